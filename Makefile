@@ -1,0 +1,202 @@
+# linkwise: the only makefile.  `make run` builds and shows the main job, `make check` runs
+# the tests, `make info` says what was found, `make help` lists the rest.
+
+# ---- settings ----
+
+-include config.mk
+
+CC ?= cc
+ifeq ($(origin CC),default)
+CC := $(shell command -v gcc >/dev/null 2>&1 && echo gcc || echo cc)
+endif
+CFLAGS ?= -O2 -g
+prefix ?= /usr/local
+includedir ?= $(prefix)/include
+libdir ?= $(prefix)/lib
+bindir ?= $(prefix)/bin
+DESTDIR ?=
+CUDA_HOME ?= $(patsubst %/bin/nvcc,%,$(firstword $(shell command -v nvcc 2>/dev/null) /usr/local/cuda/bin/nvcc))
+VERSION := $(shell sed -n 's/.*LINKWISE_VERSION "\(.*\)".*/\1/p' base/version.h)
+
+# The Debian and Ubuntu packages.  Without those of DEPS nothing builds; a test that needs
+# one of TEST_DEPS skips and names it.
+DEPS := gcc libc6-dev make pkg-config libglpk-dev libjansson-dev libmd-dev libcmocka-dev perl
+TEST_DEPS := clang openmpi-bin iproute2 python3-jsonschema hostname
+
+ifeq ($(SAN),1)
+B := build/san
+SAN_FLAGS := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+else
+B := build
+endif
+
+# ---- detection ----
+
+hash := \#
+
+headers = $(shell printf '$(foreach h,$(1),$(hash)include <$(h)>\n)' | $(CC) $(2) -E - >/dev/null 2>&1 && echo yes)
+HAVE_DEPS := $(and $(call headers,glpk.h jansson.h sys/types.h sha2.h stdarg.h stddef.h stdint.h setjmp.h cmocka.h),$(shell command -v prove))
+HAVE_OPENMP := $(shell printf '$(hash)include <omp.h>\nint main (void) { return omp_get_max_threads () < 1; }\n' | $(CC) -fopenmp -x c - -o /dev/null 2>/dev/null && echo yes)
+HAVE_CUDA := $(call headers,cuda_runtime_api.h,-I$(CUDA_HOME)/include)
+HAVE_NCCL := $(call headers,nccl.h,-I$(CUDA_HOME)/include)
+pkg = $(shell pkg-config $(1) $(2) 2>/dev/null)
+
+OPENMP := $(if $(HAVE_OPENMP),-fopenmp,-Wno-unknown-pragmas)
+WARN := -Wall -Wextra -Wshadow -Wmissing-prototypes
+OUR_CFLAGS := -std=c11 -D_GNU_SOURCE -I. -fPIC $(WARN) $(OPENMP) $(SAN_FLAGS) \
+              $(call pkg,--cflags,jansson libmd)
+LIBS := -lglpk $(or $(call pkg,--libs,jansson),-ljansson) $(or $(call pkg,--libs,libmd),-lmd) -lm
+OUR_LDFLAGS := $(OPENMP) $(SAN_FLAGS)
+
+ifneq ($(V),1)
+Q := @
+say = @printf '  %-5s %s\n' $(1) $(2);
+endif
+
+# ---- sources ----
+
+ROOMS := base workload topology memest costmodel mapper check launch
+LIB_SRC := $(sort $(wildcard $(ROOMS:%=%/*.c)))
+CLI_SRC := $(sort $(wildcard cli/*.c))
+HEADERS := $(sort $(wildcard $(ROOMS:%=%/*.h)))
+PROFILES := $(sort $(wildcard workload/profiles/*.json))
+TEST_SRC := $(sort $(wildcard tests/*/*.c))
+TEST_SH := $(sort $(wildcard tests/*/*.t))
+
+LIB_OBJ := $(LIB_SRC:%.c=$B/obj/%.o) $B/obj/gen/profiles.o
+CLI_OBJ := $(CLI_SRC:%.c=$B/obj/%.o)
+TESTS := $(TEST_SRC:%.c=$B/%)
+
+# ---- targets ----
+
+.PHONY: all run check check-long bench deps deps-test info help install clean config
+.DEFAULT_GOAL := all
+
+all: $B/linkwise $B/liblinkwise.a $B/liblinkwise.so $B/linkwise.pc
+
+help:
+	@sed -n 's/^## //p' Makefile
+
+## make run      build, then plan the bundled example and write its launcher files
+## make check    build and run the tests
+## make check-long   the tests that take longer
+## make bench    measure speed
+## make info     what was found on this machine
+## make deps     install the build packages (apt); deps-test: those of optional tests
+## make install  prefix=/usr/local DESTDIR=
+## make config CC=clang CFLAGS=-O3   remember choices in config.mk
+## SAN=1 with any of them: AddressSanitizer and UBSan, in build/san; V=1 shows commands
+
+# A missing build package is installed first; then make starts anew, since what it found
+# has changed.
+ifneq ($(HAVE_DEPS),)
+run: run-example
+check: run-tests
+else
+run check:
+	$(if $(DEPS_TRIED),$(error build packages are still missing after installing: $(DEPS)))
+	@$(MAKE) --no-print-directory deps
+	@$(MAKE) --no-print-directory DEPS_TRIED=1 $@
+endif
+
+deps:
+	@sh tests/lib/install-packages.sh $(DEPS)
+
+deps-test:
+	@sh tests/lib/install-packages.sh $(TEST_DEPS)
+
+.PHONY: run-example run-tests
+RUN := build/run
+run-example: all
+	@mkdir -p $(RUN)
+	$B/linkwise plan examples/clusters/h100-17.json examples/models/llama-2-70b.json \
+	    --seq 4096 --global-batch 1024 -o $(RUN)/plan.json
+	@echo
+	$B/linkwise check $(RUN)/plan.json
+	@echo
+	$B/linkwise emit $(RUN)/plan.json --to all -d $(RUN)/launch
+
+run-tests: all $(TESTS)
+	@LINKWISE=$(CURDIR)/$B/linkwise CMOCKA_MESSAGE_OUTPUT=TAP CC='$(CC)' \
+	    prove --jobs 2 --timer --exec '' $(TESTS) $(TEST_SH)
+
+check-long: all $(TESTS)
+	@LINKWISE=$(CURDIR)/$B/linkwise LINKWISE_LONG=1 CMOCKA_MESSAGE_OUTPUT=TAP CC='$(CC)' \
+	    prove --timer --exec '' $(TESTS) $(TEST_SH)
+
+info:
+	@printf '%-10s %s\n' version '$(VERSION)' \
+	    compiler "$$($(CC) --version 2>/dev/null | head -n 1)" \
+	    packages '$(if $(HAVE_DEPS),all build packages found,some of these are missing: $(DEPS))' \
+	    OpenMP '$(if $(HAVE_OPENMP),yes,no: the search uses one thread)' \
+	    MPI "$$(mpirun --version 2>/dev/null | head -n 1 | grep . || echo 'no mpirun: its launcher test skips')" \
+	    CUDA '$(if $(HAVE_CUDA),headers in $(CUDA_HOME)/include,no headers)' \
+	    NCCL '$(if $(HAVE_NCCL),headers in $(CUDA_HOME)/include,no headers)' \
+	    clang "$$(clang --version 2>/dev/null | head -n 1 | grep . || echo 'no: its warnings test skips')"
+
+config:
+	@: >config.mk
+	@for v in CC CFLAGS LDFLAGS prefix CUDA_HOME; do :; done
+	@printf '%s\n' $(foreach v,CC CFLAGS LDFLAGS prefix CUDA_HOME,$(if $(filter command%,$(origin $v)),'$v := $($v)')) >config.mk
+	@cat config.mk
+
+install: all
+	install -d $(DESTDIR)$(bindir) $(DESTDIR)$(libdir)/pkgconfig
+	install -m 755 $B/linkwise $(DESTDIR)$(bindir)/linkwise
+	install -m 644 $B/liblinkwise.a $(DESTDIR)$(libdir)/
+	install -m 755 $B/liblinkwise.so $(DESTDIR)$(libdir)/
+	install -m 644 $B/linkwise.pc $(DESTDIR)$(libdir)/pkgconfig/
+	for h in $(filter-out %_private.h,$(HEADERS)); do \
+	    install -D -m 644 $$h $(DESTDIR)$(includedir)/linkwise/$$h; done
+
+clean:
+	rm -rf build
+
+# ---- rules ----
+
+$B/linkwise: $(CLI_OBJ) $B/liblinkwise.a
+	$(call say,LD,$@)
+	$Q$(CC) $(OUR_LDFLAGS) $(LDFLAGS) -o $@ $(CLI_OBJ) $B/liblinkwise.a $(LIBS)
+
+$B/liblinkwise.a: $(LIB_OBJ)
+	$(call say,AR,$@)
+	$Qrm -f $@ && ar rcs $@ $^
+
+$B/liblinkwise.so: $(LIB_OBJ)
+	$(call say,LD,$@)
+	$Q$(CC) -shared -Wl,-soname,liblinkwise.so $(OUR_LDFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+$B/linkwise.pc: Makefile base/version.h
+	$(call say,GEN,$@)
+	$Qmkdir -p $(@D) && printf '%s\n' 'prefix=$(prefix)' 'libdir=$(libdir)' \
+	    'includedir=$(includedir)/linkwise' '' 'Name: linkwise' \
+	    'Description: placement of training jobs on measured clusters' \
+	    'Version: $(VERSION)' 'Libs: -L$${libdir} -llinkwise' \
+	    'Libs.private: $(LIBS)' 'Cflags: -I$${includedir}' >$@
+
+# The shipped profiles, as C strings.
+$B/gen/profiles.c: $(PROFILES) Makefile
+	$(call say,GEN,$@)
+	$Qmkdir -p $(@D) && { \
+	  echo '#include "workload/workload_private.h"'; echo '#include <stddef.h>'; \
+	  echo 'const struct workload_shipped workload_shipped_profiles[] = {'; \
+	  for f in $(PROFILES); do \
+	    printf '{"%s",\n' "$$(basename $$f .json)"; \
+	    sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $$f; echo '},'; \
+	  done; \
+	  echo '{NULL, NULL}};'; } >$@
+
+$B/obj/gen/%.o: $B/gen/%.c
+	$(call say,CC,$<)
+	$Qmkdir -p $(@D) && $(CC) $(OUR_CFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+$B/obj/%.o: %.c Makefile
+	$(call say,CC,$<)
+	$Qmkdir -p $(@D) && $(CC) $(OUR_CFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+$B/tests/%: tests/%.c $B/liblinkwise.a
+	$(call say,CC,$<)
+	$Qmkdir -p $(@D) && $(CC) $(OUR_CFLAGS) $(CFLAGS) -MMD -MP -o $@ $< \
+	    $B/liblinkwise.a $(OUR_LDFLAGS) $(LDFLAGS) -lcmocka $(LIBS)
+
+-include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(TESTS:=.d)

@@ -1,0 +1,42 @@
+/* Status codes and error text, shared by every room.
+ *
+ * A function that can fail returns enum status and takes struct error *err last,
+ * which may be NULL.  Whoever detects the fault writes where, what was expected and
+ * what was found; callers pass the status up.  On failure outputs are untouched.
+ */
+#ifndef BASE_ERROR_H
+#define BASE_ERROR_H
+
+enum status {
+    ST_OK = 0,
+    ST_INVALID, /* bad content, or a degree or batch that does not fit: exit 1 */
+    ST_IO,      /* a file cannot be read or written: exit 1 */
+    ST_NOMEM,   /* out of memory: exit 1 */
+    ST_USAGE,   /* unknown, malformed or contradictory options: exit 2 */
+    ST_NOFIT    /* well-formed, but nothing fits or nothing is connected: exit 3 */
+};
+
+struct error {
+    char text[2048]; /* one line, without a newline; "" when nothing was set */
+};
+
+/** Write a message and return the status given, so that a fault is one line.
+ *
+ *  @param[out] err   may be NULL
+ *  @param[in]  code  returned as it is
+ *  @param[in]  fmt   printf format; a longer text is cut at the buffer's end
+ */
+enum status err_set (struct error *err, enum status code, const char *fmt, ...)
+    __attribute__ ((format (printf, 3, 4)));
+
+/** Put "prefix: " before the text already in err (a file's name, say). */
+void err_prefix (struct error *err, const char *fmt, ...)
+    __attribute__ ((format (printf, 2, 3)));
+
+/** err_set (err, ST_NOMEM, "out of memory"). */
+enum status err_nomem (struct error *err);
+
+/** The program's exit code for a status (DESIGN.md, Contract): 0, 1, 2 or 3. */
+int status_exit_code (enum status code);
+
+#endif

@@ -1,0 +1,235 @@
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <sha2.h>
+
+#define FILE_MAX_BYTES ((size_t) 4 << 30)
+
+static enum status read_fd (int fd, const char *name, char **data, size_t *len,
+                            struct error *err)
+{
+    size_t cap = 1 << 16, n = 0;
+    struct stat st;
+
+    if (fstat (fd, &st) == 0) {
+        if (S_ISDIR (st.st_mode))
+            return err_set (err, ST_IO, "%s: expected a file, found a folder", name);
+        if (S_ISREG (st.st_mode) && st.st_size > 0)
+            cap = (size_t) st.st_size + 1;
+    }
+    if (cap > FILE_MAX_BYTES)
+        return err_set (err, ST_IO, "%s: larger than 4 GiB", name);
+
+    char *buf = malloc (cap + 1);
+
+    if (!buf)
+        return err_nomem (err);
+    for (;;) {
+        ssize_t got = read (fd, buf + n, cap - n);
+
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0) {
+            free (buf);
+            return err_set (err, ST_IO, "%s: %s", name, strerror (errno));
+        }
+        if (got == 0)
+            break;
+        n += (size_t) got;
+        if (n == cap) {
+            char *more = cap * 2 > FILE_MAX_BYTES ? NULL : realloc (buf, cap * 2 + 1);
+
+            if (!more) {
+                free (buf);
+                return cap * 2 > FILE_MAX_BYTES
+                           ? err_set (err, ST_IO, "%s: larger than 4 GiB", name)
+                           : err_nomem (err);
+            }
+            buf = more;
+            cap *= 2;
+        }
+    }
+    buf[n] = '\0';
+    *data = buf;
+    *len = n;
+    return ST_OK;
+}
+
+enum status file_read (const char *path, char **data, size_t *len, struct error *err)
+{
+    if (strcmp (path, "-") == 0)
+        return read_fd (STDIN_FILENO, "standard input", data, len, err);
+
+    int fd = open (path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return err_set (err, ST_IO, "%s: %s", path, strerror (errno));
+
+    enum status st = read_fd (fd, path, data, len, err);
+
+    close (fd);
+    return st;
+}
+
+static bool write_all (int fd, const char *data, size_t len)
+{
+    while (len > 0) {
+        ssize_t n = write (fd, data, len);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return false;
+        data += n;
+        len -= (size_t) n;
+    }
+    return true;
+}
+
+/* Write data under a fresh temporary name beside path; tmp receives that name. */
+static enum status write_temp (const char *path, const char *data, size_t len,
+                               unsigned mode, char *tmp, size_t tmp_size,
+                               struct error *err)
+{
+    if ((size_t) snprintf (tmp, tmp_size, "%s.XXXXXX", path) >= tmp_size)
+        return err_set (err, ST_IO, "%s: the name is too long", path);
+
+    int fd = mkstemp (tmp);
+
+    if (fd < 0)
+        return err_set (err, ST_IO, "%s: %s", path, strerror (errno));
+
+    bool ok = write_all (fd, data, len) && fchmod (fd, mode) == 0 && fsync (fd) == 0;
+    int why = errno;
+
+    if (close (fd) != 0 && ok) {
+        ok = false;
+        why = errno;
+    }
+    if (!ok) {
+        unlink (tmp);
+        return err_set (err, ST_IO, "%s: %s", path, strerror (why));
+    }
+    return ST_OK;
+}
+
+enum status file_write (const char *path, const char *data, size_t len, struct error *err)
+{
+    struct stat st;
+    bool exists = strcmp (path, "-") != 0 && stat (path, &st) == 0;
+
+    if (strcmp (path, "-") == 0)
+        return write_all (STDOUT_FILENO, data, len)
+                   ? ST_OK
+                   : err_set (err, ST_IO, "standard output: %s", strerror (errno));
+    if (exists && !S_ISREG (st.st_mode)) {
+        int fd = open (path, O_WRONLY | O_CLOEXEC);
+
+        if (fd < 0)
+            return err_set (err, ST_IO, "%s: %s", path, strerror (errno));
+
+        bool ok = write_all (fd, data, len);
+        int why = errno;
+
+        close (fd);
+        return ok ? ST_OK : err_set (err, ST_IO, "%s: %s", path, strerror (why));
+    }
+
+    char tmp[PATH_MAX];
+    mode_t mask = umask (0);
+
+    umask (mask);
+
+    unsigned mode = exists ? st.st_mode & 07777 : 0666 & ~mask;
+    enum status status = write_temp (path, data, len, mode, tmp, sizeof tmp, err);
+
+    if (status != ST_OK)
+        return status;
+    if (rename (tmp, path) != 0) {
+        int why = errno;
+
+        unlink (tmp);
+        return err_set (err, ST_IO, "%s: %s", path, strerror (why));
+    }
+    return ST_OK;
+}
+
+/* Make the folders that path (below base_len bytes) lies in; those made here are
+ * appended to made[], a list of at most cap names, so that they can be removed. */
+static enum status make_parents (const char *path, char **made, int *n_made, int cap,
+                                 struct error *err)
+{
+    char part[PATH_MAX];
+
+    if (strlen (path) >= sizeof part)
+        return err_set (err, ST_IO, "%s: the name is too long", path);
+    for (const char *slash = strchr (path + 1, '/'); slash;
+         slash = strchr (slash + 1, '/')) {
+        memcpy (part, path, (size_t) (slash - path));
+        part[slash - path] = '\0';
+        if (mkdir (part, 0777) == 0) {
+            if (*n_made < cap && (made[*n_made] = strdup (part)))
+                ++*n_made;
+        } else if (errno != EEXIST) {
+            return err_set (err, ST_IO, "%s: %s", part, strerror (errno));
+        }
+    }
+    return ST_OK;
+}
+
+enum status file_write_set (const char *dir, const struct file_item *item, int n,
+                            struct error *err)
+{
+    enum { MADE_MAX = 256 };
+    char *made[MADE_MAX];
+    int n_made = 0, n_tmp = 0;
+    char (*tmp)[PATH_MAX] = calloc ((size_t) n + 1, sizeof *tmp);
+    char (*name)[PATH_MAX] = calloc ((size_t) n + 1, sizeof *name);
+    enum status st = tmp && name ? ST_OK : err_nomem (err);
+
+    for (int i = 0; i < n && st == ST_OK; i++) {
+        struct stat sb;
+
+        if ((size_t) snprintf (name[i], sizeof name[i], "%s/%s", dir, item[i].path) >=
+            sizeof name[i])
+            st = err_set (err, ST_IO, "%s: the name is too long", dir);
+        if (st == ST_OK)
+            st = make_parents (name[i], made, &n_made, MADE_MAX, err);
+        if (st == ST_OK && stat (name[i], &sb) == 0 && S_ISDIR (sb.st_mode))
+            st = err_set (err, ST_IO, "%s: expected a file, found a folder", name[i]);
+        if (st == ST_OK)
+            st = write_temp (name[i], item[i].data, item[i].len, item[i].mode, tmp[i],
+                             sizeof tmp[i], err);
+        if (st == ST_OK)
+            n_tmp = i + 1;
+    }
+    for (int i = 0; i < n && st == ST_OK; i++)
+        if (rename (tmp[i], name[i]) != 0)
+            st = err_set (err, ST_IO, "%s: %s", name[i], strerror (errno));
+    if (st != ST_OK) {
+        for (int i = 0; i < n_tmp; i++)
+            unlink (tmp[i]);
+        for (int i = n_made - 1; i >= 0; i--)
+            rmdir (made[i]);
+    }
+    for (int i = 0; i < n_made; i++)
+        free (made[i]);
+    free (tmp);
+    free (name);
+    return st;
+}
+
+void file_sha256 (const char *data, size_t len, char hex[65])
+{
+    SHA256Data ((const uint8_t *) data, len, hex);
+}

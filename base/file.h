@@ -1,0 +1,49 @@
+/* Files read whole and written whole or not at all. */
+#ifndef BASE_FILE_H
+#define BASE_FILE_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+
+/** Read a whole file; "-" is standard input.
+ *
+ *  @param[in]  path   a file, a pipe or "-"
+ *  @param[out] data   NUL-terminated bytes, to be freed by the caller
+ *  @param[out] len    bytes without that NUL
+ *  @return ST_OK, ST_IO (missing, a folder, unreadable, over 4 GiB), ST_NOMEM;
+ *          the message names the file
+ */
+enum status file_read (const char *path, char **data, size_t *len, struct error *err);
+
+/** Write a file whole or not at all: the bytes go to a temporary file in the same
+ *  folder, reach the disk, and take the name in one rename.  Mode bits of an existing
+ *  file are kept.  "-" is standard output; what is not a regular file (a device, a
+ *  pipe) is written in place.
+ *
+ *  @return ST_OK or ST_IO; on failure the old file, if any, is as it was
+ */
+enum status file_write (const char *path, const char *data, size_t len,
+                        struct error *err);
+
+/** One file of a set: a path below the set's folder, its text, and its mode. */
+struct file_item {
+    const char *path; /* relative, with '/' between folders */
+    const char *data;
+    size_t len;
+    unsigned mode; /* 0644 or 0755 */
+};
+
+/** Write a set of files below dir, all or none: every file is written under a temporary
+ *  name first, and only when all are on disk are they renamed.  Missing folders are
+ *  made, and removed again on failure.
+ *
+ *  @return ST_OK or ST_IO
+ */
+enum status file_write_set (const char *dir, const struct file_item *item, int n,
+                            struct error *err);
+
+/** SHA-256 of bytes as 64 lower-case hexadecimal digits and a NUL. */
+void file_sha256 (const char *data, size_t len, char hex[65]);
+
+#endif

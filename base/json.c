@@ -1,0 +1,257 @@
+#include "base/json.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+
+enum status json_parse (const char *name, const char *data, size_t len, json_t **root,
+                        struct error *err)
+{
+    json_error_t why;
+    json_t *v = json_loadb (data, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &why);
+
+    if (!v && len == 0)
+        return err_set (err, ST_INVALID, "%s: expected JSON, found an empty file", name);
+    if (!v)
+        return err_set (err, ST_INVALID, "%s: line %d, column %d: not valid JSON: %s",
+                        name, why.line, why.column, why.text);
+    *root = v;
+    return ST_OK;
+}
+
+enum status json_read (const char *path, json_t **root, struct error *err)
+{
+    char *data;
+    size_t len;
+    enum status st = file_read (path, &data, &len, err);
+
+    if (st != ST_OK)
+        return st;
+    st = json_parse (strcmp (path, "-") == 0 ? "standard input" : path, data, len, root,
+                     err);
+    free (data);
+    return st;
+}
+
+enum status json_write (const char *path, const json_t *root, struct error *err)
+{
+    char *s = json_dumps (root, JSON_INDENT (2) | JSON_REAL_PRECISION (15));
+
+    if (!s)
+        return err_nomem (err);
+
+    struct text t = {0};
+
+    text_add (&t, "%s\n", s);
+    free (s);
+
+    enum status st =
+        t.failed ? err_nomem (err) : file_write (path, text_str (&t), t.len, err);
+
+    text_free (&t);
+    return st;
+}
+
+struct json_at json_root (json_t *v, const char *name)
+{
+    return (struct json_at){.v = v, .key = name};
+}
+
+struct json_at json_key (const struct json_at *at, const char *key)
+{
+    return (struct json_at){.v = json_object_get (at->v, key), .up = at, .key = key};
+}
+
+struct json_at json_entry (const struct json_at *at, size_t index)
+{
+    return (struct json_at){.v = json_array_get (at->v, index), .up = at, .index = index};
+}
+
+/* Write "file: a.b[3]" for the value. */
+static void describe_place (const struct json_at *at, struct text *t)
+{
+    if (!at->up) {
+        text_add (t, "%s", at->key);
+        return;
+    }
+    describe_place (at->up, t);
+    if (!at->key)
+        text_add (t, "[%zu]", at->index);
+    else
+        text_add (t, "%s%s", at->up->up ? "." : ": ", at->key);
+}
+
+static void describe_value (const json_t *v, struct text *t)
+{
+    if (!v) {
+        text_add (t, "nothing");
+        return;
+    }
+    switch (json_typeof (v)) {
+    case JSON_OBJECT:
+        text_add (t, "an object");
+        break;
+    case JSON_ARRAY:
+        text_add (t, "an array of %zu", json_array_size (v));
+        break;
+    case JSON_STRING:
+        text_add (t, "\"");
+        /* A hostile or binary text must not reach the terminal as it is. */
+        for (const char *s = json_string_value (v); *s && t->len < 600; s++)
+            text_add (t, "%c", iscntrl ((unsigned char) *s) ? '?' : *s);
+        text_add (t, "\"");
+        break;
+    case JSON_INTEGER:
+        text_add (t, "%lld", (long long) json_integer_value (v));
+        break;
+    case JSON_REAL:
+        text_add (t, "%g", json_real_value (v));
+        break;
+    case JSON_TRUE:
+    case JSON_FALSE:
+        text_add (t, json_is_true (v) ? "true" : "false");
+        break;
+    case JSON_NULL:
+        text_add (t, "null");
+        break;
+    }
+}
+
+enum status json_fail (const struct json_at *at, struct error *err, const char *expected)
+{
+    struct text t = {0};
+
+    describe_place (at, &t);
+    text_add (&t, ": expected %s, found ", expected);
+    describe_value (at->v, &t);
+    err_set (err, ST_INVALID, "%s", text_str (&t));
+    text_free (&t);
+    return ST_INVALID;
+}
+
+enum status json_fail_text (const struct json_at *at, struct error *err, const char *fmt,
+                            ...)
+{
+    struct text t = {0};
+    char what[1024];
+    va_list ap;
+
+    va_start (ap, fmt);
+    vsnprintf (what, sizeof what, fmt, ap);
+    va_end (ap);
+    describe_place (at, &t);
+    err_set (err, ST_INVALID, "%s: %s", text_str (&t), what);
+    text_free (&t);
+    return ST_INVALID;
+}
+
+bool json_has (const struct json_at *at, const char *key)
+{
+    json_t *v = json_object_get (at->v, key);
+
+    return v && !json_is_null (v);
+}
+
+enum status json_want_object (const struct json_at *at, struct error *err)
+{
+    return json_is_object (at->v) ? ST_OK : json_fail (at, err, "an object");
+}
+
+enum status json_want_array (const struct json_at *at, size_t *n, struct error *err)
+{
+    if (!json_is_array (at->v))
+        return json_fail (at, err, "an array");
+    if (n)
+        *n = json_array_size (at->v);
+    return ST_OK;
+}
+
+enum status json_want_string (const struct json_at *at, const char **s, struct error *err)
+{
+    if (!json_is_string (at->v))
+        return json_fail (at, err, "a text");
+    *s = json_string_value (at->v);
+    return ST_OK;
+}
+
+enum status json_want_bool (const struct json_at *at, bool *b, struct error *err)
+{
+    if (!json_is_boolean (at->v))
+        return json_fail (at, err, "true or false");
+    *b = json_is_true (at->v);
+    return ST_OK;
+}
+
+enum status json_want_int (const struct json_at *at, long long lo, long long hi,
+                           long long *n, struct error *err)
+{
+    double x = json_number_value (at->v);
+    char expected[96];
+
+    if (json_is_integer (at->v) && json_integer_value (at->v) >= lo &&
+        json_integer_value (at->v) <= hi) {
+        *n = json_integer_value (at->v);
+        return ST_OK;
+    }
+    if (json_is_real (at->v) && x == floor (x) && fabs (x) < 9e15 && x >= (double) lo &&
+        x <= (double) hi) {
+        *n = (long long) x;
+        return ST_OK;
+    }
+    snprintf (expected, sizeof expected, "a whole number from %lld to %lld", lo, hi);
+    return json_fail (at, err, expected);
+}
+
+enum status json_want_number (const struct json_at *at, double lo, bool lo_ok, double hi,
+                              double *x, struct error *err)
+{
+    if (json_is_number (at->v)) {
+        double v = json_number_value (at->v);
+
+        if (isfinite (v) && (lo_ok ? v >= lo : v > lo) && v <= hi) {
+            *x = v;
+            return ST_OK;
+        }
+    }
+
+    char expected[96];
+    int n =
+        snprintf (expected, sizeof expected, "a number %s %g", lo_ok ? ">=" : ">", lo);
+
+    if (isfinite (hi))
+        snprintf (expected + n, sizeof expected - (size_t) n, " and <= %g", hi);
+    return json_fail (at, err, expected);
+}
+
+void json_note_unknown (const struct json_at *at, const char *const *known,
+                        struct notes *notes)
+{
+    const char *key;
+    json_t *value;
+
+    json_object_foreach (at->v, key, value)
+    {
+        bool found = false;
+
+        for (int i = 0; known[i] && !found; i++)
+            found = strcmp (known[i], key) == 0;
+        if (!found) {
+            struct json_at child = json_key (at, key);
+            struct text t = {0};
+
+            describe_place (&child, &t);
+            notes_add (notes, "%s: unknown key, ignored", text_str (&t));
+            text_free (&t);
+        }
+    }
+}
+
+json_t *json_number_or_null (double x)
+{
+    return isfinite (x) ? json_real (x) : json_null ();
+}

@@ -1,0 +1,79 @@
+/* JSON with messages that name file, place, expected and found.
+ *
+ * jansson parses; a struct json_at remembers how a value was reached, so that a reader
+ * is a list of json_get_* calls and every fault reads like
+ *     cluster.json: links.inter.bandwidth_gb_per_s[0][1]: expected a number > 0, found -1
+ */
+#ifndef BASE_JSON_H
+#define BASE_JSON_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+#include "base/text.h"
+
+/** A value and the way to it.  Lives on the stack; `up` must outlive it. */
+struct json_at {
+    json_t *v;                /* borrowed; NULL when the key is absent */
+    const struct json_at *up; /* NULL at the root */
+    const char *key;          /* at the root: the file's name; NULL for an array entry */
+    size_t index;             /* of an array entry */
+};
+
+/** Parse JSON text.  Duplicate keys, NaN, trailing text and numbers that overflow are
+ *  refused with line and column.
+ *
+ *  @param[in]  name  for messages
+ *  @param[out] root  a new reference: json_decref it
+ */
+enum status json_parse (const char *name, const char *data, size_t len, json_t **root,
+                        struct error *err);
+
+/** Read a file ("-" is standard input) and parse it. */
+enum status json_read (const char *path, json_t **root, struct error *err);
+
+/** Write a document with two-blank indentation and a newline, whole or not at all. */
+enum status json_write (const char *path, const json_t *root, struct error *err);
+
+/** The root of a document. */
+struct json_at json_root (json_t *v, const char *name);
+/** An object's member; .v is NULL when it is absent or `at` is no object. */
+struct json_at json_key (const struct json_at *at, const char *key);
+/** An array's entry. */
+struct json_at json_entry (const struct json_at *at, size_t index);
+
+/** "file: place: expected WHAT, found VALUE" with ST_INVALID. */
+enum status json_fail (const struct json_at *at, struct error *err, const char *expected);
+/** "file: place: TEXT" with ST_INVALID. */
+enum status json_fail_text (const struct json_at *at, struct error *err, const char *fmt,
+                            ...) __attribute__ ((format (printf, 3, 4)));
+
+/** True if the member is there and not null. */
+bool json_has (const struct json_at *at, const char *key);
+
+/* Each returns ST_INVALID with a message when the value is absent or of another kind;
+ * outputs are untouched then. */
+enum status json_want_object (const struct json_at *at, struct error *err);
+/** @param[out] n  the array's length; may be NULL */
+enum status json_want_array (const struct json_at *at, size_t *n, struct error *err);
+/** @param[out] s  borrowed from the document */
+enum status json_want_string (const struct json_at *at, const char **s,
+                              struct error *err);
+enum status json_want_bool (const struct json_at *at, bool *b, struct error *err);
+/** A whole number (12 or 12.0) from lo to hi. */
+enum status json_want_int (const struct json_at *at, long long lo, long long hi,
+                           long long *n, struct error *err);
+/** A finite number x with lo < x (or lo <= x when lo_ok) and x <= hi. */
+enum status json_want_number (const struct json_at *at, double lo, bool lo_ok, double hi,
+                              double *x, struct error *err);
+
+/** Note every member whose name is not in the NULL-terminated list `known`. */
+void json_note_unknown (const struct json_at *at, const char *const *known,
+                        struct notes *notes);
+
+/** A JSON number, or null when x is not finite.  A new reference. */
+json_t *json_number_or_null (double x);
+
+#endif

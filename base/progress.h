@@ -1,0 +1,24 @@
+/* One line on a terminal for work that takes over a second. */
+#ifndef BASE_PROGRESS_H
+#define BASE_PROGRESS_H
+
+#include <stdbool.h>
+
+struct progress {
+    bool on;        /* standard error is a terminal */
+    bool shown;     /* something is on the line */
+    double start_s; /* monotonic clock */
+    double last_s;  /* when the line was last written */
+};
+
+void progress_start (struct progress *p);
+/** Show a line, at most ten times a second and not in the first second. */
+void progress_show (struct progress *p, const char *fmt, ...)
+    __attribute__ ((format (printf, 2, 3)));
+/** Clear the line. */
+void progress_end (struct progress *p);
+
+/** Seconds of the monotonic clock. */
+double clock_s (void);
+
+#endif

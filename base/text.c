@@ -1,0 +1,188 @@
+#include "base/text.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool text_reserve (struct text *t, size_t more)
+{
+    if (t->failed)
+        return false;
+    if (t->len + more + 1 > t->cap) {
+        size_t cap = t->cap ? t->cap * 2 : 256;
+
+        while (cap < t->len + more + 1)
+            cap *= 2;
+        char *s = realloc (t->s, cap);
+
+        if (!s) {
+            t->failed = true;
+            return false;
+        }
+        t->s = s;
+        t->cap = cap;
+    }
+    return true;
+}
+
+void text_add_mem (struct text *t, const char *bytes, size_t n)
+{
+    if (!text_reserve (t, n))
+        return;
+    memcpy (t->s + t->len, bytes, n);
+    t->len += n;
+    t->s[t->len] = '\0';
+}
+
+void text_add (struct text *t, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start (ap, fmt);
+    int n = vsnprintf (NULL, 0, fmt, ap);
+    va_end (ap);
+    if (n < 0 || !text_reserve (t, (size_t) n))
+        return;
+    va_start (ap, fmt);
+    vsnprintf (t->s + t->len, (size_t) n + 1, fmt, ap);
+    va_end (ap);
+    t->len += (size_t) n;
+}
+
+const char *text_str (const struct text *t)
+{
+    return t->s ? t->s : "";
+}
+
+void text_free (struct text *t)
+{
+    free (t->s);
+    *t = (struct text){0};
+}
+
+void text_add_sh (struct text *t, const char *s)
+{
+    text_add_mem (t, "'", 1);
+    for (; *s; s++) {
+        if (*s == '\'')
+            text_add_mem (t, "'\\''", 4);
+        else
+            text_add_mem (t, s, 1);
+    }
+    text_add_mem (t, "'", 1);
+}
+
+void notes_add (struct notes *n, const char *fmt, ...)
+{
+    if (!n)
+        return;
+    if (n->n == NOTES_MAX) {
+        n->dropped++;
+        return;
+    }
+
+    struct text t = {0};
+    va_list ap;
+    char line[1024];
+
+    va_start (ap, fmt);
+    vsnprintf (line, sizeof line, fmt, ap);
+    va_end (ap);
+    text_add (&t, "%s", line);
+    if (t.failed)
+        text_free (&t);
+    else
+        n->line[n->n++] = t.s;
+}
+
+void notes_free (struct notes *n)
+{
+    for (int i = 0; i < n->n; i++)
+        free (n->line[i]);
+    *n = (struct notes){0};
+}
+
+struct table {
+    int columns;
+    int cells; /* header included */
+    int cap;
+    char **cell;
+};
+
+static void table_put (struct table *t, const char *s)
+{
+    if (t->cells == t->cap) {
+        int cap = t->cap ? t->cap * 2 : 64;
+        char **cell = realloc (t->cell, (size_t) cap * sizeof *cell);
+
+        if (!cell)
+            return;
+        t->cell = cell;
+        t->cap = cap;
+    }
+    char *copy = strdup (s);
+
+    if (copy)
+        t->cell[t->cells++] = copy;
+}
+
+struct table *table_create (const char *const *header)
+{
+    struct table *t = calloc (1, sizeof *t);
+
+    if (!t)
+        return NULL;
+    while (header[t->columns])
+        table_put (t, header[t->columns++]);
+    return t;
+}
+
+void table_cell (struct table *t, const char *fmt, ...)
+{
+    if (!t)
+        return;
+
+    char s[256];
+    va_list ap;
+
+    va_start (ap, fmt);
+    vsnprintf (s, sizeof s, fmt, ap);
+    va_end (ap);
+    table_put (t, s);
+}
+
+void table_print (const struct table *t, FILE *out)
+{
+    if (!t)
+        return;
+    for (int i = 0; i < t->cells; i++) {
+        int col = i % t->columns, width = 0;
+        bool left = t->cell[col][0] == '<';
+        const char *s = t->cell[i] + (i == col && left ? 1 : 0);
+
+        for (int j = col; j < t->cells; j += t->columns) {
+            int w = (int) strlen (t->cell[j]) - (j == col && left ? 1 : 0);
+
+            if (w > width)
+                width = w;
+        }
+        bool last = col == t->columns - 1;
+
+        /* No blanks at a line's end. */
+        if (left && last)
+            fputs (s, out);
+        else
+            fprintf (out, left ? "%-*s" : "%*s", width, s);
+        fputs (last ? "\n" : "  ", out);
+    }
+}
+
+void table_destroy (struct table *t)
+{
+    if (!t)
+        return;
+    for (int i = 0; i < t->cells; i++)
+        free (t->cell[i]);
+    free (t->cell);
+    free (t);
+}

@@ -1,0 +1,56 @@
+/* A growing string, a list of lines, and aligned tables. */
+#ifndef BASE_TEXT_H
+#define BASE_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+/** A string that grows.  Zero-initialise it; text_free releases it.  After an allocation
+ *  fails, `failed` stays true and further appends do nothing, so that one check at the
+ *  end is enough. */
+struct text {
+    char *s; /* NUL-terminated, or NULL while empty */
+    size_t len, cap;
+    bool failed;
+};
+
+void text_add (struct text *t, const char *fmt, ...)
+    __attribute__ ((format (printf, 2, 3)));
+void text_add_mem (struct text *t, const char *bytes, size_t n);
+/** The string so far, "" while empty; owned by t. */
+const char *text_str (const struct text *t);
+void text_free (struct text *t);
+
+/** Append s as one POSIX shell word in single quotes: it is never expanded. */
+void text_add_sh (struct text *t, const char *s);
+
+/** A list of one-line notes (warnings) that a reader hands to its caller: library code
+ *  does not print.  Zero-initialise; at most NOTES_MAX are kept, the rest are counted. */
+#define NOTES_MAX 20
+struct notes {
+    char *line[NOTES_MAX];
+    int n;       /* kept in line[] */
+    int dropped; /* beyond NOTES_MAX */
+};
+
+/** Add a note; n may be NULL (the note is lost). */
+void notes_add (struct notes *n, const char *fmt, ...)
+    __attribute__ ((format (printf, 2, 3)));
+void notes_free (struct notes *n);
+
+/** A table of text cells, printed with aligned columns and two blanks between them.
+ *  Columns whose header begins with '<' are aligned left (the mark is not printed),
+ *  the others right. */
+struct table;
+
+/** @param[in] header  NULL-terminated list of column names with their units
+ *  @return NULL when out of memory */
+struct table *table_create (const char *const *header);
+/** Set the next cell of the current row; a full row starts the next by itself. */
+void table_cell (struct table *t, const char *fmt, ...)
+    __attribute__ ((format (printf, 2, 3)));
+void table_print (const struct table *t, FILE *out);
+void table_destroy (struct table *t);
+
+#endif

@@ -1,0 +1,26 @@
+/* OpenMP where the compiler has it; one thread otherwise. */
+#ifndef BASE_THREADS_H
+#define BASE_THREADS_H
+
+#ifdef _OPENMP
+#include <omp.h>
+static inline int threads_max (void)
+{
+    return omp_get_max_threads ();
+}
+static inline void threads_set (int n)
+{
+    omp_set_num_threads (n);
+}
+#else
+static inline int threads_max (void)
+{
+    return 1;
+}
+static inline void threads_set (int n)
+{
+    (void) n;
+}
+#endif
+
+#endif

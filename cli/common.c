@@ -1,0 +1,115 @@
+/* What all commands do alike: parsing, messages, printing. */
+#include "cli/cli.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/json.h"
+#include "base/version.h"
+
+static void print_version (FILE *out, struct argp_state *state)
+{
+    (void) state;
+    fputs ("linkwise " LINKWISE_VERSION "\n", out);
+}
+
+void cli_parse (const struct argp *argp, int argc, char **argv, void *input)
+{
+    static char name[64];
+
+    /* argp takes the program's name for its messages from argv[0]. */
+    snprintf (name, sizeof name, "linkwise %s", argv[0]);
+    argv[0] = name;
+    argp_err_exit_status = 2;
+    argp_program_version_hook = print_version;
+    argp_parse (argp, argc, argv, 0, NULL, input);
+}
+
+int cli_end (const char *command, enum status st, const struct error *err)
+{
+    if (st != ST_OK)
+        fprintf (stderr, "linkwise %s: %s\n", command, err->text);
+    return status_exit_code (st);
+}
+
+void cli_warn (const char *command, struct notes *notes)
+{
+    for (int i = 0; i < notes->n; i++)
+        fprintf (stderr, "linkwise %s: warning: %s\n", command, notes->line[i]);
+    if (notes->dropped > 0)
+        fprintf (stderr, "linkwise %s: warning: %d more warnings\n", command,
+                 notes->dropped);
+    notes_free (notes);
+}
+
+void cli_note_types (const struct topology_cluster *c, enum workload_precision precision,
+                     struct notes *notes)
+{
+    const struct topology_gpu_type *said = NULL;
+
+    for (int i = 0; i < c->n_nodes; i++) {
+        const struct topology_gpu_type *t = c->node[i].type;
+
+        if (t != said && precision == PREC_BF16 && t->bf16_flop_per_s <= 0) {
+            notes_add (notes, "GPU type %s has no bf16; its fp16 rate is used", t->name);
+            said = t;
+        }
+    }
+}
+
+enum status cli_print_json (json_t *doc, struct error *err)
+{
+    enum status st = doc ? json_write ("-", doc, err) : err_nomem (err);
+
+    json_decref (doc);
+    return st;
+}
+
+const char *cli_seconds (double s, char buf[32])
+{
+    if (!isfinite (s))
+        snprintf (buf, 32, "-");
+    else if (s >= 1.0)
+        snprintf (buf, 32, "%.3f s", s);
+    else if (s >= 1e-3)
+        snprintf (buf, 32, "%.2f ms", s * 1e3);
+    else
+        snprintf (buf, 32, "%.1f us", s * 1e6);
+    return buf;
+}
+
+void cli_print_breakdown (const struct costmodel_estimate *e)
+{
+    static const char *const header[] = {"<step goes to", "s", "%", NULL};
+    const struct costmodel_breakdown *b = &e->part;
+    const struct {
+        const char *name;
+        double s;
+    } part[] = {{"compute", b->compute_s},     {"tensor parallel", b->tp_s},
+                {"context parallel", b->cp_s}, {"pipeline bubble", b->bubble_s},
+                {"pipeline sends", b->pp_s},   {"data parallel", b->dp_s},
+                {"optimizer", b->optimizer_s}, {"step", e->step_s}};
+    struct table *t = table_create (header);
+
+    for (size_t i = 0; i < sizeof part / sizeof *part; i++) {
+        table_cell (t, "%s", part[i].name);
+        table_cell (t, "%.4f", part[i].s);
+        table_cell (t, "%.1f", 100.0 * part[i].s / e->step_s);
+    }
+    table_print (t, stdout);
+    table_destroy (t);
+    printf ("along stage %d, replica %d, which ends last\n", e->stage, e->replica);
+}
+
+void cli_describe_config (const struct workload_config *c, struct text *out)
+{
+    char word[24];
+
+    text_add (out, "tp %d, pp %d, dp %d", c->deg.tp, c->deg.pp, c->deg.dp);
+    if (c->deg.cp > 1)
+        text_add (out, ", cp %d", c->deg.cp);
+    text_add (out, ", micro-batch %d, zero %d, sequence parallelism %s, recompute %s, %s",
+              c->micro_batch, c->zero, c->sequence_parallel ? "on" : "off",
+              workload_recompute_text (c, word), workload_schedule_name (c->schedule));
+}

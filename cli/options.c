@@ -1,0 +1,306 @@
+/* Options that several commands share, and turning them into inputs. */
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/version.h"
+
+enum {
+    OPT_SEQ = 256,
+    OPT_BATCH,
+    OPT_TP,
+    OPT_PP,
+    OPT_DP,
+    OPT_CP,
+    OPT_EP,
+    OPT_ETP,
+    OPT_VPP,
+    OPT_MICRO,
+    OPT_ZERO,
+    OPT_SP,
+    OPT_RECOMPUTE,
+    OPT_SCHEDULE,
+    OPT_PRECISION,
+    OPT_ATTENTION,
+    OPT_PROFILE,
+    OPT_LIMIT,
+    OPT_LAYERS
+};
+
+static const struct argp_option options[] = {
+    {"seq", OPT_SEQ, "TOKENS", 0, "tokens of one sequence", 1},
+    {"global-batch", OPT_BATCH, "N", 0, "sequences of one optimiser step", 1},
+    {"tp", OPT_TP, "N", 0, "tensor-parallel degree", 1},
+    {"pp", OPT_PP, "N", 0, "pipeline stages", 1},
+    {"dp", OPT_DP, "N", 0, "data-parallel degree, context parallelism not counted", 1},
+    {"cp", OPT_CP, "N", 0, "context-parallel degree (default 1)", 1},
+    {"ep", OPT_EP, "N", 0, "expert-parallel degree (default 1)", 1},
+    {"etp", OPT_ETP, "N", 0, "tensor-parallel degree of experts (default tp)", 1},
+    {"vpp", OPT_VPP, "N", 0, "model chunks of a stage (default 1)", 1},
+    {"micro-batch", OPT_MICRO, "N", 0, "sequences of one micro-batch", 1},
+    {"zero", OPT_ZERO, "0..3", 0, "ZeRO stage; 1 is Megatron's distributed optimizer", 1},
+    {"sequence-parallel", OPT_SP, "on|off", 0,
+     "split norms over the tensor-parallel group", 1},
+    {"recompute", OPT_RECOMPUTE, "none|selective|full|full:K", 0,
+     "activation recomputation; K of a stage's layers", 1},
+    {"schedule", OPT_SCHEDULE, "1f1b|gpipe", 0, "pipeline schedule (default 1f1b)", 1},
+    {"precision", OPT_PRECISION, "bf16|fp16|fp8|fp32", 0, "default bf16", 1},
+    {"attention", OPT_ATTENTION, "flash|unfused", 0, "default flash", 1},
+    {"profile", OPT_PROFILE, "NAME|FILE", 0,
+     "framework profile (default " WORKLOAD_PROFILE_DEFAULT ")", 1},
+    {"memory-limit", OPT_LIMIT, "PCT", 0,
+     "part of the memory that the driver reports (default 95)", 1},
+    {"layers-per-stage", OPT_LAYERS, "N,N,...", 0, "instead of an even split", 1},
+    {0}};
+
+int cli_int (const char *arg, const char *option, int lo, int hi,
+             struct argp_state *state)
+{
+    char *end;
+
+    errno = 0;
+
+    long n = strtol (arg, &end, 10);
+
+    if (end == arg || *end || errno || n < lo || n > hi)
+        argp_error (state, "%s: expected a whole number from %d to %d, found \"%s\"",
+                    option, lo, hi, arg);
+    return (int) n;
+}
+
+double cli_number (const char *arg, const char *option, double lo, double hi,
+                   struct argp_state *state)
+{
+    char *end;
+    double x = strtod (arg, &end);
+
+    if (end == arg || *end || !isfinite (x) || x <= lo || x > hi)
+        argp_error (state, "%s: expected a number above %g, at most %g, found \"%s\"",
+                    option, lo, hi, arg);
+    return x;
+}
+
+static error_t parse_job (int key, char *arg, struct argp_state *state)
+{
+    struct cli_job *j = state->input;
+    struct mapper_axes *a = &j->axes;
+    const int most = 1 << 30;
+    enum workload_recompute recompute;
+    enum workload_schedule schedule;
+
+    switch (key) {
+    case OPT_SEQ:
+        j->seq = cli_int (arg, "--seq", 1, most, state);
+        return 0;
+    case OPT_BATCH:
+        j->global_batch = cli_int (arg, "--global-batch", 1, most, state);
+        return 0;
+    case OPT_TP:
+        a->tp = cli_int (arg, "--tp", 1, most, state);
+        return 0;
+    case OPT_PP:
+        a->pp = cli_int (arg, "--pp", 1, most, state);
+        return 0;
+    case OPT_DP:
+        a->dp = cli_int (arg, "--dp", 1, most, state);
+        return 0;
+    case OPT_CP:
+        a->cp = cli_int (arg, "--cp", 1, most, state);
+        return 0;
+    case OPT_EP:
+        a->ep = cli_int (arg, "--ep", 1, most, state);
+        return 0;
+    case OPT_ETP:
+        a->etp = cli_int (arg, "--etp", 1, most, state);
+        return 0;
+    case OPT_VPP:
+        a->vpp = cli_int (arg, "--vpp", 1, most, state);
+        return 0;
+    case OPT_MICRO:
+        a->micro_batch = cli_int (arg, "--micro-batch", 1, most, state);
+        return 0;
+    case OPT_ZERO:
+        a->zero = cli_int (arg, "--zero", 0, 3, state);
+        return 0;
+    case OPT_SP:
+        if (strcmp (arg, "on") != 0 && strcmp (arg, "off") != 0)
+            argp_error (state, "--sequence-parallel: expected on or off, found \"%s\"",
+                        arg);
+        a->sequence_parallel = strcmp (arg, "on") == 0;
+        return 0;
+    case OPT_RECOMPUTE:
+        if (!workload_recompute_parse (arg, &recompute, &a->recompute_layers))
+            argp_error (
+                state,
+                "--recompute: expected none, selective, full or full:K, found \"%s\"",
+                arg);
+        a->recompute = (int) recompute;
+        return 0;
+    case OPT_SCHEDULE:
+        if (!workload_schedule_parse (arg, &schedule))
+            argp_error (state, "--schedule: expected 1f1b or gpipe, found \"%s\"", arg);
+        a->schedule = (int) schedule;
+        return 0;
+    case OPT_PRECISION:
+        if (!workload_precision_parse (arg, &j->precision))
+            argp_error (state,
+                        "--precision: expected bf16, fp16, fp8 or fp32, found \"%s\"",
+                        arg);
+        return 0;
+    case OPT_ATTENTION:
+        if (!workload_attention_parse (arg, &j->attention))
+            argp_error (state, "--attention: expected flash or unfused, found \"%s\"",
+                        arg);
+        return 0;
+    case OPT_PROFILE:
+        j->profile = arg;
+        return 0;
+    case OPT_LIMIT:
+        j->memory_limit_pct = cli_number (arg, "--memory-limit", 0, 100, state);
+        return 0;
+    case OPT_LAYERS:
+        j->layers = arg;
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+const struct argp cli_job_argp = {.options = options, .parser = parse_job};
+
+struct cli_job cli_job_default (void)
+{
+    return (struct cli_job){.axes = mapper_axes_free (),
+                            .profile = WORKLOAD_PROFILE_DEFAULT,
+                            .memory_limit_pct = 95};
+}
+
+enum status cli_job_resolve (const struct cli_job *in, const struct workload_model *m,
+                             struct workload_job *job, struct workload_profile *profile,
+                             struct notes *notes, struct error *err)
+{
+    *job = (struct workload_job){.seq = in->seq,
+                                 .global_batch = in->global_batch,
+                                 .precision = in->precision,
+                                 .attention = in->attention};
+
+    enum status st = workload_job_check (m, job, err);
+
+    return st == ST_OK ? workload_profile_read (in->profile, profile, notes, err) : st;
+}
+
+static int or_default (int value, int fallback)
+{
+    return value == MAPPER_FREE ? fallback : value;
+}
+
+struct workload_config cli_job_config (const struct cli_job *in)
+{
+    const struct mapper_axes *a = &in->axes;
+    struct workload_config c = {
+        .deg = {.tp = or_default (a->tp, 1),
+                .pp = or_default (a->pp, 1),
+                .dp = or_default (a->dp, 1),
+                .cp = or_default (a->cp, 1),
+                .ep = or_default (a->ep, 1),
+                .vpp = or_default (a->vpp, 1)},
+        .micro_batch = or_default (a->micro_batch, 1),
+        .zero = or_default (a->zero, 1),
+        .recompute = (enum workload_recompute) or_default (a->recompute, RECOMPUTE_NONE),
+        .recompute_layers = a->recompute_layers,
+        .schedule = (enum workload_schedule) or_default (a->schedule, SCHEDULE_1F1B)};
+
+    c.deg.etp = or_default (a->etp, c.deg.tp);
+    c.sequence_parallel = c.deg.tp > 1 && or_default (a->sequence_parallel, 1);
+    return c;
+}
+
+enum status cli_job_layers (const struct cli_job *in, const struct workload_model *m,
+                            const struct workload_config *c, int *layers,
+                            struct error *err)
+{
+    const char *p = in->layers;
+    long sum = 0;
+
+    if (!p) {
+        workload_layers_even (m->layers, c->deg.pp, layers);
+        return ST_OK;
+    }
+    for (int i = 0; i < c->deg.pp; i++) {
+        char *end;
+        long n = strtol (p, &end, 10);
+
+        if (end == p || n < 1 || n > m->layers ||
+            *end != (i + 1 < c->deg.pp ? ',' : '\0'))
+            return err_set (err, ST_INVALID,
+                            "--layers-per-stage: expected %d numbers from 1 to %d, found "
+                            "\"%s\"",
+                            c->deg.pp, m->layers, in->layers);
+        layers[i] = (int) n;
+        sum += n;
+        p = end + 1;
+    }
+    if (sum != m->layers)
+        return err_set (err, ST_INVALID,
+                        "--layers-per-stage: %s sums to %ld, the model has %d layers",
+                        in->layers, sum, m->layers);
+    return ST_OK;
+}
+
+/* The plan's own cluster: whole, or a reference to its file. */
+static enum status cluster_of_plan (const struct workload_plan *plan,
+                                    const char *plan_name,
+                                    struct topology_cluster **cluster,
+                                    struct notes *notes, struct error *err)
+{
+    json_t *doc = json_object_get (plan->doc, "cluster");
+    const char *file = json_string_value (json_object_get (doc, "file"));
+    const char *sha256 = json_string_value (json_object_get (doc, "sha256"));
+    char where[4200], hex[65], *text;
+    size_t len;
+    enum status st;
+
+    snprintf (where, sizeof where, "%.4000s: cluster", plan_name);
+    if (!file)
+        return topology_cluster_from_json (doc, where, NULL, cluster, notes, err);
+    st = file_read (file, &text, &len, err);
+    if (st != ST_OK) {
+        err_prefix (err, "%s (give the CLUSTER as an argument)", where);
+        return st;
+    }
+    file_sha256 (text, len, hex);
+    free (text);
+    if (sha256 && strcmp (hex, sha256) != 0)
+        return err_set (
+            err, ST_INVALID,
+            "%s: %s has changed since the plan was made; give the CLUSTER as an "
+            "argument",
+            where, file);
+    return topology_cluster_read (file, cluster, notes, err);
+}
+
+enum status cli_plan_read (const char *plan_arg, const char *cluster_arg,
+                           struct workload_plan *plan, struct topology_cluster **cluster,
+                           struct workload_profile *profile, struct notes *notes,
+                           struct error *err)
+{
+    enum status st = workload_plan_read (plan_arg, plan, notes, err);
+
+    if (st != ST_OK)
+        return st;
+    st = cluster_arg ? topology_cluster_read (cluster_arg, cluster, notes, err)
+                     : cluster_of_plan (plan, plan_arg, cluster, notes, err);
+    if (st == ST_OK) {
+        st = workload_profile_read (plan->profile, profile, notes, err);
+        if (st != ST_OK)
+            topology_cluster_destroy (*cluster);
+    }
+    if (st != ST_OK)
+        workload_plan_release (plan);
+    return st;
+}

@@ -1,0 +1,534 @@
+/* linkwise plan: the search, and its answer. */
+#include "cli/cli.h"
+
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/progress.h"
+#include "base/units.h"
+
+struct plan_input {
+    struct cli_job job;
+    struct mapper_settings settings;
+    const char *cluster, *model, *only, *exclude, *out;
+    int nodes, spares;
+    bool json;
+};
+
+enum {
+    OPT_NODES = 512,
+    OPT_SPARES,
+    OPT_ONLY,
+    OPT_EXCLUDE,
+    OPT_GRANULARITY,
+    OPT_TIME,
+    OPT_THREADS,
+    OPT_SEED,
+    OPT_TOP
+};
+
+static const struct argp_option options[] = {
+    {"nodes", OPT_NODES, "N", 0, "use at most N nodes, the best ones", 2},
+    {"spares", OPT_SPARES, "N", 0, "leave N nodes idle", 2},
+    {"only", OPT_ONLY, "HOSTLIST", 0, "use these nodes alone, as in n[01-16,20]", 2},
+    {"exclude", OPT_EXCLUDE, "HOSTLIST", 0, "do not use these nodes", 2},
+    {"granularity", OPT_GRANULARITY, "auto|node|gpu", 0,
+     "node gives every node consecutive ranks, gpu places single GPUs freely, auto "
+     "(default) "
+     "takes node unless gpu gains over 0.5 %",
+     2},
+    {"time-limit", OPT_TIME, "S", 0, "stop after S seconds with the best plan so far", 2},
+    {"threads", OPT_THREADS, "N", 0, "default: all cores", 2},
+    {"seed", OPT_SEED, "N", 0, "the same seed gives the same plan (default 1)", 2},
+    {"top", OPT_TOP, "N", 0, "list the N best configurations (default 5)", 2},
+    {"output", 'o', "PLAN", 0, "write the plan file; - is standard output", 2},
+    {"json", 'j', NULL, 0, "print the plan file instead of a summary", 2},
+    {0}};
+
+static error_t parse (int key, char *arg, struct argp_state *state)
+{
+    struct plan_input *in = state->input;
+    const int most = 1 << 30;
+
+    switch (key) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &in->job;
+        return 0;
+    case OPT_NODES:
+        in->nodes = cli_int (arg, "--nodes", 1, most, state);
+        return 0;
+    case OPT_SPARES:
+        in->spares = cli_int (arg, "--spares", 0, most, state);
+        return 0;
+    case OPT_ONLY:
+        in->only = arg;
+        return 0;
+    case OPT_EXCLUDE:
+        in->exclude = arg;
+        return 0;
+    case OPT_GRANULARITY:
+        if (strcmp (arg, "auto") == 0)
+            in->settings.granularity = MAPPER_AUTO;
+        else if (strcmp (arg, "node") == 0)
+            in->settings.granularity = MAPPER_NODE;
+        else if (strcmp (arg, "gpu") == 0)
+            in->settings.granularity = MAPPER_GPU;
+        else
+            argp_error (state, "--granularity: expected auto, node or gpu, found \"%s\"",
+                        arg);
+        return 0;
+    case OPT_TIME:
+        in->settings.time_limit_s = cli_number (arg, "--time-limit", 0, 1e9, state);
+        return 0;
+    case OPT_THREADS:
+        in->settings.threads = cli_int (arg, "--threads", 1, 4096, state);
+        return 0;
+    case OPT_SEED:
+        in->settings.seed = (unsigned long) cli_int (arg, "--seed", 0, most, state);
+        return 0;
+    case OPT_TOP:
+        in->settings.top = cli_int (arg, "--top", 0, 10000, state);
+        return 0;
+    case 'o':
+        in->out = arg;
+        return 0;
+    case 'j':
+        in->json = true;
+        return 0;
+    case ARGP_KEY_ARG:
+        if (state->arg_num == 0)
+            in->cluster = arg;
+        else if (state->arg_num == 1)
+            in->model = arg;
+        else
+            argp_error (state, "CLUSTER and MODEL expected, found \"%s\" too", arg);
+        return 0;
+    case ARGP_KEY_END:
+        if (!in->cluster || !in->model)
+            argp_error (state, "CLUSTER and MODEL are required");
+        if (in->job.seq == 0 || in->job.global_batch == 0)
+            argp_error (state, "--seq and --global-batch are required");
+        if (in->job.layers)
+            argp_error (state,
+                        "--layers-per-stage: plan chooses the layers of each stage");
+        if (strcmp (in->cluster, "-") == 0 && strcmp (in->model, "-") == 0)
+            argp_error (state, "only one input can be standard input");
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+/* ---- which nodes ---- */
+
+/* Mark the nodes of a host list; every name must be a node. */
+static enum status mark (const struct topology_cluster *c, const char *list,
+                         const char *option, bool value, bool *allowed, struct error *err)
+{
+    char **names;
+    int n;
+    enum status st = topology_hostlist_expand (list, &names, &n, err);
+
+    if (st != ST_OK) {
+        err_prefix (err, "%s", option);
+        return st;
+    }
+    for (int i = 0; i < n && st == ST_OK; i++) {
+        int node = topology_node_find (c, names[i]);
+
+        if (node < 0)
+            st = err_set (err, ST_USAGE, "%s: the cluster %s has no node \"%s\"", option,
+                          c->name, names[i]);
+        else
+            allowed[node] = value && !c->node[node].drained;
+    }
+    topology_hostlist_free (names);
+    return st;
+}
+
+static enum status choose_nodes (const struct plan_input *in,
+                                 const struct topology_cluster *c, bool *allowed,
+                                 int *max_nodes, struct error *err)
+{
+    enum status st = ST_OK;
+    int n = 0;
+
+    for (int i = 0; i < c->n_nodes; i++)
+        allowed[i] = !in->only && !c->node[i].drained;
+    if (in->only)
+        st = mark (c, in->only, "--only", true, allowed, err);
+    if (st == ST_OK && in->exclude)
+        st = mark (c, in->exclude, "--exclude", false, allowed, err);
+    if (st != ST_OK)
+        return st;
+    for (int i = 0; i < c->n_nodes; i++)
+        n += allowed[i];
+    if (in->nodes > c->n_nodes)
+        return err_set (err, ST_USAGE, "--nodes %d: the cluster %s has %d", in->nodes,
+                        c->name, c->n_nodes);
+    if (in->spares >= n && in->spares > 0)
+        return err_set (err, ST_USAGE, "--spares %d: only %d nodes can be used",
+                        in->spares, n);
+    *max_nodes = in->nodes;
+    if (in->spares > 0 && (*max_nodes == 0 || *max_nodes > n - in->spares))
+        *max_nodes = n - in->spares;
+    return ST_OK;
+}
+
+/* ---- progress ---- */
+
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt (int sig)
+{
+    (void) sig;
+    interrupted = 1;
+}
+
+static bool on_progress (void *context, long done, long total, double best_step_s,
+                         double lower_bound_s)
+{
+    char step[32];
+
+    progress_show (
+        context, "searching: %ld of %ld configurations settled, best %s, gap %.2f %%",
+        done, total, cli_seconds (best_step_s, step),
+        isfinite (best_step_s) ? 100.0 * (best_step_s / lower_bound_s - 1.0) : NAN);
+    return interrupted;
+}
+
+/* ---- the answer ---- */
+
+static void print_cluster (const struct topology_cluster *c, struct text *out)
+{
+    struct topology_link_stats s;
+
+    text_add (out, "cluster  %s: %d nodes, %d GPUs (", c->name, c->n_nodes, c->n_gpus);
+    for (int i = 0; i < c->n_nodes; i++) {
+        bool seen = false;
+
+        for (int k = 0; k < i && !seen; k++)
+            seen = c->node[k].type == c->node[i].type;
+        if (!seen)
+            text_add (out, "%s%s", i ? ", " : "", c->node[i].type->name);
+    }
+    text_add (out, ")");
+    if (c->n_nodes > 1 && topology_inter_stats (c, &s, NULL) == ST_OK) {
+        text_add (out, "; between nodes %.2f / %.2f / %.2f GB/s (min / median / max)",
+                  s.min_bytes_per_s / UNITS_GB, s.median_bytes_per_s / UNITS_GB,
+                  s.max_bytes_per_s / UNITS_GB);
+        if (s.unmeasured > 0)
+            text_add (out, ", %ld of %ld links unmeasured", s.unmeasured, s.pairs);
+    }
+    text_add (out, "\n");
+}
+
+static void print_nodes_left (const struct mapper_problem *p,
+                              const struct mapper_result *r, struct text *out)
+{
+    const struct topology_cluster *c = p->cluster;
+    long long world = workload_world (&r->config.deg);
+    bool *used = calloc ((size_t) c->n_nodes, sizeof *used);
+    int n = 0, shown = 0;
+
+    if (!used)
+        return;
+    for (long long k = 0; k < world; k++)
+        used[c->node_of_gpu[r->gpu[k]]] = true;
+    for (int i = 0; i < c->n_nodes; i++)
+        n += used[i];
+    text_add (out, "GPUs     %lld of %d on %d of %d nodes", world, c->n_gpus, n,
+              c->n_nodes);
+    for (int i = 0; i < c->n_nodes && shown < 8; i++)
+        if (!used[i])
+            text_add (out, "%s%s", shown++ ? ", " : "; left out: ", c->node[i].name);
+    if (c->n_nodes - n > shown)
+        text_add (out, " and %d more", c->n_nodes - n - shown);
+    text_add (out, "\n");
+    free (used);
+}
+
+static void print_layers (const struct mapper_result *r, struct text *out)
+{
+    int pp = r->config.deg.pp;
+
+    if (pp == 1)
+        return;
+    text_add (out, "layers   ");
+    for (int i = 0; i < pp;) {
+        int run = 1;
+
+        while (i + run < pp && r->layers[i + run] == r->layers[i])
+            run++;
+        if (run > 1)
+            text_add (out, "%s%d x %d", i ? " + " : "", run, r->layers[i]);
+        else
+            text_add (out, "%s%d", i ? " + " : "", r->layers[i]);
+        i += run;
+    }
+    text_add (out, " by stage\n");
+}
+
+static void print_memory (const struct mapper_problem *p, const struct mapper_result *r,
+                          struct text *out)
+{
+    int worst = 0;
+
+    for (int i = 1; i < r->config.deg.pp; i++)
+        if (r->memory[i].peak_bytes / r->gpu_bytes[i] >
+            r->memory[worst].peak_bytes / r->gpu_bytes[worst])
+            worst = i;
+    text_add (
+        out,
+        "memory   %.1f GiB at the peak (stage %d), the limit is %.1f GiB (%.0f %%)\n",
+        r->memory[worst].peak_bytes / UNITS_GIB, worst,
+        p->memory_limit_pct / 100.0 * r->gpu_bytes[worst] / UNITS_GIB,
+        p->memory_limit_pct);
+}
+
+static void print_bounds (const struct mapper_result *r, const struct mapper_info *info,
+                          struct text *out)
+{
+    char bound[32], step[32];
+    double gap = r->estimate.step_s / r->lower_bound_s - 1.0;
+
+    text_add (out, "gap      %.2f %% above %s, which no plan of this space can beat%s\n",
+              100.0 * gap, cli_seconds (r->lower_bound_s, bound),
+              info->proven ? "" : " (search not finished)");
+    text_add (out, "default  %s in Megatron's order on the nodes as listed",
+              cli_seconds (r->default_order_step_s, step));
+    if (isfinite (r->default_order_step_s))
+        text_add (out, ": this placement saves %.2f %%",
+                  100.0 * (1.0 - r->estimate.step_s / r->default_order_step_s));
+    if (r->default_order_unmeasured > 0)
+        text_add (out, " (it uses %d links that nobody measured)",
+                  r->default_order_unmeasured);
+    text_add (out, "\n");
+    if (isfinite (r->gpu_step_s) && isfinite (r->node_step_s) &&
+        r->gpu_step_s < r->node_step_s * (1.0 - 1e-6))
+        text_add (out, "         placing single GPUs %s %.2f %% over whole nodes\n",
+                  r->granularity == MAPPER_GPU ? "gains" : "would gain only",
+                  100.0 * (1.0 - r->gpu_step_s / r->node_step_s));
+}
+
+static void print_summary (const struct mapper_problem *p, const struct mapper_result *r,
+                           const struct mapper_info *info)
+{
+    struct text t = {0};
+    char step[32];
+
+    print_cluster (p->cluster, &t);
+    text_add (&t,
+              "model    %s: %.2f billion parameters; %d sequences of %d tokens a step\n",
+              p->model->name, workload_model_params (p->model) / 1e9,
+              p->job->global_batch, p->job->seq);
+    text_add (
+        &t,
+        "search   %ld configurations: %ld refused for memory, %ld placed, %ld cut by "
+        "their bound; %.2f s\n",
+        info->configurations, info->refused_memory, info->placed,
+        info->configurations - info->refused_memory - info->placed, info->seconds);
+    text_add (&t, "\nplan     ");
+    cli_describe_config (&r->config, &t);
+    text_add (&t, "\n");
+    print_layers (r, &t);
+    print_nodes_left (p, r, &t);
+    text_add (&t, "step     %s, %.0f tokens/s, MFU %.1f %%\n",
+              cli_seconds (r->estimate.step_s, step), r->estimate.tokens_per_s,
+              100.0 * r->estimate.mfu);
+    print_memory (p, r, &t);
+    print_bounds (r, info, &t);
+    if (r->estimate.n_unmeasured > 0)
+        text_add (&t, "links    %d that nobody measured had to be used\n",
+                  r->estimate.n_unmeasured);
+    text_add (&t, "\n");
+    fputs (text_str (&t), stdout);
+    text_free (&t);
+    cli_print_breakdown (&r->estimate);
+}
+
+static void print_top (const struct mapper_result *r)
+{
+    static const char *const header[] = {"step s", "bound s",    "tp",          "pp",
+                                         "dp",     "cp",         "micro-batch", "zero",
+                                         "SP",     "<recompute", NULL};
+    struct table *t = table_create (header);
+
+    for (int i = 0; i < r->n_top; i++) {
+        const struct workload_config *c = &r->top[i].config;
+        char word[24];
+
+        table_cell (t, "%.4f", r->top[i].step_s);
+        table_cell (t, "%.4f", r->top[i].lower_bound_s);
+        table_cell (t, "%d", c->deg.tp);
+        table_cell (t, "%d", c->deg.pp);
+        table_cell (t, "%d", c->deg.dp);
+        table_cell (t, "%d", c->deg.cp);
+        table_cell (t, "%d", c->micro_batch);
+        table_cell (t, "%d", c->zero);
+        table_cell (t, "%s", c->sequence_parallel ? "on" : "off");
+        table_cell (t, "%s", workload_recompute_text (c, word));
+    }
+    if (r->n_top > 1) {
+        printf ("\nbest configurations, each placed:\n");
+        table_print (t, stdout);
+    }
+    table_destroy (t);
+}
+
+/* The file that a large cluster is referred to by, and its digest. */
+static enum status cluster_reference (const struct plan_input *in,
+                                      const struct topology_cluster *c, const char **file,
+                                      char hex[65], struct error *err)
+{
+    char *text;
+    size_t len;
+    enum status st;
+
+    *file = NULL;
+    if (c->n_nodes <= 256 || strcmp (in->cluster, "-") == 0 || strchr (in->cluster, ' '))
+        return ST_OK;
+    st = file_read (in->cluster, &text, &len, err);
+    if (st == ST_OK) {
+        file_sha256 (text, len, hex);
+        free (text);
+        *file = in->cluster;
+    }
+    return st;
+}
+
+static enum status answer (const struct plan_input *in, const struct mapper_problem *p,
+                           const struct mapper_result *r, const struct mapper_info *info,
+                           struct error *err)
+{
+    char hex[65] = "";
+    const char *file;
+    bool to_stdout = in->json || (in->out && strcmp (in->out, "-") == 0);
+    json_t *doc = NULL;
+    enum status st = cluster_reference (in, p->cluster, &file, hex, err);
+
+    if (st == ST_OK && !(doc = mapper_plan_to_json (p, r, info, file, hex)))
+        st = err_nomem (err);
+    if (st == ST_OK && in->out && strcmp (in->out, "-") != 0)
+        st = json_write (in->out, doc, err);
+    if (st == ST_OK && to_stdout)
+        st = json_write ("-", doc, err);
+    json_decref (doc);
+    if (st != ST_OK || to_stdout)
+        return st;
+    print_summary (p, r, info);
+    print_top (r);
+    if (in->out)
+        printf ("\nplan written to %s\n", in->out);
+    return ST_OK;
+}
+
+static enum status search (struct plan_input *in, struct mapper_problem *p,
+                           struct error *err)
+{
+    struct mapper_result r = {0};
+    struct mapper_info info;
+    struct progress progress;
+    struct sigaction act = {.sa_handler = on_interrupt, .sa_flags = SA_RESETHAND}, old;
+    enum status st;
+
+    progress_start (&progress);
+    in->settings.progress = on_progress;
+    in->settings.context = &progress;
+    sigaction (SIGINT, &act, &old);
+    st = mapper_search (p, &in->settings, &r, &info, err);
+    sigaction (SIGINT, &old, NULL);
+    progress_end (&progress);
+    if (st == ST_OK)
+        st = answer (in, p, &r, &info, err);
+    else if (info.missed) {
+        struct text words = {0};
+
+        mapper_explain_miss (p, &info, &words);
+        fprintf (stderr, "linkwise plan: %s: %s on %d GPUs of %s: %s\n%s", in->model,
+                 p->model->name, p->cluster->n_gpus, p->cluster->name, err->text,
+                 text_str (&words));
+        text_free (&words);
+        err->text[0] = '\0';
+    }
+    mapper_result_release (&r);
+    mapper_info_release (&info);
+    return st;
+}
+
+static enum status run (struct plan_input *in, struct notes *notes, struct error *err)
+{
+    struct topology_cluster *c = NULL;
+    struct workload_model m;
+    struct workload_job job;
+    struct workload_profile profile;
+    struct mapper_problem p;
+    bool *allowed = NULL;
+    int max_nodes = 0;
+    enum status st = topology_cluster_read (in->cluster, &c, notes, err);
+
+    if (st == ST_OK)
+        st = workload_model_read (in->model, &m, notes, err);
+    if (st == ST_OK)
+        st = cli_job_resolve (&in->job, &m, &job, &profile, notes, err);
+    if (st == ST_OK && !(allowed = calloc ((size_t) c->n_nodes, sizeof *allowed)))
+        st = err_nomem (err);
+    if (st == ST_OK)
+        st = choose_nodes (in, c, allowed, &max_nodes, err);
+    if (st == ST_OK) {
+        cli_note_types (c, job.precision, notes);
+        cli_warn ("plan", notes);
+        p = (struct mapper_problem){.model = &m,
+                                    .job = &job,
+                                    .profile = &profile,
+                                    .cluster = c,
+                                    .axes = in->job.axes,
+                                    .node_allowed = allowed,
+                                    .max_nodes = max_nodes,
+                                    .memory_limit_pct = in->job.memory_limit_pct};
+        st = search (in, &p, err);
+    }
+    free (allowed);
+    topology_cluster_destroy (c);
+    return st;
+}
+
+int cli_plan (int argc, char **argv)
+{
+    const struct argp_child children[] = {
+        {&cli_job_argp, 0,
+         "The job (what is given is fixed, what is not is searched):", 1},
+        {0}};
+    const struct argp argp = {
+        .options = options,
+        .parser = parse,
+        .args_doc = "CLUSTER MODEL",
+        .doc =
+            "Find how to split a training job over a cluster, and which rank runs on "
+            "which GPU.\v"
+            "Example: linkwise plan examples/clusters/h100-17.json llama-2-70b --seq "
+            "4096 "
+            "--global-batch 1024 -o plan.json\n\nCLUSTER is a cluster file, a cluster on "
+            "one line (\"2x8 h100-sxm5-80g intra:370 inter:48\", GB/s), or -.  MODEL is "
+            "a "
+            "Hugging Face config.json, a preset (`linkwise models`), or -.",
+        .children = children};
+    struct plan_input in = {.job = cli_job_default (),
+                            .settings = mapper_settings_default ()};
+    struct notes notes = {0};
+    struct error err = {""};
+
+    cli_parse (&argp, argc, argv, &in);
+
+    enum status st = run (&in, &notes, &err);
+
+    cli_warn ("plan", &notes);
+    if (st != ST_OK && err.text[0] == '\0')
+        return status_exit_code (st);
+    return cli_end ("plan", st, &err);
+}

@@ -1,0 +1,305 @@
+/* linkwise time and linkwise eval: the price of one placement. */
+#include "cli/cli.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+
+struct time_input {
+    struct cli_job job;
+    const char *first, *second; /* CLUSTER MODEL, or PLAN CLUSTER */
+    const char *placement;
+    bool json;
+};
+
+static void print_estimate (const struct costmodel_estimate *e)
+{
+    char step[32];
+
+    printf ("step     %s, %.0f tokens/s, MFU %.1f %%\n", cli_seconds (e->step_s, step),
+            e->tokens_per_s, 100.0 * e->mfu);
+    if (e->n_unmeasured > 0)
+        printf (
+            "links    %d that nobody measured are used, at the lowest bandwidth of their "
+            "kind\n",
+            e->n_unmeasured);
+    printf ("\n");
+    cli_print_breakdown (e);
+}
+
+/* Price one placement and print it. */
+static enum status price (const struct costmodel_problem *p, const int *gpu, bool json,
+                          struct error *err)
+{
+    struct costmodel_estimate e;
+    enum status st = costmodel_estimate (p, gpu, true, &e, err);
+
+    if (st != ST_OK)
+        return st;
+    if (json) {
+        json_t *doc = costmodel_estimate_to_json (&e);
+
+        json_object_set_new (doc, "version", json_integer (1));
+        st = cli_print_json (doc, err);
+    } else
+        print_estimate (&e);
+    free (e.unmeasured);
+    return st;
+}
+
+/* ---- time ---- */
+
+/* The placement of a plan, or Megatron's order over the nodes that are not drained. */
+static enum status place (const struct time_input *in, const struct topology_cluster *c,
+                          int world, int *gpu, struct error *err)
+{
+    struct workload_plan plan;
+    int n = 0;
+    enum status st;
+
+    if (strcmp (in->placement, "default") == 0) {
+        for (int i = 0; i < c->n_nodes; i++)
+            for (int k = 0; k < c->node[i].gpus && n < world && !c->node[i].drained; k++)
+                gpu[n++] = c->node[i].first_gpu + k;
+        return ST_OK;
+    }
+    st = workload_plan_read (in->placement, &plan, NULL, err);
+    if (st != ST_OK)
+        return st;
+    if (plan.n_ranks != world)
+        st = err_set (err, ST_INVALID,
+                      "%s: the plan has %d ranks, the degrees multiply to %d",
+                      in->placement, plan.n_ranks, world);
+    else
+        st = costmodel_plan_gpus (&plan, c, gpu, err);
+    workload_plan_release (&plan);
+    return st;
+}
+
+/* dp is what the GPUs leave, unless it is given. */
+static enum status fill_dp (const struct time_input *in, const struct topology_cluster *c,
+                            struct workload_config *config, struct error *err)
+{
+    long long fixed = (long long) config->deg.tp * config->deg.pp * config->deg.cp;
+    long long have = 0, need;
+
+    for (int i = 0; i < c->n_nodes; i++)
+        have += c->node[i].drained ? 0 : c->node[i].gpus;
+    if (in->job.axes.dp == MAPPER_FREE && have / fixed > 0)
+        config->deg.dp = (int) (have / fixed);
+    need = fixed * config->deg.dp;
+    if (need > have)
+        return err_set (
+            err, ST_INVALID,
+            "tp %d x cp %d x pp %d x dp %d needs %lld GPUs, the cluster has %lld",
+            config->deg.tp, config->deg.cp, config->deg.pp, config->deg.dp, need, have);
+    return ST_OK;
+}
+
+static enum status run_time (struct time_input *in, struct notes *notes,
+                             struct error *err)
+{
+    struct topology_cluster *c = NULL;
+    struct workload_model m;
+    struct workload_job job;
+    struct workload_profile profile;
+    struct workload_config config = cli_job_config (&in->job);
+    int *gpu = NULL, *layers = NULL;
+    enum status st = topology_cluster_read (in->first, &c, notes, err);
+
+    if (st == ST_OK)
+        st = workload_model_read (in->second, &m, notes, err);
+    if (st == ST_OK)
+        st = cli_job_resolve (&in->job, &m, &job, &profile, notes, err);
+    if (st == ST_OK)
+        st = fill_dp (in, c, &config, err);
+    if (st == ST_OK)
+        st = workload_config_check (&m, &job, &config, err);
+    if (st == ST_OK) {
+        int world = (int) workload_world (&config.deg);
+
+        gpu = calloc ((size_t) world, sizeof *gpu);
+        layers = calloc ((size_t) config.deg.pp, sizeof *layers);
+        st = gpu && layers ? cli_job_layers (&in->job, &m, &config, layers, err)
+                           : err_nomem (err);
+        if (st == ST_OK)
+            st = place (in, c, world, gpu, err);
+    }
+    if (st == ST_OK) {
+        struct costmodel_problem p = {.model = &m,
+                                      .job = &job,
+                                      .config = &config,
+                                      .profile = &profile,
+                                      .cluster = c,
+                                      .layers = layers};
+
+        cli_note_types (c, job.precision, notes);
+        if (!in->json) {
+            struct text words = {0};
+
+            cli_describe_config (&config, &words);
+            printf ("%s on %s: %s\n", m.name, c->name, text_str (&words));
+            text_free (&words);
+        }
+        st = price (&p, gpu, in->json, err);
+    }
+    free (gpu);
+    free (layers);
+    topology_cluster_destroy (c);
+    return st;
+}
+
+enum { OPT_PLACEMENT = 512 };
+
+static const struct argp_option time_options[] = {
+    {"placement", OPT_PLACEMENT, "default|PLAN", 0,
+     "Megatron's order over the nodes as listed, or a plan's ranks", 0},
+    {"json", 'j', NULL, 0, "print one JSON document", 0},
+    {0}};
+
+static error_t parse_time (int key, char *arg, struct argp_state *state)
+{
+    struct time_input *in = state->input;
+
+    switch (key) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &in->job;
+        return 0;
+    case OPT_PLACEMENT:
+        in->placement = arg;
+        return 0;
+    case 'j':
+        in->json = true;
+        return 0;
+    case ARGP_KEY_ARG:
+        if (state->arg_num == 0)
+            in->first = arg;
+        else if (state->arg_num == 1)
+            in->second = arg;
+        else
+            argp_error (state, "CLUSTER and MODEL expected, found \"%s\" too", arg);
+        return 0;
+    case ARGP_KEY_END:
+        if (!in->second)
+            argp_error (state, "CLUSTER and MODEL are required");
+        if (in->job.seq == 0 || in->job.global_batch == 0)
+            argp_error (state, "--seq and --global-batch are required");
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+int cli_time (int argc, char **argv)
+{
+    const struct argp_child children[] = {
+        {&cli_job_argp, 0,
+         "The job (degrees default to 1, dp is what the GPUs leave):", 1},
+        {0}};
+    const struct argp argp = {.options = time_options,
+                              .parser = parse_time,
+                              .args_doc = "CLUSTER MODEL",
+                              .doc =
+                                  "Estimate the time of one optimiser step, in seconds.\v"
+                                  "Example: linkwise time examples/clusters/h100-17.json "
+                                  "llama-2-70b --seq 4096 "
+                                  "--global-batch 1024 --tp 8 --pp 4 --dp 4",
+                              .children = children};
+    struct time_input in = {.job = cli_job_default (), .placement = "default"};
+    struct notes notes = {0};
+    struct error err = {""};
+
+    cli_parse (&argp, argc, argv, &in);
+
+    enum status st = run_time (&in, &notes, &err);
+
+    cli_warn ("time", &notes);
+    return cli_end ("time", st, &err);
+}
+
+/* ---- eval ---- */
+
+static enum status run_eval (struct time_input *in, struct notes *notes,
+                             struct error *err)
+{
+    struct workload_plan plan = {0};
+    struct topology_cluster *c = NULL;
+    struct workload_profile profile;
+    int *gpu = NULL;
+    enum status st =
+        cli_plan_read (in->first, in->second, &plan, &c, &profile, notes, err);
+
+    if (st != ST_OK)
+        return st;
+    if (!(gpu = calloc ((size_t) plan.n_ranks, sizeof *gpu)))
+        st = err_nomem (err);
+    if (st == ST_OK)
+        st = costmodel_plan_gpus (&plan, c, gpu, err);
+    if (st == ST_OK) {
+        struct costmodel_problem p = {.model = &plan.model,
+                                      .job = &plan.job,
+                                      .config = &plan.config,
+                                      .profile = &profile,
+                                      .cluster = c,
+                                      .layers = plan.layers_per_stage};
+
+        cli_note_types (c, plan.job.precision, notes);
+        st = price (&p, gpu, in->json, err);
+    }
+    free (gpu);
+    workload_plan_release (&plan);
+    topology_cluster_destroy (c);
+    return st;
+}
+
+static const struct argp_option eval_options[] = {
+    {"json", 'j', NULL, 0, "print one JSON document", 0}, {0}};
+
+static error_t parse_eval (int key, char *arg, struct argp_state *state)
+{
+    struct time_input *in = state->input;
+
+    switch (key) {
+    case 'j':
+        in->json = true;
+        return 0;
+    case ARGP_KEY_ARG:
+        if (state->arg_num == 0)
+            in->first = arg;
+        else if (state->arg_num == 1)
+            in->second = arg;
+        else
+            argp_error (state, "PLAN and CLUSTER expected, found \"%s\" too", arg);
+        return 0;
+    case ARGP_KEY_END:
+        if (!in->first)
+            argp_error (state, "PLAN is required");
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+int cli_eval (int argc, char **argv)
+{
+    const struct argp argp = {
+        .options = eval_options,
+        .parser = parse_eval,
+        .args_doc = "PLAN [CLUSTER]",
+        .doc =
+            "Price a plan's placement, in seconds a step, on CLUSTER or on its own.\v"
+            "Example: linkwise eval plan.json examples/clusters/h100-17.json\n\nThe plan "
+            "may have been edited by hand; its own estimate is ignored."};
+    struct time_input in = {0};
+    struct notes notes = {0};
+    struct error err = {""};
+
+    cli_parse (&argp, argc, argv, &in);
+
+    enum status st = run_eval (&in, &notes, &err);
+
+    cli_warn ("eval", &notes);
+    return cli_end ("eval", st, &err);
+}

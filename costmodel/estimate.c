@@ -1,0 +1,225 @@
+/* The price of one placement from scratch, with its breakdown. */
+#include "costmodel/costmodel_private.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* Everything of one placement, replica-major so that a pipeline's times are adjacent. */
+struct priced {
+    const struct terms *t;
+    struct slot_time *slot;    /* [dp * pp] */
+    double *fwd_s, *back_s;    /* [dp * pp] */
+    double *send_s, *return_s; /* [dp * pp], pp-1 used */
+    double *end_s;             /* [dp * pp] */
+    double *tail_s;            /* [pp] synchronisation, tied embedding */
+    double *optimizer_s;       /* [pp] */
+    double *work;
+};
+
+static enum status priced_init (struct priced *x, const struct terms *t,
+                                struct error *err)
+{
+    size_t n = (size_t) t->dp * (size_t) t->pp;
+
+    *x = (struct priced){.t = t};
+    x->slot = calloc (n, sizeof *x->slot);
+    x->fwd_s = calloc (5 * n + 2 * (size_t) t->pp, sizeof (double));
+    x->work = calloc ((size_t) costmodel_schedule_work (t->pp), sizeof (double));
+    if (!x->slot || !x->fwd_s || !x->work)
+        return err_nomem (err);
+    x->back_s = x->fwd_s + n;
+    x->send_s = x->back_s + n;
+    x->return_s = x->send_s + n;
+    x->end_s = x->return_s + n;
+    x->tail_s = x->end_s + n;
+    x->optimizer_s = x->tail_s + t->pp;
+    return ST_OK;
+}
+
+static void priced_release (struct priced *x)
+{
+    free (x->slot);
+    free (x->fwd_s);
+    free (x->work);
+}
+
+/* Slots, boundaries and synchronisation of every stage. */
+static void price_parts (struct priced *x, const int *gpu, struct scratch *s,
+                         struct use_log *log)
+{
+    const struct terms *t = x->t;
+    int pp = t->pp, ignored;
+
+    for (int i = 0; i < pp; i++) {
+        count_tp_shares (t, gpu, i, s->share);
+        for (int d = 0; d < t->dp; d++) {
+            struct slot_time *slot = &x->slot[d * pp + i];
+
+            slot_price (t, gpu, i, d, s->share, s, log, slot);
+            x->fwd_s[d * pp + i] = slot->fwd_s;
+            x->back_s[d * pp + i] = slot->back_s;
+        }
+        clear_tp_shares (t, gpu, i, s->share);
+        if (i + 1 < pp)
+            boundary_price (t, gpu, i, i + 1, t->volume.p2p_bytes, x->send_s + i,
+                            x->return_s + i, pp, s, log, "pp");
+        x->tail_s[i] = sync_price (t, gpu, i, s, log, &ignored);
+        x->optimizer_s[i] = optimizer_price (t, gpu, i);
+    }
+    if (t->volume.tied_bytes > 0) {
+        double worst = 0.0;
+
+        /* end_s is free until the schedules are played. */
+        boundary_price (t, gpu, pp - 1, 0, t->volume.tied_bytes, x->end_s,
+                        x->end_s + t->dp, 1, s, log, "dp");
+        for (int d = 0; d < 2 * t->dp; d++)
+            worst = fmax (worst, x->end_s[d]);
+        x->tail_s[0] += worst;
+        x->tail_s[pp - 1] += worst;
+    }
+}
+
+static void play (const struct priced *x, int d, bool skip, const double *send_s,
+                  const double *return_s, double *end_s)
+{
+    const struct terms *t = x->t;
+    struct costmodel_pipeline p = {
+        .stages = t->pp,
+        .microbatches = t->microbatches,
+        .fwd_s = x->fwd_s + d * t->pp,
+        .back_s = x->back_s + d * t->pp,
+        .send_s = send_s,
+        .return_s = return_s,
+    };
+
+    costmodel_schedule (t->problem.config->schedule, &p, skip, end_s, x->work);
+}
+
+/* The stage and replica that end last, and the step's parts along them. */
+static enum status find_path (const struct priced *x, bool skip,
+                              struct costmodel_estimate *e, struct error *err)
+{
+    const struct terms *t = x->t;
+    int pp = t->pp;
+
+    e->step_s = -1.0;
+    for (int i = 0; i < pp; i++) {
+        int slowest = 0;
+
+        for (int d = 1; d < t->dp; d++)
+            if (x->end_s[d * pp + i] > x->end_s[slowest * pp + i])
+                slowest = d;
+
+        double end = x->end_s[slowest * pp + i] + x->tail_s[i] + x->optimizer_s[i];
+
+        if (end > e->step_s) {
+            e->step_s = end;
+            e->stage = i;
+            e->replica = slowest;
+        }
+    }
+
+    /* The same pipeline with sends that take no time tells bubble from P2P. */
+    double *zero = calloc (2 * (size_t) pp, sizeof *zero);
+
+    if (!zero)
+        return err_nomem (err);
+    play (x, e->replica, skip, zero, zero, zero + pp);
+
+    double without_sends = zero[pp + e->stage];
+    const struct slot_time *slot = &x->slot[e->replica * pp + e->stage];
+    double busy = t->microbatches * (slot->fwd_s + slot->back_s);
+
+    free (zero);
+    e->part = (struct costmodel_breakdown){
+        .tp_s = t->microbatches * slot->tp_s,
+        .cp_s = t->microbatches * slot->cp_s,
+        .bubble_s = fmax (0.0, without_sends - busy),
+        .pp_s = fmax (0.0, x->end_s[e->replica * pp + e->stage] - without_sends),
+        .dp_s = x->tail_s[e->stage],
+        .optimizer_s = x->optimizer_s[e->stage],
+    };
+    e->part.compute_s = e->step_s - e->part.tp_s - e->part.cp_s - e->part.bubble_s -
+                        e->part.pp_s - e->part.dp_s - e->part.optimizer_s;
+    return ST_OK;
+}
+
+static void rates (const struct terms *t, const int *gpu, struct costmodel_estimate *e)
+{
+    const struct costmodel_problem *p = &t->problem;
+    double peak = 0.0;
+
+    for (int r = 0; r < t->world; r++)
+        peak += costmodel_matrix_rate (topology_gpu_type_of (p->cluster, gpu[r]),
+                                       p->job->precision);
+    e->mfu = costmodel_model_flop (p->model, p->job) / (e->step_s * peak);
+    e->tokens_per_s = (double) p->job->seq * p->job->global_batch / e->step_s;
+}
+
+static enum status check_types (const struct terms *t, const int *gpu, struct error *err)
+{
+    for (int r = 0; r < t->world; r++) {
+        int node = t->problem.cluster->node_of_gpu[gpu[r]];
+        int k = t->type_of_node[node];
+
+        if (t->refused[k])
+            return err_set (err, ST_INVALID, "node %s: GPU type %s cannot run %s",
+                            t->problem.cluster->node[node].name, t->type[k]->name,
+                            workload_precision_name (t->problem.job->precision));
+    }
+    return ST_OK;
+}
+
+enum status costmodel_estimate (const struct costmodel_problem *p, const int *gpu_of_rank,
+                                bool skip, struct costmodel_estimate *out,
+                                struct error *err)
+{
+    struct terms t = {0};
+    struct scratch s = {0};
+    struct priced x = {0};
+    struct use_log log = {0};
+    struct costmodel_estimate e = {0};
+    enum status st = terms_init (&t, p, err);
+
+    if (st == ST_OK)
+        st = check_types (&t, gpu_of_rank, err);
+    if (st == ST_OK)
+        st = scratch_init (&s, &t, err);
+    if (st == ST_OK)
+        st = priced_init (&x, &t, err);
+    if (st == ST_OK) {
+        price_parts (&x, gpu_of_rank, &s, &log);
+        for (int d = 0; d < t.dp; d++)
+            play (&x, d, skip, x.send_s + d * t.pp, x.return_s + d * t.pp,
+                  x.end_s + d * t.pp);
+        st = log.failed ? err_nomem (err) : find_path (&x, skip, &e, err);
+    }
+    if (st == ST_OK && !isfinite (e.step_s))
+        st = err_set (err, ST_NOFIT,
+                      "ranks that must talk are not connected: no link of "
+                      "that kind was measured");
+    if (st == ST_OK) {
+        rates (&t, gpu_of_rank, &e);
+        e.unmeasured = log.list;
+        e.n_unmeasured = log.n;
+        log.list = NULL;
+        *out = e;
+    }
+    free (log.list);
+    priced_release (&x);
+    scratch_release (&s);
+    terms_release (&t);
+    return st;
+}
+
+json_t *costmodel_estimate_to_json (const struct costmodel_estimate *e)
+{
+    const struct costmodel_breakdown *b = &e->part;
+
+    return json_pack ("{s:f, s:f, s:f, s:i, s:i, s:{s:f, s:f, s:f, s:f, s:f, s:f, s:f}}",
+                      "step_s", e->step_s, "mfu", e->mfu, "tokens_per_s", e->tokens_per_s,
+                      "binding_stage", e->stage, "binding_replica", e->replica,
+                      "breakdown_s", "compute", b->compute_s, "tp", b->tp_s, "cp",
+                      b->cp_s, "bubble", b->bubble_s, "pp", b->pp_s, "dp", b->dp_s,
+                      "optimizer", b->optimizer_s);
+}

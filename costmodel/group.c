@@ -1,0 +1,209 @@
+/* Groups of GPUs: rings as NCCL lays them, and the collectives on them.
+ *
+ * Inside a node a ring goes from member to member in rank order and is as fast as its
+ * slowest link.  Between nodes NCCL opens one lane per NIC: a group with several members
+ * on a node has as many lanes to the next node, member to member (rails).  All groups
+ * that leave a node at the same time share what the node reaches (node_gb_per_s). */
+#include "costmodel/costmodel_private.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+double costmodel_allreduce_s (const struct workload_profile *p,
+                              const struct costmodel_ring *r, int n, double bytes)
+{
+    if (n == 1)
+        return 0.0;
+    if (r->bytes_per_s <= 0.0)
+        return INFINITY;
+    return p->time.collective_s +
+           2.0 * (r->latency_s + (n - 1.0) / n * bytes / (r->bytes_per_s * p->time.link));
+}
+
+double costmodel_half_allreduce_s (const struct workload_profile *p,
+                                   const struct costmodel_ring *r, int n, double bytes)
+{
+    if (n == 1)
+        return 0.0;
+    if (r->bytes_per_s <= 0.0)
+        return INFINITY;
+    return p->time.collective_s + r->latency_s +
+           (n - 1.0) / n * bytes / (r->bytes_per_s * p->time.link);
+}
+
+void use_log_add (struct use_log *log, int src, int dst, const char *use)
+{
+    if (!log || log->failed)
+        return;
+    if (log->n == log->cap) {
+        int cap = log->cap ? 2 * log->cap : 16;
+        struct costmodel_unmeasured *more =
+            realloc (log->list, (size_t) cap * sizeof *more);
+
+        if (!more) {
+            log->failed = true;
+            return;
+        }
+        log->list = more;
+        log->cap = cap;
+    }
+    log->list[log->n++] = (struct costmodel_unmeasured){src, dst, use};
+}
+
+/* What a ring has met so far. */
+struct walk {
+    const struct terms *t;
+    struct costmodel_ring ring;
+    struct use_log *log;
+    const char *use;
+};
+
+static void meet (struct walk *w, double bytes_per_s, double latency_s)
+{
+    w->ring.bytes_per_s = fmin (w->ring.bytes_per_s, bytes_per_s);
+    w->ring.latency_s += latency_s;
+}
+
+static struct topology_link take_link (struct walk *w, int src, int dst)
+{
+    struct topology_link l = topology_link (w->t->problem.cluster, src, dst);
+
+    if (!l.measured) {
+        w->ring.unmeasured++;
+        use_log_add (w->log, src, dst, w->use);
+    }
+    return l;
+}
+
+/* Around the members on one node; member [k], k > 1.  When the ring goes on to other
+ * nodes (`open`), every lane starts at another member, so all links are used, but a lane
+ * takes one hop less. */
+static void walk_inside (struct walk *w, const int *member, int k, bool open)
+{
+    const struct topology_cluster *c = w->t->problem.cluster;
+    const struct topology_links *intra = c->node[c->node_of_gpu[member[0]]].intra;
+
+    if (!c->has_gpu_links && intra->bytes_per_s.n == 0 && intra->latency_s.n == 0) {
+        struct topology_link l = take_link (w, member[0], member[1]);
+
+        meet (w, l.bytes_per_s, (k - open) * l.latency_s);
+    } else {
+        for (int i = 0; i < k; i++) {
+            struct topology_link l = take_link (w, member[i], member[(i + 1) % k]);
+
+            meet (w, l.bytes_per_s, open && i == k - 1 ? 0.0 : l.latency_s);
+        }
+    }
+    if (!c->has_gpu_links && intra->gpu_bytes_per_s > 0)
+        meet (w, intra->gpu_bytes_per_s, 0.0);
+}
+
+/* From one node's members to the next one's, lane by lane. */
+static void walk_between (struct walk *w, const int *from, int n_from, const int *to,
+                          int n_to, const int *share)
+{
+    const struct topology_cluster *c = w->t->problem.cluster;
+    int a = c->node_of_gpu[from[0]], b = c->node_of_gpu[to[0]];
+    int lanes = n_from < n_to ? n_from : n_to;
+    double sum = 0.0, latency_s = 0.0;
+
+    if (!c->has_gpu_links) {
+        struct topology_link l = take_link (w, from[0], to[0]);
+
+        sum = lanes * l.bytes_per_s;
+        latency_s = l.latency_s;
+    } else {
+        for (int i = 0; i < lanes; i++) {
+            struct topology_link l = take_link (w, from[i], to[i]);
+
+            sum += l.bytes_per_s;
+            latency_s = fmax (latency_s, l.latency_s);
+        }
+    }
+    if (c->node[a].node_bytes_per_s > 0)
+        sum = fmin (sum, c->node[a].node_bytes_per_s / (share[a] > 1 ? share[a] : 1));
+    if (c->node[b].node_bytes_per_s > 0)
+        sum = fmin (sum, c->node[b].node_bytes_per_s / (share[b] > 1 ? share[b] : 1));
+    meet (w, sum, latency_s);
+}
+
+struct costmodel_ring ring_of (const struct terms *t, const int *gpu, int n, int stride,
+                               const int *share, struct scratch *s, struct use_log *log,
+                               const char *use)
+{
+    const int *node_of = t->problem.cluster->node_of_gpu;
+    struct walk w = {.t = t, .ring = {.bytes_per_s = INFINITY}, .log = log, .use = use};
+    int nodes = 0;
+
+    if (n == 1)
+        return w.ring;
+
+    /* Bucket the members by node, nodes in order of first appearance. */
+    for (int i = 0; i < n; i++) {
+        int a = node_of[gpu[(size_t) i * (size_t) stride]];
+
+        if (s->first[a] < 0) {
+            s->first[a] = nodes;
+            s->order[nodes] = a;
+            s->count[nodes++] = 0;
+        }
+        s->count[s->first[a]]++;
+    }
+    for (int k = 0, at = 0; k < nodes; at += s->count[k++])
+        s->next[k] = at;
+    for (int i = 0; i < n; i++) {
+        int g = gpu[(size_t) i * (size_t) stride];
+
+        s->member[s->next[s->first[node_of[g]]]++] = g;
+    }
+    for (int k = 0; k < nodes; k++)
+        s->first[s->order[k]] = -1;
+
+    for (int k = 0, at = 0; k < nodes; at += s->count[k++]) {
+        int to = k + 1 < nodes ? at + s->count[k] : 0;
+
+        if (s->count[k] > 1)
+            walk_inside (&w, s->member + at, s->count[k], nodes > 1);
+        if (nodes > 1)
+            walk_between (&w, s->member + at, s->count[k], s->member + to,
+                          s->count[(k + 1) % nodes], share);
+    }
+    w.ring.latency_s *= (n - 1.0) / n; /* n hops in all */
+    if (w.ring.bytes_per_s == INFINITY)
+        w.ring.bytes_per_s = 0.0;
+    return w.ring;
+}
+
+enum status scratch_init (struct scratch *s, const struct terms *t, struct error *err)
+{
+    size_t n = (size_t) t->problem.cluster->n_nodes;
+    size_t members = (size_t) t->world;
+
+    s->share = calloc (n, sizeof (int));
+    s->share_in = calloc (n, sizeof (int));
+    s->first = malloc (n * sizeof (int));
+    s->order = malloc (n * sizeof (int));
+    s->count = malloc (n * sizeof (int));
+    s->next = malloc (n * sizeof (int));
+    s->member = malloc (members * sizeof (int));
+    if (!s->share || !s->share_in || !s->first || !s->order || !s->count || !s->next ||
+        !s->member) {
+        scratch_release (s);
+        return err_nomem (err);
+    }
+    for (size_t i = 0; i < n; i++)
+        s->first[i] = -1;
+    return ST_OK;
+}
+
+void scratch_release (struct scratch *s)
+{
+    free (s->share);
+    free (s->share_in);
+    free (s->first);
+    free (s->order);
+    free (s->count);
+    free (s->next);
+    free (s->member);
+    *s = (struct scratch){0};
+}

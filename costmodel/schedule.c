@@ -1,0 +1,130 @@
+/* Pipeline schedules as event recurrences.
+ *
+ * 1F1B, round by round: in round t stage k does F(t), then B(t - (P-1-k)), which is the
+ * order of Megatron's non-interleaved schedule (Narayanan et al., arXiv 2104.04473,
+ * section 2.2).  A forward waits for the stage before, a backward for the stage after, a
+ * stage for its own last operation; a sender does not wait.
+ *
+ * In steady state the recurrence is max-plus linear, so its state becomes periodic: after
+ * q <= P rounds every entry has grown by the same amount.  Once that is seen, whole
+ * periods are skipped. */
+#include "costmodel/costmodel.h"
+
+#include <math.h>
+#include <string.h>
+
+/* The state after a round: each stage's clock and the end of its last backward. */
+struct rounds {
+    const struct costmodel_pipeline *p;
+    double *clock, *back_end;
+};
+
+static void play_round (struct rounds *r, int round)
+{
+    const struct costmodel_pipeline *p = r->p;
+    double arrived = 0.0, from_next = 0.0;
+    int last = p->stages - 1;
+
+    if (round < p->microbatches)
+        for (int k = 0; k <= last; k++) {
+            r->clock[k] = fmax (r->clock[k], arrived) + p->fwd_s[k];
+            if (k < last)
+                arrived = r->clock[k] + p->send_s[k];
+        }
+    /* Upwards, so that back_end[k+1] still is the round before's. */
+    for (int k = 0; k <= last; k++) {
+        int micro = round - (last - k);
+
+        if (micro < 0 || micro >= p->microbatches)
+            continue;
+        from_next = k < last ? r->back_end[k + 1] + p->return_s[k] : 0.0;
+        r->clock[k] = fmax (r->clock[k], from_next) + p->back_s[k];
+        r->back_end[k] = r->clock[k];
+    }
+}
+
+/* Has every entry of now grown by one amount since then?  If so, that amount. */
+static bool shifted (const double *now, const double *then, int n, double *shift)
+{
+    double d = now[0] - then[0], tol = 1e-13 * fabs (now[0]) + 1e-300;
+
+    for (int i = 1; i < n; i++)
+        if (fabs (now[i] - then[i] - d) > tol)
+            return false;
+    *shift = d;
+    return true;
+}
+
+static void play_1f1b (const struct costmodel_pipeline *p, bool skip, double *end_s,
+                       double *work)
+{
+    int n = p->stages, width = 2 * n, rounds = p->microbatches + n - 1;
+    double *state = work, *history = work + width;
+    struct rounds r = {p, state, state + n};
+    bool skipped = !skip;
+
+    memset (work, 0, (size_t) width * sizeof *work);
+    for (int t = 0; t < rounds; t++) {
+        double shift;
+
+        play_round (&r, t);
+        /* Rounds n-1 .. microbatches-1 all do one F and one B on every stage. */
+        if (!skipped && t >= n && t < p->microbatches - 1)
+            for (int q = 1; q <= n && t - q >= n - 1 && !skipped; q++)
+                if (shifted (state, history + (t - q) % n * width, width, &shift)) {
+                    int periods = (p->microbatches - 1 - t) / q;
+
+                    for (int i = 0; i < width; i++)
+                        state[i] += periods * shift;
+                    t += periods * q;
+                    skipped = true;
+                }
+        if (!skipped && t >= n - 1)
+            memcpy (history + t % n * width, state, (size_t) width * sizeof *state);
+    }
+    memcpy (end_s, r.back_end, (size_t) n * sizeof *end_s);
+}
+
+/* All forwards, then all backwards (Huang et al., arXiv 1811.06965).  Both halves are
+ * permutation flow shops, whose first micro-batch runs through and whose slowest stage
+ * sets the pace, so only m operations a stage are played. */
+static void play_gpipe (const struct costmodel_pipeline *p, double *end_s, double *work)
+{
+    int n = p->stages;
+    double *clock = work;
+
+    memset (clock, 0, (size_t) n * sizeof *clock);
+    for (int j = 0; j < p->microbatches; j++) {
+        double arrived = 0.0;
+
+        for (int k = 0; k < n; k++) {
+            clock[k] = fmax (clock[k], arrived) + p->fwd_s[k];
+            if (k < n - 1)
+                arrived = clock[k] + p->send_s[k];
+        }
+    }
+    for (int j = 0; j < p->microbatches; j++) {
+        double arrived = 0.0;
+
+        for (int k = n - 1; k >= 0; k--) {
+            clock[k] = fmax (clock[k], arrived) + p->back_s[k];
+            if (k > 0)
+                arrived = clock[k] + p->return_s[k - 1];
+        }
+    }
+    memcpy (end_s, clock, (size_t) n * sizeof *end_s);
+}
+
+int costmodel_schedule_work (int stages)
+{
+    return 2 * stages * (stages + 1);
+}
+
+void costmodel_schedule (enum workload_schedule s, const struct costmodel_pipeline *p,
+                         bool skip, double *end_s, double *work)
+{
+    if (s == SCHEDULE_GPIPE)
+        play_gpipe (p, end_s, work);
+    else
+        play_1f1b (p, skip, end_s, work);
+}

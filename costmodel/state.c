@@ -1,0 +1,276 @@
+/* A placement whose price follows its changes: a swap reprices the stages it touches,
+ * the boundaries beside them, and the pipelines whose times changed. */
+#include "costmodel/costmodel_private.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct costmodel_state {
+    struct terms t;
+    struct costmodel_problem problem; /* of t, with the layers copied */
+    struct workload_config config;
+    struct scratch scratch;
+    int n;
+    int *layers, *gpu;
+    struct slot_time *slot;    /* [dp * pp], replica-major */
+    double *fwd_s, *back_s;    /* [dp * pp] */
+    double *send_s, *return_s; /* [dp * pp] */
+    double *end_s;             /* [dp * pp] */
+    double *ab_s, *ba_s;       /* [dp] scratch of one boundary */
+    double *sync_s;            /* [pp] */
+    double *optimizer_s;       /* [pp] */
+    double *work;
+    int *slot_unmeasured; /* [pp], [pp], [pp] */
+    int *boundary_unmeasured;
+    int *sync_unmeasured;
+    double tied_s;
+    int tied_unmeasured;
+    bool *stage_touched; /* [pp] */
+    bool *replica_dirty; /* [dp] */
+    struct costmodel_price price;
+};
+
+static enum status allocate (struct costmodel_state *s, struct error *err)
+{
+    const struct terms *t = &s->t;
+    size_t pp = (size_t) t->pp, dp = (size_t) t->dp, cells = pp * dp;
+    double *d =
+        calloc (5 * cells + 2 * dp + 2 * pp + (size_t) costmodel_schedule_work (t->pp),
+                sizeof *d);
+
+    s->fwd_s = d;
+    s->slot = calloc (cells, sizeof *s->slot);
+    s->slot_unmeasured = calloc (3 * pp, sizeof (int));
+    s->stage_touched = calloc (pp, sizeof (bool));
+    s->replica_dirty = calloc (dp, sizeof (bool));
+    s->gpu = malloc ((size_t) s->n * sizeof (int));
+    if (!d || !s->slot || !s->slot_unmeasured || !s->stage_touched || !s->replica_dirty ||
+        !s->gpu)
+        return err_nomem (err);
+    s->back_s = d + cells;
+    s->send_s = d + 2 * cells;
+    s->return_s = d + 3 * cells;
+    s->end_s = d + 4 * cells;
+    s->ab_s = d + 5 * cells;
+    s->ba_s = s->ab_s + dp;
+    s->sync_s = s->ba_s + dp;
+    s->optimizer_s = s->sync_s + pp;
+    s->work = s->optimizer_s + pp;
+    s->boundary_unmeasured = s->slot_unmeasured + pp;
+    s->sync_unmeasured = s->slot_unmeasured + 2 * pp;
+    return ST_OK;
+}
+
+/* Store one time; a change makes the replica's pipeline dirty. */
+static void put (struct costmodel_state *s, double *at, int d, double value)
+{
+    if (*at != value) {
+        *at = value;
+        s->replica_dirty[d] = true;
+    }
+}
+
+static void reprice_slots (struct costmodel_state *s, int stage)
+{
+    const struct terms *t = &s->t;
+    int pp = t->pp;
+
+    count_tp_shares (t, s->gpu, stage, s->scratch.share);
+    s->slot_unmeasured[stage] = 0;
+    for (int d = 0; d < t->dp; d++) {
+        struct slot_time *slot = &s->slot[d * pp + stage];
+
+        slot_price (t, s->gpu, stage, d, s->scratch.share, &s->scratch, NULL, slot);
+        put (s, &s->fwd_s[d * pp + stage], d, slot->fwd_s);
+        put (s, &s->back_s[d * pp + stage], d, slot->back_s);
+        s->slot_unmeasured[stage] += slot->unmeasured;
+    }
+    clear_tp_shares (t, s->gpu, stage, s->scratch.share);
+}
+
+static void reprice_boundary (struct costmodel_state *s, int stage)
+{
+    const struct terms *t = &s->t;
+
+    s->boundary_unmeasured[stage] =
+        boundary_price (t, s->gpu, stage, stage + 1, t->volume.p2p_bytes, s->ab_s,
+                        s->ba_s, 1, &s->scratch, NULL, "pp");
+    for (int d = 0; d < t->dp; d++) {
+        put (s, &s->send_s[d * t->pp + stage], d, s->ab_s[d]);
+        put (s, &s->return_s[d * t->pp + stage], d, s->ba_s[d]);
+    }
+}
+
+static void reprice_tied (struct costmodel_state *s)
+{
+    const struct terms *t = &s->t;
+    double worst = 0.0;
+
+    s->tied_unmeasured = boundary_price (t, s->gpu, t->pp - 1, 0, t->volume.tied_bytes,
+                                         s->ab_s, s->ba_s, 1, &s->scratch, NULL, "dp");
+    for (int d = 0; d < t->dp; d++)
+        worst = fmax (worst, fmax (s->ab_s[d], s->ba_s[d]));
+    s->tied_s = worst;
+}
+
+static void play_dirty (struct costmodel_state *s)
+{
+    const struct terms *t = &s->t;
+    int pp = t->pp;
+
+    for (int d = 0; d < t->dp; d++) {
+        struct costmodel_pipeline p = {
+            .stages = pp,
+            .microbatches = t->microbatches,
+            .fwd_s = s->fwd_s + d * pp,
+            .back_s = s->back_s + d * pp,
+            .send_s = s->send_s + d * pp,
+            .return_s = s->return_s + d * pp,
+        };
+
+        if (!s->replica_dirty[d])
+            continue;
+        costmodel_schedule (t->problem.config->schedule, &p, true, s->end_s + d * pp,
+                            s->work);
+        s->replica_dirty[d] = false;
+    }
+}
+
+/* The largest end decides; the others count a little, so that a search sees a way where
+ * the largest alone is flat. */
+#define SMOOTH_WEIGHT 0.02
+
+static void sum_up (struct costmodel_state *s)
+{
+    const struct terms *t = &s->t;
+    struct costmodel_price price = {0};
+    double others = 0.0;
+    int pp = t->pp;
+
+    for (int i = 0; i < pp; i++) {
+        double end = 0.0, sum = 0.0, tail = s->sync_s[i] + s->optimizer_s[i];
+
+        if (i == 0 || i == pp - 1)
+            tail += s->tied_s;
+        for (int d = 0; d < t->dp; d++) {
+            end = fmax (end, s->end_s[d * pp + i]);
+            sum += s->end_s[d * pp + i];
+        }
+        price.step_s = fmax (price.step_s, end + tail);
+        others += sum / t->dp + tail;
+        price.unmeasured += s->slot_unmeasured[i] + s->sync_unmeasured[i] +
+                            (i + 1 < pp ? s->boundary_unmeasured[i] : 0);
+    }
+    price.unmeasured += s->tied_unmeasured;
+    if (!isfinite (price.step_s))
+        price.step_s = INFINITY;
+    price.smooth_s = price.step_s + SMOOTH_WEIGHT * others / pp;
+    s->price = price;
+}
+
+/* Reprice what the touched stages concern, and forget the touches. */
+static void reprice (struct costmodel_state *s)
+{
+    const struct terms *t = &s->t;
+    int pp = t->pp;
+
+    for (int i = 0; i < pp; i++) {
+        if (s->stage_touched[i]) {
+            reprice_slots (s, i);
+            s->sync_s[i] =
+                sync_price (t, s->gpu, i, &s->scratch, NULL, &s->sync_unmeasured[i]);
+            s->optimizer_s[i] = optimizer_price (t, s->gpu, i);
+        }
+        if (i + 1 < pp && (s->stage_touched[i] || s->stage_touched[i + 1]))
+            reprice_boundary (s, i);
+    }
+    if (t->volume.tied_bytes > 0 && (s->stage_touched[0] || s->stage_touched[pp - 1]))
+        reprice_tied (s);
+    memset (s->stage_touched, 0, (size_t) pp * sizeof *s->stage_touched);
+    play_dirty (s);
+    sum_up (s);
+}
+
+enum status costmodel_state_create (const struct costmodel_problem *p, const int *gpu,
+                                    int n, struct costmodel_state **out,
+                                    struct error *err)
+{
+    struct costmodel_state *s = calloc (1, sizeof *s);
+    size_t pp = (size_t) p->config->deg.pp;
+    enum status st = s ? ST_OK : err_nomem (err);
+
+    if (st == ST_OK && !(s->layers = malloc (pp * sizeof (int))))
+        st = err_nomem (err);
+    if (st == ST_OK) {
+        memcpy (s->layers, p->layers, pp * sizeof (int));
+        s->config = *p->config;
+        s->problem = *p;
+        s->problem.layers = s->layers;
+        s->problem.config = &s->config;
+        s->n = n;
+        st = terms_init (&s->t, &s->problem, err);
+    }
+    if (st == ST_OK)
+        st = scratch_init (&s->scratch, &s->t, err);
+    if (st == ST_OK)
+        st = allocate (s, err);
+    if (st != ST_OK) {
+        costmodel_state_destroy (s);
+        return st;
+    }
+    costmodel_state_reset (s, gpu);
+    *out = s;
+    return ST_OK;
+}
+
+void costmodel_state_destroy (struct costmodel_state *s)
+{
+    if (!s)
+        return;
+    terms_release (&s->t);
+    scratch_release (&s->scratch);
+    free (s->layers);
+    free (s->gpu);
+    free (s->slot);
+    free (s->fwd_s);
+    free (s->slot_unmeasured);
+    free (s->stage_touched);
+    free (s->replica_dirty);
+    free (s);
+}
+
+void costmodel_state_reset (struct costmodel_state *s, const int *gpu)
+{
+    memcpy (s->gpu, gpu, (size_t) s->n * sizeof (int));
+    memset (s->stage_touched, true, (size_t) s->t.pp * sizeof *s->stage_touched);
+    memset (s->replica_dirty, true, (size_t) s->t.dp * sizeof *s->replica_dirty);
+    reprice (s);
+}
+
+void costmodel_state_swap (struct costmodel_state *s, int a, int b, int count)
+{
+    int per_stage = s->t.slot * s->t.dp;
+
+    for (int k = 0; k < count; k++) {
+        int x = s->gpu[a + k];
+
+        s->gpu[a + k] = s->gpu[b + k];
+        s->gpu[b + k] = x;
+        if (a + k < s->t.world)
+            s->stage_touched[(a + k) / per_stage] = true;
+        if (b + k < s->t.world)
+            s->stage_touched[(b + k) / per_stage] = true;
+    }
+    reprice (s);
+}
+
+struct costmodel_price costmodel_state_price (const struct costmodel_state *s)
+{
+    return s->price;
+}
+
+const int *costmodel_state_gpus (const struct costmodel_state *s)
+{
+    return s->gpu;
+}

@@ -1,0 +1,367 @@
+/* The pieces of a placed plan's price: stages, boundaries, synchronisation. */
+#include "costmodel/costmodel_private.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum status terms_init (struct terms *t, const struct costmodel_problem *p,
+                        struct error *err)
+{
+    const struct topology_cluster *c = p->cluster;
+    const struct workload_degrees *d = &p->config->deg;
+
+    *t = (struct terms){.problem = *p,
+                        .tp = d->tp,
+                        .cp = d->cp,
+                        .dp = d->dp,
+                        .pp = d->pp,
+                        .microbatches = workload_microbatches (p->job, p->config),
+                        .slot = d->tp * d->cp,
+                        .world = (int) workload_world (d)};
+    costmodel_volume (p->model, p->job, p->config, p->profile, &t->volume);
+    t->type_of_node = malloc ((size_t) c->n_nodes * sizeof (int));
+    if (!t->type_of_node)
+        return err_nomem (err);
+    for (int i = 0; i < c->n_nodes; i++) {
+        const struct topology_gpu_type *type = c->node[i].type;
+        int k = 0;
+
+        while (k < t->n_types && t->type[k] != type)
+            k++;
+        if (k == t->n_types) {
+            if (k == TYPES_MAX) {
+                terms_release (t);
+                return err_set (err, ST_INVALID, "more than %d GPU types in one cluster",
+                                TYPES_MAX);
+            }
+            t->type[k] = type;
+            t->refused[k] = costmodel_matrix_rate (type, p->job->precision) <= 0;
+            if (!t->refused[k])
+                costmodel_compute (p->model, p->job, p->config, p->profile, type,
+                                   &t->compute[k]);
+            t->n_types++;
+        }
+        t->type_of_node[i] = k;
+    }
+    return ST_OK;
+}
+
+void terms_release (struct terms *t)
+{
+    free (t->type_of_node);
+    t->type_of_node = NULL;
+}
+
+static int type_of (const struct terms *t, int gpu)
+{
+    return t->type_of_node[t->problem.cluster->node_of_gpu[gpu]];
+}
+
+/* ---- one stage of one replica ---- */
+
+/* Does the group of n GPUs lie inside one node? */
+static bool inside_node (const struct terms *t, const int *gpu, int n)
+{
+    const int *node_of = t->problem.cluster->node_of_gpu;
+
+    for (int i = 1; i < n; i++)
+        if (node_of[gpu[i]] != node_of[gpu[0]])
+            return false;
+    return true;
+}
+
+/* Add `by` to the share of every node of every crossing TP group of the stage. */
+static bool change_tp_shares (const struct terms *t, const int *gpu, int stage,
+                              int *share, int by)
+{
+    const int *node_of = t->problem.cluster->node_of_gpu;
+    bool any = false;
+
+    if (t->tp == 1)
+        return false;
+    for (int k = 0; k < t->dp * t->cp; k++) {
+        const int *g = gpu + slot_rank (t, stage, 0) + k * t->tp;
+
+        if (inside_node (t, g, t->tp))
+            continue;
+        any = true;
+        for (int i = 0; i < t->tp; i++) {
+            bool seen = false;
+
+            for (int j = 0; j < i && !seen; j++)
+                seen = node_of[g[j]] == node_of[g[i]];
+            if (!seen)
+                share[node_of[g[i]]] += by;
+        }
+    }
+    return any;
+}
+
+bool count_tp_shares (const struct terms *t, const int *gpu, int stage, int *share)
+{
+    return change_tp_shares (t, gpu, stage, share, 1);
+}
+
+void clear_tp_shares (const struct terms *t, const int *gpu, int stage, int *share)
+{
+    change_tp_shares (t, gpu, stage, share, -1);
+}
+
+/* Compute of the slot's slowest GPU. */
+static void slot_compute (const struct terms *t, const int *gpu, int stage, double *fwd_s,
+                          double *back_s)
+{
+    const struct costmodel_problem *p = &t->problem;
+    double fwd[TYPES_MAX], back[TYPES_MAX];
+    bool known[TYPES_MAX] = {false};
+
+    *fwd_s = *back_s = 0.0;
+    for (int i = 0; i < t->slot; i++) {
+        int k = type_of (t, gpu[i]);
+        double speed = topology_gpu_speed (p->cluster, gpu[i]);
+
+        if (t->refused[k]) {
+            *fwd_s = *back_s = INFINITY;
+            return;
+        }
+        if (!known[k])
+            costmodel_stage_compute (p->config, p->profile, &t->compute[k], stage,
+                                     p->layers[stage], &fwd[k], &back[k]);
+        known[k] = true;
+        *fwd_s = fmax (*fwd_s, fwd[k] / speed);
+        *back_s = fmax (*back_s, back[k] / speed);
+    }
+}
+
+/* Context parallelism: the ring's steps that attention does not hide (FORMULAS T11);
+ * backward carries keys and values and their gradients. */
+static void slot_cp (const struct terms *t, const int *gpu, int stage, struct scratch *s,
+                     struct use_log *log, struct slot_time *out)
+{
+    const struct costmodel_problem *p = &t->problem;
+    const struct costmodel_compute *k = &t->compute[type_of (t, gpu[0])];
+    double steps = t->cp - 1.0, fwd = 0.0, back = 0.0;
+
+    for (int j = 0; j < t->tp; j++) {
+        struct costmodel_ring r =
+            ring_of (t, gpu + j, t->cp, t->tp, s->share_in, s, log, "cp");
+        double hop = r.latency_s / steps + p->profile->time.collective_s;
+        double rate = r.bytes_per_s;
+
+        out->unmeasured += r.unmeasured;
+        if (rate <= 0.0)
+            fwd = back = INFINITY;
+        else {
+            fwd = fmax (fwd, hop + t->volume.cp_bytes / rate);
+            back = fmax (back, hop + 2.0 * t->volume.cp_bytes / rate);
+        }
+    }
+    fwd = steps * fmax (0.0, fwd - k->attention_fwd_s / t->cp);
+    back = steps * fmax (0.0, back - k->attention_back_s / t->cp);
+    fwd *= p->layers[stage];
+    back *= p->layers[stage];
+    out->fwd_s += fwd;
+    out->back_s += back;
+    out->cp_s = fwd + back;
+}
+
+void slot_price (const struct terms *t, const int *gpu, int stage, int d,
+                 const int *share, struct scratch *s, struct use_log *log,
+                 struct slot_time *out)
+{
+    const struct costmodel_problem *p = &t->problem;
+    const int *g = gpu + slot_rank (t, stage, d);
+    struct slot_time slot = {0};
+    double once = 0.0;
+    int fwd_ops, back_ops;
+
+    slot_compute (t, g, stage, &slot.fwd_s, &slot.back_s);
+    for (int k = 0; k < t->cp && t->tp > 1; k++) {
+        struct costmodel_ring r =
+            ring_of (t, g + k * t->tp, t->tp, 1, share, s, log, "tp");
+        double op =
+            p->config->sequence_parallel
+                ? 2.0 * costmodel_half_allreduce_s (p->profile, &r, t->tp,
+                                                    t->volume.tp_bytes)
+                : costmodel_allreduce_s (p->profile, &r, t->tp, t->volume.tp_bytes);
+
+        once = fmax (once, op);
+        slot.unmeasured += r.unmeasured;
+    }
+    costmodel_tp_operations (p->config, stage, p->layers[stage], &fwd_ops, &back_ops);
+    if (once > 0.0) {
+        slot.fwd_s += fwd_ops * once;
+        slot.back_s += back_ops * once;
+        slot.tp_s = (fwd_ops + back_ops) * once;
+    }
+    if (t->cp > 1 && isfinite (slot.fwd_s))
+        slot_cp (t, g, stage, s, log, &slot);
+    *out = slot;
+}
+
+/* ---- stage boundaries ---- */
+
+/* Seconds of one flow src -> dst that shares its nodes' ways with others. */
+static double flow_s (const struct terms *t, int src, int dst, double bytes, int out,
+                      int in, int *unmeasured, struct use_log *log, const char *use)
+{
+    const struct topology_cluster *c = t->problem.cluster;
+    const struct topology_node *a = &c->node[c->node_of_gpu[src]],
+                               *b = &c->node[c->node_of_gpu[dst]];
+    struct topology_link l = topology_link (c, src, dst);
+    double bw = l.bytes_per_s;
+
+    if (!l.measured) {
+        ++*unmeasured;
+        use_log_add (log, src, dst, use);
+    }
+    if (a != b) {
+        if (a->node_bytes_per_s > 0)
+            bw = fmin (bw, a->node_bytes_per_s / out);
+        if (b->node_bytes_per_s > 0)
+            bw = fmin (bw, b->node_bytes_per_s / in);
+    }
+    return bw > 0 ? t->problem.profile->time.collective_s + l.latency_s + bytes / bw
+                  : INFINITY;
+}
+
+/* Are all links between two slots alike, so that one flow stands for all? */
+static bool uniform_flows (const struct terms *t, const int *src, const int *dst)
+{
+    const struct topology_cluster *c = t->problem.cluster;
+    const struct topology_node *a = &c->node[c->node_of_gpu[src[0]]];
+
+    if (c->has_gpu_links || !inside_node (t, src, t->slot) ||
+        !inside_node (t, dst, t->slot))
+        return false;
+    return c->node_of_gpu[src[0]] != c->node_of_gpu[dst[0]] ||
+           (a->intra->bytes_per_s.n == 0 && a->intra->latency_s.n == 0);
+}
+
+static void change_flow_shares (const struct terms *t, const int *gpu, int a, int b,
+                                struct scratch *s, int by)
+{
+    const int *node_of = t->problem.cluster->node_of_gpu;
+    const int *src = gpu + slot_rank (t, a, 0), *dst = gpu + slot_rank (t, b, 0);
+
+    for (int i = 0; i < t->dp * t->slot; i++)
+        if (node_of[src[i]] != node_of[dst[i]]) {
+            s->share[node_of[src[i]]] += by;
+            s->share_in[node_of[dst[i]]] += by;
+        }
+}
+
+int boundary_price (const struct terms *t, const int *gpu, int a, int b, double bytes,
+                    double *ab_s, double *ba_s, int stride, struct scratch *s,
+                    struct use_log *log, const char *use)
+{
+    const int *node_of = t->problem.cluster->node_of_gpu;
+    int unmeasured = 0;
+
+    change_flow_shares (t, gpu, a, b, s, 1);
+    for (int d = 0; d < t->dp; d++) {
+        const int *src = gpu + slot_rank (t, a, d), *dst = gpu + slot_rank (t, b, d);
+        int flows = uniform_flows (t, src, dst) ? 1 : t->slot;
+        double there = 0.0, back = 0.0;
+
+        for (int i = 0; i < flows; i++) {
+            int out = s->share[node_of[src[i]]], in = s->share_in[node_of[dst[i]]];
+
+            there = fmax (
+                there, flow_s (t, src[i], dst[i], bytes, out, in, &unmeasured, log, use));
+            back = fmax (
+                back, flow_s (t, dst[i], src[i], bytes, in, out, &unmeasured, log, use));
+        }
+        ab_s[(size_t) d * (size_t) stride] = there;
+        ba_s[(size_t) d * (size_t) stride] = back;
+    }
+    change_flow_shares (t, gpu, a, b, s, -1);
+    return unmeasured;
+}
+
+/* ---- data parallelism ---- */
+
+/* Add `by` to the share of every node that a crossing data-parallel group touches.
+ * @return true if all groups run through the same nodes in the same order */
+static bool change_sync_shares (const struct terms *t, const int *gpu, int n,
+                                struct scratch *s, int by)
+{
+    const int *node_of = t->problem.cluster->node_of_gpu;
+    bool alike = true;
+
+    for (int k = 0; k < n && alike; k++)
+        alike = inside_node (t, gpu + (size_t) k * (size_t) t->tp, t->tp);
+    for (int j = 0; j < (alike ? 1 : t->tp); j++) {
+        int nodes = 0;
+
+        for (int k = 0; k < n; k++) {
+            int a = node_of[gpu[(size_t) k * (size_t) t->tp + (size_t) j]];
+
+            if (s->first[a] < 0) {
+                s->first[a] = nodes;
+                s->order[nodes++] = a;
+            }
+        }
+        for (int k = 0; k < nodes; k++) {
+            s->first[s->order[k]] = -1;
+            if (nodes > 1)
+                s->share[s->order[k]] += alike ? by * t->tp : by;
+        }
+    }
+    return alike;
+}
+
+double sync_price (const struct terms *t, const int *gpu, int stage, struct scratch *s,
+                   struct use_log *log, int *unmeasured)
+{
+    const struct costmodel_problem *p = &t->problem;
+    const int *g = gpu + slot_rank (t, stage, 0);
+    int n = t->dp * t->cp;
+    double params = workload_stage_params (p->model, p->config, stage, p->layers[stage]);
+    double worst = 0.0;
+
+    *unmeasured = 0;
+    if (n == 1)
+        return 0.0;
+
+    bool alike = change_sync_shares (t, g, n, s, 1);
+
+    /* Where all groups run through the same nodes and every link between two nodes (and
+     * inside one) is the same, one group stands for all; each counts for itself when
+     * links are unmeasured. */
+    alike = alike && !p->cluster->has_gpu_links;
+    for (int i = 0; i < n && alike; i++) {
+        const struct topology_node *a =
+            &p->cluster->node[p->cluster->node_of_gpu[g[(size_t) i * (size_t) t->tp]]];
+
+        alike = !a->intra || a->intra->bytes_per_s.n == 0;
+    }
+    for (int j = 0; j < (alike ? 1 : t->tp); j++) {
+        struct costmodel_ring r = ring_of (t, g + j, n, t->tp, s->share, s, log, "dp");
+        double time = INFINITY;
+
+        if (r.bytes_per_s > 0.0)
+            time = t->volume.dp_phases * (p->profile->time.collective_s + r.latency_s) +
+                   (n - 1.0) / n * t->volume.dp_bytes * params /
+                       (r.bytes_per_s * p->profile->time.link);
+        worst = fmax (worst, time);
+        *unmeasured += r.unmeasured;
+    }
+    change_sync_shares (t, g, n, s, -1);
+    return worst;
+}
+
+double optimizer_price (const struct terms *t, const int *gpu, int stage)
+{
+    const struct costmodel_problem *p = &t->problem;
+    const int *g = gpu + slot_rank (t, stage, 0);
+    double params = workload_stage_params (p->model, p->config, stage, p->layers[stage]);
+    double worst = 0.0;
+
+    for (int i = 0; i < t->dp * t->slot; i++) {
+        int k = type_of (t, g[i]);
+
+        worst = fmax (worst, params * t->compute[k].optimizer_s);
+    }
+    return worst;
+}

@@ -1,0 +1,449 @@
+/* A lower bound of one configuration over every placement and every split of the layers.
+ *
+ * Every time is taken at its best: the fastest GPU, the best link of a kind.  What is left
+ * is a pipeline whose stage k has F_k and B_k linear in its layers l_k, and
+ *
+ *     end of stage 0 >= S + (m-1) B_k + r_k F_k      for every k,
+ *
+ * where S is one micro-batch's way down and up (all F, all B, all sends) and r_k the
+ * forwards that stage k still has to do after its first backward begins: m - min(m, p-k)
+ * in 1F1B, m-1 in GPipe.  The step is at least that plus stage 0's synchronisation and
+ * optimiser, which grow with l_0.  The smallest such number over integer splits is the
+ * bound; without `tight`, over fractional ones.
+ *
+ * A TP group may span nodes in a placement by hand, and then its data-parallel groups see
+ * other links.  So the bound is the smaller of two cases: (A) stage 0's TP groups all lie
+ * inside nodes, so that the tp groups of its synchronisation share a node's way out;
+ * (B) one of them spans nodes, and pays for that in every layer of stage 0.
+ */
+#include "mapper/mapper_private.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+struct best {
+    int m, p, layers;
+    double fwd_s, back_s; /* per layer */
+    double micro_s;       /* half of what every micro-batch costs a stage */
+    double embed_fwd_s, embed_back_s, head_fwd_s, head_back_s;
+    double sends_s;                 /* all boundaries, both ways, one micro-batch */
+    double span_fwd_s, span_back_s; /* added per layer of a stage whose TP group spans */
+    double tail_layer_s[2], tail_fixed_s[2]; /* stage 0's, case A and B */
+    bool gpipe;
+};
+
+/* The least of each compute term over the classes. */
+static void best_compute (const struct pool *pool, const struct workload_config *c,
+                          struct costmodel_compute *out, double *attention_fwd_s,
+                          double *attention_back_s, double *speed)
+{
+    const struct mapper_problem *p = pool->problem;
+    struct costmodel_compute least = {0};
+
+    *attention_fwd_s = *attention_back_s = 0.0;
+    *speed = 0.0;
+    for (int q = 0; q < pool->n_classes; q++) {
+        struct costmodel_compute k;
+        double *a = (double *) &least, *b = (double *) &k;
+
+        costmodel_compute (p->model, p->job, c, p->profile, pool->class[q].type, &k);
+        *attention_fwd_s = fmax (*attention_fwd_s, k.attention_fwd_s);
+        *attention_back_s = fmax (*attention_back_s, k.attention_back_s);
+        *speed = fmax (*speed, pool->best_speed[q]);
+        for (size_t i = 0; i < sizeof k / sizeof (double); i++) {
+            b[i] /= pool->best_speed[q];
+            a[i] = q == 0 ? b[i] : fmin (a[i], b[i]);
+        }
+        /* The optimiser runs at memory speed, which a slow GPU's factor leaves alone. */
+        if (pool->best_speed[q] < 1.0)
+            least.optimizer_s =
+                fmin (least.optimizer_s, k.optimizer_s * pool->best_speed[q]);
+    }
+    *out = least;
+}
+
+/* Rate of the best ring between nodes with `lanes` lanes, `share` groups at a time. */
+static double cross_rate (const struct pool *pool, double lanes, double share)
+{
+    return fmin (fmax (1.0, lanes) * pool->inter_bytes_per_s,
+                 pool->node_bytes_per_s / share);
+}
+
+static double tp_operation (const struct pool *pool, const struct workload_config *c,
+                            const struct costmodel_volume *v, double rate,
+                            double latency_s)
+{
+    struct costmodel_ring r = {.bytes_per_s = rate,
+                               .latency_s = (c->deg.tp - 1) * latency_s};
+    const struct workload_profile *p = pool->problem->profile;
+
+    return c->sequence_parallel
+               ? 2.0 * costmodel_half_allreduce_s (p, &r, c->deg.tp, v->tp_bytes)
+               : costmodel_allreduce_s (p, &r, c->deg.tp, v->tp_bytes);
+}
+
+/* One TP all-reduce at best, inside a node and across nodes; INFINITY where impossible. */
+static void best_tp (const struct pool *pool, const struct workload_config *c,
+                     const struct costmodel_volume *v, double *inside, double *across)
+{
+    double latency = fmin (pool->intra_latency_s, pool->inter_latency_s);
+
+    *inside = *across = c->deg.tp == 1 ? 0.0 : INFINITY;
+    if (c->deg.tp == 1)
+        return;
+    if (c->deg.tp <= pool->max_node_gpus)
+        *inside =
+            tp_operation (pool, c, v, pool->intra_bytes_per_s, pool->intra_latency_s);
+    *across = tp_operation (pool, c, v, cross_rate (pool, c->deg.tp / 2, 1), latency);
+}
+
+static double flow (const struct pool *pool, double bytes, double rate, double latency_s)
+{
+    return rate > 0 ? pool->problem->profile->time.collective_s + latency_s + bytes / rate
+                    : INFINITY;
+}
+
+/* All stage boundaries of one pipeline, both directions.
+ *
+ * With TP groups inside nodes a node holds at most per_node stages of a pipeline, so at
+ * least ceil(p / per_node) - 1 boundaries cross nodes.  Each group that spans nodes saves
+ * at most one crossing and costs 4 all-reduces across nodes in its one layer or more; only
+ * if that could pay are crossings left out. */
+static double best_sends (const struct pool *pool, const struct workload_config *c,
+                          const struct costmodel_volume *v, double inside, double across)
+{
+    double within =
+        flow (pool, v->p2p_bytes, pool->intra_bytes_per_s, pool->intra_latency_s);
+    double cross =
+        flow (pool, v->p2p_bytes, cross_rate (pool, 1, c->deg.tp), pool->inter_latency_s);
+    double alone =
+        flow (pool, v->p2p_bytes, cross_rate (pool, 1, 1), pool->inter_latency_s);
+    double any = fmin (within, alone);
+    int per_node = pool->max_node_gpus / c->deg.tp, crossings = 0;
+
+    if (c->deg.pp == 1)
+        return 0.0;
+    if (per_node >= 1 && 4.0 * (across - inside) >= 2.0 * (cross - any))
+        crossings = (c->deg.pp + per_node - 1) / per_node - 1;
+    if (crossings > 0 && cross > any)
+        return 2.0 * (crossings * cross + (c->deg.pp - 1 - crossings) * any);
+    return 2.0 * (c->deg.pp - 1) * any;
+}
+
+/* Least seconds of stage 0's synchronisation per parameter, and its fixed part, when a
+ * node can hold `per_node` members of a group and `share` groups leave it together. */
+static void best_sync (const struct pool *pool, const struct workload_config *c,
+                       const struct costmodel_volume *v, int per_node, double share,
+                       double *per_param, double *fixed)
+{
+    const struct workload_profile *p = pool->problem->profile;
+    int n = c->deg.dp * c->deg.cp;
+    double within = pool->intra_latency_s, cross = pool->inter_latency_s;
+    double rate = 0.0, latency = INFINITY;
+
+    *per_param = *fixed = 0.0;
+    if (n == 1)
+        return;
+    per_node = per_node > 1 ? per_node : 1;
+    if (n <= per_node) {
+        rate = pool->intra_bytes_per_s;
+        latency = n * within;
+    }
+    if (pool->inter_bytes_per_s > 0) {
+        int nodes = (n + per_node - 1) / per_node;
+        double most = cross_rate (pool, fmin (per_node, n / 2), share);
+
+        if (nodes < 2)
+            nodes = 2;
+        if (n > pool->n_nodes)
+            most = fmin (most, pool->intra_bytes_per_s); /* two share a node */
+        if (per_node > 1 || n <= pool->n_nodes)
+            rate = fmax (rate, most);
+        latency = fmin (latency, nodes * cross + (n - nodes) * fmin (within, cross));
+    }
+    if (rate <= 0) {
+        *fixed = INFINITY;
+        return;
+    }
+    *per_param = (n - 1.0) / n * v->dp_bytes / (rate * p->time.link);
+    *fixed = v->dp_phases * (p->time.collective_s + latency * (n - 1.0) / n);
+}
+
+/* Context parallelism not hidden, at best, per layer. */
+static void add_cp (const struct pool *pool, const struct workload_config *c,
+                    const struct costmodel_volume *v, double attention_fwd_s,
+                    double attention_back_s, struct best *b)
+{
+    double steps = c->deg.cp - 1.0;
+    double rate =
+        fmax (pool->intra_bytes_per_s, cross_rate (pool, pool->max_node_gpus, 1));
+    double hop = pool->problem->profile->time.collective_s +
+                 fmin (pool->intra_latency_s, pool->inter_latency_s);
+
+    if (c->deg.cp == 1 || rate <= 0)
+        return;
+    b->fwd_s +=
+        steps * fmax (0.0, hop + v->cp_bytes / rate - attention_fwd_s / c->deg.cp);
+    b->back_s +=
+        steps * fmax (0.0, hop + 2.0 * v->cp_bytes / rate - attention_back_s / c->deg.cp);
+}
+
+static void best_init (const struct pool *pool, const struct workload_config *c,
+                       struct best *b)
+{
+    const struct mapper_problem *p = pool->problem;
+    struct costmodel_compute k;
+    struct costmodel_volume v;
+    double inside, across, tp, attention_fwd_s, attention_back_s, speed;
+    bool all_recomputed = c->recompute != RECOMPUTE_NONE && c->recompute_layers == 0;
+    bool full = all_recomputed && c->recompute == RECOMPUTE_FULL;
+
+    costmodel_volume (p->model, p->job, c, p->profile, &v);
+    best_compute (pool, c, &k, &attention_fwd_s, &attention_back_s, &speed);
+    best_tp (pool, c, &v, &inside, &across);
+    tp = fmin (inside, across);
+    *b = (struct best){
+        .m = workload_microbatches (p->job, c),
+        .p = c->deg.pp,
+        .layers = p->model->layers,
+        .fwd_s = k.layer_fwd_s + 2.0 * tp,
+        .back_s = k.layer_back_s + (all_recomputed ? k.layer_recompute_s : 0.0) +
+                  (full ? 4.0 : 2.0) * tp,
+        .micro_s = 0.5 * p->profile->time.microbatch_s / speed,
+        .embed_fwd_s = k.embed_fwd_s + tp,
+        .embed_back_s = k.embed_back_s,
+        .head_fwd_s = k.head_fwd_s,
+        .head_back_s = k.head_back_s + tp,
+        .sends_s = best_sends (pool, c, &v, inside, across),
+        .span_fwd_s = 2.0 * (across - tp),
+        .span_back_s = (full ? 4.0 : 2.0) * (across - tp),
+        .gpipe = c->schedule == SCHEDULE_GPIPE,
+    };
+    add_cp (pool, c, &v, attention_fwd_s, attention_back_s, b);
+
+    double layer = workload_layer_params (p->model, c->deg.tp);
+    double fixed = workload_stage_params (p->model, c, 0, 0), tied = 0.0;
+
+    if (v.tied_bytes > 0)
+        tied = flow (pool, v.tied_bytes,
+                     fmax (pool->intra_bytes_per_s, cross_rate (pool, 1, 1)),
+                     fmin (pool->intra_latency_s, pool->inter_latency_s));
+    for (int way = 0; way < 2; way++) {
+        double per_param, start;
+        int per_node = way == 0 ? pool->max_node_gpus / c->deg.tp : pool->max_node_gpus;
+
+        best_sync (pool, c, &v, per_node, way == 0 ? c->deg.tp : 1, &per_param, &start);
+        per_param += k.optimizer_s;
+        b->tail_layer_s[way] = per_param * layer;
+        b->tail_fixed_s[way] = per_param * fixed + start + tied;
+    }
+}
+
+/* One case: how stage 0's layers are priced. */
+struct pace {
+    const struct best *b;
+    int way;        /* 0: A, 1: B */
+    const int *cap; /* [p] most layers in memory, or NULL */
+};
+
+/* S as a function of l_0: what is fixed, and what all layers cost once. */
+static double once_through (const struct pace *x, int first)
+{
+    const struct best *b = x->b;
+    double s = b->p * 2.0 * b->micro_s + b->layers * (b->fwd_s + b->back_s) +
+               b->embed_fwd_s + b->embed_back_s + b->head_fwd_s + b->head_back_s +
+               b->sends_s;
+
+    return x->way == 1 ? s + first * (b->span_fwd_s + b->span_back_s) : s;
+}
+
+/* Forwards left on stage k after its first backward begins. */
+static double forwards_left (const struct best *b, int k)
+{
+    int before = b->p - k < b->m ? b->p - k : b->m;
+
+    return b->gpipe ? b->m - 1 : b->m - before;
+}
+
+/* What stage k costs beyond S: fixed part and per layer. */
+static void stage_pace (const struct pace *x, int k, double *fixed, double *per_layer)
+{
+    const struct best *b = x->b;
+    double left = forwards_left (b, k), again = b->m - 1.0;
+    double fwd = b->fwd_s, back = b->back_s;
+    double fixed_fwd = b->micro_s, fixed_back = b->micro_s;
+
+    if (k == 0) {
+        fixed_fwd += b->embed_fwd_s;
+        fixed_back += b->embed_back_s;
+        if (x->way == 1) {
+            fwd += b->span_fwd_s;
+            back += b->span_back_s;
+        }
+    }
+    if (k == b->p - 1) {
+        fixed_fwd += b->head_fwd_s;
+        fixed_back += b->head_back_s;
+    }
+    *fixed = again * fixed_back + left * fixed_fwd;
+    *per_layer = again * back + left * fwd;
+}
+
+/* The least end of stage 0 when it holds `first` layers (0: any) and the others share the
+ * rest in fractions. */
+static double fractional_end (const struct pace *x, int first)
+{
+    const struct best *b = x->b;
+    double s = once_through (x, first > 0 ? first : 1), rest = b->layers - first;
+    double shares = 0.0, weights = 0.0, worst = 0.0;
+
+    for (int k = 0; k < b->p; k++) {
+        double fixed, per_layer;
+
+        stage_pace (x, k, &fixed, &per_layer);
+        /* With l_0 given its time is known; with l_0 free, stage 0 shares. */
+        if (k == 0 && first > 0) {
+            worst = fixed + first * per_layer;
+            continue;
+        }
+        worst = fmax (worst, fixed + per_layer); /* every stage holds a layer */
+        if (per_layer > 0) {
+            shares += fixed / per_layer;
+            weights += 1.0 / per_layer;
+        }
+    }
+    if (weights > 0)
+        worst = fmax (worst, (rest + shares) / weights);
+    return s + worst;
+}
+
+/* Can the other stages hold the rest when none may cost more than `most` beyond S? */
+static bool holds_rest (const struct pace *x, int first, double most)
+{
+    const struct best *b = x->b;
+    double room = 0.0;
+
+    for (int k = 1; k < b->p; k++) {
+        double fixed, per_layer, n;
+
+        stage_pace (x, k, &fixed, &per_layer);
+        n = per_layer > 0 ? floor ((most - fixed) / per_layer) : b->layers;
+        if (x->cap)
+            n = fmin (n, x->cap[k]);
+        if (n < 1)
+            return false;
+        room += n;
+    }
+    return room >= b->layers - first;
+}
+
+/* The same with whole layers and memory caps, by bisection from below. */
+static double integer_end (const struct pace *x, int first, double give_up)
+{
+    const struct best *b = x->b;
+    double s = once_through (x, first), fixed, per_layer;
+    double lo = fractional_end (x, first) - s, hi = give_up - s;
+
+    if (x->cap && first > x->cap[0])
+        return INFINITY;
+    stage_pace (x, 0, &fixed, &per_layer);
+    if (b->p == 1)
+        return s + fixed + first * per_layer;
+    if (holds_rest (x, first, lo * (1.0 + 1e-12)))
+        return s + lo;
+    if (!(hi > lo))
+        return give_up;
+    if (!holds_rest (x, first, hi))
+        return give_up;
+    for (int i = 0; i < 60 && hi - lo > 1e-9 * lo; i++) {
+        double mid = 0.5 * (lo + hi);
+
+        if (holds_rest (x, first, mid))
+            hi = mid;
+        else
+            lo = mid;
+    }
+    return s + lo;
+}
+
+static double tail (const struct best *b, int way, int first)
+{
+    return b->tail_fixed_s[way] + first * b->tail_layer_s[way];
+}
+
+static double loose_bound (const struct pace *x)
+{
+    const struct best *b = x->b;
+
+    return fractional_end (x, b->p == 1 ? b->layers : 0) +
+           tail (b, x->way, b->p == 1 ? b->layers : 1);
+}
+
+/* The least over l_0 of the end and the tail. */
+static double tight_bound (const struct pace *x)
+{
+    const struct best *b = x->b;
+    int most = b->p == 1 ? 1 : b->layers - b->p + 1, even = b->layers / b->p;
+    double best = INFINITY;
+
+    for (int step = 0; step < most; step++) {
+        /* From the even split on: the first tries leave little to the others. */
+        int first = b->p == 1 ? b->layers : 1 + (even - 1 + step) % most;
+        double end = fractional_end (x, first), t = tail (b, x->way, first);
+
+        if (end + t >= best)
+            continue;
+
+        double bound = integer_end (x, first, isfinite (best) ? best - t : 4.0 * end) + t;
+
+        best = fmin (best, bound);
+    }
+    return best;
+}
+
+double bound_of (const struct pool *pool, const struct workload_config *c, bool tight)
+{
+    struct best b;
+    double least = INFINITY;
+    int pp = c->deg.pp, *caps = NULL;
+
+    best_init (pool, c, &b);
+    if (tight &&
+        (caps = malloc ((size_t) pool->n_classes * (size_t) pp * sizeof (int)))) {
+        if (!memory_fits (pool, c, caps)) {
+            free (caps);
+            return INFINITY;
+        }
+        /* Any class may serve any stage here. */
+        for (int q = 1; q < pool->n_classes; q++)
+            for (int k = 0; k < pp; k++)
+                if (caps[q * pp + k] > caps[k])
+                    caps[k] = caps[q * pp + k];
+    }
+    for (int way = 0; way < 2; way++) {
+        struct pace x = {.b = &b, .way = way, .cap = caps};
+
+        /* Case B is possible only where a TP group can span nodes. */
+        if (way == 1 && (c->deg.tp == 1 || !isfinite (b.span_fwd_s)))
+            continue;
+        if (way == 0 && c->deg.tp > pool->max_node_gpus)
+            continue;
+        least = fmin (least, tight ? tight_bound (&x) : loose_bound (&x));
+    }
+    free (caps);
+    return least;
+}
+
+enum status mapper_lower_bound (const struct mapper_problem *p,
+                                const struct workload_config *c, bool tight,
+                                double *bound_s, struct error *err)
+{
+    struct pool pool;
+    enum status st = pool_init (&pool, p, err);
+
+    if (st != ST_OK)
+        return st;
+    *bound_s = bound_of (&pool, c, tight);
+    pool_release (&pool);
+    return ST_OK;
+}

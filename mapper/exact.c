@@ -1,0 +1,115 @@
+/* Every placement of a small pool, each priced.
+ *
+ * Two symmetries are used.  GPUs that nothing tells apart (same node, same links, same
+ * speed) are taken in order.  And where rings are plain cycles (one node, or one GPU a
+ * node), renumbering all replicas, or all ranks of every TP group, round by one changes
+ * neither rings nor pipelines, so rank 0 may be asked to have the lowest-numbered of stage
+ * 0's GPUs. */
+#include "mapper/mapper_private.h"
+
+#include <string.h>
+
+struct exact {
+    const struct pool *pool;
+    struct costmodel_state *state;
+    const struct workload_config *c;
+    const bool *allowed;
+    int n, world, per_stage;
+    bool by_node;
+    bool plain_cycles;
+    int gpu[EXACT_GPUS_MAX];
+    bool alike[EXACT_GPUS_MAX][EXACT_GPUS_MAX]; /* by index in sorted[] */
+    int sorted[EXACT_GPUS_MAX];
+    bool used[EXACT_GPUS_MAX];
+    int *best_gpu;
+    struct costmodel_price *best;
+};
+
+/* Does exchanging two GPUs of one node change nothing? */
+static bool interchangeable (const struct topology_cluster *c, int a, int b)
+{
+    const struct topology_node *n = &c->node[c->node_of_gpu[a]];
+
+    if (c->node_of_gpu[a] != c->node_of_gpu[b] || c->has_gpu_links ||
+        topology_gpu_speed (c, a) != topology_gpu_speed (c, b))
+        return false;
+    return n->intra->bytes_per_s.n == 0 && n->intra->latency_s.n == 0;
+}
+
+/* Would rank `r` on this GPU break its node's run of consecutive ranks? */
+static bool breaks_run (const struct exact *x, int r, int gpu)
+{
+    const int *node_of = x->pool->problem->cluster->node_of_gpu;
+
+    if (r == 0 || node_of[x->gpu[r - 1]] == node_of[gpu])
+        return false;
+    for (int k = 0; k < r; k++)
+        if (node_of[x->gpu[k]] == node_of[gpu])
+            return true;
+    return false;
+}
+
+static void leaf (struct exact *x)
+{
+    struct costmodel_price price;
+    int all[EXACT_GPUS_MAX], at = x->world;
+
+    memcpy (all, x->gpu, (size_t) x->world * sizeof (int));
+    for (int k = 0; k < x->n; k++)
+        if (!x->used[k])
+            all[at++] = x->sorted[k];
+    costmodel_state_reset (x->state, all);
+    price = costmodel_state_price (x->state);
+    if (price_less (&price, x->best)) {
+        *x->best = price;
+        memcpy (x->best_gpu, all, (size_t) x->n * sizeof (int));
+    }
+}
+
+static void place_rank (struct exact *x, int r)
+{
+    if (r == x->world) {
+        leaf (x);
+        return;
+    }
+    for (int k = 0; k < x->n; k++) {
+        int g = x->sorted[k], q = x->pool->class_of_gpu[g];
+        bool skip = x->used[k] || !x->allowed[r / x->per_stage * x->pool->n_classes + q];
+
+        for (int j = 0; j < k && !skip; j++)
+            skip = !x->used[j] && x->alike[j][k];
+        if (skip || (x->by_node && breaks_run (x, r, g)))
+            continue;
+        /* Rank 0 has the lowest number of stage 0; numbers are in sorted order. */
+        if (x->plain_cycles && r > 0 && r < x->per_stage && g < x->gpu[0])
+            continue;
+        x->used[k] = true;
+        x->gpu[r] = g;
+        place_rank (x, r + 1);
+        x->used[k] = false;
+    }
+}
+
+void exact_search (const struct pool *pool, struct costmodel_state *state,
+                   const struct workload_config *c, const bool *allowed, int n,
+                   bool by_node, int *best_gpu, struct costmodel_price *best)
+{
+    struct exact x = {.pool = pool,
+                      .state = state,
+                      .c = c,
+                      .allowed = allowed,
+                      .n = n,
+                      .world = (int) workload_world (&c->deg),
+                      .by_node = by_node,
+                      .best_gpu = best_gpu,
+                      .best = best};
+
+    x.per_stage = x.world / c->deg.pp;
+    x.plain_cycles = c->deg.cp == 1 && (pool->n_nodes == 1 || pool->max_node_gpus == 1);
+    default_order (pool, x.sorted);
+    for (int a = 0; a < n; a++)
+        for (int b = 0; b < n; b++)
+            x.alike[a][b] = a != b && interchangeable (pool->problem->cluster,
+                                                       x.sorted[a], x.sorted[b]);
+    place_rank (&x, 0);
+}

@@ -1,0 +1,173 @@
+/* The search: which degrees, and which GPU for every rank.
+ *
+ * Problem, settings, result, info: inputs are const, defaults come from
+ * mapper_settings_default(), counts and timings go to info.  "Nothing fits" is an outcome
+ * (ST_NOFIT with the closest miss in info).  The same seed gives the same plan on any
+ * number of threads: work is counted, not timed, unless a time limit is set.
+ */
+#ifndef MAPPER_MAPPER_H
+#define MAPPER_MAPPER_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "base/error.h"
+#include "costmodel/costmodel.h"
+#include "memest/memest.h"
+#include "topology/topology.h"
+#include "workload/workload.h"
+
+/** Axes that the user fixed; a value of MAPPER_FREE is searched. */
+#define MAPPER_FREE (-1)
+struct mapper_axes {
+    int tp, pp, dp, cp, ep, etp, vpp;
+    int micro_batch;
+    int zero;
+    int sequence_parallel; /* 0 or 1 */
+    int recompute;         /* enum workload_recompute */
+    int recompute_layers;  /* with recompute full: of each stage; 0: all */
+    int schedule;          /* enum workload_schedule */
+};
+struct mapper_axes mapper_axes_free (void);
+
+struct mapper_problem {
+    const struct workload_model *model;
+    const struct workload_job *job;
+    const struct workload_profile *profile;
+    const struct topology_cluster *cluster;
+    struct mapper_axes axes;
+    const bool *node_allowed; /* [n_nodes], or NULL: all that are not drained */
+    int max_nodes;            /* use at most so many; 0: no limit */
+    double memory_limit_pct;  /* of what the driver reports */
+};
+
+enum mapper_granularity {
+    MAPPER_AUTO, /* node, unless gpu gains over 0.5 % */
+    MAPPER_NODE, /* every node gets consecutive ranks */
+    MAPPER_GPU   /* single GPUs anywhere */
+};
+
+struct mapper_settings {
+    enum mapper_granularity granularity;
+    int threads; /* 0: as OpenMP decides */
+    unsigned long seed;
+    double time_limit_s; /* 0: none; only this reads the clock */
+    int top;             /* how many of the next best configurations to list */
+    /** Called from one thread now and then; NULL: never.  Returning true stops the search
+     *  with the best plan so far. */
+    bool (*progress) (void *context, long done, long total, double best_step_s,
+                      double lower_bound_s);
+    void *context;
+};
+struct mapper_settings mapper_settings_default (void);
+
+/** One configuration that was placed. */
+struct mapper_choice {
+    struct workload_config config;
+    double step_s, lower_bound_s;
+};
+
+struct mapper_result {
+    struct workload_config config;
+    int *layers; /* [pp] */
+    int *gpu;    /* [world] cluster-wide GPU of each rank */
+    struct costmodel_estimate estimate;
+    double lower_bound_s;        /* over the whole space asked for */
+    double default_order_step_s; /* same configuration, Megatron's order; INFINITY when
+                                    its ranks are not connected */
+    int default_order_unmeasured;
+    enum mapper_granularity granularity; /* node or gpu */
+    double node_step_s, gpu_step_s;      /* best found of either; INFINITY: not tried */
+    struct memest_stage *memory;         /* [pp] */
+    double *gpu_bytes;                   /* [pp] of the smallest GPU on the stage */
+    struct mapper_choice *top; /* [n_top], best first, the chosen one included */
+    int n_top;
+};
+
+/** The configuration that came closest to fitting, when none does. */
+struct mapper_miss {
+    struct workload_config config;
+    int stage, layers;
+    struct memest_stage memory;
+    double gpu_bytes, limit_bytes;
+};
+
+struct mapper_info {
+    long configurations; /* that divide and use no more GPUs than there are */
+    long refused_memory; /* of these, over the memory limit */
+    long placed;         /* of these, placed */
+    double seconds;
+    bool proven;  /* every configuration was placed, refused or cut by its bound */
+    bool stopped; /* by the time limit or by progress() */
+    bool missed;  /* nothing fits; miss says what came closest */
+    struct mapper_miss miss;
+    json_t *space; /* the axes and their values; decref */
+};
+
+/** Search.
+ *
+ *  @param[out] r     release with mapper_result_release; untouched on failure
+ *  @param[out] info  always filled as far as the search came; release with
+ *                    mapper_info_release
+ *  @return ST_OK; ST_INVALID if no configuration divides model, job and cluster, or a GPU
+ *          type cannot run the precision; ST_NOFIT if none fits in memory or the GPUs are
+ *          not connected; ST_NOMEM
+ */
+enum status mapper_search (const struct mapper_problem *p,
+                           const struct mapper_settings *s, struct mapper_result *r,
+                           struct mapper_info *info, struct error *err);
+void mapper_result_release (struct mapper_result *r);
+void mapper_info_release (struct mapper_info *info);
+
+/** Bytes that one GPU may use: memory_limit_pct of what its driver reports. */
+double mapper_limit_bytes (const struct topology_gpu_type *t, double pct);
+
+/** A number that no placement of the configuration, with any split of the layers, beats.
+ *
+ *  @param[in] tight  also choose the first stage's layers jointly with its gradient
+ *                    synchronisation (slower, higher)
+ */
+enum status mapper_lower_bound (const struct mapper_problem *p,
+                                const struct workload_config *c, bool tight,
+                                double *bound_s, struct error *err);
+
+/** TP groups of one node: which GPUs form each group, in ring order.
+ *
+ *  A set partition solved by GLPK: first the largest cost of a group is minimised, then
+ *  the sum; a group's cost is one layer's compute at its slowest GPU and its all-reduces
+ *  on its best ring.  Where all links and speeds of the node are alike, index order.
+ *
+ *  @param[in]  bytes        payload of one all-reduce
+ *  @param[in]  layer_s      compute of one layer at speed 1
+ *  @param[out] gpu          [gpus of the node] local GPU numbers: floor(gpus/tp) groups of
+ *                           tp, then the GPUs left over
+ *  @return ST_OK or ST_NOMEM
+ */
+enum status mapper_tp_groups (const struct topology_cluster *c,
+                              const struct workload_profile *p, int node, int tp,
+                              double bytes, double layer_s, int *gpu, struct error *err);
+
+/** A configuration that was refused for memory in words: which stage and kind, by how
+ *  much, and what would make it fit (other values of fixed axes, more GPUs, or larger
+ *  ones).  Several lines. */
+void mapper_explain_miss (const struct mapper_problem *p, const struct mapper_info *info,
+                          struct text *out);
+
+/** The result as a plan; place names are borrowed from the cluster.  @param[out] plan
+ *  release with workload_plan_release */
+enum status mapper_result_to_plan (const struct mapper_problem *p,
+                                   const struct mapper_result *r,
+                                   struct workload_plan *plan, struct error *err);
+
+/** The whole plan file, as DESIGN.md's contract has it.
+ *
+ *  @param[in] cluster_file  the file that the cluster came from and the SHA-256 of its
+ *                           text, written instead of clusters of more than 256 nodes;
+ *                           NULL where there is none
+ *  @return a new reference, or NULL when out of memory */
+json_t *mapper_plan_to_json (const struct mapper_problem *p,
+                             const struct mapper_result *r,
+                             const struct mapper_info *info, const char *cluster_file,
+                             const char *cluster_sha256);
+
+#endif

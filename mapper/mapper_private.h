@@ -1,0 +1,140 @@
+/* Shared by the files of mapper/ alone. */
+#ifndef MAPPER_MAPPER_PRIVATE_H
+#define MAPPER_MAPPER_PRIVATE_H
+
+#include <glpk.h>
+#include <stdbool.h>
+
+#include "mapper/mapper.h"
+
+#define CLASSES_MAX 4
+
+/** GPUs that are alike: one type, speed factors within a few percent. */
+struct gpu_class {
+    const struct topology_gpu_type *type;
+    double speed; /* the slowest of the class */
+    double limit_bytes;
+};
+
+/** What the search may use. */
+struct pool {
+    const struct mapper_problem *problem;
+    int n_nodes;
+    int *node;  /* [n_nodes] allowed nodes, in file order */
+    int n_gpus; /* that may be used: of the max_nodes largest */
+    int max_node_gpus;
+    int n_classes;
+    struct gpu_class class[CLASSES_MAX]; /* fastest first */
+    int *class_of_gpu;                   /* [cluster's n_gpus]; -1: not allowed */
+    double best_speed[CLASSES_MAX];      /* fastest GPU of the class */
+    /* The best links among the allowed nodes; 0: none */
+    double intra_bytes_per_s, intra_latency_s;
+    double inter_bytes_per_s, inter_latency_s;
+    double node_bytes_per_s; /* largest node_gb_per_s; INFINITY where one has none */
+    bool all_alike; /* one class, one size, every link like every other of its kind */
+};
+
+enum status pool_init (struct pool *pool, const struct mapper_problem *p,
+                       struct error *err);
+void pool_release (struct pool *pool);
+
+/** All configurations of the axes that divide model, job and pool.
+ *  @param[out] list   free it
+ *  @param[out] space  the axes' values, for the plan; a new reference
+ *  @return ST_OK, ST_NOMEM, or ST_INVALID when there is none, saying why */
+enum status space_enumerate (const struct pool *pool, struct workload_config **list,
+                             long *n, json_t **space, struct error *err);
+
+/** Lower bound of one configuration over every placement and split of layers.
+ *  See bound.c. */
+double bound_of (const struct pool *pool, const struct workload_config *c, bool tight);
+
+/** Per class: does the configuration fit with some split of the layers, with stage i's
+ *  cap caps[class * pp + i] layers?  caps may be NULL. */
+bool memory_fits (const struct pool *pool, const struct workload_config *c, int *caps);
+
+/** Split the layers over the stages and say which class each stage needs (GLPK).
+ *
+ *  @param[in]  slots    [n_classes] how many slots (TP x CP groups) of each class there are
+ *  @param[out] layers   [pp]
+ *  @param[out] class_of_stage [pp] the slowest class that the stage may use
+ *  @return ST_OK, ST_NOMEM, or ST_NOFIT if no split fits in memory */
+enum status stages_split (const struct pool *pool, const struct workload_config *c,
+                          const int *slots, int *layers, int *class_of_stage,
+                          struct error *err);
+
+/** Solve a MIP quietly, with a limit on branch-and-bound nodes; GLPK's own fatal errors
+ *  are caught.
+ *  @param      mip     set to NULL when GLPK failed and its memory is gone
+ *  @param[out] proven  the optimum, not only the best found
+ *  @return ST_OK, ST_NOFIT when infeasible or nothing was found, ST_NOMEM on GLPK's
+ *          errors */
+enum status milp_solve (glp_prob **mip, int node_limit, bool *proven, struct error *err);
+
+/** Delete the problem (NULL is fine) and this thread's GLPK environment. */
+void milp_done (glp_prob *mip);
+
+/** TP groups of all allowed nodes for one tp, as orders of GPUs. */
+struct groups {
+    int tp;
+    int *gpu; /* [n_gpus of the cluster] cluster-wide numbers, node by node in node
+                      order, each node's grouped GPUs first */
+    int *
+        grouped; /* [cluster's n_nodes] how many of a node's GPUs are in whole groups; all
+                      of them when tp exceeds every node */
+};
+enum status groups_init (struct groups *g, const struct pool *pool,
+                         const struct workload_config *c, struct error *err);
+void groups_release (struct groups *g);
+
+/** A placed configuration. */
+struct placed {
+    int *layers; /* [pp] */
+    int *gpu;    /* [world] */
+    struct costmodel_price price;
+    double node_step_s, gpu_step_s;
+    enum mapper_granularity granularity;
+};
+void placed_release (struct placed *x);
+
+/** Split, place and improve one configuration.
+ *
+ *  @param[in] effort  1: quickly; more: so many times the moves
+ *  @param[in] seed    of this configuration's own random numbers
+ *  @return ST_OK, ST_NOMEM, ST_NOFIT (memory on the classes at hand, or not connected)
+ */
+enum status place_config (const struct pool *pool, const struct groups *g,
+                          const struct workload_config *c,
+                          const struct mapper_settings *s, int effort, unsigned long seed,
+                          struct placed *out, struct error *err);
+
+/** Megatron's order over the allowed nodes in file order. @param[out] gpu [n] all of the
+ *  pool's GPUs @return n */
+int default_order (const struct pool *pool, int *gpu);
+
+/** Try every placement (exact.c); for pools of up to EXACT_GPUS_MAX GPUs.
+ *
+ *  @param     state     priced placement over the n GPUs given at its creation
+ *  @param[in] allowed   [pp * n_classes] may stage i use class k?
+ *  @param[in] by_node   only placements that give every node consecutive ranks
+ *  @param     best_gpu  [n] in: the best known; out: the best of all
+ *  @param     best      its price, in and out */
+#define EXACT_GPUS_MAX 8
+void exact_search (const struct pool *pool, struct costmodel_state *state,
+                   const struct workload_config *c, const bool *allowed, int n,
+                   bool by_node, int *best_gpu, struct costmodel_price *best);
+
+/** Fill info->miss with the configuration whose even split comes closest to the limit. */
+void find_miss (const struct pool *pool, const struct workload_config *list, long n,
+                struct mapper_info *info);
+
+/** Is price a better than b?  Unmeasured links first, then the step. */
+static inline bool price_less (const struct costmodel_price *a,
+                               const struct costmodel_price *b)
+{
+    if (a->unmeasured != b->unmeasured)
+        return a->unmeasured < b->unmeasured;
+    return a->step_s < b->step_s;
+}
+
+#endif

@@ -1,0 +1,152 @@
+/* Nothing fits: what came closest, and what would make it fit. */
+#include "mapper/mapper_private.h"
+
+#include <stdlib.h>
+
+#include "base/units.h"
+
+void find_miss (const struct pool *pool, const struct workload_config *list, long n,
+                struct mapper_info *info)
+{
+    const struct mapper_problem *p = pool->problem;
+    double least = 0;
+
+    for (long i = 0; i < n; i++) {
+        const struct workload_config *c = &list[i];
+        int pp = c->deg.pp, layers = (p->model->layers + pp - 1) / pp;
+        struct mapper_miss miss = {.config = *c, .layers = layers};
+        double worst = 0;
+
+        for (int q = 0; q < pool->n_classes; q++)
+            if (pool->class[q].limit_bytes > miss.limit_bytes) {
+                miss.limit_bytes = pool->class[q].limit_bytes;
+                miss.gpu_bytes = pool->class[q].type->memory_bytes;
+            }
+        for (int k = 0; k < pp && (!info->missed || worst < least); k++) {
+            struct memest_stage s;
+
+            memest_stage (p->model, p->job, c, p->profile, k, layers, &s);
+            if (s.peak_bytes > worst) {
+                worst = s.peak_bytes;
+                miss.stage = k;
+                miss.memory = s;
+            }
+        }
+        if (!info->missed || worst < least) {
+            least = worst;
+            info->miss = miss;
+            info->missed = true;
+        }
+    }
+}
+
+/* Does any configuration fit when the axes are these and there are n_gpus GPUs? */
+static bool fits_with (const struct mapper_problem *p, const struct mapper_axes *axes,
+                       int n_gpus)
+{
+    struct mapper_problem other = *p;
+    struct pool pool;
+    struct workload_config *list;
+    json_t *space;
+    long n;
+    bool fits = false;
+
+    other.axes = *axes;
+    if (pool_init (&pool, &other, NULL) != ST_OK)
+        return false;
+    if (n_gpus > 0)
+        pool.n_gpus = n_gpus;
+    if (space_enumerate (&pool, &list, &n, &space, NULL) == ST_OK) {
+        for (long i = 0; i < n && !fits; i++)
+            fits = memory_fits (&pool, &list[i], NULL);
+        free (list);
+        json_decref (space);
+    }
+    pool_release (&pool);
+    return fits;
+}
+
+/* The first fixed axis whose release alone makes something fit. */
+static const char *axis_to_free (const struct mapper_problem *p)
+{
+    static const char *const names[] = {"--tp",          "--pp",   "--dp",
+                                        "--micro-batch", "--zero", "--sequence-parallel",
+                                        "--recompute"};
+
+    for (int i = 0; i < 7; i++) {
+        struct mapper_axes a = p->axes;
+        int *axis[] = {&a.tp,          &a.pp,   &a.dp,
+                       &a.micro_batch, &a.zero, &a.sequence_parallel,
+                       &a.recompute};
+
+        if (*axis[i] == MAPPER_FREE)
+            continue;
+        *axis[i] = MAPPER_FREE;
+        if (fits_with (p, &a, 0))
+            return names[i];
+    }
+    return NULL;
+}
+
+static const char *largest_kind (const struct memest_stage *s, double *bytes)
+{
+    const struct {
+        const char *name;
+        double bytes;
+    } kind[] = {{"weights", s->weights_bytes},
+                {"gradients", s->gradients_bytes},
+                {"optimizer state", s->optimizer_bytes},
+                {"activations", s->activations_bytes},
+                {"logits", s->logits_bytes},
+                {"buffers", s->buffers_bytes},
+                {"overhead", s->overhead_bytes}};
+    int most = 0;
+
+    for (int i = 1; i < 7; i++)
+        if (kind[i].bytes > kind[most].bytes)
+            most = i;
+    *bytes = kind[most].bytes;
+    return kind[most].name;
+}
+
+void mapper_explain_miss (const struct mapper_problem *p, const struct mapper_info *info,
+                          struct text *out)
+{
+    const struct mapper_miss *miss = &info->miss;
+    const struct workload_config *c = &miss->config;
+    const char *axis = axis_to_free (p);
+    char word[24];
+    double kind_bytes;
+    const char *kind = largest_kind (&miss->memory, &kind_bytes);
+    int n_gpus = 0;
+
+    text_add (
+        out,
+        "closest: tp %d, pp %d, dp %d, cp %d, micro-batch %d, zero %d, sequence "
+        "parallelism %s, recompute %s:\n"
+        "  stage %d with %d layers needs %.1f GiB, the limit is %.1f GiB of %.1f GiB; "
+        "%s take %.1f GiB\n",
+        c->deg.tp, c->deg.pp, c->deg.dp, c->deg.cp, c->micro_batch, c->zero,
+        c->sequence_parallel ? "on" : "off", workload_recompute_text (c, word),
+        miss->stage, miss->layers, miss->memory.peak_bytes / UNITS_GIB,
+        miss->limit_bytes / UNITS_GIB, miss->gpu_bytes / UNITS_GIB, kind,
+        kind_bytes / UNITS_GIB);
+    if (axis) {
+        text_add (out, "it would fit without fixing %s\n", axis);
+        return;
+    }
+    for (int factor = 2; factor <= 4096 && n_gpus == 0; factor *= 2) {
+        int have = 0;
+
+        for (int i = 0; i < p->cluster->n_nodes; i++)
+            have += p->cluster->node[i].gpus;
+        if ((long long) have * factor < 1 << 20 && fits_with (p, &p->axes, have * factor))
+            n_gpus = have * factor;
+    }
+    if (n_gpus > 0)
+        text_add (out, "it would fit on %d such GPUs, or on GPUs with %.0f GB\n", n_gpus,
+                  miss->memory.peak_bytes / (p->memory_limit_pct / 100.0) / UNITS_GB);
+    else
+        text_add (out, "it would fit on GPUs with %.0f GB\n",
+                  miss->memory.peak_bytes / (p->memory_limit_pct / 100.0) / UNITS_GB);
+}

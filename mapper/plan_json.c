@@ -1,0 +1,163 @@
+/* The search's result as a plan file. */
+#include "mapper/mapper_private.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/json.h"
+
+#define WHOLE_CLUSTER_NODES 256
+
+enum status mapper_result_to_plan (const struct mapper_problem *p,
+                                   const struct mapper_result *r,
+                                   struct workload_plan *plan, struct error *err)
+{
+    const struct topology_cluster *c = p->cluster;
+    int pp = r->config.deg.pp;
+    struct workload_plan x = {.model = *p->model,
+                              .job = *p->job,
+                              .config = r->config,
+                              .memory_limit_pct = p->memory_limit_pct,
+                              .n_ranks = (int) workload_world (&r->config.deg)};
+
+    snprintf (x.profile, sizeof x.profile, "%s", p->profile->from);
+    x.layers_per_stage = malloc ((size_t) pp * sizeof (int));
+    x.place = malloc ((size_t) x.n_ranks * sizeof *x.place);
+    if (!x.layers_per_stage || !x.place) {
+        workload_plan_release (&x);
+        return err_nomem (err);
+    }
+    for (int i = 0; i < pp; i++)
+        x.layers_per_stage[i] = r->layers[i];
+    for (int k = 0; k < x.n_ranks; k++) {
+        const struct topology_node *n = &c->node[c->node_of_gpu[r->gpu[k]]];
+
+        x.place[k] = (struct workload_place){n->name, r->gpu[k] - n->first_gpu};
+    }
+    *plan = x;
+    return ST_OK;
+}
+
+static json_t *cluster_json (const struct topology_cluster *c, const char *file,
+                             const char *sha256)
+{
+    if (c->n_nodes <= WHOLE_CLUSTER_NODES || !file)
+        return topology_cluster_to_json (c);
+    return json_pack ("{s:s, s:i, s:s, s:s}", "name", c->name, "nodes", c->n_nodes,
+                      "file", file, "sha256", sha256);
+}
+
+static json_t *estimate_json (const struct mapper_result *r,
+                              const struct workload_plan *plan)
+{
+    json_t *e = costmodel_estimate_to_json (&r->estimate);
+    char digest[65];
+
+    workload_plan_digest (plan, digest);
+    json_object_set_new (e, "lower_bound_s", json_real (r->lower_bound_s));
+    json_object_set_new (e, "gap",
+                         json_real (r->estimate.step_s / r->lower_bound_s - 1.0));
+    json_object_set_new (e, "default_order_step_s",
+                         json_number_or_null (r->default_order_step_s));
+    json_object_set_new (e, "digest", json_string (digest));
+    return e;
+}
+
+static json_t *memory_json (const struct mapper_problem *p, const struct mapper_result *r)
+{
+    json_t *stages = json_array ();
+    double share = p->memory_limit_pct / 100.0;
+    int worst = 0, pp = r->config.deg.pp;
+
+    for (int i = 0; i < pp; i++) {
+        json_t *one = memest_stage_to_json (&r->memory[i]);
+
+        json_object_set_new (one, "layers", json_integer (r->layers[i]));
+        json_object_set_new (one, "gpu_bytes", json_real (r->gpu_bytes[i]));
+        json_array_append_new (stages, one);
+        if (r->memory[i].peak_bytes / r->gpu_bytes[i] >
+            r->memory[worst].peak_bytes / r->gpu_bytes[worst])
+            worst = i;
+    }
+    return json_pack ("{s:f, s:f, s:f, s:i, s:o}", "peak_bytes",
+                      r->memory[worst].peak_bytes, "gpu_bytes", r->gpu_bytes[worst],
+                      "limit_bytes", share * r->gpu_bytes[worst], "binding_stage", worst,
+                      "per_stage", stages);
+}
+
+static json_t *end_json (const struct topology_cluster *c, int gpu)
+{
+    const struct topology_node *n = &c->node[c->node_of_gpu[gpu]];
+
+    return json_pack ("{s:s, s:i}", "node", n->name, "gpu", gpu - n->first_gpu);
+}
+
+static json_t *unmeasured_json (const struct topology_cluster *c,
+                                const struct costmodel_estimate *e)
+{
+    json_t *list = json_array ();
+
+    for (int i = 0; i < e->n_unmeasured; i++)
+        json_array_append_new (list,
+                               json_pack ("{s:o, s:o, s:s}", "from",
+                                          end_json (c, e->unmeasured[i].src_gpu), "to",
+                                          end_json (c, e->unmeasured[i].dst_gpu), "use",
+                                          e->unmeasured[i].use));
+    return list;
+}
+
+static json_t *choice_json (const struct mapper_choice *k)
+{
+    const struct workload_config *c = &k->config;
+    char word[24];
+
+    return json_pack ("{s:i, s:i, s:i, s:i, s:i, s:i, s:b, s:s, s:f, s:f}", "tp",
+                      c->deg.tp, "pp", c->deg.pp, "dp", c->deg.dp, "cp", c->deg.cp,
+                      "micro_batch", c->micro_batch, "zero", c->zero, "sequence_parallel",
+                      c->sequence_parallel, "recompute",
+                      workload_recompute_text (c, word), "step_s", k->step_s,
+                      "lower_bound_s", k->lower_bound_s);
+}
+
+static json_t *search_json (const struct mapper_result *r, const struct mapper_info *info)
+{
+    json_t *top = json_array ();
+    json_t *granularity = json_pack ("{s:s, s:o, s:o}", "chosen",
+                                     r->granularity == MAPPER_GPU ? "gpu" : "node",
+                                     "node_step_s", json_number_or_null (r->node_step_s),
+                                     "gpu_step_s", json_number_or_null (r->gpu_step_s));
+
+    for (int i = 0; i < r->n_top; i++)
+        json_array_append_new (top, choice_json (&r->top[i]));
+    return json_pack ("{s:O, s:I, s:I, s:I, s:f, s:b, s:o, s:o}", "space", info->space,
+                      "configurations", (json_int_t) info->configurations,
+                      "refused_memory", (json_int_t) info->refused_memory, "placed",
+                      (json_int_t) info->placed, "seconds", info->seconds, "proven",
+                      info->proven, "granularity", granularity, "top", top);
+}
+
+json_t *mapper_plan_to_json (const struct mapper_problem *p,
+                             const struct mapper_result *r,
+                             const struct mapper_info *info, const char *cluster_file,
+                             const char *cluster_sha256)
+{
+    struct workload_plan plan;
+    json_t *doc, *own;
+
+    if (mapper_result_to_plan (p, r, &plan, NULL) != ST_OK)
+        return NULL;
+    doc = json_pack ("{s:i, s:o}", "version", 1, "cluster",
+                     cluster_json (p->cluster, cluster_file, cluster_sha256));
+    own = workload_plan_to_json (&plan);
+    if (doc && own) {
+        json_object_update (doc, own);
+        json_object_set_new (doc, "estimate", estimate_json (r, &plan));
+        json_object_set_new (doc, "memory", memory_json (p, r));
+        json_object_set_new (doc, "unmeasured_links_used",
+                             unmeasured_json (p->cluster, &r->estimate));
+        json_object_set_new (doc, "search", search_json (r, info));
+    }
+    json_decref (own);
+    workload_plan_release (&plan);
+    return doc;
+}

@@ -1,0 +1,269 @@
+/* What the search may use: nodes, classes of GPUs, the best links. */
+#include "mapper/mapper_private.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+double mapper_limit_bytes (const struct topology_gpu_type *t, double pct)
+{
+    return t->memory_bytes * pct / 100.0;
+}
+
+static int by_size_down (const void *a, const void *b)
+{
+    return *(const int *) b - *(const int *) a;
+}
+
+/* GPUs of the max_nodes largest nodes. */
+static enum status count_gpus (struct pool *pool, struct error *err)
+{
+    const struct topology_cluster *c = pool->problem->cluster;
+    int most = pool->problem->max_nodes;
+    int *size = malloc ((size_t) pool->n_nodes * sizeof (int));
+
+    if (!size)
+        return err_nomem (err);
+    for (int i = 0; i < pool->n_nodes; i++)
+        size[i] = c->node[pool->node[i]].gpus;
+    qsort (size, (size_t) pool->n_nodes, sizeof (int), by_size_down);
+    pool->max_node_gpus = size[0];
+    for (int i = 0; i < pool->n_nodes && (most == 0 || i < most); i++)
+        pool->n_gpus += size[i];
+    free (size);
+    return ST_OK;
+}
+
+/* Rate of matrix products, what makes a class fast. */
+static double rate_of (const struct pool *pool, int gpu)
+{
+    const struct topology_cluster *c = pool->problem->cluster;
+    const struct topology_gpu_type *t = topology_gpu_type_of (c, gpu);
+
+    return costmodel_matrix_rate (t, pool->problem->job->precision) * t->gemm_efficiency *
+           topology_gpu_speed (c, gpu);
+}
+
+/* Sort GPUs into at most CLASSES_MAX classes: by type, and by speed in steps that are
+ * widened until the classes are few enough.  @return false when the types alone are too
+ * many, so that the last class would mix types */
+static bool make_classes (struct pool *pool, double step)
+{
+    const struct topology_cluster *c = pool->problem->cluster;
+
+    pool->n_classes = 0;
+    for (int i = 0; i < pool->n_nodes; i++) {
+        const struct topology_node *node = &c->node[pool->node[i]];
+
+        for (int k = 0; k < node->gpus; k++) {
+            double speed = node->speed ? node->speed[k] : 1.0;
+            double bucket = step > 0 ? floor (log (speed) / log1p (step) + 0.5) : 0.0;
+            int q = 0;
+
+            for (; q < pool->n_classes; q++) {
+                double other =
+                    step > 0 ? floor (log (pool->class[q].speed) / log1p (step) + 0.5)
+                             : 0.0;
+
+                if (pool->class[q].type == node->type && other == bucket)
+                    break;
+            }
+            if (q == CLASSES_MAX)
+                return false;
+            if (q == pool->n_classes) {
+                pool->class[pool->n_classes++] =
+                    (struct gpu_class){.type = node->type,
+                                       .speed = speed,
+                                       .limit_bytes = mapper_limit_bytes (
+                                           node->type, pool->problem->memory_limit_pct)};
+                pool->best_speed[q] = speed;
+            }
+            pool->best_speed[q] = fmax (pool->best_speed[q], speed);
+            pool->class_of_gpu[node->first_gpu + k] = q;
+        }
+    }
+    return true;
+}
+
+/* Fastest first; a class's speed is its slowest member's. */
+static void order_classes (struct pool *pool)
+{
+    const struct topology_cluster *c = pool->problem->cluster;
+    double slowest[CLASSES_MAX], rate[CLASSES_MAX];
+    int order[CLASSES_MAX], rank[CLASSES_MAX];
+    struct pool old = *pool;
+
+    for (int q = 0; q < pool->n_classes; q++)
+        slowest[q] = INFINITY;
+    for (int g = 0; g < c->n_gpus; g++) {
+        int q = pool->class_of_gpu[g];
+
+        if (q >= 0 && topology_gpu_speed (c, g) < slowest[q]) {
+            slowest[q] = topology_gpu_speed (c, g);
+            rate[q] = rate_of (pool, g);
+        }
+    }
+    for (int q = 0; q < pool->n_classes; q++) {
+        int at = q;
+
+        for (; at > 0 && rate[order[at - 1]] < rate[q]; at--)
+            order[at] = order[at - 1];
+        order[at] = q;
+    }
+    for (int q = 0; q < pool->n_classes; q++) {
+        rank[order[q]] = q;
+        pool->class[q] = old.class[order[q]];
+        pool->class[q].speed = slowest[order[q]];
+        pool->best_speed[q] = old.best_speed[order[q]];
+    }
+    for (int g = 0; g < c->n_gpus; g++)
+        if (pool->class_of_gpu[g] >= 0)
+            pool->class_of_gpu[g] = rank[pool->class_of_gpu[g]];
+}
+
+/* ---- links ---- */
+
+static void see_link (struct pool *pool, bool inside, struct topology_link l)
+{
+    double *bw = inside ? &pool->intra_bytes_per_s : &pool->inter_bytes_per_s;
+    double *latency = inside ? &pool->intra_latency_s : &pool->inter_latency_s;
+
+    if (l.bytes_per_s > 0) {
+        *bw = fmax (*bw, l.bytes_per_s);
+        *latency = fmin (*latency, l.latency_s);
+    }
+}
+
+/* The best link of each kind, over all links that the pool can use. */
+static void see_links (struct pool *pool)
+{
+    const struct topology_cluster *c = pool->problem->cluster;
+
+    pool->intra_latency_s = pool->inter_latency_s = INFINITY;
+    for (int i = 0; i < pool->n_nodes; i++) {
+        const struct topology_node *a = &c->node[pool->node[i]];
+        bool uniform = !c->has_gpu_links && a->gpus > 1 && a->intra->bytes_per_s.n == 0 &&
+                       a->intra->latency_s.n == 0;
+
+        for (int x = 0; x < (uniform ? 1 : a->gpus); x++)
+            for (int y = 0; y < (uniform ? 2 : a->gpus); y++)
+                if (x != y)
+                    see_link (pool, true,
+                              topology_link (c, a->first_gpu + x, a->first_gpu + y));
+        for (int j = 0; j < pool->n_nodes; j++) {
+            const struct topology_node *b = &c->node[pool->node[j]];
+
+            if (i == j)
+                continue;
+            if (!c->has_gpu_links) {
+                see_link (pool, false,
+                          topology_node_link (c, pool->node[i], pool->node[j]));
+                continue;
+            }
+            for (int x = 0; x < a->gpus; x++)
+                for (int y = 0; y < b->gpus; y++)
+                    see_link (pool, false,
+                              topology_link (c, a->first_gpu + x, b->first_gpu + y));
+        }
+    }
+    pool->node_bytes_per_s = 0;
+    for (int i = 0; i < pool->n_nodes; i++) {
+        double total = c->node[pool->node[i]].node_bytes_per_s;
+
+        pool->node_bytes_per_s =
+            fmax (pool->node_bytes_per_s, total > 0 ? total : INFINITY);
+    }
+}
+
+/* One class, one size of node, one number per kind of link: then every placement that
+ * fills nodes in turn costs the same, and only the layout matters. */
+static bool is_all_alike (const struct pool *pool)
+{
+    const struct topology_cluster *c = pool->problem->cluster;
+    const struct topology_node *first = &c->node[pool->node[0]];
+
+    if (pool->n_classes != 1 || pool->best_speed[0] != pool->class[0].speed ||
+        c->has_gpu_links ||
+        (c->has_inter && (c->inter.bytes_per_s.n > 0 || c->inter.latency_s.n > 0)))
+        return false;
+    for (int i = 0; i < pool->n_nodes; i++) {
+        const struct topology_node *n = &c->node[pool->node[i]];
+
+        if (n->gpus != first->gpus || n->node_bytes_per_s != first->node_bytes_per_s)
+            return false;
+        if (n->gpus > 1 &&
+            (n->intra->bytes_per_s.n > 0 || n->intra->latency_s.n > 0 ||
+             n->intra->bytes_per_s.number != first->intra->bytes_per_s.number ||
+             n->intra->latency_s.number != first->intra->latency_s.number ||
+             n->intra->gpu_bytes_per_s != first->intra->gpu_bytes_per_s))
+            return false;
+    }
+    return true;
+}
+
+enum status pool_init (struct pool *pool, const struct mapper_problem *p,
+                       struct error *err)
+{
+    const struct topology_cluster *c = p->cluster;
+    bool any = false;
+
+    *pool = (struct pool){.problem = p};
+    pool->node = malloc ((size_t) c->n_nodes * sizeof (int));
+    pool->class_of_gpu = malloc ((size_t) c->n_gpus * sizeof (int));
+    if (!pool->node || !pool->class_of_gpu) {
+        pool_release (pool);
+        return err_nomem (err);
+    }
+    for (int g = 0; g < c->n_gpus; g++)
+        pool->class_of_gpu[g] = -1;
+    for (int i = 0; i < c->n_nodes; i++) {
+        bool allowed = p->node_allowed ? p->node_allowed[i] : !c->node[i].drained;
+
+        any = any || allowed;
+        if (allowed && costmodel_matrix_rate (c->node[i].type, p->job->precision) > 0)
+            pool->node[pool->n_nodes++] = i;
+    }
+    if (pool->n_nodes == 0) {
+        pool_release (pool);
+        return any ? err_set (err, ST_INVALID, "no GPU of %s can run %s", c->name,
+                              workload_precision_name (p->job->precision))
+                   : err_set (err, ST_NOFIT,
+                              "no node of %s is left to use: all are "
+                              "excluded or drained",
+                              c->name);
+    }
+
+    enum status st = count_gpus (pool, err);
+    double step = 0.02;
+
+    while (st == ST_OK && !make_classes (pool, step) && step < 64)
+        step *= 2;
+    if (st == ST_OK && step >= 64 && !make_classes (pool, 0))
+        st = err_set (err, ST_INVALID, "more than %d GPU types in one plan", CLASSES_MAX);
+    if (st != ST_OK) {
+        pool_release (pool);
+        return st;
+    }
+    order_classes (pool);
+    see_links (pool);
+    pool->all_alike = is_all_alike (pool);
+    return ST_OK;
+}
+
+void pool_release (struct pool *pool)
+{
+    free (pool->node);
+    free (pool->class_of_gpu);
+    *pool = (struct pool){0};
+}
+
+int default_order (const struct pool *pool, int *gpu)
+{
+    const struct topology_cluster *c = pool->problem->cluster;
+    int n = 0;
+
+    for (int i = 0; i < pool->n_nodes; i++)
+        for (int k = 0; k < c->node[pool->node[i]].gpus; k++)
+            gpu[n++] = c->node[pool->node[i]].first_gpu + k;
+    return n;
+}

@@ -1,0 +1,540 @@
+/* Best first over lower bounds.
+ *
+ * Every configuration gets a loose bound; the lowest is taken, its bound tightened, and if
+ * it still is the lowest it is placed.  The search ends when no bound is below the best
+ * plan, so the least bound of all holds for the whole space.  Work is done in batches of
+ * a fixed size, and batches are merged in order, so the result does not depend on the
+ * number of threads. */
+#include "mapper/mapper_private.h"
+
+#include <math.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/progress.h"
+#include "base/rng.h"
+#include "base/threads.h"
+
+#define BATCH 8
+#define PLACED_MAX 4000 /* configurations placed before the search gives up its proof */
+#define POLISHED 4      /* of the best, placed again with more effort */
+#define POLISH_EFFORT 16
+
+struct mapper_settings mapper_settings_default (void)
+{
+    return (struct mapper_settings){.granularity = MAPPER_AUTO, .seed = 1, .top = 5};
+}
+
+/* A configuration on its way. */
+struct entry {
+    double bound_s;
+    long index; /* in the list: ties go to the earlier */
+    bool tight;
+};
+
+struct search {
+    const struct mapper_problem *p;
+    const struct mapper_settings *s;
+    struct pool pool;
+    struct workload_config *config;
+    long n;
+    struct entry *heap;
+    long heap_n;
+    struct groups *groups; /* [max tp + 1] by tp, made when first needed */
+    int groups_n;
+    struct placed *placed; /* [n_placed] */
+    long *placed_index;    /* of configuration */
+    double *placed_bound;
+    long n_placed, placed_cap;
+    long best;    /* of placed; -1: none */
+    bool gave_up; /* a configuration could not be placed for want of a method */
+    struct mapper_info *info;
+    double start_s;
+};
+
+/* ---- a heap of bounds ---- */
+
+static bool entry_less (const struct entry *a, const struct entry *b)
+{
+    return a->bound_s != b->bound_s ? a->bound_s < b->bound_s : a->index < b->index;
+}
+
+static void heap_push (struct search *x, struct entry e)
+{
+    long at = x->heap_n++;
+
+    while (at > 0 && entry_less (&e, &x->heap[(at - 1) / 2])) {
+        x->heap[at] = x->heap[(at - 1) / 2];
+        at = (at - 1) / 2;
+    }
+    x->heap[at] = e;
+}
+
+static struct entry heap_pop (struct search *x)
+{
+    struct entry top = x->heap[0], last = x->heap[--x->heap_n];
+    long at = 0;
+
+    for (;;) {
+        long child = 2 * at + 1;
+
+        if (child >= x->heap_n)
+            break;
+        if (child + 1 < x->heap_n && entry_less (&x->heap[child + 1], &x->heap[child]))
+            child++;
+        if (!entry_less (&x->heap[child], &last))
+            break;
+        x->heap[at] = x->heap[child];
+        at = child;
+    }
+    x->heap[at] = last;
+    return top;
+}
+
+/* ---- stages of the search ---- */
+
+/* Refuse what does not fit in memory and bound the rest. */
+static void bound_all (struct search *x)
+{
+    double *bound = malloc ((size_t) x->n * sizeof *bound);
+
+    if (!bound)
+        return;
+#pragma omp parallel for schedule(dynamic, 64)
+    for (long i = 0; i < x->n; i++)
+        bound[i] = memory_fits (&x->pool, &x->config[i], NULL)
+                       ? bound_of (&x->pool, &x->config[i], false)
+                       : -1.0;
+    for (long i = 0; i < x->n; i++) {
+        if (bound[i] < 0)
+            x->info->refused_memory++;
+        else if (isfinite (bound[i]))
+            heap_push (x, (struct entry){bound[i], i, false});
+    }
+    free (bound);
+}
+
+static enum status need_groups (struct search *x, int tp, struct error *err)
+{
+    for (int i = 0; i < x->groups_n; i++)
+        if (x->groups[i].tp == tp)
+            return ST_OK;
+
+    struct groups *more = realloc (x->groups, (size_t) (x->groups_n + 1) * sizeof *more);
+    struct workload_config c = {.deg = {tp, 1, 1, 1, 1, tp, 1}, .micro_batch = 1};
+
+    if (!more)
+        return err_nomem (err);
+    x->groups = more;
+
+    enum status st = groups_init (&x->groups[x->groups_n], &x->pool, &c, err);
+
+    if (st == ST_OK)
+        x->groups_n++;
+    return st;
+}
+
+static const struct groups *groups_for (const struct search *x, int tp)
+{
+    int i = 0;
+
+    while (x->groups[i].tp != tp)
+        i++;
+    return &x->groups[i];
+}
+
+/* The step that a bound must be below to matter.  While the best plan uses links that
+ * nobody measured, every configuration might avoid them. */
+static double cut (const struct search *x)
+{
+    if (x->best < 0 || x->placed[x->best].price.unmeasured > 0)
+        return INFINITY;
+    return x->placed[x->best].price.step_s;
+}
+
+static enum status keep (struct search *x, struct placed *placed, const struct entry *e,
+                         struct error *err)
+{
+    if (x->n_placed == x->placed_cap) {
+        long cap = x->placed_cap ? 2 * x->placed_cap : 64;
+        struct placed *a = realloc (x->placed, (size_t) cap * sizeof *a);
+
+        x->placed = a ? a : x->placed;
+
+        long *b = realloc (x->placed_index, (size_t) cap * sizeof *b);
+
+        x->placed_index = b ? b : x->placed_index;
+
+        double *c = realloc (x->placed_bound, (size_t) cap * sizeof *c);
+
+        x->placed_bound = c ? c : x->placed_bound;
+        if (!a || !b || !c) {
+            placed_release (placed);
+            return err_nomem (err);
+        }
+        x->placed_cap = cap;
+    }
+    x->placed[x->n_placed] = *placed;
+    x->placed_index[x->n_placed] = e->index;
+    x->placed_bound[x->n_placed] = e->bound_s;
+    if (x->best < 0 || price_less (&placed->price, &x->placed[x->best].price))
+        x->best = x->n_placed;
+    x->n_placed++;
+    return ST_OK;
+}
+
+/* Tighten or place one batch of entries. */
+static enum status work_batch (struct search *x, struct entry *batch, int n,
+                               struct error *err)
+{
+    struct placed placed[BATCH] = {{0}};
+    enum status st[BATCH] = {ST_OK};
+    struct error why[BATCH];
+
+    for (int i = 0; i < n; i++) {
+        enum status made = need_groups (x, x->config[batch[i].index].deg.tp, err);
+
+        if (made != ST_OK)
+            return made;
+    }
+#pragma omp parallel for schedule(dynamic, 1)
+    for (int i = 0; i < n; i++) {
+        const struct workload_config *c = &x->config[batch[i].index];
+
+        if (!batch[i].tight) {
+            batch[i].bound_s = fmax (batch[i].bound_s, bound_of (&x->pool, c, true));
+        } else {
+            struct rng mix = {x->s->seed * 1000003u + (unsigned long) batch[i].index};
+
+            st[i] = place_config (&x->pool, groups_for (x, c->deg.tp), c, x->s, 1,
+                                  rng_next (&mix), &placed[i], &why[i]);
+        }
+    }
+    for (int i = 0; i < n; i++) {
+        if (!batch[i].tight) {
+            batch[i].tight = true;
+            if (isfinite (batch[i].bound_s))
+                heap_push (x, batch[i]);
+            else
+                x->info->refused_memory++;
+        } else if (st[i] == ST_OK) {
+            st[i] = keep (x, &placed[i], &batch[i], err);
+        } else if (st[i] == ST_NOFIT) {
+            x->gave_up = x->gave_up || x->pool.n_classes > 1;
+            st[i] = ST_OK;
+        } else {
+            err_set (err, st[i], "%s", why[i].text);
+        }
+        if (st[i] != ST_OK) {
+            for (int k = i + 1; k < n; k++)
+                placed_release (&placed[k]);
+            return st[i];
+        }
+    }
+    return ST_OK;
+}
+
+static double least_bound (const struct search *x)
+{
+    double least = x->heap_n > 0 ? x->heap[0].bound_s : INFINITY;
+
+    for (long i = 0; i < x->n_placed; i++)
+        least = fmin (least, x->placed_bound[i]);
+    return least;
+}
+
+static bool should_stop (struct search *x)
+{
+    double best = x->best < 0 ? INFINITY : x->placed[x->best].price.step_s;
+    bool late = x->s->time_limit_s > 0 && clock_s () - x->start_s > x->s->time_limit_s;
+
+    if (x->s->progress &&
+        x->s->progress (x->s->context, x->n - x->heap_n, x->n, best, least_bound (x)))
+        late = true;
+    x->info->stopped = x->info->stopped || late;
+    return late;
+}
+
+static enum status run (struct search *x, struct error *err)
+{
+    enum status st = ST_OK;
+
+    while (st == ST_OK && x->heap_n > 0 && x->heap[0].bound_s < cut (x)) {
+        struct entry batch[BATCH];
+        int n = 0;
+
+        if (should_stop (x) || x->n_placed >= PLACED_MAX)
+            break;
+        while (n < BATCH && x->heap_n > 0 && x->heap[0].bound_s < cut (x))
+            batch[n++] = heap_pop (x);
+        st = work_batch (x, batch, n, err);
+    }
+    return st;
+}
+
+/* Place the best few again, with more effort; the order of the list is kept. */
+static enum status polish (struct search *x, struct error *err)
+{
+    long pick[POLISHED];
+    int n = 0;
+    struct placed again[POLISHED] = {{0}};
+    enum status st[POLISHED] = {ST_OK};
+    struct error why[POLISHED];
+
+    for (; n < POLISHED && n < x->n_placed; n++) {
+        long next = -1;
+
+        for (long i = 0; i < x->n_placed; i++) {
+            bool taken = false;
+
+            for (int k = 0; k < n; k++)
+                taken = taken || pick[k] == i;
+            if (!taken &&
+                (next < 0 || price_less (&x->placed[i].price, &x->placed[next].price)))
+                next = i;
+        }
+        pick[n] = next;
+    }
+#pragma omp parallel for schedule(dynamic, 1)
+    for (int i = 0; i < n; i++) {
+        const struct workload_config *c = &x->config[x->placed_index[pick[i]]];
+        struct rng mix = {x->s->seed * 1000003u +
+                          (unsigned long) x->placed_index[pick[i]] + 0x5eed};
+
+        /* Nothing to find where the bound is reached already. */
+        if (x->placed[pick[i]].price.step_s > x->placed_bound[pick[i]] * (1 + 1e-9))
+            st[i] = place_config (&x->pool, groups_for (x, c->deg.tp), c, x->s,
+                                  POLISH_EFFORT, rng_next (&mix), &again[i], &why[i]);
+        else
+            st[i] = ST_NOFIT;
+    }
+    for (int i = 0; i < n; i++) {
+        struct placed *old = &x->placed[pick[i]];
+
+        if (st[i] == ST_NOMEM)
+            return err_set (err, st[i], "%s", why[i].text);
+        if (st[i] != ST_OK)
+            continue;
+        if (price_less (&again[i].price, &old->price)) {
+            struct placed swap = *old;
+
+            *old = again[i];
+            again[i] = swap;
+        }
+        placed_release (&again[i]);
+        if (price_less (&old->price, &x->placed[x->best].price))
+            x->best = pick[i];
+    }
+    return ST_OK;
+}
+
+/* ---- the result ---- */
+
+static struct costmodel_problem
+problem_of (const struct search *x, const struct workload_config *c, const int *layers)
+{
+    return (struct costmodel_problem){.model = x->p->model,
+                                      .job = x->p->job,
+                                      .config = c,
+                                      .profile = x->p->profile,
+                                      .cluster = x->p->cluster,
+                                      .layers = layers};
+}
+
+static enum status price_default (const struct search *x, struct mapper_result *r,
+                                  struct error *err)
+{
+    struct costmodel_problem p = problem_of (x, &r->config, r->layers);
+    struct costmodel_estimate e;
+    int *gpu = malloc ((size_t) x->p->cluster->n_gpus * sizeof (int));
+    enum status st;
+
+    if (!gpu)
+        return err_nomem (err);
+    default_order (&x->pool, gpu);
+    st = costmodel_estimate (&p, gpu, true, &e, NULL);
+    r->default_order_step_s = INFINITY;
+    if (st == ST_OK) {
+        r->default_order_step_s = e.step_s;
+        r->default_order_unmeasured = e.n_unmeasured;
+        free (e.unmeasured);
+    }
+    free (gpu);
+    return st == ST_NOMEM ? err_nomem (err) : ST_OK;
+}
+
+static enum status describe_memory (const struct search *x, struct mapper_result *r,
+                                    struct error *err)
+{
+    const struct workload_degrees *d = &r->config.deg;
+    int per_stage = d->tp * d->cp * d->dp;
+
+    r->memory = calloc ((size_t) d->pp, sizeof *r->memory);
+    r->gpu_bytes = calloc ((size_t) d->pp, sizeof *r->gpu_bytes);
+    if (!r->memory || !r->gpu_bytes)
+        return err_nomem (err);
+    for (int i = 0; i < d->pp; i++) {
+        memest_stage (x->p->model, x->p->job, &r->config, x->p->profile, i, r->layers[i],
+                      &r->memory[i]);
+        r->gpu_bytes[i] = INFINITY;
+        for (int k = 0; k < per_stage; k++)
+            r->gpu_bytes[i] =
+                fmin (r->gpu_bytes[i],
+                      topology_gpu_type_of (x->p->cluster, r->gpu[i * per_stage + k])
+                          ->memory_bytes);
+    }
+    return ST_OK;
+}
+
+struct ranked {
+    struct costmodel_price price;
+    long at;
+};
+
+static int by_price (const void *a, const void *b)
+{
+    const struct ranked *x = a, *y = b;
+
+    if (price_less (&x->price, &y->price))
+        return -1;
+    if (price_less (&y->price, &x->price))
+        return 1;
+    return (x->at > y->at) - (x->at < y->at);
+}
+
+static enum status list_top (const struct search *x, struct mapper_result *r,
+                             struct error *err)
+{
+    struct ranked *list = malloc ((size_t) x->n_placed * sizeof *list);
+    int n = x->s->top < x->n_placed ? x->s->top : (int) x->n_placed;
+
+    r->top = calloc ((size_t) n + 1, sizeof *r->top);
+    if (!list || !r->top) {
+        free (list);
+        return err_nomem (err);
+    }
+    for (long i = 0; i < x->n_placed; i++)
+        list[i] = (struct ranked){x->placed[i].price, i};
+    qsort (list, (size_t) x->n_placed, sizeof *list, by_price);
+    for (int i = 0; i < n; i++)
+        r->top[i] = (struct mapper_choice){
+            .config = x->config[x->placed_index[list[i].at]],
+            .step_s = list[i].price.step_s,
+            .lower_bound_s = fmin (x->placed_bound[list[i].at], list[i].price.step_s)};
+    r->n_top = n;
+    free (list);
+    return ST_OK;
+}
+
+static enum status finish (struct search *x, struct mapper_result *out, struct error *err)
+{
+    struct placed *best = &x->placed[x->best];
+    struct mapper_result r = {.config = x->config[x->placed_index[x->best]],
+                              .layers = best->layers,
+                              .gpu = best->gpu,
+                              .granularity = best->granularity,
+                              .node_step_s = best->node_step_s,
+                              .gpu_step_s = best->gpu_step_s};
+    struct costmodel_problem p = problem_of (x, &r.config, r.layers);
+    enum status st = costmodel_estimate (&p, r.gpu, true, &r.estimate, err);
+
+    best->layers = best->gpu = NULL; /* the result owns them now */
+    r.lower_bound_s = fmin (least_bound (x), r.estimate.step_s);
+    if (st == ST_OK)
+        st = price_default (x, &r, err);
+    if (st == ST_OK)
+        st = describe_memory (x, &r, err);
+    if (st == ST_OK)
+        st = list_top (x, &r, err);
+    if (st == ST_OK)
+        *out = r;
+    else
+        mapper_result_release (&r);
+    return st;
+}
+
+static void release (struct search *x)
+{
+    for (long i = 0; i < x->n_placed; i++)
+        placed_release (&x->placed[i]);
+    for (int i = 0; i < x->groups_n; i++)
+        groups_release (&x->groups[i]);
+    free (x->groups);
+    free (x->placed);
+    free (x->placed_index);
+    free (x->placed_bound);
+    free (x->config);
+    free (x->heap);
+    pool_release (&x->pool);
+}
+
+static enum status search_pool (struct search *x, struct mapper_result *r,
+                                struct error *err)
+{
+    struct mapper_info *info = x->info;
+    enum status st = space_enumerate (&x->pool, &x->config, &x->n, &info->space, err);
+
+    if (st != ST_OK)
+        return st;
+    info->configurations = x->n;
+    if (!(x->heap = malloc ((size_t) x->n * sizeof *x->heap)))
+        return err_nomem (err);
+    bound_all (x);
+    st = run (x, err);
+    info->placed = x->n_placed;
+    if (st == ST_OK && x->best >= 0) {
+        info->proven = !info->stopped && !x->gave_up &&
+                       !(x->heap_n > 0 && x->heap[0].bound_s < cut (x));
+        st = polish (x, err);
+        return st == ST_OK ? finish (x, r, err) : st;
+    }
+    if (st == ST_OK && info->refused_memory == x->n) {
+        find_miss (&x->pool, x->config, x->n, info);
+        return err_set (err, ST_NOFIT, "nothing fits in memory");
+    }
+    return st == ST_OK
+               ? err_set (err, ST_NOFIT,
+                          info->stopped ? "stopped before a plan was found"
+                                        : "the GPUs that fit are not connected: no "
+                                          "link between them was measured")
+               : st;
+}
+
+enum status mapper_search (const struct mapper_problem *p,
+                           const struct mapper_settings *s, struct mapper_result *r,
+                           struct mapper_info *info, struct error *err)
+{
+    struct search x = {.p = p, .s = s, .best = -1, .info = info, .start_s = clock_s ()};
+    int threads = threads_max ();
+
+    *info = (struct mapper_info){0};
+    if (s->threads > 0)
+        threads_set (s->threads);
+
+    enum status st = pool_init (&x.pool, p, err);
+
+    if (st == ST_OK)
+        st = search_pool (&x, r, err);
+    info->seconds = clock_s () - x.start_s;
+    release (&x);
+    threads_set (threads);
+    return st;
+}
+
+void mapper_result_release (struct mapper_result *r)
+{
+    free (r->layers);
+    free (r->gpu);
+    free (r->estimate.unmeasured);
+    free (r->memory);
+    free (r->gpu_bytes);
+    free (r->top);
+    *r = (struct mapper_result){0};
+}
+
+void mapper_info_release (struct mapper_info *info)
+{
+    json_decref (info->space);
+    *info = (struct mapper_info){0};
+}

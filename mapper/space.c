@@ -1,0 +1,277 @@
+/* The space: every configuration of the axes that divides model, job and pool. */
+#include "mapper/mapper_private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct mapper_axes mapper_axes_free (void)
+{
+    return (struct mapper_axes){.tp = MAPPER_FREE,
+                                .pp = MAPPER_FREE,
+                                .dp = MAPPER_FREE,
+                                .cp = MAPPER_FREE,
+                                .ep = MAPPER_FREE,
+                                .etp = MAPPER_FREE,
+                                .vpp = MAPPER_FREE,
+                                .micro_batch = MAPPER_FREE,
+                                .zero = MAPPER_FREE,
+                                .sequence_parallel = MAPPER_FREE,
+                                .recompute = MAPPER_FREE,
+                                .schedule = MAPPER_FREE};
+}
+
+/* A sorted list of different numbers. */
+struct values {
+    int *v;
+    int n, cap;
+};
+
+static bool values_add (struct values *s, int x)
+{
+    int at = s->n;
+
+    while (at > 0 && s->v[at - 1] >= x) {
+        if (s->v[at - 1] == x)
+            return true;
+        at--;
+    }
+    if (s->n == s->cap) {
+        int cap = s->cap ? 2 * s->cap : 16;
+        int *more = realloc (s->v, (size_t) cap * sizeof (int));
+
+        if (!more)
+            return false;
+        s->v = more;
+        s->cap = cap;
+    }
+    memmove (s->v + at + 1, s->v + at, (size_t) (s->n - at) * sizeof (int));
+    s->v[at] = x;
+    s->n++;
+    return true;
+}
+
+/* The divisors of n up to `most`, or the one fixed value. */
+static bool divisors (int n, long long most, int fixed, struct values *out)
+{
+    out->n = 0;
+    if (fixed != MAPPER_FREE)
+        return values_add (out, fixed);
+    for (int d = 1; (long long) d * d <= n; d++)
+        if (n % d == 0) {
+            if (d <= most && !values_add (out, d))
+                return false;
+            if (n / d <= most && !values_add (out, n / d))
+                return false;
+        }
+    return true;
+}
+
+struct enumeration {
+    const struct pool *pool;
+    struct workload_config *list;
+    long n, cap;
+    struct values tp, pp, dp, cp, micro_batch, zero; /* that occur */
+    bool sp[2], recompute[3];
+    bool failed;
+};
+
+static void take (struct enumeration *e, const struct workload_config *c)
+{
+    const struct mapper_problem *p = e->pool->problem;
+
+    if (workload_config_check (p->model, p->job, c, NULL) != ST_OK)
+        return;
+    if (e->n == e->cap) {
+        long cap = e->cap ? 2 * e->cap : 1024;
+        struct workload_config *more = realloc (e->list, (size_t) cap * sizeof *more);
+
+        if (!more) {
+            e->failed = true;
+            return;
+        }
+        e->list = more;
+        e->cap = cap;
+    }
+    e->list[e->n++] = *c;
+    e->failed = !values_add (&e->tp, c->deg.tp) || !values_add (&e->pp, c->deg.pp) ||
+                !values_add (&e->dp, c->deg.dp) || !values_add (&e->cp, c->deg.cp) ||
+                !values_add (&e->micro_batch, c->micro_batch) ||
+                !values_add (&e->zero, c->zero) || e->failed;
+    e->sp[c->sequence_parallel] = true;
+    e->recompute[c->recompute] = true;
+}
+
+/* The axes that change neither degrees nor batch. */
+static void vary_rest (struct enumeration *e, struct workload_config c)
+{
+    const struct mapper_axes *a = &e->pool->problem->axes;
+    int zero_lo = a->zero == MAPPER_FREE ? 0 : a->zero;
+    int zero_hi = a->zero == MAPPER_FREE ? 1 : a->zero;
+    int re_lo = a->recompute == MAPPER_FREE ? RECOMPUTE_NONE : a->recompute;
+    int re_hi = a->recompute == MAPPER_FREE ? RECOMPUTE_FULL : a->recompute;
+
+    for (int sp = 0; sp <= 1; sp++) {
+        /* One rank has nothing to split the sequence over. */
+        bool possible = c.deg.tp > 1 ? a->sequence_parallel == MAPPER_FREE ||
+                                           a->sequence_parallel == sp
+                                     : sp == 0;
+
+        for (int zero = zero_lo; zero <= zero_hi && possible; zero++)
+            for (int re = re_lo; re <= re_hi; re++) {
+                c.sequence_parallel = sp;
+                c.zero = zero;
+                c.recompute = (enum workload_recompute) re;
+                c.recompute_layers = re == RECOMPUTE_FULL ? a->recompute_layers : 0;
+                take (e, &c);
+            }
+    }
+}
+
+static void vary_batch (struct enumeration *e, struct workload_config c)
+{
+    const struct mapper_problem *p = e->pool->problem;
+    long long rest = e->pool->n_gpus / ((long long) c.deg.tp * c.deg.cp * c.deg.pp);
+    struct values dp = {0}, micro = {0};
+
+    e->failed |= !divisors (p->job->global_batch, rest, p->axes.dp, &dp);
+    for (int i = 0; i < dp.n && !e->failed; i++) {
+        if (dp.v[i] > rest || dp.v[i] < 1 || p->job->global_batch % dp.v[i] != 0)
+            continue;
+        c.deg.dp = dp.v[i];
+
+        int local = p->job->global_batch / c.deg.dp;
+
+        e->failed |= !divisors (local, local, p->axes.micro_batch, &micro);
+        for (int k = 0; k < micro.n && !e->failed; k++) {
+            c.micro_batch = micro.v[k];
+            vary_rest (e, c);
+        }
+    }
+    free (dp.v);
+    free (micro.v);
+}
+
+static json_t *values_json (const struct values *s)
+{
+    json_t *list = json_array ();
+
+    for (int i = 0; i < s->n; i++)
+        json_array_append_new (list, json_integer (s->v[i]));
+    return list;
+}
+
+static json_t *space_json (const struct enumeration *e)
+{
+    const struct mapper_axes *a = &e->pool->problem->axes;
+    json_t *sp = json_array (), *recompute = json_array ();
+    enum workload_schedule schedule =
+        a->schedule == MAPPER_FREE ? SCHEDULE_1F1B : (enum workload_schedule) a->schedule;
+
+    for (int i = 0; i < 2; i++)
+        if (e->sp[i])
+            json_array_append_new (sp, json_boolean (i));
+    for (int i = 0; i < 3; i++)
+        if (e->recompute[i]) {
+            struct workload_config c = {.recompute = (enum workload_recompute) i,
+                                        .recompute_layers = a->recompute_layers};
+            char word[24];
+
+            json_array_append_new (recompute,
+                                   json_string (workload_recompute_text (&c, word)));
+        }
+    return json_pack ("{s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:[s]}", "gpus",
+                      e->pool->n_gpus, "tp", values_json (&e->tp), "pp",
+                      values_json (&e->pp), "dp", values_json (&e->dp), "cp",
+                      values_json (&e->cp), "micro_batch", values_json (&e->micro_batch),
+                      "zero", values_json (&e->zero), "sequence_parallel", sp,
+                      "recompute", recompute, "schedule",
+                      workload_schedule_name (schedule));
+}
+
+/* Why is the space empty?  Fixed values are checked one by one against the rest at 1. */
+static enum status explain_empty (const struct pool *pool, struct error *err)
+{
+    const struct mapper_problem *p = pool->problem;
+    const struct mapper_axes *a = &p->axes;
+    struct workload_config c = {
+        .deg = {1, 1, 1, 1, 1, 1, 1}, .micro_batch = 1, .zero = 1};
+    long long fixed = 1;
+
+    c.deg.tp = a->tp == MAPPER_FREE ? 1 : a->tp;
+    c.deg.etp = a->etp == MAPPER_FREE ? c.deg.tp : a->etp;
+    c.deg.ep = a->ep == MAPPER_FREE ? 1 : a->ep;
+    c.deg.vpp = a->vpp == MAPPER_FREE ? 1 : a->vpp;
+    c.deg.pp = a->pp == MAPPER_FREE ? 1 : a->pp;
+    c.deg.dp = a->dp == MAPPER_FREE ? 1 : a->dp;
+    c.deg.cp = a->cp == MAPPER_FREE ? 1 : a->cp;
+    c.micro_batch = a->micro_batch == MAPPER_FREE ? 1 : a->micro_batch;
+    c.zero = a->zero == MAPPER_FREE ? 1 : a->zero;
+    c.sequence_parallel = a->sequence_parallel == 1 && c.deg.tp > 1;
+    if (a->recompute != MAPPER_FREE) {
+        c.recompute = (enum workload_recompute) a->recompute;
+        c.recompute_layers = a->recompute_layers;
+    }
+
+    enum status st = workload_config_check (p->model, p->job, &c, err);
+
+    if (st != ST_OK)
+        return st;
+    fixed = workload_world (&c.deg);
+    if (fixed > pool->n_gpus)
+        return err_set (err, ST_INVALID,
+                        "tp %d x cp %d x pp %d x dp %d needs %lld GPUs, %d can be used",
+                        c.deg.tp, c.deg.cp, c.deg.pp, c.deg.dp, fixed, pool->n_gpus);
+    return err_set (err, ST_INVALID,
+                    "no configuration divides the model, the batch of %d and %d GPUs",
+                    p->job->global_batch, pool->n_gpus);
+}
+
+enum status space_enumerate (const struct pool *pool, struct workload_config **list,
+                             long *n, json_t **space, struct error *err)
+{
+    const struct mapper_problem *p = pool->problem;
+    const struct mapper_axes *a = &p->axes;
+    struct enumeration e = {.pool = pool};
+    struct workload_config c = {.deg = {.ep = a->ep == MAPPER_FREE ? 1 : a->ep,
+                                        .vpp = a->vpp == MAPPER_FREE ? 1 : a->vpp}};
+    int cp = a->cp == MAPPER_FREE ? 1 : a->cp;
+    int tp_lo = a->tp == MAPPER_FREE ? 1 : a->tp;
+    int tp_hi = a->tp == MAPPER_FREE ? pool->max_node_gpus : a->tp;
+    enum status st = ST_OK;
+
+    c.schedule =
+        a->schedule == MAPPER_FREE ? SCHEDULE_1F1B : (enum workload_schedule) a->schedule;
+    c.deg.cp = cp;
+    for (int tp = tp_lo; tp <= tp_hi && !e.failed; tp++) {
+        long long most = pool->n_gpus / ((long long) tp * cp);
+        long long pp_lo = a->pp == MAPPER_FREE ? 1 : a->pp;
+        long long pp_hi = a->pp == MAPPER_FREE ? p->model->layers : a->pp;
+
+        if (p->model->heads % tp != 0)
+            continue;
+        c.deg.tp = tp;
+        c.deg.etp = a->etp == MAPPER_FREE ? tp : a->etp;
+        for (long long pp = pp_lo; pp <= pp_hi && pp <= most && !e.failed; pp++) {
+            c.deg.pp = (int) pp;
+            vary_batch (&e, c);
+        }
+    }
+    if (e.failed)
+        st = err_nomem (err);
+    else if (e.n == 0)
+        st = explain_empty (pool, err);
+    if (st == ST_OK) {
+        *list = e.list;
+        *n = e.n;
+        *space = space_json (&e);
+        e.list = NULL;
+    }
+    free (e.list);
+    free (e.tp.v);
+    free (e.pp.v);
+    free (e.dp.v);
+    free (e.cp.v);
+    free (e.micro_batch.v);
+    free (e.zero.v);
+    return st;
+}

@@ -1,0 +1,27 @@
+#!/bin/sh
+# install-packages.sh PACKAGE...: install what is missing with apt, through sudo where not
+# root.  Says in one sentence what is missing where it cannot.
+missing=
+for p in "$@"; do
+    dpkg-query -W -f='${Status}' "$p" 2>/dev/null | grep -q 'ok installed' ||
+        missing="$missing $p"
+done
+[ -n "$missing" ] || exit 0
+cannot() {
+    echo "these packages are needed and $1:$missing" >&2
+    exit 1
+}
+command -v apt-get >/dev/null || cannot "this system has no apt-get to install them with"
+if [ "$(id -u)" = 0 ]; then
+    sudo=
+elif command -v sudo >/dev/null; then
+    sudo=sudo
+else
+    cannot "only root can install them (no sudo here)"
+fi
+echo "installing:$missing"
+export DEBIAN_FRONTEND=noninteractive
+$sudo apt-get install -y --no-install-recommends $missing >/dev/null 2>&1 ||
+    { $sudo apt-get update >/dev/null &&
+      $sudo apt-get install -y --no-install-recommends $missing >/dev/null; } ||
+    cannot "apt-get could not install them"

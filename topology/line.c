@@ -1,0 +1,198 @@
+/* A cluster on one line: `2x8 h100-sxm5-80g intra:370 inter:48 + 1x4 l40s intra:20`.
+ *
+ * It is turned into the document of a cluster file, so that one reader checks both. */
+#include "topology/topology_private.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct part {
+    int nodes, gpus;
+    char type[64];
+    double intra, inter, node; /* GB/s; 0: not given */
+    double intra_us, inter_us;
+};
+
+#define LINE_NODES_MAX 131072
+
+static enum status parse_field (char *word, struct part *p, struct error *err)
+{
+    const struct {
+        const char *name;
+        double *value;
+        bool zero_ok;
+    } field[] = {{"intra", &p->intra, false},
+                 {"inter", &p->inter, false},
+                 {"node", &p->node, false},
+                 {"intra-us", &p->intra_us, true},
+                 {"inter-us", &p->inter_us, true}};
+    char *colon = strchr (word, ':'), *end;
+
+    if (!colon)
+        return err_set (err, ST_INVALID,
+                        "cluster on one line: expected NAME:VALUE, found \"%s\"", word);
+    *colon = '\0';
+    for (size_t i = 0; i < sizeof field / sizeof *field; i++)
+        if (strcmp (word, field[i].name) == 0) {
+            double x = strtod (colon + 1, &end);
+
+            if (end == colon + 1 || *end || !isfinite (x) || x < 0 ||
+                (x <= 0 && !field[i].zero_ok))
+                return err_set (err, ST_INVALID,
+                                "cluster on one line: %s: expected a number %s 0, found "
+                                "\"%s\"",
+                                word, field[i].zero_ok ? ">=" : ">", colon + 1);
+            *field[i].value = x;
+            return ST_OK;
+        }
+    return err_set (err, ST_INVALID,
+                    "cluster on one line: unknown field \"%s\" (intra, inter, node, "
+                    "intra-us, inter-us)",
+                    word);
+}
+
+static enum status parse_part (char *text, struct part *p, struct error *err)
+{
+    char *save, *word = strtok_r (text, " \t", &save);
+    int used = 0;
+
+    *p = (struct part){.intra_us = 8, .inter_us = 12};
+    if (!word || strlen (word) > 15 ||
+        sscanf (word, "%dx%d%n", &p->nodes, &p->gpus, &used) != 2 || word[used] ||
+        p->nodes < 1 || p->nodes > LINE_NODES_MAX || p->gpus < 1 ||
+        p->gpus > TOPOLOGY_NODE_GPUS_MAX)
+        return err_set (err, ST_INVALID,
+                        "cluster on one line: expected NODESxGPUS (1 to %d nodes of 1 to "
+                        "%d GPUs), found \"%s\"",
+                        LINE_NODES_MAX, TOPOLOGY_NODE_GPUS_MAX, word ? word : "");
+    word = strtok_r (NULL, " \t", &save);
+    if (!word || strlen (word) >= sizeof p->type)
+        return err_set (err, ST_INVALID,
+                        "cluster on one line: expected a GPU type after %dx%d", p->nodes,
+                        p->gpus);
+    strcpy (p->type, word);
+    while ((word = strtok_r (NULL, " \t", &save))) {
+        enum status st = parse_field (word, p, err);
+
+        if (st != ST_OK)
+            return st;
+    }
+    return ST_OK;
+}
+
+static json_t *intra_json (const struct part *p)
+{
+    return p->intra > 0 ? json_pack ("{s:f, s:f}", "bandwidth_gb_per_s", p->intra,
+                                     "latency_us", p->intra_us)
+                        : json_null ();
+}
+
+/* inter as one number, or as a matrix where the parts differ. */
+static json_t *inter_json (const struct part *part, int n_parts, int n_nodes)
+{
+    double latency = 0;
+    bool same = true, any = false, node_bw = false;
+
+    for (int i = 0; i < n_parts; i++) {
+        latency = part[i].inter_us > latency ? part[i].inter_us : latency;
+        same = same && part[i].inter == part[0].inter;
+        any = any || part[i].inter > 0;
+        node_bw = node_bw || part[i].node > 0;
+    }
+    if (!any)
+        return json_null ();
+
+    json_t *inter = json_object (), *rows, *totals;
+
+    json_object_set_new (inter, "latency_us", json_real (latency));
+    if (same) {
+        json_object_set_new (inter, "bandwidth_gb_per_s", json_real (part[0].inter));
+    } else {
+        rows = json_array ();
+        for (int i = 0; i < n_parts; i++)
+            for (int a = 0; a < part[i].nodes; a++) {
+                json_t *row = json_array ();
+
+                for (int j = 0; j < n_parts; j++)
+                    for (int b = 0; b < part[j].nodes; b++) {
+                        double x = part[i].inter, y = part[j].inter;
+
+                        /* A part of one node needs no inter of its own. */
+                        x = x > 0 ? x : y;
+                        y = y > 0 ? y : x;
+                        json_array_append_new (row, json_real (x < y ? x : y));
+                    }
+                json_array_append_new (rows, row);
+            }
+        json_object_set_new (inter, "bandwidth_gb_per_s", rows);
+    }
+    if (node_bw && n_nodes > 1) {
+        totals = json_array ();
+        for (int i = 0; i < n_parts; i++)
+            for (int a = 0; a < part[i].nodes; a++)
+                json_array_append_new (totals, part[i].node > 0 ? json_real (part[i].node)
+                                                                : json_null ());
+        json_object_set_new (inter, "node_gb_per_s", totals);
+    }
+    return inter;
+}
+
+static enum status build (const struct part *part, int n_parts, const char *line,
+                          json_t **doc, struct error *err)
+{
+    json_t *nodes = json_array (), *intra = json_array ();
+    int n = 0;
+
+    for (int i = 0; i < n_parts; i++)
+        for (int a = 0; a < part[i].nodes; a++, n++) {
+            char name[32];
+
+            snprintf (name, sizeof name, "n%d", n);
+            json_array_append_new (nodes,
+                                   json_pack ("{s:s, s:i, s:s}", "name", name, "gpus",
+                                              part[i].gpus, "gpu_type", part[i].type));
+            json_array_append_new (intra, intra_json (&part[i]));
+        }
+
+    json_t *links = json_object ();
+
+    if (n_parts == 1)
+        json_object_set (links, "intra", json_array_get (intra, 0));
+    else
+        json_object_set (links, "intra", intra);
+    json_object_set_new (links, "inter", inter_json (part, n_parts, n));
+    json_decref (intra);
+    *doc = json_pack ("{s:i, s:s, s:o, s:o}", "version", 1, "name", line, "nodes", nodes,
+                      "links", links);
+    return *doc ? ST_OK : err_nomem (err);
+}
+
+enum status topology_line_to_json (const char *line, json_t **doc, struct error *err)
+{
+    enum { PARTS_MAX = 64 };
+    struct part part[PARTS_MAX];
+    int n_parts = 0, n_nodes = 0;
+    char *copy = strdup (line), *text = copy;
+    enum status st = copy ? ST_OK : err_nomem (err);
+
+    while (st == ST_OK && text) {
+        char *plus = strstr (text, " + ");
+
+        if (plus)
+            *plus = '\0';
+        if (n_parts == PARTS_MAX)
+            st = err_set (err, ST_INVALID, "cluster on one line: more than %d parts",
+                          PARTS_MAX);
+        else
+            st = parse_part (text, &part[n_parts], err);
+        if (st == ST_OK)
+            n_nodes += part[n_parts++].nodes;
+        if (st == ST_OK && n_nodes > LINE_NODES_MAX)
+            st = err_set (err, ST_INVALID, "cluster on one line: more than %d nodes",
+                          LINE_NODES_MAX);
+        text = plus ? plus + 3 : NULL;
+    }
+    free (copy);
+    return st == ST_OK ? build (part, n_parts, line, doc, err) : st;
+}

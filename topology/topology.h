@@ -1,0 +1,185 @@
+/* The cluster: nodes, GPUs and the directed links between them.
+ *
+ * GPUs are numbered in node order: node 0's first.  Links are held as they were given
+ * (one number, a matrix per node, a node x node matrix), never expanded to GPU x GPU, so
+ * that a cluster of 100,000 GPUs fits.  A cluster is read-only once made.
+ */
+#ifndef TOPOLOGY_TOPOLOGY_H
+#define TOPOLOGY_TOPOLOGY_H
+
+#include <jansson.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+#include "base/npy.h"
+#include "base/text.h"
+
+#define TOPOLOGY_NAME_MAX 253 /* characters of a node's name */
+#define TOPOLOGY_NODE_GPUS_MAX 1024
+
+/** What a GPU type can do.  Rates are the vendor's dense peaks; 0 means that the type does
+ *  not have that precision. */
+struct topology_gpu_type {
+    char name[64];
+    double memory_bytes;    /* as the driver reports it, not the label's */
+    double hbm_bytes_per_s; /* vendor's peak */
+    double bf16_flop_per_s, fp16_flop_per_s, fp8_flop_per_s, fp32_flop_per_s;
+    int multiprocessors;    /* SMs or CUs */
+    double gemm_efficiency; /* part of the peak that large matrix products reach */
+};
+
+/** A built-in type by its name, or NULL. */
+const struct topology_gpu_type *topology_gpu_type_builtin (const char *name);
+/** All built-in types. @param[out] n how many */
+const struct topology_gpu_type *topology_gpu_types_builtin (int *n);
+
+/** A matrix of one quantity over n endpoints, or one number for all pairs. */
+struct topology_matrix {
+    int n;           /* 0: one number for all pairs */
+    double number;   /* when n == 0, in SI units */
+    double scale;    /* v's unit in SI units */
+    const double *v; /* [n*n] row-major, entry i*n + j is i -> j; NaN is unmeasured */
+    struct npy npy;  /* owns v when it came from a file */
+    double *own;     /* owns v otherwise */
+};
+
+/** Entry i -> j in SI units; NaN when unmeasured. */
+static inline double topology_matrix_at (const struct topology_matrix *m, int i, int j)
+{
+    return m->n == 0 ? m->number
+                     : m->v[(size_t) i * (size_t) m->n + (size_t) j] * m->scale;
+}
+
+/** Bandwidth and latency over one kind of endpoint. */
+struct topology_links {
+    struct topology_matrix bytes_per_s; /* one-way payload of one pair alone */
+    struct topology_matrix latency_s;
+    double gpu_bytes_per_s; /* intra only: one GPU's total; 0 when not given */
+};
+
+struct topology_node {
+    char *name;
+    int gpus;
+    int first_gpu;                        /* cluster-wide number of its GPU 0 */
+    const struct topology_gpu_type *type; /* NULL only for a node without GPUs */
+    const struct topology_links *intra;   /* NULL when not given */
+    double
+        node_bytes_per_s; /* what all its GPUs reach together off the node; 0: not given */
+    double *speed;        /* [gpus] factors, or NULL: all 1 */
+    char **gpu_uuid;      /* [gpus], or NULL */
+    int *gpu_numa;        /* [gpus], or NULL */
+    char **gpu_nic;       /* [gpus], or NULL */
+    char *rack;           /* or NULL */
+    bool drained;
+};
+
+struct topology_cluster {
+    char *name;
+    int n_nodes, n_gpus;
+    struct topology_node *node; /* [n_nodes] */
+    int *node_of_gpu;           /* [n_gpus] */
+    bool has_inter, has_gpu_links;
+    struct topology_links inter;     /* over nodes, when has_inter */
+    struct topology_links gpu_links; /* over GPUs, replaces intra and inter */
+    double lowest_intra_bytes_per_s; /* lowest measured inside nodes; 0: none */
+    double lowest_inter_bytes_per_s; /* lowest measured between nodes; 0: none */
+    json_t *doc; /* the document, .npy references resolved on demand */
+
+    /* owned tables behind the pointers above */
+    struct topology_gpu_type *type;
+    int n_types;
+    struct topology_links *intra;
+    int n_intra;
+    char *folder; /* of the file, for relative .npy names */
+};
+
+/** Read a cluster file, a cluster on one line, or "-" for standard input.
+ *
+ *  An argument with a blank in it that is not the name of an existing file is a cluster
+ *  on one line: `2x8 h100-sxm5-80g intra:370 inter:48 [intra-us:8] [inter-us:12]
+ *  [node:300]`, parts joined by " + "; bandwidths in GB/s.  Between nodes of different
+ *  parts the lower `inter` holds.
+ *
+ *  @param[out] out    destroy with topology_cluster_destroy
+ *  @param      notes  unknown keys are noted here; may be NULL
+ *  @return ST_OK; ST_IO; ST_INVALID for any breach of the cluster file's contract
+ */
+enum status topology_cluster_read (const char *arg, struct topology_cluster **out,
+                                   struct notes *notes, struct error *err);
+
+/** The same from a parsed document.
+ *
+ *  @param[in] doc     borrowed; a reference is kept
+ *  @param[in] name    for messages
+ *  @param[in] folder  where relative .npy names are looked up; NULL: the current folder
+ */
+enum status topology_cluster_from_json (json_t *doc, const char *name, const char *folder,
+                                        struct topology_cluster **out,
+                                        struct notes *notes, struct error *err);
+
+/** The cluster as a document that stands alone: .npy matrices are written out.
+ *  @return a new reference, or NULL when out of memory */
+json_t *topology_cluster_to_json (const struct topology_cluster *c);
+
+void topology_cluster_destroy (struct topology_cluster *c);
+
+/** Index of the node with that name, or -1. */
+int topology_node_find (const struct topology_cluster *c, const char *name);
+
+/** True if a text is a legal node name: [A-Za-z0-9][A-Za-z0-9._-]{0,252}. */
+bool topology_name_ok (const char *name);
+
+/** One directed link. */
+struct topology_link {
+    double bytes_per_s; /* what to price it at; 0: nothing of its kind was measured */
+    double latency_s;
+    bool measured;
+};
+
+/** The link src -> dst between two different GPUs.
+ *
+ *  An unmeasured link is priced at the lowest measured bandwidth of its kind (inside
+ *  nodes, between nodes).
+ */
+struct topology_link topology_link (const struct topology_cluster *c, int src, int dst);
+
+/** The link from node a to node b where all their GPUs see the same one, that is when the
+ *  cluster has no links.gpu.  a != b. */
+struct topology_link topology_node_link (const struct topology_cluster *c, int a, int b);
+
+/** One GPU's speed factor. */
+static inline double topology_gpu_speed (const struct topology_cluster *c, int gpu)
+{
+    const struct topology_node *n = &c->node[c->node_of_gpu[gpu]];
+
+    return n->speed ? n->speed[gpu - n->first_gpu] : 1.0;
+}
+
+static inline const struct topology_gpu_type *
+topology_gpu_type_of (const struct topology_cluster *c, int gpu)
+{
+    return c->node[c->node_of_gpu[gpu]].type;
+}
+
+/** Expand a Slurm host list: `n[001-016,020],m3` (also nested products, `r[1-2]n[1-4]`).
+ *
+ *  @param[in]  list   text; blanks are not allowed
+ *  @param[out] names  NULL-terminated array; release with topology_hostlist_free
+ *  @param[out] n      how many, at most 1,000,000
+ *  @return ST_OK, ST_NOMEM, or ST_USAGE for a malformed list or too many names
+ */
+enum status topology_hostlist_expand (const char *list, char ***names, int *n,
+                                      struct error *err);
+void topology_hostlist_free (char **names);
+
+/** Statistics of the measured links between nodes (and GPUs, with links.gpu). */
+struct topology_link_stats {
+    long pairs, unmeasured;                                      /* directed */
+    double min_bytes_per_s, median_bytes_per_s, max_bytes_per_s; /* 0 when none */
+};
+enum status topology_inter_stats (const struct topology_cluster *c,
+                                  struct topology_link_stats *s, struct error *err);
+
+#endif

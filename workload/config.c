@@ -1,0 +1,163 @@
+/* Does a configuration fit the model and the job?  And its ranks' coordinates. */
+#include "workload/workload.h"
+
+#include <math.h>
+#include <string.h>
+
+#define TOKENS_MAX (1 << 30)
+
+/* "(1, 2, 4 would)": the divisors of n, for a message. */
+static void list_divisors (long long n, char *buf, size_t size)
+{
+    size_t used = 0;
+    int shown = 0;
+
+    buf[0] = '\0';
+    for (long long d = 1; d <= n && shown < 16 && used + 24 < size; d++)
+        if (n % d == 0) {
+            used += (size_t) snprintf (buf + used, size - used, "%s%lld",
+                                       shown ? ", " : "(", d);
+            shown++;
+        }
+    snprintf (buf + used, size - used, "%s would)", shown == 16 ? ", ..." : "");
+}
+
+static enum status divides (const char *what, long long d, long long n, const char *of,
+                            struct error *err)
+{
+    char list[400];
+
+    if (d >= 1 && n % d == 0)
+        return ST_OK;
+    if (!err)
+        return ST_INVALID;
+    list_divisors (n, list, sizeof list);
+    return err_set (err, ST_INVALID, "%s %lld does not divide %lld %s %s", what, d, n, of,
+                    list);
+}
+
+enum status workload_job_check (const struct workload_model *m,
+                                const struct workload_job *j, struct error *err)
+{
+    if (j->seq < 1 || j->seq > TOKENS_MAX)
+        return err_set (err, ST_INVALID, "seq: expected 1 to %d tokens, found %d",
+                        TOKENS_MAX, j->seq);
+    if (j->global_batch < 1 || j->global_batch > TOKENS_MAX)
+        return err_set (err, ST_INVALID,
+                        "global batch: expected 1 to %d sequences, found %d", TOKENS_MAX,
+                        j->global_batch);
+    if (m->positions > 0 && j->seq > m->positions)
+        return err_set (err, ST_INVALID,
+                        "seq: %s has learned positions for %d tokens, found seq %d",
+                        m->name, m->positions, j->seq);
+    return ST_OK;
+}
+
+/* Tensor parallelism splits heads, key/value heads and the MLP's inside. */
+static enum status check_tp (const struct workload_model *m,
+                             const struct workload_config *c, struct error *err)
+{
+    int tp = c->deg.tp;
+    enum status st = divides ("tp", tp, m->heads, "attention heads", err);
+
+    if (st == ST_OK && tp < m->kv_heads)
+        st = divides ("tp", tp, m->kv_heads, "key/value heads", err);
+    if (st == ST_OK && tp > m->kv_heads && tp % m->kv_heads != 0)
+        st = err_set (err, ST_INVALID, "tp %d is no multiple of %d key/value heads", tp,
+                      m->kv_heads);
+    if (st == ST_OK)
+        st = divides ("tp", tp, m->ffn, "columns of the MLP", err);
+    return st;
+}
+
+/* Context parallelism deals every rank two chunks, one from each end of the sequence, so
+ * that causal attention is balanced; sequence parallelism splits a rank's tokens again. */
+static enum status check_seq (const struct workload_job *j,
+                              const struct workload_config *c, struct error *err)
+{
+    long long parts = c->deg.cp > 1 ? 2LL * c->deg.cp : 1;
+
+    if (c->sequence_parallel)
+        parts *= c->deg.tp;
+    if (j->seq % parts == 0)
+        return ST_OK;
+    return err_set (
+        err, ST_INVALID,
+        "seq %d cannot be split into %lld equal parts (cp %d, tp %d, sequence "
+        "parallelism %s)",
+        j->seq, parts, c->deg.cp, c->deg.tp, c->sequence_parallel ? "on" : "off");
+}
+
+enum status workload_config_check (const struct workload_model *m,
+                                   const struct workload_job *j,
+                                   const struct workload_config *c, struct error *err)
+{
+    const struct workload_degrees *d = &c->deg;
+    const struct {
+        const char *name;
+        int value;
+    } degree[] = {{"tp", d->tp}, {"pp", d->pp},   {"dp", d->dp},  {"cp", d->cp},
+                  {"ep", d->ep}, {"etp", d->etp}, {"vpp", d->vpp}};
+
+    for (size_t i = 0; i < sizeof degree / sizeof *degree; i++)
+        if (degree[i].value < 1 || degree[i].value > 1 << 24)
+            return err_set (err, ST_INVALID, "%s: expected 1 to %d, found %d",
+                            degree[i].name, 1 << 24, degree[i].value);
+    if (c->micro_batch < 1)
+        return err_set (err, ST_INVALID, "micro-batch: expected 1 or more, found %d",
+                        c->micro_batch);
+    if (c->zero < 0 || c->zero > 3)
+        return err_set (err, ST_INVALID, "zero: expected 0 to 3, found %d", c->zero);
+    if (d->pp > m->layers)
+        return err_set (err, ST_INVALID,
+                        "pp %d: %s has %d layers, and every stage needs one", d->pp,
+                        m->name, m->layers);
+    if (d->ep != 1)
+        return err_set (err, ST_INVALID, "ep %d: %s has no experts", d->ep, m->name);
+    if (d->etp != d->tp)
+        return err_set (err, ST_INVALID, "etp %d: %s has no experts", d->etp, m->name);
+    if (d->vpp != 1)
+        return err_set (err, ST_INVALID, "vpp %d: the %s schedule does not interleave",
+                        d->vpp, workload_schedule_name (c->schedule));
+    if (c->zero > 1 && d->pp > 1)
+        return err_set (err, ST_INVALID,
+                        "zero %d with pp %d: frameworks shard gradients or weights only "
+                        "without a pipeline",
+                        c->zero, d->pp);
+    if (c->recompute == RECOMPUTE_FULL && c->recompute_layers > m->layers)
+        return err_set (err, ST_INVALID, "recompute full:%d: %s has %d layers",
+                        c->recompute_layers, m->name, m->layers);
+
+    enum status st = check_tp (m, c, err);
+
+    if (st == ST_OK)
+        st = check_seq (j, c, err);
+    if (st == ST_OK)
+        st = divides ("dp", d->dp, j->global_batch, "sequences of the global batch", err);
+    if (st == ST_OK)
+        st = divides ("micro-batch", c->micro_batch, j->global_batch / d->dp,
+                      "sequences of a data-parallel replica", err);
+    return st;
+}
+
+struct workload_coords workload_coords_of (const struct workload_degrees *d, int rank)
+{
+    struct workload_coords k;
+
+    k.tp = rank % d->tp;
+    rank /= d->tp;
+    k.cp = rank % d->cp;
+    rank /= d->cp;
+    k.dp = rank % d->dp;
+    k.pp = rank / d->dp;
+    k.ep = (k.cp + d->cp * k.dp) % d->ep;
+    return k;
+}
+
+void workload_layers_even (int n_layers, int pp, int *layers)
+{
+    int rest = n_layers % pp, first = (pp - rest + 1) / 2;
+
+    for (int i = 0; i < pp; i++)
+        layers[i] = n_layers / pp + (i >= first && i < first + rest ? 1 : 0);
+}

@@ -124,6 +124,9 @@ check-long: all $(TESTS)
 	@LINKWISE=$(CURDIR)/$B/linkwise LINKWISE_LONG=1 CMOCKA_MESSAGE_OUTPUT=TAP CC='$(CC)' \
 	    prove --timer --exec '' $(TESTS) $(TEST_SH)
 
+bench: $B/bench/speed
+	@$B/bench/speed
+
 info:
 	@printf '%-10s %s\n' version '$(VERSION)' \
 	    compiler "$$($(CC) --version 2>/dev/null | head -n 1)" \
@@ -199,4 +202,9 @@ $B/tests/%: tests/%.c $B/liblinkwise.a
 	$Qmkdir -p $(@D) && $(CC) $(OUR_CFLAGS) $(CFLAGS) -MMD -MP -o $@ $< \
 	    $B/liblinkwise.a $(OUR_LDFLAGS) $(LDFLAGS) -lcmocka $(LIBS)
 
--include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(TESTS:=.d)
+$B/bench/%: bench/%.c $B/liblinkwise.a
+	$(call say,CC,$<)
+	$Qmkdir -p $(@D) && $(CC) $(OUR_CFLAGS) $(CFLAGS) -MMD -MP -o $@ $< \
+	    $B/liblinkwise.a $(OUR_LDFLAGS) $(LDFLAGS) $(LIBS)
+
+-include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(TESTS:=.d) $B/bench/speed.d

@@ -256,22 +256,18 @@ static void print_nodes_left (const struct mapper_problem *p,
 static void print_layers (const struct mapper_result *r, struct text *out)
 {
     int pp = r->config.deg.pp;
+    bool even = true;
 
+    for (int i = 1; i < pp; i++)
+        even = even && r->layers[i] == r->layers[0];
     if (pp == 1)
         return;
-    text_add (out, "layers   ");
-    for (int i = 0; i < pp;) {
-        int run = 1;
-
-        while (i + run < pp && r->layers[i + run] == r->layers[i])
-            run++;
-        if (run > 1)
-            text_add (out, "%s%d x %d", i ? " + " : "", run, r->layers[i]);
-        else
-            text_add (out, "%s%d", i ? " + " : "", r->layers[i]);
-        i += run;
-    }
-    text_add (out, " by stage\n");
+    text_add (out, "layers  ");
+    if (even)
+        text_add (out, " %d on each of %d stages", r->layers[0], pp);
+    for (int i = 0; i < pp && !even; i++)
+        text_add (out, " %d", r->layers[i]);
+    text_add (out, "%s\n", even ? "" : " by stage");
 }
 
 static void print_memory (const struct mapper_problem *p, const struct mapper_result *r,
@@ -450,9 +446,8 @@ static enum status search (struct plan_input *in, struct mapper_problem *p,
         struct text words = {0};
 
         mapper_explain_miss (p, &info, &words);
-        fprintf (stderr, "linkwise plan: %s: %s on %d GPUs of %s: %s\n%s", in->model,
-                 p->model->name, p->cluster->n_gpus, p->cluster->name, err->text,
-                 text_str (&words));
+        fprintf (stderr, "linkwise plan: %s: %s on %d GPUs of %s\n%s", err->text,
+                 p->model->name, p->cluster->n_gpus, p->cluster->name, text_str (&words));
         text_free (&words);
         err->text[0] = '\0';
     }

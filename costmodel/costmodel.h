@@ -181,8 +181,10 @@ void costmodel_state_destroy (struct costmodel_state *s);
 /** Place anew: gpu [n] as at creation. */
 void costmodel_state_reset (struct costmodel_state *s, const int *gpu);
 
-/** Exchange positions a..a+count-1 with b..b+count-1 (ranges must not overlap). */
-void costmodel_state_swap (struct costmodel_state *s, int a, int b, int count);
+/** Exchange the GPUs at positions a[k] and b[k] for every k < n, and reprice; no position
+ *  may be named twice. */
+void costmodel_state_exchange (struct costmodel_state *s, const int *a, const int *b,
+                               int n);
 
 /** What the placement costs.  Compare unmeasured first: a link that nobody measured is
  *  used only when nothing else is possible. */

@@ -49,7 +49,7 @@ static bool shifted (const double *now, const double *then, int n, double *shift
     double d = now[0] - then[0], tol = 1e-13 * fabs (now[0]) + 1e-300;
 
     for (int i = 1; i < n; i++)
-        if (fabs (now[i] - then[i] - d) > tol)
+        if (!(fabs (now[i] - then[i] - d) <= tol)) /* also when infinite */
             return false;
     *shift = d;
     return true;

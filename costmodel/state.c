@@ -1,4 +1,4 @@
-/* A placement whose price follows its changes: a swap reprices the stages it touches,
+/* A placement whose price follows its changes: an exchange reprices the stages it touches,
  * the boundaries beside them, and the pipelines whose times changed. */
 #include "costmodel/costmodel_private.h"
 
@@ -248,19 +248,22 @@ void costmodel_state_reset (struct costmodel_state *s, const int *gpu)
     reprice (s);
 }
 
-void costmodel_state_swap (struct costmodel_state *s, int a, int b, int count)
+static void touch (struct costmodel_state *s, int position)
 {
-    int per_stage = s->t.slot * s->t.dp;
+    if (position < s->t.world)
+        s->stage_touched[position / (s->t.slot * s->t.dp)] = true;
+}
 
-    for (int k = 0; k < count; k++) {
-        int x = s->gpu[a + k];
+void costmodel_state_exchange (struct costmodel_state *s, const int *a, const int *b,
+                               int n)
+{
+    for (int k = 0; k < n; k++) {
+        int x = s->gpu[a[k]];
 
-        s->gpu[a + k] = s->gpu[b + k];
-        s->gpu[b + k] = x;
-        if (a + k < s->t.world)
-            s->stage_touched[(a + k) / per_stage] = true;
-        if (b + k < s->t.world)
-            s->stage_touched[(b + k) / per_stage] = true;
+        s->gpu[a[k]] = s->gpu[b[k]];
+        s->gpu[b[k]] = x;
+        touch (s, a[k]);
+        touch (s, b[k]);
     }
     reprice (s);
 }

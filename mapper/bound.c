@@ -169,6 +169,17 @@ static void best_sync (const struct pool *pool, const struct workload_config *c,
     *fixed = v->dp_phases * (p->time.collective_s + latency * (n - 1.0) / n);
 }
 
+double bound_send_s (const struct pool *pool, const struct workload_config *c)
+{
+    const struct mapper_problem *p = pool->problem;
+    struct costmodel_volume v;
+    double s;
+
+    costmodel_volume (p->model, p->job, c, p->profile, &v);
+    s = flow (pool, v.p2p_bytes, cross_rate (pool, 1, c->deg.tp), pool->inter_latency_s);
+    return isfinite (s) ? 2.0 * s : 0.0;
+}
+
 /* Context parallelism not hidden, at best, per layer. */
 static void add_cp (const struct pool *pool, const struct workload_config *c,
                     const struct costmodel_volume *v, double attention_fwd_s,
@@ -237,6 +248,15 @@ static void best_init (const struct pool *pool, const struct workload_config *c,
         b->tail_layer_s[way] = per_param * layer;
         b->tail_fixed_s[way] = per_param * fixed + start + tied;
     }
+}
+
+double bound_tail_s (const struct pool *pool, const struct workload_config *c)
+{
+    struct best b;
+
+    best_init (pool, c, &b);
+    return isfinite (b.tail_layer_s[0] + b.tail_fixed_s[0]) ? b.tail_layer_s[0]
+                                                            : b.tail_layer_s[1];
 }
 
 /* One case: how stage 0's layers are priced. */

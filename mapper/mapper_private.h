@@ -49,6 +49,14 @@ enum status space_enumerate (const struct pool *pool, struct workload_config **l
  *  See bound.c. */
 double bound_of (const struct pool *pool, const struct workload_config *c, bool tight);
 
+/** Seconds of one stage boundary, there and back, when it crosses nodes at best; 0 where
+ *  no two nodes are linked.  What splitting layers may assume. */
+double bound_send_s (const struct pool *pool, const struct workload_config *c);
+
+/** Seconds that every layer of stage 0 adds after its last backward at best:
+ *  synchronisation and optimiser. */
+double bound_tail_s (const struct pool *pool, const struct workload_config *c);
+
 /** Per class: does the configuration fit with some split of the layers, with stage i's
  *  cap caps[class * pp + i] layers?  caps may be NULL. */
 bool memory_fits (const struct pool *pool, const struct workload_config *c, int *caps);

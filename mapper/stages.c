@@ -7,9 +7,12 @@
  * need may not exceed the slots of classes 0..k.  Memory caps l_ik.  The objective is the
  * step's estimate without its sends,
  *
- *     T >= sum of all F and B + (m-1) B_i + r_i F_i     for every stage i
+ *     T >= sum of all F and B + n (sum over stages a..b of F and B and the sends between)
+ *          + w_b B_b + rest (F_b + B_b)
  *
- * (bound.c tells why), plus stage 0's synchronisation. */
+ * for single stages, short runs of stages and all of them (bound.c tells why), plus stage
+ * 0's synchronisation.  The runs keep full stages apart: two in a row set a slower pace
+ * than one, since their sends come on top. */
 #include "mapper/mapper_private.h"
 
 #include <math.h>
@@ -17,6 +20,7 @@
 #include <string.h>
 
 #define MILP_NODES 400
+#define RUN_MAX 4 /* runs of up to so many stages are rows */
 
 /* Times of one class at its slowest GPU. */
 struct class_time {
@@ -24,7 +28,6 @@ struct class_time {
     double first_fwd_s, first_back_s; /* fixed, stage 0 */
     double inner_fwd_s, inner_back_s;
     double last_fwd_s, last_back_s;
-    double sync_s; /* per layer of stage 0 */
 };
 
 static struct class_time time_of (const struct pool *pool,
@@ -36,7 +39,6 @@ static struct class_time time_of (const struct pool *pool,
     struct costmodel_ring ring = {.bytes_per_s = pool->intra_bytes_per_s,
                                   .latency_s = c->deg.tp * pool->intra_latency_s};
     double speed = pool->class[q].speed, f1, b1, f2, b2, tp = 0.0;
-    int shards = c->deg.dp * c->deg.cp;
     struct class_time t;
 
     costmodel_compute (p->model, p->job, c, p->profile, pool->class[q].type, &k);
@@ -58,14 +60,6 @@ static struct class_time time_of (const struct pool *pool,
     t.first_back_s = t.inner_back_s + k.embed_back_s / speed;
     t.last_fwd_s = t.inner_fwd_s + k.head_fwd_s / speed;
     t.last_back_s = t.inner_back_s + k.head_back_s / speed + tp;
-
-    double rate =
-        pool->inter_bytes_per_s > 0 ? pool->inter_bytes_per_s : pool->intra_bytes_per_s;
-
-    t.sync_s =
-        workload_layer_params (p->model, c->deg.tp) *
-        (k.optimizer_s +
-         (shards > 1 && rate > 0 ? v.dp_bytes * (shards - 1.0) / shards / rate : 0.0));
     return t;
 }
 
@@ -94,10 +88,10 @@ static int col_l (int i, int k, int classes, int pp)
 }
 
 static void add_columns (glp_prob *mip, const struct pool *pool,
-                         const struct workload_config *c, const struct class_time *t,
-                         const int *caps)
+                         const struct workload_config *c, const int *caps)
 {
     int pp = c->deg.pp, classes = pool->n_classes;
+    double tail_s = bound_tail_s (pool, c);
 
     glp_add_cols (mip, 1 + 2 * pp * classes);
     glp_set_col_bnds (mip, 1, GLP_LO, 0, 0);
@@ -115,7 +109,7 @@ static void add_columns (glp_prob *mip, const struct pool *pool,
                 glp_set_col_bnds (mip, l, GLP_FX, 0, 0);
             else
                 glp_set_col_bnds (mip, l, GLP_DB, 0, cap);
-            glp_set_obj_coef (mip, l, i == 0 ? t[k].sync_s : 0);
+            glp_set_obj_coef (mip, l, i == 0 ? tail_s : 0);
         }
 }
 
@@ -171,35 +165,68 @@ static void add_assignment (glp_prob *mip, const struct pool *pool,
     }
 }
 
-/* T >= sum of all + (m-1) B_i + r_i F_i. */
+/* How often a row counts stage i's F and B beyond once. */
+struct weights {
+    double fwd, back;
+};
+
+/* The row of the run of stages first..last: its T is at least every F and B once, n times
+ * round the run, and what stage `last` has left. */
+static void add_run (glp_prob *mip, const struct pool *pool,
+                     const struct workload_config *c, const struct class_time *t,
+                     int first, int last, double send_s, int *at, double *coef)
+{
+    int pp = c->deg.pp, classes = pool->n_classes, n = 0;
+    int m = workload_microbatches (pool->problem->job, c), length = last - first + 1;
+    int wait = pp - 1 - last < m - 1 ? pp - 1 - last : m - 1;
+    int rounds = (m - 1 - wait) / length, rest = m - 1 - wait - rounds * length;
+    int row;
+
+    if (c->schedule == SCHEDULE_GPIPE) { /* every stage's pace is its own */
+        if (length > 1)
+            return;
+        wait = 0;
+        rounds = m - 1;
+        rest = 0;
+    }
+    row = glp_add_rows (mip, 1);
+    at[++n] = 1;
+    coef[n] = 1;
+    for (int i = 0; i < pp; i++)
+        for (int k = 0; k < classes; k++) {
+            struct weights w = {1, 1};
+            double fwd, back;
+
+            if (i >= first && i <= last) {
+                w.fwd += rounds;
+                w.back += rounds;
+            }
+            if (i == last) {
+                w.fwd += rest;
+                w.back += rest + wait;
+            }
+            fixed_time (&t[k], i, pp, &fwd, &back);
+            at[++n] = col_y (i, k, classes);
+            coef[n] = -(w.back * back + w.fwd * fwd);
+            at[++n] = col_l (i, k, classes, pp);
+            coef[n] = -(w.back * t[k].back_s + w.fwd * t[k].fwd_s);
+        }
+    glp_set_row_bnds (mip, row, GLP_LO, rounds * (length - 1) * send_s, 0);
+    glp_set_mat_row (mip, row, n, at, coef);
+}
+
 static void add_pace (glp_prob *mip, const struct pool *pool,
                       const struct workload_config *c, const struct class_time *t,
                       int *at, double *coef)
 {
-    const struct mapper_problem *p = pool->problem;
-    int pp = c->deg.pp, classes = pool->n_classes, m = workload_microbatches (p->job, c);
+    int pp = c->deg.pp;
+    double send_s = pp > 1 ? bound_send_s (pool, c) : 0.0;
 
-    for (int stage = 0; stage < pp; stage++) {
-        int before = pp - stage < m ? pp - stage : m, n = 0;
-        double left = c->schedule == SCHEDULE_GPIPE ? m - 1 : m - before;
-        int row = glp_add_rows (mip, 1);
-
-        at[++n] = 1;
-        coef[n] = 1;
-        for (int i = 0; i < pp; i++)
-            for (int k = 0; k < classes; k++) {
-                double again = i == stage ? m : 1, forward = i == stage ? 1 + left : 1;
-                double fwd, back;
-
-                fixed_time (&t[k], i, pp, &fwd, &back);
-                at[++n] = col_y (i, k, classes);
-                coef[n] = -(again * back + forward * fwd);
-                at[++n] = col_l (i, k, classes, pp);
-                coef[n] = -(again * t[k].back_s + forward * t[k].fwd_s);
-            }
-        glp_set_row_bnds (mip, row, GLP_LO, 0, 0);
-        glp_set_mat_row (mip, row, n, at, coef);
-    }
+    for (int last = 0; last < pp; last++)
+        for (int first = last; first >= 0 && last - first < RUN_MAX; first--)
+            add_run (mip, pool, c, t, first, last, send_s, at, coef);
+    if (pp > RUN_MAX)
+        add_run (mip, pool, c, t, 0, pp - 1, send_s, at, coef);
 }
 
 bool memory_fits (const struct pool *pool, const struct workload_config *c, int *caps)
@@ -294,7 +321,7 @@ enum status stages_split (const struct pool *pool, const struct workload_config 
             t[q] = time_of (pool, c, q);
         mip = glp_create_prob ();
         glp_set_obj_dir (mip, GLP_MIN);
-        add_columns (mip, pool, c, t, caps);
+        add_columns (mip, pool, c, caps);
         add_assignment (mip, pool, c, slots, caps, at, coef);
         add_pace (mip, pool, c, t, at, coef);
         st = milp_solve (&mip, MILP_NODES, &proven, err);

@@ -20,12 +20,17 @@ bool topology_name_ok (const char *name)
     return true;
 }
 
+static int by_key (const void *key, const void *entry)
+{
+    return strcmp (key, (*(const struct topology_node *const *) entry)->name);
+}
+
 int topology_node_find (const struct topology_cluster *c, const char *name)
 {
-    for (int i = 0; i < c->n_nodes; i++)
-        if (strcmp (c->node[i].name, name) == 0)
-            return i;
-    return -1;
+    const struct topology_node **found =
+        bsearch (name, c->by_name, (size_t) c->n_nodes, sizeof *c->by_name, by_key);
+
+    return found ? (int) (*found - c->node) : -1;
 }
 
 static struct topology_link link_of (const struct topology_links *l, int i, int j,
@@ -97,6 +102,7 @@ void topology_cluster_destroy (struct topology_cluster *c)
     links_release (&c->gpu_links);
     free (c->node);
     free (c->node_of_gpu);
+    free (c->by_name);
     free (c->type);
     free (c->intra);
     free (c->name);

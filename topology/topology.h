@@ -88,6 +88,7 @@ struct topology_cluster {
     json_t *doc; /* the document, .npy references resolved on demand */
 
     /* owned tables behind the pointers above */
+    const struct topology_node **by_name; /* [n_nodes] */
     struct topology_gpu_type *type;
     int n_types;
     struct topology_links *intra;

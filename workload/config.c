@@ -112,10 +112,6 @@ enum status workload_config_check (const struct workload_model *m,
         return err_set (err, ST_INVALID,
                         "pp %d: %s has %d layers, and every stage needs one", d->pp,
                         m->name, m->layers);
-    if (d->ep != 1)
-        return err_set (err, ST_INVALID, "ep %d: %s has no experts", d->ep, m->name);
-    if (d->etp != d->tp)
-        return err_set (err, ST_INVALID, "etp %d: %s has no experts", d->etp, m->name);
     if (d->vpp != 1)
         return err_set (err, ST_INVALID, "vpp %d: the %s schedule does not interleave",
                         d->vpp, workload_schedule_name (c->schedule));
@@ -130,6 +126,9 @@ enum status workload_config_check (const struct workload_model *m,
 
     enum status st = check_tp (m, c, err);
 
+    if (st == ST_OK && (d->ep != 1 || d->etp != d->tp))
+        st = err_set (err, ST_INVALID, "ep %d, etp %d: %s has no experts", d->ep, d->etp,
+                      m->name);
     if (st == ST_OK)
         st = check_seq (j, c, err);
     if (st == ST_OK)

@@ -1,0 +1,218 @@
+/* Speed of the pieces and of whole searches, medians of several runs, with units.
+ *
+ *     make bench
+ *
+ * Machines are noisy: compare numbers of one run with each other. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "base/progress.h"
+#include "base/rng.h"
+#include "base/text.h"
+#include "mapper/mapper.h"
+
+#define RUNS 7
+
+static int by_value (const void *a, const void *b)
+{
+    double x = *(const double *) a, y = *(const double *) b;
+
+    return (x > y) - (x < y);
+}
+
+static double median (double *v)
+{
+    qsort (v, RUNS, sizeof *v, by_value);
+    return v[RUNS / 2];
+}
+
+static void die (const struct error *err)
+{
+    fprintf (stderr, "bench: %s\n", err->text);
+    exit (1);
+}
+
+struct job {
+    struct topology_cluster *cluster;
+    struct workload_model model;
+    struct workload_job job;
+    struct workload_profile profile;
+};
+
+static struct job job_of (const char *cluster, const char *model, int seq, int batch)
+{
+    struct job j = {.job = {.seq = seq, .global_batch = batch}};
+    struct error err;
+
+    if (topology_cluster_read (cluster, &j.cluster, NULL, &err) != ST_OK ||
+        workload_model_read (model, &j.model, NULL, &err) != ST_OK ||
+        workload_profile_read (WORKLOAD_PROFILE_DEFAULT, &j.profile, NULL, &err) != ST_OK)
+        die (&err);
+    return j;
+}
+
+static void bench_memory (struct table *t)
+{
+    struct job j = job_of ("1x1 h100-sxm5-80g", "llama-2-70b", 4096, 1024);
+    struct workload_config c = {.deg = {8, 4, 4, 1, 1, 8, 1}, .micro_batch = 1, .zero = 1};
+    struct memest_stage s;
+    double rate[RUNS], sum = 0;
+    const int n = 1000000;
+
+    for (int run = 0; run < RUNS; run++) {
+        double start = clock_s ();
+
+        for (int i = 0; i < n; i++) {
+            memest_stage (&j.model, &j.job, &c, &j.profile, i & 3, 18 + (i & 7), &s);
+            sum += s.peak_bytes;
+        }
+        rate[run] = n / (clock_s () - start) / 1e6;
+    }
+    table_cell (t, "memory estimates, one stage each");
+    table_cell (t, "%.2f", median (rate));
+    table_cell (t, sum > 0 ? "million/s" : "");
+    topology_cluster_destroy (j.cluster);
+}
+
+/* Evaluate and change a placement of 1,024 GPUs: tp 8, pp 8, dp 16. */
+static void bench_prices (struct table *t)
+{
+    struct job j = job_of ("128x8 h100-sxm5-80g intra:370 inter:48 node:380", "llama-3-70b",
+                           8192, 2048);
+    struct workload_config c = {.deg = {8, 8, 16, 1, 1, 8, 1},
+                                .micro_batch = 1,
+                                .zero = 1,
+                                .sequence_parallel = true};
+    int layers[8], gpu[1024];
+    struct costmodel_problem p = {&j.model, &j.job, &c, &j.profile, j.cluster, layers};
+    struct costmodel_state *s;
+    struct costmodel_estimate e;
+    struct rng r = {1};
+    struct error err;
+    double full[RUNS], change[RUNS];
+
+    workload_layers_even (80, 8, layers);
+    for (int i = 0; i < 1024; i++)
+        gpu[i] = i;
+    if (costmodel_state_create (&p, gpu, 1024, &s, &err) != ST_OK)
+        die (&err);
+    for (int run = 0; run < RUNS; run++) {
+        double start = clock_s ();
+
+        for (int i = 0; i < 20; i++) {
+            if (costmodel_estimate (&p, gpu, true, &e, &err) != ST_OK)
+                die (&err);
+            free (e.unmeasured);
+        }
+        full[run] = (clock_s () - start) / 20 * 1e3;
+        start = clock_s ();
+        for (int i = 0; i < 2000; i++) {
+            int a[8], b[8], x = rng_below (&r, 128), y = (x + 1 + rng_below (&r, 127)) % 128;
+
+            for (int k = 0; k < 8; k++) {
+                a[k] = 8 * x + k;
+                b[k] = 8 * y + k;
+            }
+            costmodel_state_exchange (s, a, b, 8);
+        }
+        change[run] = (clock_s () - start) / 2000 * 1e6;
+    }
+    table_cell (t, "price of a placement, 1,024 GPUs, from scratch");
+    table_cell (t, "%.3f", median (full));
+    table_cell (t, "ms");
+    table_cell (t, "price after exchanging two nodes, 1,024 GPUs");
+    table_cell (t, "%.2f", median (change));
+    table_cell (t, "us");
+    costmodel_state_destroy (s);
+    topology_cluster_destroy (j.cluster);
+}
+
+static void bench_schedule (struct table *t)
+{
+    enum { P = 64, M = 4096 };
+    static double f[P], b[P], x[P], end[P], work[2 * P * (P + 1)];
+    struct costmodel_pipeline p = {P, M, f, b, x, x};
+    double skipped[RUNS], played[RUNS];
+    struct rng r = {1};
+
+    for (int k = 0; k < P; k++) {
+        f[k] = 1 + 0.1 * rng_unit (&r);
+        b[k] = 2 + 0.1 * rng_unit (&r);
+        x[k] = 0.01;
+    }
+    for (int run = 0; run < RUNS; run++) {
+        double start = clock_s ();
+
+        costmodel_schedule (SCHEDULE_1F1B, &p, true, end, work);
+        skipped[run] = (clock_s () - start) * 1e3;
+        start = clock_s ();
+        costmodel_schedule (SCHEDULE_1F1B, &p, false, end, work);
+        played[run] = (clock_s () - start) * 1e3;
+    }
+    table_cell (t, "1F1B, 64 stages, 4,096 micro-batches, periods skipped");
+    table_cell (t, "%.3f", median (skipped));
+    table_cell (t, "ms");
+    table_cell (t, "the same played out");
+    table_cell (t, "%.3f", median (played));
+    table_cell (t, "ms");
+}
+
+static void bench_plan (struct table *t, const char *name, const char *cluster,
+                        const char *model, int seq, int batch)
+{
+    struct job j = job_of (cluster, model, seq, batch);
+    struct mapper_problem p = {.model = &j.model,
+                               .job = &j.job,
+                               .profile = &j.profile,
+                               .cluster = j.cluster,
+                               .axes = mapper_axes_free (),
+                               .memory_limit_pct = 95};
+    struct mapper_settings s = mapper_settings_default ();
+    double seconds[RUNS], gap = 0;
+
+    for (int run = 0; run < RUNS; run++) {
+        struct mapper_result r;
+        struct mapper_info info;
+        struct error err;
+        double start = clock_s ();
+
+        if (mapper_search (&p, &s, &r, &info, &err) != ST_OK)
+            die (&err);
+        seconds[run] = clock_s () - start;
+        gap = 100 * (r.estimate.step_s / r.lower_bound_s - 1);
+        mapper_result_release (&r);
+        mapper_info_release (&info);
+    }
+    table_cell (t, "plan: %s", name);
+    table_cell (t, "%.3f", median (seconds));
+    table_cell (t, "s");
+    table_cell (t, "   its gap");
+    table_cell (t, "%.2f", gap);
+    table_cell (t, "%%");
+    topology_cluster_destroy (j.cluster);
+}
+
+int main (void)
+{
+    static const char *const header[] = {"<measured", "median", "<unit", NULL};
+    struct table *t = table_create (header);
+    struct rusage use;
+
+    bench_memory (t);
+    bench_prices (t);
+    bench_schedule (t);
+    bench_plan (t, "llama-2-70b on 17 measured nodes, 136 GPUs",
+                "examples/clusters/h100-17.json", "llama-2-70b", 4096, 1024);
+    bench_plan (t, "llama-3-70b on 1,024 GPUs, all alike",
+                "128x8 h100-sxm5-80g intra:370 inter:48", "llama-3-70b", 8192, 2048);
+    getrusage (RUSAGE_SELF, &use);
+    table_cell (t, "peak memory of all of this");
+    table_cell (t, "%.0f", (double) use.ru_maxrss / 1024);
+    table_cell (t, "MiB");
+    table_print (t, stdout);
+    table_destroy (t);
+    return 0;
+}

@@ -1,0 +1,103 @@
+/* JSON faults are told with file, place, expected and found. */
+#include "tests/lib/fixture.h"
+
+#include "base/json.h"
+
+static void parse_faults (void **state)
+{
+    static const struct {
+        const char *text, *says;
+    } bad[] = {{"", "empty file"},
+               {"{", "line 1"},
+               {"{\"a\":1,\"a\":2}", "duplicate"},
+               {"[NaN]", "line 1"},
+               {"[1e999]", "overflow"},
+               {"[1] x", "line 1"},
+               {"{\"a\": 99999999999999999999}", "too big"}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        json_t *root = NULL;
+        struct error err = {""};
+
+        assert_int_equal (json_parse ("f.json", bad[i].text, strlen (bad[i].text), &root,
+                                      &err),
+                          ST_INVALID);
+        assert_null (root);
+        assert_non_null (strstr (err.text, "f.json: "));
+        if (!strstr (err.text, bad[i].says))
+            fail_msg ("\"%s\" does not say \"%s\"", err.text, bad[i].says);
+    }
+}
+
+static void place_expected_found (void **state)
+{
+    json_t *doc = json_loads ("{\"a\":{\"b\":[1,-2.5,\"x\\u001b\",null,[3]]}}", 0, NULL);
+    struct json_at root = json_root (doc, "f.json"), a = json_key (&root, "a"),
+                   b = json_key (&a, "b"), e;
+    struct error err = {""};
+    double x = 7;
+    long long n = 7;
+    (void) state;
+
+    e = json_entry (&b, 1);
+    assert_int_equal (json_want_number (&e, 0, false, INFINITY, &x, &err), ST_INVALID);
+    assert_string_equal (err.text,
+                         "f.json: a.b[1]: expected a number > 0, found -2.5");
+    e = json_entry (&b, 2);
+    assert_int_equal (json_want_int (&e, 1, 5, &n, &err), ST_INVALID);
+    assert_string_equal (err.text, "f.json: a.b[2]: expected a whole number from 1 to 5, "
+                                   "found \"x?\"");
+    e = json_entry (&b, 4);
+    assert_int_equal (json_want_bool (&e, NULL, &err), ST_INVALID);
+    assert_string_equal (err.text,
+                         "f.json: a.b[4]: expected true or false, found an array of 1");
+    e = json_key (&a, "missing");
+    assert_int_equal (json_want_object (&e, &err), ST_INVALID);
+    assert_string_equal (err.text, "f.json: a.missing: expected an object, found nothing");
+    /* Outputs are untouched. */
+    assert_true (x == 7 && n == 7);
+    json_decref (doc);
+}
+
+static void whole_numbers (void **state)
+{
+    json_t *doc = json_loads ("[12, 12.0, 12.5, 1e30]", 0, NULL);
+    struct json_at root = json_root (doc, "f");
+    (void) state;
+
+    for (size_t i = 0; i < 4; i++) {
+        struct json_at e = json_entry (&root, i);
+        long long n = 0;
+        enum status st = json_want_int (&e, 1, 100, &n, NULL);
+
+        assert_int_equal (st, i < 2 ? ST_OK : ST_INVALID);
+        if (i < 2)
+            assert_int_equal (n, 12);
+    }
+    json_decref (doc);
+}
+
+static void unknown_keys_are_noted (void **state)
+{
+    static const char *const known[] = {"a", NULL};
+    json_t *doc = json_loads ("{\"a\":1,\"b\":2}", 0, NULL);
+    struct json_at root = json_root (doc, "f");
+    struct notes notes = {0};
+    (void) state;
+
+    json_note_unknown (&root, known, &notes);
+    assert_int_equal (notes.n, 1);
+    assert_string_equal (notes.line[0], "f: b: unknown key, ignored");
+    notes_free (&notes);
+    json_decref (doc);
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (parse_faults), cmocka_unit_test (place_expected_found),
+        cmocka_unit_test (whole_numbers), cmocka_unit_test (unknown_keys_are_noted)};
+
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}

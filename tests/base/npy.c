@@ -1,0 +1,123 @@
+/* .npy matrices: both byte orders and element sizes, and every way to be wrong. */
+#include "tests/lib/fixture.h"
+
+#include <unistd.h>
+
+#include "base/npy.h"
+
+static char path[64];
+
+/* Write a version-1 file whose header is `dict` and whose data are `len` bytes. */
+static void write_npy (const char *dict, const void *data, size_t len)
+{
+    FILE *f = fopen (path, "wb");
+    size_t n = strlen (dict) + 1, pad = (64 - (10 + n) % 64) % 64;
+    unsigned size = (unsigned) (n + pad);
+
+    fwrite ("\x93NUMPY\x01\x00", 1, 8, f);
+    fputc ((int) (size & 255), f);
+    fputc ((int) (size >> 8), f);
+    fputs (dict, f);
+    for (size_t i = 0; i < pad; i++)
+        fputc (' ', f);
+    fputc ('\n', f);
+    fwrite (data, 1, len, f);
+    fclose (f);
+}
+
+static int make_path (void **state)
+{
+    (void) state;
+    strcpy (path, "/tmp/linkwise-npy.XXXXXX");
+    return close (mkstemp (path));
+}
+
+static int remove_path (void **state)
+{
+    (void) state;
+    return unlink (path);
+}
+
+static void reverse (unsigned char *p, size_t n)
+{
+    for (size_t i = 0; i < n / 2; i++) {
+        unsigned char x = p[i];
+
+        p[i] = p[n - 1 - i];
+        p[n - 1 - i] = x;
+    }
+}
+
+static void expect_1234 (const char *dict, const void *data, size_t len)
+{
+    struct npy m;
+    struct error err = {""};
+
+    write_npy (dict, data, len);
+    ok (npy_open (path, &m, &err), &err);
+    assert_int_equal (m.n, 2);
+    for (int i = 0; i < 4; i++)
+        assert_true (m.v[i] == i + 1);
+    npy_close (&m);
+}
+
+static void layouts (void **state)
+{
+    double d[] = {1, 2, 3, 4}, big[] = {1, 2, 3, 4}, fortran[] = {1, 3, 2, 4};
+    float f[] = {1, 2, 3, 4};
+    (void) state;
+
+    for (int i = 0; i < 4; i++)
+        reverse ((unsigned char *) &big[i], 8);
+    expect_1234 ("{'descr': '<f8', 'fortran_order': False, 'shape': (2, 2), }", d, 32);
+    expect_1234 ("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 2), }", f, 16);
+    expect_1234 ("{'descr': '>f8', 'fortran_order': False, 'shape': (2, 2), }", big, 32);
+    expect_1234 ("{'descr': '<f8', 'fortran_order': True, 'shape': (2, 2), }", fortran, 32);
+}
+
+static void faults (void **state)
+{
+    static const struct {
+        const char *dict;
+        size_t len;
+        const char *says;
+    } bad[] = {
+        {"{'descr': '<f8', 'fortran_order': False, 'shape': (2, 2), }", 31, "bytes"},
+        {"{'descr': '<f8', 'fortran_order': False, 'shape': (2, 2), }", 33, "bytes"},
+        {"{'descr': '<i8', 'fortran_order': False, 'shape': (2, 2), }", 32, "f4 or f8"},
+        {"{'descr': '<f8', 'fortran_order': False, 'shape': (4,), }", 32, "square"},
+        {"{'descr': '<f8', 'fortran_order': False, 'shape': (1, 4), }", 32, "square"},
+        {"{'descr': '<f8', 'fortran_order': False, 'shape': (0, 0), }", 0, "square"},
+        {"{'descr': '<f8', 'fortran_order': False, 'shape': (99999999, 99999999), }", 32,
+         "square"},
+        {"{'descr': '<f8'}", 32, "lacks"}};
+    double d[5] = {0};
+    struct npy m = {0};
+    struct error err = {""};
+    FILE *f;
+    (void) state;
+
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        write_npy (bad[i].dict, d, bad[i].len);
+        assert_int_equal (npy_open (path, &m, &err), ST_INVALID);
+        if (!strstr (err.text, bad[i].says))
+            fail_msg ("\"%s\" does not say \"%s\"", err.text, bad[i].says);
+        assert_null (m.v);
+    }
+    f = fopen (path, "wb");
+    fclose (f);
+    assert_int_equal (npy_open (path, &m, &err), ST_INVALID);
+    f = fopen (path, "wb");
+    fwrite ("\x93NUMPY\x01\x00\xff\xff{", 1, 11, f);
+    fclose (f);
+    assert_int_equal (npy_open (path, &m, &err), ST_INVALID);
+    assert_int_equal (npy_open ("/tmp", &m, &err), ST_INVALID);
+    assert_int_equal (npy_open ("/nonexistent.npy", &m, &err), ST_IO);
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test (layouts), cmocka_unit_test (faults)};
+
+    return cmocka_run_group_tests (tests, make_path, remove_path);
+}

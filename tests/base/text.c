@@ -1,0 +1,72 @@
+/* Texts grow, shell words are never expanded, tables align. */
+#include "tests/lib/fixture.h"
+
+#include "base/text.h"
+
+static void shell_words (void **state)
+{
+    static const char *const words[] = {"plain", "two words", "it's", "$(reboot)", "`x`",
+                                        "a\nb", "", "\\", "'; rm -rf /; '"};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        struct text t = {0};
+        char got[64] = "";
+        FILE *p;
+
+        text_add (&t, "printf %%s ");
+        text_add_sh (&t, words[i]);
+        p = popen (text_str (&t), "r");
+        assert_non_null (p);
+        got[fread (got, 1, sizeof got - 1, p)] = '\0';
+        pclose (p);
+        assert_string_equal (got, words[i]);
+        text_free (&t);
+    }
+}
+
+static void table (void **state)
+{
+    static const char *const header[] = {"<name", "GB/s", "<note", NULL};
+    struct table *t = table_create (header);
+    char *out;
+    size_t len;
+    FILE *f = open_memstream (&out, &len);
+    (void) state;
+
+    table_cell (t, "a");
+    table_cell (t, "%.1f", 1.0);
+    table_cell (t, "x");
+    table_cell (t, "long name");
+    table_cell (t, "%.1f", 100.25);
+    table_cell (t, "longer");
+    table_print (t, f);
+    fclose (f);
+    assert_string_equal (out, "name        GB/s  note\n"
+                              "a            1.0  x\n"
+                              "long name  100.2  longer\n");
+    free (out);
+    table_destroy (t);
+}
+
+static void notes_are_bounded (void **state)
+{
+    struct notes n = {0};
+    (void) state;
+
+    for (int i = 0; i < NOTES_MAX + 5; i++)
+        notes_add (&n, "note %d", i);
+    assert_int_equal (n.n, NOTES_MAX);
+    assert_int_equal (n.dropped, 5);
+    notes_free (&n);
+    notes_add (NULL, "lost");
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test (shell_words),
+                                       cmocka_unit_test (table),
+                                       cmocka_unit_test (notes_are_bounded)};
+
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}

@@ -1,0 +1,88 @@
+#!/bin/bash
+# Every kind of bad input: one clear message, the contract's exit code, nothing on standard
+# output, no output file half written.
+. tests/lib/tap.sh
+L=$LINKWISE
+C="2x8 h100-sxm5-80g intra:370 inter:48"
+job="--seq 4096 --global-batch 64"
+plan="$L plan"
+
+# ---- 2: options ----
+expect 2 "no command" "Usage: linkwise" $L
+expect 2 "unknown command" 'unknown command "plna"' $L plna
+expect 2 "unknown option" "unrecognized option" $plan "$C" llama-2-7b $job --frobnicate
+expect 2 "no arguments" "CLUSTER and MODEL are required" $plan
+expect 2 "no job" "seq and --global-batch are required" $plan "$C" llama-2-7b
+expect 2 "malformed number" 'tp: expected a whole number.*found "two"' $plan "$C" llama-2-7b $job --tp two
+expect 2 "number with a tail" 'found "2x"' $plan "$C" llama-2-7b $job --tp 2x
+expect 2 "zero degree" "tp: expected a whole number from 1" $plan "$C" llama-2-7b $job --tp 0
+expect 2 "huge number" "seq: expected" $plan "$C" llama-2-7b --seq 99999999999999999999 --global-batch 1
+expect 2 "more nodes than there are" "nodes 3: the cluster .* has 2" $plan "$C" llama-2-7b $job --nodes 3
+expect 2 "time limit 0" "time-limit: expected a number above 0" $plan "$C" llama-2-7b $job --time-limit 0
+expect 2 "unknown node" 'only: the cluster .* has no node "m1"' $plan "$C" llama-2-7b $job --only m1
+expect 2 "malformed host list" 'only: host list' $plan "$C" llama-2-7b $job --only 'n[1-'
+expect 2 "unknown recompute" "recompute: expected none" $plan "$C" llama-2-7b $job --recompute much
+expect 2 "all spare" "spares 2: only 2 nodes" $plan "$C" llama-2-7b $job --spares 2
+expect 2 "two standard inputs" "only one input" $plan - - $job
+expect 2 "mem without a GPU" "MODEL, --gpu and --seq are required" $L mem llama-2-7b --seq 128
+
+# ---- 1: content ----
+expect 1 "missing cluster" "none.json: No such file" $plan none.json llama-2-7b $job
+expect 1 "a folder as cluster" "expected a file, found a folder" $plan tests llama-2-7b $job
+echo '{"version":1,' >"$T/cut.json"
+expect 1 "truncated cluster" "cut.json: line [0-9]+, column" $plan "$T/cut.json" llama-2-7b $job
+: >"$T/empty.json"
+expect 1 "empty cluster" "empty.json: expected JSON, found an empty file" $plan "$T/empty.json" llama-2-7b $job
+sed 's/13.56/-13.56/' examples/clusters/h100-17.json >"$T/negative.json"
+expect 1 "negative bandwidth" 'negative.json: links.inter.bandwidth_gb_per_s\[0\]\[1\]: expected a number > 0 or null, found -13.56' \
+    $plan "$T/negative.json" llama-2-7b $job
+sed 's/13.56/NaN/' examples/clusters/h100-17.json >"$T/nan.json"
+expect 1 "NaN bandwidth" "nan.json: line" $plan "$T/nan.json" llama-2-7b $job
+sed 's/cnode2-002/cnode2-001/' examples/clusters/h100-17.json >"$T/twice.json"
+expect 1 "duplicate node" 'two nodes are named "cnode2-001"' $plan "$T/twice.json" llama-2-7b $job
+sed '/cnode2-017/d; s/\(cnode2-016.*\),$/\1/' examples/clusters/h100-17.json >"$T/size.json"
+expect 1 "matrix of the wrong size" "expected 16 rows of 16 entries, found an array of 17" $plan "$T/size.json" llama-2-7b $job
+expect 1 "unknown GPU type" 'unknown GPU type "h100"' $plan "1x1 h100" llama-2-7b $job
+expect 1 "unknown model" "no preset has that name" $plan "$C" llama-7 $job
+echo '{"model_type":"resnet"}' >"$T/resnet.json"
+expect 1 "unknown model type" 'model_type: expected one of .* found "resnet"' $plan "$C" "$T/resnet.json" $job
+expect 1 "degree that does not divide" "tp 3 does not divide 32 attention heads" $plan "$C" llama-2-7b $job --tp 3
+expect 1 "batch that does not divide" "dp 3 does not divide 64" $plan "$C" llama-2-7b $job --dp 3
+expect 1 "too many GPUs asked" "needs 32 GPUs, 16 can be used" $plan "$C" llama-2-7b $job --tp 8 --pp 4
+expect 1 "sequence too long" "learned positions for 1024 tokens" $plan "$C" gpt2-xl --seq 2048 --global-batch 8
+expect 1 "precision that no GPU has" "can run fp8" $plan "1x1 t4" gpt2-xl --seq 512 --global-batch 8 --precision fp8
+expect 1 "missing profile" "shipped profiles: megatron-core" $plan "$C" llama-2-7b $job --profile none
+expect 1 "missing plan" "none.json: No such file" $L check none.json
+expect 1 "a cluster as plan" "model: expected an object" $L eval examples/clusters/h100-17.json
+expect 1 "time: more GPUs than there are" "needs 64 GPUs, the cluster has 16" $L time "$C" llama-2-7b $job --tp 8 --dp 8
+expect 1 "layers that do not sum" "sums to 30, the model has 32" $L time "$C" llama-2-7b $job --pp 2 --layers-per-stage 10,20
+expect 1 "full disk" "standard output|No space" bash -c "$L gpus >/dev/full"
+
+# ---- 3: nothing fits ----
+expect 3 "fits nowhere" "stage 0 with .* layers needs .* GiB, the limit is" $plan "1x2 t4 intra:10" llama-2-70b $job
+grep -q "it would fit on [0-9]* such GPUs" "$T/err"
+result $? "... and what would make it fit" "$T/err"
+expect 3 "fits without fixing recompute" "it would fit without fixing --recompute" \
+    $plan "1x8 a100-sxm4-80g intra:200" llama-2-13b --seq 98304 --global-batch 8 --recompute none --tp 8
+expect 3 "everything excluded" "no node of .* is left to use" $plan "$C" llama-2-7b $job --exclude 'n[0-1]'
+cat >"$T/apart.json" <<'J'
+{"version":1,"nodes":[{"name":"a","gpus":1,"gpu_type":"l4"},{"name":"b","gpus":1,"gpu_type":"l4"}],
+ "links":{"inter":{"latency_us":1,"bandwidth_gb_per_s":[[null,null],[null,null]]}}}
+J
+expect 3 "not connected" "not connected" $plan "$T/apart.json" gpt2-xl --seq 512 --global-batch 8 --pp 2
+
+# ---- outputs whole or not at all ----
+echo old >"$T/plan.json"
+expect 3 "a plan that fails leaves the old file" "nothing fits" $plan "1x2 t4 intra:10" llama-2-70b $job -o "$T/plan.json"
+[ "$(cat "$T/plan.json")" = old ] && [ "$(ls "$T" | grep -c plan.json)" = 1 ]
+result $? "... as it was"
+expect 1 "a folder that is not there" "No such file" $plan "$C" llama-2-7b $job -o "$T/no/such/plan.json"
+
+# ---- 0: what should work ----
+expect 0 "help" "Usage: linkwise COMMAND" $L --help
+for c in plan mem time eval check emit gpus models; do
+    expect 0 "$c --help" "Usage: linkwise $c" $L $c --help
+    expect 0 "$c --version" "^linkwise [0-9]+\.[0-9]+" $L $c --version
+done
+expect 0 "version" "^linkwise [0-9]" $L --version
+done_testing

@@ -1,0 +1,82 @@
+#!/bin/bash
+# The main job, as `make run` runs it: plan, check, eval and emit agree with each other;
+# standard input serves every argument; the same seed gives the same plan.
+. tests/lib/tap.sh
+L=$LINKWISE
+C=examples/clusters/h100-17.json M=examples/models/llama-2-70b.json
+job="--seq 4096 --global-batch 1024"
+json() { python3 -c "import json,sys; d=json.load(open('$1')); print($2)"; }
+command -v python3 >/dev/null || skip_all "package python3 is not installed"
+
+expect 0 "plan" "^plan     tp [0-9]+, pp [0-9]+, dp [0-9]+" $L plan $C $M $job -o "$T/plan.json"
+for line in "cluster  h100-17: 17 nodes, 136 GPUs" "search   [0-9]+ configurations: [0-9]+ refused" \
+    "step     [0-9.]+ s, [0-9]+ tokens/s, MFU [0-9.]+ %" "memory   [0-9.]+ GiB at the peak" \
+    "gap      [0-9.]+ %" "default  [0-9.]+ s" "plan written to"; do
+    grep -Eq "^$line" "$T/out"
+    result $? "prints: $line" "$T/out"
+done
+expect 0 "check" "step time    ok" $L check "$T/plan.json"
+expect 0 "check on the cluster file" "lower bound  ok" $L check "$T/plan.json" $C
+expect 0 "eval" "step_s" $L eval "$T/plan.json" $C --json
+cp "$T/out" "$T/eval.json"
+[ "$(json "$T/eval.json" "'%.9g' % d['step_s']")" = "$(json "$T/plan.json" "'%.9g' % d['estimate']['step_s']")" ]
+result $? "eval says what plan says"
+[ "$(json "$T/plan.json" "'%.9g' % sum(d['estimate']['breakdown_s'].values())")" = \
+    "$(json "$T/plan.json" "'%.9g' % d['estimate']['step_s']")" ]
+result $? "the breakdown adds up"
+json "$T/plan.json" "d['estimate']['step_s'] <= d['estimate']['default_order_step_s'] and \
+    d['estimate']['lower_bound_s'] <= d['estimate']['step_s'] and d['search']['proven'] and \
+    d['memory']['peak_bytes'] <= d['memory']['limit_bytes'] and d['unmeasured_links_used'] == []" >"$T/claims"
+grep -q True "$T/claims"
+result $? "never worse than the default order, the bound below, memory within, no unmeasured link"
+
+$L plan $C $M $job --json >"$T/a.json" && $L plan $C $M $job --json --threads 1 >"$T/b.json"
+[ "$(json "$T/a.json" "d['ranks'], d['degrees']")" = "$(json "$T/b.json" "d['ranks'], d['degrees']")" ]
+result $? "the same plan on one thread"
+$L plan - $M $job --json <$C | $L check - >"$T/out"
+result $? "a cluster and a plan through standard input" "$T/out"
+$L plan $C - $job --json <$M >"$T/c.json"
+[ "$(json "$T/c.json" "d['degrees']")" = "$(json "$T/a.json" "d['degrees']")" ]
+result $? "a model through standard input"
+
+# time prices what plan chose, from the plan's ranks
+degrees=$(json "$T/plan.json" "'--tp %(tp)d --pp %(pp)d --dp %(dp)d' % d['degrees']")
+rest=$(json "$T/plan.json" "'--micro-batch %d --zero %d --recompute %s --layers-per-stage %s' % (d['micro_batch'], d['zero'], d['recompute'], ','.join(map(str, d['layers_per_stage'])))")
+$L time $C $M $job $degrees $rest --placement "$T/plan.json" --json >"$T/time.json"
+[ "$(json "$T/time.json" "'%.9g' % d['step_s']")" = "$(json "$T/eval.json" "'%.9g' % d['step_s']")" ]
+result $? "time says what plan says"
+$L time $C $M $job $degrees $rest --json >"$T/time.json"
+[ "$(json "$T/time.json" "'%.9g' % d['step_s']")" = "$(json "$T/plan.json" "'%.9g' % d['estimate']['default_order_step_s']")" ]
+result $? "and its default order is the plan's"
+$L mem $M --gpu h100-sxm5-80g $job $degrees $rest --json >"$T/mem.json"
+[ "$(json "$T/mem.json" "'%.9g' % d['peak_bytes']")" = "$(json "$T/plan.json" "'%.9g' % d['memory']['peak_bytes']")" ]
+result $? "mem says what plan says"
+
+# the user's choices are kept
+$L plan $C $M $job --tp 8 --pp 4 --nodes 16 --exclude cnode2-001 --only 'cnode2-[001-017]' --json >"$T/fixed.json"
+json "$T/fixed.json" "d['degrees']['tp'] == 8 and d['degrees']['pp'] == 4 and \
+    len(set(r['node'] for r in d['ranks'])) <= 16 and 'cnode2-001' not in [r['node'] for r in d['ranks']]" | grep -q True
+result $? "fixed degrees, --nodes, --only and --exclude hold"
+sed 's/"name": "cnode2-005",/"name": "cnode2-005", "state": "drained",/' $C >"$T/drained.json"
+$L plan "$T/drained.json" $M $job --json | python3 -c "
+import json,sys; d=json.load(sys.stdin); sys.exit('cnode2-005' in [r['node'] for r in d['ranks']])"
+result $? "a drained node is not used"
+
+# emit
+expect 0 "emit" "ranks written to" $L emit "$T/plan.json" --to all -d "$T/launch"
+json "$T/plan.json" "'\n'.join('%(rank)d %(node)s %(gpu)d' % r for r in d['ranks'])" | cmp -s - "$T/launch/map.txt"
+result $? "map.txt is the plan"
+awk '{ print "rank " $1 "=" $2 " slot=*" }' "$T/launch/map.txt" | cmp -s - "$T/launch/openmpi/rankfile"
+result $? "the rankfile is the plan"
+awk '{ print $2 }' "$T/launch/map.txt" | cmp -s - "$T/launch/slurm/hostfile"
+result $? "the host file is the plan"
+expect 2 "unknown launcher" 'unknown launcher "pbs"' $L emit "$T/plan.json" --to pbs -d "$T/launch"
+expect 1 "a file where the folder should be" "Not a directory|File exists" $L emit "$T/plan.json" -d "$T/plan.json"
+cp -r "$T/launch" "$T/before"
+$L emit "$T/a.json" --to slurm -d "$T/launch" >/dev/null
+diff -r "$T/before/map.txt" "$T/launch/map.txt" >/dev/null
+result $? "the same plan again leaves the other targets"
+$L emit "$T/fixed.json" --to slurm -d "$T/launch" >/dev/null
+[ ! -e "$T/launch/openmpi/rankfile" ]
+result $? "another plan removes files of targets that it does not write"
+done_testing

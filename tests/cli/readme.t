@@ -1,0 +1,25 @@
+#!/bin/bash
+# The README is true: its first screen is what `make run` prints, and every command that it
+# says runs as printed does.
+. tests/lib/tap.sh
+bin=$(dirname "$LINKWISE")
+# Seconds differ from run to run; a sanitized build has another path.
+same() { sed -E "s/; [0-9.]+ s$/; S/; s|$bin/|build/|g" "$1"; }
+sed -n '/^<!-- make run -->$/,/^<!-- end -->$/p' README.md | sed '1,2d;/^```$/d;/^<!-- end/d' >"$T/readme"
+make --no-print-directory run-example SAN="${SAN:-}" >"$T/run" 2>&1
+diff <(same "$T/readme") <(same "$T/run" | grep -v '^  [A-Z]') >"$T/diff"
+result $? "make run prints what the README shows" "$T/diff"
+n=0
+while read -r command; do
+    n=$((n + 1))
+    bash -c "${command/build\/linkwise/$LINKWISE}" >"$T/out" 2>&1
+    result $? "$command" "$T/out"
+done < <(awk '/^These run as printed|^one that is not is searched/ { on = 1 } on && /^```/ { fence++ } on && fence == 1 && /^build/ { print } fence == 2 { exit }' README.md)
+[ $n -ge 5 ]
+result $? "the README has commands"
+for f in $(grep -o '](\([a-zA-Z0-9_./-]*\))' README.md docs/*.md examples/README.md | sed 's/:](/ /; s/)$//' | awk '{ d = $1; sub("[^/]*$", "", d); print d $2 }'); do
+    [ -e "$f" ] || echo "$f" >>"$T/missing"
+done
+[ ! -s "$T/missing" ]
+result $? "no link of the documentation is dead" "$T/missing"
+done_testing

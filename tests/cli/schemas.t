@@ -1,0 +1,38 @@
+#!/bin/bash
+# What the program writes is valid against docs/schema, and so are the shipped files.
+. tests/lib/tap.sh
+command -v python3 >/dev/null || skip_all "package python3 is not installed"
+PY=
+for p in python3 /usr/bin/python3; do
+    $p -c 'import jsonschema' 2>/dev/null && PY=$p && break
+done
+[ -n "$PY" ] || skip_all "package python3-jsonschema is not installed"
+L=$LINKWISE
+valid() { # SCHEMA FILE NAME
+    $PY - "docs/schema/$1.schema.json" "$2" >"$T/why" 2>&1 <<'P'
+import json, sys, jsonschema
+schema, doc = (json.load(open(f)) for f in sys.argv[1:])
+jsonschema.Draft202012Validator.check_schema(schema) if hasattr(jsonschema, "Draft202012Validator") else None
+jsonschema.validate(doc, schema)
+P
+    result $? "$3" "$T/why"
+}
+for f in examples/clusters/*.json; do valid cluster "$f" "$f"; done
+for f in workload/profiles/*.json; do valid profile "$f" "$f"; done
+$L plan examples/clusters/h100-17.json llama-2-70b --seq 4096 --global-batch 1024 -o "$T/plan.json" >/dev/null
+valid plan "$T/plan.json" "plan"
+$L plan "3x1 t4 inter:3" gpt2-xl --seq 512 --global-batch 8 --json >"$T/small.json" 2>/dev/null
+valid plan "$T/small.json" "plan of a small cluster"
+$PY -c "import json,sys; json.dump(json.load(open('$T/plan.json'))['cluster'], open('$T/cluster.json','w'))"
+valid cluster "$T/cluster.json" "the plan's cluster"
+$L eval "$T/plan.json" --json >"$T/eval.json"
+valid estimate "$T/eval.json" "eval"
+$L time "2x8 h100-sxm5-80g intra:370 inter:48" llama-2-7b --seq 4096 --global-batch 64 --tp 2 --json >"$T/time.json"
+valid estimate "$T/time.json" "time"
+$L check "$T/plan.json" --json >"$T/check.json"
+valid check "$T/check.json" "check"
+for c in "--tp 8 --pp 4 --recompute full" "--pp 2 --zero 0 --precision fp16" "--dp 8 --zero 3 --cp 2"; do
+    $L mem llama-2-70b --gpu h100-sxm5-80g --seq 4096 $c --json >"$T/mem.json"
+    valid mem "$T/mem.json" "mem $c"
+done
+done_testing

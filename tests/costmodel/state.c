@@ -1,0 +1,71 @@
+/* The price that follows exchanges equals the price from scratch, always. */
+#include "tests/lib/fixture.h"
+
+static void random_exchanges (void **state)
+{
+    static const int degrees[][4] = {{1, 2, 4, 1}, {2, 2, 2, 1}, {2, 1, 4, 1}, {4, 2, 1, 1},
+                                     {1, 4, 2, 1}, {2, 2, 1, 2}, {1, 1, 4, 2}, {1, 5, 1, 1}};
+    struct rng r = {21};
+    (void) state;
+
+    for (int i = 0; i < 60; i++) {
+        const int *d = degrees[rng_below (&r, 8)];
+        struct setting s = {.cluster = random_cluster (&r, 3, 4, 6, 0.1, rng_below (&r, 2),
+                                                       rng_below (&r, 3) == 0),
+                            .model = i % 2 ? small_model (8) : model_of ("gpt2-xl"),
+                            .job = {.seq = 512, .global_batch = 32},
+                            .profile = profile_of (WORKLOAD_PROFILE_DEFAULT),
+                            .config = config_of (i % 2 ? d[0] : 1, d[1], d[2], 1)};
+        struct costmodel_problem p;
+        struct costmodel_state *x;
+        struct error err;
+        int gpu[12], world;
+
+        s.config.deg.cp = d[3];
+        s.config.schedule = rng_below (&r, 5) ? SCHEDULE_1F1B : SCHEDULE_GPIPE;
+        workload_layers_even (s.model.layers, d[1], s.layers);
+        world = (int) workload_world (&s.config.deg);
+        for (int k = 0; k < 12; k++)
+            gpu[k] = k;
+        p = problem_of (&s);
+        ok (costmodel_state_create (&p, gpu, 12, &x, &err), &err);
+        for (int move = 0; move < 60; move++) {
+            int run = 1 + rng_below (&r, 4), a[4], b[4], unmeasured = 0;
+            int from = rng_below (&r, 12 - run + 1), to = rng_below (&r, 12 - run + 1);
+            struct costmodel_price price;
+            double step;
+
+            if (abs (from - to) < run)
+                continue;
+            for (int k = 0; k < run; k++) {
+                a[k] = from + k;
+                b[k] = to + k;
+            }
+            costmodel_state_exchange (x, a, b, run);
+            price = costmodel_state_price (x);
+            step = step_of (&s, costmodel_state_gpus (x), &unmeasured);
+            if (isfinite (step)) {
+                CLOSE (price.step_s, step, 1e-10);
+                assert_true ((price.unmeasured > 0) == (unmeasured > 0));
+                assert_true (price.smooth_s >= price.step_s);
+            } else {
+                assert_false (isfinite (price.step_s));
+            }
+            if (run == 1 && from < world && to < world) {
+                /* Undoing restores the price exactly enough. */
+                costmodel_state_exchange (x, a, b, run);
+                costmodel_state_exchange (x, a, b, run);
+                CLOSE (costmodel_state_price (x).step_s, price.step_s, 1e-10);
+            }
+        }
+        costmodel_state_destroy (x);
+        topology_cluster_destroy (s.cluster);
+    }
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test (random_exchanges)};
+
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}

@@ -1,0 +1,230 @@
+/* The price of a placed plan: closed forms on easy clusters, parts that sum, links that
+ * matter, names that do not. */
+#include "tests/lib/fixture.h"
+
+static struct setting setting_of (const char *cluster, int layers, int tp, int pp, int dp)
+{
+    struct setting s = {.cluster = cluster_of (cluster),
+                        .model = small_model (layers),
+                        .job = {.seq = 1024, .global_batch = 16 * dp},
+                        .profile = profile_of (WORKLOAD_PROFILE_DEFAULT),
+                        .config = config_of (tp, pp, dp, 1)};
+
+    workload_layers_even (layers, pp, s.layers);
+    return s;
+}
+
+static struct costmodel_estimate estimate_of (const struct setting *s, const int *gpu)
+{
+    struct costmodel_problem p = problem_of (s);
+    struct costmodel_estimate e;
+    struct error err = {""};
+
+    ok (costmodel_estimate (&p, gpu, true, &e, &err), &err);
+    return e;
+}
+
+static const int in_order[64] = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10,
+                                 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21,
+                                 22, 23, 24, 25, 26, 27, 28, 29, 30, 31};
+
+/* Two nodes of one GPU, data parallel: the all-gather and reduce-scatter over the one link
+ * at (n-1)/n bytes each, with the profile's start, latency and part of the bandwidth. */
+static void data_parallel_ring (void **state)
+{
+    struct setting s = setting_of ("2x1 a100-sxm4-80g inter:10 inter-us:20", 4, 1, 1, 2);
+    struct costmodel_estimate e = estimate_of (&s, in_order);
+    double params = workload_stage_params (&s.model, &s.config, 0, 4);
+    double bytes = (s.profile.memory.gradient_bytes + 2.0) * params / 2.0;
+    (void) state;
+
+    CLOSE (e.part.dp_s,
+           2 * (s.profile.time.collective_s + 20e-6) + bytes / (10e9 * s.profile.time.link),
+           1e-9);
+    assert_true (e.part.tp_s == 0 && e.part.pp_s == 0 && e.part.bubble_s < 1e-12);
+    topology_cluster_destroy (s.cluster);
+}
+
+/* Groups that leave a node together share node_gb_per_s; several members of a group on a
+ * node are as many lanes. */
+static void shared_way_out (void **state)
+{
+    struct setting wide = setting_of ("2x4 a100-sxm4-80g intra:1000 inter:10", 4, 4, 1, 2);
+    struct setting shared =
+        setting_of ("2x4 a100-sxm4-80g intra:1000 inter:10 node:20", 4, 4, 1, 2);
+    struct setting lanes = setting_of ("2x4 a100-sxm4-80g intra:1000 inter:10", 4, 1, 1, 8);
+    struct costmodel_estimate a = estimate_of (&wide, in_order),
+                              b = estimate_of (&shared, in_order),
+                              c = estimate_of (&lanes, in_order);
+    double start = 2 * (wide.profile.time.collective_s + 12e-6 * 2 * 0.5);
+    double n8 = workload_stage_params (&lanes.model, &lanes.config, 0, 4);
+    (void) state;
+
+    /* Four groups of two: 10 GB/s each alone, 20/4 together. */
+    CLOSE ((b.part.dp_s - start) / (a.part.dp_s - start), 2.0, 1e-9);
+    /* One group of eight, four lanes: 40 GB/s. */
+    CLOSE (c.part.dp_s - 2 * (lanes.profile.time.collective_s +
+                              (6 * 8e-6 + 2 * 12e-6) * 7 / 8),
+           7.0 / 8 * 6 * n8 / (40e9 * lanes.profile.time.link), 1e-9);
+    topology_cluster_destroy (wide.cluster);
+    topology_cluster_destroy (shared.cluster);
+    topology_cluster_destroy (lanes.cluster);
+}
+
+static double part_sum (const struct costmodel_breakdown *b)
+{
+    return b->compute_s + b->tp_s + b->cp_s + b->bubble_s + b->pp_s + b->dp_s + b->optimizer_s;
+}
+
+/* On random clusters and placements: the parts sum to the step and none is negative;
+ * playing everything out agrees; a slower link or GPU never makes the step faster;
+ * renaming nodes and renumbering GPUs changes nothing. */
+static void random_placements (void **state)
+{
+    static const int degrees[][3] = {{1, 1, 8}, {2, 2, 2}, {4, 2, 1}, {1, 4, 2},
+                                     {2, 1, 4}, {8, 1, 1}, {1, 8, 1}, {2, 4, 1}};
+    struct rng r = {11};
+    (void) state;
+
+    for (int i = 0; i < 400; i++) {
+        const int *d = degrees[rng_below (&r, 8)];
+        bool gpu_links = rng_below (&r, 4) == 0, totals = rng_below (&r, 2);
+        struct rng copy = r;
+        struct setting s = {.cluster = random_cluster (&r, 2, 4, 4, 0, totals, gpu_links),
+                            .model = small_model (8),
+                            .job = {.seq = 512, .global_batch = 16},
+                            .profile = profile_of (WORKLOAD_PROFILE_DEFAULT),
+                            .config = config_of (d[0], d[1], d[2], 1)};
+        struct setting slow = s;
+        struct costmodel_problem p;
+        struct costmodel_estimate e, all;
+        struct error err;
+        int gpu[8] = {0, 1, 2, 3, 4, 5, 6, 7};
+
+        workload_layers_even (8, d[1], s.layers);
+        workload_layers_even (8, d[1], slow.layers);
+        shuffle (&r, gpu, 8);
+        e = estimate_of (&s, gpu);
+        CLOSE (part_sum (&e.part), e.step_s, 1e-9);
+        assert_true (e.part.compute_s > 0 && e.part.tp_s >= 0 && e.part.bubble_s >= 0 &&
+                     e.part.pp_s >= 0 && e.part.dp_s >= 0 && e.part.optimizer_s > 0);
+        assert_true (e.mfu > 0 && e.mfu < 1);
+        p = problem_of (&s);
+        ok (costmodel_estimate (&p, gpu, false, &all, &err), &err);
+        CLOSE (e.step_s, all.step_s, 1e-10);
+
+        /* The same random numbers over a wider spread downwards: every link slower. */
+        slow.cluster = random_cluster (&copy, 2, 4, 4, 0, totals, gpu_links);
+        json_t *doc = topology_cluster_to_json (slow.cluster);
+        json_t *links = json_object_get (doc, "links"),
+               *kind = json_object_get (links, gpu_links ? "gpu" : "inter"),
+               *row = json_array_get (json_object_get (kind, "bandwidth_gb_per_s"),
+                                      (size_t) rng_below (&r, gpu_links ? 8 : 2));
+
+        for (size_t k = 0; k < json_array_size (row); k++)
+            json_array_set_new (
+                row, k, json_real (0.5 * json_number_value (json_array_get (row, k)) + 1e-6));
+        topology_cluster_destroy (slow.cluster);
+        ok (topology_cluster_from_json (doc, "slow", NULL, &slow.cluster, NULL, &err), &err);
+        assert_true (step_of (&slow, gpu, NULL) >= e.step_s * (1 - 1e-12));
+        json_decref (doc);
+        topology_cluster_destroy (slow.cluster);
+        topology_cluster_destroy (s.cluster);
+    }
+}
+
+/* Exchanging two nodes in the file and in the placement is no change. */
+static void renumbering (void **state)
+{
+    struct rng r = {5};
+    (void) state;
+
+    for (int i = 0; i < 100; i++) {
+        struct setting a = {.cluster = random_cluster (&r, 3, 1, 8, 0, false, false),
+                            .model = small_model (6),
+                            .job = {.seq = 512, .global_batch = 12},
+                            .profile = profile_of (WORKLOAD_PROFILE_DEFAULT),
+                            .config = i % 2 ? config_of (1, 3, 1, 1) : config_of (1, 1, 3, 1)};
+        struct setting b = a;
+        json_t *doc = topology_cluster_to_json (a.cluster);
+        json_t *inter = json_object_get (json_object_get (doc, "links"), "inter"),
+               *old = json_object_get (inter, "bandwidth_gb_per_s"), *rows = json_array ();
+        const int to[3] = {2, 0, 1}; /* old node k is new node to[k] */
+        int from[3], gpu[3] = {0, 1, 2}, moved[3];
+        struct error err;
+
+        workload_layers_even (6, a.config.deg.pp, a.layers);
+        workload_layers_even (6, a.config.deg.pp, b.layers);
+        for (int k = 0; k < 3; k++)
+            from[to[k]] = k;
+        for (int x = 0; x < 3; x++) {
+            json_t *row = json_array ();
+
+            for (int y = 0; y < 3; y++)
+                json_array_append (row, json_array_get (json_array_get (old, (size_t) from[x]),
+                                                        (size_t) from[y]));
+            json_array_append_new (rows, row);
+        }
+        json_object_set_new (inter, "bandwidth_gb_per_s", rows);
+        ok (topology_cluster_from_json (doc, "b", NULL, &b.cluster, NULL, &err), &err);
+        shuffle (&r, gpu, 3);
+        for (int k = 0; k < 3; k++)
+            moved[k] = to[gpu[k]];
+        CLOSE (step_of (&a, gpu, NULL), step_of (&b, moved, NULL), 1e-12);
+        json_decref (doc);
+        topology_cluster_destroy (a.cluster);
+        topology_cluster_destroy (b.cluster);
+    }
+}
+
+/* A type that cannot run the precision, and ranks without a link, are told as such. */
+static void refusals (void **state)
+{
+    struct setting s = setting_of ("2x1 a100-sxm4-80g inter:10", 4, 1, 2, 1);
+    struct costmodel_problem p = problem_of (&s);
+    struct costmodel_estimate e;
+    struct error err = {""};
+    (void) state;
+
+    s.job.precision = PREC_FP8;
+    assert_int_equal (costmodel_estimate (&p, in_order, true, &e, &err), ST_INVALID);
+    assert_string_equal (err.text, "node n0: GPU type a100-sxm4-80g cannot run fp8");
+    s.job.precision = PREC_BF16;
+    topology_cluster_destroy (s.cluster);
+    s.cluster = cluster_from (
+        "{\"version\":1,\"nodes\":[{\"name\":\"a\",\"gpus\":1,\"gpu_type\":\"t4\"},{\"name\":"
+        "\"b\",\"gpus\":1,\"gpu_type\":\"t4\"}],\"links\":{\"inter\":{\"latency_us\":1,"
+        "\"bandwidth_gb_per_s\":[[null,null],[null,null]]}}}");
+    p = problem_of (&s);
+    assert_int_equal (costmodel_estimate (&p, in_order, true, &e, &err), ST_NOFIT);
+    topology_cluster_destroy (s.cluster);
+}
+
+/* A GPU at half speed halves its stage, and with it the pipeline. */
+static void slow_gpu (void **state)
+{
+    struct setting s = setting_of ("1x2 a100-sxm4-80g intra:1000", 8, 1, 2, 1);
+    struct setting half = s;
+    double whole, slow;
+    (void) state;
+
+    half.cluster = cluster_from (
+        "{\"version\":1,\"nodes\":[{\"name\":\"a\",\"gpus\":2,\"gpu_type\":\"a100-sxm4-80g\","
+        "\"speed\":[1,0.5]}],\"links\":{\"intra\":{\"latency_us\":8,\"bandwidth_gb_per_s\":"
+        "1000}}}");
+    whole = step_of (&s, in_order, NULL);
+    slow = step_of (&half, in_order, NULL);
+    assert_true (slow > 1.7 * whole && slow < 2.0 * whole);
+    topology_cluster_destroy (s.cluster);
+    topology_cluster_destroy (half.cluster);
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (data_parallel_ring), cmocka_unit_test (shared_way_out),
+        cmocka_unit_test (random_placements),  cmocka_unit_test (renumbering),
+        cmocka_unit_test (refusals),           cmocka_unit_test (slow_gpu)};
+
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}

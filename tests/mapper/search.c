@@ -1,0 +1,403 @@
+/* The search: equal to exhaustive search on small clusters, its bound below everything,
+ * never worse than the default order, the same on any number of threads. */
+#include "tests/lib/fixture.h"
+
+struct outcome {
+    struct mapper_result r;
+    struct mapper_info info;
+};
+
+static struct mapper_problem search_problem (const struct setting *s)
+{
+    return (struct mapper_problem){.model = &s->model,
+                                   .job = &s->job,
+                                   .profile = &s->profile,
+                                   .cluster = s->cluster,
+                                   .axes = mapper_axes_free (),
+                                   .memory_limit_pct = 95};
+}
+
+static void fix_axes (struct mapper_problem *p, const struct workload_config *c)
+{
+    p->axes.tp = c->deg.tp;
+    p->axes.pp = c->deg.pp;
+    p->axes.dp = c->deg.dp;
+    p->axes.micro_batch = c->micro_batch;
+    p->axes.zero = c->zero;
+    p->axes.recompute = (int) c->recompute;
+    p->axes.sequence_parallel = c->sequence_parallel;
+}
+
+static struct outcome search (const struct mapper_problem *p, enum mapper_granularity g,
+                              int threads, unsigned long seed)
+{
+    struct mapper_settings s = mapper_settings_default ();
+    struct outcome o = {0};
+    struct error err = {""};
+
+    s.granularity = g;
+    s.threads = threads;
+    s.seed = seed;
+    ok (mapper_search (p, &s, &o.r, &o.info, &err), &err);
+    assert_true (o.info.proven);
+    assert_true (o.r.lower_bound_s > 0);
+    assert_true (o.r.lower_bound_s <= o.r.estimate.step_s);
+    return o;
+}
+
+static void release (struct outcome *o)
+{
+    mapper_result_release (&o->r);
+    mapper_info_release (&o->info);
+}
+
+/* Best step over every injective map of ranks to GPUs; unmeasured links first.  With
+ * by_node only maps that give every node consecutive ranks. */
+struct exhaustive {
+    const struct setting *s;
+    int world, n;
+    bool by_node;
+    int gpu[8];
+    bool used[8];
+    int unmeasured;
+    double step_s;
+};
+
+static bool consecutive (const struct exhaustive *x)
+{
+    const int *node_of = x->s->cluster->node_of_gpu;
+
+    for (int a = 0; a < x->world; a++)
+        for (int b = a + 2; b < x->world; b++)
+            if (node_of[x->gpu[a]] == node_of[x->gpu[b]] &&
+                node_of[x->gpu[b - 1]] != node_of[x->gpu[b]])
+                return false;
+    return true;
+}
+
+static void enumerate (struct exhaustive *x, int at)
+{
+    if (at == x->world) {
+        int unmeasured = 0;
+        double step;
+
+        if (x->by_node && !consecutive (x))
+            return;
+        step = step_of (x->s, x->gpu, &unmeasured);
+        if (isfinite (step) && (unmeasured < x->unmeasured ||
+                                (unmeasured == x->unmeasured && step < x->step_s))) {
+            x->unmeasured = unmeasured;
+            x->step_s = step;
+        }
+        return;
+    }
+    for (int g = 0; g < x->n; g++)
+        if (!x->used[g]) {
+            x->used[g] = true;
+            x->gpu[at] = g;
+            enumerate (x, at + 1);
+            x->used[g] = false;
+        }
+}
+
+static void small_clusters (void **state)
+{
+    static const struct {
+        int nodes, gpus, tp, pp, dp;
+    } cases[] = {{1, 4, 2, 2, 1}, {1, 4, 1, 2, 2}, {2, 2, 2, 2, 1}, {2, 2, 1, 2, 2},
+                 {5, 1, 1, 4, 1}, {5, 1, 1, 2, 2}, {6, 1, 1, 3, 2}, {6, 1, 1, 1, 4},
+                 {3, 2, 2, 1, 3}, {3, 2, 1, 3, 2}, {2, 3, 1, 2, 2}, {1, 6, 2, 1, 3},
+                 {2, 3, 1, 5, 1}, {3, 2, 1, 1, 6}, {1, 5, 2, 2, 1}, {7, 1, 1, 2, 2}};
+    struct rng r = {31};
+    int long_run = getenv ("LINKWISE_LONG") ? 20 : 2;
+    (void) state;
+
+    for (int round = 0; round < long_run; round++)
+        for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+            int nodes = cases[i].nodes, gpus = cases[i].gpus;
+            struct setting s = {
+                .cluster = random_cluster (&r, nodes, gpus, 6, rng_below (&r, 3) ? 0 : 0.15,
+                                           rng_below (&r, 2), rng_below (&r, 4) == 0),
+                .model = small_model (8),
+                .job = {.seq = 512, .global_batch = 24},
+                .profile = profile_of (WORKLOAD_PROFILE_DEFAULT),
+                .config = config_of (cases[i].tp, cases[i].pp, cases[i].dp, 1)};
+            struct mapper_problem p = search_problem (&s);
+
+            fix_axes (&p, &s.config);
+            for (int by_node = 0; by_node <= 1; by_node++) {
+                struct outcome o =
+                    search (&p, by_node ? MAPPER_NODE : MAPPER_GPU, 0, 1);
+                struct exhaustive x = {.s = &s,
+                                       .world = (int) workload_world (&s.config.deg),
+                                       .n = nodes * gpus,
+                                       .by_node = by_node,
+                                       .unmeasured = 1 << 30,
+                                       .step_s = INFINITY};
+
+                memcpy (s.layers, o.r.layers, (size_t) s.config.deg.pp * sizeof (int));
+                enumerate (&x, 0);
+                assert_int_equal (o.r.estimate.n_unmeasured > 0, x.unmeasured > 0);
+                CLOSE (o.r.estimate.step_s, x.step_s, 1e-9);
+                if (o.r.default_order_unmeasured == 0)
+                    assert_true (o.r.estimate.n_unmeasured == 0 &&
+                                 o.r.estimate.step_s <=
+                                     o.r.default_order_step_s * (1 + 1e-9));
+                release (&o);
+            }
+            topology_cluster_destroy (s.cluster);
+        }
+}
+
+/* Random configurations, layer splits and placements never beat the bound. */
+static void bound_holds (void **state)
+{
+    struct rng r = {41};
+    (void) state;
+
+    for (int round = 0; round < 40; round++) {
+        int nodes = 1 + rng_below (&r, 5), gpus = 1 << rng_below (&r, 3), n = nodes * gpus;
+        struct setting s = {.cluster = random_cluster (&r, nodes, gpus, 5,
+                                                       rng_below (&r, 2) ? 0 : 0.1,
+                                                       rng_below (&r, 2), rng_below (&r, 4) == 0),
+                            .model = small_model (4 + rng_below (&r, 9)),
+                            .job = {.seq = 512, .global_batch = 8 << rng_below (&r, 4)},
+                            .profile = profile_of (WORKLOAD_PROFILE_DEFAULT)};
+        struct mapper_problem p = search_problem (&s);
+        struct outcome o = search (&p, MAPPER_GPU, 0, 1);
+        int tried = 0;
+
+        for (int i = 0; i < 4000 && tried < 150; i++) {
+            int gpu[64], left = s.model.layers;
+            double loose, tight, step;
+            struct error err = {""};
+
+            s.config = config_of (1 << rng_below (&r, 4), 1 + rng_below (&r, 6),
+                                  1 << rng_below (&r, 3), 1 << rng_below (&r, 3));
+            s.config.zero = rng_below (&r, 2);
+            s.config.recompute = (enum workload_recompute) rng_below (&r, 3);
+            s.config.schedule = rng_below (&r, 4) ? SCHEDULE_1F1B : SCHEDULE_GPIPE;
+            if (workload_config_check (&s.model, &s.job, &s.config, NULL) != ST_OK ||
+                workload_world (&s.config.deg) > n)
+                continue;
+            tried++;
+            for (int k = 0; k < s.config.deg.pp; k++) { /* any split */
+                int rest = s.config.deg.pp - 1 - k;
+
+                s.layers[k] = rest ? 1 + rng_below (&r, left - rest) : left;
+                left -= s.layers[k];
+            }
+            if (rng_below (&r, 2))
+                workload_layers_even (s.model.layers, s.config.deg.pp, s.layers);
+            for (int k = 0; k < n; k++)
+                gpu[k] = k;
+            if (rng_below (&r, 3))
+                shuffle (&r, gpu, n);
+            step = step_of (&s, gpu, NULL);
+            ok (mapper_lower_bound (&p, &s.config, false, &loose, &err), &err);
+            ok (mapper_lower_bound (&p, &s.config, true, &tight, &err), &err);
+            if (step < loose * (1 - 1e-9) || step < tight * (1 - 1e-9))
+                fail_msg ("tp %d pp %d dp %d: step %.9g below a bound %.9g %.9g",
+                          s.config.deg.tp, s.config.deg.pp, s.config.deg.dp, step, loose,
+                          tight);
+            if (s.config.schedule == SCHEDULE_1F1B)
+                assert_true (step >= o.r.lower_bound_s * (1 - 1e-9));
+        }
+        assert_true (tried > 20 || n == 1);
+        release (&o);
+        topology_cluster_destroy (s.cluster);
+    }
+}
+
+/* A step of the free space is never above a step with any axis fixed, nor above the
+ * default order; threads do not matter, seeds hardly. */
+static void free_beats_fixed (void **state)
+{
+    struct setting s = {.cluster = cluster_of ("examples/clusters/h100-17.json"),
+                        .model = model_of ("llama-2-13b"),
+                        .job = {.seq = 4096, .global_batch = 256},
+                        .profile = profile_of (WORKLOAD_PROFILE_DEFAULT)};
+    struct mapper_problem p = search_problem (&s), fixed;
+    struct outcome one = search (&p, MAPPER_AUTO, 1, 1), two = search (&p, MAPPER_AUTO, 2, 1),
+                   many = search (&p, MAPPER_AUTO, 7, 1), other;
+    int world = (int) workload_world (&one.r.config.deg);
+    (void) state;
+
+    assert_memory_equal (&one.r.config, &two.r.config, sizeof one.r.config);
+    assert_memory_equal (one.r.gpu, two.r.gpu, (size_t) world * sizeof (int));
+    assert_memory_equal (one.r.gpu, many.r.gpu, (size_t) world * sizeof (int));
+    assert_memory_equal (one.r.layers, many.r.layers,
+                         (size_t) one.r.config.deg.pp * sizeof (int));
+    assert_true (one.r.lower_bound_s == many.r.lower_bound_s);
+    other = search (&p, MAPPER_AUTO, 0, 99);
+    CLOSE (other.r.estimate.step_s, one.r.estimate.step_s, 0.01);
+    release (&other);
+    assert_int_equal (one.r.estimate.n_unmeasured, 0);
+    assert_true (one.r.estimate.step_s <= one.r.default_order_step_s);
+    for (int tp = 1; tp <= 8; tp *= 2) {
+        fixed = p;
+        fixed.axes.tp = tp;
+        other = search (&fixed, MAPPER_AUTO, 0, 1);
+        assert_int_equal (other.r.config.deg.tp, tp);
+        assert_true (other.r.lower_bound_s >= one.r.lower_bound_s * (1 - 1e-9));
+        /* The free search may stop within 0.5 % of single GPUs' gain. */
+        assert_true (one.r.estimate.step_s <= other.r.estimate.step_s * 1.006);
+        release (&other);
+    }
+    release (&one);
+    release (&two);
+    release (&many);
+    topology_cluster_destroy (s.cluster);
+}
+
+/* 17 measured nodes, 16 of them needed: the worst one stays out, and no link that nobody
+ * measured is used. */
+static void leaves_out_the_worst (void **state)
+{
+    struct setting s = {.cluster = cluster_of ("examples/clusters/h100-17.json"),
+                        .model = model_of ("llama-2-70b"),
+                        .job = {.seq = 4096, .global_batch = 1024},
+                        .profile = profile_of (WORKLOAD_PROFILE_DEFAULT)};
+    struct mapper_problem p = search_problem (&s);
+    struct outcome o;
+    struct costmodel_problem q;
+    bool used[17] = {false};
+    int out = -1, order[128], n = 0;
+    (void) state;
+
+    p.axes.tp = 8;
+    p.axes.pp = 4;
+    p.axes.dp = 4;
+    o = search (&p, MAPPER_AUTO, 0, 1);
+    assert_int_equal (o.r.estimate.n_unmeasured, 0);
+    for (int k = 0; k < 128; k++)
+        used[s.cluster->node_of_gpu[o.r.gpu[k]]] = true;
+    for (int i = 0; i < 17; i++)
+        if (!used[i])
+            out = i;
+    /* Leaving out any other node, the rest in file order, is never faster. */
+    s.config = o.r.config;
+    memcpy (s.layers, o.r.layers, 4 * sizeof (int));
+    q = problem_of (&s);
+    (void) q;
+    for (int skip = 0; skip < 17; skip++) {
+        n = 0;
+        for (int i = 0; i < 17; i++)
+            for (int k = 0; k < 8 && i != skip; k++)
+                order[n++] = 8 * i + k;
+        assert_true (step_of (&s, order, NULL) >= o.r.estimate.step_s * (1 - 1e-9));
+    }
+    assert_true (out >= 0);
+    release (&o);
+    topology_cluster_destroy (s.cluster);
+}
+
+/* Nodes of different sizes and generations; a link nobody measured is used only when
+ * nothing else is possible. */
+static void odd_clusters (void **state)
+{
+    struct setting s = {.model = small_model (12),
+                        .job = {.seq = 1024, .global_batch = 48},
+                        .profile = profile_of (WORKLOAD_PROFILE_DEFAULT)};
+    struct mapper_problem p;
+    struct outcome o;
+    (void) state;
+
+    s.cluster = cluster_of ("1x8 a100-sxm4-80g intra:200 inter:20 + 1x4 a100-sxm4-80g "
+                            "intra:200 inter:20 + 1x3 a100-sxm4-80g intra:200 inter:20");
+    p = search_problem (&s);
+    o = search (&p, MAPPER_AUTO, 0, 1);
+    assert_true (workload_world (&o.r.config.deg) >= 12);
+    release (&o);
+    topology_cluster_destroy (s.cluster);
+
+    /* A pipeline over two generations: the fast stages take more layers. */
+    s.cluster = cluster_of ("1x4 h100-sxm5-80g intra:370 inter:40 + 1x4 v100-sxm2-32g "
+                            "intra:130 inter:40");
+    p = search_problem (&s);
+    p.axes.tp = 4;
+    p.axes.pp = 2;
+    p.axes.dp = 1;
+    o = search (&p, MAPPER_AUTO, 0, 1);
+    assert_true (o.r.layers[0] != o.r.layers[1]);
+    for (int i = 0; i < 2; i++) {
+        bool fast = s.cluster->node_of_gpu[o.r.gpu[4 * i]] == 0;
+
+        assert_true (fast == (o.r.layers[i] > o.r.layers[1 - i]));
+    }
+    release (&o);
+    topology_cluster_destroy (s.cluster);
+
+    /* One slow node of three equals none at two stages. */
+    s.cluster = cluster_from (
+        "{\"version\":1,\"nodes\":[{\"name\":\"a\",\"gpus\":1,\"gpu_type\":\"t4\"},{\"name\":"
+        "\"b\",\"gpus\":1,\"gpu_type\":\"t4\"},{\"name\":\"c\",\"gpus\":1,\"gpu_type\":\"t4\"}],"
+        "\"links\":{\"inter\":{\"latency_us\":1,\"bandwidth_gb_per_s\":[[null,null,1],"
+        "[null,null,1],[1,1,null]]}}}");
+    p = search_problem (&s);
+    p.axes.pp = 2;
+    p.axes.dp = 1;
+    o = search (&p, MAPPER_AUTO, 0, 1);
+    assert_int_equal (o.r.estimate.n_unmeasured, 0);
+    release (&o);
+    p.axes.pp = 3; /* a chain a-c-b has only measured links */
+    o = search (&p, MAPPER_AUTO, 0, 1);
+    assert_int_equal (o.r.estimate.n_unmeasured, 0);
+    assert_int_equal (s.cluster->node_of_gpu[o.r.gpu[1]], 2);
+    release (&o);
+    p.axes.pp = 1;
+    p.axes.dp = 3; /* a ring of three cannot avoid a-b */
+    o = search (&p, MAPPER_AUTO, 0, 1);
+    assert_true (o.r.estimate.n_unmeasured > 0);
+    release (&o);
+    topology_cluster_destroy (s.cluster);
+}
+
+static void outcomes (void **state)
+{
+    struct setting s = {.cluster = cluster_of ("1x2 t4 intra:10"),
+                        .model = model_of ("llama-2-70b"),
+                        .job = {.seq = 4096, .global_batch = 4},
+                        .profile = profile_of (WORKLOAD_PROFILE_DEFAULT)};
+    struct mapper_problem p = search_problem (&s);
+    struct mapper_settings settings = mapper_settings_default ();
+    struct mapper_result r = {0};
+    struct mapper_info info;
+    struct error err = {""};
+    struct text words = {0};
+    const bool none[1] = {false};
+    (void) state;
+
+    assert_int_equal (mapper_search (&p, &settings, &r, &info, &err), ST_NOFIT);
+    assert_true (info.missed && info.refused_memory == info.configurations);
+    assert_true (info.miss.memory.peak_bytes > info.miss.limit_bytes);
+    mapper_explain_miss (&p, &info, &words);
+    assert_non_null (strstr (text_str (&words), "it would fit on"));
+    text_free (&words);
+    mapper_info_release (&info);
+
+    p.axes.tp = 3;
+    assert_int_equal (mapper_search (&p, &settings, &r, &info, &err), ST_INVALID);
+    assert_non_null (strstr (err.text, "tp 3 does not divide 64 attention heads"));
+    mapper_info_release (&info);
+    p.axes.tp = 2;
+    p.axes.pp = 2;
+    assert_int_equal (mapper_search (&p, &settings, &r, &info, &err), ST_INVALID);
+    assert_non_null (strstr (err.text, "needs 4 GPUs, 2 can be used"));
+    mapper_info_release (&info);
+    p.axes = mapper_axes_free ();
+    p.node_allowed = none;
+    assert_int_equal (mapper_search (&p, &settings, &r, &info, &err), ST_NOFIT);
+    mapper_info_release (&info);
+    topology_cluster_destroy (s.cluster);
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (small_clusters),   cmocka_unit_test (bound_holds),
+        cmocka_unit_test (free_beats_fixed), cmocka_unit_test (leaves_out_the_worst),
+        cmocka_unit_test (odd_clusters),     cmocka_unit_test (outcomes)};
+
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}

@@ -1,0 +1,108 @@
+/* Configurations: what fits model and job, what is said when not, ranks' coordinates. */
+#include "tests/lib/fixture.h"
+
+static void faults (void **state)
+{
+    struct workload_model m = model_of ("llama-2-70b");
+    struct workload_job j = {.seq = 4096, .global_batch = 96};
+    struct workload_config good = config_of (8, 4, 4, 2);
+    const struct {
+        size_t offset;
+        int value;
+        const char *says;
+    } bad[] = {
+        {offsetof (struct workload_config, deg.tp), 3,
+         "tp 3 does not divide 64 attention heads (1, 2, 4, 8, 16, 32, 64 would)"},
+        {offsetof (struct workload_config, deg.pp), 81, "pp 81: llama-2-70b has 80 layers"},
+        {offsetof (struct workload_config, deg.dp), 5,
+         "dp 5 does not divide 96 sequences of the global batch"},
+        {offsetof (struct workload_config, micro_batch), 5,
+         "micro-batch 5 does not divide 24 sequences of a data-parallel replica"},
+        {offsetof (struct workload_config, deg.cp), 3, "cannot be split"},
+        {offsetof (struct workload_config, deg.ep), 2, "has no experts"},
+        {offsetof (struct workload_config, deg.vpp), 2, "does not interleave"},
+        {offsetof (struct workload_config, zero), 2, "only without a pipeline"},
+        {offsetof (struct workload_config, zero), 4, "expected 0 to 3"},
+        {offsetof (struct workload_config, deg.tp), 0, "tp: expected 1 to"},
+        {offsetof (struct workload_config, micro_batch), -1, "micro-batch: expected 1"}};
+    struct error err = {""};
+    (void) state;
+
+    ok (workload_config_check (&m, &j, &good, &err), &err);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct workload_config c = good;
+
+        *(int *) (void *) ((char *) &c + bad[i].offset) = bad[i].value;
+        if (bad[i].offset == offsetof (struct workload_config, deg.tp))
+            c.deg.etp = c.deg.tp;
+        assert_int_equal (workload_config_check (&m, &j, &c, &err), ST_INVALID);
+        if (!strstr (err.text, bad[i].says))
+            fail_msg ("\"%s\" does not say \"%s\"", err.text, bad[i].says);
+        assert_int_equal (workload_config_check (&m, &j, &c, NULL), ST_INVALID);
+    }
+}
+
+/* rank = tp_i + tp (cp_i + cp (dp_i + dp pp_i)), and back. */
+static void coordinates (void **state)
+{
+    struct workload_degrees d = {.tp = 2, .pp = 3, .dp = 4, .cp = 2, .ep = 4, .etp = 2,
+                                 .vpp = 1};
+    (void) state;
+
+    for (int r = 0; r < workload_world (&d); r++) {
+        struct workload_coords k = workload_coords_of (&d, r);
+
+        assert_int_equal (r, k.tp + d.tp * (k.cp + d.cp * (k.dp + d.dp * k.pp)));
+        assert_int_equal (k.ep, (k.cp + d.cp * k.dp) % d.ep);
+        assert_true (k.tp < d.tp && k.cp < d.cp && k.dp < d.dp && k.pp < d.pp);
+    }
+}
+
+static void even_layers (void **state)
+{
+    (void) state;
+    for (int n = 1; n < 40; n++)
+        for (int pp = 1; pp <= n; pp++) {
+            int layers[40], sum = 0, least = n, most = 0;
+
+            workload_layers_even (n, pp, layers);
+            for (int i = 0; i < pp; i++) {
+                sum += layers[i];
+                least = layers[i] < least ? layers[i] : least;
+                most = layers[i] > most ? layers[i] : most;
+            }
+            assert_int_equal (sum, n);
+            assert_true (most - least <= 1);
+            /* The ends, which hold embedding and head, are never the larger ones unless
+             * all but one are. */
+            if (pp > 2 && n % pp > 0 && n % pp < pp - 1)
+                assert_true (layers[0] == least && layers[pp - 1] == least);
+        }
+}
+
+static void words (void **state)
+{
+    struct workload_config c = {.recompute = RECOMPUTE_FULL, .recompute_layers = 3};
+    enum workload_recompute r;
+    char buf[24];
+    int k;
+    (void) state;
+
+    assert_string_equal (workload_recompute_text (&c, buf), "full:3");
+    assert_true (workload_recompute_parse ("full:3", &r, &k) && r == RECOMPUTE_FULL && k == 3);
+    assert_true (workload_recompute_parse ("full", &r, &k) && k == 0);
+    assert_true (workload_recompute_parse ("selective", &r, &k) && r == RECOMPUTE_SELECTIVE);
+    assert_false (workload_recompute_parse ("full:", &r, &k));
+    assert_false (workload_recompute_parse ("full:0", &r, &k));
+    assert_false (workload_recompute_parse ("full:-2", &r, &k));
+    assert_false (workload_recompute_parse ("full:99999999999", &r, &k));
+    assert_false (workload_recompute_parse ("some", &r, &k));
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test (faults), cmocka_unit_test (coordinates),
+                                       cmocka_unit_test (even_layers), cmocka_unit_test (words)};
+
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}

@@ -20,7 +20,8 @@ VERSION := $(shell sed -n 's/.*LINKWISE_VERSION "\(.*\)".*/\1/p' base/version.h)
 
 # The Debian and Ubuntu packages.  Without those of DEPS nothing builds; a test that needs
 # one of TEST_DEPS skips and names it.
-DEPS := gcc libc6-dev make pkg-config libglpk-dev libjansson-dev libmd-dev libcmocka-dev perl
+DEPS := gcc libc6-dev make pkg-config libglpk-dev libjansson-dev libmd-dev libcsv-dev \
+        libnlopt-dev libcmocka-dev perl
 TEST_DEPS := clang openmpi-bin iproute2 python3-jsonschema hostname
 
 ifeq ($(SAN),1)
@@ -35,7 +36,7 @@ endif
 hash := \#
 
 headers = $(shell printf '$(foreach h,$(1),$(hash)include <$(h)>\n)' | $(CC) $(2) -E - >/dev/null 2>&1 && echo yes)
-HAVE_DEPS := $(and $(call headers,glpk.h jansson.h sys/types.h sha2.h stdarg.h stddef.h stdint.h setjmp.h cmocka.h),$(shell command -v prove))
+HAVE_DEPS := $(and $(call headers,glpk.h jansson.h sys/types.h sha2.h csv.h nlopt.h stdarg.h stddef.h stdint.h setjmp.h cmocka.h),$(shell command -v prove))
 HAVE_OPENMP := $(shell printf '$(hash)include <omp.h>\nint main (void) { return omp_get_max_threads () < 1; }\n' | $(CC) -fopenmp -x c - -o /dev/null 2>/dev/null && echo yes)
 HAVE_CUDA := $(call headers,cuda_runtime_api.h,-I$(CUDA_HOME)/include)
 HAVE_NCCL := $(call headers,nccl.h,-I$(CUDA_HOME)/include)
@@ -45,7 +46,7 @@ OPENMP := $(if $(HAVE_OPENMP),-fopenmp,-Wno-unknown-pragmas)
 WARN := -Wall -Wextra -Wshadow -Wmissing-prototypes
 OUR_CFLAGS := -std=c11 -D_GNU_SOURCE -I. -fPIC $(WARN) $(OPENMP) $(SAN_FLAGS) \
               $(call pkg,--cflags,jansson libmd)
-LIBS := -lglpk $(or $(call pkg,--libs,jansson),-ljansson) $(or $(call pkg,--libs,libmd),-lmd) -lm
+LIBS := -lglpk $(or $(call pkg,--libs,jansson),-ljansson) $(or $(call pkg,--libs,libmd),-lmd) -lcsv -lnlopt -lm
 OUR_LDFLAGS := $(OPENMP) $(SAN_FLAGS)
 
 ifneq ($(V),1)
@@ -55,7 +56,7 @@ endif
 
 # ---- sources ----
 
-ROOMS := base workload topology memest costmodel mapper check launch
+ROOMS := base workload topology memest costmodel calibrate mapper check launch
 LIB_SRC := $(sort $(wildcard $(ROOMS:%=%/*.c)))
 CLI_SRC := $(sort $(wildcard cli/*.c))
 HEADERS := $(sort $(wildcard $(ROOMS:%=%/*.h)))
@@ -69,7 +70,7 @@ TESTS := $(TEST_SRC:%.c=$B/%)
 
 # ---- targets ----
 
-.PHONY: all run check check-long bench deps deps-test info help install clean config
+.PHONY: all run check check-long bench accuracy deps deps-test info help install clean config
 .DEFAULT_GOAL := all
 
 all: $B/linkwise $B/liblinkwise.a $B/liblinkwise.so $B/linkwise.pc
@@ -81,6 +82,7 @@ help:
 ## make check    build and run the tests
 ## make check-long   the tests that take longer
 ## make bench    measure speed
+## make accuracy RUNS=DIR   estimates beside measured runs
 ## make info     what was found on this machine
 ## make deps     install the build packages (apt); deps-test: those of optional tests
 ## make install  prefix=/usr/local DESTDIR=
@@ -123,6 +125,10 @@ run-tests: all $(TESTS)
 check-long: all $(TESTS)
 	@LINKWISE=$(CURDIR)/$B/linkwise LINKWISE_LONG=1 CMOCKA_MESSAGE_OUTPUT=TAP CC='$(CC)' \
 	    prove --timer --exec '' $(TESTS) $(TEST_SH)
+
+RUNS ?= runs
+accuracy: $B/bench/accuracy
+	@$B/bench/accuracy $(RUNS)
 
 bench: $B/bench/speed
 	@$B/bench/speed

@@ -144,7 +144,8 @@ static bool read_precision (const char *s, enum workload_precision *p)
     return true;
 }
 
-static void read_attention (const struct row *r, struct workload_job *j)
+/* @return is anything said? */
+static bool read_attention (const struct row *r, struct workload_job *j)
 {
     const char *s = calibrate_cell (r, "attention");
     char backend[64] = "";
@@ -156,12 +157,15 @@ static void read_attention (const struct row *r, struct workload_job *j)
     else if (calibrate_contains (s, "torch") || calibrate_contains (s, "unfused") ||
              calibrate_contains (s, "local"))
         j->attention = ATTENTION_UNFUSED;
+    else if (calibrate_contains (s, "flash_attentionv1"))
+        j->attention = ATTENTION_FLASH1;
     if (calibrate_contains (s, "RMS kernel"))
         j->fused_norm = CHOICE_YES;
     /* Megatron's own unfused path has its fused softmax. */
     if (j->attention == ATTENTION_UNFUSED &&
         (strcmp (backend, "unfused") == 0 || calibrate_contains (s, "local")))
         j->attention = ATTENTION_FUSED;
+    return s[0] || backend[0];
 }
 
 static void read_sampling (const struct row *r, struct workload_job *j)
@@ -191,7 +195,7 @@ static const char *read_job (const struct row *r, struct calibrate_run *run)
         return "precision not supported";
     if (calibrate_contains (calibrate_cell (r, "notes"), "quant=bnb"))
         return "quantised weights are not supported";
-    read_attention (r, j);
+    run->attention_said = read_attention (r, j);
     read_sampling (r, j);
     return NULL;
 }
@@ -316,6 +320,10 @@ static const char *read_layers (const struct row *r, struct calibrate_run *run)
             run->layers[pp - 1] = last;
     } else {
         workload_layers_even (layers, pp, run->layers);
+        run->layers_by_parameters = calloc ((size_t) pp, sizeof (int));
+        if (!run->layers_by_parameters)
+            return "out of memory";
+        workload_layers_by_parameters (&run->model, pp, run->layers_by_parameters);
     }
     return NULL;
 }
@@ -462,6 +470,33 @@ static enum status map_columns (const char *path, const struct csv_table *t,
     return st;
 }
 
+/* Where a row says nothing of its attention, what its source's framework has; never flash
+ * attention on GPUs without bf16, which its kernels do not serve. */
+static enum status assume_attention (struct calibrate_runs *runs, struct error *err)
+{
+    struct workload_profile p;
+    const char *source = NULL;
+
+    for (int i = 0; i < runs->n; i++) {
+        struct calibrate_run *run = &runs->run[i];
+
+        if (run->attention_said)
+            continue;
+        if (!source || strcmp (source, run->source) != 0) {
+            enum status st = calibrate_profile_for (run, &p, err);
+
+            if (st != ST_OK)
+                return st;
+            source = run->source;
+        }
+        run->job.attention = p.attention;
+        if (run->part[0].type->bf16_flop_per_s <= 0 &&
+            workload_attention_is_flash (p.attention))
+            run->job.attention = ATTENTION_FUSED;
+    }
+    return ST_OK;
+}
+
 enum status calibrate_runs_read (const char *path, struct calibrate_runs *out,
                                  struct error *err)
 {
@@ -486,12 +521,15 @@ enum status calibrate_runs_read (const char *path, struct calibrate_runs *out,
             continue;
         }
         free (run->layers);
+        free (run->layers_by_parameters);
         count_skip (&runs, why, r.index);
     }
     if (st == ST_OK && runs.n == 0)
         st = err_set (err, ST_INVALID, "%s: no row is left of %d%s%s", path,
                       runs.table.rows, runs.n_skipped ? ": " : "",
                       runs.n_skipped ? runs.skipped[0].reason : "");
+    if (st == ST_OK)
+        st = assume_attention (&runs, err);
     if (st == ST_OK)
         *out = runs;
     else
@@ -501,8 +539,10 @@ enum status calibrate_runs_read (const char *path, struct calibrate_runs *out,
 
 void calibrate_runs_release (struct calibrate_runs *r)
 {
-    for (int i = 0; i < r->n; i++)
+    for (int i = 0; i < r->n; i++) {
         free (r->run[i].layers);
+        free (r->run[i].layers_by_parameters);
+    }
     free (r->run);
     csv_table_release (&r->table);
     *r = (struct calibrate_runs){0};

@@ -86,13 +86,20 @@ void cli_print_breakdown (const struct costmodel_estimate *e)
     const struct {
         const char *name;
         double s;
-    } part[] = {{"compute", b->compute_s},     {"tensor parallel", b->tp_s},
-                {"context parallel", b->cp_s}, {"pipeline bubble", b->bubble_s},
-                {"pipeline sends", b->pp_s},   {"data parallel", b->dp_s},
-                {"optimizer", b->optimizer_s}, {"step", e->step_s}};
+    } part[] = {{"compute", b->compute_s},
+                {"tensor parallel", b->tp_s},
+                {"context parallel", b->cp_s},
+                {"expert parallel", b->ep_s},
+                {"pipeline bubble", b->bubble_s},
+                {"pipeline sends", b->pp_s},
+                {"data parallel", b->dp_s},
+                {"optimizer", b->optimizer_s},
+                {"step", e->step_s}};
     struct table *t = table_create (header);
 
     for (size_t i = 0; i < sizeof part / sizeof *part; i++) {
+        if (part[i].s == 0.0)
+            continue;
         table_cell (t, "%s", part[i].name);
         table_cell (t, "%.4f", part[i].s);
         table_cell (t, "%.1f", 100.0 * part[i].s / e->step_s);

@@ -122,6 +122,19 @@ struct calibrate_errors {
 enum status calibrate_errors (const double *estimate, const double *measured, int n,
                               struct calibrate_errors *out, struct error *err);
 
+/** What choosing by estimates costs: in every group of runs of one model, number of GPUs,
+ *  sequence and batch, how much slower the run with the least estimate was than the
+ *  fastest. */
+struct calibrate_regret {
+    int groups;         /* of two runs or more */
+    int small;          /* groups with at most 2 % */
+    double mean, worst; /* NAN and 0 without groups */
+};
+
+/** @param[in] run, estimate  [n] runs with a step time */
+void calibrate_regret (const struct calibrate_run *const *run, const double *estimate,
+                       int n, struct calibrate_regret *out);
+
 /** How well labels are met by probabilities. */
 struct calibrate_labels {
     int n, positive;

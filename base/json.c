@@ -17,6 +17,8 @@ enum status json_parse (const char *name, const char *data, size_t len, json_t *
 
     if (!v && len == 0)
         return err_set (err, ST_INVALID, "%s: expected JSON, found an empty file", name);
+    if (!v && file_not_text (data, len))
+        return err_set (err, ST_INVALID, "%s: %s", name, file_not_text (data, len));
     if (!v)
         return err_set (err, ST_INVALID, "%s: line %d, column %d: not valid JSON: %s",
                         name, why.line, why.column, why.text);

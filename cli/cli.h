@@ -25,6 +25,7 @@ int cli_time (int argc, char **argv);
 int cli_eval (int argc, char **argv);
 int cli_check (int argc, char **argv);
 int cli_emit (int argc, char **argv);
+int cli_topo (int argc, char **argv);
 int cli_gpus (int argc, char **argv);
 int cli_models (int argc, char **argv);
 

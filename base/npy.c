@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
+
 #define HOST_IS_BIG_ENDIAN (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__)
 
 struct header {
@@ -231,4 +233,19 @@ void npy_header (size_t n, int item, char out[NPY_HEADER])
     out[9] = 0;
     memcpy (out + PREAMBLE, dict, used);
     out[NPY_HEADER - 1] = '\n';
+}
+
+enum status npy_write (const char *path, const double *v, size_t n, struct error *err)
+{
+    size_t len = NPY_HEADER + n * n * sizeof *v;
+    char *out = malloc (len);
+    enum status st;
+
+    if (!out)
+        return err_nomem (err);
+    npy_header (n, sizeof *v, out);
+    memcpy (out + NPY_HEADER, v, n * n * sizeof *v);
+    st = file_write (path, out, len, err);
+    free (out);
+    return st;
 }

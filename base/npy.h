@@ -42,6 +42,15 @@ double npy_at (const struct npy *m, size_t i, size_t j);
 /** Change an entry of a mapped matrix in memory; the file stays as it is. */
 void npy_set (struct npy *m, size_t i, size_t j, double x);
 
+/** Write a square matrix as format version 1, native 8-byte floats in C order, whole or not
+ *  at all.
+ *
+ *  @param[in] v  [n*n] row-major; NaN may occur
+ *  @param[in] n  1 or more
+ *  @return ST_OK, ST_IO, ST_NOMEM
+ */
+enum status npy_write (const char *path, const double *v, size_t n, struct error *err);
+
 /** Safe on a zeroed struct. */
 void npy_close (struct npy *m);
 

@@ -49,6 +49,26 @@ static const struct importer *choose (const struct import *in, const char *forma
     return found;
 }
 
+/* The first line that is no UTF-8, 0 when all is.  XML names its own encoding. */
+static int foreign_line (const char *data, size_t len)
+{
+    int line = 1;
+
+    if (data[strspn (data, "\xef\xbb\xbf \t\r\n")] == '<')
+        return 0;
+    for (const char *p = data; p < data + len; line++) {
+        const char *end = memchr (p, '\n', (size_t) (data + len - p));
+        size_t n = end ? (size_t) (end - p) : (size_t) (data + len - p);
+        json_t *text = json_stringn (p, n);
+
+        if (!text)
+            return line;
+        json_decref (text);
+        p += n + 1;
+    }
+    return 0;
+}
+
 enum status topology_import (const char *name, const char *data, size_t len,
                              const char *format, json_t **doc, struct notes *notes,
                              struct error *err)
@@ -56,11 +76,14 @@ enum status topology_import (const char *name, const char *data, size_t len,
     struct import in = {name, data, len, notes, err};
     const char *why = file_not_text (data, len);
     enum status st;
+    int line;
 
     if (len == 0)
         return err_set (err, ST_INVALID, "%s: an empty file", name);
     if (why)
         return err_set (err, ST_INVALID, "%s: %s", name, why);
+    if ((line = foreign_line (data, len)) > 0)
+        return err_set (err, ST_INVALID, "%s: line %d: not UTF-8", name, line);
 
     const struct importer *importer = choose (&in, format, &st);
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "topology/import_private.h"
-#include "topology/topology.h"
+#include "topology/topology_private.h"
 
 #define COLUMNS_MAX (2 * TOPOLOGY_NODE_GPUS_MAX)
 
@@ -285,9 +285,7 @@ static enum status fill_gpus (struct reading *r, struct device **gpu, int n)
                             r->in->name, i, n);
         if (!(g = machine_add_gpu (r->m)))
             return err_nomem (r->in->err);
-        if (isdigit ((unsigned char) gpu[i]->cpus[0]) &&
-            strspn (gpu[i]->cpus, "0123456789,-") == strlen (gpu[i]->cpus) &&
-            !(g->cpus = strdup (gpu[i]->cpus)))
+        if (topology_cpus_ok (gpu[i]->cpus) && !(g->cpus = strdup (gpu[i]->cpus)))
             return err_nomem (r->in->err);
         if (isdigit ((unsigned char) gpu[i]->numa[0]))
             g->numa = atoi (gpu[i]->numa) & 0xffff;

@@ -1,4 +1,4 @@
-/* Names: NVML's and the driver's; PCI numbers: the PCI ID database (pci-ids.ucw.cz).
+/* PCI numbers: the PCI ID database (pci-ids.ucw.cz).
  * Rates of NVLinks, and of PCIe by generation: what NCCL counts on (src/graph/topo.h:
  * SM60 18, SM70 and SM80 20, SM86 12, SM90 20.6, SM100 40.1; PCIe 3, 4, 5 x16: 12, 24,
  * 48); of xGMI: what RCCL counts on (MI200 36, MI300 48). */
@@ -9,10 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "topology/gpu_product.h"
+#include "topology/links_doc.h"
+
 struct known {
     const char *type;
     unsigned vendor, device;
-    const char *model; /* without "NVIDIA ", "Tesla ", "AMD " */
     double link_gb_per_s;
     int links; /* of one GPU, when all of them lead to a switch or to every other GPU */
     double pci_gb_per_s; /* for types without links */
@@ -22,28 +24,28 @@ struct known {
 #define AMD 0x1002
 
 static const struct known table[] = {
-    {"v100-sxm2-16g", NV, 0x1db1, "V100-SXM2-16GB", 20, 0, 0},
-    {"v100-sxm2-32g", NV, 0x1db5, "V100-SXM2-32GB", 20, 0, 0},
-    {"t4", NV, 0x1eb8, "T4", 0, 0, 12},
-    {"a10g", NV, 0x2237, "A10G", 0, 0, 24},
-    {"l4", NV, 0x27b8, "L4", 0, 0, 24},
-    {"l40s", NV, 0x26b9, "L40S", 0, 0, 24},
-    {"rtx-4090", NV, 0x2684, "GeForce RTX 4090", 0, 0, 24},
-    {"rtx-3090", NV, 0x2204, "GeForce RTX 3090", 12, 0, 24},
-    {"a100-sxm4-40g", NV, 0x20b0, "A100-SXM4-40GB", 20, 12, 0},
-    {"a100-sxm4-80g", NV, 0x20b2, "A100-SXM4-80GB", 20, 12, 0},
-    {"a100-pcie-80g", NV, 0x20b5, "A100 80GB PCIe", 20, 0, 24},
-    {"a800-sxm4-80g", NV, 0x20f3, "A800-SXM4-80GB", 20, 8, 0},
-    {"h100-sxm5-80g", NV, 0x2330, "H100 80GB HBM3", 20.6, 18, 0},
-    {"h100-pcie-80g", NV, 0x2331, "H100 PCIe", 20.6, 0, 48},
-    {"h200-sxm-141g", NV, 0x2335, "H200", 20.6, 18, 0},
-    {"b200-192g", NV, 0x2901, "B200", 40.1, 18, 0},
-    {"b300-288g", NV, 0x3182, "B300 SXM6 AC", 40.1, 18, 0},
-    {"gb200-192g", NV, 0x2941, "GB200", 40.1, 18, 0},
-    {"gb300-288g", NV, 0x31c2, "GB300", 40.1, 18, 0},
-    {"mi250x", AMD, 0x7408, "Instinct MI250X", 36, 0, 0},
-    {"mi300x", AMD, 0x74a1, "Instinct MI300X", 48, 1, 0},
-    {"mi355x", AMD, 0x75a3, "Instinct MI355X", 48, 1, 0},
+    {"v100-sxm2-16g", NV, 0x1db1, 20, 0, 0},
+    {"v100-sxm2-32g", NV, 0x1db5, 20, 0, 0},
+    {"t4", NV, 0x1eb8, 0, 0, 12},
+    {"a10g", NV, 0x2237, 0, 0, 24},
+    {"l4", NV, 0x27b8, 0, 0, 24},
+    {"l40s", NV, 0x26b9, 0, 0, 24},
+    {"rtx-4090", NV, 0x2684, 0, 0, 24},
+    {"rtx-3090", NV, 0x2204, 12, 0, 24},
+    {"a100-sxm4-40g", NV, 0x20b0, 20, 12, 0},
+    {"a100-sxm4-80g", NV, 0x20b2, 20, 12, 0},
+    {"a100-pcie-80g", NV, 0x20b5, 20, 0, 24},
+    {"a800-sxm4-80g", NV, 0x20f3, 20, 8, 0},
+    {"h100-sxm5-80g", NV, 0x2330, 20.6, 18, 0},
+    {"h100-pcie-80g", NV, 0x2331, 20.6, 0, 48},
+    {"h200-sxm-141g", NV, 0x2335, 20.6, 18, 0},
+    {"b200-192g", NV, 0x2901, 40.1, 18, 0},
+    {"b300-288g", NV, 0x3182, 40.1, 18, 0},
+    {"gb200-192g", NV, 0x2941, 40.1, 18, 0},
+    {"gb300-288g", NV, 0x31c2, 40.1, 18, 0},
+    {"mi250x", AMD, 0x7408, 36, 0, 0},
+    {"mi300x", AMD, 0x74a1, 48, 1, 0},
+    {"mi355x", AMD, 0x75a3, 48, 1, 0},
 };
 
 static const struct known *find (const char *type)
@@ -56,15 +58,9 @@ static const struct known *find (const char *type)
 
 const char *known_gpu_type (const char *model, unsigned vendor, unsigned device)
 {
-    static const char *const makers[] = {"NVIDIA ", "Tesla ", "AMD "};
-
-    for (size_t i = 0; model && i < sizeof makers / sizeof *makers; i++)
-        if (strncmp (model, makers[i], strlen (makers[i])) == 0)
-            model += strlen (makers[i]);
-    for (size_t i = 0; model && i < sizeof table / sizeof *table; i++)
-        if (strcmp (table[i].model, model) == 0)
-            return table[i].type;
-    for (size_t i = 0; !model && i < sizeof table / sizeof *table; i++)
+    if (model)
+        return topology_gpu_type_of_product (model, 0);
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         if (table[i].vendor == vendor && table[i].device == device)
             return table[i].type;
     return NULL;
@@ -110,12 +106,10 @@ static json_t *one_number (json_t *rows)
 
 json_t *known_intra_of (json_t *bandwidth, const char *source)
 {
-    /* What a cluster on one line takes as latency inside a node. */
-    const double latency_us = 8;
     json_t *one = json_is_array (bandwidth) ? one_number (bandwidth) : NULL;
-    json_t *intra =
-        json_pack ("{s:O, s:f, s:b, s:s}", "bandwidth_gb_per_s", one ? one : bandwidth,
-                   "latency_us", latency_us, "nominal", 1, "source", source);
+    json_t *intra = json_pack ("{s:O, s:f, s:b, s:s}", "bandwidth_gb_per_s",
+                               one ? one : bandwidth, "latency_us",
+                               TOPOLOGY_INTRA_LATENCY_US, "nominal", 1, "source", source);
 
     json_decref (bandwidth);
     return intra;

@@ -307,7 +307,7 @@ static void add_gpus (const struct machine *m, json_t *node, struct notes *notes
         const struct machine_gpu *g = &m->gpu[i];
         const char *t = known_gpu_type (g->model, g->vendor, g->device);
 
-        one = one && (i == 0 || t == type);
+        one = one && (i == 0 || (t && type ? strcmp (t, type) == 0 : t == type));
         type = t;
         numa = numa && g->numa >= 0;
         pci = pci && g->pci[0];

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "topology/known.h"
+#include "topology/links_doc.h"
 #include "topology/merge_private.h"
 
 /* ---- nominal links ---- */
@@ -108,8 +109,9 @@ static enum status fill_inter (struct merge *m, json_t *links)
     notes_add (m->notes, "links between nodes are the nominal rates of their NICs");
     json_object_set_new (links, "inter",
                          json_pack ("{s:{s:o}, s:f, s:o, s:b, s:s}", "bandwidth_gb_per_s",
-                                    "by_node", rates, "latency_us", 12.0, "node_gb_per_s",
-                                    totals, "nominal", 1, "source", "rates of the NICs"));
+                                    "by_node", rates, "latency_us",
+                                    TOPOLOGY_INTER_LATENCY_US, "node_gb_per_s", totals,
+                                    "nominal", 1, "source", "rates of the NICs"));
     return ST_OK;
 }
 

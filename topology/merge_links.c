@@ -11,6 +11,7 @@
 
 #include "base/units.h"
 #include "topology/known.h"
+#include "topology/links_doc.h"
 #include "topology/merge_private.h"
 #include "topology/topology_private.h"
 
@@ -391,7 +392,6 @@ static void note_conflicts (const struct merge *m, const struct planes *p)
 /* Latencies as one number where they are; what nobody measured is left out of that. */
 static enum status set_latency (struct merge *m, struct planes *p, json_t *object)
 {
-    /* What a cluster on one line takes between nodes. */
     float one = NAN;
     bool same = true;
 
@@ -406,8 +406,9 @@ static enum status set_latency (struct merge *m, struct planes *p, json_t *objec
         return topology_document_matrix (m->out, object, "latency_us", us, p->n, false,
                                          m->err);
     }
-    json_object_set_new (object, "latency_us",
-                         json_real (isnan (one) ? 12 : (double) one));
+    json_object_set_new (
+        object, "latency_us",
+        json_real (isnan (one) ? TOPOLOGY_INTER_LATENCY_US : (double) one));
     return ST_OK;
 }
 

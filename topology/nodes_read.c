@@ -105,8 +105,7 @@ static enum status read_speed (struct reader *r, const struct json_at *node,
     return st;
 }
 
-/* A list of cores as the kernel writes it: "0-15,64". */
-static bool cpus_ok (const char *s)
+bool topology_cpus_ok (const char *s)
 {
     for (;;) {
         if (!isdigit ((unsigned char) *s))
@@ -274,7 +273,7 @@ static enum status read_node (struct reader *r, const struct json_at *at,
     if (st == ST_OK)
         st = read_texts (r, at, "gpu_pci", n, NULL, NULL, &n->gpu_pci);
     if (st == ST_OK)
-        st = read_texts (r, at, "gpu_cpus", n, cpus_ok,
+        st = read_texts (r, at, "gpu_cpus", n, topology_cpus_ok,
                          "a list of cores as in \"0-15,64\"", &n->gpu_cpus);
     if (st == ST_OK && json_has (at, "rack")) {
         st = json_want_string (&rack, &s, r->err);

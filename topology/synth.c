@@ -27,6 +27,7 @@
 #include "base/rng.h"
 #include "topology/edit.h"
 #include "topology/known.h"
+#include "topology/links_doc.h"
 #include "topology/topology.h"
 
 enum preset { CALM, BUSY, FAILING, MIXED };
@@ -259,7 +260,8 @@ static json_t *node_json (const struct drawing *d, int i)
 
 static json_t *intra_json (double gb)
 {
-    return json_pack ("{s:f, s:f}", "bandwidth_gb_per_s", gb, "latency_us", 8.0);
+    return json_pack ("{s:f, s:f}", "bandwidth_gb_per_s", gb, "latency_us",
+                      TOPOLOGY_INTRA_LATENCY_US);
 }
 
 static json_t *all_intra_json (const struct drawing *d)
@@ -302,7 +304,8 @@ static enum status build (const struct drawing *d, struct topology_document *out
         json_object_set_new (out->doc, "planted", planted_json (d));
     if (s->nodes == 1)
         return ST_OK;
-    inter = json_pack ("{s:n, s:f}", "bandwidth_gb_per_s", "latency_us", 12.0);
+    inter = json_pack ("{s:n, s:f}", "bandwidth_gb_per_s", "latency_us",
+                       TOPOLOGY_INTER_LATENCY_US);
     json_object_set_new (links, "inter", inter);
 
     float *v = topology_matrix_room (s->nodes);

@@ -18,6 +18,9 @@ struct reader {
 /** Read `nodes`. */
 enum status topology_nodes_read (struct reader *r, const struct json_at *root);
 
+/** True if a text is a list of cores as the kernel writes it: "0-15,64". */
+bool topology_cpus_ok (const char *s);
+
 /** Read `links`; the nodes are known. */
 enum status topology_links_read (struct reader *r, const struct json_at *root);
 

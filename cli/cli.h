@@ -26,6 +26,8 @@ int cli_eval (int argc, char **argv);
 int cli_check (int argc, char **argv);
 int cli_emit (int argc, char **argv);
 int cli_topo (int argc, char **argv);
+int cli_cluster (int argc, char **argv);
+int cli_compare (int argc, char **argv);
 int cli_gpus (int argc, char **argv);
 int cli_models (int argc, char **argv);
 
@@ -91,6 +93,10 @@ enum status cli_plan_read (const char *plan_arg, const char *cluster_arg,
 /** Note types that run at fp16's rate for want of bf16. */
 void cli_note_types (const struct topology_cluster *c, enum workload_precision precision,
                      struct notes *notes);
+
+/** Whether standard output takes colour: "always", "never", or "auto" (a terminal, and
+ *  NO_COLOR is empty or not set). */
+bool cli_color (const char *when);
 
 /** Print a JSON document to standard output. */
 enum status cli_print_json (json_t *doc, struct error *err);

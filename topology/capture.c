@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "topology/import_private.h"
+#include "topology/links_doc.h"
 #include "topology/nvml.h"
 
 /* ---- hwloc ---- */
@@ -21,6 +22,12 @@ static enum status look (struct machine *m, struct notes *notes, struct error *e
 
     if (hwloc_topology_init (&topology) != 0)
         return err_nomem (err);
+    /* What asks X servers and OpenCL runtimes for their GPUs is slow where these hang, and
+     * tells nothing that is needed here. */
+    hwloc_topology_set_components (topology, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST,
+                                   "gl");
+    hwloc_topology_set_components (topology, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST,
+                                   "opencl");
     /* PCI devices and what the kernel calls them are left out by default. */
     if (hwloc_topology_set_io_types_filter (topology, HWLOC_TYPE_FILTER_KEEP_IMPORTANT) !=
             0 ||
@@ -146,6 +153,8 @@ enum status topology_capture (json_t **doc, struct notes *notes, struct error *e
         }
         st = machine_to_json (&m, "this machine", doc, notes, err);
     }
+    if (st == ST_OK)
+        json_object_set_new (*doc, "captured", topology_links_now ());
     machine_release (&m);
     return st;
 }

@@ -14,7 +14,8 @@ static enum status read_document (struct reader *r, const struct json_at *root,
                                   const char *name)
 {
     static const char *const known[] = {"version", "name",      "nodes",    "links",
-                                        "source",  "gpu_types", "measured", NULL};
+                                        "source",  "gpu_types", "measured", "captured",
+                                        "synth",   "planted",   NULL};
     struct json_at version = json_key (root, "version"), title = json_key (root, "name");
     const char *s = name;
     long long v;

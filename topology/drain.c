@@ -20,13 +20,16 @@ static json_t *find_node (const json_t *doc, const char *name)
 
 /* ---- nodes and GPUs ---- */
 
-static void set_state (json_t *node, bool back)
+static void set_state (json_t *node, bool back, const char *reason)
 {
     if (back) {
         json_object_del (node, "state");
         json_object_del (node, "reason");
-    } else
+    } else {
         json_object_set_new (node, "state", json_string ("drained"));
+        if (reason)
+            json_object_set_new (node, "reason", json_string (reason));
+    }
 }
 
 /* NODE:GPU -> the node and the GPU's number. */
@@ -80,7 +83,7 @@ static enum status drain_gpu (json_t *doc, const char *what, bool back, struct e
 }
 
 static enum status drain_nodes (json_t *doc, const char *what, bool back,
-                                struct error *err)
+                                const char *reason, struct error *err)
 {
     char **names;
     int n;
@@ -93,7 +96,7 @@ static enum status drain_nodes (json_t *doc, const char *what, bool back,
             st = err_set (err, ST_USAGE, "%s: the cluster has no node \"%s\"", what,
                           names[i]);
     for (int i = 0; i < n && st == ST_OK; i++)
-        set_state (find_node (doc, names[i]), back);
+        set_state (find_node (doc, names[i]), back, reason);
     topology_hostlist_free (names);
     return st;
 }
@@ -188,7 +191,8 @@ static enum status drain_link (json_t *doc, const char *what, const char *arrow,
     return st;
 }
 
-enum status topology_drain (json_t *doc, const char *what, bool back, struct error *err)
+enum status topology_drain (json_t *doc, const char *what, bool back, const char *reason,
+                            struct error *err)
 {
     static const struct {
         const char *arrow;
@@ -196,7 +200,7 @@ enum status topology_drain (json_t *doc, const char *what, bool back, struct err
     } arrows[] = {{"<->", true}, {"->", false}, {"--", true}};
 
     if (find_node (doc, what))
-        return drain_nodes (doc, what, back, err);
+        return drain_nodes (doc, what, back, reason, err);
     for (size_t k = 0; k < sizeof arrows / sizeof *arrows; k++) {
         const char *at = strstr (what, arrows[k].arrow);
 
@@ -205,5 +209,5 @@ enum status topology_drain (json_t *doc, const char *what, bool back, struct err
                                back, err);
     }
     return strchr (what, ':') ? drain_gpu (doc, what, back, err)
-                              : drain_nodes (doc, what, back, err);
+                              : drain_nodes (doc, what, back, reason, err);
 }

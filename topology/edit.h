@@ -103,9 +103,11 @@ enum status topology_merge (const char *const *file, int n, const char *gpu_type
  *  @param[in]     what host list (n[1-3]), NODE:GPU, or a link FROM->TO or A<->B (A--B) of
  *                      nodes or GPUs
  *  @param[in]     back put it back into use
+ *  @param[in]     reason  kept with a drained node; may be NULL
  *  @return ST_OK; ST_USAGE for what is not in the cluster
  */
-enum status topology_drain (json_t *doc, const char *what, bool back, struct error *err);
+enum status topology_drain (json_t *doc, const char *what, bool back, const char *reason,
+                            struct error *err);
 
 /** Presets of clusters as they are. */
 struct topology_preset {

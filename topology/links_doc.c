@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-json_t *topology_links_doc_create (const char *tool)
+json_t *topology_links_now (void)
 {
     time_t now = time (NULL);
     struct tm utc;
@@ -13,9 +13,14 @@ json_t *topology_links_doc_create (const char *tool)
 
     gmtime_r (&now, &utc);
     strftime (when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &utc);
-    return json_pack ("{s:i, s:[], s:{}, s:{s:s, s:s, s:s}}", "version", 1, "nodes",
-                      "links", "measured", "tool", tool, "when", when, "status",
-                      "complete");
+    return json_string (when);
+}
+
+json_t *topology_links_doc_create (const char *tool)
+{
+    return json_pack ("{s:i, s:[], s:{}, s:{s:s, s:o, s:s}}", "version", 1, "nodes",
+                      "links", "measured", "tool", tool, "when", topology_links_now (),
+                      "status", "complete");
 }
 
 json_t *topology_links_doc_node (json_t *doc, const char *name, int gpus,

@@ -16,6 +16,9 @@
  *  @return a new reference, or NULL when out of memory */
 json_t *topology_links_doc_create (const char *tool);
 
+/** The time as files have it, "2025-01-31T12:00:00Z".  A new reference. */
+json_t *topology_links_now (void);
+
 /** Append a node.
  *  @param[in] gpu_type  NULL when not known
  *  @return the node, borrowed, or NULL when out of memory */

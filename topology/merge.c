@@ -226,6 +226,13 @@ static void merge_top (struct merge *m)
         json_object_set_new (m->doc, "source", json_string (text_str (&t)));
         text_free (&t);
     }
+    /* A machine's name is not the cluster's. */
+    if (m->n_nodes > 1 &&
+        json_object_get (m->index,
+                         json_string_value (json_object_get (m->doc, "name"))))
+        json_object_del (m->doc, "name");
+    if (m->n > 1)
+        json_object_del (m->doc, "captured");
     json_object_set (m->doc, "nodes", m->nodes);
 }
 

@@ -385,7 +385,8 @@ static void finish (struct collecting *w)
         out->node[i].out_bytes_per_s /= fmax (out->node[i].out_links, 1);
         out->node[i].in_bytes_per_s /= fmax (out->node[i].in_links, 1);
     }
-    qsort (w->bucket, (size_t) w->n, sizeof *w->bucket, by_place);
+    if (w->n > 0)
+        qsort (w->bucket, (size_t) w->n, sizeof *w->bucket, by_place);
     if (w->tiers)
         topology_links_visit (w->c, second_pass, w);
     if (out->asymmetry_pairs > 0)

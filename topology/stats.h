@@ -93,4 +93,27 @@ enum status topology_stats_collect (const struct topology_cluster *c, int worst,
                                     struct topology_stats *out, struct error *err);
 void topology_stats_release (struct topology_stats *s);
 
+/** The same as a document without `version`: name, n_nodes, n_gpus, nodes, tiers,
+ *  asymmetry, slow_links, worst, sampled.  @return a new reference; NULL: out of memory */
+json_t *topology_stats_json (const struct topology_cluster *c,
+                             const struct topology_stats *s);
+
+/** The links between nodes as a square picture. */
+struct topology_heat {
+    int n;         /* cells on a side; 0: all pairs of nodes are alike, or there are none */
+    int *first;    /* [n + 1] first node of each cell, and the end */
+    double *share; /* [n*n] mean rate from row to column over the median of all; NaN where
+                      nothing was measured; the diagonal holds links of a cell's own
+                      nodes, NaN where it is a single one */
+    double median_bytes_per_s;
+};
+
+/** Draw the links between nodes into at most `cells` x `cells`; neighbouring nodes share a
+ *  cell where there are more.
+ *  @param[out] out  release with topology_heat_release
+ *  @return ST_OK or ST_NOMEM */
+enum status topology_heat_collect (const struct topology_cluster *c, int cells,
+                                   struct topology_heat *out, struct error *err);
+void topology_heat_release (struct topology_heat *h);
+
 #endif

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/rng.h"
+#include "base/stats.h"
 #include "topology/topology_private.h"
 
 #define SAMPLE_MAX (1 << 20) /* links of a tier whose values are kept */
@@ -276,15 +277,6 @@ static int by_value (const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The value below which a share of the sorted values lies, between neighbours linearly. */
-static double quantile (const double *v, size_t n, double share)
-{
-    double at = share * (double) (n - 1);
-    size_t k = (size_t) at;
-
-    return k + 1 < n ? v[k] + (at - (double) k) * (v[k + 1] - v[k]) : v[n - 1];
-}
-
 static void finish_bucket (struct bucket *b)
 {
     static const double share[] = {0, .05, .5, .95, 1};
@@ -296,8 +288,8 @@ static void finish_bucket (struct bucket *b)
     if (!b->one_latency)
         qsort (b->latency_s, b->n, sizeof *b->latency_s, by_value);
     for (int k = QUANTILE_5; k <= QUANTILE_95; k++)
-        t->quantile_bytes_per_s[k] = quantile (b->bw, b->n, share[k]);
-    t->latency_s = quantile (b->latency_s, b->n, .5);
+        t->quantile_bytes_per_s[k] = stats_quantile (b->bw, (int) b->n, share[k]);
+    t->latency_s = stats_quantile (b->latency_s, (int) b->n, .5);
 
     double mean = b->sum / b->measured;
     double variance = b->sum_square / b->measured - mean * mean;

@@ -27,6 +27,12 @@ struct comparison {
     struct topology_stats stats[2];
     bool snapshots;
     struct topology_diff diff;
+    struct compared {
+        struct workload_model model;
+        struct workload_job job;
+        struct report_compared result;
+    } * model; /* [n_models] */
+    int n_models;
 };
 
 enum { OPT_WORST = 512, OPT_CHANGE };
@@ -291,21 +297,20 @@ static void print_kept (const struct report_compared *r)
         printf (" (other degrees: all ranks start anew)\n");
 }
 
-static void print_model (const struct comparison *x, const struct workload_model *m,
-                         const struct workload_job *job, const struct report_compared *r)
+static void print_model (const struct comparison *x, const struct compared *m)
 {
     static const char *const header[] = {
         "<best plan on",      "GPUs",  "step s", "tokens/s",
         "GPU h / 1e9 tokens", "gap %", "<split", NULL};
     struct table *t = table_create (header);
 
-    printf ("\n%s, %d sequences of %d tokens a step\n", m->name, job->global_batch,
-            job->seq);
+    printf ("\n%s, %d sequences of %d tokens a step\n", m->model.name,
+            m->job.global_batch, m->job.seq);
     for (int k = 0; k < 2; k++)
-        plan_row (x, t, k, &r->best[k]);
+        plan_row (x, t, k, &m->result.best[k]);
     table_print (t, stdout);
     table_destroy (t);
-    print_kept (r);
+    print_kept (&m->result);
 }
 
 static json_t *best_json (const struct report_best *b)
@@ -326,11 +331,11 @@ static json_t *best_json (const struct report_best *b)
                       b->gpu_hours, "proven", b->info.proven);
 }
 
-static json_t *model_json (const struct workload_model *m, const struct workload_job *job,
-                           const struct report_compared *r)
+static json_t *model_json (const struct compared *m)
 {
-    json_t *doc = json_pack ("{s:s, s:i, s:i, s:[o, o]}", "model", m->name, "seq",
-                             job->seq, "global_batch", job->global_batch, "best",
+    const struct report_compared *r = &m->result;
+    json_t *doc = json_pack ("{s:s, s:i, s:i, s:[o, o]}", "model", m->model.name, "seq",
+                             m->job.seq, "global_batch", m->job.global_batch, "best",
                              best_json (&r->best[0]), best_json (&r->best[1]));
 
     if (r->has_kept)
@@ -353,25 +358,23 @@ static bool on_progress (void *context, long done, long total, double best_step_
 
 static enum status compare_model (const struct compare_input *in,
                                   const struct comparison *x, const char *name,
-                                  json_t *list, struct notes *notes, struct error *err)
+                                  struct compared *m, struct notes *notes,
+                                  struct error *err)
 {
-    struct workload_model m;
-    struct workload_job job;
     struct workload_profile profile;
     struct mapper_problem p[2];
     struct mapper_settings settings = mapper_settings_default ();
     struct progress progress;
-    struct report_compared r;
-    enum status st = workload_model_read (name, &m, notes, err);
+    enum status st = workload_model_read (name, &m->model, notes, err);
 
     if (st == ST_OK)
-        st = cli_job_resolve (&in->job, &m, &job, &profile, notes, err);
+        st = cli_job_resolve (&in->job, &m->model, &m->job, &profile, notes, err);
     if (st != ST_OK)
         return st;
     for (int k = 0; k < 2; k++) {
-        cli_note_types (x->c[k], job.precision, notes);
-        p[k] = (struct mapper_problem){.model = &m,
-                                       .job = &job,
+        cli_note_types (x->c[k], m->job.precision, notes);
+        p[k] = (struct mapper_problem){.model = &m->model,
+                                       .job = &m->job,
                                        .profile = &profile,
                                        .cluster = x->c[k],
                                        .axes = in->job.axes,
@@ -380,16 +383,9 @@ static enum status compare_model (const struct compare_input *in,
     progress_start (&progress);
     settings.progress = on_progress;
     settings.context = &progress;
-    st = report_compare (&p[0], &p[1], x->snapshots, &settings, &r, err);
+    st = report_compare (&p[0], &p[1], x->snapshots, &settings, &m->result, err);
     progress_end (&progress);
-    if (st != ST_OK)
-        return st;
-    if (list)
-        json_array_append_new (list, model_json (&m, &job, &r));
-    else
-        print_model (x, &m, &job, &r);
-    report_compared_release (&r);
-    return ST_OK;
+    return st;
 }
 
 /* ---- all ---- */
@@ -409,34 +405,55 @@ static enum status collect (const struct compare_input *in, struct comparison *x
     if (st != ST_OK)
         return st;
     x->snapshots = topology_same_cluster (x->c[0], x->c[1]);
-    return x->snapshots ? topology_diff_collect (x->c[0], x->c[1], in->share, in->worst,
-                                                 &x->diff, err)
-                        : ST_OK;
+    if (x->snapshots)
+        st =
+            topology_diff_collect (x->c[0], x->c[1], in->share, in->worst, &x->diff, err);
+    if (st == ST_OK && !(x->model = calloc ((size_t) in->n, sizeof *x->model)))
+        st = err_nomem (err);
+    for (int k = 2; k < in->n && st == ST_OK; k++) {
+        st = compare_model (in, x, in->arg[k], &x->model[x->n_models], notes, err);
+        x->n_models += st == ST_OK;
+    }
+    return st;
+}
+
+static void print_text (const struct comparison *x, double share)
+{
+    print_links (x);
+    print_worst (x);
+    if (x->snapshots)
+        print_diff (x, share);
+    for (int k = 0; k < x->n_models; k++)
+        print_model (x, &x->model[k]);
+}
+
+static enum status print_json (const struct comparison *x, struct error *err)
+{
+    json_t *models = json_array ();
+
+    for (int k = 0; k < x->n_models; k++)
+        json_array_append_new (models, model_json (&x->model[k]));
+    return cli_print_json (
+        json_pack ("{s:i, s:[o, o], s:o, s:o}", "version", 1, "clusters",
+                   topology_stats_json (x->c[0], &x->stats[0]),
+                   topology_stats_json (x->c[1], &x->stats[1]), "diff",
+                   x->snapshots ? diff_json (x) : json_null (), "models", models),
+        err);
 }
 
 static enum status run (const struct compare_input *in, struct notes *notes,
                         struct error *err)
 {
     struct comparison x = {.c = {NULL, NULL}};
-    json_t *doc = NULL, *models = in->json ? json_array () : NULL;
     enum status st = collect (in, &x, notes, err);
 
-    if (st == ST_OK && !in->json) {
-        print_links (&x);
-        print_worst (&x);
-        if (x.snapshots)
-            print_diff (&x, in->share);
-    }
-    for (int k = 2; k < in->n && st == ST_OK; k++)
-        st = compare_model (in, &x, in->arg[k], models, notes, err);
-    if (st == ST_OK && in->json) {
-        doc = json_pack ("{s:i, s:[o, o], s:o, s:O}", "version", 1, "clusters",
-                         topology_stats_json (x.c[0], &x.stats[0]),
-                         topology_stats_json (x.c[1], &x.stats[1]), "diff",
-                         x.snapshots ? diff_json (&x) : json_null (), "models", models);
-        st = cli_print_json (doc, err);
-    }
-    json_decref (models);
+    if (st == ST_OK && in->json)
+        st = print_json (&x, err);
+    else if (st == ST_OK)
+        print_text (&x, in->share);
+    for (int k = 0; k < x.n_models; k++)
+        report_compared_release (&x.model[k].result);
+    free (x.model);
     topology_diff_release (&x.diff);
     for (int k = 0; k < 2; k++) {
         topology_stats_release (&x.stats[k]);

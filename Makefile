@@ -124,8 +124,9 @@ check-long: all $(TESTS)
 	@LINKWISE=$(CURDIR)/$B/linkwise LINKWISE_LONG=1 CMOCKA_MESSAGE_OUTPUT=TAP CC='$(CC)' \
 	    prove --timer --exec '' $(TESTS) $(TEST_SH)
 
-bench: $B/bench/speed
+bench: $B/bench/speed $B/bench/cluster
 	@$B/bench/speed
+	@$B/bench/cluster
 
 info:
 	@printf '%-10s %s\n' version '$(VERSION)' \
@@ -207,4 +208,4 @@ $B/bench/%: bench/%.c $B/liblinkwise.a
 	$Qmkdir -p $(@D) && $(CC) $(OUR_CFLAGS) $(CFLAGS) -MMD -MP -o $@ $< \
 	    $B/liblinkwise.a $(OUR_LDFLAGS) $(LDFLAGS) $(LIBS)
 
--include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(TESTS:=.d) $B/bench/speed.d
+-include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(TESTS:=.d) $B/bench/speed.d $B/bench/cluster.d

@@ -6,8 +6,10 @@
 #include <stdbool.h>
 
 #include "base/error.h"
+#include "base/progress.h"
 #include "base/text.h"
 #include "mapper/mapper.h"
+#include "topology/stats.h"
 #include "topology/topology.h"
 #include "workload/workload.h"
 
@@ -97,6 +99,9 @@ void cli_note_types (const struct topology_cluster *c, enum workload_precision p
 /** Whether standard output takes colour: "always", "never", or "auto" (a terminal, and
  *  NO_COLOR is empty or not set). */
 bool cli_color (const char *when);
+
+/** A watch that shows "looking at links: 40 %" on the progress line. */
+struct topology_watch cli_watch (struct progress *p);
 
 /** Print a JSON document to standard output. */
 enum status cli_print_json (json_t *doc, struct error *err);

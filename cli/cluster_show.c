@@ -136,10 +136,13 @@ static enum status print_heat (const struct topology_cluster *c,
                                const struct show_input *in, struct error *err)
 {
     struct topology_heat h;
-    enum status st = topology_heat_collect (c, in->cells, &h, err);
+    struct progress progress;
+    struct topology_watch watch = cli_watch (&progress);
+    enum status st = topology_heat_collect (c, in->cells, &watch, &h, err);
     bool color = cli_color (in->color);
     int width = 4;
 
+    progress_end (&progress);
     if (st != ST_OK || h.n == 0)
         return st;
     for (int i = 0; i < h.n; i++) {
@@ -226,10 +229,13 @@ static enum status show (const struct show_input *in, struct notes *notes,
     struct topology_cluster *c = NULL;
     struct topology_stats s = {0};
     enum status st = topology_cluster_read_partial (in->cluster, &c, notes, err);
+    struct progress progress;
+    struct topology_watch watch = cli_watch (&progress);
     int gpus = 0;
 
     if (st == ST_OK)
-        st = topology_stats_collect (c, in->worst, &s, err);
+        st = topology_stats_collect (c, in->worst, &watch, &s, err);
+    progress_end (&progress);
     if (st == ST_OK && in->json)
         st = print_json (c, &s, err);
     else if (st == ST_OK) {
@@ -308,11 +314,15 @@ static enum status check (const struct show_input *in, struct notes *notes,
 {
     struct topology_cluster *c = NULL;
     struct topology_inspection x;
+    struct progress progress;
+    struct topology_watch watch;
     enum status st = topology_cluster_read (in->cluster, &c, notes, err);
 
     if (st != ST_OK)
         return st;
-    st = topology_inspect (c, &x, err);
+    watch = cli_watch (&progress);
+    st = topology_inspect (c, &watch, &x, err);
+    progress_end (&progress);
     if (st == ST_OK) {
         if (in->json)
             st = cli_print_json (findings_json (&x), err);

@@ -60,6 +60,17 @@ void cli_note_types (const struct topology_cluster *c, enum workload_precision p
     }
 }
 
+static void on_links (void *context, double share)
+{
+    progress_show (context, "looking at links: %.0f %%", 100 * share);
+}
+
+struct topology_watch cli_watch (struct progress *p)
+{
+    progress_start (p);
+    return (struct topology_watch){on_links, p};
+}
+
 bool cli_color (const char *when)
 {
     const char *no = getenv ("NO_COLOR");

@@ -393,6 +393,8 @@ static enum status compare_model (const struct compare_input *in,
 static enum status collect (const struct compare_input *in, struct comparison *x,
                             struct notes *notes, struct error *err)
 {
+    struct progress progress;
+    struct topology_watch watch = cli_watch (&progress);
     enum status st = ST_OK;
 
     for (int k = 0; k < 2 && st == ST_OK; k++) {
@@ -400,8 +402,9 @@ static enum status collect (const struct compare_input *in, struct comparison *x
         st = in->n > 2 ? topology_cluster_read (in->arg[k], &x->c[k], notes, err)
                        : topology_cluster_read_partial (in->arg[k], &x->c[k], notes, err);
         if (st == ST_OK)
-            st = topology_stats_collect (x->c[k], in->worst, &x->stats[k], err);
+            st = topology_stats_collect (x->c[k], in->worst, &watch, &x->stats[k], err);
     }
+    progress_end (&progress);
     if (st != ST_OK)
         return st;
     x->snapshots = topology_same_cluster (x->c[0], x->c[1]);

@@ -267,7 +267,7 @@ enum status topology_diff_collect (const struct topology_cluster *a,
     if (!w.interval_a || !w.interval_b || !w.ratio || !d.change)
         st = err_nomem (err);
     else {
-        topology_links_visit (w.walks_b ? b : a, visit, &w);
+        topology_links_visit (w.walks_b ? b : a, visit, &w, NULL);
         if (w.n_ratios > 0)
             d.median_ratio = stats_median (w.ratio, w.n_ratios);
         d.nodes_gone = missing (a, b);

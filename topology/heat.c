@@ -45,6 +45,7 @@ static void finish (struct drawing *d)
 }
 
 enum status topology_heat_collect (const struct topology_cluster *c, int cells,
+                                   const struct topology_watch *watch,
                                    struct topology_heat *out, struct error *err)
 {
     struct topology_link_stats s = {0};
@@ -65,7 +66,7 @@ enum status topology_heat_collect (const struct topology_cluster *c, int cells,
     h.share = calloc ((size_t) h.n * (size_t) h.n, sizeof *h.share);
     d.links = calloc ((size_t) h.n * (size_t) h.n, sizeof *d.links);
     if (h.first && h.share && d.links) {
-        topology_links_visit (c, add, &d);
+        topology_links_visit (c, add, &d, watch);
         finish (&d);
     } else
         st = err_nomem (err);

@@ -263,11 +263,12 @@ static void look_at_lonely (const struct topology_cluster *c,
 }
 
 enum status topology_inspect (const struct topology_cluster *c,
+                              const struct topology_watch *watch,
                               struct topology_inspection *out, struct error *err)
 {
     struct topology_inspection x = {.n = 0};
     struct topology_stats s = {0};
-    enum status st = topology_stats_collect (c, 1, &s, err);
+    enum status st = topology_stats_collect (c, 1, watch, &s, err);
 
     if (st == ST_OK) {
         look_at_nodes (c, &x);

@@ -2,7 +2,7 @@
 #ifndef TOPOLOGY_INSPECT_H
 #define TOPOLOGY_INSPECT_H
 
-#include "topology/topology.h"
+#include "topology/stats.h"
 
 enum topology_verdict { TOPOLOGY_OK, TOPOLOGY_NOTE, TOPOLOGY_FAILED };
 
@@ -24,10 +24,12 @@ struct topology_inspection {
  *  list), cores near GPUs.
  *
  *  @param[in]  c    as topology_cluster_read or its partial form gives it
+ *  @param[in]  watch  may be NULL
  *  @param[out] out  release with topology_inspection_release
  *  @return ST_OK or ST_NOMEM
  */
 enum status topology_inspect (const struct topology_cluster *c,
+                              const struct topology_watch *watch,
                               struct topology_inspection *out, struct error *err);
 void topology_inspection_release (struct topology_inspection *i);
 

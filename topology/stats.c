@@ -47,9 +47,15 @@ static void visit_inside (const struct topology_cluster *c, int i, topology_visi
                     topology_link_given (c, x, y), 1);
 }
 
+static void tell (const struct topology_watch *watch, int done, int all)
+{
+    if (watch && done % 64 == 0)
+        watch->progress (watch->context, (double) done / all);
+}
+
 /* All GPUs of two nodes alike. */
 static void visit_nodes (const struct topology_cluster *c, topology_visit_fn *fn,
-                         void *context)
+                         void *context, const struct topology_watch *watch)
 {
     double n = c->n_nodes;
 
@@ -58,7 +64,8 @@ static void visit_nodes (const struct topology_cluster *c, topology_visit_fn *fn
             topology_node_link (c, 0, 1), n * (n - 1));
         return;
     }
-    for (int i = 0; i < c->n_nodes; i++)
+    for (int i = 0; i < c->n_nodes; i++) {
+        tell (watch, i, c->n_nodes);
         for (int j = 0; j < c->n_nodes; j++) {
             struct topology_link l;
 
@@ -70,6 +77,7 @@ static void visit_nodes (const struct topology_cluster *c, topology_visit_fn *fn
             fn (context, (struct topology_end){i, -1}, (struct topology_end){j, -1}, l,
                 1);
         }
+    }
 }
 
 static int rail_number (const struct topology_cluster *c, int gpu)
@@ -103,16 +111,18 @@ static void visit_gpus (const struct topology_cluster *c, int i, int j,
 }
 
 void topology_links_visit (const struct topology_cluster *c, topology_visit_fn *fn,
-                           void *context)
+                           void *context, const struct topology_watch *watch)
 {
     for (int i = 0; i < c->n_nodes; i++)
         visit_inside (c, i, fn, context);
     if (c->n_nodes > 1 && !c->has_gpu_links && c->has_inter)
-        visit_nodes (c, fn, context);
-    for (int i = 0; c->has_gpu_links && i < c->n_nodes; i++)
+        visit_nodes (c, fn, context, watch);
+    for (int i = 0; c->has_gpu_links && i < c->n_nodes; i++) {
+        tell (watch, i, c->n_nodes);
         for (int j = 0; j < c->n_nodes; j++)
             if (i != j)
                 visit_gpus (c, i, j, fn, context);
+    }
 }
 
 /* ---- tiers ---- */
@@ -138,6 +148,7 @@ struct collecting {
     struct topology_stats *out;
     int worst_max;
     double asymmetry_sum;
+    const struct topology_watch *watch;
 };
 
 static int distance (const struct collecting *w, int a, int b)
@@ -380,7 +391,7 @@ static void finish (struct collecting *w)
     if (w->n > 0)
         qsort (w->bucket, (size_t) w->n, sizeof *w->bucket, by_place);
     if (w->tiers)
-        topology_links_visit (w->c, second_pass, w);
+        topology_links_visit (w->c, second_pass, w, w->watch);
     if (out->asymmetry_pairs > 0)
         out->asymmetry_mean = w->asymmetry_sum / out->asymmetry_pairs;
     for (int k = 0; k < w->n; k++)
@@ -390,11 +401,16 @@ static void finish (struct collecting *w)
 }
 
 static enum status collect (const struct topology_cluster *c, bool tiers, int worst,
+                            const struct topology_watch *watch,
                             struct topology_stats *out, struct error *err)
 {
     struct topology_stats s = {0};
-    struct collecting w = {
-        .c = c, .tiers = tiers, .out = &s, .worst_max = worst, .rng = {1}};
+    struct collecting w = {.c = c,
+                           .tiers = tiers,
+                           .out = &s,
+                           .worst_max = worst,
+                           .rng = {1},
+                           .watch = watch};
     double ends = c->has_gpu_links ? c->n_gpus : c->n_nodes;
 
     w.stride =
@@ -409,7 +425,7 @@ static enum status collect (const struct topology_cluster *c, bool tiers, int wo
     for (int i = 0; i < c->n_nodes && !w.failed; i++)
         s.node[i].lowest_node = -1;
     if (!w.failed)
-        topology_links_visit (c, first_pass, &w);
+        topology_links_visit (c, first_pass, &w, watch);
     s.tier = calloc ((size_t) w.n + 1, sizeof *s.tier);
     w.failed = w.failed || !s.tier;
     if (!w.failed)
@@ -428,9 +444,10 @@ static enum status collect (const struct topology_cluster *c, bool tiers, int wo
 }
 
 enum status topology_stats_collect (const struct topology_cluster *c, int worst,
+                                    const struct topology_watch *watch,
                                     struct topology_stats *out, struct error *err)
 {
-    return collect (c, true, worst, out, err);
+    return collect (c, true, worst, watch, out, err);
 }
 
 void topology_stats_release (struct topology_stats *s)
@@ -471,7 +488,7 @@ enum status topology_inter_stats (const struct topology_cluster *c,
     enum status st;
 
     *out = (struct topology_link_stats){0};
-    st = collect (c, false, 0, &all, err);
+    st = collect (c, false, 0, NULL, &all, err);
     if (st != ST_OK)
         return st;
     for (int k = 0; k < all.n_tiers; k++) {

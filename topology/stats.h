@@ -25,9 +25,16 @@ typedef void topology_visit_fn (void *context, struct topology_end from,
                                 struct topology_end to, struct topology_link l,
                                 double alike);
 
-/** Visit the links inside nodes, then those between nodes. */
+/** Told now and then which share of a long walk is done. */
+struct topology_watch {
+    void (*progress) (void *context, double share);
+    void *context;
+};
+
+/** Visit the links inside nodes, then those between nodes.
+ *  @param[in] watch  may be NULL */
 void topology_links_visit (const struct topology_cluster *c, topology_visit_fn *fn,
-                           void *context);
+                           void *context, const struct topology_watch *watch);
 
 enum topology_where {
     TOPOLOGY_INSIDE,  /* a node */
@@ -86,10 +93,12 @@ struct topology_stats {
  *  the links beyond; counts, lowest, highest and worst are always exact.
  *
  *  @param[in]  worst  how many of the worst links to list
+ *  @param[in]  watch  may be NULL
  *  @param[out] out    release with topology_stats_release
  *  @return ST_OK or ST_NOMEM
  */
 enum status topology_stats_collect (const struct topology_cluster *c, int worst,
+                                    const struct topology_watch *watch,
                                     struct topology_stats *out, struct error *err);
 void topology_stats_release (struct topology_stats *s);
 
@@ -110,9 +119,11 @@ struct topology_heat {
 
 /** Draw the links between nodes into at most `cells` x `cells`; neighbouring nodes share a
  *  cell where there are more.
- *  @param[out] out  release with topology_heat_release
+ *  @param[in]  watch  may be NULL
+ *  @param[out] out    release with topology_heat_release
  *  @return ST_OK or ST_NOMEM */
 enum status topology_heat_collect (const struct topology_cluster *c, int cells,
+                                   const struct topology_watch *watch,
                                    struct topology_heat *out, struct error *err);
 void topology_heat_release (struct topology_heat *h);
 

@@ -238,7 +238,7 @@ static enum status import (const struct edit_input *in, json_t **doc, struct not
 int cli_cluster_import (int argc, char **argv)
 {
     const struct argp_option options[] = {
-        {"format", OPT_FORMAT, "NAME", 0, "of that file (default auto)", 0},
+        {"format", OPT_FORMAT, "NAME", 0, "how to read that file (default auto)", 0},
         {"gpu-type", OPT_TYPE, "TYPE", 0, "of GPUs whose type the file leaves open", 0},
         OUTPUT_OPTION,
         {0}};

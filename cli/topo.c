@@ -19,7 +19,7 @@ enum { OPT_FROM = 512, OPT_FORMAT, OPT_NAME, OPT_TYPE };
 static const struct argp_option options[] = {
     {"from", OPT_FROM, "FILE", 0, "a description from elsewhere instead of this machine",
      0},
-    {"format", OPT_FORMAT, "NAME", 0, "of that file (default auto)", 0},
+    {"format", OPT_FORMAT, "NAME", 0, "how to read that file (default auto)", 0},
     {"name", OPT_NAME, "NODE", 0,
      "the node's name (default: the host's, or what the file says)", 0},
     {"gpu-type", OPT_TYPE, "TYPE", 0, "of GPUs whose type the description leaves open",

@@ -94,6 +94,8 @@ static enum status rename_node (json_t *doc, const char *name, struct error *err
     return ST_OK;
 }
 
+#define NODES_SHOWN 40
+
 static void print_nodes (const json_t *doc)
 {
     static const char *const header[] = {
@@ -105,6 +107,9 @@ static void print_nodes (const json_t *doc)
 
     json_array_foreach (nodes, i, n)
     {
+        if (i == NODES_SHOWN)
+            break;
+
         const char *type = json_string_value (json_object_get (n, "gpu_type"));
         const json_t *numa = json_object_get (n, "gpu_numa"),
                      *nic = json_object_get (n, "gpu_nic");
@@ -130,6 +135,8 @@ static void print_nodes (const json_t *doc)
     }
     table_print (t, stdout);
     table_destroy (t);
+    if (json_array_size (nodes) > NODES_SHOWN)
+        printf ("and %zu more nodes\n", json_array_size (nodes) - NODES_SHOWN);
 }
 
 static enum status run (const struct topo_input *in, struct notes *notes,

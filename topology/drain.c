@@ -82,21 +82,35 @@ static enum status drain_gpu (json_t *doc, const char *what, bool back, struct e
     return ST_OK;
 }
 
+/* {name: node} of all nodes. */
+static json_t *nodes_by_name (const json_t *doc)
+{
+    json_t *index = json_object (), *node;
+    size_t i;
+
+    json_array_foreach (json_object_get (doc, "nodes"), i, node)
+        json_object_set (index, json_string_value (json_object_get (node, "name")), node);
+    return index;
+}
+
 static enum status drain_nodes (json_t *doc, const char *what, bool back,
                                 const char *reason, struct error *err)
 {
     char **names;
     int n;
     enum status st = topology_hostlist_expand (what, &names, &n, err);
+    json_t *index;
 
     if (st != ST_OK)
         return st;
+    index = nodes_by_name (doc);
     for (int i = 0; i < n && st == ST_OK; i++)
-        if (!find_node (doc, names[i]))
+        if (!json_object_get (index, names[i]))
             st = err_set (err, ST_USAGE, "%s: the cluster has no node \"%s\"", what,
                           names[i]);
     for (int i = 0; i < n && st == ST_OK; i++)
-        set_state (find_node (doc, names[i]), back, reason);
+        set_state (json_object_get (index, names[i]), back, reason);
+    json_decref (index);
     topology_hostlist_free (names);
     return st;
 }

@@ -193,3 +193,27 @@ const struct xml *xml_next (const struct xml *x, const struct xml *top)
         x = x->up;
     return x == top ? NULL : x->next;
 }
+
+static int depth_of (const struct xml *x)
+{
+    int n = 0;
+
+    for (; x->up; x = x->up)
+        n++;
+    return n;
+}
+
+const struct xml *xml_common (const struct xml *a, const struct xml *b)
+{
+    int x = depth_of (a), y = depth_of (b), top = (x < y ? x : y) - 1;
+
+    for (; x > top && a; x--)
+        a = a->up;
+    for (; y > top && b; y--)
+        b = b->up;
+    while (a != b) {
+        a = a->up;
+        b = b->up;
+    }
+    return a;
+}

@@ -262,21 +262,12 @@ static int levels (const struct xml *x, const struct xml *top)
     return n;
 }
 
-static bool is_above (const struct xml *top, const struct xml *x)
-{
-    while (x && x != top)
-        x = x->up;
-    return x != NULL;
-}
-
 /* How two PCI devices reach each other.  A PCIe switch is an upstream bridge with
  * downstream bridges under it: two levels up from a device behind it. */
 static enum machine_path path_between (const struct xml *a, const struct xml *b)
 {
-    const struct xml *top = a->up;
+    const struct xml *top = xml_common (a, b);
 
-    while (top && !is_above (top, b))
-        top = top->up;
     if (!top)
         return PATH_UNKNOWN;
     if (is_type (top, "Bridge")) {

@@ -175,20 +175,13 @@ static enum status read_devices (struct reading *r)
 
 /* ---- paths ---- */
 
-static bool is_above (const struct xml *top, const struct xml *x)
-{
-    while (x && x != top)
-        x = x->up;
-    return x != NULL;
-}
-
 /* A <pci> around both is a PCIe switch; a <cpu> is a NUMA node. */
 static enum machine_path path_between (const struct xml *a, const struct xml *b)
 {
-    const struct xml *top = a->up;
+    const struct xml *top = xml_common (a, b);
 
-    while (!is_above (top, b))
-        top = top->up;
+    if (!top)
+        return PATH_UNKNOWN;
     if (named (top, "pci"))
         return a->up == top && b->up == top ? PATH_PIX : PATH_PXB;
     return named (top, "cpu") ? PATH_NODE : PATH_SYS;

@@ -11,11 +11,12 @@
 #include "topology/edit.h"
 #include "topology/import.h"
 #include "topology/links_import.h"
+#include "topology/topology.h"
 
 struct edit_input {
     const char **arg; /* [n] */
     int n;
-    const char *out, *gpu_type, *format, *reason;
+    const char *out, *gpu_type, *format, *name, *reason;
     bool back;
     struct topology_synth synth;
 };
@@ -23,6 +24,7 @@ struct edit_input {
 enum {
     OPT_TYPE = 512,
     OPT_FORMAT,
+    OPT_NAME,
     OPT_BACK,
     OPT_REASON,
     OPT_NODES,
@@ -99,6 +101,11 @@ static error_t parse (int key, char *arg, struct argp_state *state)
         return 0;
     case OPT_FORMAT:
         in->format = arg;
+        return 0;
+    case OPT_NAME:
+        if (!topology_name_ok (arg))
+            argp_error (state, "--name: expected a node's name, found \"%s\"", arg);
+        in->name = arg;
         return 0;
     case OPT_BACK:
         in->back = true;
@@ -239,6 +246,8 @@ int cli_cluster_import (int argc, char **argv)
 {
     const struct argp_option options[] = {
         {"format", OPT_FORMAT, "NAME", 0, "how to read that file (default auto)", 0},
+        {"name", OPT_NAME, "NODE", 0,
+         "the name of its node, for a file that does not tell its host's", 0},
         {"gpu-type", OPT_TYPE, "TYPE", 0, "of GPUs whose type the file leaves open", 0},
         OUTPUT_OPTION,
         {0}};
@@ -264,6 +273,8 @@ int cli_cluster_import (int argc, char **argv)
     in = read_arguments (&argp, argc, argv, 1, 1, "FILE");
     text_free (&doc);
     st = import (&in, &d.doc, &notes, &err);
+    if (st == ST_OK && in.name)
+        st = topology_rename_node (d.doc, in.name, &err);
     if (st == ST_OK && in.gpu_type)
         st = topology_name_type (d.doc, in.gpu_type, &err);
     if (st == ST_OK)

@@ -241,7 +241,8 @@ static enum status show (const struct show_input *in, struct notes *notes,
     else if (st == ST_OK) {
         for (int i = 0; i < c->n_nodes; i++)
             gpus += c->node[i].gpus_listed;
-        printf ("%s: %d nodes, %d GPUs\n\n", c->name, c->n_nodes, gpus);
+        printf ("%s: %d node%s, %d GPU%s\n\n", c->name, c->n_nodes,
+                c->n_nodes == 1 ? "" : "s", gpus, gpus == 1 ? "" : "s");
         print_nodes (c, &s);
         if (s.n_tiers > 0) {
             putchar ('\n');

@@ -81,19 +81,6 @@ static enum status describe (const struct topo_input *in, json_t **doc,
     return st;
 }
 
-static enum status rename_node (json_t *doc, const char *name, struct error *err)
-{
-    json_t *nodes = json_object_get (doc, "nodes");
-
-    if (json_array_size (nodes) != 1)
-        return err_set (err, ST_USAGE, "--name: the description has %zu nodes, not one",
-                        json_array_size (nodes));
-    json_object_set_new (json_array_get (nodes, 0), "name", json_string (name));
-    if (json_object_get (doc, "name"))
-        json_object_set_new (doc, "name", json_string (name));
-    return ST_OK;
-}
-
 #define NODES_SHOWN 40
 
 static void print_nodes (const json_t *doc)
@@ -146,7 +133,7 @@ static enum status run (const struct topo_input *in, struct notes *notes,
     enum status st = describe (in, &doc, notes, err);
 
     if (st == ST_OK && in->name)
-        st = rename_node (doc, in->name, err);
+        st = topology_rename_node (doc, in->name, err);
     if (st == ST_OK && in->gpu_type)
         st = topology_name_type (doc, in->gpu_type, err);
     if (st == ST_OK)

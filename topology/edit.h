@@ -78,6 +78,10 @@ enum status topology_document_read (const char *arg, const char *out,
  */
 enum status topology_name_type (json_t *doc, const char *type, struct error *err);
 
+/** Rename the only node of a document, also where its measurements name it.
+ *  @return ST_OK; ST_USAGE when it has several */
+enum status topology_rename_node (json_t *doc, const char *name, struct error *err);
+
 /** Put nodes and links together.
  *
  *  Nodes are joined by name, in order of their first file.  Of two values for one thing the

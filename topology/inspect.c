@@ -48,11 +48,12 @@ static void look_at_nodes (const struct topology_cluster *c,
         if (n->gpus_listed == 0 || !n->type)
             add_name (&open, &n_open, n->name);
     }
-    text_add (&t, "%d nodes, %d GPUs", c->n_nodes, listed);
+    text_add (&t, "%d node%s, %d GPU%s", c->n_nodes, c->n_nodes == 1 ? "" : "s", listed,
+              listed == 1 ? "" : "s");
     if (gpus != listed)
         text_add (&t, ", %d of them in use", gpus);
     if (n_drained > 0)
-        text_add (&t, "; %d nodes drained: %s", n_drained, text_str (&drained));
+        text_add (&t, "; %d drained: %s", n_drained, text_str (&drained));
     add (out, gpus < listed ? TOPOLOGY_NOTE : TOPOLOGY_OK, "nodes", &t);
     if (n_open > 0) {
         t.len = 0;

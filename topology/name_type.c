@@ -1,4 +1,5 @@
-/* Naming the GPU type of nodes that have none, with what is known about it. */
+/* Naming what a description leaves open: the GPU type of nodes, with what is known about
+ * it; a node. */
 #include <string.h>
 
 #include "topology/edit.h"
@@ -77,5 +78,21 @@ enum status topology_name_type (json_t *doc, const char *type, struct error *err
         json_object_set_new (doc, "links", links);
     }
     json_object_set_new (links, "intra", shorten (list));
+    return ST_OK;
+}
+
+enum status topology_rename_node (json_t *doc, const char *name, struct error *err)
+{
+    json_t *nodes = json_object_get (doc, "nodes"), *end;
+    size_t i;
+
+    if (json_array_size (nodes) != 1)
+        return err_set (err, ST_USAGE, "--name: the file describes %zu nodes, not one",
+                        json_array_size (nodes));
+    json_object_set_new (json_array_get (nodes, 0), "name", json_string (name));
+    if (json_object_get (doc, "name"))
+        json_object_set_new (doc, "name", json_string (name));
+    json_array_foreach (json_object_get (json_object_get (doc, "measured"), "endpoints"),
+                        i, end) json_object_set_new (end, "node", json_string (name));
     return ST_OK;
 }

@@ -50,6 +50,22 @@ has "direction is kept" "$T/flat" '"bandwidth_gb_per_s":\[\[null,20.0\],\[19.0,n
 has "cores are in it" "$T/flat" '"gpu_cpus":\["0-3","4-7"\]'
 has "links inside come from the GPUs' type" "$T/flat" '"intra":\{"bandwidth_gb_per_s":240.0,"latency_us":8.0,"nominal":true'
 
+# Links inside a node, from a tool that does not tell its host.
+cat >"$T/p2p.txt" <<X
+[P2P (Peer-to-Peer) GPU Bandwidth Latency Test]
+Device: 0, NVIDIA A100-SXM4-40GB, pciBusID: 1, pciDeviceID: 0, pciDomainID:0
+Device: 1, NVIDIA A100-SXM4-40GB, pciBusID: 81, pciDeviceID: 0, pciDomainID:0
+Unidirectional P2P=Enabled Bandwidth (P2P Writes) Matrix (GB/s)
+   D\\D     0      1
+     0 1500.0  230.5
+     1  225.5 1500.0
+X
+expect 0 "import under a name" "1 node, 2 GPUs" $L cluster import "$T/p2p.txt" --name g1 -o "$T/inside.json"
+expect 0 "measured links inside a node hold against nominal ones" "2 nodes" $L cluster merge "$T/inside.json" "$T/g1.json" "$T/g2.json" "$T/links.json" -o "$T/c2.json"
+flat "$T/c2.json" >"$T/flat"
+has "and stand in its intra" "$T/flat" '"intra":\[\{[^}]*\[\[null,230.5\],\[225.5,null\]\].*240.0'
+expect 2 "a name for several nodes" "describes 2 nodes, not one" $L cluster import "$T/pairs.csv" --name g1 -o "$T/no.json"
+
 # ---- newest wins, conflicts are named ----
 cat >"$T/old.json" <<X
 {"version":1,"colour":"red","nodes":[{"name":"a","gpus":1,"gpu_type":"t4","rack":"r1"},{"name":"b","gpus":1,"gpu_type":"t4"}],

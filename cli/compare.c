@@ -58,7 +58,7 @@ static struct table *side_by_side (const struct comparison *x, const char *first
     return table_create (header);
 }
 
-/* One row of numbers; 0 is "-". */
+/* One row of numbers; NaN is "-". */
 static void row (struct table *t, const char *what, const char *format, double a,
                  double b)
 {

@@ -168,6 +168,24 @@ static enum status drain_one_way (json_t *doc, const char *from, const char *to,
     return ST_OK;
 }
 
+/* `intra` of the node that NODE:GPU names. */
+static const json_t *intra_of (const json_t *doc, const char *end)
+{
+    const json_t *intra = json_object_get (json_object_get (doc, "links"), "intra");
+    json_t *node;
+    size_t i;
+
+    json_array_foreach (json_object_get (doc, "nodes"), i, node)
+    {
+        const char *name = json_string_value (json_object_get (node, "name"));
+
+        if (json_is_array (intra) && strlen (name) == strcspn (end, ":") &&
+            strncmp (name, end, strlen (name)) == 0)
+            return json_array_get (intra, i);
+    }
+    return intra;
+}
+
 /* The links that an exception can be from. */
 static enum status check_links (const json_t *doc, const char *from, const char *to,
                                 struct error *err)
@@ -180,9 +198,10 @@ static enum status check_links (const json_t *doc, const char *from, const char 
         return err_set (err, ST_USAGE, "%s, %s: a link has two nodes or two GPUs", from,
                         to);
     if (!json_is_object (json_object_get (links, "gpu")) &&
-        json_is_null (json_object_get (links, inside ? "intra" : "inter")))
-        return err_set (err, ST_USAGE, "the cluster has no links %s nodes",
-                        inside ? "inside" : "between");
+        !json_is_object (inside ? intra_of (doc, from)
+                                : json_object_get (links, "inter")))
+        return err_set (err, ST_USAGE, "%s, %s: the cluster has no links %s", from, to,
+                        inside ? "inside this node" : "between nodes");
     return ST_OK;
 }
 

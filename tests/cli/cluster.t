@@ -111,6 +111,8 @@ expect 2 "no such GPU" "GPUs 0 to 7" $L cluster drain "$T/six.json" n1:8 -o "$T/
 expect 2 "no such link" 'no node "n9"' $L cluster drain "$T/six.json" 'n1->n9' -o "$T/no.json"
 expect 2 "not drained" "is not drained" $L cluster drain "$T/six.json" --undrain 'n1->n2' -o "$T/no.json"
 expect 2 "a million names and more" "host list" $L cluster drain "$T/six.json" 'n[1-2000000]' -o "$T/no.json"
+echo '{"version":1,"nodes":[{"name":"a","gpus":2,"gpu_type":null}],"links":null}' >"$T/bare.json"
+expect 2 "links that nobody gave" "no links inside this node" $L cluster drain "$T/bare.json" 'a:0->a:1' -o "$T/no.json"
 cmp "$T/six.json" "$T/before.json"
 result $? "a failure leaves the file alone"
 

@@ -452,6 +452,9 @@ static const struct {
       {"nodes.0.gpu_cpus.0", "\"0-7,16-23\""},
       {"nodes.0.gpu_path.1", "[\"SYS\",\"X\",\"PHB\"]"},
       {"nodes.0.gpu_nic.2", "\"mlx5_0\""}}},
+    {"hwloc/32em64t-2n8c2t-pci-wholeio.hwloc-2.14.0.xml",
+     "nothing is said of NVLinks",
+     {{"nodes.0.gpu_pci", "[\"0000:03:00.0\",\"0000:83:00.0\",\"0000:84:00.0\"]"}}},
     {"hwloc/nvidiaDGX2.hwloc-2.14.0.xml",
      "Tesla V100-SXM3-32GB-H",
      {{"nodes.0.gpus", "16"},
@@ -463,6 +466,9 @@ static const struct {
      {{"nodes.0.gpus", "4"},
       {"nodes.0.gpu_numa", "[0,0,1,1]"},
       {"links.intra.bandwidth_gb_per_s.0", "[null,40.0,null,null]"}}},
+    {"hwloc/power8gpudistances.hwloc-2.9.0.xml",
+     "Tesla P100-SXM2-16GB",
+     {{"links.intra.bandwidth_gb_per_s.3", "[null,null,40.0,null]"}}},
     {"nccl-topo/g5.48xl-topo.xml",
      "9 PCI devices have no class",
      {{"nodes.0.gpus", "0"}, {"nodes.0.numa.1.id", "1"}}},
@@ -554,6 +560,17 @@ static void published_files (void **state)
         notes_free (&notes);
         free (text);
     }
+
+    char *text;
+    size_t len;
+    json_t *doc = NULL;
+    struct error err = {""};
+
+    ok (file_read (DATA "nccl-topo/ncv4-graph.xml", &text, &len, &err), &err);
+    assert_int_equal (topology_import ("g", text, len, "auto", &doc, NULL, &err),
+                      ST_INVALID);
+    assert_non_null (strstr (err.text, "an NCCL graph"));
+    free (text);
 }
 
 int main (void)

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "base/json.h"
 #include "base/version.h"
@@ -56,6 +58,25 @@ void cli_note_types (const struct topology_cluster *c, enum workload_precision p
             said = t;
         }
     }
+}
+
+static void on_links (void *context, double share)
+{
+    progress_show (context, "looking at links: %.0f %%", 100 * share);
+}
+
+struct topology_watch cli_watch (struct progress *p)
+{
+    progress_start (p);
+    return (struct topology_watch){on_links, p};
+}
+
+bool cli_color (const char *when)
+{
+    const char *no = getenv ("NO_COLOR");
+
+    return strcmp (when, "always") == 0 ||
+           (strcmp (when, "auto") == 0 && !(no && *no) && isatty (STDOUT_FILENO) == 1);
 }
 
 enum status cli_print_json (json_t *doc, struct error *err)

@@ -14,6 +14,9 @@ static const struct cli_command commands[] = {
     {"eval", "price a plan's placement, also one edited by hand", cli_eval},
     {"check", "check a plan independently of the search", cli_check},
     {"emit", "write the files that launchers take", cli_emit},
+    {"cluster", "show, check, merge, import, drain or draw clusters", cli_cluster},
+    {"compare", "two clusters, or one at two times, side by side", cli_compare},
+    {"topo", "describe this machine, or read its description", cli_topo},
     {"gpus", "list the built-in GPU types", cli_gpus},
     {"models", "list the model presets", cli_models},
 };

@@ -128,8 +128,10 @@ check-long: all $(TESTS)
 	    prove --timer --exec '' $(TESTS) $(TEST_SH)
 
 RUNS ?= runs
-accuracy: $B/bench/accuracy
+accuracy: $B/bench/accuracy $B/bench/accuracy_times
 	@$B/bench/accuracy $(RUNS)
+	@echo
+	@$B/bench/accuracy_times $(RUNS)
 
 bench: $B/bench/speed $B/bench/cluster
 	@$B/bench/speed

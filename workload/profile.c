@@ -286,6 +286,13 @@ static enum status read_document (json_t *doc, const char *file,
     return ST_OK;
 }
 
+void workload_profile_generic_times (struct workload_profile *p)
+{
+    for (int i = 0; i < N_CONSTANTS; i++)
+        if (!constants[i].memory)
+            *value_of (p, &constants[i]) = constants[i].absent * constants[i].unit;
+}
+
 const char *workload_profile_shipped (int i)
 {
     for (int k = 0; workload_shipped_profiles[k].name; k++)

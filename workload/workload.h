@@ -398,6 +398,9 @@ struct workload_constant {
 /** All constants. @param[out] n how many */
 const struct workload_constant *workload_constants (int *n);
 
+/** Give all time constants what is known before any fit: one set for all frameworks. */
+void workload_profile_generic_times (struct workload_profile *p);
+
 /** Shipped profile number i by name, or NULL beyond the last. */
 const char *workload_profile_shipped (int i);
 

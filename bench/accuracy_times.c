@@ -1,0 +1,385 @@
+/* Step times on measured runs: the second half of make accuracy RUNS=DIR.
+ *
+ * prior: one set of constants for every framework and GPU, nothing fitted on anything of
+ * that source; held out: fitted on the runs of the other groups, predicted, pooled;
+ * shipped: the source's profile, which was fitted on all of these runs. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/text.h"
+#include "calibrate/calibrate.h"
+
+static struct table *table;
+
+static void die (const struct error *err)
+{
+    fprintf (stderr, "accuracy: %s\n", err->text);
+    exit (1);
+}
+
+/* ---- runs with a time ---- */
+
+/* Runs of several files, those with a step time alone. */
+struct timed {
+    struct calibrate_runs file[3];
+    int n_files;
+    struct calibrate_runs all; /* borrows from the files */
+};
+
+static bool keep_any (const struct calibrate_run *run)
+{
+    (void) run;
+    return true;
+}
+
+/* ZeRO 3 in these tables is DeepSpeed's, another framework. */
+static bool keep_megatron (const struct calibrate_run *run)
+{
+    return run->config.zero < 3;
+}
+
+static void read_timed (const char *dir, const char *const *file,
+                        bool (*keep) (const struct calibrate_run *), struct timed *t)
+{
+    struct error err;
+
+    *t = (struct timed){0};
+    for (; *file; file++) {
+        char path[4096];
+        struct stat sb;
+        struct calibrate_runs *r = &t->file[t->n_files];
+
+        snprintf (path, sizeof path, "%s/%s", dir, *file);
+        if (stat (path, &sb) != 0)
+            continue;
+        if (calibrate_runs_read (path, r, &err) != ST_OK)
+            die (&err);
+        t->n_files++;
+        t->all.run =
+            realloc (t->all.run, (size_t) (t->all.n + r->n + 1) * sizeof *r->run);
+        for (int i = 0; i < r->n; i++)
+            if (!isnan (r->run[i].iter_time_s) && keep (&r->run[i]))
+                t->all.run[t->all.n++] = r->run[i];
+    }
+}
+
+static void release_timed (struct timed *t)
+{
+    for (int i = 0; i < t->n_files; i++)
+        calibrate_runs_release (&t->file[i]);
+    free (t->all.run);
+}
+
+/* ---- folds ---- */
+
+typedef int fold_of (const struct calibrate_runs *r, int i);
+
+static int by_model (const struct calibrate_runs *r, int i)
+{
+    int k = 0;
+
+    while (strcmp (r->run[k].model.name, r->run[i].model.name) != 0)
+        k++;
+    return k;
+}
+
+static int by_hidden (const struct calibrate_runs *r, int i)
+{
+    return r->run[i].model.hidden;
+}
+
+static int fourfold (const struct calibrate_runs *r, int i)
+{
+    (void) r;
+    return i % 4;
+}
+
+/* ---- estimates ---- */
+
+enum { PRIOR, HELD_OUT, SHIPPED, COLUMNS };
+
+static double step_of (const struct calibrate_run *run, const struct workload_profile *p)
+{
+    struct topology_cluster *c;
+    struct error err;
+    double step_s = NAN;
+
+    if (calibrate_cluster (run, &c, &err) != ST_OK)
+        die (&err);
+    calibrate_step (run, c, p, &step_s, &err);
+    topology_cluster_destroy (c);
+    return step_s;
+}
+
+/* For every run the constants fitted on all runs of other folds. */
+static void hold_out (const struct calibrate_runs *r, fold_of *fold,
+                      const struct workload_profile *prior, double *estimate)
+{
+    bool *use = calloc ((size_t) r->n + 1, sizeof *use),
+         *done = calloc ((size_t) r->n + 1, sizeof *done);
+
+    for (int i = 0; i < r->n; i++) {
+        struct workload_profile fitted = *prior;
+        struct calibrate_fit fit;
+        struct error err;
+
+        if (done[i])
+            continue;
+        for (int k = 0; k < r->n; k++)
+            use[k] = fold (r, k) != fold (r, i);
+        if (calibrate_time (r, use, &fitted, &fit, &err) != ST_OK)
+            die (&err);
+        for (int k = 0; k < r->n; k++)
+            if (!use[k]) {
+                estimate[k] = step_of (&r->run[k], &fitted);
+                done[k] = true;
+            }
+    }
+    free (use);
+    free (done);
+}
+
+static void estimate_all (const struct calibrate_runs *r, fold_of *fold,
+                          double *estimate[COLUMNS])
+{
+    struct workload_profile shipped, prior;
+    struct error err;
+
+    for (int i = 0; i < r->n; i++) {
+        if (calibrate_profile_for (&r->run[i], &shipped, &err) != ST_OK)
+            die (&err);
+        prior = shipped;
+        workload_profile_generic_times (&prior);
+        estimate[PRIOR][i] = step_of (&r->run[i], &prior);
+        estimate[SHIPPED][i] = step_of (&r->run[i], &shipped);
+    }
+    if (fold)
+        hold_out (r, fold, &prior, estimate[HELD_OUT]);
+}
+
+/* ---- the table ---- */
+
+enum figure { MAPE, MEDIAN, SPEARMAN, REGRET, SMALL_GROUPS };
+
+static double figure_of (enum figure f, const struct calibrate_errors *e,
+                         const struct calibrate_regret *g)
+{
+    switch (f) {
+    case MAPE:
+        return 100 * e->mape;
+    case MEDIAN:
+        return 100 * e->median;
+    case SPEARMAN:
+        return e->spearman;
+    case REGRET:
+        return 100 * g->mean;
+    default:
+        return g->small;
+    }
+}
+
+struct wanted {
+    enum figure what;
+    const char *label, *target;
+};
+
+#define WANTED_MAX 6
+
+/* One source's rows. */
+static void print_source (const char *name, const struct calibrate_runs *r,
+                          double *estimate[COLUMNS], bool held,
+                          const struct wanted wanted[WANTED_MAX])
+{
+    struct calibrate_errors e[COLUMNS] = {{0}};
+    struct calibrate_regret g[COLUMNS] = {{0}};
+    size_t size = (size_t) r->n + 1;
+    const struct calibrate_run **run = calloc (size, sizeof *run);
+    double *x = calloc (size, sizeof *x), *y = calloc (size, sizeof *y);
+    int n = 0;
+    struct error err;
+
+    for (int c = 0; c < COLUMNS; c++) {
+        n = 0;
+        for (int i = 0; i < r->n; i++) {
+            if (isnan (estimate[c][i]))
+                continue;
+            x[n] = estimate[c][i];
+            y[n] = r->run[i].iter_time_s;
+            run[n++] = &r->run[i];
+        }
+        if (c == HELD_OUT && !held)
+            continue;
+        if (calibrate_errors (x, y, n, &e[c], &err) != ST_OK)
+            die (&err);
+        calibrate_regret (run, x, n, &g[c]);
+    }
+    for (int i = 0; i < WANTED_MAX && wanted[i].label; i++) {
+        if (i == 0)
+            table_cell (table, "%s, %d runs", name, n);
+        else
+            table_cell (table, "%s", "");
+        table_cell (table, "%s", wanted[i].label);
+        for (int c = 0; c < COLUMNS; c++)
+            if (c == HELD_OUT && !held)
+                table_cell (table, "-");
+            else if (wanted[i].what == SMALL_GROUPS)
+                table_cell (table, "%d of %d", g[c].small, g[c].groups);
+            else
+                table_cell (table, wanted[i].what == SPEARMAN ? "%.3f" : "%.1f",
+                            figure_of (wanted[i].what, &e[c], &g[c]));
+        table_cell (table, "%s", wanted[i].target);
+    }
+    free (run);
+    free (x);
+    free (y);
+}
+
+struct source {
+    const char *file[4]; /* fitted together */
+    const char *name[4]; /* one set of rows per file, or name[0] for all */
+    bool apart;
+    bool (*keep) (const struct calibrate_run *);
+    fold_of *fold;
+    struct wanted wanted[2][WANTED_MAX];
+};
+
+static const struct source sources[] = {
+    {{"aleph_alpha_want23.csv"},
+     {"Aleph Alpha, leave one model out"},
+     false,
+     keep_any,
+     by_model,
+     {{{MAPE, "MAPE %", "<= 5"},
+       {MEDIAN, "median %", "<= 3"},
+       {SPEARMAN, "Spearman", ">= .988"},
+       {REGRET, "regret, mean %", "<= 5"},
+       {SMALL_GROUPS, "groups with regret <= 2 %", "most"}}}},
+    {{"vtrain_multi_node.csv", "vtrain_single_node.csv"},
+     {"vTrain, leave one hidden size out: multi node", "  single node"},
+     true,
+     keep_any,
+     by_hidden,
+     {{{MAPE, "MAPE %", "<= 8"}, {MEDIAN, "median %", "<= 5"}},
+      {{MAPE, "MAPE %", "<= 10"}, {MEDIAN, "median %", ""}}}},
+    {{"bigscience_bloom_prequel.csv"},
+     {"BLOOM, 4-fold"},
+     false,
+     keep_any,
+     fourfold,
+     {{{MAPE, "MAPE %", "<= 4"}, {MEDIAN, "median %", ""}}}},
+    {{"megatron_sc21.csv", "korthikanti_2022.csv"},
+     {"SC21 (but ZeRO 3) and Korthikanti, 4-fold"},
+     false,
+     keep_megatron,
+     fourfold,
+     {{{MAPE, "MAPE %", "<= 5"}, {MEDIAN, "median %", ""}}}},
+    {{"mt_nlg.csv"},
+     {"MT-NLG (shipped: BLOOM's profile)"},
+     false,
+     keep_any,
+     NULL,
+     {{{MAPE, "MAPE %", "<= 5"}}}},
+    {{"amp_real_trials.csv"},
+     {"AMP's trials, 4-fold"},
+     false,
+     keep_any,
+     fourfold,
+     {{{SPEARMAN, "Spearman (AMP's own: .935)", ">= .95"},
+       {REGRET, "regret, mean % (AMP's own: 10)", "<= 5"},
+       {MAPE, "MAPE %", ""}}}},
+    {{"bigscience_v100.csv", "dlperf_megatron_v100.csv"},
+     {"BigScience and OneFlow, V100, 4-fold"},
+     false,
+     keep_any,
+     fourfold,
+     {{{MAPE, "MAPE %", ""}, {MEDIAN, "median %", ""}}}},
+    {{"mosaicml_llm_foundry.csv"},
+     {"llm-foundry, A100 and H100, FSDP, 4-fold"},
+     false,
+     keep_any,
+     fourfold,
+     {{{MAPE, "MAPE %", ""}, {SPEARMAN, "Spearman", ""}}}},
+    {{"nemo_perf_2024.csv"},
+     {"NeMo, H100 and B200"},
+     false,
+     keep_any,
+     NULL,
+     {{{MAPE, "MAPE %", ""}, {SPEARMAN, "Spearman", ""}}}},
+    {{"internevo.csv"},
+     {"InternEvo, A100 and A800, to 1,024 GPUs"},
+     false,
+     keep_any,
+     NULL,
+     {{{MAPE, "MAPE %", ""}, {MEDIAN, "median %", ""}}}},
+    {{"megatron_bridge_perf_archive.csv"},
+     {"Megatron Bridge, experts, H100 to GB300"},
+     false,
+     keep_any,
+     NULL,
+     {{{MAPE, "MAPE %", ""}, {MEDIAN, "median %", ""}}}},
+};
+
+/* vTrain's two files have one source: those on one node, and those on several. */
+static void print_part (const struct source *s, int part, const struct calibrate_runs *r,
+                        double *estimate[COLUMNS])
+{
+    struct calibrate_runs some = {.run = calloc ((size_t) r->n + 1, sizeof *some.run)};
+    double *mine[COLUMNS];
+
+    for (int c = 0; c < COLUMNS; c++)
+        mine[c] = calloc ((size_t) r->n + 1, sizeof (double));
+    for (int i = 0; i < r->n; i++)
+        if ((r->run[i].gpus > r->run[i].gpus_per_node) == (part == 0)) {
+            for (int c = 0; c < COLUMNS; c++)
+                mine[c][some.n] = estimate[c][i];
+            some.run[some.n++] = r->run[i];
+        }
+    print_source (s->name[part], &some, mine, s->fold != NULL, s->wanted[part]);
+    for (int c = 0; c < COLUMNS; c++)
+        free (mine[c]);
+    free (some.run);
+}
+
+static void print_all (const char *dir, const struct source *s)
+{
+    struct timed t;
+    double *estimate[COLUMNS];
+
+    read_timed (dir, s->file, s->keep, &t);
+    for (int c = 0; c < COLUMNS; c++)
+        estimate[c] = calloc ((size_t) t.all.n + 1, sizeof (double));
+    if (t.all.n > 0) {
+        estimate_all (&t.all, s->fold, estimate);
+        for (int part = 0; part < 2 && s->apart; part++)
+            print_part (s, part, &t.all, estimate);
+        if (!s->apart)
+            print_source (s->name[0], &t.all, estimate, s->fold != NULL, s->wanted[0]);
+    }
+    for (int c = 0; c < COLUMNS; c++)
+        free (estimate[c]);
+    release_timed (&t);
+}
+
+int main (int argc, char **argv)
+{
+    static const char *const header[] = {"<data",   "<figure",        "prior", "held out",
+                                         "shipped", "<to be reached", NULL};
+
+    if (argc != 2) {
+        fprintf (stderr, "usage: accuracy_times DIR (a folder of runs files)\n");
+        return 2;
+    }
+    table = table_create (header);
+    for (size_t i = 0; i < sizeof sources / sizeof *sources; i++)
+        print_all (argv[1], &sources[i]);
+    printf (
+        "Step time.  prior: one set of constants for all frameworks and GPUs; held out: "
+        "fitted on\nthe other folds; shipped: the source's profile, fitted on these runs "
+        "where there are folds.\n");
+    table_print (table, stdout);
+    table_destroy (table);
+    return 0;
+}

@@ -60,10 +60,11 @@ LIB_SRC := $(sort $(wildcard $(ROOMS:%=%/*.c)))
 CLI_SRC := $(sort $(wildcard cli/*.c))
 HEADERS := $(sort $(wildcard $(ROOMS:%=%/*.h)))
 PROFILES := $(sort $(wildcard workload/profiles/*.json))
+SCRIPTS := $(sort $(wildcard launch/scripts/*))
 TEST_SRC := $(sort $(wildcard tests/*/*.c))
 TEST_SH := $(sort $(wildcard tests/*/*.t))
 
-LIB_OBJ := $(LIB_SRC:%.c=$B/obj/%.o) $B/obj/gen/profiles.o
+LIB_OBJ := $(LIB_SRC:%.c=$B/obj/%.o) $B/obj/gen/profiles.o $B/obj/gen/scripts.o
 CLI_OBJ := $(CLI_SRC:%.c=$B/obj/%.o)
 TESTS := $(TEST_SRC:%.c=$B/%)
 
@@ -177,17 +178,22 @@ $B/linkwise.pc: Makefile base/version.h
 	    'Version: $(VERSION)' 'Libs: -L$${libdir} -llinkwise' \
 	    'Libs.private: $(LIBS)' 'Cflags: -I$${includedir}' >$@
 
-# The shipped profiles, as C strings.
-$B/gen/profiles.c: $(PROFILES) Makefile
-	$(call say,GEN,$@)
-	$Qmkdir -p $(@D) && { \
-	  echo '#include "workload/workload_private.h"'; echo '#include <stddef.h>'; \
-	  echo 'const struct workload_shipped workload_shipped_profiles[] = {'; \
-	  for f in $(PROFILES); do \
-	    printf '{"%s",\n' "$$(basename $$f .json)"; \
+# Shipped texts as C strings: $(call texts,HEADER,TABLE'S TYPE AND NAME,SUFFIX TO DROP,FILES)
+texts = mkdir -p $(@D) && { \
+	  echo '$(hash)include "$1"'; echo '$(hash)include <stddef.h>'; echo 'const struct $2[] = {'; \
+	  for f in $4; do \
+	    printf '{"%s",\n' "$$(basename $$f $3)"; \
 	    sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $$f; echo '},'; \
 	  done; \
 	  echo '{NULL, NULL}};'; } >$@
+
+$B/gen/profiles.c: $(PROFILES) Makefile
+	$(call say,GEN,$@)
+	$Q$(call texts,workload/workload_private.h,workload_shipped workload_shipped_profiles,.json,$(PROFILES))
+
+$B/gen/scripts.c: $(SCRIPTS) Makefile
+	$(call say,GEN,$@)
+	$Q$(call texts,launch/launch_private.h,launch_shipped launch_shipped_scripts,,$(SCRIPTS))
 
 $B/obj/gen/%.o: $B/gen/%.c
 	$(call say,CC,$<)

@@ -14,6 +14,7 @@ static const struct cli_command commands[] = {
     {"eval", "price a plan's placement, also one edited by hand", cli_eval},
     {"check", "check a plan independently of the search", cli_check},
     {"emit", "write the files that launchers take", cli_emit},
+    {"bind", "place a plan anew on the nodes that a scheduler gave", cli_bind},
     {"gpus", "list the built-in GPU types", cli_gpus},
     {"models", "list the model presets", cli_models},
 };

@@ -1,0 +1,44 @@
+#!/bin/sh
+# linkwise: run a script of this folder once on every host of map.txt, all at a time.
+#     ./each-node.sh env/node.sh PROGRAM [ARGUMENT...]
+# Hosts are reached by ssh; LINKWISE_RSH names another command that takes HOST COMMAND.  The
+# folder must have the same path everywhere.  Where one host fails the others are ended; so
+# they are when this script dies, since the scripts watch their standard input.
+here=$(cd -- "$(dirname -- "$0")" && pwd) || exit 1
+[ $# -gt 0 ] || { echo "usage: $0 SCRIPT [ARGUMENT...]" >&2; exit 2; }
+
+quote() { printf "'%s' " "$(printf '%s' "$1" | sed "s/'/'\\\\''/g")"; }
+command="cd $(quote "$here") && "
+for name in MASTER_ADDR MASTER_PORT LINKWISE_TORCHRUN LINKWISE_NUMA LINKWISE_RUNNING; do
+    eval "value=\${$name:-}"
+    [ -z "$value" ] || command="$command $name=$(quote "$value")"
+done
+command="$command LINKWISE_WATCH=1 sh $(quote "./$1")"
+shift
+for word in "$@"; do
+    command="$command$(quote "$word")"
+done
+
+tmp=$(mktemp -d) || exit 1
+mkfifo "$tmp/hold" "$tmp/ended" || exit 1
+exec 8<>"$tmp/hold" 9<>"$tmp/ended"
+trap 'rm -rf "$tmp"' EXIT
+trap 'exit 143' HUP INT TERM
+n=0
+for host in $(awk '{ print $2 }' "$here/map.txt" | sort -u); do
+    {
+        ${LINKWISE_RSH:-ssh} "$host" "$command" <"$tmp/hold" 8<&- 9<&-
+        echo "$? $host" >&9
+    } 8<&- &
+    n=$((n + 1))
+done
+rc=0
+while [ $n -gt 0 ] && read -r code host <&9; do
+    n=$((n - 1))
+    if [ "$code" != 0 ] && [ $rc = 0 ]; then
+        rc=$code
+        echo "each-node.sh: $host ended with $code; ending the others" >&2
+        exec 8<&-
+    fi
+done
+exit $rc

@@ -109,42 +109,7 @@ static enum status choose (const char *to, int *chosen, struct error *err)
     return *to ? ST_OK : err_set (err, ST_USAGE, "--to: no launcher named");
 }
 
-/* Files, READMEs and the plan, as texts. */
-static enum status compose (const struct launch_request *r, const struct launch_input *in,
-                            const int *chosen, struct launch_files *f,
-                            struct notes *refused, struct error *err)
-{
-    struct text *readme = launch_file (f, "README", 0644);
-    char *plan = json_dumps (r->doc, JSON_INDENT (1) | JSON_REAL_PRECISION (15));
-    enum status st = plan ? launch_generic (in, f, readme, err) : err_nomem (err);
-
-    if (st == ST_OK)
-        text_add (launch_file (f, "plan.json", 0644), "%s\n", plan);
-    free (plan);
-    for (int i = 0; i < N_LAUNCHERS && st == ST_OK; i++) {
-        const struct launcher *l = launchers[i];
-        struct text own = {0};
-        struct error why = {""};
-
-        if (!chosen[i])
-            continue;
-        st = l->write (in, f, &own, &why);
-        if (st == ST_OK) {
-            text_add (readme, "\n%s", text_str (&own));
-            *launch_file (f, l->readme, 0644) = own;
-        } else if (st == ST_NOFIT && chosen[i] == 1) {
-            text_add (readme, "\nNot for %s: %s.\n", l->target.name, why.text);
-            notes_add (refused, "%s: %s", l->target.name, why.text);
-            st = ST_OK;
-        } else {
-            text_free (&own);
-            err_set (err, st, "%s: %s", l->target.name, why.text);
-        }
-    }
-    return st;
-}
-
-/* ---- the folder ---- */
+/* ---- what is in the folder already ---- */
 
 static bool path_in (struct text *path, const char *dir, const char *name)
 {
@@ -176,6 +141,48 @@ static bool holds_another (const struct launch_request *r, const char *dir)
     return another;
 }
 
+/* ---- the files ---- */
+
+/* Files, READMEs and the plan, as texts.  kept: the folder when what it holds stays. */
+static enum status compose (const struct launch_request *r, const struct launch_input *in,
+                            const int *chosen, const char *kept, struct launch_files *f,
+                            struct notes *refused, struct error *err)
+{
+    struct text *readme = launch_file (f, "README", 0644), path = {0};
+    char *plan = json_dumps (r->doc, JSON_INDENT (1) | JSON_REAL_PRECISION (15));
+    enum status st = plan ? launch_generic (in, f, readme, err) : err_nomem (err);
+
+    if (st == ST_OK)
+        text_add (launch_file (f, "plan.json", 0644), "%s\n", plan);
+    free (plan);
+    for (int i = 0; i < N_LAUNCHERS && st == ST_OK; i++) {
+        const struct launcher *l = launchers[i];
+        struct text own = {0};
+        struct error why = {""};
+
+        if (!chosen[i] && kept && path_in (&path, kept, l->readme) &&
+            access (text_str (&path), F_OK) == 0)
+            text_add (readme, "\nFor %s, from an earlier run: %s.\n", l->target.name,
+                      l->readme);
+        if (!chosen[i])
+            continue;
+        st = l->write (in, f, &own, &why);
+        if (st == ST_OK) {
+            text_add (readme, "\n%s", text_str (&own));
+            *launch_file (f, l->readme, 0644) = own;
+        } else if (st == ST_NOFIT && chosen[i] == 1) {
+            text_add (readme, "\nNot for %s: %s.\n", l->target.name, why.text);
+            notes_add (refused, "%s: %s", l->target.name, why.text);
+            st = ST_OK;
+        } else {
+            text_free (&own);
+            err_set (err, st, "%s: %s", l->target.name, why.text);
+        }
+    }
+    text_free (&path);
+    return st;
+}
+
 /* Remove one of our files that is not among the new ones, and its folder once empty. */
 static void remove_old (const char *dir, const char *name, const struct launch_files *new)
 {
@@ -196,13 +203,12 @@ static void remove_old (const char *dir, const char *name, const struct launch_f
     text_free (&path);
 }
 
-static enum status write_all (const struct launch_request *r, const char *dir,
-                              const struct launch_files *f, struct error *err)
+static enum status write_all (const char *dir, bool another, const struct launch_files *f,
+                              struct error *err)
 {
     static const char *const generic[] = {"gpu-uuid.txt", "gpu-numa.txt", "node-lib.sh",
                                           "each-node.sh", NULL};
     struct file_item item[LAUNCH_FILES_MAX];
-    bool another = holds_another (r, dir);
     enum status st;
 
     for (int i = 0; i < f->n; i++) {
@@ -243,10 +249,12 @@ enum status launch_emit (const struct launch_request *r, const char *dir,
         in.nodes += n == 1;
         in.most_ranks = n > in.most_ranks ? n : in.most_ranks;
     }
+    bool another = st == ST_OK && holds_another (r, dir);
+
     if (st == ST_OK)
-        st = compose (r, &in, chosen, &files, refused, err);
+        st = compose (r, &in, chosen, another ? NULL : dir, &files, refused, err);
     if (st == ST_OK)
-        st = write_all (r, dir, &files, err);
+        st = write_all (dir, another, &files, err);
     for (int i = 0; i < files.n; i++)
         text_free (&files.file[i].text);
     free (ranks_on_node);

@@ -9,32 +9,42 @@
 #include <stdlib.h>
 #include <string.h>
 
+static bool is_address (const char *name)
+{
+    return strspn (name, "0123456789.") == strlen (name) && strchr (name, '.');
+}
+
 /* Its lexer takes a name of digits for a number and words of its own for themselves; a
  * name with a dot must begin with a letter (or be an address). */
 static bool name_ok (const char *name)
 {
     static const char *const words[] = {"rank",     "slot",      "slots",
                                         "username", "user-name", "user_name"};
-    size_t digits = strspn (name, "0123456789"), n = strlen (name);
+    size_t digits = strspn (name, "0123456789");
 
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (strcmp (name, words[i]) == 0)
             return false;
-    if (strspn (name, "0123456789.") == n)
-        return digits < n;
-    return digits == 0 || !strchr (name, '.');
+    if (is_address (name))
+        return true;
+    return name[digits] && (digits == 0 || !strchr (name, '.'));
+}
+
+/* It compares names up to the first dot; addresses whole. */
+static size_t short_length (const char *name)
+{
+    return is_address (name) ? strlen (name) : strcspn (name, ".");
 }
 
 static int by_short_name (const void *a, const void *b)
 {
     const char *x = *(const char *const *) a, *y = *(const char *const *) b;
-    size_t nx = strcspn (x, "."), ny = strcspn (y, ".");
+    size_t nx = short_length (x), ny = short_length (y);
     int order = strncmp (x, y, nx < ny ? nx : ny);
 
     return order ? order : (nx > ny) - (nx < ny);
 }
 
-/* It compares names up to the first dot. */
 static enum status check_names (const struct launch_input *in, struct error *err)
 {
     const struct topology_cluster *c = in->cluster;

@@ -1,0 +1,84 @@
+#!/bin/bash
+# Real torchrun agents and plain env:// processes form a gloo group over 4 hosts, interleaved and
+# host by host: every rank is on the planned host and GPU.  Where one rank fails, or the script
+# that started them dies, the others end too.
+. tests/lib/tap.sh
+. tests/lib/placed.sh
+needs_hosts
+PY=
+for p in python3 /usr/bin/python3; do
+    $p -c 'import torch.distributed as d; assert d.is_gloo_available()' 2>/dev/null && PY=$p && break
+done
+[ -n "$PY" ] || skip_all "package python3-torch is not installed"
+needs python3-torch torchrun
+
+for order in interleaved nodes; do
+    placed "$T/$order" 4 2 $order || exit 1
+    expect 0 "emit, $order" "8 ranks written" $LINKWISE emit "$T/$order/plan.json" --to torchrun,env -d "$T/$order/launch"
+done
+[ "$(wc -l <"$T/interleaved/launch/torchrun/agents.txt")" = 8 ] &&
+    [ "$(awk '{ print $3 }' "$T/interleaved/launch/torchrun/agents.txt" | sort -u)" = 1 ]
+result $? "interleaved ranks have an agent each" "$T/interleaved/launch/torchrun/agents.txt"
+[ "$(wc -l <"$T/nodes/launch/torchrun/agents.txt")" = 4 ]
+result $? "whole hosts have one agent" "$T/nodes/launch/torchrun/agents.txt"
+
+cat >"$T/rank.py" <<'P'
+import os, socket
+import torch, torch.distributed as dist
+dist.init_process_group("gloo")
+rank, world = dist.get_rank(), dist.get_world_size()
+one = torch.ones(1)
+dist.all_reduce(one)
+places = [None] * world
+dist.all_gather_object(places, "%d %s %s %s %s" % (rank, socket.gethostname(), os.environ["LINKWISE_GPU"],
+                                                  os.environ["CUDA_VISIBLE_DEVICES"], os.environ["LOCAL_RANK"]))
+assert one.item() == world == 8
+if rank == 0:
+    print("\n".join(places))
+P
+cat >"$T/inside.sh" <<'S2'
+. tests/lib/hosts.sh
+hosts_up h1 h2 h3 h4
+export LINKWISE_RSH=$HOSTS_RSH LINKWISE_TORCHRUN="torchrun -r 9:1 -t 9:1" GLOO_SOCKET_IFNAME=eth0 OMP_NUM_THREADS=1
+for order in interleaved nodes; do
+    cd "$1/$order/launch"
+    for way in torchrun env; do
+        since=$(date +%s%N)
+        timeout 60 ./each-node.sh $way/node.sh "$2" "$1/rank.py" >"../$way.out" 2>"../$way.err"
+        echo $? >"../$way.rc"
+        echo $((($(date +%s%N) - since) / 1000000)) >"../$way.ms"
+    done
+done
+# A rank that fails, with arguments that a shell would like to read.
+timeout 60 ./each-node.sh env/node.sh sh -c 'echo "$RANK $1" >>"$2/words"; [ "$RANK" = 3 ] && exit 7; exec sleep 50' \
+    sh "it's \$(touch $1/pwned) \"a b\"; *" "$1" >"$1/fails.out" 2>&1
+echo $? >"$1/fails.rc"
+sleep 0.5
+pgrep -f '^sleep 50' >"$1/fails.left"
+# The script that started them is killed outright.
+./each-node.sh env/node.sh sleep 51 >"$1/killed.out" 2>&1 &
+for i in $(seq 50); do [ "$(pgrep -c -f '^sleep 51')" = 8 ] && break; sleep 0.1; done
+pgrep -c -f '^sleep 51' >"$1/killed.before"
+kill -KILL $!
+for i in $(seq 50); do pgrep -f '^sleep 51' >/dev/null || break; sleep 0.1; done
+pgrep -f '^sleep 51' >"$1/killed.left"
+S2
+in_sandbox "$T/inside.sh" "$T" "$PY" >"$T/sandbox.out" 2>&1
+
+for order in interleaved nodes; do
+    for way in torchrun env; do
+        d=$T/$order
+        [ "$(cat "$d/$way.rc" 2>/dev/null)" = 0 ]
+        result $? "$way, $order: the group forms" "$d/$way.err"
+        same_as_map "$d" "$d/$way.out" && awk '$4 != "GPU-" $2 "-" $3 || $5 != 0 { bad = 1 } END { exit bad || NR != 8 }' "$d/$way.out"
+        result $? "$way, $order: every rank is on the planned host and GPU" "$d/$way.out"
+        echo "# $way, $order: $(cat "$d/$way.ms") ms"
+    done
+done
+[ "$(cat "$T/fails.rc")" = 7 ] && [ ! -s "$T/fails.left" ]
+result $? "a rank that fails ends the others, and its exit code comes through" "$T/fails.out"
+[ ! -e "$T/pwned" ] && [ "$(awk '{ $1 = ""; print }' "$T/words" | sort -u)" = " it's \$(touch $T/pwned) \"a b\"; *" ]
+result $? "arguments reach the program as they are" "$T/words"
+[ "$(cat "$T/killed.before")" = 8 ] && [ ! -s "$T/killed.left" ]
+result $? "killing the starting script ends the ranks on all hosts" "$T/killed.out"
+done_testing

@@ -1,0 +1,71 @@
+# Source me after tap.sh: plans whose ranks are scattered over hosts.
+#
+#     placed DIR HOSTS GPUS [ORDER]   a cluster of hosts h1..hHOSTS in DIR/cluster.json, a plan on
+#                                     all their GPUs in DIR/plan.json.  ORDER of the ranks:
+#                                     interleaved (default: shuffled, none of two neighbours on
+#                                     one host), or nodes (whole hosts, shuffled)
+#     same_as_map DIR REPORT          `rank host gpu` lines of REPORT are DIR/launch/map.txt
+placed() {
+    mkdir -p "$1"
+    python3 - "$2" "$3" >"$1/cluster.json" <<'P' || return
+import json, random, sys
+hosts, gpus = map(int, sys.argv[1:])
+random.seed(1)
+names = ["h%d" % i for i in range(1, hosts + 1)]
+links = [[None if a == b else random.choice([20, 19, 18, 9]) for b in names] for a in names]
+print(json.dumps({"version": 1, "name": "hosts", "nodes": [
+    {"name": h, "gpus": gpus, "gpu_type": "a100-sxm4-80g", "gpu_numa": [g % 2 for g in range(gpus)],
+     "gpu_uuid": ["GPU-%s-%d" % (h, g) for g in range(gpus)]} for h in names],
+    "links": {"intra": {"bandwidth_gb_per_s": 200, "latency_us": 8},
+              "inter": {"bandwidth_gb_per_s": links, "latency_us": 12}}}))
+P
+    $LINKWISE plan "$1/cluster.json" llama-2-7b --seq 1024 --global-batch 192 --micro-batch 1 --tp 2 --pp 2 \
+        --dp $(($2 * $3 / 4)) -o "$1/plan.json" >"$1/plan.out" || return
+    python3 - "$1/plan.json" "$2" "$3" "${4:-interleaved}" <<'P'
+import json, random, sys
+path, hosts, gpus, order = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
+random.seed(2)
+names = ["h%d" % i for i in range(1, hosts + 1)]
+random.shuffle(names)
+if order == "nodes":
+    place = [(h, g) for h in names for g in random.sample(range(gpus), gpus)]
+else:
+    rounds = [random.sample(range(gpus), gpus) for h in names]
+    place = []
+    for k in range(gpus):
+        turn = random.sample(range(hosts), hosts)
+        while place and names[turn[0]] == place[-1][0]:
+            random.shuffle(turn)
+        place += [(names[i], rounds[i][k]) for i in turn]
+plan = json.load(open(path))
+for r in plan["ranks"]:
+    r["node"], r["gpu"] = place[r["rank"]]
+json.dump(plan, open(path, "w"))
+P
+}
+
+same_as_map() {
+    sort -n "$2" | awk '{ print $1, $2, $3 }' | cmp -s - "$1/launch/map.txt"
+}
+
+# needs PACKAGE COMMAND...: skip the whole test where a command is missing.
+needs() {
+    local package=$1 command
+    shift
+    for command in "$@"; do
+        command -v "$command" >/dev/null || skip_all "package $package is not installed"
+    done
+}
+
+# Hosts are namespaces; whatever is made in them lies in $T.
+needs_hosts() {
+    [ "$(id -u)" = 0 ] || skip_all "not root: hosts are made of network namespaces"
+    needs iproute2 ip
+    needs hostname hostname
+    needs python3 python3
+    unshare --mount --net --uts --ipc --pid --fork true 2>/dev/null ||
+        skip_all "this system does not allow namespaces"
+}
+in_sandbox() {
+    TMPDIR=$T tests/lib/sandbox.sh "$@"
+}

@@ -21,7 +21,8 @@ VERSION := $(shell sed -n 's/.*LINKWISE_VERSION "\(.*\)".*/\1/p' base/version.h)
 # The Debian and Ubuntu packages.  Without those of DEPS nothing builds; a test that needs
 # one of TEST_DEPS skips and names it.
 DEPS := gcc libc6-dev make pkg-config libglpk-dev libjansson-dev libmd-dev libcmocka-dev perl
-TEST_DEPS := clang openmpi-bin iproute2 python3-jsonschema hostname
+TEST_DEPS := clang openmpi-bin mpich slurmctld slurmd slurm-client python3-torch numactl iproute2 \
+             python3-jsonschema hostname
 
 ifeq ($(SAN),1)
 B := build/san

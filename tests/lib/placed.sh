@@ -58,13 +58,23 @@ needs() {
 }
 
 # Hosts are namespaces; whatever is made in them lies in $T.
+why_no_hosts() {
+    if [ "$(id -u)" != 0 ]; then
+        echo "not root: hosts are made of network namespaces"
+    elif ! command -v ip >/dev/null; then
+        echo "package iproute2 is not installed"
+    elif ! command -v hostname >/dev/null; then
+        echo "package hostname is not installed"
+    elif ! command -v python3 >/dev/null; then
+        echo "package python3 is not installed"
+    elif ! unshare --mount --net --uts --ipc --pid --fork true 2>/dev/null; then
+        echo "this system does not allow namespaces"
+    fi
+}
 needs_hosts() {
-    [ "$(id -u)" = 0 ] || skip_all "not root: hosts are made of network namespaces"
-    needs iproute2 ip
-    needs hostname hostname
-    needs python3 python3
-    unshare --mount --net --uts --ipc --pid --fork true 2>/dev/null ||
-        skip_all "this system does not allow namespaces"
+    local why
+    why=$(why_no_hosts)
+    [ -z "$why" ] || skip_all "$why"
 }
 in_sandbox() {
     TMPDIR=$T tests/lib/sandbox.sh "$@"

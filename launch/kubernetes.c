@@ -140,12 +140,13 @@ static json_t *affinity (const struct launch_input *in)
 static json_t *resources (const struct launch_input *in)
 {
     const struct topology_node *n = launch_node_of (in, 0);
-    const char *vendor =
-        strncmp (n->type->name, "mi", 2) == 0 ? "amd.com/gpu" : "nvidia.com/gpu";
+    bool amd = strncmp (n->type->name, "mi", 2) == 0 &&
+               strspn (n->type->name + 2, "0123456789") > 0;
     char gpus[16];
 
     snprintf (gpus, sizeof gpus, "%d", n->gpus);
-    return json_pack ("{s:{s:s}}", "limits", vendor, gpus);
+    return json_pack ("{s:{s:s}}", "limits", amd ? "amd.com/gpu" : "nvidia.com/gpu",
+                      gpus);
 }
 
 static json_t *node_name_env (void)

@@ -74,8 +74,10 @@ int launch_block (const struct launch_input *in)
 
 /* ---- the request ---- */
 
-/* Which targets does the list name?  2: by its name, 1: by "all". */
-static enum status choose (const char *to, int *chosen, struct error *err)
+enum choice { NOT_CHOSEN, BY_ALL, BY_NAME };
+
+/* Which targets does the list name? */
+static enum status choose (const char *to, enum choice *chosen, struct error *err)
 {
     const char *p = to;
 
@@ -88,9 +90,9 @@ static enum status choose (const char *to, int *chosen, struct error *err)
             bool this = strlen (name) == n && strncmp (name, p, n) == 0;
 
             if (this)
-                chosen[i] = 2;
-            else if (all && chosen[i] == 0)
-                chosen[i] = 1;
+                chosen[i] = BY_NAME;
+            else if (all && chosen[i] == NOT_CHOSEN)
+                chosen[i] = BY_ALL;
             known = known || this;
         }
         if (!known) {
@@ -143,10 +145,35 @@ static bool holds_another (const struct launch_request *r, const char *dir)
 
 /* ---- the files ---- */
 
+/* One target's files and its part of the README, or why there are none. */
+static enum status compose_target (const struct launcher *l,
+                                   const struct launch_input *in, bool named,
+                                   struct launch_files *f, struct text *readme,
+                                   struct notes *refused, struct error *err)
+{
+    struct text own = {0};
+    struct error why = {""};
+    enum status st = l->write (in, f, &own, &why);
+
+    if (st == ST_OK) {
+        text_add (readme, "\n%s", text_str (&own));
+        *launch_file (f, l->readme, 0644) = own;
+        return ST_OK;
+    }
+    text_free (&own);
+    if (st == ST_NOFIT && !named) {
+        text_add (readme, "\nNot for %s: %s.\n", l->target.name, why.text);
+        notes_add (refused, "%s: %s", l->target.name, why.text);
+        return ST_OK;
+    }
+    return err_set (err, st, "%s: %s", l->target.name, why.text);
+}
+
 /* Files, READMEs and the plan, as texts.  kept: the folder when what it holds stays. */
 static enum status compose (const struct launch_request *r, const struct launch_input *in,
-                            const int *chosen, const char *kept, struct launch_files *f,
-                            struct notes *refused, struct error *err)
+                            const enum choice *chosen, const char *kept,
+                            struct launch_files *f, struct notes *refused,
+                            struct error *err)
 {
     struct text *readme = launch_file (f, "README", 0644), path = {0};
     char *plan = json_dumps (r->doc, JSON_INDENT (1) | JSON_REAL_PRECISION (15));
@@ -157,27 +184,13 @@ static enum status compose (const struct launch_request *r, const struct launch_
     free (plan);
     for (int i = 0; i < N_LAUNCHERS && st == ST_OK; i++) {
         const struct launcher *l = launchers[i];
-        struct text own = {0};
-        struct error why = {""};
 
-        if (!chosen[i] && kept && path_in (&path, kept, l->readme) &&
-            access (text_str (&path), F_OK) == 0)
+        if (chosen[i] != NOT_CHOSEN)
+            st = compose_target (l, in, chosen[i] == BY_NAME, f, readme, refused, err);
+        else if (kept && path_in (&path, kept, l->readme) &&
+                 access (text_str (&path), F_OK) == 0)
             text_add (readme, "\nFor %s, from an earlier run: %s.\n", l->target.name,
                       l->readme);
-        if (!chosen[i])
-            continue;
-        st = l->write (in, f, &own, &why);
-        if (st == ST_OK) {
-            text_add (readme, "\n%s", text_str (&own));
-            *launch_file (f, l->readme, 0644) = own;
-        } else if (st == ST_NOFIT && chosen[i] == 1) {
-            text_add (readme, "\nNot for %s: %s.\n", l->target.name, why.text);
-            notes_add (refused, "%s: %s", l->target.name, why.text);
-            st = ST_OK;
-        } else {
-            text_free (&own);
-            err_set (err, st, "%s: %s", l->target.name, why.text);
-        }
     }
     text_free (&path);
     return st;
@@ -240,8 +253,9 @@ enum status launch_emit (const struct launch_request *r, const char *dir,
                               .ranks_on_node = ranks_on_node,
                               .linkwise = r->linkwise};
     struct launch_files files = {0};
-    int chosen[sizeof launchers / sizeof *launchers] = {0};
+    enum choice chosen[sizeof launchers / sizeof *launchers] = {NOT_CHOSEN};
     enum status st = ranks_on_node ? choose (r->to, chosen, err) : err_nomem (err);
+    bool another = st == ST_OK && holds_another (r, dir);
 
     for (int k = 0; k < r->plan->n_ranks && st == ST_OK; k++) {
         int n = ++ranks_on_node[c->node_of_gpu[r->gpu[k]]];
@@ -249,8 +263,6 @@ enum status launch_emit (const struct launch_request *r, const char *dir,
         in.nodes += n == 1;
         in.most_ranks = n > in.most_ranks ? n : in.most_ranks;
     }
-    bool another = st == ST_OK && holds_another (r, dir);
-
     if (st == ST_OK)
         st = compose (r, &in, chosen, another ? NULL : dir, &files, refused, err);
     if (st == ST_OK)

@@ -99,6 +99,8 @@ static enum status write_openmpi (const struct launch_input *in, struct launch_f
 
     if (st != ST_OK)
         return st;
+    struct text *five = launch_file (f, "openmpi5/README", 0644);
+
     text_add (launch_file (f, "openmpi5/hostfile", 0644), "%s", text_str (&hosts));
     *launch_file (f, "openmpi/rankfile", 0644) = ranks;
     *launch_file (f, "openmpi/hostfile", 0644) = hosts;
@@ -106,19 +108,23 @@ static enum status write_openmpi (const struct launch_input *in, struct launch_f
     st = launch_rankfile (in, "0", launch_file (f, "openmpi5/rankfile", 0644), &hosts,
                           err);
     text_free (&hosts);
+    text_add (five,
+              "Open MPI 5:\n\n"
+              "    mpirun -np %d --hostfile openmpi5/hostfile --bind-to none \\\n"
+              "        --map-by rankfile:FILE=openmpi5/rankfile ./exec.sh PROGRAM\n",
+              in->plan->n_ranks);
     text_add (readme,
               "Open MPI 4:\n\n"
               "    mpirun -np %d --hostfile openmpi/hostfile -rf openmpi/rankfile \\\n"
               "        ./exec.sh PROGRAM\n"
-              "\nOpen MPI 5:\n\n"
-              "    mpirun -np %d --hostfile openmpi5/hostfile --bind-to none \\\n"
-              "        --map-by rankfile:FILE=openmpi5/rankfile ./exec.sh PROGRAM\n",
-              in->plan->n_ranks, in->plan->n_ranks);
+              "\n%s",
+              in->plan->n_ranks, text_str (five));
     return st;
 }
 
-static const char *const paths[] = {"openmpi/rankfile", "openmpi/hostfile",
-                                    "openmpi5/rankfile", "openmpi5/hostfile", NULL};
+static const char *const paths[] = {"openmpi/rankfile",  "openmpi/hostfile",
+                                    "openmpi5/rankfile", "openmpi5/hostfile",
+                                    "openmpi5/README",   NULL};
 
 const struct launcher launch_openmpi = {
     .target = {"openmpi", "Open MPI 4 and 5: rankfile and hostfile"},

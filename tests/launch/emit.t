@@ -134,6 +134,10 @@ result $? "nothing was written by any of the refusals"
 
 # ---- commands in fields ----
 cp "$T/a/plan.json" "$T/clean.json"
+edit "$T/clean.json" "
+for n in d['cluster']['nodes']: n.update(rack='r1', state='ok', gpu_nic=['mlx5_0', 'mlx5_1'], speed=[1, 1])
+d['cluster']['source'] = d['cluster']['links']['source'] = 'a test'
+d['cluster']['gpu_types'] = {'mine': {'like': 'a100-sxm4-80g'}}"
 $L emit "$T/clean.json" -d "$T/clean" >/dev/null
 python3 - "$T/clean.json" "$T/inject" <<'P'
 # One plan for every text of the plan and for some keys that readers do not know, each with

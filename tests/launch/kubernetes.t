@@ -5,11 +5,7 @@
 . tests/lib/tap.sh
 . tests/lib/placed.sh
 needs_hosts
-PY=
-for p in python3 /usr/bin/python3; do
-    $p -c 'import jsonschema' 2>/dev/null && PY=$p && break
-done
-[ -n "$PY" ] || skip_all "package python3-jsonschema is not installed"
+needs_python jsonschema python3-jsonschema
 needs openmpi-bin mpirun.openmpi
 
 placed "$T" 4 2 || exit 1

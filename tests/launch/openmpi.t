@@ -10,18 +10,18 @@ needs openmpi-bin mpirun.openmpi
 placed "$T" 8 8 || exit 1
 expect 0 "emit" "64 ranks written" $LINKWISE emit "$T/plan.json" --to openmpi,deepspeed -d "$T/launch"
 
+reporter "$T/program"
 cat >"$T/inside.sh" <<'S2'
 . tests/lib/hosts.sh
 hosts_up h1 h2 h3 h4 h5 h6 h7 h8
 cd "$1/launch"
 run="mpirun.openmpi --allow-run-as-root --mca plm_rsh_agent $HOSTS_RSH --mca btl_tcp_if_include 10.77.0.0/24 --mca oob_tcp_if_include 10.77.0.0/24"
-report='echo "$RANK $(hostname) $LINKWISE_GPU $CUDA_VISIBLE_DEVICES $LOCAL_RANK $WORLD_SIZE $MASTER_ADDR"'
 since=$(date +%s%N)
-$run -np 64 --hostfile openmpi/hostfile -rf openmpi/rankfile ./exec.sh sh -c "$report" >"$1/report" 2>"$1/mpirun.err"
-echo $? >"$1/rc"
+$run -np 64 --hostfile openmpi/hostfile -rf openmpi/rankfile ./exec.sh "$1/program" >"$1/report" 2>"$1/mpirun.err"
+echo $? >"$1/report.rc"
 echo $((($(date +%s%N) - since) / 1000000)) >"$1/ms"
 # The same ranks without the rankfile land elsewhere: the wrapper must stop them.
-$run -np 64 --hostfile openmpi/hostfile ./exec.sh sh -c "$report" >"$1/wrong" 2>"$1/wrong.err"
+$run -np 64 --hostfile openmpi/hostfile ./exec.sh "$1/program" >"$1/wrong" 2>"$1/wrong.err"
 echo $? >"$1/wrong.rc"
 # As DeepSpeed's openmpi launcher starts it, with the job's own report of where it is.
 $run -n 64 -hostfile deepspeed/hostfile -rf deepspeed/rankfile -x LINKWISE_RUNNING="$1/running" \
@@ -30,13 +30,7 @@ echo $? >"$1/deepspeed.rc"
 S2
 in_sandbox "$T/inside.sh" "$T" >"$T/sandbox.out" 2>&1
 
-[ "$(cat "$T/rc" 2>/dev/null)" = 0 ]
-result $? "mpirun runs" "$T/mpirun.err"
-same_as_map "$T" "$T/report"
-result $? "every rank is on the planned host and GPU" "$T/report"
-first=$(awk 'NR == 1 { print $2 }' "$T/launch/map.txt")
-awk -v m="$first" '$4 != "GPU-" $2 "-" $3 || $5 != 0 || $6 != 64 || $7 != m { bad = 1 } END { exit bad || NR != 64 }' "$T/report"
-result $? "it sees the GPU's UUID, local rank 0, the world and rank 0's host" "$T/report"
+reported mpirun "$T" "$T/report" "$T/mpirun.err"
 [ "$(cat "$T/wrong.rc")" != 0 ] && grep -q "belongs on h[1-8], but runs on h[1-8]" "$T/wrong.err"
 result $? "another order is refused by the wrapper" "$T/wrong.err"
 [ "$(cat "$T/deepspeed.rc")" = 0 ]

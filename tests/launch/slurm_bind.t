@@ -5,9 +5,7 @@
 . tests/lib/tap.sh
 . tests/lib/placed.sh
 needs_hosts
-needs slurmctld slurmctld
-needs slurmd slurmd
-needs slurm-client srun sbatch
+needs_slurm
 
 placed "$T" 8 2 || exit 1
 $LINKWISE plan "$T/cluster.json" llama-2-7b --seq 1024 --global-batch 24 --tp 2 --pp 2 --dp 3 --nodes 6 \
@@ -33,14 +31,13 @@ script empty <<<'exit 0'
 script stale <<<'[ "$1" = bind ] || cp -r "$LAUNCH"/* "$6"'
 script swapped <<<'"$REAL" "$@" || exit 1; [ "$1" = bind ] || { tac "$6/slurm/hostfile" >"$6/x" && mv "$6/x" "$6/slurm/hostfile"; }'
 
+reporter "$T/program"
 cat >"$T/inside.sh" <<'S2'
 . tests/lib/hosts.sh
 . tests/lib/slurm.sh
 hosts_up h1 h2 h3 h4 h5 h6 h7 h8
 slurm_up 2 h1 h2 h3 h4 h5 h6 h7 h8 || exit 1
 cd "$1"
-printf '#!/bin/sh\necho "$RANK $(hostname) $LINKWISE_GPU $CUDA_VISIBLE_DEVICES $LOCAL_RANK $WORLD_SIZE $MASTER_ADDR"\n' >program
-chmod +x program
 submit() { # NAME FOLDER HOSTS
     echo "$3" >"$1.hosts"
     LINKWISE_DIR=$1/folder sbatch -Q --parsable -w "$3" -o "$1.out" -e "$1.err" "$2/slurm/job.sbatch" "$PWD/program" >"$1.id"

@@ -5,11 +5,7 @@
 . tests/lib/tap.sh
 . tests/lib/placed.sh
 needs_hosts
-PY=
-for p in python3 /usr/bin/python3; do
-    $p -c 'import torch.distributed as d; assert d.is_gloo_available()' 2>/dev/null && PY=$p && break
-done
-[ -n "$PY" ] || skip_all "package python3-torch is not installed"
+needs_python torch.distributed python3-torch
 needs python3-torch torchrun
 
 for order in interleaved nodes; do

@@ -44,6 +44,39 @@ json.dump(plan, open(path, "w"))
 P
 }
 
+# What a rank reports: a program, and the three things that must hold of what it printed.
+#     reporter FILE                   write the program
+#     reported NAME DIR REPORT ERROR  it ran (REPORT.rc is 0), as map.txt says, and saw its GPU
+reporter() {
+    printf '#!/bin/sh\n%s\n' \
+        'echo "$RANK $(hostname) $LINKWISE_GPU $CUDA_VISIBLE_DEVICES $LOCAL_RANK $WORLD_SIZE $MASTER_ADDR"' >"$1"
+    chmod +x "$1"
+}
+reported() {
+    local n first
+    n=$(wc -l <"$2/launch/map.txt")
+    first=$(awk 'NR == 1 { print $2 }' "$2/launch/map.txt")
+    [ "$(cat "$3.rc" 2>/dev/null)" = 0 ]
+    result $? "$1: the job runs" "$4"
+    same_as_map "$2" "$3"
+    result $? "$1: every rank is on the planned host and GPU" "$3"
+    awk -v m="$first" -v n="$n" '$4 != "GPU-" $2 "-" $3 || $5 != 0 || $6 != n || $7 != m { bad = 1 } END { exit bad || NR != n }' "$3"
+    result $? "$1: it sees the GPU's UUID, local rank 0, the world and rank 0's host" "$3"
+}
+
+# $PY: a python3 that has a module, or the whole test skips.
+needs_python() { # MODULE PACKAGE
+    for PY in python3 /usr/bin/python3; do
+        $PY -c "import $1" 2>/dev/null && return
+    done
+    skip_all "package $2 is not installed"
+}
+needs_slurm() {
+    needs slurmctld slurmctld
+    needs slurmd slurmd
+    needs slurm-client srun sbatch
+}
+
 same_as_map() {
     sort -n "$2" | awk '{ print $1, $2, $3 }' | cmp -s - "$1/launch/map.txt"
 }

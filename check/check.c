@@ -1,5 +1,6 @@
 #include "check/check.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -12,9 +13,11 @@
 void check_say (struct check_report *r, const char *what, enum check_verdict verdict,
                 const char *fmt, ...)
 {
-    struct check_item *item = &r->item[r->n++];
+    struct check_item *item = &r->item[r->n];
     va_list ap;
 
+    assert (r->n < CHECK_ITEMS_MAX);
+    r->n++;
     item->what = what;
     item->verdict = verdict;
     va_start (ap, fmt);

@@ -192,9 +192,12 @@ static enum status place (const struct mapper_problem *p,
         settings.granularity = MAPPER_NODE;
         if (mapper_search (p, &settings, &by_node, &second, NULL) == ST_OK) {
             mapper_result_release (r);
+            mapper_info_release (info);
             *r = by_node;
+            *info = second;
+        } else {
+            mapper_info_release (&second);
         }
-        mapper_info_release (&second);
     }
     if (st == ST_OK && !same_layers (plan, r))
         st = keep_layers (p, plan, r, err);

@@ -114,7 +114,9 @@ int cli_emit (int argc, char **argv)
     struct error err = {""};
 
     text_add (&doc,
-              "Write the files that put every rank on its planned GPU.\v"
+              "Write the files that put every rank on its planned GPU.  A launcher that "
+              "cannot express the plan is refused with the reason; `--to all` writes the "
+              "rest.\v"
               "Example: linkwise emit plan.json --to openmpi -d launch\n\nLaunchers:\n");
     for (int i = 0; launch_target_at (i); i++)
         text_add (&doc, "  %-12s %s\n", launch_target_at (i)->name,

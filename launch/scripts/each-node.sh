@@ -2,7 +2,8 @@
 # linkwise: run a script of this folder once on every host of map.txt, all at a time.
 #     ./each-node.sh env/node.sh PROGRAM [ARGUMENT...]
 # Hosts are reached by ssh; LINKWISE_RSH names another command that takes HOST COMMAND.  The
-# folder must have the same path everywhere.  Where one host fails the others are ended; so
+# folder must have the same path everywhere.  Variables of yours stay here: say
+# `env NAME=VALUE PROGRAM` where the program needs them.  Where one host fails the others are ended; so
 # they are when this script dies, since the scripts watch their standard input.
 here=$(cd -- "$(dirname -- "$0")" && pwd) || exit 1
 [ $# -gt 0 ] || { echo "usage: $0 SCRIPT [ARGUMENT...]" >&2; exit 2; }

@@ -30,7 +30,7 @@ esac
 # The host's name: in a pod the node's, which the manifest passes.
 me=${LINKWISE_NODE:-}
 [ -n "$me" ] || { [ -n "${LINKWISE_NODE_FILE:-}" ] && me=$(cat "$LINKWISE_NODE_FILE"); }
-me=${me:-$(hostname)}
+me=${me:-$(uname -n)}
 if [ "$1" = --where ]; then
     echo "$rank $me"
     exit 0

@@ -7,7 +7,7 @@ fail() {
     exit 1
 }
 [ $# -gt 0 ] || fail 'no program given'
-me=${LINKWISE_NODE:-$(hostname)}
+me=${LINKWISE_NODE:-$(uname -n)}
 host=$(awk -v m="$me" '$2 == m { print $2; exit }' "$top/map.txt")
 [ -n "$host" ] ||
     host=$(awk -v m="${me%%.*}" '{ s = $2; sub(/\..*/, "", s) } s == m { print $2; exit }' "$top/map.txt")

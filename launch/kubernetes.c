@@ -5,6 +5,9 @@
  * of the node that it finds itself on: the order of indices does not matter.  The tables
  * and scripts travel in a ConfigMap.
  *
+ * Applied on the server's side, since kubectl's own apply copies an object into an
+ * annotation of at most 256 KiB, which the tables of a large job exceed.
+ *
  * Sources: Kubernetes API reference v1.28 (batch/v1 Job, v1 ConfigMap), Kubeflow
  * mpi-operator v2beta1. */
 #include "launch/launch_private.h"
@@ -240,8 +243,8 @@ static enum status write_kubernetes (const struct launch_input *in,
         "word an entry,\nthen an indexed Job (pods use the nodes' network, and "
         "rank 0's node by its name), or\nKubeflow's MPIJob (sshd and Open MPI in the "
         "image):\n\n"
-        "    kubectl apply -f kubernetes/configmap.json -f kubernetes/job.json\n"
-        "    kubectl apply -f kubernetes/configmap.json -f kubernetes/mpijob.json\n");
+        "    kubectl apply --server-side -f kubernetes/configmap.json -f kubernetes/job.json\n"
+        "    kubectl apply --server-side -f kubernetes/configmap.json -f kubernetes/mpijob.json\n");
     return ST_OK;
 }
 

@@ -51,7 +51,7 @@ static void write_recompute (const struct workload_config *c, struct text *t)
         text_add (t,
                   "--recompute-granularity full\n--recompute-method block\n"
                   "--recompute-num-layers %d\n",
-                  c->recompute_layers);
+                  c->recompute_layers / c->deg.vpp);
 }
 
 static void write_sharding (const struct workload_config *c, struct text *t)
@@ -100,6 +100,13 @@ static enum status check_expressible (const struct workload_plan *p, struct erro
                 "the %d layers of stage %d do not divide into %d chunks; a plan "
                 "made with --vpp 1 works",
                 p->layers_per_stage[i], i, c->deg.vpp);
+    if (c->recompute == RECOMPUTE_FULL && c->recompute_layers % c->deg.vpp != 0)
+        return err_set (err, ST_NOFIT,
+                        "Megatron-LM recomputes equally many layers in each of a stage's "
+                        "%d chunks, not %d in all; a plan made with --recompute full:%d "
+                        "works",
+                        c->deg.vpp, c->recompute_layers,
+                        (c->recompute_layers / c->deg.vpp + 1) * c->deg.vpp);
     if (p->model.layers > LAYOUT_MAX)
         return err_set (err, ST_NOFIT, "a layout of more than %d layers", LAYOUT_MAX);
     return ST_OK;

@@ -8,9 +8,10 @@
 here=$(cd -- "$(dirname -- "$0")" && pwd) || exit 1
 [ $# -gt 0 ] || { echo "usage: $0 SCRIPT [ARGUMENT...]" >&2; exit 2; }
 
-quote() { printf "'%s' " "$(printf '%s' "$1" | sed "s/'/'\\\\''/g")"; }
+# A word for the other shell, to the last line feed.
+quote() { printf '%s\n' "$1" | sed "s/'/'\\\\''/g; 1s/^/'/; \$s/\$/' /"; }
 command="cd $(quote "$here") && "
-for name in MASTER_ADDR MASTER_PORT LINKWISE_TORCHRUN LINKWISE_NUMA LINKWISE_RUNNING; do
+for name in MASTER_ADDR MASTER_PORT LINKWISE_TORCHRUN LINKWISE_NUMA LINKWISE_RUNNING LINKWISE_GRACE; do
     eval "value=\${$name:-}"
     [ -z "$value" ] || command="$command $name=$(quote "$value")"
 done
@@ -24,8 +25,9 @@ tmp=$(mktemp -d) || exit 1
 mkfifo "$tmp/hold" "$tmp/ended" || exit 1
 exec 8<>"$tmp/hold" 9<>"$tmp/ended"
 trap 'rm -rf "$tmp"' EXIT
-trap 'exit 143' HUP INT TERM
-n=0
+n=0 rc=0
+# The first signal ends the hosts and waits for them, the second does not wait.
+trap 'rc=143; exec 8<&-; trap "exit 143" HUP INT TERM' HUP INT TERM
 for host in $(awk '{ print $2 }' "$here/map.txt" | sort -u); do
     {
         ${LINKWISE_RSH:-ssh} "$host" "$command" <"$tmp/hold" 8<&- 9<&-
@@ -33,8 +35,8 @@ for host in $(awk '{ print $2 }' "$here/map.txt" | sort -u); do
     } 8<&- &
     n=$((n + 1))
 done
-rc=0
-while [ $n -gt 0 ] && read -r code host <&9; do
+while [ $n -gt 0 ]; do
+    read -r code host <&9 || continue
     n=$((n - 1))
     if [ "$code" != 0 ] && [ $rc = 0 ]; then
         rc=$code

@@ -41,5 +41,15 @@ case $(mpirun --version 2>/dev/null | head -n 1) in
     order="--map-by rankfile:FILE=$tmp/rankfile --bind-to none"
     ;;
 esac
+# In the background, so that a signal to this shell, the pod's first process, reaches it.
 mpirun -np "$(awk 'END { print NR }' "$here/map.txt")" --hostfile "$tmp/hostfile" $order \
-    -x LINKWISE_NODE_FILE="$file" -x MASTER_ADDR="$master" "$here/exec.sh" "$@"
+    -x LINKWISE_NODE_FILE="$file" -x MASTER_ADDR="$master" "$here/exec.sh" "$@" &
+child=$!
+trap 'kill $child 2>/dev/null' HUP INT TERM
+wait $child
+rc=$?
+while kill -0 $child 2>/dev/null; do
+    wait $child
+    rc=$?
+done
+exit $rc

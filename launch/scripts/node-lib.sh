@@ -19,29 +19,49 @@ export MASTER_ADDR MASTER_PORT
 tmp=$(mktemp -d) || exit 1
 mkfifo "$tmp/ended" || exit 1
 exec 9<>"$tmp/ended"
-pids=
+pids='' watch='' rc=0
 end_all() { [ -z "$pids" ] || kill $pids 2>/dev/null; }
-trap 'end_all; rm -rf "$tmp"' EXIT
-trap 'exit 143' HUP INT TERM
+trap 'end_all; [ -z "$watch" ] || kill $watch 2>/dev/null; rm -rf "$tmp"' EXIT
+# The processes get the signal, and LINKWISE_GRACE seconds (30) for what they do then.
+trap '[ $rc != 0 ] || rc=143; end_all' HUP INT TERM
 # Started by each-node.sh, standard input closes when that ends.
 if [ "${LINKWISE_WATCH:-0}" = 1 ]; then
     exec 3<&0 </dev/null
     (
-        trap - EXIT
+        trap - EXIT HUP INT TERM
         cat <&3 >/dev/null
         kill $$ 2>/dev/null
     ) 9<&- &
+    watch=$!
     exec 3<&-
 fi
 
 started=0
+# End a process that start() made, for good after a while.
+end() {
+    ended=1
+    [ -n "$child" ] || return
+    kill $child 2>/dev/null
+    (
+        trap - EXIT HUP INT TERM
+        left=${LINKWISE_GRACE:-30}
+        while [ "$left" -gt 0 ] && kill -0 $child 2>/dev/null; do
+            sleep 1
+            left=$((left - 1))
+        done
+        kill -KILL $child 2>/dev/null
+    ) >/dev/null 2>&1 9<&- &
+}
 # A shell of its own waits for each process, hands signals on and reports the end.
 start() {
+    [ $rc = 0 ] || return 0
     (
+        child='' ended=''
         trap - EXIT
+        trap end HUP INT TERM
         "$@" 9<&- &
         child=$!
-        trap 'kill $child 2>/dev/null' HUP INT TERM
+        [ -z "$ended" ] || end
         wait $child
         code=$?
         while kill -0 $child 2>/dev/null; do
@@ -54,7 +74,6 @@ start() {
     started=$((started + 1))
 }
 finish() {
-    rc=0
     while [ $started -gt 0 ]; do
         read -r code <&9 || continue
         started=$((started - 1))

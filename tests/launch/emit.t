@@ -227,6 +227,18 @@ cp -r "$T/a/launch" "$T/swapped"
 $L emit "$T/a/plan.json" --to openmpi -d "$T/swapped" >/dev/null
 [ ! -e "$T/swapped/slurm" ] && grep -q GPU-replaced "$T/swapped/gpu-uuid.txt"
 result $? "the same plan on a cluster with another UUID removes the old files too"
+$L emit "$T/a/plan.json" -d "$T/not-ended" >/dev/null
+for i in 1 2 3 4 5 6 7 8 9 10 11 12; do
+    rm -rf "$T/ended"
+    $L emit "$T/a/plan.json" -d "$T/ended" >/dev/null 2>&1 &
+    for k in $(seq 100000); do [ ! -d "$T/ended" ] || break; done
+    for ((k = 0; k < i * 200; k++)); do :; done
+    kill -TERM $! 2>/dev/null
+    wait $! 2>/dev/null
+    [ ! -d "$T/ended" ] || echo "$(find "$T/ended" -name '*.??????' ! -name job.sbatch | wc -l) $(find "$T/ended" -type f | wc -l)"
+done >"$T/why" 2>&1
+[ "$(sort -u "$T/why")" = "0 $(find "$T/not-ended" -type f | wc -l)" ]
+result $? "ended by a signal: all files or none" "$T/why"
 mkdir "$T/blocked" && mkdir "$T/blocked/exec.sh"
 expect 1 "a folder where a file should be" "exec.sh: expected a file, found a folder" $L emit "$T/a/plan.json" -d "$T/blocked"
 [ "$(ls "$T/blocked")" = exec.sh ]

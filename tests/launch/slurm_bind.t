@@ -40,8 +40,10 @@ slurm_up 2 h1 h2 h3 h4 h5 h6 h7 h8 || exit 1
 cd "$1"
 submit() { # NAME FOLDER HOSTS
     echo "$3" >"$1.hosts"
-    LINKWISE_DIR=$1/folder sbatch -Q --parsable -w "$3" -o "$1.out" -e "$1.err" "$2/slurm/job.sbatch" "$PWD/program" >"$1.id"
+    LINKWISE_DIR=$1/folder sbatch -Q --parsable --export=ALL,SLURM_HOSTFILE="$PWD/strange" -w "$3" -o "$1.out" -e "$1.err" "$2/slurm/job.sbatch" "$PWD/program" >"$1.id"
 }
+# What a user's environment may hold is not obeyed.
+for i in $(seq 12); do echo h1; done >strange
 RANDOM=7
 for i in $(seq 20); do
     mkdir "job$i"

@@ -63,14 +63,15 @@ enum status launch_generic (const struct launch_input *in, struct launch_files *
         "folder,\n"
         "which every node must see under the same path; PROGRAM is yours.\n",
         in->plan->n_ranks, in->nodes, d->tp, d->cp, d->dp, d->pp);
-    text_add (readme,
-              "\nIs the job really where the plan says?  Start it with where.sh before "
-              "PROGRAM, from\nthe launcher of your choice, and compare:\n\n"
-              "    LINKWISE_RUNNING=$PWD/running LAUNCHER ... ./exec.sh ./where.sh "
-              "PROGRAM\n"
-              "    cat running/* | linkwise check plan.json --running -\n"
-              "\nAny launcher that sets a rank (OMPI_COMM_WORLD_RANK, PMIX_RANK, "
-              "PMI_RANK,\nSLURM_PROCID or RANK) in the order of map.txt:\n\n"
-              "    LAUNCHER ... ./exec.sh PROGRAM\n");
+    text_add (
+        readme,
+        "\nIs the job really where the plan says?  Start it with where.sh before "
+        "PROGRAM, from\nthe launcher of your choice, and compare:\n\n"
+        "    LAUNCHER ... ./exec.sh env LINKWISE_RUNNING=\"$PWD/running\" ./where.sh "
+        "PROGRAM\n"
+        "    cat running/* | linkwise check plan.json --running -\n"
+        "\nAny launcher that sets a rank (OMPI_COMM_WORLD_RANK, PMIX_RANK, "
+        "PMI_RANK,\nSLURM_PROCID or RANK) in the order of map.txt:\n\n"
+        "    LAUNCHER ... ./exec.sh PROGRAM\n");
     return write_tables (in, f, err);
 }

@@ -243,8 +243,10 @@ static enum status write_kubernetes (const struct launch_input *in,
         "word an entry,\nthen an indexed Job (pods use the nodes' network, and "
         "rank 0's node by its name), or\nKubeflow's MPIJob (sshd and Open MPI in the "
         "image):\n\n"
-        "    kubectl apply --server-side -f kubernetes/configmap.json -f kubernetes/job.json\n"
-        "    kubectl apply --server-side -f kubernetes/configmap.json -f kubernetes/mpijob.json\n");
+        "    kubectl apply --server-side -f kubernetes/configmap.json -f "
+        "kubernetes/job.json\n"
+        "    kubectl apply --server-side -f kubernetes/configmap.json -f "
+        "kubernetes/mpijob.json\n");
     return ST_OK;
 }
 

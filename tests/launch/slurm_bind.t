@@ -40,7 +40,7 @@ slurm_up 2 h1 h2 h3 h4 h5 h6 h7 h8 || exit 1
 cd "$1"
 submit() { # NAME FOLDER HOSTS
     echo "$3" >"$1.hosts"
-    LINKWISE_DIR=$1/folder sbatch -Q --parsable --export=ALL,SLURM_HOSTFILE="$PWD/strange" -w "$3" -o "$1.out" -e "$1.err" "$2/slurm/job.sbatch" "$PWD/program" >"$1.id"
+    LINKWISE_DIR=$1/folder sbatch -Q --parsable --export=ALL,SLURM_HOSTFILE="$PWD/strange",MASTER_ADDR=h9 -w "$3" -o "$1.out" -e "$1.err" "$2/slurm/job.sbatch" "$PWD/program" >"$1.id"
 }
 # What a user's environment may hold is not obeyed.
 for i in $(seq 12); do echo h1; done >strange
@@ -85,7 +85,8 @@ for i in $(seq 20); do
     fi
     sort -n "$T/job$i.out" | awk '{ print $1, $2, $3 }' | cmp -s - "$folder/map.txt" &&
         [ -z "$(comm -23 <(awk '{ print $2 }' "$folder/map.txt" | sort -u) <(tr , '\n' <"$T/job$i.hosts"))" ] &&
-        awk '$4 != "GPU-" $2 "-" $3 || $5 != 0 || $6 != 12 { bad = 1 } END { exit bad || NR != 12 }' "$T/job$i.out" &&
+        awk -v m="$(awk 'NR == 1 { print $2 }' "$folder/map.txt")" '
+            $4 != "GPU-" $2 "-" $3 || $5 != 0 || $6 != 12 || $7 != m { bad = 1 } END { exit bad || NR != 12 }' "$T/job$i.out" &&
         grep -q "starting the job on the placement of $folder/map.txt" "$T/job$i.err" &&
         python3 - "$T/plan.json" "$folder/plan.json" <<'P' || {
 import json, sys

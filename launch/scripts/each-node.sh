@@ -23,14 +23,15 @@ done
 
 tmp=$(mktemp -d) || exit 1
 mkfifo "$tmp/hold" "$tmp/ended" || exit 1
-exec 8<>"$tmp/hold" 9<>"$tmp/ended"
+exec 8<>"$tmp/hold" 7<"$tmp/hold" 9<>"$tmp/ended"
 trap 'rm -rf "$tmp"' EXIT
 n=0 rc=0
 # The first signal ends the hosts and waits for them, the second does not wait.
 trap 'rc=143; exec 8<&-; trap "exit 143" HUP INT TERM' HUP INT TERM
 for host in $(awk '{ print $2 }' "$here/map.txt" | sort -u); do
+    [ $rc = 0 ] || break
     {
-        ${LINKWISE_RSH:-ssh} "$host" "$command" <"$tmp/hold" 8<&- 9<&-
+        ${LINKWISE_RSH:-ssh} "$host" "$command" <&7 7<&- 9<&-
         echo "$? $host" >&9
     } 8<&- &
     n=$((n + 1))

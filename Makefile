@@ -118,13 +118,13 @@ run-example: all
 	@echo
 	$B/linkwise emit $(RUN)/plan.json --to all -d $(RUN)/launch
 
+TEST_ENV = LINKWISE=$(CURDIR)/$B/linkwise CMOCKA_MESSAGE_OUTPUT=TAP CC='$(CC)' \
+    LSAN_OPTIONS=suppressions=$(CURDIR)/tests/lib/lsan.supp:print_suppressions=0
 run-tests: all $(TESTS)
-	@LINKWISE=$(CURDIR)/$B/linkwise CMOCKA_MESSAGE_OUTPUT=TAP CC='$(CC)' \
-	    prove --jobs 2 --timer --exec '' $(TESTS) $(TEST_SH)
+	@$(TEST_ENV) prove --jobs 2 --timer --exec '' $(TESTS) $(TEST_SH)
 
 check-long: all $(TESTS)
-	@LINKWISE=$(CURDIR)/$B/linkwise LINKWISE_LONG=1 CMOCKA_MESSAGE_OUTPUT=TAP CC='$(CC)' \
-	    prove --timer --exec '' $(TESTS) $(TEST_SH)
+	@LINKWISE_LONG=1 $(TEST_ENV) prove --timer --exec '' $(TESTS) $(TEST_SH)
 
 bench: $B/bench/speed
 	@$B/bench/speed

@@ -53,7 +53,7 @@ for i in $(seq 20); do
 done
 # Hosts that are never exactly the plan's.
 hosts=$(printf 'h%d\n' 1 2 3 4 5 6 7 8 | grep -vx "$(sort -u launch/slurm/hostfile | head -n 1)" | head -n 6 | paste -sd,)
-export REAL=$LINKWISE LAUNCH=$PWD/launch LINKWISE_TIMEOUT=2
+export REAL=$LINKWISE LAUNCH=$PWD/launch
 while read -r name _; do
     mkdir "$name"
     cp -r launch "$name/folder"
@@ -62,13 +62,15 @@ while read -r name _; do
     unknown) sed 's/"h\([1-8]\)"/"m\1"/g' launch/plan.json >unknown/folder/plan.json ;;
     readonly) mount --bind readonly/folder readonly/folder && mount -o remount,ro,bind readonly/folder ;;
     esac
+    export LINKWISE_TIMEOUT=60
+    [ $name != hangs ] || LINKWISE_TIMEOUT=2
     case $name in
     cut | unknown | readonly) unset LINKWISE ;;
     *) export LINKWISE=$PWD/$name.sh ;;
     esac
     submit "$PWD/$name" launch "$hosts"
 done <ways
-for i in $(seq 400); do
+for i in $(seq 1000); do
     [ "$(squeue -h | wc -l)" = 0 ] && break
     sleep 0.2
 done

@@ -22,7 +22,8 @@ VERSION := $(shell sed -n 's/.*LINKWISE_VERSION "\(.*\)".*/\1/p' base/version.h)
 # one of TEST_DEPS skips and names it.
 DEPS := gcc libc6-dev make pkg-config libglpk-dev libjansson-dev libhwloc-dev libexpat1-dev libmd-dev \
         libcsv-dev libnlopt-dev libcmocka-dev perl
-TEST_DEPS := clang openmpi-bin iproute2 python3-jsonschema hostname
+TEST_DEPS := clang openmpi-bin mpich slurmctld slurmd slurm-client python3-torch numactl iproute2 \
+             python3-jsonschema hostname
 
 ifeq ($(SAN),1)
 B := build/san
@@ -62,10 +63,11 @@ LIB_SRC := $(sort $(wildcard $(ROOMS:%=%/*.c)))
 CLI_SRC := $(sort $(wildcard cli/*.c))
 HEADERS := $(sort $(wildcard $(ROOMS:%=%/*.h)))
 PROFILES := $(sort $(wildcard workload/profiles/*.json))
+SCRIPTS := $(sort $(wildcard launch/scripts/*))
 TEST_SRC := $(sort $(wildcard tests/*/*.c))
 TEST_SH := $(sort $(wildcard tests/*/*.t))
 
-LIB_OBJ := $(LIB_SRC:%.c=$B/obj/%.o) $B/obj/gen/profiles.o
+LIB_OBJ := $(LIB_SRC:%.c=$B/obj/%.o) $B/obj/gen/profiles.o $B/obj/gen/scripts.o
 CLI_OBJ := $(CLI_SRC:%.c=$B/obj/%.o)
 TESTS := $(TEST_SRC:%.c=$B/%)
 
@@ -119,13 +121,13 @@ run-example: all
 	@echo
 	$B/linkwise emit $(RUN)/plan.json --to all -d $(RUN)/launch
 
+TEST_ENV = LINKWISE=$(CURDIR)/$B/linkwise CMOCKA_MESSAGE_OUTPUT=TAP CC='$(CC)' \
+    LSAN_OPTIONS=suppressions=$(CURDIR)/tests/lib/lsan.supp:print_suppressions=0
 run-tests: all $(TESTS)
-	@LINKWISE=$(CURDIR)/$B/linkwise CMOCKA_MESSAGE_OUTPUT=TAP CC='$(CC)' \
-	    prove --jobs 2 --timer --exec '' $(TESTS) $(TEST_SH)
+	@$(TEST_ENV) prove --jobs 2 --timer --exec '' $(TESTS) $(TEST_SH)
 
 check-long: all $(TESTS)
-	@LINKWISE=$(CURDIR)/$B/linkwise LINKWISE_LONG=1 CMOCKA_MESSAGE_OUTPUT=TAP CC='$(CC)' \
-	    prove --timer --exec '' $(TESTS) $(TEST_SH)
+	@LINKWISE_LONG=1 $(TEST_ENV) prove --timer --exec '' $(TESTS) $(TEST_SH)
 
 RUNS ?= runs
 accuracy: $B/bench/accuracy $B/bench/accuracy_times
@@ -187,17 +189,22 @@ $B/linkwise.pc: Makefile base/version.h
 	    'Version: $(VERSION)' 'Libs: -L$${libdir} -llinkwise' \
 	    'Libs.private: $(LIBS)' 'Cflags: -I$${includedir}' >$@
 
-# The shipped profiles, as C strings.
-$B/gen/profiles.c: $(PROFILES) Makefile
-	$(call say,GEN,$@)
-	$Qmkdir -p $(@D) && { \
-	  echo '#include "workload/workload_private.h"'; echo '#include <stddef.h>'; \
-	  echo 'const struct workload_shipped workload_shipped_profiles[] = {'; \
-	  for f in $(PROFILES); do \
-	    printf '{"%s",\n' "$$(basename $$f .json)"; \
+# Shipped texts as C strings: $(call texts,HEADER,TABLE'S TYPE AND NAME,SUFFIX TO DROP,FILES)
+texts = mkdir -p $(@D) && { \
+	  echo '$(hash)include "$1"'; echo '$(hash)include <stddef.h>'; echo 'const struct $2[] = {'; \
+	  for f in $4; do \
+	    printf '{"%s",\n' "$$(basename $$f $3)"; \
 	    sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $$f; echo '},'; \
 	  done; \
 	  echo '{NULL, NULL}};'; } >$@
+
+$B/gen/profiles.c: $(PROFILES) Makefile
+	$(call say,GEN,$@)
+	$Q$(call texts,workload/workload_private.h,workload_shipped workload_shipped_profiles,.json,$(PROFILES))
+
+$B/gen/scripts.c: $(SCRIPTS) Makefile
+	$(call say,GEN,$@)
+	$Q$(call texts,launch/launch_private.h,launch_shipped launch_shipped_scripts,,$(SCRIPTS))
 
 $B/obj/gen/%.o: $B/gen/%.c
 	$(call say,CC,$<)

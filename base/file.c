@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -218,6 +219,14 @@ enum status file_write_set (const char *dir, const struct file_item *item, int n
     char (*tmp)[PATH_MAX] = calloc ((size_t) n + 1, sizeof *tmp);
     char (*name)[PATH_MAX] = calloc ((size_t) n + 1, sizeof *name);
     enum status st = tmp && name ? ST_OK : err_nomem (err);
+    sigset_t ending, before;
+
+    /* A signal that would end the program half-way waits for the whole set. */
+    sigemptyset (&ending);
+    sigaddset (&ending, SIGHUP);
+    sigaddset (&ending, SIGINT);
+    sigaddset (&ending, SIGTERM);
+    pthread_sigmask (SIG_BLOCK, &ending, &before);
 
     for (int i = 0; i < n && st == ST_OK; i++) {
         struct stat sb;
@@ -248,6 +257,7 @@ enum status file_write_set (const char *dir, const struct file_item *item, int n
         free (made[i]);
     free (tmp);
     free (name);
+    pthread_sigmask (SIG_SETMASK, &before, NULL);
     return st;
 }
 

@@ -40,7 +40,7 @@ struct file_item {
 
 /** Write a set of files below dir, all or none: every file is written under a temporary
  *  name first, and only when all are on disk are they renamed.  Missing folders are
- *  made, and removed again on failure.
+ *  made, and removed again on failure.  SIGHUP, SIGINT and SIGTERM wait until it is done.
  *
  *  @return ST_OK or ST_IO
  */

@@ -166,15 +166,42 @@ static void bench_schedule (struct table *t)
     table_cell (t, "ms");
 }
 
+/* 256 nodes of 8 GPUs whose pairs differ by a few per cent, every tenth by a third. */
+static void write_uneven (const char *file)
+{
+    FILE *f = fopen (file, "w");
+    struct rng r = {1};
+
+    if (!f)
+        die (&(struct error){"no file for the uneven cluster"});
+    fprintf (f, "{\"version\":1,\"name\":\"uneven\",\"nodes\":[");
+    for (int i = 0; i < 256; i++)
+        fprintf (f, "%s{\"name\":\"n%d\",\"gpus\":8,\"gpu_type\":\"h100-sxm5-80g\"}",
+                 i ? "," : "", i);
+    fprintf (f, "],\"links\":{\"intra\":{\"bandwidth_gb_per_s\":370,\"latency_us\":8},"
+                "\"inter\":{\"latency_us\":12,\"node_gb_per_s\":380,"
+                "\"bandwidth_gb_per_s\":[");
+    for (int i = 0; i < 256; i++)
+        for (int k = 0; k < 256; k++)
+            fprintf (f, "%s%.2f%s",
+                     k   ? ","
+                     : i ? ",["
+                         : "[",
+                     (rng_below (&r, 10) ? 48 : 32) * (0.97 + 0.06 * rng_unit (&r)),
+                     k == 255 ? "]" : "");
+    fprintf (f, "]}}}\n");
+    fclose (f);
+}
+
 static void bench_plan (struct table *t, const char *name, const char *cluster,
-                        const char *model, int seq, int batch)
+                        const char *model, int seq, int batch, struct mapper_axes axes)
 {
     struct job j = job_of (cluster, model, seq, batch);
     struct mapper_problem p = {.model = &j.model,
                                .job = &j.job,
                                .profile = &j.profile,
                                .cluster = j.cluster,
-                               .axes = mapper_axes_free (),
+                               .axes = axes,
                                .memory_limit_pct = 95};
     struct mapper_settings s = mapper_settings_default ();
     double seconds[RUNS], gap = 0;
@@ -204,16 +231,28 @@ static void bench_plan (struct table *t, const char *name, const char *cluster,
 int main (void)
 {
     static const char *const header[] = {"<measured", "median", "<unit", NULL};
+    static const char uneven[] = "build/bench/uneven.json";
     struct table *t = table_create (header);
+    struct mapper_axes axes = mapper_axes_free ();
     struct rusage use;
 
     bench_memory (t);
     bench_prices (t);
     bench_schedule (t);
     bench_plan (t, "llama-2-70b on 17 measured nodes, 136 GPUs",
-                "examples/clusters/h100-17.json", "llama-2-70b", 4096, 1024);
+                "examples/clusters/h100-17.json", "llama-2-70b", 4096, 1024, axes);
     bench_plan (t, "llama-3-70b on 1,024 GPUs, all alike",
-                "128x8 h100-sxm5-80g intra:370 inter:48", "llama-3-70b", 8192, 2048);
+                "128x8 h100-sxm5-80g intra:370 inter:48", "llama-3-70b", 8192, 2048,
+                axes);
+    axes.tp = 4;
+    axes.pp = 8;
+    axes.dp = 64;
+    axes.micro_batch = axes.zero = axes.sequence_parallel = 1;
+    axes.recompute = RECOMPUTE_SELECTIVE;
+    write_uneven (uneven);
+    bench_plan (t, "all axes fixed, as bind does, 2,048 GPUs, uneven pairs", uneven,
+                "llama-2-70b", 4096, 2048, axes);
+    remove (uneven);
     getrusage (RUSAGE_SELF, &use);
     table_cell (t, "peak memory of all of this");
     table_cell (t, "%.0f", (double) use.ru_maxrss / 1024);

@@ -1,5 +1,6 @@
 #include "check/check.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -9,15 +10,14 @@
 #include "base/units.h"
 #include "memest/memest.h"
 
-static void say (struct check_report *r, const char *what, enum check_verdict verdict,
-                 const char *fmt, ...) __attribute__ ((format (printf, 4, 5)));
-
-static void say (struct check_report *r, const char *what, enum check_verdict verdict,
-                 const char *fmt, ...)
+void check_say (struct check_report *r, const char *what, enum check_verdict verdict,
+                const char *fmt, ...)
 {
-    struct check_item *item = &r->item[r->n++];
+    struct check_item *item = &r->item[r->n];
     va_list ap;
 
+    assert (r->n < CHECK_ITEMS_MAX);
+    r->n++;
     item->what = what;
     item->verdict = verdict;
     va_start (ap, fmt);
@@ -39,14 +39,14 @@ static void check_gpus (const struct workload_plan *p, const struct topology_clu
             drained = k;
     }
     if (twice >= 0)
-        say (r, "GPUs", CHECK_FAILED, "rank %d shares GPU %d of node %s", twice,
-             p->place[twice].gpu, p->place[twice].node);
+        check_say (r, "GPUs", CHECK_FAILED, "rank %d shares GPU %d of node %s", twice,
+                   p->place[twice].gpu, p->place[twice].node);
     else if (drained >= 0)
-        say (r, "GPUs", CHECK_FAILED, "rank %d is on node %s, which is drained", drained,
-             p->place[drained].node);
+        check_say (r, "GPUs", CHECK_FAILED, "rank %d is on node %s, which is drained",
+                   drained, p->place[drained].node);
     else
-        say (r, "GPUs", CHECK_OK, "%d ranks on %d different GPUs", p->n_ranks,
-             p->n_ranks);
+        check_say (r, "GPUs", CHECK_OK, "%d ranks on %d different GPUs", p->n_ranks,
+                   p->n_ranks);
 }
 
 static void check_degrees (const struct workload_plan *p, struct check_report *r)
@@ -59,15 +59,15 @@ static void check_degrees (const struct workload_plan *p, struct check_report *r
 
     for (int i = 0; i < d->pp; i++)
         layers += p->layers_per_stage[i];
-    say (r, "degrees", product == p->n_ranks ? CHECK_OK : CHECK_FAILED,
-         "tp %d x cp %d x dp %d x pp %d = %lld of %d ranks", d->tp, d->cp, d->dp, d->pp,
-         product, p->n_ranks);
-    say (r, "batch", batch == p->job.global_batch ? CHECK_OK : CHECK_FAILED,
-         "%d replicas x %d micro-batches x %d = %lld of %d sequences", d->dp,
-         workload_microbatches (&p->job, &p->config), p->config.micro_batch, batch,
-         p->job.global_batch);
-    say (r, "layers", layers == p->model.layers ? CHECK_OK : CHECK_FAILED,
-         "%d stages hold %d of %d layers", d->pp, layers, p->model.layers);
+    check_say (r, "degrees", product == p->n_ranks ? CHECK_OK : CHECK_FAILED,
+               "tp %d x cp %d x dp %d x pp %d = %lld of %d ranks", d->tp, d->cp, d->dp,
+               d->pp, product, p->n_ranks);
+    check_say (r, "batch", batch == p->job.global_batch ? CHECK_OK : CHECK_FAILED,
+               "%d replicas x %d micro-batches x %d = %lld of %d sequences", d->dp,
+               workload_microbatches (&p->job, &p->config), p->config.micro_batch, batch,
+               p->job.global_batch);
+    check_say (r, "layers", layers == p->model.layers ? CHECK_OK : CHECK_FAILED,
+               "%d stages hold %d of %d layers", d->pp, layers, p->model.layers);
 }
 
 static void check_memory (const struct workload_plan *p, const struct topology_cluster *c,
@@ -99,9 +99,9 @@ static void check_memory (const struct workload_plan *p, const struct topology_c
             limit = least;
         }
     }
-    say (r, "memory", most <= 1.0 ? CHECK_OK : CHECK_FAILED,
-         "stage %d needs %.1f GiB, the limit is %.1f GiB", worst, peak / UNITS_GIB,
-         limit / UNITS_GIB);
+    check_say (r, "memory", most <= 1.0 ? CHECK_OK : CHECK_FAILED,
+               "stage %d needs %.1f GiB, the limit is %.1f GiB", worst, peak / UNITS_GIB,
+               limit / UNITS_GIB);
 }
 
 /* A number of the plan's `estimate`, NAN when it is not there. */
@@ -131,22 +131,24 @@ static void check_time (const struct workload_plan *p, const struct costmodel_es
 
     r->step_s = e->step_s;
     if (is_stale (p)) {
-        say (r, "step time", CHECK_NOTE,
-             "%.6g s played out; the file's own estimate is of another placement and is "
-             "ignored",
-             e->step_s);
+        check_say (
+            r, "step time", CHECK_NOTE,
+            "%.6g s played out; the file's own estimate is of another placement and is "
+            "ignored",
+            e->step_s);
         if (e->n_unmeasured > 0)
-            say (r, "links", CHECK_NOTE, "%d links that nobody measured are used",
-                 e->n_unmeasured);
+            check_say (r, "links", CHECK_NOTE, "%d links that nobody measured are used",
+                       e->n_unmeasured);
         return;
     }
-    say (r, "step time", agrees ? CHECK_OK : CHECK_FAILED,
-         "%.6g s played out, the file says %.6g s", e->step_s, said);
-    say (r, "lower bound", bound <= e->step_s * (1 + 1e-9) ? CHECK_OK : CHECK_FAILED,
-         "%.6g s is not above the step", bound);
-    say (r, "links", (size_t) e->n_unmeasured == listed ? CHECK_OK : CHECK_FAILED,
-         "%d links that nobody measured are used, the file lists %zu", e->n_unmeasured,
-         listed);
+    check_say (r, "step time", agrees ? CHECK_OK : CHECK_FAILED,
+               "%.6g s played out, the file says %.6g s", e->step_s, said);
+    check_say (r, "lower bound",
+               bound <= e->step_s * (1 + 1e-9) ? CHECK_OK : CHECK_FAILED,
+               "%.6g s is not above the step", bound);
+    check_say (r, "links", (size_t) e->n_unmeasured == listed ? CHECK_OK : CHECK_FAILED,
+               "%d links that nobody measured are used, the file lists %zu",
+               e->n_unmeasured, listed);
 }
 
 enum status check_plan (const struct workload_plan *p, const struct topology_cluster *c,
@@ -180,9 +182,9 @@ enum status check_plan (const struct workload_plan *p, const struct topology_clu
         if (st == ST_OK)
             check_time (p, &e, r);
         else
-            say (r, "step time", CHECK_FAILED, "%.200s", why.text);
+            check_say (r, "step time", CHECK_FAILED, "%.200s", why.text);
     } else {
-        say (r, "GPUs", CHECK_FAILED, "%.200s", why.text);
+        check_say (r, "GPUs", CHECK_FAILED, "%.200s", why.text);
     }
     free (e.unmeasured);
     free (gpu);

@@ -28,6 +28,10 @@ struct check_report {
     double step_s; /* played out in full; 0 when it could not be */
 };
 
+/** Add what was found. */
+void check_say (struct check_report *r, const char *what, enum check_verdict verdict,
+                const char *fmt, ...) __attribute__ ((format (printf, 4, 5)));
+
 /** Check a plan that workload_plan_read accepted.
  *
  *  Checked: every rank on a GPU of the cluster that is not drained, once; degrees
@@ -43,5 +47,55 @@ struct check_report {
 enum status check_plan (const struct workload_plan *p, const struct topology_cluster *c,
                         const struct workload_profile *profile, struct check_report *r,
                         struct error *err);
+
+/* ---- a running job ---- */
+
+/** Where a rank says that it is: `host gpu`, gpu a UUID, an index on the node, or "-". */
+struct check_place {
+    char host[256]; /* "" until the rank has reported */
+    char gpu[128];
+};
+
+/** Read a table `rank host gpu-uuid`, a rank a line in any order, as where.sh prints it;
+ *  empty lines and lines that begin with # are skipped.
+ *
+ *  @param[in]  name   for messages
+ *  @param[out] place  [n_ranks]; a rank that is not in the table keeps an empty host
+ *  @return ST_OK, or ST_INVALID with name, line, expected and found: another number of
+ *          words, a rank beyond n_ranks or there twice, no host's name
+ */
+enum status check_running_parse (const char *name, const char *text, int n_ranks,
+                                 struct check_place *place, struct error *err);
+
+/** One rank that is not where it was planned. */
+struct check_difference {
+    int rank;
+    bool host, gpu; /* which of the two differs; neither: the rank did not report */
+};
+
+struct check_running {
+    int n_ranks, reported;
+    struct check_difference *difference; /* [n_differences] by rank; release with free */
+    int n_differences;
+    double planned_step_s; /* of the plan, priced now */
+    double step_s;         /* as the job runs; NAN when it cannot be priced */
+};
+
+/** Compare a running job with its plan.
+ *
+ *  Hosts are compared by name, a short name standing for a full one; GPUs by UUID where the
+ *  cluster has them and by index where the job reports that, and two ranks on one GPU are
+ *  found in any case.  A GPU that cannot be told apart is taken for the planned one.
+ *
+ *  @param[in,out] r    items are added: ranks, hosts, GPUs and the step as the job runs
+ *  @param[out]    out  also when something differs
+ *  @return ST_OK when the check ran, whatever it found; ST_INVALID if the plan is not one
+ *          of the cluster; ST_NOMEM
+ */
+enum status check_running (const struct workload_plan *p,
+                           const struct topology_cluster *c,
+                           const struct workload_profile *profile,
+                           const struct check_place *place, struct check_report *r,
+                           struct check_running *out, struct error *err);
 
 #endif

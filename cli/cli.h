@@ -30,6 +30,7 @@ int cli_emit (int argc, char **argv);
 int cli_topo (int argc, char **argv);
 int cli_cluster (int argc, char **argv);
 int cli_compare (int argc, char **argv);
+int cli_bind (int argc, char **argv);
 int cli_gpus (int argc, char **argv);
 int cli_models (int argc, char **argv);
 
@@ -106,6 +107,23 @@ enum status cli_plan_read (const char *plan_arg, const char *cluster_arg,
                            struct workload_plan *plan, struct topology_cluster **cluster,
                            struct workload_profile *profile, struct notes *notes,
                            struct error *err);
+
+/** Set allowed[] of the nodes of a host list to value; a drained node is never allowed.
+ *  @return ST_OK, ST_NOMEM, or ST_USAGE for a list or name that is not right */
+enum status cli_mark_nodes (const struct topology_cluster *c, const char *list,
+                            const char *option, bool value, bool *allowed,
+                            struct error *err);
+
+/** The file that a cluster of more than 256 nodes is referred to by in a plan, and the
+ *  digest of its text.  @param[out] file  arg, or NULL where the cluster is written whole */
+enum status cli_cluster_reference (const char *arg, const struct topology_cluster *c,
+                                   const char **file, char hex[65], struct error *err);
+
+/** A plan's document as it can be read from any folder: with the cluster that was given
+ *  for it, and its file's name made absolute.  @param[out] out  a new reference */
+enum status cli_plan_document (const struct workload_plan *plan, const char *cluster_arg,
+                               const struct topology_cluster *c, json_t **out,
+                               struct error *err);
 
 /** Note types that run at fp16's rate for want of bf16. */
 void cli_note_types (const struct topology_cluster *c, enum workload_precision precision,

@@ -1,6 +1,8 @@
 /* linkwise emit: a plan into launcher files. */
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 #include "launch/launch.h"
@@ -42,12 +44,32 @@ static error_t parse (int key, char *arg, struct argp_state *state)
     }
 }
 
+/* This program's own path, for scripts that call it; its name where that is not known. */
+static const char *own_path (char path[PATH_MAX])
+{
+    ssize_t n = readlink ("/proc/self/exe", path, PATH_MAX - 1);
+
+    if (n <= 0)
+        return "linkwise";
+    path[n] = '\0';
+    return path;
+}
+
+static void print_refused (const struct notes *refused)
+{
+    for (int i = 0; i < refused->n; i++)
+        fprintf (stderr, "linkwise emit: not written: %s\n", refused->line[i]);
+}
+
 static enum status run (const struct emit_input *in, struct notes *notes,
                         struct error *err)
 {
     struct workload_plan plan = {0};
     struct topology_cluster *c = NULL;
     struct workload_profile profile;
+    struct notes refused = {0};
+    char path[PATH_MAX];
+    json_t *doc = NULL;
     int *gpu = NULL;
     enum status st =
         cli_plan_read (in->plan, in->cluster, &plan, &c, &profile, notes, err);
@@ -59,10 +81,23 @@ static enum status run (const struct emit_input *in, struct notes *notes,
     if (st == ST_OK)
         st = costmodel_plan_gpus (&plan, c, gpu, err);
     if (st == ST_OK)
-        st = launch_emit (&plan, c, gpu, in->to, in->dir, err);
+        st = cli_plan_document (&plan, in->cluster, c, &doc, err);
+    if (st == ST_OK) {
+        const struct launch_request request = {.plan = &plan,
+                                               .cluster = c,
+                                               .gpu = gpu,
+                                               .doc = doc,
+                                               .linkwise = own_path (path),
+                                               .to = in->to};
+
+        st = launch_emit (&request, in->dir, &refused, err);
+    }
     if (st == ST_OK)
         printf ("%d ranks written to %s; %s/README has the commands\n", plan.n_ranks,
                 in->dir, in->dir);
+    print_refused (&refused);
+    notes_free (&refused);
+    json_decref (doc);
     free (gpu);
     workload_plan_release (&plan);
     topology_cluster_destroy (c);
@@ -79,7 +114,9 @@ int cli_emit (int argc, char **argv)
     struct error err = {""};
 
     text_add (&doc,
-              "Write the files that put every rank on its planned GPU.\v"
+              "Write the files that put every rank on its planned GPU.  A launcher that "
+              "cannot express the plan is refused with the reason; `--to all` writes the "
+              "rest.\v"
               "Example: linkwise emit plan.json --to openmpi -d launch\n\nLaunchers:\n");
     for (int i = 0; launch_target_at (i); i++)
         text_add (&doc, "  %-12s %s\n", launch_target_at (i)->name,

@@ -17,6 +17,7 @@ static const struct cli_command commands[] = {
     {"cluster", "show, check, merge, import, drain or draw clusters", cli_cluster},
     {"compare", "two clusters, or one at two times, side by side", cli_compare},
     {"topo", "describe this machine, or read its description", cli_topo},
+    {"bind", "place a plan anew on the nodes that a scheduler gave", cli_bind},
     {"gpus", "list the built-in GPU types", cli_gpus},
     {"models", "list the model presets", cli_models},
 };

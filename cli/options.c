@@ -2,6 +2,7 @@
 #include "cli/cli.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -396,4 +397,76 @@ enum status cli_plan_read (const char *plan_arg, const char *cluster_arg,
     if (st != ST_OK)
         workload_plan_release (plan);
     return st;
+}
+
+enum status cli_mark_nodes (const struct topology_cluster *c, const char *list,
+                            const char *option, bool value, bool *allowed,
+                            struct error *err)
+{
+    char **names;
+    int n;
+    enum status st = topology_hostlist_expand (list, &names, &n, err);
+
+    if (st != ST_OK) {
+        err_prefix (err, "%s", option);
+        return st;
+    }
+    for (int i = 0; i < n && st == ST_OK; i++) {
+        int node = topology_node_find (c, names[i]);
+
+        if (node < 0)
+            st = err_set (err, ST_USAGE, "%s: the cluster %s has no node \"%s\"", option,
+                          c->name, names[i]);
+        else
+            allowed[node] = value && !c->node[node].drained;
+    }
+    topology_hostlist_free (names);
+    return st;
+}
+
+enum status cli_cluster_reference (const char *arg, const struct topology_cluster *c,
+                                   const char **file, char hex[65], struct error *err)
+{
+    char *text;
+    size_t len;
+    enum status st;
+
+    *file = NULL;
+    if (c->n_nodes <= 256 || strcmp (arg, "-") == 0 || strchr (arg, ' '))
+        return ST_OK;
+    st = file_read (arg, &text, &len, err);
+    if (st == ST_OK) {
+        file_sha256 (text, len, hex);
+        free (text);
+        *file = arg;
+    }
+    return st;
+}
+
+enum status cli_plan_document (const struct workload_plan *plan, const char *cluster_arg,
+                               const struct topology_cluster *c, json_t **out,
+                               struct error *err)
+{
+    json_t *doc = json_copy (plan->doc), *own = json_object_get (doc, "cluster");
+    char hex[65] = "", where[PATH_MAX];
+    const char *file = json_string_value (json_object_get (own, "file"));
+    enum status st = doc ? ST_OK : err_nomem (err);
+
+    if (st == ST_OK && cluster_arg)
+        st = cli_cluster_reference (cluster_arg, c, &file, hex, err);
+    if (st != ST_OK) {
+        json_decref (doc);
+        return st;
+    }
+    if (file && realpath (file, where)) {
+        own = cluster_arg ? json_pack ("{s:s, s:i, s:s}", "name", c->name, "nodes",
+                                       c->n_nodes, "sha256", hex)
+                          : json_copy (own);
+        json_object_set_new (own, "file", json_string (where));
+        json_object_set_new (doc, "cluster", own);
+    } else if (cluster_arg) {
+        json_object_set_new (doc, "cluster", topology_cluster_to_json (c));
+    }
+    *out = doc;
+    return ST_OK;
 }

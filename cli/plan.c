@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/json.h"
 #include "base/progress.h"
 #include "base/units.h"
@@ -126,31 +125,6 @@ static error_t parse (int key, char *arg, struct argp_state *state)
 
 /* ---- which nodes ---- */
 
-/* Mark the nodes of a host list; every name must be a node. */
-static enum status mark (const struct topology_cluster *c, const char *list,
-                         const char *option, bool value, bool *allowed, struct error *err)
-{
-    char **names;
-    int n;
-    enum status st = topology_hostlist_expand (list, &names, &n, err);
-
-    if (st != ST_OK) {
-        err_prefix (err, "%s", option);
-        return st;
-    }
-    for (int i = 0; i < n && st == ST_OK; i++) {
-        int node = topology_node_find (c, names[i]);
-
-        if (node < 0)
-            st = err_set (err, ST_USAGE, "%s: the cluster %s has no node \"%s\"", option,
-                          c->name, names[i]);
-        else
-            allowed[node] = value && !c->node[node].drained;
-    }
-    topology_hostlist_free (names);
-    return st;
-}
-
 static enum status choose_nodes (const struct plan_input *in,
                                  const struct topology_cluster *c, bool *allowed,
                                  int *max_nodes, struct error *err)
@@ -161,9 +135,9 @@ static enum status choose_nodes (const struct plan_input *in,
     for (int i = 0; i < c->n_nodes; i++)
         allowed[i] = !in->only && !c->node[i].drained;
     if (in->only)
-        st = mark (c, in->only, "--only", true, allowed, err);
+        st = cli_mark_nodes (c, in->only, "--only", true, allowed, err);
     if (st == ST_OK && in->exclude)
-        st = mark (c, in->exclude, "--exclude", false, allowed, err);
+        st = cli_mark_nodes (c, in->exclude, "--exclude", false, allowed, err);
     if (st != ST_OK)
         return st;
     for (int i = 0; i < c->n_nodes; i++)
@@ -380,27 +354,6 @@ static void print_top (const struct mapper_result *r)
     table_destroy (t);
 }
 
-/* The file that a large cluster is referred to by, and its digest. */
-static enum status cluster_reference (const struct plan_input *in,
-                                      const struct topology_cluster *c, const char **file,
-                                      char hex[65], struct error *err)
-{
-    char *text;
-    size_t len;
-    enum status st;
-
-    *file = NULL;
-    if (c->n_nodes <= 256 || strcmp (in->cluster, "-") == 0 || strchr (in->cluster, ' '))
-        return ST_OK;
-    st = file_read (in->cluster, &text, &len, err);
-    if (st == ST_OK) {
-        file_sha256 (text, len, hex);
-        free (text);
-        *file = in->cluster;
-    }
-    return st;
-}
-
 static enum status answer (const struct plan_input *in, const struct mapper_problem *p,
                            const struct mapper_result *r, const struct mapper_info *info,
                            struct error *err)
@@ -409,7 +362,7 @@ static enum status answer (const struct plan_input *in, const struct mapper_prob
     const char *file;
     bool to_stdout = in->json || (in->out && strcmp (in->out, "-") == 0);
     json_t *doc = NULL;
-    enum status st = cluster_reference (in, p->cluster, &file, hex, err);
+    enum status st = cli_cluster_reference (in->cluster, p->cluster, &file, hex, err);
 
     if (st == ST_OK && !(doc = mapper_plan_to_json (p, r, info, file, hex)))
         st = err_nomem (err);

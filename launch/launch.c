@@ -1,11 +1,14 @@
 /* The table of launchers, and writing their files together. */
 #include "launch/launch_private.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-static const struct launcher *const launchers[] = {&launch_openmpi, &launch_slurm};
+static const struct launcher *const launchers[] = {
+    &launch_openmpi, &launch_mpich,     &launch_slurm,      &launch_torchrun,
+    &launch_env,     &launch_deepspeed, &launch_kubernetes, &launch_megatron};
 
 #define N_LAUNCHERS ((int) (sizeof launchers / sizeof *launchers))
 
@@ -14,15 +17,67 @@ const struct launch_target *launch_target_at (int i)
     return i < N_LAUNCHERS ? &launchers[i]->target : NULL;
 }
 
+/* ---- what the writers use ---- */
+
 struct text *launch_file (struct launch_files *f, const char *path, unsigned mode)
 {
+    for (int i = 0; i < f->n; i++)
+        if (strcmp (f->file[i].path, path) == 0)
+            return &f->file[i].text;
+    assert (f->n < LAUNCH_FILES_MAX);
     f->file[f->n].path = path;
     f->file[f->n].mode = mode;
     return &f->file[f->n++].text;
 }
 
+const char *launch_script_text (const char *name)
+{
+    const struct launch_shipped *s = launch_shipped_scripts;
+
+    while (s->name && strcmp (s->name, name) != 0)
+        s++;
+    assert (s->name);
+    return s->text;
+}
+
+void launch_script (struct launch_files *f, const char *path, const char *name)
+{
+    struct text *t = launch_file (f, path, 0755);
+
+    if (t->len == 0)
+        text_add (t, "%s", launch_script_text (name));
+}
+
+const struct topology_node *launch_node_of (const struct launch_input *in, int rank)
+{
+    return &in->cluster->node[in->cluster->node_of_gpu[in->gpu[rank]]];
+}
+
+const char *launch_uuid_of (const struct launch_input *in, int rank)
+{
+    const struct topology_node *n = launch_node_of (in, rank);
+
+    return n->gpu_uuid ? n->gpu_uuid[in->gpu[rank] - n->first_gpu] : NULL;
+}
+
+int launch_block (const struct launch_input *in)
+{
+    int n = in->most_ranks;
+
+    if (in->plan->n_ranks != n * in->nodes)
+        return 0;
+    for (int r = 0; r < in->plan->n_ranks; r++)
+        if (launch_node_of (in, r) != launch_node_of (in, r - r % n))
+            return 0;
+    return n;
+}
+
+/* ---- the request ---- */
+
+enum choice { NOT_CHOSEN, BY_ALL, BY_NAME };
+
 /* Which targets does the list name? */
-static enum status choose (const char *to, bool *chosen, struct error *err)
+static enum status choose (const char *to, enum choice *chosen, struct error *err)
 {
     const char *p = to;
 
@@ -34,7 +89,10 @@ static enum status choose (const char *to, bool *chosen, struct error *err)
             const char *name = launchers[i]->target.name;
             bool this = strlen (name) == n && strncmp (name, p, n) == 0;
 
-            chosen[i] = chosen[i] || all || this;
+            if (this)
+                chosen[i] = BY_NAME;
+            else if (all && chosen[i] == NOT_CHOSEN)
+                chosen[i] = BY_ALL;
             known = known || this;
         }
         if (!known) {
@@ -53,77 +111,162 @@ static enum status choose (const char *to, bool *chosen, struct error *err)
     return *to ? ST_OK : err_set (err, ST_USAGE, "--to: no launcher named");
 }
 
-/* Does dir hold the map of another placement? */
-static bool holds_other_map (const char *dir, const char *map)
-{
-    struct text path = {0};
-    char *old = NULL;
-    size_t len;
-    bool differs;
+/* ---- what is in the folder already ---- */
 
-    text_add (&path, "%s/map.txt", dir);
-    differs = !path.failed && file_read (text_str (&path), &old, &len, NULL) == ST_OK &&
-              strcmp (old, map) != 0;
-    text_free (&path);
-    free (old);
-    return differs;
+static bool path_in (struct text *path, const char *dir, const char *name)
+{
+    path->len = 0;
+    text_add (path, "%s/%s", dir, name);
+    return !path->failed;
 }
 
-/* Remove one of our files that is not among the new ones. */
+/* Does dir hold files of another plan, or of the same one on a cluster that changed? */
+static bool holds_another (const struct launch_request *r, const char *dir)
+{
+    struct text path = {0};
+    struct workload_plan old;
+    bool another =
+        path_in (&path, dir, "map.txt") && access (text_str (&path), F_OK) == 0;
+
+    if (another && path_in (&path, dir, "plan.json") &&
+        workload_plan_read (text_str (&path), &old, NULL, NULL) == ST_OK) {
+        char was[65], is[65];
+
+        workload_plan_digest (&old, was);
+        workload_plan_digest (r->plan, is);
+        another =
+            strcmp (was, is) != 0 || !json_equal (json_object_get (old.doc, "cluster"),
+                                                  json_object_get (r->doc, "cluster"));
+        workload_plan_release (&old);
+    }
+    text_free (&path);
+    return another;
+}
+
+/* ---- the files ---- */
+
+/* One target's files and its part of the README, or why there are none. */
+static enum status compose_target (const struct launcher *l,
+                                   const struct launch_input *in, bool named,
+                                   struct launch_files *f, struct text *readme,
+                                   struct notes *refused, struct error *err)
+{
+    struct text own = {0};
+    struct error why = {""};
+    enum status st = l->write (in, f, &own, &why);
+
+    if (st == ST_OK) {
+        text_add (readme, "\n%s", text_str (&own));
+        *launch_file (f, l->readme, 0644) = own;
+        return ST_OK;
+    }
+    text_free (&own);
+    if (st == ST_NOFIT && !named) {
+        text_add (readme, "\nNot for %s: %s.\n", l->target.name, why.text);
+        notes_add (refused, "%s: %s", l->target.name, why.text);
+        return ST_OK;
+    }
+    return err_set (err, st, "%s: %s", l->target.name, why.text);
+}
+
+/* Files, READMEs and the plan, as texts.  kept: the folder when what it holds stays. */
+static enum status compose (const struct launch_request *r, const struct launch_input *in,
+                            const enum choice *chosen, const char *kept,
+                            struct launch_files *f, struct notes *refused,
+                            struct error *err)
+{
+    struct text *readme = launch_file (f, "README", 0644), path = {0};
+    char *plan = json_dumps (r->doc, JSON_INDENT (1) | JSON_REAL_PRECISION (15));
+    enum status st = plan ? launch_generic (in, f, readme, err) : err_nomem (err);
+
+    if (st == ST_OK)
+        text_add (launch_file (f, "plan.json", 0644), "%s\n", plan);
+    free (plan);
+    for (int i = 0; i < N_LAUNCHERS && st == ST_OK; i++) {
+        const struct launcher *l = launchers[i];
+
+        if (chosen[i] != NOT_CHOSEN)
+            st = compose_target (l, in, chosen[i] == BY_NAME, f, readme, refused, err);
+        else if (kept && path_in (&path, kept, l->readme) &&
+                 access (text_str (&path), F_OK) == 0)
+            text_add (readme, "\nFor %s, from an earlier run: %s.\n", l->target.name,
+                      l->readme);
+    }
+    text_free (&path);
+    return st;
+}
+
+/* Remove one of our files that is not among the new ones, and its folder once empty. */
 static void remove_old (const char *dir, const char *name, const struct launch_files *new)
 {
     struct text path = {0};
-    bool keep = false;
+    const char *slash = strchr (name, '/');
 
     for (int i = 0; i < new->n; i++)
-        keep = keep || strcmp (new->file[i].path, name) == 0;
-    text_add (&path, "%s/%s", dir, name);
-    if (!keep && !path.failed)
+        if (strcmp (new->file[i].path, name) == 0)
+            return;
+    if (path_in (&path, dir, name))
         unlink (text_str (&path));
+    if (slash) {
+        path.len = 0;
+        text_add (&path, "%s/%.*s", dir, (int) (slash - name), name);
+        if (!path.failed)
+            rmdir (text_str (&path));
+    }
     text_free (&path);
 }
 
-enum status launch_emit (const struct workload_plan *plan,
-                         const struct topology_cluster *c, const int *gpu, const char *to,
-                         const char *dir, struct error *err)
+static enum status write_all (const char *dir, bool another, const struct launch_files *f,
+                              struct error *err)
 {
-    int *ranks_on_node = calloc ((size_t) c->n_nodes, sizeof (int));
-    struct launch_input in = {plan, c, gpu, ranks_on_node};
-    struct launch_files files = {0};
+    static const char *const generic[] = {"gpu-uuid.txt", "gpu-numa.txt", "node-lib.sh",
+                                          "each-node.sh", NULL};
     struct file_item item[LAUNCH_FILES_MAX];
-    struct text readme = {0};
-    bool chosen[sizeof launchers / sizeof *launchers] = {false};
-    enum status st = ranks_on_node ? choose (to, chosen, err) : err_nomem (err);
+    enum status st;
 
-    for (int r = 0; r < plan->n_ranks && ranks_on_node; r++)
-        ranks_on_node[c->node_of_gpu[gpu[r]]]++;
-    if (st == ST_OK)
-        st = launch_generic (&in, &files, &readme, err);
-    for (int i = 0; i < N_LAUNCHERS && st == ST_OK; i++)
-        if (chosen[i])
-            launchers[i]->write (&in, &files, &readme);
-    if (st == ST_OK)
-        *launch_file (&files, "README", 0644) = readme;
-    else
-        text_free (&readme);
-    for (int i = 0; i < files.n; i++) {
-        item[i] = (struct file_item){files.file[i].path, text_str (&files.file[i].text),
-                                     files.file[i].text.len, files.file[i].mode};
-        if (st == ST_OK && files.file[i].text.failed)
-            st = err_nomem (err);
+    for (int i = 0; i < f->n; i++) {
+        item[i] = (struct file_item){f->file[i].path, text_str (&f->file[i].text),
+                                     f->file[i].text.len, f->file[i].mode};
+        if (f->file[i].text.failed)
+            return err_nomem (err);
     }
-    if (st == ST_OK) {
-        bool other = holds_other_map (dir, item[0].data);
+    st = file_write_set (dir, item, f->n, err);
+    /* Files of another placement would mislead beside the new ones. */
+    for (const char *const *p = generic; st == ST_OK && another && *p; p++)
+        remove_old (dir, *p, f);
+    for (int i = 0; st == ST_OK && another && i < N_LAUNCHERS; i++) {
+        remove_old (dir, launchers[i]->readme, f);
+        for (const char *const *p = launchers[i]->paths; *p; p++)
+            remove_old (dir, *p, f);
+    }
+    return st;
+}
 
-        st = file_write_set (dir, item, files.n, err);
-        /* Files of another placement would mislead beside the new ones. */
-        if (st == ST_OK && other) {
-            remove_old (dir, "gpu-uuid.txt", &files);
-            for (int i = 0; i < N_LAUNCHERS; i++)
-                for (const char *const *p = launchers[i]->paths; *p; p++)
-                    remove_old (dir, *p, &files);
-        }
+enum status launch_emit (const struct launch_request *r, const char *dir,
+                         struct notes *refused, struct error *err)
+{
+    const struct topology_cluster *c = r->cluster;
+    int *ranks_on_node = calloc ((size_t) c->n_nodes, sizeof (int));
+    struct launch_input in = {.plan = r->plan,
+                              .cluster = c,
+                              .gpu = r->gpu,
+                              .ranks_on_node = ranks_on_node,
+                              .linkwise = r->linkwise};
+    struct launch_files files = {0};
+    enum choice chosen[sizeof launchers / sizeof *launchers] = {NOT_CHOSEN};
+    enum status st = ranks_on_node ? choose (r->to, chosen, err) : err_nomem (err);
+    bool another = st == ST_OK && holds_another (r, dir);
+
+    for (int k = 0; k < r->plan->n_ranks && st == ST_OK; k++) {
+        int n = ++ranks_on_node[c->node_of_gpu[r->gpu[k]]];
+
+        in.nodes += n == 1;
+        in.most_ranks = n > in.most_ranks ? n : in.most_ranks;
     }
+    if (st == ST_OK)
+        st = compose (r, &in, chosen, another ? NULL : dir, &files, refused, err);
+    if (st == ST_OK)
+        st = write_all (dir, another, &files, err);
     for (int i = 0; i < files.n; i++)
         text_free (&files.file[i].text);
     free (ranks_on_node);

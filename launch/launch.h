@@ -7,6 +7,7 @@
 #ifndef LAUNCH_LAUNCH_H
 #define LAUNCH_LAUNCH_H
 
+#include <jansson.h>
 #include <stdbool.h>
 
 #include "base/error.h"
@@ -23,19 +24,33 @@ struct launch_target {
 /** Target number i, or NULL beyond the last. */
 const struct launch_target *launch_target_at (int i);
 
+/** What is to be emitted.  All borrowed. */
+struct launch_request {
+    const struct workload_plan *plan;
+    const struct topology_cluster *cluster;
+    const int *gpu;       /* [n_ranks] cluster-wide GPU of each rank */
+    const json_t *doc;    /* the plan file, its cluster included: written as plan.json, so
+                             that the folder can be bound and checked by itself */
+    const char *linkwise; /* the program, for scripts that call it */
+    const char *to;       /* comma-separated target names, or "all" */
+};
+
 /** Write a plan's files below dir, all or none.
  *
- *  Always: map.txt (`rank host gpu`), exec.sh (the wrapper), README (the commands), and
- *  gpu-uuid.txt where UUIDs are known; then each target's own folder.  Files of targets
- *  that are not asked for are removed when they belong to another map.
+ *  Always: map.txt (`rank host gpu`), exec.sh (the wrapper), where.sh and where.py (what
+ *  `check --running` compares), plan.json, README (the commands), and gpu-uuid.txt and
+ *  gpu-numa.txt where the cluster has them; then each target's own folder.  Files of
+ *  targets that are not asked for are removed when they belong to another plan.
  *
- *  @param[in]  gpu  [n_ranks] cluster-wide GPU of each rank
- *  @param[in]  to   comma-separated target names, or "all"
- *  @return ST_OK; ST_USAGE for an unknown target, naming those there are; ST_INVALID for a
- *          field that no launcher file can hold; ST_IO; ST_NOMEM
+ *  A target that cannot express the plan says no.  When it was named the call fails; "all"
+ *  writes the rest.
+ *
+ *  @param[out] refused  with "all": one note, `target: reason`, for each that said no
+ *  @return ST_OK; ST_USAGE for an unknown target, naming those there are; ST_NOFIT when a
+ *          named target says no, with the reason and the nearest thing that works;
+ *          ST_INVALID for a field that no launcher file can hold; ST_IO; ST_NOMEM
  */
-enum status launch_emit (const struct workload_plan *p, const struct topology_cluster *c,
-                         const int *gpu, const char *to, const char *dir,
-                         struct error *err);
+enum status launch_emit (const struct launch_request *r, const char *dir,
+                         struct notes *refused, struct error *err);
 
 #endif

@@ -11,9 +11,12 @@ struct launch_input {
     const struct topology_cluster *cluster;
     const int *gpu;           /* [n_ranks] cluster-wide */
     const int *ranks_on_node; /* [n_nodes] */
+    int nodes;                /* that hold ranks */
+    int most_ranks;           /* on one node */
+    const char *linkwise;
 };
 
-#define LAUNCH_FILES_MAX 32
+#define LAUNCH_FILES_MAX 64
 
 /** The files so far. */
 struct launch_files {
@@ -25,22 +28,55 @@ struct launch_files {
     int n;
 };
 
-/** A new, empty file; write into the text returned. */
+/** A file by its path, new and empty unless it is there; write into the text returned. */
 struct text *launch_file (struct launch_files *f, const char *path, unsigned mode);
+
+/** A shipped script, launch/scripts/NAME, as a file (once, however often it is asked
+ *  for). */
+void launch_script (struct launch_files *f, const char *path, const char *name);
+
+/** The text of launch/scripts/NAME. */
+const char *launch_script_text (const char *name);
+
+/** A shipped script: its name and its text.  The table is generated from launch/scripts/
+ *  and ends with a NULL name. */
+struct launch_shipped {
+    const char *name, *text;
+};
+extern const struct launch_shipped launch_shipped_scripts[];
 
 /** One launcher: its files and its part of the README. */
 struct launcher {
     struct launch_target target;
-    const char *const *paths; /* NULL-terminated: everything that it may write */
-    void (*write) (const struct launch_input *in, struct launch_files *f,
-                   struct text *readme);
+    const char *readme;       /* its own, in its folder */
+    const char *const *paths; /* NULL-terminated: everything else that only it writes */
+    /** Write the files and the README's part, or say no: ST_NOFIT with the reason and the
+     *  nearest thing that works in err, files untouched. */
+    enum status (*write) (const struct launch_input *in, struct launch_files *f,
+                          struct text *readme, struct error *err);
 };
 
 /* One file each. */
-extern const struct launcher launch_openmpi, launch_slurm;
+extern const struct launcher launch_openmpi, launch_mpich, launch_slurm, launch_torchrun,
+    launch_env, launch_deepspeed, launch_kubernetes, launch_megatron;
 
-/** map.txt, gpu-uuid.txt and exec.sh. */
+/** map.txt, the tables of GPUs, the wrapper and the collector, and the README's head. */
 enum status launch_generic (const struct launch_input *in, struct launch_files *f,
                             struct text *readme, struct error *err);
+
+/** The node of a rank, and what CUDA_VISIBLE_DEVICES is there: a UUID, or NULL. */
+const struct topology_node *launch_node_of (const struct launch_input *in, int rank);
+const char *launch_uuid_of (const struct launch_input *in, int rank);
+
+/** Does every node that is used hold equally many consecutive ranks, as launchers that
+ *  order whole nodes need?  @return how many, 0 if not */
+int launch_block (const struct launch_input *in);
+
+/** The two files that Open MPI takes: `rank R=HOST slot=SLOT` and `HOST slots=N`, nodes in
+ *  the order of their first ranks.
+ *
+ *  @return ST_OK, or ST_NOFIT for a node name that its rankfile cannot hold */
+enum status launch_rankfile (const struct launch_input *in, const char *slot,
+                             struct text *ranks, struct text *hosts, struct error *err);
 
 #endif

@@ -1,33 +1,95 @@
 /* Slurm: a host file, one host per line in rank order, which srun obeys under
- * SLURM_HOSTFILE with the arbitrary distribution. */
+ * SLURM_HOSTFILE with the arbitrary distribution (and before --ntasks-per-node or -w); a
+ * multi-prog file, which needs no wrapper; and a batch script that binds the plan to the
+ * nodes that the scheduler gave. */
 #include "launch/launch_private.h"
 
-static void write_slurm (const struct launch_input *in, struct launch_files *f,
-                         struct text *readme)
+/* GPUs of the nodes in use, 0 if they differ. */
+static int gpus_per_node (const struct launch_input *in)
 {
-    const struct topology_cluster *c = in->cluster;
-    const struct workload_plan *p = in->plan;
-    struct text *hosts = launch_file (f, "slurm/hostfile", 0644);
-    int most = 0;
+    int gpus = launch_node_of (in, 0)->gpus;
 
-    for (int r = 0; r < p->n_ranks; r++) {
-        int gpus = c->node[c->node_of_gpu[in->gpu[r]]].gpus;
-
-        text_add (hosts, "%s\n", p->place[r].node);
-        most = gpus > most ? gpus : most;
-    }
-    text_add (
-        readme,
-        "\nSlurm, inside an allocation of exactly these nodes:\n\n"
-        "    SLURM_HOSTFILE=slurm/hostfile srun -n %d -m arbitrary --gres=gpu:%d \\\n"
-        "        ./exec.sh PROGRAM\n",
-        p->n_ranks, most);
+    for (int r = 1; r < in->plan->n_ranks; r++)
+        if (launch_node_of (in, r)->gpus != gpus)
+            return 0;
+    return gpus;
 }
 
-static const char *const paths[] = {"slurm/hostfile", NULL};
+/* srun splits these lines at blanks and knows no quotes; every word here is a number, a
+ * node's name or a checked UUID. */
+static void write_multi_prog (const struct launch_input *in, struct text *t)
+{
+    const struct workload_plan *p = in->plan;
+
+    for (int r = 0; r < p->n_ranks; r++) {
+        const char *uuid = launch_uuid_of (in, r);
+
+        text_add (t, "%d env CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=", r);
+        if (uuid)
+            text_add (t, "%s", uuid);
+        else
+            text_add (t, "%d", p->place[r].gpu);
+        text_add (t,
+                  " RANK=%d WORLD_SIZE=%d LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 MASTER_ADDR=%s "
+                  "MASTER_PORT=29500 LINKWISE_HOST=%s LINKWISE_GPU=%d ./program\n",
+                  r, p->n_ranks, p->place[0].node, p->place[r].node, p->place[r].gpu);
+    }
+}
+
+static void write_batch (const struct launch_input *in, int gpus, struct text *t)
+{
+    text_add (t,
+              "#!/bin/sh\n"
+              "#SBATCH --job-name=linkwise\n"
+              "#SBATCH --nodes=%d\n"
+              "#SBATCH --exclusive\n",
+              in->nodes);
+    if (gpus)
+        text_add (t, "#SBATCH --gres=gpu:%d\n", gpus);
+    text_add (t, "ranks=%d per_node=%d\nemitted_by=", in->plan->n_ranks, in->most_ranks);
+    text_add_sh (t, in->linkwise);
+    text_add (t, "\n%s", launch_script_text ("job.sbatch"));
+}
+
+static enum status write_slurm (const struct launch_input *in, struct launch_files *f,
+                                struct text *readme, struct error *err)
+{
+    const struct workload_plan *p = in->plan;
+    struct text *hosts = launch_file (f, "slurm/hostfile", 0644), gres = {0};
+    int gpus = gpus_per_node (in);
+
+    (void) err;
+    for (int r = 0; r < p->n_ranks; r++)
+        text_add (hosts, "%s\n", p->place[r].node);
+    write_multi_prog (in, launch_file (f, "slurm/multi-prog", 0644));
+    write_batch (in, gpus, launch_file (f, "slurm/job.sbatch", 0755));
+    if (gpus)
+        text_add (&gres, " --gres=gpu:%d", gpus);
+    text_add (
+        readme,
+        "Slurm, as a batch job: the script binds the plan to the %d nodes that the "
+        "scheduler gives\n(-w \"$(sort -u slurm/hostfile | paste -sd, -)\" asks for the "
+        "plan's own):\n\n"
+        "    sbatch slurm/job.sbatch PROGRAM\n"
+        "\nSlurm, inside an allocation of these nodes:\n\n"
+        "    SLURM_HOSTFILE=slurm/hostfile srun -n %d -m arbitrary%s \\\n"
+        "        --cpu-bind=none ./exec.sh PROGRAM\n"
+        "\nthe same without the wrapper; ./program is an executable of yours:\n\n"
+        "    SLURM_HOSTFILE=slurm/hostfile srun -n %d -m arbitrary%s \\\n"
+        "        --cpu-bind=none --multi-prog slurm/multi-prog\n",
+        in->nodes, p->n_ranks, text_str (&gres), p->n_ranks, text_str (&gres));
+    if (gres.failed)
+        readme->failed = true;
+    text_free (&gres);
+    return ST_OK;
+}
+
+static const char *const paths[] = {"slurm/hostfile", "slurm/job.sbatch",
+                                    "slurm/multi-prog", NULL};
 
 const struct launcher launch_slurm = {
-    .target = {"slurm", "Slurm host file for srun -m arbitrary"},
+    .target = {"slurm", "Slurm host file, multi-prog file and batch script"},
+    .readme = "slurm/README",
     .paths = paths,
     .write = write_slurm,
 };

@@ -80,7 +80,7 @@ expect 1 "a folder that is not there" "No such file" $plan "$C" llama-2-7b $job 
 
 # ---- 0: what should work ----
 expect 0 "help" "Usage: linkwise COMMAND" $L --help
-for c in plan mem time eval check emit gpus models; do
+for c in plan mem time eval check emit bind gpus models; do
     expect 0 "$c --help" "Usage: linkwise $c" $L $c --help
     expect 0 "$c --version" "^linkwise [0-9]+\.[0-9]+" $L $c --version
 done

@@ -31,6 +31,8 @@ $L time "2x8 h100-sxm5-80g intra:370 inter:48" llama-2-7b --seq 4096 --global-ba
 valid estimate "$T/time.json" "time"
 $L check "$T/plan.json" --json >"$T/check.json"
 valid check "$T/check.json" "check"
+printf '0 cnode2-001 -\n' | $L check "$T/plan.json" --running - --json >"$T/running.json" 2>/dev/null
+valid check "$T/running.json" "check --running"
 for c in "--tp 8 --pp 4 --recompute full" "--pp 2 --zero 0 --precision fp16" "--dp 8 --zero 3 --cp 2"; do
     $L mem llama-2-70b --gpu h100-sxm5-80g --seq 4096 $c --json >"$T/mem.json"
     valid mem "$T/mem.json" "mem $c"

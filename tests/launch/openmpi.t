@@ -1,58 +1,44 @@
 #!/bin/bash
-# A real mpirun takes the emitted rankfile on four hosts made of network namespaces: every
-# rank reports the planned host and GPU, with an interleaved placement.  The wrapper refuses
-# the wrong host.
+# A real mpirun takes the emitted rankfile: 64 ranks interleaved over 8 hosts, every rank on the
+# planned host and GPU.  Without the rankfile the wrapper refuses to start.  What each rank
+# reports about itself goes through `linkwise check --running`.
 . tests/lib/tap.sh
+. tests/lib/placed.sh
+needs_hosts
+needs openmpi-bin mpirun.openmpi
 
-[ "$(id -u)" = 0 ] || skip_all "not root: hosts are made of network namespaces"
-command -v ip >/dev/null || skip_all "package iproute2 is not installed"
-command -v mpirun.openmpi >/dev/null || skip_all "package openmpi-bin is not installed"
-command -v python3 >/dev/null || skip_all "package python3 is not installed"
-unshare --mount --net --uts --ipc --pid --fork true 2>/dev/null ||
-    skip_all "this system does not allow namespaces"
+placed "$T" 8 8 || exit 1
+expect 0 "emit" "64 ranks written" $LINKWISE emit "$T/plan.json" --to openmpi,deepspeed -d "$T/launch"
 
-# A plan for 8 ranks on 4 hosts of 2 GPUs, its ranks interleaved by hand, with UUIDs.
-python3 - >"$T/cluster.json" <<'P'
-import json
-print(json.dumps({"version": 1, "name": "hosts", "nodes": [
-    {"name": "h%d" % i, "gpus": 2, "gpu_type": "a100-sxm4-80g",
-     "gpu_uuid": ["GPU-%d-a" % i, "GPU-%d-b" % i]} for i in (1, 2, 3, 4)],
-    "links": {"intra": {"bandwidth_gb_per_s": 200, "latency_us": 8},
-              "inter": {"bandwidth_gb_per_s": 20, "latency_us": 12}}}))
-P
-$LINKWISE plan "$T/cluster.json" llama-2-7b --seq 1024 --global-batch 16 --tp 2 --pp 2 --dp 2 \
-    -o "$T/plan.json" >/dev/null || exit 1
-python3 - "$T/plan.json" <<'P'
-import json, sys
-plan = json.load(open(sys.argv[1]))
-order = [("h3", 1), ("h1", 0), ("h4", 1), ("h3", 0), ("h2", 1), ("h1", 1), ("h2", 0), ("h4", 0)]
-for r in plan["ranks"]:
-    r["node"], r["gpu"] = order[r["rank"]]
-json.dump(plan, open(sys.argv[1], "w"))
-P
-expect 0 "emit" "8 ranks written" $LINKWISE emit "$T/plan.json" --to openmpi -d "$T/launch"
-
-cat >"$T/inside.sh" <<'S'
+reporter "$T/program"
+cat >"$T/inside.sh" <<'S2'
 . tests/lib/hosts.sh
-hosts_up h1 h2 h3 h4
+hosts_up h1 h2 h3 h4 h5 h6 h7 h8
 cd "$1/launch"
 run="mpirun.openmpi --allow-run-as-root --mca plm_rsh_agent $HOSTS_RSH --mca btl_tcp_if_include 10.77.0.0/24 --mca oob_tcp_if_include 10.77.0.0/24"
-report='echo "$RANK $(hostname) $LINKWISE_GPU $CUDA_VISIBLE_DEVICES $LOCAL_RANK $WORLD_SIZE $MASTER_ADDR"'
-$run -np 8 --hostfile openmpi/hostfile -rf openmpi/rankfile ./exec.sh sh -c "$report" \
-    >"$1/report" 2>"$1/mpirun.err"
-echo $? >"$1/rc"
+since=$(date +%s%N)
+$run -np 64 --hostfile openmpi/hostfile -rf openmpi/rankfile ./exec.sh "$1/program" >"$1/report" 2>"$1/mpirun.err"
+echo $? >"$1/report.rc"
+echo $((($(date +%s%N) - since) / 1000000)) >"$1/ms"
 # The same ranks without the rankfile land elsewhere: the wrapper must stop them.
-$run -np 8 --hostfile openmpi/hostfile ./exec.sh sh -c "$report" >"$1/wrong" 2>"$1/wrong.err"
+$run -np 64 --hostfile openmpi/hostfile ./exec.sh "$1/program" >"$1/wrong" 2>"$1/wrong.err"
 echo $? >"$1/wrong.rc"
-S
-tests/lib/sandbox.sh "$T/inside.sh" "$T" >"$T/sandbox.out" 2>&1
+# As DeepSpeed's openmpi launcher starts it, with the job's own report of where it is.
+$run -n 64 -hostfile deepspeed/hostfile -rf deepspeed/rankfile -x LINKWISE_RUNNING="$1/running" \
+    ./exec.sh ./where.sh sh -c 'exit 0' >"$1/deepspeed.out" 2>&1
+echo $? >"$1/deepspeed.rc"
+S2
+in_sandbox "$T/inside.sh" "$T" >"$T/sandbox.out" 2>&1
 
-[ "$(cat "$T/rc" 2>/dev/null)" = 0 ]
-result $? "mpirun runs" "$T/mpirun.err"
-sort -n "$T/report" | awk '{ print $1, $2, $3 }' | cmp -s - "$T/launch/map.txt"
-result $? "every rank is on the planned host and GPU" "$T/report"
-awk '{ split($2, h, "h"); want = "GPU-" h[2] "-" ($3 ? "b" : "a"); if ($4 != want || $5 != 0 || $6 != 8 || $7 != "h3") bad = 1 } END { exit bad }' "$T/report"
-result $? "it sees the GPU's UUID, local rank 0, the world and rank 0's host" "$T/report"
-[ "$(cat "$T/wrong.rc")" != 0 ] && grep -q "belongs on h[1-4], but runs on h[1-4]" "$T/wrong.err"
+reported mpirun "$T" "$T/report" "$T/mpirun.err"
+[ "$(cat "$T/wrong.rc")" != 0 ] && grep -q "belongs on h[1-8], but runs on h[1-8]" "$T/wrong.err"
 result $? "another order is refused by the wrapper" "$T/wrong.err"
+[ "$(cat "$T/deepspeed.rc")" = 0 ]
+result $? "as DeepSpeed starts it" "$T/deepspeed.out"
+cat "$T"/running/* >"$T/running.txt"
+expect 0 "the running job is where the plan says" "running hosts +ok" \
+    $LINKWISE check "$T/launch/plan.json" --running "$T/running.txt"
+grep -Eq "running ranks +ok +64 of 64" "$T/out" && grep -Eq "running GPUs +ok" "$T/out" && grep -q "+0.00 %" "$T/out"
+result $? "... all 64 ranks, on the planned GPUs, at the planned step" "$T/out"
+echo "# mpirun with 64 ranks: $(cat "$T/ms") ms"
 done_testing

@@ -3,7 +3,7 @@
 #     hosts_up h1 h2 h3     one namespace per host on a bridge 10.77.0.0/24, each with its own
 #                           host name; $HOSTS_RSH HOST COMMAND... runs a command there
 hosts_up() {
-    hosts_dir=$(mktemp -d /tmp/linkwise-hosts.XXXXXX)
+    hosts_dir=$(mktemp -d "${TMPDIR:-/tmp}/hosts.XXXXXX")
     mkdir -p /run/netns
     mount -t tmpfs tmpfs /run/netns
     mount -t tmpfs tmpfs "$hosts_dir"

@@ -21,7 +21,10 @@ else
 fi
 echo "installing:$missing"
 export DEBIAN_FRONTEND=noninteractive
-$sudo apt-get install -y --no-install-recommends $missing >/dev/null 2>&1 ||
-    { $sudo apt-get update >/dev/null &&
-      $sudo apt-get install -y --no-install-recommends $missing >/dev/null; } ||
-    cannot "apt-get could not install them"
+get() { $sudo apt-get install -y --no-install-recommends "$@" >/dev/null; }
+get $missing 2>/dev/null || { $sudo apt-get update >/dev/null && get $missing; } && exit
+# One that this release does not have must not keep the others out.
+failed=
+for p in $missing; do get "$p" || failed="$failed $p"; done
+missing=$failed
+[ -z "$missing" ] || cannot "apt-get could not install them"

@@ -1,0 +1,403 @@
+/* Is a running job where its plan says?  And if not, what does it cost? */
+#include "check/check.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+/* ---- the table ---- */
+
+static enum status bad_line (const char *name, int line, const char *expected,
+                             const char *found, size_t len, struct error *err)
+{
+    char shown[64];
+    size_t n = len < sizeof shown - 1 ? len : sizeof shown - 1;
+
+    for (size_t i = 0; i < n; i++)
+        shown[i] = isprint ((unsigned char) found[i]) ? found[i] : '?';
+    shown[n] = '\0';
+    return err_set (err, ST_INVALID, "%s: line %d: expected %s, found \"%s\"", name, line,
+                    expected, shown);
+}
+
+/* The words of a line, at most n of them. @return how many there are, more than n as n+1 */
+static int split (const char *s, size_t len, const char **word, size_t *word_len, int n)
+{
+    int k = 0;
+
+    for (size_t i = 0; i < len;) {
+        size_t from;
+
+        while (i < len && strchr (" \t\r", s[i]))
+            i++;
+        for (from = i; i < len && !strchr (" \t\r", s[i]);)
+            i++;
+        if (i == from)
+            break;
+        if (k == n)
+            return n + 1;
+        word[k] = s + from;
+        word_len[k++] = i - from;
+    }
+    return k;
+}
+
+static bool gpu_ok (const char *s)
+{
+    return strcmp (s, "-") == 0 ||
+           (isalnum ((unsigned char) *s) &&
+            strspn (s,
+                    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-") ==
+                strlen (s));
+}
+
+static enum status parse_line (const char *name, int line, const char *s, size_t len,
+                               int n_ranks, struct check_place *place, struct error *err)
+{
+    const char *word[3];
+    size_t n[3];
+    char expected[64], *end;
+    struct check_place found = {"", ""};
+    int words = split (s, len, word, n, 3);
+
+    if (words == 0 || *word[0] == '#')
+        return ST_OK;
+    if (words != 3)
+        return bad_line (name, line, "`rank host gpu`", s, len, err);
+    snprintf (expected, sizeof expected, "a rank from 0 to %d", n_ranks - 1);
+
+    long rank =
+        isdigit ((unsigned char) *word[0]) && n[0] < 10 ? strtol (word[0], &end, 10) : -1;
+
+    if (rank < 0 || rank >= n_ranks || end != word[0] + n[0])
+        return bad_line (name, line, expected, word[0], n[0], err);
+    if (n[1] < sizeof found.host)
+        memcpy (found.host, word[1], n[1]);
+    if (n[2] < sizeof found.gpu)
+        memcpy (found.gpu, word[2], n[2]);
+    if (!topology_name_ok (found.host))
+        return bad_line (name, line, "a host's name", word[1], n[1], err);
+    if (!gpu_ok (found.gpu))
+        return bad_line (name, line, "a GPU's UUID or index, or -", word[2], n[2], err);
+    if (place[rank].host[0])
+        return err_set (err, ST_INVALID, "%s: line %d: rank %ld is there twice", name,
+                        line, rank);
+    place[rank] = found;
+    return ST_OK;
+}
+
+enum status check_running_parse (const char *name, const char *text, int n_ranks,
+                                 struct check_place *place, struct error *err)
+{
+    enum status st = ST_OK;
+    int line = 1;
+
+    memset (place, 0, (size_t) n_ranks * sizeof *place);
+    for (const char *s = text; *s && st == ST_OK; line++) {
+        size_t len = strcspn (s, "\n");
+
+        st = parse_line (name, line, s, len, n_ranks, place, err);
+        s += len + (s[len] == '\n');
+    }
+    return st;
+}
+
+/* ---- hosts and GPUs by what the job calls them ---- */
+
+struct short_name {
+    const char *name;
+    size_t len;
+    int node;
+};
+
+static int by_short_name (const void *a, const void *b)
+{
+    const struct short_name *x = a, *y = b;
+    int order = strncmp (x->name, y->name, x->len < y->len ? x->len : y->len);
+
+    return order ? order : (x->len > y->len) - (x->len < y->len);
+}
+
+static struct short_name *short_names (const struct topology_cluster *c)
+{
+    struct short_name *s = calloc ((size_t) c->n_nodes, sizeof *s);
+
+    for (int i = 0; s && i < c->n_nodes; i++)
+        s[i] = (struct short_name){c->node[i].name, strcspn (c->node[i].name, "."), i};
+    if (s)
+        qsort (s, (size_t) c->n_nodes, sizeof *s, by_short_name);
+    return s;
+}
+
+/* The node that a host's name means: itself, or the only one with that short name, where
+ * one of the two is short.  @return -1 for none */
+static int find_host (const struct topology_cluster *c, const struct short_name *sorted,
+                      const char *host)
+{
+    struct short_name key = {host, strcspn (host, "."), 0};
+    int node = topology_node_find (c, host);
+
+    if (node >= 0)
+        return node;
+
+    const struct short_name *at =
+        bsearch (&key, sorted, (size_t) c->n_nodes, sizeof key, by_short_name);
+
+    if (!at || (host[key.len] && at->name[at->len]))
+        return -1;
+    if ((at > sorted && by_short_name (at - 1, &key) == 0) ||
+        (at + 1 < sorted + c->n_nodes && by_short_name (at + 1, &key) == 0))
+        return -1;
+    return at->node;
+}
+
+/* UUIDs with and without "GPU-" are the same. */
+static bool same_uuid (const char *a, const char *b)
+{
+    a += strncasecmp (a, "GPU-", 4) == 0 ? 4 : 0;
+    b += strncasecmp (b, "GPU-", 4) == 0 ? 4 : 0;
+    return strcasecmp (a, b) == 0;
+}
+
+enum { GPU_UNKNOWN = -1, GPU_FOREIGN = -2 };
+
+/* The index on a node of the GPU that a rank reports. */
+static int find_gpu (const struct topology_node *n, const char *gpu)
+{
+    if (strspn (gpu, "0123456789") == strlen (gpu) && strlen (gpu) < 5) {
+        int k = atoi (gpu);
+
+        return k < n->gpus ? k : GPU_FOREIGN;
+    }
+    if (strcmp (gpu, "-") == 0 || !n->gpu_uuid)
+        return GPU_UNKNOWN;
+    for (int k = 0; k < n->gpus; k++)
+        if (same_uuid (n->gpu_uuid[k], gpu))
+            return k;
+    return GPU_FOREIGN;
+}
+
+/* ---- the comparison ---- */
+
+struct comparison {
+    const struct workload_plan *p;
+    const struct topology_cluster *c;
+    const struct check_place *place;
+    int *planned; /* [n_ranks] cluster-wide GPUs */
+    int *node; /* [n_ranks] where each runs; -1: a host that the cluster does not have */
+    int *gpu;  /* [n_ranks] index there, or GPU_UNKNOWN, GPU_FOREIGN */
+    int unknown, strangers, shared[2];
+    const char *stranger; /* a host that the cluster does not have */
+};
+
+static void locate (struct comparison *x, const struct short_name *sorted,
+                    struct check_running *out)
+{
+    for (int r = 0; r < x->p->n_ranks; r++) {
+        const struct check_place *here = &x->place[r];
+        const struct topology_node *n = &x->c->node[x->c->node_of_gpu[x->planned[r]]];
+        struct check_difference d = {.rank = r};
+
+        x->node[r] = here->host[0] ? find_host (x->c, sorted, here->host) : -1;
+        x->gpu[r] = GPU_UNKNOWN;
+        if (here->host[0]) {
+            out->reported++;
+            if (x->node[r] >= 0)
+                x->gpu[r] = find_gpu (&x->c->node[x->node[r]], here->gpu);
+            else if (x->strangers++ == 0)
+                x->stranger = here->host;
+            x->unknown += x->node[r] >= 0 && x->gpu[r] == GPU_UNKNOWN;
+            d.host = x->node[r] < 0 || &x->c->node[x->node[r]] != n;
+            d.gpu = x->gpu[r] == GPU_FOREIGN ||
+                    (x->gpu[r] >= 0 && x->gpu[r] != x->planned[r] - n->first_gpu);
+        }
+        if (!here->host[0] || d.host || d.gpu)
+            out->difference[out->n_differences++] = d;
+    }
+}
+
+static int by_reported (const void *a, const void *b)
+{
+    const struct check_place *const *x = a, *const *y = b;
+    int order = strcmp ((*x)->host, (*y)->host);
+
+    return order ? order : strcmp ((*x)->gpu, (*y)->gpu);
+}
+
+/* Two ranks on one GPU, by what they report themselves. */
+static enum status find_shared (struct comparison *x, struct error *err)
+{
+    const struct check_place **sorted = calloc ((size_t) x->p->n_ranks, sizeof *sorted);
+
+    if (!sorted)
+        return err_nomem (err);
+    for (int r = 0; r < x->p->n_ranks; r++)
+        sorted[r] = &x->place[r];
+    qsort (sorted, (size_t) x->p->n_ranks, sizeof *sorted, by_reported);
+    x->shared[0] = -1;
+    for (int i = 1; i < x->p->n_ranks && x->shared[0] < 0; i++)
+        if (sorted[i]->host[0] && strcmp (sorted[i]->gpu, "-") != 0 &&
+            by_reported (&sorted[i - 1], &sorted[i]) == 0) {
+            x->shared[0] = (int) (sorted[i - 1] - x->place);
+            x->shared[1] = (int) (sorted[i] - x->place);
+        }
+    free (sorted);
+    return ST_OK;
+}
+
+/* The GPU of every rank as the job runs: what is known, then the planned GPU where it is
+ * free, then the first free one of the node.  @return NULL, or why there is none */
+static const char *running_gpus (const struct comparison *x, bool *taken, int *gpu)
+{
+    const struct topology_cluster *c = x->c;
+
+    for (int r = 0; r < x->p->n_ranks; r++) {
+        if (!x->place[r].host[0])
+            return "some ranks did not report";
+        if (x->node[r] < 0 || x->gpu[r] == GPU_FOREIGN)
+            return "it uses GPUs that the cluster file does not have";
+        gpu[r] = x->gpu[r] >= 0 ? c->node[x->node[r]].first_gpu + x->gpu[r] : -1;
+        if (gpu[r] >= 0 && taken[gpu[r]])
+            return "two ranks share a GPU";
+        if (gpu[r] >= 0)
+            taken[gpu[r]] = true;
+    }
+    for (int r = 0; r < x->p->n_ranks; r++)
+        if (gpu[r] < 0 && c->node_of_gpu[x->planned[r]] == x->node[r] &&
+            !taken[x->planned[r]])
+            taken[gpu[r] = x->planned[r]] = true;
+    for (int r = 0; r < x->p->n_ranks; r++) {
+        const struct topology_node *n = &c->node[x->node[r]];
+
+        for (int k = 0; gpu[r] < 0 && k < n->gpus; k++)
+            if (!taken[n->first_gpu + k])
+                taken[gpu[r] = n->first_gpu + k] = true;
+        if (gpu[r] < 0)
+            return "a host runs more ranks than it has GPUs";
+    }
+    return NULL;
+}
+
+static enum status price (const struct comparison *x,
+                          const struct workload_profile *profile, struct check_report *r,
+                          struct check_running *out, struct error *err)
+{
+    struct costmodel_problem problem = {.model = &x->p->model,
+                                        .job = &x->p->job,
+                                        .config = &x->p->config,
+                                        .profile = profile,
+                                        .cluster = x->c,
+                                        .layers = x->p->layers_per_stage};
+    bool *taken = calloc ((size_t) x->c->n_gpus, sizeof *taken);
+    int *gpu = calloc ((size_t) x->p->n_ranks, sizeof *gpu);
+    struct costmodel_estimate e = {0};
+    struct error reason = {""};
+    enum status st = taken && gpu ? ST_OK : err_nomem (err);
+    const char *why = st == ST_OK ? running_gpus (x, taken, gpu) : NULL;
+
+    if (st == ST_OK &&
+        costmodel_estimate (&problem, x->planned, true, &e, &reason) == ST_OK)
+        out->planned_step_s = e.step_s;
+    free (e.unmeasured);
+    e = (struct costmodel_estimate){0};
+    if (st == ST_OK && !why) {
+        if (costmodel_estimate (&problem, gpu, true, &e, &reason) == ST_OK)
+            out->step_s = e.step_s;
+        else
+            why = reason.text;
+        free (e.unmeasured);
+    }
+    if (st == ST_OK && why)
+        check_say (r, "running step", CHECK_NOTE, "cannot be estimated: %.200s", why);
+    else if (st == ST_OK)
+        check_say (r, "running step", CHECK_NOTE,
+                   "%.6g s as the job runs, %.6g s as planned: %+.2f %%", out->step_s,
+                   out->planned_step_s,
+                   100.0 * (out->step_s / out->planned_step_s - 1.0));
+    free (taken);
+    free (gpu);
+    return st;
+}
+
+static void report (const struct comparison *x, const struct check_running *out,
+                    struct check_report *r)
+{
+    int hosts = 0, gpus = 0;
+
+    for (int i = 0; i < out->n_differences; i++) {
+        hosts += out->difference[i].host;
+        gpus += out->difference[i].gpu && !out->difference[i].host;
+    }
+    check_say (r, "running ranks",
+               out->reported == out->n_ranks ? CHECK_OK : CHECK_FAILED,
+               "%d of %d ranks reported", out->reported, out->n_ranks);
+    if (x->strangers > 0)
+        check_say (
+            r, "running hosts", CHECK_FAILED,
+            "%d ranks are on another host than planned; %.64s is not in the cluster "
+            "file",
+            hosts, x->stranger);
+    else
+        check_say (r, "running hosts", hosts ? CHECK_FAILED : CHECK_OK,
+                   "%d ranks are on another host than planned", hosts);
+    if (x->shared[0] >= 0)
+        check_say (r, "running GPUs", CHECK_FAILED,
+                   "ranks %d and %d are on the same GPU, %.64s on %.64s", x->shared[0],
+                   x->shared[1], x->place[x->shared[0]].gpu, x->place[x->shared[0]].host);
+    else if (gpus > 0)
+        check_say (r, "running GPUs", CHECK_FAILED,
+                   "%d ranks are on the planned host, but not on the planned GPU", gpus);
+    else if (x->unknown > 0)
+        check_say (
+            r, "running GPUs", CHECK_NOTE,
+            "%d ranks: the GPU cannot be told (no UUIDs in the cluster file, or none "
+            "reported)",
+            x->unknown);
+    else
+        check_say (r, "running GPUs", CHECK_OK,
+                   "%d ranks are on another GPU than planned", gpus);
+}
+
+enum status check_running (const struct workload_plan *p,
+                           const struct topology_cluster *c,
+                           const struct workload_profile *profile,
+                           const struct check_place *place, struct check_report *r,
+                           struct check_running *out, struct error *err)
+{
+    size_t n = (size_t) p->n_ranks;
+    struct comparison x = {.p = p,
+                           .c = c,
+                           .place = place,
+                           .planned = calloc (n, sizeof (int)),
+                           .node = calloc (n, sizeof (int)),
+                           .gpu = calloc (n, sizeof (int))};
+    struct short_name *sorted = short_names (c);
+    struct check_running found = {.n_ranks = p->n_ranks,
+                                  .difference = calloc (n, sizeof *found.difference),
+                                  .planned_step_s = NAN,
+                                  .step_s = NAN};
+    enum status st = ST_OK;
+
+    if (!x.planned || !x.node || !x.gpu || !sorted || !found.difference)
+        st = err_nomem (err);
+    if (st == ST_OK)
+        st = costmodel_plan_gpus (p, c, x.planned, err);
+    if (st == ST_OK)
+        st = find_shared (&x, err);
+    if (st == ST_OK) {
+        locate (&x, sorted, &found);
+        report (&x, &found, r);
+        st = price (&x, profile, r, &found, err);
+    }
+    free (x.planned);
+    free (x.node);
+    free (x.gpu);
+    free (sorted);
+    if (st == ST_OK)
+        *out = found;
+    else
+        free (found.difference);
+    return st;
+}

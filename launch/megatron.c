@@ -1,0 +1,159 @@
+/* Megatron-LM's arguments for the plan's configuration.
+ *
+ * The plan's rank order is Megatron's default, tp-cp-ep-dp-pp, so no option speaks of it.
+ * One option a line, without blanks or shell characters inside a value, so that
+ * $(cat megatron/args) is the argument list.  Names: megatron/training/arguments.py. */
+#include "launch/launch_private.h"
+
+#include <string.h>
+
+#define LAYOUT_MAX 4096 /* transformer layers that a layout string spells out */
+
+/* Uneven layers: only the ends differ, or a layout with every layer spelled out ("Ett|tt|ttL":
+ * embedding, layers, loss; a stage's chunks come round after round of all stages). */
+static void write_layers (const struct workload_plan *p, struct text *t)
+{
+    const int *n = p->layers_per_stage, pp = p->config.deg.pp, vpp = p->config.deg.vpp;
+    int middle = n[pp > 2 ? 1 : pp - 1];
+    bool even = true, ends = vpp == 1;
+
+    for (int i = 0; i < pp; i++) {
+        even = even && n[i] == n[0];
+        ends = ends && (i == 0 || i == pp - 1 || n[i] == middle);
+    }
+    if (even && vpp > 1)
+        text_add (t, "--num-layers-per-virtual-pipeline-stage %d\n", n[0] / vpp);
+    if (even)
+        return;
+    if (ends && n[0] != middle)
+        text_add (t, "--decoder-first-pipeline-num-layers %d\n", n[0]);
+    if (ends && n[pp - 1] != middle)
+        text_add (t, "--decoder-last-pipeline-num-layers %d\n", n[pp - 1]);
+    if (ends)
+        return;
+    text_add (t, "--pipeline-model-parallel-layout E");
+    for (int chunk = 0; chunk < pp * vpp; chunk++) {
+        text_add (t, "%s", chunk ? "|" : "");
+        for (int k = 0; k < n[chunk % pp] / vpp; k++)
+            text_add (t, "t");
+    }
+    text_add (t, "L\n");
+}
+
+static void write_recompute (const struct workload_config *c, struct text *t)
+{
+    if (c->recompute == RECOMPUTE_SELECTIVE)
+        text_add (t, "--recompute-granularity selective\n");
+    if (c->recompute == RECOMPUTE_FULL && c->recompute_layers == 0)
+        text_add (t, "--recompute-granularity full\n--recompute-method uniform\n"
+                     "--recompute-num-layers 1\n");
+    if (c->recompute == RECOMPUTE_FULL && c->recompute_layers > 0)
+        text_add (t,
+                  "--recompute-granularity full\n--recompute-method block\n"
+                  "--recompute-num-layers %d\n",
+                  c->recompute_layers / c->deg.vpp);
+}
+
+static void write_sharding (const struct workload_config *c, struct text *t)
+{
+    if (c->zero >= 1)
+        text_add (t, "--use-distributed-optimizer\n");
+    if (c->zero >= 2)
+        text_add (t,
+                  "--use-megatron-fsdp\n--data-parallel-sharding-strategy %s\n"
+                  "--no-gradient-accumulation-fusion\n--ckpt-format fsdp_dtensor\n",
+                  c->zero == 2 ? "optim_grads" : "optim_grads_params");
+}
+
+static void write_precision (enum workload_precision p, struct text *t)
+{
+    if (p == PREC_BF16 || p == PREC_FP8)
+        text_add (t, "--bf16\n");
+    if (p == PREC_FP16)
+        text_add (t, "--fp16\n");
+    if (p == PREC_FP8)
+        text_add (t, "--fp8-format hybrid\n");
+}
+
+/* What Megatron-LM cannot be told. */
+static enum status check_expressible (const struct workload_plan *p, struct error *err)
+{
+    const struct workload_config *c = &p->config;
+    const char *schedule = workload_schedule_name (c->schedule);
+
+    if (strcmp (schedule, "1f1b") != 0 && strcmp (schedule, "interleaved") != 0 &&
+        c->deg.pp > 1)
+        return err_set (
+            err, ST_NOFIT,
+            "Megatron-LM has no %s schedule; a plan made with --schedule 1f1b "
+            "works",
+            schedule);
+    if (c->zero >= 2 && c->deg.pp > 1)
+        return err_set (err, ST_NOFIT,
+                        "Megatron-LM shards gradients (zero %d) through FSDP, without a "
+                        "pipeline; a plan made with --zero 1, or with --pp 1, works",
+                        c->zero);
+    for (int i = 0; i < c->deg.pp; i++)
+        if (p->layers_per_stage[i] % c->deg.vpp != 0)
+            return err_set (
+                err, ST_NOFIT,
+                "the %d layers of stage %d do not divide into %d chunks; a plan "
+                "made with --vpp 1 works",
+                p->layers_per_stage[i], i, c->deg.vpp);
+    if (c->recompute == RECOMPUTE_FULL && c->recompute_layers % c->deg.vpp != 0)
+        return err_set (err, ST_NOFIT,
+                        "Megatron-LM recomputes equally many layers in each of a stage's "
+                        "%d chunks, not %d in all; a plan made with --recompute full:%d "
+                        "works",
+                        c->deg.vpp, c->recompute_layers,
+                        (c->recompute_layers / c->deg.vpp + 1) * c->deg.vpp);
+    if (p->model.layers > LAYOUT_MAX)
+        return err_set (err, ST_NOFIT, "a layout of more than %d layers", LAYOUT_MAX);
+    return ST_OK;
+}
+
+static enum status write_megatron (const struct launch_input *in, struct launch_files *f,
+                                   struct text *readme, struct error *err)
+{
+    const struct workload_plan *p = in->plan;
+    const struct workload_config *c = &p->config;
+    const struct workload_degrees *d = &c->deg;
+    enum status st = check_expressible (p, err);
+    struct text *t;
+
+    if (st != ST_OK)
+        return st;
+    t = launch_file (f, "megatron/args", 0644);
+    text_add (t,
+              "--tensor-model-parallel-size %d\n--pipeline-model-parallel-size %d\n"
+              "--context-parallel-size %d\n",
+              d->tp, d->pp, d->cp);
+    if (d->ep > 1)
+        text_add (t, "--expert-model-parallel-size %d\n", d->ep);
+    if (d->etp != d->tp)
+        text_add (t, "--expert-tensor-parallel-size %d\n", d->etp);
+    text_add (t, "--micro-batch-size %d\n--global-batch-size %d\n", c->micro_batch,
+              p->job.global_batch);
+    if (c->sequence_parallel)
+        text_add (t, "--sequence-parallel\n");
+    write_layers (p, t);
+    write_recompute (c, t);
+    write_sharding (c, t);
+    write_precision (p->job.precision, t);
+    text_add (readme,
+              "Megatron-LM: add the plan's arguments to those of your model, behind any "
+              "launcher\nabove.  Ranks are in its default order: leave "
+              "--use-tp-pp-dp-mapping out.\n\n"
+              "    LAUNCHER ... ./exec.sh python3 pretrain_gpt.py $(cat megatron/args) "
+              "...\n");
+    return ST_OK;
+}
+
+static const char *const paths[] = {"megatron/args", NULL};
+
+const struct launcher launch_megatron = {
+    .target = {"megatron", "Megatron-LM arguments of the plan"},
+    .readme = "megatron/README",
+    .paths = paths,
+    .write = write_megatron,
+};

@@ -1,0 +1,48 @@
+#!/bin/sh
+# linkwise: run a script of this folder once on every host of map.txt, all at a time.
+#     ./each-node.sh env/node.sh PROGRAM [ARGUMENT...]
+# Hosts are reached by ssh; LINKWISE_RSH names another command that takes HOST COMMAND.  The
+# folder must have the same path everywhere.  Variables of yours stay here: say
+# `env NAME=VALUE PROGRAM` where the program needs them.  Where one host fails the others are ended; so
+# they are when this script dies, since the scripts watch their standard input.
+here=$(cd -- "$(dirname -- "$0")" && pwd) || exit 1
+[ $# -gt 0 ] || { echo "usage: $0 SCRIPT [ARGUMENT...]" >&2; exit 2; }
+
+# A word for the other shell, to the last line feed.
+quote() { printf '%s\n' "$1" | sed "s/'/'\\\\''/g; 1s/^/'/; \$s/\$/' /"; }
+command="cd $(quote "$here") && "
+for name in MASTER_ADDR MASTER_PORT LINKWISE_TORCHRUN LINKWISE_NUMA LINKWISE_RUNNING LINKWISE_GRACE; do
+    eval "value=\${$name:-}"
+    [ -z "$value" ] || command="$command $name=$(quote "$value")"
+done
+command="$command LINKWISE_WATCH=1 sh $(quote "./$1")"
+shift
+for word in "$@"; do
+    command="$command$(quote "$word")"
+done
+
+tmp=$(mktemp -d) || exit 1
+mkfifo "$tmp/hold" "$tmp/ended" || exit 1
+exec 8<>"$tmp/hold" 7<"$tmp/hold" 9<>"$tmp/ended"
+trap 'rm -rf "$tmp"' EXIT
+n=0 rc=0
+# The first signal ends the hosts and waits for them, the second does not wait.
+trap 'rc=143; exec 8<&-; trap "exit 143" HUP INT TERM' HUP INT TERM
+for host in $(awk '{ print $2 }' "$here/map.txt" | sort -u); do
+    [ $rc = 0 ] || break
+    {
+        ${LINKWISE_RSH:-ssh} "$host" "$command" <&7 7<&- 9<&-
+        echo "$? $host" >&9
+    } 8<&- &
+    n=$((n + 1))
+done
+while [ $n -gt 0 ]; do
+    read -r code host <&9 || continue
+    n=$((n - 1))
+    if [ "$code" != 0 ] && [ $rc = 0 ]; then
+        rc=$code
+        echo "each-node.sh: $host ended with $code; ending the others" >&2
+        exec 8<&-
+    fi
+done
+exit $rc

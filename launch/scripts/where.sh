@@ -1,0 +1,37 @@
+#!/bin/sh
+# linkwise: where is this rank?  Print `rank host gpu-uuid`, as `linkwise check PLAN
+# --running TABLE` reads it.
+#     LAUNCHER ... where.sh                        as the launcher alone does it
+#     LAUNCHER ... exec.sh where.sh                behind the wrapper
+#     LAUNCHER ... where.sh PROGRAM [ARGUMENT...]  then become the program; the line goes to
+#                                                  a file of this rank in $LINKWISE_RUNNING
+# The GPU is the program's device 0 as the driver names it (where.py), else what nvidia-smi
+# calls the first entry of CUDA_VISIBLE_DEVICES, else that entry itself, else `-`.
+here=$(dirname -- "$0")
+where=$("$here/exec.sh" --where) || exit 1
+
+gpu=$(python3 "$here/where.py" 2>/dev/null)
+if [ -z "$gpu" ]; then
+    gpu=${CUDA_VISIBLE_DEVICES:-}
+    gpu=${gpu%%,*}
+    case $gpu in
+    '' | *[!0-9]*) ;;
+    *)
+        uuid=$(nvidia-smi --query-gpu=index,uuid --format=csv,noheader 2>/dev/null |
+            awk -F', *' -v g="$gpu" '$1 == g { print $2; exit }')
+        gpu=${uuid:-$gpu}
+        ;;
+    esac
+fi
+line="$where ${gpu:--}"
+if [ $# -eq 0 ]; then
+    printf '%s\n' "$line"
+    exit 0
+fi
+if [ -n "${LINKWISE_RUNNING:-}" ]; then
+    mkdir -p "$LINKWISE_RUNNING"
+    printf '%s\n' "$line" >"$LINKWISE_RUNNING/${where%% *}"
+else
+    printf '%s\n' "$line"
+fi
+exec "$@"

@@ -1,0 +1,42 @@
+/* torchrun: agents under the static rendezvous.
+ *
+ * An agent's ranks are consecutive: node_rank x nproc + local rank.  Where every node holds
+ * one equal block of ranks there is an agent per node; otherwise one per rank, which can
+ * order them in any way.  The c10d rendezvous would sort hosts by name instead. */
+#include "launch/launch_private.h"
+
+static enum status write_torchrun (const struct launch_input *in, struct launch_files *f,
+                                   struct text *readme, struct error *err)
+{
+    const struct workload_plan *p = in->plan;
+    int block = launch_block (in), per_agent = block ? block : 1;
+    struct text *agents = launch_file (f, "torchrun/agents.txt", 0644);
+
+    (void) err;
+    for (int r = 0; r < p->n_ranks; r += per_agent)
+        text_add (agents, "%s %d %d\n", p->place[r].node, r / per_agent, per_agent);
+    launch_script (f, "torchrun/node.sh", "torchrun-node.sh");
+    launch_script (f, "node-lib.sh", "node-lib.sh");
+    launch_script (f, "each-node.sh", "each-node.sh");
+    text_add (readme,
+              "torchrun with the static rendezvous, %s (torchrun/agents.txt:\n`host "
+              "node_rank nproc`).  On every host at once:\n\n"
+              "    torchrun/node.sh PROGRAM\n"
+              "\nor from one place, over ssh:\n\n"
+              "    ./each-node.sh torchrun/node.sh PROGRAM\n"
+              "\nPROGRAM is an executable, as in `torchrun/node.sh python3 train.py`.  "
+              "LINKWISE_TORCHRUN\nis the command (default torchrun), where it needs "
+              "options of its own.\n",
+              block ? "one agent per host"
+                    : "one agent per rank, since\nranks are interleaved across hosts");
+    return ST_OK;
+}
+
+static const char *const paths[] = {"torchrun/agents.txt", "torchrun/node.sh", NULL};
+
+const struct launcher launch_torchrun = {
+    .target = {"torchrun", "torchrun agents under the static rendezvous"},
+    .readme = "torchrun/README",
+    .paths = paths,
+    .write = write_torchrun,
+};

@@ -1,0 +1,81 @@
+#!/bin/bash
+# bind: the plan's configuration and layers, placed on the nodes given alone; what it cannot do
+# it says with the contract's exit codes.
+. tests/lib/tap.sh
+command -v python3 >/dev/null || skip_all "package python3 is not installed"
+L=$LINKWISE
+C=examples/clusters/h100-17.json
+$L plan $C llama-2-70b --seq 4096 --global-batch 1024 --nodes 12 --tp 8 --pp 4 --dp 3 --micro-batch 1 -o "$T/plan.json" >"$T/why" 2>&1 ||
+    $L plan $C llama-2-70b --seq 4096 --global-batch 1024 --nodes 16 --tp 8 --pp 4 --dp 4 --micro-batch 1 -o "$T/plan.json" >"$T/why" 2>&1
+same() { # PLAN BOUND NODES...: the same configuration on these nodes, one GPU a rank
+    python3 - "$@" <<'P'
+import json, sys
+a, b = (json.load(open(f)) for f in sys.argv[1:3])
+for k in ("degrees", "layers_per_stage", "micro_batch", "microbatches", "zero", "sequence_parallel", "recompute",
+          "schedule", "job", "model", "rank_order", "cluster"):
+    assert a[k] == b[k], k
+places = [(r["node"], r["gpu"]) for r in b["ranks"]]
+assert len(set(places)) == len(places) == len(a["ranks"])
+assert {p[0] for p in places} <= set(sys.argv[3:]), {p[0] for p in places} - set(sys.argv[3:])
+P
+}
+nodes=$(seq -f 'cnode2-%03g' 2 17)
+expect 0 "on other nodes" "128 ranks placed anew: step [0-9.]+ s, [0-9.]+ % above its bound; written to" \
+    $L bind "$T/plan.json" --only 'cnode2-[002-017]' -o "$T/bound.json"
+same "$T/plan.json" "$T/bound.json" $nodes >"$T/why" 2>&1
+result $? "... the same configuration, there alone" "$T/why"
+expect 0 "... which check accepts" "step time +ok" $L check "$T/bound.json"
+expect 0 "through standard input and output" '"ranks"' bash -c "$L bind - --only 'cnode2-[002-017]' -o - <'$T/plan.json'"
+same "$T/plan.json" "$T/out" $nodes >"$T/why" 2>&1 && cmp -s <(grep -v seconds "$T/out") <(grep -v seconds "$T/bound.json")
+result $? "... is the same plan" "$T/why"
+sed 's/13\.[0-9]*/7.5/g' $C >"$T/slow.json"
+expect 0 "on a cluster that was measured again" "placed anew" $L bind "$T/plan.json" --only 'cnode2-[002-017]' --cluster "$T/slow.json" -o "$T/again.json"
+python3 -c "
+import json, sys
+a, b = json.load(open('$T/bound.json')), json.load(open('$T/again.json'))
+sys.exit(b['cluster'] != json.load(open('$T/slow.json')) or a['estimate']['step_s'] == b['estimate']['step_s'])" 2>"$T/why"
+result $? "... the bound plan is for that cluster" "$T/why"
+
+# Layers belong to the job, also where these nodes would like others better.
+python3 - "$T/plan.json" "$T/layers.json" <<'P'
+import json, sys
+d = json.load(open(sys.argv[1]))
+n = d["layers_per_stage"]
+d["layers_per_stage"] = [n[0] - 1] + n[1:-1] + [n[-1] + 1]
+json.dump(d, open(sys.argv[2], "w"))
+P
+expect 0 "layers split by hand" "placed anew" $L bind "$T/layers.json" --only 'cnode2-[001-016]' -o "$T/kept.json"
+same "$T/layers.json" "$T/kept.json" $(seq -f 'cnode2-%03g' 16) >"$T/why" 2>&1
+result $? "... stay as they are" "$T/why"
+expect 0 "... and are priced as they are" "step time +ok" $L check "$T/kept.json"
+python3 - "$T/plan.json" "$T/heavy.json" <<'P'
+import json, sys
+d = json.load(open(sys.argv[1]))
+d["layers_per_stage"] = [d["model"]["num_hidden_layers"] - 3, 1, 1, 1]
+json.dump(d, open(sys.argv[2], "w"))
+P
+expect 3 "layers that fit nowhere" "stage 0 with its 77 layers needs .* GiB, the limit is .* GiB on the GPUs it got" \
+    $L bind "$T/heavy.json" --only 'cnode2-[001-016]' -o "$T/no.json"
+expect 1 "too few nodes" "needs 128 GPUs, 64 can be used" $L bind "$T/plan.json" --only 'cnode2-[001-008]' -o "$T/no.json"
+expect 2 "a node that is not in the cluster" 'only: the cluster h100-17 has no node "m1"' $L bind "$T/plan.json" --only m1 -o "$T/no.json"
+expect 2 "a host list that is none" "only: host list" $L bind "$T/plan.json" --only 'n[1-' -o "$T/no.json"
+expect 2 "no nodes" "PLAN, --only HOSTLIST and -o PLAN are required" $L bind "$T/plan.json" -o "$T/no.json"
+expect 1 "no plan" "none.json: No such file" $L bind "$T/none.json" --only cnode2-001 -o "$T/no.json"
+[ ! -e "$T/no.json" ]
+result $? "nothing is written then"
+
+# A cluster of over 256 nodes is a file beside the plan; bind and emit find it from elsewhere.
+python3 - >"$T/large.json" <<'P'
+import json
+print(json.dumps({"version": 1, "name": "large", "nodes": [{"name": "n%d" % i, "gpus": 8, "gpu_type": "h100-sxm5-80g"} for i in range(300)],
+    "links": {"intra": {"bandwidth_gb_per_s": 370, "latency_us": 8}, "inter": {"bandwidth_gb_per_s": 48, "latency_us": 12}}}))
+P
+(cd "$T" && $L plan large.json llama-2-7b --seq 4096 --global-batch 64 --tp 8 --pp 1 --dp 4 --nodes 4 -o few.json >/dev/null &&
+    $L emit few.json --to slurm -d few) >"$T/why" 2>&1
+expect 0 "a large cluster, from another folder" "32 ranks placed anew" $L bind "$T/few/plan.json" --only 'n[100-103]' -o "$T/few-bound.json"
+expect 0 "... and emitted from there" "32 ranks written" $L emit "$T/few-bound.json" --to slurm -d "$T/few-bound"
+[ "$(sort -u "$T/few-bound/slurm/hostfile" | paste -sd' ')" = "n100 n101 n102 n103" ]
+result $? "... on the nodes given" "$T/few-bound/slurm/hostfile"
+expect 0 "... with the cluster as an argument" "32 ranks written" $L emit "$T/few-bound.json" "$T/large.json" --to slurm -d "$T/few-again"
+diff -r -x plan.json "$T/few-bound" "$T/few-again" >"$T/why" && expect 0 "... is the same" "32 ranks" $L bind "$T/few-again/plan.json" --only 'n[100-103]' -o "$T/x.json"
+done_testing

@@ -1,0 +1,288 @@
+#!/bin/bash
+# What emit writes and when it refuses: every target's files are the plan; a target that cannot
+# express the plan says no; no field of a plan or cluster reaches a script as a command; folders
+# that exist, cannot be written or fill up hold nothing half written.
+. tests/lib/tap.sh
+. tests/lib/placed.sh
+needs python3 python3
+L=$LINKWISE
+
+placed "$T/a" 4 2 || exit 1
+edit() { # FILE CODE: change a JSON file, `d`
+    python3 -c "
+import json
+d = json.load(open('$1'))
+$2
+json.dump(d, open('$1', 'w'))"
+}
+map() { python3 -c "import json; [print(r['rank'], r['node'], r['gpu']) for r in json.load(open('$1'))['ranks']]"; }
+
+# ---- every target's files are the plan ----
+expect 0 "all targets" "8 ranks written" $L emit "$T/a/plan.json" -d "$T/a/launch"
+check_files() { # FOLDER: everything that orders ranks, against map.txt
+    local d=$1 n
+    n=$(wc -l <"$d/map.txt")
+    awk '{ print "rank " $1 "=" $2 " slot=*" }' "$d/map.txt" | cmp - "$d/openmpi/rankfile" &&
+        awk '{ print "rank " $1 "=" $2 " slot=0" }' "$d/map.txt" | cmp - "$d/openmpi5/rankfile" &&
+        awk '{ n[$2]++ } END { for (h in n) print h, "slots=" n[h] }' "$d/map.txt" | sort | cmp - <(sort "$d/openmpi/hostfile") &&
+        cmp "$d/openmpi/hostfile" "$d/openmpi5/hostfile" &&
+        awk '{ print $2 ":1" }' "$d/map.txt" | cmp - "$d/mpich/machinefile" &&
+        awk '{ print $2 }' "$d/map.txt" | cmp - "$d/slurm/hostfile" &&
+        sed -E 's/^([0-9]+) env .* RANK=([0-9]+) WORLD_SIZE='"$n"' .* LINKWISE_HOST=(\S+) LINKWISE_GPU=([0-9]+) .*/\1 \3 \4 \2/' "$d/slurm/multi-prog" |
+            awk '$1 == $4 { print $1, $2, $3 }' | cmp - "$d/map.txt" &&
+        python3 -c "
+import json
+print(json.load(open('$d/kubernetes/configmap.json'))['data']['map.txt'], end='')" | cmp - "$d/map.txt"
+}
+map "$T/a/plan.json" | cmp - "$T/a/launch/map.txt" && check_files "$T/a/launch" >"$T/why" 2>&1
+result $? "every file that orders ranks is the plan" "$T/why"
+awk '{ print $2, 1 * substr($1, 2) }' "$T/a/launch/gpu-uuid.txt" >/dev/null
+awk '{ print $1, $2, "GPU-" $1 "-" $2 }' "$T/a/launch/gpu-uuid.txt" | cmp - "$T/a/launch/gpu-uuid.txt" &&
+    awk '{ print $1, $2, $2 % 2 }' "$T/a/launch/gpu-numa.txt" | cmp - "$T/a/launch/gpu-numa.txt"
+result $? "UUIDs and NUMA nodes are the cluster's"
+for d in "$T/a/launch" "$T"/a/launch/{openmpi,mpich,slurm,torchrun,env,deepspeed,kubernetes,megatron}; do [ -s "$d/README" ] || echo "$d"; done >"$T/why"
+[ ! -s "$T/why" ]
+result $? "every folder has a README" "$T/why"
+grep -q 'launcher openmpi' "$T/a/launch/README" && [ -f "$T/a/launch/deepspeed/rankfile" ]
+result $? "deepspeed: interleaved ranks go through its openmpi launcher"
+edit "$T/a/plan.json" "
+for r in d['ranks']: r['node'], r['gpu'] = 'h%d' % (4 - r['rank'] // 2), r['rank'] % 2"
+$L emit "$T/a/plan.json" --to deepspeed,torchrun -d "$T/blocks" >/dev/null
+[ "$(cat "$T/blocks/deepspeed/hostfile")" = "$(printf 'h%d slots=2\n' 4 3 2 1)" ] && [ ! -e "$T/blocks/deepspeed/include" ] &&
+    [ "$(cat "$T/blocks/torchrun/agents.txt")" = "$(printf 'h4 0 2\nh3 1 2\nh2 2 2\nh1 3 2\n')" ]
+result $? "deepspeed and torchrun: whole hosts in order"
+python3 - "$T/a/plan.json" "$T/half.json" <<'P'
+import json, sys
+d = json.load(open(sys.argv[1]))
+for n in d["cluster"]["nodes"]: n["gpus"] = 4; n["gpu_numa"] *= 2; n["gpu_uuid"] = [n["name"] + "-%d" % g for g in range(4)]
+for r in d["ranks"]: r["gpu"] = 1 + 2 * r["gpu"]
+json.dump(d, open(sys.argv[2], "w"))
+P
+$L emit "$T/half.json" --to deepspeed -d "$T/half" >/dev/null
+[ "$(cat "$T/half/deepspeed/include")" = "h4:1,3@h3:1,3@h2:1,3@h1:1,3" ] && grep -q 'slots=4' "$T/half/deepspeed/hostfile"
+result $? "deepspeed: --include where hosts are used in part" "$T/half/deepspeed/include"
+
+# ---- Megatron's arguments ----
+megatron() { # PLAN OPTIONS...: the arguments on one line
+    $L plan "4x8 h100-sxm5-80g intra:370 inter:48" llama-2-7b --seq 4096 --global-batch 64 "$@" -o "$T/m.json" >/dev/null &&
+        $L emit "$T/m.json" --to megatron -d "$T/m" >/dev/null && paste -sd' ' "$T/m/megatron/args"
+}
+arguments() { # NAME EXPECTED ACTUAL
+    [ "$2" = "$3" ]
+    { result $? "megatron: $1" /dev/fd/3; } 3<<<"$3"
+}
+common="--tensor-model-parallel-size 4 --pipeline-model-parallel-size 4 --context-parallel-size 1 --micro-batch-size 1 --global-batch-size 64"
+arguments "degrees, sequence parallelism, ZeRO 1" "$common --sequence-parallel --use-distributed-optimizer --bf16" \
+    "$(megatron --tp 4 --pp 4 --dp 2 --micro-batch 1 --zero 1 --sequence-parallel on --recompute none)"
+arguments "full recomputation, fp16, ZeRO 0" "$common --recompute-granularity full --recompute-method uniform --recompute-num-layers 1 --fp16" \
+    "$(megatron --tp 4 --pp 4 --dp 2 --micro-batch 1 --zero 0 --sequence-parallel off --recompute full --precision fp16)"
+arguments "recomputation by layers, fp8" "$common --recompute-granularity full --recompute-method block --recompute-num-layers 3 --use-distributed-optimizer --bf16 --fp8-format hybrid" \
+    "$(megatron --tp 4 --pp 4 --dp 2 --micro-batch 1 --zero 1 --sequence-parallel off --recompute full:3 --precision fp8)"
+arguments "ZeRO 3" "--tensor-model-parallel-size 4 --pipeline-model-parallel-size 1 --context-parallel-size 1 --micro-batch-size 1 --global-batch-size 64 --recompute-granularity selective --use-distributed-optimizer --use-megatron-fsdp --data-parallel-sharding-strategy optim_grads_params --no-gradient-accumulation-fusion --ckpt-format fsdp_dtensor --bf16" \
+    "$(megatron --tp 4 --pp 1 --dp 8 --micro-batch 1 --zero 3 --sequence-parallel off --recompute selective)"
+layers() { # LAYERS EXPECTED
+    megatron --tp 4 --pp 4 --dp 2 --micro-batch 1 --zero 0 --sequence-parallel off --recompute none >/dev/null
+    edit "$T/m.json" "d['layers_per_stage'] = [$1]"
+    $L emit "$T/m.json" --to megatron -d "$T/m" >/dev/null
+    arguments "layers $1" "$common${2:+ }$2 --bf16" "$(paste -sd' ' "$T/m/megatron/args")"
+}
+layers 8,8,8,8 ""
+layers 7,9,9,7 "--decoder-first-pipeline-num-layers 7 --decoder-last-pipeline-num-layers 7"
+layers 8,9,9,6 "--decoder-first-pipeline-num-layers 8 --decoder-last-pipeline-num-layers 6"
+layers 9,9,9,5 "--decoder-last-pipeline-num-layers 5"
+layers 10,8,7,7 "--pipeline-model-parallel-layout Etttttttttt|tttttttt|ttttttt|tttttttL"
+
+# ---- says no ----
+$L plan "4x8 h100-sxm5-80g intra:370 inter:48" llama-2-7b --seq 4096 --global-batch 64 --tp 4 --pp 4 --dp 2 --schedule gpipe -o "$T/gpipe.json" >/dev/null
+expect 3 "megatron: no gpipe" "megatron: Megatron-LM has no gpipe schedule; a plan made with --schedule 1f1b works" \
+    $L emit "$T/gpipe.json" --to openmpi,megatron -d "$T/no"
+[ ! -e "$T/no" ]
+result $? "... and nothing is written when a target was named"
+expect 0 "--to all writes the rest" "not written: megatron: .*gpipe" $L emit "$T/gpipe.json" -d "$T/rest"
+[ -f "$T/rest/openmpi/rankfile" ] && [ -f "$T/rest/kubernetes/job.json" ] && [ ! -e "$T/rest/megatron" ] &&
+    grep -q "^Not for megatron: .*gpipe" "$T/rest/README"
+result $? "... and the README says what is missing and why"
+expect 3 "a target that is named must work beside all" "megatron: .*gpipe" $L emit "$T/gpipe.json" --to all,megatron -d "$T/no"
+rename() { # NEW...: the plan on hosts of other names
+    python3 - "$T/a/plan.json" "$T/names.json" "$@" <<'P'
+import json, sys
+d, new = json.load(open(sys.argv[1])), dict(zip(("h1", "h2", "h3", "h4"), sys.argv[3:]))
+for n in d["cluster"]["nodes"]: n["name"] = new.get(n["name"], n["name"])
+for r in d["ranks"]: r["node"] = new.get(r["node"], r["node"])
+json.dump(d, open(sys.argv[2], "w"))
+P
+}
+rename Node_1
+expect 3 "kubernetes: names" '"Node_1" is no name that a Kubernetes node can have' $L emit "$T/names.json" --to kubernetes -d "$T/no"
+expect 0 "... the others take them" "not written: kubernetes" $L emit "$T/names.json" -d "$T/rest"
+rename n1.rack-a n1.rack-b
+expect 3 "openmpi: names that are one up to the dot" "takes the hosts n1.rack-[ab] and n1.rack-[ab] for one" \
+    $L emit "$T/names.json" --to openmpi -d "$T/no"
+for name in rank slots 007 1a.b; do
+    rename $name
+    expect 3 "openmpi: a host called $name" "cannot hold the host name \"$name\"; mpich and env can" $L emit "$T/names.json" --to openmpi -d "$T/no"
+done
+rename 10.0.0.1 10.0.0.2 node-7 7a
+expect 0 "openmpi: addresses and digits first" "8 ranks" $L emit "$T/names.json" --to openmpi -d "$T/addresses"
+$L plan "1x8 h100-sxm5-80g intra:370 + 1x4 h100-sxm5-80g intra:370 inter:48" llama-2-7b --seq 4096 --global-batch 12 --tp 4 --pp 1 --dp 3 -o "$T/mixed.json" >/dev/null
+expect 3 "kubernetes: nodes of two sizes" "n0 has 8 GPUs and n1 4; .*--only nodes of one size works" $L emit "$T/mixed.json" --to kubernetes -d "$T/no"
+expect 0 "slurm: nodes of two sizes" "12 ranks" $L emit "$T/mixed.json" --to slurm -d "$T/mixed"
+! grep -q gres "$T/mixed/slurm/job.sbatch" && grep -q -- '--exclusive' "$T/mixed/slurm/job.sbatch"
+result $? "... the batch script then takes whole nodes"
+[ ! -e "$T/no" ]
+result $? "nothing was written by any of the refusals"
+
+# ---- commands in fields ----
+cp "$T/a/plan.json" "$T/clean.json"
+edit "$T/clean.json" "
+for n in d['cluster']['nodes']: n.update(rack='r1', state='ok', gpu_nic=['mlx5_0', 'mlx5_1'], speed=[1, 1])
+d['cluster']['source'] = d['cluster']['links']['source'] = 'a test'
+d['cluster']['gpu_types'] = {'mine': {'like': 'a100-sxm4-80g'}}"
+$L emit "$T/clean.json" -d "$T/clean" >/dev/null
+python3 - "$T/clean.json" "$T/inject" <<'P'
+# One plan for every text of the plan and for some keys that readers do not know, each with
+# commands in every form that sh, awk, YAML and JSON would run or break on.
+import copy, json, os, sys
+clean, out = json.load(open(sys.argv[1])), sys.argv[2]
+os.makedirs(out)
+evil = "x$(touch pwned)`touch pwned`'; touch pwned; '\"; touch pwned; \"\n touch pwned\n#&|<>*?\\\\%s%n{}${IFS}\ttouch\tpwned"
+ways = []
+def walk(v, path):
+    if isinstance(v, dict):
+        for k in v: walk(v[k], path + [k])
+        ways.append((path, "key"))
+    elif isinstance(v, list):
+        for i in range(min(len(v), 2)): walk(v[i], path + [i])
+    elif isinstance(v, (str, int, float)):
+        ways.append((path, "value"))
+walk(clean, [])
+for n, (path, what) in enumerate(ways):
+    d = copy.deepcopy(clean)
+    at = d
+    for k in path[:-1] if what == "value" else path: at = at[k]
+    at[path[-1] if what == "value" else evil] = evil
+    json.dump(d, open("%s/%04d.json" % (out, n), "w"))
+json.dump([["/".join(map(str, p)), w] for p, w in ways], open(out + "/ways", "w"))
+P
+accepted=0 refused=0
+: >"$T/why"
+for f in "$T"/inject/*.json; do
+    rm -rf "$T/evil"
+    if (cd "$T" && $L emit "$f" -d "$T/evil" >"$T/out" 2>&1); then
+        accepted=$((accepted + 1))
+        # The plan is the plan, with its fields; all else must not depend on them.
+        diff -r -x plan.json "$T/clean" "$T/evil" >>"$T/why" || echo "$f" >>"$T/why"
+    else
+        rc=$?
+        refused=$((refused + 1))
+        [ $rc = 1 ] && [ ! -e "$T/evil" ] || echo "$f: exit $rc" >>"$T/why"
+    fi
+    [ ! -e "$T/pwned" ] || { echo "$f: ran a command" >>"$T/why"; rm -f "$T/pwned"; }
+done
+[ ! -s "$T/why" ] && [ $accepted -gt 20 ] && [ $refused -gt 40 ]
+result $? "commands in $((accepted + refused)) fields: refused, or in no emitted file but plan.json ($accepted)" "$T/why"
+
+# UUIDs and the program's own path do reach scripts.
+edit "$T/clean.json" "d['cluster']['nodes'][0]['gpu_uuid'][0] = 'GPU-1; touch pwned'"
+expect 1 "a UUID that is none" 'gpu_uuid\[0\]: expected letters, digits and .-., found "GPU-1; touch pwned"' $L emit "$T/clean.json" -d "$T/evil2"
+odd="$T/o'd \$(touch pwned) \"dir\""
+mkdir -p "$odd" && cp "$L" "$odd/linkwise"
+(cd "$T" && "$odd/linkwise" emit "$T/a/plan.json" -d "$odd/launch" >/dev/null && cd "$odd/launch" &&
+    for f in *.sh */*.sh slurm/job.sbatch; do sh -n "$f" || echo "$f"; done &&
+    OMPI_COMM_WORLD_RANK=3 LINKWISE_ANY_HOST=1 ./exec.sh sh -c 'echo "$LINKWISE_HOST $LINKWISE_GPU"' &&
+    SLURM_SUBMIT_DIR=. SLURM_JOB_ID=1 SLURM_JOB_NODELIST=x sh -c 'scontrol() { echo x; }; srun() { :; }; . slurm/job.sbatch' 2>&1 sh) >"$T/why" 2>&1
+[ "$(head -n 1 "$T/why")" = "$(awk '$1 == 3 { print $2, $3 }' "$odd/launch/map.txt")" ] && [ ! -e "$T/pwned" ] && [ ! -e "$odd/launch/pwned" ] &&
+    [ "$(sed -n 's/^emitted_by=/printf %s /p' "$odd/launch/slurm/job.sbatch" | sh)" = "$odd/linkwise" ]
+result $? "folders and a program path with every shell character" "$T/why"
+
+# ---- size ----
+$L plan "512x8 h100-sxm5-80g intra:370 inter:48" llama-3-70b --seq 4096 --global-batch 4096 --tp 8 --pp 4 --dp 128 --micro-batch 1 \
+    --granularity node -o "$T/large.json" >/dev/null
+edit "$T/large.json" "
+import random
+random.seed(3)
+places = [(r['node'], r['gpu']) for r in d['ranks']]
+random.shuffle(places)
+for r in d['ranks']: r['node'], r['gpu'] = places[r['rank']]"
+expect 0 "4,096 ranks" "4096 ranks written" $L emit "$T/large.json" -d "$T/large"
+map "$T/large.json" | cmp - "$T/large/map.txt" && check_files "$T/large" >"$T/why" 2>&1
+result $? "... every file that orders them is the plan" "$T/why"
+[ "$(RANK=4095 LINKWISE_ANY_HOST=1 "$T/large/exec.sh" sh -c 'echo "$RANK $LINKWISE_HOST $LINKWISE_GPU $WORLD_SIZE"' 2>&1)" = "$(tail -n 1 "$T/large/map.txt") 4096" ]
+result $? "... and the wrapper finds the last"
+
+# ---- folders ----
+whole() { # DIR: nothing but whole files of one plan, no temporary ones
+    ! find "$1" -name '*.??????' ! -name job.sbatch | grep -q . && [ -z "$(find "$1" -size 0 -type f)" ]
+}
+cp -r "$T/a/launch" "$T/kept"
+expect 0 "the same plan again" "8 ranks" $L emit "$T/kept/plan.json" --to slurm -d "$T/kept"
+[ -f "$T/kept/openmpi/rankfile" ] && diff -r -x README "$T/kept" "$T/a/launch" >"$T/why" && whole "$T/kept" &&
+    grep -q "For openmpi, from an earlier run: openmpi/README" "$T/kept/README" && grep -q "sbatch slurm/job.sbatch" "$T/kept/README"
+result $? "... leaves the other targets, and the README names them" "$T/why"
+expect 0 "another plan" "12 ranks" $L emit "$T/mixed.json" --to slurm -d "$T/kept"
+[ ! -e "$T/kept/openmpi" ] && [ ! -e "$T/kept/gpu-uuid.txt" ] && [ ! -e "$T/kept/torchrun" ] && whole "$T/kept"
+result $? "... removes what belongs to the old one"
+edit "$T/a/plan.json" "d['cluster']['nodes'][0]['gpu_uuid'][0] = 'GPU-replaced'"
+cp -r "$T/a/launch" "$T/swapped"
+$L emit "$T/a/plan.json" --to openmpi -d "$T/swapped" >/dev/null
+[ ! -e "$T/swapped/slurm" ] && grep -q GPU-replaced "$T/swapped/gpu-uuid.txt"
+result $? "the same plan on a cluster with another UUID removes the old files too"
+$L emit "$T/a/plan.json" -d "$T/not-ended" >/dev/null
+for i in 1 2 3 4 5 6 7 8 9 10 11 12; do
+    rm -rf "$T/ended"
+    $L emit "$T/a/plan.json" -d "$T/ended" >/dev/null 2>&1 &
+    for k in $(seq 100000); do [ ! -d "$T/ended" ] || break; done
+    for ((k = 0; k < i * 200; k++)); do :; done
+    kill -TERM $! 2>/dev/null
+    wait $! 2>/dev/null
+    [ ! -d "$T/ended" ] || echo "$(find "$T/ended" -name '*.??????' ! -name job.sbatch | wc -l) $(find "$T/ended" -type f | wc -l)"
+done >"$T/why" 2>&1
+[ "$(sort -u "$T/why")" = "0 $(find "$T/not-ended" -type f | wc -l)" ]
+result $? "ended by a signal: all files or none" "$T/why"
+mkdir "$T/blocked" && mkdir "$T/blocked/exec.sh"
+expect 1 "a folder where a file should be" "exec.sh: expected a file, found a folder" $L emit "$T/a/plan.json" -d "$T/blocked"
+[ "$(ls "$T/blocked")" = exec.sh ]
+result $? "... and nothing else is there"
+expect 1 "a file where the folder should be" "Not a directory|File exists" $L emit "$T/a/plan.json" -d "$T/a/plan.json"
+expect 2 "unknown launcher" 'unknown launcher "pbs" \(openmpi, mpich, slurm, torchrun, env, deepspeed, kubernetes, megatron, all\)' \
+    $L emit "$T/a/plan.json" --to pbs -d "$T/no"
+if [ "$(id -u)" = 0 ] && unshare --mount true 2>/dev/null; then
+    cat >"$T/full.sh" <<'S2'
+mkdir "$1/small" "$1/ro"
+# From no room at all to enough: at every size the old files stay, or all new ones are there.
+for kib in 4 16 40 64 100 1000; do
+    mount -t tmpfs -o size=${kib}k tmpfs "$1/small"
+    if "$LINKWISE" emit "$1/a/plan.json" -d "$1/small/launch" >"$1/out" 2>&1; then
+        n=$(find "$1/small/launch" -type f | wc -l)
+        echo "$kib written $n $(find "$1/small" -type f -size 0 | wc -l)"
+    else
+        echo "$kib $(grep -c 'No space left' "$1/out") $(find "$1/small" -mindepth 1 | wc -l)"
+    fi
+    umount "$1/small"
+done
+# Over an old set, with too little room for the new one.
+mount -t tmpfs -o size=100k tmpfs "$1/small"
+"$LINKWISE" emit "$1/a/plan.json" --to env -d "$1/small" >/dev/null
+cp -r "$1/small" "$1/before"
+head -c 40000 /dev/zero >"$1/small/ballast"
+"$LINKWISE" emit "$1/mixed.json" -d "$1/small" >/dev/null 2>&1 && echo "100 fits"
+rm "$1/small/ballast"
+diff -r "$1/before" "$1/small" && echo "old kept"
+umount "$1/small"
+mount --bind "$1/ro" "$1/ro" && mount -o remount,ro,bind "$1/ro"
+"$LINKWISE" emit "$1/a/plan.json" -d "$1/ro/launch" 2>&1
+echo "ro $?"
+S2
+    unshare --mount bash "$T/full.sh" "$T" >"$T/full.out" 2>&1
+    all=$(find "$T/clean" -type f | wc -l)
+    awk -v all="$all" '/^[0-9]+ written/ { ok += $3 == all && $4 == 0; full++; next } /^[0-9]+ / { none += $2 >= 1 && $3 == 0; cut++ }
+        END { exit !(full >= 1 && cut >= 2 && ok == full && none == cut) }' "$T/full.out"
+    result $? "a disk that fills up: all files or none" "$T/full.out"
+    grep -q "^old kept" "$T/full.out"
+    result $? "... and the old ones as they were" "$T/full.out"
+    grep -q "Read-only file system" "$T/full.out" && grep -q "^ro 1" "$T/full.out"
+    result $? "a folder that cannot be written" "$T/full.out"
+else
+    echo "ok $((tap_n += 1)) - a disk that fills up # SKIP not root, or no namespaces"
+fi
+done_testing

@@ -1,0 +1,117 @@
+#!/bin/bash
+# The emitted batch script on a real Slurm: 20 jobs on random 6 of 8 hosts run on the plan bound
+# to the hosts they got; where binding fails in any way the job starts all the same, in the
+# scheduler's order, and says so.
+. tests/lib/tap.sh
+. tests/lib/placed.sh
+needs_hosts
+needs_slurm
+
+placed "$T" 8 2 || exit 1
+$LINKWISE plan "$T/cluster.json" llama-2-7b --seq 1024 --global-batch 24 --tp 2 --pp 2 --dp 3 --nodes 6 \
+    -o "$T/plan.json" >/dev/null
+expect 0 "emit" "12 ranks written" $LINKWISE emit "$T/plan.json" --to slurm -d "$T/launch"
+
+# Ways in which placing fails: a name, what the script says, and what stands for linkwise.
+cat >"$T/ways" <<'W'
+missing bind did not place
+hangs bind did not place
+crashes bind did not place
+empty not one for these nodes
+stale not one for these nodes
+swapped cannot be started here
+cut bind did not place
+unknown bind did not place
+readonly cannot be made
+W
+script() { { echo '#!/bin/sh'; cat; } >"$T/$1.sh"; chmod +x "$T/$1.sh"; }
+script hangs <<<'sleep 60'
+script crashes <<<'kill -SEGV $$'
+script empty <<<'exit 0'
+script stale <<<'[ "$1" = bind ] || cp -r "$LAUNCH"/* "$6"'
+script swapped <<<'"$REAL" "$@" || exit 1; [ "$1" = bind ] || { tac "$6/slurm/hostfile" >"$6/x" && mv "$6/x" "$6/slurm/hostfile"; }'
+
+reporter "$T/program"
+cat >"$T/inside.sh" <<'S2'
+. tests/lib/hosts.sh
+. tests/lib/slurm.sh
+hosts_up h1 h2 h3 h4 h5 h6 h7 h8
+slurm_up 2 h1 h2 h3 h4 h5 h6 h7 h8 || exit 1
+cd "$1"
+submit() { # NAME FOLDER HOSTS
+    echo "$3" >"$1.hosts"
+    LINKWISE_DIR=$1/folder sbatch -Q --parsable --export=ALL,SLURM_HOSTFILE="$PWD/strange",MASTER_ADDR=h9 -w "$3" -o "$1.out" -e "$1.err" "$2/slurm/job.sbatch" "$PWD/program" >"$1.id"
+}
+# What a user's environment may hold is not obeyed.
+for i in $(seq 12); do echo h1; done >strange
+RANDOM=7
+for i in $(seq 20); do
+    mkdir "job$i"
+    cp -r launch "job$i/folder"
+    submit "$PWD/job$i" launch \
+        "$(for h in 1 2 3 4 5 6 7 8; do echo "$RANDOM h$h"; done | sort -n | awk 'NR <= 6 { print $2 }' | sort | paste -sd,)"
+done
+# Hosts that are never exactly the plan's.
+hosts=$(printf 'h%d\n' 1 2 3 4 5 6 7 8 | grep -vx "$(sort -u launch/slurm/hostfile | head -n 1)" | head -n 6 | paste -sd,)
+export REAL=$LINKWISE LAUNCH=$PWD/launch
+while read -r name _; do
+    mkdir "$name"
+    cp -r launch "$name/folder"
+    case $name in
+    cut) head -c 3000 launch/plan.json >cut/folder/plan.json ;;
+    unknown) sed 's/"h\([1-8]\)"/"m\1"/g' launch/plan.json >unknown/folder/plan.json ;;
+    readonly) mount --bind readonly/folder readonly/folder && mount -o remount,ro,bind readonly/folder ;;
+    esac
+    export LINKWISE_TIMEOUT=60
+    [ $name != hangs ] || LINKWISE_TIMEOUT=2
+    case $name in
+    cut | unknown | readonly) unset LINKWISE ;;
+    *) export LINKWISE=$PWD/$name.sh ;;
+    esac
+    submit "$PWD/$name" launch "$hosts"
+done <ways
+for i in $(seq 1000); do
+    [ "$(squeue -h | wc -l)" = 0 ] && break
+    sleep 0.2
+done
+S2
+in_sandbox "$T/inside.sh" "$T" >"$T/sandbox.out" 2>&1
+
+bad=0 bound=0
+: >"$T/why"
+for i in $(seq 20); do
+    folder=$T/job$i/folder
+    if grep -q "placed anew" "$T/job$i.err"; then
+        bound=$((bound + 1))
+        folder=$(echo "$folder"/bound-*)
+    fi
+    sort -n "$T/job$i.out" | awk '{ print $1, $2, $3 }' | cmp -s - "$folder/map.txt" &&
+        [ -z "$(comm -23 <(awk '{ print $2 }' "$folder/map.txt" | sort -u) <(tr , '\n' <"$T/job$i.hosts"))" ] &&
+        awk -v m="$(awk 'NR == 1 { print $2 }' "$folder/map.txt")" '
+            $4 != "GPU-" $2 "-" $3 || $5 != 0 || $6 != 12 || $7 != m { bad = 1 } END { exit bad || NR != 12 }' "$T/job$i.out" &&
+        grep -q "starting the job on the placement of $folder/map.txt" "$T/job$i.err" &&
+        python3 - "$T/plan.json" "$folder/plan.json" <<'P' || {
+import json, sys
+a, b = (json.load(open(f)) for f in sys.argv[1:])
+sys.exit(any(a[k] != b[k] for k in ("degrees", "layers_per_stage", "micro_batch", "zero", "recompute",
+                                    "schedule", "sequence_parallel", "job", "model")))
+P
+        bad=$((bad + 1))
+        { echo "job $i on $(cat "$T/job$i.hosts"):"; cat "$T/job$i.err" "$T/job$i.out" "$T/sandbox.out"; } >>"$T/why"
+    }
+done
+[ $bad = 0 ]
+result $? "20 random allocations: every rank where the bound plan says, on the hosts given, the same job" "$T/why"
+[ $bound -ge 15 ]
+result $? "most of them had to be bound: $bound of 20"
+
+while read -r name pattern; do
+    cat "$T/$name.err" "$T/$name.out" >"$T/why" 2>&1
+    awk -v hosts="$(cat "$T/$name.hosts")" '
+        BEGIN { split(hosts, h, ",") }
+        { bad = bad || $2 != h[int($1 / 2) + 1] || $3 != $1 % 2 || $5 != 0 || $6 != 12 || $7 != h[1] }
+        END { exit bad || NR != 12 }' <(sort -n "$T/$name.out" 2>/dev/null) &&
+        grep -Eq "$pattern.*starting the job in the scheduler's order instead" "$T/$name.err"
+    result $? "$name: the job starts in the scheduler's order, and says why" "$T/why"
+done <"$T/ways"
+done_testing

@@ -1,0 +1,63 @@
+# Source me after hosts.sh and hosts_up: a real Slurm on those hosts.
+#
+#     slurm_up GPUS h1 h2 ...   one slurmctld here and one slurmd in each host's namespace, each
+#                               with GPUS fake GPUs; returns when all nodes are idle
+slurm_up() {
+    local gpus=$1 slurm=$hosts_dir/slurm list i h
+    shift
+    list=$(IFS=,; echo "$*")
+    mkdir -p "$slurm/state" "$slurm/log"
+    export SLURM_CONF=$slurm/slurm.conf
+    for i in $(seq 0 $((gpus - 1))); do
+        : >"$slurm/gpu$i"
+        mount --bind /dev/null "$slurm/gpu$i"
+    done
+    for h in "$@"; do mkdir -p "$slurm/spool/$h" "$slurm/tmp/$h"; done
+    echo "NodeName=$list Name=gpu File=$slurm/gpu[0-$((gpus - 1))]" >"$slurm/gres.conf"
+    printf 'CgroupPlugin=cgroup/v1\nCgroupAutomount=no\n' >"$slurm/cgroup.conf"
+    cat >"$SLURM_CONF" <<C
+ClusterName=test
+SlurmctldHost=head(10.77.0.254)
+SlurmUser=root
+SlurmdUser=root
+AuthType=auth/none
+CredType=cred/none
+StateSaveLocation=$slurm/state
+SlurmdSpoolDir=$slurm/spool/%n
+TmpFS=$slurm/tmp/%n
+SlurmctldPidFile=$slurm/ctld.pid
+SlurmdPidFile=$slurm/slurmd-%n.pid
+SlurmctldLogFile=$slurm/log/ctld
+SlurmdLogFile=$slurm/log/%n
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+JobAcctGatherType=jobacct_gather/none
+AccountingStorageType=accounting_storage/none
+JobCompType=jobcomp/none
+SwitchType=switch/none
+MpiDefault=none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+SchedulerType=sched/backfill
+SchedulerParameters=bf_interval=1,sched_interval=1,sched_min_interval=100000
+SlurmdParameters=config_overrides
+ReturnToService=2
+SlurmctldTimeout=60
+SlurmdTimeout=60
+InactiveLimit=0
+KillWait=2
+GresTypes=gpu
+NodeName=$list CPUs=16 RealMemory=1000 Gres=gpu:$gpus State=UNKNOWN
+PartitionName=all Nodes=$list Default=YES MaxTime=5 State=UP
+C
+    slurmctld -D -f "$SLURM_CONF" >"$slurm/log/ctld.out" 2>&1 &
+    for h in "$@"; do
+        "$HOSTS_RSH" "$h" "exec slurmd -D -f $SLURM_CONF -N $h" >"$slurm/log/$h.out" 2>&1 &
+    done
+    for i in $(seq 100); do
+        [ "$(sinfo -h -N -t idle -o %N 2>/dev/null | wc -l)" = $# ] && return
+        sleep 0.2
+    done
+    cat "$slurm"/log/*
+    return 1
+}

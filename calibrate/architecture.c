@@ -50,7 +50,8 @@ static const struct {
     {"mixtral-8x7b", "mixtral-8x7b"},       {"mixtral_8x22b", "mixtral-8x22b"},
     {"mixtral-8x22b", "mixtral-8x22b"}};
 
-static bool is_preset (const char *name, struct workload_model *m)
+/* The layers that the row states, if any, must be the preset's: a cut-down proxy is not. */
+static bool is_preset (const struct row *r, const char *name, struct workload_model *m)
 {
     int n;
     const struct workload_model *all = workload_presets (&n);
@@ -62,6 +63,8 @@ static bool is_preset (const char *name, struct workload_model *m)
             continue;
         for (int i = 0; i < n; i++)
             if (strcmp (all[i].name, known[k].preset) == 0) {
+                if (calibrate_whole (r, "layers", all[i].layers) != all[i].layers)
+                    return false;
                 *m = all[i];
                 return true;
             }
@@ -91,10 +94,9 @@ static const char *read_sizes (const struct row *r, struct workload_model *m)
         m->heads > 1 << 20 || m->ffn > 1 << 24 || m->vocab > 1 << 24)
         return "a size is out of range";
     m->head_dim = calibrate_note_int (r, "kv-channels", 0);
-    if (m->head_dim < 1 && m->hidden % m->heads != 0)
-        return "heads do not divide hidden";
-    if (m->head_dim < 1)
-        m->head_dim = m->hidden / m->heads;
+    /* Some sources print heads that do not divide hidden. */
+    if (m->head_dim < 1 || m->head_dim > m->hidden)
+        m->head_dim = (m->hidden + m->heads - 1) / m->heads;
     if (m->heads % m->kv_heads != 0)
         return "kv_heads do not divide heads";
     return NULL;
@@ -219,7 +221,7 @@ const char *calibrate_read_model (const struct row *r, struct workload_model *m)
     memset (m, 0, sizeof *m);
     if (why)
         return why;
-    if (is_preset (name, m)) {
+    if (is_preset (r, name, m)) {
         snprintf (m->name, sizeof m->name, "%.127s", name);
         return NULL;
     }

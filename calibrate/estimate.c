@@ -32,6 +32,27 @@ enum status calibrate_profile_for (const struct calibrate_run *run,
     return ST_OK;
 }
 
+enum status calibrate_profiles (const struct calibrate_runs *runs,
+                                const struct workload_profile *forced,
+                                struct workload_profile *out, struct error *err)
+{
+    for (int i = 0; i < runs->n; i++) {
+        const struct calibrate_run *run = &runs->run[i], *before = run - 1;
+        enum status st;
+
+        /* Rows of a source stand together. */
+        if (forced) {
+            out[i] = *forced;
+        } else if (i > 0 && strcmp (run->source, before->source) == 0 &&
+                   run->part[0].type == before->part[0].type) {
+            out[i] = out[i - 1];
+        } else if ((st = calibrate_profile_for (run, &out[i], err)) != ST_OK) {
+            return st;
+        }
+    }
+    return ST_OK;
+}
+
 static void stage_of (const struct calibrate_run *run, const struct workload_profile *p,
                       enum memest_model by, int stage, struct memest_stage *s)
 {

@@ -112,7 +112,7 @@ enum status calibrate_labels (const double *score, double threshold,
                               const double *probability, const int *label, int n,
                               struct calibrate_labels *out, struct error *err)
 {
-    struct calibrate_labels l = {.n = n, .auc = NAN};
+    struct calibrate_labels l = {.n = n, .auc = NAN, .brier = probability ? 0 : NAN};
     struct pair *p = calloc ((size_t) n + 1, sizeof *p);
     double *rank = calloc ((size_t) n + 1, sizeof *rank), sum = 0;
     int said = 0, right = 0;

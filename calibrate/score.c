@@ -144,7 +144,8 @@ enum status calibrate_labels (const double *score, double threshold,
     l.precision_at_99 = NAN;
     for (int i = n - 1, found = 0; i >= 0 && l.positive > 0; i--) {
         found += label[(int) p[i].y];
-        if (found >= 0.99 * l.positive) {
+        /* Equal scores are said together. */
+        if (found >= 0.99 * l.positive && (i == 0 || p[i - 1].x < p[i].x)) {
             l.precision_at_99 = (double) found / (n - i);
             break;
         }

@@ -139,14 +139,9 @@ static void check_kinds (const struct trial *t)
 {
     for (int i = 0; i < t->config.deg.pp; i++) {
         struct memest_stage s = stage_of (t, i, 1 + t->model.layers / t->config.deg.pp);
-        const double kind[] = {s.weights_bytes,
-                               s.gradients_bytes,
-                               s.optimizer_bytes,
-                               s.activations_bytes,
-                               s.logits_bytes,
-                               s.buffers_bytes,
-                               s.overhead_bytes + 0.05 * s.peak_bytes};
-        /* A profile's fragmentation below 1 takes from the overhead. */
+        const double kind[] = {s.weights_bytes,     s.gradients_bytes, s.optimizer_bytes,
+                               s.activations_bytes, s.logits_bytes,    s.buffers_bytes,
+                               s.overhead_bytes};
 
         assert_true (isfinite (s.peak_bytes) && s.peak_bytes > 0);
         for (int k = 0; k < 7; k++)

@@ -150,7 +150,17 @@ static bool read_precision (const char *s, enum workload_precision *p)
     return true;
 }
 
-static void read_attention (const struct row *r, struct workload_job *j)
+/* key=true or key=false among the notes. */
+static void read_choice (const struct row *r, const char *key, enum workload_choice *c)
+{
+    char value[8];
+
+    if (calibrate_note (r, key, value, sizeof value))
+        *c = strcmp (value, "true") == 0 ? CHOICE_YES : CHOICE_NO;
+}
+
+/* Kernels: of the attention, and what the notes say of norms, MLP and logits. */
+static void read_kernels (const struct row *r, struct workload_job *j)
 {
     const char *s = calibrate_cell (r, "attention");
     char backend[64] = "";
@@ -164,6 +174,9 @@ static void read_attention (const struct row *r, struct workload_job *j)
         j->attention = ATTENTION_UNFUSED;
     if (calibrate_contains (s, "RMS kernel"))
         j->fused_norm = CHOICE_YES;
+    read_choice (r, "fused-norm", &j->fused_norm);
+    read_choice (r, "fused-mlp", &j->fused_mlp);
+    read_choice (r, "gathered-logits", &j->gathered_logits);
     /* Megatron's own unfused path has its fused softmax. */
     if (j->attention == ATTENTION_UNFUSED &&
         (strcmp (backend, "unfused") == 0 || calibrate_contains (s, "local")))
@@ -197,7 +210,7 @@ static const char *read_job (const struct row *r, struct calibrate_run *run)
         return "precision not supported";
     if (calibrate_contains (calibrate_cell (r, "notes"), "quant=bnb"))
         return "quantised weights are not supported";
-    read_attention (r, j);
+    read_kernels (r, j);
     read_sampling (r, j);
     return NULL;
 }

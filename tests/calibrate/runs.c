@@ -62,7 +62,7 @@ static void notes (void **state)
         "model=gpt-moe", "ep=4", "recompute=full", "pp=4",
         "notes=swiglu=true; num-experts=8; moe-router-topk=2; moe-ffn-hidden-size=1024; "
         "recompute-method=block; recompute-num-layers=3; normalization=RMSNorm; "
-        "decoder-first-pipeline-num-layers=5");
+        "decoder-first-pipeline-num-layers=5; fused-norm=false; fused-mlp=true");
     const struct calibrate_run *run = &r.run[0];
     (void) state;
 
@@ -70,6 +70,8 @@ static void notes (void **state)
     assert_true (run->model.experts == 8 && run->model.top_k == 2 &&
                  run->model.expert_ffn == 1024);
     assert_int_equal (run->config.recompute_layers, 3);
+    assert_true (run->job.fused_norm == CHOICE_NO && run->job.fused_mlp == CHOICE_YES &&
+                 run->job.gathered_logits == CHOICE_PROFILE);
     assert_true (run->layers[0] == 5 && run->layers[1] == 9 && run->layers[3] == 9);
     /* dp 2 cannot hold ep 4 unless experts are not split by tp. */
     assert_true (run->config.deg.dp == 2 && run->config.deg.etp == 1);

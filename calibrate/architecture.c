@@ -155,7 +155,9 @@ static const char *apply_experts (const struct row *r, struct workload_model *m)
 
     m->expert_every = 1;
     m->experts = calibrate_note_int (r, "num-experts", 0);
-    if (m->experts < 1)
+    if (m->experts < 0)
+        return "its experts are not understood";
+    if (m->experts == 0)
         return calibrate_whole (r, "ep", 1) > 1 ? "its experts are not stated" : NULL;
     m->top_k = calibrate_note_int (r, "moe-router-topk", 2);
     m->expert_ffn = calibrate_note_int (r, "moe-ffn-hidden-size", m->ffn);
@@ -167,9 +169,9 @@ static const char *apply_experts (const struct row *r, struct workload_model *m)
         int dense = 0, rest = 0;
 
         /* "([0]*3+[1]*12)": so many dense layers first; a number: every so many-th. */
-        if (sscanf (value, "([0]*%d+[1]*%d)", &dense, &rest) == 2)
+        if (sscanf (value, "([0]*%5d+[1]*%5d)", &dense, &rest) == 2 && dense >= 0)
             m->dense_layers = dense;
-        else if ((every = atoi (value)) > 0)
+        else if ((every = calibrate_note_int (r, "moe-layer-freq", 0)) > 0)
             m->expert_every = every;
         else
             return "moe-layer-freq not understood";
@@ -179,17 +181,24 @@ static const char *apply_experts (const struct row *r, struct workload_model *m)
 
 static const char *apply_latent (const struct row *r, struct workload_model *m)
 {
+    const struct {
+        const char *key;
+        int *value, absent;
+    } size[] = {{"q-lora-rank", &m->q_rank, 0},
+                {"kv-lora-rank", &m->kv_rank, 512},
+                {"qk-pos-emb-head-dim", &m->rope_dim, 64},
+                {"qk-head-dim", &m->nope_dim, 128},
+                {"v-head-dim", &m->v_dim, 128}};
+
     if (!calibrate_note_true (r, "multi-latent-attention"))
         return NULL;
-    m->q_rank = calibrate_note_int (r, "q-lora-rank", 0);
-    m->kv_rank = calibrate_note_int (r, "kv-lora-rank", 512);
-    m->rope_dim = calibrate_note_int (r, "qk-pos-emb-head-dim", 64);
-    m->nope_dim = calibrate_note_int (r, "qk-head-dim", 128);
-    m->v_dim = calibrate_note_int (r, "v-head-dim", 128);
+    for (size_t i = 0; i < sizeof size / sizeof *size; i++) {
+        *size[i].value = calibrate_note_int (r, size[i].key, size[i].absent);
+        if (*size[i].value < (i == 0 || i == 2 ? 0 : 1) || *size[i].value > 1 << 20)
+            return "its latent attention is not understood";
+    }
     m->head_dim = m->nope_dim + m->rope_dim;
-    return m->kv_rank < 1 || m->rope_dim < 0 || m->nope_dim < 1 || m->v_dim < 1
-               ? "its latent attention is not understood"
-               : NULL;
+    return NULL;
 }
 
 /* Kinds of runs that are no plain pre-training of a transformer. */

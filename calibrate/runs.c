@@ -359,14 +359,15 @@ static const char *read_gpu (const struct row *r, struct calibrate_run *run)
     for (part = strtok_r (copy, several ? "+" : "", &save); part;
          part = strtok_r (NULL, "+", &save)) {
         char *colon = several ? strrchr (part, ':') : NULL;
-        int nodes = colon ? atoi (colon + 1) : 0;
+        long nodes = colon ? strtol (colon + 1, NULL, 10) : 0;
 
         if (colon)
             *colon = '\0';
-        if (run->n_parts == CALIBRATE_TYPES_MAX || (several && nodes < 1))
+        if (run->n_parts == CALIBRATE_TYPES_MAX ||
+            (several && (nodes < 1 || nodes > run->gpus)))
             return "gpu not understood";
         run->part[run->n_parts].type = calibrate_gpu_type (part, several ? 0 : memory_gb);
-        run->part[run->n_parts].nodes = nodes;
+        run->part[run->n_parts].nodes = (int) nodes;
         if (!run->part[run->n_parts++].type)
             return "gpu not supported";
     }

@@ -91,7 +91,17 @@ static const char *axis_to_free (const struct mapper_problem *p)
     return NULL;
 }
 
-/* The smallest change of the closest configuration. */
+/* Are there GPUs with other amounts of memory? */
+static bool is_mixed (const struct topology_cluster *c)
+{
+    for (int i = 1; i < c->n_nodes; i++)
+        if (c->node[i].type->memory_bytes != c->node[0].type->memory_bytes)
+            return true;
+    return false;
+}
+
+/* The smallest change of the closest configuration, which was held against the largest
+ * GPUs. */
 static void add_change (const struct mapper_problem *p, const struct mapper_miss *miss,
                         struct text *out)
 {
@@ -104,7 +114,8 @@ static void add_change (const struct mapper_problem *p, const struct mapper_miss
     if (layers) {
         workload_layers_even (p->model->layers, miss->config.deg.pp, layers);
         if (memest_smallest_change (&memory, layers, miss->limit_bytes, &changed, &words))
-            text_add (out, "this one would fit with %s\n", text_str (&words));
+            text_add (out, "this one would fit with %s%s\n", text_str (&words),
+                      is_mixed (p->cluster) ? ", if all GPUs were its largest" : "");
     }
     free (layers);
     text_free (&words);

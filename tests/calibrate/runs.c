@@ -147,6 +147,13 @@ static void skipped (void **state)
         {"gpu=", "gpu unknown"},
         {"gpu=TPUv4", "gpu not supported"},
         {"gpu=A100:x+V100:2", "gpu not understood"},
+        {"gpu=A100:1+V100:99999999999", "gpu not understood"},
+        {"notes=num-experts=many", "its experts are not understood"},
+        {"notes=multi-latent-attention=true; q-lora-rank=-5",
+         "its latent attention is not understood"},
+        {"notes=multi-latent-attention=true; qk-head-dim=99999999999",
+         "its latent attention is not understood"},
+        {"notes=num-experts=8; moe-layer-freq=never", "moe-layer-freq not understood"},
         {"tp=3", "tp x pp x cp does not divide gpus"},
         {"tp=-2", "a degree is no whole number"},
         {"tp=two", "a degree is no whole number"},
@@ -220,6 +227,22 @@ static void other_columns (void **state)
     ok (runs_read (text_str (&t), &r, &err), &err);
     assert_int_equal (r.run[0].model.layers, 32);
     assert_string_equal (r.table.cell[0], "red, \"dark\"");
+    calibrate_runs_release (&r);
+    text_free (&t);
+}
+
+/* As spreadsheets write it: a byte-order mark, and carriage returns. */
+static void spreadsheet (void **state)
+{
+    struct calibrate_runs r;
+    struct error err = {""};
+    struct text t = {0};
+    (void) state;
+
+    text_add (&t, "\xEF\xBB\xBF%s\r\n", RUNS_HEADER);
+    runs_row (&t, NULL);
+    ok (runs_read (text_str (&t), &r, &err), &err);
+    assert_true (r.n == 1 && csv_table_column (&r.table, "source") == 0);
     calibrate_runs_release (&r);
     text_free (&t);
 }
@@ -332,11 +355,12 @@ static void published_files (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (defaults),      cmocka_unit_test (measured),
-        cmocka_unit_test (notes),         cmocka_unit_test (gpu_names),
-        cmocka_unit_test (skipped),       cmocka_unit_test (refused),
-        cmocka_unit_test (other_columns), cmocka_unit_test (noise),
-        cmocka_unit_test (profiles),      cmocka_unit_test (published_files)};
+        cmocka_unit_test (defaults),       cmocka_unit_test (measured),
+        cmocka_unit_test (notes),          cmocka_unit_test (gpu_names),
+        cmocka_unit_test (skipped),        cmocka_unit_test (refused),
+        cmocka_unit_test (other_columns),  cmocka_unit_test (spreadsheet),
+        cmocka_unit_test (noise),          cmocka_unit_test (profiles),
+        cmocka_unit_test (published_files)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

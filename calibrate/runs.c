@@ -508,10 +508,16 @@ enum status calibrate_runs_read (const char *path, struct calibrate_runs *out,
         free (run->layers);
         count_skip (&runs, why, r.index);
     }
-    if (st == ST_OK && runs.n == 0)
-        st = err_set (err, ST_INVALID, "%s: no row is left of %d%s%s", path,
-                      runs.table.rows, runs.n_skipped ? ": " : "",
-                      runs.n_skipped ? runs.skipped[0].reason : "");
+    if (st == ST_OK && runs.n == 0) {
+        struct text why = {0};
+
+        for (int i = 0; i < runs.n_skipped; i++)
+            text_add (&why, "%s%d %s", i ? ", " : ": ", runs.skipped[i].count,
+                      runs.skipped[i].reason);
+        st = err_set (err, ST_INVALID, "%s: no row is left of %d%s", path,
+                      runs.table.rows, text_str (&why));
+        text_free (&why);
+    }
     if (st == ST_OK)
         *out = runs;
     else

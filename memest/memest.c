@@ -354,7 +354,7 @@ double memest_oom_probability (const struct workload_profile *p, double peak_byt
 double memest_limit (const struct workload_profile *p, double gpu_bytes, double pct,
                      double risk)
 {
-    double lo = gpu_bytes * 1e-3, hi = gpu_bytes * 1e3;
+    double lo = gpu_bytes * 1e-30, hi = gpu_bytes * 1e30;
 
     if (risk <= 0.0)
         return gpu_bytes * pct / 100.0;

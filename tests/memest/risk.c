@@ -45,6 +45,10 @@ static void limits (void **state)
         if (i > 0)
             assert_true (memest_limit (&p, 8e10, 95, risks[i - 1]) < limit);
     }
+    /* The widest residual that a profile may have, and next to no risk. */
+    wide.memory.residual = 1;
+    CLOSE (memest_oom_probability (&wide, memest_limit (&wide, 8e10, 95, 1e-300), 8e10),
+           1e-300, 1e-6);
 }
 
 /* ---- the smallest change ---- */

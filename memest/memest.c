@@ -95,7 +95,8 @@ static double layer_token_bytes (const struct memest_problem *p, const struct sh
     double bytes = (f->memory.norm_bytes + f->memory.attention_bytes / 2.0) * w->h / w->r;
 
     bytes += f->memory.attention_bytes / 2.0 * w->h / w->t;
-    if (!workload_choose (p->job->fused_norm, f->fused_norm))
+    /* PyTorch's own LayerNorm is one kernel; its RMS norms are not. */
+    if (!workload_choose (p->job->fused_norm, f->fused_norm || m->norm == NORM_LAYER))
         bytes += f->memory.unfused_norm_bytes * w->h / w->r;
     if (m->dropout)
         bytes += f->memory.dropout_bytes * w->h / w->r;

@@ -214,6 +214,35 @@ static void kernels (void **state)
     CLOSE (layer_of (&gpt, &j, &c, 0), 34 * sbh, 1e-12);
 }
 
+/* A framework without fused norms means its RMS norms, 16 s b h more here; PyTorch's
+ * LayerNorm is one kernel unless the job says otherwise. */
+static void norm_kernels (void **state)
+{
+    static const struct {
+        const char *model;
+        double more[3]; /* of s b h: by the profile, fused, not fused */
+    } known[] = {{"llama-2-7b", {16, 0, 16}}, {"gpt3-6.7b", {0, 0, 16}}};
+    struct workload_profile p = profile_of ("aleph-alpha");
+    (void) state;
+
+    for (size_t i = 0; i < 2; i++)
+        for (int choice = 0; choice < 3; choice++) {
+            static const enum workload_choice choices[] = {CHOICE_PROFILE, CHOICE_YES, CHOICE_NO};
+            struct workload_model m = model_of (known[i].model);
+            struct workload_job j = {.seq = 2048, .global_batch = 8, .fused_norm = CHOICE_YES};
+            struct workload_config c = config_of (1, 1, 1, 1);
+            struct memest_problem q = {&m, &j, &c, &p, MEMEST_LINKWISE};
+            struct workload_stage one = {.dense = 1};
+            struct memest_stage fused, now;
+
+            memest_stage (&q, 0, &one, &fused);
+            j.fused_norm = choices[choice];
+            memest_stage (&q, 0, &one, &now);
+            CLOSE (now.activations_bytes - fused.activations_bytes,
+                   known[i].more[choice] * 2048 * 4096, 1e-9);
+        }
+}
+
 /* DeepSeek-V3's latent attention keeps a fraction of what 128 whole heads would. */
 static void latent_attention (void **state)
 {
@@ -264,6 +293,7 @@ int main (void)
         cmocka_unit_test (flight_scales),
         cmocka_unit_test (logits),
         cmocka_unit_test (kernels),
+        cmocka_unit_test (norm_kernels),
         cmocka_unit_test (latent_attention),
         cmocka_unit_test (experts),
     };

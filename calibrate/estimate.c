@@ -37,14 +37,14 @@ enum status calibrate_profiles (const struct calibrate_runs *runs,
                                 struct workload_profile *out, struct error *err)
 {
     for (int i = 0; i < runs->n; i++) {
-        const struct calibrate_run *run = &runs->run[i], *before = run - 1;
+        const struct calibrate_run *run = &runs->run[i];
         enum status st;
 
         /* Rows of a source stand together. */
         if (forced) {
             out[i] = *forced;
-        } else if (i > 0 && strcmp (run->source, before->source) == 0 &&
-                   run->part[0].type == before->part[0].type) {
+        } else if (i > 0 && strcmp (run->source, run[-1].source) == 0 &&
+                   run->part[0].type == run[-1].part[0].type) {
             out[i] = out[i - 1];
         } else if ((st = calibrate_profile_for (run, &out[i], err)) != ST_OK) {
             return st;

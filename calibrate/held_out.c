@@ -11,12 +11,13 @@ enum status calibrate_memory_errors (const struct calibrate_runs *runs,
                                      struct error *err)
 {
     double *estimate = calloc (2 * (size_t) runs->n + 1, sizeof *estimate);
-    double *measured = estimate + runs->n;
+    double *measured;
     enum status st;
     int n = 0;
 
     if (!estimate)
         return err_nomem (err);
+    measured = estimate + runs->n;
     for (int i = 0; i < runs->n; i++) {
         const struct calibrate_run *run = &runs->run[i];
         double found = states ? run->static_bytes : run->peak_bytes;
@@ -37,10 +38,10 @@ enum status calibrate_memory_labels (const struct calibrate_runs *runs,
                                      enum memest_model by, double threshold,
                                      struct calibrate_labels *out, struct error *err)
 {
-    double *score = calloc (2 * (size_t) runs->n + 1, sizeof *score);
-    double *chance = score + runs->n;
+    double *score = calloc ((size_t) runs->n + 1, sizeof *score);
+    double *chance = calloc ((size_t) runs->n + 1, sizeof *chance);
     int *label = calloc ((size_t) runs->n + 1, sizeof *label), n = 0;
-    enum status st = score && label ? ST_OK : err_nomem (err);
+    enum status st = score && chance && label ? ST_OK : err_nomem (err);
 
     for (int i = 0; i < runs->n && st == ST_OK; i++) {
         const struct calibrate_run *run = &runs->run[i];
@@ -57,6 +58,7 @@ enum status calibrate_memory_labels (const struct calibrate_runs *runs,
         st = calibrate_labels (score, threshold, by == MEMEST_LINKWISE ? chance : NULL,
                                label, n, out, err);
     free (score);
+    free (chance);
     free (label);
     return st;
 }

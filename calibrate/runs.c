@@ -275,7 +275,9 @@ static const char *read_degrees (const struct row *r, struct calibrate_run *run)
     d->etp = calibrate_note_int (r, "expert-tensor-parallel-size", d->tp);
     if (d->tp < 1 || d->pp < 1 || d->cp < 1 || d->ep < 1 || d->vpp < 1 || d->etp < 1)
         return "a degree is no whole number";
-    rest = (long long) d->tp * d->pp * d->cp;
+    rest = (long long) d->tp * d->pp;
+    if (rest <= run->gpus)
+        rest *= d->cp;
     if (calibrate_whole (r, "dp", 1) < 1)
         return "dp is no whole number";
     /* The GPUs are what is certain: some sources' dp counts cp too, or less. */

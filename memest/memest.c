@@ -172,7 +172,7 @@ double memest_in_flight (const struct workload_config *c, int microbatches, int 
         break;
     case SCHEDULE_INTERLEAVED: /* in chunks of 1/v (Megatron-LM schedules.py) */
         warm = 2 * (p - 1 - stage) + (v - 1) * p;
-        return (double) (warm + 1 < m * v ? warm + 1 : m * v) / v;
+        return fmin (warm + 1, (double) m * v) / v;
     case SCHEDULE_ZB1P:
     case SCHEDULE_ZBV:
         held = p;

@@ -155,6 +155,23 @@ static void in_flight (void **state)
     }
 }
 
+/* As many micro-batches as a batch may have. */
+static void many_microbatches (void **state)
+{
+    struct workload_config c = config_of (1, 4, 1, 1);
+    (void) state;
+
+    for (int s = SCHEDULE_1F1B; s <= SCHEDULE_V_MIN; s++) {
+        c.schedule = (enum workload_schedule) s;
+        c.deg.vpp = workload_default_vpp (c.schedule);
+        for (int stage = 0; stage < 4; stage++) {
+            double held = memest_in_flight (&c, 1 << 30, stage);
+
+            assert_true (held >= 1 && held <= (s == SCHEDULE_GPIPE ? 1 << 30 : 8));
+        }
+    }
+}
+
 /* The estimate multiplies a layer by them. */
 static void flight_scales (void **state)
 {
@@ -290,6 +307,7 @@ int main (void)
         cmocka_unit_test (precisions),
         cmocka_unit_test (distributed_optimizer),
         cmocka_unit_test (in_flight),
+        cmocka_unit_test (many_microbatches),
         cmocka_unit_test (flight_scales),
         cmocka_unit_test (logits),
         cmocka_unit_test (kernels),

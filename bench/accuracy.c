@@ -201,7 +201,7 @@ static void bloom (const char *dir)
     snprintf (data, sizeof data, "BLOOM, %d peaks", b.n);
     row (data, "MAPE %", "<= 5", 100 * a.mape, 100 * b.mape, "%.1f");
     row ("", "median %", "", 100 * a.median, 100 * b.median, "%.1f");
-    row ("", "worst % (the source calls that row a typing error)", "", 100 * a.worst,
+    row ("", "worst % (its row is noted as probably a typo)", "", 100 * a.worst,
          100 * b.worst, "%.1f");
     free (prior);
     free (held);

@@ -108,7 +108,7 @@ enum status cli_print_json (json_t *doc, struct error *err);
 /** "3.42 s", "12.1 ms": three digits. buf of 32 bytes. */
 const char *cli_seconds (double s, char buf[32]);
 
-/** A probability in percent, "< 0.001 %" when tiny. buf of 32 bytes. */
+/** A probability in percent, "< 0.001 %" when tiny, words for NAN. buf of 32 bytes. */
 const char *cli_chance (double p, char buf[32]);
 
 /** Print where the step goes, one part a line. */

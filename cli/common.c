@@ -83,7 +83,9 @@ const char *cli_chance (double p, char buf[32])
 {
     double pct = 100.0 * p;
 
-    if (pct < 0.001)
+    if (isnan (pct))
+        snprintf (buf, 32, "unknown under this model");
+    else if (pct < 0.001)
         snprintf (buf, 32, "< 0.001 %%");
     else if (pct > 99.999)
         snprintf (buf, 32, "> 99.999 %%");

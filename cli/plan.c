@@ -287,8 +287,8 @@ static void print_memory (const struct mapper_problem *p, const struct mapper_re
         r->memory[worst].peak_bytes / UNITS_GIB, worst,
         memest_limit (p->profile, r->gpu_bytes[worst], p->memory_limit_pct, p->oom_risk) /
             UNITS_GIB,
-        cli_chance (memest_oom_probability (p->profile, r->memory[worst].peak_bytes,
-                                            r->gpu_bytes[worst]),
+        cli_chance (memest_chance (p->memory_model, p->profile,
+                                   r->memory[worst].peak_bytes, r->gpu_bytes[worst]),
                     chance));
 }
 

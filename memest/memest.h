@@ -8,6 +8,7 @@
 #define MEMEST_MEMEST_H
 
 #include <jansson.h>
+#include <math.h>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -74,6 +75,16 @@ int memest_max_layers (const struct memest_problem *p, int stage, int layers,
  *  log-normal about the estimate with the profile's residual. */
 double memest_oom_probability (const struct workload_profile *p, double peak_bytes,
                                double gpu_bytes);
+
+/** The same for an estimate by any model: NAN for other people's, whose errors the profile
+ *  does not know. */
+static inline double memest_chance (enum memest_model by,
+                                    const struct workload_profile *p, double peak_bytes,
+                                    double gpu_bytes)
+{
+    return by == MEMEST_LINKWISE ? memest_oom_probability (p, peak_bytes, gpu_bytes)
+                                 : NAN;
+}
 
 /** How much of a GPU an estimate may take: pct percent of gpu_bytes, or, with risk > 0,
  *  as much as leaves a chance of at most `risk` (below 1) of running out. */

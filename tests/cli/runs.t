@@ -87,6 +87,9 @@ awk -v a="$(limit)" -v b="$(limit --memory-limit 80)" -v c="$(limit --memory-mod
     'BEGIN { exit !(a / b > 1.18749 && a / b < 1.18751 && c == b && d / c > 1.1249 && d / c < 1.1251 && e < f) }'
 result $? "95 % by default, 80 under Fujii's model, what is given before both, and a risk"
 expect 2 "a limit and a risk" "contradict each other" $L mem llama-2-7b --gpu t4 --seq 128 --memory-limit 80 --oom-risk 0.1
+expect 2 "a risk of another model" "only linkwise's own" $L mem llama-2-7b --gpu t4 --seq 128 --memory-model fujii --oom-risk 0.1
+expect 0 "no chance under another model" "chance of running out unknown under this model" \
+    $L mem llama-2-7b --gpu h100-sxm5-80g --seq 4096 --tp 8 --memory-model fujii
 expect 2 "a risk above 1" "oom-risk: expected a number above 0" $L mem llama-2-7b --gpu t4 --seq 128 --oom-risk 2
 expect 2 "a budget above 1" "wta-crs: expected a number above 0, at most 1" $L mem llama-2-7b --gpu t4 --seq 128 --wta-crs 1.5
 expect 0 "the sampling's headline" "LoRA and WTA-CRS together" $L mem --help

@@ -20,8 +20,8 @@ VERSION := $(shell sed -n 's/.*LINKWISE_VERSION "\(.*\)".*/\1/p' base/version.h)
 
 # The Debian and Ubuntu packages.  Without those of DEPS nothing builds; a test that needs
 # one of TEST_DEPS skips and names it.
-DEPS := gcc libc6-dev make pkg-config libglpk-dev libjansson-dev libmd-dev libcsv-dev \
-        libnlopt-dev libcmocka-dev perl
+DEPS := gcc libc6-dev make pkg-config libglpk-dev libjansson-dev libhwloc-dev libexpat1-dev libmd-dev \
+        libcsv-dev libnlopt-dev libcmocka-dev perl
 TEST_DEPS := clang openmpi-bin iproute2 python3-jsonschema hostname
 
 ifeq ($(SAN),1)
@@ -36,7 +36,7 @@ endif
 hash := \#
 
 headers = $(shell printf '$(foreach h,$(1),$(hash)include <$(h)>\n)' | $(CC) $(2) -E - >/dev/null 2>&1 && echo yes)
-HAVE_DEPS := $(and $(call headers,glpk.h jansson.h sys/types.h sha2.h csv.h nlopt.h stdarg.h stddef.h stdint.h setjmp.h cmocka.h),$(shell command -v prove))
+HAVE_DEPS := $(and $(call headers,glpk.h jansson.h hwloc.h expat.h sys/types.h sha2.h csv.h nlopt.h stdarg.h stddef.h stdint.h setjmp.h cmocka.h),$(shell command -v prove))
 HAVE_OPENMP := $(shell printf '$(hash)include <omp.h>\nint main (void) { return omp_get_max_threads () < 1; }\n' | $(CC) -fopenmp -x c - -o /dev/null 2>/dev/null && echo yes)
 HAVE_CUDA := $(call headers,cuda_runtime_api.h,-I$(CUDA_HOME)/include)
 HAVE_NCCL := $(call headers,nccl.h,-I$(CUDA_HOME)/include)
@@ -45,8 +45,9 @@ pkg = $(shell pkg-config $(1) $(2) 2>/dev/null)
 OPENMP := $(if $(HAVE_OPENMP),-fopenmp,-Wno-unknown-pragmas)
 WARN := -Wall -Wextra -Wshadow -Wmissing-prototypes
 OUR_CFLAGS := -std=c11 -D_GNU_SOURCE -I. -fPIC $(WARN) $(OPENMP) $(SAN_FLAGS) \
-              $(call pkg,--cflags,jansson libmd)
-LIBS := -lglpk $(or $(call pkg,--libs,jansson),-ljansson) $(or $(call pkg,--libs,libmd),-lmd) -lcsv -lnlopt -lm
+              $(call pkg,--cflags,jansson libmd hwloc expat)
+LIBS := -lglpk $(or $(call pkg,--libs,jansson hwloc expat),-ljansson -lhwloc -lexpat) \
+        $(or $(call pkg,--libs,libmd),-lmd) -lcsv -lnlopt -lm
 OUR_LDFLAGS := $(OPENMP) $(SAN_FLAGS)
 
 ifneq ($(V),1)
@@ -56,7 +57,7 @@ endif
 
 # ---- sources ----
 
-ROOMS := base workload topology memest costmodel calibrate mapper check launch
+ROOMS := base workload topology memest costmodel calibrate mapper check launch report
 LIB_SRC := $(sort $(wildcard $(ROOMS:%=%/*.c)))
 CLI_SRC := $(sort $(wildcard cli/*.c))
 HEADERS := $(sort $(wildcard $(ROOMS:%=%/*.h)))
@@ -135,8 +136,9 @@ RUNS ?= runs
 accuracy: $B/bench/accuracy
 	@$B/bench/accuracy $(RUNS)
 
-bench: $B/bench/speed
+bench: $B/bench/speed $B/bench/cluster
 	@$B/bench/speed
+	@$B/bench/cluster
 
 info:
 	@printf '%-10s %s\n' version '$(VERSION)' \
@@ -218,4 +220,4 @@ $B/bench/%: bench/%.c $B/liblinkwise.a
 	$Qmkdir -p $(@D) && $(CC) $(OUR_CFLAGS) $(CFLAGS) -MMD -MP -o $@ $< \
 	    $B/liblinkwise.a $(OUR_LDFLAGS) $(LDFLAGS) $(LIBS)
 
--include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(TESTS:=.d) $B/bench/speed.d
+-include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(TESTS:=.d) $B/bench/speed.d $B/bench/cluster.d

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
+
 enum status err_set (struct error *err, enum status code, const char *fmt, ...)
 {
     if (err) {
@@ -12,6 +14,7 @@ enum status err_set (struct error *err, enum status code, const char *fmt, ...)
         va_start (ap, fmt);
         vsnprintf (err->text, sizeof err->text, fmt, ap);
         va_end (ap);
+        text_make_visible (err->text);
     }
     return code;
 }

@@ -81,6 +81,28 @@ enum status file_read (const char *path, char **data, size_t *len, struct error 
     return st;
 }
 
+const char *file_not_text (const char *data, size_t len)
+{
+    static const struct {
+        const char *magic;
+        size_t len;
+        const char *what;
+    } kind[] = {
+        {"\x1f\x8b", 2, "compressed with gzip: unpack it first"},
+        {"BZh", 3, "compressed with bzip2: unpack it first"},
+        {"\xfd\x37zXZ", 5, "compressed with xz: unpack it first"},
+        {"\x28\xb5\x2f\xfd", 4, "compressed with zstd: unpack it first"},
+        {"PK\x03\x04", 4, "a zip archive: unpack it first"},
+        {"\x93NUMPY", 6, "a .npy matrix, which a cluster file names: expected text"},
+        {"\xff\xfe", 2, "UTF-16 text: convert it to UTF-8 first"},
+        {"\xfe\xff", 2, "UTF-16 text: convert it to UTF-8 first"}};
+
+    for (size_t i = 0; i < sizeof kind / sizeof *kind; i++)
+        if (len >= kind[i].len && memcmp (data, kind[i].magic, kind[i].len) == 0)
+            return kind[i].what;
+    return memchr (data, '\0', len) ? "binary data: expected text" : NULL;
+}
+
 static bool write_all (int fd, const char *data, size_t len)
 {
     while (len > 0) {

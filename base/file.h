@@ -16,6 +16,10 @@
  */
 enum status file_read (const char *path, char **data, size_t *len, struct error *err);
 
+/** Why bytes cannot be a text file: "compressed with gzip: unpack it first" and the like.
+ *  @return a phrase that follows "FILE: ", or NULL when nothing speaks against it */
+const char *file_not_text (const char *data, size_t len);
+
 /** Write a file whole or not at all: the bytes go to a temporary file in the same
  *  folder, reach the disk, and take the name in one rename.  Mode bits of an existing
  *  file are kept.  "-" is standard output; what is not a regular file (a device, a

@@ -17,6 +17,8 @@ enum status json_parse (const char *name, const char *data, size_t len, json_t *
 
     if (!v && len == 0)
         return err_set (err, ST_INVALID, "%s: expected JSON, found an empty file", name);
+    if (!v && file_not_text (data, len))
+        return err_set (err, ST_INVALID, "%s: %s", name, file_not_text (data, len));
     if (!v)
         return err_set (err, ST_INVALID, "%s: line %d, column %d: not valid JSON: %s",
                         name, why.line, why.column, why.text);
@@ -38,22 +40,83 @@ enum status json_read (const char *path, json_t **root, struct error *err)
     return st;
 }
 
-enum status json_write (const char *path, const json_t *root, struct error *err)
+/* The end of an array that begins at s and holds no array or object, or NULL. */
+static const char *flat_array_end (const char *s)
+{
+    bool quoted = false;
+
+    for (s++; *s; s++) {
+        if (quoted && *s == '\\')
+            s++;
+        else if (*s == '"')
+            quoted = !quoted;
+        else if (!quoted && (*s == '[' || *s == '{'))
+            return NULL;
+        else if (!quoted && *s == ']')
+            return s;
+    }
+    return NULL;
+}
+
+/* Copy an array's text without its line breaks: jansson's stand after '[' and ',' and
+ * before ']', followed by blanks, and never inside a text. */
+static void add_flat (struct text *t, const char *s, const char *end)
+{
+    while (s <= end) {
+        size_t n = strcspn (s, "\n");
+
+        if (s + n > end)
+            n = (size_t) (end - s) + 1;
+        text_add_mem (t, s, n);
+        s += n;
+        if (s > end)
+            return;
+        s += 1 + strspn (s + 1, " ");
+        if (s[-1] == ' ' && *s != ']' && t->len > 0 && t->s[t->len - 1] == ',')
+            text_add_mem (t, " ", 1);
+    }
+}
+
+char *json_text (const json_t *root)
 {
     char *s = json_dumps (root, JSON_INDENT (2) | JSON_REAL_PRECISION (15));
+    struct text t = {0};
+    bool quoted = false;
 
     if (!s)
-        return err_nomem (err);
+        return NULL;
+    for (const char *p = s; *p;) {
+        const char *end = *p == '[' && !quoted ? flat_array_end (p) : NULL;
+        size_t n = 1;
 
-    struct text t = {0};
-
-    text_add (&t, "%s\n", s);
+        if (end) {
+            add_flat (&t, p, end);
+            p = end + 1;
+            continue;
+        }
+        if (quoted && *p == '\\')
+            n = 2;
+        else if (*p == '"')
+            quoted = !quoted;
+        else if (!quoted)
+            /* On to the next text or array. */
+            n += strcspn (p + 1, "\"[");
+        text_add_mem (&t, p, n);
+        p += n;
+    }
+    text_add_mem (&t, "\n", 1);
     free (s);
+    if (t.failed)
+        text_free (&t);
+    return t.s;
+}
 
-    enum status st =
-        t.failed ? err_nomem (err) : file_write (path, text_str (&t), t.len, err);
+enum status json_write (const char *path, const json_t *root, struct error *err)
+{
+    char *s = json_text (root);
+    enum status st = s ? file_write (path, s, strlen (s), err) : err_nomem (err);
 
-    text_free (&t);
+    free (s);
     return st;
 }
 

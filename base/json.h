@@ -34,7 +34,11 @@ enum status json_parse (const char *name, const char *data, size_t len, json_t *
 /** Read a file ("-" is standard input) and parse it. */
 enum status json_read (const char *path, json_t **root, struct error *err);
 
-/** Write a document with two-blank indentation and a newline, whole or not at all. */
+/** A document as text with two-blank indentation, arrays of numbers and texts on one line,
+ *  and a newline at its end; to be freed.  NULL when out of memory. */
+char *json_text (const json_t *root);
+
+/** Write a document as json_text gives it, whole or not at all. */
 enum status json_write (const char *path, const json_t *root, struct error *err);
 
 /** The root of a document. */

@@ -11,6 +11,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
+
+#define HOST_IS_BIG_ENDIAN (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__)
+
 struct header {
     bool big_endian, fortran;
     int item; /* bytes: 4 or 8 */
@@ -81,7 +85,7 @@ static enum status parse_header (const char *path, const unsigned char *map, siz
         rows > 1 << 20)
         return err_set (err, ST_INVALID,
                         "%s: expected a square matrix, found shape %.40s", path, shape);
-    h->big_endian = sign == '>';
+    h->big_endian = sign == '>' || (sign == '=' && HOST_IS_BIG_ENDIAN);
     h->fortran = strncmp (order, "True", 4) == 0;
     h->item = item;
     h->n = (size_t) rows;
@@ -93,15 +97,37 @@ static enum status parse_header (const char *path, const unsigned char *map, siz
     return ST_OK;
 }
 
-static double entry (const unsigned char *p, const struct header *h)
+/* Where entry i, j lies. */
+static unsigned char *place (const struct npy *m, size_t i, size_t j)
+{
+    return m->entry + (m->fortran ? j * m->n + i : i * m->n + j) * (size_t) m->item;
+}
+
+static bool swapped (const struct npy *m)
+{
+    return m->big_endian != HOST_IS_BIG_ENDIAN;
+}
+
+static void copy_bytes (unsigned char *to, const unsigned char *from, int n, bool swap)
+{
+    if (!swap) {
+        memcpy (to, from, (size_t) n);
+        return;
+    }
+    for (int i = 0; i < n; i++)
+        to[i] = from[n - 1 - i];
+}
+
+double npy_at (const struct npy *m, size_t i, size_t j)
 {
     unsigned char b[8];
     float f;
     double d;
 
-    for (int i = 0; i < h->item; i++)
-        b[i] = p[h->big_endian ? h->item - 1 - i : i];
-    if (h->item == 4) {
+    if (m->v)
+        return m->v[i * m->n + j];
+    copy_bytes (b, place (m, i, j), m->item, swapped (m));
+    if (m->item == 4) {
         memcpy (&f, b, sizeof f);
         return (double) f;
     }
@@ -109,25 +135,16 @@ static double entry (const unsigned char *p, const struct header *h)
     return d;
 }
 
-static enum status convert (const unsigned char *map, const struct header *h,
-                            struct npy *m, struct error *err)
+void npy_set (struct npy *m, size_t i, size_t j, double x)
 {
-    const unsigned char *data = map + h->data;
-    double *own = malloc (h->n * h->n * sizeof *own);
+    float f = (float) x;
+    unsigned char b[8];
 
-    if (!own)
-        return err_nomem (err);
-    for (size_t i = 0; i < h->n; i++)
-        for (size_t j = 0; j < h->n; j++) {
-            size_t at = h->fortran ? j * h->n + i : i * h->n + j;
-
-            own[i * h->n + j] = entry (data + at * (size_t) h->item, h);
-        }
-    *m = (struct npy){.v = own, .n = h->n, .own = own};
-    return ST_OK;
+    memcpy (b, m->item == 4 ? (void *) &f : (void *) &x, (size_t) m->item);
+    copy_bytes (place (m, i, j), b, m->item, swapped (m));
 }
 
-enum status npy_open (const char *path, struct npy *m, struct error *err)
+enum status npy_map (const char *path, struct npy *m, struct error *err)
 {
     struct stat sb;
     struct header h;
@@ -142,7 +159,8 @@ enum status npy_open (const char *path, struct npy *m, struct error *err)
 
     size_t len = (size_t) sb.st_size;
     unsigned char *map =
-        len ? mmap (NULL, len, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
+        len ? mmap (NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, fd, 0)
+            : MAP_FAILED;
     int why = errno;
 
     close (fd);
@@ -154,17 +172,42 @@ enum status npy_open (const char *path, struct npy *m, struct error *err)
 
     enum status st = parse_header (path, map, len, &h, err);
 
-    if (st == ST_OK && !h.big_endian && !h.fortran && h.item == 8 && h.data % 8 == 0) {
-        *m = (struct npy){.v = (const double *) (const void *) (map + h.data),
-                          .n = h.n,
-                          .map = map,
-                          .map_len = len};
-        return ST_OK;
+    if (st != ST_OK) {
+        munmap (map, len);
+        return st;
     }
-    if (st == ST_OK)
-        st = convert (map, &h, m, err);
-    munmap (map, len);
-    return st;
+    *m = (struct npy){.n = h.n,
+                      .map = map,
+                      .map_len = len,
+                      .entry = map + h.data,
+                      .item = h.item,
+                      .big_endian = h.big_endian,
+                      .fortran = h.fortran};
+    if (!swapped (m) && !h.fortran && h.item == 8 && h.data % 8 == 0)
+        m->v = (const double *) (const void *) m->entry;
+    return ST_OK;
+}
+
+enum status npy_open (const char *path, struct npy *m, struct error *err)
+{
+    struct npy mapped;
+    enum status st = npy_map (path, &mapped, err);
+
+    if (st != ST_OK || mapped.v) {
+        if (st == ST_OK)
+            *m = mapped;
+        return st;
+    }
+
+    double *own = malloc (mapped.n * mapped.n * sizeof *own);
+
+    for (size_t i = 0; own && i < mapped.n; i++)
+        for (size_t j = 0; j < mapped.n; j++)
+            own[i * mapped.n + j] = npy_at (&mapped, i, j);
+    if (own)
+        *m = (struct npy){.v = own, .n = mapped.n, .own = own};
+    npy_close (&mapped);
+    return own ? ST_OK : err_nomem (err);
 }
 
 void npy_close (struct npy *m)
@@ -173,4 +216,36 @@ void npy_close (struct npy *m)
         munmap (m->map, m->map_len);
     free (m->own);
     *m = (struct npy){0};
+}
+
+void npy_header (size_t n, int item, char out[NPY_HEADER])
+{
+    enum { PREAMBLE = 10 };
+    char dict[NPY_HEADER];
+    size_t used = (size_t) snprintf (
+        dict, sizeof dict,
+        "{'descr': '%cf%d', 'fortran_order': False, 'shape': (%zu, %zu), }",
+        HOST_IS_BIG_ENDIAN ? '>' : '<', item, n, n);
+
+    memset (out, ' ', NPY_HEADER);
+    memcpy (out, "\x93NUMPY\x01\x00", 8);
+    out[8] = NPY_HEADER - PREAMBLE;
+    out[9] = 0;
+    memcpy (out + PREAMBLE, dict, used);
+    out[NPY_HEADER - 1] = '\n';
+}
+
+enum status npy_write (const char *path, const double *v, size_t n, struct error *err)
+{
+    size_t len = NPY_HEADER + n * n * sizeof *v;
+    char *out = malloc (len);
+    enum status st;
+
+    if (!out)
+        return err_nomem (err);
+    npy_header (n, sizeof *v, out);
+    memcpy (out + NPY_HEADER, v, n * n * sizeof *v);
+    st = file_write (path, out, len, err);
+    free (out);
+    return st;
 }

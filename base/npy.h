@@ -3,23 +3,28 @@
 #ifndef BASE_NPY_H
 #define BASE_NPY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/error.h"
 
 /** A square matrix from a file. */
 struct npy {
-    const double *v; /* [n*n] row-major; NaN where the file says so */
+    const double *v; /* [n*n] row-major, NaN where the file says so; NULL when the file's
+                        entries are of another form and npy_map left them so */
     size_t n;
-    void *map; /* the mapping, or NULL when v was converted into own memory */
+    void *map; /* the mapping, or NULL when all was converted into own memory */
     size_t map_len;
     double *own;
+    unsigned char *entry; /* of the mapping: the first entry */
+    int item;             /* bytes of an entry: 4 or 8 */
+    bool big_endian, fortran;
 };
 
 /** Map a two-dimensional square matrix of floats.
  *
  *  Native 8-byte floats in C order are used where they lie; 4-byte floats, the other
- *  byte order and Fortran order are converted into memory.
+ *  byte order and Fortran order are converted into memory, so that v is always there.
  *
  *  @param[in]  path  a regular file of exactly the size that its header says
  *  @param[out] m     release with npy_close
@@ -27,7 +32,34 @@ struct npy {
  */
 enum status npy_open (const char *path, struct npy *m, struct error *err);
 
+/** The same without any conversion, for matrices too large to copy: v is NULL when
+ *  npy_at has to be used. */
+enum status npy_map (const char *path, struct npy *m, struct error *err);
+
+/** Entry i, j of a mapped matrix, whatever its form. */
+double npy_at (const struct npy *m, size_t i, size_t j);
+
+/** Change an entry of a mapped matrix in memory; the file stays as it is. */
+void npy_set (struct npy *m, size_t i, size_t j, double x);
+
+/** Write a square matrix as format version 1, native 8-byte floats in C order, whole or not
+ *  at all.
+ *
+ *  @param[in] v  [n*n] row-major; NaN may occur
+ *  @param[in] n  1 or more
+ *  @return ST_OK, ST_IO, ST_NOMEM
+ */
+enum status npy_write (const char *path, const double *v, size_t n, struct error *err);
+
 /** Safe on a zeroed struct. */
 void npy_close (struct npy *m);
+
+/** Header of an n x n matrix of native floats in C order, to be written before them.
+ *
+ *  @param[in]  item  bytes of an entry: 4 or 8
+ *  @param[out] out   all NPY_HEADER bytes are filled
+ */
+#define NPY_HEADER 128
+void npy_header (size_t n, int item, char out[NPY_HEADER]);
 
 #endif

@@ -1,5 +1,6 @@
 #include "base/text.h"
 
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,6 +73,13 @@ void text_add_sh (struct text *t, const char *s)
     text_add_mem (t, "'", 1);
 }
 
+void text_make_visible (char *s)
+{
+    for (; *s; s++)
+        if (iscntrl ((unsigned char) *s))
+            *s = '?';
+}
+
 void notes_add (struct notes *n, const char *fmt, ...)
 {
     if (!n)
@@ -88,6 +96,7 @@ void notes_add (struct notes *n, const char *fmt, ...)
     va_start (ap, fmt);
     vsnprintf (line, sizeof line, fmt, ap);
     va_end (ap);
+    text_make_visible (line);
     text_add (&t, "%s", line);
     if (t.failed)
         text_free (&t);
@@ -148,33 +157,35 @@ void table_cell (struct table *t, const char *fmt, ...)
     va_start (ap, fmt);
     vsnprintf (s, sizeof s, fmt, ap);
     va_end (ap);
+    text_make_visible (s);
     table_put (t, s);
 }
 
 void table_print (const struct table *t, FILE *out)
 {
-    if (!t)
+    int *width = t ? calloc ((size_t) t->columns, sizeof *width) : NULL;
+
+    if (!width)
         return;
     for (int i = 0; i < t->cells; i++) {
-        int col = i % t->columns, width = 0;
-        bool left = t->cell[col][0] == '<';
+        int w = (int) strlen (t->cell[i]) - (i < t->columns && t->cell[i][0] == '<');
+
+        if (w > width[i % t->columns])
+            width[i % t->columns] = w;
+    }
+    for (int i = 0; i < t->cells; i++) {
+        int col = i % t->columns;
+        bool left = t->cell[col][0] == '<', last = col == t->columns - 1;
         const char *s = t->cell[i] + (i == col && left ? 1 : 0);
-
-        for (int j = col; j < t->cells; j += t->columns) {
-            int w = (int) strlen (t->cell[j]) - (j == col && left ? 1 : 0);
-
-            if (w > width)
-                width = w;
-        }
-        bool last = col == t->columns - 1;
 
         /* No blanks at a line's end. */
         if (left && last)
             fputs (s, out);
         else
-            fprintf (out, left ? "%-*s" : "%*s", width, s);
+            fprintf (out, left ? "%-*s" : "%*s", width[col], s);
         fputs (last ? "\n" : "  ", out);
     }
+    free (width);
 }
 
 void table_destroy (struct table *t)

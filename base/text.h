@@ -25,6 +25,10 @@ void text_free (struct text *t);
 /** Append s as one POSIX shell word in single quotes: it is never expanded. */
 void text_add_sh (struct text *t, const char *s);
 
+/** Replace control characters by '?' in place: what came from a file must not reach a
+ *  terminal as it is. */
+void text_make_visible (char *s);
+
 /** A list of one-line notes (warnings) that a reader hands to its caller: library code
  *  does not print.  Zero-initialise; at most NOTES_MAX are kept, the rest are counted. */
 #define NOTES_MAX 20

@@ -25,7 +25,9 @@ struct calibrate_run {
     struct workload_model model; /* its name is the row's */
     struct workload_job job;
     struct workload_config config;
-    int *layers; /* [pp] */
+    bool attention_said;       /* else the job's is that of the source's profile */
+    int *layers;               /* [pp] as the row says, else even */
+    int *layers_by_parameters; /* [pp] where the row is silent, else NULL */
     struct {
         const struct topology_gpu_type *type;
         int nodes;
@@ -72,6 +74,12 @@ void calibrate_runs_release (struct calibrate_runs *r);
  *  unknown */
 const struct topology_gpu_type *calibrate_gpu_type (const char *name, double memory_gb);
 
+/** The machines of a run as a cluster: its nodes and GPU types, its `inter_node_gbps`,
+ *  and the usual links of such machines where the row is silent.
+ *  @param[out] out  destroy with topology_cluster_destroy */
+enum status calibrate_cluster (const struct calibrate_run *run,
+                               struct topology_cluster **out, struct error *err);
+
 /** The shipped profile that serves a run: the one that names its source, else its GPU
  *  type's, else the default.  @param[out] p  a copy */
 enum status calibrate_profile_for (const struct calibrate_run *run,
@@ -92,6 +100,15 @@ double calibrate_need (const struct calibrate_run *run, const struct workload_pr
 double calibrate_static (const struct calibrate_run *run,
                          const struct workload_profile *p);
 
+/** The step time of the run in Megatron's order on its machines.
+ *  @param[in] cluster  of calibrate_cluster
+ *  @return ST_OK; ST_INVALID when ranks and GPUs do not agree or the type cannot run the
+ *          precision; ST_NOMEM */
+enum status calibrate_step (const struct calibrate_run *run,
+                            const struct topology_cluster *cluster,
+                            const struct workload_profile *p, double *step_s,
+                            struct error *err);
+
 /** The profile of every run: `forced` for all, or with NULL each one's shipped one.
  *  @param[out] out  [runs->n] */
 enum status calibrate_profiles (const struct calibrate_runs *runs,
@@ -110,6 +127,19 @@ struct calibrate_errors {
 /** @param[in] estimate, measured  [n] positive */
 enum status calibrate_errors (const double *estimate, const double *measured, int n,
                               struct calibrate_errors *out, struct error *err);
+
+/** What choosing by estimates costs: in every group of runs of one model, number of GPUs,
+ *  sequence and batch, how much slower the run with the least estimate was than the
+ *  fastest. */
+struct calibrate_regret {
+    int groups;         /* of two runs or more */
+    int small;          /* groups with at most 2 % */
+    double mean, worst; /* NAN and 0 without groups */
+};
+
+/** @param[in] run, estimate  [n] runs with a step time */
+void calibrate_regret (const struct calibrate_run *const *run, const double *estimate,
+                       int n, struct calibrate_regret *out);
 
 /** How well labels are met by probabilities. */
 struct calibrate_labels {
@@ -164,6 +194,11 @@ struct calibrate_fit {
 enum status calibrate_memory (const struct calibrate_runs *runs, const bool *use,
                               struct workload_profile *p, struct calibrate_fit *fit,
                               struct error *err);
+
+/** The same for the time constants and the runs with a step time. */
+enum status calibrate_time (const struct calibrate_runs *runs, const bool *use,
+                            struct workload_profile *p, struct calibrate_fit *fit,
+                            struct error *err);
 
 /* ---- estimates scored ---- */
 

@@ -2,6 +2,7 @@
 #include "calibrate/calibrate_private.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum status calibrate_profile_for (const struct calibrate_run *run,
@@ -53,12 +54,19 @@ enum status calibrate_profiles (const struct calibrate_runs *runs,
     return ST_OK;
 }
 
+static const int *layers_of (const struct calibrate_run *run,
+                             const struct workload_profile *p)
+{
+    return p->by_parameters && run->layers_by_parameters ? run->layers_by_parameters
+                                                         : run->layers;
+}
+
 static void stage_of (const struct calibrate_run *run, const struct workload_profile *p,
                       enum memest_model by, int stage, struct memest_stage *s)
 {
     struct memest_problem problem = {&run->model, &run->job, &run->config, p, by};
     struct workload_stage held =
-        workload_stage_of (&run->model, &run->config, run->layers, stage);
+        workload_stage_of (&run->model, &run->config, layers_of (run, p), stage);
 
     memest_stage (&problem, stage, &held, s);
 }
@@ -114,4 +122,32 @@ double calibrate_static (const struct calibrate_run *run,
                                p->memory.allocated_bytes);
     }
     return most;
+}
+
+enum status calibrate_step (const struct calibrate_run *run,
+                            const struct topology_cluster *cluster,
+                            const struct workload_profile *p, double *step_s,
+                            struct error *err)
+{
+    struct costmodel_problem problem = {&run->model, &run->job, &run->config,
+                                        p,           cluster,   layers_of (run, p)};
+    int world = (int) workload_world (&run->config.deg);
+    int *gpu;
+    struct costmodel_estimate e;
+    enum status st;
+
+    if (world > cluster->n_gpus)
+        return err_set (err, ST_INVALID, "%d ranks on %d GPUs", world, cluster->n_gpus);
+    gpu = malloc ((size_t) world * sizeof *gpu);
+    if (!gpu)
+        return err_nomem (err);
+    for (int i = 0; i < world; i++)
+        gpu[i] = i;
+    st = costmodel_estimate (&problem, gpu, true, &e, err);
+    free (gpu);
+    if (st == ST_OK) {
+        *step_s = e.step_s;
+        free (e.unmeasured);
+    }
+    return st;
 }

@@ -1,4 +1,4 @@
-/* Fitting a profile's memory constants: maximum a posteriori, in logarithms, by NLopt's
+/* Fitting a profile's constants: maximum a posteriori, in logarithms, by NLopt's
  * BOBYQA (Powell 2009) within bounds. */
 #include "calibrate/calibrate.h"
 
@@ -11,7 +11,9 @@
 #define BOUND_SPREADS 4.0 /* how many spreads a constant may move */
 
 struct fitting {
+    bool memory; /* else times */
     const struct calibrate_runs *runs;
+    struct topology_cluster **cluster; /* [runs->n], for times */
     const bool *use;
     struct workload_profile start, now;
     struct calibrate_fit *fit;
@@ -32,30 +34,49 @@ static double log_normal_cdf (double z)
     return log (0.5 * erfc (-z / sqrt (2.0)));
 }
 
+/* Minus the log likelihood of one number; beyond three deviations linear: a source's
+ * typing error must not rule. */
+static double normal_part (double estimate, double measured, double sigma)
+{
+    double z = fabs (log (estimate / measured) / sigma);
+
+    return (z <= 3 ? 0.5 * z * z : 3 * z - 4.5) + log (sigma);
+}
+
+static double memory_part (const struct calibrate_run *run,
+                           const struct workload_profile *p)
+{
+    double sigma = p->memory.residual, z;
+
+    if (!isnan (run->peak_bytes))
+        return normal_part (calibrate_peak (run, p, MEMEST_LINKWISE), run->peak_bytes,
+                            sigma);
+    if (run->oom < 0)
+        return 0.0;
+    z = log (calibrate_need (run, p, MEMEST_LINKWISE) / run->gpu_bytes) / sigma;
+    return -log_normal_cdf (run->oom ? z : -z);
+}
+
+static double time_part (const struct calibrate_run *run,
+                         const struct topology_cluster *cluster,
+                         const struct workload_profile *p)
+{
+    double step_s;
+
+    if (!cluster || calibrate_step (run, cluster, p, &step_s, NULL) != ST_OK)
+        return 0.0;
+    return normal_part (step_s, run->iter_time_s, p->time.residual);
+}
+
 /* Minus the log likelihood of the runs under profile p. */
 static double data_part (const struct fitting *f, const struct workload_profile *p)
 {
-    double sum = 0.0, sigma = p->memory.residual;
+    double sum = 0.0;
 
-    for (int i = 0; i < f->runs->n; i++) {
-        const struct calibrate_run *run = &f->runs->run[i];
-
-        if (f->use && !f->use[i])
-            continue;
-        if (!isnan (run->peak_bytes)) {
-            double z =
-                log (calibrate_peak (run, p, MEMEST_LINKWISE) / run->peak_bytes) / sigma;
-
-            /* Beyond three deviations linear: a source's typing error must not rule. */
-            z = fabs (z);
-            sum += (z <= 3 ? 0.5 * z * z : 3 * z - 4.5) + log (sigma);
-        } else if (run->oom >= 0) {
-            double z =
-                log (calibrate_need (run, p, MEMEST_LINKWISE) / run->gpu_bytes) / sigma;
-
-            sum -= log_normal_cdf (run->oom ? z : -z);
-        }
-    }
+    for (int i = 0; i < f->runs->n; i++)
+        if (!f->use || f->use[i])
+            sum += f->memory ? memory_part (&f->runs->run[i], p)
+                             : time_part (&f->runs->run[i], f->cluster[i], p);
     return sum;
 }
 
@@ -105,7 +126,7 @@ static void list_constants (struct fitting *f)
     for (int i = 0; i < n; i++) {
         double value = *value_of (&f->start, &all[i]);
 
-        if (!all[i].memory || all[i].spread <= 0 || value <= 0)
+        if (all[i].memory != f->memory || all[i].spread <= 0 || value <= 0)
             continue;
         f->fit->constant[f->fit->n++] =
             (struct calibrate_fitted){.constant = &all[i],
@@ -150,14 +171,38 @@ static enum status minimise (struct fitting *f, double *x, struct error *err)
     return ST_OK;
 }
 
+static enum status fit (struct fitting *f, struct workload_profile *p,
+                        struct calibrate_fit *out, struct error *err)
+{
+    double x[CALIBRATE_CONSTANTS_MAX] = {0};
+    struct calibrate_fit *result = f->fit;
+    enum status st = ST_OK;
+
+    list_constants (f);
+    find_free (f);
+    result->before = objective (0, x, NULL, f);
+    if (f->n_free > 0)
+        st = minimise (f, x, err);
+    if (st != ST_OK)
+        return st;
+    result->after = objective ((unsigned) f->n_free, x, NULL, f);
+    for (int i = 0; i < f->n_free; i++) {
+        struct calibrate_fitted *c = &result->constant[f->free_of[i]];
+
+        c->after = c->before * exp (x[i] * c->constant->spread);
+        *value_of (p, c->constant) = c->after * c->constant->unit;
+    }
+    *out = *result;
+    return ST_OK;
+}
+
 enum status calibrate_memory (const struct calibrate_runs *runs, const bool *use,
-                              struct workload_profile *p, struct calibrate_fit *fit,
+                              struct workload_profile *p, struct calibrate_fit *out,
                               struct error *err)
 {
     struct calibrate_fit result = {0};
-    struct fitting f = {.runs = runs, .use = use, .start = *p, .fit = &result};
-    double x[CALIBRATE_CONSTANTS_MAX] = {0};
-    enum status st = ST_OK;
+    struct fitting f = {
+        .memory = true, .runs = runs, .use = use, .start = *p, .fit = &result};
 
     for (int i = 0; i < runs->n; i++)
         result.used += (!use || use[i]) &&
@@ -165,20 +210,32 @@ enum status calibrate_memory (const struct calibrate_runs *runs, const bool *use
     if (result.used == 0)
         return err_set (err, ST_INVALID,
                         "no run has a measured peak or an out-of-memory label");
-    list_constants (&f);
-    find_free (&f);
-    result.before = objective (0, x, NULL, &f);
-    if (f.n_free > 0)
-        st = minimise (&f, x, err);
-    if (st != ST_OK)
-        return st;
-    result.after = objective ((unsigned) f.n_free, x, NULL, &f);
-    for (int i = 0; i < f.n_free; i++) {
-        struct calibrate_fitted *c = &result.constant[f.free_of[i]];
+    return fit (&f, p, out, err);
+}
 
-        c->after = c->before * exp (x[i] * c->constant->spread);
-        *value_of (p, c->constant) = c->after * c->constant->unit;
+enum status calibrate_time (const struct calibrate_runs *runs, const bool *use,
+                            struct workload_profile *p, struct calibrate_fit *out,
+                            struct error *err)
+{
+    struct calibrate_fit result = {0};
+    struct fitting f = {.runs = runs, .use = use, .start = *p, .fit = &result};
+    enum status st = ST_OK;
+
+    f.cluster = calloc ((size_t) runs->n + 1, sizeof (struct topology_cluster *));
+    if (!f.cluster)
+        return err_nomem (err);
+    for (int i = 0; i < runs->n && st == ST_OK; i++) {
+        if ((use && !use[i]) || isnan (runs->run[i].iter_time_s))
+            continue;
+        st = calibrate_cluster (&runs->run[i], &f.cluster[i], err);
+        result.used++;
     }
-    *fit = result;
-    return ST_OK;
+    if (st == ST_OK && result.used == 0)
+        st = err_set (err, ST_INVALID, "no run has a step time");
+    if (st == ST_OK)
+        st = fit (&f, p, out, err);
+    for (int i = 0; i < runs->n; i++)
+        topology_cluster_destroy (f.cluster[i]);
+    free (f.cluster);
+    return st;
 }

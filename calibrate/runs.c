@@ -159,8 +159,9 @@ static void read_choice (const struct row *r, const char *key, enum workload_cho
         *c = strcmp (value, "true") == 0 ? CHOICE_YES : CHOICE_NO;
 }
 
-/* Kernels: of the attention, and what the notes say of norms, MLP and logits. */
-static void read_kernels (const struct row *r, struct workload_job *j)
+/* Kernels: of the attention, and what the notes say of norms, MLP and logits.
+ * @return is anything said of the attention? */
+static bool read_kernels (const struct row *r, struct workload_job *j)
 {
     const char *s = calibrate_cell (r, "attention");
     char backend[64] = "";
@@ -172,6 +173,8 @@ static void read_kernels (const struct row *r, struct workload_job *j)
     else if (calibrate_contains (s, "torch") || calibrate_contains (s, "unfused") ||
              calibrate_contains (s, "local"))
         j->attention = ATTENTION_UNFUSED;
+    else if (calibrate_contains (s, "flash_attentionv1"))
+        j->attention = ATTENTION_FLASH1;
     if (calibrate_contains (s, "RMS kernel"))
         j->fused_norm = CHOICE_YES;
     read_choice (r, "fused-norm", &j->fused_norm);
@@ -181,6 +184,7 @@ static void read_kernels (const struct row *r, struct workload_job *j)
     if (j->attention == ATTENTION_UNFUSED &&
         (strcmp (backend, "unfused") == 0 || calibrate_contains (s, "local")))
         j->attention = ATTENTION_FUSED;
+    return s[0] || backend[0];
 }
 
 static void read_sampling (const struct row *r, struct workload_job *j)
@@ -210,7 +214,7 @@ static const char *read_job (const struct row *r, struct calibrate_run *run)
         return "precision not supported";
     if (calibrate_contains (calibrate_cell (r, "notes"), "quant=bnb"))
         return "quantised weights are not supported";
-    read_kernels (r, j);
+    run->attention_said = read_kernels (r, j);
     read_sampling (r, j);
     return NULL;
 }
@@ -340,6 +344,10 @@ static const char *read_layers (const struct row *r, struct calibrate_run *run)
             run->layers[pp - 1] = last;
     } else {
         workload_layers_even (layers, pp, run->layers);
+        run->layers_by_parameters = calloc ((size_t) pp, sizeof (int));
+        if (!run->layers_by_parameters)
+            return "out of memory";
+        workload_layers_by_parameters (&run->model, pp, run->layers_by_parameters);
     }
     return NULL;
 }
@@ -484,6 +492,33 @@ static enum status map_columns (const char *path, const struct csv_table *t,
     return st;
 }
 
+/* Where a row says nothing of its attention, what its source's framework has; never flash
+ * attention on GPUs without bf16, which its kernels do not serve. */
+static enum status assume_attention (struct calibrate_runs *runs, struct error *err)
+{
+    struct workload_profile p;
+    const char *source = NULL;
+
+    for (int i = 0; i < runs->n; i++) {
+        struct calibrate_run *run = &runs->run[i];
+
+        if (run->attention_said)
+            continue;
+        if (!source || strcmp (source, run->source) != 0) {
+            enum status st = calibrate_profile_for (run, &p, err);
+
+            if (st != ST_OK)
+                return st;
+            source = run->source;
+        }
+        run->job.attention = p.attention;
+        if (run->part[0].type->bf16_flop_per_s <= 0 &&
+            workload_attention_is_flash (p.attention))
+            run->job.attention = ATTENTION_FUSED;
+    }
+    return ST_OK;
+}
+
 enum status calibrate_runs_read (const char *path, struct calibrate_runs *out,
                                  struct error *err)
 {
@@ -508,6 +543,7 @@ enum status calibrate_runs_read (const char *path, struct calibrate_runs *out,
             continue;
         }
         free (run->layers);
+        free (run->layers_by_parameters);
         count_skip (&runs, why, r.index);
     }
     if (st == ST_OK && runs.n == 0) {
@@ -521,6 +557,8 @@ enum status calibrate_runs_read (const char *path, struct calibrate_runs *out,
         text_free (&why);
     }
     if (st == ST_OK)
+        st = assume_attention (&runs, err);
+    if (st == ST_OK)
         *out = runs;
     else
         calibrate_runs_release (&runs);
@@ -529,8 +567,10 @@ enum status calibrate_runs_read (const char *path, struct calibrate_runs *out,
 
 void calibrate_runs_release (struct calibrate_runs *r)
 {
-    for (int i = 0; i < r->n; i++)
+    for (int i = 0; i < r->n; i++) {
         free (r->run[i].layers);
+        free (r->run[i].layers_by_parameters);
+    }
     free (r->run);
     csv_table_release (&r->table);
     *r = (struct calibrate_runs){0};

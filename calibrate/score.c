@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct pair {
     double x, y;
@@ -154,4 +155,41 @@ enum status calibrate_labels (const double *score, double threshold,
     free (rank);
     *out = l;
     return ST_OK;
+}
+
+static int same_group (const struct calibrate_run *a, const struct calibrate_run *b)
+{
+    return strcmp (a->model.name, b->model.name) == 0 && a->gpus == b->gpus &&
+           a->job.seq == b->job.seq && a->job.global_batch == b->job.global_batch;
+}
+
+void calibrate_regret (const struct calibrate_run *const *run, const double *estimate,
+                       int n, struct calibrate_regret *out)
+{
+    struct calibrate_regret r = {0};
+
+    for (int i = 0; i < n; i++) {
+        int rows = 0, chosen = i;
+        double best = INFINITY, regret;
+        bool first = true;
+
+        for (int k = 0; k < n; k++) {
+            if (!same_group (run[i], run[k]))
+                continue;
+            first = first && k >= i;
+            rows++;
+            best = fmin (best, run[k]->iter_time_s);
+            if (estimate[k] < estimate[chosen])
+                chosen = k;
+        }
+        if (!first || rows < 2)
+            continue;
+        regret = run[chosen]->iter_time_s / best - 1.0;
+        r.groups++;
+        r.mean += regret;
+        r.worst = fmax (r.worst, regret);
+        r.small += regret <= 0.02;
+    }
+    r.mean = r.groups > 0 ? r.mean / r.groups : NAN;
+    *out = r;
 }

@@ -6,9 +6,11 @@
 #include <stdbool.h>
 
 #include "base/error.h"
+#include "base/progress.h"
 #include "base/text.h"
 #include "calibrate/calibrate.h"
 #include "mapper/mapper.h"
+#include "topology/stats.h"
 #include "topology/topology.h"
 #include "workload/workload.h"
 
@@ -28,6 +30,9 @@ int cli_check (int argc, char **argv);
 int cli_emit (int argc, char **argv);
 int cli_validate (int argc, char **argv);
 int cli_calibrate (int argc, char **argv);
+int cli_topo (int argc, char **argv);
+int cli_cluster (int argc, char **argv);
+int cli_compare (int argc, char **argv);
 int cli_gpus (int argc, char **argv);
 int cli_models (int argc, char **argv);
 
@@ -83,6 +88,13 @@ enum status cli_job_resolve (const struct cli_job *in, const struct workload_mod
                              struct workload_job *job, struct workload_profile *profile,
                              struct notes *notes, struct error *err);
 
+/** The search that the options ask for, on all nodes that are not drained. */
+struct mapper_problem cli_problem (const struct cli_job *in,
+                                   const struct workload_model *m,
+                                   const struct workload_job *job,
+                                   const struct workload_profile *profile,
+                                   const struct topology_cluster *c);
+
 /** One configuration from the options, axes not given taking their defaults (degrees 1,
  *  ZeRO 1, sequence parallelism on where tp > 1, nothing recomputed, 1F1B). */
 struct workload_config cli_job_config (const struct cli_job *in);
@@ -101,6 +113,13 @@ enum status cli_plan_read (const char *plan_arg, const char *cluster_arg,
 /** Note types that run at fp16's rate for want of bf16. */
 void cli_note_types (const struct topology_cluster *c, enum workload_precision precision,
                      struct notes *notes);
+
+/** Whether standard output takes colour: "always", "never", or "auto" (a terminal, and
+ *  NO_COLOR is empty or not set). */
+bool cli_color (const char *when);
+
+/** A watch that shows "looking at links: 40 %" on the progress line. */
+struct topology_watch cli_watch (struct progress *p);
 
 /** Print a JSON document to standard output. */
 enum status cli_print_json (json_t *doc, struct error *err);

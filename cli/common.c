@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "base/json.h"
 #include "base/version.h"
@@ -58,6 +60,25 @@ void cli_note_types (const struct topology_cluster *c, enum workload_precision p
     }
 }
 
+static void on_links (void *context, double share)
+{
+    progress_show (context, "looking at links: %.0f %%", 100 * share);
+}
+
+struct topology_watch cli_watch (struct progress *p)
+{
+    progress_start (p);
+    return (struct topology_watch){on_links, p};
+}
+
+bool cli_color (const char *when)
+{
+    const char *no = getenv ("NO_COLOR");
+
+    return strcmp (when, "always") == 0 ||
+           (strcmp (when, "auto") == 0 && !(no && *no) && isatty (STDOUT_FILENO) == 1);
+}
+
 enum status cli_print_json (json_t *doc, struct error *err)
 {
     enum status st = doc ? json_write ("-", doc, err) : err_nomem (err);
@@ -103,13 +124,20 @@ void cli_print_breakdown (const struct costmodel_estimate *e)
     const struct {
         const char *name;
         double s;
-    } part[] = {{"compute", b->compute_s},     {"tensor parallel", b->tp_s},
-                {"context parallel", b->cp_s}, {"pipeline bubble", b->bubble_s},
-                {"pipeline sends", b->pp_s},   {"data parallel", b->dp_s},
-                {"optimizer", b->optimizer_s}, {"step", e->step_s}};
+    } part[] = {{"compute", b->compute_s},
+                {"tensor parallel", b->tp_s},
+                {"context parallel", b->cp_s},
+                {"expert parallel", b->ep_s},
+                {"pipeline bubble", b->bubble_s},
+                {"pipeline sends", b->pp_s},
+                {"data parallel", b->dp_s},
+                {"optimizer", b->optimizer_s},
+                {"step", e->step_s}};
     struct table *t = table_create (header);
 
     for (size_t i = 0; i < sizeof part / sizeof *part; i++) {
+        if (part[i].s == 0.0)
+            continue;
         table_cell (t, "%s", part[i].name);
         table_cell (t, "%.4f", part[i].s);
         table_cell (t, "%.1f", 100.0 * part[i].s / e->step_s);

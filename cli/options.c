@@ -278,6 +278,22 @@ static int or_default (int value, int fallback)
     return value == MAPPER_FREE ? fallback : value;
 }
 
+struct mapper_problem cli_problem (const struct cli_job *in,
+                                   const struct workload_model *m,
+                                   const struct workload_job *job,
+                                   const struct workload_profile *profile,
+                                   const struct topology_cluster *c)
+{
+    return (struct mapper_problem){.model = m,
+                                   .job = job,
+                                   .profile = profile,
+                                   .cluster = c,
+                                   .axes = in->axes,
+                                   .memory_limit_pct = cli_memory_limit (in),
+                                   .oom_risk = in->oom_risk,
+                                   .memory_model = in->memory_model};
+}
+
 struct workload_config cli_job_config (const struct cli_job *in)
 {
     const struct mapper_axes *a = &in->axes;

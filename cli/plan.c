@@ -483,16 +483,9 @@ static enum status run (struct plan_input *in, struct notes *notes, struct error
     if (st == ST_OK) {
         cli_note_types (c, job.precision, notes);
         cli_warn ("plan", notes);
-        p = (struct mapper_problem){.model = &m,
-                                    .job = &job,
-                                    .profile = &profile,
-                                    .cluster = c,
-                                    .axes = in->job.axes,
-                                    .node_allowed = allowed,
-                                    .max_nodes = max_nodes,
-                                    .memory_limit_pct = cli_memory_limit (&in->job),
-                                    .oom_risk = in->job.oom_risk,
-                                    .memory_model = in->job.memory_model};
+        p = cli_problem (&in->job, &m, &job, &profile, c);
+        p.node_allowed = allowed;
+        p.max_nodes = max_nodes;
         st = search (in, &p, err);
     }
     free (allowed);

@@ -1,27 +1,33 @@
-/* Compute on a roofline, and what the ranks send.
+/* Compute: every layer as its matrix products, its attention and its elementwise kernels.
  *
- * A layer's forward time is the sum of its matrix products at the rate that large ones
- * reach, attention at the rate of its kernel, and the elementwise kernels at memory
- * speed; the host's launches are a floor under that sum, joined smoothly
- * (CORRECTIONS T14: fourth powers).  Backward does the products twice and the attention
- * 2.5 times (FlashAttention-2, arXiv 2307.08691, section 3.2). */
-#include "costmodel/costmodel.h"
+ * The host's launches are a floor under a layer's time, joined smoothly (CORRECTIONS T14:
+ * fourth powers).  Backward does every product twice, once for the inputs' gradients and
+ * once for the weights', and flash attention 2.5 times (FlashAttention-2, arXiv
+ * 2307.08691, section 3.2). */
+#include "costmodel/costmodel_private.h"
 
 #include <math.h>
+#include <string.h>
 
 /* Bytes that elementwise kernels move per token and hidden unit in one forward pass: two
- * norms read and write, two residual additions read two and write one, at 2 bytes. */
-#define NORM_TRAFFIC 20.0
+ * norms read and write, two residual additions read two and write one, at 2 bytes; a norm
+ * of separate operations casts, squares, averages and scales in fp32. */
+#define LAYER_TRAFFIC 20.0
+#define UNFUSED_NORM_TRAFFIC 30.0 /* more, per norm */
+#define DROPOUT_TRAFFIC 6.0
 /* ... and per token and column of the MLP's inside: the activation reads and writes. */
 #define GATED_TRAFFIC 6.0
 #define PLAIN_TRAFFIC 4.0
+#define UNFUSED_MLP_TRAFFIC 4.0 /* more */
 /* Rotary embedding or its like, per element of queries and keys. */
 #define ROTARY_TRAFFIC 4.0
-/* Scores of unfused attention with a fused softmax, forward and backward together
- * (CORRECTIONS T15); a third of it forward. */
-#define SCORE_TRAFFIC 28.0
-/* Loss over a vocabulary entry, forward and backward together (CORRECTIONS T16). */
+/* Tokens sorted by expert and back: read and written twice, per token-expert pair and
+ * hidden unit. */
+#define PERMUTE_TRAFFIC 8.0
+/* Loss over a vocabulary entry, forward and backward together; with logits gathered from
+ * all ranks, over all entries (CORRECTIONS T16). */
 #define LOSS_TRAFFIC 13.0
+#define GATHERED_TRAFFIC 30.0
 
 double costmodel_matrix_rate (const struct topology_gpu_type *t,
                               enum workload_precision precision)
@@ -39,193 +45,278 @@ double costmodel_matrix_rate (const struct topology_gpu_type *t,
     return t->bf16_flop_per_s > 0 ? t->bf16_flop_per_s : t->fp16_flop_per_s;
 }
 
-/* A rank's widths. */
-struct widths {
-    double tokens, seq, h, q, kv, f, inner, scores, element;
+/* One configuration's shapes on one rank, on one GPU type. */
+struct setting {
+    const struct workload_model *m;
+    const struct workload_job *j;
+    const struct workload_config *c;
+    const struct workload_profile *p;
+    struct machine g, plain; /* plain: in 16 bits where the products are in fp8 */
+    double tokens, h, r;     /* r: sequence parallelism splits elementwise work */
 };
 
-static struct widths widths_of (const struct workload_model *m,
-                                const struct workload_job *j,
-                                const struct workload_config *c)
+static struct machine machine_of (const struct topology_gpu_type *t,
+                                  const struct workload_profile *p,
+                                  enum workload_precision precision)
 {
-    double t = c->deg.tp, tokens = (double) j->seq * c->micro_batch / c->deg.cp;
-
-    return (struct widths){
-        .tokens = tokens,
-        .seq = j->seq,
-        .h = m->hidden,
-        .q = m->heads * (double) m->head_dim / t,
-        .kv = fmax (1.0, m->kv_heads / t) * m->head_dim,
-        .f = m->ffn / t,
-        .inner = (m->gated_mlp ? 2.0 : 1.0) * m->ffn / t,
-        .scores = tokens * j->seq * m->heads / t,
-        .element = j->precision == PREC_FP32 ? 2.0 : 1.0,
+    return (struct machine){
+        .matrix_rate =
+            costmodel_matrix_rate (t, precision) * t->gemm_efficiency * p->time.gemm,
+        .memory_rate = t->hbm_bytes_per_s * p->time.memory_bandwidth,
+        .multiprocessors = t->multiprocessors,
+        .element_bytes = precision == PREC_FP32  ? 4.0
+                         : precision == PREC_FP8 ? 1.0
+                                                 : 2.0,
     };
 }
 
-static double matmul_weights (const struct widths *w)
+/* What a layer's pieces add up to. */
+struct sums {
+    double products_s, inputs_s, weights_s; /* forward; backward's two halves */
+    double traffic;                         /* bytes, forward */
+    double params;                          /* whose gradients are accumulated */
+};
+
+/* `count` products of rows x in by in x out. */
+static void add_product (struct sums *s, const struct machine *g, double count,
+                         double rows, double in, double out)
 {
-    return w->h * (2.0 * w->q + 2.0 * w->kv + w->inner + w->f);
+    s->products_s += product_s (g, count, rows, out, in);
+    s->inputs_s += product_s (g, count, rows, in, out);
+    s->weights_s += product_s (g, count, in, out, rows);
+    s->params += count * in * out;
+}
+
+static void add_projections (const struct setting *x, struct sums *s)
+{
+    const struct workload_model *m = x->m;
+    double t = x->c->deg.tp, a = m->heads / t, d = m->head_dim;
+
+    if (m->kv_rank > 0) { /* latent attention: the first halves are whole on each rank */
+        double qk = m->nope_dim + m->rope_dim;
+
+        if (m->q_rank > 0) {
+            add_product (s, &x->g, 1, x->tokens, x->h, m->q_rank);
+            add_product (s, &x->g, 1, x->tokens, m->q_rank, a * qk);
+        } else {
+            add_product (s, &x->g, 1, x->tokens, x->h, a * qk);
+        }
+        add_product (s, &x->g, 1, x->tokens, x->h, m->kv_rank + m->rope_dim);
+        add_product (s, &x->g, 1, x->tokens, m->kv_rank, a * (m->nope_dim + m->v_dim));
+        add_product (s, &x->g, 1, x->tokens, a * m->v_dim, x->h);
+        s->traffic += ROTARY_TRAFFIC * 2.0 * a * qk;
+    } else {
+        double kv = fmax (1.0, m->kv_heads / t) * d;
+
+        add_product (s, &x->g, 1, x->tokens, x->h, a * d + 2.0 * kv);
+        add_product (s, &x->g, 1, x->tokens, a * d, x->h);
+        if (m->positions == 0)
+            s->traffic += ROTARY_TRAFFIC * (a * d + kv);
+    }
+}
+
+static void add_mlp (const struct setting *x, struct sums *s, double count, double rows,
+                     double ffn)
+{
+    const struct workload_model *m = x->m;
+    double per = m->gated_mlp ? GATED_TRAFFIC : PLAIN_TRAFFIC;
+
+    if (!workload_choose (x->j->fused_mlp, x->p->fused_mlp))
+        per += UNFUSED_MLP_TRAFFIC;
+    add_product (s, &x->g, count, rows, x->h, (m->gated_mlp ? 2.0 : 1.0) * ffn);
+    add_product (s, &x->g, count, rows, ffn, x->h);
+    s->traffic += per * ffn * count * rows / x->tokens;
+}
+
+static void add_elementwise (const struct setting *x, struct sums *s)
+{
+    double per = LAYER_TRAFFIC + (x->m->dropout ? DROPOUT_TRAFFIC : 0.0);
+
+    if (!workload_choose (x->j->fused_norm, x->p->fused_norm))
+        per += x->m->norms * UNFUSED_NORM_TRAFFIC;
+    s->traffic += per * x->h / x->r;
+}
+
+/* Attention over all pairs, or half of them where the kernel skips masked ones. */
+static void attention_time (const struct setting *x, double *fwd, double *back)
+{
+    const struct workload_model *m = x->m;
+    bool latent = m->kv_rank > 0;
+    double a = m->heads / (double) x->c->deg.tp, seq = x->j->seq;
+    double qk = latent ? m->nope_dim + m->rope_dim : m->head_dim;
+    double v = latent ? m->v_dim : m->head_dim;
+    double flop = 2.0 * x->tokens * seq * a * (qk + v);
+
+    if (workload_attention_is_flash (x->j->attention)) {
+        double rate = x->plain.matrix_rate / x->p->time.gemm;
+        bool first = x->j->attention == ATTENTION_FLASH1;
+
+        *fwd =
+            0.5 * flop / (rate * (first ? x->p->time.attention1 : x->p->time.attention));
+        *back = 2.5 * 0.5 * flop /
+                (rate * (first ? x->p->time.attention1 : x->p->time.attention_back));
+        return;
+    }
+
+    double per = x->j->attention == ATTENTION_FUSED ? x->p->time.fused_score_traffic
+                                                    : x->p->time.score_traffic;
+    double rows = seq / x->c->deg.cp, batch = x->c->micro_batch * a;
+    double traffic =
+        per * x->plain.element_bytes / 2.0 * x->tokens * seq * a / x->plain.memory_rate;
+    double products = product_s (&x->plain, batch, rows, seq, qk) +
+                      product_s (&x->plain, batch, rows, v, seq);
+
+    *fwd = products + traffic / 3.0;
+    *back = 2.0 * products + traffic * 2.0 / 3.0;
 }
 
 /* A floor under the GPU's time, joined smoothly. */
 static double with_floor (double gpu_s, double floor_s)
 {
-    return pow (pow (gpu_s, 4) + pow (floor_s, 4), 0.25);
+    double a = gpu_s * gpu_s, b = floor_s * floor_s;
+
+    return sqrt (sqrt (a * a + b * b));
 }
 
-static void attention_time (const struct widths *w, const struct workload_job *j,
-                            const struct workload_profile *p,
-                            const struct topology_gpu_type *t, double mm_rate, double hbm,
-                            struct costmodel_compute *out)
+static void layer_time (const struct setting *x, const struct sums *s,
+                        struct costmodel_layer *out)
 {
-    double flop = 4.0 * w->tokens * w->seq * w->q; /* both products, all pairs */
-    double rate =
-        costmodel_matrix_rate (t, j->precision == PREC_FP8 ? PREC_BF16 : j->precision);
+    const struct workload_profile *p = x->p;
+    double traffic =
+        s->traffic * x->plain.element_bytes / 2.0 * x->tokens / x->plain.memory_rate;
+    double accumulate = 2.0 * p->memory.gradient_bytes * s->params / x->g.memory_rate;
+    double fwd, back, weight = s->weights_s + accumulate;
 
-    if (j->attention == ATTENTION_FLASH) {
-        /* Causal: half the pairs. */
-        out->attention_fwd_s = 0.5 * flop / (rate * p->time.attention);
-        out->attention_back_s = 2.5 * 0.5 * flop / (rate * p->time.attention_back);
-        return;
-    }
+    attention_time (x, &out->attention_fwd_s, &out->attention_back_s);
+    fwd = s->products_s + out->attention_fwd_s + traffic;
+    back = s->inputs_s + weight + out->attention_back_s + 2.0 * traffic;
+    out->fwd_s = with_floor (fwd, p->time.layer_launch_fwd_s);
+    out->back_s = with_floor (back, p->time.layer_launch_back_s);
+    out->weight_s = weight * out->back_s / back;
+    if (x->c->recompute == RECOMPUTE_FULL)
+        out->recompute_s = out->fwd_s + p->time.recompute_s;
+    else if (x->c->recompute == RECOMPUTE_SELECTIVE)
+        out->recompute_s = out->attention_fwd_s;
+}
 
-    double traffic = SCORE_TRAFFIC * w->element * w->scores / hbm;
+static void dense_layer (const struct setting *x, struct costmodel_layer *out)
+{
+    struct sums s = {0};
 
-    out->attention_fwd_s = flop / mm_rate + traffic / 3.0;
-    out->attention_back_s = 2.0 * flop / mm_rate + traffic * 2.0 / 3.0;
+    add_projections (x, &s);
+    add_mlp (x, &s, 1, x->tokens, x->m->ffn / (double) x->c->deg.tp);
+    add_elementwise (x, &s);
+    layer_time (x, &s, out);
+}
+
+/* Every expert of the rank gets the mean number of tokens. */
+static void expert_layer (const struct setting *x, struct costmodel_layer *out)
+{
+    const struct workload_model *m = x->m;
+    const struct workload_degrees *d = &x->c->deg;
+    double mine = m->experts / (double) d->ep;
+    double pairs = x->tokens * m->top_k * d->etp / d->tp; /* of a rank, after dispatch */
+    struct sums s = {0};
+
+    add_projections (x, &s);
+    add_product (&s, &x->plain, 1, x->tokens / x->r, x->h, m->experts);
+    if (m->shared_ffn > 0)
+        add_mlp (x, &s, 1, x->tokens, m->shared_ffn / (double) d->tp);
+    add_mlp (x, &s, mine, pairs / mine, m->expert_ffn / (double) d->etp);
+    s.traffic += PERMUTE_TRAFFIC * x->h * pairs / x->tokens;
+    add_elementwise (x, &s);
+    layer_time (x, &s, out);
+}
+
+static void head_time (const struct setting *x, struct costmodel_compute *k)
+{
+    double vocab = workload_padded_vocab (x->m, x->c->deg.tp) / x->c->deg.tp;
+    bool gathered = workload_choose (x->j->gathered_logits, x->p->gathered_logits);
+    double loss = x->tokens *
+                  (gathered && x->c->deg.tp > 1 ? GATHERED_TRAFFIC * vocab * x->c->deg.tp
+                                                : LOSS_TRAFFIC * vocab) /
+                  x->plain.memory_rate;
+    struct sums s = {0};
+
+    add_product (&s, &x->plain, 1, x->tokens, x->h, vocab);
+    k->head_fwd_s = s.products_s + loss / 3.0;
+    k->head_weight_s =
+        s.weights_s + 2.0 * x->p->memory.gradient_bytes * x->h * vocab / x->g.memory_rate;
+    k->head_back_s = s.inputs_s + k->head_weight_s + loss * 2.0 / 3.0;
 }
 
 void costmodel_compute (const struct workload_model *m, const struct workload_job *j,
                         const struct workload_config *c, const struct workload_profile *p,
                         const struct topology_gpu_type *t, struct costmodel_compute *out)
 {
-    struct widths w = widths_of (m, j, c);
-    double r = c->sequence_parallel ? c->deg.tp : 1.0;
-    double mm_rate =
-        costmodel_matrix_rate (t, j->precision) * t->gemm_efficiency * p->time.gemm;
-    double hbm = t->hbm_bytes_per_s * p->time.memory_bandwidth;
-    double matmul = 2.0 * w.tokens * matmul_weights (&w) / mm_rate;
-    double traffic =
-        w.element * w.tokens *
-        (NORM_TRAFFIC * w.h / r + (m->gated_mlp ? GATED_TRAFFIC : PLAIN_TRAFFIC) * w.f +
-         ROTARY_TRAFFIC * (w.q + w.kv)) /
-        hbm;
-    double gradient =
-        2.0 * p->memory.gradient_bytes / hbm; /* read and write, accumulating */
-    double vocab = workload_padded_vocab (m, c->deg.tp) / c->deg.tp;
-    double head = 2.0 * w.tokens * w.h * vocab / mm_rate;
-    double loss = LOSS_TRAFFIC * w.tokens * vocab / hbm;
+    enum workload_precision plain = j->precision == PREC_FP8 ? PREC_BF16 : j->precision;
+    struct setting x = {.m = m,
+                        .j = j,
+                        .c = c,
+                        .p = p,
+                        .g = machine_of (t, p, j->precision),
+                        .plain = machine_of (t, p, plain),
+                        .tokens = (double) j->seq * c->micro_batch / c->deg.cp,
+                        .h = m->hidden,
+                        .r = c->sequence_parallel ? c->deg.tp : 1.0};
+    double element = x.plain.element_bytes / 2.0, hbm = x.plain.memory_rate;
     struct costmodel_compute k = {0};
 
-    attention_time (&w, j, p, t, mm_rate, hbm, &k);
-    k.layer_fwd_s =
-        with_floor (matmul + k.attention_fwd_s + traffic, p->time.layer_launch_fwd_s);
-    k.layer_back_s = with_floor (2.0 * matmul + k.attention_back_s + 2.0 * traffic +
-                                     gradient * workload_layer_params (m, c->deg.tp),
-                                 p->time.layer_launch_back_s);
-    if (c->recompute == RECOMPUTE_FULL)
-        k.layer_recompute_s = k.layer_fwd_s;
-    else if (c->recompute == RECOMPUTE_SELECTIVE)
-        k.layer_recompute_s = k.attention_fwd_s;
-    k.embed_fwd_s = 4.0 * w.element * w.tokens * w.h / hbm;
-    k.embed_back_s = 6.0 * w.element * w.tokens * w.h / hbm;
-    k.head_fwd_s = head + loss / 3.0;
-    k.head_back_s = 2.0 * head + loss * 2.0 / 3.0 + gradient * w.h * vocab;
-
-    double shards = c->zero >= 1 ? (double) c->deg.dp * c->deg.cp : 1.0;
-
+    dense_layer (&x, &k.dense);
+    if (m->experts > 0)
+        expert_layer (&x, &k.expert);
+    head_time (&x, &k);
+    k.embed_fwd_s = 4.0 * element * x.tokens * x.h / hbm;
+    k.embed_back_s = 6.0 * element * x.tokens * x.h / hbm;
     /* Reads state and gradients, writes state and weights; then clears gradients. */
-    k.optimizer_s =
-        ((2.0 * p->memory.optimizer_bytes + p->memory.gradient_bytes + 2.0) / shards +
-         p->memory.gradient_bytes) /
-        hbm;
+    for (int i = 0; i < 2; i++) {
+        double shards = c->zero == 0 ? 1.0
+                        : i == 0     ? workload_dense_shards (&c->deg)
+                                     : workload_expert_shards (&c->deg);
+        double s =
+            ((2.0 * p->memory.optimizer_bytes + p->memory.gradient_bytes + 2.0) / shards +
+             p->memory.gradient_bytes) /
+            hbm;
+
+        *(i == 0 ? &k.optimizer_s : &k.expert_optimizer_s) = s;
+    }
     *out = k;
 }
 
 /* Layers of a stage whose forward is repeated in backward. */
-static int recomputed_layers (const struct workload_config *c, int layers)
+static double recomputed_part (const struct workload_config *c, int layers)
 {
     if (c->recompute == RECOMPUTE_NONE)
         return 0;
-    return c->recompute_layers > 0 && c->recompute_layers < layers ? c->recompute_layers
-                                                                   : layers;
+    return c->recompute_layers > 0 && c->recompute_layers < layers
+               ? c->recompute_layers / (double) layers
+               : 1.0;
 }
 
 void costmodel_stage_compute (const struct workload_config *c,
                               const struct workload_profile *p,
-                              const struct costmodel_compute *k, int stage, int layers,
-                              double *fwd_s, double *back_s)
+                              const struct costmodel_compute *k,
+                              const struct workload_stage *held,
+                              struct costmodel_stage_time *out)
 {
-    double fwd = 0.5 * p->time.microbatch_s + layers * k->layer_fwd_s;
-    double back = 0.5 * p->time.microbatch_s + layers * k->layer_back_s +
-                  recomputed_layers (c, layers) * k->layer_recompute_s;
+    double again = recomputed_part (c, held->dense + held->expert);
+    const struct costmodel_layer *d = &k->dense, *e = &k->expert;
 
-    if (stage == 0) {
-        fwd += k->embed_fwd_s;
-        back += k->embed_back_s;
-    }
-    if (stage == c->deg.pp - 1) {
-        fwd += k->head_fwd_s;
-        back += k->head_back_s;
-    }
-    *fwd_s = fwd;
-    *back_s = back;
-}
-
-void costmodel_tp_operations (const struct workload_config *c, int stage, int layers,
-                              int *fwd, int *back)
-{
-    int again = c->recompute == RECOMPUTE_FULL ? recomputed_layers (c, layers) : 0;
-
-    *fwd = 2 * layers + (stage == 0);
-    *back = 2 * layers + 2 * again + (stage == c->deg.pp - 1);
-}
-
-void costmodel_volume (const struct workload_model *m, const struct workload_job *j,
-                       const struct workload_config *c, const struct workload_profile *p,
-                       struct costmodel_volume *out)
-{
-    struct widths w = widths_of (m, j, c);
-    double tensor = 2.0 * w.element * w.tokens * w.h;
-    double weight = 2.0 * w.element, gradient = p->memory.gradient_bytes;
-    int micro = workload_microbatches (j, c);
-    struct costmodel_volume v = {
-        .tp_bytes = tensor,
-        .p2p_bytes = c->sequence_parallel ? tensor / c->deg.tp : tensor,
-        .cp_bytes = 2.0 * w.element * w.tokens * 2.0 * w.kv,
+    *out = (struct costmodel_stage_time){
+        .fwd_s =
+            0.5 * p->time.microbatch_s + held->dense * d->fwd_s + held->expert * e->fwd_s,
+        .back_s = 0.5 * p->time.microbatch_s +
+                  held->dense * (d->back_s + again * d->recompute_s) +
+                  held->expert * (e->back_s + again * e->recompute_s),
+        .weight_s = held->dense * d->weight_s + held->expert * e->weight_s,
     };
-
-    switch (c->zero) {
-    case 0:
-        v.dp_bytes = 2.0 * gradient;
-        v.dp_phases = 2;
-        break;
-    case 1:
-        v.dp_bytes = gradient + weight;
-        v.dp_phases = 2;
-        break;
-    case 2: /* gradients are reduced after every micro-batch */
-        v.dp_bytes = micro * gradient + weight;
-        v.dp_phases = micro + 1;
-        break;
-    default: /* and weights are gathered for every forward and backward */
-        v.dp_bytes = micro * (gradient + 2.0 * weight);
-        v.dp_phases = 3 * micro;
-        break;
+    if (held->embedding) {
+        out->fwd_s += k->embed_fwd_s;
+        out->back_s += k->embed_back_s;
     }
-    if (m->tied && c->deg.pp > 1)
-        v.tied_bytes = gradient * w.h * workload_padded_vocab (m, c->deg.tp) / c->deg.tp;
-    *out = v;
-}
-
-double costmodel_model_flop (const struct workload_model *m, const struct workload_job *j)
-{
-    double h = m->hidden, ad = (double) m->heads * m->head_dim;
-    double matmul = m->layers * (h * (2.0 * ad + 2.0 * m->kv_heads * m->head_dim) +
-                                 h * (m->gated_mlp ? 3.0 : 2.0) * m->ffn) +
-                    h * m->vocab;
-    double tokens = (double) j->seq * j->global_batch;
-
-    return tokens * (6.0 * matmul + 12.0 * m->layers * ad * j->seq);
+    if (held->head) {
+        out->fwd_s += k->head_fwd_s;
+        out->back_s += k->head_back_s;
+        out->weight_s += k->head_weight_s;
+    }
 }

@@ -28,14 +28,22 @@ struct costmodel_problem {
 
 /* ---- what does not depend on the placement ---- */
 
+/** Seconds of one layer for one micro-batch on one GPU type at speed 1. */
+struct costmodel_layer {
+    double fwd_s, back_s; /* back without recomputation */
+    double weight_s;      /* of back: the weights' gradients */
+    double recompute_s;   /* added to back where the layer is recomputed */
+    double attention_fwd_s, attention_back_s; /* of fwd and back */
+};
+
 /** Seconds of compute on one GPU type at speed 1, for one micro-batch. */
 struct costmodel_compute {
-    double layer_fwd_s, layer_back_s; /* one layer; back without recomputation */
-    double layer_recompute_s;         /* added to back where a layer is recomputed */
-    double attention_fwd_s, attention_back_s; /* part of the above */
-    double embed_fwd_s, embed_back_s;         /* first stage's extra */
-    double head_fwd_s, head_back_s; /* last stage's extra: output matrix and loss */
-    double optimizer_s;             /* one step, per parameter on the rank */
+    struct costmodel_layer dense, expert;
+    double embed_fwd_s, embed_back_s; /* first stage's extra */
+    double head_fwd_s, head_back_s;   /* last stage's extra: output matrix and loss */
+    double head_weight_s;             /* of head_back_s: its weights' gradients */
+    double optimizer_s;               /* one step, per dense parameter on the rank */
+    double expert_optimizer_s;        /* the same per expert parameter */
 };
 
 /** FLOP/s of matrix products in this precision: a type without bf16 runs at fp16's rate;
@@ -43,24 +51,32 @@ struct costmodel_compute {
 double costmodel_matrix_rate (const struct topology_gpu_type *t,
                               enum workload_precision precision);
 
-/** Roofline with a floor of launches (docs/time.md, "Compute").  The type must be able to
- *  run the precision. */
+/** Tiles and waves of the matrix products, attention, a roofline for the rest, and a
+ *  floor of launches (docs/time.md, "Compute").  The type must be able to run the
+ *  precision. */
 void costmodel_compute (const struct workload_model *m, const struct workload_job *j,
                         const struct workload_config *c, const struct workload_profile *p,
                         const struct topology_gpu_type *t, struct costmodel_compute *out);
 
-/** A stage's forward and backward of one micro-batch on one GPU at speed 1, without
- *  communication.  @param stage  0 to pp-1; -1: one that is neither first nor last */
+/** One micro-batch on one stage. */
+struct costmodel_stage_time {
+    double fwd_s, back_s; /* back with recomputation */
+    double weight_s;      /* of back: what zero-bubble schedules put off */
+};
+
+/** What a stage takes for one micro-batch on one GPU at speed 1, without communication. */
 void costmodel_stage_compute (const struct workload_config *c,
                               const struct workload_profile *p,
-                              const struct costmodel_compute *k, int stage, int layers,
-                              double *fwd_s, double *back_s);
+                              const struct costmodel_compute *k,
+                              const struct workload_stage *held,
+                              struct costmodel_stage_time *out);
 
 /** What one rank sends. */
 struct costmodel_volume {
     double tp_bytes;   /* payload of one tensor-parallel all-reduce */
     double p2p_bytes;  /* over one stage boundary, in one direction */
     double cp_bytes;   /* one step of the context-parallel ring, forward */
+    double ep_bytes;   /* payload of one all-to-all, what stays at home included */
     double dp_bytes;   /* per parameter: all reduce-scatters and all-gathers of a step */
     int dp_phases;     /* how many of those */
     double tied_bytes; /* all-reduce between first and last stage, tied embeddings */
@@ -73,33 +89,73 @@ void costmodel_volume (const struct workload_model *m, const struct workload_job
 /** Tensor-parallel all-reduces (or reduce-scatter and all-gather pairs) of one
  *  micro-batch on a stage: 2 a layer in each direction (Shoeybi et al., arXiv
  *  1909.08053), 2 more in backward for a recomputed layer, 1 for the embedding forward
- *  and 1 for the head backward. */
-void costmodel_tp_operations (const struct workload_config *c, int stage, int layers,
-                              int *fwd, int *back);
+ *  and 1 for the head backward.  An expert layer has attention's, its shared experts',
+ *  and, under expert tensor parallelism, the token-expert pairs' in parts of one. */
+void costmodel_tp_operations (const struct workload_model *m,
+                              const struct workload_config *c,
+                              const struct workload_stage *held, double *fwd,
+                              double *back);
 
 /** Model FLOPs of one step without recomputation, attention counted in full: 6 per matmul
- *  parameter and token + 12 L s a d per token (Chowdhery et al., arXiv 2204.02311,
- *  appendix B), what MFU is measured with. */
+ *  parameter that a token meets + 12 L s a d per token (Chowdhery et al., arXiv
+ *  2204.02311, appendix B), what MFU is measured with. */
 double costmodel_model_flop (const struct workload_model *m,
                              const struct workload_job *j);
 
 /* ---- the schedule ---- */
 
-/** Times of one pipeline. */
+/** Times of one pipeline, of one micro-batch each. */
 struct costmodel_pipeline {
     int stages, microbatches;
-    const double *fwd_s, *back_s;    /* [stages] one micro-batch */
-    const double *send_s, *return_s; /* [stages-1] boundary i: i -> i+1, i+1 -> i */
+    int chunks; /* of layers on every stage; 1 unless interleaved or V */
+    const double *fwd_s, *back_s; /* [chunks * stages], chunk after chunk */
+    const double *weight_s; /* the same: the part of back_s that zero-bubble schedules
+                                     put off; may be NULL for others */
+    const double *send_s, *return_s; /* [stages] boundary i: i -> i+1, i+1 -> i; the last
+                                        one is from the last stage to the first */
+    bool blocking;                   /* a stage waits until what it sends has arrived */
 };
+
+enum costmodel_operation { OPERATION_FORWARD, OPERATION_BACKWARD, OPERATION_WEIGHTS };
+
+/** What a stage did and when. */
+struct costmodel_event {
+    int stage, chunk, micro;
+    enum costmodel_operation what;
+    double start_s, end_s;
+};
+
+/** Sees every event of a pipeline that is played out. */
+struct costmodel_watch {
+    void (*see) (void *context, const struct costmodel_event *e);
+    void *context;
+};
+
+/** Zero-bubble schedules whose order follows from the times. */
+static inline bool costmodel_schedule_is_greedy (enum workload_schedule s)
+{
+    return s == SCHEDULE_ZB1P || s == SCHEDULE_ZB2P || s == SCHEDULE_ZBV;
+}
+
+/** Play a schedule out, operation by operation.
+ *
+ *  A forward waits for the stage before, a backward for the stage after, a stage for its
+ *  own last operation.
+ *
+ *  @param[out] end_s  [stages] when each stage ends its last backward
+ *  @param      watch  may be NULL
+ *  @return false when out of memory */
+bool costmodel_play (enum workload_schedule s, const struct costmodel_pipeline *p,
+                     double *end_s, const struct costmodel_watch *watch);
 
 /** When does each stage end its last backward?
  *
- *  The event recurrence of the schedule with asynchronous sends, played out micro-batch
- *  by micro-batch; once the state repeats but for a shift, whole periods are skipped
- *  (equal to playing all out, to rounding).
+ *  1F1B and GPipe by their recurrences, 1F1B with whole periods skipped once the state
+ *  repeats but for a shift (equal to playing all out, to rounding); the others by
+ *  costmodel_play.
  *
  *  @param[in]  skip   false plays every micro-batch out
- *  @param[out] end_s  [stages]
+ *  @param[out] end_s  [stages]; INFINITY when out of memory
  *  @param      work   [costmodel_schedule_work (stages)] scratch
  */
 void costmodel_schedule (enum workload_schedule s, const struct costmodel_pipeline *p,
@@ -114,6 +170,7 @@ struct costmodel_breakdown {
     double compute_s; /* forward and backward of its micro-batches */
     double tp_s;      /* tensor-parallel communication */
     double cp_s;      /* context-parallel communication not hidden by attention */
+    double ep_s;      /* expert-parallel all-to-alls */
     double bubble_s;  /* waiting that would remain if sends took no time */
     double pp_s;      /* the rest of the waiting */
     double dp_s;      /* gradient and weight synchronisation */
@@ -216,6 +273,16 @@ struct costmodel_ring {
  *  term is nccl-tests doc/PERFORMANCE.md, "AllReduce".  n = 1 costs nothing. */
 double costmodel_allreduce_s (const struct workload_profile *p,
                               const struct costmodel_ring *r, int n, double bytes);
+
+/** Time of a step's reduce-scatters and all-gathers of data parallelism over n ranks:
+ *  `phases` of them, `bytes` in all on each rank, in buckets. */
+double costmodel_sync_s (const struct workload_profile *p, const struct costmodel_ring *r,
+                         int n, int phases, double bytes);
+
+/** What synchronisation of sync_s costs a stage when the profile's part of under_s of its
+ *  compute can hide it: the rest, and the slowdown that the hidden part causes. */
+double costmodel_exposed_s (const struct workload_profile *p, double sync_s,
+                            double under_s);
 
 /** The same for one reduce-scatter or all-gather: half the latency and volume. */
 double costmodel_half_allreduce_s (const struct workload_profile *p,

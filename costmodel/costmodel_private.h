@@ -7,6 +7,18 @@
 
 #define TYPES_MAX 64
 
+/** What one GPU reaches in practice. */
+struct machine {
+    double matrix_rate; /* FLOP/s of large, aligned products */
+    double memory_rate; /* bytes/s of elementwise kernels */
+    double multiprocessors;
+    double element_bytes; /* of what is multiplied */
+};
+
+/** Seconds of `batch` products (m x k) (k x n): the best tile's whole waves, in part
+ *  (docs/time.md), but at least the time to move the operands. */
+double product_s (const struct machine *g, double batch, double m, double n, double k);
+
 /** Everything of a problem that does not depend on the placement. */
 struct terms {
     struct costmodel_problem problem;
@@ -14,7 +26,9 @@ struct terms {
     int slot; /* tp * cp: ranks of one stage of one replica */
     int world;
     struct costmodel_volume volume;
-    int *type_of_node; /* [n_nodes] */
+    struct workload_stage *held;          /* [pp] */
+    struct workload_stage_params *params; /* [pp] */
+    int *type_of_node;                    /* [n_nodes] */
     int n_types;
     const struct topology_gpu_type *type[TYPES_MAX];
     struct costmodel_compute compute[TYPES_MAX]; /* by type; unset when refused[] */
@@ -61,23 +75,36 @@ struct costmodel_ring ring_of (const struct terms *t, const int *gpu, int n, int
                                const int *share, struct scratch *s, struct use_log *log,
                                const char *use);
 
+/** Seconds of an all-to-all of n ranks, `stride` apart, in which each sends bytes/n to
+ *  every other: one peer after another over each GPU's own links, under what a node
+ *  reaches. */
+double alltoall_of (const struct terms *t, const int *gpu, int n, int stride,
+                    double bytes, const int *share, struct use_log *log, int *unmeasured);
+
 /** One stage of one replica. */
 struct slot_time {
-    double fwd_s, back_s; /* one micro-batch, everything included */
-    double tp_s, cp_s;    /* parts of both together */
+    double fwd_s, back_s;    /* one micro-batch, everything included */
+    double weight_s;         /* of back_s: what zero-bubble schedules put off */
+    double tp_s, cp_s, ep_s; /* parts of fwd_s and back_s together */
+    struct costmodel_stage_time embedding, head; /* parts that belong to one chunk */
     int unmeasured;
 };
 
-/** Price stage `stage` of replica `d`.  share counts the stage's TP groups that cross
- *  nodes, as count_tp_shares leaves it. */
-void slot_price (const struct terms *t, const int *gpu, int stage, int d,
-                 const int *share, struct scratch *s, struct use_log *log,
-                 struct slot_time *out);
+/** Price stage `stage` of every replica.
+ *
+ *  @param[out] out  [dp], `apart` entries from one replica to the next
+ *  @return unmeasured links */
+int stage_price (const struct terms *t, const int *gpu, int stage, struct scratch *s,
+                 struct use_log *log, struct slot_time *out, int apart);
 
-/** Count, per node, the TP groups of a stage that span several nodes; undo with
- *  clear_tp_shares.  @return true if there are any */
-bool count_tp_shares (const struct terms *t, const int *gpu, int stage, int *share);
-void clear_tp_shares (const struct terms *t, const int *gpu, int stage, int *share);
+/** Do activations go from stage i to the next: is it not the last one, or do chunks go
+ *  round? */
+static inline bool has_boundary (const struct terms *t, int stage)
+{
+    return stage < t->pp - 1 ||
+           (t->pp > 1 && t->problem.config->schedule == SCHEDULE_INTERLEAVED &&
+            t->problem.config->deg.vpp > 1);
+}
 
 /** Price the sends between stage a and stage b of every replica, all replicas sending at
  *  the same time.
@@ -94,8 +121,26 @@ int boundary_price (const struct terms *t, const int *gpu, int a, int b, double 
 double sync_price (const struct terms *t, const int *gpu, int stage, struct scratch *s,
                    struct use_log *log, int *unmeasured);
 
+/** What of it a stage waits for, beside its slowest slot. @param slot  as stage_price
+ *  leaves it */
+double exposed_price (const struct terms *t, double sync_s, const struct slot_time *slot,
+                      int apart);
+
 /** Seconds of the optimiser on a stage: its slowest GPU. */
 double optimizer_price (const struct terms *t, const int *gpu, int stage);
+
+/** Play the pipeline of one replica.
+ *
+ *  @param[in]  slot          [pp] of the replica
+ *  @param[in]  send, return  [pp] as in struct costmodel_pipeline
+ *  @param[in]  skip          whole periods
+ *  @param[in]  watch         with it everything is played out; may be NULL
+ *  @param[out] end_s         [pp]
+ *  @param      work          [pipeline_work (t)] */
+void pipeline_play (const struct terms *t, const struct slot_time *slot,
+                    const double *send_s, const double *return_s, bool skip,
+                    const struct costmodel_watch *watch, double *end_s, double *work);
+int pipeline_work (const struct terms *t);
 
 /** Number of the first rank of a slot. */
 static inline int slot_rank (const struct terms *t, int stage, int d)

@@ -8,8 +8,7 @@
 struct priced {
     const struct terms *t;
     struct slot_time *slot;    /* [dp * pp] */
-    double *fwd_s, *back_s;    /* [dp * pp] */
-    double *send_s, *return_s; /* [dp * pp], pp-1 used */
+    double *send_s, *return_s; /* [dp * pp] */
     double *end_s;             /* [dp * pp] */
     double *tail_s;            /* [pp] synchronisation, tied embedding */
     double *optimizer_s;       /* [pp] */
@@ -23,12 +22,10 @@ static enum status priced_init (struct priced *x, const struct terms *t,
 
     *x = (struct priced){.t = t};
     x->slot = calloc (n, sizeof *x->slot);
-    x->fwd_s = calloc (5 * n + 2 * (size_t) t->pp, sizeof (double));
-    x->work = calloc ((size_t) costmodel_schedule_work (t->pp), sizeof (double));
-    if (!x->slot || !x->fwd_s || !x->work)
+    x->send_s = calloc (3 * n + 2 * (size_t) t->pp + 2 * (size_t) t->dp, sizeof (double));
+    x->work = calloc ((size_t) pipeline_work (t), sizeof (double));
+    if (!x->slot || !x->send_s || !x->work)
         return err_nomem (err);
-    x->back_s = x->fwd_s + n;
-    x->send_s = x->back_s + n;
     x->return_s = x->send_s + n;
     x->end_s = x->return_s + n;
     x->tail_s = x->end_s + n;
@@ -39,7 +36,7 @@ static enum status priced_init (struct priced *x, const struct terms *t,
 static void priced_release (struct priced *x)
 {
     free (x->slot);
-    free (x->fwd_s);
+    free (x->send_s);
     free (x->work);
 }
 
@@ -51,19 +48,12 @@ static void price_parts (struct priced *x, const int *gpu, struct scratch *s,
     int pp = t->pp, ignored;
 
     for (int i = 0; i < pp; i++) {
-        count_tp_shares (t, gpu, i, s->share);
-        for (int d = 0; d < t->dp; d++) {
-            struct slot_time *slot = &x->slot[d * pp + i];
-
-            slot_price (t, gpu, i, d, s->share, s, log, slot);
-            x->fwd_s[d * pp + i] = slot->fwd_s;
-            x->back_s[d * pp + i] = slot->back_s;
-        }
-        clear_tp_shares (t, gpu, i, s->share);
-        if (i + 1 < pp)
-            boundary_price (t, gpu, i, i + 1, t->volume.p2p_bytes, x->send_s + i,
+        stage_price (t, gpu, i, s, log, &x->slot[i], pp);
+        if (has_boundary (t, i))
+            boundary_price (t, gpu, i, (i + 1) % pp, t->volume.p2p_bytes, x->send_s + i,
                             x->return_s + i, pp, s, log, "pp");
-        x->tail_s[i] = sync_price (t, gpu, i, s, log, &ignored);
+        x->tail_s[i] =
+            exposed_price (t, sync_price (t, gpu, i, s, log, &ignored), &x->slot[i], pp);
         x->optimizer_s[i] = optimizer_price (t, gpu, i);
     }
     if (t->volume.tied_bytes > 0) {
@@ -82,17 +72,8 @@ static void price_parts (struct priced *x, const int *gpu, struct scratch *s,
 static void play (const struct priced *x, int d, bool skip, const double *send_s,
                   const double *return_s, double *end_s)
 {
-    const struct terms *t = x->t;
-    struct costmodel_pipeline p = {
-        .stages = t->pp,
-        .microbatches = t->microbatches,
-        .fwd_s = x->fwd_s + d * t->pp,
-        .back_s = x->back_s + d * t->pp,
-        .send_s = send_s,
-        .return_s = return_s,
-    };
-
-    costmodel_schedule (t->problem.config->schedule, &p, skip, end_s, x->work);
+    pipeline_play (x->t, x->slot + d * x->t->pp, send_s, return_s, skip, NULL, end_s,
+                   x->work);
 }
 
 /* The stage and replica that end last, and the step's parts along them. */
@@ -134,13 +115,15 @@ static enum status find_path (const struct priced *x, bool skip,
     e->part = (struct costmodel_breakdown){
         .tp_s = t->microbatches * slot->tp_s,
         .cp_s = t->microbatches * slot->cp_s,
+        .ep_s = t->microbatches * slot->ep_s,
         .bubble_s = fmax (0.0, without_sends - busy),
         .pp_s = fmax (0.0, x->end_s[e->replica * pp + e->stage] - without_sends),
         .dp_s = x->tail_s[e->stage],
         .optimizer_s = x->optimizer_s[e->stage],
     };
-    e->part.compute_s = e->step_s - e->part.tp_s - e->part.cp_s - e->part.bubble_s -
-                        e->part.pp_s - e->part.dp_s - e->part.optimizer_s;
+    e->part.compute_s = e->step_s - e->part.tp_s - e->part.cp_s - e->part.ep_s -
+                        e->part.bubble_s - e->part.pp_s - e->part.dp_s -
+                        e->part.optimizer_s;
     return ST_OK;
 }
 
@@ -216,10 +199,10 @@ json_t *costmodel_estimate_to_json (const struct costmodel_estimate *e)
 {
     const struct costmodel_breakdown *b = &e->part;
 
-    return json_pack ("{s:f, s:f, s:f, s:i, s:i, s:{s:f, s:f, s:f, s:f, s:f, s:f, s:f}}",
-                      "step_s", e->step_s, "mfu", e->mfu, "tokens_per_s", e->tokens_per_s,
-                      "binding_stage", e->stage, "binding_replica", e->replica,
-                      "breakdown_s", "compute", b->compute_s, "tp", b->tp_s, "cp",
-                      b->cp_s, "bubble", b->bubble_s, "pp", b->pp_s, "dp", b->dp_s,
-                      "optimizer", b->optimizer_s);
+    return json_pack (
+        "{s:f, s:f, s:f, s:i, s:i, s:{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}}", "step_s",
+        e->step_s, "mfu", e->mfu, "tokens_per_s", e->tokens_per_s, "binding_stage",
+        e->stage, "binding_replica", e->replica, "breakdown_s", "compute", b->compute_s,
+        "tp", b->tp_s, "cp", b->cp_s, "ep", b->ep_s, "bubble", b->bubble_s, "pp", b->pp_s,
+        "dp", b->dp_s, "optimizer", b->optimizer_s);
 }

@@ -12,11 +12,13 @@ enum status costmodel_plan_gpus (const struct workload_plan *p,
         if (!n)
             return err_set (err, ST_INVALID, "rank %d: the cluster %s has no node \"%s\"",
                             r, c->name, p->place[r].node);
-        if (p->place[r].gpu >= n->gpus)
+        gpu[r] = topology_gpu_find (c, node, p->place[r].gpu);
+        if (gpu[r] < 0)
             return err_set (err, ST_INVALID,
-                            "rank %d: node %s has GPUs 0 to %d, the plan says %d", r,
-                            n->name, n->gpus - 1, p->place[r].gpu);
-        gpu[r] = n->first_gpu + p->place[r].gpu;
+                            "rank %d: node %s has GPUs 0 to %d%s, the plan says %d", r,
+                            n->name, n->gpus_listed - 1,
+                            n->gpus < n->gpus_listed ? ", some of them drained" : "",
+                            p->place[r].gpu);
     }
     return ST_OK;
 }

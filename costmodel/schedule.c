@@ -117,14 +117,45 @@ static void play_gpipe (const struct costmodel_pipeline *p, double *end_s, doubl
 
 int costmodel_schedule_work (int stages)
 {
-    return 2 * stages * (stages + 1);
+    return 2 * stages * (stages + 1) + 3 * stages;
+}
+
+/* With blocking sends a stage is busy until what it sends has arrived: the sends become
+ * part of its operations. */
+static struct costmodel_pipeline folded (const struct costmodel_pipeline *p, double *work)
+{
+    struct costmodel_pipeline q = *p;
+    double *fwd = work, *back = work + p->stages, *zero = work + 2 * p->stages;
+
+    for (int i = 0; i < p->stages; i++) {
+        fwd[i] = p->fwd_s[i] + (i < p->stages - 1 ? p->send_s[i] : 0.0);
+        back[i] = p->back_s[i] + (i > 0 ? p->return_s[i - 1] : 0.0);
+        zero[i] = 0.0;
+    }
+    q.fwd_s = fwd;
+    q.back_s = back;
+    q.send_s = q.return_s = zero;
+    q.blocking = false;
+    return q;
 }
 
 void costmodel_schedule (enum workload_schedule s, const struct costmodel_pipeline *p,
                          bool skip, double *end_s, double *work)
 {
+    struct costmodel_pipeline q = *p;
+
+    if (p->chunks > 1 || s >= SCHEDULE_ZB1P) {
+        if (!costmodel_play (s, p, end_s, NULL))
+            for (int i = 0; i < p->stages; i++)
+                end_s[i] = INFINITY;
+        return;
+    }
+    if (p->blocking) {
+        q = folded (p, work);
+        work += 3 * p->stages;
+    }
     if (s == SCHEDULE_GPIPE)
-        play_gpipe (p, end_s, work);
+        play_gpipe (&q, end_s, work);
     else
-        play_1f1b (p, skip, end_s, work);
+        play_1f1b (&q, skip, end_s, work);
 }

@@ -36,8 +36,7 @@ static enum status allocate (struct costmodel_state *s, struct error *err)
     const struct terms *t = &s->t;
     size_t pp = (size_t) t->pp, dp = (size_t) t->dp, cells = pp * dp;
     double *d =
-        calloc (5 * cells + 2 * dp + 2 * pp + (size_t) costmodel_schedule_work (t->pp),
-                sizeof *d);
+        calloc (5 * cells + 2 * dp + 2 * pp + (size_t) pipeline_work (t), sizeof *d);
 
     s->fwd_s = d;
     s->slot = calloc (cells, sizeof *s->slot);
@@ -76,17 +75,14 @@ static void reprice_slots (struct costmodel_state *s, int stage)
     const struct terms *t = &s->t;
     int pp = t->pp;
 
-    count_tp_shares (t, s->gpu, stage, s->scratch.share);
-    s->slot_unmeasured[stage] = 0;
+    s->slot_unmeasured[stage] =
+        stage_price (t, s->gpu, stage, &s->scratch, NULL, &s->slot[stage], pp);
     for (int d = 0; d < t->dp; d++) {
-        struct slot_time *slot = &s->slot[d * pp + stage];
+        const struct slot_time *slot = &s->slot[d * pp + stage];
 
-        slot_price (t, s->gpu, stage, d, s->scratch.share, &s->scratch, NULL, slot);
         put (s, &s->fwd_s[d * pp + stage], d, slot->fwd_s);
         put (s, &s->back_s[d * pp + stage], d, slot->back_s);
-        s->slot_unmeasured[stage] += slot->unmeasured;
     }
-    clear_tp_shares (t, s->gpu, stage, s->scratch.share);
 }
 
 static void reprice_boundary (struct costmodel_state *s, int stage)
@@ -94,8 +90,8 @@ static void reprice_boundary (struct costmodel_state *s, int stage)
     const struct terms *t = &s->t;
 
     s->boundary_unmeasured[stage] =
-        boundary_price (t, s->gpu, stage, stage + 1, t->volume.p2p_bytes, s->ab_s,
-                        s->ba_s, 1, &s->scratch, NULL, "pp");
+        boundary_price (t, s->gpu, stage, (stage + 1) % t->pp, t->volume.p2p_bytes,
+                        s->ab_s, s->ba_s, 1, &s->scratch, NULL, "pp");
     for (int d = 0; d < t->dp; d++) {
         put (s, &s->send_s[d * t->pp + stage], d, s->ab_s[d]);
         put (s, &s->return_s[d * t->pp + stage], d, s->ba_s[d]);
@@ -120,19 +116,10 @@ static void play_dirty (struct costmodel_state *s)
     int pp = t->pp;
 
     for (int d = 0; d < t->dp; d++) {
-        struct costmodel_pipeline p = {
-            .stages = pp,
-            .microbatches = t->microbatches,
-            .fwd_s = s->fwd_s + d * pp,
-            .back_s = s->back_s + d * pp,
-            .send_s = s->send_s + d * pp,
-            .return_s = s->return_s + d * pp,
-        };
-
         if (!s->replica_dirty[d])
             continue;
-        costmodel_schedule (t->problem.config->schedule, &p, true, s->end_s + d * pp,
-                            s->work);
+        pipeline_play (t, s->slot + d * pp, s->send_s + d * pp, s->return_s + d * pp,
+                       true, NULL, s->end_s + d * pp, s->work);
         s->replica_dirty[d] = false;
     }
 }
@@ -160,7 +147,7 @@ static void sum_up (struct costmodel_state *s)
         price.step_s = fmax (price.step_s, end + tail);
         others += sum / t->dp + tail;
         price.unmeasured += s->slot_unmeasured[i] + s->sync_unmeasured[i] +
-                            (i + 1 < pp ? s->boundary_unmeasured[i] : 0);
+                            (has_boundary (t, i) ? s->boundary_unmeasured[i] : 0);
     }
     price.unmeasured += s->tied_unmeasured;
     if (!isfinite (price.step_s))
@@ -178,11 +165,13 @@ static void reprice (struct costmodel_state *s)
     for (int i = 0; i < pp; i++) {
         if (s->stage_touched[i]) {
             reprice_slots (s, i);
-            s->sync_s[i] =
-                sync_price (t, s->gpu, i, &s->scratch, NULL, &s->sync_unmeasured[i]);
+            s->sync_s[i] = exposed_price (
+                t, sync_price (t, s->gpu, i, &s->scratch, NULL, &s->sync_unmeasured[i]),
+                &s->slot[i], pp);
             s->optimizer_s[i] = optimizer_price (t, s->gpu, i);
         }
-        if (i + 1 < pp && (s->stage_touched[i] || s->stage_touched[i + 1]))
+        if (has_boundary (t, i) &&
+            (s->stage_touched[i] || s->stage_touched[(i + 1) % pp]))
             reprice_boundary (s, i);
     }
     if (t->volume.tied_bytes > 0 && (s->stage_touched[0] || s->stage_touched[pp - 1]))

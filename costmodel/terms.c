@@ -20,8 +20,16 @@ enum status terms_init (struct terms *t, const struct costmodel_problem *p,
                         .world = (int) workload_world (d)};
     costmodel_volume (p->model, p->job, p->config, p->profile, &t->volume);
     t->type_of_node = malloc ((size_t) c->n_nodes * sizeof (int));
-    if (!t->type_of_node)
+    t->held = calloc ((size_t) d->pp, sizeof *t->held);
+    t->params = calloc ((size_t) d->pp, sizeof *t->params);
+    if (!t->type_of_node || !t->held || !t->params) {
+        terms_release (t);
         return err_nomem (err);
+    }
+    for (int i = 0; i < d->pp; i++) {
+        t->held[i] = workload_stage_of (p->model, p->config, p->layers, i);
+        t->params[i] = workload_stage_params (p->model, p->config, &t->held[i]);
+    }
     for (int i = 0; i < c->n_nodes; i++) {
         const struct topology_gpu_type *type = c->node[i].type;
         int k = 0;
@@ -49,7 +57,11 @@ enum status terms_init (struct terms *t, const struct costmodel_problem *p,
 void terms_release (struct terms *t)
 {
     free (t->type_of_node);
+    free (t->held);
+    free (t->params);
     t->type_of_node = NULL;
+    t->held = NULL;
+    t->params = NULL;
 }
 
 static int type_of (const struct terms *t, int gpu)
@@ -97,39 +109,89 @@ static bool change_tp_shares (const struct terms *t, const int *gpu, int stage,
     return any;
 }
 
-bool count_tp_shares (const struct terms *t, const int *gpu, int stage, int *share)
+static bool count_tp_shares (const struct terms *t, const int *gpu, int stage, int *share)
 {
     return change_tp_shares (t, gpu, stage, share, 1);
 }
 
-void clear_tp_shares (const struct terms *t, const int *gpu, int stage, int *share)
+static void clear_tp_shares (const struct terms *t, const int *gpu, int stage, int *share)
 {
     change_tp_shares (t, gpu, stage, share, -1);
 }
 
+/* Add `by` to the share of every node that a crossing data-parallel group touches: the
+ * groups are the n ranks that are `stride` apart.
+ * @return true if all groups run through the same nodes in the same order */
+static bool change_sync_shares (const struct terms *t, const int *gpu, int n, int stride,
+                                struct scratch *s, int by)
+{
+    const int *node_of = t->problem.cluster->node_of_gpu;
+    bool alike = true;
+
+    for (int k = 0; k < n && alike; k++)
+        alike = inside_node (t, gpu + (size_t) k * (size_t) stride, stride);
+    for (int j = 0; j < (alike ? 1 : stride); j++) {
+        int nodes = 0;
+
+        for (int k = 0; k < n; k++) {
+            int a = node_of[gpu[(size_t) k * (size_t) stride + (size_t) j]];
+
+            if (s->first[a] < 0) {
+                s->first[a] = nodes;
+                s->order[nodes++] = a;
+            }
+        }
+        for (int k = 0; k < nodes; k++) {
+            s->first[s->order[k]] = -1;
+            if (nodes > 1)
+                s->share[s->order[k]] += alike ? by * stride : by;
+        }
+    }
+    return alike;
+}
+
+/* The embedding's and the head's part of a slot, which belong to its first and last
+ * chunk. */
+static void slot_ends (const struct terms *t, int type, int stage, double speed,
+                       struct slot_time *out)
+{
+    const struct costmodel_compute *k = &t->compute[type];
+
+    if (t->held[stage].embedding) {
+        out->embedding.fwd_s = fmax (out->embedding.fwd_s, k->embed_fwd_s / speed);
+        out->embedding.back_s = fmax (out->embedding.back_s, k->embed_back_s / speed);
+    }
+    if (t->held[stage].head) {
+        out->head.fwd_s = fmax (out->head.fwd_s, k->head_fwd_s / speed);
+        out->head.back_s = fmax (out->head.back_s, k->head_back_s / speed);
+        out->head.weight_s = fmax (out->head.weight_s, k->head_weight_s / speed);
+    }
+}
+
 /* Compute of the slot's slowest GPU. */
-static void slot_compute (const struct terms *t, const int *gpu, int stage, double *fwd_s,
-                          double *back_s)
+static void slot_compute (const struct terms *t, const int *gpu, int stage,
+                          struct slot_time *out)
 {
     const struct costmodel_problem *p = &t->problem;
-    double fwd[TYPES_MAX], back[TYPES_MAX];
+    struct costmodel_stage_time once[TYPES_MAX];
     bool known[TYPES_MAX] = {false};
 
-    *fwd_s = *back_s = 0.0;
     for (int i = 0; i < t->slot; i++) {
         int k = type_of (t, gpu[i]);
         double speed = topology_gpu_speed (p->cluster, gpu[i]);
 
         if (t->refused[k]) {
-            *fwd_s = *back_s = INFINITY;
+            out->fwd_s = out->back_s = INFINITY;
             return;
         }
         if (!known[k])
-            costmodel_stage_compute (p->config, p->profile, &t->compute[k], stage,
-                                     p->layers[stage], &fwd[k], &back[k]);
+            costmodel_stage_compute (p->config, p->profile, &t->compute[k],
+                                     &t->held[stage], &once[k]);
         known[k] = true;
-        *fwd_s = fmax (*fwd_s, fwd[k] / speed);
-        *back_s = fmax (*back_s, back[k] / speed);
+        out->fwd_s = fmax (out->fwd_s, once[k].fwd_s / speed);
+        out->back_s = fmax (out->back_s, once[k].back_s / speed);
+        out->weight_s = fmax (out->weight_s, once[k].weight_s / speed);
+        slot_ends (t, k, stage, speed, out);
     }
 }
 
@@ -139,7 +201,7 @@ static void slot_cp (const struct terms *t, const int *gpu, int stage, struct sc
                      struct use_log *log, struct slot_time *out)
 {
     const struct costmodel_problem *p = &t->problem;
-    const struct costmodel_compute *k = &t->compute[type_of (t, gpu[0])];
+    const struct costmodel_layer *k = &t->compute[type_of (t, gpu[0])].dense;
     double steps = t->cp - 1.0, fwd = 0.0, back = 0.0;
 
     for (int j = 0; j < t->tp; j++) {
@@ -165,17 +227,16 @@ static void slot_cp (const struct terms *t, const int *gpu, int stage, struct sc
     out->cp_s = fwd + back;
 }
 
-void slot_price (const struct terms *t, const int *gpu, int stage, int d,
-                 const int *share, struct scratch *s, struct use_log *log,
-                 struct slot_time *out)
+static void slot_price (const struct terms *t, const int *gpu, int stage, int d,
+                        const int *share, struct scratch *s, struct use_log *log,
+                        struct slot_time *out)
 {
     const struct costmodel_problem *p = &t->problem;
     const int *g = gpu + slot_rank (t, stage, d);
     struct slot_time slot = {0};
-    double once = 0.0;
-    int fwd_ops, back_ops;
+    double once = 0.0, fwd_ops, back_ops;
 
-    slot_compute (t, g, stage, &slot.fwd_s, &slot.back_s);
+    slot_compute (t, g, stage, &slot);
     for (int k = 0; k < t->cp && t->tp > 1; k++) {
         struct costmodel_ring r =
             ring_of (t, g + k * t->tp, t->tp, 1, share, s, log, "tp");
@@ -188,7 +249,7 @@ void slot_price (const struct terms *t, const int *gpu, int stage, int d,
         once = fmax (once, op);
         slot.unmeasured += r.unmeasured;
     }
-    costmodel_tp_operations (p->config, stage, p->layers[stage], &fwd_ops, &back_ops);
+    costmodel_tp_operations (p->model, p->config, &t->held[stage], &fwd_ops, &back_ops);
     if (once > 0.0) {
         slot.fwd_s += fwd_ops * once;
         slot.back_s += back_ops * once;
@@ -197,6 +258,54 @@ void slot_price (const struct terms *t, const int *gpu, int stage, int d,
     if (t->cp > 1 && isfinite (slot.fwd_s))
         slot_cp (t, g, stage, s, log, &slot);
     *out = slot;
+}
+
+/* Expert parallelism: tokens go to their experts and back, in each direction; a group
+ * spans replicas, so that the slowest group holds up the stage. */
+static double ep_price (const struct terms *t, const int *gpu, int stage,
+                        struct scratch *s, struct use_log *log, int *unmeasured)
+{
+    const struct workload_degrees *d = &t->problem.config->deg;
+    const int *g = gpu + slot_rank (t, stage, 0);
+    int group = d->etp * d->ep, n = t->dp * t->slot / group;
+    double worst = 0.0;
+
+    for (int k = 0; k < n; k++)
+        change_sync_shares (t, g + (size_t) k * (size_t) group, d->ep, d->etp, s, 1);
+    for (int k = 0; k < n; k++)
+        for (int j = 0; j < d->etp; j++)
+            worst = fmax (worst, alltoall_of (t, g + (size_t) k * (size_t) group + j,
+                                              d->ep, d->etp, t->volume.ep_bytes, s->share,
+                                              log, unmeasured));
+    for (int k = 0; k < n; k++)
+        change_sync_shares (t, g + (size_t) k * (size_t) group, d->ep, d->etp, s, -1);
+    return worst;
+}
+
+int stage_price (const struct terms *t, const int *gpu, int stage, struct scratch *s,
+                 struct use_log *log, struct slot_time *out, int apart)
+{
+    const struct workload_config *c = t->problem.config;
+    const struct workload_stage *held = &t->held[stage];
+    int unmeasured = 0, experts = held->expert;
+    double once = 0.0, again = c->recompute == RECOMPUTE_FULL ? 1.0 : 0.0;
+
+    if (c->deg.ep > 1 && experts > 0)
+        once = ep_price (t, gpu, stage, s, log, &unmeasured);
+    count_tp_shares (t, gpu, stage, s->share);
+    for (int d = 0; d < t->dp; d++) {
+        struct slot_time *slot = &out[(size_t) d * (size_t) apart];
+
+        slot_price (t, gpu, stage, d, s->share, s, log, slot);
+        if (once > 0.0) {
+            slot->fwd_s += 2.0 * experts * once;
+            slot->back_s += 2.0 * (1.0 + again) * experts * once;
+            slot->ep_s = (4.0 + 2.0 * again) * experts * once;
+        }
+        unmeasured += slot->unmeasured;
+    }
+    clear_tp_shares (t, gpu, stage, s->share);
+    return unmeasured;
 }
 
 /* ---- stage boundaries ---- */
@@ -221,7 +330,8 @@ static double flow_s (const struct terms *t, int src, int dst, double bytes, int
         if (b->node_bytes_per_s > 0)
             bw = fmin (bw, b->node_bytes_per_s / in);
     }
-    return bw > 0 ? t->problem.profile->time.collective_s + l.latency_s + bytes / bw
+    return bw > 0 ? t->problem.profile->time.collective_s + l.latency_s +
+                        bytes / (bw * t->problem.profile->time.send_link)
                   : INFINITY;
 }
 
@@ -281,59 +391,14 @@ int boundary_price (const struct terms *t, const int *gpu, int a, int b, double 
 
 /* ---- data parallelism ---- */
 
-static double stage_params (const struct terms *t, int stage)
+/* Seconds of the rings over n ranks of a stage, `stride` apart, that carry `bytes` each. */
+static double ring_price (const struct terms *t, const int *g, int n, int stride,
+                          double bytes, struct scratch *s, struct use_log *log,
+                          int *unmeasured)
 {
     const struct costmodel_problem *p = &t->problem;
-    struct workload_stage held =
-        workload_stage_of (p->model, p->config, p->layers, stage);
-    struct workload_stage_params n = workload_stage_params (p->model, p->config, &held);
-
-    return n.dense + n.expert;
-}
-
-/* Add `by` to the share of every node that a crossing data-parallel group touches.
- * @return true if all groups run through the same nodes in the same order */
-static bool change_sync_shares (const struct terms *t, const int *gpu, int n,
-                                struct scratch *s, int by)
-{
-    const int *node_of = t->problem.cluster->node_of_gpu;
-    bool alike = true;
-
-    for (int k = 0; k < n && alike; k++)
-        alike = inside_node (t, gpu + (size_t) k * (size_t) t->tp, t->tp);
-    for (int j = 0; j < (alike ? 1 : t->tp); j++) {
-        int nodes = 0;
-
-        for (int k = 0; k < n; k++) {
-            int a = node_of[gpu[(size_t) k * (size_t) t->tp + (size_t) j]];
-
-            if (s->first[a] < 0) {
-                s->first[a] = nodes;
-                s->order[nodes++] = a;
-            }
-        }
-        for (int k = 0; k < nodes; k++) {
-            s->first[s->order[k]] = -1;
-            if (nodes > 1)
-                s->share[s->order[k]] += alike ? by * t->tp : by;
-        }
-    }
-    return alike;
-}
-
-double sync_price (const struct terms *t, const int *gpu, int stage, struct scratch *s,
-                   struct use_log *log, int *unmeasured)
-{
-    const struct costmodel_problem *p = &t->problem;
-    const int *g = gpu + slot_rank (t, stage, 0);
-    int n = t->dp * t->cp;
-    double params = stage_params (t, stage), worst = 0.0;
-
-    *unmeasured = 0;
-    if (n == 1)
-        return 0.0;
-
-    bool alike = change_sync_shares (t, g, n, s, 1);
+    bool alike = change_sync_shares (t, g, n, stride, s, 1);
+    double worst = 0.0;
 
     /* Where all groups run through the same nodes and every link between two nodes (and
      * inside one) is the same, one group stands for all; each counts for itself when
@@ -341,34 +406,82 @@ double sync_price (const struct terms *t, const int *gpu, int stage, struct scra
     alike = alike && !p->cluster->has_gpu_links;
     for (int i = 0; i < n && alike; i++) {
         const struct topology_node *a =
-            &p->cluster->node[p->cluster->node_of_gpu[g[(size_t) i * (size_t) t->tp]]];
+            &p->cluster->node[p->cluster->node_of_gpu[g[(size_t) i * (size_t) stride]]];
 
         alike = !a->intra || a->intra->bytes_per_s.n == 0;
     }
-    for (int j = 0; j < (alike ? 1 : t->tp); j++) {
-        struct costmodel_ring r = ring_of (t, g + j, n, t->tp, s->share, s, log, "dp");
+    for (int j = 0; j < (alike ? 1 : stride); j++) {
+        struct costmodel_ring r = ring_of (t, g + j, n, stride, s->share, s, log, "dp");
         double time = INFINITY;
 
         if (r.bytes_per_s > 0.0)
-            time = t->volume.dp_phases * (p->profile->time.collective_s + r.latency_s) +
-                   (n - 1.0) / n * t->volume.dp_bytes * params /
-                       (r.bytes_per_s * p->profile->time.link);
+            time = costmodel_sync_s (p->profile, &r, n, t->volume.dp_phases, bytes);
         worst = fmax (worst, time);
         *unmeasured += r.unmeasured;
     }
-    change_sync_shares (t, g, n, s, -1);
+    change_sync_shares (t, g, n, stride, s, -1);
     return worst;
+}
+
+double sync_price (const struct terms *t, const int *gpu, int stage, struct scratch *s,
+                   struct use_log *log, int *unmeasured)
+{
+    const struct workload_degrees *d = &t->problem.config->deg;
+    const int *g = gpu + slot_rank (t, stage, 0);
+    int n = t->dp * t->cp, experts = workload_expert_shards (d);
+    double time = 0.0;
+
+    *unmeasured = 0;
+    if (n > 1)
+        time = ring_price (t, g, n, t->tp, t->volume.dp_bytes * t->params[stage].dense, s,
+                           log, unmeasured);
+    if (experts > 1 && t->params[stage].expert > 0)
+        time +=
+            ring_price (t, g, experts, d->etp * d->ep,
+                        t->volume.dp_bytes * t->params[stage].expert, s, log, unmeasured);
+    return time;
+}
+
+double exposed_price (const struct terms *t, double sync_s, const struct slot_time *slot,
+                      int apart)
+{
+    double times = t->problem.config->zero == 3 ? t->microbatches : 1.0, under = 0.0;
+
+    for (int d = 0; d < t->dp; d++, slot += apart)
+        under = fmax (under, slot->fwd_s + slot->back_s);
+    return costmodel_exposed_s (t->problem.profile, sync_s, times * under);
+}
+
+double costmodel_sync_s (const struct workload_profile *p, const struct costmodel_ring *r,
+                         int n, int phases, double bytes)
+{
+    double buckets = phases;
+
+    if (p->time.dp_bucket_bytes > 0)
+        buckets += bytes / p->time.dp_bucket_bytes;
+    return buckets * (p->time.collective_s + r->latency_s) +
+           (n - 1.0) / n * bytes / (r->bytes_per_s * p->time.link);
+}
+
+double costmodel_exposed_s (const struct workload_profile *p, double sync_s,
+                            double under_s)
+{
+    double exposed = fmax (0.0, sync_s - p->time.dp_overlap * under_s);
+
+    return exposed + p->time.overlap_slowdown * (sync_s - exposed);
 }
 
 double optimizer_price (const struct terms *t, const int *gpu, int stage)
 {
     const int *g = gpu + slot_rank (t, stage, 0);
-    double params = stage_params (t, stage), worst = 0.0;
+    const struct workload_stage_params *n = &t->params[stage];
+    double worst = 0.0;
 
     for (int i = 0; i < t->dp * t->slot; i++) {
-        int k = type_of (t, g[i]);
+        const struct costmodel_compute *k = &t->compute[type_of (t, g[i])];
 
-        worst = fmax (worst, params * t->compute[k].optimizer_s);
+        worst =
+            fmax (worst, n->dense * k->optimizer_s + n->expert * k->expert_optimizer_s);
     }
-    return worst;
+    return worst + t->problem.profile->time.step_s;
 }

@@ -23,13 +23,18 @@
 
 struct best {
     int m, p, layers;
-    double fwd_s, back_s; /* per layer */
+    double fwd_s, back_s; /* per layer, of the cheaper kind */
+    double all_s;         /* all layers once, forward and backward */
     double micro_s;       /* half of what every micro-batch costs a stage */
     double embed_fwd_s, embed_back_s, head_fwd_s, head_back_s;
     double sends_s;                 /* all boundaries, both ways, one micro-batch */
     double span_fwd_s, span_back_s; /* added per layer of a stage whose TP group spans */
-    double tail_layer_s[2], tail_fixed_s[2]; /* stage 0's, case A and B */
+    double sync_layer_s[2], sync_fixed_s[2]; /* stage 0's, case A and B */
+    double tail_layer_s, tail_fixed_s;       /* what nothing hides: optimiser, tied */
+    const struct workload_profile *profile;
+    double hides; /* times of one micro-batch that can hide the synchronisation */
     bool gpipe;
+    bool total_only; /* of this schedule only a stage's total work is known to hold */
 };
 
 /* The least of each compute term over the classes. */
@@ -47,8 +52,8 @@ static void best_compute (const struct pool *pool, const struct workload_config 
         double *a = (double *) &least, *b = (double *) &k;
 
         costmodel_compute (p->model, p->job, c, p->profile, pool->class[q].type, &k);
-        *attention_fwd_s = fmax (*attention_fwd_s, k.attention_fwd_s);
-        *attention_back_s = fmax (*attention_back_s, k.attention_back_s);
+        *attention_fwd_s = fmax (*attention_fwd_s, k.dense.attention_fwd_s);
+        *attention_back_s = fmax (*attention_back_s, k.dense.attention_back_s);
         *speed = fmax (*speed, pool->best_speed[q]);
         for (size_t i = 0; i < sizeof k / sizeof (double); i++) {
             b[i] /= pool->best_speed[q];
@@ -62,11 +67,17 @@ static void best_compute (const struct pool *pool, const struct workload_config 
     *out = least;
 }
 
-/* Rate of the best ring between nodes with `lanes` lanes, `share` groups at a time. */
+/* Rate between nodes with `lanes` lanes, `share` groups or flows at a time. */
 static double cross_rate (const struct pool *pool, double lanes, double share)
 {
     return fmin (fmax (1.0, lanes) * pool->inter_bytes_per_s,
                  pool->node_bytes_per_s / share);
+}
+
+/* The part of it that a ring reaches. */
+static double ring_rate (const struct pool *pool, double lanes, double share)
+{
+    return cross_rate (pool, lanes, share) * pool->problem->profile->time.link_out;
 }
 
 static double tp_operation (const struct pool *pool, const struct workload_config *c,
@@ -94,13 +105,16 @@ static void best_tp (const struct pool *pool, const struct workload_config *c,
     if (c->deg.tp <= pool->max_node_gpus)
         *inside =
             tp_operation (pool, c, v, pool->intra_bytes_per_s, pool->intra_latency_s);
-    *across = tp_operation (pool, c, v, cross_rate (pool, c->deg.tp / 2, 1), latency);
+    *across = tp_operation (pool, c, v, ring_rate (pool, c->deg.tp / 2, 1), latency);
 }
 
 static double flow (const struct pool *pool, double bytes, double rate, double latency_s)
 {
-    return rate > 0 ? pool->problem->profile->time.collective_s + latency_s + bytes / rate
-                    : INFINITY;
+    const struct workload_profile *p = pool->problem->profile;
+
+    return rate > 0
+               ? p->time.collective_s + latency_s + bytes / (rate * p->time.send_link)
+               : INFINITY;
 }
 
 /* All stage boundaries of one pipeline, both directions.
@@ -151,7 +165,7 @@ static void best_sync (const struct pool *pool, const struct workload_config *c,
     }
     if (pool->inter_bytes_per_s > 0) {
         int nodes = (n + per_node - 1) / per_node;
-        double most = cross_rate (pool, fmin (per_node, n / 2), share);
+        double most = ring_rate (pool, fmin (per_node, n / 2), share);
 
         if (nodes < 2)
             nodes = 2;
@@ -165,8 +179,12 @@ static void best_sync (const struct pool *pool, const struct workload_config *c,
         *fixed = INFINITY;
         return;
     }
-    *per_param = (n - 1.0) / n * v->dp_bytes / (rate * p->time.link);
-    *fixed = v->dp_phases * (p->time.collective_s + latency * (n - 1.0) / n);
+
+    struct costmodel_ring ring = {.bytes_per_s = rate,
+                                  .latency_s = latency * (n - 1.0) / n};
+
+    *fixed = costmodel_sync_s (p, &ring, n, v->dp_phases, 0.0);
+    *per_param = costmodel_sync_s (p, &ring, n, 0, v->dp_bytes);
 }
 
 double bound_send_s (const struct pool *pool, const struct workload_config *c)
@@ -187,16 +205,93 @@ static void add_cp (const struct pool *pool, const struct workload_config *c,
 {
     double steps = c->deg.cp - 1.0;
     double rate =
-        fmax (pool->intra_bytes_per_s, cross_rate (pool, pool->max_node_gpus, 1));
+        fmax (pool->intra_bytes_per_s, ring_rate (pool, pool->max_node_gpus, 1));
     double hop = pool->problem->profile->time.collective_s +
                  fmin (pool->intra_latency_s, pool->inter_latency_s);
 
     if (c->deg.cp == 1 || rate <= 0)
         return;
-    b->fwd_s +=
-        steps * fmax (0.0, hop + v->cp_bytes / rate - attention_fwd_s / c->deg.cp);
-    b->back_s +=
-        steps * fmax (0.0, hop + 2.0 * v->cp_bytes / rate - attention_back_s / c->deg.cp);
+
+    double fwd = fmax (0.0, hop + v->cp_bytes / rate - attention_fwd_s / c->deg.cp);
+    double back =
+        fmax (0.0, hop + 2.0 * v->cp_bytes / rate - attention_back_s / c->deg.cp);
+
+    b->fwd_s += steps * fwd;
+    b->back_s += steps * back;
+    b->all_s += b->layers * steps * (fwd + back);
+}
+
+/* Layers of both kinds: the cheaper one's times, and all together. */
+static void best_layers (const struct pool *pool, const struct workload_config *c,
+                         const struct costmodel_compute *k, double inside, double across,
+                         struct best *b)
+{
+    const struct workload_model *m = pool->problem->model;
+    bool again = c->recompute != RECOMPUTE_NONE && c->recompute_layers == 0;
+    double tp = fmin (inside, across);
+    int experts = 0;
+
+    for (int i = 0; i < m->layers; i++)
+        experts += workload_is_expert_layer (m, i);
+    b->fwd_s = b->back_s = b->span_fwd_s = b->span_back_s = INFINITY;
+    for (int kind = 0; kind < 2; kind++) {
+        struct workload_stage one = {.dense = kind == 0, .expert = kind == 1};
+        const struct costmodel_layer *l = kind == 0 ? &k->dense : &k->expert;
+        int n = kind == 0 ? m->layers - experts : experts;
+        double fwd_ops, back_ops, fwd, back;
+
+        if (n == 0)
+            continue;
+        costmodel_tp_operations (m, c, &one, &fwd_ops, &back_ops);
+        /* Recomputing some layers of a stage, it is one of the others. */
+        if (!again && c->recompute == RECOMPUTE_FULL)
+            back_ops = fwd_ops;
+        fwd = l->fwd_s + fwd_ops * tp;
+        back = l->back_s + (again ? l->recompute_s : 0.0) + back_ops * tp;
+        b->fwd_s = fmin (b->fwd_s, fwd);
+        b->back_s = fmin (b->back_s, back);
+        b->all_s += n * (fwd + back);
+        b->span_fwd_s = fmin (b->span_fwd_s, fwd_ops * (across - tp));
+        b->span_back_s = fmin (b->span_back_s, back_ops * (across - tp));
+    }
+}
+
+/* Stage 0's synchronisation and optimiser, per layer and fixed. */
+static void best_tail (const struct pool *pool, const struct workload_config *c,
+                       const struct costmodel_compute *k,
+                       const struct costmodel_volume *v, struct best *b)
+{
+    const struct mapper_problem *p = pool->problem;
+    const struct workload_model *m = p->model;
+    double layer = workload_layer_params (m, c->deg.tp);
+    struct workload_stage ends = {.embedding = true,
+                                  .head = c->deg.pp == 1 ||
+                                          workload_schedule_is_v (c->schedule)};
+    double fixed = workload_stage_params (m, c, &ends).dense;
+
+    if (m->experts > 0) /* what a layer holds beside its routed experts */
+        layer = fmin (layer, workload_expert_layer_params (m, c->deg.tp));
+    for (int way = 0; way < 2; way++) {
+        double per_param, start;
+        int per_node = way == 0 ? pool->max_node_gpus / c->deg.tp : pool->max_node_gpus;
+
+        best_sync (pool, c, v, per_node, way == 0 ? c->deg.tp : 1, &per_param, &start);
+        b->sync_layer_s[way] = per_param * layer;
+        b->sync_fixed_s[way] = per_param * fixed + start;
+    }
+    b->tail_layer_s = k->optimizer_s * layer;
+    b->tail_fixed_s = k->optimizer_s * fixed + p->profile->time.step_s;
+    if (v->tied_bytes > 0)
+        b->tail_fixed_s += flow (pool, v->tied_bytes,
+                                 fmax (pool->intra_bytes_per_s, cross_rate (pool, 1, 1)),
+                                 fmin (pool->intra_latency_s, pool->inter_latency_s));
+    b->hides = 1.0;
+    if (c->zero == 3) { /* hidden under more of a stage's work than every end contains */
+        b->hides = b->m;
+        if (c->deg.pp > 1)
+            b->sync_layer_s[0] = b->sync_layer_s[1] = b->sync_fixed_s[0] =
+                b->sync_fixed_s[1] = 0.0;
+    }
 }
 
 static void best_init (const struct pool *pool, const struct workload_config *c,
@@ -206,8 +301,6 @@ static void best_init (const struct pool *pool, const struct workload_config *c,
     struct costmodel_compute k;
     struct costmodel_volume v;
     double inside, across, tp, attention_fwd_s, attention_back_s, speed;
-    bool all_recomputed = c->recompute != RECOMPUTE_NONE && c->recompute_layers == 0;
-    bool full = all_recomputed && c->recompute == RECOMPUTE_FULL;
 
     costmodel_volume (p->model, p->job, c, p->profile, &v);
     best_compute (pool, c, &k, &attention_fwd_s, &attention_back_s, &speed);
@@ -217,49 +310,31 @@ static void best_init (const struct pool *pool, const struct workload_config *c,
         .m = workload_microbatches (p->job, c),
         .p = c->deg.pp,
         .layers = p->model->layers,
-        .fwd_s = k.layer_fwd_s + 2.0 * tp,
-        .back_s = k.layer_back_s + (all_recomputed ? k.layer_recompute_s : 0.0) +
-                  (full ? 4.0 : 2.0) * tp,
         .micro_s = 0.5 * p->profile->time.microbatch_s / speed,
         .embed_fwd_s = k.embed_fwd_s + tp,
         .embed_back_s = k.embed_back_s,
         .head_fwd_s = k.head_fwd_s,
         .head_back_s = k.head_back_s + tp,
         .sends_s = best_sends (pool, c, &v, inside, across),
-        .span_fwd_s = 2.0 * (across - tp),
-        .span_back_s = (full ? 4.0 : 2.0) * (across - tp),
         .gpipe = c->schedule == SCHEDULE_GPIPE,
+        .total_only = c->schedule != SCHEDULE_GPIPE && c->schedule != SCHEDULE_1F1B,
+        .profile = p->profile,
     };
+    best_layers (pool, c, &k, inside, across, b);
     add_cp (pool, c, &v, attention_fwd_s, attention_back_s, b);
-
-    double layer = workload_layer_params (p->model, c->deg.tp);
-    struct workload_stage ends = {.embedding = true, .head = c->deg.pp == 1};
-    struct workload_stage_params fixed_params =
-        workload_stage_params (p->model, c, &ends);
-    double fixed = fixed_params.dense, tied = 0.0;
-
-    if (v.tied_bytes > 0)
-        tied = flow (pool, v.tied_bytes,
-                     fmax (pool->intra_bytes_per_s, cross_rate (pool, 1, 1)),
-                     fmin (pool->intra_latency_s, pool->inter_latency_s));
-    for (int way = 0; way < 2; way++) {
-        double per_param, start;
-        int per_node = way == 0 ? pool->max_node_gpus / c->deg.tp : pool->max_node_gpus;
-
-        best_sync (pool, c, &v, per_node, way == 0 ? c->deg.tp : 1, &per_param, &start);
-        per_param += k.optimizer_s;
-        b->tail_layer_s[way] = per_param * layer;
-        b->tail_fixed_s[way] = per_param * fixed + start + tied;
-    }
+    best_tail (pool, c, &k, &v, b);
 }
 
 double bound_tail_s (const struct pool *pool, const struct workload_config *c)
 {
     struct best b;
+    double sync;
 
     best_init (pool, c, &b);
-    return isfinite (b.tail_layer_s[0] + b.tail_fixed_s[0]) ? b.tail_layer_s[0]
-                                                            : b.tail_layer_s[1];
+    sync = isfinite (b.sync_layer_s[0] + b.sync_fixed_s[0]) ? b.sync_layer_s[0]
+                                                            : b.sync_layer_s[1];
+    return b.tail_layer_s +
+           fmax (0.0, sync - b.profile->time.dp_overlap * b.hides * (b.fwd_s + b.back_s));
 }
 
 /* One case: how stage 0's layers are priced. */
@@ -273,10 +348,11 @@ struct pace {
 static double once_through (const struct pace *x, int first)
 {
     const struct best *b = x->b;
-    double s = b->p * 2.0 * b->micro_s + b->layers * (b->fwd_s + b->back_s) +
-               b->embed_fwd_s + b->embed_back_s + b->head_fwd_s + b->head_back_s +
-               b->sends_s;
+    double s = b->p * 2.0 * b->micro_s + b->all_s + b->embed_fwd_s + b->embed_back_s +
+               b->head_fwd_s + b->head_back_s + b->sends_s;
 
+    if (b->total_only)
+        return 0.0;
     return x->way == 1 ? s + first * (b->span_fwd_s + b->span_back_s) : s;
 }
 
@@ -292,7 +368,8 @@ static double forwards_left (const struct best *b, int k)
 static void stage_pace (const struct pace *x, int k, double *fixed, double *per_layer)
 {
     const struct best *b = x->b;
-    double left = forwards_left (b, k), again = b->m - 1.0;
+    double left = b->total_only ? b->m : forwards_left (b, k);
+    double again = b->total_only ? b->m : b->m - 1.0;
     double fwd = b->fwd_s, back = b->back_s;
     double fixed_fwd = b->micro_s, fixed_back = b->micro_s;
 
@@ -389,17 +466,28 @@ static double integer_end (const struct pace *x, int first, double give_up)
     return s + lo;
 }
 
+/* What follows stage 0's end.  What hides the synchronisation is taken at its least too:
+ * where it is more, the end is later by at least as much. */
 static double tail (const struct best *b, int way, int first)
 {
-    return b->tail_fixed_s[way] + first * b->tail_layer_s[way];
+    double sync = b->sync_fixed_s[way] + first * b->sync_layer_s[way];
+    double under = 2.0 * b->micro_s + first * (b->fwd_s + b->back_s) + b->embed_fwd_s +
+                   b->embed_back_s;
+
+    if (b->p == 1)
+        under += b->head_fwd_s + b->head_back_s;
+    return b->tail_fixed_s + first * b->tail_layer_s +
+           costmodel_exposed_s (b->profile, sync, b->hides * under);
 }
 
 static double loose_bound (const struct pace *x)
 {
     const struct best *b = x->b;
+    int least = b->p == 1 ? b->layers : 1, most = b->layers - b->p + 1;
 
+    /* In l_0 the tail rises or falls throughout. */
     return fractional_end (x, b->p == 1 ? b->layers : 0) +
-           tail (b, x->way, b->p == 1 ? b->layers : 1);
+           fmin (tail (b, x->way, least), tail (b, x->way, most));
 }
 
 /* The least over l_0 of the end and the tail. */

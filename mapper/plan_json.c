@@ -35,7 +35,7 @@ enum status mapper_result_to_plan (const struct mapper_problem *p,
     for (int k = 0; k < x.n_ranks; k++) {
         const struct topology_node *n = &c->node[c->node_of_gpu[r->gpu[k]]];
 
-        x.place[k] = (struct workload_place){n->name, r->gpu[k] - n->first_gpu};
+        x.place[k] = (struct workload_place){n->name, topology_gpu_index (c, r->gpu[k])};
     }
     *plan = x;
     return ST_OK;
@@ -97,7 +97,7 @@ static json_t *end_json (const struct topology_cluster *c, int gpu)
 {
     const struct topology_node *n = &c->node[c->node_of_gpu[gpu]];
 
-    return json_pack ("{s:s, s:i}", "node", n->name, "gpu", gpu - n->first_gpu);
+    return json_pack ("{s:s, s:i}", "node", n->name, "gpu", topology_gpu_index (c, gpu));
 }
 
 static json_t *unmeasured_json (const struct topology_cluster *c,

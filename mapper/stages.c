@@ -38,7 +38,9 @@ static struct class_time time_of (const struct pool *pool,
     struct costmodel_volume v;
     struct costmodel_ring ring = {.bytes_per_s = pool->intra_bytes_per_s,
                                   .latency_s = c->deg.tp * pool->intra_latency_s};
-    double speed = pool->class[q].speed, f1, b1, f2, b2, tp = 0.0;
+    double speed = pool->class[q].speed, tp = 0.0, fwd_ops, back_ops;
+    struct workload_stage one = {.dense = 1}, none = {0};
+    struct costmodel_stage_time layer, empty;
     struct class_time t;
 
     costmodel_compute (p->model, p->job, c, p->profile, pool->class[q].type, &k);
@@ -50,12 +52,16 @@ static struct class_time time_of (const struct pool *pool,
             .latency_s = c->deg.tp * pool->inter_latency_s};
     if (c->deg.tp > 1 && ring.bytes_per_s > 0)
         tp = costmodel_allreduce_s (p->profile, &ring, c->deg.tp, v.tp_bytes);
-    costmodel_stage_compute (c, p->profile, &k, -1, 1, &f1, &b1);
-    costmodel_stage_compute (c, p->profile, &k, -1, 2, &f2, &b2);
-    t.fwd_s = (f2 - f1) / speed + 2.0 * tp;
-    t.back_s = (b2 - b1) / speed + (c->recompute == RECOMPUTE_FULL ? 4.0 : 2.0) * tp;
-    t.inner_fwd_s = (2.0 * f1 - f2) / speed;
-    t.inner_back_s = (2.0 * b1 - b2) / speed;
+    /* Of a model with experts, every layer counts as one with them. */
+    if (p->model->experts > 0)
+        one = (struct workload_stage){.expert = 1};
+    costmodel_stage_compute (c, p->profile, &k, &none, &empty);
+    costmodel_stage_compute (c, p->profile, &k, &one, &layer);
+    costmodel_tp_operations (p->model, c, &one, &fwd_ops, &back_ops);
+    t.fwd_s = (layer.fwd_s - empty.fwd_s) / speed + fwd_ops * tp;
+    t.back_s = (layer.back_s - empty.back_s) / speed + back_ops * tp;
+    t.inner_fwd_s = empty.fwd_s / speed;
+    t.inner_back_s = empty.back_s / speed;
     t.first_fwd_s = t.inner_fwd_s + k.embed_fwd_s / speed + tp;
     t.first_back_s = t.inner_back_s + k.embed_back_s / speed;
     t.last_fwd_s = t.inner_fwd_s + k.head_fwd_s / speed;

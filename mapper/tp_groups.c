@@ -355,7 +355,7 @@ enum status groups_init (struct groups *g, const struct pool *pool,
         } else {
             costmodel_compute (p->model, p->job, &one, p->profile, n->type, &k);
             st = mapper_tp_groups (c, p->profile, pool->node[i], g->tp, v.tp_bytes,
-                                   k.layer_fwd_s + k.layer_back_s, gpu, err);
+                                   k.dense.fwd_s + k.dense.back_s, gpu, err);
             for (int x = 0; x < n->gpus && st == ST_OK; x++)
                 gpu[x] += n->first_gpu;
         }

@@ -112,7 +112,7 @@ static double score_token_bytes (const struct memest_problem *p, const struct sh
                                                             : f->memory.score_bytes;
 
     /* An encoder-decoder's relative position bias keeps its scores. */
-    if (p->job->attention == ATTENTION_FLASH && p->model->decoder_layers == 0)
+    if (workload_attention_is_flash (p->job->attention) && p->model->decoder_layers == 0)
         return 4.0 * heads;
     if (p->config->recompute == RECOMPUTE_SELECTIVE)
         return 0.0;

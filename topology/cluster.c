@@ -1,5 +1,5 @@
 /* The cluster in memory: look-ups, prices of links, and release. */
-#include "topology/topology.h"
+#include "topology/topology_private.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -33,12 +33,33 @@ int topology_node_find (const struct topology_cluster *c, const char *name)
     return found ? (int) (*found - c->node) : -1;
 }
 
-static struct topology_link link_of (const struct topology_links *l, int i, int j,
-                                     double lowest)
+int topology_gpu_find (const struct topology_cluster *c, int node, int index)
 {
-    double bw = topology_matrix_at (&l->bytes_per_s, i, j);
-    double latency_s = topology_matrix_at (&l->latency_s, i, j);
+    const struct topology_node *n = &c->node[node];
 
+    if (!n->gpu_index)
+        return index >= 0 && index < n->gpus ? n->first_gpu + index : -1;
+    for (int k = 0; k < n->gpus; k++)
+        if (n->gpu_index[k] == index)
+            return n->first_gpu + k;
+    return -1;
+}
+
+int topology_hops (const struct topology_cluster *c, int a, int b)
+{
+    const struct topology_node *x = &c->node[a], *y = &c->node[b];
+
+    for (int i = 0; i < x->levels; i++)
+        for (int j = 0; j < y->levels; j++)
+            if (x->switch_id[i] == y->switch_id[j])
+                return i > j ? i : j;
+    return -1;
+}
+
+/* ---- links ---- */
+
+static struct topology_link priced (double bw, double latency_s, double lowest)
+{
     if (isnan (latency_s))
         latency_s = 0.0;
     if (isnan (bw))
@@ -46,34 +67,94 @@ static struct topology_link link_of (const struct topology_links *l, int i, int 
     return (struct topology_link){bw, latency_s, true};
 }
 
+static struct topology_link link_of (const struct topology_links *l, int i, int j,
+                                     double lowest)
+{
+    return priced (topology_matrix_at (&l->bytes_per_s, i, j),
+                   topology_matrix_at (&l->latency_s, i, j), lowest);
+}
+
 struct topology_link topology_node_link (const struct topology_cluster *c, int a, int b)
 {
+    if (!c->has_inter)
+        return (struct topology_link){0};
     return link_of (&c->inter, a, b, c->lowest_inter_bytes_per_s);
+}
+
+int topology_rail_of (const struct topology_cluster *c, int gpu)
+{
+    const struct topology_node *n = &c->node[c->node_of_gpu[gpu]];
+
+    return n->gpu_rail ? n->gpu_rail[gpu - n->first_gpu]
+                       : topology_gpu_index (c, gpu) % c->n_rails;
+}
+
+/* Between GPUs, by everything but links.gpu and exceptions between single GPUs. */
+static struct topology_link level_link (const struct topology_cluster *c, int src,
+                                        int dst, double lowest)
+{
+    int a = c->node_of_gpu[src], b = c->node_of_gpu[dst];
+    const struct topology_node *n = &c->node[a];
+
+    if (a != b && c->n_rails > 0 &&
+        topology_rail_of (c, src) == topology_rail_of (c, dst))
+        return link_of (&c->rail[topology_rail_of (c, src)], a, b, lowest);
+    if (a != b)
+        return topology_node_link (c, a, b);
+    if (!n->intra)
+        return (struct topology_link){0};
+    return link_of (n->intra, src - n->first_gpu, dst - n->first_gpu, lowest);
+}
+
+/* The same with them. */
+static struct topology_link gpu_link (const struct topology_cluster *c, int src, int dst,
+                                      double lowest)
+{
+    double bw, latency_s;
+    struct topology_link l =
+        c->has_gpu_matrix ? link_of (&c->gpu_links, c->gpu_row ? c->gpu_row[src] : src,
+                                     c->gpu_row ? c->gpu_row[dst] : dst, lowest)
+                          : level_link (c, src, dst, lowest);
+
+    if (topology_pairs_get (c->except_bytes_per_s, src, dst, &bw)) {
+        l.measured = !isnan (bw);
+        l.bytes_per_s = l.measured ? bw : lowest;
+    }
+    if (topology_pairs_get (c->except_latency_s, src, dst, &latency_s) &&
+        !isnan (latency_s))
+        l.latency_s = latency_s;
+    return l;
+}
+
+struct topology_link topology_link_given (const struct topology_cluster *c, int src,
+                                          int dst)
+{
+    return c->has_gpu_links ? gpu_link (c, src, dst, 0.0) : level_link (c, src, dst, 0.0);
 }
 
 struct topology_link topology_link (const struct topology_cluster *c, int src, int dst)
 {
-    int a = c->node_of_gpu[src], b = c->node_of_gpu[dst];
-    double lowest = a == b ? c->lowest_intra_bytes_per_s : c->lowest_inter_bytes_per_s;
+    double lowest = c->node_of_gpu[src] == c->node_of_gpu[dst]
+                        ? c->lowest_intra_bytes_per_s
+                        : c->lowest_inter_bytes_per_s;
 
-    if (c->has_gpu_links)
-        return link_of (&c->gpu_links, src, dst, lowest);
-    if (a != b)
-        return topology_node_link (c, a, b);
-
-    const struct topology_node *n = &c->node[a];
-
-    return link_of (n->intra, src - n->first_gpu, dst - n->first_gpu, lowest);
+    return c->has_gpu_links ? gpu_link (c, src, dst, lowest)
+                            : level_link (c, src, dst, lowest);
 }
+
+/* ---- release ---- */
 
 static void links_release (struct topology_links *l)
 {
-    struct topology_matrix *m[] = {&l->bytes_per_s, &l->latency_s};
+    topology_matrix_release (&l->bytes_per_s);
+    topology_matrix_release (&l->latency_s);
+}
 
-    for (int i = 0; i < 2; i++) {
-        npy_close (&m[i]->npy);
-        free (m[i]->own);
-    }
+static void texts_release (char **list, int n)
+{
+    for (int k = 0; list && k < n; k++)
+        free (list[k]);
+    free (list);
 }
 
 static void node_release (struct topology_node *n)
@@ -81,13 +162,18 @@ static void node_release (struct topology_node *n)
     free (n->name);
     free (n->speed);
     free (n->gpu_numa);
+    free (n->gpu_rail);
+    free (n->gpu_index);
     free (n->rack);
-    for (int k = 0; n->gpu_uuid && k < n->gpus; k++)
-        free (n->gpu_uuid[k]);
-    for (int k = 0; n->gpu_nic && k < n->gpus; k++)
-        free (n->gpu_nic[k]);
-    free (n->gpu_uuid);
-    free (n->gpu_nic);
+    texts_release (n->gpu_uuid, n->gpus);
+    texts_release (n->gpu_nic, n->gpus);
+    texts_release (n->gpu_cpus, n->gpus);
+    texts_release (n->gpu_pci, n->gpus);
+    texts_release (n->switches, n->levels);
+    free (n->switch_id);
+    if (n->own_intra)
+        links_release (n->own_intra);
+    free (n->own_intra);
 }
 
 void topology_cluster_destroy (struct topology_cluster *c)
@@ -98,74 +184,21 @@ void topology_cluster_destroy (struct topology_cluster *c)
         node_release (&c->node[i]);
     for (int i = 0; c->intra && i < c->n_intra; i++)
         links_release (&c->intra[i]);
+    for (int i = 0; c->rail && i < c->n_rails; i++)
+        links_release (&c->rail[i]);
     links_release (&c->inter);
     links_release (&c->gpu_links);
+    topology_pairs_free (c->except_bytes_per_s);
+    topology_pairs_free (c->except_latency_s);
+    free (c->gpu_row);
     free (c->node);
     free (c->node_of_gpu);
     free (c->by_name);
     free (c->type);
     free (c->intra);
+    free (c->rail);
     free (c->name);
     free (c->folder);
     json_decref (c->doc);
     free (c);
-}
-
-static int by_value (const void *a, const void *b)
-{
-    double x = *(const double *) a, y = *(const double *) b;
-
-    return (x > y) - (x < y);
-}
-
-enum status topology_inter_stats (const struct topology_cluster *c,
-                                  struct topology_link_stats *out, struct error *err)
-{
-    const struct topology_links *l = c->has_gpu_links ? &c->gpu_links : &c->inter;
-    int n = c->has_gpu_links ? c->n_gpus : c->n_nodes;
-    struct topology_link_stats s = {0};
-
-    if (c->n_nodes == 1) {
-        *out = s;
-        return ST_OK;
-    }
-    if (l->bytes_per_s.n == 0) {
-        double bw = l->bytes_per_s.number;
-
-        s.pairs = (long) n * (n - 1);
-        s.min_bytes_per_s = s.median_bytes_per_s = s.max_bytes_per_s =
-            isnan (bw) ? 0 : bw;
-        *out = s;
-        return ST_OK;
-    }
-
-    double *v = malloc ((size_t) n * (size_t) n * sizeof *v);
-    size_t k = 0;
-
-    if (!v)
-        return err_nomem (err);
-    for (int i = 0; i < n; i++)
-        for (int j = 0; j < n; j++) {
-            bool inside = c->has_gpu_links && c->node_of_gpu[i] == c->node_of_gpu[j];
-
-            if (i == j || inside)
-                continue;
-
-            double bw = topology_matrix_at (&l->bytes_per_s, i, j);
-
-            s.pairs++;
-            if (isnan (bw))
-                s.unmeasured++;
-            else
-                v[k++] = bw;
-        }
-    qsort (v, k, sizeof *v, by_value);
-    if (k > 0) {
-        s.min_bytes_per_s = v[0];
-        s.median_bytes_per_s = k % 2 ? v[k / 2] : 0.5 * (v[k / 2 - 1] + v[k / 2]);
-        s.max_bytes_per_s = v[k - 1];
-    }
-    free (v);
-    *out = s;
-    return ST_OK;
 }

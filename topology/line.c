@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "topology/links_doc.h"
+
 struct part {
     int nodes, gpus;
     char type[64];
@@ -57,7 +59,8 @@ static enum status parse_part (char *text, struct part *p, struct error *err)
     char *save, *word = strtok_r (text, " \t", &save);
     int used = 0;
 
-    *p = (struct part){.intra_us = 8, .inter_us = 12};
+    *p = (struct part){.intra_us = TOPOLOGY_INTRA_LATENCY_US,
+                       .inter_us = TOPOLOGY_INTER_LATENCY_US};
     if (!word || strlen (word) > 15 ||
         sscanf (word, "%dx%d%n", &p->nodes, &p->gpus, &used) != 2 || word[used] ||
         p->nodes < 1 || p->nodes > LINE_NODES_MAX || p->gpus < 1 ||
@@ -88,53 +91,49 @@ static json_t *intra_json (const struct part *p)
                         : json_null ();
 }
 
-/* inter as one number, or as a matrix where the parts differ. */
+/* One entry per node from a field of its part; null where the part does not have it and
+ * `fallback` is 0. */
+static json_t *per_node (const struct part *part, int n_parts, size_t field,
+                         double fallback)
+{
+    json_t *list = json_array ();
+
+    for (int i = 0; i < n_parts; i++)
+        for (int a = 0; a < part[i].nodes; a++) {
+            double x = *(const double *) ((const char *) &part[i] + field);
+
+            x = x > 0 ? x : fallback;
+            json_array_append_new (list, x > 0 ? json_real (x) : json_null ());
+        }
+    return list;
+}
+
+/* inter as one number, or by node where the parts differ. */
 static json_t *inter_json (const struct part *part, int n_parts, int n_nodes)
 {
-    double latency = 0;
-    bool same = true, any = false, node_bw = false;
+    double latency = 0, highest = 0;
+    bool same = true, node_bw = false;
 
     for (int i = 0; i < n_parts; i++) {
         latency = part[i].inter_us > latency ? part[i].inter_us : latency;
+        highest = part[i].inter > highest ? part[i].inter : highest;
         same = same && part[i].inter == part[0].inter;
-        any = any || part[i].inter > 0;
         node_bw = node_bw || part[i].node > 0;
     }
-    if (!any)
+    if (highest <= 0)
         return json_null ();
 
-    json_t *inter = json_object (), *rows, *totals;
+    /* A part of one node needs no inter of its own: then the others' hold. */
+    json_t *inter = json_pack ("{s:f}", "latency_us", latency);
+    json_t *bw = same ? json_real (highest)
+                      : json_pack ("{s:o}", "by_node",
+                                   per_node (part, n_parts, offsetof (struct part, inter),
+                                             highest));
 
-    json_object_set_new (inter, "latency_us", json_real (latency));
-    if (same) {
-        json_object_set_new (inter, "bandwidth_gb_per_s", json_real (part[0].inter));
-    } else {
-        rows = json_array ();
-        for (int i = 0; i < n_parts; i++)
-            for (int a = 0; a < part[i].nodes; a++) {
-                json_t *row = json_array ();
-
-                for (int j = 0; j < n_parts; j++)
-                    for (int b = 0; b < part[j].nodes; b++) {
-                        double x = part[i].inter, y = part[j].inter;
-
-                        /* A part of one node needs no inter of its own. */
-                        x = x > 0 ? x : y;
-                        y = y > 0 ? y : x;
-                        json_array_append_new (row, json_real (x < y ? x : y));
-                    }
-                json_array_append_new (rows, row);
-            }
-        json_object_set_new (inter, "bandwidth_gb_per_s", rows);
-    }
-    if (node_bw && n_nodes > 1) {
-        totals = json_array ();
-        for (int i = 0; i < n_parts; i++)
-            for (int a = 0; a < part[i].nodes; a++)
-                json_array_append_new (totals, part[i].node > 0 ? json_real (part[i].node)
-                                                                : json_null ());
-        json_object_set_new (inter, "node_gb_per_s", totals);
-    }
+    json_object_set_new (inter, "bandwidth_gb_per_s", bw);
+    if (node_bw && n_nodes > 1)
+        json_object_set_new (inter, "node_gb_per_s",
+                             per_node (part, n_parts, offsetof (struct part, node), 0));
     return inter;
 }
 

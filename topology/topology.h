@@ -1,8 +1,10 @@
 /* The cluster: nodes, GPUs and the directed links between them.
  *
  * GPUs are numbered in node order: node 0's first.  Links are held as they were given
- * (one number, a matrix per node, a node x node matrix), never expanded to GPU x GPU, so
- * that a cluster of 100,000 GPUs fits.  A cluster is read-only once made.
+ * (one number, a rule, a matrix per node, node x node matrices per rail, exceptions), never
+ * expanded to GPU x GPU, so that a cluster of 100,000 GPUs fits.  A cluster is read-only
+ * once made.  Drained GPUs are not in it: what is left of a node is numbered anew, and
+ * topology_gpu_index tells the number that the machine gives a GPU.
  */
 #ifndef TOPOLOGY_TOPOLOGY_H
 #define TOPOLOGY_TOPOLOGY_H
@@ -35,21 +37,31 @@ const struct topology_gpu_type *topology_gpu_type_builtin (const char *name);
 /** All built-in types. @param[out] n how many */
 const struct topology_gpu_type *topology_gpu_types_builtin (int *n);
 
+struct topology_pattern;
+struct topology_pairs;
+
 /** A matrix of one quantity over n endpoints, or one number for all pairs. */
 struct topology_matrix {
     int n;           /* 0: one number for all pairs */
     double number;   /* when n == 0, in SI units */
     double scale;    /* v's unit in SI units */
-    const double *v; /* [n*n] row-major, entry i*n + j is i -> j; NaN is unmeasured */
+    const double *v; /* [n*n] row-major, entry i*n + j is i -> j; NaN is unmeasured; NULL
+                        where topology_matrix_entry has to be asked */
     struct npy npy;  /* owns v when it came from a file */
     double *own;     /* owns v otherwise */
+    struct topology_pattern *pattern; /* a rule instead of entries, or NULL; owned */
 };
+
+/** The same as topology_matrix_at, for matrices that are no plain array. */
+double topology_matrix_entry (const struct topology_matrix *m, int i, int j);
 
 /** Entry i -> j in SI units; NaN when unmeasured. */
 static inline double topology_matrix_at (const struct topology_matrix *m, int i, int j)
 {
-    return m->n == 0 ? m->number
-                     : m->v[(size_t) i * (size_t) m->n + (size_t) j] * m->scale;
+    if (m->n == 0)
+        return m->number;
+    return m->v ? m->v[(size_t) i * (size_t) m->n + (size_t) j] * m->scale
+                : topology_matrix_entry (m, i, j);
 }
 
 /** Bandwidth and latency over one kind of endpoint. */
@@ -57,13 +69,16 @@ struct topology_links {
     struct topology_matrix bytes_per_s; /* one-way payload of one pair alone */
     struct topology_matrix latency_s;
     double gpu_bytes_per_s; /* intra only: one GPU's total; 0 when not given */
+    bool nominal;           /* figures of data sheets, not measurements */
 };
+
+#define TOPOLOGY_SWITCHES_MAX 16 /* levels of switches above a node */
 
 struct topology_node {
     char *name;
-    int gpus;
-    int first_gpu;                        /* cluster-wide number of its GPU 0 */
-    const struct topology_gpu_type *type; /* NULL only for a node without GPUs */
+    int gpus;                             /* that are not drained */
+    int first_gpu;                        /* cluster-wide number of its first GPU */
+    const struct topology_gpu_type *type; /* NULL only where the file leaves it open */
     const struct topology_links *intra;   /* NULL when not given */
     double
         node_bytes_per_s; /* what all its GPUs reach together off the node; 0: not given */
@@ -71,8 +86,17 @@ struct topology_node {
     char **gpu_uuid;      /* [gpus], or NULL */
     int *gpu_numa;        /* [gpus], or NULL */
     char **gpu_nic;       /* [gpus], or NULL */
-    char *rack;           /* or NULL */
+    char **gpu_cpus; /* [gpus] cores of the GPU's NUMA node as in "0-15,64-79", or NULL */
+    char **gpu_pci;  /* [gpus] PCI addresses, or NULL */
+    int *gpu_rail;   /* [gpus] the rail that each is on, or NULL */
+    int *gpu_index;  /* [gpus] the machine's numbers, or NULL: 0, 1, ... */
+    int gpus_listed; /* with the drained ones */
+    char *rack;      /* or NULL */
+    char **switches; /* NULL-terminated, from the nearest one upwards; or NULL */
+    int *switch_id;  /* [levels] equal where the names are */
+    int levels;      /* of switches */
     bool drained;
+    struct topology_links *own_intra; /* what only this node has, or NULL; owned */
 };
 
 struct topology_cluster {
@@ -80,9 +104,14 @@ struct topology_cluster {
     int n_nodes, n_gpus;
     struct topology_node *node; /* [n_nodes] */
     int *node_of_gpu;           /* [n_gpus] */
-    bool has_inter, has_gpu_links;
+    bool has_inter;
+    bool has_gpu_links; /* the links differ between the GPUs of a node: by links.gpu, by
+                           rails, or by an exception that names a GPU */
     struct topology_links inter;     /* over nodes, when has_inter */
-    struct topology_links gpu_links; /* over GPUs, replaces intra and inter */
+    struct topology_links gpu_links; /* over GPUs, replaces intra and inter: links.gpu */
+    bool has_gpu_matrix;             /* gpu_links is there */
+    struct topology_links *rail;     /* [n_rails] over nodes: GPUs of one rail */
+    int n_rails;
     double lowest_intra_bytes_per_s; /* lowest measured inside nodes; 0: none */
     double lowest_inter_bytes_per_s; /* lowest measured between nodes; 0: none */
     json_t *doc; /* the document, .npy references resolved on demand */
@@ -93,6 +122,8 @@ struct topology_cluster {
     int n_types;
     struct topology_links *intra;
     int n_intra;
+    int *gpu_row; /* [n_gpus] row of each GPU in links.gpu, or NULL: its number */
+    struct topology_pairs *except_bytes_per_s, *except_latency_s; /* between GPUs */
     char *folder; /* of the file, for relative .npy names */
 };
 
@@ -110,7 +141,13 @@ struct topology_cluster {
 enum status topology_cluster_read (const char *arg, struct topology_cluster **out,
                                    struct notes *notes, struct error *err);
 
-/** The same from a parsed document.
+/** The same, but what planning needs may be missing, as in the description of a machine:
+ *  nodes without GPUs, types or links that nobody named.  Only for commands that look at
+ *  clusters or put them together; topology_link knows no link then (0 bytes/s). */
+enum status topology_cluster_read_partial (const char *arg, struct topology_cluster **out,
+                                           struct notes *notes, struct error *err);
+
+/** topology_cluster_read from a parsed document.
  *
  *  @param[in] doc     borrowed; a reference is kept
  *  @param[in] name    for messages
@@ -119,6 +156,12 @@ enum status topology_cluster_read (const char *arg, struct topology_cluster **ou
 enum status topology_cluster_from_json (json_t *doc, const char *name, const char *folder,
                                         struct topology_cluster **out,
                                         struct notes *notes, struct error *err);
+
+/** topology_cluster_read_partial from a parsed document. */
+enum status topology_cluster_from_json_partial (json_t *doc, const char *name,
+                                                const char *folder,
+                                                struct topology_cluster **out,
+                                                struct notes *notes, struct error *err);
 
 /** The cluster as a document that stands alone: .npy matrices are written out.
  *  @return a new reference, or NULL when out of memory */
@@ -157,6 +200,32 @@ static inline double topology_gpu_speed (const struct topology_cluster *c, int g
 
     return n->speed ? n->speed[gpu - n->first_gpu] : 1.0;
 }
+
+/** The number that the machine gives a GPU on its node: what CUDA_VISIBLE_DEVICES and a
+ *  plan's `gpu` mean.  Differs from its place in the node where GPUs are drained. */
+static inline int topology_gpu_index (const struct topology_cluster *c, int gpu)
+{
+    const struct topology_node *n = &c->node[c->node_of_gpu[gpu]];
+    int k = gpu - n->first_gpu;
+
+    return n->gpu_index ? n->gpu_index[k] : k;
+}
+
+/** The GPU with that number on a node; -1 when there is none or it is drained. */
+int topology_gpu_find (const struct topology_cluster *c, int node, int index);
+
+/** Cores near a GPU, a list as in "0-15,64-79" that taskset -c, numactl -C and rankfiles
+ *  take; NULL when unknown. */
+static inline const char *topology_gpu_cpus (const struct topology_cluster *c, int gpu)
+{
+    const struct topology_node *n = &c->node[c->node_of_gpu[gpu]];
+
+    return n->gpu_cpus ? n->gpu_cpus[gpu - n->first_gpu] : NULL;
+}
+
+/** Levels of switches from node a up to the first that node b is below too: 0 under one
+ *  leaf switch; -1 when unknown or not connected. */
+int topology_hops (const struct topology_cluster *c, int a, int b);
 
 static inline const struct topology_gpu_type *
 topology_gpu_type_of (const struct topology_cluster *c, int gpu)

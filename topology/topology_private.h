@@ -2,6 +2,8 @@
 #ifndef TOPOLOGY_TOPOLOGY_PRIVATE_H
 #define TOPOLOGY_TOPOLOGY_PRIVATE_H
 
+#include <stdint.h>
+
 #include "base/json.h"
 #include "topology/topology.h"
 
@@ -10,10 +12,27 @@ struct reader {
     struct topology_cluster *c;
     struct notes *notes;
     struct error *err;
+    bool partial; /* what planning needs may be missing */
 };
+
+/** Read `nodes`. */
+enum status topology_nodes_read (struct reader *r, const struct json_at *root);
+
+/** True if a text is a list of cores as the kernel writes it: "0-15,64". */
+bool topology_cpus_ok (const char *s);
 
 /** Read `links`; the nodes are known. */
 enum status topology_links_read (struct reader *r, const struct json_at *root);
+
+/** Read `links.exceptions` and apply them; all other links are known. */
+enum status topology_exceptions_read (struct reader *r, const struct json_at *links);
+
+/** The rail that a GPU is on, where there are rails. */
+int topology_rail_of (const struct topology_cluster *c, int gpu);
+
+/** The link src -> dst as it was given: 0 bytes/s when unmeasured. */
+struct topology_link topology_link_given (const struct topology_cluster *c, int src,
+                                          int dst);
 
 /** Fill the lowest measured bandwidth of each kind, the price of an unmeasured link. */
 void topology_find_lowest (struct topology_cluster *c);
@@ -28,5 +47,51 @@ enum status topology_type_find (struct reader *r, const struct json_at *at,
 /** Turn a cluster on one line into the document of a cluster file.
  *  @param[out] doc  a new reference */
 enum status topology_line_to_json (const char *line, json_t **doc, struct error *err);
+
+/* ---- matrices ---- */
+
+/** Entries that a rule gives: one number, the worse of what both ends have, or what the
+ *  number of switch levels between them has; and the pairs that differ. */
+struct topology_pattern {
+    const struct topology_cluster *c; /* for by_hops */
+    bool larger_is_worse;             /* latency */
+    double number;                    /* SI units, where neither list is there */
+    double *by_node;                  /* [n] SI units, or NULL */
+    double *by_hops; /* [n_hops] SI units; the last also beyond; or NULL */
+    int n_hops;
+    struct topology_pairs *except;
+};
+
+/** Read a number, n x n rows, {"npy": FILE}, {"by_node": LIST} or {"by_hops": LIST}.
+ *
+ *  @param[in]  over_nodes  the endpoints are the nodes: only then rules are allowed
+ *  @param[in]  latency     which limits and unit hold: us instead of GB/s
+ *  @param[out] m           release with topology_matrix_release, also after a failure
+ */
+enum status topology_matrix_read (struct reader *r, const struct json_at *at, int n,
+                                  bool over_nodes, bool latency,
+                                  struct topology_matrix *m);
+
+/** Change entry i -> j, in SI units (NaN: unmeasured), of a matrix over n endpoints. */
+bool topology_matrix_set (struct topology_matrix *m, int n, int i, int j, double x);
+
+/** The lowest measured entry off the diagonal in SI units; 0 when there is none. */
+double topology_matrix_lowest (const struct topology_matrix *m);
+
+void topology_matrix_release (struct topology_matrix *m);
+
+/** A matrix of its own with rows and columns keep[0..n). */
+bool topology_matrix_pick (const struct topology_matrix *from, const int *keep, int n,
+                           struct topology_matrix *to);
+
+/* ---- pairs ---- */
+
+/** Set the number of i -> j; *map is made when NULL.  @return false: out of memory */
+bool topology_pairs_set (struct topology_pairs **map, int i, int j, double x);
+bool topology_pairs_get (const struct topology_pairs *p, int i, int j, double *x);
+/** Go through all pairs in no order.  @param[in,out] at  0 at first */
+bool topology_pairs_next (const struct topology_pairs *p, size_t *at, int *i, int *j,
+                          double *x);
+void topology_pairs_free (struct topology_pairs *p);
 
 #endif

@@ -238,3 +238,37 @@ void workload_layers_even (int n_layers, int pp, int *layers)
     for (int i = 0; i < pp; i++)
         layers[i] = n_layers / pp + (i >= first && i < first + rest ? 1 : 0);
 }
+
+/* Can pp stages hold the layers when none may have more than `most` layers' worth?  Fills
+ * stage after stage, but leaves each later one a layer. */
+static bool fill_stages (int n, int pp, double first, double last, double most,
+                         int *layers)
+{
+    for (int i = 0; i < pp; i++) {
+        double fixed = (i == 0 ? first : 0.0) + (i == pp - 1 ? last : 0.0);
+        double room = floor (most - fixed + 1e-9);
+        int later = pp - 1 - i;
+
+        layers[i] = room < 1 ? 1 : room < n - later ? (int) room : n - later;
+        n -= layers[i];
+    }
+    return n == 0;
+}
+
+void workload_layers_by_parameters (const struct workload_model *m, int pp, int *layers)
+{
+    double layer = workload_layer_params (m, 1);
+    double first = workload_embedding_params (m, 1) / layer;
+    double last = workload_head_params (m, 1, pp == 1) / layer;
+    double lo = 1.0, hi = m->layers + first + last;
+
+    for (int i = 0; i < 60; i++) {
+        double mid = 0.5 * (lo + hi);
+
+        if (fill_stages (m->layers, pp, first, last, mid, layers))
+            hi = mid;
+        else
+            lo = mid;
+    }
+    fill_stages (m->layers, pp, first, last, hi, layers);
+}

@@ -6,7 +6,7 @@
 #include <string.h>
 
 static const char *const precisions[] = {"bf16", "fp16", "fp8", "fp32"};
-static const char *const attentions[] = {"flash", "fused", "unfused"};
+static const char *const attentions[] = {"flash", "fused", "unfused", "flash1"};
 static const char *const schedules[] = {"1f1b", "gpipe", "interleaved", "zb1p",
                                         "zb2p", "zbv",   "v-half",      "v-min"};
 

@@ -15,10 +15,10 @@
         KEY, offsetof (struct workload_profile, memory.FIELD), UNIT, LEAST, MOST, \
             ABSENT, SPREAD, true                                                  \
     }
-#define TIME(KEY, FIELD, UNIT, LEAST, MOST, SPREAD)                                  \
-    {                                                                                \
-        KEY, offsetof (struct workload_profile, time.FIELD), UNIT, LEAST, MOST, NAN, \
-            SPREAD, false                                                            \
+#define TIME(KEY, FIELD, UNIT, LEAST, MOST, ABSENT, SPREAD)                             \
+    {                                                                                   \
+        KEY, offsetof (struct workload_profile, time.FIELD), UNIT, LEAST, MOST, ABSENT, \
+            SPREAD, false                                                               \
     }
 
 static const struct workload_constant constants[] = {
@@ -48,15 +48,26 @@ static const struct workload_constant constants[] = {
     MEMORY ("allocated_gb", allocated_bytes, UNITS_GB, 0, 64, 0.1, 0),
     MEMORY ("fragmentation", fragmentation, 1, 1, 4, NAN, .02),
     MEMORY ("residual", residual, 1, 0.001, 1, 0.05, .5),
-    TIME ("gemm", gemm, 1, 1e-3, 4, 0),
-    TIME ("attention", attention, 1, 1e-3, 1, 0),
-    TIME ("attention_back", attention_back, 1, 1e-3, 1, 0),
-    TIME ("memory_bandwidth", memory_bandwidth, 1, 1e-3, 1, 0),
-    TIME ("layer_launch_fwd_us", layer_launch_fwd_s, UNITS_US, 0, 1e6, 0),
-    TIME ("layer_launch_back_us", layer_launch_back_s, UNITS_US, 0, 1e6, 0),
-    TIME ("link", link, 1, 1e-3, 4, 0),
-    TIME ("collective_us", collective_s, UNITS_US, 0, 1e6, 0),
-    TIME ("microbatch_us", microbatch_s, UNITS_US, 0, 1e6, 0),
+    TIME ("gemm", gemm, 1, 1e-3, 4, 1, .1),
+    TIME ("attention", attention, 1, 1e-3, 1, .6, .15),
+    TIME ("attention_back", attention_back, 1, 1e-3, 1, .5, .15),
+    TIME ("attention1", attention1, 1, 1e-3, 1, .3, .15),
+    TIME ("score_traffic", score_traffic, 1, 0, 1e3, 66, .3),
+    TIME ("fused_score_traffic", fused_score_traffic, 1, 0, 1e3, 20, .3),
+    TIME ("memory_bandwidth", memory_bandwidth, 1, 1e-3, 1, .8, .15),
+    TIME ("layer_launch_fwd_us", layer_launch_fwd_s, UNITS_US, 0, 1e6, 600, .2),
+    TIME ("layer_launch_back_us", layer_launch_back_s, UNITS_US, 0, 1e6, 900, .2),
+    TIME ("recompute_us", recompute_s, UNITS_US, 0, 1e6, 0, .5),
+    TIME ("link", link, 1, 1e-3, 1.5, .85, .3),
+    TIME ("link_out", link_out, 1, 1e-3, 1.5, .9, 1),
+    TIME ("send_link", send_link, 1, 1e-3, 2, 1, .3),
+    TIME ("collective_us", collective_s, UNITS_US, 0, 1e6, 45, .3),
+    TIME ("dp_bucket_mb", dp_bucket_bytes, 1e6, 0, 1e6, 400, 1.5),
+    TIME ("dp_overlap", dp_overlap, 1, 0, 1, .3, .5),
+    TIME ("overlap_slowdown", overlap_slowdown, 1, 0, 1, 0, 0),
+    TIME ("microbatch_us", microbatch_s, UNITS_US, 0, 1e6, 1000, .5),
+    TIME ("step_ms", step_s, 1e-3, 0, 1e6, 0, .5),
+    TIME ("residual", residual, 1, 0.001, 1, .08, .5),
 };
 
 #define N_CONSTANTS ((int) (sizeof constants / sizeof *constants))
@@ -183,6 +194,18 @@ static enum status read_measured (const struct json_at *root, struct workload_pr
     return st;
 }
 
+static enum status read_attention (const struct json_at *root, struct workload_profile *p,
+                                   struct error *err)
+{
+    struct json_at at = json_key (root, "attention");
+    const char *s;
+    enum status st = at.v ? json_want_string (&at, &s, err) : ST_OK;
+
+    if (st == ST_OK && at.v && !workload_attention_parse (s, &p->attention))
+        st = json_fail (&at, err, "flash, fused, unfused or flash1");
+    return st;
+}
+
 static enum status read_framework (const struct json_at *root, struct workload_profile *p,
                                    struct error *err)
 {
@@ -196,6 +219,12 @@ static enum status read_framework (const struct json_at *root, struct workload_p
         st = read_flag (root, "fused_mlp", &p->fused_mlp, err);
     if (st == ST_OK)
         st = read_flag (root, "gathered_logits", &p->gathered_logits, err);
+    if (st == ST_OK)
+        st = read_attention (root, p, err);
+    if (st == ST_OK)
+        st = read_flag (root, "partition_by_parameters", &p->by_parameters, err);
+    if (st == ST_OK)
+        st = read_flag (root, "blocking_sends", &p->time.blocking_sends, err);
     if (st == ST_OK && zero.v)
         st = json_want_int (&zero, 0, 3, &n, err);
     p->zero_with_pipeline = (int) n;
@@ -218,6 +247,9 @@ static enum status read_document (json_t *doc, const char *file,
                                         "fused_norm",
                                         "fused_mlp",
                                         "gathered_logits",
+                                        "attention",
+                                        "partition_by_parameters",
+                                        "blocking_sends",
                                         "zero_with_pipeline",
                                         "schedules",
                                         "memory",
@@ -315,12 +347,15 @@ json_t *workload_profile_to_json (const struct workload_profile *p, const char *
         if (p->schedules >> s & 1)
             json_array_append_new (schedules, json_string (workload_schedule_name (
                                                   (enum workload_schedule) s)));
-    doc = json_pack ("{s:i, s:s, s:s, s:o, s:s, s:s, s:b, s:b, s:b, s:i, s:o, s:o, s:o}",
+    doc = json_pack ("{s:i, s:s, s:s, s:o, s:s, s:s, s:s, s:b, s:b, s:b, s:b, s:b, s:i, "
+                     "s:o, s:o, s:o}",
                      "version", 1, "name", p->name, "source", source, "sources", sources,
                      "measured_rank", p->measured_last ? "last" : "max",
                      "measured_memory", p->measured_allocated ? "allocated" : "driver",
-                     "fused_norm", p->fused_norm, "fused_mlp", p->fused_mlp,
-                     "gathered_logits", p->gathered_logits, "zero_with_pipeline",
+                     "attention", workload_attention_name (p->attention), "fused_norm",
+                     p->fused_norm, "fused_mlp", p->fused_mlp, "gathered_logits",
+                     p->gathered_logits, "partition_by_parameters", p->by_parameters,
+                     "blocking_sends", p->time.blocking_sends, "zero_with_pipeline",
                      p->zero_with_pipeline, "schedules", schedules, "memory",
                      constants_json (p, true), "time", constants_json (p, false));
     if (doc && p->gpu[0])

@@ -130,9 +130,16 @@ double workload_active_params (const struct workload_model *m);
 enum workload_precision { PREC_BF16, PREC_FP16, PREC_FP8, PREC_FP32 };
 enum workload_attention {
     ATTENTION_FLASH,
-    ATTENTION_FUSED,  /* scores kept, softmax in one kernel */
-    ATTENTION_UNFUSED /* scores kept, PyTorch operations */
+    ATTENTION_FUSED,   /* scores kept, softmax in one kernel */
+    ATTENTION_UNFUSED, /* scores kept, PyTorch operations */
+    ATTENTION_FLASH1   /* FlashAttention 1: the same memory, slower */
 };
+
+/** Are scores never kept? */
+static inline bool workload_attention_is_flash (enum workload_attention a)
+{
+    return a == ATTENTION_FLASH || a == ATTENTION_FLASH1;
+}
 /** A kernel or layout that the profile sets unless the job does. */
 enum workload_choice { CHOICE_PROFILE, CHOICE_NO, CHOICE_YES };
 
@@ -282,6 +289,12 @@ struct workload_coords workload_coords_of (const struct workload_degrees *d, int
  *  ends also hold embedding and head. @param[out] layers [pp] */
 void workload_layers_even (int n_layers, int pp, int *layers);
 
+/** Layers spread so that the stage with most parameters has as few as can be, embedding
+ *  and head counted with the stages that hold them, earlier stages filled first
+ *  (DeepSpeed's partition_method="parameters").  Every stage gets at least one layer.
+ *  @param[out] layers [pp] */
+void workload_layers_by_parameters (const struct workload_model *m, int pp, int *layers);
+
 /** Chunks of layers that a schedule needs on every stage unless told otherwise: 2 for the
  *  interleaved and the V-shaped ones, else 1. */
 static inline int workload_default_vpp (enum workload_schedule s)
@@ -303,6 +316,8 @@ struct workload_profile {
     bool measured_allocated; /* its runs' memory is the allocator's, without overheads */
     bool measured_last;      /* and that of the last rank, not of the fullest */
     bool fused_norm, fused_mlp, gathered_logits; /* unless the job says otherwise */
+    enum workload_attention attention;           /* of its runs, where nothing is said */
+    bool by_parameters;     /* layers are spread by parameters unless told otherwise */
     int zero_with_pipeline; /* highest ZeRO stage that it offers with a pipeline */
     unsigned schedules;     /* bit 1 << enum workload_schedule */
     struct {
@@ -336,13 +351,29 @@ struct workload_profile {
     struct {
         double gemm;      /* of the GPU type's gemm_efficiency */
         double attention; /* part of the peak that flash attention reaches, forward */
-        double attention_back;     /* backward */
-        double memory_bandwidth;   /* part of the peak that elementwise kernels reach */
-        double layer_launch_fwd_s; /* least time of one layer: the host's launches */
+        double attention_back; /* backward */
+        double attention1;     /* both, of FlashAttention 1 */
+        double score_traffic;  /* bytes that unfused attention moves per score, forward
+                                      and backward together */
+        double fused_score_traffic; /* the same with a fused softmax */
+        double memory_bandwidth;    /* part of the peak that elementwise kernels reach */
+        double layer_launch_fwd_s;  /* least time of one layer: the host's launches */
         double layer_launch_back_s;
+        double recompute_s;  /* per recomputed layer: host work */
         double link;         /* part of a link's bandwidth that collectives reach */
+        double link_out;     /* the same between nodes, over link's */
         double collective_s; /* start of one collective */
-        double microbatch_s; /* per micro-batch and stage: host work, no compute */
+        double send_link;    /* part of a link's bandwidth that sends reach */
+        double
+            dp_bucket_bytes; /* data-parallel collectives carry at most so much each; 0:
+                                   one collective carries all */
+        double dp_overlap;   /* part of the last backward and the first forward under
+                                which data-parallel traffic hides; all of them in ZeRO 3 */
+        double overlap_slowdown; /* what a hidden second costs compute */
+        double microbatch_s;     /* per micro-batch and stage: host work, no compute */
+        double step_s;           /* per step: data, clipping, logging */
+        double residual;         /* standard deviation of log (measured / estimate) */
+        bool blocking_sends;     /* a stage waits until what it sends has arrived */
     } time;
 };
 

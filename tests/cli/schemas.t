@@ -59,4 +59,31 @@ valid calibrate "$T/calibrate.json" "calibrate"
 valid profile "$T/profile.json" "a fitted profile"
 sed -n '1p;2p' "$T/runs.csv" | $L calibrate - --json >"$T/calibrate.json"
 valid calibrate "$T/calibrate.json" "calibrate one run"
+ASAN_OPTIONS=detect_leaks=0 $L topo >"$T/node.json" 2>/dev/null
+valid cluster "$T/node.json" "topo"
+cat >"$T/topo.txt" <<X
+	GPU0	GPU1	mlx5_0	CPU Affinity	NUMA Affinity
+GPU0	 X 	NV4	PIX	0-15,32	0
+GPU1	NV4	 X 	SYS	16-31	1
+mlx5_0	PIX	SYS	 X 		
+X
+$L topo --from "$T/topo.txt" --gpu-type v100-sxm2-32g -o "$T/node.json" >/dev/null 2>&1
+valid cluster "$T/node.json" "topo --from"
+printf 'src,dst,gb_per_s\ntopo,b,20\nb,topo,19\n' >"$T/pairs.csv"
+$L cluster import "$T/pairs.csv" -o "$T/links.json" >/dev/null 2>&1
+valid cluster "$T/links.json" "cluster import"
+$L cluster merge "$T/node.json" "$T/links.json" --gpu-type v100-sxm2-32g -o "$T/merged.json" >/dev/null 2>&1
+valid cluster "$T/merged.json" "cluster merge"
+$L cluster synth failing --nodes 20 -o "$T/synth.json" >/dev/null
+valid cluster "$T/synth.json" "cluster synth"
+$L cluster drain "$T/synth.json" n1 n2:3 'n3<->n4' -o "$T/drained.json" >/dev/null
+valid cluster "$T/drained.json" "cluster drain"
+$L cluster show "$T/drained.json" --json >"$T/show.json"
+valid cluster-show "$T/show.json" "cluster show"
+$L cluster check "$T/drained.json" --json >"$T/check.json"
+valid cluster-check "$T/check.json" "cluster check"
+$L compare "$T/synth.json" "$T/drained.json" llama-2-13b --json >"$T/compare.json"
+valid compare "$T/compare.json" "compare"
+$L compare "1x2 t4 intra:9" "$T/node.json" llama-2-70b --json >"$T/compare.json"
+valid compare "$T/compare.json" "compare of what does not fit"
 done_testing

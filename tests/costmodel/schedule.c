@@ -63,7 +63,8 @@ static void simulate (enum workload_schedule s, const struct costmodel_pipeline 
                                 : back[(k + 1) * m + o.micro] + q->return_s[k];
                 if (ready < 0)
                     break;
-                clock[k] = fmax (clock[k], ready) + (o.forward ? q->fwd_s[k] : q->back_s[k]);
+                clock[k] =
+                    fmax (clock[k], ready) + (o.forward ? q->fwd_s[k] : q->back_s[k]);
                 (o.forward ? fwd : back)[k * m + o.micro] = clock[k];
                 next[k]++;
                 left--;
@@ -91,9 +92,9 @@ static void random_pipelines (void **state)
 
     for (int i = 0; i < 4000; i++) {
         int p = 1 + rng_below (&r, STAGES_MAX), m = 1 + rng_below (&r, i % 10 ? 40 : 400);
-        double f[STAGES_MAX], b[STAGES_MAX], x[STAGES_MAX], y[STAGES_MAX], want[STAGES_MAX],
-            got[STAGES_MAX], skipped[STAGES_MAX];
-        struct costmodel_pipeline q = {p, m, f, b, x, y};
+        double f[STAGES_MAX], b[STAGES_MAX], x[STAGES_MAX], y[STAGES_MAX],
+            want[STAGES_MAX], got[STAGES_MAX], skipped[STAGES_MAX], played[STAGES_MAX];
+        struct costmodel_pipeline q = {p, m, 1, f, b, NULL, x, y, false};
         enum workload_schedule s = rng_below (&r, 4) ? SCHEDULE_1F1B : SCHEDULE_GPIPE;
         double *work = malloc ((size_t) costmodel_schedule_work (p) * sizeof *work);
 
@@ -109,10 +110,17 @@ static void random_pipelines (void **state)
         simulate (s, &q, want);
         costmodel_schedule (s, &q, false, got, work);
         costmodel_schedule (s, &q, true, skipped, work);
+        assert_true (costmodel_play (s, &q, played, NULL));
         for (int k = 0; k < p; k++) {
             CLOSE (got[k], want[k], 1e-12);
             CLOSE (skipped[k], want[k], 1e-11);
+            CLOSE (played[k], want[k], 1e-12);
         }
+        q.blocking = true;
+        costmodel_schedule (s, &q, true, skipped, work);
+        assert_true (costmodel_play (s, &q, played, NULL));
+        for (int k = 0; k < p; k++)
+            CLOSE (skipped[k], played[k], 1e-11);
         free (work);
     }
 }
@@ -121,7 +129,7 @@ static void random_pipelines (void **state)
 static void closed_form (void **state)
 {
     double f[8], b[8], zero[8] = {0}, end[8];
-    double work[2 * 8 * 9];
+    double work[2 * 8 * 9 + 3 * 8];
     (void) state;
 
     for (int k = 0; k < 8; k++) {
@@ -131,7 +139,7 @@ static void closed_form (void **state)
     for (int p = 1; p <= 8; p++)
         for (int m = 1; m < 100; m += 7)
             for (int s = 0; s <= 1; s++) {
-                struct costmodel_pipeline q = {p, m, f, b, zero, zero};
+                struct costmodel_pipeline q = {p, m, 1, f, b, NULL, zero, zero, false};
 
                 costmodel_schedule ((enum workload_schedule) s, &q, true, end, work);
                 CLOSE (end[0], 3.0 * (m + p - 1), 1e-12);
@@ -142,9 +150,9 @@ static void closed_form (void **state)
  * micro-batches one round trip is exposed. */
 static void period_of_equal_stages (void **state)
 {
-    double f[4] = {1, 1, 1, 1}, b[4] = {2, 2, 2, 2}, x[3] = {.1, .1, .1}, few[4], many[4];
-    double work[2 * 4 * 5];
-    struct costmodel_pipeline q = {4, 1000, f, b, x, x};
+    double f[4] = {1, 1, 1, 1}, b[4] = {2, 2, 2, 2}, x[4] = {.1, .1, .1}, few[4], many[4];
+    double work[2 * 4 * 5 + 3 * 4];
+    struct costmodel_pipeline q = {4, 1000, 1, f, b, NULL, x, x, false};
     (void) state;
 
     costmodel_schedule (SCHEDULE_1F1B, &q, true, few, work);
@@ -153,11 +161,112 @@ static void period_of_equal_stages (void **state)
     CLOSE ((many[0] - few[0]) / 1000, 3 + 2 * .1 * 3 / 4, 1e-9);
 }
 
+/* Blocking sends: C + 2x a micro-batch for three stages or more, C + x for two. */
+static void blocking_period (void **state)
+{
+    double f[5] = {1, 1, 1, 1, 1}, b[5] = {2, 2, 2, 2, 2}, x[5] = {.1, .1, .1, .1, .1};
+    double few[5], many[5], work[2 * 5 * 6 + 3 * 5];
+    (void) state;
+
+    for (int p = 2; p <= 5; p++) {
+        struct costmodel_pipeline q = {p, 1000, 1, f, b, NULL, x, x, true};
+
+        costmodel_schedule (SCHEDULE_1F1B, &q, true, few, work);
+        q.microbatches = 2000;
+        costmodel_schedule (SCHEDULE_1F1B, &q, true, many, work);
+        CLOSE ((many[0] - few[0]) / 1000, p == 2 ? 3.1 : 3.2, 1e-9);
+    }
+}
+
+/* What a watched pipeline did. */
+struct seen {
+    int count[STAGES_MAX][3], held[STAGES_MAX], peak[STAGES_MAX];
+    double last[STAGES_MAX];
+    bool splits; /* memory is released by weights' gradients */
+};
+
+static void see (void *context, const struct costmodel_event *e)
+{
+    struct seen *s = context;
+
+    assert_true (e->start_s >= s->last[e->stage] - 1e-9 && e->end_s >= e->start_s);
+    s->last[e->stage] = e->end_s;
+    s->count[e->stage][e->what]++;
+    if (e->what == OPERATION_FORWARD)
+        s->held[e->stage]++;
+    else if ((e->what == OPERATION_WEIGHTS) == s->splits)
+        s->held[e->stage]--;
+    if (s->held[e->stage] > s->peak[e->stage])
+        s->peak[e->stage] = s->held[e->stage];
+}
+
+static double played (enum workload_schedule s, int p, int m, int v, struct seen *seen)
+{
+    double f[2 * STAGES_MAX * 4], b[2 * STAGES_MAX * 4], w[2 * STAGES_MAX * 4],
+        zero[STAGES_MAX] = {0}, end[STAGES_MAX], last = 0;
+    struct costmodel_pipeline q = {p, m, v, f, b, w, zero, zero, false};
+    struct costmodel_watch watch = {see, seen};
+
+    for (int i = 0; i < p * v; i++) {
+        f[i] = w[i] = 1.0 / v;
+        b[i] = 2.0 / v;
+    }
+    *seen = (struct seen){.splits = s >= SCHEDULE_ZB1P};
+    assert_true (costmodel_play (s, &q, end, &watch));
+    for (int k = 0; k < p; k++)
+        last = fmax (last, end[k]);
+    return last;
+}
+
+/* Every stage does every operation once and in time, holds no more than the schedule
+ * promises (memest's numbers), and waits as long as published: (p-1)/v of a micro-batch
+ * when interleaved (arXiv 2104.04473, section 2.2.2); with F = B = W, and stages that
+ * start when their input comes, a third to a half in ZB1P, a third in ZB2P, about a half
+ * in V-Half and two thirds in V-Min (arXiv 2405.15362, table 1). */
+static void other_schedules (void **state)
+{
+    static const struct {
+        enum workload_schedule s;
+        int v;
+        double least, most; /* bubble, of (p-1) whole micro-batches */
+        double held, per_p; /* chunks: held + per_p p */
+    } known[] = {{SCHEDULE_INTERLEAVED, 2, .499, .501, -1, 3},
+                 {SCHEDULE_INTERLEAVED, 4, .249, .251, -1, 5},
+                 {SCHEDULE_ZB1P, 1, .32, .56, 0, 1},
+                 {SCHEDULE_ZB2P, 1, .32, .34, 0, 2},
+                 {SCHEDULE_ZBV, 2, .15, .26, 0, 2},
+                 {SCHEDULE_V_HALF, 2, .5, .62, 3, 1},
+                 {SCHEDULE_V_MIN, 2, .55, .69, 2.7, .667}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        for (int p = 4; p <= STAGES_MAX; p += 4)
+            for (int m = 4 * p; m <= 8 * p; m += 4 * p) {
+                int v = known[i].v;
+                struct seen seen;
+                double t = played (known[i].s, p, m, v, &seen);
+                double bubble = (t - 3.0 * m) / (3.0 * (p - 1));
+
+                if (bubble < known[i].least || bubble > known[i].most)
+                    fail_msg ("%s, %d stages, %d micro-batches: bubble %g",
+                              workload_schedule_name (known[i].s), p, m, bubble);
+                for (int k = 0; k < p; k++) {
+                    for (int what = 0; what < 2 + seen.splits; what++)
+                        assert_int_equal (seen.count[k][what], m * v);
+                    if (seen.peak[k] > known[i].held + known[i].per_p * p + 1e-9)
+                        fail_msg ("%s, %d stages: %d chunks on stage %d",
+                                  workload_schedule_name (known[i].s), p, seen.peak[k],
+                                  k);
+                }
+            }
+}
+
 int main (void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test (random_pipelines),
-                                       cmocka_unit_test (closed_form),
-                                       cmocka_unit_test (period_of_equal_stages)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (random_pipelines), cmocka_unit_test (closed_form),
+        cmocka_unit_test (blocking_period), cmocka_unit_test (other_schedules),
+        cmocka_unit_test (period_of_equal_stages)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -10,6 +10,9 @@ static struct setting setting_of (const char *cluster, int layers, int tp, int p
                         .profile = profile_of (WORKLOAD_PROFILE_DEFAULT),
                         .config = config_of (tp, pp, dp, 1)};
 
+    /* Nothing hidden, nothing in pieces: what the formulas below say. */
+    s.profile.time.dp_overlap = s.profile.time.dp_bucket_bytes = 0;
+    s.profile.time.link_out = s.profile.time.send_link = 1;
     workload_layers_even (layers, pp, s.layers);
     return s;
 }
@@ -47,7 +50,8 @@ static void data_parallel_ring (void **state)
     (void) state;
 
     CLOSE (e.part.dp_s,
-           2 * (s.profile.time.collective_s + 20e-6) + bytes / (10e9 * s.profile.time.link),
+           2 * (s.profile.time.collective_s + 20e-6) +
+               bytes / (10e9 * s.profile.time.link),
            1e-9);
     assert_true (e.part.tp_s == 0 && e.part.pp_s == 0 && e.part.bubble_s < 1e-12);
     topology_cluster_destroy (s.cluster);
@@ -57,10 +61,12 @@ static void data_parallel_ring (void **state)
  * node are as many lanes. */
 static void shared_way_out (void **state)
 {
-    struct setting wide = setting_of ("2x4 a100-sxm4-80g intra:1000 inter:10", 4, 4, 1, 2);
+    struct setting wide =
+        setting_of ("2x4 a100-sxm4-80g intra:1000 inter:10", 4, 4, 1, 2);
     struct setting shared =
         setting_of ("2x4 a100-sxm4-80g intra:1000 inter:10 node:20", 4, 4, 1, 2);
-    struct setting lanes = setting_of ("2x4 a100-sxm4-80g intra:1000 inter:10", 4, 1, 1, 8);
+    struct setting lanes =
+        setting_of ("2x4 a100-sxm4-80g intra:1000 inter:10", 4, 1, 1, 8);
     struct costmodel_estimate a = estimate_of (&wide, in_order),
                               b = estimate_of (&shared, in_order),
                               c = estimate_of (&lanes, in_order);
@@ -71,8 +77,8 @@ static void shared_way_out (void **state)
     /* Four groups of two: 10 GB/s each alone, 20/4 together. */
     CLOSE ((b.part.dp_s - start) / (a.part.dp_s - start), 2.0, 1e-9);
     /* One group of eight, four lanes: 40 GB/s. */
-    CLOSE (c.part.dp_s - 2 * (lanes.profile.time.collective_s +
-                              (6 * 8e-6 + 2 * 12e-6) * 7 / 8),
+    CLOSE (c.part.dp_s -
+               2 * (lanes.profile.time.collective_s + (6 * 8e-6 + 2 * 12e-6) * 7 / 8),
            7.0 / 8 * 6 * n8 / (40e9 * lanes.profile.time.link), 1e-9);
     topology_cluster_destroy (wide.cluster);
     topology_cluster_destroy (shared.cluster);
@@ -81,7 +87,8 @@ static void shared_way_out (void **state)
 
 static double part_sum (const struct costmodel_breakdown *b)
 {
-    return b->compute_s + b->tp_s + b->cp_s + b->bubble_s + b->pp_s + b->dp_s + b->optimizer_s;
+    return b->compute_s + b->tp_s + b->cp_s + b->ep_s + b->bubble_s + b->pp_s + b->dp_s +
+           b->optimizer_s;
 }
 
 /* On random clusters and placements: the parts sum to the step and none is negative;
@@ -131,9 +138,11 @@ static void random_placements (void **state)
 
         for (size_t k = 0; k < json_array_size (row); k++)
             json_array_set_new (
-                row, k, json_real (0.5 * json_number_value (json_array_get (row, k)) + 1e-6));
+                row, k,
+                json_real (0.5 * json_number_value (json_array_get (row, k)) + 1e-6));
         topology_cluster_destroy (slow.cluster);
-        ok (topology_cluster_from_json (doc, "slow", NULL, &slow.cluster, NULL, &err), &err);
+        ok (topology_cluster_from_json (doc, "slow", NULL, &slow.cluster, NULL, &err),
+            &err);
         assert_true (step_of (&slow, gpu, NULL) >= e.step_s * (1 - 1e-12));
         json_decref (doc);
         topology_cluster_destroy (slow.cluster);
@@ -152,11 +161,13 @@ static void renumbering (void **state)
                             .model = small_model (6),
                             .job = {.seq = 512, .global_batch = 12},
                             .profile = profile_of (WORKLOAD_PROFILE_DEFAULT),
-                            .config = i % 2 ? config_of (1, 3, 1, 1) : config_of (1, 1, 3, 1)};
+                            .config =
+                                i % 2 ? config_of (1, 3, 1, 1) : config_of (1, 1, 3, 1)};
         struct setting b = a;
         json_t *doc = topology_cluster_to_json (a.cluster);
         json_t *inter = json_object_get (json_object_get (doc, "links"), "inter"),
-               *old = json_object_get (inter, "bandwidth_gb_per_s"), *rows = json_array ();
+               *old = json_object_get (inter, "bandwidth_gb_per_s"),
+               *rows = json_array ();
         const int to[3] = {2, 0, 1}; /* old node k is new node to[k] */
         int from[3], gpu[3] = {0, 1, 2}, moved[3];
         struct error err;
@@ -169,8 +180,9 @@ static void renumbering (void **state)
             json_t *row = json_array ();
 
             for (int y = 0; y < 3; y++)
-                json_array_append (row, json_array_get (json_array_get (old, (size_t) from[x]),
-                                                        (size_t) from[y]));
+                json_array_append (row,
+                                   json_array_get (json_array_get (old, (size_t) from[x]),
+                                                   (size_t) from[y]));
             json_array_append_new (rows, row);
         }
         json_object_set_new (inter, "bandwidth_gb_per_s", rows);
@@ -200,7 +212,8 @@ static void refusals (void **state)
     s.job.precision = PREC_BF16;
     topology_cluster_destroy (s.cluster);
     s.cluster = cluster_from (
-        "{\"version\":1,\"nodes\":[{\"name\":\"a\",\"gpus\":1,\"gpu_type\":\"t4\"},{\"name\":"
+        "{\"version\":1,\"nodes\":[{\"name\":\"a\",\"gpus\":1,\"gpu_type\":\"t4\"},{"
+        "\"name\":"
         "\"b\",\"gpus\":1,\"gpu_type\":\"t4\"}],\"links\":{\"inter\":{\"latency_us\":1,"
         "\"bandwidth_gb_per_s\":[[null,null],[null,null]]}}}");
     p = problem_of (&s);
@@ -216,10 +229,11 @@ static void slow_gpu (void **state)
     double whole, slow;
     (void) state;
 
-    half.cluster = cluster_from (
-        "{\"version\":1,\"nodes\":[{\"name\":\"a\",\"gpus\":2,\"gpu_type\":\"a100-sxm4-80g\","
-        "\"speed\":[1,0.5]}],\"links\":{\"intra\":{\"latency_us\":8,\"bandwidth_gb_per_s\":"
-        "1000}}}");
+    half.cluster = cluster_from ("{\"version\":1,\"nodes\":[{\"name\":\"a\",\"gpus\":2,"
+                                 "\"gpu_type\":\"a100-sxm4-80g\","
+                                 "\"speed\":[1,0.5]}],\"links\":{\"intra\":{\"latency_"
+                                 "us\":8,\"bandwidth_gb_per_s\":"
+                                 "1000}}}");
     whole = step_of (&s, in_order, NULL);
     slow = step_of (&half, in_order, NULL);
     assert_true (slow > 1.7 * whole && slow < 2.0 * whole);

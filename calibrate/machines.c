@@ -1,0 +1,72 @@
+/* The machines of a measured run as a cluster: what the row says, and what such machines
+ * usually have where it is silent. */
+#include "calibrate/calibrate.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/units.h"
+
+/* What a pair of GPUs and a node reach.  Inside: nccl-tests' bus bandwidth of two GPUs
+ * (A100 and H100: FORMULAS T8 and ../docs/accuracy.md's link tables; others in proportion
+ * to their vendors' link rates); off the node: the vendors' reference machines (DGX-1,
+ * DGX A100, DGX H100, HGX B200; cloud nodes for PCIe types). */
+static const struct {
+    const char *prefix; /* of the type's name */
+    double intra_gb_per_s, intra_us, node_gb_per_s;
+} usual[] = {
+    {"v100-", 130, 4, 50},   {"t4", 5, 15, 6.25},      {"a10g", 10, 15, 12.5},
+    {"l4", 10, 15, 12.5},    {"rtx-", 12, 15, 12.5},   {"a100-pcie", 20, 12, 50},
+    {"a100-", 230, 3, 200},  {"a800-", 155, 3, 200},   {"h100-pcie", 40, 12, 100},
+    {"h100-", 370, 3, 400},  {"h200-", 370, 3, 400},   {"b200-", 700, 3, 400},
+    {"b300-", 700, 3, 800},  {"gb200-", 700, 3, 400},  {"gb300-", 700, 3, 800},
+    {"mi250x", 50, 12, 100}, {"mi300x", 310, 10, 400}, {"mi355x", 500, 10, 400},
+};
+
+#define NIC_GB_PER_S 12.5 /* the slowest that reference machines have */
+#define INTER_US 12.0
+/* Of a network that nobody describes, large jobs get less a node than small ones: they
+ * cross more switches, and a ring runs at its slowest hop.  CORRECTIONS T10 found powers
+ * from .2 to .9 of the number of nodes, one at 8. */
+#define JOB_SIZE_POWER 0.8
+
+enum status calibrate_cluster (const struct calibrate_run *run,
+                               struct topology_cluster **out, struct error *err)
+{
+    struct text line = {0};
+    enum status st;
+
+    for (int i = 0; i < run->n_parts; i++) {
+        const struct topology_gpu_type *type = run->part[i].type;
+        double intra = 20, intra_us = 12, node = 25;
+        /* An NVL72 rack is one NVLink domain, whatever its trays are called; jobs use 64 of
+         * its GPUs, so that degrees divide. */
+        bool rack = strncmp (type->name, "gb", 2) == 0;
+        int domain = rack ? 64 : run->gpus_per_node;
+        int gpus = run->gpus < domain ? run->gpus : domain;
+        int nodes =
+            run->n_parts == 1 ? (run->gpus + gpus - 1) / gpus : run->part[i].nodes;
+
+        for (size_t k = 0; k < sizeof usual / sizeof *usual; k++)
+            if (strncmp (type->name, usual[k].prefix, strlen (usual[k].prefix)) == 0) {
+                intra = usual[k].intra_gb_per_s;
+                intra_us = usual[k].intra_us;
+                node = usual[k].node_gb_per_s;
+                break;
+            }
+        if (rack)
+            node *= gpus / 8.0;
+        else if (run->inter_bytes_per_s > 0)
+            node = run->inter_bytes_per_s / UNITS_GB;
+        else if (nodes > 1)
+            node *= pow (8.0 / nodes, JOB_SIZE_POWER);
+        text_add (&line, "%s%dx%d %s intra:%g inter:%g node:%g intra-us:%g inter-us:%g",
+                  i ? " + " : "", nodes, gpus, type->name, intra,
+                  fmin (node, fmax (NIC_GB_PER_S, node / gpus)), node, intra_us,
+                  INTER_US);
+    }
+    st = topology_cluster_read (text_str (&line), out, NULL, err);
+    text_free (&line);
+    return st;
+}

@@ -1,0 +1,363 @@
+/* linkwise cluster show, linkwise cluster check: a cluster's nodes and links. */
+#include "cli/cluster.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "topology/inspect.h"
+#include "topology/stats.h"
+
+struct show_input {
+    const char *cluster, *color;
+    int worst, cells;
+    bool json;
+};
+
+enum { OPT_WORST = 512, OPT_CELLS, OPT_COLOR };
+
+/* ---- tables ---- */
+
+/* Nothing measured is "-". */
+static void rate_cell (struct table *t, double bytes_per_s)
+{
+    table_cell (t, bytes_per_s > 0 ? "%.4g" : "-", bytes_per_s / UNITS_GB);
+}
+
+static void print_nodes (const struct topology_cluster *c, const struct topology_stats *s)
+{
+    static const char *const header[] = {
+        "<node",   "GPUs",   "<type", "<state",         "<above it", "out GB/s",
+        "in GB/s", "lowest", "<to",   "unmeasured out", NULL};
+    struct table *t = table_create (header);
+
+    for (int i = 0; i < c->n_nodes; i++) {
+        const struct topology_node *n = &c->node[i];
+        const struct topology_node_stats *x = &s->node[i];
+
+        table_cell (t, "%s", n->name);
+        table_cell (t, "%d", n->gpus_listed);
+        table_cell (t, "%s", n->type ? n->type->name : "-");
+        if (!n->drained && n->gpus < n->gpus_listed)
+            table_cell (t, "%d drained", n->gpus_listed - n->gpus);
+        else
+            table_cell (t, "%s", n->drained ? "drained" : "ok");
+        table_cell (t, "%s", n->levels > 0 ? n->switches[0] : n->rack ? n->rack : "-");
+        rate_cell (t, x->out_bytes_per_s);
+        rate_cell (t, x->in_bytes_per_s);
+        rate_cell (t, x->lowest_bytes_per_s);
+        table_cell (t, "%s", x->lowest_node >= 0 ? c->node[x->lowest_node].name : "-");
+        table_cell (t, "%.0f", x->unmeasured);
+    }
+    table_print (t, stdout);
+    table_destroy (t);
+}
+
+static void print_tiers (const struct topology_cluster *c, const struct topology_stats *s)
+{
+    static const char *const header[] = {"<links", "number",     "unmeasured", "min GB/s",
+                                         "5 %",    "median",     "95 %",       "max",
+                                         "CV %",   "latency us", NULL};
+    struct table *t = table_create (header);
+    char name[64];
+
+    for (int k = 0; k < s->n_tiers; k++) {
+        const struct topology_tier *x = &s->tier[k];
+        bool any = x->quantile_bytes_per_s[QUANTILE_MAX] > 0;
+
+        table_cell (t, "%s", topology_tier_text (c, x, name));
+        table_cell (t, "%.0f", x->links);
+        table_cell (t, "%.0f", x->unmeasured);
+        for (int q = QUANTILE_MIN; q <= QUANTILE_MAX; q++)
+            rate_cell (t, x->quantile_bytes_per_s[q]);
+        table_cell (t, any ? "%.1f" : "-", 100 * x->cv);
+        table_cell (t, any ? "%.3g" : "-", x->latency_s / UNITS_US);
+    }
+    table_print (t, stdout);
+    table_destroy (t);
+    if (s->asymmetry_pairs > 0)
+        printf ("the two directions of a pair differ by %.1f %% (mean), at most %.1f %%; "
+                "%.0f links are under %.0f %% of their median\n",
+                100 * s->asymmetry_mean, 100 * s->asymmetry_max, s->slow,
+                100 * TOPOLOGY_SLOW);
+    if (s->sampled)
+        printf ("percentiles are of a sample of the links\n");
+}
+
+static void print_worst (const struct topology_cluster *c, const struct topology_stats *s)
+{
+    static const char *const header[] = {"<worst links", "<to",         "GB/s",
+                                         "back GB/s",    "% of median", NULL};
+    struct table *t = table_create (header);
+    char from[TOPOLOGY_END_TEXT], to[TOPOLOGY_END_TEXT];
+
+    for (int k = 0; k < s->n_worst; k++) {
+        const struct topology_outlier *o = &s->worst[k];
+
+        table_cell (t, "%s", topology_end_text (c, o->from, from));
+        table_cell (t, "%s", topology_end_text (c, o->to, to));
+        rate_cell (t, o->bytes_per_s);
+        rate_cell (t, o->back_bytes_per_s);
+        table_cell (t, "%.0f", 100 * o->share);
+    }
+    if (s->n_worst > 0) {
+        putchar ('\n');
+        table_print (t, stdout);
+    }
+    table_destroy (t);
+}
+
+/* ---- the heat map ---- */
+
+/* A tenth of the median as a digit, '#' from 95 % on; '?': nobody measured it. */
+static char shade (double share)
+{
+    return isnan (share) ? '?' : share >= 0.95 ? '#' : (char) ('0' + (int) (10 * share));
+}
+
+static void print_cell (double share, bool self, bool color)
+{
+    char s = self && isnan (share) ? '.' : shade (share);
+
+    if (!color || s == '.')
+        printf (" %c", s);
+    else /* background: grey, red, yellow or green */
+        printf ("\033[%sm %c\033[0m",
+                s == '?'                ? "100;97"
+                : share < 0.5           ? "41;97"
+                : share < TOPOLOGY_SLOW ? "43;30"
+                                        : "42;30",
+                s);
+}
+
+static enum status print_heat (const struct topology_cluster *c,
+                               const struct show_input *in, struct error *err)
+{
+    struct topology_heat h;
+    struct progress progress;
+    struct topology_watch watch = cli_watch (&progress);
+    enum status st = topology_heat_collect (c, in->cells, &watch, &h, err);
+    bool color = cli_color (in->color);
+    int width = 4;
+
+    progress_end (&progress);
+    if (st != ST_OK || h.n == 0)
+        return st;
+    for (int i = 0; i < h.n; i++) {
+        int len = (int) strlen (c->node[h.first[i]].name);
+
+        width = len > width ? len : width;
+    }
+    width = width > 24 ? 24 : width;
+    printf ("\nlinks between nodes, row to column, in tenths of the median of %.4g GB/s "
+            "(# from 95 %%, ? unmeasured)%s\n",
+            h.median_bytes_per_s / UNITS_GB,
+            h.n < c->n_nodes ? "; a cell holds several nodes, the first is named" : "");
+    for (int i = 0; i < h.n; i++) {
+        printf ("%-*.*s", width, width, c->node[h.first[i]].name);
+        for (int j = 0; j < h.n; j++)
+            print_cell (h.share[(size_t) i * (size_t) h.n + (size_t) j], i == j, color);
+        putchar ('\n');
+    }
+    topology_heat_release (&h);
+    return ST_OK;
+}
+
+/* ---- show ---- */
+
+static const struct argp_option show_options[] = {
+    {"worst", OPT_WORST, "N", 0, "how many of the worst links to list (default 10)", 0},
+    {"cells", OPT_CELLS, "N", 0,
+     "side of the heat map (default 40; nodes share cells where there are more); 0: none",
+     0},
+    {"color", OPT_COLOR, "auto|always|never", 0,
+     "of the heat map (default auto: on a terminal, unless NO_COLOR is set)", 0},
+    {"json", 'j', NULL, 0, "print one JSON document", 0},
+    {0}};
+
+static error_t parse_show (int key, char *arg, struct argp_state *state)
+{
+    struct show_input *in = state->input;
+
+    switch (key) {
+    case OPT_WORST:
+        in->worst = cli_int (arg, "--worst", 0, 100000, state);
+        return 0;
+    case OPT_CELLS:
+        in->cells = cli_int (arg, "--cells", 0, 400, state);
+        return 0;
+    case OPT_COLOR:
+        if (strcmp (arg, "auto") != 0 && strcmp (arg, "always") != 0 &&
+            strcmp (arg, "never") != 0)
+            argp_error (state, "--color: expected auto, always or never, found \"%s\"",
+                        arg);
+        in->color = arg;
+        return 0;
+    case 'j':
+        in->json = true;
+        return 0;
+    case ARGP_KEY_ARG:
+        if (in->cluster)
+            argp_error (state, "CLUSTER expected, found \"%s\" too", arg);
+        in->cluster = arg;
+        return 0;
+    case ARGP_KEY_END:
+        if (!in->cluster)
+            argp_error (state, "CLUSTER is required");
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static enum status print_json (const struct topology_cluster *c,
+                               const struct topology_stats *s, struct error *err)
+{
+    json_t *doc = json_pack ("{s:i}", "version", 1), *stats = topology_stats_json (c, s);
+
+    if (doc && stats)
+        json_object_update (doc, stats);
+    json_decref (stats);
+    return cli_print_json (doc, err);
+}
+
+static enum status show (const struct show_input *in, struct notes *notes,
+                         struct error *err)
+{
+    struct topology_cluster *c = NULL;
+    struct topology_stats s = {0};
+    enum status st = topology_cluster_read_partial (in->cluster, &c, notes, err);
+    struct progress progress;
+    struct topology_watch watch = cli_watch (&progress);
+    int gpus = 0;
+
+    if (st == ST_OK)
+        st = topology_stats_collect (c, in->worst, &watch, &s, err);
+    progress_end (&progress);
+    if (st == ST_OK && in->json)
+        st = print_json (c, &s, err);
+    else if (st == ST_OK) {
+        for (int i = 0; i < c->n_nodes; i++)
+            gpus += c->node[i].gpus_listed;
+        printf ("%s: %d node%s, %d GPU%s\n\n", c->name, c->n_nodes,
+                c->n_nodes == 1 ? "" : "s", gpus, gpus == 1 ? "" : "s");
+        print_nodes (c, &s);
+        if (s.n_tiers > 0) {
+            putchar ('\n');
+            print_tiers (c, &s);
+        }
+        print_worst (c, &s);
+        if (in->cells > 0)
+            st = print_heat (c, in, err);
+    }
+    topology_stats_release (&s);
+    topology_cluster_destroy (c);
+    return st;
+}
+
+int cli_cluster_show (int argc, char **argv)
+{
+    const struct argp argp = {
+        .options = show_options,
+        .parser = parse_show,
+        .args_doc = "CLUSTER",
+        .doc =
+            "Show a cluster: its nodes one a line, its links by tier, the worst links, "
+            "a heat map.\v"
+            "Example: linkwise cluster show examples/clusters/h100-17.json"};
+    struct show_input in = {.worst = 10, .cells = 40, .color = "auto"};
+    struct notes notes = {0};
+    struct error err = {""};
+
+    cli_parse (&argp, argc, argv, &in);
+
+    enum status st = show (&in, &notes, &err);
+
+    cli_warn ("cluster show", &notes);
+    return cli_end ("cluster show", st, &err);
+}
+
+/* ---- check ---- */
+
+static const char *const verdicts[] = {"ok", "note", "FAILED"};
+
+static void print_findings (const struct topology_inspection *x)
+{
+    static const char *const header[] = {"<check", "<", "<found", NULL};
+    struct table *t = table_create (header);
+
+    for (int k = 0; k < x->n; k++) {
+        table_cell (t, "%s", x->finding[k].what);
+        table_cell (t, "%s", verdicts[x->finding[k].verdict]);
+        table_cell (t, "%s", x->finding[k].text);
+    }
+    table_print (t, stdout);
+    table_destroy (t);
+}
+
+static json_t *findings_json (const struct topology_inspection *x)
+{
+    json_t *list = json_array ();
+
+    for (int k = 0; k < x->n; k++)
+        json_array_append_new (list,
+                               json_pack ("{s:s, s:s, s:s}", "check", x->finding[k].what,
+                                          "verdict", verdicts[x->finding[k].verdict],
+                                          "found", x->finding[k].text));
+    return json_pack ("{s:i, s:b, s:o}", "version", 1, "ok", x->failed == 0, "checks",
+                      list);
+}
+
+static enum status check (const struct show_input *in, struct notes *notes,
+                          struct error *err)
+{
+    struct topology_cluster *c = NULL;
+    struct topology_inspection x;
+    struct progress progress;
+    struct topology_watch watch;
+    enum status st = topology_cluster_read (in->cluster, &c, notes, err);
+
+    if (st != ST_OK)
+        return st;
+    watch = cli_watch (&progress);
+    st = topology_inspect (c, &watch, &x, err);
+    progress_end (&progress);
+    if (st == ST_OK) {
+        if (in->json)
+            st = cli_print_json (findings_json (&x), err);
+        else
+            print_findings (&x);
+        if (st == ST_OK && x.failed > 0)
+            st = err_set (err, ST_INVALID, "%s: %d of %d checks failed", in->cluster,
+                          x.failed, x.n);
+        topology_inspection_release (&x);
+    }
+    topology_cluster_destroy (c);
+    return st;
+}
+
+static const struct argp_option check_options[] = {
+    {"json", 'j', NULL, 0, "print one JSON document", 0}, {0}};
+
+int cli_cluster_check (int argc, char **argv)
+{
+    const struct argp argp = {
+        .options = check_options,
+        .parser = parse_show,
+        .args_doc = "CLUSTER",
+        .doc = "Check that a cluster can be planned on, and say what is odd about it.\v"
+               "Example: linkwise cluster check examples/clusters/h100-17.json\n\nExit "
+               "code 1 when the file breaks the format or a check fails."};
+    struct show_input in = {0};
+    struct notes notes = {0};
+    struct error err = {""};
+
+    cli_parse (&argp, argc, argv, &in);
+
+    enum status st = check (&in, &notes, &err);
+
+    cli_warn ("cluster check", &notes);
+    return cli_end ("cluster check", st, &err);
+}

@@ -1,0 +1,64 @@
+/* One replica's stages as a pipeline of chunks. */
+#include "costmodel/costmodel_private.h"
+
+#include <math.h>
+
+int pipeline_work (const struct terms *t)
+{
+    return 3 * t->pp * t->problem.config->deg.vpp + costmodel_schedule_work (t->pp);
+}
+
+/* A stage's layers in chunk `chunk`, as workload_stage_of deals them. */
+static double chunk_share (const struct terms *t, int stage, int chunk)
+{
+    int v = t->problem.config->deg.vpp, layers = t->problem.layers[stage];
+    int n = layers / v + (chunk == v - 1 ? layers % v : 0);
+
+    return (double) n / layers;
+}
+
+void pipeline_play (const struct terms *t, const struct slot_time *slot,
+                    const double *send_s, const double *return_s, bool skip,
+                    const struct costmodel_watch *watch, double *end_s, double *work)
+{
+    enum workload_schedule schedule = t->problem.config->schedule;
+    int pp = t->pp, v = t->problem.config->deg.vpp;
+    double *fwd = work, *back = work + pp * v, *weight = work + 2 * pp * v;
+    struct costmodel_pipeline p = {.stages = pp,
+                                   .microbatches = t->microbatches,
+                                   .chunks = v,
+                                   .fwd_s = fwd,
+                                   .back_s = back,
+                                   .weight_s = weight,
+                                   .send_s = send_s,
+                                   .return_s = return_s,
+                                   .blocking = t->problem.profile->time.blocking_sends};
+
+    for (int i = 0; i < pp; i++) {
+        const struct slot_time *s = &slot[i];
+        const struct costmodel_stage_time *a = &s->embedding, *b = &s->head;
+
+        for (int c = 0; c < v; c++) {
+            double share = v == 1 ? 1.0 : chunk_share (t, i, c);
+            int first = c == 0, last = c == v - 1;
+
+            fwd[c * pp + i] = share * (s->fwd_s - a->fwd_s - b->fwd_s) +
+                              first * a->fwd_s + last * b->fwd_s;
+            back[c * pp + i] = share * (s->back_s - a->back_s - b->back_s) +
+                               first * a->back_s + last * b->back_s;
+            weight[c * pp + i] = share * (s->weight_s - b->weight_s) + last * b->weight_s;
+        }
+        if (!isfinite (s->fwd_s + s->back_s)) { /* a rank that cannot be reached */
+            for (int k = 0; k < pp; k++)
+                end_s[k] = INFINITY;
+            return;
+        }
+    }
+    if (watch) {
+        if (!costmodel_play (schedule, &p, end_s, watch))
+            for (int k = 0; k < pp; k++)
+                end_s[k] = INFINITY;
+    } else {
+        costmodel_schedule (schedule, &p, skip, end_s, work + 3 * pp * v);
+    }
+}

@@ -1,0 +1,278 @@
+/* Playing a pipeline out, operation by operation.
+ *
+ * Schedules with a fixed order wait for what comes next; ZB1P, ZB2P and ZBV (Qi et al.,
+ * arXiv 2401.10241 and 2405.15362), whose order follows from the times, take what is there: a backward of the activations'
+ * gradients first, then a forward while the schedule's memory allows, and weight
+ * gradients where a stage would wait. */
+#include "costmodel/orders.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct player {
+    const struct costmodel_pipeline *p;
+    bool v;
+    int virtuals;    /* stages x chunks */
+    double *fwd_end; /* [virtuals * microbatches]; NAN until done */
+    double *back_end;
+    double *clock; /* [stages] */
+    double *end_s; /* [stages] of the last backward, weights' included */
+    const struct costmodel_watch *watch;
+};
+
+static double *done_at (const struct player *x, double *of, int k, int micro)
+{
+    return &of[(size_t) k * (size_t) x->p->microbatches + (size_t) micro];
+}
+
+/* From stage a to stage b; neighbours, or the ends when chunks go round. */
+static double hop_s (const struct costmodel_pipeline *p, int a, int b)
+{
+    int last = p->stages - 1;
+
+    if (a == b)
+        return 0.0;
+    if (b == a + 1)
+        return p->send_s[a];
+    if (a == b + 1)
+        return p->return_s[b];
+    return a == last ? p->send_s[last] : p->return_s[last];
+}
+
+/* When can the operation of virtual stage k on a micro-batch start, if its input has been
+ * made?  NAN when it has not. */
+static double input_at (const struct player *x, enum costmodel_operation what, int k,
+                        int micro)
+{
+    const struct costmodel_pipeline *p = x->p;
+    int here, there, chunk, other;
+    double end;
+
+    order_place (p, x->v, k, &here, &chunk);
+    if (what == OPERATION_FORWARD) {
+        if (k == 0)
+            return 0.0;
+        order_place (p, x->v, k - 1, &there, &other);
+        end = *done_at (x, x->fwd_end, k - 1, micro);
+    } else {
+        if (k == x->virtuals - 1)
+            return *done_at (x, x->fwd_end, k, micro);
+        if (isnan (*done_at (x, x->fwd_end, k, micro)))
+            return NAN;
+        order_place (p, x->v, k + 1, &there, &other);
+        end = *done_at (x, x->back_end, k + 1, micro);
+    }
+    return p->blocking ? end : end + hop_s (p, there, here);
+}
+
+/* Blocking: the stage also waits for what it sends. */
+static double sending_s (const struct player *x, enum costmodel_operation what, int k)
+{
+    int here, there, chunk, next = what == OPERATION_FORWARD ? k + 1 : k - 1;
+
+    if (!x->p->blocking || next < 0 || next >= x->virtuals)
+        return 0.0;
+    order_place (x->p, x->v, k, &here, &chunk);
+    order_place (x->p, x->v, next, &there, &chunk);
+    return hop_s (x->p, here, there);
+}
+
+static void perform (struct player *x, enum costmodel_operation what, int stage,
+                     int chunk, int micro, double start, double length)
+{
+    int k = order_virtual (x->p, x->v, stage, chunk);
+    double end = start + length;
+
+    if (x->watch)
+        x->watch->see (x->watch->context,
+                       &(struct costmodel_event){stage, chunk, micro, what, start, end});
+    if (what != OPERATION_WEIGHTS)
+        end += sending_s (x, what, k);
+    if (what == OPERATION_FORWARD)
+        *done_at (x, x->fwd_end, k, micro) = end;
+    else if (what == OPERATION_BACKWARD)
+        *done_at (x, x->back_end, k, micro) = end;
+    x->clock[stage] = end;
+    if (what != OPERATION_FORWARD)
+        x->end_s[stage] = end;
+}
+
+static double length_of (const struct costmodel_pipeline *p, enum workload_schedule s,
+                         enum costmodel_operation what, int cell)
+{
+    switch (what) {
+    case OPERATION_FORWARD:
+        return p->fwd_s[cell];
+    case OPERATION_BACKWARD:
+        return p->back_s[cell] - (order_splits_backward (s) ? p->weight_s[cell] : 0.0);
+    default:
+        return p->weight_s[cell];
+    }
+}
+
+/* ---- fixed orders ---- */
+
+static bool play_orders (struct player *x, enum workload_schedule s)
+{
+    const struct costmodel_pipeline *p = x->p;
+    int n = order_count (s, p), left = n * p->stages;
+    struct order_op *op = calloc ((size_t) left, sizeof *op);
+    int *at = calloc ((size_t) p->stages, sizeof *at);
+    bool ok = op && at;
+
+    for (int i = 0; i < p->stages && ok; i++)
+        order_of_stage (s, p, i, op + (size_t) i * (size_t) n);
+    while (left > 0 && ok) {
+        int before = left;
+
+        for (int i = 0; i < p->stages; i++)
+            for (; at[i] < n; at[i]++, left--) {
+                const struct order_op *o = &op[(size_t) i * (size_t) n + (size_t) at[i]];
+                double ready =
+                    o->what == OPERATION_WEIGHTS
+                        ? x->clock[i]
+                        : input_at (x, o->what, order_virtual (p, x->v, i, o->chunk),
+                                    o->micro);
+
+                if (isnan (ready))
+                    break;
+                perform (x, o->what, i, o->chunk, o->micro, fmax (x->clock[i], ready),
+                         length_of (p, s, o->what, o->chunk * p->stages + i));
+            }
+        ok = left < before;
+    }
+    free (op);
+    free (at);
+    return ok;
+}
+
+/* ---- zero-bubble schedules ---- */
+
+/* What a stage has begun and ended, per chunk. */
+struct progress {
+    int fwd[2], back[2], weight[2];
+};
+
+struct greedy {
+    struct player *x;
+    struct progress *did; /* [stages] */
+    int limit;            /* chunks whose activations a stage may hold */
+};
+
+/* Chunks in memory: a micro-batch's activations stay until its weights' gradients. */
+static int held (const struct progress *d)
+{
+    return d->fwd[0] + d->fwd[1] - d->weight[0] - d->weight[1];
+}
+
+struct choice {
+    enum costmodel_operation what;
+    int chunk;
+    double start;
+};
+
+/* The stage's best next operation: what can start now, backward before forward and later
+ * chunks before earlier ones; else weights; else the first to arrive.  start is NAN when
+ * nothing can be done yet. */
+static struct choice choose (const struct greedy *g, int stage)
+{
+    const struct player *x = g->x;
+    const struct progress *d = &g->did[stage];
+    int chunks = x->p->chunks, m = x->p->microbatches;
+    double now = x->clock[stage];
+    struct choice best = {OPERATION_FORWARD, 0, NAN};
+
+    for (int kind = 0; kind < 2; kind++)
+        for (int c = chunks - 1; c >= 0; c--) {
+            enum costmodel_operation what =
+                kind == 0 ? OPERATION_BACKWARD : OPERATION_FORWARD;
+            int micro = kind == 0 ? d->back[c] : d->fwd[c];
+            /* The first chunk leaves room for one more of the others. */
+            int most = g->limit - (c == 0 && chunks > 1);
+            double ready;
+
+            if (micro >= m || (kind == 1 && held (d) >= most))
+                continue;
+            ready = input_at (x, what, order_virtual (x->p, x->v, stage, c), micro);
+            if (!isnan (ready) && (isnan (best.start) || fmax (now, ready) < best.start))
+                best = (struct choice){what, c, fmax (now, ready)};
+        }
+    for (int c = chunks - 1; c >= 0 && (isnan (best.start) || best.start > now); c--)
+        if (d->weight[c] < d->back[c])
+            best = (struct choice){OPERATION_WEIGHTS, c, now};
+    return best;
+}
+
+static void carry_out (struct greedy *g, enum workload_schedule s, int stage,
+                       const struct choice *c)
+{
+    struct progress *d = &g->did[stage];
+    int *done = c->what == OPERATION_FORWARD    ? d->fwd
+                : c->what == OPERATION_BACKWARD ? d->back
+                                                : d->weight;
+    int micro = done[c->chunk]++;
+
+    perform (g->x, c->what, stage, c->chunk, micro, c->start,
+             length_of (g->x->p, s, c->what, c->chunk * g->x->p->stages + stage));
+}
+
+/* Chunks: p micro-batches in ZB1P and (of two chunks each) ZBV, twice as many in ZB2P. */
+static int memory_limit (enum workload_schedule s, int p)
+{
+    return s == SCHEDULE_ZB1P ? p : 2 * p;
+}
+
+/* In the order of time, so that a stage chooses among all that has arrived. */
+static bool play_greedy (struct player *x, enum workload_schedule s)
+{
+    const struct costmodel_pipeline *p = x->p;
+    struct greedy g = {x, calloc ((size_t) p->stages, sizeof (struct progress)),
+                       memory_limit (s, p->stages)};
+    int left = 3 * p->chunks * p->microbatches * p->stages;
+
+    while (g.did && left > 0) {
+        struct choice best = {OPERATION_FORWARD, 0, NAN};
+        int stage = 0;
+
+        for (int i = 0; i < p->stages; i++) {
+            struct choice c = choose (&g, i);
+
+            if (!isnan (c.start) && (isnan (best.start) || c.start < best.start)) {
+                best = c;
+                stage = i;
+            }
+        }
+        if (isnan (best.start))
+            break;
+        carry_out (&g, s, stage, &best);
+        left--;
+    }
+    free (g.did);
+    return left == 0;
+}
+
+bool costmodel_play (enum workload_schedule s, const struct costmodel_pipeline *p,
+                     double *end_s, const struct costmodel_watch *watch)
+{
+    size_t cells = (size_t) p->stages * (size_t) p->chunks * (size_t) p->microbatches;
+    double *memory = malloc ((2 * cells + (size_t) p->stages) * sizeof *memory);
+    struct player x = {.p = p,
+                       .v = workload_schedule_is_v (s),
+                       .virtuals = p->stages * p->chunks,
+                       .fwd_end = memory,
+                       .back_end = memory + cells,
+                       .clock = memory + 2 * cells,
+                       .end_s = end_s,
+                       .watch = watch};
+    bool ok = memory != NULL;
+
+    for (size_t i = 0; i < 2 * cells && ok; i++)
+        memory[i] = NAN;
+    for (int i = 0; i < p->stages && ok; i++)
+        x.clock[i] = end_s[i] = 0.0;
+    if (ok)
+        ok = costmodel_schedule_is_greedy (s) ? play_greedy (&x, s) : play_orders (&x, s);
+    free (memory);
+    return ok;
+}

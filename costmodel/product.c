@@ -1,0 +1,55 @@
+/* Matrix products on a GPU: tiles, waves, alignment. */
+#include "costmodel/costmodel_private.h"
+
+#include <math.h>
+
+/* Output tiles of the vendors' libraries, and the part of the best rate that a kernel with
+ * such tiles reaches (CORRECTIONS, "Constants from 13B and 30B"; the small ones keep the
+ * ratio of reuse, m n / (m + n), in between). */
+static const struct {
+    double m, n, part;
+} tiles[] = {
+    {128, 256, 1.0}, {256, 128, 1.0}, {128, 128, .9}, {128, 64, .7}, {64, 64, .5}};
+
+/* How much of a wave's idle multiprocessors costs time (persistent kernels and split-K
+ * hide the rest), and what a wave costs to start (the same source). */
+#define QUANTISATION 0.63
+#define WAVE_S 1e-6
+/* Least depth of one part when the inner dimension is split among multiprocessors. */
+#define SPLIT_DEPTH 512.0
+
+/* Rows that do not start on a full memory transaction (128 bytes, so 64 elements of two
+ * bytes: NVIDIA, "Matrix Multiplication Background") are read in pieces.  Odd sizes leave
+ * the tensor cores' 16-byte loads altogether. */
+static double alignment (double n)
+{
+    if (fmod (n, 64) == 0)
+        return 1.0;
+    if (fmod (n, 32) == 0)
+        return .9;
+    if (fmod (n, 16) == 0)
+        return .8;
+    return fmod (n, 8) == 0 ? .65 : .15;
+}
+
+double product_s (const struct machine *g, double batch, double m, double n, double k)
+{
+    double flop = 2.0 * batch * m * n * k, best = INFINITY;
+    double bytes = g->element_bytes * batch * (m * k + k * n + m * n);
+    double rate = g->matrix_rate * fmin (alignment (n), alignment (k));
+
+    for (size_t i = 0; i < sizeof tiles / sizeof *tiles; i++) {
+        double waves =
+            batch * ceil (m / tiles[i].m) * ceil (n / tiles[i].n) / g->multiprocessors;
+        double split =
+            waves < 0.5 ? fmin (floor (1.0 / waves), ceil (k / SPLIT_DEPTH)) : 1;
+        double whole = ceil (waves * split);
+        double padded = fmax (flop, whole / split * g->multiprocessors * 2.0 *
+                                        tiles[i].m * tiles[i].n * k);
+
+        best = fmin (best, ((1.0 - QUANTISATION) * flop + QUANTISATION * padded) /
+                                   (rate * tiles[i].part) +
+                               whole * WAVE_S);
+    }
+    return fmax (best, bytes / g->memory_rate);
+}

@@ -1,0 +1,85 @@
+/* What the ranks send, and how many FLOPs a model needs. */
+#include "costmodel/costmodel.h"
+
+#include <math.h>
+
+void costmodel_tp_operations (const struct workload_model *m,
+                              const struct workload_config *c,
+                              const struct workload_stage *held, double *fwd,
+                              double *back)
+{
+    int layers = held->dense + held->expert;
+    /* An expert layer: attention's, the shared experts', and with expert tensor
+     * parallelism the gathered token-expert pairs. */
+    double expert = 1.0 + (m->shared_ffn > 0) +
+                    (c->deg.etp > 1 ? m->top_k * c->deg.etp / (double) c->deg.tp : 0.0);
+    double once = 2.0 * held->dense + expert * held->expert, again = 0.0;
+
+    if (c->recompute == RECOMPUTE_FULL)
+        again = c->recompute_layers > 0 && c->recompute_layers < layers
+                    ? c->recompute_layers / (double) layers
+                    : 1.0;
+    *fwd = once + held->embedding;
+    *back = once * (1.0 + again) + held->head;
+}
+
+static void dp_volume (const struct workload_config *c, int layers, int micro,
+                       double gradient, double weight, struct costmodel_volume *v)
+{
+    switch (c->zero) {
+    case 0:
+        v->dp_bytes = 2.0 * gradient;
+        v->dp_phases = 2;
+        break;
+    case 1:
+        v->dp_bytes = gradient + weight;
+        v->dp_phases = 2;
+        break;
+    case 2: /* gradients are reduced after every micro-batch */
+        v->dp_bytes = micro * gradient + weight;
+        v->dp_phases = micro + 1;
+        break;
+    default: /* and weights are gathered for every forward and backward, layer by layer */
+        v->dp_bytes = micro * (gradient + 2.0 * weight);
+        v->dp_phases = 3 * micro * layers;
+        break;
+    }
+}
+
+void costmodel_volume (const struct workload_model *m, const struct workload_job *j,
+                       const struct workload_config *c, const struct workload_profile *p,
+                       struct costmodel_volume *out)
+{
+    double element = j->precision == PREC_FP32 ? 4.0 : 2.0;
+    double tokens = (double) j->seq * c->micro_batch / c->deg.cp, t = c->deg.tp;
+    double tensor = element * tokens * m->hidden;
+    double share = c->sequence_parallel ? tensor / t : tensor;
+    double kv = m->kv_rank > 0 ? m->heads / t * (m->nope_dim + m->rope_dim + m->v_dim)
+                               : 2.0 * fmax (1.0, m->kv_heads / t) * m->head_dim;
+    struct costmodel_volume v = {
+        .tp_bytes = tensor,
+        .p2p_bytes = share,
+        .cp_bytes = element * tokens * kv,
+        .ep_bytes = m->experts > 0 ? share * m->top_k : 0.0,
+    };
+
+    dp_volume (c, (m->layers + c->deg.pp - 1) / c->deg.pp, workload_microbatches (j, c),
+               p->memory.gradient_bytes, element, &v);
+    if (m->tied && c->deg.pp > 1 && !workload_schedule_is_v (c->schedule))
+        v.tied_bytes = p->memory.gradient_bytes * m->hidden *
+                       workload_padded_vocab (m, c->deg.tp) / t;
+    *out = v;
+}
+
+double costmodel_model_flop (const struct workload_model *m, const struct workload_job *j)
+{
+    double h = m->hidden, tokens = (double) j->seq * j->global_batch;
+    double width = m->kv_rank > 0 ? 0.5 * (m->nope_dim + m->rope_dim + m->v_dim)
+                                  : (double) m->head_dim;
+    double attentions = m->layers + 2.0 * m->decoder_layers;
+    /* The input embedding is a table, unless it is the output's matrix too. */
+    double tables = h * (m->positions + (m->tied ? 0.0 : m->vocab));
+
+    return tokens * (6.0 * (workload_active_params (m) - tables) +
+                     12.0 * attentions * m->heads * width * j->seq);
+}

@@ -1,0 +1,117 @@
+#include "report/compare.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static enum status best_of (const struct mapper_problem *p,
+                            const struct mapper_settings *settings,
+                            struct report_best *out, struct error *err)
+{
+    struct error why = {""};
+    enum status st = mapper_search (p, settings, &out->plan, &out->info, &why);
+
+    if (st == ST_NOFIT || st == ST_INVALID) {
+        snprintf (out->why, sizeof out->why, "%.255s", why.text);
+        return ST_OK;
+    }
+    if (st != ST_OK)
+        return err_set (err, st, "%s", why.text);
+
+    double tokens = (double) p->job->seq * p->job->global_batch;
+    double gpus = (double) workload_world (&out->plan.config.deg);
+
+    out->fits = true;
+    out->gpu_hours = out->plan.estimate.step_s / 3600 * gpus * 1e9 / tokens;
+    return ST_OK;
+}
+
+/* The same GPUs in the other cluster's numbers.  @return false: one is not there */
+static bool carry (const struct topology_cluster *from, const struct topology_cluster *to,
+                   const int *gpu, long long n, int *out)
+{
+    for (long long r = 0; r < n; r++) {
+        int node = topology_node_find (to, from->node[from->node_of_gpu[gpu[r]]].name);
+
+        out[r] = node < 0 || to->node[node].drained
+                     ? -1
+                     : topology_gpu_find (to, node, topology_gpu_index (from, gpu[r]));
+        if (out[r] < 0)
+            return false;
+    }
+    return true;
+}
+
+static bool same_degrees (const struct workload_degrees *x,
+                          const struct workload_degrees *y)
+{
+    return x->tp == y->tp && x->pp == y->pp && x->dp == y->dp && x->cp == y->cp &&
+           x->ep == y->ep && x->etp == y->etp && x->vpp == y->vpp;
+}
+
+static enum status keep (const struct mapper_problem *a, const struct mapper_problem *b,
+                         struct report_compared *out, struct error *err)
+{
+    const struct mapper_result *old = &out->best[0].plan, *new = &out->best[1].plan;
+    long long world = workload_world (&old->config.deg);
+    struct costmodel_problem p = {.model = b->model,
+                                  .job = b->job,
+                                  .config = &old->config,
+                                  .profile = b->profile,
+                                  .cluster = b->cluster,
+                                  .layers = old->layers};
+    struct costmodel_estimate e;
+    int *gpu = malloc ((size_t) world * sizeof *gpu);
+    enum status st;
+
+    if (!gpu)
+        return err_nomem (err);
+    out->has_kept = true;
+    out->kept_step_s = INFINITY;
+    out->moved = -1;
+    if (carry (a->cluster, b->cluster, old->gpu, world, gpu)) {
+        st = costmodel_estimate (&p, gpu, true, &e, err);
+        if (st == ST_OK) {
+            out->kept_step_s = e.step_s;
+            free (e.unmeasured);
+        } else if (st != ST_NOFIT) {
+            free (gpu);
+            return st;
+        }
+        if (same_degrees (&old->config.deg, &new->config.deg)) {
+            out->moved = 0;
+            for (long long r = 0; r < world; r++)
+                out->moved += gpu[r] != new->gpu[r];
+        }
+    }
+    free (gpu);
+    return ST_OK;
+}
+
+enum status report_compare (const struct mapper_problem *a,
+                            const struct mapper_problem *b, bool snapshots,
+                            const struct mapper_settings *settings,
+                            struct report_compared *out, struct error *err)
+{
+    struct report_compared x = {.kept_step_s = INFINITY, .moved = -1};
+    enum status st = best_of (a, settings, &x.best[0], err);
+
+    if (st == ST_OK)
+        st = best_of (b, settings, &x.best[1], err);
+    if (st == ST_OK && snapshots && x.best[0].fits && x.best[1].fits)
+        st = keep (a, b, &x, err);
+    if (st == ST_OK)
+        *out = x;
+    else
+        report_compared_release (&x);
+    return st;
+}
+
+void report_compared_release (struct report_compared *r)
+{
+    for (int k = 0; k < 2; k++) {
+        mapper_result_release (&r->best[k].plan);
+        mapper_info_release (&r->best[k].info);
+    }
+    *r = (struct report_compared){.moved = -1};
+}

@@ -1,0 +1,181 @@
+#!/bin/bash
+# linkwise topo and linkwise cluster: from machines and measurements to a cluster to plan on.
+. tests/lib/tap.sh
+L=$LINKWISE
+# has NAME FILE PATTERN: the file holds it.
+has() {
+    grep -Eq -- "$3" "$2"
+    result $? "$1" "$2"
+}
+# The value of a key, blanks and line ends taken out.
+flat() { tr -d ' \n' <"$1"; }
+
+# ---- this machine ----
+# (libpciaccess, which hwloc looks through, keeps what it allocated.)
+expect 0 "topo looks at this machine" '"packages"' env ASAN_OPTIONS=detect_leaks=0 $L topo
+cp "$T/out" "$T/here.json"
+has "with its cores" "$T/here.json" '"cpus": "[0-9]'
+has "and the time" "$T/here.json" '"captured": "20'
+expect 0 "the description can be shown" "1 node" $L cluster show "$T/here.json"
+
+# ---- machines from files ----
+for h in 1 2; do
+    cat >"$T/g$h.xml" <<X
+<system version="1">
+ <cpu numaid="0" affinity="0000000f"><pci busid="0000:0$h:00.0" class="0x030200" vendor="0x10de" device="0x20b0">
+  <gpu dev="0" sm="80"><nvlink target="0000:aa:00.0" count="12" tclass="0x068000"/></gpu></pci>
+  <pci busid="0000:0a:00.0" class="0x020700"><nic><net name="mlx5_0" speed="200000" port="1"/></nic></pci></cpu>
+ <cpu numaid="1" affinity="000000f0"><pci busid="0000:8$h:00.0" class="0x030200" vendor="0x10de" device="0x20b0">
+  <gpu dev="1" sm="80"><nvlink target="0000:aa:00.0" count="12" tclass="0x068000"/></gpu></pci></cpu>
+</system>
+X
+    expect 0 "topo --from writes a node file" "g$h +0 +2 +2 +a100-sxm4-40g" $L topo --from "$T/g$h.xml" -o "$T/g$h.json"
+done
+expect 0 "import knows machines too" "1 node, 2 GPUs written" $L cluster import "$T/g1.xml" -o "$T/i.json"
+expect 0 "standard input" '"name": "a"' sh -c "$L topo --from - --name a <$T/g1.xml"
+expect 0 "links that nobody measured come from data sheets" "nominal rates of their NICs" \
+    $L cluster merge "$T/g1.json" "$T/g2.json" -o "$T/nominal.json"
+flat "$T/nominal.json" >"$T/flat"
+has "NIC rates between nodes" "$T/flat" '"inter":\{"bandwidth_gb_per_s":\{"by_node":\[25.0,25.0\]\}'
+expect 0 "and are called so" "note.*of data sheets: nobody measured them" $L cluster check "$T/nominal.json"
+
+# ---- measured links ----
+printf 'src,dst,gb_per_s\ng1,g2,20\ng2,g1,19\n' >"$T/pairs.csv"
+expect 0 "import of links" "2 nodes, 2 GPUs written" $L cluster import "$T/pairs.csv" -o "$T/links.json"
+expect 0 "merge" "2 nodes, 4 GPUs written" $L cluster merge "$T/g1.json" "$T/g2.json" "$T/links.json" -o "$T/c.json"
+expect 0 "the result can be planned on" "links between +ok +between nodes: 2 links, 19 / 19.5 / 20" $L cluster check "$T/c.json"
+expect 0 "cores stay" "cores +ok +near the GPUs of 2 of 2" $L cluster check "$T/c.json"
+flat "$T/c.json" >"$T/flat"
+has "direction is kept" "$T/flat" '"bandwidth_gb_per_s":\[\[null,20.0\],\[19.0,null\]\]'
+has "cores are in it" "$T/flat" '"gpu_cpus":\["0-3","4-7"\]'
+has "links inside come from the GPUs' type" "$T/flat" '"intra":\{"bandwidth_gb_per_s":240.0,"latency_us":8.0,"nominal":true'
+
+# Links inside a node, from a tool that does not tell its host.
+cat >"$T/p2p.txt" <<X
+[P2P (Peer-to-Peer) GPU Bandwidth Latency Test]
+Device: 0, NVIDIA A100-SXM4-40GB, pciBusID: 1, pciDeviceID: 0, pciDomainID:0
+Device: 1, NVIDIA A100-SXM4-40GB, pciBusID: 81, pciDeviceID: 0, pciDomainID:0
+Unidirectional P2P=Enabled Bandwidth (P2P Writes) Matrix (GB/s)
+   D\\D     0      1
+     0 1500.0  230.5
+     1  225.5 1500.0
+X
+expect 0 "import under a name" "1 node, 2 GPUs" $L cluster import "$T/p2p.txt" --name g1 -o "$T/inside.json"
+expect 0 "measured links inside a node hold against nominal ones" "2 nodes" $L cluster merge "$T/inside.json" "$T/g1.json" "$T/g2.json" "$T/links.json" -o "$T/c2.json"
+flat "$T/c2.json" >"$T/flat"
+has "and stand in its intra" "$T/flat" '"intra":\[\{[^}]*\[\[null,230.5\],\[225.5,null\]\].*240.0'
+expect 2 "a name for several nodes" "describes 2 nodes, not one" $L cluster import "$T/pairs.csv" --name g1 -o "$T/no.json"
+
+# ---- newest wins, conflicts are named ----
+cat >"$T/old.json" <<X
+{"version":1,"colour":"red","nodes":[{"name":"a","gpus":1,"gpu_type":"t4","rack":"r1"},{"name":"b","gpus":1,"gpu_type":"t4"}],
+ "links":{"inter":{"bandwidth_gb_per_s":[[null,5],[6,null]],"latency_us":9}},"measured":{"when":"2025-03-01T00:00:00Z"}}
+X
+cat >"$T/new.json" <<X
+{"version":1,"nodes":[{"name":"b","gpus":1,"gpu_type":"l4"},{"name":"a","gpus":1,"gpu_type":"t4","rack":null}],
+ "links":{"inter":{"bandwidth_gb_per_s":[[null,8],[null,null]],"latency_us":9}},"measured":{"when":"2025-04-01T00:00:00Z"}}
+X
+expect 0 "the newer file holds, whatever the order" 'node b: gpu_type: "t4" gives way to "l4"' $L cluster merge "$T/new.json" "$T/old.json" -o "$T/m.json"
+cp "$T/both" "$T/said"
+has "the changed link is named" "$T/said" '1 links are given by several files.*b -> a, from 6 to 8 GB/s'
+flat "$T/m.json" >"$T/flat"
+has "what only the older file knows stays" "$T/flat" '"rack":"r1"'
+has "an unknown key stays" "$T/flat" '"colour":"red"'
+has "links: new over old, old where new has none" "$T/flat" '\[\[null,5.0\],\[8.0,null\]\]|\[\[null,8.0\],\[5.0,null\]\]'
+expect 1 "a node without GPUs is refused" "node x has no GPUs" $L cluster merge "$T/old.json" <(echo '{"version":1,"nodes":[{"name":"x","gpus":0,"gpu_type":null}]}') -o "$T/no.json"
+expect 1 "a node without a type is refused" "no file names the type" $L cluster merge <(echo '{"version":1,"nodes":[{"name":"x","gpus":1,"gpu_type":null}]}') -o "$T/no.json"
+expect 0 "a type can be named" "1 node, 1 GPU written" $L cluster merge --gpu-type l4 <(echo '{"version":1,"nodes":[{"name":"x","gpus":1,"gpu_type":null}]}') -o "$T/x.json"
+expect 2 "an unknown type" "unknown GPU type \"z9\"" $L cluster merge --gpu-type z9 "$T/old.json" -o "$T/no.json"
+expect 1 "no links between" "no file gives the links between the nodes" $L cluster merge "$T/x.json" <(echo '{"version":1,"nodes":[{"name":"y","gpus":1,"gpu_type":"t4"}]}') -o "$T/no.json"
+[ ! -e "$T/no.json" ]
+result $? "nothing was written for what was refused"
+expect 0 "nodes with different numbers of GPUs" "2 nodes, 3 GPUs" $L cluster merge <(echo '{"version":1,"nodes":[{"name":"x","gpus":2,"gpu_type":"l4"},{"name":"y","gpus":1,"gpu_type":"t4"}],"links":{"inter":{"bandwidth_gb_per_s":3,"latency_us":9}}}') -o "$T/d.json"
+
+# ---- drained things ----
+$L cluster synth calm --nodes 6 -o "$T/six.json" >/dev/null
+cp "$T/six.json" "$T/before.json"
+expect 0 "drain" "6 nodes, 48 GPUs" $L cluster drain "$T/six.json" 'n[1-2]' n3:7 'n4->n5' 'n0:0<->n5:1' --reason "xid 79" -o "$T/six.json"
+$L cluster show "$T/six.json" >"$T/show"
+has "nodes are drained" "$T/show" '^n2 .* drained '
+has "a GPU is" "$T/show" '^n3 .* 1 drained '
+has "the reason is kept" "$T/six.json" '"reason": "xid 79"'
+$L plan "$T/six.json" llama-2-7b --seq 2048 --global-batch 64 --json >"$T/plan.json" 2>/dev/null
+grep -Eq '"node": "n[12]"|"node": "n3", "gpu": 7' "$T/plan.json"
+[ $? = 1 ] && grep -q '"node": "n3"' "$T/plan.json"
+result $? "a plan leaves them alone"
+expect 0 "and back" "written" $L cluster drain "$T/six.json" --undrain n2 n1 n3:7 'n4->n5' 'n0:0--n5:1' -o "$T/six.json"
+cmp "$T/six.json" "$T/before.json" >"$T/diff"
+result $? "all is as it was" "$T/diff"
+expect 2 "no such node" 'has no node "n9"' $L cluster drain "$T/six.json" n9 -o "$T/no.json"
+expect 2 "no such GPU" "GPUs 0 to 7" $L cluster drain "$T/six.json" n1:8 -o "$T/no.json"
+expect 2 "no such link" 'no node "n9"' $L cluster drain "$T/six.json" 'n1->n9' -o "$T/no.json"
+expect 2 "not drained" "is not drained" $L cluster drain "$T/six.json" --undrain 'n1->n2' -o "$T/no.json"
+expect 2 "a million names and more" "host list" $L cluster drain "$T/six.json" 'n[1-2000000]' -o "$T/no.json"
+echo '{"version":1,"nodes":[{"name":"a","gpus":2,"gpu_type":null}],"links":null}' >"$T/bare.json"
+expect 2 "links that nobody gave" "no links inside this node" $L cluster drain "$T/bare.json" 'a:0->a:1' -o "$T/no.json"
+cmp "$T/six.json" "$T/before.json"
+result $? "a failure leaves the file alone"
+
+# ---- drawn clusters ----
+for p in calm busy failing mixed; do
+    $L cluster synth $p --nodes 40 --leaf 8 --pod 2 --seed 5 -o "$T/$p.json" >/dev/null
+    $L cluster synth $p --nodes 40 --leaf 8 --pod 2 --seed 5 -o "$T/again.json" >/dev/null
+    cmp "$T/$p.json" "$T/again.json" && $L cluster check "$T/$p.json" >/dev/null 2>"$T/said" && [ ! -s "$T/said" ]
+    result $? "$p: the same seed draws the same cluster, and it is good" "$T/said"
+done
+$L cluster synth calm --nodes 40 --leaf 8 --pod 2 --seed 6 -o "$T/again.json" >/dev/null
+! cmp -s "$T/calm.json" "$T/again.json"
+result $? "another seed draws another"
+$L cluster show "$T/failing.json" >"$T/show"
+has "failing: some links are bad" "$T/show" '[1-9][0-9]* links are under 80 %'
+has "three tiers of distance" "$T/show" 'between nodes, 2 levels up'
+$L cluster show "$T/mixed.json" >"$T/show"
+has "mixed: two generations" "$T/show" '^n39 .*a100-sxm4-80g'
+expect 2 "unknown preset" "expected calm, busy, failing, mixed" $L cluster synth wild -o "$T/no.json"
+
+# ---- matrices beside the file ----
+(cd "$T" && mkdir -p side && $L cluster synth calm --nodes 5 --npy -o side/s.json >/dev/null)
+[ "$(wc -c <"$T/side/s.0.npy")" = $((128 + 5 * 5 * 4)) ]
+result $? ".npy beside the file"
+$L cluster synth calm --nodes 5 -o "$T/inline.json" >/dev/null
+$L cluster show "$T/side/s.json" >"$T/a"; $L cluster show "$T/inline.json" >"$T/b"
+cmp "$T/a" "$T/b"
+result $? "which says the same as rows"
+expect 0 "drain into another folder takes the matrix along" "npy files beside it" $L cluster drain "$T/side/s.json" n1 -o "$T/moved.json"
+expect 0 "which reads well" "n1 .*drained" $L cluster show "$T/moved.json"
+expect 0 "drain in place leaves it" "written to" $L cluster drain "$T/side/s.json" n1 -o "$T/side/s2.json"
+expect 0 "which reads well too" "n1 .*drained" $L cluster show "$T/side/s2.json"
+head -c 200 "$T/side/s.0.npy" >"$T/side/short" && mv "$T/side/short" "$T/side/s.0.npy"
+expect 1 "a .npy of the wrong size" "s.0.npy: expected 228 bytes.*found 200" $L cluster show "$T/side/s.json"
+expect 2 "side files do not go to standard output" "name a file" $L cluster synth calm --nodes 5 --npy -o -
+
+# ---- showing ----
+expect 0 "heat map" "cnode2-004 4 # # \. # 3" $L cluster show examples/clusters/h100-17.json
+expect 0 "no colour in a file" "cnode2-004 4" $L cluster show examples/clusters/h100-17.json
+! grep -q "$(printf '\033')" "$T/out"
+result $? "none at all"
+$L cluster show examples/clusters/h100-17.json --color always | grep -q "$(printf '\033\\[41')"
+result $? "colour when asked for"
+expect 0 "worst links" "cnode2-004 +cnode2-009 +4.73 +4.73 +35" $L cluster show examples/clusters/h100-17.json --worst 1
+expect 0 "one number for all" "between nodes +56 +0 +48 +48 +48 +48 +48" $L cluster show "8x4 h100-sxm5-80g intra:370 inter:48"
+expect 1 "check names two GPUs of one UUID" "a:0 and b:0 have the UUID GPU-1" sh -c "echo '{\"version\":1,\"nodes\":[{\"name\":\"a\",\"gpus\":1,\"gpu_type\":\"t4\",\"gpu_uuid\":[\"GPU-1\"]},{\"name\":\"b\",\"gpus\":1,\"gpu_type\":\"t4\",\"gpu_uuid\":[\"GPU-1\"]}],\"links\":{\"inter\":{\"bandwidth_gb_per_s\":3,\"latency_us\":9}}}' | $L cluster check - >&2"
+expect 1 "check names a NIC that is not there" "no NIC mlx5_9" sh -c "echo '{\"version\":1,\"nodes\":[{\"name\":\"a\",\"gpus\":1,\"gpu_type\":\"t4\",\"gpu_nic\":[\"mlx5_9\"],\"nics\":[{\"name\":\"mlx5_0\"}]}]}' | $L cluster check - >&2"
+
+# ---- bad input ----
+printf '\037\213\010\000xx' >"$T/z.gz"
+expect 1 "gzip" "gzip" $L topo --from "$T/z.gz"
+expect 1 "gzip to import" "gzip" $L cluster import "$T/z.gz" -o "$T/no.json"
+{ echo '<?xml version="1.0"?><!DOCTYPE topology [<!ENTITY a "aaaaaaaaaa">'; for i in 1 2 3 4 5 6 7 8 9; do echo "<!ENTITY a$i \"&a;&a;&a;&a;&a;&a;&a;&a;\">"; done; echo ']><topology version="2.0">&a9;</topology>'; } >"$T/bomb.xml"
+expect 1 "an XML bomb" "entit" $L topo --from "$T/bomb.xml"
+head -c 300 "$T/g1.xml" >"$T/cut.xml"
+expect 1 "cut off" "cut.xml: line" $L topo --from "$T/cut.xml"
+expect 1 "no such file" "No such file" $L cluster merge "$T/none.json" -o "$T/no.json"
+expect 1 "nothing known" "found none of these" $L cluster import README.md -o "$T/no.json"
+expect 2 "unknown format" "expected auto, nccl-tests" $L cluster import "$T/pairs.csv" --format csv -o "$T/no.json"
+expect 2 "no output" "o FILE is required" $L cluster merge "$T/c.json"
+expect 2 "unknown subcommand" 'unknown command "mrege"' $L cluster mrege
+expect 2 "no subcommand" "Usage: linkwise cluster" $L cluster
+expect 2 "too many arguments" "expected FILE, found 2" $L cluster import a b -o "$T/no.json"
+[ ! -e "$T/no.json" ]
+result $? "no file is left of a failure"
+done_testing

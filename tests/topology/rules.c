@@ -1,0 +1,357 @@
+/* The cluster file beyond matrices: rules, rails, exceptions, drained GPUs, what is known
+ * about devices, and statistics over all of it. */
+#include "tests/lib/fixture.h"
+
+#include "topology/diff.h"
+#include "topology/inspect.h"
+#include "topology/stats.h"
+
+#define NODE(NAME, REST) "{\"name\":\"" NAME "\",\"gpus\":2,\"gpu_type\":\"t4\"" REST "}"
+#define FOUR                                                                             \
+    NODE ("a", ",\"switches\":[\"l0\",\"p0\",\"c\"]")                                    \
+    "," NODE ("b", ",\"switches\":[\"l0\",\"p0\",\"c\"]") "," NODE (                     \
+        "c", ",\"switches\":[\"l1\",\"p0\",\"c\"]") "," NODE ("d",                       \
+                                                               ",\"switches\":[\"l2\","  \
+                                                               "\"p1\",\"c\"]")
+#define DOC(NODES, LINKS)                                                                \
+    "{\"version\":1,\"nodes\":[" NODES                                                   \
+    "],\"links\":{\"intra\":{\"bandwidth_gb_per_s\":100,\"latency_us\":2}," LINKS "}}"
+#define INTER(BW, REST)                                                                  \
+    "\"inter\":{\"bandwidth_gb_per_s\":" BW ",\"latency_us\":10" REST "}"
+
+static double gb (const struct topology_cluster *c, int src, int dst)
+{
+    return topology_link (c, src, dst).bytes_per_s / 1e9;
+}
+
+static void by_node (void **state)
+{
+    struct topology_cluster *c =
+        cluster_from (DOC (FOUR, INTER ("{\"by_node\":[9,7,null,5]}", "")));
+    (void) state;
+
+    CLOSE (gb (c, 0, 2), 7.0, 1e-12); /* the lower of both ends */
+    CLOSE (gb (c, 2, 6), 5.0, 1e-12);
+    CLOSE (gb (c, 6, 2), 5.0, 1e-12);
+    assert_false (topology_link (c, 0, 4).measured);
+    topology_cluster_destroy (c);
+}
+
+static void by_hops (void **state)
+{
+    struct topology_cluster *c =
+        cluster_from (DOC (FOUR, INTER ("{\"by_hops\":[20,10,5]}", "")));
+    (void) state;
+
+    assert_int_equal (topology_hops (c, 0, 1), 0);
+    assert_int_equal (topology_hops (c, 0, 2), 1);
+    assert_int_equal (topology_hops (c, 3, 2), 2);
+    CLOSE (gb (c, 0, 2), 20.0, 1e-12);
+    CLOSE (gb (c, 0, 4), 10.0, 1e-12);
+    CLOSE (gb (c, 7, 4), 5.0, 1e-12);
+    topology_cluster_destroy (c);
+}
+
+static void rails (void **state)
+{
+    struct topology_cluster *c = cluster_from (DOC (
+        NODE ("a", "") "," NODE ("b", ",\"gpu_rail\":[1,0]"),
+        INTER ("4", ",\"rails\":[{\"bandwidth_gb_per_s\":[[null,30],[31,null]],"
+                    "\"latency_us\":6},{\"bandwidth_gb_per_s\":[[null,40],[41,null]],"
+                    "\"latency_us\":7}]")));
+    (void) state;
+
+    assert_true (c->has_gpu_links);
+    CLOSE (gb (c, 0, 3), 30.0, 1e-12); /* a:0 and b:1 are on rail 0 */
+    CLOSE (gb (c, 3, 0), 31.0, 1e-12);
+    CLOSE (gb (c, 1, 2), 40.0, 1e-12);
+    CLOSE (topology_link (c, 2, 1).latency_s, 7e-6, 1e-12);
+    CLOSE (gb (c, 0, 2), 4.0, 1e-12); /* across rails */
+    CLOSE (gb (c, 0, 1), 100.0, 1e-12);
+    topology_cluster_destroy (c);
+}
+
+static void exceptions (void **state)
+{
+    struct topology_cluster *c = cluster_from (
+        DOC (FOUR, INTER ("10", "") ",\"exceptions\":["
+                                    "{\"from\":\"a\",\"to\":\"b\",\"bandwidth_gb_per_s\":3},"
+                                    "{\"from\":\"c:1\",\"to\":\"d:0\","
+                                    "\"bandwidth_gb_per_s\":null},"
+                                    "{\"from\":\"d:0\",\"to\":\"d:1\","
+                                    "\"bandwidth_gb_per_s\":50,\"latency_us\":4},"
+                                    "{\"from\":\"a\",\"to\":\"b\",\"latency_us\":99}]"));
+    (void) state;
+
+    CLOSE (gb (c, 0, 2), 3.0, 1e-12);
+    CLOSE (gb (c, 1, 3), 3.0, 1e-12);
+    CLOSE (topology_link (c, 0, 2).latency_s, 99e-6, 1e-12);
+    CLOSE (gb (c, 2, 0), 10.0, 1e-12); /* one way */
+    assert_false (topology_link (c, 5, 6).measured);
+    assert_true (topology_link (c, 5, 7).measured);
+    assert_true (topology_link (c, 4, 6).measured);
+    CLOSE (gb (c, 6, 7), 50.0, 1e-12);
+    CLOSE (topology_link (c, 6, 7).latency_s, 4e-6, 1e-12);
+    CLOSE (gb (c, 7, 6), 100.0, 1e-12);
+    CLOSE (gb (c, 0, 1), 100.0, 1e-12); /* the other nodes keep what they share */
+    topology_cluster_destroy (c);
+}
+
+/* GPUs are numbered anew; the machine's numbers and what belongs to them stay together. */
+static void drained_gpus (void **state)
+{
+    struct topology_cluster *c = cluster_from (
+        "{\"version\":1,\"nodes\":[{\"name\":\"a\",\"gpus\":3,\"gpu_type\":\"t4\","
+        "\"gpu_state\":[\"ok\",\"drained\",\"ok\"],\"speed\":[1,0.5,0.7],"
+        "\"gpu_cpus\":[\"0-3\",\"0-3\",\"4-7,12\"],\"gpu_numa\":[0,0,1],"
+        "\"gpu_nic\":[\"m0\",\"m1\",\"m2\"]},"
+        "{\"name\":\"b\",\"gpus\":1,\"gpu_type\":\"t4\"}],"
+        "\"links\":{\"gpu\":{\"latency_us\":1,\"bandwidth_gb_per_s\":"
+        "[[0,1,2,3],[4,0,5,6],[7,8,0,9],[10,11,12,0]]}}}");
+    (void) state;
+
+    assert_int_equal (c->n_gpus, 3);
+    assert_int_equal (c->node[0].gpus, 2);
+    assert_int_equal (c->node[0].gpus_listed, 3);
+    assert_int_equal (topology_gpu_index (c, 1), 2);
+    assert_int_equal (topology_gpu_find (c, 0, 2), 1);
+    assert_int_equal (topology_gpu_find (c, 0, 1), -1);
+    assert_string_equal (topology_gpu_cpus (c, 1), "4-7,12");
+    assert_null (topology_gpu_cpus (c, 2));
+    assert_string_equal (c->node[0].gpu_nic[1], "m2");
+    assert_int_equal (c->node[0].gpu_numa[1], 1);
+    CLOSE (topology_gpu_speed (c, 1), 0.7, 0);
+    CLOSE (gb (c, 0, 1), 2.0, 1e-12); /* rows and columns of the file's GPUs 0 and 2 */
+    CLOSE (gb (c, 1, 2), 9.0, 1e-12);
+    CLOSE (gb (c, 2, 1), 12.0, 1e-12);
+    topology_cluster_destroy (c);
+
+    c = cluster_from ("{\"version\":1,\"nodes\":[{\"name\":\"a\",\"gpus\":1,\"gpu_type\":"
+                      "\"t4\",\"gpu_state\":[\"drained\"]}]}");
+    assert_true (c->node[0].drained);
+    topology_cluster_destroy (c);
+}
+
+static void breaches (void **state)
+{
+    static const struct {
+        const char *doc, *says;
+    } bad[] = {
+        {DOC (FOUR, INTER ("{\"by_node\":[1,2]}", "")), "by_node"},
+        {DOC (FOUR, INTER ("{\"by_node\":[1,2,0,3]}", "")), "by_node[2]"},
+        {DOC (FOUR, INTER ("{\"by_hops\":[]}", "")), "by_hops"},
+        {DOC (FOUR, INTER ("{\"by_moon\":[]}", "")), "bandwidth_gb_per_s"},
+        {DOC (NODE ("a", ",\"gpu_rail\":[0,5]") "," NODE ("b", ""),
+              INTER ("4", ",\"rails\":[{\"bandwidth_gb_per_s\":3,\"latency_us\":1}]")),
+         "a GPU of node a is on rail 5"},
+        {DOC (FOUR, INTER ("4", ",\"rails\":[]")), "rails"},
+        {DOC (FOUR, INTER ("4", "") ",\"exceptions\":[{\"from\":\"x\",\"to\":\"a\","
+                                    "\"bandwidth_gb_per_s\":1}]"),
+         "exceptions[0].from"},
+        {DOC (FOUR, INTER ("4", "") ",\"exceptions\":[{\"from\":\"a\",\"to\":\"b:2\","
+                                    "\"bandwidth_gb_per_s\":1}]"),
+         "node b has GPUs 0 to 1"},
+        {DOC (FOUR, INTER ("4", "") ",\"exceptions\":[{\"from\":\"a\",\"to\":\"a\","
+                                    "\"bandwidth_gb_per_s\":1}]"),
+         "expected two GPUs or two nodes"},
+        {DOC (FOUR, INTER ("4", "") ",\"exceptions\":[{\"from\":\"a\",\"to\":\"b\"}]"),
+         "expected bandwidth_gb_per_s, latency_us or both"},
+        {DOC (NODE ("a", ",\"gpu_state\":[\"ok\"]"), INTER ("4", "")), "gpu_state"},
+        {DOC (NODE ("a", ",\"gpu_cpus\":[\"0-3\",\"x\"]"), INTER ("4", "")),
+         "gpu_cpus[1]: expected a list of cores"},
+        {DOC (NODE ("a", ",\"switches\":\"l0\""), INTER ("4", "")), "switches"},
+        {"{\"version\":1,\"nodes\":[{\"name\":\"a\",\"gpus\":0,\"gpu_type\":null}]}",
+         "has no GPUs to plan on"},
+        {"{\"version\":1,\"nodes\":[{\"name\":\"a\",\"gpus\":1,\"gpu_type\":null}]}",
+         "nobody named the type"}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        json_t *doc = json_loads (bad[i].doc, 0, NULL);
+        struct topology_cluster *c = NULL;
+        struct error err = {""};
+
+        assert_non_null (doc);
+        assert_int_equal (topology_cluster_from_json (doc, "c", NULL, &c, NULL, &err),
+                          ST_INVALID);
+        if (!strstr (err.text, bad[i].says))
+            fail_msg ("\"%s\" does not say \"%s\"", err.text, bad[i].says);
+        json_decref (doc);
+    }
+}
+
+/* ---- statistics ---- */
+
+static void tiers (void **state)
+{
+    struct topology_cluster *c = cluster_from (DOC (
+        FOUR, INTER ("[[null,10,8,4],[12,null,8,4],[8,8,null,null],[4,4,1,null]]", "")));
+    struct topology_stats s;
+    struct error err;
+    char text[64];
+    (void) state;
+
+    ok (topology_stats_collect (c, 3, NULL, &s, &err), &err);
+    assert_int_equal (s.n_tiers, 4);
+    assert_true (s.tier[0].where == TOPOLOGY_INSIDE && s.tier[0].links == 8);
+    CLOSE (s.tier[0].quantile_bytes_per_s[QUANTILE_50], 100e9, 1e-12);
+    assert_int_equal (s.tier[1].hops, 0);
+    CLOSE (s.tier[1].quantile_bytes_per_s[QUANTILE_50], 11e9, 1e-12);
+    assert_string_equal (topology_tier_text (c, &s.tier[1], text),
+                         "between nodes, same leaf");
+    assert_int_equal (s.tier[3].hops, 2);
+    assert_true (s.tier[3].links == 6 && s.tier[3].unmeasured == 1);
+    CLOSE (s.tier[3].quantile_bytes_per_s[QUANTILE_MIN], 1e9, 1e-12);
+    CLOSE (s.tier[3].quantile_bytes_per_s[QUANTILE_50], 4e9, 1e-12);
+    /* The worst is so against its own tier: d -> c with a quarter. */
+    assert_int_equal (s.worst[0].from.node, 3);
+    assert_int_equal (s.worst[0].to.node, 2);
+    CLOSE (s.worst[0].share, 0.25, 1e-12);
+    assert_true (s.worst[0].back_bytes_per_s == 0 && s.slow == 1);
+    /* a <-> b: 10 and 12; all others alike. */
+    assert_true (s.asymmetry_pairs == 5);
+    CLOSE (s.asymmetry_max, 2.0 / 12, 1e-12);
+    CLOSE (s.asymmetry_mean, 2.0 / 12 / 5, 1e-12);
+    assert_int_equal (s.node[3].lowest_node, 2);
+    CLOSE (s.node[0].out_bytes_per_s, 22e9 / 3, 1e-12);
+    CLOSE (s.node[0].in_bytes_per_s, 24e9 / 3, 1e-12);
+    assert_true (s.node[2].unmeasured == 1);
+    topology_stats_release (&s);
+    topology_cluster_destroy (c);
+}
+
+/* One number for all pairs counts for all, and is looked at once. */
+static void one_for_all (void **state)
+{
+    struct topology_cluster *c = cluster_of ("2000x8 h100-sxm5-80g intra:370 inter:48");
+    struct topology_stats s;
+    struct topology_heat h;
+    struct error err;
+    (void) state;
+
+    ok (topology_stats_collect (c, 3, NULL, &s, &err), &err);
+    assert_int_equal (s.n_tiers, 2);
+    assert_true (s.tier[0].links == 2000.0 * 56);
+    assert_true (s.tier[1].links == 2000.0 * 1999 && s.n_worst == 0);
+    topology_stats_release (&s);
+    ok (topology_heat_collect (c, 10, NULL, &h, &err), &err);
+    assert_int_equal (h.n, 0);
+    topology_cluster_destroy (c);
+}
+
+static void heat (void **state)
+{
+    struct topology_cluster *c = cluster_from (DOC (
+        FOUR, INTER ("[[null,10,8,4],[12,null,8,4],[8,8,null,null],[4,4,1,null]]", "")));
+    struct topology_heat h;
+    struct error err;
+    (void) state;
+
+    ok (topology_heat_collect (c, 10, NULL, &h, &err), &err);
+    assert_int_equal (h.n, 4);
+    CLOSE (h.median_bytes_per_s, 8e9, 1e-12);
+    CLOSE (h.share[0 * 4 + 1], 1.25, 1e-12);
+    assert_true (isnan (h.share[2 * 4 + 3]) && isnan (h.share[0]));
+    topology_heat_release (&h);
+    ok (topology_heat_collect (c, 2, NULL, &h, &err), &err);
+    assert_int_equal (h.n, 2);
+    assert_true (h.first[0] == 0 && h.first[1] == 2 && h.first[2] == 4);
+    CLOSE (h.share[0 * 2 + 1], (8 + 4 + 8 + 4) / 4.0 / 8, 1e-12);
+    CLOSE (h.share[0], 11.0 / 8, 1e-12);
+    topology_heat_release (&h);
+    topology_cluster_destroy (c);
+}
+
+/* Links of GPUs are looked at one by one, those across rails together. */
+static void rails_visited (void **state)
+{
+    struct topology_cluster *c = cluster_from (DOC (
+        NODE ("a", "") "," NODE ("b", ""),
+        INTER ("4", ",\"rails\":[{\"bandwidth_gb_per_s\":30,\"latency_us\":6},"
+                    "{\"bandwidth_gb_per_s\":40,\"latency_us\":7}]")));
+    struct topology_stats s;
+    struct error err;
+    (void) state;
+
+    ok (topology_stats_collect (c, 3, NULL, &s, &err), &err);
+    assert_int_equal (s.n_tiers, 3);
+    assert_int_equal (s.tier[1].rail, 1);
+    assert_true (s.tier[1].links == 4 && s.tier[2].links == 4);
+    CLOSE (s.tier[1].quantile_bytes_per_s[QUANTILE_50], 35e9, 1e-12);
+    CLOSE (s.tier[2].quantile_bytes_per_s[QUANTILE_50], 4e9, 1e-12);
+    topology_stats_release (&s);
+    topology_cluster_destroy (c);
+}
+
+/* ---- two snapshots ---- */
+
+static void snapshots (void **state)
+{
+    struct topology_cluster *a =
+        cluster_from (DOC (FOUR, INTER ("{\"by_node\":[10,10,10,10]}", "")));
+    struct topology_cluster *b = cluster_from (
+        DOC (FOUR, INTER ("{\"by_node\":[10,10,10,10]}",
+                          "") ",\"exceptions\":[{\"from\":\"a\",\"to\":\"b\","
+                              "\"bandwidth_gb_per_s\":5},{\"from\":\"b\",\"to\":\"a\","
+                              "\"bandwidth_gb_per_s\":30},{\"from\":\"c\",\"to\":\"d\","
+                              "\"bandwidth_gb_per_s\":null},{\"from\":\"d\",\"to\":"
+                              "\"c\",\"bandwidth_gb_per_s\":10.5}]"));
+    struct topology_cluster *other = cluster_of ("4x2 t4 intra:100 inter:10");
+    struct topology_diff d;
+    struct error err;
+    (void) state;
+
+    assert_true (topology_same_cluster (a, b));
+    assert_false (topology_same_cluster (a, other));
+    ok (topology_diff_collect (a, b, 0.1, 9, &d, &err), &err);
+    /* 4 nodes x 2 directions inside (one rate each, so all 8) and 11 of 12 between. */
+    assert_true (d.compared == 8 + 11 && d.vanished == 1 && d.appeared == 0);
+    assert_true (d.slower == 1 && d.faster == 1 && d.n == 2);
+    /* Threefold is more than half. */
+    assert_int_equal (d.change[0].from.node, 1);
+    CLOSE (d.change[0].new_bytes_per_s, 30e9, 1e-12);
+    assert_int_equal (d.change[1].from.node, 0);
+    CLOSE (d.median_ratio, 1.0, 1e-12);
+    topology_diff_release (&d);
+    /* The other way round: it is found again, from the finer one. */
+    ok (topology_diff_collect (b, a, 0.1, 1, &d, &err), &err);
+    assert_true (d.slower == 1 && d.faster == 1 && d.appeared == 1 && d.n == 1);
+    topology_diff_release (&d);
+    topology_cluster_destroy (a);
+    topology_cluster_destroy (b);
+    topology_cluster_destroy (other);
+}
+
+static void inspection (void **state)
+{
+    struct topology_cluster *c = cluster_from (DOC (
+        NODE ("a", ",\"gpu_pci\":[\"0000:01:00.0\",\"0000:01:00.0\"]") "," NODE ("b", ""),
+        INTER ("[[null,null],[null,null]]", "")));
+    struct topology_inspection x;
+    struct error err;
+    bool twice = false, lonely = false;
+    (void) state;
+
+    ok (topology_inspect (c, NULL, &x, &err), &err);
+    for (int k = 0; k < x.n; k++) {
+        twice = twice || strstr (x.finding[k].text,
+                                 "a:0 and a:1 have the PCI address 0000:01:00.0");
+        lonely = lonely || strstr (x.finding[k].text, "2 nodes without a measured link");
+    }
+    assert_true (twice && lonely && x.failed == 3); /* and no link between is measured */
+    topology_inspection_release (&x);
+    topology_cluster_destroy (c);
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (by_node),       cmocka_unit_test (by_hops),
+        cmocka_unit_test (rails),         cmocka_unit_test (exceptions),
+        cmocka_unit_test (drained_gpus),  cmocka_unit_test (breaches),
+        cmocka_unit_test (tiers),         cmocka_unit_test (one_for_all),
+        cmocka_unit_test (heat),          cmocka_unit_test (rails_visited),
+        cmocka_unit_test (snapshots),     cmocka_unit_test (inspection)};
+
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}

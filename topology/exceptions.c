@@ -1,0 +1,213 @@
+/* links.exceptions: single links that differ from what the matrices and rules say, or that
+ * somebody drained.  They are applied to the cluster in memory, the later over the
+ * earlier: between nodes in the matrices themselves, between GPUs of one node in a matrix
+ * of its own, between single GPUs of different nodes in a map beside the matrices. */
+#include "topology/topology_private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/units.h"
+
+#define GB_PER_S_MAX 1e9
+#define LATENCY_US_MAX 1e9
+
+/* What an exception says about its link. */
+struct change {
+    bool has_bandwidth, has_latency;
+    double bytes_per_s; /* NaN: unmeasured */
+    double latency_s;
+};
+
+/* One end: a node, or one GPU of it. */
+struct end {
+    int node;
+    int first, n; /* cluster-wide GPUs */
+    bool single;  /* names a GPU */
+    bool drained; /* a GPU that is not in the cluster any more */
+};
+
+static enum status read_end (struct reader *r, const struct json_at *at, struct end *e)
+{
+    const struct topology_cluster *c = r->c;
+    const char *s, *colon;
+    char name[TOPOLOGY_NAME_MAX + 1];
+    enum status st = json_want_string (at, &s, r->err);
+
+    if (st != ST_OK)
+        return st;
+    colon = strchr (s, ':');
+
+    size_t len = colon ? (size_t) (colon - s) : strlen (s);
+
+    memcpy (name, s, len < sizeof name ? len : 0);
+    name[len < sizeof name ? len : 0] = '\0';
+    *e = (struct end){.node = topology_node_find (c, name), .single = colon != NULL};
+    if (e->node < 0)
+        return json_fail_text (at, r->err, "expected NODE or NODE:GPU of this file");
+
+    const struct topology_node *n = &c->node[e->node];
+
+    e->first = n->first_gpu;
+    e->n = n->gpus;
+    if (!colon)
+        return ST_OK;
+
+    char *tail;
+    long k = strtol (colon + 1, &tail, 10);
+
+    if (tail == colon + 1 || *tail || k < 0 || k >= n->gpus_listed)
+        return json_fail_text (at, r->err, "node %s has GPUs 0 to %d", n->name,
+                               n->gpus_listed - 1);
+    e->first = topology_gpu_find (c, e->node, (int) k);
+    e->n = 1;
+    e->drained = e->first < 0;
+    return ST_OK;
+}
+
+static enum status read_change (struct reader *r, const struct json_at *at,
+                                struct change *x)
+{
+    struct json_at bw = json_key (at, "bandwidth_gb_per_s"),
+                   latency = json_key (at, "latency_us");
+    double value = NAN;
+    enum status st = ST_OK;
+
+    *x = (struct change){.has_bandwidth = bw.v != NULL, .has_latency = latency.v != NULL};
+    if (!bw.v && !latency.v)
+        return json_fail_text (at, r->err,
+                               "expected bandwidth_gb_per_s, latency_us or both");
+    if (bw.v && !json_is_null (bw.v))
+        st = json_want_number (&bw, 0, false, GB_PER_S_MAX, &value, r->err);
+    x->bytes_per_s = value * UNITS_GB;
+    value = NAN;
+    if (st == ST_OK && latency.v && !json_is_null (latency.v))
+        st = json_want_number (&latency, 0, true, LATENCY_US_MAX, &value, r->err);
+    x->latency_s = value * UNITS_US;
+    return st;
+}
+
+/* Links of one node, which may share them with others: give it its own. */
+static bool own_intra (struct topology_node *n)
+{
+    struct topology_links *own;
+    bool ok = true;
+
+    if (n->own_intra)
+        return true;
+    if (!(own = calloc (1, sizeof *own)))
+        return false;
+    n->own_intra = own;
+    own->gpu_bytes_per_s = n->intra->gpu_bytes_per_s;
+    own->nominal = n->intra->nominal;
+
+    int *all = malloc (((size_t) n->gpus + 1) * sizeof *all);
+
+    ok = all != NULL;
+    for (int k = 0; ok && k < n->gpus; k++)
+        all[k] = k;
+    ok = ok &&
+         topology_matrix_pick (&n->intra->bytes_per_s, all, n->gpus, &own->bytes_per_s) &&
+         topology_matrix_pick (&n->intra->latency_s, all, n->gpus, &own->latency_s);
+    free (all);
+    n->intra = own;
+    return ok;
+}
+
+static bool set_links (struct topology_links *l, int n, int i, int j,
+                       const struct change *x)
+{
+    return (!x->has_bandwidth ||
+            topology_matrix_set (&l->bytes_per_s, n, i, j, x->bytes_per_s)) &&
+           (!x->has_latency ||
+            topology_matrix_set (&l->latency_s, n, i, j, x->latency_s));
+}
+
+/* Between single GPUs; `only_known` changes those that are in the map already. */
+static bool set_gpu_pairs (struct topology_cluster *c, const struct end *from,
+                           const struct end *to, const struct change *x, bool only_known)
+{
+    double old;
+
+    for (int i = from->first; i < from->first + from->n; i++)
+        for (int j = to->first; j < to->first + to->n; j++) {
+            if (x->has_bandwidth &&
+                (!only_known || topology_pairs_get (c->except_bytes_per_s, i, j, &old)) &&
+                !topology_pairs_set (&c->except_bytes_per_s, i, j, x->bytes_per_s))
+                return false;
+            if (x->has_latency &&
+                (!only_known || topology_pairs_get (c->except_latency_s, i, j, &old)) &&
+                !topology_pairs_set (&c->except_latency_s, i, j, x->latency_s))
+                return false;
+        }
+    return true;
+}
+
+static bool apply (struct topology_cluster *c, const struct end *from,
+                   const struct end *to, const struct change *x)
+{
+    struct topology_node *n = &c->node[from->node];
+
+    if (c->has_gpu_matrix)
+        return set_gpu_pairs (c, from, to, x, false);
+    if (from->node == to->node)
+        return own_intra (n) &&
+               set_links (n->own_intra, n->gpus, from->first - n->first_gpu,
+                          to->first - n->first_gpu, x);
+    if (from->single || to->single) {
+        c->has_gpu_links = true;
+        return set_gpu_pairs (c, from, to, x, false);
+    }
+    if (!set_links (&c->inter, c->n_nodes, from->node, to->node, x))
+        return false;
+    for (int k = 0; k < c->n_rails; k++)
+        if (!set_links (&c->rail[k], c->n_nodes, from->node, to->node, x))
+            return false;
+    return set_gpu_pairs (c, from, to, x, true);
+}
+
+static enum status read_exception (struct reader *r, const struct json_at *at)
+{
+    static const char *const known[] = {
+        "from", "to", "bandwidth_gb_per_s", "latency_us", "state", "source", NULL};
+    struct topology_cluster *c = r->c;
+    struct json_at from_at = json_key (at, "from"), to_at = json_key (at, "to");
+    struct end from, to;
+    struct change x;
+    enum status st = json_want_object (at, r->err);
+
+    if (st == ST_OK)
+        st = read_end (r, &from_at, &from);
+    if (st == ST_OK)
+        st = read_end (r, &to_at, &to);
+    if (st == ST_OK)
+        st = read_change (r, at, &x);
+    if (st != ST_OK)
+        return st;
+    json_note_unknown (at, known, r->notes);
+    if (from.drained || to.drained)
+        return ST_OK;
+    if (from.node == to.node && (!from.single || !to.single || from.first == to.first))
+        return json_fail_text (at, r->err, "expected two GPUs or two nodes");
+    if (from.node == to.node ? !c->has_gpu_matrix && !c->node[from.node].intra
+                             : !c->has_gpu_matrix && !c->has_inter)
+        return json_fail_text (at, r->err, "an exception from links that are not there");
+    return apply (c, &from, &to, &x) ? ST_OK : err_nomem (r->err);
+}
+
+enum status topology_exceptions_read (struct reader *r, const struct json_at *links)
+{
+    struct json_at at = json_key (links, "exceptions");
+    size_t n = 0;
+    enum status st;
+
+    if (!json_has (links, "exceptions"))
+        return ST_OK;
+    st = json_want_array (&at, &n, r->err);
+    for (size_t k = 0; k < n && st == ST_OK; k++) {
+        struct json_at one = json_entry (&at, k);
+
+        st = read_exception (r, &one);
+    }
+    return st;
+}

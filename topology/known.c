@@ -1,0 +1,154 @@
+/* PCI numbers: the PCI ID database (pci-ids.ucw.cz).
+ * Rates of NVLinks, and of PCIe by generation: what NCCL counts on (src/graph/topo.h:
+ * SM60 18, SM70 and SM80 20, SM86 12, SM90 20.6, SM100 40.1; PCIe 3, 4, 5 x16: 12, 24,
+ * 48); of xGMI: what RCCL counts on (MI200 36, MI300 48). */
+#include "topology/known.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "topology/gpu_product.h"
+#include "topology/links_doc.h"
+
+struct known {
+    const char *type;
+    unsigned vendor, device;
+    double link_gb_per_s;
+    int links; /* of one GPU, when all of them lead to a switch or to every other GPU */
+    double pci_gb_per_s; /* for types without links */
+};
+
+#define NV 0x10de
+#define AMD 0x1002
+
+static const struct known table[] = {
+    {"v100-sxm2-16g", NV, 0x1db1, 20, 0, 0},
+    {"v100-sxm2-32g", NV, 0x1db5, 20, 0, 0},
+    {"t4", NV, 0x1eb8, 0, 0, 12},
+    {"a10g", NV, 0x2237, 0, 0, 24},
+    {"l4", NV, 0x27b8, 0, 0, 24},
+    {"l40s", NV, 0x26b9, 0, 0, 24},
+    {"rtx-4090", NV, 0x2684, 0, 0, 24},
+    {"rtx-3090", NV, 0x2204, 12, 0, 24},
+    {"a100-sxm4-40g", NV, 0x20b0, 20, 12, 0},
+    {"a100-sxm4-80g", NV, 0x20b2, 20, 12, 0},
+    {"a100-pcie-80g", NV, 0x20b5, 20, 0, 24},
+    {"a800-sxm4-80g", NV, 0x20f3, 20, 8, 0},
+    {"h100-sxm5-80g", NV, 0x2330, 20.6, 18, 0},
+    {"h100-pcie-80g", NV, 0x2331, 20.6, 0, 48},
+    {"h200-sxm-141g", NV, 0x2335, 20.6, 18, 0},
+    {"b200-192g", NV, 0x2901, 40.1, 18, 0},
+    {"b300-288g", NV, 0x3182, 40.1, 18, 0},
+    {"gb200-192g", NV, 0x2941, 40.1, 18, 0},
+    {"gb300-288g", NV, 0x31c2, 40.1, 18, 0},
+    {"mi250x", AMD, 0x7408, 36, 0, 0},
+    {"mi300x", AMD, 0x74a1, 48, 1, 0},
+    {"mi355x", AMD, 0x75a3, 48, 1, 0},
+};
+
+static const struct known *find (const char *type)
+{
+    for (size_t i = 0; type && i < sizeof table / sizeof *table; i++)
+        if (strcmp (table[i].type, type) == 0)
+            return &table[i];
+    return NULL;
+}
+
+const char *known_gpu_type (const char *model, unsigned vendor, unsigned device)
+{
+    if (model)
+        return topology_gpu_type_of_product (model, 0);
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        if (table[i].vendor == vendor && table[i].device == device)
+            return table[i].type;
+    return NULL;
+}
+
+double known_link_gb_per_s (const char *type)
+{
+    const struct known *k = find (type);
+
+    return k ? k->link_gb_per_s : 0;
+}
+
+double known_sm_link_gb_per_s (int sm)
+{
+    return sm >= 100  ? 40.1
+           : sm >= 90 ? 20.6
+           : sm == 86 ? 12
+           : sm >= 70 ? 20
+           : sm >= 60 ? 18
+                      : 0;
+}
+
+double known_pair_gb_per_s (const char *type)
+{
+    const struct known *k = find (type);
+
+    return !k ? 0 : k->links > 0 ? k->links * k->link_gb_per_s : k->pci_gb_per_s;
+}
+
+/* The number that stands in all entries off the diagonal, or NULL. */
+static json_t *one_number (json_t *rows)
+{
+    json_t *first = json_array_get (json_array_get (rows, 0), 1);
+    size_t n = json_array_size (rows);
+
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j < n; j++)
+            if (i != j &&
+                !json_equal (json_array_get (json_array_get (rows, i), j), first))
+                return NULL;
+    return json_is_number (first) ? first : NULL;
+}
+
+json_t *known_intra_of (json_t *bandwidth, const char *source)
+{
+    json_t *one = json_is_array (bandwidth) ? one_number (bandwidth) : NULL;
+    json_t *intra = json_pack ("{s:O, s:f, s:b, s:s}", "bandwidth_gb_per_s",
+                               one ? one : bandwidth, "latency_us",
+                               TOPOLOGY_INTRA_LATENCY_US, "nominal", 1, "source", source);
+
+    json_decref (bandwidth);
+    return intra;
+}
+
+/* NVLinks of a pair: "NV12" is 12. */
+static double links_of (const json_t *path, size_t i, size_t j)
+{
+    const char *word = json_string_value (json_array_get (json_array_get (path, i), j));
+
+    return word && strncmp (word, "NV", 2) == 0 ? atof (word + 2) : 0;
+}
+
+json_t *known_intra (const json_t *node, const char *type, double link_gb_per_s)
+{
+    const json_t *path = json_object_get (node, "gpu_path");
+    size_t n = (size_t) json_integer_value (json_object_get (node, "gpus"));
+    double rate = known_link_gb_per_s (type), pair = known_pair_gb_per_s (type);
+    bool any = false;
+    json_t *rows;
+
+    rate = rate > 0 ? rate : link_gb_per_s;
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j < n; j++)
+            any = any || links_of (path, i, j) > 0;
+    if (n < 2 || (any ? rate <= 0 : pair <= 0))
+        return NULL;
+    if (!any)
+        return known_intra_of (json_real (pair), "rate of the GPU type's links");
+    rows = json_array ();
+    for (size_t i = 0; i < n; i++) {
+        json_t *row = json_array ();
+
+        for (size_t j = 0; j < n; j++) {
+            double x = rate * links_of (path, i, j);
+
+            json_array_append_new (row, i != j && x > 0 ? json_real (x) : json_null ());
+        }
+        json_array_append_new (rows, row);
+    }
+    return known_intra_of (rows, "NVLinks counted, times the rate of one");
+}

@@ -1,0 +1,97 @@
+/* One machine while it is being described, whatever it is described from; then the node
+ * file made of it.  Private to topology/. */
+#ifndef TOPOLOGY_MACHINE_H
+#define TOPOLOGY_MACHINE_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "base/error.h"
+#include "base/text.h"
+
+/** How two devices are connected, from near to far: nvidia-smi's words. */
+enum machine_path { PATH_UNKNOWN, PATH_PIX, PATH_PXB, PATH_PHB, PATH_NODE, PATH_SYS };
+
+/** The word, "" for PATH_UNKNOWN. */
+const char *machine_path_word (enum machine_path p);
+
+#define MACHINE_PCI_TEXT 24
+
+struct machine_gpu {
+    char pci[MACHINE_PCI_TEXT]; /* "0000:07:00.0", or "" */
+    unsigned vendor, device;    /* PCI numbers; 0: unknown */
+    char *model, *uuid;         /* or NULL */
+    int sm;                     /* CUDA compute capability x 10, as NCCL gives it; 0 */
+    int numa;                   /* -1: unknown */
+    char *cpus;                 /* "0-15,64", or NULL */
+};
+
+struct machine_nic {
+    char *name;
+    char pci[MACHINE_PCI_TEXT];
+    int numa;
+    bool rdma;
+    double gb_per_s; /* 0: unknown */
+};
+
+struct machine_numa {
+    int id;
+    char *cpus; /* or NULL */
+};
+
+struct machine {
+    char *name; /* or NULL */
+    char *source;
+    int packages; /* 0: unknown */
+    char *cpu_model;
+    struct machine_numa *numa;
+    int n_numa;
+    struct machine_gpu *gpu;
+    int n_gpus;
+    struct machine_nic *nic;
+    int n_nics;
+    bool has_nvlinks; /* whether the source tells of NVLinks at all */
+    /* All [n_gpus * n_gpus], row i to column j; made by machine_prepare. */
+    double *links;               /* NVLinks between two GPUs, their number; 0 none */
+    double *nvlink_gb_per_s;     /* all of them together where the source says; 0 */
+    enum machine_path *gpu_path; /* beside NVLink */
+    enum machine_path *nic_path; /* [n_gpus * n_nics] GPU i to NIC j */
+};
+
+/** Append one; the caller fills it.  NULL: out of memory. */
+struct machine_gpu *machine_add_gpu (struct machine *m);
+struct machine_nic *machine_add_nic (struct machine *m);
+struct machine_numa *machine_add_numa (struct machine *m);
+
+/** When all GPUs and NICs are there: sort the GPUs by PCI address, the order of
+ *  CUDA_DEVICE_ORDER=PCI_BUS_ID, check that no address and no NIC comes twice, and make
+ *  the matrices.
+ *  @param[in] where  for messages
+ *  @return ST_OK, ST_INVALID or ST_NOMEM */
+enum status machine_prepare (struct machine *m, const char *where, struct error *err);
+
+void machine_release (struct machine *m);
+
+/** Normalise a PCI address to "dddd:bb:dd.f" in lower case: a missing domain is 0, an
+ *  eight-digit one is cut, a missing function is 0.
+ *  @return false when s is no PCI address; out is "" then */
+bool machine_pci (const char *s, char out[MACHINE_PCI_TEXT]);
+
+/** Index of the GPU with that (normalised) address, or -1. */
+int machine_find_gpu (const struct machine *m, const char *pci);
+
+/** A cpuset as hwloc, the kernel and NCCL write it (hexadecimal words of 32 bits with
+ *  commas, with or without 0x) as a list of cores ("0-15,64").
+ *  @return to be freed; NULL when s is none, or is empty or endless */
+char *machine_cpus (const char *s);
+
+/** The node file of a machine that was prepared.  What is missing is noted, also a name
+ *  that is no node name and had to change.
+ *
+ *  @param[in]  where  for messages
+ *  @param[out] doc    a new reference
+ */
+enum status machine_to_json (const struct machine *m, const char *where, json_t **doc,
+                             struct notes *notes, struct error *err);
+
+#endif

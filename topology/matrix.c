@@ -1,0 +1,325 @@
+/* Matrices over nodes or GPUs: the ways that a file can give one, and looking entries up. */
+#include "topology/topology_private.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/units.h"
+
+/* What an entry of a matrix may be. */
+struct entry_rule {
+    double unit; /* the file's unit in SI units */
+    bool zero_ok;
+    double max; /* in the file's unit */
+    const char *what;
+};
+
+static const struct entry_rule rules[] = {
+    {UNITS_GB, false, 1e9, "a number > 0 or null"},  /* bandwidth */
+    {UNITS_US, true, 1e9, "a number >= 0 or null"}}; /* latency */
+
+static bool entry_ok (const struct entry_rule *rule, double x)
+{
+    return isnan (x) || ((rule->zero_ok ? x >= 0 : x > 0) && x <= rule->max);
+}
+
+/* A number or null (NaN). */
+static enum status read_entry (struct reader *r, const struct json_at *at,
+                               const struct entry_rule *rule, double *x)
+{
+    *x = json_is_number (at->v) ? json_number_value (at->v) : NAN;
+    return (json_is_number (at->v) || json_is_null (at->v)) && entry_ok (rule, *x)
+               ? ST_OK
+               : json_fail (at, r->err, rule->what);
+}
+
+static enum status read_rows (struct reader *r, const struct json_at *at, int n,
+                              const struct entry_rule *rule, struct topology_matrix *m)
+{
+    char expected[64];
+    size_t rows = json_array_size (at->v);
+
+    snprintf (expected, sizeof expected, "%d rows of %d entries", n, n);
+    if (rows != (size_t) n)
+        return json_fail (at, r->err, expected);
+
+    double *v = malloc ((size_t) n * (size_t) n * sizeof *v);
+
+    if (!v)
+        return err_nomem (r->err);
+    m->own = v;
+    for (int i = 0; i < n; i++) {
+        struct json_at row = json_entry (at, (size_t) i);
+
+        if (!json_is_array (row.v) || json_array_size (row.v) != (size_t) n) {
+            snprintf (expected, sizeof expected, "an array of %d", n);
+            return json_fail (&row, r->err, expected);
+        }
+        for (int j = 0; j < n; j++) {
+            struct json_at e = json_entry (&row, (size_t) j);
+            double *x = &v[(size_t) i * (size_t) n + (size_t) j];
+            enum status st = ST_OK;
+
+            if (i == j)
+                *x = NAN;
+            else
+                st = read_entry (r, &e, rule, x);
+            if (st != ST_OK)
+                return st;
+        }
+    }
+    m->v = v;
+    m->n = n;
+    m->scale = rule->unit;
+    return ST_OK;
+}
+
+static enum status read_npy (struct reader *r, const struct json_at *at, int n,
+                             const struct entry_rule *rule, struct topology_matrix *m)
+{
+    static const char *const known[] = {"npy", NULL};
+    struct json_at file = json_key (at, "npy");
+    const char *name;
+    char path[PATH_MAX];
+    enum status st = json_want_string (&file, &name, r->err);
+
+    if (st != ST_OK)
+        return st;
+    json_note_unknown (at, known, r->notes);
+    if ((size_t) snprintf (path, sizeof path, "%s%s%s",
+                           name[0] == '/' || !r->c->folder ? "" : r->c->folder,
+                           name[0] == '/' || !r->c->folder ? "" : "/",
+                           name) >= sizeof path)
+        return json_fail_text (&file, r->err, "the name is too long");
+    st = npy_map (path, &m->npy, r->err);
+    if (st != ST_OK)
+        return st;
+    if (m->npy.n != (size_t) n)
+        return json_fail_text (&file, r->err, "expected %d x %d entries, found %zu x %zu",
+                               n, n, m->npy.n, m->npy.n);
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < n; j++) {
+            double x = npy_at (&m->npy, (size_t) i, (size_t) j);
+
+            if (!entry_ok (rule, x) && i != j)
+                return json_fail_text (&file, r->err,
+                                       "entry [%d][%d]: expected %s (NaN), found %g", i,
+                                       j, rule->what, x);
+        }
+    m->v = m->npy.v;
+    m->n = n;
+    m->scale = rule->unit;
+    return ST_OK;
+}
+
+/* The list of a rule. */
+static enum status read_list (struct reader *r, const struct json_at *at,
+                              const struct entry_rule *rule, double **out, size_t n)
+{
+    double *v = calloc (n + 1, sizeof *v);
+    enum status st = v ? ST_OK : err_nomem (r->err);
+
+    for (size_t k = 0; k < n && st == ST_OK; k++) {
+        struct json_at one = json_entry (at, k);
+
+        st = read_entry (r, &one, rule, &v[k]);
+        v[k] *= rule->unit;
+    }
+    if (st == ST_OK)
+        *out = v;
+    else
+        free (v);
+    return st;
+}
+
+static enum status read_by_node (struct reader *r, const struct json_at *at, int n,
+                                 const struct entry_rule *rule,
+                                 struct topology_pattern *p)
+{
+    char expected[64];
+
+    snprintf (expected, sizeof expected, "a list of %d (one per node)", n);
+    if (!json_is_array (at->v) || json_array_size (at->v) != (size_t) n)
+        return json_fail (at, r->err, expected);
+    return read_list (r, at, rule, &p->by_node, (size_t) n);
+}
+
+static enum status read_by_hops (struct reader *r, const struct json_at *at,
+                                 const struct entry_rule *rule,
+                                 struct topology_pattern *p)
+{
+    size_t k = json_array_size (at->v);
+
+    if (!json_is_array (at->v) || k == 0 || k > TOPOLOGY_SWITCHES_MAX + 1)
+        return json_fail (
+            at, r->err, "a list with one entry per level of switches, from the leaf up");
+    for (int i = 0; i < r->c->n_nodes; i++)
+        if (r->c->node[i].levels == 0)
+            return json_fail_text (at, r->err,
+                                   "needs nodes[].switches, which node %s lacks",
+                                   r->c->node[i].name);
+    p->n_hops = (int) k;
+    return read_list (r, at, rule, &p->by_hops, k);
+}
+
+static enum status read_rule (struct reader *r, const struct json_at *at, int n,
+                              const struct entry_rule *rule, struct topology_matrix *m)
+{
+    static const char *const known[] = {"by_node", "by_hops", NULL};
+    struct json_at by_node = json_key (at, "by_node"), by_hops = json_key (at, "by_hops");
+    struct topology_pattern *p = calloc (1, sizeof *p);
+
+    if (!p)
+        return err_nomem (r->err);
+    m->pattern = p;
+    m->n = n;
+    p->c = r->c;
+    p->larger_is_worse = rule->zero_ok;
+    if (by_node.v && by_hops.v)
+        return json_fail_text (at, r->err, "by_node and by_hops exclude each other");
+    json_note_unknown (at, known, r->notes);
+    return by_node.v ? read_by_node (r, &by_node, n, rule, p)
+                     : read_by_hops (r, &by_hops, rule, p);
+}
+
+enum status topology_matrix_read (struct reader *r, const struct json_at *at, int n,
+                                  bool over_nodes, bool latency,
+                                  struct topology_matrix *m)
+{
+    const struct entry_rule *rule = &rules[latency];
+    double x;
+
+    if (json_is_array (at->v))
+        return read_rows (r, at, n, rule, m);
+    if (json_is_object (at->v) && over_nodes &&
+        (json_object_get (at->v, "by_node") || json_object_get (at->v, "by_hops")))
+        return read_rule (r, at, n, rule, m);
+    if (json_is_object (at->v))
+        return read_npy (r, at, n, rule, m);
+    if (!json_is_number (at->v)) {
+        char expected[96];
+
+        snprintf (expected, sizeof expected,
+                  "a number, %d rows of %d, or {\"npy\": FILE}", n, n);
+        return json_fail (at, r->err, expected);
+    }
+
+    enum status st = json_want_number (at, 0, rule->zero_ok, rule->max, &x, r->err);
+
+    if (st == ST_OK)
+        m->number = x * rule->unit;
+    return st;
+}
+
+static double worse (const struct topology_pattern *p, double x, double y)
+{
+    if (isnan (x) || isnan (y))
+        return NAN;
+    return (x > y) == p->larger_is_worse ? x : y;
+}
+
+double topology_matrix_entry (const struct topology_matrix *m, int i, int j)
+{
+    const struct topology_pattern *p = m->pattern;
+    double x;
+
+    if (!p)
+        return npy_at (&m->npy, (size_t) i, (size_t) j) * m->scale;
+    if (topology_pairs_get (p->except, i, j, &x))
+        return x;
+    if (p->by_node)
+        return worse (p, p->by_node[i], p->by_node[j]);
+    if (p->by_hops) {
+        int hops = topology_hops (p->c, i, j);
+
+        return p->by_hops[hops < 0 || hops >= p->n_hops ? p->n_hops - 1 : hops];
+    }
+    return p->number;
+}
+
+bool topology_matrix_set (struct topology_matrix *m, int n, int i, int j, double x)
+{
+    if (m->n == 0) {
+        if (!(m->pattern = calloc (1, sizeof *m->pattern)))
+            return false;
+        m->pattern->number = m->number;
+        m->n = n;
+    }
+    if (m->pattern)
+        return topology_pairs_set (&m->pattern->except, i, j, x);
+    if (m->own)
+        m->own[(size_t) i * (size_t) n + (size_t) j] = x / m->scale;
+    else
+        npy_set (&m->npy, (size_t) i, (size_t) j, x / m->scale);
+    return true;
+}
+
+static void lower (double *lowest, double x)
+{
+    if (x > 0 && (*lowest <= 0 || x < *lowest))
+        *lowest = x;
+}
+
+static double pattern_lowest (const struct topology_matrix *m)
+{
+    const struct topology_pattern *p = m->pattern;
+    double lowest = 0, x;
+    size_t at = 0;
+    int i, j;
+
+    for (int k = 0; p->by_node && k < m->n; k++)
+        lower (&lowest, p->by_node[k]);
+    for (int k = 0; p->by_hops && k < p->n_hops; k++)
+        lower (&lowest, p->by_hops[k]);
+    if (!p->by_node && !p->by_hops)
+        lower (&lowest, p->number);
+    while (topology_pairs_next (p->except, &at, &i, &j, &x))
+        lower (&lowest, x);
+    return lowest;
+}
+
+double topology_matrix_lowest (const struct topology_matrix *m)
+{
+    double lowest = 0;
+
+    if (m->n == 0)
+        return m->number > 0 ? m->number : 0;
+    if (m->pattern)
+        return pattern_lowest (m);
+    for (int i = 0; i < m->n; i++)
+        for (int j = 0; j < m->n; j++)
+            if (i != j)
+                lower (&lowest, topology_matrix_at (m, i, j));
+    return lowest;
+}
+
+void topology_matrix_release (struct topology_matrix *m)
+{
+    npy_close (&m->npy);
+    free (m->own);
+    if (m->pattern) {
+        free (m->pattern->by_node);
+        free (m->pattern->by_hops);
+        topology_pairs_free (m->pattern->except);
+        free (m->pattern);
+    }
+    *m = (struct topology_matrix){0};
+}
+
+bool topology_matrix_pick (const struct topology_matrix *from, const int *keep, int n,
+                           struct topology_matrix *to)
+{
+    *to = (struct topology_matrix){.number = from->number};
+    if (from->n == 0)
+        return true;
+    if (!(to->own = malloc ((size_t) n * (size_t) n * sizeof *to->own)))
+        return false;
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < n; j++)
+            to->own[i * n + j] = topology_matrix_at (from, keep[i], keep[j]);
+    to->v = to->own;
+    to->n = n;
+    to->scale = 1.0;
+    return true;
+}

@@ -1,0 +1,130 @@
+/* What the links of a cluster look like: tiers, percentiles, asymmetry, the worst ones. */
+#ifndef TOPOLOGY_STATS_H
+#define TOPOLOGY_STATS_H
+
+#include "topology/topology.h"
+
+/** One end of a link: a node, or one GPU of it. */
+struct topology_end {
+    int node;
+    int gpu; /* cluster-wide, or -1: all GPUs of the node see the same */
+};
+
+/** "n3", or "n3:5" with the machine's own number of the GPU; buf has room for both. */
+#define TOPOLOGY_END_TEXT (TOPOLOGY_NAME_MAX + 8)
+const char *topology_end_text (const struct topology_cluster *c, struct topology_end e,
+                               char buf[TOPOLOGY_END_TEXT]);
+
+/** Called for each directed link that the cluster file tells apart.
+ *
+ *  @param[in] l      bytes_per_s is 0 and measured false where nobody measured
+ *  @param[in] alike  how many links this one stands for: a number for all nodes is one
+ *                    call
+ */
+typedef void topology_visit_fn (void *context, struct topology_end from,
+                                struct topology_end to, struct topology_link l,
+                                double alike);
+
+/** Told now and then which share of a long walk is done. */
+struct topology_watch {
+    void (*progress) (void *context, double share);
+    void *context;
+};
+
+/** Visit the links inside nodes, then those between nodes.
+ *  @param[in] watch  may be NULL */
+void topology_links_visit (const struct topology_cluster *c, topology_visit_fn *fn,
+                           void *context, const struct topology_watch *watch);
+
+enum topology_where {
+    TOPOLOGY_INSIDE,  /* a node */
+    TOPOLOGY_BETWEEN, /* nodes */
+};
+
+/** Links of one kind: inside nodes, or between nodes at one distance. */
+struct topology_tier {
+    enum topology_where where;
+    int hops; /* levels of switches up, -1 when unknown; with racks: 0 in one, 1 in two */
+    int rail; /* 1 same rail, 0 different ones, -1 no rails */
+    double links, unmeasured;       /* directed */
+    double quantile_bytes_per_s[5]; /* lowest, 5 %, median, 95 %, highest; 0 when none */
+    double latency_s;               /* median of the measured */
+    double cv;                      /* standard deviation / mean */
+};
+
+enum { QUANTILE_MIN, QUANTILE_5, QUANTILE_50, QUANTILE_95, QUANTILE_MAX };
+
+/** "inside nodes", "between nodes, one leaf switch", ...; buf of 64. */
+const char *topology_tier_text (const struct topology_cluster *c,
+                                const struct topology_tier *t, char buf[64]);
+
+/** A link that stands out. */
+struct topology_outlier {
+    struct topology_end from, to;
+    double bytes_per_s, back_bytes_per_s; /* back is 0 when unmeasured */
+    double share;                         /* of its tier's median */
+};
+
+/** A node's links to and from other nodes. */
+struct topology_node_stats {
+    double out_bytes_per_s, in_bytes_per_s; /* means; 0 when nothing was measured */
+    double lowest_bytes_per_s;
+    int lowest_node;            /* the other end of the lowest one out, or -1 */
+    double out_links, in_links; /* measured */
+    double unmeasured;          /* out */
+};
+
+struct topology_stats {
+    struct topology_tier *tier; /* [n_tiers] inside first, then by distance */
+    int n_tiers;
+    double asymmetry_mean, asymmetry_max; /* of |ab - ba| / larger, both measured */
+    double asymmetry_pairs;         /* how many pairs have both directions measured */
+    double slow;                    /* links under TOPOLOGY_SLOW of their tier's median */
+    struct topology_outlier *worst; /* [n_worst] lowest share first, under 100 % */
+    int n_worst;
+    struct topology_node_stats *node; /* [n_nodes] */
+    bool sampled; /* the percentiles come from a sample of the links */
+};
+#define TOPOLOGY_SLOW 0.8
+
+/** Look at all links.
+ *
+ *  Percentiles are exact up to a million links of a kind, and of a fixed sample of
+ *  the links beyond; counts, lowest, highest and worst are always exact.
+ *
+ *  @param[in]  worst  how many of the worst links to list
+ *  @param[in]  watch  may be NULL
+ *  @param[out] out    release with topology_stats_release
+ *  @return ST_OK or ST_NOMEM
+ */
+enum status topology_stats_collect (const struct topology_cluster *c, int worst,
+                                    const struct topology_watch *watch,
+                                    struct topology_stats *out, struct error *err);
+void topology_stats_release (struct topology_stats *s);
+
+/** The same as a document without `version`: name, n_nodes, n_gpus, nodes, tiers,
+ *  asymmetry, slow_links, worst, sampled.  @return a new reference; NULL: out of memory */
+json_t *topology_stats_json (const struct topology_cluster *c,
+                             const struct topology_stats *s);
+
+/** The links between nodes as a square picture. */
+struct topology_heat {
+    int n;         /* cells on a side; 0: all pairs of nodes are alike, or there are none */
+    int *first;    /* [n + 1] first node of each cell, and the end */
+    double *share; /* [n*n] mean rate from row to column over the median of all; NaN where
+                      nothing was measured; the diagonal holds links of a cell's own
+                      nodes, NaN where it is a single one */
+    double median_bytes_per_s;
+};
+
+/** Draw the links between nodes into at most `cells` x `cells`; neighbouring nodes share a
+ *  cell where there are more.
+ *  @param[in]  watch  may be NULL
+ *  @param[out] out    release with topology_heat_release
+ *  @return ST_OK or ST_NOMEM */
+enum status topology_heat_collect (const struct topology_cluster *c, int cells,
+                                   const struct topology_watch *watch,
+                                   struct topology_heat *out, struct error *err);
+void topology_heat_release (struct topology_heat *h);
+
+#endif

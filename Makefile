@@ -65,7 +65,8 @@ HEADERS := $(sort $(wildcard $(ROOMS:%=%/*.h)))
 PROFILES := $(sort $(wildcard workload/profiles/*.json))
 SCRIPTS := $(sort $(wildcard launch/scripts/*))
 TEST_SRC := $(sort $(wildcard tests/*/*.c))
-TEST_SH := $(sort $(wildcard tests/*/*.t))
+TEST_SH := $(sort $(filter-out tests/gpu/%,$(wildcard tests/*/*.t)))
+GPU_SH := $(sort $(wildcard tests/gpu/*.t))
 
 LIB_OBJ := $(LIB_SRC:%.c=$B/obj/%.o) $B/obj/gen/profiles.o $B/obj/gen/scripts.o
 CLI_OBJ := $(CLI_SRC:%.c=$B/obj/%.o)
@@ -73,7 +74,7 @@ TESTS := $(TEST_SRC:%.c=$B/%)
 
 # ---- targets ----
 
-.PHONY: all run check check-long bench accuracy deps deps-test info help install clean config
+.PHONY: all run check check-long check-gpu bench accuracy accuracy-memory accuracy-times deps deps-test info help install clean config
 .DEFAULT_GOAL := all
 
 all: $B/linkwise $B/liblinkwise.a $B/liblinkwise.so $B/linkwise.pc
@@ -84,6 +85,7 @@ help:
 ## make run      build, then plan the bundled example and write its launcher files
 ## make check    build and run the tests
 ## make check-long   the tests that take longer
+## make check-gpu    estimates beside this machine's GPU (docs/gpu-check.md)
 ## make bench    measure speed
 ## make accuracy RUNS=DIR   estimates beside measured runs
 ## make info     what was found on this machine
@@ -129,10 +131,14 @@ run-tests: all $(TESTS)
 check-long: all $(TESTS)
 	@LINKWISE_LONG=1 $(TEST_ENV) prove --timer --exec '' $(TESTS) $(TEST_SH)
 
+check-gpu: all
+	@LINKWISE=$(CURDIR)/$B/linkwise prove --verbose --exec '' $(GPU_SH)
+
 RUNS ?= runs
-accuracy: $B/bench/accuracy $B/bench/accuracy_times
+accuracy: accuracy-memory accuracy-times
+accuracy-memory: $B/bench/accuracy
 	@$B/bench/accuracy $(RUNS)
-	@echo
+accuracy-times: $B/bench/accuracy_times
 	@$B/bench/accuracy_times $(RUNS)
 
 bench: $B/bench/speed $B/bench/cluster

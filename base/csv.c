@@ -109,7 +109,11 @@ enum status csv_table_read (const char *path, struct csv_table *out, struct erro
 
     if (st != ST_OK)
         return st;
-    st = parse (strcmp (path, "-") == 0 ? "standard input" : path, data, len, &t, err);
+    /* Spreadsheets begin with a byte-order mark. */
+    size_t mark = len >= 3 && memcmp (data, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
+
+    st = parse (strcmp (path, "-") == 0 ? "standard input" : path, data + mark,
+                len - mark, &t, err);
     free (data);
     if (st == ST_OK)
         *out = t;

@@ -65,58 +65,24 @@ static struct workload_profile *profiles_of (const struct calibrate_runs *r)
     struct workload_profile *p = calloc ((size_t) r->n + 1, sizeof *p);
     struct error err;
 
-    for (int i = 0; i < r->n; i++)
-        if (calibrate_profile_for (&r->run[i], &p[i], &err) != ST_OK)
-            die (&err);
+    if (calibrate_profiles (r, NULL, p, &err) != ST_OK)
+        die (&err);
     return p;
 }
 
-typedef void fold_key (const struct calibrate_run *run, char *key, size_t size);
-
-static void by_model (const struct calibrate_run *run, char *key, size_t size)
-{
-    snprintf (key, size, "%s", run->model.name);
-}
-
-static void by_config (const struct calibrate_run *run, char *key, size_t size)
-{
-    snprintf (key, size, "%d %d %d t%d p%d d%d b%d %d", run->model.layers,
-              run->model.hidden, run->model.heads, run->config.deg.tp, run->config.deg.pp,
-              run->config.deg.dp, run->config.micro_batch, (int) run->job.precision);
-}
-
-/* For every run the profile fitted on all runs of other keys. */
+/* For every run the profile fitted on all runs of other groups. */
 static struct workload_profile *held_out (const struct calibrate_runs *r,
                                           const struct workload_profile *prior,
-                                          fold_key *key)
+                                          enum calibrate_grouping by)
 {
     struct workload_profile *p = calloc ((size_t) r->n + 1, sizeof *p);
-    bool *use = calloc ((size_t) r->n + 1, sizeof *use),
-         *done = calloc ((size_t) r->n + 1, sizeof *done);
+    int *group = calloc ((size_t) r->n + 1, sizeof *group), n;
+    struct error err;
 
-    for (int i = 0; i < r->n; i++) {
-        char mine[256], other[256];
-        struct workload_profile fitted = prior[i];
-        struct calibrate_fit fit;
-        struct error err;
-
-        if (done[i])
-            continue;
-        key (&r->run[i], mine, sizeof mine);
-        for (int k = 0; k < r->n; k++) {
-            key (&r->run[k], other, sizeof other);
-            use[k] = strcmp (mine, other) != 0;
-        }
-        if (calibrate_memory (r, use, &fitted, &fit, &err) != ST_OK)
-            die (&err);
-        for (int k = 0; k < r->n; k++)
-            if (!use[k]) {
-                p[k] = fitted;
-                done[k] = true;
-            }
-    }
-    free (use);
-    free (done);
+    if (calibrate_groups (r, by, group, &n, &err) != ST_OK ||
+        calibrate_held_out (r, group, n, &prior[0], NULL, NULL, p, &err) != ST_OK)
+        die (&err);
+    free (group);
     return p;
 }
 
@@ -126,28 +92,11 @@ static struct calibrate_labels labels_of (const struct calibrate_runs *r,
                                           const struct workload_profile *p,
                                           enum memest_model by, double threshold)
 {
-    double *score = calloc ((size_t) r->n + 1, sizeof *score),
-           *chance = calloc ((size_t) r->n + 1, sizeof *chance);
-    int *label = calloc ((size_t) r->n + 1, sizeof *label), n = 0;
     struct calibrate_labels l;
     struct error err;
 
-    for (int i = 0; i < r->n; i++) {
-        const struct calibrate_run *run = &r->run[i];
-        double need;
-
-        if (run->oom < 0)
-            continue;
-        need = calibrate_need (run, &p[i], by);
-        score[n] = need / run->gpu_bytes;
-        chance[n] = memest_oom_probability (&p[i], need, run->gpu_bytes);
-        label[n++] = run->oom;
-    }
-    if (calibrate_labels (score, threshold, chance, label, n, &l, &err) != ST_OK)
+    if (calibrate_memory_labels (r, p, by, threshold, &l, &err) != ST_OK)
         die (&err);
-    free (score);
-    free (chance);
-    free (label);
     return l;
 }
 
@@ -161,7 +110,7 @@ static void oom_labels (const char *dir)
     if (!open_runs (dir, "aleph_alpha_want23.csv", &r))
         return;
     prior = profiles_of (&r);
-    held = held_out (&r, prior, by_model);
+    held = held_out (&r, prior, CALIBRATE_BY_MODEL);
     a = labels_of (&r, prior, MEMEST_LINKWISE, 1.0);
     b = labels_of (&r, held, MEMEST_LINKWISE, 1.0);
     f = labels_of (&r, prior, MEMEST_FUJII, 0.8);
@@ -182,33 +131,21 @@ static void oom_labels (const char *dir)
 
 /* ---- peaks ---- */
 
-/* Errors of the peaks of the runs that `keep` accepts. */
 static struct calibrate_errors peaks_of (const struct calibrate_runs *r,
                                          const struct workload_profile *p,
                                          bool (*keep) (const struct calibrate_run *),
                                          bool states)
 {
-    double *e = calloc ((size_t) r->n + 1, sizeof *e),
-           *m = calloc ((size_t) r->n + 1, sizeof *m);
-    struct calibrate_errors out;
+    bool *use = calloc ((size_t) r->n + 1, sizeof *use);
+    struct calibrate_errors e;
     struct error err;
-    int n = 0;
 
-    for (int i = 0; i < r->n; i++) {
-        const struct calibrate_run *run = &r->run[i];
-        double measured = states ? run->static_bytes : run->peak_bytes;
-
-        if (isnan (measured) || (keep && !keep (run)))
-            continue;
-        e[n] = states ? calibrate_static (run, &p[i])
-                      : calibrate_peak (run, &p[i], MEMEST_LINKWISE);
-        m[n++] = measured;
-    }
-    if (calibrate_errors (e, m, n, &out, &err) != ST_OK)
+    for (int i = 0; i < r->n; i++)
+        use[i] = !keep || keep (&r->run[i]);
+    if (calibrate_memory_errors (r, p, states, use, &e, &err) != ST_OK)
         die (&err);
-    free (e);
-    free (m);
-    return out;
+    free (use);
+    return e;
 }
 
 static bool over_a_gib (const struct calibrate_run *run)
@@ -258,13 +195,13 @@ static void bloom (const char *dir)
     if (!open_runs (dir, "bigscience_bloom_prequel.csv", &r))
         return;
     prior = profiles_of (&r);
-    held = held_out (&r, prior, by_config);
+    held = held_out (&r, prior, CALIBRATE_BY_CONFIG);
     a = peaks_of (&r, prior, NULL, false);
     b = peaks_of (&r, held, NULL, false);
     snprintf (data, sizeof data, "BLOOM, %d peaks", b.n);
     row (data, "MAPE %", "<= 5", 100 * a.mape, 100 * b.mape, "%.1f");
     row ("", "median %", "", 100 * a.median, 100 * b.median, "%.1f");
-    row ("", "worst % (the source calls that row a typing error)", "", 100 * a.worst,
+    row ("", "worst % (its row is noted as probably a typo)", "", 100 * a.worst,
          100 * b.worst, "%.1f");
     free (prior);
     free (held);

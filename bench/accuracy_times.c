@@ -376,7 +376,7 @@ int main (int argc, char **argv)
     for (size_t i = 0; i < sizeof sources / sizeof *sources; i++)
         print_all (argv[1], &sources[i]);
     printf (
-        "Step time.  prior: one set of constants for all frameworks and GPUs; held out: "
+        "\nStep time.  prior: one set of constants for all frameworks and GPUs; held out: "
         "fitted on\nthe other folds; shipped: the source's profile, fitted on these runs "
         "where there are folds.\n");
     table_print (table, stdout);

@@ -50,7 +50,8 @@ static const struct {
     {"mixtral-8x7b", "mixtral-8x7b"},       {"mixtral_8x22b", "mixtral-8x22b"},
     {"mixtral-8x22b", "mixtral-8x22b"}};
 
-static bool is_preset (const char *name, struct workload_model *m)
+/* The layers that the row states, if any, must be the preset's: a cut-down proxy is not. */
+static bool is_preset (const struct row *r, const char *name, struct workload_model *m)
 {
     int n;
     const struct workload_model *all = workload_presets (&n);
@@ -62,6 +63,8 @@ static bool is_preset (const char *name, struct workload_model *m)
             continue;
         for (int i = 0; i < n; i++)
             if (strcmp (all[i].name, known[k].preset) == 0) {
+                if (calibrate_whole (r, "layers", all[i].layers) != all[i].layers)
+                    return false;
                 *m = all[i];
                 return true;
             }
@@ -91,10 +94,9 @@ static const char *read_sizes (const struct row *r, struct workload_model *m)
         m->heads > 1 << 20 || m->ffn > 1 << 24 || m->vocab > 1 << 24)
         return "a size is out of range";
     m->head_dim = calibrate_note_int (r, "kv-channels", 0);
-    if (m->head_dim < 1 && m->hidden % m->heads != 0)
-        return "heads do not divide hidden";
-    if (m->head_dim < 1)
-        m->head_dim = m->hidden / m->heads;
+    /* Some sources print heads that do not divide hidden. */
+    if (m->head_dim < 1 || m->head_dim > m->hidden)
+        m->head_dim = (m->hidden + m->heads - 1) / m->heads;
     if (m->heads % m->kv_heads != 0)
         return "kv_heads do not divide heads";
     return NULL;
@@ -153,7 +155,9 @@ static const char *apply_experts (const struct row *r, struct workload_model *m)
 
     m->expert_every = 1;
     m->experts = calibrate_note_int (r, "num-experts", 0);
-    if (m->experts < 1)
+    if (m->experts < 0)
+        return "its experts are not understood";
+    if (m->experts == 0)
         return calibrate_whole (r, "ep", 1) > 1 ? "its experts are not stated" : NULL;
     m->top_k = calibrate_note_int (r, "moe-router-topk", 2);
     m->expert_ffn = calibrate_note_int (r, "moe-ffn-hidden-size", m->ffn);
@@ -165,9 +169,9 @@ static const char *apply_experts (const struct row *r, struct workload_model *m)
         int dense = 0, rest = 0;
 
         /* "([0]*3+[1]*12)": so many dense layers first; a number: every so many-th. */
-        if (sscanf (value, "([0]*%d+[1]*%d)", &dense, &rest) == 2)
+        if (sscanf (value, "([0]*%5d+[1]*%5d)", &dense, &rest) == 2 && dense >= 0)
             m->dense_layers = dense;
-        else if ((every = atoi (value)) > 0)
+        else if ((every = calibrate_note_int (r, "moe-layer-freq", 0)) > 0)
             m->expert_every = every;
         else
             return "moe-layer-freq not understood";
@@ -177,17 +181,24 @@ static const char *apply_experts (const struct row *r, struct workload_model *m)
 
 static const char *apply_latent (const struct row *r, struct workload_model *m)
 {
+    const struct {
+        const char *key;
+        int *value, absent;
+    } size[] = {{"q-lora-rank", &m->q_rank, 0},
+                {"kv-lora-rank", &m->kv_rank, 512},
+                {"qk-pos-emb-head-dim", &m->rope_dim, 64},
+                {"qk-head-dim", &m->nope_dim, 128},
+                {"v-head-dim", &m->v_dim, 128}};
+
     if (!calibrate_note_true (r, "multi-latent-attention"))
         return NULL;
-    m->q_rank = calibrate_note_int (r, "q-lora-rank", 0);
-    m->kv_rank = calibrate_note_int (r, "kv-lora-rank", 512);
-    m->rope_dim = calibrate_note_int (r, "qk-pos-emb-head-dim", 64);
-    m->nope_dim = calibrate_note_int (r, "qk-head-dim", 128);
-    m->v_dim = calibrate_note_int (r, "v-head-dim", 128);
+    for (size_t i = 0; i < sizeof size / sizeof *size; i++) {
+        *size[i].value = calibrate_note_int (r, size[i].key, size[i].absent);
+        if (*size[i].value < (i == 0 || i == 2 ? 0 : 1) || *size[i].value > 1 << 20)
+            return "its latent attention is not understood";
+    }
     m->head_dim = m->nope_dim + m->rope_dim;
-    return m->kv_rank < 1 || m->rope_dim < 0 || m->nope_dim < 1 || m->v_dim < 1
-               ? "its latent attention is not understood"
-               : NULL;
+    return NULL;
 }
 
 /* Kinds of runs that are no plain pre-training of a transformer. */
@@ -219,7 +230,7 @@ const char *calibrate_read_model (const struct row *r, struct workload_model *m)
     memset (m, 0, sizeof *m);
     if (why)
         return why;
-    if (is_preset (name, m)) {
+    if (is_preset (r, name, m)) {
         snprintf (m->name, sizeof m->name, "%.127s", name);
         return NULL;
     }

@@ -109,6 +109,12 @@ enum status calibrate_step (const struct calibrate_run *run,
                             const struct workload_profile *p, double *step_s,
                             struct error *err);
 
+/** The profile of every run: `forced` for all, or with NULL each one's shipped one.
+ *  @param[out] out  [runs->n] */
+enum status calibrate_profiles (const struct calibrate_runs *runs,
+                                const struct workload_profile *forced,
+                                struct workload_profile *out, struct error *err);
+
 /* ---- scores ---- */
 
 /** How well numbers are met. */
@@ -145,7 +151,7 @@ struct calibrate_labels {
 };
 
 /** @param[in] score  [n] grows with the chance of a positive; compared with `threshold`
- *  @param[in] probability  [n] for the Brier score; NULL: none
+ *  @param[in] probability  [n] for the Brier score; NULL: it is NAN
  *  @param[in] label  [n] 0 or 1 */
 enum status calibrate_labels (const double *score, double threshold,
                               const double *probability, const int *label, int n,
@@ -193,5 +199,47 @@ enum status calibrate_memory (const struct calibrate_runs *runs, const bool *use
 enum status calibrate_time (const struct calibrate_runs *runs, const bool *use,
                             struct workload_profile *p, struct calibrate_fit *fit,
                             struct error *err);
+
+/* ---- estimates scored ---- */
+
+/** Memory peaks (or, with `states`, weights, gradients and optimizer state) beside what
+ *  was measured, of the runs that have it.
+ *
+ *  @param[in] profile  [runs->n] one for each
+ *  @param[in] use      [runs->n] which of them; NULL: all */
+enum status calibrate_memory_errors (const struct calibrate_runs *runs,
+                                     const struct workload_profile *profile, bool states,
+                                     const bool *use, struct calibrate_errors *out,
+                                     struct error *err);
+
+/** Out-of-memory labels beside what `by` says: a run is said to run out when its need
+ *  reaches `threshold` times the GPU's memory (1: probability .5; Fujii's rule: .8). */
+enum status calibrate_memory_labels (const struct calibrate_runs *runs,
+                                     const struct workload_profile *profile,
+                                     enum memest_model by, double threshold,
+                                     struct calibrate_labels *out, struct error *err);
+
+/* ---- held out ---- */
+
+/** Which runs are left out together: those of one model, or of one configuration. */
+enum calibrate_grouping { CALIBRATE_BY_MODEL, CALIBRATE_BY_CONFIG };
+
+/** Number the runs' groups from 0, in order of first appearance.
+ *  @param[out] group  [runs->n]
+ *  @param[out] n      how many groups */
+enum status calibrate_groups (const struct calibrate_runs *runs,
+                              enum calibrate_grouping by, int *group, int *n,
+                              struct error *err);
+
+/** For every group the profile fitted on all runs of the others; the prior where those
+ *  have no memory figures.
+ *
+ *  @param[in]  progress  called before each fit; NULL: never
+ *  @param[out] out       [runs->n] the profile that did not see this run */
+enum status calibrate_held_out (const struct calibrate_runs *runs, const int *group,
+                                int n_groups, const struct workload_profile *prior,
+                                void (*progress) (void *context, int done, int of),
+                                void *context, struct workload_profile *out,
+                                struct error *err);
 
 #endif

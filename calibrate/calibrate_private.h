@@ -16,12 +16,13 @@ const char *calibrate_read_model (const struct row *r, struct workload_model *m)
 
 /** The text of a cell by the column's name. */
 const char *calibrate_cell (const struct row *r, const char *name);
-/** A whole number of a cell; absent when empty, -1 when it is no such number. */
+/** A whole number of a cell, 0 to 2^30; absent when empty, -1 when it is none. */
 int calibrate_whole (const struct row *r, const char *name, int absent);
 /** Does s contain part, whatever the case? */
 bool calibrate_contains (const char *s, const char *part);
 /** The value of `key=value` among the notes (separated by ";"). */
 bool calibrate_note (const struct row *r, const char *key, char *value, size_t size);
+/** A whole number among the notes, as calibrate_whole. */
 int calibrate_note_int (const struct row *r, const char *key, int absent);
 /** Is there key=true? */
 bool calibrate_note_true (const struct row *r, const char *key);

@@ -33,6 +33,27 @@ enum status calibrate_profile_for (const struct calibrate_run *run,
     return ST_OK;
 }
 
+enum status calibrate_profiles (const struct calibrate_runs *runs,
+                                const struct workload_profile *forced,
+                                struct workload_profile *out, struct error *err)
+{
+    for (int i = 0; i < runs->n; i++) {
+        const struct calibrate_run *run = &runs->run[i];
+        enum status st;
+
+        /* Rows of a source stand together. */
+        if (forced) {
+            out[i] = *forced;
+        } else if (i > 0 && strcmp (run->source, run[-1].source) == 0 &&
+                   run->part[0].type == run[-1].part[0].type) {
+            out[i] = out[i - 1];
+        } else if ((st = calibrate_profile_for (run, &out[i], err)) != ST_OK) {
+            return st;
+        }
+    }
+    return ST_OK;
+}
+
 static const int *layers_of (const struct calibrate_run *run,
                              const struct workload_profile *p)
 {

@@ -60,7 +60,7 @@ const char *calibrate_cell (const struct row *r, const char *name)
     return "";
 }
 
-/* A number at the head of a cell ("1(8)" is 1); false when empty or no number. */
+/* A number, which words in brackets may follow ("1(8)" is 1); false when empty or none. */
 static bool number (const struct row *r, const char *name, double *x)
 {
     const char *s = calibrate_cell (r, name);
@@ -69,11 +69,13 @@ static bool number (const struct row *r, const char *name, double *x)
 
     if (end == s || !isfinite (value))
         return false;
+    end += strspn (end, " ");
+    if (*end != '\0' && *end != '(')
+        return false;
     *x = value;
     return true;
 }
 
-/* A whole number from 1 to 2^30, or `absent` when the cell is empty; -1 when it is not. */
 int calibrate_whole (const struct row *r, const char *name, int absent)
 {
     double x;
@@ -114,9 +116,13 @@ bool calibrate_note (const struct row *r, const char *key, char *value, size_t s
 
 int calibrate_note_int (const struct row *r, const char *key, int absent)
 {
-    char value[64];
+    char value[64], *end;
+    long n;
 
-    return calibrate_note (r, key, value, sizeof value) ? atoi (value) : absent;
+    if (!calibrate_note (r, key, value, sizeof value))
+        return absent;
+    n = strtol (value, &end, 10);
+    return end == value || n < 0 || n > 1 << 30 ? -1 : (int) n;
 }
 
 bool calibrate_note_true (const struct row *r, const char *key)
@@ -144,8 +150,18 @@ static bool read_precision (const char *s, enum workload_precision *p)
     return true;
 }
 
-/* @return is anything said? */
-static bool read_attention (const struct row *r, struct workload_job *j)
+/* key=true or key=false among the notes. */
+static void read_choice (const struct row *r, const char *key, enum workload_choice *c)
+{
+    char value[8];
+
+    if (calibrate_note (r, key, value, sizeof value))
+        *c = strcmp (value, "true") == 0 ? CHOICE_YES : CHOICE_NO;
+}
+
+/* Kernels: of the attention, and what the notes say of norms, MLP and logits.
+ * @return is anything said of the attention? */
+static bool read_kernels (const struct row *r, struct workload_job *j)
 {
     const char *s = calibrate_cell (r, "attention");
     char backend[64] = "";
@@ -161,6 +177,9 @@ static bool read_attention (const struct row *r, struct workload_job *j)
         j->attention = ATTENTION_FLASH1;
     if (calibrate_contains (s, "RMS kernel"))
         j->fused_norm = CHOICE_YES;
+    read_choice (r, "fused-norm", &j->fused_norm);
+    read_choice (r, "fused-mlp", &j->fused_mlp);
+    read_choice (r, "gathered-logits", &j->gathered_logits);
     /* Megatron's own unfused path has its fused softmax. */
     if (j->attention == ATTENTION_UNFUSED &&
         (strcmp (backend, "unfused") == 0 || calibrate_contains (s, "local")))
@@ -195,7 +214,7 @@ static const char *read_job (const struct row *r, struct calibrate_run *run)
         return "precision not supported";
     if (calibrate_contains (calibrate_cell (r, "notes"), "quant=bnb"))
         return "quantised weights are not supported";
-    run->attention_said = read_attention (r, j);
+    run->attention_said = read_kernels (r, j);
     read_sampling (r, j);
     return NULL;
 }
@@ -260,12 +279,19 @@ static const char *read_degrees (const struct row *r, struct calibrate_run *run)
     d->etp = calibrate_note_int (r, "expert-tensor-parallel-size", d->tp);
     if (d->tp < 1 || d->pp < 1 || d->cp < 1 || d->ep < 1 || d->vpp < 1 || d->etp < 1)
         return "a degree is no whole number";
-    rest = (long long) d->tp * d->pp * d->cp;
-    d->dp = calibrate_whole (r, "dp", rest > run->gpus ? 1 : (int) (run->gpus / rest));
-    if (d->dp < 1)
+    rest = (long long) d->tp * d->pp;
+    if (rest <= run->gpus)
+        rest *= d->cp;
+    if (calibrate_whole (r, "dp", 1) < 1)
         return "dp is no whole number";
-    if (rest * d->dp != run->gpus)
-        return "tp x pp x dp x cp is not gpus";
+    /* The GPUs are what is certain: some sources' dp counts cp too, or less. */
+    if (run->gpus % rest != 0)
+        return "tp x pp x cp does not divide gpus";
+    d->dp = (int) (run->gpus / rest);
+    /* Megatron's recipes with more expert ranks than dp x cp leave experts whole. */
+    if (d->ep > 1 && (long long) d->dp * d->cp % d->ep != 0 &&
+        calibrate_note_int (r, "expert-tensor-parallel-size", 0) == 0)
+        d->etp = 1;
     return NULL;
 }
 
@@ -278,12 +304,10 @@ static const char *read_config (const struct row *r, struct calibrate_run *run)
         return why;
     c->micro_batch = calibrate_whole (r, "micro_batch", 1);
     c->zero = calibrate_whole (r, "zero", 0);
-    if (calibrate_cell (r, "zero")[0] != '\0' && c->zero < 0) {
-        double x;
-
-        /* "1(8)", "1(all dp)": sharded over a part of dp. */
-        c->zero = number (r, "zero", &x) ? (int) x : 0;
-    }
+    if (c->micro_batch < 1)
+        return "micro_batch is no whole number";
+    if (c->zero < 0 || c->zero > 3)
+        return "zero is not 0 to 3";
     c->sequence_parallel = c->deg.tp > 1 && (strcmp (sp, "1") == 0);
     if (!read_recompute (r, c))
         return "recompute not supported";
@@ -345,14 +369,15 @@ static const char *read_gpu (const struct row *r, struct calibrate_run *run)
     for (part = strtok_r (copy, several ? "+" : "", &save); part;
          part = strtok_r (NULL, "+", &save)) {
         char *colon = several ? strrchr (part, ':') : NULL;
-        int nodes = colon ? atoi (colon + 1) : 0;
+        long nodes = colon ? strtol (colon + 1, NULL, 10) : 0;
 
         if (colon)
             *colon = '\0';
-        if (run->n_parts == CALIBRATE_TYPES_MAX || (several && nodes < 1))
+        if (run->n_parts == CALIBRATE_TYPES_MAX ||
+            (several && (nodes < 1 || nodes > run->gpus)))
             return "gpu not understood";
         run->part[run->n_parts].type = calibrate_gpu_type (part, several ? 0 : memory_gb);
-        run->part[run->n_parts].nodes = nodes;
+        run->part[run->n_parts].nodes = (int) nodes;
         if (!run->part[run->n_parts++].type)
             return "gpu not supported";
     }
@@ -389,6 +414,7 @@ static const char *read_machines (const struct row *r, struct calibrate_run *run
 
 static void read_measured (const struct row *r, struct calibrate_run *run)
 {
+    char value[64];
     double x;
 
     run->iter_time_s = run->peak_bytes = run->static_bytes = NAN;
@@ -397,13 +423,9 @@ static void read_measured (const struct row *r, struct calibrate_run *run)
         run->iter_time_s = x;
     if (number (r, "peak_mem_gb", &x) && x > 0)
         run->peak_bytes = x * UNITS_GIB;
-    x = calibrate_note_int (r, "alloc_bytes", 0);
-    if (x > 0 || strstr (calibrate_cell (r, "notes"), "alloc_bytes=")) {
-        char value[64];
-
-        if (calibrate_note (r, "alloc_bytes", value, sizeof value))
-            run->static_bytes = strtod (value, NULL);
-    }
+    if (calibrate_note (r, "alloc_bytes", value, sizeof value) &&
+        strtod (value, NULL) > 0)
+        run->static_bytes = strtod (value, NULL);
     if (strcmp (calibrate_cell (r, "oom"), "1") == 0)
         run->oom = 1;
     else if (strcmp (calibrate_cell (r, "oom"), "0") == 0)
@@ -524,10 +546,16 @@ enum status calibrate_runs_read (const char *path, struct calibrate_runs *out,
         free (run->layers_by_parameters);
         count_skip (&runs, why, r.index);
     }
-    if (st == ST_OK && runs.n == 0)
-        st = err_set (err, ST_INVALID, "%s: no row is left of %d%s%s", path,
-                      runs.table.rows, runs.n_skipped ? ": " : "",
-                      runs.n_skipped ? runs.skipped[0].reason : "");
+    if (st == ST_OK && runs.n == 0) {
+        struct text why = {0};
+
+        for (int i = 0; i < runs.n_skipped; i++)
+            text_add (&why, "%s%d %s", i ? ", " : ": ", runs.skipped[i].count,
+                      runs.skipped[i].reason);
+        st = err_set (err, ST_INVALID, "%s: no row is left of %d%s", path,
+                      runs.table.rows, text_str (&why));
+        text_free (&why);
+    }
     if (st == ST_OK)
         st = assume_attention (&runs, err);
     if (st == ST_OK)

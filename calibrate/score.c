@@ -113,7 +113,7 @@ enum status calibrate_labels (const double *score, double threshold,
                               const double *probability, const int *label, int n,
                               struct calibrate_labels *out, struct error *err)
 {
-    struct calibrate_labels l = {.n = n, .auc = NAN};
+    struct calibrate_labels l = {.n = n, .auc = NAN, .brier = probability ? 0 : NAN};
     struct pair *p = calloc ((size_t) n + 1, sizeof *p);
     double *rank = calloc ((size_t) n + 1, sizeof *rank), sum = 0;
     int said = 0, right = 0;
@@ -145,7 +145,8 @@ enum status calibrate_labels (const double *score, double threshold,
     l.precision_at_99 = NAN;
     for (int i = n - 1, found = 0; i >= 0 && l.positive > 0; i--) {
         found += label[(int) p[i].y];
-        if (found >= 0.99 * l.positive) {
+        /* Equal scores are said together. */
+        if (found >= 0.99 * l.positive && (i == 0 || p[i - 1].x < p[i].x)) {
             l.precision_at_99 = (double) found / (n - i);
             break;
         }

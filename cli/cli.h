@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/progress.h"
 #include "base/text.h"
+#include "calibrate/calibrate.h"
 #include "mapper/mapper.h"
 #include "topology/stats.h"
 #include "topology/topology.h"
@@ -27,6 +28,8 @@ int cli_time (int argc, char **argv);
 int cli_eval (int argc, char **argv);
 int cli_check (int argc, char **argv);
 int cli_emit (int argc, char **argv);
+int cli_validate (int argc, char **argv);
+int cli_calibrate (int argc, char **argv);
 int cli_topo (int argc, char **argv);
 int cli_cluster (int argc, char **argv);
 int cli_compare (int argc, char **argv);
@@ -142,8 +145,28 @@ enum status cli_print_json (json_t *doc, struct error *err);
 /** "3.42 s", "12.1 ms": three digits. buf of 32 bytes. */
 const char *cli_seconds (double s, char buf[32]);
 
+/** A probability in percent, "< 0.001 %" when tiny, words for NAN. buf of 32 bytes. */
+const char *cli_chance (double p, char buf[32]);
+
 /** Print where the step goes, one part a line. */
 void cli_print_breakdown (const struct costmodel_estimate *e);
+
+/** Say how many rows of a runs file serve, and why the others do not. */
+void cli_print_rows (const char *path, const struct calibrate_runs *runs);
+/** The same as "rows", "used" and "skipped" of a document. */
+enum status cli_rows_json (json_t *doc, const struct calibrate_runs *runs,
+                           struct error *err);
+
+/** Scores as objects with the units in their keys; unknown ones are null.  New
+ *  references. */
+json_t *cli_errors_json (const struct calibrate_errors *e);
+json_t *cli_labels_json (const struct calibrate_labels *l);
+
+/** A table's next cells: the number, or "-" when it is not finite. */
+void cli_cell (struct table *t, const char *format, double value)
+    __attribute__ ((format (printf, 2, 0)));
+/** Cells AUC, precision, recall, precision at recall .99 and Brier score. */
+void cli_label_cells (struct table *t, const struct calibrate_labels *l);
 
 /** One line: degrees and the other choices. */
 void cli_describe_config (const struct workload_config *c, struct text *out);

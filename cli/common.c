@@ -100,6 +100,23 @@ const char *cli_seconds (double s, char buf[32])
     return buf;
 }
 
+const char *cli_chance (double p, char buf[32])
+{
+    double pct = 100.0 * p;
+
+    if (isnan (pct))
+        snprintf (buf, 32, "unknown under this model");
+    else if (pct < 0.001)
+        snprintf (buf, 32, "< 0.001 %%");
+    else if (pct > 99.999)
+        snprintf (buf, 32, "> 99.999 %%");
+    else if (pct >= 10.0)
+        snprintf (buf, 32, pct > 99.0 ? "%.3f %%" : "%.0f %%", pct);
+    else
+        snprintf (buf, 32, "%.2g %%", pct);
+    return buf;
+}
+
 void cli_print_breakdown (const struct costmodel_estimate *e)
 {
     static const char *const header[] = {"<step goes to", "s", "%", NULL};

@@ -18,6 +18,8 @@ static const struct cli_command commands[] = {
     {"compare", "two clusters, or one at two times, side by side", cli_compare},
     {"topo", "describe this machine, or read its description", cli_topo},
     {"bind", "place a plan anew on the nodes that a scheduler gave", cli_bind},
+    {"validate", "estimates beside the measurements of a runs file", cli_validate},
+    {"calibrate", "fit a framework profile to measured runs", cli_calibrate},
     {"gpus", "list the built-in GPU types", cli_gpus},
     {"models", "list the model presets", cli_models},
 };
@@ -32,7 +34,7 @@ static void print_help (FILE *out)
         "run on\nwhich GPU?\n\nCommands:\n",
         out);
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
-        fprintf (out, "  %-7s %s\n", commands[i].name, commands[i].what);
+        fprintf (out, "  %-9s %s\n", commands[i].name, commands[i].what);
     fputs ("\n`linkwise COMMAND --help` tells more.  Exit codes: 0 done, 1 failed or bad "
            "content,\n2 bad options, 3 nothing fits.\n",
            out);

@@ -108,6 +108,7 @@ static void print_estimate (const struct estimate *e)
 {
     const struct memest_stage *s = &e->stage[e->worst];
     struct text words = {0};
+    char chance[32];
 
     cli_describe_config (&e->config, &words);
     printf ("%s, %.2f billion parameters", e->model.name,
@@ -117,11 +118,12 @@ static void print_estimate (const struct estimate *e)
     printf (", on %s\n%s\n", e->gpu->name, text_str (&words));
     text_free (&words);
     print_stages (e);
-    printf ("stage %d peaks at %.2f GiB of %.2f GiB: %s; chance of running out %.2g %%\n",
+    printf ("stage %d peaks at %.2f GiB of %.2f GiB: %s; chance of running out %s\n",
             e->worst, s->peak_bytes / UNITS_GIB, e->limit_bytes / UNITS_GIB,
             s->peak_bytes <= e->limit_bytes ? "fits" : "does not fit",
-            100.0 * memest_oom_probability (&e->profile, s->peak_bytes,
-                                            e->gpu->memory_bytes));
+            cli_chance (memest_chance (e->problem.by, &e->profile, s->peak_bytes,
+                                       e->gpu->memory_bytes),
+                        chance));
     if (s->peak_bytes > e->limit_bytes)
         print_why (e);
 }
@@ -140,10 +142,11 @@ static json_t *estimate_json (const struct estimate *e)
         json_array_append_new (list, one);
     }
     doc = json_pack (
-        "{s:i, s:f, s:f, s:f, s:b, s:f, s:i, s:o}", "version", 1, "peak_bytes",
+        "{s:i, s:f, s:f, s:f, s:b, s:o, s:i, s:o}", "version", 1, "peak_bytes",
         worst->peak_bytes, "gpu_bytes", e->gpu->memory_bytes, "limit_bytes",
         e->limit_bytes, "fits", worst->peak_bytes <= e->limit_bytes, "oom_probability",
-        memest_oom_probability (&e->profile, worst->peak_bytes, e->gpu->memory_bytes),
+        json_number_or_null (memest_chance (e->problem.by, &e->profile, worst->peak_bytes,
+                                            e->gpu->memory_bytes)),
         "binding_stage", e->worst, "per_stage", list);
     if (doc && worst->peak_bytes > e->limit_bytes)
         json_object_set_new (doc, "would_fit_with",

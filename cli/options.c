@@ -232,6 +232,8 @@ static error_t parse_job (int key, char *arg, struct argp_state *state)
     case ARGP_KEY_END:
         if (j->oom_risk > 0 && j->memory_limit_pct > 0)
             argp_error (state, "--memory-limit and --oom-risk contradict each other");
+        if (j->oom_risk > 0 && j->memory_model != MEMEST_LINKWISE)
+            argp_error (state, "--oom-risk: only linkwise's own memory model has one");
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;

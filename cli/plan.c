@@ -247,6 +247,7 @@ static void print_layers (const struct mapper_result *r, struct text *out)
 static void print_memory (const struct mapper_problem *p, const struct mapper_result *r,
                           struct text *out)
 {
+    char chance[32];
     int worst = 0;
 
     for (int i = 1; i < r->config.deg.pp; i++)
@@ -256,12 +257,13 @@ static void print_memory (const struct mapper_problem *p, const struct mapper_re
     text_add (
         out,
         "memory   %.1f GiB at the peak (stage %d), the limit is %.1f GiB; chance of "
-        "running out %.2g %%\n",
+        "running out %s\n",
         r->memory[worst].peak_bytes / UNITS_GIB, worst,
         memest_limit (p->profile, r->gpu_bytes[worst], p->memory_limit_pct, p->oom_risk) /
             UNITS_GIB,
-        100.0 * memest_oom_probability (p->profile, r->memory[worst].peak_bytes,
-                                        r->gpu_bytes[worst]));
+        cli_chance (memest_chance (p->memory_model, p->profile,
+                                   r->memory[worst].peak_bytes, r->gpu_bytes[worst]),
+                    chance));
 }
 
 static void print_bounds (const struct mapper_result *r, const struct mapper_info *info,

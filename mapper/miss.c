@@ -91,6 +91,36 @@ static const char *axis_to_free (const struct mapper_problem *p)
     return NULL;
 }
 
+/* Are there GPUs with other amounts of memory? */
+static bool is_mixed (const struct topology_cluster *c)
+{
+    for (int i = 1; i < c->n_nodes; i++)
+        if (c->node[i].type->memory_bytes != c->node[0].type->memory_bytes)
+            return true;
+    return false;
+}
+
+/* The smallest change of the closest configuration, which was held against the largest
+ * GPUs. */
+static void add_change (const struct mapper_problem *p, const struct mapper_miss *miss,
+                        struct text *out)
+{
+    struct memest_problem memory = {p->model, p->job, &miss->config, p->profile,
+                                    p->memory_model};
+    struct workload_config changed;
+    struct text words = {0};
+    int *layers = malloc ((size_t) miss->config.deg.pp * sizeof (int));
+
+    if (layers) {
+        workload_layers_even (p->model->layers, miss->config.deg.pp, layers);
+        if (memest_smallest_change (&memory, layers, miss->limit_bytes, &changed, &words))
+            text_add (out, "this one would fit with %s%s\n", text_str (&words),
+                      is_mixed (p->cluster) ? ", if all GPUs were its largest" : "");
+    }
+    free (layers);
+    text_free (&words);
+}
+
 void mapper_explain_miss (const struct mapper_problem *p, const struct mapper_info *info,
                           struct text *out)
 {
@@ -100,6 +130,7 @@ void mapper_explain_miss (const struct mapper_problem *p, const struct mapper_in
     char word[24];
     double kind_bytes;
     const char *kind = memest_largest_kind (&miss->memory, &kind_bytes);
+    double enough = miss->memory.peak_bytes * miss->gpu_bytes / miss->limit_bytes;
     int n_gpus = 0;
 
     text_add (
@@ -113,6 +144,7 @@ void mapper_explain_miss (const struct mapper_problem *p, const struct mapper_in
         miss->stage, miss->layers, miss->memory.peak_bytes / UNITS_GIB,
         miss->limit_bytes / UNITS_GIB, miss->gpu_bytes / UNITS_GIB, kind,
         kind_bytes / UNITS_GIB);
+    add_change (p, miss, out);
     if (axis) {
         text_add (out, "it would fit without fixing %s\n", axis);
         return;
@@ -127,8 +159,7 @@ void mapper_explain_miss (const struct mapper_problem *p, const struct mapper_in
     }
     if (n_gpus > 0)
         text_add (out, "it would fit on %d such GPUs, or on GPUs with %.0f GB\n", n_gpus,
-                  miss->memory.peak_bytes / (p->memory_limit_pct / 100.0) / UNITS_GB);
+                  enough / UNITS_GB);
     else
-        text_add (out, "it would fit on GPUs with %.0f GB\n",
-                  miss->memory.peak_bytes / (p->memory_limit_pct / 100.0) / UNITS_GB);
+        text_add (out, "it would fit on GPUs with %.0f GB\n", enough / UNITS_GB);
 }

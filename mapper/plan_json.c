@@ -84,11 +84,12 @@ static json_t *memory_json (const struct mapper_problem *p, const struct mapper_
     }
     limit =
         memest_limit (p->profile, r->gpu_bytes[worst], p->memory_limit_pct, p->oom_risk);
-    return json_pack ("{s:f, s:f, s:f, s:f, s:i, s:o}", "peak_bytes",
+    return json_pack ("{s:f, s:f, s:f, s:o, s:i, s:o}", "peak_bytes",
                       r->memory[worst].peak_bytes, "gpu_bytes", r->gpu_bytes[worst],
                       "limit_bytes", limit, "oom_probability",
-                      memest_oom_probability (p->profile, r->memory[worst].peak_bytes,
-                                              r->gpu_bytes[worst]),
+                      json_number_or_null (memest_chance (p->memory_model, p->profile,
+                                                          r->memory[worst].peak_bytes,
+                                                          r->gpu_bytes[worst])),
                       "binding_stage", worst, "per_stage", stages);
 }
 

@@ -79,7 +79,8 @@ static void take (struct enumeration *e, const struct workload_config *c)
 {
     const struct mapper_problem *p = e->pool->problem;
 
-    if (workload_config_check (p->model, p->job, c, NULL) != ST_OK)
+    if (workload_config_check (p->model, p->job, c, NULL) != ST_OK ||
+        workload_config_offered (c, p->profile, NULL) != ST_OK)
         return;
     if (e->n == e->cap) {
         long cap = e->cap ? 2 * e->cap : 1024;
@@ -193,19 +194,20 @@ static enum status explain_empty (const struct pool *pool, struct error *err)
 {
     const struct mapper_problem *p = pool->problem;
     const struct mapper_axes *a = &p->axes;
-    struct workload_config c = {
-        .deg = {1, 1, 1, 1, 1, 1, 1}, .micro_batch = 1, .zero = 1};
+    struct workload_config c = {.deg = {1, 1, 1, 1, 1, 1, 1}, .micro_batch = 1};
     long long fixed = 1;
 
     c.deg.tp = a->tp == MAPPER_FREE ? 1 : a->tp;
     c.deg.etp = a->etp == MAPPER_FREE ? c.deg.tp : a->etp;
     c.deg.ep = a->ep == MAPPER_FREE ? 1 : a->ep;
-    c.deg.vpp = a->vpp == MAPPER_FREE ? 1 : a->vpp;
     c.deg.pp = a->pp == MAPPER_FREE ? 1 : a->pp;
     c.deg.dp = a->dp == MAPPER_FREE ? 1 : a->dp;
     c.deg.cp = a->cp == MAPPER_FREE ? 1 : a->cp;
     c.micro_batch = a->micro_batch == MAPPER_FREE ? 1 : a->micro_batch;
-    c.zero = a->zero == MAPPER_FREE ? 1 : a->zero;
+    c.zero = a->zero == MAPPER_FREE ? 0 : a->zero;
+    c.schedule =
+        a->schedule == MAPPER_FREE ? SCHEDULE_1F1B : (enum workload_schedule) a->schedule;
+    c.deg.vpp = a->vpp == MAPPER_FREE ? workload_default_vpp (c.schedule) : a->vpp;
     c.sequence_parallel = a->sequence_parallel == 1 && c.deg.tp > 1;
     if (a->recompute != MAPPER_FREE) {
         c.recompute = (enum workload_recompute) a->recompute;
@@ -214,6 +216,8 @@ static enum status explain_empty (const struct pool *pool, struct error *err)
 
     enum status st = workload_config_check (p->model, p->job, &c, err);
 
+    if (st == ST_OK)
+        st = workload_config_offered (&c, p->profile, err);
     if (st != ST_OK)
         return st;
     fixed = workload_world (&c.deg);
@@ -232,8 +236,7 @@ enum status space_enumerate (const struct pool *pool, struct workload_config **l
     const struct mapper_problem *p = pool->problem;
     const struct mapper_axes *a = &p->axes;
     struct enumeration e = {.pool = pool};
-    struct workload_config c = {.deg = {.ep = a->ep == MAPPER_FREE ? 1 : a->ep,
-                                        .vpp = a->vpp == MAPPER_FREE ? 1 : a->vpp}};
+    struct workload_config c = {.deg = {.ep = a->ep == MAPPER_FREE ? 1 : a->ep}};
     int cp = a->cp == MAPPER_FREE ? 1 : a->cp;
     int tp_lo = a->tp == MAPPER_FREE ? 1 : a->tp;
     int tp_hi = a->tp == MAPPER_FREE ? pool->max_node_gpus : a->tp;
@@ -241,6 +244,7 @@ enum status space_enumerate (const struct pool *pool, struct workload_config **l
 
     c.schedule =
         a->schedule == MAPPER_FREE ? SCHEDULE_1F1B : (enum workload_schedule) a->schedule;
+    c.deg.vpp = a->vpp == MAPPER_FREE ? workload_default_vpp (c.schedule) : a->vpp;
     c.deg.cp = cp;
     for (int tp = tp_lo; tp <= tp_hi && !e.failed; tp++) {
         long long most = pool->n_gpus / ((long long) tp * cp);

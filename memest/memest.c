@@ -95,7 +95,8 @@ static double layer_token_bytes (const struct memest_problem *p, const struct sh
     double bytes = (f->memory.norm_bytes + f->memory.attention_bytes / 2.0) * w->h / w->r;
 
     bytes += f->memory.attention_bytes / 2.0 * w->h / w->t;
-    if (!workload_choose (p->job->fused_norm, f->fused_norm))
+    /* PyTorch's own LayerNorm is one kernel; its RMS norms are not. */
+    if (!workload_choose (p->job->fused_norm, f->fused_norm || m->norm == NORM_LAYER))
         bytes += f->memory.unfused_norm_bytes * w->h / w->r;
     if (m->dropout)
         bytes += f->memory.dropout_bytes * w->h / w->r;
@@ -171,7 +172,7 @@ double memest_in_flight (const struct workload_config *c, int microbatches, int 
         break;
     case SCHEDULE_INTERLEAVED: /* in chunks of 1/v (Megatron-LM schedules.py) */
         warm = 2 * (p - 1 - stage) + (v - 1) * p;
-        return (double) (warm + 1 < m * v ? warm + 1 : m * v) / v;
+        return fmin (warm + 1, (double) m * v) / v;
     case SCHEDULE_ZB1P:
     case SCHEDULE_ZBV:
         held = p;
@@ -354,7 +355,7 @@ double memest_oom_probability (const struct workload_profile *p, double peak_byt
 double memest_limit (const struct workload_profile *p, double gpu_bytes, double pct,
                      double risk)
 {
-    double lo = gpu_bytes * 1e-3, hi = gpu_bytes * 1e3;
+    double lo = gpu_bytes * 1e-30, hi = gpu_bytes * 1e30;
 
     if (risk <= 0.0)
         return gpu_bytes * pct / 100.0;

@@ -8,6 +8,7 @@
 #define MEMEST_MEMEST_H
 
 #include <jansson.h>
+#include <math.h>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -75,6 +76,16 @@ int memest_max_layers (const struct memest_problem *p, int stage, int layers,
 double memest_oom_probability (const struct workload_profile *p, double peak_bytes,
                                double gpu_bytes);
 
+/** The same for an estimate by any model: NAN for other people's, whose errors the profile
+ *  does not know. */
+static inline double memest_chance (enum memest_model by,
+                                    const struct workload_profile *p, double peak_bytes,
+                                    double gpu_bytes)
+{
+    return by == MEMEST_LINKWISE ? memest_oom_probability (p, peak_bytes, gpu_bytes)
+                                 : NAN;
+}
+
 /** How much of a GPU an estimate may take: pct percent of gpu_bytes, or, with risk > 0,
  *  as much as leaves a chance of at most `risk` (below 1) of running out. */
 double memest_limit (const struct workload_profile *p, double gpu_bytes, double pct,
@@ -89,7 +100,8 @@ json_t *memest_stage_to_json (const struct memest_stage *s);
  *
  *  Tried from the cheapest: sequence parallelism, ZeRO 1, selective recomputation,
  *  smaller micro-batches, recomputing some of the layers (the fewest that do), all of
- *  them, then twice, four times, ... the context-, pipeline- and tensor-parallel degree.
+ *  them, ZeRO 2 and 3, then twice, four times, ... the context-, pipeline- and
+ *  tensor-parallel degree, which takes more GPUs.  Only what the profile offers.
  *
  *  @param[in]  layers       [pp] the split now; a changed pp takes an even one
  *  @param[in]  limit_bytes  of every stage

@@ -130,11 +130,19 @@ bool memest_smallest_change (const struct memest_problem *p, const int *layers,
             return true;
         }
     c = *now;
-    if (now->recompute != RECOMPUTE_FULL && recompute_some (&a, &c)) {
+    if ((now->recompute != RECOMPUTE_FULL || now->recompute_layers > 0) &&
+        recompute_some (&a, &c)) {
         text_add (words, "recompute %s", workload_recompute_text (&c, word));
         *out = c;
         return true;
     }
+    c = *now;
+    for (c.zero = now->zero < 1 ? 2 : now->zero + 1; c.zero <= 3; c.zero++)
+        if (fits (&a, &c)) {
+            text_add (words, "zero %d instead of %d", c.zero, now->zero);
+            *out = c;
+            return true;
+        }
     for (int way = 0; way < 3; way++) {
         static const char *const degree[] = {"cp", "pp", "tp"};
         int *value;
@@ -142,7 +150,8 @@ bool memest_smallest_change (const struct memest_problem *p, const int *layers,
         c = *now;
         value = way == 0 ? &c.deg.cp : way == 1 ? &c.deg.pp : &c.deg.tp;
         if (grow (&a, &c, value)) {
-            text_add (words, "%s %d", degree[way], *value);
+            text_add (words, "%s %d (%lld GPUs instead of %lld)", degree[way], *value,
+                      workload_world (&c.deg), workload_world (&now->deg));
             *out = c;
             return true;
         }

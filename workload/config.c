@@ -5,6 +5,7 @@
 #include <string.h>
 
 #define TOKENS_MAX (1 << 30)
+#define GPUS_MAX (1 << 24) /* so that products of degrees are ints */
 
 /* "(1, 2, 4 would)": the divisors of n, for a message. */
 static void list_divisors (long long n, char *buf, size_t size)
@@ -176,9 +177,13 @@ enum status workload_config_check (const struct workload_model *m,
                   {"ep", d->ep}, {"etp", d->etp}, {"vpp", d->vpp}};
 
     for (size_t i = 0; i < sizeof degree / sizeof *degree; i++)
-        if (degree[i].value < 1 || degree[i].value > 1 << 24)
+        if (degree[i].value < 1 || degree[i].value > GPUS_MAX)
             return err_set (err, ST_INVALID, "%s: expected 1 to %d, found %d",
-                            degree[i].name, 1 << 24, degree[i].value);
+                            degree[i].name, GPUS_MAX, degree[i].value);
+    if ((double) d->tp * d->cp * d->dp * d->pp > GPUS_MAX)
+        return err_set (err, ST_INVALID,
+                        "tp %d x cp %d x dp %d x pp %d: expected at most %d GPUs", d->tp,
+                        d->cp, d->dp, d->pp, GPUS_MAX);
     if (c->micro_batch < 1)
         return err_set (err, ST_INVALID, "micro-batch: expected 1 or more, found %d",
                         c->micro_batch);

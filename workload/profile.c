@@ -46,7 +46,7 @@ static const struct workload_constant constants[] = {
     MEMORY ("base_gb", base_bytes, UNITS_GB, 0, 64, NAN, .3),
     MEMORY ("group_gb", group_bytes, UNITS_GB, 0, 64, NAN, .3),
     MEMORY ("allocated_gb", allocated_bytes, UNITS_GB, 0, 64, 0.1, 0),
-    MEMORY ("fragmentation", fragmentation, 1, 0.5, 4, NAN, .02),
+    MEMORY ("fragmentation", fragmentation, 1, 1, 4, NAN, .02),
     MEMORY ("residual", residual, 1, 0.001, 1, 0.05, .5),
     TIME ("gemm", gemm, 1, 1e-3, 4, 1, .1),
     TIME ("attention", attention, 1, 1e-3, 1, .6, .15),

@@ -52,6 +52,10 @@ expect 1 "too many GPUs asked" "needs 32 GPUs, 16 can be used" $plan "$C" llama-
 expect 1 "sequence too long" "learned positions for 1024 tokens" $plan "$C" gpt2-xl --seq 2048 --global-batch 8
 expect 1 "precision that no GPU has" "can run fp8" $plan "1x1 t4" gpt2-xl --seq 512 --global-batch 8 --precision fp8
 expect 1 "missing profile" "shipped profiles: aleph-alpha" $plan "$C" llama-2-7b $job --profile none
+expect 1 "a schedule that the framework has not" "profile aleph-alpha does not offer the zbv schedule" \
+    $plan "$C" llama-2-7b $job --profile aleph-alpha --schedule zbv --pp 4
+expect 1 "ZeRO that its pipeline refuses" "zero 3 with pp 2: profile megatron-deepspeed offers at most zero 1" \
+    $plan "$C" llama-2-7b $job --profile megatron-deepspeed --zero 3 --pp 2
 expect 1 "missing plan" "none.json: No such file" $L check none.json
 expect 1 "a cluster as plan" "model: expected an object" $L eval examples/clusters/h100-17.json
 expect 1 "time: more GPUs than there are" "needs 64 GPUs, the cluster has 16" $L time "$C" llama-2-7b $job --tp 8 --dp 8
@@ -64,6 +68,8 @@ grep -q "it would fit on [0-9]* such GPUs" "$T/err"
 result $? "... and what would make it fit" "$T/err"
 expect 3 "fits without fixing recompute" "it would fit without fixing --recompute" \
     $plan "1x8 a100-sxm4-80g intra:200" llama-2-13b --seq 98304 --global-batch 8 --recompute none --tp 8
+grep -q "this one would fit with recompute full:[0-9]*" "$T/err"
+result $? "... and the smallest change" "$T/err"
 expect 3 "everything excluded" "no node of .* is left to use" $plan "$C" llama-2-7b $job --exclude 'n[0-1]'
 cat >"$T/apart.json" <<'J'
 {"version":1,"nodes":[{"name":"a","gpus":1,"gpu_type":"l4"},{"name":"b","gpus":1,"gpu_type":"l4"}],

@@ -57,6 +57,9 @@ $L plan $C $M $job --tp 8 --pp 4 --nodes 16 --exclude cnode2-001 --only 'cnode2-
 json "$T/fixed.json" "d['degrees']['tp'] == 8 and d['degrees']['pp'] == 4 and \
     len(set(r['node'] for r in d['ranks'])) <= 16 and 'cnode2-001' not in [r['node'] for r in d['ranks']]" | grep -q True
 result $? "fixed degrees, --nodes, --only and --exclude hold"
+$L plan $C $M $job --profile llm-foundry --top 50 --json >"$T/offered.json"
+json "$T/offered.json" "all(t['pp'] == 1 or t['zero'] == 0 for t in d['search']['top'])" | grep -q True
+result $? "only what the profile's framework offers is searched" "$T/offered.json"
 sed 's/"name": "cnode2-005",/"name": "cnode2-005", "state": "drained",/' $C >"$T/drained.json"
 $L plan "$T/drained.json" $M $job --json | python3 -c "
 import json,sys; d=json.load(sys.stdin); sys.exit('cnode2-005' in [r['node'] for r in d['ranks']])"

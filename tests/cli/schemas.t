@@ -37,6 +37,30 @@ for c in "--tp 8 --pp 4 --recompute full" "--pp 2 --zero 0 --precision fp16" "--
     $L mem llama-2-70b --gpu h100-sxm5-80g --seq 4096 $c --json >"$T/mem.json"
     valid mem "$T/mem.json" "mem $c"
 done
+$L mem llama-2-70b --gpu t4 --seq 4096 --json >"$T/mem.json" 2>/dev/null
+valid mem "$T/mem.json" "mem that does not fit"
+$L mem llama-2-70b --gpu t4 --seq 4096 --memory-model fujii --json >"$T/mem.json" 2>/dev/null
+valid mem "$T/mem.json" "mem by another model"
+$L plan "2x8 h100-sxm5-80g intra:370 inter:48" llama-2-7b --seq 4096 --global-batch 64 --memory-model fujii --json >"$T/fujii.json"
+valid plan "$T/fujii.json" "plan by another model"
+$L plan "2x8 h100-sxm5-80g intra:370 inter:48" llama-2-7b --seq 4096 --global-batch 64 --oom-risk 0.01 --fused-norm off --lora --wta-crs 0.3 --json >"$T/options.json"
+valid plan "$T/options.json" "plan with options of its memory"
+cat >"$T/runs.csv" <<'C'
+source,model,params_b,layers,hidden,heads,kv_heads,ffn,vocab,seq,gpu,gpu_mem_gb,gpus,gpus_per_node,inter_node_gbps,tp,pp,vpp,dp,cp,ep,sp,zero,micro_batch,global_batch,precision,attention,recompute,iter_time_s,tokens_per_s_per_gpu,tflops_per_gpu,mfu,peak_mem_gb,oom,notes
+lab,llama-a,,8,4096,32,,11008,32000,4096,A100-80GB,,8,8,,1,1,,,,,,1,1,64,,,none,,,,,24.0,0,
+lab,llama-b,,32,4096,32,,11008,32000,4096,A100-80GB,,8,8,,4,1,,,,,,1,1,64,,,none,,,,,43.0,0,
+lab,llama-b,,32,4096,32,,11008,32000,4096,A100-80GB,,8,8,,8,1,,,,,,1,4,64,,,none,,,,,,1,
+lab,llama-b,,,4096,32,,11008,32000,4096,A100-80GB,,8,8,,8,1,,,,,,1,4,64,,,none,,,,,,1,
+C
+$L validate "$T/runs.csv" --json >"$T/validate.json"
+valid validate "$T/validate.json" "validate"
+sed -n '1p;2p' "$T/runs.csv" | sed 's/,24.0,0,$/,,,/' | $L validate - --json >"$T/validate.json"
+valid validate "$T/validate.json" "validate without measurements"
+$L calibrate "$T/runs.csv" --json -o "$T/profile.json" >"$T/calibrate.json"
+valid calibrate "$T/calibrate.json" "calibrate"
+valid profile "$T/profile.json" "a fitted profile"
+sed -n '1p;2p' "$T/runs.csv" | $L calibrate - --json >"$T/calibrate.json"
+valid calibrate "$T/calibrate.json" "calibrate one run"
 ASAN_OPTIONS=detect_leaks=0 $L topo >"$T/node.json" 2>/dev/null
 valid cluster "$T/node.json" "topo"
 cat >"$T/topo.txt" <<X

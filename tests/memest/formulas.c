@@ -155,6 +155,23 @@ static void in_flight (void **state)
     }
 }
 
+/* As many micro-batches as a batch may have. */
+static void many_microbatches (void **state)
+{
+    struct workload_config c = config_of (1, 4, 1, 1);
+    (void) state;
+
+    for (int s = SCHEDULE_1F1B; s <= SCHEDULE_V_MIN; s++) {
+        c.schedule = (enum workload_schedule) s;
+        c.deg.vpp = workload_default_vpp (c.schedule);
+        for (int stage = 0; stage < 4; stage++) {
+            double held = memest_in_flight (&c, 1 << 30, stage);
+
+            assert_true (held >= 1 && held <= (s == SCHEDULE_GPIPE ? 1 << 30 : 8));
+        }
+    }
+}
+
 /* The estimate multiplies a layer by them. */
 static void flight_scales (void **state)
 {
@@ -214,6 +231,35 @@ static void kernels (void **state)
     CLOSE (layer_of (&gpt, &j, &c, 0), 34 * sbh, 1e-12);
 }
 
+/* A framework without fused norms means its RMS norms, 16 s b h more here; PyTorch's
+ * LayerNorm is one kernel unless the job says otherwise. */
+static void norm_kernels (void **state)
+{
+    static const struct {
+        const char *model;
+        double more[3]; /* of s b h: by the profile, fused, not fused */
+    } known[] = {{"llama-2-7b", {16, 0, 16}}, {"gpt3-6.7b", {0, 0, 16}}};
+    struct workload_profile p = profile_of ("aleph-alpha");
+    (void) state;
+
+    for (size_t i = 0; i < 2; i++)
+        for (int choice = 0; choice < 3; choice++) {
+            static const enum workload_choice choices[] = {CHOICE_PROFILE, CHOICE_YES, CHOICE_NO};
+            struct workload_model m = model_of (known[i].model);
+            struct workload_job j = {.seq = 2048, .global_batch = 8, .fused_norm = CHOICE_YES};
+            struct workload_config c = config_of (1, 1, 1, 1);
+            struct memest_problem q = {&m, &j, &c, &p, MEMEST_LINKWISE};
+            struct workload_stage one = {.dense = 1};
+            struct memest_stage fused, now;
+
+            memest_stage (&q, 0, &one, &fused);
+            j.fused_norm = choices[choice];
+            memest_stage (&q, 0, &one, &now);
+            CLOSE (now.activations_bytes - fused.activations_bytes,
+                   known[i].more[choice] * 2048 * 4096, 1e-9);
+        }
+}
+
 /* DeepSeek-V3's latent attention keeps a fraction of what 128 whole heads would. */
 static void latent_attention (void **state)
 {
@@ -261,9 +307,11 @@ int main (void)
         cmocka_unit_test (precisions),
         cmocka_unit_test (distributed_optimizer),
         cmocka_unit_test (in_flight),
+        cmocka_unit_test (many_microbatches),
         cmocka_unit_test (flight_scales),
         cmocka_unit_test (logits),
         cmocka_unit_test (kernels),
+        cmocka_unit_test (norm_kernels),
         cmocka_unit_test (latent_attention),
         cmocka_unit_test (experts),
     };

@@ -41,6 +41,21 @@ static void faults (void **state)
     }
 }
 
+/* Degrees that are each possible, together more GPUs than can be counted. */
+static void too_many_gpus (void **state)
+{
+    struct workload_model m = model_of ("llama-2-70b");
+    struct workload_job j = {.seq = 1 << 30, .global_batch = 1 << 30};
+    struct workload_config c = config_of (1, 1, 1 << 24, 1);
+    struct error err = {""};
+    (void) state;
+
+    ok (workload_config_check (&m, &j, &c, &err), &err);
+    c.deg.cp = 1 << 24;
+    assert_int_equal (workload_config_check (&m, &j, &c, &err), ST_INVALID);
+    assert_non_null (strstr (err.text, "expected at most 16777216 GPUs"));
+}
+
 /* rank = tp_i + tp (cp_i + cp (dp_i + dp pp_i)), and back. */
 static void coordinates (void **state)
 {
@@ -100,7 +115,7 @@ static void words (void **state)
 
 int main (void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test (faults), cmocka_unit_test (coordinates),
+    const struct CMUnitTest tests[] = {cmocka_unit_test (faults), cmocka_unit_test (too_many_gpus), cmocka_unit_test (coordinates),
                                        cmocka_unit_test (even_layers), cmocka_unit_test (words)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);

@@ -43,6 +43,117 @@ static void published_counts (void **state)
     }
 }
 
+/* Families that no preset covers, from their published config.json; counts of the weights
+ * on the Hugging Face hub. */
+static void published_configs (void **state)
+{
+    static const struct {
+        const char *name, *doc;
+        double params;
+    } known[] = {
+#define LLAMA_LIKE(TYPE, H, L, A, K, F, V)                                         \
+    "{\"model_type\":\"" TYPE "\",\"hidden_size\":" #H ",\"num_hidden_layers\":" #L  \
+    ",\"num_attention_heads\":" #A ",\"num_key_value_heads\":" #K                  \
+    ",\"intermediate_size\":" #F ",\"vocab_size\":" #V
+        {"llama-3.2-1b",
+         LLAMA_LIKE ("llama", 2048, 16, 32, 8, 8192, 128256) ",\"tie_word_embeddings\":true}",
+         1235814400},
+        {"gemma-2b", LLAMA_LIKE ("gemma", 2048, 18, 8, 1, 16384, 256000) ",\"head_dim\":256}",
+         2506172416},
+        {"gemma-7b", LLAMA_LIKE ("gemma", 3072, 28, 16, 16, 24576, 256000) ",\"head_dim\":256}",
+         8537680896},
+        {"gemma-2-2b", LLAMA_LIKE ("gemma2", 2304, 26, 8, 4, 9216, 256000) ",\"head_dim\":256}",
+         2614341888},
+        {"gemma-2-9b", LLAMA_LIKE ("gemma2", 3584, 42, 16, 8, 14336, 256000) ",\"head_dim\":256}",
+         9241705984},
+        {"gemma-2-27b",
+         LLAMA_LIKE ("gemma2", 4608, 46, 32, 16, 36864, 256000) ",\"head_dim\":128}", 27227128320},
+        {"qwen2-0.5b",
+         LLAMA_LIKE ("qwen2", 896, 24, 14, 2, 4864, 151936) ",\"tie_word_embeddings\":true}",
+         494032768},
+        {"qwen3-0.6b",
+         LLAMA_LIKE ("qwen3", 1024, 28, 16, 8, 3072,
+                     151936) ",\"head_dim\":128,\"tie_word_embeddings\":true}",
+         596049920},
+        {"qwen3-8b", LLAMA_LIKE ("qwen3", 4096, 36, 32, 8, 12288, 151936) ",\"head_dim\":128}",
+         8190735360},
+        {"qwen3-30b-a3b",
+         LLAMA_LIKE ("qwen3_moe", 2048, 48, 32, 4, 6144,
+                     151936) ",\"head_dim\":128,\"num_experts\":128,\"num_experts_per_tok\":8,"
+                             "\"moe_intermediate_size\":768,\"decoder_sparse_step\":1,"
+                             "\"mlp_only_layers\":[]}",
+         30532122624},
+        {"qwen1.5-moe-a2.7b",
+         LLAMA_LIKE ("qwen2_moe", 2048, 24, 16, 16, 5632,
+                     151936) ",\"num_experts\":60,\"num_experts_per_tok\":4,"
+                             "\"moe_intermediate_size\":1408,"
+                             "\"shared_expert_intermediate_size\":5632}",
+         14315784192},
+        {"deepseek-v2-lite",
+         LLAMA_LIKE ("deepseek_v2", 2048, 27, 16, 16, 10944,
+                     102400) ",\"q_lora_rank\":null,\"kv_lora_rank\":512,\"qk_rope_head_dim\":64,"
+                             "\"qk_nope_head_dim\":128,\"v_head_dim\":128,\"n_routed_experts\":64,"
+                             "\"n_shared_experts\":2,\"num_experts_per_tok\":6,"
+                             "\"moe_intermediate_size\":1408,\"first_k_dense_replace\":1,"
+                             "\"moe_layer_freq\":1}",
+         15706484224},
+        {"falcon-7b",
+         "{\"model_type\":\"falcon\",\"hidden_size\":4544,\"num_hidden_layers\":32,"
+         "\"num_attention_heads\":71,\"vocab_size\":65024,\"multi_query\":true,"
+         "\"parallel_attn\":true,\"new_decoder_architecture\":false,\"bias\":false}",
+         6921720704},
+        {"pythia-70m",
+         "{\"model_type\":\"gpt_neox\",\"hidden_size\":512,\"num_hidden_layers\":6,"
+         "\"num_attention_heads\":8,\"intermediate_size\":2048,\"vocab_size\":50304}",
+         70426624},
+        {"gpt2",
+         "{\"model_type\":\"gpt2\",\"n_embd\":768,\"n_layer\":12,\"n_head\":12,"
+         "\"n_positions\":1024,\"vocab_size\":50257}",
+         124439808},
+        {"gpt2-medium",
+         "{\"model_type\":\"gpt2\",\"n_embd\":1024,\"n_layer\":24,\"n_head\":16,"
+         "\"n_positions\":1024,\"vocab_size\":50257}",
+         354823168},
+        {"bloom-560m",
+         "{\"model_type\":\"bloom\",\"hidden_size\":1024,\"n_layer\":24,\"n_head\":16,"
+         "\"vocab_size\":250880}",
+         559214592},
+        {"bloom-7b1",
+         "{\"model_type\":\"bloom\",\"hidden_size\":4096,\"n_layer\":30,\"n_head\":32,"
+         "\"vocab_size\":250880}",
+         7069016064},
+        /* Published 222,903,552 and 60,506,624: without the relative position biases of
+         * two layers, 32 buckets a head, which are not counted. */
+        {"t5-base",
+         "{\"model_type\":\"t5\",\"d_model\":768,\"num_layers\":12,\"num_heads\":12,"
+         "\"d_kv\":64,\"d_ff\":3072,\"vocab_size\":32128}",
+         222903552 - 2 * 32 * 12},
+        {"t5-small",
+         "{\"model_type\":\"t5\",\"d_model\":512,\"num_layers\":6,\"num_heads\":8,"
+         "\"d_kv\":64,\"d_ff\":2048,\"vocab_size\":32128}",
+         60506624 - 2 * 32 * 8}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        json_t *doc = json_loads (known[i].doc, 0, NULL), *again;
+        struct workload_model m, back;
+        struct error err = {""};
+
+        assert_non_null (doc);
+        ok (workload_model_from_json (doc, known[i].name, known[i].name, &m, NULL, &err), &err);
+        if (fabs (workload_model_params (&m) - known[i].params) > 0.5)
+            fail_msg ("%s: %.0f parameters, published %.0f", known[i].name,
+                      workload_model_params (&m), known[i].params);
+        /* Written into a plan and read back it is the same model. */
+        again = workload_model_to_json (&m);
+        ok (workload_model_from_json (again, "f", "m", &back, NULL, &err), &err);
+        CLOSE (workload_model_params (&back), workload_model_params (&m), 0);
+        CLOSE (workload_layer_params (&back, 1), workload_layer_params (&m, 1), 0);
+        json_decref (again);
+        json_decref (doc);
+    }
+}
+
 /* What tp ranks hold sums to the layer, but for what each holds whole. */
 static void tensor_parallel_shares (void **state)
 {
@@ -124,6 +235,28 @@ static void bad_configs (void **state)
          "num_hidden_layers: expected a whole number from 1 to 10000, found 1099511627776"},
         {"{\"model_type\":\"llama\",\"hidden_size\":64,\"num_hidden_layers\":0}",
          "num_hidden_layers: expected a whole number from 1 to 10000, found 0"},
+        {"{" LLAMA ",\"num_attention_heads\":4,\"num_key_value_heads\":4,\"head_dim\":2000000}",
+         "head_dim: expected a whole number from 0 to 1048576, found 2000000"},
+        {"{\"model_type\":\"mixtral\",\"hidden_size\":64,\"num_hidden_layers\":2,"
+         "\"num_attention_heads\":4,\"vocab_size\":100,\"intermediate_size\":128,"
+         "\"num_local_experts\":4,\"num_experts_per_tok\":8}",
+         "a token cannot visit 8 of 4 experts"},
+        {"{\"model_type\":\"mixtral\",\"hidden_size\":64,\"num_hidden_layers\":2,"
+         "\"num_attention_heads\":4,\"vocab_size\":100,\"intermediate_size\":128}",
+         "num_local_experts: expected a whole number from 1 to 65536, found nothing"},
+        {"{\"model_type\":\"qwen3_moe\",\"hidden_size\":64,\"num_hidden_layers\":4,"
+         "\"num_attention_heads\":4,\"vocab_size\":100,\"intermediate_size\":128,"
+         "\"num_experts\":8,\"num_experts_per_tok\":2,\"moe_intermediate_size\":64,"
+         "\"mlp_only_layers\":[2]}",
+         "only the first layers can be without experts"},
+        {"{\"model_type\":\"deepseek_v3\",\"hidden_size\":64,\"num_hidden_layers\":4,"
+         "\"num_attention_heads\":4,\"vocab_size\":100,\"intermediate_size\":128}",
+         "kv_lora_rank: expected a whole number from 1"},
+        {"{" LLAMA ",\"num_attention_heads\":1e300}", "num_attention_heads: expected"},
+        {"{" LLAMA ",\"num_attention_heads\":-4}", "num_attention_heads: expected"},
+        {"{" LLAMA ",\"num_attention_heads\":4.5}", "num_attention_heads: expected"},
+        {"{" LLAMA ",\"num_attention_heads\":4,\"tie_word_embeddings\":\"yes\"}",
+         "tie_word_embeddings: expected"},
         {"{\"model_type\":\"llama\",\"hidden_size\":\"64\"}",
          "hidden_size: expected a whole number from 1 to 1048576, found \"64\""}};
     (void) state;
@@ -162,7 +295,7 @@ static void round_trip (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (published_counts), cmocka_unit_test (tensor_parallel_shares),
+        cmocka_unit_test (published_counts), cmocka_unit_test (published_configs), cmocka_unit_test (tensor_parallel_shares),
         cmocka_unit_test (config_fields), cmocka_unit_test (bad_configs),
         cmocka_unit_test (round_trip)};
 

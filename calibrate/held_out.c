@@ -1,0 +1,134 @@
+/* Estimates scored, and fits scored on runs that they did not see. */
+#include "calibrate/calibrate.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum status calibrate_memory_errors (const struct calibrate_runs *runs,
+                                     const struct workload_profile *profile, bool states,
+                                     const bool *use, struct calibrate_errors *out,
+                                     struct error *err)
+{
+    double *estimate = calloc (2 * (size_t) runs->n + 1, sizeof *estimate);
+    double *measured;
+    enum status st;
+    int n = 0;
+
+    if (!estimate)
+        return err_nomem (err);
+    measured = estimate + runs->n;
+    for (int i = 0; i < runs->n; i++) {
+        const struct calibrate_run *run = &runs->run[i];
+        double found = states ? run->static_bytes : run->peak_bytes;
+
+        if (isnan (found) || (use && !use[i]))
+            continue;
+        estimate[n] = states ? calibrate_static (run, &profile[i])
+                             : calibrate_peak (run, &profile[i], MEMEST_LINKWISE);
+        measured[n++] = found;
+    }
+    st = calibrate_errors (estimate, measured, n, out, err);
+    free (estimate);
+    return st;
+}
+
+enum status calibrate_memory_labels (const struct calibrate_runs *runs,
+                                     const struct workload_profile *profile,
+                                     enum memest_model by, double threshold,
+                                     struct calibrate_labels *out, struct error *err)
+{
+    double *score = calloc ((size_t) runs->n + 1, sizeof *score);
+    double *chance = calloc ((size_t) runs->n + 1, sizeof *chance);
+    int *label = calloc ((size_t) runs->n + 1, sizeof *label), n = 0;
+    enum status st = score && chance && label ? ST_OK : err_nomem (err);
+
+    for (int i = 0; i < runs->n && st == ST_OK; i++) {
+        const struct calibrate_run *run = &runs->run[i];
+        double need;
+
+        if (run->oom < 0)
+            continue;
+        need = calibrate_need (run, &profile[i], by);
+        score[n] = need / run->gpu_bytes;
+        chance[n] = memest_oom_probability (&profile[i], need, run->gpu_bytes);
+        label[n++] = run->oom;
+    }
+    if (st == ST_OK)
+        st = calibrate_labels (score, threshold, by == MEMEST_LINKWISE ? chance : NULL,
+                               label, n, out, err);
+    free (score);
+    free (chance);
+    free (label);
+    return st;
+}
+
+static void key_of (const struct calibrate_run *run, enum calibrate_grouping by,
+                    char key[256])
+{
+    if (by == CALIBRATE_BY_MODEL)
+        snprintf (key, 256, "%s", run->model.name);
+    else
+        snprintf (key, 256, "%d %d %d t%d p%d d%d b%d %d", run->model.layers,
+                  run->model.hidden, run->model.heads, run->config.deg.tp,
+                  run->config.deg.pp, run->config.deg.dp, run->config.micro_batch,
+                  (int) run->job.precision);
+}
+
+enum status calibrate_groups (const struct calibrate_runs *runs,
+                              enum calibrate_grouping by, int *group, int *n,
+                              struct error *err)
+{
+    char (*key)[256] = calloc ((size_t) runs->n + 1, sizeof *key);
+
+    if (!key)
+        return err_nomem (err);
+    *n = 0;
+    for (int i = 0; i < runs->n; i++) {
+        int g = 0;
+
+        key_of (&runs->run[i], by, key[*n]);
+        while (strcmp (key[g], key[*n]) != 0)
+            g++;
+        group[i] = g;
+        *n += g == *n;
+    }
+    free (key);
+    return ST_OK;
+}
+
+static bool has_memory (const struct calibrate_run *run)
+{
+    return !isnan (run->peak_bytes) || run->oom >= 0;
+}
+
+enum status calibrate_held_out (const struct calibrate_runs *runs, const int *group,
+                                int n_groups, const struct workload_profile *prior,
+                                void (*progress) (void *context, int done, int of),
+                                void *context, struct workload_profile *out,
+                                struct error *err)
+{
+    bool *use = calloc ((size_t) runs->n + 1, sizeof *use);
+    enum status st = use ? ST_OK : err_nomem (err);
+
+    for (int g = 0; g < n_groups && st == ST_OK; g++) {
+        struct workload_profile fitted = *prior;
+        struct calibrate_fit fit;
+        bool mine = false, others = false;
+
+        for (int i = 0; i < runs->n; i++) {
+            use[i] = group[i] != g;
+            mine |= !use[i] && has_memory (&runs->run[i]);
+            others |= use[i] && has_memory (&runs->run[i]);
+        }
+        if (progress)
+            progress (context, g, n_groups);
+        if (mine && others)
+            st = calibrate_memory (runs, use, &fitted, &fit, err);
+        for (int i = 0; i < runs->n && st == ST_OK; i++)
+            if (!use[i])
+                out[i] = fitted;
+    }
+    free (use);
+    return st;
+}

@@ -1,0 +1,92 @@
+/* What validate and calibrate print alike: rows, skipped rows, scores. */
+#include "cli/cli.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json.h"
+
+/* Rows are counted from 1, the header being the first. */
+static int row_number (int index)
+{
+    return index + 2;
+}
+
+void cli_print_rows (const char *path, const struct calibrate_runs *runs)
+{
+    static const char *const header[] = {"rows", "first", "<skipped because", NULL};
+    struct table *t = table_create (header);
+
+    printf ("%s: %d rows, %d used, %d skipped\n",
+            strcmp (path, "-") == 0 ? "standard input" : path, runs->table.rows, runs->n,
+            runs->table.rows - runs->n);
+    for (int i = 0; i < runs->n_skipped; i++) {
+        table_cell (t, "%d", runs->skipped[i].count);
+        table_cell (t, "%d", row_number (runs->skipped[i].first_row));
+        table_cell (t, "%s", runs->skipped[i].reason);
+    }
+    if (runs->n_skipped > 0)
+        table_print (t, stdout);
+    table_destroy (t);
+}
+
+enum status cli_rows_json (json_t *doc, const struct calibrate_runs *runs,
+                           struct error *err)
+{
+    json_t *list = json_array ();
+
+    for (int i = 0; i < runs->n_skipped; i++)
+        json_array_append_new (list, json_pack ("{s:s, s:i, s:i}", "reason",
+                                                runs->skipped[i].reason, "rows",
+                                                runs->skipped[i].count, "first_row",
+                                                row_number (runs->skipped[i].first_row)));
+    if (!doc || json_object_set_new (doc, "rows", json_integer (runs->table.rows)) ||
+        json_object_set_new (doc, "used", json_integer (runs->n)) ||
+        json_object_set_new (doc, "skipped", json_incref (list))) {
+        json_decref (list);
+        return err_nomem (err);
+    }
+    json_decref (list);
+    return ST_OK;
+}
+
+json_t *cli_errors_json (const struct calibrate_errors *e)
+{
+    bool any = e->n > 0;
+
+    return json_pack ("{s:i, s:o, s:o, s:o, s:o, s:o, s:o}", "runs", e->n, "mape_pct",
+                      json_number_or_null (any ? 100 * e->mape : NAN), "median_pct",
+                      json_number_or_null (any ? 100 * e->median : NAN), "bias_pct",
+                      json_number_or_null (any ? 100 * e->bias : NAN), "worst_pct",
+                      json_number_or_null (any ? 100 * e->worst : NAN), "spearman",
+                      json_number_or_null (e->spearman), "kendall",
+                      json_number_or_null (e->kendall));
+}
+
+json_t *cli_labels_json (const struct calibrate_labels *l)
+{
+    return json_pack ("{s:i, s:i, s:o, s:o, s:o, s:o, s:o}", "runs", l->n,
+                      "out_of_memory", l->positive, "auc", json_number_or_null (l->auc),
+                      "precision", json_number_or_null (l->precision), "recall",
+                      json_number_or_null (l->recall), "precision_at_recall_99",
+                      json_number_or_null (l->precision_at_99), "brier",
+                      json_number_or_null (l->n > 0 ? l->brier : NAN));
+}
+
+void cli_cell (struct table *t, const char *format, double value)
+{
+    if (isfinite (value))
+        table_cell (t, format, value);
+    else
+        table_cell (t, "-");
+}
+
+void cli_label_cells (struct table *t, const struct calibrate_labels *l)
+{
+    cli_cell (t, "%.4f", l->auc);
+    cli_cell (t, "%.3f", l->precision);
+    cli_cell (t, "%.3f", l->recall);
+    cli_cell (t, "%.3f", l->precision_at_99);
+    cli_cell (t, "%.4f", l->brier);
+}

@@ -1,0 +1,233 @@
+/* Fits: constants that were planted come back, those that the data cannot tell stay, and a
+ * held-out profile has not seen its runs. */
+#include "tests/lib/runs.h"
+
+/* Twenty-four runs of two small models, whose overheads are a good part of the peak, over
+ * tp, pp and micro-batch: flash attention, nothing recomputed, logits split over tp. */
+static struct calibrate_runs plain_runs (void)
+{
+    struct calibrate_runs r;
+    struct error err = {""};
+    struct text t = {0};
+
+    text_add (&t, "%s\n", RUNS_HEADER);
+    for (int model = 0; model < 2; model++)
+        for (int tp = 1; tp <= 4; tp *= 2)
+            for (int pp = 1; pp <= 2; pp++)
+                for (int micro = 1; micro <= 2; micro++) {
+                    char name[32], a[32], b[32], c[32], layers[32];
+
+                    snprintf (name, sizeof name, "model=llama-%d", model);
+                    snprintf (layers, sizeof layers, "layers=%d", model ? 4 : 8);
+                    snprintf (a, sizeof a, "tp=%d", tp);
+                    snprintf (b, sizeof b, "pp=%d", pp);
+                    snprintf (c, sizeof c, "micro_batch=%d", micro);
+                    ROW (&t, name, layers, a, b, c, "hidden=2048", "ffn=5504");
+                }
+    ok (runs_read (text_str (&t), &r, &err), &err);
+    assert_int_equal (r.n, 24);
+    text_free (&t);
+    return r;
+}
+
+/* Measurements as a profile would have them, but for a known scatter. */
+static void measure (struct calibrate_runs *r, const struct workload_profile *truth,
+                     double scatter)
+{
+    for (int i = 0; i < r->n; i++)
+        r->run[i].peak_bytes = calibrate_peak (&r->run[i], truth, MEMEST_LINKWISE) *
+                               exp (i % 2 ? scatter : -scatter);
+}
+
+static struct calibrate_fitted constant_of (const struct calibrate_fit *fit,
+                                            const char *key)
+{
+    for (int i = 0; i < fit->n; i++)
+        if (strcmp (fit->constant[i].constant->key, key) == 0)
+            return fit->constant[i];
+    fail_msg ("the fit has no %s", key);
+    return (struct calibrate_fitted){0};
+}
+
+/* A profile that measures what the driver reports, of the fullest rank. */
+static struct workload_profile start_profile (void)
+{
+    struct workload_profile p = profile_of ("llm-foundry");
+
+    p.zero_with_pipeline = 1;
+    return p;
+}
+
+static void planted (void **state)
+{
+    struct calibrate_runs r = plain_runs ();
+    struct workload_profile start = start_profile (), truth = start, p = start;
+    struct calibrate_fit fit;
+    struct error err = {""};
+    (void) state;
+
+    truth.memory.base_bytes *= 1.5;
+    truth.memory.group_bytes *= 0.7;
+    truth.memory.logit_bytes *= 1.25;
+    measure (&r, &truth, 0.003);
+    ok (calibrate_memory (&r, NULL, &p, &fit, &err), &err);
+    assert_int_equal (fit.used, 24);
+    assert_true (fit.after < fit.before);
+    CLOSE (p.memory.base_bytes, truth.memory.base_bytes, 0.1);
+    CLOSE (p.memory.group_bytes, truth.memory.group_bytes, 0.1);
+    CLOSE (p.memory.logit_bytes, truth.memory.logit_bytes, 0.05);
+    /* The scatter is found too. */
+    assert_true (p.memory.residual < 0.01 && p.memory.residual > 0.001);
+    /* What the fit reports is what the profile has. */
+    CLOSE (constant_of (&fit, "logit_bytes").after, p.memory.logit_bytes, 1e-12);
+    CLOSE (constant_of (&fit, "logit_bytes").before, start.memory.logit_bytes, 1e-12);
+    assert_true (constant_of (&fit, "logit_bytes").told);
+    calibrate_runs_release (&r);
+}
+
+/* No run gathers logits, recomputes all, or keeps scores: these stay, and are named. */
+static void not_told (void **state)
+{
+    static const char *const keys[] = {"gathered_logit_bytes", "gather_copy_bytes",
+                                       "recompute_workspace",  "score_bytes",
+                                       "fused_score_bytes",    "unfused_norm_bytes"};
+    struct calibrate_runs r = plain_runs ();
+    struct workload_profile start = start_profile (), truth = start, p = start;
+    struct calibrate_fit fit;
+    struct error err = {""};
+    (void) state;
+
+    truth.memory.base_bytes *= 1.5;
+    truth.memory.gathered_logit_bytes *= 3;
+    truth.memory.recompute_workspace *= 3;
+    measure (&r, &truth, 0.003);
+    ok (calibrate_memory (&r, NULL, &p, &fit, &err), &err);
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        struct calibrate_fitted k = constant_of (&fit, keys[i]);
+
+        assert_false (k.told);
+        assert_true (k.after == k.before);
+    }
+    CLOSE (p.memory.gathered_logit_bytes, start.memory.gathered_logit_bytes, 0);
+    CLOSE (p.memory.recompute_workspace, start.memory.recompute_workspace, 0);
+    assert_true (constant_of (&fit, "base_gb").told);
+    calibrate_runs_release (&r);
+}
+
+/* Labels alone tell where the edge is. */
+static void from_labels (void **state)
+{
+    struct calibrate_runs r = plain_runs ();
+    struct workload_profile start = start_profile (), truth = start, p = start;
+    struct calibrate_fit fit;
+    struct error err = {""};
+    int wrong_before = 0, wrong_after = 0;
+    (void) state;
+
+    truth.memory.group_bytes *= 1.8;
+    truth.memory.base_bytes *= 1.8;
+    for (int i = 0; i < r.n; i++) {
+        double need = calibrate_need (&r.run[i], &truth, MEMEST_LINKWISE);
+
+        /* GPUs so large that every second run just does not fit. */
+        r.run[i].gpu_bytes = need * (i % 2 ? 0.98 : 1.02);
+        r.run[i].oom = i % 2;
+        wrong_before += (calibrate_need (&r.run[i], &start, MEMEST_LINKWISE) >
+                         r.run[i].gpu_bytes) != (i % 2);
+    }
+    ok (calibrate_memory (&r, NULL, &p, &fit, &err), &err);
+    for (int i = 0; i < r.n; i++)
+        wrong_after += (calibrate_need (&r.run[i], &p, MEMEST_LINKWISE) >
+                        r.run[i].gpu_bytes) != (i % 2);
+    assert_true (wrong_before >= 8);
+    assert_true (wrong_after <= wrong_before / 2);
+    calibrate_runs_release (&r);
+}
+
+/* However wild the data, constants stay within what a profile may say. */
+static void bounded (void **state)
+{
+    struct calibrate_runs r = plain_runs ();
+    (void) state;
+
+    for (int way = 0; way < 2; way++) {
+        struct workload_profile p = start_profile ();
+        struct calibrate_fit fit;
+        struct error err = {""};
+
+        for (int i = 0; i < r.n; i++)
+            r.run[i].peak_bytes = way ? 1e15 : 1.0;
+        ok (calibrate_memory (&r, NULL, &p, &fit, &err), &err);
+        for (int i = 0; i < fit.n; i++) {
+            const struct calibrate_fitted *k = &fit.constant[i];
+
+            assert_true (isfinite (k->after) && k->after > 0);
+            assert_true (k->after >= k->constant->least * (1 - 1e-9) &&
+                         k->after <= k->constant->most * (1 + 1e-9));
+        }
+    }
+    calibrate_runs_release (&r);
+}
+
+static void nothing_to_fit (void **state)
+{
+    struct calibrate_runs r = plain_runs ();
+    struct workload_profile p = start_profile (), before = p;
+    struct calibrate_fit fit;
+    struct error err = {""};
+    bool none[24] = {false};
+    (void) state;
+
+    assert_int_equal (calibrate_memory (&r, NULL, &p, &fit, &err), ST_INVALID);
+    assert_non_null (strstr (err.text, "no run has a measured peak"));
+    measure (&r, &before, 0);
+    assert_int_equal (calibrate_memory (&r, none, &p, &fit, &err), ST_INVALID);
+    assert_memory_equal (&p, &before, sizeof p);
+    calibrate_runs_release (&r);
+}
+
+/* The profile of a left-out model is the fit on the other one alone. */
+static void held_out (void **state)
+{
+    struct calibrate_runs r = plain_runs ();
+    struct workload_profile start = start_profile (), truth = start, out[24],
+                            alone = start;
+    struct calibrate_fit fit;
+    struct error err = {""};
+    int group[24], n;
+    bool first[24];
+    (void) state;
+
+    truth.memory.base_bytes *= 1.5;
+    measure (&r, &truth, 0.003);
+    ok (calibrate_groups (&r, CALIBRATE_BY_MODEL, group, &n, &err), &err);
+    assert_int_equal (n, 2);
+    for (int i = 0; i < 24; i++) {
+        assert_int_equal (group[i], i / 12);
+        first[i] = i < 12;
+    }
+    ok (calibrate_held_out (&r, group, n, &start, NULL, NULL, out, &err), &err);
+    ok (calibrate_memory (&r, first, &alone, &fit, &err), &err);
+    CLOSE (out[12].memory.base_bytes, alone.memory.base_bytes, 1e-12);
+    CLOSE (out[23].memory.logit_bytes, alone.memory.logit_bytes, 1e-12);
+    assert_true (out[0].memory.base_bytes != out[12].memory.base_bytes);
+    ok (calibrate_groups (&r, CALIBRATE_BY_CONFIG, group, &n, &err), &err);
+    assert_int_equal (n, 24);
+    /* Where the others have nothing measured, the prior stays. */
+    for (int i = 0; i < 12; i++)
+        r.run[i].peak_bytes = NAN;
+    ok (calibrate_groups (&r, CALIBRATE_BY_MODEL, group, &n, &err), &err);
+    ok (calibrate_held_out (&r, group, n, &start, NULL, NULL, out, &err), &err);
+    CLOSE (out[12].memory.base_bytes, start.memory.base_bytes, 0);
+    calibrate_runs_release (&r);
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (planted),        cmocka_unit_test (not_told),
+        cmocka_unit_test (from_labels),    cmocka_unit_test (bounded),
+        cmocka_unit_test (nothing_to_fit), cmocka_unit_test (held_out)};
+
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}

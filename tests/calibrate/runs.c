@@ -1,0 +1,366 @@
+/* Runs files: what a row means, what is skipped and counted by reason, what is refused. */
+#include "tests/lib/runs.h"
+
+#include "base/units.h"
+
+static struct calibrate_runs one (const char *const *cell)
+{
+    struct calibrate_runs r;
+    struct error err = {""};
+    struct text t = {0};
+
+    text_add (&t, "%s\n", RUNS_HEADER);
+    runs_row (&t, cell);
+    ok (runs_read (text_str (&t), &r, &err), &err);
+    assert_int_equal (r.n, 1);
+    text_free (&t);
+    return r;
+}
+
+#define ONE(...) one ((const char *const[]){__VA_ARGS__, NULL})
+
+/* Empty cells take the contract's defaults. */
+static void defaults (void **state)
+{
+    struct calibrate_runs r = ONE ("micro_batch=", "recompute=");
+    const struct calibrate_run *run = &r.run[0];
+    (void) state;
+
+    assert_int_equal (run->config.micro_batch, 1);
+    assert_int_equal (run->config.deg.vpp, 1);
+    assert_int_equal (run->config.deg.dp, 4); /* what the GPUs leave */
+    assert_int_equal (run->config.recompute, RECOMPUTE_SELECTIVE);
+    assert_int_equal (run->job.attention, ATTENTION_FLASH);
+    assert_int_equal (run->job.precision, PREC_BF16);
+    assert_int_equal (run->gpus_per_node, 8);
+    assert_true (run->inter_bytes_per_s == 0 && run->oom == -1);
+    assert_true (isnan (run->peak_bytes) && isnan (run->iter_time_s));
+    assert_string_equal (run->part[0].type->name, "a100-sxm4-80g");
+    assert_true (run->layers[0] == 16 && run->layers[1] == 16);
+    calibrate_runs_release (&r);
+}
+
+static void measured (void **state)
+{
+    struct calibrate_runs r =
+        ONE ("peak_mem_gb=40.5", "iter_time_s=12.5", "oom=0", "inter_node_gbps=800",
+             "notes=x; alloc_bytes=5000000000; y=2");
+    (void) state;
+
+    CLOSE (r.run[0].peak_bytes, 40.5 * UNITS_GIB, 1e-12);
+    CLOSE (r.run[0].iter_time_s, 12.5, 1e-12);
+    CLOSE (r.run[0].inter_bytes_per_s, 1e11, 1e-12);
+    CLOSE (r.run[0].static_bytes, 5e9, 1e-12);
+    assert_int_equal (r.run[0].oom, 0);
+    calibrate_runs_release (&r);
+}
+
+/* Notes under Megatron's option names, expert ranks, mixed machines, uneven stages. */
+static void notes (void **state)
+{
+    struct calibrate_runs r = ONE (
+        "model=gpt-moe", "ep=4", "recompute=full", "pp=4",
+        "notes=swiglu=true; num-experts=8; moe-router-topk=2; moe-ffn-hidden-size=1024; "
+        "recompute-method=block; recompute-num-layers=3; normalization=RMSNorm; "
+        "decoder-first-pipeline-num-layers=5; fused-norm=false; fused-mlp=true");
+    const struct calibrate_run *run = &r.run[0];
+    (void) state;
+
+    assert_true (run->model.gated_mlp && run->model.norm == NORM_RMS);
+    assert_true (run->model.experts == 8 && run->model.top_k == 2 &&
+                 run->model.expert_ffn == 1024);
+    assert_int_equal (run->config.recompute_layers, 3);
+    assert_true (run->job.fused_norm == CHOICE_NO && run->job.fused_mlp == CHOICE_YES &&
+                 run->job.gathered_logits == CHOICE_PROFILE);
+    assert_true (run->layers[0] == 5 && run->layers[1] == 9 && run->layers[3] == 9);
+    /* dp 2 cannot hold ep 4 unless experts are not split by tp. */
+    assert_true (run->config.deg.dp == 2 && run->config.deg.etp == 1);
+    calibrate_runs_release (&r);
+
+    r = ONE ("gpu=V100-SXM2-32GB:1+A100-SXM4-40GB:1", "vpp=2", "micro_batch=2", "sp=1",
+             "zero=1(8)");
+    run = &r.run[0];
+    assert_int_equal (run->n_parts, 2);
+    assert_string_equal (run->part[0].type->name, "v100-sxm2-32g");
+    assert_string_equal (run->part[1].type->name, "a100-sxm4-40g");
+    CLOSE (run->gpu_bytes, run->part[0].type->memory_bytes, 1e-12);
+    assert_int_equal (run->config.schedule, SCHEDULE_INTERLEAVED);
+    assert_true (run->config.sequence_parallel && run->config.zero == 1);
+    calibrate_runs_release (&r);
+}
+
+static void gpu_names (void **state)
+{
+    static const struct {
+        const char *spelled;
+        double memory_gb;
+        const char *type;
+    } known[] = {{"A100-SXM4-80GB", 80, "a100-sxm4-80g"},
+                 {"A100-80GB", 0, "a100-sxm4-80g"},
+                 {"A100", 40, "a100-sxm4-40g"},
+                 {"h100_80gb", 0, "h100-sxm5-80g"},
+                 {"GB200", 186, "gb200-192g"},
+                 {"T4 (G4dn.12xlarge)", 0, "t4"},
+                 {"V100-SXM2-16GB", 0, "v100-sxm2-16g"},
+                 {"V100", 32, "v100-sxm2-32g"},
+                 {"MI300X", 192, "mi300x"},
+                 {"l40s", 0, "l40s"},
+                 {"TPUv4", 32, NULL},
+                 {"", 80, NULL}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        const struct topology_gpu_type *t =
+            calibrate_gpu_type (known[i].spelled, known[i].memory_gb);
+
+        if (known[i].type)
+            assert_string_equal (t ? t->name : "nothing", known[i].type);
+        else
+            assert_null (t);
+    }
+}
+
+/* A row that cannot be estimated: its reason, counted, with the first row that has it. */
+static void skipped (void **state)
+{
+    static const struct {
+        const char *cell, *why;
+    } bad[] = {
+        {"layers=", "layers unknown"},
+        {"layers=thirty", "layers unknown"},
+        {"layers=0", "layers unknown"},
+        {"layers=32x", "layers unknown"},
+        {"layers=1e300", "layers unknown"},
+        {"layers=32.5", "layers unknown"},
+        {"layers=1099511627776", "layers unknown"},
+        {"layers=20000", "a size is out of range"},
+        {"hidden=", "hidden unknown"},
+        {"heads=", "heads unknown"},
+        {"ffn=", "ffn unknown"},
+        {"vocab=", "vocab unknown"},
+        {"seq=", "seq unknown"},
+        {"seq=nan", "seq unknown"},
+        {"gpus=", "gpus unknown"},
+        {"global_batch=", "global_batch unknown"},
+        {"kv_heads=5", "kv_heads do not divide heads"},
+        {"kv_heads=0", "a size is out of range"},
+        {"gpu=", "gpu unknown"},
+        {"gpu=TPUv4", "gpu not supported"},
+        {"gpu=A100:x+V100:2", "gpu not understood"},
+        {"gpu=A100:1+V100:99999999999", "gpu not understood"},
+        {"notes=num-experts=many", "its experts are not understood"},
+        {"notes=multi-latent-attention=true; q-lora-rank=-5",
+         "its latent attention is not understood"},
+        {"notes=multi-latent-attention=true; qk-head-dim=99999999999",
+         "its latent attention is not understood"},
+        {"notes=num-experts=8; moe-layer-freq=never", "moe-layer-freq not understood"},
+        {"tp=3", "tp x pp x cp does not divide gpus"},
+        {"tp=-2", "a degree is no whole number"},
+        {"tp=two", "a degree is no whole number"},
+        {"tp=99999999999", "a degree is no whole number"},
+        {"dp=0", "dp is no whole number"},
+        {"micro_batch=3", "degrees or batch do not divide"},
+        {"micro_batch=0", "micro_batch is no whole number"},
+        {"zero=9", "zero is not 0 to 3"},
+        {"precision=int3", "precision not supported"},
+        {"recompute=sometimes", "recompute not supported"},
+        {"ep=2", "its experts are not stated"},
+        {"model=mamba-hybrid", "architecture not supported"},
+        {"model=gpt oss 20b", "architecture not supported"},
+        {"notes=num-experts=8; moe-router-topk=9", "its experts are not understood"},
+        {"notes=quant=bnb.nf4", "quantised weights are not supported"}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct calibrate_runs r;
+        struct error err = {""};
+        struct text t = {0};
+
+        text_add (&t, "%s\n", RUNS_HEADER);
+        runs_row (&t, NULL);
+        ROW (&t, bad[i].cell);
+        ROW (&t, bad[i].cell);
+        ok (runs_read (text_str (&t), &r, &err), &err);
+        if (r.n != 1 || r.n_skipped != 1 || !strstr (r.skipped[0].reason, bad[i].why))
+            fail_msg ("%s: %d rows used, \"%s\", expected \"%s\"", bad[i].cell, r.n,
+                      r.n_skipped ? r.skipped[0].reason : "", bad[i].why);
+        assert_int_equal (r.skipped[0].count, 2);
+        assert_int_equal (r.skipped[0].first_row, 1);
+        calibrate_runs_release (&r);
+        text_free (&t);
+    }
+}
+
+static void refused (void **state)
+{
+    const struct {
+        const char *text, *says;
+    } bad[] = {{"", "expected a header, found an empty file"},
+               {"source,model\nx,y\n", "the header lacks params_b, layers, hidden"},
+               {RUNS_HEADER "\n", "no row is left of 0"},
+               {RUNS_HEADER "\na,b,c\n", "row 2: expected 35 cells, found 3"},
+               {RUNS_HEADER "\n\"a", "not valid CSV"}};
+    struct calibrate_runs r = {.n = -7};
+    struct error err = {""};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        assert_int_equal (runs_read (bad[i].text, &r, &err), ST_INVALID);
+        if (!strstr (err.text, bad[i].says))
+            fail_msg ("\"%s\" does not say \"%s\"", err.text, bad[i].says);
+        assert_int_equal (r.n, -7);
+    }
+    assert_int_equal (calibrate_runs_read ("/no/such/file.csv", &r, &err), ST_IO);
+}
+
+/* Columns in another order, and some that are not known. */
+static void other_columns (void **state)
+{
+    struct calibrate_runs r;
+    struct error err = {""};
+    struct text t = {0};
+    (void) state;
+
+    text_add (&t, "colour,%s\n", RUNS_HEADER);
+    text_add (&t, "\"red, \"\"dark\"\"\",");
+    runs_row (&t, NULL);
+    ok (runs_read (text_str (&t), &r, &err), &err);
+    assert_int_equal (r.run[0].model.layers, 32);
+    assert_string_equal (r.table.cell[0], "red, \"dark\"");
+    calibrate_runs_release (&r);
+    text_free (&t);
+}
+
+/* As spreadsheets write it: a byte-order mark, and carriage returns. */
+static void spreadsheet (void **state)
+{
+    struct calibrate_runs r;
+    struct error err = {""};
+    struct text t = {0};
+    (void) state;
+
+    text_add (&t, "\xEF\xBB\xBF%s\r\n", RUNS_HEADER);
+    runs_row (&t, NULL);
+    ok (runs_read (text_str (&t), &r, &err), &err);
+    assert_true (r.n == 1 && csv_table_column (&r.table, "source") == 0);
+    calibrate_runs_release (&r);
+    text_free (&t);
+}
+
+/* Random bytes in any cell: read or skipped, never a crash; estimates stay finite. */
+static void noise (void **state)
+{
+    static const char *const cells[] = {"",
+                                        "0",
+                                        "-1",
+                                        "1e9",
+                                        "nan",
+                                        "inf",
+                                        "7",
+                                        "x:y",
+                                        "a=b;",
+                                        "+",
+                                        "true",
+                                        "full:3",
+                                        "1(2)",
+                                        ":+:",
+                                        "T4:1+",
+                                        "64",
+                                        "16",
+                                        "2",
+                                        "4096",
+                                        "gpt-moe",
+                                        "num-experts=8",
+                                        "multi-latent-attention=true; kv-channels=64"};
+    static const char *const columns[] = {
+        "model=",     "layers=",     "hidden=",       "heads=",       "kv_heads=",
+        "ffn=",       "vocab=",      "seq=",          "gpu=",         "gpus=",
+        "tp=",        "pp=",         "vpp=",          "dp=",          "cp=",
+        "ep=",        "sp=",         "zero=",         "micro_batch=", "global_batch=",
+        "precision=", "attention=",  "recompute=",    "oom=",         "peak_mem_gb=",
+        "notes=",     "gpu_mem_gb=", "gpus_per_node="};
+    struct workload_profile p = profile_of (WORKLOAD_PROFILE_DEFAULT);
+    struct rng r = {3};
+    struct text t = {0};
+    struct calibrate_runs runs;
+    struct error err = {""};
+    (void) state;
+
+    text_add (&t, "%s\n", RUNS_HEADER);
+    for (int i = 0; i < 5000; i++) {
+        char a[96], b[96];
+
+        snprintf (a, sizeof a, "%s%s", columns[rng_below (&r, 28)],
+                  cells[rng_below (&r, 22)]);
+        snprintf (b, sizeof b, "%s%s", columns[rng_below (&r, 28)],
+                  cells[rng_below (&r, 22)]);
+        ROW (&t, a, b);
+    }
+    ok (runs_read (text_str (&t), &runs, &err), &err);
+    assert_true (runs.n > 100 && runs.n < 5000);
+    for (int i = 0; i < runs.n; i++) {
+        double peak = calibrate_peak (&runs.run[i], &p, MEMEST_LINKWISE);
+
+        assert_true (isfinite (peak) && peak > 0);
+        assert_true (calibrate_need (&runs.run[i], &p, MEMEST_FUJII) > 0);
+    }
+    calibrate_runs_release (&runs);
+    text_free (&t);
+}
+
+/* A row takes the shipped profile that names its source, else the default. */
+static void profiles (void **state)
+{
+    struct calibrate_runs r = ONE ("source=AlephAlpha_WANT23");
+    struct workload_profile p;
+    struct error err = {""};
+    (void) state;
+
+    ok (calibrate_profile_for (&r.run[0], &p, &err), &err);
+    assert_string_equal (p.name, "aleph-alpha");
+    calibrate_runs_release (&r);
+    r = ONE ("source=nobody");
+    ok (calibrate_profile_for (&r.run[0], &p, &err), &err);
+    assert_string_equal (p.name, WORKLOAD_PROFILE_DEFAULT);
+    calibrate_runs_release (&r);
+}
+
+/* Published runs beside the checkout, where they are: none is lost for a new reason. */
+static void published_files (void **state)
+{
+    static const struct {
+        const char *file;
+        int used;
+    } known[] = {{"aleph_alpha_want23.csv", 659},
+                 {"bigscience_bloom_prequel.csv", 47},
+                 {"megatron_lm_golden_memory.csv", 6},
+                 {"wtacrs.csv", 12},
+                 {"vtrain_single_node.csv", 1120}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        struct calibrate_runs r;
+        struct error err = {""};
+        char path[128];
+
+        snprintf (path, sizeof path, "../shared/data/runs/%s", known[i].file);
+        if (access (path, R_OK) != 0)
+            skip ();
+        ok (calibrate_runs_read (path, &r, &err), &err);
+        assert_int_equal (r.n, known[i].used);
+        calibrate_runs_release (&r);
+    }
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (defaults),       cmocka_unit_test (measured),
+        cmocka_unit_test (notes),          cmocka_unit_test (gpu_names),
+        cmocka_unit_test (skipped),        cmocka_unit_test (refused),
+        cmocka_unit_test (other_columns),  cmocka_unit_test (spreadsheet),
+        cmocka_unit_test (noise),          cmocka_unit_test (profiles),
+        cmocka_unit_test (published_files)};
+
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}

@@ -1,0 +1,101 @@
+#!/bin/bash
+# validate and calibrate: rows skipped and counted, estimates row by row, a profile that is
+# fitted, written and taken up again; the options that say how much memory may be used.
+. tests/lib/tap.sh
+L=$LINKWISE
+header="source,model,params_b,layers,hidden,heads,kv_heads,ffn,vocab,seq,gpu,gpu_mem_gb,gpus,gpus_per_node,inter_node_gbps,tp,pp,vpp,dp,cp,ep,sp,zero,micro_batch,global_batch,precision,attention,recompute,iter_time_s,tokens_per_s_per_gpu,tflops_per_gpu,mfu,peak_mem_gb,oom,notes"
+row() { # MODEL LAYERS TP MICRO PEAK OOM
+    echo "lab,$1,,$2,4096,32,,11008,32000,4096,A100-80GB,,8,8,,$3,1,,,,,,1,$4,64,bf16,flash,none,,,,,$5,$6,\"a, quoted note\""
+}
+{
+    echo "$header"
+    row llama-a 8 1 1 24.0 0
+    row llama-a 8 1 2 30.5 0
+    row llama-a 8 2 1 16.0 0
+    row llama-a 8 2 4 31.0 0
+    row llama-b 32 1 4 "" 1
+    row llama-b 32 4 1 43.0 0
+    row llama-b 32 8 1 28.5 0
+    row llama-b 32 8 4 "" 1
+    row llama-b "" 8 4 "" 1
+    row llama-b 32 3 4 "" 1
+} >"$T/runs.csv"
+
+expect 0 "validate" "10 rows, 8 used, 2 skipped" $L validate "$T/runs.csv"
+for line in "1 +10 +layers unknown" "1 +11 +tp x pp x cp does not divide gpus" \
+    "^lab +megatron-core +6 +[0-9.]+" "out of memory, 2 of 8 labelled runs" \
+    "^linkwise, probability .5 +[01]\.[0-9]+" "^Fujii's estimate over 80 % +[01]\.[0-9]+"; do
+    grep -Eq "$line" "$T/out"
+    result $? "prints: $line" "$T/out"
+done
+expect 0 "validate from standard input" "standard input: 10 rows" bash -c "$L validate - <'$T/runs.csv'"
+expect 0 "validate --per-row" "10 rows" $L validate "$T/runs.csv" --per-row "$T/rows.csv"
+[ "$(head -1 "$T/rows.csv")" = "$header,est_iter_time_s,est_peak_mem_gb,est_oom_probability,est_fits" ] &&
+    [ "$(cut -d, -f1-34 "$T/rows.csv")" = "$(cut -d, -f1-34 "$T/runs.csv")" ] &&
+    grep -q '"a, quoted note"' "$T/rows.csv"
+result $? "the same rows in the same order, four columns more" "$T/rows.csv"
+sed -n '2p;6p;10p' "$T/rows.csv" | sed 's/.*note",//' >"$T/est"
+sed -n 1p "$T/est" | grep -Eq '^[0-9.]*,[0-9]+\.[0-9]+,[0-9.e-]+,1$' &&
+    sed -n 2p "$T/est" | grep -Eq '^[0-9.]*,1[0-9]+(\.[0-9]+)?,[0-9.]+,0$' &&
+    [ "$(sed -n 3p "$T/est")" = ",,," ]
+result $? "one that fits, one that does not, one that was skipped" "$T/est"
+$L validate "$T/rows.csv" --per-row - >"$T/again.csv"
+cmp -s "$T/rows.csv" "$T/again.csv"
+result $? "a file with estimates is a runs file; they are replaced"
+
+expect 0 "calibrate" "profile written to .*mine.json" $L calibrate "$T/runs.csv" --profile llm-foundry -o "$T/mine.json"
+for line in "the fit starts from profile llm-foundry" "^base_gb +0.8 +[0-9.]+ +fitted" \
+    "^score_bytes +7 +7 +not told by these runs" "^6 peaks and 8 out-of-memory labels" \
+    "^before +[0-9.]+" "^fitted, on the runs that it saw +[0-9.]+" "^fitted, each model left out +[0-9.]+"; do
+    grep -Eq "$line" "$T/out"
+    result $? "prints: $line" "$T/out"
+done
+mape() { $L validate "$T/runs.csv" --profile "$1" --json | sed -n '/"peak"/,/}/s/.*"mape_pct": \([0-9.]*\).*/\1/p'; }
+awk -v a="$(mape "$T/mine.json")" -v b="$(mape llm-foundry)" 'BEGIN { exit !(a > 0 && a < b) }'
+result $? "the written profile meets its runs better than the one it started from"
+expect 0 "the fitted profile serves mem" "fits" $L mem llama-2-7b --gpu a100-sxm4-80g --seq 4096 --tp 8 --profile "$T/mine.json"
+$L calibrate "$T/runs.csv" --profile llm-foundry -o - >"$T/stdout.json"
+cmp -s <(grep -v '"name"' "$T/stdout.json") <(grep -v '"name"' "$T/mine.json")
+result $? "the same profile on standard output"
+{ echo "$header"; row llama-a 8 1 1 24.0 0; } >"$T/one.csv"
+expect 0 "one run" "all runs are of one configuration" $L calibrate "$T/one.csv"
+{ echo "$header"; row llama-a 8 1 1 "" ""; } >"$T/unmeasured.csv"
+expect 1 "nothing measured" "no run has a measured peak or an out-of-memory label" $L calibrate "$T/unmeasured.csv"
+expect 0 "validate without a label or peak" "1 rows, 1 used" $L validate "$T/unmeasured.csv"
+
+printf "a,b\n1,2\n" >"$T/other.csv"
+for c in validate calibrate; do
+    expect 2 "$c without a file" "RUNS.csv is required" $L $c
+    expect 2 "$c with two files" 'found "b.csv" too' $L $c a.csv b.csv
+    expect 2 "$c with an unknown option" "unrecognized option" $L $c a.csv --frobnicate
+    expect 1 "$c: no such file" "none.csv: No such file" $L $c none.csv
+    expect 1 "$c: no such profile" "shipped profiles: aleph-alpha" $L $c "$T/runs.csv" --profile none
+    expect 1 "$c: not a runs file" "the header lacks source" $L $c "$T/other.csv"
+    expect 0 "$c --help" "Usage: linkwise $c" $L $c --help
+done
+expect 2 "two answers on standard output" "both want standard output" $L validate "$T/runs.csv" --json --per-row -
+expect 2 "two documents on standard output" "both want standard output" $L calibrate "$T/runs.csv" --json -o -
+expect 1 "a folder that is not there" "No such file" $L calibrate "$T/runs.csv" -o "$T/no/such.json"
+expect 1 "the same for rows" "No such file" $L validate "$T/runs.csv" --per-row "$T/no/such.csv"
+sed 's/,16.0,0,/,16.0,/' "$T/runs.csv" >"$T/short.csv"
+expect 1 "a row with a cell missing" "row 4: expected 35 cells, found 34" $L validate "$T/short.csv"
+
+# ---- how much of a GPU ----
+limit() { $L mem llama-2-7b --gpu h100-sxm5-80g --seq 4096 --tp 8 "$@" --json | sed -n 's/.*"limit_bytes": \([0-9.e+]*\),.*/\1/p'; }
+awk -v a="$(limit)" -v b="$(limit --memory-limit 80)" -v c="$(limit --memory-model fujii)" \
+    -v d="$(limit --memory-model fujii --memory-limit 90)" -v e="$(limit --oom-risk 0.001)" -v f="$(limit --oom-risk 0.1)" \
+    'BEGIN { exit !(a / b > 1.18749 && a / b < 1.18751 && c == b && d / c > 1.1249 && d / c < 1.1251 && e < f) }'
+result $? "95 % by default, 80 under Fujii's model, what is given before both, and a risk"
+expect 2 "a limit and a risk" "contradict each other" $L mem llama-2-7b --gpu t4 --seq 128 --memory-limit 80 --oom-risk 0.1
+expect 2 "a risk of another model" "only linkwise's own" $L mem llama-2-7b --gpu t4 --seq 128 --memory-model fujii --oom-risk 0.1
+expect 0 "no chance under another model" "chance of running out unknown under this model" \
+    $L mem llama-2-7b --gpu h100-sxm5-80g --seq 4096 --tp 8 --memory-model fujii
+expect 2 "a risk above 1" "oom-risk: expected a number above 0" $L mem llama-2-7b --gpu t4 --seq 128 --oom-risk 2
+expect 2 "a budget above 1" "wta-crs: expected a number above 0, at most 1" $L mem llama-2-7b --gpu t4 --seq 128 --wta-crs 1.5
+expect 0 "the sampling's headline" "LoRA and WTA-CRS together" $L mem --help
+expect 0 "a tiny chance" "chance of running out < 0.001 %" $L mem gpt2-xl --gpu b300-288g --seq 128
+expect 0 "a sure thing" "chance of running out > 99.999 %" $L mem llama-2-70b --gpu t4 --seq 128
+grep -Eq "GiB too much on stage 0; most of it is optimizer state, [0-9.]+ GiB" "$T/out" &&
+    grep -Eq "^it would fit with |^no single change" "$T/out"
+result $? "... which stage and kind, by how much, and what would help" "$T/out"
+done_testing

@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
+
 struct header {
     bool big_endian, fortran;
     int item; /* bytes: 4 or 8 */
@@ -164,6 +166,34 @@ enum status npy_open (const char *path, struct npy *m, struct error *err)
     if (st == ST_OK)
         st = convert (map, &h, m, err);
     munmap (map, len);
+    return st;
+}
+
+enum status npy_write (const char *path, const double *v, size_t n, struct error *err)
+{
+    enum { START = 10, HEADER = 118 }; /* together a multiple of 64, as the format asks */
+    const uint16_t probe = 1;
+    char order = *(const unsigned char *) &probe ? '<' : '>';
+    size_t len = START + HEADER + n * n * sizeof *v;
+    char *out = malloc (len + 1);
+
+    if (!out)
+        return err_nomem (err);
+    memcpy (out, "\x93NUMPY\x01\x00", 8);
+    out[8] = HEADER;
+    out[9] = 0;
+
+    int used = snprintf (
+        out + START, HEADER,
+        "{'descr': '%cf8', 'fortran_order': False, 'shape': (%zu, %zu), }", order, n, n);
+
+    memset (out + START + used, ' ', (size_t) (HEADER - used));
+    out[START + HEADER - 1] = '\n';
+    memcpy (out + START + HEADER, v, n * n * sizeof *v);
+
+    enum status st = file_write (path, out, len, err);
+
+    free (out);
     return st;
 }
 

@@ -27,6 +27,15 @@ struct npy {
  */
 enum status npy_open (const char *path, struct npy *m, struct error *err);
 
+/** Write a square matrix as format version 1, native 8-byte floats in C order, whole or not
+ *  at all.
+ *
+ *  @param[in] v  [n*n] row-major; NaN may occur
+ *  @param[in] n  1 or more
+ *  @return ST_OK, ST_IO, ST_NOMEM
+ */
+enum status npy_write (const char *path, const double *v, size_t n, struct error *err);
+
 /** Safe on a zeroed struct. */
 void npy_close (struct npy *m);
 

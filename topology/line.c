@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "topology/links_doc.h"
+
 struct part {
     int nodes, gpus;
     char type[64];
@@ -57,7 +59,8 @@ static enum status parse_part (char *text, struct part *p, struct error *err)
     char *save, *word = strtok_r (text, " \t", &save);
     int used = 0;
 
-    *p = (struct part){.intra_us = 8, .inter_us = 12};
+    *p = (struct part){.intra_us = TOPOLOGY_INTRA_LATENCY_US,
+                       .inter_us = TOPOLOGY_INTER_LATENCY_US};
     if (!word || strlen (word) > 15 ||
         sscanf (word, "%dx%d%n", &p->nodes, &p->gpus, &used) != 2 || word[used] ||
         p->nodes < 1 || p->nodes > LINE_NODES_MAX || p->gpus < 1 ||

@@ -115,9 +115,28 @@ static void faults (void **state)
     assert_int_equal (npy_open ("/nonexistent.npy", &m, &err), ST_IO);
 }
 
+/* What is written is read back in place, with its holes. */
+static void round_trip (void **state)
+{
+    const double v[] = {0, 1.5, NAN, -2, 3, 1e300, 7, 8, 9};
+    struct npy m = {0};
+    struct error err = {""};
+
+    (void) state;
+    assert_int_equal (npy_write (path, v, 3, &err), ST_OK);
+    assert_int_equal (npy_open (path, &m, &err), ST_OK);
+    assert_int_equal (m.n, 3);
+    assert_non_null (m.map);
+    for (int i = 0; i < 9; i++)
+        assert_true (m.v[i] == v[i] || (isnan (m.v[i]) && isnan (v[i])));
+    npy_close (&m);
+    assert_int_equal (npy_write ("/nonexistent/m.npy", v, 3, &err), ST_IO);
+}
+
 int main (void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test (layouts), cmocka_unit_test (faults)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test (layouts), cmocka_unit_test (faults),
+                                       cmocka_unit_test (round_trip)};
 
     return cmocka_run_group_tests (tests, make_path, remove_path);
 }

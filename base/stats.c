@@ -1,0 +1,174 @@
+#include "base/stats.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static int by_value (const void *a, const void *b)
+{
+    double x = *(const double *) a, y = *(const double *) b;
+
+    return (x > y) - (x < y);
+}
+
+static double middle (const double *v, int n)
+{
+    if (n == 0)
+        return NAN;
+    return n % 2 ? v[n / 2] : 0.5 * (v[n / 2 - 1] + v[n / 2]);
+}
+
+double stats_median (double *v, int n)
+{
+    qsort (v, (size_t) n, sizeof *v, by_value);
+    return middle (v, n);
+}
+
+double stats_quantile (const double *v, int n, double q)
+{
+    if (n == 0)
+        return NAN;
+
+    double at = q * (n - 1);
+    int k = (int) at;
+
+    return k + 1 < n ? v[k] + (at - k) * (v[k + 1] - v[k]) : v[n - 1];
+}
+
+/* The median of |v - median| without another array: v is sorted, so the distances grow
+ * away from the middle on both sides and can be merged. */
+static double mad_of (const double *v, int n, double median)
+{
+    int left = 0, right = 0;
+    double last = 0, before = 0;
+
+    while (right < n && v[right] < median)
+        right++;
+    left = right - 1;
+    for (int k = 0; k <= n / 2; k++) {
+        double a = left >= 0 ? median - v[left] : INFINITY;
+        double b = right < n ? v[right] - median : INFINITY;
+
+        before = last;
+        if (a <= b) {
+            last = a;
+            left--;
+        } else {
+            last = b;
+            right++;
+        }
+    }
+    return n % 2 ? last : 0.5 * (before + last);
+}
+
+struct stats_spread stats_spread_of (double *v, int n)
+{
+    struct stats_spread s = {.n = n,
+                             .median = stats_median (v, n),
+                             .mad = NAN,
+                             .low = NAN,
+                             .high = NAN,
+                             .confidence = NAN};
+
+    if (n == 0)
+        return s;
+    s.mad = mad_of (v, n, s.median);
+
+    /* Cut k values off either end while the rest still holds the median often enough. */
+    double term = ldexp (1.0, -n), below = term;
+    int k = 0;
+
+    while (k + 1 < n - 1 - (k + 1)) {
+        double next = term * (n - k) / (k + 1);
+
+        if (1 - 2 * (below + next) < 0.95)
+            break;
+        term = next;
+        below += next;
+        k++;
+    }
+    s.low = v[k];
+    s.high = v[n - 1 - k];
+    s.confidence = n == 1 ? 0 : 1 - 2 * below;
+    return s;
+}
+
+struct point {
+    double x, y;
+};
+
+static int by_x (const void *a, const void *b)
+{
+    const struct point *p = a, *q = b;
+
+    if (p->x != q->x)
+        return p->x < q->x ? -1 : 1;
+    return (p->y > q->y) - (p->y < q->y);
+}
+
+/* Points of equal x become one, at their median y. */
+static int group (struct point *p, int n)
+{
+    int groups = 0;
+
+    qsort (p, (size_t) n, sizeof *p, by_x);
+    for (int i = 0, end; i < n; i = end) {
+        for (end = i; end < n && p[end].x == p[i].x; end++)
+            ;
+
+        int size = end - i;
+        double y = size % 2 ? p[i + size / 2].y
+                            : 0.5 * (p[i + size / 2 - 1].y + p[i + size / 2].y);
+
+        p[groups++] = (struct point){p[i].x, y};
+    }
+    return groups;
+}
+
+/* The x at which half the weight, y, is reached. */
+static double weighted_median (struct point *p, int n)
+{
+    double total = 0, sum = 0;
+
+    qsort (p, (size_t) n, sizeof *p, by_x);
+    for (int i = 0; i < n; i++)
+        total += p[i].y;
+    for (int i = 0; i < n; i++) {
+        sum += p[i].y;
+        if (sum >= 0.5 * total)
+            return p[i].x;
+    }
+    return NAN;
+}
+
+struct stats_line stats_fit_line (const double *x, const double *y, int n)
+{
+    struct stats_line line = {NAN, NAN, NAN, 0};
+    struct point *p = malloc (((size_t) n + 1) * sizeof *p), *weighted = NULL;
+    int groups = 0, k = 0;
+
+    for (int i = 0; i < n && p; i++)
+        p[i] = (struct point){x[i], y[i]};
+    if (p)
+        groups = group (p, n);
+    if (groups >= 2)
+        weighted = malloc ((size_t) groups * (size_t) groups * sizeof *weighted);
+    if (weighted) {
+        for (int i = 0; i < groups; i++)
+            for (int j = i + 1; j < groups; j++)
+                weighted[k++] = (struct point){(p[j].y - p[i].y) / (p[j].x - p[i].x),
+                                               p[j].x - p[i].x};
+        line.slope = weighted_median (weighted, k);
+        for (int i = 0; i < groups; i++)
+            weighted[i] = (struct point){p[i].y - line.slope * p[i].x, 1 / p[i].y};
+        line.intercept = weighted_median (weighted, groups);
+        line.residual = 0;
+        for (int i = 0; i < groups; i++)
+            line.residual =
+                fmax (line.residual,
+                      fabs (p[i].y - line.intercept - line.slope * p[i].x) / p[i].y);
+        line.groups = groups;
+    }
+    free (weighted);
+    free (p);
+    return line;
+}

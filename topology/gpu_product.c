@@ -1,0 +1,80 @@
+#include "topology/gpu_product.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "topology/topology.h"
+
+/* Words that must all occur in the product's name, and the type.  The first row that holds
+ * wins, so that longer names stand before the shorter ones that they contain. */
+static const struct {
+    const char *words[3];
+    const char *type;
+} products[] = {
+    {{"GB300"}, "gb300-288g"},
+    {{"GB200"}, "gb200-192g"},
+    {{"B300"}, "b300-288g"},
+    {{"B200"}, "b200-192g"},
+    {{"H200", "NVL"}, NULL},
+    {{"H200"}, "h200-sxm-141g"},
+    {{"H100", "PCIe"}, "h100-pcie-80g"},
+    {{"H100", "NVL"}, NULL},
+    {{"H100", "80GB", "HBM3"}, "h100-sxm5-80g"},
+    {{"A800-SXM4-80GB"}, "a800-sxm4-80g"},
+    {{"A100-SXM4-80GB"}, "a100-sxm4-80g"},
+    {{"A100-SXM4-40GB"}, "a100-sxm4-40g"},
+    {{"A100-SXM-80GB"}, "a100-sxm4-80g"},
+    {{"A100", "PCI", "80GB"}, "a100-pcie-80g"},
+    {{"A100 80GB"}, "a100-pcie-80g"},
+    {{"L40S"}, "l40s"},
+    {{"A10G"}, "a10g"},
+    {{"V100-SXM2-32GB"}, "v100-sxm2-32g"},
+    {{"V100-SXM2-16GB"}, "v100-sxm2-16g"},
+    {{"RTX 4090", "D"}, NULL},
+    {{"RTX 4090"}, "rtx-4090"},
+    {{"RTX 3090", "Ti"}, NULL},
+    {{"RTX 3090"}, "rtx-3090"},
+    {{"Tesla T4"}, "t4"},
+    {{"NVIDIA L4"}, "l4"},
+    {{"MI355X"}, "mi355x"},
+    {{"MI300X"}, "mi300x"},
+    {{"MI250X"}, "mi250x"},
+};
+
+/* True if word stands in s and no letter or digit follows it ("L4" is not in "L40"). */
+static bool has_word (const char *s, const char *word)
+{
+    size_t n = strlen (word);
+
+    for (const char *at = strstr (s, word); at; at = strstr (at + 1, word)) {
+        char next = at[n];
+
+        if (!((next >= '0' && next <= '9') || (next >= 'A' && next <= 'Z') ||
+              (next >= 'a' && next <= 'z')))
+            return true;
+    }
+    return false;
+}
+
+const char *topology_gpu_type_of_product (const char *product, double memory_bytes)
+{
+    for (size_t i = 0; i < sizeof products / sizeof *products; i++) {
+        bool all = true;
+
+        for (int k = 0; k < 3 && products[i].words[k] && all; k++)
+            all = has_word (product, products[i].words[k]);
+        if (!all)
+            continue;
+
+        const struct topology_gpu_type *t =
+            products[i].type ? topology_gpu_type_builtin (products[i].type) : NULL;
+
+        /* A card of that name with another memory is another type. */
+        if (!t || (memory_bytes > 0 &&
+                   fabs (memory_bytes - t->memory_bytes) > 0.1 * t->memory_bytes))
+            return NULL;
+        return t->name;
+    }
+    return NULL;
+}

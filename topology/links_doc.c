@@ -1,0 +1,60 @@
+#include "topology/links_doc.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+json_t *topology_links_doc_create (const char *tool)
+{
+    time_t now = time (NULL);
+    struct tm utc;
+    char when[32];
+
+    gmtime_r (&now, &utc);
+    strftime (when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &utc);
+    return json_pack ("{s:i, s:[], s:{}, s:{s:s, s:s, s:s}}", "version", 1, "nodes",
+                      "links", "measured", "tool", tool, "when", when, "status",
+                      "complete");
+}
+
+json_t *topology_links_doc_node (json_t *doc, const char *name, int gpus,
+                                 const char *gpu_type)
+{
+    json_t *node =
+        json_pack ("{s:s, s:i, s:s?}", "name", name, "gpus", gpus, "gpu_type", gpu_type);
+
+    if (json_array_append_new (json_object_get (doc, "nodes"), node) != 0)
+        return NULL;
+    return node;
+}
+
+json_t *topology_links_number (double x)
+{
+    char s[32];
+
+    if (!isfinite (x))
+        return json_null ();
+    snprintf (s, sizeof s, "%.7g", x);
+    return json_real (strtod (s, NULL));
+}
+
+json_t *topology_links_matrix (const double *v, int n, double unit)
+{
+    json_t *rows = json_array ();
+
+    for (int i = 0; i < n && rows; i++) {
+        json_t *row = json_array ();
+
+        for (int j = 0; j < n; j++)
+            json_array_append_new (
+                row, i == j ? json_null ()
+                            : topology_links_number (
+                                  v[(size_t) i * (size_t) n + (size_t) j] / unit));
+        if (json_array_append_new (rows, row) != 0) {
+            json_decref (rows);
+            return NULL;
+        }
+    }
+    return rows;
+}

@@ -1,0 +1,35 @@
+/* Pieces of the links file that bwprobe and the importers write alike. */
+#ifndef TOPOLOGY_LINKS_DOC_H
+#define TOPOLOGY_LINKS_DOC_H
+
+#include <jansson.h>
+
+#include "base/error.h"
+
+/* What a link's latency is taken to be where nobody measured it: the defaults of a cluster
+ * on one line (docs/cluster.md). */
+#define TOPOLOGY_INTRA_LATENCY_US 8.0
+#define TOPOLOGY_INTER_LATENCY_US 12.0
+
+/** A links file without nodes and links: `version`, `nodes`, `links`, `measured` with
+ *  `tool`, `when` (now, UTC) and `status` "complete".
+ *  @return a new reference, or NULL when out of memory */
+json_t *topology_links_doc_create (const char *tool);
+
+/** Append a node.
+ *  @param[in] gpu_type  NULL when not known
+ *  @return the node, borrowed, or NULL when out of memory */
+json_t *topology_links_doc_node (json_t *doc, const char *name, int gpus,
+                                 const char *gpu_type);
+
+/** A number for the file, to 7 significant digits: what was measured has no more, and
+ *  files stay small.  null when x is not finite.  A new reference. */
+json_t *topology_links_number (double x);
+
+/** A matrix for the file; the diagonal and what is not finite become null.
+ *  @param[in] v     [n*n] row-major, i*n + j is i -> j, in SI units
+ *  @param[in] unit  the file's unit in SI units
+ *  @return a new reference, or NULL when out of memory */
+json_t *topology_links_matrix (const double *v, int n, double unit);
+
+#endif

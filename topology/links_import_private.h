@@ -1,0 +1,113 @@
+/* What the importers of links share: the table that they fill, and words and lines. */
+#ifndef TOPOLOGY_LINKS_IMPORT_PRIVATE_H
+#define TOPOLOGY_LINKS_IMPORT_PRIVATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/text.h"
+
+/** The links that a file tells, filled by an importer.  Samples of one link may be added as
+ *  often as the file has them: the document holds their median and spread. */
+struct links_table {
+    const char *file; /* for messages */
+    struct notes *notes;
+    struct error *err;
+
+    struct links_node {
+        char *name;
+        char *product; /* GPU's product name, or NULL */
+        int gpus;      /* what the file says, or how many endpoints there are */
+    } * node;
+    int n_nodes;
+    bool gpus_known; /* the file lists all GPUs of its nodes */
+    struct links_end {
+        int node, gpu; /* gpu: index on the node */
+    } * end;
+    int n_ends;
+    struct links_sample {
+        int src, dst; /* endpoints */
+        enum links_quantity { LINKS_BANDWIDTH, LINKS_LATENCY, LINKS_FAILED } what;
+        double value;       /* bytes/s or seconds */
+        const char *reason; /* of a failure: a constant text */
+    } * sample;
+    size_t n_samples, cap_samples;
+
+    /* One number that the file gives for every pair of its kind; 0: none. */
+    double all_intra_bytes_per_s, all_inter_bytes_per_s;
+    double all_intra_latency_s, all_inter_latency_s;
+    double node_bytes_per_s; /* what all GPUs of a node reach together; 0: none */
+    struct text source;      /* one sentence for `source` */
+};
+
+/** Find a node by name, or add it.  A name that the contract does not allow has its other
+ *  characters turned into '-'.
+ *  @return its index, or -1 with err set */
+int links_table_node (struct links_table *t, const char *name);
+
+/** Find an endpoint, or add it.  @return its index, or -1 with err set */
+int links_table_end (struct links_table *t, int node, int gpu);
+
+/** Add a sample; src != dst are endpoints. */
+enum status links_table_add (struct links_table *t, int src, int dst,
+                             enum links_quantity what, double value, const char *reason);
+
+/** Name a node's GPU product, if it has none yet. */
+enum status links_table_product (struct links_table *t, int node, const char *product);
+
+/** "FILE: line N: TEXT" with ST_INVALID. */
+enum status links_fail (struct links_table *t, int line, const char *fmt, ...)
+    __attribute__ ((format (printf, 3, 4)));
+
+/** A text, cut into lines in place. */
+struct links_lines {
+    char *next; /* NULL at the end */
+    int number; /* of the line given last, from 1 */
+};
+/** The next line without its end, or NULL.  It lies in the text. */
+char *links_line (struct links_lines *l);
+
+/** Cut a line into words in place, at blanks, or at the given separator (then words may be
+ *  empty, and blanks and quotes around them are dropped).
+ *  @param[out] word  [max]
+ *  @return how many; words beyond max are dropped */
+int links_words (char *line, char separator, char **word, int max);
+
+/** Read a number that fills the whole word. */
+bool links_number (const char *word, double *x);
+/** True for what tools print where there is no number: "", "nan", "N/A", "-". */
+bool links_absent (const char *word);
+/** True if the word is a whole number from lo to hi. */
+bool links_whole (const char *word, long lo, long hi, long *n);
+
+/** A square table, such as tools print: a header of column names, then a row name and
+ *  numbers.  Released with links_grid_free. */
+struct links_grid {
+    int n;
+    double *v; /* [n*n], NaN where the text has none */
+};
+/** Read the rows `index v v v ...` that follow a header `... 0 1 2 ...`.
+ *
+ *  @param     lines   after the header line; on return after the last row
+ *  @param[in] header  that line, read for the number of columns
+ *  @param[in] skip    words of the header before the first column
+ */
+enum status links_grid_read (struct links_table *t, struct links_lines *lines,
+                             char *header, int skip, struct links_grid *grid);
+void links_grid_free (struct links_grid *g);
+
+/** A format: one of the links_import_*.c files. */
+struct links_format {
+    const char *name;
+    bool (*matches) (const char *text);
+    /** @param text  NUL-terminated, the importer's to change */
+    enum status (*read) (struct links_table *t, char *text, size_t len);
+};
+
+extern const struct links_format links_format_nccl_tests, links_format_nvbandwidth,
+    links_format_p2p, links_format_mpigraph, links_format_osu, links_format_matrix,
+    links_format_pairs, links_format_taccl;
+
+#endif

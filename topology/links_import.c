@@ -162,6 +162,26 @@ static enum status fill_matrices (struct links_table *t, struct matrices *m,
     return st;
 }
 
+/* Where single GPUs were measured, the matrix stands over all of a node's. */
+static enum status complete_ends (struct links_table *t)
+{
+    int nodes = 0;
+
+    for (int i = 0; i < t->n_nodes; i++)
+        for (int k = 0; k < t->n_ends; k++)
+            if (t->end[k].node == i) {
+                nodes++;
+                break;
+            }
+    if (nodes == t->n_ends)
+        return ST_OK;
+    for (int i = 0; i < t->n_nodes; i++)
+        for (int gpu = 0; gpu < t->node[i].gpus; gpu++)
+            if (links_table_end (t, i, gpu) < 0)
+                return ST_NOMEM;
+    return ST_OK;
+}
+
 /* One object of `links` over n endpoints, -1 where a node has none; with n 0 the numbers that
  * hold for all pairs. */
 static json_t *links_json (const struct links_table *t, const struct matrices *m,
@@ -199,97 +219,65 @@ static json_t *links_json (const struct links_table *t, const struct matrices *m
     return o;
 }
 
-/* True if the file tells anything about links between nodes. */
-static bool between_nodes (const struct links_table *t)
+/* True if some node took part with several GPUs. */
+static bool single_gpus (const struct links_table *t)
 {
-    if (t->all_inter_bytes_per_s > 0 || t->all_inter_latency_s > 0 ||
-        t->node_bytes_per_s > 0)
-        return true;
-    for (size_t k = 0; k < t->n_samples; k++)
-        if (t->end[t->sample[k].src].node != t->end[t->sample[k].dst].node)
+    for (int i = 1; i < t->n_ends; i++)
+        if (t->end[i].node == t->end[i - 1].node)
             return true;
     return false;
 }
 
-/* The endpoint of each node that links between nodes were measured on, -1 where none was.
- * @return false when a node has several */
-static bool representatives (const struct links_table *t, int *end)
+/* `links.gpu`: numbers that hold for all pairs of a kind fill what no sample tells. */
+static json_t *gpu_json (const struct links_table *t, struct matrices *m, int *end)
 {
-    for (int i = 0; i < t->n_nodes; i++)
-        end[i] = -1;
-    for (size_t k = 0; k < t->n_samples; k++) {
-        int pair[2] = {t->sample[k].src, t->sample[k].dst};
+    for (int i = 0; i < m->n; i++) {
+        end[i] = i;
+        for (int j = 0; j < m->n; j++) {
+            double all = t->end[i].node == t->end[j].node ? t->all_intra_bytes_per_s
+                                                          : t->all_inter_bytes_per_s,
+                   *v = &m->bandwidth[(size_t) i * (size_t) m->n + (size_t) j];
 
-        if (t->end[pair[0]].node == t->end[pair[1]].node)
-            continue;
-        for (int i = 0; i < 2; i++) {
-            int *e = &end[t->end[pair[i]].node];
-
-            if (*e >= 0 && *e != pair[i])
-                return false;
-            *e = pair[i];
+            if (isnan (*v) && all > 0)
+                *v = all;
         }
     }
-    return true;
+
+    json_t *gpu = links_json (t, m, end, m->n, t->n_nodes == 1);
+
+    json_object_set_new (gpu, "bandwidth_gb_per_s",
+                         topology_links_matrix (m->bandwidth, m->n, UNITS_GB));
+    return gpu;
 }
 
-/* Inside nodes: one number for all, or a list with one object per node.  NULL when the file
- * tells nothing about them. */
-static json_t *intra_json (const struct links_table *t, const struct matrices *m,
-                           int *end)
-{
-    json_t *list;
-    bool any = false;
-
-    if (t->all_intra_bytes_per_s > 0)
-        return links_json (t, m, NULL, 0, true);
-    list = json_array ();
-    for (int i = 0, first = 0; i < t->n_nodes; i++) {
-        int n = 0;
-
-        while (first + n < t->n_ends && t->end[first + n].node == i) {
-            end[n] = first + n;
-            n++;
-        }
-        first += n;
-        any |= n > 1;
-        json_array_append_new (list,
-                               n > 1 ? links_json (t, m, end, n, true) : json_null ());
-    }
-    if (!any) {
-        json_decref (list);
-        return NULL;
-    }
-    return list;
-}
-
-/* `links`, in the form that fits what was measured: `inter` over nodes where each took part
- * with one GPU, `gpu` over single GPUs where some took part with several, `intra` inside
- * nodes. */
-static enum status add_links (const struct links_table *t, const struct matrices *m,
+/* `links`, in the form that fits what was measured: `gpu` over all GPUs where single ones
+ * were, `inter` over nodes where each took part with one; numbers that hold for all pairs as
+ * `inter` and `intra`. */
+static enum status add_links (const struct links_table *t, struct matrices *m,
                               json_t *links)
 {
     int *end = malloc (((size_t) t->n_ends + (size_t) t->n_nodes + 1) * sizeof *end);
-    json_t *intra, *inter = NULL;
+    bool between = t->all_inter_bytes_per_s > 0 || t->node_bytes_per_s > 0;
+    json_t *o = NULL;
 
     if (!end)
         return err_nomem (t->err);
-    if (!representatives (t, end)) {
-        for (int i = 0; i < t->n_ends; i++)
-            end[i] = i;
-        json_object_set_new (links, "gpu", links_json (t, m, end, t->n_ends, false));
-    } else {
-        if (between_nodes (t)) {
-            inter = links_json (t, m, end, t->n_nodes, false);
-            if (t->node_bytes_per_s > 0)
-                json_object_set_new (
-                    inter, "node_gb_per_s",
-                    topology_links_number (t->node_bytes_per_s / UNITS_GB));
-            json_object_set_new (links, "inter", inter);
-        }
-        if ((intra = intra_json (t, m, end)))
-            json_object_set_new (links, "intra", intra);
+    for (int i = 0; i < t->n_nodes; i++)
+        end[i] = -1;
+    for (int i = 0; i < t->n_ends; i++)
+        end[t->end[i].node] = i;
+    if (single_gpus (t)) {
+        o = gpu_json (t, m, end);
+        json_object_set_new (links, "gpu", o);
+    } else if (between || t->n_samples > 0) {
+        o = links_json (t, m, end, t->n_nodes, false);
+        json_object_set_new (links, "inter", o);
     }
+    if (t->node_bytes_per_s > 0)
+        json_object_set_new (o, "node_gb_per_s",
+                             topology_links_number (t->node_bytes_per_s / UNITS_GB));
+    if (t->all_intra_bytes_per_s > 0 && !single_gpus (t))
+        json_object_set_new (links, "intra", links_json (t, m, NULL, 0, true));
     free (end);
     return ST_OK;
 }
@@ -299,8 +287,10 @@ static enum status to_json (struct links_table *t, const char *tool, json_t **do
     struct matrices m = {0};
     json_t *d = topology_links_doc_create (tool), *pairs = json_array (),
            *ends = json_array (), *measured = json_object_get (d, "measured");
-    enum status st =
-        d && pairs && ends ? fill_matrices (t, &m, pairs) : err_nomem (t->err);
+    enum status st = d && pairs && ends ? complete_ends (t) : err_nomem (t->err);
+
+    if (st == ST_OK)
+        st = fill_matrices (t, &m, pairs);
 
     if (st == ST_OK) {
         for (int i = 0; i < t->n_ends; i++)

@@ -69,8 +69,6 @@ static double at (json_t *doc, const char *part, const char *what, size_t i, siz
 {
     json_t *o = json_object_get (json_object_get (doc, "links"), part);
 
-    if (json_is_array (o))
-        o = json_array_get (o, 0);
     o = json_object_get (o, what);
     if (json_is_array (o))
         o = json_array_get (json_array_get (o, i), j);
@@ -193,6 +191,25 @@ static void nccl_rings (void **state)
     json_decref (doc);
 }
 
+/* A pair of single GPUs: the matrix stands over all GPUs that the node is known to have. */
+static void nccl_devices (void **state)
+{
+    json_t *doc = imported (
+        NCCL_HEAD (
+            "sendrecv_perf") "#  Rank  0 Group  0 Pid 1 on box device  0 [04] NVIDIA L4\n"
+                             "#  Rank  1 Group  0 Pid 2 on box device  3 [07] NVIDIA "
+                             "L4\n" NCCL_COLUMNS
+                             "     1000000        250000     float    none      -1   "
+                             "108.0    9.26    9.26      0   "
+                             "108.0    9.26    9.26    N/A\n",
+        "nccl-tests");
+
+    (void) state;
+    NEAR (bandwidth (doc, "gpu", 3, 0), 9.26);
+    assert_true (isnan (bandwidth (doc, "gpu", 1, 2)));
+    json_decref (doc);
+}
+
 static void nccl_json (void **state)
 {
     /* One process drives two GPUs, and only its first is listed. */
@@ -216,9 +233,9 @@ static void nccl_json (void **state)
         "nccl-tests");
 
     (void) state;
-    NEAR (bandwidth (doc, "intra", 0, 1), 9.92);
-    NEAR (bandwidth (doc, "intra", 1, 0), 9.92);
-    assert_true (fabs (at (doc, "intra", "latency_us", 1, 0) - 8) < 1e-3);
+    NEAR (bandwidth (doc, "gpu", 0, 1), 9.92);
+    NEAR (bandwidth (doc, "gpu", 1, 0), 9.92);
+    assert_true (fabs (at (doc, "gpu", "latency_us", 1, 0) - 8) < 1e-3);
     json_decref (doc);
 }
 
@@ -248,9 +265,9 @@ static void nvbandwidth (void **state)
     json_t *doc = imported (text, "nvbandwidth");
 
     (void) state;
-    NEAR (bandwidth (doc, "intra", 0, 1), 23.25); /* the mean of both tests */
-    NEAR (bandwidth (doc, "intra", 1, 0), 21.25);
-    NEAR (at (doc, "intra", "latency_us", 1, 0), 0.8);
+    NEAR (bandwidth (doc, "gpu", 0, 1), 23.25); /* the mean of both tests */
+    NEAR (bandwidth (doc, "gpu", 1, 0), 21.25);
+    NEAR (at (doc, "gpu", "latency_us", 1, 0), 0.8);
     assert_true (noted ("called n0"));
     json_decref (doc);
 
@@ -265,8 +282,8 @@ static void nvbandwidth (void **state)
         "\"memcpy CE GPU(row) -> GPU(column) bandwidth (GB/s)\",\"bandwidth_matrix\":"
         "[[\"N/A\",\"276.07\"],[\"275.1\",\"N/A\"]],\"status\":\"Passed\"}]}}",
         "nvbandwidth");
-    NEAR (bandwidth (doc, "intra", 1, 0), 276.07);
-    NEAR (bandwidth (doc, "intra", 0, 1), 275.1);
+    NEAR (bandwidth (doc, "gpu", 1, 0), 276.07);
+    NEAR (bandwidth (doc, "gpu", 0, 1), 275.1);
     json_decref (doc);
 
     doc =
@@ -306,9 +323,9 @@ static void p2p (void **state)
         "p2p");
 
     (void) state;
-    NEAR (bandwidth (doc, "intra", 0, 1), 20);
-    NEAR (bandwidth (doc, "intra", 1, 0), 21);
-    NEAR (at (doc, "intra", "latency_us", 0, 1), 2.7);
+    NEAR (bandwidth (doc, "gpu", 0, 1), 20);
+    NEAR (bandwidth (doc, "gpu", 1, 0), 21);
+    NEAR (at (doc, "gpu", "latency_us", 0, 1), 2.7);
     assert_true (noted ("copies through the host are faster"));
     assert_string_equal (
         json_string_value (json_object_get (
@@ -321,7 +338,7 @@ static void p2p (void **state)
         "Unidirectional P2P=Enabled Bandwidth (P2P Reads) Matrix (GB/s)\n"
         "   D\\D     0      1 \n     0 1100.00  20.00 \n     1  21.00 1100.00 \n",
         "p2p");
-    NEAR (bandwidth (doc, "intra", 1, 0), 20);
+    NEAR (bandwidth (doc, "gpu", 1, 0), 20);
     json_decref (doc);
 }
 
@@ -484,7 +501,7 @@ static void broken (void **state)
             "sendrecv_perf") "#  Rank  0 Group  0 Pid 1 on a device  0 [04] NVIDIA L4\n"
                              "#  Rank  1 Group  0 Pid 2 on b device  0 [04] NVIDIA "
                              "L4\n" NCCL_COLUMNS "  1000  250 float none -1 440.0 9.09 "
-                                                 "9.09 0 441.0 9.07 9.07 N/A\n",
+                             "9.09 0 441.0 9.07 9.07 N/A\n",
         "nvbandwidth Version: v0.7\nProcess 0 (r): device 0: X (8)\n"
         "Running device_to_device_memcpy_read_ce.\nGPU(row) -> GPU(column)\n 0 1\n 0 N/A "
         "2\n 1 3 "
@@ -541,19 +558,19 @@ static void real_files (void **state)
         size_t i, j, nodes;
         double bandwidth;
     } entry[] = {
-        {"nvbw/h100_hgx8_nvbandwidth_v0.10.txt", "intra", 3, 2, 1, 395.08},
-        {"nvbw/h100_hgx8_nvbandwidth_v0.10.txt", "intra", 2, 3, 1, 395.23},
-        {"nvbw/a6000x6_nvbandwidth_v0.8.txt", "intra", 3, 0, 1, 21.95},
-        {"nvbw/a6000x6_nvbandwidth_v0.8.txt", "intra", 0, 3, 1, 21.82},
+        {"nvbw/h100_hgx8_nvbandwidth_v0.10.txt", "gpu", 3, 2, 1, 395.08},
+        {"nvbw/h100_hgx8_nvbandwidth_v0.10.txt", "gpu", 2, 3, 1, 395.23},
+        {"nvbw/a6000x6_nvbandwidth_v0.8.txt", "gpu", 3, 0, 1, 21.95},
+        {"nvbw/a6000x6_nvbandwidth_v0.8.txt", "gpu", 0, 3, 1, 21.82},
         {"nvbw/gb200_2node_multinode_v0.7.txt", "gpu", 7, 0, 2, 797.95},
         {"nvbw/gb200_2node_multinode_v0.7.txt", "gpu", 0, 7, 2, 797.88},
-        {"p2ptest/h100_hgx8_p2p.txt", "intra", 0, 1, 1, 365.30},
-        {"p2ptest/h100_hgx8_p2p.txt", "intra", 2, 1, 1, 393.28},
-        {"p2ptest/6gpu_pcie_p2p_slower_than_nop2p_nccl814.txt", "intra", 2, 0, 1, 10.01},
-        {"p2ptest/a100_80gb_pcie8_bidir_nccl841.txt", "intra", 0, 2, 1, 24.71},
-        {"p2ptest/rtxpro6000x4_5090x2_dualturin.txt", "intra", 0, 3, 1, 50.97},
-        {"p2ptest/titanrtx8_pcie_nop2p.txt", "intra", 1, 0, 1, 9.92},
-        {"p2ptest/stas_a100_h100_gb200.txt", "intra", 2, 1, 3, 276.90},
+        {"p2ptest/h100_hgx8_p2p.txt", "gpu", 0, 1, 1, 365.30},
+        {"p2ptest/h100_hgx8_p2p.txt", "gpu", 2, 1, 1, 393.28},
+        {"p2ptest/6gpu_pcie_p2p_slower_than_nop2p_nccl814.txt", "gpu", 2, 0, 1, 10.01},
+        {"p2ptest/a100_80gb_pcie8_bidir_nccl841.txt", "gpu", 0, 2, 1, 24.71},
+        {"p2ptest/rtxpro6000x4_5090x2_dualturin.txt", "gpu", 0, 3, 1, 50.97},
+        {"p2ptest/titanrtx8_pcie_nop2p.txt", "gpu", 1, 0, 1, 9.92},
+        {"p2ptest/stas_a100_h100_gb200.txt", "gpu", 2, 1, 3, 276.90},
         {"pipette/mpigraph_raw_log_file", "inter", 0, 1, 2,
          0.5 * (14493.357 + 14497.701) * 1048576e-9},
         {"pipette/mpigraph_send_file.log", "inter", 1, 0, 2, 11072.496 * 1048576e-9},
@@ -628,12 +645,13 @@ static void products (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (nccl_pairs), cmocka_unit_test (nccl_rings),
-        cmocka_unit_test (nccl_json),  cmocka_unit_test (nvbandwidth),
-        cmocka_unit_test (p2p),        cmocka_unit_test (mpigraph),
-        cmocka_unit_test (osu),        cmocka_unit_test (tables),
-        cmocka_unit_test (refused),    cmocka_unit_test (broken),
-        cmocka_unit_test (real_files), cmocka_unit_test (products)};
+        cmocka_unit_test (nccl_pairs),  cmocka_unit_test (nccl_rings),
+        cmocka_unit_test (nccl_json),   cmocka_unit_test (nccl_devices),
+        cmocka_unit_test (nvbandwidth), cmocka_unit_test (p2p),
+        cmocka_unit_test (mpigraph),    cmocka_unit_test (osu),
+        cmocka_unit_test (tables),      cmocka_unit_test (refused),
+        cmocka_unit_test (broken),      cmocka_unit_test (real_files),
+        cmocka_unit_test (products)};
 
     return cmocka_run_group_tests (tests, start, end);
 }

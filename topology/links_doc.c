@@ -1,9 +1,13 @@
 #include "topology/links_doc.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
+
+#include "topology/topology.h"
 
 json_t *topology_links_doc_create (const char *tool)
 {
@@ -27,6 +31,19 @@ json_t *topology_links_doc_node (json_t *doc, const char *name, int gpus,
     if (json_array_append_new (json_object_get (doc, "nodes"), node) != 0)
         return NULL;
     return node;
+}
+
+void topology_links_name (const char *text, char *out)
+{
+    int n = 0;
+
+    for (const char *s = text; *s && n < TOPOLOGY_NAME_MAX; s++, n++)
+        out[n] = isalnum ((unsigned char) *s) || (n > 0 && strchr ("._-", *s)) ? *s : '-';
+    if (n == 0)
+        out[n++] = 'n';
+    if (!isalnum ((unsigned char) out[0]))
+        out[0] = 'n';
+    out[n] = '\0';
 }
 
 json_t *topology_links_number (double x)

@@ -22,6 +22,10 @@ json_t *topology_links_doc_create (const char *tool);
 json_t *topology_links_doc_node (json_t *doc, const char *name, int gpus,
                                  const char *gpu_type);
 
+/** Turn any text into a node name that the contract allows: other characters become '-'.
+ *  @param[out] out  [TOPOLOGY_NAME_MAX + 1] */
+void topology_links_name (const char *text, char *out);
+
 /** A number for the file, to 7 significant digits: what was measured has no more, and
  *  files stay small.  null when x is not finite.  A new reference. */
 json_t *topology_links_number (double x);

@@ -23,7 +23,7 @@ struct coordinator_settings {
     uint64_t seed;
     bool gemm, resume, dry_run;
     bool color;        /* colours in the report */
-    const char *mpi;   /* library that started the ranks, or NULL */
+    const char *started_by; /* "Open MPI v4.1.4", ...: for the links file */
     bool mpi_outlives; /* its mpirun does not end by itself when a host is lost */
 };
 

@@ -61,7 +61,6 @@ struct coordinator {
     size_t n_done;
 
     double begun_s; /* the measurements began */
-    time_t when;
     int passes_done;
     struct progress progress;
     double said_s; /* a progress line without a terminal */

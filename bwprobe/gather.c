@@ -97,12 +97,13 @@ static void send_welcome (struct coordinator *c, struct member *m)
 {
     struct msg_welcome how = c->how;
 
-    how.local = m->hello.local;
-    if (how.local == UINT32_MAX) {
-        how.local = 0;
-        for (uint32_t i = 0; i < m->rank; i++)
-            how.local += strcmp (roster_member (c->roster, (int) i)->hello.node,
-                                 m->hello.node) == 0;
+    /* Launchers do not agree on a local rank, so it is counted here. */
+    how.local = 0;
+    for (uint32_t i = 0; i < m->rank; i++) {
+        const struct msg_hello *other = &roster_member (c->roster, (int) i)->hello;
+
+        how.local += strcmp (other->node, m->hello.node) == 0 &&
+                     strcmp (other->door.address, m->hello.door.address) == 0;
     }
     messages_welcome (roster_begin (c->roster, MSG_WELCOME), &how);
     roster_send (c->roster, m);

@@ -69,16 +69,16 @@ static enum status read_header (const char *path, const json_t *line, const char
     return ST_OK;
 }
 
-/* [src, dst, kind, pass, alone, GB/s | null, us, residual, verdict, reason?] */
+/* [src, dst, kind, pass, alone, GB/s | null, us, residual, reason?] */
 static bool read_item (const json_t *line, const struct numbering *num,
                        struct journal_item *item)
 {
-    double v[9];
+    double v[8];
     size_t n = json_array_size (line);
 
-    if (n < 9)
+    if (n < 8)
         return false;
-    for (size_t i = 0; i < 9; i++) {
+    for (size_t i = 0; i < 8; i++) {
         json_t *x = json_array_get (line, i);
 
         if (!json_is_number (x) && !(i == 5 && json_is_null (x)))
@@ -86,7 +86,7 @@ static bool read_item (const json_t *line, const struct numbering *num,
         v[i] = json_number_value (x);
     }
     if (v[0] < 0 || v[0] >= num->n || v[1] < 0 || v[1] >= num->n || v[2] < 0 ||
-        v[2] > SCHEDULE_KINDS || v[3] < 0 || v[3] > 1e6 || v[8] < 0 || v[8] > 255)
+        v[2] > SCHEDULE_KINDS || v[3] < 0 || v[3] > 1e6)
         return false;
     *item = (struct journal_item){
         .src = num->here[(int) v[0]],
@@ -98,8 +98,7 @@ static bool read_item (const json_t *line, const struct numbering *num,
         .bytes_per_s = v[5] * 1e9,
         .latency_s = v[6] * 1e-6,
         .residual = v[7],
-        .verdict = (int) v[8],
-        .reason = json_string_value (json_array_get (line, 9))};
+        .reason = json_string_value (json_array_get (line, 8))};
     return item->src >= 0 && item->dst >= 0 && item->src != item->dst;
 }
 
@@ -248,13 +247,12 @@ void journal_add (struct journal *j, const struct journal_item *item)
         json_t *reason = json_string (item->reason ? item->reason : "");
         char *s = reason ? json_dumps (reason, JSON_ENCODE_ANY) : NULL;
 
-        text_add (&j->pending, "null,0,0,%d,%s]\n", item->verdict, s ? s : "\"\"");
+        text_add (&j->pending, "null,0,0,%s]\n", s ? s : "\"\"");
         free (s);
         json_decref (reason);
     } else {
-        text_add (&j->pending, "%.7g,%.5g,%.3g,%d]\n", item->bytes_per_s * 1e-9,
-                  item->latency_s * 1e6, item->residual == item->residual ? item->residual : 0,
-                  item->verdict);
+        text_add (&j->pending, "%.7g,%.5g,%.3g]\n", item->bytes_per_s * 1e-9,
+                  item->latency_s * 1e6, item->residual == item->residual ? item->residual : 0);
     }
     if (clock_s () - j->written_s >= 1)
         flush_pending (j);

@@ -22,7 +22,6 @@ struct journal_item {
     bool failed;
     double bytes_per_s, latency_s, residual;
     bool counts_as_alone; /* measured together, but as good as alone */
-    int verdict;          /* with kind SCHEDULE_KINDS and not measured: the verdict */
     const char *reason;
 };
 

@@ -16,7 +16,6 @@ void messages_hello (struct wire *w, struct msg_hello *m)
     wire_u32 (w, &m->size);
     wire_text (w, m->node, sizeof m->node);
     place (w, &m->door);
-    wire_u32 (w, &m->local);
     wire_u32 (w, &m->gpus);
     wire_u8 (w, &m->nccl);
     wire_text (w, m->no_nccl, sizeof m->no_nccl);

@@ -47,7 +47,6 @@ struct msg_hello {
     uint32_t version, rank, size;
     char node[MESSAGES_NAME]; /* host name */
     struct net_place door;    /* where partners connect */
-    uint32_t local;           /* rank on the node as the launcher says; ~0: not known */
     uint32_t gpus;            /* GPUs that this rank sees */
     uint8_t nccl;             /* it can use NCCL */
     char no_nccl[MESSAGES_REASON];

@@ -238,8 +238,6 @@ void passes_take (void *coordinator, const struct journal_item *item)
 
     if (!p)
         return;
-    if (item->verdict > 0 && item->verdict < VERDICTS)
-        p->verdict = (uint8_t) item->verdict;
     /* What failed is measured again. */
     if (item->failed || !(item->bytes_per_s > 0))
         return;

@@ -190,18 +190,9 @@ static void record (struct coordinator *c, const struct suspect *s,
                     enum results_verdict verdict)
 {
     struct results_pair *p = results_get (c->results, s->src, s->dst);
-    struct journal_item item = {.src = s->src,
-                                .dst = s->dst,
-                                .kind = SCHEDULE_KINDS,
-                                .failed = true,
-                                .verdict = (int) verdict,
-                                .reason = "verdict"};
 
-    if (!p)
-        return;
-    p->verdict = (uint8_t) verdict;
-    if (c->journal)
-        journal_add (c->journal, &item);
+    if (p)
+        p->verdict = (uint8_t) verdict;
 }
 
 void suspects_run (struct coordinator *c)

@@ -56,6 +56,16 @@ json_t *topology_links_number (double x)
     return json_real (strtod (s, NULL));
 }
 
+json_t *topology_links_spread (const struct stats_spread *s, double unit)
+{
+    return json_pack ("{s:i, s:o, s:o, s:o, s:o, s:o}", "samples", s->n, "median",
+                      topology_links_number (s->median / unit), "mad",
+                      topology_links_number (s->mad / unit), "low",
+                      topology_links_number (s->low / unit), "high",
+                      topology_links_number (s->high / unit), "confidence",
+                      topology_links_number (s->confidence));
+}
+
 json_t *topology_links_matrix (const double *v, int n, double unit)
 {
     json_t *rows = json_array ();

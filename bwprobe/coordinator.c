@@ -129,7 +129,7 @@ static void time_left (const struct coordinator *c, char *out, size_t size)
 void coordinator_show (struct coordinator *c)
 {
     double now = clock_s ();
-    char left[64];
+    char left[96];
 
     if (c->progress.on ? now - c->progress.last_s < 0.1 : now - c->said_s < SAY_S)
         return;

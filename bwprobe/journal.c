@@ -140,17 +140,23 @@ static enum status read_all (struct journal *j, const char *const *name, int n,
 
 /* ---- writing ---- */
 
-/* Write what is pending; what a full disk took only in part is cut off again. */
+/* Take from the front of what is pending. */
+static void forget (struct text *t, size_t n)
+{
+    memmove (t->s, t->s + n, t->len - n + 1);
+    t->len -= n;
+}
+
+/* Write what is pending; of what a full disk took only in part the whole lines stay. */
 static void flush_pending (struct journal *j)
 {
-    size_t at = 0;
+    size_t at = 0, all = j->pending.len;
 
     j->written_s = clock_s ();
-    if (j->pending.len == 0)
+    if (all == 0)
         return;
-    while (at < j->pending.len) {
-        ssize_t n = pwrite (j->fd, j->pending.s + at, j->pending.len - at,
-                            j->good + (off_t) at);
+    while (at < all) {
+        ssize_t n = pwrite (j->fd, j->pending.s + at, all - at, j->good + (off_t) at);
 
         if (n < 0 && errno == EINTR)
             continue;
@@ -158,17 +164,20 @@ static void flush_pending (struct journal *j)
             break;
         at += (size_t) n;
     }
-    if (at < j->pending.len || fdatasync (j->fd) != 0) {
+    if (at == all && fdatasync (j->fd) == 0) {
+        j->trouble[0] = '\0';
+    } else {
         snprintf (j->trouble, sizeof j->trouble, "%s", strerror (errno));
-        if (ftruncate (j->fd, j->good) != 0)
-            return;
-        if (j->pending.len > PENDING_MAX)
-            text_free (&j->pending);
-        return;
+        while (at > 0 && j->pending.s[at - 1] != '\n')
+            at--;
     }
-    j->trouble[0] = '\0';
     j->good += (off_t) at;
-    text_free (&j->pending);
+    forget (&j->pending, at);
+    /* Reading ends at a line that is not whole, so a rest that stays does no harm. */
+    if (at < all && ftruncate (j->fd, j->good) != 0)
+        snprintf (j->trouble, sizeof j->trouble, "%s", strerror (errno));
+    if (j->pending.len > PENDING_MAX)
+        text_free (&j->pending);
 }
 
 static void add_header (struct journal *j, const char *const *name, int n,

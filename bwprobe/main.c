@@ -346,8 +346,10 @@ int main (int argc, char **argv)
 
     if (st == ST_OK)
         st = start_find (&argc, &argv, o.port, &start, &err);
-    if (st != ST_OK)
+    if (st != ST_OK) {
+        free (station);
         return complain (&start, st, &err);
+    }
     station->control = station->door.fd = -1;
     meeting.place = start.meet;
     meeting.token = start.token;

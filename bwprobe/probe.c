@@ -1,9 +1,13 @@
 /* One order.  The sender of a direction decides what comes next and announces it on the side
  * connection, so that slow and fast links take the same time; the receiver follows.
  *
- * Sizes.  The largest message takes about a tenth of the time that a direction has, the
+ * Sizes.  The largest message takes about a twentieth of the time that a direction has, the
  * others a half and a quarter of it: three points of a line whose slope is the bandwidth,
  * whatever a message costs besides its bytes.  The latency is half of a short round trip.
+ *
+ * Messages of one size follow each other, and the first of them is thrown away: what a rate
+ * limiter or a buffer lets through at once, it takes from the message after, so that only
+ * messages after their like take the time that their bytes take.
  */
 #include "bwprobe/probe.h"
 
@@ -23,6 +27,7 @@ enum {
     SHORT_BYTES = 8,
     SHORT_MAX = 64,       /* round trips for the latency */
     SIZES = 3,            /* of the line */
+    LIKE = 4,             /* messages of one size after each other, the first for nothing */
     FIRST_BYTES = 65536,  /* first guess at a size */
     CHECK_BYTES = 1 << 20,
     SAMPLES_MAX = 4096
@@ -30,7 +35,7 @@ enum {
 
 /* Of a direction's time: one largest message; what is thrown away at its beginning when
  * others start at the same moment, and what may run over its end. */
-#define MESSAGE_SHARE 0.1
+#define MESSAGE_SHARE 0.06
 #define HEAD_SHARE 0.15
 #define TAIL_SHARE 0.1
 /* Round trips of short messages take at most this part of it. */
@@ -146,20 +151,22 @@ static enum status stream (struct station *s, const struct pair *p, double time_
     int cycle = 0;
 
     out->n = 0;
-    while ((clock_s () - start < time_s || cycle < 2) && out->n + SIZES <= SAMPLES_MAX) {
+    while ((clock_s () - start < time_s || cycle < 2) &&
+           out->n + SIZES * LIKE <= SAMPLES_MAX) {
         for (int k = 0; k < SIZES; k++) {
             size_t size = largest >> k;
-            double begun = clock_s () - start, t;
-            enum status st = block (s, p, size, 1, &t, err);
+            double begun = clock_s () - start, t[LIKE];
+            enum status st = block (s, p, size, LIKE, t, err);
 
             if (st != ST_OK)
                 return st;
-            *moved += (double) size;
-            /* The very first messages after a pause are not the link's usual. */
-            if (begun < head || (clock_s () - start > tail && out->n >= 2 * SIZES))
+            *moved += LIKE * (double) size;
+            if (begun < head || (clock_s () - start > tail && out->n >= SIZES * LIKE))
                 continue;
-            out->bytes[out->n] = (double) size;
-            out->seconds[out->n++] = t;
+            for (int i = 1; i < LIKE; i++) {
+                out->bytes[out->n] = (double) size;
+                out->seconds[out->n++] = t[i];
+            }
         }
         cycle++;
     }
@@ -190,6 +197,18 @@ static enum status check (struct station *s, const struct pair *p, int direction
         st = err_set (err, ST_IO, "the data arrived changed (checksum)");
     free (data);
     return st;
+}
+
+/* Amid others a rate changes while they come and go: what was moved over the time it took. */
+static double mean_rate (const struct samples *v, double latency_s)
+{
+    double bytes = 0, seconds = 0;
+
+    for (int i = 0; i < v->n; i++) {
+        bytes += v->bytes[i];
+        seconds += fmax (v->seconds[i] - 2 * latency_s, 1e-9);
+    }
+    return bytes / seconds;
 }
 
 /* The line through the samples; where it has no slope, the largest messages' rate. */
@@ -258,6 +277,8 @@ static enum status send_direction (struct station *s, const struct pair *p, int 
         st = tell (s, p, SIDE_END, 0, 0, err);
     if (st == ST_OK) {
         fit (v, latency_s, r);
+        if (together)
+            r->bytes_per_s = mean_rate (v, latency_s);
         r->measured = 1;
     }
     free (v);

@@ -148,7 +148,8 @@ static void give_orders (struct work *w)
 
     for (int i = 0; i < w->r->n; i++) {
         struct task *t = &w->task[i];
-        bool swap = rng_next (&c->rng) & 1;
+        /* Together, all GPUs of a node send in the same half, and share what it has. */
+        bool swap = !w->r->together && (rng_next (&c->rng) & 1);
 
         t->end[swap] = w->r->pair[i].a;
         t->end[!swap] = w->r->pair[i].b;

@@ -50,7 +50,7 @@ WARN := -Wall -Wextra -Wshadow -Wmissing-prototypes
 OUR_CFLAGS := -std=c11 -D_GNU_SOURCE -I. -fPIC $(WARN) $(OPENMP) $(SAN_FLAGS) \
               $(call pkg,--cflags,jansson libmd)
 PROBE_CFLAGS := $(if $(HAVE_MPI),-DBWPROBE_MPI $(filter -I%,$(MPI_FLAGS))) \
-                $(if $(HAVE_NCCLX),-DBWPROBE_NCCL -isystem $(CUDA_HOME)/include)
+                $(if $(HAVE_NCCL),-DBWPROBE_NCCL -isystem $(CUDA_HOME)/include)
 PROBE_LIBS := $(if $(HAVE_MPI),$(filter -L% -l%,$(MPI_FLAGS))) \
               $(or $(call pkg,--libs,jansson),-ljansson) $(or $(call pkg,--libs,libmd),-lmd) \
               -lm -ldl -lpthread
@@ -71,7 +71,8 @@ PROBE_SRC := $(sort $(wildcard bwprobe/*.c))
 HEADERS := $(sort $(wildcard $(ROOMS:%=%/*.h)))
 PROFILES := $(sort $(wildcard workload/profiles/*.json))
 TEST_SRC := $(sort $(wildcard tests/*/*.c))
-TEST_SH := $(sort $(wildcard tests/*/*.t))
+GPU_SH := $(sort $(wildcard tests/gpu/*.t))
+TEST_SH := $(filter-out $(GPU_SH),$(sort $(wildcard tests/*/*.t)))
 
 LIB_OBJ := $(LIB_SRC:%.c=$B/obj/%.o) $B/obj/gen/profiles.o
 CLI_OBJ := $(CLI_SRC:%.c=$B/obj/%.o)
@@ -82,7 +83,7 @@ TESTS := $(TEST_SRC:%.c=$B/%)
 
 # ---- targets ----
 
-.PHONY: all run check check-long bench deps deps-test info help install clean config
+.PHONY: all run check check-long check-gpu bench deps deps-test info help install clean config
 .DEFAULT_GOAL := all
 
 all: $B/linkwise $B/bwprobe $B/liblinkwise.a $B/liblinkwise.so $B/linkwise.pc
@@ -93,6 +94,7 @@ help:
 ## make run      build, then plan the bundled example and write its launcher files
 ## make check    build and run the tests
 ## make check-long   the tests that take longer
+## make check-gpu    the tests that need a GPU
 ## make bench    measure speed
 ## make info     what was found on this machine
 ## make deps     install the build packages (apt); deps-test: those of optional tests
@@ -136,6 +138,9 @@ run-tests: all $(TESTS)
 check-long: all $(TESTS)
 	@LINKWISE=$(CURDIR)/$B/linkwise BWPROBE=$(CURDIR)/$B/bwprobe LINKWISE_LONG=1 CMOCKA_MESSAGE_OUTPUT=TAP CC='$(CC)' \
 	    prove --timer --exec '' $(TESTS) $(TEST_SH)
+
+check-gpu: all
+	@LINKWISE=$(CURDIR)/$B/linkwise BWPROBE=$(CURDIR)/$B/bwprobe prove --timer --verbose --exec '' $(GPU_SH)
 
 bench: $B/bench/speed
 	@$B/bench/speed

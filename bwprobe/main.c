@@ -321,14 +321,14 @@ static int complain (const struct start *s, enum status st, const struct error *
     return status_exit_code (st);
 }
 
-/* MPI's own threads and exit handlers are no help after a fault: they would wait. */
+/* After a fault MPI_Finalize would wait for those who are lost. */
 static void leave (const struct start *s, int code, bool faults)
 {
-    fflush (NULL);
     if (!s->mpi)
         exit (code);
     if (!faults)
         start_finish (s);
+    fflush (NULL);
     _exit (code);
 }
 

@@ -46,7 +46,7 @@ static struct member *member_of (const struct work *w, const struct task *t, int
 static bool parents_done (struct coordinator *c, int n, unsigned char id[NCCL_ID])
 {
     /* Joining takes longer the more there are. */
-    double deadline = clock_s () + 2 * c->how.timeout_s + 0.01 * c->shape.n;
+    double deadline = clock_s () + 3 * c->how.timeout_s + 0.02 * c->shape.n;
 
     while (n > 0) {
         struct roster_event e = roster_next (c->roster, deadline);

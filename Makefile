@@ -131,9 +131,11 @@ run-example: all
 	@echo
 	$B/linkwise emit $(RUN)/plan.json --to all -d $(RUN)/launch
 
+# Tests of bwprobe measure: one at a time.
 run-tests: all $(TESTS)
 	@LINKWISE=$(CURDIR)/$B/linkwise BWPROBE=$(CURDIR)/$B/bwprobe CMOCKA_MESSAGE_OUTPUT=TAP CC='$(CC)' \
-	    prove --jobs 2 --timer --exec '' $(TESTS) $(TEST_SH)
+	    prove --jobs 2 --rules 'seq=tests/bwprobe/*.t' --rules 'par=**' \
+	        --timer --exec '' $(TESTS) $(TEST_SH)
 
 check-long: all $(TESTS)
 	@LINKWISE=$(CURDIR)/$B/linkwise BWPROBE=$(CURDIR)/$B/bwprobe LINKWISE_LONG=1 CMOCKA_MESSAGE_OUTPUT=TAP CC='$(CC)' \

@@ -20,7 +20,8 @@ VERSION := $(shell sed -n 's/.*LINKWISE_VERSION "\(.*\)".*/\1/p' base/version.h)
 
 # The Debian and Ubuntu packages.  Without those of DEPS nothing builds; a test that needs
 # one of TEST_DEPS skips and names it.
-DEPS := gcc libc6-dev make pkg-config libglpk-dev libjansson-dev libmd-dev libcmocka-dev perl
+DEPS := gcc libc6-dev make pkg-config libglpk-dev libjansson-dev libmd-dev libcsv-dev \
+        libnlopt-dev libcmocka-dev perl
 # bwprobe builds without MPI too: libopenmpi-dev is what starts it under mpirun.
 TEST_DEPS := clang openmpi-bin libopenmpi-dev iproute2 python3-jsonschema hostname
 
@@ -36,7 +37,7 @@ endif
 hash := \#
 
 headers = $(shell printf '$(foreach h,$(1),$(hash)include <$(h)>\n)' | $(CC) $(2) -E - >/dev/null 2>&1 && echo yes)
-HAVE_DEPS := $(and $(call headers,glpk.h jansson.h sys/types.h sha2.h stdarg.h stddef.h stdint.h setjmp.h cmocka.h),$(shell command -v prove))
+HAVE_DEPS := $(and $(call headers,glpk.h jansson.h sys/types.h sha2.h csv.h nlopt.h stdarg.h stddef.h stdint.h setjmp.h cmocka.h),$(shell command -v prove))
 HAVE_OPENMP := $(shell printf '$(hash)include <omp.h>\nint main (void) { return omp_get_max_threads () < 1; }\n' | $(CC) -fopenmp -x c - -o /dev/null 2>/dev/null && echo yes)
 HAVE_CUDA := $(call headers,cuda_runtime_api.h,-I$(CUDA_HOME)/include)
 HAVE_NCCL := $(call headers,nccl.h cuda.h cublas_v2.h,-I$(CUDA_HOME)/include)
@@ -54,7 +55,7 @@ PROBE_CFLAGS := $(if $(HAVE_MPI),-DBWPROBE_MPI $(filter -I%,$(MPI_FLAGS))) \
 PROBE_LIBS := $(if $(HAVE_MPI),$(filter -L% -l%,$(MPI_FLAGS))) \
               $(or $(call pkg,--libs,jansson),-ljansson) $(or $(call pkg,--libs,libmd),-lmd) \
               -lm -ldl -lpthread
-LIBS := -lglpk $(or $(call pkg,--libs,jansson),-ljansson) $(or $(call pkg,--libs,libmd),-lmd) -lm
+LIBS := -lglpk $(or $(call pkg,--libs,jansson),-ljansson) $(or $(call pkg,--libs,libmd),-lmd) -lcsv -lnlopt -lm
 OUR_LDFLAGS := $(OPENMP) $(SAN_FLAGS)
 
 ifneq ($(V),1)
@@ -64,7 +65,7 @@ endif
 
 # ---- sources ----
 
-ROOMS := base workload topology memest costmodel mapper check launch
+ROOMS := base workload topology memest costmodel calibrate mapper check launch
 LIB_SRC := $(sort $(wildcard $(ROOMS:%=%/*.c)))
 CLI_SRC := $(sort $(wildcard cli/*.c))
 PROBE_SRC := $(sort $(wildcard bwprobe/*.c))
@@ -83,7 +84,7 @@ TESTS := $(TEST_SRC:%.c=$B/%)
 
 # ---- targets ----
 
-.PHONY: all run check check-long check-gpu bench deps deps-test info help install clean config
+.PHONY: all run check check-long check-gpu bench accuracy deps deps-test info help install clean config
 .DEFAULT_GOAL := all
 
 all: $B/linkwise $B/bwprobe $B/liblinkwise.a $B/liblinkwise.so $B/linkwise.pc
@@ -96,6 +97,7 @@ help:
 ## make check-long   the tests that take longer
 ## make check-gpu    the tests that need a GPU
 ## make bench    measure speed
+## make accuracy RUNS=DIR   estimates beside measured runs
 ## make info     what was found on this machine
 ## make deps     install the build packages (apt); deps-test: those of optional tests
 ## make install  prefix=/usr/local DESTDIR=
@@ -143,6 +145,10 @@ check-long: all $(TESTS)
 
 check-gpu: all
 	@LINKWISE=$(CURDIR)/$B/linkwise BWPROBE=$(CURDIR)/$B/bwprobe prove --timer --verbose --exec '' $(GPU_SH)
+
+RUNS ?= runs
+accuracy: $B/bench/accuracy
+	@$B/bench/accuracy $(RUNS)
 
 bench: $B/bench/speed
 	@$B/bench/speed

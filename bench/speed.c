@@ -57,7 +57,9 @@ static struct job job_of (const char *cluster, const char *model, int seq, int b
 static void bench_memory (struct table *t)
 {
     struct job j = job_of ("1x1 h100-sxm5-80g", "llama-2-70b", 4096, 1024);
-    struct workload_config c = {.deg = {8, 4, 4, 1, 1, 8, 1}, .micro_batch = 1, .zero = 1};
+    struct workload_config c = {
+        .deg = {8, 4, 4, 1, 1, 8, 1}, .micro_batch = 1, .zero = 1};
+    struct memest_problem p = {&j.model, &j.job, &c, &j.profile, MEMEST_LINKWISE};
     struct memest_stage s;
     double rate[RUNS], sum = 0;
     const int n = 1000000;
@@ -66,7 +68,10 @@ static void bench_memory (struct table *t)
         double start = clock_s ();
 
         for (int i = 0; i < n; i++) {
-            memest_stage (&j.model, &j.job, &c, &j.profile, i & 3, 18 + (i & 7), &s);
+            struct workload_stage held =
+                workload_stage_guess (&j.model, &c, i & 3, 18 + (i & 7));
+
+            memest_stage (&p, i & 3, &held, &s);
             sum += s.peak_bytes;
         }
         rate[run] = n / (clock_s () - start) / 1e6;
@@ -80,8 +85,8 @@ static void bench_memory (struct table *t)
 /* Evaluate and change a placement of 1,024 GPUs: tp 8, pp 8, dp 16. */
 static void bench_prices (struct table *t)
 {
-    struct job j = job_of ("128x8 h100-sxm5-80g intra:370 inter:48 node:380", "llama-3-70b",
-                           8192, 2048);
+    struct job j = job_of ("128x8 h100-sxm5-80g intra:370 inter:48 node:380",
+                           "llama-3-70b", 8192, 2048);
     struct workload_config c = {.deg = {8, 8, 16, 1, 1, 8, 1},
                                 .micro_batch = 1,
                                 .zero = 1,
@@ -110,7 +115,8 @@ static void bench_prices (struct table *t)
         full[run] = (clock_s () - start) / 20 * 1e3;
         start = clock_s ();
         for (int i = 0; i < 2000; i++) {
-            int a[8], b[8], x = rng_below (&r, 128), y = (x + 1 + rng_below (&r, 127)) % 128;
+            int a[8], b[8], x = rng_below (&r, 128),
+                            y = (x + 1 + rng_below (&r, 127)) % 128;
 
             for (int k = 0; k < 8; k++) {
                 a[k] = 8 * x + k;

@@ -76,18 +76,22 @@ static void check_memory (const struct workload_plan *p, const struct topology_c
 {
     const struct workload_degrees *d = &p->config.deg;
     int per_stage = p->n_ranks / d->pp, worst = 0;
+    struct memest_problem memory = {&p->model, &p->job, &p->config, profile,
+                                    MEMEST_LINKWISE};
     double most = -1, peak = 0, limit = 0;
 
+    memest_model_parse (p->memory_model, &memory.by);
     for (int i = 0; i < d->pp; i++) {
+        struct workload_stage held =
+            workload_stage_of (&p->model, &p->config, p->layers_per_stage, i);
         struct memest_stage s;
         double least = INFINITY;
 
-        memest_stage (&p->model, &p->job, &p->config, profile, i, p->layers_per_stage[i],
-                      &s);
+        memest_stage (&memory, i, &held, &s);
         for (int k = 0; k < per_stage; k++)
             least = fmin (least,
                           topology_gpu_type_of (c, gpu[i * per_stage + k])->memory_bytes);
-        least *= p->memory_limit_pct / 100.0;
+        least = memest_limit (profile, least, p->memory_limit_pct, p->oom_risk);
         if (s.peak_bytes / least > most) {
             most = s.peak_bytes / least;
             worst = i;

@@ -38,8 +38,16 @@ struct cli_job {
     enum workload_attention attention;
     const char *profile;
     const char *layers; /* comma-separated, as given; NULL */
-    double memory_limit_pct;
+    enum workload_choice fused_norm, fused_mlp, gathered_logits;
+    double wta_crs;
+    bool lora;
+    enum memest_model memory_model;
+    double memory_limit_pct; /* 0: the memory model's usual one */
+    double oom_risk;
 };
+
+/** The limit in percent: as given, else 80 under Fujii's model and 95 otherwise. */
+double cli_memory_limit (const struct cli_job *j);
 
 /** Defaults before parsing. */
 struct cli_job cli_job_default (void);

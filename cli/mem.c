@@ -1,4 +1,4 @@
-/* linkwise mem: memory by stage and by kind. */
+/* linkwise mem: memory by stage and by kind, the chance of running out, and why not. */
 #include "cli/cli.h"
 
 #include <stdio.h>
@@ -47,22 +47,36 @@ static error_t parse (int key, char *arg, struct argp_state *state)
     }
 }
 
-static void print_stages (const struct memest_stage *s, const int *layers, int pp,
-                          double limit_bytes)
+/* Everything that one call is about. */
+struct estimate {
+    struct workload_model model;
+    struct workload_job job;
+    struct workload_profile profile;
+    struct workload_config config;
+    struct memest_problem problem;
+    const struct topology_gpu_type *gpu;
+    struct memest_stage *stage; /* [pp] */
+    int *layers;                /* [pp] */
+    int worst;
+    double limit_bytes;
+};
+
+static void print_stages (const struct estimate *e)
 {
     static const char *const header[] = {
         "stage",  "layers",  "weights",  "gradients", "optimizer", "activations",
         "logits", "buffers", "overhead", "peak",      "limit",     NULL};
     struct table *t = table_create (header);
 
-    for (int i = 0; i < pp; i++) {
+    for (int i = 0; i < e->config.deg.pp; i++) {
+        const struct memest_stage *s = &e->stage[i];
         const double kind[] = {
-            s[i].weights_bytes,     s[i].gradients_bytes, s[i].optimizer_bytes,
-            s[i].activations_bytes, s[i].logits_bytes,    s[i].buffers_bytes,
-            s[i].overhead_bytes,    s[i].peak_bytes,      limit_bytes};
+            s->weights_bytes,     s->gradients_bytes, s->optimizer_bytes,
+            s->activations_bytes, s->logits_bytes,    s->buffers_bytes,
+            s->overhead_bytes,    s->peak_bytes,      e->limit_bytes};
 
         table_cell (t, "%d", i);
-        table_cell (t, "%d", layers[i]);
+        table_cell (t, "%d", e->layers[i]);
         for (size_t k = 0; k < sizeof kind / sizeof *kind; k++)
             table_cell (t, "%.2f", kind[k] / UNITS_GIB);
     }
@@ -71,86 +85,147 @@ static void print_stages (const struct memest_stage *s, const int *layers, int p
     table_destroy (t);
 }
 
-static json_t *stages_json (const struct memest_stage *s, const int *layers, int pp,
-                            int worst, double gpu_bytes, double limit_bytes)
+/* Which kind is too much, by how much, and what would help. */
+static void print_why (const struct estimate *e)
 {
-    json_t *list = json_array ();
+    const struct memest_stage *s = &e->stage[e->worst];
+    struct workload_config changed;
+    struct text words = {0};
+    double bytes;
+    const char *kind = memest_largest_kind (s, &bytes);
 
-    for (int i = 0; i < pp; i++) {
-        json_t *one = memest_stage_to_json (&s[i]);
-
-        json_object_set_new (one, "layers", json_integer (layers[i]));
-        json_array_append_new (list, one);
-    }
-    return json_pack ("{s:i, s:f, s:f, s:f, s:b, s:n, s:i, s:o}", "version", 1,
-                      "peak_bytes", s[worst].peak_bytes, "gpu_bytes", gpu_bytes,
-                      "limit_bytes", limit_bytes, "fits",
-                      s[worst].peak_bytes <= limit_bytes, "oom_probability",
-                      "binding_stage", worst, "per_stage", list);
+    printf ("%.2f GiB too much on stage %d; most of it is %s, %.2f GiB\n",
+            (s->peak_bytes - e->limit_bytes) / UNITS_GIB, e->worst, kind,
+            bytes / UNITS_GIB);
+    if (memest_smallest_change (&e->problem, e->layers, e->limit_bytes, &changed, &words))
+        printf ("it would fit with %s\n", text_str (&words));
+    else
+        printf ("no single change of the configuration makes it fit\n");
+    text_free (&words);
 }
 
-static enum status estimate (struct mem_input *in, struct notes *notes, struct error *err)
+static void print_estimate (const struct estimate *e)
 {
-    const struct topology_gpu_type *gpu = topology_gpu_type_builtin (in->gpu);
-    struct workload_model m;
-    struct workload_job job;
-    struct workload_profile profile;
-    struct workload_config c = cli_job_config (&in->job);
-    struct memest_stage *s = NULL;
-    int *layers = NULL, worst = 0;
+    const struct memest_stage *s = &e->stage[e->worst];
+    struct text words = {0};
+
+    cli_describe_config (&e->config, &words);
+    printf ("%s, %.2f billion parameters", e->model.name,
+            workload_model_params (&e->model) / 1e9);
+    if (e->model.experts > 0)
+        printf (" (%.2f active)", workload_active_params (&e->model) / 1e9);
+    printf (", on %s\n%s\n", e->gpu->name, text_str (&words));
+    text_free (&words);
+    print_stages (e);
+    printf ("stage %d peaks at %.2f GiB of %.2f GiB: %s; chance of running out %.2g %%\n",
+            e->worst, s->peak_bytes / UNITS_GIB, e->limit_bytes / UNITS_GIB,
+            s->peak_bytes <= e->limit_bytes ? "fits" : "does not fit",
+            100.0 * memest_oom_probability (&e->profile, s->peak_bytes,
+                                            e->gpu->memory_bytes));
+    if (s->peak_bytes > e->limit_bytes)
+        print_why (e);
+}
+
+static json_t *estimate_json (const struct estimate *e)
+{
+    const struct memest_stage *worst = &e->stage[e->worst];
+    struct workload_config changed;
+    struct text words = {0};
+    json_t *list = json_array (), *doc;
+
+    for (int i = 0; i < e->config.deg.pp; i++) {
+        json_t *one = memest_stage_to_json (&e->stage[i]);
+
+        json_object_set_new (one, "layers", json_integer (e->layers[i]));
+        json_array_append_new (list, one);
+    }
+    doc = json_pack (
+        "{s:i, s:f, s:f, s:f, s:b, s:f, s:i, s:o}", "version", 1, "peak_bytes",
+        worst->peak_bytes, "gpu_bytes", e->gpu->memory_bytes, "limit_bytes",
+        e->limit_bytes, "fits", worst->peak_bytes <= e->limit_bytes, "oom_probability",
+        memest_oom_probability (&e->profile, worst->peak_bytes, e->gpu->memory_bytes),
+        "binding_stage", e->worst, "per_stage", list);
+    if (doc && worst->peak_bytes > e->limit_bytes)
+        json_object_set_new (doc, "would_fit_with",
+                             memest_smallest_change (&e->problem, e->layers,
+                                                     e->limit_bytes, &changed, &words)
+                                 ? json_string (text_str (&words))
+                                 : json_null ());
+    text_free (&words);
+    return doc;
+}
+
+/* Without a batch, one that fills the pipeline. */
+static enum status default_batch (struct cli_job *j, const struct workload_config *c,
+                                  struct error *err)
+{
+    long long batch = (long long) c->deg.dp * c->micro_batch;
+
+    if (j->global_batch > 0)
+        return ST_OK;
+    if (batch < 1 << 30 && c->deg.pp < 1 << 24)
+        batch *= c->deg.pp;
+    if (batch > 1 << 30)
+        return err_set (err, ST_INVALID, "dp, pp and micro-batch: too large");
+    j->global_batch = (int) batch;
+    return ST_OK;
+}
+
+static enum status read_input (struct mem_input *in, struct estimate *e,
+                               struct notes *notes, struct error *err)
+{
     enum status st;
 
-    if (!gpu)
+    e->config = cli_job_config (&in->job);
+    e->gpu = topology_gpu_type_builtin (in->gpu);
+    if (!e->gpu)
         return err_set (err, ST_INVALID,
-                        "--gpu: unknown type \"%s\" (`linkwise gpus` lists "
-                        "them)",
+                        "--gpu: unknown type \"%s\" (`linkwise gpus` lists them)",
                         in->gpu);
-    /* Without a batch, one that fills the pipeline. */
-    if (in->job.global_batch == 0) {
-        long long batch = (long long) c.deg.dp * c.micro_batch;
-
-        if (batch < 1 << 30 && c.deg.pp < 1 << 24)
-            batch *= c.deg.pp;
-        if (batch > 1 << 30)
-            return err_set (err, ST_INVALID, "dp, pp and micro-batch: too large");
-        in->job.global_batch = (int) batch;
-    }
-    st = workload_model_read (in->model, &m, notes, err);
+    st = default_batch (&in->job, &e->config, err);
     if (st == ST_OK)
-        st = cli_job_resolve (&in->job, &m, &job, &profile, notes, err);
+        st = workload_model_read (in->model, &e->model, notes, err);
     if (st == ST_OK)
-        st = workload_config_check (&m, &job, &c, err);
+        st = cli_job_resolve (&in->job, &e->model, &e->job, &e->profile, notes, err);
+    if (st == ST_OK)
+        st = workload_config_check (&e->model, &e->job, &e->config, err);
+    if (st == ST_OK)
+        st = workload_config_offered (&e->config, &e->profile, err);
+    return st;
+}
+
+static enum status run (struct mem_input *in, struct notes *notes, struct error *err)
+{
+    struct estimate e = {0};
+    enum status st = read_input (in, &e, notes, err);
+
     if (st == ST_OK) {
-        s = calloc ((size_t) c.deg.pp, sizeof *s);
-        layers = calloc ((size_t) c.deg.pp, sizeof *layers);
-        st = s && layers ? cli_job_layers (&in->job, &m, &c, layers, err)
-                         : err_nomem (err);
+        e.stage = calloc ((size_t) e.config.deg.pp, sizeof *e.stage);
+        e.layers = calloc ((size_t) e.config.deg.pp, sizeof *e.layers);
+        st = e.stage && e.layers
+                 ? cli_job_layers (&in->job, &e.model, &e.config, e.layers, err)
+                 : err_nomem (err);
     }
     if (st == ST_OK) {
-        double limit = mapper_limit_bytes (gpu, in->job.memory_limit_pct);
+        e.problem = (struct memest_problem){&e.model, &e.job, &e.config, &e.profile,
+                                            in->job.memory_model};
+        e.limit_bytes = memest_limit (&e.profile, e.gpu->memory_bytes,
+                                      cli_memory_limit (&in->job), in->job.oom_risk);
+        for (int i = 0; i < e.config.deg.pp; i++) {
+            struct workload_stage held =
+                workload_stage_of (&e.model, &e.config, e.layers, i);
 
-        for (int i = 0; i < c.deg.pp; i++) {
-            memest_stage (&m, &job, &c, &profile, i, layers[i], &s[i]);
-            worst = s[i].peak_bytes > s[worst].peak_bytes ? i : worst;
+            memest_stage (&e.problem, i, &held, &e.stage[i]);
+            if (e.stage[i].peak_bytes > e.stage[e.worst].peak_bytes)
+                e.worst = i;
         }
-        if (in->json) {
-            st = cli_print_json (
-                stages_json (s, layers, c.deg.pp, worst, gpu->memory_bytes, limit), err);
-        } else {
-            struct text words = {0};
-
-            cli_describe_config (&c, &words);
-            printf ("%s, %.2f billion parameters, on %s\n%s\n", m.name,
-                    workload_model_params (&m) / 1e9, gpu->name, text_str (&words));
-            text_free (&words);
-            print_stages (s, layers, c.deg.pp, limit);
-            printf ("stage %d peaks at %.2f GiB of %.2f GiB: %s\n", worst,
-                    s[worst].peak_bytes / UNITS_GIB, limit / UNITS_GIB,
-                    s[worst].peak_bytes <= limit ? "fits" : "does not fit");
-        }
+        if (in->json)
+            st = cli_print_json (estimate_json (&e), err);
+        else
+            print_estimate (&e);
     }
-    free (s);
-    free (layers);
+    free (e.stage);
+    free (e.layers);
     return st;
 }
 
@@ -173,7 +248,7 @@ int cli_mem (int argc, char **argv)
 
     cli_parse (&argp, argc, argv, &in);
 
-    enum status st = estimate (&in, &notes, &err);
+    enum status st = run (&in, &notes, &err);
 
     cli_warn ("mem", &notes);
     return cli_end ("mem", st, &err);

@@ -29,7 +29,14 @@ enum {
     OPT_ATTENTION,
     OPT_PROFILE,
     OPT_LIMIT,
-    OPT_LAYERS
+    OPT_LAYERS,
+    OPT_MEMORY_MODEL,
+    OPT_RISK,
+    OPT_FUSED_NORM,
+    OPT_FUSED_MLP,
+    OPT_GATHERED,
+    OPT_WTA,
+    OPT_LORA
 };
 
 static const struct argp_option options[] = {
@@ -48,13 +55,31 @@ static const struct argp_option options[] = {
      "split norms over the tensor-parallel group", 1},
     {"recompute", OPT_RECOMPUTE, "none|selective|full|full:K", 0,
      "activation recomputation; K of a stage's layers", 1},
-    {"schedule", OPT_SCHEDULE, "1f1b|gpipe", 0, "pipeline schedule (default 1f1b)", 1},
+    {"schedule", OPT_SCHEDULE, "1f1b|interleaved|gpipe|zb1p|zb2p|zbv|v-half|v-min", 0,
+     "pipeline schedule (default 1f1b)", 1},
     {"precision", OPT_PRECISION, "bf16|fp16|fp8|fp32", 0, "default bf16", 1},
-    {"attention", OPT_ATTENTION, "flash|unfused", 0, "default flash", 1},
+    {"attention", OPT_ATTENTION, "flash|fused|unfused", 0,
+     "fused keeps the scores but has one softmax kernel (default flash)", 1},
+    {"fused-norm", OPT_FUSED_NORM, "on|off", 0,
+     "norms in one kernel (default: the profile's)", 1},
+    {"fused-mlp", OPT_FUSED_MLP, "on|off", 0,
+     "the MLP's activation in one kernel (default: the profile's)", 1},
+    {"gathered-logits", OPT_GATHERED, "on|off", 0,
+     "logits gathered over tp, not split (default: the profile's)", 1},
+    {"wta-crs", OPT_WTA, "BUDGET", 0,
+     "winner-take-all column-row sampling: linear layers keep this part of their inputs "
+     "(the published 2.7 times less memory is LoRA and WTA-CRS together)",
+     1},
+    {"lora", OPT_LORA, NULL, 0, "train adapters alone: no gradients or optimizer state",
+     1},
     {"profile", OPT_PROFILE, "NAME|FILE", 0,
      "framework profile (default " WORKLOAD_PROFILE_DEFAULT ")", 1},
     {"memory-limit", OPT_LIMIT, "PCT", 0,
-     "part of the memory that the driver reports (default 95)", 1},
+     "part of the memory that the driver reports (default 95; Fujii's rule is 80)", 1},
+    {"oom-risk", OPT_RISK, "P", 0, "instead: the largest chance of running out, 0 to 1",
+     1},
+    {"memory-model", OPT_MEMORY_MODEL, "linkwise|fujii|korthikanti", 0,
+     "whose memory formulas (default linkwise)", 1},
     {"layers-per-stage", OPT_LAYERS, "N,N,...", 0, "instead of an even split", 1},
     {0}};
 
@@ -83,6 +108,13 @@ double cli_number (const char *arg, const char *option, double lo, double hi,
         argp_error (state, "%s: expected a number above %g, at most %g, found \"%s\"",
                     option, lo, hi, arg);
     return x;
+}
+
+static void parse_choice (const char *arg, const char *option, enum workload_choice *c,
+                          struct argp_state *state)
+{
+    if (!workload_choice_parse (arg, c))
+        argp_error (state, "%s: expected on or off, found \"%s\"", option, arg);
 }
 
 static error_t parse_job (int key, char *arg, struct argp_state *state)
@@ -143,7 +175,11 @@ static error_t parse_job (int key, char *arg, struct argp_state *state)
         return 0;
     case OPT_SCHEDULE:
         if (!workload_schedule_parse (arg, &schedule))
-            argp_error (state, "--schedule: expected 1f1b or gpipe, found \"%s\"", arg);
+            argp_error (
+                state,
+                "--schedule: expected 1f1b, interleaved, gpipe, zb1p, zb2p, zbv, v-half "
+                "or v-min, found \"%s\"",
+                arg);
         a->schedule = (int) schedule;
         return 0;
     case OPT_PRECISION:
@@ -154,7 +190,8 @@ static error_t parse_job (int key, char *arg, struct argp_state *state)
         return 0;
     case OPT_ATTENTION:
         if (!workload_attention_parse (arg, &j->attention))
-            argp_error (state, "--attention: expected flash or unfused, found \"%s\"",
+            argp_error (state,
+                        "--attention: expected flash, fused or unfused, found \"%s\"",
                         arg);
         return 0;
     case OPT_PROFILE:
@@ -166,6 +203,35 @@ static error_t parse_job (int key, char *arg, struct argp_state *state)
     case OPT_LAYERS:
         j->layers = arg;
         return 0;
+    case OPT_MEMORY_MODEL:
+        if (!memest_model_parse (arg, &j->memory_model))
+            argp_error (
+                state,
+                "--memory-model: expected linkwise, fujii or korthikanti, found \"%s\"",
+                arg);
+        return 0;
+    case OPT_RISK:
+        j->oom_risk = cli_number (arg, "--oom-risk", 0, 0.999999, state);
+        return 0;
+    case OPT_FUSED_NORM:
+        parse_choice (arg, "--fused-norm", &j->fused_norm, state);
+        return 0;
+    case OPT_FUSED_MLP:
+        parse_choice (arg, "--fused-mlp", &j->fused_mlp, state);
+        return 0;
+    case OPT_GATHERED:
+        parse_choice (arg, "--gathered-logits", &j->gathered_logits, state);
+        return 0;
+    case OPT_WTA:
+        j->wta_crs = cli_number (arg, "--wta-crs", 0, 1, state);
+        return 0;
+    case OPT_LORA:
+        j->lora = true;
+        return 0;
+    case ARGP_KEY_END:
+        if (j->oom_risk > 0 && j->memory_limit_pct > 0)
+            argp_error (state, "--memory-limit and --oom-risk contradict each other");
+        return 0;
     default:
         return ARGP_ERR_UNKNOWN;
     }
@@ -176,8 +242,14 @@ const struct argp cli_job_argp = {.options = options, .parser = parse_job};
 struct cli_job cli_job_default (void)
 {
     return (struct cli_job){.axes = mapper_axes_free (),
-                            .profile = WORKLOAD_PROFILE_DEFAULT,
-                            .memory_limit_pct = 95};
+                            .profile = WORKLOAD_PROFILE_DEFAULT};
+}
+
+double cli_memory_limit (const struct cli_job *j)
+{
+    if (j->memory_limit_pct > 0)
+        return j->memory_limit_pct;
+    return j->memory_model == MEMEST_FUJII ? 80 : 95;
 }
 
 enum status cli_job_resolve (const struct cli_job *in, const struct workload_model *m,
@@ -187,7 +259,12 @@ enum status cli_job_resolve (const struct cli_job *in, const struct workload_mod
     *job = (struct workload_job){.seq = in->seq,
                                  .global_batch = in->global_batch,
                                  .precision = in->precision,
-                                 .attention = in->attention};
+                                 .attention = in->attention,
+                                 .fused_norm = in->fused_norm,
+                                 .fused_mlp = in->fused_mlp,
+                                 .gathered_logits = in->gathered_logits,
+                                 .wta_crs = in->wta_crs,
+                                 .lora = in->lora};
 
     enum status st = workload_job_check (m, job, err);
 
@@ -207,14 +284,14 @@ struct workload_config cli_job_config (const struct cli_job *in)
                 .pp = or_default (a->pp, 1),
                 .dp = or_default (a->dp, 1),
                 .cp = or_default (a->cp, 1),
-                .ep = or_default (a->ep, 1),
-                .vpp = or_default (a->vpp, 1)},
+                .ep = or_default (a->ep, 1)},
         .micro_batch = or_default (a->micro_batch, 1),
         .zero = or_default (a->zero, 1),
         .recompute = (enum workload_recompute) or_default (a->recompute, RECOMPUTE_NONE),
         .recompute_layers = a->recompute_layers,
         .schedule = (enum workload_schedule) or_default (a->schedule, SCHEDULE_1F1B)};
 
+    c.deg.vpp = or_default (a->vpp, workload_default_vpp (c.schedule));
     c.deg.etp = or_default (a->etp, c.deg.tp);
     c.sequence_parallel = c.deg.tp > 1 && or_default (a->sequence_parallel, 1);
     return c;

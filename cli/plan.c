@@ -279,12 +279,15 @@ static void print_memory (const struct mapper_problem *p, const struct mapper_re
         if (r->memory[i].peak_bytes / r->gpu_bytes[i] >
             r->memory[worst].peak_bytes / r->gpu_bytes[worst])
             worst = i;
-    text_add (
-        out,
-        "memory   %.1f GiB at the peak (stage %d), the limit is %.1f GiB (%.0f %%)\n",
-        r->memory[worst].peak_bytes / UNITS_GIB, worst,
-        p->memory_limit_pct / 100.0 * r->gpu_bytes[worst] / UNITS_GIB,
-        p->memory_limit_pct);
+    text_add (out,
+              "memory   %.1f GiB at the peak (stage %d), the limit is %.1f GiB; chance of "
+              "running out %.2g %%\n",
+              r->memory[worst].peak_bytes / UNITS_GIB, worst,
+              memest_limit (p->profile, r->gpu_bytes[worst], p->memory_limit_pct,
+                            p->oom_risk) /
+                  UNITS_GIB,
+              100.0 * memest_oom_probability (p->profile, r->memory[worst].peak_bytes,
+                                              r->gpu_bytes[worst]));
 }
 
 static void print_bounds (const struct mapper_result *r, const struct mapper_info *info,
@@ -485,7 +488,9 @@ static enum status run (struct plan_input *in, struct notes *notes, struct error
                                     .axes = in->job.axes,
                                     .node_allowed = allowed,
                                     .max_nodes = max_nodes,
-                                    .memory_limit_pct = in->job.memory_limit_pct};
+                                    .memory_limit_pct = cli_memory_limit (&in->job),
+                                    .oom_risk = in->job.oom_risk,
+                                    .memory_model = in->job.memory_model};
         st = search (in, &p, err);
     }
     free (allowed);

@@ -281,6 +281,16 @@ int boundary_price (const struct terms *t, const int *gpu, int a, int b, double 
 
 /* ---- data parallelism ---- */
 
+static double stage_params (const struct terms *t, int stage)
+{
+    const struct costmodel_problem *p = &t->problem;
+    struct workload_stage held =
+        workload_stage_of (p->model, p->config, p->layers, stage);
+    struct workload_stage_params n = workload_stage_params (p->model, p->config, &held);
+
+    return n.dense + n.expert;
+}
+
 /* Add `by` to the share of every node that a crossing data-parallel group touches.
  * @return true if all groups run through the same nodes in the same order */
 static bool change_sync_shares (const struct terms *t, const int *gpu, int n,
@@ -317,8 +327,7 @@ double sync_price (const struct terms *t, const int *gpu, int stage, struct scra
     const struct costmodel_problem *p = &t->problem;
     const int *g = gpu + slot_rank (t, stage, 0);
     int n = t->dp * t->cp;
-    double params = workload_stage_params (p->model, p->config, stage, p->layers[stage]);
-    double worst = 0.0;
+    double params = stage_params (t, stage), worst = 0.0;
 
     *unmeasured = 0;
     if (n == 1)
@@ -353,10 +362,8 @@ double sync_price (const struct terms *t, const int *gpu, int stage, struct scra
 
 double optimizer_price (const struct terms *t, const int *gpu, int stage)
 {
-    const struct costmodel_problem *p = &t->problem;
     const int *g = gpu + slot_rank (t, stage, 0);
-    double params = workload_stage_params (p->model, p->config, stage, p->layers[stage]);
-    double worst = 0.0;
+    double params = stage_params (t, stage), worst = 0.0;
 
     for (int i = 0; i < t->dp * t->slot; i++) {
         int k = type_of (t, g[i]);

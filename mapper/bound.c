@@ -233,7 +233,10 @@ static void best_init (const struct pool *pool, const struct workload_config *c,
     add_cp (pool, c, &v, attention_fwd_s, attention_back_s, b);
 
     double layer = workload_layer_params (p->model, c->deg.tp);
-    double fixed = workload_stage_params (p->model, c, 0, 0), tied = 0.0;
+    struct workload_stage ends = {.embedding = true, .head = c->deg.pp == 1};
+    struct workload_stage_params fixed_params =
+        workload_stage_params (p->model, c, &ends);
+    double fixed = fixed_params.dense, tied = 0.0;
 
     if (v.tied_bytes > 0)
         tied = flow (pool, v.tied_bytes,

@@ -39,6 +39,8 @@ struct mapper_problem {
     const bool *node_allowed; /* [n_nodes], or NULL: all that are not drained */
     int max_nodes;            /* use at most so many; 0: no limit */
     double memory_limit_pct;  /* of what the driver reports */
+    double oom_risk; /* above 0: a chance of running out instead (memest_limit) */
+    enum memest_model memory_model;
 };
 
 enum mapper_granularity {
@@ -118,9 +120,6 @@ enum status mapper_search (const struct mapper_problem *p,
                            struct mapper_info *info, struct error *err);
 void mapper_result_release (struct mapper_result *r);
 void mapper_info_release (struct mapper_info *info);
-
-/** Bytes that one GPU may use: memory_limit_pct of what its driver reports. */
-double mapper_limit_bytes (const struct topology_gpu_type *t, double pct);
 
 /** A number that no placement of the configuration, with any split of the layers, beats.
  *

@@ -23,9 +23,12 @@ void find_miss (const struct pool *pool, const struct workload_config *list, lon
                 miss.gpu_bytes = pool->class[q].type->memory_bytes;
             }
         for (int k = 0; k < pp && (!info->missed || worst < least); k++) {
+            struct memest_problem memory = {p->model, p->job, c, p->profile,
+                                            p->memory_model};
+            struct workload_stage held = workload_stage_guess (p->model, c, k, layers);
             struct memest_stage s;
 
-            memest_stage (p->model, p->job, c, p->profile, k, layers, &s);
+            memest_stage (&memory, k, &held, &s);
             if (s.peak_bytes > worst) {
                 worst = s.peak_bytes;
                 miss.stage = k;
@@ -88,27 +91,6 @@ static const char *axis_to_free (const struct mapper_problem *p)
     return NULL;
 }
 
-static const char *largest_kind (const struct memest_stage *s, double *bytes)
-{
-    const struct {
-        const char *name;
-        double bytes;
-    } kind[] = {{"weights", s->weights_bytes},
-                {"gradients", s->gradients_bytes},
-                {"optimizer state", s->optimizer_bytes},
-                {"activations", s->activations_bytes},
-                {"logits", s->logits_bytes},
-                {"buffers", s->buffers_bytes},
-                {"overhead", s->overhead_bytes}};
-    int most = 0;
-
-    for (int i = 1; i < 7; i++)
-        if (kind[i].bytes > kind[most].bytes)
-            most = i;
-    *bytes = kind[most].bytes;
-    return kind[most].name;
-}
-
 void mapper_explain_miss (const struct mapper_problem *p, const struct mapper_info *info,
                           struct text *out)
 {
@@ -117,7 +99,7 @@ void mapper_explain_miss (const struct mapper_problem *p, const struct mapper_in
     const char *axis = axis_to_free (p);
     char word[24];
     double kind_bytes;
-    const char *kind = largest_kind (&miss->memory, &kind_bytes);
+    const char *kind = memest_largest_kind (&miss->memory, &kind_bytes);
     int n_gpus = 0;
 
     text_add (

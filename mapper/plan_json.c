@@ -18,9 +18,12 @@ enum status mapper_result_to_plan (const struct mapper_problem *p,
                               .job = *p->job,
                               .config = r->config,
                               .memory_limit_pct = p->memory_limit_pct,
+                              .oom_risk = p->oom_risk,
                               .n_ranks = (int) workload_world (&r->config.deg)};
 
     snprintf (x.profile, sizeof x.profile, "%s", p->profile->from);
+    snprintf (x.memory_model, sizeof x.memory_model, "%s",
+              memest_model_name (p->memory_model));
     x.layers_per_stage = malloc ((size_t) pp * sizeof (int));
     x.place = malloc ((size_t) x.n_ranks * sizeof *x.place);
     if (!x.layers_per_stage || !x.place) {
@@ -66,8 +69,8 @@ static json_t *estimate_json (const struct mapper_result *r,
 static json_t *memory_json (const struct mapper_problem *p, const struct mapper_result *r)
 {
     json_t *stages = json_array ();
-    double share = p->memory_limit_pct / 100.0;
     int worst = 0, pp = r->config.deg.pp;
+    double limit;
 
     for (int i = 0; i < pp; i++) {
         json_t *one = memest_stage_to_json (&r->memory[i]);
@@ -79,10 +82,14 @@ static json_t *memory_json (const struct mapper_problem *p, const struct mapper_
             r->memory[worst].peak_bytes / r->gpu_bytes[worst])
             worst = i;
     }
-    return json_pack ("{s:f, s:f, s:f, s:i, s:o}", "peak_bytes",
+    limit =
+        memest_limit (p->profile, r->gpu_bytes[worst], p->memory_limit_pct, p->oom_risk);
+    return json_pack ("{s:f, s:f, s:f, s:f, s:i, s:o}", "peak_bytes",
                       r->memory[worst].peak_bytes, "gpu_bytes", r->gpu_bytes[worst],
-                      "limit_bytes", share * r->gpu_bytes[worst], "binding_stage", worst,
-                      "per_stage", stages);
+                      "limit_bytes", limit, "oom_probability",
+                      memest_oom_probability (p->profile, r->memory[worst].peak_bytes,
+                                              r->gpu_bytes[worst]),
+                      "binding_stage", worst, "per_stage", stages);
 }
 
 static json_t *end_json (const struct topology_cluster *c, int gpu)

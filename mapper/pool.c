@@ -5,11 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-double mapper_limit_bytes (const struct topology_gpu_type *t, double pct)
-{
-    return t->memory_bytes * pct / 100.0;
-}
-
 static int by_size_down (const void *a, const void *b)
 {
     return *(const int *) b - *(const int *) a;
@@ -49,6 +44,7 @@ static double rate_of (const struct pool *pool, int gpu)
  * many, so that the last class would mix types */
 static bool make_classes (struct pool *pool, double step)
 {
+    const struct mapper_problem *p = pool->problem;
     const struct topology_cluster *c = pool->problem->cluster;
 
     pool->n_classes = 0;
@@ -71,11 +67,11 @@ static bool make_classes (struct pool *pool, double step)
             if (q == CLASSES_MAX)
                 return false;
             if (q == pool->n_classes) {
-                pool->class[pool->n_classes++] =
-                    (struct gpu_class){.type = node->type,
-                                       .speed = speed,
-                                       .limit_bytes = mapper_limit_bytes (
-                                           node->type, pool->problem->memory_limit_pct)};
+                pool->class[pool->n_classes++] = (struct gpu_class){
+                    .type = node->type,
+                    .speed = speed,
+                    .limit_bytes = memest_limit (p->profile, node->type->memory_bytes,
+                                                 p->memory_limit_pct, p->oom_risk)};
                 pool->best_speed[q] = speed;
             }
             pool->best_speed[q] = fmax (pool->best_speed[q], speed);

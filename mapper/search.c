@@ -368,6 +368,8 @@ static enum status describe_memory (const struct search *x, struct mapper_result
                                     struct error *err)
 {
     const struct workload_degrees *d = &r->config.deg;
+    struct memest_problem memory = {x->p->model, x->p->job, &r->config, x->p->profile,
+                                    x->p->memory_model};
     int per_stage = d->tp * d->cp * d->dp;
 
     r->memory = calloc ((size_t) d->pp, sizeof *r->memory);
@@ -375,8 +377,10 @@ static enum status describe_memory (const struct search *x, struct mapper_result
     if (!r->memory || !r->gpu_bytes)
         return err_nomem (err);
     for (int i = 0; i < d->pp; i++) {
-        memest_stage (x->p->model, x->p->job, &r->config, x->p->profile, i, r->layers[i],
-                      &r->memory[i]);
+        struct workload_stage held =
+            workload_stage_of (x->p->model, &r->config, r->layers, i);
+
+        memest_stage (&memory, i, &held, &r->memory[i]);
         r->gpu_bytes[i] = INFINITY;
         for (int k = 0; k < per_stage; k++)
             r->gpu_bytes[i] =

@@ -234,16 +234,20 @@ bool memory_fits (const struct pool *pool, const struct workload_config *c, int 
     const struct mapper_problem *p = pool->problem;
     int pp = c->deg.pp, room = 0, layers = p->model->layers;
     double largest = 0;
+    struct memest_problem memory = {p->model, p->job, c, p->profile, p->memory_model};
 
     if (!caps) {
         /* A quick yes: the even split on the class with the most memory. */
-        struct memest_stage s;
         bool fits = true;
 
         for (int q = 0; q < pool->n_classes; q++)
             largest = fmax (largest, pool->class[q].limit_bytes);
         for (int i = 0; i < pp && fits; i++) {
-            memest_stage (p->model, p->job, c, p->profile, i, (layers + pp - 1) / pp, &s);
+            struct workload_stage held =
+                workload_stage_guess (p->model, c, i, (layers + pp - 1) / pp);
+            struct memest_stage s;
+
+            memest_stage (&memory, i, &held, &s);
             fits = s.peak_bytes <= largest;
         }
         if (fits)
@@ -254,8 +258,7 @@ bool memory_fits (const struct pool *pool, const struct workload_config *c, int 
 
         for (int q = 0; q < (caps ? pool->n_classes : 1); q++) {
             double limit = caps ? pool->class[q].limit_bytes : largest;
-            int cap =
-                memest_max_layers (p->model, p->job, c, p->profile, i, layers, limit);
+            int cap = memest_max_layers (&memory, i, layers, limit);
 
             if (caps)
                 caps[q * pp + i] = cap;

@@ -1,6 +1,6 @@
 /* Weights, gradients and optimizer state (FORMULAS Z0-Z3), activations by schedule and
- * recomputation (A1-A10), logits (A9), buffers and overheads. */
-#include "memest/memest.h"
+ * recomputation (A1-A11), logits (A9), buffers and overheads, all with CORRECTIONS. */
+#include "memest/memest_private.h"
 
 #include <math.h>
 
@@ -10,171 +10,365 @@
  * 4 + 4 + 8 (Megatron-Core, distributed optimizer documentation).  fp8 keeps bf16 weights
  * and an fp8 copy with its transpose. */
 struct state_bytes {
-    double weight, gradient, optimizer;
+    double weight, gradient, optimizer, unsharded;
 };
 
 static struct state_bytes state_bytes (enum workload_precision precision,
                                        const struct workload_profile *p)
 {
+    double gradient = p->memory.gradient_bytes, optimizer = p->memory.optimizer_bytes;
+
     switch (precision) {
     case PREC_FP16:
-        return (struct state_bytes){2, 2, 16};
+        return (struct state_bytes){2, 2, 16, 0};
     case PREC_FP32:
-        return (struct state_bytes){4, 4, 8};
+        return (struct state_bytes){4, 4, 8, 0};
     case PREC_FP8:
-        return (struct state_bytes){4, p->memory.gradient_bytes,
-                                    p->memory.optimizer_bytes};
+        return (struct state_bytes){4, gradient, optimizer, 0};
     case PREC_BF16:
         break;
     }
-    return (struct state_bytes){2, p->memory.gradient_bytes, p->memory.optimizer_bytes};
+    return (struct state_bytes){2, gradient, optimizer, p->memory.unsharded_bytes};
 }
 
-/* Bytes per element of activations. */
-static double element_bytes (const struct workload_job *j)
+/* A rank's widths, and bytes per element relative to 16 bits. */
+struct shape {
+    double tokens; /* of one micro-batch on this rank, s b / c */
+    double t, r;   /* TP, and what splits norms (t with sequence parallelism, else 1) */
+    double h, q, kv, element;
+};
+
+static struct shape shape_of (const struct memest_problem *p)
 {
-    return j->precision == PREC_FP32 ? 2.0 : 1.0; /* times the 16-bit formulas */
+    const struct workload_model *m = p->model;
+    const struct workload_config *c = p->config;
+    double t = c->deg.tp;
+
+    return (struct shape){
+        .tokens = (double) p->job->seq * c->micro_batch / c->deg.cp,
+        .t = t,
+        .r = c->sequence_parallel ? t : 1.0,
+        .h = m->hidden,
+        .q = m->heads * (double) m->head_dim / t,
+        .kv = fmax (1.0, m->kv_heads / t) * m->head_dim,
+        .element = p->job->precision == PREC_FP32 ? 2.0 : 1.0,
+    };
 }
 
-/* Bytes kept per token by one layer, nothing recomputed (FORMULAS A7 with CORRECTIONS):
- * norms and residual, attention, MLP. */
-static double layer_token_bytes (const struct workload_model *m,
-                                 const struct workload_job *j,
-                                 const struct workload_config *c,
-                                 const struct workload_profile *p)
-{
-    double t = c->deg.tp, r = c->sequence_parallel ? t : 1.0, h = m->hidden;
-    double q = m->heads * (double) m->head_dim / t;
-    double kv = fmax (1.0, m->kv_heads / t) * m->head_dim;
-    double mlp = m->gated_mlp ? p->memory.gated_mlp_bytes : p->memory.plain_mlp_bytes;
-    double bytes = p->memory.norm_bytes * h / r + 4.0 * q + 4.0 * kv + mlp * m->ffn / t;
+/* ---- activations of one layer, bytes per token ---- */
 
+static double mlp_bytes (const struct memest_problem *p, double ffn)
+{
+    const struct workload_profile *f = p->profile;
+
+    if (!p->model->gated_mlp)
+        return f->memory.plain_mlp_bytes * ffn;
+    return (f->memory.gated_mlp_bytes + (workload_choose (p->job->fused_mlp, f->fused_mlp)
+                                             ? 0.0
+                                             : f->memory.unfused_mlp_bytes)) *
+           ffn;
+}
+
+/* Queries, keys, values and output (A7), or latent attention's parts (A7b). */
+static double projections_bytes (const struct workload_model *m, const struct shape *w)
+{
+    double a = m->heads / w->t;
+
+    if (m->kv_rank == 0)
+        return 4.0 * w->q + 4.0 * w->kv;
+    return (4.0 * m->q_rank + 2.0 * (m->kv_rank + m->rope_dim) + 2.0 * m->kv_rank) /
+               w->r +
+           4.0 * a * (m->nope_dim + m->rope_dim) + 4.0 * a * m->v_dim;
+}
+
+/* Inputs of linear layers, which WTA-CRS keeps a part of (A14): of the attention, of its
+ * output projection, of the MLP and of its second matrix. */
+static double linear_inputs (const struct shape *w, double ffn)
+{
+    return 2.0 * w->h / w->r + w->q + ffn / w->t;
+}
+
+static double layer_token_bytes (const struct memest_problem *p, const struct shape *w)
+{
+    const struct workload_model *m = p->model;
+    const struct workload_profile *f = p->profile;
+    double bytes = (f->memory.norm_bytes + f->memory.attention_bytes / 2.0) * w->h / w->r;
+
+    bytes += f->memory.attention_bytes / 2.0 * w->h / w->t;
+    if (!workload_choose (p->job->fused_norm, f->fused_norm))
+        bytes += f->memory.unfused_norm_bytes * w->h / w->r;
     if (m->dropout)
-        bytes += p->memory.dropout_bytes * h / r;
-    bytes *= element_bytes (j);
-    if (j->attention == ATTENTION_FLASH)
-        bytes += 4.0 * m->heads / t; /* log-sum-exp of each row, fp32 */
-    else if (c->recompute != RECOMPUTE_SELECTIVE)
-        bytes += p->memory.score_bytes * element_bytes (j) * m->heads / t * j->seq;
-    return bytes;
+        bytes += f->memory.dropout_bytes * w->h / w->r;
+    return bytes + projections_bytes (m, w);
 }
 
-/* Micro-batches whose activations a stage holds at once (FORMULAS A8). */
-static double in_flight (const struct workload_config *c, int microbatches, int stage)
+/* Scores and their softmax; flash attention keeps a log-sum-exp per row. */
+static double score_token_bytes (const struct memest_problem *p, const struct shape *w)
 {
-    int held = c->schedule == SCHEDULE_GPIPE ? microbatches : c->deg.pp - stage;
+    const struct workload_profile *f = p->profile;
+    double heads = p->model->heads / w->t;
+    double per_score = p->job->attention == ATTENTION_FUSED ? f->memory.fused_score_bytes
+                                                            : f->memory.score_bytes;
 
-    return held < microbatches ? held : microbatches;
+    /* An encoder-decoder's relative position bias keeps its scores. */
+    if (p->job->attention == ATTENTION_FLASH && p->model->decoder_layers == 0)
+        return 4.0 * heads;
+    if (p->config->recompute == RECOMPUTE_SELECTIVE)
+        return 0.0;
+    return per_score * w->element * heads * p->job->seq;
 }
 
-static double activation_bytes (const struct workload_model *m,
-                                const struct workload_job *j,
-                                const struct workload_config *c,
-                                const struct workload_profile *p, int stage, int layers)
+/* What WTA-CRS saves of these inputs, which are kept in part with their row numbers. */
+static double sampled_away (const struct memest_problem *p, const struct shape *w,
+                            double ffn)
 {
-    double tokens = (double) j->seq * c->micro_batch / c->deg.cp;
-    double r = c->sequence_parallel ? c->deg.tp : 1.0;
-    double held = in_flight (c, workload_microbatches (j, c), stage);
-    double whole = tokens * layer_token_bytes (m, j, c, p);
-    double checkpoint = 2.0 * element_bytes (j) * tokens * m->hidden / r;
-    double bytes = held * layers * whole;
+    double budget = p->job->wta_crs, inputs = linear_inputs (w, ffn);
+
+    if (budget <= 0.0)
+        return 0.0;
+    return (1.0 - budget) * p->profile->memory.wta_input_bytes * inputs +
+           p->profile->memory.wta_dropped_bytes * w->h / w->r - 4.0 * 8.0 * budget;
+}
+
+/* A layer's activations per token, nothing recomputed (A7 with CORRECTIONS). */
+static double dense_layer_bytes (const struct memest_problem *p, const struct shape *w)
+{
+    double ffn = p->model->ffn / w->t;
+    double kept = w->element * (layer_token_bytes (p, w) + mlp_bytes (p, ffn)) +
+                  score_token_bytes (p, w);
+
+    return fmax (0.0, kept - sampled_away (p, w, p->model->ffn));
+}
+
+/* A layer with experts (A11): a rank dispatches its own tokens to top_k experts, and works
+ * on as many pairs, times etp since these are gathered over it; the fullest rank has
+ * `expert_imbalance` times the mean.  A pair keeps its input, the expert's inside and its
+ * output. */
+static double expert_layer_bytes (const struct memest_problem *p, const struct shape *w)
+{
+    const struct workload_model *m = p->model;
+    double et = p->config->deg.etp;
+    double pairs = (p->config->sequence_parallel ? et / w->t : 1.0) * m->top_k *
+                   p->profile->memory.expert_imbalance;
+    double inside = mlp_bytes (p, m->expert_ffn / et);
+    double shared = m->shared_ffn > 0 ? mlp_bytes (p, m->shared_ffn / w->t) : 0.0;
+
+    return w->element *
+               (layer_token_bytes (p, w) + shared + pairs * (4.0 * w->h + inside)) +
+           score_token_bytes (p, w) + 4.0 * m->experts / w->r;
+}
+
+/* ---- how many of them ---- */
+
+double memest_in_flight (const struct workload_config *c, int microbatches, int stage)
+{
+    int p = c->deg.pp, v = c->deg.vpp, m = microbatches;
+    int held, warm;
+
+    switch (c->schedule) {
+    case SCHEDULE_GPIPE:
+        held = m;
+        break;
+    case SCHEDULE_INTERLEAVED: /* in chunks of 1/v (Megatron-LM schedules.py) */
+        warm = 2 * (p - 1 - stage) + (v - 1) * p;
+        return (double) (warm + 1 < m * v ? warm + 1 : m * v) / v;
+    case SCHEDULE_ZB1P:
+    case SCHEDULE_ZBV:
+        held = p;
+        break;
+    case SCHEDULE_ZB2P:
+        held = 2 * p;
+        break;
+    case SCHEDULE_V_HALF:
+        held = (p + 2) / 2;
+        break;
+    case SCHEDULE_V_MIN:
+        held = (p + 4) / 3;
+        break;
+    default:
+        held = p - stage;
+        break;
+    }
+    return held < m ? held : m;
+}
+
+static double activation_bytes (const struct memest_problem *p, const struct shape *w,
+                                int stage, const struct workload_stage *held)
+{
+    const struct workload_config *c = p->config;
+    double flight = memest_in_flight (c, workload_microbatches (p->job, c), stage);
+    double dense = held->dense > 0 ? w->tokens * dense_layer_bytes (p, w) : 0.0;
+    double expert = held->expert > 0 ? w->tokens * expert_layer_bytes (p, w) : 0.0;
+    double checkpoint = 2.0 * w->element * w->tokens * w->h / w->r;
+    double all = held->dense * dense + held->expert * expert;
+    int layers = held->dense + held->expert;
+    double bytes = flight * all;
 
     if (c->recompute == RECOMPUTE_FULL) {
         int n = c->recompute_layers > 0 && c->recompute_layers < layers
                     ? c->recompute_layers
                     : layers;
+        double whole = (double) (layers - n) / layers;
 
         /* Checkpoints in flight, and the layer that is being recomputed with its
          * gradients (A10). */
-        bytes = held * (n * checkpoint + (layers - n) * whole) +
-                (1.0 + p->memory.recompute_workspace) * whole;
+        bytes = flight * (n * checkpoint + whole * all) +
+                (1.0 + p->profile->memory.recompute_workspace) * fmax (dense, expert);
     }
-    if (stage == 0)
-        bytes += held * tokens * (8.0 + (m->dropout ? m->hidden / r : 0.0));
-    if (stage == c->deg.pp - 1)
-        bytes += 4.0 * element_bytes (j) * tokens * m->hidden / r; /* final norm */
+    if (held->embedding)
+        bytes += flight * w->tokens * (8.0 + (p->model->dropout ? w->h / w->r : 0.0));
+    if (held->head)
+        bytes += 4.0 * w->element * w->tokens * w->h / w->r; /* final norm */
     return bytes;
 }
 
-static double buffer_bytes (const struct workload_model *m, const struct workload_job *j,
-                            const struct workload_config *c, double weight_bytes)
+/* The head's logits, softmax and gradient: split over the vocabulary, or gathered and then
+ * not divided by tp (A9). */
+static double logit_bytes (const struct memest_problem *p, const struct shape *w)
 {
-    double tokens = (double) j->seq * c->micro_batch / c->deg.cp;
-    double tensor = 2.0 * element_bytes (j) * tokens * m->hidden;
-    double r = c->sequence_parallel ? c->deg.tp : 1.0;
-    double bytes = 0;
+    const struct workload_profile *f = p->profile;
+    double vocab = workload_padded_vocab (p->model, p->config->deg.tp);
+
+    if (p->model->decoder_layers > 0)
+        return 0.0; /* targets are taken to be a few tokens */
+    if (!workload_choose (p->job->gathered_logits, f->gathered_logits))
+        return f->memory.logit_bytes * w->tokens * vocab / w->t;
+    return w->tokens * vocab *
+           (f->memory.gathered_logit_bytes +
+            (w->t > 1 ? f->memory.gather_copy_bytes + 2.0 / w->t : 0.0));
+}
+
+static double buffer_bytes (const struct memest_problem *p, const struct shape *w,
+                            const struct workload_stage *held, double weight_bytes)
+{
+    const struct workload_config *c = p->config;
+    double tensor = 2.0 * w->element * w->tokens * w->h, bytes = 0.0;
 
     if (c->sequence_parallel)
         bytes += tensor; /* the gathered input of a column-parallel layer */
     if (c->deg.pp > 1)
-        bytes += 2.0 * tensor / r; /* received activation and gradient */
-    if (c->deg.cp > 1) {
-        double kv = fmax (1.0, (double) m->kv_heads / c->deg.tp) * m->head_dim;
-
+        bytes += 2.0 * tensor / w->r; /* received activation and gradient */
+    if (c->deg.cp > 1)
         /* Two key/value buffers of the ring, and two for their gradients (A12). */
-        bytes += 4.0 * 2.0 * element_bytes (j) * tokens * 2.0 * kv;
-    }
+        bytes += 4.0 * 2.0 * w->element * w->tokens * 2.0 * w->kv;
     if (c->zero == 3) {
-        double unit = workload_layer_params (m, c->deg.tp);
+        struct workload_stage one = {.dense = held->expert == 0,
+                                     .expert = held->expert > 0};
+        struct workload_stage_params unit = workload_stage_params (p->model, c, &one);
 
         /* The gathered weights of a layer and of the next one, and the gradients of one
          * before they are reduced. */
-        bytes += 3.0 * weight_bytes * unit;
+        bytes += 3.0 * weight_bytes * (unit.dense + unit.expert);
     }
+    if (c->zero == 1 || c->zero == 2)
+        bytes += p->profile->memory.bucket_bytes;
     return bytes;
 }
 
 /* Communicators in use: each holds its channels' buffers. */
 static int groups_in_use (const struct workload_degrees *d)
 {
-    return (d->tp > 1) + (d->pp > 1) + (d->dp * d->cp > 1) + (d->cp > 1);
+    return (d->tp > 1) + (d->pp > 1) + (d->dp * d->cp > 1) + (d->cp > 1) + (d->ep > 1);
 }
 
-void memest_stage (const struct workload_model *m, const struct workload_job *j,
-                   const struct workload_config *c, const struct workload_profile *p,
-                   int stage, int layers, struct memest_stage *out)
+/* Weights, gradients and optimizer state.  Adapters leave the weights alone frozen. */
+static void state_of (const struct memest_problem *p, const struct workload_stage *held,
+                      struct memest_stage *s)
 {
-    struct state_bytes per = state_bytes (j->precision, p);
-    double params = workload_stage_params (m, c, stage, layers);
-    double shards = (double) c->deg.dp * c->deg.cp;
+    const struct workload_config *c = p->config;
+    struct state_bytes per = state_bytes (p->job->precision, p->profile);
+    struct workload_stage_params n = workload_stage_params (p->model, c, held);
+    double dense = workload_dense_shards (&c->deg),
+           expert = workload_expert_shards (&c->deg);
+    double all = n.dense + n.expert, shards = n.dense / dense + n.expert / expert;
+
+    s->weights_bytes = per.weight * (c->zero >= 3 ? shards : all);
+    if (p->job->lora) {
+        s->weights_bytes +=
+            p->job->wta_crs > 0 ? p->profile->memory.wta_lora_bytes * all : 0.0;
+        return;
+    }
+    s->gradients_bytes = per.gradient * (c->zero >= 2 ? shards : all);
+    s->optimizer_bytes =
+        per.optimizer * (c->zero >= 1 ? shards : all) + per.unsharded * all;
+}
+
+void memest_stage (const struct memest_problem *p, int stage,
+                   const struct workload_stage *held, struct memest_stage *out)
+{
+    const struct workload_profile *f = p->profile;
+    struct shape w = shape_of (p);
     struct memest_stage s = {0};
 
-    s.weights_bytes = per.weight * params / (c->zero >= 3 ? shards : 1.0);
-    s.gradients_bytes = per.gradient * params / (c->zero >= 2 ? shards : 1.0);
-    s.optimizer_bytes = per.optimizer * params / (c->zero >= 1 ? shards : 1.0);
-    s.activations_bytes = activation_bytes (m, j, c, p, stage, layers);
-    s.buffers_bytes = buffer_bytes (m, j, c, per.weight);
-    if (stage == c->deg.pp - 1)
-        s.logits_bytes = p->memory.logit_bytes * ((double) j->seq * c->micro_batch) /
-                         c->deg.cp * workload_padded_vocab (m, c->deg.tp) / c->deg.tp;
+    if (p->by != MEMEST_LINKWISE) {
+        memest_stage_published (p, stage, held, out);
+        return;
+    }
+    state_of (p, held, &s);
+    s.activations_bytes = activation_bytes (p, &w, stage, held);
+    s.buffers_bytes = buffer_bytes (p, &w, held, 2.0 * w.element);
+    if (held->head)
+        s.logits_bytes = logit_bytes (p, &w);
 
     double tensors = s.weights_bytes + s.gradients_bytes + s.optimizer_bytes +
                      s.activations_bytes + s.buffers_bytes + s.logits_bytes;
 
-    s.overhead_bytes = p->memory.base_bytes +
-                       groups_in_use (&c->deg) * p->memory.group_bytes +
-                       (p->memory.fragmentation - 1.0) * tensors;
+    s.overhead_bytes = f->memory.base_bytes +
+                       groups_in_use (&p->config->deg) * f->memory.group_bytes +
+                       (f->memory.fragmentation - 1.0) * tensors;
     s.peak_bytes = tensors + s.overhead_bytes;
     *out = s;
 }
 
-int memest_max_layers (const struct workload_model *m, const struct workload_job *j,
-                       const struct workload_config *c, const struct workload_profile *p,
-                       int stage, int layers, double limit_bytes)
+int memest_max_layers (const struct memest_problem *p, int stage, int layers,
+                       double limit_bytes)
 {
     struct memest_stage s;
     int fits = 0, over = layers + 1;
 
     /* The even split is the usual question, so the search starts there. */
-    for (int try = (layers + c->deg.pp - 1) / c->deg.pp; over - fits > 1;
+    for (int try = (layers + p->config->deg.pp - 1) / p->config->deg.pp; over - fits > 1;
          try = fits + (over - fits) / 2) {
-        memest_stage (m, j, c, p, stage, try, &s);
+        struct workload_stage held =
+            workload_stage_guess (p->model, p->config, stage, try);
+
+        memest_stage (p, stage, &held, &s);
         if (s.peak_bytes <= limit_bytes)
             fits = try;
         else
             over = try;
     }
     return fits;
+}
+
+/* ---- risk ---- */
+
+double memest_oom_probability (const struct workload_profile *p, double peak_bytes,
+                               double gpu_bytes)
+{
+    double z = log (peak_bytes / gpu_bytes) / p->memory.residual;
+
+    return 0.5 * erfc (-z / sqrt (2.0));
+}
+
+double memest_limit (const struct workload_profile *p, double gpu_bytes, double pct,
+                     double risk)
+{
+    double lo = gpu_bytes * 1e-3, hi = gpu_bytes * 1e3;
+
+    if (risk <= 0.0)
+        return gpu_bytes * pct / 100.0;
+
+    /* The probability grows with the estimate; bisection in the logarithm. */
+    for (int i = 0; i < 200; i++) {
+        double mid = sqrt (lo * hi);
+
+        if (memest_oom_probability (p, mid, gpu_bytes) <= risk)
+            lo = mid;
+        else
+            hi = mid;
+    }
+    return lo;
 }
 
 json_t *memest_stage_to_json (const struct memest_stage *s)

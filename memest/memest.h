@@ -10,6 +10,7 @@
 #include <jansson.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "workload/workload.h"
 
 /** Bytes on one rank of a stage at its worst moment. */
@@ -18,31 +19,88 @@ struct memest_stage {
     double gradients_bytes;
     double optimizer_bytes;
     double activations_bytes; /* of every micro-batch in flight */
-    double logits_bytes;      /* last stage: logits, their softmax and gradient */
-    double buffers_bytes;     /* gathered tensors, receive buffers, gathered weights */
-    double overhead_bytes;    /* driver context, communicators, fragmentation */
-    double peak_bytes;        /* the sum */
+    double logits_bytes;   /* stage with the head: logits, their softmax and gradient */
+    double buffers_bytes;  /* gathered tensors, receive buffers, gathered weights */
+    double overhead_bytes; /* driver context, communicators, fragmentation */
+    double peak_bytes;     /* the sum */
+};
+
+/** Whose formulas.
+ *
+ *  MEMEST_FUJII: Fujii, Watanabe, Yokota, arXiv 2411.06465: model states of 6 + 12/dp bytes
+ *  per parameter (18 without a distributed optimizer, eq. 4) and s b h (12 + 4 k/a + 8 f/h)
+ *  / (tp cp) bytes of activations a layer and micro-batch in flight (eq. 12); no logits, no
+ *  overheads; an estimate of at most 80 % of the device never ran out in their 454 runs.
+ *  Full recomputation keeps 2 s b h a layer.
+ *
+ *  MEMEST_KORTHIKANTI: Korthikanti et al., arXiv 2205.05198: 18 bytes for each matmul
+ *  parameter of the layers, and eq. 1-4 with the first stage's p micro-batches in flight,
+ *  1 + (p-1)/(p v) of them under interleaving. */
+enum memest_model { MEMEST_LINKWISE, MEMEST_FUJII, MEMEST_KORTHIKANTI };
+const char *memest_model_name (enum memest_model m);
+bool memest_model_parse (const char *s, enum memest_model *m);
+
+/** Everything that an estimate is about; all borrowed.  The configuration must have passed
+ *  workload_config_check. */
+struct memest_problem {
+    const struct workload_model *model;
+    const struct workload_job *job;
+    const struct workload_config *config;
+    const struct workload_profile *profile;
+    enum memest_model by;
 };
 
 /** Estimate one stage.
  *
- *  Pure arithmetic on checked input (workload_config_check), so it cannot fail.
+ *  Pure arithmetic on checked input, so it cannot fail.
  *
- *  @param[in]  stage   0 to pp-1
- *  @param[in]  layers  how many the stage holds, 1 or more
- *  @param[out] out     bytes
+ *  @param[in]  stage  0 to pp-1
+ *  @param[in]  held   what the stage holds (workload_stage_of, workload_stage_guess)
+ *  @param[out] out    bytes
  */
-void memest_stage (const struct workload_model *m, const struct workload_job *j,
-                   const struct workload_config *c, const struct workload_profile *p,
-                   int stage, int layers, struct memest_stage *out);
+void memest_stage (const struct memest_problem *p, int stage,
+                   const struct workload_stage *held, struct memest_stage *out);
+
+/** Micro-batches of all its layers whose activations a stage holds at its worst moment;
+ *  fractions of them under interleaving. */
+double memest_in_flight (const struct workload_config *c, int microbatches, int stage);
 
 /** The most layers that a stage can hold within limit_bytes, at most `layers`; 0 when
  *  not even one fits.  Memory never falls when layers grow. */
-int memest_max_layers (const struct workload_model *m, const struct workload_job *j,
-                       const struct workload_config *c, const struct workload_profile *p,
-                       int stage, int layers, double limit_bytes);
+int memest_max_layers (const struct memest_problem *p, int stage, int layers,
+                       double limit_bytes);
+
+/** Chance that an estimate of peak_bytes runs out of gpu_bytes: the measured peak is
+ *  log-normal about the estimate with the profile's residual. */
+double memest_oom_probability (const struct workload_profile *p, double peak_bytes,
+                               double gpu_bytes);
+
+/** How much of a GPU an estimate may take: pct percent of gpu_bytes, or, with risk > 0,
+ *  as much as leaves a chance of at most `risk` (below 1) of running out. */
+double memest_limit (const struct workload_profile *p, double gpu_bytes, double pct,
+                     double risk);
 
 /** One stage as a JSON object with the contract's keys.  A new reference. */
 json_t *memest_stage_to_json (const struct memest_stage *s);
+
+/* ---- why not ---- */
+
+/** The smallest single change to a configuration that makes every stage fit.
+ *
+ *  Tried from the cheapest: sequence parallelism, ZeRO 1, selective recomputation,
+ *  smaller micro-batches, recomputing some of the layers (the fewest that do), all of
+ *  them, then twice, four times, ... the context-, pipeline- and tensor-parallel degree.
+ *
+ *  @param[in]  layers       [pp] the split now; a changed pp takes an even one
+ *  @param[in]  limit_bytes  of every stage
+ *  @param[out] out          the changed configuration
+ *  @param[out] words        what changed, for a message: "micro-batch 2 instead of 8"
+ *  @return true if there is one */
+bool memest_smallest_change (const struct memest_problem *p, const int *layers,
+                             double limit_bytes, struct workload_config *out,
+                             struct text *words);
+
+/** The kind that takes most of a stage, in words, and its bytes. */
+const char *memest_largest_kind (const struct memest_stage *s, double *bytes);
 
 #endif

@@ -88,6 +88,82 @@ static enum status check_seq (const struct workload_job *j,
         j->seq, parts, c->deg.cp, c->deg.tp, c->sequence_parallel ? "on" : "off");
 }
 
+/* Expert parallelism deals out experts; expert tensor parallelism splits each. */
+static enum status check_experts (const struct workload_model *m,
+                                  const struct workload_config *c, struct error *err)
+{
+    const struct workload_degrees *d = &c->deg;
+    long long ranks = (long long) d->tp * d->cp * d->dp;
+    enum status st;
+
+    if (m->experts == 0) {
+        if (d->ep == 1 && d->etp == d->tp)
+            return ST_OK;
+        return err_set (err, ST_INVALID, "ep %d, etp %d: %s has no experts", d->ep,
+                        d->etp, m->name);
+    }
+    st = divides ("ep", d->ep, m->experts, "experts", err);
+    if (st == ST_OK)
+        st = divides ("etp", d->etp, m->expert_ffn, "columns of an expert", err);
+    if (st == ST_OK && d->etp > d->tp)
+        st = err_set (err, ST_INVALID, "etp %d is above tp %d", d->etp, d->tp);
+    if (st == ST_OK && d->etp == d->tp)
+        st = divides ("ep", d->ep, (long long) d->dp * d->cp, "ranks of dp x cp", err);
+    if (st == ST_OK && ranks % ((long long) d->etp * d->ep) != 0)
+        st = err_set (err, ST_INVALID,
+                      "etp %d x ep %d does not divide tp x cp x dp = %lld", d->etp, d->ep,
+                      ranks);
+    return st;
+}
+
+/* Interleaving needs as many rounds as stages; V shapes have two chunks. */
+static enum status check_chunks (const struct workload_model *m,
+                                 const struct workload_job *j,
+                                 const struct workload_config *c, struct error *err)
+{
+    const struct workload_degrees *d = &c->deg;
+    const char *name = workload_schedule_name (c->schedule);
+    int micro = workload_microbatches (j, c);
+
+    if (workload_default_vpp (c->schedule) == 1)
+        return d->vpp == 1 ? ST_OK
+                           : err_set (err, ST_INVALID,
+                                      "vpp %d: the %s schedule has one chunk a stage",
+                                      d->vpp, name);
+    if (d->pp == 1)
+        return err_set (err, ST_INVALID, "schedule %s needs a pipeline, pp is 1", name);
+    if (workload_schedule_is_v (c->schedule) && d->vpp != 2)
+        return err_set (err, ST_INVALID, "vpp %d: the %s schedule has two chunks a stage",
+                        d->vpp, name);
+    if (d->vpp < 2)
+        return err_set (err, ST_INVALID,
+                        "vpp %d: the interleaved schedule needs 2 or more", d->vpp);
+    if ((long long) d->pp * d->vpp > m->layers)
+        return err_set (err, ST_INVALID, "pp %d x vpp %d: %s has %d layers", d->pp,
+                        d->vpp, m->name, m->layers);
+    if (c->schedule == SCHEDULE_INTERLEAVED && micro % d->pp != 0)
+        return err_set (
+            err, ST_INVALID,
+            "the interleaved schedule needs a multiple of pp %d micro-batches, "
+            "found %d",
+            d->pp, micro);
+    return ST_OK;
+}
+
+enum status workload_config_offered (const struct workload_config *c,
+                                     const struct workload_profile *p, struct error *err)
+{
+    if (!(p->schedules >> c->schedule & 1))
+        return err_set (err, ST_INVALID, "profile %s does not offer the %s schedule",
+                        p->name, workload_schedule_name (c->schedule));
+    if (c->deg.pp > 1 && c->zero > p->zero_with_pipeline)
+        return err_set (err, ST_INVALID,
+                        "zero %d with pp %d: profile %s offers at most zero %d "
+                        "with a pipeline",
+                        c->zero, c->deg.pp, p->name, p->zero_with_pipeline);
+    return ST_OK;
+}
+
 enum status workload_config_check (const struct workload_model *m,
                                    const struct workload_job *j,
                                    const struct workload_config *c, struct error *err)
@@ -112,23 +188,20 @@ enum status workload_config_check (const struct workload_model *m,
         return err_set (err, ST_INVALID,
                         "pp %d: %s has %d layers, and every stage needs one", d->pp,
                         m->name, m->layers);
-    if (d->vpp != 1)
-        return err_set (err, ST_INVALID, "vpp %d: the %s schedule does not interleave",
-                        d->vpp, workload_schedule_name (c->schedule));
-    if (c->zero > 1 && d->pp > 1)
-        return err_set (err, ST_INVALID,
-                        "zero %d with pp %d: frameworks shard gradients or weights only "
-                        "without a pipeline",
-                        c->zero, d->pp);
     if (c->recompute == RECOMPUTE_FULL && c->recompute_layers > m->layers)
         return err_set (err, ST_INVALID, "recompute full:%d: %s has %d layers",
                         c->recompute_layers, m->name, m->layers);
 
+    if (m->decoder_layers > 0 && (d->tp > 1 || d->pp > 1 || d->cp > 1))
+        return err_set (err, ST_INVALID,
+                        "tp %d, pp %d, cp %d: encoder-decoder models such as %s are only "
+                        "replicated",
+                        d->tp, d->pp, d->cp, m->name);
+
     enum status st = check_tp (m, c, err);
 
-    if (st == ST_OK && (d->ep != 1 || d->etp != d->tp))
-        st = err_set (err, ST_INVALID, "ep %d, etp %d: %s has no experts", d->ep, d->etp,
-                      m->name);
+    if (st == ST_OK)
+        st = check_experts (m, c, err);
     if (st == ST_OK)
         st = check_seq (j, c, err);
     if (st == ST_OK)
@@ -136,7 +209,7 @@ enum status workload_config_check (const struct workload_model *m,
     if (st == ST_OK)
         st = divides ("micro-batch", c->micro_batch, j->global_batch / d->dp,
                       "sequences of a data-parallel replica", err);
-    return st;
+    return st == ST_OK ? check_chunks (m, j, c, err) : st;
 }
 
 struct workload_coords workload_coords_of (const struct workload_degrees *d, int rank)

@@ -1,139 +1,68 @@
-/* Models from Hugging Face config.json files.
- *
- * The families differ in names of fields and in what they leave unsaid; each has one
- * reader in the table at the end.  Limits keep every product of sizes far inside a
- * double's exact integers. */
+/* Models from Hugging Face config.json files and presets; family.c says which field is
+ * what.  Limits on sizes keep every product far inside a double's exact integers. */
 #include "workload/workload.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
+#include "workload/workload_private.h"
 
-#define LAYERS_MAX 10000
-#define WIDTH_MAX (1 << 20)
-#define VOCAB_MAX (1 << 24)
-
-struct fields {
-    struct json_at at;
-    struct notes *notes;
-    struct error *err;
-};
-
-/* A required size from 1 to max. */
-static enum status need (const struct fields *f, const char *key, int max, int *out)
+static void *member (struct workload_model *m, const struct workload_field *f)
 {
-    struct json_at at = json_key (&f->at, key);
-    long long n;
-    enum status st = json_want_int (&at, 1, max, &n, f->err);
+    return (char *) m + f->offset;
+}
 
-    if (st == ST_OK)
-        *out = (int) n;
+static enum status read_fields (const struct json_at *at, const struct workload_field *f,
+                                struct workload_model *m, struct error *err)
+{
+    enum status st = ST_OK;
+
+    for (; f->key && st == ST_OK; f++) {
+        struct json_at one = json_key (at, f->key);
+        long long n;
+
+        if (!f->needed && !json_has (at, f->key))
+            continue;
+        if (f->flag) {
+            st = json_want_bool (&one, member (m, f), err);
+            continue;
+        }
+        st = json_want_int (&one, f->needed ? 1 : 0, f->max, &n, err);
+        if (st == ST_OK)
+            *(int *) member (m, f) = (int) n;
+    }
     return st;
 }
 
-/* The same, keeping *out when the field is absent or null. */
-static enum status may (const struct fields *f, const char *key, int max, int *out)
-{
-    return json_has (&f->at, key) ? need (f, key, max, out) : ST_OK;
-}
-
-static enum status may_bool (const struct fields *f, const char *key, bool *out)
-{
-    struct json_at at = json_key (&f->at, key);
-
-    return json_has (&f->at, key) ? json_want_bool (&at, out, f->err) : ST_OK;
-}
-
-/* Llama, and what shares its names: Mistral and Qwen 2. */
-static enum status read_llama (const struct fields *f, struct workload_model *m)
-{
-    bool attention_bias = false, mlp_bias = false;
-    enum status st = need (f, "hidden_size", WIDTH_MAX, &m->hidden);
-
-    if (st == ST_OK)
-        st = need (f, "num_hidden_layers", LAYERS_MAX, &m->layers);
-    if (st == ST_OK)
-        st = need (f, "num_attention_heads", WIDTH_MAX, &m->heads);
-    m->kv_heads = m->heads;
-    if (st == ST_OK)
-        st = may (f, "num_key_value_heads", WIDTH_MAX, &m->kv_heads);
-    if (st == ST_OK)
-        st = may (f, "head_dim", WIDTH_MAX, &m->head_dim);
-    if (st == ST_OK)
-        st = need (f, "intermediate_size", VOCAB_MAX, &m->ffn);
-    if (st == ST_OK)
-        st = need (f, "vocab_size", VOCAB_MAX, &m->vocab);
-    if (st == ST_OK)
-        st = may_bool (f, "tie_word_embeddings", &m->tied);
-    if (st == ST_OK)
-        st = may_bool (f, "attention_bias", &attention_bias);
-    if (st == ST_OK)
-        st = may_bool (f, "mlp_bias", &mlp_bias);
-    if (st == ST_OK && attention_bias != mlp_bias)
-        return json_fail_text (
-            &f->at, f->err, "attention_bias and mlp_bias differ: no such Llama is known");
-    m->gated_mlp = true;
-    m->norm = NORM_RMS;
-    m->linear_bias = attention_bias;
-    m->qkv_bias = attention_bias || strcmp (m->type, "qwen2") == 0;
-    if (st == ST_OK && json_has (&f->at, "sliding_window") &&
-        strcmp (m->type, "mistral") == 0)
-        notes_add (f->notes,
-                   "%s: sliding_window: attention is counted over the whole "
-                   "sequence",
-                   f->at.key);
-    return st;
-}
-
-static enum status read_gpt2 (const struct fields *f, struct workload_model *m)
-{
-    enum status st = need (f, "n_embd", WIDTH_MAX, &m->hidden);
-
-    if (st == ST_OK)
-        st = need (f, "n_layer", LAYERS_MAX, &m->layers);
-    if (st == ST_OK)
-        st = need (f, "n_head", WIDTH_MAX, &m->heads);
-    if (st == ST_OK)
-        st = need (f, "vocab_size", VOCAB_MAX, &m->vocab);
-    if (st == ST_OK)
-        st = need (f, "n_positions", VOCAB_MAX, &m->positions);
-    m->kv_heads = m->heads;
-    m->ffn = 4 * m->hidden;
-    if (st == ST_OK)
-        st = may (f, "n_inner", VOCAB_MAX, &m->ffn);
-    m->tied = true;
-    if (st == ST_OK)
-        st = may_bool (f, "tie_word_embeddings", &m->tied);
-    m->qkv_bias = m->linear_bias = m->dropout = true;
-    m->norm = NORM_LAYER;
-    return st;
-}
-
-static const struct {
-    const char *type;
-    enum status (*read) (const struct fields *f, struct workload_model *m);
-} families[] = {{"llama", read_llama},
-                {"mistral", read_llama},
-                {"qwen2", read_llama},
-                {"gpt2", read_gpt2}};
-
-#define N_FAMILIES (sizeof families / sizeof *families)
-
-/* Heads, key/value heads and head dimension must agree. */
-static enum status check_heads (const struct fields *f, struct workload_model *m)
+/* Fill what a shape always has, and check that heads and experts agree. */
+static enum status check_shape (const struct json_at *at, struct workload_model *m,
+                                struct error *err)
 {
     if (m->head_dim == 0 && m->hidden % m->heads != 0)
-        return json_fail_text (&f->at, f->err,
+        return json_fail_text (at, err,
                                "%d attention heads do not divide the hidden size %d, and "
                                "no head_dim is given",
                                m->heads, m->hidden);
     if (m->head_dim == 0)
         m->head_dim = m->hidden / m->heads;
+    if (m->kv_heads == 0)
+        m->kv_heads = m->heads;
     if (m->kv_heads > m->heads || m->heads % m->kv_heads != 0)
-        return json_fail_text (&f->at, f->err,
+        return json_fail_text (at, err,
                                "%d key/value heads do not divide %d attention heads",
                                m->kv_heads, m->heads);
+    if (m->ffn == 0)
+        m->ffn = 4 * m->hidden;
+    if (m->norms == 0)
+        m->norms = 2;
+    if (m->expert_every == 0)
+        m->expert_every = 1;
+    if (m->top_k > m->experts && m->experts > 0)
+        return json_fail_text (at, err, "a token cannot visit %d of %d experts", m->top_k,
+                               m->experts);
+    if (m->experts > 0 && m->top_k == 0)
+        return json_fail_text (at, err, "experts, but a token visits none");
     return ST_OK;
 }
 
@@ -141,38 +70,65 @@ enum status workload_model_from_json (json_t *doc, const char *file, const char 
                                       struct workload_model *out, struct notes *notes,
                                       struct error *err)
 {
-    struct fields f = {.at = json_root (doc, file), .notes = notes, .err = err};
-    struct json_at type = json_key (&f.at, "model_type"),
-                   title = json_key (&f.at, "name");
+    struct json_at at = json_root (doc, file), type = json_key (&at, "model_type"),
+                   title = json_key (&at, "name");
+    const struct workload_family *family;
     struct workload_model m = {0};
     const char *s;
-    enum status st = json_want_object (&f.at, err);
+    enum status st = json_want_object (&at, err);
 
     if (st == ST_OK)
         st = json_want_string (&type, &s, err);
     if (st != ST_OK)
         return st;
-    snprintf (m.type, sizeof m.type, "%.31s", s);
+    family = workload_family_find (s);
+    if (!family) {
+        struct text list = {0};
+
+        text_add (&list, "one of ");
+        workload_family_list (&list);
+        st = json_fail (&type, err, text_str (&list));
+        text_free (&list);
+        return st;
+    }
+    snprintf (m.type, sizeof m.type, "%s", family->type);
     if (json_is_string (title.v))
         name = json_string_value (title.v);
     snprintf (m.name, sizeof m.name, "%.127s", name);
-    for (size_t i = 0; i < N_FAMILIES; i++)
-        if (strcmp (families[i].type, s) == 0) {
-            st = families[i].read (&f, &m);
-            if (st == ST_OK)
-                st = check_heads (&f, &m);
-            if (st == ST_OK)
-                *out = m;
-            return st;
-        }
-
-    struct text list = {0};
-
-    for (size_t i = 0; i < N_FAMILIES; i++)
-        text_add (&list, "%s\"%s\"", i ? ", " : "one of ", families[i].type);
-    st = json_fail (&type, err, text_str (&list));
-    text_free (&list);
+    m.tied = family->tied;
+    st = read_fields (&at, family->fields, &m, err);
+    if (st == ST_OK)
+        st = family->finish (&at, &m, notes, err);
+    if (st == ST_OK)
+        st = check_shape (&at, &m, err);
+    if (st == ST_OK)
+        *out = m;
     return st;
+}
+
+json_t *workload_model_to_json (const struct workload_model *m)
+{
+    const struct workload_family *family = workload_family_find (m->type);
+    struct workload_model copy = *m;
+    json_t *doc = json_pack ("{s:s, s:s}", "name", m->name, "model_type", m->type);
+
+    for (const struct workload_field *f = family->fields; f->key && doc; f++) {
+        const void *value = member (&copy, f);
+
+        if (f->flag)
+            json_object_set_new (doc, f->key, json_boolean (*(const bool *) value));
+        else if (f->needed || *(const int *) value > 0)
+            json_object_set_new (doc, f->key, json_integer (*(const int *) value));
+    }
+    /* Falcon's key/value heads are read in its newer form alone. */
+    if (doc && strcmp (m->type, "falcon") == 0)
+        json_object_set_new (doc, "new_decoder_architecture", json_true ());
+    if (doc && strcmp (m->type, "t5") == 0)
+        json_object_set_new (doc, "feed_forward_proj",
+                             json_string (m->gated_mlp ? "gated-gelu" : "relu"));
+    if (doc)
+        json_object_set_new (doc, "parameters", json_real (workload_model_params (m)));
+    return doc;
 }
 
 /* "x/llama-2-70b.json" and "x/llama-2-70b/config.json" are both llama-2-70b. */
@@ -223,10 +179,9 @@ enum status workload_model_read (const char *arg, struct workload_model *m,
     }
     if (st != ST_OK) {
         if (st == ST_IO && !strchr (arg, '/') && !strstr (arg, ".json"))
-            return err_set (err, st,
-                            "%s (and no preset has that name; `linkwise models` "
-                            "lists them)",
-                            why.text);
+            return err_set (
+                err, st, "%s (and no preset has that name; `linkwise models` lists them)",
+                why.text);
         return err_set (err, st, "%s", why.text);
     }
     if (strcmp (arg, "-") != 0)
@@ -235,21 +190,4 @@ enum status workload_model_read (const char *arg, struct workload_model *m,
                                    name, m, notes, err);
     json_decref (doc);
     return st;
-}
-
-json_t *workload_model_to_json (const struct workload_model *m)
-{
-    if (strcmp (m->type, "gpt2") == 0)
-        return json_pack ("{s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:b, s:f}", "name",
-                          m->name, "model_type", m->type, "n_layer", m->layers, "n_embd",
-                          m->hidden, "n_head", m->heads, "n_inner", m->ffn, "vocab_size",
-                          m->vocab, "n_positions", m->positions, "tie_word_embeddings",
-                          m->tied, "parameters", workload_model_params (m));
-    return json_pack (
-        "{s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:b, s:b, s:b, s:f}", "name",
-        m->name, "model_type", m->type, "num_hidden_layers", m->layers, "hidden_size",
-        m->hidden, "num_attention_heads", m->heads, "num_key_value_heads", m->kv_heads,
-        "head_dim", m->head_dim, "intermediate_size", m->ffn, "vocab_size", m->vocab,
-        "tie_word_embeddings", m->tied, "attention_bias", m->linear_bias, "mlp_bias",
-        m->linear_bias, "parameters", workload_model_params (m));
 }

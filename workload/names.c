@@ -6,8 +6,9 @@
 #include <string.h>
 
 static const char *const precisions[] = {"bf16", "fp16", "fp8", "fp32"};
-static const char *const attentions[] = {"flash", "unfused"};
-static const char *const schedules[] = {"1f1b", "gpipe"};
+static const char *const attentions[] = {"flash", "fused", "unfused"};
+static const char *const schedules[] = {"1f1b", "gpipe", "interleaved", "zb1p",
+                                        "zb2p", "zbv",   "v-half",      "v-min"};
 
 static int find (const char *s, const char *const *names, size_t n)
 {
@@ -59,6 +60,14 @@ bool workload_schedule_parse (const char *s, enum workload_schedule *out)
     if (i >= 0)
         *out = (enum workload_schedule) i;
     return i >= 0;
+}
+
+bool workload_choice_parse (const char *s, enum workload_choice *c)
+{
+    if (strcmp (s, "on") != 0 && strcmp (s, "off") != 0)
+        return false;
+    *c = strcmp (s, "on") == 0 ? CHOICE_YES : CHOICE_NO;
+    return true;
 }
 
 const char *workload_recompute_text (const struct workload_config *c, char buf[24])

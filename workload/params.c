@@ -1,27 +1,73 @@
-/* Parameter counts (FORMULAS.md P1 and P5 with CORRECTIONS.md). */
+/* Parameter counts (FORMULAS.md P1-P5 with CORRECTIONS.md). */
 #include "workload/workload.h"
 
 #include <math.h>
 
-static double norm_params (const struct workload_model *m)
+static double norm_params (const struct workload_model *m, double width)
 {
-    return (m->norm == NORM_LAYER ? 2.0 : 1.0) * m->hidden;
+    return (m->norm == NORM_LAYER ? 2.0 : 1.0) * width;
+}
+
+/* Latent attention: queries and keys/values go through low-rank projections, whose first
+ * halves are whole on every tensor-parallel rank (Megatron-Core
+ * multi_latent_attention, "duplicated"). */
+static double latent_attention_params (const struct workload_model *m, double t)
+{
+    double h = m->hidden, a = m->heads / t, qk = m->nope_dim + m->rope_dim;
+    double q = m->q_rank > 0
+                   ? h * m->q_rank + norm_params (m, m->q_rank) + m->q_rank * a * qk
+                   : h * a * qk;
+    double kv = h * (m->kv_rank + m->rope_dim) + norm_params (m, m->kv_rank) +
+                m->kv_rank * a * (m->nope_dim + m->v_dim);
+
+    return q + kv + a * m->v_dim * h;
+}
+
+/* Attention and the layer's norms on one of t ranks. */
+static double attention_params (const struct workload_model *m, double t)
+{
+    double h = m->hidden, d = m->head_dim;
+    double q = m->heads * d / t, kv = 2.0 * d * fmax (1.0, m->kv_heads / t);
+    double norms = m->norms * norm_params (m, h);
+
+    if (m->kv_rank > 0)
+        return latent_attention_params (m, t) + norms;
+    return h * (q + kv) + q * h + (m->qkv_bias ? q + kv : 0.0) + (m->out_bias ? h : 0.0) +
+           (m->qk_norm ? 2.0 * norm_params (m, d) : 0.0) + norms;
+}
+
+static double mlp_params (const struct workload_model *m, double ffn, double t)
+{
+    double h = m->hidden, f = ffn / t, in = m->gated_mlp ? 2.0 * f : f;
+
+    return h * in + f * h + (m->mlp_bias ? in + h : 0.0);
 }
 
 double workload_layer_params (const struct workload_model *m, int tp)
 {
-    double h = m->hidden, d = m->head_dim, t = tp;
-    double q = m->heads * d / t;
-    double kv = 2.0 * d * fmax (1.0, m->kv_heads / t);
-    double f = m->ffn / t, inner = m->gated_mlp ? 2.0 * f : f;
-    double weights = h * (q + kv) + q * h + inner * h + f * h;
-    double biases = 0;
+    return attention_params (m, tp) + mlp_params (m, m->ffn, tp);
+}
 
-    if (m->qkv_bias)
-        biases += q + kv;
-    if (m->linear_bias)
-        biases += h + inner + h; /* attention output, MLP in (split), MLP out */
-    return weights + biases + 2.0 * norm_params (m);
+/* A decoder's layer has a second attention and its norm. */
+static double decoder_params (const struct workload_model *m, int tp)
+{
+    double cross = attention_params (m, tp) - (m->norms - 1) * norm_params (m, m->hidden);
+
+    return m->decoder_layers * (workload_layer_params (m, tp) + cross) +
+           (m->decoder_layers > 0 ? norm_params (m, m->hidden) : 0.0);
+}
+
+double workload_expert_layer_params (const struct workload_model *m, int tp)
+{
+    double h = m->hidden, router = h * m->experts + (m->router_bias ? m->experts : 0.0);
+    double shared = m->shared_ffn > 0 ? mlp_params (m, m->shared_ffn, tp) : 0.0;
+
+    return attention_params (m, tp) + router + shared + (m->shared_gate ? h : 0.0);
+}
+
+double workload_expert_params (const struct workload_model *m)
+{
+    return mlp_params (m, m->expert_ffn, 1);
 }
 
 double workload_padded_vocab (const struct workload_model *m, int tp)
@@ -31,36 +77,127 @@ double workload_padded_vocab (const struct workload_model *m, int tp)
     return ceil (m->vocab / unit) * unit;
 }
 
-double workload_embedding_params (const struct workload_model *m, int tp)
+static double embedding_extras (const struct workload_model *m)
 {
     double h = m->hidden;
 
-    return h * workload_padded_vocab (m, tp) / tp + h * m->positions;
+    return h * m->positions + (m->embedding_norm ? norm_params (m, h) : 0.0);
 }
 
-double workload_head_params (const struct workload_model *m, int tp, int pp)
+double workload_embedding_params (const struct workload_model *m, int tp)
 {
-    double matrix = m->tied && pp == 1
-                        ? 0.0
-                        : (double) m->hidden * workload_padded_vocab (m, tp) / tp;
-
-    return norm_params (m) + matrix;
+    return m->hidden * workload_padded_vocab (m, tp) / tp + embedding_extras (m);
 }
 
-double workload_stage_params (const struct workload_model *m,
-                              const struct workload_config *c, int stage, int layers)
+double workload_head_params (const struct workload_model *m, int tp, bool same)
 {
-    int tp = c->deg.tp, pp = c->deg.pp;
+    double matrix =
+        m->tied && same ? 0.0 : (double) m->hidden * workload_padded_vocab (m, tp) / tp;
 
-    return layers * workload_layer_params (m, tp) +
-           (stage == 0 ? workload_embedding_params (m, tp) : 0.0) +
-           (stage == pp - 1 ? workload_head_params (m, tp, pp) : 0.0);
+    return norm_params (m, m->hidden) + matrix;
+}
+
+static int expert_layers (const struct workload_model *m)
+{
+    int n = 0;
+
+    for (int i = 0; i < m->layers; i++)
+        n += workload_is_expert_layer (m, i);
+    return n;
+}
+
+static double params_with (const struct workload_model *m, double experts)
+{
+    double h = m->hidden;
+    int n = expert_layers (m);
+    double with = n == 0 ? 0.0
+                         : n * (workload_expert_layer_params (m, 1) +
+                                experts * workload_expert_params (m));
+
+    return (m->layers - n) * (m->layers > n ? workload_layer_params (m, 1) : 0.0) + with +
+           decoder_params (m, 1) + h * m->vocab * (m->tied ? 1 : 2) +
+           embedding_extras (m) + norm_params (m, h);
 }
 
 double workload_model_params (const struct workload_model *m)
 {
-    double h = m->hidden;
+    return params_with (m, m->experts);
+}
 
-    return m->layers * workload_layer_params (m, 1) + h * m->vocab * (m->tied ? 1 : 2) +
-           h * m->positions + norm_params (m);
+double workload_active_params (const struct workload_model *m)
+{
+    return params_with (m, m->top_k);
+}
+
+/* ---- stages ---- */
+
+/* Count the layers first .. first+n-1. */
+static void count_layers (const struct workload_model *m, int first, int n,
+                          struct workload_stage *s)
+{
+    for (int i = first; i < first + n && m->experts > 0; i++)
+        s->expert += workload_is_expert_layer (m, i);
+    s->dense += n;
+}
+
+static struct workload_stage ends_of (const struct workload_config *c, int stage)
+{
+    int last = workload_schedule_is_v (c->schedule) ? 0 : c->deg.pp - 1;
+
+    return (struct workload_stage){.embedding = stage == 0, .head = stage == last};
+}
+
+struct workload_stage workload_stage_of (const struct workload_model *m,
+                                         const struct workload_config *c,
+                                         const int *layers, int stage)
+{
+    struct workload_stage s = ends_of (c, stage);
+    int pp = c->deg.pp, first = 0;
+
+    for (int chunk = 0; chunk < c->deg.vpp; chunk++)
+        for (int k = 0; k < pp; k++) {
+            int at = workload_schedule_is_v (c->schedule) && chunk % 2 ? pp - 1 - k : k;
+            int n = layers[at] / c->deg.vpp;
+
+            /* What does not divide stays in the last chunk. */
+            if (chunk == c->deg.vpp - 1)
+                n += layers[at] % c->deg.vpp;
+            if (at == stage)
+                count_layers (m, first, n, &s);
+            first += n;
+        }
+    s.dense -= s.expert;
+    return s;
+}
+
+struct workload_stage workload_stage_guess (const struct workload_model *m,
+                                            const struct workload_config *c, int stage,
+                                            int layers)
+{
+    struct workload_stage s = ends_of (c, stage);
+
+    count_layers (m, stage, layers, &s);
+    s.dense -= s.expert;
+    return s;
+}
+
+struct workload_stage_params workload_stage_params (const struct workload_model *m,
+                                                    const struct workload_config *c,
+                                                    const struct workload_stage *s)
+{
+    int tp = c->deg.tp;
+    struct workload_stage_params p = {0};
+
+    if (s->dense > 0)
+        p.dense += s->dense * workload_layer_params (m, tp);
+    if (s->expert > 0) {
+        p.dense += s->expert * workload_expert_layer_params (m, tp);
+        p.expert = s->expert * (double) m->experts / c->deg.ep *
+                   workload_expert_params (m) / c->deg.etp;
+    }
+    if (s->embedding)
+        p.dense += workload_embedding_params (m, tp) + decoder_params (m, tp);
+    if (s->head)
+        p.dense += workload_head_params (m, tp, s->embedding);
+    return p;
 }

@@ -31,11 +31,57 @@ static enum status read_int (const struct json_at *root, const char *key, int lo
     return st;
 }
 
+static enum status read_choice (const struct json_at *job, const char *key,
+                                enum workload_choice *c, struct error *err)
+{
+    struct json_at at = json_key (job, key);
+    bool yes;
+    enum status st = ST_OK;
+
+    if (json_has (job, key)) {
+        st = json_want_bool (&at, &yes, err);
+        *c = st == ST_OK && yes ? CHOICE_YES : CHOICE_NO;
+    }
+    return st;
+}
+
+/* What only memory depends on. */
+static enum status read_memory_job (const struct json_at *job, struct workload_plan *p,
+                                    struct error *err)
+{
+    struct json_at limit = json_key (job, "memory_limit_pct"),
+                   risk = json_key (job, "oom_risk"),
+                   model = json_key (job, "memory_model"),
+                   wta = json_key (job, "wta_crs"), lora = json_key (job, "lora");
+    const char *s;
+    enum status st = read_choice (job, "fused_norm", &p->job.fused_norm, err);
+
+    if (st == ST_OK)
+        st = read_choice (job, "fused_mlp", &p->job.fused_mlp, err);
+    if (st == ST_OK)
+        st = read_choice (job, "gathered_logits", &p->job.gathered_logits, err);
+    if (st == ST_OK && json_has (job, "wta_crs"))
+        st = json_want_number (&wta, 0, true, 1, &p->job.wta_crs, err);
+    if (st == ST_OK && json_has (job, "lora"))
+        st = json_want_bool (&lora, &p->job.lora, err);
+    p->memory_limit_pct = 95;
+    if (st == ST_OK && json_has (job, "memory_limit_pct"))
+        st = json_want_number (&limit, 0, false, 100, &p->memory_limit_pct, err);
+    if (st == ST_OK && json_has (job, "oom_risk"))
+        st = json_want_number (&risk, 0, true, 0.999999, &p->oom_risk, err);
+    strcpy (p->memory_model, "linkwise");
+    if (st == ST_OK && json_has (job, "memory_model")) {
+        st = json_want_string (&model, &s, err);
+        if (st == ST_OK)
+            snprintf (p->memory_model, sizeof p->memory_model, "%.31s", s);
+    }
+    return st;
+}
+
 static enum status read_job (const struct json_at *root, struct workload_plan *p,
                              struct error *err)
 {
-    struct json_at job = json_key (root, "job"),
-                   limit = json_key (&job, "memory_limit_pct");
+    struct json_at job = json_key (root, "job");
     const char *s;
     enum status st = json_want_object (&job, err);
 
@@ -55,7 +101,7 @@ static enum status read_job (const struct json_at *root, struct workload_plan *p
 
         st = json_want_string (&at, &s, err);
         if (st == ST_OK && !workload_attention_parse (s, &p->job.attention))
-            st = json_fail (&at, err, "flash or unfused");
+            st = json_fail (&at, err, "flash, fused or unfused");
     }
     snprintf (p->profile, sizeof p->profile, "%s", WORKLOAD_PROFILE_DEFAULT);
     if (st == ST_OK && json_has (&job, "profile")) {
@@ -63,10 +109,7 @@ static enum status read_job (const struct json_at *root, struct workload_plan *p
         if (st == ST_OK)
             snprintf (p->profile, sizeof p->profile, "%.255s", s);
     }
-    p->memory_limit_pct = 95;
-    if (st == ST_OK && json_has (&job, "memory_limit_pct"))
-        st = json_want_number (&limit, 0, false, 100, &p->memory_limit_pct, err);
-    return st;
+    return st == ST_OK ? read_memory_job (&job, p, err) : st;
 }
 
 static enum status read_degrees (const struct json_at *root, struct workload_plan *p,
@@ -118,7 +161,7 @@ static enum status read_config (const struct json_at *root, struct workload_plan
     if (st == ST_OK)
         st = json_want_string (&schedule, &s, err);
     if (st == ST_OK && !workload_schedule_parse (s, &c->schedule))
-        st = json_fail (&schedule, err, "1f1b or gpipe");
+        st = json_fail (&schedule, err, "the name of a schedule");
     if (st == ST_OK && (st = workload_job_check (&p->model, &p->job, err)) == ST_OK)
         st = workload_config_check (&p->model, &p->job, c, err);
     else
@@ -329,6 +372,34 @@ static json_t *ranks_json (const struct workload_plan *p)
     return ranks;
 }
 
+static void put_choice (json_t *job, const char *key, enum workload_choice c)
+{
+    if (c != CHOICE_PROFILE)
+        json_object_set_new (job, key, json_boolean (c == CHOICE_YES));
+}
+
+static json_t *job_json (const struct workload_plan *p)
+{
+    json_t *job = json_pack ("{s:i, s:i, s:s, s:s, s:s, s:f}", "seq", p->job.seq,
+                             "global_batch", p->job.global_batch, "precision",
+                             workload_precision_name (p->job.precision), "attention",
+                             workload_attention_name (p->job.attention), "profile",
+                             p->profile, "memory_limit_pct", p->memory_limit_pct);
+
+    put_choice (job, "fused_norm", p->job.fused_norm);
+    put_choice (job, "fused_mlp", p->job.fused_mlp);
+    put_choice (job, "gathered_logits", p->job.gathered_logits);
+    if (p->job.wta_crs > 0)
+        json_object_set_new (job, "wta_crs", json_real (p->job.wta_crs));
+    if (p->job.lora)
+        json_object_set_new (job, "lora", json_true ());
+    if (p->oom_risk > 0)
+        json_object_set_new (job, "oom_risk", json_real (p->oom_risk));
+    if (strcmp (p->memory_model, "linkwise") != 0)
+        json_object_set_new (job, "memory_model", json_string (p->memory_model));
+    return job;
+}
+
 json_t *workload_plan_to_json (const struct workload_plan *p)
 {
     const struct workload_config *c = &p->config;
@@ -339,11 +410,7 @@ json_t *workload_plan_to_json (const struct workload_plan *p)
     for (int i = 0; i < d->pp; i++)
         json_array_append_new (layers, json_integer (p->layers_per_stage[i]));
 
-    json_t *job = json_pack ("{s:i, s:i, s:s, s:s, s:s, s:f}", "seq", p->job.seq,
-                             "global_batch", p->job.global_batch, "precision",
-                             workload_precision_name (p->job.precision), "attention",
-                             workload_attention_name (p->job.attention), "profile",
-                             p->profile, "memory_limit_pct", p->memory_limit_pct);
+    json_t *job = job_json (p);
     json_t *degrees =
         json_pack ("{s:i, s:i, s:i, s:i, s:i, s:i, s:i}", "tp", d->tp, "pp", d->pp, "dp",
                    d->dp, "cp", d->cp, "ep", d->ep, "etp", d->etp, "vpp", d->vpp);

@@ -2,6 +2,7 @@
  * workload/profiles/<name>.json, others are read from files of the same form. */
 #include "workload/workload.h"
 
+#include <math.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -9,88 +10,222 @@
 #include "base/units.h"
 #include "workload/workload_private.h"
 
-struct constant {
-    const char *key;
-    size_t offset;
-    double unit, max;
-};
-
-#define MEMORY(KEY, FIELD, UNIT, MAX)                                    \
-    {                                                                    \
-        KEY, offsetof (struct workload_profile, memory.FIELD), UNIT, MAX \
+#define MEMORY(KEY, FIELD, UNIT, LEAST, MOST, ABSENT, SPREAD)                     \
+    {                                                                             \
+        KEY, offsetof (struct workload_profile, memory.FIELD), UNIT, LEAST, MOST, \
+            ABSENT, SPREAD, true                                                  \
     }
-#define TIME(KEY, FIELD, UNIT, MAX)                                    \
-    {                                                                  \
-        KEY, offsetof (struct workload_profile, time.FIELD), UNIT, MAX \
+#define TIME(KEY, FIELD, UNIT, LEAST, MOST, SPREAD)                                  \
+    {                                                                                \
+        KEY, offsetof (struct workload_profile, time.FIELD), UNIT, LEAST, MOST, NAN, \
+            SPREAD, false                                                            \
     }
 
-static const struct constant memory_constants[] = {
-    MEMORY ("gradient_bytes", gradient_bytes, 1, 16),
-    MEMORY ("optimizer_bytes", optimizer_bytes, 1, 64),
-    MEMORY ("norm_bytes", norm_bytes, 1, 256),
-    MEMORY ("gated_mlp_bytes", gated_mlp_bytes, 1, 256),
-    MEMORY ("plain_mlp_bytes", plain_mlp_bytes, 1, 256),
-    MEMORY ("dropout_bytes", dropout_bytes, 1, 64),
-    MEMORY ("score_bytes", score_bytes, 1, 256),
-    MEMORY ("logit_bytes", logit_bytes, 1, 256),
-    MEMORY ("recompute_workspace", recompute_workspace, 1, 16),
-    MEMORY ("base_gb", base_bytes, UNITS_GB, 64),
-    MEMORY ("group_gb", group_bytes, UNITS_GB, 64),
-    MEMORY ("fragmentation", fragmentation, 1, 4),
+static const struct workload_constant constants[] = {
+    MEMORY ("gradient_bytes", gradient_bytes, 1, 0, 16, NAN, 0),
+    MEMORY ("optimizer_bytes", optimizer_bytes, 1, 0, 64, NAN, 0),
+    MEMORY ("unsharded_bytes", unsharded_bytes, 1, 0, 64, 0, 0),
+    MEMORY ("norm_bytes", norm_bytes, 1, 0, 256, NAN, 0),
+    MEMORY ("unfused_norm_bytes", unfused_norm_bytes, 1, 0, 256, 16, .15),
+    MEMORY ("gated_mlp_bytes", gated_mlp_bytes, 1, 0, 256, NAN, 0),
+    MEMORY ("unfused_mlp_bytes", unfused_mlp_bytes, 1, 0, 256, 2, 0),
+    MEMORY ("plain_mlp_bytes", plain_mlp_bytes, 1, 0, 256, NAN, 0),
+    MEMORY ("attention_bytes", attention_bytes, 1, 0, 256, 0, .3),
+    MEMORY ("dropout_bytes", dropout_bytes, 1, 0, 64, NAN, 0),
+    MEMORY ("fused_score_bytes", fused_score_bytes, 1, 0, 256, 5, .15),
+    MEMORY ("score_bytes", score_bytes, 1, 0, 256, 7, .15),
+    MEMORY ("logit_bytes", logit_bytes, 1, 0, 256, NAN, .2),
+    MEMORY ("gathered_logit_bytes", gathered_logit_bytes, 1, 0, 256, 16, .15),
+    MEMORY ("gather_copy_bytes", gather_copy_bytes, 1, 0, 256, 6, .3),
+    MEMORY ("recompute_workspace", recompute_workspace, 1, 0, 16, NAN, .5),
+    MEMORY ("expert_imbalance", expert_imbalance, 1, 1, 64, 1, 0),
+    MEMORY ("wta_input_bytes", wta_input_bytes, 1, 0, 64, 2, 0),
+    MEMORY ("wta_dropped_bytes", wta_dropped_bytes, 1, 0, 256, 0, 0),
+    MEMORY ("wta_lora_bytes", wta_lora_bytes, 1, 0, 64, 0, 0),
+    MEMORY ("bucket_gb", bucket_bytes, UNITS_GB, 0, 64, 0, 0),
+    MEMORY ("base_gb", base_bytes, UNITS_GB, 0, 64, NAN, .3),
+    MEMORY ("group_gb", group_bytes, UNITS_GB, 0, 64, NAN, .3),
+    MEMORY ("allocated_gb", allocated_bytes, UNITS_GB, 0, 64, 0.1, 0),
+    MEMORY ("fragmentation", fragmentation, 1, 0.5, 4, NAN, .02),
+    MEMORY ("residual", residual, 1, 0.001, 1, 0.05, .5),
+    TIME ("gemm", gemm, 1, 1e-3, 4, 0),
+    TIME ("attention", attention, 1, 1e-3, 1, 0),
+    TIME ("attention_back", attention_back, 1, 1e-3, 1, 0),
+    TIME ("memory_bandwidth", memory_bandwidth, 1, 1e-3, 1, 0),
+    TIME ("layer_launch_fwd_us", layer_launch_fwd_s, UNITS_US, 0, 1e6, 0),
+    TIME ("layer_launch_back_us", layer_launch_back_s, UNITS_US, 0, 1e6, 0),
+    TIME ("link", link, 1, 1e-3, 4, 0),
+    TIME ("collective_us", collective_s, UNITS_US, 0, 1e6, 0),
+    TIME ("microbatch_us", microbatch_s, UNITS_US, 0, 1e6, 0),
 };
 
-static const struct constant time_constants[] = {
-    TIME ("gemm", gemm, 1, 4),
-    TIME ("attention", attention, 1, 1),
-    TIME ("attention_back", attention_back, 1, 1),
-    TIME ("memory_bandwidth", memory_bandwidth, 1, 1),
-    TIME ("layer_launch_fwd_us", layer_launch_fwd_s, UNITS_US, 1e6),
-    TIME ("layer_launch_back_us", layer_launch_back_s, UNITS_US, 1e6),
-    TIME ("link", link, 1, 4),
-    TIME ("collective_us", collective_s, UNITS_US, 1e6),
-    TIME ("microbatch_us", microbatch_s, UNITS_US, 1e6),
-};
+#define N_CONSTANTS ((int) (sizeof constants / sizeof *constants))
 
-/* Rates and efficiencies must be above 0, all else may be 0. */
-static bool zero_ok (const char *key)
+const struct workload_constant *workload_constants (int *n)
 {
-    static const char *const rates[] = {"gemm",           "attention",
-                                        "attention_back", "memory_bandwidth",
-                                        "link",           "fragmentation"};
-
-    for (size_t i = 0; i < sizeof rates / sizeof *rates; i++)
-        if (strcmp (rates[i], key) == 0)
-            return false;
-    return true;
+    *n = N_CONSTANTS;
+    return constants;
 }
 
-static enum status read_constants (const struct json_at *at, const struct constant *k,
-                                   size_t n, struct workload_profile *p,
-                                   struct notes *notes, struct error *err)
+static double *value_of (struct workload_profile *p, const struct workload_constant *k)
 {
-    const char *known[64] = {0};
+    return (double *) (void *) ((char *) p + k->offset);
+}
+
+static enum status read_constants (const struct json_at *at, bool memory,
+                                   struct workload_profile *p, struct notes *notes,
+                                   struct error *err)
+{
+    const char *known[N_CONSTANTS + 1] = {0};
     enum status st = json_want_object (at, err);
+    int n = 0;
 
-    for (size_t i = 0; i < n && st == ST_OK; i++) {
-        struct json_at one = json_key (at, k[i].key);
-        double x;
+    for (int i = 0; i < N_CONSTANTS && st == ST_OK; i++) {
+        const struct workload_constant *k = &constants[i];
+        struct json_at one = json_key (at, k->key);
+        double x = k->absent;
 
-        known[i] = k[i].key;
-        st = json_want_number (&one, 0, zero_ok (k[i].key), k[i].max, &x, err);
+        if (k->memory != memory)
+            continue;
+        known[n++] = k->key;
+        if (one.v || isnan (k->absent))
+            st = json_want_number (&one, k->least, true, k->most, &x, err);
         if (st == ST_OK)
-            *(double *) (void *) ((char *) p + k[i].offset) = x * k[i].unit;
+            *value_of (p, k) = x * k->unit;
     }
     if (st == ST_OK)
         json_note_unknown (at, known, notes);
     return st;
 }
 
+/* ---- what the framework keeps and offers ---- */
+
+static enum status read_flag (const struct json_at *root, const char *key, bool *out,
+                              struct error *err)
+{
+    struct json_at at = json_key (root, key);
+
+    return at.v ? json_want_bool (&at, out, err) : ST_OK;
+}
+
+static enum status read_schedules (const struct json_at *root, struct workload_profile *p,
+                                   struct error *err)
+{
+    struct json_at list = json_key (root, "schedules");
+    size_t n;
+    enum status st;
+
+    p->schedules =
+        1u << SCHEDULE_1F1B | 1u << SCHEDULE_GPIPE | 1u << SCHEDULE_INTERLEAVED;
+    if (!list.v)
+        return ST_OK;
+    st = json_want_array (&list, &n, err);
+    p->schedules = 0;
+    for (size_t i = 0; i < n && st == ST_OK; i++) {
+        struct json_at one = json_entry (&list, i);
+        enum workload_schedule s;
+        const char *word;
+
+        st = json_want_string (&one, &word, err);
+        if (st == ST_OK && !workload_schedule_parse (word, &s))
+            st = json_fail (&one, err, "the name of a schedule");
+        if (st == ST_OK)
+            p->schedules |= 1u << s;
+    }
+    return st;
+}
+
+static enum status read_sources (const struct json_at *root, struct workload_profile *p,
+                                 struct error *err)
+{
+    struct json_at list = json_key (root, "sources"), gpu = json_key (root, "gpu");
+    const char *s;
+    size_t n = 0;
+    enum status st = list.v ? json_want_array (&list, &n, err) : ST_OK;
+
+    if (st == ST_OK && n > WORKLOAD_SOURCES_MAX)
+        st = json_fail (&list, err, "at most 16 sources");
+    for (size_t i = 0; i < n && st == ST_OK; i++) {
+        struct json_at one = json_entry (&list, i);
+
+        st = json_want_string (&one, &s, err);
+        if (st == ST_OK)
+            snprintf (p->source[p->n_sources++], sizeof p->source[0], "%.63s", s);
+    }
+    if (st == ST_OK && gpu.v) {
+        st = json_want_string (&gpu, &s, err);
+        if (st == ST_OK)
+            snprintf (p->gpu, sizeof p->gpu, "%.63s", s);
+    }
+    return st;
+}
+
+static enum status read_measured (const struct json_at *root, struct workload_profile *p,
+                                  struct error *err)
+{
+    struct json_at rank = json_key (root, "measured_rank"),
+                   memory = json_key (root, "measured_memory");
+    const char *s;
+    enum status st = ST_OK;
+
+    if (rank.v) {
+        st = json_want_string (&rank, &s, err);
+        if (st == ST_OK && strcmp (s, "max") != 0 && strcmp (s, "last") != 0)
+            st = json_fail (&rank, err, "\"max\" or \"last\"");
+        p->measured_last = st == ST_OK && strcmp (s, "last") == 0;
+    }
+    if (st == ST_OK && memory.v) {
+        st = json_want_string (&memory, &s, err);
+        if (st == ST_OK && strcmp (s, "driver") != 0 && strcmp (s, "allocated") != 0)
+            st = json_fail (&memory, err, "\"driver\" or \"allocated\"");
+        p->measured_allocated = st == ST_OK && strcmp (s, "allocated") == 0;
+    }
+    return st;
+}
+
+static enum status read_framework (const struct json_at *root, struct workload_profile *p,
+                                   struct error *err)
+{
+    struct json_at zero = json_key (root, "zero_with_pipeline");
+    long long n = 1;
+    enum status st;
+
+    p->fused_norm = p->fused_mlp = true;
+    st = read_flag (root, "fused_norm", &p->fused_norm, err);
+    if (st == ST_OK)
+        st = read_flag (root, "fused_mlp", &p->fused_mlp, err);
+    if (st == ST_OK)
+        st = read_flag (root, "gathered_logits", &p->gathered_logits, err);
+    if (st == ST_OK && zero.v)
+        st = json_want_int (&zero, 0, 3, &n, err);
+    p->zero_with_pipeline = (int) n;
+    if (st == ST_OK)
+        st = read_schedules (root, p, err);
+    if (st == ST_OK)
+        st = read_sources (root, p, err);
+    return st == ST_OK ? read_measured (root, p, err) : st;
+}
+
 static enum status read_document (json_t *doc, const char *file,
                                   struct workload_profile *out, struct notes *notes,
                                   struct error *err)
 {
-    static const char *const known[] = {"version", "name", "source",
-                                        "memory",  "time", NULL};
+    static const char *const known[] = {"version",
+                                        "name",
+                                        "source",
+                                        "sources",
+                                        "gpu",
+                                        "fused_norm",
+                                        "fused_mlp",
+                                        "gathered_logits",
+                                        "zero_with_pipeline",
+                                        "schedules",
+                                        "memory",
+                                        "time",
+                                        "measured_rank",
+                                        "measured_memory",
+                                        "fit",
+                                        NULL};
     struct json_at root = json_root (doc, file), version = json_key (&root, "version"),
                    name = json_key (&root, "name"), memory = json_key (&root, "memory"),
                    time = json_key (&root, "time");
@@ -107,18 +242,24 @@ static enum status read_document (json_t *doc, const char *file,
         return st;
     snprintf (p.name, sizeof p.name, "%.63s", s);
     snprintf (p.from, sizeof p.from, "%.255s", file);
-    st = read_constants (&memory, memory_constants,
-                         sizeof memory_constants / sizeof *memory_constants, &p, notes,
-                         err);
+    st = read_framework (&root, &p, err);
     if (st == ST_OK)
-        st = read_constants (&time, time_constants,
-                             sizeof time_constants / sizeof *time_constants, &p, notes,
-                             err);
+        st = read_constants (&memory, true, &p, notes, err);
+    if (st == ST_OK)
+        st = read_constants (&time, false, &p, notes, err);
     if (st != ST_OK)
         return st;
     json_note_unknown (&root, known, notes);
     *out = p;
     return ST_OK;
+}
+
+const char *workload_profile_shipped (int i)
+{
+    for (int k = 0; workload_shipped_profiles[k].name; k++)
+        if (k == i)
+            return workload_shipped_profiles[k].name;
+    return NULL;
 }
 
 enum status workload_profile_read (const char *arg, struct workload_profile *p,
@@ -136,8 +277,8 @@ enum status workload_profile_read (const char *arg, struct workload_profile *p,
     } else if ((st = json_read (arg, &doc, &why)) != ST_OK) {
         struct text list = {0};
 
-        for (const struct workload_shipped *k = workload_shipped_profiles; k->name; k++)
-            text_add (&list, "%s%s", k == workload_shipped_profiles ? "" : ", ", k->name);
+        for (int i = 0; workload_profile_shipped (i); i++)
+            text_add (&list, "%s%s", i ? ", " : "", workload_profile_shipped (i));
         err_set (err, st, "profile: %s%s%s%s", why.text,
                  st == ST_IO ? " (shipped profiles: " : "",
                  st == ST_IO ? text_str (&list) : "", st == ST_IO ? ")" : "");
@@ -147,4 +288,42 @@ enum status workload_profile_read (const char *arg, struct workload_profile *p,
         st = read_document (doc, arg, p, notes, err);
     json_decref (doc);
     return st;
+}
+
+/* ---- writing ---- */
+
+static json_t *constants_json (const struct workload_profile *p, bool memory)
+{
+    struct workload_profile copy = *p;
+    json_t *part = json_object ();
+
+    for (int i = 0; i < N_CONSTANTS; i++)
+        if (constants[i].memory == memory)
+            json_object_set_new (
+                part, constants[i].key,
+                json_real (*value_of (&copy, &constants[i]) / constants[i].unit));
+    return part;
+}
+
+json_t *workload_profile_to_json (const struct workload_profile *p, const char *source)
+{
+    json_t *sources = json_array (), *schedules = json_array (), *doc;
+
+    for (int i = 0; i < p->n_sources; i++)
+        json_array_append_new (sources, json_string (p->source[i]));
+    for (int s = 0; s <= SCHEDULE_V_MIN; s++)
+        if (p->schedules >> s & 1)
+            json_array_append_new (schedules, json_string (workload_schedule_name (
+                                                  (enum workload_schedule) s)));
+    doc = json_pack ("{s:i, s:s, s:s, s:o, s:s, s:s, s:b, s:b, s:b, s:i, s:o, s:o, s:o}",
+                     "version", 1, "name", p->name, "source", source, "sources", sources,
+                     "measured_rank", p->measured_last ? "last" : "max",
+                     "measured_memory", p->measured_allocated ? "allocated" : "driver",
+                     "fused_norm", p->fused_norm, "fused_mlp", p->fused_mlp,
+                     "gathered_logits", p->gathered_logits, "zero_with_pipeline",
+                     p->zero_with_pipeline, "schedules", schedules, "memory",
+                     constants_json (p, true), "time", constants_json (p, false));
+    if (doc && p->gpu[0])
+        json_object_set_new (doc, "gpu", json_string (p->gpu));
+    return doc;
 }

@@ -9,6 +9,7 @@
 
 #include <jansson.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 
 #include "base/error.h"
@@ -18,27 +19,55 @@
 
 enum workload_norm { NORM_RMS, NORM_LAYER };
 
-/** A transformer's shape.  Sizes are numbers of elements. */
+/** A transformer's shape.  Sizes are numbers of elements; 0 where a model has no such
+ *  part. */
 struct workload_model {
     char name[128];
     char type[32]; /* Hugging Face model_type */
     int layers;
-    int hidden;       /* h */
-    int heads;        /* a, query heads */
-    int kv_heads;     /* k */
-    int head_dim;     /* d; h/a unless the family says otherwise */
-    int ffn;          /* f, width of the MLP's inside */
-    int vocab;        /* as published, before padding */
-    int positions;    /* learned position embeddings; 0: none (rotary) */
-    bool gated_mlp;   /* SwiGLU: three matrices instead of two */
-    bool tied;        /* input and output embedding are one matrix */
-    bool qkv_bias;    /* biases on the query, key and value projections */
-    bool linear_bias; /* biases on the other linear layers */
-    bool dropout;     /* trained with dropout, whose masks are kept */
+    int hidden;     /* h */
+    int heads;      /* a, query heads */
+    int kv_heads;   /* k */
+    int head_dim;   /* d; h/a unless the family says otherwise */
+    int ffn;        /* f, width of a dense layer's MLP inside */
+    int vocab;      /* as published, before padding */
+    int positions;  /* learned position embeddings; 0: rotary or none */
+    bool gated_mlp; /* SwiGLU, GeGLU: three matrices instead of two */
+    bool tied;      /* input and output embedding are one matrix */
+    bool qkv_bias;  /* biases on the query, key and value projections */
+    bool out_bias;  /* on the attention's output projection */
+    bool mlp_bias;  /* on the MLP's matrices */
+    bool dropout;   /* trained with dropout, whose masks are kept */
     enum workload_norm norm;
+    int norms;    /* of width h in a layer */
+    bool qk_norm; /* norms of width d on queries and keys */
+    bool embedding_norm;
+    int decoder_layers; /* encoder-decoder models: `layers` are the encoder's, and each of
+                           these has attention to it besides */
+    /* Mixture of experts */
+    int experts;        /* routed experts of a layer */
+    int top_k;          /* that a token visits */
+    int expert_ffn;     /* width of one */
+    int shared_experts; /* DeepSeek: each as wide as a routed one */
+    int shared_ffn;     /* width of the shared experts together */
+    bool shared_gate;   /* a gate in front of the shared expert */
+    bool router_bias;
+    int dense_layers; /* first layers without experts */
+    int expert_every; /* of the others every so many-th has experts; 1: all */
+    /* Multi-head latent attention (DeepSeek) */
+    int q_rank;                    /* 0: queries are not compressed */
+    int kv_rank;                   /* 0: no latent attention */
+    int rope_dim, nope_dim, v_dim; /* of a head */
 };
 
-/** Read a Hugging Face config.json (llama, mistral, qwen2, gpt2), a preset's name, or
+/** Does layer `index` (from 0) have experts? */
+static inline bool workload_is_expert_layer (const struct workload_model *m, int index)
+{
+    return m->experts > 0 && index >= m->dense_layers &&
+           (index - m->dense_layers) % m->expert_every == 0;
+}
+
+/** Read a Hugging Face config.json (docs/model.md lists the families), a preset's name, or
  *  "-" for standard input.
  *
  *  A preset's name is used where no file has it.  The name of a model from a file is the
@@ -63,34 +92,61 @@ json_t *workload_model_to_json (const struct workload_model *m);
 /** The built-in presets. @param[out] n how many */
 const struct workload_model *workload_presets (int *n);
 
-/** Parameters of one transformer layer on one of tp tensor-parallel ranks.
+/** Parameters of one layer without experts on one of tp tensor-parallel ranks.
  *
- *  FORMULAS.md P1 with CORRECTIONS.md P1: shapes use heads x head_dim, a rank holds
- *  max(1, k/tp) key/value heads; norms and the biases of row-parallel layers are whole on
- *  every rank. */
+ *  FORMULAS.md P1 with CORRECTIONS.md P1 and P2: shapes use heads x head_dim, a rank holds
+ *  max(1, k/tp) key/value heads; norms, the biases of row-parallel layers and latent
+ *  attention's down-projections are whole on every rank. */
 double workload_layer_params (const struct workload_model *m, int tp);
+
+/** The same of a layer with experts, but for the routed experts: attention, norms, router,
+ *  shared experts. */
+double workload_expert_layer_params (const struct workload_model *m, int tp);
+
+/** Parameters of one routed expert, whole. */
+double workload_expert_params (const struct workload_model *m);
 
 /** Vocabulary padded for tp: to a multiple of 128 tp (Megatron's
  *  make-vocab-size-divisible-by 128). */
 double workload_padded_vocab (const struct workload_model *m, int tp);
 
-/** Parameters of the input embedding, with learned positions, on one of tp ranks. */
+/** Parameters of the input embedding, with learned positions and its norm, on one of tp
+ *  ranks. */
 double workload_embedding_params (const struct workload_model *m, int tp);
 
-/** Parameters that the last of pp stages holds besides its layers, on one of tp ranks:
+/** Parameters that the stage with the head holds besides its layers, on one of tp ranks:
  *  the final norm and the output matrix; with tied embeddings that is a second copy of
- *  the input embedding's, unless pp is 1. */
-double workload_head_params (const struct workload_model *m, int tp, int pp);
+ *  the input embedding's, unless `same` says that this stage has the first one too. */
+double workload_head_params (const struct workload_model *m, int tp, bool same);
 
 /** All parameters, unpadded: the published number. */
 double workload_model_params (const struct workload_model *m);
 
+/** Those that a token meets: experts count top_k times. */
+double workload_active_params (const struct workload_model *m);
+
 /* ---- the job and the configuration ---- */
 
 enum workload_precision { PREC_BF16, PREC_FP16, PREC_FP8, PREC_FP32 };
-enum workload_attention { ATTENTION_FLASH, ATTENTION_UNFUSED };
+enum workload_attention {
+    ATTENTION_FLASH,
+    ATTENTION_FUSED,  /* scores kept, softmax in one kernel */
+    ATTENTION_UNFUSED /* scores kept, PyTorch operations */
+};
+/** A kernel or layout that the profile sets unless the job does. */
+enum workload_choice { CHOICE_PROFILE, CHOICE_NO, CHOICE_YES };
+
 enum workload_recompute { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL };
-enum workload_schedule { SCHEDULE_1F1B, SCHEDULE_GPIPE };
+enum workload_schedule {
+    SCHEDULE_1F1B,
+    SCHEDULE_GPIPE,
+    SCHEDULE_INTERLEAVED,
+    SCHEDULE_ZB1P, /* zero-bubble schedules: Qi et al., arXiv 2401.10241, 2405.15362 */
+    SCHEDULE_ZB2P,
+    SCHEDULE_ZBV,
+    SCHEDULE_V_HALF,
+    SCHEDULE_V_MIN
+};
 
 const char *workload_precision_name (enum workload_precision p);
 const char *workload_attention_name (enum workload_attention a);
@@ -98,6 +154,15 @@ const char *workload_schedule_name (enum workload_schedule s);
 bool workload_precision_parse (const char *s, enum workload_precision *p);
 bool workload_attention_parse (const char *s, enum workload_attention *a);
 bool workload_schedule_parse (const char *s, enum workload_schedule *out);
+/** "on" or "off". */
+bool workload_choice_parse (const char *s, enum workload_choice *c);
+
+/** Is the second of two chunks placed in reverse, so that the first stage also has the
+ *  last layers? */
+static inline bool workload_schedule_is_v (enum workload_schedule s)
+{
+    return s == SCHEDULE_ZBV || s == SCHEDULE_V_HALF || s == SCHEDULE_V_MIN;
+}
 
 /** What is trained, whatever the split. */
 struct workload_job {
@@ -105,6 +170,9 @@ struct workload_job {
     int global_batch; /* sequences of one optimiser step */
     enum workload_precision precision;
     enum workload_attention attention;
+    enum workload_choice fused_norm, fused_mlp, gathered_logits;
+    double wta_crs; /* budget of WTA-CRS, 0 to 1; 0: not used */
+    bool lora;      /* only low-rank adapters are trained */
 };
 
 /** Degrees of parallelism; dp excludes cp; world = tp * cp * dp * pp. */
@@ -140,10 +208,47 @@ static inline int workload_microbatches (const struct workload_job *j,
     return j->global_batch / (c->deg.dp * c->micro_batch);
 }
 
-/** Parameters that one rank of a stage holds, before any sharding over data parallelism.
- *  @param layers  of this stage */
-double workload_stage_params (const struct workload_model *m,
-                              const struct workload_config *c, int stage, int layers);
+/** What one pipeline stage holds. */
+struct workload_stage {
+    int dense, expert; /* layers without and with experts */
+    bool embedding, head;
+};
+
+/** What stage `stage` holds, given the layers of every stage.
+ *
+ *  With vpp chunks a stage holds vpp runs of layers, chunk after chunk round the stages;
+ *  in the V-shaped schedules the second chunk goes round in reverse.
+ *
+ *  @param[in] layers  [pp] */
+struct workload_stage workload_stage_of (const struct workload_model *m,
+                                         const struct workload_config *c,
+                                         const int *layers, int stage);
+
+/** The same when only this stage's number of layers is known: the stages before it are
+ *  taken to hold one layer each, so that experts are over-, not undercounted. */
+struct workload_stage workload_stage_guess (const struct workload_model *m,
+                                            const struct workload_config *c, int stage,
+                                            int layers);
+
+/** Parameters on one rank of a stage before any sharding over data parallelism; routed
+ *  experts apart, since they are sharded over other groups. */
+struct workload_stage_params {
+    double dense, expert;
+};
+struct workload_stage_params workload_stage_params (const struct workload_model *m,
+                                                    const struct workload_config *c,
+                                                    const struct workload_stage *s);
+
+/** Ranks over which optimizer state (and gradients, weights) of dense parameters are
+ *  sharded: dp cp; of experts: tp cp dp / (etp ep). */
+static inline int workload_dense_shards (const struct workload_degrees *d)
+{
+    return d->dp * d->cp;
+}
+static inline int workload_expert_shards (const struct workload_degrees *d)
+{
+    return d->tp * d->cp * d->dp / (d->etp * d->ep);
+}
 
 /** Is the job well-formed for this model?  ST_INVALID says what is not. */
 enum status workload_job_check (const struct workload_model *m,
@@ -159,6 +264,13 @@ enum status workload_config_check (const struct workload_model *m,
                                    const struct workload_job *j,
                                    const struct workload_config *c, struct error *err);
 
+struct workload_profile;
+
+/** Does the framework offer this: its schedule, and its ZeRO stage with a pipeline?
+ *  @param err  may be NULL */
+enum status workload_config_offered (const struct workload_config *c,
+                                     const struct workload_profile *p, struct error *err);
+
 /** Rank's coordinates: rank = tp_i + tp (cp_i + cp (dp_i + dp pp_i)), Megatron's order
  *  tp-cp-ep-dp-pp; ep_i = (cp_i + cp dp_i) mod ep. */
 struct workload_coords {
@@ -170,25 +282,56 @@ struct workload_coords workload_coords_of (const struct workload_degrees *d, int
  *  ends also hold embedding and head. @param[out] layers [pp] */
 void workload_layers_even (int n_layers, int pp, int *layers);
 
+/** Chunks of layers that a schedule needs on every stage unless told otherwise: 2 for the
+ *  interleaved and the V-shaped ones, else 1. */
+static inline int workload_default_vpp (enum workload_schedule s)
+{
+    return s == SCHEDULE_INTERLEAVED || workload_schedule_is_v (s) ? 2 : 1;
+}
+
 /* ---- the framework profile ---- */
+
+#define WORKLOAD_SOURCES_MAX 16
 
 /** Constants in which training frameworks differ (a JSON file; docs/profile.md). */
 struct workload_profile {
     char name[64];
     char from[256]; /* the argument it was read by: a shipped name, or a file */
+    char source[WORKLOAD_SOURCES_MAX][64]; /* of the runs that it was fitted on */
+    int n_sources;
+    char gpu[64];            /* the GPU type whose runs it serves by default; "": none */
+    bool measured_allocated; /* its runs' memory is the allocator's, without overheads */
+    bool measured_last;      /* and that of the last rank, not of the fullest */
+    bool fused_norm, fused_mlp, gathered_logits; /* unless the job says otherwise */
+    int zero_with_pipeline; /* highest ZeRO stage that it offers with a pipeline */
+    unsigned schedules;     /* bit 1 << enum workload_schedule */
     struct {
-        double gradient_bytes;  /* per parameter: 4 fp32 main gradients, 2 bf16 */
-        double optimizer_bytes; /* per parameter: fp32 master copy and two moments */
-        double norm_bytes;      /* kept per token and h: inputs and outputs of norms */
-        double gated_mlp_bytes; /* kept per token and f by a gated MLP */
-        double plain_mlp_bytes; /* kept per token and f by a plain one */
-        double dropout_bytes;   /* kept per token and h, when there is dropout */
-        double score_bytes;     /* kept per attention score without flash attention */
-        double logit_bytes;     /* held per token and vocabulary entry of the rank */
-        double recompute_workspace; /* of one layer, beside it, under full recompute */
-        double base_bytes;          /* driver context and libraries */
-        double group_bytes;         /* per communicator group in use (TP, PP, DP, CP) */
-        double fragmentation;       /* of everything but overheads */
+        double gradient_bytes;       /* per parameter: 4 fp32 main gradients, 2 bf16 */
+        double optimizer_bytes;      /* per parameter: master copy and moments */
+        double unsharded_bytes;      /* per parameter, on top in bf16, never sharded */
+        double norm_bytes;           /* kept per token and h: norms' inputs and outputs */
+        double unfused_norm_bytes;   /* on top, when norms are not one kernel */
+        double gated_mlp_bytes;      /* kept per token and f by a gated MLP, fused */
+        double unfused_mlp_bytes;    /* on top, when its activation is not one kernel */
+        double plain_mlp_bytes;      /* kept per token and f by a plain MLP */
+        double attention_bytes;      /* kept per token and h on top (rotary, casts) */
+        double dropout_bytes;        /* kept per token and h, when there is dropout */
+        double fused_score_bytes;    /* kept per attention score, fused softmax */
+        double score_bytes;          /* the same with PyTorch operations */
+        double logit_bytes;          /* held per token and vocabulary entry of the rank */
+        double gathered_logit_bytes; /* held per token and entry, when gathered */
+        double gather_copy_bytes;    /* on top when tp > 1: the gather's copy */
+        double recompute_workspace;  /* of one layer, beside it, under full recompute */
+        double expert_imbalance;     /* tokens of the fullest expert rank over the mean */
+        double wta_input_bytes;      /* per saved input element of a linear layer */
+        double wta_dropped_bytes;    /* per token and h that WTA-CRS makes unneeded */
+        double wta_lora_bytes;       /* per parameter, WTA-CRS with adapters */
+        double bucket_bytes;         /* communication buckets under ZeRO 1 and 2 */
+        double base_bytes;           /* driver context and libraries */
+        double group_bytes;     /* per communicator group in use (TP, PP, DP, CP, EP) */
+        double allocated_bytes; /* what the allocator holds beside tensors */
+        double fragmentation;   /* of everything but the overheads */
+        double residual;        /* standard deviation of log (measured / estimate) */
     } memory;
     struct {
         double gemm;      /* of the GPU type's gemm_efficiency */
@@ -202,6 +345,33 @@ struct workload_profile {
         double microbatch_s; /* per micro-batch and stage: host work, no compute */
     } time;
 };
+
+/** Does a choice of the job hold, given the profile's? */
+static inline bool workload_choose (enum workload_choice job, bool profile)
+{
+    return job == CHOICE_PROFILE ? profile : job == CHOICE_YES;
+}
+
+/** One constant of a profile, for readers, writers and fits. */
+struct workload_constant {
+    const char *key;    /* in the file */
+    size_t offset;      /* in struct workload_profile; a double */
+    double unit;        /* the file's unit in SI units */
+    double least, most; /* in the file's unit */
+    double absent;      /* value in the file's unit when the key is absent; NAN: needed */
+    double spread; /* how far (log standard deviation) fits may expect to move it from
+                            what is known; 0: never fitted */
+    bool memory;   /* of the memory part, else of the time part */
+};
+
+/** All constants. @param[out] n how many */
+const struct workload_constant *workload_constants (int *n);
+
+/** Shipped profile number i by name, or NULL beyond the last. */
+const char *workload_profile_shipped (int i);
+
+/** The profile as a document that workload_profile_read takes.  A new reference. */
+json_t *workload_profile_to_json (const struct workload_profile *p, const char *source);
 
 /** Read a profile by the name of a shipped one, or from a file. */
 enum status workload_profile_read (const char *name_or_file, struct workload_profile *p,
@@ -222,7 +392,9 @@ struct workload_plan {
     struct workload_job job;
     struct workload_config config;
     char profile[256];
+    char memory_model[32]; /* whose formulas: "linkwise", "fujii", "korthikanti" */
     double memory_limit_pct;
+    double oom_risk;       /* above 0: the limit is a chance of running out instead */
     int *layers_per_stage; /* [pp] */
     int n_ranks;
     struct workload_place *place; /* [n_ranks] */

@@ -2,6 +2,32 @@
 #ifndef WORKLOAD_WORKLOAD_PRIVATE_H
 #define WORKLOAD_WORKLOAD_PRIVATE_H
 
+#include "base/json.h"
+#include "workload/workload.h"
+
+/** A field of config.json and the part of struct workload_model that it is. */
+struct workload_field {
+    const char *key; /* NULL ends a table */
+    size_t offset;
+    int max;
+    bool needed; /* a size of 1 or more that must be there */
+    bool flag;   /* a bool, not an int */
+};
+
+/** A model family. */
+struct workload_family {
+    const char *type; /* model_type */
+    const struct workload_field *fields;
+    bool tied; /* embeddings, unless the file says otherwise */
+    enum status (*finish) (const struct json_at *at, struct workload_model *m,
+                           struct notes *notes, struct error *err);
+};
+
+/** The family of a model_type, or NULL. */
+const struct workload_family *workload_family_find (const char *type);
+/** Append the known model types, quoted, to a message. */
+void workload_family_list (struct text *out);
+
 /** A shipped profile: its name and its JSON text.  The table is generated from
  *  workload/profiles/ and ends with a NULL name. */
 struct workload_shipped {

@@ -191,7 +191,7 @@ static void breaches (void **state)
         {"micro_batch", "0", "micro_batch: expected a whole number from 1"},
         {"zero", "7", "zero: expected a whole number from 0 to 3"},
         {"recompute", "\"some\"", "recompute: expected none, selective, full or full:K"},
-        {"schedule", "\"zigzag\"", "schedule: expected 1f1b or gpipe"},
+        {"schedule", "\"zigzag\"", "schedule: expected the name of a schedule"},
         {"layers_per_stage", "[8]", "layers_per_stage: expected 2 numbers"},
         {"layers_per_stage", "[5,5]", "the stages hold 10 layers, the model has 8"},
         {"ranks.3.rank", "0", "rank 0 is there twice"},

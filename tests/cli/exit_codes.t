@@ -51,7 +51,7 @@ expect 1 "batch that does not divide" "dp 3 does not divide 64" $plan "$C" llama
 expect 1 "too many GPUs asked" "needs 32 GPUs, 16 can be used" $plan "$C" llama-2-7b $job --tp 8 --pp 4
 expect 1 "sequence too long" "learned positions for 1024 tokens" $plan "$C" gpt2-xl --seq 2048 --global-batch 8
 expect 1 "precision that no GPU has" "can run fp8" $plan "1x1 t4" gpt2-xl --seq 512 --global-batch 8 --precision fp8
-expect 1 "missing profile" "shipped profiles: megatron-core" $plan "$C" llama-2-7b $job --profile none
+expect 1 "missing profile" "shipped profiles: aleph-alpha" $plan "$C" llama-2-7b $job --profile none
 expect 1 "missing plan" "none.json: No such file" $L check none.json
 expect 1 "a cluster as plan" "model: expected an object" $L eval examples/clusters/h100-17.json
 expect 1 "time: more GPUs than there are" "needs 64 GPUs, the cluster has 16" $L time "$C" llama-2-7b $job --tp 8 --dp 8

@@ -28,13 +28,21 @@ static const int in_order[64] = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10,
                                  11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21,
                                  22, 23, 24, 25, 26, 27, 28, 29, 30, 31};
 
+/* Parameters of the only stage. */
+static double held_params (const struct setting *s)
+{
+    struct workload_stage held = {.dense = 4, .embedding = true, .head = true};
+
+    return workload_stage_params (&s->model, &s->config, &held).dense;
+}
+
 /* Two nodes of one GPU, data parallel: the all-gather and reduce-scatter over the one link
  * at (n-1)/n bytes each, with the profile's start, latency and part of the bandwidth. */
 static void data_parallel_ring (void **state)
 {
     struct setting s = setting_of ("2x1 a100-sxm4-80g inter:10 inter-us:20", 4, 1, 1, 2);
     struct costmodel_estimate e = estimate_of (&s, in_order);
-    double params = workload_stage_params (&s.model, &s.config, 0, 4);
+    double params = held_params (&s);
     double bytes = (s.profile.memory.gradient_bytes + 2.0) * params / 2.0;
     (void) state;
 
@@ -57,7 +65,7 @@ static void shared_way_out (void **state)
                               b = estimate_of (&shared, in_order),
                               c = estimate_of (&lanes, in_order);
     double start = 2 * (wide.profile.time.collective_s + 12e-6 * 2 * 0.5);
-    double n8 = workload_stage_params (&lanes.model, &lanes.config, 0, 4);
+    double n8 = held_params (&lanes);
     (void) state;
 
     /* Four groups of two: 10 GB/s each alone, 20/4 together. */

@@ -80,7 +80,9 @@ static inline struct workload_model small_model (int layers)
                                    .ffn = 4096,
                                    .vocab = 32000,
                                    .gated_mlp = true,
-                                   .norm = NORM_RMS};
+                                   .norm = NORM_RMS,
+                                   .norms = 2,
+                                   .expert_every = 1};
 }
 
 static inline struct workload_config config_of (int tp, int pp, int dp, int micro_batch)

@@ -1,4 +1,4 @@
-/* Memory: the published closed forms, kinds that sum, what never falls. */
+/* Memory: closed forms of a layer, bytes per parameter, what is in flight, kinds. */
 #include "tests/lib/fixture.h"
 
 #include "memest/memest.h"
@@ -8,20 +8,29 @@ static struct memest_stage stage_of (const struct workload_model *m,
                                      const struct workload_config *c, int stage, int layers)
 {
     struct workload_profile p = profile_of (WORKLOAD_PROFILE_DEFAULT);
+    struct memest_problem problem = {m, j, c, &p, MEMEST_LINKWISE};
+    struct workload_stage held = workload_stage_guess (m, c, stage, layers);
     struct memest_stage s;
 
-    memest_stage (m, j, c, &p, stage, layers, &s);
+    memest_stage (&problem, stage, &held, &s);
     return s;
+}
+
+static double layer_of (const struct workload_model *m, const struct workload_job *j,
+                        const struct workload_config *c, int stage)
+{
+    return stage_of (m, j, c, stage, 9).activations_bytes -
+           stage_of (m, j, c, stage, 8).activations_bytes;
 }
 
 /* Korthikanti et al., arXiv 2205.05198: activations of a layer are s b h (34 + 5 a s / h)
  * (eq. 1), over t with tensor and sequence parallelism (eq. 4), 34 s b h / t with
  * selective recomputation, and s b h (10 + 24/t + 5 a s / (h t)) with tensor parallelism
- * alone (eq. 2).  Read off as the difference that one more layer makes. */
-static void korthikanti (void **state)
+ * alone (eq. 2).  Their softmax is fused.  Read off as what one more layer makes. */
+static void korthikanti_layer (void **state)
 {
     struct workload_model m = model_of ("gpt3-175b");
-    struct workload_job j = {.seq = 2048, .global_batch = 8, .attention = ATTENTION_UNFUSED};
+    struct workload_job j = {.seq = 2048, .global_batch = 8, .attention = ATTENTION_FUSED};
     double s = 2048, b = 2, h = m.hidden, a = m.heads, t = 8, sbh = s * b * h;
     const struct {
         int tp;
@@ -36,13 +45,10 @@ static void korthikanti (void **state)
 
     for (size_t i = 0; i < sizeof eq / sizeof *eq; i++) {
         struct workload_config c = config_of (eq[i].tp, 1, 1, 2);
-        struct memest_stage one, two;
 
         c.sequence_parallel = eq[i].sp;
         c.recompute = eq[i].recompute;
-        one = stage_of (&m, &j, &c, 0, 1);
-        two = stage_of (&m, &j, &c, 0, 2);
-        CLOSE (two.activations_bytes - one.activations_bytes, eq[i].bytes, 1e-12);
+        CLOSE (layer_of (&m, &j, &c, 0), eq[i].bytes, 1e-12);
     }
 
     /* Full recomputation keeps a layer's input alone: 2 s b h. */
@@ -50,14 +56,10 @@ static void korthikanti (void **state)
 
     c.sequence_parallel = false;
     c.recompute = RECOMPUTE_FULL;
-    CLOSE (stage_of (&m, &j, &c, 0, 3).activations_bytes -
-               stage_of (&m, &j, &c, 0, 2).activations_bytes,
-           2 * sbh, 1e-12);
-    /* Recomputing 2 of 4 layers keeps two inputs and two whole layers. */
+    CLOSE (layer_of (&m, &j, &c, 0), 2 * sbh, 1e-12);
+    /* Recomputing 2 of 9 layers keeps two inputs and the other layers whole. */
     c.recompute_layers = 2;
-    CLOSE (stage_of (&m, &j, &c, 0, 4).activations_bytes -
-               stage_of (&m, &j, &c, 0, 3).activations_bytes,
-           eq[1].bytes, 1e-12);
+    CLOSE (layer_of (&m, &j, &c, 0), eq[1].bytes, 1e-12);
 }
 
 /* Bytes per parameter: 18 in bf16, 6 + 12/dp under ZeRO-1, 2 + 16/dp under 2, 18/dp
@@ -80,6 +82,32 @@ static void model_states (void **state)
     }
 }
 
+/* fp16: 2 + 2 + 16; fp32: 4 + 4 + 8; fp8 keeps bf16 weights and fp8 copies, 2 + 2, with
+ * fp32 gradients and a 12-byte optimizer (Megatron-Core, distributed optimizer). */
+static void precisions (void **state)
+{
+    struct workload_model m = model_of ("llama-2-7b");
+    struct workload_config c = config_of (1, 1, 1, 1);
+    const struct {
+        enum workload_precision precision;
+        double weight, gradient, optimizer;
+    } per[] = {{PREC_FP16, 2, 2, 16}, {PREC_FP32, 4, 4, 8}, {PREC_FP8, 4, 4, 12}};
+    double n = workload_model_params (&m);
+    (void) state;
+
+    c.zero = 0;
+    for (size_t i = 0; i < 3; i++) {
+        struct workload_job j = {.seq = 128, .global_batch = 64};
+        struct memest_stage s;
+
+        j.precision = per[i].precision;
+        s = stage_of (&m, &j, &c, 0, m.layers);
+        CLOSE (s.weights_bytes, per[i].weight * n, 1e-12);
+        CLOSE (s.gradients_bytes, per[i].gradient * n, 1e-12);
+        CLOSE (s.optimizer_bytes, per[i].optimizer * n, 1e-12);
+    }
+}
+
 /* Megatron-LM's functional tests, 7B GPT, tp 4 pp 1 dp 2 with the distributed optimizer:
  * 12 bytes per parameter (alloc_bytes of gpt3_7b_tp4_pp1 less 0.07 to 0.1 GiB). */
 static void distributed_optimizer (void **state)
@@ -87,131 +115,158 @@ static void distributed_optimizer (void **state)
     struct workload_model m = model_of ("gpt3-6.7b");
     struct workload_job j = {.seq = 2048, .global_batch = 8};
     struct workload_config c = config_of (4, 1, 2, 1);
+    struct workload_stage held = workload_stage_guess (&m, &c, 0, m.layers);
     struct memest_stage s = stage_of (&m, &j, &c, 0, m.layers);
     (void) state;
 
     CLOSE (s.weights_bytes + s.gradients_bytes + s.optimizer_bytes,
-           12 * workload_stage_params (&m, &c, 0, m.layers), 1e-12);
+           12 * workload_stage_params (&m, &c, &held).dense, 1e-12);
 }
 
+/* Micro-batches in flight of every stage, against the papers: 1F1B holds p - i, GPipe all,
+ * interleaved 2 (p - 1 - i) + (v - 1) p + 1 chunks of 1/v (Narayanan et al., arXiv
+ * 2104.04473), ZB1P p, ZB2P 2p (arXiv 2401.10241), ZBV p, V-Half (p + 2) / 2, V-Min
+ * (p + 4) / 3 rounded down (arXiv 2405.15362). */
 static void in_flight (void **state)
+{
+    const struct {
+        enum workload_schedule schedule;
+        double held[4]; /* stages 0 to 3 of 4, 16 micro-batches */
+    } expected[] = {{SCHEDULE_1F1B, {4, 3, 2, 1}},
+                    {SCHEDULE_GPIPE, {16, 16, 16, 16}},
+                    {SCHEDULE_INTERLEAVED, {5.5, 4.5, 3.5, 2.5}},
+                    {SCHEDULE_ZB1P, {4, 4, 4, 4}},
+                    {SCHEDULE_ZB2P, {8, 8, 8, 8}},
+                    {SCHEDULE_ZBV, {4, 4, 4, 4}},
+                    {SCHEDULE_V_HALF, {3, 3, 3, 3}},
+                    {SCHEDULE_V_MIN, {2, 2, 2, 2}}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        struct workload_config c = config_of (1, 4, 1, 1);
+
+        c.schedule = expected[i].schedule;
+        c.deg.vpp = workload_default_vpp (c.schedule);
+        for (int stage = 0; stage < 4; stage++) {
+            CLOSE (memest_in_flight (&c, 16, stage), expected[i].held[stage], 1e-12);
+            /* Not more than there are. */
+            assert_true (memest_in_flight (&c, 2, stage) <= 2);
+        }
+    }
+}
+
+/* The estimate multiplies a layer by them. */
+static void flight_scales (void **state)
 {
     struct workload_model m = small_model (16);
     struct workload_job j = {.seq = 512, .global_batch = 16};
     struct workload_config c = config_of (1, 4, 1, 1);
-    double one = 0;
+    double one = layer_of (&m, &j, &c, 3);
     (void) state;
 
-    c.recompute = RECOMPUTE_NONE;
-    for (int i = 3; i >= 0; i--) {
-        double layer = stage_of (&m, &j, &c, i, 3).activations_bytes -
-                       stage_of (&m, &j, &c, i, 2).activations_bytes;
-
-        one = i == 3 ? layer : one;
-        CLOSE (layer, (4 - i) * one, 1e-12); /* 1F1B: p - i micro-batches */
-    }
-    c.schedule = SCHEDULE_GPIPE;
-    CLOSE (stage_of (&m, &j, &c, 0, 3).activations_bytes -
-               stage_of (&m, &j, &c, 0, 2).activations_bytes,
-           16 * one, 1e-12);
-    c.schedule = SCHEDULE_1F1B;
-    j.global_batch = 2; /* two micro-batches cannot hold more than two */
-    CLOSE (stage_of (&m, &j, &c, 0, 3).activations_bytes -
-               stage_of (&m, &j, &c, 0, 2).activations_bytes,
-           2 * one, 1e-12);
+    for (int i = 0; i < 4; i++)
+        CLOSE (layer_of (&m, &j, &c, i), (4 - i) * one, 1e-12);
+    c.schedule = SCHEDULE_ZB2P;
+    CLOSE (layer_of (&m, &j, &c, 3), 8 * one, 1e-12);
 }
 
-static double sum_of (const struct memest_stage *s)
+/* Vocabulary-parallel logits fall with tp; gathered ones do not. */
+static void logits (void **state)
 {
-    return s->weights_bytes + s->gradients_bytes + s->optimizer_bytes + s->activations_bytes +
-           s->logits_bytes + s->buffers_bytes + s->overhead_bytes;
-}
-
-/* On random configurations: kinds sum to the peak and are not negative; memory does not
- * fall when micro-batch, sequence or layers grow, and does not rise with the ZeRO stage up
- * to 2 (stage 3 gathers weights into buffers). */
-static void monotone (void **state)
-{
-    static const char *const names[] = {"llama-2-7b", "llama-2-70b", "gpt3-13b",
-                                        "qwen2.5-7b"};
-    struct workload_profile p = profile_of (WORKLOAD_PROFILE_DEFAULT);
-    struct rng r = {7};
-    int tried = 0;
+    struct workload_model m = model_of ("llama-3-8b");
+    struct workload_job j = {.seq = 8192, .global_batch = 8};
+    struct workload_config one = config_of (1, 1, 1, 1), eight = config_of (8, 1, 1, 1);
+    double split, whole;
     (void) state;
 
-    while (tried < 20000) {
-        struct workload_model m = model_of (names[rng_below (&r, 4)]);
-        struct workload_job j = {.seq = 256 << rng_below (&r, 4), .global_batch = 1024};
-        struct workload_config c = config_of (1 << rng_below (&r, 4), 1 + rng_below (&r, 8),
-                                              1 << rng_below (&r, 5), 1 << rng_below (&r, 3));
-        int stage, layers;
-        struct memest_stage s, more;
-
-        c.zero = c.deg.pp > 1 ? rng_below (&r, 2) : rng_below (&r, 3);
-        c.recompute = (enum workload_recompute) rng_below (&r, 3);
-        j.attention = (enum workload_attention) rng_below (&r, 2);
-        c.sequence_parallel = c.deg.tp > 1 && rng_below (&r, 2);
-        if (workload_config_check (&m, &j, &c, NULL) != ST_OK)
-            continue;
-        tried++;
-        stage = rng_below (&r, c.deg.pp);
-        layers = 1 + rng_below (&r, m.layers - 1);
-        memest_stage (&m, &j, &c, &p, stage, layers, &s);
-        CLOSE (sum_of (&s), s.peak_bytes, 1e-12);
-        assert_true (s.activations_bytes >= 0 && s.overhead_bytes >= 0 &&
-                     s.buffers_bytes >= 0 && s.logits_bytes >= 0);
-
-        memest_stage (&m, &j, &c, &p, stage, layers + 1, &more);
-        assert_true (more.peak_bytes > s.peak_bytes);
-        if (j.seq < 2048) {
-            j.seq *= 2;
-            memest_stage (&m, &j, &c, &p, stage, layers, &more);
-            assert_true (more.peak_bytes > s.peak_bytes);
-            j.seq /= 2;
-        }
-        if (workload_microbatches (&j, &c) >= 2 * c.deg.pp) {
-            c.micro_batch *= 2;
-            memest_stage (&m, &j, &c, &p, stage, layers, &more);
-            assert_true (more.peak_bytes > s.peak_bytes);
-            c.micro_batch /= 2;
-        }
-        if (c.zero < 2 && c.deg.pp == 1) {
-            c.zero++;
-            memest_stage (&m, &j, &c, &p, stage, layers, &more);
-            assert_true (more.peak_bytes <= s.peak_bytes);
-        }
-    }
+    split = stage_of (&m, &j, &one, 0, 32).logits_bytes /
+            stage_of (&m, &j, &eight, 0, 32).logits_bytes;
+    assert_true (split > 7.9 && split < 8.1); /* but for the padding */
+    j.gathered_logits = CHOICE_YES;
+    whole = stage_of (&m, &j, &one, 0, 32).logits_bytes /
+            stage_of (&m, &j, &eight, 0, 32).logits_bytes;
+    assert_true (whole <= 1);
 }
 
-static void max_layers (void **state)
+/* What a fused kernel does not keep, and what recomputing the scores drops. */
+static void kernels (void **state)
 {
-    struct workload_model m = model_of ("llama-2-70b");
+    struct workload_model llama = model_of ("llama-2-7b"), gpt = model_of ("gpt3-6.7b");
+    struct workload_job j = {.seq = 2048, .global_batch = 8};
+    struct workload_config c = config_of (1, 1, 1, 1);
+    double base, sbh = 2048.0 * 4096;
+    (void) state;
+
+    base = layer_of (&llama, &j, &c, 0);
+    j.fused_mlp = CHOICE_YES;
+    assert_true (layer_of (&llama, &j, &c, 0) <= base);
+    j.fused_mlp = CHOICE_NO;
+    base = layer_of (&llama, &j, &c, 0);
+    j.fused_norm = CHOICE_NO;
+    assert_true (layer_of (&llama, &j, &c, 0) >= base);
+    j = (struct workload_job){.seq = 2048, .global_batch = 8};
+    base = layer_of (&gpt, &j, &c, 0);
+    j.attention = ATTENTION_FUSED;
+    /* 5 a s^2 b of scores instead of a log-sum-exp per row. */
+    CLOSE (layer_of (&gpt, &j, &c, 0) - base, 5 * 32 * 2048.0 * 2048 - 4 * 32 * 2048.0,
+           1e-9);
+    c.recompute = RECOMPUTE_SELECTIVE;
+    CLOSE (layer_of (&gpt, &j, &c, 0), 34 * sbh, 1e-12);
+}
+
+/* DeepSeek-V3's latent attention keeps a fraction of what 128 whole heads would. */
+static void latent_attention (void **state)
+{
+    struct workload_model m = model_of ("deepseek-v3"), whole = m;
+    struct workload_job j = {.seq = 4096, .global_batch = 8};
+    struct workload_config c = config_of (1, 1, 1, 1);
+    double tokens = 4096;
+    (void) state;
+
+    whole.kv_rank = 0;
+    whole.head_dim = 192;
+    whole.kv_heads = 128;
+    /* 4 q_rank + 2 (kv_rank + rope) + 2 kv_rank + 4 a (nope + rope) + 4 a v bytes a token,
+     * against 4 a d of queries and 4 a d of keys and values. */
+    CLOSE (layer_of (&whole, &j, &c, 0) - layer_of (&m, &j, &c, 0),
+           tokens * (8 * 128 * 192 -
+                     (4 * 1536 + 2 * (512 + 64) + 2 * 512 + 4 * 128 * 192 + 4 * 128 * 128)),
+           1e-9);
+}
+
+/* Experts: parameters and their optimizer are split over ep; tokens are not. */
+static void experts (void **state)
+{
+    struct workload_model m = model_of ("mixtral-8x7b");
     struct workload_job j = {.seq = 4096, .global_batch = 64};
-    struct workload_config c = config_of (8, 4, 1, 1);
-    struct workload_profile p = profile_of (WORKLOAD_PROFILE_DEFAULT);
-    struct memest_stage s;
+    struct workload_config c = config_of (1, 1, 8, 1), split = c;
+    struct memest_stage whole, part;
+    double all = 32.0 * 8 * workload_expert_params (&m);
     (void) state;
 
-    for (double limit = 1e9; limit < 2e11; limit *= 1.3) {
-        int n = memest_max_layers (&m, &j, &c, &p, 0, 80, limit);
-
-        if (n > 0) {
-            memest_stage (&m, &j, &c, &p, 0, n, &s);
-            assert_true (s.peak_bytes <= limit);
-        }
-        if (n < 80) {
-            memest_stage (&m, &j, &c, &p, 0, n + 1, &s);
-            assert_true (s.peak_bytes > limit);
-        }
-    }
+    split.deg.ep = 8;
+    whole = stage_of (&m, &j, &c, 0, 32);
+    part = stage_of (&m, &j, &split, 0, 32);
+    CLOSE (whole.weights_bytes - part.weights_bytes, 2 * all * 7 / 8, 1e-12);
+    /* Over ep 8 an expert is on one of eight ranks: nothing is left to shard it over. */
+    CLOSE (whole.optimizer_bytes, part.optimizer_bytes, 1e-12);
+    CLOSE (whole.activations_bytes, part.activations_bytes, 1e-12);
 }
 
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (korthikanti), cmocka_unit_test (model_states),
-        cmocka_unit_test (distributed_optimizer), cmocka_unit_test (in_flight),
-        cmocka_unit_test (monotone), cmocka_unit_test (max_layers)};
+        cmocka_unit_test (korthikanti_layer),
+        cmocka_unit_test (model_states),
+        cmocka_unit_test (precisions),
+        cmocka_unit_test (distributed_optimizer),
+        cmocka_unit_test (in_flight),
+        cmocka_unit_test (flight_scales),
+        cmocka_unit_test (logits),
+        cmocka_unit_test (kernels),
+        cmocka_unit_test (latent_attention),
+        cmocka_unit_test (experts),
+    };
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -20,8 +20,7 @@ static void faults (void **state)
          "micro-batch 5 does not divide 24 sequences of a data-parallel replica"},
         {offsetof (struct workload_config, deg.cp), 3, "cannot be split"},
         {offsetof (struct workload_config, deg.ep), 2, "has no experts"},
-        {offsetof (struct workload_config, deg.vpp), 2, "does not interleave"},
-        {offsetof (struct workload_config, zero), 2, "only without a pipeline"},
+        {offsetof (struct workload_config, deg.vpp), 2, "vpp 2: the 1f1b schedule has one chunk a stage"},
         {offsetof (struct workload_config, zero), 4, "expected 0 to 3"},
         {offsetof (struct workload_config, deg.tp), 0, "tp: expected 1 to"},
         {offsetof (struct workload_config, micro_batch), -1, "micro-batch: expected 1"}};

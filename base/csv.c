@@ -1,0 +1,146 @@
+#include "base/csv.h"
+
+#include <csv.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+
+#define COLUMNS_MAX 4096
+
+struct reading {
+    struct csv_table *t;
+    int n, cap; /* cells after the header */
+    int column; /* of the current row */
+    int line;   /* rows seen, the header counted */
+    int bad_line, bad_cells;
+    bool failed;
+};
+
+static bool push (char ***list, int *n, int *cap, const char *text, size_t len)
+{
+    char *copy = strndup (text ? text : "", len);
+
+    if (copy && *n == *cap) {
+        int more = *cap ? 2 * *cap : 256;
+        char **grown = realloc (*list, (size_t) more * sizeof *grown);
+
+        if (!grown) {
+            free (copy);
+            return false;
+        }
+        *list = grown;
+        *cap = more;
+    }
+    if (!copy)
+        return false;
+    (*list)[(*n)++] = copy;
+    return true;
+}
+
+static void on_cell (void *text, size_t len, void *context)
+{
+    struct reading *r = context;
+
+    if (r->failed || r->column >= COLUMNS_MAX || r->bad_line > 0)
+        return;
+    r->column++;
+    if (r->line == 0) {
+        int cap = COLUMNS_MAX; /* allocated in one piece before parsing */
+
+        r->failed = !push (&r->t->header, &r->t->columns, &cap, text, len);
+    } else if (r->column <= r->t->columns) {
+        r->failed = !push (&r->t->cell, &r->n, &r->cap, text, len);
+    }
+}
+
+static void on_row (int end, void *context)
+{
+    struct reading *r = context;
+
+    (void) end;
+    if (r->line > 0 && r->column != r->t->columns && r->bad_line == 0) {
+        r->bad_line = r->line + 1;
+        r->bad_cells = r->column;
+    }
+    r->line++;
+    r->column = 0;
+}
+
+static enum status parse (const char *path, const char *data, size_t len,
+                          struct csv_table *t, struct error *err)
+{
+    struct reading r = {.t = t};
+    struct csv_parser p;
+
+    if (!(t->header = calloc (COLUMNS_MAX, sizeof *t->header)))
+        return err_nomem (err);
+    if (csv_init (&p, CSV_STRICT | CSV_STRICT_FINI) != 0)
+        return err_nomem (err);
+
+    bool good = csv_parse (&p, data, len, on_cell, on_row, &r) == len &&
+                csv_fini (&p, on_cell, on_row, &r) == 0;
+    int why = csv_error (&p);
+
+    csv_free (&p);
+    t->cells = r.n;
+    if (r.failed)
+        return err_nomem (err);
+    t->rows = t->columns > 0 ? r.n / t->columns : 0;
+    if (!good)
+        return err_set (err, ST_INVALID, "%s: row %d: not valid CSV: %s", path,
+                        r.line + 1, csv_strerror (why));
+    if (r.bad_line > 0)
+        return err_set (err, ST_INVALID, "%s: row %d: expected %d cells, found %d", path,
+                        r.bad_line, t->columns, r.bad_cells);
+    if (t->columns == 0)
+        return err_set (err, ST_INVALID, "%s: expected a header, found an empty file",
+                        path);
+    return ST_OK;
+}
+
+enum status csv_table_read (const char *path, struct csv_table *out, struct error *err)
+{
+    struct csv_table t = {0};
+    char *data;
+    size_t len;
+    enum status st = file_read (path, &data, &len, err);
+
+    if (st != ST_OK)
+        return st;
+    st = parse (strcmp (path, "-") == 0 ? "standard input" : path, data, len, &t, err);
+    free (data);
+    if (st == ST_OK)
+        *out = t;
+    else
+        csv_table_release (&t);
+    return st;
+}
+
+void csv_table_release (struct csv_table *t)
+{
+    for (int i = 0; i < t->columns; i++)
+        free (t->header[i]);
+    for (int i = 0; i < t->cells; i++)
+        free (t->cell[i]);
+    free (t->header);
+    free (t->cell);
+    *t = (struct csv_table){0};
+}
+
+int csv_table_column (const struct csv_table *t, const char *name)
+{
+    for (int i = 0; i < t->columns; i++)
+        if (strcmp (t->header[i], name) == 0)
+            return i;
+    return -1;
+}
+
+void csv_write_cell (FILE *out, const char *text)
+{
+    if (strpbrk (text, ",\"\r\n"))
+        csv_fwrite (out, text, strlen (text));
+    else
+        fputs (text, out);
+}

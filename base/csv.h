@@ -1,0 +1,30 @@
+/* Tables in CSV files (RFC 4180), through libcsv. */
+#ifndef BASE_CSV_H
+#define BASE_CSV_H
+
+#include <stdio.h>
+
+#include "base/error.h"
+
+/** A table; the first line is the header. */
+struct csv_table {
+    char **header; /* [columns] */
+    char **cell;   /* [rows * columns], row-major; "" where empty */
+    int rows, columns;
+    int cells; /* that are allocated in cell */
+};
+
+/** Read a whole file ("-" is standard input).  Every row must have as many cells as the
+ *  header; empty lines are passed over.
+ *  @param[out] t  release with csv_table_release
+ *  @return ST_OK, ST_IO, ST_NOMEM, or ST_INVALID */
+enum status csv_table_read (const char *path, struct csv_table *t, struct error *err);
+void csv_table_release (struct csv_table *t);
+
+/** The column with that name, or -1. */
+int csv_table_column (const struct csv_table *t, const char *name);
+
+/** Write one cell, quoted where it must be. */
+void csv_write_cell (FILE *out, const char *text);
+
+#endif

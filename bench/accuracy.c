@@ -1,0 +1,444 @@
+/* Accuracy on measured runs: make accuracy RUNS=DIR, DIR holding runs files.
+ *
+ * Every figure is printed beside the prior's (nothing fitted on that source) and, for
+ * out-of-memory labels, beside Fujii's 80 % rule on the same rows.  Held-out figures
+ * leave one model (or configuration) out, fit on the rest, and pool what is predicted. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/text.h"
+#include "base/units.h"
+#include "calibrate/calibrate.h"
+
+static struct table *table;
+
+static void die (const struct error *err)
+{
+    fprintf (stderr, "accuracy: %s\n", err->text);
+    exit (1);
+}
+
+/* A file of the folder; false, with a row that says so, when it is not there. */
+static bool open_runs (const char *dir, const char *file, struct calibrate_runs *r)
+{
+    char path[4096];
+    struct stat sb;
+    struct error err;
+
+    snprintf (path, sizeof path, "%s/%s", dir, file);
+    if (stat (path, &sb) != 0) {
+        table_cell (table, "%s", file);
+        table_cell (table, "not there");
+        for (int i = 0; i < 3; i++)
+            table_cell (table, "-");
+        return false;
+    }
+    if (calibrate_runs_read (path, r, &err) != ST_OK)
+        die (&err);
+    return true;
+}
+
+static void cell (double value, const char *format)
+{
+    if (isnan (value))
+        table_cell (table, "-");
+    else
+        table_cell (table, format, value);
+}
+
+static void row (const char *data, const char *figure, const char *target, double prior,
+                 double held, const char *format)
+{
+    table_cell (table, "%s", data);
+    table_cell (table, "%s", figure);
+    cell (prior, format);
+    cell (held, format);
+    table_cell (table, "%s", target);
+}
+
+/* Predictions of a runs file under one profile per run. */
+static struct workload_profile *profiles_of (const struct calibrate_runs *r)
+{
+    struct workload_profile *p = calloc ((size_t) r->n + 1, sizeof *p);
+    struct error err;
+
+    for (int i = 0; i < r->n; i++)
+        if (calibrate_profile_for (&r->run[i], &p[i], &err) != ST_OK)
+            die (&err);
+    return p;
+}
+
+typedef void fold_key (const struct calibrate_run *run, char *key, size_t size);
+
+static void by_model (const struct calibrate_run *run, char *key, size_t size)
+{
+    snprintf (key, size, "%s", run->model.name);
+}
+
+static void by_config (const struct calibrate_run *run, char *key, size_t size)
+{
+    snprintf (key, size, "%d %d %d t%d p%d d%d b%d %d", run->model.layers,
+              run->model.hidden, run->model.heads, run->config.deg.tp, run->config.deg.pp,
+              run->config.deg.dp, run->config.micro_batch, (int) run->job.precision);
+}
+
+/* For every run the profile fitted on all runs of other keys. */
+static struct workload_profile *held_out (const struct calibrate_runs *r,
+                                          const struct workload_profile *prior,
+                                          fold_key *key)
+{
+    struct workload_profile *p = calloc ((size_t) r->n + 1, sizeof *p);
+    bool *use = calloc ((size_t) r->n + 1, sizeof *use),
+         *done = calloc ((size_t) r->n + 1, sizeof *done);
+
+    for (int i = 0; i < r->n; i++) {
+        char mine[256], other[256];
+        struct workload_profile fitted = prior[i];
+        struct calibrate_fit fit;
+        struct error err;
+
+        if (done[i])
+            continue;
+        key (&r->run[i], mine, sizeof mine);
+        for (int k = 0; k < r->n; k++) {
+            key (&r->run[k], other, sizeof other);
+            use[k] = strcmp (mine, other) != 0;
+        }
+        if (calibrate_memory (r, use, &fitted, &fit, &err) != ST_OK)
+            die (&err);
+        for (int k = 0; k < r->n; k++)
+            if (!use[k]) {
+                p[k] = fitted;
+                done[k] = true;
+            }
+    }
+    free (use);
+    free (done);
+    return p;
+}
+
+/* ---- out-of-memory labels ---- */
+
+static struct calibrate_labels labels_of (const struct calibrate_runs *r,
+                                          const struct workload_profile *p,
+                                          enum memest_model by, double threshold)
+{
+    double *score = calloc ((size_t) r->n + 1, sizeof *score),
+           *chance = calloc ((size_t) r->n + 1, sizeof *chance);
+    int *label = calloc ((size_t) r->n + 1, sizeof *label), n = 0;
+    struct calibrate_labels l;
+    struct error err;
+
+    for (int i = 0; i < r->n; i++) {
+        const struct calibrate_run *run = &r->run[i];
+        double need;
+
+        if (run->oom < 0)
+            continue;
+        need = calibrate_need (run, &p[i], by);
+        score[n] = need / run->gpu_bytes;
+        chance[n] = memest_oom_probability (&p[i], need, run->gpu_bytes);
+        label[n++] = run->oom;
+    }
+    if (calibrate_labels (score, threshold, chance, label, n, &l, &err) != ST_OK)
+        die (&err);
+    free (score);
+    free (chance);
+    free (label);
+    return l;
+}
+
+static void oom_labels (const char *dir)
+{
+    struct calibrate_runs r;
+    struct workload_profile *prior, *held;
+    struct calibrate_labels a, b, f;
+    char data[64];
+
+    if (!open_runs (dir, "aleph_alpha_want23.csv", &r))
+        return;
+    prior = profiles_of (&r);
+    held = held_out (&r, prior, by_model);
+    a = labels_of (&r, prior, MEMEST_LINKWISE, 1.0);
+    b = labels_of (&r, held, MEMEST_LINKWISE, 1.0);
+    f = labels_of (&r, prior, MEMEST_FUJII, 0.8);
+    snprintf (data, sizeof data, "Aleph Alpha, %d OOM labels", b.n);
+    row (data, "AUC", ">= .997", a.auc, b.auc, "%.4f");
+    row ("", "precision at .5", ">= .975", a.precision, b.precision, "%.3f");
+    row ("", "recall at .5", ">= .97", a.recall, b.recall, "%.3f");
+    row ("", "precision at recall .99", ">= .92", a.precision_at_99, b.precision_at_99,
+         "%.3f");
+    row ("", "Brier score", "", a.brier, b.brier, "%.4f");
+    row ("  Fujii's 80 % rule", "AUC", "", f.auc, NAN, "%.4f");
+    row ("", "precision", "", f.precision, NAN, "%.3f");
+    row ("", "recall", "", f.recall, NAN, "%.3f");
+    free (prior);
+    free (held);
+    calibrate_runs_release (&r);
+}
+
+/* ---- peaks ---- */
+
+/* Errors of the peaks of the runs that `keep` accepts. */
+static struct calibrate_errors peaks_of (const struct calibrate_runs *r,
+                                         const struct workload_profile *p,
+                                         bool (*keep) (const struct calibrate_run *),
+                                         bool states)
+{
+    double *e = calloc ((size_t) r->n + 1, sizeof *e),
+           *m = calloc ((size_t) r->n + 1, sizeof *m);
+    struct calibrate_errors out;
+    struct error err;
+    int n = 0;
+
+    for (int i = 0; i < r->n; i++) {
+        const struct calibrate_run *run = &r->run[i];
+        double measured = states ? run->static_bytes : run->peak_bytes;
+
+        if (isnan (measured) || (keep && !keep (run)))
+            continue;
+        e[n] = states ? calibrate_static (run, &p[i])
+                      : calibrate_peak (run, &p[i], MEMEST_LINKWISE);
+        m[n++] = measured;
+    }
+    if (calibrate_errors (e, m, n, &out, &err) != ST_OK)
+        die (&err);
+    free (e);
+    free (m);
+    return out;
+}
+
+static bool over_a_gib (const struct calibrate_run *run)
+{
+    return run->peak_bytes > UNITS_GIB;
+}
+
+static bool is_7b (const struct calibrate_run *run)
+{
+    return strstr (run->model.name, "gpt3_7b") != NULL;
+}
+
+static void golden (const char *dir)
+{
+    struct calibrate_runs r;
+    struct workload_profile *p;
+    struct calibrate_errors e, seven, states;
+    char data[96];
+    int skipped = 0;
+
+    if (!open_runs (dir, "megatron_lm_golden_memory.csv", &r))
+        return;
+    p = profiles_of (&r);
+    e = peaks_of (&r, p, over_a_gib, false);
+    seven = peaks_of (&r, p, is_7b, false);
+    states = peaks_of (&r, p, is_7b, true);
+    for (int i = 0; i < r.n_skipped; i++)
+        skipped += r.skipped[i].count;
+    snprintf (data, sizeof data, "Megatron-LM golden, %d rows over 1 GiB (%d skipped)",
+              e.n, skipped);
+    row (data, "peak, MAPE %", "<= 8", 100 * e.mape, NAN, "%.1f");
+    row ("", "peak, median %", "<= 4", 100 * e.median, NAN, "%.1f");
+    snprintf (data, sizeof data, "  its 7B rows, %d", seven.n);
+    row (data, "peak, worst %", "<= 3", 100 * seven.worst, NAN, "%.1f");
+    row ("", "static, worst %", "<= 0.5", 100 * states.worst, NAN, "%.2f");
+    free (p);
+    calibrate_runs_release (&r);
+}
+
+static void bloom (const char *dir)
+{
+    struct calibrate_runs r;
+    struct workload_profile *prior, *held;
+    struct calibrate_errors a, b;
+    char data[96];
+
+    if (!open_runs (dir, "bigscience_bloom_prequel.csv", &r))
+        return;
+    prior = profiles_of (&r);
+    held = held_out (&r, prior, by_config);
+    a = peaks_of (&r, prior, NULL, false);
+    b = peaks_of (&r, held, NULL, false);
+    snprintf (data, sizeof data, "BLOOM, %d peaks", b.n);
+    row (data, "MAPE %", "<= 5", 100 * a.mape, 100 * b.mape, "%.1f");
+    row ("", "median %", "", 100 * a.median, 100 * b.median, "%.1f");
+    row ("", "worst % (the source calls that row a typing error)", "", 100 * a.worst,
+         100 * b.worst, "%.1f");
+    free (prior);
+    free (held);
+    calibrate_runs_release (&r);
+}
+
+static void sampling (const char *dir)
+{
+    struct calibrate_runs r;
+    struct workload_profile *p;
+    struct calibrate_errors e;
+    char data[96];
+
+    if (!open_runs (dir, "wtacrs.csv", &r))
+        return;
+    p = profiles_of (&r);
+    e = peaks_of (&r, p, NULL, false);
+    snprintf (data, sizeof data, "WTA-CRS Table 2, %d rows (profile set on them)", e.n);
+    row (data, "worst %", "<= 10", NAN, 100 * e.worst, "%.1f");
+    free (p);
+    calibrate_runs_release (&r);
+}
+
+/* ---- schedules ---- */
+
+/* AMD's runs state neither sequence nor batch, so the estimator cannot be run on them.
+ * What can be checked is how many micro-batches a schedule holds: static memory, memory
+ * per micro-batch and the V shapes' extra (embedding, head and logits on one rank) are
+ * three numbers per model, fitted to its six or seven schedules by least squares. */
+static bool solve3 (double a[3][4])
+{
+    for (int i = 0; i < 3; i++) {
+        int pivot = i;
+
+        for (int k = i + 1; k < 3; k++)
+            if (fabs (a[k][i]) > fabs (a[pivot][i]))
+                pivot = k;
+        if (fabs (a[pivot][i]) < 1e-9)
+            return false;
+        for (int j = 0; j < 4; j++) {
+            double x = a[i][j];
+
+            a[i][j] = a[pivot][j];
+            a[pivot][j] = x;
+        }
+        for (int k = 0; k < 3; k++)
+            for (int j = 3; k != i && j >= i; j--)
+                a[k][j] -= a[k][i] / a[i][i] * a[i][j];
+    }
+    return true;
+}
+
+struct schedule_row {
+    char model[64];
+    double flight, v, peak;
+    bool base; /* 1F1B */
+};
+
+static int read_schedules (const struct csv_table *t, struct schedule_row *out)
+{
+    int n = 0, model = csv_table_column (t, "model"), pp = csv_table_column (t, "pp"),
+        vpp = csv_table_column (t, "vpp"), peak = csv_table_column (t, "peak_mem_gb"),
+        notes = csv_table_column (t, "notes");
+    static const struct {
+        const char *word;
+        enum workload_schedule s;
+    } words[] = {{"1f1b-interleaved", SCHEDULE_INTERLEAVED},
+                 {"1f1b", SCHEDULE_1F1B},
+                 {"zero-bubble", SCHEDULE_ZB1P},
+                 {"zbb", SCHEDULE_ZB1P},
+                 {"zbv", SCHEDULE_ZBV},
+                 {"v-half", SCHEDULE_V_HALF},
+                 {"v-min", SCHEDULE_V_MIN}};
+
+    for (int i = 0; i < t->rows && n < 64; i++) {
+        char **cell = t->cell + i * t->columns;
+        const char *said = strstr (cell[notes], "schedule=");
+        struct workload_config c = {.deg = {1, atoi (cell[pp]), 1, 1, 1, 1, 1}};
+
+        if (!said || strtod (cell[peak], NULL) <= 0)
+            continue;
+        for (size_t k = 0; k < sizeof words / sizeof *words; k++)
+            if (strncmp (said + 9, words[k].word, strlen (words[k].word)) == 0) {
+                c.schedule = words[k].s;
+                c.deg.vpp = c.schedule == SCHEDULE_INTERLEAVED
+                                ? atoi (cell[vpp])
+                                : workload_default_vpp (c.schedule);
+                break;
+            }
+        snprintf (out[n].model, sizeof out[n].model, "%.63s", cell[model]);
+        out[n].flight = memest_in_flight (&c, 1 << 20, 0);
+        out[n].v = workload_schedule_is_v (c.schedule);
+        out[n].base = c.schedule == SCHEDULE_1F1B;
+        out[n++].peak = strtod (cell[peak], NULL);
+    }
+    return n;
+}
+
+static void schedules (const char *dir)
+{
+    struct calibrate_runs unused;
+    struct csv_table t;
+    struct schedule_row rows[64];
+    char path[4096], data[96];
+    struct stat sb;
+    struct error err;
+    int n;
+
+    snprintf (path, sizeof path, "%s/amd_primus_pp_schedules.csv", dir);
+    if (stat (path, &sb) != 0) {
+        open_runs (dir, "amd_primus_pp_schedules.csv", &unused);
+        return;
+    }
+    if (csv_table_read (path, &t, &err) != ST_OK)
+        die (&err);
+    n = read_schedules (&t, rows);
+    for (int first = 0; first < n;) {
+        int last = first;
+        double a[3][4] = {{0}}, measured = NAN, estimated = NAN, worst = 0;
+
+        while (last < n && strcmp (rows[last].model, rows[first].model) == 0)
+            last++;
+        for (int i = first; i < last; i++) {
+            /* Relative least squares: 1, micro-batches held, V shape. */
+            double x[4] = {1 / rows[i].peak, rows[i].flight / rows[i].peak,
+                           rows[i].v / rows[i].peak, 1};
+
+            for (int j = 0; j < 3; j++)
+                for (int k = 0; k < 4; k++)
+                    a[j][k] += x[j] * x[k];
+        }
+        if (solve3 (a)) {
+            double s[3];
+
+            for (int j = 0; j < 3; j++)
+                s[j] = a[j][3] / a[j][j];
+            for (int i = first; i < last; i++)
+                if (rows[i].base) {
+                    measured = rows[i].peak;
+                    estimated = s[0] + s[1] * rows[i].flight;
+                }
+            for (int i = first; i < last; i++) {
+                double e = (s[0] + s[1] * rows[i].flight + s[2] * rows[i].v) / estimated;
+
+                worst = fmax (worst, fabs (e / (rows[i].peak / measured) - 1));
+            }
+            snprintf (data, sizeof data, "AMD Primus %s, %d schedules (3 numbers fitted)",
+                      rows[first].model, last - first);
+            row (data, "ratio to 1F1B, worst %", "<= 5", NAN, 100 * worst, "%.1f");
+        }
+        first = last;
+    }
+    csv_table_release (&t);
+}
+
+int main (int argc, char **argv)
+{
+    static const char *const header[] = {"<data",    "<figure",        "prior",
+                                         "held out", "<to be reached", NULL};
+
+    if (argc != 2) {
+        fprintf (stderr, "usage: accuracy DIR (a folder of runs files)\n");
+        return 2;
+    }
+    table = table_create (header);
+    oom_labels (argv[1]);
+    golden (argv[1]);
+    bloom (argv[1]);
+    schedules (argv[1]);
+    sampling (argv[1]);
+    printf ("Memory.  prior: the shipped profile, nothing fitted here; held out: fitted "
+            "on the "
+            "other\nmodels (Aleph Alpha) or configurations (BLOOM).\n");
+    table_print (table, stdout);
+    table_destroy (table);
+    return 0;
+}

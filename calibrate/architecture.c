@@ -1,0 +1,329 @@
+/* The architecture of a measured run.
+ *
+ * A row gives sizes, not the family.  The family comes from the model's name; notes under
+ * Megatron's option names overrule it; where neither says, the parameter count does. */
+#include "calibrate/calibrate_private.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What a name says about the parts that sizes leave open. */
+struct family {
+    const char *word; /* in the model's name */
+    const char *type;
+    bool gated, tied, biased, dropout, positions, norm_layer, embedding_norm;
+};
+
+/* The first that fits. */
+static const struct family families[] = {
+    {"bloom", "bloom", false, true, true, false, false, true, true},
+    {"mt-nlg", "gpt2", false, true, true, true, true, true, false},
+    {"mpt", "gpt2", false, true, false, false, true, true, false},
+    {"falcon", "falcon", false, true, false, false, false, true, false},
+    {"neox", "gpt_neox", false, false, true, false, false, true, false},
+    {"stablelm", "gpt_neox", false, false, true, false, false, true, false},
+    {"phi", "gpt_neox", false, false, true, false, false, true, false},
+    {"t5", "t5", true, false, false, true, false, false, false},
+    {"nemotron", "gpt2", false, false, false, false, false, true, false},
+    {"gpt oss", "", false, false, false, false, false, false, false},
+    {"kimi", "deepseek_v3", true, false, false, false, false, false, false},
+    {"deepseek", "deepseek_v3", true, false, false, false, false, false, false},
+    {"gpt", "gpt2", false, true, true, true, true, true, false},
+    {"moe/", "gpt2", false, true, true, true, true, true, false},
+    {"mixtral", "llama", true, false, false, false, false, false, false},
+    {"llama", "llama", true, false, false, false, false, false, false},
+    {"internlm", "llama", true, false, false, false, false, false, false},
+    {"mistral", "llama", true, false, false, false, false, false, false},
+    {"qwen3", "qwen3", true, false, false, false, false, false, false},
+    {"qwen", "qwen2", true, false, false, false, false, false, false},
+    {"gemma", "gemma", true, true, false, false, false, false, false},
+};
+
+/* Sources' spellings of models that are presets. */
+static const struct {
+    const char *word, *preset;
+} known[] = {
+    {"deepseekv3", "deepseek-v3"},          {"deepseek-v3", "deepseek-v3"},
+    {"deepseekv2", "deepseek-v2"},          {"qwen3_235b_a22b", "qwen3-235b-a22b"},
+    {"qwen3-235b-a22b", "qwen3-235b-a22b"}, {"mixtral_8x7b", "mixtral-8x7b"},
+    {"mixtral-8x7b", "mixtral-8x7b"},       {"mixtral_8x22b", "mixtral-8x22b"},
+    {"mixtral-8x22b", "mixtral-8x22b"}};
+
+static bool is_preset (const char *name, struct workload_model *m)
+{
+    int n;
+    const struct workload_model *all = workload_presets (&n);
+
+    for (size_t k = 0; k < sizeof known / sizeof *known; k++) {
+        size_t len = strlen (known[k].word);
+
+        if (strncasecmp (name, known[k].word, len) != 0)
+            continue;
+        for (int i = 0; i < n; i++)
+            if (strcmp (all[i].name, known[k].preset) == 0) {
+                *m = all[i];
+                return true;
+            }
+    }
+    return false;
+}
+
+static const char *read_sizes (const struct row *r, struct workload_model *m)
+{
+    const struct {
+        const char *name;
+        int *value;
+        const char *unknown;
+    } size[] = {{"layers", &m->layers, "layers unknown"},
+                {"hidden", &m->hidden, "hidden unknown"},
+                {"heads", &m->heads, "heads unknown"},
+                {"ffn", &m->ffn, "ffn unknown"},
+                {"vocab", &m->vocab, "vocab unknown"}};
+
+    for (size_t i = 0; i < sizeof size / sizeof *size; i++) {
+        *size[i].value = calibrate_whole (r, size[i].name, 0);
+        if (*size[i].value < 1)
+            return size[i].unknown;
+    }
+    m->kv_heads = calibrate_whole (r, "kv_heads", m->heads);
+    if (m->kv_heads < 1 || m->layers > 10000 || m->hidden > 1 << 20 ||
+        m->heads > 1 << 20 || m->ffn > 1 << 24 || m->vocab > 1 << 24)
+        return "a size is out of range";
+    m->head_dim = calibrate_note_int (r, "kv-channels", 0);
+    if (m->head_dim < 1 && m->hidden % m->heads != 0)
+        return "heads do not divide hidden";
+    if (m->head_dim < 1)
+        m->head_dim = m->hidden / m->heads;
+    if (m->heads % m->kv_heads != 0)
+        return "kv_heads do not divide heads";
+    return NULL;
+}
+
+static void apply_family (const struct family *f, struct workload_model *m)
+{
+    snprintf (m->type, sizeof m->type, "%s", f->type);
+    m->gated_mlp = f->gated;
+    m->tied = f->tied;
+    m->qkv_bias = m->out_bias = m->mlp_bias = f->biased;
+    m->dropout = f->dropout;
+    m->norm = f->norm_layer ? NORM_LAYER : NORM_RMS;
+    m->embedding_norm = f->embedding_norm;
+    if (strcmp (f->type, "qwen2") == 0)
+        m->qkv_bias = true;
+    m->qk_norm = strcmp (f->type, "qwen3") == 0;
+}
+
+/* Of two readings, is the first closer to the parameters that the row states? */
+static bool closer (const struct row *r, const struct workload_model *a,
+                    const struct workload_model *b)
+{
+    const char *s = calibrate_cell (r, "params_b");
+    double stated = strtod (s, NULL) * 1e9;
+
+    return stated > 0 && fabs (workload_model_params (a) - stated) <
+                             fabs (workload_model_params (b) - stated) * 0.999;
+}
+
+/* Megatron's options, which its own tests state. */
+static void apply_notes (const struct row *r, struct workload_model *m)
+{
+    char value[64];
+
+    if (calibrate_note (r, "transformer-impl", value, sizeof value) ||
+        calibrate_note (r, "no-gradient-accumulation-fusion", value, sizeof value))
+        m->tied = !calibrate_note_true (r, "untie-embeddings-and-output-weights");
+    if (calibrate_note_true (r, "swiglu"))
+        m->gated_mlp = true;
+    if (calibrate_note_true (r, "disable-bias-linear"))
+        m->qkv_bias = m->out_bias = m->mlp_bias = false;
+    if (calibrate_note (r, "normalization", value, sizeof value))
+        m->norm = strcmp (value, "RMSNorm") == 0 ? NORM_RMS : NORM_LAYER;
+    if (calibrate_note (r, "position-embedding-type", value, sizeof value) &&
+        strcmp (value, "learned_absolute") != 0)
+        m->positions = 0;
+    if (calibrate_note (r, "hidden-dropout", value, sizeof value))
+        m->dropout = strtod (value, NULL) > 0;
+}
+
+static const char *apply_experts (const struct row *r, struct workload_model *m)
+{
+    char value[64];
+    int every;
+
+    m->expert_every = 1;
+    m->experts = calibrate_note_int (r, "num-experts", 0);
+    if (m->experts < 1)
+        return calibrate_whole (r, "ep", 1) > 1 ? "its experts are not stated" : NULL;
+    m->top_k = calibrate_note_int (r, "moe-router-topk", 2);
+    m->expert_ffn = calibrate_note_int (r, "moe-ffn-hidden-size", m->ffn);
+    m->shared_ffn = calibrate_note_int (r, "moe-shared-expert-intermediate-size", 0);
+    if (m->top_k < 1 || m->top_k > m->experts || m->expert_ffn < 1 ||
+        m->expert_ffn > 1 << 24 || m->shared_ffn < 0 || m->experts > 65536)
+        return "its experts are not understood";
+    if (calibrate_note (r, "moe-layer-freq", value, sizeof value)) {
+        int dense = 0, rest = 0;
+
+        /* "([0]*3+[1]*12)": so many dense layers first; a number: every so many-th. */
+        if (sscanf (value, "([0]*%d+[1]*%d)", &dense, &rest) == 2)
+            m->dense_layers = dense;
+        else if ((every = atoi (value)) > 0)
+            m->expert_every = every;
+        else
+            return "moe-layer-freq not understood";
+    }
+    return NULL;
+}
+
+static const char *apply_latent (const struct row *r, struct workload_model *m)
+{
+    if (!calibrate_note_true (r, "multi-latent-attention"))
+        return NULL;
+    m->q_rank = calibrate_note_int (r, "q-lora-rank", 0);
+    m->kv_rank = calibrate_note_int (r, "kv-lora-rank", 512);
+    m->rope_dim = calibrate_note_int (r, "qk-pos-emb-head-dim", 64);
+    m->nope_dim = calibrate_note_int (r, "qk-head-dim", 128);
+    m->v_dim = calibrate_note_int (r, "v-head-dim", 128);
+    m->head_dim = m->nope_dim + m->rope_dim;
+    return m->kv_rank < 1 || m->rope_dim < 0 || m->nope_dim < 1 || m->v_dim < 1
+               ? "its latent attention is not understood"
+               : NULL;
+}
+
+/* Kinds of runs that are no plain pre-training of a transformer. */
+static const char *refuse (const struct row *r)
+{
+    static const char *const words[] = {"multimodal", "grpo",   "mimo",    "bert",
+                                        "mamba",      "hybrid", "release", "retro"};
+    const char *name = calibrate_cell (r, "model");
+
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (calibrate_contains (name, words[i]))
+            return "architecture not supported (hybrid, multimodal, bert, grpo, mimo, "
+                   "release)";
+    if (calibrate_contains (calibrate_cell (r, "notes"), "spec=") &&
+        calibrate_contains (calibrate_cell (r, "notes"), "mamba"))
+        return "architecture not supported (hybrid, multimodal, bert, grpo, mimo, "
+               "release)";
+    if (calibrate_contains (calibrate_cell (r, "notes"), "with Adapter"))
+        return "adapters other than LoRA are not supported";
+    return NULL;
+}
+
+const char *calibrate_read_model (const struct row *r, struct workload_model *m)
+{
+    const char *name = calibrate_cell (r, "model"), *why = refuse (r);
+    const struct family *f = NULL;
+    struct workload_model other;
+
+    memset (m, 0, sizeof *m);
+    if (why)
+        return why;
+    if (is_preset (name, m)) {
+        snprintf (m->name, sizeof m->name, "%.127s", name);
+        return NULL;
+    }
+    why = read_sizes (r, m);
+    if (why)
+        return why;
+    for (size_t i = 0; i < sizeof families / sizeof *families && !f; i++)
+        if (calibrate_contains (name, families[i].word))
+            f = &families[i];
+    if (f && f->type[0] == '\0')
+        return "architecture not supported";
+    m->norms = 2;
+    snprintf (m->name, sizeof m->name, "%.127s", name);
+    if (f)
+        apply_family (f, m);
+    else
+        m->gated_mlp = m->ffn != 4 * m->hidden;
+    if (f && f->positions)
+        m->positions = calibrate_whole (r, "seq", 0);
+    if (strcmp (m->type, "t5") == 0)
+        m->decoder_layers = m->layers;
+    apply_notes (r, m);
+    why = apply_experts (r, m);
+    if (!why)
+        why = apply_latent (r, m);
+    if (why)
+        return why;
+    if (m->type[0] == '\0')
+        snprintf (m->type, sizeof m->type, "%s", m->gated_mlp ? "llama" : "gpt2");
+    /* The count says whether embeddings are tied, where nothing else does. */
+    other = *m;
+    other.tied = !m->tied;
+    if (m->experts == 0 && !calibrate_note_true (r, "transformer-impl") &&
+        closer (r, &other, m))
+        m->tied = other.tied;
+    return NULL;
+}
+
+/* ---- GPU types ---- */
+
+/* Words of a spelling, and the types that they may mean by memory in GB; the first
+ * family found decides. */
+static const struct {
+    const char *word;
+    struct {
+        double memory_gb;
+        const char *type;
+    } variant[3];
+} gpus[] = {
+    {"gb300", {{288, "gb300-288g"}}},
+    {"gb200", {{192, "gb200-192g"}}},
+    {"b300", {{288, "b300-288g"}}},
+    {"b200", {{192, "b200-192g"}}},
+    {"h200", {{141, "h200-sxm-141g"}}},
+    {"h100-pcie", {{80, "h100-pcie-80g"}}},
+    {"h100", {{80, "h100-sxm5-80g"}}},
+    {"a800", {{80, "a800-sxm4-80g"}}},
+    {"a100-pcie", {{80, "a100-pcie-80g"}}},
+    {"a100", {{80, "a100-sxm4-80g"}, {40, "a100-sxm4-40g"}}},
+    {"v100", {{32, "v100-sxm2-32g"}, {16, "v100-sxm2-16g"}}},
+    {"mi355", {{288, "mi355x"}}},
+    {"mi300", {{192, "mi300x"}}},
+    {"mi250", {{64, "mi250x"}}},
+    {"l40s", {{48, "l40s"}}},
+    {"a10g", {{24, "a10g"}}},
+    {"4090", {{24, "rtx-4090"}}},
+    {"3090", {{24, "rtx-3090"}}},
+    {"l4", {{24, "l4"}}},
+    {"t4", {{16, "t4"}}},
+};
+
+/* The number in front of "GB" or "g" at the end of a spelling; 0: none. */
+static double spelled_gb (const char *name)
+{
+    static const double sizes[] = {288, 192, 141, 80, 64, 48, 40, 32, 24, 16};
+
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        char word[8];
+
+        snprintf (word, sizeof word, "%.0fg", sizes[i]);
+        if (calibrate_contains (name, word))
+            return sizes[i];
+    }
+    return 0;
+}
+
+const struct topology_gpu_type *calibrate_gpu_type (const char *name, double memory_gb)
+{
+    const struct topology_gpu_type *exact = topology_gpu_type_builtin (name);
+    double said = spelled_gb (name);
+
+    if (exact)
+        return exact;
+    memory_gb = said > 0 ? said : memory_gb;
+    for (size_t i = 0; i < sizeof gpus / sizeof *gpus; i++) {
+        int best = 0;
+
+        if (!calibrate_contains (name, gpus[i].word))
+            continue;
+        for (int k = 1; k < 3 && gpus[i].variant[k].type && memory_gb > 0; k++)
+            if (fabs (gpus[i].variant[k].memory_gb - memory_gb) <
+                fabs (gpus[i].variant[best].memory_gb - memory_gb))
+                best = k;
+        return topology_gpu_type_builtin (gpus[i].variant[best].type);
+    }
+    return NULL;
+}

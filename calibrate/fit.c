@@ -1,0 +1,184 @@
+/* Fitting a profile's memory constants: maximum a posteriori, in logarithms, by NLopt's
+ * BOBYQA (Powell 2009) within bounds. */
+#include "calibrate/calibrate.h"
+
+#include <math.h>
+#include <nlopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EVALUATIONS_MAX 4000
+#define BOUND_SPREADS 4.0 /* how many spreads a constant may move */
+
+struct fitting {
+    const struct calibrate_runs *runs;
+    const bool *use;
+    struct workload_profile start, now;
+    struct calibrate_fit *fit;
+    int free_of[CALIBRATE_CONSTANTS_MAX]; /* variables: index into fit->constant */
+    int n_free;
+};
+
+static double *value_of (struct workload_profile *p, const struct workload_constant *k)
+{
+    return (double *) (void *) ((char *) p + k->offset);
+}
+
+static double log_normal_cdf (double z)
+{
+    /* Far tails by their asymptote, so that the logarithm stays finite. */
+    if (z < -30)
+        return -0.5 * z * z - log (-z) - 0.919;
+    return log (0.5 * erfc (-z / sqrt (2.0)));
+}
+
+/* Minus the log likelihood of the runs under profile p. */
+static double data_part (const struct fitting *f, const struct workload_profile *p)
+{
+    double sum = 0.0, sigma = p->memory.residual;
+
+    for (int i = 0; i < f->runs->n; i++) {
+        const struct calibrate_run *run = &f->runs->run[i];
+
+        if (f->use && !f->use[i])
+            continue;
+        if (!isnan (run->peak_bytes)) {
+            double z =
+                log (calibrate_peak (run, p, MEMEST_LINKWISE) / run->peak_bytes) / sigma;
+
+            /* Beyond three deviations linear: a source's typing error must not rule. */
+            z = fabs (z);
+            sum += (z <= 3 ? 0.5 * z * z : 3 * z - 4.5) + log (sigma);
+        } else if (run->oom >= 0) {
+            double z =
+                log (calibrate_need (run, p, MEMEST_LINKWISE) / run->gpu_bytes) / sigma;
+
+            sum -= log_normal_cdf (run->oom ? z : -z);
+        }
+    }
+    return sum;
+}
+
+static double objective (unsigned n, const double *x, double *gradient, void *context)
+{
+    struct fitting *f = context;
+    struct workload_profile p = f->start;
+    double prior = 0.0, sum;
+
+    (void) gradient;
+    for (unsigned i = 0; i < n; i++) {
+        const struct workload_constant *k = f->fit->constant[f->free_of[i]].constant;
+
+        *value_of (&p, k) *= exp (x[i] * k->spread);
+        prior += 0.5 * x[i] * x[i];
+    }
+    sum = data_part (f, &p) + prior;
+    return isfinite (sum) ? sum : 1e30;
+}
+
+/* Which constants can the data tell?  Move each by its spread. */
+static void find_free (struct fitting *f)
+{
+    double here = data_part (f, &f->start);
+
+    for (int i = 0; i < f->fit->n; i++) {
+        const struct workload_constant *k = f->fit->constant[i].constant;
+        double most = 0.0;
+
+        for (int way = -1; way <= 1; way += 2) {
+            struct workload_profile p = f->start;
+
+            *value_of (&p, k) *= exp (way * k->spread);
+            most = fmax (most, fabs (data_part (f, &p) - here));
+        }
+        f->fit->constant[i].told = most >= 0.5;
+        if (f->fit->constant[i].told)
+            f->free_of[f->n_free++] = i;
+    }
+}
+
+static void list_constants (struct fitting *f)
+{
+    int n;
+    const struct workload_constant *all = workload_constants (&n);
+
+    for (int i = 0; i < n; i++) {
+        double value = *value_of (&f->start, &all[i]);
+
+        if (!all[i].memory || all[i].spread <= 0 || value <= 0)
+            continue;
+        f->fit->constant[f->fit->n++] =
+            (struct calibrate_fitted){.constant = &all[i],
+                                      .before = value / all[i].unit,
+                                      .after = value / all[i].unit};
+    }
+}
+
+static enum status minimise (struct fitting *f, double *x, struct error *err)
+{
+    double lower[CALIBRATE_CONSTANTS_MAX], upper[CALIBRATE_CONSTANTS_MAX], least;
+    nlopt_opt opt = nlopt_create (NLOPT_LN_BOBYQA, (unsigned) f->n_free);
+
+    if (!opt)
+        return err_nomem (err);
+    for (int i = 0; i < f->n_free; i++) {
+        const struct calibrate_fitted *c = &f->fit->constant[f->free_of[i]];
+
+        lower[i] = -BOUND_SPREADS;
+        upper[i] = BOUND_SPREADS;
+        /* Never outside what the file may say. */
+        if (c->constant->least > 0)
+            lower[i] = fmax (lower[i],
+                             log (c->constant->least / c->before) / c->constant->spread);
+        upper[i] =
+            fmin (upper[i], log (c->constant->most / c->before) / c->constant->spread);
+        x[i] = 0.0;
+    }
+    nlopt_set_min_objective (opt, objective, f);
+    nlopt_set_lower_bounds (opt, lower);
+    nlopt_set_upper_bounds (opt, upper);
+    nlopt_set_initial_step1 (opt, 0.5);
+    nlopt_set_ftol_abs (opt, 1e-4);
+    nlopt_set_maxeval (opt, EVALUATIONS_MAX);
+
+    nlopt_result rc = nlopt_optimize (opt, x, &least);
+
+    nlopt_destroy (opt);
+    /* Round-off at the optimum is an end like any other. */
+    if (rc < 0 && rc != NLOPT_ROUNDOFF_LIMITED)
+        return err_set (err, ST_INVALID, "the fit did not converge (NLopt %d)", (int) rc);
+    return ST_OK;
+}
+
+enum status calibrate_memory (const struct calibrate_runs *runs, const bool *use,
+                              struct workload_profile *p, struct calibrate_fit *fit,
+                              struct error *err)
+{
+    struct calibrate_fit result = {0};
+    struct fitting f = {.runs = runs, .use = use, .start = *p, .fit = &result};
+    double x[CALIBRATE_CONSTANTS_MAX] = {0};
+    enum status st = ST_OK;
+
+    for (int i = 0; i < runs->n; i++)
+        result.used += (!use || use[i]) &&
+                       (!isnan (runs->run[i].peak_bytes) || runs->run[i].oom >= 0);
+    if (result.used == 0)
+        return err_set (err, ST_INVALID,
+                        "no run has a measured peak or an out-of-memory label");
+    list_constants (&f);
+    find_free (&f);
+    result.before = objective (0, x, NULL, &f);
+    if (f.n_free > 0)
+        st = minimise (&f, x, err);
+    if (st != ST_OK)
+        return st;
+    result.after = objective ((unsigned) f.n_free, x, NULL, &f);
+    for (int i = 0; i < f.n_free; i++) {
+        struct calibrate_fitted *c = &result.constant[f.free_of[i]];
+
+        c->after = c->before * exp (x[i] * c->constant->spread);
+        *value_of (p, c->constant) = c->after * c->constant->unit;
+    }
+    *fit = result;
+    return ST_OK;
+}

@@ -1,0 +1,509 @@
+/* Runs files: a row of published measurements into a model, a job and a configuration.
+ *
+ * Sources state what they state.  What a row leaves out is taken from its model's family
+ * (by name, else by its parameter count), from `key=value` pairs in its notes under
+ * Megatron's option names, and from the contract's defaults for empty cells. */
+#include "calibrate/calibrate_private.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/units.h"
+
+static const char *const columns[] = {"source",
+                                      "model",
+                                      "params_b",
+                                      "layers",
+                                      "hidden",
+                                      "heads",
+                                      "kv_heads",
+                                      "ffn",
+                                      "vocab",
+                                      "seq",
+                                      "gpu",
+                                      "gpu_mem_gb",
+                                      "gpus",
+                                      "gpus_per_node",
+                                      "inter_node_gbps",
+                                      "tp",
+                                      "pp",
+                                      "vpp",
+                                      "dp",
+                                      "cp",
+                                      "ep",
+                                      "sp",
+                                      "zero",
+                                      "micro_batch",
+                                      "global_batch",
+                                      "precision",
+                                      "attention",
+                                      "recompute",
+                                      "iter_time_s",
+                                      "tokens_per_s_per_gpu",
+                                      "tflops_per_gpu",
+                                      "mfu",
+                                      "peak_mem_gb",
+                                      "oom",
+                                      "notes"};
+
+#define N_COLUMNS ((int) (sizeof columns / sizeof *columns))
+
+/* ---- a row's cells ---- */
+
+const char *calibrate_cell (const struct row *r, const char *name)
+{
+    for (int i = 0; i < N_COLUMNS; i++)
+        if (strcmp (columns[i], name) == 0)
+            return r->table->cell[r->index * r->table->columns + r->column[i]];
+    return "";
+}
+
+/* A number at the head of a cell ("1(8)" is 1); false when empty or no number. */
+static bool number (const struct row *r, const char *name, double *x)
+{
+    const char *s = calibrate_cell (r, name);
+    char *end;
+    double value = strtod (s, &end);
+
+    if (end == s || !isfinite (value))
+        return false;
+    *x = value;
+    return true;
+}
+
+/* A whole number from 1 to 2^30, or `absent` when the cell is empty; -1 when it is not. */
+int calibrate_whole (const struct row *r, const char *name, int absent)
+{
+    double x;
+
+    if (calibrate_cell (r, name)[0] == '\0')
+        return absent;
+    if (!number (r, name, &x) || x < 0 || x > 1 << 30 || x != floor (x))
+        return -1;
+    return (int) x;
+}
+
+bool calibrate_contains (const char *s, const char *part)
+{
+    size_t n = strlen (part);
+
+    for (; *s; s++)
+        if (strncasecmp (s, part, n) == 0)
+            return true;
+    return false;
+}
+
+bool calibrate_note (const struct row *r, const char *key, char *value, size_t size)
+{
+    const char *s = calibrate_cell (r, "notes");
+    size_t n = strlen (key);
+
+    while (*s) {
+        size_t len = strcspn (s, ";"), skip = strspn (s, " ");
+
+        if (len > skip + n && strncmp (s + skip, key, n) == 0 && s[skip + n] == '=') {
+            snprintf (value, size, "%.*s", (int) (len - skip - n - 1), s + skip + n + 1);
+            return true;
+        }
+        s += len + (s[len] == ';');
+    }
+    return false;
+}
+
+int calibrate_note_int (const struct row *r, const char *key, int absent)
+{
+    char value[64];
+
+    return calibrate_note (r, key, value, sizeof value) ? atoi (value) : absent;
+}
+
+bool calibrate_note_true (const struct row *r, const char *key)
+{
+    char value[64];
+
+    return calibrate_note (r, key, value, sizeof value) && strcmp (value, "true") == 0;
+}
+
+/* ---- the job ---- */
+
+static bool read_precision (const char *s, enum workload_precision *p)
+{
+    /* Automatic mixed precision keeps fp32 weights and states. */
+    if (calibrate_contains (s, "amp") || calibrate_contains (s, "fp32"))
+        *p = PREC_FP32;
+    else if (*s == '\0' || calibrate_contains (s, "bf16"))
+        *p = PREC_BF16;
+    else if (calibrate_contains (s, "fp16"))
+        *p = PREC_FP16;
+    else if (calibrate_contains (s, "fp8"))
+        *p = PREC_FP8;
+    else
+        return false;
+    return true;
+}
+
+static void read_attention (const struct row *r, struct workload_job *j)
+{
+    const char *s = calibrate_cell (r, "attention");
+    char backend[64] = "";
+
+    calibrate_note (r, "attention-backend", backend, sizeof backend);
+    j->attention = ATTENTION_FLASH;
+    if (calibrate_contains (s, "fused") && !calibrate_contains (s, "unfused"))
+        j->attention = ATTENTION_FUSED;
+    else if (calibrate_contains (s, "torch") || calibrate_contains (s, "unfused") ||
+             calibrate_contains (s, "local"))
+        j->attention = ATTENTION_UNFUSED;
+    if (calibrate_contains (s, "RMS kernel"))
+        j->fused_norm = CHOICE_YES;
+    /* Megatron's own unfused path has its fused softmax. */
+    if (j->attention == ATTENTION_UNFUSED &&
+        (strcmp (backend, "unfused") == 0 || calibrate_contains (s, "local")))
+        j->attention = ATTENTION_FUSED;
+}
+
+static void read_sampling (const struct row *r, struct workload_job *j)
+{
+    const char *notes = calibrate_cell (r, "notes"), *at = strstr (notes, "WTA-CRS");
+    double budget;
+
+    j->lora = calibrate_contains (notes, "LoRA");
+    if (at &&
+        (sscanf (at, "WTA-CRS k/|D|=%lf", &budget) == 1 ||
+         sscanf (at, "WTA-CRS %lf", &budget) == 1) &&
+        budget > 0 && budget <= 1)
+        j->wta_crs = budget;
+}
+
+static const char *read_job (const struct row *r, struct calibrate_run *run)
+{
+    struct workload_job *j = &run->job;
+
+    j->seq = calibrate_whole (r, "seq", 0);
+    j->global_batch = calibrate_whole (r, "global_batch", 0);
+    if (j->seq < 1)
+        return "seq unknown";
+    if (j->global_batch < 1)
+        return "global_batch unknown";
+    if (!read_precision (calibrate_cell (r, "precision"), &j->precision))
+        return "precision not supported";
+    if (calibrate_contains (calibrate_cell (r, "notes"), "quant=bnb"))
+        return "quantised weights are not supported";
+    read_attention (r, j);
+    read_sampling (r, j);
+    return NULL;
+}
+
+/* ---- the configuration ---- */
+
+static bool read_recompute (const struct row *r, struct workload_config *c)
+{
+    const char *s = calibrate_cell (r, "recompute");
+    int layers = calibrate_note_int (r, "recompute-num-layers", 0);
+    char method[64] = "";
+
+    if (!workload_recompute_parse (*s ? s : "selective", &c->recompute,
+                                   &c->recompute_layers))
+        return false;
+    /* Megatron's block method recomputes so many layers of a stage, its uniform method all
+     * of them in groups. */
+    calibrate_note (r, "recompute-method", method, sizeof method);
+    if (c->recompute == RECOMPUTE_FULL && strcmp (method, "block") == 0 && layers > 0)
+        c->recompute_layers = layers;
+    return true;
+}
+
+static void read_schedule (const struct row *r, struct workload_config *c)
+{
+    static const struct {
+        const char *word;
+        enum workload_schedule s;
+    } words[] = {{"1f1b-interleaved", SCHEDULE_INTERLEAVED},
+                 {"1f1b", SCHEDULE_1F1B},
+                 {"gpipe", SCHEDULE_GPIPE},
+                 {"zero-bubble", SCHEDULE_ZB1P},
+                 {"zbb", SCHEDULE_ZB1P},
+                 {"zb1p", SCHEDULE_ZB1P},
+                 {"zb2p", SCHEDULE_ZB2P},
+                 {"zbv", SCHEDULE_ZBV},
+                 {"v-half", SCHEDULE_V_HALF},
+                 {"v-min", SCHEDULE_V_MIN}};
+    const char *said = strstr (calibrate_cell (r, "notes"), "schedule=");
+
+    c->schedule = c->deg.pp > 1 && c->deg.vpp > 1 ? SCHEDULE_INTERLEAVED : SCHEDULE_1F1B;
+    for (size_t i = 0; said && i < sizeof words / sizeof *words; i++)
+        if (strncmp (said + 9, words[i].word, strlen (words[i].word)) == 0) {
+            c->schedule = words[i].s;
+            break;
+        }
+    /* The file's vpp is what the tool was given; a chunk more is no other memory. */
+    if (c->schedule != SCHEDULE_INTERLEAVED)
+        c->deg.vpp = workload_default_vpp (c->schedule);
+}
+
+static const char *read_degrees (const struct row *r, struct calibrate_run *run)
+{
+    struct workload_degrees *d = &run->config.deg;
+    long long rest;
+
+    d->tp = calibrate_whole (r, "tp", 1);
+    d->pp = calibrate_whole (r, "pp", 1);
+    d->cp = calibrate_whole (r, "cp", 1);
+    d->ep = calibrate_whole (r, "ep", 1);
+    d->vpp = calibrate_whole (r, "vpp", 1);
+    d->etp = calibrate_note_int (r, "expert-tensor-parallel-size", d->tp);
+    if (d->tp < 1 || d->pp < 1 || d->cp < 1 || d->ep < 1 || d->vpp < 1 || d->etp < 1)
+        return "a degree is no whole number";
+    rest = (long long) d->tp * d->pp * d->cp;
+    d->dp = calibrate_whole (r, "dp", rest > run->gpus ? 1 : (int) (run->gpus / rest));
+    if (d->dp < 1)
+        return "dp is no whole number";
+    if (rest * d->dp != run->gpus)
+        return "tp x pp x dp x cp is not gpus";
+    return NULL;
+}
+
+static const char *read_config (const struct row *r, struct calibrate_run *run)
+{
+    struct workload_config *c = &run->config;
+    const char *why = read_degrees (r, run), *sp = calibrate_cell (r, "sp");
+
+    if (why)
+        return why;
+    c->micro_batch = calibrate_whole (r, "micro_batch", 1);
+    c->zero = calibrate_whole (r, "zero", 0);
+    if (calibrate_cell (r, "zero")[0] != '\0' && c->zero < 0) {
+        double x;
+
+        /* "1(8)", "1(all dp)": sharded over a part of dp. */
+        c->zero = number (r, "zero", &x) ? (int) x : 0;
+    }
+    c->sequence_parallel = c->deg.tp > 1 && (strcmp (sp, "1") == 0);
+    if (!read_recompute (r, c))
+        return "recompute not supported";
+    read_schedule (r, c);
+    if (run->model.experts == 0)
+        c->deg.etp = c->deg.tp;
+    return NULL;
+}
+
+/* Layers of each stage: from Megatron's options for a smaller first or last stage; where
+ * layers do not divide but would if embedding and head were one each, those count as
+ * layers (DeepSpeed's type:transformer|embedding, Megatron's
+ * account-for-embedding-in-pipeline-split); else even. */
+static const char *read_layers (const struct row *r, struct calibrate_run *run)
+{
+    int pp = run->config.deg.pp, layers = run->model.layers;
+    int first = calibrate_note_int (r, "decoder-first-pipeline-num-layers", 0);
+    int last = calibrate_note_int (r, "decoder-last-pipeline-num-layers", 0);
+    int inner = pp - (first > 0) - (last > 0), rest = layers - first - last;
+
+    run->layers = calloc ((size_t) pp, sizeof (int));
+    if (!run->layers)
+        return "out of memory";
+    if (first == 0 && last == 0 && pp > 2 && layers % pp != 0 && (layers + 2) % pp == 0) {
+        first = last = (layers + 2) / pp - 1;
+        inner = pp - 2;
+        rest = layers - first - last;
+    }
+    if ((first > 0 || last > 0) && inner > 0 && rest >= inner) {
+        workload_layers_even (rest, inner, run->layers + (first > 0));
+        if (first > 0)
+            run->layers[0] = first;
+        if (last > 0)
+            run->layers[pp - 1] = last;
+    } else {
+        workload_layers_even (layers, pp, run->layers);
+    }
+    return NULL;
+}
+
+/* ---- the machines ---- */
+
+/* "TYPE", or "TYPE:N+TYPE:N" with N nodes each. */
+static const char *read_gpu (const struct row *r, struct calibrate_run *run)
+{
+    char copy[256], *save, *part;
+    double memory_gb = 0;
+    bool several;
+
+    snprintf (copy, sizeof copy, "%s", calibrate_cell (r, "gpu"));
+    several = strchr (copy, ':') != NULL;
+    number (r, "gpu_mem_gb", &memory_gb);
+    if (copy[0] == '\0')
+        return "gpu unknown";
+    for (part = strtok_r (copy, several ? "+" : "", &save); part;
+         part = strtok_r (NULL, "+", &save)) {
+        char *colon = several ? strrchr (part, ':') : NULL;
+        int nodes = colon ? atoi (colon + 1) : 0;
+
+        if (colon)
+            *colon = '\0';
+        if (run->n_parts == CALIBRATE_TYPES_MAX || (several && nodes < 1))
+            return "gpu not understood";
+        run->part[run->n_parts].type = calibrate_gpu_type (part, several ? 0 : memory_gb);
+        run->part[run->n_parts].nodes = nodes;
+        if (!run->part[run->n_parts++].type)
+            return "gpu not supported";
+    }
+    run->gpu_bytes = run->part[0].type->memory_bytes;
+    for (int i = 1; i < run->n_parts; i++)
+        run->gpu_bytes = fmin (run->gpu_bytes, run->part[i].type->memory_bytes);
+    /* The row's own size, where it is not the type's. */
+    if (run->n_parts == 1 && memory_gb > 0 &&
+        fabs (memory_gb * UNITS_GIB / run->gpu_bytes - 1.0) > 0.12)
+        run->gpu_bytes = memory_gb * UNITS_GIB;
+    return NULL;
+}
+
+static const char *read_machines (const struct row *r, struct calibrate_run *run)
+{
+    double gbps = 0;
+    const char *why;
+
+    run->gpus = calibrate_whole (r, "gpus", 0);
+    if (run->gpus < 1)
+        return "gpus unknown";
+    run->gpus_per_node = calibrate_whole (r, "gpus_per_node", 8);
+    if (run->gpus_per_node < 1)
+        return "gpus_per_node is no whole number";
+    if (number (r, "inter_node_gbps", &gbps) && gbps > 0)
+        run->inter_bytes_per_s = gbps * 1e9 / 8.0;
+    why = read_gpu (r, run);
+    if (!why && run->n_parts == 1)
+        run->part[0].nodes = (run->gpus + run->gpus_per_node - 1) / run->gpus_per_node;
+    return why;
+}
+
+/* ---- what was measured ---- */
+
+static void read_measured (const struct row *r, struct calibrate_run *run)
+{
+    double x;
+
+    run->iter_time_s = run->peak_bytes = run->static_bytes = NAN;
+    run->oom = -1;
+    if (number (r, "iter_time_s", &x) && x > 0)
+        run->iter_time_s = x;
+    if (number (r, "peak_mem_gb", &x) && x > 0)
+        run->peak_bytes = x * UNITS_GIB;
+    x = calibrate_note_int (r, "alloc_bytes", 0);
+    if (x > 0 || strstr (calibrate_cell (r, "notes"), "alloc_bytes=")) {
+        char value[64];
+
+        if (calibrate_note (r, "alloc_bytes", value, sizeof value))
+            run->static_bytes = strtod (value, NULL);
+    }
+    if (strcmp (calibrate_cell (r, "oom"), "1") == 0)
+        run->oom = 1;
+    else if (strcmp (calibrate_cell (r, "oom"), "0") == 0)
+        run->oom = 0;
+}
+
+/* ---- rows together ---- */
+
+static const char *read_row (const struct row *r, struct calibrate_run *run)
+{
+    const char *why = calibrate_read_model (r, &run->model);
+
+    snprintf (run->source, sizeof run->source, "%.63s", calibrate_cell (r, "source"));
+    if (!why)
+        why = read_machines (r, run);
+    if (!why)
+        why = read_job (r, run);
+    if (!why)
+        why = read_config (r, run);
+    if (!why && workload_job_check (&run->model, &run->job, NULL) != ST_OK)
+        why = "seq does not fit the model";
+    if (!why &&
+        workload_config_check (&run->model, &run->job, &run->config, NULL) != ST_OK)
+        why = "degrees or batch do not divide";
+    if (!why)
+        why = read_layers (r, run);
+    if (!why)
+        read_measured (r, run);
+    return why;
+}
+
+static void count_skip (struct calibrate_runs *out, const char *why, int row)
+{
+    int i = 0;
+
+    while (i < out->n_skipped && strcmp (out->skipped[i].reason, why) != 0)
+        i++;
+    if (i == CALIBRATE_REASONS_MAX)
+        i--; /* the last stands for all others */
+    if (i == out->n_skipped) {
+        snprintf (out->skipped[i].reason, sizeof out->skipped[i].reason, "%s", why);
+        out->skipped[i].first_row = row;
+        out->n_skipped++;
+    }
+    out->skipped[i].count++;
+}
+
+static enum status map_columns (const char *path, const struct csv_table *t,
+                                struct row *r, struct error *err)
+{
+    struct text missing = {0};
+    enum status st = ST_OK;
+
+    r->table = t;
+    for (int i = 0; i < N_COLUMNS; i++) {
+        r->column[i] = csv_table_column (t, columns[i]);
+        if (r->column[i] < 0)
+            text_add (&missing, "%s%s", missing.len ? ", " : "", columns[i]);
+    }
+    if (missing.len > 0)
+        st = err_set (err, ST_INVALID, "%s: the header lacks %s", path,
+                      text_str (&missing));
+    text_free (&missing);
+    return st;
+}
+
+enum status calibrate_runs_read (const char *path, struct calibrate_runs *out,
+                                 struct error *err)
+{
+    struct calibrate_runs runs = {0};
+    struct row r = {0};
+    enum status st = csv_table_read (path, &runs.table, err);
+
+    if (st == ST_OK)
+        st = map_columns (path, &runs.table, &r, err);
+    if (st == ST_OK &&
+        !(runs.run = calloc ((size_t) runs.table.rows + 1, sizeof *runs.run)))
+        st = err_nomem (err);
+    for (r.index = 0; r.index < runs.table.rows && st == ST_OK; r.index++) {
+        struct calibrate_run *run = &runs.run[runs.n];
+        const char *why;
+
+        memset (run, 0, sizeof *run);
+        run->row = r.index;
+        why = read_row (&r, run);
+        if (!why) {
+            runs.n++;
+            continue;
+        }
+        free (run->layers);
+        count_skip (&runs, why, r.index);
+    }
+    if (st == ST_OK && runs.n == 0)
+        st = err_set (err, ST_INVALID, "%s: no row is left of %d%s%s", path,
+                      runs.table.rows, runs.n_skipped ? ": " : "",
+                      runs.n_skipped ? runs.skipped[0].reason : "");
+    if (st == ST_OK)
+        *out = runs;
+    else
+        calibrate_runs_release (&runs);
+    return st;
+}
+
+void calibrate_runs_release (struct calibrate_runs *r)
+{
+    for (int i = 0; i < r->n; i++)
+        free (r->run[i].layers);
+    free (r->run);
+    csv_table_release (&r->table);
+    *r = (struct calibrate_runs){0};
+}

@@ -1,0 +1,151 @@
+/* Why a configuration does not fit, and the smallest change that would make it. */
+#include "memest/memest.h"
+
+#include <stdlib.h>
+
+const char *memest_largest_kind (const struct memest_stage *s, double *bytes)
+{
+    const struct {
+        const char *name;
+        double bytes;
+    } kind[] = {{"weights", s->weights_bytes},
+                {"gradients", s->gradients_bytes},
+                {"optimizer state", s->optimizer_bytes},
+                {"activations", s->activations_bytes},
+                {"logits", s->logits_bytes},
+                {"buffers", s->buffers_bytes},
+                {"overhead", s->overhead_bytes}};
+    int most = 0;
+
+    for (int i = 1; i < 7; i++)
+        if (kind[i].bytes > kind[most].bytes)
+            most = i;
+    *bytes = kind[most].bytes;
+    return kind[most].name;
+}
+
+struct attempt {
+    const struct memest_problem *p;
+    const int *layers;
+    double limit_bytes;
+};
+
+static bool fits (const struct attempt *a, const struct workload_config *c)
+{
+    struct memest_problem p = *a->p;
+    int pp = c->deg.pp, *even = NULL;
+    bool ok = workload_config_check (p.model, p.job, c, NULL) == ST_OK &&
+              workload_config_offered (c, p.profile, NULL) == ST_OK;
+
+    if (!ok)
+        return false;
+    if (pp != p.config->deg.pp) {
+        if (!(even = malloc ((size_t) pp * sizeof (int))))
+            return false;
+        workload_layers_even (p.model->layers, pp, even);
+    }
+    p.config = c;
+    for (int i = 0; i < pp && ok; i++) {
+        struct workload_stage held =
+            workload_stage_of (p.model, c, even ? even : a->layers, i);
+        struct memest_stage s;
+
+        memest_stage (&p, i, &held, &s);
+        ok = s.peak_bytes <= a->limit_bytes;
+    }
+    free (even);
+    return ok;
+}
+
+/* The fewest layers to recompute; memory falls as they grow. */
+static bool recompute_some (const struct attempt *a, struct workload_config *c)
+{
+    int lo = 1, hi = a->p->model->layers;
+
+    c->recompute = RECOMPUTE_FULL;
+    c->recompute_layers = 0;
+    if (!fits (a, c))
+        return false;
+    while (lo < hi) {
+        c->recompute_layers = lo + (hi - lo) / 2;
+        if (fits (a, c))
+            hi = c->recompute_layers;
+        else
+            lo = c->recompute_layers + 1;
+    }
+    c->recompute_layers = lo;
+    return true;
+}
+
+/* Double one degree until it fits. */
+static bool grow (const struct attempt *a, struct workload_config *c, int *degree)
+{
+    while (*degree < 4096) {
+        *degree *= 2;
+        if (degree == &c->deg.tp) {
+            c->deg.etp = c->deg.tp;
+            c->sequence_parallel = true;
+        }
+        if (fits (a, c))
+            return true;
+    }
+    return false;
+}
+
+bool memest_smallest_change (const struct memest_problem *p, const int *layers,
+                             double limit_bytes, struct workload_config *out,
+                             struct text *words)
+{
+    struct attempt a = {p, layers, limit_bytes};
+    const struct workload_config *now = p->config;
+    struct workload_config c = *now;
+    char word[24];
+
+    c.sequence_parallel = c.deg.tp > 1;
+    if (!now->sequence_parallel && c.sequence_parallel && fits (&a, &c)) {
+        text_add (words, "sequence parallelism on");
+        *out = c;
+        return true;
+    }
+    c = *now;
+    c.zero = 1;
+    if (now->zero < 1 && fits (&a, &c)) {
+        text_add (words, "zero 1 instead of 0");
+        *out = c;
+        return true;
+    }
+    c = *now;
+    c.recompute = RECOMPUTE_SELECTIVE;
+    if (now->recompute == RECOMPUTE_NONE && fits (&a, &c)) {
+        text_add (words, "recompute selective");
+        *out = c;
+        return true;
+    }
+    c = *now;
+    for (c.micro_batch--; c.micro_batch >= 1; c.micro_batch--)
+        if (fits (&a, &c)) {
+            text_add (words, "micro-batch %d instead of %d", c.micro_batch,
+                      now->micro_batch);
+            *out = c;
+            return true;
+        }
+    c = *now;
+    if (now->recompute != RECOMPUTE_FULL && recompute_some (&a, &c)) {
+        text_add (words, "recompute %s", workload_recompute_text (&c, word));
+        *out = c;
+        return true;
+    }
+    for (int way = 0; way < 3; way++) {
+        static const char *const degree[] = {"cp", "pp", "tp"};
+        int *value;
+
+        c = *now;
+        value = way == 0 ? &c.deg.cp : way == 1 ? &c.deg.pp : &c.deg.tp;
+        if (grow (&a, &c, value)) {
+            text_add (words, "%s %d", degree[way], *value);
+            *out = c;
+            return true;
+        }
+    }
+    return false;
+}

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "bwprobe/coordinator_private.h"
@@ -17,6 +18,24 @@
 #define SAY_S 20.0
 /* A connection that is silent for so long is dead, though nobody closed it. */
 #define SILENCE_S 6.0
+
+/* A connection a rank, and the ranks' own: more than a shell usually allows. */
+static enum status allow_connections (int size, struct error *err)
+{
+    rlim_t need = (rlim_t) size + 256;
+    struct rlimit l;
+
+    if (getrlimit (RLIMIT_NOFILE, &l) != 0 || l.rlim_cur >= need)
+        return ST_OK;
+    if (l.rlim_max != RLIM_INFINITY && l.rlim_max < need)
+        return err_set (err, ST_IO,
+                        "%d ranks need %llu open files, and the limit is %llu (ulimit -n)",
+                        size, (unsigned long long) need, (unsigned long long) l.rlim_max);
+    l.rlim_cur = need;
+    return setrlimit (RLIMIT_NOFILE, &l) == 0
+               ? ST_OK
+               : err_set (err, ST_IO, "the limit on open files cannot be raised");
+}
 
 enum status coordinator_create (const struct coordinator_settings *set, int size,
                                 struct net_place *place, const struct net_token *token,
@@ -32,6 +51,8 @@ enum status coordinator_create (const struct coordinator_settings *set, int size
     c->wake[0] = c->wake[1] = -1;
     if (pipe2 (c->wake, O_CLOEXEC | O_NONBLOCK) != 0)
         st = err_set (err, ST_IO, "no pipe");
+    if (st == ST_OK)
+        st = allow_connections (size, err);
     if (st == ST_OK)
         st = roster_create (place, token, size, SILENCE_S, c->wake[0], &c->roster, err);
     c->results = results_create ();

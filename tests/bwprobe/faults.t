@@ -54,7 +54,7 @@ assert m["status"] == "complete" and m["refused_connections"] >= 4, m["refused_c
 # A rank is killed in the middle; the same command with --resume finds the rest.
 ranks 4 --passes 4 -o "$T/links.json"
 lines 14
-kill -9 "${pid[2]}"
+slay 2
 ended 1 30
 result $? "a killed rank does not end the others" "$T/err.0"
 says "it is named" '
@@ -77,7 +77,7 @@ for ((i = 0; i < 300; i++)); do
     kill -0 "${pid[0]}" 2>/dev/null || break
     sleep 0.1
 done
-kill -9 "${pid[1]}"
+slay 1
 ended 1 20
 result $? "a stopped rank is given up" "$T/err.0"
 says "it is named" '

@@ -20,7 +20,7 @@ ranks 3 --passes 2 -o "$T/links.json"
 ended 0 30 && valid "a whole run"
 ranks 4 --passes 3 -o "$T/links.json"
 lines 13
-kill -9 "${pid[3]}"
+slay 3
 ended 1 30 && valid "a run that lost a rank"
 rm -f "$T"/links.json*
 ranks 3 --passes 300 -o "$T/links.json"

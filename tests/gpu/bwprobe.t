@@ -32,7 +32,7 @@ for ((i = 0; i < 900; i++)); do
     kill -0 "${pid[0]}" 2>/dev/null || break
     sleep 0.1
 done
-kill -9 "${pid[1]}"
+slay 1
 ended 1 60
 result $? "a stalled pair is aborted, and the run ends" "$T/err.0"
 says "the stalled rank is named, and what was measured is kept" '

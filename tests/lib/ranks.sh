@@ -22,8 +22,7 @@ ended() {
     for ((i = 0; i < $2 * 10; i++)); do
         alive=
         for p in "${pid[@]}"; do
-            [ "$(ps -o stat= -p "$p" 2>/dev/null | cut -c1)" ] &&
-                [ "$(ps -o stat= -p "$p" | cut -c1)" != Z ] && alive=1
+            kill -0 "$p" 2>/dev/null && alive=1
         done
         [ -n "$alive" ] || break
         sleep 0.1
@@ -53,4 +52,8 @@ lines() {
         sleep 0.05
     done
     echo "# the journal never had $1 lines"
+}
+# slay RANK: kill it, without the shell's own words about that.
+slay() {
+    { kill -9 "${pid[$1]}" && wait "${pid[$1]}"; } 2>/dev/null
 }

@@ -150,8 +150,9 @@ RUNS ?= runs
 accuracy: $B/bench/accuracy
 	@$B/bench/accuracy $(RUNS)
 
-bench: $B/bench/speed
+bench: $B/bench/speed $B/bench/probe
 	@$B/bench/speed
+	@$B/bench/probe
 
 info:
 	@printf '%-10s %s\n' version '$(VERSION)' \
@@ -244,9 +245,11 @@ $B/tests/%: tests/%.c $B/liblinkwise.a
 	$Qmkdir -p $(@D) && $(CC) $(OUR_CFLAGS) $(CFLAGS) -MMD -MP -o $@ $< \
 	    $B/liblinkwise.a $(OUR_LDFLAGS) $(LDFLAGS) -lcmocka $(LIBS)
 
+$B/bench/probe: $B/obj/bwprobe/schedule.o
+
 $B/bench/%: bench/%.c $B/liblinkwise.a
 	$(call say,CC,$<)
-	$Qmkdir -p $(@D) && $(CC) $(OUR_CFLAGS) $(CFLAGS) -MMD -MP -o $@ $< \
+	$Qmkdir -p $(@D) && $(CC) $(OUR_CFLAGS) $(CFLAGS) -MMD -MP -o $@ $(filter %.c %.o,$^) \
 	    $B/liblinkwise.a $(OUR_LDFLAGS) $(LDFLAGS) $(LIBS)
 
--include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(PROBE_OBJ:.o=.d) $(TESTS:=.d) $B/bench/speed.d
+-include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(PROBE_OBJ:.o=.d) $(TESTS:=.d) $B/bench/speed.d $B/bench/probe.d

@@ -71,7 +71,7 @@ CLI_SRC := $(sort $(wildcard cli/*.c))
 PROBE_SRC := $(sort $(wildcard bwprobe/*.c))
 HEADERS := $(sort $(wildcard $(ROOMS:%=%/*.h)))
 PROFILES := $(sort $(wildcard workload/profiles/*.json))
-TEST_SRC := $(sort $(wildcard tests/*/*.c))
+TEST_SRC := $(filter-out tests/lib/%,$(sort $(wildcard tests/*/*.c)))
 GPU_SH := $(sort $(wildcard tests/gpu/*.t))
 TEST_SH := $(filter-out $(GPU_SH),$(sort $(wildcard tests/*/*.t)))
 
@@ -135,12 +135,13 @@ run-example: all
 
 # Tests of bwprobe measure: one at a time.
 run-tests: all $(TESTS)
-	@LINKWISE=$(CURDIR)/$B/linkwise BWPROBE=$(CURDIR)/$B/bwprobe CMOCKA_MESSAGE_OUTPUT=TAP CC='$(CC)' \
+	@LINKWISE=$(CURDIR)/$B/linkwise BWPROBE=$(CURDIR)/$B/bwprobe CUDA_HOME='$(CUDA_HOME)' \
+	    CMOCKA_MESSAGE_OUTPUT=TAP CC='$(CC)' \
 	    prove --jobs 2 --rules 'seq=tests/bwprobe/*.t' --rules 'par=**' \
 	        --timer --exec '' $(TESTS) $(TEST_SH)
 
 check-long: all $(TESTS)
-	@LINKWISE=$(CURDIR)/$B/linkwise BWPROBE=$(CURDIR)/$B/bwprobe LINKWISE_LONG=1 CMOCKA_MESSAGE_OUTPUT=TAP CC='$(CC)' \
+	@LINKWISE=$(CURDIR)/$B/linkwise BWPROBE=$(CURDIR)/$B/bwprobe CUDA_HOME='$(CUDA_HOME)' LINKWISE_LONG=1 CMOCKA_MESSAGE_OUTPUT=TAP CC='$(CC)' \
 	    prove --timer --exec '' $(TESTS) $(TEST_SH)
 
 check-gpu: all

@@ -31,6 +31,8 @@ enum status start_mpi_begin (int *argc, char ***argv, struct start *s, struct er
     if (MPI_Get_library_version (version, &len) != MPI_SUCCESS)
         version[0] = '\0';
     version[strcspn (version, ",\n")] = '\0';
+    for (char *c = version; *c; c++)
+        *c = *c == '\t' ? ' ' : *c;
     s->mpi = true;
     s->rank = (uint32_t) rank;
     s->size = (uint32_t) size;

@@ -48,14 +48,16 @@ static struct schedule_shape shape_of (int nodes)
 
 static double share (const struct schedule_plan *p, enum schedule_kind kind)
 {
-    return p->part[kind].rounds ? (double) p->part[kind].taken / (double) p->part[kind].rounds
-                                : 1;
+    return p->part[kind].rounds
+               ? (double) p->part[kind].taken / (double) p->part[kind].rounds
+               : 1;
 }
 
 static void bench_times (void)
 {
-    static const char *const header[] = {"GPUs", "<fabric", "budget s", "one pass s",
-                                         "node pairs %", "rails %", "all GPUs %", NULL};
+    static const char *const header[] = {
+        "GPUs",         "<fabric", "budget s",   "one pass s",
+        "node pairs %", "rails %", "all GPUs %", NULL};
     static const int nodes[] = {8, 32, 64, 128, 256, 512, 1024, 2048};
     static const double budget[] = {600, 3600};
     struct table *t = table_create (header);
@@ -71,11 +73,13 @@ static void bench_times (void)
                 table_cell (t, levelled ? "non-blocking" : "blocking");
                 table_cell (t, "%.0f", budget[b]);
                 table_cell (t, "%.0f", p.seconds);
-                table_cell (t, "%.0f", 100 * share (&p, levelled ? SCHEDULE_RAILS_TOGETHER
-                                                                 : SCHEDULE_NODES));
+                table_cell (t, "%.0f",
+                            100 * share (&p, levelled ? SCHEDULE_RAILS_TOGETHER
+                                                      : SCHEDULE_NODES));
                 table_cell (t, "%.0f", 100 * share (&p, SCHEDULE_RAILS_TOGETHER));
                 table_cell (t, "%.0f",
-                            100 * share (&p, levelled ? SCHEDULE_TOGETHER : SCHEDULE_REST));
+                            100 *
+                                share (&p, levelled ? SCHEDULE_TOGETHER : SCHEDULE_REST));
             }
     if (t)
         table_print (t, stdout);
@@ -95,10 +99,11 @@ static int measured_rates (double *rate, int most)
         die (&err);
     for (int i = 0; i < c->n_nodes; i++)
         for (int j = 0; j < c->n_nodes && n < most; j++) {
-            double x = i == j ? NAN
-                              : c->inter.bytes_per_s.v[(size_t) i * (size_t) c->n_nodes +
-                                                       (size_t) j] *
-                                    c->inter.bytes_per_s.scale;
+            double x = i == j
+                           ? NAN
+                           : c->inter.bytes_per_s
+                                     .v[(size_t) i * (size_t) c->n_nodes + (size_t) j] *
+                                 c->inter.bytes_per_s.scale;
 
             if (x > 0)
                 rate[n++] = x;
@@ -125,13 +130,13 @@ static struct topology_cluster *cluster_of (const double *rate, int nodes)
         }
         json_array_append_new (rows, row);
         snprintf (name, sizeof name, "n%d", i);
-        json_array_append_new (list, json_pack ("{s:s, s:i, s:s}", "name", name, "gpus", GPUS,
-                                                "gpu_type", "h100-sxm5-80g"));
+        json_array_append_new (list, json_pack ("{s:s, s:i, s:s}", "name", name, "gpus",
+                                                GPUS, "gpu_type", "h100-sxm5-80g"));
     }
-    doc = json_pack ("{s:i, s:s, s:o, s:{s:{s:f, s:f}, s:{s:o, s:f}}}", "version", 1, "name",
-                     "bench", "nodes", list, "links", "intra", "bandwidth_gb_per_s", 370.0,
-                     "latency_us", 8.0, "inter", "bandwidth_gb_per_s", rows, "latency_us",
-                     12.0);
+    doc = json_pack ("{s:i, s:s, s:o, s:{s:{s:f, s:f}, s:{s:o, s:f}}}", "version", 1,
+                     "name", "bench", "nodes", list, "links", "intra",
+                     "bandwidth_gb_per_s", 370.0, "latency_us", 8.0, "inter",
+                     "bandwidth_gb_per_s", rows, "latency_us", 12.0);
     if (topology_cluster_from_json (doc, "bench", NULL, &c, NULL, &err) != ST_OK)
         die (&err);
     json_decref (doc);
@@ -139,13 +144,13 @@ static struct topology_cluster *cluster_of (const double *rate, int nodes)
 }
 
 /* What the schedule's first kind leaves unmeasured when it takes a part of its rounds. */
-static void sample (const double *full, int nodes, double part, struct rng *r, double *out)
+static void sample (const double *full, int nodes, double part, struct rng *r,
+                    double *out)
 {
     struct schedule_shape s = shape_of (nodes);
     long rounds = schedule_rounds (&s, SCHEDULE_NODES, 0), taken = 0,
          wanted = (long) ceil (part * (double) rounds);
-    struct schedule_pair *pair =
-        malloc ((size_t) schedule_pairs_max (&s) * sizeof *pair);
+    struct schedule_pair *pair = malloc ((size_t) schedule_pairs_max (&s) * sizeof *pair);
 
     for (int i = 0; i < nodes * nodes; i++)
         out[i] = NAN;
@@ -207,7 +212,7 @@ static double plan_and_price (const struct job *j, const struct topology_cluster
     if (mapper_search (&p, &set, &r, &info, &err) != ST_OK)
         die (&err);
 
-    struct costmodel_problem price = {&j->model, &j->job, &r.config,
+    struct costmodel_problem price = {&j->model,   &j->job, &r.config,
                                       &j->profile, truth,   r.layers};
 
     if (costmodel_estimate (&price, r.gpu, true, &e, &err) != ST_OK)
@@ -220,12 +225,14 @@ static double plan_and_price (const struct job *j, const struct topology_cluster
 
 static void bench_losses (void)
 {
-    static const char *const header[] = {"GPUs", "<model", "seen %", "step s, full",
-                                         "unmeasured: loss %", "median: loss %", NULL};
+    static const char *const header[] = {
+        "GPUs",           "<model", "seen %", "step s, full", "unmeasured: loss %",
+        "median: loss %", NULL};
     static const struct {
         int nodes;
         const char *model;
-    } cases[] = {{8, "llama-3-8b"}, {8, "gpt3-13b"}, {16, "llama-2-70b"}, {32, "llama-3-70b"}};
+    } cases[] = {
+        {8, "llama-3-8b"}, {8, "gpt3-13b"}, {16, "llama-2-70b"}, {32, "llama-3-70b"}};
     static const double part[] = {0.75, 0.5, 0.25};
     static double rate[1024], full[NODES_MAX], seen[NODES_MAX];
     int n = measured_rates (rate, 1024);
@@ -240,7 +247,8 @@ static void bench_losses (void)
         double best;
 
         if (workload_model_read (cases[i].model, &j.model, NULL, &err) != ST_OK ||
-            workload_profile_read (WORKLOAD_PROFILE_DEFAULT, &j.profile, NULL, &err) != ST_OK)
+            workload_profile_read (WORKLOAD_PROFILE_DEFAULT, &j.profile, NULL, &err) !=
+                ST_OK)
             die (&err);
         for (int k = 0; k < nodes * nodes; k++)
             full[k] = rate[rng_below (&r, n)];

@@ -28,9 +28,10 @@ static enum status allow_connections (int size, struct error *err)
     if (getrlimit (RLIMIT_NOFILE, &l) != 0 || l.rlim_cur >= need)
         return ST_OK;
     if (l.rlim_max != RLIM_INFINITY && l.rlim_max < need)
-        return err_set (err, ST_IO,
-                        "%d ranks need %llu open files, and the limit is %llu (ulimit -n)",
-                        size, (unsigned long long) need, (unsigned long long) l.rlim_max);
+        return err_set (
+            err, ST_IO,
+            "%d ranks need %llu open files, and the limit is %llu (ulimit -n)", size,
+            (unsigned long long) need, (unsigned long long) l.rlim_max);
     l.rlim_cur = need;
     return setrlimit (RLIMIT_NOFILE, &l) == 0
                ? ST_OK
@@ -143,8 +144,8 @@ static void time_left (const struct coordinator *c, char *out, size_t size)
         return;
     left = c->plan.seconds * (double) (c->rounds_all - c->rounds_done) /
            (double) c->rounds_all;
-    snprintf (out, size, ", %ld of %ld rounds, %d:%02d left", c->rounds_done, c->rounds_all,
-              (int) left / 60, (int) left % 60);
+    snprintf (out, size, ", %ld of %ld rounds, %d:%02d left", c->rounds_done,
+              c->rounds_all, (int) left / 60, (int) left % 60);
 }
 
 void coordinator_show (struct coordinator *c)
@@ -213,8 +214,9 @@ static enum status begin_journal (struct coordinator *c, struct error *err)
     notes_free (&notes);
     free (name);
     if (st == ST_OK && c->set.resume)
-        coordinator_say (c, taken > 0 ? "%ld values of the earlier run are taken over"
-                                      : "nothing to resume from (%ld values): begun anew",
+        coordinator_say (c,
+                         taken > 0 ? "%ld values of the earlier run are taken over"
+                                   : "nothing to resume from (%ld values): begun anew",
                          taken);
     return st;
 }
@@ -271,8 +273,9 @@ static void warn_of_mpirun (struct coordinator *c)
 {
     for (int i = 0; i < roster_size (c->roster) && c->set.mpi_outlives; i++)
         if (roster_member (c->roster, i)->state == MEMBER_GONE) {
-            coordinator_say (c, "all ranks that are left end now; if mpirun stays (it waits "
-                                "for a host that is lost), end it with kill -9");
+            coordinator_say (c,
+                             "all ranks that are left end now; if mpirun stays (it waits "
+                             "for a host that is lost), end it with kill -9");
             return;
         }
 }
@@ -292,7 +295,8 @@ static struct coordinator_outcome write_down (struct coordinator *c)
         journal_close (c->journal, strcmp (status, "complete") == 0);
         c->journal = NULL;
         if (strcmp (status, "complete") != 0 && keeps_journal (c))
-            coordinator_say (c, "the same command with --resume measures what is missing");
+            coordinator_say (c,
+                             "the same command with --resume measures what is missing");
     } else {
         coordinator_fault (c, "%s", err.text);
         if (c->journal)

@@ -15,16 +15,16 @@ struct coordinator_settings {
     const char *output;    /* the links file; "-" is standard output */
     int passes;            /* 1 or more */
     double budget_s;
-    double pause_s;   /* between passes */
-    double start_s;   /* for all ranks to come */
-    double timeout_s; /* without progress; 0: the transport's */
-    double measure_s; /* of a direction alone; 0: the transport's */
+    double pause_s;     /* between passes */
+    double start_s;     /* for all ranks to come */
+    double timeout_s;   /* without progress; 0: the transport's */
+    double measure_s;   /* of a direction alone; 0: the transport's */
     uint64_t max_bytes; /* 0: the transport's */
     uint64_t seed;
     bool gemm, resume, dry_run;
-    bool color;        /* colours in the report */
+    bool color;             /* colours in the report */
     const char *started_by; /* "Open MPI v4.1.4", ...: for the links file */
-    bool mpi_outlives; /* its mpirun does not end by itself when a host is lost */
+    bool mpi_outlives;      /* its mpirun does not end by itself when a host is lost */
 };
 
 struct coordinator_outcome {

@@ -17,7 +17,7 @@
 /** What measures: one rank. */
 struct endpoint {
     struct member *member;
-    int node, gpu; /* gpu: index on the node */
+    int node, gpu;                 /* gpu: index on the node */
     char name[MESSAGES_NAME + 16]; /* "node/gpu", as in the journal */
     struct msg_computed computed;
     bool has_computed;
@@ -47,8 +47,8 @@ struct coordinator {
     struct schedule_shape shape;
     struct schedule_plan plan;
     struct schedule_timing timing; /* running averages */
-    int at_once_checked;           /* pairs compared for the plan's at_once; 0: not needed */
-    double at_once_worst;          /* their worst ratio of together to alone */
+    int at_once_checked;  /* pairs compared for the plan's at_once; 0: not needed */
+    double at_once_worst; /* their worst ratio of together to alone */
 
     struct results *results;
     struct journal *journal; /* NULL: none is kept */
@@ -121,7 +121,8 @@ struct round_value {
 /** Measure a round's pairs at the same time; pairs with a rank that is gone are left out.
  *  @param[out] value  [n], or NULL
  *  @return seconds that it took */
-double round_run (struct coordinator *c, const struct round *r, struct round_value *value);
+double round_run (struct coordinator *c, const struct round *r,
+                  struct round_value *value);
 
 /* ---- passes.c ---- */
 
@@ -141,14 +142,14 @@ void suspects_run (struct coordinator *c);
 
 /** Estimates of links that were not measured, and how they did on links that were. */
 struct estimate_tier {
-    const char *name;        /* "inside nodes", "same GPU index", "other GPU index" */
+    const char *name;          /* "inside nodes", "same GPU index", "other GPU index" */
     long measured, unmeasured; /* directed pairs */
     double median_bytes_per_s; /* of those measured; NaN */
     struct estimate_model {
-        const char *name;      /* what it predicts from */
-        bool accepted;         /* it did well enough to be used */
-        double factor;         /* bytes/s, or a ratio to what it predicts from */
-        int tried;             /* held-out links */
+        const char *name;            /* what it predicts from */
+        bool accepted;               /* it did well enough to be used */
+        double factor;               /* bytes/s, or a ratio to what it predicts from */
+        int tried;                   /* held-out links */
         double error_p50, error_p90; /* relative; NaN when too few were tried */
     } model[3];
 };
@@ -161,8 +162,8 @@ int estimate_tier_of (const struct coordinator *c, int src, int dst);
 enum status estimate_try (const struct coordinator *c,
                           struct estimate_tier tier[ESTIMATE_TIERS], struct error *err);
 /** Predict a directed pair by the best model that was accepted and applies; NaN. */
-double estimate_value (const struct coordinator *c, const struct estimate_tier *tier, int src,
-                       int dst);
+double estimate_value (const struct coordinator *c, const struct estimate_tier *tier,
+                       int src, int dst);
 
 /* ---- links.c ---- */
 

@@ -42,12 +42,15 @@ static const struct symbol blas_symbols[] = {CUDA_BLAS (BLAS_SYMBOL)};
 static const struct library driver_library = {
     {"libcuda.so.1"}, driver_symbols, COUNT (driver_symbols)};
 static const struct library runtime_library = {
-    {"libcudart.so.13", "libcudart.so.12", "libcudart.so"}, runtime_symbols,
+    {"libcudart.so.13", "libcudart.so.12", "libcudart.so"},
+    runtime_symbols,
     COUNT (runtime_symbols)};
 static const struct library nccl_library = {
     {"libnccl.so.2", "libnccl.so"}, nccl_symbols, COUNT (nccl_symbols)};
 static const struct library blas_library = {
-    {"libcublas.so.13", "libcublas.so.12", "libcublas.so"}, blas_symbols, COUNT (blas_symbols)};
+    {"libcublas.so.13", "libcublas.so.12", "libcublas.so"},
+    blas_symbols,
+    COUNT (blas_symbols)};
 
 /* Where a library is that the loader does not know of. */
 static void *open_in_cuda_home (const char *file)
@@ -58,8 +61,8 @@ static void *open_in_cuda_home (const char *file)
     void *lib = NULL;
 
     for (int i = 0; i < 2 && !lib; i++) {
-        snprintf (path, sizeof path, "%s/%s/%s", home ? home : "/usr/local/cuda", folder[i],
-                  file);
+        snprintf (path, sizeof path, "%s/%s/%s", home ? home : "/usr/local/cuda",
+                  folder[i], file);
         lib = dlopen (path, RTLD_NOW | RTLD_LOCAL);
     }
     return lib;
@@ -74,7 +77,8 @@ static bool load (const struct library *l, void *functions, struct error *err)
     for (int i = 0; i < 4 && l->file[i] && !lib; i++)
         lib = open_in_cuda_home (l->file[i]);
     if (!lib) {
-        err_set (err, ST_IO, "%s cannot be loaded (LD_LIBRARY_PATH, CUDA_HOME)", l->file[0]);
+        err_set (err, ST_IO, "%s cannot be loaded (LD_LIBRARY_PATH, CUDA_HOME)",
+                 l->file[0]);
         return false;
     }
     for (int i = 0; i < l->symbols; i++) {
@@ -126,8 +130,8 @@ const struct cuda_blas *cuda_load_blas (struct error *err)
     return loaded ? &f : NULL;
 }
 
-enum status cuda_check (const struct cuda_runtime *rt, cudaError_t result, const char *what,
-                        struct error *err)
+enum status cuda_check (const struct cuda_runtime *rt, cudaError_t result,
+                        const char *what, struct error *err)
 {
     return result == cudaSuccess
                ? ST_OK

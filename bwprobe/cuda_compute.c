@@ -32,8 +32,9 @@ static enum status multiply (struct gpu_work *w, struct error *err)
 {
     const float one = 1, zero = 0;
     cublasStatus_t st = w->blas->cublasGemmEx (
-        w->handle, CUBLAS_OP_N, CUBLAS_OP_N, w->n, w->n, w->n, &one, w->a, w->type, w->n, w->b,
-        w->type, w->n, &zero, w->c, w->type, w->n, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
+        w->handle, CUBLAS_OP_N, CUBLAS_OP_N, w->n, w->n, w->n, &one, w->a, w->type, w->n,
+        w->b, w->type, w->n, &zero, w->c, w->type, w->n, CUBLAS_COMPUTE_32F,
+        CUBLAS_GEMM_DEFAULT);
 
     return st == CUBLAS_STATUS_SUCCESS
                ? ST_OK
@@ -44,10 +45,10 @@ static enum status copy (struct gpu_work *w, struct error *err)
 {
     size_t bytes = (size_t) w->n * (size_t) w->n * 2;
 
-    return cuda_check (w->rt,
-                       w->rt->cudaMemcpyAsync (w->c, w->a, bytes, cudaMemcpyDeviceToDevice,
-                                               w->stream),
-                       "copy on the GPU", err);
+    return cuda_check (
+        w->rt,
+        w->rt->cudaMemcpyAsync (w->c, w->a, bytes, cudaMemcpyDeviceToDevice, w->stream),
+        "copy on the GPU", err);
 }
 
 /* One timed execution. */
@@ -74,8 +75,8 @@ static enum status timed (struct gpu_work *w,
     }
     st = cuda_check (w->rt, result, "the GPU", err);
     if (st == ST_OK)
-        st = cuda_check (w->rt, w->rt->cudaEventElapsedTime (&ms, w->begin, w->end), "event",
-                         err);
+        st = cuda_check (w->rt, w->rt->cudaEventElapsedTime (&ms, w->begin, w->end),
+                         "event", err);
     *seconds = (double) ms * 1e-3;
     return st;
 }
@@ -93,7 +94,8 @@ static enum status median_of (struct gpu_work *w,
         st = timed (w, work, &t[i], err);
     if (st == ST_OK)
         *seconds = stats_median (t, TIMES);
-    return st == ST_OK && !(*seconds > 0) ? err_set (err, ST_IO, "no time was measured") : st;
+    return st == ST_OK && !(*seconds > 0) ? err_set (err, ST_IO, "no time was measured")
+                                          : st;
 }
 
 static enum status prepare (struct gpu_work *w, int device, struct error *err)
@@ -105,11 +107,13 @@ static enum status prepare (struct gpu_work *w, int device, struct error *err)
     enum status st = cuda_check (rt, rt->cudaSetDevice (device), "cudaSetDevice", err);
 
     if (st == ST_OK)
-        st = cuda_check (rt, rt->cudaMemGetInfo (&free_bytes, &all), "cudaMemGetInfo", err);
+        st = cuda_check (rt, rt->cudaMemGetInfo (&free_bytes, &all), "cudaMemGetInfo",
+                         err);
     if (st == ST_OK)
-        st = cuda_check (
-            rt, rt->cudaDeviceGetAttribute (&major, cudaDevAttrComputeCapabilityMajor, device),
-            "cudaDeviceGetAttribute", err);
+        st = cuda_check (rt,
+                         rt->cudaDeviceGetAttribute (
+                             &major, cudaDevAttrComputeCapabilityMajor, device),
+                         "cudaDeviceGetAttribute", err);
     w->n = free_bytes > (size_t) 8 * N_LARGE * N_LARGE ? N_LARGE : N_SMALL;
     w->type = major >= 8 ? CUDA_R_16BF : CUDA_R_16F;
     bytes = (size_t) w->n * (size_t) w->n * 2;
@@ -117,18 +121,20 @@ static enum status prepare (struct gpu_work *w, int device, struct error *err)
         st = cuda_check (rt, rt->cudaMalloc (matrix[i], bytes), "cudaMalloc", err);
         /* 0x3c3c is about 1 in fp16 and 0.01 in bf16: zeros would draw less power. */
         if (st == ST_OK)
-            st = cuda_check (rt, rt->cudaMemset (*matrix[i], 0x3c, bytes), "cudaMemset", err);
+            st = cuda_check (rt, rt->cudaMemset (*matrix[i], 0x3c, bytes), "cudaMemset",
+                             err);
     }
     if (st == ST_OK)
-        st = cuda_check (rt, rt->cudaStreamCreateWithFlags (&w->stream, cudaStreamNonBlocking),
-                         "stream", err);
+        st = cuda_check (
+            rt, rt->cudaStreamCreateWithFlags (&w->stream, cudaStreamNonBlocking),
+            "stream", err);
     if (st == ST_OK)
         st = cuda_check (rt, rt->cudaEventCreate (&w->begin), "event", err);
     if (st == ST_OK)
         st = cuda_check (rt, rt->cudaEventCreate (&w->end), "event", err);
-    if (st == ST_OK && (w->blas->cublasCreate (&w->handle) != CUBLAS_STATUS_SUCCESS ||
-                        w->blas->cublasSetStream (w->handle, w->stream) !=
-                            CUBLAS_STATUS_SUCCESS))
+    if (st == ST_OK &&
+        (w->blas->cublasCreate (&w->handle) != CUBLAS_STATUS_SUCCESS ||
+         w->blas->cublasSetStream (w->handle, w->stream) != CUBLAS_STATUS_SUCCESS))
         st = err_set (err, ST_IO, "cuBLAS does not start");
     return st;
 }

@@ -12,54 +12,54 @@
 
 #include "base/error.h"
 
-#define CUDA_DRIVER(F)                                                                         \
-    F (cuInit)                                                                                 \
-    F (cuDeviceGetCount)                                                                       \
-    F (cuDeviceGet)                                                                            \
-    F (cuDeviceGetName)                                                                        \
-    F (cuDeviceGetPCIBusId)                                                                    \
-    F (cuDeviceGetUuid)                                                                        \
-    F (cuDeviceTotalMem)                                                                       \
+#define CUDA_DRIVER(F)      \
+    F (cuInit)              \
+    F (cuDeviceGetCount)    \
+    F (cuDeviceGet)         \
+    F (cuDeviceGetName)     \
+    F (cuDeviceGetPCIBusId) \
+    F (cuDeviceGetUuid)     \
+    F (cuDeviceTotalMem)    \
     F (cuDriverGetVersion)
 
-#define CUDA_RUNTIME(F)                                                                        \
-    F (cudaSetDevice)                                                                          \
-    F (cudaDeviceGetAttribute)                                                                 \
-    F (cudaRuntimeGetVersion)                                                                  \
-    F (cudaMalloc)                                                                             \
-    F (cudaFree)                                                                               \
-    F (cudaMemset)                                                                             \
-    F (cudaMemcpy)                                                                             \
-    F (cudaMemcpyAsync)                                                                        \
-    F (cudaMemGetInfo)                                                                         \
-    F (cudaStreamCreateWithFlags)                                                              \
-    F (cudaStreamDestroy)                                                                      \
-    F (cudaStreamQuery)                                                                        \
-    F (cudaEventCreate)                                                                        \
-    F (cudaEventDestroy)                                                                       \
-    F (cudaEventRecord)                                                                        \
-    F (cudaEventQuery)                                                                         \
-    F (cudaEventElapsedTime)                                                                   \
+#define CUDA_RUNTIME(F)           \
+    F (cudaSetDevice)             \
+    F (cudaDeviceGetAttribute)    \
+    F (cudaRuntimeGetVersion)     \
+    F (cudaMalloc)                \
+    F (cudaFree)                  \
+    F (cudaMemset)                \
+    F (cudaMemcpy)                \
+    F (cudaMemcpyAsync)           \
+    F (cudaMemGetInfo)            \
+    F (cudaStreamCreateWithFlags) \
+    F (cudaStreamDestroy)         \
+    F (cudaStreamQuery)           \
+    F (cudaEventCreate)           \
+    F (cudaEventDestroy)          \
+    F (cudaEventRecord)           \
+    F (cudaEventQuery)            \
+    F (cudaEventElapsedTime)      \
     F (cudaGetErrorString)
 
-#define CUDA_NCCL(F)                                                                           \
-    F (ncclGetVersion)                                                                         \
-    F (ncclGetUniqueId)                                                                        \
-    F (ncclCommInitRankConfig)                                                                 \
-    F (ncclCommSplit)                                                                          \
-    F (ncclCommGetAsyncError)                                                                  \
-    F (ncclCommFinalize)                                                                       \
-    F (ncclCommDestroy)                                                                        \
-    F (ncclCommAbort)                                                                          \
-    F (ncclSend)                                                                               \
-    F (ncclRecv)                                                                               \
-    F (ncclGetErrorString)                                                                     \
+#define CUDA_NCCL(F)           \
+    F (ncclGetVersion)         \
+    F (ncclGetUniqueId)        \
+    F (ncclCommInitRankConfig) \
+    F (ncclCommSplit)          \
+    F (ncclCommGetAsyncError)  \
+    F (ncclCommFinalize)       \
+    F (ncclCommDestroy)        \
+    F (ncclCommAbort)          \
+    F (ncclSend)               \
+    F (ncclRecv)               \
+    F (ncclGetErrorString)     \
     F (ncclGetLastError)
 
-#define CUDA_BLAS(F)                                                                           \
-    F (cublasCreate)                                                                           \
-    F (cublasDestroy)                                                                          \
-    F (cublasSetStream)                                                                        \
+#define CUDA_BLAS(F)    \
+    F (cublasCreate)    \
+    F (cublasDestroy)   \
+    F (cublasSetStream) \
     F (cublasGemmEx)
 
 /* Headers rename some functions to later versions; the fields follow. */
@@ -86,8 +86,8 @@ const struct cuda_nccl *cuda_load_nccl (struct error *err);
 const struct cuda_blas *cuda_load_blas (struct error *err);
 
 /** Turn a runtime call's result into a status; `what` is what was tried. */
-enum status cuda_check (const struct cuda_runtime *rt, cudaError_t result, const char *what,
-                        struct error *err);
+enum status cuda_check (const struct cuda_runtime *rt, cudaError_t result,
+                        const char *what, struct error *err);
 
 #endif
 #endif

@@ -73,7 +73,8 @@ static int gather_trials (const struct coordinator *c, int tier, int model,
         if (from > 0)
             trial[n++] = (struct trial){
                 value, from,
-                (int) (((uint32_t) p->src * 2654435761u + (uint32_t) p->dst * 40503u) >> 8) %
+                (int) (((uint32_t) p->src * 2654435761u + (uint32_t) p->dst * 40503u) >>
+                       8) %
                     FOLDS};
     }
     return n;
@@ -167,8 +168,8 @@ enum status estimate_try (const struct coordinator *c,
     return st;
 }
 
-double estimate_value (const struct coordinator *c, const struct estimate_tier *tier, int src,
-                       int dst)
+double estimate_value (const struct coordinator *c, const struct estimate_tier *tier,
+                       int src, int dst)
 {
     const struct estimate_tier *t = &tier[estimate_tier_of (c, src, dst)];
     const struct results_pair *p = results_find (c->results, src, dst);

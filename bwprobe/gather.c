@@ -26,7 +26,8 @@ static void wait_for_hellos (struct coordinator *c)
     double deadline = clock_s () + c->set.start_s;
 
     while (come < size && !c->interrupted) {
-        struct roster_event e = roster_next (c->roster, fmin (deadline, clock_s () + 0.5));
+        struct roster_event e =
+            roster_next (c->roster, fmin (deadline, clock_s () + 0.5));
 
         if (e.what == ROSTER_HELLO)
             come++;
@@ -70,25 +71,28 @@ static enum status choose_transport (struct coordinator *c, struct error *err)
     if (strcmp (name, "auto") == 0) {
         name = cannot ? "socket" : "nccl";
         if (cannot)
-            coordinator_say (c,
-                             "host memory over TCP is measured: NCCL cannot be used on %s "
-                             "(rank %u): %s",
-                             cannot->hello.node, cannot->rank, cannot->hello.no_nccl);
+            coordinator_say (
+                c,
+                "host memory over TCP is measured: NCCL cannot be used on %s "
+                "(rank %u): %s",
+                cannot->hello.node, cannot->rank, cannot->hello.no_nccl);
     } else if (strcmp (name, "nccl") == 0 && can == 0 && cannot) {
         return err_set (err, ST_IO, "NCCL cannot be used on %s (rank %u): %s",
                         cannot->hello.node, cannot->rank, cannot->hello.no_nccl);
     }
     c->transport = transport_find (name);
     if (!c->transport)
-        return err_set (err, ST_IO, "this program was built without the transport %s", name);
+        return err_set (err, ST_IO, "this program was built without the transport %s",
+                        name);
     c->how = (struct msg_welcome){
-        .alone_s = c->set.measure_s > 0 ? c->set.measure_s : c->transport->defaults.alone_s,
+        .alone_s =
+            c->set.measure_s > 0 ? c->set.measure_s : c->transport->defaults.alone_s,
         .together_s = c->set.measure_s > 0 ? 1.5 * c->set.measure_s
                                            : c->transport->defaults.together_s,
-        .timeout_s = c->set.timeout_s > 0 ? c->set.timeout_s
-                                          : c->transport->defaults.timeout_s,
-        .max_bytes = c->set.max_bytes > 0 ? c->set.max_bytes
-                                          : c->transport->defaults.max_bytes};
+        .timeout_s =
+            c->set.timeout_s > 0 ? c->set.timeout_s : c->transport->defaults.timeout_s,
+        .max_bytes =
+            c->set.max_bytes > 0 ? c->set.max_bytes : c->transport->defaults.max_bytes};
     snprintf (c->how.transport, sizeof c->how.transport, "%s", name);
     return ST_OK;
 }
@@ -111,8 +115,8 @@ static void send_welcome (struct coordinator *c, struct member *m)
 
 /* Wait for one message of a type from each member that is there. */
 static void collect (struct coordinator *c, enum message type, double seconds,
-                     const char *what, void (*take) (struct coordinator *, struct member *,
-                                                     struct wire *))
+                     const char *what,
+                     void (*take) (struct coordinator *, struct member *, struct wire *))
 {
     double deadline = clock_s () + seconds;
     int size = roster_size (c->roster), left = count_here (c);
@@ -120,7 +124,8 @@ static void collect (struct coordinator *c, enum message type, double seconds,
     for (int i = 0; i < size; i++)
         roster_member (c->roster, i)->work = 0;
     while (left > 0 && !c->interrupted) {
-        struct roster_event e = roster_next (c->roster, fmin (deadline, clock_s () + 0.5));
+        struct roster_event e =
+            roster_next (c->roster, fmin (deadline, clock_s () + 0.5));
         bool waited_for = e.member && e.member->work == 0;
 
         if (e.what == ROSTER_MESSAGE && e.frame->type == type && waited_for) {
@@ -265,9 +270,10 @@ static enum status number_endpoints (struct coordinator *c, struct error *err)
         snprintf (c->end[i].name, sizeof c->end[i].name, "%s/%d",
                   c->node[c->end[i].node].name, c->end[i].gpu);
     c->shape = (struct schedule_shape){n, nodes, c->first};
-    return n >= 2 ? ST_OK
-                  : err_set (err, ST_NOFIT,
-                             "%d of %d ranks can measure: at least 2 are needed", n, size);
+    return n >= 2
+               ? ST_OK
+               : err_set (err, ST_NOFIT,
+                          "%d of %d ranks can measure: at least 2 are needed", n, size);
 }
 
 enum status gather_ranks (struct coordinator *c, struct error *err)

@@ -40,9 +40,9 @@ static int find_name (const char *const *name, int n, const char *wanted)
     return -1;
 }
 
-static enum status read_header (const char *path, const json_t *line, const char *transport,
-                                const char *const *name, int n, struct numbering *out,
-                                struct error *err)
+static enum status read_header (const char *path, const json_t *line,
+                                const char *transport, const char *const *name, int n,
+                                struct numbering *out, struct error *err)
 {
     const json_t *ends = json_object_get (line, "endpoints");
     const char *used = json_string_value (json_object_get (line, "transport"));
@@ -88,17 +88,16 @@ static bool read_item (const json_t *line, const struct numbering *num,
     if (v[0] < 0 || v[0] >= num->n || v[1] < 0 || v[1] >= num->n || v[2] < 0 ||
         v[2] > SCHEDULE_KINDS || v[3] < 0 || v[3] > 1e6)
         return false;
-    *item = (struct journal_item){
-        .src = num->here[(int) v[0]],
-        .dst = num->here[(int) v[1]],
-        .kind = (enum schedule_kind) (int) v[2],
-        .pass = (int) v[3],
-        .counts_as_alone = v[4] != 0,
-        .failed = json_is_null (json_array_get (line, 5)),
-        .bytes_per_s = v[5] * 1e9,
-        .latency_s = v[6] * 1e-6,
-        .residual = v[7],
-        .reason = json_string_value (json_array_get (line, 8))};
+    *item = (struct journal_item){.src = num->here[(int) v[0]],
+                                  .dst = num->here[(int) v[1]],
+                                  .kind = (enum schedule_kind) (int) v[2],
+                                  .pass = (int) v[3],
+                                  .counts_as_alone = v[4] != 0,
+                                  .failed = json_is_null (json_array_get (line, 5)),
+                                  .bytes_per_s = v[5] * 1e9,
+                                  .latency_s = v[6] * 1e-6,
+                                  .residual = v[7],
+                                  .reason = json_string_value (json_array_get (line, 8))};
     return item->src >= 0 && item->dst >= 0 && item->src != item->dst;
 }
 
@@ -116,7 +115,8 @@ static enum status read_all (struct journal *j, const char *const *name, int n,
         return st;
     while (at < len && st == ST_OK) {
         const char *end = memchr (data + at, '\n', len - at);
-        json_t *line = end ? json_loadb (data + at, (size_t) (end - data) - at, 0, NULL) : NULL;
+        json_t *line =
+            end ? json_loadb (data + at, (size_t) (end - data) - at, 0, NULL) : NULL;
         struct journal_item item;
 
         if (!line && at == 0 && len > 0)
@@ -204,10 +204,11 @@ static enum status set_aside (const char *path, struct notes *notes, struct erro
     snprintf (old, sizeof old, "%s.old", path);
     if (rename (path, old) != 0)
         return err_set (err, ST_IO, "%s: %s", path, strerror (errno));
-    notes_add (notes,
-               "%s holds the work of a run that did not end well; it is now called %s, and "
-               "--resume would have continued it",
-               path, old);
+    notes_add (
+        notes,
+        "%s holds the work of a run that did not end well; it is now called %s, and "
+        "--resume would have continued it",
+        path, old);
     return ST_OK;
 }
 
@@ -225,7 +226,8 @@ enum status journal_open (const char *links_path, const char *const *name, int n
         return err_nomem (err);
     *taken = 0;
     j->fd = -1;
-    if ((size_t) snprintf (j->path, sizeof j->path, "%s.part", links_path) >= sizeof j->path)
+    if ((size_t) snprintf (j->path, sizeof j->path, "%s.part", links_path) >=
+        sizeof j->path)
         st = err_set (err, ST_IO, "%s: the name is too long", links_path);
     if (st == ST_OK && stat (j->path, &sb) == 0 && sb.st_size > 0)
         st = resume ? read_all (j, name, n, transport, take, context, taken, err)
@@ -261,7 +263,8 @@ void journal_add (struct journal *j, const struct journal_item *item)
         json_decref (reason);
     } else {
         text_add (&j->pending, "%.7g,%.5g,%.3g]\n", item->bytes_per_s * 1e-9,
-                  item->latency_s * 1e6, item->residual == item->residual ? item->residual : 0);
+                  item->latency_s * 1e6,
+                  item->residual == item->residual ? item->residual : 0);
     }
     if (clock_s () - j->written_s >= 1)
         flush_pending (j);

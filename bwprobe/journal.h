@@ -16,7 +16,7 @@
 
 /** One thing that was measured. */
 struct journal_item {
-    int src, dst; /* endpoints, as they are numbered in this run */
+    int src, dst;            /* endpoints, as they are numbered in this run */
     enum schedule_kind kind; /* SCHEDULE_KINDS: the second look at a suspect */
     int pass;
     bool failed;

@@ -19,9 +19,9 @@
 #include "topology/topology.h"
 
 enum {
-    INLINE_MAX = 256,    /* larger matrices go into .npy files */
-    GPUS_MAX = 4096,     /* more GPUs are written as nodes and what is inside */
-    PAIRS_MAX = 65536    /* more pairs go into a .csv file */
+    INLINE_MAX = 256, /* larger matrices go into .npy files */
+    GPUS_MAX = 4096,  /* more GPUs are written as nodes and what is inside */
+    PAIRS_MAX = 65536 /* more pairs go into a .csv file */
 };
 
 /* A slow GPU is told from noise at this difference. */
@@ -173,7 +173,8 @@ static double bandwidth (struct writer *w, int src, int dst)
 static json_t *links_over (struct writer *w, const int *place, int n, const char *what)
 {
     size_t cells = (size_t) n * (size_t) n;
-    double *bw = malloc ((cells + 1) * sizeof *bw), *lat = malloc ((cells + 1) * sizeof *lat);
+    double *bw = malloc ((cells + 1) * sizeof *bw),
+           *lat = malloc ((cells + 1) * sizeof *lat);
     char name[2][64];
     json_t *o = NULL, *m[2] = {NULL, NULL};
 
@@ -319,18 +320,19 @@ static json_t *endpoints_json (const struct coordinator *c)
 
     for (int i = 0; i < c->shape.n; i++) {
         const struct endpoint *e = &c->end[i];
-        json_t *o =
-            json_pack ("{s:s, s:i, s:i, s:b}", "node", c->node[e->node].name, "gpu", e->gpu,
-                       "rank", (int) e->member->rank, "survived",
-                       e->member->state == MEMBER_HERE);
+        json_t *o = json_pack ("{s:s, s:i, s:i, s:b}", "node", c->node[e->node].name,
+                               "gpu", e->gpu, "rank", (int) e->member->rank, "survived",
+                               e->member->state == MEMBER_HERE);
 
         if (e->has_computed) {
-            json_object_set_new (o, "gemm_tflop_per_s",
-                                 topology_links_number (e->computed.gemm_flop_per_s / 1e12));
+            json_object_set_new (
+                o, "gemm_tflop_per_s",
+                topology_links_number (e->computed.gemm_flop_per_s / 1e12));
             json_object_set_new (
                 o, "copy_gb_per_s",
                 topology_links_number (e->computed.copy_bytes_per_s / UNITS_GB));
-            json_object_set_new (o, "gemm_precision", json_string (e->computed.precision));
+            json_object_set_new (o, "gemm_precision",
+                                 json_string (e->computed.precision));
         }
         json_array_append_new (ends, o);
     }
@@ -353,10 +355,12 @@ static json_t *pair_json (const struct results_pair *p)
         struct stats_spread s = results_spread (p, part[k].what);
 
         if (s.n > 0)
-            json_object_set_new (o, part[k].key, topology_links_spread (&s, part[k].unit));
+            json_object_set_new (o, part[k].key,
+                                 topology_links_spread (&s, part[k].unit));
     }
     if (p->n[RESULTS_ALONE] + p->n[RESULTS_TOGETHER] > 0)
-        json_object_set_new (o, "fit_residual", topology_links_number ((double) p->residual));
+        json_object_set_new (o, "fit_residual",
+                             topology_links_number ((double) p->residual));
     if (p->failures > 0) {
         json_object_set_new (o, p->n[RESULTS_ALONE] ? "failed_once" : "failed",
                              json_string (p->reason ? p->reason : "unknown"));
@@ -405,7 +409,8 @@ static enum status add_pairs (struct writer *w, json_t *measured)
 {
     const struct coordinator *c = w->c;
     json_t *pairs = json_array ();
-    bool all = results_count (c->results) <= PAIRS_MAX || strcmp (c->set.output, "-") == 0;
+    bool all =
+        results_count (c->results) <= PAIRS_MAX || strcmp (c->set.output, "-") == 0;
 
     for (size_t i = 0; i < results_count (c->results); i++) {
         const struct results_pair *p = results_at (c->results, i);
@@ -439,12 +444,11 @@ static json_t *estimates_json (const struct writer *w)
                                    topology_links_number (e->error_p50), "error_p90",
                                    topology_links_number (e->error_p90)));
         }
-        json_array_append_new (list,
-                               json_pack ("{s:s, s:I, s:I, s:I, s:o}", "links", tier->name,
-                                          "measured", (json_int_t) tier->measured,
-                                          "unmeasured", (json_int_t) tier->unmeasured,
-                                          "estimated", (json_int_t) w->estimated[t],
-                                          "models", models));
+        json_array_append_new (
+            list, json_pack ("{s:s, s:I, s:I, s:I, s:o}", "links", tier->name, "measured",
+                             (json_int_t) tier->measured, "unmeasured",
+                             (json_int_t) tier->unmeasured, "estimated",
+                             (json_int_t) w->estimated[t], "models", models));
     }
     return list;
 }
@@ -473,7 +477,7 @@ static json_t *versions_json (const struct coordinator *c)
 static json_t *isolation_json (const struct coordinator *c)
 {
     json_t *o = json_pack ("{s:i}", "pairs_at_once",
-                           c->plan.levelled ? c->shape.n / 2
+                           c->plan.levelled      ? c->shape.n / 2
                            : c->plan.at_once > 0 ? c->plan.at_once
                                                  : 1);
 

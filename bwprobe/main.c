@@ -50,12 +50,14 @@ enum {
 static const struct argp_option option_table[] = {
     {"output", 'o', "LINKS", 0, "the links file (links.json); - is standard output", 0},
     {"transport", OPT_TRANSPORT, "nccl|socket|auto", 0,
-     "nccl: GPU memory; socket: host memory over TCP; auto (default): nccl where every rank "
+     "nccl: GPU memory; socket: host memory over TCP; auto (default): nccl where every "
+     "rank "
      "has a GPU, NCCL and CUDA",
      0},
     {"passes", OPT_PASSES, "N", 0, "how often each link is measured (3)", 0},
     {"budget", OPT_BUDGET, "S", 0,
-     "seconds for all of it (600); where they do not hold every pair, the most telling ones",
+     "seconds for all of it (600); where they do not hold every pair, the most telling "
+     "ones",
      0},
     {"gemm", OPT_GEMM, NULL, 0, "measure each GPU's matrix and copy rate too", 0},
     {"resume", OPT_RESUME, NULL, 0, "continue the run whose work is in LINKS.part", 0},
@@ -65,8 +67,8 @@ static const struct argp_option option_table[] = {
     {"port", OPT_PORT, "N", 0, "without MPI: where rank 0 listens (MASTER_PORT)", 0},
     {"timeout", OPT_TIMEOUT, "S", 0,
      "a pair that makes no progress for so long has failed (socket 3, nccl 10)", 0},
-    {"start-timeout", OPT_START, "S", 0, "a rank that has not come by then is left out (60)",
-     0},
+    {"start-timeout", OPT_START, "S", 0,
+     "a rank that has not come by then is left out (60)", 0},
     {"measure", OPT_MEASURE, "S", 0,
      "time for one direction of one pair (socket 0.1, nccl 0.02)", 0},
     {"max-size", OPT_MAX_SIZE, "MIB", 0, "largest message, MiB (socket 64, nccl 256)", 0},
@@ -82,8 +84,8 @@ static double number_option (const char *arg, const char *name, double lo, doubl
     double x = strtod (arg, &end);
 
     if (end == arg || *end || !(x >= lo && x <= hi))
-        argp_error (state, "--%s: expected a number from %g to %g, found \"%s\"", name, lo, hi,
-                    arg);
+        argp_error (state, "--%s: expected a number from %g to %g, found \"%s\"", name,
+                    lo, hi, arg);
     return x;
 }
 
@@ -126,7 +128,8 @@ static error_t parse_option (int key, char *arg, struct argp_state *state)
         s->measure_s = number_option (arg, "measure", 0.001, 60, state);
         break;
     case OPT_MAX_SIZE:
-        s->max_bytes = (uint64_t) (number_option (arg, "max-size", 1, 65536, state)) << 20;
+        s->max_bytes = (uint64_t) (number_option (arg, "max-size", 1, 65536, state))
+                       << 20;
         break;
     case OPT_TIMEOUT:
         s->timeout_s = number_option (arg, "timeout", 0.1, 600, state);
@@ -172,14 +175,20 @@ static error_t parse_option (int key, char *arg, struct argp_state *state)
 static struct options read_options (int argc, char **argv)
 {
     static const struct argp argp = {
-        option_table, parse_option, NULL,
+        option_table,
+        parse_option,
+        NULL,
         "mpirun --enable-recovery -np 16 --hostfile hosts bwprobe -o links.json\n\n"
-        "Measure every directed link between the ranks of this job, one rank for each GPU (or "
+        "Measure every directed link between the ranks of this job, one rank for each "
+        "GPU (or "
         "for each host), and write a links file that linkwise takes.\v"
-        "It also runs under `srun --mpi=pmix`, under plain srun, and with RANK, WORLD_SIZE, "
+        "It also runs under `srun --mpi=pmix`, under plain srun, and with RANK, "
+        "WORLD_SIZE, "
         "MASTER_ADDR and MASTER_PORT set.  Exit codes: 0 all was measured, 1 something "
         "failed (the links file says what), 2 bad options, 3 nothing to measure.",
-        NULL, NULL, NULL};
+        NULL,
+        NULL,
+        NULL};
     struct options o = {.set = {.transport = "auto",
                                 .output = "links.json",
                                 .passes = 3,
@@ -258,8 +267,8 @@ static enum status begin_rank0 (const struct options *o, const struct start *s,
     if (st == ST_OK && s->mpi)
         st = net_token_random (&m->token, err);
     if (st == ST_OK)
-        st = coordinator_create (&set, (int) s->size, &m->place, &m->token, &h->coordinator,
-                                 err);
+        st = coordinator_create (&set, (int) s->size, &m->place, &m->token,
+                                 &h->coordinator, err);
     m->ok = st == ST_OK;
     return st;
 }
@@ -291,9 +300,9 @@ static enum status be_a_rank (const struct options *o, const struct start *start
                               struct error *err)
 {
     char own[NET_ADDRESS];
-    enum status st = o->interface          ? net_own_address (o->interface, own, err)
-                     : start->rank == 0    ? ST_OK
-                                           : net_address_towards (&m->place, own, err);
+    enum status st = o->interface       ? net_own_address (o->interface, own, err)
+                     : start->rank == 0 ? ST_OK
+                                        : net_address_towards (&m->place, own, err);
 
     if (start->rank == 0 && !o->interface)
         memcpy (own, m->place.address, sizeof own);
@@ -353,7 +362,8 @@ int main (int argc, char **argv)
     station->control = station->door.fd = -1;
     meeting.place = start.meet;
     meeting.token = start.token;
-    if (start.rank == 0 && (st = begin_rank0 (&o, &start, &meeting, &half, &err)) != ST_OK)
+    if (start.rank == 0 &&
+        (st = begin_rank0 (&o, &start, &meeting, &half, &err)) != ST_OK)
         code = complain (&start, st, &err);
     to_interrupt = half.coordinator;
     handle_signals ();
@@ -365,7 +375,8 @@ int main (int argc, char **argv)
     }
     if (st == ST_OK) {
         st = be_a_rank (&o, &start, &meeting, station, &err);
-        code = st == ST_OK ? (int) station->last_word.exit_code : complain (&start, st, &err);
+        code = st == ST_OK ? (int) station->last_word.exit_code
+                           : complain (&start, st, &err);
         faults = st != ST_OK || station->last_word.faults;
     }
     station_close (station);

@@ -62,7 +62,8 @@ struct msg_welcome {
 
 /** A rank's GPU, as far as it is known: texts "" and numbers 0 where it is not. */
 struct gpu_description {
-    uint32_t index; /* among all that the rank sees, in the order of their PCI addresses */
+    uint32_t
+        index; /* among all that the rank sees, in the order of their PCI addresses */
     char bus[32], uuid[64], product[128];
     double memory_bytes;
 };
@@ -91,11 +92,11 @@ enum run_kind { RUN_ALONE, RUN_TOGETHER, RUN_SIT_OUT };
 
 struct msg_run {
     uint32_t seq;
-    uint8_t kind;       /* enum run_kind */
-    uint8_t lead;       /* this rank connects, and sends first */
-    uint8_t split;      /* a pair communicator by splitting the parent; else a fresh one */
-    uint32_t color;     /* of the split */
-    uint32_t partner;   /* rank */
+    uint8_t kind;     /* enum run_kind */
+    uint8_t lead;     /* this rank connects, and sends first */
+    uint8_t split;    /* a pair communicator by splitting the parent; else a fresh one */
+    uint32_t color;   /* of the split */
+    uint32_t partner; /* rank */
     char partner_node[MESSAGES_NAME]; /* for messages */
     struct net_place door;            /* the partner's */
 };
@@ -108,15 +109,15 @@ struct msg_seq { /* READY, GO */
 /** What one rank found in one order. */
 struct msg_result {
     uint32_t seq;
-    uint8_t ok[2];       /* by direction, as far as this rank saw */
-    uint8_t collective;  /* the parent communicator failed, not the pair */
-    uint8_t measured;    /* this rank sent: the numbers below are there */
+    uint8_t ok[2];      /* by direction, as far as this rank saw */
+    uint8_t collective; /* the parent communicator failed, not the pair */
+    uint8_t measured;   /* this rank sent: the numbers below are there */
     double bytes_per_s, latency_s;
-    double residual;     /* of the fit, relative */
-    uint32_t samples;    /* timed messages in the fit */
-    double bytes;        /* moved in all, both directions */
-    double seconds;      /* the whole order took */
-    uint32_t refused;    /* foreign connections turned away since the last result */
+    double residual;  /* of the fit, relative */
+    uint32_t samples; /* timed messages in the fit */
+    double bytes;     /* moved in all, both directions */
+    double seconds;   /* the whole order took */
+    uint32_t refused; /* foreign connections turned away since the last result */
     char refused_from[NET_ADDRESS];
     char reason[2][MESSAGES_REASON]; /* of a failure, by direction */
 };

@@ -40,13 +40,14 @@ struct transport_state {
 static enum status failed (const struct transport_state *t, ncclResult_t result,
                            ncclComm_t comm, const char *what, struct error *err)
 {
-    return err_set (err, ST_IO, "%s: %s (%.120s)", what, t->nccl->ncclGetErrorString (result),
+    return err_set (err, ST_IO, "%s: %s (%.120s)", what,
+                    t->nccl->ncclGetErrorString (result),
                     t->nccl->ncclGetLastError (comm));
 }
 
 /* Look after rank 0 and the partner until a communicator has done what it was asked. */
-static enum status settle (struct station *s, ncclResult_t result, ncclComm_t comm, int side,
-                           double seconds, const char *what, struct error *err)
+static enum status settle (struct station *s, ncclResult_t result, ncclComm_t comm,
+                           int side, double seconds, const char *what, struct error *err)
 {
     const struct transport_state *t = s->state;
     double deadline = clock_s () + seconds;
@@ -70,7 +71,8 @@ static enum status settle (struct station *s, ncclResult_t result, ncclComm_t co
 }
 
 /* Wait until the stream has reached an event. */
-static enum status reach (struct station *s, cudaEvent_t event, int side, struct error *err)
+static enum status reach (struct station *s, cudaEvent_t event, int side,
+                          struct error *err)
 {
     const struct transport_state *t = s->state;
     double deadline = clock_s () + s->how.timeout_s;
@@ -111,8 +113,8 @@ static void describe_versions (const struct transport_state *t, struct msg_opene
         driver->cuDriverGetVersion (&kernel);
     snprintf (opened->versions, sizeof opened->versions,
               "nccl %d.%d.%d, cuda runtime %d.%d, cuda driver %d.%d", nccl / 10000,
-              nccl / 100 % 100, nccl % 100, runtime / 1000, runtime % 1000 / 10, kernel / 1000,
-              kernel % 1000 / 10);
+              nccl / 100 % 100, nccl % 100, runtime / 1000, runtime % 1000 / 10,
+              kernel / 1000, kernel % 1000 / 10);
 }
 
 static void nccl_close (struct station *s)
@@ -131,7 +133,8 @@ static void nccl_close (struct station *s)
     s->state = NULL;
 }
 
-static enum status nccl_open (struct station *s, struct msg_opened *opened, struct error *err)
+static enum status nccl_open (struct station *s, struct msg_opened *opened,
+                              struct error *err)
 {
     struct transport_state *t = calloc (1, sizeof *t);
     int gpus = cuda_gpus (err);
@@ -147,18 +150,21 @@ static enum status nccl_open (struct station *s, struct msg_opened *opened, stru
         return ST_IO;
     }
     s->state = t;
-    st = cuda_check (t->rt, t->rt->cudaSetDevice ((int) s->how.local % gpus), "cudaSetDevice",
-                     err);
+    st = cuda_check (t->rt, t->rt->cudaSetDevice ((int) s->how.local % gpus),
+                     "cudaSetDevice", err);
     if (st == ST_OK)
-        st = cuda_check (t->rt, t->rt->cudaMalloc ((void **) &t->out, bytes), "cudaMalloc", err);
+        st = cuda_check (t->rt, t->rt->cudaMalloc ((void **) &t->out, bytes),
+                         "cudaMalloc", err);
     if (st == ST_OK)
-        st = cuda_check (t->rt, t->rt->cudaMalloc ((void **) &t->in, bytes), "cudaMalloc", err);
+        st = cuda_check (t->rt, t->rt->cudaMalloc ((void **) &t->in, bytes), "cudaMalloc",
+                         err);
     if (st == ST_OK)
-        st = cuda_check (t->rt,
-                         t->rt->cudaStreamCreateWithFlags (&t->stream, cudaStreamNonBlocking),
-                         "stream", err);
+        st = cuda_check (
+            t->rt, t->rt->cudaStreamCreateWithFlags (&t->stream, cudaStreamNonBlocking),
+            "stream", err);
     for (; st == ST_OK && t->events <= QUEUE; t->events += st == ST_OK)
-        st = cuda_check (t->rt, t->rt->cudaEventCreate (&t->event[t->events]), "event", err);
+        st = cuda_check (t->rt, t->rt->cudaEventCreate (&t->event[t->events]), "event",
+                         err);
     if (st == ST_OK)
         describe_versions (t, opened);
     else
@@ -183,15 +189,16 @@ static enum status nccl_make_id (struct station *s, unsigned char id[NCCL_ID],
     ncclUniqueId made;
     ncclResult_t result = t->nccl->ncclGetUniqueId (&made);
 
-    _Static_assert (sizeof made == NCCL_ID, "NCCL's id has another size");
+    _Static_assert(sizeof made == NCCL_ID, "NCCL's id has another size");
     if (result != ncclSuccess)
         return failed (t, result, NULL, "ncclGetUniqueId", err);
     memcpy (id, &made, NCCL_ID);
     return ST_OK;
 }
 
-static enum status join (struct station *s, ncclComm_t *comm, const unsigned char id[NCCL_ID],
-                         uint32_t size, uint32_t rank, int side, struct error *err)
+static enum status join (struct station *s, ncclComm_t *comm,
+                         const unsigned char id[NCCL_ID], uint32_t size, uint32_t rank,
+                         int side, struct error *err)
 {
     struct transport_state *t = s->state;
     ncclConfig_t config = config_without_blocking ();
@@ -200,8 +207,10 @@ static enum status join (struct station *s, ncclComm_t *comm, const unsigned cha
     enum status st;
 
     memcpy (&same, id, NCCL_ID);
-    result = t->nccl->ncclCommInitRankConfig (comm, (int) size, same, (int) rank, &config);
-    st = settle (s, result, *comm, side, (size > 2 ? 2 : 1) * s->how.timeout_s + 0.01 * size,
+    result =
+        t->nccl->ncclCommInitRankConfig (comm, (int) size, same, (int) rank, &config);
+    st = settle (s, result, *comm, side,
+                 (size > 2 ? 2 : 1) * s->how.timeout_s + 0.01 * size,
                  "ncclCommInitRankConfig", err);
     if (st != ST_OK)
         drop (t, comm);
@@ -218,7 +227,8 @@ static enum status nccl_parent (struct station *s, const struct msg_parent *p,
 }
 
 /* Take part in a split; all ranks of the parent do. */
-static enum status split (struct station *s, int color, int key, int side, struct error *err)
+static enum status split (struct station *s, int color, int key, int side,
+                          struct error *err)
 {
     struct transport_state *t = s->state;
     ncclConfig_t config = config_without_blocking ();
@@ -232,7 +242,8 @@ static enum status split (struct station *s, int color, int key, int side, struc
     result = t->nccl->ncclCommSplit (t->parent, color, key, &t->pair, &config);
     st = settle (s, result, t->parent, side, s->how.timeout_s, "ncclCommSplit", err);
     if (st == ST_OK && t->pair)
-        st = settle (s, ncclSuccess, t->pair, side, s->how.timeout_s, "ncclCommSplit", err);
+        st = settle (s, ncclSuccess, t->pair, side, s->how.timeout_s, "ncclCommSplit",
+                     err);
     if (st != ST_OK) {
         drop (t, &t->pair);
         drop (t, &t->parent);
@@ -248,7 +259,8 @@ static enum status nccl_sit_out (struct station *s, const struct msg_run *run,
     return split (s, NCCL_SPLIT_NOCOLOR, 0, -1, err);
 }
 
-static enum status nccl_connect (struct station *s, const struct pair *p, struct error *err)
+static enum status nccl_connect (struct station *s, const struct pair *p,
+                                 struct error *err)
 {
     struct transport_state *t = s->state;
     unsigned char id[NCCL_ID] = {0};
@@ -289,7 +301,8 @@ static void nccl_disconnect (struct station *s, bool broken)
     t->pair = NULL;
     /* Kernels of an aborted communicator leave the stream by themselves. */
     deadline = clock_s () + FINISH_S;
-    while (t->rt->cudaStreamQuery (t->stream) == cudaErrorNotReady && clock_s () < deadline)
+    while (t->rt->cudaStreamQuery (t->stream) == cudaErrorNotReady &&
+           clock_s () < deadline)
         if (station_pause (s, -1, 0.001, NULL) != ST_OK)
             break;
 }
@@ -297,8 +310,8 @@ static void nccl_disconnect (struct station *s, bool broken)
 /* ---- messages ---- */
 
 /* Queue one message and its answer. */
-static enum status queue_one (struct station *s, const struct pair *p, bool send, size_t bytes,
-                              struct error *err)
+static enum status queue_one (struct station *s, const struct pair *p, bool send,
+                              size_t bytes, struct error *err)
 {
     struct transport_state *t = s->state;
     int partner = p->run->lead ? 1 : 0;
@@ -312,8 +325,8 @@ static enum status queue_one (struct station *s, const struct pair *p, bool send
             send == !answer
                 ? t->nccl->ncclSend (out, n, ncclUint8, partner, t->pair, t->stream)
                 : t->nccl->ncclRecv (in, n, ncclUint8, partner, t->pair, t->stream);
-        enum status st = settle (s, result, t->pair, p->side, s->how.timeout_s, "the transfer",
-                                 err);
+        enum status st =
+            settle (s, result, t->pair, p->side, s->how.timeout_s, "the transfer", err);
 
         if (st != ST_OK)
             return st;
@@ -322,8 +335,8 @@ static enum status queue_one (struct station *s, const struct pair *p, bool send
 }
 
 /* Queue up to QUEUE messages with events between them, and wait for the last. */
-static enum status run_queue (struct station *s, const struct pair *p, bool send, size_t bytes,
-                              int count, double *seconds, struct error *err)
+static enum status run_queue (struct station *s, const struct pair *p, bool send,
+                              size_t bytes, int count, double *seconds, struct error *err)
 {
     struct transport_state *t = s->state;
     enum status st =
@@ -340,32 +353,33 @@ static enum status run_queue (struct station *s, const struct pair *p, bool send
     for (int i = 0; i < count && st == ST_OK && seconds; i++) {
         float ms = 0;
 
-        st = cuda_check (
-            t->rt, t->rt->cudaEventElapsedTime (&ms, t->event[i], t->event[i + 1]), "event",
-            err);
+        st = cuda_check (t->rt,
+                         t->rt->cudaEventElapsedTime (&ms, t->event[i], t->event[i + 1]),
+                         "event", err);
         seconds[i] = (double) ms * 1e-3;
     }
     return st;
 }
 
-static enum status nccl_send (struct station *s, const struct pair *p, size_t bytes, int count,
-                              double *seconds, struct error *err)
+static enum status nccl_send (struct station *s, const struct pair *p, size_t bytes,
+                              int count, double *seconds, struct error *err)
 {
     enum status st = ST_OK;
 
     for (int i = 0; i < count && st == ST_OK; i += QUEUE)
-        st = run_queue (s, p, true, bytes, count - i < QUEUE ? count - i : QUEUE, seconds + i,
-                        err);
+        st = run_queue (s, p, true, bytes, count - i < QUEUE ? count - i : QUEUE,
+                        seconds + i, err);
     return st;
 }
 
-static enum status nccl_recv (struct station *s, const struct pair *p, size_t bytes, int count,
-                              struct error *err)
+static enum status nccl_recv (struct station *s, const struct pair *p, size_t bytes,
+                              int count, struct error *err)
 {
     enum status st = ST_OK;
 
     for (int i = 0; i < count && st == ST_OK; i += QUEUE)
-        st = run_queue (s, p, false, bytes, count - i < QUEUE ? count - i : QUEUE, NULL, err);
+        st = run_queue (s, p, false, bytes, count - i < QUEUE ? count - i : QUEUE, NULL,
+                        err);
     return st;
 }
 
@@ -374,7 +388,8 @@ static enum status nccl_load (struct station *s, const void *data, size_t bytes,
 {
     const struct transport_state *t = s->state;
 
-    return cuda_check (t->rt, t->rt->cudaMemcpy (t->out, data, bytes, cudaMemcpyHostToDevice),
+    return cuda_check (t->rt,
+                       t->rt->cudaMemcpy (t->out, data, bytes, cudaMemcpyHostToDevice),
                        "copy to the GPU", err);
 }
 
@@ -383,7 +398,8 @@ static enum status nccl_unload (struct station *s, void *data, size_t bytes,
 {
     const struct transport_state *t = s->state;
 
-    return cuda_check (t->rt, t->rt->cudaMemcpy (data, t->in, bytes, cudaMemcpyDeviceToHost),
+    return cuda_check (t->rt,
+                       t->rt->cudaMemcpy (data, t->in, bytes, cudaMemcpyDeviceToHost),
                        "copy from the GPU", err);
 }
 

@@ -193,8 +193,8 @@ enum status net_listen (struct net_place *at, int *fd, struct error *err)
 {
     struct sockaddr_storage ss;
     socklen_t n = sockaddr_of (at->address, at->port, &ss);
-    int one = 1, s = n ? socket (ss.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)
-                       : -1;
+    int one = 1,
+        s = n ? socket (ss.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0) : -1;
 
     if (s >= 0)
         setsockopt (s, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
@@ -292,8 +292,8 @@ enum status net_connect_until (const struct net_place *to, const char *from,
 
 void net_keepalive (int fd, double seconds)
 {
-    int one = 1, idle = (int) fmax (1, seconds / 2), interval = (int) fmax (1, seconds / 6),
-        count = 3;
+    int one = 1, idle = (int) fmax (1, seconds / 2),
+        interval = (int) fmax (1, seconds / 6), count = 3;
     unsigned int unsent_ms = (unsigned int) (seconds * 1e3);
 
     setsockopt (fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);

@@ -105,8 +105,8 @@ static int fill_round (struct coordinator *c, const struct schedule_pair *sample
 }
 
 /* Lowest and median ratio of together to alone over the sample's directions. */
-static bool as_good (const struct round_value *alone, const struct round_value *amid, int n,
-                     double *worst)
+static bool as_good (const struct round_value *alone, const struct round_value *amid,
+                     int n, double *worst)
 {
     double ratio[2 * SAMPLE];
     int k = 0;
@@ -202,11 +202,12 @@ void passes_prepare (struct coordinator *c)
         .alone_s = d->setup_s + 2 * 1.6 * c->how.alone_s + 0.005,
         .together_s = d->setup_s + 2 * 1.6 * c->how.together_s + 0.02};
     if (c->set.dry_run)
-        at_once = schedule_one_at_a_time (&c->shape, &c->timing, c->set.passes,
-                                          c->set.budget_s)
-                      ? 1
-                      : 0;
-    else if (!schedule_one_at_a_time (&c->shape, &c->timing, c->set.passes, c->set.budget_s))
+        at_once =
+            schedule_one_at_a_time (&c->shape, &c->timing, c->set.passes, c->set.budget_s)
+                ? 1
+                : 0;
+    else if (!schedule_one_at_a_time (&c->shape, &c->timing, c->set.passes,
+                                      c->set.budget_s))
         choose_level (c, &at_once, &levelled);
     c->plan = schedule_plan_make (&c->shape, &c->timing, at_once, levelled, c->set.passes,
                                   c->set.budget_s - coordinator_elapsed (c));
@@ -263,7 +264,8 @@ void passes_take (void *coordinator, const struct journal_item *item)
 static bool is_done (const struct coordinator *c, int kind, int pass,
                      const struct schedule_pair *p)
 {
-    uint64_t there = key_of (kind, pass, p->a, p->b), back = key_of (kind, pass, p->b, p->a);
+    uint64_t there = key_of (kind, pass, p->a, p->b),
+             back = key_of (kind, pass, p->b, p->a);
 
     return c->n_done > 0 && bsearch (&there, c->done, c->n_done, sizeof there, by_key) &&
            bsearch (&back, c->done, c->n_done, sizeof back, by_key);
@@ -306,11 +308,13 @@ static bool counts_as_alone (const struct coordinator *c, int kind)
 {
     bool single = c->shape.n == c->shape.nodes;
 
-    return c->plan.levelled && kind == (single ? SCHEDULE_RAILS_TOGETHER : SCHEDULE_TOGETHER);
+    return c->plan.levelled &&
+           kind == (single ? SCHEDULE_RAILS_TOGETHER : SCHEDULE_TOGETHER);
 }
 
 /* One kind's rounds of one pass, in random order.  @return false when the time is over */
-static bool run_part (struct coordinator *c, int kind, int pass, struct schedule_pair *pair)
+static bool run_part (struct coordinator *c, int kind, int pass,
+                      struct schedule_pair *pair)
 {
     const struct schedule_part *part = &c->plan.part[kind];
     bool together = schedule_is_together ((enum schedule_kind) kind);
@@ -341,8 +345,9 @@ static bool run_part (struct coordinator *c, int kind, int pass, struct schedule
         *typical += 0.1 * (round_run (c, &r, NULL) - *typical);
         if (c->journal && journal_trouble (c->journal) && !c->journal_told) {
             c->journal_told = true;
-            coordinator_fault (c, "%s.part: %s: going on; what is measured from here on is "
-                                  "not on disk yet",
+            coordinator_fault (c,
+                               "%s.part: %s: going on; what is measured from here on is "
+                               "not on disk yet",
                                c->set.output, journal_trouble (c->journal));
         }
     }
@@ -382,7 +387,8 @@ void passes_run (struct coordinator *c)
             c->passes_done++;
     }
     if (!time)
-        coordinator_say (c, "the budget of %g s is used up: %ld of %ld rounds are left out",
+        coordinator_say (c,
+                         "the budget of %g s is used up: %ld of %ld rounds are left out",
                          c->set.budget_s, c->rounds_all - c->rounds_done, c->rounds_all);
     free (pair);
 }

@@ -25,10 +25,10 @@
 
 enum {
     SHORT_BYTES = 8,
-    SHORT_MAX = 64,       /* round trips for the latency */
-    SIZES = 3,            /* of the line */
-    LIKE = 4,             /* messages of one size after each other, the first for nothing */
-    FIRST_BYTES = 65536,  /* first guess at a size */
+    SHORT_MAX = 64, /* round trips for the latency */
+    SIZES = 3,      /* of the line */
+    LIKE = 4,       /* messages of one size after each other, the first for nothing */
+    FIRST_BYTES = 65536, /* first guess at a size */
     CHECK_BYTES = 1 << 20,
     SAMPLES_MAX = 4096
 };
@@ -85,8 +85,8 @@ struct samples {
 };
 
 /* Announce and send messages of one size.  @param[out] seconds [count] */
-static enum status block (struct station *s, const struct pair *p, size_t bytes, int count,
-                          double *seconds, struct error *err)
+static enum status block (struct station *s, const struct pair *p, size_t bytes,
+                          int count, double *seconds, struct error *err)
 {
     enum status st = tell (s, p, SIDE_BLOCK, bytes, count, err);
 
@@ -94,8 +94,8 @@ static enum status block (struct station *s, const struct pair *p, size_t bytes,
 }
 
 /* Half of a short round trip, after some that warm the connection up. */
-static enum status measure_latency (struct station *s, const struct pair *p, double time_s,
-                                    double *latency_s, struct error *err)
+static enum status measure_latency (struct station *s, const struct pair *p,
+                                    double time_s, double *latency_s, struct error *err)
 {
     double t[SHORT_MAX];
     enum status st = block (s, p, SHORT_BYTES, 4, t, err);
@@ -147,8 +147,8 @@ static enum status find_size (struct station *s, const struct pair *p, double ti
 
 /* Messages of the three sizes in turn until the time is over; samples are appended. */
 static enum status stream (struct station *s, const struct pair *p, double time_s,
-                           bool together, size_t largest, struct samples *out, double *moved,
-                           struct error *err)
+                           bool together, size_t largest, struct samples *out,
+                           double *moved, struct error *err)
 {
     double start = clock_s (), head = together ? HEAD_SHARE * time_s : 0,
            tail = together ? (1 + TAIL_SHARE) * time_s : INFINITY;
@@ -239,8 +239,8 @@ static void fit (const struct samples *v, double latency_s, struct msg_result *r
 }
 
 /* Wait for rank 0's GO of this direction. */
-static enum status wait_for_go (struct station *s, const struct msg_run *run, int direction,
-                                struct error *err)
+static enum status wait_for_go (struct station *s, const struct msg_run *run,
+                                int direction, struct error *err)
 {
     struct msg_seq ready = {.seq = run->seq, .direction = (uint8_t) direction};
     double deadline = clock_s () + 4 * s->how.timeout_s;
@@ -272,9 +272,10 @@ static bool is_noisy (const struct samples *v, size_t largest)
 }
 
 /* Alone, what is noisy is measured longer; together, everybody measures for the same time. */
-static enum status stream_until_quiet (struct station *s, const struct pair *p, double time_s,
-                                       bool together, size_t largest, struct samples *out,
-                                       double *moved, struct error *err)
+static enum status stream_until_quiet (struct station *s, const struct pair *p,
+                                       double time_s, bool together, size_t largest,
+                                       struct samples *out, double *moved,
+                                       struct error *err)
 {
     enum status st = ST_OK;
 
@@ -338,8 +339,9 @@ static enum status answer_check (struct station *s, const struct pair *p, int di
                : err_set (err, ST_IO, "the data arrived changed (checksum)");
 }
 
-static enum status receive_direction (struct station *s, const struct pair *p, int direction,
-                                      struct msg_result *r, struct error *err)
+static enum status receive_direction (struct station *s, const struct pair *p,
+                                      int direction, struct msg_result *r,
+                                      struct error *err)
 {
     bool together = p->run->kind == RUN_TOGETHER;
 
@@ -349,7 +351,8 @@ static enum status receive_direction (struct station *s, const struct pair *p, i
 
         /* In a round with others, the sender may be waiting for the slowest of them. */
         if (together)
-            st = station_wait (s, p->side, POLLIN, clock_s () + 5 * s->how.timeout_s, err);
+            st =
+                station_wait (s, p->side, POLLIN, clock_s () + 5 * s->how.timeout_s, err);
         else
             st = ST_OK;
         if (st == ST_OK)
@@ -384,8 +387,8 @@ static enum status open_side (struct station *s, struct pair *p, struct error *e
 static void failed (struct msg_result *r, int direction, const struct error *why)
 {
     r->ok[direction] = 0;
-    snprintf (r->reason[direction], sizeof r->reason[direction], "%.*s", MESSAGES_REASON - 1,
-              why->text);
+    snprintf (r->reason[direction], sizeof r->reason[direction], "%.*s",
+              MESSAGES_REASON - 1, why->text);
 }
 
 void probe_run (struct station *s, const struct msg_run *run, struct msg_result *result)

@@ -14,7 +14,8 @@ static const struct {
     double from;
     char sign;
     int color;
-} shades[] = {{0.97, '#', 22}, {0.9, '+', 28}, {0.7, 'o', 100}, {0.4, '-', 130}, {0, '.', 88}};
+} shades[] = {
+    {0.97, '#', 22}, {0.9, '+', 28}, {0.7, 'o', 100}, {0.4, '-', 130}, {0, '.', 88}};
 enum { SHADES = sizeof shades / sizeof *shades };
 
 static FILE *out_file (const struct coordinator *c)
@@ -46,8 +47,9 @@ static int make_groups (const struct coordinator *c, int *group, int *nodes_each
     return (c->shape.nodes + *nodes_each - 1) / *nodes_each;
 }
 
-static struct cell *fill_cells (const struct coordinator *c, const struct estimate_tier *tier,
-                                const int *group, int rows)
+static struct cell *fill_cells (const struct coordinator *c,
+                                const struct estimate_tier *tier, const int *group,
+                                int rows)
 {
     struct cell *cell = malloc ((size_t) rows * (size_t) rows * sizeof *cell);
 
@@ -108,8 +110,9 @@ static void print_map (const struct coordinator *c, const struct estimate_tier *
             print_cell (c, out, &cell[i * rows + j], i == j);
         fputc ('\n', out);
     }
-    fprintf (out, "from row to column, part of the median of its kind: # 97 %% or more, + 90, "
-                  "o 70, - 40, . less, X failed\n\n");
+    fprintf (out,
+             "from row to column, part of the median of its kind: # 97 %% or more, + 90, "
+             "o 70, - 40, . less, X failed\n\n");
     free (cell);
     free (group);
 }
@@ -148,8 +151,9 @@ static void cell_number (struct table *t, double x, double unit, const char *fmt
 
 static void print_tiers (const struct coordinator *c, const struct estimate_tier *tier)
 {
-    static const char *const header[] = {"<links",     "measured", "median GB/s", "lowest GB/s",
-                                         "together %", "missing",  NULL};
+    static const char *const header[] = {"<links",      "measured",   "median GB/s",
+                                         "lowest GB/s", "together %", "missing",
+                                         NULL};
     struct table *t = table_create (header);
 
     for (int k = 0; k < ESTIMATE_TIERS && t; k++) {
@@ -187,8 +191,9 @@ static int by_part (const void *a, const void *b)
 
 static void print_bad (const struct coordinator *c, const struct bad *bad, int n)
 {
-    static const char *const header[] = {"<link",   "GB/s",    "% of median", "together GB/s",
-                                         "latency us", "samples", "<",           NULL};
+    static const char *const header[] = {
+        "<link",      "GB/s",    "% of median", "together GB/s",
+        "latency us", "samples", "<",           NULL};
     struct table *t = table_create (header);
 
     for (int i = 0; i < n && t; i++) {
@@ -203,8 +208,8 @@ static void print_bad (const struct coordinator *c, const struct bad *bad, int n
         cell_number (t, results_median (p, RESULTS_LATENCY), UNITS_US, "%.1f");
         table_cell (t, "%d", p->n[RESULTS_ALONE]);
         if (failed)
-            table_cell (t, "failed: %s%s%s", p->reason ? p->reason : "", verdict ? "; " : "",
-                        verdict ? verdict : "");
+            table_cell (t, "failed: %s%s%s", p->reason ? p->reason : "",
+                        verdict ? "; " : "", verdict ? verdict : "");
         else
             table_cell (t, "%s", verdict ? verdict : "");
     }
@@ -231,8 +236,9 @@ static void print_worst (const struct coordinator *c, const struct estimate_tier
     }
     if (k > 0) {
         qsort (bad, (size_t) k, sizeof *bad, by_part);
-        fprintf (out_file (c), "\n%d links are below %.0f %% of the median of their kind or "
-                               "failed%s\n",
+        fprintf (out_file (c),
+                 "\n%d links are below %.0f %% of the median of their kind or "
+                 "failed%s\n",
                  k, 100 * shades[1].from, k > WORST_MAX ? "; the worst:" : ":");
         print_bad (c, bad, k < WORST_MAX ? k : WORST_MAX);
     } else {
@@ -244,7 +250,8 @@ static void print_worst (const struct coordinator *c, const struct estimate_tier
 
 static void print_compute (const struct coordinator *c)
 {
-    static const char *const header[] = {"<GPU", "TFLOP/s", "<precision", "copy GB/s", NULL};
+    static const char *const header[] = {"<GPU", "TFLOP/s", "<precision", "copy GB/s",
+                                         NULL};
     struct table *t = NULL;
 
     for (int i = 0; i < c->shape.n; i++) {
@@ -286,12 +293,14 @@ static const char *const kind_name[SCHEDULE_KINDS] = {
 
 void report_plan (struct coordinator *c)
 {
-    static const char *const header[] = {"<rounds", "in a pass", "taken", "passes", "s", NULL};
+    static const char *const header[] = {"<rounds", "in a pass", "taken",
+                                         "passes",  "s",         NULL};
     struct table *t = table_create (header);
     FILE *out = stdout;
 
-    fprintf (out, "%d endpoints on %d nodes over %s, %d passes, budget %g s\n", c->shape.n,
-             c->shape.nodes, c->transport->name, c->set.passes, c->set.budget_s);
+    fprintf (out, "%d endpoints on %d nodes over %s, %d passes, budget %g s\n",
+             c->shape.n, c->shape.nodes, c->transport->name, c->set.passes,
+             c->set.budget_s);
     for (int k = 0; k < SCHEDULE_KINDS && t; k++) {
         const struct schedule_part *p = &c->plan.part[k];
 
@@ -309,6 +318,7 @@ void report_plan (struct coordinator *c)
     fprintf (out, "expected time %.0f s%s\n", c->plan.seconds,
              c->plan.whole ? "" : "; the budget does not hold every pair in every pass");
     if (c->plan.at_once == 0)
-        fprintf (out, "(if pairs do not slow each other down; that is measured first, and the "
-                      "plan follows it)\n");
+        fprintf (out,
+                 "(if pairs do not slow each other down; that is measured first, and the "
+                 "plan follows it)\n");
 }

@@ -39,8 +39,8 @@ static size_t find_slot (const struct results *r, int src, int dst)
 {
     size_t i = hash (src, dst) & (r->slots - 1);
 
-    while (r->slot[i] && (r->pair[r->slot[i] - 1].src != src ||
-                          r->pair[r->slot[i] - 1].dst != dst))
+    while (r->slot[i] &&
+           (r->pair[r->slot[i] - 1].src != src || r->pair[r->slot[i] - 1].dst != dst))
         i = (i + 1) & (r->slots - 1);
     return i;
 }

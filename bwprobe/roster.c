@@ -13,7 +13,7 @@
 #include "base/progress.h"
 
 enum {
-    ROSTER_IN = 4096,    /* no message to rank 0 is longer */
+    ROSTER_IN = 4096, /* no message to rank 0 is longer */
     EVENTS = 256,
     STRANGERS_EXTRA = 64 /* connections without a hello yet, beyond one a rank */
 };
@@ -59,8 +59,8 @@ static void watch (struct roster *r, int fd, uint64_t key, uint32_t events, int 
     epoll_ctl (r->epoll, op, fd, &e);
 }
 
-enum status roster_create (struct net_place *place, const struct net_token *token, int size,
-                           double silence_s, int wake, struct roster **out,
+enum status roster_create (struct net_place *place, const struct net_token *token,
+                           int size, double silence_s, int wake, struct roster **out,
                            struct error *err)
 {
     struct roster *r = calloc (1, sizeof *r);
@@ -83,8 +83,8 @@ enum status roster_create (struct net_place *place, const struct net_token *toke
         return err_nomem (err);
     }
     for (int i = 0; i < size; i++)
-        r->member[i] = (struct member){
-            .rank = (uint32_t) i, .fd = -1, .endpoint = -1, .work = -1};
+        r->member[i] =
+            (struct member){.rank = (uint32_t) i, .fd = -1, .endpoint = -1, .work = -1};
     for (int i = 0; i < r->n_strangers; i++)
         r->stranger[i].fd = -1;
     st = net_listen (place, &r->listen, err);
@@ -152,7 +152,8 @@ static void refuse (struct roster *r, struct stranger *s)
 static void let_in (struct roster *r)
 {
     for (int n = 0; n < EVENTS; n++) {
-        int fd = accept4 (r->listen, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK), free_at = -1;
+        int fd = accept4 (r->listen, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK),
+            free_at = -1;
 
         if (fd < 0)
             return;

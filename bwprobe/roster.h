@@ -24,10 +24,10 @@ struct member {
     int fd;                     /* -1: none */
     unsigned char *in;          /* [ROSTER_IN] bytes received and not yet taken */
     size_t n_in;
-    struct text out;      /* bytes that the socket did not take yet */
-    double pinged;        /* when it was asked whether it is there; 0: not */
-    int endpoint;         /* its place among the endpoints; -1: none */
-    int work;             /* place in the round in work; -1: none */
+    struct text out; /* bytes that the socket did not take yet */
+    double pinged;   /* when it was asked whether it is there; 0: not */
+    int endpoint;    /* its place among the endpoints; -1: none */
+    int work;        /* place in the round in work; -1: none */
 };
 
 struct roster;
@@ -35,15 +35,21 @@ struct roster;
 /** Start to listen.  The token is what ranks must say.
  *  @param[in,out] place  address; the port that was taken
  *  @param[in]     wake   a pipe's end that becomes readable when the run is to end early */
-enum status roster_create (struct net_place *place, const struct net_token *token, int size,
-                           double silence_s, int wake, struct roster **out,
+enum status roster_create (struct net_place *place, const struct net_token *token,
+                           int size, double silence_s, int wake, struct roster **out,
                            struct error *err);
 void roster_destroy (struct roster *r);
 
 int roster_size (const struct roster *r);
 struct member *roster_member (struct roster *r, int rank);
 
-enum roster_what { ROSTER_NOTHING, ROSTER_HELLO, ROSTER_MESSAGE, ROSTER_GONE, ROSTER_WAKE };
+enum roster_what {
+    ROSTER_NOTHING,
+    ROSTER_HELLO,
+    ROSTER_MESSAGE,
+    ROSTER_GONE,
+    ROSTER_WAKE
+};
 
 struct roster_event {
     enum roster_what what;

@@ -17,8 +17,8 @@
 #define ANSWER_S 3.0
 
 struct task {
-    int end[2]; /* endpoints: the lead, and its partner */
-    bool here;  /* orders were sent */
+    int end[2];            /* endpoints: the lead, and its partner */
+    bool here;             /* orders were sent */
     bool has[2], ready[2]; /* results; READY, by direction */
     double first_s;        /* when the first of the results came */
     struct msg_result result[2];
@@ -76,7 +76,8 @@ static void build_parent (struct coordinator *c)
 {
     struct msg_parent parent = {.generation = ++c->generation, .make_id = 1};
     struct msg_abort stop = {.seq = STATION_PARENT | c->generation,
-                             .reason = "the communicator over all ranks failed elsewhere"};
+                             .reason =
+                                 "the communicator over all ranks failed elsewhere"};
     int alive = 0, first = -1;
 
     for (int i = 0; i < c->shape.n; i++)
@@ -196,7 +197,8 @@ static void settle_gone (struct work *w, struct member *m)
 
     for (int k = 0; k < 2; k++)
         snprintf (none.reason[k], sizeof none.reason[k], "%.60s: %.180s",
-                  m->endpoint >= 0 ? w->c->end[m->endpoint].name : m->hello.node, m->gone);
+                  m->endpoint >= 0 ? w->c->end[m->endpoint].name : m->hello.node,
+                  m->gone);
     settle (w, m, &none);
 }
 
@@ -208,7 +210,8 @@ static void note_refused (struct coordinator *c, const struct member *m,
     c->refused += r->refused;
     memcpy (c->refused_from, r->refused_from, sizeof c->refused_from);
     coordinator_say (c, "%s refused %u foreign connection%s, the last from %s",
-                     m->hello.node, r->refused, r->refused > 1 ? "s" : "", r->refused_from);
+                     m->hello.node, r->refused, r->refused > 1 ? "s" : "",
+                     r->refused_from);
 }
 
 static void take (struct work *w, const struct roster_event *e)
@@ -362,7 +365,8 @@ static void record (struct work *w, const struct task *t, int direction,
     if (r->trial || !(p = results_get (c->results, src, dst)))
         return;
     if (ok) {
-        results_add (p, r->together ? RESULTS_TOGETHER : RESULTS_ALONE, sent->bytes_per_s);
+        results_add (p, r->together ? RESULTS_TOGETHER : RESULTS_ALONE,
+                     sent->bytes_per_s);
         if (r->counts_as_alone)
             results_add (p, RESULTS_ALONE, sent->bytes_per_s);
         results_add (p, RESULTS_LATENCY, sent->latency_s);

@@ -56,7 +56,8 @@ static long slices (const struct schedule_shape *s, int at_once)
     return at_once <= 0 || at_once >= pairs ? 1 : (pairs + at_once - 1) / at_once;
 }
 
-long schedule_rounds (const struct schedule_shape *s, enum schedule_kind kind, int at_once)
+long schedule_rounds (const struct schedule_shape *s, enum schedule_kind kind,
+                      int at_once)
 {
     long node_rounds = circle_rounds (s->nodes), g = most_gpus (s);
 
@@ -81,8 +82,8 @@ long schedule_rounds (const struct schedule_shape *s, enum schedule_kind kind, i
 
 /* Pairs GPU i of one node with GPU j of the other over the node pairs of a node round; the
  * slice'th part of them when there are several. */
-static int between (const struct schedule_shape *s, int at_once, int node_round, int slice,
-                    int i, int j, struct schedule_pair *pair)
+static int between (const struct schedule_shape *s, int at_once, int node_round,
+                    int slice, int i, int j, struct schedule_pair *pair)
 {
     int n = 0, seen = 0, of = (int) slices (s, at_once);
 
@@ -127,7 +128,8 @@ int schedule_round (const struct schedule_shape *s, enum schedule_kind kind, int
     case SCHEDULE_NODES:
         return between (s, at_once, node_round, slice, 0, 0, pair);
     case SCHEDULE_RAILS:
-        return between (s, at_once, node_round, slice, (int) rest + 1, (int) rest + 1, pair);
+        return between (s, at_once, node_round, slice, (int) rest + 1, (int) rest + 1,
+                        pair);
     case SCHEDULE_REST: {
         int i = (int) rest / (g - 1), j = (int) rest % (g - 1);
 
@@ -204,8 +206,8 @@ struct schedule_plan schedule_plan_make (const struct schedule_shape *s,
     return p;
 }
 
-bool schedule_one_at_a_time (const struct schedule_shape *s, const struct schedule_timing *t,
-                             int passes, double budget_s)
+bool schedule_one_at_a_time (const struct schedule_shape *s,
+                             const struct schedule_timing *t, int passes, double budget_s)
 {
     double rounds = 0;
 

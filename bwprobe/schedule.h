@@ -10,9 +10,10 @@
 #include <stdbool.h>
 
 struct schedule_shape {
-    int n;            /* endpoints */
-    int nodes;        /* 1 or more */
-    const int *first; /* [nodes + 1] node i has the endpoints first[i] .. first[i + 1] - 1 */
+    int n;     /* endpoints */
+    int nodes; /* 1 or more */
+    const int
+        *first; /* [nodes + 1] node i has the endpoints first[i] .. first[i + 1] - 1 */
 };
 
 struct schedule_pair {
@@ -42,7 +43,8 @@ int schedule_pairs_max (const struct schedule_shape *s);
 /** Rounds of a kind.
  *  @param[in] at_once  pairs between nodes that may measure at the same time in rounds that
  *                      are to measure them alone; 0: as many as there are nodes for */
-long schedule_rounds (const struct schedule_shape *s, enum schedule_kind kind, int at_once);
+long schedule_rounds (const struct schedule_shape *s, enum schedule_kind kind,
+                      int at_once);
 
 /** The pairs of one round.
  *
@@ -87,7 +89,8 @@ struct schedule_plan schedule_plan_make (const struct schedule_shape *s,
                                          bool levelled, int passes, double budget_s);
 
 /** True if all pairs can be measured one at a time within half of the budget. */
-bool schedule_one_at_a_time (const struct schedule_shape *s, const struct schedule_timing *t,
-                             int passes, double budget_s);
+bool schedule_one_at_a_time (const struct schedule_shape *s,
+                             const struct schedule_timing *t, int passes,
+                             double budget_s);
 
 #endif

@@ -76,8 +76,7 @@ static enum status socket_connect (struct station *s, const struct pair *p,
     double deadline = clock_s () + s->how.timeout_s;
     struct net_greeting from = {
         .purpose = NET_DATA, .seq = p->run->seq, .from = p->run->partner};
-    enum status st =
-        station_knock (s, &p->run->door, NET_DATA, deadline, &t->to, err);
+    enum status st = station_knock (s, &p->run->door, NET_DATA, deadline, &t->to, err);
 
     return st == ST_OK ? station_admit (s, &from, deadline, &t->from, err) : st;
 }
@@ -132,18 +131,17 @@ static enum status socket_unload (struct station *s, void *data, size_t bytes,
     return ST_OK;
 }
 
-const struct transport transport_socket = {
-    .name = "socket",
-    .defaults = {.alone_s = 0.1,
-                 .together_s = 0.15,
-                 .timeout_s = 3,
-                 .max_bytes = (uint64_t) 64 << 20,
-                 .setup_s = 0.005},
-    .open = socket_open,
-    .close = socket_close,
-    .connect = socket_connect,
-    .send = socket_send,
-    .recv = socket_recv,
-    .load = socket_load,
-    .unload = socket_unload,
-    .disconnect = socket_disconnect};
+const struct transport transport_socket = {.name = "socket",
+                                           .defaults = {.alone_s = 0.1,
+                                                        .together_s = 0.15,
+                                                        .timeout_s = 3,
+                                                        .max_bytes = (uint64_t) 64 << 20,
+                                                        .setup_s = 0.005},
+                                           .open = socket_open,
+                                           .close = socket_close,
+                                           .connect = socket_connect,
+                                           .send = socket_send,
+                                           .recv = socket_recv,
+                                           .load = socket_load,
+                                           .unload = socket_unload,
+                                           .disconnect = socket_disconnect};

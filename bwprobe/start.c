@@ -26,8 +26,9 @@ static enum status number (char *(*get) (const char *), const char *name, uint32
     errno = 0;
     x = strtoul (text, &end, 10);
     if (errno || *end || text[0] < '0' || text[0] > '9' || x > max)
-        return err_set (err, ST_USAGE, "%s: expected a whole number up to %u, found \"%.60s\"",
-                        name, max, text);
+        return err_set (err, ST_USAGE,
+                        "%s: expected a whole number up to %u, found \"%.60s\"", name,
+                        max, text);
     *out = (uint32_t) x;
     return ST_OK;
 }
@@ -39,8 +40,8 @@ struct dialect {
 
 static const struct dialect dialects[] = {
     {"RANK and WORLD_SIZE", "RANK", "WORLD_SIZE", "MASTER_ADDR"},
-    {"Open MPI's variables and MASTER_ADDR", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
-     "MASTER_ADDR"},
+    {"Open MPI's variables and MASTER_ADDR", "OMPI_COMM_WORLD_RANK",
+     "OMPI_COMM_WORLD_SIZE", "MASTER_ADDR"},
     {"MPICH's variables and MASTER_ADDR", "PMI_RANK", "PMI_SIZE", "MASTER_ADDR"},
     {"Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_NODELIST"},
     {"Slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_NODELIST"}};
@@ -51,7 +52,7 @@ static bool is_slurm (const struct dialect *d)
 }
 
 /* The dialect whose three words are all there, or NULL. */
-static const struct dialect *find_dialect (char *(*get) (const char *))
+static const struct dialect *find_dialect (char *(*get) (const char *) )
 {
     for (size_t i = 0; i < sizeof dialects / sizeof *dialects; i++) {
         const struct dialect *d = &dialects[i];
@@ -63,10 +64,13 @@ static const struct dialect *find_dialect (char *(*get) (const char *))
 }
 
 /* Job and step number, or the meeting point: what other jobs do not share. */
-static void job_name (char *(*get) (const char *), const struct dialect *d, struct text *out)
+static void job_name (char *(*get) (const char *), const struct dialect *d,
+                      struct text *out)
 {
-    static const char *const slurm[] = {"SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_CLUSTER_NAME"};
-    static const char *const other[] = {"MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID"};
+    static const char *const slurm[] = {"SLURM_JOB_ID", "SLURM_STEP_ID",
+                                        "SLURM_CLUSTER_NAME"};
+    static const char *const other[] = {"MASTER_ADDR", "MASTER_PORT",
+                                        "TORCHELASTIC_RUN_ID"};
     const char *const *name = is_slurm (d) ? slurm : other;
 
     text_add (out, "bwprobe");
@@ -80,13 +84,15 @@ static enum status resolve (const char *host, char *address, struct error *err)
 {
     enum status st = net_resolve (host, address, err);
 
-    if (st == ST_OK && strncmp (address, "127.", 4) == 0 && strcmp (address, "127.0.0.1") != 0)
+    if (st == ST_OK && strncmp (address, "127.", 4) == 0 &&
+        strcmp (address, "127.0.0.1") != 0)
         st = net_own_address (NULL, address, err);
     return st;
 }
 
 /* Rank 0's host: with Slurm the first of the step's list. */
-static enum status find_host (const char *text, bool slurm, char *address, struct error *err)
+static enum status find_host (const char *text, bool slurm, char *address,
+                              struct error *err)
 {
     char **names;
     int n;
@@ -131,15 +137,16 @@ enum status start_from_variables (char *(*get) (const char *), uint32_t port,
     enum status st;
 
     if (!d)
-        return err_set (err, ST_USAGE,
-                        "this process is not a rank of a job: start it with mpirun, with "
-                        "srun, or with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT set");
+        return err_set (
+            err, ST_USAGE,
+            "this process is not a rank of a job: start it with mpirun, with "
+            "srun, or with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT set");
     st = number (get, d->size, RANKS_MAX, &found.size, &set, err);
     if (st == ST_OK)
         st = number (get, d->rank, RANKS_MAX, &found.rank, &set, err);
     if (st == ST_OK && found.rank >= found.size)
-        st = err_set (err, ST_USAGE, "%s is %u, but %s is %u", d->rank, found.rank, d->size,
-                      found.size);
+        st = err_set (err, ST_USAGE, "%s is %u, but %s is %u", d->rank, found.rank,
+                      d->size, found.size);
     if (st != ST_OK)
         return st;
     job_name (get, d, &job);
@@ -168,7 +175,8 @@ enum status start_find (int *argc, char ***argv, uint32_t port, struct start *s,
     return start_from_variables (getenv, port, s, err);
 }
 
-enum status start_share (const struct start *s, struct start_meeting *m, struct error *err)
+enum status start_share (const struct start *s, struct start_meeting *m,
+                         struct error *err)
 {
     enum status st = s->mpi ? start_mpi_share (m, err) : ST_OK;
 

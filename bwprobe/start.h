@@ -55,7 +55,8 @@ enum status start_from_variables (char *(*get) (const char *), uint32_t port,
 
 /** Hand rank 0's meeting point to all; without MPI every rank has it already.  All call it.
  *  @return ST_OK, or ST_IO, also when rank 0 says that it is not ok */
-enum status start_share (const struct start *s, struct start_meeting *m, struct error *err);
+enum status start_share (const struct start *s, struct start_meeting *m,
+                         struct error *err);
 
 /** Leave MPI; not after a fault, since the others may never come. */
 void start_finish (const struct start *s);

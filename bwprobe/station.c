@@ -112,7 +112,8 @@ static int find_waiting (const struct door *d, const struct net_greeting *wanted
 
         if (d->waiting[i].fd >= 0 && d->waiting[i].got == NET_GREETING &&
             net_greeting_read (&d->token, d->waiting[i].greeting, &g) &&
-            g.purpose == wanted->purpose && g.seq == wanted->seq && g.from == wanted->from)
+            g.purpose == wanted->purpose && g.seq == wanted->seq &&
+            g.from == wanted->from)
             return i;
     }
     return -1;
@@ -150,17 +151,18 @@ static enum status heard (struct station *s, struct wire *w, struct error *err)
     case MSG_PARENT:
     case MSG_COMPUTE:
         if (s->has_order)
-            return err_set (err, ST_IO, "rank 0 gave a second order before the first was "
-                                        "done");
+            return err_set (err, ST_IO,
+                            "rank 0 gave a second order before the first was "
+                            "done");
         s->order = *w;
         s->has_order = true;
         return ST_OK;
     default:
         return err_set (err, ST_IO, "rank 0 sent a message of unknown type %u", w->type);
     }
-    return wire_good (w) ? ST_OK
-                         : err_set (err, ST_IO, "rank 0 sent a broken message of type %u",
-                                    w->type);
+    return wire_good (w)
+               ? ST_OK
+               : err_set (err, ST_IO, "rank 0 sent a broken message of type %u", w->type);
 }
 
 /* Read what has arrived from rank 0. */
@@ -170,7 +172,8 @@ static enum status listen_to_rank0 (struct station *s, struct error *err)
     enum status st = ST_OK;
 
     for (;;) {
-        ssize_t n = recv (s->control, s->in + s->n_in, sizeof s->in - s->n_in, MSG_DONTWAIT);
+        ssize_t n =
+            recv (s->control, s->in + s->n_in, sizeof s->in - s->n_in, MSG_DONTWAIT);
 
         if (n == 0)
             return err_set (err, ST_IO, "rank 0 is gone");
@@ -213,7 +216,8 @@ enum status station_send (struct station *s, struct error *err)
 
         if (n > 0)
             at += (size_t) n;
-        else if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK) && clock_s () < deadline)
+        else if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK) &&
+                 clock_s () < deadline)
             poll (&p, 1, 100);
         else if (!(n < 0 && errno == EINTR))
             return err_set (err, ST_IO, "rank 0 is gone: %s", strerror (errno));
@@ -279,7 +283,8 @@ enum status station_pause (struct station *s, int partner, double seconds,
     bool ended;
     enum status st = look (s, partner, POLLRDHUP, seconds, &ended, err);
 
-    return st == ST_OK && ended ? err_set (err, ST_IO, "the partner gave up or is gone") : st;
+    return st == ST_OK && ended ? err_set (err, ST_IO, "the partner gave up or is gone")
+                                : st;
 }
 
 enum status station_admit (struct station *s, const struct net_greeting *wanted,
@@ -297,7 +302,8 @@ enum status station_admit (struct station *s, const struct net_greeting *wanted,
             return ST_OK;
         }
         if (left <= 0)
-            return err_set (err, ST_IO, "the partner did not connect within the time-out");
+            return err_set (err, ST_IO,
+                            "the partner did not connect within the time-out");
         st = look (s, -1, 0, fmin (left, 0.1), &ready, err);
         if (st != ST_OK)
             return st;

@@ -50,7 +50,7 @@ struct station {
     bool collective; /* set by a transport whose parent communicator failed */
     bool aborted;    /* that order is to be given up */
     char abort_reason[MESSAGES_REASON];
-    int gone;        /* directions that may be sent: 0, 1 or 2 */
+    int gone; /* directions that may be sent: 0, 1 or 2 */
     bool bye;
     struct msg_bye last_word;
     struct wire order; /* RUN, PARENT or COMPUTE to be carried out next */

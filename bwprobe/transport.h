@@ -35,10 +35,13 @@ struct transport {
     void (*close) (struct station *s);
 
     /** NULL where pairs need no parent. */
-    enum status (*make_id) (struct station *s, unsigned char id[NCCL_ID], struct error *err);
-    enum status (*parent) (struct station *s, const struct msg_parent *p, struct error *err);
+    enum status (*make_id) (struct station *s, unsigned char id[NCCL_ID],
+                            struct error *err);
+    enum status (*parent) (struct station *s, const struct msg_parent *p,
+                           struct error *err);
     /** Take part in a split without a partner. */
-    enum status (*sit_out) (struct station *s, const struct msg_run *run, struct error *err);
+    enum status (*sit_out) (struct station *s, const struct msg_run *run,
+                            struct error *err);
 
     enum status (*connect) (struct station *s, const struct pair *p, struct error *err);
     /** Send count messages, one after the other's answer.
@@ -50,7 +53,8 @@ struct transport {
     /** Put data at the front of what is sent, and get what was received. */
     enum status (*load) (struct station *s, const void *data, size_t bytes,
                          struct error *err);
-    enum status (*unload) (struct station *s, void *data, size_t bytes, struct error *err);
+    enum status (*unload) (struct station *s, void *data, size_t bytes,
+                           struct error *err);
     /** Close the pair's connections; after a failure without waiting for the partner. */
     void (*disconnect) (struct station *s, bool failed);
 };

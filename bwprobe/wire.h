@@ -16,7 +16,7 @@ enum { WIRE_MAX = 16384, WIRE_HEADER = 5 };
 
 struct wire {
     bool writing;
-    bool bad;   /* a field did not fit */
+    bool bad; /* a field did not fit */
     uint8_t type;
     size_t at, len; /* place in data; end of the frame */
     unsigned char data[WIRE_MAX];

@@ -72,12 +72,7 @@ assert all (p["isolated_gb_per_s"]["samples"] >= 4 for p in m["pairs"])'
 # A rank that stops without a word.
 ranks 3 --passes 6 -o "$T/links.json"
 lines 8
-kill -STOP "${pid[1]}"
-for ((i = 0; i < 300; i++)); do
-    kill -0 "${pid[0]}" 2>/dev/null || break
-    sleep 0.1
-done
-slay 1
+stall 1
 ended 1 20
 result $? "a stopped rank is given up" "$T/err.0"
 says "it is named" '

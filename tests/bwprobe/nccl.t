@@ -36,12 +36,7 @@ rm -f "$T"/links.json*
 
 ranks 3 --passes 12 -o "$T/links.json"
 lines 7
-kill -STOP "${pid[1]}"
-for ((i = 0; i < 400; i++)); do
-    kill -0 "${pid[0]}" 2>/dev/null || break
-    sleep 0.1
-done
-slay 1
+stall 1
 ended 1 30
 result $? "a stalled pair is aborted, and the run ends" "$T/err.0"
 says "the stalled rank is named" '

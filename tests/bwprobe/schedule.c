@@ -29,7 +29,8 @@ static int node_of (const struct shape *x, int end)
 
 static bool belongs (const struct shape *x, enum schedule_kind kind, int a, int b)
 {
-    int na = node_of (x, a), nb = node_of (x, b), i = a - x->first[na], j = b - x->first[nb];
+    int na = node_of (x, a), nb = node_of (x, b), i = a - x->first[na],
+        j = b - x->first[nb];
 
     switch (kind) {
     case SCHEDULE_NODES:
@@ -50,7 +51,8 @@ static bool belongs (const struct shape *x, enum schedule_kind kind, int a, int 
 static void covers (const struct shape *x, enum schedule_kind kind, int at_once)
 {
     int n = x->s.n, *seen = calloc ((size_t) n * (size_t) n, sizeof *seen);
-    struct schedule_pair *pair = calloc ((size_t) schedule_pairs_max (&x->s), sizeof *pair);
+    struct schedule_pair *pair =
+        calloc ((size_t) schedule_pairs_max (&x->s), sizeof *pair);
     int *busy = calloc ((size_t) n, sizeof *busy);
     long rounds = schedule_rounds (&x->s, kind, at_once);
 
@@ -81,9 +83,16 @@ static void covers (const struct shape *x, enum schedule_kind kind, int at_once)
 
 static void every_pair_once (void **state)
 {
-    static const int shapes[][8] = {
-        {1, 1}, {2}, {8}, {1, 1, 1}, {1, 1, 1, 1, 1, 1, 1, 1}, {8, 8}, {4, 4, 4, 4, 4},
-        {8, 4, 1}, {2, 3, 4, 5, 6, 7}, {3, 3, 3, 3, 3, 3, 3}};
+    static const int shapes[][8] = {{1, 1},
+                                    {2},
+                                    {8},
+                                    {1, 1, 1},
+                                    {1, 1, 1, 1, 1, 1, 1, 1},
+                                    {8, 8},
+                                    {4, 4, 4, 4, 4},
+                                    {8, 4, 1},
+                                    {2, 3, 4, 5, 6, 7},
+                                    {3, 3, 3, 3, 3, 3, 3}};
     struct shape x;
 
     (void) state;
@@ -113,7 +122,8 @@ static void kinds_make_a_pass (void **state)
         for (long r = 0; r < schedule_rounds (&x.s, (enum schedule_kind) kind, 1) &&
                          !schedule_is_together ((enum schedule_kind) kind);
              r++)
-            for (int k = schedule_round (&x.s, (enum schedule_kind) kind, 1, r, pair); k-- > 0;)
+            for (int k = schedule_round (&x.s, (enum schedule_kind) kind, 1, r, pair);
+                 k-- > 0;)
                 seen[pair[k].a][pair[k].b]++;
     for (int a = 0; a < 14; a++)
         for (int b = a + 1; b < 14; b++)
@@ -136,9 +146,9 @@ static void the_budget_holds (void **state)
             gpus[i] = g;
         make (&x, gpus, nodes);
 
-        struct schedule_plan p = schedule_plan_make (&x.s, &timing, rng_below (&r, 4),
-                                                     rng_below (&r, 2), 1 + rng_below (&r, 5),
-                                                     budget);
+        struct schedule_plan p =
+            schedule_plan_make (&x.s, &timing, rng_below (&r, 4), rng_below (&r, 2),
+                                1 + rng_below (&r, 5), budget);
 
         assert_true (p.seconds <= budget * (1 + 1e-9));
         for (int k = 0; k < SCHEDULE_KINDS; k++) {

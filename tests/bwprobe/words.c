@@ -24,11 +24,21 @@ static struct wire over (struct wire *w)
 static void messages_come_back (void **state)
 {
     struct wire w;
-    struct msg_hello hello = {.version = 1, .rank = 7, .size = 9, .node = "host-1",
-                              .door = {"10.0.0.1", 4711}, .gpus = 8, .no_nccl = "why"},
+    struct msg_hello hello = {.version = 1,
+                              .rank = 7,
+                              .size = 9,
+                              .node = "host-1",
+                              .door = {"10.0.0.1", 4711},
+                              .gpus = 8,
+                              .no_nccl = "why"},
                      hello2;
-    struct msg_result result = {.seq = 3, .ok = {1, 0}, .measured = 1, .bytes_per_s = 1.5e9,
-                                .latency_s = 3e-6, .samples = 40, .reason = {"", "broke"}},
+    struct msg_result result = {.seq = 3,
+                                .ok = {1, 0},
+                                .measured = 1,
+                                .bytes_per_s = 1.5e9,
+                                .latency_s = 3e-6,
+                                .samples = 40,
+                                .reason = {"", "broke"}},
                       result2;
 
     (void) state;
@@ -134,17 +144,34 @@ static enum status find (const char *const *v, uint32_t port, struct start *s,
 
 static void launchers_variables (void **state)
 {
-    static const char *const torch[] = {"RANK", "3", "WORLD_SIZE", "8", "MASTER_ADDR",
-                                        "10.1.2.3", "MASTER_PORT", "29500", NULL};
-    static const char *const agent[] = {"RANK", "0", "WORLD_SIZE", "2", "MASTER_ADDR",
-                                        "10.1.2.3", "MASTER_PORT", "29500",
-                                        "TORCHELASTIC_USE_AGENT_STORE", "True", NULL};
-    static const char *const slurm[] = {"SLURM_PROCID", "1", "SLURM_STEP_NUM_TASKS", "4",
-                                        "SLURM_STEP_NODELIST", "10.9.8.7", "SLURM_JOB_ID",
-                                        "77", NULL};
-    static const char *const slurm2[] = {"SLURM_PROCID", "2", "SLURM_STEP_NUM_TASKS", "4",
-                                         "SLURM_STEP_NODELIST", "10.9.8.7", "SLURM_JOB_ID",
-                                         "78", "BWPROBE_TOKEN", "secret", NULL};
+    static const char *const torch[] = {"RANK",        "3",           "WORLD_SIZE",
+                                        "8",           "MASTER_ADDR", "10.1.2.3",
+                                        "MASTER_PORT", "29500",       NULL};
+    static const char *const agent[] = {
+        "RANK",        "0",           "WORLD_SIZE",
+        "2",           "MASTER_ADDR", "10.1.2.3",
+        "MASTER_PORT", "29500",       "TORCHELASTIC_USE_AGENT_STORE",
+        "True",        NULL};
+    static const char *const slurm[] = {"SLURM_PROCID",
+                                        "1",
+                                        "SLURM_STEP_NUM_TASKS",
+                                        "4",
+                                        "SLURM_STEP_NODELIST",
+                                        "10.9.8.7",
+                                        "SLURM_JOB_ID",
+                                        "77",
+                                        NULL};
+    static const char *const slurm2[] = {"SLURM_PROCID",
+                                         "2",
+                                         "SLURM_STEP_NUM_TASKS",
+                                         "4",
+                                         "SLURM_STEP_NODELIST",
+                                         "10.9.8.7",
+                                         "SLURM_JOB_ID",
+                                         "78",
+                                         "BWPROBE_TOKEN",
+                                         "secret",
+                                         NULL};
     static const char *const wrong[][8] = {
         {NULL},
         {"RANK", "0", NULL},
@@ -164,7 +191,8 @@ static void launchers_variables (void **state)
     ok (find (agent, 0, &s, &err), &err);
     assert_int_equal (s.meet.port, 29501);
     ok (find (slurm, 0, &s, &err), &err);
-    assert_true (s.rank == 1 && s.size == 4 && s.meet.port >= 15000 && s.meet.port < 30000);
+    assert_true (s.rank == 1 && s.size == 4 && s.meet.port >= 15000 &&
+                 s.meet.port < 30000);
     ok (find (slurm2, 0, &other, &err), &err);
     assert_false (net_token_equal (&s.token, &other.token));
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
@@ -187,7 +215,8 @@ static void take (void *context, const struct journal_item *item)
 
 static void journal_is_read_back (void **state)
 {
-    static const char *const names[] = {"a/0", "b/0", "c/0"}, *const later[] = {"c/0", "a/0"};
+    static const char *const names[] = {"a/0", "b/0", "c/0"}, *const later[] = {"c/0",
+                                                                                "a/0"};
     char path[] = "/tmp/linkwise-journal.XXXXXX", part[64];
     struct error err = {""};
     struct notes notes = {.n = 0};
@@ -201,13 +230,18 @@ static void journal_is_read_back (void **state)
     assert_true (fd >= 0);
     close (fd);
     snprintf (part, sizeof part, "%s.part", path);
-    ok (journal_open (path, names, 3, "socket", false, take, NULL, &n, &j, &notes, &err), &err);
+    ok (journal_open (path, names, 3, "socket", false, take, NULL, &n, &j, &notes, &err),
+        &err);
     for (int i = 0; i < 3; i++)
-        journal_add (j, &(struct journal_item){.src = i, .dst = (i + 1) % 3,
-                                               .kind = SCHEDULE_RAILS, .pass = i,
-                                               .bytes_per_s = 1e9 * (i + 1), .latency_s = 5e-6});
-    journal_add (j, &(struct journal_item){.src = 2, .dst = 0, .failed = true,
-                                           .reason = "a \"quoted\" reason"});
+        journal_add (j, &(struct journal_item){.src = i,
+                                               .dst = (i + 1) % 3,
+                                               .kind = SCHEDULE_RAILS,
+                                               .pass = i,
+                                               .bytes_per_s = 1e9 * (i + 1),
+                                               .latency_s = 5e-6});
+    journal_add (
+        j, &(struct journal_item){
+               .src = 2, .dst = 0, .failed = true, .reason = "a \"quoted\" reason"});
     journal_close (j, false);
 
     /* A line that a crash cut off is not read, and not kept. */
@@ -219,7 +253,8 @@ static void journal_is_read_back (void **state)
 
     /* Another order of endpoints, one of them gone. */
     n_taken = 0;
-    ok (journal_open (path, later, 2, "socket", true, take, NULL, &n, &j, &notes, &err), &err);
+    ok (journal_open (path, later, 2, "socket", true, take, NULL, &n, &j, &notes, &err),
+        &err);
     journal_close (j, false);
     assert_int_equal (n, 2);
     assert_true (taken[0].src == 0 && taken[0].dst == 1 && taken[0].pass == 2);
@@ -230,7 +265,8 @@ static void journal_is_read_back (void **state)
         journal_open (path, names, 3, "nccl", true, take, NULL, &n, &j, &notes, &err),
         ST_INVALID);
     /* Without --resume it is set aside. */
-    ok (journal_open (path, names, 3, "nccl", false, take, NULL, &n, &j, &notes, &err), &err);
+    ok (journal_open (path, names, 3, "nccl", false, take, NULL, &n, &j, &notes, &err),
+        &err);
     assert_true (notes.n == 1 && strstr (notes.line[0], ".part.old"));
     journal_close (j, true);
     assert_int_not_equal (access (part, F_OK), 0);
@@ -249,10 +285,11 @@ static void journal_is_read_back (void **state)
 
 int main (void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (messages_come_back), cmocka_unit_test (broken_frames_are_refused),
-        cmocka_unit_test (greetings_need_the_token), cmocka_unit_test (launchers_variables),
-        cmocka_unit_test (journal_is_read_back)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test (messages_come_back),
+                                       cmocka_unit_test (broken_frames_are_refused),
+                                       cmocka_unit_test (greetings_need_the_token),
+                                       cmocka_unit_test (launchers_variables),
+                                       cmocka_unit_test (journal_is_read_back)};
 
     return cmocka_run_group_tests_name ("words", tests, NULL, NULL);
 }

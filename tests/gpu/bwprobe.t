@@ -27,12 +27,7 @@ cat "$T/out.0" | sed 's/^/# /'
 
 ranks 3 --passes 50 --timeout 3 -o "$T/links.json"
 lines 6
-kill -STOP "${pid[1]}"
-for ((i = 0; i < 900; i++)); do
-    kill -0 "${pid[0]}" 2>/dev/null || break
-    sleep 0.1
-done
-slay 1
+stall 1
 ended 1 60
 result $? "a stalled pair is aborted, and the run ends" "$T/err.0"
 says "the stalled rank is named, and what was measured is kept" '

@@ -57,3 +57,13 @@ lines() {
 slay() {
     { kill -9 "${pid[$1]}" && wait "${pid[$1]}"; } 2>/dev/null
 }
+# stall RANK: stop it without a word until rank 0 has ended, then kill it.
+stall() {
+    local i
+    kill -STOP "${pid[$1]}"
+    for ((i = 0; i < 900; i++)); do
+        kill -0 "${pid[0]}" 2>/dev/null || break
+        sleep 0.1
+    done
+    slay "$1"
+}

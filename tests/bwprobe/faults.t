@@ -4,20 +4,20 @@
 . tests/lib/tap.sh
 . tests/lib/ranks.sh
 # Short measurements of small messages; $OPTIONS go to every rank.
-OPTIONS="--transport socket --measure 0.02 --pause 0 --timeout 1 --max-size 4"
+OPTIONS="--transport socket --measure 0.01 --passes 2 --pause 0 --timeout 1 --max-size 2"
 
 ranks 4 -o "$T/links.json"
 ended 0 60
 result $? "four ranks without MPI measure everything" "$T/err.0"
 says "and the file is whole" '
 assert m["status"] == "complete" and len (m["pairs"]) == 12 and not m["faults"]
-assert all (p["isolated_gb_per_s"]["samples"] >= 3 for p in m["pairs"])
+assert all (p["isolated_gb_per_s"]["samples"] >= 2 for p in m["pairs"])
 assert len (d["links"]["gpu"]["bandwidth_gb_per_s"]) == 4 and d["nodes"][0]["gpus"] == 4'
 [ ! -e "$T/links.json.part" ]
 result $? "no journal is left"
 
 # Somebody else knocks, at rank 0 and at a partner's door.
-ranks 4 --passes 20 -o "$T/links.json"
+ranks 4 --passes 12 -o "$T/links.json"
 python3 - $port "${pid[1]}" >"$T/why" 2>&1 <<'P'
 import os, re, socket, sys, time
 def doors (pid):

@@ -7,7 +7,7 @@ for p in python3 /usr/bin/python3; do
     $p -c 'import jsonschema' 2>/dev/null && PY=$p && break
 done
 [ -n "$PY" ] || skip_all "package python3-jsonschema is not installed"
-OPTIONS="--transport socket --measure 0.02 --pause 0 --timeout 1 --max-size 4"
+OPTIONS="--transport socket --measure 0.01 --passes 2 --pause 0 --timeout 1 --max-size 2"
 valid() {
     $PY - docs/schema/links.schema.json "$T/links.json" >"$T/why" 2>&1 <<'P'
 import json, sys, jsonschema

@@ -145,16 +145,17 @@ static enum status find_size (struct station *s, const struct pair *p, double ti
     return ST_OK;
 }
 
-/* Messages of the three sizes in turn until the time is over; samples are appended. */
+/* Messages of the three sizes in turn until the time is over and there are enough of them;
+ * samples are appended. */
 static enum status stream (struct station *s, const struct pair *p, double time_s,
                            bool together, size_t largest, struct samples *out,
                            double *moved, struct error *err)
 {
     double start = clock_s (), head = together ? HEAD_SHARE * time_s : 0,
            tail = together ? (1 + TAIL_SHARE) * time_s : INFINITY;
-    int cycle = 0;
+    int had = out->n;
 
-    while ((clock_s () - start < time_s || cycle < 2) &&
+    while ((clock_s () - start < time_s || out->n - had < SIZES * LIKE) &&
            out->n + SIZES * LIKE <= SAMPLES_MAX) {
         for (int k = 0; k < SIZES; k++) {
             size_t size = largest >> k;
@@ -171,7 +172,6 @@ static enum status stream (struct station *s, const struct pair *p, double time_
                 out->seconds[out->n++] = t[i];
             }
         }
-        cycle++;
     }
     return ST_OK;
 }

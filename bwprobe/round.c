@@ -333,7 +333,7 @@ static const char *reason_of (const struct task *t, int direction)
                *receiver = t->result[!direction].reason[direction];
 
     if (!*sender || (strncmp (sender, "the partner", 11) == 0 && *receiver))
-        return *receiver ? receiver : "no result";
+        return *receiver ? receiver : "the times were too short or too few for a rate";
     return sender;
 }
 

@@ -22,7 +22,8 @@ VERSION := $(shell sed -n 's/.*LINKWISE_VERSION "\(.*\)".*/\1/p' base/version.h)
 # one of TEST_DEPS skips and names it.
 DEPS := gcc libc6-dev make pkg-config libglpk-dev libjansson-dev libhwloc-dev libexpat1-dev libmd-dev \
         libcsv-dev libnlopt-dev libcmocka-dev perl
-TEST_DEPS := clang openmpi-bin mpich slurmctld slurmd slurm-client python3-torch numactl iproute2 \
+# bwprobe builds without MPI too: libopenmpi-dev is what starts it under mpirun.
+TEST_DEPS := clang openmpi-bin libopenmpi-dev mpich slurmctld slurmd slurm-client python3-torch numactl iproute2 \
              python3-jsonschema hostname
 
 ifeq ($(SAN),1)
@@ -40,13 +41,21 @@ headers = $(shell printf '$(foreach h,$(1),$(hash)include <$(h)>\n)' | $(CC) $(2
 HAVE_DEPS := $(and $(call headers,glpk.h jansson.h hwloc.h expat.h sys/types.h sha2.h csv.h nlopt.h stdarg.h stddef.h stdint.h setjmp.h cmocka.h),$(shell command -v prove))
 HAVE_OPENMP := $(shell printf '$(hash)include <omp.h>\nint main (void) { return omp_get_max_threads () < 1; }\n' | $(CC) -fopenmp -x c - -o /dev/null 2>/dev/null && echo yes)
 HAVE_CUDA := $(call headers,cuda_runtime_api.h,-I$(CUDA_HOME)/include)
-HAVE_NCCL := $(call headers,nccl.h,-I$(CUDA_HOME)/include)
+HAVE_NCCL := $(call headers,nccl.h cuda.h cublas_v2.h,-I$(CUDA_HOME)/include)
+MPICC ?= $(shell command -v mpicc 2>/dev/null)
+MPI_FLAGS := $(if $(MPICC),$(shell $(MPICC) -show 2>/dev/null))
+HAVE_MPI := $(if $(MPI_FLAGS),$(call headers,mpi.h,$(filter -I%,$(MPI_FLAGS))))
 pkg = $(shell pkg-config $(1) $(2) 2>/dev/null)
 
 OPENMP := $(if $(HAVE_OPENMP),-fopenmp,-Wno-unknown-pragmas)
 WARN := -Wall -Wextra -Wshadow -Wmissing-prototypes
 OUR_CFLAGS := -std=c11 -D_GNU_SOURCE -I. -fPIC $(WARN) $(OPENMP) $(SAN_FLAGS) \
               $(call pkg,--cflags,jansson libmd hwloc expat)
+PROBE_CFLAGS := $(if $(HAVE_MPI),-DBWPROBE_MPI $(filter -I%,$(MPI_FLAGS))) \
+                $(if $(HAVE_NCCL),-DBWPROBE_NCCL -isystem $(CUDA_HOME)/include)
+PROBE_LIBS := $(if $(HAVE_MPI),$(filter -L% -l%,$(MPI_FLAGS))) \
+              $(or $(call pkg,--libs,jansson hwloc expat),-ljansson -lhwloc -lexpat) \
+              $(or $(call pkg,--libs,libmd),-lmd) -lm -ldl -lpthread
 LIBS := -lglpk $(or $(call pkg,--libs,jansson hwloc expat),-ljansson -lhwloc -lexpat) \
         $(or $(call pkg,--libs,libmd),-lmd) -lcsv -lnlopt -lm
 OUR_LDFLAGS := $(OPENMP) $(SAN_FLAGS)
@@ -61,15 +70,19 @@ endif
 ROOMS := base workload topology memest costmodel calibrate mapper check launch report
 LIB_SRC := $(sort $(wildcard $(ROOMS:%=%/*.c)))
 CLI_SRC := $(sort $(wildcard cli/*.c))
+PROBE_SRC := $(sort $(wildcard bwprobe/*.c))
 HEADERS := $(sort $(wildcard $(ROOMS:%=%/*.h)))
 PROFILES := $(sort $(wildcard workload/profiles/*.json))
 SCRIPTS := $(sort $(wildcard launch/scripts/*))
-TEST_SRC := $(sort $(wildcard tests/*/*.c))
-TEST_SH := $(sort $(filter-out tests/gpu/%,$(wildcard tests/*/*.t)))
+TEST_SRC := $(filter-out tests/lib/%,$(sort $(wildcard tests/*/*.c)))
 GPU_SH := $(sort $(wildcard tests/gpu/*.t))
+TEST_SH := $(filter-out $(GPU_SH),$(sort $(wildcard tests/*/*.t)))
 
 LIB_OBJ := $(LIB_SRC:%.c=$B/obj/%.o) $B/obj/gen/profiles.o $B/obj/gen/scripts.o
 CLI_OBJ := $(CLI_SRC:%.c=$B/obj/%.o)
+PROBE_OBJ := $(PROBE_SRC:%.c=$B/obj/%.o)
+# What bwprobe takes of the library: nothing that links GLPK.
+PROBE_LIB_OBJ := $(filter $B/obj/base/% $B/obj/topology/%,$(LIB_OBJ))
 TESTS := $(TEST_SRC:%.c=$B/%)
 
 # ---- targets ----
@@ -77,7 +90,7 @@ TESTS := $(TEST_SRC:%.c=$B/%)
 .PHONY: all run check check-long check-gpu bench accuracy accuracy-memory accuracy-times deps deps-test info help install clean config
 .DEFAULT_GOAL := all
 
-all: $B/linkwise $B/liblinkwise.a $B/liblinkwise.so $B/linkwise.pc
+all: $B/linkwise $B/bwprobe $B/liblinkwise.a $B/liblinkwise.so $B/linkwise.pc
 
 help:
 	@sed -n 's/^## //p' Makefile
@@ -85,7 +98,7 @@ help:
 ## make run      build, then plan the bundled example and write its launcher files
 ## make check    build and run the tests
 ## make check-long   the tests that take longer
-## make check-gpu    estimates beside this machine's GPU (docs/gpu-check.md)
+## make check-gpu    the tests that need a GPU (docs/gpu-check.md)
 ## make bench    measure speed
 ## make accuracy RUNS=DIR   estimates beside measured runs
 ## make info     what was found on this machine
@@ -123,16 +136,19 @@ run-example: all
 	@echo
 	$B/linkwise emit $(RUN)/plan.json --to all -d $(RUN)/launch
 
-TEST_ENV = LINKWISE=$(CURDIR)/$B/linkwise CMOCKA_MESSAGE_OUTPUT=TAP CC='$(CC)' \
+TEST_ENV = LINKWISE=$(CURDIR)/$B/linkwise BWPROBE=$(CURDIR)/$B/bwprobe CUDA_HOME='$(CUDA_HOME)' \
+    CMOCKA_MESSAGE_OUTPUT=TAP CC='$(CC)' \
     LSAN_OPTIONS=suppressions=$(CURDIR)/tests/lib/lsan.supp:print_suppressions=0
+# Tests of bwprobe measure: one at a time.
 run-tests: all $(TESTS)
-	@$(TEST_ENV) prove --jobs 2 --timer --exec '' $(TESTS) $(TEST_SH)
+	@$(TEST_ENV) prove --jobs 2 --rules 'seq=tests/bwprobe/*.t' --rules 'par=**' \
+	    --timer --exec '' $(TESTS) $(TEST_SH)
 
 check-long: all $(TESTS)
 	@LINKWISE_LONG=1 $(TEST_ENV) prove --timer --exec '' $(TESTS) $(TEST_SH)
 
 check-gpu: all
-	@LINKWISE=$(CURDIR)/$B/linkwise prove --verbose --exec '' $(GPU_SH)
+	@$(TEST_ENV) prove --timer --verbose --exec '' $(GPU_SH)
 
 RUNS ?= runs
 accuracy: accuracy-memory accuracy-times
@@ -141,29 +157,31 @@ accuracy-memory: $B/bench/accuracy
 accuracy-times: $B/bench/accuracy_times
 	@$B/bench/accuracy_times $(RUNS)
 
-bench: $B/bench/speed $B/bench/cluster
+bench: $B/bench/speed $B/bench/cluster $B/bench/probe
 	@$B/bench/speed
 	@$B/bench/cluster
+	@$B/bench/probe
 
 info:
 	@printf '%-10s %s\n' version '$(VERSION)' \
 	    compiler "$$($(CC) --version 2>/dev/null | head -n 1)" \
 	    packages '$(if $(HAVE_DEPS),all build packages found,some of these are missing: $(DEPS))' \
 	    OpenMP '$(if $(HAVE_OPENMP),yes,no: the search uses one thread)' \
-	    MPI "$$(mpirun --version 2>/dev/null | head -n 1 | grep . || echo 'no mpirun: its launcher test skips')" \
+	    mpirun "$$(mpirun --version 2>/dev/null | head -n 1 | grep . || echo 'no: its launcher test skips')" \
+	    MPI '$(if $(HAVE_MPI),bwprobe starts under mpirun,no mpicc: bwprobe starts by srun or by RANK and WORLD_SIZE)' \
 	    CUDA '$(if $(HAVE_CUDA),headers in $(CUDA_HOME)/include,no headers)' \
-	    NCCL '$(if $(HAVE_NCCL),headers in $(CUDA_HOME)/include,no headers)' \
+	    NCCL '$(if $(HAVE_NCCL),headers in $(CUDA_HOME)/include,no headers: bwprobe measures over TCP alone)' \
 	    clang "$$(clang --version 2>/dev/null | head -n 1 | grep . || echo 'no: its warnings test skips')"
 
 config:
 	@: >config.mk
-	@for v in CC CFLAGS LDFLAGS prefix CUDA_HOME; do :; done
-	@printf '%s\n' $(foreach v,CC CFLAGS LDFLAGS prefix CUDA_HOME,$(if $(filter command%,$(origin $v)),'$v := $($v)')) >config.mk
+	@for v in CC CFLAGS LDFLAGS prefix CUDA_HOME MPICC; do :; done
+	@printf '%s\n' $(foreach v,CC CFLAGS LDFLAGS prefix CUDA_HOME MPICC,$(if $(filter command%,$(origin $v)),'$v := $($v)')) >config.mk
 	@cat config.mk
 
 install: all
 	install -d $(DESTDIR)$(bindir) $(DESTDIR)$(libdir)/pkgconfig
-	install -m 755 $B/linkwise $(DESTDIR)$(bindir)/linkwise
+	install -m 755 $B/linkwise $B/bwprobe $(DESTDIR)$(bindir)/
 	install -m 644 $B/liblinkwise.a $(DESTDIR)$(libdir)/
 	install -m 755 $B/liblinkwise.so $(DESTDIR)$(libdir)/
 	install -m 644 $B/linkwise.pc $(DESTDIR)$(libdir)/pkgconfig/
@@ -178,6 +196,15 @@ clean:
 $B/linkwise: $(CLI_OBJ) $B/liblinkwise.a
 	$(call say,LD,$@)
 	$Q$(CC) $(OUR_LDFLAGS) $(LDFLAGS) -o $@ $(CLI_OBJ) $B/liblinkwise.a $(LIBS)
+
+$B/bwprobe: $(PROBE_OBJ) $B/obj/libprobe.a
+	$(call say,LD,$@)
+	$Q$(CC) $(OUR_LDFLAGS) $(LDFLAGS) -o $@ $^ $(PROBE_LIBS)
+
+$B/obj/libprobe.a: $(PROBE_LIB_OBJ)
+	$Qrm -f $@ && ar rcs $@ $^
+
+$(PROBE_OBJ): OUR_CFLAGS += $(PROBE_CFLAGS)
 
 $B/liblinkwise.a: $(LIB_OBJ)
 	$(call say,AR,$@)
@@ -220,14 +247,22 @@ $B/obj/%.o: %.c Makefile
 	$(call say,CC,$<)
 	$Qmkdir -p $(@D) && $(CC) $(OUR_CFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 
+# Tests of bwprobe see its files, all but the program's own.
+$B/tests/bwprobe/%: tests/bwprobe/%.c $(filter-out %/main.o,$(PROBE_OBJ)) $B/obj/libprobe.a
+	$(call say,CC,$<)
+	$Qmkdir -p $(@D) && $(CC) $(OUR_CFLAGS) $(PROBE_CFLAGS) $(CFLAGS) -MMD -MP -o $@ $(filter %.c %.o %.a,$^) \
+	    $(OUR_LDFLAGS) $(LDFLAGS) -lcmocka $(PROBE_LIBS)
+
 $B/tests/%: tests/%.c $B/liblinkwise.a
 	$(call say,CC,$<)
 	$Qmkdir -p $(@D) && $(CC) $(OUR_CFLAGS) $(CFLAGS) -MMD -MP -o $@ $< \
 	    $B/liblinkwise.a $(OUR_LDFLAGS) $(LDFLAGS) -lcmocka $(LIBS)
 
+$B/bench/probe: $B/obj/bwprobe/schedule.o
+
 $B/bench/%: bench/%.c $B/liblinkwise.a
 	$(call say,CC,$<)
-	$Qmkdir -p $(@D) && $(CC) $(OUR_CFLAGS) $(CFLAGS) -MMD -MP -o $@ $< \
+	$Qmkdir -p $(@D) && $(CC) $(OUR_CFLAGS) $(CFLAGS) -MMD -MP -o $@ $(filter %.c %.o,$^) \
 	    $B/liblinkwise.a $(OUR_LDFLAGS) $(LDFLAGS) $(LIBS)
 
--include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(TESTS:=.d) $B/bench/speed.d $B/bench/cluster.d
+-include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(PROBE_OBJ:.o=.d) $(TESTS:=.d) $B/bench/speed.d $B/bench/cluster.d $B/bench/probe.d

@@ -1,9 +1,13 @@
 #include "topology/links_doc.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
+
+#include "topology/topology.h"
 
 json_t *topology_links_now (void)
 {
@@ -34,6 +38,19 @@ json_t *topology_links_doc_node (json_t *doc, const char *name, int gpus,
     return node;
 }
 
+void topology_links_name (const char *text, char *out)
+{
+    int n = 0;
+
+    for (const char *s = text; *s && n < TOPOLOGY_NAME_MAX; s++, n++)
+        out[n] = isalnum ((unsigned char) *s) || (n > 0 && strchr ("._-", *s)) ? *s : '-';
+    if (n == 0)
+        out[n++] = 'n';
+    if (!isalnum ((unsigned char) out[0]))
+        out[0] = 'n';
+    out[n] = '\0';
+}
+
 json_t *topology_links_number (double x)
 {
     char s[32];
@@ -42,6 +59,16 @@ json_t *topology_links_number (double x)
         return json_null ();
     snprintf (s, sizeof s, "%.7g", x);
     return json_real (strtod (s, NULL));
+}
+
+json_t *topology_links_spread (const struct stats_spread *s, double unit)
+{
+    return json_pack ("{s:i, s:o, s:o, s:o, s:o, s:o}", "samples", s->n, "median",
+                      topology_links_number (s->median / unit), "mad",
+                      topology_links_number (s->mad / unit), "low",
+                      topology_links_number (s->low / unit), "high",
+                      topology_links_number (s->high / unit), "confidence",
+                      topology_links_number (s->confidence));
 }
 
 json_t *topology_links_matrix (const double *v, int n, double unit)

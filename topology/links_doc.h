@@ -5,6 +5,7 @@
 #include <jansson.h>
 
 #include "base/error.h"
+#include "base/stats.h"
 
 /* What a link's latency is taken to be where nobody measured it: the defaults of a cluster
  * on one line (docs/cluster.md). */
@@ -25,9 +26,18 @@ json_t *topology_links_now (void);
 json_t *topology_links_doc_node (json_t *doc, const char *name, int gpus,
                                  const char *gpu_type);
 
+/** Turn any text into a node name that the contract allows: other characters become '-'.
+ *  @param[out] out  [TOPOLOGY_NAME_MAX + 1] */
+void topology_links_name (const char *text, char *out);
+
 /** A number for the file, to 7 significant digits: what was measured has no more, and
  *  files stay small.  null when x is not finite.  A new reference. */
 json_t *topology_links_number (double x);
+
+/** How samples lie: `samples`, `median`, `mad`, `low`, `high` and the interval's
+ *  `confidence`.  A new reference.
+ *  @param[in] unit  the file's unit in SI units */
+json_t *topology_links_spread (const struct stats_spread *s, double unit);
 
 /** A matrix for the file; the diagonal and what is not finite become null.
  *  @param[in] v     [n*n] row-major, i*n + j is i -> j, in SI units

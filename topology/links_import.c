@@ -71,15 +71,6 @@ struct matrices {
     bool any_latency;
 };
 
-static json_t *spread_json (struct stats_spread s, double unit)
-{
-    return json_pack ("{s:i, s:o, s:o, s:o, s:o}", "samples", s.n, "median",
-                      topology_links_number (s.median / unit), "mad",
-                      topology_links_number (s.mad / unit), "low",
-                      topology_links_number (s.low / unit), "high",
-                      topology_links_number (s.high / unit));
-}
-
 /* One directed pair: the samples from `at` to the next pair.  Returns where that begins. */
 static size_t add_pair (struct links_table *t, size_t at, double *work,
                         struct matrices *m, json_t *pairs)
@@ -106,9 +97,9 @@ static size_t add_pair (struct links_table *t, size_t at, double *work,
         (what == LINKS_LATENCY ? m->latency : m->bandwidth)[ij] = s.median;
         m->any_latency |= what == LINKS_LATENCY;
         if (what == LINKS_BANDWIDTH)
-            json_object_set_new (pair, "isolated_gb_per_s", spread_json (s, UNITS_GB));
+            json_object_set_new (pair, "isolated_gb_per_s", topology_links_spread (&s, UNITS_GB));
         else
-            json_object_set_new (pair, "latency_us", spread_json (s, UNITS_US));
+            json_object_set_new (pair, "latency_us", topology_links_spread (&s, UNITS_US));
     }
     for (size_t k = at; k < end; k++)
         if (t->sample[k].what == LINKS_FAILED)

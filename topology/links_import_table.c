@@ -10,6 +10,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "topology/links_doc.h"
 #include "topology/topology.h"
 
 #define ENDS_MAX 4096 /* the document holds matrices over them */
@@ -32,16 +33,8 @@ static bool reserve (void **array, int n, size_t size)
 int links_table_node (struct links_table *t, const char *name)
 {
     char clean[TOPOLOGY_NAME_MAX + 1];
-    int n = 0;
 
-    for (const char *s = name; *s && n < TOPOLOGY_NAME_MAX; s++, n++)
-        clean[n] =
-            isalnum ((unsigned char) *s) || (n > 0 && strchr ("._-", *s)) ? *s : '-';
-    if (n == 0)
-        clean[n++] = 'n';
-    if (!isalnum ((unsigned char) clean[0]))
-        clean[0] = 'n';
-    clean[n] = '\0';
+    topology_links_name (name, clean);
     for (int i = t->n_nodes - 1; i >= 0; i--)
         if (strcmp (t->node[i].name, clean) == 0)
             return i;

@@ -37,8 +37,74 @@ done
 host=$1
 shift
 [ "${1:-}" = -n ] && shift
-exec nsenter --net=/run/netns/"$host" unshare --uts \
+nsenter --net=/run/netns/"$host" unshare --uts \
     sh -c 'hostname "$0"; exec sh -c "$*"' "$host" "$@"
+rc=$?
+# A host that lost its power does not end an ssh to it.
+[ $rc != 137 ] || sleep 1000
+exit $rc
 R
     chmod +x "$HOSTS_RSH"
+}
+
+# hosts_shape SRC DST MBIT: limit the directed link SRC -> DST.  Short packets (TCP's answers)
+# pass by the limit, so that traffic the other way is not held up by them.  A one-way stream
+# reaches 1448 / 1514 of the rate.  The first shape of a host must come before its others.
+declare -A hosts_shaped
+hosts_shape() {
+    local src=$1 dst=$2 mbit=$3 address k
+    address=$(awk -v h="$dst" '$2 == h { print $1 }' /etc/hosts)
+    if [ -z "${hosts_shaped[$src]:-}" ]; then
+        tc -n "$src" qdisc add dev eth0 root handle 1: htb default 999
+        tc -n "$src" class add dev eth0 parent 1: classid 1:999 htb rate 10gbit quantum 60000
+        tc -n "$src" filter add dev eth0 protocol ip parent 1: prio 2 u32 \
+            match ip protocol 6 0xff match u16 0x0000 0xff80 at 2 flowid 1:999
+        hosts_shaped[$src]=0
+    fi
+    k=$((hosts_shaped[$src] += 1))
+    tc -n "$src" class add dev eth0 parent 1: classid 1:$k htb rate "${mbit}mbit" \
+        ceil "${mbit}mbit" burst 16kb cburst 16kb quantum 60000
+    tc -n "$src" qdisc add dev eth0 parent 1:$k handle $((100 + k)): bfifo limit 200000
+    tc -n "$src" filter add dev eth0 protocol ip parent 1: prio 3 u32 \
+        match ip dst "$address/32" flowid 1:$k
+}
+
+# hosts_trunk MBIT HOST...: put hosts behind a second bridge, to which one link of this rate
+# leads in each direction.
+hosts_trunk() {
+    local mbit=$1 h end
+    shift
+    ip link add br1 type bridge
+    ip link set br1 up
+    ip link add trunk0 type veth peer name trunk1
+    ip link set trunk0 master br0 up
+    ip link set trunk1 master br1 up
+    for end in trunk0 trunk1; do
+        tc qdisc add dev $end root handle 1: htb default 999
+        tc class add dev $end parent 1: classid 1:999 htb rate 10gbit quantum 60000
+        tc class add dev $end parent 1: classid 1:1 htb rate "${mbit}mbit" ceil "${mbit}mbit" \
+            burst 16kb cburst 16kb quantum 60000
+        tc qdisc add dev $end parent 1:1 handle 11: bfifo limit 400000
+        tc filter add dev $end protocol ip parent 1: prio 2 u32 \
+            match ip protocol 6 0xff match u16 0x0000 0xff80 at 2 flowid 1:999
+        tc filter add dev $end protocol ip parent 1: prio 3 u32 match u32 0 0 flowid 1:1
+    done
+    for h in "$@"; do
+        ip link set "v$(awk -v h="$h" '$2 == h { split($1, a, "."); print a[4] }' /etc/hosts)" \
+            master br1
+    done
+}
+
+# hosts_cut SRC DST, after the shapes of SRC: nothing gets from SRC to DST any more.
+hosts_cut() {
+    tc -n "$1" class add dev eth0 parent 1: classid 1:998 htb rate 10gbit quantum 60000
+    tc -n "$1" qdisc add dev eth0 parent 1:998 handle 98: bfifo limit 1
+    tc -n "$1" filter add dev eth0 protocol ip parent 1: prio 1 u32 \
+        match ip dst "$(awk -v h="$2" '$2 == h { print $1 }' /etc/hosts)/32" flowid 1:998
+}
+
+# hosts_kill HOST: pull its plug.
+hosts_kill() {
+    ip link set "v$(awk -v h="$1" '$2 == h { split($1, a, "."); print a[4] }' /etc/hosts)" down
+    kill -9 $(ip netns pids "$1")
 }

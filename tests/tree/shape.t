@@ -18,6 +18,9 @@ for f in $(git ls-files '*.c' '*.h' 2>/dev/null || find . -name '*.[ch]' | sed '
         other=${h%%/*}
         if [ ! -f "$h" ]; then
             echo "$f includes $h by no path from the root"
+        elif [ "$room" = bwprobe ] && [ "$other" != bwprobe ] && [ "$other" != base ] &&
+            [ "$other" != topology ]; then
+            echo "$f includes $h: bwprobe sees base and topology alone"
         elif [ "$other" != "$room" ] && [ "$(rank "$other")" -ge "$(rank "$room")" ]; then
             case "$room $other" in
             # The checker, the planner's searches and profiles stand side by side.

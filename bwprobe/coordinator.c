@@ -1,0 +1,357 @@
+/* The run from its beginning to its end. */
+#include "bwprobe/coordinator.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "bwprobe/coordinator_private.h"
+
+/* Nobody needs longer to leave. */
+#define LEAVE_S 3.0
+/* Without a terminal, how often a line says how far the run is. */
+#define SAY_S 20.0
+/* A connection that is silent for so long is dead, though nobody closed it. */
+#define SILENCE_S 6.0
+
+/* A connection a rank, and the ranks' own: more than a shell usually allows. */
+static enum status allow_connections (int size, struct error *err)
+{
+    rlim_t need = (rlim_t) size + 256;
+    struct rlimit l;
+
+    if (getrlimit (RLIMIT_NOFILE, &l) != 0 || l.rlim_cur >= need)
+        return ST_OK;
+    if (l.rlim_max != RLIM_INFINITY && l.rlim_max < need)
+        return err_set (
+            err, ST_IO,
+            "%d ranks need %llu open files, and the limit is %llu (ulimit -n)", size,
+            (unsigned long long) need, (unsigned long long) l.rlim_max);
+    l.rlim_cur = need;
+    return setrlimit (RLIMIT_NOFILE, &l) == 0
+               ? ST_OK
+               : err_set (err, ST_IO, "the limit on open files cannot be raised");
+}
+
+enum status coordinator_create (const struct coordinator_settings *set, int size,
+                                struct net_place *place, const struct net_token *token,
+                                struct coordinator **out, struct error *err)
+{
+    struct coordinator *c = calloc (1, sizeof *c);
+    enum status st = ST_OK;
+
+    if (!c)
+        return err_nomem (err);
+    c->set = *set;
+    c->rng = (struct rng){set->seed};
+    c->wake[0] = c->wake[1] = -1;
+    if (pipe2 (c->wake, O_CLOEXEC | O_NONBLOCK) != 0)
+        st = err_set (err, ST_IO, "no pipe");
+    if (st == ST_OK)
+        st = allow_connections (size, err);
+    if (st == ST_OK)
+        st = roster_create (place, token, size, SILENCE_S, c->wake[0], &c->roster, err);
+    c->results = results_create ();
+    if (st == ST_OK && !c->results)
+        st = err_nomem (err);
+    if (st != ST_OK) {
+        coordinator_destroy (c);
+        return st;
+    }
+    *out = c;
+    return ST_OK;
+}
+
+void coordinator_destroy (struct coordinator *c)
+{
+    if (!c)
+        return;
+    roster_destroy (c->roster);
+    results_destroy (c->results);
+    journal_close (c->journal, false);
+    for (int k = 0; k < 2; k++)
+        if (c->wake[k] >= 0)
+            close (c->wake[k]);
+    free (c->end);
+    free (c->node);
+    free (c->first);
+    free (c->done);
+    free (c->fault);
+    free (c);
+}
+
+void coordinator_interrupt (struct coordinator *c)
+{
+    /* A full pipe has said it already. */
+    ssize_t n = write (c->wake[1], "", 1);
+
+    (void) n;
+}
+
+double coordinator_elapsed (const struct coordinator *c)
+{
+    return clock_s () - c->begun_s;
+}
+
+/* ---- words ---- */
+
+static void say (struct coordinator *c, const char *fmt, va_list ap)
+{
+    progress_end (&c->progress);
+    fputs ("bwprobe: ", stderr);
+    vfprintf (stderr, fmt, ap);
+    fputc ('\n', stderr);
+}
+
+void coordinator_say (struct coordinator *c, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start (ap, fmt);
+    say (c, fmt, ap);
+    va_end (ap);
+}
+
+void coordinator_fault (struct coordinator *c, const char *fmt, ...)
+{
+    struct fault *more = realloc (c->fault, ((size_t) c->n_faults + 1) * sizeof *more);
+    va_list ap;
+
+    va_start (ap, fmt);
+    say (c, fmt, ap);
+    va_end (ap);
+    if (!more)
+        return;
+    c->fault = more;
+    va_start (ap, fmt);
+    vsnprintf (more[c->n_faults].text, sizeof more->text, fmt, ap);
+    va_end (ap);
+    c->n_faults++;
+}
+
+/* "0:35 left", "" while nobody can know. */
+static void time_left (const struct coordinator *c, char *out, size_t size)
+{
+    double left;
+
+    out[0] = '\0';
+    if (c->rounds_all == 0 || c->rounds_done >= c->rounds_all)
+        return;
+    left = c->plan.seconds * (double) (c->rounds_all - c->rounds_done) /
+           (double) c->rounds_all;
+    snprintf (out, size, ", %ld of %ld rounds, %d:%02d left", c->rounds_done,
+              c->rounds_all, (int) left / 60, (int) left % 60);
+}
+
+void coordinator_show (struct coordinator *c)
+{
+    double now = clock_s ();
+    char left[96];
+
+    if (c->progress.on ? now - c->progress.last_s < 0.1 : now - c->said_s < SAY_S)
+        return;
+    time_left (c, left, sizeof left);
+    if (c->progress.on) {
+        progress_show (&c->progress, "bwprobe: %s%s", c->doing, left);
+    } else {
+        c->said_s = now;
+        coordinator_say (c, "%s%s", c->doing, left);
+    }
+}
+
+/* ---- what nobody waited for ---- */
+
+void coordinator_unexpected (struct coordinator *c, const struct roster_event *e)
+{
+    char byte[16];
+
+    if (e->what == ROSTER_WAKE) {
+        while (read (c->wake[0], byte, sizeof byte) > 0)
+            ;
+        if (!c->interrupted)
+            coordinator_say (c, "interrupted: what was measured is written");
+        c->interrupted = true;
+    } else if (e->what == ROSTER_GONE) {
+        const char *name = e->member->endpoint >= 0 ? c->end[e->member->endpoint].name
+                                                    : e->member->hello.node;
+
+        coordinator_fault (c, "rank %u (%s) is gone: %s", e->member->rank, name,
+                           e->member->gone);
+    }
+}
+
+/* ---- the journal ---- */
+
+static bool keeps_journal (const struct coordinator *c)
+{
+    return strcmp (c->set.output, "-") != 0 && !c->set.dry_run;
+}
+
+static enum status begin_journal (struct coordinator *c, struct error *err)
+{
+    const char **name = calloc ((size_t) c->shape.n + 1, sizeof *name);
+    struct notes notes = {.n = 0};
+    long taken = 0;
+    enum status st;
+
+    if (!keeps_journal (c)) {
+        free (name);
+        return ST_OK;
+    }
+    if (!name)
+        return err_nomem (err);
+    for (int i = 0; i < c->shape.n; i++)
+        name[i] = c->end[i].name;
+    st = journal_open (c->set.output, name, c->shape.n, c->transport->name, c->set.resume,
+                       passes_take, c, &taken, &c->journal, &notes, err);
+    for (int i = 0; i < notes.n; i++)
+        coordinator_say (c, "%s", notes.line[i]);
+    notes_free (&notes);
+    free (name);
+    if (st == ST_OK && c->set.resume)
+        coordinator_say (c,
+                         taken > 0 ? "%ld values of the earlier run are taken over"
+                                   : "nothing to resume from (%ld values): begun anew",
+                         taken);
+    return st;
+}
+
+/* ---- the end ---- */
+
+/* Whether an earlier fault or a failed pair leaves the record with holes. */
+static bool anything_failed (const struct coordinator *c)
+{
+    if (c->n_faults > 0)
+        return true;
+    for (size_t i = 0; i < results_count (c->results); i++) {
+        const struct results_pair *p = results_at (c->results, i);
+
+        if (p->failures > 0 && p->n[RESULTS_ALONE] == 0)
+            return true;
+    }
+    return false;
+}
+
+static const char *status_of (const struct coordinator *c)
+{
+    return c->interrupted ? "interrupted" : anything_failed (c) ? "faults" : "complete";
+}
+
+/* Everybody leaves, this process's own rank too. */
+static void say_goodbye (struct coordinator *c, const struct coordinator_outcome *out)
+{
+    struct msg_bye bye = {.exit_code = (uint32_t) out->exit_code, .faults = out->faults};
+    double deadline = clock_s () + LEAVE_S;
+    int size = roster_size (c->roster), here = 0;
+
+    for (int i = 0; i < size; i++) {
+        struct member *m = roster_member (c->roster, i);
+
+        messages_bye (roster_begin (c->roster, MSG_BYE), &bye);
+        roster_send (c->roster, m);
+        here += m->state == MEMBER_HERE;
+    }
+    /* Rank 0's process is the last to go: its launcher may end the job with it. */
+    while (here > 0) {
+        struct roster_event e = roster_next (c->roster, deadline);
+
+        if (e.what == ROSTER_NOTHING)
+            break;
+        here -= e.what == ROSTER_GONE;
+        if (e.what == ROSTER_WAKE)
+            coordinator_unexpected (c, &e);
+    }
+}
+
+/* An mpirun that lost a daemon stays until it is killed. */
+static void warn_of_mpirun (struct coordinator *c)
+{
+    for (int i = 0; i < roster_size (c->roster) && c->set.mpi_outlives; i++)
+        if (roster_member (c->roster, i)->state == MEMBER_GONE) {
+            coordinator_say (c,
+                             "all ranks that are left end now; if mpirun stays (it waits "
+                             "for a host that is lost), end it with kill -9");
+            return;
+        }
+}
+
+static struct coordinator_outcome write_down (struct coordinator *c)
+{
+    struct estimate_tier tier[ESTIMATE_TIERS];
+    struct error err = {""};
+    const char *status = status_of (c);
+    enum status st = estimate_try (c, tier, &err);
+
+    progress_end (&c->progress);
+    if (st == ST_OK)
+        st = links_write (c, status, tier, &err);
+    if (st == ST_OK) {
+        report_print (c, tier);
+        journal_close (c->journal, strcmp (status, "complete") == 0);
+        c->journal = NULL;
+        if (strcmp (status, "complete") != 0 && keeps_journal (c))
+            coordinator_say (c,
+                             "the same command with --resume measures what is missing");
+    } else {
+        coordinator_fault (c, "%s", err.text);
+        if (c->journal)
+            coordinator_say (c, "what was measured is in %s.part: --resume continues",
+                             c->set.output);
+    }
+    return (struct coordinator_outcome){
+        .exit_code = st == ST_OK && strcmp (status, "complete") == 0 ? 0 : 1,
+        .faults = st != ST_OK || strcmp (status, "complete") != 0};
+}
+
+static struct coordinator_outcome measure (struct coordinator *c)
+{
+    struct error err = {""};
+
+    if (begin_journal (c, &err) != ST_OK) {
+        coordinator_fault (c, "%s", err.text);
+        return (struct coordinator_outcome){1, true};
+    }
+    if (c->set.gemm && !c->interrupted)
+        gather_compute (c);
+    passes_prepare (c);
+    passes_run (c);
+    if (!c->interrupted)
+        suspects_run (c);
+    return write_down (c);
+}
+
+struct coordinator_outcome coordinator_run (struct coordinator *c)
+{
+    struct coordinator_outcome out = {0, false};
+    struct error err = {""};
+    enum status st;
+
+    progress_start (&c->progress);
+    c->said_s = c->begun_s = clock_s ();
+    st = gather_ranks (c, &err);
+    if (st != ST_OK) {
+        coordinator_fault (c, "%s", err.text);
+        out = (struct coordinator_outcome){status_exit_code (st), true};
+    } else {
+        /* The budget is for measuring: ranks may have come late. */
+        c->begun_s = clock_s ();
+        if (c->set.dry_run) {
+            passes_prepare (c);
+            progress_end (&c->progress);
+            report_plan (c);
+        } else {
+            out = measure (c);
+        }
+    }
+    progress_end (&c->progress);
+    if (out.faults)
+        warn_of_mpirun (c);
+    fflush (stdout);
+    say_goodbye (c, &out);
+    return out;
+}

@@ -1,0 +1,183 @@
+/* Shared by the files of the coordinator alone. */
+#ifndef BWPROBE_COORDINATOR_PRIVATE_H
+#define BWPROBE_COORDINATOR_PRIVATE_H
+
+#include <jansson.h>
+
+#include "base/progress.h"
+#include "base/rng.h"
+#include "base/text.h"
+#include "bwprobe/coordinator.h"
+#include "bwprobe/journal.h"
+#include "bwprobe/results.h"
+#include "bwprobe/roster.h"
+#include "bwprobe/schedule.h"
+#include "bwprobe/transport.h"
+
+/** What measures: one rank. */
+struct endpoint {
+    struct member *member;
+    int node, gpu;                 /* gpu: index on the node */
+    char name[MESSAGES_NAME + 16]; /* "node/gpu", as in the journal */
+    struct msg_computed computed;
+    bool has_computed;
+};
+
+struct node {
+    char name[MESSAGES_NAME]; /* fit for a cluster file */
+    int gpus;                 /* that it has, as far as known: at least its endpoints */
+};
+
+/** One fault for the record. */
+struct fault {
+    char text[512];
+};
+
+struct coordinator {
+    struct coordinator_settings set;
+    struct roster *roster;
+    int wake[2]; /* a pipe: a byte ends the run */
+    bool interrupted;
+
+    const struct transport *transport;
+    struct msg_welcome how;
+    struct endpoint *end; /* [shape.n] in node order */
+    struct node *node;    /* [shape.nodes] */
+    int *first;           /* behind shape.first */
+    struct schedule_shape shape;
+    struct schedule_plan plan;
+    struct schedule_timing timing; /* running averages */
+    int at_once_checked;  /* pairs compared for the plan's at_once; 0: not needed */
+    double at_once_worst; /* their worst ratio of together to alone */
+
+    struct results *results;
+    struct journal *journal; /* NULL: none is kept */
+    bool journal_told;       /* its trouble was said */
+    struct rng rng;
+    uint32_t seq;
+    uint32_t generation; /* of the parent communicator; 0: none yet */
+    bool parent_ok, parent_given_up;
+    uint64_t *done; /* [n_done] what an earlier run measured (passes.c) */
+    size_t n_done;
+
+    double begun_s; /* the measurements began */
+    int passes_done;
+    struct progress progress;
+    double said_s; /* a progress line without a terminal */
+    char doing[160];
+    long rounds_done, rounds_all;
+
+    struct fault *fault; /* [n_faults] */
+    int n_faults;
+    long refused; /* foreign connections, at the ranks' doors */
+    char refused_from[NET_ADDRESS];
+    int suspects;
+};
+
+/* ---- coordinator.c ---- */
+
+/** Print "bwprobe: ..." to standard error, past the progress line. */
+void coordinator_say (struct coordinator *c, const char *fmt, ...)
+    __attribute__ ((format (printf, 2, 3)));
+/** Record a fault and say it. */
+void coordinator_fault (struct coordinator *c, const char *fmt, ...)
+    __attribute__ ((format (printf, 2, 3)));
+/** Show what is being done, how far it is and the time left. */
+void coordinator_show (struct coordinator *c);
+/** An event that nobody was waiting for: a rank that is gone, a signal. */
+void coordinator_unexpected (struct coordinator *c, const struct roster_event *e);
+/** True if an endpoint's rank is there. */
+static inline bool coordinator_alive (const struct coordinator *c, int end)
+{
+    return c->end[end].member->state == MEMBER_HERE;
+}
+double coordinator_elapsed (const struct coordinator *c);
+
+/* ---- gather.c ---- */
+
+/** Wait for the ranks, choose the transport, have it opened, number the endpoints. */
+enum status gather_ranks (struct coordinator *c, struct error *err);
+/** Have every GPU measured (--gemm). */
+void gather_compute (struct coordinator *c);
+
+/* ---- round.c ---- */
+
+struct round {
+    enum schedule_kind kind; /* SCHEDULE_KINDS: a second look */
+    int pass;
+    bool together;
+    bool fresh;           /* new communicators, not split from a parent */
+    bool counts_as_alone; /* measured together, but as good as alone */
+    bool trial;           /* results are only looked at by the caller */
+    const struct schedule_pair *pair;
+    int n;
+};
+
+/** What came of one pair: bytes/s of a -> b and b -> a, NaN where it failed. */
+struct round_value {
+    double bytes_per_s[2];
+};
+
+/** Measure a round's pairs at the same time; pairs with a rank that is gone are left out.
+ *  @param[out] value  [n], or NULL
+ *  @return seconds that it took */
+double round_run (struct coordinator *c, const struct round *r,
+                  struct round_value *value);
+
+/* ---- passes.c ---- */
+
+/** Learn what a round takes and how many pairs may measure at once, and make the plan. */
+void passes_prepare (struct coordinator *c);
+/** All passes. */
+void passes_run (struct coordinator *c);
+/** Take a journal's item into the results. */
+void passes_take (void *coordinator, const struct journal_item *item);
+
+/* ---- suspects.c ---- */
+
+/** Measure again what failed or is slow, and say why. */
+void suspects_run (struct coordinator *c);
+
+/* ---- estimate.c ---- */
+
+/** Estimates of links that were not measured, and how they did on links that were. */
+struct estimate_tier {
+    const char *name;          /* "inside nodes", "same GPU index", "other GPU index" */
+    long measured, unmeasured; /* directed pairs */
+    double median_bytes_per_s; /* of those measured; NaN */
+    struct estimate_model {
+        const char *name;            /* what it predicts from */
+        bool accepted;               /* it did well enough to be used */
+        double factor;               /* bytes/s, or a ratio to what it predicts from */
+        int tried;                   /* held-out links */
+        double error_p50, error_p90; /* relative; NaN when too few were tried */
+    } model[3];
+};
+enum { TIER_INSIDE, TIER_RAIL, TIER_CROSS, ESTIMATE_TIERS };
+enum { MODEL_MEDIAN, MODEL_NODES, MODEL_TOGETHER, ESTIMATE_MODELS };
+
+/** Tier of a directed pair. */
+int estimate_tier_of (const struct coordinator *c, int src, int dst);
+/** Try the models, links held out in turn. */
+enum status estimate_try (const struct coordinator *c,
+                          struct estimate_tier tier[ESTIMATE_TIERS], struct error *err);
+/** Predict a directed pair by the best model that was accepted and applies; NaN. */
+double estimate_value (const struct coordinator *c, const struct estimate_tier *tier,
+                       int src, int dst);
+
+/* ---- links.c ---- */
+
+/** The links file.
+ *  @param[in] status  "complete", "faults" or "interrupted" */
+enum status links_write (struct coordinator *c, const char *status,
+                         const struct estimate_tier *tier, struct error *err);
+
+/* ---- report.c ---- */
+
+/** Heat map, summary and the worst links, to standard output (standard error when the links
+ *  file goes there). */
+void report_print (struct coordinator *c, const struct estimate_tier *tier);
+/** The rounds and the expected time. */
+void report_plan (struct coordinator *c);
+
+#endif

@@ -1,0 +1,317 @@
+/* The beginning: who is there, over which transport, on which GPU. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bwprobe/coordinator_private.h"
+#include "topology/links_doc.h"
+#include "topology/topology.h"
+
+#define OPEN_S 90.0    /* for CUDA and NCCL to come up */
+#define COMPUTE_S 60.0 /* for --gemm */
+
+static int count_here (const struct coordinator *c)
+{
+    int n = 0;
+
+    for (int i = 0; i < roster_size (c->roster); i++)
+        n += roster_member (c->roster, i)->state == MEMBER_HERE;
+    return n;
+}
+
+static void wait_for_hellos (struct coordinator *c)
+{
+    int size = roster_size (c->roster), come = 0;
+    double deadline = clock_s () + c->set.start_s;
+
+    while (come < size && !c->interrupted) {
+        struct roster_event e =
+            roster_next (c->roster, fmin (deadline, clock_s () + 0.5));
+
+        if (e.what == ROSTER_HELLO)
+            come++;
+        else if (e.what == ROSTER_NOTHING && clock_s () >= deadline)
+            break;
+        else
+            coordinator_unexpected (c, &e);
+        snprintf (c->doing, sizeof c->doing, "%d of %d ranks have come", come, size);
+        coordinator_show (c);
+    }
+    for (int i = 0; i < size; i++) {
+        struct member *m = roster_member (c->roster, i);
+
+        if (m->state != MEMBER_ABSENT)
+            continue;
+        /* From here on it would be too late. */
+        m->state = MEMBER_GONE;
+        snprintf (m->gone, sizeof m->gone, "it did not come within %g s", c->set.start_s);
+        coordinator_fault (c, "rank %d: %s", i, m->gone);
+    }
+}
+
+/* ---- the transport ---- */
+
+static enum status choose_transport (struct coordinator *c, struct error *err)
+{
+    const char *name = c->set.transport;
+    const struct member *cannot = NULL;
+    int can = 0;
+
+    for (int i = 0; i < roster_size (c->roster); i++) {
+        const struct member *m = roster_member (c->roster, i);
+
+        if (m->state != MEMBER_HERE)
+            continue;
+        if (m->hello.nccl)
+            can++;
+        else if (!cannot)
+            cannot = m;
+    }
+    if (strcmp (name, "auto") == 0) {
+        name = cannot ? "socket" : "nccl";
+        if (cannot)
+            coordinator_say (
+                c,
+                "host memory over TCP is measured: NCCL cannot be used on %s "
+                "(rank %u): %s",
+                cannot->hello.node, cannot->rank, cannot->hello.no_nccl);
+    } else if (strcmp (name, "nccl") == 0 && can == 0 && cannot) {
+        return err_set (err, ST_IO, "NCCL cannot be used on %s (rank %u): %s",
+                        cannot->hello.node, cannot->rank, cannot->hello.no_nccl);
+    }
+    c->transport = transport_find (name);
+    if (!c->transport)
+        return err_set (err, ST_IO, "this program was built without the transport %s",
+                        name);
+    c->how = (struct msg_welcome){
+        .alone_s =
+            c->set.measure_s > 0 ? c->set.measure_s : c->transport->defaults.alone_s,
+        .together_s = c->set.measure_s > 0 ? 1.5 * c->set.measure_s
+                                           : c->transport->defaults.together_s,
+        .timeout_s =
+            c->set.timeout_s > 0 ? c->set.timeout_s : c->transport->defaults.timeout_s,
+        .max_bytes =
+            c->set.max_bytes > 0 ? c->set.max_bytes : c->transport->defaults.max_bytes};
+    snprintf (c->how.transport, sizeof c->how.transport, "%s", name);
+    return ST_OK;
+}
+
+static void send_welcome (struct coordinator *c, struct member *m)
+{
+    struct msg_welcome how = c->how;
+
+    /* Launchers do not agree on a local rank, so it is counted here. */
+    how.local = 0;
+    for (uint32_t i = 0; i < m->rank; i++) {
+        const struct msg_hello *other = &roster_member (c->roster, (int) i)->hello;
+
+        how.local += strcmp (other->node, m->hello.node) == 0 &&
+                     strcmp (other->door.address, m->hello.door.address) == 0;
+    }
+    messages_welcome (roster_begin (c->roster, MSG_WELCOME), &how);
+    roster_send (c->roster, m);
+}
+
+/* Wait for one message of a type from each member that is there. */
+static void collect (struct coordinator *c, enum message type, double seconds,
+                     const char *what,
+                     void (*take) (struct coordinator *, struct member *, struct wire *))
+{
+    double deadline = clock_s () + seconds;
+    int size = roster_size (c->roster), left = count_here (c);
+
+    for (int i = 0; i < size; i++)
+        roster_member (c->roster, i)->work = 0;
+    while (left > 0 && !c->interrupted) {
+        struct roster_event e =
+            roster_next (c->roster, fmin (deadline, clock_s () + 0.5));
+        bool waited_for = e.member && e.member->work == 0;
+
+        if (e.what == ROSTER_MESSAGE && e.frame->type == type && waited_for) {
+            take (c, e.member, e.frame);
+        } else if (e.what == ROSTER_NOTHING && clock_s () >= deadline) {
+            for (int i = 0; i < size; i++)
+                if (roster_member (c->roster, i)->work == 0)
+                    roster_drop (c->roster, roster_member (c->roster, i),
+                                 "it did not %s within %g s", what, seconds);
+        } else {
+            coordinator_unexpected (c, &e);
+            waited_for &= e.what == ROSTER_GONE;
+        }
+        if (waited_for) {
+            e.member->work = -1;
+            left--;
+        }
+        snprintf (c->doing, sizeof c->doing, "waiting for %d ranks to %s", left, what);
+        coordinator_show (c);
+    }
+    for (int i = 0; i < size; i++)
+        roster_member (c->roster, i)->work = -1;
+}
+
+static void take_opened (struct coordinator *c, struct member *m, struct wire *w)
+{
+    messages_opened (w, &m->opened);
+    if (!wire_good (w))
+        m->opened.ok = 0;
+    if (!m->opened.ok)
+        coordinator_fault (c, "rank %u (%s) takes no part: %s", m->rank, m->hello.node,
+                           m->opened.reason);
+}
+
+/* ---- nodes and endpoints ---- */
+
+/* What makes a node: its host's name, and its address where one name has several. */
+static void node_key (const struct member *m, bool by_address, char *out, size_t size)
+{
+    char text[MESSAGES_NAME + NET_ADDRESS + 2], name[TOPOLOGY_NAME_MAX + 1];
+
+    snprintf (text, sizeof text, by_address ? "%s-%s" : "%s", m->hello.node,
+              m->hello.door.address);
+    topology_links_name (text, name);
+    snprintf (out, size, "%s", name);
+}
+
+/* True if some host name came from several addresses. */
+static bool names_repeat (struct coordinator *c)
+{
+    const struct member *first = NULL;
+
+    for (int i = 0; i < roster_size (c->roster); i++) {
+        const struct member *m = roster_member (c->roster, i);
+
+        if (!m->opened.ok)
+            continue;
+        for (int k = 0; k < i; k++) {
+            first = roster_member (c->roster, k);
+            if (first->opened.ok && strcmp (first->hello.node, m->hello.node) == 0 &&
+                strcmp (first->hello.door.address, m->hello.door.address) != 0) {
+                coordinator_say (c,
+                                 "the host name %s comes from %s and from %s: nodes are "
+                                 "named by their addresses too",
+                                 m->hello.node, first->hello.door.address,
+                                 m->hello.door.address);
+                return true;
+            }
+            if (first->opened.ok && strcmp (first->hello.node, m->hello.node) == 0)
+                break;
+        }
+    }
+    return false;
+}
+
+static int by_place (const void *a, const void *b)
+{
+    const struct endpoint *x = a, *y = b;
+    const struct gpu_description *g = &x->member->opened.gpu, *h = &y->member->opened.gpu;
+
+    if (x->node != y->node)
+        return x->node < y->node ? -1 : 1;
+    if (strcmp (g->bus, h->bus) != 0)
+        return strcmp (g->bus, h->bus);
+    return x->member->rank < y->member->rank ? -1 : x->member->rank > y->member->rank;
+}
+
+/* Number a node's GPUs: as their ranks see them, or in order where these do not see all. */
+static void number_gpus (struct coordinator *c, int node)
+{
+    int from = c->first[node], to = c->first[node + 1], most = 0;
+    bool usable = true;
+
+    for (int i = from; i < to; i++) {
+        const struct member *m = c->end[i].member;
+
+        c->end[i].gpu = (int) m->opened.gpu.index;
+        most = (int) m->hello.gpus > most ? (int) m->hello.gpus : most;
+        usable &= (i == from || c->end[i].gpu > c->end[i - 1].gpu) &&
+                  c->end[i].gpu < TOPOLOGY_NODE_GPUS_MAX;
+    }
+    for (int i = from; i < to && !usable; i++)
+        c->end[i].gpu = i - from;
+    c->node[node].gpus = c->end[to - 1].gpu + 1;
+    if (most > c->node[node].gpus && most <= TOPOLOGY_NODE_GPUS_MAX)
+        c->node[node].gpus = most;
+}
+
+static enum status number_endpoints (struct coordinator *c, struct error *err)
+{
+    int size = roster_size (c->roster), n = 0, nodes = 0;
+    bool by_address = names_repeat (c);
+
+    c->end = calloc ((size_t) size + 1, sizeof *c->end);
+    c->node = calloc ((size_t) size + 1, sizeof *c->node);
+    c->first = calloc ((size_t) size + 2, sizeof *c->first);
+    if (!c->end || !c->node || !c->first)
+        return err_nomem (err);
+    for (int i = 0; i < size; i++) {
+        struct member *m = roster_member (c->roster, i);
+        char key[MESSAGES_NAME];
+        int node = 0;
+
+        if (m->state != MEMBER_HERE || !m->opened.ok)
+            continue;
+        node_key (m, by_address, key, sizeof key);
+        while (node < nodes && strcmp (c->node[node].name, key) != 0)
+            node++;
+        if (node == nodes)
+            snprintf (c->node[nodes++].name, sizeof key, "%s", key);
+        c->end[n++] = (struct endpoint){.member = m, .node = node};
+    }
+    if (n > 0)
+        qsort (c->end, (size_t) n, sizeof *c->end, by_place);
+    for (int i = 0; i < n; i++) {
+        c->end[i].member->endpoint = i;
+        c->first[c->end[i].node + 1] = i + 1;
+    }
+    for (int k = 0; k < nodes; k++)
+        number_gpus (c, k);
+    for (int i = 0; i < n; i++)
+        snprintf (c->end[i].name, sizeof c->end[i].name, "%s/%d",
+                  c->node[c->end[i].node].name, c->end[i].gpu);
+    c->shape = (struct schedule_shape){n, nodes, c->first};
+    return n >= 2
+               ? ST_OK
+               : err_set (err, ST_NOFIT,
+                          "%d of %d ranks can measure: at least 2 are needed", n, size);
+}
+
+enum status gather_ranks (struct coordinator *c, struct error *err)
+{
+    enum status st;
+
+    wait_for_hellos (c);
+    if (c->interrupted)
+        return err_set (err, ST_IO, "ended before all ranks had come");
+    st = choose_transport (c, err);
+    if (st != ST_OK)
+        return st;
+    for (int i = 0; i < roster_size (c->roster); i++)
+        send_welcome (c, roster_member (c->roster, i));
+    collect (c, MSG_OPENED, OPEN_S, "open the transport", take_opened);
+    return number_endpoints (c, err);
+}
+
+/* ---- --gemm ---- */
+
+static void take_computed (struct coordinator *c, struct member *m, struct wire *w)
+{
+    struct endpoint *e = m->endpoint >= 0 ? &c->end[m->endpoint] : NULL;
+
+    if (!e)
+        return;
+    messages_computed (w, &e->computed);
+    e->has_computed = wire_good (w) && e->computed.ok;
+    if (!e->has_computed)
+        coordinator_fault (c, "%s: its GPU was not measured: %s", e->name,
+                           e->computed.reason);
+}
+
+void gather_compute (struct coordinator *c)
+{
+    for (int i = 0; i < roster_size (c->roster); i++) {
+        roster_begin (c->roster, MSG_COMPUTE);
+        roster_send (c->roster, roster_member (c->roster, i));
+    }
+    collect (c, MSG_COMPUTED, COMPUTE_S, "measure their GPU", take_computed);
+}

@@ -1,0 +1,289 @@
+#include "bwprobe/journal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/progress.h"
+
+/* More than this is not kept for a disk that stays full. */
+#define PENDING_MAX ((size_t) 64 << 20)
+
+struct journal {
+    char path[PATH_MAX];
+    int fd;
+    off_t good; /* length of what is whole on disk */
+    struct text pending;
+    double written_s;
+    char trouble[256]; /* "" when all is well */
+};
+
+/* ---- reading ---- */
+
+/* The endpoints of the run that wrote a part of the file, as this run numbers them. */
+struct numbering {
+    int *here; /* [n] -1: not there any more */
+    int n;
+};
+
+static int find_name (const char *const *name, int n, const char *wanted)
+{
+    for (int i = 0; i < n; i++)
+        if (strcmp (name[i], wanted) == 0)
+            return i;
+    return -1;
+}
+
+static enum status read_header (const char *path, const json_t *line,
+                                const char *transport, const char *const *name, int n,
+                                struct numbering *out, struct error *err)
+{
+    const json_t *ends = json_object_get (line, "endpoints");
+    const char *used = json_string_value (json_object_get (line, "transport"));
+    size_t count = json_array_size (ends);
+    int *here;
+
+    if (!used || !json_is_array (ends) || count > INT_MAX)
+        return err_set (err, ST_INVALID, "%s: this is no journal of bwprobe", path);
+    if (strcmp (used, transport) != 0)
+        return err_set (err, ST_INVALID,
+                        "%s: measured over %s, not over %s: its values cannot be joined "
+                        "with this run's; remove it to begin anew",
+                        path, used, transport);
+    here = malloc ((count + 1) * sizeof *here);
+    if (!here)
+        return err_nomem (err);
+    for (size_t i = 0; i < count; i++) {
+        const char *s = json_string_value (json_array_get (ends, i));
+
+        here[i] = s ? find_name (name, n, s) : -1;
+    }
+    free (out->here);
+    *out = (struct numbering){here, (int) count};
+    return ST_OK;
+}
+
+/* [src, dst, kind, pass, alone, GB/s | null, us, residual, reason?] */
+static bool read_item (const json_t *line, const struct numbering *num,
+                       struct journal_item *item)
+{
+    double v[8];
+    size_t n = json_array_size (line);
+
+    if (n < 8)
+        return false;
+    for (size_t i = 0; i < 8; i++) {
+        json_t *x = json_array_get (line, i);
+
+        if (!json_is_number (x) && !(i == 5 && json_is_null (x)))
+            return false;
+        v[i] = json_number_value (x);
+    }
+    if (v[0] < 0 || v[0] >= num->n || v[1] < 0 || v[1] >= num->n || v[2] < 0 ||
+        v[2] > SCHEDULE_KINDS || v[3] < 0 || v[3] > 1e6)
+        return false;
+    *item = (struct journal_item){.src = num->here[(int) v[0]],
+                                  .dst = num->here[(int) v[1]],
+                                  .kind = (enum schedule_kind) (int) v[2],
+                                  .pass = (int) v[3],
+                                  .counts_as_alone = v[4] != 0,
+                                  .failed = json_is_null (json_array_get (line, 5)),
+                                  .bytes_per_s = v[5] * 1e9,
+                                  .latency_s = v[6] * 1e-6,
+                                  .residual = v[7],
+                                  .reason = json_string_value (json_array_get (line, 8))};
+    return item->src >= 0 && item->dst >= 0 && item->src != item->dst;
+}
+
+static enum status read_all (struct journal *j, const char *const *name, int n,
+                             const char *transport,
+                             void (*take) (void *, const struct journal_item *),
+                             void *context, long *taken, struct error *err)
+{
+    char *data;
+    size_t len, at = 0;
+    struct numbering num = {NULL, 0};
+    enum status st = file_read (j->path, &data, &len, err);
+
+    if (st != ST_OK)
+        return st;
+    while (at < len && st == ST_OK) {
+        const char *end = memchr (data + at, '\n', len - at);
+        json_t *line =
+            end ? json_loadb (data + at, (size_t) (end - data) - at, 0, NULL) : NULL;
+        struct journal_item item;
+
+        if (!line && at == 0 && len > 0)
+            st = err_set (err, ST_INVALID, "%s: this is no journal of bwprobe", j->path);
+        if (!line)
+            break;
+        if (json_is_object (line))
+            st = read_header (j->path, line, transport, name, n, &num, err);
+        else if (num.here && read_item (line, &num, &item)) {
+            take (context, &item);
+            ++*taken;
+        }
+        json_decref (line);
+        at = (size_t) (end - data) + 1;
+    }
+    j->good = (off_t) at;
+    free (num.here);
+    free (data);
+    return st;
+}
+
+/* ---- writing ---- */
+
+/* Take from the front of what is pending. */
+static void forget (struct text *t, size_t n)
+{
+    memmove (t->s, t->s + n, t->len - n + 1);
+    t->len -= n;
+}
+
+/* Write what is pending; of what a full disk took only in part the whole lines stay. */
+static void flush_pending (struct journal *j)
+{
+    size_t at = 0, all = j->pending.len;
+
+    j->written_s = clock_s ();
+    if (all == 0)
+        return;
+    while (at < all) {
+        ssize_t n = pwrite (j->fd, j->pending.s + at, all - at, j->good + (off_t) at);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            break;
+        at += (size_t) n;
+    }
+    if (at == all && fdatasync (j->fd) == 0) {
+        j->trouble[0] = '\0';
+    } else {
+        snprintf (j->trouble, sizeof j->trouble, "%s", strerror (errno));
+        while (at > 0 && j->pending.s[at - 1] != '\n')
+            at--;
+    }
+    j->good += (off_t) at;
+    forget (&j->pending, at);
+    /* Reading ends at a line that is not whole, so a rest that stays does no harm. */
+    if (at < all && ftruncate (j->fd, j->good) != 0)
+        snprintf (j->trouble, sizeof j->trouble, "%s", strerror (errno));
+    if (j->pending.len > PENDING_MAX)
+        text_free (&j->pending);
+}
+
+static void add_header (struct journal *j, const char *const *name, int n,
+                        const char *transport)
+{
+    json_t *ends = json_array ();
+    json_t *head = json_pack ("{s:s, s:o}", "transport", transport, "endpoints", ends);
+    char *s;
+
+    for (int i = 0; i < n; i++)
+        json_array_append_new (ends, json_string (name[i]));
+    s = json_dumps (head, JSON_COMPACT);
+    if (s)
+        text_add (&j->pending, "%s\n", s);
+    free (s);
+    json_decref (head);
+}
+
+/* An older run's work is not thrown away because somebody forgot an option. */
+static enum status set_aside (const char *path, struct notes *notes, struct error *err)
+{
+    char old[PATH_MAX + 8];
+
+    snprintf (old, sizeof old, "%s.old", path);
+    if (rename (path, old) != 0)
+        return err_set (err, ST_IO, "%s: %s", path, strerror (errno));
+    notes_add (
+        notes,
+        "%s holds the work of a run that did not end well; it is now called %s, and "
+        "--resume would have continued it",
+        path, old);
+    return ST_OK;
+}
+
+enum status journal_open (const char *links_path, const char *const *name, int n,
+                          const char *transport, bool resume,
+                          void (*take) (void *context, const struct journal_item *item),
+                          void *context, long *taken, struct journal **out,
+                          struct notes *notes, struct error *err)
+{
+    struct journal *j = calloc (1, sizeof *j);
+    struct stat sb;
+    enum status st = ST_OK;
+
+    if (!j)
+        return err_nomem (err);
+    *taken = 0;
+    j->fd = -1;
+    if ((size_t) snprintf (j->path, sizeof j->path, "%s.part", links_path) >=
+        sizeof j->path)
+        st = err_set (err, ST_IO, "%s: the name is too long", links_path);
+    if (st == ST_OK && stat (j->path, &sb) == 0 && sb.st_size > 0)
+        st = resume ? read_all (j, name, n, transport, take, context, taken, err)
+                    : set_aside (j->path, notes, err);
+    if (st == ST_OK) {
+        j->fd = open (j->path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+        if (j->fd < 0)
+            st = err_set (err, ST_IO, "%s: %s", j->path, strerror (errno));
+    }
+    if (st != ST_OK) {
+        free (j);
+        return st;
+    }
+    /* A line that was cut off goes. */
+    if (ftruncate (j->fd, j->good) != 0)
+        snprintf (j->trouble, sizeof j->trouble, "%s", strerror (errno));
+    add_header (j, name, n, transport);
+    flush_pending (j);
+    *out = j;
+    return ST_OK;
+}
+
+void journal_add (struct journal *j, const struct journal_item *item)
+{
+    text_add (&j->pending, "[%d,%d,%d,%d,%d,", item->src, item->dst, (int) item->kind,
+              item->pass, item->counts_as_alone);
+    if (item->failed) {
+        json_t *reason = json_string (item->reason ? item->reason : "");
+        char *s = reason ? json_dumps (reason, JSON_ENCODE_ANY) : NULL;
+
+        text_add (&j->pending, "null,0,0,%s]\n", s ? s : "\"\"");
+        free (s);
+        json_decref (reason);
+    } else {
+        text_add (&j->pending, "%.7g,%.5g,%.3g]\n", item->bytes_per_s * 1e-9,
+                  item->latency_s * 1e6,
+                  item->residual == item->residual ? item->residual : 0);
+    }
+    if (clock_s () - j->written_s >= 1)
+        flush_pending (j);
+}
+
+const char *journal_trouble (const struct journal *j)
+{
+    return j->trouble[0] ? j->trouble : NULL;
+}
+
+void journal_close (struct journal *j, bool remove)
+{
+    if (!j)
+        return;
+    if (remove)
+        unlink (j->path);
+    else
+        flush_pending (j);
+    close (j->fd);
+    text_free (&j->pending);
+    free (j);
+}

@@ -1,0 +1,56 @@
+/* Finished work on disk: a file beside the links file, a line for each thing measured.
+ *
+ * The first line of each run says who the endpoints are; the lines after it speak of them by
+ * number.  A line that was cut off by a crash ends the reading.  When the disk is full the
+ * run goes on, and what could not be written is tried again with the next lines.
+ */
+#ifndef BWPROBE_JOURNAL_H
+#define BWPROBE_JOURNAL_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "bwprobe/schedule.h"
+
+/** One thing that was measured. */
+struct journal_item {
+    int src, dst;            /* endpoints, as they are numbered in this run */
+    enum schedule_kind kind; /* SCHEDULE_KINDS: the second look at a suspect */
+    int pass;
+    bool failed;
+    double bytes_per_s, latency_s, residual;
+    bool counts_as_alone; /* measured together, but as good as alone */
+    const char *reason;
+};
+
+struct journal;
+
+/** Open the journal of a links file, "LINKS.part".
+ *
+ *  @param[in] name       [n] the endpoints' names, "node/gpu"
+ *  @param[in] transport  what measures
+ *  @param[in] resume     keep what is there and hand it to `take`, item by item, for those
+ *                        endpoints that are there again; otherwise begin anew, and call what
+ *                        is there "LINKS.part.old"
+ *  @param[out] taken     items handed over
+ *  @param      notes     what happened to an older journal
+ *  @return ST_OK; ST_IO; ST_INVALID when what is there is no journal, or of another
+ *          transport */
+enum status journal_open (const char *links_path, const char *const *name, int n,
+                          const char *transport, bool resume,
+                          void (*take) (void *context, const struct journal_item *item),
+                          void *context, long *taken, struct journal **out,
+                          struct notes *notes, struct error *err);
+
+/** Append an item; it reaches the disk within about a second. */
+void journal_add (struct journal *j, const struct journal_item *item);
+
+/** Why the last attempt to write failed, or NULL. */
+const char *journal_trouble (const struct journal *j);
+
+/** Write what is left; with `remove` the file goes away: all is in the links file. */
+void journal_close (struct journal *j, bool remove);
+
+#endif

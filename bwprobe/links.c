@@ -1,0 +1,544 @@
+/* The links file (docs/probe.md, docs/schema/links.schema.json).
+ *
+ * `links` is what the planner reads: over all GPUs while there are not too many, else over
+ * nodes with the GPUs inside each; over nodes where each took part with one endpoint.  All
+ * that is known about each pair stands in `measured`.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/npy.h"
+#include "base/units.h"
+#include "base/version.h"
+#include "bwprobe/coordinator_private.h"
+#include "topology/gpu_product.h"
+#include "topology/links_doc.h"
+#include "topology/topology.h"
+
+enum {
+    INLINE_MAX = 256, /* larger matrices go into .npy files */
+    GPUS_MAX = 4096,  /* more GPUs are written as nodes and what is inside */
+    PAIRS_MAX = 65536 /* more pairs go into a .csv file */
+};
+
+/* A slow GPU is told from noise at this difference. */
+#define SPEED_NOISE 0.02
+
+struct writer {
+    const struct coordinator *c;
+    const struct estimate_tier *tier;
+    json_t *doc;
+    long estimated[ESTIMATE_TIERS]; /* links in the matrices that nobody measured */
+    struct error *err;
+};
+
+/* ---- files beside the links file ---- */
+
+/* "DIR/NAME-what", where the links file is DIR/NAME.json; *base is the name in its folder. */
+static char *beside (const struct writer *w, const char *what, const char **base)
+{
+    const char *path = w->c->set.output;
+    size_t len = strlen (path);
+    struct text t = {0};
+
+    if (len > 5 && strcmp (path + len - 5, ".json") == 0)
+        len -= 5;
+    text_add (&t, "%.*s-%s", (int) len, path, what);
+    if (t.failed) {
+        text_free (&t);
+        return NULL;
+    }
+    *base = strrchr (t.s, '/') ? strrchr (t.s, '/') + 1 : t.s;
+    return t.s;
+}
+
+/* A matrix, in the file or beside it.  Standard output has no "beside". */
+static json_t *matrix_json (struct writer *w, double *v, int n, double unit,
+                            const char *what)
+{
+    const char *base;
+    char *path;
+    json_t *o = NULL;
+
+    if (n <= INLINE_MAX || strcmp (w->c->set.output, "-") == 0)
+        return topology_links_matrix (v, n, unit);
+    path = beside (w, what, &base);
+    if (!path) {
+        err_nomem (w->err);
+        return NULL;
+    }
+    for (size_t i = 0; i < (size_t) n * (size_t) n; i++)
+        v[i] /= unit;
+    if (npy_write (path, v, (size_t) n, w->err) == ST_OK)
+        o = json_pack ("{s:s}", "npy", base);
+    free (path);
+    return o;
+}
+
+/* ---- nodes ---- */
+
+/* The type that all of a node's GPUs have, or NULL. */
+static const char *gpu_type_of (const struct coordinator *c, int node)
+{
+    const char *type = NULL;
+
+    for (int i = c->shape.first[node]; i < c->shape.first[node + 1]; i++) {
+        const struct gpu_description *g = &c->end[i].member->opened.gpu;
+        const char *one = g->product[0]
+                              ? topology_gpu_type_of_product (g->product, g->memory_bytes)
+                              : NULL;
+
+        if (!one || (type && strcmp (type, one) != 0))
+            return NULL;
+        type = one;
+    }
+    return type;
+}
+
+static double median_gemm (const struct coordinator *c, const char *product)
+{
+    double *v = malloc (((size_t) c->shape.n + 1) * sizeof *v), median;
+    int n = 0;
+
+    for (int i = 0; i < c->shape.n && v; i++)
+        if (c->end[i].has_computed &&
+            strcmp (c->end[i].member->opened.gpu.product, product) == 0)
+            v[n++] = c->end[i].computed.gemm_flop_per_s;
+    median = stats_median (v, n);
+    free (v);
+    return median;
+}
+
+/* What is known of each GPU of a node whose GPUs all took part. */
+static void add_gpus (const struct coordinator *c, int node, json_t *o)
+{
+    int from = c->shape.first[node], to = c->shape.first[node + 1];
+    json_t *uuid = json_array (), *speed = json_array ();
+    bool uuids = to - from == c->node[node].gpus, speeds = uuids, slow = false;
+
+    for (int i = from; i < to; i++) {
+        const struct gpu_description *g = &c->end[i].member->opened.gpu;
+        double x = c->end[i].has_computed
+                       ? c->end[i].computed.gemm_flop_per_s / median_gemm (c, g->product)
+                       : NAN;
+
+        uuids &= g->uuid[0] != '\0';
+        speeds &= x > 0;
+        if (fabs (x - 1) < SPEED_NOISE)
+            x = 1;
+        slow |= x < 1 || x > 1;
+        json_array_append_new (uuid, json_string (g->uuid));
+        json_array_append_new (speed, topology_links_number (round (x * 1e4) / 1e4));
+    }
+    if (uuids)
+        json_object_set (o, "gpu_uuid", uuid);
+    if (speeds && slow)
+        json_object_set (o, "speed", speed);
+    json_decref (uuid);
+    json_decref (speed);
+}
+
+static void add_nodes (const struct writer *w)
+{
+    const struct coordinator *c = w->c;
+
+    for (int k = 0; k < c->shape.nodes; k++) {
+        json_t *node = topology_links_doc_node (w->doc, c->node[k].name, c->node[k].gpus,
+                                                gpu_type_of (c, k));
+
+        if (node)
+            add_gpus (c, k, node);
+    }
+}
+
+/* ---- links ---- */
+
+/* Bandwidth alone: measured, or estimated where a model was accepted. */
+static double bandwidth (struct writer *w, int src, int dst)
+{
+    double x = results_median (results_find (w->c->results, src, dst), RESULTS_ALONE);
+
+    if (!isfinite (x)) {
+        x = estimate_value (w->c, w->tier, src, dst);
+        if (isfinite (x))
+            w->estimated[estimate_tier_of (w->c, src, dst)]++;
+    }
+    return x;
+}
+
+/* An object of `links` over places, each an endpoint or -1 where none was measured. */
+static json_t *links_over (struct writer *w, const int *place, int n, const char *what)
+{
+    size_t cells = (size_t) n * (size_t) n;
+    double *bw = malloc ((cells + 1) * sizeof *bw),
+           *lat = malloc ((cells + 1) * sizeof *lat);
+    char name[2][64];
+    json_t *o = NULL, *m[2] = {NULL, NULL};
+
+    snprintf (name[0], sizeof name[0], "%s-bandwidth.npy", what);
+    snprintf (name[1], sizeof name[1], "%s-latency.npy", what);
+    if (!bw || !lat) {
+        err_nomem (w->err);
+    } else {
+        for (int i = 0; i < n; i++)
+            for (int j = 0; j < n; j++) {
+                size_t ij = (size_t) i * (size_t) n + (size_t) j;
+
+                bw[ij] = lat[ij] = NAN;
+                if (i == j || place[i] < 0 || place[j] < 0)
+                    continue;
+                bw[ij] = bandwidth (w, place[i], place[j]);
+                lat[ij] = results_median (
+                    results_find (w->c->results, place[i], place[j]), RESULTS_LATENCY);
+            }
+        m[0] = matrix_json (w, bw, n, UNITS_GB, name[0]);
+        m[1] = m[0] ? matrix_json (w, lat, n, UNITS_US, name[1]) : NULL;
+    }
+    if (m[0] && m[1])
+        o = json_pack ("{s:O, s:O}", "bandwidth_gb_per_s", m[0], "latency_us", m[1]);
+    json_decref (m[0]);
+    json_decref (m[1]);
+    free (bw);
+    free (lat);
+    return o;
+}
+
+/* What all GPUs of a node send to one other node together: the median over the nodes to which
+ * each of its GPUs was measured amid the others; NaN. */
+static double node_total (const struct coordinator *c, int node, double *work)
+{
+    int from = c->shape.first[node], g = c->shape.first[node + 1] - from, n = 0;
+
+    for (int k = 0; k < c->shape.nodes; k++) {
+        double sum = 0;
+
+        if (k == node || c->shape.first[k + 1] - c->shape.first[k] < g)
+            continue;
+        for (int i = 0; i < g; i++)
+            sum += results_median (
+                results_find (c->results, from + i, c->shape.first[k] + i),
+                RESULTS_TOGETHER);
+        if (isfinite (sum))
+            work[n++] = sum;
+    }
+    return stats_median (work, n);
+}
+
+static void add_node_totals (const struct coordinator *c, json_t *links)
+{
+    double *work = malloc ((size_t) c->shape.nodes * sizeof *work);
+    json_t *list = json_array ();
+    bool any = false;
+
+    for (int k = 0; k < c->shape.nodes && work; k++) {
+        double x = node_total (c, k, work);
+
+        any |= isfinite (x);
+        json_array_append_new (list, topology_links_number (x / UNITS_GB));
+    }
+    if (any && c->shape.n > c->shape.nodes)
+        json_object_set (links, "node_gb_per_s", list);
+    json_decref (list);
+    free (work);
+}
+
+/* Places of all GPUs of some nodes, as the cluster file counts them. */
+static int fill_places (const struct coordinator *c, int from, int to, int *place)
+{
+    int n = 0;
+
+    for (int k = from; k < to; k++) {
+        for (int g = 0; g < c->node[k].gpus; g++)
+            place[n + g] = -1;
+        for (int i = c->shape.first[k]; i < c->shape.first[k + 1]; i++)
+            place[n + c->end[i].gpu] = i;
+        n += c->node[k].gpus;
+    }
+    return n;
+}
+
+static enum status add_inside (struct writer *w, json_t *links, int *place)
+{
+    json_t *list = json_array ();
+
+    for (int k = 0; k < w->c->shape.nodes; k++) {
+        char what[32];
+        json_t *o = NULL;
+        int n = fill_places (w->c, k, k + 1, place);
+
+        snprintf (what, sizeof what, "inside-%d", k);
+        if (n > 1 && !(o = links_over (w, place, n, what))) {
+            json_decref (list);
+            return ST_IO;
+        }
+        json_array_append_new (list, o ? o : json_null ());
+    }
+    json_object_set_new (links, "intra", list);
+    return ST_OK;
+}
+
+static enum status add_links (struct writer *w)
+{
+    const struct coordinator *c = w->c;
+    json_t *links = json_object_get (w->doc, "links"), *o;
+    bool by_node = c->shape.n == c->shape.nodes;
+    long gpus = 0;
+    int *place, n = 0;
+    enum status st = ST_OK;
+
+    for (int k = 0; k < c->shape.nodes; k++)
+        gpus += c->node[k].gpus;
+    place = malloc (((size_t) gpus + 1) * sizeof *place);
+    if (!place)
+        return err_nomem (w->err);
+    if (!by_node && gpus > GPUS_MAX && c->shape.nodes > 1) {
+        st = add_inside (w, links, place);
+        by_node = true;
+    }
+    if (by_node)
+        for (; n < c->shape.nodes; n++)
+            place[n] = c->shape.first[n];
+    else
+        n = fill_places (c, 0, c->shape.nodes, place);
+    o = st == ST_OK ? links_over (w, place, n, "links") : NULL;
+    if (o) {
+        add_node_totals (c, o);
+        json_object_set_new (links, by_node ? "inter" : "gpu", o);
+    }
+    free (place);
+    return o ? ST_OK : ST_IO;
+}
+
+/* ---- measured ---- */
+
+static json_t *endpoints_json (const struct coordinator *c)
+{
+    json_t *ends = json_array ();
+
+    for (int i = 0; i < c->shape.n; i++) {
+        const struct endpoint *e = &c->end[i];
+        json_t *o = json_pack ("{s:s, s:i, s:i, s:b}", "node", c->node[e->node].name,
+                               "gpu", e->gpu, "rank", (int) e->member->rank, "survived",
+                               e->member->state == MEMBER_HERE);
+
+        if (e->has_computed) {
+            json_object_set_new (
+                o, "gemm_tflop_per_s",
+                topology_links_number (e->computed.gemm_flop_per_s / 1e12));
+            json_object_set_new (
+                o, "copy_gb_per_s",
+                topology_links_number (e->computed.copy_bytes_per_s / UNITS_GB));
+            json_object_set_new (o, "gemm_precision",
+                                 json_string (e->computed.precision));
+        }
+        json_array_append_new (ends, o);
+    }
+    return ends;
+}
+
+static json_t *pair_json (const struct results_pair *p)
+{
+    static const struct {
+        enum results_what what;
+        const char *key;
+        double unit;
+    } part[] = {{RESULTS_ALONE, "isolated_gb_per_s", UNITS_GB},
+                {RESULTS_TOGETHER, "concurrent_gb_per_s", UNITS_GB},
+                {RESULTS_LATENCY, "latency_us", UNITS_US}};
+    json_t *o = json_pack ("{s:i, s:i}", "src", p->src, "dst", p->dst);
+    const char *verdict = results_verdict_text ((enum results_verdict) p->verdict);
+
+    for (size_t k = 0; k < sizeof part / sizeof *part; k++) {
+        struct stats_spread s = results_spread (p, part[k].what);
+
+        if (s.n > 0)
+            json_object_set_new (o, part[k].key,
+                                 topology_links_spread (&s, part[k].unit));
+    }
+    if (p->n[RESULTS_ALONE] + p->n[RESULTS_TOGETHER] > 0)
+        json_object_set_new (o, "fit_residual",
+                             topology_links_number ((double) p->residual));
+    if (p->failures > 0) {
+        json_object_set_new (o, p->n[RESULTS_ALONE] ? "failed_once" : "failed",
+                             json_string (p->reason ? p->reason : "unknown"));
+        json_object_set_new (o, "failures", json_integer (p->failures));
+    }
+    if (verdict)
+        json_object_set_new (o, "verdict", json_string (verdict));
+    return o;
+}
+
+/* All pairs as a table, when there are too many for the file. */
+static enum status write_pairs_csv (struct writer *w, json_t *measured)
+{
+    const struct coordinator *c = w->c;
+    struct text t = {0};
+    const char *base;
+    char *path = beside (w, "pairs.csv", &base);
+    enum status st;
+
+    text_add (&t, "src,dst,samples,isolated_gb_per_s,mad,low,high,concurrent_gb_per_s,"
+                  "latency_us,failures\n");
+    for (size_t i = 0; i < results_count (c->results); i++) {
+        const struct results_pair *p = results_at (c->results, i);
+        struct stats_spread s = results_spread (p, RESULTS_ALONE);
+        const double v[6] = {s.median / UNITS_GB,
+                             s.mad / UNITS_GB,
+                             s.low / UNITS_GB,
+                             s.high / UNITS_GB,
+                             results_median (p, RESULTS_TOGETHER) / UNITS_GB,
+                             results_median (p, RESULTS_LATENCY) / UNITS_US};
+
+        text_add (&t, "%d,%d,%d", p->src, p->dst, s.n);
+        for (int k = 0; k < 6; k++)
+            text_add (&t, isfinite (v[k]) ? ",%.7g" : ",", v[k]);
+        text_add (&t, ",%d\n", p->failures);
+    }
+    st = path && !t.failed ? file_write (path, t.s, t.len, w->err) : err_nomem (w->err);
+    if (st == ST_OK)
+        json_object_set_new (measured, "pairs_csv", json_string (base));
+    free (path);
+    text_free (&t);
+    return st;
+}
+
+static enum status add_pairs (struct writer *w, json_t *measured)
+{
+    const struct coordinator *c = w->c;
+    json_t *pairs = json_array ();
+    bool all =
+        results_count (c->results) <= PAIRS_MAX || strcmp (c->set.output, "-") == 0;
+
+    for (size_t i = 0; i < results_count (c->results); i++) {
+        const struct results_pair *p = results_at (c->results, i);
+
+        if (all || p->failures > 0 || p->verdict != VERDICT_NONE)
+            json_array_append_new (pairs, pair_json (p));
+    }
+    json_object_set_new (measured, "pairs", pairs);
+    return all ? ST_OK : write_pairs_csv (w, measured);
+}
+
+/* How the links that nobody measured were estimated, and how good that is. */
+static json_t *estimates_json (const struct writer *w)
+{
+    json_t *list = json_array ();
+
+    for (int t = 0; t < ESTIMATE_TIERS; t++) {
+        const struct estimate_tier *tier = &w->tier[t];
+
+        if (tier->measured + tier->unmeasured == 0)
+            continue;
+
+        json_t *models = json_array ();
+
+        for (int m = 0; m < ESTIMATE_MODELS; m++) {
+            const struct estimate_model *e = &tier->model[m];
+
+            json_array_append_new (
+                models, json_pack ("{s:s, s:b, s:i, s:o, s:o}", "from", e->name, "used",
+                                   e->accepted, "held_out", e->tried, "error_p50",
+                                   topology_links_number (e->error_p50), "error_p90",
+                                   topology_links_number (e->error_p90)));
+        }
+        json_array_append_new (
+            list, json_pack ("{s:s, s:I, s:I, s:I, s:o}", "links", tier->name, "measured",
+                             (json_int_t) tier->measured, "unmeasured",
+                             (json_int_t) tier->unmeasured, "estimated",
+                             (json_int_t) w->estimated[t], "models", models));
+    }
+    return list;
+}
+
+static json_t *versions_json (const struct coordinator *c)
+{
+    json_t *o = json_pack ("{s:s}", "bwprobe", LINKWISE_VERSION);
+    const char *first = NULL;
+
+    if (c->set.started_by)
+        json_object_set_new (o, "started_by", json_string (c->set.started_by));
+    for (int i = 0; i < c->shape.n; i++) {
+        const char *v = c->end[i].member->opened.versions;
+
+        if (v[0] && !first) {
+            first = v;
+            json_object_set_new (o, "gpu_libraries", json_string (v));
+        } else if (v[0] && strcmp (first, v) != 0) {
+            json_object_set_new (o, "gpu_libraries_differ", json_string (v));
+        }
+    }
+    return o;
+}
+
+/* How many pairs measured at a time where a link is said to be measured alone. */
+static json_t *isolation_json (const struct coordinator *c)
+{
+    json_t *o = json_pack ("{s:i}", "pairs_at_once",
+                           c->plan.levelled      ? c->shape.n / 2
+                           : c->plan.at_once > 0 ? c->plan.at_once
+                                                 : 1);
+
+    if (c->at_once_checked > 0)
+        json_object_set_new (o, "worst_of_checked",
+                             topology_links_number (c->at_once_worst));
+    return o;
+}
+
+static enum status add_measured (struct writer *w, const char *status)
+{
+    struct coordinator *c = (struct coordinator *) w->c;
+    json_t *m = json_object_get (w->doc, "measured"), *faults = json_array ();
+    const char *from;
+    long refused = roster_refused (c->roster, &from) + c->refused;
+
+    for (int i = 0; i < c->n_faults; i++)
+        json_array_append_new (faults, json_string (c->fault[i].text));
+    json_object_set_new (m, "status", json_string (status));
+    json_object_set_new (m, "transport", json_string (c->transport->name));
+    json_object_set_new (m, "versions", versions_json (c));
+    json_object_set_new (m, "passes", json_integer (c->passes_done));
+    json_object_set_new (m, "passes_asked", json_integer (c->set.passes));
+    json_object_set_new (m, "seconds", topology_links_number (coordinator_elapsed (c)));
+    json_object_set_new (m, "ranks", json_integer (roster_size (c->roster)));
+    json_object_set_new (m, "seed", json_integer ((json_int_t) c->set.seed));
+    json_object_set_new (m, "isolation", isolation_json (c));
+    json_object_set_new (m, "faults", faults);
+    json_object_set_new (m, "refused_connections", json_integer (refused));
+    json_object_set_new (m, "estimates", estimates_json (w));
+    json_object_set_new (m, "endpoints", endpoints_json (c));
+    return add_pairs (w, m);
+}
+
+enum status links_write (struct coordinator *c, const char *status,
+                         const struct estimate_tier *tier, struct error *err)
+{
+    struct writer w = {.c = c, .tier = tier, .err = err};
+    char *s = NULL;
+    enum status st;
+
+    w.doc = topology_links_doc_create ("bwprobe");
+    if (!w.doc)
+        return err_nomem (err);
+    add_nodes (&w);
+    st = add_links (&w);
+    if (st == ST_OK)
+        st = add_measured (&w, status);
+    if (st == ST_OK) {
+        s = json_dumps (w.doc, JSON_COMPACT | JSON_REAL_PRECISION (7));
+        st = s ? ST_OK : err_nomem (err);
+    }
+    if (st == ST_OK) {
+        struct text t = {0};
+
+        text_add_mem (&t, s, strlen (s));
+        text_add_mem (&t, "\n", 1);
+        st = t.failed ? err_nomem (err) : file_write (c->set.output, t.s, t.len, err);
+        text_free (&t);
+    }
+    free (s);
+    json_decref (w.doc);
+    return st;
+}

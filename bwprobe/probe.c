@@ -1,0 +1,428 @@
+/* One order.  The sender of a direction decides what comes next and announces it on the side
+ * connection, so that slow and fast links take the same time; the receiver follows.
+ *
+ * Sizes.  The largest message takes about a twentieth of the time that a direction has, the
+ * others a half and a quarter of it: three points of a line whose slope is the bandwidth,
+ * whatever a message costs besides its bytes.  The latency is half of a short round trip.
+ *
+ * Messages of one size follow each other, and the first of them is thrown away: what a rate
+ * limiter or a buffer lets through at once, it takes from the message after, so that only
+ * messages after their like take the time that their bytes take.
+ */
+#include "bwprobe/probe.h"
+
+#include <math.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/progress.h"
+#include "base/rng.h"
+#include "base/stats.h"
+#include "bwprobe/transport.h"
+
+enum {
+    SHORT_BYTES = 8,
+    SHORT_MAX = 64, /* round trips for the latency */
+    SIZES = 3,      /* of the line */
+    LIKE = 4,       /* messages of one size after each other, the first for nothing */
+    FIRST_BYTES = 65536, /* first guess at a size */
+    CHECK_BYTES = 1 << 20,
+    SAMPLES_MAX = 4096
+};
+
+/* Of a direction's time: one largest message; what is thrown away at its beginning when
+ * others start at the same moment, and what may run over its end. */
+#define MESSAGE_SHARE 0.06
+#define HEAD_SHARE 0.15
+#define TAIL_SHARE 0.1
+/* Round trips of short messages take at most this part of it. */
+#define SHORT_SHARE 0.1
+/* A median absolute deviation above this part of the median is noise; it is met with so many
+ * more streams at most. */
+#define NOISE 0.01
+enum { LONGER = 3 };
+
+void probe_pattern (uint64_t seed, unsigned char *data, size_t n)
+{
+    struct rng r = {seed};
+
+    for (size_t i = 0; i < n; i += 8) {
+        uint64_t x = rng_next (&r);
+
+        memcpy (data + i, &x, n - i < 8 ? n - i : 8);
+    }
+}
+
+static enum status tell (struct station *s, const struct pair *p, enum side_what what,
+                         size_t bytes, int count, struct error *err)
+{
+    struct side_note note = {.what = what, .count = (uint32_t) count, .bytes = bytes};
+    unsigned char out[SIDE_NOTE];
+
+    side_note_write (&note, out);
+    return station_write (s, p->side, out, sizeof out, err);
+}
+
+static enum status hear (struct station *s, const struct pair *p, struct side_note *note,
+                         struct error *err)
+{
+    unsigned char in[SIDE_NOTE];
+    enum status st = station_read (s, p->side, in, sizeof in, err);
+
+    if (st == ST_OK && !side_note_read (in, note))
+        return err_set (err, ST_IO, "the partner sent a broken note");
+    return st;
+}
+
+/* ---- the sender ---- */
+
+struct samples {
+    double bytes[SAMPLES_MAX], seconds[SAMPLES_MAX];
+    int n;
+};
+
+/* Announce and send messages of one size.  @param[out] seconds [count] */
+static enum status block (struct station *s, const struct pair *p, size_t bytes,
+                          int count, double *seconds, struct error *err)
+{
+    enum status st = tell (s, p, SIDE_BLOCK, bytes, count, err);
+
+    return st == ST_OK ? s->transport->send (s, p, bytes, count, seconds, err) : st;
+}
+
+/* Half of a short round trip, after some that warm the connection up. */
+static enum status measure_latency (struct station *s, const struct pair *p,
+                                    double time_s, double *latency_s, struct error *err)
+{
+    double t[SHORT_MAX];
+    enum status st = block (s, p, SHORT_BYTES, 4, t, err);
+    int n;
+
+    if (st != ST_OK)
+        return st;
+    n = (int) fmin (SHORT_MAX, fmax (5, SHORT_SHARE * time_s / t[3]));
+    st = block (s, p, SHORT_BYTES, n, t, err);
+    if (st == ST_OK)
+        *latency_s = 0.5 * stats_median (t, n);
+    return st;
+}
+
+static size_t whole_size (double bytes, uint64_t most)
+{
+    /* A multiple of 4 pages, so that halves and quarters are whole pages. */
+    double x = fmin (fmax (bytes, 16384), (double) most);
+
+    return (size_t) x / 16384 * 16384;
+}
+
+/* The size that takes MESSAGE_SHARE of the time; what is sent meanwhile also brings the
+ * connection to its full rate. */
+static enum status find_size (struct station *s, const struct pair *p, double time_s,
+                              double latency_s, size_t *bytes, struct error *err)
+{
+    double target = MESSAGE_SHARE * time_s, t = 0;
+    size_t size = whole_size (FIRST_BYTES, s->how.max_bytes);
+
+    for (int tries = 0; tries < 8; tries++) {
+        enum status st = block (s, p, size, 1, &t, err);
+        size_t next;
+
+        if (st != ST_OK)
+            return st;
+        t = fmax (t - latency_s, 1e-9);
+        next = whole_size (fmin (target / t * (double) size, 16.0 * (double) size),
+                           s->how.max_bytes);
+        if (next <= size + size / 2) {
+            size = next;
+            break;
+        }
+        size = next;
+    }
+    *bytes = size;
+    return ST_OK;
+}
+
+/* Messages of the three sizes in turn until the time is over and there are enough of them;
+ * samples are appended. */
+static enum status stream (struct station *s, const struct pair *p, double time_s,
+                           bool together, size_t largest, struct samples *out,
+                           double *moved, struct error *err)
+{
+    double start = clock_s (), head = together ? HEAD_SHARE * time_s : 0,
+           tail = together ? (1 + TAIL_SHARE) * time_s : INFINITY;
+    int had = out->n;
+
+    while ((clock_s () - start < time_s || out->n - had < SIZES * LIKE) &&
+           out->n + SIZES * LIKE <= SAMPLES_MAX) {
+        for (int k = 0; k < SIZES; k++) {
+            size_t size = largest >> k;
+            double begun = clock_s () - start, t[LIKE];
+            enum status st = block (s, p, size, LIKE, t, err);
+
+            if (st != ST_OK)
+                return st;
+            *moved += LIKE * (double) size;
+            if (begun < head || (clock_s () - start > tail && out->n >= SIZES * LIKE))
+                continue;
+            for (int i = 1; i < LIKE; i++) {
+                out->bytes[out->n] = (double) size;
+                out->seconds[out->n++] = t[i];
+            }
+        }
+    }
+    return ST_OK;
+}
+
+/* One message whose content the receiver compares. */
+static enum status check (struct station *s, const struct pair *p, int direction,
+                          size_t largest, struct error *err)
+{
+    size_t n = largest < CHECK_BYTES ? largest : CHECK_BYTES;
+    unsigned char *data = malloc (n);
+    struct side_note answer;
+    double t;
+    enum status st = data ? ST_OK : err_nomem (err);
+
+    if (st == ST_OK) {
+        probe_pattern ((uint64_t) s->seq << 1 | (uint64_t) direction, data, n);
+        st = s->transport->load (s, data, n, err);
+    }
+    if (st == ST_OK)
+        st = tell (s, p, SIDE_CHECK, n, 1, err);
+    if (st == ST_OK)
+        st = s->transport->send (s, p, n, 1, &t, err);
+    if (st == ST_OK)
+        st = hear (s, p, &answer, err);
+    if (st == ST_OK && (answer.what != SIDE_ANSWER || answer.count != 1))
+        st = err_set (err, ST_IO, "the data arrived changed (checksum)");
+    free (data);
+    return st;
+}
+
+/* Amid others a rate changes while they come and go: what was moved over the time it took. */
+static double mean_rate (const struct samples *v, double latency_s)
+{
+    double bytes = 0, seconds = 0;
+
+    for (int i = 0; i < v->n; i++) {
+        bytes += v->bytes[i];
+        seconds += fmax (v->seconds[i] - 2 * latency_s, 1e-9);
+    }
+    return bytes / seconds;
+}
+
+/* The line through the samples; where it has no slope, the largest messages' rate. */
+static void fit (const struct samples *v, double latency_s, struct msg_result *r)
+{
+    struct stats_line line = stats_fit_line (v->bytes, v->seconds, v->n);
+    double rate[SAMPLES_MAX], largest = 0;
+    int n = 0;
+
+    r->samples = (uint32_t) v->n;
+    r->latency_s = latency_s;
+    r->residual = line.residual;
+    r->bytes_per_s = line.groups >= 2 && line.slope > 0 ? 1 / line.slope : NAN;
+    for (int i = 0; i < v->n; i++)
+        largest = fmax (largest, v->bytes[i]);
+    for (int i = 0; i < v->n; i++)
+        if (v->bytes[i] >= largest)
+            rate[n++] = v->bytes[i] / fmax (v->seconds[i] - 2 * latency_s, 1e-9);
+
+    /* A slope far from what the large messages reach is noise, not the link. */
+    double plain = stats_median (rate, n);
+
+    if (!(r->bytes_per_s < 1.5 * plain && r->bytes_per_s > 0.67 * plain))
+        r->bytes_per_s = plain;
+}
+
+/* Wait for rank 0's GO of this direction. */
+static enum status wait_for_go (struct station *s, const struct msg_run *run,
+                                int direction, struct error *err)
+{
+    struct msg_seq ready = {.seq = run->seq, .direction = (uint8_t) direction};
+    double deadline = clock_s () + 4 * s->how.timeout_s;
+    enum status st;
+
+    station_begin (s, MSG_READY);
+    messages_seq (&s->out, &ready);
+    st = station_send (s, err);
+    while (st == ST_OK && s->gone <= direction) {
+        if (clock_s () > deadline)
+            return err_set (err, ST_IO, "rank 0 never said go");
+        st = station_pause (s, -1, 0.05, err);
+    }
+    return st;
+}
+
+/* Do the largest messages' times scatter, as they do where a processor is late? */
+static bool is_noisy (const struct samples *v, size_t largest)
+{
+    double t[SAMPLES_MAX];
+    struct stats_spread s;
+    int n = 0;
+
+    for (int i = 0; i < v->n; i++)
+        if (v->bytes[i] >= (double) largest)
+            t[n++] = v->seconds[i];
+    s = stats_spread_of (t, n);
+    return s.mad > NOISE * s.median;
+}
+
+/* Alone, what is noisy is measured longer; together, everybody measures for the same time. */
+static enum status stream_until_quiet (struct station *s, const struct pair *p,
+                                       double time_s, bool together, size_t largest,
+                                       struct samples *out, double *moved,
+                                       struct error *err)
+{
+    enum status st = ST_OK;
+
+    out->n = 0;
+    for (int i = 0; i <= LONGER && st == ST_OK; i++) {
+        st = stream (s, p, time_s, together, largest, out, moved, err);
+        if (together || st != ST_OK || !is_noisy (out, largest))
+            break;
+    }
+    return st;
+}
+
+static enum status send_direction (struct station *s, const struct pair *p, int direction,
+                                   struct msg_result *r, struct error *err)
+{
+    bool together = p->run->kind == RUN_TOGETHER;
+    double time_s = together ? s->how.together_s : s->how.alone_s, latency_s = 0;
+    struct samples *v = malloc (sizeof *v);
+    size_t largest = 0;
+    enum status st = v ? ST_OK : err_nomem (err);
+
+    if (st == ST_OK)
+        st = measure_latency (s, p, time_s, &latency_s, err);
+    if (st == ST_OK)
+        st = find_size (s, p, time_s, latency_s, &largest, err);
+    if (st == ST_OK && together)
+        st = wait_for_go (s, p->run, direction, err);
+    if (st == ST_OK)
+        st = stream_until_quiet (s, p, time_s, together, largest, v, &r->bytes, err);
+    if (st == ST_OK)
+        st = check (s, p, direction, largest, err);
+    if (st == ST_OK)
+        st = tell (s, p, SIDE_END, 0, 0, err);
+    if (st == ST_OK) {
+        fit (v, latency_s, r);
+        if (together)
+            r->bytes_per_s = mean_rate (v, latency_s);
+        r->measured = 1;
+    }
+    free (v);
+    return st;
+}
+
+/* ---- the receiver ---- */
+
+static enum status answer_check (struct station *s, const struct pair *p, int direction,
+                                 size_t n, struct error *err)
+{
+    unsigned char *got = malloc (2 * n + 1), *wanted = got ? got + n : NULL;
+    enum status st = got ? s->transport->unload (s, got, n, err) : err_nomem (err);
+    bool same = false;
+
+    if (st == ST_OK) {
+        probe_pattern ((uint64_t) s->seq << 1 | (uint64_t) direction, wanted, n);
+        same = memcmp (got, wanted, n) == 0;
+        st = tell (s, p, SIDE_ANSWER, 0, same, err);
+    }
+    free (got);
+    return st != ST_OK || same
+               ? st
+               : err_set (err, ST_IO, "the data arrived changed (checksum)");
+}
+
+static enum status receive_direction (struct station *s, const struct pair *p,
+                                      int direction, struct msg_result *r,
+                                      struct error *err)
+{
+    bool together = p->run->kind == RUN_TOGETHER;
+
+    for (;;) {
+        struct side_note note;
+        enum status st;
+
+        /* In a round with others, the sender may be waiting for the slowest of them. */
+        if (together)
+            st =
+                station_wait (s, p->side, POLLIN, clock_s () + 5 * s->how.timeout_s, err);
+        else
+            st = ST_OK;
+        if (st == ST_OK)
+            st = hear (s, p, &note, err);
+        if (st != ST_OK || note.what == SIDE_END)
+            return st;
+        if ((note.what != SIDE_BLOCK && note.what != SIDE_CHECK) || note.count < 1 ||
+            note.bytes < 1 || note.bytes > s->how.max_bytes)
+            return err_set (err, ST_IO, "the partner sent a broken note");
+        st = s->transport->recv (s, p, note.bytes, (int) note.count, err);
+        if (st == ST_OK && note.what == SIDE_CHECK)
+            st = answer_check (s, p, direction, note.bytes, err);
+        if (st != ST_OK)
+            return st;
+        r->bytes += (double) note.bytes * note.count;
+    }
+}
+
+/* ---- the order ---- */
+
+static enum status open_side (struct station *s, struct pair *p, struct error *err)
+{
+    double deadline = clock_s () + s->how.timeout_s;
+    struct net_greeting from = {
+        .purpose = NET_SIDE, .seq = p->run->seq, .from = p->run->partner};
+
+    if (p->run->lead)
+        return station_knock (s, &p->run->door, NET_SIDE, deadline, &p->side, err);
+    return station_admit (s, &from, deadline, &p->side, err);
+}
+
+static void failed (struct msg_result *r, int direction, const struct error *why)
+{
+    r->ok[direction] = 0;
+    snprintf (r->reason[direction], sizeof r->reason[direction], "%.*s",
+              MESSAGES_REASON - 1, why->text);
+}
+
+void probe_run (struct station *s, const struct msg_run *run, struct msg_result *result)
+{
+    struct pair p = {.run = run, .side = -1};
+    struct error why = {""};
+    double start = clock_s ();
+    enum status st;
+    int done = 0;
+
+    *result = (struct msg_result){.seq = run->seq};
+    if (run->kind == RUN_SIT_OUT) {
+        st = s->transport->sit_out ? s->transport->sit_out (s, run, &why) : ST_OK;
+        result->ok[0] = result->ok[1] = st == ST_OK;
+        for (int k = 0; k < 2 && st != ST_OK; k++)
+            failed (result, k, &why);
+        return;
+    }
+    st = open_side (s, &p, &why);
+    if (st == ST_OK)
+        st = s->transport->connect (s, &p, &why);
+    for (; done < 2 && st == ST_OK; done++) {
+        bool sends = done == (run->lead ? 0 : 1);
+
+        st = sends ? send_direction (s, &p, done, result, &why)
+                   : receive_direction (s, &p, done, result, &why);
+        if (st != ST_OK)
+            break;
+        result->ok[done] = 1;
+    }
+    for (int k = done; k < 2 && st != ST_OK; k++)
+        failed (result, k, &why);
+    s->transport->disconnect (s, st != ST_OK);
+    if (p.side >= 0)
+        close (p.side);
+    result->seconds = clock_s () - start;
+}

@@ -1,0 +1,21 @@
+/* One order: a pair measures both directions, one after the other. */
+#ifndef BWPROBE_PROBE_H
+#define BWPROBE_PROBE_H
+
+#include "bwprobe/station.h"
+
+/** Carry out an order with the partner that it names.
+ *
+ *  Each direction: messages whose times are thrown away, short ones back and forth for the
+ *  latency, then messages of three sizes in turn for s->how.alone_s (or together_s, begun
+ *  when rank 0 says GO), a line through their times over their bytes, and one message whose
+ *  content is compared.
+ *
+ *  @param[out] result  what this rank saw; a failure is in ok[] and reason[]
+ */
+void probe_run (struct station *s, const struct msg_run *run, struct msg_result *result);
+
+/** Fill n bytes that differ from message to message and tell where they stand. */
+void probe_pattern (uint64_t seed, unsigned char *data, size_t n);
+
+#endif

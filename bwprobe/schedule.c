@@ -1,0 +1,218 @@
+#include "bwprobe/schedule.h"
+
+#include <math.h>
+
+/* ---- rounds ---- */
+
+static int circle_rounds (int n)
+{
+    return n < 2 ? 0 : n % 2 ? n : n - 1;
+}
+
+/* Whom i meets in a round of the circle method over n; -1: nobody.
+ *
+ * With m = n - 1 (n even) or n (n odd) in the circle, i and j meet where i + j = round mod m;
+ * who would meet himself meets the one in the middle, n - 1, or nobody. */
+static int circle_partner (int n, int round, int i)
+{
+    int m = n % 2 ? n : n - 1, j;
+
+    if (n % 2 == 0 && i == n - 1) {
+        /* The solution of 2 i = round mod m, which is odd. */
+        return (int) ((long) round * ((m + 1) / 2) % m);
+    }
+    j = ((round - i) % m + m) % m;
+    if (j != i)
+        return j;
+    return n % 2 ? -1 : n - 1;
+}
+
+static int gpus_of (const struct schedule_shape *s, int node)
+{
+    return s->first[node + 1] - s->first[node];
+}
+
+static int most_gpus (const struct schedule_shape *s)
+{
+    int most = 0;
+
+    for (int i = 0; i < s->nodes; i++)
+        if (gpus_of (s, i) > most)
+            most = gpus_of (s, i);
+    return most;
+}
+
+int schedule_pairs_max (const struct schedule_shape *s)
+{
+    /* Inside nodes: one pair each; otherwise disjoint pairs of endpoints. */
+    return s->n / 2 + s->nodes + 1;
+}
+
+/* Rounds of a node round when only at_once of its node pairs may measure at a time. */
+static long slices (const struct schedule_shape *s, int at_once)
+{
+    int pairs = s->nodes / 2;
+
+    return at_once <= 0 || at_once >= pairs ? 1 : (pairs + at_once - 1) / at_once;
+}
+
+long schedule_rounds (const struct schedule_shape *s, enum schedule_kind kind,
+                      int at_once)
+{
+    long node_rounds = circle_rounds (s->nodes), g = most_gpus (s);
+
+    switch (kind) {
+    case SCHEDULE_NODES:
+        return node_rounds * slices (s, at_once);
+    case SCHEDULE_INSIDE:
+        return g * (g - 1) / 2;
+    case SCHEDULE_RAILS_TOGETHER:
+        return node_rounds;
+    case SCHEDULE_RAILS:
+        return (g - 1) * node_rounds * slices (s, at_once);
+    case SCHEDULE_TOGETHER:
+        return g > 1 ? circle_rounds (s->n) : 0;
+    case SCHEDULE_REST:
+        return g * (g - 1) * node_rounds * slices (s, at_once);
+    case SCHEDULE_KINDS:
+        break;
+    }
+    return 0;
+}
+
+/* Pairs GPU i of one node with GPU j of the other over the node pairs of a node round; the
+ * slice'th part of them when there are several. */
+static int between (const struct schedule_shape *s, int at_once, int node_round,
+                    int slice, int i, int j, struct schedule_pair *pair)
+{
+    int n = 0, seen = 0, of = (int) slices (s, at_once);
+
+    for (int a = 0; a < s->nodes; a++) {
+        int b = circle_partner (s->nodes, node_round, a);
+
+        if (b <= a || seen++ % of != slice)
+            continue;
+        if (i < gpus_of (s, a) && j < gpus_of (s, b))
+            pair[n++] = (struct schedule_pair){s->first[a] + i, s->first[b] + j};
+    }
+    return n;
+}
+
+static int inside (const struct schedule_shape *s, long round, struct schedule_pair *pair)
+{
+    int n = 0;
+
+    for (int k = 0; k < s->nodes; k++) {
+        long g = gpus_of (s, k), i = 0, r = round;
+
+        if (r >= g * (g - 1) / 2)
+            continue;
+        while (r >= g - 1 - i)
+            r -= g - 1 - i++;
+        pair[n++] = (struct schedule_pair){s->first[k] + (int) i,
+                                           s->first[k] + (int) (i + 1 + r)};
+    }
+    return n;
+}
+
+int schedule_round (const struct schedule_shape *s, enum schedule_kind kind, int at_once,
+                    long round, struct schedule_pair *pair)
+{
+    long parts = slices (s, at_once), node_rounds = circle_rounds (s->nodes);
+    int slice = (int) (round % parts), g = most_gpus (s), n = 0;
+    long rest = round / parts;
+    int node_round = node_rounds ? (int) (rest % node_rounds) : 0;
+
+    rest = node_rounds ? rest / node_rounds : 0;
+    switch (kind) {
+    case SCHEDULE_NODES:
+        return between (s, at_once, node_round, slice, 0, 0, pair);
+    case SCHEDULE_RAILS:
+        return between (s, at_once, node_round, slice, (int) rest + 1, (int) rest + 1,
+                        pair);
+    case SCHEDULE_REST: {
+        int i = (int) rest / (g - 1), j = (int) rest % (g - 1);
+
+        return between (s, at_once, node_round, slice, i, j < i ? j : j + 1, pair);
+    }
+    case SCHEDULE_INSIDE:
+        return inside (s, round, pair);
+    case SCHEDULE_RAILS_TOGETHER:
+        for (int i = 0; i < g; i++)
+            n += between (s, 0, (int) round, 0, i, i, pair + n);
+        return n;
+    case SCHEDULE_TOGETHER:
+        for (int a = 0; a < s->n; a++) {
+            int b = circle_partner (s->n, (int) round, a);
+
+            if (b > a)
+                pair[n++] = (struct schedule_pair){a, b};
+        }
+        return n;
+    case SCHEDULE_KINDS:
+        break;
+    }
+    return 0;
+}
+
+/* ---- the plan ---- */
+
+static double cost (const struct schedule_timing *t, int kind)
+{
+    return schedule_is_together ((enum schedule_kind) kind) ? t->together_s : t->alone_s;
+}
+
+struct schedule_plan schedule_plan_make (const struct schedule_shape *s,
+                                         const struct schedule_timing *t, int at_once,
+                                         bool levelled, int passes, double budget_s)
+{
+    struct schedule_plan p = {.at_once = at_once, .levelled = levelled, .whole = true};
+    double left = (1 - SCHEDULE_RESERVE) * budget_s;
+
+    /* Where together is as good as alone, one round of all endpoints serves both. */
+    for (int k = 0; k < SCHEDULE_KINDS; k++)
+        if (!levelled || schedule_is_together ((enum schedule_kind) k))
+            p.part[k].rounds = schedule_rounds (s, (enum schedule_kind) k, at_once);
+    for (int pass = 0; pass < passes; pass++)
+        for (int k = 0; k < SCHEDULE_KINDS; k++) {
+            struct schedule_part *part = &p.part[k];
+            double whole = (double) part->rounds * cost (t, k);
+
+            if (part->rounds == 0 || part->passes < pass)
+                continue;
+            if (whole <= left) {
+                part->taken = part->rounds;
+                part->passes = pass + 1;
+                part->seconds += whole;
+                left -= whole;
+                continue;
+            }
+            p.whole = false;
+            if (pass == 0) {
+                long some = (long) (0.5 * left / cost (t, k));
+
+                part->taken = some < part->rounds ? some : part->rounds;
+                part->passes = part->taken > 0;
+                part->seconds = (double) part->taken * cost (t, k);
+                left -= part->seconds;
+            }
+        }
+    for (int k = 0; k < SCHEDULE_KINDS; k++) {
+        /* A choice of rounds is not repeated: other rounds tell more. */
+        if (p.part[k].taken < p.part[k].rounds && p.part[k].passes > 1)
+            p.part[k].passes = 1;
+        p.seconds += p.part[k].seconds;
+    }
+    return p;
+}
+
+bool schedule_one_at_a_time (const struct schedule_shape *s,
+                             const struct schedule_timing *t, int passes, double budget_s)
+{
+    double rounds = 0;
+
+    for (int k = 0; k < SCHEDULE_KINDS; k++)
+        if (!schedule_is_together ((enum schedule_kind) k))
+            rounds += (double) schedule_rounds (s, (enum schedule_kind) k, 1);
+    return rounds * passes * t->alone_s <= 0.5 * budget_s;
+}

@@ -1,0 +1,96 @@
+/* Which pairs are measured when.
+ *
+ * Endpoints (one rank each) stand in node order.  The pairs of a round are disjoint, and each
+ * measures both of its directions, one after the other.  Rounds come from the circle method:
+ * n endpoints meet in n - 1 rounds (n when n is odd), everybody once with everybody.
+ */
+#ifndef BWPROBE_SCHEDULE_H
+#define BWPROBE_SCHEDULE_H
+
+#include <stdbool.h>
+
+struct schedule_shape {
+    int n;     /* endpoints */
+    int nodes; /* 1 or more */
+    const int
+        *first; /* [nodes + 1] node i has the endpoints first[i] .. first[i + 1] - 1 */
+};
+
+struct schedule_pair {
+    int a, b; /* endpoints */
+};
+
+/** What a round is for, the most valuable first. */
+enum schedule_kind {
+    SCHEDULE_NODES,  /* alone: the first GPU of each node with that of every other */
+    SCHEDULE_INSIDE, /* alone: pairs inside nodes, one at a time in each */
+    SCHEDULE_RAILS_TOGETHER, /* together: all GPUs of a node with those of one other node */
+    SCHEDULE_RAILS,    /* alone: GPU i of each node with GPU i of every other, i > 0 */
+    SCHEDULE_TOGETHER, /* together: all endpoints */
+    SCHEDULE_REST,     /* alone: GPU i with GPU j of another node, i != j */
+    SCHEDULE_KINDS
+};
+
+/** True for rounds whose pairs all start at one moment. */
+static inline bool schedule_is_together (enum schedule_kind k)
+{
+    return k == SCHEDULE_RAILS_TOGETHER || k == SCHEDULE_TOGETHER;
+}
+
+/** Most pairs that a round may have. */
+int schedule_pairs_max (const struct schedule_shape *s);
+
+/** Rounds of a kind.
+ *  @param[in] at_once  pairs between nodes that may measure at the same time in rounds that
+ *                      are to measure them alone; 0: as many as there are nodes for */
+long schedule_rounds (const struct schedule_shape *s, enum schedule_kind kind,
+                      int at_once);
+
+/** The pairs of one round.
+ *
+ *  @param[in]  round  0 .. schedule_rounds () - 1
+ *  @param[out] pair   [schedule_pairs_max ()]
+ *  @return how many; 0 is possible where nodes have different numbers of GPUs
+ */
+int schedule_round (const struct schedule_shape *s, enum schedule_kind kind, int at_once,
+                    long round, struct schedule_pair *pair);
+
+/** What a round of each sort is expected to take. */
+struct schedule_timing {
+    double alone_s, together_s;
+};
+
+/** How much of each kind is measured. */
+struct schedule_part {
+    long rounds; /* in one pass of this kind, all of them */
+    long taken;  /* of these, in the first pass: all, or a random choice */
+    int passes;  /* 0: left out */
+    double seconds;
+};
+
+struct schedule_plan {
+    int at_once;
+    bool levelled; /* measuring together gives the same as alone: only together is done */
+    struct schedule_part part[SCHEDULE_KINDS];
+    double seconds; /* all of it */
+    bool whole;     /* every pair is measured, in every pass asked for */
+};
+
+/** Part of the budget that is kept for measuring suspects again. */
+#define SCHEDULE_RESERVE 0.1
+
+/** Fit the schedule into the time.
+ *
+ *  Every kind gets its first pass in order of value, then the second, and so on.  Where a
+ *  first pass does not fit, a random choice of its rounds takes half of what is left.
+ */
+struct schedule_plan schedule_plan_make (const struct schedule_shape *s,
+                                         const struct schedule_timing *t, int at_once,
+                                         bool levelled, int passes, double budget_s);
+
+/** True if all pairs can be measured one at a time within half of the budget. */
+bool schedule_one_at_a_time (const struct schedule_shape *s,
+                             const struct schedule_timing *t, int passes,
+                             double budget_s);
+
+#endif

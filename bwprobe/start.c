@@ -1,0 +1,190 @@
+#include "bwprobe/start.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "topology/topology.h"
+
+enum { RANKS_MAX = 1000000, PORT_FIRST = 15000, PORTS = 15000 };
+
+/* ---- variables ---- */
+
+/* A whole number from a variable.  @return ST_OK with *set false when it is not there */
+static enum status number (char *(*get) (const char *), const char *name, uint32_t max,
+                           uint32_t *out, bool *set, struct error *err)
+{
+    const char *text = get (name);
+    unsigned long x;
+    char *end;
+
+    *set = text && text[0];
+    if (!*set)
+        return ST_OK;
+    errno = 0;
+    x = strtoul (text, &end, 10);
+    if (errno || *end || text[0] < '0' || text[0] > '9' || x > max)
+        return err_set (err, ST_USAGE,
+                        "%s: expected a whole number up to %u, found \"%.60s\"", name,
+                        max, text);
+    *out = (uint32_t) x;
+    return ST_OK;
+}
+
+/* A launcher's words for rank, size and where rank 0 is. */
+struct dialect {
+    const char *by, *rank, *size, *host;
+};
+
+static const struct dialect dialects[] = {
+    {"RANK and WORLD_SIZE", "RANK", "WORLD_SIZE", "MASTER_ADDR"},
+    {"Open MPI's variables and MASTER_ADDR", "OMPI_COMM_WORLD_RANK",
+     "OMPI_COMM_WORLD_SIZE", "MASTER_ADDR"},
+    {"MPICH's variables and MASTER_ADDR", "PMI_RANK", "PMI_SIZE", "MASTER_ADDR"},
+    {"Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_NODELIST"},
+    {"Slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_NODELIST"}};
+
+static bool is_slurm (const struct dialect *d)
+{
+    return strcmp (d->by, "Slurm") == 0;
+}
+
+/* The dialect whose three words are all there, or NULL. */
+static const struct dialect *find_dialect (char *(*get) (const char *) )
+{
+    for (size_t i = 0; i < sizeof dialects / sizeof *dialects; i++) {
+        const struct dialect *d = &dialects[i];
+
+        if (get (d->rank) && get (d->size) && get (d->host))
+            return d;
+    }
+    return NULL;
+}
+
+/* Job and step number, or the meeting point: what other jobs do not share. */
+static void job_name (char *(*get) (const char *), const struct dialect *d,
+                      struct text *out)
+{
+    static const char *const slurm[] = {"SLURM_JOB_ID", "SLURM_STEP_ID",
+                                        "SLURM_CLUSTER_NAME"};
+    static const char *const other[] = {"MASTER_ADDR", "MASTER_PORT",
+                                        "TORCHELASTIC_RUN_ID"};
+    const char *const *name = is_slurm (d) ? slurm : other;
+
+    text_add (out, "bwprobe");
+    for (int i = 0; i < 3; i++)
+        text_add (out, " %s", get (name[i]) ? get (name[i]) : "");
+}
+
+/* Many systems give their own name an address such as 127.0.1.1, which is no use to others:
+ * who gets it is on rank 0's host, and takes the address that others see. */
+static enum status resolve (const char *host, char *address, struct error *err)
+{
+    enum status st = net_resolve (host, address, err);
+
+    if (st == ST_OK && strncmp (address, "127.", 4) == 0 &&
+        strcmp (address, "127.0.0.1") != 0)
+        st = net_own_address (NULL, address, err);
+    return st;
+}
+
+/* Rank 0's host: with Slurm the first of the step's list. */
+static enum status find_host (const char *text, bool slurm, char *address,
+                              struct error *err)
+{
+    char **names;
+    int n;
+    enum status st;
+
+    if (!slurm)
+        return resolve (text, address, err);
+    st = topology_hostlist_expand (text, &names, &n, err);
+    if (st != ST_OK)
+        return st;
+    st = n > 0 ? resolve (names[0], address, err)
+               : err_set (err, ST_USAGE, "Slurm's list of nodes is empty");
+    topology_hostlist_free (names);
+    return st;
+}
+
+static enum status find_port (char *(*get) (const char *), const struct net_token *job,
+                              uint32_t asked, uint32_t *port, struct error *err)
+{
+    const char *store = get ("TORCHELASTIC_USE_AGENT_STORE");
+    bool set = false;
+    enum status st = ST_OK;
+
+    *port = asked;
+    if (asked > 0)
+        return ST_OK;
+    st = number (get, "MASTER_PORT", 65534, port, &set, err);
+    if (st == ST_OK && set && store && strcmp (store, "True") == 0)
+        ++*port;
+    else if (st == ST_OK && !set)
+        *port = PORT_FIRST + (job->byte[0] | (uint32_t) job->byte[1] << 8) % PORTS;
+    return st;
+}
+
+enum status start_from_variables (char *(*get) (const char *), uint32_t port,
+                                  struct start *s, struct error *err)
+{
+    const struct dialect *d = find_dialect (get);
+    struct start found = {.mpi = false};
+    struct text job = {0};
+    bool set;
+    enum status st;
+
+    if (!d)
+        return err_set (
+            err, ST_USAGE,
+            "this process is not a rank of a job: start it with mpirun, with "
+            "srun, or with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT set");
+    st = number (get, d->size, RANKS_MAX, &found.size, &set, err);
+    if (st == ST_OK)
+        st = number (get, d->rank, RANKS_MAX, &found.rank, &set, err);
+    if (st == ST_OK && found.rank >= found.size)
+        st = err_set (err, ST_USAGE, "%s is %u, but %s is %u", d->rank, found.rank,
+                      d->size, found.size);
+    if (st != ST_OK)
+        return st;
+    job_name (get, d, &job);
+    net_token_of_text (text_str (&job), &found.token);
+    st = find_port (get, &found.token, port, &found.meet.port, err);
+    if (st == ST_OK && get ("BWPROBE_TOKEN"))
+        net_token_of_text (get ("BWPROBE_TOKEN"), &found.token);
+    text_free (&job);
+    if (st == ST_OK)
+        st = find_host (get (d->host), is_slurm (d), found.meet.address, err);
+    snprintf (found.by, sizeof found.by, "%s", d->by);
+    if (st == ST_OK)
+        *s = found;
+    return st;
+}
+
+/* ---- all together ---- */
+
+enum status start_find (int *argc, char ***argv, uint32_t port, struct start *s,
+                        struct error *err)
+{
+    if (start_mpi_is_here ()) {
+        *s = (struct start){.rank = 0};
+        return start_mpi_begin (argc, argv, s, err);
+    }
+    return start_from_variables (getenv, port, s, err);
+}
+
+enum status start_share (const struct start *s, struct start_meeting *m,
+                         struct error *err)
+{
+    enum status st = s->mpi ? start_mpi_share (m, err) : ST_OK;
+
+    return st == ST_OK && !m->ok ? err_set (err, ST_IO, "rank 0 does not start") : st;
+}
+
+void start_finish (const struct start *s)
+{
+    if (s->mpi)
+        start_mpi_finish ();
+}

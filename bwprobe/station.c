@@ -1,0 +1,526 @@
+#include "bwprobe/station.h"
+
+#include <errno.h>
+#include <math.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/progress.h"
+#include "bwprobe/cuda.h"
+#include "bwprobe/probe.h"
+#include "bwprobe/transport.h"
+
+/* A connection that does not greet within this time is none of ours. */
+#define GREETING_S 2.0
+/* Nor is one that nobody asks for: orders reach both partners within moments. */
+#define UNCLAIMED_S 30.0
+
+/* ---- the door ---- */
+
+enum status station_open_door (struct station *s, const char *address,
+                               const struct net_token *token, struct error *err)
+{
+    struct door *d = &s->door;
+
+    *d = (struct door){.token = *token};
+    snprintf (d->place.address, sizeof d->place.address, "%s", address);
+    for (int i = 0; i < DOOR_WAITING; i++)
+        d->waiting[i].fd = -1;
+    return net_listen (&d->place, &d->fd, err);
+}
+
+static void refuse (struct door *d, int slot)
+{
+    d->refused++;
+    net_peer_address (d->waiting[slot].fd, d->refused_from);
+    close (d->waiting[slot].fd);
+    d->waiting[slot].fd = -1;
+}
+
+/* Where the next newcomer stands: a free place, or that of the one who has waited longest. */
+static int place_for (struct door *d)
+{
+    int oldest = 0;
+
+    for (int i = 0; i < DOOR_WAITING; i++) {
+        if (d->waiting[i].fd < 0)
+            return i;
+        if (d->waiting[i].since < d->waiting[oldest].since)
+            oldest = i;
+    }
+    refuse (d, oldest);
+    return oldest;
+}
+
+/* Let in who knocks, hear their greetings, and turn away who has no right to be there. */
+static void look_after_door (struct door *d)
+{
+    double now = clock_s ();
+
+    for (int n = 0; n < DOOR_WAITING; n++) {
+        int slot, fd = accept4 (d->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+        if (fd < 0)
+            break;
+        slot = place_for (d);
+
+        net_keepalive (fd, 60);
+        d->waiting[slot].fd = fd;
+        d->waiting[slot].got = 0;
+        d->waiting[slot].since = now;
+    }
+    for (int i = 0; i < DOOR_WAITING; i++) {
+        struct net_greeting g;
+        size_t *got = &d->waiting[i].got;
+
+        if (d->waiting[i].fd < 0)
+            continue;
+        while (*got < NET_GREETING) {
+            ssize_t n = recv (d->waiting[i].fd, d->waiting[i].greeting + *got,
+                              NET_GREETING - *got, 0);
+
+            if (n > 0)
+                *got += (size_t) n;
+            else if (n < 0 && errno == EINTR)
+                continue;
+            else if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+                break;
+            else {
+                refuse (d, i);
+                break;
+            }
+        }
+        if (d->waiting[i].fd < 0)
+            continue;
+
+        bool whole = *got == NET_GREETING;
+
+        if ((whole && !net_greeting_read (&d->token, d->waiting[i].greeting, &g)) ||
+            now - d->waiting[i].since > (whole ? UNCLAIMED_S : GREETING_S))
+            refuse (d, i);
+    }
+}
+
+static int find_waiting (const struct door *d, const struct net_greeting *wanted)
+{
+    for (int i = 0; i < DOOR_WAITING; i++) {
+        struct net_greeting g;
+
+        if (d->waiting[i].fd >= 0 && d->waiting[i].got == NET_GREETING &&
+            net_greeting_read (&d->token, d->waiting[i].greeting, &g) &&
+            g.purpose == wanted->purpose && g.seq == wanted->seq &&
+            g.from == wanted->from)
+            return i;
+    }
+    return -1;
+}
+
+/* ---- rank 0's words ---- */
+
+static enum status heard (struct station *s, struct wire *w, struct error *err)
+{
+    struct msg_seq go;
+    struct msg_abort abort_order;
+
+    switch (w->type) {
+    case MSG_GO:
+        messages_seq (w, &go);
+        if (wire_good (w) && go.seq == s->seq && go.direction < 2)
+            s->gone = go.direction + 1;
+        break;
+    case MSG_ABORT:
+        messages_abort (w, &abort_order);
+        if (wire_good (w) && abort_order.seq == s->seq && s->seq != 0) {
+            s->aborted = true;
+            memcpy (s->abort_reason, abort_order.reason, sizeof s->abort_reason);
+        }
+        break;
+    case MSG_PING:
+        station_begin (s, MSG_PONG);
+        return station_send (s, err);
+    case MSG_BYE:
+        messages_bye (w, &s->last_word);
+        s->bye = true;
+        break;
+    case MSG_WELCOME:
+    case MSG_RUN:
+    case MSG_PARENT:
+    case MSG_COMPUTE:
+        if (s->has_order)
+            return err_set (err, ST_IO,
+                            "rank 0 gave a second order before the first was "
+                            "done");
+        s->order = *w;
+        s->has_order = true;
+        return ST_OK;
+    default:
+        return err_set (err, ST_IO, "rank 0 sent a message of unknown type %u", w->type);
+    }
+    return wire_good (w)
+               ? ST_OK
+               : err_set (err, ST_IO, "rank 0 sent a broken message of type %u", w->type);
+}
+
+/* Read what has arrived from rank 0. */
+static enum status listen_to_rank0 (struct station *s, struct error *err)
+{
+    struct wire *w = &s->heard;
+    enum status st = ST_OK;
+
+    for (;;) {
+        ssize_t n =
+            recv (s->control, s->in + s->n_in, sizeof s->in - s->n_in, MSG_DONTWAIT);
+
+        if (n == 0)
+            return err_set (err, ST_IO, "rank 0 is gone");
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+            return ST_OK;
+        if (n < 0)
+            return err_set (err, ST_IO, "rank 0 is gone: %s", strerror (errno));
+        s->n_in += (size_t) n;
+        for (size_t used = 1; used > 0 && st == ST_OK;) {
+            if (!wire_take (w, s->in, s->n_in, &used))
+                return err_set (err, ST_IO, "rank 0 sent something that is no message");
+            if (used > 0) {
+                memmove (s->in, s->in + used, s->n_in - used);
+                s->n_in -= used;
+                st = heard (s, w, err);
+            }
+        }
+        if (st != ST_OK)
+            return st;
+    }
+}
+
+void station_begin (struct station *s, enum message type)
+{
+    wire_begin (&s->out, (uint8_t) type);
+}
+
+enum status station_send (struct station *s, struct error *err)
+{
+    size_t at = 0;
+    double deadline = clock_s () + 10;
+
+    wire_end (&s->out);
+    while (at < s->out.len) {
+        ssize_t n = send (s->control, s->out.data + at, s->out.len - at,
+                          MSG_NOSIGNAL | MSG_DONTWAIT);
+        struct pollfd p = {.fd = s->control, .events = POLLOUT};
+
+        if (n > 0)
+            at += (size_t) n;
+        else if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK) &&
+                 clock_s () < deadline)
+            poll (&p, 1, 100);
+        else if (!(n < 0 && errno == EINTR))
+            return err_set (err, ST_IO, "rank 0 is gone: %s", strerror (errno));
+    }
+    return ST_OK;
+}
+
+/* ---- waiting ---- */
+
+static enum status given_up (struct station *s, struct error *err)
+{
+    if (s->bye)
+        return err_set (err, ST_IO, "the run was ended");
+    if (s->aborted)
+        return err_set (err, ST_IO, "%s", s->abort_reason);
+    return ST_OK;
+}
+
+/* One look at everything, for at most `seconds`.  @param[out] ready  fd is */
+static enum status look (struct station *s, int fd, short events, double seconds,
+                         bool *ready, struct error *err)
+{
+    struct pollfd p[DOOR_WAITING + 3] = {{.fd = s->control, .events = POLLIN},
+                                         {.fd = s->door.fd, .events = POLLIN},
+                                         {.fd = fd, .events = events}};
+    int n = 3, visitors = 0;
+    enum status st = ST_OK;
+
+    for (int i = 0; i < DOOR_WAITING; i++) {
+        visitors += s->door.waiting[i].fd >= 0;
+        if (s->door.waiting[i].fd >= 0 && s->door.waiting[i].got < NET_GREETING)
+            p[n++] = (struct pollfd){.fd = s->door.waiting[i].fd, .events = POLLIN};
+    }
+    /* A visitor who says nothing is shown out in time. */
+    if (visitors > 0)
+        seconds = fmin (seconds, 0.5);
+    poll (p, (nfds_t) n, seconds > 0 ? (int) (fmin (seconds, 60) * 1e3) + 1 : 0);
+    if (p[0].revents)
+        st = listen_to_rank0 (s, err);
+    if (visitors > 0 || p[1].revents)
+        look_after_door (&s->door);
+    *ready = p[2].revents != 0;
+    return st == ST_OK ? given_up (s, err) : st;
+}
+
+enum status station_wait (struct station *s, int fd, short events, double deadline,
+                          struct error *err)
+{
+    for (bool ready = false;;) {
+        double left = deadline - clock_s ();
+        enum status st = look (s, fd, events, left, &ready, err);
+
+        if (st != ST_OK || ready)
+            return st;
+        if (left <= 0)
+            return err_set (err, ST_IO, "no progress within the time-out");
+    }
+}
+
+enum status station_pause (struct station *s, int partner, double seconds,
+                           struct error *err)
+{
+    bool ended;
+    enum status st = look (s, partner, POLLRDHUP, seconds, &ended, err);
+
+    return st == ST_OK && ended ? err_set (err, ST_IO, "the partner gave up or is gone")
+                                : st;
+}
+
+enum status station_admit (struct station *s, const struct net_greeting *wanted,
+                           double deadline, int *fd, struct error *err)
+{
+    for (;;) {
+        int i = find_waiting (&s->door, wanted);
+        double left = deadline - clock_s ();
+        bool ready;
+        enum status st;
+
+        if (i >= 0) {
+            *fd = s->door.waiting[i].fd;
+            s->door.waiting[i].fd = -1;
+            return ST_OK;
+        }
+        if (left <= 0)
+            return err_set (err, ST_IO,
+                            "the partner did not connect within the time-out");
+        st = look (s, -1, 0, fmin (left, 0.1), &ready, err);
+        if (st != ST_OK)
+            return st;
+    }
+}
+
+enum status station_knock (struct station *s, const struct net_place *door,
+                           enum net_purpose purpose, double deadline, int *fd,
+                           struct error *err)
+{
+    struct net_greeting g = {.purpose = purpose, .seq = s->seq, .from = s->rank};
+    unsigned char greeting[NET_GREETING];
+    int conn;
+    enum status st = net_connect (door, s->door.place.address, &conn, err);
+
+    if (st != ST_OK)
+        return st;
+    st = station_wait (s, conn, POLLOUT, deadline, err);
+    if (st == ST_OK)
+        st = net_connected (conn, err);
+    else if (clock_s () >= deadline)
+        err_set (err, st, "no connection to %s within the time-out", door->address);
+    if (st == ST_OK) {
+        net_greeting_write (&s->door.token, &g, greeting);
+        st = station_write (s, conn, greeting, sizeof greeting, err);
+    }
+    if (st != ST_OK) {
+        close (conn);
+        return st;
+    }
+    *fd = conn;
+    return ST_OK;
+}
+
+enum status station_write (struct station *s, int fd, const void *data, size_t n,
+                           struct error *err)
+{
+    const unsigned char *p = data;
+    double deadline = clock_s () + s->how.timeout_s;
+
+    while (n > 0) {
+        ssize_t k = send (fd, p, n, MSG_NOSIGNAL);
+
+        if (k > 0) {
+            p += k;
+            n -= (size_t) k;
+            deadline = clock_s () + s->how.timeout_s;
+        } else if (k < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+            enum status st = station_wait (s, fd, POLLOUT, deadline, err);
+
+            if (st != ST_OK)
+                return st;
+        } else if (!(k < 0 && errno == EINTR)) {
+            return err_set (err, ST_IO, "the connection broke: %s", strerror (errno));
+        }
+    }
+    return ST_OK;
+}
+
+enum status station_read (struct station *s, int fd, void *data, size_t n,
+                          struct error *err)
+{
+    unsigned char *p = data;
+    double deadline = clock_s () + s->how.timeout_s;
+
+    while (n > 0) {
+        ssize_t k = recv (fd, p, n, 0);
+
+        if (k > 0) {
+            p += k;
+            n -= (size_t) k;
+            deadline = clock_s () + s->how.timeout_s;
+        } else if (k == 0) {
+            return err_set (err, ST_IO, "the partner closed the connection");
+        } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+            enum status st = station_wait (s, fd, POLLIN, deadline, err);
+
+            if (st != ST_OK)
+                return st;
+        } else if (errno != EINTR) {
+            return err_set (err, ST_IO, "the connection broke: %s", strerror (errno));
+        }
+    }
+    return ST_OK;
+}
+
+/* ---- orders ---- */
+
+static enum status do_welcome (struct station *s, struct error *err)
+{
+    struct msg_opened opened = {.ok = 0};
+    struct error why = {""};
+    int gpus = cuda_gpus (NULL);
+
+    messages_welcome (&s->order, &s->how);
+    s->transport = wire_good (&s->order) ? transport_find (s->how.transport) : NULL;
+    if (!s->transport)
+        return err_set (err, ST_IO, "rank 0 asked for a transport that this rank lacks");
+    if (gpus > 0)
+        cuda_describe ((int) s->how.local % gpus, &opened.gpu);
+    opened.ok = s->transport->open (s, &opened, &why) == ST_OK;
+    snprintf (opened.reason, sizeof opened.reason, "%.*s", MESSAGES_REASON - 1, why.text);
+    station_begin (s, MSG_OPENED);
+    messages_opened (&s->out, &opened);
+    return station_send (s, err);
+}
+
+static enum status do_parent (struct station *s, struct error *err)
+{
+    struct msg_parent parent;
+    struct msg_parent_done done = {.ok = 0};
+    struct error why = {""};
+    enum status st = ST_OK;
+
+    messages_parent (&s->order, &parent);
+    if (!wire_good (&s->order) || !s->transport || !s->transport->parent)
+        return err_set (err, ST_IO, "rank 0 asked for a parent where there is none");
+    done.generation = parent.generation;
+    s->seq = STATION_PARENT | parent.generation;
+    s->aborted = false;
+    if (parent.make_id)
+        st = s->transport->make_id (s, done.id, &why);
+    else
+        st = s->transport->parent (s, &parent, &why);
+    done.ok = st == ST_OK;
+    s->seq = 0;
+    snprintf (done.reason, sizeof done.reason, "%.*s", MESSAGES_REASON - 1, why.text);
+    station_begin (s, MSG_PARENT_DONE);
+    messages_parent_done (&s->out, &done);
+    return station_send (s, err);
+}
+
+static enum status do_run (struct station *s, struct error *err)
+{
+    struct msg_run run;
+    struct msg_result result;
+
+    messages_run (&s->order, &run);
+    if (!wire_good (&s->order) || !s->transport || run.seq == 0)
+        return err_set (err, ST_IO, "rank 0 sent a broken order");
+    /* Words for this order may have come before it: none does, since rank 0 waits. */
+    s->seq = run.seq;
+    s->aborted = s->collective = false;
+    s->gone = 0;
+    probe_run (s, &run, &result);
+    result.collective = s->collective;
+    result.refused = s->door.refused;
+    memcpy (result.refused_from, s->door.refused_from, sizeof result.refused_from);
+    s->door.refused = 0;
+    s->seq = 0;
+    s->aborted = false;
+    station_begin (s, MSG_RESULT);
+    messages_result (&s->out, &result);
+    return station_send (s, err);
+}
+
+static enum status do_compute (struct station *s, struct error *err)
+{
+    struct msg_computed done = {.ok = 0};
+    struct error why = {""};
+    int gpus = cuda_gpus (&why);
+
+    if (gpus > 0)
+        done.ok = cuda_compute ((int) s->how.local % gpus, &done, &why) == ST_OK;
+    snprintf (done.reason, sizeof done.reason, "%.*s", MESSAGES_REASON - 1, why.text);
+    station_begin (s, MSG_COMPUTED);
+    messages_computed (&s->out, &done);
+    return station_send (s, err);
+}
+
+enum status station_work (struct station *s, struct error *err)
+{
+    enum status st = ST_OK;
+
+    while (st == ST_OK) {
+        bool ready;
+
+        if (s->bye)
+            return ST_OK;
+        if (!s->has_order) {
+            st = look (s, -1, 0, 60, &ready, err);
+            if (s->bye)
+                return ST_OK;
+            continue;
+        }
+        s->has_order = false;
+        switch (s->order.type) {
+        case MSG_WELCOME:
+            st = do_welcome (s, err);
+            break;
+        case MSG_PARENT:
+            st = do_parent (s, err);
+            break;
+        case MSG_RUN:
+            st = do_run (s, err);
+            break;
+        case MSG_COMPUTE:
+            st = do_compute (s, err);
+            break;
+        default:
+            break;
+        }
+    }
+    return st;
+}
+
+void station_close (struct station *s)
+{
+    if (s->transport && s->state)
+        s->transport->close (s);
+    s->state = NULL;
+    for (int i = 0; i < DOOR_WAITING; i++)
+        if (s->door.waiting[i].fd >= 0)
+            close (s->door.waiting[i].fd);
+    if (s->door.fd >= 0)
+        close (s->door.fd);
+    if (s->control >= 0)
+        close (s->control);
+    s->control = s->door.fd = -1;
+}

@@ -1,0 +1,135 @@
+#!/bin/bash
+# Without MPI, over the loopback: ranks that are killed, stopped or missing, a full disk, foreign
+# connections and an interruption leave a links file that says so, and no rank behind.
+. tests/lib/tap.sh
+. tests/lib/ranks.sh
+# Short measurements of small messages; $OPTIONS go to every rank.
+OPTIONS="--transport socket --measure 0.01 --passes 2 --pause 0 --timeout 1 --max-size 2"
+
+ranks 4 -o "$T/links.json"
+ended 0 60
+result $? "four ranks without MPI measure everything" "$T/err.0"
+says "and the file is whole" '
+assert m["status"] == "complete" and len (m["pairs"]) == 12 and not m["faults"]
+assert all (p["isolated_gb_per_s"]["samples"] >= 2 for p in m["pairs"])
+assert len (d["links"]["gpu"]["bandwidth_gb_per_s"]) == 4 and d["nodes"][0]["gpus"] == 4'
+[ ! -e "$T/links.json.part" ]
+result $? "no journal is left"
+
+# Somebody else knocks, at rank 0 and at a partner's door.
+ranks 4 --passes 12 -o "$T/links.json"
+python3 - $port "${pid[1]}" >"$T/why" 2>&1 <<'P'
+import os, re, socket, sys, time
+def doors (pid):
+    inodes = set ()
+    for fd in os.listdir ("/proc/%s/fd" % pid):
+        try:
+            inodes.update (re.findall (r"socket:\[(\d+)\]", os.readlink ("/proc/%s/fd/%s" % (pid, fd))))
+        except OSError:
+            pass
+    for line in open ("/proc/net/tcp").readlines ()[1:]:
+        f = line.split ()
+        if f[3] == "0A" and f[9] in inodes:
+            yield int (f[1].split (":")[1], 16)
+time.sleep (0.5)
+found = list (doors (sys.argv[2]))
+assert found, "rank 1 listens nowhere"
+for port in [int (sys.argv[1])] + found:
+    for words in (b"GET / HTTP/1.0\r\n\r\n", b"bwprobe1" + b"x" * 28, b"\xff" * 5000, b""):
+        s = socket.create_connection (("127.0.0.1", port), 5)
+        s.sendall (words)
+        s.settimeout (15)
+        try:
+            assert s.recv (100) == b"", "a foreign connection got an answer"
+        except ConnectionResetError:
+            pass
+        s.close ()
+P
+result $? "foreign connections are closed without an answer" "$T/why"
+ended 0 60
+result $? "and the run goes on" "$T/err.0"
+says "and the file counts them" '
+assert m["status"] == "complete" and m["refused_connections"] >= 4, m["refused_connections"]'
+
+# A rank is killed in the middle; the same command with --resume finds the rest.
+ranks 4 --passes 4 -o "$T/links.json"
+lines 14
+slay 2
+ended 1 30
+result $? "a killed rank does not end the others" "$T/err.0"
+says "it is named" '
+assert m["status"] == "faults" and any ("rank 2" in f for f in m["faults"]), m["faults"]
+assert [e["survived"] for e in m["endpoints"]] == [True, True, False, True]'
+ranks 4 --passes 4 --resume -o "$T/links.json"
+ended 0 60
+result $? "--resume ends well" "$T/err.0"
+grep -Eq "[0-9]+ values of the earlier run" "$T/err.0"
+result $? "it takes over what was measured" "$T/err.0"
+says "and every link has its passes" '
+assert m["status"] == "complete" and len (m["pairs"]) == 12
+assert all (p["isolated_gb_per_s"]["samples"] >= 4 for p in m["pairs"])'
+
+# A rank that stops without a word.
+ranks 3 --passes 6 -o "$T/links.json"
+lines 8
+stall 1
+ended 1 20
+result $? "a stopped rank is given up" "$T/err.0"
+says "it is named" '
+assert any ("rank 1" in f and "does not answer" in f for f in m["faults"]), m["faults"]'
+rm -f "$T"/links.json*
+
+# A rank that never comes.
+WORLD=4 ranks 3 --start-timeout 2 -o "$T/links.json"
+ended 1 30
+result $? "a rank that does not come is left out" "$T/err.0"
+says "it is named" '
+assert any ("rank 3" in f and "did not come" in f for f in m["faults"]) and len (m["pairs"]) == 6'
+rm -f "$T"/links.json*
+
+# A disk that is full after the first kilobyte: what stands in for it is a limit on files.
+(
+    trap '' XFSZ
+    ulimit -f 1
+    ranks 4 --passes 4 -o "$T/links.json"
+    ended 1 30
+    echo $? >"$T/rc"
+) 2>/dev/null
+[ "$(cat "$T/rc")" = 0 ] && grep -q "links.json.part: File too large" "$T/err.0" &&
+    [ ! -e "$T/links.json" ] && [ -s "$T/links.json.part" ]
+result $? "with a full disk the run ends, says so, and leaves what was written" "$T/err.0"
+ranks 4 --passes 4 --resume -o "$T/links.json"
+ended 0 60 && grep -Eq "[1-9][0-9]* values of the earlier run" "$T/err.0"
+result $? "with room again, --resume continues" "$T/err.0"
+
+# Ctrl-C.
+ranks 3 --passes 500 -o "$T/links.json"
+lines 10
+kill -INT "${pid[0]}"
+ended 1 15
+result $? "an interruption ends all ranks" "$T/err.0"
+says "and what was measured is in the file" '
+assert m["status"] == "interrupted" and len (m["pairs"]) == 6'
+[ -s "$T/links.json.part" ]
+result $? "and --resume could continue"
+rm -f "$T"/links.json*
+
+ranks 4 --dry-run -o "$T/links.json"
+ended 0 30 && grep -q "expected time" "$T/out.0" && [ ! -e "$T/links.json" ]
+result $? "--dry-run prints the rounds and measures nothing" "$T/err.0"
+ranks 3 -o -
+ended 0 30 && python3 -c 'import json,sys; assert json.load(open(sys.argv[1]))["version"] == 1' "$T/out.0"
+result $? "-o - prints the links file" "$T/err.0"
+
+probe() { env -u RANK -u WORLD_SIZE -u SLURM_PROCID "$BWPROBE" "$@"; }
+expect 2 "alone it says how to start it" "start it with mpirun" probe
+expect 2 "an unknown option" "unrecognized option" probe --no-such
+expect 2 "a bad number" "passes: expected a number" probe --passes 0
+expect 2 "a bad transport" "transport: unknown word" probe --transport pigeon
+expect 2 "a rank above the size" "RANK is 4, but WORLD_SIZE is 4" \
+    env RANK=4 WORLD_SIZE=4 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port "$BWPROBE"
+expect 0 "--help" "Exit codes" probe --help
+expect 0 "--version" "^bwprobe [0-9]" probe --version
+! ldd "$BWPROBE" | grep -qi glpk
+result $? "no GPL library is linked"
+done_testing

@@ -1,0 +1,45 @@
+#!/bin/bash
+# The NCCL transport, with libraries that stand in for NVIDIA's (tests/lib/fake_nvidia.c): pair
+# communicators by split and anew, data compared, a lost rank and a stalled pair aborted, --gemm.
+# What the real ones do is the matter of `make check-gpu`.
+. tests/lib/tap.sh
+. tests/lib/ranks.sh
+grep -q ncclCommSplit "$BWPROBE" || skip_all "bwprobe was built without the headers of CUDA and NCCL"
+${CC:-cc} -std=gnu11 -O1 -shared -fPIC -isystem "${CUDA_HOME:-/usr/local/cuda}/include" -o "$T/libcuda.so.1" \
+    tests/lib/fake_nvidia.c -lpthread >"$T/why" 2>&1
+result $? "the stand-in builds" "$T/why"
+for lib in libcudart.so.13 libnccl.so.2 libcublas.so.13; do ln "$T/libcuda.so.1" "$T/$lib"; done
+# The stand-in leaves its communicators to the end of the process.
+export LD_LIBRARY_PATH=$T ASAN_OPTIONS=detect_leaks=0
+OPTIONS="--transport nccl --pause 0 --timeout 1.5 --measure 0.01 --max-size 4"
+
+ranks 4 --passes 1 --gemm -o "$T/links.json"
+ended 0 60
+result $? "four ranks" "$T/err.0"
+says "every pair, every GPU, the versions" '
+assert m["status"] == "complete" and m["transport"] == "nccl" and len (m["pairs"]) == 12
+assert m["versions"]["gpu_libraries"].startswith ("nccl 2.28.9, cuda runtime 13.0")
+assert all (e["gemm_tflop_per_s"] > 0 and e["gemm_precision"] == "bf16" for e in m["endpoints"])
+assert all ("concurrent_gb_per_s" in p for p in m["pairs"])'
+! grep -q "communicators of their own" "$T/err.0"
+result $? "their communicators were split from one parent" "$T/err.0"
+
+ranks 4 --passes 6 -o "$T/links.json"
+lines 13
+slay 3
+ended 1 60
+result $? "a killed rank does not end the others" "$T/err.0"
+says "and the others are measured on" '
+assert m["status"] == "faults" and any ("rank 3" in f for f in m["faults"])
+n = [p["isolated_gb_per_s"]["samples"] for p in m["pairs"] if 3 not in (p["src"], p["dst"])]
+assert len (n) == 6 and min (n) >= 6, n'
+rm -f "$T"/links.json*
+
+ranks 3 --passes 12 -o "$T/links.json"
+lines 7
+stall 1
+ended 1 30
+result $? "a stalled pair is aborted, and the run ends" "$T/err.0"
+says "the stalled rank is named" '
+assert any ("rank 1" in f for f in m["faults"]), m["faults"]'
+done_testing

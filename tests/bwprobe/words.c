@@ -1,0 +1,295 @@
+/* What comes from outside: frames, messages, greetings, the launchers' variables and a journal
+ * are read back as they were written, and nothing else is. */
+#include "tests/lib/fixture.h"
+
+#include <unistd.h>
+
+#include "base/file.h"
+#include "bwprobe/journal.h"
+#include "bwprobe/messages.h"
+#include "bwprobe/start.h"
+
+/* A frame's fields as they come out after a way over the wire. */
+static struct wire over (struct wire *w)
+{
+    struct wire r;
+    size_t used;
+
+    wire_end (w);
+    assert_true (wire_take (&r, w->data, w->len, &used));
+    assert_int_equal (used, w->len);
+    return r;
+}
+
+static void messages_come_back (void **state)
+{
+    struct wire w;
+    struct msg_hello hello = {.version = 1,
+                              .rank = 7,
+                              .size = 9,
+                              .node = "host-1",
+                              .door = {"10.0.0.1", 4711},
+                              .gpus = 8,
+                              .no_nccl = "why"},
+                     hello2;
+    struct msg_result result = {.seq = 3,
+                                .ok = {1, 0},
+                                .measured = 1,
+                                .bytes_per_s = 1.5e9,
+                                .latency_s = 3e-6,
+                                .samples = 40,
+                                .reason = {"", "broke"}},
+                      result2;
+
+    (void) state;
+    memset (hello.token.byte, 0xa5, sizeof hello.token.byte);
+    wire_begin (&w, MSG_HELLO);
+    messages_hello (&w, &hello);
+
+    struct wire r = over (&w);
+
+    messages_hello (&r, &hello2);
+    assert_true (wire_good (&r));
+    assert_string_equal (hello2.node, "host-1");
+    assert_string_equal (hello2.door.address, "10.0.0.1");
+    assert_int_equal (hello2.door.port, 4711);
+    assert_memory_equal (&hello2.token, &hello.token, sizeof hello.token);
+
+    wire_begin (&w, MSG_RESULT);
+    messages_result (&w, &result);
+    r = over (&w);
+    messages_result (&r, &result2);
+    assert_true (wire_good (&r) && result2.bytes_per_s == 1.5e9 && result2.ok[0] == 1);
+    assert_string_equal (result2.reason[1], "broke");
+}
+
+/* Cut, flipped and random frames are refused or read as something, never past their end. */
+static void broken_frames_are_refused (void **state)
+{
+    struct rng r = {5};
+    unsigned char bytes[512];
+    struct wire w, x;
+    size_t used;
+
+    (void) state;
+    for (int t = 0; t < 20000; t++) {
+        struct msg_run run;
+        struct msg_result result;
+        struct msg_hello hello;
+        size_t n = 5 + (size_t) rng_below (&r, 500);
+
+        for (size_t i = 0; i < n; i++)
+            bytes[i] = (unsigned char) rng_next (&r);
+        bytes[0] = (unsigned char) n;
+        bytes[1] = (unsigned char) (n >> 8);
+        bytes[2] = bytes[3] = 0;
+        assert_true (wire_take (&w, bytes, n, &used) && used == n);
+        x = w;
+        messages_run (&x, &run);
+        assert_true (memchr (run.partner_node, 0, sizeof run.partner_node) != NULL);
+        x = w;
+        messages_result (&x, &result);
+        assert_true (memchr (result.reason[0], 0, sizeof result.reason[0]) != NULL);
+        x = w;
+        messages_hello (&x, &hello);
+        assert_true (memchr (hello.door.address, 0, sizeof hello.door.address) != NULL);
+    }
+    memset (bytes, 0xff, sizeof bytes);
+    assert_false (wire_take (&w, bytes, sizeof bytes, &used));
+    memset (bytes, 0, sizeof bytes);
+    assert_false (wire_take (&w, bytes, sizeof bytes, &used));
+    assert_true (wire_take (&w, bytes, 3, &used) && used == 0);
+}
+
+static void greetings_need_the_token (void **state)
+{
+    struct net_token token, other;
+    struct net_greeting g = {NET_DATA, 77, 3}, got;
+    unsigned char bytes[NET_GREETING];
+
+    (void) state;
+    net_token_of_text ("job 1", &token);
+    net_token_of_text ("job 2", &other);
+    assert_false (net_token_equal (&token, &other));
+    net_greeting_write (&token, &g, bytes);
+    assert_true (net_greeting_read (&token, bytes, &got));
+    assert_true (got.purpose == NET_DATA && got.seq == 77 && got.from == 3);
+    assert_false (net_greeting_read (&other, bytes, &got));
+    for (int i = 0; i < 24; i++) {
+        bytes[i] ^= 1;
+        assert_false (net_greeting_read (&token, bytes, &got));
+        bytes[i] ^= 1;
+    }
+}
+
+/* ---- variables ---- */
+
+static const char *const *variables; /* name, value, ..., NULL */
+
+static char *get (const char *name)
+{
+    for (int i = 0; variables[i]; i += 2)
+        if (strcmp (variables[i], name) == 0)
+            return (char *) (uintptr_t) variables[i + 1];
+    return NULL;
+}
+
+static enum status find (const char *const *v, uint32_t port, struct start *s,
+                         struct error *err)
+{
+    variables = v;
+    *s = (struct start){.rank = 99};
+    return start_from_variables (get, port, s, err);
+}
+
+static void launchers_variables (void **state)
+{
+    static const char *const torch[] = {"RANK",        "3",           "WORLD_SIZE",
+                                        "8",           "MASTER_ADDR", "10.1.2.3",
+                                        "MASTER_PORT", "29500",       NULL};
+    static const char *const agent[] = {
+        "RANK",        "0",           "WORLD_SIZE",
+        "2",           "MASTER_ADDR", "10.1.2.3",
+        "MASTER_PORT", "29500",       "TORCHELASTIC_USE_AGENT_STORE",
+        "True",        NULL};
+    static const char *const slurm[] = {"SLURM_PROCID",
+                                        "1",
+                                        "SLURM_STEP_NUM_TASKS",
+                                        "4",
+                                        "SLURM_STEP_NODELIST",
+                                        "10.9.8.7",
+                                        "SLURM_JOB_ID",
+                                        "77",
+                                        NULL};
+    static const char *const slurm2[] = {"SLURM_PROCID",
+                                         "2",
+                                         "SLURM_STEP_NUM_TASKS",
+                                         "4",
+                                         "SLURM_STEP_NODELIST",
+                                         "10.9.8.7",
+                                         "SLURM_JOB_ID",
+                                         "78",
+                                         "BWPROBE_TOKEN",
+                                         "secret",
+                                         NULL};
+    static const char *const wrong[][8] = {
+        {NULL},
+        {"RANK", "0", NULL},
+        {"RANK", "x", "WORLD_SIZE", "2", "MASTER_ADDR", "10.0.0.1", NULL},
+        {"RANK", "-1", "WORLD_SIZE", "2", "MASTER_ADDR", "10.0.0.1", NULL},
+        {"RANK", "2", "WORLD_SIZE", "2", "MASTER_ADDR", "10.0.0.1", NULL},
+        {"RANK", "0", "WORLD_SIZE", "99999999", "MASTER_ADDR", "10.0.0.1", NULL}};
+    struct error err;
+    struct start s, other;
+
+    (void) state;
+    ok (find (torch, 0, &s, &err), &err);
+    assert_true (s.rank == 3 && s.size == 8 && s.meet.port == 29500 && !s.mpi);
+    assert_string_equal (s.meet.address, "10.1.2.3");
+    ok (find (torch, 1234, &s, &err), &err);
+    assert_int_equal (s.meet.port, 1234);
+    ok (find (agent, 0, &s, &err), &err);
+    assert_int_equal (s.meet.port, 29501);
+    ok (find (slurm, 0, &s, &err), &err);
+    assert_true (s.rank == 1 && s.size == 4 && s.meet.port >= 15000 &&
+                 s.meet.port < 30000);
+    ok (find (slurm2, 0, &other, &err), &err);
+    assert_false (net_token_equal (&s.token, &other.token));
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        assert_int_equal (find (wrong[i], 0, &s, &err), ST_USAGE);
+        assert_int_equal (s.rank, 99);
+    }
+}
+
+/* ---- the journal ---- */
+
+static struct journal_item taken[64];
+static int n_taken;
+
+static void take (void *context, const struct journal_item *item)
+{
+    (void) context;
+    if (n_taken < 64)
+        taken[n_taken++] = *item;
+}
+
+static void journal_is_read_back (void **state)
+{
+    static const char *const names[] = {"a/0", "b/0", "c/0"}, *const later[] = {"c/0",
+                                                                                "a/0"};
+    char path[] = "/tmp/linkwise-journal.XXXXXX", part[64];
+    struct error err = {""};
+    struct notes notes = {.n = 0};
+    struct journal *j = NULL;
+    char *data;
+    size_t len;
+    long n;
+    int fd = mkstemp (path);
+
+    (void) state;
+    assert_true (fd >= 0);
+    close (fd);
+    snprintf (part, sizeof part, "%s.part", path);
+    ok (journal_open (path, names, 3, "socket", false, take, NULL, &n, &j, &notes, &err),
+        &err);
+    for (int i = 0; i < 3; i++)
+        journal_add (j, &(struct journal_item){.src = i,
+                                               .dst = (i + 1) % 3,
+                                               .kind = SCHEDULE_RAILS,
+                                               .pass = i,
+                                               .bytes_per_s = 1e9 * (i + 1),
+                                               .latency_s = 5e-6});
+    journal_add (
+        j, &(struct journal_item){
+               .src = 2, .dst = 0, .failed = true, .reason = "a \"quoted\" reason"});
+    journal_close (j, false);
+
+    /* A line that a crash cut off is not read, and not kept. */
+    ok (file_read (part, &data, &len, &err), &err);
+    data = realloc (data, len + 32);
+    strcpy (data + len, "[2,0,1,3,0,1.5");
+    ok (file_write (part, data, len + 14, &err), &err);
+    free (data);
+
+    /* Another order of endpoints, one of them gone. */
+    n_taken = 0;
+    ok (journal_open (path, later, 2, "socket", true, take, NULL, &n, &j, &notes, &err),
+        &err);
+    journal_close (j, false);
+    assert_int_equal (n, 2);
+    assert_true (taken[0].src == 0 && taken[0].dst == 1 && taken[0].pass == 2);
+    assert_true (fabs (taken[0].bytes_per_s - 3e9) < 1 && !taken[0].failed);
+    assert_true (taken[1].failed);
+
+    assert_int_equal (
+        journal_open (path, names, 3, "nccl", true, take, NULL, &n, &j, &notes, &err),
+        ST_INVALID);
+    /* Without --resume it is set aside. */
+    ok (journal_open (path, names, 3, "nccl", false, take, NULL, &n, &j, &notes, &err),
+        &err);
+    assert_true (notes.n == 1 && strstr (notes.line[0], ".part.old"));
+    journal_close (j, true);
+    assert_int_not_equal (access (part, F_OK), 0);
+    strcat (part, ".old");
+    assert_int_equal (unlink (part), 0);
+
+    part[strlen (part) - 4] = '\0';
+    ok (file_write (part, "something else\n", 15, &err), &err);
+    assert_int_equal (
+        journal_open (path, names, 3, "nccl", true, take, NULL, &n, &j, &notes, &err),
+        ST_INVALID);
+    unlink (part);
+    unlink (path);
+    notes_free (&notes);
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test (messages_come_back),
+                                       cmocka_unit_test (broken_frames_are_refused),
+                                       cmocka_unit_test (greetings_need_the_token),
+                                       cmocka_unit_test (launchers_variables),
+                                       cmocka_unit_test (journal_is_read_back)};
+
+    return cmocka_run_group_tests_name ("words", tests, NULL, NULL);
+}

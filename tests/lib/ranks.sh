@@ -1,0 +1,69 @@
+# Source me after tap.sh: jobs of bwprobe without MPI, over the loopback.
+: "${BWPROBE:?run me through make check}"
+command -v python3 >/dev/null || skip_all "package python3 is not installed"
+
+port=$((20000 + $$ % 10000))
+# $OPTIONS go to every rank.  NCCL takes each for a host of its own, so that several may share a
+# GPU.
+# ranks N OPTION...: start ranks 0 .. N-1 of a job of $WORLD; their numbers in ${pid[@]}.
+ranks() {
+    local n=$1 r
+    shift
+    port=$((port + 1)) pid=()
+    for ((r = 0; r < n; r++)); do
+        RANK=$r WORLD_SIZE=${WORLD:-$n} MASTER_ADDR=127.0.0.1 MASTER_PORT=$port \
+            NCCL_HOSTID=$r "$BWPROBE" $OPTIONS "$@" >"$T/out.$r" 2>"$T/err.$r" </dev/null &
+        pid[r]=$!
+    done
+}
+# ended CODE SECONDS: all ranks end in time, rank 0 with this code.
+ended() {
+    local i p alive rc
+    for ((i = 0; i < $2 * 10; i++)); do
+        alive=
+        for p in "${pid[@]}"; do
+            kill -0 "$p" 2>/dev/null && alive=1
+        done
+        [ -n "$alive" ] || break
+        sleep 0.1
+    done
+    wait "${pid[0]}"
+    rc=$?
+    [ -n "$alive" ] && { kill -9 "${pid[@]}"; echo "still running" >>"$T/err.0"; }
+    wait 2>/dev/null
+    echo "rank 0 ended with $rc" >>"$T/err.0"
+    [ -z "$alive" ] && [ "$rc" = "$1" ]
+}
+# says NAME PYTHON: m is what the links file measured.
+says() {
+    python3 - "$T/links.json" >"$T/why" 2>&1 <<P
+import json, sys
+d = json.load (open (sys.argv[1]))
+m = d["measured"]
+$2
+P
+    result $? "$1" "$T/why"
+}
+# lines N: the journal holds that many measurements.
+lines() {
+    local i
+    for ((i = 0; i < 300; i++)); do
+        [ -f "$T/links.json.part" ] && [ "$(grep -c '^\[' "$T/links.json.part")" -ge "$1" ] && return
+        sleep 0.05
+    done
+    echo "# the journal never had $1 lines"
+}
+# slay RANK: kill it, without the shell's own words about that.
+slay() {
+    { kill -9 "${pid[$1]}" && wait "${pid[$1]}"; } 2>/dev/null
+}
+# stall RANK: stop it without a word until rank 0 has ended, then kill it.
+stall() {
+    local i
+    kill -STOP "${pid[$1]}"
+    for ((i = 0; i < 900; i++)); do
+        kill -0 "${pid[0]}" 2>/dev/null || break
+        sleep 0.1
+    done
+    slay "$1"
+}

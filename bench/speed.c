@@ -92,7 +92,12 @@ static void bench_prices (struct table *t)
                                 .zero = 1,
                                 .sequence_parallel = true};
     int layers[8], gpu[1024];
-    struct costmodel_problem p = {&j.model, &j.job, &c, &j.profile, j.cluster, layers};
+    struct costmodel_problem p = {.model = &j.model,
+                                  .job = &j.job,
+                                  .config = &c,
+                                  .profile = &j.profile,
+                                  .cluster = j.cluster,
+                                  .layers = layers};
     struct costmodel_state *s;
     struct costmodel_estimate e;
     struct rng r = {1};

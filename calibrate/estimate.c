@@ -129,8 +129,12 @@ enum status calibrate_step (const struct calibrate_run *run,
                             const struct workload_profile *p, double *step_s,
                             struct error *err)
 {
-    struct costmodel_problem problem = {&run->model, &run->job, &run->config,
-                                        p,           cluster,   layers_of (run, p)};
+    struct costmodel_problem problem = {.model = &run->model,
+                                        .job = &run->job,
+                                        .config = &run->config,
+                                        .profile = p,
+                                        .cluster = cluster,
+                                        .layers = layers_of (run, p)};
     int world = (int) workload_world (&run->config.deg);
     int *gpu;
     struct costmodel_estimate e;

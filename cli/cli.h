@@ -168,6 +168,10 @@ void cli_cell (struct table *t, const char *format, double value)
 /** Cells AUC, precision, recall, precision at recall .99 and Brier score. */
 void cli_label_cells (struct table *t, const struct calibrate_labels *l);
 
+/** Print which link binds, if one does. */
+void cli_print_binding (const struct topology_cluster *c,
+                        const struct costmodel_binding *b, double step_s);
+
 /** One line: degrees and the other choices. */
 void cli_describe_config (const struct workload_config *c, struct text *out);
 

@@ -1,6 +1,8 @@
 /* What all commands do alike: parsing, messages, printing. */
 #include "cli/cli.h"
 
+#include "base/units.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -145,6 +147,20 @@ void cli_print_breakdown (const struct costmodel_estimate *e)
     table_print (t, stdout);
     table_destroy (t);
     printf ("along stage %d, replica %d, which ends last\n", e->stage, e->replica);
+}
+
+void cli_print_binding (const struct topology_cluster *c,
+                        const struct costmodel_binding *b, double step_s)
+{
+    char step[32];
+
+    printf (
+        "link     %s - %s (%s, %.2f GB/s) holds it up most: at the median of %.2f GB/s "
+        "the step would take %s (%.2f %% less)\n",
+        c->node[c->node_of_gpu[b->src_gpu]].name,
+        c->node[c->node_of_gpu[b->dst_gpu]].name, b->use, b->bytes_per_s / UNITS_GB,
+        b->median_bytes_per_s / UNITS_GB, cli_seconds (b->step_s, step),
+        100.0 * (1.0 - b->step_s / step_s));
 }
 
 void cli_describe_config (const struct workload_config *c, struct text *out)

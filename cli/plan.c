@@ -294,6 +294,8 @@ static void print_bounds (const struct mapper_result *r, const struct mapper_inf
 static void print_summary (const struct mapper_problem *p, const struct mapper_result *r,
                            const struct mapper_info *info)
 {
+    struct costmodel_binding binding;
+    bool found;
     struct text t = {0};
     char step[32];
 
@@ -325,6 +327,8 @@ static void print_summary (const struct mapper_problem *p, const struct mapper_r
     fputs (text_str (&t), stdout);
     text_free (&t);
     cli_print_breakdown (&r->estimate);
+    if (mapper_find_binding (p, r, &binding, &found, NULL) == ST_OK && found)
+        cli_print_binding (p->cluster, &binding, r->estimate.step_s);
 }
 
 static void print_top (const struct mapper_result *r)

@@ -5,12 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/json.h"
 
 struct time_input {
     struct cli_job job;
     const char *first, *second; /* CLUSTER MODEL, or PLAN CLUSTER */
     const char *placement;
+    const char *trace; /* file, or NULL */
     bool json;
 };
 
@@ -29,22 +31,44 @@ static void print_estimate (const struct costmodel_estimate *e)
     cli_print_breakdown (e);
 }
 
+static enum status write_trace (const struct costmodel_problem *p, const int *gpu,
+                                const char *file, struct error *err)
+{
+    struct text trace = {0};
+    enum status st = costmodel_trace (p, gpu, &trace, err);
+
+    if (st == ST_OK)
+        st = file_write (file, text_str (&trace), trace.len, err);
+    text_free (&trace);
+    return st;
+}
+
 /* Price one placement and print it. */
-static enum status price (const struct costmodel_problem *p, const int *gpu, bool json,
-                          struct error *err)
+static enum status price (const struct costmodel_problem *p, const int *gpu,
+                          const struct time_input *in, struct error *err)
 {
     struct costmodel_estimate e;
+    struct costmodel_binding binding;
+    bool found = false;
     enum status st = costmodel_estimate (p, gpu, true, &e, err);
 
     if (st != ST_OK)
         return st;
-    if (json) {
+    st = costmodel_find_binding (p, gpu, e.step_s, &binding, &found, err);
+    if (st == ST_OK && in->trace)
+        st = write_trace (p, gpu, in->trace, err);
+    if (st == ST_OK && in->json) {
         json_t *doc = costmodel_estimate_to_json (&e);
 
         json_object_set_new (doc, "version", json_integer (1));
+        json_object_set_new (doc, "binding_link",
+                             costmodel_binding_to_json (p->cluster, &binding, found));
         st = cli_print_json (doc, err);
-    } else
+    } else if (st == ST_OK) {
         print_estimate (&e);
+        if (found)
+            cli_print_binding (p->cluster, &binding, e.step_s);
+    }
     free (e.unmeasured);
     return st;
 }
@@ -143,7 +167,7 @@ static enum status run_time (struct time_input *in, struct notes *notes,
             printf ("%s on %s: %s\n", m.name, c->name, text_str (&words));
             text_free (&words);
         }
-        st = price (&p, gpu, in->json, err);
+        st = price (&p, gpu, in, err);
     }
     free (gpu);
     free (layers);
@@ -151,11 +175,13 @@ static enum status run_time (struct time_input *in, struct notes *notes,
     return st;
 }
 
-enum { OPT_PLACEMENT = 512 };
+enum { OPT_PLACEMENT = 512, OPT_TRACE };
 
 static const struct argp_option time_options[] = {
     {"placement", OPT_PLACEMENT, "default|PLAN", 0,
      "Megatron's order over the nodes as listed, or a plan's ranks", 0},
+    {"trace", OPT_TRACE, "FILE", 0,
+     "write the schedule as Chrome trace JSON, which opens in Perfetto", 0},
     {"json", 'j', NULL, 0, "print one JSON document", 0},
     {0}};
 
@@ -169,6 +195,9 @@ static error_t parse_time (int key, char *arg, struct argp_state *state)
         return 0;
     case OPT_PLACEMENT:
         in->placement = arg;
+        return 0;
+    case OPT_TRACE:
+        in->trace = arg;
         return 0;
     case 'j':
         in->json = true;
@@ -246,7 +275,7 @@ static enum status run_eval (struct time_input *in, struct notes *notes,
                                       .layers = plan.layers_per_stage};
 
         cli_note_types (c, plan.job.precision, notes);
-        st = price (&p, gpu, in->json, err);
+        st = price (&p, gpu, in, err);
     }
     free (gpu);
     workload_plan_release (&plan);
@@ -255,13 +284,19 @@ static enum status run_eval (struct time_input *in, struct notes *notes,
 }
 
 static const struct argp_option eval_options[] = {
-    {"json", 'j', NULL, 0, "print one JSON document", 0}, {0}};
+    {"trace", OPT_TRACE, "FILE", 0,
+     "write the schedule as Chrome trace JSON, which opens in Perfetto", 0},
+    {"json", 'j', NULL, 0, "print one JSON document", 0},
+    {0}};
 
 static error_t parse_eval (int key, char *arg, struct argp_state *state)
 {
     struct time_input *in = state->input;
 
     switch (key) {
+    case OPT_TRACE:
+        in->trace = arg;
+        return 0;
     case 'j':
         in->json = true;
         return 0;

@@ -12,8 +12,16 @@
 #include <stdbool.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "topology/topology.h"
 #include "workload/workload.h"
+
+/** A link between two nodes taken at another bandwidth, both ways; of GPUs where the
+ *  cluster has links of single GPUs between nodes. */
+struct costmodel_what_if {
+    int src_gpu, dst_gpu;
+    double bytes_per_s;
+};
 
 /** What is to be priced.  All borrowed; the configuration must have passed
  *  workload_config_check and the layers must sum to the model's. */
@@ -23,7 +31,8 @@ struct costmodel_problem {
     const struct workload_config *config;
     const struct workload_profile *profile;
     const struct topology_cluster *cluster;
-    const int *layers; /* [pp] layers of each stage */
+    const int *layers;                       /* [pp] layers of each stage */
+    const struct costmodel_what_if *what_if; /* NULL: links as they are */
 };
 
 /* ---- what does not depend on the placement ---- */
@@ -205,6 +214,35 @@ struct costmodel_estimate {
 enum status costmodel_estimate (const struct costmodel_problem *p, const int *gpu_of_rank,
                                 bool skip, struct costmodel_estimate *out,
                                 struct error *err);
+
+/** The link between nodes that holds the step up most: of the slowest that the placement
+ *  uses, the one whose pair at the median would save most. */
+struct costmodel_binding {
+    int src_gpu, dst_gpu;
+    const char *use; /* "tp", "cp", "ep", "pp", "dp" */
+    double bytes_per_s, median_bytes_per_s;
+    double step_s; /* with that pair at the median */
+};
+
+/** @param[in]  step_s  of costmodel_estimate
+ *  @param[out] found   false when no link used is slower than the median by 1 %, or
+ *                      bringing it there saves nothing
+ *  @return as costmodel_estimate */
+enum status costmodel_find_binding (const struct costmodel_problem *p,
+                                    const int *gpu_of_rank, double step_s,
+                                    struct costmodel_binding *out, bool *found,
+                                    struct error *err);
+
+/** The plan file's `estimate.binding_link`; null when there is none.  A new reference. */
+json_t *costmodel_binding_to_json (const struct topology_cluster *c,
+                                   const struct costmodel_binding *b, bool found);
+
+/** Append the step as Chrome trace events (JSON; opens in Perfetto): a process per replica
+ *  with a track per stage, then data-parallel synchronisation and the optimiser.
+ *
+ *  @return as costmodel_estimate; ST_INVALID for more than 5 million events */
+enum status costmodel_trace (const struct costmodel_problem *p, const int *gpu_of_rank,
+                             struct text *out, struct error *err);
 
 /** The cluster-wide GPU of each of a plan's ranks.
  *

@@ -19,6 +19,8 @@ struct machine {
  *  (docs/time.md), but at least the time to move the operands. */
 double product_s (const struct machine *g, double batch, double m, double n, double k);
 
+struct use_log;
+
 /** Everything of a problem that does not depend on the placement. */
 struct terms {
     struct costmodel_problem problem;
@@ -33,7 +35,20 @@ struct terms {
     const struct topology_gpu_type *type[TYPES_MAX];
     struct costmodel_compute compute[TYPES_MAX]; /* by type; unset when refused[] */
     bool refused[TYPES_MAX];                     /* the type cannot run the precision */
+    struct slow_links *slow; /* where links in use are noted, or NULL */
 };
+
+/** The slowest links between nodes that a placement uses, slowest first. */
+#define SLOW_LINKS 12
+struct slow_links {
+    struct costmodel_binding link[SLOW_LINKS];
+    int n;
+};
+
+/** The link from src to dst, as the problem takes it; noted as `use` in log when nobody
+ *  measured it, and then counted. */
+struct topology_link link_between (const struct terms *t, int src, int dst,
+                                   const char *use, struct use_log *log, int *unmeasured);
 
 /** @return ST_OK, ST_NOMEM, or ST_INVALID for more than TYPES_MAX types */
 enum status terms_init (struct terms *t, const struct costmodel_problem *p,
@@ -147,5 +162,38 @@ static inline int slot_rank (const struct terms *t, int stage, int d)
 {
     return (stage * t->dp + d) * t->slot;
 }
+
+/* Everything of one placement, replica-major so that a pipeline's times are adjacent. */
+struct priced {
+    const struct terms *t;
+    struct slot_time *slot;    /* [dp * pp] */
+    double *send_s, *return_s; /* [dp * pp] */
+    double *end_s;             /* [dp * pp] */
+    double *tail_s;            /* [pp] synchronisation, tied embedding */
+    double *optimizer_s;       /* [pp] */
+    double *work;
+};
+
+/** All of one pricing. */
+struct pricing {
+    struct terms t;
+    struct scratch s;
+    struct priced x;
+    struct use_log log;
+};
+
+/** Price the parts of a placement.
+ *  @param slow  where the slowest links in use are noted, or NULL
+ *  @param[out] q  release with pricing_release, also after a failure
+ *  @return as costmodel_estimate */
+enum status pricing_init (struct pricing *q, const struct costmodel_problem *p,
+                          const int *gpu_of_rank, struct slow_links *slow,
+                          struct error *err);
+void pricing_release (struct pricing *q);
+
+/** costmodel_estimate that also notes the slowest links in use. */
+enum status estimate_noting (const struct costmodel_problem *p, const int *gpu_of_rank,
+                             bool skip, struct slow_links *slow,
+                             struct costmodel_estimate *out, struct error *err);
 
 #endif

@@ -4,17 +4,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Everything of one placement, replica-major so that a pipeline's times are adjacent. */
-struct priced {
-    const struct terms *t;
-    struct slot_time *slot;    /* [dp * pp] */
-    double *send_s, *return_s; /* [dp * pp] */
-    double *end_s;             /* [dp * pp] */
-    double *tail_s;            /* [pp] synchronisation, tied embedding */
-    double *optimizer_s;       /* [pp] */
-    double *work;
-};
-
 static enum status priced_init (struct priced *x, const struct terms *t,
                                 struct error *err)
 {
@@ -153,46 +142,71 @@ static enum status check_types (const struct terms *t, const int *gpu, struct er
     return ST_OK;
 }
 
-enum status costmodel_estimate (const struct costmodel_problem *p, const int *gpu_of_rank,
-                                bool skip, struct costmodel_estimate *out,
-                                struct error *err)
+void pricing_release (struct pricing *p)
 {
-    struct terms t = {0};
-    struct scratch s = {0};
-    struct priced x = {0};
-    struct use_log log = {0};
-    struct costmodel_estimate e = {0};
-    enum status st = terms_init (&t, p, err);
+    free (p->log.list);
+    priced_release (&p->x);
+    scratch_release (&p->s);
+    terms_release (&p->t);
+}
 
+enum status pricing_init (struct pricing *q, const struct costmodel_problem *p,
+                          const int *gpu_of_rank, struct slow_links *slow,
+                          struct error *err)
+{
+    enum status st;
+
+    *q = (struct pricing){0};
+    st = terms_init (&q->t, p, err);
+    q->t.slow = slow;
     if (st == ST_OK)
-        st = check_types (&t, gpu_of_rank, err);
+        st = check_types (&q->t, gpu_of_rank, err);
     if (st == ST_OK)
-        st = scratch_init (&s, &t, err);
+        st = scratch_init (&q->s, &q->t, err);
     if (st == ST_OK)
-        st = priced_init (&x, &t, err);
+        st = priced_init (&q->x, &q->t, err);
     if (st == ST_OK) {
-        price_parts (&x, gpu_of_rank, &s, &log);
-        for (int d = 0; d < t.dp; d++)
-            play (&x, d, skip, x.send_s + d * t.pp, x.return_s + d * t.pp,
-                  x.end_s + d * t.pp);
-        st = log.failed ? err_nomem (err) : find_path (&x, skip, &e, err);
+        price_parts (&q->x, gpu_of_rank, &q->s, &q->log);
+        if (q->log.failed)
+            st = err_nomem (err);
+    }
+    return st;
+}
+
+enum status estimate_noting (const struct costmodel_problem *p, const int *gpu_of_rank,
+                             bool skip, struct slow_links *slow,
+                             struct costmodel_estimate *out, struct error *err)
+{
+    struct pricing q;
+    struct costmodel_estimate e = {0};
+    enum status st = pricing_init (&q, p, gpu_of_rank, slow, err);
+
+    if (st == ST_OK) {
+        for (int d = 0; d < q.t.dp; d++)
+            play (&q.x, d, skip, q.x.send_s + d * q.t.pp, q.x.return_s + d * q.t.pp,
+                  q.x.end_s + d * q.t.pp);
+        st = find_path (&q.x, skip, &e, err);
     }
     if (st == ST_OK && !isfinite (e.step_s))
         st = err_set (err, ST_NOFIT,
                       "ranks that must talk are not connected: no link of "
                       "that kind was measured");
     if (st == ST_OK) {
-        rates (&t, gpu_of_rank, &e);
-        e.unmeasured = log.list;
-        e.n_unmeasured = log.n;
-        log.list = NULL;
+        rates (&q.t, gpu_of_rank, &e);
+        e.unmeasured = q.log.list;
+        e.n_unmeasured = q.log.n;
+        q.log.list = NULL;
         *out = e;
     }
-    free (log.list);
-    priced_release (&x);
-    scratch_release (&s);
-    terms_release (&t);
+    pricing_release (&q);
     return st;
+}
+
+enum status costmodel_estimate (const struct costmodel_problem *p, const int *gpu_of_rank,
+                                bool skip, struct costmodel_estimate *out,
+                                struct error *err)
+{
+    return estimate_noting (p, gpu_of_rank, skip, NULL, out, err);
 }
 
 json_t *costmodel_estimate_to_json (const struct costmodel_estimate *e)

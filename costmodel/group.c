@@ -50,6 +50,55 @@ void use_log_add (struct use_log *log, int src, int dst, const char *use)
     log->list[log->n++] = (struct costmodel_unmeasured){src, dst, use};
 }
 
+/* Are two directed GPU pairs one link of the cluster? */
+static bool same_link (const struct topology_cluster *c, int a, int b, int x, int y)
+{
+    const int *node = c->node_of_gpu;
+
+    if (c->has_gpu_links)
+        return (a == x && b == y) || (a == y && b == x);
+    return node[a] != node[b] && ((node[a] == node[x] && node[b] == node[y]) ||
+                                  (node[a] == node[y] && node[b] == node[x]));
+}
+
+static void note_slow (const struct topology_cluster *c, struct slow_links *s, int src,
+                       int dst, const char *use, double bytes_per_s)
+{
+    int at = s->n;
+
+    for (int i = 0; i < s->n; i++)
+        if (same_link (c, s->link[i].src_gpu, s->link[i].dst_gpu, src, dst))
+            return;
+    while (at > 0 && s->link[at - 1].bytes_per_s > bytes_per_s)
+        at--;
+    if (at == SLOW_LINKS)
+        return;
+    if (s->n < SLOW_LINKS)
+        s->n++;
+    for (int i = s->n - 1; i > at; i--)
+        s->link[i] = s->link[i - 1];
+    s->link[at] = (struct costmodel_binding){
+        .src_gpu = src, .dst_gpu = dst, .use = use, .bytes_per_s = bytes_per_s};
+}
+
+struct topology_link link_between (const struct terms *t, int src, int dst,
+                                   const char *use, struct use_log *log, int *unmeasured)
+{
+    const struct topology_cluster *c = t->problem.cluster;
+    const struct costmodel_what_if *w = t->problem.what_if;
+    struct topology_link l = topology_link (c, src, dst);
+
+    if (!l.measured) {
+        ++*unmeasured;
+        use_log_add (log, src, dst, use);
+    }
+    if (w && same_link (c, w->src_gpu, w->dst_gpu, src, dst))
+        l.bytes_per_s = w->bytes_per_s;
+    if (t->slow && c->node_of_gpu[src] != c->node_of_gpu[dst])
+        note_slow (c, t->slow, src, dst, use, l.bytes_per_s);
+    return l;
+}
+
 /* What a ring has met so far. */
 struct walk {
     const struct terms *t;
@@ -66,13 +115,7 @@ static void meet (struct walk *w, double bytes_per_s, double latency_s)
 
 static struct topology_link take_link (struct walk *w, int src, int dst)
 {
-    struct topology_link l = topology_link (w->t->problem.cluster, src, dst);
-
-    if (!l.measured) {
-        w->ring.unmeasured++;
-        use_log_add (w->log, src, dst, w->use);
-    }
-    return l;
+    return link_between (w->t, src, dst, w->use, w->log, &w->ring.unmeasured);
 }
 
 /* Around the members on one node; member [k], k > 1.  When the ring goes on to other
@@ -193,11 +236,7 @@ double alltoall_of (const struct terms *t, const int *gpu, int n, int stride,
             home += near;
             if (j == i)
                 continue;
-            l = topology_link (c, src, dst);
-            if (!l.measured) {
-                ++*unmeasured;
-                use_log_add (log, src, dst, "ep");
-            }
+            l = link_between (t, src, dst, "ep", log, unmeasured);
             if (l.bytes_per_s <= 0.0)
                 return INFINITY;
             *(near ? &inside : &outside) += part / l.bytes_per_s;

@@ -317,13 +317,9 @@ static double flow_s (const struct terms *t, int src, int dst, double bytes, int
     const struct topology_cluster *c = t->problem.cluster;
     const struct topology_node *a = &c->node[c->node_of_gpu[src]],
                                *b = &c->node[c->node_of_gpu[dst]];
-    struct topology_link l = topology_link (c, src, dst);
+    struct topology_link l = link_between (t, src, dst, use, log, unmeasured);
     double bw = l.bytes_per_s;
 
-    if (!l.measured) {
-        ++*unmeasured;
-        use_log_add (log, src, dst, use);
-    }
     if (a != b) {
         if (a->node_bytes_per_s > 0)
             bw = fmin (bw, a->node_bytes_per_s / out);
@@ -408,7 +404,7 @@ static double ring_price (const struct terms *t, const int *g, int n, int stride
         const struct topology_node *a =
             &p->cluster->node[p->cluster->node_of_gpu[g[(size_t) i * (size_t) stride]]];
 
-        alike = !a->intra || a->intra->bytes_per_s.n == 0;
+        alike = !a->intra || (a->intra->bytes_per_s.n == 0 && a->intra->latency_s.n == 0);
     }
     for (int j = 0; j < (alike ? 1 : stride); j++) {
         struct costmodel_ring r = ring_of (t, g + j, n, stride, s->share, s, log, "dp");

@@ -119,6 +119,12 @@ enum status mapper_search (const struct mapper_problem *p,
                            const struct mapper_settings *s, struct mapper_result *r,
                            struct mapper_info *info, struct error *err);
 void mapper_result_release (struct mapper_result *r);
+
+/** costmodel_find_binding of a result. */
+enum status mapper_find_binding (const struct mapper_problem *p,
+                                 const struct mapper_result *r,
+                                 struct costmodel_binding *out, bool *found,
+                                 struct error *err);
 void mapper_info_release (struct mapper_info *info);
 
 /** A number that no placement of the configuration, with any split of the layers, beats.

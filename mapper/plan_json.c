@@ -50,11 +50,33 @@ static json_t *cluster_json (const struct topology_cluster *c, const char *file,
                       "file", file, "sha256", sha256);
 }
 
-static json_t *estimate_json (const struct mapper_result *r,
+enum status mapper_find_binding (const struct mapper_problem *p,
+                                 const struct mapper_result *r,
+                                 struct costmodel_binding *out, bool *found,
+                                 struct error *err)
+{
+    struct costmodel_problem problem = {.model = p->model,
+                                        .job = p->job,
+                                        .config = &r->config,
+                                        .profile = p->profile,
+                                        .cluster = p->cluster,
+                                        .layers = r->layers};
+
+    return costmodel_find_binding (&problem, r->gpu, r->estimate.step_s, out, found, err);
+}
+
+static json_t *estimate_json (const struct mapper_problem *p,
+                              const struct mapper_result *r,
                               const struct workload_plan *plan)
 {
     json_t *e = costmodel_estimate_to_json (&r->estimate);
+    struct costmodel_binding binding;
     char digest[65];
+    bool found;
+
+    if (mapper_find_binding (p, r, &binding, &found, NULL) == ST_OK)
+        json_object_set_new (e, "binding_link",
+                             costmodel_binding_to_json (p->cluster, &binding, found));
 
     workload_plan_digest (plan, digest);
     json_object_set_new (e, "lower_bound_s", json_real (r->lower_bound_s));
@@ -159,7 +181,7 @@ json_t *mapper_plan_to_json (const struct mapper_problem *p,
     own = workload_plan_to_json (&plan);
     if (doc && own) {
         json_object_update (doc, own);
-        json_object_set_new (doc, "estimate", estimate_json (r, &plan));
+        json_object_set_new (doc, "estimate", estimate_json (p, r, &plan));
         json_object_set_new (doc, "memory", memory_json (p, r));
         json_object_set_new (doc, "unmeasured_links_used",
                              unmeasured_json (p->cluster, &r->estimate));

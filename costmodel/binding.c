@@ -1,0 +1,60 @@
+/* Which link between nodes holds a step up, and what it costs. */
+#include "costmodel/costmodel_private.h"
+
+#include <stdlib.h>
+
+#include "base/units.h"
+
+#define NODES_MAX 4096 /* beyond, the median of all links takes longer than the plan */
+
+enum status costmodel_find_binding (const struct costmodel_problem *p,
+                                    const int *gpu_of_rank, double step_s,
+                                    struct costmodel_binding *out, bool *found,
+                                    struct error *err)
+{
+    struct slow_links slow = {.n = 0};
+    struct topology_link_stats stats = {0};
+    struct costmodel_estimate e;
+    enum status st = ST_OK;
+
+    *found = false;
+    if (p->cluster->n_nodes < 2 || p->cluster->n_nodes > NODES_MAX)
+        return ST_OK;
+    st = topology_inter_stats (p->cluster, &stats, err);
+    if (st == ST_OK &&
+        (st = estimate_noting (p, gpu_of_rank, true, &slow, &e, err)) == ST_OK)
+        free (e.unmeasured);
+    for (int i = 0; i < slow.n && st == ST_OK; i++) {
+        struct costmodel_binding *b = &slow.link[i];
+        struct costmodel_what_if what_if = {b->src_gpu, b->dst_gpu,
+                                            stats.median_bytes_per_s};
+        struct costmodel_problem q = *p;
+
+        if (!(b->bytes_per_s < 0.99 * stats.median_bytes_per_s))
+            break;
+        q.what_if = &what_if;
+        st = costmodel_estimate (&q, gpu_of_rank, true, &e, err);
+        if (st != ST_OK)
+            break;
+        free (e.unmeasured);
+        b->median_bytes_per_s = stats.median_bytes_per_s;
+        b->step_s = e.step_s;
+        if (e.step_s < (*found ? out->step_s : step_s * (1.0 - 1e-9))) {
+            *out = *b;
+            *found = true;
+        }
+    }
+    return st;
+}
+
+json_t *costmodel_binding_to_json (const struct topology_cluster *c,
+                                   const struct costmodel_binding *b, bool found)
+{
+    if (!found)
+        return json_null ();
+    return json_pack ("{s:[s, s], s:s, s:f, s:f, s:f}", "nodes",
+                      c->node[c->node_of_gpu[b->src_gpu]].name,
+                      c->node[c->node_of_gpu[b->dst_gpu]].name, "use", b->use, "gb_per_s",
+                      b->bytes_per_s / UNITS_GB, "median_gb_per_s",
+                      b->median_bytes_per_s / UNITS_GB, "step_s_at_median", b->step_s);
+}

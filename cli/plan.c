@@ -279,15 +279,15 @@ static void print_memory (const struct mapper_problem *p, const struct mapper_re
         if (r->memory[i].peak_bytes / r->gpu_bytes[i] >
             r->memory[worst].peak_bytes / r->gpu_bytes[worst])
             worst = i;
-    text_add (out,
-              "memory   %.1f GiB at the peak (stage %d), the limit is %.1f GiB; chance of "
-              "running out %.2g %%\n",
-              r->memory[worst].peak_bytes / UNITS_GIB, worst,
-              memest_limit (p->profile, r->gpu_bytes[worst], p->memory_limit_pct,
-                            p->oom_risk) /
-                  UNITS_GIB,
-              100.0 * memest_oom_probability (p->profile, r->memory[worst].peak_bytes,
-                                              r->gpu_bytes[worst]));
+    text_add (
+        out,
+        "memory   %.1f GiB at the peak (stage %d), the limit is %.1f GiB; chance of "
+        "running out %.2g %%\n",
+        r->memory[worst].peak_bytes / UNITS_GIB, worst,
+        memest_limit (p->profile, r->gpu_bytes[worst], p->memory_limit_pct, p->oom_risk) /
+            UNITS_GIB,
+        100.0 * memest_oom_probability (p->profile, r->memory[worst].peak_bytes,
+                                        r->gpu_bytes[worst]));
 }
 
 static void print_bounds (const struct mapper_result *r, const struct mapper_info *info,
@@ -298,7 +298,9 @@ static void print_bounds (const struct mapper_result *r, const struct mapper_inf
 
     text_add (out, "gap      %.2f %% above %s, which no plan of this space can beat%s\n",
               100.0 * gap, cli_seconds (r->lower_bound_s, bound),
-              info->proven ? "" : " (search not finished)");
+              info->proven    ? ""
+              : info->stopped ? " (search stopped early)"
+                              : " (not proven: some could not be placed or reached)");
     text_add (out, "default  %s in Megatron's order on the nodes as listed",
               cli_seconds (r->default_order_step_s, step));
     if (isfinite (r->default_order_step_s))
@@ -326,12 +328,14 @@ static void print_summary (const struct mapper_problem *p, const struct mapper_r
               "model    %s: %.2f billion parameters; %d sequences of %d tokens a step\n",
               p->model->name, workload_model_params (p->model) / 1e9,
               p->job->global_batch, p->job->seq);
-    text_add (
-        &t,
-        "search   %ld configurations: %ld refused for memory, %ld placed, %ld cut by "
-        "their bound; %.2f s\n",
-        info->configurations, info->refused_memory, info->placed,
-        info->configurations - info->refused_memory - info->placed, info->seconds);
+    text_add (&t, "search   %ld configurations: %ld refused for memory, %ld placed, ",
+              info->configurations, info->refused_memory, info->placed);
+    if (info->unplaced > 0)
+        text_add (&t, "%ld not to be placed, ", info->unplaced);
+    text_add (&t, "%ld %s; %.2f s\n",
+              info->configurations - info->refused_memory - info->placed - info->unplaced,
+              info->stopped ? "cut by their bound or not reached" : "cut by their bound",
+              info->seconds);
     text_add (&t, "\nplan     ");
     cli_describe_config (&r->config, &t);
     text_add (&t, "\n");

@@ -98,6 +98,8 @@ struct mapper_info {
     long configurations; /* that divide and use no more GPUs than there are */
     long refused_memory; /* of these, over the memory limit */
     long placed;         /* of these, placed */
+    long unplaced; /* of these, for which no connected and legal placement was found;
+                            unless there is none, their bounds are part of the result's */
     double seconds;
     bool proven;  /* every configuration was placed, refused or cut by its bound */
     bool stopped; /* by the time limit or by progress() */

@@ -301,11 +301,15 @@ static void print_bounds (const struct mapper_result *r, const struct mapper_inf
               info->proven    ? ""
               : info->stopped ? " (search stopped early)"
                               : " (not proven: some could not be placed or reached)");
-    text_add (out, "default  %s in Megatron's order on the nodes as listed",
-              cli_seconds (r->default_order_step_s, step));
     if (isfinite (r->default_order_step_s))
-        text_add (out, ": this placement saves %.2f %%",
+        text_add (out,
+                  "default  %s in Megatron's order on the nodes as listed: this "
+                  "placement saves %.2f %%",
+                  cli_seconds (r->default_order_step_s, step),
                   100.0 * (1.0 - r->estimate.step_s / r->default_order_step_s));
+    else
+        text_add (out, "default  Megatron's order on the nodes as listed does not fit in "
+                       "memory or is not connected");
     if (r->default_order_unmeasured > 0)
         text_add (out, " (it uses %d links that nobody measured)",
                   r->default_order_unmeasured);

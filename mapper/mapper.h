@@ -76,7 +76,7 @@ struct mapper_result {
     struct costmodel_estimate estimate;
     double lower_bound_s;        /* over the whole space asked for */
     double default_order_step_s; /* same configuration, Megatron's order; INFINITY when
-                                    its ranks are not connected */
+                                    it does not fit in memory or is not connected */
     int default_order_unmeasured;
     enum mapper_granularity granularity; /* node or gpu */
     double node_step_s, gpu_step_s;      /* best found of either; INFINITY: not tried */

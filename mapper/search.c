@@ -366,6 +366,21 @@ problem_of (const struct search *x, const struct workload_config *c, const int *
                                       .layers = layers};
 }
 
+/* Does every GPU of the order have the memory for its stage? */
+static bool default_fits (const struct search *x, const struct mapper_result *r,
+                          const int *gpu)
+{
+    int world = (int) workload_world (&r->config.deg),
+        per_stage = world / r->config.deg.pp;
+
+    for (int k = 0; k < world; k++)
+        if (r->memory[k / per_stage].peak_bytes >
+            x->pool.class[x->pool.class_of_gpu[gpu[k]]].limit_bytes)
+            return false;
+    return true;
+}
+
+/* After describe_memory. */
 static enum status price_default (const struct search *x, struct mapper_result *r,
                                   struct error *err)
 {
@@ -376,10 +391,12 @@ static enum status price_default (const struct search *x, struct mapper_result *
 
     if (!gpu)
         return err_nomem (err);
+    r->default_order_step_s = INFINITY;
     st = default_order (&x->pool, gpu, err);
+    if (st == ST_OK && !default_fits (x, r, gpu))
+        st = ST_NOFIT;
     if (st == ST_OK)
         st = costmodel_estimate (&p, gpu, true, &e, NULL);
-    r->default_order_step_s = INFINITY;
     if (st == ST_OK) {
         r->default_order_step_s = e.step_s;
         r->default_order_unmeasured = e.n_unmeasured;
@@ -471,9 +488,9 @@ static enum status finish (struct search *x, struct mapper_result *out, struct e
     best->layers = best->gpu = NULL; /* the result owns them now */
     r.lower_bound_s = fmin (least_bound (x), r.estimate.step_s);
     if (st == ST_OK)
-        st = price_default (x, &r, err);
-    if (st == ST_OK)
         st = describe_memory (x, &r, err);
+    if (st == ST_OK)
+        st = price_default (x, &r, err);
     if (st == ST_OK)
         st = list_top (x, &r, err);
     if (st == ST_OK)

@@ -1,5 +1,6 @@
 #include "base/text.h"
 
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,6 +61,20 @@ void text_free (struct text *t)
     *t = (struct text){0};
 }
 
+void text_clean (struct text *t)
+{
+    for (size_t i = 0; i < t->len; i++)
+        if (iscntrl ((unsigned char) t->s[i]) && t->s[i] != '\n')
+            t->s[i] = '?';
+}
+
+void text_clean_line (char *line)
+{
+    for (; *line; line++)
+        if (iscntrl ((unsigned char) *line))
+            *line = '?';
+}
+
 void text_add_sh (struct text *t, const char *s)
 {
     text_add_mem (t, "'", 1);
@@ -88,6 +103,7 @@ void notes_add (struct notes *n, const char *fmt, ...)
     va_start (ap, fmt);
     vsnprintf (line, sizeof line, fmt, ap);
     va_end (ap);
+    text_clean_line (line);
     text_add (&t, "%s", line);
     if (t.failed)
         text_free (&t);

@@ -33,7 +33,9 @@ struct check_report {
  *  Checked: every rank on a GPU of the cluster that is not drained, once; degrees
  *  multiply to the ranks and layers sum to the model's; every stage fits the memory limit
  *  of its smallest GPU; unmeasured links are listed; the step, every micro-batch played
- *  out, is what the file says, and not below its lower bound.  A file whose ranks or
+ *  out, is what the file says, and not below its lower bound (beyond 30 million micro-batches
+ *  over all stages and replicas, whole periods are skipped); the file's other figures (gap,
+ *  rates, breakdown, memory) follow from that; the default order is not faster.  A file whose ranks or
  *  configuration were edited after planning (its estimate carries a digest of them) has a
  *  stale estimate: a note, not a failure.
  *

@@ -95,6 +95,10 @@ enum status cli_plan_read (const char *plan_arg, const char *cluster_arg,
                            struct workload_profile *profile, struct notes *notes,
                            struct error *err);
 
+/** Note the ranks that are on drained nodes. */
+void cli_note_drained (const struct topology_cluster *c, const int *gpu, int n,
+                       struct notes *notes);
+
 /** Note types that run at fp16's rate for want of bf16. */
 void cli_note_types (const struct topology_cluster *c, enum workload_precision precision,
                      struct notes *notes);

@@ -36,6 +36,8 @@ static error_t parse (int key, char *arg, struct argp_state *state)
     case ARGP_KEY_END:
         if (!in->plan || !in->dir)
             argp_error (state, "PLAN and -d DIR are required");
+        if (in->dir[0] == '\0')
+            argp_error (state, "-d: expected a folder, found \"\"");
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -58,8 +60,10 @@ static enum status run (const struct emit_input *in, struct notes *notes,
         st = err_nomem (err);
     if (st == ST_OK)
         st = costmodel_plan_gpus (&plan, c, gpu, err);
-    if (st == ST_OK)
+    if (st == ST_OK) {
+        cli_note_drained (c, gpu, plan.n_ranks, notes);
         st = launch_emit (&plan, c, gpu, in->to, in->dir, err);
+    }
     if (st == ST_OK)
         printf ("%d ranks written to %s; %s/README has the commands\n", plan.n_ranks,
                 in->dir, in->dir);

@@ -354,6 +354,7 @@ static void print_summary (const struct mapper_problem *p, const struct mapper_r
         text_add (&t, "links    %d that nobody measured had to be used\n",
                   r->estimate.n_unmeasured);
     text_add (&t, "\n");
+    text_clean (&t);
     fputs (text_str (&t), stdout);
     text_free (&t);
     cli_print_breakdown (&r->estimate);
@@ -456,9 +457,11 @@ static enum status search (struct plan_input *in, struct mapper_problem *p,
     else if (info.missed) {
         struct text words = {0};
 
+        text_add (&words, "linkwise plan: %s: %s on %d GPUs of %s\n", err->text,
+                  p->model->name, p->cluster->n_gpus, p->cluster->name);
         mapper_explain_miss (p, &info, &words);
-        fprintf (stderr, "linkwise plan: %s: %s on %d GPUs of %s\n%s", err->text,
-                 p->model->name, p->cluster->n_gpus, p->cluster->name, text_str (&words));
+        text_clean (&words);
+        fputs (text_str (&words), stderr);
         text_free (&words);
         err->text[0] = '\0';
     }

@@ -112,9 +112,9 @@ static void vary_rest (struct enumeration *e, struct workload_config c)
 
     for (int sp = 0; sp <= 1; sp++) {
         /* One rank has nothing to split the sequence over. */
-        bool possible = c.deg.tp > 1 ? a->sequence_parallel == MAPPER_FREE ||
-                                           a->sequence_parallel == sp
-                                     : sp == 0;
+        bool possible =
+            (c.deg.tp > 1 || sp == 0) &&
+            (a->sequence_parallel == MAPPER_FREE || a->sequence_parallel == sp);
 
         for (int zero = zero_lo; zero <= zero_hi && possible; zero++)
             for (int re = re_lo; re <= re_hi; re++) {
@@ -216,6 +216,11 @@ static enum status explain_empty (const struct pool *pool, struct error *err)
 
     if (st != ST_OK)
         return st;
+    if (a->sequence_parallel == 1 && a->tp == 1)
+        return err_set (
+            err, ST_INVALID,
+            "sequence parallelism splits over the tensor-parallel group, and tp "
+            "is 1");
     fixed = workload_world (&c.deg);
     if (fixed > pool->n_gpus)
         return err_set (err, ST_INVALID,

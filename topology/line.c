@@ -15,6 +15,7 @@ struct part {
 };
 
 #define LINE_NODES_MAX 131072
+#define MIXED_NODES_MAX 2048 /* where links between nodes differ: a matrix is written */
 
 static enum status parse_field (char *word, struct part *p, struct error *err)
 {
@@ -88,15 +89,23 @@ static json_t *intra_json (const struct part *p)
                         : json_null ();
 }
 
+static bool same_inter (const struct part *part, int n_parts)
+{
+    bool same = true;
+
+    for (int i = 1; i < n_parts; i++)
+        same = same && part[i].inter == part[0].inter;
+    return same;
+}
+
 /* inter as one number, or as a matrix where the parts differ. */
 static json_t *inter_json (const struct part *part, int n_parts, int n_nodes)
 {
     double latency = 0;
-    bool same = true, any = false, node_bw = false;
+    bool any = false, node_bw = false;
 
     for (int i = 0; i < n_parts; i++) {
         latency = part[i].inter_us > latency ? part[i].inter_us : latency;
-        same = same && part[i].inter == part[0].inter;
         any = any || part[i].inter > 0;
         node_bw = node_bw || part[i].node > 0;
     }
@@ -106,7 +115,7 @@ static json_t *inter_json (const struct part *part, int n_parts, int n_nodes)
     json_t *inter = json_object (), *rows, *totals;
 
     json_object_set_new (inter, "latency_us", json_real (latency));
-    if (same) {
+    if (same_inter (part, n_parts)) {
         json_object_set_new (inter, "bandwidth_gb_per_s", json_real (part[0].inter));
     } else {
         rows = json_array ();
@@ -141,9 +150,19 @@ static json_t *inter_json (const struct part *part, int n_parts, int n_nodes)
 static enum status build (const struct part *part, int n_parts, const char *line,
                           json_t **doc, struct error *err)
 {
-    json_t *nodes = json_array (), *intra = json_array ();
+    json_t *nodes, *intra;
     int n = 0;
 
+    for (int i = 0; i < n_parts; i++)
+        n += part[i].nodes;
+    if (n > MIXED_NODES_MAX && !same_inter (part, n_parts))
+        return err_set (err, ST_INVALID,
+                        "cluster on one line: expected at most %d nodes where the parts' "
+                        "inter differs, found %d",
+                        MIXED_NODES_MAX, n);
+    n = 0;
+    nodes = json_array ();
+    intra = json_array ();
     for (int i = 0; i < n_parts; i++)
         for (int a = 0; a < part[i].nodes; a++, n++) {
             char name[32];

@@ -160,6 +160,15 @@ static void edited_by_hand (void **state)
 
 static void set_path (json_t *doc, const char *where, json_t *value);
 
+/* The good plan with one value replaced, or removed (NULL). */
+static json_t *damaged (const char *where, const char *value)
+{
+    json_t *doc = json_deep_copy (good);
+
+    set_path (doc, where, value ? json_loads (value, JSON_DECODE_ANY, NULL) : NULL);
+    return doc;
+}
+
 /* Every figure that follows from others is compared; one that is missing is said to be,
  * and never NaN. */
 static void false_figures (void **state)
@@ -183,9 +192,7 @@ static void false_figures (void **state)
     (void) state;
 
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        doc = json_deep_copy (good);
-        set_path (doc, bad[i].where,
-                  bad[i].value ? json_loads (bad[i].value, JSON_DECODE_ANY, NULL) : NULL);
+        doc = damaged (bad[i].where, bad[i].value);
         r = check_doc (doc);
         if (verdict_of (&r, bad[i].what) != CHECK_FAILED)
             fail_msg ("%s passes", bad[i].where);
@@ -259,9 +266,7 @@ static void breaches (void **state)
     (void) state;
 
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        doc = json_deep_copy (good);
-        set_path (doc, bad[i].where,
-                  bad[i].value ? json_loads (bad[i].value, JSON_DECODE_ANY, NULL) : NULL);
+        doc = damaged (bad[i].where, bad[i].value);
         assert_int_equal (read_plan (doc, &plan, &err), ST_INVALID);
         if (!strstr (err.text, bad[i].says))
             fail_msg ("%s: \"%s\" does not say \"%s\"", bad[i].where, err.text,

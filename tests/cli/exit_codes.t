@@ -85,6 +85,8 @@ grep -q "it would fit on [0-9]* such GPUs" "$T/err"
 result $? "... and what would make it fit" "$T/err"
 expect 3 "fits without fixing recompute" "it would fit without fixing --recompute" \
     $plan "1x8 a100-sxm4-80g intra:200" llama-2-13b --seq 98304 --global-batch 8 --recompute none --tp 8
+expect 3 "one GPU that is large enough is too few" "the GPUs with that much memory are too few" \
+    $plan "1x1 h100-sxm5-80g inter:20 + 3x1 t4 inter:20" gpt2-xl --seq 1024 --global-batch 8 --tp 1 --pp 1 --dp 2 --zero 0
 expect 3 "everything excluded" "no node of .* is left to use" $plan "$C" llama-2-7b $job --exclude 'n[0-1]'
 cat >"$T/apart.json" <<'J'
 {"version":1,"nodes":[{"name":"a","gpus":1,"gpu_type":"l4"},{"name":"b","gpus":1,"gpu_type":"l4"}],

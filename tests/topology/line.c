@@ -42,6 +42,7 @@ static void mixed (void **state)
 static void bad_lines (void **state)
 {
     static const char *const bad[] = {
+        "2000x1 t4 inter:1 + 100x1 t4 inter:2",
         "2x8 ",          "2x8 h100-sxm5-80g", /* no intra */
         "2x1 t4",                             /* no inter */
         "0x8 t4 intra:1", "2x0 t4 inter:1",    "2x8 nothing intra:1 inter:1",

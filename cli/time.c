@@ -43,9 +43,10 @@ static enum status write_trace (const struct costmodel_problem *p, const int *gp
     return st;
 }
 
-/* Price one placement and print it. */
+/* Price one placement and print it, after a title (NULL: none). */
 static enum status price (const struct costmodel_problem *p, const int *gpu,
-                          const struct time_input *in, struct error *err)
+                          const struct time_input *in, const char *title,
+                          struct error *err)
 {
     struct costmodel_estimate e;
     struct costmodel_binding binding;
@@ -65,6 +66,8 @@ static enum status price (const struct costmodel_problem *p, const int *gpu,
                              costmodel_binding_to_json (p->cluster, &binding, found));
         st = cli_print_json (doc, err);
     } else if (st == ST_OK) {
+        if (title)
+            printf ("%s\n", title);
         print_estimate (&e);
         if (found)
             cli_print_binding (p->cluster, &binding, e.step_s);
@@ -106,15 +109,18 @@ static enum status place (const struct time_input *in, const struct topology_clu
 static enum status fill_dp (const struct time_input *in, const struct topology_cluster *c,
                             struct workload_config *config, struct error *err)
 {
-    long long fixed = (long long) config->deg.tp * config->deg.pp * config->deg.cp;
-    long long have = 0, need;
+    struct workload_degrees one = config->deg;
+    long long fixed, have = 0, need;
+
+    one.dp = 1;
+    fixed = workload_world (&one);
 
     for (int i = 0; i < c->n_nodes; i++)
         have += c->node[i].drained ? 0 : c->node[i].gpus;
     if (in->job.axes.dp == MAPPER_FREE && have / fixed > 0)
         config->deg.dp = (int) (have / fixed);
-    need = fixed * config->deg.dp;
-    if (need > have)
+    need = workload_world (&config->deg);
+    if (need > have && need <= WORKLOAD_RANKS_MAX)
         return err_set (
             err, ST_INVALID,
             "tp %d x cp %d x pp %d x dp %d needs %lld GPUs, the cluster has %lld",
@@ -131,6 +137,7 @@ static enum status run_time (struct time_input *in, struct notes *notes,
     struct workload_profile profile;
     struct workload_config config = cli_job_config (&in->job);
     int *gpu = NULL, *layers = NULL;
+    struct text title = {0};
     enum status st = topology_cluster_read (in->first, &c, notes, err);
 
     if (st == ST_OK)
@@ -160,15 +167,12 @@ static enum status run_time (struct time_input *in, struct notes *notes,
                                       .layers = layers};
 
         cli_note_types (c, job.precision, notes);
-        if (!in->json) {
-            struct text words = {0};
-
-            cli_describe_config (&config, &words);
-            printf ("%s on %s: %s\n", m.name, c->name, text_str (&words));
-            text_free (&words);
-        }
-        st = price (&p, gpu, in, err);
+        text_add (&title, "%s on %s: ", m.name, c->name);
+        cli_describe_config (&config, &title);
+        text_clean (&title);
+        st = price (&p, gpu, in, text_str (&title), err);
     }
+    text_free (&title);
     free (gpu);
     free (layers);
     topology_cluster_destroy (c);
@@ -275,7 +279,8 @@ static enum status run_eval (struct time_input *in, struct notes *notes,
                                       .layers = plan.layers_per_stage};
 
         cli_note_types (c, plan.job.precision, notes);
-        st = price (&p, gpu, in, err);
+        cli_note_drained (c, gpu, plan.n_ranks, notes);
+        st = price (&p, gpu, in, NULL, err);
     }
     free (gpu);
     workload_plan_release (&plan);

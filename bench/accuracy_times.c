@@ -101,7 +101,8 @@ static int fourfold (const struct calibrate_runs *r, int i)
 
 enum { PRIOR, HELD_OUT, SHIPPED, COLUMNS };
 
-static double step_of (const struct calibrate_run *run, const struct workload_profile *p)
+static double step_by (const struct calibrate_run *run, const struct workload_profile *p,
+                       enum costmodel_kind kind)
 {
     struct topology_cluster *c;
     struct error err;
@@ -109,9 +110,14 @@ static double step_of (const struct calibrate_run *run, const struct workload_pr
 
     if (calibrate_cluster (run, &c, &err) != ST_OK)
         die (&err);
-    calibrate_step (run, c, p, &step_s, &err);
+    calibrate_step_by (run, c, p, kind, &step_s, &err);
     topology_cluster_destroy (c);
     return step_s;
+}
+
+static double step_of (const struct calibrate_run *run, const struct workload_profile *p)
+{
+    return step_by (run, p, COSTMODEL_CRITICAL_PATH);
 }
 
 /* For every run the constants fitted on all runs of other folds. */
@@ -322,6 +328,39 @@ static const struct source sources[] = {
      {{{MAPE, "MAPE %", ""}, {MEDIAN, "median %", ""}}}},
 };
 
+/* Published ways of putting the same compute together, with the shipped constants. */
+static void print_published (const struct calibrate_runs *r)
+{
+    size_t size = (size_t) r->n + 1;
+    double *x = calloc (size, sizeof *x), *y = calloc (size, sizeof *y);
+    struct workload_profile shipped;
+    struct calibrate_errors e;
+    struct error err;
+
+    for (int kind = COSTMODEL_PIPETTE; kind <= COSTMODEL_AMP; kind++) {
+        int n = 0;
+
+        for (int i = 0; i < r->n; i++) {
+            if (calibrate_profile_for (&r->run[i], &shipped, &err) != ST_OK)
+                die (&err);
+            x[n] = step_by (&r->run[i], &shipped, (enum costmodel_kind) kind);
+            y[n] = r->run[i].iter_time_s;
+            n += isfinite (x[n]);
+        }
+        if (calibrate_errors (x, y, n, &e, &err) != ST_OK)
+            die (&err);
+        table_cell (table, "  by the model of %s",
+                    kind == COSTMODEL_PIPETTE ? "Pipette" : "AMP");
+        table_cell (table, "MAPE %%, Spearman");
+        table_cell (table, "-");
+        table_cell (table, "-");
+        table_cell (table, "%.1f, %.3f", 100 * e.mape, e.spearman);
+        table_cell (table, "%s", "");
+    }
+    free (x);
+    free (y);
+}
+
 /* vTrain's two files have one source: those on one node, and those on several. */
 static void print_part (const struct source *s, int part, const struct calibrate_runs *r,
                         double *estimate[COLUMNS])
@@ -357,6 +396,7 @@ static void print_all (const char *dir, const struct source *s)
             print_part (s, part, &t.all, estimate);
         if (!s->apart)
             print_source (s->name[0], &t.all, estimate, s->fold != NULL, s->wanted[0]);
+        print_published (&t.all);
     }
     for (int c = 0; c < COLUMNS; c++)
         free (estimate[c]);
@@ -376,7 +416,8 @@ int main (int argc, char **argv)
     for (size_t i = 0; i < sizeof sources / sizeof *sources; i++)
         print_all (argv[1], &sources[i]);
     printf (
-        "\nStep time.  prior: one set of constants for all frameworks and GPUs; held out: "
+        "\nStep time.  prior: one set of constants for all frameworks and GPUs; held "
+        "out: "
         "fitted on\nthe other folds; shipped: the source's profile, fitted on these runs "
         "where there are folds.\n");
     table_print (table, stdout);

@@ -13,6 +13,7 @@ struct time_input {
     const char *first, *second; /* CLUSTER MODEL, or PLAN CLUSTER */
     const char *placement;
     const char *trace; /* file, or NULL */
+    enum costmodel_kind kind;
     bool json;
 };
 
@@ -43,6 +44,29 @@ static enum status write_trace (const struct costmodel_problem *p, const int *gp
     return st;
 }
 
+/* A published model has no breakdown. */
+static enum status price_published (const struct costmodel_problem *p, const int *gpu,
+                                    const struct time_input *in, const char *title,
+                                    struct error *err)
+{
+    char step[32];
+    double step_s;
+    enum status st = costmodel_published (in->kind, p, gpu, &step_s, err);
+
+    if (st != ST_OK)
+        return st;
+    if (in->json)
+        return cli_print_json (json_pack ("{s:i, s:s, s:f}", "version", 1, "cost_model",
+                                          costmodel_kind_name (in->kind), "step_s",
+                                          step_s),
+                               err);
+    if (title)
+        printf ("%s\n", title);
+    printf ("step     %s by the cost model of %s\n", cli_seconds (step_s, step),
+            in->kind == COSTMODEL_PIPETTE ? "Pipette (DATE 2024)" : "AMP (NeurIPS 2022)");
+    return ST_OK;
+}
+
 /* Price one placement and print it, after a title (NULL: none). */
 static enum status price (const struct costmodel_problem *p, const int *gpu,
                           const struct time_input *in, const char *title,
@@ -55,6 +79,10 @@ static enum status price (const struct costmodel_problem *p, const int *gpu,
 
     if (st != ST_OK)
         return st;
+    if (in->kind != COSTMODEL_CRITICAL_PATH) {
+        free (e.unmeasured);
+        return price_published (p, gpu, in, title, err);
+    }
     st = costmodel_find_binding (p, gpu, e.step_s, &binding, &found, err);
     if (st == ST_OK && in->trace)
         st = write_trace (p, gpu, in->trace, err);
@@ -179,13 +207,28 @@ static enum status run_time (struct time_input *in, struct notes *notes,
     return st;
 }
 
-enum { OPT_PLACEMENT = 512, OPT_TRACE };
+enum { OPT_PLACEMENT = 512, OPT_TRACE, OPT_COST_MODEL };
+
+#define COST_MODEL_OPTION                                                      \
+    {                                                                          \
+        "cost-model", OPT_COST_MODEL, "critical-path|pipette|amp", 0,          \
+            "whose way of putting a step together (default: critical-path)", 0 \
+    }
+
+static void parse_kind (const char *arg, struct time_input *in, struct argp_state *state)
+{
+    if (!costmodel_kind_parse (arg, &in->kind))
+        argp_error (state,
+                    "--cost-model: expected critical-path, pipette or amp, found \"%s\"",
+                    arg);
+}
 
 static const struct argp_option time_options[] = {
     {"placement", OPT_PLACEMENT, "default|PLAN", 0,
      "Megatron's order over the nodes as listed, or a plan's ranks", 0},
     {"trace", OPT_TRACE, "FILE", 0,
      "write the schedule as Chrome trace JSON, which opens in Perfetto", 0},
+    COST_MODEL_OPTION,
     {"json", 'j', NULL, 0, "print one JSON document", 0},
     {0}};
 
@@ -202,6 +245,9 @@ static error_t parse_time (int key, char *arg, struct argp_state *state)
         return 0;
     case OPT_TRACE:
         in->trace = arg;
+        return 0;
+    case OPT_COST_MODEL:
+        parse_kind (arg, in, state);
         return 0;
     case 'j':
         in->json = true;
@@ -291,6 +337,7 @@ static enum status run_eval (struct time_input *in, struct notes *notes,
 static const struct argp_option eval_options[] = {
     {"trace", OPT_TRACE, "FILE", 0,
      "write the schedule as Chrome trace JSON, which opens in Perfetto", 0},
+    COST_MODEL_OPTION,
     {"json", 'j', NULL, 0, "print one JSON document", 0},
     {0}};
 
@@ -301,6 +348,9 @@ static error_t parse_eval (int key, char *arg, struct argp_state *state)
     switch (key) {
     case OPT_TRACE:
         in->trace = arg;
+        return 0;
+    case OPT_COST_MODEL:
+        parse_kind (arg, in, state);
         return 0;
     case 'j':
         in->json = true;

@@ -199,6 +199,7 @@ struct costmodel_estimate {
     struct costmodel_breakdown part;
     int stage;        /* that ends last */
     int replica;      /* of that stage, the slowest */
+    bool tp_tree;     /* its tensor-parallel all-reduces go by tree, else by ring */
     int n_unmeasured; /* links, each counted once per group and direction */
     struct costmodel_unmeasured *unmeasured; /* [n_unmeasured]; release with free */
 };
@@ -323,9 +324,11 @@ struct costmodel_ring {
     int unmeasured;     /* links of it that nobody measured */
 };
 
-/** Time of one all-reduce of `bytes` on each of n ranks:
+/** Time of one all-reduce of `bytes` on each of n ranks, by ring or double binary tree,
+ *  the faster one unless the profile says which:
  *
- *      t = start + 2 (latency + (n-1)/n bytes / (link bw))
+ *      ring  t = start + 2 (latency + (n-1)/n bytes / (link bw))
+ *      tree  t = start + 2 (log2 n hop + bytes / (.92 link bw)),  hop = latency / (n-1)
  *
  *  with the start and the part of the bandwidth reached from the profile; the bandwidth
  *  term is nccl-tests doc/PERFORMANCE.md, "AllReduce".  n = 1 costs nothing. */
@@ -341,6 +344,10 @@ double costmodel_sync_s (const struct workload_profile *p, const struct costmode
  *  compute can hide it: the rest, and the slowdown that the hidden part causes. */
 double costmodel_exposed_s (const struct workload_profile *p, double sync_s,
                             double under_s);
+
+/** Is it the tree? */
+bool costmodel_allreduce_is_tree (const struct workload_profile *p,
+                                  const struct costmodel_ring *r, int n, double bytes);
 
 /** The same for one reduce-scatter or all-gather: half the latency and volume. */
 double costmodel_half_allreduce_s (const struct workload_profile *p,

@@ -101,6 +101,7 @@ struct slot_time {
     double fwd_s, back_s;    /* one micro-batch, everything included */
     double weight_s;         /* of back_s: what zero-bubble schedules put off */
     double tp_s, cp_s, ep_s; /* parts of fwd_s and back_s together */
+    bool tp_tree;            /* all-reduces of the slowest group go by tree */
     struct costmodel_stage_time embedding, head; /* parts that belong to one chunk */
     int unmeasured;
 };

@@ -100,6 +100,8 @@ static enum status find_path (const struct priced *x, bool skip,
     const struct slot_time *slot = &x->slot[e->replica * pp + e->stage];
     double busy = t->microbatches * (slot->fwd_s + slot->back_s);
 
+    e->tp_tree = slot->tp_tree;
+
     free (zero);
     e->part = (struct costmodel_breakdown){
         .tp_s = t->microbatches * slot->tp_s,
@@ -214,9 +216,10 @@ json_t *costmodel_estimate_to_json (const struct costmodel_estimate *e)
     const struct costmodel_breakdown *b = &e->part;
 
     return json_pack (
-        "{s:f, s:f, s:f, s:i, s:i, s:{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}}", "step_s",
-        e->step_s, "mfu", e->mfu, "tokens_per_s", e->tokens_per_s, "binding_stage",
-        e->stage, "binding_replica", e->replica, "breakdown_s", "compute", b->compute_s,
-        "tp", b->tp_s, "cp", b->cp_s, "ep", b->ep_s, "bubble", b->bubble_s, "pp", b->pp_s,
-        "dp", b->dp_s, "optimizer", b->optimizer_s);
+        "{s:f, s:f, s:f, s:i, s:i, s:s, s:{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}}",
+        "step_s", e->step_s, "mfu", e->mfu, "tokens_per_s", e->tokens_per_s,
+        "binding_stage", e->stage, "binding_replica", e->replica, "tp_collective",
+        e->tp_tree ? "tree" : "ring", "breakdown_s", "compute", b->compute_s, "tp",
+        b->tp_s, "cp", b->cp_s, "ep", b->ep_s, "bubble", b->bubble_s, "pp", b->pp_s, "dp",
+        b->dp_s, "optimizer", b->optimizer_s);
 }

@@ -9,6 +9,36 @@
 #include <math.h>
 #include <stdlib.h>
 
+/* NCCL's double binary tree: up and down the log2 n levels; it reaches a little less of the
+ * links than the ring does (NCCL src/graph/tuning.cc takes .92). */
+#define TREE_PART 0.92
+
+static double tree_s (const struct workload_profile *p, const struct costmodel_ring *r,
+                      int n, double bytes)
+{
+    double hop = r->latency_s / (n - 1);
+
+    return p->time.collective_s +
+           2.0 * (ceil (log2 (n)) * hop +
+                  bytes / (TREE_PART * r->bytes_per_s * p->time.link));
+}
+
+static double ring_s (const struct workload_profile *p, const struct costmodel_ring *r,
+                      int n, double bytes)
+{
+    return p->time.collective_s +
+           2.0 * (r->latency_s + (n - 1.0) / n * bytes / (r->bytes_per_s * p->time.link));
+}
+
+bool costmodel_allreduce_is_tree (const struct workload_profile *p,
+                                  const struct costmodel_ring *r, int n, double bytes)
+{
+    if (n <= 2 || r->bytes_per_s <= 0.0 || p->time.all_reduce == ALL_REDUCE_RING)
+        return false;
+    return p->time.all_reduce == ALL_REDUCE_TREE ||
+           tree_s (p, r, n, bytes) < ring_s (p, r, n, bytes);
+}
+
 double costmodel_allreduce_s (const struct workload_profile *p,
                               const struct costmodel_ring *r, int n, double bytes)
 {
@@ -16,8 +46,8 @@ double costmodel_allreduce_s (const struct workload_profile *p,
         return 0.0;
     if (r->bytes_per_s <= 0.0)
         return INFINITY;
-    return p->time.collective_s +
-           2.0 * (r->latency_s + (n - 1.0) / n * bytes / (r->bytes_per_s * p->time.link));
+    return costmodel_allreduce_is_tree (p, r, n, bytes) ? tree_s (p, r, n, bytes)
+                                                        : ring_s (p, r, n, bytes);
 }
 
 double costmodel_half_allreduce_s (const struct workload_profile *p,

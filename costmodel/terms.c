@@ -246,7 +246,12 @@ static void slot_price (const struct terms *t, const int *gpu, int stage, int d,
                                                     t->volume.tp_bytes)
                 : costmodel_allreduce_s (p->profile, &r, t->tp, t->volume.tp_bytes);
 
-        once = fmax (once, op);
+        if (op > once) {
+            once = op;
+            slot.tp_tree =
+                !p->config->sequence_parallel &&
+                costmodel_allreduce_is_tree (p->profile, &r, t->tp, t->volume.tp_bytes);
+        }
         slot.unmeasured += r.unmeasured;
     }
     costmodel_tp_operations (p->model, p->config, &t->held[stage], &fwd_ops, &back_ops);

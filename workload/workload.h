@@ -140,6 +140,9 @@ static inline bool workload_attention_is_flash (enum workload_attention a)
 {
     return a == ATTENTION_FLASH || a == ATTENTION_FLASH1;
 }
+/** NCCL's algorithm for all-reduces: the faster one, or always one of them. */
+enum workload_all_reduce { ALL_REDUCE_AUTO, ALL_REDUCE_RING, ALL_REDUCE_TREE };
+
 /** A kernel or layout that the profile sets unless the job does. */
 enum workload_choice { CHOICE_PROFILE, CHOICE_NO, CHOICE_YES };
 
@@ -382,7 +385,8 @@ struct workload_profile {
         double microbatch_s;     /* per micro-batch and stage: host work, no compute */
         double step_s;           /* per step: data, clipping, logging */
         double residual;         /* standard deviation of log (measured / estimate) */
-        bool blocking_sends;     /* a stage waits until what it sends has arrived */
+        enum workload_all_reduce all_reduce;
+        bool blocking_sends; /* a stage waits until what it sends has arrived */
     } time;
 };
 

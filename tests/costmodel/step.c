@@ -241,10 +241,31 @@ static void slow_gpu (void **state)
     topology_cluster_destroy (half.cluster);
 }
 
+/* A tree has log2 n levels instead of n-1 hops, and pays for it in bandwidth; the profile
+ * can fix either. */
+static void ring_or_tree (void **state)
+{
+    struct workload_profile p = profile_of (WORKLOAD_PROFILE_DEFAULT);
+    struct costmodel_ring r = {.bytes_per_s = 100e9, .latency_s = 15 * 10e-6};
+    double start = p.time.collective_s, rate = 100e9 * p.time.link;
+    (void) state;
+
+    assert_true (costmodel_allreduce_is_tree (&p, &r, 16, 1e5));
+    assert_false (costmodel_allreduce_is_tree (&p, &r, 16, 1e9));
+    CLOSE (costmodel_allreduce_s (&p, &r, 16, 1e5),
+           start + 2 * (4 * 10e-6 + 1e5 / (.92 * rate)), 1e-12);
+    CLOSE (costmodel_allreduce_s (&p, &r, 16, 1e9),
+           start + 2 * (15 * 10e-6 + 15.0 / 16 * 1e9 / rate), 1e-12);
+    p.time.all_reduce = ALL_REDUCE_RING;
+    assert_false (costmodel_allreduce_is_tree (&p, &r, 16, 1e5));
+    p.time.all_reduce = ALL_REDUCE_TREE;
+    assert_true (costmodel_allreduce_is_tree (&p, &r, 16, 1e9));
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (data_parallel_ring), cmocka_unit_test (shared_way_out),
+        cmocka_unit_test (ring_or_tree), cmocka_unit_test (data_parallel_ring), cmocka_unit_test (shared_way_out),
         cmocka_unit_test (random_placements),  cmocka_unit_test (renumbering),
         cmocka_unit_test (refusals),           cmocka_unit_test (slow_gpu)};
 

@@ -206,7 +206,9 @@ static void held_out (void **state)
         assert_int_equal (group[i], i / 12);
         first[i] = i < 12;
     }
-    ok (calibrate_held_out (&r, group, n, &start, NULL, NULL, out, &err), &err);
+    ok (calibrate_held_out (&r, group, n, CALIBRATE_MEMORY, &start, NULL, NULL, out,
+                            &err),
+        &err);
     ok (calibrate_memory (&r, first, &alone, &fit, &err), &err);
     CLOSE (out[12].memory.base_bytes, alone.memory.base_bytes, 1e-12);
     CLOSE (out[23].memory.logit_bytes, alone.memory.logit_bytes, 1e-12);
@@ -217,7 +219,9 @@ static void held_out (void **state)
     for (int i = 0; i < 12; i++)
         r.run[i].peak_bytes = NAN;
     ok (calibrate_groups (&r, CALIBRATE_BY_MODEL, group, &n, &err), &err);
-    ok (calibrate_held_out (&r, group, n, &start, NULL, NULL, out, &err), &err);
+    ok (calibrate_held_out (&r, group, n, CALIBRATE_MEMORY, &start, NULL, NULL, out,
+                            &err),
+        &err);
     CLOSE (out[12].memory.base_bytes, start.memory.base_bytes, 0);
     calibrate_runs_release (&r);
 }

@@ -169,7 +169,8 @@ json_t *cli_times_json (const struct calibrate_time_scores *s);
 /** Reasons as a list of "reason", "rows" and "first_row".  A new reference. */
 json_t *cli_reasons_json (const struct calibrate_reason *list, int n);
 
-/** A table's next cells: the number, or "-" when it is not finite. */
+/** A table's next cell: the number, in two digits above 1e6, or "-" when it is not
+ *  finite. */
 void cli_cell (struct table *t, const char *format, double value)
     __attribute__ ((format (printf, 2, 0)));
 /** Cells AUC, precision, recall, precision at recall .99 and Brier score. */

@@ -107,7 +107,9 @@ json_t *cli_times_json (const struct calibrate_time_scores *s)
 
 void cli_cell (struct table *t, const char *format, double value)
 {
-    if (isfinite (value))
+    if (fabs (value) > 1e6 && isfinite (value))
+        table_cell (t, "%.2g", value); /* a typing error must not blow up the table */
+    else if (isfinite (value))
         table_cell (t, format, value);
     else
         table_cell (t, "-");

@@ -14,7 +14,7 @@ enum status err_set (struct error *err, enum status code, const char *fmt, ...)
         va_start (ap, fmt);
         vsnprintf (err->text, sizeof err->text, fmt, ap);
         va_end (ap);
-        text_make_visible (err->text);
+        text_clean_line (err->text);
     }
     return code;
 }
@@ -30,6 +30,7 @@ void err_prefix (struct error *err, const char *fmt, ...)
     va_start (ap, fmt);
     vsnprintf (prefix, sizeof prefix, fmt, ap);
     va_end (ap);
+    text_clean_line (prefix);
     memcpy (old, err->text, sizeof old);
 
     size_t n = (size_t) snprintf (err->text, sizeof err->text, "%s: ", prefix);

@@ -24,7 +24,8 @@ struct error {
  *
  *  @param[out] err   may be NULL
  *  @param[in]  code  returned as it is
- *  @param[in]  fmt   printf format; a longer text is cut at the buffer's end
+ *  @param[in]  fmt   printf format; a longer text is cut at the buffer's end, and
+ *                    control characters become '?'
  */
 enum status err_set (struct error *err, enum status code, const char *fmt, ...)
     __attribute__ ((format (printf, 3, 4)));

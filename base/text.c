@@ -61,6 +61,20 @@ void text_free (struct text *t)
     *t = (struct text){0};
 }
 
+void text_clean (struct text *t)
+{
+    for (size_t i = 0; i < t->len; i++)
+        if (iscntrl ((unsigned char) t->s[i]) && t->s[i] != '\n')
+            t->s[i] = '?';
+}
+
+void text_clean_line (char *line)
+{
+    for (; *line; line++)
+        if (iscntrl ((unsigned char) *line))
+            *line = '?';
+}
+
 void text_add_sh (struct text *t, const char *s)
 {
     text_add_mem (t, "'", 1);
@@ -71,13 +85,6 @@ void text_add_sh (struct text *t, const char *s)
             text_add_mem (t, s, 1);
     }
     text_add_mem (t, "'", 1);
-}
-
-void text_make_visible (char *s)
-{
-    for (; *s; s++)
-        if (iscntrl ((unsigned char) *s))
-            *s = '?';
 }
 
 void notes_add (struct notes *n, const char *fmt, ...)
@@ -96,7 +103,7 @@ void notes_add (struct notes *n, const char *fmt, ...)
     va_start (ap, fmt);
     vsnprintf (line, sizeof line, fmt, ap);
     va_end (ap);
-    text_make_visible (line);
+    text_clean_line (line);
     text_add (&t, "%s", line);
     if (t.failed)
         text_free (&t);
@@ -157,7 +164,7 @@ void table_cell (struct table *t, const char *fmt, ...)
     va_start (ap, fmt);
     vsnprintf (s, sizeof s, fmt, ap);
     va_end (ap);
-    text_make_visible (s);
+    text_clean_line (s);
     table_put (t, s);
 }
 

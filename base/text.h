@@ -22,12 +22,13 @@ void text_add_mem (struct text *t, const char *bytes, size_t n);
 const char *text_str (const struct text *t);
 void text_free (struct text *t);
 
+/** Replace control characters by '?': a hostile file's names must not reach a terminal as
+ *  they are.  text_clean keeps newlines. */
+void text_clean (struct text *t);
+void text_clean_line (char *line);
+
 /** Append s as one POSIX shell word in single quotes: it is never expanded. */
 void text_add_sh (struct text *t, const char *s);
-
-/** Replace control characters by '?' in place: what came from a file must not reach a
- *  terminal as it is. */
-void text_make_visible (char *s);
 
 /** A list of one-line notes (warnings) that a reader hands to its caller: library code
  *  does not print.  Zero-initialise; at most NOTES_MAX are kept, the rest are counted. */

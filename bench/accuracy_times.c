@@ -293,6 +293,53 @@ static const struct source sources[] = {
      {{{MAPE, "MAPE %", ""}, {MEDIAN, "median %", ""}}}},
 };
 
+static double published_step (const struct calibrate_run *run,
+                              const struct workload_profile *p, enum costmodel_kind kind)
+{
+    struct topology_cluster *c;
+    struct error err;
+    double step_s = NAN;
+
+    if (calibrate_cluster (run, &c, &err) != ST_OK)
+        die (&err);
+    calibrate_step_by (run, c, p, kind, &step_s, &err);
+    topology_cluster_destroy (c);
+    return step_s;
+}
+
+/* Published ways of putting the same compute together, with the shipped constants. */
+static void print_published (const struct calibrate_runs *r)
+{
+    size_t size = (size_t) r->n + 1;
+    double *x = calloc (size, sizeof *x), *y = calloc (size, sizeof *y);
+    struct workload_profile shipped;
+    struct calibrate_errors e;
+    struct error err;
+
+    for (int kind = COSTMODEL_PIPETTE; kind <= COSTMODEL_AMP; kind++) {
+        int n = 0;
+
+        for (int i = 0; i < r->n; i++) {
+            if (calibrate_profile_for (&r->run[i], &shipped, &err) != ST_OK)
+                die (&err);
+            x[n] = published_step (&r->run[i], &shipped, (enum costmodel_kind) kind);
+            y[n] = r->run[i].iter_time_s;
+            n += isfinite (x[n]);
+        }
+        if (calibrate_errors (x, y, n, &e, &err) != ST_OK)
+            die (&err);
+        table_cell (table, "  by the model of %s",
+                    kind == COSTMODEL_PIPETTE ? "Pipette" : "AMP");
+        table_cell (table, "MAPE %%, Spearman");
+        table_cell (table, "-");
+        table_cell (table, "-");
+        table_cell (table, "%.1f, %.3f", 100 * e.mape, e.spearman);
+        table_cell (table, "%s", "");
+    }
+    free (x);
+    free (y);
+}
+
 /* vTrain's two files have one source: those on one node, and those on several. */
 static void print_part (const struct source *s, int part, const struct calibrate_runs *r,
                         double *estimate[COLUMNS])
@@ -328,6 +375,7 @@ static void print_all (const char *dir, const struct source *s)
             print_part (s, part, &t.all, estimate);
         if (!s->apart)
             print_source (s->name[0], &t.all, estimate, s->fold != NULL, s->wanted[0]);
+        print_published (&t.all);
     }
     for (int c = 0; c < COLUMNS; c++)
         free (estimate[c]);

@@ -212,8 +212,12 @@ static double plan_and_price (const struct job *j, const struct topology_cluster
     if (mapper_search (&p, &set, &r, &info, &err) != ST_OK)
         die (&err);
 
-    struct costmodel_problem price = {&j->model,   &j->job, &r.config,
-                                      &j->profile, truth,   r.layers};
+    struct costmodel_problem price = {.model = &j->model,
+                                      .job = &j->job,
+                                      .config = &r.config,
+                                      .profile = &j->profile,
+                                      .cluster = truth,
+                                      .layers = r.layers};
 
     if (costmodel_estimate (&price, r.gpu, true, &e, &err) != ST_OK)
         die (&err);

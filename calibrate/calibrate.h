@@ -137,6 +137,12 @@ enum status calibrate_profiles (const struct calibrate_runs *runs,
                                 const struct workload_profile *forced,
                                 struct workload_profile *out, struct error *err);
 
+/** The same by a published cost model. */
+enum status calibrate_step_by (const struct calibrate_run *run,
+                               const struct topology_cluster *cluster,
+                               const struct workload_profile *p, enum costmodel_kind kind,
+                               double *step_s, struct error *err);
+
 /* ---- scores ---- */
 
 /** How well numbers are met. */

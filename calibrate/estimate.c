@@ -124,10 +124,10 @@ double calibrate_static (const struct calibrate_run *run,
     return most;
 }
 
-enum status calibrate_step (const struct calibrate_run *run,
-                            const struct topology_cluster *cluster,
-                            const struct workload_profile *p, double *step_s,
-                            struct error *err)
+enum status calibrate_step_by (const struct calibrate_run *run,
+                               const struct topology_cluster *cluster,
+                               const struct workload_profile *p, enum costmodel_kind kind,
+                               double *step_s, struct error *err)
 {
     struct costmodel_problem problem = {.model = &run->model,
                                         .job = &run->job,
@@ -137,7 +137,7 @@ enum status calibrate_step (const struct calibrate_run *run,
                                         .layers = layers_of (run, p)};
     int world = (int) workload_world (&run->config.deg);
     int *gpu;
-    struct costmodel_estimate e;
+    struct costmodel_estimate e = {0};
     enum status st;
 
     if (world > cluster->n_gpus)
@@ -147,11 +147,22 @@ enum status calibrate_step (const struct calibrate_run *run,
         return err_nomem (err);
     for (int i = 0; i < world; i++)
         gpu[i] = i;
-    st = costmodel_estimate (&problem, gpu, true, &e, err);
-    free (gpu);
-    if (st == ST_OK) {
-        *step_s = e.step_s;
+    if (kind == COSTMODEL_CRITICAL_PATH) {
+        st = costmodel_estimate (&problem, gpu, true, &e, err);
         free (e.unmeasured);
+        if (st == ST_OK)
+            *step_s = e.step_s;
+    } else {
+        st = costmodel_published (kind, &problem, gpu, step_s, err);
     }
+    free (gpu);
     return st;
+}
+
+enum status calibrate_step (const struct calibrate_run *run,
+                            const struct topology_cluster *cluster,
+                            const struct workload_profile *p, double *step_s,
+                            struct error *err)
+{
+    return calibrate_step_by (run, cluster, p, COSTMODEL_CRITICAL_PATH, step_s, err);
 }

@@ -10,6 +10,9 @@
 #include "base/units.h"
 #include "memest/memest.h"
 
+#define AGREES 1e-6    /* relative */
+#define PLAYED_MAX 3e7 /* micro-batches over all stages and replicas */
+
 void check_say (struct check_report *r, const char *what, enum check_verdict verdict,
                 const char *fmt, ...)
 {
@@ -24,6 +27,48 @@ void check_say (struct check_report *r, const char *what, enum check_verdict ver
     vsnprintf (item->text, sizeof item->text, fmt, ap);
     va_end (ap);
     r->failed += verdict == CHECK_FAILED;
+}
+
+/* A number of an object, NAN when it is not there. */
+static double number_of (const json_t *object, const char *key)
+{
+    json_t *v = json_object_get (object, key);
+
+    return json_is_number (v) ? json_number_value (v) : NAN;
+}
+
+/* A number of the file for a message: it may be missing. */
+struct said {
+    char s[32];
+};
+
+static struct said said_text (double x)
+{
+    struct said said;
+
+    if (isfinite (x))
+        snprintf (said.s, sizeof said.s, "%.6g", x);
+    else
+        strcpy (said.s, "nothing");
+    return said;
+}
+
+/* Equal but for rounding: the planner skips whole periods of a pipeline, the checker plays
+ * them, and both add a great many numbers. */
+static bool same (double said, double found)
+{
+    return fabs (said - found) <= AGREES * fabs (found);
+}
+
+/* Is the file's estimate one of another placement?  Without a digest it is taken at its
+ * word. */
+static bool is_stale (const struct workload_plan *p)
+{
+    json_t *v = json_object_get (json_object_get (p->doc, "estimate"), "digest");
+    char digest[65];
+
+    workload_plan_digest (p, digest);
+    return v && (!json_is_string (v) || strcmp (json_string_value (v), digest) != 0);
 }
 
 /* The one-to-one test of the reader, once more and by counting. */
@@ -53,8 +98,9 @@ static void check_degrees (const struct workload_plan *p, struct check_report *r
 {
     const struct workload_degrees *d = &p->config.deg;
     long long product = (long long) d->tp * d->cp * d->dp * d->pp;
-    long long batch = (long long) p->config.micro_batch * d->dp *
-                      workload_microbatches (&p->job, &p->config);
+    int microbatches = workload_microbatches (&p->job, &p->config);
+    long long batch = (long long) p->config.micro_batch * d->dp * microbatches;
+    double said = number_of (p->doc, "microbatches");
     int layers = 0;
 
     for (int i = 0; i < d->pp; i++)
@@ -62,12 +108,35 @@ static void check_degrees (const struct workload_plan *p, struct check_report *r
     check_say (r, "degrees", product == p->n_ranks ? CHECK_OK : CHECK_FAILED,
                "tp %d x cp %d x dp %d x pp %d = %lld of %d ranks", d->tp, d->cp, d->dp,
                d->pp, product, p->n_ranks);
-    check_say (r, "batch", batch == p->job.global_batch ? CHECK_OK : CHECK_FAILED,
+    check_say (r, "batch",
+               batch == p->job.global_batch && (isnan (said) || same (said, microbatches))
+                   ? CHECK_OK
+                   : CHECK_FAILED,
                "%d replicas x %d micro-batches x %d = %lld of %d sequences", d->dp,
-               workload_microbatches (&p->job, &p->config), p->config.micro_batch, batch,
-               p->job.global_batch);
+               microbatches, p->config.micro_batch, batch, p->job.global_batch);
     check_say (r, "layers", layers == p->model.layers ? CHECK_OK : CHECK_FAILED,
                "%d stages hold %d of %d layers", d->pp, layers, p->model.layers);
+}
+
+/* The file's own figures of memory. */
+static void check_memory_said (const struct workload_plan *p, double peak, double limit,
+                               struct check_report *r)
+{
+    json_t *memory = json_object_get (p->doc, "memory");
+    double said = number_of (memory, "peak_bytes"),
+           said_limit = number_of (memory, "limit_bytes");
+
+    if (!json_is_object (memory))
+        check_say (r, "memory said", CHECK_NOTE, "the file says nothing of memory");
+    else if (is_stale (p))
+        check_say (r, "memory said", CHECK_NOTE, "of another placement, ignored");
+    else
+        check_say (r, "memory said",
+                   same (said, peak) && same (said_limit, limit) ? CHECK_OK
+                                                                 : CHECK_FAILED,
+                   "the file says %s of %s GiB, it is %.6g of %.6g",
+                   said_text (said / UNITS_GIB).s, said_text (said_limit / UNITS_GIB).s,
+                   peak / UNITS_GIB, limit / UNITS_GIB);
 }
 
 static void check_memory (const struct workload_plan *p, const struct topology_cluster *c,
@@ -79,19 +148,27 @@ static void check_memory (const struct workload_plan *p, const struct topology_c
     struct memest_problem memory = {&p->model, &p->job, &p->config, profile,
                                     MEMEST_LINKWISE};
     double most = -1, peak = 0, limit = 0;
+    double fullest = -1, fullest_peak = 0,
+           fullest_limit = 0; /* what a plan file states */
 
     memest_model_parse (p->memory_model, &memory.by);
     for (int i = 0; i < d->pp; i++) {
         struct workload_stage held =
             workload_stage_of (&p->model, &p->config, p->layers_per_stage, i);
         struct memest_stage s;
-        double least = INFINITY;
+        double least = INFINITY, gpu_bytes;
 
         memest_stage (&memory, i, &held, &s);
         for (int k = 0; k < per_stage; k++)
             least = fmin (least,
                           topology_gpu_type_of (c, gpu[i * per_stage + k])->memory_bytes);
+        gpu_bytes = least;
         least = memest_limit (profile, least, p->memory_limit_pct, p->oom_risk);
+        if (s.peak_bytes / gpu_bytes > fullest) {
+            fullest = s.peak_bytes / gpu_bytes;
+            fullest_peak = s.peak_bytes;
+            fullest_limit = least;
+        }
         if (s.peak_bytes / least > most) {
             most = s.peak_bytes / least;
             worst = i;
@@ -102,53 +179,91 @@ static void check_memory (const struct workload_plan *p, const struct topology_c
     check_say (r, "memory", most <= 1.0 ? CHECK_OK : CHECK_FAILED,
                "stage %d needs %.1f GiB, the limit is %.1f GiB", worst, peak / UNITS_GIB,
                limit / UNITS_GIB);
+    check_memory_said (p, fullest_peak, fullest_limit, r);
 }
 
-/* A number of the plan's `estimate`, NAN when it is not there. */
-static double estimate_number (const struct workload_plan *p, const char *key)
+/* The lower bound, and what follows from it and the step. */
+static void check_bound (const json_t *estimate, double step_s, struct check_report *r)
 {
-    json_t *v = json_object_get (json_object_get (p->doc, "estimate"), key);
+    double bound = number_of (estimate, "lower_bound_s"),
+           gap = number_of (estimate, "gap");
+    bool holds = bound > 0 && bound <= step_s * (1 + AGREES);
 
-    return json_is_number (v) ? json_number_value (v) : NAN;
+    if (isnan (bound))
+        check_say (r, "lower bound", CHECK_FAILED,
+                   "the file says nothing of a lower bound");
+    else
+        check_say (r, "lower bound", holds ? CHECK_OK : CHECK_FAILED, "%.6g s is %s",
+                   bound,
+                   holds       ? "not above the step"
+                   : bound > 0 ? "above the step"
+                               : "no time");
+    check_say (r, "gap",
+               holds && fabs (gap - (step_s / bound - 1)) <= 10 * AGREES ? CHECK_OK
+                                                                         : CHECK_FAILED,
+               "the file says %s, step / lower bound - 1 is %s", said_text (gap).s,
+               said_text (holds ? step_s / bound - 1 : NAN).s);
 }
 
-static bool is_stale (const struct workload_plan *p)
+/* The estimate's other figures: rates, the parts of the step, the default order. */
+static void check_figures (const json_t *estimate, const struct costmodel_estimate *e,
+                           struct check_report *r)
 {
-    json_t *v = json_object_get (json_object_get (p->doc, "estimate"), "digest");
-    char digest[65];
+    double mfu = number_of (estimate, "mfu"),
+           tokens = number_of (estimate, "tokens_per_s"),
+           other = number_of (estimate, "default_order_step_s"), sum = 0.0;
+    json_t *parts = json_object_get (estimate, "breakdown_s"), *part;
+    const char *key;
 
-    workload_plan_digest (p, digest);
-    return !json_is_string (v) || strcmp (json_string_value (v), digest) != 0;
+    json_object_foreach (parts, key, part) sum += json_number_value (part);
+    check_say (r, "rates",
+               same (mfu, e->mfu) && (isnan (tokens) || same (tokens, e->tokens_per_s))
+                   ? CHECK_OK
+                   : CHECK_FAILED,
+               "MFU %.4g, the file says %s", e->mfu, said_text (mfu).s);
+    check_say (r, "breakdown", same (sum, e->step_s) ? CHECK_OK : CHECK_FAILED,
+               "the parts add up to %.6g s", sum);
+    if (isfinite (other) && e->n_unmeasured == 0)
+        check_say (r, "default",
+                   other >= e->step_s * (1 - AGREES) ? CHECK_OK : CHECK_FAILED,
+                   "%.6g s, no faster than the plan", other);
 }
 
 static void check_time (const struct workload_plan *p, const struct costmodel_estimate *e,
                         struct check_report *r)
 {
-    double said = estimate_number (p, "step_s"),
-           bound = estimate_number (p, "lower_bound_s");
-    bool agrees = fabs (said - e->step_s) <= 1e-6 * e->step_s;
+    json_t *estimate = json_object_get (p->doc, "estimate");
+    double said = number_of (estimate, "step_s");
     size_t listed = json_array_size (json_object_get (p->doc, "unmeasured_links_used"));
 
     r->step_s = e->step_s;
-    if (is_stale (p)) {
-        check_say (
-            r, "step time", CHECK_NOTE,
-            "%.6g s played out; the file's own estimate is of another placement and is "
-            "ignored",
-            e->step_s);
+    if (!json_is_object (estimate) || is_stale (p)) {
+        check_say (r, "step time", CHECK_NOTE, "%.6g s played out; %s", e->step_s,
+                   json_is_object (estimate)
+                       ? "the file's own estimate is of another placement and is ignored"
+                       : "the file has no estimate");
         if (e->n_unmeasured > 0)
             check_say (r, "links", CHECK_NOTE, "%d links that nobody measured are used",
                        e->n_unmeasured);
         return;
     }
-    check_say (r, "step time", agrees ? CHECK_OK : CHECK_FAILED,
-               "%.6g s played out, the file says %.6g s", e->step_s, said);
-    check_say (r, "lower bound",
-               bound <= e->step_s * (1 + 1e-9) ? CHECK_OK : CHECK_FAILED,
-               "%.6g s is not above the step", bound);
+    check_say (r, "step time", same (said, e->step_s) ? CHECK_OK : CHECK_FAILED,
+               "%.6g s played out, the file says %s s", e->step_s, said_text (said).s);
+    check_bound (estimate, e->step_s, r);
+    check_figures (estimate, e, r);
     check_say (r, "links", (size_t) e->n_unmeasured == listed ? CHECK_OK : CHECK_FAILED,
                "%d links that nobody measured are used, the file lists %zu",
                e->n_unmeasured, listed);
+}
+
+/* Is the step short enough to be played out in full?  Beyond, whole periods are skipped, as
+ * the planner does: playing would take minutes and add its own rounding. */
+static bool plays_out (const struct workload_plan *p)
+{
+    const struct workload_degrees *d = &p->config.deg;
+
+    return (double) workload_microbatches (&p->job, &p->config) * d->dp * d->pp <=
+           PLAYED_MAX;
 }
 
 enum status check_plan (const struct workload_plan *p, const struct topology_cluster *c,
@@ -178,7 +293,7 @@ enum status check_plan (const struct workload_plan *p, const struct topology_clu
         check_gpus (p, c, gpu, uses, r);
         check_degrees (p, r);
         check_memory (p, c, profile, gpu, r);
-        st = costmodel_estimate (&problem, gpu, false, &e, &why);
+        st = costmodel_estimate (&problem, gpu, !plays_out (p), &e, &why);
         if (st == ST_OK)
             check_time (p, &e, r);
         else

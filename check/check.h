@@ -20,7 +20,7 @@ struct check_item {
     char text[256]; /* what was found */
 };
 
-#define CHECK_ITEMS_MAX 16
+#define CHECK_ITEMS_MAX 32
 struct check_report {
     struct check_item item[CHECK_ITEMS_MAX];
     int n;
@@ -37,7 +37,9 @@ void check_say (struct check_report *r, const char *what, enum check_verdict ver
  *  Checked: every rank on a GPU of the cluster that is not drained, once; degrees
  *  multiply to the ranks and layers sum to the model's; every stage fits the memory limit
  *  of its smallest GPU; unmeasured links are listed; the step, every micro-batch played
- *  out, is what the file says, and not below its lower bound.  A file whose ranks or
+ *  out, is what the file says, and not below its lower bound (beyond 30 million micro-batches
+ *  over all stages and replicas, whole periods are skipped); the file's other figures (gap,
+ *  rates, breakdown, memory) follow from that; the default order is not faster.  A file whose ranks or
  *  configuration were edited after planning (its estimate carries a digest of them) has a
  *  stale estimate: a note, not a failure.
  *

@@ -127,6 +127,9 @@ enum status cli_cluster_reference (const char *arg, const struct topology_cluste
 enum status cli_plan_document (const struct workload_plan *plan, const char *cluster_arg,
                                const struct topology_cluster *c, json_t **out,
                                struct error *err);
+/** Note the ranks that are on drained nodes. */
+void cli_note_drained (const struct topology_cluster *c, const int *gpu, int n,
+                       struct notes *notes);
 
 /** Note types that run at fp16's rate for want of bf16. */
 void cli_note_types (const struct topology_cluster *c, enum workload_precision precision,

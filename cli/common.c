@@ -47,6 +47,21 @@ void cli_warn (const char *command, struct notes *notes)
     notes_free (notes);
 }
 
+void cli_note_drained (const struct topology_cluster *c, const int *gpu, int n,
+                       struct notes *notes)
+{
+    int said = -1; /* ranks of one node mostly follow each other */
+
+    for (int r = 0; r < n; r++) {
+        int node = c->node_of_gpu[gpu[r]];
+
+        if (c->node[node].drained && node != said)
+            notes_add (notes, "rank %d is on node %s, which is drained", r,
+                       c->node[node].name);
+        said = node;
+    }
+}
+
 void cli_note_types (const struct topology_cluster *c, enum workload_precision precision,
                      struct notes *notes)
 {

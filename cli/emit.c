@@ -38,6 +38,8 @@ static error_t parse (int key, char *arg, struct argp_state *state)
     case ARGP_KEY_END:
         if (!in->plan || !in->dir)
             argp_error (state, "PLAN and -d DIR are required");
+        if (in->dir[0] == '\0')
+            argp_error (state, "-d: expected a folder, found \"\"");
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -90,6 +92,7 @@ static enum status run (const struct emit_input *in, struct notes *notes,
                                                .linkwise = own_path (path),
                                                .to = in->to};
 
+        cli_note_drained (c, gpu, plan.n_ranks, notes);
         st = launch_emit (&request, in->dir, &refused, err);
     }
     if (st == ST_OK)

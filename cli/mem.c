@@ -182,7 +182,7 @@ static enum status read_input (struct mem_input *in, struct estimate *e,
     e->config = cli_job_config (&in->job);
     e->gpu = topology_gpu_type_builtin (in->gpu);
     if (!e->gpu)
-        return err_set (err, ST_INVALID,
+        return err_set (err, ST_USAGE,
                         "--gpu: unknown type \"%s\" (`linkwise gpus` lists them)",
                         in->gpu);
     st = default_batch (&in->job, &e->config, err);

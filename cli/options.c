@@ -333,7 +333,7 @@ enum status cli_job_layers (const struct cli_job *in, const struct workload_mode
 
         if (end == p || n < 1 || n > m->layers ||
             *end != (i + 1 < c->deg.pp ? ',' : '\0'))
-            return err_set (err, ST_INVALID,
+            return err_set (err, ST_USAGE,
                             "--layers-per-stage: expected %d numbers from 1 to %d, found "
                             "\"%s\"",
                             c->deg.pp, m->layers, in->layers);

@@ -274,12 +274,18 @@ static void print_bounds (const struct mapper_result *r, const struct mapper_inf
 
     text_add (out, "gap      %.2f %% above %s, which no plan of this space can beat%s\n",
               100.0 * gap, cli_seconds (r->lower_bound_s, bound),
-              info->proven ? "" : " (search not finished)");
-    text_add (out, "default  %s in Megatron's order on the nodes as listed",
-              cli_seconds (r->default_order_step_s, step));
+              info->proven    ? ""
+              : info->stopped ? " (search stopped early)"
+                              : " (not proven: some could not be placed or reached)");
     if (isfinite (r->default_order_step_s))
-        text_add (out, ": this placement saves %.2f %%",
+        text_add (out,
+                  "default  %s in Megatron's order on the nodes as listed: this "
+                  "placement saves %.2f %%",
+                  cli_seconds (r->default_order_step_s, step),
                   100.0 * (1.0 - r->estimate.step_s / r->default_order_step_s));
+    else
+        text_add (out, "default  Megatron's order on the nodes as listed does not fit in "
+                       "memory or is not connected");
     if (r->default_order_unmeasured > 0)
         text_add (out, " (it uses %d links that nobody measured)",
                   r->default_order_unmeasured);
@@ -304,12 +310,14 @@ static void print_summary (const struct mapper_problem *p, const struct mapper_r
               "model    %s: %.2f billion parameters; %d sequences of %d tokens a step\n",
               p->model->name, workload_model_params (p->model) / 1e9,
               p->job->global_batch, p->job->seq);
-    text_add (
-        &t,
-        "search   %ld configurations: %ld refused for memory, %ld placed, %ld cut by "
-        "their bound; %.2f s\n",
-        info->configurations, info->refused_memory, info->placed,
-        info->configurations - info->refused_memory - info->placed, info->seconds);
+    text_add (&t, "search   %ld configurations: %ld refused for memory, %ld placed, ",
+              info->configurations, info->refused_memory, info->placed);
+    if (info->unplaced > 0)
+        text_add (&t, "%ld not to be placed, ", info->unplaced);
+    text_add (&t, "%ld %s; %.2f s\n",
+              info->configurations - info->refused_memory - info->placed - info->unplaced,
+              info->stopped ? "cut by their bound or not reached" : "cut by their bound",
+              info->seconds);
     text_add (&t, "\nplan     ");
     cli_describe_config (&r->config, &t);
     text_add (&t, "\n");
@@ -324,6 +332,7 @@ static void print_summary (const struct mapper_problem *p, const struct mapper_r
         text_add (&t, "links    %d that nobody measured had to be used\n",
                   r->estimate.n_unmeasured);
     text_add (&t, "\n");
+    text_clean (&t);
     fputs (text_str (&t), stdout);
     text_free (&t);
     cli_print_breakdown (&r->estimate);
@@ -407,9 +416,11 @@ static enum status search (struct plan_input *in, struct mapper_problem *p,
     else if (info.missed) {
         struct text words = {0};
 
+        text_add (&words, "linkwise plan: %s: %s on %d GPUs of %s\n", err->text,
+                  p->model->name, p->cluster->n_gpus, p->cluster->name);
         mapper_explain_miss (p, &info, &words);
-        fprintf (stderr, "linkwise plan: %s: %s on %d GPUs of %s\n%s", err->text,
-                 p->model->name, p->cluster->n_gpus, p->cluster->name, text_str (&words));
+        text_clean (&words);
+        fputs (text_str (&words), stderr);
         text_free (&words);
         err->text[0] = '\0';
     }

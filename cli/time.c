@@ -13,6 +13,7 @@ struct time_input {
     const char *first, *second; /* CLUSTER MODEL, or PLAN CLUSTER */
     const char *placement;
     const char *trace; /* file, or NULL */
+    enum costmodel_kind kind;
     bool json;
 };
 
@@ -43,9 +44,33 @@ static enum status write_trace (const struct costmodel_problem *p, const int *gp
     return st;
 }
 
-/* Price one placement and print it. */
+/* A published model has no breakdown. */
+static enum status price_published (const struct costmodel_problem *p, const int *gpu,
+                                    const struct time_input *in, const char *title,
+                                    struct error *err)
+{
+    char step[32];
+    double step_s;
+    enum status st = costmodel_published (in->kind, p, gpu, &step_s, err);
+
+    if (st != ST_OK)
+        return st;
+    if (in->json)
+        return cli_print_json (json_pack ("{s:i, s:s, s:f}", "version", 1, "cost_model",
+                                          costmodel_kind_name (in->kind), "step_s",
+                                          step_s),
+                               err);
+    if (title)
+        printf ("%s\n", title);
+    printf ("step     %s by the cost model of %s\n", cli_seconds (step_s, step),
+            in->kind == COSTMODEL_PIPETTE ? "Pipette (DATE 2024)" : "AMP (NeurIPS 2022)");
+    return ST_OK;
+}
+
+/* Price one placement and print it, after a title (NULL: none). */
 static enum status price (const struct costmodel_problem *p, const int *gpu,
-                          const struct time_input *in, struct error *err)
+                          const struct time_input *in, const char *title,
+                          struct error *err)
 {
     struct costmodel_estimate e;
     struct costmodel_binding binding;
@@ -54,6 +79,10 @@ static enum status price (const struct costmodel_problem *p, const int *gpu,
 
     if (st != ST_OK)
         return st;
+    if (in->kind != COSTMODEL_CRITICAL_PATH) {
+        free (e.unmeasured);
+        return price_published (p, gpu, in, title, err);
+    }
     st = costmodel_find_binding (p, gpu, e.step_s, &binding, &found, err);
     if (st == ST_OK && in->trace)
         st = write_trace (p, gpu, in->trace, err);
@@ -65,6 +94,8 @@ static enum status price (const struct costmodel_problem *p, const int *gpu,
                              costmodel_binding_to_json (p->cluster, &binding, found));
         st = cli_print_json (doc, err);
     } else if (st == ST_OK) {
+        if (title)
+            printf ("%s\n", title);
         print_estimate (&e);
         if (found)
             cli_print_binding (p->cluster, &binding, e.step_s);
@@ -106,15 +137,18 @@ static enum status place (const struct time_input *in, const struct topology_clu
 static enum status fill_dp (const struct time_input *in, const struct topology_cluster *c,
                             struct workload_config *config, struct error *err)
 {
-    long long fixed = (long long) config->deg.tp * config->deg.pp * config->deg.cp;
-    long long have = 0, need;
+    struct workload_degrees one = config->deg;
+    long long fixed, have = 0, need;
+
+    one.dp = 1;
+    fixed = workload_world (&one);
 
     for (int i = 0; i < c->n_nodes; i++)
         have += c->node[i].drained ? 0 : c->node[i].gpus;
     if (in->job.axes.dp == MAPPER_FREE && have / fixed > 0)
         config->deg.dp = (int) (have / fixed);
-    need = fixed * config->deg.dp;
-    if (need > have)
+    need = workload_world (&config->deg);
+    if (need > have && need <= WORKLOAD_RANKS_MAX)
         return err_set (
             err, ST_INVALID,
             "tp %d x cp %d x pp %d x dp %d needs %lld GPUs, the cluster has %lld",
@@ -131,6 +165,7 @@ static enum status run_time (struct time_input *in, struct notes *notes,
     struct workload_profile profile;
     struct workload_config config = cli_job_config (&in->job);
     int *gpu = NULL, *layers = NULL;
+    struct text title = {0};
     enum status st = topology_cluster_read (in->first, &c, notes, err);
 
     if (st == ST_OK)
@@ -160,28 +195,40 @@ static enum status run_time (struct time_input *in, struct notes *notes,
                                       .layers = layers};
 
         cli_note_types (c, job.precision, notes);
-        if (!in->json) {
-            struct text words = {0};
-
-            cli_describe_config (&config, &words);
-            printf ("%s on %s: %s\n", m.name, c->name, text_str (&words));
-            text_free (&words);
-        }
-        st = price (&p, gpu, in, err);
+        text_add (&title, "%s on %s: ", m.name, c->name);
+        cli_describe_config (&config, &title);
+        text_clean (&title);
+        st = price (&p, gpu, in, text_str (&title), err);
     }
+    text_free (&title);
     free (gpu);
     free (layers);
     topology_cluster_destroy (c);
     return st;
 }
 
-enum { OPT_PLACEMENT = 512, OPT_TRACE };
+enum { OPT_PLACEMENT = 512, OPT_TRACE, OPT_COST_MODEL };
+
+#define COST_MODEL_OPTION                                                      \
+    {                                                                          \
+        "cost-model", OPT_COST_MODEL, "critical-path|pipette|amp", 0,          \
+            "whose way of putting a step together (default: critical-path)", 0 \
+    }
+
+static void parse_kind (const char *arg, struct time_input *in, struct argp_state *state)
+{
+    if (!costmodel_kind_parse (arg, &in->kind))
+        argp_error (state,
+                    "--cost-model: expected critical-path, pipette or amp, found \"%s\"",
+                    arg);
+}
 
 static const struct argp_option time_options[] = {
     {"placement", OPT_PLACEMENT, "default|PLAN", 0,
      "Megatron's order over the nodes as listed, or a plan's ranks", 0},
     {"trace", OPT_TRACE, "FILE", 0,
      "write the schedule as Chrome trace JSON, which opens in Perfetto", 0},
+    COST_MODEL_OPTION,
     {"json", 'j', NULL, 0, "print one JSON document", 0},
     {0}};
 
@@ -198,6 +245,9 @@ static error_t parse_time (int key, char *arg, struct argp_state *state)
         return 0;
     case OPT_TRACE:
         in->trace = arg;
+        return 0;
+    case OPT_COST_MODEL:
+        parse_kind (arg, in, state);
         return 0;
     case 'j':
         in->json = true;
@@ -275,7 +325,8 @@ static enum status run_eval (struct time_input *in, struct notes *notes,
                                       .layers = plan.layers_per_stage};
 
         cli_note_types (c, plan.job.precision, notes);
-        st = price (&p, gpu, in, err);
+        cli_note_drained (c, gpu, plan.n_ranks, notes);
+        st = price (&p, gpu, in, NULL, err);
     }
     free (gpu);
     workload_plan_release (&plan);
@@ -286,6 +337,7 @@ static enum status run_eval (struct time_input *in, struct notes *notes,
 static const struct argp_option eval_options[] = {
     {"trace", OPT_TRACE, "FILE", 0,
      "write the schedule as Chrome trace JSON, which opens in Perfetto", 0},
+    COST_MODEL_OPTION,
     {"json", 'j', NULL, 0, "print one JSON document", 0},
     {0}};
 
@@ -296,6 +348,9 @@ static error_t parse_eval (int key, char *arg, struct argp_state *state)
     switch (key) {
     case OPT_TRACE:
         in->trace = arg;
+        return 0;
+    case OPT_COST_MODEL:
+        parse_kind (arg, in, state);
         return 0;
     case 'j':
         in->json = true;

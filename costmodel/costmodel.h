@@ -257,6 +257,26 @@ enum status costmodel_plan_gpus (const struct workload_plan *p,
 /** The plan file's `estimate`, without the search's own keys.  A new reference. */
 json_t *costmodel_estimate_to_json (const struct costmodel_estimate *e);
 
+/** Whose way of putting a step together. */
+enum costmodel_kind { COSTMODEL_CRITICAL_PATH, COSTMODEL_PIPETTE, COSTMODEL_AMP };
+const char *costmodel_kind_name (enum costmodel_kind k);
+bool costmodel_kind_parse (const char *s, enum costmodel_kind *k);
+
+/** Price a placement by a published model (not COSTMODEL_CRITICAL_PATH):
+ *
+ *  Pipette (Yim et al., DATE 2024): floor(m/p) [p (F+B) + T_PP] + (p-1)(F+B) + gradients
+ *  inside nodes + between them, T_PP the slowest pipeline's sends both ways.
+ *  AMP (Li et al., NeurIPS 2022): (m-1) max C + sum of C + sends + slowest gradients,
+ *  C three forwards.
+ *  Forward and backward are costmodel_compute's, communication of tensor parallelism
+ *  included; theirs are profiled or learned.
+ *
+ *  @return as costmodel_estimate */
+enum status costmodel_published (enum costmodel_kind kind,
+                                 const struct costmodel_problem *p,
+                                 const int *gpu_of_rank, double *step_s,
+                                 struct error *err);
+
 /* ---- many placements of one configuration ---- */
 
 /** A placement whose price follows its changes.

@@ -464,6 +464,8 @@ double costmodel_exposed_s (const struct workload_profile *p, double sync_s,
 {
     double exposed = fmax (0.0, sync_s - p->time.dp_overlap * under_s);
 
+    if (!isfinite (sync_s))
+        return sync_s; /* ranks that are not connected */
     return exposed + p->time.overlap_slowdown * (sync_s - exposed);
 }
 

@@ -17,6 +17,7 @@ struct exact {
     int n, world, per_stage;
     bool by_node;
     bool plain_cycles;
+    int most_nodes;
     int gpu[EXACT_GPUS_MAX];
     bool alike[EXACT_GPUS_MAX][EXACT_GPUS_MAX]; /* by index in sorted[] */
     int sorted[EXACT_GPUS_MAX];
@@ -49,6 +50,24 @@ static bool breaks_run (const struct exact *x, int r, int gpu)
     return false;
 }
 
+/* Would rank `r` on this GPU need a node more than may be used? */
+static bool needs_node (const struct exact *x, int r, int gpu)
+{
+    const int *node_of = x->pool->problem->cluster->node_of_gpu;
+    int nodes = 0;
+
+    for (int k = 0; k < r; k++) {
+        bool seen = false;
+
+        if (node_of[x->gpu[k]] == node_of[gpu])
+            return false;
+        for (int j = 0; j < k && !seen; j++)
+            seen = node_of[x->gpu[j]] == node_of[x->gpu[k]];
+        nodes += !seen;
+    }
+    return nodes >= x->most_nodes;
+}
+
 static void leaf (struct exact *x)
 {
     struct costmodel_price price;
@@ -78,7 +97,7 @@ static void place_rank (struct exact *x, int r)
 
         for (int j = 0; j < k && !skip; j++)
             skip = !x->used[j] && x->alike[j][k];
-        if (skip || (x->by_node && breaks_run (x, r, g)))
+        if (skip || (x->by_node && breaks_run (x, r, g)) || needs_node (x, r, g))
             continue;
         /* Rank 0 has the lowest number of stage 0; numbers are in sorted order. */
         if (x->plain_cycles && r > 0 && r < x->per_stage && g < x->gpu[0])
@@ -91,9 +110,10 @@ static void place_rank (struct exact *x, int r)
 }
 
 void exact_search (const struct pool *pool, struct costmodel_state *state,
-                   const struct workload_config *c, const bool *allowed, int n,
-                   bool by_node, int *best_gpu, struct costmodel_price *best)
+                   const struct workload_config *c, const bool *allowed, const int *gpu,
+                   int n, bool by_node, int *best_gpu, struct costmodel_price *best)
 {
+    int most = pool->problem->max_nodes;
     struct exact x = {.pool = pool,
                       .state = state,
                       .c = c,
@@ -101,12 +121,13 @@ void exact_search (const struct pool *pool, struct costmodel_state *state,
                       .n = n,
                       .world = (int) workload_world (&c->deg),
                       .by_node = by_node,
+                      .most_nodes = most > 0 ? most : n,
                       .best_gpu = best_gpu,
                       .best = best};
 
     x.per_stage = x.world / c->deg.pp;
     x.plain_cycles = c->deg.cp == 1 && (pool->n_nodes == 1 || pool->max_node_gpus == 1);
-    default_order (pool, x.sorted);
+    memcpy (x.sorted, gpu, (size_t) n * sizeof (int));
     for (int a = 0; a < n; a++)
         for (int b = 0; b < n; b++)
             x.alike[a][b] = a != b && interchangeable (pool->problem->cluster,

@@ -76,7 +76,7 @@ struct mapper_result {
     struct costmodel_estimate estimate;
     double lower_bound_s;        /* over the whole space asked for */
     double default_order_step_s; /* same configuration, Megatron's order; INFINITY when
-                                    its ranks are not connected */
+                                    it does not fit in memory or is not connected */
     int default_order_unmeasured;
     enum mapper_granularity granularity; /* node or gpu */
     double node_step_s, gpu_step_s;      /* best found of either; INFINITY: not tried */
@@ -98,6 +98,8 @@ struct mapper_info {
     long configurations; /* that divide and use no more GPUs than there are */
     long refused_memory; /* of these, over the memory limit */
     long placed;         /* of these, placed */
+    long unplaced; /* of these, for which no connected and legal placement was found;
+                            unless there is none, their bounds are part of the result's */
     double seconds;
     bool proven;  /* every configuration was placed, refused or cut by its bound */
     bool stopped; /* by the time limit or by progress() */

@@ -7,7 +7,8 @@
 
 #include "mapper/mapper.h"
 
-#define CLASSES_MAX 4
+#define CLASSES_FEW 4  /* classes by type and speed, where types allow */
+#define CLASSES_MAX 64 /* as many types as the cost model prices */
 
 /** GPUs that are alike: one type, speed factors within a few percent. */
 struct gpu_class {
@@ -61,12 +62,15 @@ double bound_tail_s (const struct pool *pool, const struct workload_config *c);
  *  cap caps[class * pp + i] layers?  caps may be NULL. */
 bool memory_fits (const struct pool *pool, const struct workload_config *c, int *caps);
 
-/** Split the layers over the stages and say which class each stage needs (GLPK).
+/** Split the layers over the stages (GLPK), so that enough GPUs have the memory for every
+ *  stage, and say which class each stage's layers were counted for.
  *
- *  @param[in]  slots    [n_classes] how many slots (TP x CP groups) of each class there are
+ *  @param[in]  slots    [n_classes] how many slots (TP x CP groups) of each class there
+ *                       are; NULL: as if all ran at the fastest class's speed
  *  @param[out] layers   [pp]
- *  @param[out] class_of_stage [pp] the slowest class that the stage may use
- *  @return ST_OK, ST_NOMEM, or ST_NOFIT if no split fits in memory */
+ *  @param[out] class_of_stage [pp] the slowest class that the split reckons with
+ *  @return ST_OK, ST_NOMEM, or ST_NOFIT if no split fits in the memory of the GPUs that
+ *          there are */
 enum status stages_split (const struct pool *pool, const struct workload_config *c,
                           const int *slots, int *layers, int *class_of_stage,
                           struct error *err);
@@ -95,6 +99,13 @@ enum status groups_init (struct groups *g, const struct pool *pool,
                          const struct workload_config *c, struct error *err);
 void groups_release (struct groups *g);
 
+/** Why a configuration was not placed. */
+enum refusal {
+    REFUSED_MEMORY,      /* no split fits in the memory of the GPUs that there are */
+    REFUSED_UNCONNECTED, /* no placement is connected */
+    REFUSED_UNKNOWN      /* none was found; its lower bound still counts */
+};
+
 /** A placed configuration. */
 struct placed {
     int *layers; /* [pp] */
@@ -102,6 +113,7 @@ struct placed {
     struct costmodel_price price;
     double node_step_s, gpu_step_s;
     enum mapper_granularity granularity;
+    enum refusal refusal; /* with ST_NOFIT */
 };
 void placed_release (struct placed *x);
 
@@ -109,28 +121,34 @@ void placed_release (struct placed *x);
  *
  *  @param[in] effort  1: quickly; more: so many times the moves
  *  @param[in] seed    of this configuration's own random numbers
- *  @return ST_OK, ST_NOMEM, ST_NOFIT (memory on the classes at hand, or not connected)
+ *  @return ST_OK, ST_NOMEM, or ST_NOFIT with out->refusal set
  */
 enum status place_config (const struct pool *pool, const struct groups *g,
                           const struct workload_config *c,
                           const struct mapper_settings *s, int effort, unsigned long seed,
                           struct placed *out, struct error *err);
 
-/** Megatron's order over the allowed nodes in file order. @param[out] gpu [n] all of the
- *  pool's GPUs @return n */
-int default_order (const struct pool *pool, int *gpu);
+/** The allowed nodes in file order; with a limit on nodes, the largest ones that it
+ *  leaves come first. @param[out] seq [n_nodes] */
+void default_sequence (const struct pool *pool, int *seq);
 
-/** Try every placement (exact.c); for pools of up to EXACT_GPUS_MAX GPUs.
+/** Megatron's order: the GPUs of that sequence. @param[out] gpu [n] all of the pool's
+ *  GPUs @return ST_OK or ST_NOMEM */
+enum status default_order (const struct pool *pool, int *gpu, struct error *err);
+
+/** Try every placement (exact.c) on as many nodes as are allowed; for pools of up to
+ *  EXACT_GPUS_MAX GPUs.
  *
  *  @param     state     priced placement over the n GPUs given at its creation
  *  @param[in] allowed   [pp * n_classes] may stage i use class k?
+ *  @param[in] gpu       [n] the pool's GPUs, node by node
  *  @param[in] by_node   only placements that give every node consecutive ranks
  *  @param     best_gpu  [n] in: the best known; out: the best of all
  *  @param     best      its price, in and out */
 #define EXACT_GPUS_MAX 8
 void exact_search (const struct pool *pool, struct costmodel_state *state,
-                   const struct workload_config *c, const bool *allowed, int n,
-                   bool by_node, int *best_gpu, struct costmodel_price *best);
+                   const struct workload_config *c, const bool *allowed, const int *gpu,
+                   int n, bool by_node, int *best_gpu, struct costmodel_price *best);
 
 /** Fill info->miss with the configuration whose even split comes closest to the limit. */
 void find_miss (const struct pool *pool, const struct workload_config *list, long n,

@@ -145,10 +145,15 @@ void mapper_explain_miss (const struct mapper_problem *p, const struct mapper_in
         miss->limit_bytes / UNITS_GIB, miss->gpu_bytes / UNITS_GIB, kind,
         kind_bytes / UNITS_GIB);
     add_change (p, miss, out);
+    if (miss->memory.peak_bytes <= miss->limit_bytes)
+        text_add (out,
+                  "  the GPUs with that much memory are too few, or on too many nodes\n");
     if (axis) {
         text_add (out, "it would fit without fixing %s\n", axis);
         return;
     }
+    if (miss->memory.peak_bytes <= miss->limit_bytes)
+        return;
     for (int factor = 2; factor <= 4096 && n_gpus == 0; factor *= 2) {
         int have = 0;
 

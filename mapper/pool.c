@@ -39,10 +39,9 @@ static double rate_of (const struct pool *pool, int gpu)
            topology_gpu_speed (c, gpu);
 }
 
-/* Sort GPUs into at most CLASSES_MAX classes: by type, and by speed in steps that are
- * widened until the classes are few enough.  @return false when the types alone are too
- * many, so that the last class would mix types */
-static bool make_classes (struct pool *pool, double step)
+/* Sort GPUs into at most `most` classes: by type, and by speed in steps (0: by type
+ * alone).  @return false when they are more */
+static bool make_classes (struct pool *pool, double step, int most)
 {
     const struct mapper_problem *p = pool->problem;
     const struct topology_cluster *c = pool->problem->cluster;
@@ -64,7 +63,7 @@ static bool make_classes (struct pool *pool, double step)
                 if (pool->class[q].type == node->type && other == bucket)
                     break;
             }
-            if (q == CLASSES_MAX)
+            if (q == most)
                 return false;
             if (q == pool->n_classes) {
                 pool->class[pool->n_classes++] = (struct gpu_class){
@@ -232,9 +231,10 @@ enum status pool_init (struct pool *pool, const struct mapper_problem *p,
     enum status st = count_gpus (pool, err);
     double step = 0.02;
 
-    while (st == ST_OK && !make_classes (pool, step) && step < 64)
+    /* Steps of speed are widened until the classes are few; then types alone count. */
+    while (st == ST_OK && !make_classes (pool, step, CLASSES_FEW) && step < 64)
         step *= 2;
-    if (st == ST_OK && step >= 64 && !make_classes (pool, 0))
+    if (st == ST_OK && step >= 64 && !make_classes (pool, 0, CLASSES_MAX))
         st = err_set (err, ST_INVALID, "more than %d GPU types in one plan", CLASSES_MAX);
     if (st != ST_OK) {
         pool_release (pool);
@@ -253,13 +253,46 @@ void pool_release (struct pool *pool)
     *pool = (struct pool){0};
 }
 
-int default_order (const struct pool *pool, int *gpu)
+/* Is the node among the max_nodes largest, the earlier one first among equals? */
+static bool among_largest (const struct pool *pool, int node)
 {
     const struct topology_cluster *c = pool->problem->cluster;
-    int n = 0;
+    int before = 0;
 
+    for (int i = 0; i < pool->n_nodes; i++) {
+        int other = pool->node[i];
+
+        before += c->node[other].gpus > c->node[node].gpus ||
+                  (c->node[other].gpus == c->node[node].gpus && other < node);
+    }
+    return before < pool->problem->max_nodes;
+}
+
+void default_sequence (const struct pool *pool, int *seq)
+{
+    int most = pool->problem->max_nodes, n = 0;
+
+    for (int first = 1; first >= 0; first--)
+        for (int i = 0; i < pool->n_nodes; i++) {
+            bool may =
+                most == 0 || most >= pool->n_nodes || among_largest (pool, pool->node[i]);
+
+            if (may == first)
+                seq[n++] = pool->node[i];
+        }
+}
+
+enum status default_order (const struct pool *pool, int *gpu, struct error *err)
+{
+    const struct topology_cluster *c = pool->problem->cluster;
+    int *seq = malloc ((size_t) pool->n_nodes * sizeof (int)), n = 0;
+
+    if (!seq)
+        return err_nomem (err);
+    default_sequence (pool, seq);
     for (int i = 0; i < pool->n_nodes; i++)
-        for (int k = 0; k < c->node[pool->node[i]].gpus; k++)
-            gpu[n++] = c->node[pool->node[i]].first_gpu + k;
-    return n;
+        for (int k = 0; k < c->node[seq[i]].gpus; k++)
+            gpu[n++] = c->node[seq[i]].first_gpu + k;
+    free (seq);
+    return ST_OK;
 }

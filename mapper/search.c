@@ -47,8 +47,9 @@ struct search {
     long *placed_index;    /* of configuration */
     double *placed_bound;
     long n_placed, placed_cap;
-    long best;    /* of placed; -1: none */
-    bool gave_up; /* a configuration could not be placed for want of a method */
+    long best;             /* of placed; -1: none */
+    double unplaced_bound; /* the least of those that could not be placed; INFINITY */
+    struct error unplaced; /* why the first of them could not */
     struct mapper_info *info;
     double start_s;
 };
@@ -95,12 +96,12 @@ static struct entry heap_pop (struct search *x)
 /* ---- stages of the search ---- */
 
 /* Refuse what does not fit in memory and bound the rest. */
-static void bound_all (struct search *x)
+static enum status bound_all (struct search *x, struct error *err)
 {
     double *bound = malloc ((size_t) x->n * sizeof *bound);
 
     if (!bound)
-        return;
+        return err_nomem (err);
 #pragma omp parallel for schedule(dynamic, 64)
     for (long i = 0; i < x->n; i++)
         bound[i] = memory_fits (&x->pool, &x->config[i], NULL)
@@ -111,8 +112,11 @@ static void bound_all (struct search *x)
             x->info->refused_memory++;
         else if (isfinite (bound[i]))
             heap_push (x, (struct entry){bound[i], i, false});
+        else
+            x->info->unplaced++;
     }
     free (bound);
+    return ST_OK;
 }
 
 static enum status need_groups (struct search *x, int tp, struct error *err)
@@ -184,6 +188,22 @@ static enum status keep (struct search *x, struct placed *placed, const struct e
     return ST_OK;
 }
 
+/* A configuration was not placed.  Unless it is known that it cannot be, its bound stays
+ * part of the whole space's. */
+static void put_aside (struct search *x, const struct entry *e, enum refusal refusal,
+                       const struct error *why)
+{
+    if (refusal == REFUSED_MEMORY) {
+        x->info->refused_memory++;
+        return;
+    }
+    if (x->unplaced.text[0] == '\0')
+        x->unplaced = *why;
+    x->info->unplaced++;
+    if (refusal == REFUSED_UNKNOWN)
+        x->unplaced_bound = fmin (x->unplaced_bound, e->bound_s);
+}
+
 /* Tighten or place one batch of entries. */
 static enum status work_batch (struct search *x, struct entry *batch, int n,
                                struct error *err)
@@ -221,7 +241,7 @@ static enum status work_batch (struct search *x, struct entry *batch, int n,
         } else if (st[i] == ST_OK) {
             st[i] = keep (x, &placed[i], &batch[i], err);
         } else if (st[i] == ST_NOFIT) {
-            x->gave_up = x->gave_up || x->pool.n_classes > 1;
+            put_aside (x, &batch[i], placed[i].refusal, &why[i]);
             st[i] = ST_OK;
         } else {
             err_set (err, st[i], "%s", why[i].text);
@@ -237,8 +257,10 @@ static enum status work_batch (struct search *x, struct entry *batch, int n,
 
 static double least_bound (const struct search *x)
 {
-    double least = x->heap_n > 0 ? x->heap[0].bound_s : INFINITY;
+    double least = x->unplaced_bound;
 
+    if (x->heap_n > 0)
+        least = fmin (least, x->heap[0].bound_s);
     for (long i = 0; i < x->n_placed; i++)
         least = fmin (least, x->placed_bound[i]);
     return least;
@@ -247,7 +269,9 @@ static double least_bound (const struct search *x)
 static bool should_stop (struct search *x)
 {
     double best = x->best < 0 ? INFINITY : x->placed[x->best].price.step_s;
-    bool late = x->s->time_limit_s > 0 && clock_s () - x->start_s > x->s->time_limit_s;
+    /* The first plan is awaited: without one there is nothing to stop with. */
+    bool late = x->best >= 0 && x->s->time_limit_s > 0 &&
+                clock_s () - x->start_s > x->s->time_limit_s;
 
     if (x->s->progress &&
         x->s->progress (x->s->context, x->n - x->heap_n, x->n, best, least_bound (x)))
@@ -342,6 +366,21 @@ problem_of (const struct search *x, const struct workload_config *c, const int *
                                       .layers = layers};
 }
 
+/* Does every GPU of the order have the memory for its stage? */
+static bool default_fits (const struct search *x, const struct mapper_result *r,
+                          const int *gpu)
+{
+    int world = (int) workload_world (&r->config.deg),
+        per_stage = world / r->config.deg.pp;
+
+    for (int k = 0; k < world; k++)
+        if (r->memory[k / per_stage].peak_bytes >
+            x->pool.class[x->pool.class_of_gpu[gpu[k]]].limit_bytes)
+            return false;
+    return true;
+}
+
+/* After describe_memory. */
 static enum status price_default (const struct search *x, struct mapper_result *r,
                                   struct error *err)
 {
@@ -352,9 +391,12 @@ static enum status price_default (const struct search *x, struct mapper_result *
 
     if (!gpu)
         return err_nomem (err);
-    default_order (&x->pool, gpu);
-    st = costmodel_estimate (&p, gpu, true, &e, NULL);
     r->default_order_step_s = INFINITY;
+    st = default_order (&x->pool, gpu, err);
+    if (st == ST_OK && !default_fits (x, r, gpu))
+        st = ST_NOFIT;
+    if (st == ST_OK)
+        st = costmodel_estimate (&p, gpu, true, &e, NULL);
     if (st == ST_OK) {
         r->default_order_step_s = e.step_s;
         r->default_order_unmeasured = e.n_unmeasured;
@@ -446,9 +488,9 @@ static enum status finish (struct search *x, struct mapper_result *out, struct e
     best->layers = best->gpu = NULL; /* the result owns them now */
     r.lower_bound_s = fmin (least_bound (x), r.estimate.step_s);
     if (st == ST_OK)
-        st = price_default (x, &r, err);
-    if (st == ST_OK)
         st = describe_memory (x, &r, err);
+    if (st == ST_OK)
+        st = price_default (x, &r, err);
     if (st == ST_OK)
         st = list_top (x, &r, err);
     if (st == ST_OK)
@@ -484,11 +526,12 @@ static enum status search_pool (struct search *x, struct mapper_result *r,
     info->configurations = x->n;
     if (!(x->heap = malloc ((size_t) x->n * sizeof *x->heap)))
         return err_nomem (err);
-    bound_all (x);
-    st = run (x, err);
+    st = bound_all (x, err);
+    if (st == ST_OK)
+        st = run (x, err);
     info->placed = x->n_placed;
     if (st == ST_OK && x->best >= 0) {
-        info->proven = !info->stopped && !x->gave_up &&
+        info->proven = !info->stopped && !isfinite (x->unplaced_bound) &&
                        !(x->heap_n > 0 && x->heap[0].bound_s < cut (x));
         st = polish (x, err);
         return st == ST_OK ? finish (x, r, err) : st;
@@ -497,19 +540,26 @@ static enum status search_pool (struct search *x, struct mapper_result *r,
         find_miss (&x->pool, x->config, x->n, info);
         return err_set (err, ST_NOFIT, "nothing fits in memory");
     }
-    return st == ST_OK
-               ? err_set (err, ST_NOFIT,
-                          info->stopped ? "stopped before a plan was found"
-                                        : "the GPUs that fit are not connected: no "
-                                          "link between them was measured")
-               : st;
+    if (st != ST_OK)
+        return st;
+    if (info->stopped)
+        return err_set (err, ST_NOFIT, "stopped before a plan was found");
+    return err_set (err, ST_NOFIT, "%s",
+                    x->unplaced.text[0] ? x->unplaced.text
+                                        : "the GPUs that fit are not connected: no link "
+                                          "between them was measured");
 }
 
 enum status mapper_search (const struct mapper_problem *p,
                            const struct mapper_settings *s, struct mapper_result *r,
                            struct mapper_info *info, struct error *err)
 {
-    struct search x = {.p = p, .s = s, .best = -1, .info = info, .start_s = clock_s ()};
+    struct search x = {.p = p,
+                       .s = s,
+                       .best = -1,
+                       .info = info,
+                       .start_s = clock_s (),
+                       .unplaced_bound = INFINITY};
     int threads = threads_max ();
 
     *info = (struct mapper_info){0};

@@ -4,6 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define TP_WIDE 8 /* on smaller nodes tp is tried up to here, across nodes */
+#define CP_TOKENS 4096
+
 struct mapper_axes mapper_axes_free (void)
 {
     return (struct mapper_axes){.tp = MAPPER_FREE,
@@ -102,20 +105,26 @@ static void take (struct enumeration *e, const struct workload_config *c)
     e->recompute[c->recompute] = true;
 }
 
+/* The highest ZeRO stage that the profile's framework offers. */
+static int zero_offered (const struct enumeration *e, const struct workload_config *c)
+{
+    return c->deg.pp > 1 ? e->pool->problem->profile->zero_with_pipeline : 3;
+}
+
 /* The axes that change neither degrees nor batch. */
 static void vary_rest (struct enumeration *e, struct workload_config c)
 {
     const struct mapper_axes *a = &e->pool->problem->axes;
     int zero_lo = a->zero == MAPPER_FREE ? 0 : a->zero;
-    int zero_hi = a->zero == MAPPER_FREE ? 1 : a->zero;
+    int zero_hi = a->zero == MAPPER_FREE ? zero_offered (e, &c) : a->zero;
     int re_lo = a->recompute == MAPPER_FREE ? RECOMPUTE_NONE : a->recompute;
     int re_hi = a->recompute == MAPPER_FREE ? RECOMPUTE_FULL : a->recompute;
 
     for (int sp = 0; sp <= 1; sp++) {
         /* One rank has nothing to split the sequence over. */
-        bool possible = c.deg.tp > 1 ? a->sequence_parallel == MAPPER_FREE ||
-                                           a->sequence_parallel == sp
-                                     : sp == 0;
+        bool possible =
+            (c.deg.tp > 1 || sp == 0) &&
+            (a->sequence_parallel == MAPPER_FREE || a->sequence_parallel == sp);
 
         for (int zero = zero_lo; zero <= zero_hi && possible; zero++)
             for (int re = re_lo; re <= re_hi; re++) {
@@ -220,6 +229,11 @@ static enum status explain_empty (const struct pool *pool, struct error *err)
         st = workload_config_offered (&c, p->profile, err);
     if (st != ST_OK)
         return st;
+    if (a->sequence_parallel == 1 && a->tp == 1)
+        return err_set (
+            err, ST_INVALID,
+            "sequence parallelism splits over the tensor-parallel group, and tp "
+            "is 1");
     fixed = workload_world (&c.deg);
     if (fixed > pool->n_gpus)
         return err_set (err, ST_INVALID,
@@ -230,6 +244,30 @@ static enum status explain_empty (const struct pool *pool, struct error *err)
                     p->job->global_batch, pool->n_gpus);
 }
 
+/* The sequence is split as long as every rank keeps CP_TOKENS of it: shorter pieces do not
+ * hide their exchange. */
+static long long cp_most (const struct mapper_problem *p)
+{
+    int most = p->job->seq / CP_TOKENS;
+
+    return most > 1 && p->model->decoder_layers == 0 ? most : 1;
+}
+
+/* All pipeline depths of one tp and cp. */
+static void vary_pp (struct enumeration *e, struct workload_config c)
+{
+    const struct mapper_axes *a = &e->pool->problem->axes;
+    int layers = e->pool->problem->model->layers;
+    long long most = e->pool->n_gpus / ((long long) c.deg.tp * c.deg.cp);
+    long long pp_lo = a->pp == MAPPER_FREE ? 1 : a->pp;
+    long long pp_hi = a->pp == MAPPER_FREE ? layers : a->pp;
+
+    for (long long pp = pp_lo; pp <= pp_hi && pp <= most && !e->failed; pp++) {
+        c.deg.pp = (int) pp;
+        vary_batch (e, c);
+    }
+}
+
 enum status space_enumerate (const struct pool *pool, struct workload_config **list,
                              long *n, json_t **space, struct error *err)
 {
@@ -237,29 +275,29 @@ enum status space_enumerate (const struct pool *pool, struct workload_config **l
     const struct mapper_axes *a = &p->axes;
     struct enumeration e = {.pool = pool};
     struct workload_config c = {.deg = {.ep = a->ep == MAPPER_FREE ? 1 : a->ep}};
-    int cp = a->cp == MAPPER_FREE ? 1 : a->cp;
+    int wide = pool->n_gpus < TP_WIDE ? pool->n_gpus : TP_WIDE;
     int tp_lo = a->tp == MAPPER_FREE ? 1 : a->tp;
     int tp_hi = a->tp == MAPPER_FREE ? pool->max_node_gpus : a->tp;
+    struct values cp = {0};
     enum status st = ST_OK;
 
+    if (a->tp == MAPPER_FREE && tp_hi < wide)
+        tp_hi = wide;
     c.schedule =
         a->schedule == MAPPER_FREE ? SCHEDULE_1F1B : (enum workload_schedule) a->schedule;
     c.deg.vpp = a->vpp == MAPPER_FREE ? workload_default_vpp (c.schedule) : a->vpp;
-    c.deg.cp = cp;
+    e.failed = !divisors (p->job->seq, cp_most (p), a->cp, &cp);
     for (int tp = tp_lo; tp <= tp_hi && !e.failed; tp++) {
-        long long most = pool->n_gpus / ((long long) tp * cp);
-        long long pp_lo = a->pp == MAPPER_FREE ? 1 : a->pp;
-        long long pp_hi = a->pp == MAPPER_FREE ? p->model->layers : a->pp;
-
         if (p->model->heads % tp != 0)
             continue;
         c.deg.tp = tp;
         c.deg.etp = a->etp == MAPPER_FREE ? tp : a->etp;
-        for (long long pp = pp_lo; pp <= pp_hi && pp <= most && !e.failed; pp++) {
-            c.deg.pp = (int) pp;
-            vary_batch (&e, c);
+        for (int k = 0; k < cp.n; k++) {
+            c.deg.cp = cp.v[k];
+            vary_pp (&e, c);
         }
     }
+    free (cp.v);
     if (e.failed)
         st = err_nomem (err);
     else if (e.n == 0)

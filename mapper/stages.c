@@ -1,11 +1,12 @@
 /* Layers to stages under the memory limit, and which class of GPU a stage needs: a MIP
  * solved by GLPK.
  *
- * Variables per stage i and class k: y_ik = 1 if the slowest GPU that stage i may use is
- * of class k, and l_ik its layers then.  Classes are ordered fastest first, and a stage
- * may use anything at least as fast as its class, so the slots that stages up to class k
- * need may not exceed the slots of classes 0..k.  Memory caps l_ik.  The objective is the
- * step's estimate without its sends,
+ * Variables per stage i and class k: y_ik = 1 if the slowest GPU that stage i reckons with
+ * is of class k, and l_ik its layers then.  Classes are ordered fastest first, so the
+ * slots that stages up to class k reckon with may not exceed the slots of classes 0..k.
+ * Speed is a wish; memory is the law: z_ij = 1 if stage i needs memory of level j or
+ * larger, which caps its layers, and the stages that need up to level j may not need more
+ * GPUs than have it.  The objective is the step's estimate without its sends,
  *
  *     T >= sum of all F and B + n (sum over stages a..b of F and B and the sends between)
  *          + w_b B_b + rest (F_b + B_b)
@@ -82,63 +83,81 @@ static void fixed_time (const struct class_time *t, int stage, int pp, double *f
     }
 }
 
-/* The MIP's columns: T, then y_ik, then l_ik. */
-static int col_y (int i, int k, int classes)
+/* One split: its input, and room for a row. */
+struct split {
+    const struct pool *pool;
+    const struct workload_config *c;
+    int classes; /* that the times tell apart */
+    struct class_time t[CLASSES_MAX];
+    const int *slots; /* [classes], or NULL */
+    int levels;       /* different memory limits, the largest first */
+    double limit_bytes[CLASSES_MAX];
+    int have[CLASSES_MAX]; /* GPUs of this level or larger, on the nodes allowed */
+    int *cap;              /* [levels * pp] most layers of a stage at a level */
+    int *at;               /* [columns + 1] */
+    double *coef;
+};
+
+/* The MIP's columns: T, then y_ik, then l_ik, then z_ij. */
+static int col_y (const struct split *x, int i, int k)
 {
-    return 2 + i * classes + k;
+    return 2 + i * x->classes + k;
 }
 
-static int col_l (int i, int k, int classes, int pp)
+static int col_l (const struct split *x, int i, int k)
 {
-    return 2 + pp * classes + i * classes + k;
+    return 2 + (x->c->deg.pp + i) * x->classes + k;
 }
 
-static void add_columns (glp_prob *mip, const struct pool *pool,
-                         const struct workload_config *c, const int *caps)
+static int n_before_z (const struct split *x)
 {
-    int pp = c->deg.pp, classes = pool->n_classes;
-    double tail_s = bound_tail_s (pool, c);
+    return 1 + 2 * x->c->deg.pp * x->classes;
+}
 
-    glp_add_cols (mip, 1 + 2 * pp * classes);
+static int cap_at (const struct split *x, int i, int level)
+{
+    return x->cap[level * x->c->deg.pp + i];
+}
+
+static void add_columns (glp_prob *mip, const struct split *x)
+{
+    int pp = x->c->deg.pp;
+    double tail_s = bound_tail_s (x->pool, x->c);
+
+    glp_add_cols (mip, n_before_z (x));
     glp_set_col_bnds (mip, 1, GLP_LO, 0, 0);
     glp_set_obj_coef (mip, 1, 1);
     for (int i = 0; i < pp; i++)
-        for (int k = 0; k < classes; k++) {
-            int y = col_y (i, k, classes), l = col_l (i, k, classes, pp);
-            int cap = caps[k * pp + i];
+        for (int k = 0; k < x->classes; k++) {
+            int l = col_l (x, i, k);
 
-            glp_set_col_kind (mip, y, GLP_BV);
+            glp_set_col_kind (mip, col_y (x, i, k), GLP_BV);
             glp_set_col_kind (mip, l, GLP_IV);
-            if (cap < 1)
-                glp_set_col_bnds (mip, y, GLP_FX, 0, 0);
-            if (cap < 1)
-                glp_set_col_bnds (mip, l, GLP_FX, 0, 0);
-            else
-                glp_set_col_bnds (mip, l, GLP_DB, 0, cap);
+            glp_set_col_bnds (mip, l, GLP_DB, 0, cap_at (x, i, 0));
             glp_set_obj_coef (mip, l, i == 0 ? tail_s : 0);
         }
 }
 
 /* One class a stage, its layers only with it, all layers placed, slots enough. */
-static void add_assignment (glp_prob *mip, const struct pool *pool,
-                            const struct workload_config *c, const int *slots,
-                            const int *caps, int *at, double *coef)
+static void add_assignment (glp_prob *mip, const struct split *x)
 {
-    int pp = c->deg.pp, classes = pool->n_classes, row, n, have = 0;
+    int pp = x->c->deg.pp, layers = x->pool->problem->model->layers, row, n, have = 0;
+    int *at = x->at;
+    double *coef = x->coef;
 
     for (int i = 0; i < pp; i++) {
         row = glp_add_rows (mip, 1);
-        for (int k = 0; k < classes; k++) {
-            at[k + 1] = col_y (i, k, classes);
+        for (int k = 0; k < x->classes; k++) {
+            at[k + 1] = col_y (x, i, k);
             coef[k + 1] = 1;
         }
         glp_set_row_bnds (mip, row, GLP_FX, 1, 1);
-        glp_set_mat_row (mip, row, classes, at, coef);
-        for (int k = 0; k < classes; k++) {
-            at[1] = col_l (i, k, classes, pp);
-            at[2] = col_y (i, k, classes);
+        glp_set_mat_row (mip, row, x->classes, at, coef);
+        for (int k = 0; k < x->classes; k++) {
+            at[1] = col_l (x, i, k);
+            at[2] = col_y (x, i, k);
             coef[1] = 1;
-            coef[2] = -fmax (1, caps[k * pp + i]);
+            coef[2] = -cap_at (x, i, 0);
             row = glp_add_rows (mip, 2);
             glp_set_row_bnds (mip, row, GLP_UP, 0, 0);
             glp_set_mat_row (mip, row, 2, at, coef);
@@ -150,24 +169,102 @@ static void add_assignment (glp_prob *mip, const struct pool *pool,
     row = glp_add_rows (mip, 1);
     n = 0;
     for (int i = 0; i < pp; i++)
-        for (int k = 0; k < classes; k++) {
-            at[++n] = col_l (i, k, classes, pp);
+        for (int k = 0; k < x->classes; k++) {
+            at[++n] = col_l (x, i, k);
             coef[n] = 1;
         }
-    glp_set_row_bnds (mip, row, GLP_FX, pool->problem->model->layers,
-                      pool->problem->model->layers);
+    glp_set_row_bnds (mip, row, GLP_FX, layers, layers);
     glp_set_mat_row (mip, row, n, at, coef);
-    for (int upto = 0; upto < classes - 1; upto++) {
-        have += slots[upto];
+    for (int upto = 0; upto < x->classes - 1; upto++) {
+        have += x->slots[upto];
         n = 0;
         for (int i = 0; i < pp; i++)
             for (int k = 0; k <= upto; k++) {
-                at[++n] = col_y (i, k, classes);
-                coef[n] = c->deg.dp;
+                at[++n] = col_y (x, i, k);
+                coef[n] = x->c->deg.dp;
             }
         row = glp_add_rows (mip, 1);
         glp_set_row_bnds (mip, row, GLP_UP, 0, have);
         glp_set_mat_row (mip, row, n, at, coef);
+    }
+}
+
+/* Columns z_ij = 1 if stage i needs memory of level j, after `before` others, and their
+ * rows: one level a stage, GPUs enough.  What the rows ask is what a placement needs: a
+ * level's GPUs serve every stage that needs less. */
+static void add_levels (glp_prob *mip, const struct split *x, int before)
+{
+    int pp = x->c->deg.pp, row, n;
+    long long world = workload_world (&x->c->deg);
+
+    glp_add_cols (mip, pp * x->levels);
+    for (int i = 0; i < pp; i++) {
+        row = glp_add_rows (mip, 1);
+        for (int j = 0; j < x->levels; j++) {
+            int z = before + 1 + i * x->levels + j;
+
+            glp_set_col_kind (mip, z, GLP_BV);
+            if (cap_at (x, i, j) < 1)
+                glp_set_col_bnds (mip, z, GLP_FX, 0, 0);
+            x->at[j + 1] = z;
+            x->coef[j + 1] = 1;
+        }
+        glp_set_row_bnds (mip, row, GLP_FX, 1, 1);
+        glp_set_mat_row (mip, row, x->levels, x->at, x->coef);
+    }
+    for (int upto = 0; upto < x->levels; upto++) {
+        n = 0;
+        for (int i = 0; i < pp; i++)
+            for (int j = 0; j <= upto; j++) {
+                x->at[++n] = before + 1 + i * x->levels + j;
+                x->coef[n] = (double) world / pp;
+            }
+        row = glp_add_rows (mip, 1);
+        glp_set_row_bnds (mip, row, GLP_UP, 0, x->have[upto]);
+        glp_set_mat_row (mip, row, n, x->at, x->coef);
+    }
+}
+
+/* Has no class up to k (as fast) the memory of level j (as large)? */
+static bool excludes (const struct split *x, int k, int j)
+{
+    for (int q = 0; q <= k; q++)
+        if (x->pool->class[q].limit_bytes >= x->limit_bytes[j])
+            return false;
+    return true;
+}
+
+/* A stage's layers fit its level, and some class is as fast and as large as it asks. */
+static void add_memory (glp_prob *mip, const struct split *x)
+{
+    int pp = x->c->deg.pp, before = n_before_z (x), row;
+
+    add_levels (mip, x, before);
+    for (int i = 0; i < pp; i++) {
+        int n = 0;
+
+        for (int k = 0; k < x->classes; k++) {
+            x->at[++n] = col_l (x, i, k);
+            x->coef[n] = 1;
+        }
+        for (int j = 0; j < x->levels; j++) {
+            x->at[++n] = before + 1 + i * x->levels + j;
+            x->coef[n] = -cap_at (x, i, j);
+        }
+        row = glp_add_rows (mip, 1);
+        glp_set_row_bnds (mip, row, GLP_UP, 0, 0);
+        glp_set_mat_row (mip, row, n, x->at, x->coef);
+        for (int k = 0; k < x->classes && x->slots; k++)
+            for (int j = 0; j < x->levels; j++) {
+                if (!excludes (x, k, j))
+                    continue;
+                x->at[1] = col_y (x, i, k);
+                x->at[2] = before + 1 + i * x->levels + j;
+                x->coef[1] = x->coef[2] = 1;
+                row = glp_add_rows (mip, 1);
+                glp_set_row_bnds (mip, row, GLP_UP, 0, 1);
+                glp_set_mat_row (mip, row, 2, x->at, x->coef);
+            }
     }
 }
 
@@ -178,17 +275,19 @@ struct weights {
 
 /* The row of the run of stages first..last: its T is at least every F and B once, n times
  * round the run, and what stage `last` has left. */
-static void add_run (glp_prob *mip, const struct pool *pool,
-                     const struct workload_config *c, const struct class_time *t,
-                     int first, int last, double send_s, int *at, double *coef)
+static void add_run (glp_prob *mip, const struct split *x, int first, int last,
+                     double send_s)
 {
-    int pp = c->deg.pp, classes = pool->n_classes, n = 0;
-    int m = workload_microbatches (pool->problem->job, c), length = last - first + 1;
+    const struct class_time *t = x->t;
+    int pp = x->c->deg.pp, classes = x->classes, n = 0, *at = x->at;
+    double *coef = x->coef;
+    int m = workload_microbatches (x->pool->problem->job, x->c),
+        length = last - first + 1;
     int wait = pp - 1 - last < m - 1 ? pp - 1 - last : m - 1;
     int rounds = (m - 1 - wait) / length, rest = m - 1 - wait - rounds * length;
     int row;
 
-    if (c->schedule == SCHEDULE_GPIPE) { /* every stage's pace is its own */
+    if (x->c->schedule == SCHEDULE_GPIPE) { /* every stage's pace is its own */
         if (length > 1)
             return;
         wait = 0;
@@ -212,27 +311,25 @@ static void add_run (glp_prob *mip, const struct pool *pool,
                 w.back += rest + wait;
             }
             fixed_time (&t[k], i, pp, &fwd, &back);
-            at[++n] = col_y (i, k, classes);
+            at[++n] = col_y (x, i, k);
             coef[n] = -(w.back * back + w.fwd * fwd);
-            at[++n] = col_l (i, k, classes, pp);
+            at[++n] = col_l (x, i, k);
             coef[n] = -(w.back * t[k].back_s + w.fwd * t[k].fwd_s);
         }
     glp_set_row_bnds (mip, row, GLP_LO, rounds * (length - 1) * send_s, 0);
     glp_set_mat_row (mip, row, n, at, coef);
 }
 
-static void add_pace (glp_prob *mip, const struct pool *pool,
-                      const struct workload_config *c, const struct class_time *t,
-                      int *at, double *coef)
+static void add_pace (glp_prob *mip, const struct split *x)
 {
-    int pp = c->deg.pp;
-    double send_s = pp > 1 ? bound_send_s (pool, c) : 0.0;
+    int pp = x->c->deg.pp;
+    double send_s = pp > 1 ? bound_send_s (x->pool, x->c) : 0.0;
 
     for (int last = 0; last < pp; last++)
         for (int first = last; first >= 0 && last - first < RUN_MAX; first--)
-            add_run (mip, pool, c, t, first, last, send_s, at, coef);
+            add_run (mip, x, first, last, send_s);
     if (pp > RUN_MAX)
-        add_run (mip, pool, c, t, 0, pp - 1, send_s, at, coef);
+        add_run (mip, x, 0, pp - 1, send_s);
 }
 
 bool memory_fits (const struct pool *pool, const struct workload_config *c, int *caps)
@@ -277,76 +374,164 @@ bool memory_fits (const struct pool *pool, const struct workload_config *c, int 
     return room >= layers;
 }
 
-/* What to take when GLPK finds nothing within its limit: as even as the caps of the
- * slowest class allow, which any GPU may serve. */
-static enum status even_split (const struct pool *pool, const struct workload_config *c,
-                               const int *caps, int *layers, int *class_of_stage,
+/* The least cap of every stage when as many layers as can be have room: a transportation
+ * problem, whose linear optimum is whole. */
+static enum status widest_caps (const struct split *x, int *cap, struct error *err)
+{
+    glp_prob *mip = glp_create_prob ();
+    int pp = x->c->deg.pp;
+    bool proven;
+    enum status st;
+
+    add_levels (mip, x, 0);
+    glp_set_obj_dir (mip, GLP_MAX);
+    for (int i = 0; i < pp; i++)
+        for (int j = 0; j < x->levels; j++)
+            glp_set_obj_coef (mip, 1 + i * x->levels + j, cap_at (x, i, j));
+    st = milp_solve (&mip, MILP_NODES, &proven, err);
+    for (int i = 0; i < pp && st == ST_OK; i++)
+        for (int j = 0; j < x->levels; j++)
+            if (glp_mip_col_val (mip, 1 + i * x->levels + j) > 0.5)
+                cap[i] = cap_at (x, i, j);
+    milp_done (mip);
+    return st;
+}
+
+/* What to take when GLPK finds nothing within its limit: as even as the memory allows. */
+static enum status even_split (const struct split *x, int *layers, int *class_of_stage,
                                struct error *err)
 {
-    int pp = c->deg.pp, last = pool->n_classes - 1, rest = 0;
+    int pp = x->c->deg.pp, rest = 0, *cap = malloc ((size_t) pp * sizeof (int));
+    enum status st = cap ? widest_caps (x, cap, err) : err_nomem (err);
 
-    workload_layers_even (pool->problem->model->layers, pp, layers);
-    for (int i = 0; i < pp; i++) {
-        int cap = caps[last * pp + i];
-
-        class_of_stage[i] = last;
-        if (layers[i] > cap) {
-            rest += layers[i] - cap;
-            layers[i] = cap;
+    if (st == ST_OK)
+        workload_layers_even (x->pool->problem->model->layers, pp, layers);
+    for (int i = 0; i < pp && st == ST_OK; i++) {
+        class_of_stage[i] = x->pool->n_classes - 1;
+        if (layers[i] > cap[i]) {
+            rest += layers[i] - cap[i];
+            layers[i] = cap[i];
         }
     }
-    for (int i = 0; i < pp && rest > 0; i++) {
-        int room = caps[last * pp + i] - layers[i];
-        int take = room < rest ? room : rest;
+    for (int i = 0; i < pp && st == ST_OK && rest > 0; i++) {
+        int room = cap[i] - layers[i], take = room < rest ? room : rest;
 
         layers[i] += take;
         rest -= take;
     }
-    for (int i = 0; i < pp; i++)
-        if (layers[i] < 1)
-            rest = 1;
-    return rest == 0 ? ST_OK
-                     : err_set (err, ST_NOFIT, "no split of the layers was found");
+    free (cap);
+    if (st == ST_OK && rest > 0)
+        st = ST_NOFIT;
+    return st == ST_NOFIT
+               ? err_set (err, ST_NOFIT,
+                          "no split of the layers fits in the memory of the GPUs that "
+                          "there are")
+               : st;
+}
+
+static int by_number_down (const void *a, const void *b)
+{
+    int x = *(const int *) a, y = *(const int *) b;
+
+    return (x < y) - (x > y);
+}
+
+/* Different memory limits, and how many GPUs each has at most on the nodes allowed. */
+static enum status find_levels (struct split *x, struct error *err)
+{
+    const struct pool *pool = x->pool;
+    const struct topology_cluster *c = pool->problem->cluster;
+    int most = pool->problem->max_nodes;
+    int *size = malloc ((size_t) pool->n_nodes * sizeof (int));
+
+    if (!size)
+        return err_nomem (err);
+    for (int q = 0; q < pool->n_classes; q++) {
+        double limit = pool->class[q].limit_bytes;
+        int j = 0;
+
+        while (j < x->levels && x->limit_bytes[j] > limit)
+            j++;
+        if (j < x->levels && x->limit_bytes[j] >= limit)
+            continue;
+        memmove (x->limit_bytes + j + 1, x->limit_bytes + j,
+                 (size_t) (x->levels++ - j) * sizeof (double));
+        x->limit_bytes[j] = limit;
+    }
+    for (int j = 0; j < x->levels; j++) {
+        for (int i = 0; i < pool->n_nodes; i++) {
+            const struct topology_node *n = &c->node[pool->node[i]];
+            const struct gpu_class *k = &pool->class[pool->class_of_gpu[n->first_gpu]];
+
+            size[i] = k->limit_bytes >= x->limit_bytes[j] ? n->gpus : 0;
+        }
+        qsort (size, (size_t) pool->n_nodes, sizeof (int), by_number_down);
+        x->have[j] = 0;
+        for (int i = 0; i < pool->n_nodes && (most == 0 || i < most); i++)
+            x->have[j] += size[i];
+    }
+    free (size);
+    return ST_OK;
+}
+
+/* Caps by level out of caps by class. */
+static enum status split_init (struct split *x, struct error *err)
+{
+    int pp = x->c->deg.pp;
+    size_t columns;
+    int *caps = malloc ((size_t) pp * (size_t) x->pool->n_classes * sizeof (int));
+    enum status st = caps ? find_levels (x, err) : err_nomem (err);
+
+    columns = (size_t) n_before_z (x) + (size_t) pp * (size_t) x->levels;
+    x->cap = calloc ((size_t) pp * (size_t) x->pool->n_classes, sizeof (int));
+    x->at = malloc ((columns + 1) * sizeof (int));
+    x->coef = malloc ((columns + 1) * sizeof (double));
+    if (st == ST_OK && (!x->cap || !x->at || !x->coef))
+        st = err_nomem (err);
+    if (st == ST_OK && !memory_fits (x->pool, x->c, caps))
+        st = err_set (err, ST_NOFIT, "no split of the layers fits in memory");
+    for (int j = 0; st == ST_OK && j < x->levels; j++)
+        for (int q = 0; q < x->pool->n_classes; q++)
+            if (!(x->pool->class[q].limit_bytes < x->limit_bytes[j]) &&
+                !(x->pool->class[q].limit_bytes > x->limit_bytes[j]))
+                memcpy (x->cap + j * pp, caps + q * pp, (size_t) pp * sizeof (int));
+    free (caps);
+    return st;
 }
 
 enum status stages_split (const struct pool *pool, const struct workload_config *c,
                           const int *slots, int *layers, int *class_of_stage,
                           struct error *err)
 {
-    int pp = c->deg.pp, classes = pool->n_classes;
-    size_t columns = 2 + 2 * (size_t) pp * (size_t) classes;
-    int *caps = malloc ((size_t) pp * (size_t) classes * sizeof (int));
-    int *at = malloc ((columns + 1) * sizeof (int));
-    double *coef = malloc ((columns + 1) * sizeof (double));
-    struct class_time t[CLASSES_MAX];
+    struct split x = {
+        .pool = pool, .c = c, .classes = slots ? pool->n_classes : 1, .slots = slots};
     glp_prob *mip = NULL;
-    bool proven, fits = false;
-    enum status st = caps && at && coef ? ST_OK : err_nomem (err);
+    bool proven, fits;
+    enum status st = split_init (&x, err);
 
-    if (st == ST_OK && !(fits = memory_fits (pool, c, caps)))
-        st = err_set (err, ST_NOFIT, "no split of the layers fits in memory");
+    fits = st == ST_OK;
     if (st == ST_OK) {
-        for (int q = 0; q < classes; q++)
-            t[q] = time_of (pool, c, q);
+        for (int q = 0; q < x.classes; q++)
+            x.t[q] = time_of (pool, c, q);
         mip = glp_create_prob ();
         glp_set_obj_dir (mip, GLP_MIN);
-        add_columns (mip, pool, c, caps);
-        add_assignment (mip, pool, c, slots, caps, at, coef);
-        add_pace (mip, pool, c, t, at, coef);
+        add_columns (mip, &x);
+        add_assignment (mip, &x);
+        add_memory (mip, &x);
+        add_pace (mip, &x);
         st = milp_solve (&mip, MILP_NODES, &proven, err);
     }
-    for (int i = 0; i < pp && st == ST_OK; i++)
-        for (int k = 0; k < classes; k++)
-            if (glp_mip_col_val (mip, col_y (i, k, classes)) > 0.5) {
-                class_of_stage[i] = k;
-                layers[i] =
-                    (int) lround (glp_mip_col_val (mip, col_l (i, k, classes, pp)));
+    for (int i = 0; i < c->deg.pp && st == ST_OK; i++)
+        for (int k = 0; k < x.classes; k++)
+            if (glp_mip_col_val (mip, col_y (&x, i, k)) > 0.5) {
+                class_of_stage[i] = slots ? k : pool->n_classes - 1;
+                layers[i] = (int) lround (glp_mip_col_val (mip, col_l (&x, i, k)));
             }
     milp_done (mip);
     if (st == ST_NOFIT && fits)
-        st = even_split (pool, c, caps, layers, class_of_stage, err);
-    free (caps);
-    free (at);
-    free (coef);
+        st = even_split (&x, layers, class_of_stage, err);
+    free (x.cap);
+    free (x.at);
+    free (x.coef);
     return st;
 }

@@ -140,9 +140,11 @@ static json_t *inter_json (const struct part *part, int n_parts, int n_nodes)
 static enum status build (const struct part *part, int n_parts, const char *line,
                           json_t **doc, struct error *err)
 {
-    json_t *nodes = json_array (), *intra = json_array ();
+    json_t *nodes, *intra;
     int n = 0;
 
+    nodes = json_array ();
+    intra = json_array ();
     for (int i = 0; i < n_parts; i++)
         for (int a = 0; a < part[i].nodes; a++, n++) {
             char name[32];

@@ -5,21 +5,27 @@
 #include <string.h>
 
 #define TOKENS_MAX (1 << 30)
-#define GPUS_MAX (1 << 24) /* so that products of degrees are ints */
 
 /* "(1, 2, 4 would)": the divisors of n, for a message. */
 static void list_divisors (long long n, char *buf, size_t size)
 {
     size_t used = 0;
     int shown = 0;
+    long long root = 1;
 
+    while ((root + 1) * (root + 1) <= n)
+        root++;
     buf[0] = '\0';
-    for (long long d = 1; d <= n && shown < 16 && used + 24 < size; d++)
-        if (n % d == 0) {
-            used += (size_t) snprintf (buf + used, size - used, "%s%lld",
-                                       shown ? ", " : "(", d);
-            shown++;
-        }
+    /* Those up to the root, then their partners. */
+    for (long long k = 1; k <= 2 * root && shown < 16 && used + 24 < size; k++) {
+        long long d = k <= root ? k : 2 * root + 1 - k;
+
+        if (n % d != 0 || (k > root && d * d == n))
+            continue;
+        used += (size_t) snprintf (buf + used, size - used, "%s%lld", shown ? ", " : "(",
+                                   k <= root ? d : n / d);
+        shown++;
+    }
     snprintf (buf + used, size - used, "%s would)", shown == 16 ? ", ..." : "");
 }
 
@@ -177,13 +183,13 @@ enum status workload_config_check (const struct workload_model *m,
                   {"ep", d->ep}, {"etp", d->etp}, {"vpp", d->vpp}};
 
     for (size_t i = 0; i < sizeof degree / sizeof *degree; i++)
-        if (degree[i].value < 1 || degree[i].value > GPUS_MAX)
+        if (degree[i].value < 1 || degree[i].value > WORKLOAD_RANKS_MAX)
             return err_set (err, ST_INVALID, "%s: expected 1 to %d, found %d",
-                            degree[i].name, GPUS_MAX, degree[i].value);
-    if ((double) d->tp * d->cp * d->dp * d->pp > GPUS_MAX)
+                            degree[i].name, WORKLOAD_RANKS_MAX, degree[i].value);
+    if (workload_world (d) > WORKLOAD_RANKS_MAX)
         return err_set (err, ST_INVALID,
-                        "tp %d x cp %d x dp %d x pp %d: expected at most %d GPUs", d->tp,
-                        d->cp, d->dp, d->pp, GPUS_MAX);
+                        "tp %d x cp %d x dp %d x pp %d: expected at most %d ranks", d->tp,
+                        d->cp, d->dp, d->pp, WORKLOAD_RANKS_MAX);
     if (c->micro_batch < 1)
         return err_set (err, ST_INVALID, "micro-batch: expected 1 or more, found %d",
                         c->micro_batch);

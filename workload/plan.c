@@ -7,8 +7,6 @@
 #include "base/file.h"
 #include "base/json.h"
 
-#define RANKS_MAX (1 << 24)
-
 /* ---- reading ---- */
 
 static enum status read_word (const struct json_at *root, const char *key, const char **s,
@@ -121,20 +119,20 @@ static enum status read_degrees (const struct json_at *root, struct workload_pla
 
     *d = (struct workload_degrees){.cp = 1, .ep = 1, .vpp = 1};
     if (st == ST_OK)
-        st = read_int (&at, "tp", 1, RANKS_MAX, &d->tp, err);
+        st = read_int (&at, "tp", 1, WORKLOAD_RANKS_MAX, &d->tp, err);
     d->etp = d->tp;
     if (st == ST_OK)
-        st = read_int (&at, "pp", 1, RANKS_MAX, &d->pp, err);
+        st = read_int (&at, "pp", 1, WORKLOAD_RANKS_MAX, &d->pp, err);
     if (st == ST_OK)
-        st = read_int (&at, "dp", 1, RANKS_MAX, &d->dp, err);
+        st = read_int (&at, "dp", 1, WORKLOAD_RANKS_MAX, &d->dp, err);
     if (st == ST_OK && json_has (&at, "cp"))
-        st = read_int (&at, "cp", 1, RANKS_MAX, &d->cp, err);
+        st = read_int (&at, "cp", 1, WORKLOAD_RANKS_MAX, &d->cp, err);
     if (st == ST_OK && json_has (&at, "ep"))
-        st = read_int (&at, "ep", 1, RANKS_MAX, &d->ep, err);
+        st = read_int (&at, "ep", 1, WORKLOAD_RANKS_MAX, &d->ep, err);
     if (st == ST_OK && json_has (&at, "etp"))
-        st = read_int (&at, "etp", 1, RANKS_MAX, &d->etp, err);
+        st = read_int (&at, "etp", 1, WORKLOAD_RANKS_MAX, &d->etp, err);
     if (st == ST_OK && json_has (&at, "vpp"))
-        st = read_int (&at, "vpp", 1, RANKS_MAX, &d->vpp, err);
+        st = read_int (&at, "vpp", 1, WORKLOAD_RANKS_MAX, &d->vpp, err);
     return st;
 }
 
@@ -218,7 +216,8 @@ static enum status check_coords (const struct json_at *at,
             continue;
         if (!json_is_integer (one.v) || json_integer_value (one.v) != want[i].value) {
             snprintf (expected, sizeof expected,
-                      "%d (rank %d in the order tp-cp-ep-dp-pp)", want[i].value, rank);
+                      "%d (rank %d in the order " WORKLOAD_RANK_ORDER ")", want[i].value,
+                      rank);
             return json_fail (&one, err, expected);
         }
     }
@@ -288,7 +287,7 @@ static enum status read_ranks (const struct json_at *root, struct workload_plan 
 
     if (st != ST_OK)
         return st;
-    if (world > RANKS_MAX || (long long) n != world)
+    if ((long long) n != world)
         return json_fail_text (
             &at, err, "expected %lld ranks (tp x cp x dp x pp), found %zu", world, n);
     p->n_ranks = (int) world;
@@ -300,6 +299,21 @@ static enum status read_ranks (const struct json_at *root, struct workload_plan 
         st = read_rank (&one, p, err);
     }
     return st == ST_OK ? check_one_to_one (&at, p, err) : st;
+}
+
+/* Launchers would number the ranks otherwise than the plan does. */
+static enum status check_order (const struct json_at *root, struct error *err)
+{
+    struct json_at order = json_key (root, "rank_order");
+    const char *s;
+    enum status st = ST_OK;
+
+    if (json_has (root, "rank_order"))
+        st = json_want_string (&order, &s, err);
+    if (st == ST_OK && json_has (root, "rank_order") &&
+        strcmp (s, WORKLOAD_RANK_ORDER) != 0)
+        st = json_fail (&order, err, WORKLOAD_RANK_ORDER);
+    return st;
 }
 
 static enum status read_plan (const struct json_at *root, struct workload_plan *p,
@@ -323,6 +337,8 @@ static enum status read_plan (const struct json_at *root, struct workload_plan *
         st = read_job (root, p, err);
     if (st == ST_OK)
         st = read_config (root, p, err);
+    if (st == ST_OK)
+        st = check_order (root, err);
     if (st == ST_OK)
         st = read_layers (root, p, err);
     if (st == ST_OK)
@@ -422,7 +438,7 @@ json_t *workload_plan_to_json (const struct workload_plan *p)
                       "sequence_parallel", c->sequence_parallel, "recompute",
                       workload_recompute_text (c, recompute), "schedule",
                       workload_schedule_name (c->schedule), "layers_per_stage", layers,
-                      "rank_order", "tp-cp-ep-dp-pp", "ranks", ranks_json (p));
+                      "rank_order", WORKLOAD_RANK_ORDER, "ranks", ranks_json (p));
 }
 
 void workload_plan_digest (const struct workload_plan *p, char hex[65])

@@ -202,10 +202,19 @@ struct workload_config {
 const char *workload_recompute_text (const struct workload_config *c, char buf[24]);
 bool workload_recompute_parse (const char *s, enum workload_recompute *r, int *layers);
 
-/** tp * cp * dp * pp. */
+#define WORKLOAD_RANKS_MAX (1 << 24) /* of one job */
+#define WORKLOAD_RANK_ORDER "tp-cp-ep-dp-pp"
+
+/** tp * cp * dp * pp of positive degrees; more than WORKLOAD_RANKS_MAX where a product on
+ *  the way is. */
 static inline long long workload_world (const struct workload_degrees *d)
 {
-    return (long long) d->tp * d->cp * d->dp * d->pp;
+    const int degree[] = {d->cp, d->dp, d->pp};
+    long long world = d->tp;
+
+    for (int i = 0; i < 3 && world <= WORKLOAD_RANKS_MAX; i++)
+        world *= degree[i];
+    return world;
 }
 
 /** Micro-batches of one step: global_batch / (dp * micro_batch). */

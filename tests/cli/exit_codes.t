@@ -25,6 +25,9 @@ expect 2 "unknown recompute" "recompute: expected none" $plan "$C" llama-2-7b $j
 expect 2 "all spare" "spares 2: only 2 nodes" $plan "$C" llama-2-7b $job --spares 2
 expect 2 "two standard inputs" "only one input" $plan - - $job
 expect 2 "mem without a GPU" "MODEL, --gpu and --seq are required" $L mem llama-2-7b --seq 128
+expect 2 "unknown GPU type as option" 'gpu: unknown type "nope"' $L mem llama-2-7b --gpu nope --seq 4096
+expect 2 "layers that are no numbers" "layers-per-stage: expected 2 numbers" $L time "$C" llama-2-7b $job --pp 2 --layers-per-stage x,y
+expect 2 "an empty folder name" 'd: expected a folder, found ""' $L emit plan.json -d ""
 
 # ---- 1: content ----
 expect 1 "missing cluster" "none.json: No such file" $plan none.json llama-2-7b $job
@@ -62,6 +65,24 @@ expect 1 "time: more GPUs than there are" "needs 64 GPUs, the cluster has 16" $L
 expect 1 "layers that do not sum" "sums to 30, the model has 32" $L time "$C" llama-2-7b $job --pp 2 --layers-per-stage 10,20
 expect 1 "full disk" "standard output|No space" bash -c "$L gpus >/dev/full"
 
+expect 1 "sequence parallelism over one rank" "tp is 1" $plan "$C" llama-2-7b $job --sequence-parallel on --tp 1
+expect 1 "more ranks than can be counted" "expected at most 16777216 ranks" \
+    $L time "$C" llama-2-70b --seq 1073741824 --global-batch 1073741824 --tp 8 --pp 80 --dp 16777216 --cp 8388608
+expect 1 "time fails before it prints" "can run fp8|cannot run fp8" $L time "1x2 t4 intra:10" gpt2-xl --seq 128 --global-batch 2 --precision fp8
+[ ! -s "$T/out" ]
+result $? "... nothing" "$T/out"
+expect 1 "a large prime batch" "does not divide 1073741789 sequences of the global batch \(1, 1073741789 would\)" \
+    $plan "$C" gpt2-xl --seq 128 --global-batch 1073741789 --dp 2
+esc=$(printf '\033')
+printf '{"version":1,"name":"x\\u001b[2J","a\\u001b[2Jb":1,"nodes":[{"name":"a","gpus":1,"gpu_type":"l4","g\\u001b[2J":1}],"links":{}}' >"$T/esc.json"
+$plan "$T/esc.json" gpt2-xl --seq 128 --global-batch 1 >"$T/out" 2>&1
+! grep -q "$esc" "$T/out" && grep -q 'x?\[2J' "$T/out"
+result $? "escapes in a file do not reach the terminal" "$T/out"
+sed -i 's/"l4"/"l4\\u001b[2J"/' "$T/esc.json"
+$plan "$T/esc.json" gpt2-xl --seq 128 --global-batch 1 >"$T/out" 2>&1
+! grep -q "$esc" "$T/out" && grep -q 'unknown GPU type' "$T/out"
+result $? "... nor those in a message" "$T/out"
+
 # ---- 3: nothing fits ----
 expect 3 "fits nowhere" "stage 0 with .* layers needs .* GiB, the limit is" $plan "1x2 t4 intra:10" llama-2-70b $job
 grep -q "it would fit on [0-9]* such GPUs" "$T/err"
@@ -70,6 +91,8 @@ expect 3 "fits without fixing recompute" "it would fit without fixing --recomput
     $plan "1x8 a100-sxm4-80g intra:200" llama-2-13b --seq 98304 --global-batch 8 --recompute none --tp 8
 grep -q "this one would fit with recompute full:[0-9]*" "$T/err"
 result $? "... and the smallest change" "$T/err"
+expect 3 "one GPU that is large enough is too few" "the GPUs with that much memory are too few" \
+    $plan "1x1 h100-sxm5-80g inter:20 + 3x1 t4 inter:20" gpt2-xl --seq 1024 --global-batch 8 --tp 1 --pp 1 --dp 2 --zero 0
 expect 3 "everything excluded" "no node of .* is left to use" $plan "$C" llama-2-7b $job --exclude 'n[0-1]'
 cat >"$T/apart.json" <<'J'
 {"version":1,"nodes":[{"name":"a","gpus":1,"gpu_type":"l4"},{"name":"b","gpus":1,"gpu_type":"l4"}],

@@ -64,6 +64,23 @@ sed 's/"name": "cnode2-005",/"name": "cnode2-005", "state": "drained",/' $C >"$T
 $L plan "$T/drained.json" $M $job --json | python3 -c "
 import json,sys; d=json.load(sys.stdin); sys.exit('cnode2-005' in [r['node'] for r in d['ranks']])"
 result $? "a drained node is not used"
+for what in eval "emit -d $T/drain"; do
+    $L $what "$T/plan.json" "$T/drained.json" 2>&1 >/dev/null | grep -q "warning: rank [0-9]* is on node cnode2-005, which is drained"
+    result $? "$what warns of a drained node"
+done
+for limit in "--nodes 2" "--spares 2"; do
+    $L plan "4x2 t4 intra:1 inter:40" gpt2-xl --seq 1024 --global-batch 8 $limit --tp 1 --pp 4 --dp 1 --json 2>/dev/null >"$T/small.json"
+    json "$T/small.json" "len(set(r['node'] for r in d['ranks'])) <= 2" | grep -q True
+    result $? "$limit holds on a small cluster"
+done
+$L plan $C $M $job --time-limit 0.001 --json >"$T/early.json"
+json "$T/early.json" "not d['search']['proven'] and 0 < d['estimate']['lower_bound_s'] <= d['estimate']['step_s']" | grep -q True
+result $? "a search that is stopped at once has a plan and a bound"
+L1="1x1 h100-sxm5-80g inter:20 + 1x1 a100-sxm4-80g inter:20 + 1x1 l4 inter:20 + 1x1 t4 inter:20 + 1x1 l40s inter:20 + 1x1 a10g inter:20"
+expect 0 "six GPU types" "^step  " $L plan "$L1" gpt2-xl --seq 512 --global-batch 8
+# The bound is a formula, the step a billion additions.
+$L plan "1x2 h100-sxm5-80g intra:300" gpt2-xl --seq 128 --global-batch 1073741824 --micro-batch 1 --pp 2 --dp 1 --tp 1 -o "$T/big.json" >/dev/null
+expect 0 "a very large batch checks" "lower bound +ok" timeout 10 $L check "$T/big.json"
 
 # emit
 expect 0 "emit" "ranks written to" $L emit "$T/plan.json" --to all -d "$T/launch"

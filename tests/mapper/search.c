@@ -353,6 +353,59 @@ static void odd_clusters (void **state)
     topology_cluster_destroy (s.cluster);
 }
 
+static bool space_has (const struct outcome *o, const char *axis, int value)
+{
+    json_t *list = json_object_get (o->info.space, axis), *v;
+    size_t i;
+
+    json_array_foreach (list, i, v) if (json_integer_value (v) == value) return true;
+    return false;
+}
+
+/* Axes that are not given are searched: cp for long sequences, the ZeRO stages that the
+ * profile offers, tp beyond nodes that are small. */
+static void axes_searched (void **state)
+{
+    struct setting s = {.cluster = cluster_of ("2x4 a100-sxm4-80g intra:200 inter:20"),
+                        .model = small_model (8),
+                        .job = {.seq = 16384, .global_batch = 8},
+                        .profile = profile_of (WORKLOAD_PROFILE_DEFAULT)};
+    struct mapper_problem p = search_problem (&s);
+    struct outcome o = search (&p, MAPPER_AUTO, 0, 1);
+    (void) state;
+
+    assert_true (space_has (&o, "cp", 1) && space_has (&o, "cp", 4) && !space_has (&o, "cp", 8));
+    assert_true (space_has (&o, "zero", 3) && space_has (&o, "tp", 8));
+    release (&o);
+    s.job.global_batch = 1; /* one sequence: only tp, pp and cp can share it */
+    p.axes.tp = 1;
+    p.axes.pp = 1;
+    o = search (&p, MAPPER_AUTO, 0, 1);
+    assert_int_equal (o.r.config.deg.cp, 4);
+    release (&o);
+    s.profile = profile_of ("huggingface-amp"); /* no ZeRO with a pipeline */
+    s.job.global_batch = 8;
+    p.axes.pp = 2;
+    o = search (&p, MAPPER_AUTO, 0, 1);
+    assert_true (space_has (&o, "zero", 0) && !space_has (&o, "zero", 1));
+    release (&o);
+    topology_cluster_destroy (s.cluster);
+
+    /* Fits only with tensor parallelism across nodes of one GPU. */
+    s = (struct setting){.cluster = cluster_of ("4x1 h100-sxm5-80g inter:20"),
+                         .model = model_of ("llama-2-7b"),
+                         .job = {.seq = 2048, .global_batch = 4},
+                         .profile = profile_of (WORKLOAD_PROFILE_DEFAULT)};
+    p = search_problem (&s);
+    p.axes.pp = 1;
+    p.axes.dp = 1;
+    p.axes.cp = 1;
+    o = search (&p, MAPPER_AUTO, 0, 1);
+    assert_true (o.r.config.deg.tp > 1);
+    release (&o);
+    topology_cluster_destroy (s.cluster);
+}
+
 static void outcomes (void **state)
 {
     struct setting s = {.cluster = cluster_of ("1x2 t4 intra:10"),
@@ -397,7 +450,8 @@ int main (void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (small_clusters),   cmocka_unit_test (bound_holds),
         cmocka_unit_test (free_beats_fixed), cmocka_unit_test (leaves_out_the_worst),
-        cmocka_unit_test (odd_clusters),     cmocka_unit_test (outcomes)};
+        cmocka_unit_test (odd_clusters),     cmocka_unit_test (axes_searched),
+        cmocka_unit_test (outcomes)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -53,7 +53,7 @@ static void too_many_gpus (void **state)
     ok (workload_config_check (&m, &j, &c, &err), &err);
     c.deg.cp = 1 << 24;
     assert_int_equal (workload_config_check (&m, &j, &c, &err), ST_INVALID);
-    assert_non_null (strstr (err.text, "expected at most 16777216 GPUs"));
+    assert_non_null (strstr (err.text, "expected at most 16777216 ranks"));
 }
 
 /* rank = tp_i + tp (cp_i + cp (dp_i + dp pp_i)), and back. */

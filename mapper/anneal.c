@@ -1,0 +1,201 @@
+/* Simulated annealing of a placement on a counted number of moves: whole nodes change
+ * places in the layout they came from, then TP groups, then single GPUs. */
+#include "mapper/placer.h"
+
+#include <math.h>
+#include <string.h>
+
+static double energy (const struct costmodel_price *p)
+{
+    return p->smooth_s * (1.0 + 0.1 * p->unmeasured);
+}
+
+/* What a move exchanges: positions a[k] with b[k]. */
+struct move {
+    int a[TOPOLOGY_NODE_GPUS_MAX], b[TOPOLOGY_NODE_GPUS_MAX];
+    int n; /* 0: an idle draw */
+};
+
+/* ---- a limit on nodes ---- */
+
+static int node_at (const struct placer *x, int position)
+{
+    return x->pool->problem->cluster
+        ->node_of_gpu[costmodel_state_gpus (x->state)[position]];
+}
+
+/* Count a move's ranks off the nodes they leave and onto those they reach, or back. */
+static void count_move (struct placer *x, const struct move *m, int by)
+{
+    for (int k = 0; k < m->n; k++) {
+        int a = node_at (x, m->a[k]), b = node_at (x, m->b[k]);
+
+        if (m->a[k] < x->world) {
+            x->uses[a] -= by;
+            x->uses[b] += by;
+        }
+        if (m->b[k] < x->world) {
+            x->uses[b] -= by;
+            x->uses[a] += by;
+        }
+    }
+}
+
+static int nodes_used (const struct placer *x)
+{
+    int n = 0;
+
+    for (int i = 0; i < x->pool->n_nodes; i++)
+        n += x->uses[x->pool->node[i]] > 0;
+    return n;
+}
+
+/* Ranks on every node; only kept while there is a limit. */
+static void count_uses (struct placer *x)
+{
+    memset (x->uses, 0, (size_t) x->pool->problem->cluster->n_nodes * sizeof *x->uses);
+    for (int r = 0; r < x->world; r++)
+        x->uses[node_at (x, r)]++;
+}
+
+/* ---- moves ---- */
+
+/* A legal move is counted in x->uses; one that is not made is counted back. */
+static bool move_legal (struct placer *x, const struct move *m)
+{
+    const int *gpu = costmodel_state_gpus (x->state);
+
+    for (int k = 0; k < m->n && x->pool->n_classes > 1; k++)
+        if (!stage_may_use (x, m->a[k], gpu[m->b[k]]) ||
+            !stage_may_use (x, m->b[k], gpu[m->a[k]]))
+            return false;
+    if (!nodes_limited (x->pool))
+        return true;
+    count_move (x, m, 1);
+    if (nodes_used (x) <= x->pool->problem->max_nodes)
+        return true;
+    count_move (x, m, -1);
+    return false;
+}
+
+/* Two nodes with blocks of one size change places in the layout. */
+static void draw_nodes (struct placer *x, struct move *m)
+{
+    int i = rng_below (&x->rng, x->pool->n_nodes),
+        k = rng_below (&x->rng, x->pool->n_nodes);
+    int size = x->block_n[i];
+
+    m->n = 0;
+    if (i == k || size != x->block_n[k] ||
+        (x->block_first[i] >= x->world && x->block_first[k] >= x->world))
+        return;
+    for (; m->n < size; m->n++) {
+        m->a[m->n] = x->position[x->block_first[i] + m->n];
+        m->b[m->n] = x->position[x->block_first[k] + m->n];
+    }
+}
+
+/* Two aligned runs of `step` positions change places. */
+static void draw_runs (struct placer *x, int step, struct move *m)
+{
+    int a = rng_below (&x->rng, x->world / step) * step;
+    int b = rng_below (&x->rng, x->n / step) * step;
+
+    for (m->n = 0; a != b && m->n < step; m->n++) {
+        m->a[m->n] = a + m->n;
+        m->b[m->n] = b + m->n;
+    }
+}
+
+enum unit { UNIT_NODE, UNIT_GROUP, UNIT_GPU };
+
+/* Anneal from the candidate; it receives what is better. */
+static void anneal (struct placer *x, enum unit unit, int moves, struct candidate *best)
+{
+    struct costmodel_price now;
+    struct move m;
+    int step = unit == UNIT_GROUP ? x->c->deg.tp : 1;
+    double hot, cold, here;
+
+    costmodel_state_reset (x->state, best->gpu);
+    now = costmodel_state_price (x->state);
+    here = energy (&now);
+    if (!isfinite (here))
+        return;
+    count_uses (x);
+    hot = 1e-3 * here;
+    cold = 1e-7 * here;
+    for (int i = 0; i < moves; i++) {
+        double temperature = hot * pow (cold / hot, (double) i / moves);
+
+        if (unit == UNIT_NODE)
+            draw_nodes (x, &m);
+        else
+            draw_runs (x, step, &m);
+        if (m.n == 0 || m.n > TOPOLOGY_NODE_GPUS_MAX || !move_legal (x, &m))
+            continue;
+        costmodel_state_exchange (x->state, m.a, m.b, m.n);
+        now = costmodel_state_price (x->state);
+
+        double there = energy (&now);
+
+        if (there <= here || rng_unit (&x->rng) < exp ((here - there) / temperature)) {
+            here = there;
+            if (price_less (&now, &best->price)) {
+                best->price = now;
+                memcpy (best->gpu, costmodel_state_gpus (x->state),
+                        (size_t) x->n * sizeof (int));
+            }
+        } else {
+            costmodel_state_exchange (x->state, m.a, m.b, m.n);
+            if (nodes_limited (x->pool))
+                count_move (x, &m, -1);
+        }
+    }
+}
+
+void improve_by_node (struct placer *x, int moves, struct candidate *k)
+{
+    bool straight;
+
+    if (x->pool->all_alike || x->pool->n_nodes == 1 || !isfinite (k->price.step_s))
+        return;
+    x->layout.depth = k->layout.depth;
+    x->layout.upto = k->layout.upto;
+    memcpy (x->layout.seq, k->layout.seq, (size_t) x->pool->n_nodes * sizeof (int));
+    layout_fill (x, &straight);
+    /* Only where every node still is the block that it was filled as. */
+    if (!straight || memcmp (x->order, k->gpu, (size_t) x->world * sizeof (int)) != 0)
+        return;
+    /* Idle GPUs in the layout's own places, so that whole blocks can be exchanged. */
+    memcpy (k->gpu, x->order, (size_t) x->n * sizeof (int));
+    anneal (x, UNIT_NODE, moves, k);
+}
+
+/* Can two GPUs of one node differ? */
+static bool single_gpus_matter (const struct placer *x)
+{
+    const struct topology_cluster *c = x->pool->problem->cluster;
+
+    if (c->has_gpu_links)
+        return true;
+    for (int i = 0; i < x->pool->n_nodes; i++) {
+        const struct topology_node *n = &c->node[x->pool->node[i]];
+
+        if (n->speed ||
+            (n->gpus > 1 && (n->intra->bytes_per_s.n > 0 || n->intra->latency_s.n > 0)))
+            return true;
+    }
+    return false;
+}
+
+void improve_by_gpu (struct placer *x, int moves, struct candidate *k)
+{
+    if (x->world == 1 && x->n == 1)
+        return;
+    if (!isfinite (k->price.step_s))
+        return;
+    anneal (x, UNIT_GROUP, moves, k);
+    if (x->c->deg.tp > 1 && single_gpus_matter (x))
+        anneal (x, UNIT_GPU, moves, k);
+}

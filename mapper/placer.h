@@ -1,0 +1,80 @@
+/* Shared by the files that place one configuration: starts.c, anneal.c, place.c. */
+#ifndef MAPPER_PLACER_H
+#define MAPPER_PLACER_H
+
+#include "base/rng.h"
+#include "mapper/mapper_private.h"
+
+/* How a sequence of nodes becomes a placement. */
+struct layout {
+    int depth; /* consecutive stages that share a node */
+    int upto;  /* groups of slower classes are used last */
+    int *seq;  /* [n_nodes] nodes in the order in which they are filled */
+};
+
+/* A placement, the layout it came from, and its price. */
+struct candidate {
+    int *gpu; /* [n] ranks first, then idle GPUs */
+    struct layout layout;
+    struct costmodel_price price;
+};
+
+struct placer {
+    const struct pool *pool;
+    const struct groups *groups;
+    const struct workload_config *c;
+    int world, n, per_stage;
+    int *layers, *class_of_stage; /* [pp]; the class is what the layers were split for */
+    bool *allowed;                /* [pp * n_classes] by memory alone: the law */
+    struct costmodel_state *state;
+    struct layout layout;       /* of the placement in hand */
+    bool *chosen;               /* [cluster's n_nodes] may hold ranks (--nodes) */
+    int *block_first, *block_n; /* [n_nodes] by place in the sequence: each node's
+                                     block, as indices of position[] */
+    int *position; /* [n] the layout: the k-th GPU of the sequence goes to position[k] */
+    int *order;    /* [n] scratch */
+    int *late;     /* [n] scratch */
+    int *uses;     /* [cluster's n_nodes] scratch: ranks on a node */
+    bool *mark;    /* [max of n, cluster's n_nodes] scratch */
+    struct rng rng;
+};
+
+/* ---- starts.c ---- */
+
+static inline bool stage_may_use (const struct placer *x, int position, int gpu)
+{
+    return position >= x->world ||
+           x->allowed[position / x->per_stage * x->pool->n_classes +
+                      x->pool->class_of_gpu[gpu]];
+}
+
+/** Is there a limit on nodes that binds? */
+static inline bool nodes_limited (const struct pool *pool)
+{
+    return pool->problem->max_nodes > 0 && pool->problem->max_nodes < pool->n_nodes;
+}
+
+/** Has every node consecutive ranks? */
+bool is_by_node (struct placer *x, const int *gpu);
+
+/** Fill x->layout into x->order; what memory forbids is put right where that is possible,
+ *  so that the order is legal whenever the nodes of the sequence allow a legal one.
+ *  @param[out] straight  the order is the layout filled node by node, nothing put right */
+void layout_fill (struct placer *x, bool *straight);
+
+/** The best start with consecutive ranks on every node, and the best in any layout. */
+enum status try_starts (struct placer *x, bool free_layouts, struct candidate *by_node,
+                        struct candidate *any, struct error *err);
+
+/** Slots (TP x CP groups) that share the pool's largest node. */
+int slots_per_node (const struct placer *x);
+
+/* ---- anneal.c ---- */
+
+/** Exchange whole nodes of the candidate's layout; it receives what is better. */
+void improve_by_node (struct placer *x, int moves, struct candidate *k);
+
+/** Exchange TP groups, then single GPUs. */
+void improve_by_gpu (struct placer *x, int moves, struct candidate *k);
+
+#endif

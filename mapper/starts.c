@@ -1,0 +1,539 @@
+/* Starting placements of one configuration.
+ *
+ * A layout says which slots (TP x CP groups) share a node: `depth` consecutive stages of
+ * as many replicas as fit beside them.  Depth 1 is Megatron's: every node gets consecutive
+ * ranks.  A sequence of nodes fills the layout's blocks, GPUs of the slower classes last
+ * where the faster suffice.  Starts are Megatron's order and, for every layout, the nodes
+ * in file order, the best-linked ones first, nodes grown from a seed by their links to
+ * those already taken, those with the most memory first, each node alone where one can
+ * hold the job, and, where classes of GPUs differ, nodes sorted to the stages that need
+ * them.
+ *
+ * Memory is the only law.  Which stages may use which class is nested (more memory serves
+ * every stage that less memory serves), so an order is put right by settling the neediest
+ * stages first, each with any GPU that is large enough and not settled yet: that finds a
+ * legal order whenever the nodes at hand have one. */
+#include "mapper/placer.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GROWN_SEEDS 4   /* nodes from which sequences are grown */
+#define GROWN_NODES 256 /* in pools of up to so many */
+#define ALONE_NODES 256
+
+/* ---- legality ---- */
+
+/* May this position hold the GPU: memory, and the nodes that may hold ranks? */
+static bool fits_at (const struct placer *x, int position, int gpu)
+{
+    return position >= x->world ||
+           (x->chosen[x->pool->problem->cluster->node_of_gpu[gpu]] &&
+            stage_may_use (x, position, gpu));
+}
+
+static bool order_ok (const struct placer *x, const int *gpu)
+{
+    for (int r = 0; r < x->world; r++)
+        if (!fits_at (x, r, gpu[r]))
+            return false;
+    return true;
+}
+
+bool is_by_node (struct placer *x, const int *gpu)
+{
+    const int *node_of = x->pool->problem->cluster->node_of_gpu;
+    bool *closed = x->mark, ok = true;
+
+    memset (closed, 0, (size_t) x->pool->problem->cluster->n_nodes * sizeof *closed);
+    for (int r = 0; r < x->world && ok; r++) {
+        if (r > 0 && node_of[gpu[r]] != node_of[gpu[r - 1]])
+            closed[node_of[gpu[r - 1]]] = true;
+        ok = !closed[node_of[gpu[r]]];
+    }
+    return ok;
+}
+
+/* How many classes a stage may use: fewer is needier, and the sets are nested. */
+static int choices_of (const struct placer *x, int stage)
+{
+    int n = 0;
+
+    for (int q = 0; q < x->pool->n_classes; q++)
+        n += x->allowed[stage * x->pool->n_classes + q];
+    return n;
+}
+
+/* Give the stage's illegal positions GPUs that are not settled: first by exchanges that
+ * leave both ends legal, then by any. */
+static void settle_stage (struct placer *x, int stage, int *gpu, bool *settled)
+{
+    int first = stage * x->per_stage, end = first + x->per_stage;
+
+    for (int r = first; r < end; r++)
+        settled[r] = fits_at (x, r, gpu[r]);
+    for (int both = 1; both >= 0; both--) {
+        int s = x->n - 1;
+
+        for (int r = first; r < end; r++) {
+            while (!settled[r] && s >= 0 &&
+                   (settled[s] || !fits_at (x, r, gpu[s]) ||
+                    (both && !fits_at (x, s, gpu[r]))))
+                s--;
+            if (settled[r] || s < 0)
+                continue;
+
+            int other = gpu[s];
+
+            gpu[s] = gpu[r];
+            gpu[r] = other;
+            settled[r] = true;
+        }
+    }
+}
+
+/* Put an order right, the neediest stages first.  @return was anything moved? */
+static bool repair (struct placer *x, int *gpu)
+{
+    bool *settled = x->mark;
+
+    if (order_ok (x, gpu))
+        return false;
+    memset (settled, 0, (size_t) x->n * sizeof *settled);
+    for (int choices = 0; choices <= x->pool->n_classes; choices++)
+        for (int i = 0; i < x->c->deg.pp; i++)
+            if (choices_of (x, i) == choices)
+                settle_stage (x, i, gpu, settled);
+    return true;
+}
+
+/* ---- layouts ---- */
+
+int slots_per_node (const struct placer *x)
+{
+    int n = x->pool->max_node_gpus / (x->c->deg.tp * x->c->deg.cp);
+
+    return n > 1 ? n : 1;
+}
+
+/* Positions in the order in which a sequence of nodes fills them: stages in blocks of
+ * `depth`, replicas in blocks of what then fits a node. */
+static void make_layout (struct placer *x, int depth)
+{
+    const struct workload_degrees *d = &x->c->deg;
+    int width = slots_per_node (x) / depth, slot = d->tp * d->cp, at = 0;
+
+    if (depth == 1)
+        width = d->dp; /* ranks in their own order */
+    for (int i0 = 0; i0 < d->pp; i0 += depth)
+        for (int d0 = 0; d0 < d->dp; d0 += width)
+            for (int i = i0; i < i0 + depth && i < d->pp; i++)
+                for (int k = d0; k < d0 + width && k < d->dp; k++)
+                    for (int r = 0; r < slot; r++)
+                        x->position[at++] = (i * d->dp + k) * slot + r;
+    for (; at < x->n; at++)
+        x->position[at] = at;
+}
+
+/* The slowest class of a TP group; of single GPUs where groups exceed every node. */
+static int class_of_group (const struct placer *x, const int *gpu, int n)
+{
+    int q = 0;
+
+    for (int y = 0; y < n; y++)
+        if (x->pool->class_of_gpu[gpu[y]] > q)
+            q = x->pool->class_of_gpu[gpu[y]];
+    return q;
+}
+
+/* GPUs that are placed together. */
+static int unit_of (const struct placer *x)
+{
+    return x->c->deg.tp > x->pool->max_node_gpus ? 1 : x->c->deg.tp;
+}
+
+/* Place a node's groups at the next positions as far as they may go there; the others
+ * are late.  @return the next position's index */
+static int fill_node (struct placer *x, int i, int at, int *n_late, int *gpu)
+{
+    int node = x->layout.seq[i], unit = unit_of (x);
+    const int *g = x->groups->gpu + x->pool->problem->cluster->node[node].first_gpu;
+    int late = *n_late;
+
+    x->block_first[i] = at;
+    for (int k = 0; k + unit <= x->groups->grouped[node]; k += unit) {
+        bool now = class_of_group (x, g + k, unit) <= x->layout.upto;
+
+        for (int y = 0; y < unit && now; y++)
+            now = at + y >= x->world || fits_at (x, x->position[at + y], g[k + y]);
+        for (int y = 0; y < unit; y++) {
+            if (now)
+                gpu[x->position[at++]] = g[k + y];
+            else
+                x->late[late++] = g[k + y];
+        }
+    }
+    x->block_n[i] = at - x->block_first[i];
+    if (x->block_n[i] == 0) { /* counted from the end of what is placed now */
+        x->block_first[i] = -1 - *n_late;
+        x->block_n[i] = late - *n_late;
+    }
+    *n_late = late;
+    return at;
+}
+
+void layout_fill (struct placer *x, bool *straight)
+{
+    const struct topology_cluster *c = x->pool->problem->cluster;
+    const struct layout *l = &x->layout;
+    int at = 0, n_late = 0, grouped;
+
+    make_layout (x, l->depth);
+    for (int i = 0; i < x->pool->n_nodes; i++)
+        x->chosen[l->seq[i]] =
+            !nodes_limited (x->pool) || i < x->pool->problem->max_nodes;
+    for (int i = 0; i < x->pool->n_nodes; i++)
+        at = fill_node (x, i, at, &n_late, x->order);
+    grouped = at;
+    for (int k = 0; k < n_late; k++)
+        x->order[x->position[at++]] = x->late[k];
+    for (int i = 0; i < x->pool->n_nodes; i++) {
+        if (x->block_first[i] < 0)
+            x->block_first[i] = grouped - 1 - x->block_first[i];
+        for (int k = x->groups->grouped[l->seq[i]]; k < c->node[l->seq[i]].gpus; k++)
+            x->order[x->position[at++]] =
+                x->groups->gpu[c->node[l->seq[i]].first_gpu + k];
+    }
+    *straight = !repair (x, x->order);
+}
+
+/* ---- starts ---- */
+
+struct starts {
+    struct candidate *by_node, *any;
+};
+
+/* Price the order in hand; keep it where it is legal and better. */
+static void try_order (struct placer *x, const struct starts *s)
+{
+    struct costmodel_price price;
+    struct candidate *keep[] = {s->any, s->by_node};
+    int n_keep = is_by_node (x, x->order) ? 2 : 1;
+
+    if (!order_ok (x, x->order))
+        return;
+    costmodel_state_reset (x->state, x->order);
+    price = costmodel_state_price (x->state);
+    for (int i = 0; i < n_keep; i++)
+        if (price_less (&price, &keep[i]->price)) {
+            keep[i]->price = price;
+            keep[i]->layout.depth = x->layout.depth;
+            keep[i]->layout.upto = x->layout.upto;
+            memcpy (keep[i]->layout.seq, x->layout.seq,
+                    (size_t) x->pool->n_nodes * sizeof (int));
+            memcpy (keep[i]->gpu, x->order, (size_t) x->n * sizeof (int));
+        }
+}
+
+/* Are there enough GPUs in groups of classes up to this one, on the nodes that the
+ * sequence allows? */
+static bool enough_upto (const struct placer *x, int upto)
+{
+    const struct topology_cluster *c = x->pool->problem->cluster;
+    int unit = unit_of (x), most = x->pool->n_nodes, have = 0;
+
+    if (nodes_limited (x->pool))
+        most = x->pool->problem->max_nodes;
+    for (int i = 0; i < most; i++) {
+        const int *g = x->groups->gpu + c->node[x->layout.seq[i]].first_gpu;
+
+        for (int k = 0; k + unit <= x->groups->grouped[x->layout.seq[i]]; k += unit)
+            if (class_of_group (x, g + k, unit) <= upto)
+                have += unit;
+    }
+    return have >= x->world;
+}
+
+/* The sequence in the layout, with as many of the slower classes left idle as can be. */
+static void try_sequence (struct placer *x, const struct starts *s)
+{
+    bool straight;
+
+    for (int q = 0; q < x->pool->n_classes; q++) {
+        if (q + 1 < x->pool->n_classes && !enough_upto (x, q))
+            continue;
+        x->layout.upto = q;
+        layout_fill (x, &straight);
+        try_order (x, s);
+    }
+}
+
+struct ranked_node {
+    int node;
+    double badness; /* lower first */
+};
+
+static int by_badness (const void *a, const void *b)
+{
+    const struct ranked_node *x = a, *y = b;
+
+    if (x->badness != y->badness)
+        return x->badness < y->badness ? -1 : 1;
+    return x->node - y->node;
+}
+
+static int slowest_class (const struct pool *pool, int node)
+{
+    const struct topology_node *n = &pool->problem->cluster->node[node];
+    int q = 0;
+
+    for (int k = 0; k < n->gpus; k++)
+        if (pool->class_of_gpu[n->first_gpu + k] > q)
+            q = pool->class_of_gpu[n->first_gpu + k];
+    return q;
+}
+
+/* What a link costs a sequence: an unmeasured one counts ten times. */
+static double link_badness (const struct topology_cluster *c, int from, int to)
+{
+    struct topology_link l =
+        topology_link (c, c->node[from].first_gpu, c->node[to].first_gpu);
+
+    return l.bytes_per_s > 0 ? (l.measured ? 1 : 10) / l.bytes_per_s : 1.0;
+}
+
+/* How slow a node's links are: the sum of the inverse bandwidths to and from the other
+ * nodes; before that its GPUs' class, and before all its size when only so many nodes may
+ * be used. */
+static double node_badness (const struct pool *pool, int node)
+{
+    const struct topology_cluster *c = pool->problem->cluster;
+    double sum = 0.0;
+
+    for (int i = 0; i < pool->n_nodes; i++) {
+        int other = pool->node[i];
+
+        if (other != node)
+            sum += link_badness (c, node, other) + link_badness (c, other, node);
+    }
+    if (nodes_limited (pool))
+        sum += 1e9 * CLASSES_MAX * (pool->max_node_gpus - c->node[node].gpus);
+    return slowest_class (pool, node) * 1e9 + sum;
+}
+
+/* Best-linked nodes first. */
+static void sequence_by_links (struct placer *x, const struct ranked_node *ranked)
+{
+    for (int i = 0; i < x->pool->n_nodes; i++)
+        x->layout.seq[i] = ranked[i].node;
+}
+
+/* The nodes that sequence_by_links would use, in file order. */
+static void sequence_best_in_file_order (struct placer *x,
+                                         const struct ranked_node *ranked)
+{
+    int used = 0;
+
+    for (int at = 0; used < x->pool->n_nodes && at < x->world; used++)
+        at += x->groups->grouped[ranked[used].node];
+    sequence_by_links (x, ranked);
+    for (int i = 1; i < used; i++) { /* by insertion: mostly in order already */
+        int node = x->layout.seq[i], k = i;
+
+        for (; k > 0 && x->layout.seq[k - 1] > node; k--)
+            x->layout.seq[k] = x->layout.seq[k - 1];
+        x->layout.seq[k] = node;
+    }
+}
+
+/* From a seed on, always the node with the best links to those taken. */
+static enum status sequence_grown (struct placer *x, int seed, struct error *err)
+{
+    const struct pool *pool = x->pool;
+    const struct topology_cluster *c = pool->problem->cluster;
+    double *sum = calloc ((size_t) pool->n_nodes, sizeof *sum); /* INFINITY: taken */
+    int next = 0;
+
+    if (!sum)
+        return err_nomem (err);
+    for (int i = 0; i < pool->n_nodes; i++)
+        if (pool->node[i] == seed)
+            next = i;
+    for (int used = 0; used < pool->n_nodes; used++) {
+        int node = pool->node[next];
+
+        x->layout.seq[used] = node;
+        sum[next] = INFINITY;
+        next = -1;
+        for (int i = 0; i < pool->n_nodes; i++) {
+            if (!isfinite (sum[i]))
+                continue;
+            sum[i] += link_badness (c, node, pool->node[i]) +
+                      link_badness (c, pool->node[i], node);
+            if (next < 0 || sum[i] < sum[next])
+                next = i;
+        }
+    }
+    free (sum);
+    return ST_OK;
+}
+
+/* The largest memory first, then the largest nodes. */
+static void sequence_by_memory (struct placer *x)
+{
+    const struct pool *pool = x->pool;
+    const struct topology_cluster *c = pool->problem->cluster;
+
+    for (int i = 0; i < pool->n_nodes; i++) { /* by insertion: file order among equals */
+        int node = pool->node[i], k = i;
+
+        for (; k > 0; k--) {
+            const struct topology_node *a = &c->node[x->layout.seq[k - 1]],
+                                       *b = &c->node[node];
+
+            if (a->type->memory_bytes > b->type->memory_bytes ||
+                (!(a->type->memory_bytes < b->type->memory_bytes) && a->gpus >= b->gpus))
+                break;
+            x->layout.seq[k] = x->layout.seq[k - 1];
+        }
+        x->layout.seq[k] = node;
+    }
+}
+
+/* Can the node serve the stage; and is it also as fast as its layers were split for? */
+static bool node_serves (const struct placer *x, int node, int stage, bool fast)
+{
+    int q = slowest_class (x->pool, node);
+
+    return x->allowed[stage * x->pool->n_classes + q] &&
+           (!fast || q <= x->class_of_stage[stage]);
+}
+
+/* Nodes to the stages that need them: each stage in turn takes nodes of the slowest class
+ * that may serve it. */
+static void sequence_by_class (struct placer *x, bool fast)
+{
+    const struct pool *pool = x->pool;
+    bool *taken = x->mark;
+
+    memset (taken, 0, (size_t) pool->problem->cluster->n_nodes * sizeof *taken);
+    for (int used = 0, at = 0; used < pool->n_nodes; used++) {
+        int stage = at < x->world ? x->position[at] / x->per_stage : x->c->deg.pp - 1;
+        int pick = -1, pick_class = -1;
+
+        for (int i = 0; i < pool->n_nodes; i++) {
+            int node = pool->node[i], q = slowest_class (pool, node);
+
+            if (!taken[node] && node_serves (x, node, stage, fast) && q > pick_class) {
+                pick = node;
+                pick_class = q;
+            }
+        }
+        for (int i = 0; i < pool->n_nodes && pick < 0; i++) /* none may: keep it whole */
+            if (!taken[pool->node[i]])
+                pick = pool->node[i];
+        taken[pick] = true;
+        x->layout.seq[used] = pick;
+        at += x->groups->grouped[pick];
+    }
+}
+
+/* Each node that can hold the whole job, first. */
+static void try_alone (struct placer *x, const struct starts *s)
+{
+    const struct pool *pool = x->pool;
+
+    if (x->world > pool->max_node_gpus || pool->n_nodes > ALONE_NODES)
+        return;
+    for (int i = 0; i < pool->n_nodes; i++) {
+        if (pool->problem->cluster->node[pool->node[i]].gpus < x->world)
+            continue;
+        x->layout.seq[0] = pool->node[i];
+        for (int k = 0, at = 1; k < pool->n_nodes; k++)
+            if (k != i)
+                x->layout.seq[at++] = pool->node[k];
+        try_sequence (x, s);
+    }
+}
+
+/* Every sequence in one layout. */
+static enum status try_layout (struct placer *x, int depth,
+                               const struct ranked_node *ranked, const struct starts *s,
+                               struct error *err)
+{
+    const struct pool *pool = x->pool;
+    int seeds = pool->n_nodes <= GROWN_NODES ? GROWN_SEEDS : 0;
+    enum status st = ST_OK;
+
+    x->layout.depth = depth;
+    make_layout (x, depth);
+    default_sequence (pool, x->layout.seq);
+    try_sequence (x, s);
+    if (pool->all_alike)
+        return ST_OK;
+    sequence_by_links (x, ranked);
+    try_sequence (x, s);
+    sequence_best_in_file_order (x, ranked);
+    try_sequence (x, s);
+    for (int i = 0; i < seeds && i < pool->n_nodes && st == ST_OK; i++) {
+        st = sequence_grown (x, ranked[i].node, err);
+        if (st == ST_OK)
+            try_sequence (x, s);
+    }
+    if (pool->n_classes > 1) {
+        sequence_by_class (x, true);
+        try_sequence (x, s);
+        sequence_by_class (x, false);
+        try_sequence (x, s);
+        sequence_by_memory (x);
+        try_sequence (x, s);
+    }
+    try_alone (x, s);
+    return st;
+}
+
+/* Megatron's order itself, whose TP groups are in index order: a plan is never worse.
+ * Filling its sequence says which nodes may hold ranks. */
+static enum status try_default (struct placer *x, const struct starts *s,
+                                struct error *err)
+{
+    bool straight;
+    enum status st;
+
+    x->layout.depth = 1;
+    x->layout.upto = x->pool->n_classes - 1;
+    default_sequence (x->pool, x->layout.seq);
+    layout_fill (x, &straight);
+    st = default_order (x->pool, x->order, err);
+    if (st == ST_OK) {
+        repair (x, x->order);
+        try_order (x, s);
+    }
+    return st;
+}
+
+enum status try_starts (struct placer *x, bool free_layouts, struct candidate *by_node,
+                        struct candidate *any, struct error *err)
+{
+    struct starts s = {by_node, any};
+    struct ranked_node *ranked = calloc ((size_t) x->pool->n_nodes, sizeof *ranked);
+    enum status st;
+
+    if (!ranked)
+        return err_nomem (err);
+    for (int i = 0; i < x->pool->n_nodes; i++)
+        ranked[i] = (struct ranked_node){x->pool->node[i],
+                                         node_badness (x->pool, x->pool->node[i])};
+    qsort (ranked, (size_t) x->pool->n_nodes, sizeof *ranked, by_badness);
+    st = try_layout (x, 1, ranked, &s, err);
+    for (int depth = 2; st == ST_OK && free_layouts && depth <= slots_per_node (x) &&
+                        depth <= x->c->deg.pp;
+         depth++)
+        if (slots_per_node (x) % depth == 0)
+            st = try_layout (x, depth, ranked, &s, err);
+    if (st == ST_OK)
+        st = try_default (x, &s, err);
+    free (ranked);
+    return st;
+}

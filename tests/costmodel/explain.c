@@ -1,0 +1,139 @@
+/* What explains a step: the link that binds, the trace, other people's cost models. */
+#include "tests/lib/fixture.h"
+
+#include "costmodel/costmodel.h"
+
+static const int in_order[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+
+/* Four nodes of one GPU; 1 <-> 2 runs at `slow` GB/s, the others at 10. */
+static struct setting chain (double slow)
+{
+    char text[1024];
+    struct setting s = {.model = small_model (8),
+                        .job = {.seq = 1024, .global_batch = 16},
+                        .profile = profile_of (WORKLOAD_PROFILE_DEFAULT),
+                        .config = config_of (1, 4, 1, 1)};
+
+    snprintf (text, sizeof text,
+              "{\"version\":1,\"nodes\":["
+              "{\"name\":\"n0\",\"gpus\":1,\"gpu_type\":\"a100-sxm4-80g\"},"
+              "{\"name\":\"n1\",\"gpus\":1,\"gpu_type\":\"a100-sxm4-80g\"},"
+              "{\"name\":\"n2\",\"gpus\":1,\"gpu_type\":\"a100-sxm4-80g\"},"
+              "{\"name\":\"n3\",\"gpus\":1,\"gpu_type\":\"a100-sxm4-80g\"}],"
+              "\"links\":{\"inter\":{\"latency_us\":10,\"bandwidth_gb_per_s\":"
+              "[[null,10,10,10],[10,null,%g,10],[10,%g,null,10],[10,10,10,null]]}}}",
+              slow, slow);
+    s.cluster = cluster_from (text);
+    workload_layers_even (8, 4, s.layers);
+    return s;
+}
+
+/* The slow pair is found, and what is promised is what a cluster without it takes. */
+static void binding (void **state)
+{
+    struct setting s = chain (1.0), even = chain (10.0);
+    struct costmodel_problem p = problem_of (&s);
+    struct costmodel_binding b;
+    struct error err = {""};
+    double step_s = step_of (&s, in_order, NULL);
+    bool found;
+    (void) state;
+
+    ok (costmodel_find_binding (&p, in_order, step_s, &b, &found, &err), &err);
+    assert_true (found);
+    assert_int_equal (b.src_gpu + b.dst_gpu, 3);
+    assert_string_equal (b.use, "pp");
+    CLOSE (b.bytes_per_s, 1e9, 1e-12);
+    CLOSE (b.median_bytes_per_s, 10e9, 1e-12);
+    CLOSE (b.step_s, step_of (&even, in_order, NULL), 1e-12);
+    assert_true (b.step_s < step_s);
+
+    p = problem_of (&even);
+    ok (costmodel_find_binding (&p, in_order, b.step_s, &b, &found, &err), &err);
+    assert_false (found);
+    topology_cluster_destroy (s.cluster);
+    topology_cluster_destroy (even.cluster);
+}
+
+/* Every operation is in the trace once, in time; the last event ends with the step. */
+static void trace (void **state)
+{
+    static const struct {
+        enum workload_schedule s;
+        int operations; /* of a micro-batch on a stage */
+    } known[] = {{SCHEDULE_1F1B, 2},
+                 {SCHEDULE_GPIPE, 2},
+                 {SCHEDULE_ZB1P, 3},
+                 {SCHEDULE_V_HALF, 6}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        struct setting s = chain (5.0);
+        struct costmodel_problem p = problem_of (&s);
+        struct text out = {0};
+        struct error err = {""};
+        double last = 0;
+        size_t k, operations = 0;
+        json_t *doc, *event;
+
+        s.config.schedule = known[i].s;
+        s.config.deg.vpp = workload_default_vpp (known[i].s);
+        ok (costmodel_trace (&p, in_order, &out, &err), &err);
+        doc = json_loads (text_str (&out), 0, NULL);
+        assert_non_null (doc);
+        json_array_foreach (json_object_get (doc, "traceEvents"), k, event)
+        {
+            const char *name = json_string_value (json_object_get (event, "name"));
+
+            if (strcmp (json_string_value (json_object_get (event, "ph")), "X") != 0)
+                continue;
+            operations += strchr ("FBW", name[0]) != NULL;
+            last = fmax (last, json_number_value (json_object_get (event, "ts")) +
+                                   json_number_value (json_object_get (event, "dur")));
+        }
+        assert_int_equal (operations, 16 * 4 * known[i].operations);
+        CLOSE (last * 1e-6, step_of (&s, in_order, NULL), 1e-6);
+        json_decref (doc);
+        text_free (&out);
+        topology_cluster_destroy (s.cluster);
+    }
+}
+
+/* Pipette's and AMP's sums, added up here from a stage's times (tp 1, dp 1). */
+static void published (void **state)
+{
+    struct setting s = chain (5.0);
+    struct costmodel_problem p = problem_of (&s);
+    struct costmodel_compute k;
+    struct error err = {""};
+    double most = 0, forward = 0, three = 0, sends, pipette, amp;
+    double bytes = 2.0 * s.job.seq * s.model.hidden;
+    (void) state;
+
+    costmodel_compute (&s.model, &s.job, &s.config, &s.profile, s.cluster->node[0].type,
+                       &k);
+    for (int i = 0; i < 4; i++) {
+        struct workload_stage held = workload_stage_of (&s.model, &s.config, s.layers, i);
+        struct costmodel_stage_time t;
+
+        costmodel_stage_compute (&s.config, &s.profile, &k, &held, &t);
+        most = fmax (most, t.fwd_s + t.back_s);
+        forward = fmax (forward, 3 * t.fwd_s);
+        three += 3 * t.fwd_s;
+    }
+    sends = bytes / 10e9 + bytes / 5e9 + bytes / 10e9;
+    ok (costmodel_published (COSTMODEL_PIPETTE, &p, in_order, &pipette, &err), &err);
+    ok (costmodel_published (COSTMODEL_AMP, &p, in_order, &amp, &err), &err);
+    CLOSE (pipette, 4 * (4 * most + 2 * sends) + 3 * most, 1e-12);
+    CLOSE (amp, 15 * forward + three + sends, 1e-12);
+    topology_cluster_destroy (s.cluster);
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test (binding),
+                                       cmocka_unit_test (trace),
+                                       cmocka_unit_test (published)};
+
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}

@@ -80,7 +80,8 @@ static struct workload_profile *held_out (const struct calibrate_runs *r,
     struct error err;
 
     if (calibrate_groups (r, by, group, &n, &err) != ST_OK ||
-        calibrate_held_out (r, group, n, &prior[0], NULL, NULL, p, &err) != ST_OK)
+        calibrate_held_out (r, group, n, CALIBRATE_MEMORY, &prior[0], NULL, NULL, p,
+                            &err) != ST_OK)
         die (&err);
     free (group);
     return p;

@@ -101,89 +101,74 @@ static int fourfold (const struct calibrate_runs *r, int i)
 
 enum { PRIOR, HELD_OUT, SHIPPED, COLUMNS };
 
-static double step_by (const struct calibrate_run *run, const struct workload_profile *p,
-                       enum costmodel_kind kind)
+/* Step times of all runs, each under its profile. */
+static void steps_of (const struct calibrate_runs *r, const struct workload_profile *p,
+                      double *estimate)
 {
-    struct topology_cluster *c;
+    struct calibrate_steps s;
     struct error err;
-    double step_s = NAN;
 
-    if (calibrate_cluster (run, &c, &err) != ST_OK)
+    if (calibrate_steps_estimate (r, p, NULL, NULL, &s, &err) != ST_OK)
         die (&err);
-    calibrate_step_by (run, c, p, kind, &step_s, &err);
-    topology_cluster_destroy (c);
-    return step_s;
-}
-
-static double step_of (const struct calibrate_run *run, const struct workload_profile *p)
-{
-    return step_by (run, p, COSTMODEL_CRITICAL_PATH);
+    memcpy (estimate, s.step_s, (size_t) r->n * sizeof *estimate);
+    calibrate_steps_release (&s);
 }
 
 /* For every run the constants fitted on all runs of other folds. */
 static void hold_out (const struct calibrate_runs *r, fold_of *fold,
                       const struct workload_profile *prior, double *estimate)
 {
-    bool *use = calloc ((size_t) r->n + 1, sizeof *use),
-         *done = calloc ((size_t) r->n + 1, sizeof *done);
+    size_t size = (size_t) r->n + 1;
+    int *group = calloc (size, sizeof *group);
+    struct workload_profile *p = calloc (size, sizeof *p);
+    struct error err;
 
-    for (int i = 0; i < r->n; i++) {
-        struct workload_profile fitted = *prior;
-        struct calibrate_fit fit;
-        struct error err;
-
-        if (done[i])
-            continue;
-        for (int k = 0; k < r->n; k++)
-            use[k] = fold (r, k) != fold (r, i);
-        if (calibrate_time (r, use, &fitted, &fit, &err) != ST_OK)
-            die (&err);
-        for (int k = 0; k < r->n; k++)
-            if (!use[k]) {
-                estimate[k] = step_of (&r->run[k], &fitted);
-                done[k] = true;
-            }
-    }
-    free (use);
-    free (done);
+    /* A group has the number of its first run. */
+    for (int i = 0; i < r->n; i++)
+        while (fold (r, group[i]) != fold (r, i))
+            group[i]++;
+    if (calibrate_held_out (r, group, r->n, CALIBRATE_TIME, prior, NULL, NULL, p, &err) !=
+        ST_OK)
+        die (&err);
+    steps_of (r, p, estimate);
+    free (group);
+    free (p);
 }
 
 static void estimate_all (const struct calibrate_runs *r, fold_of *fold,
                           double *estimate[COLUMNS])
 {
-    struct workload_profile shipped, prior;
+    struct workload_profile *p = calloc ((size_t) r->n + 1, sizeof *p);
     struct error err;
 
-    for (int i = 0; i < r->n; i++) {
-        if (calibrate_profile_for (&r->run[i], &shipped, &err) != ST_OK)
-            die (&err);
-        prior = shipped;
-        workload_profile_generic_times (&prior);
-        estimate[PRIOR][i] = step_of (&r->run[i], &prior);
-        estimate[SHIPPED][i] = step_of (&r->run[i], &shipped);
-    }
+    if (calibrate_profiles (r, NULL, p, &err) != ST_OK)
+        die (&err);
+    steps_of (r, p, estimate[SHIPPED]);
+    for (int i = 0; i < r->n; i++)
+        workload_profile_generic_times (&p[i]);
+    steps_of (r, p, estimate[PRIOR]);
     if (fold)
-        hold_out (r, fold, &prior, estimate[HELD_OUT]);
+        hold_out (r, fold, &p[r->n - 1], estimate[HELD_OUT]);
+    free (p);
 }
 
 /* ---- the table ---- */
 
 enum figure { MAPE, MEDIAN, SPEARMAN, REGRET, SMALL_GROUPS };
 
-static double figure_of (enum figure f, const struct calibrate_errors *e,
-                         const struct calibrate_regret *g)
+static double figure_of (enum figure f, const struct calibrate_time_scores *s)
 {
     switch (f) {
     case MAPE:
-        return 100 * e->mape;
+        return 100 * s->errors.mape;
     case MEDIAN:
-        return 100 * e->median;
+        return 100 * s->errors.median;
     case SPEARMAN:
-        return e->spearman;
+        return s->errors.spearman;
     case REGRET:
-        return 100 * g->mean;
+        return 100 * s->regret.mean;
     default:
-        return g->small;
+        return s->regret.small;
     }
 }
 
@@ -199,32 +184,15 @@ static void print_source (const char *name, const struct calibrate_runs *r,
                           double *estimate[COLUMNS], bool held,
                           const struct wanted wanted[WANTED_MAX])
 {
-    struct calibrate_errors e[COLUMNS] = {{0}};
-    struct calibrate_regret g[COLUMNS] = {{0}};
-    size_t size = (size_t) r->n + 1;
-    const struct calibrate_run **run = calloc (size, sizeof *run);
-    double *x = calloc (size, sizeof *x), *y = calloc (size, sizeof *y);
-    int n = 0;
+    struct calibrate_time_scores s[COLUMNS];
     struct error err;
 
-    for (int c = 0; c < COLUMNS; c++) {
-        n = 0;
-        for (int i = 0; i < r->n; i++) {
-            if (isnan (estimate[c][i]))
-                continue;
-            x[n] = estimate[c][i];
-            y[n] = r->run[i].iter_time_s;
-            run[n++] = &r->run[i];
-        }
-        if (c == HELD_OUT && !held)
-            continue;
-        if (calibrate_errors (x, y, n, &e[c], &err) != ST_OK)
+    for (int c = 0; c < COLUMNS; c++)
+        if (calibrate_score_times (r, estimate[c], NULL, &s[c], &err) != ST_OK)
             die (&err);
-        calibrate_regret (run, x, n, &g[c]);
-    }
     for (int i = 0; i < WANTED_MAX && wanted[i].label; i++) {
         if (i == 0)
-            table_cell (table, "%s, %d runs", name, n);
+            table_cell (table, "%s, %d runs", name, s[SHIPPED].errors.n);
         else
             table_cell (table, "%s", "");
         table_cell (table, "%s", wanted[i].label);
@@ -232,15 +200,12 @@ static void print_source (const char *name, const struct calibrate_runs *r,
             if (c == HELD_OUT && !held)
                 table_cell (table, "-");
             else if (wanted[i].what == SMALL_GROUPS)
-                table_cell (table, "%d of %d", g[c].small, g[c].groups);
+                table_cell (table, "%d of %d", s[c].regret.small, s[c].regret.groups);
             else
                 table_cell (table, wanted[i].what == SPEARMAN ? "%.3f" : "%.1f",
-                            figure_of (wanted[i].what, &e[c], &g[c]));
+                            figure_of (wanted[i].what, &s[c]));
         table_cell (table, "%s", wanted[i].target);
     }
-    free (run);
-    free (x);
-    free (y);
 }
 
 struct source {
@@ -328,6 +293,20 @@ static const struct source sources[] = {
      {{{MAPE, "MAPE %", ""}, {MEDIAN, "median %", ""}}}},
 };
 
+static double published_step (const struct calibrate_run *run,
+                              const struct workload_profile *p, enum costmodel_kind kind)
+{
+    struct topology_cluster *c;
+    struct error err;
+    double step_s = NAN;
+
+    if (calibrate_cluster (run, &c, &err) != ST_OK)
+        die (&err);
+    calibrate_step_by (run, c, p, kind, &step_s, &err);
+    topology_cluster_destroy (c);
+    return step_s;
+}
+
 /* Published ways of putting the same compute together, with the shipped constants. */
 static void print_published (const struct calibrate_runs *r)
 {
@@ -343,7 +322,7 @@ static void print_published (const struct calibrate_runs *r)
         for (int i = 0; i < r->n; i++) {
             if (calibrate_profile_for (&r->run[i], &shipped, &err) != ST_OK)
                 die (&err);
-            x[n] = step_by (&r->run[i], &shipped, (enum costmodel_kind) kind);
+            x[n] = published_step (&r->run[i], &shipped, (enum costmodel_kind) kind);
             y[n] = r->run[i].iter_time_s;
             n += isfinite (x[n]);
         }

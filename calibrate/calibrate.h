@@ -43,14 +43,17 @@ struct calibrate_run {
     int oom;             /* 1 ran out, 0 ran, -1 unknown */
 };
 
+/** Why rows are left out, and how many. */
+struct calibrate_reason {
+    char reason[96];
+    int count, first_row; /* of the file, the header not counted */
+};
+
 /** A runs file's rows. */
 struct calibrate_runs {
     struct calibrate_run *run; /* [n] */
     int n;
-    struct {
-        char reason[96];
-        int count, first_row;
-    } skipped[CALIBRATE_REASONS_MAX];
+    struct calibrate_reason skipped[CALIBRATE_REASONS_MAX];
     int n_skipped;
     struct csv_table table; /* the file itself, skipped rows too */
 };
@@ -109,6 +112,25 @@ enum status calibrate_step (const struct calibrate_run *run,
                             const struct workload_profile *p, double *step_s,
                             struct error *err);
 
+/** Step times of runs, and why some have none. */
+struct calibrate_steps {
+    double *step_s; /* [runs->n] NAN where it cannot be estimated */
+    struct calibrate_reason missing[CALIBRATE_REASONS_MAX];
+    int n_missing;
+};
+
+/** calibrate_step of every run; one that cannot be estimated is counted by reason.
+ *  @param[in]  profile  [runs->n] one for each
+ *  @param[in]  progress  called before each run; NULL: never
+ *  @param[out] out       release with calibrate_steps_release
+ *  @return ST_OK; ST_NOMEM */
+enum status calibrate_steps_estimate (const struct calibrate_runs *runs,
+                                      const struct workload_profile *profile,
+                                      void (*progress) (void *context, int done, int of),
+                                      void *context, struct calibrate_steps *out,
+                                      struct error *err);
+void calibrate_steps_release (struct calibrate_steps *s);
+
 /** The profile of every run: `forced` for all, or with NULL each one's shipped one.
  *  @param[out] out  [runs->n] */
 enum status calibrate_profiles (const struct calibrate_runs *runs,
@@ -147,6 +169,19 @@ struct calibrate_regret {
 void calibrate_regret (const struct calibrate_run *const *run, const double *estimate,
                        int n, struct calibrate_regret *out);
 
+/** How well step times are met, and what choosing by them costs. */
+struct calibrate_time_scores {
+    struct calibrate_errors errors;
+    struct calibrate_regret regret;
+};
+
+/** Score the runs that have a measured and an estimated time.
+ *  @param[in] step_s  [runs->n] estimates; NAN: none
+ *  @param[in] use     [runs->n] which of them; NULL: all */
+enum status calibrate_score_times (const struct calibrate_runs *runs,
+                                   const double *step_s, const bool *use,
+                                   struct calibrate_time_scores *out, struct error *err);
+
 /** How well labels are met by probabilities. */
 struct calibrate_labels {
     int n, positive;
@@ -165,6 +200,17 @@ enum status calibrate_labels (const double *score, double threshold,
 
 /* ---- fits ---- */
 
+/** A fit is of the memory or of the time constants. */
+enum calibrate_part { CALIBRATE_MEMORY, CALIBRATE_TIME, CALIBRATE_PARTS };
+
+/** The runs that a part can be fitted to: with a peak or label, or with a step time that
+ *  can be estimated under p.
+ *  @param[out] out  borrows the rows of `all`, which must outlive it; its `skipped` says
+ *                   why measured step times cannot be estimated; free (out->run) */
+enum status calibrate_runs_of (const struct calibrate_runs *all, enum calibrate_part part,
+                               const struct workload_profile *p,
+                               struct calibrate_runs *out, struct error *err);
+
 /** One constant of a fit. */
 struct calibrate_fitted {
     const struct workload_constant *constant;
@@ -178,7 +224,7 @@ struct calibrate_fit {
     struct calibrate_fitted constant[CALIBRATE_CONSTANTS_MAX];
     int n;
     double before, after; /* objective */
-    int used;             /* runs with a memory label or peak */
+    int used;             /* runs that have the part's figures */
 };
 
 /** Fit the memory constants of a profile to the runs that `use` marks.
@@ -201,7 +247,7 @@ enum status calibrate_memory (const struct calibrate_runs *runs, const bool *use
                               struct workload_profile *p, struct calibrate_fit *fit,
                               struct error *err);
 
-/** The same for the time constants and the runs with a step time. */
+/** The same for the time constants and the runs with a step time that can be estimated. */
 enum status calibrate_time (const struct calibrate_runs *runs, const bool *use,
                             struct workload_profile *p, struct calibrate_fit *fit,
                             struct error *err);
@@ -237,13 +283,15 @@ enum status calibrate_groups (const struct calibrate_runs *runs,
                               enum calibrate_grouping by, int *group, int *n,
                               struct error *err);
 
-/** For every group the profile fitted on all runs of the others; the prior where those
- *  have no memory figures.
+/** For every group the profile whose part's constants were fitted on all runs of the
+ *  others; the prior where those, or the group itself, have no figures of it.
  *
+ *  @param[in]  group     [runs->n] 0 to n_groups - 1; a number may be unused
  *  @param[in]  progress  called before each fit; NULL: never
  *  @param[out] out       [runs->n] the profile that did not see this run */
 enum status calibrate_held_out (const struct calibrate_runs *runs, const int *group,
-                                int n_groups, const struct workload_profile *prior,
+                                int n_groups, enum calibrate_part part,
+                                const struct workload_profile *prior,
                                 void (*progress) (void *context, int done, int of),
                                 void *context, struct workload_profile *out,
                                 struct error *err);

@@ -14,6 +14,13 @@ struct row {
 /** The model of a row.  @return NULL, or why the row must be skipped (a literal) */
 const char *calibrate_read_model (const struct row *r, struct workload_model *m);
 
+/** Count a row under a reason; the last of CALIBRATE_REASONS_MAX takes all that is new. */
+void calibrate_count_reason (struct calibrate_reason *list, int *n, const char *why,
+                             int row);
+
+/** Has the run figures that the part's fit looks at? */
+bool calibrate_has_figures (const struct calibrate_run *run, enum calibrate_part part);
+
 /** The text of a cell by the column's name. */
 const char *calibrate_cell (const struct row *r, const char *name);
 /** A whole number of a cell, 0 to 2^30; absent when empty, -1 when it is none. */

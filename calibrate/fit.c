@@ -225,13 +225,22 @@ enum status calibrate_time (const struct calibrate_runs *runs, const bool *use,
     if (!f.cluster)
         return err_nomem (err);
     for (int i = 0; i < runs->n && st == ST_OK; i++) {
+        double step_s;
+
         if ((use && !use[i]) || isnan (runs->run[i].iter_time_s))
             continue;
         st = calibrate_cluster (&runs->run[i], &f.cluster[i], err);
-        result.used++;
+        if (st == ST_OK)
+            st = calibrate_step (&runs->run[i], f.cluster[i], p, &step_s, err);
+        result.used += st == ST_OK;
+        if (st == ST_OK || st == ST_NOMEM)
+            continue;
+        topology_cluster_destroy (f.cluster[i]);
+        f.cluster[i] = NULL;
+        st = ST_OK;
     }
     if (st == ST_OK && result.used == 0)
-        st = err_set (err, ST_INVALID, "no run has a step time");
+        st = err_set (err, ST_INVALID, "no run has a step time that can be estimated");
     if (st == ST_OK)
         st = fit (&f, p, out, err);
     for (int i = 0; i < runs->n; i++)

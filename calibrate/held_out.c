@@ -1,5 +1,5 @@
 /* Estimates scored, and fits scored on runs that they did not see. */
-#include "calibrate/calibrate.h"
+#include "calibrate/calibrate_private.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -97,19 +97,25 @@ enum status calibrate_groups (const struct calibrate_runs *runs,
     return ST_OK;
 }
 
-static bool has_memory (const struct calibrate_run *run)
+bool calibrate_has_figures (const struct calibrate_run *run, enum calibrate_part part)
 {
-    return !isnan (run->peak_bytes) || run->oom >= 0;
+    return part == CALIBRATE_TIME ? !isnan (run->iter_time_s)
+                                  : !isnan (run->peak_bytes) || run->oom >= 0;
 }
 
 enum status calibrate_held_out (const struct calibrate_runs *runs, const int *group,
-                                int n_groups, const struct workload_profile *prior,
+                                int n_groups, enum calibrate_part part,
+                                const struct workload_profile *prior,
                                 void (*progress) (void *context, int done, int of),
                                 void *context, struct workload_profile *out,
                                 struct error *err)
 {
     bool *use = calloc ((size_t) runs->n + 1, sizeof *use);
     enum status st = use ? ST_OK : err_nomem (err);
+    enum status (*fit_part) (const struct calibrate_runs *, const bool *,
+                             struct workload_profile *, struct calibrate_fit *,
+                             struct error *) =
+        part == CALIBRATE_TIME ? calibrate_time : calibrate_memory;
 
     for (int g = 0; g < n_groups && st == ST_OK; g++) {
         struct workload_profile fitted = *prior;
@@ -118,13 +124,13 @@ enum status calibrate_held_out (const struct calibrate_runs *runs, const int *gr
 
         for (int i = 0; i < runs->n; i++) {
             use[i] = group[i] != g;
-            mine |= !use[i] && has_memory (&runs->run[i]);
-            others |= use[i] && has_memory (&runs->run[i]);
+            mine |= !use[i] && calibrate_has_figures (&runs->run[i], part);
+            others |= use[i] && calibrate_has_figures (&runs->run[i], part);
         }
-        if (progress)
+        if (mine && others && progress)
             progress (context, g, n_groups);
         if (mine && others)
-            st = calibrate_memory (runs, use, &fitted, &fit, err);
+            st = fit_part (runs, use, &fitted, &fit, err);
         for (int i = 0; i < runs->n && st == ST_OK; i++)
             if (!use[i])
                 out[i] = fitted;

@@ -457,20 +457,23 @@ static const char *read_row (const struct row *r, struct calibrate_run *run)
     return why;
 }
 
-static void count_skip (struct calibrate_runs *out, const char *why, int row)
+void calibrate_count_reason (struct calibrate_reason *list, int *n, const char *why,
+                             int row)
 {
+    char reason[sizeof list->reason];
     int i = 0;
 
-    while (i < out->n_skipped && strcmp (out->skipped[i].reason, why) != 0)
+    snprintf (reason, sizeof reason, "%s", why);
+    while (i < *n && strcmp (list[i].reason, reason) != 0)
         i++;
     if (i == CALIBRATE_REASONS_MAX)
         i--; /* the last stands for all others */
-    if (i == out->n_skipped) {
-        snprintf (out->skipped[i].reason, sizeof out->skipped[i].reason, "%s", why);
-        out->skipped[i].first_row = row;
-        out->n_skipped++;
+    if (i == *n) {
+        list[i] = (struct calibrate_reason){.first_row = row};
+        memcpy (list[i].reason, reason, sizeof reason);
+        ++*n;
     }
-    out->skipped[i].count++;
+    list[i].count++;
 }
 
 static enum status map_columns (const char *path, const struct csv_table *t,
@@ -544,7 +547,7 @@ enum status calibrate_runs_read (const char *path, struct calibrate_runs *out,
         }
         free (run->layers);
         free (run->layers_by_parameters);
-        count_skip (&runs, why, r.index);
+        calibrate_count_reason (runs.skipped, &runs.n_skipped, why, r.index);
     }
     if (st == ST_OK && runs.n == 0) {
         struct text why = {0};

@@ -59,18 +59,20 @@ static error_t parse (int key, char *arg, struct argp_state *state)
     }
 }
 
-/* ---- memory ---- */
+/* ---- fits and their scores ---- */
 
-/* How well profiles meet the runs. */
-struct memory_scores {
+/* How well profiles meet the runs; a part's own members are set. */
+struct scores {
     struct calibrate_errors peaks;
     struct calibrate_labels labels;
+    struct calibrate_time_scores times;
 };
 
-/* The memory part of a calibration. */
-struct memory_part {
+/* The memory or the time constants. */
+struct part {
+    struct calibrate_runs runs; /* those that have the figures; rows of all runs */
     struct calibrate_fit fit;
-    struct memory_scores start, fitted, held_out;
+    struct scores start, fitted, held_out;
     enum calibrate_grouping by;
     int groups; /* left out one at a time; 1: there is nothing to hold out */
 };
@@ -79,28 +81,45 @@ struct memory_part {
 struct calibration {
     struct calibrate_runs runs;
     struct workload_profile start, fitted;
-    struct memory_part memory;
+    struct part part[CALIBRATE_PARTS];
 };
 
-static enum status score (const struct calibrate_runs *runs,
-                          const struct workload_profile *profile, /* [runs->n] */
-                          struct memory_scores *s, struct error *err)
+static enum status score_times (const struct calibrate_runs *runs,
+                                const struct workload_profile *profile, /* [runs->n] */
+                                struct scores *s, struct error *err)
 {
-    enum status st = calibrate_memory_errors (runs, profile, false, NULL, &s->peaks, err);
+    struct calibrate_steps steps;
+    enum status st = calibrate_steps_estimate (runs, profile, NULL, NULL, &steps, err);
 
+    if (st != ST_OK)
+        return st;
+    st = calibrate_score_times (runs, steps.step_s, NULL, &s->times, err);
+    calibrate_steps_release (&steps);
+    return st;
+}
+
+static enum status score (const struct calibrate_runs *runs, enum calibrate_part what,
+                          const struct workload_profile *profile, /* [runs->n] */
+                          struct scores *s, struct error *err)
+{
+    enum status st;
+
+    if (what == CALIBRATE_TIME)
+        return score_times (runs, profile, s, err);
+    st = calibrate_memory_errors (runs, profile, false, NULL, &s->peaks, err);
     return st == ST_OK ? calibrate_memory_labels (runs, profile, MEMEST_LINKWISE, 1.0,
                                                   &s->labels, err)
                        : st;
 }
 
-static enum status score_one (const struct calibrate_runs *runs,
+static enum status score_one (const struct calibrate_runs *runs, enum calibrate_part what,
                               const struct workload_profile *p,
-                              struct workload_profile *work, struct memory_scores *s,
+                              struct workload_profile *work, struct scores *s,
                               struct error *err)
 {
     enum status st = calibrate_profiles (runs, p, work, err);
 
-    return st == ST_OK ? score (runs, work, s, err) : st;
+    return st == ST_OK ? score (runs, what, work, s, err) : st;
 }
 
 static void on_fold (void *context, int done, int of)
@@ -109,53 +128,63 @@ static void on_fold (void *context, int done, int of)
 }
 
 /* Models are left out one at a time; where there is one model alone, configurations. */
-static enum status choose_groups (const struct calibrate_runs *runs,
-                                  struct memory_part *m, int *group, struct error *err)
+static enum status choose_groups (struct part *m, int *group, struct error *err)
 {
     enum status st;
 
     m->by = CALIBRATE_BY_MODEL;
-    st = calibrate_groups (runs, m->by, group, &m->groups, err);
+    st = calibrate_groups (&m->runs, m->by, group, &m->groups, err);
     if (st != ST_OK || m->groups > 1)
         return st;
     m->by = CALIBRATE_BY_CONFIG;
-    return calibrate_groups (runs, m->by, group, &m->groups, err);
+    return calibrate_groups (&m->runs, m->by, group, &m->groups, err);
 }
 
-static enum status fit_memory (struct calibration *c, struct progress *progress,
-                               struct error *err)
+/* Fit a part to the runs that have its figures, if there are any. */
+static enum status fit_part (struct calibration *c, enum calibrate_part what,
+                             struct progress *progress, struct error *err)
 {
-    size_t n = (size_t) c->runs.n;
-    struct workload_profile *work = calloc (n, sizeof *work);
-    int *group = calloc (n, sizeof *group);
-    struct memory_part *m = &c->memory;
-    enum status st = work && group ? ST_OK : err_nomem (err);
+    struct part *m = &c->part[what];
+    enum status st = calibrate_runs_of (&c->runs, what, &c->start, &m->runs, err);
+    size_t n = (size_t) m->runs.n;
+    struct workload_profile *work = calloc (n + 1, sizeof *work);
+    int *group = calloc (n + 1, sizeof *group);
 
+    if (st == ST_OK && (!work || !group))
+        st = err_nomem (err);
+    if (st != ST_OK || n == 0)
+        goto out;
+    st = what == CALIBRATE_TIME
+             ? calibrate_time (&m->runs, NULL, &c->fitted, &m->fit, err)
+             : calibrate_memory (&m->runs, NULL, &c->fitted, &m->fit, err);
     if (st == ST_OK)
-        st = calibrate_memory (&c->runs, NULL, &c->fitted, &m->fit, err);
+        st = score_one (&m->runs, what, &c->start, work, &m->start, err);
     if (st == ST_OK)
-        st = score_one (&c->runs, &c->start, work, &m->start, err);
+        st = score_one (&m->runs, what, &c->fitted, work, &m->fitted, err);
     if (st == ST_OK)
-        st = score_one (&c->runs, &c->fitted, work, &m->fitted, err);
-    if (st == ST_OK)
-        st = choose_groups (&c->runs, m, group, err);
+        st = choose_groups (m, group, err);
     if (st == ST_OK && m->groups > 1) {
-        st = calibrate_held_out (&c->runs, group, m->groups, &c->start, on_fold, progress,
-                                 work, err);
+        st = calibrate_held_out (&m->runs, group, m->groups, what, &c->start, on_fold,
+                                 progress, work, err);
         if (st == ST_OK)
-            st = score (&c->runs, work, &m->held_out, err);
+            st = score (&m->runs, what, work, &m->held_out, err);
     }
+out:
     free (work);
     free (group);
     return st;
 }
+
+/* ---- what is printed ---- */
+
+static const char *const part_names[CALIBRATE_PARTS] = {"memory", "time"};
 
 static const char *grouping_name (enum calibrate_grouping by)
 {
     return by == CALIBRATE_BY_MODEL ? "model" : "configuration";
 }
 
-static void print_constants (const struct calibrate_fit *fit)
+static void print_constants (const char *part, const struct calibrate_fit *fit)
 {
     static const char *const header[] = {"<constant", "before", "after", "<", NULL};
     struct table *t = table_create (header);
@@ -168,16 +197,15 @@ static void print_constants (const struct calibrate_fit *fit)
         table_cell (t, "%.4g", k->after);
         table_cell (t, "%s", k->told ? "fitted" : "not told by these runs");
     }
-    printf ("\nmemory constants (docs/profile.md has their units):\n");
+    printf ("\n%s constants (docs/profile.md has their units):\n", part);
     table_print (t, stdout);
     table_destroy (t);
 }
 
-static void score_row (struct table *t, const char *name, const struct memory_scores *s)
+static void memory_cells (struct table *t, const struct scores *s)
 {
     bool peaks = s->peaks.n > 0;
 
-    table_cell (t, "%s", name);
     cli_cell (t, "%.2f", peaks ? 100 * s->peaks.mape : NAN);
     cli_cell (t, "%.2f", peaks ? 100 * s->peaks.median : NAN);
     cli_cell (t, "%.2f", peaks ? 100 * s->peaks.worst : NAN);
@@ -188,39 +216,63 @@ static void score_row (struct table *t, const char *name, const struct memory_sc
             table_cell (t, "-");
 }
 
-static void print_memory (const struct memory_part *m)
+static void score_row (struct table *t, enum calibrate_part what, const char *name,
+                       const struct scores *s)
 {
-    static const char *const header[] = {
+    table_cell (t, "%s", name);
+    if (what == CALIBRATE_TIME)
+        cli_time_cells (t, &s->times);
+    else
+        memory_cells (t, s);
+}
+
+static void print_part (enum calibrate_part what, const struct part *m)
+{
+    static const char *const memory_header[] = {
         "<profile",    "peak MAPE %", "median %", "worst %",
         "OOM AUC",     "precision",   "recall",   "precision at recall .99",
         "Brier score", NULL};
-    struct table *t = table_create (header);
+    static const char *const time_header[] = {"<profile", CLI_TIME_HEADERS, NULL};
+    struct table *t;
     char name[64];
 
-    print_constants (&m->fit);
-    score_row (t, "before", &m->start);
-    score_row (t, "fitted, on the runs that it saw", &m->fitted);
+    if (m->runs.n == 0)
+        return;
+    print_constants (part_names[what], &m->fit);
+    t = table_create (what == CALIBRATE_TIME ? time_header : memory_header);
+    score_row (t, what, "before", &m->start);
+    score_row (t, what, "fitted, on the runs that it saw", &m->fitted);
     snprintf (name, sizeof name, "fitted, each %s left out", grouping_name (m->by));
     if (m->groups > 1)
-        score_row (t, name, &m->held_out);
-    printf ("\n%d peaks and %d out-of-memory labels:\n", m->start.peaks.n,
-            m->start.labels.n);
+        score_row (t, what, name, &m->held_out);
+    if (what == CALIBRATE_TIME)
+        printf ("\n%d step times:\n", m->start.times.errors.n);
+    else
+        printf ("\n%d peaks and %d out-of-memory labels:\n", m->start.peaks.n,
+                m->start.labels.n);
     table_print (t, stdout);
     if (m->groups == 1)
         printf ("all runs are of one configuration: there is none to leave out\n");
     table_destroy (t);
 }
 
-static json_t *scores_json (const struct memory_scores *s)
+static json_t *scores_json (enum calibrate_part what, const struct scores *s)
 {
+    if (what == CALIBRATE_TIME)
+        return cli_times_json (&s->times);
     return json_pack ("{s:o, s:o}", "peak", cli_errors_json (&s->peaks), "oom",
                       cli_labels_json (&s->labels));
 }
 
-static json_t *memory_json (const struct memory_part *m)
+/* A part that no run has figures of is null. */
+static json_t *part_json (const struct calibration *c, enum calibrate_part what)
 {
-    json_t *list = json_array (), *doc;
+    const struct part *m = &c->part[what];
+    json_t *list, *doc;
 
+    if (m->runs.n == 0)
+        return json_null ();
+    list = json_array ();
     for (int i = 0; i < m->fit.n; i++) {
         const struct calibrate_fitted *k = &m->fit.constant[i];
 
@@ -228,14 +280,15 @@ static json_t *memory_json (const struct memory_part *m)
                                                 k->constant->key, "before", k->before,
                                                 "after", k->after, "told", k->told));
     }
-    doc =
-        json_pack ("{s:i, s:o, s:o, s:o}", "runs", m->fit.used, "constants", list,
-                   "before", scores_json (&m->start), "fitted", scores_json (&m->fitted));
-    if (doc)
-        json_object_set_new (doc, "left_out",
-                             m->groups > 1 ? scores_json (&m->held_out) : json_null ());
+    doc = json_pack ("{s:i, s:o, s:o, s:o, s:o}", "runs", m->fit.used, "constants", list,
+                     "before", scores_json (what, &m->start), "fitted",
+                     scores_json (what, &m->fitted), "left_out",
+                     m->groups > 1 ? scores_json (what, &m->held_out) : json_null ());
     if (doc && m->groups > 1)
         json_object_set_new (doc, "left_out_by", json_string (grouping_name (m->by)));
+    if (doc && what == CALIBRATE_TIME)
+        json_object_set_new (doc, "not_estimated",
+                             cli_reasons_json (m->runs.skipped, m->runs.n_skipped));
     return doc;
 }
 
@@ -313,8 +366,10 @@ static json_t *profile_json (const struct calibration *c)
     doc = workload_profile_to_json (&c->fitted, source);
     if (doc)
         json_object_set_new (doc, "fit",
-                             json_pack ("{s:s, s:i, s:o}", "start", c->start.from, "rows",
-                                        c->runs.n, "memory", memory_json (&c->memory)));
+                             json_pack ("{s:s, s:i, s:o, s:o}", "start", c->start.from,
+                                        "rows", c->runs.n, "memory",
+                                        part_json (c, CALIBRATE_MEMORY), "time",
+                                        part_json (c, CALIBRATE_TIME)));
     return doc;
 }
 
@@ -328,8 +383,9 @@ static enum status answer (const struct calibrate_input *in, const struct calibr
     if (st == ST_OK && in->out)
         st = json_write (in->out, profile, err);
     if (st == ST_OK && in->json) {
-        doc = json_pack ("{s:i, s:s, s:o, s:O}", "version", 1, "start", c->start.from,
-                         "memory", memory_json (&c->memory), "profile", profile);
+        doc = json_pack ("{s:i, s:s, s:o, s:o, s:O}", "version", 1, "start",
+                         c->start.from, "memory", part_json (c, CALIBRATE_MEMORY), "time",
+                         part_json (c, CALIBRATE_TIME), "profile", profile);
         st = cli_rows_json (doc, &c->runs, err);
         if (st == ST_OK)
             st = cli_print_json (json_incref (doc), err);
@@ -337,7 +393,10 @@ static enum status answer (const struct calibrate_input *in, const struct calibr
     } else if (st == ST_OK && !to_stdout) {
         cli_print_rows (in->runs, &c->runs);
         printf ("the fit starts from profile %s\n", c->start.from);
-        print_memory (&c->memory);
+        for (enum calibrate_part i = 0; i < CALIBRATE_PARTS; i++)
+            print_part (i, &c->part[i]);
+        cli_print_missing (c->part[CALIBRATE_TIME].runs.skipped,
+                           c->part[CALIBRATE_TIME].runs.n_skipped);
         if (in->out)
             printf ("\nprofile written to %s\n", in->out);
     }
@@ -359,14 +418,22 @@ static enum status run (const struct calibrate_input *in, struct notes *notes,
         st = in->profile ? workload_profile_read (in->profile, &c.start, notes, err)
                          : usual_profile (&c.runs, &c.start, notes, err);
     c.fitted = c.start;
-    if (st == ST_OK)
-        st = fit_memory (&c, &progress, err);
+    for (enum calibrate_part i = 0; i < CALIBRATE_PARTS && st == ST_OK; i++)
+        st = fit_part (&c, i, &progress, err);
     progress_end (&progress);
+    if (st == ST_OK && c.part[CALIBRATE_MEMORY].runs.n == 0 &&
+        c.part[CALIBRATE_TIME].runs.n == 0)
+        st = err_set (err, ST_INVALID,
+                      "%s: no run has a measured peak, an out-of-memory label or a step "
+                      "time that can be estimated",
+                      strcmp (in->runs, "-") == 0 ? "standard input" : in->runs);
     if (st == ST_OK) {
         name_profile (in, &c.fitted);
         name_sources (&c.runs, &c.fitted);
         st = answer (in, &c, err);
     }
+    for (int i = 0; i < CALIBRATE_PARTS; i++)
+        free (c.part[i].runs.run);
     calibrate_runs_release (&c.runs);
     return st;
 }
@@ -381,7 +448,9 @@ int cli_calibrate (int argc, char **argv)
                "Example: linkwise calibrate runs.csv -o mine.json\n\nA handful of runs "
                "will do: constants start at the profile's values, stay near them unless "
                "the runs say otherwise, and those that the runs cannot tell are left "
-               "alone and named.  The error that counts is that of the runs left out of "
+               "alone and named.  Peaks and out-of-memory labels tell memory constants, "
+               "step times those of time.  The error that counts is that of the runs "
+               "left out of "
                "the fit.  RUNS.csv is a runs file (docs/runs.md) or - for standard "
                "input."};
     struct calibrate_input in = {0};

@@ -160,16 +160,32 @@ void cli_print_rows (const char *path, const struct calibrate_runs *runs);
 enum status cli_rows_json (json_t *doc, const struct calibrate_runs *runs,
                            struct error *err);
 
+/** Print why step times cannot be estimated, if some cannot. */
+void cli_print_missing (const struct calibrate_reason *missing, int n);
+
 /** Scores as objects with the units in their keys; unknown ones are null.  New
  *  references. */
 json_t *cli_errors_json (const struct calibrate_errors *e);
 json_t *cli_labels_json (const struct calibrate_labels *l);
+/** "step", errors, and "regret". */
+json_t *cli_times_json (const struct calibrate_time_scores *s);
+/** Reasons as a list of "reason", "rows" and "first_row".  A new reference. */
+json_t *cli_reasons_json (const struct calibrate_reason *list, int n);
 
-/** A table's next cells: the number, or "-" when it is not finite. */
+/** A table's next cell: the number, in two digits above 1e6, or "-" when it is not
+ *  finite. */
 void cli_cell (struct table *t, const char *format, double value)
     __attribute__ ((format (printf, 2, 0)));
 /** Cells AUC, precision, recall, precision at recall .99 and Brier score. */
 void cli_label_cells (struct table *t, const struct calibrate_labels *l);
+/** Cells MAPE, median, bias and worst error in percent. */
+void cli_error_cells (struct table *t, const struct calibrate_errors *e);
+/** Those, Spearman, Kendall, mean regret in percent, and "3 of 5" groups within 2 %. */
+void cli_time_cells (struct table *t, const struct calibrate_time_scores *s);
+/** Their headers. */
+#define CLI_TIME_HEADERS                                                                \
+    "MAPE %", "median %", "bias %", "worst %", "Spearman", "Kendall", "regret, mean %", \
+        "groups with regret <= 2 %"
 
 /** Print which link binds, if one does. */
 void cli_print_binding (const struct topology_cluster *c,

@@ -13,34 +13,54 @@ static int row_number (int index)
     return index + 2;
 }
 
-void cli_print_rows (const char *path, const struct calibrate_runs *runs)
+static void print_reasons (const char *because, const struct calibrate_reason *list,
+                           int n)
 {
-    static const char *const header[] = {"rows", "first", "<skipped because", NULL};
+    const char *const header[] = {"rows", "first", because, NULL};
     struct table *t = table_create (header);
 
+    for (int i = 0; i < n; i++) {
+        table_cell (t, "%d", list[i].count);
+        table_cell (t, "%d", row_number (list[i].first_row));
+        table_cell (t, "%s", list[i].reason);
+    }
+    if (n > 0)
+        table_print (t, stdout);
+    table_destroy (t);
+}
+
+void cli_print_rows (const char *path, const struct calibrate_runs *runs)
+{
     printf ("%s: %d rows, %d used, %d skipped\n",
             strcmp (path, "-") == 0 ? "standard input" : path, runs->table.rows, runs->n,
             runs->table.rows - runs->n);
-    for (int i = 0; i < runs->n_skipped; i++) {
-        table_cell (t, "%d", runs->skipped[i].count);
-        table_cell (t, "%d", row_number (runs->skipped[i].first_row));
-        table_cell (t, "%s", runs->skipped[i].reason);
-    }
-    if (runs->n_skipped > 0)
-        table_print (t, stdout);
-    table_destroy (t);
+    print_reasons ("<skipped because", runs->skipped, runs->n_skipped);
+}
+
+void cli_print_missing (const struct calibrate_reason *missing, int n)
+{
+    if (n > 0)
+        printf ("\nstep times that cannot be estimated:\n");
+    print_reasons ("<because", missing, n);
+}
+
+json_t *cli_reasons_json (const struct calibrate_reason *reason, int n)
+{
+    json_t *list = json_array ();
+
+    for (int i = 0; i < n; i++)
+        json_array_append_new (list,
+                               json_pack ("{s:s, s:i, s:i}", "reason", reason[i].reason,
+                                          "rows", reason[i].count, "first_row",
+                                          row_number (reason[i].first_row)));
+    return list;
 }
 
 enum status cli_rows_json (json_t *doc, const struct calibrate_runs *runs,
                            struct error *err)
 {
-    json_t *list = json_array ();
+    json_t *list = cli_reasons_json (runs->skipped, runs->n_skipped);
 
-    for (int i = 0; i < runs->n_skipped; i++)
-        json_array_append_new (list, json_pack ("{s:s, s:i, s:i}", "reason",
-                                                runs->skipped[i].reason, "rows",
-                                                runs->skipped[i].count, "first_row",
-                                                row_number (runs->skipped[i].first_row)));
     if (!doc || json_object_set_new (doc, "rows", json_integer (runs->table.rows)) ||
         json_object_set_new (doc, "used", json_integer (runs->n)) ||
         json_object_set_new (doc, "skipped", json_incref (list))) {
@@ -74,9 +94,22 @@ json_t *cli_labels_json (const struct calibrate_labels *l)
                       json_number_or_null (l->n > 0 ? l->brier : NAN));
 }
 
+json_t *cli_times_json (const struct calibrate_time_scores *s)
+{
+    const struct calibrate_regret *g = &s->regret;
+
+    return json_pack ("{s:o, s:{s:i, s:i, s:o, s:o}}", "step",
+                      cli_errors_json (&s->errors), "regret", "groups", g->groups,
+                      "groups_within_2_pct", g->small, "mean_pct",
+                      json_number_or_null (100 * g->mean), "worst_pct",
+                      json_number_or_null (g->groups > 0 ? 100 * g->worst : NAN));
+}
+
 void cli_cell (struct table *t, const char *format, double value)
 {
-    if (isfinite (value))
+    if (fabs (value) > 1e6 && isfinite (value))
+        table_cell (t, "%.2g", value); /* a typing error must not blow up the table */
+    else if (isfinite (value))
         table_cell (t, format, value);
     else
         table_cell (t, "-");
@@ -89,4 +122,26 @@ void cli_label_cells (struct table *t, const struct calibrate_labels *l)
     cli_cell (t, "%.3f", l->recall);
     cli_cell (t, "%.3f", l->precision_at_99);
     cli_cell (t, "%.4f", l->brier);
+}
+
+void cli_error_cells (struct table *t, const struct calibrate_errors *e)
+{
+    bool any = e->n > 0;
+
+    cli_cell (t, "%.1f", any ? 100 * e->mape : NAN);
+    cli_cell (t, "%.1f", any ? 100 * e->median : NAN);
+    cli_cell (t, "%+.1f", any ? 100 * e->bias : NAN);
+    cli_cell (t, "%.1f", any ? 100 * e->worst : NAN);
+}
+
+void cli_time_cells (struct table *t, const struct calibrate_time_scores *s)
+{
+    cli_error_cells (t, &s->errors);
+    cli_cell (t, "%.3f", s->errors.spearman);
+    cli_cell (t, "%.3f", s->errors.kendall);
+    cli_cell (t, "%.1f", 100 * s->regret.mean);
+    if (s->regret.groups > 0)
+        table_cell (t, "%d of %d", s->regret.small, s->regret.groups);
+    else
+        table_cell (t, "-");
 }

@@ -63,12 +63,18 @@ struct validation {
     struct calibrate_runs runs;
     struct workload_profile *profile; /* [runs.n] */
     double *need_bytes, *peak_bytes;  /* [runs.n] estimates */
-    double *iter_time_s;              /* [runs.n] NAN where no time is estimated */
+    struct calibrate_steps steps;
 };
 
-static void estimate_memory (struct validation *v)
+static void on_run (void *context, int done, int of)
+{
+    progress_show (context, "estimating step times: %d of %d runs", done, of);
+}
+
+static enum status estimate (struct validation *v, struct error *err)
 {
     struct progress progress;
+    enum status st;
 
     progress_start (&progress);
     for (int i = 0; i < v->runs.n; i++) {
@@ -76,10 +82,12 @@ static void estimate_memory (struct validation *v)
 
         v->peak_bytes[i] = calibrate_peak (run, &v->profile[i], MEMEST_LINKWISE);
         v->need_bytes[i] = calibrate_need (run, &v->profile[i], MEMEST_LINKWISE);
-        v->iter_time_s[i] = NAN;
-        progress_show (&progress, "estimating: %d of %d runs", i, v->runs.n);
+        progress_show (&progress, "estimating memory: %d of %d runs", i, v->runs.n);
     }
+    st = calibrate_steps_estimate (&v->runs, v->profile, on_run, &progress, &v->steps,
+                                   err);
     progress_end (&progress);
+    return st;
 }
 
 /* ---- every row ---- */
@@ -118,8 +126,8 @@ static void write_row (FILE *out, const struct validation *v, int row, int run)
         double p = memest_oom_probability (&v->profile[run], v->need_bytes[run],
                                            v->runs.run[run].gpu_bytes);
 
-        if (isfinite (v->iter_time_s[run]))
-            snprintf (value[0], sizeof value[0], "%.6g", v->iter_time_s[run]);
+        if (isfinite (v->steps.step_s[run]))
+            snprintf (value[0], sizeof value[0], "%.6g", v->steps.step_s[run]);
         snprintf (value[1], sizeof value[1], "%.6g", v->peak_bytes[run] / UNITS_GIB);
         snprintf (value[2], sizeof value[2], "%.6g", p);
         snprintf (value[3], sizeof value[3], "%d", p < 0.5);
@@ -168,28 +176,43 @@ static bool is_first (const struct validation *v, int run)
     return true;
 }
 
-static void peak_row (struct table *t, const char *source, const char *profile,
-                      const struct calibrate_errors *e)
+/* A table has a line for every source and profile, and one for all together. */
+typedef enum status add_cells (const struct validation *v, const bool *use,
+                               struct table *t, struct error *err);
+
+static enum status peak_cells (const struct validation *v, const bool *use,
+                               struct table *t, struct error *err)
 {
-    table_cell (t, "%s", source);
-    table_cell (t, "%s", profile);
-    table_cell (t, "%d", e->n);
-    cli_cell (t, "%.1f", e->n ? 100 * e->mape : NAN);
-    cli_cell (t, "%.1f", e->n ? 100 * e->median : NAN);
-    cli_cell (t, "%+.1f", e->n ? 100 * e->bias : NAN);
-    cli_cell (t, "%.1f", e->n ? 100 * e->worst : NAN);
-    cli_cell (t, "%.3f", e->spearman);
+    struct calibrate_errors e;
+    enum status st = calibrate_memory_errors (&v->runs, v->profile, false, use, &e, err);
+
+    if (st != ST_OK)
+        return st;
+    table_cell (t, "%d", e.n);
+    cli_error_cells (t, &e);
+    cli_cell (t, "%.3f", e.spearman);
+    return ST_OK;
 }
 
-/* By source and profile, and all together. */
-static enum status print_peaks (const struct validation *v, struct error *err)
+static enum status time_cells (const struct validation *v, const bool *use,
+                               struct table *t, struct error *err)
 {
-    static const char *const header[] = {"<source", "<profile", "peaks",
-                                         "MAPE %",  "median %", "bias %",
-                                         "worst %", "Spearman", NULL};
+    struct calibrate_time_scores s;
+    enum status st = calibrate_score_times (&v->runs, v->steps.step_s, use, &s, err);
+
+    if (st != ST_OK)
+        return st;
+    table_cell (t, "%d", s.errors.n);
+    cli_time_cells (t, &s);
+    return ST_OK;
+}
+
+static enum status print_by_source (const struct validation *v, const char *title,
+                                    const char *const *header, add_cells *add,
+                                    struct error *err)
+{
     struct table *t = table_create (header);
     bool *use = calloc ((size_t) v->runs.n + 1, sizeof *use);
-    struct calibrate_errors e;
     enum status st = use ? ST_OK : err_nomem (err);
     int rows = 0;
 
@@ -197,19 +220,18 @@ static enum status print_peaks (const struct validation *v, struct error *err)
         if (!is_first (v, i))
             continue;
         mark_source (v, i, use);
-        st = calibrate_memory_errors (&v->runs, v->profile, false, use, &e, err);
-        if (st == ST_OK) {
-            peak_row (t, v->runs.run[i].source, v->profile[i].name, &e);
-            rows++;
-        }
+        table_cell (t, "%s", v->runs.run[i].source);
+        table_cell (t, "%s", v->profile[i].name);
+        st = add (v, use, t, err);
+        rows++;
     }
     if (st == ST_OK && rows > 1) {
-        st = calibrate_memory_errors (&v->runs, v->profile, false, NULL, &e, err);
-        if (st == ST_OK)
-            peak_row (t, "all", "", &e);
+        table_cell (t, "all");
+        table_cell (t, "%s", "");
+        st = add (v, NULL, t, err);
     }
     if (st == ST_OK) {
-        printf ("\nmemory peaks, estimated against measured:\n");
+        printf ("\n%s, estimated against measured:\n", title);
         table_print (t, stdout);
     }
     table_destroy (t);
@@ -248,15 +270,32 @@ static void print_labels (const struct calibrate_labels *own,
 static enum status print_scores (const struct validation *v, const char *path,
                                  struct error *err)
 {
+    static const char *const peaks[] = {"<source", "<profile", "peaks",
+                                        "MAPE %",  "median %", "bias %",
+                                        "worst %", "Spearman", NULL};
+    static const char *const times[] = {"<source", "<profile", "runs", CLI_TIME_HEADERS,
+                                        NULL};
     struct calibrate_labels own, fujii;
     enum status st = labels_of (v, &own, &fujii, err);
+    bool any_peak = false, any_time = false;
 
     if (st != ST_OK)
         return st;
+    for (int i = 0; i < v->runs.n; i++) {
+        any_peak |= !isnan (v->runs.run[i].peak_bytes);
+        any_time |= !isnan (v->runs.run[i].iter_time_s);
+    }
     cli_print_rows (path, &v->runs);
-    st = print_peaks (v, err);
+    if (any_peak)
+        st = print_by_source (v, "memory peaks", peaks, peak_cells, err);
     if (st == ST_OK && own.n > 0)
         print_labels (&own, &fujii);
+    if (st == ST_OK && any_time)
+        st = print_by_source (v, "step times", times, time_cells, err);
+    if (st == ST_OK)
+        cli_print_missing (v->steps.missing, v->steps.n_missing);
+    if (st == ST_OK && !any_peak && !any_time && own.n == 0)
+        printf ("no run has a measured peak, an out-of-memory label or a step time\n");
     return st;
 }
 
@@ -279,6 +318,21 @@ static enum status memory_json (const struct validation *v, json_t **out,
     return *out ? ST_OK : err_nomem (err);
 }
 
+static enum status time_json (const struct validation *v, json_t **out, struct error *err)
+{
+    struct calibrate_time_scores s;
+    enum status st = calibrate_score_times (&v->runs, v->steps.step_s, NULL, &s, err);
+
+    if (st != ST_OK)
+        return st;
+    *out = cli_times_json (&s);
+    return *out && json_object_set_new (
+                       *out, "not_estimated",
+                       cli_reasons_json (v->steps.missing, v->steps.n_missing)) == 0
+               ? ST_OK
+               : err_nomem (err);
+}
+
 /* The profiles in use, each once. */
 static json_t *profiles_json (const struct validation *v)
 {
@@ -295,17 +349,22 @@ static json_t *profiles_json (const struct validation *v)
 
 static enum status print_json (const struct validation *v, struct error *err)
 {
-    json_t *memory, *doc = json_pack ("{s:i}", "version", 1);
+    json_t *memory = NULL, *times = NULL, *doc = json_pack ("{s:i}", "version", 1);
     enum status st = cli_rows_json (doc, &v->runs, err);
 
     if (st == ST_OK)
         st = memory_json (v, &memory, err);
+    if (st == ST_OK)
+        st = time_json (v, &times, err);
     if (st != ST_OK) {
         json_decref (doc);
+        json_decref (memory);
+        json_decref (times);
         return st;
     }
     json_object_set_new (doc, "profiles", profiles_json (v));
     json_object_set_new (doc, "memory", memory);
+    json_object_set_new (doc, "time", times);
     return cli_print_json (doc, err);
 }
 
@@ -328,8 +387,7 @@ static enum status prepare (const struct validate_input *in, struct validation *
     v->profile = calloc (n, sizeof *v->profile);
     v->need_bytes = calloc (n, sizeof *v->need_bytes);
     v->peak_bytes = calloc (n, sizeof *v->peak_bytes);
-    v->iter_time_s = calloc (n, sizeof *v->iter_time_s);
-    if (!v->profile || !v->need_bytes || !v->peak_bytes || !v->iter_time_s)
+    if (!v->profile || !v->need_bytes || !v->peak_bytes)
         return err_nomem (err);
     return calibrate_profiles (&v->runs, in->profile ? &forced : NULL, v->profile, err);
 }
@@ -341,7 +399,7 @@ static enum status run (const struct validate_input *in, struct notes *notes,
     enum status st = prepare (in, &v, notes, err);
 
     if (st == ST_OK)
-        estimate_memory (&v);
+        st = estimate (&v, err);
     if (st == ST_OK && in->per_row)
         st = write_per_row (&v, in->per_row, err);
     if (st == ST_OK && in->json)
@@ -351,7 +409,7 @@ static enum status run (const struct validate_input *in, struct notes *notes,
     free (v.profile);
     free (v.need_bytes);
     free (v.peak_bytes);
-    free (v.iter_time_s);
+    calibrate_steps_release (&v.steps);
     calibrate_runs_release (&v.runs);
     return st;
 }

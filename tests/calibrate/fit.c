@@ -206,7 +206,9 @@ static void held_out (void **state)
         assert_int_equal (group[i], i / 12);
         first[i] = i < 12;
     }
-    ok (calibrate_held_out (&r, group, n, &start, NULL, NULL, out, &err), &err);
+    ok (calibrate_held_out (&r, group, n, CALIBRATE_MEMORY, &start, NULL, NULL, out,
+                            &err),
+        &err);
     ok (calibrate_memory (&r, first, &alone, &fit, &err), &err);
     CLOSE (out[12].memory.base_bytes, alone.memory.base_bytes, 1e-12);
     CLOSE (out[23].memory.logit_bytes, alone.memory.logit_bytes, 1e-12);
@@ -217,8 +219,145 @@ static void held_out (void **state)
     for (int i = 0; i < 12; i++)
         r.run[i].peak_bytes = NAN;
     ok (calibrate_groups (&r, CALIBRATE_BY_MODEL, group, &n, &err), &err);
-    ok (calibrate_held_out (&r, group, n, &start, NULL, NULL, out, &err), &err);
+    ok (calibrate_held_out (&r, group, n, CALIBRATE_MEMORY, &start, NULL, NULL, out,
+                            &err),
+        &err);
     CLOSE (out[12].memory.base_bytes, start.memory.base_bytes, 0);
+    calibrate_runs_release (&r);
+}
+
+/* ---- times ---- */
+
+static double step_time (const struct calibrate_run *run,
+                         const struct workload_profile *p)
+{
+    struct topology_cluster *c;
+    struct error err = {""};
+    double step_s;
+
+    ok (calibrate_cluster (run, &c, &err), &err);
+    ok (calibrate_step (run, c, p, &step_s, &err), &err);
+    topology_cluster_destroy (c);
+    return step_s;
+}
+
+/* The runs of a profile with slower kernels and links. */
+static struct workload_profile timed (struct calibrate_runs *r,
+                                      const struct workload_profile *start)
+{
+    struct workload_profile truth = *start;
+
+    truth.time.gemm *= 0.75;
+    truth.time.link *= 0.8;
+    for (int i = 0; i < r->n; i++)
+        r->run[i].iter_time_s =
+            step_time (&r->run[i], &truth) * exp (i % 2 ? .002 : -.002);
+    return truth;
+}
+
+static void planted_times (void **state)
+{
+    struct calibrate_runs r = plain_runs ();
+    struct workload_profile start = start_profile (), truth = timed (&r, &start),
+                            p = start;
+    struct calibrate_fit fit;
+    struct error err = {""};
+    (void) state;
+
+    ok (calibrate_time (&r, NULL, &p, &fit, &err), &err);
+    assert_int_equal (fit.used, 24);
+    assert_true (fit.after < fit.before);
+    /* Attention and the start of collectives look a little like these. */
+    CLOSE (p.time.gemm, truth.time.gemm, 0.06);
+    CLOSE (p.time.link, truth.time.link, 0.06);
+    assert_true (p.time.residual < 0.02 && p.time.residual > 0.001);
+    CLOSE (constant_of (&fit, "gemm").after, p.time.gemm, 1e-12);
+    assert_true (constant_of (&fit, "gemm").told && constant_of (&fit, "link").told);
+    for (int i = 0; i < r.n; i++)
+        CLOSE (step_time (&r.run[i], &p), r.run[i].iter_time_s, 0.01);
+    /* All these runs have flash attention: no scores are written.  Memory is not touched. */
+    assert_false (constant_of (&fit, "score_traffic").told);
+    CLOSE (p.time.score_traffic, start.time.score_traffic, 0);
+    assert_memory_equal (&p.memory, &start.memory, sizeof p.memory);
+    calibrate_runs_release (&r);
+}
+
+/* A run whose time cannot be estimated is counted, and teaches nothing. */
+static void times_not_estimated (void **state)
+{
+    struct calibrate_runs r = plain_runs (), some;
+    struct workload_profile start = start_profile (), a, b, profile[24];
+    struct calibrate_steps steps;
+    struct calibrate_fit fit;
+    struct error err = {""};
+    bool use[24];
+    (void) state;
+
+    timed (&r, &start);
+    r.run[3].job.precision = r.run[5].job.precision = PREC_FP8; /* on A100 */
+    r.run[20].gpus = 4;                                         /* of 16 ranks */
+    for (int i = 0; i < 24; i++) {
+        profile[i] = start;
+        use[i] = i != 3 && i != 5 && i != 20;
+    }
+    ok (calibrate_steps_estimate (&r, profile, NULL, NULL, &steps, &err), &err);
+    for (int i = 0; i < 24; i++)
+        assert_true (use[i] ? steps.step_s[i] > 0 : isnan (steps.step_s[i]));
+    assert_int_equal (steps.n_missing, 2);
+    assert_non_null (strstr (steps.missing[0].reason, "cannot run fp8"));
+    assert_int_equal (steps.missing[0].count, 2);
+    assert_int_equal (steps.missing[0].first_row, 3);
+    assert_string_equal (steps.missing[1].reason, "16 ranks on 4 GPUs");
+    calibrate_steps_release (&steps);
+
+    a = b = start;
+    ok (calibrate_time (&r, NULL, &a, &fit, &err), &err);
+    assert_int_equal (fit.used, 21);
+    ok (calibrate_time (&r, use, &b, &fit, &err), &err);
+    assert_memory_equal (&a, &b, sizeof a);
+
+    r.run[7].iter_time_s = NAN;
+    ok (calibrate_runs_of (&r, CALIBRATE_TIME, &start, &some, &err), &err);
+    assert_int_equal (some.n, 20);
+    assert_int_equal (some.run[3].row, 4);
+    assert_int_equal (some.n_skipped, 2);
+    free (some.run);
+    ok (calibrate_runs_of (&r, CALIBRATE_MEMORY, &start, &some, &err), &err);
+    assert_true (some.n == 0 && some.n_skipped == 0);
+    free (some.run);
+
+    for (int i = 0; i < 24; i++)
+        r.run[i].iter_time_s = NAN;
+    r.run[3].iter_time_s = 1.0;
+    assert_int_equal (calibrate_time (&r, NULL, &a, &fit, &err), ST_INVALID);
+    assert_non_null (strstr (err.text, "no run has a step time"));
+    assert_memory_equal (&a, &b, sizeof a);
+    calibrate_runs_release (&r);
+}
+
+/* Time constants of a left-out model are the fit on the other one; memory's stay. */
+static void held_out_times (void **state)
+{
+    struct calibrate_runs r = plain_runs ();
+    struct workload_profile start = start_profile (), alone = start, out[24];
+    struct calibrate_fit fit;
+    struct error err = {""};
+    int group[24], n;
+    bool first[24];
+    (void) state;
+
+    timed (&r, &start);
+    measure (&r, &start, 0.1);
+    for (int i = 0; i < 24; i++)
+        first[i] = i < 12;
+    ok (calibrate_groups (&r, CALIBRATE_BY_MODEL, group, &n, &err), &err);
+    ok (calibrate_held_out (&r, group, n, CALIBRATE_TIME, &start, NULL, NULL, out, &err),
+        &err);
+    ok (calibrate_time (&r, first, &alone, &fit, &err), &err);
+    assert_memory_equal (&out[12], &alone, sizeof alone);
+    assert_true (out[0].time.gemm != out[12].time.gemm);
+    CLOSE (out[0].time.gemm, start.time.gemm * 0.75, 0.1);
+    assert_memory_equal (&out[0].memory, &start.memory, sizeof start.memory);
     calibrate_runs_release (&r);
 }
 
@@ -227,7 +366,9 @@ int main (void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (planted),        cmocka_unit_test (not_told),
         cmocka_unit_test (from_labels),    cmocka_unit_test (bounded),
-        cmocka_unit_test (nothing_to_fit), cmocka_unit_test (held_out)};
+        cmocka_unit_test (nothing_to_fit), cmocka_unit_test (held_out),
+        cmocka_unit_test (planted_times),  cmocka_unit_test (times_not_estimated),
+        cmocka_unit_test (held_out_times)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

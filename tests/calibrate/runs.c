@@ -284,7 +284,10 @@ static void noise (void **state)
     struct rng r = {3};
     struct text t = {0};
     struct calibrate_runs runs;
+    struct calibrate_steps steps;
+    struct workload_profile *profile;
     struct error err = {""};
+    int missing = 0;
     (void) state;
 
     text_add (&t, "%s\n", RUNS_HEADER);
@@ -299,12 +302,26 @@ static void noise (void **state)
     }
     ok (runs_read (text_str (&t), &runs, &err), &err);
     assert_true (runs.n > 100 && runs.n < 5000);
+    profile = calloc ((size_t) runs.n, sizeof *profile);
+    assert_non_null (profile);
     for (int i = 0; i < runs.n; i++) {
         double peak = calibrate_peak (&runs.run[i], &p, MEMEST_LINKWISE);
 
         assert_true (isfinite (peak) && peak > 0);
         assert_true (calibrate_need (&runs.run[i], &p, MEMEST_FUJII) > 0);
+        profile[i] = p;
     }
+    ok (calibrate_steps_estimate (&runs, profile, NULL, NULL, &steps, &err), &err);
+    for (int i = 0; i < runs.n; i++) {
+        assert_true (isnan (steps.step_s[i]) ||
+                     (isfinite (steps.step_s[i]) && steps.step_s[i] > 0));
+        missing -= isnan (steps.step_s[i]);
+    }
+    for (int i = 0; i < steps.n_missing; i++)
+        missing += steps.missing[i].count;
+    assert_int_equal (missing, 0);
+    calibrate_steps_release (&steps);
+    free (profile);
     calibrate_runs_release (&runs);
     text_free (&t);
 }

@@ -89,10 +89,50 @@ static void labels (void **state)
     assert_true (l.n == 0 && isnan (l.auc));
 }
 
+/* Two groups: of three runs the estimate picks one that is 10 % slower than the best, of
+ * two the best; a run alone is no group, one without an estimate or a time is not seen. */
+static void times (void **state)
+{
+    static const struct {
+        const char *model;
+        double measured, estimate;
+    } want[] = {{"a", 10, 10}, {"a", 11, 9}, {"a", 20, 22},    {"b", 4, 4},
+                {"b", 5, 6},   {"c", 1, 2},  {"a", 1e-3, NAN}, {"b", NAN, 1e-3}};
+    struct calibrate_run run[8] = {0};
+    struct calibrate_runs runs = {.run = run, .n = 8};
+    struct calibrate_time_scores s;
+    struct error err = {""};
+    double estimate[8];
+    bool use[8] = {false};
+    (void) state;
+
+    for (int i = 0; i < 8; i++) {
+        snprintf (run[i].model.name, sizeof run[i].model.name, "%s", want[i].model);
+        run[i].iter_time_s = want[i].measured;
+        estimate[i] = want[i].estimate;
+    }
+    ok (calibrate_score_times (&runs, estimate, NULL, &s, &err), &err);
+    assert_int_equal (s.errors.n, 6);
+    CLOSE (s.errors.mape, (0 + 2 / 11.0 + 0.1 + 0 + 0.2 + 1) / 6, 1e-12);
+    assert_int_equal (s.regret.groups, 2);
+    assert_int_equal (s.regret.small, 1);
+    CLOSE (s.regret.mean, 0.05, 1e-12);
+    CLOSE (s.regret.worst, 0.1, 1e-12);
+    /* Sequence, batch and GPUs divide groups too. */
+    run[1].job.global_batch = 64;
+    ok (calibrate_score_times (&runs, estimate, NULL, &s, &err), &err);
+    assert_true (s.regret.groups == 2 && s.regret.small == 2);
+    use[5] = true;
+    ok (calibrate_score_times (&runs, estimate, use, &s, &err), &err);
+    assert_true (s.errors.n == 1 && s.regret.groups == 0 && isnan (s.regret.mean));
+    CLOSE (s.errors.worst, 1.0, 1e-12);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (errors), cmocka_unit_test (orders), cmocka_unit_test (labels)};
+        cmocka_unit_test (errors), cmocka_unit_test (orders), cmocka_unit_test (labels),
+        cmocka_unit_test (times)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

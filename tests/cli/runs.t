@@ -60,8 +60,69 @@ result $? "the same profile on standard output"
 { echo "$header"; row llama-a 8 1 1 24.0 0; } >"$T/one.csv"
 expect 0 "one run" "all runs are of one configuration" $L calibrate "$T/one.csv"
 { echo "$header"; row llama-a 8 1 1 "" ""; } >"$T/unmeasured.csv"
-expect 1 "nothing measured" "no run has a measured peak or an out-of-memory label" $L calibrate "$T/unmeasured.csv"
-expect 0 "validate without a label or peak" "1 rows, 1 used" $L validate "$T/unmeasured.csv"
+expect 1 "nothing measured" "unmeasured.csv: no run has a measured peak, an out-of-memory label or a step time" $L calibrate "$T/unmeasured.csv"
+expect 0 "validate without anything measured" "no run has a measured peak, an out-of-memory label or a step time" $L validate "$T/unmeasured.csv"
+
+# ---- step times ----
+# Runs that take a tenth longer than megatron-core says; of the same machines, so that only
+# the factor is new.  Without TIMES: the peaks of above.
+timed() { # CSV: est_iter_time_s x 1.1 becomes iter_time_s
+    $L validate "$1" --profile megatron-core --per-row - | awk -F, -v OFS=, -v times="$2" '
+        NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i }
+        NR > 1 { e = $(NF - 3); if (e > 0) $(at["iter_time_s"]) = e * 1.1 }
+        NR > 1 && times == "alone" { $(at["peak_mem_gb"]) = $(at["oom"]) = "" }
+        { print }'
+}
+sed 's/a, quoted note/note/' "$T/runs.csv" >"$T/plain.csv"
+timed "$T/plain.csv" alone >"$T/times.csv"
+timed "$T/plain.csv" beside >"$T/both.csv"
+expect 0 "validate step times" "^lab +megatron-core +8 +9\.1 +9\.1 +-9\.1 +9\.1 +1\.000 +1\.000 +0\.0 +2 of 2" $L validate "$T/times.csv" --profile megatron-core
+! grep -q "memory peaks\|out of memory" "$T/out"
+result $? "no tables of what is not there" "$T/out"
+expect 0 "validate both" "memory peaks" $L validate "$T/both.csv" --profile megatron-core
+grep -q "^step times" "$T/out" && grep -q "^out of memory, 2 of 8" "$T/out"
+result $? "... with every table" "$T/out"
+expect 0 "calibrate step times" "^8 step times:" $L calibrate "$T/times.csv" --profile megatron-core -o "$T/fast.json"
+for line in "^gemm +1 +0\.[0-9]+ +fitted" "^score_traffic +66 +66 +not told by these runs" \
+    "^before +9\.1" "^fitted, on the runs that it saw +[01]\.[0-9]" "^fitted, each model left out +[0-9.]+"; do
+    grep -Eq "$line" "$T/out"
+    result $? "prints: $line" "$T/out"
+done
+! grep -q "memory constants" "$T/out" && grep -q '"memory": null' "$T/fast.json" && grep -q '"not_estimated": \[\]' "$T/fast.json"
+result $? "the record of a fit of times alone" "$T/fast.json"
+mape_of() { $L validate "$1" --profile "$2" --json | sed -n '/"step"/,/}/s/.*"mape_pct": \([0-9.]*\).*/\1/p'; }
+awk -v a="$(mape_of "$T/times.csv" "$T/fast.json")" 'BEGIN { exit !(a > 0 && a < 2) }'
+result $? "the written profile meets its runs"
+expect 0 "the fitted profile serves time" "[0-9]" $L time "1x8 a100-sxm4-80g intra:230" llama-2-7b --seq 4096 --global-batch 64 --tp 8 --profile "$T/fast.json"
+expect 0 "calibrate memory alone" "memory constants" $L calibrate "$T/runs.csv" --profile megatron-core
+! grep -q "time constants" "$T/out"
+result $? "... and nothing of times" "$T/out"
+expect 0 "calibrate both" "^6 peaks and 8 out-of-memory labels" $L calibrate "$T/both.csv" --profile megatron-core
+grep -q "^8 step times" "$T/out" && grep -q "^memory constants" "$T/out" && grep -q "^time constants" "$T/out"
+result $? "... fits each to its own figures" "$T/out"
+
+# Times that cannot be estimated: counted, empty in the file, and no NaN anywhere.
+{
+    cat "$T/times.csv"
+    sed -n 2p "$T/times.csv" | sed 's/,bf16,/,fp8,/'
+    sed -n 3p "$T/times.csv" | sed 's/,bf16,/,fp8,/'
+    sed -n 2p "$T/times.csv" | sed 's/A100-80GB,,8,8/A100-80GB:1+t4:2,,16,4/'
+} >"$T/some.csv"
+for c in validate calibrate; do
+    expect 0 "$c with times that cannot be estimated" "^ +2 +12 +node n0: GPU type a100-sxm4-80g cannot run fp8" $L $c "$T/some.csv" --profile megatron-core
+    grep -Eq "^ +1 +14 +16 ranks on 12 GPUs" "$T/out" && ! grep -Eiw "nan|inf" "$T/out"
+    result $? "... with every reason, and no NaN" "$T/out"
+done
+$L validate "$T/some.csv" --profile megatron-core --per-row - | tail -3 | grep -c ',,[0-9.]*,[0-9.e-]*,[01]$' >"$T/empty"
+[ "$(cat "$T/empty")" = 3 ]
+result $? "no time, but a peak" "$T/empty"
+{ echo "$header"; sed -n '12p;14p' "$T/some.csv"; } | cut -d, -f1-35 >"$T/none.csv"
+expect 1 "no time can be estimated" "no run has a measured peak, an out-of-memory label or a step time that can be estimated" $L calibrate "$T/none.csv"
+expect 0 "... which validate tells" "cannot run fp8" $L validate "$T/none.csv" --profile megatron-core
+sed '2s/,\([0-9.]*\),,,,,,note,/,1e-300,,,,,,note,/;3s/,\([0-9.]*\),,,,,,note,/,soon,,,,,,note,/' "$T/times.csv" >"$T/odd.csv"
+expect 0 "a time of 1e-300 s and one that is text" "^7 step times:" $L calibrate "$T/odd.csv" --profile megatron-core
+! grep -Eiw "nan|inf" "$T/out" && [ "$(wc -L <"$T/out")" -lt 200 ]
+result $? "... neither NaN nor a number of 300 digits" "$T/out"
 
 printf "a,b\n1,2\n" >"$T/other.csv"
 for c in validate calibrate; do

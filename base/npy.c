@@ -79,12 +79,13 @@ static enum status parse_header (const char *path, const unsigned char *map, siz
     if (sscanf (descr, "'%cf%d%c", &sign, &item, &quote) != 3 || quote != '\'' ||
         (item != 4 && item != 8) || !strchr ("<>=", sign))
         return err_set (err, ST_INVALID,
-                        "%s: expected entries of type f4 or f8, found %.16s", path,
-                        descr);
+                        "%s: expected entries of type f4 or f8, found %.*s", path,
+                        (int) strcspn (descr, ",}"), descr);
     if (sscanf (shape, "(%llu, %llu)", &rows, &cols) != 2 || rows != cols || rows == 0 ||
         rows > 1 << 20)
         return err_set (err, ST_INVALID,
-                        "%s: expected a square matrix, found shape %.40s", path, shape);
+                        "%s: expected a square matrix, found shape %.*s)", path,
+                        (int) strcspn (shape, ")}\n"), shape);
     h->big_endian = sign == '>' || (sign == '=' && HOST_IS_BIG_ENDIAN);
     h->fortran = strncmp (order, "True", 4) == 0;
     h->item = item;

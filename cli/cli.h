@@ -131,7 +131,10 @@ enum status cli_plan_document (const struct workload_plan *plan, const char *clu
 void cli_note_drained (const struct topology_cluster *c, const int *gpu, int n,
                        struct notes *notes);
 
-/** Note types that run at fp16's rate for want of bf16. */
+/** Note a type, or all of a cluster's, that run at fp16's rate for want of bf16; true if
+ *  it does. */
+bool cli_note_type (const struct topology_gpu_type *t, enum workload_precision precision,
+                    struct notes *notes);
 void cli_note_types (const struct topology_cluster *c, enum workload_precision precision,
                      struct notes *notes);
 

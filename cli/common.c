@@ -62,6 +62,15 @@ void cli_note_drained (const struct topology_cluster *c, const int *gpu, int n,
     }
 }
 
+bool cli_note_type (const struct topology_gpu_type *t, enum workload_precision precision,
+                    struct notes *notes)
+{
+    if (precision != PREC_BF16 || t->bf16_flop_per_s > 0)
+        return false;
+    notes_add (notes, "GPU type %s has no bf16; its fp16 rate is used", t->name);
+    return true;
+}
+
 void cli_note_types (const struct topology_cluster *c, enum workload_precision precision,
                      struct notes *notes)
 {
@@ -70,10 +79,8 @@ void cli_note_types (const struct topology_cluster *c, enum workload_precision p
     for (int i = 0; i < c->n_nodes; i++) {
         const struct topology_gpu_type *t = c->node[i].type;
 
-        if (t != said && precision == PREC_BF16 && t->bf16_flop_per_s <= 0) {
-            notes_add (notes, "GPU type %s has no bf16; its fp16 rate is used", t->name);
+        if (t != said && cli_note_type (t, precision, notes))
             said = t;
-        }
     }
 }
 

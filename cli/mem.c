@@ -158,16 +158,18 @@ static json_t *estimate_json (const struct estimate *e)
     return doc;
 }
 
-/* Without a batch, one that fills the pipeline. */
+/* Without a batch, one that fills the pipeline: as many micro-batches as stages, and twice
+ * that where a stage can hold more of them. */
 static enum status default_batch (struct cli_job *j, const struct workload_config *c,
                                   struct error *err)
 {
     long long batch = (long long) c->deg.dp * c->micro_batch;
+    bool holds_more = c->schedule == SCHEDULE_INTERLEAVED || c->schedule == SCHEDULE_ZB2P;
 
     if (j->global_batch > 0)
         return ST_OK;
     if (batch < 1 << 30 && c->deg.pp < 1 << 24)
-        batch *= c->deg.pp;
+        batch *= (long long) c->deg.pp * (holds_more ? 2 : 1);
     if (batch > 1 << 30)
         return err_set (err, ST_INVALID, "dp, pp and micro-batch: too large");
     j->global_batch = (int) batch;
@@ -190,6 +192,10 @@ static enum status read_input (struct mem_input *in, struct estimate *e,
         st = workload_model_read (in->model, &e->model, notes, err);
     if (st == ST_OK)
         st = cli_job_resolve (&in->job, &e->model, &e->job, &e->profile, notes, err);
+    if (st == ST_OK && e->job.precision == PREC_FP8 && e->gpu->fp8_flop_per_s <= 0)
+        st = err_set (err, ST_INVALID, "GPU type %s cannot run fp8", e->gpu->name);
+    if (st == ST_OK)
+        cli_note_type (e->gpu, e->job.precision, notes);
     if (st == ST_OK)
         st = workload_config_check (&e->model, &e->job, &e->config, err);
     if (st == ST_OK)

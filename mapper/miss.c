@@ -158,7 +158,8 @@ void mapper_explain_miss (const struct mapper_problem *p, const struct mapper_in
         int have = 0;
 
         for (int i = 0; i < p->cluster->n_nodes; i++)
-            have += p->cluster->node[i].gpus;
+            if (p->node_allowed ? p->node_allowed[i] : !p->cluster->node[i].drained)
+                have += p->cluster->node[i].gpus;
         if ((long long) have * factor < 1 << 20 && fits_with (p, &p->axes, have * factor))
             n_gpus = have * factor;
     }

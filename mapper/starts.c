@@ -15,6 +15,7 @@
  * legal order whenever the nodes at hand have one. */
 #include "mapper/placer.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -369,8 +370,9 @@ static enum status sequence_grown (struct placer *x, int seed, struct error *err
         for (int i = 0; i < pool->n_nodes; i++) {
             if (!isfinite (sum[i]))
                 continue;
-            sum[i] += link_badness (c, node, pool->node[i]) +
-                      link_badness (c, pool->node[i], node);
+            /* The slowest of links may be infinitely bad, and is yet to be taken. */
+            sum[i] = fmin (DBL_MAX, sum[i] + link_badness (c, node, pool->node[i]) +
+                                        link_badness (c, pool->node[i], node));
             if (next < 0 || sum[i] < sum[next])
                 next = i;
         }

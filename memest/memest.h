@@ -100,8 +100,9 @@ json_t *memest_stage_to_json (const struct memest_stage *s);
  *
  *  Tried from the cheapest: sequence parallelism, ZeRO 1, selective recomputation,
  *  smaller micro-batches, recomputing some of the layers (the fewest that do), all of
- *  them, ZeRO 2 and 3, then twice, four times, ... the context-, pipeline- and
- *  tensor-parallel degree, which takes more GPUs.  Only what the profile offers.
+ *  them, ZeRO 2 and 3, then twice, four times, ... the context-, pipeline- or
+ *  tensor-parallel degree, whichever takes the fewest GPUs more.  Only what the profile
+ *  offers.
  *
  *  @param[in]  layers       [pp] the split now; a changed pp takes an even one
  *  @param[in]  limit_bytes  of every stage

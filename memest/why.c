@@ -92,6 +92,32 @@ static bool grow (const struct attempt *a, struct workload_config *c, int *degre
     return false;
 }
 
+/* The degree that needs the fewest GPUs when it alone grows. */
+static bool fewest_gpus (const struct attempt *a, struct workload_config *out,
+                         struct text *words)
+{
+    static const char *const degree[] = {"cp", "pp", "tp"};
+    const struct workload_config *now = a->p->config;
+    long long fewest = 0;
+    int best = 0, grown = 0;
+
+    for (int way = 0; way < 3; way++) {
+        struct workload_config c = *now;
+        int *value = way == 0 ? &c.deg.cp : way == 1 ? &c.deg.pp : &c.deg.tp;
+
+        if (!grow (a, &c, value) || (fewest > 0 && workload_world (&c.deg) >= fewest))
+            continue;
+        fewest = workload_world (&c.deg);
+        best = way;
+        grown = *value;
+        *out = c;
+    }
+    if (fewest > 0)
+        text_add (words, "%s %d (%lld GPUs instead of %lld)", degree[best], grown, fewest,
+                  workload_world (&now->deg));
+    return fewest > 0;
+}
+
 bool memest_smallest_change (const struct memest_problem *p, const int *layers,
                              double limit_bytes, struct workload_config *out,
                              struct text *words)
@@ -143,18 +169,5 @@ bool memest_smallest_change (const struct memest_problem *p, const int *layers,
             *out = c;
             return true;
         }
-    for (int way = 0; way < 3; way++) {
-        static const char *const degree[] = {"cp", "pp", "tp"};
-        int *value;
-
-        c = *now;
-        value = way == 0 ? &c.deg.cp : way == 1 ? &c.deg.pp : &c.deg.tp;
-        if (grow (&a, &c, value)) {
-            text_add (words, "%s %d (%lld GPUs instead of %lld)", degree[way], *value,
-                      workload_world (&c.deg), workload_world (&now->deg));
-            *out = c;
-            return true;
-        }
-    }
-    return false;
+    return fewest_gpus (&a, out, words);
 }

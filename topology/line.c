@@ -14,6 +14,7 @@ struct part {
     char type[64];
     double intra, inter, node; /* GB/s; 0: not given */
     double intra_us, inter_us;
+    unsigned given; /* fields, by bit */
 };
 
 #define LINE_NODES_MAX 131072
@@ -45,6 +46,10 @@ static enum status parse_field (char *word, struct part *p, struct error *err)
                                 "cluster on one line: %s: expected a number %s 0, found "
                                 "\"%s\"",
                                 word, field[i].zero_ok ? ">=" : ">", colon + 1);
+            if (p->given & 1u << i)
+                return err_set (err, ST_INVALID, "cluster on one line: %s is there twice",
+                                word);
+            p->given |= 1u << i;
             *field[i].value = x;
             return ST_OK;
         }

@@ -265,17 +265,20 @@ static double pattern_lowest (const struct topology_matrix *m)
 {
     const struct topology_pattern *p = m->pattern;
     double lowest = 0, x;
-    size_t at = 0;
+    size_t at = 0, others = (size_t) m->n * (size_t) (m->n - 1);
     int i, j;
 
     for (int k = 0; p->by_node && k < m->n; k++)
         lower (&lowest, p->by_node[k]);
     for (int k = 0; p->by_hops && k < p->n_hops; k++)
         lower (&lowest, p->by_hops[k]);
-    if (!p->by_node && !p->by_hops)
-        lower (&lowest, p->number);
-    while (topology_pairs_next (p->except, &at, &i, &j, &x))
+    while (topology_pairs_next (p->except, &at, &i, &j, &x)) {
         lower (&lowest, x);
+        others -= i != j;
+    }
+    /* A number that no pair has, since all are exceptions, is nobody's rate. */
+    if (!p->by_node && !p->by_hops && others > 0)
+        lower (&lowest, p->number);
     return lowest;
 }
 

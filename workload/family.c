@@ -10,25 +10,31 @@
 #define VOCAB_MAX (1 << 24)
 #define EXPERTS_MAX 65536
 
-#define SIZE(KEY, MEMBER, MAX, NEEDED)                                    \
-    {                                                                     \
-        KEY, offsetof (struct workload_model, MEMBER), MAX, NEEDED, false \
+#define SIZE(KEY, MEMBER, MAX, NEEDED)                                     \
+    {                                                                      \
+        KEY, offsetof (struct workload_model, MEMBER), MAX, NEEDED, false, \
+            NEEDED ? 1 : 0                                                 \
     }
-#define FLAG(KEY, MEMBER)                                             \
-    {                                                                 \
-        KEY, offsetof (struct workload_model, MEMBER), 0, false, true \
+/* May be left out, but not be 0. */
+#define COUNT(KEY, MEMBER, MAX)                                             \
+    {                                                                       \
+        KEY, offsetof (struct workload_model, MEMBER), MAX, false, false, 1 \
     }
-#define END                      \
-    {                            \
-        NULL, 0, 0, false, false \
+#define FLAG(KEY, MEMBER)                                                \
+    {                                                                    \
+        KEY, offsetof (struct workload_model, MEMBER), 0, false, true, 0 \
+    }
+#define END                         \
+    {                               \
+        NULL, 0, 0, false, false, 0 \
     }
 
-#define LLAMA_SHAPE                                               \
-    SIZE ("hidden_size", hidden, WIDTH_MAX, true),                \
-        SIZE ("num_hidden_layers", layers, LAYERS_MAX, true),     \
-        SIZE ("num_attention_heads", heads, WIDTH_MAX, true),     \
-        SIZE ("num_key_value_heads", kv_heads, WIDTH_MAX, false), \
-        SIZE ("head_dim", head_dim, WIDTH_MAX, false),            \
+#define LLAMA_SHAPE                                           \
+    SIZE ("hidden_size", hidden, WIDTH_MAX, true),            \
+        SIZE ("num_hidden_layers", layers, LAYERS_MAX, true), \
+        SIZE ("num_attention_heads", heads, WIDTH_MAX, true), \
+        COUNT ("num_key_value_heads", kv_heads, WIDTH_MAX),   \
+        COUNT ("head_dim", head_dim, WIDTH_MAX),              \
         SIZE ("vocab_size", vocab, VOCAB_MAX, true), FLAG ("tie_word_embeddings", tied)
 #define LLAMA_MLP SIZE ("intermediate_size", ffn, VOCAB_MAX, true)
 
@@ -46,11 +52,11 @@ static const struct workload_field mixtral[] = {
     SIZE ("num_local_experts", experts, EXPERTS_MAX, true),
     SIZE ("num_experts_per_tok", top_k, EXPERTS_MAX, true), END};
 
-#define QWEN_EXPERTS                                                   \
-    SIZE ("num_experts", experts, EXPERTS_MAX, true),                  \
-        SIZE ("num_experts_per_tok", top_k, EXPERTS_MAX, true),        \
-        SIZE ("moe_intermediate_size", expert_ffn, VOCAB_MAX, true),   \
-        SIZE ("decoder_sparse_step", expert_every, LAYERS_MAX, false), \
+#define QWEN_EXPERTS                                                 \
+    SIZE ("num_experts", experts, EXPERTS_MAX, true),                \
+        SIZE ("num_experts_per_tok", top_k, EXPERTS_MAX, true),      \
+        SIZE ("moe_intermediate_size", expert_ffn, VOCAB_MAX, true), \
+        COUNT ("decoder_sparse_step", expert_every, LAYERS_MAX),     \
         SIZE ("first_k_dense_replace", dense_layers, LAYERS_MAX, false)
 
 static const struct workload_field qwen2_moe[] = {
@@ -73,7 +79,7 @@ static const struct workload_field deepseek[] = {
     SIZE ("num_experts_per_tok", top_k, EXPERTS_MAX, false),
     SIZE ("moe_intermediate_size", expert_ffn, VOCAB_MAX, false),
     SIZE ("first_k_dense_replace", dense_layers, LAYERS_MAX, false),
-    SIZE ("moe_layer_freq", expert_every, LAYERS_MAX, false),
+    COUNT ("moe_layer_freq", expert_every, LAYERS_MAX),
     END};
 
 static const struct workload_field gpt2[] = {
@@ -101,7 +107,7 @@ static const struct workload_field falcon[] = {
     SIZE ("hidden_size", hidden, WIDTH_MAX, true),
     SIZE ("num_hidden_layers", layers, LAYERS_MAX, true),
     SIZE ("num_attention_heads", heads, WIDTH_MAX, true),
-    SIZE ("num_kv_heads", kv_heads, WIDTH_MAX, false),
+    COUNT ("num_kv_heads", kv_heads, WIDTH_MAX),
     SIZE ("num_ln_in_parallel_attn", norms, 2, false),
     SIZE ("ffn_hidden_size", ffn, VOCAB_MAX, false),
     SIZE ("vocab_size", vocab, VOCAB_MAX, true),

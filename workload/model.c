@@ -28,7 +28,7 @@ static enum status read_fields (const struct json_at *at, const struct workload_
             st = json_want_bool (&one, member (m, f), err);
             continue;
         }
-        st = json_want_int (&one, f->needed ? 1 : 0, f->max, &n, err);
+        st = json_want_int (&one, f->least, f->max, &n, err);
         if (st == ST_OK)
             *(int *) member (m, f) = (int) n;
     }

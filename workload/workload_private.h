@@ -10,8 +10,9 @@ struct workload_field {
     const char *key; /* NULL ends a table */
     size_t offset;
     int max;
-    bool needed; /* a size of 1 or more that must be there */
+    bool needed; /* must be there */
     bool flag;   /* a bool, not an int */
+    int least;   /* of an int: 1, or 0 where that is a size too */
 };
 
 /** A model family. */

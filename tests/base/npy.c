@@ -84,9 +84,9 @@ static void faults (void **state)
     } bad[] = {
         {"{'descr': '<f8', 'fortran_order': False, 'shape': (2, 2), }", 31, "bytes"},
         {"{'descr': '<f8', 'fortran_order': False, 'shape': (2, 2), }", 33, "bytes"},
-        {"{'descr': '<i8', 'fortran_order': False, 'shape': (2, 2), }", 32, "f4 or f8"},
+        {"{'descr': '<i8', 'fortran_order': False, 'shape': (2, 2), }", 32, "f4 or f8, found '<i8'"},
         {"{'descr': '<f8', 'fortran_order': False, 'shape': (4,), }", 32, "square"},
-        {"{'descr': '<f8', 'fortran_order': False, 'shape': (1, 4), }", 32, "square"},
+        {"{'descr': '<f8', 'fortran_order': False, 'shape': (1, 4), }", 32, "square matrix, found shape (1, 4)"},
         {"{'descr': '<f8', 'fortran_order': False, 'shape': (0, 0), }", 0, "square"},
         {"{'descr': '<f8', 'fortran_order': False, 'shape': (99999999, 99999999), }", 32,
          "square"},

@@ -22,6 +22,8 @@ expect 2 "time limit 0" "time-limit: expected a number above 0" $plan "$C" llama
 expect 2 "unknown node" 'only: the cluster .* has no node "m1"' $plan "$C" llama-2-7b $job --only m1
 expect 2 "malformed host list" 'only: host list' $plan "$C" llama-2-7b $job --only 'n[1-'
 expect 2 "unknown recompute" "recompute: expected none" $plan "$C" llama-2-7b $job --recompute much
+expect 0 "the slowest links that a number can name" "cut by their bound" $plan "2x8 h100-sxm5-80g intra:370 inter:1e-320 + 2x8 h100-sxm5-80g intra:370 inter:2e-320" llama-2-7b --seq 4096 --global-batch 64
+expect 3 "excluded nodes are no GPUs that are there" "would fit on 32 such GPUs" $plan "64x8 h100-sxm5-80g intra:370 inter:48" llama-3-70b --seq 8192 --global-batch 16 --only n0
 expect 2 "all spare" "spares 2: only 2 nodes" $plan "$C" llama-2-7b $job --spares 2
 expect 2 "two standard inputs" "only one input" $plan - - $job
 expect 2 "mem without a GPU" "MODEL, --gpu and --seq are required" $L mem llama-2-7b --seq 128
@@ -30,6 +32,9 @@ expect 2 "layers that are no numbers" "layers-per-stage: expected 2 numbers" $L 
 expect 2 "an empty folder name" 'd: expected a folder, found ""' $L emit plan.json -d ""
 
 # ---- 1: content ----
+expect 1 "fp8 on a GPU without it" "GPU type a100-sxm4-80g cannot run fp8" $L mem llama-2-7b --gpu a100-sxm4-80g --seq 4096 --precision fp8
+expect 0 "bf16 on a GPU without it" "v100-sxm2-32g has no bf16" $L mem gpt2-xl --gpu v100-sxm2-32g --seq 512
+expect 0 "the change that takes the fewest GPUs" "fit with pp 4 .32 GPUs instead of 8" $L mem llama-2-70b --gpu h100-sxm5-80g --seq 4096 --tp 8
 expect 1 "missing cluster" "none.json: No such file" $plan none.json llama-2-7b $job
 expect 1 "a folder as cluster" "expected a file, found a folder" $plan tests llama-2-7b $job
 echo '{"version":1,' >"$T/cut.json"
@@ -93,6 +98,8 @@ grep -q "this one would fit with recompute full:[0-9]*" "$T/err"
 result $? "... and the smallest change" "$T/err"
 expect 3 "one GPU that is large enough is too few" "the GPUs with that much memory are too few" \
     $plan "1x1 h100-sxm5-80g inter:20 + 3x1 t4 inter:20" gpt2-xl --seq 1024 --global-batch 8 --tp 1 --pp 1 --dp 2 --zero 0
+$L cluster drain "$C" 'n0<->n1' -o "$T/parted.json" >/dev/null
+expect 3 "the one link drained" "not connected: no link between them" $plan "$T/parted.json" llama-2-7b $job --dp 16
 expect 3 "everything excluded" "no node of .* is left to use" $plan "$C" llama-2-7b $job --exclude 'n[0-1]'
 cat >"$T/apart.json" <<'J'
 {"version":1,"nodes":[{"name":"a","gpus":1,"gpu_type":"l4"},{"name":"b","gpus":1,"gpu_type":"l4"}],

@@ -118,8 +118,8 @@ static bool change (const struct memest_problem *p, int number, struct workload_
     degree[2] = &c->deg.tp;
     if (number >= 36)
         return false;
-    *degree[number / 12] <<= number % 12 + 1;
-    if (number >= 24) {
+    *degree[number % 3] <<= number / 3 + 1; /* by the GPUs that it takes */
+    if (number % 3 == 2) {
         c->deg.etp = c->deg.tp;
         c->sequence_parallel = true;
     }

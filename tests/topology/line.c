@@ -47,7 +47,8 @@ static void bad_lines (void **state)
         "0x8 t4 intra:1", "2x0 t4 inter:1",    "2x8 nothing intra:1 inter:1",
         "2x8 t4 intra:-1 inter:1", "2x8 t4 intra:1 inter:nan", "2x8 t4 intra:1 inter:1e999",
         "2x8 t4 intra:1 outer:1", "2x8 t4 intra inter:1", "2x8 t4 intra:1 inter:1 + ",
-        "99999999999x8 t4 intra:1 inter:1", "-1x8 t4 intra:1"};
+        "99999999999x8 t4 intra:1 inter:1", "-1x8 t4 intra:1",
+        "2x8 t4 intra:1 inter:1 inter:2"};
     (void) state;
 
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {

@@ -236,7 +236,9 @@ static void bad_configs (void **state)
         {"{\"model_type\":\"llama\",\"hidden_size\":64,\"num_hidden_layers\":0}",
          "num_hidden_layers: expected a whole number from 1 to 10000, found 0"},
         {"{" LLAMA ",\"num_attention_heads\":4,\"num_key_value_heads\":4,\"head_dim\":2000000}",
-         "head_dim: expected a whole number from 0 to 1048576, found 2000000"},
+         "head_dim: expected a whole number from 1 to 1048576, found 2000000"},
+        {"{" LLAMA ",\"num_attention_heads\":4,\"num_key_value_heads\":0}",
+         "num_key_value_heads: expected a whole number from 1 to 1048576, found 0"},
         {"{\"model_type\":\"mixtral\",\"hidden_size\":64,\"num_hidden_layers\":2,"
          "\"num_attention_heads\":4,\"vocab_size\":100,\"intermediate_size\":128,"
          "\"num_local_experts\":4,\"num_experts_per_tok\":8}",

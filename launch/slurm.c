@@ -4,20 +4,20 @@
  * nodes that the scheduler gave. */
 #include "launch/launch_private.h"
 
-/* Ask for all GPUs of the nodes in use, so that an index means the same inside the job:
+/* Ask for all GPUs of the nodes in use, the drained ones too, so that an index means the same inside the job:
  * --gres is a number for every node alike; where they differ --gpus is their sum, which
  * Slurm can only meet with every GPU of these nodes.  Without either a step sees none. */
 static void add_gpus (const struct launch_input *in, struct text *t)
 {
     const struct topology_cluster *c = in->cluster;
-    int gpus = launch_node_of (in, 0)->gpus, sum = 0;
+    int gpus = launch_node_of (in, 0)->gpus_listed, sum = 0;
     bool alike = true;
 
     for (int i = 0; i < c->n_nodes; i++) {
         if (in->ranks_on_node[i] == 0)
             continue;
-        sum += c->node[i].gpus;
-        alike = alike && c->node[i].gpus == gpus;
+        sum += c->node[i].gpus_listed;
+        alike = alike && c->node[i].gpus_listed == gpus;
     }
     if (alike)
         text_add (t, "--gres=gpu:%d", gpus);

@@ -12,24 +12,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/rng.h"
 #include "mapper/mapper.h"
 #include "topology/topology.h"
 #include "workload/workload.h"
+#include "tests/lib/skip.h"
 
-/* Leave a test whose file is not beside this checkout, and say so.  cmocka's own skip()
- * prints "not ok # SKIP" (1.1.5), which prove takes for a failure. */
-#define SKIP_WITHOUT(path)                                                               \
-    do {                                                                                 \
-        if (access (path, R_OK) != 0) {                                                  \
-            print_message ("# skipped: %s is not beside this checkout\n", path);         \
-            return;                                                                      \
-        }                                                                                \
-    } while (0)
-
-#define CLOSE(A, B, REL) assert_true (fabs ((A) - (B)) <= (REL) * fabs (B) + 1e-300)
+#define CLOSE(A, B, REL) assert_true (fabs ((A) - (B)) <= (REL) *fabs (B) + 1e-300)
 
 static inline void ok (enum status st, const struct error *err)
 {

@@ -106,53 +106,6 @@ enum status check_running_parse (const char *name, const char *text, int n_ranks
 
 /* ---- hosts and GPUs by what the job calls them ---- */
 
-struct short_name {
-    const char *name;
-    size_t len;
-    int node;
-};
-
-static int by_short_name (const void *a, const void *b)
-{
-    const struct short_name *x = a, *y = b;
-    int order = strncmp (x->name, y->name, x->len < y->len ? x->len : y->len);
-
-    return order ? order : (x->len > y->len) - (x->len < y->len);
-}
-
-static struct short_name *short_names (const struct topology_cluster *c)
-{
-    struct short_name *s = calloc ((size_t) c->n_nodes, sizeof *s);
-
-    for (int i = 0; s && i < c->n_nodes; i++)
-        s[i] = (struct short_name){c->node[i].name, strcspn (c->node[i].name, "."), i};
-    if (s)
-        qsort (s, (size_t) c->n_nodes, sizeof *s, by_short_name);
-    return s;
-}
-
-/* The node that a host's name means: itself, or the only one with that short name, where
- * one of the two is short.  @return -1 for none */
-static int find_host (const struct topology_cluster *c, const struct short_name *sorted,
-                      const char *host)
-{
-    struct short_name key = {host, strcspn (host, "."), 0};
-    int node = topology_node_find (c, host);
-
-    if (node >= 0)
-        return node;
-
-    const struct short_name *at =
-        bsearch (&key, sorted, (size_t) c->n_nodes, sizeof key, by_short_name);
-
-    if (!at || (host[key.len] && at->name[at->len]))
-        return -1;
-    if ((at > sorted && by_short_name (at - 1, &key) == 0) ||
-        (at + 1 < sorted + c->n_nodes && by_short_name (at + 1, &key) == 0))
-        return -1;
-    return at->node;
-}
-
 /* UUIDs with and without "GPU-" are the same. */
 static bool same_uuid (const char *a, const char *b)
 {
@@ -192,15 +145,14 @@ struct comparison {
     const char *stranger; /* a host that the cluster does not have */
 };
 
-static void locate (struct comparison *x, const struct short_name *sorted,
-                    struct check_running *out)
+static void locate (struct comparison *x, struct check_running *out)
 {
     for (int r = 0; r < x->p->n_ranks; r++) {
         const struct check_place *here = &x->place[r];
         const struct topology_node *n = &x->c->node[x->c->node_of_gpu[x->planned[r]]];
         struct check_difference d = {.rank = r};
 
-        x->node[r] = here->host[0] ? find_host (x->c, sorted, here->host) : -1;
+        x->node[r] = here->host[0] ? topology_node_of_host (x->c, here->host) : -1;
         x->gpu[r] = GPU_UNKNOWN;
         if (here->host[0]) {
             out->reported++;
@@ -243,7 +195,6 @@ static enum status find_shared (struct comparison *x, struct error *err)
             x->shared[0] = (int) (sorted[i - 1] - x->place);
             x->shared[1] = (int) (sorted[i] - x->place);
         }
-    free (sorted);
     return ST_OK;
 }
 
@@ -373,28 +324,26 @@ enum status check_running (const struct workload_plan *p,
                            .planned = calloc (n, sizeof (int)),
                            .node = calloc (n, sizeof (int)),
                            .gpu = calloc (n, sizeof (int))};
-    struct short_name *sorted = short_names (c);
     struct check_running found = {.n_ranks = p->n_ranks,
                                   .difference = calloc (n, sizeof *found.difference),
                                   .planned_step_s = NAN,
                                   .step_s = NAN};
     enum status st = ST_OK;
 
-    if (!x.planned || !x.node || !x.gpu || !sorted || !found.difference)
+    if (!x.planned || !x.node || !x.gpu || !found.difference)
         st = err_nomem (err);
     if (st == ST_OK)
         st = costmodel_plan_gpus (p, c, x.planned, err);
     if (st == ST_OK)
         st = find_shared (&x, err);
     if (st == ST_OK) {
-        locate (&x, sorted, &found);
+        locate (&x, &found);
         report (&x, &found, r);
         st = price (&x, profile, r, &found, err);
     }
     free (x.planned);
     free (x.node);
     free (x.gpu);
-    free (sorted);
     if (st == ST_OK)
         *out = found;
     else

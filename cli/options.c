@@ -414,9 +414,15 @@ enum status cli_mark_nodes (const struct topology_cluster *c, const char *list,
         return st;
     }
     for (int i = 0; i < n && st == ST_OK; i++) {
-        int node = topology_node_find (c, names[i]);
+        int node = topology_node_of_host (c, names[i]);
 
-        if (node < 0)
+        if (node == -2)
+            st =
+                err_set (err, ST_USAGE,
+                         "%s: \"%s\" may be several nodes of the cluster %s, whose names "
+                         "differ after the first dot",
+                         option, names[i], c->name);
+        else if (node < 0)
             st = err_set (err, ST_USAGE, "%s: the cluster %s has no node \"%s\"", option,
                           c->name, names[i]);
         else

@@ -21,7 +21,7 @@ static enum status write_tables (const struct launch_input *in, struct launch_fi
     for (int r = 0; r < in->plan->n_ranks; r++) {
         const struct topology_node *n = launch_node_of (in, r);
         const char *uuid = launch_uuid_of (in, r);
-        int k = in->gpu[r] - n->first_gpu;
+        int k = in->gpu[r] - n->first_gpu, index = in->plan->place[r].gpu;
 
         if (uuid && !uuid_ok (uuid))
             return err_set (
@@ -30,10 +30,10 @@ static enum status write_tables (const struct launch_input *in, struct launch_fi
                 "\"%.60s\"",
                 n->name, k, uuid);
         if (uuid)
-            text_add (launch_file (f, "gpu-uuid.txt", 0644), "%s %d %s\n", n->name, k,
+            text_add (launch_file (f, "gpu-uuid.txt", 0644), "%s %d %s\n", n->name, index,
                       uuid);
         if (n->gpu_numa && n->gpu_numa[k] >= 0)
-            text_add (launch_file (f, "gpu-numa.txt", 0644), "%s %d %d\n", n->name, k,
+            text_add (launch_file (f, "gpu-numa.txt", 0644), "%s %d %d\n", n->name, index,
                       n->gpu_numa[k]);
     }
     return ST_OK;

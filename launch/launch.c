@@ -2,6 +2,7 @@
 #include "launch/launch_private.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -197,16 +198,21 @@ static enum status compose (const struct launch_request *r, const struct launch_
 }
 
 /* Remove one of our files that is not among the new ones, and its folder once empty. */
-static void remove_old (const char *dir, const char *name, const struct launch_files *new)
+static enum status remove_old (const char *dir, const char *name,
+                               const struct launch_files *new, struct error *err)
 {
     struct text path = {0};
     const char *slash = strchr (name, '/');
+    enum status st = ST_OK;
 
     for (int i = 0; i < new->n; i++)
         if (strcmp (new->file[i].path, name) == 0)
-            return;
-    if (path_in (&path, dir, name))
-        unlink (text_str (&path));
+            return ST_OK;
+    if (!path_in (&path, dir, name))
+        st = err_nomem (err);
+    else if (unlink (text_str (&path)) != 0 && errno != ENOENT && errno != ENOTDIR)
+        st = err_set (err, ST_IO, "%s: the old file cannot be removed: %s",
+                      text_str (&path), strerror (errno));
     if (slash) {
         path.len = 0;
         text_add (&path, "%s/%.*s", dir, (int) (slash - name), name);
@@ -214,13 +220,16 @@ static void remove_old (const char *dir, const char *name, const struct launch_f
             rmdir (text_str (&path));
     }
     text_free (&path);
+    return st;
 }
 
 static enum status write_all (const char *dir, bool another, const struct launch_files *f,
                               struct error *err)
 {
-    static const char *const generic[] = {"gpu-uuid.txt", "gpu-numa.txt", "node-lib.sh",
-                                          "each-node.sh", NULL};
+    /* What the wrapper reads belongs to this plan alone; scripts that launchers share stay
+     * with their files. */
+    static const char *const tables[] = {"gpu-uuid.txt", "gpu-numa.txt", NULL};
+    static const char *const shared[] = {"node-lib.sh", "each-node.sh", NULL};
     struct file_item item[LAUNCH_FILES_MAX];
     enum status st;
 
@@ -232,12 +241,14 @@ static enum status write_all (const char *dir, bool another, const struct launch
     }
     st = file_write_set (dir, item, f->n, err);
     /* Files of another placement would mislead beside the new ones. */
-    for (const char *const *p = generic; st == ST_OK && another && *p; p++)
-        remove_old (dir, *p, f);
+    for (const char *const *p = tables; st == ST_OK && *p; p++)
+        st = remove_old (dir, *p, f, err);
+    for (const char *const *p = shared; st == ST_OK && another && *p; p++)
+        st = remove_old (dir, *p, f, err);
     for (int i = 0; st == ST_OK && another && i < N_LAUNCHERS; i++) {
-        remove_old (dir, launchers[i]->readme, f);
-        for (const char *const *p = launchers[i]->paths; *p; p++)
-            remove_old (dir, *p, f);
+        st = remove_old (dir, launchers[i]->readme, f, err);
+        for (const char *const *p = launchers[i]->paths; st == ST_OK && *p; p++)
+            st = remove_old (dir, *p, f, err);
     }
     return st;
 }

@@ -75,6 +75,45 @@ static void write_precision (enum workload_precision p, struct text *t)
         text_add (t, "--fp8-format hybrid\n");
 }
 
+/* Do the layers of every stage divide into so many chunks? */
+static bool divides (const struct workload_plan *p, int vpp)
+{
+    for (int i = 0; i < p->config.deg.pp; i++)
+        if (p->layers_per_stage[i] % vpp != 0)
+            return false;
+    return true;
+}
+
+/* Megatron-LM takes whole layers, equally many in each of a stage's chunks. */
+static enum status check_chunks (const struct workload_plan *p, struct error *err)
+{
+    const struct workload_config *c = &p->config;
+    int vpp = c->deg.vpp, stage = 0, other = 2;
+
+    if (!divides (p, vpp)) {
+        while (p->layers_per_stage[stage] % vpp == 0)
+            stage++;
+        while (other < vpp && !divides (p, other))
+            other++;
+        if (other < vpp)
+            return err_set (err, ST_NOFIT,
+                            "the %d layers of stage %d do not divide into %d chunks; a "
+                            "plan made with --vpp %d works",
+                            p->layers_per_stage[stage], stage, vpp, other);
+        return err_set (err, ST_NOFIT,
+                        "the %d layers of stage %d do not divide into %d chunks; a plan "
+                        "made with --schedule 1f1b works",
+                        p->layers_per_stage[stage], stage, vpp);
+    }
+    if (c->recompute == RECOMPUTE_FULL && c->recompute_layers % vpp != 0)
+        return err_set (err, ST_NOFIT,
+                        "Megatron-LM recomputes equally many layers in each of a stage's "
+                        "%d chunks, not %d in all; a plan made with --recompute full:%d "
+                        "works",
+                        vpp, c->recompute_layers, (c->recompute_layers / vpp + 1) * vpp);
+    return ST_OK;
+}
+
 /* What Megatron-LM cannot be told. */
 static enum status check_expressible (const struct workload_plan *p, struct error *err)
 {
@@ -93,23 +132,9 @@ static enum status check_expressible (const struct workload_plan *p, struct erro
                         "Megatron-LM shards gradients (zero %d) through FSDP, without a "
                         "pipeline; a plan made with --zero 1, or with --pp 1, works",
                         c->zero);
-    for (int i = 0; i < c->deg.pp; i++)
-        if (p->layers_per_stage[i] % c->deg.vpp != 0)
-            return err_set (
-                err, ST_NOFIT,
-                "the %d layers of stage %d do not divide into %d chunks; a plan "
-                "made with --vpp 1 works",
-                p->layers_per_stage[i], i, c->deg.vpp);
-    if (c->recompute == RECOMPUTE_FULL && c->recompute_layers % c->deg.vpp != 0)
-        return err_set (err, ST_NOFIT,
-                        "Megatron-LM recomputes equally many layers in each of a stage's "
-                        "%d chunks, not %d in all; a plan made with --recompute full:%d "
-                        "works",
-                        c->deg.vpp, c->recompute_layers,
-                        (c->recompute_layers / c->deg.vpp + 1) * c->deg.vpp);
     if (p->model.layers > LAYOUT_MAX)
         return err_set (err, ST_NOFIT, "a layout of more than %d layers", LAYOUT_MAX);
-    return ST_OK;
+    return check_chunks (p, err);
 }
 
 static enum status write_megatron (const struct launch_input *in, struct launch_files *f,

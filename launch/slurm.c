@@ -4,15 +4,25 @@
  * nodes that the scheduler gave. */
 #include "launch/launch_private.h"
 
-/* GPUs of the nodes in use, 0 if they differ. */
-static int gpus_per_node (const struct launch_input *in)
+/* Ask for all GPUs of the nodes in use, the drained ones too, so that an index means the same inside the job:
+ * --gres is a number for every node alike; where they differ --gpus is their sum, which
+ * Slurm can only meet with every GPU of these nodes.  Without either a step sees none. */
+static void add_gpus (const struct launch_input *in, struct text *t)
 {
-    int gpus = launch_node_of (in, 0)->gpus;
+    const struct topology_cluster *c = in->cluster;
+    int gpus = launch_node_of (in, 0)->gpus_listed, sum = 0;
+    bool alike = true;
 
-    for (int r = 1; r < in->plan->n_ranks; r++)
-        if (launch_node_of (in, r)->gpus != gpus)
-            return 0;
-    return gpus;
+    for (int i = 0; i < c->n_nodes; i++) {
+        if (in->ranks_on_node[i] == 0)
+            continue;
+        sum += c->node[i].gpus_listed;
+        alike = alike && c->node[i].gpus_listed == gpus;
+    }
+    if (alike)
+        text_add (t, "--gres=gpu:%d", gpus);
+    else
+        text_add (t, "--gpus=%d", sum);
 }
 
 /* srun splits these lines at blanks and knows no quotes; every word here is a number, a
@@ -36,16 +46,15 @@ static void write_multi_prog (const struct launch_input *in, struct text *t)
     }
 }
 
-static void write_batch (const struct launch_input *in, int gpus, struct text *t)
+static void write_batch (const struct launch_input *in, const char *gpus, struct text *t)
 {
     text_add (t,
               "#!/bin/sh\n"
               "#SBATCH --job-name=linkwise\n"
               "#SBATCH --nodes=%d\n"
-              "#SBATCH --exclusive\n",
-              in->nodes);
-    if (gpus)
-        text_add (t, "#SBATCH --gres=gpu:%d\n", gpus);
+              "#SBATCH --exclusive\n"
+              "#SBATCH %s\n",
+              in->nodes, gpus);
     text_add (t, "ranks=%d per_node=%d\nemitted_by=", in->plan->n_ranks, in->most_ranks);
     text_add_sh (t, in->linkwise);
     text_add (t, "\n%s", launch_script_text ("job.sbatch"));
@@ -55,16 +64,14 @@ static enum status write_slurm (const struct launch_input *in, struct launch_fil
                                 struct text *readme, struct error *err)
 {
     const struct workload_plan *p = in->plan;
-    struct text *hosts = launch_file (f, "slurm/hostfile", 0644), gres = {0};
-    int gpus = gpus_per_node (in);
+    struct text *hosts = launch_file (f, "slurm/hostfile", 0644), gpus = {0};
 
     (void) err;
     for (int r = 0; r < p->n_ranks; r++)
         text_add (hosts, "%s\n", p->place[r].node);
     write_multi_prog (in, launch_file (f, "slurm/multi-prog", 0644));
-    write_batch (in, gpus, launch_file (f, "slurm/job.sbatch", 0755));
-    if (gpus)
-        text_add (&gres, " --gres=gpu:%d", gpus);
+    add_gpus (in, &gpus);
+    write_batch (in, text_str (&gpus), launch_file (f, "slurm/job.sbatch", 0755));
     text_add (
         readme,
         "Slurm, as a batch job: the script binds the plan to the %d nodes that the "
@@ -72,15 +79,15 @@ static enum status write_slurm (const struct launch_input *in, struct launch_fil
         "plan's own):\n\n"
         "    sbatch slurm/job.sbatch PROGRAM\n"
         "\nSlurm, inside an allocation of these nodes:\n\n"
-        "    SLURM_HOSTFILE=slurm/hostfile srun -n %d -m arbitrary%s \\\n"
+        "    SLURM_HOSTFILE=slurm/hostfile srun -n %d -m arbitrary %s \\\n"
         "        --cpu-bind=none ./exec.sh PROGRAM\n"
         "\nthe same without the wrapper; ./program is an executable of yours:\n\n"
-        "    SLURM_HOSTFILE=slurm/hostfile srun -n %d -m arbitrary%s \\\n"
+        "    SLURM_HOSTFILE=slurm/hostfile srun -n %d -m arbitrary %s \\\n"
         "        --cpu-bind=none --multi-prog slurm/multi-prog\n",
-        in->nodes, p->n_ranks, text_str (&gres), p->n_ranks, text_str (&gres));
-    if (gres.failed)
+        in->nodes, p->n_ranks, text_str (&gpus), p->n_ranks, text_str (&gpus));
+    if (gpus.failed)
         readme->failed = true;
-    text_free (&gres);
+    text_free (&gpus);
     return ST_OK;
 }
 

@@ -33,6 +33,41 @@ int topology_node_find (const struct topology_cluster *c, const char *name)
     return found ? (int) (*found - c->node) : -1;
 }
 
+int topology_node_of_host (const struct topology_cluster *c, const char *host)
+{
+    size_t len = strcspn (host, ".");
+    const struct topology_node *alike = NULL;
+    int node = topology_node_find (c, host), low = 0, high = c->n_nodes, n = 0;
+
+    if (node >= 0 || len == 0 || len > TOPOLOGY_NAME_MAX)
+        return node;
+    /* The names that begin with this label and a dot lie together, first of all the
+     * entries from low on; the label alone lies before them. */
+    while (low < high) {
+        int middle = low + (high - low) / 2;
+        const char *name = c->by_name[middle]->name;
+        int order = strncmp (name, host, len);
+
+        if (order < 0 || (order == 0 && (unsigned char) name[len] < '.'))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (; low < c->n_nodes && strncmp (c->by_name[low]->name, host, len) == 0 &&
+           c->by_name[low]->name[len] == '.';
+         low++, n++)
+        alike = c->by_name[low];
+    if (host[len] == '\0')
+        return n == 1 ? (int) (alike - c->node) : n > 1 ? -2 : -1;
+
+    char label[TOPOLOGY_NAME_MAX + 1];
+
+    memcpy (label, host, len);
+    label[len] = '\0';
+    node = topology_node_find (c, label);
+    return node >= 0 && n > 0 ? -2 : node;
+}
+
 int topology_gpu_find (const struct topology_cluster *c, int node, int index)
 {
     const struct topology_node *n = &c->node[node];

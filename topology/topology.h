@@ -172,6 +172,11 @@ void topology_cluster_destroy (struct topology_cluster *c);
 /** Index of the node with that name, or -1. */
 int topology_node_find (const struct topology_cluster *c, const char *name);
 
+/** Index of the node that a host's name means: the node of that name or, where one of the
+ *  two is short, the only one that is the same up to the first dot.
+ *  @return -1 for none, -2 where a short name may be several nodes */
+int topology_node_of_host (const struct topology_cluster *c, const char *host);
+
 /** True if a text is a legal node name: [A-Za-z0-9][A-Za-z0-9._-]{0,252}. */
 bool topology_name_ok (const char *name);
 

@@ -2,6 +2,7 @@
 # linkwise: run a program as one rank of a placed job, on the GPU that the plan says.
 #     LAUNCHER ... exec.sh PROGRAM [ARGUMENT...]
 #     exec.sh --where          print `rank host` of this process as the launcher made it
+#     exec.sh --host           print this host's name in map.txt
 # It looks its rank up in map.txt (rank host gpu) beside this file, refuses to start on
 # another host than the planned one (LINKWISE_ANY_HOST=1 lets it), and sets
 # CUDA_VISIBLE_DEVICES, RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and
@@ -15,6 +16,34 @@ fail() {
 }
 [ $# -gt 0 ] || fail 'no program given'
 
+# The host's name: in a pod the node's, which the manifest passes.
+me=${LINKWISE_NODE:-}
+[ -n "$me" ] || { [ -n "${LINKWISE_NODE_FILE:-}" ] && me=$(cat "$LINKWISE_NODE_FILE"); }
+me=${me:-$(uname -n)}
+
+# The host's name in map.txt: itself, or, where one of the two is short, the only one that is
+# the same up to the first dot.  Prints nothing where there is none; fails where a short name
+# may be several hosts.
+planned_name() {
+    awk -v me="$me" '
+        function short(name) { sub(/\..*/, "", name); return name }
+        $2 == me { same = 1; exit }
+        short($2) == short(me) && !($2 in alike) { alike[$2]; n++; name = $2 }
+        END {
+            either = me == short(me) || short(me) in alike
+            if (same) print me
+            else if (n == 1 && either) print name
+            exit !same && n > 1 && either
+        }' "$here/map.txt"
+}
+several="this host, $me, may be several of $here/map.txt, whose names differ after the first dot: LINKWISE_NODE, or a file on each host that LINKWISE_NODE_FILE names, says which"
+if [ "$1" = --host ]; then
+    name=$(planned_name) || fail "$several"
+    [ -n "$name" ] || fail "this host, $me, is not in $here/map.txt"
+    printf '%s\n' "$name"
+    exit 0
+fi
+
 # An agent that starts ranks itself inherits the variables of the launcher around it.
 if [ -n "${LINKWISE_RANK:-}" ]; then
     rank=$LINKWISE_RANK
@@ -27,23 +56,10 @@ case $rank in
 '' | *[!0-9]*) fail "no rank: none of OMPI_COMM_WORLD_RANK, PMIX_RANK, PMI_RANK, SLURM_PROCID and RANK is a number" ;;
 esac
 
-# The host's name: in a pod the node's, which the manifest passes.
-me=${LINKWISE_NODE:-}
-[ -n "$me" ] || { [ -n "${LINKWISE_NODE_FILE:-}" ] && me=$(cat "$LINKWISE_NODE_FILE"); }
-me=${me:-$(uname -n)}
 if [ "$1" = --where ]; then
     echo "$rank $me"
     exit 0
 fi
-
-# A short name and a full one may be the same host; two full ones that differ are not.
-same_host() {
-    [ "$1" = "$2" ] && return 0
-    case $1 in
-    *.*) case $2 in *.*) return 1 ;; esac ;;
-    esac
-    [ "${1%%.*}" = "${2%%.*}" ]
-}
 
 if [ "${LINKWISE_PLACEMENT:-plan}" = launcher ]; then
     host=$me
@@ -56,8 +72,11 @@ else
     [ -n "$line" ] || fail "rank $rank is not in $here/map.txt"
     host=${line% *} gpu=${line#* }
     world=$(awk 'END { print NR }' "$here/map.txt")
-    same_host "$me" "$host" || [ "${LINKWISE_ANY_HOST:-0}" = 1 ] ||
-        fail "rank $rank belongs on $host, but runs on $me: the launcher did not keep the order"
+    if [ "${LINKWISE_ANY_HOST:-0}" != 1 ]; then
+        name=$(planned_name) || fail "rank $rank belongs on $host; $several"
+        [ "$name" = "$host" ] ||
+            fail "rank $rank belongs on $host, but runs on $me: the launcher did not keep the order"
+    fi
     MASTER_ADDR=${MASTER_ADDR:-$(awk '$1 == 0 { print $2; exit }' "$here/map.txt")}
 fi
 

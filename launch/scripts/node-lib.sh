@@ -7,11 +7,7 @@ fail() {
     exit 1
 }
 [ $# -gt 0 ] || fail 'no program given'
-me=${LINKWISE_NODE:-$(uname -n)}
-host=$(awk -v m="$me" '$2 == m { print $2; exit }' "$top/map.txt")
-[ -n "$host" ] ||
-    host=$(awk -v m="${me%%.*}" '{ s = $2; sub(/\..*/, "", s) } s == m { print $2; exit }' "$top/map.txt")
-[ -n "$host" ] || fail "this host, $me, is not in $top/map.txt"
+host=$(sh "$top/exec.sh" --host) || exit 1
 MASTER_ADDR=${MASTER_ADDR:-$(awk '$1 == 0 { print $2; exit }' "$top/map.txt")}
 MASTER_PORT=${MASTER_PORT:-29500}
 export MASTER_ADDR MASTER_PORT

@@ -58,6 +58,15 @@ expect 3 "layers that fit nowhere" "stage 0 with its 77 layers needs .* GiB, the
     $L bind "$T/heavy.json" --only 'cnode2-[001-016]' -o "$T/no.json"
 expect 1 "too few nodes" "needs 128 GPUs, 64 can be used" $L bind "$T/plan.json" --only 'cnode2-[001-008]' -o "$T/no.json"
 expect 2 "a node that is not in the cluster" 'only: the cluster h100-17 has no node "m1"' $L bind "$T/plan.json" --only m1 -o "$T/no.json"
+# Slurm's names may be short where the cluster file's are full, and the other way round.
+sed 's/"\(cnode2-[0-9]*\)"/"\1.lab.example"/g' "$T/plan.json" >"$T/full.json"
+expect 0 "short names for full ones" "128 ranks placed anew" $L bind "$T/full.json" --only 'cnode2-[002-017]' -o "$T/full-bound.json"
+expect 0 "full names for short ones" "128 ranks placed anew" $L bind "$T/plan.json" --only 'cnode2-[002-017].lab.example' -o "$T/short-bound.json"
+cmp -s <(grep '"node"' "$T/full-bound.json" | sed 's/\.lab\.example//') <(grep '"node"' "$T/bound.json") &&
+    cmp -s <(grep '"node"' "$T/short-bound.json") <(grep '"node"' "$T/bound.json")
+result $? "... are the same nodes"
+sed 's/"cnode2-002.lab.example"/"cnode2-001.west"/' "$T/full.json" >"$T/two.json"
+expect 2 "a short name of two nodes" '"cnode2-001" may be several nodes of the cluster h100-17' $L bind "$T/two.json" --only 'cnode2-[001-017]' -o "$T/no.json"
 expect 2 "a host list that is none" "only: host list" $L bind "$T/plan.json" --only 'n[1-' -o "$T/no.json"
 expect 2 "no nodes" "PLAN, --only HOSTLIST and -o PLAN are required" $L bind "$T/plan.json" -o "$T/no.json"
 expect 1 "no plan" "none.json: No such file" $L bind "$T/none.json" --only cnode2-001 -o "$T/no.json"

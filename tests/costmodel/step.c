@@ -85,6 +85,35 @@ static void shared_way_out (void **state)
     topology_cluster_destroy (lanes.cluster);
 }
 
+/* One bandwidth for all GPUs and a matrix of that number are the same cluster, also where
+ * the latencies differ by pair: the slowest of a stage's groups counts. */
+static void slow_latency_in_one_group (void **state)
+{
+    static const char *const bandwidth[] = {
+        "100", "[[0,100,100,100],[100,0,100,100],[100,100,0,100],[100,100,100,0]]"};
+    double dp_s[3];
+    (void) state;
+
+    for (int i = 0; i < 3; i++) {
+        struct setting s = setting_of ("1x4 a100-sxm4-80g intra:100", 4, 2, 1, 2);
+        char doc[1024];
+
+        /* Groups of two by tp: the second, GPUs 1 and 3, has 100 ms on its link. */
+        snprintf (doc, sizeof doc,
+                  "{\"version\":1,\"nodes\":[{\"name\":\"a\",\"gpus\":4,\"gpu_type\":"
+                  "\"a100-sxm4-80g\"}],\"links\":{\"intra\":{\"bandwidth_gb_per_s\":%s,"
+                  "\"latency_us\":[[0,5,5,5],[5,0,5,%d],[5,5,0,5],[5,%d,5,0]]}}}",
+                  bandwidth[i % 2], i < 2 ? 100000 : 5, i < 2 ? 100000 : 5);
+        topology_cluster_destroy (s.cluster);
+        s.cluster = cluster_from (doc);
+        dp_s[i] = estimate_of (&s, in_order).part.dp_s;
+        topology_cluster_destroy (s.cluster);
+    }
+    CLOSE (dp_s[0], dp_s[1], 1e-12);
+    /* Two rings of two: latency twice half, in two phases. */
+    CLOSE (dp_s[0] - dp_s[2], 2 * (100e-3 - 5e-6), 1e-9);
+}
+
 static double part_sum (const struct costmodel_breakdown *b)
 {
     return b->compute_s + b->tp_s + b->cp_s + b->ep_s + b->bubble_s + b->pp_s + b->dp_s +
@@ -264,10 +293,14 @@ static void ring_or_tree (void **state)
 
 int main (void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (ring_or_tree), cmocka_unit_test (data_parallel_ring), cmocka_unit_test (shared_way_out),
-        cmocka_unit_test (random_placements),  cmocka_unit_test (renumbering),
-        cmocka_unit_test (refusals),           cmocka_unit_test (slow_gpu)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test (data_parallel_ring),
+                                       cmocka_unit_test (shared_way_out),
+                                       cmocka_unit_test (random_placements),
+                                       cmocka_unit_test (renumbering),
+                                       cmocka_unit_test (refusals),
+                                       cmocka_unit_test (slow_gpu),
+                                       cmocka_unit_test (slow_latency_in_one_group),
+                                       cmocka_unit_test (ring_or_tree)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -90,6 +90,19 @@ layers 8,8,8,8 ""
 layers 7,9,9,7 "--decoder-first-pipeline-num-layers 7 --decoder-last-pipeline-num-layers 7"
 layers 8,9,9,6 "--decoder-first-pipeline-num-layers 8 --decoder-last-pipeline-num-layers 6"
 layers 9,9,9,5 "--decoder-last-pipeline-num-layers 5"
+arguments "chunks" "$common --num-layers-per-virtual-pipeline-stage 2 --use-distributed-optimizer --bf16" \
+    "$(megatron --tp 4 --pp 4 --dp 2 --micro-batch 1 --zero 1 --sequence-parallel off --recompute none --schedule interleaved --vpp 4)"
+arguments "chunks, all layers recomputed" "$common --num-layers-per-virtual-pipeline-stage 4 --recompute-granularity full --recompute-method uniform --recompute-num-layers 1 --use-distributed-optimizer --bf16" \
+    "$(megatron --tp 4 --pp 4 --dp 2 --micro-batch 1 --zero 1 --sequence-parallel off --recompute full --schedule interleaved)"
+arguments "chunks, recomputation by layers of a chunk" "$common --num-layers-per-virtual-pipeline-stage 2 --recompute-granularity full --recompute-method block --recompute-num-layers 1 --use-distributed-optimizer --bf16" \
+    "$(megatron --tp 4 --pp 4 --dp 2 --micro-batch 1 --zero 1 --sequence-parallel off --recompute full:4 --schedule interleaved --vpp 4)"
+expect_chunks() { # NAME LAYERS EXPECTED: --schedule interleaved with two chunks, layers by hand
+    megatron --tp 4 --pp 4 --dp 2 --micro-batch 1 --zero 0 --sequence-parallel off --recompute none --schedule interleaved >/dev/null
+    edit "$T/m.json" "d['layers_per_stage'] = [$2]"
+    $L emit "$T/m.json" --to megatron -d "$T/m" >/dev/null
+    arguments "$1" "$common $3 --bf16" "$(paste -sd' ' "$T/m/megatron/args")"
+}
+expect_chunks "uneven chunks, round after round" 10,8,8,6 "--pipeline-model-parallel-layout Ettttt|tttt|tttt|ttt|ttttt|tttt|tttt|tttL"
 layers 10,8,7,7 "--pipeline-model-parallel-layout Etttttttttt|tttttttt|ttttttt|tttttttL"
 
 # ---- says no ----
@@ -103,6 +116,22 @@ expect 0 "--to all writes the rest" "not written: megatron: .*gpipe" $L emit "$T
     grep -q "^Not for megatron: .*gpipe" "$T/rest/README"
 result $? "... and the README says what is missing and why"
 expect 3 "a target that is named must work beside all" "megatron: .*gpipe" $L emit "$T/gpipe.json" --to all,megatron -d "$T/no"
+chunks() { # OPTIONS...: a plan in chunks
+    $L plan "4x8 h100-sxm5-80g intra:370 inter:48" llama-2-7b --seq 4096 --global-batch 64 --tp 4 --pp 4 --dp 2 --micro-batch 1 \
+        --schedule interleaved "$@" -o "$T/chunks.json" >/dev/null
+}
+says_no() { # NAME WHY WORKS OPTIONS...: a refusal, and the plan that it recommends
+    chunks "${@:4}"
+    expect 3 "megatron: $1" "$2; a plan made with $3 works" $L emit "$T/chunks.json" --to megatron -d "$T/no"
+    chunks "${@:4}" $3
+    expect 0 "... what it recommends works" "32 ranks" $L emit "$T/chunks.json" --to megatron -d "$T/recommended"
+}
+says_no "recomputed layers that do not divide into chunks" "equally many layers in each of a stage's 4 chunks, not 5 in all" "--recompute full:8" --vpp 4 --recompute full:5
+says_no "layers that do not divide into chunks" "the 8 layers of stage 0 do not divide into 3 chunks" "--vpp 2" --vpp 3
+chunks --vpp 2
+edit "$T/chunks.json" "d['layers_per_stage'] = [9, 8, 8, 7]"
+expect 3 "megatron: ... nor into fewer" "the 9 layers of stage 0 do not divide into 2 chunks; a plan made with --schedule 1f1b works" \
+    $L emit "$T/chunks.json" --to megatron -d "$T/no"
 rename() { # NEW...: the plan on hosts of other names
     python3 - "$T/a/plan.json" "$T/names.json" "$@" <<'P'
 import json, sys
@@ -127,8 +156,11 @@ expect 0 "openmpi: addresses and digits first" "8 ranks" $L emit "$T/names.json"
 $L plan "1x8 h100-sxm5-80g intra:370 + 1x4 h100-sxm5-80g intra:370 inter:48" llama-2-7b --seq 4096 --global-batch 12 --tp 4 --pp 1 --dp 3 -o "$T/mixed.json" >/dev/null
 expect 3 "kubernetes: nodes of two sizes" "n0 has 8 GPUs and n1 4; .*--only nodes of one size works" $L emit "$T/mixed.json" --to kubernetes -d "$T/no"
 expect 0 "slurm: nodes of two sizes" "12 ranks" $L emit "$T/mixed.json" --to slurm -d "$T/mixed"
-! grep -q gres "$T/mixed/slurm/job.sbatch" && grep -q -- '--exclusive' "$T/mixed/slurm/job.sbatch"
-result $? "... the batch script then takes whole nodes"
+! grep -rq 'gres=' "$T/mixed/slurm" "$T/mixed/README" && grep -q '^#SBATCH --exclusive' "$T/mixed/slurm/job.sbatch" &&
+    grep -q '^#SBATCH --gpus=12$' "$T/mixed/slurm/job.sbatch" && [ "$(grep -c -- 'srun -n 12 -m arbitrary --gpus=12 ' "$T/mixed/slurm/README")" = 2 ]
+result $? "... ask for all their GPUs, not for as many of each" "$T/mixed/slurm/README"
+grep -q '^#SBATCH --gres=gpu:2$' "$T/a/launch/slurm/job.sbatch" && grep -q -- '--gres=gpu:2 ' "$T/a/launch/slurm/README"
+result $? "... nodes of one size for that of each"
 [ ! -e "$T/no" ]
 result $? "nothing was written by any of the refusals"
 
@@ -227,6 +259,28 @@ cp -r "$T/a/launch" "$T/swapped"
 $L emit "$T/a/plan.json" --to openmpi -d "$T/swapped" >/dev/null
 [ ! -e "$T/swapped/slurm" ] && grep -q GPU-replaced "$T/swapped/gpu-uuid.txt"
 result $? "the same plan on a cluster with another UUID removes the old files too"
+$L cluster drain "$T/a/cluster.json" h2:0 -o "$T/drained.json" >/dev/null
+$L plan "$T/drained.json" llama-2-7b --seq 1024 --global-batch 28 --tp 1 --pp 7 --dp 1 -o "$T/drained-plan.json" >/dev/null
+$L emit "$T/drained-plan.json" --to slurm -d "$T/drained" >/dev/null
+grep -qx 'h2 1 GPU-h2-1' "$T/drained/gpu-uuid.txt" && grep -qx 'h2 1 1' "$T/drained/gpu-numa.txt" &&
+    grep -q '^#SBATCH --gres=gpu:2$' "$T/drained/slurm/job.sbatch"
+result $? "a drained GPU: the tables count as the machine does" "$T/drained/gpu-uuid.txt"
+python3 - "$T/a/plan.json" "$T/plain.json" <<'P'
+import json, sys
+d = json.load(open(sys.argv[1]))
+for n in d["cluster"]["nodes"]: del n["gpu_uuid"], n["gpu_numa"]
+json.dump(d, open(sys.argv[2], "w"))
+P
+# Whatever else is left of the old set: a GPU's old UUID is not what the wrapper starts on.
+for lost in none map.txt plan.json "map.txt plan.json"; do
+    rm -rf "$T/plain" && cp -r "$T/a/launch" "$T/plain" && (cd "$T/plain" && rm -f $lost)
+    $L emit "$T/plain.json" --to openmpi -d "$T/plain" >/dev/null
+    [ ! -e "$T/plain/gpu-uuid.txt" ] && [ ! -e "$T/plain/gpu-numa.txt" ] &&
+        [ "$(RANK=3 LINKWISE_ANY_HOST=1 "$T/plain/exec.sh" sh -c 'echo $CUDA_VISIBLE_DEVICES')" = "$(awk '$1 == 3 { print $3 }' "$T/plain/map.txt")" ]
+    result $? "a cluster without UUIDs any more: the old ones are gone (lost before: $lost)"
+done
+mkdir -p "$T/stuck/gpu-uuid.txt"
+expect 1 "an old table that cannot be removed" "gpu-uuid.txt: the old file cannot be removed: " $L emit "$T/plain.json" --to openmpi -d "$T/stuck"
 $L emit "$T/a/plan.json" -d "$T/not-ended" >/dev/null
 for i in 1 2 3 4 5 6 7 8 9 10 11 12; do
     rm -rf "$T/ended"

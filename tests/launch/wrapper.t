@@ -2,7 +2,9 @@
 # The wrapper under sh and bash: which variable is the rank, which host names are the same, what
 # the program sees, and binding to a NUMA node that never fails.
 . tests/lib/tap.sh
-mkdir "$T/d" && install -m 755 launch/scripts/exec.sh "$T/d/"
+mkdir "$T/d" "$T/same"
+install -m 755 launch/scripts/exec.sh "$T/d/"
+install -m 755 launch/scripts/exec.sh "$T/same/"
 printf '0 n1 0\n1 n2.example.org 3\n2 n3 1\n' >"$T/d/map.txt"
 printf 'n1 0 0\nn2.example.org 3 4077\n' >"$T/d/gpu-numa.txt"
 printf 'n1 0 GPU-aa\n' >"$T/d/gpu-uuid.txt"
@@ -16,7 +18,7 @@ for shell in sh bash; do
             shift
         done
         shift
-        env -i PATH="$PATH" "${vars[@]}" $shell "$T/d/exec.sh" "$@" >"$T/out" 2>&1
+        env -i PATH="$PATH" "${vars[@]}" $shell "$T/${run_in:-d}/exec.sh" "$@" >"$T/out" 2>&1
         grep -Eqx -- "$want" "$T/out"
         result $? "$shell: $name" "$T/out"
     }
@@ -39,6 +41,20 @@ for shell in sh bash; do
     run '0 n1 0' "another host, allowed" RANK=0 LINKWISE_NODE=n11 LINKWISE_ANY_HOST=1 -- sh -c "$place"
     run '0 0 3 1 n1 29500 GPU-aa PCI_BUS_ID' "what the program sees" RANK=0 LOCAL_RANK=5 LINKWISE_NODE=n1 -- \
         sh -c 'echo "$RANK $LOCAL_RANK $WORLD_SIZE $LOCAL_WORLD_SIZE $MASTER_ADDR $MASTER_PORT $CUDA_VISIBLE_DEVICES $CUDA_DEVICE_ORDER"'
+    printf '0 n1.east 0\n1 n1.west 0\n2 n2 0\n3 n3 0\n4 n3.west 0\n' >"$T/same/map.txt"
+    east() { # WANT NAME HOST RANK: in a job whose hosts' names are the same up to the first dot
+        run_in=same run "$1" "$2" RANK="$4" LINKWISE_NODE="$3" -- sh -c "$place"
+    }
+    east '0 n1.east 0' "n1.east is not n1.west: the first's own" n1.east 0
+    east '1 n1.west 0' "... the second's own" n1.west 1
+    east 'exec.sh: rank 0 belongs on n1.east, but runs on n1.west: .*' "... another's rank" n1.west 0
+    east 'exec.sh: rank 0 belongs on n1.east; this host, n1, may be several of .*LINKWISE_NODE.*' "... a short name that may be either" n1 0
+    east 'exec.sh: rank 0 belongs on n1.east, but runs on n1.south: .*' "... a third" n1.south 0
+    east 'exec.sh: rank 3 belongs on n3, but runs on n3.west: .*' "... a short name in the plan beside the host's own" n3.west 3
+    east '2 n2 0' "... where one host alone has the short name it stands" n2.lab 2
+    run_in=same run n2 "this host's name in the map" LINKWISE_NODE=n2.lab -- --host
+    run_in=same run 'exec.sh: this host, n1, may be several .*' "... not where several may be meant" LINKWISE_NODE=n1 -- --host
+    run_in=same run 'exec.sh: this host, n9, is not in .*/map.txt' "... not where there is none" LINKWISE_NODE=n9 -- --host
     run 'm 1 1' "a master given; the index without a UUID" RANK=2 MASTER_ADDR=m MASTER_PORT=1 LINKWISE_NODE=n3 -- \
         sh -c 'echo "$MASTER_ADDR $MASTER_PORT $CUDA_VISIBLE_DEVICES"'
     run 'a  b\*\$x' "arguments" RANK=0 LINKWISE_NODE=n1 -- printf '%s\n' 'a  b*$x'

@@ -1,19 +1,27 @@
 # Source me after hosts.sh and hosts_up: a real Slurm on those hosts.
 #
 #     slurm_up GPUS h1 h2 ...   one slurmctld here and one slurmd in each host's namespace, each
-#                               with GPUS fake GPUs; returns when all nodes are idle
+#                               with GPUS fake GPUs (a host may say h1:GPUS for itself);
+#                               returns when all nodes are idle
 slurm_up() {
-    local gpus=$1 slurm=$hosts_dir/slurm list i h
+    local gpus=$1 slurm=$hosts_dir/slurm list i h n most=0 nodes=''
     shift
-    list=$(IFS=,; echo "$*")
+    list=$(IFS=,; echo "${*%:*}")
     mkdir -p "$slurm/state" "$slurm/log"
     export SLURM_CONF=$slurm/slurm.conf
-    for i in $(seq 0 $((gpus - 1))); do
+    for h in "$@"; do
+        n=$gpus
+        [ "$h" = "${h%:*}" ] || n=${h#*:} h=${h%:*}
+        most=$((n > most ? n : most))
+        mkdir -p "$slurm/spool/$h" "$slurm/tmp/$h"
+        echo "NodeName=$h Name=gpu File=$slurm/gpu[0-$((n - 1))]" >>"$slurm/gres.conf"
+        nodes="${nodes}NodeName=$h CPUs=16 RealMemory=1000 Gres=gpu:$n State=UNKNOWN
+"
+    done
+    for i in $(seq 0 $((most - 1))); do
         : >"$slurm/gpu$i"
         mount --bind /dev/null "$slurm/gpu$i"
     done
-    for h in "$@"; do mkdir -p "$slurm/spool/$h" "$slurm/tmp/$h"; done
-    echo "NodeName=$list Name=gpu File=$slurm/gpu[0-$((gpus - 1))]" >"$slurm/gres.conf"
     printf 'CgroupPlugin=cgroup/v1\nCgroupAutomount=no\n' >"$slurm/cgroup.conf"
     cat >"$SLURM_CONF" <<C
 ClusterName=test
@@ -47,11 +55,10 @@ SlurmdTimeout=60
 InactiveLimit=0
 KillWait=2
 GresTypes=gpu
-NodeName=$list CPUs=16 RealMemory=1000 Gres=gpu:$gpus State=UNKNOWN
-PartitionName=all Nodes=$list Default=YES MaxTime=5 State=UP
+${nodes}PartitionName=all Nodes=$list Default=YES MaxTime=5 State=UP
 C
     slurmctld -D -f "$SLURM_CONF" >"$slurm/log/ctld.out" 2>&1 &
-    for h in "$@"; do
+    for h in "${@%:*}"; do
         "$HOSTS_RSH" "$h" "exec slurmd -D -f $SLURM_CONF -N $h" >"$slurm/log/$h.out" 2>&1 &
     done
     for i in $(seq 100); do

@@ -33,6 +33,38 @@ static void directed_links (void **state)
     topology_cluster_destroy (c);
 }
 
+/* A host's name is a node's, or one of the two is short and no other node begins alike. */
+static void names_of_hosts (void **state)
+{
+    static const struct {
+        const char *host;
+        int node;
+    } known[] = {{"n1.east", 0}, {"n1.west", 1}, {"n1", -2},      {"n1.north", -1},
+                 {"n2", 2},      {"n2.lab", 2},  {"n2.x", -1},    {"n3.lab", 4},
+                 {"n3", 4},      {"n", -1},      {"n4", 5},       {"n4.lab", -2},
+                 {"n4.east", 6}, {"", -1},       {".east", -1},   {"n5", -1},
+                 {"n3-a", 3},    {"n3-a.b", 3},  {"n1.east.", -1}};
+    static const char *const names[] = {"n1.east", "n1.west", "n2.lab", "n3-a",
+                                        "n3",      "n4",      "n4.east"};
+    struct text t = {0};
+    (void) state;
+
+    text_add (&t, "{\"version\":1,\"nodes\":[");
+    for (int i = 0; i < 7; i++)
+        text_add (&t, "%s{\"name\":\"%s\",\"gpus\":1,\"gpu_type\":\"t4\"}", i ? "," : "",
+                  names[i]);
+    text_add (&t, "],\"links\":{\"inter\":{\"bandwidth_gb_per_s\":1,\"latency_us\":1}}}");
+
+    struct topology_cluster *c = cluster_from (text_str (&t));
+
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (topology_node_of_host (c, known[i].host) != known[i].node)
+            fail_msg ("%s: expected %d, found %d", known[i].host, known[i].node,
+                      topology_node_of_host (c, known[i].host));
+    topology_cluster_destroy (c);
+    text_free (&t);
+}
+
 /* A null link is priced at the lowest measured bandwidth of its kind. */
 static void unmeasured_links (void **state)
 {
@@ -226,7 +258,8 @@ int main (void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (directed_links),   cmocka_unit_test (unmeasured_links),
         cmocka_unit_test (per_node_and_per_gpu), cmocka_unit_test (breaches),
-        cmocka_unit_test (npy_matrix),       cmocka_unit_test (unknown_keys_warn)};
+        cmocka_unit_test (npy_matrix),       cmocka_unit_test (unknown_keys_warn),
+        cmocka_unit_test (names_of_hosts)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -6,7 +6,6 @@
 
 #include "base/file.h"
 #include "topology/import.h"
-#include "tests/lib/published.h"
 
 /* The value at a path as in "nodes.0.gpu_numa", on one line; "nothing" where there is
  * none.  To be freed. */
@@ -539,8 +538,7 @@ static const struct {
 static void published_files (void **state)
 {
     (void) state;
-    if (published_missing (DATA))
-        return;
+    SKIP_WITHOUT (DATA);
     for (size_t i = 0; i < sizeof published / sizeof *published; i++) {
         char path[256], *text;
         size_t len;

@@ -68,6 +68,6 @@ grep -rniE '\b(TODO|FIXME|XXX)\b' --include='*.[ch]' --include='*.sh' --include=
     --include='*.t' . --exclude-dir=build --exclude=shape.t >"$T/words"
 [ ! -s "$T/words" ]
 result $? "no unfinished words in the code" "$T/words"
-! grep -n 'skip ()' tests/*/*.c >"$T/skips" # "not ok # SKIP" in TAP: tests/lib/published.h
+! grep -n 'skip ()' tests/*/*.c >"$T/skips" # "not ok # SKIP" in TAP: tests/lib/skip.h
 result $? "no cmocka skip" "$T/skips"
 done_testing

@@ -1,0 +1,49 @@
+#!/bin/bash
+# A real Slurm whose node names are short, with nodes of 4 and 2 GPUs, takes a plan for a cluster
+# file with full names: every rank on its host, with the GPUs that the plan uses there.
+. tests/lib/tap.sh
+. tests/lib/placed.sh
+needs_hosts
+needs_slurm
+
+# Four nodes, of 4, 2, 4 and 2 GPUs; the plan takes the first two.
+python3 - >"$T/cluster.json" <<'P'
+import json
+print(json.dumps({"version": 1, "name": "lab", "nodes": [
+    {"name": "h%d.lab.example" % (i + 1), "gpus": g, "gpu_type": "a100-sxm4-80g"} for i, g in enumerate((4, 2, 4, 2))],
+    "links": {"intra": {"bandwidth_gb_per_s": 200, "latency_us": 8}, "inter": {"bandwidth_gb_per_s": 20, "latency_us": 12}}}))
+P
+$LINKWISE plan "$T/cluster.json" llama-2-7b --seq 1024 --global-batch 24 --tp 2 --pp 1 --dp 3 --only 'h[1-2].lab.example' \
+    -o "$T/plan.json" >/dev/null
+expect 0 "emit" "6 ranks written" $LINKWISE emit "$T/plan.json" --to slurm -d "$T/launch"
+
+printf '#!/bin/sh\n%s\n' 'echo "$RANK $(hostname) $LINKWISE_GPU $SLURM_STEP_GPUS $CUDA_VISIBLE_DEVICES"' >"$T/launch/program"
+chmod +x "$T/launch/program"
+cat >"$T/inside.sh" <<'S2'
+. tests/lib/hosts.sh
+. tests/lib/slurm.sh
+hosts_up h1 h2 h3 h4
+slurm_up 4 h1 h2:2 h3 h4:2 || exit 1
+cd "$1/launch"
+for nodes in h1,h2 h3,h4 h1,h4; do
+    sbatch -Q -W -w $nodes -o ../$nodes.out -e ../$nodes.err slurm/job.sbatch ./program
+    echo $? >../$nodes.rc
+    cp "$(ls -d bound-* 2>/dev/null | tail -n 1 | grep . || echo .)/map.txt" ../$nodes.map
+    rm -rf bound-*
+done
+S2
+in_sandbox "$T/inside.sh" "$T" >"$T/sandbox.out" 2>&1
+
+for nodes in h1,h2 h3,h4 h1,h4; do
+    cat "$T/sandbox.out" "$T/$nodes.err" "$T/$nodes.out" "$T/$nodes.map" >"$T/why" 2>&1
+    [ "$(cat "$T/$nodes.rc")" = 0 ] && grep -q "starting the job on the placement of" "$T/$nodes.err"
+    result $? "$nodes: the job runs on a placement" "$T/why"
+    sort -n "$T/$nodes.out" | awk '{ print $1, $2 ".lab.example", $3 }' | cmp -s - "$T/$nodes.map" &&
+        [ "$(awk '{ print $2 }' "$T/$nodes.out" | sort -u | paste -sd,)" = $nodes ]
+    result $? "$nodes: every rank is on its host, under Slurm's names" "$T/why"
+    awk '{ n = split($4, gpu, ","); bad = bad || n != ($2 ~ /h[13]/ ? 4 : 2) || $3 != $5 } END { exit bad || NR != 6 }' "$T/$nodes.out"
+    result $? "$nodes: with all GPUs of each node" "$T/why"
+done
+grep -q "placing as planned" "$T/h1,h2.err" && ! grep -q "placing as planned" "$T/h3,h4.err"
+result $? "the plan's own nodes are known by their short names"
+done_testing

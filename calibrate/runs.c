@@ -412,24 +412,33 @@ static const char *read_machines (const struct row *r, struct calibrate_run *run
 
 /* ---- what was measured ---- */
 
-static void read_measured (const struct row *r, struct calibrate_run *run)
+/* A positive number, NAN when the cell is empty; false when it is something else. */
+static bool measured (const struct row *r, const char *name, double *x)
 {
-    char value[64];
-    double x;
+    *x = NAN;
+    return calibrate_cell (r, name)[0] == '\0' || (number (r, name, x) && *x > 0);
+}
 
-    run->iter_time_s = run->peak_bytes = run->static_bytes = NAN;
+static const char *read_measured (const struct row *r, struct calibrate_run *run)
+{
+    const char *oom = calibrate_cell (r, "oom");
+    char value[64];
+
+    run->static_bytes = NAN;
     run->oom = -1;
-    if (number (r, "iter_time_s", &x) && x > 0)
-        run->iter_time_s = x;
-    if (number (r, "peak_mem_gb", &x) && x > 0)
-        run->peak_bytes = x * UNITS_GIB;
+    if (!measured (r, "iter_time_s", &run->iter_time_s))
+        return "iter_time_s is no positive number";
+    if (!measured (r, "peak_mem_gb", &run->peak_bytes))
+        return "peak_mem_gb is no positive number";
+    run->peak_bytes *= UNITS_GIB;
     if (calibrate_note (r, "alloc_bytes", value, sizeof value) &&
         strtod (value, NULL) > 0)
         run->static_bytes = strtod (value, NULL);
-    if (strcmp (calibrate_cell (r, "oom"), "1") == 0)
-        run->oom = 1;
-    else if (strcmp (calibrate_cell (r, "oom"), "0") == 0)
-        run->oom = 0;
+    if (oom[0] != '\0' && strcmp (oom, "0") != 0 && strcmp (oom, "1") != 0)
+        return "oom is neither 0 nor 1";
+    if (oom[0] != '\0')
+        run->oom = oom[0] == '1';
+    return NULL;
 }
 
 /* ---- rows together ---- */
@@ -452,9 +461,7 @@ static const char *read_row (const struct row *r, struct calibrate_run *run)
         why = "degrees or batch do not divide";
     if (!why)
         why = read_layers (r, run);
-    if (!why)
-        read_measured (r, run);
-    return why;
+    return why ? why : read_measured (r, run);
 }
 
 void calibrate_count_reason (struct calibrate_reason *list, int *n, const char *why,

@@ -78,10 +78,19 @@ struct enumeration {
     bool failed;
 };
 
+/* Chunks hold as many layers each, at least one. */
+static bool chunks_divide (const struct workload_model *m,
+                           const struct workload_config *c)
+{
+    return m->layers % c->deg.vpp == 0 && m->layers / c->deg.vpp >= c->deg.pp;
+}
+
 static void take (struct enumeration *e, const struct workload_config *c)
 {
     const struct mapper_problem *p = e->pool->problem;
 
+    if (!chunks_divide (p->model, c))
+        return;
     if (workload_config_check (p->model, p->job, c, NULL) != ST_OK ||
         workload_config_offered (c, p->profile, NULL) != ST_OK)
         return;
@@ -229,6 +238,10 @@ static enum status explain_empty (const struct pool *pool, struct error *err)
         st = workload_config_offered (&c, p->profile, err);
     if (st != ST_OK)
         return st;
+    if (!chunks_divide (p->model, &c))
+        return err_set (err, ST_INVALID,
+                        "vpp %d: %d layers do not divide into %d chunks of %d stages",
+                        c.deg.vpp, p->model->layers, c.deg.vpp, c.deg.pp);
     if (a->sequence_parallel == 1 && a->tp == 1)
         return err_set (
             err, ST_INVALID,

@@ -429,6 +429,26 @@ static enum status even_split (const struct split *x, int *layers, int *class_of
                : st;
 }
 
+/* Several chunks a stage: every chunk of a stage holds as many layers, so the split is of
+ * whole layers of all chunks together, as even as can be. */
+static enum status chunk_split (const struct split *x, int *layers, int *class_of_stage,
+                                struct error *err)
+{
+    int pp = x->c->deg.pp, v = x->c->deg.vpp, *cap = malloc ((size_t) pp * sizeof (int));
+    enum status st = cap ? widest_caps (x, cap, err) : err_nomem (err);
+
+    if (st == ST_OK)
+        workload_layers_even (x->pool->problem->model->layers / v, pp, layers);
+    for (int i = 0; i < pp && st == ST_OK; i++) {
+        class_of_stage[i] = x->pool->n_classes - 1;
+        layers[i] *= v;
+        if (layers[i] > cap[i])
+            st = err_set (err, ST_NOFIT, "no even split of the chunks fits in memory");
+    }
+    free (cap);
+    return st;
+}
+
 static int by_number_down (const void *a, const void *b)
 {
     int x = *(const int *) a, y = *(const int *) b;
@@ -509,8 +529,10 @@ enum status stages_split (const struct pool *pool, const struct workload_config 
     bool proven, fits;
     enum status st = split_init (&x, err);
 
-    fits = st == ST_OK;
-    if (st == ST_OK) {
+    fits = st == ST_OK && c->deg.vpp == 1;
+    if (st == ST_OK && c->deg.vpp > 1) {
+        st = chunk_split (&x, layers, class_of_stage, err);
+    } else if (st == ST_OK) {
         for (int q = 0; q < x.classes; q++)
             x.t[q] = time_of (pool, c, q);
         mip = glp_create_prob ();
@@ -521,7 +543,7 @@ enum status stages_split (const struct pool *pool, const struct workload_config 
         add_pace (mip, &x);
         st = milp_solve (&mip, MILP_NODES, &proven, err);
     }
-    for (int i = 0; i < c->deg.pp && st == ST_OK; i++)
+    for (int i = 0; i < c->deg.pp && st == ST_OK && mip; i++)
         for (int k = 0; k < x.classes; k++)
             if (glp_mip_col_val (mip, col_y (&x, i, k)) > 0.5) {
                 class_of_stage[i] = slots ? k : pool->n_classes - 1;

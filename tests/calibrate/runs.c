@@ -168,7 +168,12 @@ static void skipped (void **state)
         {"model=mamba-hybrid", "architecture not supported"},
         {"model=gpt oss 20b", "architecture not supported"},
         {"notes=num-experts=8; moe-router-topk=9", "its experts are not understood"},
-        {"notes=quant=bnb.nf4", "quantised weights are not supported"}};
+        {"notes=quant=bnb.nf4", "quantised weights are not supported"},
+        {"iter_time_s=-3", "iter_time_s is no positive number"},
+        {"iter_time_s=fast", "iter_time_s is no positive number"},
+        {"peak_mem_gb=nan", "peak_mem_gb is no positive number"},
+        {"peak_mem_gb=0", "peak_mem_gb is no positive number"},
+        {"oom=yes", "oom is neither 0 nor 1"}};
     (void) state;
 
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {

@@ -100,6 +100,8 @@ expect 3 "one GPU that is large enough is too few" "the GPUs with that much memo
     $plan "1x1 h100-sxm5-80g inter:20 + 3x1 t4 inter:20" gpt2-xl --seq 1024 --global-batch 8 --tp 1 --pp 1 --dp 2 --zero 0
 $L cluster drain "$C" 'n0<->n1' -o "$T/parted.json" >/dev/null
 expect 3 "the one link drained" "not connected: no link between them" $plan "$T/parted.json" llama-2-7b $job --dp 16
+expect 1 "chunks that do not divide" "vpp 3: 32 layers do not divide into 3 chunks of 2 stages" \
+    $plan "1x8 h100-sxm5-80g intra:370" llama-2-7b --seq 4096 --global-batch 64 --pp 2 --schedule interleaved --vpp 3
 expect 3 "everything excluded" "no node of .* is left to use" $plan "$C" llama-2-7b $job --exclude 'n[0-1]'
 cat >"$T/apart.json" <<'J'
 {"version":1,"nodes":[{"name":"a","gpus":1,"gpu_type":"l4"},{"name":"b","gpus":1,"gpu_type":"l4"}],

@@ -127,8 +127,10 @@ says_no() { # NAME WHY WORKS OPTIONS...: a refusal, and the plan that it recomme
     expect 0 "... what it recommends works" "32 ranks" $L emit "$T/chunks.json" --to megatron -d "$T/recommended"
 }
 says_no "recomputed layers that do not divide into chunks" "equally many layers in each of a stage's 4 chunks, not 5 in all" "--recompute full:8" --vpp 4 --recompute full:5
-says_no "layers that do not divide into chunks" "the 8 layers of stage 0 do not divide into 3 chunks" "--vpp 2" --vpp 3
 chunks --vpp 2
+edit "$T/chunks.json" "d['degrees']['vpp'] = 3"
+expect 3 "megatron: layers that do not divide into chunks" "the 8 layers of stage 0 do not divide into 3 chunks; a plan made with --vpp 2 works" \
+    $L emit "$T/chunks.json" --to megatron -d "$T/no"
 edit "$T/chunks.json" "d['layers_per_stage'] = [9, 8, 8, 7]"
 expect 3 "megatron: ... nor into fewer" "the 9 layers of stage 0 do not divide into 2 chunks; a plan made with --schedule 1f1b works" \
     $L emit "$T/chunks.json" --to megatron -d "$T/no"

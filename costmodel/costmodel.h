@@ -322,15 +322,18 @@ struct costmodel_ring {
     double bytes_per_s; /* payload rate at its slowest place; 0: no price */
     double latency_s;   /* of n-1 of its n hops, on average */
     int unmeasured;     /* links of it that nobody measured */
+    int nodes;          /* that its GPUs are on; 0: one */
 };
 
 /** Time of one all-reduce of `bytes` on each of n ranks, by ring or double binary tree,
  *  the faster one unless the profile says which:
  *
  *      ring  t = start + 2 (latency + (n-1)/n bytes / (link bw))
- *      tree  t = start + 2 (log2 n hop + bytes / (.92 link bw)),  hop = latency / (n-1)
+ *      tree  t = start + 2 ((log2 N + n/N - 1) hop + bytes / (.92 link bw)),
+ *            hop = latency / (n-1)
  *
- *  with the start and the part of the bandwidth reached from the profile; the bandwidth
+ *  over N nodes, in each of which a tree is a chain, so that on one node there is the ring
+ *  alone; with the start and the part of the bandwidth reached from the profile; the bandwidth
  *  term is nccl-tests doc/PERFORMANCE.md, "AllReduce".  n = 1 costs nothing. */
 double costmodel_allreduce_s (const struct workload_profile *p,
                               const struct costmodel_ring *r, int n, double bytes);

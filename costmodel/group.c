@@ -9,18 +9,19 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* NCCL's double binary tree: up and down the log2 n levels; it reaches a little less of the
- * links than the ring does (NCCL src/graph/tuning.cc takes .92). */
+/* NCCL's double binary tree: up and down its levels of nodes and the chains inside them; it
+ * reaches a little less of the links than the ring does (NCCL src/graph/tuning.cc takes
+ * .92). */
 #define TREE_PART 0.92
 
 static double tree_s (const struct workload_profile *p, const struct costmodel_ring *r,
                       int n, double bytes)
 {
-    double hop = r->latency_s / (n - 1);
+    double hop = r->latency_s / (n - 1), chain = (double) n / r->nodes - 1.0;
+    double hops = ceil (log2 (r->nodes)) + chain;
 
     return p->time.collective_s +
-           2.0 * (ceil (log2 (n)) * hop +
-                  bytes / (TREE_PART * r->bytes_per_s * p->time.link));
+           2.0 * (hops * hop + bytes / (TREE_PART * r->bytes_per_s * p->time.link));
 }
 
 static double ring_s (const struct workload_profile *p, const struct costmodel_ring *r,
@@ -33,7 +34,7 @@ static double ring_s (const struct workload_profile *p, const struct costmodel_r
 bool costmodel_allreduce_is_tree (const struct workload_profile *p,
                                   const struct costmodel_ring *r, int n, double bytes)
 {
-    if (n <= 2 || r->bytes_per_s <= 0.0 || p->time.all_reduce == ALL_REDUCE_RING)
+    if (r->nodes < 2 || r->bytes_per_s <= 0.0 || p->time.all_reduce == ALL_REDUCE_RING)
         return false;
     return p->time.all_reduce == ALL_REDUCE_TREE ||
            tree_s (p, r, n, bytes) < ring_s (p, r, n, bytes);
@@ -241,6 +242,7 @@ struct costmodel_ring ring_of (const struct terms *t, const int *gpu, int n, int
             walk_between (&w, s->member + at, s->count[k], s->member + to,
                           s->count[(k + 1) % nodes], share);
     }
+    w.ring.nodes = nodes;
     w.ring.latency_s *= (n - 1.0) / n; /* n hops in all */
     if (w.ring.bytes_per_s == INFINITY)
         w.ring.bytes_per_s = 0.0;

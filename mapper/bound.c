@@ -82,10 +82,10 @@ static double ring_rate (const struct pool *pool, double lanes, double share)
 
 static double tp_operation (const struct pool *pool, const struct workload_config *c,
                             const struct costmodel_volume *v, double rate,
-                            double latency_s)
+                            double latency_s, int nodes)
 {
-    struct costmodel_ring r = {.bytes_per_s = rate,
-                               .latency_s = (c->deg.tp - 1) * latency_s};
+    struct costmodel_ring r = {
+        .bytes_per_s = rate, .latency_s = (c->deg.tp - 1) * latency_s, .nodes = nodes};
     const struct workload_profile *p = pool->problem->profile;
 
     return c->sequence_parallel
@@ -98,14 +98,19 @@ static void best_tp (const struct pool *pool, const struct workload_config *c,
                      const struct costmodel_volume *v, double *inside, double *across)
 {
     double latency = fmin (pool->intra_latency_s, pool->inter_latency_s);
+    int nodes = 1; /* where a tree has fewest hops: a power of two */
+
+    while (2 * nodes <= c->deg.tp)
+        nodes *= 2;
 
     *inside = *across = c->deg.tp == 1 ? 0.0 : INFINITY;
     if (c->deg.tp == 1)
         return;
     if (c->deg.tp <= pool->max_node_gpus)
         *inside =
-            tp_operation (pool, c, v, pool->intra_bytes_per_s, pool->intra_latency_s);
-    *across = tp_operation (pool, c, v, ring_rate (pool, c->deg.tp / 2, 1), latency);
+            tp_operation (pool, c, v, pool->intra_bytes_per_s, pool->intra_latency_s, 1);
+    *across =
+        tp_operation (pool, c, v, ring_rate (pool, c->deg.tp / 2, 1), latency, nodes);
 }
 
 static double flow (const struct pool *pool, double bytes, double rate, double latency_s)

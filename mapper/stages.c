@@ -50,7 +50,8 @@ static struct class_time time_of (const struct pool *pool,
         ring = (struct costmodel_ring){
             .bytes_per_s =
                 fmin (pool->inter_bytes_per_s * c->deg.tp, pool->node_bytes_per_s),
-            .latency_s = c->deg.tp * pool->inter_latency_s};
+            .latency_s = c->deg.tp * pool->inter_latency_s,
+            .nodes = c->deg.tp};
     if (c->deg.tp > 1 && ring.bytes_per_s > 0)
         tp = costmodel_allreduce_s (p->profile, &ring, c->deg.tp, v.tp_bytes);
     /* Of a model with experts, every layer counts as one with them. */

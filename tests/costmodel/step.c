@@ -275,7 +275,7 @@ static void slow_gpu (void **state)
 static void ring_or_tree (void **state)
 {
     struct workload_profile p = profile_of (WORKLOAD_PROFILE_DEFAULT);
-    struct costmodel_ring r = {.bytes_per_s = 100e9, .latency_s = 15 * 10e-6};
+    struct costmodel_ring r = {.bytes_per_s = 100e9, .latency_s = 15 * 10e-6, .nodes = 16};
     double start = p.time.collective_s, rate = 100e9 * p.time.link;
     (void) state;
 
@@ -285,6 +285,12 @@ static void ring_or_tree (void **state)
            start + 2 * (4 * 10e-6 + 1e5 / (.92 * rate)), 1e-12);
     CLOSE (costmodel_allreduce_s (&p, &r, 16, 1e9),
            start + 2 * (15 * 10e-6 + 15.0 / 16 * 1e9 / rate), 1e-12);
+    r.nodes = 4; /* chains of four */
+    CLOSE (costmodel_allreduce_s (&p, &r, 16, 1e5),
+           start + 2 * (5 * 10e-6 + 1e5 / (.92 * rate)), 1e-12);
+    r.nodes = 1;
+    assert_false (costmodel_allreduce_is_tree (&p, &r, 16, 1e5));
+    r.nodes = 16;
     p.time.all_reduce = ALL_REDUCE_RING;
     assert_false (costmodel_allreduce_is_tree (&p, &r, 16, 1e5));
     p.time.all_reduce = ALL_REDUCE_TREE;

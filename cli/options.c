@@ -234,6 +234,9 @@ static error_t parse_job (int key, char *arg, struct argp_state *state)
             argp_error (state, "--memory-limit and --oom-risk contradict each other");
         if (j->oom_risk > 0 && j->memory_model != MEMEST_LINKWISE)
             argp_error (state, "--oom-risk: only linkwise's own memory model has one");
+        if ((j->lora || j->wta_crs > 0) && j->memory_model != MEMEST_LINKWISE)
+            argp_error (state, "%s: only linkwise's own memory model knows it",
+                        j->lora ? "--lora" : "--wta-crs");
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;

@@ -102,6 +102,8 @@ $L cluster drain "$C" 'n0<->n1' -o "$T/parted.json" >/dev/null
 expect 3 "the one link drained" "not connected: no link between them" $plan "$T/parted.json" llama-2-7b $job --dp 16
 expect 1 "chunks that do not divide" "vpp 3: 32 layers do not divide into 3 chunks of 2 stages" \
     $plan "1x8 h100-sxm5-80g intra:370" llama-2-7b --seq 4096 --global-batch 64 --pp 2 --schedule interleaved --vpp 3
+expect 2 "Fujii's model knows no adapters" "lora: only linkwise's own memory model" \
+    $LINKWISE mem llama-2-7b --gpu h100-sxm5-80g --seq 4096 --memory-model fujii --lora
 expect 3 "everything excluded" "no node of .* is left to use" $plan "$C" llama-2-7b $job --exclude 'n[0-1]'
 cat >"$T/apart.json" <<'J'
 {"version":1,"nodes":[{"name":"a","gpus":1,"gpu_type":"l4"},{"name":"b","gpus":1,"gpu_type":"l4"}],

@@ -131,7 +131,7 @@ chunks --vpp 2
 edit "$T/chunks.json" "d['degrees']['vpp'] = 3"
 expect 3 "megatron: layers that do not divide into chunks" "the 8 layers of stage 0 do not divide into 3 chunks; a plan made with --vpp 2 works" \
     $L emit "$T/chunks.json" --to megatron -d "$T/no"
-edit "$T/chunks.json" "d['layers_per_stage'] = [9, 8, 8, 7]"
+edit "$T/chunks.json" "d['degrees']['vpp'] = 2; d['layers_per_stage'] = [9, 8, 8, 7]"
 expect 3 "megatron: ... nor into fewer" "the 9 layers of stage 0 do not divide into 2 chunks; a plan made with --schedule 1f1b works" \
     $L emit "$T/chunks.json" --to megatron -d "$T/no"
 rename() { # NEW...: the plan on hosts of other names

@@ -217,7 +217,7 @@ static bool is_general (struct topology_end from, struct topology_end to, double
     return from.node != to.node && from.gpu < 0 && alike > 1;
 }
 
-/* Sums for now; finish turns them into means. */
+/* Sums; finish turns them into means. */
 static void note_nodes (struct collecting *w, struct topology_end from,
                         struct topology_end to, struct topology_link l, double alike)
 {

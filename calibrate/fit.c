@@ -9,6 +9,8 @@
 
 #define EVALUATIONS_MAX 4000
 #define BOUND_SPREADS 4.0 /* how many spreads a constant may move */
+#define RESTARTS_MAX 8
+#define RESTART_GAIN 0.05 /* in the objective; a restart that gains less is the last */
 
 struct fitting {
     bool memory; /* else times */
@@ -158,15 +160,24 @@ static enum status minimise (struct fitting *f, double *x, struct error *err)
     nlopt_set_min_objective (opt, objective, f);
     nlopt_set_lower_bounds (opt, lower);
     nlopt_set_upper_bounds (opt, upper);
-    nlopt_set_initial_step1 (opt, 0.5);
     nlopt_set_ftol_abs (opt, 1e-4);
     nlopt_set_maxeval (opt, EVALUATIONS_MAX);
 
-    nlopt_result rc = nlopt_optimize (opt, x, &least);
+    /* Estimates have steps (tiles, the fullest stage), on which a search may stop early:
+     * start again from where it did, with fresh steps. */
+    double before = INFINITY;
+    nlopt_result rc = NLOPT_SUCCESS;
 
+    for (int i = 0; i <= RESTARTS_MAX; i++) {
+        nlopt_set_initial_step1 (opt, i % 2 ? 0.2 : 0.5);
+        rc = nlopt_optimize (opt, x, &least);
+        /* Round-off at the optimum is an end like any other. */
+        if ((rc < 0 && rc != NLOPT_ROUNDOFF_LIMITED) || least > before - RESTART_GAIN)
+            break;
+        before = least;
+    }
     nlopt_destroy (opt);
-    /* Round-off at the optimum is an end like any other. */
-    if (rc < 0 && rc != NLOPT_ROUNDOFF_LIMITED)
+    if (isinf (before))
         return err_set (err, ST_INVALID, "the fit did not converge (NLopt %d)", (int) rc);
     return ST_OK;
 }

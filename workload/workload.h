@@ -391,8 +391,9 @@ struct workload_profile {
     bool measured_allocated; /* its runs' memory is the allocator's, without overheads */
     bool measured_last;      /* and that of the last rank, not of the fullest */
     bool fused_norm, fused_mlp, gathered_logits; /* unless the job says otherwise */
-    enum workload_attention attention;           /* of its runs, where nothing is said */
-    enum workload_partition partition;           /* of layers, unless told otherwise */
+    bool keeps_gathered; /* inputs gathered under sequence parallelism, for backward */
+    enum workload_attention attention; /* of its runs, where nothing is said */
+    enum workload_partition partition; /* of layers, unless told otherwise */
     int zero_with_pipeline; /* highest ZeRO stage that it offers with a pipeline */
     unsigned schedules;     /* bit 1 << enum workload_schedule */
     struct {

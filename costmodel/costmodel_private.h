@@ -162,6 +162,11 @@ void pipeline_play (const struct terms *t, const struct slot_time *slot,
                     const struct costmodel_watch *watch, double *end_s, double *work);
 int pipeline_work (const struct terms *t);
 
+/** The same for two replicas at once, with whole periods skipped: arrays of two. */
+void pipeline_play_two (const struct terms *t, const struct slot_time *const *slot,
+                        const double *const *send_s, const double *const *return_s,
+                        double *const *end_s, double *work);
+
 /** Number of the first rank of a slot. */
 static inline int slot_rank (const struct terms *t, int stage, int d)
 {

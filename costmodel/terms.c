@@ -202,11 +202,12 @@ static void slot_cp (const struct terms *t, const int *gpu, int stage, struct sc
 {
     const struct costmodel_problem *p = &t->problem;
     const struct costmodel_layer *k = &t->compute[type_of (t, gpu[0])].dense;
-    double steps = t->cp - 1.0, fwd = 0.0, back = 0.0;
+    struct workload_group cp = workload_group_of (&p->config->deg, GROUP_CP);
+    double steps = cp.size - 1.0, fwd = 0.0, back = 0.0;
 
-    for (int j = 0; j < t->tp; j++) {
+    for (int j = 0; j < cp.stride; j++) {
         struct costmodel_ring r =
-            ring_of (t, gpu + j, t->cp, t->tp, s->share_in, s, log, "cp");
+            ring_of (t, gpu + j, cp.size, cp.stride, s->share_in, s, log, "cp");
         double hop = r.latency_s / steps + p->profile->time.collective_s;
         double rate = costmodel_ring_rate (&r);
 
@@ -273,18 +274,19 @@ static double ep_price (const struct terms *t, const int *gpu, int stage,
 {
     const struct workload_degrees *d = &t->problem.config->deg;
     const int *g = gpu + slot_rank (t, stage, 0);
-    int group = d->etp * d->ep, n = t->dp * t->slot / group;
+    struct workload_group ep = workload_group_of (d, GROUP_EP),
+                          sync = workload_group_of (d, GROUP_EXPERT_SYNC);
     double worst = 0.0;
 
-    for (int k = 0; k < n; k++)
-        change_sync_shares (t, g + (size_t) k * (size_t) group, d->ep, d->etp, s, 1);
-    for (int k = 0; k < n; k++)
-        for (int j = 0; j < d->etp; j++)
-            worst = fmax (worst, alltoall_of (t, g + (size_t) k * (size_t) group + j,
-                                              d->ep, d->etp, t->volume.ep_bytes, s->share,
-                                              log, unmeasured));
-    for (int k = 0; k < n; k++)
-        change_sync_shares (t, g + (size_t) k * (size_t) group, d->ep, d->etp, s, -1);
+    for (int k = 0; k < sync.size; k++)
+        change_sync_shares (t, g + k * sync.stride, ep.size, ep.stride, s, 1);
+    for (int k = 0; k < sync.size; k++)
+        for (int j = 0; j < ep.stride; j++)
+            worst =
+                fmax (worst, alltoall_of (t, g + k * sync.stride + j, ep.size, ep.stride,
+                                          t->volume.ep_bytes, s->share, log, unmeasured));
+    for (int k = 0; k < sync.size; k++)
+        change_sync_shares (t, g + k * sync.stride, ep.size, ep.stride, s, -1);
     return worst;
 }
 
@@ -428,15 +430,17 @@ double sync_price (const struct terms *t, const int *gpu, int stage, struct scra
 {
     const struct workload_degrees *d = &t->problem.config->deg;
     const int *g = gpu + slot_rank (t, stage, 0);
-    int n = t->dp * t->cp, experts = workload_expert_shards (d);
+    struct workload_group dense = workload_group_of (d, GROUP_SYNC),
+                          experts = workload_group_of (d, GROUP_EXPERT_SYNC);
     double time = 0.0;
 
     *unmeasured = 0;
-    if (n > 1)
-        time = ring_price (t, g, n, t->tp, t->params[stage].dense, s, log, unmeasured);
-    if (experts > 1 && t->params[stage].expert > 0)
-        time += ring_price (t, g, experts, d->etp * d->ep, t->params[stage].expert, s,
-                            log, unmeasured);
+    if (dense.size > 1)
+        time = ring_price (t, g, dense.size, dense.stride, t->params[stage].dense, s, log,
+                           unmeasured);
+    if (experts.size > 1 && t->params[stage].expert > 0)
+        time += ring_price (t, g, experts.size, experts.stride, t->params[stage].expert,
+                            s, log, unmeasured);
     return time;
 }
 
@@ -444,13 +448,13 @@ enum workload_all_reduce sync_by (const struct terms *t, const int *gpu, int sta
                                   struct scratch *s)
 {
     const int *g = gpu + slot_rank (t, stage, 0);
-    int n = t->dp * t->cp;
+    struct workload_group all = workload_group_of (&t->problem.config->deg, GROUP_SYNC);
     struct costmodel_ring r;
 
-    change_sync_shares (t, g, n, t->tp, s, 1);
-    r = ring_of (t, g, n, t->tp, s->share, s, NULL, "dp");
-    change_sync_shares (t, g, n, t->tp, s, -1);
-    return costmodel_sync_by (t->problem.profile, &r, n, &t->volume,
+    change_sync_shares (t, g, all.size, all.stride, s, 1);
+    r = ring_of (t, g, all.size, all.stride, s->share, s, NULL, "dp");
+    change_sync_shares (t, g, all.size, all.stride, s, -1);
+    return costmodel_sync_by (t->problem.profile, &r, all.size, &t->volume,
                               t->params[stage].dense);
 }
 

@@ -448,13 +448,13 @@ enum workload_all_reduce sync_by (const struct terms *t, const int *gpu, int sta
                                   struct scratch *s)
 {
     const int *g = gpu + slot_rank (t, stage, 0);
-    int n = t->dp * t->cp;
+    struct workload_group all = workload_group_of (&t->problem.config->deg, GROUP_SYNC);
     struct costmodel_ring r;
 
-    change_sync_shares (t, g, n, t->tp, s, 1);
-    r = ring_of (t, g, n, t->tp, s->share, s, NULL, "dp");
-    change_sync_shares (t, g, n, t->tp, s, -1);
-    return costmodel_sync_by (t->problem.profile, &r, n, &t->volume,
+    change_sync_shares (t, g, all.size, all.stride, s, 1);
+    r = ring_of (t, g, all.size, all.stride, s->share, s, NULL, "dp");
+    change_sync_shares (t, g, all.size, all.stride, s, -1);
+    return costmodel_sync_by (t->problem.profile, &r, all.size, &t->volume,
                               t->params[stage].dense);
 }
 

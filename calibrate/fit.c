@@ -9,8 +9,11 @@
 
 #define EVALUATIONS_MAX 4000
 #define BOUND_SPREADS 4.0 /* how many spreads a constant may move */
-#define RESTARTS_MAX 8
-#define RESTART_GAIN 0.05 /* in the objective; a restart that gains less is the last */
+#define GAIN_LEAST 1e-2   /* of the objective, for the search to start anew */
+/* What the model gets wrong, runs of one source have in common, so that a thousand of them
+ * do not tell a thousand times as much as one: n count as n / (1 + n / RUNS_MOST) (the
+ * coarsened posterior of Miller and Dunson, JASA 2019, section 2). */
+#define RUNS_MOST 300.0
 
 struct fitting {
     bool memory; /* else times */
@@ -79,7 +82,7 @@ static double data_part (const struct fitting *f, const struct workload_profile 
         if (!f->use || f->use[i])
             sum += f->memory ? memory_part (&f->runs->run[i], p)
                              : time_part (&f->runs->run[i], f->cluster[i], p);
-    return sum;
+    return sum / (1.0 + f->fit->used / RUNS_MOST);
 }
 
 static double objective (unsigned n, const double *x, double *gradient, void *context)
@@ -139,7 +142,9 @@ static void list_constants (struct fitting *f)
 
 static enum status minimise (struct fitting *f, double *x, struct error *err)
 {
-    double lower[CALIBRATE_CONSTANTS_MAX], upper[CALIBRATE_CONSTANTS_MAX], least;
+    double lower[CALIBRATE_CONSTANTS_MAX], upper[CALIBRATE_CONSTANTS_MAX];
+    double least = INFINITY, before;
+    nlopt_result rc;
     nlopt_opt opt = nlopt_create (NLOPT_LN_BOBYQA, (unsigned) f->n_free);
 
     if (!opt)
@@ -160,24 +165,18 @@ static enum status minimise (struct fitting *f, double *x, struct error *err)
     nlopt_set_min_objective (opt, objective, f);
     nlopt_set_lower_bounds (opt, lower);
     nlopt_set_upper_bounds (opt, upper);
+    nlopt_set_initial_step1 (opt, 0.5);
     nlopt_set_ftol_abs (opt, 1e-4);
     nlopt_set_maxeval (opt, EVALUATIONS_MAX);
 
-    /* Estimates have steps (tiles, the fullest stage), on which a search may stop early:
-     * start again from where it did, with fresh steps. */
-    double before = INFINITY;
-    nlopt_result rc = NLOPT_SUCCESS;
-
-    for (int i = 0; i <= RESTARTS_MAX; i++) {
-        nlopt_set_initial_step1 (opt, i % 2 ? 0.2 : 0.5);
-        rc = nlopt_optimize (opt, x, &least);
-        /* Round-off at the optimum is an end like any other. */
-        if ((rc < 0 && rc != NLOPT_ROUNDOFF_LIMITED) || least > before - RESTART_GAIN)
-            break;
+    /* Its picture of the objective may close in on a point that is no optimum: start anew
+     * from there until that gains nothing.  Round-off is an end like any other. */
+    do {
         before = least;
-    }
+        rc = nlopt_optimize (opt, x, &least);
+    } while (rc > 0 && before - least > GAIN_LEAST);
     nlopt_destroy (opt);
-    if (isinf (before))
+    if (rc < 0 && rc != NLOPT_ROUNDOFF_LIMITED)
         return err_set (err, ST_INVALID, "the fit did not converge (NLopt %d)", (int) rc);
     return ST_OK;
 }

@@ -206,32 +206,41 @@ static enum status read_attention (const struct json_at *root, struct workload_p
     return st;
 }
 
-/* One of three words, by number; the first where the key is absent. */
-static enum status read_word (const struct json_at *root, const char *key,
-                              const char *const *words, const char *expected, int *out,
-                              struct error *err)
+static enum status read_all_reduce (const struct json_at *root,
+                                    struct workload_profile *p, struct error *err)
 {
-    struct json_at at = json_key (root, key);
-    const char *s = words[0];
+    struct json_at at = json_key (root, "all_reduce");
+    const char *s;
     enum status st = at.v ? json_want_string (&at, &s, err) : ST_OK;
-    int k = 0;
 
-    while (st == ST_OK && k < 3 && strcmp (words[k], s) != 0)
-        k++;
-    if (k == 3)
-        return json_fail (&at, err, expected);
-    *out = k;
+    if (st == ST_OK && at.v && !workload_all_reduce_parse (s, &p->time.all_reduce))
+        st = json_fail (&at, err, "auto, ring, tree, hierarchical, nvls or nvls-tree");
     return st;
 }
 
-static const char *const all_reduces[] = {"auto", "ring", "tree"};
 static const char *const partitions[] = {"even", "parameters", "modules"};
+
+static enum status read_partition (const struct json_at *root, struct workload_profile *p,
+                                   struct error *err)
+{
+    struct json_at at = json_key (root, "partition");
+    const char *s = partitions[0];
+    enum status st = at.v ? json_want_string (&at, &s, err) : ST_OK;
+    int k = 0;
+
+    while (st == ST_OK && k < 3 && strcmp (partitions[k], s) != 0)
+        k++;
+    if (k == 3)
+        return json_fail (&at, err, "even, parameters or modules");
+    if (st == ST_OK)
+        p->partition = (enum workload_partition) k;
+    return st;
+}
 
 static enum status read_framework (const struct json_at *root, struct workload_profile *p,
                                    struct error *err)
 {
     struct json_at zero = json_key (root, "zero_with_pipeline");
-    int all_reduce = 0, partition = 0;
     long long n = 1;
     enum status st;
 
@@ -246,13 +255,9 @@ static enum status read_framework (const struct json_at *root, struct workload_p
     if (st == ST_OK)
         st = read_attention (root, p, err);
     if (st == ST_OK)
-        st = read_word (root, "all_reduce", all_reduces, "auto, ring or tree",
-                        &all_reduce, err);
+        st = read_all_reduce (root, p, err);
     if (st == ST_OK)
-        st = read_word (root, "partition", partitions, "even, parameters or modules",
-                        &partition, err);
-    p->time.all_reduce = (enum workload_all_reduce) all_reduce;
-    p->partition = (enum workload_partition) partition;
+        st = read_partition (root, p, err);
     if (st == ST_OK)
         st = read_flag (root, "blocking_sends", &p->time.blocking_sends, err);
     if (st == ST_OK && zero.v)
@@ -393,11 +398,12 @@ json_t *workload_profile_to_json (const struct workload_profile *p, const char *
         "measured_rank", p->measured_last ? "last" : "max", "measured_memory",
         p->measured_allocated ? "allocated" : "driver", "attention",
         workload_attention_name (p->attention), "all_reduce",
-        all_reduces[p->time.all_reduce], "fused_norm", p->fused_norm, "fused_mlp",
-        p->fused_mlp, "gathered_logits", p->gathered_logits, "keeps_gathered",
-        p->keeps_gathered, "partition", partitions[p->partition], "blocking_sends",
-        p->time.blocking_sends, "zero_with_pipeline", p->zero_with_pipeline, "schedules",
-        schedules, "memory", constants_json (p, true), "time", constants_json (p, false));
+        workload_all_reduce_name (p->time.all_reduce), "fused_norm", p->fused_norm,
+        "fused_mlp", p->fused_mlp, "gathered_logits", p->gathered_logits,
+        "keeps_gathered", p->keeps_gathered, "partition", partitions[p->partition],
+        "blocking_sends", p->time.blocking_sends, "zero_with_pipeline",
+        p->zero_with_pipeline, "schedules", schedules, "memory", constants_json (p, true),
+        "time", constants_json (p, false));
     if (doc && p->gpu[0])
         json_object_set_new (doc, "gpu", json_string (p->gpu));
     return doc;

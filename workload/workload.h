@@ -140,8 +140,16 @@ static inline bool workload_attention_is_flash (enum workload_attention a)
 {
     return a == ATTENTION_FLASH || a == ATTENTION_FLASH1;
 }
-/** NCCL's algorithm for all-reduces: the faster one, or always one of them. */
-enum workload_all_reduce { ALL_REDUCE_AUTO, ALL_REDUCE_RING, ALL_REDUCE_TREE };
+/** How all-reduces go: as NCCL would choose, or always by one of these where a group's
+ *  machines offer it (else by ring). */
+enum workload_all_reduce {
+    ALL_REDUCE_AUTO,
+    ALL_REDUCE_RING,
+    ALL_REDUCE_TREE,         /* double binary tree of nodes */
+    ALL_REDUCE_HIERARCHICAL, /* inside nodes, between nodes, inside nodes */
+    ALL_REDUCE_NVLS,         /* reduced by the NVSwitches of one node */
+    ALL_REDUCE_NVLS_TREE     /* so inside nodes, a tree between them */
+};
 
 /** A kernel or layout that the profile sets unless the job does. */
 enum workload_choice { CHOICE_PROFILE, CHOICE_NO, CHOICE_YES };
@@ -161,9 +169,11 @@ enum workload_schedule {
 const char *workload_precision_name (enum workload_precision p);
 const char *workload_attention_name (enum workload_attention a);
 const char *workload_schedule_name (enum workload_schedule s);
+const char *workload_all_reduce_name (enum workload_all_reduce a);
 bool workload_precision_parse (const char *s, enum workload_precision *p);
 bool workload_attention_parse (const char *s, enum workload_attention *a);
 bool workload_schedule_parse (const char *s, enum workload_schedule *out);
+bool workload_all_reduce_parse (const char *s, enum workload_all_reduce *a);
 /** "on" or "off". */
 bool workload_choice_parse (const char *s, enum workload_choice *c);
 

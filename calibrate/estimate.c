@@ -78,13 +78,24 @@ static double as_measured (const struct workload_profile *p, const struct memest
                : s->peak_bytes;
 }
 
+/* The stages whose fullest one was measured: first .. last. */
+static void measured_stages (const struct calibrate_run *run,
+                             const struct workload_profile *p, int *first, int *last)
+{
+    int end = run->config.deg.pp - 1;
+
+    *first = p->measured_rank == MEASURED_LAST ? end : 0;
+    *last = p->measured_rank == MEASURED_FIRST ? 0 : end;
+}
+
 double calibrate_peak (const struct calibrate_run *run, const struct workload_profile *p,
                        enum memest_model by)
 {
-    int last = run->config.deg.pp - 1;
     double most = 0.0;
+    int first, last;
 
-    for (int i = p->measured_last ? last : 0; i <= last; i++) {
+    measured_stages (run, p, &first, &last);
+    for (int i = first; i <= last; i++) {
         struct memest_stage s;
 
         stage_of (run, p, by, i, &s);
@@ -110,10 +121,11 @@ double calibrate_need (const struct calibrate_run *run, const struct workload_pr
 double calibrate_static (const struct calibrate_run *run,
                          const struct workload_profile *p)
 {
-    int last = run->config.deg.pp - 1;
     double most = 0.0;
+    int first, last;
 
-    for (int i = p->measured_last ? last : 0; i <= last; i++) {
+    measured_stages (run, p, &first, &last);
+    for (int i = first; i <= last; i++) {
         struct memest_stage s;
 
         stage_of (run, p, MEMEST_LINKWISE, i, &s);

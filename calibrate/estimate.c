@@ -5,17 +5,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+void calibrate_profile_unknown (struct workload_profile *p)
+{
+    p->memory.residual = CALIBRATE_UNKNOWN_RESIDUAL;
+    p->measured_rank = MEASURED_MAX;
+    p->measured_allocated = false;
+}
+
 enum status calibrate_profile_for (const struct calibrate_run *run,
                                    struct workload_profile *out, struct error *err)
 {
     struct workload_profile p, by_gpu;
     bool found = false;
     const char *name;
+    enum status st = ST_OK;
 
     for (int i = 0; (name = workload_profile_shipped (i)); i++) {
-        enum status st = workload_profile_read (name, &p, NULL, err);
-
-        if (st != ST_OK)
+        if ((st = workload_profile_read (name, &p, NULL, err)) != ST_OK)
             return st;
         for (int k = 0; k < p.n_sources; k++)
             if (strcmp (p.source[k], run->source) == 0) {
@@ -28,7 +34,10 @@ enum status calibrate_profile_for (const struct calibrate_run *run,
         }
     }
     if (!found)
-        return workload_profile_read (WORKLOAD_PROFILE_DEFAULT, out, NULL, err);
+        st = workload_profile_read (WORKLOAD_PROFILE_DEFAULT, &by_gpu, NULL, err);
+    if (st != ST_OK)
+        return st;
+    calibrate_profile_unknown (&by_gpu);
     *out = by_gpu;
     return ST_OK;
 }

@@ -239,6 +239,9 @@ static enum status read_framework (const struct json_at *root, struct workload_p
         st = read_flag (root, "partition_by_parameters", &p->by_parameters, err);
     if (st == ST_OK)
         st = read_flag (root, "blocking_sends", &p->time.blocking_sends, err);
+    if (st == ST_OK)
+        st = read_flag (root, "deduplicated_dispatch", &p->time.deduplicated_dispatch,
+                        err);
     if (st == ST_OK && zero.v)
         st = json_want_int (&zero, 0, 3, &n, err);
     p->zero_with_pipeline = (int) n;
@@ -265,6 +268,7 @@ static enum status read_document (json_t *doc, const char *file,
                                         "all_reduce",
                                         "partition_by_parameters",
                                         "blocking_sends",
+                                        "deduplicated_dispatch",
                                         "zero_with_pipeline",
                                         "schedules",
                                         "memory",
@@ -370,7 +374,7 @@ json_t *workload_profile_to_json (const struct workload_profile *p, const char *
             json_array_append_new (schedules, json_string (workload_schedule_name (
                                                   (enum workload_schedule) s)));
     doc = json_pack (
-        "{s:i, s:s, s:s, s:o, s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:b, s:b, s:i, "
+        "{s:i, s:s, s:s, s:o, s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:b, s:b, s:b, s:i, "
         "s:o, s:o, s:o}",
         "version", 1, "name", p->name, "source", source, "sources", sources,
         "measured_rank", p->measured_last ? "last" : "max", "measured_memory",

@@ -276,6 +276,9 @@ static enum status read_framework (const struct json_at *root, struct workload_p
         st = read_partition (root, p, err);
     if (st == ST_OK)
         st = read_flag (root, "blocking_sends", &p->time.blocking_sends, err);
+    if (st == ST_OK)
+        st = read_flag (root, "deduplicated_dispatch", &p->time.deduplicated_dispatch,
+                        err);
     if (st == ST_OK && zero.v)
         st = json_want_int (&zero, 0, 3, &n, err);
     p->zero_with_pipeline = (int) n;
@@ -304,6 +307,7 @@ static enum status read_document (json_t *doc, const char *file,
                                         "all_reduce",
                                         "partition",
                                         "blocking_sends",
+                                        "deduplicated_dispatch",
                                         "zero_with_pipeline",
                                         "schedules",
                                         "memory",
@@ -409,7 +413,7 @@ json_t *workload_profile_to_json (const struct workload_profile *p, const char *
             json_array_append_new (schedules, json_string (workload_schedule_name (
                                                   (enum workload_schedule) s)));
     doc = json_pack ("{s:i, s:s, s:s, s:o, s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:b, s:s, "
-                     "s:b, s:i, s:i, "
+                     "s:b, s:b, s:i, s:i, "
                      "s:o, s:o, s:o}",
                      "version", 1, "name", p->name, "source", source, "sources", sources,
                      "measured_rank", measured_ranks[p->measured_rank], "measured_memory",
@@ -419,8 +423,9 @@ json_t *workload_profile_to_json (const struct workload_profile *p, const char *
                      p->fused_norm, "fused_mlp", p->fused_mlp, "gathered_logits",
                      p->gathered_logits, "keeps_gathered", p->keeps_gathered, "partition",
                      partitions[p->partition], "blocking_sends", p->time.blocking_sends,
-                     "zero", p->zero, "zero_with_pipeline", p->zero_with_pipeline,
-                     "schedules", schedules, "memory", constants_json (p, true), "time",
+                     "deduplicated_dispatch", p->time.deduplicated_dispatch, "zero",
+                     p->zero, "zero_with_pipeline", p->zero_with_pipeline, "schedules",
+                     schedules, "memory", constants_json (p, true), "time",
                      constants_json (p, false));
     if (doc && p->gpu[0])
         json_object_set_new (doc, "gpu", json_string (p->gpu));

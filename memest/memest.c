@@ -270,8 +270,12 @@ static double buffer_bytes (const struct memest_problem *p, const struct shape *
          * before they are reduced. */
         bytes += 3.0 * weight_bytes * (unit.dense + unit.expert);
     }
-    if (c->zero == 1 || c->zero == 2)
-        bytes += p->profile->memory.bucket_bytes;
+    if (c->zero == 1 || c->zero == 2) {
+        struct workload_stage_params n = workload_stage_params (p->model, c, held);
+
+        /* Two for reduction, one for gathering, none longer than what it carries. */
+        bytes += fmin (p->profile->memory.bucket_bytes, 3.0 * 2.0 * (n.dense + n.expert));
+    }
     return bytes;
 }
 

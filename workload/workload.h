@@ -364,11 +364,23 @@ struct workload_coords workload_coords_of (const struct workload_degrees *d, int
  *  ends also hold embedding and head. @param[out] layers [pp] */
 void workload_layers_even (int n_layers, int pp, int *layers);
 
-/** Layers spread so that the stage with most parameters has as few as can be, embedding
+/** How a framework spreads layers over stages unless told otherwise.
+ *
+ *  PARTITION_EVEN: workload_layers_even.
+ *  PARTITION_PARAMETERS: the stage with most parameters has as few as can be, embedding
  *  and head counted with the stages that hold them, earlier stages filled first
- *  (DeepSpeed's partition_method="parameters").  Every stage gets at least one layer.
- *  @param[out] layers [pp] */
-void workload_layers_by_parameters (const struct workload_model *m, int pp, int *layers);
+ *  (DeepSpeed's partition_method="parameters").
+ *  PARTITION_MODULES: embedding, layers, final norm and head are modules of one list that
+ *  is cut into equal parts, the first ones a module longer where it does not divide
+ *  (pipe_partition_uniform of Aleph Alpha's framework, github.com/Aleph-Alpha/scaling). */
+enum workload_partition { PARTITION_EVEN, PARTITION_PARAMETERS, PARTITION_MODULES };
+#define WORKLOAD_PARTITIONS 3
+
+/** Layers of every stage; each gets at least one.
+ *  @param[in]  pp      at most the model's layers
+ *  @param[out] layers  [pp] */
+void workload_layers_split (const struct workload_model *m, enum workload_partition by,
+                            int pp, int *layers);
 
 /** Chunks of layers that a schedule needs on every stage unless told otherwise: 2 for the
  *  interleaved and the V-shaped ones, else 1. */
@@ -391,8 +403,9 @@ struct workload_profile {
     bool measured_allocated; /* its runs' memory is the allocator's, without overheads */
     bool measured_last;      /* and that of the last rank, not of the fullest */
     bool fused_norm, fused_mlp, gathered_logits; /* unless the job says otherwise */
-    enum workload_attention attention;           /* of its runs, where nothing is said */
-    bool by_parameters;     /* layers are spread by parameters unless told otherwise */
+    bool keeps_gathered; /* inputs gathered under sequence parallelism, for backward */
+    enum workload_attention attention; /* of its runs, where nothing is said */
+    enum workload_partition partition; /* of layers, unless told otherwise */
     int zero_with_pipeline; /* highest ZeRO stage that it offers with a pipeline */
     unsigned schedules;     /* bit 1 << enum workload_schedule */
     struct {

@@ -196,21 +196,25 @@ static void slot_compute (const struct terms *t, const int *gpu, int stage,
 }
 
 /* Context parallelism: the ring's steps that attention does not hide (FORMULAS T11);
- * backward carries keys and values and their gradients. */
+ * backward carries keys and values and their gradients.  s->share has the rings of all
+ * replicas. */
 static void slot_cp (const struct terms *t, const int *gpu, int stage, struct scratch *s,
                      struct use_log *log, struct slot_time *out)
 {
     const struct costmodel_problem *p = &t->problem;
     const struct costmodel_layer *k = &t->compute[type_of (t, gpu[0])].dense;
-    double steps = t->cp - 1.0, fwd = 0.0, back = 0.0;
+    struct workload_group cp = workload_group_of (&p->config->deg, GROUP_CP);
+    double steps = cp.size - 1.0, fwd = 0.0, back = 0.0;
+    bool out_of_node = false;
 
-    for (int j = 0; j < t->tp; j++) {
+    for (int j = 0; j < cp.stride; j++) {
         struct costmodel_ring r =
-            ring_of (t, gpu + j, t->cp, t->tp, s->share_in, s, log, "cp");
+            ring_of (t, gpu + j, cp.size, cp.stride, s->share, s, log, "cp");
         double hop = r.latency_s / steps + p->profile->time.collective_s;
-        double rate = r.bytes_per_s;
+        double rate = costmodel_ring_rate (&r);
 
         out->unmeasured += r.unmeasured;
+        out_of_node |= r.nodes > 1;
         if (rate <= 0.0)
             fwd = back = INFINITY;
         else {
@@ -218,6 +222,7 @@ static void slot_cp (const struct terms *t, const int *gpu, int stage, struct sc
             back = fmax (back, hop + 2.0 * t->volume.cp_bytes / rate);
         }
     }
+    out->busy_s[out_of_node] += p->layers[stage] * steps * (fwd + back);
     fwd = steps * fmax (0.0, fwd - k->attention_fwd_s / t->cp);
     back = steps * fmax (0.0, back - k->attention_back_s / t->cp);
     fwd *= p->layers[stage];
@@ -233,8 +238,9 @@ static void slot_price (const struct terms *t, const int *gpu, int stage, int d,
 {
     const struct costmodel_problem *p = &t->problem;
     const int *g = gpu + slot_rank (t, stage, d);
-    struct slot_time slot = {0};
+    struct slot_time slot = {.tp_by = ALL_REDUCE_RING};
     double once = 0.0, fwd_ops, back_ops;
+    bool out_of_node = false;
 
     slot_compute (t, g, stage, &slot);
     for (int k = 0; k < t->cp && t->tp > 1; k++) {
@@ -248,10 +254,12 @@ static void slot_price (const struct terms *t, const int *gpu, int stage, int d,
 
         if (op > once) {
             once = op;
-            slot.tp_tree =
-                !p->config->sequence_parallel &&
-                costmodel_allreduce_is_tree (p->profile, &r, t->tp, t->volume.tp_bytes);
+            slot.tp_by =
+                p->config->sequence_parallel
+                    ? ALL_REDUCE_RING
+                    : costmodel_allreduce_by (p->profile, &r, t->tp, t->volume.tp_bytes);
         }
+        out_of_node |= r.nodes > 1;
         slot.unmeasured += r.unmeasured;
     }
     costmodel_tp_operations (p->model, p->config, &t->held[stage], &fwd_ops, &back_ops);
@@ -259,31 +267,48 @@ static void slot_price (const struct terms *t, const int *gpu, int stage, int d,
         slot.fwd_s += fwd_ops * once;
         slot.back_s += back_ops * once;
         slot.tp_s = (fwd_ops + back_ops) * once;
+        slot.busy_s[out_of_node] = slot.tp_s;
     }
-    if (t->cp > 1 && isfinite (slot.fwd_s))
-        slot_cp (t, g, stage, s, log, &slot);
     *out = slot;
+}
+
+/* All replicas' rings of keys and values at the same time. */
+static void cp_price (const struct terms *t, const int *gpu, int stage, struct scratch *s,
+                      struct use_log *log, struct slot_time *out, int apart)
+{
+    struct workload_group cp = workload_group_of (&t->problem.config->deg, GROUP_CP);
+
+    for (int d = 0; d < t->dp; d++)
+        change_sync_shares (t, gpu + slot_rank (t, stage, d), cp.size, cp.stride, s, 1);
+    for (int d = 0; d < t->dp; d++)
+        if (isfinite (out[d * apart].fwd_s))
+            slot_cp (t, gpu + slot_rank (t, stage, d), stage, s, log, &out[d * apart]);
+    for (int d = 0; d < t->dp; d++)
+        change_sync_shares (t, gpu + slot_rank (t, stage, d), cp.size, cp.stride, s, -1);
 }
 
 /* Expert parallelism: tokens go to their experts and back, in each direction; a group
  * spans replicas, so that the slowest group holds up the stage. */
 static double ep_price (const struct terms *t, const int *gpu, int stage,
-                        struct scratch *s, struct use_log *log, int *unmeasured)
+                        struct scratch *s, struct use_log *log, int *unmeasured,
+                        bool *out_of_node)
 {
     const struct workload_degrees *d = &t->problem.config->deg;
     const int *g = gpu + slot_rank (t, stage, 0);
-    int group = d->etp * d->ep, n = t->dp * t->slot / group;
+    struct workload_group ep = workload_group_of (d, GROUP_EP),
+                          sync = workload_group_of (d, GROUP_EXPERT_SYNC);
     double worst = 0.0;
 
-    for (int k = 0; k < n; k++)
-        change_sync_shares (t, g + (size_t) k * (size_t) group, d->ep, d->etp, s, 1);
-    for (int k = 0; k < n; k++)
-        for (int j = 0; j < d->etp; j++)
-            worst = fmax (worst, alltoall_of (t, g + (size_t) k * (size_t) group + j,
-                                              d->ep, d->etp, t->volume.ep_bytes, s->share,
-                                              log, unmeasured));
-    for (int k = 0; k < n; k++)
-        change_sync_shares (t, g + (size_t) k * (size_t) group, d->ep, d->etp, s, -1);
+    for (int k = 0; k < sync.size; k++) {
+        change_sync_shares (t, g + k * sync.stride, ep.size, ep.stride, s, 1);
+        *out_of_node |= !inside_node (t, g + k * sync.stride, sync.stride);
+    }
+    for (int k = 0; k < sync.size; k++)
+        for (int j = 0; j < ep.stride; j++)
+            worst = fmax (
+                worst, alltoall_of (t, g + k * sync.stride + j, ep, s, log, unmeasured));
+    for (int k = 0; k < sync.size; k++)
+        change_sync_shares (t, g + k * sync.stride, ep.size, ep.stride, s, -1);
     return worst;
 }
 
@@ -294,22 +319,27 @@ int stage_price (const struct terms *t, const int *gpu, int stage, struct scratc
     const struct workload_stage *held = &t->held[stage];
     int unmeasured = 0, experts = held->expert;
     double once = 0.0, again = c->recompute == RECOMPUTE_FULL ? 1.0 : 0.0;
+    bool out_of_node = false;
 
     if (c->deg.ep > 1 && experts > 0)
-        once = ep_price (t, gpu, stage, s, log, &unmeasured);
+        once = ep_price (t, gpu, stage, s, log, &unmeasured, &out_of_node);
     count_tp_shares (t, gpu, stage, s->share);
+    for (int d = 0; d < t->dp; d++)
+        slot_price (t, gpu, stage, d, s->share, s, log, &out[d * apart]);
+    clear_tp_shares (t, gpu, stage, s->share);
+    if (t->cp > 1)
+        cp_price (t, gpu, stage, s, log, out, apart);
     for (int d = 0; d < t->dp; d++) {
-        struct slot_time *slot = &out[(size_t) d * (size_t) apart];
+        struct slot_time *slot = &out[d * apart];
 
-        slot_price (t, gpu, stage, d, s->share, s, log, slot);
         if (once > 0.0) {
             slot->fwd_s += 2.0 * experts * once;
             slot->back_s += 2.0 * (1.0 + again) * experts * once;
             slot->ep_s = (4.0 + 2.0 * again) * experts * once;
+            slot->busy_s[out_of_node] += slot->ep_s;
         }
         unmeasured += slot->unmeasured;
     }
-    clear_tp_shares (t, gpu, stage, s->share);
     return unmeasured;
 }
 
@@ -392,9 +422,10 @@ int boundary_price (const struct terms *t, const int *gpu, int a, int b, double 
 
 /* ---- data parallelism ---- */
 
-/* Seconds of the rings over n ranks of a stage, `stride` apart, that carry `bytes` each. */
+/* Seconds of the groups of n ranks of a stage, `stride` apart, that hold `params`
+ * parameters each. */
 static double ring_price (const struct terms *t, const int *g, int n, int stride,
-                          double bytes, struct scratch *s, struct use_log *log,
+                          double params, struct scratch *s, struct use_log *log,
                           int *unmeasured)
 {
     const struct costmodel_problem *p = &t->problem;
@@ -413,11 +444,8 @@ static double ring_price (const struct terms *t, const int *g, int n, int stride
     }
     for (int j = 0; j < (alike ? 1 : stride); j++) {
         struct costmodel_ring r = ring_of (t, g + j, n, stride, s->share, s, log, "dp");
-        double time = INFINITY;
 
-        if (r.bytes_per_s > 0.0)
-            time = costmodel_sync_s (p->profile, &r, n, t->volume.dp_phases, bytes);
-        worst = fmax (worst, time);
+        worst = fmax (worst, costmodel_sync_s (p->profile, &r, n, &t->volume, params));
         *unmeasured += r.unmeasured;
     }
     change_sync_shares (t, g, n, stride, s, -1);
@@ -429,39 +457,61 @@ double sync_price (const struct terms *t, const int *gpu, int stage, struct scra
 {
     const struct workload_degrees *d = &t->problem.config->deg;
     const int *g = gpu + slot_rank (t, stage, 0);
-    int n = t->dp * t->cp, experts = workload_expert_shards (d);
+    struct workload_group dense = workload_group_of (d, GROUP_SYNC),
+                          experts = workload_group_of (d, GROUP_EXPERT_SYNC);
     double time = 0.0;
 
     *unmeasured = 0;
-    if (n > 1)
-        time = ring_price (t, g, n, t->tp, t->volume.dp_bytes * t->params[stage].dense, s,
-                           log, unmeasured);
-    if (experts > 1 && t->params[stage].expert > 0)
-        time +=
-            ring_price (t, g, experts, d->etp * d->ep,
-                        t->volume.dp_bytes * t->params[stage].expert, s, log, unmeasured);
+    if (dense.size > 1)
+        time = ring_price (t, g, dense.size, dense.stride, t->params[stage].dense, s, log,
+                           unmeasured);
+    if (experts.size > 1 && t->params[stage].expert > 0)
+        time += ring_price (t, g, experts.size, experts.stride, t->params[stage].expert,
+                            s, log, unmeasured);
     return time;
 }
 
-double exposed_price (const struct terms *t, double sync_s, const struct slot_time *slot,
-                      int apart)
+enum workload_all_reduce sync_by (const struct terms *t, const int *gpu, int stage,
+                                  struct scratch *s)
 {
-    double times = t->problem.config->zero == 3 ? t->microbatches : 1.0, under = 0.0;
+    const int *g = gpu + slot_rank (t, stage, 0);
+    struct workload_group all = workload_group_of (&t->problem.config->deg, GROUP_SYNC);
+    struct costmodel_ring r;
 
-    for (int d = 0; d < t->dp; d++, slot += apart)
-        under = fmax (under, slot->fwd_s + slot->back_s);
-    return costmodel_exposed_s (t->problem.profile, sync_s, times * under);
+    change_sync_shares (t, g, all.size, all.stride, s, 1);
+    r = ring_of (t, g, all.size, all.stride, s->share, s, NULL, "dp");
+    change_sync_shares (t, g, all.size, all.stride, s, -1);
+    return costmodel_sync_by (t->problem.profile, &r, all.size, &t->volume,
+                              t->params[stage].dense);
 }
 
-double costmodel_sync_s (const struct workload_profile *p, const struct costmodel_ring *r,
-                         int n, int phases, double bytes)
+/* Does one of the stage's data-parallel groups leave a node? */
+static bool sync_leaves_node (const struct terms *t, const int *gpu, int stage)
 {
-    double buckets = phases;
+    const int *node_of = t->problem.cluster->node_of_gpu;
+    const int *g = gpu + slot_rank (t, stage, 0);
+    struct workload_group all = workload_group_of (&t->problem.config->deg, GROUP_SYNC);
 
-    if (p->time.dp_bucket_bytes > 0)
-        buckets += bytes / p->time.dp_bucket_bytes;
-    return buckets * (p->time.collective_s + r->latency_s) +
-           (n - 1.0) / n * bytes / (r->bytes_per_s * p->time.link);
+    for (int i = all.stride; i < all.size * all.stride; i++)
+        if (node_of[g[i]] != node_of[g[i % all.stride]])
+            return true;
+    return false;
+}
+
+double exposed_price (const struct terms *t, const int *gpu, int stage, double sync_s,
+                      const struct slot_time *slot, int apart)
+{
+    double times = t->problem.config->zero == 3 ? t->microbatches : 1.0;
+    double under = 0.0, busy = 0.0;
+    bool leaves = sync_leaves_node (t, gpu, stage);
+
+    /* A ring stands still while any of its members' links are taken. */
+    for (int d = 0; d < t->dp; d++, slot += apart) {
+        under = fmax (under, slot->fwd_s + slot->back_s);
+        busy = fmax (busy, slot->busy_s[leaves]);
+    }
+    return costmodel_exposed_s (t->problem.profile, sync_s,
+                                times * fmax (0.0, under - busy));
 }
 
 double costmodel_exposed_s (const struct workload_profile *p, double sync_s,

@@ -49,6 +49,7 @@ static void data_parallel_ring (void **state)
     double bytes = (s.profile.memory.gradient_bytes + 2.0) * params / 2.0;
     (void) state;
 
+    assert_int_equal (e.dp_by, ALL_REDUCE_RING);
     CLOSE (e.part.dp_s,
            2 * (s.profile.time.collective_s + 20e-6) +
                bytes / (10e9 * s.profile.time.link),
@@ -270,31 +271,53 @@ static void slow_gpu (void **state)
     topology_cluster_destroy (half.cluster);
 }
 
-/* A tree has log2 n levels instead of n-1 hops, and pays for it in bandwidth; the profile
- * can fix either. */
-static void ring_or_tree (void **state)
+/* Rings of keys and values of all tensor-parallel ranks leave a node together: four share
+ * what one has alone. */
+static void context_rings_share (void **state)
 {
-    struct workload_profile p = profile_of (WORKLOAD_PROFILE_DEFAULT);
-    struct costmodel_ring r = {.bytes_per_s = 100e9, .latency_s = 15 * 10e-6, .nodes = 16};
-    double start = p.time.collective_s, rate = 100e9 * p.time.link;
+    static const char *const line[] = {"2x4 a100-sxm4-80g intra:1000 inter:1",
+                                       "2x4 a100-sxm4-80g intra:1000 inter:1 node:1"};
+    struct costmodel_volume v;
+    double cp_s[2];
     (void) state;
 
-    assert_true (costmodel_allreduce_is_tree (&p, &r, 16, 1e5));
-    assert_false (costmodel_allreduce_is_tree (&p, &r, 16, 1e9));
-    CLOSE (costmodel_allreduce_s (&p, &r, 16, 1e5),
-           start + 2 * (4 * 10e-6 + 1e5 / (.92 * rate)), 1e-12);
-    CLOSE (costmodel_allreduce_s (&p, &r, 16, 1e9),
-           start + 2 * (15 * 10e-6 + 15.0 / 16 * 1e9 / rate), 1e-12);
-    r.nodes = 4; /* chains of four */
-    CLOSE (costmodel_allreduce_s (&p, &r, 16, 1e5),
-           start + 2 * (5 * 10e-6 + 1e5 / (.92 * rate)), 1e-12);
-    r.nodes = 1;
-    assert_false (costmodel_allreduce_is_tree (&p, &r, 16, 1e5));
-    r.nodes = 16;
-    p.time.all_reduce = ALL_REDUCE_RING;
-    assert_false (costmodel_allreduce_is_tree (&p, &r, 16, 1e5));
-    p.time.all_reduce = ALL_REDUCE_TREE;
-    assert_true (costmodel_allreduce_is_tree (&p, &r, 16, 1e9));
+    for (int i = 0; i < 2; i++) {
+        struct setting s = setting_of (line[i], 4, 4, 1, 1);
+
+        s.config.deg.cp = 2;
+        cp_s[i] = estimate_of (&s, in_order).part.cp_s;
+        costmodel_volume (&s.model, &s.job, &s.config, &s.profile, &v);
+        topology_cluster_destroy (s.cluster);
+    }
+    /* 16 micro-batches, 4 layers, one step forward and twice the bytes back. */
+    CLOSE (cp_s[1] - cp_s[0], 16 * 4 * 3 * v.cp_bytes * (4 / 1e9 - 1 / 1e9), 1e-9);
+}
+
+/* Gradients hide under compute, and under tensor parallelism only where that takes other
+ * links than they do. */
+static void hides_under_other_links (void **state)
+{
+    static const struct {
+        const char *cluster;
+        int gpu[4];
+        bool same; /* both between nodes, or both inside one */
+    } t[] = {{"2x2 a100-sxm4-80g intra:100 inter:10", {0, 1, 2, 3}, false},
+             {"2x2 a100-sxm4-80g intra:100 inter:10", {0, 2, 1, 3}, false},
+             {"4x1 a100-sxm4-80g inter:10", {0, 1, 2, 3}, true},
+             {"1x4 a100-sxm4-80g intra:100", {0, 1, 2, 3}, true}};
+    (void) state;
+
+    for (int i = 0; i < 4; i++) {
+        struct setting s = setting_of (t[i].cluster, 4, 2, 1, 2);
+        struct costmodel_estimate bare = estimate_of (&s, t[i].gpu), e;
+
+        s.profile.time.dp_overlap = .02;
+        e = estimate_of (&s, t[i].gpu);
+        assert_true (bare.part.tp_s > 0 && e.part.dp_s > 0);
+        CLOSE (bare.part.dp_s - e.part.dp_s,
+               .02 * (bare.part.compute_s + (t[i].same ? 0 : bare.part.tp_s)) / 16, 1e-9);
+        topology_cluster_destroy (s.cluster);
+    }
 }
 
 int main (void)
@@ -306,7 +329,8 @@ int main (void)
                                        cmocka_unit_test (refusals),
                                        cmocka_unit_test (slow_gpu),
                                        cmocka_unit_test (slow_latency_in_one_group),
-                                       cmocka_unit_test (ring_or_tree)};
+                                       cmocka_unit_test (context_rings_share),
+                                       cmocka_unit_test (hides_under_other_links)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

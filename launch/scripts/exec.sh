@@ -10,6 +10,7 @@
 # (LINKWISE_NUMA=0 leaves that out).  LINKWISE_PLACEMENT=launcher takes the launcher's own
 # order instead of the map: a host's GPUs, without the drained ones, by local rank.
 here=$(dirname -- "$0")
+case $here in /*) ;; *) here=./$here ;; esac # awk takes lr=1/map.txt for an assignment
 fail() {
     printf '%s\n' "exec.sh: $*" >&2
     exit 1

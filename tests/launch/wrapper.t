@@ -61,6 +61,13 @@ for shell in sh bash; do
     run '7 n9 1 12 m' "the launcher's own order" SLURM_PROCID=7 SLURM_LOCALID=1 SLURM_NTASKS=12 MASTER_ADDR=m LINKWISE_PLACEMENT=launcher LINKWISE_NODE=n9 -- \
         sh -c 'echo "$RANK $LINKWISE_HOST $CUDA_VISIBLE_DEVICES $WORLD_SIZE $MASTER_ADDR"'
     run 'exec.sh: the launcher gives no local rank and no size' "... without a local rank" RANK=7 MASTER_ADDR=m LINKWISE_PLACEMENT=launcher LINKWISE_NODE=n9 -- true
+    cp -r "$T/d" "$T/lr=1 a'b"
+    for from in "lr=1 a'b/" "./lr=1 a'b/" "$T/lr=1 a'b/"; do
+        (cd "$T" && env -i PATH="$PATH" RANK=1 LINKWISE_NODE=n2 $shell "${from}exec.sh" sh -c "$place" </dev/null) >"$T/out" 2>&1
+        [ "$(cat "$T/out")" = '1 n2.example.org 3' ]
+        result $? "$shell: from a folder $from" "$T/out"
+    done
+    rm -rf "$T/lr=1 a'b"
     echo n3 >"$T/node"
     run '2 n3' "the node's name from a file" RANK=2 LINKWISE_NODE_FILE="$T/node" -- --where
     env -i PATH="$PATH" RANK=0 LINKWISE_NODE=n1 $shell "$T/d/exec.sh" sh -c 'exit 42'

@@ -52,6 +52,13 @@ for shell in sh bash; do
     east 'exec.sh: rank 0 belongs on n1.east, but runs on n1.south: .*' "... a third" n1.south 0
     east 'exec.sh: rank 3 belongs on n3, but runs on n3.west: .*' "... a short name in the plan beside the host's own" n3.west 3
     east '2 n2 0' "... where one host alone has the short name it stands" n2.lab 2
+    mkdir -p "$T/digits"
+    cp "$T/d/exec.sh" "$T/digits/"
+    printf '0 007 0\n1 7 1\n2 1e3 2\n' >"$T/digits/map.txt"
+    printf '007 0 GPU-a\n7 1 GPU-b\n' >"$T/digits/gpu-uuid.txt"
+    run_in=digits run '1 7 1 GPU-b' "host 7 is not 007" RANK=1 LINKWISE_NODE=7 -- sh -c 'echo "$RANK $LINKWISE_HOST $LINKWISE_GPU $CUDA_VISIBLE_DEVICES"'
+    run_in=digits run 'exec.sh: rank 0 belongs on 007, but runs on 7: .*' "... another's rank" RANK=0 LINKWISE_NODE=7 -- true
+    run_in=digits run 'exec.sh: this host, 1000, is not in .*' "1000 is not 1e3" LINKWISE_NODE=1000 -- --host
     run_in=same run n2 "this host's name in the map" LINKWISE_NODE=n2.lab -- --host
     run_in=same run 'exec.sh: this host, n1, may be several .*' "... not where several may be meant" LINKWISE_NODE=n1 -- --host
     run_in=same run 'exec.sh: this host, n9, is not in .*/map.txt' "... not where there is none" LINKWISE_NODE=n9 -- --host

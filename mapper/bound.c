@@ -1,264 +1,163 @@
 /* A lower bound of one configuration over every placement and every split of the layers.
  *
- * Every time is taken at its best: the fastest GPU, the best link of a kind.  What is left
- * is a pipeline whose stage k has F_k and B_k linear in its layers l_k, and
+ * Every time is taken at its best: links of each kind (bound_links.c), and compute by how
+ * many GPUs of each class there are.  Slots (one stage of one replica: TP x CP GPUs) are of
+ * two kinds: fast ones, whose TP groups lie inside nodes and have no GPU slower than some
+ * class, and slow ones.  When the fast slots are too few, some replica has at least
  *
- *     end of stage 0 >= S + (m-1) B_k + r_k F_k      for every k,
+ *     ceil ((slots needed - fast slots) / replicas)
  *
- * where S is one micro-batch's way down and up (all F, all B, all sends) and r_k the
- * forwards that stage k still has to do after its first backward begins: m - min(m, p-k)
- * in 1F1B, m-1 in GPipe.  The step is at least that plus stage 0's synchronisation and
- * optimiser, which grow with l_0.  The smallest such number over integer splits is the
- * bound; without `tight`, over fractional ones.
+ * stages on slow slots, and the step is at least that replica's: bound_stages.c has the
+ * pipeline.  Every class that can divide fast from slow is tried.
  *
- * A TP group may span nodes in a placement by hand, and then its data-parallel groups see
- * other links.  So the bound is the smaller of two cases: (A) stage 0's TP groups all lie
- * inside nodes, so that the tp groups of its synchronisation share a node's way out;
- * (B) one of them spans nodes, and pays for that in every layer of stage 0.
+ * The step is at least the end of stage 0 plus its synchronisation and optimiser, which
+ * grow with its layers.  A TP group may span nodes in a placement by hand, and then its
+ * data-parallel groups see other links.  So the bound is the smaller of two cases: (A)
+ * stage 0's TP groups all lie inside nodes, so that the tp groups of its synchronisation
+ * share a node's way out; (B) one of them spans nodes, and pays for that in every layer of
+ * stage 0.
  */
-#include "mapper/mapper_private.h"
+#include "mapper/bound_private.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-struct best {
-    int m, p, layers;
-    double fwd_s, back_s; /* per layer, of the cheaper kind */
-    double all_s;         /* all layers once, forward and backward */
-    double micro_s;       /* half of what every micro-batch costs a stage */
-    double embed_fwd_s, embed_back_s, head_fwd_s, head_back_s;
-    double sends_s;                 /* all boundaries, both ways, one micro-batch */
-    double span_fwd_s, span_back_s; /* added per layer of a stage whose TP group spans */
-    double sync_layer_s[2], sync_fixed_s[2]; /* stage 0's, case A and B */
-    double tail_layer_s, tail_fixed_s;       /* what nothing hides: optimiser, tied */
-    const struct workload_profile *profile;
-    double hides; /* times of one micro-batch that can hide the synchronisation */
-    bool gpipe;
-    bool total_only; /* of this schedule only a stage's total work is known to hold */
+/* The least of each compute term over classes from..to-1. */
+struct least_compute {
+    struct costmodel_compute k;
+    double speed;
+    double attention_fwd_s, attention_back_s; /* the largest: what hides CP */
 };
 
-/* The least of each compute term over the classes. */
-static void best_compute (const struct pool *pool, const struct workload_config *c,
-                          struct costmodel_compute *out, double *attention_fwd_s,
-                          double *attention_back_s, double *speed)
+static void least_compute (const struct pool *pool, const struct workload_config *c,
+                           int from, int to, struct least_compute *out)
 {
     const struct mapper_problem *p = pool->problem;
-    struct costmodel_compute least = {0};
 
-    *attention_fwd_s = *attention_back_s = 0.0;
-    *speed = 0.0;
-    for (int q = 0; q < pool->n_classes; q++) {
+    *out = (struct least_compute){0};
+    for (int q = from; q < to; q++) {
         struct costmodel_compute k;
-        double *a = (double *) &least, *b = (double *) &k;
+        double *a = (double *) &out->k, *b = (double *) &k, optimizer_s;
 
         costmodel_compute (p->model, p->job, c, p->profile, pool->class[q].type, &k);
-        *attention_fwd_s = fmax (*attention_fwd_s, k.dense.attention_fwd_s);
-        *attention_back_s = fmax (*attention_back_s, k.dense.attention_back_s);
-        *speed = fmax (*speed, pool->best_speed[q]);
+        optimizer_s = k.optimizer_s;
+        out->attention_fwd_s = fmax (out->attention_fwd_s, k.dense.attention_fwd_s);
+        out->attention_back_s = fmax (out->attention_back_s, k.dense.attention_back_s);
+        out->speed = fmax (out->speed, pool->best_speed[q]);
         for (size_t i = 0; i < sizeof k / sizeof (double); i++) {
             b[i] /= pool->best_speed[q];
-            a[i] = q == 0 ? b[i] : fmin (a[i], b[i]);
+            a[i] = q == from ? b[i] : fmin (a[i], b[i]);
         }
         /* The optimiser runs at memory speed, which a slow GPU's factor leaves alone. */
-        if (pool->best_speed[q] < 1.0)
-            least.optimizer_s =
-                fmin (least.optimizer_s, k.optimizer_s * pool->best_speed[q]);
+        out->k.optimizer_s = fmin (out->k.optimizer_s, optimizer_s);
     }
-    *out = least;
 }
 
-/* Rate between nodes with `lanes` lanes, `share` groups or flows at a time. */
-static double cross_rate (const struct pool *pool, double lanes, double share)
+/* One layer of a kind, with its all-reduces. */
+struct layer_pace {
+    double fwd_s, back_s, fwd_ops, back_ops;
+};
+
+static struct layer_pace layer_pace (const struct mapper_problem *p,
+                                     const struct workload_config *c,
+                                     const struct costmodel_compute *k, bool expert,
+                                     double tp_s)
 {
-    return fmin (fmax (1.0, lanes) * pool->inter_bytes_per_s,
-                 pool->node_bytes_per_s / share);
-}
-
-/* The part of it that a ring reaches. */
-static double ring_rate (const struct pool *pool, double lanes, double share)
-{
-    return cross_rate (pool, lanes, share) * pool->problem->profile->time.link_out;
-}
-
-static double tp_operation (const struct pool *pool, const struct workload_config *c,
-                            const struct costmodel_volume *v, double rate,
-                            double latency_s, int nodes)
-{
-    struct costmodel_ring r = {
-        .bytes_per_s = rate, .latency_s = (c->deg.tp - 1) * latency_s, .nodes = nodes};
-    const struct workload_profile *p = pool->problem->profile;
-
-    return c->sequence_parallel
-               ? 2.0 * costmodel_half_allreduce_s (p, &r, c->deg.tp, v->tp_bytes)
-               : costmodel_allreduce_s (p, &r, c->deg.tp, v->tp_bytes);
-}
-
-/* One TP all-reduce at best, inside a node and across nodes; INFINITY where impossible. */
-static void best_tp (const struct pool *pool, const struct workload_config *c,
-                     const struct costmodel_volume *v, double *inside, double *across)
-{
-    double latency = fmin (pool->intra_latency_s, pool->inter_latency_s);
-    int nodes = 1; /* where a tree has fewest hops: a power of two */
-
-    while (2 * nodes <= c->deg.tp)
-        nodes *= 2;
-
-    *inside = *across = c->deg.tp == 1 ? 0.0 : INFINITY;
-    if (c->deg.tp == 1)
-        return;
-    if (c->deg.tp <= pool->max_node_gpus)
-        *inside =
-            tp_operation (pool, c, v, pool->intra_bytes_per_s, pool->intra_latency_s, 1);
-    *across =
-        tp_operation (pool, c, v, ring_rate (pool, c->deg.tp / 2, 1), latency, nodes);
-}
-
-static double flow (const struct pool *pool, double bytes, double rate, double latency_s)
-{
-    const struct workload_profile *p = pool->problem->profile;
-
-    return rate > 0
-               ? p->time.collective_s + latency_s + bytes / (rate * p->time.send_link)
-               : INFINITY;
-}
-
-/* All stage boundaries of one pipeline, both directions.
- *
- * With TP groups inside nodes a node holds at most per_node stages of a pipeline, so at
- * least ceil(p / per_node) - 1 boundaries cross nodes.  Each group that spans nodes saves
- * at most one crossing and costs 4 all-reduces across nodes in its one layer or more; only
- * if that could pay are crossings left out. */
-static double best_sends (const struct pool *pool, const struct workload_config *c,
-                          const struct costmodel_volume *v, double inside, double across)
-{
-    double within =
-        flow (pool, v->p2p_bytes, pool->intra_bytes_per_s, pool->intra_latency_s);
-    double cross =
-        flow (pool, v->p2p_bytes, cross_rate (pool, 1, c->deg.tp), pool->inter_latency_s);
-    double alone =
-        flow (pool, v->p2p_bytes, cross_rate (pool, 1, 1), pool->inter_latency_s);
-    double any = fmin (within, alone);
-    int per_node = pool->max_node_gpus / c->deg.tp, crossings = 0;
-
-    if (c->deg.pp == 1)
-        return 0.0;
-    if (per_node >= 1 && 4.0 * (across - inside) >= 2.0 * (cross - any))
-        crossings = (c->deg.pp + per_node - 1) / per_node - 1;
-    if (crossings > 0 && cross > any)
-        return 2.0 * (crossings * cross + (c->deg.pp - 1 - crossings) * any);
-    return 2.0 * (c->deg.pp - 1) * any;
-}
-
-/* Least seconds of stage 0's synchronisation per parameter, and its fixed part, when a
- * node can hold `per_node` members of a group and `share` groups leave it together. */
-static void best_sync (const struct pool *pool, const struct workload_config *c,
-                       const struct costmodel_volume *v, int per_node, double share,
-                       double *per_param, double *fixed)
-{
-    const struct workload_profile *p = pool->problem->profile;
-    int n = c->deg.dp * c->deg.cp;
-    double within = pool->intra_latency_s, cross = pool->inter_latency_s;
-    double rate = 0.0, latency = INFINITY;
-
-    *per_param = *fixed = 0.0;
-    if (n == 1)
-        return;
-    per_node = per_node > 1 ? per_node : 1;
-    if (n <= per_node) {
-        rate = pool->intra_bytes_per_s;
-        latency = n * within;
-    }
-    if (pool->inter_bytes_per_s > 0) {
-        int nodes = (n + per_node - 1) / per_node;
-        double most = ring_rate (pool, fmin (per_node, n / 2), share);
-
-        if (nodes < 2)
-            nodes = 2;
-        if (n > pool->n_nodes)
-            most = fmin (most, pool->intra_bytes_per_s); /* two share a node */
-        if (per_node > 1 || n <= pool->n_nodes)
-            rate = fmax (rate, most);
-        latency = fmin (latency, nodes * cross + (n - nodes) * fmin (within, cross));
-    }
-    if (rate <= 0) {
-        *fixed = INFINITY;
-        return;
-    }
-
-    struct costmodel_ring ring = {.bytes_per_s = rate,
-                                  .latency_s = latency * (n - 1.0) / n};
-
-    *fixed = costmodel_sync_s (p, &ring, n, v->dp_phases, 0.0);
-    *per_param = costmodel_sync_s (p, &ring, n, 0, v->dp_bytes);
-}
-
-double bound_send_s (const struct pool *pool, const struct workload_config *c)
-{
-    const struct mapper_problem *p = pool->problem;
-    struct costmodel_volume v;
-    double s;
-
-    costmodel_volume (p->model, p->job, c, p->profile, &v);
-    s = flow (pool, v.p2p_bytes, cross_rate (pool, 1, c->deg.tp), pool->inter_latency_s);
-    return isfinite (s) ? 2.0 * s : 0.0;
-}
-
-/* Context parallelism not hidden, at best, per layer. */
-static void add_cp (const struct pool *pool, const struct workload_config *c,
-                    const struct costmodel_volume *v, double attention_fwd_s,
-                    double attention_back_s, struct best *b)
-{
-    double steps = c->deg.cp - 1.0;
-    double rate =
-        fmax (pool->intra_bytes_per_s, ring_rate (pool, pool->max_node_gpus, 1));
-    double hop = pool->problem->profile->time.collective_s +
-                 fmin (pool->intra_latency_s, pool->inter_latency_s);
-
-    if (c->deg.cp == 1 || rate <= 0)
-        return;
-
-    double fwd = fmax (0.0, hop + v->cp_bytes / rate - attention_fwd_s / c->deg.cp);
-    double back =
-        fmax (0.0, hop + 2.0 * v->cp_bytes / rate - attention_back_s / c->deg.cp);
-
-    b->fwd_s += steps * fwd;
-    b->back_s += steps * back;
-    b->all_s += b->layers * steps * (fwd + back);
-}
-
-/* Layers of both kinds: the cheaper one's times, and all together. */
-static void best_layers (const struct pool *pool, const struct workload_config *c,
-                         const struct costmodel_compute *k, double inside, double across,
-                         struct best *b)
-{
-    const struct workload_model *m = pool->problem->model;
+    struct workload_stage one = {.dense = !expert, .expert = expert};
+    const struct costmodel_layer *l = expert ? &k->expert : &k->dense;
     bool again = c->recompute != RECOMPUTE_NONE && c->recompute_layers == 0;
-    double tp = fmin (inside, across);
-    int experts = 0;
+    struct layer_pace x;
+
+    costmodel_tp_operations (p->model, c, &one, &x.fwd_ops, &x.back_ops);
+    /* Recomputing some layers of a stage, it is one of the others. */
+    if (!again && c->recompute == RECOMPUTE_FULL)
+        x.back_ops = x.fwd_ops;
+    x.fwd_s = l->fwd_s + x.fwd_ops * tp_s;
+    x.back_s = l->back_s + (again ? l->recompute_s : 0.0) + x.back_ops * tp_s;
+    return x;
+}
+
+static int count_layers (const struct workload_model *m, bool expert)
+{
+    int n = 0;
 
     for (int i = 0; i < m->layers; i++)
-        experts += workload_is_expert_layer (m, i);
-    b->fwd_s = b->back_s = b->span_fwd_s = b->span_back_s = INFINITY;
-    for (int kind = 0; kind < 2; kind++) {
-        struct workload_stage one = {.dense = kind == 0, .expert = kind == 1};
-        const struct costmodel_layer *l = kind == 0 ? &k->dense : &k->expert;
-        int n = kind == 0 ? m->layers - experts : experts;
-        double fwd_ops, back_ops, fwd, back;
+        n += workload_is_expert_layer (m, i) == expert;
+    return n;
+}
+
+static struct slot_pace ends_of (const struct mapper_problem *p,
+                                 const struct least_compute *l, double tp_s)
+{
+    return (struct slot_pace){.micro_s = 0.5 * p->profile->time.microbatch_s / l->speed,
+                              .embed_fwd_s = l->k.embed_fwd_s + tp_s,
+                              .embed_back_s = l->k.embed_back_s,
+                              .head_fwd_s = l->k.head_fwd_s,
+                              .head_back_s = l->k.head_back_s + tp_s};
+}
+
+/* Any slot: the cheaper kind of layer, and what all layers take beyond it. */
+static void fast_slot (const struct pool *pool, const struct workload_config *c,
+                       const struct least_compute *l, double inside, double across,
+                       struct best *b)
+{
+    const struct mapper_problem *p = pool->problem;
+    double tp = fmin (inside, across);
+    struct slot_pace *s = &b->slot[0];
+
+    *s = ends_of (p, l, tp);
+    s->fwd_s = s->back_s = b->span_fwd_s = b->span_back_s = INFINITY;
+    for (int expert = 0; expert < 2; expert++) {
+        int n = count_layers (p->model, expert);
+        struct layer_pace x = layer_pace (p, c, &l->k, expert, tp);
 
         if (n == 0)
             continue;
-        costmodel_tp_operations (m, c, &one, &fwd_ops, &back_ops);
-        /* Recomputing some layers of a stage, it is one of the others. */
-        if (!again && c->recompute == RECOMPUTE_FULL)
-            back_ops = fwd_ops;
-        fwd = l->fwd_s + fwd_ops * tp;
-        back = l->back_s + (again ? l->recompute_s : 0.0) + back_ops * tp;
-        b->fwd_s = fmin (b->fwd_s, fwd);
-        b->back_s = fmin (b->back_s, back);
-        b->all_s += n * (fwd + back);
-        b->span_fwd_s = fmin (b->span_fwd_s, fwd_ops * (across - tp));
-        b->span_back_s = fmin (b->span_back_s, back_ops * (across - tp));
+        s->fwd_s = fmin (s->fwd_s, x.fwd_s);
+        s->back_s = fmin (s->back_s, x.back_s);
+        b->more_s += n * (x.fwd_s + x.back_s);
+        b->span_fwd_s = fmin (b->span_fwd_s, x.fwd_ops * (across - tp));
+        b->span_back_s = fmin (b->span_back_s, x.back_ops * (across - tp));
     }
+    b->more_s -= b->layers * (s->fwd_s + s->back_s);
+}
+
+/* A configuration at its best, and what tells its slots apart. */
+struct bests {
+    struct best b;
+    struct least_compute all;
+    double inside, across;
+    double cp_fwd_s, cp_back_s;
+};
+
+/* A slot that has a GPU of class `from` or slower (l), or, with `spans`, spans nodes: what
+ * a layer takes more, of the kind where that is least. */
+static void slow_slot (const struct pool *pool, const struct workload_config *c,
+                       const struct bests *x, const struct least_compute *l, int from,
+                       bool spans, struct best *b)
+{
+    const struct mapper_problem *p = pool->problem;
+    double tp = fmin (x->inside, x->across), fwd = INFINITY, back = INFINITY;
+    bool slower = from < pool->n_classes;
+
+    for (int expert = 0; expert < 2; expert++) {
+        struct layer_pace any = layer_pace (p, c, &x->all.k, expert, tp);
+        struct layer_pace slow = layer_pace (p, c, &l->k, expert, tp);
+        double more_fwd = slower ? slow.fwd_s - any.fwd_s : INFINITY;
+        double more_back = slower ? slow.back_s - any.back_s : INFINITY;
+
+        if (count_layers (p->model, expert) == 0)
+            continue;
+        if (spans) {
+            more_fwd = fmin (more_fwd, any.fwd_ops * (x->across - tp));
+            more_back = fmin (more_back, any.back_ops * (x->across - tp));
+        }
+        fwd = fmin (fwd, more_fwd);
+        back = fmin (back, more_back);
+    }
+    b->slot[1] = slower && !spans ? ends_of (p, l, tp) : b->slot[0];
+    b->slot[1].fwd_s = b->slot[0].fwd_s + fmax (0.0, fwd);
+    b->slot[1].back_s = b->slot[0].back_s + fmax (0.0, back);
 }
 
 /* Stage 0's synchronisation and optimiser, per layer and fixed. */
@@ -280,16 +179,14 @@ static void best_tail (const struct pool *pool, const struct workload_config *c,
         double per_param, start;
         int per_node = way == 0 ? pool->max_node_gpus / c->deg.tp : pool->max_node_gpus;
 
-        best_sync (pool, c, v, per_node, way == 0 ? c->deg.tp : 1, &per_param, &start);
+        bound_sync (pool, c, v, per_node, way == 0 ? c->deg.tp : 1, &per_param, &start);
         b->sync_layer_s[way] = per_param * layer;
         b->sync_fixed_s[way] = per_param * fixed + start;
     }
     b->tail_layer_s = k->optimizer_s * layer;
     b->tail_fixed_s = k->optimizer_s * fixed + p->profile->time.step_s;
     if (v->tied_bytes > 0)
-        b->tail_fixed_s += flow (pool, v->tied_bytes,
-                                 fmax (pool->intra_bytes_per_s, cross_rate (pool, 1, 1)),
-                                 fmin (pool->intra_latency_s, pool->inter_latency_s));
+        b->tail_fixed_s += bound_tied_s (pool, v->tied_bytes);
     b->hides = 1.0;
     if (c->zero == 3) { /* hidden under more of a stage's work than every end contains */
         b->hides = b->m;
@@ -299,255 +196,158 @@ static void best_tail (const struct pool *pool, const struct workload_config *c,
     }
 }
 
-static void best_init (const struct pool *pool, const struct workload_config *c,
-                       struct best *b)
+static void bests_init (const struct pool *pool, const struct workload_config *c,
+                        struct bests *x)
 {
     const struct mapper_problem *p = pool->problem;
-    struct costmodel_compute k;
     struct costmodel_volume v;
-    double inside, across, tp, attention_fwd_s, attention_back_s, speed;
+    struct best *b = &x->b;
 
     costmodel_volume (p->model, p->job, c, p->profile, &v);
-    best_compute (pool, c, &k, &attention_fwd_s, &attention_back_s, &speed);
-    best_tp (pool, c, &v, &inside, &across);
-    tp = fmin (inside, across);
+    least_compute (pool, c, 0, pool->n_classes, &x->all);
+    bound_tp (pool, c, &v, &x->inside, &x->across);
     *b = (struct best){
         .m = workload_microbatches (p->job, c),
         .p = c->deg.pp,
         .layers = p->model->layers,
-        .micro_s = 0.5 * p->profile->time.microbatch_s / speed,
-        .embed_fwd_s = k.embed_fwd_s + tp,
-        .embed_back_s = k.embed_back_s,
-        .head_fwd_s = k.head_fwd_s,
-        .head_back_s = k.head_back_s + tp,
-        .sends_s = best_sends (pool, c, &v, inside, across),
         .gpipe = c->schedule == SCHEDULE_GPIPE,
         .total_only = c->schedule != SCHEDULE_GPIPE && c->schedule != SCHEDULE_1F1B,
         .profile = p->profile,
     };
-    best_layers (pool, c, &k, inside, across, b);
-    add_cp (pool, c, &v, attention_fwd_s, attention_back_s, b);
-    best_tail (pool, c, &k, &v, b);
+    fast_slot (pool, c, &x->all, x->inside, x->across, b);
+    bound_cp (pool, c, &v, x->all.attention_fwd_s, x->all.attention_back_s, &x->cp_fwd_s,
+              &x->cp_back_s);
+    b->slot[0].fwd_s += x->cp_fwd_s;
+    b->slot[0].back_s += x->cp_back_s;
+    b->slot[1] = b->slot[0];
+    bound_sends (pool, c, &v, x->inside, x->across, b->send_s);
+    best_tail (pool, c, &x->all.k, &v, b);
 }
 
 double bound_tail_s (const struct pool *pool, const struct workload_config *c)
 {
-    struct best b;
+    struct bests x;
+    const struct best *b = &x.b;
     double sync;
 
-    best_init (pool, c, &b);
-    sync = isfinite (b.sync_layer_s[0] + b.sync_fixed_s[0]) ? b.sync_layer_s[0]
-                                                            : b.sync_layer_s[1];
-    return b.tail_layer_s +
-           fmax (0.0, sync - b.profile->time.dp_overlap * b.hides * (b.fwd_s + b.back_s));
+    bests_init (pool, c, &x);
+    sync = isfinite (b->sync_layer_s[0] + b->sync_fixed_s[0]) ? b->sync_layer_s[0]
+                                                              : b->sync_layer_s[1];
+    return b->tail_layer_s +
+           fmax (0.0, sync - b->profile->time.dp_overlap * b->hides *
+                                 (b->slot[0].fwd_s + b->slot[0].back_s));
 }
 
-/* One case: how stage 0's layers are priced. */
-struct pace {
-    const struct best *b;
-    int way;        /* 0: A, 1: B */
-    const int *cap; /* [p] most layers in memory, or NULL */
-};
-
-/* S as a function of l_0: what is fixed, and what all layers cost once. */
-static double once_through (const struct pace *x, int first)
+/* In some replica at least so many stages are on slots that are not fast: that have a GPU
+ * of class `from` or slower or, with `spans`, whose groups span nodes. */
+static int slow_stages (const struct pool *pool, const struct workload_config *c,
+                        int from, bool spans)
 {
-    const struct best *b = x->b;
-    double s = b->p * 2.0 * b->micro_s + b->all_s + b->embed_fwd_s + b->embed_back_s +
-               b->head_fwd_s + b->head_back_s + b->sends_s;
+    const struct workload_degrees *d = &c->deg;
+    long groups = spans ? pool_groups (pool, from - 1, d->tp)
+                        : pool_groups (pool, from - 1, 1) / d->tp;
+    long missing = (long) d->dp * d->pp - groups / d->cp;
 
-    if (b->total_only)
+    return missing > 0 ? (int) ((missing + d->dp - 1) / d->dp) : 0;
+}
+
+/* The lower of cases A and B. */
+static double either_way (const struct pool *pool, const struct workload_config *c,
+                          const struct best *b, int slow, const int *cap, bool tight)
+{
+    double (*bound) (const struct pace *) = tight ? bound_splits : bound_fractions;
+    struct pace x = {.b = b, .cap = cap, .slow = slow};
+    double a = INFINITY, other = INFINITY;
+
+    if (c->deg.tp <= pool->max_node_gpus)
+        a = bound (&x);
+    /* Possible only where a TP group can span nodes.  The group that spans and the slow
+     * slots may be in different replicas. */
+    if (c->deg.tp > 1 && isfinite (b->span_fwd_s)) {
+        x.way = 1;
+        other = slow > 0 ? bound (&x) : 0.0;
+        if (other < a) {
+            x.slow = 0;
+            x.span = true;
+            other = fmax (other, bound (&x));
+        }
+    }
+    return fmin (a, other);
+}
+
+/* Most layers of each stage in the memory of any class, and of those from `from` on. */
+static void merge_caps (const struct pool *pool, int pp, int from, bool spans,
+                        const int *caps, int *cap)
+{
+    for (int k = 0; k < pp; k++) {
+        cap[k] = cap[pp + k] = 0;
+        for (int q = 0; q < pool->n_classes; q++) {
+            int here = caps[q * pp + k];
+
+            cap[k] = here > cap[k] ? here : cap[k];
+            if ((q >= from || spans) && here > cap[pp + k])
+                cap[pp + k] = here;
+        }
+    }
+}
+
+/* The bound when slots are fast or slow by class `from`; 0 when it tells nothing. */
+static double divided_bound (const struct pool *pool, const struct workload_config *c,
+                             const struct bests *x, int from, bool spans, const int *caps,
+                             int *cap)
+{
+    int slow = slow_stages (pool, c, from, spans);
+    struct best b = x->b;
+    struct least_compute l;
+
+    if (slow == 0)
         return 0.0;
-    return x->way == 1 ? s + first * (b->span_fwd_s + b->span_back_s) : s;
+    if (slow > c->deg.pp || (!spans && from == pool->n_classes))
+        return INFINITY; /* fewer GPUs than ranks */
+    least_compute (pool, c, from, pool->n_classes, &l);
+    slow_slot (pool, c, x, &l, from, spans, &b);
+    if (caps)
+        merge_caps (pool, c->deg.pp, from, spans, caps, cap);
+    return either_way (pool, c, &b, slow, caps ? cap : NULL, caps);
 }
 
-/* Forwards left on stage k after its first backward begins. */
-static double forwards_left (const struct best *b, int k)
+static double bound_with (const struct pool *pool, const struct workload_config *c,
+                          const int *caps, int *cap)
 {
-    int before = b->p - k < b->m ? b->p - k : b->m;
+    struct bests x;
+    double most = 0.0;
 
-    return b->gpipe ? b->m - 1 : b->m - before;
-}
-
-/* What stage k costs beyond S: fixed part and per layer. */
-static void stage_pace (const struct pace *x, int k, double *fixed, double *per_layer)
-{
-    const struct best *b = x->b;
-    double left = b->total_only ? b->m : forwards_left (b, k);
-    double again = b->total_only ? b->m : b->m - 1.0;
-    double fwd = b->fwd_s, back = b->back_s;
-    double fixed_fwd = b->micro_s, fixed_back = b->micro_s;
-
-    if (k == 0) {
-        fixed_fwd += b->embed_fwd_s;
-        fixed_back += b->embed_back_s;
-        if (x->way == 1) {
-            fwd += b->span_fwd_s;
-            back += b->span_back_s;
-        }
+    bests_init (pool, c, &x);
+    for (int from = 1; from <= pool->n_classes; from++) {
+        most = fmax (most, divided_bound (pool, c, &x, from, false, caps, cap));
+        /* Where groups inside nodes are fewer, some slot is slow or spans. */
+        if (x.across > x.inside && c->deg.tp <= pool->max_node_gpus &&
+            slow_stages (pool, c, from, true) > slow_stages (pool, c, from, false))
+            most = fmax (most, divided_bound (pool, c, &x, from, true, caps, cap));
     }
-    if (k == b->p - 1) {
-        fixed_fwd += b->head_fwd_s;
-        fixed_back += b->head_back_s;
-    }
-    *fixed = again * fixed_back + left * fixed_fwd;
-    *per_layer = again * back + left * fwd;
-}
-
-/* The least end of stage 0 when it holds `first` layers (0: any) and the others share the
- * rest in fractions. */
-static double fractional_end (const struct pace *x, int first)
-{
-    const struct best *b = x->b;
-    double s = once_through (x, first > 0 ? first : 1), rest = b->layers - first;
-    double shares = 0.0, weights = 0.0, worst = 0.0;
-
-    for (int k = 0; k < b->p; k++) {
-        double fixed, per_layer;
-
-        stage_pace (x, k, &fixed, &per_layer);
-        /* With l_0 given its time is known; with l_0 free, stage 0 shares. */
-        if (k == 0 && first > 0) {
-            worst = fixed + first * per_layer;
-            continue;
-        }
-        worst = fmax (worst, fixed + per_layer); /* every stage holds a layer */
-        if (per_layer > 0) {
-            shares += fixed / per_layer;
-            weights += 1.0 / per_layer;
-        }
-    }
-    if (weights > 0)
-        worst = fmax (worst, (rest + shares) / weights);
-    return s + worst;
-}
-
-/* Can the other stages hold the rest when none may cost more than `most` beyond S? */
-static bool holds_rest (const struct pace *x, int first, double most)
-{
-    const struct best *b = x->b;
-    double room = 0.0;
-
-    for (int k = 1; k < b->p; k++) {
-        double fixed, per_layer, n;
-
-        stage_pace (x, k, &fixed, &per_layer);
-        n = per_layer > 0 ? floor ((most - fixed) / per_layer) : b->layers;
-        if (x->cap)
-            n = fmin (n, x->cap[k]);
-        if (n < 1)
-            return false;
-        room += n;
-    }
-    return room >= b->layers - first;
-}
-
-/* The same with whole layers and memory caps, by bisection from below. */
-static double integer_end (const struct pace *x, int first, double give_up)
-{
-    const struct best *b = x->b;
-    double s = once_through (x, first), fixed, per_layer;
-    double lo = fractional_end (x, first) - s, hi = give_up - s;
-
-    if (x->cap && first > x->cap[0])
-        return INFINITY;
-    stage_pace (x, 0, &fixed, &per_layer);
-    if (b->p == 1)
-        return s + fixed + first * per_layer;
-    if (holds_rest (x, first, lo * (1.0 + 1e-12)))
-        return s + lo;
-    if (!(hi > lo))
-        return give_up;
-    if (!holds_rest (x, first, hi))
-        return give_up;
-    for (int i = 0; i < 60 && hi - lo > 1e-9 * lo; i++) {
-        double mid = 0.5 * (lo + hi);
-
-        if (holds_rest (x, first, mid))
-            hi = mid;
-        else
-            lo = mid;
-    }
-    return s + lo;
-}
-
-/* What follows stage 0's end.  What hides the synchronisation is taken at its least too:
- * where it is more, the end is later by at least as much. */
-static double tail (const struct best *b, int way, int first)
-{
-    double sync = b->sync_fixed_s[way] + first * b->sync_layer_s[way];
-    double under = 2.0 * b->micro_s + first * (b->fwd_s + b->back_s) + b->embed_fwd_s +
-                   b->embed_back_s;
-
-    if (b->p == 1)
-        under += b->head_fwd_s + b->head_back_s;
-    return b->tail_fixed_s + first * b->tail_layer_s +
-           costmodel_exposed_s (b->profile, sync, b->hides * under);
-}
-
-static double loose_bound (const struct pace *x)
-{
-    const struct best *b = x->b;
-    int least = b->p == 1 ? b->layers : 1, most = b->layers - b->p + 1;
-
-    /* In l_0 the tail rises or falls throughout. */
-    return fractional_end (x, b->p == 1 ? b->layers : 0) +
-           fmin (tail (b, x->way, least), tail (b, x->way, most));
-}
-
-/* The least over l_0 of the end and the tail. */
-static double tight_bound (const struct pace *x)
-{
-    const struct best *b = x->b;
-    int most = b->p == 1 ? 1 : b->layers - b->p + 1, even = b->layers / b->p;
-    double best = INFINITY;
-
-    for (int step = 0; step < most; step++) {
-        /* From the even split on: the first tries leave little to the others. */
-        int first = b->p == 1 ? b->layers : 1 + (even - 1 + step) % most;
-        double end = fractional_end (x, first), t = tail (b, x->way, first);
-
-        if (end + t >= best)
-            continue;
-
-        double bound = integer_end (x, first, isfinite (best) ? best - t : 4.0 * end) + t;
-
-        best = fmin (best, bound);
-    }
-    return best;
+    if (most > 0.0)
+        return most;
+    if (caps)
+        merge_caps (pool, c->deg.pp, 0, true, caps, cap);
+    return either_way (pool, c, &x.b, 0, caps ? cap : NULL, caps);
 }
 
 double bound_of (const struct pool *pool, const struct workload_config *c, bool tight)
 {
-    struct best b;
-    double least = INFINITY;
-    int pp = c->deg.pp, *caps = NULL;
+    size_t pp = (size_t) c->deg.pp;
+    int *caps = NULL;
+    double bound;
 
-    best_init (pool, c, &b);
-    if (tight &&
-        (caps = malloc ((size_t) pool->n_classes * (size_t) pp * sizeof (int)))) {
-        if (!memory_fits (pool, c, caps)) {
-            free (caps);
-            return INFINITY;
-        }
-        /* Any class may serve any stage here. */
-        for (int q = 1; q < pool->n_classes; q++)
-            for (int k = 0; k < pp; k++)
-                if (caps[q * pp + k] > caps[k])
-                    caps[k] = caps[q * pp + k];
+    if (tight)
+        caps = malloc (((size_t) pool->n_classes + 2) * pp * sizeof (int));
+    if (caps && !memory_fits (pool, c, caps)) {
+        free (caps);
+        return INFINITY;
     }
-    for (int way = 0; way < 2; way++) {
-        struct pace x = {.b = &b, .way = way, .cap = caps};
-
-        /* Case B is possible only where a TP group can span nodes. */
-        if (way == 1 && (c->deg.tp == 1 || !isfinite (b.span_fwd_s)))
-            continue;
-        if (way == 0 && c->deg.tp > pool->max_node_gpus)
-            continue;
-        least = fmin (least, tight ? tight_bound (&x) : loose_bound (&x));
-    }
+    bound =
+        bound_with (pool, c, caps, caps ? caps + (size_t) pool->n_classes * pp : NULL);
     free (caps);
-    return least;
+    return bound;
 }
 
 enum status mapper_lower_bound (const struct mapper_problem *p,

@@ -28,6 +28,7 @@ struct pool {
     struct gpu_class class[CLASSES_MAX]; /* fastest first */
     int *class_of_gpu;                   /* [cluster's n_gpus]; -1: not allowed */
     double best_speed[CLASSES_MAX];      /* fastest GPU of the class */
+    long *groups;                        /* pool_groups */
     /* The best links among the allowed nodes; 0: none */
     double intra_bytes_per_s, intra_latency_s;
     double inter_bytes_per_s, inter_latency_s;
@@ -38,6 +39,10 @@ struct pool {
 enum status pool_init (struct pool *pool, const struct mapper_problem *p,
                        struct error *err);
 void pool_release (struct pool *pool);
+
+/** How many groups of tp GPUs inside nodes there are at most whose classes are 0..upto, on
+ *  as many nodes as may be used. */
+long pool_groups (const struct pool *pool, int upto, int tp);
 
 /** All configurations of the axes that divide model, job and pool.
  *  @param[out] list   free it

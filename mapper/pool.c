@@ -116,6 +116,51 @@ static void order_classes (struct pool *pool)
             pool->class_of_gpu[g] = rank[pool->class_of_gpu[g]];
 }
 
+/* How many groups of tp GPUs of the classes up to each lie inside nodes, for every tp. */
+static enum status count_groups (struct pool *pool, struct error *err)
+{
+    const struct topology_cluster *c = pool->problem->cluster;
+    int width = pool->max_node_gpus + 1, most = pool->n_nodes;
+    long *nodes = calloc ((size_t) width, sizeof *nodes); /* with so many such GPUs */
+
+    if (pool->problem->max_nodes > 0 && pool->problem->max_nodes < most)
+        most = pool->problem->max_nodes;
+    pool->groups = calloc ((size_t) pool->n_classes * (size_t) width, sizeof (long));
+    if (!nodes || !pool->groups) {
+        free (nodes);
+        return err_nomem (err);
+    }
+    for (int q = 0; q < pool->n_classes; q++) {
+        memset (nodes, 0, (size_t) width * sizeof *nodes);
+        for (int i = 0; i < pool->n_nodes; i++) {
+            const struct topology_node *node = &c->node[pool->node[i]];
+            int have = 0;
+
+            for (int k = 0; k < node->gpus; k++)
+                have += pool->class_of_gpu[node->first_gpu + k] <= q;
+            nodes[have]++;
+        }
+        for (int tp = 1; tp < width; tp++) {
+            long left = most; /* the best nodes that a limit leaves */
+
+            for (int have = width - 1; have >= tp && left > 0; have--) {
+                long n = nodes[have] < left ? nodes[have] : left;
+
+                pool->groups[q * width + tp] += n * (have / tp);
+                left -= n;
+            }
+        }
+    }
+    free (nodes);
+    return ST_OK;
+}
+
+long pool_groups (const struct pool *pool, int upto, int tp)
+{
+    return tp > pool->max_node_gpus ? 0
+                                    : pool->groups[upto * (pool->max_node_gpus + 1) + tp];
+}
+
 /* ---- links ---- */
 
 static void see_link (struct pool *pool, bool inside, struct topology_link l)
@@ -243,13 +288,17 @@ enum status pool_init (struct pool *pool, const struct mapper_problem *p,
     order_classes (pool);
     see_links (pool);
     pool->all_alike = is_all_alike (pool);
-    return ST_OK;
+    st = count_groups (pool, err);
+    if (st != ST_OK)
+        pool_release (pool);
+    return st;
 }
 
 void pool_release (struct pool *pool)
 {
     free (pool->node);
     free (pool->class_of_gpu);
+    free (pool->groups);
     *pool = (struct pool){0};
 }
 

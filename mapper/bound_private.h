@@ -1,0 +1,79 @@
+/* Shared by the files of the lower bound alone: bound.c (what every time is at best),
+ * bound_links.c (the links), bound_stages.c (layers to stages). */
+#ifndef MAPPER_BOUND_PRIVATE_H
+#define MAPPER_BOUND_PRIVATE_H
+
+#include "mapper/mapper_private.h"
+
+/** Seconds of one micro-batch on a slot at best. */
+struct slot_pace {
+    double fwd_s, back_s; /* per layer, of the cheaper kind */
+    double micro_s;       /* half of what every micro-batch costs a stage */
+    double embed_fwd_s, embed_back_s, head_fwd_s, head_back_s;
+};
+
+/** Everything of a configuration at its best. */
+struct best {
+    int m, p, layers;
+    struct slot_pace slot[2]; /* of any slot; of a slow one */
+    double more_s;    /* all layers once, forward and backward, beyond as many of the
+                         cheaper kind */
+    double send_s[3]; /* bound_sends */
+    double span_fwd_s, span_back_s; /* added per layer of a stage whose TP group spans */
+    double sync_layer_s[2], sync_fixed_s[2]; /* stage 0's, case A and B */
+    double tail_layer_s, tail_fixed_s;       /* what nothing hides: optimiser, tied */
+    const struct workload_profile *profile;
+    double hides; /* times of one micro-batch that can hide the synchronisation */
+    bool gpipe;
+    bool total_only; /* of this schedule only a stage's total work is known to hold */
+};
+
+/** One case: how stage 0's layers are priced. */
+struct pace {
+    const struct best *b;
+    int way;        /* 0: A, 1: B */
+    bool span;      /* B: stage 0's TP group spans in this replica */
+    int slow;       /* at least so many stages of this replica are on slow slots */
+    const int *cap; /* [2 * p] most layers in memory, on any slot and on a slow one; or
+                       NULL */
+};
+
+/* ---- bound_links.c ---- */
+
+/** One TP all-reduce inside a node and across nodes; INFINITY where impossible. */
+void bound_tp (const struct pool *pool, const struct workload_config *c,
+               const struct costmodel_volume *v, double *inside, double *across);
+
+/** The sends of a pipeline, there and back: of each boundary, beyond that of each that
+ *  crosses nodes, and how many stages at most share a node (0: no crossing is certain). */
+void bound_sends (const struct pool *pool, const struct workload_config *c,
+                  const struct costmodel_volume *v, double inside, double across,
+                  double send_s[3]);
+
+/** Sends between `stages` consecutive stages, there and back. */
+double bound_sends_s (const struct best *b, int stages);
+
+/** Context parallelism per layer, not hidden by the attention. */
+void bound_cp (const struct pool *pool, const struct workload_config *c,
+               const struct costmodel_volume *v, double attention_fwd_s,
+               double attention_back_s, double *fwd_s, double *back_s);
+
+/** Synchronisation of stage 0 per parameter, and its fixed part, when a node can hold
+ *  `per_node` members of a group and `share` groups leave it together. */
+void bound_sync (const struct pool *pool, const struct workload_config *c,
+                 const struct costmodel_volume *v, int per_node, double share,
+                 double *per_param, double *fixed);
+
+/** All-reduce of tied embeddings. */
+double bound_tied_s (const struct pool *pool, double bytes);
+
+/* ---- bound_stages.c ---- */
+
+/** The least step over splits in fractions of layers. */
+double bound_fractions (const struct pace *x);
+
+/** The least step over splits of whole layers within memory.  INFINITY: there is none; out
+ *  of memory: bound_fractions. */
+double bound_splits (const struct pace *x);
+
+#endif

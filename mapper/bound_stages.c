@@ -1,0 +1,455 @@
+/* Layers to stages, for the lower bound: the least step over every split, in fractions
+ * (cheap) or in whole layers within memory.
+ *
+ * What is bounded is one replica: the one with the most stages on slow slots (bound.c says
+ * how many at least).  With C_k = F_k + B_k, S one micro-batch's way down and up (all C and
+ * all sends X), w = p-1-k the forwards that stage k does before its first backward, and r_k
+ * those that it still has to do after it, 1F1B has for every stage k
+ *
+ *     end of stage 0 >= S + (m-1) B_k + r_k F_k                                        (1)
+ *     end of stage 0 >= S + (m-1-w) C_k + sum over i > k of C_i and the sends from k on (2)
+ *
+ * (1) is the way of the first micro-batch to stage k's first backward, what stage k has to
+ * do from then on, and the way up.  (2) ends otherwise: after stage k's last forward that
+ * micro-batch still goes down to the last stage and up again; it needs m-1 > w.  In the
+ * steady state a run of r stages k..p-1 hands r micro-batches round in the time of its C
+ * and the sends between them, so that in (2) M C_k, M = m-2-w, may be replaced by
+ *
+ *     floor (M / r) (sum over the run of C and X) + (M mod r) C_k.                     (3)
+ *
+ * These are linear in the layers and know only the stage itself and those after it, so a
+ * recursion from the last stage to the first over (layers, stages on slow slots) finds the
+ * split with the least sum of C among those whose rows ask for at most P beyond S; then
+ * end = S + P.  What is left is one number, P: a larger one allows a smaller S (more layers
+ * on fast slots) and other layers on stage 0, which sets the tail.  Between two values of
+ * P the sum falls and P rises, so an interval has a bound, and the interval with the lowest
+ * is halved until it is narrow. */
+#include "mapper/bound_private.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* Widths as parts of the bound at which the search for P ends. */
+#define NARROW 2e-5
+#define INTERVALS 96
+
+/* One stage of one kind of slot: fixed part and per layer. */
+struct stage_line {
+    double fwd_s, back_s, layer_fwd_s, layer_back_s;
+};
+
+static struct stage_line line_of (const struct pace *x, int k, int kind)
+{
+    const struct best *b = x->b;
+    const struct slot_pace *s = &b->slot[kind];
+    struct stage_line l = {s->micro_s, s->micro_s, s->fwd_s, s->back_s};
+
+    if (k == 0) {
+        l.fwd_s += s->embed_fwd_s;
+        l.back_s += s->embed_back_s;
+        if (x->span) {
+            l.layer_fwd_s += b->span_fwd_s;
+            l.layer_back_s += b->span_back_s;
+        }
+    }
+    if (k == b->p - 1) {
+        l.fwd_s += s->head_fwd_s;
+        l.back_s += s->head_back_s;
+    }
+    return l;
+}
+
+/* How often stage k's forward counts beyond S in row (1): those left after its first
+ * backward begins; and its backward. */
+static void row_weights (const struct best *b, int k, double *fwd, double *back)
+{
+    int before = b->p - k < b->m ? b->p - k : b->m;
+
+    *fwd = b->total_only ? b->m : b->gpipe ? b->m - 1 : b->m - before;
+    *back = b->total_only ? b->m : b->m - 1.0;
+}
+
+/* M + 1 of row (2); 0 where the row does not hold. */
+static int rounds_left (const struct best *b, int k)
+{
+    int left = b->m - 1 - (b->p - 1 - k);
+
+    return b->gpipe || b->total_only || left < 1 ? 0 : left;
+}
+
+/* What S holds beyond the sum of the stages' C. */
+static double beyond_sum (const struct best *b)
+{
+    return b->total_only ? 0.0 : b->more_s + bound_sends_s (b, b->p);
+}
+
+/* ---- fractions of layers ---- */
+
+/* The least P of rows (1). */
+static double fractions_1 (const struct pace *x)
+{
+    const struct best *b = x->b;
+    double shares = 0.0, weights = 0.0, least_loss = INFINITY, worst = 0.0;
+
+    for (int k = 0; k < b->p; k++) {
+        double wf, wb, fixed[2], per_layer[2];
+
+        row_weights (b, k, &wf, &wb);
+        for (int kind = 0; kind < 2; kind++) {
+            struct stage_line l = line_of (x, k, kind);
+
+            fixed[kind] = wb * l.back_s + wf * l.fwd_s;
+            per_layer[kind] = wb * l.layer_back_s + wf * l.layer_fwd_s;
+        }
+        worst = fmax (worst, fixed[0] + per_layer[0]); /* every stage holds a layer */
+        if (!(per_layer[0] > 0))
+            continue;
+        shares += fmin (fixed[0] / per_layer[0], fixed[1] / per_layer[1]);
+        weights += 1.0 / per_layer[0];
+        least_loss = fmin (least_loss, 1.0 / per_layer[0] - 1.0 / per_layer[1]);
+    }
+    if (x->slow > 0 && isfinite (least_loss))
+        weights -= x->slow * fmax (0.0, least_loss);
+    return weights > 0 ? fmax (worst, (b->layers + shares) / weights) : worst;
+}
+
+/* The least P of rows (2): they are added up with the weights y_k >= 0 for which stage i's
+ * layers count M_i y_i + (sum of y before i) >= 1/c_i each, c a layer's C; then P times all
+ * y is at least the layers and the fixed parts.  Where the slow slots lower the sum of y
+ * least is found by trying all (the next sum grows with the last).  0 where some stage has
+ * no such row. */
+static double fractions_2 (const struct pace *x)
+{
+    const struct best *b = x->b;
+    double sums[128], shares = 0.0;
+
+    if (b->slot[0].fwd_s + b->slot[0].back_s <= 0 || rounds_left (b, 0) == 0 ||
+        x->slow >= (int) (sizeof sums / sizeof *sums))
+        return 0.0;
+    for (int c = 0; c <= x->slow; c++)
+        sums[c] = c == 0 ? 0.0 : -INFINITY;
+    for (int k = 0; k < b->p; k++) {
+        double inverse[2], share = INFINITY;
+
+        for (int kind = 0; kind < 2; kind++) {
+            struct stage_line l = line_of (x, k, kind);
+
+            inverse[kind] = 1.0 / (l.layer_fwd_s + l.layer_back_s);
+            share = fmin (share, (l.fwd_s + l.back_s) * inverse[kind]);
+        }
+        shares += share;
+        for (int c = x->slow; c >= 0; c--) {
+            double best = -INFINITY;
+
+            for (int kind = 0; kind < 2 && kind <= c; kind++)
+                if (isfinite (sums[c - kind]))
+                    best = fmax (best, sums[c - kind] +
+                                           fmax (0.0, inverse[kind] - sums[c - kind]) /
+                                               rounds_left (b, k));
+            sums[c] = best;
+        }
+    }
+    return isfinite (sums[x->slow]) ? (b->layers + shares) / sums[x->slow] : 0.0;
+}
+
+/* Seconds that all layers and fixed parts take once on fast slots. */
+static double sum_fast (const struct pace *x)
+{
+    double sum = 0.0;
+
+    for (int k = 0; k < x->b->p; k++) {
+        struct stage_line l = line_of (x, k, 0);
+
+        sum += l.fwd_s + l.back_s;
+        if (k == 0) /* of what spans, one layer at least */
+            sum += l.layer_fwd_s + l.layer_back_s - x->b->slot[0].fwd_s -
+                   x->b->slot[0].back_s;
+    }
+    return sum + x->b->layers * (x->b->slot[0].fwd_s + x->b->slot[0].back_s);
+}
+
+/* The least end of stage 0. */
+static double fractional_end (const struct pace *x)
+{
+    const struct best *b = x->b;
+    const struct slot_pace *fast = &b->slot[0], *slow = &b->slot[1];
+    double more = slow->fwd_s + slow->back_s - fast->fwd_s - fast->back_s;
+    double most = fmax (fractions_1 (x), fractions_2 (x));
+    double base = b->total_only ? 0.0 : beyond_sum (b) + sum_fast (x), end, per_fast;
+
+    if (b->total_only || x->slow == 0)
+        return base + most;
+    base += most + 2.0 * x->slow * (slow->micro_s - fast->micro_s);
+    per_fast = (b->p - x->slow) / ((b->m - 1.0) * fast->back_s +
+                                   (b->m - (b->p < b->m ? b->p : b->m)) * fast->fwd_s);
+    if (b->p == x->slow || !isfinite (per_fast))
+        return base + more * x->slow;
+    /* A larger P may put fewer layers on the slow slots: their number falls in P, so the
+     * end is linear in it until every slow stage has its one layer. */
+    end = base + more * fmax (x->slow, b->layers - most * per_fast);
+    return fmin (end, base + fmax (0.0, (b->layers - x->slow) / per_fast - most) +
+                          more * x->slow);
+}
+
+/* ---- what follows ---- */
+
+/* After stage 0's end.  What hides the synchronisation is taken at its least: where it is
+ * more by d, that replica ends later by d too, so at least as much later as is hidden.  But
+ * the replica with the slow slots may be another one, whose end is later than the other's
+ * need be by `ahead`: so much more may be hidden. */
+static double tail (const struct pace *x, int first, double ahead)
+{
+    const struct best *b = x->b;
+    struct stage_line l = line_of (x, 0, b->p == 1 && x->slow > 0);
+    double sync = b->sync_fixed_s[x->way] + first * b->sync_layer_s[x->way];
+    double span = x->span ? b->span_fwd_s + b->span_back_s : 0.0;
+    double under =
+        l.fwd_s + l.back_s + first * (l.layer_fwd_s + l.layer_back_s - span) + ahead;
+
+    return b->tail_fixed_s + first * b->tail_layer_s +
+           costmodel_exposed_s (b->profile, sync, b->hides * under);
+}
+
+/* By how much the replica with the slow slots may end later than another need. */
+static double ahead_of (const struct pace *x, double end_s, double least_s)
+{
+    return x->slow > 0 && x->b->p > 1 ? fmax (0.0, end_s - least_s) : 0.0;
+}
+
+static double least_end (const struct pace *x)
+{
+    struct pace none = *x;
+
+    none.slow = 0;
+    return fractional_end (&none);
+}
+
+double bound_fractions (const struct pace *x)
+{
+    const struct best *b = x->b;
+    int least = b->p == 1 ? b->layers : 1, most = b->layers - b->p + 1;
+    double end = fractional_end (x), ahead = ahead_of (x, end, least_end (x));
+
+    /* In l_0 the tail rises or falls throughout. */
+    return end + fmin (tail (x, least, ahead), tail (x, most, ahead));
+}
+
+/* ---- whole layers ---- */
+
+/* Room for the recursion over one configuration. */
+struct recursion {
+    const struct pace *x;
+    int width;          /* slow + 1 */
+    double *sum, *next; /* [(layers + 1) * width] least sum of C of the stages so far */
+    int *room;          /* [p + 1] layers that the stages before k can hold at most */
+    double least_s;     /* least_end */
+};
+
+/* Rows (1) and (2) with (3) of a stage of `n` layers before stages that sum up to
+ * `after`. */
+static double rows (const struct best *b, int k, const struct stage_line *l, int n,
+                    double after, double sends)
+{
+    double fwd = l->fwd_s + n * l->layer_fwd_s, back = l->back_s + n * l->layer_back_s;
+    double wf, wb, most;
+    int left = rounds_left (b, k), run = b->p - k;
+
+    row_weights (b, k, &wf, &wb);
+    most = wb * back + wf * fwd;
+    if (left > 0) {
+        int rounds = (left - 1) / run, rest = left - 1 - rounds * run;
+        double both = fwd + back, round_s = fmax (both * run, both + after + sends);
+
+        /* The run's pace or the stage's own. */
+        most = fmax (most, rounds * round_s + (rest + 1) * both + after + sends);
+    }
+    return most;
+}
+
+/* The most layers that stage k may hold on this kind of slot: row (1) and memory. */
+static int most_layers (const struct pace *x, int k, int kind, double most)
+{
+    const struct best *b = x->b;
+    struct stage_line l = line_of (x, k, kind);
+    double wf, wb, fixed, per_layer, n = b->layers - b->p + 1;
+
+    row_weights (b, k, &wf, &wb);
+    fixed = wb * l.back_s + wf * l.fwd_s;
+    per_layer = wb * l.layer_back_s + wf * l.layer_fwd_s;
+    if (per_layer > 0)
+        n = fmin (n, floor ((most - fixed) / per_layer * (1 + 1e-12)));
+    if (x->cap)
+        n = fmin (n, x->cap[kind * b->p + k]);
+    return n < 0 ? 0 : (int) n;
+}
+
+/* Add stage k to every state. */
+static void add_stage (struct recursion *r, int k, double most)
+{
+    const struct best *b = r->x->b;
+    int layers = b->layers, width = r->width, others = b->p - 1 - k;
+    double sends = bound_sends_s (b, b->p - k);
+
+    for (int i = 0; i < (layers + 1) * width; i++)
+        r->next[i] = INFINITY;
+    for (int kind = 0; kind < 2; kind++) {
+        struct stage_line l = line_of (r->x, k, kind);
+        int room = most_layers (r->x, k, kind, most);
+
+        if (kind == 1 && r->x->slow == 0 && room <= most_layers (r->x, k, 0, most))
+            continue;
+        for (int n = others; n <= layers - k - 1; n++) {
+            /* What the stages before cannot hold must be here. */
+            int least = layers - n - r->room[k], end = layers - k - n;
+
+            end = room < end ? room : end;
+            for (int c = 0; c < width; c++) {
+                double after = r->sum[n * width + c];
+                int to = c + kind < width ? c + kind : width - 1;
+
+                if (!isfinite (after))
+                    continue;
+                for (int here = end; here >= 1 && here >= least; here--) {
+                    double *at = &r->next[(n + here) * width + to];
+                    double sum = after + l.fwd_s + l.back_s +
+                                 here * (l.layer_fwd_s + l.layer_back_s);
+
+                    if (sum < *at && rows (b, k, &l, here, after, sends) <= most)
+                        *at = sum;
+                }
+            }
+        }
+    }
+}
+
+static void find_room (struct recursion *r, double most)
+{
+    r->room[0] = 0;
+    for (int k = 0; k < r->x->b->p; k++) {
+        int fast = most_layers (r->x, k, 0, most), slow = most_layers (r->x, k, 1, most);
+
+        r->room[k + 1] = r->room[k] + (fast > slow ? fast : slow);
+    }
+}
+
+/* The least step of the splits whose rows ask for at most `most`, when the end is S + P,
+ * P >= `least`. */
+static double step_of (struct recursion *r, double least, double most)
+{
+    const struct best *b = r->x->b;
+    int layers = b->layers, width = r->width;
+    double best = INFINITY, sends = bound_sends_s (b, b->p);
+
+    find_room (r, most);
+    if (r->room[b->p] < layers)
+        return INFINITY;
+    for (int i = 0; i < (layers + 1) * width; i++)
+        r->sum[i] = INFINITY;
+    r->sum[0] = 0.0;
+    for (int k = b->p - 1; k > 0; k--) {
+        double *old = r->sum;
+
+        add_stage (r, k, most);
+        r->sum = r->next;
+        r->next = old;
+    }
+    /* Stage 0 takes what is left. */
+    for (int n = b->p - 1; n < layers; n++)
+        for (int c = 0; c < width; c++)
+            for (int kind = 0; kind < 2; kind++) {
+                struct stage_line l = line_of (r->x, 0, kind);
+                int here = layers - n;
+                double after = r->sum[n * width + c], end, own;
+
+                if (!isfinite (after) || c + kind < r->x->slow ||
+                    here > most_layers (r->x, 0, kind, most))
+                    continue;
+                own = rows (b, 0, &l, here, after, sends);
+                if (own > most)
+                    continue;
+                end = fmax (least, own);
+                if (!b->total_only)
+                    end += beyond_sum (b) + after + l.fwd_s + l.back_s +
+                           here * (l.layer_fwd_s + l.layer_back_s);
+                best = fmin (best,
+                             end + tail (r->x, here, ahead_of (r->x, end, r->least_s)));
+            }
+    return best;
+}
+
+/* An interval of P and its bound. */
+struct interval {
+    double least, most, step_s;
+};
+
+/* Halve the interval with the lowest bound until it is narrow. */
+static double narrow (struct recursion *r, double least, double most)
+{
+    struct interval list[INTERVALS];
+    int n = 1, at = 0;
+
+    list[0] = (struct interval){least, most, step_of (r, least, most)};
+    for (;;) {
+        struct interval *low, upper;
+        double middle;
+
+        at = 0;
+        for (int i = 1; i < n; i++)
+            if (list[i].step_s < list[at].step_s)
+                at = i;
+        low = &list[at];
+        if (n == INTERVALS || !(low->most - low->least > NARROW * low->step_s))
+            return low->step_s;
+        middle = 0.5 * (low->least + low->most);
+        upper = (struct interval){middle, low->most,
+                                  fmax (low->step_s, step_of (r, middle, low->most))};
+        low->most = middle;
+        low->step_s = fmax (low->step_s, step_of (r, low->least, middle));
+        list[n++] = upper;
+    }
+}
+
+static bool recursion_init (struct recursion *r, const struct pace *x)
+{
+    const struct best *b = x->b;
+    size_t states = (size_t) (b->layers + 1) * (size_t) (x->slow + 1);
+
+    *r = (struct recursion){.x = x, .width = x->slow + 1, .least_s = least_end (x)};
+    r->sum = malloc (states * sizeof (double));
+    r->next = malloc (states * sizeof (double));
+    r->room = malloc ((size_t) (b->p + 1) * sizeof (int));
+    return r->sum && r->next && r->room;
+}
+
+static void recursion_release (struct recursion *r)
+{
+    free (r->sum);
+    free (r->next);
+    free (r->room);
+}
+
+double bound_splits (const struct pace *x)
+{
+    const struct best *b = x->b;
+    double loose = bound_fractions (x), sum, least, most, width, step;
+    struct recursion r = {0};
+
+    if (!isfinite (loose) || !recursion_init (&r, x)) {
+        recursion_release (&r);
+        return loose;
+    }
+    sum = b->total_only ? 0.0 : beyond_sum (b) + sum_fast (x);
+    least = most = fmax (fractions_1 (x), fractions_2 (x)) * (1.0 - 1e-9);
+    step = step_of (&r, least, INFINITY);
+    if (isfinite (step)) { /* there is a split */
+        /* Up to where some split is possible, and as far as a larger P could pay. */
+        for (width = 0.01 * most + 1e-9 * step;
+             !isfinite (step = step_of (&r, most, most)); width *= 2) {
+            least = most;
+            most += width;
+        }
+        step = fmax (loose, narrow (&r, least, fmax (most, step - sum)));
+    }
+    recursion_release (&r);
+    return step;
+}

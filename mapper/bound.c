@@ -275,9 +275,8 @@ static double either_way (const struct pool *pool, const struct workload_config 
     return fmin (a, other);
 }
 
-/* Most layers of each stage in the memory of any class, and of those from `from` on. */
-static void merge_caps (const struct pool *pool, int pp, int from, bool spans,
-                        const int *caps, int *cap)
+void bound_caps (const struct pool *pool, int pp, int from, bool spans, const int *caps,
+                 int *cap)
 {
     for (int k = 0; k < pp; k++) {
         cap[k] = cap[pp + k] = 0;
@@ -307,7 +306,7 @@ static double divided_bound (const struct pool *pool, const struct workload_conf
     least_compute (pool, c, from, pool->n_classes, &l);
     slow_slot (pool, c, x, &l, from, spans, &b);
     if (caps)
-        merge_caps (pool, c->deg.pp, from, spans, caps, cap);
+        bound_caps (pool, c->deg.pp, from, spans, caps, cap);
     return either_way (pool, c, &b, slow, caps ? cap : NULL, caps);
 }
 
@@ -328,7 +327,7 @@ static double bound_with (const struct pool *pool, const struct workload_config 
     if (most > 0.0)
         return most;
     if (caps)
-        merge_caps (pool, c->deg.pp, 0, true, caps, cap);
+        bound_caps (pool, c->deg.pp, 0, true, caps, cap);
     return either_way (pool, c, &x.b, 0, caps ? cap : NULL, caps);
 }
 
@@ -348,6 +347,22 @@ double bound_of (const struct pool *pool, const struct workload_config *c, bool 
         bound_with (pool, c, caps, caps ? caps + (size_t) pool->n_classes * pp : NULL);
     free (caps);
     return bound;
+}
+
+int bound_divided (const struct pool *pool, const struct workload_config *c, int from,
+                   struct best *b)
+{
+    struct bests x;
+    struct least_compute l;
+    int slow = from > 0 ? slow_stages (pool, c, from, false) : 0;
+
+    bests_init (pool, c, &x);
+    *b = x.b;
+    if (slow == 0)
+        return 0;
+    least_compute (pool, c, from, pool->n_classes, &l);
+    slow_slot (pool, c, &x, &l, from, false, b);
+    return slow;
 }
 
 enum status mapper_lower_bound (const struct mapper_problem *p,

@@ -38,6 +38,21 @@ struct pace {
                        NULL */
 };
 
+/* ---- bound.c ---- */
+
+/** The best of a configuration, its slots divided into those without a GPU of class `from`
+ *  or slower and the others; not divided for 0.
+ *  @return struct pace's `slow` */
+int bound_divided (const struct pool *pool, const struct workload_config *c, int from,
+                   struct best *b);
+
+/** Most layers of each stage in the memory of any class, and of those from `from` on (with
+ *  `spans`, of any too).
+ *  @param[in]  caps  as memory_fits leaves it
+ *  @param[out] cap   [2 * pp] */
+void bound_caps (const struct pool *pool, int pp, int from, bool spans, const int *caps,
+                 int *cap);
+
 /* ---- bound_links.c ---- */
 
 /** One TP all-reduce inside a node and across nodes; INFINITY where impossible. */
@@ -69,11 +84,29 @@ double bound_tied_s (const struct pool *pool, double bytes);
 
 /* ---- bound_stages.c ---- */
 
+/** One stage on one kind of slot: fixed part and per layer. */
+struct stage_line {
+    double fwd_s, back_s, layer_fwd_s, layer_back_s;
+};
+struct stage_line bound_line (const struct pace *x, int k, int kind);
+
+/** What follows stage 0's end when it holds `first` layers, at least; `ahead`: by how much
+ *  the replica of `x` may end later than another. */
+double bound_tail (const struct pace *x, int first, double ahead);
+
 /** The least step over splits in fractions of layers. */
 double bound_fractions (const struct pace *x);
 
 /** The least step over splits of whole layers within memory.  INFINITY: there is none; out
  *  of memory: bound_fractions. */
 double bound_splits (const struct pace *x);
+
+/** The split that bound_splits comes from, nearly.
+ *
+ *  @param[out] layers  [p]
+ *  @param[out] slow    [p] is the stage on slow slots?
+ *  @return ST_OK, ST_NOMEM, or ST_NOFIT when there is none */
+enum status bound_best_split (const struct pace *x, double *step_s, int *layers,
+                              bool *slow, struct error *err);
 
 #endif

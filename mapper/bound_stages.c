@@ -33,12 +33,7 @@
 #define NARROW 2e-5
 #define INTERVALS 96
 
-/* One stage of one kind of slot: fixed part and per layer. */
-struct stage_line {
-    double fwd_s, back_s, layer_fwd_s, layer_back_s;
-};
-
-static struct stage_line line_of (const struct pace *x, int k, int kind)
+struct stage_line bound_line (const struct pace *x, int k, int kind)
 {
     const struct best *b = x->b;
     const struct slot_pace *s = &b->slot[kind];
@@ -96,7 +91,7 @@ static double fractions_1 (const struct pace *x)
 
         row_weights (b, k, &wf, &wb);
         for (int kind = 0; kind < 2; kind++) {
-            struct stage_line l = line_of (x, k, kind);
+            struct stage_line l = bound_line (x, k, kind);
 
             fixed[kind] = wb * l.back_s + wf * l.fwd_s;
             per_layer[kind] = wb * l.layer_back_s + wf * l.layer_fwd_s;
@@ -132,7 +127,7 @@ static double fractions_2 (const struct pace *x)
         double inverse[2], share = INFINITY;
 
         for (int kind = 0; kind < 2; kind++) {
-            struct stage_line l = line_of (x, k, kind);
+            struct stage_line l = bound_line (x, k, kind);
 
             inverse[kind] = 1.0 / (l.layer_fwd_s + l.layer_back_s);
             share = fmin (share, (l.fwd_s + l.back_s) * inverse[kind]);
@@ -158,7 +153,7 @@ static double sum_fast (const struct pace *x)
     double sum = 0.0;
 
     for (int k = 0; k < x->b->p; k++) {
-        struct stage_line l = line_of (x, k, 0);
+        struct stage_line l = bound_line (x, k, 0);
 
         sum += l.fwd_s + l.back_s;
         if (k == 0) /* of what spans, one layer at least */
@@ -197,10 +192,10 @@ static double fractional_end (const struct pace *x)
  * more by d, that replica ends later by d too, so at least as much later as is hidden.  But
  * the replica with the slow slots may be another one, whose end is later than the other's
  * need be by `ahead`: so much more may be hidden. */
-static double tail (const struct pace *x, int first, double ahead)
+double bound_tail (const struct pace *x, int first, double ahead)
 {
     const struct best *b = x->b;
-    struct stage_line l = line_of (x, 0, b->p == 1 && x->slow > 0);
+    struct stage_line l = bound_line (x, 0, b->p == 1 && x->slow > 0);
     double sync = b->sync_fixed_s[x->way] + first * b->sync_layer_s[x->way];
     double span = x->span ? b->span_fwd_s + b->span_back_s : 0.0;
     double under =
@@ -231,15 +226,23 @@ double bound_fractions (const struct pace *x)
     double end = fractional_end (x), ahead = ahead_of (x, end, least_end (x));
 
     /* In l_0 the tail rises or falls throughout. */
-    return end + fmin (tail (x, least, ahead), tail (x, most, ahead));
+    return end + fmin (bound_tail (x, least, ahead), bound_tail (x, most, ahead));
 }
 
 /* ---- whole layers ---- */
 
+/* How a state was reached. */
+struct choice {
+    short layers, slow_after; /* of this stage; stages on slow slots after it */
+    bool slow;
+};
+
 /* Room for the recursion over one configuration. */
 struct recursion {
     const struct pace *x;
-    int width;          /* slow + 1 */
+    struct choice *choice; /* [p * (layers + 1) * width], or NULL: not asked for */
+    struct choice first;   /* stage 0's in the best split */
+    int width;             /* slow + 1 */
     double *sum, *next; /* [(layers + 1) * width] least sum of C of the stages so far */
     int *room;          /* [p + 1] layers that the stages before k can hold at most */
     double least_s;     /* least_end */
@@ -270,7 +273,7 @@ static double rows (const struct best *b, int k, const struct stage_line *l, int
 static int most_layers (const struct pace *x, int k, int kind, double most)
 {
     const struct best *b = x->b;
-    struct stage_line l = line_of (x, k, kind);
+    struct stage_line l = bound_line (x, k, kind);
     double wf, wb, fixed, per_layer, n = b->layers - b->p + 1;
 
     row_weights (b, k, &wf, &wb);
@@ -293,7 +296,7 @@ static void add_stage (struct recursion *r, int k, double most)
     for (int i = 0; i < (layers + 1) * width; i++)
         r->next[i] = INFINITY;
     for (int kind = 0; kind < 2; kind++) {
-        struct stage_line l = line_of (r->x, k, kind);
+        struct stage_line l = bound_line (r->x, k, kind);
         int room = most_layers (r->x, k, kind, most);
 
         if (kind == 1 && r->x->slow == 0 && room <= most_layers (r->x, k, 0, most))
@@ -307,15 +310,21 @@ static void add_stage (struct recursion *r, int k, double most)
                 double after = r->sum[n * width + c];
                 int to = c + kind < width ? c + kind : width - 1;
 
-                if (!isfinite (after))
+                if (!isfinite (after) || to + k < r->x->slow)
                     continue;
                 for (int here = end; here >= 1 && here >= least; here--) {
                     double *at = &r->next[(n + here) * width + to];
                     double sum = after + l.fwd_s + l.back_s +
                                  here * (l.layer_fwd_s + l.layer_back_s);
 
-                    if (sum < *at && rows (b, k, &l, here, after, sends) <= most)
-                        *at = sum;
+                    if (sum >= *at || rows (b, k, &l, here, after, sends) > most)
+                        continue;
+                    *at = sum;
+                    if (r->choice)
+                        r->choice[(size_t) (k * (layers + 1) + n + here) *
+                                      (size_t) width +
+                                  (size_t) to] =
+                            (struct choice){(short) here, (short) c, kind == 1};
                 }
             }
         }
@@ -332,18 +341,48 @@ static void find_room (struct recursion *r, double most)
     }
 }
 
-/* The least step of the splits whose rows ask for at most `most`, when the end is S + P,
- * P >= `least`. */
-static double step_of (struct recursion *r, double least, double most)
+/* Stage 0 takes what is left. */
+static double add_first (struct recursion *r, double least, double most)
 {
     const struct best *b = r->x->b;
     int layers = b->layers, width = r->width;
     double best = INFINITY, sends = bound_sends_s (b, b->p);
 
+    for (int at = (b->p - 1) * width; at < layers * width; at++)
+        for (int kind = 0; kind < 2; kind++) {
+            struct stage_line l = bound_line (r->x, 0, kind);
+            int here = layers - at / width, c = at % width;
+            double after = r->sum[at], end, own;
+
+            if (!isfinite (after) || c + kind < r->x->slow ||
+                here > most_layers (r->x, 0, kind, most))
+                continue;
+            own = rows (b, 0, &l, here, after, sends);
+            if (own > most)
+                continue;
+            end = fmax (least, own);
+            if (!b->total_only)
+                end += beyond_sum (b) + after + l.fwd_s + l.back_s +
+                       here * (l.layer_fwd_s + l.layer_back_s);
+            end += bound_tail (r->x, here, ahead_of (r->x, end, r->least_s));
+            if (!(end < best))
+                continue;
+            best = end;
+            r->first = (struct choice){(short) here, (short) c, kind == 1};
+        }
+    return best;
+}
+
+/* The least step of the splits whose rows ask for at most `most`, when the end is S + P,
+ * P >= `least`. */
+static double step_of (struct recursion *r, double least, double most)
+{
+    const struct best *b = r->x->b;
+
     find_room (r, most);
-    if (r->room[b->p] < layers)
+    if (r->room[b->p] < b->layers)
         return INFINITY;
-    for (int i = 0; i < (layers + 1) * width; i++)
+    for (int i = 0; i < (b->layers + 1) * r->width; i++)
         r->sum[i] = INFINITY;
     r->sum[0] = 0.0;
     for (int k = b->p - 1; k > 0; k--) {
@@ -353,28 +392,7 @@ static double step_of (struct recursion *r, double least, double most)
         r->sum = r->next;
         r->next = old;
     }
-    /* Stage 0 takes what is left. */
-    for (int n = b->p - 1; n < layers; n++)
-        for (int c = 0; c < width; c++)
-            for (int kind = 0; kind < 2; kind++) {
-                struct stage_line l = line_of (r->x, 0, kind);
-                int here = layers - n;
-                double after = r->sum[n * width + c], end, own;
-
-                if (!isfinite (after) || c + kind < r->x->slow ||
-                    here > most_layers (r->x, 0, kind, most))
-                    continue;
-                own = rows (b, 0, &l, here, after, sends);
-                if (own > most)
-                    continue;
-                end = fmax (least, own);
-                if (!b->total_only)
-                    end += beyond_sum (b) + after + l.fwd_s + l.back_s +
-                           here * (l.layer_fwd_s + l.layer_back_s);
-                best = fmin (best,
-                             end + tail (r->x, here, ahead_of (r->x, end, r->least_s)));
-            }
-    return best;
+    return add_first (r, least, most);
 }
 
 /* An interval of P and its bound. */
@@ -383,23 +401,23 @@ struct interval {
 };
 
 /* Halve the interval with the lowest bound until it is narrow. */
-static double narrow (struct recursion *r, double least, double most)
+static struct interval narrow (struct recursion *r, double least, double most)
 {
     struct interval list[INTERVALS];
-    int n = 1, at = 0;
+    int n = 1;
 
     list[0] = (struct interval){least, most, step_of (r, least, most)};
     for (;;) {
         struct interval *low, upper;
         double middle;
+        int at = 0;
 
-        at = 0;
         for (int i = 1; i < n; i++)
             if (list[i].step_s < list[at].step_s)
                 at = i;
         low = &list[at];
         if (n == INTERVALS || !(low->most - low->least > NARROW * low->step_s))
-            return low->step_s;
+            return *low;
         middle = 0.5 * (low->least + low->most);
         upper = (struct interval){middle, low->most,
                                   fmax (low->step_s, step_of (r, middle, low->most))};
@@ -426,30 +444,74 @@ static void recursion_release (struct recursion *r)
     free (r->sum);
     free (r->next);
     free (r->room);
+    free (r->choice);
+}
+
+/* The interval of P that the bound comes from; false when no split fits. */
+static bool best_interval (struct recursion *r, struct interval *out)
+{
+    const struct best *b = r->x->b;
+    double sum = b->total_only ? 0.0 : beyond_sum (b) + sum_fast (r->x);
+    double least = fmax (fractions_1 (r->x), fractions_2 (r->x)) * (1.0 - 1e-9);
+    double most = least, step = step_of (r, least, INFINITY);
+
+    if (!isfinite (step))
+        return false;
+    /* Up to where some split is possible, and as far as a larger P could pay. */
+    for (double width = 0.01 * most + 1e-9 * step;
+         !isfinite (step = step_of (r, most, most)); width *= 2) {
+        least = most;
+        most += width;
+    }
+    *out = narrow (r, least, fmax (most, step - sum));
+    return true;
 }
 
 double bound_splits (const struct pace *x)
 {
-    const struct best *b = x->b;
-    double loose = bound_fractions (x), sum, least, most, width, step;
+    double loose = bound_fractions (x);
     struct recursion r = {0};
+    struct interval at = {.step_s = INFINITY};
 
-    if (!isfinite (loose) || !recursion_init (&r, x)) {
-        recursion_release (&r);
-        return loose;
-    }
-    sum = b->total_only ? 0.0 : beyond_sum (b) + sum_fast (x);
-    least = most = fmax (fractions_1 (x), fractions_2 (x)) * (1.0 - 1e-9);
-    step = step_of (&r, least, INFINITY);
-    if (isfinite (step)) { /* there is a split */
-        /* Up to where some split is possible, and as far as a larger P could pay. */
-        for (width = 0.01 * most + 1e-9 * step;
-             !isfinite (step = step_of (&r, most, most)); width *= 2) {
-            least = most;
-            most += width;
-        }
-        step = fmax (loose, narrow (&r, least, fmax (most, step - sum)));
+    if (isfinite (loose)) {
+        if (!recursion_init (&r, x))
+            at.step_s = loose;
+        else if (best_interval (&r, &at))
+            at.step_s = fmax (loose, at.step_s);
     }
     recursion_release (&r);
-    return step;
+    return at.step_s;
+}
+
+enum status bound_best_split (const struct pace *x, double *step_s, int *layers,
+                              bool *slow, struct error *err)
+{
+    struct recursion r = {0};
+    struct interval at;
+    size_t states = (size_t) (x->b->layers + 1) * (size_t) (x->slow + 1);
+    enum status st = recursion_init (&r, x) ? ST_OK : err_nomem (err);
+
+    if (st == ST_OK && !best_interval (&r, &at))
+        st = err_set (err, ST_NOFIT, "no split of the layers fits in memory");
+    if (st == ST_OK &&
+        !(r.choice = malloc ((size_t) x->b->p * states * sizeof *r.choice)))
+        st = err_nomem (err);
+    if (st == ST_OK) {
+        struct choice c;
+        int left = x->b->layers;
+
+        *step_s = step_of (&r, at.least, at.most);
+        c = r.first;
+        for (int k = 0;; k++) {
+            layers[k] = c.layers;
+            slow[k] = c.slow;
+            left -= c.layers;
+            if (k == x->b->p - 1)
+                break;
+            c = r.choice[(size_t) (k + 1) * states +
+                         (size_t) (left * r.width + c.slow_after)];
+        }
+    }
+    recursion_release (&r);
+    return st;
 }

@@ -80,6 +80,17 @@ enum status stages_split (const struct pool *pool, const struct workload_config 
                           const int *slots, int *layers, int *class_of_stage,
                           struct error *err);
 
+/** The split that the lower bound would take (bound_stages.c), bettered by moving single
+ *  layers under the exact schedule with the best links.  Knows two kinds of slots; how many
+ *  GPUs have the memory is for the caller to check.
+ *
+ *  @param[in] by_class  false: as if all slots ran at the fastest class's speed
+ *  @param[in] caps      as memory_fits leaves it
+ *  @return ST_OK, ST_NOMEM, or ST_NOFIT when there is none */
+enum status split_layers (const struct pool *pool, const struct workload_config *c,
+                          bool by_class, const int *caps, int *layers,
+                          int *class_of_stage, struct error *err);
+
 /** Solve a MIP quietly, with a limit on branch-and-bound nodes; GLPK's own fatal errors
  *  are caught.
  *  @param      mip     set to NULL when GLPK failed and its memory is gone

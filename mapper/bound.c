@@ -122,48 +122,10 @@ static void fast_slot (const struct pool *pool, const struct workload_config *c,
     b->more_s -= b->layers * (s->fwd_s + s->back_s);
 }
 
-/* A configuration at its best, and what tells its slots apart. */
-struct bests {
-    struct best b;
-    struct least_compute all;
-    double inside, across;
-    double cp_fwd_s, cp_back_s;
-};
-
-/* A slot that has a GPU of class `from` or slower (l), or, with `spans`, spans nodes: what
- * a layer takes more, of the kind where that is least. */
-static void slow_slot (const struct pool *pool, const struct workload_config *c,
-                       const struct bests *x, const struct least_compute *l, int from,
-                       bool spans, struct best *b)
-{
-    const struct mapper_problem *p = pool->problem;
-    double tp = fmin (x->inside, x->across), fwd = INFINITY, back = INFINITY;
-    bool slower = from < pool->n_classes;
-
-    for (int expert = 0; expert < 2; expert++) {
-        struct layer_pace any = layer_pace (p, c, &x->all.k, expert, tp);
-        struct layer_pace slow = layer_pace (p, c, &l->k, expert, tp);
-        double more_fwd = slower ? slow.fwd_s - any.fwd_s : INFINITY;
-        double more_back = slower ? slow.back_s - any.back_s : INFINITY;
-
-        if (count_layers (p->model, expert) == 0)
-            continue;
-        if (spans) {
-            more_fwd = fmin (more_fwd, any.fwd_ops * (x->across - tp));
-            more_back = fmin (more_back, any.back_ops * (x->across - tp));
-        }
-        fwd = fmin (fwd, more_fwd);
-        back = fmin (back, more_back);
-    }
-    b->slot[1] = slower && !spans ? ends_of (p, l, tp) : b->slot[0];
-    b->slot[1].fwd_s = b->slot[0].fwd_s + fmax (0.0, fwd);
-    b->slot[1].back_s = b->slot[0].back_s + fmax (0.0, back);
-}
-
-/* Stage 0's synchronisation and optimiser, per layer and fixed. */
-static void best_tail (const struct pool *pool, const struct workload_config *c,
-                       const struct costmodel_compute *k,
-                       const struct costmodel_volume *v, struct best *b)
+/* Stage 0's synchronisation and optimiser on one kind of slot, per layer and fixed. */
+static void best_tail (const struct pool *pool, const struct best_rates *r,
+                       const struct workload_config *c, const struct costmodel_compute *k,
+                       const struct costmodel_volume *v, int kind, struct best *b)
 {
     const struct mapper_problem *p = pool->problem;
     const struct workload_model *m = p->model;
@@ -176,36 +138,87 @@ static void best_tail (const struct pool *pool, const struct workload_config *c,
     if (m->experts > 0) /* what a layer holds beside its routed experts */
         layer = fmin (layer, workload_expert_layer_params (m, c->deg.tp));
     for (int way = 0; way < 2; way++) {
-        double per_param, start;
+        double per_param = 0.0, start = 0.0;
         int per_node = way == 0 ? pool->max_node_gpus / c->deg.tp : pool->max_node_gpus;
 
-        bound_sync (pool, c, v, per_node, way == 0 ? c->deg.tp : 1, &per_param, &start);
-        b->sync_layer_s[way] = per_param * layer;
-        b->sync_fixed_s[way] = per_param * fixed + start;
+        /* Hidden under more of a stage's work than every end contains. */
+        if (c->zero < 3 || c->deg.pp == 1)
+            bound_sync (pool, r, c, v, per_node, way == 0 ? c->deg.tp : 1, &per_param,
+                        &start);
+        b->sync_layer_s[kind][way] = per_param * layer;
+        b->sync_fixed_s[kind][way] = per_param * fixed + start;
+        if (kind == 1 && !isfinite (start)) {
+            b->sync_layer_s[1][way] = b->sync_layer_s[0][way];
+            b->sync_fixed_s[1][way] = b->sync_fixed_s[0][way];
+        }
     }
-    b->tail_layer_s = k->optimizer_s * layer;
-    b->tail_fixed_s = k->optimizer_s * fixed + p->profile->time.step_s;
+    b->tail_layer_s[kind] = k->optimizer_s * layer;
+    b->tail_fixed_s[kind] = k->optimizer_s * fixed + p->profile->time.step_s;
     if (v->tied_bytes > 0)
-        b->tail_fixed_s += bound_tied_s (pool, v->tied_bytes);
-    b->hides = 1.0;
-    if (c->zero == 3) { /* hidden under more of a stage's work than every end contains */
-        b->hides = b->m;
-        if (c->deg.pp > 1)
-            b->sync_layer_s[0] = b->sync_layer_s[1] = b->sync_fixed_s[0] =
-                b->sync_fixed_s[1] = 0.0;
+        b->tail_fixed_s[kind] += bound_tied_s (pool, v->tied_bytes);
+    b->hides = c->zero == 3 ? b->m : 1.0;
+}
+
+/* A configuration at its best, and what tells its slots apart. */
+struct bests {
+    struct best b;
+    struct least_compute all;
+    double inside, across;
+    struct costmodel_volume volume;
+};
+
+/* A slot that has a GPU of class `from` or slower (l), or, with `spans`, spans nodes: what
+ * a layer takes more, of the kind where that is least. */
+static void slow_slot (const struct pool *pool, const struct workload_config *c,
+                       const struct bests *x, const struct least_compute *l, int from,
+                       bool spans, struct best *b)
+{
+    double slow_tp = fmin (x->inside, x->across), slow_inside, slow_across;
+    const struct mapper_problem *p = pool->problem;
+    double tp = fmin (x->inside, x->across), fwd = INFINITY, back = INFINITY;
+    bool slower = from < pool->n_classes;
+
+    if (slower && !spans) { /* its group touches the slow GPU */
+        struct best_rates rates = bound_rates (pool, from);
+
+        bound_tp (pool, &rates, c, &x->volume, &slow_inside, &slow_across);
+        if (isfinite (fmin (slow_inside, slow_across)))
+            slow_tp = fmax (slow_tp, fmin (slow_inside, slow_across));
+        bound_pairs (pool, c, &x->volume, from, b->pair_s);
+        best_tail (pool, &rates, c, &l->k, &x->volume, 1, b);
     }
+    for (int expert = 0; expert < 2; expert++) {
+        struct layer_pace any = layer_pace (p, c, &x->all.k, expert, tp);
+        struct layer_pace slow = layer_pace (p, c, &l->k, expert, slow_tp);
+        double more_fwd = slower ? slow.fwd_s - any.fwd_s : INFINITY;
+        double more_back = slower ? slow.back_s - any.back_s : INFINITY;
+
+        if (count_layers (p->model, expert) == 0)
+            continue;
+        if (spans) {
+            more_fwd = fmin (more_fwd, any.fwd_ops * (x->across - tp));
+            more_back = fmin (more_back, any.back_ops * (x->across - tp));
+        }
+        fwd = fmin (fwd, more_fwd);
+        back = fmin (back, more_back);
+    }
+    b->slot[1] = slower && !spans ? ends_of (p, l, slow_tp) : b->slot[0];
+    b->slot[1].fwd_s = b->slot[0].fwd_s + fmax (0.0, fwd);
+    b->slot[1].back_s = b->slot[0].back_s + fmax (0.0, back);
 }
 
 static void bests_init (const struct pool *pool, const struct workload_config *c,
                         struct bests *x)
 {
     const struct mapper_problem *p = pool->problem;
-    struct costmodel_volume v;
+    struct best_rates rates = bound_rates (pool, 0);
+    struct costmodel_volume *v = &x->volume;
     struct best *b = &x->b;
+    double cp_fwd_s, cp_back_s;
 
-    costmodel_volume (p->model, p->job, c, p->profile, &v);
+    costmodel_volume (p->model, p->job, c, p->profile, v);
     least_compute (pool, c, 0, pool->n_classes, &x->all);
-    bound_tp (pool, c, &v, &x->inside, &x->across);
+    bound_tp (pool, &rates, c, v, &x->inside, &x->across);
     *b = (struct best){
         .m = workload_microbatches (p->job, c),
         .p = c->deg.pp,
@@ -215,13 +228,15 @@ static void bests_init (const struct pool *pool, const struct workload_config *c
         .profile = p->profile,
     };
     fast_slot (pool, c, &x->all, x->inside, x->across, b);
-    bound_cp (pool, c, &v, x->all.attention_fwd_s, x->all.attention_back_s, &x->cp_fwd_s,
-              &x->cp_back_s);
-    b->slot[0].fwd_s += x->cp_fwd_s;
-    b->slot[0].back_s += x->cp_back_s;
+    bound_cp (pool, c, v, x->all.attention_fwd_s, x->all.attention_back_s, &cp_fwd_s,
+              &cp_back_s);
+    b->slot[0].fwd_s += cp_fwd_s;
+    b->slot[0].back_s += cp_back_s;
     b->slot[1] = b->slot[0];
-    bound_sends (pool, c, &v, x->inside, x->across, b->send_s);
-    best_tail (pool, c, &x->all.k, &v, b);
+    bound_sends (pool, c, v, x->inside, x->across, b->send_s);
+    bound_pairs (pool, c, v, 0, b->pair_s);
+    for (int kind = 0; kind < 2; kind++)
+        best_tail (pool, &rates, c, &x->all.k, v, kind, b);
 }
 
 double bound_tail_s (const struct pool *pool, const struct workload_config *c)
@@ -231,9 +246,8 @@ double bound_tail_s (const struct pool *pool, const struct workload_config *c)
     double sync;
 
     bests_init (pool, c, &x);
-    sync = isfinite (b->sync_layer_s[0] + b->sync_fixed_s[0]) ? b->sync_layer_s[0]
-                                                              : b->sync_layer_s[1];
-    return b->tail_layer_s +
+    sync = b->sync_layer_s[0][!isfinite (b->sync_fixed_s[0][0])];
+    return b->tail_layer_s[0] +
            fmax (0.0, sync - b->profile->time.dp_overlap * b->hides *
                                  (b->slot[0].fwd_s + b->slot[0].back_s));
 }
@@ -265,12 +279,8 @@ static double either_way (const struct pool *pool, const struct workload_config 
      * slots may be in different replicas. */
     if (c->deg.tp > 1 && isfinite (b->span_fwd_s)) {
         x.way = 1;
-        other = slow > 0 ? bound (&x) : 0.0;
-        if (other < a) {
-            x.slow = 0;
-            x.span = true;
-            other = fmax (other, bound (&x));
-        }
+        x.span = slow == 0;
+        other = bound (&x);
     }
     return fmin (a, other);
 }

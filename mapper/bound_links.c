@@ -3,17 +3,35 @@
 
 #include <math.h>
 
-/* Rate between nodes with `lanes` lanes, `share` groups or flows at a time. */
-static double cross_rate (const struct pool *pool, double lanes, double share)
+struct best_rates bound_rates (const struct pool *pool, int from)
 {
-    return fmin (fmax (1.0, lanes) * pool->inter_bytes_per_s,
-                 pool->node_bytes_per_s / share);
+    struct best_rates r = {.inside = pool->touching[0][from],
+                           .between = pool->touching[1][from],
+                           .node_bytes_per_s = pool->node_bytes_per_s};
+
+    return r;
+}
+
+/* Rate between nodes with `lanes` lanes, `share` groups or flows at a time. */
+static double cross_rate (const struct best_rates *r, double lanes, double share)
+{
+    return fmin (fmax (1.0, lanes) * r->between.bytes_per_s, r->node_bytes_per_s / share);
 }
 
 /* The part of it that a ring reaches. */
-static double ring_rate (const struct pool *pool, double lanes, double share)
+static double ring_rate (const struct pool *pool, const struct best_rates *r,
+                         double lanes, double share)
 {
-    return cross_rate (pool, lanes, share) * pool->problem->profile->time.link_out;
+    return cross_rate (r, lanes, share) * pool->problem->profile->time.link_out;
+}
+
+/* The lower latency of those links that there are. */
+static double least_latency (const struct best_rates *r)
+{
+    if (!(r->inside.bytes_per_s > 0))
+        return r->between.latency_s;
+    return r->between.bytes_per_s > 0 ? fmin (r->inside.latency_s, r->between.latency_s)
+                                      : r->inside.latency_s;
 }
 
 static double tp_operation (const struct pool *pool, const struct workload_config *c,
@@ -29,10 +47,10 @@ static double tp_operation (const struct pool *pool, const struct workload_confi
                : costmodel_allreduce_s (p, &r, c->deg.tp, v->tp_bytes);
 }
 
-void bound_tp (const struct pool *pool, const struct workload_config *c,
-               const struct costmodel_volume *v, double *inside, double *across)
+void bound_tp (const struct pool *pool, const struct best_rates *r,
+               const struct workload_config *c, const struct costmodel_volume *v,
+               double *inside, double *across)
 {
-    double latency = fmin (pool->intra_latency_s, pool->inter_latency_s);
     int nodes = 1; /* where a tree has fewest hops: a power of two */
 
     while (2 * nodes <= c->deg.tp)
@@ -43,9 +61,9 @@ void bound_tp (const struct pool *pool, const struct workload_config *c,
         return;
     if (c->deg.tp <= pool->max_node_gpus)
         *inside =
-            tp_operation (pool, c, v, pool->intra_bytes_per_s, pool->intra_latency_s, 1);
-    *across =
-        tp_operation (pool, c, v, ring_rate (pool, c->deg.tp / 2, 1), latency, nodes);
+            tp_operation (pool, c, v, r->inside.bytes_per_s, r->inside.latency_s, 1);
+    *across = tp_operation (pool, c, v, ring_rate (pool, r, c->deg.tp / 2, 1),
+                            least_latency (r), nodes);
 }
 
 static double flow (const struct pool *pool, double bytes, double rate, double latency_s)
@@ -65,12 +83,11 @@ void bound_sends (const struct pool *pool, const struct workload_config *c,
                   const struct costmodel_volume *v, double inside, double across,
                   double send_s[3])
 {
-    double within =
-        flow (pool, v->p2p_bytes, pool->intra_bytes_per_s, pool->intra_latency_s);
+    struct best_rates r = bound_rates (pool, 0);
+    double within = flow (pool, v->p2p_bytes, r.inside.bytes_per_s, r.inside.latency_s);
     double cross =
-        flow (pool, v->p2p_bytes, cross_rate (pool, 1, c->deg.tp), pool->inter_latency_s);
-    double alone =
-        flow (pool, v->p2p_bytes, cross_rate (pool, 1, 1), pool->inter_latency_s);
+        flow (pool, v->p2p_bytes, cross_rate (&r, 1, c->deg.tp), r.between.latency_s);
+    double alone = flow (pool, v->p2p_bytes, cross_rate (&r, 1, 1), r.between.latency_s);
     double any = fmin (within, alone);
     int per_node = pool->max_node_gpus / c->deg.tp;
 
@@ -85,6 +102,34 @@ void bound_sends (const struct pool *pool, const struct workload_config *c,
     }
 }
 
+/* There and back on the better of two links; at least `least` where there is none. */
+static double pair_s (const struct pool *pool, double bytes,
+                      const struct best_link *inside, const struct best_link *between,
+                      double least)
+{
+    double s = 2.0 * fmin (flow (pool, bytes, inside->bytes_per_s, inside->latency_s),
+                           flow (pool, bytes,
+                                 fmin (between->bytes_per_s, pool->node_bytes_per_s),
+                                 between->latency_s));
+
+    return isfinite (s) ? fmax (s, least) : least;
+}
+
+void bound_pairs (const struct pool *pool, const struct workload_config *c,
+                  const struct costmodel_volume *v, int from, double pair[2][2])
+{
+    double any =
+        pair_s (pool, v->p2p_bytes, &pool->touching[0][0], &pool->touching[1][0], 0.0);
+
+    pair[0][0] = pair[0][1] = pair[1][0] = pair[1][1] = c->deg.pp > 1 ? any : 0.0;
+    if (from == 0 || c->deg.pp == 1)
+        return;
+    pair[0][1] = pair[1][0] =
+        pair_s (pool, v->p2p_bytes, &pool->mixing[0][from], &pool->mixing[1][from], any);
+    pair[1][1] = pair_s (pool, v->p2p_bytes, &pool->touching[0][from],
+                         &pool->touching[1][from], any);
+}
+
 double bound_sends_s (const struct best *b, int stages)
 {
     double crossings = b->send_s[2] > 0 ? ceil (stages / b->send_s[2]) - 1.0 : 0.0;
@@ -94,13 +139,24 @@ double bound_sends_s (const struct best *b, int stages)
                             (crossings > 0 ? crossings * b->send_s[1] : 0.0);
 }
 
-void bound_sync (const struct pool *pool, const struct workload_config *c,
-                 const struct costmodel_volume *v, int per_node, double share,
-                 double *per_param, double *fixed)
+double bound_slow_sends_s (const struct best *b, int stages, int slow)
+{
+    double any = b->pair_s[0][0], mixed = b->pair_s[0][1];
+    double touched = fmin (mixed, b->pair_s[1][1]);
+    int n = slow < stages ? slow : stages - 1; /* boundaries that slow slots touch */
+
+    if (stages < 2 || n < 1)
+        return bound_sends_s (b, stages);
+    return fmax (bound_sends_s (b, stages), (stages - 1 - n) * any + (n - 1) * touched +
+                                                (slow < stages ? mixed : touched));
+}
+
+void bound_sync (const struct pool *pool, const struct best_rates *r,
+                 const struct workload_config *c, const struct costmodel_volume *v,
+                 int per_node, double share, double *per_param, double *fixed)
 {
     const struct workload_profile *p = pool->problem->profile;
     int n = c->deg.dp * c->deg.cp;
-    double within = pool->intra_latency_s, cross = pool->inter_latency_s;
     double rate = 0.0, latency = INFINITY;
 
     *per_param = *fixed = 0.0;
@@ -108,20 +164,22 @@ void bound_sync (const struct pool *pool, const struct workload_config *c,
         return;
     per_node = per_node > 1 ? per_node : 1;
     if (n <= per_node) {
-        rate = pool->intra_bytes_per_s;
-        latency = n * within;
+        rate = r->inside.bytes_per_s;
+        latency = n * pool->intra_latency_s;
     }
-    if (pool->inter_bytes_per_s > 0) {
+    if (r->between.bytes_per_s > 0) {
         int nodes = (n + per_node - 1) / per_node;
-        double most = ring_rate (pool, fmin (per_node, n / 2), share);
+        double most = ring_rate (pool, r, fmin (per_node, n / 2), share);
 
         if (nodes < 2)
             nodes = 2;
-        if (n > pool->n_nodes)
-            most = fmin (most, pool->intra_bytes_per_s); /* two share a node */
+        if (n > pool->n_nodes) /* two share a node */
+            most = fmin (most, pool->intra_bytes_per_s);
         if (per_node > 1 || n <= pool->n_nodes)
             rate = fmax (rate, most);
-        latency = fmin (latency, nodes * cross + (n - nodes) * fmin (within, cross));
+        latency = fmin (latency, nodes * pool->inter_latency_s +
+                                     (n - nodes) * fmin (pool->intra_latency_s,
+                                                         pool->inter_latency_s));
     }
     if (rate <= 0) {
         *fixed = INFINITY;
@@ -138,11 +196,12 @@ void bound_sync (const struct pool *pool, const struct workload_config *c,
 double bound_send_s (const struct pool *pool, const struct workload_config *c)
 {
     const struct mapper_problem *p = pool->problem;
+    struct best_rates r = bound_rates (pool, 0);
     struct costmodel_volume v;
     double s;
 
     costmodel_volume (p->model, p->job, c, p->profile, &v);
-    s = flow (pool, v.p2p_bytes, cross_rate (pool, 1, c->deg.tp), pool->inter_latency_s);
+    s = flow (pool, v.p2p_bytes, cross_rate (&r, 1, c->deg.tp), r.between.latency_s);
     return isfinite (s) ? 2.0 * s : 0.0;
 }
 
@@ -150,11 +209,11 @@ void bound_cp (const struct pool *pool, const struct workload_config *c,
                const struct costmodel_volume *v, double attention_fwd_s,
                double attention_back_s, double *fwd_s, double *back_s)
 {
+    struct best_rates r = bound_rates (pool, 0);
     double steps = c->deg.cp - 1.0;
     double rate =
-        fmax (pool->intra_bytes_per_s, ring_rate (pool, pool->max_node_gpus, 1));
-    double hop = pool->problem->profile->time.collective_s +
-                 fmin (pool->intra_latency_s, pool->inter_latency_s);
+        fmax (r.inside.bytes_per_s, ring_rate (pool, &r, pool->max_node_gpus, 1));
+    double hop = pool->problem->profile->time.collective_s + least_latency (&r);
 
     *fwd_s = *back_s = 0.0;
     if (c->deg.cp == 1 || rate <= 0)
@@ -166,6 +225,8 @@ void bound_cp (const struct pool *pool, const struct workload_config *c,
 
 double bound_tied_s (const struct pool *pool, double bytes)
 {
-    return flow (pool, bytes, fmax (pool->intra_bytes_per_s, cross_rate (pool, 1, 1)),
-                 fmin (pool->intra_latency_s, pool->inter_latency_s));
+    struct best_rates r = bound_rates (pool, 0);
+
+    return flow (pool, bytes, fmax (r.inside.bytes_per_s, cross_rate (&r, 1, 1)),
+                 least_latency (&r));
 }

@@ -19,9 +19,12 @@ struct best {
     double more_s;    /* all layers once, forward and backward, beyond as many of the
                          cheaper kind */
     double send_s[3]; /* bound_sends */
+    double pair_s[2]
+                 [2]; /* a boundary's sends, there and back, by the kinds of its slots */
     double span_fwd_s, span_back_s; /* added per layer of a stage whose TP group spans */
-    double sync_layer_s[2], sync_fixed_s[2]; /* stage 0's, case A and B */
-    double tail_layer_s, tail_fixed_s;       /* what nothing hides: optimiser, tied */
+    /* Stage 0's on either kind of slot, in case A and B */
+    double sync_layer_s[2][2], sync_fixed_s[2][2];
+    double tail_layer_s[2], tail_fixed_s[2]; /* what nothing hides: optimiser, tied */
     const struct workload_profile *profile;
     double hides; /* times of one micro-batch that can hide the synchronisation */
     bool gpipe;
@@ -55,9 +58,17 @@ void bound_caps (const struct pool *pool, int pp, int from, bool spans, const in
 
 /* ---- bound_links.c ---- */
 
+/** The best links that there are, or those that a slow slot touches. */
+struct best_rates {
+    struct best_link inside, between;
+    double node_bytes_per_s;
+};
+struct best_rates bound_rates (const struct pool *pool, int from);
+
 /** One TP all-reduce inside a node and across nodes; INFINITY where impossible. */
-void bound_tp (const struct pool *pool, const struct workload_config *c,
-               const struct costmodel_volume *v, double *inside, double *across);
+void bound_tp (const struct pool *pool, const struct best_rates *r,
+               const struct workload_config *c, const struct costmodel_volume *v,
+               double *inside, double *across);
 
 /** The sends of a pipeline, there and back: of each boundary, beyond that of each that
  *  crosses nodes, and how many stages at most share a node (0: no crossing is certain). */
@@ -65,8 +76,15 @@ void bound_sends (const struct pool *pool, const struct workload_config *c,
                   const struct costmodel_volume *v, double inside, double across,
                   double send_s[3]);
 
-/** Sends between `stages` consecutive stages, there and back. */
+/** By the kinds of the two slots, when the slow ones have a GPU of class `from` or slower;
+ *  0: all alike. */
+void bound_pairs (const struct pool *pool, const struct workload_config *c,
+                  const struct costmodel_volume *v, int from, double pair_s[2][2]);
+
+/** Sends between `stages` consecutive stages, there and back, by how many nodes they need;
+ *  and at least, when `slow` of them are on slow slots. */
 double bound_sends_s (const struct best *b, int stages);
+double bound_slow_sends_s (const struct best *b, int stages, int slow);
 
 /** Context parallelism per layer, not hidden by the attention. */
 void bound_cp (const struct pool *pool, const struct workload_config *c,
@@ -75,9 +93,9 @@ void bound_cp (const struct pool *pool, const struct workload_config *c,
 
 /** Synchronisation of stage 0 per parameter, and its fixed part, when a node can hold
  *  `per_node` members of a group and `share` groups leave it together. */
-void bound_sync (const struct pool *pool, const struct workload_config *c,
-                 const struct costmodel_volume *v, int per_node, double share,
-                 double *per_param, double *fixed);
+void bound_sync (const struct pool *pool, const struct best_rates *r,
+                 const struct workload_config *c, const struct costmodel_volume *v,
+                 int per_node, double share, double *per_param, double *fixed);
 
 /** All-reduce of tied embeddings. */
 double bound_tied_s (const struct pool *pool, double bytes);
@@ -90,9 +108,9 @@ struct stage_line {
 };
 struct stage_line bound_line (const struct pace *x, int k, int kind);
 
-/** What follows stage 0's end when it holds `first` layers, at least; `ahead`: by how much
+/** What follows stage 0's end when it holds `first` layers on that kind of slot; `ahead`: by how much
  *  the replica of `x` may end later than another. */
-double bound_tail (const struct pace *x, int first, double ahead);
+double bound_tail (const struct pace *x, int first, int kind, double ahead);
 
 /** The least step over splits in fractions of layers. */
 double bound_fractions (const struct pace *x);
@@ -100,6 +118,9 @@ double bound_fractions (const struct pace *x);
 /** The least step over splits of whole layers within memory.  INFINITY: there is none; out
  *  of memory: bound_fractions. */
 double bound_splits (const struct pace *x);
+
+/** The same, knowing also the sends inside runs of stages: higher and much slower. */
+double bound_runs (const struct pace *x);
 
 /** The split that bound_splits comes from, nearly.
  *

@@ -17,6 +17,11 @@ struct gpu_class {
     double limit_bytes;
 };
 
+/* The best of several links. */
+struct best_link {
+    double bytes_per_s, latency_s; /* 0: there is none */
+};
+
 /** What the search may use. */
 struct pool {
     const struct mapper_problem *problem;
@@ -32,6 +37,9 @@ struct pool {
     /* The best links among the allowed nodes; 0: none */
     double intra_bytes_per_s, intra_latency_s;
     double inter_bytes_per_s, inter_latency_s;
+    /* By class q, inside nodes and between them: the best links that touch a GPU of class q
+     * or slower, and those from such a GPU to a faster one or back. */
+    struct best_link touching[2][CLASSES_MAX], mixing[2][CLASSES_MAX];
     double node_bytes_per_s; /* largest node_gb_per_s; INFINITY where one has none */
     bool all_alike; /* one class, one size, every link like every other of its kind */
 };

@@ -2,6 +2,7 @@
  * schedule: the recursion's rows do not know runs of stages that end before the last, so
  * single layers are moved between stages, and slow slots too, while that shortens the
  * pipeline as it plays out with the best links. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,8 +15,8 @@ struct hand {
     const struct pace *x;
     struct costmodel_pipeline pipeline;
     double *fwd_s, *back_s, *send_s, *end_s, *work;
-    int *layers;
-    bool *slow;
+    int *layers, *best_layers;
+    bool *slow, *best_slow;
     long left; /* schedules that may still be played */
     double step_s;
 };
@@ -29,11 +30,15 @@ static double play (struct hand *h)
 
         h->fwd_s[k] = l.fwd_s + h->layers[k] * l.layer_fwd_s;
         h->back_s[k] = l.back_s + h->layers[k] * l.layer_back_s;
+        if (k < b->p - 1)
+            h->send_s[k] =
+                fmax (0.5 * b->pair_s[h->slow[k]][h->slow[k + 1]],
+                      0.5 * (bound_sends_s (b, k + 2) - bound_sends_s (b, k + 1)));
     }
     h->left--;
     costmodel_schedule (b->gpipe ? SCHEDULE_GPIPE : SCHEDULE_1F1B, &h->pipeline, true,
                         h->end_s, h->work);
-    return h->end_s[0] + bound_tail (h->x, h->layers[0], 0.0);
+    return h->end_s[0] + bound_tail (h->x, h->layers[0], h->slow[0], 0.0);
 }
 
 static bool fits (const struct hand *h, int k)
@@ -89,6 +94,50 @@ static void better_split (struct hand *h)
     }
 }
 
+/* Put the stages of one kind of slot before those of the other. */
+static void sort_kinds (struct hand *h, bool slow_first)
+{
+    int p = h->x->b->p;
+
+    for (int i = 1; i < p; i++)
+        for (int k = i; k > 0 && h->slow[k] == slow_first && h->slow[k - 1] != slow_first;
+             k--) {
+            int layers = h->layers[k];
+
+            h->layers[k] = h->layers[k - 1];
+            h->layers[k - 1] = layers;
+            h->slow[k] = !h->slow[k];
+            h->slow[k - 1] = !h->slow[k - 1];
+        }
+}
+
+/* From the split in hand, and from the same with the slow slots at either end. */
+static void better_splits (struct hand *h, int *layers, bool *slow)
+{
+    size_t p = (size_t) h->x->b->p;
+    double best = INFINITY;
+    long each = h->left / 3;
+
+    for (int start = 0; start < (h->x->slow > 0 ? 3 : 1); start++) {
+        bool legal = true;
+
+        if (start > 0)
+            sort_kinds (h, start == 1);
+        for (int k = 0; k < h->x->b->p; k++)
+            legal = legal && fits (h, k);
+        if (!legal)
+            continue;
+        h->left = each;
+        better_split (h);
+        if (!(h->step_s < best))
+            continue;
+        best = h->step_s;
+        memcpy (layers, h->layers, p * sizeof *layers);
+        memcpy (slow, h->slow, p * sizeof *slow);
+    }
+    h->step_s = best;
+}
+
 static bool hand_init (struct hand *h, const struct pace *x)
 {
     const struct best *b = x->b;
@@ -97,10 +146,12 @@ static bool hand_init (struct hand *h, const struct pace *x)
         malloc ((4 * p + (size_t) costmodel_schedule_work (b->p)) * sizeof (double));
 
     *h = (struct hand){.x = x, .fwd_s = room, .left = PLAYED_CELLS / (b->p * b->p) + 50};
-    h->layers = malloc (p * sizeof (int));
-    h->slow = malloc (p * sizeof (bool));
+    h->layers = malloc (2 * p * sizeof (int));
+    h->slow = malloc (2 * p * sizeof (bool));
     if (!room || !h->layers || !h->slow)
         return false;
+    h->best_layers = h->layers + p;
+    h->best_slow = h->slow + p;
     h->back_s = room + p;
     h->send_s = room + 2 * p;
     h->end_s = room + 3 * p;
@@ -139,15 +190,13 @@ static enum status split_divided (const struct pool *pool,
     if (st == ST_OK)
         st = bound_best_split (x, &bound, h.layers, h.slow, err);
     if (st == ST_OK) {
-        better_split (&h);
-        if (h.step_s > *step_s) {
-            *step_s = h.step_s;
-            for (int k = 0; k < c->deg.pp; k++) {
-                layers[k] = h.layers[k];
-                class_of_stage[k] =
-                    h.slow[k] || x->slow == 0 ? pool->n_classes - 1 : from - 1;
-            }
+        better_splits (&h, h.best_layers, h.best_slow);
+        for (int k = 0; k < c->deg.pp && h.step_s > *step_s; k++) {
+            layers[k] = h.best_layers[k];
+            class_of_stage[k] =
+                h.best_slow[k] || x->slow == 0 ? pool->n_classes - 1 : from - 1;
         }
+        *step_s = fmax (*step_s, h.step_s);
     }
     hand_release (&h);
     return st;
@@ -168,7 +217,7 @@ enum status split_layers (const struct pool *pool, const struct workload_config 
         struct pace x = {.b = &b, .cap = cap};
 
         x.slow = bound_divided (pool, c, from, &b);
-        x.way = !(b.sync_fixed_s[0] < INFINITY) || c->deg.tp > pool->max_node_gpus;
+        x.way = !(b.sync_fixed_s[0][0] < INFINITY) || c->deg.tp > pool->max_node_gpus;
         b.total_only = false;
         if ((x.slow == 0 && (from > 0 || step_s > 0.0)) || x.slow > c->deg.pp)
             continue;

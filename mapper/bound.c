@@ -12,10 +12,12 @@
  *
  * The step is at least the end of stage 0 plus its synchronisation and optimiser, which
  * grow with its layers.  A TP group may span nodes in a placement by hand, and then its
- * data-parallel groups see other links.  So the bound is the smaller of two cases: (A)
+ * data-parallel groups see other links.  So the bound is the least of three cases: (A)
  * stage 0's TP groups all lie inside nodes, so that the tp groups of its synchronisation
- * share a node's way out; (B) one of them spans nodes, and pays for that in every layer of
- * stage 0.
+ * share a node's way out, with as many lanes as TP groups fit a node; (B) one of them
+ * spans nodes, and pays for that in every layer of stage 0 in its replica; (C) the rings
+ * have more lanes than that.  Then a node has more ranks of one TP index than groups fit
+ * it, of every index that it has, so it cannot have all: every TP group of stage 0 spans.
  */
 #include "mapper/bound_private.h"
 
@@ -106,7 +108,7 @@ static void fast_slot (const struct pool *pool, const struct workload_config *c,
     struct slot_pace *s = &b->slot[0];
 
     *s = ends_of (p, l, tp);
-    s->fwd_s = s->back_s = b->span_fwd_s = b->span_back_s = INFINITY;
+    s->fwd_s = s->back_s = b->span_fwd_s[0] = b->span_back_s[0] = INFINITY;
     for (int expert = 0; expert < 2; expert++) {
         int n = count_layers (p->model, expert);
         struct layer_pace x = layer_pace (p, c, &l->k, expert, tp);
@@ -116,8 +118,8 @@ static void fast_slot (const struct pool *pool, const struct workload_config *c,
         s->fwd_s = fmin (s->fwd_s, x.fwd_s);
         s->back_s = fmin (s->back_s, x.back_s);
         b->more_s += n * (x.fwd_s + x.back_s);
-        b->span_fwd_s = fmin (b->span_fwd_s, x.fwd_ops * (across - tp));
-        b->span_back_s = fmin (b->span_back_s, x.back_ops * (across - tp));
+        b->span_fwd_s[0] = fmin (b->span_fwd_s[0], x.fwd_ops * (across - tp));
+        b->span_back_s[0] = fmin (b->span_back_s[0], x.back_ops * (across - tp));
     }
     b->more_s -= b->layers * (s->fwd_s + s->back_s);
 }
@@ -137,9 +139,9 @@ static void best_tail (const struct pool *pool, const struct best_rates *r,
 
     if (m->experts > 0) /* what a layer holds beside its routed experts */
         layer = fmin (layer, workload_expert_layer_params (m, c->deg.tp));
-    for (int way = 0; way < 2; way++) {
+    for (int way = 0; way < 3; way++) {
         double per_param = 0.0, start = 0.0;
-        int per_node = way == 0 ? pool->max_node_gpus / c->deg.tp : pool->max_node_gpus;
+        int per_node = way < 2 ? pool->max_node_gpus / c->deg.tp : pool->max_node_gpus;
 
         /* Hidden under more of a stage's work than every end contains. */
         if (c->zero < 3 || c->deg.pp == 1)
@@ -187,6 +189,8 @@ static void slow_slot (const struct pool *pool, const struct workload_config *c,
         bound_pairs (pool, c, &x->volume, from, b->pair_s);
         best_tail (pool, &rates, c, &l->k, &x->volume, 1, b);
     }
+    /* A slow slot may span already. */
+    b->span_fwd_s[1] = b->span_back_s[1] = slower && !spans ? INFINITY : 0.0;
     for (int expert = 0; expert < 2; expert++) {
         struct layer_pace any = layer_pace (p, c, &x->all.k, expert, tp);
         struct layer_pace slow = layer_pace (p, c, &l->k, expert, slow_tp);
@@ -198,6 +202,11 @@ static void slow_slot (const struct pool *pool, const struct workload_config *c,
         if (spans) {
             more_fwd = fmin (more_fwd, any.fwd_ops * (x->across - tp));
             more_back = fmin (more_back, any.back_ops * (x->across - tp));
+        } else if (slower) {
+            double more = fmax (0.0, x->across - slow_tp);
+
+            b->span_fwd_s[1] = fmin (b->span_fwd_s[1], any.fwd_ops * more);
+            b->span_back_s[1] = fmin (b->span_back_s[1], any.back_ops * more);
         }
         fwd = fmin (fwd, more_fwd);
         back = fmin (back, more_back);
@@ -233,6 +242,8 @@ static void bests_init (const struct pool *pool, const struct workload_config *c
     b->slot[0].fwd_s += cp_fwd_s;
     b->slot[0].back_s += cp_back_s;
     b->slot[1] = b->slot[0];
+    b->span_fwd_s[1] = b->span_fwd_s[0];
+    b->span_back_s[1] = b->span_back_s[0];
     bound_sends (pool, c, v, x->inside, x->across, b->send_s);
     bound_pairs (pool, c, v, 0, b->pair_s);
     for (int kind = 0; kind < 2; kind++)
@@ -246,7 +257,7 @@ double bound_tail_s (const struct pool *pool, const struct workload_config *c)
     double sync;
 
     bests_init (pool, c, &x);
-    sync = b->sync_layer_s[0][!isfinite (b->sync_fixed_s[0][0])];
+    sync = b->sync_layer_s[0][isfinite (b->sync_fixed_s[0][0]) ? 0 : 2];
     return b->tail_layer_s[0] +
            fmax (0.0, sync - b->profile->time.dp_overlap * b->hides *
                                  (b->slot[0].fwd_s + b->slot[0].back_s));
@@ -265,24 +276,31 @@ static int slow_stages (const struct pool *pool, const struct workload_config *c
     return missing > 0 ? (int) ((missing + d->dp - 1) / d->dp) : 0;
 }
 
-/* The lower of cases A and B. */
-static double either_way (const struct pool *pool, const struct workload_config *c,
-                          const struct best *b, int slow, const int *cap, bool tight)
+/* The lowest of cases A, B and C. */
+static double any_way (const struct pool *pool, const struct workload_config *c,
+                       const struct best *b, int slow, const int *cap, bool tight)
 {
     double (*bound) (const struct pace *) = tight ? bound_splits : bound_fractions;
     struct pace x = {.b = b, .cap = cap, .slow = slow};
-    double a = INFINITY, other = INFINITY;
+    bool inside = c->deg.tp <= pool->max_node_gpus, can_span;
+    double least = inside ? bound (&x) : INFINITY;
 
-    if (c->deg.tp <= pool->max_node_gpus)
-        a = bound (&x);
-    /* Possible only where a TP group can span nodes.  The group that spans and the slow
-     * slots may be in different replicas. */
-    if (c->deg.tp > 1 && isfinite (b->span_fwd_s)) {
+    can_span = c->deg.tp > 1 && isfinite (b->span_fwd_s[0]);
+    /* The group that spans and the slow slots may be in different replicas.  Where groups
+     * do not share what a node reaches, B is A and more. */
+    if (inside && can_span &&
+        (b->sync_fixed_s[0][1] < b->sync_fixed_s[0][0] ||
+         b->sync_layer_s[0][1] < b->sync_layer_s[0][0])) {
         x.way = 1;
         x.span = slow == 0;
-        other = bound (&x);
+        least = fmin (least, bound (&x));
     }
-    return fmin (a, other);
+    if (can_span) {
+        x.way = 2;
+        x.span = true;
+        least = fmin (least, bound (&x));
+    }
+    return least;
 }
 
 void bound_caps (const struct pool *pool, int pp, int from, bool spans, const int *caps,
@@ -317,7 +335,7 @@ static double divided_bound (const struct pool *pool, const struct workload_conf
     slow_slot (pool, c, x, &l, from, spans, &b);
     if (caps)
         bound_caps (pool, c->deg.pp, from, spans, caps, cap);
-    return either_way (pool, c, &b, slow, caps ? cap : NULL, caps);
+    return any_way (pool, c, &b, slow, caps ? cap : NULL, caps);
 }
 
 static double bound_with (const struct pool *pool, const struct workload_config *c,
@@ -338,7 +356,7 @@ static double bound_with (const struct pool *pool, const struct workload_config 
         return most;
     if (caps)
         bound_caps (pool, c->deg.pp, 0, true, caps, cap);
-    return either_way (pool, c, &x.b, 0, caps ? cap : NULL, caps);
+    return any_way (pool, c, &x.b, 0, caps ? cap : NULL, caps);
 }
 
 double bound_of (const struct pool *pool, const struct workload_config *c, bool tight)

@@ -21,9 +21,10 @@ struct best {
     double send_s[3]; /* bound_sends */
     double pair_s[2]
                  [2]; /* a boundary's sends, there and back, by the kinds of its slots */
-    double span_fwd_s, span_back_s; /* added per layer of a stage whose TP group spans */
-    /* Stage 0's on either kind of slot, in case A and B */
-    double sync_layer_s[2][2], sync_fixed_s[2][2];
+    /* Added per layer of a stage whose TP group spans, by kind of slot */
+    double span_fwd_s[2], span_back_s[2];
+    /* Stage 0's on either kind of slot, in case A, B and C */
+    double sync_layer_s[2][3], sync_fixed_s[2][3];
     double tail_layer_s[2], tail_fixed_s[2]; /* what nothing hides: optimiser, tied */
     const struct workload_profile *profile;
     double hides; /* times of one micro-batch that can hide the synchronisation */
@@ -34,8 +35,8 @@ struct best {
 /** One case: how stage 0's layers are priced. */
 struct pace {
     const struct best *b;
-    int way;        /* 0: A, 1: B */
-    bool span;      /* B: stage 0's TP group spans in this replica */
+    int way;        /* 0, 1, 2: case A, B, C */
+    bool span;      /* B, C: stage 0's TP group spans in this replica */
     int slow;       /* at least so many stages of this replica are on slow slots */
     const int *cap; /* [2 * p] most layers in memory, on any slot and on a slow one; or
                        NULL */

@@ -44,8 +44,8 @@ struct stage_line bound_line (const struct pace *x, int k, int kind)
         l.fwd_s += s->embed_fwd_s;
         l.back_s += s->embed_back_s;
         if (x->span) {
-            l.layer_fwd_s += b->span_fwd_s;
-            l.layer_back_s += b->span_back_s;
+            l.layer_fwd_s += b->span_fwd_s[kind];
+            l.layer_back_s += b->span_back_s[kind];
         }
     }
     if (k == b->p - 1) {
@@ -204,7 +204,7 @@ double bound_tail (const struct pace *x, int first, int kind, double ahead)
 
     for (int i = 0; i <= kind; i++) {
         struct stage_line l = bound_line (x, 0, i);
-        double span = x->span ? b->span_fwd_s + b->span_back_s : 0.0;
+        double span = x->span ? b->span_fwd_s[i] + b->span_back_s[i] : 0.0;
 
         under[i] = l.fwd_s + l.back_s + first * (l.layer_fwd_s + l.layer_back_s - span);
     }
@@ -255,7 +255,7 @@ static double ahead_of (const struct pace *x, int first, double end_s, double le
  * another one. */
 static double span_end (const struct pace *x, int first)
 {
-    double span = x->b->span_fwd_s + x->b->span_back_s;
+    double span = x->b->span_fwd_s[0] + x->b->span_back_s[0];
 
     return x->way == 1 && !x->span && x->b->p > 1
                ? end_by_first (x, first, first_fast (x, first) + first * span)

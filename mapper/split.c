@@ -217,7 +217,8 @@ enum status split_layers (const struct pool *pool, const struct workload_config 
         struct pace x = {.b = &b, .cap = cap};
 
         x.slow = bound_divided (pool, c, from, &b);
-        x.way = !(b.sync_fixed_s[0][0] < INFINITY) || c->deg.tp > pool->max_node_gpus;
+        x.way =
+            b.sync_fixed_s[0][0] < INFINITY && c->deg.tp <= pool->max_node_gpus ? 0 : 2;
         b.total_only = false;
         if ((x.slow == 0 && (from > 0 || step_s > 0.0)) || x.slow > c->deg.pp)
             continue;

@@ -90,18 +90,18 @@ struct costmodel_ring ring_of (const struct terms *t, const int *gpu, int n, int
                                const int *share, struct scratch *s, struct use_log *log,
                                const char *use);
 
-/** Seconds of an all-to-all of n ranks, `stride` apart, in which each sends bytes/n to
- *  every other: one peer after another over each GPU's own links, under what a node
- *  reaches. */
-double alltoall_of (const struct terms *t, const int *gpu, int n, int stride,
-                    double bytes, const int *share, struct use_log *log, int *unmeasured);
+/** Seconds of one all-to-all of an expert-parallel group from gpu[0] on, there or back: one
+ *  peer after another over each GPU's own links, under what a node reaches when s->share
+ *  groups leave it. */
+double alltoall_of (const struct terms *t, const int *gpu, struct workload_group ep,
+                    struct scratch *s, struct use_log *log, int *unmeasured);
 
 /** One stage of one replica. */
 struct slot_time {
-    double fwd_s, back_s;    /* one micro-batch, everything included */
-    double weight_s;         /* of back_s: what zero-bubble schedules put off */
-    double tp_s, cp_s, ep_s; /* parts of fwd_s and back_s together */
-    bool tp_tree;            /* all-reduces of the slowest group go by tree */
+    double fwd_s, back_s;           /* one micro-batch, everything included */
+    double weight_s;                /* of back_s: what zero-bubble schedules put off */
+    double tp_s, cp_s, ep_s;        /* parts of fwd_s and back_s together */
+    enum workload_all_reduce tp_by; /* all-reduces of the slowest group */
     struct costmodel_stage_time embedding, head; /* parts that belong to one chunk */
     int unmeasured;
 };
@@ -137,6 +137,10 @@ int boundary_price (const struct terms *t, const int *gpu, int a, int b, double 
 double sync_price (const struct terms *t, const int *gpu, int stage, struct scratch *s,
                    struct use_log *log, int *unmeasured);
 
+/** How the collectives of its dense parameters' first group go. */
+enum workload_all_reduce sync_by (const struct terms *t, const int *gpu, int stage,
+                                  struct scratch *s);
+
 /** What of it a stage waits for, beside its slowest slot. @param slot  as stage_price
  *  leaves it */
 double exposed_price (const struct terms *t, double sync_s, const struct slot_time *slot,
@@ -157,6 +161,11 @@ void pipeline_play (const struct terms *t, const struct slot_time *slot,
                     const double *send_s, const double *return_s, bool skip,
                     const struct costmodel_watch *watch, double *end_s, double *work);
 int pipeline_work (const struct terms *t);
+
+/** The same for two replicas at once, with whole periods skipped: arrays of two. */
+void pipeline_play_two (const struct terms *t, const struct slot_time *const *slot,
+                        const double *const *send_s, const double *const *return_s,
+                        double *const *end_s, double *work);
 
 /** Number of the first rank of a slot. */
 static inline int slot_rank (const struct terms *t, int stage, int d)

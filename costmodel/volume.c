@@ -28,8 +28,8 @@ static void dp_volume (const struct workload_config *c, int layers, int micro,
 {
     switch (c->zero) {
     case 0:
-        v->dp_bytes = 2.0 * gradient;
-        v->dp_phases = 2;
+        v->dp_bytes = gradient;
+        v->dp_all_reduce = true;
         break;
     case 1:
         v->dp_bytes = gradient + weight;
@@ -60,7 +60,7 @@ void costmodel_volume (const struct workload_model *m, const struct workload_job
         .tp_bytes = tensor,
         .p2p_bytes = share,
         .cp_bytes = element * tokens * kv,
-        .ep_bytes = m->experts > 0 ? share * m->top_k : 0.0,
+        .ep_bytes = m->experts > 0 ? share : 0.0,
     };
 
     dp_volume (c, (m->layers + c->deg.pp - 1) / c->deg.pp, workload_microbatches (j, c),

@@ -7,8 +7,11 @@ struct best_rates bound_rates (const struct pool *pool, int from)
 {
     struct best_rates r = {.inside = pool->touching[0][from],
                            .between = pool->touching[1][from],
-                           .node_bytes_per_s = pool->node_bytes_per_s};
+                           .node_bytes_per_s = pool->node_bytes_per_s,
+                           .nvls = from == 0 ? pool->nvls : 0.0};
 
+    for (int q = from; q < pool->n_classes && from > 0; q++)
+        r.nvls = fmax (r.nvls, pool->class[q].type->nvls_efficiency);
     return r;
 }
 
@@ -34,36 +37,38 @@ static double least_latency (const struct best_rates *r)
                                       : r->inside.latency_s;
 }
 
-static double tp_operation (const struct pool *pool, const struct workload_config *c,
-                            const struct costmodel_volume *v, double rate,
-                            double latency_s, int nodes)
+/* One TP all-reduce on `nodes` nodes. */
+static double tp_operation (const struct pool *pool, const struct best_rates *x,
+                            const struct workload_config *c,
+                            const struct costmodel_volume *v, int nodes)
 {
-    struct costmodel_ring r = {
-        .bytes_per_s = rate, .latency_s = (c->deg.tp - 1) * latency_s, .nodes = nodes};
     const struct workload_profile *p = pool->problem->profile;
+    int n = c->deg.tp;
+    struct costmodel_ring r = {
+        .inside_bytes_per_s = nodes == 1  ? x->inside.bytes_per_s
+                              : n > nodes ? pool->intra_bytes_per_s
+                                          : INFINITY,
+        .between_bytes_per_s = nodes > 1 ? ring_rate (pool, x, n / nodes, 1)
+                                         : INFINITY, /* its fewest lanes */
+        .latency_s = (n - 1) * (nodes == 1 ? x->inside.latency_s : least_latency (x)),
+        .nodes = nodes,
+        .nvls = x->nvls};
 
-    return c->sequence_parallel
-               ? 2.0 * costmodel_half_allreduce_s (p, &r, c->deg.tp, v->tp_bytes)
-               : costmodel_allreduce_s (p, &r, c->deg.tp, v->tp_bytes);
+    return c->sequence_parallel ? 2.0 * costmodel_half_allreduce_s (p, &r, n, v->tp_bytes)
+                                : costmodel_allreduce_s (p, &r, n, v->tp_bytes);
 }
 
 void bound_tp (const struct pool *pool, const struct best_rates *r,
                const struct workload_config *c, const struct costmodel_volume *v,
                double *inside, double *across)
 {
-    int nodes = 1; /* where a tree has fewest hops: a power of two */
-
-    while (2 * nodes <= c->deg.tp)
-        nodes *= 2;
-
     *inside = *across = c->deg.tp == 1 ? 0.0 : INFINITY;
     if (c->deg.tp == 1)
         return;
     if (c->deg.tp <= pool->max_node_gpus)
-        *inside =
-            tp_operation (pool, c, v, r->inside.bytes_per_s, r->inside.latency_s, 1);
-    *across = tp_operation (pool, c, v, ring_rate (pool, r, c->deg.tp / 2, 1),
-                            least_latency (r), nodes);
+        *inside = tp_operation (pool, r, c, v, 1);
+    for (int nodes = 2; nodes <= c->deg.tp && nodes <= pool->n_nodes; nodes++)
+        *across = fmin (*across, tp_operation (pool, r, c, v, nodes));
 }
 
 static double flow (const struct pool *pool, double bytes, double rate, double latency_s)
@@ -151,46 +156,76 @@ double bound_slow_sends_s (const struct best *b, int stages, int slow)
                                                 (slow < stages ? mixed : touched));
 }
 
-void bound_sync (const struct pool *pool, const struct best_rates *r,
+/* A line under what a group of n on these links takes; the least of both so far. */
+static void take_least (const struct pool *pool, const struct costmodel_ring *r, int n,
+                        const struct costmodel_volume *v, double *per_param,
+                        double *fixed)
+{
+    double start, each;
+
+    if (!(costmodel_ring_rate (r) > 0))
+        return;
+    costmodel_sync_least (pool->problem->profile, r, n, v, &start, &each);
+    *fixed = fmin (*fixed, start);
+    *per_param = fmin (*per_param, each);
+}
+
+/* The same across nodes, of which the group needs `least`.
+ *
+ * On more nodes there are fewer lanes, and trees between two have the least to pass on, so
+ * that all but a tree's chains inside nodes and its hops are best on the fewest: chains are
+ * taken as on the most nodes, hops as on the best number, which is the most or a power of
+ * two. */
+static void best_across (const struct pool *pool, const struct best_rates *x, int n,
+                         int per_node, double share, const struct costmodel_volume *v,
+                         double *per_param, double *fixed)
+{
+    int least = (n + per_node - 1) / per_node > 2 ? (n + per_node - 1) / per_node : 2;
+    int most = n < pool->n_nodes ? n : pool->n_nodes;
+    double within = pool->intra_latency_s, cross = pool->inter_latency_s;
+    struct costmodel_ring r = {
+        .inside_bytes_per_s = n > most ? pool->intra_bytes_per_s : INFINITY,
+        .between_bytes_per_s = ring_rate (pool, x, fmin (per_node, n / 2), share),
+        .latency_s = (least * cross + (n - least) * fmin (within, cross)) * (n - 1.0) / n,
+        .nodes = least,
+        .nvls = pool->nvls};
+
+    if (least > most)
+        return;
+    if (n > most && v->dp_all_reduce)
+        r.inside_bytes_per_s *= (n - least) / (double) (n - most);
+    take_least (pool, &r, n, v, per_param, fixed);
+    for (int power = 2; v->dp_all_reduce && power < 2 * most; power *= 2) {
+        double slope = INFINITY;
+
+        r.nodes = power < most ? power : most;
+        if (r.nodes > least)
+            take_least (pool, &r, n, v, &slope, fixed);
+    }
+}
+
+void bound_sync (const struct pool *pool, const struct best_rates *x,
                  const struct workload_config *c, const struct costmodel_volume *v,
                  int per_node, double share, double *per_param, double *fixed)
 {
-    const struct workload_profile *p = pool->problem->profile;
     int n = c->deg.dp * c->deg.cp;
-    double rate = 0.0, latency = INFINITY;
+    struct costmodel_ring one = {.inside_bytes_per_s = x->inside.bytes_per_s,
+                                 .between_bytes_per_s = INFINITY,
+                                 .latency_s = (n - 1) * pool->intra_latency_s,
+                                 .nodes = 1,
+                                 .nvls = pool->nvls};
 
     *per_param = *fixed = 0.0;
     if (n == 1)
         return;
+    *per_param = *fixed = INFINITY;
     per_node = per_node > 1 ? per_node : 1;
-    if (n <= per_node) {
-        rate = r->inside.bytes_per_s;
-        latency = n * pool->intra_latency_s;
-    }
-    if (r->between.bytes_per_s > 0) {
-        int nodes = (n + per_node - 1) / per_node;
-        double most = ring_rate (pool, r, fmin (per_node, n / 2), share);
-
-        if (nodes < 2)
-            nodes = 2;
-        if (n > pool->n_nodes) /* two share a node */
-            most = fmin (most, pool->intra_bytes_per_s);
-        if (per_node > 1 || n <= pool->n_nodes)
-            rate = fmax (rate, most);
-        latency = fmin (latency, nodes * pool->inter_latency_s +
-                                     (n - nodes) * fmin (pool->intra_latency_s,
-                                                         pool->inter_latency_s));
-    }
-    if (rate <= 0) {
-        *fixed = INFINITY;
-        return;
-    }
-
-    struct costmodel_ring ring = {.bytes_per_s = rate,
-                                  .latency_s = latency * (n - 1.0) / n};
-
-    *fixed = costmodel_sync_s (p, &ring, n, v->dp_phases, 0.0);
-    *per_param = costmodel_sync_s (p, &ring, n, 0, v->dp_bytes);
+    if (n <= per_node)
+        take_least (pool, &one, n, v, per_param, fixed);
+    if (x->between.bytes_per_s > 0)
+        best_across (pool, x, n, per_node, share, v, per_param, fixed);
+    if (!isfinite (*fixed))
+        *per_param = 0.0;
 }
 
 double bound_send_s (const struct pool *pool, const struct workload_config *c)

@@ -62,7 +62,7 @@ void bound_caps (const struct pool *pool, int pp, int from, bool spans, const in
 /** The best links that there are, or those that a slow slot touches. */
 struct best_rates {
     struct best_link inside, between;
-    double node_bytes_per_s;
+    double node_bytes_per_s, nvls;
 };
 struct best_rates bound_rates (const struct pool *pool, int from);
 

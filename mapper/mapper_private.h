@@ -41,6 +41,7 @@ struct pool {
      * or slower, and those from such a GPU to a faster one or back. */
     struct best_link touching[2][CLASSES_MAX], mixing[2][CLASSES_MAX];
     double node_bytes_per_s; /* largest node_gb_per_s; INFINITY where one has none */
+    double nvls;             /* best nvls_efficiency */
     bool all_alike; /* one class, one size, every link like every other of its kind */
 };
 

@@ -266,12 +266,13 @@ static enum status see_links (struct pool *pool, struct error *err)
         }
     free (range);
     find_touching (pool);
-    pool->node_bytes_per_s = 0;
+    pool->node_bytes_per_s = pool->nvls = 0;
     for (int i = 0; i < pool->n_nodes; i++) {
         double total = c->node[pool->node[i]].node_bytes_per_s;
 
         pool->node_bytes_per_s =
             fmax (pool->node_bytes_per_s, total > 0 ? total : INFINITY);
+        pool->nvls = fmax (pool->nvls, c->node[pool->node[i]].type->nvls_efficiency);
     }
     return ST_OK;
 }

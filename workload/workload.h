@@ -47,6 +47,8 @@ struct workload_model {
     /* Mixture of experts */
     int experts;        /* routed experts of a layer */
     int top_k;          /* that a token visits */
+    int expert_groups;  /* equal groups of consecutive experts; 0: one */
+    int top_groups;     /* that a token's experts are in at most; 0: any */
     int expert_ffn;     /* width of one */
     int shared_experts; /* DeepSeek: each as wide as a routed one */
     int shared_ffn;     /* width of the shared experts together */
@@ -140,8 +142,16 @@ static inline bool workload_attention_is_flash (enum workload_attention a)
 {
     return a == ATTENTION_FLASH || a == ATTENTION_FLASH1;
 }
-/** NCCL's algorithm for all-reduces: the faster one, or always one of them. */
-enum workload_all_reduce { ALL_REDUCE_AUTO, ALL_REDUCE_RING, ALL_REDUCE_TREE };
+/** How all-reduces go: as NCCL would choose, or always by one of these where a group's
+ *  machines offer it (else by ring). */
+enum workload_all_reduce {
+    ALL_REDUCE_AUTO,
+    ALL_REDUCE_RING,
+    ALL_REDUCE_TREE,         /* double binary tree of nodes */
+    ALL_REDUCE_HIERARCHICAL, /* inside nodes, between nodes, inside nodes */
+    ALL_REDUCE_NVLS,         /* reduced by the NVSwitches of one node */
+    ALL_REDUCE_NVLS_TREE     /* so inside nodes, a tree between them */
+};
 
 /** A kernel or layout that the profile sets unless the job does. */
 enum workload_choice { CHOICE_PROFILE, CHOICE_NO, CHOICE_YES };
@@ -161,9 +171,11 @@ enum workload_schedule {
 const char *workload_precision_name (enum workload_precision p);
 const char *workload_attention_name (enum workload_attention a);
 const char *workload_schedule_name (enum workload_schedule s);
+const char *workload_all_reduce_name (enum workload_all_reduce a);
 bool workload_precision_parse (const char *s, enum workload_precision *p);
 bool workload_attention_parse (const char *s, enum workload_attention *a);
 bool workload_schedule_parse (const char *s, enum workload_schedule *out);
+bool workload_all_reduce_parse (const char *s, enum workload_all_reduce *a);
 /** "on" or "off". */
 bool workload_choice_parse (const char *s, enum workload_choice *c);
 
@@ -258,15 +270,65 @@ struct workload_stage_params workload_stage_params (const struct workload_model 
                                                     const struct workload_config *c,
                                                     const struct workload_stage *s);
 
+/** Groups of ranks that talk, as Megatron's rank generators in the order
+ *  WORKLOAD_RANK_ORDER form them: one over tp, cp, dp and pp; another over the same ranks
+ *  for experts, with etp, ep and what they leave of tp cp dp. */
+enum workload_group_kind {
+    GROUP_TP,
+    GROUP_CP,
+    GROUP_DP,
+    GROUP_SYNC, /* dp and cp together: dense gradients, and what ZeRO shards over */
+    GROUP_PP,
+    GROUP_ETP,
+    GROUP_EP,
+    GROUP_EXPERT_SYNC, /* ranks with the same experts */
+};
+
+/** Such groups: `size` ranks, `stride` apart. */
+struct workload_group {
+    int size, stride;
+};
+
+static inline struct workload_group workload_group_of (const struct workload_degrees *d,
+                                                       enum workload_group_kind kind)
+{
+    switch (kind) {
+    case GROUP_TP:
+        return (struct workload_group){d->tp, 1};
+    case GROUP_CP:
+        return (struct workload_group){d->cp, d->tp};
+    case GROUP_DP:
+        return (struct workload_group){d->dp, d->tp * d->cp};
+    case GROUP_SYNC:
+        return (struct workload_group){d->cp * d->dp, d->tp};
+    case GROUP_ETP:
+        return (struct workload_group){d->etp, 1};
+    case GROUP_EP:
+        return (struct workload_group){d->ep, d->etp};
+    case GROUP_EXPERT_SYNC:
+        return (struct workload_group){d->tp * d->cp * d->dp / (d->etp * d->ep),
+                                       d->etp * d->ep};
+    case GROUP_PP:
+        break;
+    }
+    return (struct workload_group){d->pp, d->tp * d->cp * d->dp};
+}
+
+/** The first rank of the group that a rank is in. */
+static inline int workload_group_first (struct workload_group g, int rank)
+{
+    return rank - rank / g.stride % g.size * g.stride;
+}
+
 /** Ranks over which optimizer state (and gradients, weights) of dense parameters are
  *  sharded: dp cp; of experts: tp cp dp / (etp ep). */
 static inline int workload_dense_shards (const struct workload_degrees *d)
 {
-    return d->dp * d->cp;
+    return workload_group_of (d, GROUP_SYNC).size;
 }
 static inline int workload_expert_shards (const struct workload_degrees *d)
 {
-    return d->tp * d->cp * d->dp / (d->etp * d->ep);
+    return workload_group_of (d, GROUP_EXPERT_SYNC).size;
 }
 
 /** Is the job well-formed for this model?  ST_INVALID says what is not. */
@@ -291,7 +353,8 @@ enum status workload_config_offered (const struct workload_config *c,
                                      const struct workload_profile *p, struct error *err);
 
 /** Rank's coordinates: rank = tp_i + tp (cp_i + cp (dp_i + dp pp_i)), Megatron's order
- *  tp-cp-ep-dp-pp; ep_i = (cp_i + cp dp_i) mod ep. */
+ *  tp-cp-ep-dp-pp; ep_i is its place in its expert-parallel group, (cp_i + cp dp_i) mod ep
+ *  where etp is tp. */
 struct workload_coords {
     int tp, cp, ep, dp, pp;
 };
@@ -301,11 +364,23 @@ struct workload_coords workload_coords_of (const struct workload_degrees *d, int
  *  ends also hold embedding and head. @param[out] layers [pp] */
 void workload_layers_even (int n_layers, int pp, int *layers);
 
-/** Layers spread so that the stage with most parameters has as few as can be, embedding
+/** How a framework spreads layers over stages unless told otherwise.
+ *
+ *  PARTITION_EVEN: workload_layers_even.
+ *  PARTITION_PARAMETERS: the stage with most parameters has as few as can be, embedding
  *  and head counted with the stages that hold them, earlier stages filled first
- *  (DeepSpeed's partition_method="parameters").  Every stage gets at least one layer.
- *  @param[out] layers [pp] */
-void workload_layers_by_parameters (const struct workload_model *m, int pp, int *layers);
+ *  (DeepSpeed's partition_method="parameters").
+ *  PARTITION_MODULES: embedding, layers, final norm and head are modules of one list that
+ *  is cut into equal parts, the first ones a module longer where it does not divide
+ *  (pipe_partition_uniform of Aleph Alpha's framework, github.com/Aleph-Alpha/scaling). */
+enum workload_partition { PARTITION_EVEN, PARTITION_PARAMETERS, PARTITION_MODULES };
+#define WORKLOAD_PARTITIONS 3
+
+/** Layers of every stage; each gets at least one.
+ *  @param[in]  pp      at most the model's layers
+ *  @param[out] layers  [pp] */
+void workload_layers_split (const struct workload_model *m, enum workload_partition by,
+                            int pp, int *layers);
 
 /** Chunks of layers that a schedule needs on every stage unless told otherwise: 2 for the
  *  interleaved and the V-shaped ones, else 1. */
@@ -328,8 +403,9 @@ struct workload_profile {
     bool measured_allocated; /* its runs' memory is the allocator's, without overheads */
     bool measured_last;      /* and that of the last rank, not of the fullest */
     bool fused_norm, fused_mlp, gathered_logits; /* unless the job says otherwise */
-    enum workload_attention attention;           /* of its runs, where nothing is said */
-    bool by_parameters;     /* layers are spread by parameters unless told otherwise */
+    bool keeps_gathered; /* inputs gathered under sequence parallelism, for backward */
+    enum workload_attention attention; /* of its runs, where nothing is said */
+    enum workload_partition partition; /* of layers, unless told otherwise */
     int zero_with_pipeline; /* highest ZeRO stage that it offers with a pipeline */
     unsigned schedules;     /* bit 1 << enum workload_schedule */
     struct {
@@ -386,6 +462,8 @@ struct workload_profile {
         double step_s;           /* per step: data, clipping, logging */
         double residual;         /* standard deviation of log (measured / estimate) */
         enum workload_all_reduce all_reduce;
+        bool deduplicated_dispatch; /* a token is sent once to every node and GPU where it
+                                       has experts, else once to every expert */
         bool blocking_sends; /* a stage waits until what it sends has arrived */
     } time;
 };

@@ -278,9 +278,11 @@ static int slow_stages (const struct pool *pool, const struct workload_config *c
 
 /* The lowest of cases A, B and C. */
 static double any_way (const struct pool *pool, const struct workload_config *c,
-                       const struct best *b, int slow, const int *cap, bool tight)
+                       const struct best *b, int slow, const int *cap, enum bound_how how)
 {
-    double (*bound) (const struct pace *) = tight ? bound_splits : bound_fractions;
+    double (*bound) (const struct pace *) = how == BOUND_FRACTIONS ? bound_fractions
+                                            : how == BOUND_SPLITS  ? bound_splits
+                                                                   : bound_runs;
     struct pace x = {.b = b, .cap = cap, .slow = slow};
     bool inside = c->deg.tp <= pool->max_node_gpus, can_span;
     double least = inside ? bound (&x) : INFINITY;
@@ -321,7 +323,7 @@ void bound_caps (const struct pool *pool, int pp, int from, bool spans, const in
 /* The bound when slots are fast or slow by class `from`; 0 when it tells nothing. */
 static double divided_bound (const struct pool *pool, const struct workload_config *c,
                              const struct bests *x, int from, bool spans, const int *caps,
-                             int *cap)
+                             int *cap, enum bound_how how)
 {
     int slow = slow_stages (pool, c, from, spans);
     struct best b = x->b;
@@ -335,44 +337,45 @@ static double divided_bound (const struct pool *pool, const struct workload_conf
     slow_slot (pool, c, x, &l, from, spans, &b);
     if (caps)
         bound_caps (pool, c->deg.pp, from, spans, caps, cap);
-    return any_way (pool, c, &b, slow, caps ? cap : NULL, caps);
+    return any_way (pool, c, &b, slow, caps ? cap : NULL, how);
 }
 
 static double bound_with (const struct pool *pool, const struct workload_config *c,
-                          const int *caps, int *cap)
+                          const int *caps, int *cap, enum bound_how how)
 {
     struct bests x;
     double most = 0.0;
 
     bests_init (pool, c, &x);
     for (int from = 1; from <= pool->n_classes; from++) {
-        most = fmax (most, divided_bound (pool, c, &x, from, false, caps, cap));
+        most = fmax (most, divided_bound (pool, c, &x, from, false, caps, cap, how));
         /* Where groups inside nodes are fewer, some slot is slow or spans. */
         if (x.across > x.inside && c->deg.tp <= pool->max_node_gpus &&
             slow_stages (pool, c, from, true) > slow_stages (pool, c, from, false))
-            most = fmax (most, divided_bound (pool, c, &x, from, true, caps, cap));
+            most = fmax (most, divided_bound (pool, c, &x, from, true, caps, cap, how));
     }
     if (most > 0.0)
         return most;
     if (caps)
         bound_caps (pool, c->deg.pp, 0, true, caps, cap);
-    return any_way (pool, c, &x.b, 0, caps ? cap : NULL, caps);
+    return any_way (pool, c, &x.b, 0, caps ? cap : NULL, how);
 }
 
-double bound_of (const struct pool *pool, const struct workload_config *c, bool tight)
+double bound_of (const struct pool *pool, const struct workload_config *c,
+                 enum bound_how how)
 {
     size_t pp = (size_t) c->deg.pp;
     int *caps = NULL;
     double bound;
 
-    if (tight)
+    if (how > BOUND_FRACTIONS)
         caps = malloc (((size_t) pool->n_classes + 2) * pp * sizeof (int));
     if (caps && !memory_fits (pool, c, caps)) {
         free (caps);
         return INFINITY;
     }
-    bound =
-        bound_with (pool, c, caps, caps ? caps + (size_t) pool->n_classes * pp : NULL);
+    bound = bound_with (pool, c, caps, caps ? caps + (size_t) pool->n_classes * pp : NULL,
+                        caps ? how : BOUND_FRACTIONS);
     free (caps);
     return bound;
 }
@@ -402,7 +405,7 @@ enum status mapper_lower_bound (const struct mapper_problem *p,
 
     if (st != ST_OK)
         return st;
-    *bound_s = bound_of (&pool, c, tight);
+    *bound_s = bound_of (&pool, c, tight ? BOUND_RUNS : BOUND_FRACTIONS);
     pool_release (&pool);
     return ST_OK;
 }

@@ -413,8 +413,8 @@ json_t *workload_profile_to_json (const struct workload_profile *p, const char *
             json_array_append_new (schedules, json_string (workload_schedule_name (
                                                   (enum workload_schedule) s)));
     doc = json_pack ("{s:i, s:s, s:s, s:o, s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:b, s:s, "
-                     "s:b, s:b, s:i, s:i, "
-                     "s:o, s:o, s:o}",
+                     "s:b, s:b, s:i, "
+                     "s:i, s:o, s:o, s:o}",
                      "version", 1, "name", p->name, "source", source, "sources", sources,
                      "measured_rank", measured_ranks[p->measured_rank], "measured_memory",
                      p->measured_allocated ? "allocated" : "driver", "attention",

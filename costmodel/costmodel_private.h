@@ -30,7 +30,9 @@ struct terms {
     struct costmodel_volume volume;
     struct workload_stage *held;          /* [pp] */
     struct workload_stage_params *params; /* [pp] */
-    int *type_of_node;                    /* [n_nodes] */
+    struct costmodel_stage_time *stage;   /* [pp * n_types] at speed 1 */
+    bool limited;      /* some node says what all its GPUs reach together */
+    int *type_of_node; /* [n_nodes] */
     int n_types;
     const struct topology_gpu_type *type[TYPES_MAX];
     struct costmodel_compute compute[TYPES_MAX]; /* by type; unset when refused[] */
@@ -106,6 +108,27 @@ struct slot_time {
     int unmeasured;
 };
 
+/** Does the group of n GPUs lie inside one node? */
+bool inside_node (const struct terms *t, const int *gpu, int n);
+
+/** Add `by` to the share of every node of every TP group that crosses nodes, of `groups`
+ *  groups in a row.  @return is there any? */
+bool change_tp_shares (const struct terms *t, const int *gpu, int groups, int *share,
+                       int by);
+
+/** Price one slot: compute, tensor and context parallelism.
+ *
+ *  @param[in] share  [n_nodes] TP groups of the stage that cross nodes */
+void slot_price (const struct terms *t, const int *gpu, int stage, int d,
+                 const int *share, struct scratch *s, struct use_log *log,
+                 struct slot_time *out);
+
+/** Does a stage exchange tokens with experts? */
+static inline bool has_experts (const struct terms *t, int stage)
+{
+    return t->problem.config->deg.ep > 1 && t->held[stage].expert > 0;
+}
+
 /** Price stage `stage` of every replica.
  *
  *  @param[out] out  [dp], `apart` entries from one replica to the next
@@ -131,6 +154,16 @@ static inline bool has_boundary (const struct terms *t, int stage)
 int boundary_price (const struct terms *t, const int *gpu, int a, int b, double bytes,
                     double *ab_s, double *ba_s, int stride, struct scratch *s,
                     struct use_log *log, const char *use);
+
+/** Add `by` to the flows out of and into each node of one slot's sends to another. */
+void change_flow_shares (const struct terms *t, const int *src, const int *dst,
+                         int *share, int *share_in, int by);
+
+/** Price the sends between two slots under the flows of all replicas.
+ *  @return unmeasured links */
+int sends_price (const struct terms *t, const int *src, const int *dst, double bytes,
+                 const int *share, const int *share_in, struct use_log *log,
+                 const char *use, double *there, double *back);
 
 /** Seconds of a stage's gradient and weight synchronisation over data parallelism.
  *  INFINITY when a link has no price. */

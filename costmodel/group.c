@@ -118,16 +118,18 @@ struct topology_link link_between (const struct terms *t, int src, int dst,
     const struct topology_cluster *c = t->problem.cluster;
     const struct costmodel_what_if *w = t->problem.what_if;
     struct topology_link l = topology_link (c, src, dst);
+    double bytes_per_s = l.bytes_per_s;
 
     if (!l.measured) {
         ++*unmeasured;
         use_log_add (log, src, dst, use);
     }
     if (w && same_link (c, w->src_gpu, w->dst_gpu, src, dst))
-        l.bytes_per_s = w->bytes_per_s;
+        bytes_per_s = w->bytes_per_s;
     if (t->slow && c->node_of_gpu[src] != c->node_of_gpu[dst])
-        note_slow (c, t->slow, src, dst, use, l.bytes_per_s);
-    return l;
+        note_slow (c, t->slow, src, dst, use, bytes_per_s);
+    /* Member by member: copied as a whole, it would wait for its parts to be stored. */
+    return (struct topology_link){bytes_per_s, l.latency_s, l.measured};
 }
 
 /* What a ring has met so far. */
@@ -140,7 +142,8 @@ struct walk {
 
 static void meet (struct walk *w, double bytes_per_s, double latency_s)
 {
-    w->ring.bytes_per_s = fmin (w->ring.bytes_per_s, bytes_per_s);
+    if (bytes_per_s < w->ring.bytes_per_s)
+        w->ring.bytes_per_s = bytes_per_s;
     w->ring.latency_s += latency_s;
 }
 
@@ -201,6 +204,15 @@ static void walk_between (struct walk *w, const int *from, int n_from, const int
     meet (w, sum * w->t->problem.profile->time.link_out, latency_s);
 }
 
+static struct costmodel_ring ring_walked (struct walk *w, int n, int nodes)
+{
+    w->ring.nodes = nodes;
+    w->ring.latency_s *= (n - 1.0) / n; /* n hops in all */
+    if (w->ring.bytes_per_s == INFINITY)
+        w->ring.bytes_per_s = 0.0;
+    return w->ring;
+}
+
 struct costmodel_ring ring_of (const struct terms *t, const int *gpu, int n, int stride,
                                const int *share, struct scratch *s, struct use_log *log,
                                const char *use)
@@ -211,6 +223,10 @@ struct costmodel_ring ring_of (const struct terms *t, const int *gpu, int n, int
 
     if (n == 1)
         return w.ring;
+    if (stride == 1 && inside_node (t, gpu, n)) {
+        walk_inside (&w, gpu, n, false);
+        return ring_walked (&w, n, 1);
+    }
 
     /* Bucket the members by node, nodes in order of first appearance. */
     for (int i = 0; i < n; i++) {
@@ -242,11 +258,7 @@ struct costmodel_ring ring_of (const struct terms *t, const int *gpu, int n, int
             walk_between (&w, s->member + at, s->count[k], s->member + to,
                           s->count[(k + 1) % nodes], share);
     }
-    w.ring.nodes = nodes;
-    w.ring.latency_s *= (n - 1.0) / n; /* n hops in all */
-    if (w.ring.bytes_per_s == INFINITY)
-        w.ring.bytes_per_s = 0.0;
-    return w.ring;
+    return ring_walked (&w, n, nodes);
 }
 
 double alltoall_of (const struct terms *t, const int *gpu, int n, int stride,

@@ -15,6 +15,7 @@ struct plan_input {
     struct cli_job job;
     struct mapper_settings settings;
     const char *cluster, *model, *only, *exclude, *out;
+    enum costmodel_kind kind;
     int nodes, spares;
     bool json;
 };
@@ -41,6 +42,7 @@ static const struct argp_option options[] = {
      "(default) "
      "takes node unless gpu gains over 0.5 %",
      2},
+    CLI_COST_MODEL_OPTION (2),
     {"time-limit", OPT_TIME, "S", 0, "stop after S seconds with the best plan so far", 2},
     {"threads", OPT_THREADS, "N", 0, "default: all cores", 2},
     {"seed", OPT_SEED, "N", 0, "the same seed gives the same plan (default 1)", 2},
@@ -80,6 +82,9 @@ static error_t parse (int key, char *arg, struct argp_state *state)
         else
             argp_error (state, "--granularity: expected auto, node or gpu, found \"%s\"",
                         arg);
+        return 0;
+    case CLI_OPT_COST_MODEL:
+        in->kind = cli_cost_model (arg, state);
         return 0;
     case OPT_TIME:
         in->settings.time_limit_s = cli_number (arg, "--time-limit", 0, 1e9, state);
@@ -323,9 +328,12 @@ static void print_summary (const struct mapper_problem *p, const struct mapper_r
     text_add (&t, "\n");
     print_layers (r, &t);
     print_nodes_left (p, r, &t);
-    text_add (&t, "step     %s, %.0f tokens/s, MFU %.1f %%\n",
+    text_add (&t, "step     %s, %.0f tokens/s, MFU %.1f %%",
               cli_seconds (r->estimate.step_s, step), r->estimate.tokens_per_s,
               100.0 * r->estimate.mfu);
+    if (p->cost_model != COSTMODEL_CRITICAL_PATH)
+        text_add (&t, ", by the cost model of %s", cli_model_authors (p->cost_model));
+    text_add (&t, "\n");
     print_memory (p, r, &t);
     print_bounds (r, info, &t);
     if (r->estimate.n_unmeasured > 0)
@@ -452,6 +460,7 @@ static enum status run (struct plan_input *in, struct notes *notes, struct error
         cli_note_types (c, job.precision, notes);
         cli_warn ("plan", notes);
         p = cli_problem (&in->job, &m, &job, &profile, c);
+        p.cost_model = in->kind;
         p.node_allowed = allowed;
         p.max_nodes = max_nodes;
         st = search (in, &p, err);

@@ -155,6 +155,9 @@ int boundary_price (const struct terms *t, const int *gpu, int a, int b, double 
                     double *ab_s, double *ba_s, int stride, struct scratch *s,
                     struct use_log *log, const char *use);
 
+/** Are all links between two slots alike, so that one flow stands for all? */
+bool uniform_flows (const struct terms *t, const int *src, const int *dst);
+
 /** Add `by` to the flows out of and into each node of one slot's sends to another. */
 void change_flow_shares (const struct terms *t, const int *src, const int *dst,
                          int *share, int *share_in, int by);
@@ -213,6 +216,33 @@ struct priced {
     double *work;
 };
 
+/* ---- published models (published.c): the problem's kind is one ---- */
+
+/** What a slot's micro-batch takes there. */
+double published_compute_s (const struct terms *t, const struct slot_time *slot);
+
+/** One micro-batch's sends from each rank of a slot to its peer.
+ *  @param[out] lane_s  [slot] @return unmeasured links */
+int published_sends (const struct terms *t, const int *src, const int *dst,
+                     struct use_log *log, double *lane_s);
+
+/** Gradients of a stage. */
+double published_sync_s (const struct terms *t, const int *gpu, int stage,
+                         struct scratch *s, struct use_log *log, int *unmeasured);
+
+/** The step's parts.
+ *  @param[in] compute_s  [pp] the slowest slot's
+ *  @param[in] sends_s    down the slowest pipeline
+ *  @param[in] sync_s     [pp] */
+struct costmodel_breakdown published_step (const struct terms *t, const double *compute_s,
+                                           double sends_s, const double *sync_s);
+
+/** Their sum. */
+static inline double published_sum_s (const struct costmodel_breakdown *b)
+{
+    return b->compute_s + b->bubble_s + b->pp_s + b->dp_s;
+}
+
 /** All of one pricing. */
 struct pricing {
     struct terms t;
@@ -229,6 +259,10 @@ enum status pricing_init (struct pricing *q, const struct costmodel_problem *p,
                           const int *gpu_of_rank, struct slow_links *slow,
                           struct error *err);
 void pricing_release (struct pricing *q);
+
+/** The estimate by a published model, without its rates.  @return ST_OK or ST_NOMEM */
+enum status published_price (struct pricing *q, const int *gpu,
+                             struct costmodel_estimate *e, struct error *err);
 
 /** costmodel_estimate that also notes the slowest links in use. */
 enum status estimate_noting (const struct costmodel_problem *p, const int *gpu_of_rank,

@@ -29,6 +29,8 @@ struct costmodel_state {
     double *tied_ab_s, *tied_ba_s; /* [dp] */
     double *sync_s, *optimizer_s;  /* [pp] */
     double *latest_s, *sum_s;      /* [pp] scratch */
+    double *lane_s; /* [world] published models: sends of each rank to the next stage */
+    double *pipe_s; /* [dp] their slowest sum down a replica */
     double *work;
     double tied_s;
     int *slot_node;            /* [pp * dp] the slot's node, or SPREAD */
@@ -68,8 +70,9 @@ static enum status allocate (struct costmodel_state *s, struct error *err)
     s->slot_dirty = b;
     s->slot = calloc (cells, sizeof *s->slot);
     s->gpu = malloc ((size_t) s->n * sizeof (int));
+    s->lane_s = calloc ((size_t) t->world + dp, sizeof *s->lane_s);
     s->stamp = calloc (rows * nodes, sizeof *s->stamp);
-    if (!d || !i || !b || !s->slot || !s->gpu || !s->stamp)
+    if (!d || !i || !b || !s->slot || !s->gpu || !s->stamp || !s->lane_s)
         return err_nomem (err);
     s->return_s = d + cells;
     s->end_s = s->return_s + cells;
@@ -88,6 +91,7 @@ static enum status allocate (struct costmodel_state *s, struct error *err)
     s->sends_unmeasured = s->touched_sends + rows * dp;
     s->ep_unmeasured = s->sends_unmeasured + rows * dp;
     s->sync_unmeasured = s->ep_unmeasured + pp;
+    s->pipe_s = s->lane_s + t->world;
     s->sends_dirty = b + cells;
     s->stage_dirty = s->sends_dirty + rows * dp;
     s->crossing = s->stage_dirty + pp;
@@ -135,6 +139,18 @@ static void count_flows (struct costmodel_state *s, int k, int by)
     }
 }
 
+/* Do published models price the placement? */
+static bool is_published (const struct costmodel_state *s)
+{
+    return s->problem.kind != COSTMODEL_CRITICAL_PATH;
+}
+
+/* Are there sends from this stage to the next? */
+static bool has_sends (const struct costmodel_state *s, int stage)
+{
+    return is_published (s) ? stage < s->t.pp - 1 : has_boundary (&s->t, stage);
+}
+
 static void touch_sends (struct costmodel_state *s, int k)
 {
     if (s->sends_dirty[k])
@@ -153,11 +169,12 @@ static void touch_slot (struct costmodel_state *s, int slot)
         return;
     s->slot_dirty[slot] = s->stage_dirty[stage] = true;
     s->touched_slot[s->n_slots++] = slot;
-    if (has_boundary (t, stage))
+    if (has_sends (s, stage))
         touch_sends (s, slot);
-    if (has_boundary (t, before))
+    if (has_sends (s, before))
         touch_sends (s, before * t->dp + d);
-    if (t->volume.tied_bytes > 0 && (stage == 0 || stage == t->pp - 1))
+    if (t->volume.tied_bytes > 0 && !is_published (s) &&
+        (stage == 0 || stage == t->pp - 1))
         touch_sends (s, t->pp * t->dp + d);
 }
 
@@ -253,6 +270,23 @@ static void reprice_experts (struct costmodel_state *s, int stage)
     memset (s->replica_dirty, true, (size_t) t->dp * sizeof *s->replica_dirty);
 }
 
+static void count_unmeasured_sends (struct costmodel_state *s, int k, int unmeasured)
+{
+    s->sends_dirty[k] = false;
+    s->unmeasured += unmeasured - s->sends_unmeasured[k];
+    s->sends_unmeasured[k] = unmeasured;
+}
+
+static void reprice_lanes (struct costmodel_state *s, int k)
+{
+    count_unmeasured_sends (
+        s, k,
+        published_sends (&s->t, slot_gpus (s, source_of (s, k)),
+                         slot_gpus (s, target_of (s, k)), NULL,
+                         s->lane_s + (size_t) k * (size_t) s->t.slot));
+    s->replica_dirty[k % s->t.dp] = true;
+}
+
 static void reprice_sends (struct costmodel_state *s, int k)
 {
     const struct terms *t = &s->t;
@@ -268,9 +302,7 @@ static void reprice_sends (struct costmodel_state *s, int k)
                      s->flows_out + (size_t) row * (size_t) s->nodes,
                      s->flows_in + (size_t) row * (size_t) s->nodes, NULL,
                      tied ? "dp" : "pp", &there, &back);
-    s->sends_dirty[k] = false;
-    s->unmeasured += unmeasured - s->sends_unmeasured[k];
-    s->sends_unmeasured[k] = unmeasured;
+    count_unmeasured_sends (s, k, unmeasured);
     if (*ab == there && *ba == back)
         return;
     *ab = there;
@@ -283,10 +315,16 @@ static void reprice_tail (struct costmodel_state *s, int stage)
 {
     const struct terms *t = &s->t;
     int unmeasured;
-    double sync_s = sync_price (t, s->gpu, stage, &s->scratch, NULL, &unmeasured);
 
-    s->sync_s[stage] = exposed_price (t, sync_s, &s->slot[stage], t->pp);
-    s->optimizer_s[stage] = optimizer_price (t, s->gpu, stage);
+    if (is_published (s)) {
+        s->sync_s[stage] =
+            published_sync_s (t, s->gpu, stage, &s->scratch, NULL, &unmeasured);
+    } else {
+        s->sync_s[stage] = exposed_price (
+            t, sync_price (t, s->gpu, stage, &s->scratch, NULL, &unmeasured),
+            &s->slot[stage], t->pp);
+        s->optimizer_s[stage] = optimizer_price (t, s->gpu, stage);
+    }
     s->unmeasured += unmeasured - s->sync_unmeasured[stage];
     s->sync_unmeasured[stage] = unmeasured;
 }
@@ -354,6 +392,52 @@ static void sum_up (struct costmodel_state *s)
     s->price = price;
 }
 
+/* Add up the slowest lane of every dirty replica. */
+static void sum_dirty (struct costmodel_state *s)
+{
+    const struct terms *t = &s->t;
+
+    for (int d = 0; d < t->dp; d++) {
+        if (!s->replica_dirty[d])
+            continue;
+        s->replica_dirty[d] = false;
+        s->pipe_s[d] = 0.0;
+        for (int r = 0; r < t->slot; r++) {
+            double sum = 0.0;
+
+            for (int i = 0; i + 1 < t->pp; i++)
+                sum +=
+                    s->lane_s[(size_t) (i * t->dp + d) * (size_t) t->slot + (size_t) r];
+            s->pipe_s[d] = fmax (s->pipe_s[d], sum);
+        }
+    }
+}
+
+static void sum_published (struct costmodel_state *s)
+{
+    const struct terms *t = &s->t;
+    struct costmodel_breakdown part;
+    double slowest = 0.0, pipes = 0.0, syncs = 0.0;
+
+    for (int i = 0; i < t->pp; i++) {
+        s->latest_s[i] = 0.0;
+        syncs += s->sync_s[i];
+    }
+    for (int d = 0; d < t->dp; d++) {
+        for (int i = 0; i < t->pp; i++)
+            s->latest_s[i] =
+                fmax (s->latest_s[i], published_compute_s (t, &s->slot[d * t->pp + i]));
+        slowest = fmax (slowest, s->pipe_s[d]);
+        pipes += s->pipe_s[d];
+    }
+    part = published_step (t, s->latest_s, slowest, s->sync_s);
+    s->price = (struct costmodel_price){.unmeasured = s->unmeasured,
+                                        .step_s = published_sum_s (&part)};
+    if (!isfinite (s->price.step_s))
+        s->price.step_s = INFINITY;
+    s->price.smooth_s = s->price.step_s + SMOOTH_WEIGHT * (pipes / t->dp + syncs / t->pp);
+}
+
 /* Reprice what is touched, and forget the touches. */
 static void reprice (struct costmodel_state *s)
 {
@@ -362,7 +446,7 @@ static void reprice (struct costmodel_state *s)
     for (int i = 0; i < s->n_slots; i++)
         reprice_slot (s, s->touched_slot[i]);
     for (int i = 0; i < s->n_sends; i++)
-        reprice_sends (s, s->touched_sends[i]);
+        (is_published (s) ? reprice_lanes : reprice_sends) (s, s->touched_sends[i]);
     for (int i = 0; i < t->pp; i++) {
         if (!s->stage_dirty[i])
             continue;
@@ -378,8 +462,13 @@ static void reprice (struct costmodel_state *s)
     }
     memset (s->boundary_dirty, 0, (size_t) (t->pp + 1) * sizeof *s->boundary_dirty);
     s->n_slots = s->n_sends = 0;
-    play_dirty (s);
-    sum_up (s);
+    if (is_published (s)) {
+        sum_dirty (s);
+        sum_published (s);
+    } else {
+        play_dirty (s);
+        sum_up (s);
+    }
 }
 
 enum status costmodel_state_create (const struct costmodel_problem *p, const int *gpu,
@@ -425,6 +514,7 @@ void costmodel_state_destroy (struct costmodel_state *s)
     free (s->gpu);
     free (s->slot);
     free (s->send_s);
+    free (s->lane_s);
     free (s->slot_node);
     free (s->stamp);
     free (s->slot_dirty);

@@ -360,8 +360,7 @@ static double flow_s (const struct terms *t, int src, int dst, double bytes, int
                   : INFINITY;
 }
 
-/* Are all links between two slots alike, so that one flow stands for all? */
-static bool uniform_flows (const struct terms *t, const int *src, const int *dst)
+bool uniform_flows (const struct terms *t, const int *src, const int *dst)
 {
     const struct topology_cluster *c = t->problem.cluster;
     const struct topology_node *a = &c->node[c->node_of_gpu[src[0]]];

@@ -50,6 +50,9 @@ enum status space_enumerate (const struct pool *pool, struct workload_config **l
  *  See bound.c. */
 double bound_of (const struct pool *pool, const struct workload_config *c, bool tight);
 
+/** The same for a published cost model. See bound_published.c. */
+double bound_published (const struct pool *pool, const struct workload_config *c);
+
 /** Seconds of one stage boundary, there and back, when it crosses nodes at best; 0 where
  *  no two nodes are linked.  What splitting layers may assume. */
 double bound_send_s (const struct pool *pool, const struct workload_config *c);

@@ -41,7 +41,8 @@ static enum status create_state (struct placer *x, struct error *err)
                                         .config = x->c,
                                         .profile = p->profile,
                                         .cluster = p->cluster,
-                                        .layers = x->layers};
+                                        .layers = x->layers,
+                                        .kind = p->cost_model};
     enum status st = default_order (x->pool, x->order, err);
 
     return st == ST_OK ? costmodel_state_create (&problem, x->order, x->n, &x->state, err)

@@ -25,6 +25,7 @@ static void random_exchanges (void **state)
 
         s.config.deg.cp = d[3];
         s.config.schedule = rng_below (&r, 5) ? SCHEDULE_1F1B : SCHEDULE_GPIPE;
+        s.kind = i % 3 ? COSTMODEL_CRITICAL_PATH : (enum costmodel_kind) (1 + i / 3 % 2);
         workload_layers_even (s.model.layers, d[1], s.layers);
         world = (int) workload_world (&s.config.deg);
         for (int k = 0; k < 12; k++)

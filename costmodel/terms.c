@@ -215,11 +215,12 @@ static void slot_cp (const struct terms *t, const int *gpu, int stage, struct sc
 {
     const struct costmodel_problem *p = &t->problem;
     const struct costmodel_layer *k = &t->compute[type_of (t, gpu[0])].dense;
-    double steps = t->cp - 1.0, fwd = 0.0, back = 0.0;
+    struct workload_group cp = workload_group_of (&p->config->deg, GROUP_CP);
+    double steps = cp.size - 1.0, fwd = 0.0, back = 0.0;
 
-    for (int j = 0; j < t->tp; j++) {
+    for (int j = 0; j < cp.stride; j++) {
         struct costmodel_ring r =
-            ring_of (t, gpu + j, t->cp, t->tp, s->share_in, s, log, "cp");
+            ring_of (t, gpu + j, cp.size, cp.stride, s->share_in, s, log, "cp");
         double hop = r.latency_s / steps + p->profile->time.collective_s;
         double rate = r.bytes_per_s;
 
@@ -278,17 +279,16 @@ void slot_price (const struct terms *t, const int *gpu, int stage, int d,
     *out = slot;
 }
 
-/* The same for a stage's n expert-parallel groups of etp x ep ranks. */
-static void change_ep_shares (const struct terms *t, const int *gpu, int n,
-                              struct scratch *s, int by)
+/* The same for a stage's expert-parallel groups. */
+static void change_ep_shares (const struct terms *t, const int *gpu,
+                              const struct workload_group *sync,
+                              const struct workload_group *ep, struct scratch *s, int by)
 {
-    const struct workload_degrees *d = &t->problem.config->deg;
+    for (int k = 0; k < sync->size; k++) {
+        const int *g = gpu + k * sync->stride;
 
-    for (int k = 0; k < n; k++) {
-        const int *g = gpu + (size_t) k * (size_t) (d->etp * d->ep);
-
-        change_sync_shares (t, g, d->ep, d->etp, groups_alike (t, g, d->ep, d->etp), s,
-                            by);
+        change_sync_shares (t, g, ep->size, ep->stride,
+                            groups_alike (t, g, ep->size, ep->stride), s, by);
     }
 }
 
@@ -299,16 +299,17 @@ static double ep_price (const struct terms *t, const int *gpu, int stage,
 {
     const struct workload_degrees *d = &t->problem.config->deg;
     const int *g = gpu + slot_rank (t, stage, 0);
-    int group = d->etp * d->ep, n = t->dp * t->slot / group;
+    struct workload_group ep = workload_group_of (d, GROUP_EP),
+                          sync = workload_group_of (d, GROUP_EXPERT_SYNC);
     double worst = 0.0;
 
-    change_ep_shares (t, g, n, s, 1);
-    for (int k = 0; k < n; k++)
-        for (int j = 0; j < d->etp; j++)
-            worst = fmax (worst, alltoall_of (t, g + (size_t) k * (size_t) group + j,
-                                              d->ep, d->etp, t->volume.ep_bytes, s->share,
-                                              log, unmeasured));
-    change_ep_shares (t, g, n, s, -1);
+    change_ep_shares (t, g, &sync, &ep, s, 1);
+    for (int k = 0; k < sync.size; k++)
+        for (int j = 0; j < ep.stride; j++)
+            worst =
+                fmax (worst, alltoall_of (t, g + k * sync.stride + j, ep.size, ep.stride,
+                                          t->volume.ep_bytes, s->share, log, unmeasured));
+    change_ep_shares (t, g, &sync, &ep, s, -1);
     return worst;
 }
 
@@ -463,16 +464,18 @@ double sync_price (const struct terms *t, const int *gpu, int stage, struct scra
 {
     const struct workload_degrees *d = &t->problem.config->deg;
     const int *g = gpu + slot_rank (t, stage, 0);
-    int n = t->dp * t->cp, experts = workload_expert_shards (d);
+    struct workload_group dense = workload_group_of (d, GROUP_SYNC),
+                          experts = workload_group_of (d, GROUP_EXPERT_SYNC);
     double time = 0.0;
 
     *unmeasured = 0;
-    if (n > 1)
-        time = ring_price (t, g, n, t->tp, t->volume.dp_bytes * t->params[stage].dense, s,
-                           log, unmeasured);
-    if (experts > 1 && t->params[stage].expert > 0)
+    if (dense.size > 1)
+        time =
+            ring_price (t, g, dense.size, dense.stride,
+                        t->volume.dp_bytes * t->params[stage].dense, s, log, unmeasured);
+    if (experts.size > 1 && t->params[stage].expert > 0)
         time +=
-            ring_price (t, g, experts, d->etp * d->ep,
+            ring_price (t, g, experts.size, experts.stride,
                         t->volume.dp_bytes * t->params[stage].expert, s, log, unmeasured);
     return time;
 }

@@ -137,13 +137,13 @@ void mapper_explain_miss (const struct mapper_problem *p, const struct mapper_in
         out,
         "closest: tp %d, pp %d, dp %d, cp %d, micro-batch %d, zero %d, sequence "
         "parallelism %s, recompute %s:\n"
-        "  stage %d with %d layers needs %.1f GiB, the limit is %.1f GiB of %.1f GiB; "
-        "%s take %.1f GiB\n",
+        "  stage %d with %d layers needs %.1f GiB (%.1f GiB of it %s), the limit is "
+        "%.1f GiB of %.1f GiB\n",
         c->deg.tp, c->deg.pp, c->deg.dp, c->deg.cp, c->micro_batch, c->zero,
         c->sequence_parallel ? "on" : "off", workload_recompute_text (c, word),
         miss->stage, miss->layers, miss->memory.peak_bytes / UNITS_GIB,
-        miss->limit_bytes / UNITS_GIB, miss->gpu_bytes / UNITS_GIB, kind,
-        kind_bytes / UNITS_GIB);
+        kind_bytes / UNITS_GIB, kind, miss->limit_bytes / UNITS_GIB,
+        miss->gpu_bytes / UNITS_GIB);
     add_change (p, miss, out);
     if (miss->memory.peak_bytes <= miss->limit_bytes)
         text_add (out,

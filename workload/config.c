@@ -225,15 +225,16 @@ enum status workload_config_check (const struct workload_model *m,
 
 struct workload_coords workload_coords_of (const struct workload_degrees *d, int rank)
 {
+    struct workload_group experts = workload_group_of (d, GROUP_EP);
     struct workload_coords k;
 
+    k.ep = rank / experts.stride % experts.size;
     k.tp = rank % d->tp;
     rank /= d->tp;
     k.cp = rank % d->cp;
     rank /= d->cp;
     k.dp = rank % d->dp;
     k.pp = rank / d->dp;
-    k.ep = (k.cp + d->cp * k.dp) % d->ep;
     return k;
 }
 

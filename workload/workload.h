@@ -258,15 +258,65 @@ struct workload_stage_params workload_stage_params (const struct workload_model 
                                                     const struct workload_config *c,
                                                     const struct workload_stage *s);
 
+/** Groups of ranks that talk, as Megatron's rank generators in the order
+ *  WORKLOAD_RANK_ORDER form them: one over tp, cp, dp and pp; another over the same ranks
+ *  for experts, with etp, ep and what they leave of tp cp dp. */
+enum workload_group_kind {
+    GROUP_TP,
+    GROUP_CP,
+    GROUP_DP,
+    GROUP_SYNC, /* dp and cp together: dense gradients, and what ZeRO shards over */
+    GROUP_PP,
+    GROUP_ETP,
+    GROUP_EP,
+    GROUP_EXPERT_SYNC, /* ranks with the same experts */
+};
+
+/** Such groups: `size` ranks, `stride` apart. */
+struct workload_group {
+    int size, stride;
+};
+
+static inline struct workload_group workload_group_of (const struct workload_degrees *d,
+                                                       enum workload_group_kind kind)
+{
+    switch (kind) {
+    case GROUP_TP:
+        return (struct workload_group){d->tp, 1};
+    case GROUP_CP:
+        return (struct workload_group){d->cp, d->tp};
+    case GROUP_DP:
+        return (struct workload_group){d->dp, d->tp * d->cp};
+    case GROUP_SYNC:
+        return (struct workload_group){d->cp * d->dp, d->tp};
+    case GROUP_ETP:
+        return (struct workload_group){d->etp, 1};
+    case GROUP_EP:
+        return (struct workload_group){d->ep, d->etp};
+    case GROUP_EXPERT_SYNC:
+        return (struct workload_group){d->tp * d->cp * d->dp / (d->etp * d->ep),
+                                       d->etp * d->ep};
+    case GROUP_PP:
+        break;
+    }
+    return (struct workload_group){d->pp, d->tp * d->cp * d->dp};
+}
+
+/** The first rank of the group that a rank is in. */
+static inline int workload_group_first (struct workload_group g, int rank)
+{
+    return rank - rank / g.stride % g.size * g.stride;
+}
+
 /** Ranks over which optimizer state (and gradients, weights) of dense parameters are
  *  sharded: dp cp; of experts: tp cp dp / (etp ep). */
 static inline int workload_dense_shards (const struct workload_degrees *d)
 {
-    return d->dp * d->cp;
+    return workload_group_of (d, GROUP_SYNC).size;
 }
 static inline int workload_expert_shards (const struct workload_degrees *d)
 {
-    return d->tp * d->cp * d->dp / (d->etp * d->ep);
+    return workload_group_of (d, GROUP_EXPERT_SYNC).size;
 }
 
 /** Is the job well-formed for this model?  ST_INVALID says what is not. */
@@ -291,7 +341,8 @@ enum status workload_config_offered (const struct workload_config *c,
                                      const struct workload_profile *p, struct error *err);
 
 /** Rank's coordinates: rank = tp_i + tp (cp_i + cp (dp_i + dp pp_i)), Megatron's order
- *  tp-cp-ep-dp-pp; ep_i = (cp_i + cp dp_i) mod ep. */
+ *  tp-cp-ep-dp-pp; ep_i is its place in its expert-parallel group, (cp_i + cp dp_i) mod ep
+ *  where etp is tp. */
 struct workload_coords {
     int tp, cp, ep, dp, pp;
 };

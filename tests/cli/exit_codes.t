@@ -89,7 +89,7 @@ $plan "$T/esc.json" gpt2-xl --seq 128 --global-batch 1 >"$T/out" 2>&1
 result $? "... nor those in a message" "$T/out"
 
 # ---- 3: nothing fits ----
-expect 3 "fits nowhere" "stage 0 with .* layers needs .* GiB, the limit is" $plan "1x2 t4 intra:10" llama-2-70b $job
+expect 3 "fits nowhere" "stage 0 with .* layers needs .* GiB (.* of it .*), the limit is" $plan "1x2 t4 intra:10" llama-2-70b $job
 grep -q "it would fit on [0-9]* such GPUs" "$T/err"
 result $? "... and what would make it fit" "$T/err"
 expect 3 "fits without fixing recompute" "it would fit without fixing --recompute" \

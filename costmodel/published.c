@@ -202,7 +202,8 @@ enum status published_price (struct pricing *q, const int *gpu,
     }
     e->part = published_step (t, compute_s, slowest_s, sync_s);
     e->step_s = published_sum_s (&e->part);
-    e->tp_tree = q->x.slot[e->replica * pp + e->stage].tp_tree;
+    e->tp_by = q->x.slot[e->replica * pp + e->stage].tp_by;
+    e->dp_by = ALL_REDUCE_RING;
     free (work);
     return ST_OK;
 }

@@ -1,5 +1,6 @@
 /* linkwise plan: the search, and its answer. */
 #include "cli/plan_from.h"
+#include "cli/plan_passes.h"
 
 #include <math.h>
 #include <signal.h>
@@ -14,6 +15,7 @@
 struct plan_input {
     struct cli_job job;
     struct plan_from from;
+    struct plan_passes passes;
     struct mapper_settings settings;
     const char *cluster, *model, *only, *exclude, *out;
     enum costmodel_kind kind;
@@ -65,7 +67,8 @@ static error_t parse (int key, char *arg, struct argp_state *state)
     switch (key) {
     case ARGP_KEY_INIT:
         state->child_inputs[0] = &in->job;
-        state->child_inputs[1] = &in->from;
+        state->child_inputs[1] = &in->passes;
+        state->child_inputs[2] = &in->from;
         return 0;
     case OPT_NODES:
         in->nodes = cli_int (arg, "--nodes", 1, most, state);
@@ -127,6 +130,9 @@ static error_t parse (int key, char *arg, struct argp_state *state)
         if (!in->from.file && in->from.any_option)
             argp_error (state,
                         "--move-cost, --remaining-steps and --degrees need --from PLAN");
+        if (in->from.file && plan_passes_asked (&in->passes))
+            argp_error (state, "--links, --heldout-links and --robust compare with the "
+                               "default order, --from with the old plan: leave out one");
         if (in->job.layers)
             argp_error (state,
                         "--layers-per-stage: plan chooses the layers of each stage");
@@ -312,8 +318,8 @@ static void print_bounds (const struct mapper_result *r, const struct mapper_inf
                   100.0 * (1.0 - r->gpu_step_s / r->node_step_s));
 }
 
-static void print_summary (const struct mapper_problem *p, const struct mapper_result *r,
-                           const struct mapper_info *info)
+static void print_summary (const struct plan_input *in, const struct mapper_problem *p,
+                           const struct mapper_result *r, const struct mapper_info *info)
 {
     struct costmodel_binding binding;
     bool found;
@@ -346,6 +352,7 @@ static void print_summary (const struct mapper_problem *p, const struct mapper_r
     text_add (&t, "\n");
     print_memory (p, r, &t);
     print_bounds (r, info, &t);
+    plan_passes_say (&in->passes, &t);
     if (r->estimate.n_unmeasured > 0)
         text_add (&t, "links    %d that nobody measured had to be used\n",
                   r->estimate.n_unmeasured);
@@ -417,6 +424,8 @@ static enum status answer (const struct plan_input *in, const struct mapper_prob
     if (st == ST_OK && in->from.file)
         json_object_set_new (doc, "replan",
                              mapper_replanned_to_json (p, &in->from.done, in->from.file));
+    if (st == ST_OK && in->passes.priced)
+        mapper_heldout_to_json (&in->passes.done, doc);
     if (st == ST_OK && in->out && strcmp (in->out, "-") != 0)
         st = json_write (in->out, doc, err);
     if (st == ST_OK && to_stdout)
@@ -424,7 +433,7 @@ static enum status answer (const struct plan_input *in, const struct mapper_prob
     json_decref (doc);
     if (st != ST_OK || to_stdout)
         return st;
-    print_summary (p, r, info);
+    print_summary (in, p, r, info);
     if (in->from.file) {
         putchar ('\n');
         plan_from_print (&in->from, p, r);
@@ -451,6 +460,8 @@ static enum status search (struct plan_input *in, struct mapper_problem *p,
     st = in->from.file ? mapper_replan (p, &in->from.old, &in->settings, &in->from.how,
                                         &r, &info, &in->from.done, err)
                        : mapper_search (p, &in->settings, &r, &info, err);
+    if (st == ST_OK && !in->from.file)
+        st = plan_passes_price (&in->passes, p, &in->settings, &r, err);
     sigaction (SIGINT, &old, NULL);
     progress_end (&progress);
     if (st == ST_OK)
@@ -510,13 +521,18 @@ static enum status run (struct plan_input *in, struct notes *notes, struct error
         st = choose_nodes (in, x.c, allowed, &x.p.max_nodes, err);
     if (st == ST_OK) {
         cli_note_types (x.c, x.p.job->precision, notes);
-        cli_warn ("plan", notes);
         x.p.cost_model = in->kind;
         x.p.node_allowed = allowed;
+        if (!in->from.file)
+            st = plan_passes_read (&in->passes, &x.p, notes, err);
+    }
+    if (st == ST_OK) {
+        cli_warn ("plan", notes);
         st = search (in, &x.p, err);
     }
     free (allowed);
     plan_from_release (&in->from);
+    plan_passes_release (&in->passes);
     topology_cluster_destroy (x.c);
     return st;
 }
@@ -526,6 +542,7 @@ int cli_plan (int argc, char **argv)
     const struct argp_child children[] = {
         {&cli_job_argp, 0,
          "The job (what is given is fixed, what is not is searched):", 1},
+        {&plan_passes_argp, 0, "Links that were measured several times:", 4},
         {&plan_from_argp, 0, "A job that runs already:", 3},
         {0}};
     const struct argp argp = {
@@ -543,6 +560,7 @@ int cli_plan (int argc, char **argv)
             "Hugging Face config.json, a preset (`linkwise models`), or -.",
         .children = children};
     struct plan_input in = {.job = cli_job_default (),
+                            .passes = {.how = mapper_heldout_settings_default ()},
                             .from = {.how = mapper_replan_settings_default ()},
                             .settings = mapper_settings_default ()};
     struct notes notes = {0};

@@ -37,7 +37,7 @@ struct costmodel_state {
     int *tp_share;             /* [pp * nodes] TP groups that cross nodes */
     int *flows_out, *flows_in; /* [(pp + 1) * nodes] of all replicas' sends */
     unsigned *stamp;           /* [(pp + 1) * nodes] exchange that last changed flows */
-    int *ep_unmeasured;        /* [pp] */
+    int *stage_unmeasured;     /* [pp] */
     int *sync_unmeasured;      /* [pp] */
     int *sends_unmeasured;     /* [(pp + 1) * dp] */
     int *touched_slot;         /* [pp * dp] to be repriced: a list */
@@ -89,8 +89,8 @@ static enum status allocate (struct costmodel_state *s, struct error *err)
     s->flows_in = s->flows_out + rows * nodes;
     s->touched_sends = s->flows_in + rows * nodes;
     s->sends_unmeasured = s->touched_sends + rows * dp;
-    s->ep_unmeasured = s->sends_unmeasured + rows * dp;
-    s->sync_unmeasured = s->ep_unmeasured + pp;
+    s->stage_unmeasured = s->sends_unmeasured + rows * dp;
+    s->sync_unmeasured = s->stage_unmeasured + pp;
     s->pipe_s = s->lane_s + t->world;
     s->sends_dirty = b + cells;
     s->stage_dirty = s->sends_dirty + rows * dp;
@@ -250,7 +250,7 @@ static void reprice_slot (struct costmodel_state *s, int k)
     struct slot_time *slot = &s->slot[d * t->pp + stage], old = *slot;
 
     s->slot_dirty[k] = false;
-    if (has_experts (t, stage))
+    if (is_joint (t, stage))
         return; /* with its whole stage */
     slot_price (t, s->gpu, stage, d, s->tp_share + (size_t) stage * (size_t) s->nodes,
                 &s->scratch, NULL, slot);
@@ -259,14 +259,14 @@ static void reprice_slot (struct costmodel_state *s, int k)
         s->replica_dirty[d] = true;
 }
 
-static void reprice_experts (struct costmodel_state *s, int stage)
+static void reprice_stage (struct costmodel_state *s, int stage)
 {
     const struct terms *t = &s->t;
     int unmeasured =
         stage_price (t, s->gpu, stage, &s->scratch, NULL, &s->slot[stage], t->pp);
 
-    s->unmeasured += unmeasured - s->ep_unmeasured[stage];
-    s->ep_unmeasured[stage] = unmeasured;
+    s->unmeasured += unmeasured - s->stage_unmeasured[stage];
+    s->stage_unmeasured[stage] = unmeasured;
     memset (s->replica_dirty, true, (size_t) t->dp * sizeof *s->replica_dirty);
 }
 
@@ -320,9 +320,10 @@ static void reprice_tail (struct costmodel_state *s, int stage)
         s->sync_s[stage] =
             published_sync_s (t, s->gpu, stage, &s->scratch, NULL, &unmeasured);
     } else {
-        s->sync_s[stage] = exposed_price (
-            t, sync_price (t, s->gpu, stage, &s->scratch, NULL, &unmeasured),
-            &s->slot[stage], t->pp);
+        double sync_s = sync_price (t, s->gpu, stage, &s->scratch, NULL, &unmeasured);
+
+        s->sync_s[stage] =
+            exposed_price (t, s->gpu, stage, sync_s, &s->slot[stage], t->pp);
         s->optimizer_s[stage] = optimizer_price (t, s->gpu, stage);
     }
     s->unmeasured += unmeasured - s->sync_unmeasured[stage];
@@ -451,8 +452,8 @@ static void reprice (struct costmodel_state *s)
         if (!s->stage_dirty[i])
             continue;
         s->stage_dirty[i] = false;
-        if (has_experts (t, i))
-            reprice_experts (s, i);
+        if (is_joint (t, i))
+            reprice_stage (s, i);
         reprice_tail (s, i);
     }
     if (s->boundary_dirty[t->pp]) {

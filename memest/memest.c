@@ -88,6 +88,14 @@ static double linear_inputs (const struct shape *w, double ffn)
     return 2.0 * w->h / w->r + w->q + ffn / w->t;
 }
 
+/* The gathered input of a column-parallel layer, where it is kept instead of gathered
+ * again in backward, over the part that the norm's output is counted with. */
+static double gathered_bytes (const struct memest_problem *p, const struct shape *w)
+{
+    return p->profile->keeps_gathered ? 2.0 * w->h * (1.0 - 1.0 / w->r) : 0.0;
+}
+
+/* Norms, attention but for its scores, and residual. */
 static double layer_token_bytes (const struct memest_problem *p, const struct shape *w)
 {
     const struct workload_model *m = p->model;
@@ -100,7 +108,7 @@ static double layer_token_bytes (const struct memest_problem *p, const struct sh
         bytes += f->memory.unfused_norm_bytes * w->h / w->r;
     if (m->dropout)
         bytes += f->memory.dropout_bytes * w->h / w->r;
-    return bytes + projections_bytes (m, w);
+    return bytes + projections_bytes (m, w) + gathered_bytes (p, w);
 }
 
 /* Scores and their softmax; flash attention keeps a log-sum-exp per row. */
@@ -135,7 +143,8 @@ static double sampled_away (const struct memest_problem *p, const struct shape *
 static double dense_layer_bytes (const struct memest_problem *p, const struct shape *w)
 {
     double ffn = p->model->ffn / w->t;
-    double kept = w->element * (layer_token_bytes (p, w) + mlp_bytes (p, ffn)) +
+    double kept = w->element * (layer_token_bytes (p, w) + mlp_bytes (p, ffn) +
+                                gathered_bytes (p, w)) +
                   score_token_bytes (p, w);
 
     return fmax (0.0, kept - sampled_away (p, w, p->model->ffn));
@@ -239,6 +248,21 @@ static double logit_bytes (const struct memest_problem *p, const struct shape *w
             (w->t > 1 ? f->memory.gather_copy_bytes + 2.0 / w->t : 0.0));
 }
 
+/* Weights gathered at once under ZeRO 3, and the gradients of the largest unit before they
+ * are reduced.  Units are layers, of which the next one is fetched ahead, and what is in
+ * none: embedding and head, which stay gathered (PyTorch FSDP's root). */
+static double gathered_weights (const struct memest_problem *p,
+                                const struct workload_stage *held)
+{
+    struct workload_stage one = {.dense = held->expert == 0, .expert = held->expert > 0};
+    struct workload_stage ends = {.embedding = held->embedding, .head = held->head};
+    struct workload_stage_params n = workload_stage_params (p->model, p->config, &one);
+    double layer = n.dense + n.expert;
+    double root = workload_stage_params (p->model, p->config, &ends).dense;
+
+    return 2.0 * layer + root + (p->job->lora ? 0.0 : fmax (layer, root));
+}
+
 static double buffer_bytes (const struct memest_problem *p, const struct shape *w,
                             const struct workload_stage *held, double weight_bytes)
 {
@@ -252,17 +276,14 @@ static double buffer_bytes (const struct memest_problem *p, const struct shape *
     if (c->deg.cp > 1)
         /* Two key/value buffers of the ring, and two for their gradients (A12). */
         bytes += 4.0 * 2.0 * w->element * w->tokens * 2.0 * w->kv;
-    if (c->zero == 3) {
-        struct workload_stage one = {.dense = held->expert == 0,
-                                     .expert = held->expert > 0};
-        struct workload_stage_params unit = workload_stage_params (p->model, c, &one);
+    if (c->zero == 3)
+        bytes += weight_bytes * gathered_weights (p, held);
+    if (c->zero == 1 || c->zero == 2) {
+        struct workload_stage_params n = workload_stage_params (p->model, c, held);
 
-        /* The gathered weights of a layer and of the next one, and the gradients of one
-         * before they are reduced. */
-        bytes += 3.0 * weight_bytes * (unit.dense + unit.expert);
+        /* Two for reduction, one for gathering, none longer than what it carries. */
+        bytes += fmin (p->profile->memory.bucket_bytes, 3.0 * 2.0 * (n.dense + n.expert));
     }
-    if (c->zero == 1 || c->zero == 2)
-        bytes += p->profile->memory.bucket_bytes;
     return bytes;
 }
 

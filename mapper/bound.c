@@ -96,8 +96,11 @@ static double tp_operation (const struct pool *pool, const struct workload_confi
         .nodes = nodes,
         .nvls = pool->nvls};
 
-    return c->sequence_parallel ? 2.0 * costmodel_half_allreduce_s (p, &r, n, v->tp_bytes)
-                                : costmodel_allreduce_s (p, &r, n, v->tp_bytes);
+    return c->sequence_parallel
+               ? costmodel_tp_exposed_s (
+                     p, c, 2.0 * costmodel_half_allreduce_s (p, &r, n, v->tp_bytes),
+                     INFINITY)
+               : costmodel_allreduce_s (p, &r, n, v->tp_bytes);
 }
 
 /* The same inside a node and across nodes; INFINITY where impossible. */

@@ -41,6 +41,29 @@ static void defaults (void **state)
     calibrate_runs_release (&r);
 }
 
+/* Heads that cannot have run are taken as the nearest that can: BLOOM's 112, not the 96 that
+ * its log has beside a hidden size of 14,336. */
+static void impossible_heads (void **state)
+{
+    static const struct {
+        const char *hidden, *heads, *kv_heads;
+        int taken, head_dim;
+    } t[] = {{"hidden=14336", "heads=96", "kv_heads=", 112, 128},
+             {"hidden=14336", "heads=112", "kv_heads=", 112, 128},
+             {"hidden=14400", "heads=96", "kv_heads=", 96, 150},
+             {"hidden=4100", "heads=32", "kv_heads=", 32, 129},
+             {"hidden=14336", "heads=96", "kv_heads=8", 96, 150}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        struct calibrate_runs r = ONE (t[i].hidden, t[i].heads, t[i].kv_heads);
+
+        assert_int_equal (r.run[0].model.heads, t[i].taken);
+        assert_int_equal (r.run[0].model.head_dim, t[i].head_dim);
+        calibrate_runs_release (&r);
+    }
+}
+
 static void measured (void **state)
 {
     struct calibrate_runs r =
@@ -463,13 +486,13 @@ static void published_files (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (defaults),       cmocka_unit_test (measured),
-        cmocka_unit_test (notes),          cmocka_unit_test (mixes),
-        cmocka_unit_test (gpu_names),      cmocka_unit_test (attention),
-        cmocka_unit_test (skipped),        cmocka_unit_test (refused),
-        cmocka_unit_test (other_columns),  cmocka_unit_test (spreadsheet),
-        cmocka_unit_test (noise),          cmocka_unit_test (profiles),
-        cmocka_unit_test (published_files)};
+        cmocka_unit_test (defaults),    cmocka_unit_test (measured),
+        cmocka_unit_test (notes),       cmocka_unit_test (impossible_heads),
+        cmocka_unit_test (mixes),       cmocka_unit_test (gpu_names),
+        cmocka_unit_test (attention),   cmocka_unit_test (skipped),
+        cmocka_unit_test (refused),     cmocka_unit_test (other_columns),
+        cmocka_unit_test (spreadsheet), cmocka_unit_test (noise),
+        cmocka_unit_test (profiles),    cmocka_unit_test (published_files)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

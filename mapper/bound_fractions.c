@@ -166,7 +166,7 @@ static double fractional_end (const struct pace *x)
  * more by d, that replica ends later by d too, so at least as much later as is hidden.  But
  * the replica with the slow slots may be another one, that ends later than the other need:
  * then `ahead` more may be hidden. */
-double bound_tail (const struct pace *x, int first, int kind, double ahead)
+double bound_tail (const struct pace *x, double first, int kind, double ahead)
 {
     const struct best *b = x->b;
     double sync = b->sync_fixed_s[kind][x->way] + first * b->sync_layer_s[kind][x->way];
@@ -240,15 +240,39 @@ double bound_least_end (const struct pace *x)
     return fractional_end (&none);
 }
 
+/* The least tail over l_0 from least to most.  It is linear but for what is hidden: the
+ * larger of two lines, so it is the lower of two convex functions, each with its least at
+ * an end or where just all is hidden. */
+static double least_tail (const struct pace *x, int least, int most, int kind,
+                          double ahead)
+{
+    const struct best *b = x->b;
+    double tail =
+        fmin (bound_tail (x, least, kind, ahead), bound_tail (x, most, kind, ahead));
+
+    for (int i = 0; i <= kind; i++) {
+        struct stage_line l = bound_line (x, 0, i);
+        double part = b->profile->time.dp_overlap * b->hides;
+        double span = x->span ? b->span_fwd_s[i] + b->span_back_s[i] : 0.0;
+        double slope = part * (l.layer_fwd_s + l.layer_back_s - span) -
+                       b->sync_layer_s[kind][x->way];
+        double start = b->sync_fixed_s[kind][x->way] -
+                       part * (l.fwd_s + l.back_s + (i == 0 ? ahead : 0.0));
+        double at = start / slope;
+
+        if (slope > 0 && at > least && at < most)
+            tail = fmin (tail, bound_tail (x, at, kind, ahead));
+    }
+    return tail;
+}
+
 double bound_fractions (const struct pace *x)
 {
     const struct best *b = x->b;
     int least = b->p == 1 ? b->layers : 1, most = b->layers - b->p + 1;
-    int kind = x->slow >= b->p;
     double end = fmax (fractional_end (x), bound_span_end (x, least));
+    /* Largest where l_0 is least. */
     double ahead = bound_ahead (x, least, end, bound_least_end (x));
 
-    /* In l_0 the tail rises or falls throughout; `ahead` is largest where l_0 is least. */
-    return end +
-           fmin (bound_tail (x, least, kind, ahead), bound_tail (x, most, kind, ahead));
+    return end + least_tail (x, least, most, x->slow >= b->p, ahead);
 }

@@ -142,7 +142,7 @@ double bound_span_end (const struct pace *x, int first);
 
 /** What follows stage 0's end when it holds `first` layers on that kind of slot.
  *  @param[in] ahead  bound_ahead */
-double bound_tail (const struct pace *x, int first, int kind, double ahead);
+double bound_tail (const struct pace *x, double first, int kind, double ahead);
 
 /** The least step over splits in fractions of layers. */
 double bound_fractions (const struct pace *x);

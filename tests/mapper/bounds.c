@@ -138,6 +138,7 @@ static void below_everything (void **state)
             s.config.deg.cp = rng_below (&r, 5) ? 1 : 2;
             s.config.zero = rng_below (&r, s.config.deg.pp == 1 ? 4 : 2);
             s.config.recompute = (enum workload_recompute) rng_below (&r, 3);
+            s.config.schedule = rng_below (&r, 5) ? SCHEDULE_1F1B : SCHEDULE_GPIPE;
             if (workload_config_check (&s.model, &s.job, &s.config, NULL) != ST_OK ||
                 workload_world (&s.config.deg) > s.cluster->n_gpus)
                 continue;

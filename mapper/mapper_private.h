@@ -77,6 +77,9 @@ enum bound_how {
 double bound_of (const struct pool *pool, const struct workload_config *c,
                  enum bound_how how);
 
+/** The same for a published cost model. See bound_published.c. */
+double bound_published (const struct pool *pool, const struct workload_config *c);
+
 /** Seconds of one stage boundary, there and back, when it crosses nodes at best; 0 where
  *  no two nodes are linked.  What splitting layers may assume. */
 double bound_send_s (const struct pool *pool, const struct workload_config *c);

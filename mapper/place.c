@@ -43,7 +43,8 @@ static enum status create_state (struct placer *x, struct error *err)
                                         .config = x->c,
                                         .profile = p->profile,
                                         .cluster = p->cluster,
-                                        .layers = x->layers};
+                                        .layers = x->layers,
+                                        .kind = p->cost_model};
     enum status st = default_order (x->pool, x->order, err);
 
     return st == ST_OK ? costmodel_state_create (&problem, x->order, x->n, &x->state, err)
@@ -144,6 +145,14 @@ static void copy_candidate (const struct placer *x, const struct candidate *from
     memcpy (to->gpu, from->gpu, (size_t) x->n * sizeof (int));
 }
 
+/* Moves on the grid cost less by far. */
+static void on_grid (struct placer *x, int effort, struct candidate *k)
+{
+    int units = x->pool->n_nodes < 256 ? x->pool->n_nodes : 256;
+
+    improve_on_grid (x, effort, 4000 + 400L * units, k);
+}
+
 static enum status improve (struct placer *x, const struct mapper_settings *s, int effort,
                             struct candidate *by_node, struct candidate *any,
                             struct error *err)
@@ -161,11 +170,14 @@ static enum status improve (struct placer *x, const struct mapper_settings *s, i
                       any->gpu, &any->price);
         return ST_OK;
     }
+    on_grid (x, effort, by_node);
     improve_by_node (x, moves, by_node);
     if (s->granularity == MAPPER_NODE)
         return ST_OK;
-    if (any->layout.depth > 1)
+    if (any->layout.depth > 1) {
+        on_grid (x, effort, any);
         improve_by_node (x, moves, any);
+    }
     if (price_less (&by_node->price, &any->price))
         copy_candidate (x, by_node, any);
     improve_by_gpu (x, moves, any);

@@ -202,31 +202,88 @@ double memest_in_flight (const struct workload_config *c, int microbatches, int 
     return held < m ? held : m;
 }
 
+/* Layers of each kind, times the micro-batches of them in flight, when the interleaved
+ * schedule is at its worst for chunks that differ: played out over one round of backwards
+ * (Megatron-LM schedules.py).  Forwards go p micro-batches a chunk from the first, and
+ * backwards from the last. */
+struct flight {
+    double dense, expert;
+};
+
+static struct flight flight_of (const struct memest_problem *p, int stage,
+                                const struct workload_stage *held, double dense_bytes,
+                                double expert_bytes)
+{
+    const struct workload_config *c = p->config;
+    int m = workload_microbatches (p->job, c), pp = c->deg.pp, v = c->deg.vpp;
+    const struct workload_layers *a = &held->first, *z = &held->last;
+    double each = memest_in_flight (c, m, stage), most = -1.0;
+    struct flight worst = {each * held->dense, each * held->expert};
+    bool alike = a->dense == z->dense && a->expert == z->expert &&
+                 v * a->dense == held->dense && v * a->expert == held->expert;
+    int chunks = (int) lround (each * v), first = 0, last = 0;
+    double mid_dense, mid_expert;
+
+    if (c->schedule != SCHEDULE_INTERLEAVED || alike || a->dense + a->expert == 0)
+        return worst;
+    mid_dense = v > 2 ? (held->dense - a->dense - z->dense) / (v - 2.0) : 0.0;
+    mid_expert = v > 2 ? (held->expert - a->expert - z->expert) / (v - 2.0) : 0.0;
+    for (int k = 0; k < chunks + pp * v && k < m * (long long) v; k++) {
+        struct flight now;
+        double bytes;
+
+        first += k / pp % v == 0;
+        last += k / pp % v == v - 1;
+        if (k >= chunks) {
+            first -= (k - chunks) / pp % v == v - 1;
+            last -= (k - chunks) / pp % v == 0;
+        }
+        now.dense = mid_dense * (fmin (k + 1, chunks) - first - last) + a->dense * first +
+                    z->dense * last;
+        now.expert = mid_expert * (fmin (k + 1, chunks) - first - last) +
+                     a->expert * first + z->expert * last;
+        bytes = now.dense * dense_bytes + now.expert * expert_bytes;
+        if (bytes > most) {
+            most = bytes;
+            worst = now;
+        }
+    }
+    return worst;
+}
+
+/* Micro-batches of the embedding's inputs: of an interleaved first chunk, two groups. */
+static double embedding_flight (const struct workload_config *c, int microbatches)
+{
+    return c->schedule == SCHEDULE_INTERLEAVED ? fmin (2.0 * c->deg.pp, microbatches)
+                                               : memest_in_flight (c, microbatches, 0);
+}
+
 static double activation_bytes (const struct memest_problem *p, const struct shape *w,
                                 int stage, const struct workload_stage *held)
 {
     const struct workload_config *c = p->config;
-    double flight = memest_in_flight (c, workload_microbatches (p->job, c), stage);
     double dense = held->dense > 0 ? w->tokens * dense_layer_bytes (p, w) : 0.0;
     double expert = held->expert > 0 ? w->tokens * expert_layer_bytes (p, w) : 0.0;
     double checkpoint = 2.0 * w->element * w->tokens * w->h / w->r;
-    double all = held->dense * dense + held->expert * expert;
     int layers = held->dense + held->expert;
-    double bytes = flight * all;
+    struct flight flight = flight_of (p, stage, held, dense, expert);
+    double bytes = flight.dense * dense + flight.expert * expert;
 
     if (c->recompute == RECOMPUTE_FULL) {
         int n = c->recompute_layers > 0 && c->recompute_layers < layers
                     ? c->recompute_layers
                     : layers;
-        double whole = (double) (layers - n) / layers;
+        double again = (double) n / layers;
 
         /* Checkpoints in flight, and the layer that is being recomputed with its
          * gradients (A10). */
-        bytes = flight * (n * checkpoint + whole * all) +
+        bytes = again * (flight.dense + flight.expert) * checkpoint +
+                (1.0 - again) * bytes +
                 (1.0 + p->profile->memory.recompute_workspace) * fmax (dense, expert);
     }
     if (held->embedding)
-        bytes += flight * w->tokens * (8.0 + (p->model->dropout ? w->h / w->r : 0.0));
+        bytes += embedding_flight (c, workload_microbatches (p->job, c)) * w->tokens *
+                 (8.0 + (p->model->dropout ? w->h / w->r : 0.0));
     if (held->head)
         bytes += 4.0 * w->element * w->tokens * w->h / w->r; /* final norm */
     return bytes;
@@ -248,6 +305,21 @@ static double logit_bytes (const struct memest_problem *p, const struct shape *w
             (w->t > 1 ? f->memory.gather_copy_bytes + 2.0 / w->t : 0.0));
 }
 
+/* Weights gathered at once under ZeRO 3, and the gradients of the largest unit before they
+ * are reduced.  Units are layers, of which the next one is fetched ahead, and what is in
+ * none: embedding and head, which stay gathered (PyTorch FSDP's root). */
+static double gathered_weights (const struct memest_problem *p,
+                                const struct workload_stage *held)
+{
+    struct workload_stage one = {.dense = held->expert == 0, .expert = held->expert > 0};
+    struct workload_stage ends = {.embedding = held->embedding, .head = held->head};
+    struct workload_stage_params n = workload_stage_params (p->model, p->config, &one);
+    double layer = n.dense + n.expert;
+    double root = workload_stage_params (p->model, p->config, &ends).dense;
+
+    return 2.0 * layer + root + (p->job->lora ? 0.0 : fmax (layer, root));
+}
+
 static double buffer_bytes (const struct memest_problem *p, const struct shape *w,
                             const struct workload_stage *held, double weight_bytes)
 {
@@ -261,17 +333,14 @@ static double buffer_bytes (const struct memest_problem *p, const struct shape *
     if (c->deg.cp > 1)
         /* Two key/value buffers of the ring, and two for their gradients (A12). */
         bytes += 4.0 * 2.0 * w->element * w->tokens * 2.0 * w->kv;
-    if (c->zero == 3) {
-        struct workload_stage one = {.dense = held->expert == 0,
-                                     .expert = held->expert > 0};
-        struct workload_stage_params unit = workload_stage_params (p->model, c, &one);
+    if (c->zero == 3)
+        bytes += weight_bytes * gathered_weights (p, held);
+    if (c->zero == 1 || c->zero == 2) {
+        struct workload_stage_params n = workload_stage_params (p->model, c, held);
 
-        /* The gathered weights of a layer and of the next one, and the gradients of one
-         * before they are reduced. */
-        bytes += 3.0 * weight_bytes * (unit.dense + unit.expert);
+        /* Two for reduction, one for gathering, none longer than what it carries. */
+        bytes += fmin (p->profile->memory.bucket_bytes, 3.0 * 2.0 * (n.dense + n.expert));
     }
-    if (c->zero == 1 || c->zero == 2)
-        bytes += p->profile->memory.bucket_bytes;
     return bytes;
 }
 

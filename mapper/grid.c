@@ -19,7 +19,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NEAR 8              /* best-linked partners of a node that moves bring together */
+#define NEAR 8    /* best-linked partners of a node that moves bring together */
+#define FAST 1.02 /* links within so much of the best are grown along */
+#define GROW_TRIES 40000
 #define UNMEASURED_TIMES 10 /* what nobody measured counts so many times */
 #define SHARP_COLUMNS 30.0  /* of the soft maximum, per mean boundary */
 #define SHARP_RINGS 50.0    /* per mean ring link */
@@ -483,6 +485,87 @@ static void shuffle (struct grid *g)
         if (alike (g, i, j))
             swap_nodes (g, i, j);
     }
+}
+
+/* ---- growing along the fastest links ---- */
+
+/* Nodes that the fastest links lead to, at most NEAR of them. */
+static int fast_from (const struct grid *g, int node, double limit, int *out)
+{
+    const int *near = g->near + (size_t) node * NEAR;
+    int n = 0;
+
+    for (int k = 0; k < NEAR && k < g->n - 1; k++)
+        if ((double) g->sends[(size_t) node * (size_t) g->n + (size_t) near[k]] <= limit)
+            out[n++] = near[k];
+    return n;
+}
+
+static bool is_fast (const struct grid *g, int a, int b, double limit)
+{
+    return (double) g->sends[(size_t) a * (size_t) g->n + (size_t) b] <= limit;
+}
+
+/* A free node that fast links join to the one to the left and the one above (-1: none). */
+static int grow_cell (struct grid *g, int left, int above, double limit,
+                      const unsigned *taken, unsigned now)
+{
+    int list[NEAR], from = left >= 0 ? left : above;
+    int n = fast_from (g, from, limit, list), first = n > 0 ? rng_below (&g->rng, n) : 0;
+
+    for (int k = 0; k < n; k++) {
+        int node = list[(first + k) % n];
+
+        if (taken[node] != now &&
+            (left < 0 || above < 0 || is_fast (g, above, node, limit)))
+            return node;
+    }
+    return -1;
+}
+
+/* One attempt from a random node. */
+static bool grow (struct grid *g, double limit, unsigned *taken, unsigned now)
+{
+    for (int c = 0; c < g->columns; c++)
+        for (int r = 0; r < g->rows; r++) {
+            int at = r * g->columns + c;
+            int left = c > 0 ? g->node[at - 1] : -1;
+            int above = r > 0 ? g->node[at - g->columns] : -1;
+            int node = at == 0 ? rng_below (&g->rng, g->n)
+                               : grow_cell (g, left, above, limit, taken, now);
+
+            if (node < 0)
+                return false;
+            g->node[at] = node;
+            taken[node] = now;
+        }
+    return !has_ring (g, 0) || is_fast (g, g->node[g->columns - 1], g->node[0], limit);
+}
+
+bool grid_grow (struct grid *g, int *order)
+{
+    unsigned *taken = calloc ((size_t) g->n, sizeof *taken);
+    double limit = INFINITY;
+    bool found = false;
+    int at = g->cells;
+
+    for (int i = 0; i < g->n; i++)
+        limit = fmin (limit, (double) g->sends[(size_t) i * (size_t) g->n +
+                                               (size_t) g->near[(size_t) i * NEAR]]);
+    limit *= FAST;
+    for (unsigned now = 1; now <= GROW_TRIES && taken && g->rows > 1 && !found; now++)
+        found = grow (g, limit, taken, now);
+    for (int i = 0; i < g->n && found; i++) /* the others are spares */
+        taken[i] = 0;
+    for (int cell = 0; cell < g->cells && found; cell++)
+        taken[g->node[cell]] = 1;
+    for (int i = 0; i < g->n && found; i++)
+        if (!taken[i])
+            g->node[at++] = i;
+    if (found)
+        memcpy (order, g->node, (size_t) g->n * sizeof (int));
+    free (taken);
+    return found;
 }
 
 /* ---- set up ---- */

@@ -169,6 +169,34 @@ static double cut (const struct search *x)
     return x->placed[x->best].price.step_s;
 }
 
+/* Was every link between the pool's GPUs measured? */
+static bool all_measured (const struct pool *pool)
+{
+    const struct topology_cluster *c = pool->problem->cluster;
+
+    for (int a = 0; a < c->n_gpus; a++)
+        for (int b = 0; b < c->n_gpus; b++)
+            if (a != b && pool->class_of_gpu[a] >= 0 && pool->class_of_gpu[b] >= 0 &&
+                !topology_link (c, a, b).measured)
+                return false;
+    return true;
+}
+
+/* The bound of a configuration that was placed: its step, where every placement of its
+ * only split was tried. */
+static double bound_placed (const struct search *x, const struct placed *placed,
+                            const struct entry *e)
+{
+    int gpus = 0;
+
+    for (int i = 0; i < x->pool.n_nodes; i++)
+        gpus += x->p->cluster->node[x->pool.node[i]].gpus;
+    if (gpus > EXACT_GPUS_MAX || x->config[e->index].deg.pp > 1 ||
+        !isfinite (placed->gpu_step_s) || !all_measured (&x->pool))
+        return e->bound_s;
+    return fmax (e->bound_s, fmin (placed->node_step_s, placed->gpu_step_s));
+}
+
 static enum status keep (struct search *x, struct placed *placed, const struct entry *e,
                          struct error *err)
 {
@@ -197,7 +225,7 @@ static enum status keep (struct search *x, struct placed *placed, const struct e
     }
     x->placed[x->n_placed] = *placed;
     x->placed_index[x->n_placed] = e->index;
-    x->placed_bound[x->n_placed] = e->bound_s;
+    x->placed_bound[x->n_placed] = bound_placed (x, placed, e);
     x->placed_tight[x->n_placed] = false;
     if (x->best < 0 || price_less (&placed->price, &x->placed[x->best].price))
         x->best = x->n_placed;

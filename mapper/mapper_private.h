@@ -40,6 +40,8 @@ struct pool {
     /* By class q, inside nodes and between them: the best links that touch a GPU of class q
      * or slower, and those from such a GPU to a faster one or back. */
     struct best_link touching[2][CLASSES_MAX], mixing[2][CLASSES_MAX];
+    double *badness; /* [n_nodes] how slow a node's links are: the sum of the inverse
+                        bandwidths to and from the others, unmeasured ones ten times */
     double node_bytes_per_s; /* largest node_gb_per_s; INFINITY where one has none */
     double nvls;             /* best nvls_efficiency */
     bool all_alike; /* one class, one size, every link like every other of its kind */
@@ -48,6 +50,9 @@ struct pool {
 enum status pool_init (struct pool *pool, const struct mapper_problem *p,
                        struct error *err);
 void pool_release (struct pool *pool);
+
+/** What a link from node to node costs a sequence: an unmeasured one counts ten times. */
+double link_badness (const struct topology_cluster *c, int from, int to);
 
 /** How many groups of tp GPUs inside nodes there are at most whose classes are 0..upto, on
  *  as many nodes as may be used. */
@@ -71,6 +76,9 @@ enum bound_how {
 };
 double bound_of (const struct pool *pool, const struct workload_config *c,
                  enum bound_how how);
+
+/** The same for a published cost model. See bound_published.c. */
+double bound_published (const struct pool *pool, const struct workload_config *c);
 
 /** Seconds of one stage boundary, there and back, when it crosses nodes at best; 0 where
  *  no two nodes are linked.  What splitting layers may assume. */

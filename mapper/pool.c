@@ -163,6 +163,14 @@ long pool_groups (const struct pool *pool, int upto, int tp)
 
 /* ---- links ---- */
 
+double link_badness (const struct topology_cluster *c, int from, int to)
+{
+    struct topology_link l =
+        topology_link (c, c->node[from].first_gpu, c->node[to].first_gpu);
+
+    return l.bytes_per_s > 0 ? (l.measured ? 1 : 10) / l.bytes_per_s : 1.0;
+}
+
 static void keep_best (struct best_link *best, struct topology_link l)
 {
     if (!(best->bytes_per_s > 0) || l.latency_s < best->latency_s)
@@ -240,8 +248,11 @@ static enum status see_links (struct pool *pool, struct error *err)
     const struct topology_cluster *c = pool->problem->cluster;
     struct class_range *range = malloc ((size_t) pool->n_nodes * sizeof *range);
 
-    if (!range)
+    pool->badness = calloc ((size_t) pool->n_nodes, sizeof *pool->badness);
+    if (!range || !pool->badness) {
+        free (range);
         return err_nomem (err);
+    }
     for (int i = 0; i < pool->n_nodes; i++) {
         const struct topology_node *a = &c->node[pool->node[i]];
 
@@ -263,6 +274,11 @@ static enum status see_links (struct pool *pool, struct error *err)
                 see_pairs (pool, &c->node[a], &c->node[b]);
             else
                 see_link (pool, false, topology_node_link (c, a, b), range[i], range[j]);
+
+            double badness = link_badness (c, a, b);
+
+            pool->badness[i] += badness;
+            pool->badness[j] += badness;
         }
     free (range);
     find_touching (pool);
@@ -362,6 +378,7 @@ void pool_release (struct pool *pool)
     free (pool->node);
     free (pool->class_of_gpu);
     free (pool->groups);
+    free (pool->badness);
     *pool = (struct pool){0};
 }
 

@@ -98,27 +98,35 @@ static struct entry heap_pop (struct search *x)
 
 /* ---- stages of the search ---- */
 
+/* What no placement of the configuration beats under the cost model asked for. */
+static double bound (const struct search *x, const struct workload_config *c,
+                     enum bound_how how)
+{
+    return x->p->cost_model == COSTMODEL_CRITICAL_PATH ? bound_of (&x->pool, c, how)
+                                                       : bound_published (&x->pool, c);
+}
+
 /* Refuse what does not fit in memory and bound the rest. */
 static enum status bound_all (struct search *x, struct error *err)
 {
-    double *bound = malloc ((size_t) x->n * sizeof *bound);
+    double *bounds = malloc ((size_t) x->n * sizeof *bounds);
 
-    if (!bound)
+    if (!bounds)
         return err_nomem (err);
 #pragma omp parallel for schedule(dynamic, 64)
     for (long i = 0; i < x->n; i++)
-        bound[i] = memory_fits (&x->pool, &x->config[i], NULL)
-                       ? bound_of (&x->pool, &x->config[i], BOUND_FRACTIONS)
-                       : -1.0;
+        bounds[i] = memory_fits (&x->pool, &x->config[i], NULL)
+                        ? bound (x, &x->config[i], BOUND_FRACTIONS)
+                        : -1.0;
     for (long i = 0; i < x->n; i++) {
-        if (bound[i] < 0)
+        if (bounds[i] < 0)
             x->info->refused_memory++;
-        else if (isfinite (bound[i]))
-            heap_push (x, (struct entry){bound[i], i, false});
+        else if (isfinite (bounds[i]))
+            heap_push (x, (struct entry){bounds[i], i, false});
         else
             x->info->unplaced++;
     }
-    free (bound);
+    free (bounds);
     return ST_OK;
 }
 
@@ -231,8 +239,7 @@ static enum status work_batch (struct search *x, struct entry *batch, int n,
         const struct workload_config *c = &x->config[batch[i].index];
 
         if (!batch[i].tight) {
-            batch[i].bound_s =
-                fmax (batch[i].bound_s, bound_of (&x->pool, c, BOUND_SPLITS));
+            batch[i].bound_s = fmax (batch[i].bound_s, bound (x, c, BOUND_SPLITS));
         } else {
             struct rng mix = {x->s->seed * 1000003u + (unsigned long) batch[i].index};
 
@@ -334,7 +341,7 @@ static void tighten_placed (struct search *x)
                 const struct workload_config *c = &x->config[x->placed_index[pick[k]]];
 
                 x->placed_bound[pick[k]] =
-                    fmax (x->placed_bound[pick[k]], bound_of (&x->pool, c, BOUND_RUNS));
+                    fmax (x->placed_bound[pick[k]], bound (x, c, BOUND_RUNS));
                 x->placed_tight[pick[k]] = true;
             }
     }
@@ -409,7 +416,8 @@ problem_of (const struct search *x, const struct workload_config *c, const int *
                                       .config = c,
                                       .profile = x->p->profile,
                                       .cluster = x->p->cluster,
-                                      .layers = layers};
+                                      .layers = layers,
+                                      .kind = x->p->cost_model};
 }
 
 /* Does every GPU of the order have the memory for its stage? */

@@ -329,14 +329,50 @@ static void interfaces_are_chosen (void **state)
     assert_null (getenv ("NCCL_SOCKET_IFNAME"));
 }
 
+/* A bad sector in the middle costs the lines that it hit, not those behind it. */
+static void a_damaged_journal_keeps_the_rest (void **state)
+{
+    static const char *const names[] = {"a/0", "b/0"};
+    static const char text[] =
+        "{\"transport\":\"socket\",\"endpoints\":[\"a/0\",\"b/0\"]}\n"
+        "[0,1,0,0,0,1,5,0]\n"
+        "[1,0,0,0,0,\001\002\003\n"
+        "[0,7,0,0,0,1,5,0]\n"
+        "[1,0,0,1,0,2,5,0]\n"
+        "[0,1,0,2,";
+    char path[] = "/tmp/linkwise-journal.XXXXXX", part[64];
+    struct error err = {""};
+    struct notes notes = {.n = 0};
+    struct journal *j = NULL;
+    long n;
+    int fd = mkstemp (path);
+
+    (void) state;
+    assert_true (fd >= 0);
+    close (fd);
+    snprintf (part, sizeof part, "%s.part", path);
+    ok (file_write (part, text, sizeof text - 1, &err), &err);
+    n_taken = 0;
+    ok (journal_open (path, names, 2, "socket", true, take, NULL, &n, &j, &notes, &err),
+        &err);
+    journal_close (j, true);
+    assert_int_equal (n, 2);
+    assert_true (taken[0].src == 0 && taken[1].src == 1 && taken[1].pass == 1);
+    assert_true (notes.n == 1 && strstr (notes.line[0], "2 lines are damaged"));
+    unlink (path);
+    notes_free (&notes);
+}
+
 int main (void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test (messages_come_back),
-                                       cmocka_unit_test (broken_frames_are_refused),
-                                       cmocka_unit_test (greetings_need_the_token),
-                                       cmocka_unit_test (launchers_variables),
-                                       cmocka_unit_test (journal_is_read_back),
-                                       cmocka_unit_test (interfaces_are_chosen)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (messages_come_back),
+        cmocka_unit_test (broken_frames_are_refused),
+        cmocka_unit_test (greetings_need_the_token),
+        cmocka_unit_test (launchers_variables),
+        cmocka_unit_test (journal_is_read_back),
+        cmocka_unit_test (a_damaged_journal_keeps_the_rest),
+        cmocka_unit_test (interfaces_are_chosen)};
 
     return cmocka_run_group_tests_name ("words", tests, NULL, NULL);
 }

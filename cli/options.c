@@ -111,6 +111,18 @@ double cli_number (const char *arg, const char *option, double lo, double hi,
     return x;
 }
 
+double cli_number_from_0 (const char *arg, const char *option, double hi,
+                          struct argp_state *state)
+{
+    char *end;
+    double x = strtod (arg, &end);
+
+    if (end == arg || *end || !isfinite (x) || x < 0 || x > hi)
+        argp_error (state, "%s: expected a number from 0 to %g, found \"%s\"", option, hi,
+                    arg);
+    return x;
+}
+
 static void parse_choice (const char *arg, const char *option, enum workload_choice *c,
                           struct argp_state *state)
 {

@@ -19,6 +19,7 @@ struct plan_input {
     struct mapper_settings settings;
     const char *cluster, *model, *only, *exclude, *out;
     int nodes, spares;
+    enum mapper_objective objective;
     bool json;
 };
 
@@ -31,7 +32,9 @@ enum {
     OPT_TIME,
     OPT_THREADS,
     OPT_SEED,
-    OPT_TOP
+    OPT_TOP,
+    OPT_OBJECTIVE,
+    OPT_TIE
 };
 
 static const struct argp_option options[] = {
@@ -43,6 +46,14 @@ static const struct argp_option options[] = {
      "node gives every node consecutive ranks, gpu places single GPUs freely, auto "
      "(default) "
      "takes node unless gpu gains over 0.5 %",
+     2},
+    {"objective", OPT_OBJECTIVE, "step|gpu-hours", 0,
+     "what is to be least: the time of a step (default), or that times the GPUs in use",
+     2},
+    {"tie", OPT_TIE, "PCT", 0,
+     "plans within so many percent of the best are as good: the simplest is taken, in "
+     "the "
+     "default order where that is one of them (default 0.1; 0: the best itself)",
      2},
     {"time-limit", OPT_TIME, "S", 0, "stop after S seconds with the best plan so far", 2},
     {"threads", OPT_THREADS, "N", 0, "default: all cores", 2},
@@ -90,6 +101,15 @@ static error_t parse (int key, char *arg, struct argp_state *state)
         else
             argp_error (state, "--granularity: expected auto, node or gpu, found \"%s\"",
                         arg);
+        return 0;
+    case OPT_OBJECTIVE:
+        if (strcmp (arg, "step") != 0 && strcmp (arg, "gpu-hours") != 0)
+            argp_error (state, "--objective: expected step or gpu-hours, found \"%s\"",
+                        arg);
+        in->objective = strcmp (arg, "step") == 0 ? MAPPER_STEP : MAPPER_GPU_HOURS;
+        return 0;
+    case OPT_TIE:
+        in->settings.tie = cli_number_from_0 (arg, "--tie", 100, state) / 100;
         return 0;
     case OPT_TIME:
         in->settings.time_limit_s = cli_number (arg, "--time-limit", 0, 1e9, state);
@@ -282,6 +302,24 @@ static void print_memory (const struct mapper_problem *p, const struct mapper_re
                     chance));
 }
 
+/* What else is as good, and what simplicity cost. */
+static void print_ties (const struct mapper_problem *p, const struct mapper_result *r,
+                        struct text *out)
+{
+    if (p->objective == MAPPER_GPU_HOURS)
+        text_add (out, "cost     %.1f GPU hours for 1e9 tokens\n",
+                  mapper_gpu_hours (p->job, &r->config, r->estimate.step_s));
+    if (r->ties > 1)
+        text_add (
+            out,
+            "ties     %d of the configurations placed are within %.1f %% of the best, "
+            "the model's error\n",
+            r->ties, 100 * r->model_error);
+    if (r->given_up > 1e-6)
+        text_add (out, "         the simplest is taken, %.2f %% above the best (--tie)\n",
+                  100 * r->given_up);
+}
+
 static void print_bounds (const struct mapper_result *r, const struct mapper_info *info,
                           struct text *out)
 {
@@ -345,6 +383,7 @@ static void print_summary (const struct plan_input *in, const struct mapper_prob
     print_memory (p, r, &t);
     print_bounds (r, info, &t);
     plan_passes_say (&in->passes, &t);
+    print_ties (p, r, &t);
     if (r->estimate.n_unmeasured > 0)
         text_add (&t, "links    %d that nobody measured had to be used\n",
                   r->estimate.n_unmeasured);
@@ -514,6 +553,8 @@ static enum status run (struct plan_input *in, struct notes *notes, struct error
     if (st == ST_OK) {
         cli_note_types (x.c, x.p.job->precision, notes);
         x.p.node_allowed = allowed;
+        x.p.objective = in->objective;
+        in->from.how.tie = in->settings.tie;
         if (!in->from.file)
             st = plan_passes_read (&in->passes, &x.p, notes, err);
     }
@@ -557,6 +598,7 @@ int cli_plan (int argc, char **argv)
     struct notes notes = {0};
     struct error err = {""};
 
+    in.settings.tie = MAPPER_USUAL_TIE;
     cli_parse (&argp, argc, argv, &in);
 
     enum status st = run (&in, &notes, &err);

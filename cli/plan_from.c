@@ -26,14 +26,6 @@ static const struct argp_option options[] = {
      0},
     {0}};
 
-/* cli_number wants more than nothing. */
-static bool is_zero (const char *arg)
-{
-    char *end;
-
-    return strtod (arg, &end) == 0 && end != arg && *end == '\0';
-}
-
 static error_t parse (int key, char *arg, struct argp_state *state)
 {
     struct plan_from *x = state->input;
@@ -45,8 +37,7 @@ static error_t parse (int key, char *arg, struct argp_state *state)
         x->file = arg;
         return 0;
     case OPT_COST:
-        x->how.move_cost_s =
-            is_zero (arg) ? 0 : cli_number (arg, "--move-cost", 0, 1e12, state);
+        x->how.move_cost_s = cli_number_from_0 (arg, "--move-cost", 1e12, state);
         return 0;
     case OPT_REMAINING:
         x->how.remaining_steps = cli_number (arg, "--remaining-steps", 0, 1e12, state);

@@ -87,6 +87,7 @@ static enum status place_without (struct heldout *h, int pass, struct error *err
         p.cluster = c;
         p.axes = mapper_axes_of (h->config);
         s.polish = s.polish < 4 ? s.polish : 4;
+        s.tie = 0;
         st = mapper_search (&p, &s, &r, &info, err);
     }
     if (st == ST_OK) {

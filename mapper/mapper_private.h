@@ -155,6 +155,9 @@ void exact_search (const struct pool *pool, struct costmodel_state *state,
 void find_miss (const struct pool *pool, const struct workload_config *list, long n,
                 struct mapper_info *info);
 
+/** Is configuration a simpler to run than b (simplest.c)? */
+bool config_simpler (const struct workload_config *a, const struct workload_config *b);
+
 /** Is price a better than b?  Unmeasured links first, then the step. */
 static inline bool price_less (const struct costmodel_price *a,
                                const struct costmodel_price *b)

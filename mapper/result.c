@@ -143,6 +143,8 @@ enum status mapper_result_put (const struct mapper_problem *p,
     x.lower_bound_s = fmin (x.lower_bound_s, x.estimate.step_s);
     x.top = r->top;
     x.n_top = r->n_top;
+    x.model_error = r->model_error;
+    x.ties = r->ties;
     r->top = NULL;
     mapper_result_release (r);
     *r = x;

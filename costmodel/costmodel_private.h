@@ -90,11 +90,11 @@ struct costmodel_ring ring_of (const struct terms *t, const int *gpu, int n, int
                                const int *share, struct scratch *s, struct use_log *log,
                                const char *use);
 
-/** Seconds of an all-to-all of n ranks, `stride` apart, in which each sends bytes/n to
- *  every other: one peer after another over each GPU's own links, under what a node
- *  reaches. */
-double alltoall_of (const struct terms *t, const int *gpu, int n, int stride,
-                    double bytes, const int *share, struct use_log *log, int *unmeasured);
+/** Seconds of one all-to-all of an expert-parallel group from gpu[0] on, there or back: one
+ *  peer after another over each GPU's own links, under what a node reaches when s->share
+ *  groups leave it. */
+double alltoall_of (const struct terms *t, const int *gpu, struct workload_group ep,
+                    struct scratch *s, struct use_log *log, int *unmeasured);
 
 /** One stage of one replica. */
 struct slot_time {

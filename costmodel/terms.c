@@ -282,9 +282,8 @@ static double ep_price (const struct terms *t, const int *gpu, int stage,
         change_sync_shares (t, g + k * sync.stride, ep.size, ep.stride, s, 1);
     for (int k = 0; k < sync.size; k++)
         for (int j = 0; j < ep.stride; j++)
-            worst =
-                fmax (worst, alltoall_of (t, g + k * sync.stride + j, ep.size, ep.stride,
-                                          t->volume.ep_bytes, s->share, log, unmeasured));
+            worst = fmax (
+                worst, alltoall_of (t, g + k * sync.stride + j, ep, s, log, unmeasured));
     for (int k = 0; k < sync.size; k++)
         change_sync_shares (t, g + k * sync.stride, ep.size, ep.stride, s, -1);
     return worst;

@@ -77,6 +77,8 @@ static const struct workload_field deepseek[] = {
     SIZE ("n_routed_experts", experts, EXPERTS_MAX, false),
     SIZE ("n_shared_experts", shared_experts, EXPERTS_MAX, false),
     SIZE ("num_experts_per_tok", top_k, EXPERTS_MAX, false),
+    SIZE ("n_group", expert_groups, EXPERTS_MAX, false),
+    SIZE ("topk_group", top_groups, EXPERTS_MAX, false),
     SIZE ("moe_intermediate_size", expert_ffn, VOCAB_MAX, false),
     SIZE ("first_k_dense_replace", dense_layers, LAYERS_MAX, false),
     COUNT ("moe_layer_freq", expert_every, LAYERS_MAX),

@@ -61,6 +61,15 @@ static enum status check_shape (const struct json_at *at, struct workload_model 
     if (m->top_k > m->experts && m->experts > 0)
         return json_fail_text (at, err, "a token cannot visit %d of %d experts", m->top_k,
                                m->experts);
+    if (m->expert_groups > 0 && m->experts % m->expert_groups != 0)
+        return json_fail_text (at, err, "%d groups do not divide %d experts",
+                               m->expert_groups, m->experts);
+    if (m->expert_groups > 0 && m->top_groups > 0 &&
+        (m->top_groups > m->expert_groups ||
+         (long long) m->top_groups * (m->experts / m->expert_groups) < m->top_k))
+        return json_fail_text (at, err,
+                               "a token cannot visit %d experts in %d of %d groups",
+                               m->top_k, m->top_groups, m->expert_groups);
     if (m->experts > 0 && m->top_k == 0)
         return json_fail_text (at, err, "experts, but a token visits none");
     return ST_OK;

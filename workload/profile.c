@@ -251,6 +251,8 @@ static enum status read_framework (const struct json_at *root, struct workload_p
     if (st == ST_OK)
         st = read_flag (root, "gathered_logits", &p->gathered_logits, err);
     if (st == ST_OK)
+        st = read_flag (root, "keeps_gathered", &p->keeps_gathered, err);
+    if (st == ST_OK)
         st = read_attention (root, p, err);
     if (st == ST_OK)
         st = read_all_reduce (root, p, err);
@@ -258,6 +260,9 @@ static enum status read_framework (const struct json_at *root, struct workload_p
         st = read_partition (root, p, err);
     if (st == ST_OK)
         st = read_flag (root, "blocking_sends", &p->time.blocking_sends, err);
+    if (st == ST_OK)
+        st = read_flag (root, "deduplicated_dispatch", &p->time.deduplicated_dispatch,
+                        err);
     if (st == ST_OK && zero.v)
         st = json_want_int (&zero, 0, 3, &n, err);
     p->zero_with_pipeline = (int) n;
@@ -280,10 +285,12 @@ static enum status read_document (json_t *doc, const char *file,
                                         "fused_norm",
                                         "fused_mlp",
                                         "gathered_logits",
+                                        "keeps_gathered",
                                         "attention",
                                         "all_reduce",
                                         "partition",
                                         "blocking_sends",
+                                        "deduplicated_dispatch",
                                         "zero_with_pipeline",
                                         "schedules",
                                         "memory",
@@ -388,18 +395,21 @@ json_t *workload_profile_to_json (const struct workload_profile *p, const char *
         if (p->schedules >> s & 1)
             json_array_append_new (schedules, json_string (workload_schedule_name (
                                                   (enum workload_schedule) s)));
-    doc = json_pack (
-        "{s:i, s:s, s:s, s:o, s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:s, s:b, s:i, "
-        "s:o, s:o, s:o}",
-        "version", 1, "name", p->name, "source", source, "sources", sources,
-        "measured_rank", p->measured_last ? "last" : "max", "measured_memory",
-        p->measured_allocated ? "allocated" : "driver", "attention",
-        workload_attention_name (p->attention), "all_reduce",
-        workload_all_reduce_name (p->time.all_reduce), "fused_norm", p->fused_norm,
-        "fused_mlp", p->fused_mlp, "gathered_logits", p->gathered_logits, "partition",
-        partitions[p->partition], "blocking_sends", p->time.blocking_sends,
-        "zero_with_pipeline", p->zero_with_pipeline, "schedules", schedules, "memory",
-        constants_json (p, true), "time", constants_json (p, false));
+    doc =
+        json_pack ("{s:i, s:s, s:s, s:o, s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:b, s:s, "
+                   "s:b, s:b, s:i, "
+                   "s:o, s:o, s:o}",
+                   "version", 1, "name", p->name, "source", source, "sources", sources,
+                   "measured_rank", p->measured_last ? "last" : "max", "measured_memory",
+                   p->measured_allocated ? "allocated" : "driver", "attention",
+                   workload_attention_name (p->attention), "all_reduce",
+                   workload_all_reduce_name (p->time.all_reduce), "fused_norm",
+                   p->fused_norm, "fused_mlp", p->fused_mlp, "gathered_logits",
+                   p->gathered_logits, "keeps_gathered", p->keeps_gathered, "partition",
+                   partitions[p->partition], "blocking_sends", p->time.blocking_sends,
+                   "deduplicated_dispatch", p->time.deduplicated_dispatch,
+                   "zero_with_pipeline", p->zero_with_pipeline, "schedules", schedules,
+                   "memory", constants_json (p, true), "time", constants_json (p, false));
     if (doc && p->gpu[0])
         json_object_set_new (doc, "gpu", json_string (p->gpu));
     return doc;

@@ -47,6 +47,8 @@ struct workload_model {
     /* Mixture of experts */
     int experts;        /* routed experts of a layer */
     int top_k;          /* that a token visits */
+    int expert_groups;  /* equal groups of consecutive experts; 0: one */
+    int top_groups;     /* that a token's experts are in at most; 0: any */
     int expert_ffn;     /* width of one */
     int shared_experts; /* DeepSeek: each as wide as a routed one */
     int shared_ffn;     /* width of the shared experts together */
@@ -401,8 +403,9 @@ struct workload_profile {
     bool measured_allocated; /* its runs' memory is the allocator's, without overheads */
     bool measured_last;      /* and that of the last rank, not of the fullest */
     bool fused_norm, fused_mlp, gathered_logits; /* unless the job says otherwise */
-    enum workload_attention attention;           /* of its runs, where nothing is said */
-    enum workload_partition partition;           /* of layers, unless told otherwise */
+    bool keeps_gathered; /* inputs gathered under sequence parallelism, for backward */
+    enum workload_attention attention; /* of its runs, where nothing is said */
+    enum workload_partition partition; /* of layers, unless told otherwise */
     int zero_with_pipeline; /* highest ZeRO stage that it offers with a pipeline */
     unsigned schedules;     /* bit 1 << enum workload_schedule */
     struct {
@@ -459,6 +462,8 @@ struct workload_profile {
         double step_s;           /* per step: data, clipping, logging */
         double residual;         /* standard deviation of log (measured / estimate) */
         enum workload_all_reduce all_reduce;
+        bool deduplicated_dispatch; /* a token is sent once to every node and GPU where it
+                                       has experts, else once to every expert */
         bool blocking_sends; /* a stage waits until what it sends has arrived */
     } time;
 };

@@ -117,7 +117,8 @@ enum status cli_plan_read (const char *plan_arg, const char *cluster_arg,
                            struct workload_profile *profile, struct notes *notes,
                            struct error *err);
 
-/** Set allowed[] of the nodes of a host list to value; a drained node is never allowed.
+/** Set allowed[] of the nodes of a host list to value, or with "rack:LIST" of all nodes in
+ *  racks or below switches of those names; a drained node is never allowed.
  *  @return ST_OK, ST_NOMEM, or ST_USAGE for a list or name that is not right */
 enum status cli_mark_nodes (const struct topology_cluster *c, const char *list,
                             const char *option, bool value, bool *allowed,

@@ -17,7 +17,7 @@ struct plan_input {
     struct plan_from from;
     struct plan_passes passes;
     struct mapper_settings settings;
-    const char *cluster, *model, *only, *exclude, *out;
+    const char *cluster, *model, *only, *exclude, *pin, *out;
     int nodes, spares;
     enum mapper_objective objective;
     bool json;
@@ -34,14 +34,19 @@ enum {
     OPT_SEED,
     OPT_TOP,
     OPT_OBJECTIVE,
-    OPT_TIE
+    OPT_TIE,
+    OPT_PIN
 };
 
 static const struct argp_option options[] = {
     {"nodes", OPT_NODES, "N", 0, "use at most N nodes, the best ones", 2},
     {"spares", OPT_SPARES, "N", 0, "leave N nodes idle", 2},
-    {"only", OPT_ONLY, "HOSTLIST", 0, "use these nodes alone, as in n[01-16,20]", 2},
+    {"only", OPT_ONLY, "HOSTLIST", 0,
+     "use these nodes alone, as in n[01-16,20], or rack:r[1-2] for all nodes of racks or "
+     "below switches of these names",
+     2},
     {"exclude", OPT_EXCLUDE, "HOSTLIST", 0, "do not use these nodes", 2},
+    {"pin", OPT_PIN, "HOSTLIST", 0, "use these nodes in any case", 2},
     {"granularity", OPT_GRANULARITY, "auto|node|gpu", 0,
      "node gives every node consecutive ranks, gpu places single GPUs freely, auto "
      "(default) "
@@ -90,6 +95,9 @@ static error_t parse (int key, char *arg, struct argp_state *state)
         return 0;
     case OPT_EXCLUDE:
         in->exclude = arg;
+        return 0;
+    case OPT_PIN:
+        in->pin = arg;
         return 0;
     case OPT_GRANULARITY:
         if (strcmp (arg, "auto") == 0)
@@ -161,9 +169,35 @@ static error_t parse (int key, char *arg, struct argp_state *state)
 
 /* ---- which nodes ---- */
 
+/* Nodes that must hold ranks: among those allowed, no more than may be used. */
+static enum status pin_nodes (const struct plan_input *in,
+                              const struct topology_cluster *c, const bool *allowed,
+                              int max_nodes, bool *pinned, struct error *err)
+{
+    enum status st = cli_mark_nodes (c, in->pin, "--pin", true, pinned, err);
+    int n = 0;
+
+    for (int i = 0; i < c->n_nodes && st == ST_OK; i++) {
+        n += pinned[i];
+        if (pinned[i] && !allowed[i])
+            st = err_set (err, ST_USAGE,
+                          "--pin: %s is left out by --only or --exclude: leave it out of "
+                          "one of the two",
+                          c->node[i].name);
+    }
+    if (st == ST_OK && n == 0)
+        st = err_set (err, ST_USAGE, "--pin %s: all of them are drained", in->pin);
+    if (st == ST_OK && max_nodes > 0 && n > max_nodes)
+        st = err_set (err, ST_USAGE,
+                      "--pin: %d nodes are pinned, and --nodes or --spares leave %d", n,
+                      max_nodes);
+    return st;
+}
+
+/* @param[out] allowed, pinned  [n_nodes] */
 static enum status choose_nodes (const struct plan_input *in,
                                  const struct topology_cluster *c, bool *allowed,
-                                 int *max_nodes, struct error *err)
+                                 bool *pinned, int *max_nodes, struct error *err)
 {
     enum status st = ST_OK;
     int n = 0;
@@ -178,16 +212,27 @@ static enum status choose_nodes (const struct plan_input *in,
         return st;
     for (int i = 0; i < c->n_nodes; i++)
         n += allowed[i];
+    if (n == 0)
+        return err_set (
+            err, ST_NOFIT,
+            "no node of %s is left to use: shorten --exclude, name other nodes "
+            "in --only, or put drained ones back (linkwise cluster drain "
+            "--undrain)",
+            c->name);
     if (in->nodes > c->n_nodes)
-        return err_set (err, ST_USAGE, "--nodes %d: the cluster %s has %d", in->nodes,
-                        c->name, c->n_nodes);
+        return err_set (err, ST_USAGE,
+                        "--nodes %d: the cluster %s has %d: ask for that "
+                        "many or fewer",
+                        in->nodes, c->name, c->n_nodes);
     if (in->spares >= n && in->spares > 0)
-        return err_set (err, ST_USAGE, "--spares %d: only %d nodes can be used",
+        return err_set (err, ST_USAGE,
+                        "--spares %d: only %d nodes can be used, and one at "
+                        "least must be",
                         in->spares, n);
     *max_nodes = in->nodes;
     if (in->spares > 0 && (*max_nodes == 0 || *max_nodes > n - in->spares))
         *max_nodes = n - in->spares;
-    return ST_OK;
+    return in->pin ? pin_nodes (in, c, allowed, *max_nodes, pinned, err) : ST_OK;
 }
 
 /* ---- progress ---- */
@@ -205,10 +250,13 @@ static bool on_progress (void *context, long done, long total, double best_step_
 {
     char step[32];
 
-    progress_show (
-        context, "searching: %ld of %ld configurations settled, best %s, gap %.2f %%",
-        done, total, cli_seconds (best_step_s, step),
-        isfinite (best_step_s) ? 100.0 * (best_step_s / lower_bound_s - 1.0) : NAN);
+    if (interrupted && !isfinite (best_step_s))
+        progress_show (context, "stopping at the first plan; Ctrl-C again ends at once");
+    else
+        progress_show (
+            context, "searching: %ld of %ld configurations settled, best %s, gap %.2f %%",
+            done, total, cli_seconds (best_step_s, step),
+            isfinite (best_step_s) ? 100.0 * (best_step_s / lower_bound_s - 1.0) : NAN);
     return interrupted;
 }
 
@@ -543,16 +591,17 @@ static enum status read_job (struct plan_input *in, struct plan_job *x,
 static enum status run (struct plan_input *in, struct notes *notes, struct error *err)
 {
     struct plan_job x = {0};
-    bool *allowed = NULL;
+    bool *allowed = NULL; /* and after it, who is pinned */
     enum status st = read_job (in, &x, notes, err);
 
-    if (st == ST_OK && !(allowed = calloc ((size_t) x.c->n_nodes, sizeof *allowed)))
+    if (st == ST_OK && !(allowed = calloc (2 * (size_t) x.c->n_nodes, sizeof *allowed)))
         st = err_nomem (err);
     if (st == ST_OK)
-        st = choose_nodes (in, x.c, allowed, &x.p.max_nodes, err);
+        st = choose_nodes (in, x.c, allowed, allowed + x.c->n_nodes, &x.p.max_nodes, err);
     if (st == ST_OK) {
         cli_note_types (x.c, x.p.job->precision, notes);
         x.p.node_allowed = allowed;
+        x.p.node_pinned = in->pin ? allowed + x.c->n_nodes : NULL;
         x.p.objective = in->objective;
         in->from.how.tie = in->settings.tie;
         if (!in->from.file)

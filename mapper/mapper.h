@@ -47,6 +47,7 @@ struct mapper_problem {
     const struct topology_cluster *cluster;
     struct mapper_axes axes;
     const bool *node_allowed; /* [n_nodes], or NULL: all that are not drained */
+    const bool *node_pinned;  /* [n_nodes] must hold ranks, or NULL: none has to */
     int max_nodes;            /* use at most so many; 0: no limit */
     double memory_limit_pct;  /* of what the driver reports */
     double oom_risk; /* above 0: a chance of running out instead (memest_limit) */
@@ -70,7 +71,7 @@ struct mapper_settings {
     double tie; /* plans within this share of the best are as good: the simplest is taken,
                    and the default order where it is one; 0: the best itself */
     /** Called from one thread now and then; NULL: never.  Returning true stops the search
-     *  with the best plan so far. */
+     *  with the best plan so far, as soon as there is one. */
     bool (*progress) (void *context, long done, long total, double best_step_s,
                       double lower_bound_s);
     void *context;

@@ -211,14 +211,17 @@ static void candidate_release (struct candidate *k)
 static enum status refuse (const struct placer *x, const struct mapper_settings *s,
                            struct placed *out, struct error *err)
 {
-    bool all = x->n <= EXACT_GPUS_MAX && !nodes_limited (x->pool) &&
-               s->granularity != MAPPER_NODE;
+    bool all =
+        x->n <= EXACT_GPUS_MAX && !uses_matter (x->pool) && s->granularity != MAPPER_NODE;
 
     for (int i = 0; i < x->c->deg.pp * x->pool->n_classes; i++)
         all = all && x->allowed[i];
     out->refusal = all ? REFUSED_UNCONNECTED : REFUSED_UNKNOWN;
     return err_set (err, ST_NOFIT, "%s",
                     all ? "the GPUs are not connected: no link between them was measured"
+                    : x->pool->n_pinned > 0
+                        ? "no placement was found that is connected, fits in memory and "
+                          "uses every pinned node"
                         : "no placement was found that is connected and fits in memory");
 }
 

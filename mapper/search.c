@@ -302,14 +302,14 @@ static bool should_stop (struct search *x)
     double best = x->best < 0 ? INFINITY : x->placed[x->best].price.step_s;
     double bound = least_bound (x);
     /* The first plan is awaited: without one there is nothing to stop with. */
-    bool late = x->best >= 0 && x->s->time_limit_s > 0 &&
-                clock_s () - x->start_s > x->s->time_limit_s;
+    bool late = x->s->time_limit_s > 0 && clock_s () - x->start_s > x->s->time_limit_s;
 
     if (x->best >= 0)
         bound /= weight (x, &x->config[x->placed_index[x->best]]);
     if (x->s->progress &&
         x->s->progress (x->s->context, x->n - x->heap_n, x->n, best, bound))
         late = true;
+    late = late && x->best >= 0;
     /* Looking for something simpler is no part of the proof. */
     x->info->stopped = x->info->stopped || (late && x->heap[0].bound_s < cut (x));
     return late;
@@ -465,7 +465,9 @@ static enum status price_default (const struct search *x, struct mapper_result *
         return err_nomem (err);
     r->default_order_step_s = INFINITY;
     st = default_order (&x->pool, gpu, err);
-    if (st == ST_OK && !default_fits (x, r, gpu))
+    if (st == ST_OK &&
+        (!default_fits (x, r, gpu) ||
+         !pins_hold (&x->pool, gpu, (int) workload_world (&r->config.deg))))
         st = ST_NOFIT;
     if (st == ST_OK)
         st = costmodel_estimate (&p, gpu, true, &e, NULL);
@@ -654,7 +656,8 @@ static enum status search_pool (struct search *x, struct mapper_result *r,
     if (st == ST_OK && x->best >= 0) {
         info->proven = !info->stopped && !isfinite (x->unplaced_bound) &&
                        !(x->heap_n > 0 && x->heap[0].bound_s < cut (x));
-        st = polish (x, err);
+        if (!info->stopped) /* who stops it wants to go on */
+            st = polish (x, err);
         return st == ST_OK ? finish (x, r, err) : st;
     }
     if (st == ST_OK && info->refused_memory == x->n) {
@@ -663,12 +666,11 @@ static enum status search_pool (struct search *x, struct mapper_result *r,
     }
     if (st != ST_OK)
         return st;
-    if (info->stopped)
-        return err_set (err, ST_NOFIT, "stopped before a plan was found");
     return err_set (err, ST_NOFIT, "%s",
                     x->unplaced.text[0] ? x->unplaced.text
                                         : "the GPUs that fit are not connected: no link "
-                                          "between them was measured");
+                                          "between them was measured; measure some, or "
+                                          "ask for what one node holds");
 }
 
 enum status mapper_search (const struct mapper_problem *p,

@@ -393,6 +393,9 @@ static inline int workload_default_vpp (enum workload_schedule s)
 
 #define WORKLOAD_SOURCES_MAX 16
 
+/** Whose memory a source states: of the fullest stage, the last or the first one. */
+enum workload_measured { MEASURED_MAX, MEASURED_LAST, MEASURED_FIRST };
+
 /** Constants in which training frameworks differ (a JSON file; docs/profile.md). */
 struct workload_profile {
     char name[64];
@@ -401,10 +404,11 @@ struct workload_profile {
     int n_sources;
     char gpu[64];            /* the GPU type whose runs it serves by default; "": none */
     bool measured_allocated; /* its runs' memory is the allocator's, without overheads */
-    bool measured_last;      /* and that of the last rank, not of the fullest */
+    enum workload_measured measured_rank;        /* and of which pipeline stage */
     bool fused_norm, fused_mlp, gathered_logits; /* unless the job says otherwise */
     bool keeps_gathered; /* inputs gathered under sequence parallelism, for backward */
     enum workload_attention attention; /* of its runs, where nothing is said */
+    int zero;                          /* the same */
     enum workload_partition partition; /* of layers, unless told otherwise */
     int zero_with_pipeline; /* highest ZeRO stage that it offers with a pipeline */
     unsigned schedules;     /* bit 1 << enum workload_schedule */

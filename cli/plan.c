@@ -159,7 +159,9 @@ static error_t parse (int key, char *arg, struct argp_state *state)
         if (in->job.layers)
             argp_error (state,
                         "--layers-per-stage: plan chooses the layers of each stage");
-        if (is_stdin (in->cluster) + is_stdin (in->model) + is_stdin (in->from.file) > 1)
+        if (is_stdin (in->cluster) + is_stdin (in->model) + is_stdin (in->from.file) +
+                plan_passes_stdins (&in->passes) >
+            1)
             argp_error (state, "only one input can be standard input");
         return 0;
     default:

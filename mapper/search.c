@@ -315,7 +315,8 @@ static bool should_stop (struct search *x)
     return late;
 }
 
-/* Of the placed configurations within the tie of the best, the simplest. */
+/* Of the placed configurations within the tie of the best, the simplest; of those that are as
+ * simple, the best. */
 static long simplest (const struct search *x)
 {
     struct costmodel_price most = value_of (x, x->best);
@@ -323,10 +324,12 @@ static long simplest (const struct search *x)
 
     most.step_s *= 1.0 + x->s->tie;
     for (long i = 0; i < x->n_placed && x->s->tie > 0; i++) {
+        const struct workload_config *c = &x->config[x->placed_index[i]],
+                                     *p = &x->config[x->placed_index[pick]];
         struct costmodel_price v = value_of (x, i);
 
-        if (!price_less (&most, &v) && config_simpler (&x->config[x->placed_index[i]],
-                                                       &x->config[x->placed_index[pick]]))
+        if (!price_less (&most, &v) &&
+            (config_simpler (c, p) || (!config_simpler (p, c) && better (x, i, pick))))
             pick = i;
     }
     return pick;

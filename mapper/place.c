@@ -283,7 +283,7 @@ enum status place_config (const struct pool *pool, const struct groups *g,
         return st;
 
     /* Where the fast GPUs are badly linked, layers that follow speed serve badly too. */
-    enum status again = place_split (&two, false, s, effort, &other, NULL);
+    enum status again = place_split (&two, false, s, 1, &other, NULL);
 
     if (again == ST_NOMEM) {
         placed_release (out);
@@ -291,6 +291,12 @@ enum status place_config (const struct pool *pool, const struct groups *g,
     }
     if (again == ST_OK && (st != ST_OK || price_less (&other.price, &out->price))) {
         placed_release (out);
+        if (effort > 1) { /* it deserves as much */
+            struct placer three = {.pool = pool, .groups = g, .c = c, .rng = {seed}};
+
+            placed_release (&other);
+            return place_split (&three, false, s, effort, out, err);
+        }
         *out = other;
         return ST_OK;
     }

@@ -17,8 +17,10 @@
 #include "base/threads.h"
 
 #define BATCH 8
-#define PLACED_MAX 4000 /* configurations placed before the search gives up its proof */
-#define POLISHED 4      /* of the best, placed again with more effort */
+#define PLACED_MAX 4000   /* configurations placed before the search gives up its proof */
+#define CLOSE_ENOUGH 2e-4 /* of the step: a bound that needs no more work */
+#define TIGHTENED 8       /* pairs of placed configurations bounded closely at most */
+#define POLISHED 4        /* of the best, placed again with more effort */
 
 const char *mapper_objective_name (enum mapper_objective o)
 {
@@ -51,6 +53,7 @@ struct search {
     struct placed *placed; /* [n_placed] */
     long *placed_index;    /* of configuration */
     double *placed_bound;  /* of the objective, as unplaced_bound */
+    bool *placed_tight;    /* bounded as closely as can be */
     long n_placed, placed_cap;
     long best;             /* of placed; -1: none */
     double unplaced_bound; /* the least of those that could not be placed; INFINITY */
@@ -106,6 +109,12 @@ static double weight (const struct search *x, const struct workload_config *c)
     return x->p->objective == MAPPER_GPU_HOURS ? (double) workload_world (&c->deg) : 1.0;
 }
 
+static double bound_at (const struct search *x, const struct workload_config *c,
+                        enum bound_how how)
+{
+    return bound_of (&x->pool, c, how) * weight (x, c);
+}
+
 /* The price of a placed configuration, its step in the objective's measure. */
 static struct costmodel_price value_of (const struct search *x, long i)
 {
@@ -133,10 +142,9 @@ static enum status bound_all (struct search *x, struct error *err)
         return err_nomem (err);
 #pragma omp parallel for schedule(dynamic, 64)
     for (long i = 0; i < x->n; i++)
-        bound[i] =
-            memory_fits (&x->pool, &x->config[i], NULL)
-                ? bound_of (&x->pool, &x->config[i], false) * weight (x, &x->config[i])
-                : -1.0;
+        bound[i] = memory_fits (&x->pool, &x->config[i], NULL)
+                       ? bound_at (x, &x->config[i], BOUND_FRACTIONS)
+                       : -1.0;
     for (long i = 0; i < x->n; i++) {
         if (bound[i] < 0)
             x->info->refused_memory++;
@@ -203,7 +211,11 @@ static enum status keep (struct search *x, struct placed *placed, const struct e
         double *c = realloc (x->placed_bound, (size_t) cap * sizeof *c);
 
         x->placed_bound = c ? c : x->placed_bound;
-        if (!a || !b || !c) {
+
+        bool *d = realloc (x->placed_tight, (size_t) cap * sizeof *d);
+
+        x->placed_tight = d ? d : x->placed_tight;
+        if (!a || !b || !c || !d) {
             placed_release (placed);
             return err_nomem (err);
         }
@@ -212,6 +224,7 @@ static enum status keep (struct search *x, struct placed *placed, const struct e
     x->placed[x->n_placed] = *placed;
     x->placed_index[x->n_placed] = e->index;
     x->placed_bound[x->n_placed] = e->bound_s;
+    x->placed_tight[x->n_placed] = false;
     if (x->best < 0 || better (x, x->n_placed, x->best))
         x->best = x->n_placed;
     x->n_placed++;
@@ -253,8 +266,7 @@ static enum status work_batch (struct search *x, struct entry *batch, int n,
         const struct workload_config *c = &x->config[batch[i].index];
 
         if (!batch[i].tight) {
-            batch[i].bound_s =
-                fmax (batch[i].bound_s, bound_of (&x->pool, c, true) * weight (x, c));
+            batch[i].bound_s = fmax (batch[i].bound_s, bound_at (x, c, BOUND_SPLITS));
         } else {
             struct rng mix = {x->s->seed * 1000003u + (unsigned long) batch[i].index};
 
@@ -373,6 +385,40 @@ static enum status run (struct search *x, struct error *err)
     return st;
 }
 
+/* Bound those of the placed configurations more closely that keep the whole space's bound
+ * down, until it is close to the best plan or some have been. */
+static void tighten_placed (struct search *x)
+{
+    double close = value_of (x, x->best).step_s * (1.0 - CLOSE_ENOUGH);
+
+    for (int round = 0; round < TIGHTENED; round++) {
+        long pick[2] = {-1, -1}; /* the lowest, one for each of two threads */
+
+        for (long i = 0; i < x->n_placed; i++) {
+            if (x->placed_tight[i] || !(x->placed_bound[i] < close))
+                continue;
+            for (int k = 0; k < 2; k++)
+                if (pick[k] < 0 || x->placed_bound[i] < x->placed_bound[pick[k]]) {
+                    if (k == 0)
+                        pick[1] = pick[0];
+                    pick[k] = i;
+                    break;
+                }
+        }
+        if (pick[0] < 0 || least_bound (x) < x->placed_bound[pick[0]])
+            return;
+#pragma omp parallel for schedule(dynamic, 1)
+        for (int k = 0; k < 2; k++)
+            if (pick[k] >= 0) {
+                const struct workload_config *c = &x->config[x->placed_index[pick[k]]];
+
+                x->placed_bound[pick[k]] =
+                    fmax (x->placed_bound[pick[k]], bound_at (x, c, BOUND_RUNS));
+                x->placed_tight[pick[k]] = true;
+            }
+    }
+}
+
 /* Place the best few again, with more effort; the order of the list is kept. */
 static enum status polish (struct search *x, struct error *err)
 {
@@ -381,6 +427,7 @@ static enum status polish (struct search *x, struct error *err)
     struct placed again[POLISHED] = {{0}};
     enum status st[POLISHED] = {ST_OK};
     struct error why[POLISHED];
+    double most = value_of (x, x->best).step_s;
 
     for (; n < POLISHED && n < x->n_placed; n++) {
         long next = -1;
@@ -401,8 +448,10 @@ static enum status polish (struct search *x, struct error *err)
         struct rng mix = {x->s->seed * 1000003u +
                           (unsigned long) x->placed_index[pick[i]] + 0x5eed};
 
-        /* Nothing to find where the bound is reached already. */
-        if (value_of (x, pick[i]).step_s > x->placed_bound[pick[i]] * (1 + 1e-9))
+        /* Nothing to find where the bound is near, or above the best plan. */
+        if (value_of (x, pick[i]).step_s >
+                x->placed_bound[pick[i]] * (1 + CLOSE_ENOUGH) &&
+            x->placed_bound[pick[i]] < most)
             st[i] = place_config (&x->pool, groups_for (x, c->deg.tp), c, x->s,
                                   x->s->polish, rng_next (&mix), &again[i], &why[i]);
         else
@@ -636,6 +685,7 @@ static void release (struct search *x)
     free (x->placed);
     free (x->placed_index);
     free (x->placed_bound);
+    free (x->placed_tight);
     free (x->config);
     free (x->heap);
     pool_release (&x->pool);
@@ -659,8 +709,10 @@ static enum status search_pool (struct search *x, struct mapper_result *r,
     if (st == ST_OK && x->best >= 0) {
         info->proven = !info->stopped && !isfinite (x->unplaced_bound) &&
                        !(x->heap_n > 0 && x->heap[0].bound_s < cut (x));
-        if (!info->stopped) /* who stops it wants to go on */
+        if (!info->stopped) { /* who stops it wants to go on */
+            tighten_placed (x);
             st = polish (x, err);
+        }
         return st == ST_OK ? finish (x, r, err) : st;
     }
     if (st == ST_OK && info->refused_memory == x->n) {

@@ -176,7 +176,7 @@ struct costmodel_ring ring_of (const struct terms *t, const int *gpu, int n, int
     if (n == 1)
         return w.ring;
     if (stride == 1 && inside_node (t, gpu, n)) {
-        w.ring.nvls = t->problem.cluster->node[node_of[gpu[0]]].type->nvls_efficiency;
+        w.ring.nvls = t->type[t->type_of_node[node_of[gpu[0]]]]->nvls_efficiency;
         walk_inside (&w, gpu, n, false);
         return ring_walked (&w, n, 1);
     }
@@ -200,7 +200,7 @@ struct costmodel_ring ring_of (const struct terms *t, const int *gpu, int n, int
         s->member[s->next[s->first[node_of[g]]]++] = g;
     }
     for (int k = 0; k < nodes; k++) {
-        const struct topology_gpu_type *type = t->problem.cluster->node[s->order[k]].type;
+        const struct topology_gpu_type *type = t->type[t->type_of_node[s->order[k]]];
 
         s->first[s->order[k]] = -1;
         w.ring.nvls = fmin (w.ring.nvls, type->nvls_efficiency);

@@ -54,8 +54,11 @@ static double tp_operation (const struct pool *pool, const struct best_rates *x,
         .nodes = nodes,
         .nvls = x->nvls};
 
-    return c->sequence_parallel ? 2.0 * costmodel_half_allreduce_s (p, &r, n, v->tp_bytes)
-                                : costmodel_allreduce_s (p, &r, n, v->tp_bytes);
+    return c->sequence_parallel
+               ? costmodel_tp_exposed_s (
+                     p, c, 2.0 * costmodel_half_allreduce_s (p, &r, n, v->tp_bytes),
+                     INFINITY)
+               : costmodel_allreduce_s (p, &r, n, v->tp_bytes);
 }
 
 double bound_tp_across (const struct pool *pool, const struct best_rates *r,

@@ -44,7 +44,7 @@ static double above (const char *preset, int nodes, int stages, unsigned long se
 {
     struct topology_synth s = topology_synth_default ();
     struct topology_document d = {0};
-    struct topology_cluster *c;
+    struct topology_cluster *c = NULL;
     struct workload_model model;
     struct workload_profile profile;
     struct workload_job job = {.seq = 4096};

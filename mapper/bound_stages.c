@@ -33,6 +33,7 @@
 /* Widths as parts of the bound at which the search for P ends. */
 #define NARROW 2e-5
 #define INTERVALS 96
+#define RUNS_CELLS 1000000 /* beyond, runs are not looked at: seconds a configuration */
 #define STATES_MAX 1000000 /* models of more layers than there are get fractions */
 
 #define RUNS 8    /* longest run whose sums are kept */
@@ -427,7 +428,10 @@ double bound_splits (const struct pace *x)
 
 double bound_runs (const struct pace *x)
 {
-    return splits_with (x, FIGURES, RUNS);
+    const struct best *b = x->b;
+    double cells = 2.0 * FIGURES * b->p * (b->layers + 1.0) * (x->slow + 1.0);
+
+    return cells > RUNS_CELLS ? bound_splits (x) : splits_with (x, FIGURES, RUNS);
 }
 
 enum status bound_best_split (const struct pace *x, double *step_s, int *layers,

@@ -335,8 +335,8 @@ enum status workload_config_check (const struct workload_model *m,
 
 struct workload_profile;
 
-/** Does the framework offer this: its schedule, and its ZeRO stage with a pipeline?
- *  @param err  may be NULL */
+/** Does the framework, or a fork of it, offer this: its schedule, and its ZeRO stage with a
+ *  pipeline?  @param err  may be NULL */
 enum status workload_config_offered (const struct workload_config *c,
                                      const struct workload_profile *p, struct error *err);
 
@@ -382,7 +382,9 @@ struct workload_profile {
     enum workload_attention attention;           /* of its runs, where nothing is said */
     bool by_parameters;     /* layers are spread by parameters unless told otherwise */
     int zero_with_pipeline; /* highest ZeRO stage that it offers with a pipeline */
-    unsigned schedules;     /* bit 1 << enum workload_schedule */
+    /* Bits 1 << enum workload_schedule: what the framework runs, which is what a search
+     * takes, and what only forks or branches of it run. */
+    unsigned schedules, schedules_on_request;
     struct {
         double gradient_bytes;       /* per parameter: 4 fp32 main gradients, 2 bf16 */
         double optimizer_bytes;      /* per parameter: master copy and moments */

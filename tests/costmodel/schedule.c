@@ -261,12 +261,52 @@ static void other_schedules (void **state)
             }
 }
 
+/* Interleaved by its recurrence, with and without skipping, equals playing every operation
+ * out. */
+static void interleaved (void **state)
+{
+    struct rng r = {17};
+    (void) state;
+
+    for (int round = 0; round < 3000; round++) {
+        int p = 2 + rng_below (&r, STAGES_MAX - 1), v = 2 + rng_below (&r, 3);
+        int m = p * (1 + rng_below (&r, round % 8 ? 6 : 60));
+        double f[4 * STAGES_MAX], b[4 * STAGES_MAX], there[STAGES_MAX], back[STAGES_MAX];
+        double played_end[STAGES_MAX], all[STAGES_MAX], skipped[STAGES_MAX];
+        double work[2 * STAGES_MAX * (STAGES_MAX + 1) + 3 * STAGES_MAX];
+        double slow = rng_below (&r, 3) ? 0.1 : 5.0;
+        struct costmodel_pipeline q = {
+            p, m, v, f, b, NULL, there, back, rng_below (&r, 3) == 0};
+        bool even = rng_below (&r, 2);
+
+        for (int i = 0; i < v * p; i++) {
+            f[i] = even ? 1.0 : 0.5 + rng_unit (&r);
+            b[i] = even ? 2.0 : 0.5 + 2.0 * rng_unit (&r);
+        }
+        for (int k = 0; k < p; k++) {
+            there[k] = slow * rng_unit (&r);
+            back[k] = slow * rng_unit (&r);
+        }
+        if (p == 2) { /* the way round is the one back */
+            there[1] = back[0];
+            back[1] = there[0];
+        }
+        assert_true (costmodel_play (SCHEDULE_INTERLEAVED, &q, played_end, NULL));
+        costmodel_schedule (SCHEDULE_INTERLEAVED, &q, false, all, work);
+        costmodel_schedule (SCHEDULE_INTERLEAVED, &q, true, skipped, work);
+        for (int k = 0; k < p; k++) {
+            CLOSE (all[k], played_end[k], 1e-12);
+            CLOSE (skipped[k], played_end[k], 1e-9);
+        }
+    }
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (random_pipelines), cmocka_unit_test (closed_form),
-        cmocka_unit_test (blocking_period), cmocka_unit_test (other_schedules),
-        cmocka_unit_test (period_of_equal_stages)};
+        cmocka_unit_test (random_pipelines), cmocka_unit_test (interleaved),
+        cmocka_unit_test (closed_form),      cmocka_unit_test (blocking_period),
+        cmocka_unit_test (other_schedules),  cmocka_unit_test (period_of_equal_stages)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

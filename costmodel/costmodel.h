@@ -146,6 +146,17 @@ static inline bool costmodel_schedule_is_greedy (enum workload_schedule s)
     return s == SCHEDULE_ZB1P || s == SCHEDULE_ZB2P || s == SCHEDULE_ZBV;
 }
 
+/** Does the schedule put weights' gradients off? */
+static inline bool costmodel_schedule_splits_backward (enum workload_schedule s)
+{
+    return s >= SCHEDULE_ZB1P;
+}
+
+/** Forwards of chunks that a stage does before its first backward, whatever they take: at
+ *  most so many. */
+int costmodel_forwards_first (enum workload_schedule s, int stages, int chunks,
+                              int microbatches, int stage);
+
 /** Play a schedule out, operation by operation.
  *
  *  A forward waits for the stage before, a backward for the stage after, a stage for its

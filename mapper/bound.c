@@ -16,28 +16,33 @@
  * inside nodes, so that the tp groups of its synchronisation share a node's way out;
  * (B) one of them spans nodes, and pays for that in every layer of stage 0.
  */
+#include "mapper/bound_schedule.h"
 #include "mapper/mapper_private.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 struct best {
+    const struct workload_model *model;
     int m, p, layers;
-    double fwd_s, back_s; /* per layer, of the cheaper kind */
-    double all_s;         /* all layers once, forward and backward */
-    double micro_s;       /* half of what every micro-batch costs a stage */
+    /* A layer without experts, and one with them: on any replica, and on the slowest. */
+    struct bound_layer once[2], pace[2];
+    double most_s;  /* one layer of the dearer kind, forward and backward */
+    double all_s;   /* all layers once, forward and backward */
+    double micro_s; /* half of what every micro-batch costs a stage */
     double embed_fwd_s, embed_back_s, head_fwd_s, head_back_s;
     double sends_s;                 /* all boundaries, both ways, one micro-batch */
     double span_fwd_s, span_back_s; /* added per layer of a stage whose TP group spans */
-    double sync_layer_s[2], sync_fixed_s[2]; /* stage 0's, case A and B */
-    double tail_layer_s, tail_fixed_s;       /* what nothing hides: optimiser, tied */
+    struct bound_tail tail;         /* stage 0's, case A and B */
     const struct workload_profile *profile;
     double hides; /* times of one micro-batch that can hide the synchronisation */
     bool gpipe;
-    bool total_only; /* of this schedule only a stage's total work is known to hold */
+    bool scheduled; /* bound_schedule.c has the rest: */
+    struct bound_pipeline other;
 };
 
-/* The least of each compute term over the classes. */
+/* The least of each compute term over the classes; in place of what zero-bubble schedules
+ * put off (weight_s, head_weight_s), the rest of backward. */
 static void best_compute (const struct pool *pool, const struct workload_config *c,
                           struct costmodel_compute *out, double *attention_fwd_s,
                           double *attention_back_s, double *speed)
@@ -52,6 +57,10 @@ static void best_compute (const struct pool *pool, const struct workload_config 
         double *a = (double *) &least, *b = (double *) &k;
 
         costmodel_compute (p->model, p->job, c, p->profile, pool->class[q].type, &k);
+        /* The least of the rest is not the rest of the least. */
+        k.dense.weight_s = k.dense.back_s - k.dense.weight_s;
+        k.expert.weight_s = k.expert.back_s - k.expert.weight_s;
+        k.head_weight_s = k.head_back_s - k.head_weight_s;
         *attention_fwd_s = fmax (*attention_fwd_s, k.dense.attention_fwd_s);
         *attention_back_s = fmax (*attention_back_s, k.dense.attention_back_s);
         *speed = fmax (*speed, pool->best_speed[q]);
@@ -60,9 +69,12 @@ static void best_compute (const struct pool *pool, const struct workload_config 
             a[i] = q == 0 ? b[i] : fmin (a[i], b[i]);
         }
         /* The optimiser runs at memory speed, which a slow GPU's factor leaves alone. */
-        if (pool->best_speed[q] < 1.0)
+        if (pool->best_speed[q] < 1.0) {
             least.optimizer_s =
                 fmin (least.optimizer_s, k.optimizer_s * pool->best_speed[q]);
+            least.expert_optimizer_s = fmin (least.expert_optimizer_s,
+                                             k.expert_optimizer_s * pool->best_speed[q]);
+        }
     }
     *out = least;
 }
@@ -122,41 +134,53 @@ static double flow (const struct pool *pool, double bytes, double rate, double l
                : INFINITY;
 }
 
-/* All stage boundaries of one pipeline, both directions.
+/* Forward all-reduces of the kind of layer that has fewest; backward has no fewer. */
+static double least_operations (const struct workload_model *m,
+                                const struct workload_config *c)
+{
+    double least = INFINITY, fwd, back;
+
+    for (int kind = 0; kind < 2; kind++) {
+        struct workload_stage one = {.dense = kind == 0, .expert = kind == 1};
+
+        costmodel_tp_operations (m, c, &one, &fwd, &back);
+        if (kind == 0 || m->experts > 0)
+            least = fmin (least, fwd);
+    }
+    return least;
+}
+
+/* One stage boundary in one direction: anywhere, and between nodes.
  *
- * With TP groups inside nodes a node holds at most per_node stages of a pipeline, so at
- * least ceil(p / per_node) - 1 boundaries cross nodes.  Each group that spans nodes saves
- * at most one crossing and costs 4 all-reduces across nodes in its one layer or more; only
- * if that could pay are crossings left out. */
-static double best_sends (const struct pool *pool, const struct workload_config *c,
-                          const struct costmodel_volume *v, double inside, double across)
+ * With TP groups inside nodes a node holds at most per_node stages of a pipeline, so that
+ * of p - 1 boundaries at least ceil(p / per_node) - 1 cross nodes.  Each group that spans
+ * nodes saves at most one crossing and costs all-reduces across nodes in its one layer or
+ * more; only if that could pay are crossings left out (per_node 0). */
+static void best_boundary (const struct pool *pool, const struct workload_config *c,
+                           const struct costmodel_volume *v, double inside, double across,
+                           struct bound_pipeline *x)
 {
     double within =
         flow (pool, v->p2p_bytes, pool->intra_bytes_per_s, pool->intra_latency_s);
-    double cross =
-        flow (pool, v->p2p_bytes, cross_rate (pool, 1, c->deg.tp), pool->inter_latency_s);
     double alone =
         flow (pool, v->p2p_bytes, cross_rate (pool, 1, 1), pool->inter_latency_s);
-    double any = fmin (within, alone);
-    int per_node = pool->max_node_gpus / c->deg.tp, crossings = 0;
+    double operations = least_operations (pool->problem->model, c);
 
-    if (c->deg.pp == 1)
-        return 0.0;
-    if (per_node >= 1 && 4.0 * (across - inside) >= 2.0 * (cross - any))
-        crossings = (c->deg.pp + per_node - 1) / per_node - 1;
-    if (crossings > 0 && cross > any)
-        return 2.0 * (crossings * cross + (c->deg.pp - 1 - crossings) * any);
-    return 2.0 * (c->deg.pp - 1) * any;
+    x->cross_s =
+        flow (pool, v->p2p_bytes, cross_rate (pool, 1, c->deg.tp), pool->inter_latency_s);
+    x->any_s = fmin (within, alone);
+    x->per_node = pool->max_node_gpus / c->deg.tp;
+    if (c->deg.tp > 1 && !(operations * (across - inside) >= x->cross_s - x->any_s))
+        x->per_node = 0;
 }
 
-/* Least seconds of stage 0's synchronisation per parameter, and its fixed part, when a
- * node can hold `per_node` members of a group and `share` groups leave it together. */
-static void best_sync (const struct pool *pool, const struct workload_config *c,
-                       const struct costmodel_volume *v, int per_node, double share,
-                       double *per_param, double *fixed)
+/* Least seconds of a stage's synchronisation over n ranks per parameter, and its fixed
+ * part, when a node can hold `per_node` members of a group and `share` groups leave it
+ * together. */
+static void best_sync (const struct pool *pool, const struct costmodel_volume *v, int n,
+                       int per_node, double share, double *per_param, double *fixed)
 {
     const struct workload_profile *p = pool->problem->profile;
-    int n = c->deg.dp * c->deg.cp;
     double within = pool->intra_latency_s, cross = pool->inter_latency_s;
     double rate = 0.0, latency = INFINITY;
 
@@ -221,29 +245,108 @@ static void add_cp (const struct pool *pool, const struct workload_config *c,
     double back =
         fmax (0.0, hop + 2.0 * v->cp_bytes / rate - attention_back_s / c->deg.cp);
 
-    b->fwd_s += steps * fwd;
-    b->back_s += steps * back;
+    b->most_s += steps * (fwd + back);
     b->all_s += b->layers * steps * (fwd + back);
+    for (int i = 0; i < 4; i++) {
+        struct bound_layer *l = i < 2 ? &b->once[i] : &b->pace[i - 2];
+
+        l->fwd_s += steps * fwd;
+        l->back_s += steps * back;
+        l->input_s += steps * back;
+    }
 }
 
-/* Layers of both kinds: the cheaper one's times, and all together. */
+/* One all-to-all of experts.  A rank that has h - 1 of the others on its node sends to
+ * these over one kind of link and to the rest over the other; where TP groups lie inside
+ * nodes and experts are split as the rest is, a node holds fewer of a group, and tp groups
+ * leave it together. */
+static double best_ep (const struct pool *pool, const struct workload_config *c,
+                       const struct costmodel_volume *v, bool inside)
+{
+    const struct workload_profile *p = pool->problem->profile;
+    int n = c->deg.ep, together = inside && c->deg.etp == c->deg.tp ? c->deg.tp : 1;
+    int most = pool->max_node_gpus / together;
+    double part = v->ep_bytes / n, least = INFINITY;
+
+    if (n == 1)
+        return 0.0;
+    for (int h = 1; h <= n && h <= most; h++) {
+        double near = 0.0, far = 0.0, latency = 0.0;
+
+        if (h > 1) {
+            near = pool->intra_bytes_per_s > 0 ? (h - 1) * part / pool->intra_bytes_per_s
+                                               : INFINITY;
+            latency = pool->intra_latency_s;
+        }
+        if (h < n) {
+            far = pool->inter_bytes_per_s > 0
+                      ? fmax ((n - h) * part / pool->inter_bytes_per_s,
+                              h * (n - h) * part * together / pool->node_bytes_per_s)
+                      : INFINITY;
+            latency = fmax (latency, pool->inter_latency_s);
+        }
+        least =
+            fmin (least, latency + fmax (near, far / p->time.link_out) / p->time.link);
+    }
+    return p->time.collective_s + least;
+}
+
+/* A layer's all-reduces and all-to-alls in one direction at best.  Where one TP group of
+ * its stage spans nodes, the experts' groups lie as they like; where none does, they are
+ * bound to whole TP groups. */
+struct layer_sends {
+    double inside_s, across_s; /* one all-reduce */
+    double ep_inside_s, ep_any_s;
+};
+
+/* On the slowest replica: what sets the stage's pace. */
+static double sends_pace (const struct layer_sends *x, double operations,
+                          double exchanges)
+{
+    if (exchanges <= 0)
+        return operations * fmin (x->inside_s, x->across_s);
+    return fmin (operations * x->inside_s + exchanges * x->ep_inside_s,
+                 operations * x->across_s + exchanges * x->ep_any_s);
+}
+
+/* On any replica, whatever holds for the others. */
+static double sends_once (const struct layer_sends *x, double operations,
+                          double exchanges)
+{
+    return operations * fmin (x->inside_s, x->across_s) +
+           (exchanges > 0 ? exchanges * x->ep_any_s : 0.0);
+}
+
+/* More than the pace where a TP group spans nodes. */
+static double sends_span (const struct layer_sends *x, double operations,
+                          double exchanges)
+{
+    return operations * x->across_s + (exchanges > 0 ? exchanges * x->ep_any_s : 0.0) -
+           sends_pace (x, operations, exchanges);
+}
+
+/* Layers of both kinds, the cheaper one's times, and all together. */
 static void best_layers (const struct pool *pool, const struct workload_config *c,
-                         const struct costmodel_compute *k, double inside, double across,
+                         const struct costmodel_compute *k,
+                         const struct costmodel_volume *v, double inside, double across,
                          struct best *b)
 {
     const struct workload_model *m = pool->problem->model;
     bool again = c->recompute != RECOMPUTE_NONE && c->recompute_layers == 0;
-    double tp = fmin (inside, across);
+    struct layer_sends sends = {inside, across, best_ep (pool, c, v, true),
+                                best_ep (pool, c, v, false)};
     int experts = 0;
 
     for (int i = 0; i < m->layers; i++)
         experts += workload_is_expert_layer (m, i);
-    b->fwd_s = b->back_s = b->span_fwd_s = b->span_back_s = INFINITY;
+    b->span_fwd_s = b->span_back_s = INFINITY;
     for (int kind = 0; kind < 2; kind++) {
         struct workload_stage one = {.dense = kind == 0, .expert = kind == 1};
         const struct costmodel_layer *l = kind == 0 ? &k->dense : &k->expert;
         int n = kind == 0 ? m->layers - experts : experts;
-        double fwd_ops, back_ops, fwd, back;
+        double fwd_ops, back_ops, fwd_ep = kind == 1 && c->deg.ep > 1 ? 2.0 : 0.0;
+        double back_ep = fwd_ep * (c->recompute == RECOMPUTE_FULL ? 2.0 : 1.0);
+        double recompute_s = again ? l->recompute_s : 0.0, fwd, back;
 
         if (n == 0)
             continue;
@@ -251,52 +354,93 @@ static void best_layers (const struct pool *pool, const struct workload_config *
         /* Recomputing some layers of a stage, it is one of the others. */
         if (!again && c->recompute == RECOMPUTE_FULL)
             back_ops = fwd_ops;
-        fwd = l->fwd_s + fwd_ops * tp;
-        back = l->back_s + (again ? l->recompute_s : 0.0) + back_ops * tp;
-        b->fwd_s = fmin (b->fwd_s, fwd);
-        b->back_s = fmin (b->back_s, back);
+        fwd = l->fwd_s + sends_once (&sends, fwd_ops, fwd_ep);
+        back = l->back_s + recompute_s + sends_once (&sends, back_ops, back_ep);
+        b->once[kind] = (struct bound_layer){fwd, back,
+                                             l->weight_s + recompute_s +
+                                                 sends_once (&sends, back_ops, back_ep)};
+        b->pace[kind] = (struct bound_layer){
+            l->fwd_s + sends_pace (&sends, fwd_ops, fwd_ep),
+            l->back_s + recompute_s + sends_pace (&sends, back_ops, back_ep),
+            l->weight_s + recompute_s + sends_pace (&sends, back_ops, back_ep)};
+        b->most_s = fmax (b->most_s, b->pace[kind].fwd_s + b->pace[kind].back_s);
         b->all_s += n * (fwd + back);
-        b->span_fwd_s = fmin (b->span_fwd_s, fwd_ops * (across - tp));
-        b->span_back_s = fmin (b->span_back_s, back_ops * (across - tp));
+        b->span_fwd_s = fmin (b->span_fwd_s, sends_span (&sends, fwd_ops, fwd_ep));
+        b->span_back_s = fmin (b->span_back_s, sends_span (&sends, back_ops, back_ep));
+    }
+    for (int kind = 0; kind < 2; kind++) /* a model of one kind */
+        if (experts == (kind == 0 ? m->layers : 0)) {
+            b->once[kind] = b->once[1 - kind];
+            b->pace[kind] = b->pace[1 - kind];
+        }
+}
+
+/* Routed experts of a stage: its layers add at least per_layer n - slack of one such
+ * layer's, with the slack of every chunk. */
+static void add_expert_tail (const struct pool *pool, const struct workload_config *c,
+                             const struct costmodel_compute *k,
+                             const struct costmodel_volume *v, int start,
+                             struct bound_tail *t)
+{
+    const struct workload_model *m = pool->problem->model;
+    struct workload_stage one = {.expert = 1};
+    double params = workload_stage_params (m, c, &one).expert;
+    double per_layer = params * bound_run_slope (m, 0.0, 1.0);
+    double slack = 0.0, per_param, begin;
+
+    for (int chunk = 0; chunk < c->deg.vpp; chunk++)
+        slack +=
+            params * bound_run_slack (m, 0.0, 1.0, chunk > 0 ? chunk * c->deg.pp : start);
+
+    t->layer_s += k->expert_optimizer_s * per_layer;
+    t->fixed_s -= k->expert_optimizer_s * slack;
+    best_sync (pool, v, workload_expert_shards (&c->deg), pool->max_node_gpus, 1,
+               &per_param, &begin);
+    for (int way = 0; way < 2 && isfinite (begin); way++) {
+        t->sync_layer_s[way] += per_param * per_layer;
+        t->sync_fixed_s[way] -= per_param * slack;
     }
 }
 
-/* Stage 0's synchronisation and optimiser, per layer and fixed. */
+/* A stage's synchronisation and optimiser, per layer and fixed. */
 static void best_tail (const struct pool *pool, const struct workload_config *c,
                        const struct costmodel_compute *k,
-                       const struct costmodel_volume *v, struct best *b)
+                       const struct costmodel_volume *v, int stage, struct bound_tail *t)
 {
     const struct mapper_problem *p = pool->problem;
     const struct workload_model *m = p->model;
-    double layer = workload_layer_params (m, c->deg.tp);
-    struct workload_stage ends = {.embedding = true,
-                                  .head = c->deg.pp == 1 ||
-                                          workload_schedule_is_v (c->schedule)};
-    double fixed = workload_stage_params (m, c, &ends).dense;
+    double layer = workload_layer_params (m, c->deg.tp), fixed = 0.0;
 
+    if (stage == 0) {
+        struct workload_stage ends = {.embedding = true,
+                                      .head = c->deg.pp == 1 ||
+                                              workload_schedule_is_v (c->schedule)};
+
+        fixed = workload_stage_params (m, c, &ends).dense;
+    }
     if (m->experts > 0) /* what a layer holds beside its routed experts */
         layer = fmin (layer, workload_expert_layer_params (m, c->deg.tp));
     for (int way = 0; way < 2; way++) {
         double per_param, start;
         int per_node = way == 0 ? pool->max_node_gpus / c->deg.tp : pool->max_node_gpus;
 
-        best_sync (pool, c, v, per_node, way == 0 ? c->deg.tp : 1, &per_param, &start);
-        b->sync_layer_s[way] = per_param * layer;
-        b->sync_fixed_s[way] = per_param * fixed + start;
+        best_sync (pool, v, workload_dense_shards (&c->deg), per_node,
+                   way == 0 ? c->deg.tp : 1, &per_param, &start);
+        t->sync_layer_s[way] = per_param * layer;
+        t->sync_fixed_s[way] = per_param * fixed + start;
     }
-    b->tail_layer_s = k->optimizer_s * layer;
-    b->tail_fixed_s = k->optimizer_s * fixed + p->profile->time.step_s;
-    if (v->tied_bytes > 0)
-        b->tail_fixed_s += flow (pool, v->tied_bytes,
-                                 fmax (pool->intra_bytes_per_s, cross_rate (pool, 1, 1)),
-                                 fmin (pool->intra_latency_s, pool->inter_latency_s));
-    b->hides = 1.0;
-    if (c->zero == 3) { /* hidden under more of a stage's work than every end contains */
-        b->hides = b->m;
-        if (c->deg.pp > 1)
-            b->sync_layer_s[0] = b->sync_layer_s[1] = b->sync_fixed_s[0] =
-                b->sync_fixed_s[1] = 0.0;
-    }
+    t->layer_s = k->optimizer_s * layer;
+    t->fixed_s = k->optimizer_s * fixed + p->profile->time.step_s;
+    if (m->experts > 0)
+        add_expert_tail (pool, c, k, v, stage, t);
+    if (stage == 0 && v->tied_bytes > 0)
+        t->fixed_s += flow (pool, v->tied_bytes,
+                            fmax (pool->intra_bytes_per_s, cross_rate (pool, 1, 1)),
+                            fmin (pool->intra_latency_s, pool->inter_latency_s));
+    if (c->zero == 3 && c->deg.pp > 1)
+        /* Hidden under more of a stage's work than every end contains. */
+        t->sync_layer_s[0] = t->sync_layer_s[1] = t->sync_fixed_s[0] =
+            t->sync_fixed_s[1] = 0.0;
 }
 
 static void best_init (const struct pool *pool, const struct workload_config *c,
@@ -312,6 +456,7 @@ static void best_init (const struct pool *pool, const struct workload_config *c,
     best_tp (pool, c, &v, &inside, &across);
     tp = fmin (inside, across);
     *b = (struct best){
+        .model = p->model,
         .m = workload_microbatches (p->job, c),
         .p = c->deg.pp,
         .layers = p->model->layers,
@@ -320,14 +465,47 @@ static void best_init (const struct pool *pool, const struct workload_config *c,
         .embed_back_s = k.embed_back_s,
         .head_fwd_s = k.head_fwd_s,
         .head_back_s = k.head_back_s + tp,
-        .sends_s = best_sends (pool, c, &v, inside, across),
         .gpipe = c->schedule == SCHEDULE_GPIPE,
-        .total_only = c->schedule != SCHEDULE_GPIPE && c->schedule != SCHEDULE_1F1B,
         .profile = p->profile,
+        /* Under ZeRO 3 more work than every end contains. */
+        .hides = c->zero == 3 ? workload_microbatches (p->job, c) : 1.0,
     };
-    best_layers (pool, c, &k, inside, across, b);
+    best_boundary (pool, c, &v, inside, across, &b->other);
+    b->sends_s = 2.0 * bound_sends_s (&b->other, b->p);
+    best_layers (pool, c, &k, &v, inside, across, b);
     add_cp (pool, c, &v, attention_fwd_s, attention_back_s, b);
-    best_tail (pool, c, &k, &v, b);
+    best_tail (pool, c, &k, &v, 0, &b->tail);
+    b->scheduled = c->schedule != SCHEDULE_GPIPE && c->schedule != SCHEDULE_1F1B;
+    if (!b->scheduled)
+        return;
+    best_tail (pool, c, &k, &v, 1, &b->other.other);
+    b->other = (struct bound_pipeline){
+        .model = p->model,
+        .profile = p->profile,
+        .schedule = c->schedule,
+        .m = b->m,
+        .p = b->p,
+        .v = c->deg.vpp,
+        .once = {b->once[0], b->once[1]},
+        .pace = {b->pace[0], b->pace[1]},
+        .span_fwd_s = b->span_fwd_s,
+        .span_back_s = b->span_back_s,
+        .spans = {c->deg.tp <= pool->max_node_gpus,
+                  c->deg.tp > 1 && isfinite (b->span_fwd_s)},
+        .micro_s = b->micro_s,
+        .tp_s = tp,
+        .embed_fwd_s = k.embed_fwd_s,
+        .embed_back_s = k.embed_back_s,
+        .head_fwd_s = k.head_fwd_s,
+        .head_back_s = k.head_back_s,
+        .head_input_s = k.head_weight_s,
+        .any_s = b->other.any_s,
+        .cross_s = b->other.cross_s,
+        .per_node = b->other.per_node,
+        .first = b->tail,
+        .other = b->other.other,
+        .hides = b->hides,
+    };
 }
 
 double bound_tail_s (const struct pool *pool, const struct workload_config *c)
@@ -336,10 +514,11 @@ double bound_tail_s (const struct pool *pool, const struct workload_config *c)
     double sync;
 
     best_init (pool, c, &b);
-    sync = isfinite (b.sync_layer_s[0] + b.sync_fixed_s[0]) ? b.sync_layer_s[0]
-                                                            : b.sync_layer_s[1];
-    return b.tail_layer_s +
-           fmax (0.0, sync - b.profile->time.dp_overlap * b.hides * (b.fwd_s + b.back_s));
+    sync = isfinite (b.tail.sync_layer_s[0] + b.tail.sync_fixed_s[0])
+               ? b.tail.sync_layer_s[0]
+               : b.tail.sync_layer_s[1];
+    return b.tail.layer_s +
+           fmax (0.0, sync - b.profile->time.dp_overlap * b.hides * b.most_s);
 }
 
 /* One case: how stage 0's layers are priced. */
@@ -356,8 +535,6 @@ static double once_through (const struct pace *x, int first)
     double s = b->p * 2.0 * b->micro_s + b->all_s + b->embed_fwd_s + b->embed_back_s +
                b->head_fwd_s + b->head_back_s + b->sends_s;
 
-    if (b->total_only)
-        return 0.0;
     return x->way == 1 ? s + first * (b->span_fwd_s + b->span_back_s) : s;
 }
 
@@ -373,10 +550,13 @@ static double forwards_left (const struct best *b, int k)
 static void stage_pace (const struct pace *x, int k, double *fixed, double *per_layer)
 {
     const struct best *b = x->b;
-    double left = b->total_only ? b->m : forwards_left (b, k);
-    double again = b->total_only ? b->m : b->m - 1.0;
-    double fwd = b->fwd_s, back = b->back_s;
-    double fixed_fwd = b->micro_s, fixed_back = b->micro_s;
+    const struct workload_model *m = b->model;
+    const struct bound_layer *d = &b->pace[0], *e = &b->pace[1];
+    double left = forwards_left (b, k), again = b->m - 1.0;
+    double fwd = bound_run_slope (m, d->fwd_s, e->fwd_s);
+    double back = bound_run_slope (m, d->back_s, e->back_s);
+    double fixed_fwd = b->micro_s - bound_run_slack (m, d->fwd_s, e->fwd_s, k);
+    double fixed_back = b->micro_s - bound_run_slack (m, d->back_s, e->back_s, k);
 
     if (k == 0) {
         fixed_fwd += b->embed_fwd_s;
@@ -471,17 +651,20 @@ static double integer_end (const struct pace *x, int first, double give_up)
     return s + lo;
 }
 
-/* What follows stage 0's end.  What hides the synchronisation is taken at its least too:
- * where it is more, the end is later by at least as much. */
-static double tail (const struct best *b, int way, int first)
+/* What follows stage 0's end.  What hides the synchronisation is what the bound takes its
+ * compute to be, or more: where it is more still, the end is later by at least as much. */
+static double tail (const struct pace *x, int first)
 {
-    double sync = b->sync_fixed_s[way] + first * b->sync_layer_s[way];
-    double under = 2.0 * b->micro_s + first * (b->fwd_s + b->back_s) + b->embed_fwd_s +
-                   b->embed_back_s;
+    const struct best *b = x->b;
+    double sync = b->tail.sync_fixed_s[x->way] + first * b->tail.sync_layer_s[x->way];
+    double under =
+        2.0 * b->micro_s + first * b->most_s + b->embed_fwd_s + b->embed_back_s;
 
+    if (x->way == 1)
+        under += first * (b->span_fwd_s + b->span_back_s);
     if (b->p == 1)
         under += b->head_fwd_s + b->head_back_s;
-    return b->tail_fixed_s + first * b->tail_layer_s +
+    return b->tail.fixed_s + first * b->tail.layer_s +
            costmodel_exposed_s (b->profile, sync, b->hides * under);
 }
 
@@ -492,7 +675,7 @@ static double loose_bound (const struct pace *x)
 
     /* In l_0 the tail rises or falls throughout. */
     return fractional_end (x, b->p == 1 ? b->layers : 0) +
-           fmin (tail (b, x->way, least), tail (b, x->way, most));
+           fmin (tail (x, least), tail (x, most));
 }
 
 /* The least over l_0 of the end and the tail. */
@@ -505,7 +688,7 @@ static double tight_bound (const struct pace *x)
     for (int step = 0; step < most; step++) {
         /* From the even split on: the first tries leave little to the others. */
         int first = b->p == 1 ? b->layers : 1 + (even - 1 + step) % most;
-        double end = fractional_end (x, first), t = tail (b, x->way, first);
+        double end = fractional_end (x, first), t = tail (x, first);
 
         if (end + t >= best)
             continue;
@@ -536,7 +719,11 @@ double bound_of (const struct pool *pool, const struct workload_config *c, bool 
                 if (caps[q * pp + k] > caps[k])
                     caps[k] = caps[q * pp + k];
     }
-    for (int way = 0; way < 2; way++) {
+    if (b.scheduled) {
+        b.other.cap = caps;
+        least = bound_scheduled (&b.other, tight);
+    }
+    for (int way = 0; way < 2 && !b.scheduled; way++) {
         struct pace x = {.b = &b, .way = way, .cap = caps};
 
         /* Case B is possible only where a TP group can span nodes. */

@@ -181,6 +181,7 @@ static void blocking_period (void **state)
 /* What a watched pipeline did. */
 struct seen {
     int count[STAGES_MAX][3], held[STAGES_MAX], peak[STAGES_MAX];
+    int forwards_first[STAGES_MAX]; /* before the first backward */
     double last[STAGES_MAX];
     bool splits; /* memory is released by weights' gradients */
 };
@@ -192,6 +193,8 @@ static void see (void *context, const struct costmodel_event *e)
     assert_true (e->start_s >= s->last[e->stage] - 1e-9 && e->end_s >= e->start_s);
     s->last[e->stage] = e->end_s;
     s->count[e->stage][e->what]++;
+    if (s->count[e->stage][OPERATION_BACKWARD] == 0)
+        s->forwards_first[e->stage]++;
     if (e->what == OPERATION_FORWARD)
         s->held[e->stage]++;
     else if ((e->what == OPERATION_WEIGHTS) == s->splits)
@@ -251,6 +254,12 @@ static void other_schedules (void **state)
                     fail_msg ("%s, %d stages, %d micro-batches: bubble %g",
                               workload_schedule_name (known[i].s), p, m, bubble);
                 for (int k = 0; k < p; k++) {
+                    int first = costmodel_forwards_first (known[i].s, p, v, m, k);
+
+                    /* Orders that follow from the times may do fewer. */
+                    assert_true (seen.forwards_first[k] <= first);
+                    if (!costmodel_schedule_is_greedy (known[i].s))
+                        assert_int_equal (seen.forwards_first[k], first);
                     for (int what = 0; what < 2 + seen.splits; what++)
                         assert_int_equal (seen.count[k][what], m * v);
                     if (seen.peak[k] > known[i].held + known[i].per_p * p + 1e-9)

@@ -87,7 +87,7 @@ TESTS := $(TEST_SRC:%.c=$B/%)
 
 # ---- targets ----
 
-.PHONY: all run check check-long check-gpu bench accuracy accuracy-memory accuracy-times deps deps-test info help install clean config
+.PHONY: all run check check-long check-gpu bench bench-plans accuracy accuracy-memory accuracy-times deps deps-test info help install clean config
 .DEFAULT_GOAL := all
 
 all: $B/linkwise $B/bwprobe $B/liblinkwise.a $B/liblinkwise.so $B/linkwise.pc
@@ -157,10 +157,12 @@ accuracy-memory: $B/bench/accuracy
 accuracy-times: $B/bench/accuracy_times
 	@$B/bench/accuracy_times $(RUNS)
 
-bench: $B/bench/speed $B/bench/cluster $B/bench/probe
+bench: $B/bench/speed $B/bench/cluster $B/bench/probe bench-plans
 	@$B/bench/speed
 	@$B/bench/cluster
 	@$B/bench/probe
+bench-plans: $B/linkwise $B/bench/plans
+	@$B/bench/plans $B/linkwise
 
 info:
 	@printf '%-10s %s\n' version '$(VERSION)' \
@@ -265,4 +267,4 @@ $B/bench/%: bench/%.c $B/liblinkwise.a
 	$Qmkdir -p $(@D) && $(CC) $(OUR_CFLAGS) $(CFLAGS) -MMD -MP -o $@ $(filter %.c %.o,$^) \
 	    $B/liblinkwise.a $(OUR_LDFLAGS) $(LDFLAGS) $(LIBS)
 
--include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(PROBE_OBJ:.o=.d) $(TESTS:=.d) $B/bench/speed.d $B/bench/cluster.d $B/bench/probe.d
+-include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(PROBE_OBJ:.o=.d) $(TESTS:=.d) $B/bench/speed.d $B/bench/cluster.d $B/bench/probe.d $B/bench/plans.d

@@ -48,7 +48,8 @@ static const char *const columns[] = {"source",
                                       "oom",
                                       "notes"};
 
-#define N_COLUMNS ((int) (sizeof columns / sizeof *columns))
+#define COUNT_OF(ARRAY) (sizeof (ARRAY) / sizeof *(ARRAY))
+#define N_COLUMNS ((int) COUNT_OF (columns))
 
 /* ---- a row's cells ---- */
 
@@ -85,6 +86,13 @@ int calibrate_whole (const struct row *r, const char *name, int absent)
     if (!number (r, name, &x) || x < 0 || x > 1 << 30 || x != floor (x))
         return -1;
     return (int) x;
+}
+
+/* A positive number, `absent` when the cell is empty; false when it is something else. */
+static bool stated (const struct row *r, const char *name, double absent, double *x)
+{
+    *x = absent;
+    return calibrate_cell (r, name)[0] == '\0' || (number (r, name, x) && *x > 0);
 }
 
 bool calibrate_contains (const char *s, const char *part)
@@ -150,41 +158,71 @@ static bool read_precision (const char *s, enum workload_precision *p)
     return true;
 }
 
-/* key=true or key=false among the notes. */
-static void read_choice (const struct row *r, const char *key, enum workload_choice *c)
+/* key=true or key=false among the notes; false when it is something else. */
+static bool read_choice (const struct row *r, const char *key, enum workload_choice *c)
 {
     char value[8];
 
-    if (calibrate_note (r, key, value, sizeof value))
-        *c = strcmp (value, "true") == 0 ? CHOICE_YES : CHOICE_NO;
+    if (!calibrate_note (r, key, value, sizeof value))
+        return true;
+    *c = strcmp (value, "true") == 0 ? CHOICE_YES : CHOICE_NO;
+    return *c == CHOICE_YES || strcmp (value, "false") == 0;
 }
 
-/* Kernels: of the attention, and what the notes say of norms, MLP and logits.
- * @return is anything said of the attention? */
-static bool read_kernels (const struct row *r, struct workload_job *j)
+/* Words of sources for attention; the first one found decides. */
+static const struct attention_word {
+    const char *word;
+    enum workload_attention attention;
+} attention_words[] = {{"flash_attentionv1", ATTENTION_FLASH1},
+                       {"flash", ATTENTION_FLASH},
+                       {"triton", ATTENTION_FLASH},
+                       {"sdpa", ATTENTION_FLASH},
+                       {"xformers", ATTENTION_FLASH},
+                       {"unfused", ATTENTION_UNFUSED},
+                       {"fused", ATTENTION_FUSED},
+                       {"torch", ATTENTION_UNFUSED},
+                       {"eager", ATTENTION_UNFUSED},
+                       {"local", ATTENTION_FUSED}};
+
+/* Megatron's --attention-backend: its "fused" is cuDNN's flash attention, and its own
+ * paths without flash attention have a fused softmax. */
+static const struct attention_word backend_words[] = {{"flash", ATTENTION_FLASH},
+                                                      {"unfused", ATTENTION_FUSED},
+                                                      {"fused", ATTENTION_FLASH},
+                                                      {"local", ATTENTION_FUSED}};
+
+/* Look a source's word up; an empty one says nothing.  @return false if it is unknown */
+static bool read_attention (const char *s, const struct attention_word *words, size_t n,
+                            struct calibrate_run *run)
+{
+    for (size_t i = 0; i < n; i++)
+        if (calibrate_contains (s, words[i].word)) {
+            run->job.attention = words[i].attention;
+            run->attention_said = true;
+            return true;
+        }
+    return s[0] == '\0' || strcmp (s, "auto") == 0;
+}
+
+/* Kernels: of the attention, and what the notes say of norms, MLP and logits. */
+static const char *read_kernels (const struct row *r, struct calibrate_run *run)
 {
     const char *s = calibrate_cell (r, "attention");
+    struct workload_job *j = &run->job;
     char backend[64] = "";
 
     calibrate_note (r, "attention-backend", backend, sizeof backend);
     j->attention = ATTENTION_FLASH;
-    if (calibrate_contains (s, "fused") && !calibrate_contains (s, "unfused"))
-        j->attention = ATTENTION_FUSED;
-    else if (calibrate_contains (s, "torch") || calibrate_contains (s, "unfused") ||
-             calibrate_contains (s, "local"))
-        j->attention = ATTENTION_UNFUSED;
-    else if (calibrate_contains (s, "flash_attentionv1"))
-        j->attention = ATTENTION_FLASH1;
+    if (!read_attention (s, attention_words, COUNT_OF (attention_words), run) ||
+        !read_attention (backend, backend_words, COUNT_OF (backend_words), run))
+        return "attention not understood";
     if (calibrate_contains (s, "RMS kernel"))
         j->fused_norm = CHOICE_YES;
-    read_choice (r, "fused-norm", &j->fused_norm);
-    read_choice (r, "fused-mlp", &j->fused_mlp);
-    read_choice (r, "gathered-logits", &j->gathered_logits);
-    /* Megatron's own unfused path has its fused softmax. */
-    if (j->attention == ATTENTION_UNFUSED &&
-        (strcmp (backend, "unfused") == 0 || calibrate_contains (s, "local")))
-        j->attention = ATTENTION_FUSED;
-    return s[0] || backend[0];
+    if (!read_choice (r, "fused-norm", &j->fused_norm) ||
+        !read_choice (r, "fused-mlp", &j->fused_mlp) ||
+        !read_choice (r, "gathered-logits", &j->gathered_logits))
+        return "a kernel's note is neither true nor false";
+    return NULL;
 }
 
 static void read_sampling (const struct row *r, struct workload_job *j)
@@ -214,9 +252,8 @@ static const char *read_job (const struct row *r, struct calibrate_run *run)
         return "precision not supported";
     if (calibrate_contains (calibrate_cell (r, "notes"), "quant=bnb"))
         return "quantised weights are not supported";
-    run->attention_said = read_kernels (r, j);
     read_sampling (r, j);
-    return NULL;
+    return read_kernels (r, run);
 }
 
 /* ---- the configuration ---- */
@@ -238,7 +275,7 @@ static bool read_recompute (const struct row *r, struct workload_config *c)
     return true;
 }
 
-static void read_schedule (const struct row *r, struct workload_config *c)
+static bool read_schedule (const struct row *r, struct workload_config *c)
 {
     static const struct {
         const char *word;
@@ -255,15 +292,20 @@ static void read_schedule (const struct row *r, struct workload_config *c)
                  {"v-min", SCHEDULE_V_MIN}};
     const char *said = strstr (calibrate_cell (r, "notes"), "schedule=");
 
+    size_t i = 0, n = COUNT_OF (words);
+
     c->schedule = c->deg.pp > 1 && c->deg.vpp > 1 ? SCHEDULE_INTERLEAVED : SCHEDULE_1F1B;
-    for (size_t i = 0; said && i < sizeof words / sizeof *words; i++)
-        if (strncmp (said + 9, words[i].word, strlen (words[i].word)) == 0) {
-            c->schedule = words[i].s;
-            break;
-        }
+    while (said && i < n &&
+           strncmp (said + 9, words[i].word, strlen (words[i].word)) != 0)
+        i++;
+    if (i == n)
+        return false;
+    if (said)
+        c->schedule = words[i].s;
     /* The file's vpp is what the tool was given; a chunk more is no other memory. */
     if (c->schedule != SCHEDULE_INTERLEAVED)
         c->deg.vpp = workload_default_vpp (c->schedule);
+    return true;
 }
 
 static const char *read_degrees (const struct row *r, struct calibrate_run *run)
@@ -308,10 +350,13 @@ static const char *read_config (const struct row *r, struct calibrate_run *run)
         return "micro_batch is no whole number";
     if (c->zero < 0 || c->zero > 3)
         return "zero is not 0 to 3";
-    c->sequence_parallel = c->deg.tp > 1 && (strcmp (sp, "1") == 0);
+    if (sp[0] != '\0' && strcmp (sp, "0") != 0 && strcmp (sp, "1") != 0)
+        return "sp is neither 0 nor 1";
+    c->sequence_parallel = c->deg.tp > 1 && sp[0] == '1';
     if (!read_recompute (r, c))
         return "recompute not supported";
-    read_schedule (r, c);
+    if (!read_schedule (r, c))
+        return "schedule not understood";
     if (run->model.experts == 0)
         c->deg.etp = c->deg.tp;
     return NULL;
@@ -354,33 +399,64 @@ static const char *read_layers (const struct row *r, struct calibrate_run *run)
 
 /* ---- the machines ---- */
 
-/* "TYPE", or "TYPE:N+TYPE:N" with N nodes each. */
+/* "TYPE:N": so many nodes of a type.  @return false if it is no such thing */
+static bool read_part (char *part, int *nodes)
+{
+    char *colon = strrchr (part, ':'), *end;
+    long n = colon ? strtol (colon + 1, &end, 10) : 0;
+
+    if (!colon || end == colon + 1 || *end != '\0' || n < 1 || n > 1 << 24)
+        return false;
+    *colon = '\0';
+    *nodes = (int) n;
+    return true;
+}
+
+static const char *add_part (struct calibrate_run *run, const char *spelled,
+                             double memory_gb, int nodes)
+{
+    if (run->n_parts == CALIBRATE_TYPES_MAX)
+        return "gpu not understood";
+    run->part[run->n_parts].type = calibrate_gpu_type (spelled, memory_gb);
+    run->part[run->n_parts].nodes = nodes;
+    return run->part[run->n_parts++].type ? NULL : "gpu not supported";
+}
+
+/* "TYPE:N+TYPE:N", in node order. */
+static const char *read_mix (char *mix, int nodes, struct calibrate_run *run)
+{
+    long long sum = 0;
+    char *part;
+
+    while ((part = strsep (&mix, "+"))) {
+        const char *why;
+        int n;
+
+        if (!read_part (part, &n))
+            return "gpu not understood";
+        if ((why = add_part (run, part, 0, n)))
+            return why;
+        sum += n;
+    }
+    return sum == nodes ? NULL : "the nodes of its GPU mix are not those of gpus";
+}
+
 static const char *read_gpu (const struct row *r, struct calibrate_run *run)
 {
-    char copy[256], *save, *part;
-    double memory_gb = 0;
-    bool several;
+    int nodes = (int) ((run->gpus + run->gpus_per_node - 1LL) / run->gpus_per_node);
+    double memory_gb;
+    char copy[256];
+    const char *why;
 
     snprintf (copy, sizeof copy, "%s", calibrate_cell (r, "gpu"));
-    several = strchr (copy, ':') != NULL;
-    number (r, "gpu_mem_gb", &memory_gb);
     if (copy[0] == '\0')
         return "gpu unknown";
-    for (part = strtok_r (copy, several ? "+" : "", &save); part;
-         part = strtok_r (NULL, "+", &save)) {
-        char *colon = several ? strrchr (part, ':') : NULL;
-        long nodes = colon ? strtol (colon + 1, NULL, 10) : 0;
-
-        if (colon)
-            *colon = '\0';
-        if (run->n_parts == CALIBRATE_TYPES_MAX ||
-            (several && (nodes < 1 || nodes > run->gpus)))
-            return "gpu not understood";
-        run->part[run->n_parts].type = calibrate_gpu_type (part, several ? 0 : memory_gb);
-        run->part[run->n_parts].nodes = (int) nodes;
-        if (!run->part[run->n_parts++].type)
-            return "gpu not supported";
-    }
+    if (!stated (r, "gpu_mem_gb", 0, &memory_gb))
+        return "gpu_mem_gb is no positive number";
+    why = strchr (copy, ':') ? read_mix (copy, nodes, run)
+                             : add_part (run, copy, memory_gb, nodes);
+    if (why)
+        return why;
     run->gpu_bytes = run->part[0].type->memory_bytes;
     for (int i = 1; i < run->n_parts; i++)
         run->gpu_bytes = fmin (run->gpu_bytes, run->part[i].type->memory_bytes);
@@ -393,8 +469,7 @@ static const char *read_gpu (const struct row *r, struct calibrate_run *run)
 
 static const char *read_machines (const struct row *r, struct calibrate_run *run)
 {
-    double gbps = 0;
-    const char *why;
+    double gbps;
 
     run->gpus = calibrate_whole (r, "gpus", 0);
     if (run->gpus < 1)
@@ -402,22 +477,13 @@ static const char *read_machines (const struct row *r, struct calibrate_run *run
     run->gpus_per_node = calibrate_whole (r, "gpus_per_node", 8);
     if (run->gpus_per_node < 1)
         return "gpus_per_node is no whole number";
-    if (number (r, "inter_node_gbps", &gbps) && gbps > 0)
-        run->inter_bytes_per_s = gbps * 1e9 / 8.0;
-    why = read_gpu (r, run);
-    if (!why && run->n_parts == 1)
-        run->part[0].nodes = (run->gpus + run->gpus_per_node - 1) / run->gpus_per_node;
-    return why;
+    if (!stated (r, "inter_node_gbps", 0, &gbps))
+        return "inter_node_gbps is no positive number";
+    run->inter_bytes_per_s = gbps * 1e9 / 8.0;
+    return read_gpu (r, run);
 }
 
 /* ---- what was measured ---- */
-
-/* A positive number, NAN when the cell is empty; false when it is something else. */
-static bool measured (const struct row *r, const char *name, double *x)
-{
-    *x = NAN;
-    return calibrate_cell (r, name)[0] == '\0' || (number (r, name, x) && *x > 0);
-}
 
 static const char *read_measured (const struct row *r, struct calibrate_run *run)
 {
@@ -426,9 +492,9 @@ static const char *read_measured (const struct row *r, struct calibrate_run *run
 
     run->static_bytes = NAN;
     run->oom = -1;
-    if (!measured (r, "iter_time_s", &run->iter_time_s))
+    if (!stated (r, "iter_time_s", NAN, &run->iter_time_s))
         return "iter_time_s is no positive number";
-    if (!measured (r, "peak_mem_gb", &run->peak_bytes))
+    if (!stated (r, "peak_mem_gb", NAN, &run->peak_bytes))
         return "peak_mem_gb is no positive number";
     run->peak_bytes *= UNITS_GIB;
     if (calibrate_note (r, "alloc_bytes", value, sizeof value) &&

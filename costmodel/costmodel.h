@@ -176,11 +176,22 @@ bool costmodel_play (enum workload_schedule s, const struct costmodel_pipeline *
  *
  *  @param[in]  skip   false plays every micro-batch out
  *  @param[out] end_s  [stages]; INFINITY when out of memory
- *  @param      work   [costmodel_schedule_work (stages)] scratch
+ *  @param      work   [COSTMODEL_SCHEDULE_WORK (stages)]
  */
 void costmodel_schedule (enum workload_schedule s, const struct costmodel_pipeline *p,
                          bool skip, double *end_s, double *work);
-int costmodel_schedule_work (int stages);
+
+/** Doubles of scratch that it needs. */
+#define COSTMODEL_SCHEDULE_WORK(stages) (2 * ((stages) * (stages) + 9 * (stages) + 1))
+
+/** The same of two pipelines with equal numbers of stages and micro-batches, with whole
+ *  periods skipped; 1F1B takes little longer than for one.
+ *
+ *  @param[in]  p      [2]
+ *  @param[out] end_s  [2] of [stages]
+ *  @param      work   [COSTMODEL_SCHEDULE_WORK (stages)] */
+void costmodel_schedule_two (enum workload_schedule s, const struct costmodel_pipeline *p,
+                             double *const *end_s, double *work);
 
 /* ---- a placed plan ---- */
 

@@ -19,6 +19,12 @@ struct machine {
  *  (docs/time.md), but at least the time to move the operands. */
 double product_s (const struct machine *g, double batch, double m, double n, double k);
 
+/** Interleaved 1F1B of p stages, 2 or more, and a multiple of p micro-batches.
+ *  @param skip  whole periods once the state repeats but for a shift
+ *  @param work  [COSTMODEL_SCHEDULE_WORK (stages)] */
+void interleaved_play (const struct costmodel_pipeline *p, bool skip, double *end_s,
+                       double *work);
+
 struct use_log;
 
 /** Everything of a problem that does not depend on the placement. */
@@ -157,6 +163,11 @@ void pipeline_play (const struct terms *t, const struct slot_time *slot,
                     const double *send_s, const double *return_s, bool skip,
                     const struct costmodel_watch *watch, double *end_s, double *work);
 int pipeline_work (const struct terms *t);
+
+/** The same for two replicas at once, with whole periods skipped: arrays of two. */
+void pipeline_play_two (const struct terms *t, const struct slot_time *const *slot,
+                        const double *const *send_s, const double *const *return_s,
+                        double *const *end_s, double *work);
 
 /** Number of the first rank of a slot. */
 static inline int slot_rank (const struct terms *t, int stage, int d)

@@ -8,81 +8,193 @@
  * In steady state the recurrence is max-plus linear, so its state becomes periodic: after
  * q <= P rounds every entry has grown by the same amount.  Once that is seen, whole
  * periods are skipped. */
-#include "costmodel/costmodel.h"
+#include "costmodel/costmodel_private.h"
 
 #include <math.h>
 #include <string.h>
 
-/* The state after a round: each stage's clock and the end of its last backward. */
+/* Two pipelines are played side by side: each waits for its own last sum most of the time,
+ * so two take little longer than one. */
+#define LANES 2
+
+/* Per stage, a pair of numbers: one of either pipeline. */
 struct rounds {
-    const struct costmodel_pipeline *p;
-    double *clock, *back_end;
+    int n, m;
+    double (*fwd)[LANES], (*back)[LANES];
+    double (*in)[LANES];    /* fwd and what its input takes from the stage before */
+    double (*under)[LANES]; /* back and what its input takes from the stage after */
+    double (*clock)[LANES];
+    double (*back_end)[LANES]; /* [n + 1] of each stage's last backward */
 };
 
-static void play_round (struct rounds *r, int round)
+static inline double later (double a, double b)
 {
-    const struct costmodel_pipeline *p = r->p;
-    double arrived = 0.0, from_next = 0.0;
-    int last = p->stages - 1;
+    return a > b ? a : b;
+}
 
-    if (round < p->microbatches)
-        for (int k = 0; k <= last; k++) {
-            r->clock[k] = fmax (r->clock[k], arrived) + p->fwd_s[k];
-            if (k < last)
-                arrived = r->clock[k] + p->send_s[k];
-        }
-    /* Upwards, so that back_end[k+1] still is the round before's. */
-    for (int k = 0; k <= last; k++) {
-        int micro = round - (last - k);
+static void play_round (const struct rounds *r, int round)
+{
+    int last = r->n - 1, from = last - round, to = last - round + r->m - 1;
 
-        if (micro < 0 || micro >= p->microbatches)
-            continue;
-        from_next = k < last ? r->back_end[k + 1] + p->return_s[k] : 0.0;
-        r->clock[k] = fmax (r->clock[k], from_next) + p->back_s[k];
-        r->back_end[k] = r->clock[k];
+    if (round < r->m) {
+        for (int y = 0; y < LANES; y++)
+            r->clock[0][y] += r->fwd[0][y];
+        for (int k = 1; k <= last; k++)
+            for (int y = 0; y < LANES; y++)
+                r->clock[k][y] = later (r->clock[k][y] + r->fwd[k][y],
+                                        r->clock[k - 1][y] + r->in[k][y]);
     }
+    from = from > 0 ? from : 0;
+    to = to < last ? to : last;
+    /* Upwards, so that back_end[k+1] still is the round before's. */
+    for (int k = from; k <= to; k++)
+        for (int y = 0; y < LANES; y++)
+            r->clock[k][y] = r->back_end[k][y] = later (
+                r->clock[k][y] + r->back[k][y], r->back_end[k + 1][y] + r->under[k][y]);
+}
+
+/* The same for one of the two, in a round that does a forward and a backward on every
+ * stage. */
+static void play_lane (const struct rounds *r, int y)
+{
+    r->clock[0][y] += r->fwd[0][y];
+    for (int k = 1; k < r->n; k++)
+        r->clock[k][y] =
+            later (r->clock[k][y] + r->fwd[k][y], r->clock[k - 1][y] + r->in[k][y]);
+    for (int k = 0; k < r->n; k++)
+        r->clock[k][y] = r->back_end[k][y] = later (
+            r->clock[k][y] + r->back[k][y], r->back_end[k + 1][y] + r->under[k][y]);
 }
 
 /* Has every entry of now grown by one amount since then?  If so, that amount. */
-static bool shifted (const double *now, const double *then, int n, double *shift)
+static bool shifted (double (*now)[LANES], double (*then)[LANES], int n, int y,
+                     double *shift)
 {
-    double d = now[0] - then[0], tol = 1e-13 * fabs (now[0]) + 1e-300;
+    double d = now[0][y] - then[0][y], tol = 1e-13 * fabs (now[0][y]) + 1e-300;
 
     for (int i = 1; i < n; i++)
-        if (!(fabs (now[i] - then[i] - d) <= tol)) /* also when infinite */
+        if (!(fabs (now[i][y] - then[i][y] - d) <= tol)) /* also when infinite */
             return false;
     *shift = d;
     return true;
 }
 
-static void play_1f1b (const struct costmodel_pipeline *p, bool skip, double *end_s,
-                       double *work)
+/* Stages of the slowest cycle: down some stages, up again, in that many rounds
+ * (docs/time.md, "The step").  The state repeats after as many, most often. */
+static int slowest_cycle (const struct costmodel_pipeline *p)
 {
-    int n = p->stages, width = 2 * n, rounds = p->microbatches + n - 1;
-    double *state = work, *history = work + width;
-    struct rounds r = {p, state, state + n};
-    bool skipped = !skip;
+    double slowest = -1.0;
+    int stages = 1;
 
-    memset (work, 0, (size_t) width * sizeof *work);
-    for (int t = 0; t < rounds; t++) {
-        double shift;
+    for (int i = 0; i < p->stages; i++) {
+        double sum = 0.0;
 
-        play_round (&r, t);
-        /* Rounds n-1 .. microbatches-1 all do one F and one B on every stage. */
-        if (!skipped && t >= n && t < p->microbatches - 1)
-            for (int q = 1; q <= n && t - q >= n - 1 && !skipped; q++)
-                if (shifted (state, history + (t - q) % n * width, width, &shift)) {
-                    int periods = (p->microbatches - 1 - t) / q;
-
-                    for (int i = 0; i < width; i++)
-                        state[i] += periods * shift;
-                    t += periods * q;
-                    skipped = true;
-                }
-        if (!skipped && t >= n - 1)
-            memcpy (history + t % n * width, state, (size_t) width * sizeof *state);
+        for (int l = i; l < p->stages; l++) {
+            sum += p->fwd_s[l] + p->back_s[l];
+            if (sum > slowest * (l - i + 1)) {
+                slowest = sum / (l - i + 1);
+                stages = l - i + 1;
+            }
+            sum += p->send_s[l] + p->return_s[l];
+        }
     }
-    memcpy (end_s, r.back_end, (size_t) n * sizeof *end_s);
+    return stages;
+}
+
+/* Whole periods of both pipelines, once the states of both repeat. */
+struct skipping {
+    double (*history)[LANES]; /* [n * n] clocks after round t in row t mod n */
+    int likely[LANES];        /* the period to look for */
+    int period[LANES];        /* 0: not seen yet */
+};
+
+/* Look for the periods after a round; every so often for any.  @return all are known */
+static bool periods_known (const struct rounds *r, struct skipping *s, int round)
+{
+    bool all = true;
+    double shift;
+
+    for (int y = 0; y < LANES; y++) {
+        bool any = round % r->n == 0;
+
+        for (int q = any ? 1 : s->likely[y];
+             s->period[y] == 0 && q <= (any ? r->n : s->likely[y]) &&
+             round - q >= r->n - 1;
+             q++)
+            if (shifted (r->clock, s->history + (round - q) % r->n * r->n, r->n, y,
+                         &shift))
+                s->period[y] = q;
+        all = all && s->period[y] > 0;
+    }
+    return all;
+}
+
+/* Skip whole periods after a round.  @return the round that is then done */
+static int skip_periods (const struct rounds *r, const struct skipping *s, int round)
+{
+    int left = r->m - 1 - round, least = left;
+
+    for (int y = 0; y < LANES; y++)
+        if (left % s->period[y] < least)
+            least = left % s->period[y];
+    for (int y = 0; y < LANES; y++) {
+        int q = s->period[y];
+        double shift =
+            left / q * (r->clock[0][y] - s->history[(round - q) % r->n * r->n][y]);
+
+        for (int k = 0; k < r->n; k++)
+            r->clock[k][y] = r->back_end[k][y] = r->clock[k][y] + shift;
+        for (int i = least; i < left % q; i++)
+            play_lane (r, y);
+    }
+    return r->m - 1 - least;
+}
+
+/* @param      work  [LANES * (n * n + 6 * n + 1)] */
+static void play_1f1b (const struct costmodel_pipeline *p, const int *of, bool skip,
+                       double *const *end_s, double *work)
+{
+    int n = p->stages, rounds = p->microbatches + n - 1;
+    double (*row)[LANES] = (double (*)[LANES]) work;
+    struct rounds r = {.n = n,
+                       .m = p->microbatches,
+                       .fwd = row,
+                       .back = row + n,
+                       .in = row + 2 * n,
+                       .under = row + 3 * n,
+                       .clock = row + 4 * n,
+                       .back_end = row + 5 * n};
+    struct skipping s = {.history = row + 6 * n + 1};
+    bool skipped = !skip || p->microbatches <= n + 1;
+
+    for (int y = 0; y < LANES; y++) {
+        const struct costmodel_pipeline *q = &p[of[y]];
+
+        s.likely[y] = skipped ? 0 : slowest_cycle (q);
+        for (int k = 0; k < n; k++) {
+            r.fwd[k][y] = q->fwd_s[k];
+            r.back[k][y] = q->back_s[k];
+            r.in[k][y] = k > 0 ? q->fwd_s[k] + q->send_s[k - 1] : 0.0;
+            r.under[k][y] = k < n - 1 ? q->back_s[k] + q->return_s[k] : 0.0;
+            r.clock[k][y] = r.back_end[k][y] = 0.0;
+        }
+        r.back_end[n][y] = 0.0; /* nothing comes after the last stage */
+    }
+    for (int t = 0; t < rounds; t++) {
+        play_round (&r, t);
+        if (skipped || t < n - 1)
+            continue;
+        /* Rounds n-1 .. microbatches-1 all do one F and one B on every stage. */
+        if (t >= n && periods_known (&r, &s, t)) {
+            t = skip_periods (&r, &s, t);
+            skipped = true;
+        } else
+            memcpy (s.history + t % n * n, r.clock, (size_t) n * sizeof *r.clock);
+        skipped = skipped || t >= p->microbatches - 2;
+    }
+    for (int y = 0; y < LANES; y++)
+        for (int k = 0; k < n; k++)
+            end_s[y][k] = r.back_end[k][y];
 }
 
 /* All forwards, then all backwards (Huang et al., arXiv 1811.06965).  Both halves are
@@ -115,108 +227,6 @@ static void play_gpipe (const struct costmodel_pipeline *p, double *end_s, doubl
     memcpy (end_s, clock, (size_t) n * sizeof *end_s);
 }
 
-/* Interleaved 1F1B (orders.h) in rounds: in round g stage k does the n-th forward of its
- * order, n = (p-1-k) + (v-1) p + g, then backward number g - (p-1-k).  All that either
- * waits for was done in the round before, or is the forward itself, so the latest ends are
- * the state; lengths repeat every p v rounds.  With p | m, the n-th forward is chunk
- * n mod (p v) / p. */
-struct interleaved {
-    const struct costmodel_pipeline *p;
-    double *fwd_end, *back_end, *clock; /* [stages] */
-};
-
-static double chunk_fwd_s (const struct costmodel_pipeline *p, int chunk, int k)
-{
-    bool sends = p->blocking && (k < p->stages - 1 || chunk < p->chunks - 1);
-
-    return p->fwd_s[chunk * p->stages + k] + (sends ? p->send_s[k] : 0.0);
-}
-
-static double chunk_back_s (const struct costmodel_pipeline *p, int chunk, int k)
-{
-    bool sends = p->blocking && (k > 0 || chunk > 0);
-
-    return p->back_s[chunk * p->stages + k] +
-           (sends ? p->return_s[k > 0 ? k - 1 : p->stages - 1] : 0.0);
-}
-
-static void interleaved_round (struct interleaved *x, int round)
-{
-    const struct costmodel_pipeline *p = x->p;
-    int n = p->stages, v = p->chunks, all = p->microbatches * v, last = n - 1;
-    double wrap = p->blocking ? 0.0 : p->send_s[last];
-    double round_end = x->fwd_end[last] + wrap;
-
-    /* Downwards, so that fwd_end[k-1] still is the round before's. */
-    for (int k = last; k >= 0; k--) {
-        int at = last - k + (v - 1) * n + round, chunk;
-        double ready = round_end;
-
-        if (at < 0 || at >= all)
-            continue;
-        chunk = at % (n * v) / n;
-        if (k > 0)
-            ready = x->fwd_end[k - 1] + (p->blocking ? 0.0 : p->send_s[k - 1]);
-        else if (chunk == 0)
-            ready = 0.0;
-        x->fwd_end[k] = x->clock[k] =
-            fmax (x->clock[k], ready) + chunk_fwd_s (p, chunk, k);
-    }
-    round_end = x->back_end[0] + (p->blocking ? 0.0 : p->return_s[last]);
-    for (int k = 0; k <= last; k++) {
-        int at = round - (last - k), chunk;
-        double ready = round_end;
-
-        if (at < 0 || at >= all)
-            continue;
-        chunk = v - 1 - at % (n * v) / n;
-        if (k < last)
-            ready = x->back_end[k + 1] + (p->blocking ? 0.0 : p->return_s[k]);
-        else if (chunk == v - 1)
-            ready = 0.0; /* its own forward, done before */
-        x->back_end[k] = x->clock[k] =
-            fmax (x->clock[k], ready) + chunk_back_s (p, chunk, k);
-    }
-}
-
-static void play_interleaved (const struct costmodel_pipeline *p, bool skip,
-                              double *end_s, double *work)
-{
-    int n = p->stages, width = 2 * n, period = n * p->chunks, seen = 0;
-    int all = p->microbatches * p->chunks, steady = all - period;
-    double *history = work + width;
-    struct interleaved x = {p, work, work + n, history + n * width};
-
-    memset (work, 0, (size_t) width * sizeof *work);
-    memset (x.clock, 0, (size_t) n * sizeof *x.clock);
-    for (int g = 1 - period; g < all + n - 1; g++) {
-        double shift;
-
-        interleaved_round (&x, g);
-        /* Rounds n-1 .. steady all do one forward and one backward on every stage. */
-        if (!skip || g < n - 1 || g > steady || (g - n + 1) % period != 0)
-            continue;
-        for (int q = 1; q <= seen && q <= n; q++)
-            if (shifted (work, history + (seen - q) % n * width, width, &shift)) {
-                int periods = (steady - g) / (q * period);
-
-                for (int i = 0; i < width; i++)
-                    work[i] += periods * shift;
-                memcpy (x.clock, x.back_end, (size_t) n * sizeof *x.clock);
-                g += periods * q * period;
-                skip = false;
-                break;
-            }
-        memcpy (history + seen++ % n * width, work, (size_t) width * sizeof *work);
-    }
-    memcpy (end_s, x.back_end, (size_t) n * sizeof *end_s);
-}
-
-int costmodel_schedule_work (int stages)
-{
-    return 2 * stages * (stages + 1) + 3 * stages;
-}
-
 /* With blocking sends a stage is busy until what it sends has arrived: the sends become
  * part of its operations. */
 static struct costmodel_pipeline folded (const struct costmodel_pipeline *p, double *work)
@@ -236,28 +246,47 @@ static struct costmodel_pipeline folded (const struct costmodel_pipeline *p, dou
     return q;
 }
 
-void costmodel_schedule (enum workload_schedule s, const struct costmodel_pipeline *p,
-                         bool skip, double *end_s, double *work)
+/* One or two pipelines. */
+static void schedule (enum workload_schedule s, const struct costmodel_pipeline *p, int n,
+                      bool skip, double *const *end_s, double *work)
 {
-    struct costmodel_pipeline q = *p;
+    struct costmodel_pipeline q[LANES];
+    const int of[LANES] = {0, n - 1};
 
+    for (int i = 0; i < n; i++)
+        q[i] = p[i];
     if (s == SCHEDULE_INTERLEAVED && p->chunks > 1 && p->stages > 1 &&
         p->microbatches % p->stages == 0) {
-        play_interleaved (p, skip, end_s, work);
+        for (int i = 0; i < n; i++)
+            interleaved_play (&q[i], skip, end_s[i], work);
         return;
     }
     if (p->chunks > 1 || s >= SCHEDULE_ZB1P) {
-        if (!costmodel_play (s, p, end_s, NULL))
-            for (int i = 0; i < p->stages; i++)
-                end_s[i] = INFINITY;
+        for (int i = 0; i < n; i++)
+            if (!costmodel_play (s, &q[i], end_s[i], NULL))
+                for (int k = 0; k < p->stages; k++)
+                    end_s[i][k] = INFINITY;
         return;
     }
-    if (p->blocking) {
-        q = folded (p, work);
-        work += 3 * p->stages;
+    for (int i = 0; i < n && p->blocking; i++, work += 3 * p->stages)
+        q[i] = folded (&p[i], work);
+    if (s == SCHEDULE_1F1B) {
+        double *const both[LANES] = {end_s[0], end_s[n - 1]};
+
+        play_1f1b (q, of, skip, both, work);
     }
-    if (s == SCHEDULE_GPIPE)
-        play_gpipe (&q, end_s, work);
-    else
-        play_1f1b (&q, skip, end_s, work);
+    for (int i = 0; i < n && s == SCHEDULE_GPIPE; i++)
+        play_gpipe (&q[i], end_s[i], work);
+}
+
+void costmodel_schedule (enum workload_schedule s, const struct costmodel_pipeline *p,
+                         bool skip, double *end_s, double *work)
+{
+    schedule (s, p, 1, skip, &end_s, work);
+}
+
+void costmodel_schedule_two (enum workload_schedule s, const struct costmodel_pipeline *p,
+                             double *const *end_s, double *work)
+{
+    schedule (s, p, 2, true, end_s, work);
 }

@@ -110,18 +110,32 @@ static void reprice_tied (struct costmodel_state *s)
     s->tied_s = worst;
 }
 
+/* Play the pipelines of the dirty replicas, two at a time. */
 static void play_dirty (struct costmodel_state *s)
 {
     const struct terms *t = &s->t;
-    int pp = t->pp;
+    int pp = t->pp, waiting = -1;
 
     for (int d = 0; d < t->dp; d++) {
         if (!s->replica_dirty[d])
             continue;
-        pipeline_play (t, s->slot + d * pp, s->send_s + d * pp, s->return_s + d * pp,
-                       true, NULL, s->end_s + d * pp, s->work);
         s->replica_dirty[d] = false;
+        if (waiting < 0) {
+            waiting = d * pp;
+            continue;
+        }
+
+        const struct slot_time *const slot[] = {s->slot + waiting, s->slot + d * pp};
+        const double *const send_s[] = {s->send_s + waiting, s->send_s + d * pp};
+        const double *const return_s[] = {s->return_s + waiting, s->return_s + d * pp};
+        double *const end_s[] = {s->end_s + waiting, s->end_s + d * pp};
+
+        pipeline_play_two (t, slot, send_s, return_s, end_s, s->work);
+        waiting = -1;
     }
+    if (waiting >= 0)
+        pipeline_play (t, s->slot + waiting, s->send_s + waiting, s->return_s + waiting,
+                       true, NULL, s->end_s + waiting, s->work);
 }
 
 /* The largest end decides; the others count a little, so that a search sees a way where

@@ -120,6 +120,35 @@ static void gpu_names (void **state)
     }
 }
 
+/* Attention, in the words of sources and of Megatron's option. */
+static void attention (void **state)
+{
+    static const struct {
+        const char *cell, *notes;
+        enum workload_attention attention;
+        bool said;
+    } known[] = {
+        {"attention=flash_attention2 + RMS kernel", "notes=", ATTENTION_FLASH, true},
+        {"attention=flash_attentionv1.0.8", "notes=", ATTENTION_FLASH1, true},
+        {"attention=torch", "notes=", ATTENTION_UNFUSED, true},
+        {"attention=torch-fused-softmax", "notes=", ATTENTION_FUSED, true},
+        {"attention=unfused", "notes=", ATTENTION_UNFUSED, true},
+        {"attention=unfused", "notes=attention-backend=unfused", ATTENTION_FUSED, true},
+        {"attention=fused", "notes=attention-backend=fused", ATTENTION_FLASH, true},
+        {"attention=local", "notes=", ATTENTION_FUSED, true},
+        {"attention=", "notes=attention-backend=auto", ATTENTION_FLASH, false},
+        {"attention=", "notes=", ATTENTION_FLASH, false}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        struct calibrate_runs r = ONE (known[i].cell, known[i].notes);
+
+        assert_int_equal (r.run[0].job.attention, known[i].attention);
+        assert_int_equal (r.run[0].attention_said, known[i].said);
+        calibrate_runs_release (&r);
+    }
+}
+
 /* A row that cannot be estimated: its reason, counted, with the first row that has it. */
 static void skipped (void **state)
 {
@@ -148,6 +177,19 @@ static void skipped (void **state)
         {"gpu=TPUv4", "gpu not supported"},
         {"gpu=A100:x+V100:2", "gpu not understood"},
         {"gpu=A100:1+V100:99999999999", "gpu not understood"},
+        {"gpu=A100:1x+V100:1", "gpu not understood"},
+        {"gpu=A100:1+V100", "gpu not understood"},
+        {"gpu=A100:2+", "gpu not understood"},
+        {"gpu=A100:0+V100:2", "gpu not understood"},
+        {"gpu=A100:1+V100:2", "the nodes of its GPU mix are not those of gpus"},
+        {"gpu=A100:1", "the nodes of its GPU mix are not those of gpus"},
+        {"gpu_mem_gb=plenty", "gpu_mem_gb is no positive number"},
+        {"inter_node_gbps=fast", "inter_node_gbps is no positive number"},
+        {"attention=magic", "attention not understood"},
+        {"notes=attention-backend=magic", "attention not understood"},
+        {"notes=fused-norm=maybe", "a kernel's note is neither true nor false"},
+        {"notes=PP schedule=random", "schedule not understood"},
+        {"sp=yes", "sp is neither 0 nor 1"},
         {"notes=num-experts=many", "its experts are not understood"},
         {"notes=multi-latent-attention=true; q-lora-rank=-5",
          "its latent attention is not understood"},
@@ -376,12 +418,12 @@ static void published_files (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (defaults),       cmocka_unit_test (measured),
-        cmocka_unit_test (notes),          cmocka_unit_test (gpu_names),
-        cmocka_unit_test (skipped),        cmocka_unit_test (refused),
-        cmocka_unit_test (other_columns),  cmocka_unit_test (spreadsheet),
-        cmocka_unit_test (noise),          cmocka_unit_test (profiles),
-        cmocka_unit_test (published_files)};
+        cmocka_unit_test (defaults),    cmocka_unit_test (measured),
+        cmocka_unit_test (notes),       cmocka_unit_test (gpu_names),
+        cmocka_unit_test (attention),   cmocka_unit_test (skipped),
+        cmocka_unit_test (refused),     cmocka_unit_test (other_columns),
+        cmocka_unit_test (spreadsheet), cmocka_unit_test (noise),
+        cmocka_unit_test (profiles),    cmocka_unit_test (published_files)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

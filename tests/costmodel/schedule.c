@@ -96,7 +96,7 @@ static void random_pipelines (void **state)
             want[STAGES_MAX], got[STAGES_MAX], skipped[STAGES_MAX], played[STAGES_MAX];
         struct costmodel_pipeline q = {p, m, 1, f, b, NULL, x, y, false};
         enum workload_schedule s = rng_below (&r, 4) ? SCHEDULE_1F1B : SCHEDULE_GPIPE;
-        double *work = malloc ((size_t) costmodel_schedule_work (p) * sizeof *work);
+        double *work = malloc ((size_t) COSTMODEL_SCHEDULE_WORK (p) * sizeof *work);
 
         random_times (&r, f, p, 0.5, 1.5);
         random_times (&r, b, p, 1.0, 3.0);
@@ -125,11 +125,43 @@ static void random_pipelines (void **state)
     }
 }
 
+/* Two pipelines side by side end when each alone does. */
+static void two_at_once (void **state)
+{
+    struct rng r = {5};
+    (void) state;
+
+    for (int i = 0; i < 2000; i++) {
+        int p = 1 + rng_below (&r, STAGES_MAX), m = 1 + rng_below (&r, i % 10 ? 40 : 400);
+        double v[8][STAGES_MAX], alone[STAGES_MAX], first[STAGES_MAX], second[STAGES_MAX];
+        double *end[] = {first, second}, work[COSTMODEL_SCHEDULE_WORK (STAGES_MAX)];
+        bool blocking = rng_below (&r, 4) == 0;
+        struct costmodel_pipeline q[2] = {
+            {p, m, 1, v[0], v[1], NULL, v[2], v[3], blocking},
+            {p, m, 1, v[4], v[5], NULL, v[6], v[7], blocking}};
+        enum workload_schedule s = rng_below (&r, 4) ? SCHEDULE_1F1B : SCHEDULE_GPIPE;
+
+        for (int k = 0; k < 8; k++)
+            random_times (&r, v[k], p, 0, rng_below (&r, 2) ? 0.1 : 2);
+        if (rng_below (&r, 8) == 0)
+            v[2][0] = INFINITY;
+        costmodel_schedule_two (s, q, end, work);
+        for (int y = 0; y < 2; y++) {
+            costmodel_schedule (s, &q[y], false, alone, work);
+            for (int k = 0; k < p; k++)
+                if (isfinite (alone[k]))
+                    CLOSE (end[y][k], alone[k], 1e-11);
+                else
+                    assert_false (isfinite (end[y][k]));
+        }
+    }
+}
+
 /* Equal stages, no sends: (m + p - 1)(F + B) for both schedules. */
 static void closed_form (void **state)
 {
     double f[8], b[8], zero[8] = {0}, end[8];
-    double work[2 * 8 * 9 + 3 * 8];
+    double work[COSTMODEL_SCHEDULE_WORK (8)];
     (void) state;
 
     for (int k = 0; k < 8; k++) {
@@ -151,7 +183,7 @@ static void closed_form (void **state)
 static void period_of_equal_stages (void **state)
 {
     double f[4] = {1, 1, 1, 1}, b[4] = {2, 2, 2, 2}, x[4] = {.1, .1, .1}, few[4], many[4];
-    double work[2 * 4 * 5 + 3 * 4];
+    double work[COSTMODEL_SCHEDULE_WORK (4)];
     struct costmodel_pipeline q = {4, 1000, 1, f, b, NULL, x, x, false};
     (void) state;
 
@@ -165,7 +197,7 @@ static void period_of_equal_stages (void **state)
 static void blocking_period (void **state)
 {
     double f[5] = {1, 1, 1, 1, 1}, b[5] = {2, 2, 2, 2, 2}, x[5] = {.1, .1, .1, .1, .1};
-    double few[5], many[5], work[2 * 5 * 6 + 3 * 5];
+    double few[5], many[5], work[COSTMODEL_SCHEDULE_WORK (5)];
     (void) state;
 
     for (int p = 2; p <= 5; p++) {
@@ -282,7 +314,7 @@ static void interleaved (void **state)
         int m = p * (1 + rng_below (&r, round % 8 ? 6 : 60));
         double f[4 * STAGES_MAX], b[4 * STAGES_MAX], there[STAGES_MAX], back[STAGES_MAX];
         double played_end[STAGES_MAX], all[STAGES_MAX], skipped[STAGES_MAX];
-        double work[2 * STAGES_MAX * (STAGES_MAX + 1) + 3 * STAGES_MAX];
+        double work[COSTMODEL_SCHEDULE_WORK (STAGES_MAX)];
         double slow = rng_below (&r, 3) ? 0.1 : 5.0;
         struct costmodel_pipeline q = {
             p, m, v, f, b, NULL, there, back, rng_below (&r, 3) == 0};
@@ -313,9 +345,10 @@ static void interleaved (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (random_pipelines), cmocka_unit_test (interleaved),
-        cmocka_unit_test (closed_form),      cmocka_unit_test (blocking_period),
-        cmocka_unit_test (other_schedules),  cmocka_unit_test (period_of_equal_stages)};
+        cmocka_unit_test (random_pipelines),      cmocka_unit_test (interleaved),
+        cmocka_unit_test (two_at_once),           cmocka_unit_test (closed_form),
+        cmocka_unit_test (blocking_period),       cmocka_unit_test (other_schedules),
+        cmocka_unit_test (period_of_equal_stages)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

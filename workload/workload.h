@@ -244,7 +244,8 @@ struct workload_stage workload_stage_of (const struct workload_model *m,
                                          const int *layers, int stage);
 
 /** The same when only this stage's number of layers is known: the stages before it are
- *  taken to hold one layer each, so that experts are over-, not undercounted. */
+ *  taken to hold one layer each: where the model's first layers have no experts, the
+ *  fewest experts that so many layers could have. */
 struct workload_stage workload_stage_guess (const struct workload_model *m,
                                             const struct workload_config *c, int stage,
                                             int layers);

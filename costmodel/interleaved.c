@@ -28,42 +28,51 @@ static double chunk_back_s (const struct costmodel_pipeline *p, int chunk, int k
            (sends ? p->return_s[k > 0 ? k - 1 : p->stages - 1] : 0.0);
 }
 
+static double later (double a, double b)
+{
+    return a > b ? a : b;
+}
+
 static void interleaved_round (struct interleaved *x, int round)
 {
     const struct costmodel_pipeline *p = x->p;
     int n = p->stages, v = p->chunks, all = p->microbatches * v, last = n - 1;
-    double wrap = p->blocking ? 0.0 : p->send_s[last];
-    double round_end = x->fwd_end[last] + wrap;
+    int at = (v - 1) * n + round, chunk = at / n % v, to_next = n - at % n;
+    double round_end = x->fwd_end[last] + (p->blocking ? 0.0 : p->send_s[last]);
 
     /* Downwards, so that fwd_end[k-1] still is the round before's. */
-    for (int k = last; k >= 0; k--) {
-        int at = last - k + (v - 1) * n + round, chunk;
-        double ready = round_end;
+    for (int k = last; k >= 0; k--, at++) {
+        if (at >= 0 && at < all) {
+            double ready = chunk == 0 ? 0.0 : round_end;
 
-        if (at < 0 || at >= all)
-            continue;
-        chunk = at % (n * v) / n;
-        if (k > 0)
-            ready = x->fwd_end[k - 1] + (p->blocking ? 0.0 : p->send_s[k - 1]);
-        else if (chunk == 0)
-            ready = 0.0;
-        x->fwd_end[k] = x->clock[k] =
-            fmax (x->clock[k], ready) + chunk_fwd_s (p, chunk, k);
+            if (k > 0)
+                ready = x->fwd_end[k - 1] + (p->blocking ? 0.0 : p->send_s[k - 1]);
+            x->fwd_end[k] = x->clock[k] =
+                later (x->clock[k], ready) + chunk_fwd_s (p, chunk, k);
+        }
+        if (--to_next == 0) {
+            to_next = n;
+            chunk = chunk + 1 < v ? chunk + 1 : 0;
+        }
     }
+    at = round - last;
+    chunk = v - 1 - (at + v * n) / n % v;
+    to_next = n - (at + v * n) % n;
     round_end = x->back_end[0] + (p->blocking ? 0.0 : p->return_s[last]);
-    for (int k = 0; k <= last; k++) {
-        int at = round - (last - k), chunk;
-        double ready = round_end;
+    for (int k = 0; k <= last; k++, at++) {
+        if (at >= 0 && at < all) {
+            /* The last chunk follows its own forward, done before. */
+            double ready = chunk == v - 1 ? 0.0 : round_end;
 
-        if (at < 0 || at >= all)
-            continue;
-        chunk = v - 1 - at % (n * v) / n;
-        if (k < last)
-            ready = x->back_end[k + 1] + (p->blocking ? 0.0 : p->return_s[k]);
-        else if (chunk == v - 1)
-            ready = 0.0; /* its own forward, done before */
-        x->back_end[k] = x->clock[k] =
-            fmax (x->clock[k], ready) + chunk_back_s (p, chunk, k);
+            if (k < last)
+                ready = x->back_end[k + 1] + (p->blocking ? 0.0 : p->return_s[k]);
+            x->back_end[k] = x->clock[k] =
+                later (x->clock[k], ready) + chunk_back_s (p, chunk, k);
+        }
+        if (--to_next == 0) {
+            to_next = n;
+            chunk = chunk > 0 ? chunk - 1 : v - 1;
+        }
     }
 }
 

@@ -110,14 +110,47 @@ static void reprice_tied (struct costmodel_state *s)
     s->tied_s = worst;
 }
 
-/* Play the pipelines of the dirty replicas, two at a time. */
+static bool same_part (const struct costmodel_stage_time *a,
+                       const struct costmodel_stage_time *b)
+{
+    return !(a->fwd_s < b->fwd_s || a->fwd_s > b->fwd_s || a->back_s < b->back_s ||
+             a->back_s > b->back_s || a->weight_s < b->weight_s ||
+             a->weight_s > b->weight_s);
+}
+
+/* Do two replicas take as long everywhere, as they do where links and GPUs are alike? */
+static bool same_times (const struct costmodel_state *s, int a, int b)
+{
+    size_t pp = (size_t) s->t.pp, bytes = pp * sizeof (double);
+    size_t x = (size_t) a * pp, y = (size_t) b * pp;
+    bool same = memcmp (s->fwd_s + x, s->fwd_s + y, bytes) == 0 &&
+                memcmp (s->back_s + x, s->back_s + y, bytes) == 0 &&
+                memcmp (s->send_s + x, s->send_s + y, bytes) == 0 &&
+                memcmp (s->return_s + x, s->return_s + y, bytes) == 0;
+
+    for (size_t i = 0; i < pp && same; i++) {
+        const struct slot_time *p = &s->slot[x + i], *q = &s->slot[y + i];
+
+        same = same_part (&p->embedding, &q->embedding) &&
+               same_part (&p->head, &q->head) &&
+               !(p->weight_s < q->weight_s || p->weight_s > q->weight_s);
+    }
+    return same;
+}
+
+/* Play the pipelines of the dirty replicas, two at a time; those that are like the first of
+ * them end when it does. */
 static void play_dirty (struct costmodel_state *s)
 {
     const struct terms *t = &s->t;
-    int pp = t->pp, waiting = -1;
+    int pp = t->pp, waiting = -1, first = -1;
 
     for (int d = 0; d < t->dp; d++) {
         if (!s->replica_dirty[d])
+            continue;
+        if (first < 0)
+            first = d;
+        else if (same_times (s, first, d))
             continue;
         s->replica_dirty[d] = false;
         if (waiting < 0) {
@@ -136,6 +169,12 @@ static void play_dirty (struct costmodel_state *s)
     if (waiting >= 0)
         pipeline_play (t, s->slot + waiting, s->send_s + waiting, s->return_s + waiting,
                        true, NULL, s->end_s + waiting, s->work);
+    for (int d = 0; d < t->dp; d++)
+        if (s->replica_dirty[d]) {
+            memcpy (s->end_s + d * pp, s->end_s + first * pp,
+                    (size_t) pp * sizeof (double));
+            s->replica_dirty[d] = false;
+        }
 }
 
 /* The largest end decides; the others count a little, so that a search sees a way where

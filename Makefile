@@ -87,7 +87,7 @@ TESTS := $(TEST_SRC:%.c=$B/%)
 
 # ---- targets ----
 
-.PHONY: all run check check-long check-gpu bench bench-plans accuracy accuracy-memory accuracy-times deps deps-test info help install clean config
+.PHONY: all run check check-long check-gpu bench bench-plans accuracy accuracy-memory accuracy-times accuracy-links deps deps-test info help install clean config
 .DEFAULT_GOAL := all
 
 all: $B/linkwise $B/bwprobe $B/liblinkwise.a $B/liblinkwise.so $B/linkwise.pc
@@ -151,11 +151,13 @@ check-gpu: all
 	@$(TEST_ENV) prove --timer --verbose --exec '' $(GPU_SH)
 
 RUNS ?= runs
-accuracy: accuracy-memory accuracy-times
+accuracy: accuracy-memory accuracy-times accuracy-links
 accuracy-memory: $B/bench/accuracy
 	@$B/bench/accuracy $(RUNS)
 accuracy-times: $B/bench/accuracy_times
 	@$B/bench/accuracy_times $(RUNS)
+accuracy-links: $B/bench/accuracy_links
+	@$B/bench/accuracy_links $(RUNS)
 
 bench: $B/bench/speed $B/bench/cluster $B/bench/probe bench-plans
 	@$B/bench/speed
@@ -267,4 +269,4 @@ $B/bench/%: bench/%.c $B/liblinkwise.a
 	$Qmkdir -p $(@D) && $(CC) $(OUR_CFLAGS) $(CFLAGS) -MMD -MP -o $@ $(filter %.c %.o,$^) \
 	    $B/liblinkwise.a $(OUR_LDFLAGS) $(LDFLAGS) $(LIBS)
 
--include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(PROBE_OBJ:.o=.d) $(TESTS:=.d) $B/bench/speed.d $B/bench/cluster.d $B/bench/probe.d $B/bench/plans.d
+-include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(PROBE_OBJ:.o=.d) $(TESTS:=.d) $B/bench/speed.d $B/bench/cluster.d $B/bench/probe.d $B/bench/plans.d $B/bench/accuracy_links.d

@@ -109,40 +109,64 @@ static bool swapped (const struct npy *m)
     return m->big_endian != HOST_IS_BIG_ENDIAN;
 }
 
-static void copy_bytes (unsigned char *to, const unsigned char *from, int n, bool swap)
+static double load (const unsigned char *from, int item, bool swap)
 {
-    if (!swap) {
-        memcpy (to, from, (size_t) n);
-        return;
+    uint32_t four;
+    uint64_t eight;
+    float f;
+    double d;
+
+    if (item == 4) {
+        memcpy (&four, from, sizeof four);
+        four = swap ? __builtin_bswap32 (four) : four;
+        memcpy (&f, &four, sizeof f);
+        return (double) f;
     }
-    for (int i = 0; i < n; i++)
-        to[i] = from[n - 1 - i];
+    memcpy (&eight, from, sizeof eight);
+    eight = swap ? __builtin_bswap64 (eight) : eight;
+    memcpy (&d, &eight, sizeof d);
+    return d;
 }
 
 double npy_at (const struct npy *m, size_t i, size_t j)
 {
-    unsigned char b[8];
-    float f;
-    double d;
+    return m->v ? m->v[i * m->n + j] : load (place (m, i, j), m->item, swapped (m));
+}
 
-    if (m->v)
-        return m->v[i * m->n + j];
-    copy_bytes (b, place (m, i, j), m->item, swapped (m));
-    if (m->item == 4) {
-        memcpy (&f, b, sizeof f);
-        return (double) f;
+void npy_strip (const struct npy *m, bool columns, size_t first, size_t n, double *out)
+{
+    size_t item = (size_t) m->item;
+    bool swap = swapped (m);
+
+    /* Memory in its order, whichever way `out` goes. */
+    if (columns == m->fortran) {
+        const unsigned char *from = m->entry + first * m->n * item;
+
+        for (size_t k = 0; k < n * m->n; k++)
+            out[k] = load (from + k * item, m->item, swap);
+        return;
     }
-    memcpy (&d, b, sizeof d);
-    return d;
+    for (size_t x = 0; x < m->n; x++)
+        for (size_t k = 0; k < n; k++)
+            out[k * m->n + x] =
+                load (m->entry + (x * m->n + first + k) * item, m->item, swap);
 }
 
 void npy_set (struct npy *m, size_t i, size_t j, double x)
 {
     float f = (float) x;
-    unsigned char b[8];
+    uint32_t four;
+    uint64_t eight;
 
-    memcpy (b, m->item == 4 ? (void *) &f : (void *) &x, (size_t) m->item);
-    copy_bytes (place (m, i, j), b, m->item, swapped (m));
+    if (m->item == 4) {
+        memcpy (&four, &f, sizeof four);
+        four = swapped (m) ? __builtin_bswap32 (four) : four;
+        memcpy (place (m, i, j), &four, sizeof four);
+        return;
+    }
+    memcpy (&eight, &x, sizeof eight);
+    eight = swapped (m) ? __builtin_bswap64 (eight) : eight;
+    memcpy (place (m, i, j), &eight, sizeof eight);
 }
 
 enum status npy_map (const char *path, struct npy *m, struct error *err)

@@ -39,6 +39,11 @@ enum status npy_map (const char *path, struct npy *m, struct error *err);
 /** Entry i, j of a mapped matrix, whatever its form. */
 double npy_at (const struct npy *m, size_t i, size_t j);
 
+/** Rows first to first + n - 1 of a mapped matrix without v, or its columns: out[n * m->n],
+ *  entry k * m->n + x is [first + k][x], or [x][first + k].  Much faster than npy_at for
+ *  matrices larger than the processor's caches. */
+void npy_strip (const struct npy *m, bool columns, size_t first, size_t n, double *out);
+
 /** Change an entry of a mapped matrix in memory; the file stays as it is. */
 void npy_set (struct npy *m, size_t i, size_t j, double x);
 

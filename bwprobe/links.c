@@ -339,6 +339,18 @@ static json_t *endpoints_json (const struct coordinator *c)
     return ends;
 }
 
+/* The isolated samples, a pass each, then those of the second look. */
+static json_t *samples_json (const struct results_pair *p)
+{
+    json_t *list = json_array ();
+
+    for (int i = 0; i < p->n[RESULTS_ALONE]; i++)
+        json_array_append_new (
+            list,
+            topology_links_number ((double) p->sample[RESULTS_ALONE][i] / UNITS_GB));
+    return list;
+}
+
 static json_t *pair_json (const struct results_pair *p)
 {
     static const struct {
@@ -358,6 +370,8 @@ static json_t *pair_json (const struct results_pair *p)
             json_object_set_new (o, part[k].key,
                                  topology_links_spread (&s, part[k].unit));
     }
+    if (p->n[RESULTS_ALONE] > 1)
+        json_object_set_new (o, "isolated_samples_gb_per_s", samples_json (p));
     if (p->n[RESULTS_ALONE] + p->n[RESULTS_TOGETHER] > 0)
         json_object_set_new (o, "fit_residual",
                              topology_links_number ((double) p->residual));

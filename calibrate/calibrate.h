@@ -25,9 +25,9 @@ struct calibrate_run {
     struct workload_model model; /* its name is the row's */
     struct workload_job job;
     struct workload_config config;
-    bool attention_said;       /* else the job's is that of the source's profile */
-    int *layers;               /* [pp] as the row says, else even */
-    int *layers_by_parameters; /* [pp] where the row is silent, else NULL */
+    bool attention_said; /* else the job's is that of the source's profile */
+    int *layers;         /* [WORKLOAD_PARTITIONS * pp] as the row says, else as each
+                                  partition has them; entry p * pp + i is of stage i */
     struct {
         const struct topology_gpu_type *type;
         int nodes;

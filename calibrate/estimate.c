@@ -57,8 +57,7 @@ enum status calibrate_profiles (const struct calibrate_runs *runs,
 static const int *layers_of (const struct calibrate_run *run,
                              const struct workload_profile *p)
 {
-    return p->by_parameters && run->layers_by_parameters ? run->layers_by_parameters
-                                                         : run->layers;
+    return run->layers + (int) p->partition * run->config.deg.pp;
 }
 
 static void stage_of (const struct calibrate_run *run, const struct workload_profile *p,

@@ -362,37 +362,46 @@ static const char *read_config (const struct row *r, struct calibrate_run *run)
     return NULL;
 }
 
-/* Layers of each stage: from Megatron's options for a smaller first or last stage; where
- * layers do not divide but would if embedding and head were one each, those count as
- * layers (DeepSpeed's type:transformer|embedding, Megatron's
- * account-for-embedding-in-pipeline-split); else even. */
+/* So many on the first and the last stage (0: as the others), the rest even. */
+static void fill_ends (int layers, int pp, int first, int last, int *out)
+{
+    int inner = pp - (first > 0) - (last > 0);
+
+    if (inner > 0)
+        workload_layers_even (layers - first - last, inner, out + (first > 0));
+    if (first > 0)
+        out[0] = first;
+    if (last > 0)
+        out[pp - 1] = last;
+}
+
+/* Layers of each stage: from Megatron's options for a smaller first or last stage, else
+ * from the framework's partition.  An even one whose layers do not divide, but would if
+ * embedding and head were one each, counts those as layers (DeepSpeed's
+ * type:transformer|embedding, Megatron's account-for-embedding-in-pipeline-split). */
 static const char *read_layers (const struct row *r, struct calibrate_run *run)
 {
     int pp = run->config.deg.pp, layers = run->model.layers;
     int first = calibrate_note_int (r, "decoder-first-pipeline-num-layers", 0);
     int last = calibrate_note_int (r, "decoder-last-pipeline-num-layers", 0);
-    int inner = pp - (first > 0) - (last > 0), rest = layers - first - last;
+    int inner = pp - (first > 0) - (last > 0), ends = (layers + 2) / pp - 1;
+    bool as_layers = pp > 2 && layers % pp != 0 && (layers + 2) % pp == 0;
 
-    run->layers = calloc ((size_t) pp, sizeof (int));
+    if (first < 0 || last < 0 || inner < 0 || (long long) layers - first - last < inner ||
+        (inner == 0 && first + last != layers))
+        return "the layers of its first and last stage do not fit";
+    run->layers = calloc (WORKLOAD_PARTITIONS * (size_t) pp, sizeof (int));
     if (!run->layers)
         return "out of memory";
-    if (first == 0 && last == 0 && pp > 2 && layers % pp != 0 && (layers + 2) % pp == 0) {
-        first = last = (layers + 2) / pp - 1;
-        inner = pp - 2;
-        rest = layers - first - last;
-    }
-    if ((first > 0 || last > 0) && inner > 0 && rest >= inner) {
-        workload_layers_even (rest, inner, run->layers + (first > 0));
-        if (first > 0)
-            run->layers[0] = first;
-        if (last > 0)
-            run->layers[pp - 1] = last;
-    } else {
-        workload_layers_even (layers, pp, run->layers);
-        run->layers_by_parameters = calloc ((size_t) pp, sizeof (int));
-        if (!run->layers_by_parameters)
-            return "out of memory";
-        workload_layers_by_parameters (&run->model, pp, run->layers_by_parameters);
+    for (int p = 0; p < WORKLOAD_PARTITIONS; p++) {
+        int *out = run->layers + p * pp;
+
+        if (first > 0 || last > 0)
+            fill_ends (layers, pp, first, last, out);
+        else if (p == PARTITION_EVEN && as_layers)
+            fill_ends (layers, pp, ends, ends, out);
+        else
+            workload_layers_split (&run->model, (enum workload_partition) p, pp, out);
     }
     return NULL;
 }
@@ -619,7 +628,6 @@ enum status calibrate_runs_read (const char *path, struct calibrate_runs *out,
             continue;
         }
         free (run->layers);
-        free (run->layers_by_parameters);
         calibrate_count_reason (runs.skipped, &runs.n_skipped, why, r.index);
     }
     if (st == ST_OK && runs.n == 0) {
@@ -643,10 +651,8 @@ enum status calibrate_runs_read (const char *path, struct calibrate_runs *out,
 
 void calibrate_runs_release (struct calibrate_runs *r)
 {
-    for (int i = 0; i < r->n; i++) {
+    for (int i = 0; i < r->n; i++)
         free (r->run[i].layers);
-        free (r->run[i].layers_by_parameters);
-    }
     free (r->run);
     csv_table_release (&r->table);
     *r = (struct calibrate_runs){0};

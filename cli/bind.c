@@ -50,27 +50,6 @@ static error_t parse (int key, char *arg, struct argp_state *state)
     }
 }
 
-/* Every axis as the plan has it. */
-static struct mapper_axes axes_of (const struct workload_config *c)
-{
-    struct mapper_axes a = mapper_axes_free ();
-
-    a.tp = c->deg.tp;
-    a.pp = c->deg.pp;
-    a.dp = c->deg.dp;
-    a.cp = c->deg.cp;
-    a.ep = c->deg.ep;
-    a.etp = c->deg.etp;
-    a.vpp = c->deg.vpp;
-    a.micro_batch = c->micro_batch;
-    a.zero = c->zero;
-    a.sequence_parallel = c->sequence_parallel;
-    a.recompute = (int) c->recompute;
-    a.recompute_layers = c->recompute_layers;
-    a.schedule = (int) c->schedule;
-    return a;
-}
-
 /* Did every node of the plan hold consecutive ranks, as node-aware libraries assume? */
 static bool is_by_node (const struct workload_plan *plan)
 {
@@ -87,51 +66,6 @@ static bool same_layers (const struct workload_plan *plan, const struct mapper_r
                    (size_t) plan->config.deg.pp * sizeof (int)) == 0;
 }
 
-/* Megatron's order over the nodes that were given. */
-static void default_order (const struct mapper_problem *p, int world, int *gpu)
-{
-    const struct topology_cluster *c = p->cluster;
-    int n = 0;
-
-    for (int i = 0; i < c->n_nodes; i++)
-        for (int k = 0; k < c->node[i].gpus && n < world && p->node_allowed[i]; k++)
-            gpu[n++] = c->node[i].first_gpu + k;
-}
-
-/* Does every stage fit its smallest GPU? */
-static enum status refit (const struct mapper_problem *p, struct mapper_result *r,
-                          struct error *err)
-{
-    const struct workload_degrees *d = &r->config.deg;
-    int per_stage = (int) workload_world (d) / d->pp;
-    struct memest_problem memory = {p->model, p->job, &r->config, p->profile,
-                                    p->memory_model};
-
-    for (int i = 0; i < d->pp; i++) {
-        struct workload_stage held =
-            workload_stage_of (p->model, &r->config, r->layers, i);
-        double limit;
-
-        memest_stage (&memory, i, &held, &r->memory[i]);
-        r->gpu_bytes[i] = INFINITY;
-        for (int k = 0; k < per_stage; k++) {
-            const struct topology_gpu_type *t =
-                topology_gpu_type_of (p->cluster, r->gpu[i * per_stage + k]);
-
-            r->gpu_bytes[i] = fmin (r->gpu_bytes[i], t->memory_bytes);
-        }
-        limit =
-            memest_limit (p->profile, r->gpu_bytes[i], p->memory_limit_pct, p->oom_risk);
-        if (r->memory[i].peak_bytes > limit)
-            return err_set (
-                err, ST_NOFIT,
-                "stage %d with its %d layers needs %.1f GiB, the limit is %.1f "
-                "GiB on the GPUs it got",
-                i, r->layers[i], r->memory[i].peak_bytes / UNITS_GIB, limit / UNITS_GIB);
-    }
-    return ST_OK;
-}
-
 /* The split of the layers is part of the job's arguments and of its checkpoints: it stays,
  * whatever the search chose for these nodes.  Then the better of the placement found and
  * the default order is kept. */
@@ -139,45 +73,19 @@ static enum status keep_layers (const struct mapper_problem *p,
                                 const struct workload_plan *plan, struct mapper_result *r,
                                 struct error *err)
 {
-    struct costmodel_problem problem = {.model = p->model,
-                                        .job = p->job,
-                                        .config = &r->config,
-                                        .profile = p->profile,
-                                        .cluster = p->cluster,
-                                        .layers = plan->layers_per_stage};
-    int world = plan->n_ranks;
-    int *ordered = calloc ((size_t) world, sizeof *ordered);
-    struct costmodel_estimate found = {0}, other = {0};
-    enum status st = ordered ? costmodel_estimate (&problem, r->gpu, true, &found, err)
-                             : err_nomem (err);
+    enum status st =
+        mapper_result_put (p, &plan->config, plan->layers_per_stage, r->gpu, r, err);
+    int *gpu = NULL;
 
-    if (st == ST_OK) {
-        default_order (p, world, ordered);
-        r->default_order_step_s = INFINITY;
-        if (costmodel_estimate (&problem, ordered, true, &other, NULL) == ST_OK) {
-            r->default_order_step_s = other.step_s;
-            r->default_order_unmeasured = other.n_unmeasured;
-        }
-        if (isfinite (r->default_order_step_s) &&
-            (other.n_unmeasured < found.n_unmeasured ||
-             (other.n_unmeasured == found.n_unmeasured && other.step_s < found.step_s))) {
-            struct costmodel_estimate swap = found;
-
-            memcpy (r->gpu, ordered, (size_t) world * sizeof *ordered);
-            found = other;
-            other = swap;
-        }
-        memcpy (r->layers, plan->layers_per_stage,
-                (size_t) plan->config.deg.pp * sizeof (int));
-        free (r->estimate.unmeasured);
-        r->estimate = found;
-        r->node_step_s = r->gpu_step_s = INFINITY;
-        r->lower_bound_s = fmin (r->lower_bound_s, found.step_s);
-        r->n_top = 0;
-        st = refit (p, r, err);
+    if (st == ST_OK && mapper_default_is_better (r)) {
+        gpu = malloc ((size_t) p->cluster->n_gpus * sizeof *gpu);
+        st = gpu ? mapper_default_order (p, gpu, err) : err_nomem (err);
+        if (st == ST_OK)
+            st =
+                mapper_result_put (p, &plan->config, plan->layers_per_stage, gpu, r, err);
     }
-    free (other.unmeasured);
-    free (ordered);
+    r->n_top = 0;
+    free (gpu);
     return st;
 }
 
@@ -187,7 +95,10 @@ static enum status place (const struct mapper_problem *p,
                           struct mapper_info *info, struct error *err)
 {
     struct mapper_settings settings = mapper_settings_default ();
-    enum status st = mapper_search (p, &settings, r, info, err);
+    enum status st;
+
+    settings.polish = 4; /* nodes are held while this runs */
+    st = mapper_search (p, &settings, r, info, err);
 
     if (st == ST_OK && is_by_node (plan) && r->granularity == MAPPER_GPU) {
         struct mapper_result by_node;
@@ -260,7 +171,7 @@ static enum status run (const struct bind_input *in, struct notes *notes,
                                    .job = &plan.job,
                                    .profile = &profile,
                                    .cluster = c,
-                                   .axes = axes_of (&plan.config),
+                                   .axes = mapper_axes_of (&plan.config),
                                    .node_allowed = allowed,
                                    .memory_limit_pct = plan.memory_limit_pct,
                                    .oom_risk = plan.oom_risk};

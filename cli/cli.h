@@ -100,9 +100,11 @@ struct mapper_problem cli_problem (const struct cli_job *in,
  *  ZeRO 1, sequence parallelism on where tp > 1, nothing recomputed, 1F1B). */
 struct workload_config cli_job_config (const struct cli_job *in);
 
-/** Layers of each stage: the option's list, or an even split.  @param[out] layers [pp] */
+/** Layers of each stage: the option's list, or the profile's split.
+ *  @param[out] layers [pp] */
 enum status cli_job_layers (const struct cli_job *in, const struct workload_model *m,
-                            const struct workload_config *c, int *layers,
+                            const struct workload_config *c,
+                            const struct workload_profile *profile, int *layers,
                             struct error *err);
 
 /** A plan and the cluster that it is for: the argument, or the plan's own. */

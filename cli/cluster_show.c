@@ -133,12 +133,14 @@ static void print_cell (double share, bool self, bool color)
 }
 
 static enum status print_heat (const struct topology_cluster *c,
+                               const struct topology_stats *s,
                                const struct show_input *in, struct error *err)
 {
     struct topology_heat h;
     struct progress progress;
     struct topology_watch watch = cli_watch (&progress);
-    enum status st = topology_heat_collect (c, in->cells, &watch, &h, err);
+    enum status st = topology_heat_collect (c, in->cells, s->between_median_bytes_per_s,
+                                            &watch, &h, err);
     bool color = cli_color (in->color);
     int width = 4;
 
@@ -250,7 +252,7 @@ static enum status show (const struct show_input *in, struct notes *notes,
         }
         print_worst (c, &s);
         if (in->cells > 0)
-            st = print_heat (c, in, err);
+            st = print_heat (c, &s, in, err);
     }
     topology_stats_release (&s);
     topology_cluster_destroy (c);

@@ -168,7 +168,12 @@ void cli_print_breakdown (const struct costmodel_estimate *e)
     }
     table_print (t, stdout);
     table_destroy (t);
-    printf ("along stage %d, replica %d, which ends last\n", e->stage, e->replica);
+    printf ("along stage %d, replica %d, which ends last", e->stage, e->replica);
+    if (b->tp_s > 0)
+        printf ("; tensor parallel by %s", workload_all_reduce_name (e->tp_by));
+    if (b->dp_s > 0)
+        printf ("; data parallel by %s", workload_all_reduce_name (e->dp_by));
+    printf ("\n");
 }
 
 void cli_print_binding (const struct topology_cluster *c,

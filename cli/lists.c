@@ -66,13 +66,14 @@ int cli_gpus (int argc, char **argv)
                          g->fp32_flop_per_s};
 
         json_array_append_new (
-            list, json_pack ("{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:i, s:f}", "name",
+            list, json_pack ("{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:i, s:f, s:f}", "name",
                              g->name, "memory_gb", g->memory_bytes / UNITS_GB,
                              "memory_gb_per_s", g->hbm_bytes_per_s / UNITS_GB,
                              "bf16_tflop_per_s", rate[0] / 1e12, "fp16_tflop_per_s",
                              rate[1] / 1e12, "fp8_tflop_per_s", rate[2] / 1e12,
                              "fp32_tflop_per_s", rate[3] / 1e12, "multiprocessors",
-                             g->multiprocessors, "gemm_efficiency", g->gemm_efficiency));
+                             g->multiprocessors, "gemm_efficiency", g->gemm_efficiency,
+                             "nvls_efficiency", g->nvls_efficiency));
         table_cell (t, "%s", g->name);
         table_cell (t, "%.1f", g->memory_bytes / UNITS_GB);
         table_cell (t, "%.0f", g->hbm_bytes_per_s / UNITS_GB);

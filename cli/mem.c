@@ -211,9 +211,9 @@ static enum status run (struct mem_input *in, struct notes *notes, struct error 
     if (st == ST_OK) {
         e.stage = calloc ((size_t) e.config.deg.pp, sizeof *e.stage);
         e.layers = calloc ((size_t) e.config.deg.pp, sizeof *e.layers);
-        st = e.stage && e.layers
-                 ? cli_job_layers (&in->job, &e.model, &e.config, e.layers, err)
-                 : err_nomem (err);
+        st = e.stage && e.layers ? cli_job_layers (&in->job, &e.model, &e.config,
+                                                   &e.profile, e.layers, err)
+                                 : err_nomem (err);
     }
     if (st == ST_OK) {
         e.problem = (struct memest_problem){&e.model, &e.job, &e.config, &e.profile,

@@ -322,14 +322,15 @@ struct workload_config cli_job_config (const struct cli_job *in)
 }
 
 enum status cli_job_layers (const struct cli_job *in, const struct workload_model *m,
-                            const struct workload_config *c, int *layers,
+                            const struct workload_config *c,
+                            const struct workload_profile *profile, int *layers,
                             struct error *err)
 {
     const char *p = in->layers;
     long sum = 0;
 
     if (!p) {
-        workload_layers_even (m->layers, c->deg.pp, layers);
+        workload_layers_split (m, profile->partition, c->deg.pp, layers);
         return ST_OK;
     }
     for (int i = 0; i < c->deg.pp; i++) {

@@ -1,5 +1,6 @@
 /* linkwise plan: the search, and its answer. */
-#include "cli/cli.h"
+#include "cli/plan_from.h"
+#include "cli/plan_passes.h"
 
 #include <math.h>
 #include <signal.h>
@@ -13,6 +14,8 @@
 
 struct plan_input {
     struct cli_job job;
+    struct plan_from from;
+    struct plan_passes passes;
     struct mapper_settings settings;
     const char *cluster, *model, *only, *exclude, *out;
     int nodes, spares;
@@ -49,6 +52,11 @@ static const struct argp_option options[] = {
     {"json", 'j', NULL, 0, "print the plan file instead of a summary", 2},
     {0}};
 
+static int is_stdin (const char *arg)
+{
+    return arg && strcmp (arg, "-") == 0;
+}
+
 static error_t parse (int key, char *arg, struct argp_state *state)
 {
     struct plan_input *in = state->input;
@@ -57,6 +65,8 @@ static error_t parse (int key, char *arg, struct argp_state *state)
     switch (key) {
     case ARGP_KEY_INIT:
         state->child_inputs[0] = &in->job;
+        state->child_inputs[1] = &in->passes;
+        state->child_inputs[2] = &in->from;
         return 0;
     case OPT_NODES:
         in->nodes = cli_int (arg, "--nodes", 1, most, state);
@@ -108,14 +118,20 @@ static error_t parse (int key, char *arg, struct argp_state *state)
             argp_error (state, "CLUSTER and MODEL expected, found \"%s\" too", arg);
         return 0;
     case ARGP_KEY_END:
-        if (!in->cluster || !in->model)
+        if (!in->from.file && (!in->cluster || !in->model))
             argp_error (state, "CLUSTER and MODEL are required");
-        if (in->job.seq == 0 || in->job.global_batch == 0)
+        if (!in->from.file && (in->job.seq == 0 || in->job.global_batch == 0))
             argp_error (state, "--seq and --global-batch are required");
+        if (!in->from.file && in->from.any_option)
+            argp_error (state,
+                        "--move-cost, --remaining-steps and --degrees need --from PLAN");
+        if (in->from.file && plan_passes_asked (&in->passes))
+            argp_error (state, "--links, --heldout-links and --robust compare with the "
+                               "default order, --from with the old plan: leave out one");
         if (in->job.layers)
             argp_error (state,
                         "--layers-per-stage: plan chooses the layers of each stage");
-        if (strcmp (in->cluster, "-") == 0 && strcmp (in->model, "-") == 0)
+        if (is_stdin (in->cluster) + is_stdin (in->model) + is_stdin (in->from.file) > 1)
             argp_error (state, "only one input can be standard input");
         return 0;
     default:
@@ -297,8 +313,8 @@ static void print_bounds (const struct mapper_result *r, const struct mapper_inf
                   100.0 * (1.0 - r->gpu_step_s / r->node_step_s));
 }
 
-static void print_summary (const struct mapper_problem *p, const struct mapper_result *r,
-                           const struct mapper_info *info)
+static void print_summary (const struct plan_input *in, const struct mapper_problem *p,
+                           const struct mapper_result *r, const struct mapper_info *info)
 {
     struct costmodel_binding binding;
     bool found;
@@ -328,6 +344,7 @@ static void print_summary (const struct mapper_problem *p, const struct mapper_r
               100.0 * r->estimate.mfu);
     print_memory (p, r, &t);
     print_bounds (r, info, &t);
+    plan_passes_say (&in->passes, &t);
     if (r->estimate.n_unmeasured > 0)
         text_add (&t, "links    %d that nobody measured had to be used\n",
                   r->estimate.n_unmeasured);
@@ -381,6 +398,21 @@ static void print_top (const struct mapper_problem *p, const struct mapper_resul
     table_destroy (t);
 }
 
+/* The file that a large cluster is referred to by: the argument, or the old plan's. */
+static enum status reference (const struct plan_input *in,
+                              const struct topology_cluster *c, const char **file,
+                              char hex[65], struct error *err)
+{
+    json_t *own = json_object_get (in->from.old.doc, "cluster");
+    const char *sha256 = json_string_value (json_object_get (own, "sha256"));
+
+    if (in->cluster)
+        return cli_cluster_reference (in->cluster, c, file, hex, err);
+    *file = json_string_value (json_object_get (own, "file"));
+    snprintf (hex, 65, "%s", sha256 ? sha256 : "");
+    return ST_OK;
+}
+
 static enum status answer (const struct plan_input *in, const struct mapper_problem *p,
                            const struct mapper_result *r, const struct mapper_info *info,
                            struct error *err)
@@ -389,10 +421,15 @@ static enum status answer (const struct plan_input *in, const struct mapper_prob
     const char *file;
     bool to_stdout = in->json || (in->out && strcmp (in->out, "-") == 0);
     json_t *doc = NULL;
-    enum status st = cli_cluster_reference (in->cluster, p->cluster, &file, hex, err);
+    enum status st = reference (in, p->cluster, &file, hex, err);
 
     if (st == ST_OK && !(doc = mapper_plan_to_json (p, r, info, file, hex)))
         st = err_nomem (err);
+    if (st == ST_OK && in->from.file)
+        json_object_set_new (doc, "replan",
+                             mapper_replanned_to_json (p, &in->from.done, in->from.file));
+    if (st == ST_OK && in->passes.priced)
+        mapper_heldout_to_json (&in->passes.done, doc);
     if (st == ST_OK && in->out && strcmp (in->out, "-") != 0)
         st = json_write (in->out, doc, err);
     if (st == ST_OK && to_stdout)
@@ -400,7 +437,11 @@ static enum status answer (const struct plan_input *in, const struct mapper_prob
     json_decref (doc);
     if (st != ST_OK || to_stdout)
         return st;
-    print_summary (p, r, info);
+    print_summary (in, p, r, info);
+    if (in->from.file) {
+        putchar ('\n');
+        plan_from_print (&in->from, p, r);
+    }
     print_top (p, r);
     if (in->out)
         printf ("\nplan written to %s\n", in->out);
@@ -420,7 +461,11 @@ static enum status search (struct plan_input *in, struct mapper_problem *p,
     in->settings.progress = on_progress;
     in->settings.context = &progress;
     sigaction (SIGINT, &act, &old);
-    st = mapper_search (p, &in->settings, &r, &info, err);
+    st = in->from.file ? mapper_replan (p, &in->from.old, &in->settings, &in->from.how,
+                                        &r, &info, &in->from.done, err)
+                       : mapper_search (p, &in->settings, &r, &info, err);
+    if (st == ST_OK && !in->from.file)
+        st = plan_passes_price (&in->passes, p, &in->settings, &r, err);
     sigaction (SIGINT, &old, NULL);
     progress_end (&progress);
     if (st == ST_OK)
@@ -441,35 +486,57 @@ static enum status search (struct plan_input *in, struct mapper_problem *p,
     return st;
 }
 
-static enum status run (struct plan_input *in, struct notes *notes, struct error *err)
-{
-    struct topology_cluster *c = NULL;
+/* The cluster, the model and the job that the arguments and options name. */
+struct plan_job {
+    struct topology_cluster *c;
     struct workload_model m;
     struct workload_job job;
     struct workload_profile profile;
     struct mapper_problem p;
-    bool *allowed = NULL;
-    int max_nodes = 0;
-    enum status st = topology_cluster_read (in->cluster, &c, notes, err);
+};
 
+static enum status read_job (struct plan_input *in, struct plan_job *x,
+                             struct notes *notes, struct error *err)
+{
+    enum status st;
+
+    if (in->from.file)
+        return plan_from_read (&in->from, &in->job, in->cluster, in->model, &x->c,
+                               &x->profile, &x->p, notes, err);
+    st = topology_cluster_read (in->cluster, &x->c, notes, err);
     if (st == ST_OK)
-        st = workload_model_read (in->model, &m, notes, err);
+        st = workload_model_read (in->model, &x->m, notes, err);
     if (st == ST_OK)
-        st = cli_job_resolve (&in->job, &m, &job, &profile, notes, err);
-    if (st == ST_OK && !(allowed = calloc ((size_t) c->n_nodes, sizeof *allowed)))
+        st = cli_job_resolve (&in->job, &x->m, &x->job, &x->profile, notes, err);
+    if (st == ST_OK)
+        x->p = cli_problem (&in->job, &x->m, &x->job, &x->profile, x->c);
+    return st;
+}
+
+static enum status run (struct plan_input *in, struct notes *notes, struct error *err)
+{
+    struct plan_job x = {0};
+    bool *allowed = NULL;
+    enum status st = read_job (in, &x, notes, err);
+
+    if (st == ST_OK && !(allowed = calloc ((size_t) x.c->n_nodes, sizeof *allowed)))
         st = err_nomem (err);
     if (st == ST_OK)
-        st = choose_nodes (in, c, allowed, &max_nodes, err);
+        st = choose_nodes (in, x.c, allowed, &x.p.max_nodes, err);
     if (st == ST_OK) {
-        cli_note_types (c, job.precision, notes);
+        cli_note_types (x.c, x.p.job->precision, notes);
+        x.p.node_allowed = allowed;
+        if (!in->from.file)
+            st = plan_passes_read (&in->passes, &x.p, notes, err);
+    }
+    if (st == ST_OK) {
         cli_warn ("plan", notes);
-        p = cli_problem (&in->job, &m, &job, &profile, c);
-        p.node_allowed = allowed;
-        p.max_nodes = max_nodes;
-        st = search (in, &p, err);
+        st = search (in, &x.p, err);
     }
     free (allowed);
-    topology_cluster_destroy (c);
+    plan_from_release (&in->from);
+    plan_passes_release (&in->passes);
+    topology_cluster_destroy (x.c);
     return st;
 }
 
@@ -478,11 +545,13 @@ int cli_plan (int argc, char **argv)
     const struct argp_child children[] = {
         {&cli_job_argp, 0,
          "The job (what is given is fixed, what is not is searched):", 1},
+        {&plan_passes_argp, 0, "Links that were measured several times:", 4},
+        {&plan_from_argp, 0, "A job that runs already:", 3},
         {0}};
     const struct argp argp = {
         .options = options,
         .parser = parse,
-        .args_doc = "CLUSTER MODEL",
+        .args_doc = "CLUSTER MODEL\n--from PLAN [CLUSTER]",
         .doc =
             "Find how to split a training job over a cluster, and which rank runs on "
             "which GPU.\v"
@@ -494,6 +563,8 @@ int cli_plan (int argc, char **argv)
             "Hugging Face config.json, a preset (`linkwise models`), or -.",
         .children = children};
     struct plan_input in = {.job = cli_job_default (),
+                            .passes = {.how = mapper_heldout_settings_default ()},
+                            .from = {.how = mapper_replan_settings_default ()},
                             .settings = mapper_settings_default ()};
     struct notes notes = {0};
     struct error err = {""};

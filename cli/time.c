@@ -181,7 +181,7 @@ static enum status run_time (struct time_input *in, struct notes *notes,
 
         gpu = calloc ((size_t) world, sizeof *gpu);
         layers = calloc ((size_t) config.deg.pp, sizeof *layers);
-        st = gpu && layers ? cli_job_layers (&in->job, &m, &config, layers, err)
+        st = gpu && layers ? cli_job_layers (&in->job, &m, &config, &profile, layers, err)
                            : err_nomem (err);
         if (st == ST_OK)
             st = place (in, c, world, gpu, err);

@@ -24,10 +24,13 @@
 /* Tokens sorted by expert and back: read and written twice, per token-expert pair and
  * hidden unit. */
 #define PERMUTE_TRAFFIC 8.0
-/* Loss over a vocabulary entry, forward and backward together; with logits gathered from
- * all ranks, over all entries (CORRECTIONS T16). */
+/* Loss over a vocabulary entry, forward and backward together (CORRECTIONS T16).  With
+ * logits gathered from all ranks it is over all entries and by separate operations: cast
+ * to fp32, log-softmax, the accuracy's argmax, and three gradients, all read and written;
+ * beyond one rank the gathered parts are copied twice (Aleph Alpha's framework). */
 #define LOSS_TRAFFIC 13.0
-#define GATHERED_TRAFFIC 30.0
+#define GATHERED_TRAFFIC 40.0
+#define GATHER_COPY_TRAFFIC 8.0
 
 double costmodel_matrix_rate (const struct topology_gpu_type *t,
                               enum workload_precision precision)
@@ -232,10 +235,10 @@ static void head_time (const struct setting *x, struct costmodel_compute *k)
 {
     double vocab = workload_padded_vocab (x->m, x->c->deg.tp) / x->c->deg.tp;
     bool gathered = workload_choose (x->j->gathered_logits, x->p->gathered_logits);
-    double loss = x->tokens *
-                  (gathered && x->c->deg.tp > 1 ? GATHERED_TRAFFIC * vocab * x->c->deg.tp
-                                                : LOSS_TRAFFIC * vocab) /
-                  x->plain.memory_rate;
+    double t = x->c->deg.tp, copies = t > 1 ? GATHER_COPY_TRAFFIC : 0.0;
+    double traffic =
+        gathered ? (GATHERED_TRAFFIC + copies) * vocab * t : LOSS_TRAFFIC * vocab;
+    double loss = x->tokens * traffic / x->plain.memory_rate;
     struct sums s = {0};
 
     add_product (&s, &x->plain, 1, x->tokens, x->h, vocab);

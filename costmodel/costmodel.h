@@ -82,13 +82,15 @@ void costmodel_stage_compute (const struct workload_config *c,
 
 /** What one rank sends. */
 struct costmodel_volume {
-    double tp_bytes;   /* payload of one tensor-parallel all-reduce */
-    double p2p_bytes;  /* over one stage boundary, in one direction */
-    double cp_bytes;   /* one step of the context-parallel ring, forward */
-    double ep_bytes;   /* payload of one all-to-all, what stays at home included */
-    double dp_bytes;   /* per parameter: all reduce-scatters and all-gathers of a step */
-    int dp_phases;     /* how many of those */
-    double tied_bytes; /* all-reduce between first and last stage, tied embeddings */
+    double tp_bytes;  /* payload of one tensor-parallel all-reduce */
+    double p2p_bytes; /* over one stage boundary, in one direction */
+    double cp_bytes;  /* one step of the context-parallel ring, forward */
+    double ep_bytes;  /* payload of one all-to-all, what stays at home included */
+    double dp_bytes;  /* per parameter: all reduce-scatters and all-gathers of a step, or
+                           the payload of its one all-reduce */
+    int dp_phases;    /* how many reduce-scatters and all-gathers */
+    bool dp_all_reduce; /* one all-reduce instead */
+    double tied_bytes;  /* all-reduce between first and last stage, tied embeddings */
 };
 
 void costmodel_volume (const struct workload_model *m, const struct workload_job *j,
@@ -219,9 +221,10 @@ struct costmodel_estimate {
     double mfu; /* model FLOPs / (step x the used GPUs' peaks) */
     double tokens_per_s;
     struct costmodel_breakdown part;
-    int stage;        /* that ends last */
-    int replica;      /* of that stage, the slowest */
-    bool tp_tree;     /* its tensor-parallel all-reduces go by tree, else by ring */
+    int stage;                             /* that ends last */
+    int replica;                           /* of that stage, the slowest */
+    enum workload_all_reduce tp_by, dp_by; /* how its tensor-parallel collectives and its
+                                              gradients' go */
     int n_unmeasured; /* links, each counted once per group and direction */
     struct costmodel_unmeasured *unmeasured; /* [n_unmeasured]; release with free */
 };
@@ -339,42 +342,67 @@ const int *costmodel_state_gpus (const struct costmodel_state *s);
 
 /* ---- groups of GPUs ---- */
 
-/** What a ring through a group's GPUs can carry. */
+/** What links a group's GPUs, as a ring through them goes. */
 struct costmodel_ring {
-    double bytes_per_s; /* payload rate at its slowest place; 0: no price */
-    double latency_s;   /* of n-1 of its n hops, on average */
-    int unmeasured;     /* links of it that nobody measured */
-    int nodes;          /* that its GPUs are on; 0: one */
+    double inside_bytes_per_s; /* payload rate at the slowest place inside nodes; INFINITY
+                                   where no node has two of them */
+    double between_bytes_per_s; /* at the slowest place between two nodes, all lanes
+                                   together; INFINITY on one node */
+    double latency_s;           /* of n-1 of its n hops, on average */
+    int unmeasured;             /* links of it that nobody measured */
+    int nodes;                  /* that its GPUs are on */
+    double nvls; /* part of the links inside that NVLink SHARP reaches; 0: not there */
 };
 
-/** Time of one all-reduce of `bytes` on each of n ranks, by ring or double binary tree,
- *  the faster one unless the profile says which:
- *
- *      ring  t = start + 2 (latency + (n-1)/n bytes / (link bw))
- *      tree  t = start + 2 ((log2 N + n/N - 1) hop + bytes / (.92 link bw)),
- *            hop = latency / (n-1)
- *
- *  over N nodes, in each of which a tree is a chain, so that on one node there is the ring
- *  alone; with the start and the part of the bandwidth reached from the profile; the bandwidth
- *  term is nccl-tests doc/PERFORMANCE.md, "AllReduce".  n = 1 costs nothing. */
+/** Payload rate of a ring: its slowest place; 0: no price. */
+static inline double costmodel_ring_rate (const struct costmodel_ring *r)
+{
+    return fmin (r->inside_bytes_per_s, r->between_bytes_per_s);
+}
+
+/** Time of one all-reduce of `bytes` on each of n ranks, by the fastest of the algorithms
+ *  that NCCL has for such a group, or as the profile fixes it.  The formulas are at the top
+ *  of allreduce.c.  n = 1 costs nothing. */
 double costmodel_allreduce_s (const struct workload_profile *p,
                               const struct costmodel_ring *r, int n, double bytes);
 
-/** Time of a step's reduce-scatters and all-gathers of data parallelism over n ranks:
- *  `phases` of them, `bytes` in all on each rank, in buckets. */
+/** By which? */
+enum workload_all_reduce costmodel_allreduce_by (const struct workload_profile *p,
+                                                 const struct costmodel_ring *r, int n,
+                                                 double bytes);
+
+/** A line under it whatever the bytes: the least start and the least seconds per byte over
+ *  the algorithms that may be chosen. */
+void costmodel_allreduce_least (const struct workload_profile *p,
+                                const struct costmodel_ring *r, int n, double *start_s,
+                                double *s_per_byte);
+
+/** Time of a step's data-parallel collectives over n ranks that hold `params` parameters:
+ *  all-reduces, or reduce-scatters and all-gathers by ring, in buckets.
+ *  INFINITY where the ring has no price. */
 double costmodel_sync_s (const struct workload_profile *p, const struct costmodel_ring *r,
-                         int n, int phases, double bytes);
+                         int n, const struct costmodel_volume *v, double params);
+
+/** By which algorithm; reduce-scatters and all-gathers go by ring. */
+enum workload_all_reduce costmodel_sync_by (const struct workload_profile *p,
+                                            const struct costmodel_ring *r, int n,
+                                            const struct costmodel_volume *v,
+                                            double params);
+
+/** A line under it whatever the parameters. */
+void costmodel_sync_least (const struct workload_profile *p,
+                           const struct costmodel_ring *r, int n,
+                           const struct costmodel_volume *v, double *start_s,
+                           double *s_per_param);
 
 /** What synchronisation of sync_s costs a stage when the profile's part of under_s of its
  *  compute can hide it: the rest, and the slowdown that the hidden part causes. */
 double costmodel_exposed_s (const struct workload_profile *p, double sync_s,
                             double under_s);
 
-/** Is it the tree? */
-bool costmodel_allreduce_is_tree (const struct workload_profile *p,
-                                  const struct costmodel_ring *r, int n, double bytes);
-
-/** The same for one reduce-scatter or all-gather: half the latency and volume. */
+/** Time of one reduce-scatter or all-gather, by ring:
+ *
+ *      t = start + latency + (n-1)/n bytes / (link rate) */
 double costmodel_half_allreduce_s (const struct workload_profile *p,
                                    const struct costmodel_ring *r, int n, double bytes);
 

@@ -104,10 +104,10 @@ double alltoall_of (const struct terms *t, const int *gpu, int n, int stride,
 
 /** One stage of one replica. */
 struct slot_time {
-    double fwd_s, back_s;    /* one micro-batch, everything included */
-    double weight_s;         /* of back_s: what zero-bubble schedules put off */
-    double tp_s, cp_s, ep_s; /* parts of fwd_s and back_s together */
-    bool tp_tree;            /* all-reduces of the slowest group go by tree */
+    double fwd_s, back_s;           /* one micro-batch, everything included */
+    double weight_s;                /* of back_s: what zero-bubble schedules put off */
+    double tp_s, cp_s, ep_s;        /* parts of fwd_s and back_s together */
+    enum workload_all_reduce tp_by; /* all-reduces of the slowest group */
     struct costmodel_stage_time embedding, head; /* parts that belong to one chunk */
     int unmeasured;
 };
@@ -142,6 +142,10 @@ int boundary_price (const struct terms *t, const int *gpu, int a, int b, double 
  *  INFINITY when a link has no price. */
 double sync_price (const struct terms *t, const int *gpu, int stage, struct scratch *s,
                    struct use_log *log, int *unmeasured);
+
+/** How the collectives of its dense parameters' first group go. */
+enum workload_all_reduce sync_by (const struct terms *t, const int *gpu, int stage,
+                                  struct scratch *s);
 
 /** What of it a stage waits for, beside its slowest slot. @param slot  as stage_price
  *  leaves it */

@@ -100,7 +100,7 @@ static enum status find_path (const struct priced *x, bool skip,
     const struct slot_time *slot = &x->slot[e->replica * pp + e->stage];
     double busy = t->microbatches * (slot->fwd_s + slot->back_s);
 
-    e->tp_tree = slot->tp_tree;
+    e->tp_by = slot->tp_by;
 
     free (zero);
     e->part = (struct costmodel_breakdown){
@@ -188,6 +188,7 @@ enum status estimate_noting (const struct costmodel_problem *p, const int *gpu_o
             play (&q.x, d, skip, q.x.send_s + d * q.t.pp, q.x.return_s + d * q.t.pp,
                   q.x.end_s + d * q.t.pp);
         st = find_path (&q.x, skip, &e, err);
+        e.dp_by = sync_by (&q.t, gpu_of_rank, e.stage, &q.s);
     }
     if (st == ST_OK && !isfinite (e.step_s))
         st = err_set (err, ST_NOFIT,
@@ -216,10 +217,11 @@ json_t *costmodel_estimate_to_json (const struct costmodel_estimate *e)
     const struct costmodel_breakdown *b = &e->part;
 
     return json_pack (
-        "{s:f, s:f, s:f, s:i, s:i, s:s, s:{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}}",
+        "{s:f, s:f, s:f, s:i, s:i, s:s, s:s, s:{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}}",
         "step_s", e->step_s, "mfu", e->mfu, "tokens_per_s", e->tokens_per_s,
         "binding_stage", e->stage, "binding_replica", e->replica, "tp_collective",
-        e->tp_tree ? "tree" : "ring", "breakdown_s", "compute", b->compute_s, "tp",
+        workload_all_reduce_name (e->tp_by), "dp_collective",
+        workload_all_reduce_name (e->dp_by), "breakdown_s", "compute", b->compute_s, "tp",
         b->tp_s, "cp", b->cp_s, "ep", b->ep_s, "bubble", b->bubble_s, "pp", b->pp_s, "dp",
         b->dp_s, "optimizer", b->optimizer_s);
 }

@@ -9,59 +9,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* NCCL's double binary tree: up and down its levels of nodes and the chains inside them; it
- * reaches a little less of the links than the ring does (NCCL src/graph/tuning.cc takes
- * .92). */
-#define TREE_PART 0.92
-
-static double tree_s (const struct workload_profile *p, const struct costmodel_ring *r,
-                      int n, double bytes)
-{
-    double hop = r->latency_s / (n - 1), chain = (double) n / r->nodes - 1.0;
-    double hops = ceil (log2 (r->nodes)) + chain;
-
-    return p->time.collective_s +
-           2.0 * (hops * hop + bytes / (TREE_PART * r->bytes_per_s * p->time.link));
-}
-
-static double ring_s (const struct workload_profile *p, const struct costmodel_ring *r,
-                      int n, double bytes)
-{
-    return p->time.collective_s +
-           2.0 * (r->latency_s + (n - 1.0) / n * bytes / (r->bytes_per_s * p->time.link));
-}
-
-bool costmodel_allreduce_is_tree (const struct workload_profile *p,
-                                  const struct costmodel_ring *r, int n, double bytes)
-{
-    if (r->nodes < 2 || r->bytes_per_s <= 0.0 || p->time.all_reduce == ALL_REDUCE_RING)
-        return false;
-    return p->time.all_reduce == ALL_REDUCE_TREE ||
-           tree_s (p, r, n, bytes) < ring_s (p, r, n, bytes);
-}
-
-double costmodel_allreduce_s (const struct workload_profile *p,
-                              const struct costmodel_ring *r, int n, double bytes)
-{
-    if (n == 1)
-        return 0.0;
-    if (r->bytes_per_s <= 0.0)
-        return INFINITY;
-    return costmodel_allreduce_is_tree (p, r, n, bytes) ? tree_s (p, r, n, bytes)
-                                                        : ring_s (p, r, n, bytes);
-}
-
-double costmodel_half_allreduce_s (const struct workload_profile *p,
-                                   const struct costmodel_ring *r, int n, double bytes)
-{
-    if (n == 1)
-        return 0.0;
-    if (r->bytes_per_s <= 0.0)
-        return INFINITY;
-    return p->time.collective_s + r->latency_s +
-           (n - 1.0) / n * bytes / (r->bytes_per_s * p->time.link);
-}
-
 void use_log_add (struct use_log *log, int src, int dst, const char *use)
 {
     if (!log || log->failed)
@@ -138,9 +85,9 @@ struct walk {
     const char *use;
 };
 
-static void meet (struct walk *w, double bytes_per_s, double latency_s)
+static void meet_inside (struct walk *w, double bytes_per_s, double latency_s)
 {
-    w->ring.bytes_per_s = fmin (w->ring.bytes_per_s, bytes_per_s);
+    w->ring.inside_bytes_per_s = fmin (w->ring.inside_bytes_per_s, bytes_per_s);
     w->ring.latency_s += latency_s;
 }
 
@@ -160,16 +107,16 @@ static void walk_inside (struct walk *w, const int *member, int k, bool open)
     if (!c->has_gpu_links && intra->bytes_per_s.n == 0 && intra->latency_s.n == 0) {
         struct topology_link l = take_link (w, member[0], member[1]);
 
-        meet (w, l.bytes_per_s, (k - open) * l.latency_s);
+        meet_inside (w, l.bytes_per_s, (k - open) * l.latency_s);
     } else {
         for (int i = 0; i < k; i++) {
             struct topology_link l = take_link (w, member[i], member[(i + 1) % k]);
 
-            meet (w, l.bytes_per_s, open && i == k - 1 ? 0.0 : l.latency_s);
+            meet_inside (w, l.bytes_per_s, open && i == k - 1 ? 0.0 : l.latency_s);
         }
     }
     if (!c->has_gpu_links && intra->gpu_bytes_per_s > 0)
-        meet (w, intra->gpu_bytes_per_s, 0.0);
+        meet_inside (w, intra->gpu_bytes_per_s, 0.0);
 }
 
 /* From one node's members to the next one's, lane by lane. */
@@ -198,7 +145,9 @@ static void walk_between (struct walk *w, const int *from, int n_from, const int
         sum = fmin (sum, c->node[a].node_bytes_per_s / (share[a] > 1 ? share[a] : 1));
     if (c->node[b].node_bytes_per_s > 0)
         sum = fmin (sum, c->node[b].node_bytes_per_s / (share[b] > 1 ? share[b] : 1));
-    meet (w, sum * w->t->problem.profile->time.link_out, latency_s);
+    w->ring.between_bytes_per_s =
+        fmin (w->ring.between_bytes_per_s, sum * w->t->problem.profile->time.link_out);
+    w->ring.latency_s += latency_s;
 }
 
 struct costmodel_ring ring_of (const struct terms *t, const int *gpu, int n, int stride,
@@ -206,7 +155,12 @@ struct costmodel_ring ring_of (const struct terms *t, const int *gpu, int n, int
                                const char *use)
 {
     const int *node_of = t->problem.cluster->node_of_gpu;
-    struct walk w = {.t = t, .ring = {.bytes_per_s = INFINITY}, .log = log, .use = use};
+    struct walk w = {.t = t,
+                     .ring = {.inside_bytes_per_s = INFINITY,
+                              .between_bytes_per_s = INFINITY,
+                              .nvls = INFINITY},
+                     .log = log,
+                     .use = use};
     int nodes = 0;
 
     if (n == 1)
@@ -230,8 +184,12 @@ struct costmodel_ring ring_of (const struct terms *t, const int *gpu, int n, int
 
         s->member[s->next[s->first[node_of[g]]]++] = g;
     }
-    for (int k = 0; k < nodes; k++)
+    for (int k = 0; k < nodes; k++) {
+        const struct topology_gpu_type *type = t->problem.cluster->node[s->order[k]].type;
+
         s->first[s->order[k]] = -1;
+        w.ring.nvls = fmin (w.ring.nvls, type->nvls_efficiency);
+    }
 
     for (int k = 0, at = 0; k < nodes; at += s->count[k++]) {
         int to = k + 1 < nodes ? at + s->count[k] : 0;
@@ -244,8 +202,6 @@ struct costmodel_ring ring_of (const struct terms *t, const int *gpu, int n, int
     }
     w.ring.nodes = nodes;
     w.ring.latency_s *= (n - 1.0) / n; /* n hops in all */
-    if (w.ring.bytes_per_s == INFINITY)
-        w.ring.bytes_per_s = 0.0;
     return w.ring;
 }
 

@@ -209,7 +209,7 @@ static void slot_cp (const struct terms *t, const int *gpu, int stage, struct sc
         struct costmodel_ring r =
             ring_of (t, gpu + j, cp.size, cp.stride, s->share_in, s, log, "cp");
         double hop = r.latency_s / steps + p->profile->time.collective_s;
-        double rate = r.bytes_per_s;
+        double rate = costmodel_ring_rate (&r);
 
         out->unmeasured += r.unmeasured;
         if (rate <= 0.0)
@@ -234,7 +234,7 @@ static void slot_price (const struct terms *t, const int *gpu, int stage, int d,
 {
     const struct costmodel_problem *p = &t->problem;
     const int *g = gpu + slot_rank (t, stage, d);
-    struct slot_time slot = {0};
+    struct slot_time slot = {.tp_by = ALL_REDUCE_RING};
     double once = 0.0, fwd_ops, back_ops;
 
     slot_compute (t, g, stage, &slot);
@@ -249,9 +249,10 @@ static void slot_price (const struct terms *t, const int *gpu, int stage, int d,
 
         if (op > once) {
             once = op;
-            slot.tp_tree =
-                !p->config->sequence_parallel &&
-                costmodel_allreduce_is_tree (p->profile, &r, t->tp, t->volume.tp_bytes);
+            slot.tp_by =
+                p->config->sequence_parallel
+                    ? ALL_REDUCE_RING
+                    : costmodel_allreduce_by (p->profile, &r, t->tp, t->volume.tp_bytes);
         }
         slot.unmeasured += r.unmeasured;
     }
@@ -394,9 +395,10 @@ int boundary_price (const struct terms *t, const int *gpu, int a, int b, double 
 
 /* ---- data parallelism ---- */
 
-/* Seconds of the rings over n ranks of a stage, `stride` apart, that carry `bytes` each. */
+/* Seconds of the groups of n ranks of a stage, `stride` apart, that hold `params`
+ * parameters each. */
 static double ring_price (const struct terms *t, const int *g, int n, int stride,
-                          double bytes, struct scratch *s, struct use_log *log,
+                          double params, struct scratch *s, struct use_log *log,
                           int *unmeasured)
 {
     const struct costmodel_problem *p = &t->problem;
@@ -415,11 +417,8 @@ static double ring_price (const struct terms *t, const int *g, int n, int stride
     }
     for (int j = 0; j < (alike ? 1 : stride); j++) {
         struct costmodel_ring r = ring_of (t, g + j, n, stride, s->share, s, log, "dp");
-        double time = INFINITY;
 
-        if (r.bytes_per_s > 0.0)
-            time = costmodel_sync_s (p->profile, &r, n, t->volume.dp_phases, bytes);
-        worst = fmax (worst, time);
+        worst = fmax (worst, costmodel_sync_s (p->profile, &r, n, &t->volume, params));
         *unmeasured += r.unmeasured;
     }
     change_sync_shares (t, g, n, stride, s, -1);
@@ -437,14 +436,26 @@ double sync_price (const struct terms *t, const int *gpu, int stage, struct scra
 
     *unmeasured = 0;
     if (dense.size > 1)
-        time =
-            ring_price (t, g, dense.size, dense.stride,
-                        t->volume.dp_bytes * t->params[stage].dense, s, log, unmeasured);
+        time = ring_price (t, g, dense.size, dense.stride, t->params[stage].dense, s, log,
+                           unmeasured);
     if (experts.size > 1 && t->params[stage].expert > 0)
-        time +=
-            ring_price (t, g, experts.size, experts.stride,
-                        t->volume.dp_bytes * t->params[stage].expert, s, log, unmeasured);
+        time += ring_price (t, g, experts.size, experts.stride, t->params[stage].expert,
+                            s, log, unmeasured);
     return time;
+}
+
+enum workload_all_reduce sync_by (const struct terms *t, const int *gpu, int stage,
+                                  struct scratch *s)
+{
+    const int *g = gpu + slot_rank (t, stage, 0);
+    struct workload_group all = workload_group_of (&t->problem.config->deg, GROUP_SYNC);
+    struct costmodel_ring r;
+
+    change_sync_shares (t, g, all.size, all.stride, s, 1);
+    r = ring_of (t, g, all.size, all.stride, s->share, s, NULL, "dp");
+    change_sync_shares (t, g, all.size, all.stride, s, -1);
+    return costmodel_sync_by (t->problem.profile, &r, all.size, &t->volume,
+                              t->params[stage].dense);
 }
 
 double exposed_price (const struct terms *t, double sync_s, const struct slot_time *slot,
@@ -455,17 +466,6 @@ double exposed_price (const struct terms *t, double sync_s, const struct slot_ti
     for (int d = 0; d < t->dp; d++, slot += apart)
         under = fmax (under, slot->fwd_s + slot->back_s);
     return costmodel_exposed_s (t->problem.profile, sync_s, times * under);
-}
-
-double costmodel_sync_s (const struct workload_profile *p, const struct costmodel_ring *r,
-                         int n, int phases, double bytes)
-{
-    double buckets = phases;
-
-    if (p->time.dp_bucket_bytes > 0)
-        buckets += bytes / p->time.dp_bucket_bytes;
-    return buckets * (p->time.collective_s + r->latency_s) +
-           (n - 1.0) / n * bytes / (r->bytes_per_s * p->time.link);
 }
 
 double costmodel_exposed_s (const struct workload_profile *p, double sync_s,

@@ -28,8 +28,8 @@ static void dp_volume (const struct workload_config *c, int layers, int micro,
 {
     switch (c->zero) {
     case 0:
-        v->dp_bytes = 2.0 * gradient;
-        v->dp_phases = 2;
+        v->dp_bytes = gradient;
+        v->dp_all_reduce = true;
         break;
     case 1:
         v->dp_bytes = gradient + weight;

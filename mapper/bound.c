@@ -92,37 +92,37 @@ static double ring_rate (const struct pool *pool, double lanes, double share)
     return cross_rate (pool, lanes, share) * pool->problem->profile->time.link_out;
 }
 
+/* One TP all-reduce on `nodes` nodes at best. */
 static double tp_operation (const struct pool *pool, const struct workload_config *c,
-                            const struct costmodel_volume *v, double rate,
-                            double latency_s, int nodes)
+                            const struct costmodel_volume *v, int nodes)
 {
-    struct costmodel_ring r = {
-        .bytes_per_s = rate, .latency_s = (c->deg.tp - 1) * latency_s, .nodes = nodes};
     const struct workload_profile *p = pool->problem->profile;
+    int n = c->deg.tp;
+    double latency = nodes == 1 ? pool->intra_latency_s
+                                : fmin (pool->intra_latency_s, pool->inter_latency_s);
+    struct costmodel_ring r = {
+        .inside_bytes_per_s = n > nodes ? pool->intra_bytes_per_s : INFINITY,
+        .between_bytes_per_s =
+            nodes > 1 ? ring_rate (pool, n / nodes, 1) : INFINITY, /* its fewest lanes */
+        .latency_s = (n - 1) * latency,
+        .nodes = nodes,
+        .nvls = pool->nvls};
 
-    return c->sequence_parallel
-               ? 2.0 * costmodel_half_allreduce_s (p, &r, c->deg.tp, v->tp_bytes)
-               : costmodel_allreduce_s (p, &r, c->deg.tp, v->tp_bytes);
+    return c->sequence_parallel ? 2.0 * costmodel_half_allreduce_s (p, &r, n, v->tp_bytes)
+                                : costmodel_allreduce_s (p, &r, n, v->tp_bytes);
 }
 
-/* One TP all-reduce at best, inside a node and across nodes; INFINITY where impossible. */
+/* The same inside a node and across nodes; INFINITY where impossible. */
 static void best_tp (const struct pool *pool, const struct workload_config *c,
                      const struct costmodel_volume *v, double *inside, double *across)
 {
-    double latency = fmin (pool->intra_latency_s, pool->inter_latency_s);
-    int nodes = 1; /* where a tree has fewest hops: a power of two */
-
-    while (2 * nodes <= c->deg.tp)
-        nodes *= 2;
-
     *inside = *across = c->deg.tp == 1 ? 0.0 : INFINITY;
     if (c->deg.tp == 1)
         return;
     if (c->deg.tp <= pool->max_node_gpus)
-        *inside =
-            tp_operation (pool, c, v, pool->intra_bytes_per_s, pool->intra_latency_s, 1);
-    *across =
-        tp_operation (pool, c, v, ring_rate (pool, c->deg.tp / 2, 1), latency, nodes);
+        *inside = tp_operation (pool, c, v, 1);
+    for (int nodes = 2; nodes <= c->deg.tp && nodes <= pool->n_nodes; nodes++)
+        *across = fmin (*across, tp_operation (pool, c, v, nodes));
 }
 
 static double flow (const struct pool *pool, double bytes, double rate, double latency_s)
@@ -174,46 +174,77 @@ static void best_boundary (const struct pool *pool, const struct workload_config
         x->per_node = 0;
 }
 
+/* A line under what a group of n on these links takes; the least of both so far. */
+static void take_least (const struct pool *pool, const struct costmodel_ring *r, int n,
+                        const struct costmodel_volume *v, double *per_param,
+                        double *fixed)
+{
+    double start, each;
+
+    if (!(costmodel_ring_rate (r) > 0))
+        return;
+    costmodel_sync_least (pool->problem->profile, r, n, v, &start, &each);
+    *fixed = fmin (*fixed, start);
+    *per_param = fmin (*per_param, each);
+}
+
+/* The same across nodes, of which the group needs `least`.
+ *
+ * On more nodes there are fewer lanes, and trees between two have the least to pass on, so
+ * that all but a tree's chains inside nodes and its hops are best on the fewest: chains are
+ * taken as on the most nodes, hops as on the best number, which is the most or a power of
+ * two. */
+static void best_across (const struct pool *pool, int n, int per_node, double share,
+                         const struct costmodel_volume *v, double *per_param,
+                         double *fixed)
+{
+    int least = (n + per_node - 1) / per_node > 2 ? (n + per_node - 1) / per_node : 2;
+    int most = n < pool->n_nodes ? n : pool->n_nodes;
+    double within = pool->intra_latency_s, cross = pool->inter_latency_s;
+    struct costmodel_ring r = {
+        .inside_bytes_per_s = n > most ? pool->intra_bytes_per_s : INFINITY,
+        .between_bytes_per_s = ring_rate (pool, fmin (per_node, n / 2), share),
+        .latency_s = (least * cross + (n - least) * fmin (within, cross)) * (n - 1.0) / n,
+        .nodes = least,
+        .nvls = pool->nvls};
+
+    if (least > most)
+        return;
+    if (n > most && v->dp_all_reduce)
+        r.inside_bytes_per_s *= (n - least) / (double) (n - most);
+    take_least (pool, &r, n, v, per_param, fixed);
+    for (int power = 2; v->dp_all_reduce && power < 2 * most; power *= 2) {
+        double slope = INFINITY;
+
+        r.nodes = power < most ? power : most;
+        if (r.nodes > least)
+            take_least (pool, &r, n, v, &slope, fixed);
+    }
+}
+
 /* Least seconds of a stage's synchronisation over n ranks per parameter, and its fixed
  * part, when a node can hold `per_node` members of a group and `share` groups leave it
  * together. */
 static void best_sync (const struct pool *pool, const struct costmodel_volume *v, int n,
                        int per_node, double share, double *per_param, double *fixed)
 {
-    const struct workload_profile *p = pool->problem->profile;
-    double within = pool->intra_latency_s, cross = pool->inter_latency_s;
-    double rate = 0.0, latency = INFINITY;
+    struct costmodel_ring one = {.inside_bytes_per_s = pool->intra_bytes_per_s,
+                                 .between_bytes_per_s = INFINITY,
+                                 .latency_s = (n - 1) * pool->intra_latency_s,
+                                 .nodes = 1,
+                                 .nvls = pool->nvls};
 
     *per_param = *fixed = 0.0;
     if (n == 1)
         return;
+    *per_param = *fixed = INFINITY;
     per_node = per_node > 1 ? per_node : 1;
-    if (n <= per_node) {
-        rate = pool->intra_bytes_per_s;
-        latency = n * within;
-    }
-    if (pool->inter_bytes_per_s > 0) {
-        int nodes = (n + per_node - 1) / per_node;
-        double most = ring_rate (pool, fmin (per_node, n / 2), share);
-
-        if (nodes < 2)
-            nodes = 2;
-        if (n > pool->n_nodes)
-            most = fmin (most, pool->intra_bytes_per_s); /* two share a node */
-        if (per_node > 1 || n <= pool->n_nodes)
-            rate = fmax (rate, most);
-        latency = fmin (latency, nodes * cross + (n - nodes) * fmin (within, cross));
-    }
-    if (rate <= 0) {
-        *fixed = INFINITY;
-        return;
-    }
-
-    struct costmodel_ring ring = {.bytes_per_s = rate,
-                                  .latency_s = latency * (n - 1.0) / n};
-
-    *fixed = costmodel_sync_s (p, &ring, n, v->dp_phases, 0.0);
-    *per_param = costmodel_sync_s (p, &ring, n, 0, v->dp_bytes);
+    if (n <= per_node)
+        take_least (pool, &one, n, v, per_param, fixed);
+    if (pool->inter_bytes_per_s > 0)
+        best_across (pool, n, per_node, share, v, per_param, fixed);
+    if (!isfinite (*fixed))
+        *per_param = 0.0;
 }
 
 double bound_send_s (const struct pool *pool, const struct workload_config *c)

@@ -9,6 +9,7 @@
 #define MAPPER_MAPPER_H
 
 #include <jansson.h>
+#include <math.h>
 #include <stdbool.h>
 
 #include "base/error.h"
@@ -29,6 +30,8 @@ struct mapper_axes {
     int schedule;          /* enum workload_schedule */
 };
 struct mapper_axes mapper_axes_free (void);
+/** Every axis as a configuration has it. */
+struct mapper_axes mapper_axes_of (const struct workload_config *c);
 
 struct mapper_problem {
     const struct workload_model *model;
@@ -55,6 +58,7 @@ struct mapper_settings {
     unsigned long seed;
     double time_limit_s; /* 0: none; only this reads the clock */
     int top;             /* how many of the next best configurations to list */
+    int polish;          /* the best are placed again with so many times the moves */
     /** Called from one thread now and then; NULL: never.  Returning true stops the search
      *  with the best plan so far. */
     bool (*progress) (void *context, long done, long total, double best_step_s,
@@ -121,6 +125,34 @@ enum status mapper_search (const struct mapper_problem *p,
                            const struct mapper_settings *s, struct mapper_result *r,
                            struct mapper_info *info, struct error *err);
 void mapper_result_release (struct mapper_result *r);
+
+/** Put another configuration, split and placement into a result: the estimate, the memory
+ *  and the default order's step become theirs; the bound stays.
+ *
+ *  @param[in] layers  [pp] @param[in] gpu [world]
+ *  @return as costmodel_estimate; ST_NOFIT also where a stage does not fit its smallest
+ *          GPU, saying by how much; the result is untouched on failure */
+enum status mapper_result_put (const struct mapper_problem *p,
+                               const struct workload_config *config, const int *layers,
+                               const int *gpu, struct mapper_result *r,
+                               struct error *err);
+
+/** Megatron's order over the nodes that may be used: node by node in file order.
+ *  @param[out] gpu  [cluster's n_gpus] as many as there are are filled
+ *  @return ST_OK, ST_NOMEM, or as mapper_search when no node is left */
+enum status mapper_default_order (const struct mapper_problem *p, int *gpu,
+                                  struct error *err);
+
+/** Does Megatron's order serve better than the placement: fewer links that nobody measured,
+ *  or else a shorter step? */
+static inline bool mapper_default_is_better (const struct mapper_result *r)
+{
+    if (!isfinite (r->default_order_step_s))
+        return false;
+    if (r->default_order_unmeasured != r->estimate.n_unmeasured)
+        return r->default_order_unmeasured < r->estimate.n_unmeasured;
+    return r->default_order_step_s < r->estimate.step_s;
+}
 
 /** costmodel_find_binding of a result. */
 enum status mapper_find_binding (const struct mapper_problem *p,

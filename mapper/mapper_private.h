@@ -32,6 +32,7 @@ struct pool {
     double intra_bytes_per_s, intra_latency_s;
     double inter_bytes_per_s, inter_latency_s;
     double node_bytes_per_s; /* largest node_gb_per_s; INFINITY where one has none */
+    double nvls;             /* best nvls_efficiency */
     bool all_alike; /* one class, one size, every link like every other of its kind */
 };
 

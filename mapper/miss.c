@@ -112,7 +112,8 @@ static void add_change (const struct mapper_problem *p, const struct mapper_miss
     int *layers = malloc ((size_t) miss->config.deg.pp * sizeof (int));
 
     if (layers) {
-        workload_layers_even (p->model->layers, miss->config.deg.pp, layers);
+        workload_layers_split (p->model, p->profile->partition, miss->config.deg.pp,
+                               layers);
         if (memest_smallest_change (&memory, layers, miss->limit_bytes, &changed, &words))
             text_add (out, "this one would fit with %s%s\n", text_str (&words),
                       is_mixed (p->cluster) ? ", if all GPUs were its largest" : "");

@@ -161,12 +161,13 @@ static void see_links (struct pool *pool)
                               topology_link (c, a->first_gpu + x, b->first_gpu + y));
         }
     }
-    pool->node_bytes_per_s = 0;
+    pool->node_bytes_per_s = pool->nvls = 0;
     for (int i = 0; i < pool->n_nodes; i++) {
         double total = c->node[pool->node[i]].node_bytes_per_s;
 
         pool->node_bytes_per_s =
             fmax (pool->node_bytes_per_s, total > 0 ? total : INFINITY);
+        pool->nvls = fmax (pool->nvls, c->node[pool->node[i]].type->nvls_efficiency);
     }
 }
 

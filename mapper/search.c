@@ -19,11 +19,11 @@
 #define BATCH 8
 #define PLACED_MAX 4000 /* configurations placed before the search gives up its proof */
 #define POLISHED 4      /* of the best, placed again with more effort */
-#define POLISH_EFFORT 16
 
 struct mapper_settings mapper_settings_default (void)
 {
-    return (struct mapper_settings){.granularity = MAPPER_AUTO, .seed = 1, .top = 5};
+    return (struct mapper_settings){
+        .granularity = MAPPER_AUTO, .seed = 1, .top = 5, .polish = 16};
 }
 
 /* A configuration on its way. */
@@ -329,7 +329,7 @@ static enum status polish (struct search *x, struct error *err)
         /* Nothing to find where the bound is reached already. */
         if (x->placed[pick[i]].price.step_s > x->placed_bound[pick[i]] * (1 + 1e-9))
             st[i] = place_config (&x->pool, groups_for (x, c->deg.tp), c, x->s,
-                                  POLISH_EFFORT, rng_next (&mix), &again[i], &why[i]);
+                                  x->s->polish, rng_next (&mix), &again[i], &why[i]);
         else
             st[i] = ST_NOFIT;
     }

@@ -37,8 +37,11 @@ static struct class_time time_of (const struct pool *pool,
     const struct mapper_problem *p = pool->problem;
     struct costmodel_compute k;
     struct costmodel_volume v;
-    struct costmodel_ring ring = {.bytes_per_s = pool->intra_bytes_per_s,
-                                  .latency_s = c->deg.tp * pool->intra_latency_s};
+    struct costmodel_ring ring = {.inside_bytes_per_s = pool->intra_bytes_per_s,
+                                  .between_bytes_per_s = INFINITY,
+                                  .latency_s = c->deg.tp * pool->intra_latency_s,
+                                  .nodes = 1,
+                                  .nvls = pool->class[q].type->nvls_efficiency};
     double speed = pool->class[q].speed, tp = 0.0, fwd_ops, back_ops;
     struct workload_stage one = {.dense = 1}, none = {0};
     struct costmodel_stage_time layer, empty;
@@ -48,11 +51,12 @@ static struct class_time time_of (const struct pool *pool,
     costmodel_volume (p->model, p->job, c, p->profile, &v);
     if (c->deg.tp > pool->max_node_gpus)
         ring = (struct costmodel_ring){
-            .bytes_per_s =
+            .inside_bytes_per_s = INFINITY,
+            .between_bytes_per_s =
                 fmin (pool->inter_bytes_per_s * c->deg.tp, pool->node_bytes_per_s),
             .latency_s = c->deg.tp * pool->inter_latency_s,
             .nodes = c->deg.tp};
-    if (c->deg.tp > 1 && ring.bytes_per_s > 0)
+    if (c->deg.tp > 1 && costmodel_ring_rate (&ring) > 0)
         tp = costmodel_allreduce_s (p->profile, &ring, c->deg.tp, v.tp_bytes);
     /* Of a model with experts, every layer counts as one with them. */
     if (p->model->experts > 0)

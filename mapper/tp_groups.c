@@ -35,7 +35,8 @@ struct partition {
 /* Time of one all-reduce on a ring in this order. */
 static double ring_cost (const struct partition *p, const int *order)
 {
-    struct costmodel_ring r = {.bytes_per_s = INFINITY};
+    struct costmodel_ring r = {
+        .inside_bytes_per_s = INFINITY, .between_bytes_per_s = INFINITY, .nodes = 1};
     int unmeasured = 0;
 
     for (int i = 0; i < p->tp; i++) {
@@ -43,13 +44,14 @@ static double ring_cost (const struct partition *p, const int *order)
             topology_link (p->c, p->node->first_gpu + order[i],
                            p->node->first_gpu + order[(i + 1) % p->tp]);
 
-        r.bytes_per_s = fmin (r.bytes_per_s, l.bytes_per_s);
+        r.inside_bytes_per_s = fmin (r.inside_bytes_per_s, l.bytes_per_s);
         r.latency_s += l.latency_s * (p->tp - 1.0) / p->tp;
         unmeasured += !l.measured;
     }
     if (!p->c->has_gpu_links && p->node->intra->gpu_bytes_per_s > 0)
-        r.bytes_per_s = fmin (r.bytes_per_s, p->node->intra->gpu_bytes_per_s);
-    if (r.bytes_per_s <= 0)
+        r.inside_bytes_per_s =
+            fmin (r.inside_bytes_per_s, p->node->intra->gpu_bytes_per_s);
+    if (r.inside_bytes_per_s <= 0)
         return 2.0 * UNMEASURED_COST_S * p->tp;
     return costmodel_allreduce_s (p->profile, &r, p->tp, p->bytes) +
            unmeasured * UNMEASURED_COST_S;

@@ -88,6 +88,14 @@ static double linear_inputs (const struct shape *w, double ffn)
     return 2.0 * w->h / w->r + w->q + ffn / w->t;
 }
 
+/* The gathered input of a column-parallel layer, where it is kept instead of gathered
+ * again in backward, over the part that the norm's output is counted with. */
+static double gathered_bytes (const struct memest_problem *p, const struct shape *w)
+{
+    return p->profile->keeps_gathered ? 2.0 * w->h * (1.0 - 1.0 / w->r) : 0.0;
+}
+
+/* Norms, attention but for its scores, and residual. */
 static double layer_token_bytes (const struct memest_problem *p, const struct shape *w)
 {
     const struct workload_model *m = p->model;
@@ -100,7 +108,7 @@ static double layer_token_bytes (const struct memest_problem *p, const struct sh
         bytes += f->memory.unfused_norm_bytes * w->h / w->r;
     if (m->dropout)
         bytes += f->memory.dropout_bytes * w->h / w->r;
-    return bytes + projections_bytes (m, w);
+    return bytes + projections_bytes (m, w) + gathered_bytes (p, w);
 }
 
 /* Scores and their softmax; flash attention keeps a log-sum-exp per row. */
@@ -135,7 +143,8 @@ static double sampled_away (const struct memest_problem *p, const struct shape *
 static double dense_layer_bytes (const struct memest_problem *p, const struct shape *w)
 {
     double ffn = p->model->ffn / w->t;
-    double kept = w->element * (layer_token_bytes (p, w) + mlp_bytes (p, ffn)) +
+    double kept = w->element * (layer_token_bytes (p, w) + mlp_bytes (p, ffn) +
+                                gathered_bytes (p, w)) +
                   score_token_bytes (p, w);
 
     return fmax (0.0, kept - sampled_away (p, w, p->model->ffn));

@@ -104,7 +104,7 @@ json_t *memest_stage_to_json (const struct memest_stage *s);
  *  tensor-parallel degree, whichever takes the fewest GPUs more.  Only what the profile
  *  offers.
  *
- *  @param[in]  layers       [pp] the split now; a changed pp takes an even one
+ *  @param[in]  layers       [pp] the split now; a changed pp takes the profile's
  *  @param[in]  limit_bytes  of every stage
  *  @param[out] out          the changed configuration
  *  @param[out] words        what changed, for a message: "micro-batch 2 instead of 8"

@@ -33,27 +33,27 @@ struct attempt {
 static bool fits (const struct attempt *a, const struct workload_config *c)
 {
     struct memest_problem p = *a->p;
-    int pp = c->deg.pp, *even = NULL;
+    int pp = c->deg.pp, *split = NULL;
     bool ok = workload_config_check (p.model, p.job, c, NULL) == ST_OK &&
               workload_config_offered (c, p.profile, NULL) == ST_OK;
 
     if (!ok)
         return false;
     if (pp != p.config->deg.pp) {
-        if (!(even = malloc ((size_t) pp * sizeof (int))))
+        if (!(split = malloc ((size_t) pp * sizeof (int))))
             return false;
-        workload_layers_even (p.model->layers, pp, even);
+        workload_layers_split (p.model, p.profile->partition, pp, split);
     }
     p.config = c;
     for (int i = 0; i < pp && ok; i++) {
         struct workload_stage held =
-            workload_stage_of (p.model, c, even ? even : a->layers, i);
+            workload_stage_of (p.model, c, split ? split : a->layers, i);
         struct memest_stage s;
 
         memest_stage (&p, i, &held, &s);
         ok = s.peak_bytes <= a->limit_bytes;
     }
-    free (even);
+    free (split);
     return ok;
 }
 

@@ -93,20 +93,11 @@ int topology_hops (const struct topology_cluster *c, int a, int b)
 
 /* ---- links ---- */
 
-static struct topology_link priced (double bw, double latency_s, double lowest)
-{
-    if (isnan (latency_s))
-        latency_s = 0.0;
-    if (isnan (bw))
-        return (struct topology_link){lowest, latency_s, false};
-    return (struct topology_link){bw, latency_s, true};
-}
-
 static struct topology_link link_of (const struct topology_links *l, int i, int j,
                                      double lowest)
 {
-    return priced (topology_matrix_at (&l->bytes_per_s, i, j),
-                   topology_matrix_at (&l->latency_s, i, j), lowest);
+    return topology_link_priced (topology_matrix_at (&l->bytes_per_s, i, j),
+                                 topology_matrix_at (&l->latency_s, i, j), lowest);
 }
 
 struct topology_link topology_node_link (const struct topology_cluster *c, int a, int b)

@@ -115,6 +115,7 @@ static bool interval (const json_t *map, const struct topology_cluster *c,
 struct walk {
     const struct topology_cluster *a, *b; /* before, after */
     bool walks_b;                         /* the links visited are b's */
+    int *other_node; /* [n_nodes] of the one visited: in the other one, or -1 */
     json_t *interval_a, *interval_b;
     double share;
     int most;
@@ -125,12 +126,13 @@ struct walk {
     struct rng rng;
 };
 
-/* The same end in the other cluster. */
-static bool find_end (const struct topology_cluster *here,
-                      const struct topology_cluster *there, struct topology_end e,
+/* The same end of a link visited in the other cluster. */
+static bool find_end (const struct walk *w, struct topology_end e,
                       struct topology_end *out)
 {
-    int node = topology_node_find (there, here->node[e.node].name);
+    const struct topology_cluster *here = w->walks_b ? w->b : w->a,
+                                  *there = w->walks_b ? w->a : w->b;
+    int node = w->other_node[e.node];
 
     *out = (struct topology_end){node, -1};
     if (node >= 0 && e.gpu >= 0)
@@ -214,16 +216,13 @@ static void compare (struct walk *w, struct topology_end from_a, struct topology
 }
 
 static void visit (void *context, struct topology_end from, struct topology_end to,
-                   struct topology_link l, double alike)
+                   const struct topology_link *l, double alike)
 {
     struct walk *w = context;
-    const struct topology_cluster *here = w->walks_b ? w->b : w->a,
-                                  *there = w->walks_b ? w->a : w->b;
     struct topology_end other_from, other_to;
     (void) l;
 
-    if (!find_end (here, there, from, &other_from) ||
-        !find_end (here, there, to, &other_to))
+    if (!find_end (w, from, &other_from) || !find_end (w, to, &other_to))
         return;
     if (w->walks_b)
         compare (w, other_from, other_to, from, to, alike);
@@ -261,13 +260,17 @@ enum status topology_diff_collect (const struct topology_cluster *a,
                      .out = &d,
                      .ratio = malloc (RATIOS_MAX * sizeof *w.ratio),
                      .rng = {1}};
+    const struct topology_cluster *here = w.walks_b ? b : a;
     enum status st = ST_OK;
 
     d.change = calloc ((size_t) most + 1, sizeof *d.change);
-    if (!w.interval_a || !w.interval_b || !w.ratio || !d.change)
+    w.other_node = calloc ((size_t) here->n_nodes, sizeof *w.other_node);
+    for (int i = 0; w.other_node && i < here->n_nodes; i++)
+        w.other_node[i] = topology_node_find (w.walks_b ? a : b, here->node[i].name);
+    if (!w.interval_a || !w.interval_b || !w.ratio || !d.change || !w.other_node ||
+        !topology_links_visit (here, visit, &w, NULL))
         st = err_nomem (err);
     else {
-        topology_links_visit (w.walks_b ? b : a, visit, &w, NULL);
         if (w.n_ratios > 0)
             d.median_ratio = stats_median (w.ratio, w.n_ratios);
         d.nodes_gone = missing (a, b);
@@ -276,6 +279,7 @@ enum status topology_diff_collect (const struct topology_cluster *a,
     json_decref (w.interval_a);
     json_decref (w.interval_b);
     free (w.ratio);
+    free (w.other_node);
     if (st == ST_OK)
         *out = d;
     else

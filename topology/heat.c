@@ -8,24 +8,19 @@ struct drawing {
     const struct topology_cluster *c;
     struct topology_heat *out;
     double *links; /* [n*n] measured, in each cell */
+    int *cell;     /* [n_nodes] */
 };
 
-static int cell_of (const struct drawing *d, int node)
-{
-    return (int) ((long long) node * d->out->n / d->c->n_nodes);
-}
-
 static void add (void *context, struct topology_end from, struct topology_end to,
-                 struct topology_link l, double alike)
+                 const struct topology_link *l, double alike)
 {
     struct drawing *d = context;
     size_t at;
 
-    if (from.node == to.node || !l.measured)
+    if (from.node == to.node || !l->measured)
         return;
-    at = (size_t) cell_of (d, from.node) * (size_t) d->out->n +
-         (size_t) cell_of (d, to.node);
-    d->out->share[at] += alike * l.bytes_per_s;
+    at = (size_t) d->cell[from.node] * (size_t) d->out->n + (size_t) d->cell[to.node];
+    d->out->share[at] += alike * l->bytes_per_s;
     d->links[at] += alike;
 }
 
@@ -45,32 +40,32 @@ static void finish (struct drawing *d)
 }
 
 enum status topology_heat_collect (const struct topology_cluster *c, int cells,
+                                   double median_bytes_per_s,
                                    const struct topology_watch *watch,
                                    struct topology_heat *out, struct error *err)
 {
-    struct topology_link_stats s = {0};
-    struct topology_heat h = {.n = c->n_nodes < cells ? c->n_nodes : cells};
+    struct topology_heat h = {.n = c->n_nodes < cells ? c->n_nodes : cells,
+                              .median_bytes_per_s = median_bytes_per_s};
     struct drawing d = {.c = c, .out = &h};
     enum status st = ST_OK;
 
-    if (c->n_nodes > 1)
-        st = topology_inter_stats (c, &s, err);
-    if (st != ST_OK)
-        return st;
-    if (s.median_bytes_per_s <= 0 || (!c->has_gpu_links && c->inter.bytes_per_s.n == 0)) {
+    if (median_bytes_per_s <= 0 || (!c->has_gpu_links && c->inter.bytes_per_s.n == 0)) {
         *out = (struct topology_heat){0};
         return ST_OK;
     }
-    h.median_bytes_per_s = s.median_bytes_per_s;
     h.first = calloc ((size_t) h.n + 1, sizeof *h.first);
     h.share = calloc ((size_t) h.n * (size_t) h.n, sizeof *h.share);
     d.links = calloc ((size_t) h.n * (size_t) h.n, sizeof *d.links);
-    if (h.first && h.share && d.links) {
-        topology_links_visit (c, add, &d, watch);
+    d.cell = calloc ((size_t) c->n_nodes, sizeof *d.cell);
+    for (int i = 0; d.cell && i < c->n_nodes; i++)
+        d.cell[i] = (int) ((long long) i * h.n / c->n_nodes);
+    if (h.first && h.share && d.links && d.cell &&
+        topology_links_visit (c, add, &d, watch))
         finish (&d);
-    } else
+    else
         st = err_nomem (err);
     free (d.links);
+    free (d.cell);
     if (st == ST_OK)
         *out = h;
     else

@@ -238,6 +238,24 @@ double topology_matrix_entry (const struct topology_matrix *m, int i, int j)
     return p->number;
 }
 
+void topology_matrix_strip (const struct topology_matrix *m, bool columns, int first,
+                            int rows, int n, double *out)
+{
+    size_t all = (size_t) rows * (size_t) n;
+
+    if (m->n > 0 && !m->v && !m->pattern) {
+        npy_strip (&m->npy, columns, (size_t) first, (size_t) rows, out);
+        for (size_t k = 0; k < all; k++)
+            out[k] *= m->scale;
+        return;
+    }
+    for (int x = 0; x < n; x++)
+        for (int k = 0; k < rows; k++)
+            out[(size_t) k * (size_t) n + (size_t) x] =
+                columns ? topology_matrix_at (m, x, first + k)
+                        : topology_matrix_at (m, first + k, x);
+}
+
 bool topology_matrix_set (struct topology_matrix *m, int n, int i, int j, double x)
 {
     if (m->n == 0) {

@@ -13,6 +13,9 @@
 
 #define SAMPLE_MAX (1 << 20) /* links of a tier whose values are kept */
 
+/* Rows of a matrix that are looked at together: columns of as many fill a cache line. */
+#define STRIP 16
+
 const char *topology_end_text (const struct topology_cluster *c, struct topology_end e,
                                char buf[TOPOLOGY_END_TEXT])
 {
@@ -26,6 +29,15 @@ const char *topology_end_text (const struct topology_cluster *c, struct topology
 
 /* ---- going through the links ---- */
 
+static void visit_pair (const struct topology_cluster *c, int x, int y, double alike,
+                        topology_visit_fn *fn, void *context)
+{
+    struct topology_link l = topology_link_given (c, x, y);
+
+    fn (context, (struct topology_end){c->node_of_gpu[x], x},
+        (struct topology_end){c->node_of_gpu[y], y}, &l, alike);
+}
+
 static void visit_inside (const struct topology_cluster *c, int i, topology_visit_fn *fn,
                           void *context)
 {
@@ -36,48 +48,69 @@ static void visit_inside (const struct topology_cluster *c, int i, topology_visi
         return;
     if (!c->has_gpu_matrix && n->intra->bytes_per_s.n == 0 &&
         n->intra->latency_s.n == 0) {
-        fn (context, (struct topology_end){i, -1}, (struct topology_end){i, -1},
-            topology_link_given (c, n->first_gpu, n->first_gpu + 1), g * (g - 1));
+        struct topology_link l = topology_link_given (c, n->first_gpu, n->first_gpu + 1);
+
+        fn (context, (struct topology_end){i, -1}, (struct topology_end){i, -1}, &l,
+            g * (g - 1));
         return;
     }
     for (int x = n->first_gpu; x < n->first_gpu + n->gpus; x++)
         for (int y = n->first_gpu; y < n->first_gpu + n->gpus; y++)
             if (x != y)
-                fn (context, (struct topology_end){i, x}, (struct topology_end){i, y},
-                    topology_link_given (c, x, y), 1);
+                visit_pair (c, x, y, 1, fn, context);
 }
 
 static void tell (const struct topology_watch *watch, int done, int all)
 {
-    if (watch && done % 64 == 0)
+    if (watch && done % (4 * STRIP) == 0)
         watch->progress (watch->context, (double) done / all);
 }
 
+/* The links out of one node.  [n_nodes] entries each. */
+static void visit_row (const struct topology_cluster *c, int i, const double *bytes_per_s,
+                       const double *latency_s, topology_visit_fn *fn, void *context)
+{
+    for (int j = 0; j < c->n_nodes; j++) {
+        struct topology_link l = topology_link_priced (bytes_per_s[j], latency_s[j], 0.0);
+
+        if (i != j)
+            fn (context, (struct topology_end){i, -1}, (struct topology_end){j, -1}, &l,
+                1);
+    }
+}
+
 /* All GPUs of two nodes alike. */
-static void visit_nodes (const struct topology_cluster *c, topology_visit_fn *fn,
+static bool visit_nodes (const struct topology_cluster *c, topology_visit_fn *fn,
                          void *context, const struct topology_watch *watch)
 {
-    double n = c->n_nodes;
+    int n = c->n_nodes;
+    size_t width = (size_t) n;
+    double *bw, *latency_s;
 
     if (c->inter.bytes_per_s.n == 0 && c->inter.latency_s.n == 0) {
-        fn (context, (struct topology_end){0, -1}, (struct topology_end){1, -1},
-            topology_node_link (c, 0, 1), n * (n - 1));
-        return;
-    }
-    for (int i = 0; i < c->n_nodes; i++) {
-        tell (watch, i, c->n_nodes);
-        for (int j = 0; j < c->n_nodes; j++) {
-            struct topology_link l;
+        struct topology_link l = topology_node_link (c, 0, 1);
 
-            if (i == j)
-                continue;
-            l = topology_node_link (c, i, j);
-            if (!l.measured)
-                l.bytes_per_s = 0;
-            fn (context, (struct topology_end){i, -1}, (struct topology_end){j, -1}, l,
-                1);
-        }
+        fn (context, (struct topology_end){0, -1}, (struct topology_end){1, -1}, &l,
+            (double) n * (n - 1));
+        return true;
     }
+    bw = malloc (2 * STRIP * width * sizeof *bw);
+    if (!bw)
+        return false;
+    latency_s = bw + STRIP * width;
+    for (int first = 0; first < n; first += STRIP) {
+        int rows = n - first < STRIP ? n - first : STRIP;
+
+        topology_matrix_strip (&c->inter.bytes_per_s, false, first, rows, n, bw);
+        if (first == 0 || c->inter.latency_s.n > 0)
+            topology_matrix_strip (&c->inter.latency_s, false, first, rows, n, latency_s);
+        tell (watch, first, n);
+        for (int k = 0; k < rows; k++)
+            visit_row (c, first + k, bw + (size_t) k * width,
+                       latency_s + (size_t) k * width, fn, context);
+    }
+    free (bw);
+    return true;
 }
 
 static int rail_number (const struct topology_cluster *c, int gpu)
@@ -102,27 +135,27 @@ static void visit_gpus (const struct topology_cluster *c, int i, int j,
                 crossing++;
                 continue;
             }
-            fn (context, (struct topology_end){i, x}, (struct topology_end){j, y},
-                topology_link_given (c, x, y), 1);
+            visit_pair (c, x, y, 1, fn, context);
         }
     if (crossing > 0)
-        fn (context, (struct topology_end){i, first_x}, (struct topology_end){j, first_y},
-            topology_link_given (c, first_x, first_y), crossing);
+        visit_pair (c, first_x, first_y, crossing, fn, context);
 }
 
-void topology_links_visit (const struct topology_cluster *c, topology_visit_fn *fn,
+bool topology_links_visit (const struct topology_cluster *c, topology_visit_fn *fn,
                            void *context, const struct topology_watch *watch)
 {
     for (int i = 0; i < c->n_nodes; i++)
         visit_inside (c, i, fn, context);
-    if (c->n_nodes > 1 && !c->has_gpu_links && c->has_inter)
-        visit_nodes (c, fn, context, watch);
+    if (c->n_nodes > 1 && !c->has_gpu_links && c->has_inter &&
+        !visit_nodes (c, fn, context, watch))
+        return false;
     for (int i = 0; c->has_gpu_links && i < c->n_nodes; i++) {
         tell (watch, i, c->n_nodes);
         for (int j = 0; j < c->n_nodes; j++)
             if (i != j)
                 visit_gpus (c, i, j, fn, context);
     }
+    return true;
 }
 
 /* ---- tiers ---- */
@@ -147,19 +180,51 @@ struct collecting {
     struct rng rng;
     struct topology_stats *out;
     int worst_max;
+    double listed_below; /* share of the links that belong to the worst so far */
     double asymmetry_sum;
+    double *back; /* [STRIP * n_nodes] to the nodes from back_first on */
+    int back_first;
+    int *run; /* [n_nodes] equal for neighbours in the list that lie below the same */
+    int near, far_run, hops;  /* the distance that was worked out last */
+    struct collecting *whole; /* the same links without tiers, or NULL */
     const struct topology_watch *watch;
 };
 
-static int distance (const struct collecting *w, int a, int b)
+static bool same_place (const struct topology_node *a, const struct topology_node *b)
+{
+    size_t bytes = (size_t) a->levels * sizeof *a->switch_id;
+
+    return a->levels == b->levels &&
+           (bytes == 0 || memcmp (a->switch_id, b->switch_id, bytes) == 0) &&
+           (a->rack && b->rack ? strcmp (a->rack, b->rack) == 0 : a->rack == b->rack);
+}
+
+static bool find_runs (struct collecting *w)
+{
+    const struct topology_node *node = w->c->node;
+
+    w->run = calloc ((size_t) w->c->n_nodes, sizeof *w->run);
+    for (int i = 1; w->run && i < w->c->n_nodes; i++)
+        w->run[i] = w->run[i - 1] + !same_place (&node[i - 1], &node[i]);
+    return w->run != NULL;
+}
+
+/* Between two nodes.  The far ones come in order, many of them below the same switches. */
+static int distance (struct collecting *w, int a, int b)
 {
     const struct topology_cluster *c = w->c;
 
+    if (a == w->near && w->run[b] == w->far_run)
+        return w->hops;
+    w->near = a;
+    w->far_run = w->run[b];
     if (!w->racks)
-        return topology_hops (c, a, b);
-    return !c->node[a].rack || !c->node[b].rack             ? -1
-           : strcmp (c->node[a].rack, c->node[b].rack) == 0 ? 0
-                                                            : 1;
+        w->hops = topology_hops (c, a, b);
+    else
+        w->hops = !c->node[a].rack || !c->node[b].rack             ? -1
+                  : strcmp (c->node[a].rack, c->node[b].rack) == 0 ? 0
+                                                                   : 1;
+    return w->hops;
 }
 
 static struct bucket *bucket_of (struct collecting *w, struct topology_end from,
@@ -188,7 +253,7 @@ static struct bucket *bucket_of (struct collecting *w, struct topology_end from,
     return &more[w->n++];
 }
 
-static bool keep_value (struct bucket *b, struct topology_link l)
+static bool keep_value (struct bucket *b, const struct topology_link *l)
 {
     if (b->n == b->cap) {
         size_t cap = b->cap ? 2 * b->cap : 256;
@@ -205,9 +270,9 @@ static bool keep_value (struct bucket *b, struct topology_link l)
         b->latency_s = latency_s;
         b->cap = cap;
     }
-    b->one_latency = b->n == 0 || (b->one_latency && l.latency_s == b->latency_s[0]);
-    b->bw[b->n] = l.bytes_per_s;
-    b->latency_s[b->n++] = l.latency_s;
+    b->one_latency = b->n == 0 || (b->one_latency && l->latency_s == b->latency_s[0]);
+    b->bw[b->n] = l->bytes_per_s;
+    b->latency_s[b->n++] = l->latency_s;
     return true;
 }
 
@@ -219,7 +284,8 @@ static bool is_general (struct topology_end from, struct topology_end to, double
 
 /* Sums; finish turns them into means. */
 static void note_nodes (struct collecting *w, struct topology_end from,
-                        struct topology_end to, struct topology_link l, double alike)
+                        struct topology_end to, const struct topology_link *l,
+                        double alike)
 {
     struct topology_node_stats *node = w->out->node, *a = &node[from.node],
                                *b = &node[to.node];
@@ -228,54 +294,57 @@ static void note_nodes (struct collecting *w, struct topology_end from,
         return;
     if (is_general (from, to, alike)) {
         for (int i = 0; i < w->c->n_nodes; i++)
-            node[i] = (struct topology_node_stats){.out_bytes_per_s = l.bytes_per_s,
-                                                   .in_bytes_per_s = l.bytes_per_s,
-                                                   .lowest_bytes_per_s = l.bytes_per_s,
+            node[i] = (struct topology_node_stats){.out_bytes_per_s = l->bytes_per_s,
+                                                   .in_bytes_per_s = l->bytes_per_s,
+                                                   .lowest_bytes_per_s = l->bytes_per_s,
                                                    .lowest_node = -1,
                                                    .out_links = 1,
                                                    .in_links = 1};
         return;
     }
-    if (!l.measured) {
+    if (!l->measured) {
         a->unmeasured += alike;
         return;
     }
-    a->out_bytes_per_s += alike * l.bytes_per_s;
+    a->out_bytes_per_s += alike * l->bytes_per_s;
     a->out_links += alike;
-    b->in_bytes_per_s += alike * l.bytes_per_s;
+    b->in_bytes_per_s += alike * l->bytes_per_s;
     b->in_links += alike;
-    if (a->lowest_node < 0 || l.bytes_per_s < a->lowest_bytes_per_s) {
-        a->lowest_bytes_per_s = l.bytes_per_s;
+    if (a->lowest_node < 0 || l->bytes_per_s < a->lowest_bytes_per_s) {
+        a->lowest_bytes_per_s = l->bytes_per_s;
         a->lowest_node = to.node;
     }
 }
 
 static void first_pass (void *context, struct topology_end from, struct topology_end to,
-                        struct topology_link l, double alike)
+                        const struct topology_link *l, double alike)
 {
     struct collecting *w = context;
     struct bucket *b = bucket_of (w, from, to);
 
+    if (w->whole)
+        first_pass (w->whole, from, to, l, alike);
     if (!b) {
         w->failed = true;
         return;
     }
-    note_nodes (w, from, to, l, alike);
+    if (w->tiers)
+        note_nodes (w, from, to, l, alike);
     b->tier.links += alike;
-    if (!l.measured) {
+    if (!l->measured) {
         b->tier.unmeasured += alike;
         return;
     }
 
     double *q = b->tier.quantile_bytes_per_s;
 
-    if (b->measured == 0 || l.bytes_per_s < q[QUANTILE_MIN])
-        q[QUANTILE_MIN] = l.bytes_per_s;
-    if (b->measured == 0 || l.bytes_per_s > q[QUANTILE_MAX])
-        q[QUANTILE_MAX] = l.bytes_per_s;
+    if (b->measured == 0 || l->bytes_per_s < q[QUANTILE_MIN])
+        q[QUANTILE_MIN] = l->bytes_per_s;
+    if (b->measured == 0 || l->bytes_per_s > q[QUANTILE_MAX])
+        q[QUANTILE_MAX] = l->bytes_per_s;
     b->measured += alike;
-    b->sum += alike * l.bytes_per_s;
-    b->sum_square += alike * l.bytes_per_s * l.bytes_per_s;
+    b->sum += alike * l->bytes_per_s;
+    b->sum_square += alike * l->bytes_per_s * l->bytes_per_s;
     if ((w->stride == 1 || b->n == 0 || rng_below (&w->rng, w->stride) == 0) &&
         !keep_value (b, l))
         w->failed = true;
@@ -314,52 +383,64 @@ static void finish_bucket (struct bucket *b)
 static void insert_worst (struct collecting *w, struct topology_outlier x)
 {
     struct topology_stats *out = w->out;
-    int k = out->n_worst;
+    int k = out->n_worst < w->worst_max ? out->n_worst++ : w->worst_max - 1;
 
-    if (k == w->worst_max) {
-        if (k == 0 || x.share >= out->worst[k - 1].share)
-            return;
-        k--;
-    } else
-        out->n_worst++;
     for (; k > 0 && out->worst[k - 1].share > x.share; k--)
         out->worst[k] = out->worst[k - 1];
     out->worst[k] = x;
+    if (out->n_worst == w->worst_max)
+        w->listed_below = out->worst[w->worst_max - 1].share;
 }
 
-static double back_of (const struct topology_cluster *c, struct topology_end from,
+/* The rate the other way; 0 when unmeasured.  Nodes come one after the other. */
+static double back_of (struct collecting *w, struct topology_end from,
                        struct topology_end to)
 {
+    const struct topology_cluster *c = w->c;
     struct topology_link l;
 
-    l = from.gpu < 0 ? topology_node_link (c, to.node, from.node)
-                     : topology_link_given (c, to.gpu, from.gpu);
-    return l.measured ? l.bytes_per_s : 0;
+    if (from.gpu >= 0) {
+        l = topology_link_given (c, to.gpu, from.gpu);
+        return l.measured ? l.bytes_per_s : 0;
+    }
+    if (from.node < w->back_first || from.node >= w->back_first + STRIP) {
+        int rows = c->n_nodes - from.node < STRIP ? c->n_nodes - from.node : STRIP;
+
+        w->back_first = from.node;
+        topology_matrix_strip (&c->inter.bytes_per_s, true, from.node, rows, c->n_nodes,
+                               w->back);
+    }
+
+    double back = w->back[(size_t) (from.node - w->back_first) * (size_t) c->n_nodes +
+                          (size_t) to.node];
+
+    return isnan (back) ? 0 : back;
 }
 
 static void second_pass (void *context, struct topology_end from, struct topology_end to,
-                         struct topology_link l, double alike)
+                         const struct topology_link *l, double alike)
 {
     struct collecting *w = context;
     double median = bucket_of (w, from, to)->tier.quantile_bytes_per_s[QUANTILE_50];
 
-    if (!l.measured || is_general (from, to, alike) ||
+    if (!l->measured || is_general (from, to, alike) ||
         (from.gpu < 0 && from.node == to.node))
         return;
 
-    double back = back_of (w->c, from, to), share = l.bytes_per_s / median;
+    double back = back_of (w, from, to), share = l->bytes_per_s / median;
 
-    if (share < TOPOLOGY_SLOW)
-        w->out->slow += alike;
-    if (share < 1)
-        insert_worst (w, (struct topology_outlier){from, to, l.bytes_per_s, back, share});
+    w->out->slow += share < TOPOLOGY_SLOW ? alike : 0;
+    if (share < w->listed_below)
+        insert_worst (w,
+                      (struct topology_outlier){from, to, l->bytes_per_s, back, share});
     if (back > 0 &&
         (from.node < to.node || (from.node == to.node && from.gpu < to.gpu))) {
-        double d = fabs (l.bytes_per_s - back) / fmax (l.bytes_per_s, back);
+        double larger = l->bytes_per_s > back ? l->bytes_per_s : back;
+        double d = fabs (l->bytes_per_s - back) / larger;
 
         w->out->asymmetry_pairs++;
         w->asymmetry_sum += d;
-        w->out->asymmetry_max = fmax (w->out->asymmetry_max, d);
+        w->out->asymmetry_max = d > w->out->asymmetry_max ? d : w->out->asymmetry_max;
     }
 }
 
@@ -378,10 +459,13 @@ static int by_place (const void *a, const void *b)
                                 : y->rail - x->rail;
 }
 
-static void finish (struct collecting *w)
+static bool finish (struct collecting *w)
 {
     struct topology_stats *out = w->out;
 
+    out->tier = calloc ((size_t) w->n + 1, sizeof *out->tier);
+    if (w->failed || !out->tier)
+        return false;
     for (int k = 0; k < w->n; k++)
         finish_bucket (&w->bucket[k]);
     for (int i = 0; i < w->c->n_nodes; i++) {
@@ -390,64 +474,89 @@ static void finish (struct collecting *w)
     }
     if (w->n > 0)
         qsort (w->bucket, (size_t) w->n, sizeof *w->bucket, by_place);
-    if (w->tiers)
-        topology_links_visit (w->c, second_pass, w, w->watch);
+    if (w->tiers && !topology_links_visit (w->c, second_pass, w, w->watch))
+        return false;
     if (out->asymmetry_pairs > 0)
         out->asymmetry_mean = w->asymmetry_sum / out->asymmetry_pairs;
     for (int k = 0; k < w->n; k++)
         out->tier[k] = w->bucket[k].tier;
     out->n_tiers = w->n;
     out->sampled = w->stride > 1;
+    return true;
 }
 
-static enum status collect (const struct topology_cluster *c, bool tiers, int worst,
-                            const struct topology_watch *watch,
-                            struct topology_stats *out, struct error *err)
+static bool begin (struct collecting *w)
 {
-    struct topology_stats s = {0};
-    struct collecting w = {.c = c,
-                           .tiers = tiers,
-                           .out = &s,
-                           .worst_max = worst,
-                           .rng = {1},
-                           .watch = watch};
+    const struct topology_cluster *c = w->c;
+    struct topology_stats *out = w->out;
     double ends = c->has_gpu_links ? c->n_gpus : c->n_nodes;
 
-    w.stride =
+    w->rng = (struct rng){1};
+    w->stride =
         ends * ends > SAMPLE_MAX ? (int) fmin (ends * ends / SAMPLE_MAX, 1e9) + 1 : 1;
-    w.racks = true;
+    w->listed_below = w->worst_max > 0 ? 1 : -1;
+    w->back_first = -STRIP;
+    w->near = -1;
+    w->racks = true;
     for (int i = 0; i < c->n_nodes; i++)
-        w.racks = w.racks && c->node[i].levels == 0;
-    s.node = calloc ((size_t) c->n_nodes, sizeof *s.node);
-    s.worst = calloc ((size_t) worst + 1, sizeof *s.worst);
-    if (!s.node || !s.worst)
-        w.failed = true;
-    for (int i = 0; i < c->n_nodes && !w.failed; i++)
-        s.node[i].lowest_node = -1;
-    if (!w.failed)
-        topology_links_visit (c, first_pass, &w, watch);
-    s.tier = calloc ((size_t) w.n + 1, sizeof *s.tier);
-    w.failed = w.failed || !s.tier;
-    if (!w.failed)
-        finish (&w);
-    for (int k = 0; k < w.n; k++) {
-        free (w.bucket[k].bw);
-        free (w.bucket[k].latency_s);
+        w->racks = w->racks && c->node[i].levels == 0;
+    out->node = calloc ((size_t) c->n_nodes, sizeof *out->node);
+    out->worst = calloc ((size_t) w->worst_max + 1, sizeof *out->worst);
+    if (w->tiers && !c->has_gpu_links &&
+        !(w->back = malloc (STRIP * (size_t) c->n_nodes * sizeof *w->back)))
+        return false;
+    for (int i = 0; out->node && i < c->n_nodes; i++)
+        out->node[i].lowest_node = -1;
+    return out->node && out->worst && find_runs (w);
+}
+
+static void end (struct collecting *w)
+{
+    for (int k = 0; k < w->n; k++) {
+        free (w->bucket[k].bw);
+        free (w->bucket[k].latency_s);
     }
-    free (w.bucket);
-    if (w.failed) {
-        topology_stats_release (&s);
-        return err_nomem (err);
-    }
-    *out = s;
-    return ST_OK;
+    free (w->bucket);
+    free (w->back);
+    free (w->run);
+}
+
+/* The links between nodes, where tiers are not told apart; or NULL. */
+static const struct topology_tier *between (const struct topology_stats *s)
+{
+    for (int k = 0; k < s->n_tiers; k++)
+        if (s->tier[k].where == TOPOLOGY_BETWEEN)
+            return &s->tier[k];
+    return NULL;
 }
 
 enum status topology_stats_collect (const struct topology_cluster *c, int worst,
                                     const struct topology_watch *watch,
                                     struct topology_stats *out, struct error *err)
 {
-    return collect (c, true, worst, watch, out, err);
+    struct topology_stats s = {0}, all = {0};
+    struct collecting whole = {.c = c, .out = &all};
+    struct collecting w = {.c = c,
+                           .tiers = true,
+                           .out = &s,
+                           .worst_max = worst,
+                           .whole = &whole,
+                           .watch = watch};
+    bool done = begin (&w) && begin (&whole) &&
+                topology_links_visit (c, first_pass, &w, watch) && finish (&w) &&
+                finish (&whole);
+
+    if (done && between (&all))
+        s.between_median_bytes_per_s = between (&all)->quantile_bytes_per_s[QUANTILE_50];
+    end (&w);
+    end (&whole);
+    topology_stats_release (&all);
+    if (!done) {
+        topology_stats_release (&s);
+        return err_nomem (err);
+    }
+    *out = s;
+    return ST_OK;
 }
 
 void topology_stats_release (struct topology_stats *s)
@@ -484,22 +593,18 @@ const char *topology_tier_text (const struct topology_cluster *c,
 enum status topology_inter_stats (const struct topology_cluster *c,
                                   struct topology_link_stats *out, struct error *err)
 {
-    struct topology_stats all;
-    enum status st;
+    struct topology_stats all = {0};
+    struct collecting w = {.c = c, .out = &all};
+    bool done =
+        begin (&w) && topology_links_visit (c, first_pass, &w, NULL) && finish (&w);
+    const struct topology_tier *t = done ? between (&all) : NULL;
 
     *out = (struct topology_link_stats){0};
-    st = collect (c, false, 0, NULL, &all, err);
-    if (st != ST_OK)
-        return st;
-    for (int k = 0; k < all.n_tiers; k++) {
-        const struct topology_tier *t = &all.tier[k];
-
-        if (t->where == TOPOLOGY_BETWEEN)
-            *out = (struct topology_link_stats){(long) t->links, (long) t->unmeasured,
-                                                t->quantile_bytes_per_s[QUANTILE_MIN],
-                                                t->quantile_bytes_per_s[QUANTILE_50],
-                                                t->quantile_bytes_per_s[QUANTILE_MAX]};
-    }
+    if (t)
+        *out = (struct topology_link_stats){
+            (long) t->links, (long) t->unmeasured, t->quantile_bytes_per_s[QUANTILE_MIN],
+            t->quantile_bytes_per_s[QUANTILE_50], t->quantile_bytes_per_s[QUANTILE_MAX]};
+    end (&w);
     topology_stats_release (&all);
-    return ST_OK;
+    return done ? ST_OK : err_nomem (err);
 }

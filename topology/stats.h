@@ -22,7 +22,7 @@ const char *topology_end_text (const struct topology_cluster *c, struct topology
  *                    call
  */
 typedef void topology_visit_fn (void *context, struct topology_end from,
-                                struct topology_end to, struct topology_link l,
+                                struct topology_end to, const struct topology_link *l,
                                 double alike);
 
 /** Told now and then which share of a long walk is done. */
@@ -31,9 +31,10 @@ struct topology_watch {
     void *context;
 };
 
-/** Visit the links inside nodes, then those between nodes.
- *  @param[in] watch  may be NULL */
-void topology_links_visit (const struct topology_cluster *c, topology_visit_fn *fn,
+/** Visit the links inside nodes, then those between nodes, row by row.
+ *  @param[in] watch  may be NULL
+ *  @return false: out of memory */
+bool topology_links_visit (const struct topology_cluster *c, topology_visit_fn *fn,
                            void *context, const struct topology_watch *watch);
 
 enum topology_where {
@@ -82,7 +83,8 @@ struct topology_stats {
     double slow;                    /* links under TOPOLOGY_SLOW of their tier's median */
     struct topology_outlier *worst; /* [n_worst] lowest share first, under 100 % */
     int n_worst;
-    struct topology_node_stats *node; /* [n_nodes] */
+    struct topology_node_stats *node;  /* [n_nodes] */
+    double between_median_bytes_per_s; /* of all tiers between nodes; 0: none measured */
     bool sampled; /* the percentiles come from a sample of the links */
 };
 #define TOPOLOGY_SLOW 0.8
@@ -109,8 +111,8 @@ json_t *topology_stats_json (const struct topology_cluster *c,
 
 /** The links between nodes as a square picture. */
 struct topology_heat {
-    int n;         /* cells on a side; 0: all pairs of nodes are alike, or there are none */
-    int *first;    /* [n + 1] first node of each cell, and the end */
+    int n;      /* cells on a side; 0: all pairs of nodes are alike, or there are none */
+    int *first; /* [n + 1] first node of each cell, and the end */
     double *share; /* [n*n] mean rate from row to column over the median of all; NaN where
                       nothing was measured; the diagonal holds links of a cell's own
                       nodes, NaN where it is a single one */
@@ -119,10 +121,12 @@ struct topology_heat {
 
 /** Draw the links between nodes into at most `cells` x `cells`; neighbouring nodes share a
  *  cell where there are more.
+ *  @param[in]  median_bytes_per_s  of all links between nodes, from topology_stats_collect
  *  @param[in]  watch  may be NULL
  *  @param[out] out    release with topology_heat_release
  *  @return ST_OK or ST_NOMEM */
 enum status topology_heat_collect (const struct topology_cluster *c, int cells,
+                                   double median_bytes_per_s,
                                    const struct topology_watch *watch,
                                    struct topology_heat *out, struct error *err);
 void topology_heat_release (struct topology_heat *h);

@@ -30,6 +30,9 @@ struct topology_gpu_type {
     double bf16_flop_per_s, fp16_flop_per_s, fp8_flop_per_s, fp32_flop_per_s;
     int multiprocessors;    /* SMs or CUs */
     double gemm_efficiency; /* part of the peak that large matrix products reach */
+    double
+        nvls_efficiency; /* part of its links that all-reduces inside NVSwitches (NVLink
+                               SHARP) reach; 0: its nodes have none */
 };
 
 /** A built-in type by its name, or NULL. */

@@ -34,6 +34,18 @@ int topology_rail_of (const struct topology_cluster *c, int gpu);
 struct topology_link topology_link_given (const struct topology_cluster *c, int src,
                                           int dst);
 
+/** A link of these matrix entries (NaN: unmeasured), priced at `lowest` where nobody
+ *  measured it. */
+static inline struct topology_link topology_link_priced (double bytes_per_s,
+                                                         double latency_s, double lowest)
+{
+    if (isnan (latency_s))
+        latency_s = 0.0;
+    if (isnan (bytes_per_s))
+        return (struct topology_link){lowest, latency_s, false};
+    return (struct topology_link){bytes_per_s, latency_s, true};
+}
+
 /** Fill the lowest measured bandwidth of each kind, the price of an unmeasured link. */
 void topology_find_lowest (struct topology_cluster *c);
 
@@ -71,6 +83,12 @@ struct topology_pattern {
 enum status topology_matrix_read (struct reader *r, const struct json_at *at, int n,
                                   bool over_nodes, bool latency,
                                   struct topology_matrix *m);
+
+/** Rows first to first + rows - 1, or those columns, of a matrix over n endpoints in SI
+ *  units, for going through all of it: out[rows * n], entry k*n + x is first+k -> x, or
+ *  x -> first+k.  The diagonal is undefined. */
+void topology_matrix_strip (const struct topology_matrix *m, bool columns, int first,
+                            int rows, int n, double *out);
 
 /** Change entry i -> j, in SI units (NaN: unmeasured), of a matrix over n endpoints. */
 bool topology_matrix_set (struct topology_matrix *m, int n, int i, int j, double x);

@@ -19,6 +19,7 @@ static enum status read_gpu_type (struct reader *r, const struct json_at *at,
                                         "fp32_tflop_per_s",
                                         "multiprocessors",
                                         "gemm_efficiency",
+                                        "nvls_efficiency",
                                         "source",
                                         NULL};
     const struct {
@@ -31,7 +32,8 @@ static enum status read_gpu_type (struct reader *r, const struct json_at *at,
                  {"fp16_tflop_per_s", &t->fp16_flop_per_s, 1e12, 1e6, true},
                  {"fp8_tflop_per_s", &t->fp8_flop_per_s, 1e12, 1e6, true},
                  {"fp32_tflop_per_s", &t->fp32_flop_per_s, 1e12, 1e6, false},
-                 {"gemm_efficiency", &t->gemm_efficiency, 1, 1, false}};
+                 {"gemm_efficiency", &t->gemm_efficiency, 1, 1, false},
+                 {"nvls_efficiency", &t->nvls_efficiency, 1, 1, true}};
     struct json_at like = json_key (at, "like"), sms = json_key (at, "multiprocessors");
     const struct topology_gpu_type *base = topology_gpu_type_builtin (name);
     enum status st = json_want_object (at, r->err);

@@ -262,7 +262,7 @@ static bool fill_stages (int n, int pp, double first, double last, double most,
     return n == 0;
 }
 
-void workload_layers_by_parameters (const struct workload_model *m, int pp, int *layers)
+static void layers_by_parameters (const struct workload_model *m, int pp, int *layers)
 {
     double layer = workload_layer_params (m, 1);
     double first = workload_embedding_params (m, 1) / layer;
@@ -278,4 +278,33 @@ void workload_layers_by_parameters (const struct workload_model *m, int pp, int 
             lo = mid;
     }
     fill_stages (m->layers, pp, first, last, hi, layers);
+}
+
+static void layers_by_modules (int n_layers, int pp, int *layers)
+{
+    int modules = n_layers + 3, most = 0;
+
+    for (int i = 0; i < pp; i++)
+        layers[i] = modules / pp + (i < modules % pp);
+    layers[0] -= 1;      /* the embedding */
+    layers[pp - 1] -= 2; /* final norm and head */
+    /* So short lists that an end is left without a layer. */
+    for (int i = 0; i < pp; i++)
+        while (layers[i] < 1) {
+            for (int k = 0; k < pp; k++)
+                most = layers[k] > layers[most] ? k : most;
+            layers[most]--;
+            layers[i]++;
+        }
+}
+
+void workload_layers_split (const struct workload_model *m, enum workload_partition by,
+                            int pp, int *layers)
+{
+    if (by == PARTITION_PARAMETERS)
+        layers_by_parameters (m, pp, layers);
+    else if (by == PARTITION_MODULES)
+        layers_by_modules (m->layers, pp, layers);
+    else
+        workload_layers_even (m->layers, pp, layers);
 }

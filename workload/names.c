@@ -9,6 +9,8 @@ static const char *const precisions[] = {"bf16", "fp16", "fp8", "fp32"};
 static const char *const attentions[] = {"flash", "fused", "unfused", "flash1"};
 static const char *const schedules[] = {"1f1b", "gpipe", "interleaved", "zb1p",
                                         "zb2p", "zbv",   "v-half",      "v-min"};
+static const char *const all_reduces[] = {"auto",         "ring", "tree",
+                                          "hierarchical", "nvls", "nvls-tree"};
 
 static int find (const char *s, const char *const *names, size_t n)
 {
@@ -33,6 +35,20 @@ const char *workload_attention_name (enum workload_attention a)
 const char *workload_schedule_name (enum workload_schedule s)
 {
     return schedules[s];
+}
+
+const char *workload_all_reduce_name (enum workload_all_reduce a)
+{
+    return all_reduces[a];
+}
+
+bool workload_all_reduce_parse (const char *s, enum workload_all_reduce *a)
+{
+    int i = FIND (s, all_reduces);
+
+    if (i >= 0)
+        *a = (enum workload_all_reduce) i;
+    return i >= 0;
 }
 
 bool workload_precision_parse (const char *s, enum workload_precision *p)

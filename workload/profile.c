@@ -204,21 +204,34 @@ static enum status read_attention (const struct json_at *root, struct workload_p
     return st;
 }
 
-static const char *const all_reduces[] = {"auto", "ring", "tree"};
-
 static enum status read_all_reduce (const struct json_at *root,
                                     struct workload_profile *p, struct error *err)
 {
     struct json_at at = json_key (root, "all_reduce");
-    const char *s = all_reduces[0];
+    const char *s;
+    enum status st = at.v ? json_want_string (&at, &s, err) : ST_OK;
+
+    if (st == ST_OK && at.v && !workload_all_reduce_parse (s, &p->time.all_reduce))
+        st = json_fail (&at, err, "auto, ring, tree, hierarchical, nvls or nvls-tree");
+    return st;
+}
+
+static const char *const partitions[] = {"even", "parameters", "modules"};
+
+static enum status read_partition (const struct json_at *root, struct workload_profile *p,
+                                   struct error *err)
+{
+    struct json_at at = json_key (root, "partition");
+    const char *s = partitions[0];
     enum status st = at.v ? json_want_string (&at, &s, err) : ST_OK;
     int k = 0;
 
-    while (st == ST_OK && k < 3 && strcmp (all_reduces[k], s) != 0)
+    while (st == ST_OK && k < 3 && strcmp (partitions[k], s) != 0)
         k++;
     if (k == 3)
-        return json_fail (&at, err, "auto, ring or tree");
-    p->time.all_reduce = (enum workload_all_reduce) k;
+        return json_fail (&at, err, "even, parameters or modules");
+    if (st == ST_OK)
+        p->partition = (enum workload_partition) k;
     return st;
 }
 
@@ -236,11 +249,13 @@ static enum status read_framework (const struct json_at *root, struct workload_p
     if (st == ST_OK)
         st = read_flag (root, "gathered_logits", &p->gathered_logits, err);
     if (st == ST_OK)
+        st = read_flag (root, "keeps_gathered", &p->keeps_gathered, err);
+    if (st == ST_OK)
         st = read_attention (root, p, err);
     if (st == ST_OK)
         st = read_all_reduce (root, p, err);
     if (st == ST_OK)
-        st = read_flag (root, "partition_by_parameters", &p->by_parameters, err);
+        st = read_partition (root, p, err);
     if (st == ST_OK)
         st = read_flag (root, "blocking_sends", &p->time.blocking_sends, err);
     if (st == ST_OK && zero.v)
@@ -269,9 +284,10 @@ static enum status read_document (json_t *doc, const char *file,
                                         "fused_norm",
                                         "fused_mlp",
                                         "gathered_logits",
+                                        "keeps_gathered",
                                         "attention",
                                         "all_reduce",
-                                        "partition_by_parameters",
+                                        "partition",
                                         "blocking_sends",
                                         "zero_with_pipeline",
                                         "schedules",
@@ -386,15 +402,16 @@ json_t *workload_profile_to_json (const struct workload_profile *p, const char *
     for (int i = 0; i < p->n_sources; i++)
         json_array_append_new (sources, json_string (p->source[i]));
     doc = json_pack (
-        "{s:i, s:s, s:s, s:o, s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:b, s:b, s:i, "
+        "{s:i, s:s, s:s, s:o, s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:b, s:s, s:b, s:i, "
         "s:o, s:o, s:o, s:o}",
         "version", 1, "name", p->name, "source", source, "sources", sources,
         "measured_rank", p->measured_last ? "last" : "max", "measured_memory",
         p->measured_allocated ? "allocated" : "driver", "attention",
         workload_attention_name (p->attention), "all_reduce",
-        all_reduces[p->time.all_reduce], "fused_norm", p->fused_norm, "fused_mlp",
-        p->fused_mlp, "gathered_logits", p->gathered_logits, "partition_by_parameters",
-        p->by_parameters, "blocking_sends", p->time.blocking_sends, "zero_with_pipeline",
+        workload_all_reduce_name (p->time.all_reduce), "fused_norm", p->fused_norm,
+        "fused_mlp", p->fused_mlp, "gathered_logits", p->gathered_logits,
+        "keeps_gathered", p->keeps_gathered, "partition", partitions[p->partition],
+        "blocking_sends", p->time.blocking_sends, "zero_with_pipeline",
         p->zero_with_pipeline, "schedules", schedules_json (p->schedules),
         "schedules_on_request", schedules_json (p->schedules_on_request), "memory",
         constants_json (p, true), "time", constants_json (p, false));

@@ -140,8 +140,16 @@ static inline bool workload_attention_is_flash (enum workload_attention a)
 {
     return a == ATTENTION_FLASH || a == ATTENTION_FLASH1;
 }
-/** NCCL's algorithm for all-reduces: the faster one, or always one of them. */
-enum workload_all_reduce { ALL_REDUCE_AUTO, ALL_REDUCE_RING, ALL_REDUCE_TREE };
+/** How all-reduces go: as NCCL would choose, or always by one of these where a group's
+ *  machines offer it (else by ring). */
+enum workload_all_reduce {
+    ALL_REDUCE_AUTO,
+    ALL_REDUCE_RING,
+    ALL_REDUCE_TREE,         /* double binary tree of nodes */
+    ALL_REDUCE_HIERARCHICAL, /* inside nodes, between nodes, inside nodes */
+    ALL_REDUCE_NVLS,         /* reduced by the NVSwitches of one node */
+    ALL_REDUCE_NVLS_TREE     /* so inside nodes, a tree between them */
+};
 
 /** A kernel or layout that the profile sets unless the job does. */
 enum workload_choice { CHOICE_PROFILE, CHOICE_NO, CHOICE_YES };
@@ -161,9 +169,11 @@ enum workload_schedule {
 const char *workload_precision_name (enum workload_precision p);
 const char *workload_attention_name (enum workload_attention a);
 const char *workload_schedule_name (enum workload_schedule s);
+const char *workload_all_reduce_name (enum workload_all_reduce a);
 bool workload_precision_parse (const char *s, enum workload_precision *p);
 bool workload_attention_parse (const char *s, enum workload_attention *a);
 bool workload_schedule_parse (const char *s, enum workload_schedule *out);
+bool workload_all_reduce_parse (const char *s, enum workload_all_reduce *a);
 /** "on" or "off". */
 bool workload_choice_parse (const char *s, enum workload_choice *c);
 
@@ -353,11 +363,23 @@ struct workload_coords workload_coords_of (const struct workload_degrees *d, int
  *  ends also hold embedding and head. @param[out] layers [pp] */
 void workload_layers_even (int n_layers, int pp, int *layers);
 
-/** Layers spread so that the stage with most parameters has as few as can be, embedding
+/** How a framework spreads layers over stages unless told otherwise.
+ *
+ *  PARTITION_EVEN: workload_layers_even.
+ *  PARTITION_PARAMETERS: the stage with most parameters has as few as can be, embedding
  *  and head counted with the stages that hold them, earlier stages filled first
- *  (DeepSpeed's partition_method="parameters").  Every stage gets at least one layer.
- *  @param[out] layers [pp] */
-void workload_layers_by_parameters (const struct workload_model *m, int pp, int *layers);
+ *  (DeepSpeed's partition_method="parameters").
+ *  PARTITION_MODULES: embedding, layers, final norm and head are modules of one list that
+ *  is cut into equal parts, the first ones a module longer where it does not divide
+ *  (pipe_partition_uniform of Aleph Alpha's framework, github.com/Aleph-Alpha/scaling). */
+enum workload_partition { PARTITION_EVEN, PARTITION_PARAMETERS, PARTITION_MODULES };
+#define WORKLOAD_PARTITIONS 3
+
+/** Layers of every stage; each gets at least one.
+ *  @param[in]  pp      at most the model's layers
+ *  @param[out] layers  [pp] */
+void workload_layers_split (const struct workload_model *m, enum workload_partition by,
+                            int pp, int *layers);
 
 /** Chunks of layers that a schedule needs on every stage unless told otherwise: 2 for the
  *  interleaved and the V-shaped ones, else 1. */
@@ -380,8 +402,9 @@ struct workload_profile {
     bool measured_allocated; /* its runs' memory is the allocator's, without overheads */
     bool measured_last;      /* and that of the last rank, not of the fullest */
     bool fused_norm, fused_mlp, gathered_logits; /* unless the job says otherwise */
-    enum workload_attention attention;           /* of its runs, where nothing is said */
-    bool by_parameters;     /* layers are spread by parameters unless told otherwise */
+    bool keeps_gathered; /* inputs gathered under sequence parallelism, for backward */
+    enum workload_attention attention; /* of its runs, where nothing is said */
+    enum workload_partition partition; /* of layers, unless told otherwise */
     int zero_with_pipeline; /* highest ZeRO stage that it offers with a pipeline */
     /* Bits 1 << enum workload_schedule: what the framework runs, which is what a search
      * takes, and what only forks or branches of it run. */

@@ -59,20 +59,41 @@ static void expect_1234 (const char *dict, const void *data, size_t len)
     for (int i = 0; i < 4; i++)
         assert_true (m.v[i] == i + 1);
     npy_close (&m);
+
+    /* The same without a copy, entry by entry and in strips of rows and columns. */
+    double rows[4], columns[4], second[2];
+
+    ok (npy_map (path, &m, &err), &err);
+    npy_strip (&m, false, 0, 2, rows);
+    npy_strip (&m, true, 0, 2, columns);
+    npy_strip (&m, true, 1, 1, second);
+    for (size_t i = 0; i < 2; i++)
+        for (size_t j = 0; j < 2; j++) {
+            double x = (double) (2 * i + j + 1);
+
+            assert_true (npy_at (&m, i, j) == x && rows[2 * i + j] == x);
+            assert_true (columns[2 * j + i] == x && (j == 0 || second[i] == x));
+        }
+    npy_set (&m, 1, 0, 2.5);
+    assert_true (npy_at (&m, 1, 0) == 2.5 && npy_at (&m, 0, 1) == 2);
+    npy_close (&m);
 }
 
 static void layouts (void **state)
 {
     double d[] = {1, 2, 3, 4}, big[] = {1, 2, 3, 4}, fortran[] = {1, 3, 2, 4};
-    float f[] = {1, 2, 3, 4};
+    float f[] = {1, 2, 3, 4}, both[] = {1, 3, 2, 4};
     (void) state;
 
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 4; i++) {
         reverse ((unsigned char *) &big[i], 8);
+        reverse ((unsigned char *) &both[i], 4);
+    }
     expect_1234 ("{'descr': '<f8', 'fortran_order': False, 'shape': (2, 2), }", d, 32);
     expect_1234 ("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 2), }", f, 16);
     expect_1234 ("{'descr': '>f8', 'fortran_order': False, 'shape': (2, 2), }", big, 32);
     expect_1234 ("{'descr': '<f8', 'fortran_order': True, 'shape': (2, 2), }", fortran, 32);
+    expect_1234 ("{'descr': '>f4', 'fortran_order': True, 'shape': (2, 2), }", both, 16);
 }
 
 static void faults (void **state)

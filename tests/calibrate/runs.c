@@ -37,6 +37,7 @@ static void defaults (void **state)
     assert_true (isnan (run->peak_bytes) && isnan (run->iter_time_s));
     assert_string_equal (run->part[0].type->name, "a100-sxm4-80g");
     assert_true (run->layers[0] == 16 && run->layers[1] == 16);
+    assert_true (run->layers[2 * PARTITION_MODULES] == 17);
     calibrate_runs_release (&r);
 }
 
@@ -190,6 +191,11 @@ static void skipped (void **state)
         {"notes=fused-norm=maybe", "a kernel's note is neither true nor false"},
         {"notes=PP schedule=random", "schedule not understood"},
         {"sp=yes", "sp is neither 0 nor 1"},
+        {"notes=decoder-first-pipeline-num-layers=32", "do not fit"},
+        {"notes=decoder-first-pipeline-num-layers=8; "
+         "decoder-last-pipeline-num-layers=8",
+         "do not fit"},
+        {"notes=decoder-last-pipeline-num-layers=many", "do not fit"},
         {"notes=num-experts=many", "its experts are not understood"},
         {"notes=multi-latent-attention=true; q-lora-rank=-5",
          "its latent attention is not understood"},

@@ -25,6 +25,10 @@ $L plan "3x1 t4 inter:3" gpt2-xl --seq 512 --global-batch 8 --json >"$T/small.js
 valid plan "$T/small.json" "plan of a small cluster"
 $PY -c "import json,sys; json.dump(json.load(open('$T/plan.json'))['cluster'], open('$T/cluster.json','w'))"
 valid cluster "$T/cluster.json" "the plan's cluster"
+$L plan --from "$T/plan.json" --exclude cnode2-003 --json >"$T/replan.json" 2>/dev/null
+valid plan "$T/replan.json" "replan"
+$L plan examples/clusters/a100-16-before.json llama-2-13b --seq 4096 --global-batch 64 --tp 8 --links examples/clusters/a100-16-after.json --json >"$T/heldout.json" 2>/dev/null
+valid plan "$T/heldout.json" "plan on two measurements"
 $L eval "$T/plan.json" --json >"$T/eval.json"
 valid estimate "$T/eval.json" "eval"
 $L time "2x8 h100-sxm5-80g intra:370 inter:48" llama-2-7b --seq 4096 --global-batch 64 --tp 2 --json >"$T/time.json"

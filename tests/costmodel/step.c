@@ -49,6 +49,7 @@ static void data_parallel_ring (void **state)
     double bytes = (s.profile.memory.gradient_bytes + 2.0) * params / 2.0;
     (void) state;
 
+    assert_int_equal (e.dp_by, ALL_REDUCE_RING);
     CLOSE (e.part.dp_s,
            2 * (s.profile.time.collective_s + 20e-6) +
                bytes / (10e9 * s.profile.time.link),
@@ -270,33 +271,6 @@ static void slow_gpu (void **state)
     topology_cluster_destroy (half.cluster);
 }
 
-/* A tree has log2 n levels instead of n-1 hops, and pays for it in bandwidth; the profile
- * can fix either. */
-static void ring_or_tree (void **state)
-{
-    struct workload_profile p = profile_of (WORKLOAD_PROFILE_DEFAULT);
-    struct costmodel_ring r = {.bytes_per_s = 100e9, .latency_s = 15 * 10e-6, .nodes = 16};
-    double start = p.time.collective_s, rate = 100e9 * p.time.link;
-    (void) state;
-
-    assert_true (costmodel_allreduce_is_tree (&p, &r, 16, 1e5));
-    assert_false (costmodel_allreduce_is_tree (&p, &r, 16, 1e9));
-    CLOSE (costmodel_allreduce_s (&p, &r, 16, 1e5),
-           start + 2 * (4 * 10e-6 + 1e5 / (.92 * rate)), 1e-12);
-    CLOSE (costmodel_allreduce_s (&p, &r, 16, 1e9),
-           start + 2 * (15 * 10e-6 + 15.0 / 16 * 1e9 / rate), 1e-12);
-    r.nodes = 4; /* chains of four */
-    CLOSE (costmodel_allreduce_s (&p, &r, 16, 1e5),
-           start + 2 * (5 * 10e-6 + 1e5 / (.92 * rate)), 1e-12);
-    r.nodes = 1;
-    assert_false (costmodel_allreduce_is_tree (&p, &r, 16, 1e5));
-    r.nodes = 16;
-    p.time.all_reduce = ALL_REDUCE_RING;
-    assert_false (costmodel_allreduce_is_tree (&p, &r, 16, 1e5));
-    p.time.all_reduce = ALL_REDUCE_TREE;
-    assert_true (costmodel_allreduce_is_tree (&p, &r, 16, 1e9));
-}
-
 int main (void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test (data_parallel_ring),
@@ -305,8 +279,7 @@ int main (void)
                                        cmocka_unit_test (renumbering),
                                        cmocka_unit_test (refusals),
                                        cmocka_unit_test (slow_gpu),
-                                       cmocka_unit_test (slow_latency_in_one_group),
-                                       cmocka_unit_test (ring_or_tree)};
+                                       cmocka_unit_test (slow_latency_in_one_group)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

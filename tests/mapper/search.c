@@ -26,6 +26,10 @@ static void fix_axes (struct mapper_problem *p, const struct workload_config *c)
     p->axes.zero = c->zero;
     p->axes.recompute = (int) c->recompute;
     p->axes.sequence_parallel = c->sequence_parallel;
+    p->axes.ep = c->deg.ep;
+    p->axes.etp = c->deg.etp;
+    p->axes.vpp = c->deg.vpp;
+    p->axes.schedule = (int) c->schedule;
 }
 
 static struct outcome search (const struct mapper_problem *p, enum mapper_granularity g,
@@ -149,6 +153,20 @@ static void small_clusters (void **state)
         }
 }
 
+/* All nodes of another GPU type. */
+static void retype (struct setting *s, const char *type)
+{
+    json_t *doc = topology_cluster_to_json (s->cluster), *node;
+    struct error err = {""};
+    size_t i;
+
+    json_array_foreach (json_object_get (doc, "nodes"), i, node)
+        json_object_set_new (node, "gpu_type", json_string (type));
+    topology_cluster_destroy (s->cluster);
+    ok (topology_cluster_from_json (doc, "retyped", NULL, &s->cluster, NULL, &err), &err);
+    json_decref (doc);
+}
+
 /* Random configurations, layer splits and placements never beat the bound. */
 static void bound_holds (void **state)
 {
@@ -163,6 +181,11 @@ static void bound_holds (void **state)
                             .model = small_model (4 + rng_below (&r, 9)),
                             .job = {.seq = 512, .global_batch = 8 << rng_below (&r, 4)},
                             .profile = profile_of (WORKLOAD_PROFILE_DEFAULT)};
+
+        if (rng_below (&r, 2))
+            retype (&s, "h100-sxm5-80g");
+        s.profile.time.all_reduce = (enum workload_all_reduce) rng_below (&r, 6);
+
         struct mapper_problem p = search_problem (&s);
         struct outcome o = search (&p, MAPPER_GPU, 0, 1);
         int tried = 0;
@@ -175,6 +198,7 @@ static void bound_holds (void **state)
             s.config = config_of (1 << rng_below (&r, 4), 1 + rng_below (&r, 6),
                                   1 << rng_below (&r, 3), 1 << rng_below (&r, 3));
             s.config.zero = rng_below (&r, 2);
+            s.config.sequence_parallel &= rng_below (&r, 2);
             s.config.recompute = (enum workload_recompute) rng_below (&r, 3);
             s.config.schedule = rng_below (&r, 4) ? SCHEDULE_1F1B : SCHEDULE_GPIPE;
             if (workload_config_check (&s.model, &s.job, &s.config, NULL) != ST_OK ||

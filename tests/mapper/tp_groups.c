@@ -45,13 +45,15 @@ static struct topology_cluster *node_of (double bw[8][8], int n, const double *s
 static double ring_cost (const struct topology_cluster *c, const struct workload_profile *p,
                          const int *gpu, int tp)
 {
-    struct costmodel_ring r = {.bytes_per_s = INFINITY};
+    struct costmodel_ring r = {.inside_bytes_per_s = INFINITY,
+                               .between_bytes_per_s = INFINITY,
+                               .nodes = 1};
     double slowest = INFINITY;
 
     for (int i = 0; i < tp; i++) {
         struct topology_link l = topology_link (c, gpu[i], gpu[(i + 1) % tp]);
 
-        r.bytes_per_s = fmin (r.bytes_per_s, l.bytes_per_s);
+        r.inside_bytes_per_s = fmin (r.inside_bytes_per_s, l.bytes_per_s);
         r.latency_s += l.latency_s * (tp - 1.0) / tp;
         slowest = fmin (slowest, topology_gpu_speed (c, gpu[i]));
     }

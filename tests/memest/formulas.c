@@ -260,6 +260,31 @@ static void norm_kernels (void **state)
         }
 }
 
+/* Under sequence parallelism a column-parallel layer's input is gathered: Megatron gathers
+ * it again in backward (eq. 4 divides all of a layer by t), plain autograd keeps it whole,
+ * 2 s b h for attention and for the MLP, of which 1/t is counted with the norms. */
+static void kept_gathers (void **state)
+{
+    struct workload_model m = model_of ("llama-2-7b");
+    struct workload_job j = {.seq = 2048, .global_batch = 8};
+    struct workload_config c = config_of (4, 1, 1, 1);
+    struct workload_profile p = profile_of (WORKLOAD_PROFILE_DEFAULT);
+    struct memest_problem q = {&m, &j, &c, &p, MEMEST_LINKWISE};
+    struct workload_stage one = {.dense = 1};
+    struct memest_stage again, kept;
+    (void) state;
+
+    for (int sp = 0; sp < 2; sp++) {
+        c.sequence_parallel = sp;
+        p.keeps_gathered = false;
+        memest_stage (&q, 0, &one, &again);
+        p.keeps_gathered = true;
+        memest_stage (&q, 0, &one, &kept);
+        CLOSE (kept.activations_bytes - again.activations_bytes,
+               sp * 4.0 * (1 - 0.25) * 2048 * 4096, 1e-9);
+    }
+}
+
 /* DeepSeek-V3's latent attention keeps a fraction of what 128 whole heads would. */
 static void latent_attention (void **state)
 {
@@ -312,6 +337,7 @@ int main (void)
         cmocka_unit_test (logits),
         cmocka_unit_test (kernels),
         cmocka_unit_test (norm_kernels),
+        cmocka_unit_test (kept_gathers),
         cmocka_unit_test (latent_attention),
         cmocka_unit_test (experts),
     };

@@ -53,7 +53,7 @@ static void limits (void **state)
 
 /* ---- the smallest change ---- */
 
-/* Every stage of an even split, or of `layers`, within the limit? */
+/* Every stage of the profile's split within the limit? */
 static bool fits (const struct memest_problem *now, const struct workload_config *c,
                   double limit)
 {
@@ -64,7 +64,7 @@ static bool fits (const struct memest_problem *now, const struct workload_config
         workload_config_offered (c, p.profile, NULL) != ST_OK)
         return false;
     p.config = c;
-    workload_layers_even (p.model->layers, c->deg.pp, layers);
+    workload_layers_split (p.model, p.profile->partition, c->deg.pp, layers);
     for (int i = 0; i < c->deg.pp; i++) {
         struct workload_stage held = workload_stage_of (p.model, c, layers, i);
         struct memest_stage s;
@@ -161,7 +161,7 @@ static void smallest_change (void **state)
         if (workload_config_check (&m, &j, &c, NULL) != ST_OK ||
             workload_config_offered (&c, &f, NULL) != ST_OK || fits (&p, &c, limit))
             continue;
-        workload_layers_even (m.layers, c.deg.pp, layers);
+        workload_layers_split (&m, f.partition, c.deg.pp, layers);
         do {
             more = change (&p, number++, &cheapest);
             any = more && fits (&p, &cheapest, limit);

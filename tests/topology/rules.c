@@ -220,6 +220,75 @@ static void tiers (void **state)
     topology_cluster_destroy (c);
 }
 
+/* More nodes than are looked at together: the same as link by link. */
+static void link_by_link (void **state)
+{
+    enum { N = 45 };
+    struct topology_cluster *c;
+    struct topology_stats s;
+    struct text t = {0};
+    struct rng r = {3};
+    struct error err;
+    double sum = 0, most = 0, lowest = INFINITY;
+    int pairs = 0, unmeasured = 0, from = -1, to = -1;
+    (void) state;
+
+    text_add (&t, "{\"version\":1,\"nodes\":[");
+    for (int i = 0; i < N; i++)
+        text_add (&t, "%s" NODE ("n%d", ""), i ? "," : "", i);
+    text_add (&t, "],\"links\":{\"intra\":{\"bandwidth_gb_per_s\":100,\"latency_us\":2},"
+                  "\"inter\":{\"latency_us\":9,\"bandwidth_gb_per_s\":[");
+    for (int i = 0; i < N * N; i++) {
+        text_add (&t, "%s", i % N ? "," : i ? ",[" : "[");
+        text_add (&t, rng_below (&r, 20) ? "%.6f" : "null", 10 + 20 * rng_unit (&r));
+        text_add (&t, "%s", i % N == N - 1 ? "]" : "");
+    }
+    text_add (&t, "]}}}");
+    c = cluster_from (text_str (&t));
+    ok (topology_stats_collect (c, 3, NULL, &s, &err), &err);
+    for (int i = 0; i < N; i++)
+        for (int j = 0; j < N; j++) {
+            struct topology_link l, back;
+
+            if (i == j)
+                continue;
+            l = topology_node_link (c, i, j);
+            back = topology_node_link (c, j, i);
+            unmeasured += !l.measured;
+            if (l.measured && l.bytes_per_s < lowest) {
+                lowest = l.bytes_per_s;
+                from = i;
+                to = j;
+            }
+            if (i < j && l.measured && back.measured) {
+                double d = fabs (l.bytes_per_s - back.bytes_per_s) /
+                           fmax (l.bytes_per_s, back.bytes_per_s);
+
+                pairs++;
+                sum += d;
+                most = fmax (most, d);
+            }
+        }
+    assert_true (unmeasured > 0 && s.tier[1].unmeasured == unmeasured);
+    assert_true (s.asymmetry_pairs == pairs);
+    CLOSE (s.asymmetry_mean, sum / pairs, 1e-12);
+    CLOSE (s.asymmetry_max, most, 1e-12);
+    assert_int_equal (s.n_worst, 3);
+    assert_int_equal (s.worst[0].from.node, from);
+    assert_int_equal (s.worst[0].to.node, to);
+    for (int k = 0; k < 3; k++) {
+        struct topology_link back =
+            topology_node_link (c, s.worst[k].to.node, s.worst[k].from.node);
+
+        CLOSE (s.worst[k].back_bytes_per_s, back.measured ? back.bytes_per_s : 0.0,
+               1e-12);
+        assert_true (k == 0 || s.worst[k].share >= s.worst[k - 1].share);
+    }
+    topology_stats_release (&s);
+    topology_cluster_destroy (c);
+    text_free (&t);
+}
+
 /* One number for all pairs counts for all, and is looked at once. */
 static void one_for_all (void **state)
 {
@@ -233,9 +302,9 @@ static void one_for_all (void **state)
     assert_int_equal (s.n_tiers, 2);
     assert_true (s.tier[0].links == 2000.0 * 56);
     assert_true (s.tier[1].links == 2000.0 * 1999 && s.n_worst == 0);
-    topology_stats_release (&s);
-    ok (topology_heat_collect (c, 10, NULL, &h, &err), &err);
+    ok (topology_heat_collect (c, 10, s.between_median_bytes_per_s, NULL, &h, &err), &err);
     assert_int_equal (h.n, 0);
+    topology_stats_release (&s);
     topology_cluster_destroy (c);
 }
 
@@ -243,17 +312,22 @@ static void heat (void **state)
 {
     struct topology_cluster *c = cluster_from (DOC (
         FOUR, INTER ("[[null,10,8,4],[12,null,8,4],[8,8,null,null],[4,4,1,null]]", "")));
+    struct topology_stats s;
     struct topology_heat h;
     struct error err;
     (void) state;
 
-    ok (topology_heat_collect (c, 10, NULL, &h, &err), &err);
+    ok (topology_stats_collect (c, 0, NULL, &s, &err), &err);
+    CLOSE (s.between_median_bytes_per_s, 8e9, 1e-12);
+    assert_int_equal (s.n_worst, 0);
+    topology_stats_release (&s);
+    ok (topology_heat_collect (c, 10, 8e9, NULL, &h, &err), &err);
     assert_int_equal (h.n, 4);
     CLOSE (h.median_bytes_per_s, 8e9, 1e-12);
     CLOSE (h.share[0 * 4 + 1], 1.25, 1e-12);
     assert_true (isnan (h.share[2 * 4 + 3]) && isnan (h.share[0]));
     topology_heat_release (&h);
-    ok (topology_heat_collect (c, 2, NULL, &h, &err), &err);
+    ok (topology_heat_collect (c, 2, 8e9, NULL, &h, &err), &err);
     assert_int_equal (h.n, 2);
     assert_true (h.first[0] == 0 && h.first[1] == 2 && h.first[2] == 4);
     CLOSE (h.share[0 * 2 + 1], (8 + 4 + 8 + 4) / 4.0 / 8, 1e-12);
@@ -351,7 +425,8 @@ int main (void)
         cmocka_unit_test (drained_gpus),  cmocka_unit_test (breaches),
         cmocka_unit_test (tiers),         cmocka_unit_test (one_for_all),
         cmocka_unit_test (heat),          cmocka_unit_test (rails_visited),
-        cmocka_unit_test (snapshots),     cmocka_unit_test (inspection)};
+        cmocka_unit_test (link_by_link),  cmocka_unit_test (snapshots),
+        cmocka_unit_test (inspection)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

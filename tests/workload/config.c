@@ -94,6 +94,48 @@ static void even_layers (void **state)
         }
 }
 
+/* The public code of Aleph Alpha's framework cuts 43 modules (embedding, 40 layers, final
+ * norm, head) into 22 + 21 and 11 + 11 + 11 + 10; DeepSpeed's "parameters" balances what
+ * Llama-13B's layers and its matrices of 128,000 x 5,120 hold. */
+static void partitions (void **state)
+{
+    static const struct {
+        enum workload_partition by;
+        int layers, pp, out[8];
+    } known[] = {{PARTITION_MODULES, 40, 2, {21, 19}},
+                 {PARTITION_MODULES, 40, 4, {10, 11, 11, 8}},
+                 {PARTITION_MODULES, 60, 2, {31, 29}},
+                 {PARTITION_MODULES, 60, 4, {15, 16, 16, 13}},
+                 {PARTITION_MODULES, 40, 1, {40}},
+                 {PARTITION_MODULES, 4, 4, {1, 1, 1, 1}},
+                 {PARTITION_EVEN, 40, 4, {10, 10, 10, 10}},
+                 {PARTITION_PARAMETERS, 40, 2, {20, 20}},
+                 {PARTITION_PARAMETERS, 40, 4, {9, 11, 11, 9}}};
+    struct workload_model m = model_of ("llama-2-13b");
+    (void) state;
+
+    m.vocab = 128000;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        int layers[8] = {0};
+
+        m.layers = known[i].layers;
+        workload_layers_split (&m, known[i].by, known[i].pp, layers);
+        assert_memory_equal (layers, known[i].out, sizeof layers);
+    }
+    for (int by = 0; by < WORKLOAD_PARTITIONS; by++)
+        for (m.layers = 1; m.layers < 40; m.layers++)
+            for (int pp = 1; pp <= m.layers; pp++) {
+                int layers[40], sum = 0;
+
+                workload_layers_split (&m, (enum workload_partition) by, pp, layers);
+                for (int i = 0; i < pp; i++) {
+                    assert_true (layers[i] >= 1);
+                    sum += layers[i];
+                }
+                assert_int_equal (sum, m.layers);
+            }
+}
+
 static void words (void **state)
 {
     struct workload_config c = {.recompute = RECOMPUTE_FULL, .recompute_layers = 3};
@@ -116,7 +158,7 @@ static void words (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test (faults), cmocka_unit_test (too_many_gpus), cmocka_unit_test (coordinates),
-                                       cmocka_unit_test (even_layers), cmocka_unit_test (words)};
+                                       cmocka_unit_test (even_layers), cmocka_unit_test (partitions), cmocka_unit_test (words)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

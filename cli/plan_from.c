@@ -1,0 +1,230 @@
+/* linkwise plan --from: an old plan on the cluster as it is now. */
+#include "cli/plan_from.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { OPT_FROM = 640, OPT_COST, OPT_REMAINING, OPT_DEGREES };
+
+static const struct argp_option options[] = {
+    {"from", OPT_FROM, "PLAN", 0,
+     "plan anew from this plan: its job and degrees, moving as few ranks as pays; "
+     "CLUSTER "
+     "(the plan's own if not given) is the cluster as it is now",
+     0},
+    {"move-cost", OPT_COST, "S", 0,
+     "what stopping, moving and starting again costs, in seconds (default 0); less gain "
+     "than that over the remaining steps, and the job stays as it is",
+     0},
+    {"remaining-steps", OPT_REMAINING, "N", 0,
+     "steps that the job still has (default: as many as a day holds)", 0},
+    {"degrees", OPT_DEGREES, "same|any", 0,
+     "keep the old plan's degrees while they can run (default), or search all that no "
+     "option fixes",
+     0},
+    {0}};
+
+/* cli_number wants more than nothing. */
+static bool is_zero (const char *arg)
+{
+    char *end;
+
+    return strtod (arg, &end) == 0 && end != arg && *end == '\0';
+}
+
+static error_t parse (int key, char *arg, struct argp_state *state)
+{
+    struct plan_from *x = state->input;
+
+    x->any_option =
+        x->any_option || key == OPT_COST || key == OPT_REMAINING || key == OPT_DEGREES;
+    switch (key) {
+    case OPT_FROM:
+        x->file = arg;
+        return 0;
+    case OPT_COST:
+        x->how.move_cost_s =
+            is_zero (arg) ? 0 : cli_number (arg, "--move-cost", 0, 1e12, state);
+        return 0;
+    case OPT_REMAINING:
+        x->how.remaining_steps = cli_number (arg, "--remaining-steps", 0, 1e12, state);
+        return 0;
+    case OPT_DEGREES:
+        if (strcmp (arg, "same") != 0 && strcmp (arg, "any") != 0)
+            argp_error (state, "--degrees: expected same or any, found \"%s\"", arg);
+        x->how.any_degrees = strcmp (arg, "any") == 0;
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+const struct argp plan_from_argp = {.options = options, .parser = parse};
+
+/* ---- reading ---- */
+
+/* A model that is given beside the plan must be the plan's. */
+static enum status check_model (const struct plan_from *x, const char *arg,
+                                struct notes *notes, struct error *err)
+{
+    struct workload_model m;
+    enum status st = workload_model_read (arg, &m, notes, err);
+    json_t *a, *b;
+
+    if (st != ST_OK)
+        return st;
+    a = workload_model_to_json (&m);
+    b = workload_model_to_json (&x->old.model);
+    if (!a || !b)
+        st = err_nomem (err);
+    else if (!json_equal (a, b))
+        st = err_set (err, ST_USAGE,
+                      "--from: %s is a plan of %s, not of %s: leave MODEL out to replan "
+                      "that job, or --from out to plan another",
+                      x->file, x->old.model.name, m.name);
+    json_decref (a);
+    json_decref (b);
+    return st;
+}
+
+static enum status check_number (const struct plan_from *x, const char *option, int given,
+                                 int has, struct error *err)
+{
+    if (given == 0 || given == has)
+        return ST_OK;
+    return err_set (err, ST_USAGE,
+                    "%s %d: %s has %d: leave it out to replan that job, or --from out to "
+                    "plan another",
+                    option, given, x->file, has);
+}
+
+enum status plan_from_read (struct plan_from *x, const struct cli_job *job,
+                            const char *cluster, const char *model,
+                            struct topology_cluster **c, struct workload_profile *profile,
+                            struct mapper_problem *p, struct notes *notes,
+                            struct error *err)
+{
+    enum status st = cli_plan_read (x->file, cluster, &x->old, c, profile, notes, err);
+
+    if (st == ST_OK && model)
+        st = check_model (x, model, notes, err);
+    if (st == ST_OK)
+        st = check_number (x, "--seq", job->seq, x->old.job.seq, err);
+    if (st == ST_OK)
+        st = check_number (x, "--global-batch", job->global_batch,
+                           x->old.job.global_batch, err);
+    if (st == ST_OK && strcmp (job->profile, WORKLOAD_PROFILE_DEFAULT) != 0)
+        st = workload_profile_read (job->profile, profile, notes, err);
+    if (st != ST_OK)
+        return st;
+    *p = cli_problem (job, &x->old.model, &x->old.job, profile, *c);
+    if (job->memory_limit_pct <= 0 && job->oom_risk <= 0) {
+        p->memory_limit_pct = x->old.memory_limit_pct;
+        p->oom_risk = x->old.oom_risk;
+    }
+    memest_model_parse (x->old.memory_model, &p->memory_model);
+    return ST_OK;
+}
+
+void plan_from_release (struct plan_from *x)
+{
+    workload_plan_release (&x->old);
+    mapper_replanned_release (&x->done);
+}
+
+/* ---- saying ---- */
+
+static void print_stay (const struct mapper_replanned *d)
+{
+    char stay[32], best[32];
+    double gain_s = d->stay_step_s - d->best_step_s;
+
+    if (gain_s <= 0 || d->best_step_s == d->stay_step_s) {
+        printf ("replan   stay put: no placement found is better than the old one\n");
+        return;
+    }
+    printf ("replan   stay put: the step takes %s as it is, %s at best: %.2f %% less",
+            cli_seconds (d->stay_step_s, stay), cli_seconds (d->best_step_s, best),
+            100 * gain_s / d->stay_step_s);
+    if (gain_s * d->remaining_steps > d->move_cost_s)
+        printf (" is no gain to speak of\n");
+    else
+        printf (" over %.0f steps saves %.0f s, moving costs %.0f s\n",
+                d->remaining_steps, gain_s * d->remaining_steps, d->move_cost_s);
+}
+
+static void print_go (const struct mapper_replanned *d, const struct mapper_result *r)
+{
+    char stay[32], best[32];
+    int world = (int) workload_world (&r->config.deg);
+
+    if (d->verdict == MAPPER_RESTART)
+        printf ("replan   start anew, with all %d ranks in other places", world);
+    else
+        printf ("replan   move %d of %d ranks", d->ranks_moved, world);
+    if (!isfinite (d->stay_step_s)) {
+        printf (": the old placement cannot run here");
+        if (d->ranks_gone > 0)
+            printf (" (%d ranks have lost their GPU)", d->ranks_gone);
+        putchar ('\n');
+    } else {
+        printf (": the step takes %s instead of %s, %.2f %% less",
+                cli_seconds (d->best_step_s, best), cli_seconds (d->stay_step_s, stay),
+                100 * (1 - d->best_step_s / d->stay_step_s));
+        if (d->move_cost_s > 0 && isfinite (d->pays_after_steps))
+            printf ("; %.0f s of moving have paid after %.0f steps", d->move_cost_s,
+                    ceil (d->pays_after_steps));
+        putchar ('\n');
+    }
+    if (d->verdict == MAPPER_RESTART && d->old_degrees[0])
+        printf ("         the old degrees: %s\n", d->old_degrees);
+}
+
+/* "n1, n2, n3 and 5 more" */
+static void name_nodes (const struct topology_cluster *c, const struct mapper_move *m,
+                        struct text *t)
+{
+    for (int k = 0; k < m->n_nodes && k < 4; k++)
+        text_add (t, "%s%s", k ? ", " : "", c->node[m->node[k]].name);
+    if (m->n_nodes > 4)
+        text_add (t, " and %d more", m->n_nodes - 4);
+    text_clean (t);
+}
+
+static void print_moves (const struct mapper_replanned *d,
+                         const struct topology_cluster *c)
+{
+    static const char *const header[] = {
+        "<move between nodes", "ranks", "gain s", "%", "<", NULL};
+    struct table *t = table_create (header);
+
+    for (int k = 0; k < d->n_moves; k++) {
+        const struct mapper_move *m = &d->move[k];
+        struct text names = {0};
+
+        name_nodes (c, m, &names);
+        table_cell (t, "%s", text_str (&names));
+        table_cell (t, "%d", m->n_ranks);
+        cli_cell (t, "%.4f", m->gain_s);
+        cli_cell (t, "%.2f", 100 * m->gain_s / d->best_step_s);
+        table_cell (t, "%s", m->forced ? "had to" : "");
+        text_free (&names);
+    }
+    if (d->n_moves > 0) {
+        putchar ('\n');
+        table_print (t, stdout);
+    }
+    table_destroy (t);
+}
+
+void plan_from_print (const struct plan_from *x, const struct mapper_problem *p,
+                      const struct mapper_result *r)
+{
+    if (x->done.verdict == MAPPER_STAY)
+        print_stay (&x->done);
+    else
+        print_go (&x->done, r);
+    print_moves (&x->done, p->cluster);
+}

@@ -1,0 +1,655 @@
+/* Moving ranks from an old placement.
+ *
+ * Steepest descent: every exchange of two nodes (or TP groups) is priced, the best one is
+ * made, until none shortens the step.  Where pairs are very many, only those with an end of
+ * the link that holds the step up are tried.
+ *
+ * What has moved falls into groups: two nodes belong together when some rank goes from one
+ * to the other.  A group's ranks end on GPUs that its own ranks left or that were idle, so
+ * every choice of groups is a placement. */
+#include "mapper/moves.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PAIRS_MAX 4096       /* exchanges that are priced before one is made */
+#define ROUNDS_MAX 64        /* exchanges that are made */
+#define WORTH 1e-6           /* of the step: less is rounding */
+#define GREEDY_WORK 1000000L /* groups squared times ranks, priced for their gains */
+
+const int *mover_gpus (const struct mover *x)
+{
+    return costmodel_state_gpus (x->state);
+}
+
+struct costmodel_price mover_price (const struct mover *x)
+{
+    return costmodel_state_price (x->state);
+}
+
+/* ---- what may stand where ---- */
+
+static bool may_stand (const struct mover *x, int rank, int gpu)
+{
+    int q = x->pool->class_of_gpu[gpu];
+
+    return rank >= x->world ||
+           (q >= 0 && x->fits[rank / x->per_stage * x->pool->n_classes + q]);
+}
+
+static int count_nodes (const struct mover *x, const int *gpu)
+{
+    const struct topology_cluster *c = x->priced.cluster;
+    bool *seen = calloc ((size_t) c->n_nodes, sizeof *seen);
+    int n = seen ? 0 : c->n_nodes;
+
+    for (int r = 0; seen && r < x->world; r++) {
+        n += !seen[c->node_of_gpu[gpu[r]]];
+        seen[c->node_of_gpu[gpu[r]]] = true;
+    }
+    free (seen);
+    return n;
+}
+
+bool mover_legal (const struct mover *x, const int *gpu)
+{
+    int most = x->pool->problem->max_nodes;
+
+    for (int r = 0; r < x->world; r++)
+        if (!may_stand (x, r, gpu[r]))
+            return false;
+    return most == 0 || count_nodes (x, gpu) <= most;
+}
+
+/* ---- making one ---- */
+
+/* Which classes have the memory for each stage's layers. */
+static void find_fits (struct mover *x)
+{
+    const struct costmodel_problem *p = &x->priced;
+    struct memest_problem memory = {p->model, p->job, p->config, p->profile,
+                                    x->pool->problem->memory_model};
+
+    for (int i = 0; i < p->config->deg.pp; i++) {
+        struct workload_stage held =
+            workload_stage_of (p->model, p->config, p->layers, i);
+        struct memest_stage needs;
+
+        memest_stage (&memory, i, &held, &needs);
+        for (int q = 0; q < x->pool->n_classes; q++)
+            x->fits[i * x->pool->n_classes + q] =
+                needs.peak_bytes <= x->pool->class[q].limit_bytes;
+    }
+}
+
+static void index_positions (struct mover *x)
+{
+    const int *gpu = x->state ? mover_gpus (x) : x->order;
+
+    for (int k = 0; k < x->n; k++)
+        x->position[gpu[k]] = k;
+}
+
+/* The idle GPU that a rank without one takes: with the memory, on a node that ranks without
+ * a GPU have gone to before or else the one with the fewest idle GPUs that still has as many
+ * as the old node's ranks need; then any.  -1: none */
+static int take_idle (const struct mover *x, int rank, const bool *taken, int prefer,
+                      int need)
+{
+    const struct topology_cluster *c = x->priced.cluster;
+    int best = -1, best_idle = 0, any = -1;
+
+    for (int i = 0; i < x->pool->n_nodes; i++) {
+        int node = x->pool->node[i], idle = 0, first = -1;
+
+        for (int k = 0; k < c->node[node].gpus; k++) {
+            int g = c->node[node].first_gpu + k;
+
+            if (taken[g] || !may_stand (x, rank, g))
+                continue;
+            first = first < 0 ? g : first;
+            idle++;
+        }
+        if (first < 0)
+            continue;
+        if (node == prefer)
+            return first;
+        any = any < 0 ? first : any;
+        if (idle >= need && (best < 0 || idle < best_idle)) {
+            best = first;
+            best_idle = idle;
+        }
+    }
+    return best >= 0 ? best : any;
+}
+
+/* Ranks that follow each other and have no GPU: they were on one node, mostly. */
+static int run_without_gpu (const struct mover *x, int rank)
+{
+    int n = 0;
+
+    for (int r = rank; r < x->world && x->home[r] < 0; r++)
+        n++;
+    return n;
+}
+
+/* Old GPUs where they can be kept, idle ones for the rest, in x->order. */
+static enum status complete (struct mover *x, struct error *err)
+{
+    const struct topology_cluster *c = x->priced.cluster;
+    bool *taken = calloc ((size_t) c->n_gpus, sizeof *taken);
+    int at = x->world, last = -1;
+
+    if (!taken)
+        return err_nomem (err);
+    for (int r = 0; r < x->world; r++)
+        if (x->home[r] >= 0 && !may_stand (x, r, x->home[r]))
+            x->home[r] = -1;
+    for (int r = 0; r < x->world; r++)
+        if (x->home[r] >= 0)
+            taken[x->home[r]] = true;
+    for (int r = 0; r < x->world; r++) {
+        int g = x->home[r];
+
+        if (g < 0) {
+            g = take_idle (x, r, taken, last, run_without_gpu (x, r));
+            if (g < 0) {
+                free (taken);
+                return err_set (err, ST_NOFIT,
+                                "no idle GPU is left that has the memory for rank %d", r);
+            }
+            last = c->node_of_gpu[g];
+            taken[g] = true;
+        }
+        x->order[r] = g;
+    }
+    for (int i = 0; i < x->pool->n_nodes; i++)
+        for (int k = 0; k < c->node[x->pool->node[i]].gpus; k++)
+            if (!taken[c->node[x->pool->node[i]].first_gpu + k])
+                x->order[at++] = c->node[x->pool->node[i]].first_gpu + k;
+    free (taken);
+    return ST_OK;
+}
+
+static enum status mover_allocate (struct mover *x, struct error *err)
+{
+    size_t gpus = (size_t) x->priced.cluster->n_gpus;
+
+    for (int i = 0; i < x->pool->n_nodes; i++)
+        x->n += x->priced.cluster->node[x->pool->node[i]].gpus;
+    x->home = malloc ((size_t) x->world * sizeof (int));
+    x->fits = calloc ((size_t) x->priced.config->deg.pp * (size_t) x->pool->n_classes,
+                      sizeof (bool));
+    x->position = malloc (gpus * sizeof (int));
+    x->order = malloc (gpus * sizeof (int));
+    if (!x->home || !x->fits || !x->position || !x->order)
+        return err_nomem (err);
+    for (size_t g = 0; g < gpus; g++)
+        x->position[g] = -1;
+    return ST_OK;
+}
+
+enum status mover_init (struct mover *x, const struct pool *pool,
+                        const struct workload_config *c, const int *layers,
+                        const int *home, struct error *err)
+{
+    const struct mapper_problem *p = pool->problem;
+    enum status st;
+
+    *x = (struct mover){.pool = pool,
+                        .priced = {.model = p->model,
+                                   .job = p->job,
+                                   .config = c,
+                                   .profile = p->profile,
+                                   .cluster = p->cluster,
+                                   .layers = layers},
+                        .world = (int) workload_world (&c->deg)};
+    x->per_stage = x->world / c->deg.pp;
+    st = mover_allocate (x, err);
+    if (st == ST_OK && x->world > x->n)
+        st = err_set (err, ST_NOFIT, "the old degrees need %d GPUs, %d can be used",
+                      x->world, x->n);
+    if (st == ST_OK) {
+        memcpy (x->home, home, (size_t) x->world * sizeof (int));
+        find_fits (x);
+        st = complete (x, err);
+    }
+    if (st == ST_OK && !mover_legal (x, x->order))
+        st = err_set (err, ST_NOFIT,
+                      "the old degrees would need more nodes than --nodes and --spares "
+                      "leave");
+    if (st == ST_OK)
+        st = costmodel_state_create (&x->priced, x->order, x->n, &x->state, err);
+    if (st == ST_OK)
+        index_positions (x);
+    return st;
+}
+
+void mover_release (struct mover *x)
+{
+    costmodel_state_destroy (x->state);
+    free (x->home);
+    free (x->fits);
+    free (x->position);
+    free (x->order);
+    *x = (struct mover){0};
+}
+
+void mover_put (struct mover *x, const int *gpu)
+{
+    int at = x->world;
+
+    for (int g = 0; g < x->priced.cluster->n_gpus; g++)
+        if (x->position[g] >= 0)
+            x->position[g] = x->n;
+    for (int r = 0; r < x->world; r++) {
+        x->order[r] = gpu[r];
+        x->position[gpu[r]] = r;
+    }
+    for (int g = 0; g < x->priced.cluster->n_gpus; g++)
+        if (x->position[g] == x->n)
+            x->order[at++] = g;
+    costmodel_state_reset (x->state, x->order);
+    index_positions (x);
+}
+
+/* ---- exchanges ---- */
+
+struct exchange {
+    int a[TOPOLOGY_NODE_GPUS_MAX], b[TOPOLOGY_NODE_GPUS_MAX]; /* positions */
+    int n;
+};
+
+/* GPU by GPU of two nodes of one size; nothing where neither holds ranks. */
+static void exchange_nodes (const struct mover *x, int i, int k, struct exchange *e)
+{
+    const struct topology_node *a = &x->priced.cluster->node[x->pool->node[i]],
+                               *b = &x->priced.cluster->node[x->pool->node[k]];
+
+    e->n = 0;
+    if (a->gpus != b->gpus || i == k)
+        return;
+    for (int g = 0; g < a->gpus; g++) {
+        int from = x->position[a->first_gpu + g], to = x->position[b->first_gpu + g];
+
+        if (from >= x->world && to >= x->world)
+            continue;
+        e->a[e->n] = from;
+        e->b[e->n++] = to;
+    }
+}
+
+/* TP group i with TP group k, or with idle GPUs that follow each other on one node. */
+static void exchange_groups (const struct mover *x, int i, int k, struct exchange *e)
+{
+    const struct topology_cluster *c = x->priced.cluster;
+    int tp = x->priced.config->deg.tp;
+
+    e->n = 0;
+    if (i == k || tp > TOPOLOGY_NODE_GPUS_MAX || (k + 1) * tp > x->n ||
+        i * tp >= x->world)
+        return;
+    for (int y = 1; y < tp && k * tp >= x->world; y++)
+        if (c->node_of_gpu[mover_gpus (x)[k * tp + y]] !=
+            c->node_of_gpu[mover_gpus (x)[k * tp]])
+            return;
+    for (; e->n < tp; e->n++) {
+        e->a[e->n] = i * tp + e->n;
+        e->b[e->n] = k * tp + e->n;
+    }
+}
+
+static bool exchange_legal (const struct mover *x, const struct exchange *e)
+{
+    const int *gpu = mover_gpus (x);
+
+    for (int k = 0; k < e->n && x->pool->n_classes > 1; k++)
+        if (!may_stand (x, e->a[k], gpu[e->b[k]]) ||
+            !may_stand (x, e->b[k], gpu[e->a[k]]))
+            return false;
+    return e->n > 0;
+}
+
+/* The order of prices that a descent follows: the smooth one sees a way where the step
+ * alone is flat. */
+static double height (const struct costmodel_price *p)
+{
+    return p->smooth_s * (1.0 + 0.1 * p->unmeasured);
+}
+
+typedef void exchange_fn (const struct mover *x, int i, int k, struct exchange *e);
+
+struct best_exchange {
+    int i, k;
+    double height;
+};
+
+static void try_exchange (struct mover *x, exchange_fn *make, int i, int k,
+                          struct best_exchange *best)
+{
+    struct costmodel_price price;
+    struct exchange e;
+
+    make (x, i, k, &e);
+    if (!exchange_legal (x, &e))
+        return;
+    costmodel_state_exchange (x->state, e.a, e.b, e.n);
+    price = mover_price (x);
+    if (isfinite (price.step_s) && !(height (&price) >= best->height) &&
+        (x->pool->problem->max_nodes == 0 ||
+         count_nodes (x, mover_gpus (x)) <= x->pool->problem->max_nodes))
+        *best = (struct best_exchange){i, k, height (&price)};
+    costmodel_state_exchange (x->state, e.a, e.b, e.n);
+}
+
+/* Units at the ends of the link that holds the step up. */
+static bool binding_units (const struct mover *x, bool groups, int unit[2])
+{
+    struct costmodel_price price = mover_price (x);
+    struct costmodel_binding b;
+    bool found = false;
+
+    if (costmodel_find_binding (&x->priced, mover_gpus (x), price.step_s, &b, &found,
+                                NULL) != ST_OK ||
+        !found)
+        return false;
+    for (int end = 0; end < 2; end++) {
+        int gpu = end ? b.dst_gpu : b.src_gpu;
+
+        unit[end] = x->position[gpu] / x->priced.config->deg.tp;
+        for (int i = 0; !groups && i < x->pool->n_nodes; i++)
+            if (x->pool->node[i] == x->priced.cluster->node_of_gpu[gpu])
+                unit[end] = i;
+    }
+    return true;
+}
+
+/* Price all exchanges, or those of the binding link's ends. */
+static void look_around (struct mover *x, bool groups, struct best_exchange *best)
+{
+    exchange_fn *make = groups ? exchange_groups : exchange_nodes;
+    int tp = x->priced.config->deg.tp;
+    int units = groups ? x->n / tp : x->pool->n_nodes;
+    int left = groups ? x->world / tp : units, ends[2];
+
+    if ((long) left * units / 2 <= PAIRS_MAX) {
+        for (int i = 0; i < left; i++)
+            for (int k = i + 1; k < units; k++)
+                try_exchange (x, make, i, k, best);
+    } else if (binding_units (x, groups, ends)) {
+        for (int end = 0; end < 2; end++)
+            for (int k = 0; k < units; k++)
+                try_exchange (x, make, ends[end], k, best);
+    }
+}
+
+void mover_descend (struct mover *x, bool groups)
+{
+    for (int round = 0; round < ROUNDS_MAX; round++) {
+        struct costmodel_price price = mover_price (x);
+        struct best_exchange best = {-1, -1, height (&price) * (1.0 - WORTH)};
+        struct exchange e;
+        bool by_group = false;
+
+        if (!isfinite (price.step_s))
+            best.height = INFINITY;
+        look_around (x, false, &best);
+        if (best.i < 0 && groups) {
+            by_group = true;
+            look_around (x, true, &best);
+        }
+        if (best.i < 0)
+            return;
+        (by_group ? exchange_groups : exchange_nodes) (x, best.i, best.k, &e);
+        costmodel_state_exchange (x->state, e.a, e.b, e.n);
+        index_positions (x);
+    }
+}
+
+/* ---- groups of moves ---- */
+
+struct groups_of_moves {
+    int *of_node; /* [n_nodes] */
+    int *gpu;     /* [world] where the ranks end */
+    int n;        /* groups that have moves */
+    bool *forced; /* [n] */
+};
+
+static int root (int *parent, int i)
+{
+    while (parent[i] != i)
+        i = parent[i] = parent[parent[i]];
+    return i;
+}
+
+static void groups_of_moves_release (struct groups_of_moves *g)
+{
+    free (g->of_node);
+    free (g->gpu);
+    free (g->forced);
+}
+
+static bool has_moved (const struct mover *x, const struct groups_of_moves *g, int r)
+{
+    return g->gpu[r] != x->home[r];
+}
+
+static int group_of_rank (const struct mover *x, const struct groups_of_moves *g, int r)
+{
+    return has_moved (x, g, r) ? g->of_node[x->priced.cluster->node_of_gpu[g->gpu[r]]]
+                               : -1;
+}
+
+/* Join the nodes between which ranks go. */
+static enum status find_groups (const struct mover *x, struct groups_of_moves *g,
+                                struct error *err)
+{
+    const struct topology_cluster *c = x->priced.cluster;
+    int *parent = malloc ((size_t) c->n_nodes * sizeof *parent);
+
+    *g = (struct groups_of_moves){.of_node = malloc ((size_t) c->n_nodes * sizeof (int)),
+                                  .gpu = malloc ((size_t) x->world * sizeof (int)),
+                                  .forced = calloc ((size_t) c->n_nodes, sizeof (bool))};
+    if (!parent || !g->of_node || !g->gpu || !g->forced) {
+        free (parent);
+        groups_of_moves_release (g);
+        return err_nomem (err);
+    }
+    memcpy (g->gpu, mover_gpus (x), (size_t) x->world * sizeof (int));
+    for (int i = 0; i < c->n_nodes; i++) {
+        parent[i] = i;
+        g->of_node[i] = -1;
+    }
+    for (int r = 0; r < x->world; r++)
+        if (has_moved (x, g, r) && x->home[r] >= 0)
+            parent[root (parent, c->node_of_gpu[x->home[r]])] =
+                root (parent, c->node_of_gpu[g->gpu[r]]);
+    for (int r = 0; r < x->world; r++) {
+        int top = has_moved (x, g, r) ? root (parent, c->node_of_gpu[g->gpu[r]]) : -1;
+
+        if (top >= 0 && g->of_node[top] < 0)
+            g->of_node[top] = g->n++;
+        if (top >= 0 && x->home[r] < 0)
+            g->forced[g->of_node[top]] = true;
+    }
+    for (int i = 0; i < c->n_nodes; i++)
+        g->of_node[i] = g->of_node[root (parent, i)];
+    free (parent);
+    return ST_OK;
+}
+
+/* Put the ranks of the groups that `made` marks where they end, the others at home.  Ranks
+ * whose home is gone always end where they do. */
+static void put_groups (struct mover *x, const struct groups_of_moves *g,
+                        const bool *made)
+{
+    int *gpu = x->order;
+
+    for (int r = 0; r < x->world; r++) {
+        int group = group_of_rank (x, g, r);
+
+        gpu[r] = group < 0 || !made[group] ? x->home[r] : g->gpu[r];
+    }
+    mover_put (x, gpu);
+}
+
+/* Is there time to try every group again after each that is settled? */
+static bool few_groups (const struct mover *x, const struct groups_of_moves *g)
+{
+    return (long) g->n * g->n * x->world <= GREEDY_WORK;
+}
+
+/* The group of those made without which the step is shortest, as long as it is within
+ * `most`; with many groups the first such.  -1: none */
+static int least_of_groups (struct mover *x, const struct groups_of_moves *g, bool *made,
+                            const bool *needed, const struct costmodel_price *most)
+{
+    struct costmodel_price best = *most;
+    int pick = -1;
+
+    for (int k = 0; k < g->n; k++) {
+        struct costmodel_price price;
+
+        if (!made[k] || needed[k])
+            continue;
+        made[k] = false;
+        put_groups (x, g, made);
+        price = mover_price (x);
+        made[k] = true;
+        if (price_less (&best, &price) || !mover_legal (x, mover_gpus (x)))
+            continue;
+        best = price;
+        pick = k;
+        if (!few_groups (x, g))
+            break;
+    }
+    return pick;
+}
+
+enum status mover_trim (struct mover *x, double slack, struct error *err)
+{
+    struct costmodel_price most = mover_price (x);
+    struct groups_of_moves g;
+    enum status st = find_groups (x, &g, err);
+    bool *made = st == ST_OK ? malloc (((size_t) g.n + 1) * sizeof *made) : NULL;
+    int k;
+
+    if (st == ST_OK && !made) {
+        groups_of_moves_release (&g);
+        return err_nomem (err);
+    }
+    if (st != ST_OK)
+        return st;
+    memset (made, true, ((size_t) g.n + 1) * sizeof *made);
+    most.step_s *= 1.0 + slack;
+    while ((k = least_of_groups (x, &g, made, g.forced, &most)) >= 0)
+        made[k] = false;
+    put_groups (x, &g, made);
+    free (made);
+    groups_of_moves_release (&g);
+    return ST_OK;
+}
+
+/* ---- the list ---- */
+
+static enum status fill_move (const struct mover *x, const struct groups_of_moves *g,
+                              int group, struct mapper_move *m, struct error *err)
+{
+    const struct topology_cluster *c = x->priced.cluster;
+
+    *m = (struct mapper_move){.rank = malloc ((size_t) x->world * sizeof (int)),
+                              .node = malloc ((size_t) c->n_nodes * sizeof (int)),
+                              .forced = g->forced[group]};
+    if (!m->rank || !m->node)
+        return err_nomem (err);
+    for (int r = 0; r < x->world; r++)
+        if (group_of_rank (x, g, r) == group)
+            m->rank[m->n_ranks++] = r;
+    for (int i = 0; i < c->n_nodes; i++)
+        if (g->of_node[i] == group)
+            m->node[m->n_nodes++] = i;
+    return ST_OK;
+}
+
+/* The group that shortens the step most on top of those made; where there are too many to
+ * try them all, simply the next. */
+static int next_group (struct mover *x, const struct groups_of_moves *g, bool *made)
+{
+    struct costmodel_price best = {0};
+    int pick = -1;
+
+    for (int k = 0; k < g->n; k++) {
+        struct costmodel_price price;
+
+        if (made[k])
+            continue;
+        if (!few_groups (x, g))
+            return k;
+        made[k] = true;
+        put_groups (x, g, made);
+        price = mover_price (x);
+        made[k] = false;
+        if (pick < 0 || height (&price) < height (&best)) {
+            pick = k;
+            best = price;
+        }
+    }
+    return pick;
+}
+
+static enum status list_groups (struct mover *x, const struct groups_of_moves *g,
+                                bool *made, struct mapper_move *list, struct error *err)
+{
+    int n = 0;
+    double before;
+    enum status st = ST_OK;
+
+    for (int k = 0; k < g->n; k++)
+        made[k] = g->forced[k];
+    for (int k = 0; k < g->n && st == ST_OK; k++)
+        if (g->forced[k]) {
+            st = fill_move (x, g, k, &list[n], err);
+            list[n++].gain_s = NAN;
+        }
+    put_groups (x, g, made);
+    before = mover_price (x).step_s;
+    while (st == ST_OK && n < g->n) {
+        int k = next_group (x, g, made);
+
+        made[k] = true;
+        put_groups (x, g, made);
+        st = fill_move (x, g, k, &list[n], err);
+        list[n++].gain_s = before - mover_price (x).step_s;
+        before = mover_price (x).step_s;
+    }
+    return st;
+}
+
+enum status mover_list (struct mover *x, struct mapper_move **out, int *n,
+                        struct error *err)
+{
+    struct groups_of_moves g;
+    enum status st = find_groups (x, &g, err);
+
+    if (st != ST_OK)
+        return st;
+
+    bool *made = calloc ((size_t) g.n + 1, sizeof *made);
+    struct mapper_move *list = calloc ((size_t) g.n + 1, sizeof *list);
+
+    st = made && list ? list_groups (x, &g, made, list, err) : err_nomem (err);
+    if (st == ST_OK) {
+        *out = list;
+        *n = g.n;
+    } else {
+        for (int k = 0; list && k < g.n; k++) {
+            free (list[k].rank);
+            free (list[k].node);
+        }
+        free (list);
+    }
+    free (made);
+    groups_of_moves_release (&g);
+    return st;
+}

@@ -1,0 +1,163 @@
+/* Another placement in the place of the one that was found. */
+#include "mapper/mapper_private.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/units.h"
+
+struct mapper_axes mapper_axes_of (const struct workload_config *c)
+{
+    return (struct mapper_axes){.tp = c->deg.tp,
+                                .pp = c->deg.pp,
+                                .dp = c->deg.dp,
+                                .cp = c->deg.cp,
+                                .ep = c->deg.ep,
+                                .etp = c->deg.etp,
+                                .vpp = c->deg.vpp,
+                                .micro_batch = c->micro_batch,
+                                .zero = c->zero,
+                                .sequence_parallel = c->sequence_parallel,
+                                .recompute = (int) c->recompute,
+                                .recompute_layers = c->recompute_layers,
+                                .schedule = (int) c->schedule};
+}
+
+/* The memory of every stage beside its smallest GPU's limit. */
+static enum status describe_memory (const struct mapper_problem *p,
+                                    struct mapper_result *r, struct error *err)
+{
+    const struct workload_degrees *d = &r->config.deg;
+    int per_stage = (int) workload_world (d) / d->pp;
+    struct memest_problem memory = {p->model, p->job, &r->config, p->profile,
+                                    p->memory_model};
+
+    for (int i = 0; i < d->pp; i++) {
+        struct workload_stage held =
+            workload_stage_of (p->model, &r->config, r->layers, i);
+        double limit;
+
+        memest_stage (&memory, i, &held, &r->memory[i]);
+        r->gpu_bytes[i] = INFINITY;
+        for (int k = 0; k < per_stage; k++)
+            r->gpu_bytes[i] =
+                fmin (r->gpu_bytes[i],
+                      topology_gpu_type_of (p->cluster, r->gpu[i * per_stage + k])
+                          ->memory_bytes);
+        limit =
+            memest_limit (p->profile, r->gpu_bytes[i], p->memory_limit_pct, p->oom_risk);
+        if (r->memory[i].peak_bytes > limit)
+            return err_set (
+                err, ST_NOFIT,
+                "stage %d with its %d layers needs %.1f GiB, the limit is %.1f "
+                "GiB on the GPUs it got",
+                i, r->layers[i], r->memory[i].peak_bytes / UNITS_GIB, limit / UNITS_GIB);
+    }
+    return ST_OK;
+}
+
+/* Megatron's order with these layers, where the memory is enough. */
+static enum status describe_default (const struct mapper_problem *p,
+                                     const struct costmodel_problem *priced,
+                                     struct mapper_result *r, struct error *err)
+{
+    struct costmodel_estimate e;
+    int *gpu = malloc ((size_t) p->cluster->n_gpus * sizeof (int));
+    enum status st = gpu ? mapper_default_order (p, gpu, err) : err_nomem (err);
+    int per_stage = (int) workload_world (&r->config.deg) / r->config.deg.pp;
+
+    r->default_order_step_s = INFINITY;
+    r->default_order_unmeasured = 0;
+    for (int k = 0; st == ST_OK && k < per_stage * r->config.deg.pp; k++)
+        if (r->memory[k / per_stage].peak_bytes >
+            memest_limit (p->profile,
+                          topology_gpu_type_of (p->cluster, gpu[k])->memory_bytes,
+                          p->memory_limit_pct, p->oom_risk))
+            st = ST_NOFIT;
+    if (st == ST_OK)
+        st = costmodel_estimate (priced, gpu, true, &e, NULL);
+    if (st == ST_OK) {
+        r->default_order_step_s = e.step_s;
+        r->default_order_unmeasured = e.n_unmeasured;
+        free (e.unmeasured);
+    }
+    free (gpu);
+    return st == ST_NOMEM ? err_nomem (err) : ST_OK;
+}
+
+/* Has every node consecutive ranks? */
+static bool nodes_consecutive (const struct topology_cluster *c, const int *gpu,
+                               int world)
+{
+    bool *closed = calloc ((size_t) c->n_nodes, sizeof *closed), ok = closed != NULL;
+
+    for (int k = 1; k < world && ok; k++) {
+        int before = c->node_of_gpu[gpu[k - 1]], here = c->node_of_gpu[gpu[k]];
+
+        closed[before] = closed[before] || here != before;
+        ok = !closed[here];
+    }
+    free (closed);
+    return ok;
+}
+
+enum status mapper_result_put (const struct mapper_problem *p,
+                               const struct workload_config *config, const int *layers,
+                               const int *gpu, struct mapper_result *r, struct error *err)
+{
+    size_t pp = (size_t) config->deg.pp, world = (size_t) workload_world (&config->deg);
+    struct mapper_result x = {.config = *config,
+                              .layers = malloc (pp * sizeof (int)),
+                              .gpu = malloc (world * sizeof (int)),
+                              .lower_bound_s = r->lower_bound_s,
+                              .node_step_s = INFINITY,
+                              .gpu_step_s = INFINITY,
+                              .memory = calloc (pp, sizeof *x.memory),
+                              .gpu_bytes = calloc (pp, sizeof *x.gpu_bytes)};
+    struct costmodel_problem priced = {.model = p->model,
+                                       .job = p->job,
+                                       .config = &x.config,
+                                       .profile = p->profile,
+                                       .cluster = p->cluster,
+                                       .layers = x.layers};
+    enum status st = ST_OK;
+
+    if (!x.layers || !x.gpu || !x.memory || !x.gpu_bytes)
+        st = err_nomem (err);
+    if (st == ST_OK) {
+        memcpy (x.layers, layers, pp * sizeof (int));
+        memcpy (x.gpu, gpu, world * sizeof (int));
+        x.granularity =
+            nodes_consecutive (p->cluster, gpu, (int) world) ? MAPPER_NODE : MAPPER_GPU;
+        st = describe_memory (p, &x, err);
+    }
+    if (st == ST_OK)
+        st = costmodel_estimate (&priced, gpu, true, &x.estimate, err);
+    if (st == ST_OK)
+        st = describe_default (p, &priced, &x, err);
+    if (st != ST_OK) {
+        mapper_result_release (&x);
+        return st;
+    }
+    x.lower_bound_s = fmin (x.lower_bound_s, x.estimate.step_s);
+    x.top = r->top;
+    x.n_top = r->n_top;
+    r->top = NULL;
+    mapper_result_release (r);
+    *r = x;
+    return ST_OK;
+}
+
+enum status mapper_default_order (const struct mapper_problem *p, int *gpu,
+                                  struct error *err)
+{
+    struct pool pool;
+    enum status st = pool_init (&pool, p, err);
+
+    if (st != ST_OK)
+        return st;
+    st = default_order (&pool, gpu, err);
+    pool_release (&pool);
+    return st;
+}

@@ -1,0 +1,336 @@
+/* Replanning moves as few ranks as pays: none where nothing changed or moving costs more,
+ * those of a lost node or a bad link otherwise; the list of moves leads from the old plan to
+ * the new one. */
+#include "mapper/replan.h"
+#include "tests/lib/fixture.h"
+
+static struct setting a_job (struct topology_cluster *c, int tp, int pp, int dp)
+{
+    return (struct setting){.cluster = c,
+                            .model = small_model (8),
+                            .job = {.seq = 2048, .global_batch = 64},
+                            .profile = profile_of ("megatron-core"),
+                            .config = config_of (tp, pp, dp, 1)};
+}
+
+static struct mapper_problem problem_for (const struct setting *s, bool fixed)
+{
+    struct mapper_problem p = {.model = &s->model,
+                               .job = &s->job,
+                               .profile = &s->profile,
+                               .cluster = s->cluster,
+                               .axes = mapper_axes_free (),
+                               .memory_limit_pct = 95};
+
+    if (fixed)
+        p.axes = mapper_axes_of (&s->config);
+    return p;
+}
+
+/* A plan of the setting's configuration. */
+static struct workload_plan plan_of (const struct setting *s)
+{
+    struct mapper_problem p = problem_for (s, true);
+    struct mapper_settings settings = mapper_settings_default ();
+    struct mapper_result r;
+    struct mapper_info info;
+    struct workload_plan plan;
+    struct error err = {""};
+
+    ok (mapper_search (&p, &settings, &r, &info, &err), &err);
+    ok (mapper_result_to_plan (&p, &r, &plan, &err), &err);
+    mapper_result_release (&r);
+    mapper_info_release (&info);
+    return plan;
+}
+
+struct outcome {
+    struct mapper_result r;
+    struct mapper_info info;
+    struct mapper_replanned x;
+};
+
+static struct outcome replan_with (const struct mapper_problem *p,
+                                   const struct workload_plan *old,
+                                   const struct mapper_replan_settings *how)
+{
+    struct mapper_settings settings = mapper_settings_default ();
+    struct outcome o;
+    struct error err = {""};
+
+    ok (mapper_replan (p, old, &settings, how, &o.r, &o.info, &o.x, &err), &err);
+    assert_true (o.r.lower_bound_s <= o.r.estimate.step_s);
+    return o;
+}
+
+static void release (struct outcome *o)
+{
+    mapper_result_release (&o->r);
+    mapper_info_release (&o->info);
+    mapper_replanned_release (&o->x);
+}
+
+/* The cluster with other rates of some links, both ways; [n][2], in GB/s. */
+static struct topology_cluster *with_links (int nodes, int gpus, double usual,
+                                            const int (*pair)[2], int n, double rate)
+{
+    struct text t = {0};
+    struct topology_cluster *c;
+
+    text_add (&t, "{\"version\":1,\"name\":\"test\",\"nodes\":[");
+    for (int i = 0; i < nodes; i++)
+        text_add (&t, "%s{\"name\":\"n%d\",\"gpus\":%d,\"gpu_type\":\"a100-sxm4-80g\"}",
+                  i ? "," : "", i, gpus);
+    text_add (&t, "],\"links\":{\"intra\":{\"bandwidth_gb_per_s\":200,\"latency_us\":3},"
+                  "\"inter\":{\"latency_us\":10,\"bandwidth_gb_per_s\":[");
+    for (int i = 0; i < nodes; i++) {
+        text_add (&t, "%s[", i ? "," : "");
+        for (int j = 0; j < nodes; j++) {
+            double gb = usual;
+
+            for (int k = 0; k < n; k++)
+                if ((pair[k][0] == i && pair[k][1] == j) ||
+                    (pair[k][0] == j && pair[k][1] == i))
+                    gb = rate;
+            text_add (&t, "%s%g", j ? "," : "", gb);
+        }
+        text_add (&t, "]");
+    }
+    text_add (&t, "]}}}");
+    c = cluster_from (text_str (&t));
+    text_free (&t);
+    return c;
+}
+
+static int node_of (const struct topology_cluster *c, const struct workload_plan *plan,
+                    int rank)
+{
+    return topology_node_find (c, plan->place[rank].node);
+}
+
+/* ---- tests ---- */
+
+static void nothing_changed (void **state)
+{
+    struct rng r = {3};
+    struct mapper_replan_settings how = mapper_replan_settings_default ();
+    (void) state;
+
+    for (int round = 0; round < 3; round++) {
+        struct setting s = a_job (random_cluster (&r, 9, 2, 3, 0, false, false), 2, 4, 2);
+        struct workload_plan old = plan_of (&s);
+        struct mapper_problem p = problem_for (&s, false);
+        struct outcome o = replan_with (&p, &old, &how);
+
+        assert_int_equal (o.x.verdict, MAPPER_STAY);
+        assert_int_equal (o.x.ranks_moved, 0);
+        assert_int_equal (o.x.n_moves, 0);
+        CLOSE (o.r.estimate.step_s, o.x.stay_step_s, 1e-12);
+        for (int k = 0; k < old.n_ranks; k++)
+            assert_int_equal (s.cluster->node_of_gpu[o.r.gpu[k]],
+                              node_of (s.cluster, &old, k));
+        release (&o);
+        workload_plan_release (&old);
+        topology_cluster_destroy (s.cluster);
+    }
+}
+
+/* One link of a pipeline goes bad: one exchange with the idle node, and what it is worth. */
+static void a_bad_link (void **state)
+{
+    struct setting s = a_job (with_links (9, 2, 20, NULL, 0, 0), 2, 4, 2);
+    struct workload_plan old = plan_of (&s);
+    const int bad[1][2] = {{node_of (s.cluster, &old, 0), node_of (s.cluster, &old, 4)}};
+    struct topology_cluster *now = with_links (9, 2, 20, bad, 1, 0.5);
+    struct mapper_replan_settings how = mapper_replan_settings_default ();
+    struct setting later = s;
+    (void) state;
+
+    later.cluster = now;
+
+    struct mapper_problem p = problem_for (&later, false),
+                          before = problem_for (&s, false);
+    struct outcome o = replan_with (&p, &old, &how);
+    double gain_s = o.x.stay_step_s - o.r.estimate.step_s;
+
+    assert_int_equal (o.x.verdict, MAPPER_MOVE);
+    assert_true (gain_s > 0.01 * o.x.stay_step_s);
+    /* Two ranks move to the idle node, or four change places with two others. */
+    assert_true (o.x.ranks_moved > 0 && o.x.ranks_moved <= 4);
+    assert_int_equal (o.x.n_moves, 1);
+    CLOSE (o.x.move[0].gain_s, gain_s, 1e-9);
+
+    /* Worth it or not is a matter of the steps left. */
+    struct mapper_replan_settings dear = how;
+    struct outcome d;
+
+    dear.move_cost_s = 100 * gain_s;
+    dear.remaining_steps = 99;
+    d = replan_with (&p, &old, &dear);
+    assert_int_equal (d.x.verdict, MAPPER_STAY);
+    assert_int_equal (d.x.ranks_moved, 0);
+    CLOSE (d.r.estimate.step_s, d.x.stay_step_s, 1e-12);
+    CLOSE (d.x.best_step_s, o.r.estimate.step_s, 1e-12);
+    CLOSE (d.x.pays_after_steps, 100.0, 1e-9);
+    release (&d);
+    dear.remaining_steps = 101;
+    d = replan_with (&p, &old, &dear);
+    assert_int_equal (d.x.verdict, MAPPER_MOVE);
+    release (&d);
+    release (&o);
+
+    /* On the cluster as it was, the old plan stays. */
+    o = replan_with (&before, &old, &how);
+    assert_int_equal (o.x.verdict, MAPPER_STAY);
+    release (&o);
+    workload_plan_release (&old);
+    topology_cluster_destroy (s.cluster);
+    topology_cluster_destroy (now);
+}
+
+/* A node is lost: its ranks go to the idle one, nobody else moves where links are alike. */
+static void a_lost_node (void **state)
+{
+    struct setting s = a_job (with_links (9, 2, 20, NULL, 0, 0), 2, 4, 2);
+    struct workload_plan old = plan_of (&s);
+    struct mapper_problem p = problem_for (&s, false);
+    struct mapper_replan_settings how = mapper_replan_settings_default ();
+    bool allowed[9];
+    int lost = node_of (s.cluster, &old, 6);
+    (void) state;
+
+    for (int i = 0; i < 9; i++)
+        allowed[i] = i != lost;
+    p.node_allowed = allowed;
+    how.move_cost_s = 1e9; /* it has to move whatever that costs */
+
+    struct outcome o = replan_with (&p, &old, &how);
+
+    assert_int_equal (o.x.verdict, MAPPER_MOVE);
+    assert_int_equal (o.x.ranks_gone, 2);
+    assert_int_equal (o.x.ranks_moved, 2);
+    assert_false (isfinite (o.x.stay_step_s));
+    assert_int_equal (o.x.n_moves, 1);
+    assert_true (o.x.move[0].forced);
+    for (int k = 0; k < old.n_ranks; k++)
+        assert_int_not_equal (s.cluster->node_of_gpu[o.r.gpu[k]], lost);
+    release (&o);
+
+    /* Two nodes lost, and eight are needed: other degrees on what is left. */
+    allowed[node_of (s.cluster, &old, 0)] = false;
+    o = replan_with (&p, &old, &how);
+    assert_int_equal (o.x.verdict, MAPPER_RESTART);
+    assert_true (strstr (o.x.old_degrees, "needs 16 GPUs, 14 can be used") != NULL);
+    assert_true (workload_world (&o.r.config.deg) <= 14);
+    assert_int_equal (o.x.ranks_moved, workload_world (&o.r.config.deg));
+    release (&o);
+
+    /* An axis that is fixed to something else asks for other degrees too. */
+    p.node_allowed = NULL;
+    p.axes.pp = 2;
+    o = replan_with (&p, &old, &how);
+    assert_int_equal (o.x.verdict, MAPPER_RESTART);
+    assert_int_equal (o.r.config.deg.pp, 2);
+    release (&o);
+    workload_plan_release (&old);
+    topology_cluster_destroy (s.cluster);
+}
+
+/* The moves in order, each with its gain, lead from the old step to the new one. */
+static void check_moves (const struct setting *s, const struct workload_plan *old,
+                         const struct outcome *o)
+{
+    int *gpu = malloc ((size_t) old->n_ranks * sizeof *gpu), moved = 0;
+    struct setting price = *s;
+    struct error err = {""};
+    double before;
+
+    price.config = old->config;
+    memcpy (price.layers, old->layers_per_stage,
+            (size_t) old->config.deg.pp * sizeof (int));
+    ok (costmodel_plan_gpus (old, s->cluster, gpu, &err), &err);
+    before = step_of (&price, gpu, NULL);
+    CLOSE (before, o->x.stay_step_s, 1e-12);
+    for (int k = 0; k < o->x.n_moves; k++) {
+        const struct mapper_move *m = &o->x.move[k];
+        double after;
+
+        for (int i = 0; i < m->n_ranks; i++) {
+            assert_int_not_equal (gpu[m->rank[i]], o->r.gpu[m->rank[i]]);
+            gpu[m->rank[i]] = o->r.gpu[m->rank[i]];
+        }
+        moved += m->n_ranks;
+        for (int a = 0; a < old->n_ranks; a++)
+            for (int b = 0; b < a; b++)
+                assert_int_not_equal (gpu[a], gpu[b]);
+        after = step_of (&price, gpu, NULL);
+        assert_true (fabs (before - after - m->gain_s) <= 1e-9 * after);
+        before = after;
+    }
+    assert_int_equal (moved, o->x.ranks_moved);
+    CLOSE (before, o->r.estimate.step_s, 1e-12);
+    free (gpu);
+}
+
+/* Random clusters, some links far worse than they were: never slower than to stay, nor by
+ * more than 0.2 % slower than a search that moves everything. */
+static void random_changes (void **state)
+{
+    static const struct {
+        int nodes, gpus, tp, pp, dp;
+    } cases[] = {{5, 1, 1, 2, 2},
+                 {9, 2, 2, 4, 2},
+                 {6, 4, 2, 4, 2},
+                 {7, 1, 1, 3, 2},
+                 {4, 2, 1, 4, 2}};
+    struct rng r = {17};
+    int rounds = getenv ("LINKWISE_LONG") ? 30 : 2, moves = 0;
+    (void) state;
+
+    for (int round = 0; round < rounds; round++)
+        for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+            int nodes = cases[i].nodes, gpus = cases[i].gpus;
+            struct setting s =
+                a_job (random_cluster (&r, nodes, gpus, 2, 0, false, false), cases[i].tp,
+                       cases[i].pp, cases[i].dp);
+            struct workload_plan old = plan_of (&s);
+            struct mapper_replan_settings how = mapper_replan_settings_default ();
+            struct mapper_settings settings = mapper_settings_default ();
+            struct mapper_result fresh;
+            struct mapper_info info;
+            struct error err = {""};
+            struct setting now = s;
+
+            now.cluster = random_cluster (&r, nodes, gpus, 8, 0, false, false);
+
+            struct mapper_problem p = problem_for (&now, false);
+            struct outcome o = replan_with (&p, &old, &how);
+
+            assert_true (o.r.estimate.step_s <= o.x.stay_step_s * (1 + 1e-12));
+            if (o.x.verdict == MAPPER_MOVE) {
+                check_moves (&now, &old, &o);
+                moves += o.x.n_moves;
+            }
+            p = problem_for (&now, true);
+            ok (mapper_search (&p, &settings, &fresh, &info, &err), &err);
+            if (memcmp (fresh.layers, old.layers_per_stage,
+                        (size_t) cases[i].pp * sizeof (int)) == 0)
+                assert_true (o.r.estimate.step_s <= fresh.estimate.step_s * 1.002);
+            mapper_result_release (&fresh);
+            mapper_info_release (&info);
+            release (&o);
+            workload_plan_release (&old);
+            topology_cluster_destroy (now.cluster);
+            topology_cluster_destroy (s.cluster);
+        }
+    assert_true (moves > 0);
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (nothing_changed), cmocka_unit_test (a_bad_link),
+        cmocka_unit_test (a_lost_node), cmocka_unit_test (random_changes)};
+
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}

@@ -1,9 +1,12 @@
 /* Caps on a stage's layers that hold whichever layers of the model they are.
  *
  * memory_fits counts as many layers without experts as a stage could have, since what it
- * refuses must not be possible.  A split must be possible, so here they count as the worst
- * that they could be. */
+ * refuses must not be possible.  A split should be possible, so here they count as the worst
+ * that they could be; what a split really takes is looked at once it is there. */
 #include "mapper/mapper_private.h"
+
+#include <stdlib.h>
+#include <string.h>
 
 /* Most experts among n layers in a row; those of stage 0 start with the model's first. */
 static struct workload_stage worst (const struct workload_model *m,
@@ -33,31 +36,40 @@ bool caps_alike (const struct pool *pool)
     return m->experts == 0 || (m->dense_layers == 0 && m->expert_every == 1);
 }
 
-bool caps_surely (const struct pool *pool, const struct workload_config *c, int *caps)
+/* The most layers up to `cap` that fit. */
+static int cap_surely (const struct pool *pool, const struct memest_problem *memory,
+                       int class, int stage, int cap)
+{
+    for (; cap > 0; cap--) {
+        struct workload_stage held = worst (memory->model, memory->config, stage, cap);
+        struct memest_stage s;
+
+        memest_stage (memory, stage, &held, &s);
+        if (s.peak_bytes <= pool->class[class].limit_bytes)
+            break;
+    }
+    return cap;
+}
+
+void caps_surely (const struct pool *pool, const struct workload_config *c, int *caps)
 {
     const struct mapper_problem *p = pool->problem;
     struct memest_problem memory = {p->model, p->job, c, p->profile, p->memory_model};
-    int pp = c->deg.pp, room = 0;
+    int pp = c->deg.pp, n = pp * pool->n_classes, room = 0;
+    int *sure = caps_alike (pool) ? NULL : malloc ((size_t) n * sizeof (int));
 
-    if (caps_alike (pool))
-        return true;
-    for (int i = 0; i < pp; i++) {
+    for (int i = 0; i < pp && sure; i++) {
         int most = 0;
 
         for (int q = 0; q < pool->n_classes; q++) {
-            int *cap = &caps[q * pp + i];
+            int *cap = &sure[q * pp + i];
 
-            for (; *cap > 0; --*cap) {
-                struct workload_stage held = worst (p->model, c, i, *cap);
-                struct memest_stage s;
-
-                memest_stage (&memory, i, &held, &s);
-                if (s.peak_bytes <= pool->class[q].limit_bytes)
-                    break;
-            }
+            *cap = cap_surely (pool, &memory, q, i, caps[q * pp + i]);
             most = *cap > most ? *cap : most;
         }
         room += most;
     }
-    return room >= p->model->layers;
+    if (sure && room >= p->model->layers)
+        memcpy (caps, sure, (size_t) n * sizeof (int));
+    free (sure);
 }

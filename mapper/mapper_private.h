@@ -67,8 +67,8 @@ bool memory_fits (const struct pool *pool, const struct workload_config *c, int 
 bool caps_alike (const struct pool *pool);
 
 /** Lower memory_fits' caps to what fits whichever layers of the model these are, where they
- *  differ.  @return is there room for all layers still? */
-bool caps_surely (const struct pool *pool, const struct workload_config *c, int *caps);
+ *  differ and all layers still have room. */
+void caps_surely (const struct pool *pool, const struct workload_config *c, int *caps);
 
 /** Layers of stages that hold several chunks, of as many layers each, so that the most work
  *  of a stage is the least.

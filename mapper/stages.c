@@ -508,9 +508,10 @@ static enum status split_init (struct split *x, struct error *err)
     x->coef = malloc ((columns + 1) * sizeof (double));
     if (st == ST_OK && (!x->cap || !x->at || !x->coef))
         st = err_nomem (err);
-    if (st == ST_OK &&
-        (!memory_fits (x->pool, x->c, caps) || !caps_surely (x->pool, x->c, caps)))
+    if (st == ST_OK && !memory_fits (x->pool, x->c, caps))
         st = err_set (err, ST_NOFIT, "no split of the layers fits in memory");
+    if (st == ST_OK)
+        caps_surely (x->pool, x->c, caps);
     for (int j = 0; st == ST_OK && j < x->levels; j++)
         for (int q = 0; q < x->pool->n_classes; q++)
             if (!(x->pool->class[q].limit_bytes < x->limit_bytes[j]) &&

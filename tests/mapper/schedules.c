@@ -1,5 +1,6 @@
 /* Every schedule, with and without experts: no split of the layers and no placement is
- * below the bounds. */
+ * below the bounds, and the search takes all of them. */
+#include "memest/memest.h"
 #include "tests/lib/fixture.h"
 
 static const enum workload_schedule all[] = {
@@ -135,9 +136,184 @@ static void bound_holds (void **state)
         assert_true (tried[k] > rounds / 4);
 }
 
+static struct mapper_result search (const struct mapper_problem *p,
+                                    struct mapper_info *info)
+{
+    struct mapper_settings settings = mapper_settings_default ();
+    struct mapper_result r = {0};
+    struct error err = {""};
+
+    settings.granularity = MAPPER_GPU;
+    ok (mapper_search (p, &settings, &r, info, &err), &err);
+    return r;
+}
+
+static bool in_memory (const struct setting *s, double limit_bytes)
+{
+    struct memest_problem memory = {&s->model, &s->job, &s->config, &s->profile,
+                                    MEMEST_LINKWISE};
+
+    for (int i = 0; i < s->config.deg.pp; i++) {
+        struct workload_stage held =
+            workload_stage_of (&s->model, &s->config, s->layers, i);
+        struct memest_stage m;
+
+        memest_stage (&memory, i, &held, &m);
+        if (m.peak_bytes > limit_bytes)
+            return false;
+    }
+    return true;
+}
+
+static bool lists (const struct mapper_info *info, const char *axis, json_t *value)
+{
+    json_t *list = json_object_get (info->space, axis), *v;
+    size_t i;
+    bool found = false;
+
+    json_array_foreach (list, i, v) found = found || json_equal (v, value);
+    json_decref (value);
+    return found;
+}
+
+/* With every axis free: a legal plan, no configuration, split or placement below its bound,
+ * and no axis that is better fixed. */
+static void whole_space (void **state)
+{
+    struct rng r = {72};
+    int rounds = getenv ("LINKWISE_LONG") ? 300 : 16, chunked = 0, experts = 0;
+    (void) state;
+
+    for (int round = 0; round < rounds; round++) {
+        int nodes = 1 + rng_below (&r, 2), gpus = 4 / nodes, n = nodes * gpus;
+        struct setting s = {.cluster =
+                                random_cluster (&r, nodes, gpus, 4, 0, false, false),
+                            .model = random_model (&r),
+                            .job = {.seq = 512, .global_batch = 8 << rng_below (&r, 3)},
+                            .profile = profile_of ("megatron-core")};
+        double pct = rng_below (&r, 3) ? 95 : 3 + 10 * rng_unit (&r);
+        double limit = pct / 100 * topology_gpu_type_of (s.cluster, 0)->memory_bytes;
+        struct mapper_problem p = {.model = &s.model,
+                                   .job = &s.job,
+                                   .profile = &s.profile,
+                                   .cluster = s.cluster,
+                                   .axes = mapper_axes_free (),
+                                   .memory_limit_pct = pct},
+                              fixed;
+        struct mapper_settings settings = mapper_settings_default ();
+        struct mapper_result best = {0}, other;
+        struct mapper_info info;
+        struct error err = {""};
+        enum status st;
+        int gpu[16];
+
+        /* A framework that runs everything. */
+        s.profile.schedules = (1u << (SCHEDULE_V_MIN + 1)) - 1;
+        if (round % 3) /* else replicas alone are best, most often */
+            p.axes.pp = 2;
+        settings.granularity = MAPPER_GPU;
+        st = mapper_search (&p, &settings, &best, &info, &err);
+        if (st == ST_OK) {
+            /* Which stage gets which kind of layer is not tried out. */
+            assert_true (info.proven || s.model.dense_layers > 0 ||
+                         s.model.expert_every > 1);
+            s.config = best.config;
+            memcpy (s.layers, best.layers, (size_t) s.config.deg.pp * sizeof (int));
+            assert_true (in_memory (&s, limit));
+            assert_true (
+                lists (&info, "schedule",
+                       json_string (workload_schedule_name (s.config.schedule))));
+            assert_true (lists (&info, "ep", json_integer (s.config.deg.ep)));
+            assert_true (lists (&info, "etp", json_integer (s.config.deg.etp)));
+            assert_true (lists (&info, "vpp", json_integer (s.config.deg.vpp)));
+            chunked += s.config.deg.vpp > 1;
+            experts += s.config.deg.ep > 1;
+        } else
+            assert_int_equal (st, ST_NOFIT);
+        for (int i = 0; i < 400; i++) {
+            double step;
+
+            if (!draw_config (&r, &s) ||
+                (p.axes.pp != MAPPER_FREE && s.config.deg.pp != p.axes.pp))
+                continue;
+            draw_layers (&r, &s);
+            for (int k = 0; k < n; k++)
+                gpu[k] = k;
+            shuffle (&r, gpu, n);
+            if (!in_memory (&s, limit))
+                continue;
+            if (st != ST_OK)
+                fail_msg ("%s fits, but: %s", workload_schedule_name (s.config.schedule),
+                          err.text);
+            step = step_of (&s, gpu, NULL);
+            if (step < best.lower_bound_s * (1 - 1e-9))
+                fail_msg ("%s, tp %d pp %d dp %d ep %d vpp %d: step %.9g below %.9g",
+                          workload_schedule_name (s.config.schedule), s.config.deg.tp,
+                          s.config.deg.pp, s.config.deg.dp, s.config.deg.ep,
+                          s.config.deg.vpp, step, best.lower_bound_s);
+        }
+        mapper_info_release (&info);
+        if (st == ST_OK) {
+            fixed = p;
+            fixed.axes.schedule = (int) all[rng_below (&r, 8)];
+            if (mapper_search (&fixed, &settings, &other, &info, &err) == ST_OK) {
+                assert_int_equal (other.config.schedule, fixed.axes.schedule);
+                assert_true (best.estimate.step_s <= other.estimate.step_s * (1 + 1e-9));
+                assert_true (best.lower_bound_s <= other.lower_bound_s * (1 + 1e-9));
+                mapper_result_release (&other);
+            }
+            mapper_info_release (&info);
+        }
+        mapper_result_release (&best);
+        topology_cluster_destroy (s.cluster);
+    }
+    assert_true (chunked > 0 && experts > 0);
+}
+
+/* What only forks of the framework run is priced when asked for, never chosen. */
+static void on_request (void **state)
+{
+    struct setting s = {.cluster = cluster_of ("2x4 a100-sxm4-80g intra:200 inter:10"),
+                        .model = small_model (12),
+                        .job = {.seq = 2048, .global_batch = 16},
+                        .profile = profile_of ("megatron-core")};
+    struct mapper_problem p = {.model = &s.model,
+                               .job = &s.job,
+                               .profile = &s.profile,
+                               .cluster = s.cluster,
+                               .axes = mapper_axes_free (),
+                               .memory_limit_pct = 95};
+    struct mapper_info info;
+    struct mapper_result r;
+    (void) state;
+
+    p.axes.pp = 4;
+    r = search (&p, &info);
+    assert_true (lists (&info, "schedule", json_string ("1f1b")));
+    assert_true (lists (&info, "schedule", json_string ("interleaved")));
+    assert_false (lists (&info, "schedule", json_string ("gpipe")));
+    assert_false (lists (&info, "schedule", json_string ("zb2p")));
+    mapper_result_release (&r);
+    mapper_info_release (&info);
+    p.axes.schedule = SCHEDULE_ZB2P;
+    r = search (&p, &info);
+    assert_int_equal (r.config.schedule, SCHEDULE_ZB2P);
+    mapper_result_release (&r);
+    mapper_info_release (&info);
+    s.profile.schedules = 1u << SCHEDULE_1F1B | 1u << SCHEDULE_ZB2P;
+    p.axes.schedule = MAPPER_FREE;
+    r = search (&p, &info);
+    assert_true (lists (&info, "schedule", json_string ("zb2p")));
+    mapper_result_release (&r);
+    mapper_info_release (&info);
+    topology_cluster_destroy (s.cluster);
+}
+
 int main (void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test (bound_holds)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test (bound_holds),
+                                       cmocka_unit_test (whole_space),
+                                       cmocka_unit_test (on_request)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

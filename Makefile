@@ -262,7 +262,7 @@ $B/tests/%: tests/%.c $B/liblinkwise.a
 	$Qmkdir -p $(@D) && $(CC) $(OUR_CFLAGS) $(CFLAGS) -MMD -MP -o $@ $< \
 	    $B/liblinkwise.a $(OUR_LDFLAGS) $(LDFLAGS) -lcmocka $(LIBS)
 
-$B/bench/probe: $B/obj/bwprobe/schedule.o
+$B/bench/probe: $B/obj/bwprobe/schedule.o $B/obj/bwprobe/models.o
 
 $B/bench/%: bench/%.c $B/liblinkwise.a
 	$(call say,CC,$<)

@@ -226,6 +226,77 @@ static void sampling (const char *dir)
     calibrate_runs_release (&r);
 }
 
+/* ---- frameworks that no profile names ---- */
+
+/* Sources that are not the default profile's, under it as under an unknown framework's. */
+static const char *const unknown[] = {"bigscience_bloom_prequel.csv",
+                                      "bigscience_v100.csv", "internevo.csv",
+                                      "litgpt_finetune_memory.csv", "wtacrs.csv"};
+
+#define N_UNKNOWN ((int) (sizeof unknown / sizeof *unknown))
+
+/* Mean square of log (measured / estimate). */
+static double mean_square (const struct calibrate_runs *r,
+                           const struct workload_profile *p)
+{
+    double sum = 0.0;
+    int n = 0;
+
+    for (int i = 0; i < r->n; i++) {
+        double far =
+            log (r->run[i].peak_bytes / calibrate_peak (&r->run[i], p, MEMEST_LINKWISE));
+
+        if (isnan (far))
+            continue;
+        sum += far * far;
+        n++;
+    }
+    return sum / n;
+}
+
+static void unknown_frameworks (const char *dir)
+{
+    struct calibrate_runs r[N_UNKNOWN];
+    struct workload_profile generic;
+    double square[N_UNKNOWN], all = 0.0;
+    struct error err;
+    int n = 0;
+
+    if (workload_profile_read (WORKLOAD_PROFILE_DEFAULT, &generic, NULL, &err) != ST_OK)
+        die (&err);
+    calibrate_profile_unknown (&generic);
+    for (int i = 0; i < N_UNKNOWN; i++)
+        if (open_runs (dir, unknown[i], &r[n])) {
+            square[n] = mean_square (&r[n], &generic);
+            all += square[n++];
+        }
+    for (int i = 0; i < n; i++) {
+        struct workload_profile *p = calloc ((size_t) r[i].n + 1, sizeof *p);
+        struct calibrate_errors e;
+        double shipped;
+        char data[160];
+
+        if (calibrate_profiles (&r[i], &generic, p, &err) != ST_OK)
+            die (&err);
+        e = peaks_of (&r[i], p, NULL, false);
+        shipped = calibrate_memory_coverage (&r[i], p, NULL);
+        /* The residual of the others. */
+        generic.memory.residual = n > 1 ? sqrt ((all - square[i]) / (n - 1)) : NAN;
+        if (calibrate_profiles (&r[i], &generic, p, &err) != ST_OK)
+            die (&err);
+        snprintf (data, sizeof data, "%s as of an unknown framework, %d peaks",
+                  r[i].run[0].source, e.n);
+        row (data, "MAPE %", "", 100 * e.mape, NAN, "%.1f");
+        row ("", "in the 90 % interval, %", "", 100 * shipped,
+             100 * calibrate_memory_coverage (&r[i], p, NULL), "%.0f");
+        row ("", "residual", "", CALIBRATE_UNKNOWN_RESIDUAL, generic.memory.residual,
+             "%.2f");
+        free (p);
+    }
+    for (int i = 0; i < n; i++)
+        calibrate_runs_release (&r[i]);
+}
+
 /* ---- schedules ---- */
 
 /* AMD's runs state neither sequence nor batch, so the estimator cannot be run on them.
@@ -373,9 +444,11 @@ int main (int argc, char **argv)
     bloom (argv[1]);
     schedules (argv[1]);
     sampling (argv[1]);
+    unknown_frameworks (argv[1]);
     printf ("Memory.  prior: the shipped profile, nothing fitted here; held out: fitted "
             "on the "
-            "other\nmodels (Aleph Alpha) or configurations (BLOOM).\n");
+            "other\nmodels (Aleph Alpha), configurations (BLOOM) or sources (unknown "
+            "frameworks).\n");
     table_print (table, stdout);
     table_destroy (table);
     return 0;

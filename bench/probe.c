@@ -7,22 +7,27 @@
  * 0.2 s for a communicator of two and the transport's default measuring time.  They are
  * simulated, not measured on GPUs.
  *
- * Losses: node pairs get the rates of the bundled cluster of 17 measured nodes, drawn at random
- * for each direction.  Of them the schedule sees a part of its rounds; the others are unmeasured
- * (a links file whose held-out error refuses to estimate them) or the median of what was seen
- * (one whose error allows it).  All plans are priced on the full matrix.  The first table says
- * which part the budget sees: below 16,384 GPUs all of it, so that nothing is lost.
+ * Losses: of a cluster drawn from a preset, or with the rates of the bundled 17 measured nodes
+ * drawn at random for each pair, the schedule sees a part of its rounds between nodes.  What it
+ * does not see is left out, or takes the median of what was seen, or what bwprobe writes: the low
+ * end of its best model.  The plan made from that is priced on the whole matrix, beside the plan
+ * made from the whole matrix.  The first table says which part the budget sees: all of it up to
+ * 8,192 GPUs.  Sizes and parts below that stand for smaller budgets.
  */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "base/progress.h"
 #include "base/rng.h"
 #include "base/stats.h"
 #include "base/text.h"
+#include "bwprobe/models.h"
 #include "bwprobe/schedule.h"
 #include "mapper/mapper.h"
+#include "topology/edit.h"
 
 enum { GPUS = 8, NODES_MAX = 2048 };
 
@@ -41,7 +46,7 @@ static struct schedule_shape shape_of (int nodes)
 
     for (int i = 0; i <= nodes; i++)
         first[i] = i * GPUS;
-    return (struct schedule_shape){nodes * GPUS, nodes, first};
+    return (struct schedule_shape){.n = nodes * GPUS, .nodes = nodes, .first = first};
 }
 
 /* ---- times ---- */
@@ -88,100 +93,148 @@ static void bench_times (void)
 
 /* ---- losses ---- */
 
-/* Measured rates of the bundled cluster, bytes/s. */
-static int measured_rates (double *rate, int most)
+/* Rates of node pairs, GB/s, [nodes * nodes], with the document that they go into. */
+struct rates {
+    int nodes;
+    json_t *doc;
+    float *v;
+};
+
+/* What is seen of a cluster and how the rest is filled. */
+enum fill { LEFT_OUT, MEDIANS, AS_BWPROBE, FILLS };
+
+/* Scratch. */
+static char folder[] = "/tmp/linkwise-bench-XXXXXX";
+
+static struct topology_cluster *cluster_of (const struct rates *r)
 {
-    struct topology_cluster *c;
-    struct error err = {""};
-    int n = 0;
-
-    if (topology_cluster_read ("examples/clusters/h100-17.json", &c, NULL, &err) != ST_OK)
-        die (&err);
-    for (int i = 0; i < c->n_nodes; i++)
-        for (int j = 0; j < c->n_nodes && n < most; j++) {
-            double x = i == j
-                           ? NAN
-                           : c->inter.bytes_per_s
-                                     .v[(size_t) i * (size_t) c->n_nodes + (size_t) j] *
-                                 c->inter.bytes_per_s.scale;
-
-            if (x > 0)
-                rate[n++] = x;
-        }
-    topology_cluster_destroy (c);
-    return n;
-}
-
-static struct topology_cluster *cluster_of (const double *rate, int nodes)
-{
-    json_t *rows = json_array (), *list = json_array (), *doc;
-    struct topology_cluster *c;
+    struct topology_document d = {.doc = json_deep_copy (r->doc)};
+    json_t *inter = json_object_get (json_object_get (d.doc, "links"), "inter");
+    size_t cells = (size_t) r->nodes * (size_t) r->nodes;
+    float *v = topology_matrix_room (r->nodes);
+    char path[sizeof folder + 32];
+    struct topology_cluster *c = NULL;
     struct error err = {""};
 
-    for (int i = 0; i < nodes; i++) {
-        json_t *row = json_array ();
-        char name[16];
-
-        for (int j = 0; j < nodes; j++) {
-            double x = rate[i * nodes + j];
-
-            json_array_append_new (row, i == j || isnan (x) ? json_null ()
-                                                            : json_real (x * 1e-9));
-        }
-        json_array_append_new (rows, row);
-        snprintf (name, sizeof name, "n%d", i);
-        json_array_append_new (list, json_pack ("{s:s, s:i, s:s}", "name", name, "gpus",
-                                                GPUS, "gpu_type", "h100-sxm5-80g"));
-    }
-    doc = json_pack ("{s:i, s:s, s:o, s:{s:{s:f, s:f}, s:{s:o, s:f}}}", "version", 1,
-                     "name", "bench", "nodes", list, "links", "intra",
-                     "bandwidth_gb_per_s", 370.0, "latency_us", 8.0, "inter",
-                     "bandwidth_gb_per_s", rows, "latency_us", 12.0);
-    if (topology_cluster_from_json (doc, "bench", NULL, &c, NULL, &err) != ST_OK)
+    snprintf (path, sizeof path, "%s/cluster.json", folder);
+    memcpy (v, r->v, cells * sizeof *v);
+    if (topology_document_matrix (&d, inter, "bandwidth_gb_per_s", v, r->nodes, false,
+                                  &err) != ST_OK ||
+        topology_document_write (&d, path, &err) != ST_OK ||
+        topology_cluster_read (path, &c, NULL, &err) != ST_OK)
         die (&err);
-    json_decref (doc);
+    topology_document_release (&d);
     return c;
 }
 
-/* What the schedule's first kind leaves unmeasured when it takes a part of its rounds. */
-static void sample (const double *full, int nodes, double part, struct rng *r,
-                    double *out)
+/* The off-diagonal rates of a cluster, GB/s. */
+static int rates_of (const struct topology_cluster *c, float *v, bool square)
 {
-    struct schedule_shape s = shape_of (nodes);
-    long rounds = schedule_rounds (&s, SCHEDULE_NODES, 0), taken = 0,
-         wanted = (long) ceil (part * (double) rounds);
+    int n = 0;
+
+    for (int i = 0; i < c->n_nodes; i++)
+        for (int j = 0; j < c->n_nodes; j++) {
+            double x = i == j ? NAN : topology_matrix_at (&c->inter.bytes_per_s, i, j);
+
+            if (square || x > 0)
+                v[n++] = (float) (x * 1e-9);
+        }
+    return n;
+}
+
+/* A preset; "measured" has the rates of the bundled cluster of 17 measured nodes, drawn at
+ * random for each pair of nodes. */
+static void draw (const char *preset, int nodes, struct rng *rng, struct rates *r)
+{
+    bool measured = strcmp (preset, "measured") == 0;
+    struct topology_synth s = topology_synth_default ();
+    struct topology_document d = {0};
+    struct topology_cluster *c = NULL;
+    struct error err = {""};
+    static float known[17 * 17];
+    char path[sizeof folder + 32];
+
+    snprintf (path, sizeof path, "%s/drawn.json", folder);
+    s.preset = measured ? "calm" : preset;
+    s.nodes = nodes;
+    s.gpus = GPUS;
+    if (topology_synthesize (&s, &d, &err) != ST_OK ||
+        topology_document_write (&d, path, &err) != ST_OK ||
+        topology_cluster_read (path, &c, NULL, &err) != ST_OK)
+        die (&err);
+    topology_document_release (&d);
+    *r = (struct rates){nodes, json_deep_copy (c->doc), topology_matrix_room (nodes)};
+    rates_of (c, r->v, true);
+    topology_cluster_destroy (c);
+    if (!measured)
+        return;
+    if (topology_cluster_read ("examples/clusters/h100-17.json", &c, NULL, &err) != ST_OK)
+        die (&err);
+
+    int n = rates_of (c, known, false);
+
+    for (int i = 0; i < nodes; i++)
+        for (int j = 0; j < i; j++)
+            r->v[i * nodes + j] = r->v[j * nodes + i] = known[rng_below (rng, n)];
+    topology_cluster_destroy (c);
+}
+
+/* What the schedule leaves unmeasured when it takes a part of the rounds between nodes. */
+static void sample (const struct rates *full, double part, float *out)
+{
+    struct schedule_shape s = shape_of (full->nodes);
+    struct schedule_stride stride[3 * NODES_MAX / 2 + 1];
+    size_t n = (size_t) full->nodes;
+    long wanted = (long) ceil (part * (double) schedule_rounds (&s, SCHEDULE_NODES, 0));
     struct schedule_pair *pair = malloc ((size_t) schedule_pairs_max (&s) * sizeof *pair);
 
-    for (int i = 0; i < nodes * nodes; i++)
+    s.stride = stride;
+    s.n_strides = schedule_strides (full->nodes, 1, stride);
+    for (size_t i = 0; i < n * n; i++)
         out[i] = NAN;
-    for (long k = 0; k < rounds && pair; k++) {
-        if (rng_unit (r) * (double) (rounds - k) >= (double) (wanted - taken))
-            continue;
-        taken++;
+    for (long k = 0; k < wanted && pair; k++)
         for (int i = schedule_round (&s, SCHEDULE_NODES, 0, k, pair); i-- > 0;) {
-            int a = pair[i].a / GPUS, b = pair[i].b / GPUS;
+            size_t a = (size_t) (pair[i].a / GPUS), b = (size_t) (pair[i].b / GPUS);
 
-            out[a * nodes + b] = full[a * nodes + b];
-            out[b * nodes + a] = full[b * nodes + a];
+            out[a * n + b] = full->v[a * n + b];
+            out[b * n + a] = full->v[b * n + a];
         }
-    }
     free (pair);
 }
 
-/* The median of what was seen in place of what was not. */
-static void fill (double *v, int n)
+/* What bwprobe writes for what was not seen: the low end of its best model, or of the median
+ * the middle. */
+static void fill (float *v, int n, enum fill how)
 {
-    double *known = malloc ((size_t) n * sizeof *known), median;
-    int k = 0;
+    struct models_link *link = malloc ((size_t) n * (size_t) n * sizeof *link), one;
+    struct models_fit fit[2];
+    struct models_trial t[2];
+    struct error err = {""};
+    int k = 0, best = 0;
 
-    for (int i = 0; i < n && known; i++)
-        if (isfinite (v[i]))
-            known[k++] = v[i];
-    median = stats_median (known, k);
     for (int i = 0; i < n; i++)
-        if (isnan (v[i]))
-            v[i] = median;
-    free (known);
+        for (int j = 0; j < n; j++)
+            if (v[(size_t) i * (size_t) n + (size_t) j] > 0)
+                link[k++] = (struct models_link){
+                    i, j, (double) v[(size_t) i * (size_t) n + (size_t) j], 1};
+    for (int m = 0; m < 2; m++)
+        if (models_learn (link, k, m * n, &fit[m], &err) != ST_OK ||
+            models_try (link, k, m * n, &t[m], &err) != ST_OK)
+            die (&err);
+    if (how == AS_BWPROBE && t[1].accepted && t[1].low > t[0].low)
+        best = 1;
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < n; j++) {
+            float *x = &v[(size_t) i * (size_t) n + (size_t) j];
+
+            one = (struct models_link){i, j, 1, 1};
+            if (i != j && isnan (*x) && (how == MEDIANS || t[best].accepted))
+                *x = (float) (models_predict (&fit[best], &one) *
+                              (how == MEDIANS ? 1 : t[best].low));
+        }
+    for (int m = 0; m < 2; m++)
+        models_release (&fit[m]);
+    free (link);
 }
 
 struct job {
@@ -222,73 +275,120 @@ static double plan_and_price (const struct job *j, const struct topology_cluster
     if (costmodel_estimate (&price, r.gpu, true, &e, &err) != ST_OK)
         die (&err);
     free (e.unmeasured);
+
     mapper_result_release (&r);
     mapper_info_release (&info);
     return e.step_s;
 }
 
+/* One preset, one size: a row for each part that is seen. */
+static void losses_of (struct table *t, const char *preset, int nodes, const char *model,
+                       const double *part, int parts, struct rng *rng)
+{
+    struct job j = {.job = {.seq = 4096, .global_batch = 16 * nodes}};
+    struct error err = {""};
+    struct rates full, seen;
+    struct topology_cluster *truth;
+    double best;
+
+    if (workload_model_read (model, &j.model, NULL, &err) != ST_OK ||
+        workload_profile_read (WORKLOAD_PROFILE_DEFAULT, &j.profile, NULL, &err) != ST_OK)
+        die (&err);
+    draw (preset, nodes, rng, &full);
+    seen = full;
+    seen.v = topology_matrix_room (nodes);
+    truth = cluster_of (&full);
+    best = plan_and_price (&j, truth, truth);
+    for (int k = 0; k < parts; k++) {
+        table_cell (t, "%d", nodes * GPUS);
+        table_cell (t, "%s", preset);
+        table_cell (t, "%.0f", 100 * part[k]);
+        table_cell (t, "%.4f", best);
+        for (int how = 0; how < FILLS; how++) {
+            struct topology_cluster *c;
+
+            /* Each takes the planner's whole time limit there. */
+            if (nodes == NODES_MAX && how != AS_BWPROBE) {
+                table_cell (t, "-");
+                continue;
+            }
+            sample (&full, part[k], seen.v);
+            if (how != LEFT_OUT)
+                fill (seen.v, nodes, (enum fill) how);
+            c = cluster_of (&seen);
+            table_cell (t, "%.2f", 100 * (plan_and_price (&j, c, truth) / best - 1));
+            topology_cluster_destroy (c);
+        }
+    }
+    topology_cluster_destroy (truth);
+    topology_matrix_drop (seen.v);
+    topology_matrix_drop (full.v);
+    json_decref (full.doc);
+}
+
+/* The part of the pairs of nodes that a budget sees on a fabric that blocks. */
+static double part_seen (int nodes, double budget_s)
+{
+    struct schedule_shape s = shape_of (nodes);
+    struct schedule_plan p = schedule_plan_make (&s, &nccl, 0, false, 1, budget_s);
+
+    return share (&p, SCHEDULE_NODES);
+}
+
 static void bench_losses (void)
 {
     static const char *const header[] = {
-        "GPUs",           "<model", "seen %", "step s, full", "unmeasured: loss %",
-        "median: loss %", NULL};
+        "GPUs",           "<cluster",        "seen %", "step s, full", "left out: loss %",
+        "median: loss %", "bwprobe: loss %", NULL};
+    static const char *const preset[] = {"calm", "busy", "failing", "mixed", "measured"};
     static const struct {
         int nodes;
         const char *model;
-    } cases[] = {
-        {8, "llama-3-8b"}, {8, "gpt3-13b"}, {16, "llama-2-70b"}, {32, "llama-3-70b"}};
+    } cases[] = {{16, "llama-2-70b"},
+                 {32, "llama-3-70b"},
+                 {45, "llama-3-70b"},
+                 {64, "llama-3-70b"},
+                 {NODES_MAX, "llama-3-405b"}};
     static const double part[] = {0.75, 0.5, 0.25};
-    static double rate[1024], full[NODES_MAX], seen[NODES_MAX];
-    int n = measured_rates (rate, 1024);
     struct table *t = table_create (header);
     struct rng r = {1};
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases && t; i++) {
-        int nodes = cases[i].nodes;
-        struct job j = {.job = {.seq = 4096, .global_batch = 1024}};
-        struct error err = {""};
-        struct topology_cluster *truth;
-        double best;
+        double seen = part_seen (cases[i].nodes, 600);
 
-        if (workload_model_read (cases[i].model, &j.model, NULL, &err) != ST_OK ||
-            workload_profile_read (WORKLOAD_PROFILE_DEFAULT, &j.profile, NULL, &err) !=
-                ST_OK)
-            die (&err);
-        for (int k = 0; k < nodes * nodes; k++)
-            full[k] = rate[rng_below (&r, n)];
-        truth = cluster_of (full, nodes);
-        best = plan_and_price (&j, truth, truth);
-        for (size_t k = 0; k < sizeof part / sizeof *part; k++) {
-            double loss[2];
-
-            sample (full, nodes, part[k], &r, seen);
-            for (int m = 0; m < 2; m++) {
-                struct topology_cluster *c;
-
-                if (m == 1)
-                    fill (seen, nodes * nodes);
-                c = cluster_of (seen, nodes);
-                loss[m] = plan_and_price (&j, c, truth) / best - 1;
-                topology_cluster_destroy (c);
-            }
-            table_cell (t, "%d", nodes * GPUS);
-            table_cell (t, "%s", cases[i].model);
-            table_cell (t, "%.0f", 100 * part[k]);
-            table_cell (t, "%.4f", best);
-            table_cell (t, "%.2f", 100 * loss[0]);
-            table_cell (t, "%.2f", 100 * loss[1]);
-        }
-        topology_cluster_destroy (truth);
+        for (size_t k = 0; k < sizeof preset / sizeof *preset; k++)
+            if (cases[i].nodes < NODES_MAX || strcmp (preset[k], "busy") == 0)
+                losses_of (t, preset[k], cases[i].nodes, cases[i].model,
+                           seen < 1 ? &seen : part, seen < 1 ? 1 : 3, &r);
     }
     if (t)
         table_print (t, stdout);
     table_destroy (t);
 }
 
+/* The scratch folder holds what cluster_of and draw write. */
+static void clean_up (void)
+{
+    static const char *const name[] = {"cluster.json", "cluster.0.npy", "drawn.json",
+                                       "drawn.0.npy"};
+    char path[sizeof folder + 32];
+
+    for (size_t i = 0; i < sizeof name / sizeof *name; i++) {
+        snprintf (path, sizeof path, "%s/%s", folder, name[i]);
+        unlink (path);
+    }
+    rmdir (folder);
+}
+
 int main (void)
 {
+    if (!mkdtemp (folder)) {
+        perror (folder);
+        return 1;
+    }
     bench_times ();
     putchar ('\n');
     bench_losses ();
+    clean_up ();
     return 0;
 }

@@ -80,6 +80,7 @@ void coordinator_destroy (struct coordinator *c)
     free (c->end);
     free (c->node);
     free (c->first);
+    free (c->stride);
     free (c->done);
     free (c->fault);
     free (c);
@@ -288,10 +289,13 @@ static struct coordinator_outcome write_down (struct coordinator *c)
     enum status st = estimate_try (c, tier, &err);
 
     progress_end (&c->progress);
-    if (st == ST_OK)
-        st = links_write (c, status, tier, &err);
     if (st == ST_OK) {
-        report_print (c, tier);
+        st = links_write (c, status, tier, &err);
+        if (st == ST_OK)
+            report_print (c, tier);
+        estimate_release (tier);
+    }
+    if (st == ST_OK) {
         journal_close (c->journal, strcmp (status, "complete") == 0);
         c->journal = NULL;
         if (strcmp (status, "complete") != 0 && keeps_journal (c))

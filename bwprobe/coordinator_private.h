@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "bwprobe/coordinator.h"
 #include "bwprobe/journal.h"
+#include "bwprobe/models.h"
 #include "bwprobe/results.h"
 #include "bwprobe/roster.h"
 #include "bwprobe/schedule.h"
@@ -45,6 +46,8 @@ struct coordinator {
     struct node *node;    /* [shape.nodes] */
     int *first;           /* behind shape.first */
     struct schedule_shape shape;
+    struct schedule_stride *stride; /* [n_strides] (schedule_strides) */
+    int n_strides;
     struct schedule_plan plan;
     struct schedule_timing timing; /* running averages */
     int at_once_checked;  /* pairs compared for the plan's at_once; 0: not needed */
@@ -146,22 +149,23 @@ struct estimate_tier {
     long measured, unmeasured; /* directed pairs */
     double median_bytes_per_s; /* of those measured; NaN */
     struct estimate_model {
-        const char *name;            /* what it predicts from */
-        bool accepted;               /* it did well enough to be used */
-        double factor;               /* bytes/s, or a ratio to what it predicts from */
-        int tried;                   /* held-out links */
-        double error_p50, error_p90; /* relative; NaN when too few were tried */
-    } model[3];
+        const char *name; /* what it predicts from */
+        struct models_trial trial;
+        struct models_fit fit;
+    } model[4];
 };
 enum { TIER_INSIDE, TIER_RAIL, TIER_CROSS, ESTIMATE_TIERS };
-enum { MODEL_MEDIAN, MODEL_NODES, MODEL_TOGETHER, ESTIMATE_MODELS };
+enum { MODEL_MEDIAN, MODEL_ENDS, MODEL_NODES, MODEL_TOGETHER, ESTIMATE_MODELS };
 
 /** Tier of a directed pair. */
 int estimate_tier_of (const struct coordinator *c, int src, int dst);
-/** Try the models, links held out in turn. */
+/** Try the models, links held out in turn.
+ *  @param[out] tier  release with estimate_release */
 enum status estimate_try (const struct coordinator *c,
                           struct estimate_tier tier[ESTIMATE_TIERS], struct error *err);
-/** Predict a directed pair by the best model that was accepted and applies; NaN. */
+void estimate_release (struct estimate_tier tier[ESTIMATE_TIERS]);
+/** What a directed pair reaches at least, by the best model that was accepted and applies:
+ *  the low end of what it predicts; NaN. */
 double estimate_value (const struct coordinator *c, const struct estimate_tier *tier,
                        int src, int dst);
 

@@ -269,7 +269,7 @@ static enum status number_endpoints (struct coordinator *c, struct error *err)
     for (int i = 0; i < n; i++)
         snprintf (c->end[i].name, sizeof c->end[i].name, "%s/%d",
                   c->node[c->end[i].node].name, c->end[i].gpu);
-    c->shape = (struct schedule_shape){n, nodes, c->first};
+    c->shape = (struct schedule_shape){.n = n, .nodes = nodes, .first = c->first};
     return n >= 2
                ? ST_OK
                : err_set (err, ST_NOFIT,

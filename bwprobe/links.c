@@ -453,10 +453,12 @@ static json_t *estimates_json (const struct writer *w)
             const struct estimate_model *e = &tier->model[m];
 
             json_array_append_new (
-                models, json_pack ("{s:s, s:b, s:i, s:o, s:o}", "from", e->name, "used",
-                                   e->accepted, "held_out", e->tried, "error_p50",
-                                   topology_links_number (e->error_p50), "error_p90",
-                                   topology_links_number (e->error_p90)));
+                models,
+                json_pack ("{s:s, s:b, s:i, s:o, s:o, s:o}", "from", e->name, "used",
+                           e->trial.accepted, "held_out", e->trial.tried, "error_p50",
+                           topology_links_number (e->trial.error_p50), "error_p90",
+                           topology_links_number (e->trial.error_p90), "low",
+                           topology_links_number (e->trial.low)));
         }
         json_array_append_new (
             list, json_pack ("{s:s, s:I, s:I, s:I, s:o}", "links", tier->name, "measured",

@@ -213,6 +213,11 @@ void passes_prepare (struct coordinator *c)
                                   c->set.budget_s - coordinator_elapsed (c));
     for (int k = 0; k < SCHEDULE_KINDS; k++)
         c->rounds_all += c->plan.part[k].taken * c->plan.part[k].passes;
+    /* Without memory for them the circle method's rounds serve. */
+    c->stride =
+        malloc ((size_t) schedule_strides_max (c->shape.nodes) * sizeof *c->stride);
+    if (c->stride)
+        c->n_strides = schedule_strides (c->shape.nodes, c->set.seed, c->stride);
 }
 
 /* ---- what an earlier run did ---- */
@@ -312,20 +317,45 @@ static bool counts_as_alone (const struct coordinator *c, int kind)
            kind == (single ? SCHEDULE_RAILS_TOGETHER : SCHEDULE_TOGETHER);
 }
 
-/* One kind's rounds of one pass, in random order.  @return false when the time is over */
-static bool run_part (struct coordinator *c, int kind, int pass,
-                      struct schedule_pair *pair)
+/* The rounds of a kind that are taken, in random order: those of greatest value between nodes,
+ * a random choice otherwise.  @return NULL when out of memory */
+static long *choose_rounds (struct coordinator *c, const struct schedule_part *part,
+                            bool strided)
 {
-    const struct schedule_part *part = &c->plan.part[kind];
-    bool together = schedule_is_together ((enum schedule_kind) kind);
-    double *typical = together ? &c->timing.together_s : &c->timing.alone_s;
-    double until = (1 - 0.5 * SCHEDULE_RESERVE) * c->set.budget_s;
     long *order = malloc (((size_t) part->rounds + 1) * sizeof *order);
 
     for (long i = 0; i < part->rounds && order; i++)
         order[i] = i;
     if (order)
-        shuffle (&c->rng, order, part->rounds);
+        shuffle (&c->rng, order, strided ? part->taken : part->rounds);
+    return order;
+}
+
+/* The shape by whose rounds a kind is measured. */
+static struct schedule_shape shape_for (const struct coordinator *c, int kind)
+{
+    const struct schedule_part *part = &c->plan.part[kind];
+    struct schedule_shape s = c->shape;
+
+    if (part->taken < part->rounds && schedule_is_strided ((enum schedule_kind) kind) &&
+        c->n_strides > 0) {
+        s.stride = c->stride;
+        s.n_strides = c->n_strides;
+    }
+    return s;
+}
+
+/* One kind's rounds of one pass.  @return false when the time is over */
+static bool run_part (struct coordinator *c, int kind, int pass,
+                      struct schedule_pair *pair)
+{
+    const struct schedule_part *part = &c->plan.part[kind];
+    struct schedule_shape shape = shape_for (c, kind);
+    bool together = schedule_is_together ((enum schedule_kind) kind);
+    double *typical = together ? &c->timing.together_s : &c->timing.alone_s;
+    double until = (1 - 0.5 * SCHEDULE_RESERVE) * c->set.budget_s;
+    long *order = choose_rounds (c, part, shape.stride != NULL);
+
     for (long i = 0; i < part->taken && order && !c->interrupted; i++, c->rounds_done++) {
         struct round r = {.kind = (enum schedule_kind) kind,
                           .pass = pass,
@@ -337,7 +367,7 @@ static bool run_part (struct coordinator *c, int kind, int pass,
             free (order);
             return false;
         }
-        r.n = schedule_round (&c->shape, r.kind, c->plan.at_once, order[i], pair);
+        r.n = schedule_round (&shape, r.kind, c->plan.at_once, order[i], pair);
         r.n = still_to_do (c, kind, pass, pair, r.n);
         if (r.n == 0)
             continue;

@@ -1,6 +1,100 @@
 #include "bwprobe/schedule.h"
 
 #include <math.h>
+#include <stdlib.h>
+
+#include "base/rng.h"
+
+/* ---- strides ---- */
+
+static int common_divisor (int a, int b)
+{
+    while (b) {
+        int r = a % b;
+
+        a = b;
+        b = r;
+    }
+    return a;
+}
+
+/* Nodes `shift` apart make cycles of this length. */
+static int cycle_length (int nodes, int shift)
+{
+    return nodes / common_divisor (nodes, shift);
+}
+
+/* Rounds that hold all pairs of a shift: two, three where the cycles are odd. */
+static int colours (int nodes, int shift)
+{
+    int length = cycle_length (nodes, shift);
+
+    return length == 2 ? 1 : length % 2 ? 3 : 2;
+}
+
+/* Which round of its shift the pair number t of a cycle is in; the odd one is the last. */
+static int colour_of (int length, int t)
+{
+    return length % 2 && t == length - 1 ? 2 : t % 2;
+}
+
+struct shifts {
+    int nodes, n;
+    int *list;  /* [nodes / 2] */
+    char *used; /* [nodes / 2 + 1] */
+};
+
+static void add_shift (struct shifts *s, int d)
+{
+    d = d > s->nodes - d ? s->nodes - d : d;
+    if (d <= 0 || s->used[d])
+        return;
+    s->used[d] = 1;
+    s->list[s->n++] = d;
+}
+
+static void order_shifts (struct shifts *s, uint64_t seed)
+{
+    struct rng rng = {seed};
+    int half = s->nodes / 2, fixed;
+
+    add_shift (s, 1);
+    for (int near = 0; near <= 1; near++)
+        for (int k = 2; k <= half; k++)
+            if (s->nodes % k == 0) {
+                add_shift (s, s->nodes / k - near);
+                add_shift (s, s->nodes / k + near);
+            }
+    /* Plans that leave some nodes out. */
+    for (int k = 2; k * k <= s->nodes; k++)
+        add_shift (s, s->nodes / k);
+    fixed = s->n;
+    for (int d = 1; d <= half; d++)
+        add_shift (s, d);
+    for (int i = s->n - 1; i > fixed; i--) {
+        int k = fixed + rng_below (&rng, i + 1 - fixed), x = s->list[i];
+
+        s->list[i] = s->list[k];
+        s->list[k] = x;
+    }
+}
+
+int schedule_strides (int nodes, uint64_t seed, struct schedule_stride *stride)
+{
+    struct shifts s = {.nodes = nodes,
+                       .list = calloc ((size_t) nodes + 1, sizeof *s.list),
+                       .used = calloc ((size_t) nodes + 1, 1)};
+    int n = 0;
+
+    if (s.list && s.used)
+        order_shifts (&s, seed);
+    for (int i = 0; i < s.n; i++)
+        for (int k = 0; k < colours (nodes, s.list[i]); k++)
+            stride[n++] = (struct schedule_stride){s.list[i], k};
+    free (s.list);
+    free (s.used);
+    return n;
+}
 
 /* ---- rounds ---- */
 
@@ -56,10 +150,15 @@ static long slices (const struct schedule_shape *s, int at_once)
     return at_once <= 0 || at_once >= pairs ? 1 : (pairs + at_once - 1) / at_once;
 }
 
+static int node_rounds_of (const struct schedule_shape *s)
+{
+    return s->stride ? s->n_strides : circle_rounds (s->nodes);
+}
+
 long schedule_rounds (const struct schedule_shape *s, enum schedule_kind kind,
                       int at_once)
 {
-    long node_rounds = circle_rounds (s->nodes), g = most_gpus (s);
+    long node_rounds = node_rounds_of (s), g = most_gpus (s);
 
     switch (kind) {
     case SCHEDULE_NODES:
@@ -80,20 +179,55 @@ long schedule_rounds (const struct schedule_shape *s, enum schedule_kind kind,
     return 0;
 }
 
+/* What pairs of nodes a round is asked for. */
+struct wanted {
+    int slice, of; /* the slice'th part of them */
+    int i, j;      /* GPU i of one with GPU j of the other */
+};
+
+/* Add nodes a and b, number `seen` of the round's pairs, where they have such GPUs. */
+static int add_pair (const struct schedule_shape *s, const struct wanted *w, int seen,
+                     int a, int b, struct schedule_pair *pair)
+{
+    if (seen % w->of != w->slice || w->i >= gpus_of (s, a) || w->j >= gpus_of (s, b))
+        return 0;
+    *pair = (struct schedule_pair){s->first[a] + w->i, s->first[b] + w->j};
+    return 1;
+}
+
+static int between_strided (const struct schedule_shape *s, const struct wanted *w,
+                            int round, struct schedule_pair *pair)
+{
+    const struct schedule_stride *x = &s->stride[round];
+    int n = 0, seen = 0, length = cycle_length (s->nodes, x->shift);
+
+    for (int start = 0; start < s->nodes / length; start++)
+        for (int t = 0, a = start; t < (length == 2 ? 1 : length); t++) {
+            int b = (a + x->shift) % s->nodes;
+
+            if (colour_of (length, t) == x->colour)
+                n += a < b ? add_pair (s, w, seen++, a, b, pair + n)
+                           : add_pair (s, w, seen++, b, a, pair + n);
+            a = b;
+        }
+    return n;
+}
+
 /* Pairs GPU i of one node with GPU j of the other over the node pairs of a node round; the
  * slice'th part of them when there are several. */
 static int between (const struct schedule_shape *s, int at_once, int node_round,
                     int slice, int i, int j, struct schedule_pair *pair)
 {
-    int n = 0, seen = 0, of = (int) slices (s, at_once);
+    const struct wanted w = {slice, (int) slices (s, at_once), i, j};
+    int n = 0, seen = 0;
 
+    if (s->stride)
+        return between_strided (s, &w, node_round, pair);
     for (int a = 0; a < s->nodes; a++) {
         int b = circle_partner (s->nodes, node_round, a);
 
-        if (b <= a || seen++ % of != slice)
-            continue;
-        if (i < gpus_of (s, a) && j < gpus_of (s, b))
-            pair[n++] = (struct schedule_pair){s->first[a] + i, s->first[b] + j};
+        if (b > a)
+            n += add_pair (s, &w, seen++, a, b, pair + n);
     }
     return n;
 }
@@ -118,7 +252,7 @@ static int inside (const struct schedule_shape *s, long round, struct schedule_p
 int schedule_round (const struct schedule_shape *s, enum schedule_kind kind, int at_once,
                     long round, struct schedule_pair *pair)
 {
-    long parts = slices (s, at_once), node_rounds = circle_rounds (s->nodes);
+    long parts = slices (s, at_once), node_rounds = node_rounds_of (s);
     int slice = (int) (round % parts), g = most_gpus (s), n = 0;
     long rest = round / parts;
     int node_round = node_rounds ? (int) (rest % node_rounds) : 0;
@@ -157,6 +291,12 @@ int schedule_round (const struct schedule_shape *s, enum schedule_kind kind, int
 
 /* ---- the plan ---- */
 
+/* Part of the time left that a choice of a kind's rounds takes. */
+static const double share[SCHEDULE_KINDS] = {
+    [SCHEDULE_NODES] = 0.6,          [SCHEDULE_INSIDE] = 0.5,
+    [SCHEDULE_RAILS_TOGETHER] = 0.5, [SCHEDULE_RAILS] = 0.5,
+    [SCHEDULE_TOGETHER] = 1.0 / 3,   [SCHEDULE_REST] = 1.0 / 3};
+
 static double cost (const struct schedule_timing *t, int kind)
 {
     return schedule_is_together ((enum schedule_kind) kind) ? t->together_s : t->alone_s;
@@ -189,7 +329,7 @@ struct schedule_plan schedule_plan_make (const struct schedule_shape *s,
             }
             p.whole = false;
             if (pass == 0) {
-                long some = (long) (0.5 * left / cost (t, k));
+                long some = (long) (share[k] * left / cost (t, k));
 
                 part->taken = some < part->rounds ? some : part->rounds;
                 part->passes = part->taken > 0;

@@ -8,13 +8,40 @@
 #define BWPROBE_SCHEDULE_H
 
 #include <stdbool.h>
+#include <stdint.h>
+
+/** A round of pairs of nodes that stand `shift` apart, i with i + shift: of the cycles that
+ *  these make every second (third) pair, beginning with number `colour`. */
+struct schedule_stride {
+    int shift, colour;
+};
 
 struct schedule_shape {
     int n;     /* endpoints */
     int nodes; /* 1 or more */
     const int
         *first; /* [nodes + 1] node i has the endpoints first[i] .. first[i + 1] - 1 */
+    const struct schedule_stride
+        *stride; /* [n_strides] rounds between nodes, the most valuable first; NULL: the
+                      circle method's */
+    int n_strides;
 };
+
+/** Rounds between nodes in order of value, for when only some of them can be taken.
+ *
+ *  Whatever the degrees, a plan sends to next neighbours (rings) and to nodes the n-th part of
+ *  all nodes away (pipelines) in some order of the nodes, and the first one it tries is the
+ *  order in which they are listed.  So first come the shifts 1, nodes / k, these plus and minus
+ *  1, then all others at random: a placement exists all of whose links were measured, and each
+ *  of its nodes has others nearby.  A node takes part equally often.
+ *
+ *  @param[out] stride  [schedule_strides_max (nodes)]
+ *  @return how many; every pair of nodes is in one of them; 0 when out of memory */
+int schedule_strides (int nodes, uint64_t seed, struct schedule_stride *stride);
+static inline int schedule_strides_max (int nodes)
+{
+    return 3 * (nodes / 2) + 1;
+}
 
 struct schedule_pair {
     int a, b; /* endpoints */
@@ -79,10 +106,17 @@ struct schedule_plan {
 /** Part of the budget that is kept for measuring suspects again. */
 #define SCHEDULE_RESERVE 0.1
 
+/** True for kinds of which the strides say what to take when they do not fit. */
+static inline bool schedule_is_strided (enum schedule_kind k)
+{
+    return k == SCHEDULE_NODES || k == SCHEDULE_RAILS_TOGETHER;
+}
+
 /** Fit the schedule into the time.
  *
  *  Every kind gets its first pass in order of value, then the second, and so on.  Where a
- *  first pass does not fit, a random choice of its rounds takes half of what is left.
+ *  first pass does not fit, a choice of its rounds takes a part of what is left: by strides
+ *  between nodes, at random otherwise.
  */
 struct schedule_plan schedule_plan_make (const struct schedule_shape *s,
                                          const struct schedule_timing *t, int at_once,

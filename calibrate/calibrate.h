@@ -25,8 +25,9 @@ struct calibrate_run {
     struct workload_model model; /* its name is the row's */
     struct workload_job job;
     struct workload_config config;
-    bool attention_said; /* else the job's is that of the source's profile */
-    int *layers;         /* [WORKLOAD_PARTITIONS * pp] as the row says, else as each
+    /* Does the row state them?  Else they are those of the source's profile. */
+    bool attention_said, zero_said;
+    int *layers; /* [WORKLOAD_PARTITIONS * pp] as the row says, else as each
                                   partition has them; entry p * pp + i is of stage i */
     struct {
         const struct topology_gpu_type *type;
@@ -84,9 +85,20 @@ enum status calibrate_cluster (const struct calibrate_run *run,
                                struct topology_cluster **out, struct error *err);
 
 /** The shipped profile that serves a run: the one that names its source, else its GPU
- *  type's, else the default.  @param[out] p  a copy */
+ *  type's, else the default; these two as calibrate_profile_unknown has them.
+ *  @param[out] p  a copy */
 enum status calibrate_profile_for (const struct calibrate_run *run,
                                    struct workload_profile *p, struct error *err);
+
+/** Standard deviation of log (measured / estimate) of memory for a framework that no
+ *  profile names: the root mean square over five sources (BLOOM, BigScience's V100 runs,
+ *  InternEvo, LitGPT, WTA-CRS) under the default profile, each counted once; leaving one
+ *  out gives .34 to .42 (bench/accuracy.c prints it). */
+#define CALIBRATE_UNKNOWN_RESIDUAL 0.38
+
+/** Make a profile serve a framework that it does not know: its residual is that of unknown
+ *  frameworks, and its runs' memory is the fullest rank's, with the driver's overheads. */
+void calibrate_profile_unknown (struct workload_profile *p);
 
 /* ---- estimates ---- */
 
@@ -263,6 +275,13 @@ enum status calibrate_memory_errors (const struct calibrate_runs *runs,
                                      const struct workload_profile *profile, bool states,
                                      const bool *use, struct calibrate_errors *out,
                                      struct error *err);
+
+/** Share of the measured peaks within the 90 % interval about their estimates that the
+ *  profiles' residuals give: a factor of exp (1.645 residual) either way.  NAN without
+ *  peaks.  @param use  [runs->n]; NULL: all */
+double calibrate_memory_coverage (const struct calibrate_runs *runs,
+                                  const struct workload_profile *profile,
+                                  const bool *use);
 
 /** Out-of-memory labels beside what `by` says: a run is said to run out when its need
  *  reaches `threshold` times the GPU's memory (1: probability .5; Fujii's rule: .8). */

@@ -5,17 +5,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+void calibrate_profile_unknown (struct workload_profile *p)
+{
+    p->memory.residual = CALIBRATE_UNKNOWN_RESIDUAL;
+    p->measured_rank = MEASURED_MAX;
+    p->measured_allocated = false;
+}
+
 enum status calibrate_profile_for (const struct calibrate_run *run,
                                    struct workload_profile *out, struct error *err)
 {
     struct workload_profile p, by_gpu;
     bool found = false;
     const char *name;
+    enum status st = ST_OK;
 
     for (int i = 0; (name = workload_profile_shipped (i)); i++) {
-        enum status st = workload_profile_read (name, &p, NULL, err);
-
-        if (st != ST_OK)
+        if ((st = workload_profile_read (name, &p, NULL, err)) != ST_OK)
             return st;
         for (int k = 0; k < p.n_sources; k++)
             if (strcmp (p.source[k], run->source) == 0) {
@@ -28,7 +34,10 @@ enum status calibrate_profile_for (const struct calibrate_run *run,
         }
     }
     if (!found)
-        return workload_profile_read (WORKLOAD_PROFILE_DEFAULT, out, NULL, err);
+        st = workload_profile_read (WORKLOAD_PROFILE_DEFAULT, &by_gpu, NULL, err);
+    if (st != ST_OK)
+        return st;
+    calibrate_profile_unknown (&by_gpu);
     *out = by_gpu;
     return ST_OK;
 }
@@ -78,13 +87,24 @@ static double as_measured (const struct workload_profile *p, const struct memest
                : s->peak_bytes;
 }
 
+/* The stages whose fullest one was measured: first .. last. */
+static void measured_stages (const struct calibrate_run *run,
+                             const struct workload_profile *p, int *first, int *last)
+{
+    int end = run->config.deg.pp - 1;
+
+    *first = p->measured_rank == MEASURED_LAST ? end : 0;
+    *last = p->measured_rank == MEASURED_FIRST ? 0 : end;
+}
+
 double calibrate_peak (const struct calibrate_run *run, const struct workload_profile *p,
                        enum memest_model by)
 {
-    int last = run->config.deg.pp - 1;
     double most = 0.0;
+    int first, last;
 
-    for (int i = p->measured_last ? last : 0; i <= last; i++) {
+    measured_stages (run, p, &first, &last);
+    for (int i = first; i <= last; i++) {
         struct memest_stage s;
 
         stage_of (run, p, by, i, &s);
@@ -110,10 +130,11 @@ double calibrate_need (const struct calibrate_run *run, const struct workload_pr
 double calibrate_static (const struct calibrate_run *run,
                          const struct workload_profile *p)
 {
-    int last = run->config.deg.pp - 1;
     double most = 0.0;
+    int first, last;
 
-    for (int i = p->measured_last ? last : 0; i <= last; i++) {
+    measured_stages (run, p, &first, &last);
+    for (int i = first; i <= last; i++) {
         struct memest_stage s;
 
         stage_of (run, p, MEMEST_LINKWISE, i, &s);

@@ -9,6 +9,9 @@
 
 #define EVALUATIONS_MAX 4000
 #define BOUND_SPREADS 4.0 /* how many spreads a constant may move */
+/* What scatters about a fitted memory model at most to start with: a framework that nobody
+ * has fitted has a wider residual, which says nothing of what a fit will leave. */
+#define FITTED_RESIDUAL 0.05
 #define GAIN_LEAST 1e-2   /* of the objective, for the search to start anew */
 /* What the model gets wrong, runs of one source have in common, so that a thousand of them
  * do not tell a thousand times as much as one: n count as n / (1 + n / RUNS_MOST) (the
@@ -214,6 +217,7 @@ enum status calibrate_memory (const struct calibrate_runs *runs, const bool *use
     struct fitting f = {
         .memory = true, .runs = runs, .use = use, .start = *p, .fit = &result};
 
+    f.start.memory.residual = fmin (f.start.memory.residual, FITTED_RESIDUAL);
     for (int i = 0; i < runs->n; i++)
         result.used += (!use || use[i]) &&
                        (!isnan (runs->run[i].peak_bytes) || runs->run[i].oom >= 0);

@@ -33,6 +33,24 @@ enum status calibrate_memory_errors (const struct calibrate_runs *runs,
     return st;
 }
 
+double calibrate_memory_coverage (const struct calibrate_runs *runs,
+                                  const struct workload_profile *profile, const bool *use)
+{
+    int n = 0, within = 0;
+
+    for (int i = 0; i < runs->n; i++) {
+        const struct calibrate_run *run = &runs->run[i];
+        double far;
+
+        if (isnan (run->peak_bytes) || (use && !use[i]))
+            continue;
+        far = log (run->peak_bytes / calibrate_peak (run, &profile[i], MEMEST_LINKWISE));
+        within += fabs (far) <= 1.645 * profile[i].memory.residual;
+        n++;
+    }
+    return n > 0 ? (double) within / n : NAN;
+}
+
 enum status calibrate_memory_labels (const struct calibrate_runs *runs,
                                      const struct workload_profile *profile,
                                      enum memest_model by, double threshold,

@@ -346,6 +346,7 @@ static const char *read_config (const struct row *r, struct calibrate_run *run)
         return why;
     c->micro_batch = calibrate_whole (r, "micro_batch", 1);
     c->zero = calibrate_whole (r, "zero", 0);
+    run->zero_said = calibrate_cell (r, "zero")[0] != '\0';
     if (c->micro_batch < 1)
         return "micro_batch is no whole number";
     if (c->zero < 0 || c->zero > 3)
@@ -577,9 +578,9 @@ static enum status map_columns (const char *path, const struct csv_table *t,
     return st;
 }
 
-/* Where a row says nothing of its attention, what its source's framework has; never flash
- * attention on GPUs without bf16, which its kernels do not serve. */
-static enum status assume_attention (struct calibrate_runs *runs, struct error *err)
+/* What a row leaves out is as in its source's framework: the ZeRO stage, and the attention;
+ * never flash attention on GPUs without bf16, which its kernels do not serve. */
+static enum status assume_framework (struct calibrate_runs *runs, struct error *err)
 {
     struct workload_profile p;
     const char *source = NULL;
@@ -587,7 +588,7 @@ static enum status assume_attention (struct calibrate_runs *runs, struct error *
     for (int i = 0; i < runs->n; i++) {
         struct calibrate_run *run = &runs->run[i];
 
-        if (run->attention_said)
+        if (run->attention_said && run->zero_said)
             continue;
         if (!source || strcmp (source, run->source) != 0) {
             enum status st = calibrate_profile_for (run, &p, err);
@@ -596,6 +597,10 @@ static enum status assume_attention (struct calibrate_runs *runs, struct error *
                 return st;
             source = run->source;
         }
+        if (!run->zero_said)
+            run->config.zero = p.zero;
+        if (run->attention_said)
+            continue;
         run->job.attention = p.attention;
         if (run->part[0].type->bf16_flop_per_s <= 0 &&
             workload_attention_is_flash (p.attention))
@@ -641,7 +646,7 @@ enum status calibrate_runs_read (const char *path, struct calibrate_runs *out,
         text_free (&why);
     }
     if (st == ST_OK)
-        st = assume_attention (&runs, err);
+        st = assume_framework (&runs, err);
     if (st == ST_OK)
         *out = runs;
     else

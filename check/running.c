@@ -116,13 +116,16 @@ static bool same_uuid (const char *a, const char *b)
 
 enum { GPU_UNKNOWN = -1, GPU_FOREIGN = -2 };
 
-/* The index on a node of the GPU that a rank reports. */
-static int find_gpu (const struct topology_node *n, const char *gpu)
+/* The place in its node of the GPU that a rank reports: by the machine's number, which
+ * counts drained ones too, or by UUID. */
+static int find_gpu (const struct topology_cluster *c, int node, const char *gpu)
 {
-    if (strspn (gpu, "0123456789") == strlen (gpu) && strlen (gpu) < 5) {
-        int k = atoi (gpu);
+    const struct topology_node *n = &c->node[node];
 
-        return k < n->gpus ? k : GPU_FOREIGN;
+    if (strspn (gpu, "0123456789") == strlen (gpu) && strlen (gpu) < 5) {
+        int k = topology_gpu_find (c, node, atoi (gpu));
+
+        return k >= 0 ? k - n->first_gpu : GPU_FOREIGN;
     }
     if (strcmp (gpu, "-") == 0 || !n->gpu_uuid)
         return GPU_UNKNOWN;
@@ -140,7 +143,7 @@ struct comparison {
     const struct check_place *place;
     int *planned; /* [n_ranks] cluster-wide GPUs */
     int *node; /* [n_ranks] where each runs; -1: a host that the cluster does not have */
-    int *gpu;  /* [n_ranks] index there, or GPU_UNKNOWN, GPU_FOREIGN */
+    int *gpu;  /* [n_ranks] place there, or GPU_UNKNOWN, GPU_FOREIGN */
     int unknown, strangers, shared[2];
     const char *stranger; /* a host that the cluster does not have */
 };
@@ -157,7 +160,7 @@ static void locate (struct comparison *x, struct check_running *out)
         if (here->host[0]) {
             out->reported++;
             if (x->node[r] >= 0)
-                x->gpu[r] = find_gpu (&x->c->node[x->node[r]], here->gpu);
+                x->gpu[r] = find_gpu (x->c, x->node[r], here->gpu);
             else if (x->strangers++ == 0)
                 x->stranger = here->host;
             x->unknown += x->node[r] >= 0 && x->gpu[r] == GPU_UNKNOWN;

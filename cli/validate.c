@@ -190,6 +190,7 @@ static enum status peak_cells (const struct validation *v, const bool *use,
         return st;
     table_cell (t, "%d", e.n);
     cli_error_cells (t, &e);
+    cli_cell (t, "%.0f", 100 * calibrate_memory_coverage (&v->runs, v->profile, use));
     cli_cell (t, "%.3f", e.spearman);
     return ST_OK;
 }
@@ -270,9 +271,10 @@ static void print_labels (const struct calibrate_labels *own,
 static enum status print_scores (const struct validation *v, const char *path,
                                  struct error *err)
 {
-    static const char *const peaks[] = {"<source", "<profile", "peaks",
-                                        "MAPE %",  "median %", "bias %",
-                                        "worst %", "Spearman", NULL};
+    static const char *const peaks[] = {
+        "<source",  "<profile", "peaks",   "MAPE %",
+        "median %", "bias %",   "worst %", "in 90 % interval, %",
+        "Spearman", NULL};
     static const char *const times[] = {"<source", "<profile", "runs", CLI_TIME_HEADERS,
                                         NULL};
     struct calibrate_labels own, fujii;
@@ -312,8 +314,11 @@ static enum status memory_json (const struct validation *v, json_t **out,
         st = calibrate_memory_errors (&v->runs, v->profile, true, NULL, &states, err);
     if (st != ST_OK)
         return st;
-    *out = json_pack ("{s:o, s:o, s:o, s:o}", "peak", cli_errors_json (&peaks), "static",
-                      cli_errors_json (&states), "oom", cli_labels_json (&own),
+    *out = json_pack ("{s:o, s:o, s:o, s:o, s:o}", "peak", cli_errors_json (&peaks),
+                      "peak_in_90_pct_interval_pct",
+                      json_number_or_null (
+                          100 * calibrate_memory_coverage (&v->runs, v->profile, NULL)),
+                      "static", cli_errors_json (&states), "oom", cli_labels_json (&own),
                       "oom_fujii", cli_labels_json (&fujii));
     return *out ? ST_OK : err_nomem (err);
 }

@@ -85,7 +85,7 @@ struct costmodel_volume {
     double tp_bytes;  /* payload of one tensor-parallel all-reduce */
     double p2p_bytes; /* over one stage boundary, in one direction */
     double cp_bytes;  /* one step of the context-parallel ring, forward */
-    double ep_bytes;  /* payload of one all-to-all, what stays at home included */
+    double ep_bytes;  /* tokens that one all-to-all sends, each counted once */
     double dp_bytes;  /* per parameter: all reduce-scatters and all-gathers of a step, or
                            the payload of its one all-reduce */
     int dp_phases;    /* how many reduce-scatters and all-gathers */
@@ -96,6 +96,13 @@ struct costmodel_volume {
 void costmodel_volume (const struct workload_model *m, const struct workload_job *j,
                        const struct workload_config *c, const struct workload_profile *p,
                        struct costmodel_volume *out);
+
+/** Chance that a token visits at least one of `held` consecutive experts, routing being
+ *  even: with top_k of E experts 1 - C(E-held, k) / C(E, k); where experts are in groups of
+ *  which a token visits top_groups, the same over how many of them those are of.
+ *
+ *  @param[in] held  1 to the model's experts */
+double costmodel_visit_chance (const struct workload_model *m, double held);
 
 /** Tensor-parallel all-reduces (or reduce-scatter and all-gather pairs) of one
  *  micro-batch on a stage: 2 a layer in each direction (Shoeybi et al., arXiv

@@ -96,18 +96,21 @@ struct costmodel_ring ring_of (const struct terms *t, const int *gpu, int n, int
                                const int *share, struct scratch *s, struct use_log *log,
                                const char *use);
 
-/** Seconds of an all-to-all of n ranks, `stride` apart, in which each sends bytes/n to
- *  every other: one peer after another over each GPU's own links, under what a node
- *  reaches. */
-double alltoall_of (const struct terms *t, const int *gpu, int n, int stride,
-                    double bytes, const int *share, struct use_log *log, int *unmeasured);
+/** Seconds of one all-to-all of an expert-parallel group from gpu[0] on, there or back: one
+ *  peer after another over each GPU's own links, under what a node reaches when s->share
+ *  groups leave it. */
+double alltoall_of (const struct terms *t, const int *gpu, struct workload_group ep,
+                    struct scratch *s, struct use_log *log, int *unmeasured);
 
 /** One stage of one replica. */
 struct slot_time {
-    double fwd_s, back_s;           /* one micro-batch, everything included */
-    double weight_s;                /* of back_s: what zero-bubble schedules put off */
-    double tp_s, cp_s, ep_s;        /* parts of fwd_s and back_s together */
-    enum workload_all_reduce tp_by; /* all-reduces of the slowest group */
+    double fwd_s, back_s;    /* one micro-batch, everything included */
+    double weight_s;         /* of back_s: what zero-bubble schedules put off */
+    double tp_s, cp_s, ep_s; /* parts of fwd_s and back_s together */
+    double
+        busy_s[2]; /* in fwd_s and back_s, hidden or not: its communication inside nodes,
+                         and over its node's way out */
+    enum workload_all_reduce tp_by;              /* all-reduces of the slowest group */
     struct costmodel_stage_time embedding, head; /* parts that belong to one chunk */
     int unmeasured;
 };
@@ -147,10 +150,11 @@ double sync_price (const struct terms *t, const int *gpu, int stage, struct scra
 enum workload_all_reduce sync_by (const struct terms *t, const int *gpu, int stage,
                                   struct scratch *s);
 
-/** What of it a stage waits for, beside its slowest slot. @param slot  as stage_price
- *  leaves it */
-double exposed_price (const struct terms *t, double sync_s, const struct slot_time *slot,
-                      int apart);
+/** What of its synchronisation a stage waits for, beside its slowest slot: it hides under
+ *  what the slowest slot does while no slot takes links of the kind that it needs.
+ *  @param slot  as stage_price leaves it */
+double exposed_price (const struct terms *t, const int *gpu, int stage, double sync_s,
+                      const struct slot_time *slot, int apart);
 
 /** Seconds of the optimiser on a stage: its slowest GPU. */
 double optimizer_price (const struct terms *t, const int *gpu, int stage);

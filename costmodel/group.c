@@ -205,60 +205,6 @@ struct costmodel_ring ring_of (const struct terms *t, const int *gpu, int n, int
     return w.ring;
 }
 
-/* Is the link from src the same to both of two GPUs of one node? */
-static bool same_way (const struct topology_cluster *c, int src, int one, int other)
-{
-    const int *node = c->node_of_gpu;
-    const struct topology_links *intra = c->node[node[one]].intra;
-
-    return node[one] == node[other] && !c->has_gpu_links &&
-           (node[src] != node[one] ||
-            (intra->bytes_per_s.n == 0 && intra->latency_s.n == 0));
-}
-
-double alltoall_of (const struct terms *t, const int *gpu, int n, int stride,
-                    double bytes, const int *share, struct use_log *log, int *unmeasured)
-{
-    const struct topology_cluster *c = t->problem.cluster;
-    const struct workload_profile *p = t->problem.profile;
-    double worst = 0.0, latency = 0.0, part = bytes / n;
-    int before = -1;
-
-    for (int i = 0; i < n; i++) {
-        int src = gpu[(size_t) i * (size_t) stride], a = c->node_of_gpu[src], home = 0;
-        int missing = *unmeasured, last = -1;
-        double inside = 0.0, outside = 0.0;
-        struct topology_link l = {0};
-
-        /* As the one before, whose links were all measured. */
-        if (before >= 0 && same_way (c, src, src, before))
-            continue;
-        for (int j = 0; j < n; j++) {
-            int dst = gpu[(size_t) j * (size_t) stride];
-            bool near = c->node_of_gpu[dst] == a;
-
-            home += near;
-            if (j == i)
-                continue;
-            if (last < 0 || !l.measured || !same_way (c, src, last, dst))
-                l = link_between (t, src, dst, "ep", log, unmeasured);
-            last = dst;
-            if (l.bytes_per_s <= 0.0)
-                return INFINITY;
-            *(near ? &inside : &outside) += part / l.bytes_per_s;
-            latency = fmax (latency, l.latency_s);
-        }
-        before = *unmeasured == missing ? src : -1;
-        /* All groups that leave the node share its way out. */
-        if (home < n && c->node[a].node_bytes_per_s > 0)
-            outside =
-                fmax (outside, home * (n - home) * part * (share[a] > 1 ? share[a] : 1) /
-                                   c->node[a].node_bytes_per_s);
-        worst = fmax (worst, fmax (inside, outside / p->time.link_out));
-    }
-    return p->time.collective_s + latency + worst / p->time.link;
-}
-
 enum status scratch_init (struct scratch *s, const struct terms *t, struct error *err)
 {
     size_t n = (size_t) t->problem.cluster->n_nodes;

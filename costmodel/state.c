@@ -219,7 +219,8 @@ static void reprice (struct costmodel_state *s)
         if (s->stage_touched[i]) {
             reprice_slots (s, i);
             s->sync_s[i] = exposed_price (
-                t, sync_price (t, s->gpu, i, &s->scratch, NULL, &s->sync_unmeasured[i]),
+                t, s->gpu, i,
+                sync_price (t, s->gpu, i, &s->scratch, NULL, &s->sync_unmeasured[i]),
                 &s->slot[i], pp);
             s->optimizer_s[i] = optimizer_price (t, s->gpu, i);
         }

@@ -196,7 +196,8 @@ static void slot_compute (const struct terms *t, const int *gpu, int stage,
 }
 
 /* Context parallelism: the ring's steps that attention does not hide (FORMULAS T11);
- * backward carries keys and values and their gradients. */
+ * backward carries keys and values and their gradients.  s->share has the rings of all
+ * replicas. */
 static void slot_cp (const struct terms *t, const int *gpu, int stage, struct scratch *s,
                      struct use_log *log, struct slot_time *out)
 {
@@ -204,14 +205,16 @@ static void slot_cp (const struct terms *t, const int *gpu, int stage, struct sc
     const struct costmodel_layer *k = &t->compute[type_of (t, gpu[0])].dense;
     struct workload_group cp = workload_group_of (&p->config->deg, GROUP_CP);
     double steps = cp.size - 1.0, fwd = 0.0, back = 0.0;
+    bool out_of_node = false;
 
     for (int j = 0; j < cp.stride; j++) {
         struct costmodel_ring r =
-            ring_of (t, gpu + j, cp.size, cp.stride, s->share_in, s, log, "cp");
+            ring_of (t, gpu + j, cp.size, cp.stride, s->share, s, log, "cp");
         double hop = r.latency_s / steps + p->profile->time.collective_s;
         double rate = costmodel_ring_rate (&r);
 
         out->unmeasured += r.unmeasured;
+        out_of_node |= r.nodes > 1;
         if (rate <= 0.0)
             fwd = back = INFINITY;
         else {
@@ -219,6 +222,7 @@ static void slot_cp (const struct terms *t, const int *gpu, int stage, struct sc
             back = fmax (back, hop + 2.0 * t->volume.cp_bytes / rate);
         }
     }
+    out->busy_s[out_of_node] += p->layers[stage] * steps * (fwd + back);
     fwd = steps * fmax (0.0, fwd - k->attention_fwd_s / t->cp);
     back = steps * fmax (0.0, back - k->attention_back_s / t->cp);
     fwd *= p->layers[stage];
@@ -236,6 +240,7 @@ static void slot_price (const struct terms *t, const int *gpu, int stage, int d,
     const int *g = gpu + slot_rank (t, stage, d);
     struct slot_time slot = {.tp_by = ALL_REDUCE_RING};
     double once = 0.0, fwd_ops, back_ops;
+    bool out_of_node = false;
 
     slot_compute (t, g, stage, &slot);
     for (int k = 0; k < t->cp && t->tp > 1; k++) {
@@ -254,6 +259,7 @@ static void slot_price (const struct terms *t, const int *gpu, int stage, int d,
                     ? ALL_REDUCE_RING
                     : costmodel_allreduce_by (p->profile, &r, t->tp, t->volume.tp_bytes);
         }
+        out_of_node |= r.nodes > 1;
         slot.unmeasured += r.unmeasured;
     }
     costmodel_tp_operations (p->model, p->config, &t->held[stage], &fwd_ops, &back_ops);
@@ -261,16 +267,31 @@ static void slot_price (const struct terms *t, const int *gpu, int stage, int d,
         slot.fwd_s += fwd_ops * once;
         slot.back_s += back_ops * once;
         slot.tp_s = (fwd_ops + back_ops) * once;
+        slot.busy_s[out_of_node] = slot.tp_s;
     }
-    if (t->cp > 1 && isfinite (slot.fwd_s))
-        slot_cp (t, g, stage, s, log, &slot);
     *out = slot;
+}
+
+/* All replicas' rings of keys and values at the same time. */
+static void cp_price (const struct terms *t, const int *gpu, int stage, struct scratch *s,
+                      struct use_log *log, struct slot_time *out, int apart)
+{
+    struct workload_group cp = workload_group_of (&t->problem.config->deg, GROUP_CP);
+
+    for (int d = 0; d < t->dp; d++)
+        change_sync_shares (t, gpu + slot_rank (t, stage, d), cp.size, cp.stride, s, 1);
+    for (int d = 0; d < t->dp; d++)
+        if (isfinite (out[d * apart].fwd_s))
+            slot_cp (t, gpu + slot_rank (t, stage, d), stage, s, log, &out[d * apart]);
+    for (int d = 0; d < t->dp; d++)
+        change_sync_shares (t, gpu + slot_rank (t, stage, d), cp.size, cp.stride, s, -1);
 }
 
 /* Expert parallelism: tokens go to their experts and back, in each direction; a group
  * spans replicas, so that the slowest group holds up the stage. */
 static double ep_price (const struct terms *t, const int *gpu, int stage,
-                        struct scratch *s, struct use_log *log, int *unmeasured)
+                        struct scratch *s, struct use_log *log, int *unmeasured,
+                        bool *out_of_node)
 {
     const struct workload_degrees *d = &t->problem.config->deg;
     const int *g = gpu + slot_rank (t, stage, 0);
@@ -278,13 +299,14 @@ static double ep_price (const struct terms *t, const int *gpu, int stage,
                           sync = workload_group_of (d, GROUP_EXPERT_SYNC);
     double worst = 0.0;
 
-    for (int k = 0; k < sync.size; k++)
+    for (int k = 0; k < sync.size; k++) {
         change_sync_shares (t, g + k * sync.stride, ep.size, ep.stride, s, 1);
+        *out_of_node |= !inside_node (t, g + k * sync.stride, sync.stride);
+    }
     for (int k = 0; k < sync.size; k++)
         for (int j = 0; j < ep.stride; j++)
-            worst =
-                fmax (worst, alltoall_of (t, g + k * sync.stride + j, ep.size, ep.stride,
-                                          t->volume.ep_bytes, s->share, log, unmeasured));
+            worst = fmax (
+                worst, alltoall_of (t, g + k * sync.stride + j, ep, s, log, unmeasured));
     for (int k = 0; k < sync.size; k++)
         change_sync_shares (t, g + k * sync.stride, ep.size, ep.stride, s, -1);
     return worst;
@@ -297,22 +319,27 @@ int stage_price (const struct terms *t, const int *gpu, int stage, struct scratc
     const struct workload_stage *held = &t->held[stage];
     int unmeasured = 0, experts = held->expert;
     double once = 0.0, again = c->recompute == RECOMPUTE_FULL ? 1.0 : 0.0;
+    bool out_of_node = false;
 
     if (c->deg.ep > 1 && experts > 0)
-        once = ep_price (t, gpu, stage, s, log, &unmeasured);
+        once = ep_price (t, gpu, stage, s, log, &unmeasured, &out_of_node);
     count_tp_shares (t, gpu, stage, s->share);
+    for (int d = 0; d < t->dp; d++)
+        slot_price (t, gpu, stage, d, s->share, s, log, &out[d * apart]);
+    clear_tp_shares (t, gpu, stage, s->share);
+    if (t->cp > 1)
+        cp_price (t, gpu, stage, s, log, out, apart);
     for (int d = 0; d < t->dp; d++) {
-        struct slot_time *slot = &out[(size_t) d * (size_t) apart];
+        struct slot_time *slot = &out[d * apart];
 
-        slot_price (t, gpu, stage, d, s->share, s, log, slot);
         if (once > 0.0) {
             slot->fwd_s += 2.0 * experts * once;
             slot->back_s += 2.0 * (1.0 + again) * experts * once;
             slot->ep_s = (4.0 + 2.0 * again) * experts * once;
+            slot->busy_s[out_of_node] += slot->ep_s;
         }
         unmeasured += slot->unmeasured;
     }
-    clear_tp_shares (t, gpu, stage, s->share);
     return unmeasured;
 }
 
@@ -458,14 +485,33 @@ enum workload_all_reduce sync_by (const struct terms *t, const int *gpu, int sta
                               t->params[stage].dense);
 }
 
-double exposed_price (const struct terms *t, double sync_s, const struct slot_time *slot,
-                      int apart)
+/* Does one of the stage's data-parallel groups leave a node? */
+static bool sync_leaves_node (const struct terms *t, const int *gpu, int stage)
 {
-    double times = t->problem.config->zero == 3 ? t->microbatches : 1.0, under = 0.0;
+    const int *node_of = t->problem.cluster->node_of_gpu;
+    const int *g = gpu + slot_rank (t, stage, 0);
+    struct workload_group all = workload_group_of (&t->problem.config->deg, GROUP_SYNC);
 
-    for (int d = 0; d < t->dp; d++, slot += apart)
+    for (int i = all.stride; i < all.size * all.stride; i++)
+        if (node_of[g[i]] != node_of[g[i % all.stride]])
+            return true;
+    return false;
+}
+
+double exposed_price (const struct terms *t, const int *gpu, int stage, double sync_s,
+                      const struct slot_time *slot, int apart)
+{
+    double times = t->problem.config->zero == 3 ? t->microbatches : 1.0;
+    double under = 0.0, busy = 0.0;
+    bool leaves = sync_leaves_node (t, gpu, stage);
+
+    /* A ring stands still while any of its members' links are taken. */
+    for (int d = 0; d < t->dp; d++, slot += apart) {
         under = fmax (under, slot->fwd_s + slot->back_s);
-    return costmodel_exposed_s (t->problem.profile, sync_s, times * under);
+        busy = fmax (busy, slot->busy_s[leaves]);
+    }
+    return costmodel_exposed_s (t->problem.profile, sync_s,
+                                times * fmax (0.0, under - busy));
 }
 
 double costmodel_exposed_s (const struct workload_profile *p, double sync_s,

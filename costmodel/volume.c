@@ -60,7 +60,7 @@ void costmodel_volume (const struct workload_model *m, const struct workload_job
         .tp_bytes = tensor,
         .p2p_bytes = share,
         .cp_bytes = element * tokens * kv,
-        .ep_bytes = m->experts > 0 ? share * m->top_k : 0.0,
+        .ep_bytes = m->experts > 0 ? share : 0.0,
     };
 
     dp_volume (c, (m->layers + c->deg.pp - 1) / c->deg.pp, workload_microbatches (j, c),

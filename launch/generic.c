@@ -1,5 +1,6 @@
-/* What every target stands on: the table `rank host gpu`, the wrapper that obeys it, and
- * the collector that reports where a job really runs. */
+/* What every target stands on: the table `rank host gpu`, the wrapper that obeys it, the
+ * cluster's hosts, by which it tells hosts with the same short name apart, and the
+ * collector that reports where a job really runs. */
 #include "launch/launch_private.h"
 
 #include <string.h>
@@ -39,6 +40,19 @@ static enum status write_tables (const struct launch_input *in, struct launch_fi
     return ST_OK;
 }
 
+/* Every host of the cluster, also those without ranks, and its GPUs that are not drained. */
+static void write_hosts (const struct topology_cluster *c, struct text *t)
+{
+    for (int i = 0; i < c->n_nodes; i++) {
+        const struct topology_node *n = &c->node[i];
+
+        text_add (t, "%s", n->name);
+        for (int k = 0; k < n->gpus; k++)
+            text_add (t, " %d", topology_gpu_index (c, n->first_gpu + k));
+        text_add (t, "\n");
+    }
+}
+
 enum status launch_generic (const struct launch_input *in, struct launch_files *f,
                             struct text *readme, struct error *err)
 {
@@ -47,6 +61,7 @@ enum status launch_generic (const struct launch_input *in, struct launch_files *
 
     for (int r = 0; r < in->plan->n_ranks; r++)
         text_add (map, "%d %s %d\n", r, in->plan->place[r].node, in->plan->place[r].gpu);
+    write_hosts (in->cluster, launch_file (f, "hosts.txt", 0644));
     launch_script (f, "exec.sh", "exec.sh");
     launch_script (f, "where.sh", "where.sh");
     launch_script (f, "where.py", "where.py");

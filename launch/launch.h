@@ -37,10 +37,11 @@ struct launch_request {
 
 /** Write a plan's files below dir, all or none.
  *
- *  Always: map.txt (`rank host gpu`), exec.sh (the wrapper), where.sh and where.py (what
- *  `check --running` compares), plan.json, README (the commands), and gpu-uuid.txt and
- *  gpu-numa.txt where the cluster has them; then each target's own folder.  Files of
- *  targets that are not asked for are removed when they belong to another plan.
+ *  Always: map.txt (`rank host gpu`), hosts.txt (`host gpu gpu ...`: all hosts of the
+ *  cluster and their GPUs that are not drained), exec.sh (the wrapper), where.sh and
+ *  where.py (what `check --running` compares), plan.json, README (the commands), and
+ *  gpu-uuid.txt and gpu-numa.txt where the cluster has them; then each target's own folder.
+ *  Files of targets that are not asked for are removed when they belong to another plan.
  *
  *  A target that cannot express the plan says no.  When it was named the call fails; "all"
  *  writes the rest.

@@ -287,39 +287,55 @@ static void add_cp (const struct pool *pool, const struct workload_config *c,
     }
 }
 
-/* One all-to-all of experts.  A rank that has h - 1 of the others on its node sends to
- * these over one kind of link and to the rest over the other; where TP groups lie inside
- * nodes and experts are split as the rest is, a node holds fewer of a group, and tp groups
- * leave it together. */
+/* One all-to-all of a rank with h - 1 of the others on its node: to these over one kind of
+ * link, to the rest over the other, with `together` groups that leave the node at once.
+ * Where tokens go to a node once, most are saved where most of the rest are on one. */
+static double ep_of (const struct pool *pool, const struct workload_config *c,
+                     const struct costmodel_volume *v, int h, int most, int together)
+{
+    const struct workload_profile *p = pool->problem->profile;
+    const struct workload_model *m = pool->problem->model;
+    int n = c->deg.ep, there = n - h < most ? n - h : most;
+    double mine = (double) m->experts / n;
+    double to_near = v->ep_bytes * m->top_k / n, to_far = to_near;
+    double near = 0.0, far = 0.0, latency = 0.0;
+
+    if (p->time.deduplicated_dispatch) {
+        to_near = (h < n ? 2.0 : 1.0) * v->ep_bytes * costmodel_visit_chance (m, mine);
+        to_far =
+            h < n ? v->ep_bytes * costmodel_visit_chance (m, there * mine) / there : 0.0;
+    }
+    if (h > 1) {
+        if (pool->intra_bytes_per_s <= 0)
+            return INFINITY;
+        near = (h - 1) * to_near / pool->intra_bytes_per_s;
+        latency = pool->intra_latency_s;
+    }
+    if (h < n) {
+        if (pool->inter_bytes_per_s <= 0)
+            return INFINITY;
+        far = fmax ((n - h) * to_far / pool->inter_bytes_per_s,
+                    h * (n - h) * to_far * together / pool->node_bytes_per_s);
+        latency = fmax (latency, pool->inter_latency_s);
+    }
+    return p->time.collective_s + latency +
+           fmax (near, far / p->time.link_out) / p->time.link;
+}
+
+/* One all-to-all of experts at best.  Where TP groups lie inside nodes and experts are split
+ * as the rest is, a node holds fewer of a group, and tp groups leave it together. */
 static double best_ep (const struct pool *pool, const struct workload_config *c,
                        const struct costmodel_volume *v, bool inside)
 {
-    const struct workload_profile *p = pool->problem->profile;
-    int n = c->deg.ep, together = inside && c->deg.etp == c->deg.tp ? c->deg.tp : 1;
+    int together = inside && c->deg.etp == c->deg.tp ? c->deg.tp : 1;
     int most = pool->max_node_gpus / together;
-    double part = v->ep_bytes / n, least = INFINITY;
+    double least = INFINITY;
 
-    if (n == 1)
+    if (c->deg.ep == 1)
         return 0.0;
-    for (int h = 1; h <= n && h <= most; h++) {
-        double near = 0.0, far = 0.0, latency = 0.0;
-
-        if (h > 1) {
-            near = pool->intra_bytes_per_s > 0 ? (h - 1) * part / pool->intra_bytes_per_s
-                                               : INFINITY;
-            latency = pool->intra_latency_s;
-        }
-        if (h < n) {
-            far = pool->inter_bytes_per_s > 0
-                      ? fmax ((n - h) * part / pool->inter_bytes_per_s,
-                              h * (n - h) * part * together / pool->node_bytes_per_s)
-                      : INFINITY;
-            latency = fmax (latency, pool->inter_latency_s);
-        }
-        least =
-            fmin (least, latency + fmax (near, far / p->time.link_out) / p->time.link);
-    }
-    return p->time.collective_s + least;
+    for (int h = 1; h <= c->deg.ep && h <= most; h++)
+        least = fmin (least, ep_of (pool, c, v, h, most, together));
+    return least;
 }
 
 /* A layer's all-reduces and all-to-alls in one direction at best.  Where one TP group of
@@ -682,12 +698,11 @@ static double integer_end (const struct pace *x, int first, double give_up)
     return s + lo;
 }
 
-/* What follows stage 0's end.  What hides the synchronisation is what the bound takes its
- * compute to be, or more: where it is more still, the end is later by at least as much. */
-static double tail (const struct pace *x, int first)
+/* Stage 0's compute for one micro-batch as the bound takes it to be, or more: what hides
+ * the synchronisation.  Where it is more still, the end is later by at least as much. */
+static double hiding_s (const struct pace *x, double first)
 {
     const struct best *b = x->b;
-    double sync = b->tail.sync_fixed_s[x->way] + first * b->tail.sync_layer_s[x->way];
     double under =
         2.0 * b->micro_s + first * b->most_s + b->embed_fwd_s + b->embed_back_s;
 
@@ -695,8 +710,31 @@ static double tail (const struct pace *x, int first)
         under += first * (b->span_fwd_s + b->span_back_s);
     if (b->p == 1)
         under += b->head_fwd_s + b->head_back_s;
+    return under;
+}
+
+/* What follows stage 0's end. */
+static double tail (const struct pace *x, double first)
+{
+    const struct best *b = x->b;
+    double sync = b->tail.sync_fixed_s[x->way] + first * b->tail.sync_layer_s[x->way];
+
     return b->tail.fixed_s + first * b->tail.layer_s +
-           costmodel_exposed_s (b->profile, sync, b->hides * under);
+           costmodel_exposed_s (b->profile, sync, b->hides * hiding_s (x, first));
+}
+
+/* The least tail of so many layers: in the layers it rises or falls throughout, but for
+ * where synchronisation begins to be hidden whole. */
+static double least_tail (const struct pace *x, int least, int most)
+{
+    const struct bound_tail *t = &x->b->tail;
+    double part = x->b->profile->time.dp_overlap * x->b->hides;
+    double at_zero = t->sync_fixed_s[x->way] - part * hiding_s (x, 0);
+    double slope = t->sync_layer_s[x->way] - part * (hiding_s (x, 1) - hiding_s (x, 0));
+    double turn = -at_zero / slope;
+    double end = fmin (tail (x, least), tail (x, most));
+
+    return turn > least && turn < most ? fmin (end, tail (x, turn)) : end;
 }
 
 static double loose_bound (const struct pace *x)
@@ -704,9 +742,7 @@ static double loose_bound (const struct pace *x)
     const struct best *b = x->b;
     int least = b->p == 1 ? b->layers : 1, most = b->layers - b->p + 1;
 
-    /* In l_0 the tail rises or falls throughout. */
-    return fractional_end (x, b->p == 1 ? b->layers : 0) +
-           fmin (tail (x, least), tail (x, most));
+    return fractional_end (x, b->p == 1 ? b->layers : 0) + least_tail (x, least, most);
 }
 
 /* The least over l_0 of the end and the tail. */

@@ -248,6 +248,21 @@ static double logit_bytes (const struct memest_problem *p, const struct shape *w
             (w->t > 1 ? f->memory.gather_copy_bytes + 2.0 / w->t : 0.0));
 }
 
+/* Weights gathered at once under ZeRO 3, and the gradients of the largest unit before they
+ * are reduced.  Units are layers, of which the next one is fetched ahead, and what is in
+ * none: embedding and head, which stay gathered (PyTorch FSDP's root). */
+static double gathered_weights (const struct memest_problem *p,
+                                const struct workload_stage *held)
+{
+    struct workload_stage one = {.dense = held->expert == 0, .expert = held->expert > 0};
+    struct workload_stage ends = {.embedding = held->embedding, .head = held->head};
+    struct workload_stage_params n = workload_stage_params (p->model, p->config, &one);
+    double layer = n.dense + n.expert;
+    double root = workload_stage_params (p->model, p->config, &ends).dense;
+
+    return 2.0 * layer + root + (p->job->lora ? 0.0 : fmax (layer, root));
+}
+
 static double buffer_bytes (const struct memest_problem *p, const struct shape *w,
                             const struct workload_stage *held, double weight_bytes)
 {
@@ -261,17 +276,14 @@ static double buffer_bytes (const struct memest_problem *p, const struct shape *
     if (c->deg.cp > 1)
         /* Two key/value buffers of the ring, and two for their gradients (A12). */
         bytes += 4.0 * 2.0 * w->element * w->tokens * 2.0 * w->kv;
-    if (c->zero == 3) {
-        struct workload_stage one = {.dense = held->expert == 0,
-                                     .expert = held->expert > 0};
-        struct workload_stage_params unit = workload_stage_params (p->model, c, &one);
+    if (c->zero == 3)
+        bytes += weight_bytes * gathered_weights (p, held);
+    if (c->zero == 1 || c->zero == 2) {
+        struct workload_stage_params n = workload_stage_params (p->model, c, held);
 
-        /* The gathered weights of a layer and of the next one, and the gradients of one
-         * before they are reduced. */
-        bytes += 3.0 * weight_bytes * (unit.dense + unit.expert);
+        /* Two for reduction, one for gathering, none longer than what it carries. */
+        bytes += fmin (p->profile->memory.bucket_bytes, 3.0 * 2.0 * (n.dense + n.expert));
     }
-    if (c->zero == 1 || c->zero == 2)
-        bytes += p->profile->memory.bucket_bytes;
     return bytes;
 }
 

@@ -13,20 +13,25 @@
 #define SIZE(KEY, MEMBER, MAX, NEEDED)                                     \
     {                                                                      \
         KEY, offsetof (struct workload_model, MEMBER), MAX, NEEDED, false, \
-            NEEDED ? 1 : 0                                                 \
+            NEEDED ? 1 : 0, false                                          \
     }
 /* May be left out, but not be 0. */
-#define COUNT(KEY, MEMBER, MAX)                                             \
-    {                                                                       \
-        KEY, offsetof (struct workload_model, MEMBER), MAX, false, false, 1 \
+#define COUNT(KEY, MEMBER, MAX)                                                    \
+    {                                                                              \
+        KEY, offsetof (struct workload_model, MEMBER), MAX, false, false, 1, false \
     }
-#define FLAG(KEY, MEMBER)                                                \
-    {                                                                    \
-        KEY, offsetof (struct workload_model, MEMBER), 0, false, true, 0 \
+/* An older name of the field that follows. */
+#define OTHER(KEY, MEMBER, MAX)                                                   \
+    {                                                                             \
+        KEY, offsetof (struct workload_model, MEMBER), MAX, false, false, 1, true \
     }
-#define END                         \
-    {                               \
-        NULL, 0, 0, false, false, 0 \
+#define FLAG(KEY, MEMBER)                                                       \
+    {                                                                           \
+        KEY, offsetof (struct workload_model, MEMBER), 0, false, true, 0, false \
+    }
+#define END                                \
+    {                                      \
+        NULL, 0, 0, false, false, 0, false \
     }
 
 #define LLAMA_SHAPE                                           \
@@ -77,6 +82,8 @@ static const struct workload_field deepseek[] = {
     SIZE ("n_routed_experts", experts, EXPERTS_MAX, false),
     SIZE ("n_shared_experts", shared_experts, EXPERTS_MAX, false),
     SIZE ("num_experts_per_tok", top_k, EXPERTS_MAX, false),
+    SIZE ("n_group", expert_groups, EXPERTS_MAX, false),
+    SIZE ("topk_group", top_groups, EXPERTS_MAX, false),
     SIZE ("moe_intermediate_size", expert_ffn, VOCAB_MAX, false),
     SIZE ("first_k_dense_replace", dense_layers, LAYERS_MAX, false),
     COUNT ("moe_layer_freq", expert_every, LAYERS_MAX),
@@ -95,8 +102,11 @@ static const struct workload_field gpt2[] = {
 static const struct workload_field gpt_neox[] = {LLAMA_SHAPE, LLAMA_MLP, END};
 
 static const struct workload_field bloom[] = {
+    OTHER ("n_embed", hidden, WIDTH_MAX),
     SIZE ("hidden_size", hidden, WIDTH_MAX, true),
+    OTHER ("num_hidden_layers", layers, LAYERS_MAX),
     SIZE ("n_layer", layers, LAYERS_MAX, true),
+    OTHER ("num_attention_heads", heads, WIDTH_MAX),
     SIZE ("n_head", heads, WIDTH_MAX, true),
     SIZE ("vocab_size", vocab, VOCAB_MAX, true),
     SIZE ("n_inner", ffn, VOCAB_MAX, false),
@@ -105,8 +115,11 @@ static const struct workload_field bloom[] = {
 
 static const struct workload_field falcon[] = {
     SIZE ("hidden_size", hidden, WIDTH_MAX, true),
+    OTHER ("n_layer", layers, LAYERS_MAX),
     SIZE ("num_hidden_layers", layers, LAYERS_MAX, true),
+    OTHER ("n_head", heads, WIDTH_MAX),
     SIZE ("num_attention_heads", heads, WIDTH_MAX, true),
+    OTHER ("n_head_kv", kv_heads, WIDTH_MAX),
     COUNT ("num_kv_heads", kv_heads, WIDTH_MAX),
     SIZE ("num_ln_in_parallel_attn", norms, 2, false),
     SIZE ("ffn_hidden_size", ffn, VOCAB_MAX, false),
@@ -192,6 +205,7 @@ static enum status finish_qwen_moe (const struct json_at *at, struct workload_mo
 static enum status finish_qwen3 (const struct json_at *at, struct workload_model *m,
                                  struct notes *notes, struct error *err)
 {
+    m->head_dim = m->head_dim > 0 ? m->head_dim : 128; /* transformers' own */
     m->qk_norm = true;
     return finish_llama (at, m, notes, err);
 }
@@ -240,7 +254,8 @@ static enum status finish_falcon (const struct json_at *at, struct workload_mode
     struct json_at new = json_key (at, "new_decoder_architecture"),
                    many = json_key (at, "multi_query"),
                    beside = json_key (at, "parallel_attn");
-    bool grouped = json_is_true (new.v);
+    /* The first configurations of Falcon-40B and Falcon-7B had types of their own. */
+    bool grouped = json_is_true (new.v) || strcmp (m->type, "RefinedWeb") == 0;
 
     (void) notes;
     (void) err;
@@ -250,6 +265,7 @@ static enum status finish_falcon (const struct json_at *at, struct workload_mode
         m->norms = grouped || json_is_false (beside.v) ? 2 : 1;
     m->qkv_bias = m->out_bias = m->mlp_bias;
     m->norm = NORM_LAYER;
+    strcpy (m->type, "falcon");
     return ST_OK;
 }
 
@@ -275,6 +291,8 @@ static enum status finish_gemma (const struct json_at *at, struct workload_model
     (void) at;
     (void) notes;
     (void) err;
+    /* transformers' own, whatever the width. */
+    m->head_dim = m->head_dim > 0 ? m->head_dim : 256;
     m->gated_mlp = true;
     m->norms = strcmp (m->type, "gemma") == 0 ? 2 : 4;
     m->qk_norm = strcmp (m->type, "gemma3_text") == 0;
@@ -295,10 +313,13 @@ static const struct workload_family families[] = {
     {"gpt_neox", gpt_neox, false, finish_gpt},
     {"bloom", bloom, true, finish_gpt},
     {"falcon", falcon, true, finish_falcon},
+    {"RefinedWeb", falcon, true, finish_falcon},
+    {"RefinedWebModel", falcon, true, finish_falcon},
     {"t5", t5, true, finish_t5},
     {"gemma", llama, true, finish_gemma},
     {"gemma2", llama, true, finish_gemma},
     {"gemma3_text", llama, true, finish_gemma},
+    {"phi3", llama, false, finish_llama},
 };
 
 #define N_FAMILIES (sizeof families / sizeof *families)

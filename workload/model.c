@@ -22,7 +22,10 @@ static enum status read_fields (const struct json_at *at, const struct workload_
         struct json_at one = json_key (at, f->key);
         long long n;
 
-        if (!f->needed && !json_has (at, f->key))
+        bool there = json_has (at, f->key);
+
+        /* Its older name may have been there. */
+        if (!there && (!f->needed || *(int *) member (m, f) > 0))
             continue;
         if (f->flag) {
             st = json_want_bool (&one, member (m, f), err);
@@ -61,17 +64,39 @@ static enum status check_shape (const struct json_at *at, struct workload_model 
     if (m->top_k > m->experts && m->experts > 0)
         return json_fail_text (at, err, "a token cannot visit %d of %d experts", m->top_k,
                                m->experts);
+    if (m->expert_groups > 0 && m->experts % m->expert_groups != 0)
+        return json_fail_text (at, err, "%d groups do not divide %d experts",
+                               m->expert_groups, m->experts);
+    if (m->expert_groups > 0 && m->top_groups > 0 &&
+        (m->top_groups > m->expert_groups ||
+         (long long) m->top_groups * (m->experts / m->expert_groups) < m->top_k))
+        return json_fail_text (at, err,
+                               "a token cannot visit %d experts in %d of %d groups",
+                               m->top_k, m->top_groups, m->expert_groups);
     if (m->experts > 0 && m->top_k == 0)
         return json_fail_text (at, err, "experts, but a token visits none");
     return ST_OK;
+}
+
+/* A multimodal model's language part, unless the document is one itself. */
+static struct json_at language_of (const struct json_at *root, struct notes *notes)
+{
+    struct json_at type = json_key (root, "model_type"),
+                   text = json_key (root, "text_config");
+
+    if (!json_is_object (text.v) ||
+        (json_is_string (type.v) && workload_family_find (json_string_value (type.v))))
+        return *root;
+    notes_add (notes, "%s: text_config: the language model alone is counted", root->key);
+    return text;
 }
 
 enum status workload_model_from_json (json_t *doc, const char *file, const char *name,
                                       struct workload_model *out, struct notes *notes,
                                       struct error *err)
 {
-    struct json_at at = json_root (doc, file), type = json_key (&at, "model_type"),
-                   title = json_key (&at, "name");
+    struct json_at root = json_root (doc, file), at = language_of (&root, notes),
+                   type = json_key (&at, "model_type"), title = json_key (&root, "name");
     const struct workload_family *family;
     struct workload_model m = {0};
     const char *s;
@@ -115,6 +140,8 @@ json_t *workload_model_to_json (const struct workload_model *m)
     for (const struct workload_field *f = family->fields; f->key && doc; f++) {
         const void *value = member (&copy, f);
 
+        if (f->other)
+            continue;
         if (f->flag)
             json_object_set_new (doc, f->key, json_boolean (*(const bool *) value));
         else if (f->needed || *(const int *) value > 0)

@@ -169,20 +169,49 @@ static enum status read_sources (const struct json_at *root, struct workload_pro
     return st;
 }
 
+/* One of three words, as its number; the first where the key is absent. */
+static enum status read_word (const struct json_at *root, const char *key,
+                              const char *const words[3], int *out, struct error *err)
+{
+    struct json_at at = json_key (root, key);
+    const char *s = words[0];
+    enum status st = at.v ? json_want_string (&at, &s, err) : ST_OK;
+    char expected[64];
+    int k = 0;
+
+    if (st != ST_OK)
+        return st;
+    while (k < 3 && strcmp (words[k], s) != 0)
+        k++;
+    snprintf (expected, sizeof expected, "%s, %s or %s", words[0], words[1], words[2]);
+    if (k == 3)
+        return json_fail (&at, err, expected);
+    *out = k;
+    return ST_OK;
+}
+
+static const char *const partitions[] = {"even", "parameters", "modules"};
+static const char *const measured_ranks[] = {"max", "last", "first"};
+
+static enum status read_partition (const struct json_at *root, struct workload_profile *p,
+                                   struct error *err)
+{
+    int k = 0;
+    enum status st = read_word (root, "partition", partitions, &k, err);
+
+    p->partition = (enum workload_partition) k;
+    return st;
+}
+
 static enum status read_measured (const struct json_at *root, struct workload_profile *p,
                                   struct error *err)
 {
-    struct json_at rank = json_key (root, "measured_rank"),
-                   memory = json_key (root, "measured_memory");
+    struct json_at memory = json_key (root, "measured_memory");
     const char *s;
-    enum status st = ST_OK;
+    int rank = 0;
+    enum status st = read_word (root, "measured_rank", measured_ranks, &rank, err);
 
-    if (rank.v) {
-        st = json_want_string (&rank, &s, err);
-        if (st == ST_OK && strcmp (s, "max") != 0 && strcmp (s, "last") != 0)
-            st = json_fail (&rank, err, "\"max\" or \"last\"");
-        p->measured_last = st == ST_OK && strcmp (s, "last") == 0;
-    }
+    p->measured_rank = (enum workload_measured) rank;
     if (st == ST_OK && memory.v) {
         st = json_want_string (&memory, &s, err);
         if (st == ST_OK && strcmp (s, "driver") != 0 && strcmp (s, "allocated") != 0)
@@ -216,34 +245,21 @@ static enum status read_all_reduce (const struct json_at *root,
     return st;
 }
 
-static const char *const partitions[] = {"even", "parameters", "modules"};
-
-static enum status read_partition (const struct json_at *root, struct workload_profile *p,
-                                   struct error *err)
-{
-    struct json_at at = json_key (root, "partition");
-    const char *s = partitions[0];
-    enum status st = at.v ? json_want_string (&at, &s, err) : ST_OK;
-    int k = 0;
-
-    while (st == ST_OK && k < 3 && strcmp (partitions[k], s) != 0)
-        k++;
-    if (k == 3)
-        return json_fail (&at, err, "even, parameters or modules");
-    if (st == ST_OK)
-        p->partition = (enum workload_partition) k;
-    return st;
-}
-
 static enum status read_framework (const struct json_at *root, struct workload_profile *p,
                                    struct error *err)
 {
-    struct json_at zero = json_key (root, "zero_with_pipeline");
+    struct json_at zero = json_key (root, "zero_with_pipeline"),
+                   stage = json_key (root, "zero");
     long long n = 1;
-    enum status st;
+    enum status st = ST_OK;
 
     p->fused_norm = p->fused_mlp = true;
-    st = read_flag (root, "fused_norm", &p->fused_norm, err);
+    if (stage.v)
+        st = json_want_int (&stage, 0, 3, &n, err);
+    p->zero = stage.v ? (int) n : 0;
+    n = 1;
+    if (st == ST_OK)
+        st = read_flag (root, "fused_norm", &p->fused_norm, err);
     if (st == ST_OK)
         st = read_flag (root, "fused_mlp", &p->fused_mlp, err);
     if (st == ST_OK)
@@ -258,6 +274,9 @@ static enum status read_framework (const struct json_at *root, struct workload_p
         st = read_partition (root, p, err);
     if (st == ST_OK)
         st = read_flag (root, "blocking_sends", &p->time.blocking_sends, err);
+    if (st == ST_OK)
+        st = read_flag (root, "deduplicated_dispatch", &p->time.deduplicated_dispatch,
+                        err);
     if (st == ST_OK && zero.v)
         st = json_want_int (&zero, 0, 3, &n, err);
     p->zero_with_pipeline = (int) n;
@@ -285,10 +304,12 @@ static enum status read_document (json_t *doc, const char *file,
                                         "fused_mlp",
                                         "gathered_logits",
                                         "keeps_gathered",
+                                        "zero",
                                         "attention",
                                         "all_reduce",
                                         "partition",
                                         "blocking_sends",
+                                        "deduplicated_dispatch",
                                         "zero_with_pipeline",
                                         "schedules",
                                         "schedules_on_request",
@@ -401,20 +422,22 @@ json_t *workload_profile_to_json (const struct workload_profile *p, const char *
 
     for (int i = 0; i < p->n_sources; i++)
         json_array_append_new (sources, json_string (p->source[i]));
-    doc = json_pack (
-        "{s:i, s:s, s:s, s:o, s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:b, s:s, s:b, s:i, "
-        "s:o, s:o, s:o, s:o}",
-        "version", 1, "name", p->name, "source", source, "sources", sources,
-        "measured_rank", p->measured_last ? "last" : "max", "measured_memory",
-        p->measured_allocated ? "allocated" : "driver", "attention",
-        workload_attention_name (p->attention), "all_reduce",
-        workload_all_reduce_name (p->time.all_reduce), "fused_norm", p->fused_norm,
-        "fused_mlp", p->fused_mlp, "gathered_logits", p->gathered_logits,
-        "keeps_gathered", p->keeps_gathered, "partition", partitions[p->partition],
-        "blocking_sends", p->time.blocking_sends, "zero_with_pipeline",
-        p->zero_with_pipeline, "schedules", schedules_json (p->schedules),
-        "schedules_on_request", schedules_json (p->schedules_on_request), "memory",
-        constants_json (p, true), "time", constants_json (p, false));
+    doc = json_pack ("{s:i, s:s, s:s, s:o, s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:b, s:s, "
+                     "s:b, s:b, s:i, "
+                     "s:i, s:o, s:o, s:o, s:o}",
+                     "version", 1, "name", p->name, "source", source, "sources", sources,
+                     "measured_rank", measured_ranks[p->measured_rank], "measured_memory",
+                     p->measured_allocated ? "allocated" : "driver", "attention",
+                     workload_attention_name (p->attention), "all_reduce",
+                     workload_all_reduce_name (p->time.all_reduce), "fused_norm",
+                     p->fused_norm, "fused_mlp", p->fused_mlp, "gathered_logits",
+                     p->gathered_logits, "keeps_gathered", p->keeps_gathered, "partition",
+                     partitions[p->partition], "blocking_sends", p->time.blocking_sends,
+                     "deduplicated_dispatch", p->time.deduplicated_dispatch, "zero",
+                     p->zero, "zero_with_pipeline", p->zero_with_pipeline, "schedules",
+                     schedules_json (p->schedules), "schedules_on_request",
+                     schedules_json (p->schedules_on_request), "memory",
+                     constants_json (p, true), "time", constants_json (p, false));
     if (doc && p->gpu[0])
         json_object_set_new (doc, "gpu", json_string (p->gpu));
     return doc;

@@ -47,6 +47,8 @@ struct workload_model {
     /* Mixture of experts */
     int experts;        /* routed experts of a layer */
     int top_k;          /* that a token visits */
+    int expert_groups;  /* equal groups of consecutive experts; 0: one */
+    int top_groups;     /* that a token's experts are in at most; 0: any */
     int expert_ffn;     /* width of one */
     int shared_experts; /* DeepSeek: each as wide as a routed one */
     int shared_ffn;     /* width of the shared experts together */
@@ -392,6 +394,9 @@ static inline int workload_default_vpp (enum workload_schedule s)
 
 #define WORKLOAD_SOURCES_MAX 16
 
+/** Whose memory a source states: of the fullest stage, the last or the first one. */
+enum workload_measured { MEASURED_MAX, MEASURED_LAST, MEASURED_FIRST };
+
 /** Constants in which training frameworks differ (a JSON file; docs/profile.md). */
 struct workload_profile {
     char name[64];
@@ -400,10 +405,11 @@ struct workload_profile {
     int n_sources;
     char gpu[64];            /* the GPU type whose runs it serves by default; "": none */
     bool measured_allocated; /* its runs' memory is the allocator's, without overheads */
-    bool measured_last;      /* and that of the last rank, not of the fullest */
+    enum workload_measured measured_rank;        /* and of which pipeline stage */
     bool fused_norm, fused_mlp, gathered_logits; /* unless the job says otherwise */
     bool keeps_gathered; /* inputs gathered under sequence parallelism, for backward */
     enum workload_attention attention; /* of its runs, where nothing is said */
+    int zero;                          /* the same */
     enum workload_partition partition; /* of layers, unless told otherwise */
     int zero_with_pipeline; /* highest ZeRO stage that it offers with a pipeline */
     /* Bits 1 << enum workload_schedule: what the framework runs, which is what a search
@@ -463,6 +469,8 @@ struct workload_profile {
         double step_s;           /* per step: data, clipping, logging */
         double residual;         /* standard deviation of log (measured / estimate) */
         enum workload_all_reduce all_reduce;
+        bool deduplicated_dispatch; /* a token is sent once to every node and GPU where it
+                                       has experts, else once to every expert */
         bool blocking_sends; /* a stage waits until what it sends has arrived */
     } time;
 };

@@ -13,6 +13,8 @@ struct workload_field {
     bool needed; /* must be there */
     bool flag;   /* a bool, not an int */
     int least;   /* of an int: 1, or 0 where that is a size too */
+    bool other;  /* an older name of the field of the same member that follows in the
+                    table; read, but never written */
 };
 
 /** A model family. */

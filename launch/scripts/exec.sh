@@ -8,7 +8,7 @@
 # CUDA_VISIBLE_DEVICES, RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and
 # MASTER_PORT.  With gpu-numa.txt and numactl it binds to the GPU's NUMA node
 # (LINKWISE_NUMA=0 leaves that out).  LINKWISE_PLACEMENT=launcher takes the launcher's own
-# order instead of the map: the GPU is the local rank.
+# order instead of the map: a host's GPUs, without the drained ones, by local rank.
 here=$(dirname -- "$0")
 fail() {
     printf '%s\n' "exec.sh: $*" >&2
@@ -21,25 +21,30 @@ me=${LINKWISE_NODE:-}
 [ -n "$me" ] || { [ -n "${LINKWISE_NODE_FILE:-}" ] && me=$(cat "$LINKWISE_NODE_FILE"); }
 me=${me:-$(uname -n)}
 
-# The host's name in map.txt: itself, or, where one of the two is short, the only one that is
-# the same up to the first dot.  Prints nothing where there is none; fails where a short name
+# The host's name in the cluster, all of whose hosts are in hosts.txt (host gpu gpu ...), also
+# those that the plan does not use: itself, or, where one of the two is short, the only one that
+# is the same up to the first dot.  Prints nothing where there is none; fails where a short name
 # may be several hosts.
-planned_name() {
-    awk -v me="$me" '
+names=$here/hosts.txt column=1
+[ -f "$names" ] || names=$here/map.txt column=2
+own_name() {
+    awk -v me="$me" -v c="$column" '
         function short(name) { sub(/\..*/, "", name); return name }
-        $2 == me { same = 1; exit }
-        short($2) == short(me) && !($2 in alike) { alike[$2]; n++; name = $2 }
+        BEGIN { label = short(me) }
+        $c == me { same = 1; exit }
+        index($c, label) == 1 && short($c) == label && !($c in alike) { alike[$c]; n++; name = $c }
         END {
-            either = me == short(me) || short(me) in alike
+            either = me == label || label in alike
             if (same) print me
             else if (n == 1 && either) print name
             exit !same && n > 1 && either
-        }' "$here/map.txt"
+        }' "$names"
 }
-several="this host, $me, may be several of $here/map.txt, whose names differ after the first dot: LINKWISE_NODE, or a file on each host that LINKWISE_NODE_FILE names, says which"
+several="this host, $me, may be several of $names, whose names differ after the first dot: LINKWISE_NODE, or a file on each host that LINKWISE_NODE_FILE names, says which"
 if [ "$1" = --host ]; then
-    name=$(planned_name) || fail "$several"
-    [ -n "$name" ] || fail "this host, $me, is not in $here/map.txt"
+    name=$(own_name) || fail "$several"
+    [ -n "$name" ] && awk -v h="$name" '$2 == h { found = 1; exit } END { exit !found }' "$here/map.txt" ||
+        fail "this host, $me, is not in $here/map.txt"
     printf '%s\n' "$name"
     exit 0
 fi
@@ -62,10 +67,15 @@ if [ "$1" = --where ]; then
 fi
 
 if [ "${LINKWISE_PLACEMENT:-plan}" = launcher ]; then
-    host=$me
-    gpu=${OMPI_COMM_WORLD_LOCAL_RANK:-${MPI_LOCALRANKID:-${SLURM_LOCALID:-}}}
+    host=$(own_name)
+    host=${host:-$me}
+    turn=${OMPI_COMM_WORLD_LOCAL_RANK:-${MPI_LOCALRANKID:-${SLURM_LOCALID:-}}}
     world=${OMPI_COMM_WORLD_SIZE:-${PMI_SIZE:-${SLURM_NTASKS:-}}}
-    [ -n "$gpu" ] && [ -n "$world" ] || fail 'the launcher gives no local rank and no size'
+    [ -n "$turn" ] && [ -n "$world" ] || fail 'the launcher gives no local rank and no size'
+    gpu=
+    [ ! -f "$here/hosts.txt" ] ||
+        gpu=$(awk -v h="$host" -v k="$turn" '$1 == h { print $(k + 2); exit }' "$here/hosts.txt")
+    gpu=${gpu:-$turn}
     [ -n "${MASTER_ADDR:-}" ] || fail 'MASTER_ADDR is not set'
 else
     line=$(awk -v r="$rank" '$1 == r { print $2, $3; exit }' "$here/map.txt")
@@ -73,7 +83,7 @@ else
     host=${line% *} gpu=${line#* }
     world=$(awk 'END { print NR }' "$here/map.txt")
     if [ "${LINKWISE_ANY_HOST:-0}" != 1 ]; then
-        name=$(planned_name) || fail "rank $rank belongs on $host; $several"
+        name=$(own_name) || fail "rank $rank belongs on $host; $several"
         [ "$name" = "$host" ] ||
             fail "rank $rank belongs on $host, but runs on $me: the launcher did not keep the order"
     fi

@@ -15,7 +15,8 @@ static void make (struct shape *x, const int *g, int nodes)
     x->first[0] = 0;
     for (int i = 0; i < nodes; i++)
         x->first[i + 1] = x->first[i] + g[i];
-    x->s = (struct schedule_shape){x->first[nodes], nodes, x->first};
+    x->s =
+        (struct schedule_shape){.n = x->first[nodes], .nodes = nodes, .first = x->first};
 }
 
 static int node_of (const struct shape *x, int end)
@@ -108,6 +109,55 @@ static void every_pair_once (void **state)
     }
 }
 
+/* Strides cover the pairs of nodes as the circle method does, nearest neighbours first. */
+static void strides_cover_too (void **state)
+{
+    static int gpus[64];
+    struct schedule_stride stride[3 * 32 + 1];
+    struct shape x;
+
+    (void) state;
+    for (int nodes = 1; nodes <= 64; nodes++) {
+        for (int i = 0; i < nodes; i++)
+            gpus[i] = nodes > 40 ? 1 : 1 + i % 3;
+        make (&x, gpus, nodes);
+        x.s.stride = stride;
+        x.s.n_strides = schedule_strides (nodes, (uint64_t) nodes, stride);
+        assert_true (x.s.n_strides <= schedule_strides_max (nodes));
+        assert_true (nodes < 2 || stride[0].shift == 1);
+        for (int at_once = 0; at_once < 4; at_once++) {
+            covers (&x, SCHEDULE_NODES, at_once);
+            covers (&x, SCHEDULE_RAILS_TOGETHER, at_once);
+        }
+    }
+}
+
+/* The first rounds hold the links of rings over neighbours and of pipelines of 2, 4 and 8. */
+static void strides_serve_the_listed_order (void **state)
+{
+    enum { NODES = 32, TAKEN = 8 };
+    struct schedule_stride stride[3 * NODES / 2 + 1];
+    struct schedule_pair pair[NODES];
+    bool seen[NODES][NODES] = {{false}};
+    int gpus[NODES];
+    struct shape x;
+
+    (void) state;
+    for (int i = 0; i < NODES; i++)
+        gpus[i] = 1;
+    make (&x, gpus, NODES);
+    x.s.stride = stride;
+    x.s.n_strides = schedule_strides (NODES, 1, stride);
+    for (int r = 0; r < TAKEN; r++)
+        for (int k = schedule_round (&x.s, SCHEDULE_NODES, 0, r, pair); k-- > 0;)
+            seen[pair[k].a][pair[k].b] = seen[pair[k].b][pair[k].a] = true;
+    for (int i = 0; i < NODES; i++) {
+        assert_true (seen[i][(i + 1) % NODES]);
+        for (int pp = 2; pp <= 8; pp *= 2)
+            assert_true (seen[i][(i + NODES / pp) % NODES]);
+    }
+}
+
 /* Together with NODES, INSIDE, RAILS and REST a pass has every pair alone exactly once. */
 static void kinds_make_a_pass (void **state)
 {
@@ -182,9 +232,12 @@ static void what_goes_first (void **state)
 
 int main (void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (every_pair_once), cmocka_unit_test (kinds_make_a_pass),
-        cmocka_unit_test (the_budget_holds), cmocka_unit_test (what_goes_first)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test (every_pair_once),
+                                       cmocka_unit_test (strides_cover_too),
+                                       cmocka_unit_test (strides_serve_the_listed_order),
+                                       cmocka_unit_test (kinds_make_a_pass),
+                                       cmocka_unit_test (the_budget_holds),
+                                       cmocka_unit_test (what_goes_first)};
 
     return cmocka_run_group_tests_name ("schedule", tests, NULL, NULL);
 }

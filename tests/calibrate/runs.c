@@ -395,6 +395,32 @@ static void profiles (void **state)
     calibrate_runs_release (&r);
 }
 
+/* What a row leaves out is as in its source's framework: BigScience's scripts set ZeRO 1,
+ * and what they read off is the first node's memory, where the first stage is. */
+static void framework (void **state)
+{
+    struct calibrate_runs r = ONE ("source=BigScience_V100", "gpu=V100-32GB", "zero=");
+    struct workload_profile p, all;
+    struct error err = {""};
+    (void) state;
+
+    assert_int_equal (r.run[0].config.zero, 1);
+    ok (calibrate_profile_for (&r.run[0], &p, &err), &err);
+    assert_int_equal (p.measured_rank, MEASURED_FIRST);
+    /* The last stage has one micro-batch in flight, and the logits. */
+    all = p;
+    all.measured_rank = MEASURED_MAX;
+    assert_true (calibrate_peak (&r.run[0], &p, MEMEST_LINKWISE) <=
+                 calibrate_peak (&r.run[0], &all, MEMEST_LINKWISE));
+    all.measured_rank = MEASURED_LAST;
+    assert_true (calibrate_peak (&r.run[0], &p, MEMEST_LINKWISE) !=
+                 calibrate_peak (&r.run[0], &all, MEMEST_LINKWISE));
+    calibrate_runs_release (&r);
+    r = ONE ("source=BigScience_V100", "gpu=V100-32GB", "zero=0");
+    assert_int_equal (r.run[0].config.zero, 0);
+    calibrate_runs_release (&r);
+}
+
 /* Published runs beside the checkout, where they are: none is lost for a new reason. */
 static void published_files (void **state)
 {
@@ -424,12 +450,13 @@ static void published_files (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (defaults),    cmocka_unit_test (measured),
-        cmocka_unit_test (notes),       cmocka_unit_test (gpu_names),
-        cmocka_unit_test (attention),   cmocka_unit_test (skipped),
-        cmocka_unit_test (refused),     cmocka_unit_test (other_columns),
-        cmocka_unit_test (spreadsheet), cmocka_unit_test (noise),
-        cmocka_unit_test (profiles),    cmocka_unit_test (published_files)};
+        cmocka_unit_test (defaults),       cmocka_unit_test (measured),
+        cmocka_unit_test (notes),          cmocka_unit_test (gpu_names),
+        cmocka_unit_test (attention),      cmocka_unit_test (skipped),
+        cmocka_unit_test (refused),        cmocka_unit_test (other_columns),
+        cmocka_unit_test (spreadsheet),    cmocka_unit_test (noise),
+        cmocka_unit_test (profiles),       cmocka_unit_test (framework),
+        cmocka_unit_test (published_files)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

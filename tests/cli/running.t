@@ -30,6 +30,16 @@ expect 0 "GPUs not known" "running GPUs +note +8 ranks: the GPU cannot be told" 
 grep -q "+0.00 %" "$T/out"
 result $? "... are taken for the planned ones" "$T/out"
 
+# The machine's numbers count a drained GPU too.
+$L cluster drain "$T/cluster.json" h2:0 -o "$T/drained.json" >/dev/null
+$L plan "$T/drained.json" llama-2-7b --seq 1024 --global-batch 28 --tp 1 --pp 7 --dp 1 -o "$T/drained-plan.json" >/dev/null
+$L emit "$T/drained-plan.json" --to env -d "$T/drained" >/dev/null
+expect 0 "GPUs by index beside a drained one" "running GPUs +ok" $L check "$T/drained-plan.json" --running "$T/drained/map.txt"
+awk '$2 == "h2" { $3 = 0 } { print }' "$T/drained/map.txt" >"$T/on-drained"
+$L check "$T/drained-plan.json" --running "$T/on-drained" >"$T/out" 2>&1
+[ $? = 1 ] && grep -Eq "running GPUs +FAILED +1 ranks" "$T/out"
+result $? "... and on the drained one" "$T/out"
+
 # Two ranks changed places between hosts: named, and priced as eval prices that placement.
 python3 - "$T/plan.json" "$T/other.json" "$T/right" "$T/swapped" <<'P'
 import json, sys

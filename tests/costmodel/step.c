@@ -271,6 +271,55 @@ static void slow_gpu (void **state)
     topology_cluster_destroy (half.cluster);
 }
 
+/* Rings of keys and values of all tensor-parallel ranks leave a node together: four share
+ * what one has alone. */
+static void context_rings_share (void **state)
+{
+    static const char *const line[] = {"2x4 a100-sxm4-80g intra:1000 inter:1",
+                                       "2x4 a100-sxm4-80g intra:1000 inter:1 node:1"};
+    struct costmodel_volume v;
+    double cp_s[2];
+    (void) state;
+
+    for (int i = 0; i < 2; i++) {
+        struct setting s = setting_of (line[i], 4, 4, 1, 1);
+
+        s.config.deg.cp = 2;
+        cp_s[i] = estimate_of (&s, in_order).part.cp_s;
+        costmodel_volume (&s.model, &s.job, &s.config, &s.profile, &v);
+        topology_cluster_destroy (s.cluster);
+    }
+    /* 16 micro-batches, 4 layers, one step forward and twice the bytes back. */
+    CLOSE (cp_s[1] - cp_s[0], 16 * 4 * 3 * v.cp_bytes * (4 / 1e9 - 1 / 1e9), 1e-9);
+}
+
+/* Gradients hide under compute, and under tensor parallelism only where that takes other
+ * links than they do. */
+static void hides_under_other_links (void **state)
+{
+    static const struct {
+        const char *cluster;
+        int gpu[4];
+        bool same; /* both between nodes, or both inside one */
+    } t[] = {{"2x2 a100-sxm4-80g intra:100 inter:10", {0, 1, 2, 3}, false},
+             {"2x2 a100-sxm4-80g intra:100 inter:10", {0, 2, 1, 3}, false},
+             {"4x1 a100-sxm4-80g inter:10", {0, 1, 2, 3}, true},
+             {"1x4 a100-sxm4-80g intra:100", {0, 1, 2, 3}, true}};
+    (void) state;
+
+    for (int i = 0; i < 4; i++) {
+        struct setting s = setting_of (t[i].cluster, 4, 2, 1, 2);
+        struct costmodel_estimate bare = estimate_of (&s, t[i].gpu), e;
+
+        s.profile.time.dp_overlap = .02;
+        e = estimate_of (&s, t[i].gpu);
+        assert_true (bare.part.tp_s > 0 && e.part.dp_s > 0);
+        CLOSE (bare.part.dp_s - e.part.dp_s,
+               .02 * (bare.part.compute_s + (t[i].same ? 0 : bare.part.tp_s)) / 16, 1e-9);
+        topology_cluster_destroy (s.cluster);
+    }
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test (data_parallel_ring),
@@ -279,7 +328,9 @@ int main (void)
                                        cmocka_unit_test (renumbering),
                                        cmocka_unit_test (refusals),
                                        cmocka_unit_test (slow_gpu),
-                                       cmocka_unit_test (slow_latency_in_one_group)};
+                                       cmocka_unit_test (slow_latency_in_one_group),
+                                       cmocka_unit_test (context_rings_share),
+                                       cmocka_unit_test (hides_under_other_links)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 #!/bin/bash
 # A real Slurm whose node names are short, with nodes of 4 and 2 GPUs, takes a plan for a cluster
-# file with full names: every rank on its host, with the GPUs that the plan uses there.
+# file with full names: every rank on its host, with the GPUs that the plan uses there; also where
+# no placement is bound.
 . tests/lib/tap.sh
 . tests/lib/placed.sh
 needs_hosts
@@ -31,6 +32,7 @@ for nodes in h1,h2 h3,h4 h1,h4; do
     cp "$(ls -d bound-* 2>/dev/null | tail -n 1 | grep . || echo .)/map.txt" ../$nodes.map
     rm -rf bound-*
 done
+LINKWISE=false sbatch -Q -W -w h2,h3 -o ../order.out -e ../order.err slurm/job.sbatch ./program
 S2
 in_sandbox "$T/inside.sh" "$T" >"$T/sandbox.out" 2>&1
 
@@ -44,6 +46,11 @@ for nodes in h1,h2 h3,h4 h1,h4; do
     awk '{ n = split($4, gpu, ","); bad = bad || n != ($2 ~ /h[13]/ ? 4 : 2) || $3 != $5 } END { exit bad || NR != 6 }' "$T/$nodes.out"
     result $? "$nodes: with all GPUs of each node" "$T/why"
 done
+cat "$T/order.err" "$T/order.out" >"$T/why"
+sort -n "$T/order.out" | awk '{ print $1, $2, $3, $4 }' >"$T/order"
+printf '0 h2 0 0,1\n1 h2 1 0,1\n2 h3 0 0,1,2,3\n3 h3 1 0,1,2,3\n4 h3 2 0,1,2,3\n5 h3 3 0,1,2,3\n' | cmp -s - "$T/order" &&
+    grep -q "in the scheduler's order" "$T/order.err"
+result $? "the scheduler's order: no more ranks on a node than it has GPUs" "$T/why"
 grep -q "placing as planned" "$T/h1,h2.err" && ! grep -q "placing as planned" "$T/h3,h4.err"
 result $? "the plan's own nodes are known by their short names"
 done_testing

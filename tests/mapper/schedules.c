@@ -40,7 +40,7 @@ static struct topology_cluster *any_cluster (struct rng *r)
         return random_cluster (r, nodes, gpus, 5, 0, rng_below (r, 2),
                                rng_below (r, 4) == 0);
     snprintf (line, sizeof line, "%dx%d a100-sxm4-80g intra:%d inter:%d%s", nodes, gpus,
-              one_of (r, 50, 200, 600), one_of (r, 1, 10, 200),
+              one_of (r, 100, 200, 600), one_of (r, 1, 10, 90),
               rng_below (r, 2) ? " + 2x4 h100-sxm5-80g intra:300 inter:20" : "");
     return cluster_of (line);
 }
@@ -85,8 +85,11 @@ static void draw_layers (struct rng *r, struct setting *s)
         s->layers[k] *= v;
 }
 
+/* Sends that wait, tokens that go to a node once. */
 static void bound_holds (void **state)
 {
+    static const char *const profiles[] = {"megatron-core", "megatron-v100",
+                                           "megatron-bridge"};
     struct rng r = {71};
     int rounds = getenv ("LINKWISE_LONG") ? 4000 : 250, tried[8] = {0};
     (void) state;
@@ -95,8 +98,7 @@ static void bound_holds (void **state)
         struct setting s = {.cluster = any_cluster (&r),
                             .model = random_model (&r),
                             .job = {.seq = 512, .global_batch = 1 << rng_below (&r, 8)},
-                            .profile = profile_of (rng_below (&r, 4) ? "megatron-core"
-                                                                     : "megatron-v100")};
+                            .profile = profile_of (profiles[rng_below (&r, 3)])};
         struct mapper_problem p = {.model = &s.model,
                                    .job = &s.job,
                                    .profile = &s.profile,

@@ -285,6 +285,33 @@ static void kept_gathers (void **state)
     }
 }
 
+/* ZeRO 3 gathers two layers at a time, keeps embedding and head gathered (PyTorch FSDP's
+ * root), and holds the gradients of the largest of them until they are reduced. */
+static void gathered_weights (void **state)
+{
+    struct workload_model m = model_of ("llama-3-8b");
+    struct workload_job j = {.seq = 2048, .global_batch = 64};
+    struct workload_config c = config_of (1, 1, 8, 1), sharded = c;
+    double layer = workload_layer_params (&m, 1);
+    double root = workload_embedding_params (&m, 1) + workload_head_params (&m, 1, true);
+    (void) state;
+
+    c.zero = 0;
+    sharded.zero = 3;
+    CLOSE (stage_of (&m, &j, &sharded, 0, 32).buffers_bytes -
+               stage_of (&m, &j, &c, 0, 32).buffers_bytes,
+           2 * (2 * layer + 2 * root), 1e-9);
+    m.vocab = 1024;
+    root = workload_embedding_params (&m, 1) + workload_head_params (&m, 1, true);
+    CLOSE (stage_of (&m, &j, &sharded, 0, 32).buffers_bytes -
+               stage_of (&m, &j, &c, 0, 32).buffers_bytes,
+           2 * (3 * layer + root), 1e-9);
+    j.lora = true; /* frozen weights have no gradients */
+    CLOSE (stage_of (&m, &j, &sharded, 0, 32).buffers_bytes -
+               stage_of (&m, &j, &c, 0, 32).buffers_bytes,
+           2 * (2 * layer + root), 1e-9);
+}
+
 /* DeepSeek-V3's latent attention keeps a fraction of what 128 whole heads would. */
 static void latent_attention (void **state)
 {
@@ -338,6 +365,7 @@ int main (void)
         cmocka_unit_test (kernels),
         cmocka_unit_test (norm_kernels),
         cmocka_unit_test (kept_gathers),
+        cmocka_unit_test (gathered_weights),
         cmocka_unit_test (latent_attention),
         cmocka_unit_test (experts),
     };

@@ -3,7 +3,7 @@
  * Holds everywhere: memory never falls when the micro-batch, the sequence or a stage's
  * layers grow; it is finite, and its kinds are never negative.
  * Never rises with the ZeRO stage up to 2, but for the communication buckets that stages 1
- * and 2 bring; from 2 to 3 it may rise by the gathered weights of three layers at most.
+ * and 2 bring; from 2 to 3 it may rise by the gathered weights and gradients at most.
  * Never rises with tp from 2 on (1 to 2 brings a communicator and, with sequence
  * parallelism, a gathered tensor), but for gathered logits, whose vocabulary is padded to
  * more.  The rank's share never rises; the sum over ranks does, where k < t copies
@@ -194,7 +194,7 @@ static void check_zero (const struct trial *t, int stage)
         if (zero == 2) {
             struct memest_stage s = stage_of (&high, stage, layers);
 
-            slack = s.buffers_bytes; /* three layers' gathered weights are in it */
+            slack = s.buffers_bytes; /* gathered weights are in it */
         }
         at_most ("a ZeRO stage more", &high, stage_of (&high, stage, layers).peak_bytes,
                  stage_of (&low, stage, layers).peak_bytes, slack * fragmentation);

@@ -102,6 +102,26 @@ static void published_configs (void **state)
          "\"num_attention_heads\":71,\"vocab_size\":65024,\"multi_query\":true,"
          "\"parallel_attn\":true,\"new_decoder_architecture\":false,\"bias\":false}",
          6921720704},
+        /* The same, and Falcon-40B, as they were published first. */
+        {"falcon-7b, old",
+         "{\"model_type\":\"RefinedWebModel\",\"hidden_size\":4544,\"n_layer\":32,"
+         "\"n_head\":71,\"vocab_size\":65024,\"multi_query\":true,"
+         "\"parallel_attn\":true,\"bias\":false}",
+         6921720704},
+        {"falcon-40b, old",
+         "{\"model_type\":\"RefinedWeb\",\"hidden_size\":8192,\"n_layer\":60,"
+         "\"n_head\":128,\"n_head_kv\":8,\"vocab_size\":65024,"
+         "\"parallel_attn\":true,\"bias\":false}",
+         41303293952},
+        {"phi-3-mini", LLAMA_LIKE ("phi3", 3072, 32, 32, 32, 8192, 32064) "}", 3821079552},
+        /* A head's width that the file leaves to transformers' default. */
+        {"gemma-2-2b, no head_dim", LLAMA_LIKE ("gemma2", 2304, 26, 8, 4, 9216, 256000) "}",
+         2614341888},
+        /* The language model of a multimodal one. */
+        {"llama in llava",
+         "{\"model_type\":\"llava\",\"vision_config\":{},\"text_config\":" LLAMA_LIKE (
+             "llama", 2048, 16, 32, 8, 8192, 128256) ",\"tie_word_embeddings\":true}}",
+         1235814400},
         {"pythia-70m",
          "{\"model_type\":\"gpt_neox\",\"hidden_size\":512,\"num_hidden_layers\":6,"
          "\"num_attention_heads\":8,\"intermediate_size\":2048,\"vocab_size\":50304}",
@@ -117,6 +137,10 @@ static void published_configs (void **state)
         {"bloom-560m",
          "{\"model_type\":\"bloom\",\"hidden_size\":1024,\"n_layer\":24,\"n_head\":16,"
          "\"vocab_size\":250880}",
+         559214592},
+        {"bloom-560m, as on the hub",
+         "{\"model_type\":\"bloom\",\"n_embed\":1024,\"n_layer\":24,"
+         "\"num_attention_heads\":16,\"n_inner\":null,\"vocab_size\":250880}",
          559214592},
         {"bloom-7b1",
          "{\"model_type\":\"bloom\",\"hidden_size\":4096,\"n_layer\":30,\"n_head\":32,"
@@ -254,6 +278,13 @@ static void bad_configs (void **state)
         {"{\"model_type\":\"deepseek_v3\",\"hidden_size\":64,\"num_hidden_layers\":4,"
          "\"num_attention_heads\":4,\"vocab_size\":100,\"intermediate_size\":128}",
          "kv_lora_rank: expected a whole number from 1"},
+        {"{\"model_type\":\"llava\",\"text_config\":{\"model_type\":\"llama\"}}",
+         "text_config.hidden_size: expected a whole number from 1 to 1048576, found "
+         "nothing"},
+        {"{\"model_type\":\"llava\",\"text_config\":{}}",
+         "text_config.model_type: expected a text, found nothing"},
+        {"{\"model_type\":\"bloom\",\"n_embed\":-1}",
+         "n_embed: expected a whole number from 1 to 1048576, found -1"},
         {"{" LLAMA ",\"num_attention_heads\":1e300}", "num_attention_heads: expected"},
         {"{" LLAMA ",\"num_attention_heads\":-4}", "num_attention_heads: expected"},
         {"{" LLAMA ",\"num_attention_heads\":4.5}", "num_attention_heads: expected"},

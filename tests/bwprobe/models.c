@@ -1,0 +1,159 @@
+/* Links that were not measured are predicted from their kind or their ends, with an honest low
+ * end, and not at all where neither explains them. */
+#include "tests/lib/fixture.h"
+
+#include <math.h>
+
+#include "base/rng.h"
+#include "bwprobe/models.h"
+
+enum { ENDS = 24 };
+
+struct links {
+    struct models_link link[ENDS * ENDS];
+    int n;
+};
+
+/* About half of all pairs, both ways: slow[i] * slow[j], `wild` of 100 pairs at a third. */
+static void draw (struct links *l, const double *slow, int wild, struct rng *r)
+{
+    l->n = 0;
+    for (int i = 0; i < ENDS; i++)
+        for (int j = 0; j < i; j++) {
+            double x = 10 * slow[i] * slow[j] * (rng_below (r, 100) < wild ? 0.3 : 1);
+
+            if (rng_below (r, 2))
+                continue;
+            l->link[l->n++] =
+                (struct models_link){i, j, x * (1 + 0.02 * rng_unit (r)), 1};
+            l->link[l->n++] =
+                (struct models_link){j, i, x * (1 + 0.02 * rng_unit (r)), 1};
+        }
+}
+
+static void even (double slow[ENDS])
+{
+    for (int i = 0; i < ENDS; i++)
+        slow[i] = 1;
+}
+
+static struct models_trial try (const struct links *l, int n_ends)
+{
+    struct models_trial t;
+    struct error err;
+
+    assert_int_equal (models_try (l->link, l->n, n_ends, &t, &err), ST_OK);
+    return t;
+}
+
+static void a_kind_explains_even_links (void **state)
+{
+    struct links l;
+    struct rng r = {1};
+    double slow[ENDS];
+    struct models_trial t;
+
+    (void) state;
+    even (slow);
+    draw (&l, slow, 0, &r);
+    t = try (&l, 0);
+    assert_true (t.accepted && t.tried == l.n);
+    assert_true (t.error_p50 <= t.error_p90 && t.error_p90 < 0.02);
+    assert_true (t.low > 0.98 && t.low <= 1);
+}
+
+/* A few slow ends: only the model that knows them says so. */
+static void ends_explain_slow_nodes (void **state)
+{
+    struct links l;
+    struct rng r = {2};
+    double slow[ENDS];
+    struct models_trial kind, ends;
+    struct models_fit fit;
+    struct models_link q = {3, 7, NAN, 1};
+    struct error err;
+
+    (void) state;
+    even (slow);
+    slow[3] = slow[11] = 0.5;
+    draw (&l, slow, 0, &r);
+    kind = try (&l, 0);
+    ends = try (&l, ENDS);
+    assert_true (kind.low < 0.6 && ends.low > 0.95 && ends.accepted);
+    assert_int_equal (models_learn (l.link, l.n, ENDS, &fit, &err), ST_OK);
+    assert_true (fabs (models_predict (&fit, &q) / 5 - 1) < 0.03);
+    q = (struct models_link){7, 9, NAN, 1};
+    assert_true (fabs (models_predict (&fit, &q) / 10 - 1) < 0.03);
+    models_release (&fit);
+}
+
+/* Slow pairs that nothing explains do not move the middle, but the low end tells of them. */
+static void wild_links_lower_the_low_end (void **state)
+{
+    struct links l;
+    struct rng r = {3};
+    double slow[ENDS];
+
+    (void) state;
+    even (slow);
+    draw (&l, slow, 6, &r);
+    for (int n_ends = 0; n_ends <= ENDS; n_ends += ENDS) {
+        struct models_trial t = try (&l, n_ends);
+
+        assert_true (t.accepted && t.error_p50 < 0.02 && t.low < 0.35);
+    }
+}
+
+static void what_nothing_explains_is_refused (void **state)
+{
+    struct links l;
+    struct rng r = {4};
+    double slow[ENDS];
+
+    (void) state;
+    even (slow);
+    draw (&l, slow, 45, &r);
+    assert_false (try (&l, 0).accepted);
+    assert_false (try (&l, ENDS).accepted);
+    l.n = 8;
+    assert_false (try (&l, 0).accepted);
+    assert_true (isnan (try (&l, 0).low));
+    l.n = 0;
+    assert_false (try (&l, ENDS).accepted);
+}
+
+/* An end with too few links is not guessed. */
+static void unknown_ends_stay_unknown (void **state)
+{
+    struct links l;
+    struct rng r = {5};
+    double slow[ENDS];
+    struct models_fit fit;
+    struct models_link q = {ENDS - 1, 2, NAN, 1};
+    struct error err;
+    int n = 0;
+
+    (void) state;
+    even (slow);
+    draw (&l, slow, 0, &r);
+    for (int i = 0; i < l.n; i++)
+        if (l.link[i].src != ENDS - 1)
+            l.link[n++] = l.link[i];
+    assert_int_equal (models_learn (l.link, n, ENDS, &fit, &err), ST_OK);
+    assert_true (isnan (models_predict (&fit, &q)));
+    q = (struct models_link){2, ENDS - 1, NAN, 1};
+    assert_true (models_predict (&fit, &q) > 9);
+    models_release (&fit);
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (a_kind_explains_even_links),
+        cmocka_unit_test (ends_explain_slow_nodes),
+        cmocka_unit_test (wild_links_lower_the_low_end),
+        cmocka_unit_test (what_nothing_explains_is_refused),
+        cmocka_unit_test (unknown_ends_stay_unknown)};
+
+    return cmocka_run_group_tests_name ("models", tests, NULL, NULL);
+}

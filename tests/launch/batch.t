@@ -1,0 +1,92 @@
+#!/bin/bash
+# The batch script's own order, where no placement can be bound: on each host as many ranks as it
+# has GPUs that are not drained, and only where names leave no doubt.  srun and scontrol are
+# stand-ins here; tests/launch/slurm_unlike.t runs the real ones.
+. tests/lib/tap.sh
+nodes() { # NAME:GPUS...
+    local list='' n
+    for n in "$@"; do
+        list="$list,{\"name\": \"${n%:*}\", \"gpus\": ${n#*:}, \"gpu_type\": \"a100-sxm4-80g\"}"
+    done
+    echo "{\"version\": 1, \"name\": \"lab\", \"nodes\": [${list#,}], \"links\": {
+        \"intra\": {\"bandwidth_gb_per_s\": 200, \"latency_us\": 8}, \"inter\": {\"bandwidth_gb_per_s\": 20, \"latency_us\": 12}}}"
+}
+emitted() { # CLUSTER ONLY: a plan of six ranks in $T/launch
+    rm -rf "$T/launch"
+    $LINKWISE plan "$1" llama-2-7b --seq 1024 --global-batch 24 --tp 2 --pp 1 --dp 3 --only "$2" --json |
+        $LINKWISE emit - --to slurm -d "$T/launch" >/dev/null
+}
+mkdir "$T/bin"
+printf '#!/bin/sh\necho "$GIVEN" | tr , "\\n"\n' >"$T/bin/scontrol"
+cat >"$T/bin/srun" <<'S'
+#!/bin/sh
+case "$* " in
+*"exec.sh true "*) exit "${TRIAL:-0}" ;;
+esac
+echo "$*"
+rank=0
+for host in $([ -z "${SLURM_HOSTFILE:-}" ] || cat "$SLURM_HOSTFILE"); do
+    name=n_$(echo "$host" | tr . _)
+    eval "turn=\${$name:-0}; $name=\$((turn + 1))"
+    SLURM_PROCID=$rank SLURM_LOCALID=$turn SLURM_NTASKS=6 LINKWISE_NODE=$host "$LINKWISE_DIR/exec.sh" sh -c 'echo "$RANK $LINKWISE_HOST $CUDA_VISIBLE_DEVICES"'
+    rank=$((rank + 1))
+done
+S
+chmod +x "$T"/bin/*
+batch() { # GIVEN [VARIABLE...]
+    local given=$1
+    shift
+    env "$@" PATH="$T/bin:$PATH" GIVEN="$given" SLURM_JOB_NODELIST="$given" SLURM_JOB_ID=1 LINKWISE_DIR="$T/launch" \
+        sh "$T/launch/slurm/job.sbatch" ./program >"$T/out" 2>"$T/err"
+    code=$?
+    { echo "exit $code"; cat "$T/out" "$T/err"; } >"$T/why"
+}
+placed() { # NAME LINES: what the ranks said, as "rank host gpu, ..."
+    [ "$code" = 0 ] && [ "$(grep -E '^[0-9]+ ' "$T/out" | paste -sd,)" = "$2" ]
+    result $? "$1" "$T/why"
+}
+
+nodes h1:4 h2:2 h3:4 h4:2 >"$T/unlike.json"
+emitted "$T/unlike.json" h1,h2
+batch h2,h3 LINKWISE=false
+placed "a small node first takes as many ranks as it has GPUs" "0 h2 0,1 h2 1,2 h3 0,3 h3 1,4 h3 2,5 h3 3"
+grep -q "starting the job in the scheduler's order" "$T/err"
+result $? "... and the log says so" "$T/why"
+batch h3,h2 LINKWISE=false
+placed "in the scheduler's order" "0 h3 0,1 h3 1,2 h3 2,3 h3 3,4 h2 0,5 h2 1"
+batch h2,h4 LINKWISE=false
+[ "$code" = 1 ] && grep -q "the nodes given, h2,h4, have fewer GPUs than the job has ranks, 6" "$T/err" && [ ! -s "$T/out" ]
+result $? "too few GPUs: the job does not start" "$T/why"
+batch h2,new LINKWISE=false
+placed "a node that the cluster file lacks takes as many as any of the plan's" "0 h2 0,1 h2 1,2 new 0,3 new 1,4 new 2,5 new 3"
+$LINKWISE cluster drain "$T/unlike.json" h3:1 h2:0 -o "$T/drained.json" >/dev/null
+emitted "$T/drained.json" h1,h3
+batch h2,h3,h4 LINKWISE=false
+placed "drained GPUs are left out" "0 h2 1,1 h3 0,2 h3 2,3 h3 3,4 h4 0,5 h4 1"
+
+nodes h1:2 h2:2 h3:2 h4:2 >"$T/alike.json"
+emitted "$T/alike.json" h[1-3]
+batch h1,h2,h4 LINKWISE=false
+grep -q -- "-n 6 --ntasks-per-node=2 -m block " "$T/out" && [ "$(wc -l <"$T/out")" = 1 ]
+result $? "nodes alike are left to the scheduler" "$T/why"
+
+# Only one of two hosts with the same short name is in the plan.
+nodes n1.east:2 n1.west:2 n2.east:2 n3.east:2 >"$T/twins.json"
+emitted "$T/twins.json" n1.east,n2.east,n3.east
+batch n1.east,n2,n3
+placed "short names that one host has stand for it" "$(sed 's/$/,/' "$T/launch/map.txt" | tr -d '\n' | sed 's/,$//')"
+batch n1,n2,n3 TRIAL=1
+! grep -q "placing as planned" "$T/err" && grep -q 'n1.*several\|"n1"' "$T/err"
+result $? "a short name that another host of the cluster has too does not" "$T/why"
+for case in "n1 may be several of .*/hosts.txt" "n1.west but runs on n1.west"; do
+    host=${case%% *} says=${case#* }
+    RANK=$(awk '$2 == "n1.east" { print $1; exit }' "$T/launch/map.txt") LINKWISE_NODE=$host "$T/launch/exec.sh" true >"$T/why" 2>&1
+    [ $? = 1 ] && grep -q "$says" "$T/why"
+    result $? "the wrapper on $host" "$T/why"
+done
+RANK=$(awk '$2 == "n2.east" { print $1; exit }' "$T/launch/map.txt") LINKWISE_NODE=n2 "$T/launch/exec.sh" true >"$T/why" 2>&1
+result $? "the wrapper on n2" "$T/why"
+LINKWISE_NODE=n1.west "$T/launch/exec.sh" --host >"$T/why" 2>&1
+[ $? = 1 ] && grep -q "n1.west, is not in .*/map.txt" "$T/why"
+result $? "a host of the cluster without ranks is none of the plan" "$T/why"
+done_testing

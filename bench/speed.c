@@ -13,6 +13,7 @@
 #include "base/rng.h"
 #include "base/text.h"
 #include "mapper/mapper.h"
+#include "topology/edit.h"
 
 #define RUNS 7
 
@@ -82,32 +83,81 @@ static void bench_memory (struct table *t)
     topology_cluster_destroy (j.cluster);
 }
 
-/* Evaluate and change a placement of 1,024 GPUs: tp 8, pp 8, dp 16. */
+/* A drawn cluster of 8-GPU nodes that reach 380 GB/s together. */
+static struct topology_cluster *drawn (const char *preset, int nodes)
+{
+    struct topology_synth s = topology_synth_default ();
+    struct topology_document d = {0};
+    struct topology_cluster *c;
+    struct error err;
+
+    s.preset = preset;
+    s.nodes = nodes;
+    if (topology_synthesize (&s, &d, &err) != ST_OK)
+        die (&err);
+    json_object_set_new (json_object_get (json_object_get (d.doc, "links"), "inter"),
+                         "node_gb_per_s", json_real (380));
+    if (topology_cluster_from_json (d.doc, preset, NULL, &c, NULL, &err) != ST_OK)
+        die (&err);
+    topology_document_release (&d);
+    return c;
+}
+
+/* Mean time of exchanging `run` GPUs in a row with others, us. */
+static double exchange_us (struct costmodel_state *s, struct rng *r, int run)
+{
+    enum { MOVES = 4000 };
+    double start = clock_s ();
+
+    for (int i = 0; i < MOVES; i++) {
+        int units = 1024 / run, x = rng_below (r, units), a[8], b[8];
+        int y = (x + 1 + rng_below (r, units - 1)) % units;
+
+        for (int k = 0; k < run; k++) {
+            a[k] = run * x + k;
+            b[k] = run * y + k;
+        }
+        costmodel_state_exchange (s, a, b, run);
+        if (run < 8) /* or TP groups end up all over the place */
+            costmodel_state_exchange (s, a, b, run);
+    }
+    return (clock_s () - start) / MOVES / (run < 8 ? 2 : 1) * 1e6;
+}
+
+/* Evaluate and change a placement of 1,024 GPUs whose links all differ: pp 8, dp 16 for tp
+ * 8, whose groups fill nodes, and pp 8, dp 32 for tp 4. */
 static void bench_prices (struct table *t)
 {
-    struct job j = job_of ("128x8 h100-sxm5-80g intra:370 inter:48 node:380",
-                           "llama-3-70b", 8192, 2048);
+    struct job j = job_of ("1x1 h100-sxm5-80g", "llama-3-70b", 8192, 2048);
     struct workload_config c = {.deg = {8, 8, 16, 1, 1, 8, 1},
                                 .micro_batch = 1,
                                 .zero = 1,
-                                .sequence_parallel = true};
+                                .sequence_parallel = true},
+                           half = c;
     int layers[8], gpu[1024];
     struct costmodel_problem p = {.model = &j.model,
                                   .job = &j.job,
                                   .config = &c,
                                   .profile = &j.profile,
-                                  .cluster = j.cluster,
-                                  .layers = layers};
-    struct costmodel_state *s;
+                                  .layers = layers},
+                             q = p;
+    struct costmodel_state *s, *of_half;
     struct costmodel_estimate e;
     struct rng r = {1};
     struct error err;
-    double full[RUNS], change[RUNS];
+    double full[RUNS], node[RUNS], group[RUNS], single[RUNS];
 
+    topology_cluster_destroy (j.cluster);
+    j.cluster = drawn ("calm", 128);
+    p.cluster = q.cluster = j.cluster;
+    half.deg.tp = half.deg.etp = 4;
+    half.deg.dp = 32;
+    q.config = &half;
     workload_layers_even (80, 8, layers);
     for (int i = 0; i < 1024; i++)
         gpu[i] = i;
-    if (costmodel_state_create (&p, gpu, 1024, &s, &err) != ST_OK)
+    if (costmodel_state_create (&p, gpu, 1024, &s, &err) != ST_OK ||
+        costmodel_state_create (&q, gpu, 1024, &of_half, &err) != ST_OK)
         die (&err);
     for (int run = 0; run < RUNS; run++) {
         double start = clock_s ();
@@ -118,26 +168,24 @@ static void bench_prices (struct table *t)
             free (e.unmeasured);
         }
         full[run] = (clock_s () - start) / 20 * 1e3;
-        start = clock_s ();
-        for (int i = 0; i < 2000; i++) {
-            int a[8], b[8], x = rng_below (&r, 128),
-                            y = (x + 1 + rng_below (&r, 127)) % 128;
-
-            for (int k = 0; k < 8; k++) {
-                a[k] = 8 * x + k;
-                b[k] = 8 * y + k;
-            }
-            costmodel_state_exchange (s, a, b, 8);
-        }
-        change[run] = (clock_s () - start) / 2000 * 1e6;
+        node[run] = exchange_us (s, &r, 8);
+        group[run] = exchange_us (of_half, &r, 4);
+        single[run] = exchange_us (s, &r, 1);
     }
     table_cell (t, "price of a placement, 1,024 GPUs, from scratch");
     table_cell (t, "%.3f", median (full));
     table_cell (t, "ms");
-    table_cell (t, "price after exchanging two nodes, 1,024 GPUs");
-    table_cell (t, "%.2f", median (change));
+    table_cell (t, "price after exchanging two nodes (TP groups of 8)");
+    table_cell (t, "%.2f", median (node));
+    table_cell (t, "us");
+    table_cell (t, "price after exchanging two half nodes (TP groups of 4)");
+    table_cell (t, "%.2f", median (group));
+    table_cell (t, "us");
+    table_cell (t, "price after exchanging two GPUs of such groups of 8");
+    table_cell (t, "%.2f", median (single));
     table_cell (t, "us");
     costmodel_state_destroy (s);
+    costmodel_state_destroy (of_half);
     topology_cluster_destroy (j.cluster);
 }
 

@@ -154,7 +154,8 @@ enum status calibrate_step_by (const struct calibrate_run *run,
                                         .config = &run->config,
                                         .profile = p,
                                         .cluster = cluster,
-                                        .layers = layers_of (run, p)};
+                                        .layers = layers_of (run, p),
+                                        .kind = kind};
     int world = (int) workload_world (&run->config.deg);
     int *gpu;
     struct costmodel_estimate e = {0};
@@ -167,14 +168,10 @@ enum status calibrate_step_by (const struct calibrate_run *run,
         return err_nomem (err);
     for (int i = 0; i < world; i++)
         gpu[i] = i;
-    if (kind == COSTMODEL_CRITICAL_PATH) {
-        st = costmodel_estimate (&problem, gpu, true, &e, err);
-        free (e.unmeasured);
-        if (st == ST_OK)
-            *step_s = e.step_s;
-    } else {
-        st = costmodel_published (kind, &problem, gpu, step_s, err);
-    }
+    st = costmodel_estimate (&problem, gpu, true, &e, err);
+    free (e.unmeasured);
+    if (st == ST_OK)
+        *step_s = e.step_s;
     free (gpu);
     return st;
 }

@@ -60,6 +60,18 @@ static bool same (double said, double found)
     return fabs (said - found) <= AGREES * fabs (found);
 }
 
+/* The cost model that the file's estimate is by. */
+static enum costmodel_kind kind_of (const struct workload_plan *p)
+{
+    enum costmodel_kind kind = COSTMODEL_CRITICAL_PATH;
+    const char *name = json_string_value (
+        json_object_get (json_object_get (p->doc, "estimate"), "cost_model"));
+
+    if (name)
+        costmodel_kind_parse (name, &kind);
+    return kind;
+}
+
 /* Is the file's estimate one of another placement?  Without a digest it is taken at its
  * word. */
 static bool is_stale (const struct workload_plan *p)
@@ -275,7 +287,8 @@ enum status check_plan (const struct workload_plan *p, const struct topology_clu
                                         .config = &p->config,
                                         .profile = profile,
                                         .cluster = c,
-                                        .layers = p->layers_per_stage};
+                                        .layers = p->layers_per_stage,
+                                        .kind = kind_of (p)};
     int *gpu = malloc ((size_t) p->n_ranks * sizeof *gpu);
     int *uses = calloc ((size_t) c->n_gpus, sizeof *uses);
     struct costmodel_estimate e = {0};

@@ -192,6 +192,18 @@ void cli_time_cells (struct table *t, const struct calibrate_time_scores *s);
     "MAPE %", "median %", "bias %", "worst %", "Spearman", "Kendall", "regret, mean %", \
         "groups with regret <= 2 %"
 
+/** The option --cost-model of several commands, in a group of their help. */
+enum { CLI_OPT_COST_MODEL = 1024 };
+#define CLI_COST_MODEL_OPTION(group)                                               \
+    {                                                                              \
+        "cost-model", CLI_OPT_COST_MODEL, "critical-path|pipette|amp", 0,          \
+            "whose way of putting a step together (default: critical-path)", group \
+    }
+enum costmodel_kind cli_cost_model (const char *arg, struct argp_state *state);
+
+/** A published model in words. */
+const char *cli_model_authors (enum costmodel_kind kind);
+
 /** Print which link binds, if one does. */
 void cli_print_binding (const struct topology_cluster *c,
                         const struct costmodel_binding *b, double step_s);

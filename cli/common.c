@@ -207,3 +207,19 @@ void cli_describe_config (const struct workload_config *c, struct text *out)
     if (c->deg.vpp > 1)
         text_add (out, ", vpp %d", c->deg.vpp);
 }
+
+enum costmodel_kind cli_cost_model (const char *arg, struct argp_state *state)
+{
+    enum costmodel_kind kind = COSTMODEL_CRITICAL_PATH;
+
+    if (!costmodel_kind_parse (arg, &kind))
+        argp_error (state,
+                    "--cost-model: expected critical-path, pipette or amp, found \"%s\"",
+                    arg);
+    return kind;
+}
+
+const char *cli_model_authors (enum costmodel_kind kind)
+{
+    return kind == COSTMODEL_PIPETTE ? "Pipette (DATE 2024)" : "AMP (NeurIPS 2022)";
+}

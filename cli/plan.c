@@ -18,6 +18,7 @@ struct plan_input {
     struct plan_passes passes;
     struct mapper_settings settings;
     const char *cluster, *model, *only, *exclude, *out;
+    enum costmodel_kind kind;
     int nodes, spares;
     bool json;
 };
@@ -44,6 +45,7 @@ static const struct argp_option options[] = {
      "(default) "
      "takes node unless gpu gains over 0.5 %",
      2},
+    CLI_COST_MODEL_OPTION (2),
     {"time-limit", OPT_TIME, "S", 0, "stop after S seconds with the best plan so far", 2},
     {"threads", OPT_THREADS, "N", 0, "default: all cores", 2},
     {"seed", OPT_SEED, "N", 0, "the same seed gives the same plan (default 1)", 2},
@@ -90,6 +92,9 @@ static error_t parse (int key, char *arg, struct argp_state *state)
         else
             argp_error (state, "--granularity: expected auto, node or gpu, found \"%s\"",
                         arg);
+        return 0;
+    case CLI_OPT_COST_MODEL:
+        in->kind = cli_cost_model (arg, state);
         return 0;
     case OPT_TIME:
         in->settings.time_limit_s = cli_number (arg, "--time-limit", 0, 1e9, state);
@@ -339,9 +344,12 @@ static void print_summary (const struct plan_input *in, const struct mapper_prob
     text_add (&t, "\n");
     print_layers (r, &t);
     print_nodes_left (p, r, &t);
-    text_add (&t, "step     %s, %.0f tokens/s, MFU %.1f %%\n",
+    text_add (&t, "step     %s, %.0f tokens/s, MFU %.1f %%",
               cli_seconds (r->estimate.step_s, step), r->estimate.tokens_per_s,
               100.0 * r->estimate.mfu);
+    if (p->cost_model != COSTMODEL_CRITICAL_PATH)
+        text_add (&t, ", by the cost model of %s", cli_model_authors (p->cost_model));
+    text_add (&t, "\n");
     print_memory (p, r, &t);
     print_bounds (r, info, &t);
     plan_passes_say (&in->passes, &t);
@@ -525,6 +533,7 @@ static enum status run (struct plan_input *in, struct notes *notes, struct error
         st = choose_nodes (in, x.c, allowed, &x.p.max_nodes, err);
     if (st == ST_OK) {
         cli_note_types (x.c, x.p.job->precision, notes);
+        x.p.cost_model = in->kind;
         x.p.node_allowed = allowed;
         if (!in->from.file)
             st = plan_passes_read (&in->passes, &x.p, notes, err);

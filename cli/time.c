@@ -36,35 +36,16 @@ static enum status write_trace (const struct costmodel_problem *p, const int *gp
                                 const char *file, struct error *err)
 {
     struct text trace = {0};
-    enum status st = costmodel_trace (p, gpu, &trace, err);
+    struct costmodel_problem own = *p; /* published models play nothing out */
+    enum status st;
+
+    own.kind = COSTMODEL_CRITICAL_PATH;
+    st = costmodel_trace (&own, gpu, &trace, err);
 
     if (st == ST_OK)
         st = file_write (file, text_str (&trace), trace.len, err);
     text_free (&trace);
     return st;
-}
-
-/* A published model has no breakdown. */
-static enum status price_published (const struct costmodel_problem *p, const int *gpu,
-                                    const struct time_input *in, const char *title,
-                                    struct error *err)
-{
-    char step[32];
-    double step_s;
-    enum status st = costmodel_published (in->kind, p, gpu, &step_s, err);
-
-    if (st != ST_OK)
-        return st;
-    if (in->json)
-        return cli_print_json (json_pack ("{s:i, s:s, s:f}", "version", 1, "cost_model",
-                                          costmodel_kind_name (in->kind), "step_s",
-                                          step_s),
-                               err);
-    if (title)
-        printf ("%s\n", title);
-    printf ("step     %s by the cost model of %s\n", cli_seconds (step_s, step),
-            in->kind == COSTMODEL_PIPETTE ? "Pipette (DATE 2024)" : "AMP (NeurIPS 2022)");
-    return ST_OK;
 }
 
 /* Price one placement and print it, after a title (NULL: none). */
@@ -75,14 +56,11 @@ static enum status price (const struct costmodel_problem *p, const int *gpu,
     struct costmodel_estimate e;
     struct costmodel_binding binding;
     bool found = false;
+    char step[32];
     enum status st = costmodel_estimate (p, gpu, true, &e, err);
 
     if (st != ST_OK)
         return st;
-    if (in->kind != COSTMODEL_CRITICAL_PATH) {
-        free (e.unmeasured);
-        return price_published (p, gpu, in, title, err);
-    }
     st = costmodel_find_binding (p, gpu, e.step_s, &binding, &found, err);
     if (st == ST_OK && in->trace)
         st = write_trace (p, gpu, in->trace, err);
@@ -96,7 +74,11 @@ static enum status price (const struct costmodel_problem *p, const int *gpu,
     } else if (st == ST_OK) {
         if (title)
             printf ("%s\n", title);
-        print_estimate (&e);
+        if (e.kind == COSTMODEL_CRITICAL_PATH)
+            print_estimate (&e);
+        else
+            printf ("step     %s by the cost model of %s\n", cli_seconds (e.step_s, step),
+                    cli_model_authors (e.kind));
         if (found)
             cli_print_binding (p->cluster, &binding, e.step_s);
     }
@@ -192,7 +174,8 @@ static enum status run_time (struct time_input *in, struct notes *notes,
                                       .config = &config,
                                       .profile = &profile,
                                       .cluster = c,
-                                      .layers = layers};
+                                      .layers = layers,
+                                      .kind = in->kind};
 
         cli_note_types (c, job.precision, notes);
         text_add (&title, "%s on %s: ", m.name, c->name);
@@ -207,28 +190,14 @@ static enum status run_time (struct time_input *in, struct notes *notes,
     return st;
 }
 
-enum { OPT_PLACEMENT = 512, OPT_TRACE, OPT_COST_MODEL };
-
-#define COST_MODEL_OPTION                                                      \
-    {                                                                          \
-        "cost-model", OPT_COST_MODEL, "critical-path|pipette|amp", 0,          \
-            "whose way of putting a step together (default: critical-path)", 0 \
-    }
-
-static void parse_kind (const char *arg, struct time_input *in, struct argp_state *state)
-{
-    if (!costmodel_kind_parse (arg, &in->kind))
-        argp_error (state,
-                    "--cost-model: expected critical-path, pipette or amp, found \"%s\"",
-                    arg);
-}
+enum { OPT_PLACEMENT = 512, OPT_TRACE };
 
 static const struct argp_option time_options[] = {
     {"placement", OPT_PLACEMENT, "default|PLAN", 0,
      "Megatron's order over the nodes as listed, or a plan's ranks", 0},
     {"trace", OPT_TRACE, "FILE", 0,
      "write the schedule as Chrome trace JSON, which opens in Perfetto", 0},
-    COST_MODEL_OPTION,
+    CLI_COST_MODEL_OPTION (0),
     {"json", 'j', NULL, 0, "print one JSON document", 0},
     {0}};
 
@@ -246,8 +215,8 @@ static error_t parse_time (int key, char *arg, struct argp_state *state)
     case OPT_TRACE:
         in->trace = arg;
         return 0;
-    case OPT_COST_MODEL:
-        parse_kind (arg, in, state);
+    case CLI_OPT_COST_MODEL:
+        in->kind = cli_cost_model (arg, state);
         return 0;
     case 'j':
         in->json = true;
@@ -322,7 +291,8 @@ static enum status run_eval (struct time_input *in, struct notes *notes,
                                       .config = &plan.config,
                                       .profile = &profile,
                                       .cluster = c,
-                                      .layers = plan.layers_per_stage};
+                                      .layers = plan.layers_per_stage,
+                                      .kind = in->kind};
 
         cli_note_types (c, plan.job.precision, notes);
         cli_note_drained (c, gpu, plan.n_ranks, notes);
@@ -337,7 +307,7 @@ static enum status run_eval (struct time_input *in, struct notes *notes,
 static const struct argp_option eval_options[] = {
     {"trace", OPT_TRACE, "FILE", 0,
      "write the schedule as Chrome trace JSON, which opens in Perfetto", 0},
-    COST_MODEL_OPTION,
+    CLI_COST_MODEL_OPTION (0),
     {"json", 'j', NULL, 0, "print one JSON document", 0},
     {0}};
 
@@ -349,8 +319,8 @@ static error_t parse_eval (int key, char *arg, struct argp_state *state)
     case OPT_TRACE:
         in->trace = arg;
         return 0;
-    case OPT_COST_MODEL:
-        parse_kind (arg, in, state);
+    case CLI_OPT_COST_MODEL:
+        in->kind = cli_cost_model (arg, state);
         return 0;
     case 'j':
         in->json = true;

@@ -23,6 +23,11 @@ struct costmodel_what_if {
     double bytes_per_s;
 };
 
+/** Whose way of putting a step together. */
+enum costmodel_kind { COSTMODEL_CRITICAL_PATH, COSTMODEL_PIPETTE, COSTMODEL_AMP };
+const char *costmodel_kind_name (enum costmodel_kind k);
+bool costmodel_kind_parse (const char *s, enum costmodel_kind *k);
+
 /** What is to be priced.  All borrowed; the configuration must have passed
  *  workload_config_check and the layers must sum to the model's. */
 struct costmodel_problem {
@@ -33,6 +38,15 @@ struct costmodel_problem {
     const struct topology_cluster *cluster;
     const int *layers;                       /* [pp] layers of each stage */
     const struct costmodel_what_if *what_if; /* NULL: links as they are */
+    /** Published models, for comparison on the same placement:
+     *
+     *  Pipette (Yim et al., DATE 2024): floor(m/p) [p (F+B) + T_PP] + (p-1)(F+B) +
+     *  gradients inside nodes + between them, T_PP the slowest pipeline's sends both ways.
+     *  AMP (Li et al., NeurIPS 2022): (m-1) max C + sum of C + sends + slowest gradients,
+     *  C three forwards.
+     *  Forward and backward are costmodel_compute's, communication of tensor parallelism
+     *  included; theirs are profiled or learned.  Breakdowns count it as compute. */
+    enum costmodel_kind kind;
 };
 
 /* ---- what does not depend on the placement ---- */
@@ -224,6 +238,7 @@ struct costmodel_unmeasured {
 };
 
 struct costmodel_estimate {
+    enum costmodel_kind kind;
     double step_s;
     double mfu; /* model FLOPs / (step x the used GPUs' peaks) */
     double tokens_per_s;
@@ -236,7 +251,7 @@ struct costmodel_estimate {
     struct costmodel_unmeasured *unmeasured; /* [n_unmeasured]; release with free */
 };
 
-/** Price a placement from scratch.
+/** Price a placement from scratch, as the problem's kind does.
  *
  *  @param[in]  gpu_of_rank  [world] distinct cluster-wide GPU numbers
  *  @param[in]  skip         false plays the whole schedule out
@@ -289,26 +304,6 @@ enum status costmodel_plan_gpus (const struct workload_plan *p,
 
 /** The plan file's `estimate`, without the search's own keys.  A new reference. */
 json_t *costmodel_estimate_to_json (const struct costmodel_estimate *e);
-
-/** Whose way of putting a step together. */
-enum costmodel_kind { COSTMODEL_CRITICAL_PATH, COSTMODEL_PIPETTE, COSTMODEL_AMP };
-const char *costmodel_kind_name (enum costmodel_kind k);
-bool costmodel_kind_parse (const char *s, enum costmodel_kind *k);
-
-/** Price a placement by a published model (not COSTMODEL_CRITICAL_PATH):
- *
- *  Pipette (Yim et al., DATE 2024): floor(m/p) [p (F+B) + T_PP] + (p-1)(F+B) + gradients
- *  inside nodes + between them, T_PP the slowest pipeline's sends both ways.
- *  AMP (Li et al., NeurIPS 2022): (m-1) max C + sum of C + sends + slowest gradients,
- *  C three forwards.
- *  Forward and backward are costmodel_compute's, communication of tensor parallelism
- *  included; theirs are profiled or learned.
- *
- *  @return as costmodel_estimate */
-enum status costmodel_published (enum costmodel_kind kind,
-                                 const struct costmodel_problem *p,
-                                 const int *gpu_of_rank, double *step_s,
-                                 struct error *err);
 
 /* ---- many placements of one configuration ---- */
 

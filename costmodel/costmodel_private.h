@@ -36,7 +36,9 @@ struct terms {
     struct costmodel_volume volume;
     struct workload_stage *held;          /* [pp] */
     struct workload_stage_params *params; /* [pp] */
-    int *type_of_node;                    /* [n_nodes] */
+    struct costmodel_stage_time *stage;   /* [pp * n_types] at speed 1 */
+    bool limited;      /* some node says what all its GPUs reach together */
+    int *type_of_node; /* [n_nodes] */
     int n_types;
     const struct topology_gpu_type *type[TYPES_MAX];
     struct costmodel_compute compute[TYPES_MAX]; /* by type; unset when refused[] */
@@ -115,6 +117,34 @@ struct slot_time {
     int unmeasured;
 };
 
+/** Does the group of n GPUs lie inside one node? */
+bool inside_node (const struct terms *t, const int *gpu, int n);
+
+/** Add `by` to the share of every node of every TP group that crosses nodes, of `groups`
+ *  groups in a row.  @return is there any? */
+bool change_tp_shares (const struct terms *t, const int *gpu, int groups, int *share,
+                       int by);
+
+/** Price one slot: compute and tensor parallelism.
+ *
+ *  @param[in] share  [n_nodes] TP groups of the stage that cross nodes */
+void slot_price (const struct terms *t, const int *gpu, int stage, int d,
+                 const int *share, struct scratch *s, struct use_log *log,
+                 struct slot_time *out);
+
+/** Does a stage exchange tokens with experts? */
+static inline bool has_experts (const struct terms *t, int stage)
+{
+    return t->problem.config->deg.ep > 1 && t->held[stage].expert > 0;
+}
+
+/** Are a stage's slots priced together, since all of them use the nodes' ways at the same
+ *  time? */
+static inline bool is_joint (const struct terms *t, int stage)
+{
+    return t->cp > 1 || has_experts (t, stage);
+}
+
 /** Price stage `stage` of every replica.
  *
  *  @param[out] out  [dp], `apart` entries from one replica to the next
@@ -140,6 +170,19 @@ static inline bool has_boundary (const struct terms *t, int stage)
 int boundary_price (const struct terms *t, const int *gpu, int a, int b, double bytes,
                     double *ab_s, double *ba_s, int stride, struct scratch *s,
                     struct use_log *log, const char *use);
+
+/** Are all links between two slots alike, so that one flow stands for all? */
+bool uniform_flows (const struct terms *t, const int *src, const int *dst);
+
+/** Add `by` to the flows out of and into each node of one slot's sends to another. */
+void change_flow_shares (const struct terms *t, const int *src, const int *dst,
+                         int *share, int *share_in, int by);
+
+/** Price the sends between two slots under the flows of all replicas.
+ *  @return unmeasured links */
+int sends_price (const struct terms *t, const int *src, const int *dst, double bytes,
+                 const int *share, const int *share_in, struct use_log *log,
+                 const char *use, double *there, double *back);
 
 /** Seconds of a stage's gradient and weight synchronisation over data parallelism.
  *  INFINITY when a link has no price. */
@@ -194,6 +237,33 @@ struct priced {
     double *work;
 };
 
+/* ---- published models (published.c): the problem's kind is one ---- */
+
+/** What a slot's micro-batch takes there. */
+double published_compute_s (const struct terms *t, const struct slot_time *slot);
+
+/** One micro-batch's sends from each rank of a slot to its peer.
+ *  @param[out] lane_s  [slot] @return unmeasured links */
+int published_sends (const struct terms *t, const int *src, const int *dst,
+                     struct use_log *log, double *lane_s);
+
+/** Gradients of a stage. */
+double published_sync_s (const struct terms *t, const int *gpu, int stage,
+                         struct scratch *s, struct use_log *log, int *unmeasured);
+
+/** The step's parts.
+ *  @param[in] compute_s  [pp] the slowest slot's
+ *  @param[in] sends_s    down the slowest pipeline
+ *  @param[in] sync_s     [pp] */
+struct costmodel_breakdown published_step (const struct terms *t, const double *compute_s,
+                                           double sends_s, const double *sync_s);
+
+/** Their sum. */
+static inline double published_sum_s (const struct costmodel_breakdown *b)
+{
+    return b->compute_s + b->bubble_s + b->pp_s + b->dp_s;
+}
+
 /** All of one pricing. */
 struct pricing {
     struct terms t;
@@ -210,6 +280,10 @@ enum status pricing_init (struct pricing *q, const struct costmodel_problem *p,
                           const int *gpu_of_rank, struct slow_links *slow,
                           struct error *err);
 void pricing_release (struct pricing *q);
+
+/** The estimate by a published model, without its rates.  @return ST_OK or ST_NOMEM */
+enum status published_price (struct pricing *q, const int *gpu,
+                             struct costmodel_estimate *e, struct error *err);
 
 /** costmodel_estimate that also notes the slowest links in use. */
 enum status estimate_noting (const struct costmodel_problem *p, const int *gpu_of_rank,

@@ -167,11 +167,8 @@ enum status pricing_init (struct pricing *q, const struct costmodel_problem *p,
         st = scratch_init (&q->s, &q->t, err);
     if (st == ST_OK)
         st = priced_init (&q->x, &q->t, err);
-    if (st == ST_OK) {
+    if (st == ST_OK && p->kind == COSTMODEL_CRITICAL_PATH)
         price_parts (&q->x, gpu_of_rank, &q->s, &q->log);
-        if (q->log.failed)
-            st = err_nomem (err);
-    }
     return st;
 }
 
@@ -180,16 +177,20 @@ enum status estimate_noting (const struct costmodel_problem *p, const int *gpu_o
                              struct costmodel_estimate *out, struct error *err)
 {
     struct pricing q;
-    struct costmodel_estimate e = {0};
+    struct costmodel_estimate e = {.kind = p->kind};
     enum status st = pricing_init (&q, p, gpu_of_rank, slow, err);
 
-    if (st == ST_OK) {
+    if (st == ST_OK && p->kind != COSTMODEL_CRITICAL_PATH) {
+        st = published_price (&q, gpu_of_rank, &e, err);
+    } else if (st == ST_OK) {
         for (int d = 0; d < q.t.dp; d++)
             play (&q.x, d, skip, q.x.send_s + d * q.t.pp, q.x.return_s + d * q.t.pp,
                   q.x.end_s + d * q.t.pp);
         st = find_path (&q.x, skip, &e, err);
         e.dp_by = sync_by (&q.t, gpu_of_rank, e.stage, &q.s);
     }
+    if (st == ST_OK && q.log.failed)
+        st = err_nomem (err);
     if (st == ST_OK && !isfinite (e.step_s))
         st = err_set (err, ST_NOFIT,
                       "ranks that must talk are not connected: no link of "
@@ -215,8 +216,7 @@ enum status costmodel_estimate (const struct costmodel_problem *p, const int *gp
 json_t *costmodel_estimate_to_json (const struct costmodel_estimate *e)
 {
     const struct costmodel_breakdown *b = &e->part;
-
-    return json_pack (
+    json_t *doc = json_pack (
         "{s:f, s:f, s:f, s:i, s:i, s:s, s:s, s:{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}}",
         "step_s", e->step_s, "mfu", e->mfu, "tokens_per_s", e->tokens_per_s,
         "binding_stage", e->stage, "binding_replica", e->replica, "tp_collective",
@@ -224,4 +224,9 @@ json_t *costmodel_estimate_to_json (const struct costmodel_estimate *e)
         workload_all_reduce_name (e->dp_by), "breakdown_s", "compute", b->compute_s, "tp",
         b->tp_s, "cp", b->cp_s, "ep", b->ep_s, "bubble", b->bubble_s, "pp", b->pp_s, "dp",
         b->dp_s, "optimizer", b->optimizer_s);
+
+    if (e->kind != COSTMODEL_CRITICAL_PATH)
+        json_object_set_new (doc, "cost_model",
+                             json_string (costmodel_kind_name (e->kind)));
+    return doc;
 }

@@ -65,16 +65,18 @@ struct topology_link link_between (const struct terms *t, int src, int dst,
     const struct topology_cluster *c = t->problem.cluster;
     const struct costmodel_what_if *w = t->problem.what_if;
     struct topology_link l = topology_link (c, src, dst);
+    double bytes_per_s = l.bytes_per_s;
 
     if (!l.measured) {
         ++*unmeasured;
         use_log_add (log, src, dst, use);
     }
     if (w && same_link (c, w->src_gpu, w->dst_gpu, src, dst))
-        l.bytes_per_s = w->bytes_per_s;
+        bytes_per_s = w->bytes_per_s;
     if (t->slow && c->node_of_gpu[src] != c->node_of_gpu[dst])
-        note_slow (c, t->slow, src, dst, use, l.bytes_per_s);
-    return l;
+        note_slow (c, t->slow, src, dst, use, bytes_per_s);
+    /* Member by member: copied as a whole, it would wait for its parts to be stored. */
+    return (struct topology_link){bytes_per_s, l.latency_s, l.measured};
 }
 
 /* What a ring has met so far. */
@@ -87,7 +89,8 @@ struct walk {
 
 static void meet_inside (struct walk *w, double bytes_per_s, double latency_s)
 {
-    w->ring.inside_bytes_per_s = fmin (w->ring.inside_bytes_per_s, bytes_per_s);
+    if (bytes_per_s < w->ring.inside_bytes_per_s)
+        w->ring.inside_bytes_per_s = bytes_per_s;
     w->ring.latency_s += latency_s;
 }
 
@@ -150,6 +153,13 @@ static void walk_between (struct walk *w, const int *from, int n_from, const int
     w->ring.latency_s += latency_s;
 }
 
+static struct costmodel_ring ring_walked (struct walk *w, int n, int nodes)
+{
+    w->ring.nodes = nodes;
+    w->ring.latency_s *= (n - 1.0) / n; /* n hops in all */
+    return w->ring;
+}
+
 struct costmodel_ring ring_of (const struct terms *t, const int *gpu, int n, int stride,
                                const int *share, struct scratch *s, struct use_log *log,
                                const char *use)
@@ -165,6 +175,11 @@ struct costmodel_ring ring_of (const struct terms *t, const int *gpu, int n, int
 
     if (n == 1)
         return w.ring;
+    if (stride == 1 && inside_node (t, gpu, n)) {
+        w.ring.nvls = t->problem.cluster->node[node_of[gpu[0]]].type->nvls_efficiency;
+        walk_inside (&w, gpu, n, false);
+        return ring_walked (&w, n, 1);
+    }
 
     /* Bucket the members by node, nodes in order of first appearance. */
     for (int i = 0; i < n; i++) {
@@ -200,9 +215,7 @@ struct costmodel_ring ring_of (const struct terms *t, const int *gpu, int n, int
             walk_between (&w, s->member + at, s->count[k], s->member + to,
                           s->count[(k + 1) % nodes], share);
     }
-    w.ring.nodes = nodes;
-    w.ring.latency_s *= (n - 1.0) / n; /* n hops in all */
-    return w.ring;
+    return ring_walked (&w, n, nodes);
 }
 
 enum status scratch_init (struct scratch *s, const struct terms *t, struct error *err)

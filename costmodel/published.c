@@ -1,7 +1,13 @@
 /* Other people's cost models, for comparison on the same placement.
  *
  * What they profile or learn (a stage's forward and backward) is this library's compute,
- * so that what is compared is how they put a step together. */
+ * so that what is compared is how they put a step together:
+ *
+ *  Pipette (Yim et al., DATE 2024)  floor(m/p) [p C + T_PP] + (p-1) C + gradients inside
+ *      nodes + between them, of the first stage; C = F + B of the slowest stage, T_PP the
+ *      slowest pipeline's sends both ways; m < p: T_PP + (p+m-1) C + gradients
+ *  AMP (Li et al., NeurIPS 2022)  (m-1) max C + sum of C + sends + the slowest stage's
+ *      gradients, C three forwards */
 #include "costmodel/costmodel_private.h"
 
 #include <math.h>
@@ -27,7 +33,7 @@ bool costmodel_kind_parse (const char *s, enum costmodel_kind *k)
 /* Bandwidth of the slowest link between consecutive of n GPUs, `stride` apart, on
  * different nodes or on one, as a ring; INFINITY when there is none of the kind. */
 static double slowest (const struct terms *t, const int *gpu, int n, int stride,
-                       bool between)
+                       bool between, struct use_log *log, int *unmeasured)
 {
     const struct topology_cluster *c = t->problem.cluster;
     double least = INFINITY;
@@ -37,7 +43,8 @@ static double slowest (const struct terms *t, const int *gpu, int n, int stride,
             b = gpu[(size_t) ((i + 1) % n) * (size_t) stride];
 
         if ((c->node_of_gpu[a] != c->node_of_gpu[b]) == between)
-            least = fmin (least, topology_link (c, a, b).bytes_per_s);
+            least =
+                fmin (least, link_between (t, a, b, "dp", log, unmeasured).bytes_per_s);
     }
     return least;
 }
@@ -64,116 +71,139 @@ static void spread_of (const struct terms *t, const int *gpu, int n, int stride,
         s->first[s->order[i]] = -1;
 }
 
-/* The sends of one micro-batch down the slowest pipeline, `times` over. */
-static double slowest_pipeline (const struct pricing *q, const int *gpu, double bytes,
-                                double times)
+double published_compute_s (const struct terms *t, const struct slot_time *slot)
 {
-    const struct terms *t = &q->t;
-    double worst = 0.0;
+    return t->problem.kind == COSTMODEL_PIPETTE ? slot->fwd_s + slot->back_s
+                                                : 3.0 * slot->fwd_s;
+}
 
-    for (int lane = 0; lane < t->dp * t->slot; lane++) {
-        double sum = 0.0;
+int published_sends (const struct terms *t, const int *src, const int *dst,
+                     struct use_log *log, double *lane_s)
+{
+    const struct costmodel_problem *p = &t->problem;
+    double ways = p->kind == COSTMODEL_PIPETTE ? 2.0 : 1.0;
+    double bytes = 2.0 * p->config->micro_batch * (double) p->job->seq * p->model->hidden;
+    int flows = uniform_flows (t, src, dst) ? 1 : t->slot, unmeasured = 0;
 
-        for (int i = 0; i + 1 < t->pp; i++)
-            sum += times * bytes /
-                   topology_link (t->problem.cluster, gpu[slot_rank (t, i, 0) + lane],
-                                  gpu[slot_rank (t, i + 1, 0) + lane])
-                       .bytes_per_s;
-        worst = fmax (worst, sum);
+    for (int i = 0; i < t->slot; i++)
+        lane_s[i] =
+            i < flows
+                ? ways * bytes /
+                      link_between (t, src[i], dst[i], "pp", log, &unmeasured).bytes_per_s
+                : lane_s[0];
+    return unmeasured;
+}
+
+/* Rings of the first stage's gradients: between nodes and inside them. */
+static double pipette_sync_s (const struct terms *t, const int *gpu, struct scratch *s,
+                              struct use_log *log, int *unmeasured)
+{
+    const struct workload_model *m = t->problem.model;
+    double h = m->hidden, intra = 0.0, inter = 0.0;
+    double bytes = 2.0 * (h * m->vocab + 16.0 * h * h * m->layers / t->pp) / t->tp;
+    int n = t->dp * t->cp;
+
+    for (int j = 0; j < t->tp && n > 1; j++) {
+        int largest, nodes;
+
+        spread_of (t, gpu + j, n, t->tp, s, &largest, &nodes);
+        if (nodes > 1)
+            inter =
+                fmax (inter, 2.0 * (nodes - 1) / nodes * bytes /
+                                 slowest (t, gpu + j, n, t->tp, true, log, unmeasured));
+        if (largest > 1)
+            intra =
+                fmax (intra, 2.0 * (largest - 1) / largest * bytes /
+                                 slowest (t, gpu + j, n, t->tp, false, log, unmeasured));
+    }
+    return intra + inter;
+}
+
+static double amp_sync_s (const struct terms *t, const int *gpu, int stage,
+                          struct use_log *log, int *unmeasured)
+{
+    double bytes = 2.0 * (t->params[stage].dense + t->params[stage].expert), worst = 0.0;
+    int n = t->dp * t->cp;
+
+    for (int j = 0; j < t->tp && n > 1; j++) {
+        const int *g = gpu + slot_rank (t, stage, 0) + j;
+        double bw = fmin (slowest (t, g, n, t->tp, true, log, unmeasured),
+                          slowest (t, g, n, t->tp, false, log, unmeasured));
+
+        worst = fmax (worst, 2.0 * (n - 1) / n * bytes / bw);
     }
     return worst;
 }
 
-/* A stage's slowest slot. */
-static double slot_most (const struct pricing *q, int stage, double fwd, double back)
+double published_sync_s (const struct terms *t, const int *gpu, int stage,
+                         struct scratch *s, struct use_log *log, int *unmeasured)
 {
-    double most = 0.0;
-
-    for (int d = 0; d < q->t.dp; d++) {
-        const struct slot_time *s = &q->x.slot[d * q->t.pp + stage];
-
-        most = fmax (most, fwd * s->fwd_s + back * s->back_s);
-    }
-    return most;
+    *unmeasured = 0;
+    if (t->problem.kind == COSTMODEL_AMP)
+        return amp_sync_s (t, gpu, stage, log, unmeasured);
+    return stage == 0 ? pipette_sync_s (t, gpu, s, log, unmeasured) : 0.0;
 }
 
-static double message (const struct terms *t)
+struct costmodel_breakdown published_step (const struct terms *t, const double *compute_s,
+                                           double sends_s, const double *sync_s)
 {
-    const struct costmodel_problem *p = &t->problem;
-
-    return 2.0 * p->config->micro_batch * (double) p->job->seq * p->model->hidden;
-}
-
-/* Pipette (DATE 2024; FORMULAS T5), without its learned parts. */
-static double pipette (struct pricing *q, const int *gpu)
-{
-    const struct terms *t = &q->t;
-    const struct workload_model *m = t->problem.model;
-    double h = m->hidden, c = 0.0, pp, intra = 0.0, inter = 0.0;
-    double dp_bytes = 2.0 * (h * m->vocab + 16.0 * h * h * m->layers / t->pp) / t->tp;
-    int n = t->dp * t->cp, rounds = t->microbatches / t->pp;
-
-    for (int i = 0; i < t->pp; i++)
-        c = fmax (c, slot_most (q, i, 1, 1));
-    pp = slowest_pipeline (q, gpu, message (t), 2.0);
-    for (int j = 0; j < t->tp && n > 1; j++) {
-        int largest, nodes;
-
-        spread_of (t, gpu + j, n, t->tp, &q->s, &largest, &nodes);
-        if (nodes > 1)
-            inter = fmax (inter, 2.0 * (nodes - 1) / nodes * dp_bytes /
-                                     slowest (t, gpu + j, n, t->tp, true));
-        if (largest > 1)
-            intra = fmax (intra, 2.0 * (largest - 1) / largest * dp_bytes /
-                                     slowest (t, gpu + j, n, t->tp, false));
-    }
-    if (rounds < 1)
-        return t->pp * c + pp + (t->microbatches - 1) * c + intra + inter;
-    return rounds * (t->pp * c + pp) + (t->pp - 1) * c + intra + inter;
-}
-
-/* AMP (NeurIPS 2022; FORMULAS T3): three forwards a stage and micro-batch, sends counted
- * once, the slowest stage's gradients. */
-static double amp (struct pricing *q, const int *gpu)
-{
-    const struct terms *t = &q->t;
-    double most = 0.0, sum = 0.0, dp = 0.0;
-    int n = t->dp * t->cp;
+    int m = t->microbatches, rounds = m / t->pp;
+    double most = 0.0, sum = 0.0, sync = 0.0;
 
     for (int i = 0; i < t->pp; i++) {
-        double c = slot_most (q, i, 3, 0);
-        double bytes = 2.0 * (t->params[i].dense + t->params[i].expert);
-
-        most = fmax (most, c);
-        sum += c;
-        for (int j = 0; j < t->tp && n > 1; j++) {
-            const int *g = gpu + slot_rank (t, i, 0) + j;
-            double bw =
-                fmin (slowest (t, g, n, t->tp, true), slowest (t, g, n, t->tp, false));
-
-            dp = fmax (dp, 2.0 * (n - 1) / n * bytes / bw);
-        }
+        most = fmax (most, compute_s[i]);
+        sum += compute_s[i];
+        sync = fmax (sync, sync_s[i]);
     }
-    return (t->microbatches - 1) * most + sum +
-           slowest_pipeline (q, gpu, message (t), 1.0) + dp;
+    if (t->problem.kind == COSTMODEL_AMP)
+        return (struct costmodel_breakdown){
+            .compute_s = m * most, .bubble_s = sum - most, .pp_s = sends_s, .dp_s = sync};
+    return (struct costmodel_breakdown){.compute_s =
+                                            (rounds < 1 ? m : rounds * t->pp) * most,
+                                        .bubble_s = (t->pp - 1) * most,
+                                        .pp_s = (rounds < 1 ? 1 : rounds) * sends_s,
+                                        .dp_s = sync};
 }
 
-enum status costmodel_published (enum costmodel_kind kind,
-                                 const struct costmodel_problem *p,
-                                 const int *gpu_of_rank, double *step_s,
-                                 struct error *err)
+enum status published_price (struct pricing *q, const int *gpu,
+                             struct costmodel_estimate *e, struct error *err)
 {
-    struct pricing q;
-    enum status st = pricing_init (&q, p, gpu_of_rank, NULL, err);
+    const struct terms *t = &q->t;
+    int pp = t->pp, unmeasured;
+    size_t slot = (size_t) t->slot;
+    double *work = calloc ((size_t) pp * (2 + slot), sizeof *work), *compute_s = work,
+           *sync_s = work + pp, *lane_s = work + 2 * pp, slowest_s = 0.0;
 
-    if (st == ST_OK) {
-        *step_s =
-            kind == COSTMODEL_PIPETTE ? pipette (&q, gpu_of_rank) : amp (&q, gpu_of_rank);
-        if (!isfinite (*step_s))
-            st = err_set (err, ST_NOFIT,
-                          "ranks that must talk are not connected: no link of that kind "
-                          "was measured");
+    if (!work)
+        return err_nomem (err);
+    for (int i = 0; i < pp; i++) {
+        stage_price (t, gpu, i, &q->s, &q->log, &q->x.slot[i], pp);
+        sync_s[i] = published_sync_s (t, gpu, i, &q->s, &q->log, &unmeasured);
+        for (int d = 0; d < t->dp; d++)
+            compute_s[i] =
+                fmax (compute_s[i], published_compute_s (t, &q->x.slot[d * pp + i]));
+        if (compute_s[i] > compute_s[e->stage])
+            e->stage = i;
     }
-    pricing_release (&q);
-    return st;
+    for (int d = 0; d < t->dp; d++) {
+        for (int i = 0; i + 1 < pp; i++)
+            published_sends (t, gpu + slot_rank (t, i, d), gpu + slot_rank (t, i + 1, d),
+                             &q->log, lane_s + (size_t) i * slot);
+        for (size_t r = 0; r < slot; r++) {
+            double sum = 0.0;
+
+            for (int i = 0; i + 1 < pp; i++)
+                sum += lane_s[(size_t) i * slot + r];
+            if (sum > slowest_s) {
+                slowest_s = sum;
+                e->replica = d;
+            }
+        }
+    }
+    e->part = published_step (t, compute_s, slowest_s, sync_s);
+    e->step_s = published_sum_s (&e->part);
+    e->tp_by = q->x.slot[e->replica * pp + e->stage].tp_by;
+    e->dp_by = ALL_REDUCE_RING;
+    free (work);
+    return ST_OK;
 }

@@ -188,8 +188,13 @@ static void play_1f1b (const struct costmodel_pipeline *p, const int *of, bool s
         if (t >= n && periods_known (&r, &s, t)) {
             t = skip_periods (&r, &s, t);
             skipped = true;
-        } else
-            memcpy (s.history + t % n * n, r.clock, (size_t) n * sizeof *r.clock);
+        } else {
+            double (*then)[LANES] = s.history + t % n * n;
+
+            for (int k = 0; k < n; k++)
+                for (int y = 0; y < LANES; y++)
+                    then[k][y] = r.clock[k][y];
+        }
         skipped = skipped || t >= p->microbatches - 2;
     }
     for (int y = 0; y < LANES; y++)

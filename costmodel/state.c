@@ -1,33 +1,56 @@
-/* A placement whose price follows its changes: an exchange reprices the stages it touches,
- * the boundaries beside them, and the pipelines whose times changed. */
+/* A placement whose price follows its changes.
+ *
+ * An exchange reprices the slots that it touches, their sends, the synchronisation of
+ * their stages, and the pipelines whose times changed.  Slots and sends also depend on how
+ * many others use a node's way out: those counts are kept, and what sees one of them
+ * change is repriced too. */
 #include "costmodel/costmodel_private.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#define SPREAD (-1) /* a slot on several nodes */
+
+/* Slots are numbered stage by stage, as their ranks are: stage * dp + d.  The sends of
+ * slot [stage, d] to the next stage have its number; row pp is tied embeddings', from the
+ * last stage to the first.  Times are replica-major, d * pp + stage, so that a pipeline's
+ * are adjacent. */
 struct costmodel_state {
     struct terms t;
     struct costmodel_problem problem; /* of t, with the layers copied */
     struct workload_config config;
     struct scratch scratch;
-    int n;
+    int n, nodes;
     int *layers, *gpu;
-    struct slot_time *slot;    /* [dp * pp], replica-major */
-    double *fwd_s, *back_s;    /* [dp * pp] */
-    double *send_s, *return_s; /* [dp * pp] */
-    double *end_s;             /* [dp * pp] */
-    double *ab_s, *ba_s;       /* [dp] scratch of one boundary */
-    double *sync_s;            /* [pp] */
-    double *optimizer_s;       /* [pp] */
+    struct slot_time *slot;        /* [dp * pp] */
+    double *send_s, *return_s;     /* [dp * pp] */
+    double *end_s;                 /* [dp * pp] */
+    double *tied_ab_s, *tied_ba_s; /* [dp] */
+    double *sync_s, *optimizer_s;  /* [pp] */
+    double *latest_s, *sum_s;      /* [pp] scratch */
+    double *lane_s; /* [world] published models: sends of each rank to the next stage */
+    double *pipe_s; /* [dp] their slowest sum down a replica */
     double *work;
-    int *slot_unmeasured; /* [pp], [pp], [pp] */
-    int *boundary_unmeasured;
-    int *sync_unmeasured;
     double tied_s;
-    int tied_unmeasured;
-    bool *stage_touched; /* [pp] */
-    bool *replica_dirty; /* [dp] */
+    int *slot_node;            /* [pp * dp] the slot's node, or SPREAD */
+    int *tp_share;             /* [pp * nodes] TP groups that cross nodes */
+    int *flows_out, *flows_in; /* [(pp + 1) * nodes] of all replicas' sends */
+    unsigned *stamp;           /* [(pp + 1) * nodes] exchange that last changed flows */
+    int *stage_unmeasured;     /* [pp] */
+    int *sync_unmeasured;      /* [pp] */
+    int *sends_unmeasured;     /* [(pp + 1) * dp] */
+    int *touched_slot;         /* [pp * dp] to be repriced: a list */
+    int *touched_sends;        /* [(pp + 1) * dp] the same */
+    int n_slots, n_sends;      /* of the lists */
+    bool *slot_dirty;          /* [pp * dp] is on the list */
+    bool *sends_dirty;         /* [(pp + 1) * dp] */
+    bool *stage_dirty;         /* [pp] some slot of it is */
+    bool *boundary_dirty;      /* [pp + 1] some sends of it are */
+    bool *crossing;            /* [pp] counts of TP groups that cross nodes changed */
+    bool *replica_dirty;       /* [dp] */
+    unsigned exchanges;        /* so far, for stamp[] */
+    int unmeasured;            /* links, of everything that is priced */
     struct costmodel_price price;
 };
 
@@ -35,106 +58,287 @@ static enum status allocate (struct costmodel_state *s, struct error *err)
 {
     const struct terms *t = &s->t;
     size_t pp = (size_t) t->pp, dp = (size_t) t->dp, cells = pp * dp;
+    size_t rows = pp + 1, nodes = (size_t) s->nodes;
     double *d =
-        calloc (5 * cells + 2 * dp + 2 * pp + (size_t) pipeline_work (t), sizeof *d);
+        calloc (3 * cells + 2 * dp + 4 * pp + (size_t) pipeline_work (t), sizeof *d);
+    int *i = calloc (pp * nodes + 2 * rows * nodes + 2 * cells + 2 * rows * dp + 2 * pp,
+                     sizeof *i);
+    bool *b = calloc (cells + rows * dp + 2 * pp + rows + dp, sizeof *b);
 
-    s->fwd_s = d;
+    s->send_s = d;
+    s->slot_node = i;
+    s->slot_dirty = b;
     s->slot = calloc (cells, sizeof *s->slot);
-    s->slot_unmeasured = calloc (3 * pp, sizeof (int));
-    s->stage_touched = calloc (pp, sizeof (bool));
-    s->replica_dirty = calloc (dp, sizeof (bool));
     s->gpu = malloc ((size_t) s->n * sizeof (int));
-    if (!d || !s->slot || !s->slot_unmeasured || !s->stage_touched || !s->replica_dirty ||
-        !s->gpu)
+    s->lane_s = calloc ((size_t) t->world + dp, sizeof *s->lane_s);
+    s->stamp = calloc (rows * nodes, sizeof *s->stamp);
+    if (!d || !i || !b || !s->slot || !s->gpu || !s->stamp || !s->lane_s)
         return err_nomem (err);
-    s->back_s = d + cells;
-    s->send_s = d + 2 * cells;
-    s->return_s = d + 3 * cells;
-    s->end_s = d + 4 * cells;
-    s->ab_s = d + 5 * cells;
-    s->ba_s = s->ab_s + dp;
-    s->sync_s = s->ba_s + dp;
+    s->return_s = d + cells;
+    s->end_s = s->return_s + cells;
+    s->tied_ab_s = s->end_s + cells;
+    s->tied_ba_s = s->tied_ab_s + dp;
+    s->sync_s = s->tied_ba_s + dp;
     s->optimizer_s = s->sync_s + pp;
-    s->work = s->optimizer_s + pp;
-    s->boundary_unmeasured = s->slot_unmeasured + pp;
-    s->sync_unmeasured = s->slot_unmeasured + 2 * pp;
+    s->latest_s = s->optimizer_s + pp;
+    s->sum_s = s->latest_s + pp;
+    s->work = s->sum_s + pp;
+    s->touched_slot = i + cells;
+    s->tp_share = s->touched_slot + cells;
+    s->flows_out = s->tp_share + pp * nodes;
+    s->flows_in = s->flows_out + rows * nodes;
+    s->touched_sends = s->flows_in + rows * nodes;
+    s->sends_unmeasured = s->touched_sends + rows * dp;
+    s->stage_unmeasured = s->sends_unmeasured + rows * dp;
+    s->sync_unmeasured = s->stage_unmeasured + pp;
+    s->pipe_s = s->lane_s + t->world;
+    s->sends_dirty = b + cells;
+    s->stage_dirty = s->sends_dirty + rows * dp;
+    s->crossing = s->stage_dirty + pp;
+    s->boundary_dirty = s->crossing + pp;
+    s->replica_dirty = s->boundary_dirty + rows;
     return ST_OK;
 }
 
-/* Store one time; a change makes the replica's pipeline dirty. */
-static void put (struct costmodel_state *s, double *at, int d, double value)
+/* ---- what an exchange touches ---- */
+
+static const int *slot_gpus (const struct costmodel_state *s, int slot)
 {
-    if (*at != value) {
-        *at = value;
+    return s->gpu + (size_t) slot * (size_t) s->t.slot;
+}
+
+/* Number of the slot that sends `k` go to. */
+static int target_of (const struct costmodel_state *s, int k)
+{
+    const struct terms *t = &s->t;
+    int row = k / t->dp, d = k % t->dp;
+
+    return row == t->pp ? d : (row + 1) % t->pp * t->dp + d;
+}
+
+/* Number of the slot that they come from. */
+static int source_of (const struct costmodel_state *s, int k)
+{
+    const struct terms *t = &s->t;
+
+    return k < t->pp * t->dp ? k : k - t->dp;
+}
+
+/* Take the flows of sends off their nodes or put them on, and mark those nodes. */
+static void count_flows (struct costmodel_state *s, int k, int by)
+{
+    const int *node_of = s->t.problem.cluster->node_of_gpu;
+    const int *src = slot_gpus (s, source_of (s, k)),
+              *dst = slot_gpus (s, target_of (s, k));
+    size_t row = (size_t) (k / s->t.dp) * (size_t) s->nodes;
+
+    change_flow_shares (&s->t, src, dst, s->flows_out + row, s->flows_in + row, by);
+    for (int r = 0; r < s->t.slot; r++) {
+        s->stamp[row + (size_t) node_of[src[r]]] = s->exchanges;
+        s->stamp[row + (size_t) node_of[dst[r]]] = s->exchanges;
+    }
+}
+
+/* Do published models price the placement? */
+static bool is_published (const struct costmodel_state *s)
+{
+    return s->problem.kind != COSTMODEL_CRITICAL_PATH;
+}
+
+/* Are there sends from this stage to the next? */
+static bool has_sends (const struct costmodel_state *s, int stage)
+{
+    return is_published (s) ? stage < s->t.pp - 1 : has_boundary (&s->t, stage);
+}
+
+static void touch_sends (struct costmodel_state *s, int k)
+{
+    if (s->sends_dirty[k])
+        return;
+    s->sends_dirty[k] = s->boundary_dirty[k / s->t.dp] = true;
+    s->touched_sends[s->n_sends++] = k;
+}
+
+/* A slot, and the sends from and to it. */
+static void touch_slot (struct costmodel_state *s, int slot)
+{
+    const struct terms *t = &s->t;
+    int stage = slot / t->dp, d = slot % t->dp, before = (stage + t->pp - 1) % t->pp;
+
+    if (s->slot_dirty[slot])
+        return;
+    s->slot_dirty[slot] = s->stage_dirty[stage] = true;
+    s->touched_slot[s->n_slots++] = slot;
+    if (has_sends (s, stage))
+        touch_sends (s, slot);
+    if (has_sends (s, before))
+        touch_sends (s, before * t->dp + d);
+    if (t->volume.tied_bytes > 0 && !is_published (s) &&
+        (stage == 0 || stage == t->pp - 1))
+        touch_sends (s, t->pp * t->dp + d);
+}
+
+/* Take what is touched out of the counts, or put it back. */
+static void count_touched (struct costmodel_state *s, int by)
+{
+    const struct terms *t = &s->t;
+
+    for (int i = 0; i < s->n_slots; i++) {
+        int slot = s->touched_slot[i], stage = slot / t->dp;
+
+        if (s->slot_node[slot] == SPREAD &&
+            change_tp_shares (t, slot_gpus (s, slot), t->cp,
+                              s->tp_share + (size_t) stage * (size_t) s->nodes, by))
+            s->crossing[stage] = true;
+    }
+    for (int i = 0; i < s->n_sends && t->limited; i++)
+        count_flows (s, s->touched_sends[i], by);
+}
+
+/* After a change of GPUs. */
+static void find_slot_nodes (struct costmodel_state *s)
+{
+    const struct terms *t = &s->t;
+
+    for (int i = 0; i < s->n_slots; i++) {
+        const int *g = slot_gpus (s, s->touched_slot[i]);
+
+        s->slot_node[s->touched_slot[i]] =
+            inside_node (t, g, t->slot) ? t->problem.cluster->node_of_gpu[g[0]] : SPREAD;
+    }
+}
+
+/* Add what sees a changed count. */
+static void touch_sharers (struct costmodel_state *s)
+{
+    const struct terms *t = &s->t;
+
+    for (int i = 0; i < t->pp; i++) {
+        for (int k = i * t->dp; k < (i + 1) * t->dp && s->crossing[i]; k++)
+            if (s->slot_node[k] == SPREAD && !s->slot_dirty[k]) {
+                s->slot_dirty[k] = true;
+                s->touched_slot[s->n_slots++] = k;
+            }
+        s->crossing[i] = false;
+    }
+    for (int i = 0; i <= t->pp && t->limited; i++) {
+        const unsigned *stamp = s->stamp + (size_t) i * (size_t) s->nodes;
+
+        for (int k = i * t->dp; k < (i + 1) * t->dp && s->boundary_dirty[i]; k++) {
+            int a = s->slot_node[source_of (s, k)], b = s->slot_node[target_of (s, k)];
+
+            if (a == SPREAD || b == SPREAD || stamp[a] == s->exchanges ||
+                stamp[b] == s->exchanges)
+                touch_sends (s, k);
+        }
+    }
+}
+
+/* ---- repricing ---- */
+
+static bool same_times (const struct slot_time *a, const struct slot_time *b)
+{
+    return a->fwd_s == b->fwd_s && a->back_s == b->back_s && a->weight_s == b->weight_s &&
+           memcmp (&a->embedding, &b->embedding, sizeof a->embedding) == 0 &&
+           memcmp (&a->head, &b->head, sizeof a->head) == 0;
+}
+
+static void reprice_slot (struct costmodel_state *s, int k)
+{
+    const struct terms *t = &s->t;
+    int stage = k / t->dp, d = k % t->dp;
+    struct slot_time *slot = &s->slot[d * t->pp + stage], old = *slot;
+
+    s->slot_dirty[k] = false;
+    if (is_joint (t, stage))
+        return; /* with its whole stage */
+    slot_price (t, s->gpu, stage, d, s->tp_share + (size_t) stage * (size_t) s->nodes,
+                &s->scratch, NULL, slot);
+    s->unmeasured += slot->unmeasured - old.unmeasured;
+    if (!same_times (slot, &old))
         s->replica_dirty[d] = true;
-    }
 }
 
-static void reprice_slots (struct costmodel_state *s, int stage)
+static void reprice_stage (struct costmodel_state *s, int stage)
 {
     const struct terms *t = &s->t;
-    int pp = t->pp;
+    int unmeasured =
+        stage_price (t, s->gpu, stage, &s->scratch, NULL, &s->slot[stage], t->pp);
 
-    s->slot_unmeasured[stage] =
-        stage_price (t, s->gpu, stage, &s->scratch, NULL, &s->slot[stage], pp);
-    for (int d = 0; d < t->dp; d++) {
-        const struct slot_time *slot = &s->slot[d * pp + stage];
-
-        put (s, &s->fwd_s[d * pp + stage], d, slot->fwd_s);
-        put (s, &s->back_s[d * pp + stage], d, slot->back_s);
-    }
+    s->unmeasured += unmeasured - s->stage_unmeasured[stage];
+    s->stage_unmeasured[stage] = unmeasured;
+    memset (s->replica_dirty, true, (size_t) t->dp * sizeof *s->replica_dirty);
 }
 
-static void reprice_boundary (struct costmodel_state *s, int stage)
+static void count_unmeasured_sends (struct costmodel_state *s, int k, int unmeasured)
+{
+    s->sends_dirty[k] = false;
+    s->unmeasured += unmeasured - s->sends_unmeasured[k];
+    s->sends_unmeasured[k] = unmeasured;
+}
+
+static void reprice_lanes (struct costmodel_state *s, int k)
+{
+    count_unmeasured_sends (
+        s, k,
+        published_sends (&s->t, slot_gpus (s, source_of (s, k)),
+                         slot_gpus (s, target_of (s, k)), NULL,
+                         s->lane_s + (size_t) k * (size_t) s->t.slot));
+    s->replica_dirty[k % s->t.dp] = true;
+}
+
+static void reprice_sends (struct costmodel_state *s, int k)
 {
     const struct terms *t = &s->t;
+    int row = k / t->dp, d = k % t->dp, unmeasured;
+    bool tied = row == t->pp;
+    double *ab = tied ? &s->tied_ab_s[d] : &s->send_s[d * t->pp + row];
+    double *ba = tied ? &s->tied_ba_s[d] : &s->return_s[d * t->pp + row];
+    double there, back;
 
-    s->boundary_unmeasured[stage] =
-        boundary_price (t, s->gpu, stage, (stage + 1) % t->pp, t->volume.p2p_bytes,
-                        s->ab_s, s->ba_s, 1, &s->scratch, NULL, "pp");
-    for (int d = 0; d < t->dp; d++) {
-        put (s, &s->send_s[d * t->pp + stage], d, s->ab_s[d]);
-        put (s, &s->return_s[d * t->pp + stage], d, s->ba_s[d]);
-    }
+    unmeasured =
+        sends_price (t, slot_gpus (s, source_of (s, k)), slot_gpus (s, target_of (s, k)),
+                     tied ? t->volume.tied_bytes : t->volume.p2p_bytes,
+                     s->flows_out + (size_t) row * (size_t) s->nodes,
+                     s->flows_in + (size_t) row * (size_t) s->nodes, NULL,
+                     tied ? "dp" : "pp", &there, &back);
+    count_unmeasured_sends (s, k, unmeasured);
+    if (*ab == there && *ba == back)
+        return;
+    *ab = there;
+    *ba = back;
+    if (!tied)
+        s->replica_dirty[d] = true;
 }
 
-static void reprice_tied (struct costmodel_state *s)
+static void reprice_tail (struct costmodel_state *s, int stage)
 {
     const struct terms *t = &s->t;
-    double worst = 0.0;
+    int unmeasured;
 
-    s->tied_unmeasured = boundary_price (t, s->gpu, t->pp - 1, 0, t->volume.tied_bytes,
-                                         s->ab_s, s->ba_s, 1, &s->scratch, NULL, "dp");
-    for (int d = 0; d < t->dp; d++)
-        worst = fmax (worst, fmax (s->ab_s[d], s->ba_s[d]));
-    s->tied_s = worst;
-}
+    if (is_published (s)) {
+        s->sync_s[stage] =
+            published_sync_s (t, s->gpu, stage, &s->scratch, NULL, &unmeasured);
+    } else {
+        double sync_s = sync_price (t, s->gpu, stage, &s->scratch, NULL, &unmeasured);
 
-static bool same_part (const struct costmodel_stage_time *a,
-                       const struct costmodel_stage_time *b)
-{
-    return !(a->fwd_s < b->fwd_s || a->fwd_s > b->fwd_s || a->back_s < b->back_s ||
-             a->back_s > b->back_s || a->weight_s < b->weight_s ||
-             a->weight_s > b->weight_s);
+        s->sync_s[stage] =
+            exposed_price (t, s->gpu, stage, sync_s, &s->slot[stage], t->pp);
+        s->optimizer_s[stage] = optimizer_price (t, s->gpu, stage);
+    }
+    s->unmeasured += unmeasured - s->sync_unmeasured[stage];
+    s->sync_unmeasured[stage] = unmeasured;
 }
 
 /* Do two replicas take as long everywhere, as they do where links and GPUs are alike? */
-static bool same_times (const struct costmodel_state *s, int a, int b)
+static bool same_replicas (const struct costmodel_state *s, int a, int b)
 {
-    size_t pp = (size_t) s->t.pp, bytes = pp * sizeof (double);
-    size_t x = (size_t) a * pp, y = (size_t) b * pp;
-    bool same = memcmp (s->fwd_s + x, s->fwd_s + y, bytes) == 0 &&
-                memcmp (s->back_s + x, s->back_s + y, bytes) == 0 &&
-                memcmp (s->send_s + x, s->send_s + y, bytes) == 0 &&
-                memcmp (s->return_s + x, s->return_s + y, bytes) == 0;
+    size_t pp = (size_t) s->t.pp, x = (size_t) a * pp, y = (size_t) b * pp;
+    bool same = memcmp (s->send_s + x, s->send_s + y, pp * sizeof (double)) == 0 &&
+                memcmp (s->return_s + x, s->return_s + y, pp * sizeof (double)) == 0;
 
-    for (size_t i = 0; i < pp && same; i++) {
-        const struct slot_time *p = &s->slot[x + i], *q = &s->slot[y + i];
-
-        same = same_part (&p->embedding, &q->embedding) &&
-               same_part (&p->head, &q->head) &&
-               !(p->weight_s < q->weight_s || p->weight_s > q->weight_s);
-    }
+    for (size_t i = 0; i < pp && same; i++)
+        same = same_times (&s->slot[x + i], &s->slot[y + i]);
     return same;
 }
 
@@ -150,7 +354,7 @@ static void play_dirty (struct costmodel_state *s)
             continue;
         if (first < 0)
             first = d;
-        else if (same_times (s, first, d))
+        else if (same_replicas (s, first, d))
             continue;
         s->replica_dirty[d] = false;
         if (waiting < 0) {
@@ -184,55 +388,111 @@ static void play_dirty (struct costmodel_state *s)
 static void sum_up (struct costmodel_state *s)
 {
     const struct terms *t = &s->t;
-    struct costmodel_price price = {0};
+    struct costmodel_price price = {.unmeasured = s->unmeasured};
     double others = 0.0;
     int pp = t->pp;
 
+    memset (s->latest_s, 0, (size_t) pp * sizeof *s->latest_s);
+    memset (s->sum_s, 0, (size_t) pp * sizeof *s->sum_s);
+    for (int d = 0; d < t->dp; d++) {
+        const double *end = s->end_s + d * pp;
+
+        for (int i = 0; i < pp; i++) {
+            s->latest_s[i] = end[i] > s->latest_s[i] ? end[i] : s->latest_s[i];
+            s->sum_s[i] += end[i];
+        }
+    }
     for (int i = 0; i < pp; i++) {
-        double end = 0.0, sum = 0.0, tail = s->sync_s[i] + s->optimizer_s[i];
+        double tail = s->sync_s[i] + s->optimizer_s[i];
 
         if (i == 0 || i == pp - 1)
             tail += s->tied_s;
-        for (int d = 0; d < t->dp; d++) {
-            end = fmax (end, s->end_s[d * pp + i]);
-            sum += s->end_s[d * pp + i];
-        }
-        price.step_s = fmax (price.step_s, end + tail);
-        others += sum / t->dp + tail;
-        price.unmeasured += s->slot_unmeasured[i] + s->sync_unmeasured[i] +
-                            (has_boundary (t, i) ? s->boundary_unmeasured[i] : 0);
+        price.step_s = fmax (price.step_s, s->latest_s[i] + tail);
+        others += s->sum_s[i] / t->dp + tail;
     }
-    price.unmeasured += s->tied_unmeasured;
     if (!isfinite (price.step_s))
         price.step_s = INFINITY;
     price.smooth_s = price.step_s + SMOOTH_WEIGHT * others / pp;
     s->price = price;
 }
 
-/* Reprice what the touched stages concern, and forget the touches. */
+/* Add up the slowest lane of every dirty replica. */
+static void sum_dirty (struct costmodel_state *s)
+{
+    const struct terms *t = &s->t;
+
+    for (int d = 0; d < t->dp; d++) {
+        if (!s->replica_dirty[d])
+            continue;
+        s->replica_dirty[d] = false;
+        s->pipe_s[d] = 0.0;
+        for (int r = 0; r < t->slot; r++) {
+            double sum = 0.0;
+
+            for (int i = 0; i + 1 < t->pp; i++)
+                sum +=
+                    s->lane_s[(size_t) (i * t->dp + d) * (size_t) t->slot + (size_t) r];
+            s->pipe_s[d] = fmax (s->pipe_s[d], sum);
+        }
+    }
+}
+
+static void sum_published (struct costmodel_state *s)
+{
+    const struct terms *t = &s->t;
+    struct costmodel_breakdown part;
+    double slowest = 0.0, pipes = 0.0, syncs = 0.0;
+
+    for (int i = 0; i < t->pp; i++) {
+        s->latest_s[i] = 0.0;
+        syncs += s->sync_s[i];
+    }
+    for (int d = 0; d < t->dp; d++) {
+        for (int i = 0; i < t->pp; i++)
+            s->latest_s[i] =
+                fmax (s->latest_s[i], published_compute_s (t, &s->slot[d * t->pp + i]));
+        slowest = fmax (slowest, s->pipe_s[d]);
+        pipes += s->pipe_s[d];
+    }
+    part = published_step (t, s->latest_s, slowest, s->sync_s);
+    s->price = (struct costmodel_price){.unmeasured = s->unmeasured,
+                                        .step_s = published_sum_s (&part)};
+    if (!isfinite (s->price.step_s))
+        s->price.step_s = INFINITY;
+    s->price.smooth_s = s->price.step_s + SMOOTH_WEIGHT * (pipes / t->dp + syncs / t->pp);
+}
+
+/* Reprice what is touched, and forget the touches. */
 static void reprice (struct costmodel_state *s)
 {
     const struct terms *t = &s->t;
-    int pp = t->pp;
 
-    for (int i = 0; i < pp; i++) {
-        if (s->stage_touched[i]) {
-            reprice_slots (s, i);
-            s->sync_s[i] = exposed_price (
-                t, s->gpu, i,
-                sync_price (t, s->gpu, i, &s->scratch, NULL, &s->sync_unmeasured[i]),
-                &s->slot[i], pp);
-            s->optimizer_s[i] = optimizer_price (t, s->gpu, i);
-        }
-        if (has_boundary (t, i) &&
-            (s->stage_touched[i] || s->stage_touched[(i + 1) % pp]))
-            reprice_boundary (s, i);
+    for (int i = 0; i < s->n_slots; i++)
+        reprice_slot (s, s->touched_slot[i]);
+    for (int i = 0; i < s->n_sends; i++)
+        (is_published (s) ? reprice_lanes : reprice_sends) (s, s->touched_sends[i]);
+    for (int i = 0; i < t->pp; i++) {
+        if (!s->stage_dirty[i])
+            continue;
+        s->stage_dirty[i] = false;
+        if (is_joint (t, i))
+            reprice_stage (s, i);
+        reprice_tail (s, i);
     }
-    if (t->volume.tied_bytes > 0 && (s->stage_touched[0] || s->stage_touched[pp - 1]))
-        reprice_tied (s);
-    memset (s->stage_touched, 0, (size_t) pp * sizeof *s->stage_touched);
-    play_dirty (s);
-    sum_up (s);
+    if (s->boundary_dirty[t->pp]) {
+        s->tied_s = 0.0;
+        for (int d = 0; d < t->dp; d++)
+            s->tied_s = fmax (s->tied_s, fmax (s->tied_ab_s[d], s->tied_ba_s[d]));
+    }
+    memset (s->boundary_dirty, 0, (size_t) (t->pp + 1) * sizeof *s->boundary_dirty);
+    s->n_slots = s->n_sends = 0;
+    if (is_published (s)) {
+        sum_dirty (s);
+        sum_published (s);
+    } else {
+        play_dirty (s);
+        sum_up (s);
+    }
 }
 
 enum status costmodel_state_create (const struct costmodel_problem *p, const int *gpu,
@@ -252,6 +512,7 @@ enum status costmodel_state_create (const struct costmodel_problem *p, const int
         s->problem.layers = s->layers;
         s->problem.config = &s->config;
         s->n = n;
+        s->nodes = p->cluster->n_nodes;
         st = terms_init (&s->t, &s->problem, err);
     }
     if (st == ST_OK)
@@ -276,38 +537,53 @@ void costmodel_state_destroy (struct costmodel_state *s)
     free (s->layers);
     free (s->gpu);
     free (s->slot);
-    free (s->fwd_s);
-    free (s->slot_unmeasured);
-    free (s->stage_touched);
-    free (s->replica_dirty);
+    free (s->send_s);
+    free (s->lane_s);
+    free (s->slot_node);
+    free (s->stamp);
+    free (s->slot_dirty);
     free (s);
 }
 
 void costmodel_state_reset (struct costmodel_state *s, const int *gpu)
 {
-    memcpy (s->gpu, gpu, (size_t) s->n * sizeof (int));
-    memset (s->stage_touched, true, (size_t) s->t.pp * sizeof *s->stage_touched);
-    memset (s->replica_dirty, true, (size_t) s->t.dp * sizeof *s->replica_dirty);
-    reprice (s);
-}
+    const struct terms *t = &s->t;
+    size_t pp = (size_t) t->pp, nodes = (size_t) s->nodes;
 
-static void touch (struct costmodel_state *s, int position)
-{
-    if (position < s->t.world)
-        s->stage_touched[position / (s->t.slot * s->t.dp)] = true;
+    memcpy (s->gpu, gpu, (size_t) s->n * sizeof (int));
+    memset (s->tp_share, 0, pp * nodes * sizeof (int));
+    memset (s->flows_out, 0, (pp + 1) * nodes * sizeof (int));
+    memset (s->flows_in, 0, (pp + 1) * nodes * sizeof (int));
+    memset (s->replica_dirty, true, (size_t) t->dp * sizeof *s->replica_dirty);
+    for (int k = 0; k < t->pp * t->dp; k++)
+        touch_slot (s, k);
+    find_slot_nodes (s);
+    count_touched (s, 1);
+    reprice (s);
 }
 
 void costmodel_state_exchange (struct costmodel_state *s, const int *a, const int *b,
                                int n)
 {
+    const struct terms *t = &s->t;
+
+    s->exchanges++;
+    for (int k = 0; k < n; k++) {
+        if (a[k] < t->world)
+            touch_slot (s, a[k] / t->slot);
+        if (b[k] < t->world)
+            touch_slot (s, b[k] / t->slot);
+    }
+    count_touched (s, -1);
     for (int k = 0; k < n; k++) {
         int x = s->gpu[a[k]];
 
         s->gpu[a[k]] = s->gpu[b[k]];
         s->gpu[b[k]] = x;
-        touch (s, a[k]);
-        touch (s, b[k]);
     }
+    find_slot_nodes (s);
+    count_touched (s, 1);
+    touch_sharers (s);
     reprice (s);
 }
 

@@ -4,6 +4,25 @@
 #include <math.h>
 #include <stdlib.h>
 
+/* What a micro-batch takes on each stage and GPU type at speed 1. */
+static enum status price_stages (struct terms *t, struct error *err)
+{
+    const struct costmodel_problem *p = &t->problem;
+    size_t types = (size_t) t->n_types;
+
+    t->stage = calloc ((size_t) t->pp * types, sizeof *t->stage);
+    if (!t->stage) {
+        terms_release (t);
+        return err_nomem (err);
+    }
+    for (int i = 0; i < t->pp; i++)
+        for (int k = 0; k < t->n_types; k++)
+            if (!t->refused[k])
+                costmodel_stage_compute (p->config, p->profile, &t->compute[k],
+                                         &t->held[i], &t->stage[i * t->n_types + k]);
+    return ST_OK;
+}
+
 enum status terms_init (struct terms *t, const struct costmodel_problem *p,
                         struct error *err)
 {
@@ -50,8 +69,9 @@ enum status terms_init (struct terms *t, const struct costmodel_problem *p,
             t->n_types++;
         }
         t->type_of_node[i] = k;
+        t->limited = t->limited || c->node[i].node_bytes_per_s > 0;
     }
-    return ST_OK;
+    return price_stages (t, err);
 }
 
 void terms_release (struct terms *t)
@@ -59,9 +79,11 @@ void terms_release (struct terms *t)
     free (t->type_of_node);
     free (t->held);
     free (t->params);
+    free (t->stage);
     t->type_of_node = NULL;
     t->held = NULL;
     t->params = NULL;
+    t->stage = NULL;
 }
 
 static int type_of (const struct terms *t, int gpu)
@@ -71,8 +93,7 @@ static int type_of (const struct terms *t, int gpu)
 
 /* ---- one stage of one replica ---- */
 
-/* Does the group of n GPUs lie inside one node? */
-static bool inside_node (const struct terms *t, const int *gpu, int n)
+bool inside_node (const struct terms *t, const int *gpu, int n)
 {
     const int *node_of = t->problem.cluster->node_of_gpu;
 
@@ -82,17 +103,16 @@ static bool inside_node (const struct terms *t, const int *gpu, int n)
     return true;
 }
 
-/* Add `by` to the share of every node of every crossing TP group of the stage. */
-static bool change_tp_shares (const struct terms *t, const int *gpu, int stage,
-                              int *share, int by)
+bool change_tp_shares (const struct terms *t, const int *gpu, int groups, int *share,
+                       int by)
 {
     const int *node_of = t->problem.cluster->node_of_gpu;
     bool any = false;
 
     if (t->tp == 1)
         return false;
-    for (int k = 0; k < t->dp * t->cp; k++) {
-        const int *g = gpu + slot_rank (t, stage, 0) + k * t->tp;
+    for (int k = 0; k < groups; k++) {
+        const int *g = gpu + k * t->tp;
 
         if (inside_node (t, g, t->tp))
             continue;
@@ -109,28 +129,25 @@ static bool change_tp_shares (const struct terms *t, const int *gpu, int stage,
     return any;
 }
 
-static bool count_tp_shares (const struct terms *t, const int *gpu, int stage, int *share)
+/* Do the groups of n ranks that are `stride` apart all run through the same nodes in the
+ * same order? */
+static bool groups_alike (const struct terms *t, const int *gpu, int n, int stride)
 {
-    return change_tp_shares (t, gpu, stage, share, 1);
-}
-
-static void clear_tp_shares (const struct terms *t, const int *gpu, int stage, int *share)
-{
-    change_tp_shares (t, gpu, stage, share, -1);
-}
-
-/* Add `by` to the share of every node that a crossing data-parallel group touches: the
- * groups are the n ranks that are `stride` apart.
- * @return true if all groups run through the same nodes in the same order */
-static bool change_sync_shares (const struct terms *t, const int *gpu, int n, int stride,
-                                struct scratch *s, int by)
-{
-    const int *node_of = t->problem.cluster->node_of_gpu;
     bool alike = true;
 
     for (int k = 0; k < n && alike; k++)
         alike = inside_node (t, gpu + (size_t) k * (size_t) stride, stride);
-    for (int j = 0; j < (alike ? 1 : stride); j++) {
+    return alike;
+}
+
+/* Add `by` to the share of every node that a crossing data-parallel group touches: the
+ * groups are the n ranks that are `stride` apart. */
+static void change_sync_shares (const struct terms *t, const int *gpu, int n, int stride,
+                                bool alike, struct scratch *s, int by)
+{
+    const int *node_of = t->problem.cluster->node_of_gpu;
+
+    for (int j = 0; j < (alike ? 1 : stride) && t->limited; j++) {
         int nodes = 0;
 
         for (int k = 0; k < n; k++) {
@@ -147,7 +164,6 @@ static bool change_sync_shares (const struct terms *t, const int *gpu, int n, in
                 s->share[s->order[k]] += alike ? by * stride : by;
         }
     }
-    return alike;
 }
 
 /* The embedding's and the head's part of a slot, which belong to its first and last
@@ -172,25 +188,22 @@ static void slot_ends (const struct terms *t, int type, int stage, double speed,
 static void slot_compute (const struct terms *t, const int *gpu, int stage,
                           struct slot_time *out)
 {
-    const struct costmodel_problem *p = &t->problem;
-    struct costmodel_stage_time once[TYPES_MAX];
-    bool known[TYPES_MAX] = {false};
+    const struct topology_cluster *c = t->problem.cluster;
 
     for (int i = 0; i < t->slot; i++) {
-        int k = type_of (t, gpu[i]);
-        double speed = topology_gpu_speed (p->cluster, gpu[i]);
+        int node = c->node_of_gpu[gpu[i]], k = t->type_of_node[node];
+        const struct costmodel_stage_time *once = &t->stage[stage * t->n_types + k];
+        double speed = topology_gpu_speed (c, gpu[i]);
 
         if (t->refused[k]) {
             out->fwd_s = out->back_s = INFINITY;
             return;
         }
-        if (!known[k])
-            costmodel_stage_compute (p->config, p->profile, &t->compute[k],
-                                     &t->held[stage], &once[k]);
-        known[k] = true;
-        out->fwd_s = fmax (out->fwd_s, once[k].fwd_s / speed);
-        out->back_s = fmax (out->back_s, once[k].back_s / speed);
-        out->weight_s = fmax (out->weight_s, once[k].weight_s / speed);
+        if (i > 0 && !c->node[node].speed && c->node_of_gpu[gpu[i - 1]] == node)
+            continue; /* as the one before */
+        out->fwd_s = fmax (out->fwd_s, once->fwd_s / speed);
+        out->back_s = fmax (out->back_s, once->back_s / speed);
+        out->weight_s = fmax (out->weight_s, once->weight_s / speed);
         slot_ends (t, k, stage, speed, out);
     }
 }
@@ -232,9 +245,9 @@ static void slot_cp (const struct terms *t, const int *gpu, int stage, struct sc
     out->cp_s = fwd + back;
 }
 
-static void slot_price (const struct terms *t, const int *gpu, int stage, int d,
-                        const int *share, struct scratch *s, struct use_log *log,
-                        struct slot_time *out)
+void slot_price (const struct terms *t, const int *gpu, int stage, int d,
+                 const int *share, struct scratch *s, struct use_log *log,
+                 struct slot_time *out)
 {
     const struct costmodel_problem *p = &t->problem;
     const int *g = gpu + slot_rank (t, stage, d);
@@ -272,19 +285,29 @@ static void slot_price (const struct terms *t, const int *gpu, int stage, int d,
     *out = slot;
 }
 
+/* Change the shares of `count` groups in a row that send at the same time. */
+static void change_row_shares (const struct terms *t, const int *gpu, int count,
+                               struct workload_group group, struct scratch *s, int by)
+{
+    for (int k = 0; k < count; k++) {
+        const int *g = gpu + (size_t) k * (size_t) (group.size * group.stride);
+
+        change_sync_shares (t, g, group.size, group.stride,
+                            groups_alike (t, g, group.size, group.stride), s, by);
+    }
+}
+
 /* All replicas' rings of keys and values at the same time. */
 static void cp_price (const struct terms *t, const int *gpu, int stage, struct scratch *s,
                       struct use_log *log, struct slot_time *out, int apart)
 {
     struct workload_group cp = workload_group_of (&t->problem.config->deg, GROUP_CP);
 
-    for (int d = 0; d < t->dp; d++)
-        change_sync_shares (t, gpu + slot_rank (t, stage, d), cp.size, cp.stride, s, 1);
+    change_row_shares (t, gpu + slot_rank (t, stage, 0), t->dp, cp, s, 1);
     for (int d = 0; d < t->dp; d++)
         if (isfinite (out[d * apart].fwd_s))
             slot_cp (t, gpu + slot_rank (t, stage, d), stage, s, log, &out[d * apart]);
-    for (int d = 0; d < t->dp; d++)
-        change_sync_shares (t, gpu + slot_rank (t, stage, d), cp.size, cp.stride, s, -1);
+    change_row_shares (t, gpu + slot_rank (t, stage, 0), t->dp, cp, s, -1);
 }
 
 /* Expert parallelism: tokens go to their experts and back, in each direction; a group
@@ -299,16 +322,14 @@ static double ep_price (const struct terms *t, const int *gpu, int stage,
                           sync = workload_group_of (d, GROUP_EXPERT_SYNC);
     double worst = 0.0;
 
-    for (int k = 0; k < sync.size; k++) {
-        change_sync_shares (t, g + k * sync.stride, ep.size, ep.stride, s, 1);
+    change_row_shares (t, g, sync.size, ep, s, 1);
+    for (int k = 0; k < sync.size; k++)
         *out_of_node |= !inside_node (t, g + k * sync.stride, sync.stride);
-    }
     for (int k = 0; k < sync.size; k++)
         for (int j = 0; j < ep.stride; j++)
             worst = fmax (
                 worst, alltoall_of (t, g + k * sync.stride + j, ep, s, log, unmeasured));
-    for (int k = 0; k < sync.size; k++)
-        change_sync_shares (t, g + k * sync.stride, ep.size, ep.stride, s, -1);
+    change_row_shares (t, g, sync.size, ep, s, -1);
     return worst;
 }
 
@@ -316,17 +337,16 @@ int stage_price (const struct terms *t, const int *gpu, int stage, struct scratc
                  struct use_log *log, struct slot_time *out, int apart)
 {
     const struct workload_config *c = t->problem.config;
-    const struct workload_stage *held = &t->held[stage];
-    int unmeasured = 0, experts = held->expert;
+    int unmeasured = 0, experts = t->held[stage].expert;
     double once = 0.0, again = c->recompute == RECOMPUTE_FULL ? 1.0 : 0.0;
     bool out_of_node = false;
 
-    if (c->deg.ep > 1 && experts > 0)
+    if (has_experts (t, stage))
         once = ep_price (t, gpu, stage, s, log, &unmeasured, &out_of_node);
-    count_tp_shares (t, gpu, stage, s->share);
+    change_tp_shares (t, gpu + slot_rank (t, stage, 0), t->dp * t->cp, s->share, 1);
     for (int d = 0; d < t->dp; d++)
         slot_price (t, gpu, stage, d, s->share, s, log, &out[d * apart]);
-    clear_tp_shares (t, gpu, stage, s->share);
+    change_tp_shares (t, gpu + slot_rank (t, stage, 0), t->dp * t->cp, s->share, -1);
     if (t->cp > 1)
         cp_price (t, gpu, stage, s, log, out, apart);
     for (int d = 0; d < t->dp; d++) {
@@ -366,8 +386,7 @@ static double flow_s (const struct terms *t, int src, int dst, double bytes, int
                   : INFINITY;
 }
 
-/* Are all links between two slots alike, so that one flow stands for all? */
-static bool uniform_flows (const struct terms *t, const int *src, const int *dst)
+bool uniform_flows (const struct terms *t, const int *src, const int *dst)
 {
     const struct topology_cluster *c = t->problem.cluster;
     const struct topology_node *a = &c->node[c->node_of_gpu[src[0]]];
@@ -379,44 +398,54 @@ static bool uniform_flows (const struct terms *t, const int *src, const int *dst
            (a->intra->bytes_per_s.n == 0 && a->intra->latency_s.n == 0);
 }
 
-static void change_flow_shares (const struct terms *t, const int *gpu, int a, int b,
-                                struct scratch *s, int by)
+void change_flow_shares (const struct terms *t, const int *src, const int *dst,
+                         int *share, int *share_in, int by)
 {
     const int *node_of = t->problem.cluster->node_of_gpu;
-    const int *src = gpu + slot_rank (t, a, 0), *dst = gpu + slot_rank (t, b, 0);
 
-    for (int i = 0; i < t->dp * t->slot; i++)
+    for (int i = 0; i < t->slot; i++)
         if (node_of[src[i]] != node_of[dst[i]]) {
-            s->share[node_of[src[i]]] += by;
-            s->share_in[node_of[dst[i]]] += by;
+            share[node_of[src[i]]] += by;
+            share_in[node_of[dst[i]]] += by;
         }
+}
+
+int sends_price (const struct terms *t, const int *src, const int *dst, double bytes,
+                 const int *share, const int *share_in, struct use_log *log,
+                 const char *use, double *there, double *back)
+{
+    const int *node_of = t->problem.cluster->node_of_gpu;
+    int flows = uniform_flows (t, src, dst) ? 1 : t->slot, unmeasured = 0;
+
+    *there = *back = 0.0;
+    for (int i = 0; i < flows; i++) {
+        int out = share[node_of[src[i]]], in = share_in[node_of[dst[i]]];
+
+        *there = fmax (*there,
+                       flow_s (t, src[i], dst[i], bytes, out, in, &unmeasured, log, use));
+        *back = fmax (*back,
+                      flow_s (t, dst[i], src[i], bytes, in, out, &unmeasured, log, use));
+    }
+    return unmeasured;
 }
 
 int boundary_price (const struct terms *t, const int *gpu, int a, int b, double bytes,
                     double *ab_s, double *ba_s, int stride, struct scratch *s,
                     struct use_log *log, const char *use)
 {
-    const int *node_of = t->problem.cluster->node_of_gpu;
     int unmeasured = 0;
 
-    change_flow_shares (t, gpu, a, b, s, 1);
-    for (int d = 0; d < t->dp; d++) {
-        const int *src = gpu + slot_rank (t, a, d), *dst = gpu + slot_rank (t, b, d);
-        int flows = uniform_flows (t, src, dst) ? 1 : t->slot;
-        double there = 0.0, back = 0.0;
-
-        for (int i = 0; i < flows; i++) {
-            int out = s->share[node_of[src[i]]], in = s->share_in[node_of[dst[i]]];
-
-            there = fmax (
-                there, flow_s (t, src[i], dst[i], bytes, out, in, &unmeasured, log, use));
-            back = fmax (
-                back, flow_s (t, dst[i], src[i], bytes, in, out, &unmeasured, log, use));
-        }
-        ab_s[(size_t) d * (size_t) stride] = there;
-        ba_s[(size_t) d * (size_t) stride] = back;
-    }
-    change_flow_shares (t, gpu, a, b, s, -1);
+    for (int d = 0; d < t->dp; d++)
+        change_flow_shares (t, gpu + slot_rank (t, a, d), gpu + slot_rank (t, b, d),
+                            s->share, s->share_in, 1);
+    for (int d = 0; d < t->dp; d++)
+        unmeasured += sends_price (
+            t, gpu + slot_rank (t, a, d), gpu + slot_rank (t, b, d), bytes, s->share,
+            s->share_in, log, use, &ab_s[(size_t) d * (size_t) stride],
+            &ba_s[(size_t) d * (size_t) stride]);
+    for (int d = 0; d < t->dp; d++)
+        change_flow_shares (t, gpu + slot_rank (t, a, d), gpu + slot_rank (t, b, d),
+                            s->share, s->share_in, -1);
     return unmeasured;
 }
 
@@ -429,26 +458,27 @@ static double ring_price (const struct terms *t, const int *g, int n, int stride
                           int *unmeasured)
 {
     const struct costmodel_problem *p = &t->problem;
-    bool alike = change_sync_shares (t, g, n, stride, s, 1);
+    bool nodes_alike = groups_alike (t, g, n, stride);
+    bool alike = nodes_alike && !p->cluster->has_gpu_links;
     double worst = 0.0;
 
     /* Where all groups run through the same nodes and every link between two nodes (and
      * inside one) is the same, one group stands for all; each counts for itself when
      * links are unmeasured. */
-    alike = alike && !p->cluster->has_gpu_links;
     for (int i = 0; i < n && alike; i++) {
         const struct topology_node *a =
             &p->cluster->node[p->cluster->node_of_gpu[g[(size_t) i * (size_t) stride]]];
 
         alike = !a->intra || (a->intra->bytes_per_s.n == 0 && a->intra->latency_s.n == 0);
     }
+    change_sync_shares (t, g, n, stride, nodes_alike, s, 1);
     for (int j = 0; j < (alike ? 1 : stride); j++) {
         struct costmodel_ring r = ring_of (t, g + j, n, stride, s->share, s, log, "dp");
 
         worst = fmax (worst, costmodel_sync_s (p->profile, &r, n, &t->volume, params));
         *unmeasured += r.unmeasured;
     }
-    change_sync_shares (t, g, n, stride, s, -1);
+    change_sync_shares (t, g, n, stride, nodes_alike, s, -1);
     return worst;
 }
 
@@ -476,11 +506,12 @@ enum workload_all_reduce sync_by (const struct terms *t, const int *gpu, int sta
 {
     const int *g = gpu + slot_rank (t, stage, 0);
     struct workload_group all = workload_group_of (&t->problem.config->deg, GROUP_SYNC);
+    bool alike = groups_alike (t, g, all.size, all.stride);
     struct costmodel_ring r;
 
-    change_sync_shares (t, g, all.size, all.stride, s, 1);
+    change_sync_shares (t, g, all.size, all.stride, alike, s, 1);
     r = ring_of (t, g, all.size, all.stride, s->share, s, NULL, "dp");
-    change_sync_shares (t, g, all.size, all.stride, s, -1);
+    change_sync_shares (t, g, all.size, all.stride, alike, s, -1);
     return costmodel_sync_by (t->problem.profile, &r, all.size, &t->volume,
                               t->params[stage].dense);
 }
@@ -529,8 +560,9 @@ double optimizer_price (const struct terms *t, const int *gpu, int stage)
     const int *g = gpu + slot_rank (t, stage, 0);
     const struct workload_stage_params *n = &t->params[stage];
     double worst = 0.0;
+    int n_gpus = t->n_types == 1 ? 1 : t->dp * t->slot; /* the type is all that tells */
 
-    for (int i = 0; i < t->dp * t->slot; i++) {
+    for (int i = 0; i < n_gpus; i++) {
         const struct costmodel_compute *k = &t->compute[type_of (t, g[i])];
 
         worst =

@@ -42,7 +42,8 @@ double bound_run_slack (const struct workload_model *m, double dense, double exp
     return (dense - expert) * (m->expert_every - 1) / m->expert_every;
 }
 
-double bound_sends_s (const struct bound_pipeline *x, int stages)
+/* Boundaries between so many stages in a row, one direction. */
+static double sends_s (const struct bound_pipeline *x, int stages)
 {
     int crossings = x->per_node > 0 ? (stages + x->per_node - 1) / x->per_node - 1 : 0;
 
@@ -66,7 +67,7 @@ struct line {
 
 struct frame {
     const struct bound_pipeline *x;
-    struct line once[N_PARTS], pace[N_PARTS];
+    struct line part[N_PARTS];
     double all_s; /* all layers' forwards once */
     bool split, v_shaped;
     int way;
@@ -94,10 +95,9 @@ static void frame_init (struct frame *f, const struct bound_pipeline *x, int way
                         .v_shaped = workload_schedule_is_v (x->schedule),
                         .way = way};
     for (int i = 0; i < m->layers; i++)
-        f->all_s += x->once[workload_is_expert_layer (m, i)].fwd_s;
+        f->all_s += x->layer[workload_is_expert_layer (m, i)].fwd_s;
     for (int part = 0; part < N_PARTS; part++) {
-        f->once[part] = line_of (m, x->once, (enum part) part);
-        f->pace[part] = line_of (m, x->pace, (enum part) part);
+        f->part[part] = line_of (m, x->layer, (enum part) part);
     }
 }
 
@@ -126,7 +126,7 @@ static double stage_s (const struct frame *f, enum part part, int k, double laye
     double sum = 0.0;
 
     for (int c = 0; c < f->x->v; c++)
-        sum += run_s (f, &f->pace[part], layers / f->x->v, virtual_of (f, k, c));
+        sum += run_s (f, &f->part[part], layers / f->x->v, virtual_of (f, k, c));
     return sum;
 }
 
@@ -139,7 +139,7 @@ static double row_s (const struct frame *f, enum part part, int from, double lay
     double sum = 0.0;
 
     for (int c = 0; c < x->v; c++)
-        sum += run_s (f, &f->once[part], layers / x->v,
+        sum += run_s (f, &f->part[part], layers / x->v,
                       c * x->p + (c == 0 || !f->v_shaped ? from : 0));
     return sum / x->v;
 }
@@ -148,7 +148,7 @@ static double row_s (const struct frame *f, enum part part, int from, double lay
 static double way_down_s (const struct frame *f)
 {
     const struct bound_pipeline *x = f->x;
-    double row = bound_sends_s (x, x->p);
+    double row = sends_s (x, x->p);
     bool crosses = x->per_node > 0 && x->p > x->per_node && x->cross_s > x->any_s;
 
     if (f->v_shaped || x->v == 1) /* the turns are on one stage */
@@ -198,26 +198,43 @@ static double through_above (const struct frame *f, enum part part, int k, doubl
 
     if (k == 0)
         return 0.0;
-    return k * x->micro_s / x->v + row_s (f, part, 0, above) + bound_sends_s (x, k + 1) +
+    return k * x->micro_s / x->v + row_s (f, part, 0, above) + sends_s (x, k + 1) +
            (part == FORWARD ? x->embed_fwd_s + x->tp_s / x->v : x->embed_back_s);
 }
 
-/* Back from the last chunk of all to the last chunk of stage k. */
+/* Back from the last chunk of all to the last chunk of stage k, where weights' gradients
+ * are put off. */
 static double back_to (const struct frame *f, int k, double layers, double above)
 {
     const struct bound_pipeline *x = f->x;
-    enum part part = f->split ? INPUT : BACKWARD;
     int between = f->v_shaped ? k : x->p - 1 - k;
-    double held = f->v_shaped ? above : between * x->v;
+    double held = f->v_shaped ? above : between;
 
     if (between == 0)
         return 0.0;
-    /* Without a V, the stages above hold what is not here or below. */
+    /* Without a V, the stages after the first hold what it does not. */
     if (!f->v_shaped && k == 0)
         held = x->model->layers - layers;
-    return between * x->micro_s / x->v + row_s (f, part, f->v_shaped ? 0 : k + 1, held) +
-           bound_sends_s (x, between + 1) +
-           (f->split ? x->head_input_s : x->head_back_s) + x->tp_s / x->v;
+    return between * x->micro_s / x->v + row_s (f, INPUT, f->v_shaped ? 0 : k + 1, held) +
+           sends_s (x, between + 1) + x->head_input_s + x->tp_s / x->v;
+}
+
+/* Back to stage k and up from it, where both are whole backwards: all other stages', which
+ * hold what stage k does not. */
+static double back_and_up (const struct frame *f, int k, double layers)
+{
+    const struct bound_pipeline *x = f->x;
+    const struct line *l = &f->part[BACKWARD];
+    double held = (x->model->layers - layers) / x->v, slack = 0.0;
+
+    for (int c = 0; c < x->v; c++)
+        slack += (k > 0 ? slack_of (f, l, c * x->p) : 0.0) +
+                 (k < x->p - 1 ? slack_of (f, l, c * x->p + k + 1) : 0.0);
+    return (x->p - 1) * x->micro_s / x->v +
+           fmax (held * l->slope - slack / x->v, held * l->least_slope) +
+           sends_s (f->x, k + 1) + sends_s (f->x, x->p - k) +
+           (k > 0 ? x->embed_back_s : 0.0) +
+           (k < x->p - 1 ? x->head_back_s + x->tp_s / x->v : 0.0);
 }
 
 /* The least end of stage k (of stage 0, for schedules that do not put weights' gradients
@@ -242,8 +259,8 @@ static double end_s (const struct frame *f, int k, int layers, int below, int wa
     }
     any = through_above (f, FORWARD, k, above) + x->m * (fwd + back) + up;
     order = x->p * x->micro_s + f->all_s + x->embed_fwd_s + x->tp_s + x->head_fwd_s +
-            way_down_s (f) + back_to (f, k, layers, above) + x->m * back +
-            left * forwards + up;
+            way_down_s (f) + x->m * back + left * forwards +
+            (f->split ? back_to (f, k, layers, above) : back_and_up (f, k, layers));
     any = fmax (any, order);
     return any + (f->split ? tail_s (f, k, layers, way, any) : 0.0);
 }
@@ -321,9 +338,9 @@ static double least_end (const struct frame *f, int first, double lo, double giv
 static double fractional_end (const struct frame *f)
 {
     const struct bound_pipeline *x = f->x;
-    double per_layer = f->once[FORWARD].slope + (f->split ? 0 : f->once[BACKWARD].slope);
+    double per_layer = f->part[FORWARD].slope + (f->split ? 0 : f->part[BACKWARD].slope);
     double carry = per_layer / x->v, held = 0.0, times = 0.0, least = 0.0;
-    double pace = x->m * (f->pace[FORWARD].slope + f->pace[BACKWARD].slope);
+    double pace = x->m * (f->part[FORWARD].slope + f->part[BACKWARD].slope);
 
     for (int k = 0; k < x->p; k++) {
         struct ends e = ends_of (f, k);
@@ -334,10 +351,10 @@ static double fractional_end (const struct frame *f)
             double stage = 0.0;
 
             for (int c = 0; c < x->v; c++)
-                stage += slack_of (f, &f->pace[part], virtual_of (f, k, c));
+                stage += slack_of (f, &f->part[part], virtual_of (f, k, c));
             slack += x->m * stage;
             for (int c = 0; c < x->v && k > 0 && (part == FORWARD || !f->split); c++)
-                slack += slack_of (f, &f->once[part], c * x->p) / x->v;
+                slack += slack_of (f, &f->part[part], c * x->p) / x->v;
         }
         fixed = through_above (f, FORWARD, k, 0) + x->m * (e.fwd_s + e.back_s) +
                 (f->split ? 0.0 : through_above (f, BACKWARD, k, 0)) - slack;

@@ -32,9 +32,8 @@ struct bound_pipeline {
     const struct workload_model *model;
     const struct workload_profile *profile;
     enum workload_schedule schedule;
-    int m, p, v; /* micro-batches, stages, chunks of a stage */
-    /* A layer without experts, and one with them: on any replica, and on the slowest. */
-    struct bound_layer once[2], pace[2];
+    int m, p, v;                    /* micro-batches, stages, chunks of a stage */
+    struct bound_layer layer[2];    /* without experts, and with them */
     double span_fwd_s, span_back_s; /* added per layer where a TP group spans nodes */
     bool spans[2];                  /* which cases are possible */
     double micro_s;                 /* half of what every micro-batch costs a stage */
@@ -49,9 +48,6 @@ struct bound_pipeline {
     double hides;   /* times of one micro-batch that can hide synchronisation */
     const int *cap; /* [p] most layers in memory, or NULL */
 };
-
-/** Boundaries between so many stages in a row, one direction. */
-double bound_sends_s (const struct bound_pipeline *x, int stages);
 
 /** A number that no placement beats with any split of the layers into chunks of as many
  *  layers each.

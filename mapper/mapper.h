@@ -44,6 +44,7 @@ struct mapper_problem {
     double memory_limit_pct;  /* of what the driver reports */
     double oom_risk; /* above 0: a chance of running out instead (memest_limit) */
     enum memest_model memory_model;
+    enum costmodel_kind cost_model; /* what is minimised, bounded and reported */
 };
 
 enum mapper_granularity {

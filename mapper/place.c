@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define REPRICED_GPUS 1000000 /* times the GPUs of a stage, in one annealing */
+
 /* TP x CP groups of each class, a group counting as its slowest GPU. */
 static void count_slots (const struct pool *pool, const struct groups *g,
                          const struct workload_config *c, int *slots)
@@ -41,7 +43,8 @@ static enum status create_state (struct placer *x, struct error *err)
                                         .config = x->c,
                                         .profile = p->profile,
                                         .cluster = p->cluster,
-                                        .layers = x->layers};
+                                        .layers = x->layers,
+                                        .kind = p->cost_model};
     enum status st = default_order (x->pool, x->order, err);
 
     return st == ST_OK ? costmodel_state_create (&problem, x->order, x->n, &x->state, err)
@@ -123,12 +126,14 @@ static void placer_release (struct placer *x)
     costmodel_state_destroy (x->state);
 }
 
-/* Moves per unit and configuration: enough for the price to settle on 16 to 128 groups. */
+/* Moves per unit and configuration: enough for the price to settle on 16 to 128 groups, but
+ * no more than what a move reprices allows. */
 static int moves_for (const struct placer *x, int effort)
 {
     int units = x->pool->n_nodes < 256 ? x->pool->n_nodes : 256;
+    int moves = effort * (20 + 4 * units), most = REPRICED_GPUS / x->per_stage;
 
-    return effort * (20 + 4 * units);
+    return moves < most ? moves : most;
 }
 
 static void copy_candidate (const struct placer *x, const struct candidate *from,
@@ -139,6 +144,14 @@ static void copy_candidate (const struct placer *x, const struct candidate *from
     to->layout.upto = from->layout.upto;
     memcpy (to->layout.seq, from->layout.seq, (size_t) x->pool->n_nodes * sizeof (int));
     memcpy (to->gpu, from->gpu, (size_t) x->n * sizeof (int));
+}
+
+/* Moves on the grid cost less by far. */
+static void on_grid (struct placer *x, int effort, struct candidate *k)
+{
+    int units = x->pool->n_nodes < 256 ? x->pool->n_nodes : 256;
+
+    improve_on_grid (x, effort, 4000 + 400L * units, k);
 }
 
 static enum status improve (struct placer *x, const struct mapper_settings *s, int effort,
@@ -158,11 +171,14 @@ static enum status improve (struct placer *x, const struct mapper_settings *s, i
                       any->gpu, &any->price);
         return ST_OK;
     }
+    on_grid (x, effort, by_node);
     improve_by_node (x, moves, by_node);
     if (s->granularity == MAPPER_NODE)
         return ST_OK;
-    if (any->layout.depth > 1)
+    if (any->layout.depth > 1) {
+        on_grid (x, effort, any);
         improve_by_node (x, moves, any);
+    }
     if (price_less (&by_node->price, &any->price))
         copy_candidate (x, by_node, any);
     improve_by_gpu (x, moves, any);
@@ -281,7 +297,7 @@ enum status place_config (const struct pool *pool, const struct groups *g,
         return st;
 
     /* Where the fast GPUs are badly linked, layers that follow speed serve badly too. */
-    enum status again = place_split (&two, false, s, effort, &other, NULL);
+    enum status again = place_split (&two, false, s, 1, &other, NULL);
 
     if (again == ST_NOMEM) {
         placed_release (out);
@@ -289,6 +305,12 @@ enum status place_config (const struct pool *pool, const struct groups *g,
     }
     if (again == ST_OK && (st != ST_OK || price_less (&other.price, &out->price))) {
         placed_release (out);
+        if (effort > 1) { /* it deserves as much */
+            struct placer three = {.pool = pool, .groups = g, .c = c, .rng = {seed}};
+
+            placed_release (&other);
+            return place_split (&three, false, s, effort, out, err);
+        }
         *out = other;
         return ST_OK;
     }

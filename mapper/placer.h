@@ -69,6 +69,12 @@ enum status try_starts (struct placer *x, bool free_layouts, struct candidate *b
 /** Slots (TP x CP groups) that share the pool's largest node. */
 int slots_per_node (const struct placer *x);
 
+/* ---- on_grid.c ---- */
+
+/** Anneal the candidate as a grid of whole nodes where it is one; it receives what is
+ *  better.  @param[in] runs  times `moves`: from the candidate and, in turns, anew */
+void improve_on_grid (struct placer *x, int runs, long moves, struct candidate *k);
+
 /* ---- anneal.c ---- */
 
 /** Exchange whole nodes of the candidate's layout; it receives what is better. */

@@ -60,7 +60,8 @@ enum status mapper_find_binding (const struct mapper_problem *p,
                                         .config = &r->config,
                                         .profile = p->profile,
                                         .cluster = p->cluster,
-                                        .layers = r->layers};
+                                        .layers = r->layers,
+                                        .kind = p->cost_model};
 
     return costmodel_find_binding (&problem, r->gpu, r->estimate.step_s, out, found, err);
 }

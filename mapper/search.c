@@ -17,8 +17,10 @@
 #include "base/threads.h"
 
 #define BATCH 8
-#define PLACED_MAX 4000 /* configurations placed before the search gives up its proof */
-#define POLISHED 4      /* of the best, placed again with more effort */
+#define PLACED_MAX 4000   /* configurations placed before the search gives up its proof */
+#define CLOSE_ENOUGH 2e-4 /* of the step: a bound that needs no more work */
+#define TIGHTENED 8       /* pairs of placed configurations bounded closely at most */
+#define POLISHED 4        /* of the best, placed again with more effort */
 
 struct mapper_settings mapper_settings_default (void)
 {
@@ -46,6 +48,7 @@ struct search {
     struct placed *placed; /* [n_placed] */
     long *placed_index;    /* of configuration */
     double *placed_bound;
+    bool *placed_tight; /* bounded as closely as can be */
     long n_placed, placed_cap;
     long best;             /* of placed; -1: none */
     double unplaced_bound; /* the least of those that could not be placed; INFINITY */
@@ -95,27 +98,35 @@ static struct entry heap_pop (struct search *x)
 
 /* ---- stages of the search ---- */
 
+/* What no placement of the configuration beats under the cost model asked for. */
+static double bound (const struct search *x, const struct workload_config *c,
+                     enum bound_how how)
+{
+    return x->p->cost_model == COSTMODEL_CRITICAL_PATH ? bound_of (&x->pool, c, how)
+                                                       : bound_published (&x->pool, c);
+}
+
 /* Refuse what does not fit in memory and bound the rest. */
 static enum status bound_all (struct search *x, struct error *err)
 {
-    double *bound = malloc ((size_t) x->n * sizeof *bound);
+    double *bounds = malloc ((size_t) x->n * sizeof *bounds);
 
-    if (!bound)
+    if (!bounds)
         return err_nomem (err);
 #pragma omp parallel for schedule(dynamic, 64)
     for (long i = 0; i < x->n; i++)
-        bound[i] = memory_fits (&x->pool, &x->config[i], NULL)
-                       ? bound_of (&x->pool, &x->config[i], false)
-                       : -1.0;
+        bounds[i] = memory_fits (&x->pool, &x->config[i], NULL)
+                        ? bound (x, &x->config[i], BOUND_FRACTIONS)
+                        : -1.0;
     for (long i = 0; i < x->n; i++) {
-        if (bound[i] < 0)
+        if (bounds[i] < 0)
             x->info->refused_memory++;
-        else if (isfinite (bound[i]))
-            heap_push (x, (struct entry){bound[i], i, false});
+        else if (isfinite (bounds[i]))
+            heap_push (x, (struct entry){bounds[i], i, false});
         else
             x->info->unplaced++;
     }
-    free (bound);
+    free (bounds);
     return ST_OK;
 }
 
@@ -173,7 +184,11 @@ static enum status keep (struct search *x, struct placed *placed, const struct e
         double *c = realloc (x->placed_bound, (size_t) cap * sizeof *c);
 
         x->placed_bound = c ? c : x->placed_bound;
-        if (!a || !b || !c) {
+
+        bool *d = realloc (x->placed_tight, (size_t) cap * sizeof *d);
+
+        x->placed_tight = d ? d : x->placed_tight;
+        if (!a || !b || !c || !d) {
             placed_release (placed);
             return err_nomem (err);
         }
@@ -182,6 +197,7 @@ static enum status keep (struct search *x, struct placed *placed, const struct e
     x->placed[x->n_placed] = *placed;
     x->placed_index[x->n_placed] = e->index;
     x->placed_bound[x->n_placed] = e->bound_s;
+    x->placed_tight[x->n_placed] = false;
     if (x->best < 0 || price_less (&placed->price, &x->placed[x->best].price))
         x->best = x->n_placed;
     x->n_placed++;
@@ -223,7 +239,7 @@ static enum status work_batch (struct search *x, struct entry *batch, int n,
         const struct workload_config *c = &x->config[batch[i].index];
 
         if (!batch[i].tight) {
-            batch[i].bound_s = fmax (batch[i].bound_s, bound_of (&x->pool, c, true));
+            batch[i].bound_s = fmax (batch[i].bound_s, bound (x, c, BOUND_SPLITS));
         } else {
             struct rng mix = {x->s->seed * 1000003u + (unsigned long) batch[i].index};
 
@@ -297,6 +313,40 @@ static enum status run (struct search *x, struct error *err)
     return st;
 }
 
+/* Bound those of the placed configurations more closely that keep the whole space's bound
+ * down, until it is close to the best plan or some have been. */
+static void tighten_placed (struct search *x)
+{
+    double close = x->placed[x->best].price.step_s * (1.0 - CLOSE_ENOUGH);
+
+    for (int round = 0; round < TIGHTENED; round++) {
+        long pick[2] = {-1, -1}; /* the lowest, one for each of two threads */
+
+        for (long i = 0; i < x->n_placed; i++) {
+            if (x->placed_tight[i] || !(x->placed_bound[i] < close))
+                continue;
+            for (int k = 0; k < 2; k++)
+                if (pick[k] < 0 || x->placed_bound[i] < x->placed_bound[pick[k]]) {
+                    if (k == 0)
+                        pick[1] = pick[0];
+                    pick[k] = i;
+                    break;
+                }
+        }
+        if (pick[0] < 0 || least_bound (x) < x->placed_bound[pick[0]])
+            return;
+#pragma omp parallel for schedule(dynamic, 1)
+        for (int k = 0; k < 2; k++)
+            if (pick[k] >= 0) {
+                const struct workload_config *c = &x->config[x->placed_index[pick[k]]];
+
+                x->placed_bound[pick[k]] =
+                    fmax (x->placed_bound[pick[k]], bound (x, c, BOUND_RUNS));
+                x->placed_tight[pick[k]] = true;
+            }
+    }
+}
+
 /* Place the best few again, with more effort; the order of the list is kept. */
 static enum status polish (struct search *x, struct error *err)
 {
@@ -305,6 +355,7 @@ static enum status polish (struct search *x, struct error *err)
     struct placed again[POLISHED] = {{0}};
     enum status st[POLISHED] = {ST_OK};
     struct error why[POLISHED];
+    double best_s = x->placed[x->best].price.step_s;
 
     for (; n < POLISHED && n < x->n_placed; n++) {
         long next = -1;
@@ -326,8 +377,10 @@ static enum status polish (struct search *x, struct error *err)
         struct rng mix = {x->s->seed * 1000003u +
                           (unsigned long) x->placed_index[pick[i]] + 0x5eed};
 
-        /* Nothing to find where the bound is reached already. */
-        if (x->placed[pick[i]].price.step_s > x->placed_bound[pick[i]] * (1 + 1e-9))
+        /* Nothing to find where the bound is near, or above the best plan. */
+        if (x->placed[pick[i]].price.step_s >
+                x->placed_bound[pick[i]] * (1 + CLOSE_ENOUGH) &&
+            x->placed_bound[pick[i]] < best_s)
             st[i] = place_config (&x->pool, groups_for (x, c->deg.tp), c, x->s,
                                   x->s->polish, rng_next (&mix), &again[i], &why[i]);
         else
@@ -363,7 +416,8 @@ problem_of (const struct search *x, const struct workload_config *c, const int *
                                       .config = c,
                                       .profile = x->p->profile,
                                       .cluster = x->p->cluster,
-                                      .layers = layers};
+                                      .layers = layers,
+                                      .kind = x->p->cost_model};
 }
 
 /* Does every GPU of the order have the memory for its stage? */
@@ -510,6 +564,7 @@ static void release (struct search *x)
     free (x->placed);
     free (x->placed_index);
     free (x->placed_bound);
+    free (x->placed_tight);
     free (x->config);
     free (x->heap);
     pool_release (&x->pool);
@@ -533,6 +588,8 @@ static enum status search_pool (struct search *x, struct mapper_result *r,
     if (st == ST_OK && x->best >= 0) {
         info->proven = !info->stopped && !isfinite (x->unplaced_bound) &&
                        !(x->heap_n > 0 && x->heap[0].bound_s < cut (x));
+        if (!info->stopped)
+            tighten_placed (x);
         st = polish (x, err);
         return st == ST_OK ? finish (x, r, err) : st;
     }

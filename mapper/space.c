@@ -206,13 +206,15 @@ static void vary_schedule (struct enumeration *e, struct workload_config c)
     const struct mapper_problem *p = e->pool->problem;
     const struct mapper_axes *a = &p->axes;
     struct values vpp = {0};
+    /* Published models tell none from the other. */
+    unsigned schedules = p->cost_model == COSTMODEL_CRITICAL_PATH ? p->profile->schedules
+                                                                  : 1u << SCHEDULE_1F1B;
 
     for (int s = 0; s <= SCHEDULE_V_MIN && !e->failed; s++) {
         int usual = workload_default_vpp ((enum workload_schedule) s);
 
         c.schedule = (enum workload_schedule) s;
-        if (a->schedule != MAPPER_FREE ? s != a->schedule
-                                       : !(p->profile->schedules >> s & 1))
+        if (a->schedule != MAPPER_FREE ? s != a->schedule : !(schedules >> s & 1))
             continue;
         vpp.n = 0;
         if (a->vpp == MAPPER_FREE && s != SCHEDULE_INTERLEAVED)
@@ -284,6 +286,8 @@ static enum status explain_empty (const struct pool *pool, struct error *err)
     c.deg.pp = a->pp != MAPPER_FREE ? a->pp : workload_default_vpp (c.schedule);
     c.deg.dp = a->dp == MAPPER_FREE ? 1 : a->dp;
     c.deg.cp = a->cp == MAPPER_FREE ? 1 : a->cp;
+    if (a->dp == MAPPER_FREE && p->model->experts > 0) /* ep divides dp x cp */
+        c.deg.dp = c.deg.ep % c.deg.cp == 0 ? c.deg.ep / c.deg.cp : c.deg.ep;
     c.micro_batch = a->micro_batch == MAPPER_FREE ? 1 : a->micro_batch;
     c.zero = a->zero == MAPPER_FREE ? 0 : a->zero;
     c.deg.vpp = a->vpp == MAPPER_FREE ? workload_default_vpp (c.schedule) : a->vpp;

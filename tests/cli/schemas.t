@@ -49,6 +49,12 @@ $L plan "2x8 h100-sxm5-80g intra:370 inter:48" llama-2-7b --seq 4096 --global-ba
 valid plan "$T/fujii.json" "plan by another model"
 $L plan "2x8 h100-sxm5-80g intra:370 inter:48" llama-2-7b --seq 4096 --global-batch 64 --oom-risk 0.01 --fused-norm off --lora --wta-crs 0.3 --json >"$T/options.json"
 valid plan "$T/options.json" "plan with options of its memory"
+$L plan "4x8 h100-sxm5-80g intra:370 inter:48" llama-2-7b --seq 4096 --global-batch 64 --cost-model pipette -o "$T/pipette.json" >/dev/null
+valid plan "$T/pipette.json" "plan by another cost model"
+$L check "$T/pipette.json" >"$T/why" 2>&1
+result $? "check recomputes its step by that model" "$T/why"
+$L eval "$T/pipette.json" --cost-model amp --json >"$T/eval.json"
+valid estimate "$T/eval.json" "eval by another cost model"
 cat >"$T/runs.csv" <<'C'
 source,model,params_b,layers,hidden,heads,kv_heads,ffn,vocab,seq,gpu,gpu_mem_gb,gpus,gpus_per_node,inter_node_gbps,tp,pp,vpp,dp,cp,ep,sp,zero,micro_batch,global_batch,precision,attention,recompute,iter_time_s,tokens_per_s_per_gpu,tflops_per_gpu,mfu,peak_mem_gb,oom,notes
 lab,llama-a,,8,4096,32,,11008,32000,4096,A100-80GB,,8,8,,1,1,,,,,,1,1,64,,,none,,,,,24.0,0,

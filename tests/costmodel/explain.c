@@ -105,8 +105,9 @@ static void published (void **state)
     struct setting s = chain (5.0);
     struct costmodel_problem p = problem_of (&s);
     struct costmodel_compute k;
+    struct costmodel_estimate pipette, amp;
     struct error err = {""};
-    double most = 0, forward = 0, three = 0, sends, pipette, amp;
+    double most = 0, forward = 0, three = 0, sends;
     double bytes = 2.0 * s.job.seq * s.model.hidden;
     (void) state;
 
@@ -122,10 +123,12 @@ static void published (void **state)
         three += 3 * t.fwd_s;
     }
     sends = bytes / 10e9 + bytes / 5e9 + bytes / 10e9;
-    ok (costmodel_published (COSTMODEL_PIPETTE, &p, in_order, &pipette, &err), &err);
-    ok (costmodel_published (COSTMODEL_AMP, &p, in_order, &amp, &err), &err);
-    CLOSE (pipette, 4 * (4 * most + 2 * sends) + 3 * most, 1e-12);
-    CLOSE (amp, 15 * forward + three + sends, 1e-12);
+    p.kind = COSTMODEL_PIPETTE;
+    ok (costmodel_estimate (&p, in_order, true, &pipette, &err), &err);
+    p.kind = COSTMODEL_AMP;
+    ok (costmodel_estimate (&p, in_order, true, &amp, &err), &err);
+    CLOSE (pipette.step_s, 4 * (4 * most + 2 * sends) + 3 * most, 1e-12);
+    CLOSE (amp.step_s, 15 * forward + three + sends, 1e-12);
     topology_cluster_destroy (s.cluster);
 }
 

@@ -3,15 +3,17 @@
 
 static void random_exchanges (void **state)
 {
-    static const int degrees[][4] = {{1, 2, 4, 1}, {2, 2, 2, 1}, {2, 1, 4, 1}, {4, 2, 1, 1},
-                                     {1, 4, 2, 1}, {2, 2, 1, 2}, {1, 1, 4, 2}, {1, 5, 1, 1}};
+    static const int degrees[][4] = {{1, 2, 4, 1}, {2, 2, 2, 1}, {2, 1, 4, 1},
+                                     {4, 2, 1, 1}, {1, 4, 2, 1}, {2, 2, 1, 2},
+                                     {1, 1, 4, 2}, {1, 5, 1, 1}};
     struct rng r = {21};
     (void) state;
 
     for (int i = 0; i < 60; i++) {
         const int *d = degrees[rng_below (&r, 8)];
-        struct setting s = {.cluster = random_cluster (&r, 3, 4, 6, 0.1, rng_below (&r, 2),
-                                                       rng_below (&r, 3) == 0),
+        struct setting s = {.cluster =
+                                random_cluster (&r, 3, 4, 6, 0.1, rng_below (&r, 2),
+                                                rng_below (&r, 3) == 0),
                             .model = i % 2 ? small_model (8) : model_of ("gpt2-xl"),
                             .job = {.seq = 512, .global_batch = 32},
                             .profile = profile_of (WORKLOAD_PROFILE_DEFAULT),
@@ -23,6 +25,7 @@ static void random_exchanges (void **state)
 
         s.config.deg.cp = d[3];
         s.config.schedule = rng_below (&r, 5) ? SCHEDULE_1F1B : SCHEDULE_GPIPE;
+        s.kind = i % 3 ? COSTMODEL_CRITICAL_PATH : (enum costmodel_kind) (1 + i / 3 % 2);
         workload_layers_even (s.model.layers, d[1], s.layers);
         world = (int) workload_world (&s.config.deg);
         for (int k = 0; k < 12; k++)
@@ -63,9 +66,89 @@ static void random_exchanges (void **state)
     }
 }
 
+/* Long walks on larger clusters, with all that makes slots see each other: node totals,
+ * groups over nodes, experts, chunks, context parallelism, tied embeddings. */
+static void long_walks (void **state)
+{
+    static const struct {
+        int tp, pp, dp, cp, ep, vpp;
+        bool tied;
+    } cases[] = {{4, 2, 4, 1, 1, 1, false}, {8, 4, 1, 1, 1, 1, true},
+                 {2, 4, 4, 1, 1, 2, false}, {2, 2, 4, 2, 1, 1, true},
+                 {1, 4, 8, 1, 4, 1, false}, {4, 4, 2, 1, 2, 1, false},
+                 {3, 2, 5, 1, 1, 1, true},  {1, 8, 4, 1, 1, 1, true}};
+    struct rng r = {22};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct setting s = {
+            .cluster =
+                random_cluster (&r, 8, 4, 4, i % 3 ? 0 : 0.05, i % 4 != 3, i % 4 == 2),
+            .model = small_model (16),
+            .job = {.seq = 512, .global_batch = 64},
+            .profile = profile_of (WORKLOAD_PROFILE_DEFAULT),
+            .config = config_of (cases[i].tp, cases[i].pp, cases[i].dp, 1)};
+        struct costmodel_problem p;
+        struct costmodel_state *x;
+        struct error err;
+        int gpu[32], unmeasured;
+
+        s.config.deg.cp = cases[i].cp;
+        s.config.deg.ep = cases[i].ep;
+        s.config.deg.vpp = cases[i].vpp;
+        s.config.schedule = cases[i].vpp > 1 ? SCHEDULE_INTERLEAVED : SCHEDULE_1F1B;
+        s.model.tied = cases[i].tied;
+        if (cases[i].ep > 1) {
+            s.model.experts = 8;
+            s.model.top_k = 2;
+            s.model.expert_ffn = 1024;
+        }
+        workload_layers_even (16, cases[i].pp, s.layers);
+        for (int k = 0; k < 32; k++)
+            gpu[k] = k;
+        p = problem_of (&s);
+        ok (costmodel_state_create (&p, gpu, 32, &x, &err), &err);
+        for (int move = 0; move < 1500; move++) {
+            int run = 1 << rng_below (&r, 4), a[8], b[8];
+            int from = rng_below (&r, 32 / run) * run,
+                to = rng_below (&r, 32 / run) * run;
+
+            for (int k = 0; k < run; k++) {
+                a[k] = from + k;
+                b[k] = to + k;
+            }
+            if (from != to)
+                costmodel_state_exchange (x, a, b, run);
+            if (move % 7 == 0) {
+                double step = step_of (&s, costmodel_state_gpus (x), &unmeasured);
+
+                if (isfinite (step))
+                    CLOSE (costmodel_state_price (x).step_s, step, 1e-10);
+                else
+                    assert_false (isfinite (costmodel_state_price (x).step_s));
+            }
+        }
+        /* Nothing is left of the way: equal to a state that starts here. */
+        struct costmodel_state *fresh;
+
+        memcpy (gpu, costmodel_state_gpus (x), sizeof gpu);
+        ok (costmodel_state_create (&p, gpu, 32, &fresh, &err), &err);
+        assert_true (costmodel_state_price (x).step_s ==
+                     costmodel_state_price (fresh).step_s);
+        assert_true (costmodel_state_price (x).smooth_s ==
+                     costmodel_state_price (fresh).smooth_s);
+        assert_int_equal (costmodel_state_price (x).unmeasured,
+                          costmodel_state_price (fresh).unmeasured);
+        costmodel_state_destroy (fresh);
+        costmodel_state_destroy (x);
+        topology_cluster_destroy (s.cluster);
+    }
+}
+
 int main (void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test (random_exchanges)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test (random_exchanges),
+                                       cmocka_unit_test (long_walks)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

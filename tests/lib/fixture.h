@@ -102,6 +102,7 @@ struct setting {
     struct workload_profile profile;
     struct workload_config config;
     int layers[512];
+    enum costmodel_kind kind;
 };
 
 static inline struct costmodel_problem problem_of (const struct setting *s)
@@ -111,7 +112,8 @@ static inline struct costmodel_problem problem_of (const struct setting *s)
                                       .config = &s->config,
                                       .profile = &s->profile,
                                       .cluster = s->cluster,
-                                      .layers = s->layers};
+                                      .layers = s->layers,
+                                      .kind = s->kind};
 }
 
 /* A cluster with random directed links: log-uniform bandwidths over a factor `spread`,

@@ -14,7 +14,8 @@ static struct mapper_problem search_problem (const struct setting *s)
                                    .profile = &s->profile,
                                    .cluster = s->cluster,
                                    .axes = mapper_axes_free (),
-                                   .memory_limit_pct = 95};
+                                   .memory_limit_pct = 95,
+                                   .cost_model = s->kind};
 }
 
 static void fix_axes (struct mapper_problem *p, const struct workload_config *c)
@@ -116,22 +117,25 @@ static void small_clusters (void **state)
     int long_run = getenv ("LINKWISE_LONG") ? 20 : 2;
     (void) state;
 
-    for (int round = 0; round < long_run; round++)
+    for (int round = 0; round < 2 * long_run; round++)
         for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
             int nodes = cases[i].nodes, gpus = cases[i].gpus;
             struct setting s = {
-                .cluster = random_cluster (&r, nodes, gpus, 6, rng_below (&r, 3) ? 0 : 0.15,
-                                           rng_below (&r, 2), rng_below (&r, 4) == 0),
+                .cluster =
+                    random_cluster (&r, nodes, gpus, 6, rng_below (&r, 3) ? 0 : 0.15,
+                                    rng_below (&r, 2), rng_below (&r, 4) == 0),
                 .model = small_model (8),
                 .job = {.seq = 512, .global_batch = 24},
                 .profile = profile_of (WORKLOAD_PROFILE_DEFAULT),
-                .config = config_of (cases[i].tp, cases[i].pp, cases[i].dp, 1)};
+                .config = config_of (cases[i].tp, cases[i].pp, cases[i].dp, 1),
+                .kind = round < long_run ? COSTMODEL_CRITICAL_PATH
+                        : i % 2          ? COSTMODEL_PIPETTE
+                                         : COSTMODEL_AMP};
             struct mapper_problem p = search_problem (&s);
 
             fix_axes (&p, &s.config);
             for (int by_node = 0; by_node <= 1; by_node++) {
-                struct outcome o =
-                    search (&p, by_node ? MAPPER_NODE : MAPPER_GPU, 0, 1);
+                struct outcome o = search (&p, by_node ? MAPPER_NODE : MAPPER_GPU, 0, 1);
                 struct exhaustive x = {.s = &s,
                                        .world = (int) workload_world (&s.config.deg),
                                        .n = nodes * gpus,
@@ -242,7 +246,8 @@ static void free_beats_fixed (void **state)
                         .job = {.seq = 4096, .global_batch = 256},
                         .profile = profile_of (WORKLOAD_PROFILE_DEFAULT)};
     struct mapper_problem p = search_problem (&s), fixed;
-    struct outcome one = search (&p, MAPPER_AUTO, 1, 1), two = search (&p, MAPPER_AUTO, 2, 1),
+    struct outcome one = search (&p, MAPPER_AUTO, 1, 1),
+                   two = search (&p, MAPPER_AUTO, 2, 1),
                    many = search (&p, MAPPER_AUTO, 7, 1), other;
     int world = (int) workload_world (&one.r.config.deg);
     (void) state;
@@ -354,8 +359,10 @@ static void odd_clusters (void **state)
 
     /* One slow node of three equals none at two stages. */
     s.cluster = cluster_from (
-        "{\"version\":1,\"nodes\":[{\"name\":\"a\",\"gpus\":1,\"gpu_type\":\"t4\"},{\"name\":"
-        "\"b\",\"gpus\":1,\"gpu_type\":\"t4\"},{\"name\":\"c\",\"gpus\":1,\"gpu_type\":\"t4\"}],"
+        "{\"version\":1,\"nodes\":[{\"name\":\"a\",\"gpus\":1,\"gpu_type\":\"t4\"},{"
+        "\"name\":"
+        "\"b\",\"gpus\":1,\"gpu_type\":\"t4\"},{\"name\":\"c\",\"gpus\":1,\"gpu_type\":"
+        "\"t4\"}],"
         "\"links\":{\"inter\":{\"latency_us\":1,\"bandwidth_gb_per_s\":[[null,null,1],"
         "[null,null,1],[1,1,null]]}}}");
     p = search_problem (&s);
@@ -398,7 +405,8 @@ static void axes_searched (void **state)
     struct outcome o = search (&p, MAPPER_AUTO, 0, 1);
     (void) state;
 
-    assert_true (space_has (&o, "cp", 1) && space_has (&o, "cp", 4) && !space_has (&o, "cp", 8));
+    assert_true (space_has (&o, "cp", 1) && space_has (&o, "cp", 4) &&
+                 !space_has (&o, "cp", 8));
     assert_true (space_has (&o, "zero", 3) && space_has (&o, "tp", 8));
     release (&o);
     s.job.global_batch = 1; /* one sequence: only tp, pp and cp can share it */

@@ -1,0 +1,234 @@
+/* A candidate whose nodes all hold the same block, improved as a grid (grid.c).
+ *
+ * What the grid's model takes of the cost model: bytes and rates as docs/time.md has them,
+ * and what hides a stage's synchronisation, the profile's part of its compute and the
+ * backward passes that end after its own.  The candidate changes only if its exact price
+ * gets better, so that what the model leaves out costs nothing but chances. */
+#include "mapper/grid.h"
+#include "mapper/placer.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GRID_NODES_MAX 2048 /* two numbers for every pair are kept */
+
+struct on_grid {
+    struct placer *x;
+    struct grid_problem p;
+    int width;        /* replicas that share a node */
+    int *kind;        /* [n_nodes] */
+    int *order;       /* [n_nodes] by place in the sequence: which of the pool's nodes */
+    double *hidden_s; /* [rows] */
+};
+
+/* Do all nodes hold blocks of one size, whole rows and columns of them? */
+static bool is_regular (struct on_grid *o)
+{
+    const struct placer *x = o->x;
+    const struct workload_degrees *d = &x->c->deg;
+    int slots = slots_per_node (x), depth = x->layout.depth;
+
+    o->width = slots / depth;
+    if (d->tp * d->cp > x->pool->max_node_gpus || x->pool->n_nodes > GRID_NODES_MAX ||
+        d->dp % o->width != 0 || d->pp % depth != 0)
+        return false;
+    o->p.rows = d->pp / depth;
+    o->p.columns = d->dp / o->width;
+    if (o->p.rows * o->p.columns < 2)
+        return false;
+    for (int i = 0; i < x->pool->n_nodes; i++)
+        if (x->groups->grouped[x->pool->node[i]] < slots * d->tp * d->cp)
+            return false;
+    return true;
+}
+
+static bool same_kind (const struct placer *x, int a, int b)
+{
+    const struct topology_node *m = &x->pool->problem->cluster->node[a],
+                               *n = &x->pool->problem->cluster->node[b];
+    const int *class = x->pool->class_of_gpu;
+
+    if (m->gpus != n->gpus || m->intra != n->intra)
+        return false;
+    for (int k = 0; k < m->gpus; k++)
+        if (class[x->groups->gpu[m->first_gpu + k]] !=
+            class[x->groups->gpu[n->first_gpu + k]])
+            return false;
+    return true;
+}
+
+/* Nodes that may change places: alike but for their links to others. */
+static void find_kinds (struct on_grid *o)
+{
+    const int *node = o->x->pool->node;
+
+    for (int i = 0; i < o->p.n; i++) {
+        o->kind[i] = i;
+        for (int k = 0; k < i; k++)
+            if (o->kind[k] == k && same_kind (o->x, node[k], node[i])) {
+                o->kind[i] = k;
+                break;
+            }
+    }
+}
+
+/* ---- what the grid takes of the cost models ---- */
+
+/* How often a micro-batch's way down and up is exposed in a step. */
+static double round_trips (const struct workload_config *c, int m)
+{
+    int p = c->deg.pp, left = (m - 1) % p;
+
+    if (c->schedule == SCHEDULE_GPIPE || p == 1)
+        return 1.0;
+    return 1.0 + (m - 1) / p + (left > 1 ? (left - 1.0) / (p - 1) : 0.0);
+}
+
+/* A stage ends before stage 0 by the backward passes between them, and compute hides its
+ * part. */
+static void find_hidden (struct on_grid *o, const struct costmodel_volume *v)
+{
+    const struct mapper_problem *p = o->x->pool->problem;
+    const struct workload_config *c = o->x->c;
+    int depth = o->x->layout.depth;
+    double ahead = -v->dp_phases * p->profile->time.collective_s;
+    double times = c->zero == 3 ? workload_microbatches (p->job, c) : 1.0;
+    struct costmodel_compute k;
+
+    costmodel_compute (p->model, p->job, c, p->profile, o->x->pool->class[0].type, &k);
+    for (int i = 0; i < c->deg.pp; i++) {
+        struct workload_stage held = workload_stage_of (p->model, c, o->x->layers, i);
+        struct costmodel_stage_time t;
+        double under;
+
+        costmodel_stage_compute (c, p->profile, &k, &held, &t);
+        under = p->profile->time.dp_overlap * times * (t.fwd_s + t.back_s);
+        if (i % depth == 0)
+            o->hidden_s[i / depth] = INFINITY;
+        o->hidden_s[i / depth] = fmin (o->hidden_s[i / depth], ahead + under);
+        ahead += t.back_s;
+    }
+}
+
+static void take_critical_path (struct on_grid *o)
+{
+    const struct mapper_problem *p = o->x->pool->problem;
+    const struct workload_config *c = o->x->c;
+    const struct workload_degrees *d = &c->deg;
+    struct workload_stage first = workload_stage_of (p->model, c, o->x->layers, 0);
+    struct costmodel_volume v;
+    int n = d->dp * d->cp;
+
+    costmodel_volume (p->model, p->job, c, p->profile, &v);
+    o->p.weight = d->vpp * round_trips (c, workload_microbatches (p->job, c));
+    o->p.both_ways = true;
+    o->p.send_bytes = v.p2p_bytes / p->profile->time.send_link;
+    o->p.send_latency = 1.0;
+    o->p.flows = o->width * d->cp * d->tp;
+    o->p.lanes = o->width * d->cp;
+    o->p.ring_groups = d->tp * o->x->layout.depth;
+    o->p.ring_bytes = (n - 1.0) / n * v.dp_bytes *
+                      workload_stage_params (p->model, c, &first).dense /
+                      (p->profile->time.link * p->profile->time.link_out);
+    find_hidden (o, &v);
+}
+
+/* costmodel/published.c: links as they are alone. */
+static void take_published (struct on_grid *o)
+{
+    const struct mapper_problem *p = o->x->pool->problem;
+    const struct workload_model *m = p->model;
+    const struct workload_config *c = o->x->c;
+    const struct workload_degrees *d = &c->deg;
+    double message = 2.0 * c->micro_batch * (double) p->job->seq * m->hidden,
+           h = m->hidden;
+    int rounds = workload_microbatches (p->job, c) / d->pp, n = d->dp * d->cp;
+    bool amp = p->cost_model == COSTMODEL_AMP;
+    struct workload_stage first = workload_stage_of (m, c, o->x->layers, 0);
+    struct workload_stage_params params = workload_stage_params (m, c, &first);
+
+    o->p.weight = amp || rounds < 1 ? 1.0 : rounds;
+    o->p.send_bytes = (amp ? 1.0 : 2.0) * message;
+    o->p.lanes = 1.0;
+    o->p.ring_bytes = amp ? 2.0 * (n - 1) / n * 2.0 * (params.dense + params.expert)
+                          : 2.0 * (o->p.columns - 1) / o->p.columns * 2.0 *
+                                (h * m->vocab + 16.0 * h * h * m->layers / d->pp) / d->tp;
+    for (int row = 0; row < o->p.rows; row++)
+        o->hidden_s[row] = amp || row == 0 ? 0.0 : INFINITY;
+}
+
+/* ---- the candidate ---- */
+
+static bool prepare (struct on_grid *o)
+{
+    const struct placer *x = o->x;
+    int n = x->pool->n_nodes;
+
+    o->p.cluster = x->pool->problem->cluster;
+    o->p.n = n;
+    o->p.node = x->pool->node;
+    o->kind = malloc (2 * (size_t) n * sizeof *o->kind);
+    o->hidden_s = malloc ((size_t) o->p.rows * sizeof *o->hidden_s);
+    if (!o->kind || !o->hidden_s)
+        return false;
+    o->order = o->kind + n;
+    o->p.kind = o->kind;
+    o->p.hidden_s = o->hidden_s;
+    find_kinds (o);
+    if (x->pool->problem->cost_model == COSTMODEL_CRITICAL_PATH)
+        take_critical_path (o);
+    else
+        take_published (o);
+    return true;
+}
+
+/* Places in the pool of a sequence's nodes. */
+static void number (const struct on_grid *o, const int *seq)
+{
+    for (int i = 0; i < o->p.n; i++)
+        for (int k = 0; k < o->p.n; k++)
+            if (o->p.node[k] == seq[i])
+                o->order[i] = k;
+}
+
+/* Price the order in hand and keep it if it is better. */
+static void keep (struct on_grid *o, struct candidate *k)
+{
+    struct placer *x = o->x;
+    struct costmodel_price price;
+    bool straight;
+
+    for (int i = 0; i < o->p.n; i++)
+        x->layout.seq[i] = o->p.node[o->order[i]];
+    layout_fill (x, &straight);
+    if (!straight)
+        return;
+    costmodel_state_reset (x->state, x->order);
+    price = costmodel_state_price (x->state);
+    if (!price_less (&price, &k->price))
+        return;
+    k->price = price;
+    memcpy (k->layout.seq, x->layout.seq, (size_t) x->pool->n_nodes * sizeof (int));
+    memcpy (k->gpu, x->order, (size_t) x->n * sizeof (int));
+}
+
+void improve_on_grid (struct placer *x, int runs, long moves, struct candidate *k)
+{
+    struct on_grid o = {.x = x};
+    struct grid *g = NULL;
+
+    if (x->pool->all_alike || x->pool->n_nodes == 1 || !isfinite (k->price.step_s))
+        return;
+    x->layout.depth = k->layout.depth;
+    x->layout.upto = k->layout.upto;
+    if (is_regular (&o) && prepare (&o) && (g = grid_create (&o.p, rng_next (&x->rng))))
+        for (int run = 0; run < runs; run++) {
+            number (&o, k->layout.seq);
+            grid_improve (g, o.order, run % 2 == 1, moves);
+            keep (&o, k);
+        }
+    grid_destroy (g);
+    free (o.kind);
+    free (o.hidden_s);
+}

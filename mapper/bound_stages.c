@@ -270,6 +270,19 @@ static double least_end (const struct pace *x)
     return fractional_end (&none);
 }
 
+/* The least tail of least..most layers.  A layer may hide more synchronisation than it
+ * adds; then the tail falls until nothing is exposed, and rises with the optimiser. */
+static double least_tail (const struct pace *x, int least, int most, int kind,
+                          double ahead)
+{
+    double t = bound_tail (x, least, kind, ahead);
+    bool falls = least < most && bound_tail (x, least + 1, kind, ahead) < t;
+
+    for (int first = falls ? least + 1 : most; first <= most; first++)
+        t = fmin (t, bound_tail (x, first, kind, ahead));
+    return t;
+}
+
 double bound_fractions (const struct pace *x)
 {
     const struct best *b = x->b;
@@ -278,9 +291,8 @@ double bound_fractions (const struct pace *x)
     double end = fmax (fractional_end (x), span_end (x, least));
     double ahead = ahead_of (x, least, end, least_end (x));
 
-    /* In l_0 the tail rises or falls throughout; `ahead` is largest where l_0 is least. */
-    return end +
-           fmin (bound_tail (x, least, kind, ahead), bound_tail (x, most, kind, ahead));
+    /* `ahead` is largest where l_0 is least. */
+    return end + least_tail (x, least, most, kind, ahead);
 }
 
 /* ---- whole layers ---- */

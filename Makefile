@@ -159,9 +159,10 @@ accuracy-times: $B/bench/accuracy_times
 accuracy-links: $B/bench/accuracy_links
 	@$B/bench/accuracy_links $(RUNS)
 
-bench: $B/bench/speed $B/bench/annealer $B/bench/cluster $B/bench/probe bench-plans
+bench: $B/bench/speed $B/bench/annealer $B/bench/planted $B/bench/cluster $B/bench/probe bench-plans
 	@$B/bench/speed
 	@$B/bench/annealer
+	@$B/bench/planted
 	@$B/bench/cluster
 	@$B/bench/probe
 bench-plans: $B/linkwise $B/bench/plans
@@ -270,4 +271,4 @@ $B/bench/%: bench/%.c $B/liblinkwise.a
 	$Qmkdir -p $(@D) && $(CC) $(OUR_CFLAGS) $(CFLAGS) -MMD -MP -o $@ $(filter %.c %.o,$^) \
 	    $B/liblinkwise.a $(OUR_LDFLAGS) $(LDFLAGS) $(LIBS)
 
--include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(PROBE_OBJ:.o=.d) $(TESTS:=.d) $B/bench/speed.d $B/bench/annealer.d $B/bench/cluster.d $B/bench/probe.d $B/bench/plans.d $B/bench/accuracy_links.d
+-include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(PROBE_OBJ:.o=.d) $(TESTS:=.d) $B/bench/speed.d $B/bench/annealer.d $B/bench/planted.d $B/bench/cluster.d $B/bench/probe.d $B/bench/plans.d $B/bench/accuracy_links.d

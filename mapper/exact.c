@@ -109,6 +109,15 @@ static void place_rank (struct exact *x, int r)
     }
 }
 
+bool pool_is_small (const struct pool *pool)
+{
+    int n = 0;
+
+    for (int i = 0; i < pool->n_nodes; i++)
+        n += pool->problem->cluster->node[pool->node[i]].gpus;
+    return n <= EXACT_GPUS_MAX;
+}
+
 void exact_search (const struct pool *pool, struct costmodel_state *state,
                    const struct workload_config *c, const bool *allowed, const int *gpu,
                    int n, bool by_node, int *best_gpu, struct costmodel_price *best)

@@ -19,10 +19,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NEAR 8              /* best-linked partners of a node that moves bring together */
+#define NEAR 8    /* best-linked partners of a node that moves bring together */
+#define FAST 1.02 /* links within so much of the best are grown along */
+#define GROW_TRIES 40000
 #define UNMEASURED_TIMES 10 /* what nobody measured counts so many times */
-#define SHARP_COLUMNS 10.0  /* of the soft maximum, per mean boundary */
-#define SHARP_RINGS 150.0   /* per mean ring link */
+#define SHARP_COLUMNS 30.0  /* of the soft maximum, per mean boundary */
+#define SHARP_RINGS 50.0    /* per mean ring link */
+#define HOT_RING 0.03       /* temperature at the start, in mean ring links */
+#define HOT_ANEW 0.06       /* the same from a random order */
 
 struct grid {
     const struct grid_problem *p;
@@ -36,6 +40,7 @@ struct grid {
     double *soft; /* [columns] exp (sharp * (sum - base)) */
     double *edge; /* [cells] the same of (ring link to the next column - hidden) */
     double soft_sum, edge_sum;
+    double rings; /* soft_rings of edge_sum */
     double base, ring_base;
     double sharp, ring_sharp;
     double no_ring;      /* exp (-ring_sharp * ring_base): a ring that is hidden */
@@ -165,6 +170,15 @@ static bool has_ring (const struct grid *g, int row)
     return g->columns > 1 && g->p->hidden_s[row] < g->slowest_ring;
 }
 
+static bool has_rings (const struct grid *g)
+{
+    bool any = false;
+
+    for (int row = 0; row < g->rows; row++)
+        any = any || has_ring (g, row);
+    return any;
+}
+
 static double column_sum (const struct grid *g, int column)
 {
     double sum = 0.0;
@@ -192,13 +206,15 @@ static double softened_edge (const struct grid *g, int cell)
     return exp (g->ring_sharp * (ring_at (g, cell) - g->ring_base));
 }
 
-static double softened (const struct grid *g, double soft_sum, double edge_sum)
+/* The softened cost: of columns, and of rings. */
+static double soft_columns (const struct grid *g, double soft_sum)
 {
-    double e = 0.0;
+    return g->rows > 1 ? g->p->weight / g->sharp * log (fmax (soft_sum, DBL_MIN)) : 0.0;
+}
 
-    if (g->rows > 1)
-        e += g->p->weight / g->sharp * log (fmax (soft_sum, DBL_MIN));
-    return e + log (fmax (g->no_ring + edge_sum, DBL_MIN)) / g->ring_sharp;
+static double soft_rings (const struct grid *g, double edge_sum)
+{
+    return log (fmax (g->no_ring + edge_sum, DBL_MIN)) / g->ring_sharp;
 }
 
 /* Everything anew from the nodes in hand. */
@@ -219,6 +235,7 @@ static void evaluate (struct grid *g)
         if (has_ring (g, cell / g->columns))
             g->edge_sum += g->edge[cell] = softened_edge (g, cell);
     g->no_ring = exp (-g->ring_sharp * g->ring_base);
+    g->rings = soft_rings (g, g->edge_sum);
 }
 
 /* ---- moves ---- */
@@ -278,7 +295,8 @@ static double changed_cost (struct grid *g)
         g->new_edge[k] = softened_edge (g, g->edge_at[k]);
         edge_sum += g->new_edge[k] - g->edge[g->edge_at[k]];
     }
-    return softened (g, soft_sum, edge_sum);
+    return soft_columns (g, soft_sum) +
+           (g->n_edges > 0 ? soft_rings (g, edge_sum) : g->rings);
 }
 
 /* Keep the move. */
@@ -292,12 +310,16 @@ static void commit (struct grid *g)
     for (int k = 0; k < g->n_edges; k++)
         g->edge[g->edge_at[k]] = g->new_edge[k];
     /* Added up anew: differences would cancel. */
-    g->soft_sum = g->edge_sum = 0.0;
+    g->soft_sum = 0.0;
     for (int c = 0; c < g->columns; c++)
         g->soft_sum += g->soft[c];
+    if (g->n_edges == 0)
+        return;
+    g->edge_sum = 0.0;
     for (int row = 0; row < g->rows; row++)
         for (int c = 0; c < g->columns && has_ring (g, row); c++)
             g->edge_sum += g->edge[row * g->columns + c];
+    g->rings = soft_rings (g, g->edge_sum);
 }
 
 /* Two cells change nodes.  @return the softened cost then */
@@ -426,7 +448,7 @@ static void anneal (struct grid *g, long moves, double hot, double cold, int *ce
     evaluate (g);
     keep_best (g);
     note_cells (g, cell_of);
-    here = softened (g, g->soft_sum, g->edge_sum);
+    here = soft_columns (g, g->soft_sum) + g->rings;
     for (long k = 0; k < moves; k++) {
         struct drawn d = draw (g, cell_of);
         double there;
@@ -439,7 +461,7 @@ static void anneal (struct grid *g, long moves, double hot, double cold, int *ce
             d.move == MOVE_SWAP ? try_swap (g, d.a, d.b) : try_tails (g, d.a, d.b, d.row);
         if (there <= here || rng_unit (&g->rng) < exp ((here - there) / temperature)) {
             commit (g);
-            here = softened (g, g->soft_sum, g->edge_sum);
+            here = soft_columns (g, g->soft_sum) + g->rings;
             keep_best (g);
             if (d.move == MOVE_SWAP) {
                 cell_of[g->node[d.a]] = d.a;
@@ -463,6 +485,87 @@ static void shuffle (struct grid *g)
         if (alike (g, i, j))
             swap_nodes (g, i, j);
     }
+}
+
+/* ---- growing along the fastest links ---- */
+
+/* Nodes that the fastest links lead to, at most NEAR of them. */
+static int fast_from (const struct grid *g, int node, double limit, int *out)
+{
+    const int *near = g->near + (size_t) node * NEAR;
+    int n = 0;
+
+    for (int k = 0; k < NEAR && k < g->n - 1; k++)
+        if ((double) g->sends[(size_t) node * (size_t) g->n + (size_t) near[k]] <= limit)
+            out[n++] = near[k];
+    return n;
+}
+
+static bool is_fast (const struct grid *g, int a, int b, double limit)
+{
+    return (double) g->sends[(size_t) a * (size_t) g->n + (size_t) b] <= limit;
+}
+
+/* A free node that fast links join to the one to the left and the one above (-1: none). */
+static int grow_cell (struct grid *g, int left, int above, double limit,
+                      const unsigned *taken, unsigned now)
+{
+    int list[NEAR], from = left >= 0 ? left : above;
+    int n = fast_from (g, from, limit, list), first = n > 0 ? rng_below (&g->rng, n) : 0;
+
+    for (int k = 0; k < n; k++) {
+        int node = list[(first + k) % n];
+
+        if (taken[node] != now &&
+            (left < 0 || above < 0 || is_fast (g, above, node, limit)))
+            return node;
+    }
+    return -1;
+}
+
+/* One attempt from a random node. */
+static bool grow (struct grid *g, double limit, unsigned *taken, unsigned now)
+{
+    for (int c = 0; c < g->columns; c++)
+        for (int r = 0; r < g->rows; r++) {
+            int at = r * g->columns + c;
+            int left = c > 0 ? g->node[at - 1] : -1;
+            int above = r > 0 ? g->node[at - g->columns] : -1;
+            int node = at == 0 ? rng_below (&g->rng, g->n)
+                               : grow_cell (g, left, above, limit, taken, now);
+
+            if (node < 0)
+                return false;
+            g->node[at] = node;
+            taken[node] = now;
+        }
+    return !has_ring (g, 0) || is_fast (g, g->node[g->columns - 1], g->node[0], limit);
+}
+
+bool grid_grow (struct grid *g, int *order)
+{
+    unsigned *taken = calloc ((size_t) g->n, sizeof *taken);
+    double limit = INFINITY;
+    bool found = false;
+    int at = g->cells;
+
+    for (int i = 0; i < g->n; i++)
+        limit = fmin (limit, (double) g->sends[(size_t) i * (size_t) g->n +
+                                               (size_t) g->near[(size_t) i * NEAR]]);
+    limit *= FAST;
+    for (unsigned now = 1; now <= GROW_TRIES && taken && g->rows > 1 && !found; now++)
+        found = grow (g, limit, taken, now);
+    for (int i = 0; i < g->n && found; i++) /* the others are spares */
+        taken[i] = 0;
+    for (int cell = 0; cell < g->cells && found; cell++)
+        taken[g->node[cell]] = 1;
+    for (int i = 0; i < g->n && found; i++)
+        if (!taken[i])
+            g->node[at++] = i;
+    if (found)
+        memcpy (order, g->node, (size_t) g->n * sizeof (int));
+    free (taken);
+    return found;
 }
 
 /* ---- set up ---- */
@@ -530,16 +633,20 @@ void grid_destroy (struct grid *g)
 
 void grid_improve (struct grid *g, int *order, bool anew, long moves)
 {
-    double d = g->columns < 4 ? 4 : g->columns, few = 8.0 / d;
-    double unit = g->p->weight * SHARP_COLUMNS / g->sharp;
+    /* The more columns, the less each tells in the soft maximum. */
+    double columns = g->columns < 4 ? 4 : g->columns, few = 8.0 / columns;
+    double column = g->p->weight * SHARP_COLUMNS / g->sharp;
+    double ring = has_rings (g) ? SHARP_RINGS / g->ring_sharp : 0.0;
+    double hot = (anew ? 0.3 : 0.1) * column * pow (few, 1.33);
+    double cold = 1e-3 * column * pow (few, 1.2);
 
     if (g->rows == 1)
-        unit = SHARP_RINGS / g->ring_sharp;
+        cold = 1e-5 * ring;
+    hot = fmax (hot, (anew ? HOT_ANEW : HOT_RING) * ring);
     memcpy (g->node, order, (size_t) g->n * sizeof (int));
     if (anew)
         shuffle (g);
     g->best_cost = INFINITY;
-    anneal (g, moves, unit * (anew ? 0.3 : 0.02) * pow (few, 1.33),
-            unit * 3e-4 * pow (few, 1.2), g->best + g->n);
+    anneal (g, moves, hot, cold, g->best + g->n);
     memcpy (order, g->best, (size_t) g->n * sizeof (int));
 }

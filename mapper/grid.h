@@ -31,6 +31,13 @@ struct grid;
 struct grid *grid_create (const struct grid_problem *p, uint64_t seed);
 void grid_destroy (struct grid *g);
 
+/** Grow an order along the fastest links alone, column after column, which finds a grid
+ *  that stands out; such grids are holes in a plain, which annealing misses.
+ *
+ *  @param order  [n] in and out; untouched when none was found
+ *  @return was one found? */
+bool grid_grow (struct grid *g, int *order);
+
 /** Anneal.
  *
  *  @param     order  [n] numbers of nodes by cell, row by row, then spares; in and out

@@ -193,6 +193,9 @@ void default_sequence (const struct pool *pool, int *seq);
  *  GPUs @return ST_OK or ST_NOMEM */
 enum status default_order (const struct pool *pool, int *gpu, struct error *err);
 
+/** Has it so few GPUs that every placement is tried? */
+bool pool_is_small (const struct pool *pool);
+
 /** Try every placement (exact.c) on as many nodes as are allowed; for pools of up to
  *  EXACT_GPUS_MAX GPUs.
  *

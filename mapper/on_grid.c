@@ -222,12 +222,15 @@ void improve_on_grid (struct placer *x, int runs, long moves, struct candidate *
         return;
     x->layout.depth = k->layout.depth;
     x->layout.upto = k->layout.upto;
-    if (is_regular (&o) && prepare (&o) && (g = grid_create (&o.p, rng_next (&x->rng))))
+    if (is_regular (&o) && prepare (&o) && (g = grid_create (&o.p, rng_next (&x->rng)))) {
+        if (runs > 1 && grid_grow (g, o.order))
+            keep (&o, k);
         for (int run = 0; run < runs; run++) {
             number (&o, k->layout.seq);
             grid_improve (g, o.order, run % 2 == 1, moves);
             keep (&o, k);
         }
+    }
     grid_destroy (g);
     free (o.kind);
     free (o.hidden_s);

@@ -151,7 +151,7 @@ static void on_grid (struct placer *x, int effort, struct candidate *k)
 {
     int units = x->pool->n_nodes < 256 ? x->pool->n_nodes : 256;
 
-    improve_on_grid (x, effort, 4000 + 400L * units, k);
+    improve_on_grid (x, effort > 1 ? 4 : 1, (effort + 1) / 2 * (8000 + 200L * units), k);
 }
 
 static enum status improve (struct placer *x, const struct mapper_settings *s, int effort,
@@ -160,7 +160,7 @@ static enum status improve (struct placer *x, const struct mapper_settings *s, i
 {
     int moves = moves_for (x, effort);
 
-    if (x->n <= EXACT_GPUS_MAX) {
+    if (pool_is_small (x->pool)) {
         enum status st = default_order (x->pool, x->order, err);
 
         if (st != ST_OK)
@@ -228,7 +228,7 @@ static void candidate_release (struct candidate *k)
 static enum status refuse (const struct placer *x, const struct mapper_settings *s,
                            struct placed *out, struct error *err)
 {
-    bool all = x->n <= EXACT_GPUS_MAX && !nodes_limited (x->pool) &&
+    bool all = pool_is_small (x->pool) && !nodes_limited (x->pool) &&
                s->granularity != MAPPER_NODE;
 
     for (int i = 0; i < x->c->deg.pp * x->pool->n_classes; i++)

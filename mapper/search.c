@@ -21,6 +21,7 @@
 #define CLOSE_ENOUGH 2e-4 /* of the step: a bound that needs no more work */
 #define TIGHTENED 8       /* pairs of placed configurations bounded closely at most */
 #define POLISHED 4        /* of the best, placed again with more effort */
+#define POLISH_SEEDS 2    /* and so many random numbers */
 
 struct mapper_settings mapper_settings_default (void)
 {
@@ -234,7 +235,7 @@ static enum status work_batch (struct search *x, struct entry *batch, int n,
         if (made != ST_OK)
             return made;
     }
-#pragma omp parallel for schedule(dynamic, 1)
+#pragma omp parallel for schedule(dynamic, 1) if (n > 1)
     for (int i = 0; i < n; i++) {
         const struct workload_config *c = &x->config[batch[i].index];
 
@@ -347,15 +348,10 @@ static void tighten_placed (struct search *x)
     }
 }
 
-/* Place the best few again, with more effort; the order of the list is kept. */
-static enum status polish (struct search *x, struct error *err)
+/* The best few that were placed, best first.  @return how many */
+static int pick_best (const struct search *x, long *pick)
 {
-    long pick[POLISHED];
     int n = 0;
-    struct placed again[POLISHED] = {{0}};
-    enum status st[POLISHED] = {ST_OK};
-    struct error why[POLISHED];
-    double best_s = x->placed[x->best].price.step_s;
 
     for (; n < POLISHED && n < x->n_placed; n++) {
         long next = -1;
@@ -371,39 +367,57 @@ static enum status polish (struct search *x, struct error *err)
         }
         pick[n] = next;
     }
-#pragma omp parallel for schedule(dynamic, 1)
-    for (int i = 0; i < n; i++) {
-        const struct workload_config *c = &x->config[x->placed_index[pick[i]]];
-        struct rng mix = {x->s->seed * 1000003u +
-                          (unsigned long) x->placed_index[pick[i]] + 0x5eed};
+    return n;
+}
 
-        /* Nothing to find where the bound is near, or above the best plan. */
-        if (x->placed[pick[i]].price.step_s >
-                x->placed_bound[pick[i]] * (1 + CLOSE_ENOUGH) &&
-            x->placed_bound[pick[i]] < best_s)
-            st[i] = place_config (&x->pool, groups_for (x, c->deg.tp), c, x->s,
-                                  x->s->polish, rng_next (&mix), &again[i], &why[i]);
-        else
-            st[i] = ST_NOFIT;
-    }
-    for (int i = 0; i < n; i++) {
-        struct placed *old = &x->placed[pick[i]];
+/* One of the places of placed[] again; ST_NOFIT where there is nothing to find: all
+ * placements were tried, or the bound is near, or above the best plan. */
+static enum status place_again (const struct search *x, long at, int seed, int effort,
+                                struct placed *out, struct error *err)
+{
+    const struct workload_config *c = &x->config[x->placed_index[at]];
+    struct rng mix = {x->s->seed * 1000003u + (unsigned long) x->placed_index[at] +
+                      0x5eed + ((uint64_t) seed << 32)};
 
-        if (st[i] == ST_NOMEM)
-            return err_set (err, st[i], "%s", why[i].text);
-        if (st[i] != ST_OK)
-            continue;
-        if (price_less (&again[i].price, &old->price)) {
+    if (pool_is_small (&x->pool) ||
+        !(x->placed[at].price.step_s > x->placed_bound[at] * (1 + CLOSE_ENOUGH)) ||
+        x->placed_bound[at] >= x->placed[x->best].price.step_s)
+        return ST_NOFIT;
+    return place_config (&x->pool, groups_for (x, c->deg.tp), c, x->s, effort,
+                         rng_next (&mix), out, err);
+}
+
+/* Place the best few again, with more effort and several seeds; the order of the list is
+ * kept.  The fewer there are, the more each gets. */
+static enum status polish (struct search *x, struct error *err)
+{
+    long pick[POLISHED];
+    int n = pick_best (x, pick), effort = x->s->polish / (n > 1 ? n : 1);
+    struct placed again[POLISHED * POLISH_SEEDS] = {{0}};
+    enum status st[POLISHED * POLISH_SEEDS] = {ST_OK};
+    struct error why;
+    bool failed = false;
+
+#pragma omp parallel for schedule(dynamic, 1) private(why) if (n > 0)
+    for (int i = 0; i < n * POLISH_SEEDS; i++)
+        st[i] = place_again (x, pick[i / POLISH_SEEDS], i % POLISH_SEEDS,
+                             effort > 1 ? effort : 1, &again[i], &why);
+    for (int i = 0; i < n * POLISH_SEEDS; i++) {
+        struct placed *old = &x->placed[pick[i / POLISH_SEEDS]];
+
+        failed = failed || st[i] == ST_NOMEM;
+        if (st[i] == ST_OK && price_less (&again[i].price, &old->price)) {
             struct placed swap = *old;
 
             *old = again[i];
             again[i] = swap;
         }
-        placed_release (&again[i]);
+        if (st[i] == ST_OK)
+            placed_release (&again[i]);
         if (price_less (&old->price, &x->placed[x->best].price))
-            x->best = pick[i];
+            x->best = pick[i / POLISH_SEEDS];
     }
-    return ST_OK;
+    return failed ? err_nomem (err) : ST_OK;
 }
 
 /* ---- the result ---- */

@@ -45,6 +45,8 @@ rest=$(json "$T/plan.json" "'--micro-batch %d --zero %d --recompute %s --layers-
 $L time $C $M $job $degrees $rest --placement "$T/plan.json" --json >"$T/time.json"
 [ "$(json "$T/time.json" "'%.9g' % d['step_s']")" = "$(json "$T/eval.json" "'%.9g' % d['step_s']")" ]
 result $? "time says what plan says"
+expect 0 "... and warns where the degrees given are not the plan's" "plan.json is a plan of tp .* priced with the degrees given here" \
+    $L time $C $M $job --tp 8 --pp 17 --dp 1 --placement "$T/plan.json"
 $L time $C $M $job $degrees $rest --json >"$T/time.json"
 [ "$(json "$T/time.json" "'%.9g' % d['step_s']")" = "$(json "$T/plan.json" "'%.9g' % d['estimate']['default_order_step_s']")" ]
 result $? "and its default order is the plan's"

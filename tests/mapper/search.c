@@ -189,6 +189,7 @@ static void bound_holds (void **state)
         if (rng_below (&r, 2))
             retype (&s, "h100-sxm5-80g");
         s.profile.time.all_reduce = (enum workload_all_reduce) rng_below (&r, 6);
+        s.profile.time.tp_comm_overlap = rng_below (&r, 2);
 
         struct mapper_problem p = search_problem (&s);
         struct outcome o = search (&p, MAPPER_GPU, 0, 1);

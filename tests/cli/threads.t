@@ -1,0 +1,24 @@
+#!/bin/bash
+# One seed gives one plan on 1, 2 and 16 threads: batches of configurations, restarts of the
+# best, whole nodes and single GPUs.
+. tests/lib/tap.sh
+L=$LINKWISE
+$L cluster synth failing --nodes 24 --gpus 4 --gpu-type a100-sxm4-80g --seed 3 -o "$T/c.json" >/dev/null
+plan() { # THREADS OPTIONS...
+    local n=$1
+    shift
+    $L plan "$T/c.json" llama-2-13b --seq 4096 --global-batch 96 --zero 1 --threads "$n" --json "$@" |
+        sed 's/"seconds": [0-9.e+-]*//'
+}
+for options in "" "--granularity gpu --tp 2" "--cost-model pipette --tp 4"; do
+    for n in 1 2 16; do
+        plan $n $options >"$T/$n.json"
+    done
+    [ -s "$T/1.json" ] && grep -q '"placed": [1-9][0-9]*' "$T/1.json"
+    result $? "a plan ${options:-as it is}"
+    cmp "$T/1.json" "$T/2.json" >"$T/why"
+    result $? "the same on 2 threads" "$T/why"
+    cmp "$T/1.json" "$T/16.json" >"$T/why"
+    result $? "the same on 16 threads" "$T/why"
+done
+done_testing

@@ -1,0 +1,89 @@
+/* A placement that is the best by construction is found: all links of its pipelines and
+ * rings have one rate, every other link at most three quarters of it. */
+#include "tests/lib/fixture.h"
+
+#include "topology/edit.h"
+
+static void planted_order (const struct topology_cluster *c, const json_t *stages,
+                           int *gpu)
+{
+    const json_t *stage, *name;
+    size_t i, k;
+    int at = 0;
+
+    json_array_foreach (stages, i, stage) json_array_foreach (stage, k, name)
+    {
+        const struct topology_node *n =
+            &c->node[topology_node_find (c, json_string_value (name))];
+
+        for (int g = 0; g < n->gpus; g++)
+            gpu[at++] = n->first_gpu + g;
+    }
+}
+
+static void find_planted (const char *preset, int nodes, int stages)
+{
+    struct topology_synth y = topology_synth_default ();
+    struct topology_document d = {0};
+    struct mapper_settings settings = mapper_settings_default ();
+    struct mapper_result r;
+    struct mapper_info info;
+    struct error err = {""};
+    struct setting s = {.model = model_of ("llama-2-13b"),
+                        .job = {.seq = 4096},
+                        .profile = profile_of (WORKLOAD_PROFILE_DEFAULT)};
+    json_t *planted;
+    int *gpu = calloc ((size_t) nodes * 8, sizeof *gpu);
+
+    y.preset = preset;
+    y.nodes = nodes;
+    y.plant = stages;
+    ok (topology_synthesize (&y, &d, &err), &err);
+    ok (topology_cluster_from_json (d.doc, preset, NULL, &s.cluster, NULL, &err), &err);
+    planted = json_object_get (d.doc, "planted");
+    planted_order (s.cluster, json_object_get (planted, "stages"), gpu);
+    s.config = config_of (8, stages,
+                          (int) json_integer_value (json_object_get (planted, "dp")), 1);
+    s.job.global_batch = 8 * s.config.deg.dp;
+
+    struct mapper_problem p = {.model = &s.model,
+                               .job = &s.job,
+                               .profile = &s.profile,
+                               .cluster = s.cluster,
+                               .axes = mapper_axes_free (),
+                               .memory_limit_pct = 95};
+
+    p.axes.tp = 8;
+    p.axes.pp = stages;
+    p.axes.dp = s.config.deg.dp;
+    p.axes.micro_batch = p.axes.zero = p.axes.sequence_parallel = 1;
+    p.axes.recompute = RECOMPUTE_SELECTIVE;
+    ok (mapper_search (&p, &settings, &r, &info, &err), &err);
+    s.config = r.config;
+    memcpy (s.layers, r.layers, (size_t) stages * sizeof (int));
+    assert_true (r.estimate.step_s <= step_of (&s, gpu, NULL) * 1.001);
+    free (gpu);
+    mapper_result_release (&r);
+    mapper_info_release (&info);
+    topology_cluster_destroy (s.cluster);
+    topology_document_release (&d);
+}
+
+static void found (void **state)
+{
+    (void) state;
+
+    for (int k = 0; topology_preset_at (k); k++) {
+        find_planted (topology_preset_at (k)->name, 8, 4);
+        find_planted (topology_preset_at (k)->name, 32, 4);
+        if (getenv ("LINKWISE_LONG"))
+            find_planted (topology_preset_at (k)->name, 128, 8);
+    }
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test (found)};
+
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}

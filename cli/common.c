@@ -197,9 +197,15 @@ void cli_describe_config (const struct workload_config *c, struct text *out)
     text_add (out, "tp %d, pp %d, dp %d", c->deg.tp, c->deg.pp, c->deg.dp);
     if (c->deg.cp > 1)
         text_add (out, ", cp %d", c->deg.cp);
+    if (c->deg.ep > 1)
+        text_add (out, ", ep %d", c->deg.ep);
+    if (c->deg.etp != c->deg.tp)
+        text_add (out, ", etp %d", c->deg.etp);
     text_add (out, ", micro-batch %d, zero %d, sequence parallelism %s, recompute %s, %s",
               c->micro_batch, c->zero, c->sequence_parallel ? "on" : "off",
               workload_recompute_text (c, word), workload_schedule_name (c->schedule));
+    if (c->deg.vpp > 1)
+        text_add (out, ", vpp %d", c->deg.vpp);
 }
 
 enum costmodel_kind cli_cost_model (const char *arg, struct argp_state *state)

@@ -454,12 +454,15 @@ static void print_summary (const struct plan_input *in, const struct mapper_prob
         cli_print_binding (p->cluster, &binding, r->estimate.step_s);
 }
 
-static void print_top (const struct mapper_result *r)
+static void print_top (const struct mapper_problem *p, const struct mapper_result *r)
 {
-    static const char *const header[] = {"step s", "bound s",    "tp",          "pp",
-                                         "dp",     "cp",         "micro-batch", "zero",
-                                         "SP",     "<recompute", NULL};
-    struct table *t = table_create (header);
+    static const char *const dense[] = {"step s", "bound s",    "tp",          "pp",
+                                        "dp",     "cp",         "micro-batch", "zero",
+                                        "SP",     "<recompute", "<schedule",   NULL};
+    static const char *const experts[] = {
+        "step s", "bound s",     "tp",   "pp", "dp",         "cp",        "ep",
+        "etp",    "micro-batch", "zero", "SP", "<recompute", "<schedule", NULL};
+    struct table *t = table_create (p->model->experts > 0 ? experts : dense);
 
     for (int i = 0; i < r->n_top; i++) {
         const struct workload_config *c = &r->top[i].config;
@@ -471,10 +474,19 @@ static void print_top (const struct mapper_result *r)
         table_cell (t, "%d", c->deg.pp);
         table_cell (t, "%d", c->deg.dp);
         table_cell (t, "%d", c->deg.cp);
+        if (p->model->experts > 0) {
+            table_cell (t, "%d", c->deg.ep);
+            table_cell (t, "%d", c->deg.etp);
+        }
         table_cell (t, "%d", c->micro_batch);
         table_cell (t, "%d", c->zero);
         table_cell (t, "%s", c->sequence_parallel ? "on" : "off");
         table_cell (t, "%s", workload_recompute_text (c, word));
+        if (c->deg.vpp > 1)
+            table_cell (t, "%s, vpp %d", workload_schedule_name (c->schedule),
+                        c->deg.vpp);
+        else
+            table_cell (t, "%s", workload_schedule_name (c->schedule));
     }
     if (r->n_top > 1) {
         printf ("\nbest configurations, each placed:\n");
@@ -527,7 +539,7 @@ static enum status answer (const struct plan_input *in, const struct mapper_prob
         putchar ('\n');
         plan_from_print (&in->from, p, r);
     }
-    print_top (r);
+    print_top (p, r);
     if (in->out)
         printf ("\nplan written to %s\n", in->out);
     return ST_OK;

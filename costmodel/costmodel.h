@@ -169,6 +169,17 @@ static inline bool costmodel_schedule_is_greedy (enum workload_schedule s)
     return s == SCHEDULE_ZB1P || s == SCHEDULE_ZB2P || s == SCHEDULE_ZBV;
 }
 
+/** Does the schedule put weights' gradients off? */
+static inline bool costmodel_schedule_splits_backward (enum workload_schedule s)
+{
+    return s >= SCHEDULE_ZB1P;
+}
+
+/** Forwards of chunks that a stage does before its first backward, whatever they take: at
+ *  most so many. */
+int costmodel_forwards_first (enum workload_schedule s, int stages, int chunks,
+                              int microbatches, int stage);
+
 /** Play a schedule out, operation by operation.
  *
  *  A forward waits for the stage before, a backward for the stage after, a stage for its
@@ -182,9 +193,9 @@ bool costmodel_play (enum workload_schedule s, const struct costmodel_pipeline *
 
 /** When does each stage end its last backward?
  *
- *  1F1B and GPipe by their recurrences, 1F1B with whole periods skipped once the state
- *  repeats but for a shift (equal to playing all out, to rounding); the others by
- *  costmodel_play.
+ *  1F1B, GPipe and interleaved 1F1B (of a multiple of `stages` micro-batches) by their
+ *  recurrences, 1F1B and interleaved with whole periods skipped once the state repeats but
+ *  for a shift (equal to playing all out, to rounding); the others by costmodel_play.
  *
  *  @param[in]  skip   false plays every micro-batch out
  *  @param[out] end_s  [stages]; INFINITY when out of memory

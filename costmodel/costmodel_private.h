@@ -19,6 +19,12 @@ struct machine {
  *  (docs/time.md), but at least the time to move the operands. */
 double product_s (const struct machine *g, double batch, double m, double n, double k);
 
+/** Interleaved 1F1B of p stages, 2 or more, and a multiple of p micro-batches.
+ *  @param skip  whole periods once the state repeats but for a shift
+ *  @param work  [COSTMODEL_SCHEDULE_WORK (stages)] */
+void interleaved_play (const struct costmodel_pipeline *p, bool skip, double *end_s,
+                       double *work);
+
 struct use_log;
 
 /** Everything of a problem that does not depend on the placement. */

@@ -89,6 +89,17 @@ static int count_members (const struct terms *t, const int *gpu, struct workload
     return nodes;
 }
 
+/* Is the link from src the same to both of two GPUs of one node? */
+static bool same_way (const struct topology_cluster *c, int src, int one, int other)
+{
+    const int *node = c->node_of_gpu;
+    const struct topology_links *intra = c->node[node[one]].intra;
+
+    return node[one] == node[other] && !c->has_gpu_links &&
+           (node[src] != node[one] ||
+            (intra->bytes_per_s.n == 0 && intra->latency_s.n == 0));
+}
+
 double alltoall_of (const struct terms *t, const int *gpu, struct workload_group ep,
                     struct scratch *s, struct use_log *log, int *unmeasured)
 {
@@ -96,7 +107,7 @@ double alltoall_of (const struct terms *t, const int *gpu, struct workload_group
     const struct workload_profile *p = t->problem.profile;
     const struct workload_model *m = t->problem.model;
     double worst = 0.0, latency = 0.0, every = t->volume.ep_bytes * m->top_k / ep.size;
-    int nodes = count_members (t, gpu, ep, s);
+    int nodes = count_members (t, gpu, ep, s), before = -1;
     struct parcels parcel = {.near = every, .far_last = every};
 
     /* GPUs also hand on what came from their peers on other nodes. */
@@ -106,22 +117,29 @@ double alltoall_of (const struct terms *t, const int *gpu, struct workload_group
     for (int i = 0; i < ep.size; i++) {
         int src = gpu[i * ep.stride], a = c->node_of_gpu[src];
         double inside = 0.0, outside = 0.0, sent = 0.0;
+        int missing = *unmeasured, last = -1;
+        struct topology_link l = {0};
 
+        /* As the one before, whose links were all measured. */
+        if (before >= 0 && same_way (c, src, src, before))
+            continue;
         for (int j = 0; j < ep.size; j++) {
             int dst = gpu[j * ep.stride];
             bool near = c->node_of_gpu[dst] == a;
             double bytes = near ? parcel.near : far_parcel (t, &parcel, s->member[j]);
-            struct topology_link l;
 
             if (j == i)
                 continue;
-            l = link_between (t, src, dst, "ep", log, unmeasured);
+            if (last < 0 || !l.measured || !same_way (c, src, last, dst))
+                l = link_between (t, src, dst, "ep", log, unmeasured);
+            last = dst;
             if (l.bytes_per_s <= 0.0)
                 return INFINITY;
             *(near ? &inside : &outside) += bytes / l.bytes_per_s;
             sent += near ? 0.0 : bytes;
             latency = fmax (latency, l.latency_s);
         }
+        before = *unmeasured == missing ? src : -1;
         /* All groups that leave the node share its way out. */
         if (sent > 0.0 && c->node[a].node_bytes_per_s > 0)
             outside =

@@ -127,21 +127,57 @@ static void pattern_order (enum workload_schedule s, const struct costmodel_pipe
     free (all);
 }
 
+/* Of 1F1B, interleaved or not, and GPipe: forwards before one forward and one backward
+ * take turns. */
+static int warm_up (enum workload_schedule s, int stages, int chunks, int microbatches,
+                    int stage)
+{
+    int all = microbatches * chunks, warm = stages - 1 - stage;
+
+    if (s == SCHEDULE_GPIPE)
+        return all;
+    if (chunks > 1)
+        warm = 2 * warm + (chunks - 1) * stages;
+    return warm < all ? warm : all;
+}
+
+int order_memory_limit (enum workload_schedule s, int stages)
+{
+    return s == SCHEDULE_ZB1P ? stages : 2 * stages;
+}
+
+int costmodel_forwards_first (enum workload_schedule s, int stages, int chunks,
+                              int microbatches, int stage)
+{
+    int n = 0, all = microbatches * chunks;
+
+    if (!costmodel_schedule_splits_backward (s))
+        n = warm_up (s, stages, chunks, microbatches, stage) + 1;
+    else if (costmodel_schedule_is_greedy (s))
+        n = order_memory_limit (s, stages);
+    else {
+        struct pattern t;
+
+        fill_pattern (s, stages, &t);
+        for (int k = 0; k < 2; k++) {
+            int slots = slot_of (&t, 2, stage, stages) - slot_of (&t, k, stage, stages);
+
+            n += slots > 0 ? (slots - 1) / SLOTS + 1 : 0;
+        }
+    }
+    return n < all ? n : all;
+}
+
 void order_of_stage (enum workload_schedule s, const struct costmodel_pipeline *p,
                      int stage, struct order_op *op)
 {
-    int all = p->microbatches * p->chunks, warm = p->stages - 1 - stage, n = 0;
+    int all = p->microbatches * p->chunks, warm, n = 0;
 
-    if (order_splits_backward (s)) {
+    if (costmodel_schedule_splits_backward (s)) {
         pattern_order (s, p, stage, op);
         return;
     }
-    if (s == SCHEDULE_GPIPE)
-        warm = all;
-    else if (p->chunks > 1)
-        warm = 2 * warm + (p->chunks - 1) * p->stages;
-    if (warm > all)
-        warm = all;
+    warm = warm_up (s, p->stages, p->chunks, p->microbatches, stage);
     for (int i = 0; i < warm; i++)
         op[n++] = forward_at (p, i);
     for (int i = warm; i < all; i++) {

@@ -29,17 +29,15 @@ static inline int order_virtual (const struct costmodel_pipeline *p, bool v, int
     return chunk * p->stages + (v && chunk % 2 ? p->stages - 1 - stage : stage);
 }
 
-/** Does the schedule put weights' gradients off? */
-static inline bool order_splits_backward (enum workload_schedule s)
-{
-    return s >= SCHEDULE_ZB1P;
-}
+/** Chunks whose activations a stage may hold where the order follows from the times: of p
+ *  micro-batches in ZB1P and (of two chunks each) ZBV, of twice as many in ZB2P. */
+int order_memory_limit (enum workload_schedule s, int stages);
 
 /** Operations of one stage in all. */
 static inline int order_count (enum workload_schedule s,
                                const struct costmodel_pipeline *p)
 {
-    return (order_splits_backward (s) ? 3 : 2) * p->chunks * p->microbatches;
+    return (costmodel_schedule_splits_backward (s) ? 3 : 2) * p->chunks * p->microbatches;
 }
 
 /** The operations of one stage in order, for the schedules that fix it.

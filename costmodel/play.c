@@ -105,7 +105,8 @@ static double length_of (const struct costmodel_pipeline *p, enum workload_sched
     case OPERATION_FORWARD:
         return p->fwd_s[cell];
     case OPERATION_BACKWARD:
-        return p->back_s[cell] - (order_splits_backward (s) ? p->weight_s[cell] : 0.0);
+        return p->back_s[cell] -
+               (costmodel_schedule_splits_backward (s) ? p->weight_s[cell] : 0.0);
     default:
         return p->weight_s[cell];
     }
@@ -217,18 +218,12 @@ static void carry_out (struct greedy *g, enum workload_schedule s, int stage,
              length_of (g->x->p, s, c->what, c->chunk * g->x->p->stages + stage));
 }
 
-/* Chunks: p micro-batches in ZB1P and (of two chunks each) ZBV, twice as many in ZB2P. */
-static int memory_limit (enum workload_schedule s, int p)
-{
-    return s == SCHEDULE_ZB1P ? p : 2 * p;
-}
-
 /* In the order of time, so that a stage chooses among all that has arrived. */
 static bool play_greedy (struct player *x, enum workload_schedule s)
 {
     const struct costmodel_pipeline *p = x->p;
     struct greedy g = {x, calloc ((size_t) p->stages, sizeof (struct progress)),
-                       memory_limit (s, p->stages)};
+                       order_memory_limit (s, p->stages)};
     int left = 3 * p->chunks * p->microbatches * p->stages;
 
     while (g.did && left > 0) {

@@ -8,7 +8,7 @@
  * In steady state the recurrence is max-plus linear, so its state becomes periodic: after
  * q <= P rounds every entry has grown by the same amount.  Once that is seen, whole
  * periods are skipped. */
-#include "costmodel/costmodel.h"
+#include "costmodel/costmodel_private.h"
 
 #include <math.h>
 #include <string.h>
@@ -260,6 +260,12 @@ static void schedule (enum workload_schedule s, const struct costmodel_pipeline 
 
     for (int i = 0; i < n; i++)
         q[i] = p[i];
+    if (s == SCHEDULE_INTERLEAVED && p->chunks > 1 && p->stages > 1 &&
+        p->microbatches % p->stages == 0) {
+        for (int i = 0; i < n; i++)
+            interleaved_play (&q[i], skip, end_s[i], work);
+        return;
+    }
     if (p->chunks > 1 || s >= SCHEDULE_ZB1P) {
         for (int i = 0; i < n; i++)
             if (!costmodel_play (s, &q[i], end_s[i], NULL))

@@ -330,14 +330,31 @@ static void reprice_tail (struct costmodel_state *s, int stage)
     s->sync_unmeasured[stage] = unmeasured;
 }
 
-/* Play the pipelines of the dirty replicas, two at a time. */
+/* Do two replicas take as long everywhere, as they do where links and GPUs are alike? */
+static bool same_replicas (const struct costmodel_state *s, int a, int b)
+{
+    size_t pp = (size_t) s->t.pp, x = (size_t) a * pp, y = (size_t) b * pp;
+    bool same = memcmp (s->send_s + x, s->send_s + y, pp * sizeof (double)) == 0 &&
+                memcmp (s->return_s + x, s->return_s + y, pp * sizeof (double)) == 0;
+
+    for (size_t i = 0; i < pp && same; i++)
+        same = same_times (&s->slot[x + i], &s->slot[y + i]);
+    return same;
+}
+
+/* Play the pipelines of the dirty replicas, two at a time; those that are like the first of
+ * them end when it does. */
 static void play_dirty (struct costmodel_state *s)
 {
     const struct terms *t = &s->t;
-    int pp = t->pp, waiting = -1;
+    int pp = t->pp, waiting = -1, first = -1;
 
     for (int d = 0; d < t->dp; d++) {
         if (!s->replica_dirty[d])
+            continue;
+        if (first < 0)
+            first = d;
+        else if (same_replicas (s, first, d))
             continue;
         s->replica_dirty[d] = false;
         if (waiting < 0) {
@@ -356,6 +373,12 @@ static void play_dirty (struct costmodel_state *s)
     if (waiting >= 0)
         pipeline_play (t, s->slot + waiting, s->send_s + waiting, s->return_s + waiting,
                        true, NULL, s->end_s + waiting, s->work);
+    for (int d = 0; d < t->dp; d++)
+        if (s->replica_dirty[d]) {
+            memcpy (s->end_s + d * pp, s->end_s + first * pp,
+                    (size_t) pp * sizeof (double));
+            s->replica_dirty[d] = false;
+        }
 }
 
 /* The largest end decides; the others count a little, so that a search sees a way where

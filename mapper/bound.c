@@ -20,11 +20,13 @@
  * it, of every index that it has, so it cannot have all: every TP group of stage 0 spans.
  */
 #include "mapper/bound_private.h"
+#include "mapper/bound_schedule.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-/* The least of each compute term over classes from..to-1. */
+/* The least of each compute term over classes from..to-1; in place of what zero-bubble
+ * schedules put off (weight_s, head_weight_s), the rest of backward. */
 struct least_compute {
     struct costmodel_compute k;
     double speed;
@@ -43,6 +45,10 @@ static void least_compute (const struct pool *pool, const struct workload_config
 
         costmodel_compute (p->model, p->job, c, p->profile, pool->class[q].type, &k);
         optimizer_s = k.optimizer_s;
+        /* The least of the rest is not the rest of the least. */
+        k.dense.weight_s = k.dense.back_s - k.dense.weight_s;
+        k.expert.weight_s = k.expert.back_s - k.expert.weight_s;
+        k.head_weight_s = k.head_back_s - k.head_weight_s;
         out->attention_fwd_s = fmax (out->attention_fwd_s, k.dense.attention_fwd_s);
         out->attention_back_s = fmax (out->attention_back_s, k.dense.attention_back_s);
         out->speed = fmax (out->speed, pool->best_speed[q]);
@@ -55,27 +61,32 @@ static void least_compute (const struct pool *pool, const struct workload_config
     }
 }
 
-/* One layer of a kind, with its all-reduces. */
+/* One layer of a kind, with its all-reduces and all-to-alls; input_s: back_s without what
+ * zero-bubble schedules put off. */
 struct layer_pace {
-    double fwd_s, back_s, fwd_ops, back_ops;
+    double fwd_s, back_s, input_s, fwd_ops, back_ops;
 };
 
 static struct layer_pace layer_pace (const struct mapper_problem *p,
                                      const struct workload_config *c,
                                      const struct costmodel_compute *k, bool expert,
-                                     double tp_s)
+                                     double tp_s, double exchange_s)
 {
     struct workload_stage one = {.dense = !expert, .expert = expert};
     const struct costmodel_layer *l = expert ? &k->expert : &k->dense;
     bool again = c->recompute != RECOMPUTE_NONE && c->recompute_layers == 0;
+    double exchanges = expert ? 2.0 : 0.0, more;
     struct layer_pace x;
 
     costmodel_tp_operations (p->model, c, &one, &x.fwd_ops, &x.back_ops);
     /* Recomputing some layers of a stage, it is one of the others. */
     if (!again && c->recompute == RECOMPUTE_FULL)
         x.back_ops = x.fwd_ops;
-    x.fwd_s = l->fwd_s + x.fwd_ops * tp_s;
-    x.back_s = l->back_s + (again ? l->recompute_s : 0.0) + x.back_ops * tp_s;
+    x.fwd_s = l->fwd_s + x.fwd_ops * tp_s + exchanges * exchange_s;
+    more = (again ? l->recompute_s : 0.0) + x.back_ops * tp_s +
+           (c->recompute == RECOMPUTE_FULL ? 2.0 : 1.0) * exchanges * exchange_s;
+    x.back_s = l->back_s + more;
+    x.input_s = l->weight_s + more;
     return x;
 }
 
@@ -101,7 +112,7 @@ static struct slot_pace ends_of (const struct mapper_problem *p,
 /* Any slot: the cheaper kind of layer, and what all layers take beyond it. */
 static void fast_slot (const struct pool *pool, const struct workload_config *c,
                        const struct least_compute *l, double inside, double across,
-                       struct best *b)
+                       double exchange_s, struct best *b)
 {
     const struct mapper_problem *p = pool->problem;
     double tp = fmin (inside, across);
@@ -112,7 +123,7 @@ static void fast_slot (const struct pool *pool, const struct workload_config *c,
     b->tp_s[0] = b->tp_s[1] = tp;
     for (int expert = 0; expert < 2; expert++) {
         int n = count_layers (p->model, expert);
-        struct layer_pace x = layer_pace (p, c, &l->k, expert, tp);
+        struct layer_pace x = layer_pace (p, c, &l->k, expert, tp, exchange_s);
 
         if (n == 0)
             continue;
@@ -184,6 +195,7 @@ struct bests {
     struct best b;
     struct least_compute all;
     double inside, across;
+    double exchange_s; /* experts' all-to-all */
     struct costmodel_volume volume;
 };
 
@@ -221,8 +233,8 @@ static void slow_slot (const struct pool *pool, const struct workload_config *c,
     b->tp_s[1] = spans ? x->across : slow_tp; /* a slow slot may span already */
     set_spans (x->across, b);
     for (int expert = 0; expert < 2; expert++) {
-        struct layer_pace any = layer_pace (p, c, &x->all.k, expert, tp);
-        struct layer_pace slow = layer_pace (p, c, &l->k, expert, slow_tp);
+        struct layer_pace any = layer_pace (p, c, &x->all.k, expert, tp, x->exchange_s);
+        struct layer_pace slow = layer_pace (p, c, &l->k, expert, slow_tp, x->exchange_s);
         double more_fwd = slower ? slow.fwd_s - any.fwd_s : INFINITY;
         double more_back = slower ? slow.back_s - any.back_s : INFINITY;
 
@@ -260,7 +272,8 @@ static void bests_init (const struct pool *pool, const struct workload_config *c
         .total_only = c->schedule != SCHEDULE_GPIPE && c->schedule != SCHEDULE_1F1B,
         .profile = p->profile,
     };
-    fast_slot (pool, c, &x->all, x->inside, x->across, b);
+    x->exchange_s = bound_exchange_s (pool, c, v);
+    fast_slot (pool, c, &x->all, x->inside, x->across, x->exchange_s, b);
     bound_cp (pool, c, v, x->all.attention_fwd_s, x->all.attention_back_s, &cp_fwd_s,
               &cp_back_s);
     b->slot[0].fwd_s += cp_fwd_s;
@@ -399,13 +412,99 @@ static double divided_bound (const struct pool *pool, const struct workload_conf
     return any_way (pool, c, x, spans ? 0 : from, &b, slow, caps ? cap : NULL, how);
 }
 
+/* A stage's tail as bound_schedule.c takes it: stage 0's, or (fixed 0) that of one without
+ * embedding.  Where a group spans, the better of cases B and C. */
+static struct bound_tail tail_of (const struct pool *pool,
+                                  const struct workload_config *c, const struct bests *x,
+                                  bool first)
+{
+    const struct best *b = &x->b;
+    struct best_rates rates = bound_rates (pool, 0);
+    struct bound_tail t = {.layer_s = b->tail_layer_s[0],
+                           .fixed_s = first ? b->tail_fixed_s[0]
+                                            : pool->problem->profile->time.step_s};
+    double layer[3], fixed[3];
+
+    for (int way = 0; way < 3; way++) {
+        double per_param = 0.0;
+        int per_node = way < 2 ? pool->max_node_gpus / c->deg.tp : pool->max_node_gpus;
+
+        layer[way] = b->sync_layer_s[0][way];
+        fixed[way] = first ? b->sync_fixed_s[0][way] : 0.0;
+        if (!first && (c->zero < 3 || c->deg.pp == 1))
+            bound_sync (pool, &rates, c, &x->volume, per_node, way == 0 ? c->deg.tp : 1,
+                        &per_param, &fixed[way]);
+    }
+    t.sync_layer_s[0] = layer[0];
+    t.sync_fixed_s[0] = fixed[0];
+    t.sync_layer_s[1] = fmin (layer[1], layer[2]);
+    t.sync_fixed_s[1] = fmin (fixed[1], fixed[2]);
+    return t;
+}
+
+/* Schedules of bound_schedule.c. */
+static double scheduled_bound (const struct pool *pool, const struct workload_config *c,
+                               const struct bests *x, const int *cap, bool tight)
+{
+    const struct mapper_problem *p = pool->problem;
+    const struct best *b = &x->b;
+    double tp = fmin (x->inside, x->across), cp_fwd_s, cp_back_s;
+    struct bound_pipeline s = {
+        .model = p->model,
+        .profile = p->profile,
+        .schedule = c->schedule,
+        .m = b->m,
+        .p = b->p,
+        .v = c->deg.vpp,
+        .span_fwd_s = b->span_fwd_s[0],
+        .span_back_s = b->span_back_s[0],
+        .spans = {c->deg.tp <= pool->max_node_gpus,
+                  c->deg.tp > 1 && isfinite (b->span_fwd_s[0])},
+        .micro_s = b->slot[0].micro_s,
+        .tp_s = tp,
+        .embed_fwd_s = x->all.k.embed_fwd_s,
+        .embed_back_s = x->all.k.embed_back_s,
+        .head_fwd_s = x->all.k.head_fwd_s,
+        .head_back_s = x->all.k.head_back_s,
+        .head_input_s = x->all.k.head_weight_s,
+        .any_s = 0.5 * b->send_s[0],
+        .cross_s = 0.5 * (b->send_s[0] + b->send_s[1]),
+        .per_node = (int) b->send_s[2],
+        .first = tail_of (pool, c, x, true),
+        .other = tail_of (pool, c, x, false),
+        .hides = b->hides,
+        .cap = cap,
+    };
+
+    bound_cp (pool, c, &x->volume, x->all.attention_fwd_s, x->all.attention_back_s,
+              &cp_fwd_s, &cp_back_s);
+    for (int expert = 0; expert < 2; expert++) {
+        bool there = count_layers (p->model, expert) > 0;
+        struct layer_pace l =
+            layer_pace (p, c, &x->all.k, there ? expert : !expert, tp, x->exchange_s);
+
+        s.layer[expert] = (struct bound_layer){l.fwd_s + cp_fwd_s, l.back_s + cp_back_s,
+                                               l.input_s + cp_back_s};
+    }
+    return bound_scheduled (&s, tight);
+}
+
 static double bound_with (const struct pool *pool, const struct workload_config *c,
                           const int *caps, int *cap, enum bound_how how)
 {
     struct bests x;
-    double most = 0.0;
+    double most = 0.0, scheduled = 0.0;
 
     bests_init (pool, c, &x);
+    /* That one also tells layers with experts from others. */
+    if (x.b.total_only || !caps_alike (pool)) {
+        if (caps)
+            bound_caps (pool, c->deg.pp, 0, true, caps, cap);
+        scheduled =
+            scheduled_bound (pool, c, &x, caps ? cap : NULL, how > BOUND_FRACTIONS);
+        if (x.b.total_only)
+            return scheduled;
+    }
     for (int from = 1; from <= pool->n_classes; from++) {
         most = fmax (most, divided_bound (pool, c, &x, from, false, caps, cap, how));
         /* Where groups inside nodes are fewer, some slot is slow or spans. */
@@ -414,10 +513,10 @@ static double bound_with (const struct pool *pool, const struct workload_config 
             most = fmax (most, divided_bound (pool, c, &x, from, true, caps, cap, how));
     }
     if (most > 0.0)
-        return most;
+        return fmax (most, scheduled);
     if (caps)
         bound_caps (pool, c->deg.pp, 0, true, caps, cap);
-    return any_way (pool, c, &x, 0, &x.b, 0, caps ? cap : NULL, how);
+    return fmax (scheduled, any_way (pool, c, &x, 0, &x.b, 0, caps ? cap : NULL, how));
 }
 
 double bound_of (const struct pool *pool, const struct workload_config *c,

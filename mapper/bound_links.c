@@ -93,10 +93,26 @@ static double flow (const struct pool *pool, double bytes, double rate, double l
                : INFINITY;
 }
 
+/* Forward all-reduces of the kind of layer that has fewest; backward has no fewer. */
+static double least_operations (const struct workload_model *m,
+                                const struct workload_config *c)
+{
+    double least = INFINITY, fwd, back;
+
+    for (int kind = 0; kind < 2; kind++) {
+        struct workload_stage one = {.dense = kind == 0, .expert = kind == 1};
+
+        costmodel_tp_operations (m, c, &one, &fwd, &back);
+        if (kind == 0 || m->experts > 0)
+            least = fmin (least, fwd);
+    }
+    return least;
+}
+
 /* With TP groups inside nodes a node holds at most per_node stages of a pipeline, so at
  * least ceil(stages / per_node) - 1 boundaries cross nodes.  Each group that spans nodes
- * saves at most one crossing and costs 4 all-reduces across nodes in its one layer or
- * more; where that could pay, crossings are left out. */
+ * saves at most one crossing and costs all-reduces across nodes in its one layer or more;
+ * where that could pay, crossings are left out. */
 void bound_sends (const struct pool *pool, const struct workload_config *c,
                   const struct costmodel_volume *v, double inside, double across,
                   double send_s[3])
@@ -114,7 +130,8 @@ void bound_sends (const struct pool *pool, const struct workload_config *c,
         return;
     send_s[0] = 2.0 * any;
     if (per_node >= 1 && cross > any && isfinite (cross) &&
-        (c->deg.tp == 1 || 4.0 * (across - inside) >= 2.0 * (cross - any))) {
+        (c->deg.tp == 1 ||
+         least_operations (pool->problem->model, c) * (across - inside) >= cross - any)) {
         send_s[1] = 2.0 * (cross - any);
         send_s[2] = per_node;
     }

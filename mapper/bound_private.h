@@ -107,6 +107,12 @@ void bound_sync (const struct pool *pool, const struct best_rates *r,
 /** All-reduce of tied embeddings. */
 double bound_tied_s (const struct pool *pool, double bytes);
 
+/* ---- bound_experts.c ---- */
+
+/** One all-to-all of experts, wherever the group's ranks are; 0 where there is none. */
+double bound_exchange_s (const struct pool *pool, const struct workload_config *c,
+                         const struct costmodel_volume *v);
+
 /* ---- bound_fractions.c ---- */
 
 /** One stage on one kind of slot: fixed part and per layer. */

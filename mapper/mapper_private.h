@@ -93,6 +93,22 @@ double bound_tail_s (const struct pool *pool, const struct workload_config *c);
  *  cap caps[class * pp + i] layers?  caps may be NULL. */
 bool memory_fits (const struct pool *pool, const struct workload_config *c, int *caps);
 
+/** Are all layers of the model of one kind, so that memory_fits' caps are exact? */
+bool caps_alike (const struct pool *pool);
+
+/** Lower memory_fits' caps to what fits whichever layers of the model these are, where they
+ *  differ and all layers still have room. */
+void caps_surely (const struct pool *pool, const struct workload_config *c, int *caps);
+
+/** Layers of stages that hold several chunks, of as many layers each, so that the most work
+ *  of a stage is the least.
+ *
+ *  @param[in]  cap     [pp] most layers
+ *  @param[out] layers  [pp] multiples of vpp
+ *  @return false when they do not fit the caps */
+bool chunks_spread (const struct pool *pool, const struct workload_config *c,
+                    const int *cap, int *layers);
+
 /** Split the layers over the stages (GLPK), so that enough GPUs have the memory for every
  *  stage, and say which class each stage's layers were counted for.
  *

@@ -74,19 +74,20 @@ static enum status placer_allocate (struct placer *x, struct error *err)
 }
 
 /* Which classes have the memory for a stage's layers? */
-static enum status find_allowed (struct placer *x, struct error *err)
+static void find_allowed (struct placer *x)
 {
-    int pp = x->c->deg.pp, classes = x->pool->n_classes;
-    int *caps = malloc ((size_t) pp * (size_t) classes * sizeof (int));
+    const struct mapper_problem *p = x->pool->problem;
+    struct memest_problem memory = {p->model, p->job, x->c, p->profile, p->memory_model};
+    int classes = x->pool->n_classes;
 
-    if (!caps)
-        return err_nomem (err);
-    memory_fits (x->pool, x->c, caps);
-    for (int i = 0; i < pp; i++)
+    for (int i = 0; i < x->c->deg.pp; i++) {
+        struct workload_stage held = workload_stage_of (p->model, x->c, x->layers, i);
+        struct memest_stage s;
+
+        memest_stage (&memory, i, &held, &s);
         for (int q = 0; q < classes; q++)
-            x->allowed[i * classes + q] = caps[q * pp + i] >= x->layers[i];
-    free (caps);
-    return ST_OK;
+            x->allowed[i * classes + q] = s.peak_bytes <= x->pool->class[q].limit_bytes;
+    }
 }
 
 /* @param[in] by_speed  let the layers follow the speed of the classes */
@@ -101,7 +102,7 @@ static enum status placer_init (struct placer *x, bool by_speed, struct error *e
                            x->class_of_stage, err);
     }
     if (st == ST_OK)
-        st = find_allowed (x, err);
+        find_allowed (x);
     return st == ST_OK ? create_state (x, err) : st;
 }
 
@@ -244,8 +245,8 @@ static enum status place_split (struct placer *x, bool by_speed,
     struct placed result = {0};
     enum status st = placer_init (x, by_speed, err);
 
-    if (st == ST_NOFIT)
-        out->refusal = REFUSED_MEMORY;
+    if (st == ST_NOFIT) /* where layers differ, another split might fit */
+        out->refusal = caps_alike (x->pool) ? REFUSED_MEMORY : REFUSED_UNKNOWN;
     if (st == ST_OK)
         st = candidate_init (x, &by_node, err);
     if (st == ST_OK)

@@ -139,12 +139,14 @@ static json_t *choice_json (const struct mapper_choice *k)
     const struct workload_config *c = &k->config;
     char word[24];
 
-    return json_pack ("{s:i, s:i, s:i, s:i, s:i, s:i, s:b, s:s, s:f, s:f, s:b}", "tp",
-                      c->deg.tp, "pp", c->deg.pp, "dp", c->deg.dp, "cp", c->deg.cp,
-                      "micro_batch", c->micro_batch, "zero", c->zero, "sequence_parallel",
-                      c->sequence_parallel, "recompute",
-                      workload_recompute_text (c, word), "step_s", k->step_s,
-                      "lower_bound_s", k->lower_bound_s, "tie", k->tie);
+    return json_pack (
+        "{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:b, s:s, s:s, s:f, s:f, s:b}",
+        "tp", c->deg.tp, "pp", c->deg.pp, "dp", c->deg.dp, "cp", c->deg.cp, "ep",
+        c->deg.ep, "etp", c->deg.etp, "vpp", c->deg.vpp, "micro_batch", c->micro_batch,
+        "zero", c->zero, "sequence_parallel", c->sequence_parallel, "recompute",
+        workload_recompute_text (c, word), "schedule",
+        workload_schedule_name (c->schedule), "step_s", k->step_s, "lower_bound_s",
+        k->lower_bound_s, "tie", k->tie);
 }
 
 static json_t *search_json (const struct mapper_problem *p, const struct mapper_result *r,

@@ -73,8 +73,9 @@ struct enumeration {
     const struct pool *pool;
     struct workload_config *list;
     long n, cap;
-    struct values tp, pp, dp, cp, micro_batch, zero; /* that occur */
-    bool sp[2], recompute[3];
+    /* Values that occur */
+    struct values tp, pp, dp, cp, ep, etp, vpp, micro_batch, zero;
+    bool sp[2], recompute[3], schedule[SCHEDULE_V_MIN + 1];
     bool failed;
 };
 
@@ -108,10 +109,13 @@ static void take (struct enumeration *e, const struct workload_config *c)
     e->list[e->n++] = *c;
     e->failed = !values_add (&e->tp, c->deg.tp) || !values_add (&e->pp, c->deg.pp) ||
                 !values_add (&e->dp, c->deg.dp) || !values_add (&e->cp, c->deg.cp) ||
+                !values_add (&e->ep, c->deg.ep) || !values_add (&e->etp, c->deg.etp) ||
+                !values_add (&e->vpp, c->deg.vpp) ||
                 !values_add (&e->micro_batch, c->micro_batch) ||
                 !values_add (&e->zero, c->zero) || e->failed;
     e->sp[c->sequence_parallel] = true;
     e->recompute[c->recompute] = true;
+    e->schedule[c->schedule] = true;
 }
 
 /* The highest ZeRO stage that the profile's framework offers. */
@@ -146,6 +150,31 @@ static void vary_rest (struct enumeration *e, struct workload_config c)
     }
 }
 
+/* Experts over the ranks of a stage: every split of the experts, then of each. */
+static void vary_experts (struct enumeration *e, struct workload_config c)
+{
+    const struct mapper_problem *p = e->pool->problem;
+    int ranks = c.deg.tp * c.deg.cp * c.deg.dp;
+    struct values ep = {0}, etp = {0};
+
+    if (p->model->experts == 0) {
+        c.deg.ep = p->axes.ep == MAPPER_FREE ? 1 : p->axes.ep;
+        c.deg.etp = p->axes.etp == MAPPER_FREE ? c.deg.tp : p->axes.etp;
+        vary_rest (e, c);
+        return;
+    }
+    e->failed |= !divisors (p->model->experts, ranks, p->axes.ep, &ep) ||
+                 !divisors (c.deg.tp, c.deg.tp, p->axes.etp, &etp);
+    for (int i = 0; i < ep.n; i++)
+        for (int k = etp.n - 1; k >= 0 && !e->failed; k--) {
+            c.deg.ep = ep.v[i];
+            c.deg.etp = etp.v[k];
+            vary_rest (e, c);
+        }
+    free (ep.v);
+    free (etp.v);
+}
+
 static void vary_batch (struct enumeration *e, struct workload_config c)
 {
     const struct mapper_problem *p = e->pool->problem;
@@ -163,11 +192,42 @@ static void vary_batch (struct enumeration *e, struct workload_config c)
         e->failed |= !divisors (local, local, p->axes.micro_batch, &micro);
         for (int k = 0; k < micro.n && !e->failed; k++) {
             c.micro_batch = micro.v[k];
-            vary_rest (e, c);
+            vary_experts (e, c);
         }
     }
     free (dp.v);
     free (micro.v);
+}
+
+/* The schedules that may be used, each with the chunks it can have: a stage's layers are
+ * dealt to all its chunks alike. */
+static void vary_schedule (struct enumeration *e, struct workload_config c)
+{
+    const struct mapper_problem *p = e->pool->problem;
+    const struct mapper_axes *a = &p->axes;
+    struct values vpp = {0};
+    /* Published models tell none from the other. */
+    unsigned schedules = p->cost_model == COSTMODEL_CRITICAL_PATH ? p->profile->schedules
+                                                                  : 1u << SCHEDULE_1F1B;
+
+    for (int s = 0; s <= SCHEDULE_V_MIN && !e->failed; s++) {
+        int usual = workload_default_vpp ((enum workload_schedule) s);
+
+        c.schedule = (enum workload_schedule) s;
+        if (a->schedule != MAPPER_FREE ? s != a->schedule : !(schedules >> s & 1))
+            continue;
+        vpp.n = 0;
+        if (a->vpp == MAPPER_FREE && s != SCHEDULE_INTERLEAVED)
+            e->failed |= !values_add (&vpp, usual);
+        else
+            e->failed |=
+                !divisors (p->model->layers, p->model->layers / c.deg.pp, a->vpp, &vpp);
+        for (int i = 0; i < vpp.n && !e->failed; i++) {
+            c.deg.vpp = vpp.v[i];
+            vary_batch (e, c);
+        }
+    }
+    free (vpp.v);
 }
 
 static json_t *values_json (const struct values *s)
@@ -182,9 +242,7 @@ static json_t *values_json (const struct values *s)
 static json_t *space_json (const struct enumeration *e)
 {
     const struct mapper_axes *a = &e->pool->problem->axes;
-    json_t *sp = json_array (), *recompute = json_array ();
-    enum workload_schedule schedule =
-        a->schedule == MAPPER_FREE ? SCHEDULE_1F1B : (enum workload_schedule) a->schedule;
+    json_t *sp = json_array (), *recompute = json_array (), *schedule = json_array ();
 
     for (int i = 0; i < 2; i++)
         if (e->sp[i])
@@ -198,13 +256,17 @@ static json_t *space_json (const struct enumeration *e)
             json_array_append_new (recompute,
                                    json_string (workload_recompute_text (&c, word)));
         }
-    return json_pack ("{s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:[s]}", "gpus",
-                      e->pool->n_gpus, "tp", values_json (&e->tp), "pp",
-                      values_json (&e->pp), "dp", values_json (&e->dp), "cp",
-                      values_json (&e->cp), "micro_batch", values_json (&e->micro_batch),
-                      "zero", values_json (&e->zero), "sequence_parallel", sp,
-                      "recompute", recompute, "schedule",
-                      workload_schedule_name (schedule));
+    for (int i = 0; i <= SCHEDULE_V_MIN; i++)
+        if (e->schedule[i])
+            json_array_append_new (schedule, json_string (workload_schedule_name (
+                                                 (enum workload_schedule) i)));
+    return json_pack (
+        "{s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "gpus",
+        e->pool->n_gpus, "tp", values_json (&e->tp), "pp", values_json (&e->pp), "dp",
+        values_json (&e->dp), "cp", values_json (&e->cp), "ep", values_json (&e->ep),
+        "etp", values_json (&e->etp), "vpp", values_json (&e->vpp), "micro_batch",
+        values_json (&e->micro_batch), "zero", values_json (&e->zero),
+        "sequence_parallel", sp, "recompute", recompute, "schedule", schedule);
 }
 
 /* Why is the space empty?  Fixed values are checked one by one against the rest at 1. */
@@ -218,15 +280,16 @@ static enum status explain_empty (const struct pool *pool, struct error *err)
     c.deg.tp = a->tp == MAPPER_FREE ? 1 : a->tp;
     c.deg.etp = a->etp == MAPPER_FREE ? c.deg.tp : a->etp;
     c.deg.ep = a->ep == MAPPER_FREE ? 1 : a->ep;
-    c.deg.pp = a->pp == MAPPER_FREE ? 1 : a->pp;
+    c.schedule = a->schedule != MAPPER_FREE ? (enum workload_schedule) a->schedule
+                 : a->vpp > 1               ? SCHEDULE_INTERLEAVED
+                                            : SCHEDULE_1F1B;
+    c.deg.pp = a->pp != MAPPER_FREE ? a->pp : workload_default_vpp (c.schedule);
     c.deg.dp = a->dp == MAPPER_FREE ? 1 : a->dp;
     c.deg.cp = a->cp == MAPPER_FREE ? 1 : a->cp;
     if (a->dp == MAPPER_FREE && p->model->experts > 0) /* ep divides dp x cp */
         c.deg.dp = c.deg.ep % c.deg.cp == 0 ? c.deg.ep / c.deg.cp : c.deg.ep;
     c.micro_batch = a->micro_batch == MAPPER_FREE ? 1 : a->micro_batch;
     c.zero = a->zero == MAPPER_FREE ? 0 : a->zero;
-    c.schedule =
-        a->schedule == MAPPER_FREE ? SCHEDULE_1F1B : (enum workload_schedule) a->schedule;
     c.deg.vpp = a->vpp == MAPPER_FREE ? workload_default_vpp (c.schedule) : a->vpp;
     c.sequence_parallel = a->sequence_parallel == 1 && c.deg.tp > 1;
     if (a->recompute != MAPPER_FREE) {
@@ -285,7 +348,7 @@ static void vary_pp (struct enumeration *e, struct workload_config c)
 
     for (long long pp = pp_lo; pp <= pp_hi && pp <= most && !e->failed; pp++) {
         c.deg.pp = (int) pp;
-        vary_batch (e, c);
+        vary_schedule (e, c);
     }
 }
 
@@ -295,7 +358,7 @@ enum status space_enumerate (const struct pool *pool, struct workload_config **l
     const struct mapper_problem *p = pool->problem;
     const struct mapper_axes *a = &p->axes;
     struct enumeration e = {.pool = pool};
-    struct workload_config c = {.deg = {.ep = a->ep == MAPPER_FREE ? 1 : a->ep}};
+    struct workload_config c = {0};
     int wide = pool->n_gpus < TP_WIDE ? pool->n_gpus : TP_WIDE;
     int tp_lo = a->tp == MAPPER_FREE ? 1 : a->tp;
     int tp_hi = a->tp == MAPPER_FREE ? pool->max_node_gpus : a->tp;
@@ -304,15 +367,11 @@ enum status space_enumerate (const struct pool *pool, struct workload_config **l
 
     if (a->tp == MAPPER_FREE && tp_hi < wide)
         tp_hi = wide;
-    c.schedule =
-        a->schedule == MAPPER_FREE ? SCHEDULE_1F1B : (enum workload_schedule) a->schedule;
-    c.deg.vpp = a->vpp == MAPPER_FREE ? workload_default_vpp (c.schedule) : a->vpp;
     e.failed = !divisors (p->job->seq, cp_most (p), a->cp, &cp);
     for (int tp = tp_lo; tp <= tp_hi && !e.failed; tp++) {
         if (p->model->heads % tp != 0)
             continue;
         c.deg.tp = tp;
-        c.deg.etp = a->etp == MAPPER_FREE ? tp : a->etp;
         for (int k = 0; k < cp.n; k++) {
             c.deg.cp = cp.v[k];
             vary_pp (&e, c);
@@ -334,6 +393,9 @@ enum status space_enumerate (const struct pool *pool, struct workload_config **l
     free (e.pp.v);
     free (e.dp.v);
     free (e.cp.v);
+    free (e.ep.v);
+    free (e.etp.v);
+    free (e.vpp.v);
     free (e.micro_batch.v);
     free (e.zero.v);
     return st;

@@ -438,22 +438,17 @@ static enum status even_split (const struct split *x, int *layers, int *class_of
                : st;
 }
 
-/* Several chunks a stage: every chunk of a stage holds as many layers, so the split is of
- * whole layers of all chunks together, as even as can be. */
+/* Several chunks a stage: every chunk of a stage holds as many layers. */
 static enum status chunk_split (const struct split *x, int *layers, int *class_of_stage,
                                 struct error *err)
 {
-    int pp = x->c->deg.pp, v = x->c->deg.vpp, *cap = malloc ((size_t) pp * sizeof (int));
+    int pp = x->c->deg.pp, *cap = malloc ((size_t) pp * sizeof (int));
     enum status st = cap ? widest_caps (x, cap, err) : err_nomem (err);
 
-    if (st == ST_OK)
-        workload_layers_even (x->pool->problem->model->layers / v, pp, layers);
-    for (int i = 0; i < pp && st == ST_OK; i++) {
+    if (st == ST_OK && !chunks_spread (x->pool, x->c, cap, layers))
+        st = err_set (err, ST_NOFIT, "no split of the chunks fits in memory");
+    for (int i = 0; i < pp && st == ST_OK; i++)
         class_of_stage[i] = x->pool->n_classes - 1;
-        layers[i] *= v;
-        if (layers[i] > cap[i])
-            st = err_set (err, ST_NOFIT, "no even split of the chunks fits in memory");
-    }
     free (cap);
     return st;
 }
@@ -519,6 +514,8 @@ static enum status split_init (struct split *x, struct error *err)
         st = err_nomem (err);
     if (st == ST_OK && !memory_fits (x->pool, x->c, x->class_cap))
         st = err_set (err, ST_NOFIT, "no split of the layers fits in memory");
+    if (st == ST_OK)
+        caps_surely (x->pool, x->c, x->class_cap);
     for (int j = 0; st == ST_OK && j < x->levels; j++)
         for (int q = 0; q < x->pool->n_classes; q++)
             if (!(x->pool->class[q].limit_bytes < x->limit_bytes[j]) &&

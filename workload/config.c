@@ -160,7 +160,7 @@ static enum status check_chunks (const struct workload_model *m,
 enum status workload_config_offered (const struct workload_config *c,
                                      const struct workload_profile *p, struct error *err)
 {
-    if (!(p->schedules >> c->schedule & 1))
+    if (!((p->schedules | p->schedules_on_request) >> c->schedule & 1))
         return err_set (err, ST_INVALID, "profile %s does not offer the %s schedule",
                         p->name, workload_schedule_name (c->schedule));
     if (c->deg.pp > 1 && c->zero > p->zero_with_pipeline)

@@ -120,19 +120,17 @@ static enum status read_flag (const struct json_at *root, const char *key, bool 
     return at.v ? json_want_bool (&at, out, err) : ST_OK;
 }
 
-static enum status read_schedules (const struct json_at *root, struct workload_profile *p,
-                                   struct error *err)
+static enum status read_schedules (const struct json_at *root, const char *key,
+                                   unsigned *schedules, struct error *err)
 {
-    struct json_at list = json_key (root, "schedules");
+    struct json_at list = json_key (root, key);
     size_t n;
     enum status st;
 
-    p->schedules =
-        1u << SCHEDULE_1F1B | 1u << SCHEDULE_GPIPE | 1u << SCHEDULE_INTERLEAVED;
     if (!list.v)
         return ST_OK;
     st = json_want_array (&list, &n, err);
-    p->schedules = 0;
+    *schedules = 0;
     for (size_t i = 0; i < n && st == ST_OK; i++) {
         struct json_at one = json_entry (&list, i);
         enum workload_schedule s;
@@ -142,7 +140,7 @@ static enum status read_schedules (const struct json_at *root, struct workload_p
         if (st == ST_OK && !workload_schedule_parse (word, &s))
             st = json_fail (&one, err, "the name of a schedule");
         if (st == ST_OK)
-            p->schedules |= 1u << s;
+            *schedules |= 1u << s;
     }
     return st;
 }
@@ -285,8 +283,12 @@ static enum status read_framework (const struct json_at *root, struct workload_p
     if (st == ST_OK && zero.v)
         st = json_want_int (&zero, 0, 3, &n, err);
     p->zero_with_pipeline = (int) n;
+    p->schedules = 1u << SCHEDULE_1F1B | 1u << SCHEDULE_INTERLEAVED;
+    p->schedules_on_request = json_has (root, "schedules") ? 0 : 1u << SCHEDULE_GPIPE;
     if (st == ST_OK)
-        st = read_schedules (root, p, err);
+        st = read_schedules (root, "schedules", &p->schedules, err);
+    if (st == ST_OK)
+        st = read_schedules (root, "schedules_on_request", &p->schedules_on_request, err);
     if (st == ST_OK)
         st = read_sources (root, p, err);
     return st == ST_OK ? read_measured (root, p, err) : st;
@@ -314,6 +316,7 @@ static enum status read_document (json_t *doc, const char *file,
                                         "tp_comm_overlap",
                                         "zero_with_pipeline",
                                         "schedules",
+                                        "schedules_on_request",
                                         "memory",
                                         "time",
                                         "measured_rank",
@@ -406,31 +409,40 @@ static json_t *constants_json (const struct workload_profile *p, bool memory)
     return part;
 }
 
+static json_t *schedules_json (unsigned schedules)
+{
+    json_t *list = json_array ();
+
+    for (int s = 0; s <= SCHEDULE_V_MIN; s++)
+        if (schedules >> s & 1)
+            json_array_append_new (
+                list, json_string (workload_schedule_name ((enum workload_schedule) s)));
+    return list;
+}
+
 json_t *workload_profile_to_json (const struct workload_profile *p, const char *source)
 {
-    json_t *sources = json_array (), *schedules = json_array (), *doc;
+    json_t *sources = json_array (), *doc;
 
     for (int i = 0; i < p->n_sources; i++)
         json_array_append_new (sources, json_string (p->source[i]));
-    for (int s = 0; s <= SCHEDULE_V_MIN; s++)
-        if (p->schedules >> s & 1)
-            json_array_append_new (schedules, json_string (workload_schedule_name (
-                                                  (enum workload_schedule) s)));
-    doc = json_pack (
-        "{s:i, s:s, s:s, s:o, s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:b, s:s, "
-        "s:b, s:b, s:b, s:i, "
-        "s:i, s:o, s:o, s:o}",
-        "version", 1, "name", p->name, "source", source, "sources", sources,
-        "measured_rank", measured_ranks[p->measured_rank], "measured_memory",
-        p->measured_allocated ? "allocated" : "driver", "attention",
-        workload_attention_name (p->attention), "all_reduce",
-        workload_all_reduce_name (p->time.all_reduce), "fused_norm", p->fused_norm,
-        "fused_mlp", p->fused_mlp, "gathered_logits", p->gathered_logits,
-        "keeps_gathered", p->keeps_gathered, "partition", partitions[p->partition],
-        "blocking_sends", p->time.blocking_sends, "deduplicated_dispatch",
-        p->time.deduplicated_dispatch, "tp_comm_overlap", p->time.tp_comm_overlap, "zero",
-        p->zero, "zero_with_pipeline", p->zero_with_pipeline, "schedules", schedules,
-        "memory", constants_json (p, true), "time", constants_json (p, false));
+    doc = json_pack ("{s:i, s:s, s:s, s:o, s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:b, s:s, "
+                     "s:b, s:b, s:b, s:i, "
+                     "s:i, s:o, s:o, s:o, s:o}",
+                     "version", 1, "name", p->name, "source", source, "sources", sources,
+                     "measured_rank", measured_ranks[p->measured_rank], "measured_memory",
+                     p->measured_allocated ? "allocated" : "driver", "attention",
+                     workload_attention_name (p->attention), "all_reduce",
+                     workload_all_reduce_name (p->time.all_reduce), "fused_norm",
+                     p->fused_norm, "fused_mlp", p->fused_mlp, "gathered_logits",
+                     p->gathered_logits, "keeps_gathered", p->keeps_gathered, "partition",
+                     partitions[p->partition], "blocking_sends", p->time.blocking_sends,
+                     "deduplicated_dispatch", p->time.deduplicated_dispatch,
+                     "tp_comm_overlap", p->time.tp_comm_overlap, "zero", p->zero,
+                     "zero_with_pipeline", p->zero_with_pipeline, "schedules",
+                     schedules_json (p->schedules), "schedules_on_request",
+                     schedules_json (p->schedules_on_request), "memory",
+                     constants_json (p, true), "time", constants_json (p, false));
     if (doc && p->gpu[0])
         json_object_set_new (doc, "gpu", json_string (p->gpu));
     return doc;

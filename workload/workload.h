@@ -264,7 +264,8 @@ struct workload_stage workload_stage_of (const struct workload_model *m,
                                          const int *layers, int stage);
 
 /** The same when only this stage's number of layers is known: the stages before it are
- *  taken to hold one layer each, so that experts are over-, not undercounted. */
+ *  taken to hold one layer each: where the model's first layers have no experts, the
+ *  fewest experts that so many layers could have. */
 struct workload_stage workload_stage_guess (const struct workload_model *m,
                                             const struct workload_config *c, int stage,
                                             int layers);
@@ -355,8 +356,8 @@ enum status workload_config_check (const struct workload_model *m,
 
 struct workload_profile;
 
-/** Does the framework offer this: its schedule, and its ZeRO stage with a pipeline?
- *  @param err  may be NULL */
+/** Does the framework, or a fork of it, offer this: its schedule, and its ZeRO stage with a
+ *  pipeline?  @param err  may be NULL */
 enum status workload_config_offered (const struct workload_config *c,
                                      const struct workload_profile *p, struct error *err);
 
@@ -419,7 +420,9 @@ struct workload_profile {
     int zero;                          /* the same */
     enum workload_partition partition; /* of layers, unless told otherwise */
     int zero_with_pipeline; /* highest ZeRO stage that it offers with a pipeline */
-    unsigned schedules;     /* bit 1 << enum workload_schedule */
+    /* Bits 1 << enum workload_schedule: what the framework runs, which is what a search
+     * takes, and what only forks or branches of it run. */
+    unsigned schedules, schedules_on_request;
     struct {
         double gradient_bytes;       /* per parameter: 4 fp32 main gradients, 2 bf16 */
         double optimizer_bytes;      /* per parameter: master copy and moments */

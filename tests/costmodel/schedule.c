@@ -213,6 +213,7 @@ static void blocking_period (void **state)
 /* What a watched pipeline did. */
 struct seen {
     int count[STAGES_MAX][3], held[STAGES_MAX], peak[STAGES_MAX];
+    int forwards_first[STAGES_MAX]; /* before the first backward */
     double last[STAGES_MAX];
     bool splits; /* memory is released by weights' gradients */
 };
@@ -224,6 +225,8 @@ static void see (void *context, const struct costmodel_event *e)
     assert_true (e->start_s >= s->last[e->stage] - 1e-9 && e->end_s >= e->start_s);
     s->last[e->stage] = e->end_s;
     s->count[e->stage][e->what]++;
+    if (s->count[e->stage][OPERATION_BACKWARD] == 0)
+        s->forwards_first[e->stage]++;
     if (e->what == OPERATION_FORWARD)
         s->held[e->stage]++;
     else if ((e->what == OPERATION_WEIGHTS) == s->splits)
@@ -283,6 +286,12 @@ static void other_schedules (void **state)
                     fail_msg ("%s, %d stages, %d micro-batches: bubble %g",
                               workload_schedule_name (known[i].s), p, m, bubble);
                 for (int k = 0; k < p; k++) {
+                    int first = costmodel_forwards_first (known[i].s, p, v, m, k);
+
+                    /* Orders that follow from the times may do fewer. */
+                    assert_true (seen.forwards_first[k] <= first);
+                    if (!costmodel_schedule_is_greedy (known[i].s))
+                        assert_int_equal (seen.forwards_first[k], first);
                     for (int what = 0; what < 2 + seen.splits; what++)
                         assert_int_equal (seen.count[k][what], m * v);
                     if (seen.peak[k] > known[i].held + known[i].per_p * p + 1e-9)
@@ -293,12 +302,53 @@ static void other_schedules (void **state)
             }
 }
 
+/* Interleaved by its recurrence, with and without skipping, equals playing every operation
+ * out. */
+static void interleaved (void **state)
+{
+    struct rng r = {17};
+    (void) state;
+
+    for (int round = 0; round < 3000; round++) {
+        int p = 2 + rng_below (&r, STAGES_MAX - 1), v = 2 + rng_below (&r, 3);
+        int m = p * (1 + rng_below (&r, round % 8 ? 6 : 60));
+        double f[4 * STAGES_MAX], b[4 * STAGES_MAX], there[STAGES_MAX], back[STAGES_MAX];
+        double played_end[STAGES_MAX], all[STAGES_MAX], skipped[STAGES_MAX];
+        double work[COSTMODEL_SCHEDULE_WORK (STAGES_MAX)];
+        double slow = rng_below (&r, 3) ? 0.1 : 5.0;
+        struct costmodel_pipeline q = {
+            p, m, v, f, b, NULL, there, back, rng_below (&r, 3) == 0};
+        bool even = rng_below (&r, 2);
+
+        for (int i = 0; i < v * p; i++) {
+            f[i] = even ? 1.0 : 0.5 + rng_unit (&r);
+            b[i] = even ? 2.0 : 0.5 + 2.0 * rng_unit (&r);
+        }
+        for (int k = 0; k < p; k++) {
+            there[k] = slow * rng_unit (&r);
+            back[k] = slow * rng_unit (&r);
+        }
+        if (p == 2) { /* the way round is the one back */
+            there[1] = back[0];
+            back[1] = there[0];
+        }
+        assert_true (costmodel_play (SCHEDULE_INTERLEAVED, &q, played_end, NULL));
+        costmodel_schedule (SCHEDULE_INTERLEAVED, &q, false, all, work);
+        costmodel_schedule (SCHEDULE_INTERLEAVED, &q, true, skipped, work);
+        for (int k = 0; k < p; k++) {
+            CLOSE (all[k], played_end[k], 1e-12);
+            CLOSE (skipped[k], played_end[k], 1e-9);
+        }
+    }
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (random_pipelines), cmocka_unit_test (two_at_once),
-        cmocka_unit_test (closed_form),      cmocka_unit_test (blocking_period),
-        cmocka_unit_test (other_schedules),  cmocka_unit_test (period_of_equal_stages)};
+        cmocka_unit_test (random_pipelines),      cmocka_unit_test (interleaved),
+        cmocka_unit_test (two_at_once),           cmocka_unit_test (closed_form),
+        cmocka_unit_test (blocking_period),       cmocka_unit_test (other_schedules),
+        cmocka_unit_test (period_of_equal_stages)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -27,6 +27,10 @@ static void fix_axes (struct mapper_problem *p, const struct workload_config *c)
     p->axes.zero = c->zero;
     p->axes.recompute = (int) c->recompute;
     p->axes.sequence_parallel = c->sequence_parallel;
+    p->axes.ep = c->deg.ep;
+    p->axes.etp = c->deg.etp;
+    p->axes.vpp = c->deg.vpp;
+    p->axes.schedule = (int) c->schedule;
 }
 
 static struct outcome search (const struct mapper_problem *p, enum mapper_granularity g,

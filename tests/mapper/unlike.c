@@ -247,6 +247,10 @@ static void fix (struct mapper_axes *a, const struct workload_config *c)
     a->zero = c->zero;
     a->recompute = (int) c->recompute;
     a->sequence_parallel = c->sequence_parallel;
+    a->ep = c->deg.ep;
+    a->etp = c->deg.etp;
+    a->vpp = c->deg.vpp;
+    a->schedule = (int) c->schedule;
 }
 
 /* A random split and placement: its step, or INFINITY when it is not legal. */

@@ -1,0 +1,59 @@
+/* Lower bounds of the schedules other than 1F1B and GPipe: interleaved, and the
+ * zero-bubble ones. */
+#ifndef MAPPER_BOUND_SCHEDULE_H
+#define MAPPER_BOUND_SCHEDULE_H
+
+#include <stdbool.h>
+
+#include "workload/workload.h"
+
+/** n layers in a row of which the first is layer `start` of the model or a later one take
+ *  at least n slope - slack, when one without experts takes `dense` and one with them
+ *  `expert`: the first dense_layers have none, of the others every expert_every-th has. */
+double bound_run_slope (const struct workload_model *m, double dense, double expert);
+double bound_run_slack (const struct workload_model *m, double dense, double expert,
+                        int start);
+
+/** One layer for one micro-batch, at best. */
+struct bound_layer {
+    double fwd_s, back_s;
+    double input_s; /* backward without what zero-bubble schedules put off */
+};
+
+/** What follows a stage's last backward at best, in two cases: 0: all of the stage's TP
+ *  groups lie inside nodes; 1: one spans nodes.  Linear in the stage's layers. */
+struct bound_tail {
+    double sync_layer_s[2], sync_fixed_s[2]; /* synchronisation */
+    double layer_s, fixed_s;                 /* what nothing hides: optimiser, tied */
+};
+
+/** A configuration with every time at its best. */
+struct bound_pipeline {
+    const struct workload_model *model;
+    const struct workload_profile *profile;
+    enum workload_schedule schedule;
+    int m, p, v;                    /* micro-batches, stages, chunks of a stage */
+    struct bound_layer layer[2];    /* without experts, and with them */
+    double span_fwd_s, span_back_s; /* added per layer where a TP group spans nodes */
+    bool spans[2];                  /* which cases are possible */
+    double micro_s;                 /* half of what every micro-batch costs a stage */
+    double tp_s; /* the all-reduce of the embedding, and that of the head */
+    double embed_fwd_s, embed_back_s;
+    double head_fwd_s, head_back_s, head_input_s;
+    /* One boundary in one direction: anywhere, and between nodes where a node holds at most
+     * per_node stages of a pipeline; per_node 0: any number. */
+    double any_s, cross_s;
+    int per_node;
+    struct bound_tail first, other; /* stage 0's tail, with the embedding, and others' */
+    double hides;   /* times of one micro-batch that can hide synchronisation */
+    const int *cap; /* [p] most layers in memory, or NULL */
+};
+
+/** A number that no placement beats with any split of the layers into chunks of as many
+ *  layers each.
+ *
+ *  @param tight  over whole layers within `cap`, else over fractions of them
+ *  @return INFINITY where no such split fits the caps */
+double bound_scheduled (const struct bound_pipeline *x, bool tight);
+
+#endif

@@ -1,0 +1,70 @@
+/* Layers to stages where every stage holds several chunks: whole layers of all its chunks
+ * together.
+ *
+ * Chunks take turns, so that a stage's pace is its work: the slowest stage's is the least
+ * when one layer of each chunk after the other goes to the stage that would then still be
+ * the fastest, since work grows with the layers. */
+#include "mapper/mapper_private.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* Work of a stage with so many layers, of the kind that most are, at speed 1 on the fastest
+ * class. */
+static double work_of (const struct pool *pool, const struct workload_config *c,
+                       const struct costmodel_compute *k, int stage, int layers)
+{
+    const struct mapper_problem *p = pool->problem;
+    int head = workload_schedule_is_v (c->schedule) ? 0 : c->deg.pp - 1;
+    struct workload_stage held = {.embedding = stage == 0, .head = stage == head};
+    struct costmodel_stage_time t;
+
+    *(p->model->experts > 0 ? &held.expert : &held.dense) = layers;
+    costmodel_stage_compute (c, p->profile, k, &held, &t);
+    return t.fwd_s + t.back_s;
+}
+
+/* Of two stages with as much to do, which takes a layer more?  The middle ones: the ends
+ * also hold embedding and head, and stage 0 synchronises last. */
+static bool nearer_middle (int a, int b, int pp)
+{
+    return abs (2 * a - pp) < abs (2 * b - pp);
+}
+
+bool chunks_spread (const struct pool *pool, const struct workload_config *c,
+                    const int *cap, int *layers)
+{
+    const struct mapper_problem *p = pool->problem;
+    int pp = c->deg.pp, v = c->deg.vpp, left = p->model->layers - pp * v;
+    struct costmodel_compute k;
+
+    costmodel_compute (p->model, p->job, c, p->profile, pool->class[0].type, &k);
+    if (left < 0 || left % v != 0)
+        return false;
+    for (int i = 0; i < pp; i++) {
+        if (cap[i] < v)
+            return false;
+        layers[i] = v;
+    }
+    for (; left > 0; left -= v) {
+        double least = INFINITY;
+        int best = -1;
+
+        for (int i = 0; i < pp; i++) {
+            double work;
+
+            if (layers[i] + v > cap[i])
+                continue;
+            work = work_of (pool, c, &k, i, layers[i] + v);
+            if (best < 0 || work < least * (1.0 - 1e-12) ||
+                (work <= least * (1.0 + 1e-12) && nearer_middle (i, best, pp))) {
+                least = work;
+                best = i;
+            }
+        }
+        if (best < 0)
+            return false;
+        layers[best] += v;
+    }
+    return true;
+}

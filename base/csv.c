@@ -109,11 +109,14 @@ enum status csv_table_read (const char *path, struct csv_table *out, struct erro
 
     if (st != ST_OK)
         return st;
-    /* Spreadsheets begin with a byte-order mark. */
-    size_t mark = len >= 3 && memcmp (data, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
 
-    st = parse (strcmp (path, "-") == 0 ? "standard input" : path, data + mark,
-                len - mark, &t, err);
+    const char *name = strcmp (path, "-") == 0 ? "standard input" : path;
+    size_t mark = file_mark (data, len);
+
+    if (file_not_text (data, len))
+        st = err_set (err, ST_INVALID, "%s: %s", name, file_not_text (data, len));
+    else
+        st = parse (name, data + mark, len - mark, &t, err);
     free (data);
     if (st == ST_OK)
         *out = t;

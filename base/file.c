@@ -104,6 +104,11 @@ const char *file_not_text (const char *data, size_t len)
     return memchr (data, '\0', len) ? "binary data: expected text" : NULL;
 }
 
+size_t file_mark (const char *data, size_t len)
+{
+    return len >= 3 && memcmp (data, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+}
+
 static bool write_all (int fd, const char *data, size_t len)
 {
     while (len > 0) {

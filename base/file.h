@@ -20,6 +20,10 @@ enum status file_read (const char *path, char **data, size_t *len, struct error 
  *  @return a phrase that follows "FILE: ", or NULL when nothing speaks against it */
 const char *file_not_text (const char *data, size_t len);
 
+/** Bytes of the byte-order mark that a text begins with, as some editors and spreadsheets
+ *  write it: 3 or 0. */
+size_t file_mark (const char *data, size_t len);
+
 /** Write a file whole or not at all: the bytes go to a temporary file in the same
  *  folder, reach the disk, and take the name in one rename.  Mode bits of an existing
  *  file are kept.  "-" is standard output; what is not a regular file (a device, a

@@ -69,7 +69,8 @@ static enum status read_header (const char *path, const json_t *line,
     return ST_OK;
 }
 
-/* [src, dst, kind, pass, alone, GB/s | null, us, residual, reason?] */
+/* [src, dst, kind, pass, alone, GB/s | null, us, residual, reason?]; an end is -1 where it is no
+ * part of this job. */
 static bool read_item (const json_t *line, const struct numbering *num,
                        struct journal_item *item)
 {
@@ -98,15 +99,17 @@ static bool read_item (const json_t *line, const struct numbering *num,
                                   .latency_s = v[6] * 1e-6,
                                   .residual = v[7],
                                   .reason = json_string_value (json_array_get (line, 8))};
-    return item->src >= 0 && item->dst >= 0 && item->src != item->dst;
+    return item->src != item->dst || item->src < 0;
 }
 
 static enum status read_all (struct journal *j, const char *const *name, int n,
                              const char *transport,
                              void (*take) (void *, const struct journal_item *),
-                             void *context, long *taken, struct error *err)
+                             void *context, long *taken, struct notes *notes,
+                             struct error *err)
 {
     char *data;
+    long damaged = 0;
     size_t len, at = 0;
     struct numbering num = {NULL, 0};
     enum status st = file_read (j->path, &data, &len, err);
@@ -121,11 +124,14 @@ static enum status read_all (struct journal *j, const char *const *name, int n,
 
         if (!line && at == 0 && len > 0)
             st = err_set (err, ST_INVALID, "%s: this is no journal of bwprobe", j->path);
-        if (!line)
+        /* Only the last line can have been cut off; what else cannot be read is left aside. */
+        if (!end)
             break;
         if (json_is_object (line))
             st = read_header (j->path, line, transport, name, n, &num, err);
-        else if (num.here && read_item (line, &num, &item)) {
+        else if (!line || !num.here || !read_item (line, &num, &item))
+            damaged++;
+        else if (item.src >= 0 && item.dst >= 0) {
             take (context, &item);
             ++*taken;
         }
@@ -133,6 +139,9 @@ static enum status read_all (struct journal *j, const char *const *name, int n,
         at = (size_t) (end - data) + 1;
     }
     j->good = (off_t) at;
+    if (st == ST_OK && damaged > 0)
+        notes_add (notes, "%s: %ld lines are damaged: what they told is measured again",
+                   j->path, damaged);
     free (num.here);
     free (data);
     return st;
@@ -230,7 +239,7 @@ enum status journal_open (const char *links_path, const char *const *name, int n
         sizeof j->path)
         st = err_set (err, ST_IO, "%s: the name is too long", links_path);
     if (st == ST_OK && stat (j->path, &sb) == 0 && sb.st_size > 0)
-        st = resume ? read_all (j, name, n, transport, take, context, taken, err)
+        st = resume ? read_all (j, name, n, transport, take, context, taken, notes, err)
                     : set_aside (j->path, notes, err);
     if (st == ST_OK) {
         j->fd = open (j->path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);

@@ -14,6 +14,7 @@
 #include "base/version.h"
 #include "bwprobe/coordinator.h"
 #include "bwprobe/cuda.h"
+#include "bwprobe/interface.h"
 #include "bwprobe/start.h"
 #include "bwprobe/station.h"
 
@@ -25,6 +26,9 @@ enum { LEAVE_S = 15 };
 struct options {
     struct coordinator_settings set;
     const char *interface;
+    char own[NET_ADDRESS];    /* what to bind to; "": nobody said anything */
+    enum status no_interface; /* why `own` could not be found: all ranks are told */
+    struct error why;
     uint32_t port;
     const char *color;
 };
@@ -63,7 +67,9 @@ static const struct argp_option option_table[] = {
     {"resume", OPT_RESUME, NULL, 0, "continue the run whose work is in LINKS.part", 0},
     {"dry-run", OPT_DRY_RUN, NULL, 0, "print the rounds and the expected time", 0},
     {"interface", OPT_INTERFACE, "NAME|NETWORK", 0,
-     "the only interface to use: ib0, 10.0.0.0/8 or an address", 0},
+     "the only interface to use, for NCCL's sockets too: ib0, 10.0.0.0/8 or an address "
+     "(what NCCL_SOCKET_IFNAME says)",
+     0},
     {"port", OPT_PORT, "N", 0, "without MPI: where rank 0 listens (MASTER_PORT)", 0},
     {"timeout", OPT_TIMEOUT, "S", 0,
      "a pair that makes no progress for so long has failed (socket 3, nccl 10)", 0},
@@ -251,7 +257,12 @@ static enum status rank0_place (const struct options *o, const struct start *s,
                                 struct net_place *place, struct error *err)
 {
     *place = s->meet;
-    return s->mpi ? net_own_address (o->interface, place->address, err) : ST_OK;
+    if (o->no_interface != ST_OK) {
+        *err = o->why;
+        return o->no_interface;
+    }
+    return s->mpi ? net_own_address (o->own[0] ? o->own : NULL, place->address, err)
+                  : ST_OK;
 }
 
 static enum status begin_rank0 (const struct options *o, const struct start *s,
@@ -300,12 +311,16 @@ static enum status be_a_rank (const struct options *o, const struct start *start
                               struct error *err)
 {
     char own[NET_ADDRESS];
-    enum status st = o->interface       ? net_own_address (o->interface, own, err)
-                     : start->rank == 0 ? ST_OK
-                                        : net_address_towards (&m->place, own, err);
+    enum status st = o->no_interface;
 
-    if (start->rank == 0 && !o->interface)
+    if (st != ST_OK)
+        *err = o->why;
+    else if (o->own[0])
+        memcpy (own, o->own, sizeof own);
+    else if (start->rank == 0)
         memcpy (own, m->place.address, sizeof own);
+    else
+        st = net_address_towards (&m->place, own, err);
     s->rank = start->rank;
     s->size = start->size;
     if (st == ST_OK)
@@ -359,6 +374,7 @@ int main (int argc, char **argv)
         free (station);
         return complain (&start, st, &err);
     }
+    o.no_interface = interface_settle (o.interface, o.own, &o.why);
     station->control = station->door.fd = -1;
     meeting.place = start.meet;
     meeting.token = start.token;

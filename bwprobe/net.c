@@ -104,8 +104,15 @@ static bool in_network (const struct sockaddr *sa, const char *network)
     if (sockaddr_of (base, 0, &ss) == 0 || ss.ss_family != sa->sa_family)
         return false;
 
-    int bytes = raw (sa, a), bits = slash ? atoi (slash + 1) : 8 * bytes;
+    int bytes = raw (sa, a);
+    long bits = 8 * bytes;
+    char *end;
 
+    if (slash) {
+        bits = strtol (slash + 1, &end, 10);
+        if (end == slash + 1 || *end)
+            return false;
+    }
     raw ((const struct sockaddr *) &ss, b);
     for (int i = 0; i < 8 * bytes && i < bits; i++)
         if ((a[i / 8] ^ b[i / 8]) & 0x80 >> i % 8)
@@ -151,6 +158,25 @@ enum status net_own_address (const char *interface, char *address, struct error 
                       interface ? interface : "(any)");
     freeifaddrs (all);
     return st;
+}
+
+bool net_interface_of (const char *address, char *name)
+{
+    struct ifaddrs *all;
+    bool found = false;
+
+    if (getifaddrs (&all) != 0)
+        return false;
+    for (const struct ifaddrs *i = all; i && !found; i = i->ifa_next) {
+        char text[NET_ADDRESS];
+
+        found = fitness (i, NULL) > 0 && address_text (i->ifa_addr, text) &&
+                strcmp (text, address) == 0;
+        if (found)
+            snprintf (name, IF_NAMESIZE, "%s", i->ifa_name);
+    }
+    freeifaddrs (all);
+    return found;
 }
 
 enum status net_address_towards (const struct net_place *other, char *address,

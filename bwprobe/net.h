@@ -37,6 +37,11 @@ void net_token_of_text (const char *text, struct net_token *t);
  */
 enum status net_own_address (const char *interface, char *address, struct error *err);
 
+/** The interface that has an address.
+ *  @param[out] name  [IF_NAMESIZE]
+ *  @return false when there is none */
+bool net_interface_of (const char *address, char *name);
+
 /** The own address from which another machine is reached.
  *  @param[out] address  [NET_ADDRESS] */
 enum status net_address_towards (const struct net_place *other, char *address,

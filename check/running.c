@@ -198,6 +198,7 @@ static enum status find_shared (struct comparison *x, struct error *err)
             x->shared[0] = (int) (sorted[i - 1] - x->place);
             x->shared[1] = (int) (sorted[i] - x->place);
         }
+    free (sorted);
     return ST_OK;
 }
 

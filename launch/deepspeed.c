@@ -13,7 +13,7 @@ static bool ascending (const struct launch_input *in, int block, bool *all)
     for (int r = 0; r < in->plan->n_ranks; r++) {
         if (r % block > 0 && in->gpu[r] <= in->gpu[r - 1])
             return false;
-        *all = *all && launch_node_of (in, r)->gpus == block;
+        *all = *all && launch_node_of (in, r)->gpus_listed == block;
     }
     return true;
 }
@@ -38,7 +38,7 @@ static enum status write_own (const struct launch_input *in, int block, bool all
 
     for (int r = 0; r < in->plan->n_ranks; r += block)
         text_add (hosts, "%s slots=%d\n", in->plan->place[r].node,
-                  launch_node_of (in, r)->gpus);
+                  launch_node_of (in, r)->gpus_listed);
     if (!all)
         write_include (in, block, launch_file (f, "deepspeed/include", 0644));
     text_add (readme,

@@ -69,13 +69,13 @@ static enum status check_expressible (const struct launch_input *in,
                 "letters, digits, '-' and '.'); give the nodes the names of "
                 "`kubectl get nodes` in the cluster file",
                 n->name);
-        if (n->gpus != first->gpus)
+        if (n->gpus_listed != first->gpus_listed)
             return err_set (
                 err, ST_NOFIT,
                 "the pods of a Job are alike, but %s has %d GPUs and %s %d; a "
                 "plan with --only nodes of one size works, and so do env and "
                 "torchrun",
-                first->name, first->gpus, n->name, n->gpus);
+                first->name, first->gpus_listed, n->name, n->gpus_listed);
     }
     for (size_t i = 0; i < N_CONTENT; i++)
         bytes += text_of (f, i) ? strlen (text_of (f, i)) : 0;
@@ -139,7 +139,8 @@ static json_t *affinity (const struct launch_input *in)
                       "kubernetes.io/hostname");
 }
 
-/* All GPUs of the node, so that the device plugin has no choice to make. */
+/* All GPUs of the node, the drained ones too, so that the device plugin has no choice to
+ * make and an index means the same inside the pod. */
 static json_t *resources (const struct launch_input *in)
 {
     const struct topology_node *n = launch_node_of (in, 0);
@@ -147,7 +148,7 @@ static json_t *resources (const struct launch_input *in)
                strspn (n->type->name + 2, "0123456789") > 0;
     char gpus[16];
 
-    snprintf (gpus, sizeof gpus, "%d", n->gpus);
+    snprintf (gpus, sizeof gpus, "%d", n->gpus_listed);
     return json_pack ("{s:{s:s}}", "limits", amd ? "amd.com/gpu" : "nvidia.com/gpu",
                       gpus);
 }

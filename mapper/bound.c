@@ -1,301 +1,133 @@
 /* A lower bound of one configuration over every placement and every split of the layers.
  *
- * Every time is taken at its best: the fastest GPU, the best link of a kind.  What is left
- * is a pipeline whose stage k has F_k and B_k linear in its layers l_k, and
+ * Every time is taken at its best: links of each kind (bound_links.c), and compute by how
+ * many GPUs of each class there are.  Slots (one stage of one replica: TP x CP GPUs) are of
+ * two kinds: fast ones, whose TP groups lie inside nodes and have no GPU slower than some
+ * class, and slow ones.  When the fast slots are too few, some replica has at least
  *
- *     end of stage 0 >= S + (m-1) B_k + r_k F_k      for every k,
+ *     ceil ((slots needed - fast slots) / replicas)
  *
- * where S is one micro-batch's way down and up (all F, all B, all sends) and r_k the
- * forwards that stage k still has to do after its first backward begins: m - min(m, p-k)
- * in 1F1B, m-1 in GPipe.  The step is at least that plus stage 0's synchronisation and
- * optimiser, which grow with l_0.  The smallest such number over integer splits is the
- * bound; without `tight`, over fractional ones.
+ * stages on slow slots, and the step is at least that replica's: bound_stages.c has the
+ * pipeline.  Every class that can divide fast from slow is tried.
  *
- * A TP group may span nodes in a placement by hand, and then its data-parallel groups see
- * other links.  So the bound is the smaller of two cases: (A) stage 0's TP groups all lie
- * inside nodes, so that the tp groups of its synchronisation share a node's way out;
- * (B) one of them spans nodes, and pays for that in every layer of stage 0.
+ * The step is at least the end of stage 0 plus its synchronisation and optimiser, which
+ * grow with its layers.  A TP group may span nodes in a placement by hand, and then its
+ * data-parallel groups see other links.  So the bound is the least of three cases: (A)
+ * stage 0's TP groups all lie inside nodes, so that the tp groups of its synchronisation
+ * share a node's way out, with as many lanes as TP groups fit a node; (B) one of them
+ * spans nodes, and pays for that in every layer of stage 0 in its replica; (C) the rings
+ * have more lanes than that.  Then a node has more ranks of one TP index than groups fit
+ * it, of every index that it has, so it cannot have all: every TP group of stage 0 spans.
  */
-#include "mapper/mapper_private.h"
+#include "mapper/bound_private.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-struct best {
-    int m, p, layers;
-    double fwd_s, back_s; /* per layer, of the cheaper kind */
-    double all_s;         /* all layers once, forward and backward */
-    double micro_s;       /* half of what every micro-batch costs a stage */
-    double embed_fwd_s, embed_back_s, head_fwd_s, head_back_s;
-    double sends_s;                 /* all boundaries, both ways, one micro-batch */
-    double span_fwd_s, span_back_s; /* added per layer of a stage whose TP group spans */
-    double sync_layer_s[2], sync_fixed_s[2]; /* stage 0's, case A and B */
-    double tail_layer_s, tail_fixed_s;       /* what nothing hides: optimiser, tied */
-    const struct workload_profile *profile;
-    double hides; /* times of one micro-batch that can hide the synchronisation */
-    bool gpipe;
-    bool total_only; /* of this schedule only a stage's total work is known to hold */
+/* The least of each compute term over classes from..to-1. */
+struct least_compute {
+    struct costmodel_compute k;
+    double speed;
+    double attention_fwd_s, attention_back_s; /* the largest: what hides CP */
 };
 
-/* The least of each compute term over the classes. */
-static void best_compute (const struct pool *pool, const struct workload_config *c,
-                          struct costmodel_compute *out, double *attention_fwd_s,
-                          double *attention_back_s, double *speed)
+static void least_compute (const struct pool *pool, const struct workload_config *c,
+                           int from, int to, struct least_compute *out)
 {
     const struct mapper_problem *p = pool->problem;
-    struct costmodel_compute least = {0};
 
-    *attention_fwd_s = *attention_back_s = 0.0;
-    *speed = 0.0;
-    for (int q = 0; q < pool->n_classes; q++) {
+    *out = (struct least_compute){0};
+    for (int q = from; q < to; q++) {
         struct costmodel_compute k;
-        double *a = (double *) &least, *b = (double *) &k;
+        double *a = (double *) &out->k, *b = (double *) &k, optimizer_s;
 
         costmodel_compute (p->model, p->job, c, p->profile, pool->class[q].type, &k);
-        *attention_fwd_s = fmax (*attention_fwd_s, k.dense.attention_fwd_s);
-        *attention_back_s = fmax (*attention_back_s, k.dense.attention_back_s);
-        *speed = fmax (*speed, pool->best_speed[q]);
+        optimizer_s = k.optimizer_s;
+        out->attention_fwd_s = fmax (out->attention_fwd_s, k.dense.attention_fwd_s);
+        out->attention_back_s = fmax (out->attention_back_s, k.dense.attention_back_s);
+        out->speed = fmax (out->speed, pool->best_speed[q]);
         for (size_t i = 0; i < sizeof k / sizeof (double); i++) {
             b[i] /= pool->best_speed[q];
-            a[i] = q == 0 ? b[i] : fmin (a[i], b[i]);
+            a[i] = q == from ? b[i] : fmin (a[i], b[i]);
         }
         /* The optimiser runs at memory speed, which a slow GPU's factor leaves alone. */
-        if (pool->best_speed[q] < 1.0)
-            least.optimizer_s =
-                fmin (least.optimizer_s, k.optimizer_s * pool->best_speed[q]);
-    }
-    *out = least;
-}
-
-/* Rate between nodes with `lanes` lanes, `share` groups or flows at a time. */
-static double cross_rate (const struct pool *pool, double lanes, double share)
-{
-    return fmin (fmax (1.0, lanes) * pool->inter_bytes_per_s,
-                 pool->node_bytes_per_s / share);
-}
-
-/* The part of it that a ring reaches. */
-static double ring_rate (const struct pool *pool, double lanes, double share)
-{
-    return cross_rate (pool, lanes, share) * pool->problem->profile->time.link_out;
-}
-
-/* One TP all-reduce on `nodes` nodes at best. */
-static double tp_operation (const struct pool *pool, const struct workload_config *c,
-                            const struct costmodel_volume *v, int nodes)
-{
-    const struct workload_profile *p = pool->problem->profile;
-    int n = c->deg.tp;
-    double latency = nodes == 1 ? pool->intra_latency_s
-                                : fmin (pool->intra_latency_s, pool->inter_latency_s);
-    struct costmodel_ring r = {
-        .inside_bytes_per_s = n > nodes ? pool->intra_bytes_per_s : INFINITY,
-        .between_bytes_per_s =
-            nodes > 1 ? ring_rate (pool, n / nodes, 1) : INFINITY, /* its fewest lanes */
-        .latency_s = (n - 1) * latency,
-        .nodes = nodes,
-        .nvls = pool->nvls};
-
-    return c->sequence_parallel ? 2.0 * costmodel_half_allreduce_s (p, &r, n, v->tp_bytes)
-                                : costmodel_allreduce_s (p, &r, n, v->tp_bytes);
-}
-
-/* The same inside a node and across nodes; INFINITY where impossible. */
-static void best_tp (const struct pool *pool, const struct workload_config *c,
-                     const struct costmodel_volume *v, double *inside, double *across)
-{
-    *inside = *across = c->deg.tp == 1 ? 0.0 : INFINITY;
-    if (c->deg.tp == 1)
-        return;
-    if (c->deg.tp <= pool->max_node_gpus)
-        *inside = tp_operation (pool, c, v, 1);
-    for (int nodes = 2; nodes <= c->deg.tp && nodes <= pool->n_nodes; nodes++)
-        *across = fmin (*across, tp_operation (pool, c, v, nodes));
-}
-
-static double flow (const struct pool *pool, double bytes, double rate, double latency_s)
-{
-    const struct workload_profile *p = pool->problem->profile;
-
-    return rate > 0
-               ? p->time.collective_s + latency_s + bytes / (rate * p->time.send_link)
-               : INFINITY;
-}
-
-/* All stage boundaries of one pipeline, both directions.
- *
- * With TP groups inside nodes a node holds at most per_node stages of a pipeline, so at
- * least ceil(p / per_node) - 1 boundaries cross nodes.  Each group that spans nodes saves
- * at most one crossing and costs 4 all-reduces across nodes in its one layer or more; only
- * if that could pay are crossings left out. */
-static double best_sends (const struct pool *pool, const struct workload_config *c,
-                          const struct costmodel_volume *v, double inside, double across)
-{
-    double within =
-        flow (pool, v->p2p_bytes, pool->intra_bytes_per_s, pool->intra_latency_s);
-    double cross =
-        flow (pool, v->p2p_bytes, cross_rate (pool, 1, c->deg.tp), pool->inter_latency_s);
-    double alone =
-        flow (pool, v->p2p_bytes, cross_rate (pool, 1, 1), pool->inter_latency_s);
-    double any = fmin (within, alone);
-    int per_node = pool->max_node_gpus / c->deg.tp, crossings = 0;
-
-    if (c->deg.pp == 1)
-        return 0.0;
-    if (per_node >= 1 && 4.0 * (across - inside) >= 2.0 * (cross - any))
-        crossings = (c->deg.pp + per_node - 1) / per_node - 1;
-    if (crossings > 0 && cross > any)
-        return 2.0 * (crossings * cross + (c->deg.pp - 1 - crossings) * any);
-    return 2.0 * (c->deg.pp - 1) * any;
-}
-
-/* A line under what a group of n on these links takes; the least of both so far. */
-static void take_least (const struct pool *pool, const struct costmodel_ring *r, int n,
-                        const struct costmodel_volume *v, double *per_param,
-                        double *fixed)
-{
-    double start, each;
-
-    if (!(costmodel_ring_rate (r) > 0))
-        return;
-    costmodel_sync_least (pool->problem->profile, r, n, v, &start, &each);
-    *fixed = fmin (*fixed, start);
-    *per_param = fmin (*per_param, each);
-}
-
-/* The same across nodes, of which the group needs `least`.
- *
- * On more nodes there are fewer lanes, and trees between two have the least to pass on, so
- * that all but a tree's chains inside nodes and its hops are best on the fewest: chains are
- * taken as on the most nodes, hops as on the best number, which is the most or a power of
- * two. */
-static void best_across (const struct pool *pool, int n, int per_node, double share,
-                         const struct costmodel_volume *v, double *per_param,
-                         double *fixed)
-{
-    int least = (n + per_node - 1) / per_node > 2 ? (n + per_node - 1) / per_node : 2;
-    int most = n < pool->n_nodes ? n : pool->n_nodes;
-    double within = pool->intra_latency_s, cross = pool->inter_latency_s;
-    struct costmodel_ring r = {
-        .inside_bytes_per_s = n > most ? pool->intra_bytes_per_s : INFINITY,
-        .between_bytes_per_s = ring_rate (pool, fmin (per_node, n / 2), share),
-        .latency_s = (least * cross + (n - least) * fmin (within, cross)) * (n - 1.0) / n,
-        .nodes = least,
-        .nvls = pool->nvls};
-
-    if (least > most)
-        return;
-    if (n > most && v->dp_all_reduce)
-        r.inside_bytes_per_s *= (n - least) / (double) (n - most);
-    take_least (pool, &r, n, v, per_param, fixed);
-    for (int power = 2; v->dp_all_reduce && power < 2 * most; power *= 2) {
-        double slope = INFINITY;
-
-        r.nodes = power < most ? power : most;
-        if (r.nodes > least)
-            take_least (pool, &r, n, v, &slope, fixed);
+        out->k.optimizer_s = fmin (out->k.optimizer_s, optimizer_s);
     }
 }
 
-/* Least seconds of stage 0's synchronisation per parameter, and its fixed part, when a
- * node can hold `per_node` members of a group and `share` groups leave it together. */
-static void best_sync (const struct pool *pool, const struct workload_config *c,
-                       const struct costmodel_volume *v, int per_node, double share,
-                       double *per_param, double *fixed)
+/* One layer of a kind, with its all-reduces. */
+struct layer_pace {
+    double fwd_s, back_s, fwd_ops, back_ops;
+};
+
+static struct layer_pace layer_pace (const struct mapper_problem *p,
+                                     const struct workload_config *c,
+                                     const struct costmodel_compute *k, bool expert,
+                                     double tp_s)
 {
-    int n = c->deg.dp * c->deg.cp;
-    struct costmodel_ring one = {.inside_bytes_per_s = pool->intra_bytes_per_s,
-                                 .between_bytes_per_s = INFINITY,
-                                 .latency_s = (n - 1) * pool->intra_latency_s,
-                                 .nodes = 1,
-                                 .nvls = pool->nvls};
-
-    *per_param = *fixed = 0.0;
-    if (n == 1)
-        return;
-    *per_param = *fixed = INFINITY;
-    per_node = per_node > 1 ? per_node : 1;
-    if (n <= per_node)
-        take_least (pool, &one, n, v, per_param, fixed);
-    if (pool->inter_bytes_per_s > 0)
-        best_across (pool, n, per_node, share, v, per_param, fixed);
-    if (!isfinite (*fixed))
-        *per_param = 0.0;
-}
-
-double bound_send_s (const struct pool *pool, const struct workload_config *c)
-{
-    const struct mapper_problem *p = pool->problem;
-    struct costmodel_volume v;
-    double s;
-
-    costmodel_volume (p->model, p->job, c, p->profile, &v);
-    s = flow (pool, v.p2p_bytes, cross_rate (pool, 1, c->deg.tp), pool->inter_latency_s);
-    return isfinite (s) ? 2.0 * s : 0.0;
-}
-
-/* Context parallelism not hidden, at best, per layer. */
-static void add_cp (const struct pool *pool, const struct workload_config *c,
-                    const struct costmodel_volume *v, double attention_fwd_s,
-                    double attention_back_s, struct best *b)
-{
-    double steps = c->deg.cp - 1.0;
-    double rate =
-        fmax (pool->intra_bytes_per_s, ring_rate (pool, pool->max_node_gpus, 1));
-    double hop = pool->problem->profile->time.collective_s +
-                 fmin (pool->intra_latency_s, pool->inter_latency_s);
-
-    if (c->deg.cp == 1 || rate <= 0)
-        return;
-
-    double fwd = fmax (0.0, hop + v->cp_bytes / rate - attention_fwd_s / c->deg.cp);
-    double back =
-        fmax (0.0, hop + 2.0 * v->cp_bytes / rate - attention_back_s / c->deg.cp);
-
-    b->fwd_s += steps * fwd;
-    b->back_s += steps * back;
-    b->all_s += b->layers * steps * (fwd + back);
-}
-
-/* Layers of both kinds: the cheaper one's times, and all together. */
-static void best_layers (const struct pool *pool, const struct workload_config *c,
-                         const struct costmodel_compute *k, double inside, double across,
-                         struct best *b)
-{
-    const struct workload_model *m = pool->problem->model;
+    struct workload_stage one = {.dense = !expert, .expert = expert};
+    const struct costmodel_layer *l = expert ? &k->expert : &k->dense;
     bool again = c->recompute != RECOMPUTE_NONE && c->recompute_layers == 0;
-    double tp = fmin (inside, across);
-    int experts = 0;
+    struct layer_pace x;
+
+    costmodel_tp_operations (p->model, c, &one, &x.fwd_ops, &x.back_ops);
+    /* Recomputing some layers of a stage, it is one of the others. */
+    if (!again && c->recompute == RECOMPUTE_FULL)
+        x.back_ops = x.fwd_ops;
+    x.fwd_s = l->fwd_s + x.fwd_ops * tp_s;
+    x.back_s = l->back_s + (again ? l->recompute_s : 0.0) + x.back_ops * tp_s;
+    return x;
+}
+
+static int count_layers (const struct workload_model *m, bool expert)
+{
+    int n = 0;
 
     for (int i = 0; i < m->layers; i++)
-        experts += workload_is_expert_layer (m, i);
-    b->fwd_s = b->back_s = b->span_fwd_s = b->span_back_s = INFINITY;
-    for (int kind = 0; kind < 2; kind++) {
-        struct workload_stage one = {.dense = kind == 0, .expert = kind == 1};
-        const struct costmodel_layer *l = kind == 0 ? &k->dense : &k->expert;
-        int n = kind == 0 ? m->layers - experts : experts;
-        double fwd_ops, back_ops, fwd, back;
+        n += workload_is_expert_layer (m, i) == expert;
+    return n;
+}
+
+static struct slot_pace ends_of (const struct mapper_problem *p,
+                                 const struct least_compute *l, double tp_s)
+{
+    return (struct slot_pace){.micro_s = 0.5 * p->profile->time.microbatch_s / l->speed,
+                              .embed_fwd_s = l->k.embed_fwd_s + tp_s,
+                              .embed_back_s = l->k.embed_back_s,
+                              .head_fwd_s = l->k.head_fwd_s,
+                              .head_back_s = l->k.head_back_s + tp_s};
+}
+
+/* Any slot: the cheaper kind of layer, and what all layers take beyond it. */
+static void fast_slot (const struct pool *pool, const struct workload_config *c,
+                       const struct least_compute *l, double inside, double across,
+                       struct best *b)
+{
+    const struct mapper_problem *p = pool->problem;
+    double tp = fmin (inside, across);
+    struct slot_pace *s = &b->slot[0];
+
+    *s = ends_of (p, l, tp);
+    s->fwd_s = s->back_s = b->span_fwd_s[0] = b->span_back_s[0] = INFINITY;
+    for (int expert = 0; expert < 2; expert++) {
+        int n = count_layers (p->model, expert);
+        struct layer_pace x = layer_pace (p, c, &l->k, expert, tp);
 
         if (n == 0)
             continue;
-        costmodel_tp_operations (m, c, &one, &fwd_ops, &back_ops);
-        /* Recomputing some layers of a stage, it is one of the others. */
-        if (!again && c->recompute == RECOMPUTE_FULL)
-            back_ops = fwd_ops;
-        fwd = l->fwd_s + fwd_ops * tp;
-        back = l->back_s + (again ? l->recompute_s : 0.0) + back_ops * tp;
-        b->fwd_s = fmin (b->fwd_s, fwd);
-        b->back_s = fmin (b->back_s, back);
-        b->all_s += n * (fwd + back);
-        b->span_fwd_s = fmin (b->span_fwd_s, fwd_ops * (across - tp));
-        b->span_back_s = fmin (b->span_back_s, back_ops * (across - tp));
+        s->fwd_s = fmin (s->fwd_s, x.fwd_s);
+        s->back_s = fmin (s->back_s, x.back_s);
+        b->more_s += n * (x.fwd_s + x.back_s);
+        b->span_fwd_s[0] = fmin (b->span_fwd_s[0], x.fwd_ops * (across - tp));
+        b->span_back_s[0] = fmin (b->span_back_s[0], x.back_ops * (across - tp));
     }
+    b->more_s -= b->layers * (s->fwd_s + s->back_s);
 }
 
-/* Stage 0's synchronisation and optimiser, per layer and fixed. */
-static void best_tail (const struct pool *pool, const struct workload_config *c,
-                       const struct costmodel_compute *k,
-                       const struct costmodel_volume *v, struct best *b)
+/* Stage 0's synchronisation and optimiser on one kind of slot, per layer and fixed. */
+static void best_tail (const struct pool *pool, const struct best_rates *r,
+                       const struct workload_config *c, const struct costmodel_compute *k,
+                       const struct costmodel_volume *v, int kind, struct best *b)
 {
     const struct mapper_problem *p = pool->problem;
     const struct workload_model *m = p->model;
@@ -307,278 +139,261 @@ static void best_tail (const struct pool *pool, const struct workload_config *c,
 
     if (m->experts > 0) /* what a layer holds beside its routed experts */
         layer = fmin (layer, workload_expert_layer_params (m, c->deg.tp));
-    for (int way = 0; way < 2; way++) {
-        double per_param, start;
-        int per_node = way == 0 ? pool->max_node_gpus / c->deg.tp : pool->max_node_gpus;
+    for (int way = 0; way < 3; way++) {
+        double per_param = 0.0, start = 0.0;
+        int per_node = way < 2 ? pool->max_node_gpus / c->deg.tp : pool->max_node_gpus;
 
-        best_sync (pool, c, v, per_node, way == 0 ? c->deg.tp : 1, &per_param, &start);
-        b->sync_layer_s[way] = per_param * layer;
-        b->sync_fixed_s[way] = per_param * fixed + start;
+        /* Hidden under more of a stage's work than every end contains. */
+        if (c->zero < 3 || c->deg.pp == 1)
+            bound_sync (pool, r, c, v, per_node, way == 0 ? c->deg.tp : 1, &per_param,
+                        &start);
+        b->sync_layer_s[kind][way] = per_param * layer;
+        b->sync_fixed_s[kind][way] = per_param * fixed + start;
+        if (kind == 1 && !isfinite (start)) {
+            b->sync_layer_s[1][way] = b->sync_layer_s[0][way];
+            b->sync_fixed_s[1][way] = b->sync_fixed_s[0][way];
+        }
     }
-    b->tail_layer_s = k->optimizer_s * layer;
-    b->tail_fixed_s = k->optimizer_s * fixed + p->profile->time.step_s;
+    b->tail_layer_s[kind] = k->optimizer_s * layer;
+    b->tail_fixed_s[kind] = k->optimizer_s * fixed + p->profile->time.step_s;
     if (v->tied_bytes > 0)
-        b->tail_fixed_s += flow (pool, v->tied_bytes,
-                                 fmax (pool->intra_bytes_per_s, cross_rate (pool, 1, 1)),
-                                 fmin (pool->intra_latency_s, pool->inter_latency_s));
-    b->hides = 1.0;
-    if (c->zero == 3) { /* hidden under more of a stage's work than every end contains */
-        b->hides = b->m;
-        if (c->deg.pp > 1)
-            b->sync_layer_s[0] = b->sync_layer_s[1] = b->sync_fixed_s[0] =
-                b->sync_fixed_s[1] = 0.0;
-    }
+        b->tail_fixed_s[kind] += bound_tied_s (pool, v->tied_bytes);
+    b->hides = c->zero == 3 ? b->m : 1.0;
 }
 
-static void best_init (const struct pool *pool, const struct workload_config *c,
-                       struct best *b)
+/* A configuration at its best, and what tells its slots apart. */
+struct bests {
+    struct best b;
+    struct least_compute all;
+    double inside, across;
+    struct costmodel_volume volume;
+};
+
+/* A slot that has a GPU of class `from` or slower (l), or, with `spans`, spans nodes: what
+ * a layer takes more, of the kind where that is least. */
+static void slow_slot (const struct pool *pool, const struct workload_config *c,
+                       const struct bests *x, const struct least_compute *l, int from,
+                       bool spans, struct best *b)
+{
+    double slow_tp = fmin (x->inside, x->across), slow_inside, slow_across;
+    const struct mapper_problem *p = pool->problem;
+    double tp = fmin (x->inside, x->across), fwd = INFINITY, back = INFINITY;
+    bool slower = from < pool->n_classes;
+
+    if (slower && !spans) { /* its group touches the slow GPU */
+        struct best_rates rates = bound_rates (pool, from);
+
+        bound_tp (pool, &rates, c, &x->volume, &slow_inside, &slow_across);
+        if (isfinite (fmin (slow_inside, slow_across)))
+            slow_tp = fmax (slow_tp, fmin (slow_inside, slow_across));
+        bound_pairs (pool, c, &x->volume, from, b->pair_s);
+        best_tail (pool, &rates, c, &l->k, &x->volume, 1, b);
+    }
+    /* A slow slot may span already. */
+    b->span_fwd_s[1] = b->span_back_s[1] = slower && !spans ? INFINITY : 0.0;
+    for (int expert = 0; expert < 2; expert++) {
+        struct layer_pace any = layer_pace (p, c, &x->all.k, expert, tp);
+        struct layer_pace slow = layer_pace (p, c, &l->k, expert, slow_tp);
+        double more_fwd = slower ? slow.fwd_s - any.fwd_s : INFINITY;
+        double more_back = slower ? slow.back_s - any.back_s : INFINITY;
+
+        if (count_layers (p->model, expert) == 0)
+            continue;
+        if (spans) {
+            more_fwd = fmin (more_fwd, any.fwd_ops * (x->across - tp));
+            more_back = fmin (more_back, any.back_ops * (x->across - tp));
+        } else if (slower) {
+            double more = fmax (0.0, x->across - slow_tp);
+
+            b->span_fwd_s[1] = fmin (b->span_fwd_s[1], any.fwd_ops * more);
+            b->span_back_s[1] = fmin (b->span_back_s[1], any.back_ops * more);
+        }
+        fwd = fmin (fwd, more_fwd);
+        back = fmin (back, more_back);
+    }
+    b->slot[1] = slower && !spans ? ends_of (p, l, slow_tp) : b->slot[0];
+    b->slot[1].fwd_s = b->slot[0].fwd_s + fmax (0.0, fwd);
+    b->slot[1].back_s = b->slot[0].back_s + fmax (0.0, back);
+}
+
+static void bests_init (const struct pool *pool, const struct workload_config *c,
+                        struct bests *x)
 {
     const struct mapper_problem *p = pool->problem;
-    struct costmodel_compute k;
-    struct costmodel_volume v;
-    double inside, across, tp, attention_fwd_s, attention_back_s, speed;
+    struct best_rates rates = bound_rates (pool, 0);
+    struct costmodel_volume *v = &x->volume;
+    struct best *b = &x->b;
+    double cp_fwd_s, cp_back_s;
 
-    costmodel_volume (p->model, p->job, c, p->profile, &v);
-    best_compute (pool, c, &k, &attention_fwd_s, &attention_back_s, &speed);
-    best_tp (pool, c, &v, &inside, &across);
-    tp = fmin (inside, across);
+    costmodel_volume (p->model, p->job, c, p->profile, v);
+    least_compute (pool, c, 0, pool->n_classes, &x->all);
+    bound_tp (pool, &rates, c, v, &x->inside, &x->across);
     *b = (struct best){
         .m = workload_microbatches (p->job, c),
         .p = c->deg.pp,
         .layers = p->model->layers,
-        .micro_s = 0.5 * p->profile->time.microbatch_s / speed,
-        .embed_fwd_s = k.embed_fwd_s + tp,
-        .embed_back_s = k.embed_back_s,
-        .head_fwd_s = k.head_fwd_s,
-        .head_back_s = k.head_back_s + tp,
-        .sends_s = best_sends (pool, c, &v, inside, across),
         .gpipe = c->schedule == SCHEDULE_GPIPE,
         .total_only = c->schedule != SCHEDULE_GPIPE && c->schedule != SCHEDULE_1F1B,
         .profile = p->profile,
     };
-    best_layers (pool, c, &k, inside, across, b);
-    add_cp (pool, c, &v, attention_fwd_s, attention_back_s, b);
-    best_tail (pool, c, &k, &v, b);
+    fast_slot (pool, c, &x->all, x->inside, x->across, b);
+    bound_cp (pool, c, v, x->all.attention_fwd_s, x->all.attention_back_s, &cp_fwd_s,
+              &cp_back_s);
+    b->slot[0].fwd_s += cp_fwd_s;
+    b->slot[0].back_s += cp_back_s;
+    b->slot[1] = b->slot[0];
+    b->span_fwd_s[1] = b->span_fwd_s[0];
+    b->span_back_s[1] = b->span_back_s[0];
+    bound_sends (pool, c, v, x->inside, x->across, b->send_s);
+    bound_pairs (pool, c, v, 0, b->pair_s);
+    for (int kind = 0; kind < 2; kind++)
+        best_tail (pool, &rates, c, &x->all.k, v, kind, b);
 }
 
 double bound_tail_s (const struct pool *pool, const struct workload_config *c)
 {
-    struct best b;
+    struct bests x;
+    const struct best *b = &x.b;
     double sync;
 
-    best_init (pool, c, &b);
-    sync = isfinite (b.sync_layer_s[0] + b.sync_fixed_s[0]) ? b.sync_layer_s[0]
-                                                            : b.sync_layer_s[1];
-    return b.tail_layer_s +
-           fmax (0.0, sync - b.profile->time.dp_overlap * b.hides * (b.fwd_s + b.back_s));
+    bests_init (pool, c, &x);
+    sync = b->sync_layer_s[0][isfinite (b->sync_fixed_s[0][0]) ? 0 : 2];
+    return b->tail_layer_s[0] +
+           fmax (0.0, sync - b->profile->time.dp_overlap * b->hides *
+                                 (b->slot[0].fwd_s + b->slot[0].back_s));
 }
 
-/* One case: how stage 0's layers are priced. */
-struct pace {
-    const struct best *b;
-    int way;        /* 0: A, 1: B */
-    const int *cap; /* [p] most layers in memory, or NULL */
-};
-
-/* S as a function of l_0: what is fixed, and what all layers cost once. */
-static double once_through (const struct pace *x, int first)
+/* In some replica at least so many stages are on slots that are not fast: that have a GPU
+ * of class `from` or slower or, with `spans`, whose groups span nodes. */
+static int slow_stages (const struct pool *pool, const struct workload_config *c,
+                        int from, bool spans)
 {
-    const struct best *b = x->b;
-    double s = b->p * 2.0 * b->micro_s + b->all_s + b->embed_fwd_s + b->embed_back_s +
-               b->head_fwd_s + b->head_back_s + b->sends_s;
+    const struct workload_degrees *d = &c->deg;
+    long groups = spans ? pool_groups (pool, from - 1, d->tp)
+                        : pool_groups (pool, from - 1, 1) / d->tp;
+    long missing = (long) d->dp * d->pp - groups / d->cp;
 
-    if (b->total_only)
-        return 0.0;
-    return x->way == 1 ? s + first * (b->span_fwd_s + b->span_back_s) : s;
+    return missing > 0 ? (int) ((missing + d->dp - 1) / d->dp) : 0;
 }
 
-/* Forwards left on stage k after its first backward begins. */
-static double forwards_left (const struct best *b, int k)
+/* The lowest of cases A, B and C. */
+static double any_way (const struct pool *pool, const struct workload_config *c,
+                       const struct best *b, int slow, const int *cap, enum bound_how how)
 {
-    int before = b->p - k < b->m ? b->p - k : b->m;
+    double (*bound) (const struct pace *) = how == BOUND_FRACTIONS ? bound_fractions
+                                            : how == BOUND_SPLITS  ? bound_splits
+                                                                   : bound_runs;
+    struct pace x = {.b = b, .cap = cap, .slow = slow};
+    bool inside = c->deg.tp <= pool->max_node_gpus, can_span;
+    double least = inside ? bound (&x) : INFINITY;
 
-    return b->gpipe ? b->m - 1 : b->m - before;
-}
-
-/* What stage k costs beyond S: fixed part and per layer. */
-static void stage_pace (const struct pace *x, int k, double *fixed, double *per_layer)
-{
-    const struct best *b = x->b;
-    double left = b->total_only ? b->m : forwards_left (b, k);
-    double again = b->total_only ? b->m : b->m - 1.0;
-    double fwd = b->fwd_s, back = b->back_s;
-    double fixed_fwd = b->micro_s, fixed_back = b->micro_s;
-
-    if (k == 0) {
-        fixed_fwd += b->embed_fwd_s;
-        fixed_back += b->embed_back_s;
-        if (x->way == 1) {
-            fwd += b->span_fwd_s;
-            back += b->span_back_s;
-        }
+    can_span = c->deg.tp > 1 && isfinite (b->span_fwd_s[0]);
+    /* The group that spans and the slow slots may be in different replicas.  Where groups
+     * do not share what a node reaches, B is A and more. */
+    if (inside && can_span &&
+        (b->sync_fixed_s[0][1] < b->sync_fixed_s[0][0] ||
+         b->sync_layer_s[0][1] < b->sync_layer_s[0][0])) {
+        x.way = 1;
+        x.span = slow == 0;
+        least = fmin (least, bound (&x));
     }
-    if (k == b->p - 1) {
-        fixed_fwd += b->head_fwd_s;
-        fixed_back += b->head_back_s;
+    if (can_span) {
+        x.way = 2;
+        x.span = true;
+        least = fmin (least, bound (&x));
     }
-    *fixed = again * fixed_back + left * fixed_fwd;
-    *per_layer = again * back + left * fwd;
-}
-
-/* The least end of stage 0 when it holds `first` layers (0: any) and the others share the
- * rest in fractions. */
-static double fractional_end (const struct pace *x, int first)
-{
-    const struct best *b = x->b;
-    double s = once_through (x, first > 0 ? first : 1), rest = b->layers - first;
-    double shares = 0.0, weights = 0.0, worst = 0.0;
-
-    for (int k = 0; k < b->p; k++) {
-        double fixed, per_layer;
-
-        stage_pace (x, k, &fixed, &per_layer);
-        /* With l_0 given its time is known; with l_0 free, stage 0 shares. */
-        if (k == 0 && first > 0) {
-            worst = fixed + first * per_layer;
-            continue;
-        }
-        worst = fmax (worst, fixed + per_layer); /* every stage holds a layer */
-        if (per_layer > 0) {
-            shares += fixed / per_layer;
-            weights += 1.0 / per_layer;
-        }
-    }
-    if (weights > 0)
-        worst = fmax (worst, (rest + shares) / weights);
-    return s + worst;
-}
-
-/* Can the other stages hold the rest when none may cost more than `most` beyond S? */
-static bool holds_rest (const struct pace *x, int first, double most)
-{
-    const struct best *b = x->b;
-    double room = 0.0;
-
-    for (int k = 1; k < b->p; k++) {
-        double fixed, per_layer, n;
-
-        stage_pace (x, k, &fixed, &per_layer);
-        n = per_layer > 0 ? floor ((most - fixed) / per_layer) : b->layers;
-        if (x->cap)
-            n = fmin (n, x->cap[k]);
-        if (n < 1)
-            return false;
-        room += n;
-    }
-    return room >= b->layers - first;
-}
-
-/* The same with whole layers and memory caps, by bisection from below. */
-static double integer_end (const struct pace *x, int first, double give_up)
-{
-    const struct best *b = x->b;
-    double s = once_through (x, first), fixed, per_layer;
-    double lo = fractional_end (x, first) - s, hi = give_up - s;
-
-    if (x->cap && first > x->cap[0])
-        return INFINITY;
-    stage_pace (x, 0, &fixed, &per_layer);
-    if (b->p == 1)
-        return s + fixed + first * per_layer;
-    if (holds_rest (x, first, lo * (1.0 + 1e-12)))
-        return s + lo;
-    if (!(hi > lo))
-        return give_up;
-    if (!holds_rest (x, first, hi))
-        return give_up;
-    for (int i = 0; i < 60 && hi - lo > 1e-9 * lo; i++) {
-        double mid = 0.5 * (lo + hi);
-
-        if (holds_rest (x, first, mid))
-            hi = mid;
-        else
-            lo = mid;
-    }
-    return s + lo;
-}
-
-/* What follows stage 0's end.  What hides the synchronisation is taken at its least too:
- * where it is more, the end is later by at least as much. */
-static double tail (const struct best *b, int way, int first)
-{
-    double sync = b->sync_fixed_s[way] + first * b->sync_layer_s[way];
-    double under = 2.0 * b->micro_s + first * (b->fwd_s + b->back_s) + b->embed_fwd_s +
-                   b->embed_back_s;
-
-    if (b->p == 1)
-        under += b->head_fwd_s + b->head_back_s;
-    return b->tail_fixed_s + first * b->tail_layer_s +
-           costmodel_exposed_s (b->profile, sync, b->hides * under);
-}
-
-static double loose_bound (const struct pace *x)
-{
-    const struct best *b = x->b;
-    int least = b->p == 1 ? b->layers : 1, most = b->layers - b->p + 1;
-
-    /* In l_0 the tail rises or falls throughout. */
-    return fractional_end (x, b->p == 1 ? b->layers : 0) +
-           fmin (tail (b, x->way, least), tail (b, x->way, most));
-}
-
-/* The least over l_0 of the end and the tail. */
-static double tight_bound (const struct pace *x)
-{
-    const struct best *b = x->b;
-    int most = b->p == 1 ? 1 : b->layers - b->p + 1, even = b->layers / b->p;
-    double best = INFINITY;
-
-    for (int step = 0; step < most; step++) {
-        /* From the even split on: the first tries leave little to the others. */
-        int first = b->p == 1 ? b->layers : 1 + (even - 1 + step) % most;
-        double end = fractional_end (x, first), t = tail (b, x->way, first);
-
-        if (end + t >= best)
-            continue;
-
-        double bound = integer_end (x, first, isfinite (best) ? best - t : 4.0 * end) + t;
-
-        best = fmin (best, bound);
-    }
-    return best;
-}
-
-double bound_of (const struct pool *pool, const struct workload_config *c, bool tight)
-{
-    struct best b;
-    double least = INFINITY;
-    int pp = c->deg.pp, *caps = NULL;
-
-    best_init (pool, c, &b);
-    if (tight &&
-        (caps = malloc ((size_t) pool->n_classes * (size_t) pp * sizeof (int)))) {
-        if (!memory_fits (pool, c, caps)) {
-            free (caps);
-            return INFINITY;
-        }
-        /* Any class may serve any stage here. */
-        for (int q = 1; q < pool->n_classes; q++)
-            for (int k = 0; k < pp; k++)
-                if (caps[q * pp + k] > caps[k])
-                    caps[k] = caps[q * pp + k];
-    }
-    for (int way = 0; way < 2; way++) {
-        struct pace x = {.b = &b, .way = way, .cap = caps};
-
-        /* Case B is possible only where a TP group can span nodes. */
-        if (way == 1 && (c->deg.tp == 1 || !isfinite (b.span_fwd_s)))
-            continue;
-        if (way == 0 && c->deg.tp > pool->max_node_gpus)
-            continue;
-        least = fmin (least, tight ? tight_bound (&x) : loose_bound (&x));
-    }
-    free (caps);
     return least;
+}
+
+void bound_caps (const struct pool *pool, int pp, int from, bool spans, const int *caps,
+                 int *cap)
+{
+    for (int k = 0; k < pp; k++) {
+        cap[k] = cap[pp + k] = 0;
+        for (int q = 0; q < pool->n_classes; q++) {
+            int here = caps[q * pp + k];
+
+            cap[k] = here > cap[k] ? here : cap[k];
+            if ((q >= from || spans) && here > cap[pp + k])
+                cap[pp + k] = here;
+        }
+    }
+}
+
+/* The bound when slots are fast or slow by class `from`; 0 when it tells nothing. */
+static double divided_bound (const struct pool *pool, const struct workload_config *c,
+                             const struct bests *x, int from, bool spans, const int *caps,
+                             int *cap, enum bound_how how)
+{
+    int slow = slow_stages (pool, c, from, spans);
+    struct best b = x->b;
+    struct least_compute l;
+
+    if (slow == 0)
+        return 0.0;
+    if (slow > c->deg.pp || (!spans && from == pool->n_classes))
+        return INFINITY; /* fewer GPUs than ranks */
+    least_compute (pool, c, from, pool->n_classes, &l);
+    slow_slot (pool, c, x, &l, from, spans, &b);
+    if (caps)
+        bound_caps (pool, c->deg.pp, from, spans, caps, cap);
+    return any_way (pool, c, &b, slow, caps ? cap : NULL, how);
+}
+
+static double bound_with (const struct pool *pool, const struct workload_config *c,
+                          const int *caps, int *cap, enum bound_how how)
+{
+    struct bests x;
+    double most = 0.0;
+
+    bests_init (pool, c, &x);
+    for (int from = 1; from <= pool->n_classes; from++) {
+        most = fmax (most, divided_bound (pool, c, &x, from, false, caps, cap, how));
+        /* Where groups inside nodes are fewer, some slot is slow or spans. */
+        if (x.across > x.inside && c->deg.tp <= pool->max_node_gpus &&
+            slow_stages (pool, c, from, true) > slow_stages (pool, c, from, false))
+            most = fmax (most, divided_bound (pool, c, &x, from, true, caps, cap, how));
+    }
+    if (most > 0.0)
+        return most;
+    if (caps)
+        bound_caps (pool, c->deg.pp, 0, true, caps, cap);
+    return any_way (pool, c, &x.b, 0, caps ? cap : NULL, how);
+}
+
+double bound_of (const struct pool *pool, const struct workload_config *c,
+                 enum bound_how how)
+{
+    size_t pp = (size_t) c->deg.pp;
+    int *caps = NULL;
+    double bound;
+
+    if (how > BOUND_FRACTIONS)
+        caps = malloc (((size_t) pool->n_classes + 2) * pp * sizeof (int));
+    if (caps && !memory_fits (pool, c, caps)) {
+        free (caps);
+        return INFINITY;
+    }
+    bound = bound_with (pool, c, caps, caps ? caps + (size_t) pool->n_classes * pp : NULL,
+                        caps ? how : BOUND_FRACTIONS);
+    free (caps);
+    return bound;
+}
+
+int bound_divided (const struct pool *pool, const struct workload_config *c, int from,
+                   struct best *b)
+{
+    struct bests x;
+    struct least_compute l;
+    int slow = from > 0 ? slow_stages (pool, c, from, false) : 0;
+
+    bests_init (pool, c, &x);
+    *b = x.b;
+    if (slow == 0)
+        return 0;
+    least_compute (pool, c, from, pool->n_classes, &l);
+    slow_slot (pool, c, &x, &l, from, false, b);
+    return slow;
 }
 
 enum status mapper_lower_bound (const struct mapper_problem *p,
@@ -590,7 +405,7 @@ enum status mapper_lower_bound (const struct mapper_problem *p,
 
     if (st != ST_OK)
         return st;
-    *bound_s = bound_of (&pool, c, tight);
+    *bound_s = bound_of (&pool, c, tight ? BOUND_RUNS : BOUND_FRACTIONS);
     pool_release (&pool);
     return ST_OK;
 }

@@ -17,6 +17,11 @@ struct gpu_class {
     double limit_bytes;
 };
 
+/* The best of several links. */
+struct best_link {
+    double bytes_per_s, latency_s; /* 0: there is none */
+};
+
 /** What the search may use. */
 struct pool {
     const struct mapper_problem *problem;
@@ -28,9 +33,15 @@ struct pool {
     struct gpu_class class[CLASSES_MAX]; /* fastest first */
     int *class_of_gpu;                   /* [cluster's n_gpus]; -1: not allowed */
     double best_speed[CLASSES_MAX];      /* fastest GPU of the class */
+    long *groups;                        /* pool_groups */
     /* The best links among the allowed nodes; 0: none */
     double intra_bytes_per_s, intra_latency_s;
     double inter_bytes_per_s, inter_latency_s;
+    /* By class q, inside nodes and between them: the best links that touch a GPU of class q
+     * or slower, and those from such a GPU to a faster one or back. */
+    struct best_link touching[2][CLASSES_MAX], mixing[2][CLASSES_MAX];
+    double *badness; /* [n_nodes] how slow a node's links are: the sum of the inverse
+                        bandwidths to and from the others, unmeasured ones ten times */
     double node_bytes_per_s; /* largest node_gb_per_s; INFINITY where one has none */
     double nvls;             /* best nvls_efficiency */
     bool all_alike; /* one class, one size, every link like every other of its kind */
@@ -40,6 +51,13 @@ enum status pool_init (struct pool *pool, const struct mapper_problem *p,
                        struct error *err);
 void pool_release (struct pool *pool);
 
+/** What a link from node to node costs a sequence: an unmeasured one counts ten times. */
+double link_badness (const struct topology_cluster *c, int from, int to);
+
+/** How many groups of tp GPUs inside nodes there are at most whose classes are 0..upto, on
+ *  as many nodes as may be used. */
+long pool_groups (const struct pool *pool, int upto, int tp);
+
 /** All configurations of the axes that divide model, job and pool.
  *  @param[out] list   free it
  *  @param[out] space  the axes' values, for the plan; a new reference
@@ -48,8 +66,16 @@ enum status space_enumerate (const struct pool *pool, struct workload_config **l
                              long *n, json_t **space, struct error *err);
 
 /** Lower bound of one configuration over every placement and split of layers.
- *  See bound.c. */
-double bound_of (const struct pool *pool, const struct workload_config *c, bool tight);
+ *  See bound.c.
+ *
+ *  @param[in] how  each is higher than the one before, and about 100 times as slow */
+enum bound_how {
+    BOUND_FRACTIONS, /* layers in fractions, memory left aside */
+    BOUND_SPLITS,    /* whole layers within memory */
+    BOUND_RUNS       /* and the sends inside runs of stages */
+};
+double bound_of (const struct pool *pool, const struct workload_config *c,
+                 enum bound_how how);
 
 /** The same for a published cost model. See bound_published.c. */
 double bound_published (const struct pool *pool, const struct workload_config *c);
@@ -78,6 +104,17 @@ bool memory_fits (const struct pool *pool, const struct workload_config *c, int 
 enum status stages_split (const struct pool *pool, const struct workload_config *c,
                           const int *slots, int *layers, int *class_of_stage,
                           struct error *err);
+
+/** The split that the lower bound would take (bound_stages.c), bettered by moving single
+ *  layers under the exact schedule with the best links.  Knows two kinds of slots; how many
+ *  GPUs have the memory is for the caller to check.
+ *
+ *  @param[in] by_class  false: as if all slots ran at the fastest class's speed
+ *  @param[in] caps      as memory_fits leaves it
+ *  @return ST_OK, ST_NOMEM, or ST_NOFIT when there is none */
+enum status split_layers (const struct pool *pool, const struct workload_config *c,
+                          bool by_class, const int *caps, int *layers,
+                          int *class_of_stage, struct error *err);
 
 /** Solve a MIP quietly, with a limit on branch-and-bound nodes; GLPK's own fatal errors
  *  are caught.

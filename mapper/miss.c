@@ -167,6 +167,6 @@ void mapper_explain_miss (const struct mapper_problem *p, const struct mapper_in
     if (n_gpus > 0)
         text_add (out, "it would fit on %d such GPUs, or on GPUs with %.0f GB\n", n_gpus,
                   enough / UNITS_GB);
-    else
+    else if (isfinite (enough))
         text_add (out, "it would fit on GPUs with %.0f GB\n", enough / UNITS_GB);
 }

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define REPRICED_GPUS 1000000 /* times the GPUs of a stage, in one annealing */
+
 /* TP x CP groups of each class, a group counting as its slowest GPU. */
 static void count_slots (const struct pool *pool, const struct groups *g,
                          const struct workload_config *c, int *slots)
@@ -123,12 +125,14 @@ static void placer_release (struct placer *x)
     costmodel_state_destroy (x->state);
 }
 
-/* Moves per unit and configuration: enough for the price to settle on 16 to 128 groups. */
+/* Moves per unit and configuration: enough for the price to settle on 16 to 128 groups, but
+ * no more than what a move reprices allows. */
 static int moves_for (const struct placer *x, int effort)
 {
     int units = x->pool->n_nodes < 256 ? x->pool->n_nodes : 256;
+    int moves = effort * (20 + 4 * units), most = REPRICED_GPUS / x->per_stage;
 
-    return effort * (20 + 4 * units);
+    return moves < most ? moves : most;
 }
 
 static void copy_candidate (const struct placer *x, const struct candidate *from,
@@ -292,7 +296,7 @@ enum status place_config (const struct pool *pool, const struct groups *g,
         return st;
 
     /* Where the fast GPUs are badly linked, layers that follow speed serve badly too. */
-    enum status again = place_split (&two, false, s, effort, &other, NULL);
+    enum status again = place_split (&two, false, s, 1, &other, NULL);
 
     if (again == ST_NOMEM) {
         placed_release (out);
@@ -300,6 +304,12 @@ enum status place_config (const struct pool *pool, const struct groups *g,
     }
     if (again == ST_OK && (st != ST_OK || price_less (&other.price, &out->price))) {
         placed_release (out);
+        if (effort > 1) { /* it deserves as much */
+            struct placer three = {.pool = pool, .groups = g, .c = c, .rng = {seed}};
+
+            placed_release (&other);
+            return place_split (&three, false, s, effort, out, err);
+        }
         *out = other;
         return ST_OK;
     }

@@ -116,51 +116,172 @@ static void order_classes (struct pool *pool)
             pool->class_of_gpu[g] = rank[pool->class_of_gpu[g]];
 }
 
-/* ---- links ---- */
-
-static void see_link (struct pool *pool, bool inside, struct topology_link l)
-{
-    double *bw = inside ? &pool->intra_bytes_per_s : &pool->inter_bytes_per_s;
-    double *latency = inside ? &pool->intra_latency_s : &pool->inter_latency_s;
-
-    if (l.bytes_per_s > 0) {
-        *bw = fmax (*bw, l.bytes_per_s);
-        *latency = fmin (*latency, l.latency_s);
-    }
-}
-
-/* The best link of each kind, over all links that the pool can use. */
-static void see_links (struct pool *pool)
+/* How many groups of tp GPUs of the classes up to each lie inside nodes, for every tp. */
+static enum status count_groups (struct pool *pool, struct error *err)
 {
     const struct topology_cluster *c = pool->problem->cluster;
+    int width = pool->max_node_gpus + 1, most = pool->n_nodes;
+    long *nodes = calloc ((size_t) width, sizeof *nodes); /* with so many such GPUs */
 
-    pool->intra_latency_s = pool->inter_latency_s = INFINITY;
+    if (pool->problem->max_nodes > 0 && pool->problem->max_nodes < most)
+        most = pool->problem->max_nodes;
+    pool->groups = calloc ((size_t) pool->n_classes * (size_t) width, sizeof (long));
+    if (!nodes || !pool->groups) {
+        free (nodes);
+        return err_nomem (err);
+    }
+    for (int q = 0; q < pool->n_classes; q++) {
+        memset (nodes, 0, (size_t) width * sizeof *nodes);
+        for (int i = 0; i < pool->n_nodes; i++) {
+            const struct topology_node *node = &c->node[pool->node[i]];
+            int have = 0;
+
+            for (int k = 0; k < node->gpus; k++)
+                have += pool->class_of_gpu[node->first_gpu + k] <= q;
+            nodes[have]++;
+        }
+        for (int tp = 1; tp < width; tp++) {
+            long left = most; /* the best nodes that a limit leaves */
+
+            for (int have = width - 1; have >= tp && left > 0; have--) {
+                long n = nodes[have] < left ? nodes[have] : left;
+
+                pool->groups[q * width + tp] += n * (have / tp);
+                left -= n;
+            }
+        }
+    }
+    free (nodes);
+    return ST_OK;
+}
+
+long pool_groups (const struct pool *pool, int upto, int tp)
+{
+    return tp > pool->max_node_gpus ? 0
+                                    : pool->groups[upto * (pool->max_node_gpus + 1) + tp];
+}
+
+/* ---- links ---- */
+
+double link_badness (const struct topology_cluster *c, int from, int to)
+{
+    struct topology_link l =
+        topology_link (c, c->node[from].first_gpu, c->node[to].first_gpu);
+
+    return l.bytes_per_s > 0 ? (l.measured ? 1 : 10) / l.bytes_per_s : 1.0;
+}
+
+static void keep_best (struct best_link *best, struct topology_link l)
+{
+    if (!(best->bytes_per_s > 0) || l.latency_s < best->latency_s)
+        best->latency_s = l.latency_s;
+    best->bytes_per_s = fmax (best->bytes_per_s, l.bytes_per_s);
+}
+
+/* Classes of a node's GPUs, or of one. */
+struct class_range {
+    int fastest, slowest;
+};
+
+/* A link between GPUs of these classes. */
+static void see_link (struct pool *pool, bool inside, struct topology_link l,
+                      struct class_range a, struct class_range b)
+{
+    if (!(l.bytes_per_s > 0))
+        return;
+    /* Every link touches some class; find_touching has those that touch a faster one. */
+    keep_best (&pool->touching[!inside][a.slowest > b.slowest ? a.slowest : b.slowest],
+               l);
+    for (int q = 1 + (a.fastest < b.fastest ? a.fastest : b.fastest); q < pool->n_classes;
+         q++)
+        if ((a.fastest < q && q <= b.slowest) || (b.fastest < q && q <= a.slowest))
+            keep_best (&pool->mixing[!inside][q], l);
+}
+
+/* A link that touches a class touches "this class or slower" of every faster one. */
+static void find_touching (struct pool *pool)
+{
+    for (int kind = 0; kind < 2; kind++)
+        for (int q = pool->n_classes - 1; q > 0; q--) {
+            const struct best_link *slower = &pool->touching[kind][q];
+
+            if (slower->bytes_per_s > 0)
+                keep_best (&pool->touching[kind][q - 1],
+                           (struct topology_link){.bytes_per_s = slower->bytes_per_s,
+                                                  .latency_s = slower->latency_s});
+        }
+    pool->intra_bytes_per_s = pool->touching[0][0].bytes_per_s;
+    pool->inter_bytes_per_s = pool->touching[1][0].bytes_per_s;
+    pool->intra_latency_s =
+        pool->intra_bytes_per_s > 0 ? pool->touching[0][0].latency_s : INFINITY;
+    pool->inter_latency_s =
+        pool->inter_bytes_per_s > 0 ? pool->touching[1][0].latency_s : INFINITY;
+}
+
+static struct class_range range_of (const struct pool *pool, int gpu, int n)
+{
+    struct class_range r = {pool->class_of_gpu[gpu], pool->class_of_gpu[gpu]};
+
+    for (int k = 1; k < n; k++) {
+        int q = pool->class_of_gpu[gpu + k];
+
+        r.fastest = q < r.fastest ? q : r.fastest;
+        r.slowest = q > r.slowest ? q : r.slowest;
+    }
+    return r;
+}
+
+/* All pairs of GPUs of two nodes, or of one. */
+static void see_pairs (struct pool *pool, const struct topology_node *a,
+                       const struct topology_node *b)
+{
+    for (int x = a->first_gpu; x < a->first_gpu + a->gpus; x++)
+        for (int y = b->first_gpu; y < b->first_gpu + b->gpus; y++)
+            if (x != y)
+                see_link (pool, a == b, topology_link (pool->problem->cluster, x, y),
+                          range_of (pool, x, 1), range_of (pool, y, 1));
+}
+
+/* The best links of each kind, over all links that the pool can use. */
+static enum status see_links (struct pool *pool, struct error *err)
+{
+    const struct topology_cluster *c = pool->problem->cluster;
+    struct class_range *range = malloc ((size_t) pool->n_nodes * sizeof *range);
+
+    pool->badness = calloc ((size_t) pool->n_nodes, sizeof *pool->badness);
+    if (!range || !pool->badness) {
+        free (range);
+        return err_nomem (err);
+    }
     for (int i = 0; i < pool->n_nodes; i++) {
         const struct topology_node *a = &c->node[pool->node[i]];
-        bool uniform = !c->has_gpu_links && a->gpus > 1 && a->intra->bytes_per_s.n == 0 &&
-                       a->intra->latency_s.n == 0;
 
-        for (int x = 0; x < (uniform ? 1 : a->gpus); x++)
-            for (int y = 0; y < (uniform ? 2 : a->gpus); y++)
-                if (x != y)
-                    see_link (pool, true,
-                              topology_link (c, a->first_gpu + x, a->first_gpu + y));
+        range[i] = range_of (pool, a->first_gpu, a->gpus);
+        if (!c->has_gpu_links && a->gpus > 1 && a->intra->bytes_per_s.n == 0 &&
+            a->intra->latency_s.n == 0)
+            see_link (pool, true, topology_link (c, a->first_gpu, a->first_gpu + 1),
+                      range[i], range[i]);
+        else
+            see_pairs (pool, a, a);
+    }
+    for (int i = 0; i < pool->n_nodes; i++)
         for (int j = 0; j < pool->n_nodes; j++) {
-            const struct topology_node *b = &c->node[pool->node[j]];
+            int a = pool->node[i], b = pool->node[j];
 
             if (i == j)
                 continue;
-            if (!c->has_gpu_links) {
-                see_link (pool, false,
-                          topology_node_link (c, pool->node[i], pool->node[j]));
-                continue;
-            }
-            for (int x = 0; x < a->gpus; x++)
-                for (int y = 0; y < b->gpus; y++)
-                    see_link (pool, false,
-                              topology_link (c, a->first_gpu + x, b->first_gpu + y));
+            if (c->has_gpu_links)
+                see_pairs (pool, &c->node[a], &c->node[b]);
+            else
+                see_link (pool, false, topology_node_link (c, a, b), range[i], range[j]);
+
+            double badness = link_badness (c, a, b);
+
+            pool->badness[i] += badness;
+            pool->badness[j] += badness;
         }
-    }
+    free (range);
+    find_touching (pool);
     pool->node_bytes_per_s = pool->nvls = 0;
     for (int i = 0; i < pool->n_nodes; i++) {
         double total = c->node[pool->node[i]].node_bytes_per_s;
@@ -169,6 +290,7 @@ static void see_links (struct pool *pool)
             fmax (pool->node_bytes_per_s, total > 0 ? total : INFINITY);
         pool->nvls = fmax (pool->nvls, c->node[pool->node[i]].type->nvls_efficiency);
     }
+    return ST_OK;
 }
 
 /* One class, one size of node, one number per kind of link: then every placement that
@@ -242,15 +364,21 @@ enum status pool_init (struct pool *pool, const struct mapper_problem *p,
         return st;
     }
     order_classes (pool);
-    see_links (pool);
+    st = see_links (pool, err);
+    if (st == ST_OK)
+        st = count_groups (pool, err);
     pool->all_alike = is_all_alike (pool);
-    return ST_OK;
+    if (st != ST_OK)
+        pool_release (pool);
+    return st;
 }
 
 void pool_release (struct pool *pool)
 {
     free (pool->node);
     free (pool->class_of_gpu);
+    free (pool->groups);
+    free (pool->badness);
     *pool = (struct pool){0};
 }
 

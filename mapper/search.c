@@ -17,9 +17,11 @@
 #include "base/threads.h"
 
 #define BATCH 8
-#define PLACED_MAX 4000 /* configurations placed before the search gives up its proof */
-#define POLISHED 4      /* of the best, placed again with more effort */
-#define POLISH_SEEDS 2  /* and so many random numbers */
+#define PLACED_MAX 4000   /* configurations placed before the search gives up its proof */
+#define CLOSE_ENOUGH 2e-4 /* of the step: a bound that needs no more work */
+#define TIGHTENED 8       /* pairs of placed configurations bounded closely at most */
+#define POLISHED 4        /* of the best, placed again with more effort */
+#define POLISH_SEEDS 2    /* and so many random numbers */
 
 struct mapper_settings mapper_settings_default (void)
 {
@@ -47,6 +49,7 @@ struct search {
     struct placed *placed; /* [n_placed] */
     long *placed_index;    /* of configuration */
     double *placed_bound;
+    bool *placed_tight; /* bounded as closely as can be */
     long n_placed, placed_cap;
     long best;             /* of placed; -1: none */
     double unplaced_bound; /* the least of those that could not be placed; INFINITY */
@@ -97,9 +100,10 @@ static struct entry heap_pop (struct search *x)
 /* ---- stages of the search ---- */
 
 /* What no placement of the configuration beats under the cost model asked for. */
-static double bound (const struct search *x, const struct workload_config *c, bool tight)
+static double bound (const struct search *x, const struct workload_config *c,
+                     enum bound_how how)
 {
-    return x->p->cost_model == COSTMODEL_CRITICAL_PATH ? bound_of (&x->pool, c, tight)
+    return x->p->cost_model == COSTMODEL_CRITICAL_PATH ? bound_of (&x->pool, c, how)
                                                        : bound_published (&x->pool, c);
 }
 
@@ -113,7 +117,7 @@ static enum status bound_all (struct search *x, struct error *err)
 #pragma omp parallel for schedule(dynamic, 64)
     for (long i = 0; i < x->n; i++)
         bounds[i] = memory_fits (&x->pool, &x->config[i], NULL)
-                        ? bound (x, &x->config[i], false)
+                        ? bound (x, &x->config[i], BOUND_FRACTIONS)
                         : -1.0;
     for (long i = 0; i < x->n; i++) {
         if (bounds[i] < 0)
@@ -181,7 +185,11 @@ static enum status keep (struct search *x, struct placed *placed, const struct e
         double *c = realloc (x->placed_bound, (size_t) cap * sizeof *c);
 
         x->placed_bound = c ? c : x->placed_bound;
-        if (!a || !b || !c) {
+
+        bool *d = realloc (x->placed_tight, (size_t) cap * sizeof *d);
+
+        x->placed_tight = d ? d : x->placed_tight;
+        if (!a || !b || !c || !d) {
             placed_release (placed);
             return err_nomem (err);
         }
@@ -190,6 +198,7 @@ static enum status keep (struct search *x, struct placed *placed, const struct e
     x->placed[x->n_placed] = *placed;
     x->placed_index[x->n_placed] = e->index;
     x->placed_bound[x->n_placed] = e->bound_s;
+    x->placed_tight[x->n_placed] = false;
     if (x->best < 0 || price_less (&placed->price, &x->placed[x->best].price))
         x->best = x->n_placed;
     x->n_placed++;
@@ -231,7 +240,7 @@ static enum status work_batch (struct search *x, struct entry *batch, int n,
         const struct workload_config *c = &x->config[batch[i].index];
 
         if (!batch[i].tight) {
-            batch[i].bound_s = fmax (batch[i].bound_s, bound (x, c, true));
+            batch[i].bound_s = fmax (batch[i].bound_s, bound (x, c, BOUND_SPLITS));
         } else {
             struct rng mix = {x->s->seed * 1000003u + (unsigned long) batch[i].index};
 
@@ -305,10 +314,49 @@ static enum status run (struct search *x, struct error *err)
     return st;
 }
 
-/* The best few that were placed, best first.  @return how many */
+/* Bound those of the placed configurations more closely that keep the whole space's bound
+ * down, until it is close to the best plan or some have been. */
+static void tighten_placed (struct search *x)
+{
+    double close = x->placed[x->best].price.step_s * (1.0 - CLOSE_ENOUGH);
+
+    for (int round = 0; round < TIGHTENED; round++) {
+        long pick[2] = {-1, -1}; /* the lowest, one for each of two threads */
+
+        for (long i = 0; i < x->n_placed; i++) {
+            if (x->placed_tight[i] || !(x->placed_bound[i] < close))
+                continue;
+            for (int k = 0; k < 2; k++)
+                if (pick[k] < 0 || x->placed_bound[i] < x->placed_bound[pick[k]]) {
+                    if (k == 0)
+                        pick[1] = pick[0];
+                    pick[k] = i;
+                    break;
+                }
+        }
+        if (pick[0] < 0 || least_bound (x) < x->placed_bound[pick[0]])
+            return;
+#pragma omp parallel for schedule(dynamic, 1)
+        for (int k = 0; k < 2; k++)
+            if (pick[k] >= 0) {
+                const struct workload_config *c = &x->config[x->placed_index[pick[k]]];
+
+                x->placed_bound[pick[k]] =
+                    fmax (x->placed_bound[pick[k]], bound (x, c, BOUND_RUNS));
+                x->placed_tight[pick[k]] = true;
+            }
+    }
+}
+
+/* Those of the best few that more effort may help: nothing is left to find where all
+ * placements were tried, and where the bound is near, or above the best plan.
+ * @return how many */
 static int pick_best (const struct search *x, long *pick)
 {
     int n = 0;
+    double best_s = x->placed[x->best].price.step_s;
+    bool small = pool_is_small (&x->pool);
+    int left = 0;
 
     for (; n < POLISHED && n < x->n_placed; n++) {
         long next = -1;
@@ -324,11 +372,17 @@ static int pick_best (const struct search *x, long *pick)
         }
         pick[n] = next;
     }
-    return n;
+    for (int i = 0; i < n; i++) {
+        double bound_s = x->placed_bound[pick[i]];
+
+        if (!small && bound_s < best_s &&
+            x->placed[pick[i]].price.step_s > bound_s * (1 + CLOSE_ENOUGH))
+            pick[left++] = pick[i];
+    }
+    return left;
 }
 
-/* One of the places of placed[] again; ST_NOFIT where there is nothing to find: all
- * placements were tried, or the bound is reached. */
+/* One of placed[] again. */
 static enum status place_again (const struct search *x, long at, int seed, int effort,
                                 struct placed *out, struct error *err)
 {
@@ -336,9 +390,6 @@ static enum status place_again (const struct search *x, long at, int seed, int e
     struct rng mix = {x->s->seed * 1000003u + (unsigned long) x->placed_index[at] +
                       0x5eed + ((uint64_t) seed << 32)};
 
-    if (pool_is_small (&x->pool) ||
-        !(x->placed[at].price.step_s > x->placed_bound[at] * (1 + 1e-9)))
-        return ST_NOFIT;
     return place_config (&x->pool, groups_for (x, c->deg.tp), c, x->s, effort,
                          rng_next (&mix), out, err);
 }
@@ -534,6 +585,7 @@ static void release (struct search *x)
     free (x->placed);
     free (x->placed_index);
     free (x->placed_bound);
+    free (x->placed_tight);
     free (x->config);
     free (x->heap);
     pool_release (&x->pool);
@@ -557,6 +609,8 @@ static enum status search_pool (struct search *x, struct mapper_result *r,
     if (st == ST_OK && x->best >= 0) {
         info->proven = !info->stopped && !isfinite (x->unplaced_bound) &&
                        !(x->heap_n > 0 && x->heap[0].bound_s < cut (x));
+        if (!info->stopped)
+            tighten_placed (x);
         st = polish (x, err);
         return st == ST_OK ? finish (x, r, err) : st;
     }

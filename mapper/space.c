@@ -221,6 +221,8 @@ static enum status explain_empty (const struct pool *pool, struct error *err)
     c.deg.pp = a->pp == MAPPER_FREE ? 1 : a->pp;
     c.deg.dp = a->dp == MAPPER_FREE ? 1 : a->dp;
     c.deg.cp = a->cp == MAPPER_FREE ? 1 : a->cp;
+    if (a->dp == MAPPER_FREE && p->model->experts > 0) /* ep divides dp x cp */
+        c.deg.dp = c.deg.ep % c.deg.cp == 0 ? c.deg.ep / c.deg.cp : c.deg.ep;
     c.micro_batch = a->micro_batch == MAPPER_FREE ? 1 : a->micro_batch;
     c.zero = a->zero == MAPPER_FREE ? 0 : a->zero;
     c.schedule =

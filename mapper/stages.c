@@ -21,7 +21,8 @@
 #include <string.h>
 
 #define MILP_NODES 400
-#define RUN_MAX 4 /* runs of up to so many stages are rows */
+#define MILP_COLUMNS 24 /* classes x stages up to which it solves in time */
+#define RUN_MAX 4       /* runs of up to so many stages are rows */
 
 /* Times of one class at its slowest GPU. */
 struct class_time {
@@ -99,6 +100,7 @@ struct split {
     double limit_bytes[CLASSES_MAX];
     int have[CLASSES_MAX]; /* GPUs of this level or larger, on the nodes allowed */
     int *cap;              /* [levels * pp] most layers of a stage at a level */
+    int *class_cap;        /* [classes of the pool * pp] the same by class */
     int *at;               /* [columns + 1] */
     double *coef;
 };
@@ -504,24 +506,69 @@ static enum status split_init (struct split *x, struct error *err)
 {
     int pp = x->c->deg.pp;
     size_t columns;
-    int *caps = malloc ((size_t) pp * (size_t) x->pool->n_classes * sizeof (int));
-    enum status st = caps ? find_levels (x, err) : err_nomem (err);
+    enum status st = find_levels (x, err);
 
     columns = (size_t) n_before_z (x) + (size_t) pp * (size_t) x->levels;
     x->cap = calloc ((size_t) pp * (size_t) x->pool->n_classes, sizeof (int));
+    x->class_cap = malloc ((size_t) pp * (size_t) x->pool->n_classes * sizeof (int));
     x->at = malloc ((columns + 1) * sizeof (int));
     x->coef = malloc ((columns + 1) * sizeof (double));
-    if (st == ST_OK && (!x->cap || !x->at || !x->coef))
+    if (st == ST_OK && (!x->cap || !x->class_cap || !x->at || !x->coef))
         st = err_nomem (err);
-    if (st == ST_OK && !memory_fits (x->pool, x->c, caps))
+    if (st == ST_OK && !memory_fits (x->pool, x->c, x->class_cap))
         st = err_set (err, ST_NOFIT, "no split of the layers fits in memory");
     for (int j = 0; st == ST_OK && j < x->levels; j++)
         for (int q = 0; q < x->pool->n_classes; q++)
             if (!(x->pool->class[q].limit_bytes < x->limit_bytes[j]) &&
                 !(x->pool->class[q].limit_bytes > x->limit_bytes[j]))
-                memcpy (x->cap + j * pp, caps + q * pp, (size_t) pp * sizeof (int));
-    free (caps);
+                memcpy (x->cap + j * pp, x->class_cap + q * pp,
+                        (size_t) pp * sizeof (int));
     return st;
+}
+
+/* Are there GPUs enough with the memory that each stage needs? */
+static bool enough_memory (const struct split *x, const int *layers)
+{
+    int pp = x->c->deg.pp, needed = 0;
+    int per_stage = (int) (workload_world (&x->c->deg) / pp);
+
+    for (int j = 0; j < x->levels; j++) {
+        for (int i = 0; i < pp; i++) {
+            bool here = cap_at (x, i, j) >= layers[i];
+
+            for (int less = j + 1; less < x->levels; less++)
+                here = here && cap_at (x, i, less) < layers[i];
+            needed += here ? per_stage : 0;
+        }
+        if (needed > x->have[j])
+            return false;
+    }
+    return needed == pp * per_stage;
+}
+
+static enum status solve_mip (struct split *x, int *layers, int *class_of_stage,
+                              struct error *err)
+{
+    glp_prob *mip = glp_create_prob ();
+    bool proven;
+    enum status st;
+
+    for (int q = 0; q < x->classes; q++)
+        x->t[q] = time_of (x->pool, x->c, q);
+    glp_set_obj_dir (mip, GLP_MIN);
+    add_columns (mip, x);
+    add_assignment (mip, x);
+    add_memory (mip, x);
+    add_pace (mip, x);
+    st = milp_solve (&mip, MILP_NODES, &proven, err);
+    for (int i = 0; i < x->c->deg.pp && st == ST_OK; i++)
+        for (int k = 0; k < x->classes; k++)
+            if (glp_mip_col_val (mip, col_y (x, i, k)) > 0.5) {
+                class_of_stage[i] = x->slots ? k : x->pool->n_classes - 1;
+                layers[i] = (int) lround (glp_mip_col_val (mip, col_l (x, i, k)));
+            }
+    milp_done (mip);
+    return st == ST_NOFIT ? even_split (x, layers, class_of_stage, err) : st;
 }
 
 enum status stages_split (const struct pool *pool, const struct workload_config *c,
@@ -530,34 +577,20 @@ enum status stages_split (const struct pool *pool, const struct workload_config 
 {
     struct split x = {
         .pool = pool, .c = c, .classes = slots ? pool->n_classes : 1, .slots = slots};
-    glp_prob *mip = NULL;
-    bool proven, fits;
     enum status st = split_init (&x, err);
 
-    fits = st == ST_OK && c->deg.vpp == 1;
     if (st == ST_OK && c->deg.vpp > 1) {
         st = chunk_split (&x, layers, class_of_stage, err);
+    } else if (st == ST_OK && x.classes > 2 && x.classes * c->deg.pp <= MILP_COLUMNS) {
+        st = solve_mip (&x, layers, class_of_stage, err);
     } else if (st == ST_OK) {
-        for (int q = 0; q < x.classes; q++)
-            x.t[q] = time_of (pool, c, q);
-        mip = glp_create_prob ();
-        glp_set_obj_dir (mip, GLP_MIN);
-        add_columns (mip, &x);
-        add_assignment (mip, &x);
-        add_memory (mip, &x);
-        add_pace (mip, &x);
-        st = milp_solve (&mip, MILP_NODES, &proven, err);
+        st = split_layers (pool, c, slots != NULL, x.class_cap, layers, class_of_stage,
+                           err);
+        if (st == ST_NOFIT || (st == ST_OK && !enough_memory (&x, layers)))
+            st = solve_mip (&x, layers, class_of_stage, err);
     }
-    for (int i = 0; i < c->deg.pp && st == ST_OK && mip; i++)
-        for (int k = 0; k < x.classes; k++)
-            if (glp_mip_col_val (mip, col_y (&x, i, k)) > 0.5) {
-                class_of_stage[i] = slots ? k : pool->n_classes - 1;
-                layers[i] = (int) lround (glp_mip_col_val (mip, col_l (&x, i, k)));
-            }
-    milp_done (mip);
-    if (st == ST_NOFIT && fits)
-        st = even_split (&x, layers, class_of_stage, err);
     free (x.cap);
+    free (x.class_cap);
     free (x.at);
     free (x.coef);
     return st;

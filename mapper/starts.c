@@ -295,31 +295,16 @@ static int slowest_class (const struct pool *pool, int node)
     return q;
 }
 
-/* What a link costs a sequence: an unmeasured one counts ten times. */
-static double link_badness (const struct topology_cluster *c, int from, int to)
+/* How slow the pool's i-th node's links are; before that its GPUs' class, and before all
+ * its size when only so many nodes may be used. */
+static double node_badness (const struct pool *pool, int i)
 {
-    struct topology_link l =
-        topology_link (c, c->node[from].first_gpu, c->node[to].first_gpu);
+    int node = pool->node[i];
+    double sum = pool->badness[i];
 
-    return l.bytes_per_s > 0 ? (l.measured ? 1 : 10) / l.bytes_per_s : 1.0;
-}
-
-/* How slow a node's links are: the sum of the inverse bandwidths to and from the other
- * nodes; before that its GPUs' class, and before all its size when only so many nodes may
- * be used. */
-static double node_badness (const struct pool *pool, int node)
-{
-    const struct topology_cluster *c = pool->problem->cluster;
-    double sum = 0.0;
-
-    for (int i = 0; i < pool->n_nodes; i++) {
-        int other = pool->node[i];
-
-        if (other != node)
-            sum += link_badness (c, node, other) + link_badness (c, other, node);
-    }
     if (nodes_limited (pool))
-        sum += 1e9 * CLASSES_MAX * (pool->max_node_gpus - c->node[node].gpus);
+        sum += 1e9 * CLASSES_MAX *
+               (pool->max_node_gpus - pool->problem->cluster->node[node].gpus);
     return slowest_class (pool, node) * 1e9 + sum;
 }
 
@@ -525,8 +510,7 @@ enum status try_starts (struct placer *x, bool free_layouts, struct candidate *b
     if (!ranked)
         return err_nomem (err);
     for (int i = 0; i < x->pool->n_nodes; i++)
-        ranked[i] = (struct ranked_node){x->pool->node[i],
-                                         node_badness (x->pool, x->pool->node[i])};
+        ranked[i] = (struct ranked_node){x->pool->node[i], node_badness (x->pool, i)};
     qsort (ranked, (size_t) x->pool->n_nodes, sizeof *ranked, by_badness);
     st = try_layout (x, 1, ranked, &s, err);
     for (int depth = 2; st == ST_OK && free_layouts && depth <= slots_per_node (x) &&

@@ -202,31 +202,88 @@ double memest_in_flight (const struct workload_config *c, int microbatches, int 
     return held < m ? held : m;
 }
 
+/* Layers of each kind, times the micro-batches of them in flight, when the interleaved
+ * schedule is at its worst for chunks that differ: played out over one round of backwards
+ * (Megatron-LM schedules.py).  Forwards go p micro-batches a chunk from the first, and
+ * backwards from the last. */
+struct flight {
+    double dense, expert;
+};
+
+static struct flight flight_of (const struct memest_problem *p, int stage,
+                                const struct workload_stage *held, double dense_bytes,
+                                double expert_bytes)
+{
+    const struct workload_config *c = p->config;
+    int m = workload_microbatches (p->job, c), pp = c->deg.pp, v = c->deg.vpp;
+    const struct workload_layers *a = &held->first, *z = &held->last;
+    double each = memest_in_flight (c, m, stage), most = -1.0;
+    struct flight worst = {each * held->dense, each * held->expert};
+    bool alike = a->dense == z->dense && a->expert == z->expert &&
+                 v * a->dense == held->dense && v * a->expert == held->expert;
+    int chunks = (int) lround (each * v), first = 0, last = 0;
+    double mid_dense, mid_expert;
+
+    if (c->schedule != SCHEDULE_INTERLEAVED || alike || a->dense + a->expert == 0)
+        return worst;
+    mid_dense = v > 2 ? (held->dense - a->dense - z->dense) / (v - 2.0) : 0.0;
+    mid_expert = v > 2 ? (held->expert - a->expert - z->expert) / (v - 2.0) : 0.0;
+    for (int k = 0; k < chunks + pp * v && k < m * (long long) v; k++) {
+        struct flight now;
+        double bytes;
+
+        first += k / pp % v == 0;
+        last += k / pp % v == v - 1;
+        if (k >= chunks) {
+            first -= (k - chunks) / pp % v == v - 1;
+            last -= (k - chunks) / pp % v == 0;
+        }
+        now.dense = mid_dense * (fmin (k + 1, chunks) - first - last) + a->dense * first +
+                    z->dense * last;
+        now.expert = mid_expert * (fmin (k + 1, chunks) - first - last) +
+                     a->expert * first + z->expert * last;
+        bytes = now.dense * dense_bytes + now.expert * expert_bytes;
+        if (bytes > most) {
+            most = bytes;
+            worst = now;
+        }
+    }
+    return worst;
+}
+
+/* Micro-batches of the embedding's inputs: of an interleaved first chunk, two groups. */
+static double embedding_flight (const struct workload_config *c, int microbatches)
+{
+    return c->schedule == SCHEDULE_INTERLEAVED ? fmin (2.0 * c->deg.pp, microbatches)
+                                               : memest_in_flight (c, microbatches, 0);
+}
+
 static double activation_bytes (const struct memest_problem *p, const struct shape *w,
                                 int stage, const struct workload_stage *held)
 {
     const struct workload_config *c = p->config;
-    double flight = memest_in_flight (c, workload_microbatches (p->job, c), stage);
     double dense = held->dense > 0 ? w->tokens * dense_layer_bytes (p, w) : 0.0;
     double expert = held->expert > 0 ? w->tokens * expert_layer_bytes (p, w) : 0.0;
     double checkpoint = 2.0 * w->element * w->tokens * w->h / w->r;
-    double all = held->dense * dense + held->expert * expert;
     int layers = held->dense + held->expert;
-    double bytes = flight * all;
+    struct flight flight = flight_of (p, stage, held, dense, expert);
+    double bytes = flight.dense * dense + flight.expert * expert;
 
     if (c->recompute == RECOMPUTE_FULL) {
         int n = c->recompute_layers > 0 && c->recompute_layers < layers
                     ? c->recompute_layers
                     : layers;
-        double whole = (double) (layers - n) / layers;
+        double again = (double) n / layers;
 
         /* Checkpoints in flight, and the layer that is being recomputed with its
          * gradients (A10). */
-        bytes = flight * (n * checkpoint + whole * all) +
+        bytes = again * (flight.dense + flight.expert) * checkpoint +
+                (1.0 - again) * bytes +
                 (1.0 + p->profile->memory.recompute_workspace) * fmax (dense, expert);
     }
     if (held->embedding)
-        bytes += flight * w->tokens * (8.0 + (p->model->dropout ? w->h / w->r : 0.0));
+        bytes += embedding_flight (c, workload_microbatches (p->job, c)) * w->tokens *
+                 (8.0 + (p->model->dropout ? w->h / w->r : 0.0));
     if (held->head)
         bytes += 4.0 * w->element * w->tokens * w->h / w->r; /* final norm */
     return bytes;

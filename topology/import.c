@@ -104,8 +104,7 @@ bool import_is_xml (const char *data, const char *root)
 {
     size_t n = strlen (root);
 
-    if (strncmp (data, "\xef\xbb\xbf", 3) == 0)
-        data += 3;
+    data += file_mark (data, strlen (data));
     for (;;) {
         data += strspn (data, " \t\r\n");
         if (*data != '<')

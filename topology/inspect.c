@@ -54,7 +54,11 @@ static void look_at_nodes (const struct topology_cluster *c,
         text_add (&t, ", %d of them in use", gpus);
     if (n_drained > 0)
         text_add (&t, "; %d drained: %s", n_drained, text_str (&drained));
-    add (out, gpus < listed ? TOPOLOGY_NOTE : TOPOLOGY_OK, "nodes", &t);
+    add (out,
+         gpus == 0       ? TOPOLOGY_FAILED
+         : gpus < listed ? TOPOLOGY_NOTE
+                         : TOPOLOGY_OK,
+         "nodes", &t);
     if (n_open > 0) {
         t.len = 0;
         text_add (&t, "%d nodes without GPUs or without a GPU type: %s", n_open,

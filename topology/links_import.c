@@ -344,6 +344,8 @@ static enum status read_text (struct links_table *t, const char *format, char *t
     if (strlen (text) != len)
         return err_set (t->err, ST_INVALID, "%s: expected text, found binary data",
                         t->file);
+    text += file_mark (text, len);
+    len = strlen (text);
     if (!(f = find_format (format, text)))
         return err_set (t->err, ST_INVALID,
                         "%s: expected the output of nccl-tests, nvbandwidth, "

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/units.h"
 #include "topology/links_doc.h"
 #include "topology/topology.h"
 
@@ -72,6 +73,13 @@ int links_table_end (struct links_table *t, int node, int gpu)
 enum status links_table_add (struct links_table *t, int src, int dst,
                              enum links_quantity what, double value, const char *reason)
 {
+    /* What a cluster file may hold. */
+    if ((what == LINKS_BANDWIDTH && !(value > 0 && value <= 1e9 * UNITS_GB)) ||
+        (what == LINKS_LATENCY && !(value >= 0 && value <= 1e9 * UNITS_US)))
+        return err_set (t->err, ST_INVALID, "%s: %s %g %s of a link is none", t->file,
+                        what == LINKS_BANDWIDTH ? "a bandwidth of" : "a latency of",
+                        value / (what == LINKS_BANDWIDTH ? UNITS_GB : UNITS_US),
+                        what == LINKS_BANDWIDTH ? "GB/s" : "us");
     if (t->n_samples == t->cap_samples) {
         size_t cap = t->cap_samples ? 2 * t->cap_samples : 256;
         struct links_sample *more = realloc (t->sample, cap * sizeof *more);

@@ -131,13 +131,32 @@ double workload_active_params (const struct workload_model *m)
 
 /* ---- stages ---- */
 
-/* Count the layers first .. first+n-1. */
-static void count_layers (const struct workload_model *m, int first, int n,
-                          struct workload_stage *s)
+/* The layers first .. first+n-1. */
+static struct workload_layers layers_at (const struct workload_model *m, int first, int n)
 {
+    struct workload_layers l = {.dense = n};
+
     for (int i = first; i < first + n && m->experts > 0; i++)
-        s->expert += workload_is_expert_layer (m, i);
-    s->dense += n;
+        l.expert += workload_is_expert_layer (m, i);
+    l.dense -= l.expert;
+    return l;
+}
+
+/* Give a stage the layers from `first` on that chunk `chunk` of v has of its n: what does
+ * not divide stays in the last chunk.  @return how many */
+static int add_chunk (const struct workload_model *m, int chunk, int v, int n, int first,
+                      struct workload_stage *s)
+{
+    int size = n / v + (chunk == v - 1 ? n % v : 0);
+    struct workload_layers l = layers_at (m, first, size);
+
+    s->dense += l.dense;
+    s->expert += l.expert;
+    if (v > 1 && chunk == 0)
+        s->first = l;
+    if (v > 1 && chunk == v - 1)
+        s->last = l;
+    return size;
 }
 
 static struct workload_stage ends_of (const struct workload_config *c, int stage)
@@ -152,21 +171,17 @@ struct workload_stage workload_stage_of (const struct workload_model *m,
                                          const int *layers, int stage)
 {
     struct workload_stage s = ends_of (c, stage);
-    int pp = c->deg.pp, first = 0;
+    int pp = c->deg.pp, v = c->deg.vpp, first = 0;
 
-    for (int chunk = 0; chunk < c->deg.vpp; chunk++)
+    for (int chunk = 0; chunk < v; chunk++)
         for (int k = 0; k < pp; k++) {
             int at = workload_schedule_is_v (c->schedule) && chunk % 2 ? pp - 1 - k : k;
-            int n = layers[at] / c->deg.vpp;
 
-            /* What does not divide stays in the last chunk. */
-            if (chunk == c->deg.vpp - 1)
-                n += layers[at] % c->deg.vpp;
             if (at == stage)
-                count_layers (m, first, n, &s);
-            first += n;
+                first += add_chunk (m, chunk, v, layers[at], first, &s);
+            else
+                first += layers[at] / v + (chunk == v - 1 ? layers[at] % v : 0);
         }
-    s.dense -= s.expert;
     return s;
 }
 
@@ -175,9 +190,10 @@ struct workload_stage workload_stage_guess (const struct workload_model *m,
                                             int layers)
 {
     struct workload_stage s = ends_of (c, stage);
+    int first = stage;
 
-    count_layers (m, stage, layers, &s);
-    s.dense -= s.expert;
+    for (int chunk = 0; chunk < c->deg.vpp; chunk++)
+        first += add_chunk (m, chunk, c->deg.vpp, layers, first, &s);
     return s;
 }
 

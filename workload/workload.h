@@ -239,10 +239,18 @@ static inline int workload_microbatches (const struct workload_job *j,
     return j->global_batch / (c->deg.dp * c->micro_batch);
 }
 
+/** Layers without and with experts. */
+struct workload_layers {
+    int dense, expert;
+};
+
 /** What one pipeline stage holds. */
 struct workload_stage {
     int dense, expert; /* layers without and with experts */
     bool embedding, head;
+    /* Of several chunks, what the first and the last one have of these layers; those
+     * between are alike.  No layers at all: so are the ends. */
+    struct workload_layers first, last;
 };
 
 /** What stage `stage` holds, given the layers of every stage.
@@ -468,7 +476,7 @@ struct workload_profile {
         enum workload_all_reduce all_reduce;
         bool deduplicated_dispatch; /* a token is sent once to every node and GPU where it
                                        has experts, else once to every expert */
-        bool blocking_sends; /* a stage waits until what it sends has arrived */
+        bool blocking_sends;        /* a stage waits until what it sends has arrived */
     } time;
 };
 

@@ -10,6 +10,7 @@
 # (LINKWISE_NUMA=0 leaves that out).  LINKWISE_PLACEMENT=launcher takes the launcher's own
 # order instead of the map: a host's GPUs, without the drained ones, by local rank.
 here=$(dirname -- "$0")
+case $here in /*) ;; *) here=./$here ;; esac # awk takes lr=1/map.txt for an assignment
 fail() {
     printf '%s\n' "exec.sh: $*" >&2
     exit 1
@@ -27,14 +28,14 @@ me=${me:-$(uname -n)}
 # may be several hosts.
 names=$here/hosts.txt column=1
 [ -f "$names" ] || names=$here/map.txt column=2
-own_name() {
+own_name() { # texts are compared, also those that look like numbers: 7 is not 007
     awk -v me="$me" -v c="$column" '
-        function short(name) { sub(/\..*/, "", name); return name }
+        function short(name) { sub(/\..*/, "", name); return name "" }
         BEGIN { label = short(me) }
-        $c == me { same = 1; exit }
+        $c "" == me { same = 1; exit }
         index($c, label) == 1 && short($c) == label && !($c in alike) { alike[$c]; n++; name = $c }
         END {
-            either = me == label || label in alike
+            either = me "" == label || label in alike
             if (same) print me
             else if (n == 1 && either) print name
             exit !same && n > 1 && either
@@ -43,7 +44,7 @@ own_name() {
 several="this host, $me, may be several of $names, whose names differ after the first dot: LINKWISE_NODE, or a file on each host that LINKWISE_NODE_FILE names, says which"
 if [ "$1" = --host ]; then
     name=$(own_name) || fail "$several"
-    [ -n "$name" ] && awk -v h="$name" '$2 == h { found = 1; exit } END { exit !found }' "$here/map.txt" ||
+    [ -n "$name" ] && awk -v h="$name" '$2 "" == h { found = 1; exit } END { exit !found }' "$here/map.txt" ||
         fail "this host, $me, is not in $here/map.txt"
     printf '%s\n' "$name"
     exit 0
@@ -74,7 +75,7 @@ if [ "${LINKWISE_PLACEMENT:-plan}" = launcher ]; then
     [ -n "$turn" ] && [ -n "$world" ] || fail 'the launcher gives no local rank and no size'
     gpu=
     [ ! -f "$here/hosts.txt" ] ||
-        gpu=$(awk -v h="$host" -v k="$turn" '$1 == h { print $(k + 2); exit }' "$here/hosts.txt")
+        gpu=$(awk -v h="$host" -v k="$turn" '$1 "" == h { print $(k + 2); exit }' "$here/hosts.txt")
     gpu=${gpu:-$turn}
     [ -n "${MASTER_ADDR:-}" ] || fail 'MASTER_ADDR is not set'
 else
@@ -93,7 +94,7 @@ fi
 # The entry of this GPU in a table `host gpu value`, or nothing.
 lookup() {
     [ -f "$here/$1" ] &&
-        awk -v h="$host" -v g="$gpu" '$1 == h && $2 == g { print $3; exit }' "$here/$1"
+        awk -v h="$host" -v g="$gpu" '$1 "" == h && $2 == g { print $3; exit }' "$here/$1"
 }
 device=$(lookup gpu-uuid.txt)
 numa=$(lookup gpu-numa.txt)

@@ -7,7 +7,7 @@
 . "$(dirname -- "$0")/../node-lib.sh"
 agents=$top/torchrun/agents.txt
 nodes=$(awk 'END { print NR }' "$agents")
-for agent in $(awk -v h="$host" '$1 == h { print $2 ":" $3 }' "$agents"); do
+for agent in $(awk -v h="$host" '$1 "" == h { print $2 ":" $3 }' "$agents"); do
     start ${LINKWISE_TORCHRUN:-torchrun} --nnodes "$nodes" --node_rank "${agent%:*}" \
         --nproc_per_node "${agent#*:}" --master_addr "$MASTER_ADDR" \
         --master_port "$MASTER_PORT" --no_python "$top/exec.sh" "$@"

@@ -3,8 +3,10 @@
 # connections and an interruption leave a links file that says so, and no rank behind.
 . tests/lib/tap.sh
 . tests/lib/ranks.sh
-# Short measurements of small messages; $OPTIONS go to every rank.
-OPTIONS="--transport socket --measure 0.01 --passes 2 --pause 0 --timeout 1 --max-size 2"
+# Short measurements of small messages; $OPTIONS go to every rank.  Runs that something happens to
+# are $SLOW, so that it happens in their middle.
+OPTIONS="--transport socket --measure 0.004 --passes 2 --pause 0 --timeout 1 --max-size 1"
+SLOW="--measure 0.01 --max-size 2"
 
 ranks 4 -o "$T/links.json"
 ended 0 60
@@ -17,7 +19,7 @@ assert len (d["links"]["gpu"]["bandwidth_gb_per_s"]) == 4 and d["nodes"][0]["gpu
 result $? "no journal is left"
 
 # Somebody else knocks, at rank 0 and at a partner's door.
-ranks 4 --passes 12 -o "$T/links.json"
+ranks 4 --passes 10 $SLOW -o "$T/links.json"
 python3 - $port "${pid[1]}" >"$T/why" 2>&1 <<'P'
 import os, re, socket, sys, time
 def doors (pid):
@@ -34,16 +36,19 @@ def doors (pid):
 time.sleep (0.5)
 found = list (doors (sys.argv[2]))
 assert found, "rank 1 listens nowhere"
+knocks = []
 for port in [int (sys.argv[1])] + found:
     for words in (b"GET / HTTP/1.0\r\n\r\n", b"bwprobe1" + b"x" * 28, b"\xff" * 5000, b""):
         s = socket.create_connection (("127.0.0.1", port), 5)
         s.sendall (words)
-        s.settimeout (15)
-        try:
-            assert s.recv (100) == b"", "a foreign connection got an answer"
-        except ConnectionResetError:
-            pass
-        s.close ()
+        knocks.append (s)
+for s in knocks:
+    s.settimeout (15)
+    try:
+        assert s.recv (100) == b"", "a foreign connection got an answer"
+    except ConnectionResetError:
+        pass
+    s.close ()
 P
 result $? "foreign connections are closed without an answer" "$T/why"
 ended 0 60
@@ -52,7 +57,7 @@ says "and the file counts them" '
 assert m["status"] == "complete" and m["refused_connections"] >= 4, m["refused_connections"]'
 
 # A rank is killed in the middle; the same command with --resume finds the rest.
-ranks 4 --passes 4 -o "$T/links.json"
+ranks 4 --passes 4 $SLOW -o "$T/links.json"
 lines 14
 slay 2
 ended 1 30
@@ -70,7 +75,7 @@ assert m["status"] == "complete" and len (m["pairs"]) == 12
 assert all (p["isolated_gb_per_s"]["samples"] >= 4 for p in m["pairs"])'
 
 # A rank that stops without a word.
-ranks 3 --passes 6 -o "$T/links.json"
+ranks 3 --passes 6 $SLOW -o "$T/links.json"
 lines 8
 stall 1
 ended 1 20

@@ -11,11 +11,13 @@ result $? "the stand-in builds" "$T/why"
 for lib in libcudart.so.13 libnccl.so.2 libcublas.so.13; do ln "$T/libcuda.so.1" "$T/$lib"; done
 # The stand-in leaves its communicators to the end of the process.
 export LD_LIBRARY_PATH=$T ASAN_OPTIONS=detect_leaks=0
-OPTIONS="--transport nccl --pause 0 --timeout 1.5 --measure 0.01 --max-size 4"
+OPTIONS="--transport nccl --pause 0 --timeout 1.5 --measure 0.005 --max-size 1"
 
-ranks 4 --passes 1 --gemm -o "$T/links.json"
+FAKE_NCCL_LOG=$T/interfaces ranks 4 --passes 1 --gemm --interface 127.0.0.0/8 -o "$T/links.json"
 ended 0 60
 result $? "four ranks" "$T/err.0"
+grep -qx "=lo" "$T/interfaces" && ! grep -qvx "=lo" "$T/interfaces"
+result $? "NCCL is given the interface of --interface" "$T/interfaces"
 says "every pair, every GPU, the versions" '
 assert m["status"] == "complete" and m["transport"] == "nccl" and len (m["pairs"]) == 12
 assert m["versions"]["gpu_libraries"].startswith ("nccl 2.28.9, cuda runtime 13.0")
@@ -24,7 +26,7 @@ assert all ("concurrent_gb_per_s" in p for p in m["pairs"])'
 ! grep -q "communicators of their own" "$T/err.0"
 result $? "their communicators were split from one parent" "$T/err.0"
 
-ranks 4 --passes 6 -o "$T/links.json"
+NCCL_SOCKET_IFNAME=lo ranks 4 --passes 6 -o "$T/links.json"
 lines 13
 slay 3
 ended 1 60

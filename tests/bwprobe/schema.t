@@ -7,7 +7,7 @@ for p in python3 /usr/bin/python3; do
     $p -c 'import jsonschema' 2>/dev/null && PY=$p && break
 done
 [ -n "$PY" ] || skip_all "package python3-jsonschema is not installed"
-OPTIONS="--transport socket --measure 0.01 --passes 2 --pause 0 --timeout 1 --max-size 2"
+OPTIONS="--transport socket --measure 0.004 --passes 2 --pause 0 --timeout 1 --max-size 1"
 valid() {
     $PY - docs/schema/links.schema.json "$T/links.json" >"$T/why" 2>&1 <<'P'
 import json, sys, jsonschema
@@ -18,7 +18,7 @@ P
 }
 ranks 3 --passes 2 -o "$T/links.json"
 ended 0 30 && valid "a whole run"
-ranks 4 --passes 3 -o "$T/links.json"
+ranks 4 --passes 6 -o "$T/links.json"
 lines 13
 slay 3
 ended 1 30 && valid "a run that lost a rank"

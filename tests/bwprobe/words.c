@@ -2,9 +2,11 @@
  * are read back as they were written, and nothing else is. */
 #include "tests/lib/fixture.h"
 
+#include <net/if.h>
 #include <unistd.h>
 
 #include "base/file.h"
+#include "bwprobe/interface.h"
 #include "bwprobe/journal.h"
 #include "bwprobe/messages.h"
 #include "bwprobe/start.h"
@@ -283,13 +285,94 @@ static void journal_is_read_back (void **state)
     notes_free (&notes);
 }
 
+/* NCCL's words for interfaces, and addresses that are asked for. */
+static void interfaces_are_chosen (void **state)
+{
+    static const struct {
+        const char *list, *name;
+        bool taken;
+    } c[] = {{"eth", "eth0", true},       {"eth", "ib0", false},
+             {"ib,eth", "eth1", true},    {"=eth0", "eth0", true},
+             {"=eth0", "eth01", false},   {"=ib0,eth0", "eth0", true},
+             {"^docker,lo", "lo", false}, {"^docker,lo", "eth0", true},
+             {"^=lo", "lo1", true},       {"^=lo", "lo", false},
+             {"eth0,", "ib0", false},     {",", "eth0", false}};
+    static const char *const bad[] = {"127.0.0.0/x",  "127.0.0.0/", "127.0.0.0/33",
+                                      "127.0.0.0/-1", "nosuch0",    "127.0.0.1/8x"};
+    char address[NET_ADDRESS], name[IF_NAMESIZE];
+    struct error err;
+
+    (void) state;
+    for (size_t i = 0; i < sizeof c / sizeof *c; i++)
+        assert_int_equal (interface_matches (c[i].list, c[i].name), c[i].taken);
+    ok (net_own_address ("127.0.0.0/8", address, &err), &err);
+    assert_string_equal (address, "127.0.0.1");
+    assert_true (net_interface_of (address, name));
+    assert_string_equal (name, "lo");
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_int_equal (net_own_address (bad[i], address, &err), ST_USAGE);
+
+    /* The user's choice for NCCL holds, --interface goes first and is handed on. */
+    setenv ("NCCL_SOCKET_IFNAME", "=lo", 1);
+    ok (interface_settle (NULL, address, &err), &err);
+    assert_string_equal (address, "127.0.0.1");
+    setenv ("NCCL_SOCKET_IFNAME", "=nosuch0", 1);
+    ok (interface_settle (NULL, address, &err), &err);
+    assert_string_equal (address, "");
+    ok (interface_settle ("lo", address, &err), &err);
+    assert_string_equal (getenv ("NCCL_SOCKET_IFNAME"), "=nosuch0");
+    unsetenv ("NCCL_SOCKET_IFNAME");
+    ok (interface_settle ("127.0.0.1", address, &err), &err);
+    assert_string_equal (getenv ("NCCL_SOCKET_IFNAME"), "=lo");
+    unsetenv ("NCCL_SOCKET_IFNAME");
+    assert_int_equal (interface_settle ("nosuch0", address, &err), ST_USAGE);
+    assert_null (getenv ("NCCL_SOCKET_IFNAME"));
+}
+
+/* A bad sector in the middle costs the lines that it hit, not those behind it. */
+static void a_damaged_journal_keeps_the_rest (void **state)
+{
+    static const char *const names[] = {"a/0", "b/0"};
+    static const char text[] =
+        "{\"transport\":\"socket\",\"endpoints\":[\"a/0\",\"b/0\"]}\n"
+        "[0,1,0,0,0,1,5,0]\n"
+        "[1,0,0,0,0,\001\002\003\n"
+        "[0,7,0,0,0,1,5,0]\n"
+        "[1,0,0,1,0,2,5,0]\n"
+        "[0,1,0,2,";
+    char path[] = "/tmp/linkwise-journal.XXXXXX", part[64];
+    struct error err = {""};
+    struct notes notes = {.n = 0};
+    struct journal *j = NULL;
+    long n;
+    int fd = mkstemp (path);
+
+    (void) state;
+    assert_true (fd >= 0);
+    close (fd);
+    snprintf (part, sizeof part, "%s.part", path);
+    ok (file_write (part, text, sizeof text - 1, &err), &err);
+    n_taken = 0;
+    ok (journal_open (path, names, 2, "socket", true, take, NULL, &n, &j, &notes, &err),
+        &err);
+    journal_close (j, true);
+    assert_int_equal (n, 2);
+    assert_true (taken[0].src == 0 && taken[1].src == 1 && taken[1].pass == 1);
+    assert_true (notes.n == 1 && strstr (notes.line[0], "2 lines are damaged"));
+    unlink (path);
+    notes_free (&notes);
+}
+
 int main (void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test (messages_come_back),
-                                       cmocka_unit_test (broken_frames_are_refused),
-                                       cmocka_unit_test (greetings_need_the_token),
-                                       cmocka_unit_test (launchers_variables),
-                                       cmocka_unit_test (journal_is_read_back)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (messages_come_back),
+        cmocka_unit_test (broken_frames_are_refused),
+        cmocka_unit_test (greetings_need_the_token),
+        cmocka_unit_test (launchers_variables),
+        cmocka_unit_test (journal_is_read_back),
+        cmocka_unit_test (a_damaged_journal_keeps_the_rest),
+        cmocka_unit_test (interfaces_are_chosen)};
 
     return cmocka_run_group_tests_name ("words", tests, NULL, NULL);
 }

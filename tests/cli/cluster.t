@@ -178,4 +178,16 @@ expect 2 "no subcommand" "Usage: linkwise cluster" $L cluster
 expect 2 "too many arguments" "expected FILE, found 2" $L cluster import a b -o "$T/no.json"
 [ ! -e "$T/no.json" ]
 result $? "no file is left of a failure"
+$LINKWISE cluster drain examples/clusters/h100-10.json "$(sed -n 's/.*"name": "\(cnode[^"]*\)".*/\1/p' examples/clusters/h100-10.json | paste -sd,)" \
+    -o "$T/none.json" >/dev/null
+$LINKWISE cluster check "$T/none.json" >"$T/out" 2>&1
+[ $? = 1 ] && grep -Eq "nodes +FAILED +10 nodes, 80 GPUs, 0 of them in use" "$T/out"
+result $? "no GPU in use cannot be planned on" "$T/out"
+# What editors and spreadsheets put before a text.
+printf '\357\273\277' | cat - examples/clusters/h100-10.json >"$T/mark.json"
+expect 0 "a byte-order mark before JSON" "10 nodes" $LINKWISE cluster check "$T/mark.json"
+printf '\357\273\277src,dst,gb_per_s\na,b,10\nb,a,11\n' >"$T/mark.csv"
+expect 0 "... before a table of links" '"b"' $LINKWISE cluster import "$T/mark.csv" -o -
+python3 -c 'import sys; sys.stdout.buffer.write(open("examples/runs/bloom.csv").read().encode("utf-16"))' >"$T/wide.csv" 2>/dev/null &&
+    expect 1 "UTF-16 is told" "wide.csv: UTF-16 text: convert it to UTF-8 first" $LINKWISE validate "$T/wide.csv"
 done_testing

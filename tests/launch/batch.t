@@ -36,7 +36,7 @@ chmod +x "$T"/bin/*
 batch() { # GIVEN [VARIABLE...]
     local given=$1
     shift
-    env "$@" PATH="$T/bin:$PATH" GIVEN="$given" SLURM_JOB_NODELIST="$given" SLURM_JOB_ID=1 LINKWISE_DIR="$T/launch" \
+    env PATH="$T/bin:$PATH" GIVEN="$given" SLURM_JOB_NODELIST="$given" SLURM_JOB_ID=1 LINKWISE_DIR="$T/launch" "$@" \
         sh "$T/launch/slurm/job.sbatch" ./program >"$T/out" 2>"$T/err"
     code=$?
     { echo "exit $code"; cat "$T/out" "$T/err"; } >"$T/why"
@@ -63,6 +63,11 @@ $LINKWISE cluster drain "$T/unlike.json" h3:1 h2:0 -o "$T/drained.json" >/dev/nu
 emitted "$T/drained.json" h1,h3
 batch h2,h3,h4 LINKWISE=false
 placed "drained GPUs are left out" "0 h2 1,1 h3 0,2 h3 2,3 h3 3,4 h4 0,5 h4 1"
+
+mv "$T/launch" "$T/lr=1 x" && ln -s "lr=1 x" "$T/launch"
+(cd "$T" && batch h2,h3,h4 LINKWISE=false LINKWISE_DIR="lr=1 x"; echo $code >"$T/code")
+code=$(cat "$T/code")
+placed "from a folder whose name awk could misread" "0 h2 1,1 h3 0,2 h3 2,3 h3 3,4 h4 0,5 h4 1"
 
 nodes h1:2 h2:2 h3:2 h4:2 >"$T/alike.json"
 emitted "$T/alike.json" h[1-3]

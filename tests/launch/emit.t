@@ -267,6 +267,16 @@ $L emit "$T/drained-plan.json" --to slurm -d "$T/drained" >/dev/null
 grep -qx 'h2 1 GPU-h2-1' "$T/drained/gpu-uuid.txt" && grep -qx 'h2 1 1' "$T/drained/gpu-numa.txt" &&
     grep -q '^#SBATCH --gres=gpu:2$' "$T/drained/slurm/job.sbatch"
 result $? "a drained GPU: the tables count as the machine does" "$T/drained/gpu-uuid.txt"
+$L emit "$T/drained-plan.json" --to kubernetes -d "$T/drained" >/dev/null
+[ "$(grep -c '"nvidia.com/gpu": "2"' "$T/drained/kubernetes/job.json")" = 1 ]
+result $? "... pods ask for it, so that an index means the same inside" "$T/drained/kubernetes/job.json"
+$L cluster synth calm --nodes 2 --gpus 3 -o "$T/three.json" >/dev/null
+$L cluster drain "$T/three.json" n0:0 n1:0 -o "$T/three.json" >/dev/null
+$L plan "$T/three.json" llama-2-7b --seq 1024 --global-batch 8 --tp 2 --pp 2 --granularity node --json |
+    $L emit - --to deepspeed -d "$T/three" >/dev/null
+[ "$(sort "$T/three/deepspeed/hostfile" | paste -sd,)" = "n0 slots=3,n1 slots=3" ] &&
+    tr '@' '\n' <"$T/three/deepspeed/include" | sort | cmp -s - <(printf 'n0:1,2\nn1:1,2\n')
+result $? "... and DeepSpeed's slots count it" "$T/three/deepspeed/hostfile"
 python3 - "$T/a/plan.json" "$T/plain.json" <<'P'
 import json, sys
 d = json.load(open(sys.argv[1]))

@@ -52,6 +52,13 @@ for shell in sh bash; do
     east 'exec.sh: rank 0 belongs on n1.east, but runs on n1.south: .*' "... a third" n1.south 0
     east 'exec.sh: rank 3 belongs on n3, but runs on n3.west: .*' "... a short name in the plan beside the host's own" n3.west 3
     east '2 n2 0' "... where one host alone has the short name it stands" n2.lab 2
+    mkdir -p "$T/digits"
+    cp "$T/d/exec.sh" "$T/digits/"
+    printf '0 007 0\n1 7 1\n2 1e3 2\n' >"$T/digits/map.txt"
+    printf '007 0 GPU-a\n7 1 GPU-b\n' >"$T/digits/gpu-uuid.txt"
+    run_in=digits run '1 7 1 GPU-b' "host 7 is not 007" RANK=1 LINKWISE_NODE=7 -- sh -c 'echo "$RANK $LINKWISE_HOST $LINKWISE_GPU $CUDA_VISIBLE_DEVICES"'
+    run_in=digits run 'exec.sh: rank 0 belongs on 007, but runs on 7: .*' "... another's rank" RANK=0 LINKWISE_NODE=7 -- true
+    run_in=digits run 'exec.sh: this host, 1000, is not in .*' "1000 is not 1e3" LINKWISE_NODE=1000 -- --host
     run_in=same run n2 "this host's name in the map" LINKWISE_NODE=n2.lab -- --host
     run_in=same run 'exec.sh: this host, n1, may be several .*' "... not where several may be meant" LINKWISE_NODE=n1 -- --host
     run_in=same run 'exec.sh: this host, n9, is not in .*/map.txt' "... not where there is none" LINKWISE_NODE=n9 -- --host
@@ -61,6 +68,13 @@ for shell in sh bash; do
     run '7 n9 1 12 m' "the launcher's own order" SLURM_PROCID=7 SLURM_LOCALID=1 SLURM_NTASKS=12 MASTER_ADDR=m LINKWISE_PLACEMENT=launcher LINKWISE_NODE=n9 -- \
         sh -c 'echo "$RANK $LINKWISE_HOST $CUDA_VISIBLE_DEVICES $WORLD_SIZE $MASTER_ADDR"'
     run 'exec.sh: the launcher gives no local rank and no size' "... without a local rank" RANK=7 MASTER_ADDR=m LINKWISE_PLACEMENT=launcher LINKWISE_NODE=n9 -- true
+    cp -r "$T/d" "$T/lr=1 a'b"
+    for from in "lr=1 a'b/" "./lr=1 a'b/" "$T/lr=1 a'b/"; do
+        (cd "$T" && env -i PATH="$PATH" RANK=1 LINKWISE_NODE=n2 $shell "${from}exec.sh" sh -c "$place" </dev/null) >"$T/out" 2>&1
+        [ "$(cat "$T/out")" = '1 n2.example.org 3' ]
+        result $? "$shell: from a folder $from" "$T/out"
+    done
+    rm -rf "$T/lr=1 a'b"
     echo n3 >"$T/node"
     run '2 n3' "the node's name from a file" RANK=2 LINKWISE_NODE_FILE="$T/node" -- --where
     env -i PATH="$PATH" RANK=0 LINKWISE_NODE=n1 $shell "$T/d/exec.sh" sh -c 'exit 42'

@@ -187,6 +187,68 @@ static void flight_scales (void **state)
     CLOSE (layer_of (&m, &j, &c, 3), 8 * one, 1e-12);
 }
 
+/* Chunks that differ: stage 0 of 4 with 5 layers in chunks of 2 and 3 has run 11 forwards,
+ * 7 of its first chunk and 4 of its second (p = 4 a chunk in turn), before its first
+ * backward: 7 x 2 + 4 x 3 layers, not 5.5 x 5.  Of the embedding's inputs, 8 bytes a
+ * token, two groups of 4 are held. */
+static void uneven_chunks (void **state)
+{
+    struct workload_model m = model_of ("llama-2-7b");
+    struct workload_job j = {.seq = 2048, .global_batch = 32};
+    struct workload_config c = config_of (1, 4, 1, 1);
+    struct workload_profile p = profile_of (WORKLOAD_PROFILE_DEFAULT);
+    struct memest_problem q = {&m, &j, &c, &p, MEMEST_LINKWISE};
+    const int layers[] = {5, 4, 4, 4}, even[] = {4, 4, 4, 4};
+    struct workload_stage held;
+    struct memest_stage s;
+    double layer;
+    (void) state;
+
+    m.layers = 17;
+    layer = layer_of (&m, &j, &c, 3);
+    c.schedule = SCHEDULE_INTERLEAVED;
+    c.deg.vpp = 2;
+    held = workload_stage_of (&m, &c, layers, 0);
+    assert_true (held.first.dense == 2 && held.last.dense == 3 && held.dense == 5);
+    memest_stage (&q, 0, &held, &s);
+    CLOSE (s.activations_bytes, 26 * layer + 8 * 8 * 2048, 1e-12);
+    /* A micro-batch a chunk is all there is. */
+    j.global_batch = 4;
+    memest_stage (&q, 0, &held, &s);
+    CLOSE (s.activations_bytes, 4 * 5 * layer + 4 * 8 * 2048, 1e-12);
+    /* Alike, they are as many as chunks over v. */
+    j.global_batch = 32;
+    m.layers = 16;
+    held = workload_stage_of (&m, &c, even, 0);
+    memest_stage (&q, 0, &held, &s);
+    CLOSE (s.activations_bytes, 5.5 * 4 * layer + 8 * 8 * 2048, 1e-12);
+}
+
+/* DeepSeek-V3's first layers have no experts: more of them are in flight than of the
+ * others, which are in later chunks. */
+static void unlike_chunks (void **state)
+{
+    struct workload_model m = model_of ("deepseek-v3");
+    struct workload_job j = {.seq = 4096, .global_batch = 64};
+    struct workload_config c = config_of (1, 4, 1, 1);
+    struct workload_profile p = profile_of (WORKLOAD_PROFILE_DEFAULT);
+    struct memest_problem q = {&m, &j, &c, &p, MEMEST_LINKWISE};
+    struct workload_stage held, mean;
+    struct memest_stage s, t;
+    const int layers[] = {16, 15, 15, 15};
+    (void) state;
+
+    c.schedule = SCHEDULE_INTERLEAVED;
+    c.deg.vpp = 2;
+    held = workload_stage_of (&m, &c, layers, 0);
+    assert_true (held.first.dense == 3 && held.first.expert == 5 && held.last.expert == 8);
+    mean = held;
+    mean.first = mean.last = (struct workload_layers){0};
+    memest_stage (&q, 0, &held, &s);
+    memest_stage (&q, 0, &mean, &t);
+    assert_true (s.activations_bytes < t.activations_bytes);
+}
+
 /* Vocabulary-parallel logits fall with tp; gathered ones do not. */
 static void logits (void **state)
 {
@@ -361,6 +423,8 @@ int main (void)
         cmocka_unit_test (in_flight),
         cmocka_unit_test (many_microbatches),
         cmocka_unit_test (flight_scales),
+        cmocka_unit_test (uneven_chunks),
+        cmocka_unit_test (unlike_chunks),
         cmocka_unit_test (logits),
         cmocka_unit_test (kernels),
         cmocka_unit_test (norm_kernels),

@@ -450,6 +450,8 @@ static void refused (void **state)
         {"matrix", ",a,b\nb,,1\na,1,\n",
          "expected row 1 of 2, in the order of the columns", ST_INVALID},
         {"matrix", ",a,a\n", "\"a\" stands twice", ST_INVALID},
+        {"matrix", ",a,b\na,,1e30\nb,1,\n", "a bandwidth of 1e+30 GB/s of a link is none",
+         ST_INVALID},
         {"matrix", ",a,b\na,,-1\nb,1,\n", "expected a number > 0, found \"-1\"",
          ST_INVALID},
         {"matrix", ",a,b\na,,0x10\nb,1,\n", "found \"0x10\"", ST_INVALID},

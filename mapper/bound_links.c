@@ -1,0 +1,267 @@
+/* The links at their best, for the lower bound. */
+#include "mapper/bound_private.h"
+
+#include <math.h>
+
+struct best_rates bound_rates (const struct pool *pool, int from)
+{
+    struct best_rates r = {.inside = pool->touching[0][from],
+                           .between = pool->touching[1][from],
+                           .node_bytes_per_s = pool->node_bytes_per_s,
+                           .nvls = from == 0 ? pool->nvls : 0.0};
+
+    for (int q = from; q < pool->n_classes && from > 0; q++)
+        r.nvls = fmax (r.nvls, pool->class[q].type->nvls_efficiency);
+    return r;
+}
+
+/* Rate between nodes with `lanes` lanes, `share` groups or flows at a time. */
+static double cross_rate (const struct best_rates *r, double lanes, double share)
+{
+    return fmin (fmax (1.0, lanes) * r->between.bytes_per_s, r->node_bytes_per_s / share);
+}
+
+/* The part of it that a ring reaches. */
+static double ring_rate (const struct pool *pool, const struct best_rates *r,
+                         double lanes, double share)
+{
+    return cross_rate (r, lanes, share) * pool->problem->profile->time.link_out;
+}
+
+/* The lower latency of those links that there are. */
+static double least_latency (const struct best_rates *r)
+{
+    if (!(r->inside.bytes_per_s > 0))
+        return r->between.latency_s;
+    return r->between.bytes_per_s > 0 ? fmin (r->inside.latency_s, r->between.latency_s)
+                                      : r->inside.latency_s;
+}
+
+/* One TP all-reduce on `nodes` nodes. */
+static double tp_operation (const struct pool *pool, const struct best_rates *x,
+                            const struct workload_config *c,
+                            const struct costmodel_volume *v, int nodes)
+{
+    const struct workload_profile *p = pool->problem->profile;
+    int n = c->deg.tp;
+    struct costmodel_ring r = {
+        .inside_bytes_per_s = nodes == 1  ? x->inside.bytes_per_s
+                              : n > nodes ? pool->intra_bytes_per_s
+                                          : INFINITY,
+        .between_bytes_per_s = nodes > 1 ? ring_rate (pool, x, n / nodes, 1)
+                                         : INFINITY, /* its fewest lanes */
+        .latency_s = (n - 1) * (nodes == 1 ? x->inside.latency_s : least_latency (x)),
+        .nodes = nodes,
+        .nvls = x->nvls};
+
+    return c->sequence_parallel ? 2.0 * costmodel_half_allreduce_s (p, &r, n, v->tp_bytes)
+                                : costmodel_allreduce_s (p, &r, n, v->tp_bytes);
+}
+
+void bound_tp (const struct pool *pool, const struct best_rates *r,
+               const struct workload_config *c, const struct costmodel_volume *v,
+               double *inside, double *across)
+{
+    *inside = *across = c->deg.tp == 1 ? 0.0 : INFINITY;
+    if (c->deg.tp == 1)
+        return;
+    if (c->deg.tp <= pool->max_node_gpus)
+        *inside = tp_operation (pool, r, c, v, 1);
+    for (int nodes = 2; nodes <= c->deg.tp && nodes <= pool->n_nodes; nodes++)
+        *across = fmin (*across, tp_operation (pool, r, c, v, nodes));
+}
+
+static double flow (const struct pool *pool, double bytes, double rate, double latency_s)
+{
+    const struct workload_profile *p = pool->problem->profile;
+
+    return rate > 0
+               ? p->time.collective_s + latency_s + bytes / (rate * p->time.send_link)
+               : INFINITY;
+}
+
+/* With TP groups inside nodes a node holds at most per_node stages of a pipeline, so at
+ * least ceil(stages / per_node) - 1 boundaries cross nodes.  Each group that spans nodes
+ * saves at most one crossing and costs 4 all-reduces across nodes in its one layer or
+ * more; where that could pay, crossings are left out. */
+void bound_sends (const struct pool *pool, const struct workload_config *c,
+                  const struct costmodel_volume *v, double inside, double across,
+                  double send_s[3])
+{
+    struct best_rates r = bound_rates (pool, 0);
+    double within = flow (pool, v->p2p_bytes, r.inside.bytes_per_s, r.inside.latency_s);
+    double cross =
+        flow (pool, v->p2p_bytes, cross_rate (&r, 1, c->deg.tp), r.between.latency_s);
+    double alone = flow (pool, v->p2p_bytes, cross_rate (&r, 1, 1), r.between.latency_s);
+    double any = fmin (within, alone);
+    int per_node = pool->max_node_gpus / c->deg.tp;
+
+    send_s[0] = send_s[1] = send_s[2] = 0.0;
+    if (c->deg.pp == 1)
+        return;
+    send_s[0] = 2.0 * any;
+    if (per_node >= 1 && cross > any && isfinite (cross) &&
+        (c->deg.tp == 1 || 4.0 * (across - inside) >= 2.0 * (cross - any))) {
+        send_s[1] = 2.0 * (cross - any);
+        send_s[2] = per_node;
+    }
+}
+
+/* There and back on the better of two links; at least `least` where there is none. */
+static double pair_s (const struct pool *pool, double bytes,
+                      const struct best_link *inside, const struct best_link *between,
+                      double least)
+{
+    double s = 2.0 * fmin (flow (pool, bytes, inside->bytes_per_s, inside->latency_s),
+                           flow (pool, bytes,
+                                 fmin (between->bytes_per_s, pool->node_bytes_per_s),
+                                 between->latency_s));
+
+    return isfinite (s) ? fmax (s, least) : least;
+}
+
+void bound_pairs (const struct pool *pool, const struct workload_config *c,
+                  const struct costmodel_volume *v, int from, double pair[2][2])
+{
+    double any =
+        pair_s (pool, v->p2p_bytes, &pool->touching[0][0], &pool->touching[1][0], 0.0);
+
+    pair[0][0] = pair[0][1] = pair[1][0] = pair[1][1] = c->deg.pp > 1 ? any : 0.0;
+    if (from == 0 || c->deg.pp == 1)
+        return;
+    pair[0][1] = pair[1][0] =
+        pair_s (pool, v->p2p_bytes, &pool->mixing[0][from], &pool->mixing[1][from], any);
+    pair[1][1] = pair_s (pool, v->p2p_bytes, &pool->touching[0][from],
+                         &pool->touching[1][from], any);
+}
+
+double bound_sends_s (const struct best *b, int stages)
+{
+    double crossings = b->send_s[2] > 0 ? ceil (stages / b->send_s[2]) - 1.0 : 0.0;
+
+    return stages < 2 ? 0.0
+                      : (stages - 1) * b->send_s[0] +
+                            (crossings > 0 ? crossings * b->send_s[1] : 0.0);
+}
+
+double bound_slow_sends_s (const struct best *b, int stages, int slow)
+{
+    double any = b->pair_s[0][0], mixed = b->pair_s[0][1];
+    double touched = fmin (mixed, b->pair_s[1][1]);
+    int n = slow < stages ? slow : stages - 1; /* boundaries that slow slots touch */
+
+    if (stages < 2 || n < 1)
+        return bound_sends_s (b, stages);
+    return fmax (bound_sends_s (b, stages), (stages - 1 - n) * any + (n - 1) * touched +
+                                                (slow < stages ? mixed : touched));
+}
+
+/* A line under what a group of n on these links takes; the least of both so far. */
+static void take_least (const struct pool *pool, const struct costmodel_ring *r, int n,
+                        const struct costmodel_volume *v, double *per_param,
+                        double *fixed)
+{
+    double start, each;
+
+    if (!(costmodel_ring_rate (r) > 0))
+        return;
+    costmodel_sync_least (pool->problem->profile, r, n, v, &start, &each);
+    *fixed = fmin (*fixed, start);
+    *per_param = fmin (*per_param, each);
+}
+
+/* The same across nodes, of which the group needs `least`.
+ *
+ * On more nodes there are fewer lanes, and trees between two have the least to pass on, so
+ * that all but a tree's chains inside nodes and its hops are best on the fewest: chains are
+ * taken as on the most nodes, hops as on the best number, which is the most or a power of
+ * two. */
+static void best_across (const struct pool *pool, const struct best_rates *x, int n,
+                         int per_node, double share, const struct costmodel_volume *v,
+                         double *per_param, double *fixed)
+{
+    int least = (n + per_node - 1) / per_node > 2 ? (n + per_node - 1) / per_node : 2;
+    int most = n < pool->n_nodes ? n : pool->n_nodes;
+    double within = pool->intra_latency_s, cross = pool->inter_latency_s;
+    struct costmodel_ring r = {
+        .inside_bytes_per_s = n > most ? pool->intra_bytes_per_s : INFINITY,
+        .between_bytes_per_s = ring_rate (pool, x, fmin (per_node, n / 2), share),
+        .latency_s = (least * cross + (n - least) * fmin (within, cross)) * (n - 1.0) / n,
+        .nodes = least,
+        .nvls = pool->nvls};
+
+    if (least > most)
+        return;
+    if (n > most && v->dp_all_reduce)
+        r.inside_bytes_per_s *= (n - least) / (double) (n - most);
+    take_least (pool, &r, n, v, per_param, fixed);
+    for (int power = 2; v->dp_all_reduce && power < 2 * most; power *= 2) {
+        double slope = INFINITY;
+
+        r.nodes = power < most ? power : most;
+        if (r.nodes > least)
+            take_least (pool, &r, n, v, &slope, fixed);
+    }
+}
+
+void bound_sync (const struct pool *pool, const struct best_rates *x,
+                 const struct workload_config *c, const struct costmodel_volume *v,
+                 int per_node, double share, double *per_param, double *fixed)
+{
+    int n = c->deg.dp * c->deg.cp;
+    struct costmodel_ring one = {.inside_bytes_per_s = x->inside.bytes_per_s,
+                                 .between_bytes_per_s = INFINITY,
+                                 .latency_s = (n - 1) * pool->intra_latency_s,
+                                 .nodes = 1,
+                                 .nvls = pool->nvls};
+
+    *per_param = *fixed = 0.0;
+    if (n == 1)
+        return;
+    *per_param = *fixed = INFINITY;
+    per_node = per_node > 1 ? per_node : 1;
+    if (n <= per_node)
+        take_least (pool, &one, n, v, per_param, fixed);
+    if (x->between.bytes_per_s > 0)
+        best_across (pool, x, n, per_node, share, v, per_param, fixed);
+    if (!isfinite (*fixed))
+        *per_param = 0.0;
+}
+
+double bound_send_s (const struct pool *pool, const struct workload_config *c)
+{
+    const struct mapper_problem *p = pool->problem;
+    struct best_rates r = bound_rates (pool, 0);
+    struct costmodel_volume v;
+    double s;
+
+    costmodel_volume (p->model, p->job, c, p->profile, &v);
+    s = flow (pool, v.p2p_bytes, cross_rate (&r, 1, c->deg.tp), r.between.latency_s);
+    return isfinite (s) ? 2.0 * s : 0.0;
+}
+
+void bound_cp (const struct pool *pool, const struct workload_config *c,
+               const struct costmodel_volume *v, double attention_fwd_s,
+               double attention_back_s, double *fwd_s, double *back_s)
+{
+    struct best_rates r = bound_rates (pool, 0);
+    double steps = c->deg.cp - 1.0;
+    double rate =
+        fmax (r.inside.bytes_per_s, ring_rate (pool, &r, pool->max_node_gpus, 1));
+    double hop = pool->problem->profile->time.collective_s + least_latency (&r);
+
+    *fwd_s = *back_s = 0.0;
+    if (c->deg.cp == 1 || rate <= 0)
+        return;
+    *fwd_s = steps * fmax (0.0, hop + v->cp_bytes / rate - attention_fwd_s / c->deg.cp);
+    *back_s =
+        steps * fmax (0.0, hop + 2.0 * v->cp_bytes / rate - attention_back_s / c->deg.cp);
+}
+
+double bound_tied_s (const struct pool *pool, double bytes)
+{
+    struct best_rates r = bound_rates (pool, 0);
+
+    return flow (pool, bytes, fmax (r.inside.bytes_per_s, cross_rate (&r, 1, 1)),
+                 least_latency (&r));
+}

@@ -1,0 +1,134 @@
+/* Shared by the files of the lower bound alone: bound.c (what every time is at best),
+ * bound_links.c (the links), bound_stages.c (layers to stages). */
+#ifndef MAPPER_BOUND_PRIVATE_H
+#define MAPPER_BOUND_PRIVATE_H
+
+#include "mapper/mapper_private.h"
+
+/** Seconds of one micro-batch on a slot at best. */
+struct slot_pace {
+    double fwd_s, back_s; /* per layer, of the cheaper kind */
+    double micro_s;       /* half of what every micro-batch costs a stage */
+    double embed_fwd_s, embed_back_s, head_fwd_s, head_back_s;
+};
+
+/** Everything of a configuration at its best. */
+struct best {
+    int m, p, layers;
+    struct slot_pace slot[2]; /* of any slot; of a slow one */
+    double more_s;    /* all layers once, forward and backward, beyond as many of the
+                         cheaper kind */
+    double send_s[3]; /* bound_sends */
+    double pair_s[2]
+                 [2]; /* a boundary's sends, there and back, by the kinds of its slots */
+    /* Added per layer of a stage whose TP group spans, by kind of slot */
+    double span_fwd_s[2], span_back_s[2];
+    /* Stage 0's on either kind of slot, in case A, B and C */
+    double sync_layer_s[2][3], sync_fixed_s[2][3];
+    double tail_layer_s[2], tail_fixed_s[2]; /* what nothing hides: optimiser, tied */
+    const struct workload_profile *profile;
+    double hides; /* times of one micro-batch that can hide the synchronisation */
+    bool gpipe;
+    bool total_only; /* of this schedule only a stage's total work is known to hold */
+};
+
+/** One case: how stage 0's layers are priced. */
+struct pace {
+    const struct best *b;
+    int way;        /* 0, 1, 2: case A, B, C */
+    bool span;      /* B, C: stage 0's TP group spans in this replica */
+    int slow;       /* at least so many stages of this replica are on slow slots */
+    const int *cap; /* [2 * p] most layers in memory, on any slot and on a slow one; or
+                       NULL */
+};
+
+/* ---- bound.c ---- */
+
+/** The best of a configuration, its slots divided into those without a GPU of class `from`
+ *  or slower and the others; not divided for 0.
+ *  @return struct pace's `slow` */
+int bound_divided (const struct pool *pool, const struct workload_config *c, int from,
+                   struct best *b);
+
+/** Most layers of each stage in the memory of any class, and of those from `from` on (with
+ *  `spans`, of any too).
+ *  @param[in]  caps  as memory_fits leaves it
+ *  @param[out] cap   [2 * pp] */
+void bound_caps (const struct pool *pool, int pp, int from, bool spans, const int *caps,
+                 int *cap);
+
+/* ---- bound_links.c ---- */
+
+/** The best links that there are, or those that a slow slot touches. */
+struct best_rates {
+    struct best_link inside, between;
+    double node_bytes_per_s, nvls;
+};
+struct best_rates bound_rates (const struct pool *pool, int from);
+
+/** One TP all-reduce inside a node and across nodes; INFINITY where impossible. */
+void bound_tp (const struct pool *pool, const struct best_rates *r,
+               const struct workload_config *c, const struct costmodel_volume *v,
+               double *inside, double *across);
+
+/** The sends of a pipeline, there and back: of each boundary, beyond that of each that
+ *  crosses nodes, and how many stages at most share a node (0: no crossing is certain). */
+void bound_sends (const struct pool *pool, const struct workload_config *c,
+                  const struct costmodel_volume *v, double inside, double across,
+                  double send_s[3]);
+
+/** By the kinds of the two slots, when the slow ones have a GPU of class `from` or slower;
+ *  0: all alike. */
+void bound_pairs (const struct pool *pool, const struct workload_config *c,
+                  const struct costmodel_volume *v, int from, double pair_s[2][2]);
+
+/** Sends between `stages` consecutive stages, there and back, by how many nodes they need;
+ *  and at least, when `slow` of them are on slow slots. */
+double bound_sends_s (const struct best *b, int stages);
+double bound_slow_sends_s (const struct best *b, int stages, int slow);
+
+/** Context parallelism per layer, not hidden by the attention. */
+void bound_cp (const struct pool *pool, const struct workload_config *c,
+               const struct costmodel_volume *v, double attention_fwd_s,
+               double attention_back_s, double *fwd_s, double *back_s);
+
+/** Synchronisation of stage 0 per parameter, and its fixed part, when a node can hold
+ *  `per_node` members of a group and `share` groups leave it together. */
+void bound_sync (const struct pool *pool, const struct best_rates *r,
+                 const struct workload_config *c, const struct costmodel_volume *v,
+                 int per_node, double share, double *per_param, double *fixed);
+
+/** All-reduce of tied embeddings. */
+double bound_tied_s (const struct pool *pool, double bytes);
+
+/* ---- bound_stages.c ---- */
+
+/** One stage on one kind of slot: fixed part and per layer. */
+struct stage_line {
+    double fwd_s, back_s, layer_fwd_s, layer_back_s;
+};
+struct stage_line bound_line (const struct pace *x, int k, int kind);
+
+/** What follows stage 0's end when it holds `first` layers on that kind of slot; `ahead`: by how much
+ *  the replica of `x` may end later than another. */
+double bound_tail (const struct pace *x, int first, int kind, double ahead);
+
+/** The least step over splits in fractions of layers. */
+double bound_fractions (const struct pace *x);
+
+/** The least step over splits of whole layers within memory.  INFINITY: there is none; out
+ *  of memory: bound_fractions. */
+double bound_splits (const struct pace *x);
+
+/** The same, knowing also the sends inside runs of stages: higher and much slower. */
+double bound_runs (const struct pace *x);
+
+/** The split that bound_splits comes from, nearly.
+ *
+ *  @param[out] layers  [p]
+ *  @param[out] slow    [p] is the stage on slow slots?
+ *  @return ST_OK, ST_NOMEM, or ST_NOFIT when there is none */
+enum status bound_best_split (const struct pace *x, double *step_s, int *layers,
+                              bool *slow, struct error *err);
+
+#endif

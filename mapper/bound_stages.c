@@ -1,0 +1,710 @@
+/* Layers to stages, for the lower bound: the least step over every split, in fractions
+ * (cheap) or in whole layers within memory.
+ *
+ * What is bounded is one replica: the one with the most stages on slow slots (bound.c says
+ * how many at least).  With C_k = F_k + B_k, S one micro-batch's way down and up (all C and
+ * all sends X), w = p-1-k the forwards that stage k does before its first backward, and r_k
+ * those that it still has to do after it, 1F1B has for every stage k
+ *
+ *     end of stage 0 >= S + (m-1) B_k + r_k F_k                                        (1)
+ *     end of stage 0 >= S + (m-1-w) C_k + sum over i > k of C_i and the sends from k on (2)
+ *
+ * (1) is the way of the first micro-batch to stage k's first backward, what stage k has to
+ * do from then on, and the way up.  (2) ends otherwise: after stage k's last forward that
+ * micro-batch still goes down to the last stage and up again; it needs m-1 > w.  In the
+ * steady state a run of r stages k..p-1 hands r micro-batches round in the time of its C
+ * and the sends between them, so that in (2) M C_k, M = m-2-w, may be replaced by
+ *
+ *     floor (M / r) (sum over the run of C and X) + (M mod r) C_k.                     (3)
+ *
+ * These are linear in the layers and know only the stage itself and those after it, so a
+ * recursion from the last stage to the first over (layers, stages on slow slots) finds the
+ * split with the least sum of C among those whose rows ask for at most P beyond S; then
+ * end = S + P.  What is left is one number, P: a larger one allows a smaller S (more layers
+ * on fast slots) and other layers on stage 0, which sets the tail.  Between two values of
+ * P the sum falls and P rises, so an interval has a bound, and the interval with the lowest
+ * is halved until it is narrow. */
+#include "mapper/bound_private.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Widths as parts of the bound at which the search for P ends. */
+#define NARROW 2e-5
+#define INTERVALS 96
+
+struct stage_line bound_line (const struct pace *x, int k, int kind)
+{
+    const struct best *b = x->b;
+    const struct slot_pace *s = &b->slot[kind];
+    struct stage_line l = {s->micro_s, s->micro_s, s->fwd_s, s->back_s};
+
+    if (k == 0) {
+        l.fwd_s += s->embed_fwd_s;
+        l.back_s += s->embed_back_s;
+        if (x->span) {
+            l.layer_fwd_s += b->span_fwd_s[kind];
+            l.layer_back_s += b->span_back_s[kind];
+        }
+    }
+    if (k == b->p - 1) {
+        l.fwd_s += s->head_fwd_s;
+        l.back_s += s->head_back_s;
+    }
+    return l;
+}
+
+/* How often stage k's forward counts beyond S in row (1): those left after its first
+ * backward begins; and its backward. */
+static void row_weights (const struct best *b, int k, double *fwd, double *back)
+{
+    int before = b->p - k < b->m ? b->p - k : b->m;
+
+    *fwd = b->total_only ? b->m : b->gpipe ? b->m - 1 : b->m - before;
+    *back = b->total_only ? b->m : b->m - 1.0;
+}
+
+/* M + 1 of row (2); 0 where the row does not hold. */
+static int rounds_left (const struct best *b, int k)
+{
+    int left = b->m - 1 - (b->p - 1 - k);
+
+    return b->gpipe || b->total_only || left < 1 ? 0 : left;
+}
+
+/* What S holds beyond the sum of the stages' C and the sends. */
+static double beyond_sum (const struct best *b)
+{
+    return b->total_only ? 0.0 : b->more_s;
+}
+
+/* ---- fractions of layers ---- */
+
+/* The least P of rows (1). */
+static double fractions_1 (const struct pace *x)
+{
+    const struct best *b = x->b;
+    double shares = 0.0, weights = 0.0, least_loss = INFINITY, worst = 0.0;
+
+    for (int k = 0; k < b->p; k++) {
+        double wf, wb, fixed[2], per_layer[2];
+
+        row_weights (b, k, &wf, &wb);
+        for (int kind = 0; kind < 2; kind++) {
+            struct stage_line l = bound_line (x, k, kind);
+
+            fixed[kind] = wb * l.back_s + wf * l.fwd_s;
+            per_layer[kind] = wb * l.layer_back_s + wf * l.layer_fwd_s;
+        }
+        worst = fmax (worst, fixed[0] + per_layer[0]); /* every stage holds a layer */
+        if (!(per_layer[0] > 0))
+            continue;
+        shares += fmin (fixed[0] / per_layer[0], fixed[1] / per_layer[1]);
+        weights += 1.0 / per_layer[0];
+        least_loss = fmin (least_loss, 1.0 / per_layer[0] - 1.0 / per_layer[1]);
+    }
+    if (x->slow > 0 && isfinite (least_loss))
+        weights -= x->slow * fmax (0.0, least_loss);
+    return weights > 0 ? fmax (worst, (b->layers + shares) / weights) : worst;
+}
+
+/* The least P of rows (2): they are added up with the weights y_k >= 0 for which stage i's
+ * layers count M_i y_i + (sum of y before i) >= 1/c_i each, c a layer's C; then P times all
+ * y is at least the layers and the fixed parts.  Where the slow slots lower the sum of y
+ * least is found by trying all (the next sum grows with the last).  0 where some stage has
+ * no such row. */
+static double fractions_2 (const struct pace *x)
+{
+    const struct best *b = x->b;
+    double sums[128], shares = 0.0;
+
+    if (b->slot[0].fwd_s + b->slot[0].back_s <= 0 || rounds_left (b, 0) == 0 ||
+        x->slow >= (int) (sizeof sums / sizeof *sums))
+        return 0.0;
+    for (int c = 0; c <= x->slow; c++)
+        sums[c] = c == 0 ? 0.0 : -INFINITY;
+    for (int k = 0; k < b->p; k++) {
+        double inverse[2], share = INFINITY;
+
+        for (int kind = 0; kind < 2; kind++) {
+            struct stage_line l = bound_line (x, k, kind);
+
+            inverse[kind] = 1.0 / (l.layer_fwd_s + l.layer_back_s);
+            share = fmin (share, (l.fwd_s + l.back_s) * inverse[kind]);
+        }
+        shares += share;
+        for (int c = x->slow; c >= 0; c--) {
+            double best = -INFINITY;
+
+            for (int kind = 0; kind < 2 && kind <= c; kind++)
+                if (isfinite (sums[c - kind]))
+                    best = fmax (best, sums[c - kind] +
+                                           fmax (0.0, inverse[kind] - sums[c - kind]) /
+                                               rounds_left (b, k));
+            sums[c] = best;
+        }
+    }
+    return isfinite (sums[x->slow]) ? (b->layers + shares) / sums[x->slow] : 0.0;
+}
+
+/* S when all are fast slots, with the sends that the slow ones cost. */
+static double sum_fast (const struct pace *x)
+{
+    double sum = beyond_sum (x->b) + bound_slow_sends_s (x->b, x->b->p, x->slow);
+
+    if (x->b->total_only)
+        return 0.0;
+
+    for (int k = 0; k < x->b->p; k++) {
+        struct stage_line l = bound_line (x, k, 0);
+
+        sum += l.fwd_s + l.back_s;
+        if (k == 0) /* of what spans, one layer at least */
+            sum += l.layer_fwd_s + l.layer_back_s - x->b->slot[0].fwd_s -
+                   x->b->slot[0].back_s;
+    }
+    return sum + x->b->layers * (x->b->slot[0].fwd_s + x->b->slot[0].back_s);
+}
+
+/* The least end of stage 0. */
+static double fractional_end (const struct pace *x)
+{
+    const struct best *b = x->b;
+    const struct slot_pace *fast = &b->slot[0], *slow = &b->slot[1];
+    double more = slow->fwd_s + slow->back_s - fast->fwd_s - fast->back_s;
+    double most = fmax (fractions_1 (x), fractions_2 (x));
+    double base = sum_fast (x), end, per_fast;
+
+    if (b->total_only || x->slow == 0)
+        return base + most;
+    base += most + 2.0 * x->slow * (slow->micro_s - fast->micro_s);
+    per_fast = (b->p - x->slow) / ((b->m - 1.0) * fast->back_s +
+                                   (b->m - (b->p < b->m ? b->p : b->m)) * fast->fwd_s);
+    if (b->p == x->slow || !isfinite (per_fast))
+        return base + more * x->slow;
+    /* A larger P may put fewer layers on the slow slots: their number falls in P, so the
+     * end is linear in it until every slow stage has its one layer. */
+    end = base + more * fmax (x->slow, b->layers - most * per_fast);
+    return fmin (end, base + fmax (0.0, (b->layers - x->slow) / per_fast - most) +
+                          more * x->slow);
+}
+
+/* ---- what follows ---- */
+
+/* After stage 0's end.  What hides the synchronisation is taken at its least: where it is
+ * more by d, that replica ends later by d too, so at least as much later as is hidden.  But
+ * the replica with the slow slots may be another one, that ends later than the other need:
+ * then `ahead` more may be hidden. */
+double bound_tail (const struct pace *x, int first, int kind, double ahead)
+{
+    const struct best *b = x->b;
+    double sync = b->sync_fixed_s[kind][x->way] + first * b->sync_layer_s[kind][x->way];
+    double under[2];
+
+    for (int i = 0; i <= kind; i++) {
+        struct stage_line l = bound_line (x, 0, i);
+        double span = x->span ? b->span_fwd_s[i] + b->span_back_s[i] : 0.0;
+
+        under[i] = l.fwd_s + l.back_s + first * (l.layer_fwd_s + l.layer_back_s - span);
+    }
+    return b->tail_fixed_s[kind] + first * b->tail_layer_s[kind] +
+           costmodel_exposed_s (b->profile, sync,
+                                b->hides * fmax (under[kind], under[0] + ahead));
+}
+
+/* The end of stage 0 by its row (2) when it takes first_s and all others are on fast slots:
+ * C_0 counts m-p+1 times, theirs twice.  0 where there is no such row. */
+static double end_by_first (const struct pace *x, int first, double first_s)
+{
+    const struct best *b = x->b;
+    const struct slot_pace *s = &b->slot[0];
+    double others = 2.0 * (b->p - 1) * s->micro_s + s->head_fwd_s + s->head_back_s +
+                    (b->layers - first) * (s->fwd_s + s->back_s) +
+                    bound_sends_s (b, b->p);
+
+    return rounds_left (b, 0) > 0
+               ? beyond_sum (b) + 2.0 * others + (b->m - b->p + 1) * first_s
+               : 0.0;
+}
+
+static double first_fast (const struct pace *x, int first)
+{
+    const struct slot_pace *s = &x->b->slot[0];
+
+    return 2.0 * s->micro_s + s->embed_fwd_s + s->embed_back_s +
+           first * (s->fwd_s + s->back_s);
+}
+
+/* How much more than at least may stage 0 take in another replica that does not end later
+ * than end_s?  Its end is at least least_s and that by row (2). */
+static double ahead_of (const struct pace *x, int first, double end_s, double least_s)
+{
+    const struct best *b = x->b;
+    double by_row;
+
+    if (x->slow == 0 || b->p == 1)
+        return 0.0;
+    by_row = end_by_first (x, first, first_fast (x, first));
+    if (by_row > 0.0)
+        return fmax (0.0, fmin (end_s - least_s, (end_s - by_row) / (b->m - b->p + 1)));
+    return fmax (0.0, end_s - least_s);
+}
+
+/* The end in the replica whose first stage spans nodes, where the slow slots are in
+ * another one. */
+static double span_end (const struct pace *x, int first)
+{
+    double span = x->b->span_fwd_s[0] + x->b->span_back_s[0];
+
+    return x->way == 1 && !x->span && x->b->p > 1
+               ? end_by_first (x, first, first_fast (x, first) + first * span)
+               : 0.0;
+}
+
+static double least_end (const struct pace *x)
+{
+    struct pace none = *x;
+
+    none.slow = 0;
+    return fractional_end (&none);
+}
+
+double bound_fractions (const struct pace *x)
+{
+    const struct best *b = x->b;
+    int least = b->p == 1 ? b->layers : 1, most = b->layers - b->p + 1;
+    int kind = x->slow >= b->p;
+    double end = fmax (fractional_end (x), span_end (x, least));
+    double ahead = ahead_of (x, least, end, least_end (x));
+
+    /* In l_0 the tail rises or falls throughout; `ahead` is largest where l_0 is least. */
+    return end +
+           fmin (bound_tail (x, least, kind, ahead), bound_tail (x, most, kind, ahead));
+}
+
+/* ---- whole layers ---- */
+
+#define RUNS 8    /* longest run whose sums are kept */
+#define FIGURES 4 /* of a state, where runs are looked at */
+
+/* How a state was reached. */
+struct choice {
+    short layers, slow_after; /* of this stage; stages on slow slots after it */
+    bool slow, slow_next;     /* this stage and the one after it */
+};
+
+/* What is known of the stages so far, each figure at its least over the splits that lead
+ * to a state (so that together they are a bound, not a split). */
+struct figures {
+    double sum;       /* of all C and of the sends by kinds of slots */
+    double bare;      /* of all C */
+    double run[RUNS]; /* of the first 1, 2, ... stages' C and the sends between them */
+};
+
+/* Room for the recursion over one configuration.  A state is (layers, stages on slow slots,
+ * kind of the first slot); it keeps several figures where one would blur them. */
+struct recursion {
+    const struct pace *x;
+    struct choice *choice;      /* [p * states], or NULL: not asked for */
+    struct choice first;        /* stage 0's in the best split */
+    int width;                  /* slow + 1 */
+    int states;                 /* (layers + 1) * width * 2 */
+    int keep, runs;             /* figures of a state, sums of runs */
+    struct figures *now, *next; /* [states * keep] */
+    int *n_now, *n_next;        /* [states] figures that are there */
+    int *room;      /* [p + 1] layers that the stages before k can hold at most */
+    double least_s; /* least_end */
+};
+
+static int state_of (const struct recursion *r, int layers, int slow, int kind)
+{
+    return (layers * r->width + slow) * 2 + kind;
+}
+
+/* Rows (1) and (2) with (3) of a stage that takes fwd and back before stages and sends
+ * that sum up to `after`. */
+static double rows (const struct best *b, int k, double fwd, double back, double after)
+{
+    double wf, wb, most;
+    int left = rounds_left (b, k), run = b->p - k;
+
+    row_weights (b, k, &wf, &wb);
+    most = wb * back + wf * fwd;
+    if (left > 0) {
+        int rounds = (left - 1) / run, rest = left - 1 - rounds * run;
+        double both = fwd + back, round_s = fmax (both * run, both + after);
+
+        /* The run's pace or the stage's own. */
+        most = fmax (most, rounds * round_s + (rest + 1) * both + after);
+    }
+    return most;
+}
+
+/* Row (2) with (3) of the runs that are kept. */
+static double run_rows (const struct recursion *r, int k, double after,
+                        const struct figures *f)
+{
+    int left = rounds_left (r->x->b, k), n = r->x->b->p - k;
+    double both = f->run[0], most = 0.0;
+
+    if (n > r->runs)
+        n = r->runs;
+    for (int length = 2; length <= n && left > 0; length++) {
+        int rounds = (left - 1) / length, rest = left - 1 - rounds * length;
+
+        most = fmax (most, rounds * f->run[length - 1] + (rest + 1) * both + after);
+    }
+    return most;
+}
+
+/* The most layers that stage k may hold on this kind of slot: row (1) and memory. */
+static int most_layers (const struct pace *x, int k, int kind, double most)
+{
+    const struct best *b = x->b;
+    struct stage_line l = bound_line (x, k, kind);
+    double wf, wb, fixed, per_layer, n = b->layers - b->p + 1;
+
+    row_weights (b, k, &wf, &wb);
+    fixed = wb * l.back_s + wf * l.fwd_s;
+    per_layer = wb * l.layer_back_s + wf * l.layer_fwd_s;
+    if (per_layer > 0)
+        n = fmin (n, floor ((most - fixed) / per_layer * (1 + 1e-12)));
+    if (x->cap)
+        n = fmin (n, x->cap[kind * b->p + k]);
+    return n < 0 ? 0 : (int) n;
+}
+
+static void take_least (const struct recursion *r, struct figures *a,
+                        const struct figures *b)
+{
+    a->sum = fmin (a->sum, b->sum);
+    a->bare = fmin (a->bare, b->bare);
+    for (int i = 0; i < r->runs; i++)
+        a->run[i] = fmin (a->run[i], b->run[i]);
+}
+
+/* How much is lost when two are taken as one; 0 where one is nowhere above the other. */
+static double blur (const struct recursion *r, const struct figures *a,
+                    const struct figures *b)
+{
+    double up = fmax (0.0, b->sum - a->sum), down = fmax (0.0, a->sum - b->sum);
+
+    for (int i = 0; i < r->runs; i++) {
+        up += fmax (0.0, b->run[i] - a->run[i]);
+        down += fmax (0.0, a->run[i] - b->run[i]);
+    }
+    return fmin (up, down);
+}
+
+/* Add figures to a state; where it is full, those that are most alike become one.
+ * @return do they have the least sum? */
+static bool add_figures (struct recursion *r, int state, const struct figures *f)
+{
+    struct figures *list = r->next + (size_t) state * (size_t) r->keep;
+    int n = r->n_next[state], nearest = 0;
+    double least = INFINITY, loss = INFINITY;
+
+    for (int i = 0; i < n; i++) {
+        double d = r->keep > 1 ? blur (r, &list[i], f) : 0.0;
+
+        least = fmin (least, list[i].sum);
+        if (d < loss) {
+            loss = d;
+            nearest = i;
+        }
+    }
+    if (n > 0 && (n == r->keep || loss <= 0.0))
+        take_least (r, &list[nearest], f);
+    else
+        list[r->n_next[state]++] = *f;
+    return f->sum < least;
+}
+
+/* Give stage k, on a kind of slot, `here` layers before the stages of a state. */
+static void add_here (struct recursion *r, int k, int kind, int here, int from,
+                      double most)
+{
+    const struct best *b = r->x->b;
+    struct stage_line l = bound_line (r->x, k, kind);
+    int slow = from / 2 % r->width, layers = from / 2 / r->width;
+    int to = state_of (r, layers + here,
+                       slow + kind < r->width ? slow + kind : r->width - 1, kind);
+    double fwd = l.fwd_s + here * l.layer_fwd_s, back = l.back_s + here * l.layer_back_s;
+    double both = fwd + back, send = k < b->p - 1 ? b->pair_s[kind][from % 2] : 0.0;
+    double base = bound_sends_s (b, b->p - k);
+
+    for (int i = 0; i < r->n_now[from]; i++) {
+        const struct figures *f = &r->now[(size_t) from * (size_t) r->keep + (size_t) i];
+        double after = fmax (f->sum + send, f->bare + base);
+        struct figures now = {.sum = f->sum + send + both, .bare = f->bare + both};
+
+        if (rows (b, k, fwd, back, after) > most)
+            continue;
+        if (r->runs > 0) {
+            now.run[0] = both;
+            for (int n = 1; n < r->runs; n++)
+                now.run[n] = f->run[n - 1] + send + both;
+            if (run_rows (r, k, after, &now) > most)
+                continue;
+        }
+        if (add_figures (r, to, &now) && r->choice)
+            r->choice[(size_t) k * (size_t) r->states + (size_t) to] =
+                (struct choice){(short) here, (short) slow, kind == 1, from % 2 == 1};
+    }
+}
+
+/* Add stage k to every state. */
+static void add_stage (struct recursion *r, int k, double most)
+{
+    const struct best *b = r->x->b;
+    int layers = b->layers, others = b->p - 1 - k;
+
+    memset (r->n_next, 0, (size_t) r->states * sizeof (int));
+    for (int kind = 0; kind < 2; kind++) {
+        int room = most_layers (r->x, k, kind, most);
+
+        if (kind == 1 && r->x->slow == 0 && room <= most_layers (r->x, k, 0, most))
+            continue;
+        for (int n = others; n <= layers - k - 1; n++) {
+            /* What the stages before cannot hold must be here. */
+            int least = layers - n - r->room[k], end = layers - k - n;
+
+            least = least > 1 ? least : 1;
+            end = room < end ? room : end;
+            for (int at = state_of (r, n, 0, 0); at < state_of (r, n + 1, 0, 0); at++)
+                if (r->n_now[at] > 0 && at / 2 % r->width + kind + k >= r->x->slow)
+                    for (int here = end; here >= least; here--)
+                        add_here (r, k, kind, here, at, most);
+        }
+    }
+}
+
+static void find_room (struct recursion *r, double most)
+{
+    r->room[0] = 0;
+    for (int k = 0; k < r->x->b->p; k++) {
+        int fast = most_layers (r->x, k, 0, most), slow = most_layers (r->x, k, 1, most);
+
+        r->room[k + 1] = r->room[k] + (fast > slow ? fast : slow);
+    }
+}
+
+/* The least step when stage 0, on a kind of slot, takes the layers that a state leaves. */
+static double first_step (const struct recursion *r, int kind, int from, double least,
+                          double most)
+{
+    const struct best *b = r->x->b;
+    struct stage_line l = bound_line (r->x, 0, kind);
+    int here = b->layers - from / 2 / r->width;
+    double fwd = l.fwd_s + here * l.layer_fwd_s, back = l.back_s + here * l.layer_back_s;
+    double both = fwd + back, send = b->p > 1 ? b->pair_s[kind][from % 2] : 0.0;
+    double best = INFINITY;
+
+    for (int i = 0; i < r->n_now[from]; i++) {
+        const struct figures *f = &r->now[(size_t) from * (size_t) r->keep + (size_t) i];
+        double after = fmax (f->sum + send, f->bare + bound_sends_s (b, b->p));
+        double own = rows (b, 0, fwd, back, after), end;
+        struct figures now;
+
+        now.run[0] = both;
+        for (int n = 1; n < r->runs; n++)
+            now.run[n] = f->run[n - 1] + send + both;
+        if (r->runs > 0)
+            own = fmax (own, run_rows (r, 0, after, &now));
+        if (own > most)
+            continue;
+        end = fmax (least, own) + (b->total_only ? 0.0 : beyond_sum (b) + both + after);
+        end = fmax (end, span_end (r->x, here));
+        best = fmin (best, end + bound_tail (r->x, here, kind,
+                                             ahead_of (r->x, here, end, r->least_s)));
+    }
+    return best;
+}
+
+static double add_first (struct recursion *r, double least, double most)
+{
+    const struct best *b = r->x->b;
+    double best = INFINITY;
+
+    for (int kind = 0; kind < 2; kind++) {
+        int room = most_layers (r->x, 0, kind, most);
+        int from = state_of (r, room < b->layers ? b->layers - room : 0, 0, 0);
+
+        for (int at = from; at < state_of (r, b->layers, 0, 0); at++) {
+            double step;
+
+            if (r->n_now[at] == 0 || at / 2 % r->width + kind < r->x->slow)
+                continue;
+            step = first_step (r, kind, at, least, most);
+            if (!(step < best))
+                continue;
+            best = step;
+            r->first =
+                (struct choice){(short) (b->layers - at / 2 / r->width),
+                                (short) (at / 2 % r->width), kind == 1, at % 2 == 1};
+        }
+    }
+    return best;
+}
+
+/* The least step of the splits whose rows ask for at most `most`, when the end is S + P,
+ * P >= `least`. */
+static double step_of (struct recursion *r, double least, double most)
+{
+    const struct best *b = r->x->b;
+
+    find_room (r, most);
+    if (r->room[b->p] < b->layers)
+        return INFINITY;
+    memset (r->n_now, 0, (size_t) r->states * sizeof (int));
+    r->n_now[0] = 1;
+    r->now[0] = (struct figures){0};
+    for (int k = b->p - 1; k > 0; k--) {
+        struct figures *now = r->now;
+        int *n_now = r->n_now;
+
+        add_stage (r, k, most);
+        r->now = r->next;
+        r->n_now = r->n_next;
+        r->next = now;
+        r->n_next = n_now;
+    }
+    return add_first (r, least, most);
+}
+
+/* An interval of P and its bound. */
+struct interval {
+    double least, most, step_s;
+};
+
+/* Halve the interval with the lowest bound until it is narrow. */
+static struct interval narrow (struct recursion *r, double least, double most)
+{
+    struct interval list[INTERVALS];
+    int n = 1;
+
+    list[0] = (struct interval){least, most, step_of (r, least, most)};
+    for (;;) {
+        struct interval *low, upper;
+        double middle;
+        int at = 0;
+
+        for (int i = 1; i < n; i++)
+            if (list[i].step_s < list[at].step_s)
+                at = i;
+        low = &list[at];
+        if (n == INTERVALS || !(low->most - low->least > NARROW * low->step_s))
+            return *low;
+        middle = 0.5 * (low->least + low->most);
+        upper = (struct interval){middle, low->most,
+                                  fmax (low->step_s, step_of (r, middle, low->most))};
+        low->most = middle;
+        low->step_s = fmax (low->step_s, step_of (r, low->least, middle));
+        list[n++] = upper;
+    }
+}
+
+static bool recursion_init (struct recursion *r, const struct pace *x, int keep, int runs)
+{
+    const struct best *b = x->b;
+    size_t states = (size_t) (b->layers + 1) * (size_t) (x->slow + 1) * 2;
+
+    *r = (struct recursion){.x = x,
+                            .width = x->slow + 1,
+                            .states = (int) states,
+                            .keep = keep,
+                            .runs = runs,
+                            .least_s = least_end (x)};
+    r->now = malloc (2 * states * (size_t) keep * sizeof *r->now);
+    r->n_now = malloc (2 * states * sizeof *r->n_now);
+    r->room = malloc ((size_t) (b->p + 1) * sizeof (int));
+    r->next = r->now ? r->now + states * (size_t) keep : NULL;
+    r->n_next = r->n_now ? r->n_now + states : NULL;
+    return r->now && r->n_now && r->room;
+}
+
+static void recursion_release (struct recursion *r)
+{
+    free (r->now < r->next ? r->now : r->next);
+    free (r->n_now < r->n_next ? r->n_now : r->n_next);
+    free (r->room);
+    free (r->choice);
+}
+
+/* The interval of P that the bound comes from; false when no split fits. */
+static bool best_interval (struct recursion *r, struct interval *out)
+{
+    double sum = sum_fast (r->x);
+    double least = fmax (fractions_1 (r->x), fractions_2 (r->x)) * (1.0 - 1e-9);
+    double most = least, step = step_of (r, least, INFINITY);
+
+    if (!isfinite (step))
+        return false;
+    /* Up to where some split is possible, and as far as a larger P could pay. */
+    for (double width = 0.01 * most + 1e-9 * step;
+         !isfinite (step = step_of (r, most, most)); width *= 2) {
+        least = most;
+        most += width;
+    }
+    *out = narrow (r, least, fmax (most, step - sum));
+    return true;
+}
+
+static double splits_with (const struct pace *x, int keep, int runs)
+{
+    double loose = bound_fractions (x);
+    struct recursion r = {0};
+    struct interval at = {.step_s = INFINITY};
+
+    if (isfinite (loose)) {
+        if (!recursion_init (&r, x, keep, runs))
+            at.step_s = loose;
+        else if (best_interval (&r, &at))
+            at.step_s = fmax (loose, at.step_s);
+    }
+    recursion_release (&r);
+    return at.step_s;
+}
+
+double bound_splits (const struct pace *x)
+{
+    return splits_with (x, 1, 0);
+}
+
+double bound_runs (const struct pace *x)
+{
+    return splits_with (x, FIGURES, RUNS);
+}
+
+enum status bound_best_split (const struct pace *x, double *step_s, int *layers,
+                              bool *slow, struct error *err)
+{
+    struct recursion r;
+    struct interval at;
+    enum status st = recursion_init (&r, x, 1, 0) ? ST_OK : err_nomem (err);
+
+    if (st == ST_OK && !best_interval (&r, &at))
+        st = err_set (err, ST_NOFIT, "no split of the layers fits in memory");
+    if (st == ST_OK &&
+        !(r.choice = malloc ((size_t) x->b->p * (size_t) r.states * sizeof *r.choice)))
+        st = err_nomem (err);
+    if (st == ST_OK) {
+        struct choice c;
+        int left = x->b->layers;
+
+        *step_s = step_of (&r, at.least, at.most);
+        c = r.first;
+        for (int k = 0;; k++) {
+            layers[k] = c.layers;
+            slow[k] = c.slow;
+            left -= c.layers;
+            if (k == x->b->p - 1)
+                break;
+            c = r.choice[(size_t) (k + 1) * (size_t) r.states +
+                         (size_t) state_of (&r, left, c.slow_after, c.slow_next)];
+        }
+    }
+    recursion_release (&r);
+    return st;
+}

@@ -1,0 +1,232 @@
+/* Layers to stages by the lower bound's recursion (bound_stages.c), then by the exact
+ * schedule: the recursion's rows do not know runs of stages that end before the last, so
+ * single layers are moved between stages, and slow slots too, while that shortens the
+ * pipeline as it plays out with the best links. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mapper/bound_private.h"
+
+#define PLAYED_CELLS 400000 /* stages x stages x schedules played, about */
+
+/* A split in hand and room to play it out. */
+struct hand {
+    const struct pace *x;
+    struct costmodel_pipeline pipeline;
+    double *fwd_s, *back_s, *send_s, *end_s, *work;
+    int *layers, *best_layers;
+    bool *slow, *best_slow;
+    long left; /* schedules that may still be played */
+    double step_s;
+};
+
+static double play (struct hand *h)
+{
+    const struct best *b = h->x->b;
+
+    for (int k = 0; k < b->p; k++) {
+        struct stage_line l = bound_line (h->x, k, h->slow[k]);
+
+        h->fwd_s[k] = l.fwd_s + h->layers[k] * l.layer_fwd_s;
+        h->back_s[k] = l.back_s + h->layers[k] * l.layer_back_s;
+        if (k < b->p - 1)
+            h->send_s[k] =
+                fmax (0.5 * b->pair_s[h->slow[k]][h->slow[k + 1]],
+                      0.5 * (bound_sends_s (b, k + 2) - bound_sends_s (b, k + 1)));
+    }
+    h->left--;
+    costmodel_schedule (b->gpipe ? SCHEDULE_GPIPE : SCHEDULE_1F1B, &h->pipeline, true,
+                        h->end_s, h->work);
+    return h->end_s[0] + bound_tail (h->x, h->layers[0], h->slow[0], 0.0);
+}
+
+static bool fits (const struct hand *h, int k)
+{
+    return h->layers[k] >= 1 && h->layers[k] <= h->x->cap[h->slow[k] * h->x->b->p + k];
+}
+
+static bool better (struct hand *h)
+{
+    double step = play (h);
+
+    if (!(step < h->step_s * (1.0 - 1e-9)))
+        return false;
+    h->step_s = step;
+    return true;
+}
+
+/* Move a layer from one stage to another, or exchange their kinds of slots. */
+static bool try_move (struct hand *h, int from, int to)
+{
+    h->layers[from]--;
+    h->layers[to]++;
+    if (fits (h, from) && fits (h, to) && better (h))
+        return true;
+    h->layers[from]++;
+    h->layers[to]--;
+    if (h->slow[from] == h->slow[to])
+        return false;
+    for (int again = 0; again < 2; again++) {
+        bool slow = h->slow[from];
+        int layers = h->layers[from];
+
+        h->slow[from] = h->slow[to];
+        h->slow[to] = slow;
+        h->layers[from] = h->layers[to];
+        h->layers[to] = layers;
+        if (again == 0 && fits (h, from) && fits (h, to) && better (h))
+            return true;
+    }
+    return false;
+}
+
+static void better_split (struct hand *h)
+{
+    int p = h->x->b->p, still = 0;
+
+    h->step_s = play (h);
+    /* Until no pair of stages has anything to give. */
+    for (int at = 0; still < p * p && h->left > 0; at = (at + 1) % (p * p)) {
+        int from = at / p, to = at % p;
+
+        still = from != to && try_move (h, from, to) ? 0 : still + 1;
+    }
+}
+
+/* Put the stages of one kind of slot before those of the other. */
+static void sort_kinds (struct hand *h, bool slow_first)
+{
+    int p = h->x->b->p;
+
+    for (int i = 1; i < p; i++)
+        for (int k = i; k > 0 && h->slow[k] == slow_first && h->slow[k - 1] != slow_first;
+             k--) {
+            int layers = h->layers[k];
+
+            h->layers[k] = h->layers[k - 1];
+            h->layers[k - 1] = layers;
+            h->slow[k] = !h->slow[k];
+            h->slow[k - 1] = !h->slow[k - 1];
+        }
+}
+
+/* From the split in hand, and from the same with the slow slots at either end. */
+static void better_splits (struct hand *h, int *layers, bool *slow)
+{
+    size_t p = (size_t) h->x->b->p;
+    double best = INFINITY;
+    long each = h->left / 3;
+
+    for (int start = 0; start < (h->x->slow > 0 ? 3 : 1); start++) {
+        bool legal = true;
+
+        if (start > 0)
+            sort_kinds (h, start == 1);
+        for (int k = 0; k < h->x->b->p; k++)
+            legal = legal && fits (h, k);
+        if (!legal)
+            continue;
+        h->left = each;
+        better_split (h);
+        if (!(h->step_s < best))
+            continue;
+        best = h->step_s;
+        memcpy (layers, h->layers, p * sizeof *layers);
+        memcpy (slow, h->slow, p * sizeof *slow);
+    }
+    h->step_s = best;
+}
+
+static bool hand_init (struct hand *h, const struct pace *x)
+{
+    const struct best *b = x->b;
+    size_t p = (size_t) b->p;
+    double *room =
+        malloc ((4 * p + (size_t) COSTMODEL_SCHEDULE_WORK (b->p)) * sizeof (double));
+
+    *h = (struct hand){.x = x, .fwd_s = room, .left = PLAYED_CELLS / (b->p * b->p) + 50};
+    h->layers = malloc (2 * p * sizeof (int));
+    h->slow = malloc (2 * p * sizeof (bool));
+    if (!room || !h->layers || !h->slow)
+        return false;
+    h->best_layers = h->layers + p;
+    h->best_slow = h->slow + p;
+    h->back_s = room + p;
+    h->send_s = room + 2 * p;
+    h->end_s = room + 3 * p;
+    h->work = room + 4 * p;
+    for (int k = 0; k < b->p; k++)
+        h->send_s[k] = 0.5 * (bound_sends_s (b, k + 2) - bound_sends_s (b, k + 1));
+    h->pipeline =
+        (struct costmodel_pipeline){.stages = b->p,
+                                    .microbatches = b->m,
+                                    .chunks = 1,
+                                    .fwd_s = h->fwd_s,
+                                    .back_s = h->back_s,
+                                    .send_s = h->send_s,
+                                    .return_s = h->send_s,
+                                    .blocking = b->profile->time.blocking_sends};
+    return true;
+}
+
+static void hand_release (struct hand *h)
+{
+    free (h->fwd_s);
+    free (h->layers);
+    free (h->slow);
+}
+
+/* The best split of one division of the slots, when it is better than *step_s. */
+static enum status split_divided (const struct pool *pool,
+                                  const struct workload_config *c, const struct pace *x,
+                                  int from, double *step_s, int *layers,
+                                  int *class_of_stage, struct error *err)
+{
+    struct hand h;
+    enum status st = hand_init (&h, x) ? ST_OK : err_nomem (err);
+    double bound;
+
+    if (st == ST_OK)
+        st = bound_best_split (x, &bound, h.layers, h.slow, err);
+    if (st == ST_OK) {
+        better_splits (&h, h.best_layers, h.best_slow);
+        for (int k = 0; k < c->deg.pp && h.step_s > *step_s; k++) {
+            layers[k] = h.best_layers[k];
+            class_of_stage[k] =
+                h.best_slow[k] || x->slow == 0 ? pool->n_classes - 1 : from - 1;
+        }
+        *step_s = fmax (*step_s, h.step_s);
+    }
+    hand_release (&h);
+    return st;
+}
+
+enum status split_layers (const struct pool *pool, const struct workload_config *c,
+                          bool by_class, const int *caps, int *layers,
+                          int *class_of_stage, struct error *err)
+{
+    int *cap = malloc (2 * (size_t) c->deg.pp * sizeof (int));
+    enum status st = cap ? ST_OK : err_nomem (err);
+    double step_s = 0.0;
+
+    /* The division that costs most decides; where none binds, none. */
+    for (int from = by_class ? pool->n_classes - 1 : 0; st == ST_OK && from >= 0;
+         from--) {
+        struct best b;
+        struct pace x = {.b = &b, .cap = cap};
+
+        x.slow = bound_divided (pool, c, from, &b);
+        x.way =
+            b.sync_fixed_s[0][0] < INFINITY && c->deg.tp <= pool->max_node_gpus ? 0 : 2;
+        b.total_only = false;
+        if ((x.slow == 0 && (from > 0 || step_s > 0.0)) || x.slow > c->deg.pp)
+            continue;
+        bound_caps (pool, c->deg.pp, from, false, caps, cap);
+        st = split_divided (pool, c, &x, from, &step_s, layers, class_of_stage, err);
+    }
+    free (cap);
+    if (st == ST_OK && !(step_s > 0.0))
+        st = err_set (err, ST_NOFIT, "no split of the layers fits in memory");
+    return st;
+}

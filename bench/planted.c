@@ -27,7 +27,7 @@ static double above (const char *preset, int nodes, int stages, unsigned long se
 {
     struct topology_synth s = topology_synth_default ();
     struct topology_document d = {0};
-    struct topology_cluster *c;
+    struct topology_cluster *c = NULL;
     struct workload_model model;
     struct workload_profile profile;
     struct workload_job job = {.seq = 4096};
@@ -35,7 +35,7 @@ static double above (const char *preset, int nodes, int stages, unsigned long se
     struct mapper_result r;
     struct mapper_info info;
     struct costmodel_estimate e;
-    struct error err;
+    struct error err = {"out of memory"};
     const json_t *planted;
     int dp, *gpu = calloc ((size_t) nodes * 8, sizeof *gpu);
     double found;

@@ -11,12 +11,14 @@ enum {
     FOLDS = 5,
     TRIED_MIN = 10,
     END_LINKS_MIN = 3,  /* fewer tell nothing about an end */
-    SWEEPS = 4,         /* of the alternating medians; they hardly move after two */
     LINKS_MAX = 200000, /* learnt from */
 };
 
 #define ERROR_MAX 0.10
 #define LOW_QUANTILE 0.01
+/* An end reaches what it does with the better ones of its partners: some of the others are
+ * slower than it is. */
+#define END_QUANTILE 0.8
 
 static uint32_t hash (int src, int dst)
 {
@@ -55,67 +57,73 @@ static bool sort_by_end (const struct models_link *link, int n, int n_ends, bool
     return true;
 }
 
-/* Each end's factor: the median of its links over what the other ends explain. */
-static void sweep (const struct models_link *link, const struct by_end *x, int n_ends,
-                   bool sending, struct models_fit *fit, double *work)
+static int by_value (const void *a, const void *b)
 {
-    double *own = sending ? fit->out : fit->in;
-    const double *other = sending ? fit->in : fit->out;
+    double x = *(const double *) a, y = *(const double *) b;
 
-    for (int e = 0; e < n_ends; e++) {
-        int k = 0;
-
-        for (int i = x->first[e]; i < x->first[e + 1]; i++) {
-            const struct models_link *l = &link[x->at[i]];
-            double part = other[end_of (l, !sending)];
-
-            if (part > 0)
-                work[k++] = l->value / (fit->factor * part);
-        }
-        own[e] = k >= END_LINKS_MIN ? stats_median (work, k) : NAN;
-    }
+    return (x > y) - (x < y);
 }
 
-static enum status learn_ends (const struct models_link *link, int n, int n_ends,
-                               struct models_fit *fit, double *work, struct error *err)
+/* What each end reaches. */
+static enum status learn_side (const struct models_link *link, int n, int n_ends,
+                               bool sending, double *reach, double *work,
+                               struct error *err)
 {
-    struct by_end from = {0}, to = {0};
-    enum status st = ST_OK;
+    struct by_end x = {0};
+    enum status st = sort_by_end (link, n, n_ends, sending, &x) ? ST_OK : err_nomem (err);
 
-    fit->out = malloc (((size_t) n_ends + 1) * sizeof *fit->out);
-    fit->in = malloc (((size_t) n_ends + 1) * sizeof *fit->in);
-    if (!fit->out || !fit->in || !sort_by_end (link, n, n_ends, true, &from) ||
-        !sort_by_end (link, n, n_ends, false, &to)) {
-        st = err_nomem (err);
-    } else {
-        for (int e = 0; e < n_ends; e++)
-            fit->out[e] = fit->in[e] = 1;
-        for (int s = 0; s < SWEEPS; s++) {
-            sweep (link, &from, n_ends, true, fit, work);
-            sweep (link, &to, n_ends, false, fit, work);
-        }
+    for (int e = 0; e < n_ends && st == ST_OK; e++) {
+        int k = 0;
+
+        for (int i = x.first[e]; i < x.first[e + 1]; i++)
+            work[k++] = link[x.at[i]].value;
+        qsort (work, (size_t) k, sizeof *work, by_value);
+        reach[e] = k >= END_LINKS_MIN ? stats_quantile (work, k, END_QUANTILE) : NAN;
     }
-    free (from.first);
-    free (from.at);
-    free (to.first);
-    free (to.at);
+    free (x.first);
+    free (x.at);
     return st;
+}
+
+/* What a model says without its factor; NaN. */
+static double shape_of (const struct models_fit *fit, const struct models_link *l)
+{
+    double out, in;
+
+    if (!fit->out)
+        return l->basis;
+    out = fit->out[l->src];
+    in = fit->in[l->dst];
+    return isnan (out) || isnan (in) ? NAN : fmin (out, in);
 }
 
 enum status models_learn (const struct models_link *link, int n, int n_ends,
                           struct models_fit *fit, struct error *err)
 {
     double *work = malloc (((size_t) n + 1) * sizeof *work);
+    int k = 0;
     enum status st = work ? ST_OK : err_nomem (err);
 
     *fit = (struct models_fit){.factor = NAN};
-    for (int i = 0; i < n && work; i++)
-        work[i] = link[i].value / (n_ends > 0 ? 1 : link[i].basis);
-    if (work)
-        fit->factor = stats_median (work, n);
-    if (st == ST_OK && n_ends > 0)
-        st = learn_ends (link, n, n_ends, fit, work, err);
-    if (st != ST_OK)
+    if (st == ST_OK && n_ends > 0) {
+        fit->out = malloc ((size_t) n_ends * sizeof *fit->out);
+        fit->in = malloc ((size_t) n_ends * sizeof *fit->in);
+        if (!fit->out || !fit->in)
+            st = err_nomem (err);
+        if (st == ST_OK)
+            st = learn_side (link, n, n_ends, true, fit->out, work, err);
+        if (st == ST_OK)
+            st = learn_side (link, n, n_ends, false, fit->in, work, err);
+    }
+    for (int i = 0; i < n && st == ST_OK; i++) {
+        double x = shape_of (fit, &link[i]);
+
+        if (x > 0)
+            work[k++] = link[i].value / x;
+    }
+    if (st == ST_OK)
+        fit->factor = stats_median (work, k);
+    else
         models_release (fit);
     free (work);
     return st;
@@ -123,8 +131,7 @@ enum status models_learn (const struct models_link *link, int n, int n_ends,
 
 double models_predict (const struct models_fit *fit, const struct models_link *link)
 {
-    return fit->out ? fit->factor * fit->out[link->src] * fit->in[link->dst]
-                    : fit->factor * link->basis;
+    return fit->factor * shape_of (fit, link);
 }
 
 void models_release (struct models_fit *fit)
@@ -135,13 +142,6 @@ void models_release (struct models_fit *fit)
 }
 
 /* ---- trying ---- */
-
-static int by_value (const void *a, const void *b)
-{
-    double x = *(const double *) a, y = *(const double *) b;
-
-    return (x > y) - (x < y);
-}
 
 /* Learn without one fold, and add the parts of what is predicted that its links reach. */
 static enum status try_fold (const struct models_link *link, int n, int n_ends, int fold,

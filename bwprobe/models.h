@@ -1,9 +1,10 @@
 /* Models that predict a link from others, and how far to trust them.
  *
  * A model says value = factor * basis, with a basis that the caller chooses (1: the factor is
- * a median), or value = factor * out[src] * in[dst], by what its two ends do with others.
- * Both are fitted by medians, so that a few wild links do not move them, and tried on links
- * that are held out, a fifth of the pairs at a time, both directions of a pair together.
+ * a median), or value = factor * min (out[src], in[dst]), by what its two ends reach with
+ * others: a link is as fast as the slower of its ends.  Both are fitted by quantiles, so that a
+ * few wild links do not move them, and tried on links that are held out, a fifth of the pairs
+ * at a time, both directions of a pair together.
  */
 #ifndef BWPROBE_MODELS_H
 #define BWPROBE_MODELS_H

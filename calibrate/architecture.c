@@ -72,6 +72,19 @@ static bool is_preset (const struct row *r, const char *name, struct workload_mo
     return false;
 }
 
+/* A source's heads that do not divide hidden cannot have run (frameworks refuse them): the
+ * nearest number that does, with heads of a multiple of 8, as kernels want them. */
+static int nearest_heads (int hidden, int stated)
+{
+    int best = 0;
+
+    for (int heads = 1; heads <= hidden / 8; heads++)
+        if (hidden % heads == 0 && hidden / heads % 8 == 0 &&
+            (best == 0 || abs (heads - stated) < abs (best - stated)))
+            best = heads;
+    return best > 0 ? best : stated;
+}
+
 static const char *read_sizes (const struct row *r, struct workload_model *m)
 {
     const struct {
@@ -94,9 +107,11 @@ static const char *read_sizes (const struct row *r, struct workload_model *m)
         m->heads > 1 << 20 || m->ffn > 1 << 24 || m->vocab > 1 << 24)
         return "a size is out of range";
     m->head_dim = calibrate_note_int (r, "kv-channels", 0);
-    /* Some sources print heads that do not divide hidden. */
-    if (m->head_dim < 1 || m->head_dim > m->hidden)
+    if (m->head_dim < 1 || m->head_dim > m->hidden) {
+        if (m->hidden % m->heads != 0 && m->kv_heads == m->heads)
+            m->heads = m->kv_heads = nearest_heads (m->hidden, m->heads);
         m->head_dim = (m->hidden + m->heads - 1) / m->heads;
+    }
     if (m->heads % m->kv_heads != 0)
         return "kv_heads do not divide heads";
     return NULL;

@@ -85,8 +85,8 @@ enum status calibrate_cluster (const struct calibrate_run *run,
                                struct topology_cluster **out, struct error *err);
 
 /** The shipped profile that serves a run: the one that names its source, else its GPU
- *  type's, else the default; these two as calibrate_profile_unknown has them.
- *  @param[out] p  a copy */
+ *  type's (of a mix, the slowest one's), else the default; these two as
+ *  calibrate_profile_unknown has them.  @param[out] p  a copy */
 enum status calibrate_profile_for (const struct calibrate_run *run,
                                    struct workload_profile *p, struct error *err);
 

@@ -5,6 +5,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The type that sets the pace of a mix, whose stages the others wait for. */
+static const struct topology_gpu_type *slowest_type (const struct calibrate_run *run)
+{
+    const struct topology_gpu_type *slowest = run->part[0].type;
+
+    for (int i = 1; i < run->n_parts; i++) {
+        const struct topology_gpu_type *t = run->part[i].type;
+
+        if (costmodel_matrix_rate (t, PREC_FP16) * t->gemm_efficiency <
+            costmodel_matrix_rate (slowest, PREC_FP16) * slowest->gemm_efficiency)
+            slowest = t;
+    }
+    return slowest;
+}
+
 void calibrate_profile_unknown (struct workload_profile *p)
 {
     p->memory.residual = CALIBRATE_UNKNOWN_RESIDUAL;
@@ -28,7 +43,7 @@ enum status calibrate_profile_for (const struct calibrate_run *run,
                 *out = p;
                 return ST_OK;
             }
-        if (!found && strcmp (p.gpu, run->part[0].type->name) == 0) {
+        if (!found && strcmp (p.gpu, slowest_type (run)->name) == 0) {
             by_gpu = p;
             found = true;
         }
@@ -54,7 +69,7 @@ enum status calibrate_profiles (const struct calibrate_runs *runs,
         if (forced) {
             out[i] = *forced;
         } else if (i > 0 && strcmp (run->source, run[-1].source) == 0 &&
-                   run->part[0].type == run[-1].part[0].type) {
+                   slowest_type (run) == slowest_type (&run[-1])) {
             out[i] = out[i - 1];
         } else if ((st = calibrate_profile_for (run, &out[i], err)) != ST_OK) {
             return st;

@@ -12,7 +12,7 @@
 /* What scatters about a fitted memory model at most to start with: a framework that nobody
  * has fitted has a wider residual, which says nothing of what a fit will leave. */
 #define FITTED_RESIDUAL 0.05
-#define GAIN_LEAST 1e-2   /* of the objective, for the search to start anew */
+#define GAIN_LEAST 1e-2 /* of the objective, for the search to start anew */
 /* What the model gets wrong, runs of one source have in common, so that a thousand of them
  * do not tell a thousand times as much as one: n count as n / (1 + n / RUNS_MOST) (the
  * coarsened posterior of Miller and Dunson, JASA 2019, section 2). */

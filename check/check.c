@@ -120,12 +120,15 @@ static void check_degrees (const struct workload_plan *p, struct check_report *r
     check_say (r, "degrees", product == p->n_ranks ? CHECK_OK : CHECK_FAILED,
                "tp %d x cp %d x dp %d x pp %d = %lld of %d ranks", d->tp, d->cp, d->dp,
                d->pp, product, p->n_ranks);
-    check_say (r, "batch",
-               batch == p->job.global_batch && (isnan (said) || same (said, microbatches))
-                   ? CHECK_OK
-                   : CHECK_FAILED,
-               "%d replicas x %d micro-batches x %d = %lld of %d sequences", d->dp,
-               microbatches, p->config.micro_batch, batch, p->job.global_batch);
+    if (isnan (said) || same (said, microbatches))
+        check_say (r, "batch", batch == p->job.global_batch ? CHECK_OK : CHECK_FAILED,
+                   "%d replicas x %d micro-batches x %d = %lld of %d sequences", d->dp,
+                   microbatches, p->config.micro_batch, batch, p->job.global_batch);
+    else
+        check_say (r, "batch", CHECK_FAILED,
+                   "%d sequences are %d micro-batches of %d on each of %d replicas, the "
+                   "file says %g",
+                   p->job.global_batch, microbatches, p->config.micro_batch, d->dp, said);
     check_say (r, "layers", layers == p->model.layers ? CHECK_OK : CHECK_FAILED,
                "%d stages hold %d of %d layers", d->pp, layers, p->model.layers);
 }

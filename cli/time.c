@@ -88,12 +88,27 @@ static enum status price (const struct costmodel_problem *p, const int *gpu,
 
 /* ---- time ---- */
 
+/* Only the ranks of a plan are taken: say so where its degrees are others. */
+static void note_degrees (const char *name, const struct workload_plan *plan,
+                          const struct workload_degrees *given, struct notes *notes)
+{
+    const struct workload_degrees *d = &plan->config.deg;
+
+    if (d->tp != given->tp || d->pp != given->pp || d->dp != given->dp ||
+        d->cp != given->cp || d->ep != given->ep)
+        notes_add (notes,
+                   "%s is a plan of tp %d, pp %d, dp %d, cp %d, ep %d; its ranks are "
+                   "priced with the degrees given here (`linkwise eval` takes its own)",
+                   name, d->tp, d->pp, d->dp, d->cp, d->ep);
+}
+
 /* The placement of a plan, or Megatron's order over the nodes that are not drained. */
 static enum status place (const struct time_input *in, const struct topology_cluster *c,
-                          int world, int *gpu, struct error *err)
+                          const struct workload_degrees *deg, int *gpu,
+                          struct notes *notes, struct error *err)
 {
     struct workload_plan plan;
-    int n = 0;
+    int n = 0, world = (int) workload_world (deg);
     enum status st;
 
     if (strcmp (in->placement, "default") == 0) {
@@ -111,6 +126,8 @@ static enum status place (const struct time_input *in, const struct topology_clu
                       in->placement, plan.n_ranks, world);
     else
         st = costmodel_plan_gpus (&plan, c, gpu, err);
+    if (st == ST_OK)
+        note_degrees (in->placement, &plan, deg, notes);
     workload_plan_release (&plan);
     return st;
 }
@@ -166,7 +183,7 @@ static enum status run_time (struct time_input *in, struct notes *notes,
         st = gpu && layers ? cli_job_layers (&in->job, &m, &config, &profile, layers, err)
                            : err_nomem (err);
         if (st == ST_OK)
-            st = place (in, c, world, gpu, err);
+            st = place (in, c, &config.deg, gpu, notes, err);
     }
     if (st == ST_OK) {
         struct costmodel_problem p = {.model = &m,

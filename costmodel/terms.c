@@ -277,10 +277,15 @@ void slot_price (const struct terms *t, const int *gpu, int stage, int d,
     }
     costmodel_tp_operations (p->model, p->config, &t->held[stage], &fwd_ops, &back_ops);
     if (once > 0.0) {
-        slot.fwd_s += fwd_ops * once;
-        slot.back_s += back_ops * once;
-        slot.tp_s = (fwd_ops + back_ops) * once;
-        slot.busy_s[out_of_node] = slot.tp_s;
+        double fwd = costmodel_tp_exposed_s (p->profile, p->config, fwd_ops * once,
+                                             slot.fwd_s),
+               back = costmodel_tp_exposed_s (p->profile, p->config, back_ops * once,
+                                              slot.back_s);
+
+        slot.fwd_s += fwd;
+        slot.back_s += back;
+        slot.tp_s = fwd + back;
+        slot.busy_s[out_of_node] = (fwd_ops + back_ops) * once;
     }
     *out = slot;
 }
@@ -543,6 +548,17 @@ double exposed_price (const struct terms *t, const int *gpu, int stage, double s
     }
     return costmodel_exposed_s (t->problem.profile, sync_s,
                                 times * fmax (0.0, under - busy));
+}
+
+double costmodel_tp_exposed_s (const struct workload_profile *p,
+                               const struct workload_config *c, double tp_s,
+                               double under_s)
+{
+    double hidden = p->time.tp_comm_overlap && c->sequence_parallel && isfinite (tp_s)
+                        ? fmin (p->time.tp_overlap * tp_s, under_s)
+                        : 0.0;
+
+    return tp_s - hidden + p->time.overlap_slowdown * hidden;
 }
 
 double costmodel_exposed_s (const struct workload_profile *p, double sync_s,

@@ -108,7 +108,8 @@ static void fast_slot (const struct pool *pool, const struct workload_config *c,
     struct slot_pace *s = &b->slot[0];
 
     *s = ends_of (p, l, tp);
-    s->fwd_s = s->back_s = b->span_fwd_s[0] = b->span_back_s[0] = INFINITY;
+    s->fwd_s = s->back_s = b->fwd_ops = b->back_ops = INFINITY;
+    b->tp_s[0] = b->tp_s[1] = tp;
     for (int expert = 0; expert < 2; expert++) {
         int n = count_layers (p->model, expert);
         struct layer_pace x = layer_pace (p, c, &l->k, expert, tp);
@@ -118,10 +119,40 @@ static void fast_slot (const struct pool *pool, const struct workload_config *c,
         s->fwd_s = fmin (s->fwd_s, x.fwd_s);
         s->back_s = fmin (s->back_s, x.back_s);
         b->more_s += n * (x.fwd_s + x.back_s);
-        b->span_fwd_s[0] = fmin (b->span_fwd_s[0], x.fwd_ops * (across - tp));
-        b->span_back_s[0] = fmin (b->span_back_s[0], x.back_ops * (across - tp));
+        b->fwd_ops = fmin (b->fwd_ops, x.fwd_ops);
+        b->back_ops = fmin (b->back_ops, x.back_ops);
     }
     b->more_s -= b->layers * (s->fwd_s + s->back_s);
+}
+
+/* Parameters of stage 0 on a rank, at least: of a layer (of one with experts what it holds
+ * beside the routed ones), and fixed. */
+static void first_params (const struct pool *pool, const struct workload_config *c,
+                          double *layer, double *fixed)
+{
+    const struct workload_model *m = pool->problem->model;
+    struct workload_stage ends = {.embedding = true,
+                                  .head = c->deg.pp == 1 ||
+                                          workload_schedule_is_v (c->schedule)};
+
+    *fixed = workload_stage_params (m, c, &ends).dense;
+    *layer = workload_layer_params (m, c->deg.tp);
+    if (m->experts > 0)
+        *layer = fmin (*layer, workload_expert_layer_params (m, c->deg.tp));
+}
+
+/* Synchronisation of stage 0 out of its seconds per parameter and its start. */
+static void sync_of (const struct pool *pool, const struct workload_config *c,
+                     double each, double start, double *layer_s, double *fixed_s)
+{
+    double layer, fixed;
+
+    first_params (pool, c, &layer, &fixed);
+    if (c->zero == 3 &&
+        c->deg.pp > 1)      /* hidden under more of a stage's work than every */
+        each = start = 0.0; /* end contains */
+    *layer_s = each * layer;
+    *fixed_s = each * fixed + start;
 }
 
 /* Stage 0's synchronisation and optimiser on one kind of slot, per layer and fixed. */
@@ -129,33 +160,20 @@ static void best_tail (const struct pool *pool, const struct best_rates *r,
                        const struct workload_config *c, const struct costmodel_compute *k,
                        const struct costmodel_volume *v, int kind, struct best *b)
 {
-    const struct mapper_problem *p = pool->problem;
-    const struct workload_model *m = p->model;
-    double layer = workload_layer_params (m, c->deg.tp);
-    struct workload_stage ends = {.embedding = true,
-                                  .head = c->deg.pp == 1 ||
-                                          workload_schedule_is_v (c->schedule)};
-    double fixed = workload_stage_params (m, c, &ends).dense;
+    double layer, fixed;
 
-    if (m->experts > 0) /* what a layer holds beside its routed experts */
-        layer = fmin (layer, workload_expert_layer_params (m, c->deg.tp));
+    first_params (pool, c, &layer, &fixed);
     for (int way = 0; way < 3; way++) {
-        double per_param = 0.0, start = 0.0;
         int per_node = way < 2 ? pool->max_node_gpus / c->deg.tp : pool->max_node_gpus;
+        double each, start;
 
-        /* Hidden under more of a stage's work than every end contains. */
-        if (c->zero < 3 || c->deg.pp == 1)
-            bound_sync (pool, r, c, v, per_node, way == 0 ? c->deg.tp : 1, &per_param,
-                        &start);
-        b->sync_layer_s[kind][way] = per_param * layer;
-        b->sync_fixed_s[kind][way] = per_param * fixed + start;
-        if (kind == 1 && !isfinite (start)) {
-            b->sync_layer_s[1][way] = b->sync_layer_s[0][way];
-            b->sync_fixed_s[1][way] = b->sync_fixed_s[0][way];
-        }
+        bound_sync (pool, r, c, v, per_node, way == 0 ? c->deg.tp : 1, &each, &start);
+        if (kind == 0 || isfinite (start))
+            sync_of (pool, c, each, start, &b->sync_layer_s[kind][way],
+                     &b->sync_fixed_s[kind][way]);
     }
     b->tail_layer_s[kind] = k->optimizer_s * layer;
-    b->tail_fixed_s[kind] = k->optimizer_s * fixed + p->profile->time.step_s;
+    b->tail_fixed_s[kind] = k->optimizer_s * fixed + pool->problem->profile->time.step_s;
     if (v->tied_bytes > 0)
         b->tail_fixed_s[kind] += bound_tied_s (pool, v->tied_bytes);
     b->hides = c->zero == 3 ? b->m : 1.0;
@@ -168,6 +186,17 @@ struct bests {
     double inside, across;
     struct costmodel_volume volume;
 };
+
+/* What a layer takes more when its group spans nodes, at across_s an all-reduce. */
+static void set_spans (double across_s, struct best *b)
+{
+    for (int kind = 0; kind < 2; kind++) {
+        double more = fmax (0.0, across_s - b->tp_s[kind]);
+
+        b->span_fwd_s[kind] = isfinite (more) ? b->fwd_ops * more : INFINITY;
+        b->span_back_s[kind] = isfinite (more) ? b->back_ops * more : INFINITY;
+    }
+}
 
 /* A slot that has a GPU of class `from` or slower (l), or, with `spans`, spans nodes: what
  * a layer takes more, of the kind where that is least. */
@@ -189,8 +218,8 @@ static void slow_slot (const struct pool *pool, const struct workload_config *c,
         bound_pairs (pool, c, &x->volume, from, b->pair_s);
         best_tail (pool, &rates, c, &l->k, &x->volume, 1, b);
     }
-    /* A slow slot may span already. */
-    b->span_fwd_s[1] = b->span_back_s[1] = slower && !spans ? INFINITY : 0.0;
+    b->tp_s[1] = spans ? x->across : slow_tp; /* a slow slot may span already */
+    set_spans (x->across, b);
     for (int expert = 0; expert < 2; expert++) {
         struct layer_pace any = layer_pace (p, c, &x->all.k, expert, tp);
         struct layer_pace slow = layer_pace (p, c, &l->k, expert, slow_tp);
@@ -202,11 +231,6 @@ static void slow_slot (const struct pool *pool, const struct workload_config *c,
         if (spans) {
             more_fwd = fmin (more_fwd, any.fwd_ops * (x->across - tp));
             more_back = fmin (more_back, any.back_ops * (x->across - tp));
-        } else if (slower) {
-            double more = fmax (0.0, x->across - slow_tp);
-
-            b->span_fwd_s[1] = fmin (b->span_fwd_s[1], any.fwd_ops * more);
-            b->span_back_s[1] = fmin (b->span_back_s[1], any.back_ops * more);
         }
         fwd = fmin (fwd, more_fwd);
         back = fmin (back, more_back);
@@ -242,8 +266,7 @@ static void bests_init (const struct pool *pool, const struct workload_config *c
     b->slot[0].fwd_s += cp_fwd_s;
     b->slot[0].back_s += cp_back_s;
     b->slot[1] = b->slot[0];
-    b->span_fwd_s[1] = b->span_fwd_s[0];
-    b->span_back_s[1] = b->span_back_s[0];
+    set_spans (x->across, b);
     bound_sends (pool, c, v, x->inside, x->across, b->send_s);
     bound_pairs (pool, c, v, 0, b->pair_s);
     for (int kind = 0; kind < 2; kind++)
@@ -276,31 +299,67 @@ static int slow_stages (const struct pool *pool, const struct workload_config *c
     return missing > 0 ? (int) ((missing + d->dp - 1) / d->dp) : 0;
 }
 
+/* Case C with rings of `lanes` lanes: a node has GPUs of at most gpus/lanes TP indices, so
+ * every group of stage 0 is on `nodes` nodes or more. */
+static double more_lanes (const struct pool *pool, const struct workload_config *c,
+                          const struct bests *x, int from, struct pace pace, int lanes,
+                          int nodes, double (*bound) (const struct pace *))
+{
+    struct best b = *pace.b;
+    struct best_rates all = bound_rates (pool, 0);
+
+    for (int kind = 0; kind < 2; kind++) {
+        struct best_rates r = bound_rates (pool, kind == 0 ? 0 : from);
+        double each, start;
+
+        bound_sync (pool, &r, c, &x->volume, lanes, 1, &each, &start);
+        if (kind == 0 || isfinite (start))
+            sync_of (pool, c, each, start, &b.sync_layer_s[kind][2],
+                     &b.sync_fixed_s[kind][2]);
+    }
+    if (nodes > 1)
+        set_spans (bound_tp_across (pool, &all, c, &x->volume, nodes), &b);
+    if (!isfinite (b.span_fwd_s[0]))
+        return INFINITY;
+    pace.b = &b;
+    return bound (&pace);
+}
+
 /* The lowest of cases A, B and C. */
 static double any_way (const struct pool *pool, const struct workload_config *c,
-                       const struct best *b, int slow, const int *cap, enum bound_how how)
+                       const struct bests *x, int from, const struct best *b, int slow,
+                       const int *cap, enum bound_how how)
 {
     double (*bound) (const struct pace *) = how == BOUND_FRACTIONS ? bound_fractions
                                             : how == BOUND_SPLITS  ? bound_splits
                                                                    : bound_runs;
-    struct pace x = {.b = b, .cap = cap, .slow = slow};
-    bool inside = c->deg.tp <= pool->max_node_gpus, can_span;
-    double least = inside ? bound (&x) : INFINITY;
+    struct pace pace = {.b = b, .cap = cap, .slow = slow};
+    int tp = c->deg.tp, gpus = pool->max_node_gpus, lanes = gpus / tp;
+    bool can_span = tp > 1 && isfinite (b->span_fwd_s[0]);
+    double least = lanes > 0 ? bound (&pace) : INFINITY;
 
-    can_span = c->deg.tp > 1 && isfinite (b->span_fwd_s[0]);
     /* The group that spans and the slow slots may be in different replicas.  Where groups
      * do not share what a node reaches, B is A and more. */
-    if (inside && can_span &&
+    if (lanes > 0 && can_span &&
         (b->sync_fixed_s[0][1] < b->sync_fixed_s[0][0] ||
          b->sync_layer_s[0][1] < b->sync_layer_s[0][0])) {
-        x.way = 1;
-        x.span = slow == 0;
-        least = fmin (least, bound (&x));
+        pace.way = 1;
+        pace.span = slow == 0;
+        least = fmin (least, bound (&pace));
     }
-    if (can_span) {
-        x.way = 2;
-        x.span = true;
-        least = fmin (least, bound (&x));
+    if (!can_span)
+        return least;
+    pace.way = 2;
+    pace.span = true;
+    if (how == BOUND_FRACTIONS)
+        return fmin (least, bound (&pace));
+    for (int nodes = lanes > 0 ? 2 : 1; nodes <= tp; nodes++) {
+        int indices = (tp + nodes - 1) / nodes; /* of a node, and so many lanes: */
+
+        if (indices > gpus || gpus / indices <= lanes)
+            continue;
+        lanes = gpus / indices;
+        least = fmin (least, more_lanes (pool, c, x, from, pace, lanes, nodes, bound));
     }
     return least;
 }
@@ -337,7 +396,7 @@ static double divided_bound (const struct pool *pool, const struct workload_conf
     slow_slot (pool, c, x, &l, from, spans, &b);
     if (caps)
         bound_caps (pool, c->deg.pp, from, spans, caps, cap);
-    return any_way (pool, c, &b, slow, caps ? cap : NULL, how);
+    return any_way (pool, c, x, spans ? 0 : from, &b, slow, caps ? cap : NULL, how);
 }
 
 static double bound_with (const struct pool *pool, const struct workload_config *c,
@@ -358,7 +417,7 @@ static double bound_with (const struct pool *pool, const struct workload_config 
         return most;
     if (caps)
         bound_caps (pool, c->deg.pp, 0, true, caps, cap);
-    return any_way (pool, c, &x.b, 0, caps ? cap : NULL, how);
+    return any_way (pool, c, &x, 0, &x.b, 0, caps ? cap : NULL, how);
 }
 
 double bound_of (const struct pool *pool, const struct workload_config *c,

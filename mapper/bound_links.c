@@ -54,8 +54,22 @@ static double tp_operation (const struct pool *pool, const struct best_rates *x,
         .nodes = nodes,
         .nvls = x->nvls};
 
-    return c->sequence_parallel ? 2.0 * costmodel_half_allreduce_s (p, &r, n, v->tp_bytes)
-                                : costmodel_allreduce_s (p, &r, n, v->tp_bytes);
+    return c->sequence_parallel
+               ? costmodel_tp_exposed_s (
+                     p, c, 2.0 * costmodel_half_allreduce_s (p, &r, n, v->tp_bytes),
+                     INFINITY)
+               : costmodel_allreduce_s (p, &r, n, v->tp_bytes);
+}
+
+double bound_tp_across (const struct pool *pool, const struct best_rates *r,
+                        const struct workload_config *c, const struct costmodel_volume *v,
+                        int least_nodes)
+{
+    double least = INFINITY;
+
+    for (int nodes = least_nodes; nodes <= c->deg.tp && nodes <= pool->n_nodes; nodes++)
+        least = fmin (least, tp_operation (pool, r, c, v, nodes));
+    return least;
 }
 
 void bound_tp (const struct pool *pool, const struct best_rates *r,
@@ -67,8 +81,7 @@ void bound_tp (const struct pool *pool, const struct best_rates *r,
         return;
     if (c->deg.tp <= pool->max_node_gpus)
         *inside = tp_operation (pool, r, c, v, 1);
-    for (int nodes = 2; nodes <= c->deg.tp && nodes <= pool->n_nodes; nodes++)
-        *across = fmin (*across, tp_operation (pool, r, c, v, nodes));
+    *across = bound_tp_across (pool, r, c, v, 2);
 }
 
 static double flow (const struct pool *pool, double bytes, double rate, double latency_s)

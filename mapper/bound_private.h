@@ -23,6 +23,7 @@ struct best {
                  [2]; /* a boundary's sends, there and back, by the kinds of its slots */
     /* Added per layer of a stage whose TP group spans, by kind of slot */
     double span_fwd_s[2], span_back_s[2];
+    double tp_s[2], fwd_ops, back_ops; /* one all-reduce of a slot; fewest of a layer */
     /* Stage 0's on either kind of slot, in case A, B and C */
     double sync_layer_s[2][3], sync_fixed_s[2][3];
     double tail_layer_s[2], tail_fixed_s[2]; /* what nothing hides: optimiser, tied */
@@ -71,6 +72,11 @@ void bound_tp (const struct pool *pool, const struct best_rates *r,
                const struct workload_config *c, const struct costmodel_volume *v,
                double *inside, double *across);
 
+/** The same on at least so many nodes. */
+double bound_tp_across (const struct pool *pool, const struct best_rates *r,
+                        const struct workload_config *c, const struct costmodel_volume *v,
+                        int least_nodes);
+
 /** The sends of a pipeline, there and back: of each boundary, beyond that of each that
  *  crosses nodes, and how many stages at most share a node (0: no crossing is certain). */
 void bound_sends (const struct pool *pool, const struct workload_config *c,
@@ -101,7 +107,7 @@ void bound_sync (const struct pool *pool, const struct best_rates *r,
 /** All-reduce of tied embeddings. */
 double bound_tied_s (const struct pool *pool, double bytes);
 
-/* ---- bound_stages.c ---- */
+/* ---- bound_fractions.c ---- */
 
 /** One stage on one kind of slot: fixed part and per layer. */
 struct stage_line {
@@ -109,12 +115,39 @@ struct stage_line {
 };
 struct stage_line bound_line (const struct pace *x, int k, int kind);
 
-/** What follows stage 0's end when it holds `first` layers on that kind of slot; `ahead`: by how much
- *  the replica of `x` may end later than another. */
-double bound_tail (const struct pace *x, int first, int kind, double ahead);
+/** How often stage k's forward counts beyond S in row (1): those left after its first
+ *  backward begins; and its backward. */
+void bound_row_weights (const struct best *b, int k, double *fwd, double *back);
+
+/** M + 1 of row (2); 0 where the row does not hold. */
+int bound_rounds_left (const struct best *b, int k);
+
+/** What S holds beyond the sum of the stages' C and the sends. */
+double bound_beyond (const struct best *b);
+
+/** S when all are fast slots, with the sends that the slow ones cost. */
+double bound_sum_fast (const struct pace *x);
+
+/** The least P of the rows, and the least end of stage 0 with no slow slots. */
+double bound_least_pace (const struct pace *x);
+double bound_least_end (const struct pace *x);
+
+/** How much more than at least may stage 0, with `first` layers, take in another replica
+ *  that does not end later than end_s?  That replica's end is at least least_s. */
+double bound_ahead (const struct pace *x, int first, double end_s, double least_s);
+
+/** The end in the replica whose first stage spans nodes, where the slow slots are in
+ *  another one; 0 elsewhere. */
+double bound_span_end (const struct pace *x, int first);
+
+/** What follows stage 0's end when it holds `first` layers on that kind of slot.
+ *  @param[in] ahead  bound_ahead */
+double bound_tail (const struct pace *x, double first, int kind, double ahead);
 
 /** The least step over splits in fractions of layers. */
 double bound_fractions (const struct pace *x);
+
+/* ---- bound_stages.c ---- */
 
 /** The least step over splits of whole layers within memory.  INFINITY: there is none; out
  *  of memory: bound_fractions. */

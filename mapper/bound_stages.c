@@ -33,257 +33,7 @@
 /* Widths as parts of the bound at which the search for P ends. */
 #define NARROW 2e-5
 #define INTERVALS 96
-
-struct stage_line bound_line (const struct pace *x, int k, int kind)
-{
-    const struct best *b = x->b;
-    const struct slot_pace *s = &b->slot[kind];
-    struct stage_line l = {s->micro_s, s->micro_s, s->fwd_s, s->back_s};
-
-    if (k == 0) {
-        l.fwd_s += s->embed_fwd_s;
-        l.back_s += s->embed_back_s;
-        if (x->span) {
-            l.layer_fwd_s += b->span_fwd_s[kind];
-            l.layer_back_s += b->span_back_s[kind];
-        }
-    }
-    if (k == b->p - 1) {
-        l.fwd_s += s->head_fwd_s;
-        l.back_s += s->head_back_s;
-    }
-    return l;
-}
-
-/* How often stage k's forward counts beyond S in row (1): those left after its first
- * backward begins; and its backward. */
-static void row_weights (const struct best *b, int k, double *fwd, double *back)
-{
-    int before = b->p - k < b->m ? b->p - k : b->m;
-
-    *fwd = b->total_only ? b->m : b->gpipe ? b->m - 1 : b->m - before;
-    *back = b->total_only ? b->m : b->m - 1.0;
-}
-
-/* M + 1 of row (2); 0 where the row does not hold. */
-static int rounds_left (const struct best *b, int k)
-{
-    int left = b->m - 1 - (b->p - 1 - k);
-
-    return b->gpipe || b->total_only || left < 1 ? 0 : left;
-}
-
-/* What S holds beyond the sum of the stages' C and the sends. */
-static double beyond_sum (const struct best *b)
-{
-    return b->total_only ? 0.0 : b->more_s;
-}
-
-/* ---- fractions of layers ---- */
-
-/* The least P of rows (1). */
-static double fractions_1 (const struct pace *x)
-{
-    const struct best *b = x->b;
-    double shares = 0.0, weights = 0.0, least_loss = INFINITY, worst = 0.0;
-
-    for (int k = 0; k < b->p; k++) {
-        double wf, wb, fixed[2], per_layer[2];
-
-        row_weights (b, k, &wf, &wb);
-        for (int kind = 0; kind < 2; kind++) {
-            struct stage_line l = bound_line (x, k, kind);
-
-            fixed[kind] = wb * l.back_s + wf * l.fwd_s;
-            per_layer[kind] = wb * l.layer_back_s + wf * l.layer_fwd_s;
-        }
-        worst = fmax (worst, fixed[0] + per_layer[0]); /* every stage holds a layer */
-        if (!(per_layer[0] > 0))
-            continue;
-        shares += fmin (fixed[0] / per_layer[0], fixed[1] / per_layer[1]);
-        weights += 1.0 / per_layer[0];
-        least_loss = fmin (least_loss, 1.0 / per_layer[0] - 1.0 / per_layer[1]);
-    }
-    if (x->slow > 0 && isfinite (least_loss))
-        weights -= x->slow * fmax (0.0, least_loss);
-    return weights > 0 ? fmax (worst, (b->layers + shares) / weights) : worst;
-}
-
-/* The least P of rows (2): they are added up with the weights y_k >= 0 for which stage i's
- * layers count M_i y_i + (sum of y before i) >= 1/c_i each, c a layer's C; then P times all
- * y is at least the layers and the fixed parts.  Where the slow slots lower the sum of y
- * least is found by trying all (the next sum grows with the last).  0 where some stage has
- * no such row. */
-static double fractions_2 (const struct pace *x)
-{
-    const struct best *b = x->b;
-    double sums[128], shares = 0.0;
-
-    if (b->slot[0].fwd_s + b->slot[0].back_s <= 0 || rounds_left (b, 0) == 0 ||
-        x->slow >= (int) (sizeof sums / sizeof *sums))
-        return 0.0;
-    for (int c = 0; c <= x->slow; c++)
-        sums[c] = c == 0 ? 0.0 : -INFINITY;
-    for (int k = 0; k < b->p; k++) {
-        double inverse[2], share = INFINITY;
-
-        for (int kind = 0; kind < 2; kind++) {
-            struct stage_line l = bound_line (x, k, kind);
-
-            inverse[kind] = 1.0 / (l.layer_fwd_s + l.layer_back_s);
-            share = fmin (share, (l.fwd_s + l.back_s) * inverse[kind]);
-        }
-        shares += share;
-        for (int c = x->slow; c >= 0; c--) {
-            double best = -INFINITY;
-
-            for (int kind = 0; kind < 2 && kind <= c; kind++)
-                if (isfinite (sums[c - kind]))
-                    best = fmax (best, sums[c - kind] +
-                                           fmax (0.0, inverse[kind] - sums[c - kind]) /
-                                               rounds_left (b, k));
-            sums[c] = best;
-        }
-    }
-    return isfinite (sums[x->slow]) ? (b->layers + shares) / sums[x->slow] : 0.0;
-}
-
-/* S when all are fast slots, with the sends that the slow ones cost. */
-static double sum_fast (const struct pace *x)
-{
-    double sum = beyond_sum (x->b) + bound_slow_sends_s (x->b, x->b->p, x->slow);
-
-    if (x->b->total_only)
-        return 0.0;
-
-    for (int k = 0; k < x->b->p; k++) {
-        struct stage_line l = bound_line (x, k, 0);
-
-        sum += l.fwd_s + l.back_s;
-        if (k == 0) /* of what spans, one layer at least */
-            sum += l.layer_fwd_s + l.layer_back_s - x->b->slot[0].fwd_s -
-                   x->b->slot[0].back_s;
-    }
-    return sum + x->b->layers * (x->b->slot[0].fwd_s + x->b->slot[0].back_s);
-}
-
-/* The least end of stage 0. */
-static double fractional_end (const struct pace *x)
-{
-    const struct best *b = x->b;
-    const struct slot_pace *fast = &b->slot[0], *slow = &b->slot[1];
-    double more = slow->fwd_s + slow->back_s - fast->fwd_s - fast->back_s;
-    double most = fmax (fractions_1 (x), fractions_2 (x));
-    double base = sum_fast (x), end, per_fast;
-
-    if (b->total_only || x->slow == 0)
-        return base + most;
-    base += most + 2.0 * x->slow * (slow->micro_s - fast->micro_s);
-    per_fast = (b->p - x->slow) / ((b->m - 1.0) * fast->back_s +
-                                   (b->m - (b->p < b->m ? b->p : b->m)) * fast->fwd_s);
-    if (b->p == x->slow || !isfinite (per_fast))
-        return base + more * x->slow;
-    /* A larger P may put fewer layers on the slow slots: their number falls in P, so the
-     * end is linear in it until every slow stage has its one layer. */
-    end = base + more * fmax (x->slow, b->layers - most * per_fast);
-    return fmin (end, base + fmax (0.0, (b->layers - x->slow) / per_fast - most) +
-                          more * x->slow);
-}
-
-/* ---- what follows ---- */
-
-/* After stage 0's end.  What hides the synchronisation is taken at its least: where it is
- * more by d, that replica ends later by d too, so at least as much later as is hidden.  But
- * the replica with the slow slots may be another one, that ends later than the other need:
- * then `ahead` more may be hidden. */
-double bound_tail (const struct pace *x, int first, int kind, double ahead)
-{
-    const struct best *b = x->b;
-    double sync = b->sync_fixed_s[kind][x->way] + first * b->sync_layer_s[kind][x->way];
-    double under[2];
-
-    for (int i = 0; i <= kind; i++) {
-        struct stage_line l = bound_line (x, 0, i);
-        double span = x->span ? b->span_fwd_s[i] + b->span_back_s[i] : 0.0;
-
-        under[i] = l.fwd_s + l.back_s + first * (l.layer_fwd_s + l.layer_back_s - span);
-    }
-    return b->tail_fixed_s[kind] + first * b->tail_layer_s[kind] +
-           costmodel_exposed_s (b->profile, sync,
-                                b->hides * fmax (under[kind], under[0] + ahead));
-}
-
-/* The end of stage 0 by its row (2) when it takes first_s and all others are on fast slots:
- * C_0 counts m-p+1 times, theirs twice.  0 where there is no such row. */
-static double end_by_first (const struct pace *x, int first, double first_s)
-{
-    const struct best *b = x->b;
-    const struct slot_pace *s = &b->slot[0];
-    double others = 2.0 * (b->p - 1) * s->micro_s + s->head_fwd_s + s->head_back_s +
-                    (b->layers - first) * (s->fwd_s + s->back_s) +
-                    bound_sends_s (b, b->p);
-
-    return rounds_left (b, 0) > 0
-               ? beyond_sum (b) + 2.0 * others + (b->m - b->p + 1) * first_s
-               : 0.0;
-}
-
-static double first_fast (const struct pace *x, int first)
-{
-    const struct slot_pace *s = &x->b->slot[0];
-
-    return 2.0 * s->micro_s + s->embed_fwd_s + s->embed_back_s +
-           first * (s->fwd_s + s->back_s);
-}
-
-/* How much more than at least may stage 0 take in another replica that does not end later
- * than end_s?  Its end is at least least_s and that by row (2). */
-static double ahead_of (const struct pace *x, int first, double end_s, double least_s)
-{
-    const struct best *b = x->b;
-    double by_row;
-
-    if (x->slow == 0 || b->p == 1)
-        return 0.0;
-    by_row = end_by_first (x, first, first_fast (x, first));
-    if (by_row > 0.0)
-        return fmax (0.0, fmin (end_s - least_s, (end_s - by_row) / (b->m - b->p + 1)));
-    return fmax (0.0, end_s - least_s);
-}
-
-/* The end in the replica whose first stage spans nodes, where the slow slots are in
- * another one. */
-static double span_end (const struct pace *x, int first)
-{
-    double span = x->b->span_fwd_s[0] + x->b->span_back_s[0];
-
-    return x->way == 1 && !x->span && x->b->p > 1
-               ? end_by_first (x, first, first_fast (x, first) + first * span)
-               : 0.0;
-}
-
-static double least_end (const struct pace *x)
-{
-    struct pace none = *x;
-
-    none.slow = 0;
-    return fractional_end (&none);
-}
-
-double bound_fractions (const struct pace *x)
-{
-    const struct best *b = x->b;
-    int least = b->p == 1 ? b->layers : 1, most = b->layers - b->p + 1;
-    int kind = x->slow >= b->p;
-    double end = fmax (fractional_end (x), span_end (x, least));
-    double ahead = ahead_of (x, least, end, least_end (x));
-
-    /* In l_0 the tail rises or falls throughout; `ahead` is largest where l_0 is least. */
-    return end +
-           fmin (bound_tail (x, least, kind, ahead), bound_tail (x, most, kind, ahead));
-}
-
-/* ---- whole layers ---- */
+#define STATES_MAX 1000000 /* models of more layers than there are get fractions */
 
 #define RUNS 8    /* longest run whose sums are kept */
 #define FIGURES 4 /* of a state, where runs are looked at */
@@ -327,9 +77,9 @@ static int state_of (const struct recursion *r, int layers, int slow, int kind)
 static double rows (const struct best *b, int k, double fwd, double back, double after)
 {
     double wf, wb, most;
-    int left = rounds_left (b, k), run = b->p - k;
+    int left = bound_rounds_left (b, k), run = b->p - k;
 
-    row_weights (b, k, &wf, &wb);
+    bound_row_weights (b, k, &wf, &wb);
     most = wb * back + wf * fwd;
     if (left > 0) {
         int rounds = (left - 1) / run, rest = left - 1 - rounds * run;
@@ -345,7 +95,7 @@ static double rows (const struct best *b, int k, double fwd, double back, double
 static double run_rows (const struct recursion *r, int k, double after,
                         const struct figures *f)
 {
-    int left = rounds_left (r->x->b, k), n = r->x->b->p - k;
+    int left = bound_rounds_left (r->x->b, k), n = r->x->b->p - k;
     double both = f->run[0], most = 0.0;
 
     if (n > r->runs)
@@ -365,7 +115,7 @@ static int most_layers (const struct pace *x, int k, int kind, double most)
     struct stage_line l = bound_line (x, k, kind);
     double wf, wb, fixed, per_layer, n = b->layers - b->p + 1;
 
-    row_weights (b, k, &wf, &wb);
+    bound_row_weights (b, k, &wf, &wb);
     fixed = wb * l.back_s + wf * l.fwd_s;
     per_layer = wb * l.layer_back_s + wf * l.layer_fwd_s;
     if (per_layer > 0)
@@ -514,10 +264,10 @@ static double first_step (const struct recursion *r, int kind, int from, double 
             own = fmax (own, run_rows (r, 0, after, &now));
         if (own > most)
             continue;
-        end = fmax (least, own) + (b->total_only ? 0.0 : beyond_sum (b) + both + after);
-        end = fmax (end, span_end (r->x, here));
+        end = fmax (least, own) + (b->total_only ? 0.0 : bound_beyond (b) + both + after);
+        end = fmax (end, bound_span_end (r->x, here));
         best = fmin (best, end + bound_tail (r->x, here, kind,
-                                             ahead_of (r->x, here, end, r->least_s)));
+                                             bound_ahead (r->x, here, end, r->least_s)));
     }
     return best;
 }
@@ -610,12 +360,15 @@ static bool recursion_init (struct recursion *r, const struct pace *x, int keep,
     const struct best *b = x->b;
     size_t states = (size_t) (b->layers + 1) * (size_t) (x->slow + 1) * 2;
 
+    *r = (struct recursion){0};
+    if (states * (size_t) keep > STATES_MAX)
+        return false;
     *r = (struct recursion){.x = x,
                             .width = x->slow + 1,
                             .states = (int) states,
                             .keep = keep,
                             .runs = runs,
-                            .least_s = least_end (x)};
+                            .least_s = bound_least_end (x)};
     r->now = malloc (2 * states * (size_t) keep * sizeof *r->now);
     r->n_now = malloc (2 * states * sizeof *r->n_now);
     r->room = malloc ((size_t) (b->p + 1) * sizeof (int));
@@ -635,8 +388,8 @@ static void recursion_release (struct recursion *r)
 /* The interval of P that the bound comes from; false when no split fits. */
 static bool best_interval (struct recursion *r, struct interval *out)
 {
-    double sum = sum_fast (r->x);
-    double least = fmax (fractions_1 (r->x), fractions_2 (r->x)) * (1.0 - 1e-9);
+    double sum = bound_sum_fast (r->x);
+    double least = bound_least_pace (r->x) * (1.0 - 1e-9);
     double most = least, step = step_of (r, least, INFINITY);
 
     if (!isfinite (step))
@@ -682,10 +435,10 @@ enum status bound_best_split (const struct pace *x, double *step_s, int *layers,
 {
     struct recursion r;
     struct interval at;
-    enum status st = recursion_init (&r, x, 1, 0) ? ST_OK : err_nomem (err);
+    enum status st = ST_OK;
 
-    if (st == ST_OK && !best_interval (&r, &at))
-        st = err_set (err, ST_NOFIT, "no split of the layers fits in memory");
+    if (!recursion_init (&r, x, 1, 0) || !best_interval (&r, &at))
+        st = err_set (err, ST_NOFIT, "no split of the layers was found");
     if (st == ST_OK &&
         !(r.choice = malloc ((size_t) x->b->p * (size_t) r.states * sizeof *r.choice)))
         st = err_nomem (err);

@@ -58,7 +58,9 @@ static struct class_time time_of (const struct pool *pool,
             .latency_s = c->deg.tp * pool->inter_latency_s,
             .nodes = c->deg.tp};
     if (c->deg.tp > 1 && costmodel_ring_rate (&ring) > 0)
-        tp = costmodel_allreduce_s (p->profile, &ring, c->deg.tp, v.tp_bytes);
+        tp = costmodel_tp_exposed_s (
+            p->profile, c,
+            costmodel_allreduce_s (p->profile, &ring, c->deg.tp, v.tp_bytes), INFINITY);
     /* Of a model with experts, every layer counts as one with them. */
     if (p->model->experts > 0)
         one = (struct workload_stage){.expert = 1};

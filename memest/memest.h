@@ -100,7 +100,7 @@ json_t *memest_stage_to_json (const struct memest_stage *s);
  *
  *  Tried from the cheapest: sequence parallelism, ZeRO 1, selective recomputation,
  *  smaller micro-batches, recomputing some of the layers (the fewest that do), all of
- *  them, ZeRO 2 and 3, then twice, four times, ... the context-, pipeline- or
+ *  them, ZeRO 2 and 3, then twice, four times, ... the data-, context-, pipeline- or
  *  tensor-parallel degree, whichever takes the fewest GPUs more.  Only what the profile
  *  offers.
  *

@@ -77,6 +77,22 @@ static bool recompute_some (const struct attempt *a, struct workload_config *c)
     return true;
 }
 
+/* The largest micro-batch that fits below the one that is; memory never falls as it grows,
+ * and it divides a replica's sequences.  @return false if none does */
+static bool smaller_micro_batch (const struct attempt *a, struct workload_config *c)
+{
+    int sequences = a->p->job->global_batch / c->deg.dp, now = c->micro_batch, best = 0;
+
+    for (int i = 1; i <= sequences / i; i++)
+        for (int way = 0; way < 2 && sequences % i == 0; way++) {
+            c->micro_batch = way ? sequences / i : i;
+            if (c->micro_batch < now && c->micro_batch > best && fits (a, c))
+                best = c->micro_batch;
+        }
+    c->micro_batch = best;
+    return best > 0;
+}
+
 /* Double one degree until it fits. */
 static bool grow (const struct attempt *a, struct workload_config *c, int *degree)
 {
@@ -96,14 +112,17 @@ static bool grow (const struct attempt *a, struct workload_config *c, int *degre
 static bool fewest_gpus (const struct attempt *a, struct workload_config *out,
                          struct text *words)
 {
-    static const char *const degree[] = {"cp", "pp", "tp"};
+    static const char *const degree[] = {"dp", "cp", "pp", "tp"};
     const struct workload_config *now = a->p->config;
     long long fewest = 0;
     int best = 0, grown = 0;
 
-    for (int way = 0; way < 3; way++) {
+    for (int way = 0; way < 4; way++) {
         struct workload_config c = *now;
-        int *value = way == 0 ? &c.deg.cp : way == 1 ? &c.deg.pp : &c.deg.tp;
+        int *value = way == 0   ? &c.deg.dp
+                     : way == 1 ? &c.deg.cp
+                     : way == 2 ? &c.deg.pp
+                                : &c.deg.tp;
 
         if (!grow (a, &c, value) || (fewest > 0 && workload_world (&c.deg) >= fewest))
             continue;
@@ -148,13 +167,11 @@ bool memest_smallest_change (const struct memest_problem *p, const int *layers,
         return true;
     }
     c = *now;
-    for (c.micro_batch--; c.micro_batch >= 1; c.micro_batch--)
-        if (fits (&a, &c)) {
-            text_add (words, "micro-batch %d instead of %d", c.micro_batch,
-                      now->micro_batch);
-            *out = c;
-            return true;
-        }
+    if (smaller_micro_batch (&a, &c)) {
+        text_add (words, "micro-batch %d instead of %d", c.micro_batch, now->micro_batch);
+        *out = c;
+        return true;
+    }
     c = *now;
     if ((now->recompute != RECOMPUTE_FULL || now->recompute_layers > 0) &&
         recompute_some (&a, &c)) {

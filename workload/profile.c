@@ -64,6 +64,7 @@ static const struct workload_constant constants[] = {
     TIME ("collective_us", collective_s, UNITS_US, 0, 1e6, 45, .3),
     TIME ("dp_bucket_mb", dp_bucket_bytes, 1e6, 0, 1e6, 400, 1.5),
     TIME ("dp_overlap", dp_overlap, 1, 0, 1, .3, .5),
+    TIME ("tp_overlap", tp_overlap, 1, 0, 1, .5, .5),
     TIME ("overlap_slowdown", overlap_slowdown, 1, 0, 1, 0, 0),
     TIME ("microbatch_us", microbatch_s, UNITS_US, 0, 1e6, 1000, .5),
     TIME ("step_ms", step_s, 1e-3, 0, 1e6, 0, .5),
@@ -277,6 +278,8 @@ static enum status read_framework (const struct json_at *root, struct workload_p
     if (st == ST_OK)
         st = read_flag (root, "blocking_sends", &p->time.blocking_sends, err);
     if (st == ST_OK)
+        st = read_flag (root, "tp_comm_overlap", &p->time.tp_comm_overlap, err);
+    if (st == ST_OK)
         st = read_flag (root, "deduplicated_dispatch", &p->time.deduplicated_dispatch,
                         err);
     if (st == ST_OK && zero.v)
@@ -308,6 +311,7 @@ static enum status read_document (json_t *doc, const char *file,
                                         "partition",
                                         "blocking_sends",
                                         "deduplicated_dispatch",
+                                        "tp_comm_overlap",
                                         "zero_with_pipeline",
                                         "schedules",
                                         "memory",
@@ -412,21 +416,21 @@ json_t *workload_profile_to_json (const struct workload_profile *p, const char *
         if (p->schedules >> s & 1)
             json_array_append_new (schedules, json_string (workload_schedule_name (
                                                   (enum workload_schedule) s)));
-    doc = json_pack ("{s:i, s:s, s:s, s:o, s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:b, s:s, "
-                     "s:b, s:b, s:i, "
-                     "s:i, s:o, s:o, s:o}",
-                     "version", 1, "name", p->name, "source", source, "sources", sources,
-                     "measured_rank", measured_ranks[p->measured_rank], "measured_memory",
-                     p->measured_allocated ? "allocated" : "driver", "attention",
-                     workload_attention_name (p->attention), "all_reduce",
-                     workload_all_reduce_name (p->time.all_reduce), "fused_norm",
-                     p->fused_norm, "fused_mlp", p->fused_mlp, "gathered_logits",
-                     p->gathered_logits, "keeps_gathered", p->keeps_gathered, "partition",
-                     partitions[p->partition], "blocking_sends", p->time.blocking_sends,
-                     "deduplicated_dispatch", p->time.deduplicated_dispatch, "zero",
-                     p->zero, "zero_with_pipeline", p->zero_with_pipeline, "schedules",
-                     schedules, "memory", constants_json (p, true), "time",
-                     constants_json (p, false));
+    doc = json_pack (
+        "{s:i, s:s, s:s, s:o, s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:b, s:s, "
+        "s:b, s:b, s:b, s:i, "
+        "s:i, s:o, s:o, s:o}",
+        "version", 1, "name", p->name, "source", source, "sources", sources,
+        "measured_rank", measured_ranks[p->measured_rank], "measured_memory",
+        p->measured_allocated ? "allocated" : "driver", "attention",
+        workload_attention_name (p->attention), "all_reduce",
+        workload_all_reduce_name (p->time.all_reduce), "fused_norm", p->fused_norm,
+        "fused_mlp", p->fused_mlp, "gathered_logits", p->gathered_logits,
+        "keeps_gathered", p->keeps_gathered, "partition", partitions[p->partition],
+        "blocking_sends", p->time.blocking_sends, "deduplicated_dispatch",
+        p->time.deduplicated_dispatch, "tp_comm_overlap", p->time.tp_comm_overlap, "zero",
+        p->zero, "zero_with_pipeline", p->zero_with_pipeline, "schedules", schedules,
+        "memory", constants_json (p, true), "time", constants_json (p, false));
     if (doc && p->gpu[0])
         json_object_set_new (doc, "gpu", json_string (p->gpu));
     return doc;

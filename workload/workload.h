@@ -469,11 +469,14 @@ struct workload_profile {
                                    one collective carries all */
         double dp_overlap;   /* part of the last backward and the first forward under
                                 which data-parallel traffic hides; all of them in ZeRO 3 */
+        double tp_overlap;   /* part of sequence-parallel collectives that hides under
+                              matrix products, where tp_comm_overlap */
         double overlap_slowdown; /* what a hidden second costs compute */
         double microbatch_s;     /* per micro-batch and stage: host work, no compute */
         double step_s;           /* per step: data, clipping, logging */
         double residual;         /* standard deviation of log (measured / estimate) */
         enum workload_all_reduce all_reduce;
+        bool tp_comm_overlap; /* sequence-parallel collectives and products in pieces */
         bool deduplicated_dispatch; /* a token is sent once to every node and GPU where it
                                        has experts, else once to every expert */
         bool blocking_sends;        /* a stage waits until what it sends has arrived */

@@ -14,13 +14,14 @@ struct links {
     int n;
 };
 
-/* About half of all pairs, both ways: slow[i] * slow[j], `wild` of 100 pairs at a third. */
+/* About half of all pairs, both ways: the slower of the two ends, `wild` of 100 pairs at a third. */
 static void draw (struct links *l, const double *slow, int wild, struct rng *r)
 {
     l->n = 0;
     for (int i = 0; i < ENDS; i++)
         for (int j = 0; j < i; j++) {
-            double x = 10 * slow[i] * slow[j] * (rng_below (r, 100) < wild ? 0.3 : 1);
+            double x =
+                10 * fmin (slow[i], slow[j]) * (rng_below (r, 100) < wild ? 0.3 : 1);
 
             if (rng_below (r, 2))
                 continue;
@@ -82,9 +83,29 @@ static void ends_explain_slow_nodes (void **state)
     assert_true (kind.low < 0.6 && ends.low > 0.95 && ends.accepted);
     assert_int_equal (models_learn (l.link, l.n, ENDS, &fit, &err), ST_OK);
     assert_true (fabs (models_predict (&fit, &q) / 5 - 1) < 0.03);
+    q = (struct models_link){11, 3, NAN, 1};
+    assert_true (fabs (models_predict (&fit, &q) / 5 - 1) < 0.03);
     q = (struct models_link){7, 9, NAN, 1};
     assert_true (fabs (models_predict (&fit, &q) / 10 - 1) < 0.03);
     models_release (&fit);
+}
+
+/* A third of the nodes with half the network: neither kind is the odd one out. */
+static void ends_explain_mixed_clusters (void **state)
+{
+    struct links l;
+    struct rng r = {6};
+    double slow[ENDS];
+    struct models_trial t;
+
+    (void) state;
+    even (slow);
+    for (int i = 0; i < ENDS / 3; i++)
+        slow[i] = 0.5;
+    draw (&l, slow, 0, &r);
+    t = try (&l, ENDS);
+    assert_true (t.accepted && t.low > 0.95);
+    assert_false (try (&l, 0).accepted);
 }
 
 /* Slow pairs that nothing explains do not move the middle, but the low end tells of them. */
@@ -151,6 +172,7 @@ int main (void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (a_kind_explains_even_links),
         cmocka_unit_test (ends_explain_slow_nodes),
+        cmocka_unit_test (ends_explain_mixed_clusters),
         cmocka_unit_test (wild_links_lower_the_low_end),
         cmocka_unit_test (what_nothing_explains_is_refused),
         cmocka_unit_test (unknown_ends_stay_unknown)};

@@ -41,6 +41,29 @@ static void defaults (void **state)
     calibrate_runs_release (&r);
 }
 
+/* Heads that cannot have run are taken as the nearest that can: BLOOM's 112, not the 96 that
+ * its log has beside a hidden size of 14,336. */
+static void impossible_heads (void **state)
+{
+    static const struct {
+        const char *hidden, *heads, *kv_heads;
+        int taken, head_dim;
+    } t[] = {{"hidden=14336", "heads=96", "kv_heads=", 112, 128},
+             {"hidden=14336", "heads=112", "kv_heads=", 112, 128},
+             {"hidden=14400", "heads=96", "kv_heads=", 96, 150},
+             {"hidden=4100", "heads=32", "kv_heads=", 32, 129},
+             {"hidden=14336", "heads=96", "kv_heads=8", 96, 150}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        struct calibrate_runs r = ONE (t[i].hidden, t[i].heads, t[i].kv_heads);
+
+        assert_int_equal (r.run[0].model.heads, t[i].taken);
+        assert_int_equal (r.run[0].model.head_dim, t[i].head_dim);
+        calibrate_runs_release (&r);
+    }
+}
+
 static void measured (void **state)
 {
     struct calibrate_runs r =
@@ -88,6 +111,45 @@ static void notes (void **state)
     assert_int_equal (run->config.schedule, SCHEDULE_INTERLEAVED);
     assert_true (run->config.sequence_parallel && run->config.zero == 1);
     calibrate_runs_release (&r);
+}
+
+/* Mixes of GPUs: stages fill the nodes in the order said, so that each is as slow as its own
+ * type; the profile is the slowest type's in either order; a step lies between those of
+ * either type alone. */
+static void mixes (void **state)
+{
+    static const char *const gpu[] = {"gpu=T4:2", "gpu=V100-SXM2-32GB:2",
+                                      "gpu=T4:1+V100-SXM2-32GB:1",
+                                      "gpu=V100-SXM2-32GB:1+T4:1"};
+    double step_s[4], types_s[2];
+    (void) state;
+
+    for (int i = 0; i < 4; i++) {
+        struct calibrate_runs r = ONE (gpu[i], "precision=fp16", "pp=2");
+        struct topology_cluster *c;
+        struct workload_profile p;
+        struct error err = {""};
+
+        ok (calibrate_profile_for (&r.run[0], &p, &err), &err);
+        assert_string_equal (p.name, i == 1 ? "megatron-v100" : "deepspeed-t4");
+        if (i == 1)
+            ok (workload_profile_read ("deepspeed-t4", &p, NULL, &err), &err);
+        ok (calibrate_cluster (&r.run[0], &c, &err), &err);
+        assert_int_equal (c->n_gpus, r.run[0].gpus);
+        assert_string_equal (c->node[0].type->name, i % 2 ? "v100-sxm2-32g" : "t4");
+        assert_string_equal (c->node[1].type->name,
+                             i == 1 || i == 2 ? "v100-sxm2-32g" : "t4");
+        ok (calibrate_step (&r.run[0], c, &p, &step_s[i], &err), &err);
+        topology_cluster_destroy (c);
+        calibrate_runs_release (&r);
+    }
+    types_s[0] = step_s[0];
+    types_s[1] = step_s[1];
+    assert_true (types_s[1] < .5 * types_s[0]);
+    for (int i = 2; i < 4; i++)
+        assert_true (step_s[i] < types_s[0] && step_s[i] > types_s[1]);
+    /* The head is on the last stage: worse where that is the slow one. */
+    assert_true (step_s[3] > step_s[2]);
 }
 
 static void gpu_names (void **state)
@@ -451,7 +513,8 @@ int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (defaults),       cmocka_unit_test (measured),
-        cmocka_unit_test (notes),          cmocka_unit_test (gpu_names),
+        cmocka_unit_test (notes),          cmocka_unit_test (impossible_heads),
+        cmocka_unit_test (mixes),          cmocka_unit_test (gpu_names),
         cmocka_unit_test (attention),      cmocka_unit_test (skipped),
         cmocka_unit_test (refused),        cmocka_unit_test (other_columns),
         cmocka_unit_test (spreadsheet),    cmocka_unit_test (noise),

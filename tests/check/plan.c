@@ -196,8 +196,12 @@ static void false_figures (void **state)
         r = check_doc (doc);
         if (verdict_of (&r, bad[i].what) != CHECK_FAILED)
             fail_msg ("%s passes", bad[i].where);
-        for (int k = 0; k < r.n; k++)
+        for (int k = 0; k < r.n; k++) {
             assert_null (strstr (r.item[k].text, "nan"));
+            if (strcmp (bad[i].where, "microbatches") == 0 &&
+                strcmp (r.item[k].what, "batch") == 0)
+                assert_non_null (strstr (r.item[k].text, "the file says 3"));
+        }
         json_decref (doc);
     }
     doc = json_deep_copy (good); /* no digest: the estimate is taken at its word */

@@ -320,6 +320,41 @@ static void hides_under_other_links (void **state)
     }
 }
 
+/* Sequence-parallel collectives in pieces between the products hide in part, at most all of
+ * the compute, and take their links all the same; others do not. */
+static void tensor_overlap (void **state)
+{
+    struct setting s = setting_of ("2x4 a100-sxm4-80g intra:100 inter:10", 4, 4, 1, 2);
+    struct costmodel_estimate bare = estimate_of (&s, in_order), e;
+    (void) state;
+
+    s.profile.time.tp_overlap = .6;
+    e = estimate_of (&s, in_order);
+    CLOSE (e.part.tp_s, bare.part.tp_s, 0);
+    s.profile.time.tp_comm_overlap = true;
+    e = estimate_of (&s, in_order);
+    CLOSE (e.part.tp_s, .4 * bare.part.tp_s, 1e-9);
+    CLOSE (e.part.compute_s, bare.part.compute_s, 1e-9);
+    s.profile.time.overlap_slowdown = .1;
+    e = estimate_of (&s, in_order);
+    CLOSE (e.part.tp_s, (.4 + .06) * bare.part.tp_s, 1e-9);
+
+    s.profile.time.overlap_slowdown = 0;
+    s.profile.time.collective_s = 1;
+    s.profile.time.tp_comm_overlap = false;
+    bare = estimate_of (&s, in_order);
+    s.profile.time.tp_comm_overlap = true;
+    e = estimate_of (&s, in_order);
+    CLOSE (e.part.tp_s, bare.part.tp_s - bare.part.compute_s, 1e-6);
+
+    s.config.sequence_parallel = false;
+    e = estimate_of (&s, in_order);
+    s.profile.time.tp_comm_overlap = false;
+    bare = estimate_of (&s, in_order);
+    CLOSE (e.part.tp_s, bare.part.tp_s, 0);
+    topology_cluster_destroy (s.cluster);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test (data_parallel_ring),
@@ -330,7 +365,8 @@ int main (void)
                                        cmocka_unit_test (slow_gpu),
                                        cmocka_unit_test (slow_latency_in_one_group),
                                        cmocka_unit_test (context_rings_share),
-                                       cmocka_unit_test (hides_under_other_links)};
+                                       cmocka_unit_test (hides_under_other_links),
+                                       cmocka_unit_test (tensor_overlap)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

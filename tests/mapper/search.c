@@ -174,17 +174,19 @@ static void bound_holds (void **state)
     (void) state;
 
     for (int round = 0; round < 40; round++) {
-        int nodes = 1 + rng_below (&r, 5), gpus = 1 << rng_below (&r, 3), n = nodes * gpus;
-        struct setting s = {.cluster = random_cluster (&r, nodes, gpus, 5,
-                                                       rng_below (&r, 2) ? 0 : 0.1,
-                                                       rng_below (&r, 2), rng_below (&r, 4) == 0),
-                            .model = small_model (4 + rng_below (&r, 9)),
-                            .job = {.seq = 512, .global_batch = 8 << rng_below (&r, 4)},
-                            .profile = profile_of (WORKLOAD_PROFILE_DEFAULT)};
+        int nodes = 1 + rng_below (&r, 5), gpus = 1 << rng_below (&r, 3),
+            n = nodes * gpus;
+        struct setting s = {
+            .cluster = random_cluster (&r, nodes, gpus, 5, rng_below (&r, 2) ? 0 : 0.1,
+                                       rng_below (&r, 2), rng_below (&r, 4) == 0),
+            .model = small_model (4 + rng_below (&r, 9)),
+            .job = {.seq = 512, .global_batch = 8 << rng_below (&r, 4)},
+            .profile = profile_of (WORKLOAD_PROFILE_DEFAULT)};
 
         if (rng_below (&r, 2))
             retype (&s, "h100-sxm5-80g");
         s.profile.time.all_reduce = (enum workload_all_reduce) rng_below (&r, 6);
+        s.profile.time.tp_comm_overlap = rng_below (&r, 2);
 
         struct mapper_problem p = search_problem (&s);
         struct outcome o = search (&p, MAPPER_GPU, 0, 1);
@@ -473,13 +475,41 @@ static void outcomes (void **state)
     topology_cluster_destroy (s.cluster);
 }
 
+/* Without a pipeline every placement of a small pool is tried: the gap is 0. */
+static void small_and_proven (void **state)
+{
+    struct rng r = {43};
+    int rounds = getenv ("LINKWISE_LONG") ? 500 : 10;
+    (void) state;
+
+    for (int round = 0; round < rounds; round++) {
+        int gpus = 1 + rng_below (&r, 4), nodes = 1 + rng_below (&r, 8 / gpus);
+        struct setting s = {.cluster =
+                                random_cluster (&r, nodes, gpus, 6, 0, rng_below (&r, 2),
+                                                rng_below (&r, 4) == 0),
+                            .model = small_model (8),
+                            .job = {.seq = 512, .global_batch = 24},
+                            .profile = profile_of (WORKLOAD_PROFILE_DEFAULT)};
+        struct mapper_problem p = search_problem (&s);
+        struct outcome o;
+
+        p.axes.pp = 1;
+        p.axes.micro_batch = 1;
+        p.axes.recompute = RECOMPUTE_NONE;
+        o = search (&p, MAPPER_GPU, 0, 1);
+        CLOSE (o.r.lower_bound_s, o.r.estimate.step_s, 1e-9);
+        release (&o);
+        topology_cluster_destroy (s.cluster);
+    }
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (small_clusters),   cmocka_unit_test (bound_holds),
         cmocka_unit_test (free_beats_fixed), cmocka_unit_test (leaves_out_the_worst),
         cmocka_unit_test (odd_clusters),     cmocka_unit_test (axes_searched),
-        cmocka_unit_test (outcomes)};
+        cmocka_unit_test (outcomes),         cmocka_unit_test (small_and_proven)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

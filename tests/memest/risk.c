@@ -79,7 +79,7 @@ static bool fits (const struct memest_problem *now, const struct workload_config
 /* All single changes from the cheapest on, one at a time; false beyond the last. */
 static bool change (const struct memest_problem *p, int number, struct workload_config *c)
 {
-    int layers = p->model->layers, *degree[3];
+    int layers = p->model->layers, *degree[4];
 
     *c = *p->config;
     if (number == 0) {
@@ -113,13 +113,14 @@ static bool change (const struct memest_problem *p, int number, struct workload_
         return true;
     }
     number -= 2;
-    degree[0] = &c->deg.cp;
-    degree[1] = &c->deg.pp;
-    degree[2] = &c->deg.tp;
-    if (number >= 36)
+    degree[0] = &c->deg.dp;
+    degree[1] = &c->deg.cp;
+    degree[2] = &c->deg.pp;
+    degree[3] = &c->deg.tp;
+    if (number >= 48)
         return false;
-    *degree[number % 3] <<= number / 3 + 1; /* by the GPUs that it takes */
-    if (number % 3 == 2) {
+    *degree[number % 4] <<= number / 4 + 1; /* by the GPUs that it takes */
+    if (number % 4 == 3) {
         c->deg.etp = c->deg.tp;
         c->sequence_parallel = true;
     }

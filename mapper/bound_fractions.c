@@ -1,0 +1,278 @@
+/* One replica's pipeline in fractions of layers, for the lower bound, and what follows it;
+ * bound_stages.c says what the rows are. */
+#include "mapper/bound_private.h"
+
+#include <math.h>
+
+struct stage_line bound_line (const struct pace *x, int k, int kind)
+{
+    const struct best *b = x->b;
+    const struct slot_pace *s = &b->slot[kind];
+    struct stage_line l = {s->micro_s, s->micro_s, s->fwd_s, s->back_s};
+
+    if (k == 0) {
+        l.fwd_s += s->embed_fwd_s;
+        l.back_s += s->embed_back_s;
+        if (x->span) {
+            l.layer_fwd_s += b->span_fwd_s[kind];
+            l.layer_back_s += b->span_back_s[kind];
+        }
+    }
+    if (k == b->p - 1) {
+        l.fwd_s += s->head_fwd_s;
+        l.back_s += s->head_back_s;
+    }
+    return l;
+}
+
+void bound_row_weights (const struct best *b, int k, double *fwd, double *back)
+{
+    int before = b->p - k < b->m ? b->p - k : b->m;
+
+    *fwd = b->total_only ? b->m : b->gpipe ? b->m - 1 : b->m - before;
+    *back = b->total_only ? b->m : b->m - 1.0;
+}
+
+int bound_rounds_left (const struct best *b, int k)
+{
+    int left = b->m - 1 - (b->p - 1 - k);
+
+    return b->gpipe || b->total_only || left < 1 ? 0 : left;
+}
+
+double bound_beyond (const struct best *b)
+{
+    return b->total_only ? 0.0 : b->more_s;
+}
+
+/* ---- fractions of layers ---- */
+
+/* The least P of rows (1). */
+static double fractions_1 (const struct pace *x)
+{
+    const struct best *b = x->b;
+    double shares = 0.0, weights = 0.0, least_loss = INFINITY, worst = 0.0;
+
+    for (int k = 0; k < b->p; k++) {
+        double wf, wb, fixed[2], per_layer[2];
+
+        bound_row_weights (b, k, &wf, &wb);
+        for (int kind = 0; kind < 2; kind++) {
+            struct stage_line l = bound_line (x, k, kind);
+
+            fixed[kind] = wb * l.back_s + wf * l.fwd_s;
+            per_layer[kind] = wb * l.layer_back_s + wf * l.layer_fwd_s;
+        }
+        worst = fmax (worst, fixed[0] + per_layer[0]); /* every stage holds a layer */
+        if (!(per_layer[0] > 0))
+            continue;
+        shares += fmin (fixed[0] / per_layer[0], fixed[1] / per_layer[1]);
+        weights += 1.0 / per_layer[0];
+        least_loss = fmin (least_loss, 1.0 / per_layer[0] - 1.0 / per_layer[1]);
+    }
+    if (x->slow > 0 && isfinite (least_loss))
+        weights -= x->slow * fmax (0.0, least_loss);
+    return weights > 0 ? fmax (worst, (b->layers + shares) / weights) : worst;
+}
+
+/* The least P of rows (2): they are added up with the weights y_k >= 0 for which stage i's
+ * layers count M_i y_i + (sum of y before i) >= 1/c_i each, c a layer's C; then P times all
+ * y is at least the layers and the fixed parts.  Where the slow slots lower the sum of y
+ * least is found by trying all (the next sum grows with the last).  0 where some stage has
+ * no such row. */
+static double fractions_2 (const struct pace *x)
+{
+    const struct best *b = x->b;
+    double sums[128], shares = 0.0;
+
+    if (b->slot[0].fwd_s + b->slot[0].back_s <= 0 || bound_rounds_left (b, 0) == 0 ||
+        x->slow >= (int) (sizeof sums / sizeof *sums))
+        return 0.0;
+    for (int c = 0; c <= x->slow; c++)
+        sums[c] = c == 0 ? 0.0 : -INFINITY;
+    for (int k = 0; k < b->p; k++) {
+        double inverse[2], share = INFINITY;
+
+        for (int kind = 0; kind < 2; kind++) {
+            struct stage_line l = bound_line (x, k, kind);
+
+            inverse[kind] = 1.0 / (l.layer_fwd_s + l.layer_back_s);
+            share = fmin (share, (l.fwd_s + l.back_s) * inverse[kind]);
+        }
+        shares += share;
+        for (int c = x->slow; c >= 0; c--) {
+            double best = -INFINITY;
+
+            for (int kind = 0; kind < 2 && kind <= c; kind++)
+                if (isfinite (sums[c - kind]))
+                    best = fmax (best, sums[c - kind] +
+                                           fmax (0.0, inverse[kind] - sums[c - kind]) /
+                                               bound_rounds_left (b, k));
+            sums[c] = best;
+        }
+    }
+    return isfinite (sums[x->slow]) ? (b->layers + shares) / sums[x->slow] : 0.0;
+}
+
+double bound_least_pace (const struct pace *x)
+{
+    return fmax (fractions_1 (x), fractions_2 (x));
+}
+
+double bound_sum_fast (const struct pace *x)
+{
+    double sum = bound_beyond (x->b) + bound_slow_sends_s (x->b, x->b->p, x->slow);
+
+    if (x->b->total_only)
+        return 0.0;
+
+    for (int k = 0; k < x->b->p; k++) {
+        struct stage_line l = bound_line (x, k, 0);
+
+        sum += l.fwd_s + l.back_s;
+        if (k == 0) /* of what spans, one layer at least */
+            sum += l.layer_fwd_s + l.layer_back_s - x->b->slot[0].fwd_s -
+                   x->b->slot[0].back_s;
+    }
+    return sum + x->b->layers * (x->b->slot[0].fwd_s + x->b->slot[0].back_s);
+}
+
+/* The least end of stage 0. */
+static double fractional_end (const struct pace *x)
+{
+    const struct best *b = x->b;
+    const struct slot_pace *fast = &b->slot[0], *slow = &b->slot[1];
+    double more = slow->fwd_s + slow->back_s - fast->fwd_s - fast->back_s;
+    double most = bound_least_pace (x);
+    double base = bound_sum_fast (x), end, per_fast;
+
+    if (b->total_only || x->slow == 0)
+        return base + most;
+    base += most + 2.0 * x->slow * (slow->micro_s - fast->micro_s);
+    per_fast = (b->p - x->slow) / ((b->m - 1.0) * fast->back_s +
+                                   (b->m - (b->p < b->m ? b->p : b->m)) * fast->fwd_s);
+    if (b->p == x->slow || !isfinite (per_fast))
+        return base + more * x->slow;
+    /* A larger P may put fewer layers on the slow slots: their number falls in P, so the
+     * end is linear in it until every slow stage has its one layer. */
+    end = base + more * fmax (x->slow, b->layers - most * per_fast);
+    return fmin (end, base + fmax (0.0, (b->layers - x->slow) / per_fast - most) +
+                          more * x->slow);
+}
+
+/* ---- what follows ---- */
+
+/* After stage 0's end.  What hides the synchronisation is taken at its least: where it is
+ * more by d, that replica ends later by d too, so at least as much later as is hidden.  But
+ * the replica with the slow slots may be another one, that ends later than the other need:
+ * then `ahead` more may be hidden. */
+double bound_tail (const struct pace *x, double first, int kind, double ahead)
+{
+    const struct best *b = x->b;
+    double sync = b->sync_fixed_s[kind][x->way] + first * b->sync_layer_s[kind][x->way];
+    double under[2];
+
+    for (int i = 0; i <= kind; i++) {
+        struct stage_line l = bound_line (x, 0, i);
+        double span = x->span ? b->span_fwd_s[i] + b->span_back_s[i] : 0.0;
+
+        under[i] = l.fwd_s + l.back_s + first * (l.layer_fwd_s + l.layer_back_s - span);
+    }
+    return b->tail_fixed_s[kind] + first * b->tail_layer_s[kind] +
+           costmodel_exposed_s (b->profile, sync,
+                                b->hides * fmax (under[kind], under[0] + ahead));
+}
+
+/* The end of stage 0 by its row (2) when it takes first_s and all others are on fast slots:
+ * C_0 counts m-p+1 times, theirs twice.  0 where there is no such row. */
+static double end_by_first (const struct pace *x, int first, double first_s)
+{
+    const struct best *b = x->b;
+    const struct slot_pace *s = &b->slot[0];
+    double others = 2.0 * (b->p - 1) * s->micro_s + s->head_fwd_s + s->head_back_s +
+                    (b->layers - first) * (s->fwd_s + s->back_s) +
+                    bound_sends_s (b, b->p);
+
+    return bound_rounds_left (b, 0) > 0
+               ? bound_beyond (b) + 2.0 * others + (b->m - b->p + 1) * first_s
+               : 0.0;
+}
+
+static double first_fast (const struct pace *x, int first)
+{
+    const struct slot_pace *s = &x->b->slot[0];
+
+    return 2.0 * s->micro_s + s->embed_fwd_s + s->embed_back_s +
+           first * (s->fwd_s + s->back_s);
+}
+
+/* How much more than at least may stage 0 take in another replica that does not end later
+ * than end_s?  Its end is at least least_s and that by row (2). */
+double bound_ahead (const struct pace *x, int first, double end_s, double least_s)
+{
+    const struct best *b = x->b;
+    double by_row;
+
+    if (x->slow == 0 || b->p == 1)
+        return 0.0;
+    by_row = end_by_first (x, first, first_fast (x, first));
+    if (by_row > 0.0)
+        return fmax (0.0, fmin (end_s - least_s, (end_s - by_row) / (b->m - b->p + 1)));
+    return fmax (0.0, end_s - least_s);
+}
+
+/* The end in the replica whose first stage spans nodes, where the slow slots are in
+ * another one. */
+double bound_span_end (const struct pace *x, int first)
+{
+    double span = x->b->span_fwd_s[0] + x->b->span_back_s[0];
+
+    return x->way == 1 && !x->span && x->b->p > 1
+               ? end_by_first (x, first, first_fast (x, first) + first * span)
+               : 0.0;
+}
+
+double bound_least_end (const struct pace *x)
+{
+    struct pace none = *x;
+
+    none.slow = 0;
+    return fractional_end (&none);
+}
+
+/* The least tail over l_0 from least to most.  It is linear but for what is hidden: the
+ * larger of two lines, so it is the lower of two convex functions, each with its least at
+ * an end or where just all is hidden. */
+static double least_tail (const struct pace *x, int least, int most, int kind,
+                          double ahead)
+{
+    const struct best *b = x->b;
+    double tail =
+        fmin (bound_tail (x, least, kind, ahead), bound_tail (x, most, kind, ahead));
+
+    for (int i = 0; i <= kind; i++) {
+        struct stage_line l = bound_line (x, 0, i);
+        double part = b->profile->time.dp_overlap * b->hides;
+        double span = x->span ? b->span_fwd_s[i] + b->span_back_s[i] : 0.0;
+        double slope = part * (l.layer_fwd_s + l.layer_back_s - span) -
+                       b->sync_layer_s[kind][x->way];
+        double start = b->sync_fixed_s[kind][x->way] -
+                       part * (l.fwd_s + l.back_s + (i == 0 ? ahead : 0.0));
+        double at = start / slope;
+
+        if (slope > 0 && at > least && at < most)
+            tail = fmin (tail, bound_tail (x, at, kind, ahead));
+    }
+    return tail;
+}
+
+double bound_fractions (const struct pace *x)
+{
+    const struct best *b = x->b;
+    int least = b->p == 1 ? b->layers : 1, most = b->layers - b->p + 1;
+    double end = fmax (fractional_end (x), bound_span_end (x, least));
+    /* Largest where l_0 is least. */
+    double ahead = bound_ahead (x, least, end, bound_least_end (x));
+
+    return end + least_tail (x, least, most, x->slow >= b->p, ahead);
+}

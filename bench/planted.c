@@ -13,29 +13,12 @@
 #include "base/text.h"
 #include "mapper/mapper.h"
 #include "topology/edit.h"
+#include "tests/lib/planted.h"
 
 static void die (const struct error *err)
 {
     fprintf (stderr, "bench: %s\n", err->text);
     exit (1);
-}
-
-/* The planted order: rank by rank, stage by stage. */
-static void planted_order (const struct topology_cluster *c, const json_t *stages,
-                           int *gpu)
-{
-    const json_t *stage, *name;
-    size_t i, k;
-    int at = 0;
-
-    json_array_foreach (stages, i, stage) json_array_foreach (stage, k, name)
-    {
-        const struct topology_node *n =
-            &c->node[topology_node_find (c, json_string_value (name))];
-
-        for (int g = 0; g < n->gpus; g++)
-            gpu[at++] = n->first_gpu + g;
-    }
 }
 
 /* How far above the planted placement's step the plan is, %. */
@@ -52,7 +35,7 @@ static double above (const char *preset, int nodes, int stages, unsigned long se
     struct mapper_result r;
     struct mapper_info info;
     struct costmodel_estimate e;
-    struct error err;
+    struct error err = {"out of memory"};
     const json_t *planted;
     int dp, *gpu = calloc ((size_t) nodes * 8, sizeof *gpu);
     double found;
@@ -68,7 +51,7 @@ static double above (const char *preset, int nodes, int stages, unsigned long se
         die (&err);
     planted = json_object_get (d.doc, "planted");
     dp = (int) json_integer_value (json_object_get (planted, "dp"));
-    planted_order (c, json_object_get (planted, "stages"), gpu);
+    planted_order (c, planted, gpu);
     job.global_batch = 8 * dp;
 
     struct mapper_problem p = {.model = &model,

@@ -542,6 +542,16 @@ static bool grow (struct grid *g, double limit, unsigned *taken, unsigned now)
     return !has_ring (g, 0) || is_fast (g, g->node[g->columns - 1], g->node[0], limit);
 }
 
+/* Do the fastest links make a grid, in which a node has about four, and not a plain? */
+static bool stands_out (const struct grid *g, double limit)
+{
+    int list[NEAR], links = 0;
+
+    for (int i = 0; i < g->n; i++)
+        links += fast_from (g, i, limit, list);
+    return links >= 2 * g->cells && links <= 6 * g->n;
+}
+
 bool grid_grow (struct grid *g, int *order)
 {
     unsigned *taken = calloc ((size_t) g->n, sizeof *taken);
@@ -553,7 +563,11 @@ bool grid_grow (struct grid *g, int *order)
         limit = fmin (limit, (double) g->sends[(size_t) i * (size_t) g->n +
                                                (size_t) g->near[(size_t) i * NEAR]]);
     limit *= FAST;
-    for (unsigned now = 1; now <= GROW_TRIES && taken && g->rows > 1 && !found; now++)
+    if (g->rows < 2 || !taken || !stands_out (g, limit)) {
+        free (taken);
+        return false;
+    }
+    for (unsigned now = 1; now <= GROW_TRIES && !found; now++)
         found = grow (g, limit, taken, now);
     for (int i = 0; i < g->n && found; i++) /* the others are spares */
         taken[i] = 0;

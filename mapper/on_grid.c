@@ -202,7 +202,7 @@ static void keep (struct on_grid *o, struct candidate *k)
     for (int i = 0; i < o->p.n; i++)
         x->layout.seq[i] = o->p.node[o->order[i]];
     layout_fill (x, &straight);
-    if (!straight)
+    if (!straight || !pins_hold (x->pool, x->order, x->world))
         return;
     costmodel_state_reset (x->state, x->order);
     price = costmodel_state_price (x->state);

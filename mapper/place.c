@@ -145,7 +145,7 @@ static void on_grid (struct placer *x, int effort, struct candidate *k)
 {
     int units = x->pool->n_nodes < 256 ? x->pool->n_nodes : 256;
 
-    improve_on_grid (x, effort > 1 ? 4 : 1, (effort + 1) / 2 * (8000 + 200L * units), k);
+    improve_on_grid (x, effort > 1 ? 4 : 1, (effort + 1) / 2 * (16000 + 150L * units), k);
 }
 
 static enum status improve (struct placer *x, const struct mapper_settings *s, int effort,

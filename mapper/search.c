@@ -455,10 +455,15 @@ static void tighten_placed (struct search *x)
     }
 }
 
-/* The best few that were placed, best first.  @return how many */
+/* Those of the best few that more effort may help: nothing is left to find where all
+ * placements were tried, and where the bound is near, or above the best plan.
+ * @return how many */
 static int pick_best (const struct search *x, long *pick)
 {
     int n = 0;
+    double best_s = value_of (x, x->best).step_s;
+    bool small = pool_is_small (&x->pool);
+    int left = 0;
 
     for (; n < POLISHED && n < x->n_placed; n++) {
         long next = -1;
@@ -473,11 +478,17 @@ static int pick_best (const struct search *x, long *pick)
         }
         pick[n] = next;
     }
-    return n;
+    for (int i = 0; i < n; i++) {
+        double bound_s = x->placed_bound[pick[i]];
+
+        if (!small && bound_s < best_s &&
+            value_of (x, pick[i]).step_s > bound_s * (1 + CLOSE_ENOUGH))
+            pick[left++] = pick[i];
+    }
+    return left;
 }
 
-/* One of the places of placed[] again; ST_NOFIT where there is nothing to find: all
- * placements were tried, or the bound is near, or above the best plan. */
+/* One of placed[] again. */
 static enum status place_again (const struct search *x, long at, int seed, int effort,
                                 struct placed *out, struct error *err)
 {
@@ -485,10 +496,6 @@ static enum status place_again (const struct search *x, long at, int seed, int e
     struct rng mix = {x->s->seed * 1000003u + (unsigned long) x->placed_index[at] +
                       0x5eed + ((uint64_t) seed << 32)};
 
-    if (pool_is_small (&x->pool) ||
-        !(value_of (x, at).step_s > x->placed_bound[at] * (1 + CLOSE_ENOUGH)) ||
-        x->placed_bound[at] >= value_of (x, x->best).step_s)
-        return ST_NOFIT;
     return place_config (&x->pool, groups_for (x, c->deg.tp), c, x->s, effort,
                          rng_next (&mix), out, err);
 }

@@ -3,23 +3,7 @@
 #include "tests/lib/fixture.h"
 
 #include "topology/edit.h"
-
-static void planted_order (const struct topology_cluster *c, const json_t *stages,
-                           int *gpu)
-{
-    const json_t *stage, *name;
-    size_t i, k;
-    int at = 0;
-
-    json_array_foreach (stages, i, stage) json_array_foreach (stage, k, name)
-    {
-        const struct topology_node *n =
-            &c->node[topology_node_find (c, json_string_value (name))];
-
-        for (int g = 0; g < n->gpus; g++)
-            gpu[at++] = n->first_gpu + g;
-    }
-}
+#include "tests/lib/planted.h"
 
 static void find_planted (const char *preset, int nodes, int stages)
 {
@@ -41,7 +25,7 @@ static void find_planted (const char *preset, int nodes, int stages)
     ok (topology_synthesize (&y, &d, &err), &err);
     ok (topology_cluster_from_json (d.doc, preset, NULL, &s.cluster, NULL, &err), &err);
     planted = json_object_get (d.doc, "planted");
-    planted_order (s.cluster, json_object_get (planted, "stages"), gpu);
+    planted_order (s.cluster, planted, gpu);
     s.config = config_of (8, stages,
                           (int) json_integer_value (json_object_get (planted, "dp")), 1);
     s.job.global_batch = 8 * s.config.deg.dp;

@@ -97,7 +97,7 @@ static enum status place (const struct mapper_problem *p,
     struct mapper_settings settings = mapper_settings_default ();
     enum status st;
 
-    settings.polish = 4; /* nodes are held while this runs */
+    settings.polish = 2; /* nodes are held while this runs */
     st = mapper_search (p, &settings, r, info, err);
 
     if (st == ST_OK && is_by_node (plan) && r->granularity == MAPPER_GPU) {

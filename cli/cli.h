@@ -64,11 +64,15 @@ struct cli_job cli_job_default (void);
 /** An argp child that fills the struct cli_job that is its input. */
 extern const struct argp cli_job_argp;
 
-/** Parse a whole number from lo to hi, or end with a usage error that names the option. */
+/** Parse a whole number from lo to hi, or a number above lo, up to hi, or end with a usage
+ *  error that names the option. */
 int cli_int (const char *arg, const char *option, int lo, int hi,
              struct argp_state *state);
 double cli_number (const char *arg, const char *option, double lo, double hi,
                    struct argp_state *state);
+/** The same from 0, which counts, to hi. */
+double cli_number_from_0 (const char *arg, const char *option, double hi,
+                          struct argp_state *state);
 
 /** argp_parse with the program's habits: usage errors exit 2, "linkwise NAME" in
  *  messages. */
@@ -113,7 +117,8 @@ enum status cli_plan_read (const char *plan_arg, const char *cluster_arg,
                            struct workload_profile *profile, struct notes *notes,
                            struct error *err);
 
-/** Set allowed[] of the nodes of a host list to value; a drained node is never allowed.
+/** Set allowed[] of the nodes of a host list to value, or with "rack:LIST" of all nodes in
+ *  racks or below switches of those names; a drained node is never allowed.
  *  @return ST_OK, ST_NOMEM, or ST_USAGE for a list or name that is not right */
 enum status cli_mark_nodes (const struct topology_cluster *c, const char *list,
                             const char *option, bool value, bool *allowed,

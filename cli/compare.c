@@ -376,6 +376,7 @@ static enum status compare_model (const struct compare_input *in,
         p[k] = cli_problem (&in->job, &m->model, &m->job, &profile, x->c[k]);
     }
     progress_start (&progress);
+    settings.tie = MAPPER_USUAL_TIE; /* the plans that `plan` would make */
     settings.progress = on_progress;
     settings.context = &progress;
     st = report_compare (&p[0], &p[1], x->snapshots, &settings, &m->result, err);

@@ -111,6 +111,18 @@ double cli_number (const char *arg, const char *option, double lo, double hi,
     return x;
 }
 
+double cli_number_from_0 (const char *arg, const char *option, double hi,
+                          struct argp_state *state)
+{
+    char *end;
+    double x = strtod (arg, &end);
+
+    if (end == arg || *end || !isfinite (x) || x < 0 || x > hi)
+        argp_error (state, "%s: expected a number from 0 to %g, found \"%s\"", option, hi,
+                    arg);
+    return x;
+}
+
 static void parse_choice (const char *arg, const char *option, enum workload_choice *c,
                           struct argp_state *state)
 {
@@ -405,33 +417,62 @@ enum status cli_plan_read (const char *plan_arg, const char *cluster_arg,
     return st;
 }
 
+/* Nodes of a rack, or below a switch, of that name. */
+static enum status mark_rack (const struct topology_cluster *c, const char *rack,
+                              const char *option, bool value, bool *allowed,
+                              struct error *err)
+{
+    int found = 0;
+
+    for (int i = 0; i < c->n_nodes; i++) {
+        const struct topology_node *n = &c->node[i];
+        bool is_in = n->rack && strcmp (n->rack, rack) == 0;
+
+        for (int k = 0; k < n->levels && !is_in; k++)
+            is_in = strcmp (n->switches[k], rack) == 0;
+        if (is_in)
+            allowed[i] = value && !n->drained;
+        found += is_in;
+    }
+    return found > 0 ? ST_OK
+                     : err_set (err, ST_USAGE,
+                                "%s: the cluster %s has no rack and no switch \"%s\"",
+                                option, c->name, rack);
+}
+
+static enum status mark_node (const struct topology_cluster *c, const char *name,
+                              const char *option, bool value, bool *allowed,
+                              struct error *err)
+{
+    int node = topology_node_of_host (c, name);
+
+    if (node == -2)
+        return err_set (err, ST_USAGE,
+                        "%s: \"%s\" may be several nodes of the cluster %s, whose names "
+                        "differ after the first dot",
+                        option, name, c->name);
+    if (node < 0)
+        return err_set (err, ST_USAGE, "%s: the cluster %s has no node \"%s\"", option,
+                        c->name, name);
+    allowed[node] = value && !c->node[node].drained;
+    return ST_OK;
+}
+
 enum status cli_mark_nodes (const struct topology_cluster *c, const char *list,
                             const char *option, bool value, bool *allowed,
                             struct error *err)
 {
+    bool racks = strncmp (list, "rack:", 5) == 0;
     char **names;
     int n;
-    enum status st = topology_hostlist_expand (list, &names, &n, err);
+    enum status st = topology_hostlist_expand (list + (racks ? 5 : 0), &names, &n, err);
 
     if (st != ST_OK) {
         err_prefix (err, "%s", option);
         return st;
     }
-    for (int i = 0; i < n && st == ST_OK; i++) {
-        int node = topology_node_of_host (c, names[i]);
-
-        if (node == -2)
-            st =
-                err_set (err, ST_USAGE,
-                         "%s: \"%s\" may be several nodes of the cluster %s, whose names "
-                         "differ after the first dot",
-                         option, names[i], c->name);
-        else if (node < 0)
-            st = err_set (err, ST_USAGE, "%s: the cluster %s has no node \"%s\"", option,
-                          c->name, names[i]);
-        else
-            allowed[node] = value && !c->node[node].drained;
-    }
+    for (int i = 0; i < n && st == ST_OK; i++)
+        st = (racks ? mark_rack : mark_node) (c, names[i], option, value, allowed, err);
     topology_hostlist_free (names);
     return st;
 }

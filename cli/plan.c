@@ -17,9 +17,10 @@ struct plan_input {
     struct plan_from from;
     struct plan_passes passes;
     struct mapper_settings settings;
-    const char *cluster, *model, *only, *exclude, *out;
+    const char *cluster, *model, *only, *exclude, *pin, *out;
     enum costmodel_kind kind;
     int nodes, spares;
+    enum mapper_objective objective;
     bool json;
 };
 
@@ -32,20 +33,35 @@ enum {
     OPT_TIME,
     OPT_THREADS,
     OPT_SEED,
-    OPT_TOP
+    OPT_TOP,
+    OPT_OBJECTIVE,
+    OPT_TIE,
+    OPT_PIN
 };
 
 static const struct argp_option options[] = {
     {"nodes", OPT_NODES, "N", 0, "use at most N nodes, the best ones", 2},
     {"spares", OPT_SPARES, "N", 0, "leave N nodes idle", 2},
-    {"only", OPT_ONLY, "HOSTLIST", 0, "use these nodes alone, as in n[01-16,20]", 2},
+    {"only", OPT_ONLY, "HOSTLIST", 0,
+     "use these nodes alone, as in n[01-16,20], or rack:r[1-2] for all nodes of racks or "
+     "below switches of these names",
+     2},
     {"exclude", OPT_EXCLUDE, "HOSTLIST", 0, "do not use these nodes", 2},
+    {"pin", OPT_PIN, "HOSTLIST", 0, "use these nodes in any case", 2},
     {"granularity", OPT_GRANULARITY, "auto|node|gpu", 0,
      "node gives every node consecutive ranks, gpu places single GPUs freely, auto "
      "(default) "
      "takes node unless gpu gains over 0.5 %",
      2},
     CLI_COST_MODEL_OPTION (2),
+    {"objective", OPT_OBJECTIVE, "step|gpu-hours", 0,
+     "what is to be least: the time of a step (default), or that times the GPUs in use",
+     2},
+    {"tie", OPT_TIE, "PCT", 0,
+     "plans within so many percent of the best are as good: the simplest is taken, in "
+     "the "
+     "default order where that is one of them (default 0.1; 0: the best itself)",
+     2},
     {"time-limit", OPT_TIME, "S", 0, "stop after S seconds with the best plan so far", 2},
     {"threads", OPT_THREADS, "N", 0, "default: all cores", 2},
     {"seed", OPT_SEED, "N", 0, "the same seed gives the same plan (default 1)", 2},
@@ -82,6 +98,9 @@ static error_t parse (int key, char *arg, struct argp_state *state)
     case OPT_EXCLUDE:
         in->exclude = arg;
         return 0;
+    case OPT_PIN:
+        in->pin = arg;
+        return 0;
     case OPT_GRANULARITY:
         if (strcmp (arg, "auto") == 0)
             in->settings.granularity = MAPPER_AUTO;
@@ -95,6 +114,15 @@ static error_t parse (int key, char *arg, struct argp_state *state)
         return 0;
     case CLI_OPT_COST_MODEL:
         in->kind = cli_cost_model (arg, state);
+        return 0;
+    case OPT_OBJECTIVE:
+        if (strcmp (arg, "step") != 0 && strcmp (arg, "gpu-hours") != 0)
+            argp_error (state, "--objective: expected step or gpu-hours, found \"%s\"",
+                        arg);
+        in->objective = strcmp (arg, "step") == 0 ? MAPPER_STEP : MAPPER_GPU_HOURS;
+        return 0;
+    case OPT_TIE:
+        in->settings.tie = cli_number_from_0 (arg, "--tie", 100, state) / 100;
         return 0;
     case OPT_TIME:
         in->settings.time_limit_s = cli_number (arg, "--time-limit", 0, 1e9, state);
@@ -136,7 +164,9 @@ static error_t parse (int key, char *arg, struct argp_state *state)
         if (in->job.layers)
             argp_error (state,
                         "--layers-per-stage: plan chooses the layers of each stage");
-        if (is_stdin (in->cluster) + is_stdin (in->model) + is_stdin (in->from.file) > 1)
+        if (is_stdin (in->cluster) + is_stdin (in->model) + is_stdin (in->from.file) +
+                plan_passes_stdins (&in->passes) >
+            1)
             argp_error (state, "only one input can be standard input");
         return 0;
     default:
@@ -146,9 +176,35 @@ static error_t parse (int key, char *arg, struct argp_state *state)
 
 /* ---- which nodes ---- */
 
+/* Nodes that must hold ranks: among those allowed, no more than may be used. */
+static enum status pin_nodes (const struct plan_input *in,
+                              const struct topology_cluster *c, const bool *allowed,
+                              int max_nodes, bool *pinned, struct error *err)
+{
+    enum status st = cli_mark_nodes (c, in->pin, "--pin", true, pinned, err);
+    int n = 0;
+
+    for (int i = 0; i < c->n_nodes && st == ST_OK; i++) {
+        n += pinned[i];
+        if (pinned[i] && !allowed[i])
+            st = err_set (err, ST_USAGE,
+                          "--pin: %s is left out by --only or --exclude: leave it out of "
+                          "one of the two",
+                          c->node[i].name);
+    }
+    if (st == ST_OK && n == 0)
+        st = err_set (err, ST_USAGE, "--pin %s: all of them are drained", in->pin);
+    if (st == ST_OK && max_nodes > 0 && n > max_nodes)
+        st = err_set (err, ST_USAGE,
+                      "--pin: %d nodes are pinned, and --nodes or --spares leave %d", n,
+                      max_nodes);
+    return st;
+}
+
+/* @param[out] allowed, pinned  [n_nodes] */
 static enum status choose_nodes (const struct plan_input *in,
                                  const struct topology_cluster *c, bool *allowed,
-                                 int *max_nodes, struct error *err)
+                                 bool *pinned, int *max_nodes, struct error *err)
 {
     enum status st = ST_OK;
     int n = 0;
@@ -163,16 +219,27 @@ static enum status choose_nodes (const struct plan_input *in,
         return st;
     for (int i = 0; i < c->n_nodes; i++)
         n += allowed[i];
+    if (n == 0)
+        return err_set (
+            err, ST_NOFIT,
+            "no node of %s is left to use: shorten --exclude, name other nodes "
+            "in --only, or put drained ones back (linkwise cluster drain "
+            "--undrain)",
+            c->name);
     if (in->nodes > c->n_nodes)
-        return err_set (err, ST_USAGE, "--nodes %d: the cluster %s has %d", in->nodes,
-                        c->name, c->n_nodes);
+        return err_set (err, ST_USAGE,
+                        "--nodes %d: the cluster %s has %d: ask for that "
+                        "many or fewer",
+                        in->nodes, c->name, c->n_nodes);
     if (in->spares >= n && in->spares > 0)
-        return err_set (err, ST_USAGE, "--spares %d: only %d nodes can be used",
+        return err_set (err, ST_USAGE,
+                        "--spares %d: only %d nodes can be used, and one at "
+                        "least must be",
                         in->spares, n);
     *max_nodes = in->nodes;
     if (in->spares > 0 && (*max_nodes == 0 || *max_nodes > n - in->spares))
         *max_nodes = n - in->spares;
-    return ST_OK;
+    return in->pin ? pin_nodes (in, c, allowed, *max_nodes, pinned, err) : ST_OK;
 }
 
 /* ---- progress ---- */
@@ -190,10 +257,13 @@ static bool on_progress (void *context, long done, long total, double best_step_
 {
     char step[32];
 
-    progress_show (
-        context, "searching: %ld of %ld configurations settled, best %s, gap %.2f %%",
-        done, total, cli_seconds (best_step_s, step),
-        isfinite (best_step_s) ? 100.0 * (best_step_s / lower_bound_s - 1.0) : NAN);
+    if (interrupted && !isfinite (best_step_s))
+        progress_show (context, "stopping at the first plan; Ctrl-C again ends at once");
+    else
+        progress_show (
+            context, "searching: %ld of %ld configurations settled, best %s, gap %.2f %%",
+            done, total, cli_seconds (best_step_s, step),
+            isfinite (best_step_s) ? 100.0 * (best_step_s / lower_bound_s - 1.0) : NAN);
     return interrupted;
 }
 
@@ -287,6 +357,24 @@ static void print_memory (const struct mapper_problem *p, const struct mapper_re
                     chance));
 }
 
+/* What else is as good, and what simplicity cost. */
+static void print_ties (const struct mapper_problem *p, const struct mapper_result *r,
+                        struct text *out)
+{
+    if (p->objective == MAPPER_GPU_HOURS)
+        text_add (out, "cost     %.1f GPU hours for 1e9 tokens\n",
+                  mapper_gpu_hours (p->job, &r->config, r->estimate.step_s));
+    if (r->ties > 1)
+        text_add (
+            out,
+            "ties     %d of the configurations placed are within %.1f %% of the best, "
+            "the model's error\n",
+            r->ties, 100 * r->model_error);
+    if (r->given_up > 1e-6)
+        text_add (out, "         the simplest is taken, %.2f %% above the best (--tie)\n",
+                  100 * r->given_up);
+}
+
 static void print_bounds (const struct mapper_result *r, const struct mapper_info *info,
                           struct text *out)
 {
@@ -353,6 +441,7 @@ static void print_summary (const struct plan_input *in, const struct mapper_prob
     print_memory (p, r, &t);
     print_bounds (r, info, &t);
     plan_passes_say (&in->passes, &t);
+    print_ties (p, r, &t);
     if (r->estimate.n_unmeasured > 0)
         text_add (&t, "links    %d that nobody measured had to be used\n",
                   r->estimate.n_unmeasured);
@@ -512,17 +601,20 @@ static enum status read_job (struct plan_input *in, struct plan_job *x,
 static enum status run (struct plan_input *in, struct notes *notes, struct error *err)
 {
     struct plan_job x = {0};
-    bool *allowed = NULL;
+    bool *allowed = NULL; /* and after it, who is pinned */
     enum status st = read_job (in, &x, notes, err);
 
-    if (st == ST_OK && !(allowed = calloc ((size_t) x.c->n_nodes, sizeof *allowed)))
+    if (st == ST_OK && !(allowed = calloc (2 * (size_t) x.c->n_nodes, sizeof *allowed)))
         st = err_nomem (err);
     if (st == ST_OK)
-        st = choose_nodes (in, x.c, allowed, &x.p.max_nodes, err);
+        st = choose_nodes (in, x.c, allowed, allowed + x.c->n_nodes, &x.p.max_nodes, err);
     if (st == ST_OK) {
         cli_note_types (x.c, x.p.job->precision, notes);
         x.p.cost_model = in->kind;
         x.p.node_allowed = allowed;
+        x.p.node_pinned = in->pin ? allowed + x.c->n_nodes : NULL;
+        x.p.objective = in->objective;
+        in->from.how.tie = in->settings.tie;
         if (!in->from.file)
             st = plan_passes_read (&in->passes, &x.p, notes, err);
     }
@@ -566,6 +658,7 @@ int cli_plan (int argc, char **argv)
     struct notes notes = {0};
     struct error err = {""};
 
+    in.settings.tie = MAPPER_USUAL_TIE;
     cli_parse (&argp, argc, argv, &in);
 
     enum status st = run (&in, &notes, &err);

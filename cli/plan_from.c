@@ -26,14 +26,6 @@ static const struct argp_option options[] = {
      0},
     {0}};
 
-/* cli_number wants more than nothing. */
-static bool is_zero (const char *arg)
-{
-    char *end;
-
-    return strtod (arg, &end) == 0 && end != arg && *end == '\0';
-}
-
 static error_t parse (int key, char *arg, struct argp_state *state)
 {
     struct plan_from *x = state->input;
@@ -45,8 +37,7 @@ static error_t parse (int key, char *arg, struct argp_state *state)
         x->file = arg;
         return 0;
     case OPT_COST:
-        x->how.move_cost_s =
-            is_zero (arg) ? 0 : cli_number (arg, "--move-cost", 0, 1e12, state);
+        x->how.move_cost_s = cli_number_from_0 (arg, "--move-cost", 1e12, state);
         return 0;
     case OPT_REMAINING:
         x->how.remaining_steps = cli_number (arg, "--remaining-steps", 0, 1e12, state);
@@ -100,6 +91,41 @@ static enum status check_number (const struct plan_from *x, const char *option, 
                     option, given, x->file, has);
 }
 
+/* Other options of the job must be the plan's too, where they were given. */
+static enum status check_job (const struct plan_from *x, const struct cli_job *job,
+                              struct error *err)
+{
+    const struct cli_job usual = cli_job_default ();
+    const struct workload_job *has = &x->old.job;
+    enum memest_model model = usual.memory_model;
+    const char *other = NULL;
+
+    memest_model_parse (x->old.memory_model, &model);
+    if (job->precision != usual.precision && job->precision != has->precision)
+        other = "--precision";
+    else if (job->attention != usual.attention && job->attention != has->attention)
+        other = "--attention";
+    else if (job->fused_norm != usual.fused_norm && job->fused_norm != has->fused_norm)
+        other = "--fused-norm";
+    else if (job->fused_mlp != usual.fused_mlp && job->fused_mlp != has->fused_mlp)
+        other = "--fused-mlp";
+    else if (job->gathered_logits != usual.gathered_logits &&
+             job->gathered_logits != has->gathered_logits)
+        other = "--gathered-logits";
+    else if (job->wta_crs > 0 && job->wta_crs != has->wta_crs)
+        other = "--wta-crs";
+    else if (job->lora && !has->lora)
+        other = "--lora";
+    else if (job->memory_model != usual.memory_model && job->memory_model != model)
+        other = "--memory-model";
+    if (!other)
+        return ST_OK;
+    return err_set (err, ST_USAGE,
+                    "%s: %s was planned otherwise: leave it out to replan that job, or "
+                    "--from out to plan another",
+                    other, x->file);
+}
+
 enum status plan_from_read (struct plan_from *x, const struct cli_job *job,
                             const char *cluster, const char *model,
                             struct topology_cluster **c, struct workload_profile *profile,
@@ -115,6 +141,8 @@ enum status plan_from_read (struct plan_from *x, const struct cli_job *job,
     if (st == ST_OK)
         st = check_number (x, "--global-batch", job->global_batch,
                            x->old.job.global_batch, err);
+    if (st == ST_OK)
+        st = check_job (x, job, err);
     if (st == ST_OK && strcmp (job->profile, WORKLOAD_PROFILE_DEFAULT) != 0)
         st = workload_profile_read (job->profile, profile, notes, err);
     if (st != ST_OK)

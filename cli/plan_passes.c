@@ -62,6 +62,15 @@ static error_t parse (int key, char *arg, struct argp_state *state)
 
 const struct argp plan_passes_argp = {.options = options, .parser = parse};
 
+int plan_passes_stdins (const struct plan_passes *x)
+{
+    int n = 0;
+
+    for (int k = 0; k < x->n_links + x->n_heldout; k++)
+        n += strcmp (x->file[k], "-") == 0;
+    return n;
+}
+
 bool plan_passes_asked (const struct plan_passes *x)
 {
     return x->n_links + x->n_heldout > 0 || x->robust;

@@ -22,6 +22,9 @@ struct plan_passes {
 /** An argp child that fills the struct plan_passes that is its input. */
 extern const struct argp plan_passes_argp;
 
+/** How many of its files are standard input. */
+int plan_passes_stdins (const struct plan_passes *x);
+
 /** Was one of its options given? */
 bool plan_passes_asked (const struct plan_passes *x);
 

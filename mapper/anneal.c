@@ -41,16 +41,22 @@ static void count_move (struct placer *x, const struct move *m, int by)
     }
 }
 
-static int nodes_used (const struct placer *x)
+/* Few enough nodes hold ranks, and every pinned one does. */
+static bool uses_legal (const struct placer *x)
 {
     int n = 0;
 
-    for (int i = 0; i < x->pool->n_nodes; i++)
-        n += x->uses[x->pool->node[i]] > 0;
-    return n;
+    for (int i = 0; i < x->pool->n_nodes; i++) {
+        int node = x->pool->node[i];
+
+        n += x->uses[node] > 0;
+        if (x->uses[node] == 0 && is_pinned (x->pool, node))
+            return false;
+    }
+    return !nodes_limited (x->pool) || n <= x->pool->problem->max_nodes;
 }
 
-/* Ranks on every node; only kept while there is a limit. */
+/* Ranks on every node; only kept while they matter. */
 static void count_uses (struct placer *x)
 {
     memset (x->uses, 0, (size_t) x->pool->problem->cluster->n_nodes * sizeof *x->uses);
@@ -69,10 +75,10 @@ static bool move_legal (struct placer *x, const struct move *m)
         if (!stage_may_use (x, m->a[k], gpu[m->b[k]]) ||
             !stage_may_use (x, m->b[k], gpu[m->a[k]]))
             return false;
-    if (!nodes_limited (x->pool))
+    if (!uses_matter (x->pool))
         return true;
     count_move (x, m, 1);
-    if (nodes_used (x) <= x->pool->problem->max_nodes)
+    if (uses_legal (x))
         return true;
     count_move (x, m, -1);
     return false;
@@ -148,7 +154,7 @@ static void anneal (struct placer *x, enum unit unit, int moves, struct candidat
             }
         } else {
             costmodel_state_exchange (x->state, m.a, m.b, m.n);
-            if (nodes_limited (x->pool))
+            if (uses_matter (x->pool))
                 count_move (x, &m, -1);
         }
     }

@@ -79,7 +79,7 @@ static void leaf (struct exact *x)
             all[at++] = x->sorted[k];
     costmodel_state_reset (x->state, all);
     price = costmodel_state_price (x->state);
-    if (price_less (&price, x->best)) {
+    if (price_less (&price, x->best) && pins_hold (x->pool, all, x->world)) {
         *x->best = price;
         memcpy (x->best_gpu, all, (size_t) x->n * sizeof (int));
     }

@@ -40,14 +40,10 @@ struct heldout {
 static double step_on (const struct heldout *h, const struct topology_cluster *c,
                        const int *layers, const int *gpu)
 {
-    struct costmodel_problem p = {.model = h->p->model,
-                                  .job = h->p->job,
-                                  .config = h->config,
-                                  .profile = h->p->profile,
-                                  .cluster = c,
-                                  .layers = layers};
+    struct costmodel_problem p = priced_problem (h->p, h->config, layers);
     struct costmodel_estimate e;
 
+    p.cluster = c;
     if (costmodel_estimate (&p, gpu, true, &e, NULL) != ST_OK)
         return INFINITY;
     free (e.unmeasured);
@@ -87,6 +83,7 @@ static enum status place_without (struct heldout *h, int pass, struct error *err
         p.cluster = c;
         p.axes = mapper_axes_of (h->config);
         s.polish = s.polish < 4 ? s.polish : 4;
+        s.tie = 0;
         st = mapper_search (&p, &s, &r, &info, err);
     }
     if (st == ST_OK) {

@@ -33,6 +33,13 @@ struct mapper_axes mapper_axes_free (void);
 /** Every axis as a configuration has it. */
 struct mapper_axes mapper_axes_of (const struct workload_config *c);
 
+/** What is to be least. */
+enum mapper_objective {
+    MAPPER_STEP,     /* seconds of a step */
+    MAPPER_GPU_HOURS /* seconds of a step x GPUs in use */
+};
+const char *mapper_objective_name (enum mapper_objective o);
+
 struct mapper_problem {
     const struct workload_model *model;
     const struct workload_job *job;
@@ -40,11 +47,13 @@ struct mapper_problem {
     const struct topology_cluster *cluster;
     struct mapper_axes axes;
     const bool *node_allowed; /* [n_nodes], or NULL: all that are not drained */
+    const bool *node_pinned;  /* [n_nodes] must hold ranks, or NULL: none has to */
     int max_nodes;            /* use at most so many; 0: no limit */
     double memory_limit_pct;  /* of what the driver reports */
     double oom_risk; /* above 0: a chance of running out instead (memest_limit) */
     enum memest_model memory_model;
     enum costmodel_kind cost_model; /* what is minimised, bounded and reported */
+    enum mapper_objective objective;
 };
 
 enum mapper_granularity {
@@ -60,18 +69,23 @@ struct mapper_settings {
     double time_limit_s; /* 0: none; only this reads the clock */
     int top;             /* how many of the next best configurations to list */
     int polish;          /* the best are placed again with so many times the moves */
+    double tie; /* plans within this share of the best are as good: the simplest is taken,
+                   and the default order where it is one; 0: the best itself */
     /** Called from one thread now and then; NULL: never.  Returning true stops the search
-     *  with the best plan so far. */
+     *  with the best plan so far, as soon as there is one. */
     bool (*progress) (void *context, long done, long total, double best_step_s,
                       double lower_bound_s);
     void *context;
 };
+/** Ties that commands reckon with unless told otherwise; the default settings have none. */
+#define MAPPER_USUAL_TIE 1e-3
 struct mapper_settings mapper_settings_default (void);
 
 /** One configuration that was placed. */
 struct mapper_choice {
     struct workload_config config;
     double step_s, lower_bound_s;
+    bool tie; /* within the model's error of the best */
 };
 
 struct mapper_result {
@@ -79,7 +93,9 @@ struct mapper_result {
     int *layers; /* [pp] */
     int *gpu;    /* [world] cluster-wide GPU of each rank */
     struct costmodel_estimate estimate;
-    double lower_bound_s;        /* over the whole space asked for */
+    double lower_bound_s; /* over the whole space asked for; with MAPPER_GPU_HOURS no
+                             plan of the space takes fewer seconds x GPUs than this times
+                             the plan's GPUs */
     double default_order_step_s; /* same configuration, Megatron's order; INFINITY when
                                     it does not fit in memory or is not connected */
     int default_order_unmeasured;
@@ -89,7 +105,18 @@ struct mapper_result {
     double *gpu_bytes;                   /* [pp] of the smallest GPU on the stage */
     struct mapper_choice *top; /* [n_top], best first, the chosen one included */
     int n_top;
+    double given_up;    /* share of the objective above the best found, for simplicity */
+    double model_error; /* of step times: the profile's residual */
+    int ties;           /* configurations placed within it of the best, which included */
 };
+
+/** GPU hours for 1e9 tokens. */
+static inline double mapper_gpu_hours (const struct workload_job *j,
+                                       const struct workload_config *c, double step_s)
+{
+    return step_s / 3600 * (double) workload_world (&c->deg) * 1e9 /
+           ((double) j->seq * j->global_batch);
+}
 
 /** The configuration that came closest to fitting, when none does. */
 struct mapper_miss {

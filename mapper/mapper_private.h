@@ -26,8 +26,9 @@ struct best_link {
 struct pool {
     const struct mapper_problem *problem;
     int n_nodes;
-    int *node;  /* [n_nodes] allowed nodes, in file order */
-    int n_gpus; /* that may be used: of the max_nodes largest */
+    int *node;    /* [n_nodes] allowed nodes, in file order */
+    int n_gpus;   /* that may be used: of the max_nodes largest */
+    int n_pinned; /* nodes that must hold ranks */
     int max_node_gpus;
     int n_classes;
     struct gpu_class class[CLASSES_MAX]; /* fastest first */
@@ -169,8 +170,17 @@ enum status place_config (const struct pool *pool, const struct groups *g,
                           const struct mapper_settings *s, int effort, unsigned long seed,
                           struct placed *out, struct error *err);
 
-/** The allowed nodes in file order; with a limit on nodes, the largest ones that it
- *  leaves come first. @param[out] seq [n_nodes] */
+/** Must the node hold ranks? */
+static inline bool is_pinned (const struct pool *pool, int node)
+{
+    return pool->n_pinned > 0 && pool->problem->node_pinned[node];
+}
+
+/** Do the ranks leave none of those nodes idle? */
+bool pins_hold (const struct pool *pool, const int *gpu, int world);
+
+/** The allowed nodes in file order; pinned ones come first, then, with a limit on nodes, the
+ *  largest ones that it leaves. @param[out] seq [n_nodes] */
 void default_sequence (const struct pool *pool, int *seq);
 
 /** Megatron's order: the GPUs of that sequence. @param[out] gpu [n] all of the pool's
@@ -197,6 +207,23 @@ void exact_search (const struct pool *pool, struct costmodel_state *state,
 /** Fill info->miss with the configuration whose even split comes closest to the limit. */
 void find_miss (const struct pool *pool, const struct workload_config *list, long n,
                 struct mapper_info *info);
+
+/** Is configuration a simpler to run than b (simplest.c)? */
+bool config_simpler (const struct workload_config *a, const struct workload_config *b);
+
+/** A placement's price, on the problem's cluster. */
+static inline struct costmodel_problem priced_problem (const struct mapper_problem *p,
+                                                       const struct workload_config *c,
+                                                       const int *layers)
+{
+    return (struct costmodel_problem){.model = p->model,
+                                      .job = p->job,
+                                      .config = c,
+                                      .profile = p->profile,
+                                      .cluster = p->cluster,
+                                      .layers = layers,
+                                      .kind = p->cost_model};
+}
 
 /** Is price a better than b?  Unmeasured links first, then the step. */
 static inline bool price_less (const struct costmodel_price *a,

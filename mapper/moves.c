@@ -52,14 +52,21 @@ static int count_nodes (const struct mover *x, const int *gpu)
     return n;
 }
 
-bool mover_legal (const struct mover *x, const int *gpu)
+/* Few enough nodes, and all that are pinned. */
+static bool nodes_legal (const struct mover *x, const int *gpu)
 {
     int most = x->pool->problem->max_nodes;
 
+    return (most == 0 || count_nodes (x, gpu) <= most) &&
+           pins_hold (x->pool, gpu, x->world);
+}
+
+bool mover_legal (const struct mover *x, const int *gpu)
+{
     for (int r = 0; r < x->world; r++)
         if (!may_stand (x, r, gpu[r]))
             return false;
-    return most == 0 || count_nodes (x, gpu) <= most;
+    return nodes_legal (x, gpu);
 }
 
 /* ---- making one ---- */
@@ -216,9 +223,10 @@ enum status mover_init (struct mover *x, const struct pool *pool,
         st = complete (x, err);
     }
     if (st == ST_OK && !mover_legal (x, x->order))
-        st = err_set (err, ST_NOFIT,
-                      "the old degrees would need more nodes than --nodes and --spares "
-                      "leave");
+        st = err_set (
+            err, ST_NOFIT,
+            "the old placement needs other nodes than the limit on nodes and the "
+            "pinned ones leave");
     if (st == ST_OK)
         st = costmodel_state_create (&x->priced, x->order, x->n, &x->state, err);
     if (st == ST_OK)
@@ -337,8 +345,7 @@ static void try_exchange (struct mover *x, exchange_fn *make, int i, int k,
     costmodel_state_exchange (x->state, e.a, e.b, e.n);
     price = mover_price (x);
     if (isfinite (price.step_s) && !(height (&price) >= best->height) &&
-        (x->pool->problem->max_nodes == 0 ||
-         count_nodes (x, mover_gpus (x)) <= x->pool->problem->max_nodes))
+        nodes_legal (x, mover_gpus (x)))
         *best = (struct best_exchange){i, k, height (&price)};
     costmodel_state_exchange (x->state, e.a, e.b, e.n);
 }

@@ -38,13 +38,7 @@ static void count_slots (const struct pool *pool, const struct groups *g,
 static enum status create_state (struct placer *x, struct error *err)
 {
     const struct mapper_problem *p = x->pool->problem;
-    struct costmodel_problem problem = {.model = p->model,
-                                        .job = p->job,
-                                        .config = x->c,
-                                        .profile = p->profile,
-                                        .cluster = p->cluster,
-                                        .layers = x->layers,
-                                        .kind = p->cost_model};
+    struct costmodel_problem problem = priced_problem (p, x->c, x->layers);
     enum status st = default_order (x->pool, x->order, err);
 
     return st == ST_OK ? costmodel_state_create (&problem, x->order, x->n, &x->state, err)
@@ -227,7 +221,7 @@ static void candidate_release (struct candidate *k)
 static enum status refuse (const struct placer *x, const struct mapper_settings *s,
                            struct placed *out, struct error *err)
 {
-    bool all = pool_is_small (x->pool) && !nodes_limited (x->pool) &&
+    bool all = pool_is_small (x->pool) && !uses_matter (x->pool) &&
                s->granularity != MAPPER_NODE;
 
     for (int i = 0; i < x->c->deg.pp * x->pool->n_classes; i++)
@@ -235,6 +229,9 @@ static enum status refuse (const struct placer *x, const struct mapper_settings 
     out->refusal = all ? REFUSED_UNCONNECTED : REFUSED_UNKNOWN;
     return err_set (err, ST_NOFIT, "%s",
                     all ? "the GPUs are not connected: no link between them was measured"
+                    : x->pool->n_pinned > 0
+                        ? "no placement was found that is connected, fits in memory and "
+                          "uses every pinned node"
                         : "no placement was found that is connected and fits in memory");
 }
 

@@ -54,6 +54,12 @@ static inline bool nodes_limited (const struct pool *pool)
     return pool->problem->max_nodes > 0 && pool->problem->max_nodes < pool->n_nodes;
 }
 
+/** Does it matter which nodes hold ranks at all? */
+static inline bool uses_matter (const struct pool *pool)
+{
+    return nodes_limited (pool) || pool->n_pinned > 0;
+}
+
 /** Has every node consecutive ranks? */
 bool is_by_node (struct placer *x, const int *gpu);
 

@@ -55,13 +55,7 @@ enum status mapper_find_binding (const struct mapper_problem *p,
                                  struct costmodel_binding *out, bool *found,
                                  struct error *err)
 {
-    struct costmodel_problem problem = {.model = p->model,
-                                        .job = p->job,
-                                        .config = &r->config,
-                                        .profile = p->profile,
-                                        .cluster = p->cluster,
-                                        .layers = r->layers,
-                                        .kind = p->cost_model};
+    struct costmodel_problem problem = priced_problem (p, &r->config, r->layers);
 
     return costmodel_find_binding (&problem, r->gpu, r->estimate.step_s, out, found, err);
 }
@@ -83,6 +77,9 @@ static json_t *estimate_json (const struct mapper_problem *p,
     json_object_set_new (e, "lower_bound_s", json_real (r->lower_bound_s));
     json_object_set_new (e, "gap",
                          json_real (r->estimate.step_s / r->lower_bound_s - 1.0));
+    json_object_set_new (
+        e, "gpu_hours_per_1e9_tokens",
+        json_real (mapper_gpu_hours (p->job, &r->config, r->estimate.step_s)));
     json_object_set_new (e, "default_order_step_s",
                          json_number_or_null (r->default_order_step_s));
     json_object_set_new (e, "digest", json_string (digest));
@@ -142,15 +139,16 @@ static json_t *choice_json (const struct mapper_choice *k)
     const struct workload_config *c = &k->config;
     char word[24];
 
-    return json_pack ("{s:i, s:i, s:i, s:i, s:i, s:i, s:b, s:s, s:f, s:f}", "tp",
+    return json_pack ("{s:i, s:i, s:i, s:i, s:i, s:i, s:b, s:s, s:f, s:f, s:b}", "tp",
                       c->deg.tp, "pp", c->deg.pp, "dp", c->deg.dp, "cp", c->deg.cp,
                       "micro_batch", c->micro_batch, "zero", c->zero, "sequence_parallel",
                       c->sequence_parallel, "recompute",
                       workload_recompute_text (c, word), "step_s", k->step_s,
-                      "lower_bound_s", k->lower_bound_s);
+                      "lower_bound_s", k->lower_bound_s, "tie", k->tie);
 }
 
-static json_t *search_json (const struct mapper_result *r, const struct mapper_info *info)
+static json_t *search_json (const struct mapper_problem *p, const struct mapper_result *r,
+                            const struct mapper_info *info)
 {
     json_t *top = json_array ();
     json_t *granularity = json_pack ("{s:s, s:o, s:o}", "chosen",
@@ -160,11 +158,13 @@ static json_t *search_json (const struct mapper_result *r, const struct mapper_i
 
     for (int i = 0; i < r->n_top; i++)
         json_array_append_new (top, choice_json (&r->top[i]));
-    return json_pack ("{s:O, s:I, s:I, s:I, s:f, s:b, s:o, s:o}", "space", info->space,
-                      "configurations", (json_int_t) info->configurations,
-                      "refused_memory", (json_int_t) info->refused_memory, "placed",
-                      (json_int_t) info->placed, "seconds", info->seconds, "proven",
-                      info->proven, "granularity", granularity, "top", top);
+    return json_pack (
+        "{s:O, s:I, s:I, s:I, s:f, s:b, s:s, s:i, s:f, s:f, s:o, s:o}", "space",
+        info->space, "configurations", (json_int_t) info->configurations,
+        "refused_memory", (json_int_t) info->refused_memory, "placed",
+        (json_int_t) info->placed, "seconds", info->seconds, "proven", info->proven,
+        "objective", mapper_objective_name (p->objective), "ties", r->ties, "model_error",
+        r->model_error, "given_up", r->given_up, "granularity", granularity, "top", top);
 }
 
 json_t *mapper_plan_to_json (const struct mapper_problem *p,
@@ -186,7 +186,7 @@ json_t *mapper_plan_to_json (const struct mapper_problem *p,
         json_object_set_new (doc, "memory", memory_json (p, r));
         json_object_set_new (doc, "unmeasured_links_used",
                              unmeasured_json (p->cluster, &r->estimate));
-        json_object_set_new (doc, "search", search_json (r, info));
+        json_object_set_new (doc, "search", search_json (p, r, info));
     }
     json_decref (own);
     workload_plan_release (&plan);

@@ -25,6 +25,9 @@ static enum status count_gpus (struct pool *pool, struct error *err)
     pool->max_node_gpus = size[0];
     for (int i = 0; i < pool->n_nodes && (most == 0 || i < most); i++)
         pool->n_gpus += size[i];
+    for (int i = 0; i < pool->n_nodes; i++)
+        pool->n_pinned +=
+            pool->problem->node_pinned && pool->problem->node_pinned[pool->node[i]];
     free (size);
     return ST_OK;
 }
@@ -401,14 +404,29 @@ void default_sequence (const struct pool *pool, int *seq)
 {
     int most = pool->problem->max_nodes, n = 0;
 
-    for (int first = 1; first >= 0; first--)
+    for (int first = 2; first >= 0; first--)
         for (int i = 0; i < pool->n_nodes; i++) {
             bool may =
                 most == 0 || most >= pool->n_nodes || among_largest (pool, pool->node[i]);
 
-            if (may == first)
+            if ((is_pinned (pool, pool->node[i]) ? 2 : may) == first)
                 seq[n++] = pool->node[i];
         }
+}
+
+bool pins_hold (const struct pool *pool, const int *gpu, int world)
+{
+    const int *node_of = pool->problem->cluster->node_of_gpu;
+    int found = 0;
+
+    for (int i = 0; i < pool->n_nodes && pool->n_pinned > 0; i++) {
+        bool used = false;
+
+        for (int r = 0; r < world && is_pinned (pool, pool->node[i]) && !used; r++)
+            used = node_of[gpu[r]] == pool->node[i];
+        found += used;
+    }
+    return found == pool->n_pinned;
 }
 
 enum status default_order (const struct pool *pool, int *gpu, struct error *err)

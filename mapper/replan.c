@@ -14,7 +14,7 @@
 
 struct mapper_replan_settings mapper_replan_settings_default (void)
 {
-    return (struct mapper_replan_settings){.tie = 1e-3};
+    return (struct mapper_replan_settings){.tie = MAPPER_USUAL_TIE};
 }
 
 void mapper_replanned_release (struct mapper_replanned *x)
@@ -229,12 +229,17 @@ static enum status same_degrees (const struct mapper_problem *p,
 /* ---- other degrees ---- */
 
 /* Is a plan of any degrees worth more than one of the old ones, which is in `same`? */
-static bool restart_pays (const struct mapper_replan_settings *how,
+static bool restart_pays (const struct mapper_problem *p,
+                          const struct mapper_replan_settings *how,
                           const struct mapper_result *same,
                           const struct mapper_result *any,
                           const struct mapper_replanned *out)
 {
-    double gain_s = same->estimate.step_s - any->estimate.step_s;
+    double gpus = p->objective != MAPPER_GPU_HOURS
+                      ? 1.0
+                      : (double) workload_world (&any->config.deg) /
+                            (double) workload_world (&same->config.deg);
+    double gain_s = same->estimate.step_s - any->estimate.step_s * gpus;
     double cost_s = out->verdict == MAPPER_STAY ? how->move_cost_s : 0.0;
 
     if (same->estimate.n_unmeasured != any->estimate.n_unmeasured)
@@ -264,7 +269,7 @@ static enum status search_any (const struct mapper_problem *p,
         *info = more;
         return st;
     }
-    if (!have_same || restart_pays (how, r, &any, out)) {
+    if (!have_same || restart_pays (p, how, r, &any, out)) {
         mapper_result_release (r);
         *r = any;
         drop_moves (out);
@@ -306,12 +311,14 @@ keep_degrees (const struct mapper_problem *p, const struct workload_plan *old,
               struct mapper_replanned *out, struct error *why)
 {
     struct mapper_problem same = *p;
+    struct mapper_settings best = *s;
     enum status st;
 
     if (!axes_hold (&p->axes, &old->config))
         return err_set (why, ST_INVALID, "the options ask for others");
     same.axes = mapper_axes_of (&old->config);
-    st = mapper_search (&same, s, r, info, why);
+    best.tie = 0;
+    st = mapper_search (&same, &best, r, info, why);
     return st == ST_OK ? same_degrees (&same, old, s, how, home, r, out, why) : st;
 }
 

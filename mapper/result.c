@@ -57,33 +57,49 @@ static enum status describe_memory (const struct mapper_problem *p,
     return ST_OK;
 }
 
-/* Megatron's order with these layers, where the memory is enough. */
+/* Has every GPU of the order the memory for its stage? */
+static bool order_fits (const struct mapper_problem *p, const struct mapper_result *r,
+                        const int *gpu)
+{
+    int world = (int) workload_world (&r->config.deg),
+        per_stage = world / r->config.deg.pp;
+
+    for (int k = 0; k < world; k++)
+        if (r->memory[k / per_stage].peak_bytes >
+            memest_limit (p->profile,
+                          topology_gpu_type_of (p->cluster, gpu[k])->memory_bytes,
+                          p->memory_limit_pct, p->oom_risk))
+            return false;
+    return true;
+}
+
+/* Megatron's order with these layers, where memory and pinned nodes allow it. */
 static enum status describe_default (const struct mapper_problem *p,
                                      const struct costmodel_problem *priced,
                                      struct mapper_result *r, struct error *err)
 {
     struct costmodel_estimate e;
+    struct pool pool;
     int *gpu = malloc ((size_t) p->cluster->n_gpus * sizeof (int));
-    enum status st = gpu ? mapper_default_order (p, gpu, err) : err_nomem (err);
-    int per_stage = (int) workload_world (&r->config.deg) / r->config.deg.pp;
+    enum status st = gpu ? pool_init (&pool, p, err) : err_nomem (err);
 
     r->default_order_step_s = INFINITY;
     r->default_order_unmeasured = 0;
-    for (int k = 0; st == ST_OK && k < per_stage * r->config.deg.pp; k++)
-        if (r->memory[k / per_stage].peak_bytes >
-            memest_limit (p->profile,
-                          topology_gpu_type_of (p->cluster, gpu[k])->memory_bytes,
-                          p->memory_limit_pct, p->oom_risk))
-            st = ST_NOFIT;
-    if (st == ST_OK)
-        st = costmodel_estimate (priced, gpu, true, &e, NULL);
-    if (st == ST_OK) {
+    if (st != ST_OK) {
+        free (gpu);
+        return st;
+    }
+    st = default_order (&pool, gpu, err);
+    if (st == ST_OK && order_fits (p, r, gpu) &&
+        pins_hold (&pool, gpu, (int) workload_world (&r->config.deg)) &&
+        costmodel_estimate (priced, gpu, true, &e, NULL) == ST_OK) {
         r->default_order_step_s = e.step_s;
         r->default_order_unmeasured = e.n_unmeasured;
         free (e.unmeasured);
     }
+    pool_release (&pool);
     free (gpu);
-    return st == ST_NOMEM ? err_nomem (err) : ST_OK;
+    return st;
 }
 
 /* Has every node consecutive ranks? */
@@ -115,12 +131,7 @@ enum status mapper_result_put (const struct mapper_problem *p,
                               .gpu_step_s = INFINITY,
                               .memory = calloc (pp, sizeof *x.memory),
                               .gpu_bytes = calloc (pp, sizeof *x.gpu_bytes)};
-    struct costmodel_problem priced = {.model = p->model,
-                                       .job = p->job,
-                                       .config = &x.config,
-                                       .profile = p->profile,
-                                       .cluster = p->cluster,
-                                       .layers = x.layers};
+    struct costmodel_problem priced = priced_problem (p, &x.config, x.layers);
     enum status st = ST_OK;
 
     if (!x.layers || !x.gpu || !x.memory || !x.gpu_bytes)
@@ -143,6 +154,8 @@ enum status mapper_result_put (const struct mapper_problem *p,
     x.lower_bound_s = fmin (x.lower_bound_s, x.estimate.step_s);
     x.top = r->top;
     x.n_top = r->n_top;
+    x.model_error = r->model_error;
+    x.ties = r->ties;
     r->top = NULL;
     mapper_result_release (r);
     *r = x;

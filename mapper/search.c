@@ -23,6 +23,11 @@
 #define POLISHED 4        /* of the best, placed again with more effort */
 #define POLISH_SEEDS 2    /* and so many random numbers */
 
+const char *mapper_objective_name (enum mapper_objective o)
+{
+    return o == MAPPER_GPU_HOURS ? "gpu-hours" : "step";
+}
+
 struct mapper_settings mapper_settings_default (void)
 {
     return (struct mapper_settings){
@@ -31,8 +36,8 @@ struct mapper_settings mapper_settings_default (void)
 
 /* A configuration on its way. */
 struct entry {
-    double bound_s;
-    long index; /* in the list: ties go to the earlier */
+    double bound_s; /* times weight(): of the objective */
+    long index;     /* in the list: ties go to the earlier */
     bool tight;
 };
 
@@ -48,8 +53,8 @@ struct search {
     int groups_n;
     struct placed *placed; /* [n_placed] */
     long *placed_index;    /* of configuration */
-    double *placed_bound;
-    bool *placed_tight; /* bounded as closely as can be */
+    double *placed_bound;  /* of the objective, as unplaced_bound */
+    bool *placed_tight;    /* bounded as closely as can be */
     long n_placed, placed_cap;
     long best;             /* of placed; -1: none */
     double unplaced_bound; /* the least of those that could not be placed; INFINITY */
@@ -97,14 +102,42 @@ static struct entry heap_pop (struct search *x)
     return top;
 }
 
+/* ---- the objective ---- */
+
+/* What a configuration's seconds are multiplied by. */
+static double weight (const struct search *x, const struct workload_config *c)
+{
+    return x->p->objective == MAPPER_GPU_HOURS ? (double) workload_world (&c->deg) : 1.0;
+}
+
+/* The price of a placed configuration, its step in the objective's measure. */
+static struct costmodel_price value_of (const struct search *x, long i)
+{
+    struct costmodel_price v = x->placed[i].price;
+
+    v.step_s *= weight (x, &x->config[x->placed_index[i]]);
+    return v;
+}
+
+static bool better (const struct search *x, long i, long than)
+{
+    struct costmodel_price a = value_of (x, i), b = value_of (x, than);
+
+    return price_less (&a, &b);
+}
+
 /* ---- stages of the search ---- */
 
-/* What no placement of the configuration beats under the cost model asked for. */
+/* What no placement of the configuration beats, in the objective's measure and under the
+ * cost model asked for. */
 static double bound (const struct search *x, const struct workload_config *c,
                      enum bound_how how)
 {
-    return x->p->cost_model == COSTMODEL_CRITICAL_PATH ? bound_of (&x->pool, c, how)
-                                                       : bound_published (&x->pool, c);
+    double s = x->p->cost_model == COSTMODEL_CRITICAL_PATH
+                   ? bound_of (&x->pool, c, how)
+                   : bound_published (&x->pool, c);
+
+    return s * weight (x, c);
 }
 
 /* Refuse what does not fit in memory and bound the rest. */
@@ -160,13 +193,13 @@ static const struct groups *groups_for (const struct search *x, int tp)
     return &x->groups[i];
 }
 
-/* The step that a bound must be below to matter.  While the best plan uses links that
+/* The value that a bound must be below to matter.  While the best plan uses links that
  * nobody measured, every configuration might avoid them. */
 static double cut (const struct search *x)
 {
     if (x->best < 0 || x->placed[x->best].price.unmeasured > 0)
         return INFINITY;
-    return x->placed[x->best].price.step_s;
+    return value_of (x, x->best).step_s;
 }
 
 /* Was every link between the pool's GPUs measured? */
@@ -194,7 +227,8 @@ static double bound_placed (const struct search *x, const struct placed *placed,
     if (gpus > EXACT_GPUS_MAX || x->config[e->index].deg.pp > 1 ||
         !isfinite (placed->gpu_step_s) || !all_measured (&x->pool))
         return e->bound_s;
-    return fmax (e->bound_s, fmin (placed->node_step_s, placed->gpu_step_s));
+    return fmax (e->bound_s, fmin (placed->node_step_s, placed->gpu_step_s) *
+                                 weight (x, &x->config[e->index]));
 }
 
 static enum status keep (struct search *x, struct placed *placed, const struct entry *e,
@@ -227,7 +261,7 @@ static enum status keep (struct search *x, struct placed *placed, const struct e
     x->placed_index[x->n_placed] = e->index;
     x->placed_bound[x->n_placed] = bound_placed (x, placed, e);
     x->placed_tight[x->n_placed] = false;
-    if (x->best < 0 || price_less (&placed->price, &x->placed[x->best].price))
+    if (x->best < 0 || better (x, x->n_placed, x->best))
         x->best = x->n_placed;
     x->n_placed++;
     return ST_OK;
@@ -314,29 +348,74 @@ static double least_bound (const struct search *x)
 static bool should_stop (struct search *x)
 {
     double best = x->best < 0 ? INFINITY : x->placed[x->best].price.step_s;
+    double bound = least_bound (x);
     /* The first plan is awaited: without one there is nothing to stop with. */
-    bool late = x->best >= 0 && x->s->time_limit_s > 0 &&
-                clock_s () - x->start_s > x->s->time_limit_s;
+    bool late = x->s->time_limit_s > 0 && clock_s () - x->start_s > x->s->time_limit_s;
 
+    if (x->best >= 0)
+        bound /= weight (x, &x->config[x->placed_index[x->best]]);
     if (x->s->progress &&
-        x->s->progress (x->s->context, x->n - x->heap_n, x->n, best, least_bound (x)))
+        x->s->progress (x->s->context, x->n - x->heap_n, x->n, best, bound))
         late = true;
-    x->info->stopped = x->info->stopped || late;
+    late = late && x->best >= 0;
+    /* Looking for something simpler is no part of the proof. */
+    x->info->stopped = x->info->stopped || (late && x->heap[0].bound_s < cut (x));
     return late;
+}
+
+/* Of the placed configurations within the tie of the best, the simplest; of those that are as
+ * simple, the best. */
+static long simplest (const struct search *x)
+{
+    struct costmodel_price most = value_of (x, x->best);
+    long pick = x->best;
+
+    most.step_s *= 1.0 + x->s->tie;
+    for (long i = 0; i < x->n_placed && x->s->tie > 0; i++) {
+        const struct workload_config *c = &x->config[x->placed_index[i]],
+                                     *p = &x->config[x->placed_index[pick]];
+        struct costmodel_price v = value_of (x, i);
+
+        if (!price_less (&most, &v) &&
+            (config_simpler (c, p) || (!config_simpler (p, c) && better (x, i, pick))))
+            pick = i;
+    }
+    return pick;
+}
+
+/* Bounds below this may matter: to be better than the best, or as good and simpler. */
+static double reach (const struct search *x)
+{
+    return cut (x) * (1.0 + x->s->tie);
+}
+
+/* Take the next entry that may be better than the best, or as good and simpler.  Others
+ * are dropped: their bounds are above the best, so the whole space's is not theirs.
+ * @return false when there is none */
+static bool next_entry (struct search *x, struct entry *e)
+{
+    while (x->heap_n > 0 && x->heap[0].bound_s < reach (x)) {
+        *e = heap_pop (x);
+        if (e->bound_s < cut (x) ||
+            config_simpler (&x->config[e->index],
+                            &x->config[x->placed_index[simplest (x)]]))
+            return true;
+    }
+    return false;
 }
 
 static enum status run (struct search *x, struct error *err)
 {
     enum status st = ST_OK;
 
-    while (st == ST_OK && x->heap_n > 0 && x->heap[0].bound_s < cut (x)) {
+    while (st == ST_OK && x->heap_n > 0 && x->heap[0].bound_s < reach (x)) {
         struct entry batch[BATCH];
         int n = 0;
 
         if (should_stop (x) || x->n_placed >= PLACED_MAX)
             break;
-        while (n < BATCH && x->heap_n > 0 && x->heap[0].bound_s < cut (x))
-            batch[n++] = heap_pop (x);
+        while (n < BATCH && next_entry (x, &batch[n]))
+            n++;
         st = work_batch (x, batch, n, err);
     }
     return st;
@@ -346,7 +425,7 @@ static enum status run (struct search *x, struct error *err)
  * down, until it is close to the best plan or some have been. */
 static void tighten_placed (struct search *x)
 {
-    double close = x->placed[x->best].price.step_s * (1.0 - CLOSE_ENOUGH);
+    double close = value_of (x, x->best).step_s * (1.0 - CLOSE_ENOUGH);
 
     for (int round = 0; round < TIGHTENED; round++) {
         long pick[2] = {-1, -1}; /* the lowest, one for each of two threads */
@@ -389,8 +468,7 @@ static int pick_best (const struct search *x, long *pick)
 
             for (int k = 0; k < n; k++)
                 taken = taken || pick[k] == i;
-            if (!taken &&
-                (next < 0 || price_less (&x->placed[i].price, &x->placed[next].price)))
+            if (!taken && (next < 0 || better (x, i, next)))
                 next = i;
         }
         pick[n] = next;
@@ -408,8 +486,8 @@ static enum status place_again (const struct search *x, long at, int seed, int e
                       0x5eed + ((uint64_t) seed << 32)};
 
     if (pool_is_small (&x->pool) ||
-        !(x->placed[at].price.step_s > x->placed_bound[at] * (1 + CLOSE_ENOUGH)) ||
-        x->placed_bound[at] >= x->placed[x->best].price.step_s)
+        !(value_of (x, at).step_s > x->placed_bound[at] * (1 + CLOSE_ENOUGH)) ||
+        x->placed_bound[at] >= value_of (x, x->best).step_s)
         return ST_NOFIT;
     return place_config (&x->pool, groups_for (x, c->deg.tp), c, x->s, effort,
                          rng_next (&mix), out, err);
@@ -442,25 +520,13 @@ static enum status polish (struct search *x, struct error *err)
         }
         if (st[i] == ST_OK)
             placed_release (&again[i]);
-        if (price_less (&old->price, &x->placed[x->best].price))
+        if (better (x, pick[i / POLISH_SEEDS], x->best))
             x->best = pick[i / POLISH_SEEDS];
     }
     return failed ? err_nomem (err) : ST_OK;
 }
 
 /* ---- the result ---- */
-
-static struct costmodel_problem
-problem_of (const struct search *x, const struct workload_config *c, const int *layers)
-{
-    return (struct costmodel_problem){.model = x->p->model,
-                                      .job = x->p->job,
-                                      .config = c,
-                                      .profile = x->p->profile,
-                                      .cluster = x->p->cluster,
-                                      .layers = layers,
-                                      .kind = x->p->cost_model};
-}
 
 /* Does every GPU of the order have the memory for its stage? */
 static bool default_fits (const struct search *x, const struct mapper_result *r,
@@ -480,7 +546,7 @@ static bool default_fits (const struct search *x, const struct mapper_result *r,
 static enum status price_default (const struct search *x, struct mapper_result *r,
                                   struct error *err)
 {
-    struct costmodel_problem p = problem_of (x, &r->config, r->layers);
+    struct costmodel_problem p = priced_problem (x->p, &r->config, r->layers);
     struct costmodel_estimate e;
     int *gpu = malloc ((size_t) x->p->cluster->n_gpus * sizeof (int));
     enum status st;
@@ -489,7 +555,9 @@ static enum status price_default (const struct search *x, struct mapper_result *
         return err_nomem (err);
     r->default_order_step_s = INFINITY;
     st = default_order (&x->pool, gpu, err);
-    if (st == ST_OK && !default_fits (x, r, gpu))
+    if (st == ST_OK &&
+        (!default_fits (x, r, gpu) ||
+         !pins_hold (&x->pool, gpu, (int) workload_world (&r->config.deg))))
         st = ST_NOFIT;
     if (st == ST_OK)
         st = costmodel_estimate (&p, gpu, true, &e, NULL);
@@ -545,6 +613,15 @@ static int by_price (const void *a, const void *b)
     return (x->at > y->at) - (x->at < y->at);
 }
 
+/* Is it within the model's error of the best? */
+static bool is_tie (const struct search *x, long i)
+{
+    struct costmodel_price v = value_of (x, i), best = value_of (x, x->best);
+
+    return v.unmeasured == best.unmeasured &&
+           v.step_s <= best.step_s * (1.0 + x->p->profile->time.residual);
+}
+
 static enum status list_top (const struct search *x, struct mapper_result *r,
                              struct error *err)
 {
@@ -557,32 +634,65 @@ static enum status list_top (const struct search *x, struct mapper_result *r,
         return err_nomem (err);
     }
     for (long i = 0; i < x->n_placed; i++)
-        list[i] = (struct ranked){x->placed[i].price, i};
+        list[i] = (struct ranked){value_of (x, i), i};
     qsort (list, (size_t) x->n_placed, sizeof *list, by_price);
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
+        long at = list[i].at;
+        const struct workload_config *c = &x->config[x->placed_index[at]];
+
         r->top[i] = (struct mapper_choice){
-            .config = x->config[x->placed_index[list[i].at]],
-            .step_s = list[i].price.step_s,
-            .lower_bound_s = fmin (x->placed_bound[list[i].at], list[i].price.step_s)};
+            .config = *c,
+            .step_s = x->placed[at].price.step_s,
+            .lower_bound_s =
+                fmin (x->placed_bound[at], list[i].price.step_s) / weight (x, c),
+            .tie = is_tie (x, at)};
+    }
     r->n_top = n;
     free (list);
     return ST_OK;
 }
 
+/* The default order where it is as good as the best: no file has to say where ranks go. */
+static enum status prefer_default (const struct search *x, struct mapper_result *r,
+                                   struct error *err)
+{
+    struct costmodel_price most = value_of (x, x->best);
+    double node_step_s = r->node_step_s, gpu_step_s = r->gpu_step_s;
+    struct costmodel_price value = {.unmeasured = r->default_order_unmeasured,
+                                    .step_s =
+                                        r->default_order_step_s * weight (x, &r->config)};
+    enum status st;
+    int *gpu;
+
+    most.step_s *= 1.0 + x->s->tie;
+    if (x->s->tie <= 0 || !isfinite (value.step_s) || price_less (&most, &value))
+        return ST_OK;
+    gpu = malloc ((size_t) x->p->cluster->n_gpus * sizeof *gpu);
+    st = gpu ? default_order (&x->pool, gpu, err) : err_nomem (err);
+    if (st == ST_OK)
+        st = mapper_result_put (x->p, &r->config, r->layers, gpu, r, err);
+    r->node_step_s = node_step_s;
+    r->gpu_step_s = gpu_step_s;
+    free (gpu);
+    return st;
+}
+
 static enum status finish (struct search *x, struct mapper_result *out, struct error *err)
 {
-    struct placed *best = &x->placed[x->best];
-    struct mapper_result r = {.config = x->config[x->placed_index[x->best]],
+    long pick = simplest (x);
+    struct placed *best = &x->placed[pick];
+    struct mapper_result r = {.config = x->config[x->placed_index[pick]],
                               .layers = best->layers,
                               .gpu = best->gpu,
                               .granularity = best->granularity,
                               .node_step_s = best->node_step_s,
                               .gpu_step_s = best->gpu_step_s};
-    struct costmodel_problem p = problem_of (x, &r.config, r.layers);
+    struct costmodel_problem p = priced_problem (x->p, &r.config, r.layers);
+    double w = weight (x, &r.config);
     enum status st = costmodel_estimate (&p, r.gpu, true, &r.estimate, err);
 
     best->layers = best->gpu = NULL; /* the result owns them now */
-    r.lower_bound_s = fmin (least_bound (x), r.estimate.step_s);
+    r.lower_bound_s = fmin (least_bound (x) / w, r.estimate.step_s);
     if (st == ST_OK)
         st = describe_memory (x, &r, err);
     if (st == ST_OK)
@@ -590,8 +700,15 @@ static enum status finish (struct search *x, struct mapper_result *out, struct e
     if (st == ST_OK)
         st = list_top (x, &r, err);
     if (st == ST_OK)
+        st = prefer_default (x, &r, err);
+    if (st == ST_OK) {
+        r.given_up =
+            fmax (0.0, r.estimate.step_s * w / value_of (x, x->best).step_s - 1.0);
+        r.model_error = x->p->profile->time.residual;
+        for (long i = 0; i < x->n_placed; i++)
+            r.ties += is_tie (x, i);
         *out = r;
-    else
+    } else
         mapper_result_release (&r);
     return st;
 }
@@ -630,9 +747,10 @@ static enum status search_pool (struct search *x, struct mapper_result *r,
     if (st == ST_OK && x->best >= 0) {
         info->proven = !info->stopped && !isfinite (x->unplaced_bound) &&
                        !(x->heap_n > 0 && x->heap[0].bound_s < cut (x));
-        if (!info->stopped)
+        if (!info->stopped) { /* who stops it wants to go on */
             tighten_placed (x);
-        st = polish (x, err);
+            st = polish (x, err);
+        }
         return st == ST_OK ? finish (x, r, err) : st;
     }
     if (st == ST_OK && info->refused_memory == x->n) {
@@ -641,12 +759,11 @@ static enum status search_pool (struct search *x, struct mapper_result *r,
     }
     if (st != ST_OK)
         return st;
-    if (info->stopped)
-        return err_set (err, ST_NOFIT, "stopped before a plan was found");
     return err_set (err, ST_NOFIT, "%s",
                     x->unplaced.text[0] ? x->unplaced.text
                                         : "the GPUs that fit are not connected: no link "
-                                          "between them was measured");
+                                          "between them was measured; measure some, or "
+                                          "ask for what one node holds");
 }
 
 enum status mapper_search (const struct mapper_problem *p,

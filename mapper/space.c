@@ -89,7 +89,7 @@ static void take (struct enumeration *e, const struct workload_config *c)
 {
     const struct mapper_problem *p = e->pool->problem;
 
-    if (!chunks_divide (p->model, c))
+    if (!chunks_divide (p->model, c) || workload_world (&c->deg) < e->pool->n_pinned)
         return;
     if (workload_config_check (p->model, p->job, c, NULL) != ST_OK ||
         workload_config_offered (c, p->profile, NULL) != ST_OK)
@@ -252,8 +252,14 @@ static enum status explain_empty (const struct pool *pool, struct error *err)
     fixed = workload_world (&c.deg);
     if (fixed > pool->n_gpus)
         return err_set (err, ST_INVALID,
-                        "tp %d x cp %d x pp %d x dp %d needs %lld GPUs, %d can be used",
+                        "tp %d x cp %d x pp %d x dp %d needs %lld GPUs, %d can be used: "
+                        "lower one of them, leave one free, or use more nodes",
                         c.deg.tp, c.deg.cp, c.deg.pp, c.deg.dp, fixed, pool->n_gpus);
+    if (fixed < pool->n_pinned)
+        return err_set (err, ST_INVALID,
+                        "%d nodes are pinned, and no configuration asked for has so many "
+                        "ranks",
+                        pool->n_pinned);
     return err_set (err, ST_INVALID,
                     "no configuration divides the model, the batch of %d and %d GPUs",
                     p->job->global_batch, pool->n_gpus);

@@ -222,7 +222,7 @@ static void try_order (struct placer *x, const struct starts *s)
     struct candidate *keep[] = {s->any, s->by_node};
     int n_keep = is_by_node (x, x->order) ? 2 : 1;
 
-    if (!order_ok (x, x->order))
+    if (!order_ok (x, x->order) || !pins_hold (x->pool, x->order, x->world))
         return;
     costmodel_state_reset (x->state, x->order);
     price = costmodel_state_price (x->state);
@@ -256,10 +256,28 @@ static bool enough_upto (const struct placer *x, int upto)
     return have >= x->world;
 }
 
+/* Pinned nodes before the others, both in their order. */
+static void pinned_first (struct placer *x)
+{
+    int at = 0;
+
+    for (int i = 0; i < x->pool->n_nodes && at < x->pool->n_pinned; i++) {
+        int node = x->layout.seq[i], k = i;
+
+        if (!is_pinned (x->pool, node))
+            continue;
+        for (; k > at; k--)
+            x->layout.seq[k] = x->layout.seq[k - 1];
+        x->layout.seq[at++] = node;
+    }
+}
+
 /* The sequence in the layout, with as many of the slower classes left idle as can be. */
 static void try_sequence (struct placer *x, const struct starts *s)
 {
     bool straight;
+
+    pinned_first (x);
 
     for (int q = 0; q < x->pool->n_classes; q++) {
         if (q + 1 < x->pool->n_classes && !enough_upto (x, q))

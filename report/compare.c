@@ -18,11 +18,9 @@ static enum status best_of (const struct mapper_problem *p,
     if (st != ST_OK)
         return err_set (err, st, "%s", why.text);
 
-    double tokens = (double) p->job->seq * p->job->global_batch;
-    double gpus = (double) workload_world (&out->plan.config.deg);
-
     out->fits = true;
-    out->gpu_hours = out->plan.estimate.step_s / 3600 * gpus * 1e9 / tokens;
+    out->gpu_hours =
+        mapper_gpu_hours (p->job, &out->plan.config, out->plan.estimate.step_s);
     return ST_OK;
 }
 

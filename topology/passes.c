@@ -139,10 +139,17 @@ enum status topology_passes_own (const struct topology_cluster *base,
 static double file_rate (const struct topology_passes *p,
                          const struct topology_cluster *c, const int *end, int i, int j)
 {
+    const struct topology_links *given;
     struct topology_link l;
     int a = end[i], b = end[j];
 
     if (a < 0 || b < 0)
+        return NAN;
+    given = c->has_gpu_matrix     ? &c->gpu_links
+            : is_inside (p, i, j) ? c->node[c->node_of_gpu[a]].intra
+            : c->has_inter        ? &c->inter
+                                  : NULL;
+    if (!given || given->nominal) /* a data sheet is no measurement */
         return NAN;
     if (!p->over_gpus && c->has_gpu_matrix) {
         if (c->node[a].gpus == 0 || c->node[b].gpus == 0)
@@ -150,12 +157,8 @@ static double file_rate (const struct topology_passes *p,
         a = c->node[a].first_gpu;
         b = c->node[b].first_gpu;
     }
-    if (!p->over_gpus && !c->has_gpu_matrix) {
-        if (!c->has_inter || c->inter.nominal)
-            return NAN;
-        l = topology_node_link (c, a, b);
-    } else
-        l = topology_link (c, a, b);
+    l = p->over_gpus || c->has_gpu_matrix ? topology_link (c, a, b)
+                                          : topology_node_link (c, a, b);
     return l.measured ? l.bytes_per_s : NAN;
 }
 

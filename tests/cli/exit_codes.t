@@ -25,6 +25,12 @@ expect 2 "unknown recompute" "recompute: expected none" $plan "$C" llama-2-7b $j
 expect 0 "the slowest links that a number can name" "cut by their bound" $plan "2x8 h100-sxm5-80g intra:370 inter:1e-320 + 2x8 h100-sxm5-80g intra:370 inter:2e-320" llama-2-7b --seq 4096 --global-batch 64
 expect 3 "excluded nodes are no GPUs that are there" "would fit on 32 such GPUs" $plan "64x8 h100-sxm5-80g intra:370 inter:48" llama-3-70b --seq 8192 --global-batch 16 --only n0
 expect 2 "all spare" "spares 2: only 2 nodes" $plan "$C" llama-2-7b $job --spares 2
+expect 2 "a pinned node that is not there" 'pin: the cluster .* has no node "m1"' $plan "$C" llama-2-7b $job --pin m1
+expect 2 "a pinned node left out" "pin: n0 is left out by --only or --exclude" $plan "$C" llama-2-7b $job --pin n0 --exclude n0
+expect 2 "more pinned nodes than may be used" "pin: 2 nodes are pinned, and --nodes or --spares leave 1" $plan "$C" llama-2-7b $job --pin 'n[0-1]' --spares 1
+expect 2 "unknown rack" 'only: the cluster .* has no rack and no switch "r1"' $plan "$C" llama-2-7b $job --only rack:r1
+expect 2 "unknown objective" "objective: expected step or gpu-hours" $plan "$C" llama-2-7b $job --objective money
+expect 2 "a tie beyond all" "tie: expected a number from 0 to 100" $plan "$C" llama-2-7b $job --tie 101
 expect 2 "two standard inputs" "only one input" $plan - - $job
 expect 2 "mem without a GPU" "MODEL, --gpu and --seq are required" $L mem llama-2-7b --seq 128
 expect 2 "unknown GPU type as option" 'gpu: unknown type "nope"' $L mem llama-2-7b --gpu nope --seq 4096
@@ -61,7 +67,7 @@ expect 3 "a limit that no GPU can meet" "the limit is 0.0 GiB" $plan "$C" llama-
 ! grep -q "inf" "$T/err"
 result $? "... names no size" "$T/err"
 expect 1 "batch that does not divide" "dp 3 does not divide 64" $plan "$C" llama-2-7b $job --dp 3
-expect 1 "too many GPUs asked" "needs 32 GPUs, 16 can be used" $plan "$C" llama-2-7b $job --tp 8 --pp 4
+expect 1 "too many GPUs asked" "needs 32 GPUs, 16 can be used: lower one" $plan "$C" llama-2-7b $job --tp 8 --pp 4
 expect 1 "sequence too long" "learned positions for 1024 tokens" $plan "$C" gpt2-xl --seq 2048 --global-batch 8
 expect 1 "precision that no GPU has" "can run fp8" $plan "1x1 t4" gpt2-xl --seq 512 --global-batch 8 --precision fp8
 expect 1 "missing profile" "shipped profiles: aleph-alpha" $plan "$C" llama-2-7b $job --profile none
@@ -109,7 +115,7 @@ expect 1 "chunks that do not divide" "vpp 3: 32 layers do not divide into 3 chun
     $plan "1x8 h100-sxm5-80g intra:370" llama-2-7b --seq 4096 --global-batch 64 --pp 2 --schedule interleaved --vpp 3
 expect 2 "Fujii's model knows no adapters" "lora: only linkwise's own memory model" \
     $LINKWISE mem llama-2-7b --gpu h100-sxm5-80g --seq 4096 --memory-model fujii --lora
-expect 3 "everything excluded" "no node of .* is left to use" $plan "$C" llama-2-7b $job --exclude 'n[0-1]'
+expect 3 "everything excluded" "no node of .* is left to use: shorten --exclude" $plan "$C" llama-2-7b $job --exclude 'n[0-1]'
 cat >"$T/apart.json" <<'J'
 {"version":1,"nodes":[{"name":"a","gpus":1,"gpu_type":"l4"},{"name":"b","gpus":1,"gpu_type":"l4"}],
  "links":{"inter":{"latency_us":1,"bandwidth_gb_per_s":[[null,null],[null,null]]}}}

@@ -58,6 +58,7 @@ result $? "... is a gain" "$T/out"
 expect 1 "no such file" "none.json: No such file" $L plan $A $job --links "$T/none.json"
 expect 1 "another cluster" "h100-10.json: expected another measurement of .*, found no link between its nodes" \
     $L plan $A $job --heldout-links examples/clusters/h100-10.json
+expect 2 "two standard inputs" "only one input" $L plan - $job --links -
 expect 2 "a quantile of one" "robust: .* has one measurement of its links to plan on: give others by --links" $L plan $A $job --robust 0.1
 expect 2 "no quantile" "robust: expected a number above 0, at most 1" $L plan $A $job --robust 1.5
 expect 2 "with --from" "leave out one" $L plan --from "$T/one.json" --links $B

@@ -70,6 +70,13 @@ for what in eval "emit -d $T/drain"; do
     $L $what "$T/plan.json" "$T/drained.json" 2>&1 >/dev/null | grep -q "warning: rank [0-9]* is on node cnode2-005, which is drained"
     result $? "$what warns of a drained node"
 done
+$L plan $C $M $job --nodes 12 --pin cnode2-004,cnode2-013 --json >"$T/pinned.json"
+json "$T/pinned.json" "len(n := set(r['node'] for r in d['ranks'])) <= 12 and {'cnode2-004', 'cnode2-013'} <= n" | grep -q True
+result $? "pinned nodes are used, also badly linked ones" "$T/pinned.json"
+sed 's/"name": "cnode2-00\([1-8]\)",/"name": "cnode2-00\1", "rack": "r1",/' $C >"$T/racks.json"
+$L plan "$T/racks.json" $M $job --only rack:r1 --json >"$T/rack.json"
+json "$T/rack.json" "max(r['node'] for r in d['ranks']) <= 'cnode2-008'" | grep -q True
+result $? "a rack by its name" "$T/rack.json"
 for limit in "--nodes 2" "--spares 2"; do
     $L plan "4x2 t4 intra:1 inter:40" gpt2-xl --seq 1024 --global-batch 8 $limit --tp 1 --pp 4 --dp 1 --json 2>/dev/null >"$T/small.json"
     json "$T/small.json" "len(set(r['node'] for r in d['ranks'])) <= 2" | grep -q True

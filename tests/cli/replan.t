@@ -69,6 +69,7 @@ expect 0 "a plan with its ranks alone" "stay put" $L plan --from "$T/bare.json"
 # ---- what is refused ----
 expect 2 "another model" "is a plan of llama-2-70b, not of llama-2-7b: leave MODEL out" $L plan $C llama-2-7b --from "$T/old.json"
 expect 2 "another batch" "global-batch 512: .* has 1024: leave it out" $L plan $C --global-batch 512 --from "$T/old.json"
+expect 2 "another precision" "precision: .* was planned otherwise" $L plan --from "$T/old.json" --precision fp8
 expect 2 "a cost that is none" "move-cost: expected a number" $L plan --from "$T/old.json" --move-cost -3
 expect 2 "no steps left" "remaining-steps: expected a number above 0" $L plan --from "$T/old.json" --remaining-steps 0
 expect 2 "moves without a plan" "move-cost, --remaining-steps and --degrees need --from" $L plan $C $M $job --move-cost 3

@@ -1,0 +1,47 @@
+#!/bin/bash
+# A long search on a terminal: a progress line after a second; Ctrl-C ends it with the best plan
+# so far, marked as not proven, whose bound holds.
+. tests/lib/tap.sh
+command -v python3 >/dev/null || skip_all "package python3 is not installed"
+L=$LINKWISE
+$L cluster synth mixed --nodes 64 --gpus 8 --seed 3 -o "$T/c.json" >/dev/null || exit 1
+cat >"$T/onterm.py" <<'P'
+import os, pty, re, select, sys, time
+start, out, sent = time.time(), b"", None
+pid, fd = pty.fork()
+if pid == 0:
+    os.execvp(sys.argv[1], sys.argv[1:])
+while time.time() - start < 60:
+    if select.select([fd], [], [], .1)[0]:
+        try:
+            more = os.read(fd, 65536)
+        except OSError:
+            break
+        if not more:
+            break
+        out += more
+    if sent is None and b"searching: " in out:
+        sent = time.time() - start
+        os.write(fd, b"\x03")
+code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+text = out.decode(errors="replace")
+print("progress", "never" if sent is None else "early" if sent < 1 else "after a second")
+print("exit", code)
+print(text)
+P
+timeout 90 python3 "$T/onterm.py" $L plan "$T/c.json" llama-3-70b --seq 8192 --global-batch 1024 -o "$T/plan.json" >"$T/out" 2>&1
+if grep -q "^progress never" "$T/out" && grep -q "^exit 0" "$T/out"; then
+    skip_all "the search ends within a second here"
+fi
+grep -q "^progress after a second" "$T/out" && grep -Eq "searching: [0-9]+ of [0-9]+ configurations settled, best .*, gap " "$T/out"
+result $? "a progress line after a second" "$T/out"
+grep -q "^exit 0" "$T/out" && grep -q "(search stopped early)" "$T/out"
+result $? "Ctrl-C ends with a plan" "$T/out"
+python3 -c "
+import json
+d = json.load(open('$T/plan.json'))
+assert d['search']['proven'] is False
+assert 0 < d['estimate']['lower_bound_s'] <= d['estimate']['step_s']" >"$T/why" 2>&1
+result $? "... not proven, with a bound" "$T/why"
+expect 0 "... that checks" "step time +ok" $L check "$T/plan.json"
+done_testing

@@ -1,0 +1,198 @@
+/* What is to be least: GPU hours find what every number of GPUs costs, with a bound that holds
+ * for them; plans that are as good give way to the simplest; GPUs that do not factor are
+ * left out as pays. */
+#include "tests/lib/fixture.h"
+
+struct outcome {
+    struct mapper_result r;
+    struct mapper_info info;
+};
+
+static struct mapper_problem problem_for (const struct setting *s,
+                                          enum mapper_objective objective)
+{
+    return (struct mapper_problem){.model = &s->model,
+                                   .job = &s->job,
+                                   .profile = &s->profile,
+                                   .cluster = s->cluster,
+                                   .axes = mapper_axes_free (),
+                                   .memory_limit_pct = 95,
+                                   .objective = objective};
+}
+
+static bool search (const struct mapper_problem *p, double tie, struct outcome *o)
+{
+    struct mapper_settings s = mapper_settings_default ();
+    struct error err = {""};
+    enum status st;
+
+    s.tie = tie;
+    s.top = 1000;
+    st = mapper_search (p, &s, &o->r, &o->info, &err);
+    if (st != ST_OK)
+        mapper_info_release (&o->info);
+    return st == ST_OK;
+}
+
+static void release (struct outcome *o)
+{
+    mapper_result_release (&o->r);
+    mapper_info_release (&o->info);
+}
+
+static double value (const struct mapper_problem *p, const struct mapper_result *r)
+{
+    double gpus = (double) workload_world (&r->config.deg);
+
+    return r->estimate.step_s * (p->objective == MAPPER_GPU_HOURS ? gpus : 1);
+}
+
+static struct setting a_job (struct topology_cluster *c)
+{
+    return (struct setting){.cluster = c,
+                            .model = small_model (6),
+                            .job = {.seq = 1024, .global_batch = 24},
+                            .profile = profile_of ("megatron-core")};
+}
+
+/* Every tp, pp and dp by itself: none is below the bound, and the least is what was found. */
+static void least_of_all (void **state)
+{
+    struct rng rng = {23};
+    int rounds = getenv ("LINKWISE_LONG") ? 20 : 1;
+    (void) state;
+
+    for (int round = 0; round < rounds; round++)
+        for (int objective = 0; objective < 2; objective++) {
+            struct setting s = a_job (random_cluster (&rng, 3, 2, 3, 0, false, false));
+            struct mapper_problem p = problem_for (&s, (enum mapper_objective) objective);
+            struct outcome best, one;
+            double least = INFINITY, bound;
+
+            p.axes.micro_batch = p.axes.zero = 1;
+            assert_true (search (&p, 0, &best));
+            assert_true (best.info.proven);
+            bound = best.r.lower_bound_s * value (&p, &best.r) / best.r.estimate.step_s;
+            for (int tp = 1; tp <= 2; tp++)
+                for (int pp = 1; pp <= 6; pp++)
+                    for (int dp = 1; dp <= 6; dp++) {
+                        p.axes.tp = tp;
+                        p.axes.pp = pp;
+                        p.axes.dp = dp;
+                        if (tp * pp * dp > s.cluster->n_gpus || !search (&p, 0, &one))
+                            continue;
+                        assert_true (value (&p, &one.r) >= bound * (1 - 1e-9));
+                        least = fmin (least, value (&p, &one.r));
+                        release (&one);
+                    }
+            /* The search of all places each with the same effort or more. */
+            assert_true (value (&p, &best.r) <= least * (1 + 1e-3));
+            release (&best);
+            topology_cluster_destroy (s.cluster);
+        }
+}
+
+/* Fewer GPUs cost fewer GPU hours where links are slow, more make the step shorter. */
+static void few_or_many (void **state)
+{
+    struct setting s = a_job (cluster_of ("4x2 a100-sxm4-80g intra:200 inter:1"));
+    struct mapper_problem step = problem_for (&s, MAPPER_STEP),
+                          hours = problem_for (&s, MAPPER_GPU_HOURS);
+    struct outcome a, b;
+    (void) state;
+
+    assert_true (search (&step, 0, &a));
+    assert_true (search (&hours, 0, &b));
+    assert_true (value (&hours, &b.r) < value (&hours, &a.r));
+    assert_true (a.r.estimate.step_s < b.r.estimate.step_s);
+    assert_true (workload_world (&b.r.config.deg) < workload_world (&a.r.config.deg));
+    release (&a);
+    release (&b);
+    topology_cluster_destroy (s.cluster);
+}
+
+/* 7 GPUs and a batch of 24: 6 serve, or 7 as a pipeline of 7 of the 14 layers. */
+static void gpus_that_do_not_factor (void **state)
+{
+    struct setting s = a_job (cluster_of ("7x1 a100-sxm4-80g inter:20"));
+    struct mapper_problem p = problem_for (&s, MAPPER_STEP);
+    struct outcome all, fewer;
+    (void) state;
+
+    assert_true (search (&p, 0, &all));
+    assert_true (workload_world (&all.r.config.deg) >= 6);
+    for (int nodes = 1; nodes < 7; nodes++) {
+        p.max_nodes = nodes;
+        assert_true (search (&p, 0, &fewer));
+        assert_true (workload_world (&fewer.r.config.deg) <= nodes);
+        assert_true (fewer.r.estimate.step_s >= all.r.estimate.step_s * (1 - 1e-9));
+        release (&fewer);
+    }
+    release (&all);
+    topology_cluster_destroy (s.cluster);
+}
+
+static int axes_in_use (const struct workload_degrees *d)
+{
+    return (d->tp > 1) + (d->pp > 1) + (d->dp > 1) + (d->cp > 1) + (d->ep > 1) +
+           (d->vpp > 1);
+}
+
+/* The simplest within the tie is never worse than the best by more than it, says what it
+ * gives up, and no other that is as good has fewer axes. */
+static void ties (void **state)
+{
+    struct rng rng = {41};
+    int simpler = 0, ordered = 0;
+    (void) state;
+
+    for (int round = 0; round < 4; round++) {
+        struct setting s = a_job (random_cluster (&rng, 3, 2, 1.2, 0, false, false));
+        struct mapper_problem p = problem_for (&s, MAPPER_STEP);
+        struct outcome best, tied;
+        double tie = round % 2 ? 0.1 : 0.4;
+
+        if (round >= 2) { /* ZeRO and sequence parallelism are left to choose */
+            p.axes.tp = 2;
+            p.axes.dp = 3;
+        }
+        assert_true (search (&p, 0, &best));
+        assert_true (search (&p, tie, &tied));
+        assert_true (tied.r.estimate.step_s <=
+                     best.r.estimate.step_s * (1 + tie) * (1 + 1e-12));
+        CLOSE (tied.r.estimate.step_s, best.r.estimate.step_s * (1 + tied.r.given_up),
+               1e-9);
+        assert_true (best.r.given_up < 1e-12);
+        CLOSE (tied.r.lower_bound_s, best.r.lower_bound_s, 1e-12);
+        assert_true (tied.r.ties >= 1 && tied.r.ties <= tied.info.placed);
+        for (int k = 0; k < tied.r.n_top; k++) {
+            const struct mapper_choice *c = &tied.r.top[k];
+
+            assert_int_equal (c->tie, c->step_s <= tied.r.top[0].step_s *
+                                                       (1 + tied.r.model_error));
+            if (c->step_s <= tied.r.top[0].step_s * (1 + tie))
+                assert_true (axes_in_use (&tied.r.config.deg) <=
+                             axes_in_use (&c->config.deg));
+        }
+        simpler += tied.r.config.zero < best.r.config.zero ||
+                   tied.r.config.sequence_parallel < best.r.config.sequence_parallel;
+        /* The default order, where it is as good as the best. */
+        if (tied.r.default_order_step_s <= best.r.estimate.step_s * (1 + tie)) {
+            ordered++;
+            CLOSE (tied.r.estimate.step_s, tied.r.default_order_step_s, 1e-12);
+        }
+        release (&best);
+        release (&tied);
+        topology_cluster_destroy (s.cluster);
+    }
+    assert_true (simpler > 0 && ordered > 0);
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (least_of_all), cmocka_unit_test (few_or_many),
+        cmocka_unit_test (gpus_that_do_not_factor), cmocka_unit_test (ties)};
+
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}

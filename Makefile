@@ -136,7 +136,7 @@ run-example: all
 	@echo
 	$B/linkwise emit $(RUN)/plan.json --to all -d $(RUN)/launch
 
-TEST_ENV = LINKWISE=$(CURDIR)/$B/linkwise BWPROBE=$(CURDIR)/$B/bwprobe CUDA_HOME='$(CUDA_HOME)' \
+TEST_ENV = OMP_WAIT_POLICY=passive LINKWISE=$(CURDIR)/$B/linkwise BWPROBE=$(CURDIR)/$B/bwprobe CUDA_HOME='$(CUDA_HOME)' \
     CMOCKA_MESSAGE_OUTPUT=TAP CC='$(CC)' \
     LSAN_OPTIONS=suppressions=$(CURDIR)/tests/lib/lsan.supp:print_suppressions=0
 # Tests of bwprobe measure: one at a time.

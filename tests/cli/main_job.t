@@ -40,13 +40,14 @@ $L plan $C - $job --json <$M >"$T/c.json"
 result $? "a model through standard input"
 
 # time prices what plan chose, from the plan's ranks
-degrees=$(json "$T/plan.json" "'--tp %(tp)d --pp %(pp)d --dp %(dp)d' % d['degrees']")
-rest=$(json "$T/plan.json" "'--micro-batch %d --zero %d --recompute %s --layers-per-stage %s' % (d['micro_batch'], d['zero'], d['recompute'], ','.join(map(str, d['layers_per_stage'])))")
+degrees=$(json "$T/plan.json" "'--tp %(tp)d --pp %(pp)d --dp %(dp)d --vpp %(vpp)d' % d['degrees']")
+others=$(json "$T/plan.json" "'--tp %(tp)d --pp %(dp)d --dp %(pp)d' % d['degrees']")
+rest=$(json "$T/plan.json" "'--micro-batch %d --zero %d --recompute %s --schedule %s --layers-per-stage %s' % (d['micro_batch'], d['zero'], d['recompute'], d['schedule'], ','.join(map(str, d['layers_per_stage'])))")
 $L time $C $M $job $degrees $rest --placement "$T/plan.json" --json >"$T/time.json"
 [ "$(json "$T/time.json" "'%.9g' % d['step_s']")" = "$(json "$T/eval.json" "'%.9g' % d['step_s']")" ]
 result $? "time says what plan says"
 expect 0 "... and warns where the degrees given are not the plan's" "plan.json is a plan of tp .* priced with the degrees given here" \
-    $L time $C $M $job --tp 8 --pp 17 --dp 1 --placement "$T/plan.json"
+    $L time $C $M $job $others --placement "$T/plan.json"
 $L time $C $M $job $degrees $rest --json >"$T/time.json"
 [ "$(json "$T/time.json" "'%.9g' % d['step_s']")" = "$(json "$T/plan.json" "'%.9g' % d['estimate']['default_order_step_s']")" ]
 result $? "and its default order is the plan's"

@@ -226,11 +226,14 @@ static void best_across (const struct pool *pool, const struct best_rates *x, in
         r.inside_bytes_per_s *= (n - least) / (double) (n - most);
     take_least (pool, &r, n, v, per_param, fixed);
     for (int power = 2; v->dp_all_reduce && power < 2 * most; power *= 2) {
-        double slope = INFINITY;
-
         r.nodes = power < most ? power : most;
-        if (r.nodes > least)
-            take_least (pool, &r, n, v, &slope, fixed);
+        if (r.nodes <= least)
+            continue;
+        if (n > most)
+            r.inside_bytes_per_s =
+                pool->intra_bytes_per_s * (n - r.nodes) / (double) (n - most);
+        /* Every bucket starts anew, so that hops count in what a parameter takes too. */
+        take_least (pool, &r, n, v, per_param, fixed);
     }
 }
 

@@ -40,7 +40,7 @@ static struct topology_cluster *any_cluster (struct rng *r)
         return random_cluster (r, nodes, gpus, 5, 0, rng_below (r, 2),
                                rng_below (r, 4) == 0);
     snprintf (line, sizeof line, "%dx%d a100-sxm4-80g intra:%d inter:%d%s", nodes, gpus,
-              one_of (r, 100, 200, 600), one_of (r, 1, 10, 90),
+              one_of (r, 20, 200, 600), one_of (r, 1, 10, 90),
               rng_below (r, 2) ? " + 2x4 h100-sxm5-80g intra:300 inter:20" : "");
     return cluster_of (line);
 }

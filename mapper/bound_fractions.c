@@ -162,7 +162,8 @@ static double fractional_end (const struct pace *x)
 
 /* ---- what follows ---- */
 
-/* After stage 0's end.  What hides the synchronisation is taken at its least: where it is
+/* After stage 0's end.  Groups that span nodes hide it too: rings inside nodes do not meet
+ * them.  What hides the synchronisation is taken at its least: where it is
  * more by d, that replica ends later by d too, so at least as much later as is hidden.  But
  * the replica with the slow slots may be another one, that ends later than the other need:
  * then `ahead` more may be hidden. */
@@ -174,9 +175,8 @@ double bound_tail (const struct pace *x, double first, int kind, double ahead)
 
     for (int i = 0; i <= kind; i++) {
         struct stage_line l = bound_line (x, 0, i);
-        double span = x->span ? b->span_fwd_s[i] + b->span_back_s[i] : 0.0;
 
-        under[i] = l.fwd_s + l.back_s + first * (l.layer_fwd_s + l.layer_back_s - span);
+        under[i] = l.fwd_s + l.back_s + first * (l.layer_fwd_s + l.layer_back_s);
     }
     return b->tail_fixed_s[kind] + first * b->tail_layer_s[kind] +
            costmodel_exposed_s (b->profile, sync,
@@ -253,9 +253,8 @@ static double least_tail (const struct pace *x, int least, int most, int kind,
     for (int i = 0; i <= kind; i++) {
         struct stage_line l = bound_line (x, 0, i);
         double part = b->profile->time.dp_overlap * b->hides;
-        double span = x->span ? b->span_fwd_s[i] + b->span_back_s[i] : 0.0;
-        double slope = part * (l.layer_fwd_s + l.layer_back_s - span) -
-                       b->sync_layer_s[kind][x->way];
+        double slope =
+            part * (l.layer_fwd_s + l.layer_back_s) - b->sync_layer_s[kind][x->way];
         double start = b->sync_fixed_s[kind][x->way] -
                        part * (l.fwd_s + l.back_s + (i == 0 ? ahead : 0.0));
         double at = start / slope;

@@ -371,7 +371,9 @@ static void print_ties (const struct mapper_problem *p, const struct mapper_resu
             "the model's error\n",
             r->ties, 100 * r->model_error);
     if (r->given_up > 1e-6)
-        text_add (out, "         the simplest is taken, %.2f %% above the best (--tie)\n",
+        text_add (out,
+                  "         one that is simpler or has memory to spare is taken, %.2f %% "
+                  "above the best (--tie)\n",
                   100 * r->given_up);
 }
 

@@ -105,7 +105,8 @@ struct mapper_result {
     double *gpu_bytes;                   /* [pp] of the smallest GPU on the stage */
     struct mapper_choice *top; /* [n_top], best first, the chosen one included */
     int n_top;
-    double given_up;    /* share of the objective above the best found, for simplicity */
+    double
+        given_up; /* share of the objective above the best found, for simplicity or memory to spare */
     double model_error; /* of step times: the profile's residual */
     int ties;           /* configurations placed within it of the best, which included */
 };

@@ -206,6 +206,11 @@ enum status default_order (const struct pool *pool, int *gpu, struct error *err)
 /** Has it so few GPUs that every placement is tried? */
 bool pool_is_small (const struct pool *pool);
 
+/** mapper_result_put in a pool that is there already. */
+enum status result_put (const struct pool *pool, const struct workload_config *config,
+                        const int *layers, const int *gpu, struct mapper_result *r,
+                        struct error *err);
+
 /** Try every placement (exact.c) on as many nodes as are allowed; for pools of up to
  *  EXACT_GPUS_MAX GPUs.
  *

@@ -74,30 +74,24 @@ static bool order_fits (const struct mapper_problem *p, const struct mapper_resu
 }
 
 /* Megatron's order with these layers, where memory and pinned nodes allow it. */
-static enum status describe_default (const struct mapper_problem *p,
+static enum status describe_default (const struct pool *pool,
                                      const struct costmodel_problem *priced,
                                      struct mapper_result *r, struct error *err)
 {
+    const struct mapper_problem *p = pool->problem;
     struct costmodel_estimate e;
-    struct pool pool;
     int *gpu = malloc ((size_t) p->cluster->n_gpus * sizeof (int));
-    enum status st = gpu ? pool_init (&pool, p, err) : err_nomem (err);
+    enum status st = gpu ? default_order (pool, gpu, err) : err_nomem (err);
 
     r->default_order_step_s = INFINITY;
     r->default_order_unmeasured = 0;
-    if (st != ST_OK) {
-        free (gpu);
-        return st;
-    }
-    st = default_order (&pool, gpu, err);
     if (st == ST_OK && order_fits (p, r, gpu) &&
-        pins_hold (&pool, gpu, (int) workload_world (&r->config.deg)) &&
+        pins_hold (pool, gpu, (int) workload_world (&r->config.deg)) &&
         costmodel_estimate (priced, gpu, true, &e, NULL) == ST_OK) {
         r->default_order_step_s = e.step_s;
         r->default_order_unmeasured = e.n_unmeasured;
         free (e.unmeasured);
     }
-    pool_release (&pool);
     free (gpu);
     return st;
 }
@@ -118,10 +112,11 @@ static bool nodes_consecutive (const struct topology_cluster *c, const int *gpu,
     return ok;
 }
 
-enum status mapper_result_put (const struct mapper_problem *p,
-                               const struct workload_config *config, const int *layers,
-                               const int *gpu, struct mapper_result *r, struct error *err)
+enum status result_put (const struct pool *pool, const struct workload_config *config,
+                        const int *layers, const int *gpu, struct mapper_result *r,
+                        struct error *err)
 {
+    const struct mapper_problem *p = pool->problem;
     size_t pp = (size_t) config->deg.pp, world = (size_t) workload_world (&config->deg);
     struct mapper_result x = {.config = *config,
                               .layers = malloc (pp * sizeof (int)),
@@ -146,7 +141,7 @@ enum status mapper_result_put (const struct mapper_problem *p,
     if (st == ST_OK)
         st = costmodel_estimate (&priced, gpu, true, &x.estimate, err);
     if (st == ST_OK)
-        st = describe_default (p, &priced, &x, err);
+        st = describe_default (pool, &priced, &x, err);
     if (st != ST_OK) {
         mapper_result_release (&x);
         return st;
@@ -160,6 +155,20 @@ enum status mapper_result_put (const struct mapper_problem *p,
     mapper_result_release (r);
     *r = x;
     return ST_OK;
+}
+
+enum status mapper_result_put (const struct mapper_problem *p,
+                               const struct workload_config *config, const int *layers,
+                               const int *gpu, struct mapper_result *r, struct error *err)
+{
+    struct pool pool;
+    enum status st = pool_init (&pool, p, err);
+
+    if (st != ST_OK)
+        return st;
+    st = result_put (&pool, config, layers, gpu, r, err);
+    pool_release (&pool);
+    return st;
 }
 
 enum status mapper_default_order (const struct mapper_problem *p, int *gpu,

@@ -5,7 +5,7 @@
  * plan, so the least bound of all holds for the whole space.  Work is done in batches of
  * a fixed size, and batches are merged in order, so the result does not depend on the
  * number of threads. */
-#include "mapper/mapper_private.h"
+#include "mapper/search_private.h"
 
 #include <math.h>
 
@@ -33,35 +33,6 @@ struct mapper_settings mapper_settings_default (void)
     return (struct mapper_settings){
         .granularity = MAPPER_AUTO, .seed = 1, .top = 5, .polish = 16};
 }
-
-/* A configuration on its way. */
-struct entry {
-    double bound_s; /* times weight(): of the objective */
-    long index;     /* in the list: ties go to the earlier */
-    bool tight;
-};
-
-struct search {
-    const struct mapper_problem *p;
-    const struct mapper_settings *s;
-    struct pool pool;
-    struct workload_config *config;
-    long n;
-    struct entry *heap;
-    long heap_n;
-    struct groups *groups; /* [max tp + 1] by tp, made when first needed */
-    int groups_n;
-    struct placed *placed; /* [n_placed] */
-    long *placed_index;    /* of configuration */
-    double *placed_bound;  /* of the objective, as unplaced_bound */
-    bool *placed_tight;    /* bounded as closely as can be */
-    long n_placed, placed_cap;
-    long best;             /* of placed; -1: none */
-    double unplaced_bound; /* the least of those that could not be placed; INFINITY */
-    struct error unplaced; /* why the first of them could not */
-    struct mapper_info *info;
-    double start_s;
-};
 
 /* ---- a heap of bounds ---- */
 
@@ -102,30 +73,6 @@ static struct entry heap_pop (struct search *x)
     return top;
 }
 
-/* ---- the objective ---- */
-
-/* What a configuration's seconds are multiplied by. */
-static double weight (const struct search *x, const struct workload_config *c)
-{
-    return x->p->objective == MAPPER_GPU_HOURS ? (double) workload_world (&c->deg) : 1.0;
-}
-
-/* The price of a placed configuration, its step in the objective's measure. */
-static struct costmodel_price value_of (const struct search *x, long i)
-{
-    struct costmodel_price v = x->placed[i].price;
-
-    v.step_s *= weight (x, &x->config[x->placed_index[i]]);
-    return v;
-}
-
-static bool better (const struct search *x, long i, long than)
-{
-    struct costmodel_price a = value_of (x, i), b = value_of (x, than);
-
-    return price_less (&a, &b);
-}
-
 /* ---- stages of the search ---- */
 
 /* What no placement of the configuration beats, in the objective's measure and under the
@@ -137,7 +84,7 @@ static double bound (const struct search *x, const struct workload_config *c,
                    ? bound_of (&x->pool, c, how)
                    : bound_published (&x->pool, c);
 
-    return s * weight (x, c);
+    return s * search_weight (x, c);
 }
 
 /* Refuse what does not fit in memory and bound the rest. */
@@ -199,7 +146,7 @@ static double cut (const struct search *x)
 {
     if (x->best < 0 || x->placed[x->best].price.unmeasured > 0)
         return INFINITY;
-    return value_of (x, x->best).step_s;
+    return search_value (x, x->best).step_s;
 }
 
 /* Was every link between the pool's GPUs measured? */
@@ -228,7 +175,7 @@ static double bound_placed (const struct search *x, const struct placed *placed,
         !isfinite (placed->gpu_step_s) || !all_measured (&x->pool))
         return e->bound_s;
     return fmax (e->bound_s, fmin (placed->node_step_s, placed->gpu_step_s) *
-                                 weight (x, &x->config[e->index]));
+                                 search_weight (x, &x->config[e->index]));
 }
 
 static enum status keep (struct search *x, struct placed *placed, const struct entry *e,
@@ -261,7 +208,7 @@ static enum status keep (struct search *x, struct placed *placed, const struct e
     x->placed_index[x->n_placed] = e->index;
     x->placed_bound[x->n_placed] = bound_placed (x, placed, e);
     x->placed_tight[x->n_placed] = false;
-    if (x->best < 0 || better (x, x->n_placed, x->best))
+    if (x->best < 0 || search_better (x, x->n_placed, x->best))
         x->best = x->n_placed;
     x->n_placed++;
     return ST_OK;
@@ -334,26 +281,15 @@ static enum status work_batch (struct search *x, struct entry *batch, int n,
     return ST_OK;
 }
 
-static double least_bound (const struct search *x)
-{
-    double least = x->unplaced_bound;
-
-    if (x->heap_n > 0)
-        least = fmin (least, x->heap[0].bound_s);
-    for (long i = 0; i < x->n_placed; i++)
-        least = fmin (least, x->placed_bound[i]);
-    return least;
-}
-
 static bool should_stop (struct search *x)
 {
     double best = x->best < 0 ? INFINITY : x->placed[x->best].price.step_s;
-    double bound = least_bound (x);
+    double bound = search_least_bound (x);
     /* The first plan is awaited: without one there is nothing to stop with. */
     bool late = x->s->time_limit_s > 0 && clock_s () - x->start_s > x->s->time_limit_s;
 
     if (x->best >= 0)
-        bound /= weight (x, &x->config[x->placed_index[x->best]]);
+        bound /= search_weight (x, &x->config[x->placed_index[x->best]]);
     if (x->s->progress &&
         x->s->progress (x->s->context, x->n - x->heap_n, x->n, best, bound))
         late = true;
@@ -361,26 +297,6 @@ static bool should_stop (struct search *x)
     /* Looking for something simpler is no part of the proof. */
     x->info->stopped = x->info->stopped || (late && x->heap[0].bound_s < cut (x));
     return late;
-}
-
-/* Of the placed configurations within the tie of the best, the simplest; of those that are as
- * simple, the best. */
-static long simplest (const struct search *x)
-{
-    struct costmodel_price most = value_of (x, x->best);
-    long pick = x->best;
-
-    most.step_s *= 1.0 + x->s->tie;
-    for (long i = 0; i < x->n_placed && x->s->tie > 0; i++) {
-        const struct workload_config *c = &x->config[x->placed_index[i]],
-                                     *p = &x->config[x->placed_index[pick]];
-        struct costmodel_price v = value_of (x, i);
-
-        if (!price_less (&most, &v) &&
-            (config_simpler (c, p) || (!config_simpler (p, c) && better (x, i, pick))))
-            pick = i;
-    }
-    return pick;
 }
 
 /* Bounds below this may matter: to be better than the best, or as good and simpler. */
@@ -398,7 +314,7 @@ static bool next_entry (struct search *x, struct entry *e)
         *e = heap_pop (x);
         if (e->bound_s < cut (x) ||
             config_simpler (&x->config[e->index],
-                            &x->config[x->placed_index[simplest (x)]]))
+                            &x->config[x->placed_index[search_simplest (x)]]))
             return true;
     }
     return false;
@@ -425,7 +341,7 @@ static enum status run (struct search *x, struct error *err)
  * down, until it is close to the best plan or some have been. */
 static void tighten_placed (struct search *x)
 {
-    double close = value_of (x, x->best).step_s * (1.0 - CLOSE_ENOUGH);
+    double close = search_value (x, x->best).step_s * (1.0 - CLOSE_ENOUGH);
 
     for (int round = 0; round < TIGHTENED; round++) {
         long pick[2] = {-1, -1}; /* the lowest, one for each of two threads */
@@ -441,7 +357,7 @@ static void tighten_placed (struct search *x)
                     break;
                 }
         }
-        if (pick[0] < 0 || least_bound (x) < x->placed_bound[pick[0]])
+        if (pick[0] < 0 || search_least_bound (x) < x->placed_bound[pick[0]])
             return;
 #pragma omp parallel for schedule(dynamic, 1)
         for (int k = 0; k < 2; k++)
@@ -461,7 +377,7 @@ static void tighten_placed (struct search *x)
 static int pick_best (const struct search *x, long *pick)
 {
     int n = 0;
-    double best_s = value_of (x, x->best).step_s;
+    double best_s = search_value (x, x->best).step_s;
     bool small = pool_is_small (&x->pool);
     int left = 0;
 
@@ -473,7 +389,7 @@ static int pick_best (const struct search *x, long *pick)
 
             for (int k = 0; k < n; k++)
                 taken = taken || pick[k] == i;
-            if (!taken && (next < 0 || better (x, i, next)))
+            if (!taken && (next < 0 || search_better (x, i, next)))
                 next = i;
         }
         pick[n] = next;
@@ -482,7 +398,7 @@ static int pick_best (const struct search *x, long *pick)
         double bound_s = x->placed_bound[pick[i]];
 
         if (!small && bound_s < best_s &&
-            value_of (x, pick[i]).step_s > bound_s * (1 + CLOSE_ENOUGH))
+            search_value (x, pick[i]).step_s > bound_s * (1 + CLOSE_ENOUGH))
             pick[left++] = pick[i];
     }
     return left;
@@ -527,197 +443,10 @@ static enum status polish (struct search *x, struct error *err)
         }
         if (st[i] == ST_OK)
             placed_release (&again[i]);
-        if (better (x, pick[i / POLISH_SEEDS], x->best))
+        if (search_better (x, pick[i / POLISH_SEEDS], x->best))
             x->best = pick[i / POLISH_SEEDS];
     }
     return failed ? err_nomem (err) : ST_OK;
-}
-
-/* ---- the result ---- */
-
-/* Does every GPU of the order have the memory for its stage? */
-static bool default_fits (const struct search *x, const struct mapper_result *r,
-                          const int *gpu)
-{
-    int world = (int) workload_world (&r->config.deg),
-        per_stage = world / r->config.deg.pp;
-
-    for (int k = 0; k < world; k++)
-        if (r->memory[k / per_stage].peak_bytes >
-            x->pool.class[x->pool.class_of_gpu[gpu[k]]].limit_bytes)
-            return false;
-    return true;
-}
-
-/* After describe_memory. */
-static enum status price_default (const struct search *x, struct mapper_result *r,
-                                  struct error *err)
-{
-    struct costmodel_problem p = priced_problem (x->p, &r->config, r->layers);
-    struct costmodel_estimate e;
-    int *gpu = malloc ((size_t) x->p->cluster->n_gpus * sizeof (int));
-    enum status st;
-
-    if (!gpu)
-        return err_nomem (err);
-    r->default_order_step_s = INFINITY;
-    st = default_order (&x->pool, gpu, err);
-    if (st == ST_OK &&
-        (!default_fits (x, r, gpu) ||
-         !pins_hold (&x->pool, gpu, (int) workload_world (&r->config.deg))))
-        st = ST_NOFIT;
-    if (st == ST_OK)
-        st = costmodel_estimate (&p, gpu, true, &e, NULL);
-    if (st == ST_OK) {
-        r->default_order_step_s = e.step_s;
-        r->default_order_unmeasured = e.n_unmeasured;
-        free (e.unmeasured);
-    }
-    free (gpu);
-    return st == ST_NOMEM ? err_nomem (err) : ST_OK;
-}
-
-static enum status describe_memory (const struct search *x, struct mapper_result *r,
-                                    struct error *err)
-{
-    const struct workload_degrees *d = &r->config.deg;
-    struct memest_problem memory = {x->p->model, x->p->job, &r->config, x->p->profile,
-                                    x->p->memory_model};
-    int per_stage = d->tp * d->cp * d->dp;
-
-    r->memory = calloc ((size_t) d->pp, sizeof *r->memory);
-    r->gpu_bytes = calloc ((size_t) d->pp, sizeof *r->gpu_bytes);
-    if (!r->memory || !r->gpu_bytes)
-        return err_nomem (err);
-    for (int i = 0; i < d->pp; i++) {
-        struct workload_stage held =
-            workload_stage_of (x->p->model, &r->config, r->layers, i);
-
-        memest_stage (&memory, i, &held, &r->memory[i]);
-        r->gpu_bytes[i] = INFINITY;
-        for (int k = 0; k < per_stage; k++)
-            r->gpu_bytes[i] =
-                fmin (r->gpu_bytes[i],
-                      topology_gpu_type_of (x->p->cluster, r->gpu[i * per_stage + k])
-                          ->memory_bytes);
-    }
-    return ST_OK;
-}
-
-struct ranked {
-    struct costmodel_price price;
-    long at;
-};
-
-static int by_price (const void *a, const void *b)
-{
-    const struct ranked *x = a, *y = b;
-
-    if (price_less (&x->price, &y->price))
-        return -1;
-    if (price_less (&y->price, &x->price))
-        return 1;
-    return (x->at > y->at) - (x->at < y->at);
-}
-
-/* Is it within the model's error of the best? */
-static bool is_tie (const struct search *x, long i)
-{
-    struct costmodel_price v = value_of (x, i), best = value_of (x, x->best);
-
-    return v.unmeasured == best.unmeasured &&
-           v.step_s <= best.step_s * (1.0 + x->p->profile->time.residual);
-}
-
-static enum status list_top (const struct search *x, struct mapper_result *r,
-                             struct error *err)
-{
-    struct ranked *list = malloc ((size_t) x->n_placed * sizeof *list);
-    int n = x->s->top < x->n_placed ? x->s->top : (int) x->n_placed;
-
-    r->top = calloc ((size_t) n + 1, sizeof *r->top);
-    if (!list || !r->top) {
-        free (list);
-        return err_nomem (err);
-    }
-    for (long i = 0; i < x->n_placed; i++)
-        list[i] = (struct ranked){value_of (x, i), i};
-    qsort (list, (size_t) x->n_placed, sizeof *list, by_price);
-    for (int i = 0; i < n; i++) {
-        long at = list[i].at;
-        const struct workload_config *c = &x->config[x->placed_index[at]];
-
-        r->top[i] = (struct mapper_choice){
-            .config = *c,
-            .step_s = x->placed[at].price.step_s,
-            .lower_bound_s =
-                fmin (x->placed_bound[at], list[i].price.step_s) / weight (x, c),
-            .tie = is_tie (x, at)};
-    }
-    r->n_top = n;
-    free (list);
-    return ST_OK;
-}
-
-/* The default order where it is as good as the best: no file has to say where ranks go. */
-static enum status prefer_default (const struct search *x, struct mapper_result *r,
-                                   struct error *err)
-{
-    struct costmodel_price most = value_of (x, x->best);
-    double node_step_s = r->node_step_s, gpu_step_s = r->gpu_step_s;
-    struct costmodel_price value = {.unmeasured = r->default_order_unmeasured,
-                                    .step_s =
-                                        r->default_order_step_s * weight (x, &r->config)};
-    enum status st;
-    int *gpu;
-
-    most.step_s *= 1.0 + x->s->tie;
-    if (x->s->tie <= 0 || !isfinite (value.step_s) || price_less (&most, &value))
-        return ST_OK;
-    gpu = malloc ((size_t) x->p->cluster->n_gpus * sizeof *gpu);
-    st = gpu ? default_order (&x->pool, gpu, err) : err_nomem (err);
-    if (st == ST_OK)
-        st = mapper_result_put (x->p, &r->config, r->layers, gpu, r, err);
-    r->node_step_s = node_step_s;
-    r->gpu_step_s = gpu_step_s;
-    free (gpu);
-    return st;
-}
-
-static enum status finish (struct search *x, struct mapper_result *out, struct error *err)
-{
-    long pick = simplest (x);
-    struct placed *best = &x->placed[pick];
-    struct mapper_result r = {.config = x->config[x->placed_index[pick]],
-                              .layers = best->layers,
-                              .gpu = best->gpu,
-                              .granularity = best->granularity,
-                              .node_step_s = best->node_step_s,
-                              .gpu_step_s = best->gpu_step_s};
-    struct costmodel_problem p = priced_problem (x->p, &r.config, r.layers);
-    double w = weight (x, &r.config);
-    enum status st = costmodel_estimate (&p, r.gpu, true, &r.estimate, err);
-
-    best->layers = best->gpu = NULL; /* the result owns them now */
-    r.lower_bound_s = fmin (least_bound (x) / w, r.estimate.step_s);
-    if (st == ST_OK)
-        st = describe_memory (x, &r, err);
-    if (st == ST_OK)
-        st = price_default (x, &r, err);
-    if (st == ST_OK)
-        st = list_top (x, &r, err);
-    if (st == ST_OK)
-        st = prefer_default (x, &r, err);
-    if (st == ST_OK) {
-        r.given_up =
-            fmax (0.0, r.estimate.step_s * w / value_of (x, x->best).step_s - 1.0);
-        r.model_error = x->p->profile->time.residual;
-        for (long i = 0; i < x->n_placed; i++)
-            r.ties += is_tie (x, i);
-        *out = r;
-    } else
-        mapper_result_release (&r);
-    return st;
 }
 
 static void release (struct search *x)
@@ -758,7 +487,7 @@ static enum status search_pool (struct search *x, struct mapper_result *r,
             tighten_placed (x);
             st = polish (x, err);
         }
-        return st == ST_OK ? finish (x, r, err) : st;
+        return st == ST_OK ? search_finish (x, r, err) : st;
     }
     if (st == ST_OK && info->refused_memory == x->n) {
         find_miss (&x->pool, x->config, x->n, info);

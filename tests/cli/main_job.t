@@ -63,6 +63,10 @@ result $? "fixed degrees, --nodes, --only and --exclude hold"
 $L plan $C $M $job --profile llm-foundry --top 50 --json >"$T/offered.json"
 json "$T/offered.json" "all(t['pp'] == 1 or t['zero'] == 0 for t in d['search']['top'])" | grep -q True
 result $? "only what the profile's framework offers is searched" "$T/offered.json"
+$L plan $C $M $job --schedule 1f1b --json >"$T/safe.json" && $L plan $C $M $job --schedule 1f1b --tie 0 --json >"$T/bold.json"
+json "$T/bold.json" "d['memory']['oom_probability'] > .01 and d['search']['given_up'] == 0" | grep -q True &&
+    json "$T/safe.json" "d['memory']['oom_probability'] <= .01 and 0 < d['search']['given_up'] <= .01" | grep -q True
+result $? "a plan that may run out of memory gives way to one that is nearly as fast" "$T/safe.json"
 sed 's/"name": "cnode2-005",/"name": "cnode2-005", "state": "drained",/' $C >"$T/drained.json"
 $L plan "$T/drained.json" $M $job --json | python3 -c "
 import json,sys; d=json.load(sys.stdin); sys.exit('cnode2-005' in [r['node'] for r in d['ranks']])"

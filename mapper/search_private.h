@@ -1,0 +1,58 @@
+/* What the files of the search share: search.c goes through the space, search_result.c
+ * chooses among what was placed. */
+#ifndef MAPPER_SEARCH_PRIVATE_H
+#define MAPPER_SEARCH_PRIVATE_H
+
+#include "mapper/mapper_private.h"
+
+/* A configuration on its way. */
+struct entry {
+    double bound_s; /* times weight(): of the objective */
+    long index;     /* in the list: ties go to the earlier */
+    bool tight;
+};
+
+struct search {
+    const struct mapper_problem *p;
+    const struct mapper_settings *s;
+    struct pool pool;
+    struct workload_config *config;
+    long n;
+    struct entry *heap;
+    long heap_n;
+    struct groups *groups; /* [max tp + 1] by tp, made when first needed */
+    int groups_n;
+    struct placed *placed; /* [n_placed] */
+    long *placed_index;    /* of configuration */
+    double *placed_bound;  /* of the objective, as unplaced_bound */
+    bool *placed_tight;    /* bounded as closely as can be */
+    long n_placed, placed_cap;
+    long best;             /* of placed; -1: none */
+    double unplaced_bound; /* the least of those that could not be placed; INFINITY */
+    struct error unplaced; /* why the first of them could not */
+    struct mapper_info *info;
+    double start_s;
+};
+
+/** What a configuration's seconds are multiplied by, for the objective. */
+double search_weight (const struct search *x, const struct workload_config *c);
+
+/** The price of a placed configuration, its step in the objective's measure. */
+struct costmodel_price search_value (const struct search *x, long i);
+
+bool search_better (const struct search *x, long i, long than);
+
+/** Of the placed configurations within the tie of the best, the simplest; of those that
+ *  are as simple, the best. */
+long search_simplest (const struct search *x);
+
+/** The whole space's bound, in the objective's measure. */
+double search_least_bound (const struct search *x);
+
+/** Choose among the placed configurations and describe the choice.
+ *  @param[out] out  untouched on failure
+ *  @return ST_OK or ST_NOMEM */
+enum status search_finish (struct search *x, struct mapper_result *out,
+                           struct error *err);
+
+#endif

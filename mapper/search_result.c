@@ -1,0 +1,224 @@
+/* The choice among the configurations that were placed. */
+#include "mapper/search_private.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* A chance of running out above RISKY is worth SAFER of the objective to be rid of: a job
+ * that dies of it loses more. */
+#define RISKY 0.01
+#define SAFER 0.01
+
+/* ---- the objective ---- */
+
+double search_weight (const struct search *x, const struct workload_config *c)
+{
+    return x->p->objective == MAPPER_GPU_HOURS ? (double) workload_world (&c->deg) : 1.0;
+}
+
+struct costmodel_price search_value (const struct search *x, long i)
+{
+    struct costmodel_price v = x->placed[i].price;
+
+    v.step_s *= search_weight (x, &x->config[x->placed_index[i]]);
+    return v;
+}
+
+bool search_better (const struct search *x, long i, long than)
+{
+    struct costmodel_price a = search_value (x, i), b = search_value (x, than);
+
+    return price_less (&a, &b);
+}
+
+double search_least_bound (const struct search *x)
+{
+    double least = x->unplaced_bound;
+
+    if (x->heap_n > 0)
+        least = fmin (least, x->heap[0].bound_s);
+    for (long i = 0; i < x->n_placed; i++)
+        least = fmin (least, x->placed_bound[i]);
+    return least;
+}
+
+/* ---- which ---- */
+
+long search_simplest (const struct search *x)
+{
+    struct costmodel_price most = search_value (x, x->best);
+    long pick = x->best;
+
+    most.step_s *= 1.0 + x->s->tie;
+    for (long i = 0; i < x->n_placed && x->s->tie > 0; i++) {
+        const struct workload_config *c = &x->config[x->placed_index[i]],
+                                     *p = &x->config[x->placed_index[pick]];
+        struct costmodel_price v = search_value (x, i);
+
+        if (!price_less (&most, &v) &&
+            (config_simpler (c, p) ||
+             (!config_simpler (p, c) && search_better (x, i, pick))))
+            pick = i;
+    }
+    return pick;
+}
+
+/* The largest chance of a stage of running out of memory; NAN where nobody knows it. */
+static double chance_of (const struct search *x, long i)
+{
+    const struct workload_config *c = &x->config[x->placed_index[i]];
+    const struct placed *placed = &x->placed[i];
+    struct memest_problem memory = {x->p->model, x->p->job, c, x->p->profile,
+                                    x->p->memory_model};
+    int per_stage = (int) workload_world (&c->deg) / c->deg.pp;
+    double most = 0.0;
+
+    for (int k = 0; k < c->deg.pp; k++) {
+        struct workload_stage held =
+            workload_stage_of (x->p->model, c, placed->layers, k);
+        double chance, gpu_bytes = INFINITY;
+        struct memest_stage s;
+
+        memest_stage (&memory, k, &held, &s);
+        for (int j = 0; j < per_stage; j++)
+            gpu_bytes =
+                fmin (gpu_bytes,
+                      topology_gpu_type_of (x->p->cluster, placed->gpu[k * per_stage + j])
+                          ->memory_bytes);
+        chance =
+            memest_chance (x->p->memory_model, x->p->profile, s.peak_bytes, gpu_bytes);
+        most = chance > most || isnan (chance) ? chance : most;
+    }
+    return most;
+}
+
+/* The simplest; where it may run out of memory, the best of those nearly as good that
+ * hardly can.  Who names the chance that may be taken (or no ties) gets what he asks. */
+static long choice (const struct search *x)
+{
+    struct costmodel_price most = search_value (x, x->best);
+    long simple = search_simplest (x), pick = -1;
+
+    most.step_s *= 1.0 + SAFER;
+    if (x->s->tie <= 0 || x->p->oom_risk > 0 || !(chance_of (x, simple) > RISKY))
+        return simple;
+    for (long i = 0; i < x->n_placed; i++) {
+        struct costmodel_price v = search_value (x, i);
+
+        if (!price_less (&most, &v) && (pick < 0 || search_better (x, i, pick)) &&
+            chance_of (x, i) <= RISKY)
+            pick = i;
+    }
+    return pick < 0 ? simple : pick;
+}
+
+/* ---- the result ---- */
+
+struct ranked {
+    struct costmodel_price price;
+    long at;
+};
+
+static int by_price (const void *a, const void *b)
+{
+    const struct ranked *x = a, *y = b;
+
+    if (price_less (&x->price, &y->price))
+        return -1;
+    if (price_less (&y->price, &x->price))
+        return 1;
+    return (x->at > y->at) - (x->at < y->at);
+}
+
+/* Is it within the model's error of the best? */
+static bool is_tie (const struct search *x, long i)
+{
+    struct costmodel_price v = search_value (x, i), best = search_value (x, x->best);
+
+    return v.unmeasured == best.unmeasured &&
+           v.step_s <= best.step_s * (1.0 + x->p->profile->time.residual);
+}
+
+static enum status list_top (const struct search *x, struct mapper_result *r,
+                             struct error *err)
+{
+    struct ranked *list = malloc ((size_t) x->n_placed * sizeof *list);
+    int n = x->s->top < x->n_placed ? x->s->top : (int) x->n_placed;
+
+    r->top = calloc ((size_t) n + 1, sizeof *r->top);
+    if (!list || !r->top) {
+        free (list);
+        return err_nomem (err);
+    }
+    for (long i = 0; i < x->n_placed; i++)
+        list[i] = (struct ranked){search_value (x, i), i};
+    qsort (list, (size_t) x->n_placed, sizeof *list, by_price);
+    for (int i = 0; i < n; i++) {
+        long at = list[i].at;
+        const struct workload_config *c = &x->config[x->placed_index[at]];
+
+        r->top[i] = (struct mapper_choice){
+            .config = *c,
+            .step_s = x->placed[at].price.step_s,
+            .lower_bound_s =
+                fmin (x->placed_bound[at], list[i].price.step_s) / search_weight (x, c),
+            .tie = is_tie (x, at)};
+    }
+    r->n_top = n;
+    free (list);
+    return ST_OK;
+}
+
+/* The default order where it is as good as the best: no file has to say where ranks go. */
+static enum status prefer_default (const struct search *x, struct mapper_result *r,
+                                   struct error *err)
+{
+    struct costmodel_price most = search_value (x, x->best);
+    double node_step_s = r->node_step_s, gpu_step_s = r->gpu_step_s;
+    struct costmodel_price value = {.unmeasured = r->default_order_unmeasured,
+                                    .step_s = r->default_order_step_s *
+                                              search_weight (x, &r->config)};
+    enum status st;
+    int *gpu;
+
+    most.step_s *= 1.0 + x->s->tie;
+    if (x->s->tie <= 0 || !isfinite (value.step_s) || price_less (&most, &value))
+        return ST_OK;
+    gpu = malloc ((size_t) x->p->cluster->n_gpus * sizeof *gpu);
+    st = gpu ? default_order (&x->pool, gpu, err) : err_nomem (err);
+    if (st == ST_OK)
+        st = result_put (&x->pool, &r->config, r->layers, gpu, r, err);
+    r->node_step_s = node_step_s;
+    r->gpu_step_s = gpu_step_s;
+    free (gpu);
+    return st;
+}
+
+enum status search_finish (struct search *x, struct mapper_result *out, struct error *err)
+{
+    long pick = choice (x);
+    const struct placed *placed = &x->placed[pick];
+    const struct workload_config *c = &x->config[x->placed_index[pick]];
+    double w = search_weight (x, c);
+    struct mapper_result r = {.lower_bound_s = search_least_bound (x) / w,
+                              .model_error = x->p->profile->time.residual};
+    enum status st;
+
+    for (long i = 0; i < x->n_placed; i++)
+        r.ties += is_tie (x, i);
+    st = list_top (x, &r, err);
+    if (st == ST_OK)
+        st = result_put (&x->pool, c, placed->layers, placed->gpu, &r, err);
+    r.granularity = placed->granularity;
+    r.node_step_s = placed->node_step_s;
+    r.gpu_step_s = placed->gpu_step_s;
+    if (st == ST_OK)
+        st = prefer_default (x, &r, err);
+    if (st == ST_OK) {
+        r.given_up =
+            fmax (0.0, r.estimate.step_s * w / search_value (x, x->best).step_s - 1.0);
+        *out = r;
+    } else
+        mapper_result_release (&r);
+    return st;
+}

@@ -63,7 +63,8 @@ $L emit "$T/half.json" --to deepspeed -d "$T/half" >/dev/null
 result $? "deepspeed: --include where hosts are used in part" "$T/half/deepspeed/include"
 
 # ---- Megatron's arguments ----
-megatron() { # PLAN OPTIONS...: the arguments on one line
+megatron() { # PLAN OPTIONS...: the arguments on one line; 1F1B unless they name a schedule
+    case "$*" in *--schedule*) ;; *) set -- "$@" --schedule 1f1b ;; esac
     $L plan "4x8 h100-sxm5-80g intra:370 inter:48" llama-2-7b --seq 4096 --global-batch 64 "$@" -o "$T/m.json" >/dev/null &&
         $L emit "$T/m.json" --to megatron -d "$T/m" >/dev/null && paste -sd' ' "$T/m/megatron/args"
 }
@@ -93,11 +94,11 @@ layers 9,9,9,5 "--decoder-last-pipeline-num-layers 5"
 arguments "chunks" "$common --num-layers-per-virtual-pipeline-stage 2 --use-distributed-optimizer --bf16" \
     "$(megatron --tp 4 --pp 4 --dp 2 --micro-batch 1 --zero 1 --sequence-parallel off --recompute none --schedule interleaved --vpp 4)"
 arguments "chunks, all layers recomputed" "$common --num-layers-per-virtual-pipeline-stage 4 --recompute-granularity full --recompute-method uniform --recompute-num-layers 1 --use-distributed-optimizer --bf16" \
-    "$(megatron --tp 4 --pp 4 --dp 2 --micro-batch 1 --zero 1 --sequence-parallel off --recompute full --schedule interleaved)"
+    "$(megatron --tp 4 --pp 4 --dp 2 --micro-batch 1 --zero 1 --sequence-parallel off --recompute full --schedule interleaved --vpp 2)"
 arguments "chunks, recomputation by layers of a chunk" "$common --num-layers-per-virtual-pipeline-stage 2 --recompute-granularity full --recompute-method block --recompute-num-layers 1 --use-distributed-optimizer --bf16" \
     "$(megatron --tp 4 --pp 4 --dp 2 --micro-batch 1 --zero 1 --sequence-parallel off --recompute full:4 --schedule interleaved --vpp 4)"
 expect_chunks() { # NAME LAYERS EXPECTED: --schedule interleaved with two chunks, layers by hand
-    megatron --tp 4 --pp 4 --dp 2 --micro-batch 1 --zero 0 --sequence-parallel off --recompute none --schedule interleaved >/dev/null
+    megatron --tp 4 --pp 4 --dp 2 --micro-batch 1 --zero 0 --sequence-parallel off --recompute none --schedule interleaved --vpp 2 >/dev/null
     edit "$T/m.json" "d['layers_per_stage'] = [$2]"
     $L emit "$T/m.json" --to megatron -d "$T/m" >/dev/null
     arguments "$1" "$common $3 --bf16" "$(paste -sd' ' "$T/m/megatron/args")"

@@ -92,6 +92,9 @@ static void take (struct enumeration *e, const struct workload_config *c)
 
     if (!chunks_divide (p->model, c) || workload_world (&c->deg) < e->pool->n_pinned)
         return;
+    /* Frameworks recompute as many layers in each chunk. */
+    if (p->axes.vpp == MAPPER_FREE && c->recompute_layers % c->deg.vpp != 0)
+        return;
     if (workload_config_check (p->model, p->job, c, NULL) != ST_OK ||
         workload_config_offered (c, p->profile, NULL) != ST_OK)
         return;

@@ -97,6 +97,8 @@ arguments "chunks, all layers recomputed" "$common --num-layers-per-virtual-pipe
     "$(megatron --tp 4 --pp 4 --dp 2 --micro-batch 1 --zero 1 --sequence-parallel off --recompute full --schedule interleaved --vpp 2)"
 arguments "chunks, recomputation by layers of a chunk" "$common --num-layers-per-virtual-pipeline-stage 2 --recompute-granularity full --recompute-method block --recompute-num-layers 1 --use-distributed-optimizer --bf16" \
     "$(megatron --tp 4 --pp 4 --dp 2 --micro-batch 1 --zero 1 --sequence-parallel off --recompute full:4 --schedule interleaved --vpp 4)"
+$L plan "4x8 h100-sxm5-80g intra:370 inter:48" llama-2-7b --seq 4096 --global-batch 64 --tp 4 --pp 4 --dp 2 --recompute full:3 -o "$T/free.json" >/dev/null
+expect 0 "megatron: a free search takes chunks that it can run" "8 x|32 ranks" $L emit "$T/free.json" --to megatron -d "$T/m"
 expect_chunks() { # NAME LAYERS EXPECTED: --schedule interleaved with two chunks, layers by hand
     megatron --tp 4 --pp 4 --dp 2 --micro-batch 1 --zero 0 --sequence-parallel off --recompute none --schedule interleaved --vpp 2 >/dev/null
     edit "$T/m.json" "d['layers_per_stage'] = [$2]"

@@ -132,6 +132,12 @@ static enum status check_chunks (const struct workload_model *m,
     const char *name = workload_schedule_name (c->schedule);
     int micro = workload_microbatches (j, c);
 
+    if (c->schedule != SCHEDULE_1F1B && c->schedule != SCHEDULE_GPIPE &&
+        (long long) micro * d->vpp > WORKLOAD_CHUNK_RUNS_MAX)
+        return err_set (err, ST_INVALID,
+                        "%d micro-batches in %d chunks: the %s schedule is priced for at "
+                        "most %d of both together",
+                        micro, d->vpp, name, WORKLOAD_CHUNK_RUNS_MAX);
     if (workload_default_vpp (c->schedule) == 1)
         return d->vpp == 1 ? ST_OK
                            : err_set (err, ST_INVALID,

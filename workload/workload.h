@@ -218,6 +218,8 @@ const char *workload_recompute_text (const struct workload_config *c, char buf[2
 bool workload_recompute_parse (const char *s, enum workload_recompute *r, int *layers);
 
 #define WORKLOAD_RANKS_MAX (1 << 24) /* of one job */
+/** Micro-batches times chunks of a stage, under schedules that are played out. */
+#define WORKLOAD_CHUNK_RUNS_MAX (1 << 18)
 #define WORKLOAD_RANK_ORDER "tp-cp-ep-dp-pp"
 
 /** tp * cp * dp * pp of positive degrees; more than WORKLOAD_RANKS_MAX where a product on

@@ -94,6 +94,10 @@ L1="1x1 h100-sxm5-80g inter:20 + 1x1 a100-sxm4-80g inter:20 + 1x1 l4 inter:20 + 
 expect 0 "six GPU types" "^step  " $L plan "$L1" gpt2-xl --seq 512 --global-batch 8
 # The bound is a formula, the step a billion additions.
 $L plan "1x2 h100-sxm5-80g intra:300" gpt2-xl --seq 128 --global-batch 1073741824 --micro-batch 1 --pp 2 --dp 1 --tp 1 -o "$T/big.json" >/dev/null
+json "$T/big.json" "d['schedule'] == '1f1b' and d['estimate']['mfu'] < 1" | grep -q True
+result $? "a very large batch takes years, not milliseconds" "$T/big.json"
+expect 1 "a very large batch in chunks" "micro-batches in 2 chunks: the interleaved schedule is priced for at most" \
+    $L plan "1x2 h100-sxm5-80g intra:300" gpt2-xl --seq 128 --global-batch 1073741824 --micro-batch 1 --pp 2 --schedule interleaved --vpp 2
 expect 0 "a very large batch checks" "lower bound +ok" timeout 10 $L check "$T/big.json"
 
 # emit

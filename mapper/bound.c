@@ -20,7 +20,6 @@
  * it, of every index that it has, so it cannot have all: every TP group of stage 0 spans.
  */
 #include "mapper/bound_private.h"
-#include "mapper/bound_schedule.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -497,11 +496,12 @@ static struct bound_slot bound_slot_of (const struct pool *pool,
     return s;
 }
 
-/* By bound_schedule.c, with so many stages of a replica on slow slots. */
-static double scheduled_bound (const struct pool *pool, const struct workload_config *c,
-                               const struct bests *x, const struct best *b,
-                               const struct slow_slots *slots, int slow, const int *cap,
-                               bool tight)
+/* As bound_schedule.c takes it, with so many stages of a replica on slow slots. */
+static struct bound_pipeline pipeline_of (const struct pool *pool,
+                                          const struct workload_config *c,
+                                          const struct bests *x, const struct best *b,
+                                          const struct slow_slots *slots, int slow,
+                                          const int *cap)
 {
     struct bound_pipeline s = {
         .model = pool->problem->model,
@@ -521,10 +521,20 @@ static double scheduled_bound (const struct pool *pool, const struct workload_co
         .cap = cap,
     };
 
-    s.slot[1] = slots ? bound_slot_of (pool, c, x, b, slots) : s.slot[0];
+    s.slot[1] = slow > 0 ? bound_slot_of (pool, c, x, b, slots) : s.slot[0];
     if (slow > 0)
         s.slow_sends_s = bound_slow_sends_s (b, b->p, slow) - bound_sends_s (b, b->p);
-    return bound_scheduled (&s, tight);
+    return s;
+}
+
+static double scheduled_bound (const struct pool *pool, const struct workload_config *c,
+                               const struct bests *x, const struct best *b,
+                               const struct slow_slots *slots, int slow, const int *cap,
+                               enum bound_how how)
+{
+    struct bound_pipeline s = pipeline_of (pool, c, x, b, slots, slow, cap);
+
+    return bound_scheduled (&s, how > BOUND_FRACTIONS);
 }
 
 /* Does that bound serve?  It is the only one of most schedules, and it also tells layers
@@ -581,7 +591,7 @@ static double bound_with (const struct pool *pool, const struct workload_config 
         bound_caps (pool, c->deg.pp, 0, true, caps, cap);
     cap = caps ? cap : NULL;
     if (scheduled (pool, &x.b))
-        most = scheduled_bound (pool, c, &x, &x.b, NULL, 0, cap, how > BOUND_FRACTIONS);
+        most = scheduled_bound (pool, c, &x, &x.b, NULL, 0, cap, how);
     if (!x.b.total_only)
         most = fmax (most, any_way (pool, c, &x, 0, &x.b, 0, cap, how));
     return most;
@@ -607,7 +617,7 @@ double bound_of (const struct pool *pool, const struct workload_config *c,
 }
 
 int bound_divided (const struct pool *pool, const struct workload_config *c, int from,
-                   struct best *b)
+                   const int *cap, struct best *b, struct bound_pipeline *pipeline)
 {
     struct bests x;
     struct slow_slots slots;
@@ -615,10 +625,11 @@ int bound_divided (const struct pool *pool, const struct workload_config *c, int
 
     bests_init (pool, c, &x);
     *b = x.b;
-    if (slow == 0)
-        return 0;
-    slow_slots_init (pool, c, &x, from, false, &slots);
-    slow_slot (pool, c, &x, &slots, b);
+    if (slow > 0) {
+        slow_slots_init (pool, c, &x, from, false, &slots);
+        slow_slot (pool, c, &x, &slots, b);
+    }
+    *pipeline = pipeline_of (pool, c, &x, b, &slots, slow, cap);
     return slow;
 }
 

@@ -577,7 +577,8 @@ static double some_end (struct frame *f, const struct first_stage *first, double
 }
 
 /* The least step with stage 0 on that kind of slot, where it is below `best`. */
-static double with_first (struct frame *f, int kind, double lo, double best)
+static double with_first (struct frame *f, int kind, double lo, double best,
+                          struct first_stage *at, double *end_at)
 {
     const struct bound_pipeline *x = f->x;
     int most = (x->model->layers - (x->p - 1) * x->v) / x->v;
@@ -587,7 +588,7 @@ static double with_first (struct frame *f, int kind, double lo, double best)
         /* From the even split on: the first tries leave little to the others.  The later
          * the end, the less is exposed, but the two together grow. */
         struct first_stage first = {(1 + (even - 1 + step) % most) * x->v, kind};
-        double end;
+        double end, step_s;
 
         if ((x->cap && first.layers > x->cap[kind * x->p]) ||
             lo + tail_s (f, 0, kind, first.layers, f->way, lo) >= best)
@@ -595,22 +596,36 @@ static double with_first (struct frame *f, int kind, double lo, double best)
         end = isfinite (best) ? best - tail_s (f, 0, kind, first.layers, f->way, best)
                               : some_end (f, &first, lo);
         end = least_end (f, &first, lo, end);
-        best = fmin (best, end + tail_s (f, 0, kind, first.layers, f->way, end));
+        step_s = end + tail_s (f, 0, kind, first.layers, f->way, end);
+        if (step_s < best) {
+            best = step_s;
+            *at = first;
+            *end_at = end;
+        }
     }
     return best;
 }
 
-static double tight_bound (struct frame *f)
+/* For schedules that do not put weights' gradients off.
+ * @param[out] at, end_at  stage 0 and its end there */
+static double first_by_first (struct frame *f, struct first_stage *at, double *end_at)
 {
     const struct bound_pipeline *x = f->x;
-    const struct first_stage any = {0, 0};
     double lo = fractional_end (f), best = INFINITY;
 
-    if (f->split)
-        return least_end (f, &any, lo, some_end (f, &any, lo));
     if (x->slow < x->p)
-        best = with_first (f, 0, lo, best);
-    return x->slow > 0 ? with_first (f, 1, lo, best) : best;
+        best = with_first (f, 0, lo, best, at, end_at);
+    return x->slow > 0 ? with_first (f, 1, lo, best, at, end_at) : best;
+}
+
+static double tight_bound (struct frame *f)
+{
+    struct first_stage first = {0, 0};
+    double end = fractional_end (f);
+
+    if (f->split)
+        return least_end (f, &first, end, some_end (f, &first, end));
+    return first_by_first (f, &first, &end);
 }
 
 /* Can whole chunks be held at all? */
@@ -646,4 +661,69 @@ double bound_scheduled (const struct bound_pipeline *x, bool tight)
     }
     free (work);
     return least;
+}
+
+/* Stages 1 to p-1 with their most layers by then, those on slow slots which lose least. */
+static void most_by (const struct frame *f, const struct first_stage *first, double then,
+                     int *layers, bool *slow)
+{
+    const struct bound_pipeline *x = f->x;
+    int below = 0, *slower = f->work;
+
+    layers[0] = first->layers;
+    slow[0] = first->kind == 1;
+    for (int k = x->p - 1; k > 0; k--) {
+        layers[k] = most_layers (f, k, 0, below, then);
+        slower[k] = x->slow > 0 ? most_layers (f, k, 1, below, then) : 0;
+        slow[k] = false;
+        below += layers[k];
+    }
+    for (int n = first->kind; n < x->slow; n++) {
+        int best = -1;
+
+        for (int k = 1; k < x->p; k++)
+            if (!slow[k] && slower[k] > 0 &&
+                (best < 0 || layers[k] - slower[k] < layers[best] - slower[best]))
+                best = k;
+        if (best < 0)
+            return;
+        slow[best] = true;
+        layers[best] = slower[best];
+    }
+}
+
+bool bound_scheduled_split (const struct bound_pipeline *x, int *layers, bool *slow)
+{
+    int *work = malloc (2 * (size_t) x->p * sizeof *work);
+    struct first_stage first = {0, 0};
+    struct frame f;
+    double end = 0.0;
+    long more = -(long) x->model->layers;
+
+    frame_init (&f, x, x->spans[0] ? 0 : 1);
+    f.work = work;
+    if (work && has_room (x) && isfinite (first_by_first (&f, &first, &end)) &&
+        can_end (&f, &first, end * (1.0 + 2e-7))) {
+        most_by (&f, &first, end * (1.0 + 2e-7), layers, slow);
+        more += sum_of (layers, x->p);
+    }
+    /* What is too much comes from the stages that would end last. */
+    for (; more > 0; more -= x->v) {
+        int last = -1;
+        double latest = 0.0;
+
+        for (int k = 1; k < x->p; k++) {
+            double then = stage_end_s (&f, k, slow[k], layers[k], 0);
+
+            if (layers[k] > x->v && (last < 0 || then > latest)) {
+                latest = then;
+                last = k;
+            }
+        }
+        if (last < 0)
+            break;
+        layers[last] -= x->v;
+    }
+    free (work);
+    return more == 0;
 }

@@ -64,4 +64,12 @@ struct bound_pipeline {
  *  @return INFINITY where no such split fits the caps */
 double bound_scheduled (const struct bound_pipeline *x, bool tight);
 
+/** The split that the tight bound comes from, nearly, for schedules that do not put weights'
+ *  gradients off.
+ *
+ *  @param[out] layers  [p] whole chunks
+ *  @param[out] slow    [p] is the stage on slow slots?
+ *  @return false when there is none, or no memory */
+bool bound_scheduled_split (const struct bound_pipeline *x, int *layers, bool *slow);
+
 #endif

@@ -37,7 +37,7 @@ struct terms {
     struct workload_stage *held;          /* [pp] */
     struct workload_stage_params *params; /* [pp] */
     struct costmodel_stage_time *stage;   /* [pp * n_types] at speed 1 */
-    bool limited;      /* some node says what all its GPUs reach together */
+    bool limited;      /* somewhere it is known what all GPUs of a node reach together */
     int *type_of_node; /* [n_nodes] */
     int n_types;
     const struct topology_gpu_type *type[TYPES_MAX];

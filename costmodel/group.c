@@ -3,7 +3,8 @@
  * Inside a node a ring goes from member to member in rank order and is as fast as its
  * slowest link.  Between nodes NCCL opens one lane per NIC: a group with several members
  * on a node has as many lanes to the next node, member to member (rails).  All groups
- * that leave a node at the same time share what the node reaches (node_gb_per_s). */
+ * that leave a node at the same time share what the node reaches (node_gb_per_s), and what
+ * it reaches to the next node (node_pair_gb_per_s). */
 #include "costmodel/costmodel_private.h"
 
 #include <math.h>
@@ -144,10 +145,8 @@ static void walk_between (struct walk *w, const int *from, int n_from, const int
             latency_s = fmax (latency_s, l.latency_s);
         }
     }
-    if (c->node[a].node_bytes_per_s > 0)
-        sum = fmin (sum, c->node[a].node_bytes_per_s / (share[a] > 1 ? share[a] : 1));
-    if (c->node[b].node_bytes_per_s > 0)
-        sum = fmin (sum, c->node[b].node_bytes_per_s / (share[b] > 1 ? share[b] : 1));
+    if (w->t->limited)
+        sum = fmin (sum, topology_share (c, a, b, share[a], share[b]));
     w->ring.between_bytes_per_s =
         fmin (w->ring.between_bytes_per_s, sum * w->t->problem.profile->time.link_out);
     w->ring.latency_s += latency_s;

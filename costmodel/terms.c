@@ -49,6 +49,7 @@ enum status terms_init (struct terms *t, const struct costmodel_problem *p,
         t->held[i] = workload_stage_of (p->model, p->config, p->layers, i);
         t->params[i] = workload_stage_params (p->model, p->config, &t->held[i]);
     }
+    t->limited = c->has_pair_totals;
     for (int i = 0; i < c->n_nodes; i++) {
         const struct topology_gpu_type *type = c->node[i].type;
         int k = 0;
@@ -375,17 +376,12 @@ static double flow_s (const struct terms *t, int src, int dst, double bytes, int
                       int in, int *unmeasured, struct use_log *log, const char *use)
 {
     const struct topology_cluster *c = t->problem.cluster;
-    const struct topology_node *a = &c->node[c->node_of_gpu[src]],
-                               *b = &c->node[c->node_of_gpu[dst]];
+    int a = c->node_of_gpu[src], b = c->node_of_gpu[dst];
     struct topology_link l = link_between (t, src, dst, use, log, unmeasured);
     double bw = l.bytes_per_s;
 
-    if (a != b) {
-        if (a->node_bytes_per_s > 0)
-            bw = fmin (bw, a->node_bytes_per_s / out);
-        if (b->node_bytes_per_s > 0)
-            bw = fmin (bw, b->node_bytes_per_s / in);
-    }
+    if (a != b && t->limited)
+        bw = fmin (bw, topology_share (c, a, b, out, in));
     return bw > 0 ? t->problem.profile->time.collective_s + l.latency_s +
                         bytes / (bw * t->problem.profile->time.send_link)
                   : INFINITY;

@@ -214,6 +214,7 @@ void topology_cluster_destroy (struct topology_cluster *c)
         links_release (&c->rail[i]);
     links_release (&c->inter);
     links_release (&c->gpu_links);
+    topology_matrix_release (&c->pair_bytes_per_s);
     topology_pairs_free (c->except_bytes_per_s);
     topology_pairs_free (c->except_latency_s);
     free (c->gpu_row);

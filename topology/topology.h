@@ -201,9 +201,29 @@ struct topology_link {
  */
 struct topology_link topology_link (const struct topology_cluster *c, int src, int dst);
 
+/** A link of these matrix entries (NaN: unmeasured), priced at `lowest` where nobody
+ *  measured it. */
+static inline struct topology_link topology_link_priced (double bytes_per_s,
+                                                         double latency_s, double lowest)
+{
+    if (isnan (latency_s))
+        latency_s = 0.0;
+    if (isnan (bytes_per_s))
+        return (struct topology_link){lowest, latency_s, false};
+    return (struct topology_link){bytes_per_s, latency_s, true};
+}
+
 /** The link from node a to node b where all their GPUs see the same one, that is when the
  *  cluster has no links.gpu.  a != b. */
-struct topology_link topology_node_link (const struct topology_cluster *c, int a, int b);
+static inline struct topology_link topology_node_link (const struct topology_cluster *c,
+                                                       int a, int b)
+{
+    if (!c->has_inter)
+        return (struct topology_link){0};
+    return topology_link_priced (topology_matrix_at (&c->inter.bytes_per_s, a, b),
+                                 topology_matrix_at (&c->inter.latency_s, a, b),
+                                 c->lowest_inter_bytes_per_s);
+}
 
 /** What all GPUs of node a send to those of node b together, a != b; a pair that nobody
  *  measured has the lowest of all.  The cluster must have pair totals. */
@@ -231,9 +251,12 @@ static inline double topology_share (const struct topology_cluster *c, int a, in
     if (from > 0)
         share = from / out;
     if (to > 0)
-        share = fmin (share, to / in);
-    if (c->has_pair_totals)
-        share = fmin (share, topology_pair_total (c, a, b) / (out > in ? out : in));
+        share = to / in < share ? to / in : share;
+    if (c->has_pair_totals) {
+        double pair = topology_pair_total (c, a, b) / (out > in ? out : in);
+
+        share = pair < share ? pair : share;
+    }
     return share;
 }
 

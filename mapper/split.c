@@ -143,7 +143,7 @@ static bool hand_init (struct hand *h, const struct pace *x)
     const struct best *b = x->b;
     size_t p = (size_t) b->p;
     double *room =
-        malloc ((4 * p + (size_t) COSTMODEL_SCHEDULE_WORK (b->p)) * sizeof (double));
+        malloc ((4 * p + (size_t) COSTMODEL_SCHEDULE_WORK (b->p, 1)) * sizeof (double));
 
     *h = (struct hand){.x = x, .fwd_s = room, .left = PLAYED_CELLS / (b->p * b->p) + 50};
     h->layers = malloc (2 * p * sizeof (int));

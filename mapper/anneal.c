@@ -153,7 +153,7 @@ static void anneal (struct placer *x, enum unit unit, int moves, struct candidat
                         (size_t) x->n * sizeof (int));
             }
         } else {
-            costmodel_state_exchange (x->state, m.a, m.b, m.n);
+            costmodel_state_undo (x->state, m.a, m.b, m.n);
             if (uses_matter (x->pool))
                 count_move (x, &m, -1);
         }

@@ -168,8 +168,9 @@ static bool hand_init (struct hand *h, const struct pace *x,
 {
     const struct best *b = x->b;
     size_t p = (size_t) b->p, v = (size_t) c->deg.vpp;
-    double *room = malloc ((2 * v * p + 2 * p + (size_t) COSTMODEL_SCHEDULE_WORK (b->p)) *
-                           sizeof (double));
+    double *room = malloc (
+        (2 * v * p + 2 * p + (size_t) COSTMODEL_SCHEDULE_WORK (b->p, c->deg.vpp)) *
+        sizeof (double));
 
     *h = (struct hand){.x = x,
                        .schedule = c->schedule,

@@ -629,7 +629,8 @@ int bound_divided (const struct pool *pool, const struct workload_config *c, int
         slow_slots_init (pool, c, &x, from, false, &slots);
         slow_slot (pool, c, &x, &slots, b);
     }
-    *pipeline = pipeline_of (pool, c, &x, b, &slots, slow, cap);
+    if (pipeline)
+        *pipeline = pipeline_of (pool, c, &x, b, &slots, slow, cap);
     return slow;
 }
 

@@ -49,7 +49,7 @@ struct pace {
 /** The best of a configuration, its slots divided into those without a GPU of class `from`
  *  or slower and the others; not divided for 0.
  *  @param[in]  cap       [2 * pp] as bound_caps leaves it, or NULL
- *  @param[out] pipeline  the same for bound_schedule.h
+ *  @param[out] pipeline  the same for bound_schedule.h, or NULL
  *  @return struct pace's `slow` */
 int bound_divided (const struct pool *pool, const struct workload_config *c, int from,
                    const int *cap, struct best *b, struct bound_pipeline *pipeline);

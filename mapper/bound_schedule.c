@@ -341,20 +341,23 @@ static double first_backward_row (const struct frame *f, const struct held *h)
 }
 
 /* What the head and the embedding cost their stages between the first backward and the
- * last forward.  With whole groups of micro-batches: the last chunk's first forward and
- * last backward are outside, and of the first chunk up to 2 p - 1 of each. */
+ * last forward.  Their all-reduces belong to all chunks alike.  With whole groups of
+ * micro-batches the last chunk's first forward and last backward are outside, and of the
+ * first chunk up to 2 p - 1 of each. */
 static double ends_between_s (const struct frame *f, const struct held *h)
 {
     const struct bound_pipeline *x = f->x;
     const struct bound_slot *s = &x->slot[h->kind];
+    bool whole = x->m % x->p == 0;
+    double sum = 0.0;
 
-    if (x->m % x->p != 0)
-        return 0.0;
     if (h->k == x->p - 1)
-        return (x->m - 1) * (s->head_fwd_s + s->head_back_s + s->tp_s);
-    if (h->k == 0 && x->m >= 2 * x->p)
-        return (x->m - 2 * x->p + 1) * (s->embed_fwd_s + s->embed_back_s + s->tp_s);
-    return 0.0;
+        sum += h->rest * s->tp_s + whole * (x->m - 1) * (s->head_fwd_s + s->head_back_s);
+    if (h->k == 0)
+        sum += h->rest * s->tp_s;
+    if (h->k == 0 && whole && x->m >= 2 * x->p)
+        sum += (x->m - 2 * x->p + 1) * (s->embed_fwd_s + s->embed_back_s);
+    return sum;
 }
 
 /* Row (3); 0 where it tells nothing. */

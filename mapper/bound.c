@@ -517,14 +517,71 @@ static struct bound_pipeline pipeline_of (const struct pool *pool,
         .any_s = 0.5 * b->send_s[0],
         .cross_s = 0.5 * (b->send_s[0] + b->send_s[1]),
         .per_node = (int) b->send_s[2],
+        .beside = (int) b->send_s[2],
         .hides = b->hides,
         .cap = cap,
     };
 
     s.slot[1] = slow > 0 ? bound_slot_of (pool, c, x, b, slots) : s.slot[0];
     if (slow > 0)
-        s.slow_sends_s = bound_slow_sends_s (b, b->p, slow) - bound_sends_s (b, b->p);
+        s.slow_sends_s = bound_slow_sends_s (b, b->p, slow);
     return s;
+}
+
+/* What fewer lanes than a node has room for add to stage 0's synchronisation. */
+static void fewer_lanes (const struct pool *pool, const struct workload_config *c,
+                         const struct bests *x, const struct best_rates *rates, int lanes,
+                         struct bound_tail *t)
+{
+    int per_node = pool->max_node_gpus / c->deg.tp;
+    double layer, fixed, each[2], start[2];
+
+    for (int i = 0; i < 2; i++)
+        bound_sync_lanes (pool, rates, c, &x->volume, per_node, i ? lanes : per_node,
+                          c->deg.tp, &each[i], &start[i]);
+    if (!isfinite (start[1]) || (c->zero == 3 && c->deg.pp > 1))
+        return;
+    first_params (pool, c, &layer, &fixed);
+    t->sync_layer_s[0] += layer * fmax (0.0, each[1] - each[0]);
+    t->sync_fixed_s[0] +=
+        fixed * fmax (0.0, each[1] - each[0]) + fmax (0.0, start[1] - start[0]);
+}
+
+/* The lowest over how many of stage 0's TP groups are on each of its nodes at least.  The
+ * more, the wider is the way of their synchronisation; but so many fewer of the other
+ * stages share these nodes, and more sends cross. */
+static double by_lanes (const struct pool *pool, const struct workload_config *c,
+                        const struct bests *x, const struct slow_slots *slots,
+                        const struct bound_pipeline *all)
+{
+    int room = pool->max_node_gpus / c->deg.tp, members = c->deg.dp * c->deg.cp;
+    struct bound_pipeline s = *all;
+    double least = INFINITY;
+    int crossings = -1;
+
+    s.spans[0] = false;
+    if (s.spans[1])
+        least = bound_scheduled (&s, true);
+    s.spans[0] = true;
+    s.spans[1] = false;
+    for (int lanes = room < members ? room : members; lanes >= 1; lanes--) {
+        int others = s.p - (1 + room - lanes);
+        int now = others > 0 ? (others + s.per_node - 1) / s.per_node : 0;
+
+        if (now == crossings)
+            continue;
+        crossings = now;
+        s.beside = 1 + room - lanes;
+        for (int kind = 0; kind < 2; kind++) {
+            struct best_rates rates =
+                bound_rates (pool, kind && slots && slots->slower ? slots->from : 0);
+
+            s.slot[kind].first = all->slot[kind].first;
+            fewer_lanes (pool, c, x, &rates, lanes, &s.slot[kind].first);
+        }
+        least = fmin (least, bound_scheduled (&s, true));
+    }
+    return least;
 }
 
 static double scheduled_bound (const struct pool *pool, const struct workload_config *c,
@@ -534,7 +591,11 @@ static double scheduled_bound (const struct pool *pool, const struct workload_co
 {
     struct bound_pipeline s = pipeline_of (pool, c, x, b, slots, slow, cap);
 
-    return bound_scheduled (&s, how > BOUND_FRACTIONS);
+    /* Where every stage has a tail of its own, stage 0 is nothing special. */
+    if (how == BOUND_FRACTIONS || s.per_node == 0 || !s.spans[0] ||
+        costmodel_schedule_splits_backward (c->schedule))
+        return bound_scheduled (&s, how > BOUND_FRACTIONS);
+    return by_lanes (pool, c, x, slots, &s);
 }
 
 /* Does that bound serve?  It is the only one of most schedules, and it also tells layers

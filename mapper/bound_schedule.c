@@ -50,18 +50,22 @@ double bound_run_slack (const struct workload_model *m, double dense, double exp
     return (dense - expert) * (m->expert_every - 1) / m->expert_every;
 }
 
-/* Boundaries between so many stages in a row, one direction. */
-static double sends_s (const struct bound_pipeline *x, int stages)
+/* Nodes that the stages from..to are on at least, beyond one. */
+static int crossings (const struct bound_pipeline *x, int from, int to)
 {
-    int crossings = x->per_node > 0 ? (stages + x->per_node - 1) / x->per_node - 1 : 0;
+    int first = from == 0 ? x->beside : x->per_node, rest = to - from + 1 - first;
 
-    if (stages < 2)
-        return 0.0;
-    if (crossings == 0 || !(x->cross_s > x->any_s))
-        return (stages - 1) * x->any_s;
-    if (crossings == stages - 1)
-        return crossings * x->cross_s;
-    return crossings * x->cross_s + (stages - 1 - crossings) * x->any_s;
+    if (x->per_node == 0 || !(x->cross_s > x->any_s) || rest <= 0)
+        return 0;
+    return (rest + x->per_node - 1) / x->per_node;
+}
+
+/* The boundaries between the stages from..to in one direction. */
+static double sends_s (const struct bound_pipeline *x, int from, int to)
+{
+    int cross = crossings (x, from, to), rest = to - from - cross;
+
+    return cross * (cross > 0 ? x->cross_s : 0.0) + (rest > 0 ? rest * x->any_s : 0.0);
 }
 
 enum part { FORWARD, BACKWARD, INPUT, N_PARTS };
@@ -174,8 +178,8 @@ static double row_s (const struct frame *f, enum part part, int from, double lay
 static double way_down_s (const struct frame *f)
 {
     const struct bound_pipeline *x = f->x;
-    double row = sends_s (x, x->p);
-    bool crosses = x->per_node > 0 && x->p > x->per_node && x->cross_s > x->any_s;
+    double row = sends_s (x, 0, x->p - 1);
+    bool crosses = crossings (x, 0, x->p - 1) > 0;
 
     if (f->v_shaped || x->v == 1) /* the turns are on one stage */
         return x->v * row;
@@ -226,7 +230,7 @@ static double through_above (const struct frame *f, enum part part, int k, doubl
 
     if (k == 0)
         return 0.0;
-    return k * s->micro_s / f->x->v + row_s (f, part, 0, above) + sends_s (f->x, k + 1) +
+    return k * s->micro_s / f->x->v + row_s (f, part, 0, above) + sends_s (f->x, 0, k) +
            (part == FORWARD ? s->embed_fwd_s + s->tp_s / f->x->v : s->embed_back_s);
 }
 
@@ -240,7 +244,7 @@ static double through_below (const struct frame *f, enum part part, int k, doubl
     if (between == 0)
         return 0.0;
     return between * s->micro_s / f->x->v + row_s (f, part, k + 1, below) +
-           sends_s (f->x, between + 1) +
+           sends_s (f->x, k, f->x->p - 1) +
            (part == FORWARD ? s->head_fwd_s : s->head_back_s + s->tp_s / f->x->v);
 }
 
@@ -259,7 +263,8 @@ static double back_to (const struct frame *f, int k, double layers, double above
     if (!f->v_shaped && k == 0)
         held = x->model->layers - layers;
     return between * s->micro_s / x->v + row_s (f, INPUT, f->v_shaped ? 0 : k + 1, held) +
-           sends_s (x, between + 1) + s->head_input_s + s->tp_s / x->v;
+           (f->v_shaped ? sends_s (x, 0, k) : sends_s (x, k, x->p - 1)) +
+           s->head_input_s + s->tp_s / x->v;
 }
 
 /* Back to stage k and up from it, where both are whole backwards: all other stages', which
@@ -276,7 +281,7 @@ static double back_and_up (const struct frame *f, int k, double layers)
                  (k < x->p - 1 ? slack_of (f, l, c * x->p + k + 1) : 0.0);
     return (x->p - 1) * s->micro_s / x->v +
            fmax (held * l->slope - slack / x->v, held * l->least_slope) +
-           sends_s (f->x, k + 1) + sends_s (f->x, x->p - k) +
+           sends_s (x, 0, k) + sends_s (x, k, x->p - 1) +
            (k > 0 ? s->embed_back_s : 0.0) +
            (k < x->p - 1 ? s->head_back_s + s->tp_s / x->v : 0.0);
 }
@@ -374,7 +379,8 @@ static double last_forward_row (const struct frame *f, const struct held *h)
          s->head_back_s + s->tp_s + way_down_s (f);
     return down_s (f, h) + through_below (f, BACKWARD, h->k, below) +
            h->rest * (h->layer_fwd_s + h->layer_back_s) + ends_between_s (f, h) +
-           through_below (f, FORWARD, h->k, below) + up + x->v * x->slow_sends_s;
+           through_below (f, FORWARD, h->k, below) + up +
+           x->v * fmax (0.0, x->slow_sends_s - 2.0 * sends_s (x, 0, x->p - 1));
 }
 
 /* The least end of stage k (of stage 0, for schedules that do not put weights' gradients

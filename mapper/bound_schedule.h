@@ -50,10 +50,10 @@ struct bound_pipeline {
     /* One boundary in one direction: anywhere, and between nodes where a node holds at most
      * per_node stages of a pipeline; per_node 0: any number. */
     double any_s, cross_s;
-    int per_node;
-    double slow_sends_s; /* added by slow slots to all boundaries, there and back */
-    double hides;        /* times of one micro-batch that can hide synchronisation */
-    const int *cap;      /* [2 * p] most layers in memory, on any slot and on a slow one;
+    int per_node, beside; /* the second on stage 0's nodes, itself included */
+    double slow_sends_s;  /* all boundaries there and back, with slow slots, at least */
+    double hides;         /* times of one micro-batch that can hide synchronisation */
+    const int *cap;       /* [2 * p] most layers in memory, on any slot and on a slow one;
                             or NULL */
 };
 

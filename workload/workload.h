@@ -255,6 +255,10 @@ struct workload_stage {
     struct workload_layers first, last;
 };
 
+/** How many of a stage's layers chunk `chunk` of v holds: as even as can be, later chunks
+ *  first. */
+int workload_chunk_layers (int layers, int v, int chunk);
+
 /** What stage `stage` holds, given the layers of every stage.
  *
  *  With vpp chunks a stage holds vpp runs of layers, chunk after chunk round the stages;

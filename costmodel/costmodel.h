@@ -128,6 +128,14 @@ void costmodel_tp_operations (const struct workload_model *m,
                               const struct workload_stage *held, double *fwd,
                               double *back);
 
+/** What the backward of one micro-batch has beside these where a gated MLP's two first
+ *  projections are layers apart: both reduce their inputs' gradients, unless these were
+ *  gathered once for both under sequence parallelism. */
+double costmodel_gate_operations (const struct workload_model *m,
+                                  const struct workload_config *c,
+                                  const struct workload_profile *p,
+                                  const struct workload_stage *held);
+
 /** Model FLOPs of one step without recomputation, attention counted in full: 6 per matmul
  *  parameter that a token meets + 12 L s a d per token (Chowdhery et al., arXiv
  *  2204.02311, appendix B), what MFU is measured with. */

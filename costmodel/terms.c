@@ -344,6 +344,8 @@ void slot_price (const struct terms *t, const int *gpu, int stage, int d,
         slot.unmeasured += r.unmeasured;
     }
     costmodel_tp_operations (p->model, p->config, &t->held[stage], &fwd_ops, &back_ops);
+    back_ops +=
+        costmodel_gate_operations (p->model, p->config, p->profile, &t->held[stage]);
     if (once > 0.0) {
         double fwd = costmodel_tp_exposed_s (p->profile, p->config, fwd_ops * once,
                                              slot.fwd_s),

@@ -208,9 +208,8 @@ int sends_price (const struct terms *t, const int *src, const int *dst, double b
  *  INFINITY when a link has no price.
  *
  *  @param[in] slot_node  [dp] nodes of the stage's slots, or SPREAD; or NULL */
-double sync_price (const struct terms *t, const int *gpu, int stage,
-                   const int *slot_node, struct scratch *s, struct use_log *log,
-                   int *unmeasured);
+double sync_price (const struct terms *t, const int *gpu, int stage, const int *slot_node,
+                   struct scratch *s, struct use_log *log, int *unmeasured);
 
 /** How the collectives of its dense parameters' first group go. */
 enum workload_all_reduce sync_by (const struct terms *t, const int *gpu, int stage,

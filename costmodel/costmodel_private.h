@@ -52,7 +52,7 @@ struct terms {
     struct workload_stage_params *params; /* [pp] */
     struct costmodel_stage_time *stage;   /* [pp * n_types] at speed 1 */
     bool plain;        /* one kind of link inside every node, one between any two */
-    bool limited;      /* somewhere it is known what all GPUs of a node reach together */
+    bool limited;      /* somewhere flows share what a node reaches */
     int *type_of_node; /* [n_nodes] */
     int n_types;
     const struct topology_gpu_type *type[TYPES_MAX];

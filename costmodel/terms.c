@@ -55,7 +55,7 @@ enum status terms_init (struct terms *t, const struct costmodel_problem *p,
         t->held[i] = workload_stage_of (p->model, p->config, p->layers, i);
         t->params[i] = workload_stage_params (p->model, p->config, &t->held[i]);
     }
-    t->limited = c->has_pair_totals;
+    t->limited = c->has_pair_totals && !p->unshared;
     t->plain = !c->has_gpu_links;
     for (int i = 0; i < c->n_nodes; i++) {
         const struct topology_gpu_type *type = c->node[i].type;
@@ -77,7 +77,7 @@ enum status terms_init (struct terms *t, const struct costmodel_problem *p,
             t->n_types++;
         }
         t->type_of_node[i] = k;
-        t->limited = t->limited || c->node[i].node_bytes_per_s > 0;
+        t->limited = t->limited || (c->node[i].node_bytes_per_s > 0 && !p->unshared);
         t->plain = t->plain && alike_inside (&c->node[i]);
     }
     return price_stages (t, err);

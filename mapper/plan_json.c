@@ -87,6 +87,8 @@ static json_t *estimate_json (const struct mapper_problem *p,
         json_real (mapper_gpu_hours (p->job, &r->config, r->estimate.step_s)));
     json_object_set_new (e, "default_order_step_s",
                          json_number_or_null (r->default_order_step_s));
+    json_object_set_new (e, "default_order_unmeasured_links",
+                         json_integer (r->default_order_unmeasured));
     json_object_set_new (e, "digest", json_string (digest));
     return e;
 }

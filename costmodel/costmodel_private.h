@@ -35,7 +35,7 @@ double product_s (const struct machine *g, double batch, double m, double n, dou
 
 /** Interleaved 1F1B of p stages, 2 or more, and a multiple of p micro-batches.
  *  @param skip  whole periods once the state repeats but for a shift
- *  @param work  [COSTMODEL_SCHEDULE_WORK (stages)] */
+ *  @param work  [COSTMODEL_SCHEDULE_WORK (stages, chunks)] */
 void interleaved_play (const struct costmodel_pipeline *p, bool skip, double *end_s,
                        double *work);
 

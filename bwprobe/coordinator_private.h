@@ -85,6 +85,8 @@ void coordinator_say (struct coordinator *c, const char *fmt, ...)
 /** Record a fault and say it. */
 void coordinator_fault (struct coordinator *c, const char *fmt, ...)
     __attribute__ ((format (printf, 2, 3)));
+/** Say once that finished work does not get to the disk. */
+void coordinator_check_journal (struct coordinator *c);
 /** Show what is being done, how far it is and the time left. */
 void coordinator_show (struct coordinator *c);
 /** An event that nobody was waiting for: a rank that is gone, a signal. */

@@ -373,13 +373,7 @@ static bool run_part (struct coordinator *c, int kind, int pass,
             continue;
         coordinator_show (c);
         *typical += 0.1 * (round_run (c, &r, NULL) - *typical);
-        if (c->journal && journal_trouble (c->journal) && !c->journal_told) {
-            c->journal_told = true;
-            coordinator_fault (c,
-                               "%s.part: %s: going on; what is measured from here on is "
-                               "not on disk yet",
-                               c->set.output, journal_trouble (c->journal));
-        }
+        coordinator_check_journal (c);
     }
     free (order);
     return true;

@@ -36,7 +36,7 @@ probe() { # HOSTS OPTION...
         --mca btl_tcp_if_include 10.77.0.0/24 --mca oob_tcp_if_include 10.77.0.0/24 \
         --mca orte_base_help_aggregate 0 -x OUT -x ASAN_OPTIONS -np "$1" \
         --hostfile "$OUT/hosts" sh "$OUT/rank.sh" "$BWPROBE" --transport socket --passes 3 \
-        --pause 0 --measure 0.1 --timeout 2 --budget 60 --seed 7 \
+        --pause 0 --measure 0.07 --timeout 2 --budget 60 --seed 7 \
         --interface 10.77.0.0/24 -o "$OUT/links.json" "${@:2}"
 }
 export OUT=$1 ASAN_OPTIONS=detect_leaks=0

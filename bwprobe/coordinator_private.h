@@ -149,6 +149,7 @@ void suspects_run (struct coordinator *c);
 struct estimate_tier {
     const char *name;          /* "inside nodes", "same GPU index", "other GPU index" */
     long measured, unmeasured; /* directed pairs */
+    long estimated;            /* of those, written by links_write with an estimate */
     double median_bytes_per_s; /* of those measured; NaN */
     struct estimate_model {
         const char *name; /* what it predicts from */
@@ -174,9 +175,10 @@ double estimate_value (const struct coordinator *c, const struct estimate_tier *
 /* ---- links.c ---- */
 
 /** The links file.
- *  @param[in] status  "complete", "faults" or "interrupted" */
+ *  @param[in] status  "complete", "faults" or "interrupted"
+ *  @param     tier    how many links were estimated is filled in */
 enum status links_write (struct coordinator *c, const char *status,
-                         const struct estimate_tier *tier, struct error *err);
+                         struct estimate_tier *tier, struct error *err);
 
 /* ---- report.c ---- */
 

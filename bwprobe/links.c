@@ -29,9 +29,8 @@ enum {
 
 struct writer {
     const struct coordinator *c;
-    const struct estimate_tier *tier;
+    struct estimate_tier *tier;
     json_t *doc;
-    long estimated[ESTIMATE_TIERS]; /* links in the matrices that nobody measured */
     struct error *err;
 };
 
@@ -164,7 +163,7 @@ static double bandwidth (struct writer *w, int src, int dst)
     if (!isfinite (x)) {
         x = estimate_value (w->c, w->tier, src, dst);
         if (isfinite (x))
-            w->estimated[estimate_tier_of (w->c, src, dst)]++;
+            w->tier[estimate_tier_of (w->c, src, dst)].estimated++;
     }
     return x;
 }
@@ -464,7 +463,7 @@ static json_t *estimates_json (const struct writer *w)
             list, json_pack ("{s:s, s:I, s:I, s:I, s:o}", "links", tier->name, "measured",
                              (json_int_t) tier->measured, "unmeasured",
                              (json_int_t) tier->unmeasured, "estimated",
-                             (json_int_t) w->estimated[t], "models", models));
+                             (json_int_t) tier->estimated, "models", models));
     }
     return list;
 }
@@ -529,7 +528,7 @@ static enum status add_measured (struct writer *w, const char *status)
 }
 
 enum status links_write (struct coordinator *c, const char *status,
-                         const struct estimate_tier *tier, struct error *err)
+                         struct estimate_tier *tier, struct error *err)
 {
     struct writer w = {.c = c, .tier = tier, .err = err};
     char *s = NULL;

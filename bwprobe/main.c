@@ -190,7 +190,8 @@ static struct options read_options (int argc, char **argv)
         "for each host), and write a links file that linkwise takes.\v"
         "It also runs under `srun --mpi=pmix`, under plain srun, and with RANK, "
         "WORLD_SIZE, "
-        "MASTER_ADDR and MASTER_PORT set.  Exit codes: 0 all was measured, 1 something "
+        "MASTER_ADDR and MASTER_PORT set.  Exit codes: 0 all that the budget holds was "
+        "measured, 1 something "
         "failed (the links file says what), 2 bad options, 3 nothing to measure.",
         NULL,
         NULL,

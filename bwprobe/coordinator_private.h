@@ -151,6 +151,7 @@ struct estimate_tier {
     long measured, unmeasured; /* directed pairs */
     long estimated;            /* of those, written by links_write with an estimate */
     double median_bytes_per_s; /* of those measured; NaN */
+    double high_latency_s;     /* 99 of 100 of those measured have at most this; NaN */
     struct estimate_model {
         const char *name; /* what it predicts from */
         struct models_trial trial;

@@ -175,16 +175,24 @@ struct placed {
 };
 void placed_release (struct placed *x);
 
+/** How much work a placement is worth. */
+struct effort {
+    int grid;  /* times the moves on grids of whole nodes, which cost next to nothing */
+    int exact; /* times those that are priced exactly */
+    double
+        rival_s; /* a start that is slower by HOPELESS gets none of these; INFINITY: all do */
+};
+#define HOPELESS 0.05 /* moves gained 2.5 % at most, but for a few single GPUs */
+
 /** Split, place and improve one configuration.
  *
- *  @param[in] effort  1: quickly; more: so many times the moves
  *  @param[in] seed    of this configuration's own random numbers
  *  @return ST_OK, ST_NOMEM, or ST_NOFIT with out->refusal set
  */
 enum status place_config (const struct pool *pool, const struct groups *g,
                           const struct workload_config *c,
-                          const struct mapper_settings *s, int effort, unsigned long seed,
-                          struct placed *out, struct error *err);
+                          const struct mapper_settings *s, struct effort effort,
+                          unsigned long seed, struct placed *out, struct error *err);
 
 /** Must the node hold ranks? */
 static inline bool is_pinned (const struct pool *pool, int node)

@@ -148,11 +148,17 @@ static void on_grid (struct placer *x, int effort, struct candidate *k)
     improve_on_grid (x, effort > 1 ? 4 : 1, (effort + 1) / 2 * (16000 + 150L * units), k);
 }
 
-static enum status improve (struct placer *x, const struct mapper_settings *s, int effort,
-                            struct candidate *by_node, struct candidate *any,
-                            struct error *err)
+/* Is the start so slow that no moves will make it the best? */
+static bool is_hopeless (const struct effort *e, const struct candidate *k)
 {
-    int moves = moves_for (x, effort);
+    return k->price.unmeasured == 0 && k->price.step_s > e->rival_s * (1.0 + HOPELESS);
+}
+
+static enum status improve (struct placer *x, const struct mapper_settings *s,
+                            const struct effort *e, struct candidate *by_node,
+                            struct candidate *any, struct error *err)
+{
+    int moves = moves_for (x, e->exact);
 
     if (pool_is_small (x->pool)) {
         enum status st = default_order (x->pool, x->order, err);
@@ -165,12 +171,14 @@ static enum status improve (struct placer *x, const struct mapper_settings *s, i
                       any->gpu, &any->price);
         return ST_OK;
     }
-    on_grid (x, effort, by_node);
+    if (is_hopeless (e, by_node) && is_hopeless (e, any))
+        return ST_OK;
+    on_grid (x, e->grid, by_node);
     improve_by_node (x, moves, by_node);
     if (s->granularity == MAPPER_NODE)
         return ST_OK;
     if (any->layout.depth > 1) {
-        on_grid (x, effort, any);
+        on_grid (x, e->grid, any);
         improve_by_node (x, moves, any);
     }
     if (price_less (&by_node->price, &any->price))
@@ -238,8 +246,9 @@ static enum status refuse (const struct placer *x, const struct mapper_settings 
 
 /* Place with one split of the layers. */
 static enum status place_split (struct placer *x, bool by_speed,
-                                const struct mapper_settings *s, int effort,
-                                struct placed *out, struct error *err)
+                                const struct mapper_settings *s,
+                                const struct effort *effort, struct placed *out,
+                                struct error *err)
 {
     struct candidate by_node = {0}, any = {0};
     struct placed result = {0};
@@ -276,37 +285,39 @@ static enum status place_split (struct placer *x, bool by_speed,
 
 enum status place_config (const struct pool *pool, const struct groups *g,
                           const struct workload_config *c,
-                          const struct mapper_settings *s, int effort, unsigned long seed,
-                          struct placed *out, struct error *err)
+                          const struct mapper_settings *s, struct effort effort,
+                          unsigned long seed, struct placed *out, struct error *err)
 {
     struct placer one = {.pool = pool, .groups = g, .c = c, .rng = {seed}}, two = one;
+    struct effort little = {1, 1, effort.rival_s};
     struct placed other = {0};
-    enum status st;
+    enum status st, second;
 
     if (workload_world (&c->deg) > pool->max_node_gpus && pool->inter_bytes_per_s <= 0) {
         out->refusal = REFUSED_UNCONNECTED;
         return err_set (err, ST_NOFIT,
                         "the GPUs are not connected: no link between nodes was measured");
     }
-    st = place_split (&one, true, s, effort, out, err);
+    st = place_split (&one, true, s, &effort, out, err);
     if (st == ST_NOMEM || pool->n_classes == 1 || c->deg.pp == 1 ||
         (st == ST_NOFIT && out->refusal == REFUSED_MEMORY))
         return st;
 
     /* Where the fast GPUs are badly linked, layers that follow speed serve badly too. */
-    enum status again = place_split (&two, false, s, 1, &other, NULL);
-
-    if (again == ST_NOMEM) {
+    if (st == ST_OK && out->price.unmeasured == 0)
+        little.rival_s = fmin (little.rival_s, out->price.step_s);
+    second = place_split (&two, false, s, &little, &other, NULL);
+    if (second == ST_NOMEM) {
         placed_release (out);
         return err_nomem (err);
     }
-    if (again == ST_OK && (st != ST_OK || price_less (&other.price, &out->price))) {
+    if (second == ST_OK && (st != ST_OK || price_less (&other.price, &out->price))) {
         placed_release (out);
-        if (effort > 1) { /* it deserves as much */
+        if (effort.grid > 1 || effort.exact > 1) { /* it deserves as much */
             struct placer three = {.pool = pool, .groups = g, .c = c, .rng = {seed}};
 
             placed_release (&other);
-            return place_split (&three, false, s, effort, out, err);
+            return place_split (&three, false, s, &effort, out, err);
         }
         *out = other;
         return ST_OK;

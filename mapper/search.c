@@ -22,6 +22,8 @@
 #define TIGHTENED 8       /* pairs of placed configurations bounded closely at most */
 #define POLISHED 4        /* of the best, placed again with more effort */
 #define POLISH_SEEDS 2    /* and so many random numbers */
+#define POLISH_GROWTH 4   /* times the moves of the round before */
+#define POLISH_WORTH 1e-4 /* of the step: a gain that is worth another round */
 
 const char *mapper_objective_name (enum mapper_objective o)
 {
@@ -253,7 +255,8 @@ static enum status work_batch (struct search *x, struct entry *batch, int n,
         } else {
             struct rng mix = {x->s->seed * 1000003u + (unsigned long) batch[i].index};
 
-            st[i] = place_config (&x->pool, groups_for (x, c->deg.tp), c, x->s, 1,
+            st[i] = place_config (&x->pool, groups_for (x, c->deg.tp), c, x->s,
+                                  (struct effort){1, 1, cut (x) / search_weight (x, c)},
                                   rng_next (&mix), &placed[i], &why[i]);
         }
     }
@@ -405,8 +408,9 @@ static int pick_best (const struct search *x, long *pick)
 }
 
 /* One of placed[] again. */
-static enum status place_again (const struct search *x, long at, int seed, int effort,
-                                struct placed *out, struct error *err)
+static enum status place_again (const struct search *x, long at, int seed,
+                                struct effort effort, struct placed *out,
+                                struct error *err)
 {
     const struct workload_config *c = &x->config[x->placed_index[at]];
     struct rng mix = {x->s->seed * 1000003u + (unsigned long) x->placed_index[at] +
@@ -416,12 +420,10 @@ static enum status place_again (const struct search *x, long at, int seed, int e
                          rng_next (&mix), out, err);
 }
 
-/* Place the best few again, with more effort and several seeds; the order of the list is
- * kept.  The fewer there are, the more each gets. */
-static enum status polish (struct search *x, struct error *err)
+/* Place the best few again with several seeds; the order of the list is kept. */
+static enum status polish_round (struct search *x, const long *pick, int n, int round,
+                                 struct effort effort, struct error *err)
 {
-    long pick[POLISHED];
-    int n = pick_best (x, pick), effort = x->s->polish / (n > 1 ? n : 1);
     struct placed again[POLISHED * POLISH_SEEDS] = {{0}};
     enum status st[POLISHED * POLISH_SEEDS] = {ST_OK};
     struct error why;
@@ -429,8 +431,9 @@ static enum status polish (struct search *x, struct error *err)
 
 #pragma omp parallel for schedule(dynamic, 1) private(why) if (n > 0)
     for (int i = 0; i < n * POLISH_SEEDS; i++)
-        st[i] = place_again (x, pick[i / POLISH_SEEDS], i % POLISH_SEEDS,
-                             effort > 1 ? effort : 1, &again[i], &why);
+        st[i] = place_again (x, pick[i / POLISH_SEEDS],
+                             round * POLISH_SEEDS + i % POLISH_SEEDS, effort, &again[i],
+                             &why);
     for (int i = 0; i < n * POLISH_SEEDS; i++) {
         struct placed *old = &x->placed[pick[i / POLISH_SEEDS]];
 
@@ -447,6 +450,28 @@ static enum status polish (struct search *x, struct error *err)
             x->best = pick[i / POLISH_SEEDS];
     }
     return failed ? err_nomem (err) : ST_OK;
+}
+
+/* Place the best few again with more and more effort, as long as that gains something; the
+ * fewer there are, the more each may get. */
+static enum status polish (struct search *x, struct error *err)
+{
+    enum status st = ST_OK;
+    double gain = INFINITY;
+    int most = 1;
+
+    for (int round = 0, exact = 1; st == ST_OK && exact <= most && gain > POLISH_WORTH;
+         round++, exact *= POLISH_GROWTH) {
+        long pick[POLISHED];
+        int n = pick_best (x, pick);
+        double before = search_value (x, x->best).step_s;
+
+        most = x->s->polish / (n > 1 ? n : 1);
+        st = polish_round (x, pick, n, round,
+                           (struct effort){most > 1 ? most : 1, exact, INFINITY}, err);
+        gain = 1.0 - search_value (x, x->best).step_s / before;
+    }
+    return st;
 }
 
 static void release (struct search *x)

@@ -46,7 +46,12 @@ struct pool {
     double node_bytes_per_s; /* largest node_gb_per_s; INFINITY where one has none */
     double nvls;             /* best nvls_efficiency */
     bool all_alike; /* one class, one size, every link like every other of its kind */
+    double until_s; /* clock_s at which work in hand is to end; INFINITY: never */
+    const struct mapper_settings *settings; /* whose stop() ends it too; may be NULL */
 };
+
+/** Is it time to end with what there is? */
+bool pool_is_late (const struct pool *pool);
 
 enum status pool_init (struct pool *pool, const struct mapper_problem *p,
                        struct error *err);

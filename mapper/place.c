@@ -300,7 +300,8 @@ enum status place_config (const struct pool *pool, const struct groups *g,
     }
     st = place_split (&one, true, s, &effort, out, err);
     if (st == ST_NOMEM || pool->n_classes == 1 || c->deg.pp == 1 ||
-        (st == ST_NOFIT && out->refusal == REFUSED_MEMORY))
+        (st == ST_NOFIT && out->refusal == REFUSED_MEMORY) ||
+        (st == ST_OK && pool_is_late (pool)))
         return st;
 
     /* Where the fast GPUs are badly linked, layers that follow speed serve badly too. */

@@ -324,8 +324,9 @@ static void try_sequence (struct placer *x, const struct starts *s)
 {
     bool straight;
 
+    if (isfinite (s->any->price.step_s) && pool_is_late (x->pool))
+        return;
     pinned_first (x);
-
     for (int q = 0; q < x->pool->n_classes; q++) {
         if (q + 1 < x->pool->n_classes && !enough_upto (x, q))
             continue;

@@ -176,6 +176,7 @@ struct placed {
     struct costmodel_price price;
     double node_step_s, gpu_step_s;
     enum mapper_granularity granularity;
+    bool exact;           /* every split and placement was tried */
     enum refusal refusal; /* with ST_NOFIT */
 };
 void placed_release (struct placed *x);
@@ -224,19 +225,26 @@ enum status result_put (const struct pool *pool, const struct workload_config *c
                         const int *layers, const int *gpu, struct mapper_result *r,
                         struct error *err);
 
+/** The best placement of a kind that is known, in and out. */
+struct exact_best {
+    int *gpu; /* [n] */
+    struct costmodel_price *price;
+    bool better; /* set when a better one was found */
+};
+
 /** Try every placement (exact.c) on as many nodes as are allowed; for pools of up to
  *  EXACT_GPUS_MAX GPUs.
  *
- *  @param     state     priced placement over the n GPUs given at its creation
- *  @param[in] allowed   [pp * n_classes] may stage i use class k?
- *  @param[in] gpu       [n] the pool's GPUs, node by node
- *  @param[in] by_node   only placements that give every node consecutive ranks
- *  @param     best_gpu  [n] in: the best known; out: the best of all
- *  @param     best      its price, in and out */
+ *  @param     state    priced placement over the n GPUs given at its creation
+ *  @param[in] allowed  [pp * n_classes] may stage i use class k?
+ *  @param[in] gpu      [n] the pool's GPUs, node by node
+ *  @param     by_node  the best that gives every node consecutive ranks
+ *  @param     any      the best of all
+ *  @return how many there were */
 #define EXACT_GPUS_MAX 8
-void exact_search (const struct pool *pool, struct costmodel_state *state,
+long exact_search (const struct pool *pool, struct costmodel_state *state,
                    const struct workload_config *c, const bool *allowed, const int *gpu,
-                   int n, bool by_node, int *best_gpu, struct costmodel_price *best);
+                   int n, struct exact_best *by_node, struct exact_best *any);
 
 /** Fill info->miss with the configuration whose even split comes closest to the limit. */
 void find_miss (const struct pool *pool, const struct workload_config *list, long n,

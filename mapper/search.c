@@ -181,17 +181,12 @@ static bool all_measured (const struct pool *pool)
     return true;
 }
 
-/* The bound of a configuration that was placed: its step, where every placement of its
- * only split was tried. */
+/* The bound of a configuration that was placed: its step, where every split and placement
+ * was tried. */
 static double bound_placed (const struct search *x, const struct placed *placed,
                             const struct entry *e)
 {
-    int gpus = 0;
-
-    for (int i = 0; i < x->pool.n_nodes; i++)
-        gpus += x->p->cluster->node[x->pool.node[i]].gpus;
-    if (gpus > EXACT_GPUS_MAX || x->config[e->index].deg.pp > 1 ||
-        !isfinite (placed->gpu_step_s) || !all_measured (&x->pool))
+    if (!placed->exact || !all_measured (&x->pool))
         return e->bound_s;
     return fmax (e->bound_s, fmin (placed->node_step_s, placed->gpu_step_s) *
                                  search_weight (x, &x->config[e->index]));

@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SPREAD (-1) /* a slot on several nodes */
-
 /* What the last exchange changed, as it was before. */
 struct journal {
     int n_slots, n_sends, n_replicas;
@@ -165,10 +163,19 @@ static int source_of (const struct costmodel_state *s, int k)
 static void count_flows (struct costmodel_state *s, int k, int by)
 {
     const int *node_of = s->t.problem.cluster->node_of_gpu;
-    const int *src = slot_gpus (s, source_of (s, k)),
-              *dst = slot_gpus (s, target_of (s, k));
+    int from = source_of (s, k), to = target_of (s, k);
+    int a = s->slot_node[from], b = s->slot_node[to];
+    const int *src = slot_gpus (s, from), *dst = slot_gpus (s, to);
     size_t row = (size_t) (k / s->t.dp) * (size_t) s->nodes;
 
+    if (a != SPREAD && b != SPREAD) {
+        if (a != b) {
+            s->flows_out[row + (size_t) a] += by * s->t.slot;
+            s->flows_in[row + (size_t) b] += by * s->t.slot;
+        }
+        s->stamp[row + (size_t) a] = s->stamp[row + (size_t) b] = s->exchanges;
+        return;
+    }
     change_flow_shares (&s->t, src, dst, s->flows_out + row, s->flows_in + row, by);
     for (int r = 0; r < s->t.slot; r++) {
         s->stamp[row + (size_t) node_of[src[r]]] = s->exchanges;
@@ -261,13 +268,16 @@ static void touch_sharers (struct costmodel_state *s)
     for (int i = 0; i <= t->pp && t->limited; i++) {
         const unsigned *stamp = s->stamp + (size_t) i * (size_t) s->nodes;
 
-        for (int k = i * t->dp; k < (i + 1) * t->dp && s->boundary_dirty[i]; k++) {
-            int a = s->slot_node[source_of (s, k)], b = s->slot_node[target_of (s, k)];
+        if (!s->boundary_dirty[i])
+            continue;
 
-            if (a == SPREAD || b == SPREAD || stamp[a] == s->exchanges ||
-                stamp[b] == s->exchanges)
-                touch_sends (s, k);
-        }
+        const int *from = s->slot_node + source_of (s, i * t->dp),
+                  *to = s->slot_node + target_of (s, i * t->dp);
+
+        for (int d = 0; d < t->dp; d++)
+            if (from[d] == SPREAD || to[d] == SPREAD || stamp[from[d]] == s->exchanges ||
+                stamp[to[d]] == s->exchanges)
+                touch_sends (s, i * t->dp + d);
     }
 }
 
@@ -439,7 +449,8 @@ static void reprice_tail (struct costmodel_state *s, int stage)
         s->sync_s[stage] =
             published_sync_s (t, s->gpu, stage, &s->scratch, NULL, &unmeasured);
     } else {
-        double sync_s = sync_price (t, s->gpu, stage, &s->scratch, NULL, &unmeasured);
+        double sync_s = sync_price (t, s->gpu, stage, s->slot_node + stage * t->dp,
+                                    &s->scratch, NULL, &unmeasured);
 
         s->sync_s[stage] =
             exposed_price (t, s->gpu, stage, sync_s, &s->slot[stage], t->pp);

@@ -267,6 +267,12 @@ static bool on_progress (void *context, long done, long total, double best_step_
     return interrupted;
 }
 
+static bool is_interrupted (void *context)
+{
+    (void) context;
+    return interrupted;
+}
+
 /* ---- the answer ---- */
 
 static void print_cluster (const struct topology_cluster *c, struct text *out)
@@ -560,6 +566,7 @@ static enum status search (struct plan_input *in, struct mapper_problem *p,
 
     progress_start (&progress);
     in->settings.progress = on_progress;
+    in->settings.stop = is_interrupted;
     in->settings.context = &progress;
     sigaction (SIGINT, &act, &old);
     st = in->from.file ? mapper_replan (p, &in->from.old, &in->settings, &in->from.how,

@@ -75,6 +75,9 @@ struct mapper_settings {
      *  with the best plan so far, as soon as there is one. */
     bool (*progress) (void *context, long done, long total, double best_step_s,
                       double lower_bound_s);
+    /** Has progress() been told to return true?  Asked from any thread, many times a second,
+     *  so that what is in hand ends soon; NULL: never. */
+    bool (*stop) (void *context);
     void *context;
 };
 /** Ties that commands reckon with unless told otherwise; the default settings have none. */

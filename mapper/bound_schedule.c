@@ -257,6 +257,10 @@ static double end_s (const struct frame *f, int k, int layers, int below, int wa
         fwd += layers * x->span_fwd_s;
         back += layers * x->span_back_s;
     }
+    if (k == 0) {
+        fwd += layers * x->first_fwd_s;
+        back += layers * x->first_back_s;
+    }
     any = through_above (f, FORWARD, k, above) + x->m * (fwd + back) + up;
     order = x->p * x->micro_s + f->all_s + x->embed_fwd_s + x->tp_s + x->head_fwd_s +
             way_down_s (f) + x->m * back + left * forwards +
@@ -333,6 +337,12 @@ static double least_end (const struct frame *f, int first, double lo, double giv
     return lo;
 }
 
+/* How many layers does stage 0 have at least? */
+static int least_first (const struct bound_pipeline *x)
+{
+    return x->p == 1 ? x->model->layers : x->v;
+}
+
 /* The least of (1) over fractions of layers.  With all stages ending at T, the layers up to
  * stage k, Y, follow Y' = Y + (T - fixed_k - carry Y) / pace: linear in T. */
 static double fractional_end (const struct frame *f)
@@ -358,6 +368,8 @@ static double fractional_end (const struct frame *f)
         }
         fixed = through_above (f, FORWARD, k, 0) + x->m * (e.fwd_s + e.back_s) +
                 (f->split ? 0.0 : through_above (f, BACKWARD, k, 0)) - slack;
+        if (k == 0)
+            fixed += x->m * least_first (x) * (x->first_fwd_s + x->first_back_s);
         held = held * (1.0 - carry / pace) - fixed / pace;
         times = times * (1.0 - carry / pace) + 1.0 / pace;
         least = fmax (least, fixed);
@@ -371,7 +383,7 @@ static double loose_bound (const struct frame *f)
     double end = fractional_end (f), least = INFINITY;
 
     if (!f->split)
-        return end + tail_s (f, 0, f->x->v, f->way, end);
+        return end + tail_s (f, 0, least_first (f->x), f->way, end);
     for (int way = 0; way < 2; way++)
         for (int k = 0; k < 2 && f->x->spans[way]; k++)
             least = fmin (least, tail_s (f, k, f->x->v, way, end));

@@ -45,6 +45,7 @@ struct bound_pipeline {
     double any_s, cross_s;
     int per_node;
     struct bound_tail first, other; /* stage 0's tail, with the embedding, and others' */
+    double first_fwd_s, first_back_s; /* added per layer of stage 0: its exchanges */
     double hides;   /* times of one micro-batch that can hide synchronisation */
     const int *cap; /* [p] most layers in memory, or NULL */
 };

@@ -543,32 +543,22 @@ static struct bound_tail tail_of (const struct pool *pool,
     return t;
 }
 
-/* The lowest over the ways to place stage 0's experts, its TP groups inside nodes, and of
- * the case that one spans.  Where every stage has a tail of its own, they are not told
- * apart. */
-static double scheduled_ways (const struct workload_config *c, const struct bests *x,
-                              const struct bound_pipeline *any, bool tight)
+/* The ways to place a stage's experts as bound_schedule.c takes them.  @return how many */
+static int scheduled_experts (const struct workload_config *c, const struct bests *x,
+                              bool tight, struct bound_experts *out)
 {
-    struct bound_pipeline s = *any;
-    double least = INFINITY, all_layer_s, all_fixed_s, layer_s, fixed_s;
+    double all_layer_s, all_fixed_s, layer_s, fixed_s;
 
-    if (!told_apart (c, x, tight) || !any->spans[0] ||
-        costmodel_schedule_splits_backward (c->schedule))
-        return bound_scheduled (any, tight);
-    s.spans[0] = false;
-    if (s.spans[1])
-        least = bound_scheduled (&s, tight);
-    s.spans[0] = true;
-    s.spans[1] = false;
+    if (!told_apart (c, x, tight))
+        return 0;
     experts_sync (c, x, &x->whole.least, &all_layer_s, &all_fixed_s);
     for (int i = 0; i < x->whole.n; i++) {
         experts_sync (c, x, &x->whole.way[i], &layer_s, &fixed_s);
-        s.first.sync_layer_s[0] = any->first.sync_layer_s[0] + layer_s - all_layer_s;
-        s.first.sync_fixed_s[0] = any->first.sync_fixed_s[0] + fixed_s - all_fixed_s;
-        exchanges_more (c, x, &x->whole.way[i], &s.first_fwd_s, &s.first_back_s);
-        least = fmin (least, bound_scheduled (&s, tight));
+        exchanges_more (c, x, &x->whole.way[i], &out[i].fwd_s, &out[i].back_s);
+        out[i].sync_layer_s = layer_s - all_layer_s;
+        out[i].sync_fixed_s = fixed_s - all_fixed_s;
     }
-    return least;
+    return x->whole.n;
 }
 
 /* Schedules of bound_schedule.c. */
@@ -578,7 +568,10 @@ static double scheduled_bound (const struct pool *pool, const struct workload_co
     const struct mapper_problem *p = pool->problem;
     const struct best *b = &x->b;
     double tp = fmin (x->inside, x->across), cp_fwd_s, cp_back_s;
+    struct bound_experts experts[EXPERT_WAYS];
     struct bound_pipeline s = {
+        .experts = experts,
+        .n_experts = scheduled_experts (c, x, tight, experts),
         .model = p->model,
         .profile = p->profile,
         .schedule = c->schedule,
@@ -615,7 +608,7 @@ static double scheduled_bound (const struct pool *pool, const struct workload_co
         s.layer[expert] = (struct bound_layer){l.fwd_s + cp_fwd_s, l.back_s + cp_back_s,
                                                l.input_s + cp_back_s};
     }
-    return scheduled_ways (c, x, &s, tight);
+    return bound_scheduled (&s, tight);
 }
 
 static double bound_with (const struct pool *pool, const struct workload_config *c,

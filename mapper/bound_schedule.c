@@ -14,7 +14,7 @@
  *         end >= down and back to k + m B_k + (m - n_k / v) F_k [+ up_k].
  *
  * `end` is stage 0's where up_k counts, and k's own otherwise, so that its own tail
- * follows.  Both grow with the stage's layers, given how many the stages above hold at
+ * follows: the step is at least either with what follows.  Both grow with the stage's layers, given how many the stages above hold at
  * least.  So for a given end every stage has a most number of layers, from the last stage
  * to the first, and the end is a bound while these do not add up to the model's.
  *
@@ -65,12 +65,18 @@ struct line {
     double slope, least_slope;
 };
 
+/* How a stage is placed: the case, and the way of its experts or NULL. */
+struct how {
+    int way;
+    const struct bound_experts *experts;
+};
+
 struct frame {
     const struct bound_pipeline *x;
     struct line part[N_PARTS];
     double all_s; /* all layers' forwards once */
     bool split, v_shaped;
-    int way;
+    struct how first; /* stage 0 */
 };
 
 static double of_layer (const struct bound_layer *l, enum part part)
@@ -86,14 +92,14 @@ static struct line line_of (const struct workload_model *m,
     return (struct line){d, e, bound_run_slope (m, d, e), fmin (d, e)};
 }
 
-static void frame_init (struct frame *f, const struct bound_pipeline *x, int way)
+static void frame_init (struct frame *f, const struct bound_pipeline *x, struct how first)
 {
     const struct workload_model *m = x->model;
 
     *f = (struct frame){.x = x,
                         .split = costmodel_schedule_splits_backward (x->schedule),
                         .v_shaped = workload_schedule_is_v (x->schedule),
-                        .way = way};
+                        .first = first};
     for (int i = 0; i < m->layers; i++)
         f->all_s += x->layer[workload_is_expert_layer (m, i)].fwd_s;
     for (int part = 0; part < N_PARTS; part++) {
@@ -159,11 +165,15 @@ static double way_down_s (const struct frame *f)
 
 /* What follows stage k's end.  A micro-batch's compute, which hides the synchronisation, is
  * at most an m-th of the end. */
-static double tail_s (const struct frame *f, int k, double layers, int way, double end)
+static double tail_s (const struct frame *f, int k, double layers, struct how how,
+                      double end)
 {
     const struct bound_pipeline *x = f->x;
     const struct bound_tail *t = k == 0 ? &x->first : &x->other;
-    double sync = t->sync_fixed_s[way] + layers * t->sync_layer_s[way];
+    double sync = t->sync_fixed_s[how.way] + layers * t->sync_layer_s[how.way];
+
+    if (how.experts)
+        sync += how.experts->sync_fixed_s + layers * how.experts->sync_layer_s;
 
     return t->fixed_s + layers * t->layer_s +
            costmodel_exposed_s (x->profile, sync, x->hides * end / x->m);
@@ -202,21 +212,22 @@ static double through_above (const struct frame *f, enum part part, int k, doubl
            (part == FORWARD ? x->embed_fwd_s + x->tp_s / x->v : x->embed_back_s);
 }
 
-/* Back from the last chunk of all to the last chunk of stage k, where weights' gradients
- * are put off. */
+/* Back from the last chunk of all to the last chunk of stage k. */
 static double back_to (const struct frame *f, int k, double layers, double above)
 {
     const struct bound_pipeline *x = f->x;
     int between = f->v_shaped ? k : x->p - 1 - k;
     double held = f->v_shaped ? above : between;
+    enum part part = f->split ? INPUT : BACKWARD;
 
     if (between == 0)
         return 0.0;
     /* Without a V, the stages after the first hold what it does not. */
     if (!f->v_shaped && k == 0)
         held = x->model->layers - layers;
-    return between * x->micro_s / x->v + row_s (f, INPUT, f->v_shaped ? 0 : k + 1, held) +
-           sends_s (x, between + 1) + x->head_input_s + x->tp_s / x->v;
+    return between * x->micro_s / x->v + row_s (f, part, f->v_shaped ? 0 : k + 1, held) +
+           sends_s (x, between + 1) + (f->split ? x->head_input_s : x->head_back_s) +
+           x->tp_s / x->v;
 }
 
 /* Back to stage k and up from it, where both are whole backwards: all other stages', which
@@ -237,10 +248,10 @@ static double back_and_up (const struct frame *f, int k, double layers)
            (k < x->p - 1 ? x->head_back_s + x->tp_s / x->v : 0.0);
 }
 
-/* The least end of stage k (of stage 0, for schedules that do not put weights' gradients
- * off) with so many layers when the stages after it hold at most `below`; with its tail
- * where it is its own. */
-static double end_s (const struct frame *f, int k, int layers, int below, int way)
+/* The least end of stage 0, or of stage k itself (`own`) with what follows it, when stage
+ * k holds so many layers and the stages after it at most `below`. */
+static double end_s (const struct frame *f, int k, int layers, int below, struct how how,
+                     bool own)
 {
     const struct bound_pipeline *x = f->x;
     struct ends e = ends_of (f, k);
@@ -248,42 +259,56 @@ static double end_s (const struct frame *f, int k, int layers, int below, int wa
     double fwd = e.fwd_s - x->micro_s + forwards;
     double back = e.back_s + stage_s (f, BACKWARD, k, layers);
     double above = fmax (k * x->v, x->model->layers - layers - below);
-    double up = f->split ? 0.0 : through_above (f, BACKWARD, k, above);
+    double up = own ? 0.0 : through_above (f, BACKWARD, k, above);
     double left = x->m - costmodel_forwards_first (x->schedule, x->p, x->v, x->m, k) /
                              (double) x->v;
     double any, order;
 
-    if (way == 1) {
+    if (how.way == 1) {
         fwd += layers * x->span_fwd_s;
         back += layers * x->span_back_s;
     }
-    if (k == 0) {
-        fwd += layers * x->first_fwd_s;
-        back += layers * x->first_back_s;
+    if (how.experts) {
+        fwd += layers * how.experts->fwd_s;
+        back += layers * how.experts->back_s;
     }
     any = through_above (f, FORWARD, k, above) + x->m * (fwd + back) + up;
     order = x->p * x->micro_s + f->all_s + x->embed_fwd_s + x->tp_s + x->head_fwd_s +
             way_down_s (f) + x->m * back + left * forwards +
-            (f->split ? back_to (f, k, layers, above) : back_and_up (f, k, layers));
+            (own ? back_to (f, k, layers, above) : back_and_up (f, k, layers));
     any = fmax (any, order);
-    return any + (f->split ? tail_s (f, k, layers, way, any) : 0.0);
+    return any + (own ? tail_s (f, k, layers, how, any) : 0.0);
 }
 
-/* In whichever case is better. */
-static double stage_end_s (const struct frame *f, int k, int layers, int below)
+/* Stage k's own end and what follows, placed in the best of all ways. */
+static double own_end_s (const struct frame *f, int k, int layers, int below)
 {
+    const struct bound_pipeline *x = f->x;
     double least = INFINITY;
 
-    if (!f->split)
-        return end_s (f, k, layers, below, k == 0 ? f->way : 0);
-    for (int way = 0; way < 2; way++)
-        if (f->x->spans[way])
-            least = fmin (least, end_s (f, k, layers, below, way));
+    if (x->spans[1])
+        least = end_s (f, k, layers, below, (struct how){1, NULL}, true);
+    for (int i = 0; x->spans[0] && i < (x->n_experts > 0 ? x->n_experts : 1); i++) {
+        struct how how = {0, x->n_experts > 0 ? &x->experts[i] : NULL};
+
+        least = fmin (least, end_s (f, k, layers, below, how, true));
+    }
     return least;
 }
 
+/* Can stage k hold so many layers if stage 0 ends by then, and the step by `step`? */
+static bool ends_by (const struct frame *f, int k, int layers, int below, double then,
+                     double step)
+{
+    const struct how none = {0, NULL};
+
+    if (!f->split && end_s (f, k, layers, below, k == 0 ? f->first : none, false) > then)
+        return false;
+    return (k == 0 && !f->split) || own_end_s (f, k, layers, below) <= step;
+}
+
 /* The most layers of stage k that end by then: whole chunks; 0: none. */
-static int most_layers (const struct frame *f, int k, int below, double then)
+static int most_layers (const struct frame *f, int k, int below, double then, double step)
 {
     const struct bound_pipeline *x = f->x;
     int most = x->model->layers - (x->p - 1) * x->v, fits = 0, over;
@@ -292,7 +317,7 @@ static int most_layers (const struct frame *f, int k, int below, double then)
         most = x->cap[k];
     over = most / x->v + 1;
     for (int try = 1; over - fits > 1; try = fits + (over - fits) / 2)
-        if (stage_end_s (f, k, try * x->v, below) <= then)
+        if (ends_by (f, k, try * x->v, below, then, step))
             fits = try;
         else
             over = try;
@@ -303,16 +328,17 @@ static int most_layers (const struct frame *f, int k, int below, double then)
 static bool can_end (const struct frame *f, int first, double then)
 {
     const struct bound_pipeline *x = f->x;
+    double step = then + (first > 0 ? tail_s (f, 0, first, f->first, then) : 0.0);
     int below = 0;
 
     for (int k = x->p - 1; k >= (first > 0 ? 1 : 0); k--) {
-        int most = most_layers (f, k, below, then);
+        int most = most_layers (f, k, below, then, step);
 
         if (most == 0)
             return false;
         below += most;
     }
-    if (first > 0 && stage_end_s (f, 0, first, below) > then)
+    if (first > 0 && !ends_by (f, 0, first, below, then, step))
         return false;
     return below + first >= x->model->layers;
 }
@@ -368,8 +394,9 @@ static double fractional_end (const struct frame *f)
         }
         fixed = through_above (f, FORWARD, k, 0) + x->m * (e.fwd_s + e.back_s) +
                 (f->split ? 0.0 : through_above (f, BACKWARD, k, 0)) - slack;
-        if (k == 0)
-            fixed += x->m * least_first (x) * (x->first_fwd_s + x->first_back_s);
+        if (k == 0 && f->first.experts)
+            fixed += x->m * least_first (x) *
+                     (f->first.experts->fwd_s + f->first.experts->back_s);
         held = held * (1.0 - carry / pace) - fixed / pace;
         times = times * (1.0 - carry / pace) + 1.0 / pace;
         least = fmax (least, fixed);
@@ -383,10 +410,10 @@ static double loose_bound (const struct frame *f)
     double end = fractional_end (f), least = INFINITY;
 
     if (!f->split)
-        return end + tail_s (f, 0, least_first (f->x), f->way, end);
+        return end + tail_s (f, 0, least_first (f->x), f->first, end);
     for (int way = 0; way < 2; way++)
         for (int k = 0; k < 2 && f->x->spans[way]; k++)
-            least = fmin (least, tail_s (f, k, f->x->v, way, end));
+            least = fmin (least, tail_s (f, k, f->x->v, (struct how){way, NULL}, end));
     return end + least;
 }
 
@@ -416,12 +443,12 @@ static double tight_bound (const struct frame *f)
         double end;
 
         if ((x->cap && first > x->cap[0]) ||
-            lo + tail_s (f, 0, first, f->way, lo) >= best)
+            lo + tail_s (f, 0, first, f->first, lo) >= best)
             continue;
         end = least_end (f, first, lo,
-                         isfinite (best) ? best - tail_s (f, 0, first, f->way, best)
+                         isfinite (best) ? best - tail_s (f, 0, first, f->first, best)
                                          : some_end (f, first, lo));
-        best = fmin (best, end + tail_s (f, 0, first, f->way, end));
+        best = fmin (best, end + tail_s (f, 0, first, f->first, end));
     }
     return best;
 }
@@ -441,21 +468,30 @@ static bool has_room (const struct bound_pipeline *x)
     return !x->cap || room >= x->model->layers / x->v;
 }
 
+static double one_bound (const struct bound_pipeline *x, struct how first, bool tight)
+{
+    struct frame f;
+
+    frame_init (&f, x, first);
+    return tight ? tight_bound (&f) : loose_bound (&f);
+}
+
 double bound_scheduled (const struct bound_pipeline *x, bool tight)
 {
     double least = INFINITY;
 
     if (!has_room (x))
         return INFINITY;
-    for (int way = 0; way < 2; way++) {
-        struct frame f;
+    /* Every stage takes its better case. */
+    if (costmodel_schedule_splits_backward (x->schedule))
+        return x->spans[0] || x->spans[1] ? one_bound (x, (struct how){0, NULL}, tight)
+                                          : INFINITY;
+    if (x->spans[1])
+        least = one_bound (x, (struct how){1, NULL}, tight);
+    for (int i = 0; x->spans[0] && i < (x->n_experts > 0 ? x->n_experts : 1); i++) {
+        struct how how = {0, x->n_experts > 0 ? &x->experts[i] : NULL};
 
-        if (!x->spans[way])
-            continue;
-        frame_init (&f, x, way);
-        least = fmin (least, tight ? tight_bound (&f) : loose_bound (&f));
-        if (f.split) /* every stage has taken its better case */
-            break;
+        least = fmin (least, one_bound (x, how, tight));
     }
     return least;
 }

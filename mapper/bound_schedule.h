@@ -27,6 +27,12 @@ struct bound_tail {
     double layer_s, fixed_s;                 /* what nothing hides: optimiser, tied */
 };
 
+/** What a way to place a stage's experts adds: to a layer, and to synchronisation. */
+struct bound_experts {
+    double fwd_s, back_s;
+    double sync_layer_s, sync_fixed_s;
+};
+
 /** A configuration with every time at its best. */
 struct bound_pipeline {
     const struct workload_model *model;
@@ -45,7 +51,10 @@ struct bound_pipeline {
     double any_s, cross_s;
     int per_node;
     struct bound_tail first, other; /* stage 0's tail, with the embedding, and others' */
-    double first_fwd_s, first_back_s; /* added per layer of stage 0: its exchanges */
+    /* Ways to place a stage's experts where its TP groups lie inside nodes: beside each
+     * other, not beside what is above.  0: nothing is added. */
+    const struct bound_experts *experts;
+    int n_experts;
     double hides;   /* times of one micro-batch that can hide synchronisation */
     const int *cap; /* [p] most layers in memory, or NULL */
 };

@@ -136,9 +136,9 @@ void csv_table_release (struct csv_table *t)
     *t = (struct csv_table){0};
 }
 
-int csv_table_column (const struct csv_table *t, const char *name)
+int csv_table_column (const struct csv_table *t, const char *name, int from)
 {
-    for (int i = 0; i < t->columns; i++)
+    for (int i = from; i < t->columns; i++)
         if (strcmp (t->header[i], name) == 0)
             return i;
     return -1;

@@ -21,8 +21,8 @@ struct csv_table {
 enum status csv_table_read (const char *path, struct csv_table *t, struct error *err);
 void csv_table_release (struct csv_table *t);
 
-/** The column with that name, or -1. */
-int csv_table_column (const struct csv_table *t, const char *name);
+/** The first column with that name at or after `from`, or -1. */
+int csv_table_column (const struct csv_table *t, const char *name, int from);
 
 /** Write one cell, quoted where it must be. */
 void csv_write_cell (FILE *out, const char *text);

@@ -334,9 +334,10 @@ struct schedule_row {
 
 static int read_schedules (const struct csv_table *t, struct schedule_row *out)
 {
-    int n = 0, model = csv_table_column (t, "model"), pp = csv_table_column (t, "pp"),
-        vpp = csv_table_column (t, "vpp"), peak = csv_table_column (t, "peak_mem_gb"),
-        notes = csv_table_column (t, "notes");
+    int n = 0, model = csv_table_column (t, "model", 0),
+        pp = csv_table_column (t, "pp", 0), vpp = csv_table_column (t, "vpp", 0),
+        peak = csv_table_column (t, "peak_mem_gb", 0),
+        notes = csv_table_column (t, "notes", 0);
     static const struct {
         const char *word;
         enum workload_schedule s;

@@ -203,7 +203,7 @@ static void bench_prices (struct table *t)
 static void bench_schedule (struct table *t)
 {
     enum { P = 64, M = 4096 };
-    static double f[P], b[P], x[P], end[P], work[COSTMODEL_SCHEDULE_WORK (P)];
+    static double f[P], b[P], x[P], end[P], work[COSTMODEL_SCHEDULE_WORK (P, 1)];
     struct costmodel_pipeline p = {P, M, 1, f, b, NULL, x, x, false};
     double skipped[RUNS], played[RUNS];
     struct rng r = {1};

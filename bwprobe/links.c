@@ -206,43 +206,70 @@ static json_t *links_over (struct writer *w, const int *place, int n, const char
     return o;
 }
 
-/* What all GPUs of a node send to one other node together: the median over the nodes to which
- * each of its GPUs was measured amid the others; NaN. */
-static double node_total (const struct coordinator *c, int node, double *work)
+/* What all GPUs of a node send to those of another together, each measured amid the others;
+ * NaN. */
+static double pair_total (const struct coordinator *c, int node, int other)
 {
-    int from = c->shape.first[node], g = c->shape.first[node + 1] - from, n = 0;
+    int from = c->shape.first[node], g = c->shape.first[node + 1] - from;
+    int to = c->shape.first[other];
+    double sum = 0;
 
-    for (int k = 0; k < c->shape.nodes; k++) {
-        double sum = 0;
-
-        if (k == node || c->shape.first[k + 1] - c->shape.first[k] < g)
-            continue;
-        for (int i = 0; i < g; i++)
-            sum += results_median (
-                results_find (c->results, from + i, c->shape.first[k] + i),
-                RESULTS_TOGETHER);
-        if (isfinite (sum))
-            work[n++] = sum;
-    }
-    return stats_median (work, n);
+    if (node == other || c->shape.first[other + 1] - to < g)
+        return NAN;
+    for (int i = 0; i < g; i++)
+        sum += results_median (results_find (c->results, from + i, to + i),
+                               RESULTS_TOGETHER);
+    return sum;
 }
 
-static void add_node_totals (const struct coordinator *c, json_t *links)
+/* The q-quantile of the finite ones of v. */
+static double quantile (const double *v, size_t n, double q, double *work)
 {
-    double *work = malloc ((size_t) c->shape.nodes * sizeof *work);
-    json_t *list = json_array ();
-    bool any = false;
+    int k = 0;
 
-    for (int k = 0; k < c->shape.nodes && work; k++) {
-        double x = node_total (c, k, work);
+    for (size_t i = 0; i < n; i++)
+        if (isfinite (v[i]))
+            work[k++] = v[i];
+    stats_median (work, k); /* sorts */
+    return stats_quantile (work, k, q);
+}
+
+/* Where totals differ by where they go to, each pair's is written, and a node reaches what it
+ * does where nothing else is in the way; else the median says all. */
+#define TOTALS_DIFFER 0.1
+#define TOTALS_BEST 0.95
+
+static enum status add_node_totals (struct writer *w, json_t *links)
+{
+    const struct coordinator *c = w->c;
+    size_t n = (size_t) c->shape.nodes, cells = n * n;
+    double *total = malloc (2 * (cells + 1) * sizeof *total), *work;
+    json_t *list = json_array (), *pairs = NULL;
+    bool differ, any = false;
+
+    if (c->shape.n == c->shape.nodes || !total) {
+        json_decref (list);
+        free (total);
+        return c->shape.n == c->shape.nodes ? ST_OK : err_nomem (w->err);
+    }
+    work = total + cells + 1;
+    for (size_t k = 0; k < cells; k++)
+        total[k] = pair_total (c, (int) (k / n), (int) (k % n));
+    differ = quantile (total, cells, 1 - TOTALS_BEST, work) <
+             (1 - TOTALS_DIFFER) * quantile (total, cells, TOTALS_BEST, work);
+    for (size_t k = 0; k < n; k++) {
+        double x = quantile (total + k * n, n, differ ? TOTALS_BEST : 0.5, work);
 
         any |= isfinite (x);
         json_array_append_new (list, topology_links_number (x / UNITS_GB));
     }
-    if (any && c->shape.n > c->shape.nodes)
+    if (any)
         json_object_set (links, "node_gb_per_s", list);
     json_decref (list);
-    free (work);
+    if (differ && (pairs = matrix_json (w, total, (int) n, UNITS_GB, "node-pairs.npy")))
+        json_object_set_new (links, "node_pair_gb_per_s", pairs);
+    free (total);
+    return !differ || pairs ? ST_OK : ST_IO;
 }
 
 /* Places of all GPUs of some nodes, as the cluster file counts them. */
@@ -304,12 +331,11 @@ static enum status add_links (struct writer *w)
     else
         n = fill_places (c, 0, c->shape.nodes, place);
     o = st == ST_OK ? links_over (w, place, n, "links") : NULL;
-    if (o) {
-        add_node_totals (c, o);
+    st = o ? add_node_totals (w, o) : ST_IO;
+    if (o)
         json_object_set_new (links, by_node ? "inter" : "gpu", o);
-    }
     free (place);
-    return o ? ST_OK : ST_IO;
+    return st;
 }
 
 /* ---- measured ---- */

@@ -35,8 +35,11 @@ enum status calibrate_cluster (const struct calibrate_run *run,
                                struct topology_cluster **out, struct error *err)
 {
     struct text line = {0};
+    int job_nodes = 0;
     enum status st;
 
+    for (int i = 0; i < run->n_parts; i++)
+        job_nodes += run->part[i].nodes;
     for (int i = 0; i < run->n_parts; i++) {
         const struct topology_gpu_type *type = run->part[i].type;
         double intra = 20, intra_us = 12, node = 25;
@@ -59,8 +62,8 @@ enum status calibrate_cluster (const struct calibrate_run *run,
             node *= gpus / 8.0;
         else if (run->inter_bytes_per_s > 0)
             node = run->inter_bytes_per_s / UNITS_GB;
-        else if (nodes > 1)
-            node *= pow (8.0 / nodes, JOB_SIZE_POWER);
+        else if (job_nodes > 1)
+            node *= pow (8.0 / job_nodes, JOB_SIZE_POWER);
         text_add (&line, "%s%dx%d %s intra:%g inter:%g node:%g intra-us:%g inter-us:%g",
                   i ? " + " : "", nodes, gpus, type->name, intra,
                   fmin (node, fmax (NIC_GB_PER_S, node / gpus)), node, intra_us,

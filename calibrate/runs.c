@@ -51,6 +51,10 @@ static const char *const columns[] = {"source",
 #define COUNT_OF(ARRAY) (sizeof (ARRAY) / sizeof *(ARRAY))
 #define N_COLUMNS ((int) COUNT_OF (columns))
 
+/* What a node's network may reach: a modem to a hundred times what there is. */
+#define GBPS_MIN 1e-5
+#define GBPS_MAX 1e6
+
 /* ---- a row's cells ---- */
 
 const char *calibrate_cell (const struct row *r, const char *name)
@@ -489,6 +493,8 @@ static const char *read_machines (const struct row *r, struct calibrate_run *run
         return "gpus_per_node is no whole number";
     if (!stated (r, "inter_node_gbps", 0, &gbps))
         return "inter_node_gbps is no positive number";
+    if (gbps > 0 && (gbps < GBPS_MIN || gbps > GBPS_MAX))
+        return "inter_node_gbps is out of range";
     run->inter_bytes_per_s = gbps * 1e9 / 8.0;
     return read_gpu (r, run);
 }
@@ -562,17 +568,21 @@ void calibrate_count_reason (struct calibrate_reason *list, int *n, const char *
 static enum status map_columns (const char *path, const struct csv_table *t,
                                 struct row *r, struct error *err)
 {
+    const char *name = strcmp (path, "-") == 0 ? "standard input" : path;
     struct text missing = {0};
     enum status st = ST_OK;
 
     r->table = t;
     for (int i = 0; i < N_COLUMNS; i++) {
-        r->column[i] = csv_table_column (t, columns[i]);
+        r->column[i] = csv_table_column (t, columns[i], 0);
         if (r->column[i] < 0)
             text_add (&missing, "%s%s", missing.len ? ", " : "", columns[i]);
+        else if (csv_table_column (t, columns[i], r->column[i] + 1) >= 0)
+            st = err_set (err, ST_INVALID, "%s: the header has %s twice", name,
+                          columns[i]);
     }
     if (missing.len > 0)
-        st = err_set (err, ST_INVALID, "%s: the header lacks %s", path,
+        st = err_set (err, ST_INVALID, "%s: the header lacks %s", name,
                       text_str (&missing));
     text_free (&missing);
     return st;

@@ -33,11 +33,15 @@ static void print_estimate (const struct costmodel_estimate *e)
 }
 
 static enum status write_trace (const struct costmodel_problem *p, const int *gpu,
-                                const char *file, struct error *err)
+                                const char *file, struct notes *notes, struct error *err)
 {
     struct text trace = {0};
-    struct costmodel_problem own = *p; /* published models play nothing out */
+    struct costmodel_problem own = *p;
     enum status st;
+
+    if (p->kind != COSTMODEL_CRITICAL_PATH)
+        notes_add (notes, "%s plays no schedule out: the trace is of the critical path's",
+                   cli_model_authors (p->kind));
 
     own.kind = COSTMODEL_CRITICAL_PATH;
     st = costmodel_trace (&own, gpu, &trace, err);
@@ -51,19 +55,20 @@ static enum status write_trace (const struct costmodel_problem *p, const int *gp
 /* Price one placement and print it, after a title (NULL: none). */
 static enum status price (const struct costmodel_problem *p, const int *gpu,
                           const struct time_input *in, const char *title,
-                          struct error *err)
+                          struct notes *notes, struct error *err)
 {
     struct costmodel_estimate e;
     struct costmodel_binding binding;
     bool found = false;
     char step[32];
+    bool answer = !in->trace || strcmp (in->trace, "-") != 0;
     enum status st = costmodel_estimate (p, gpu, true, &e, err);
 
     if (st != ST_OK)
         return st;
     st = costmodel_find_binding (p, gpu, e.step_s, &binding, &found, err);
     if (st == ST_OK && in->trace)
-        st = write_trace (p, gpu, in->trace, err);
+        st = write_trace (p, gpu, in->trace, notes, err);
     if (st == ST_OK && in->json) {
         json_t *doc = costmodel_estimate_to_json (&e);
 
@@ -71,7 +76,7 @@ static enum status price (const struct costmodel_problem *p, const int *gpu,
         json_object_set_new (doc, "binding_link",
                              costmodel_binding_to_json (p->cluster, &binding, found));
         st = cli_print_json (doc, err);
-    } else if (st == ST_OK) {
+    } else if (st == ST_OK && answer) {
         if (title)
             printf ("%s\n", title);
         if (e.kind == COSTMODEL_CRITICAL_PATH)
@@ -198,7 +203,7 @@ static enum status run_time (struct time_input *in, struct notes *notes,
         text_add (&title, "%s on %s: ", m.name, c->name);
         cli_describe_config (&config, &title);
         text_clean (&title);
-        st = price (&p, gpu, in, text_str (&title), err);
+        st = price (&p, gpu, in, text_str (&title), notes, err);
     }
     text_free (&title);
     free (gpu);
@@ -208,6 +213,12 @@ static enum status run_time (struct time_input *in, struct notes *notes,
 }
 
 enum { OPT_PLACEMENT = 512, OPT_TRACE };
+
+static void check_output (const struct time_input *in, struct argp_state *state)
+{
+    if (in->json && in->trace && strcmp (in->trace, "-") == 0)
+        argp_error (state, "--json and --trace - both want standard output");
+}
 
 static const struct argp_option time_options[] = {
     {"placement", OPT_PLACEMENT, "default|PLAN", 0,
@@ -251,6 +262,7 @@ static error_t parse_time (int key, char *arg, struct argp_state *state)
             argp_error (state, "CLUSTER and MODEL are required");
         if (in->job.seq == 0 || in->job.global_batch == 0)
             argp_error (state, "--seq and --global-batch are required");
+        check_output (in, state);
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -313,7 +325,7 @@ static enum status run_eval (struct time_input *in, struct notes *notes,
 
         cli_note_types (c, plan.job.precision, notes);
         cli_note_drained (c, gpu, plan.n_ranks, notes);
-        st = price (&p, gpu, in, NULL, err);
+        st = price (&p, gpu, in, NULL, notes, err);
     }
     free (gpu);
     workload_plan_release (&plan);
@@ -353,6 +365,7 @@ static error_t parse_eval (int key, char *arg, struct argp_state *state)
     case ARGP_KEY_END:
         if (!in->first)
             argp_error (state, "PLAN is required");
+        check_output (in, state);
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;

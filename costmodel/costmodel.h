@@ -199,20 +199,21 @@ bool costmodel_play (enum workload_schedule s, const struct costmodel_pipeline *
  *
  *  @param[in]  skip   false plays every micro-batch out
  *  @param[out] end_s  [stages]; INFINITY when out of memory
- *  @param      work   [COSTMODEL_SCHEDULE_WORK (stages)]
+ *  @param      work   [COSTMODEL_SCHEDULE_WORK (stages, chunks)]
  */
 void costmodel_schedule (enum workload_schedule s, const struct costmodel_pipeline *p,
                          bool skip, double *end_s, double *work);
 
 /** Doubles of scratch that it needs. */
-#define COSTMODEL_SCHEDULE_WORK(stages) (2 * ((stages) * (stages) + 9 * (stages) + 1))
+#define COSTMODEL_SCHEDULE_WORK(stages, chunks) \
+    (2 * ((stages) * (stages) * (1 + (chunks)) + 9 * (stages) + 1))
 
 /** The same of two pipelines with equal numbers of stages and micro-batches, with whole
  *  periods skipped; 1F1B takes little longer than for one.
  *
  *  @param[in]  p      [2]
  *  @param[out] end_s  [2] of [stages]
- *  @param      work   [COSTMODEL_SCHEDULE_WORK (stages)] */
+ *  @param      work   [COSTMODEL_SCHEDULE_WORK (stages, chunks)] */
 void costmodel_schedule_two (enum workload_schedule s, const struct costmodel_pipeline *p,
                              double *const *end_s, double *work);
 
@@ -328,6 +329,10 @@ void costmodel_state_reset (struct costmodel_state *s, const int *gpu);
  *  may be named twice. */
 void costmodel_state_exchange (struct costmodel_state *s, const int *a, const int *b,
                                int n);
+
+/** Take the last exchange back, which had these arguments; nothing was done to the state
+ *  since.  Cheaper than exchanging back, and the price is what it was to the bit. */
+void costmodel_state_undo (struct costmodel_state *s, const int *a, const int *b, int n);
 
 /** What the placement costs.  Compare unmeasured first: a link that nobody measured is
  *  used only when nothing else is possible. */

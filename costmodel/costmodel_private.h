@@ -7,6 +7,20 @@
 
 #define TYPES_MAX 64
 
+/** A slot, or a group's place, whose GPUs are on several nodes. */
+#define SPREAD (-1)
+
+/* fmax and fmin of numbers: calls into libm cost as much as what is compared. */
+static inline double larger (double a, double b)
+{
+    return a > b ? a : b;
+}
+
+static inline double smaller (double a, double b)
+{
+    return a < b ? a : b;
+}
+
 /** What one GPU reaches in practice. */
 struct machine {
     double matrix_rate; /* FLOP/s of large, aligned products */
@@ -21,7 +35,7 @@ double product_s (const struct machine *g, double batch, double m, double n, dou
 
 /** Interleaved 1F1B of p stages, 2 or more, and a multiple of p micro-batches.
  *  @param skip  whole periods once the state repeats but for a shift
- *  @param work  [COSTMODEL_SCHEDULE_WORK (stages)] */
+ *  @param work  [COSTMODEL_SCHEDULE_WORK (stages, chunks)] */
 void interleaved_play (const struct costmodel_pipeline *p, bool skip, double *end_s,
                        double *work);
 
@@ -37,7 +51,8 @@ struct terms {
     struct workload_stage *held;          /* [pp] */
     struct workload_stage_params *params; /* [pp] */
     struct costmodel_stage_time *stage;   /* [pp * n_types] at speed 1 */
-    bool limited;      /* some node says what all its GPUs reach together */
+    bool plain;        /* one kind of link inside every node, one between any two */
+    bool limited;      /* somewhere it is known what all GPUs of a node reach together */
     int *type_of_node; /* [n_nodes] */
     int n_types;
     const struct topology_gpu_type *type[TYPES_MAX];
@@ -71,8 +86,12 @@ struct scratch {
     int *first;    /* [n_nodes] -1 between calls */
     int *order;    /* [n_nodes] nodes of a group in order of first appearance */
     int *count;    /* [n_nodes] */
+    int *lead;     /* [n_nodes] their first members */
     int *member;   /* [world] */
     int *next;     /* [n_nodes] */
+    int *shared;   /* [n_nodes] nodes with a share */
+    int n_shared;
+    int *group, *times; /* [world] kinds of groups */
 };
 enum status scratch_init (struct scratch *s, const struct terms *t, struct error *err);
 void scratch_release (struct scratch *s);
@@ -91,12 +110,13 @@ void use_log_add (struct use_log *log, int src, int dst, const char *use);
  *  node in the order of first appearance, with as many lanes between two nodes as both
  *  have members, and inside a node from member to member.
  *
+ *  @param[in] node   [n] the members' nodes, SPREAD where not known; or NULL
  *  @param[in] share  [n_nodes] how many such groups share each node's way out
  *  @param     log    where unmeasured links are listed, as `use`; may be NULL
  */
 struct costmodel_ring ring_of (const struct terms *t, const int *gpu, int n, int stride,
-                               const int *share, struct scratch *s, struct use_log *log,
-                               const char *use);
+                               const int *node, const int *share, struct scratch *s,
+                               struct use_log *log, const char *use);
 
 /** Seconds of one all-to-all of an expert-parallel group from gpu[0] on, there or back: one
  *  peer after another over each GPU's own links, under what a node reaches when s->share
@@ -185,9 +205,12 @@ int sends_price (const struct terms *t, const int *src, const int *dst, double b
                  const char *use, double *there, double *back);
 
 /** Seconds of a stage's gradient and weight synchronisation over data parallelism.
- *  INFINITY when a link has no price. */
-double sync_price (const struct terms *t, const int *gpu, int stage, struct scratch *s,
-                   struct use_log *log, int *unmeasured);
+ *  INFINITY when a link has no price.
+ *
+ *  @param[in] slot_node  [dp] nodes of the stage's slots, or SPREAD; or NULL */
+double sync_price (const struct terms *t, const int *gpu, int stage,
+                   const int *slot_node, struct scratch *s, struct use_log *log,
+                   int *unmeasured);
 
 /** How the collectives of its dense parameters' first group go. */
 enum workload_all_reduce sync_by (const struct terms *t, const int *gpu, int stage,

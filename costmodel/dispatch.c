@@ -116,7 +116,7 @@ double alltoall_of (const struct terms *t, const int *gpu, struct workload_group
                       costmodel_visit_chance (m, (double) m->experts / ep.size);
     for (int i = 0; i < ep.size; i++) {
         int src = gpu[i * ep.stride], a = c->node_of_gpu[src];
-        double inside = 0.0, outside = 0.0, sent = 0.0;
+        double inside = 0.0, outside = 0.0, sent = 0.0, paired = 0.0;
         int missing = *unmeasured, last = -1;
         struct topology_link l = {0};
 
@@ -137,14 +137,16 @@ double alltoall_of (const struct terms *t, const int *gpu, struct workload_group
                 return INFINITY;
             *(near ? &inside : &outside) += bytes / l.bytes_per_s;
             sent += near ? 0.0 : bytes;
+            if (!near && c->has_pair_totals)
+                paired += bytes / topology_pair_total (c, a, c->node_of_gpu[dst]);
             latency = fmax (latency, l.latency_s);
         }
         before = *unmeasured == missing ? src : -1;
-        /* All groups that leave the node share its way out. */
+        /* All groups that leave the node share its way out, and its ways to each other. */
         if (sent > 0.0 && c->node[a].node_bytes_per_s > 0)
-            outside =
-                fmax (outside, s->member[i] * sent * (s->share[a] > 1 ? s->share[a] : 1) /
-                                   c->node[a].node_bytes_per_s);
+            paired = fmax (paired, sent / c->node[a].node_bytes_per_s);
+        outside =
+            fmax (outside, s->member[i] * paired * (s->share[a] > 1 ? s->share[a] : 1));
         worst = fmax (worst, fmax (inside, outside / p->time.link_out));
     }
     return p->time.collective_s + latency + worst / p->time.link;

@@ -3,7 +3,8 @@
  * Inside a node a ring goes from member to member in rank order and is as fast as its
  * slowest link.  Between nodes NCCL opens one lane per NIC: a group with several members
  * on a node has as many lanes to the next node, member to member (rails).  All groups
- * that leave a node at the same time share what the node reaches (node_gb_per_s). */
+ * that leave a node at the same time share what the node reaches (node_gb_per_s), and what
+ * it reaches to the next node (node_pair_gb_per_s). */
 #include "costmodel/costmodel_private.h"
 
 #include <math.h>
@@ -64,7 +65,9 @@ struct topology_link link_between (const struct terms *t, int src, int dst,
 {
     const struct topology_cluster *c = t->problem.cluster;
     const struct costmodel_what_if *w = t->problem.what_if;
-    struct topology_link l = topology_link (c, src, dst);
+    int a = c->node_of_gpu[src], b = c->node_of_gpu[dst];
+    struct topology_link l = a != b && !c->has_gpu_links ? topology_node_link (c, a, b)
+                                                         : topology_link (c, src, dst);
     double bytes_per_s = l.bytes_per_s;
 
     if (!l.measured) {
@@ -73,7 +76,7 @@ struct topology_link link_between (const struct terms *t, int src, int dst,
     }
     if (w && same_link (c, w->src_gpu, w->dst_gpu, src, dst))
         bytes_per_s = w->bytes_per_s;
-    if (t->slow && c->node_of_gpu[src] != c->node_of_gpu[dst])
+    if (t->slow && a != b)
         note_slow (c, t->slow, src, dst, use, bytes_per_s);
     /* Member by member: copied as a whole, it would wait for its parts to be stored. */
     return (struct topology_link){bytes_per_s, l.latency_s, l.measured};
@@ -99,6 +102,15 @@ static struct topology_link take_link (struct walk *w, int src, int dst)
     return link_between (w->t, src, dst, w->use, w->log, &w->ring.unmeasured);
 }
 
+/* Around k > 1 members on a node whose links are all alike. */
+static void walk_alike (struct walk *w, const struct topology_links *intra, int k,
+                        bool open)
+{
+    meet_inside (w, intra->bytes_per_s.number, (k - open) * intra->latency_s.number);
+    if (intra->gpu_bytes_per_s > 0)
+        meet_inside (w, intra->gpu_bytes_per_s, 0.0);
+}
+
 /* Around the members on one node; member [k], k > 1.  When the ring goes on to other
  * nodes (`open`), every lane starts at another member, so all links are used, but a lane
  * takes one hop less. */
@@ -107,16 +119,10 @@ static void walk_inside (struct walk *w, const int *member, int k, bool open)
     const struct topology_cluster *c = w->t->problem.cluster;
     const struct topology_links *intra = c->node[c->node_of_gpu[member[0]]].intra;
 
-    if (!c->has_gpu_links && intra->bytes_per_s.n == 0 && intra->latency_s.n == 0) {
-        struct topology_link l = take_link (w, member[0], member[1]);
+    for (int i = 0; i < k; i++) {
+        struct topology_link l = take_link (w, member[i], member[(i + 1) % k]);
 
-        meet_inside (w, l.bytes_per_s, (k - open) * l.latency_s);
-    } else {
-        for (int i = 0; i < k; i++) {
-            struct topology_link l = take_link (w, member[i], member[(i + 1) % k]);
-
-            meet_inside (w, l.bytes_per_s, open && i == k - 1 ? 0.0 : l.latency_s);
-        }
+        meet_inside (w, l.bytes_per_s, open && i == k - 1 ? 0.0 : l.latency_s);
     }
     if (!c->has_gpu_links && intra->gpu_bytes_per_s > 0)
         meet_inside (w, intra->gpu_bytes_per_s, 0.0);
@@ -141,15 +147,13 @@ static void walk_between (struct walk *w, const int *from, int n_from, const int
             struct topology_link l = take_link (w, from[i], to[i]);
 
             sum += l.bytes_per_s;
-            latency_s = fmax (latency_s, l.latency_s);
+            latency_s = larger (latency_s, l.latency_s);
         }
     }
-    if (c->node[a].node_bytes_per_s > 0)
-        sum = fmin (sum, c->node[a].node_bytes_per_s / (share[a] > 1 ? share[a] : 1));
-    if (c->node[b].node_bytes_per_s > 0)
-        sum = fmin (sum, c->node[b].node_bytes_per_s / (share[b] > 1 ? share[b] : 1));
-    w->ring.between_bytes_per_s =
-        fmin (w->ring.between_bytes_per_s, sum * w->t->problem.profile->time.link_out);
+    if (w->t->limited)
+        sum = smaller (sum, topology_share (c, a, b, share[a], share[b]));
+    w->ring.between_bytes_per_s = smaller (w->ring.between_bytes_per_s,
+                                           sum * w->t->problem.profile->time.link_out);
     w->ring.latency_s += latency_s;
 }
 
@@ -160,38 +164,35 @@ static struct costmodel_ring ring_walked (struct walk *w, int n, int nodes)
     return w->ring;
 }
 
-struct costmodel_ring ring_of (const struct terms *t, const int *gpu, int n, int stride,
-                               const int *share, struct scratch *s, struct use_log *log,
-                               const char *use)
+/* Bucket the members by node, nodes in order of first appearance: their first members
+ * into s->lead, how many into s->count.  @return nodes */
+static int bucket (const struct terms *t, const int *gpu, int n, int stride,
+                   const int *node, struct scratch *s)
 {
     const int *node_of = t->problem.cluster->node_of_gpu;
-    struct walk w = {.t = t,
-                     .ring = {.inside_bytes_per_s = INFINITY,
-                              .between_bytes_per_s = INFINITY,
-                              .nvls = INFINITY},
-                     .log = log,
-                     .use = use};
     int nodes = 0;
 
-    if (n == 1)
-        return w.ring;
-    if (stride == 1 && inside_node (t, gpu, n)) {
-        w.ring.nvls = t->type[t->type_of_node[node_of[gpu[0]]]]->nvls_efficiency;
-        walk_inside (&w, gpu, n, false);
-        return ring_walked (&w, n, 1);
-    }
-
-    /* Bucket the members by node, nodes in order of first appearance. */
     for (int i = 0; i < n; i++) {
-        int a = node_of[gpu[(size_t) i * (size_t) stride]];
+        int g = gpu[(size_t) i * (size_t) stride];
+        int a = node && node[i] != SPREAD ? node[i] : node_of[g];
 
         if (s->first[a] < 0) {
             s->first[a] = nodes;
             s->order[nodes] = a;
+            s->lead[nodes] = g;
             s->count[nodes++] = 0;
         }
         s->count[s->first[a]]++;
     }
+    return nodes;
+}
+
+/* All members, node by node, into s->member. */
+static void list_members (const struct terms *t, const int *gpu, int n, int stride,
+                          int nodes, struct scratch *s)
+{
+    const int *node_of = t->problem.cluster->node_of_gpu;
+
     for (int k = 0, at = 0; k < nodes; at += s->count[k++])
         s->next[k] = at;
     for (int i = 0; i < n; i++) {
@@ -199,22 +200,62 @@ struct costmodel_ring ring_of (const struct terms *t, const int *gpu, int n, int
 
         s->member[s->next[s->first[node_of[g]]]++] = g;
     }
-    for (int k = 0; k < nodes; k++) {
-        const struct topology_gpu_type *type = t->type[t->type_of_node[s->order[k]]];
+}
 
-        s->first[s->order[k]] = -1;
-        w.ring.nvls = fmin (w.ring.nvls, type->nvls_efficiency);
-    }
-
+/* Around a group whose links differ inside nodes, or from GPU to GPU. */
+static void walk_members (struct walk *w, int nodes, const int *share,
+                          const struct scratch *s)
+{
     for (int k = 0, at = 0; k < nodes; at += s->count[k++]) {
         int to = k + 1 < nodes ? at + s->count[k] : 0;
 
         if (s->count[k] > 1)
-            walk_inside (&w, s->member + at, s->count[k], nodes > 1);
+            walk_inside (w, s->member + at, s->count[k], nodes > 1);
         if (nodes > 1)
-            walk_between (&w, s->member + at, s->count[k], s->member + to,
+            walk_between (w, s->member + at, s->count[k], s->member + to,
                           s->count[(k + 1) % nodes], share);
     }
+}
+
+/* Around one where each node and each pair of nodes has one kind of link. */
+static void walk_nodes (struct walk *w, int nodes, const int *share,
+                        const struct scratch *s)
+{
+    const struct topology_node *node = w->t->problem.cluster->node;
+
+    for (int k = 0; k < nodes; k++) {
+        int to = k + 1 < nodes ? k + 1 : 0;
+
+        if (s->count[k] > 1)
+            walk_alike (w, node[s->order[k]].intra, s->count[k], nodes > 1);
+        if (nodes > 1)
+            walk_between (w, s->lead + k, s->count[k], s->lead + to, s->count[to], share);
+    }
+}
+
+struct costmodel_ring ring_of (const struct terms *t, const int *gpu, int n, int stride,
+                               const int *node, const int *share, struct scratch *s,
+                               struct use_log *log, const char *use)
+{
+    struct walk w = {.t = t,
+                     .ring = {.inside_bytes_per_s = INFINITY,
+                              .between_bytes_per_s = INFINITY,
+                              .nvls = INFINITY},
+                     .log = log,
+                     .use = use};
+    int nodes;
+
+    if (n == 1)
+        return w.ring;
+    nodes = bucket (t, gpu, n, stride, node, s);
+    if (!t->plain)
+        list_members (t, gpu, n, stride, nodes, s);
+    for (int k = 0; k < nodes; k++) {
+        s->first[s->order[k]] = -1;
+        w.ring.nvls = smaller (w.ring.nvls,
+                               t->type[t->type_of_node[s->order[k]]]->nvls_efficiency);
+    }
+    (t->plain ? walk_nodes : walk_members) (&w, nodes, share, s);
     return ring_walked (&w, n, nodes);
 }
 
@@ -228,10 +269,14 @@ enum status scratch_init (struct scratch *s, const struct terms *t, struct error
     s->first = malloc (n * sizeof (int));
     s->order = malloc (n * sizeof (int));
     s->count = malloc (n * sizeof (int));
+    s->lead = malloc (n * sizeof (int));
     s->next = malloc (n * sizeof (int));
     s->member = malloc (members * sizeof (int));
-    if (!s->share || !s->share_in || !s->first || !s->order || !s->count || !s->next ||
-        !s->member) {
+    s->shared = malloc (n * sizeof (int));
+    s->group = malloc (members * sizeof (int));
+    s->times = malloc (members * sizeof (int));
+    if (!s->share || !s->share_in || !s->first || !s->order || !s->count || !s->lead || !s->next ||
+        !s->member || !s->shared || !s->group || !s->times) {
         scratch_release (s);
         return err_nomem (err);
     }
@@ -247,7 +292,11 @@ void scratch_release (struct scratch *s)
     free (s->first);
     free (s->order);
     free (s->count);
+    free (s->lead);
     free (s->next);
     free (s->member);
+    free (s->shared);
+    free (s->group);
+    free (s->times);
     *s = (struct scratch){0};
 }

@@ -5,7 +5,8 @@
 
 int pipeline_work (const struct terms *t)
 {
-    return 6 * t->pp * t->problem.config->deg.vpp + COSTMODEL_SCHEDULE_WORK (t->pp);
+    return 6 * t->pp * t->problem.config->deg.vpp +
+           COSTMODEL_SCHEDULE_WORK (t->pp, t->problem.config->deg.vpp);
 }
 
 /* A stage's layers in chunk `chunk`, as workload_stage_of deals them. */

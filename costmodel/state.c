@@ -10,7 +10,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SPREAD (-1) /* a slot on several nodes */
+/* What the last exchange changed, as it was before. */
+struct journal {
+    int n_slots, n_sends, n_replicas;
+    int *slot, *sends, *replica; /* [pp * dp], [(pp + 1) * dp], [dp] which */
+    struct slot_time *slot_time; /* [pp * dp] */
+    double *there_s, *back_s;    /* [(pp + 1) * dp] */
+    int *sends_unmeasured;       /* [(pp + 1) * dp] */
+    double *end_s;               /* [dp * pp] */
+    double *tail_s;              /* [2 * pp] sync_s and optimizer_s */
+    int *stage_unmeasured;       /* [2 * pp] and sync_unmeasured */
+    double tied_s;
+    int unmeasured;
+    struct costmodel_price price;
+};
 
 /* Slots are numbered stage by stage, as their ranks are: stage * dp + d.  The sends of
  * slot [stage, d] to the next stage have its number; row pp is tied embeddings', from the
@@ -52,7 +65,29 @@ struct costmodel_state {
     unsigned exchanges;        /* so far, for stamp[] */
     int unmeasured;            /* links, of everything that is priced */
     struct costmodel_price price;
+    struct journal was;
 };
+
+static enum status allocate_journal (struct costmodel_state *s, struct error *err)
+{
+    struct journal *w = &s->was;
+    size_t pp = (size_t) s->t.pp, dp = (size_t) s->t.dp, cells = pp * dp;
+    size_t sends = cells + dp;
+
+    w->slot_time = malloc (cells * sizeof *w->slot_time);
+    w->there_s = malloc ((2 * sends + cells + 2 * pp) * sizeof (double));
+    w->slot = malloc ((cells + 2 * sends + dp + 2 * pp) * sizeof (int));
+    if (!w->slot_time || !w->there_s || !w->slot)
+        return err_nomem (err);
+    w->back_s = w->there_s + sends;
+    w->end_s = w->back_s + sends;
+    w->tail_s = w->end_s + cells;
+    w->sends = w->slot + cells;
+    w->sends_unmeasured = w->sends + sends;
+    w->replica = w->sends_unmeasured + sends;
+    w->stage_unmeasured = w->replica + dp;
+    return ST_OK;
+}
 
 static enum status allocate (struct costmodel_state *s, struct error *err)
 {
@@ -97,7 +132,7 @@ static enum status allocate (struct costmodel_state *s, struct error *err)
     s->crossing = s->stage_dirty + pp;
     s->boundary_dirty = s->crossing + pp;
     s->replica_dirty = s->boundary_dirty + rows;
-    return ST_OK;
+    return allocate_journal (s, err);
 }
 
 /* ---- what an exchange touches ---- */
@@ -128,10 +163,19 @@ static int source_of (const struct costmodel_state *s, int k)
 static void count_flows (struct costmodel_state *s, int k, int by)
 {
     const int *node_of = s->t.problem.cluster->node_of_gpu;
-    const int *src = slot_gpus (s, source_of (s, k)),
-              *dst = slot_gpus (s, target_of (s, k));
+    int from = source_of (s, k), to = target_of (s, k);
+    int a = s->slot_node[from], b = s->slot_node[to];
+    const int *src = slot_gpus (s, from), *dst = slot_gpus (s, to);
     size_t row = (size_t) (k / s->t.dp) * (size_t) s->nodes;
 
+    if (a != SPREAD && b != SPREAD) {
+        if (a != b) {
+            s->flows_out[row + (size_t) a] += by * s->t.slot;
+            s->flows_in[row + (size_t) b] += by * s->t.slot;
+        }
+        s->stamp[row + (size_t) a] = s->stamp[row + (size_t) b] = s->exchanges;
+        return;
+    }
     change_flow_shares (&s->t, src, dst, s->flows_out + row, s->flows_in + row, by);
     for (int r = 0; r < s->t.slot; r++) {
         s->stamp[row + (size_t) node_of[src[r]]] = s->exchanges;
@@ -224,14 +268,96 @@ static void touch_sharers (struct costmodel_state *s)
     for (int i = 0; i <= t->pp && t->limited; i++) {
         const unsigned *stamp = s->stamp + (size_t) i * (size_t) s->nodes;
 
-        for (int k = i * t->dp; k < (i + 1) * t->dp && s->boundary_dirty[i]; k++) {
-            int a = s->slot_node[source_of (s, k)], b = s->slot_node[target_of (s, k)];
+        if (!s->boundary_dirty[i])
+            continue;
 
-            if (a == SPREAD || b == SPREAD || stamp[a] == s->exchanges ||
-                stamp[b] == s->exchanges)
-                touch_sends (s, k);
-        }
+        const int *from = s->slot_node + source_of (s, i * t->dp),
+                  *to = s->slot_node + target_of (s, i * t->dp);
+
+        for (int d = 0; d < t->dp; d++)
+            if (from[d] == SPREAD || to[d] == SPREAD || stamp[from[d]] == s->exchanges ||
+                stamp[to[d]] == s->exchanges)
+                touch_sends (s, i * t->dp + d);
     }
+}
+
+/* ---- what was before ---- */
+
+/* s->sync_unmeasured follows s->stage_unmeasured, s->optimizer_s follows s->sync_s. */
+static void journal_begin (struct costmodel_state *s)
+{
+    struct journal *w = &s->was;
+    size_t both = 2 * (size_t) s->t.pp;
+
+    w->n_slots = w->n_sends = w->n_replicas = 0;
+    memcpy (w->tail_s, s->sync_s, both * sizeof *w->tail_s);
+    memcpy (w->stage_unmeasured, s->stage_unmeasured, both * sizeof (int));
+    w->tied_s = s->tied_s;
+    w->unmeasured = s->unmeasured;
+    w->price = s->price;
+}
+
+/* @param[in] at  in slot[] */
+static void journal_slot (struct costmodel_state *s, int at)
+{
+    s->was.slot[s->was.n_slots] = at;
+    s->was.slot_time[s->was.n_slots++] = s->slot[at];
+}
+
+static double *there_of (struct costmodel_state *s, int k)
+{
+    int row = k / s->t.dp, d = k % s->t.dp;
+
+    return row == s->t.pp ? &s->tied_ab_s[d] : &s->send_s[d * s->t.pp + row];
+}
+
+static double *back_of (struct costmodel_state *s, int k)
+{
+    int row = k / s->t.dp, d = k % s->t.dp;
+
+    return row == s->t.pp ? &s->tied_ba_s[d] : &s->return_s[d * s->t.pp + row];
+}
+
+static void journal_sends (struct costmodel_state *s, int k)
+{
+    struct journal *w = &s->was;
+
+    w->sends[w->n_sends] = k;
+    w->there_s[w->n_sends] = *there_of (s, k);
+    w->back_s[w->n_sends] = *back_of (s, k);
+    w->sends_unmeasured[w->n_sends++] = s->sends_unmeasured[k];
+}
+
+static void journal_replica (struct costmodel_state *s, int d)
+{
+    struct journal *w = &s->was;
+    size_t pp = (size_t) s->t.pp;
+
+    memcpy (w->end_s + (size_t) w->n_replicas * pp, s->end_s + (size_t) d * pp,
+            pp * sizeof (double));
+    w->replica[w->n_replicas++] = d;
+}
+
+static void journal_restore (struct costmodel_state *s)
+{
+    const struct journal *w = &s->was;
+    size_t pp = (size_t) s->t.pp;
+
+    for (int i = 0; i < w->n_slots; i++)
+        s->slot[w->slot[i]] = w->slot_time[i];
+    for (int i = 0; i < w->n_sends; i++) {
+        *there_of (s, w->sends[i]) = w->there_s[i];
+        *back_of (s, w->sends[i]) = w->back_s[i];
+        s->sends_unmeasured[w->sends[i]] = w->sends_unmeasured[i];
+    }
+    for (int i = 0; i < w->n_replicas; i++)
+        memcpy (s->end_s + (size_t) w->replica[i] * pp, w->end_s + (size_t) i * pp,
+                pp * sizeof (double));
+    memcpy (s->sync_s, w->tail_s, 2 * pp * sizeof *w->tail_s);
+    memcpy (s->stage_unmeasured, w->stage_unmeasured, 2 * pp * sizeof (int));
+    s->tied_s = w->tied_s;
+    s->unmeasured = w->unmeasured;
+    s->price = w->price;
 }
 
 /* ---- repricing ---- */
@@ -252,6 +378,7 @@ static void reprice_slot (struct costmodel_state *s, int k)
     s->slot_dirty[k] = false;
     if (is_joint (t, stage))
         return; /* with its whole stage */
+    journal_slot (s, d * t->pp + stage);
     slot_price (t, s->gpu, stage, d, s->tp_share + (size_t) stage * (size_t) s->nodes,
                 &s->scratch, NULL, slot);
     s->unmeasured += slot->unmeasured - old.unmeasured;
@@ -262,9 +389,12 @@ static void reprice_slot (struct costmodel_state *s, int k)
 static void reprice_stage (struct costmodel_state *s, int stage)
 {
     const struct terms *t = &s->t;
-    int unmeasured =
-        stage_price (t, s->gpu, stage, &s->scratch, NULL, &s->slot[stage], t->pp);
+    int unmeasured;
 
+    for (int d = 0; d < t->dp; d++)
+        journal_slot (s, d * t->pp + stage);
+    unmeasured =
+        stage_price (t, s->gpu, stage, &s->scratch, NULL, &s->slot[stage], t->pp);
     s->unmeasured += unmeasured - s->stage_unmeasured[stage];
     s->stage_unmeasured[stage] = unmeasured;
     memset (s->replica_dirty, true, (size_t) t->dp * sizeof *s->replica_dirty);
@@ -292,10 +422,9 @@ static void reprice_sends (struct costmodel_state *s, int k)
     const struct terms *t = &s->t;
     int row = k / t->dp, d = k % t->dp, unmeasured;
     bool tied = row == t->pp;
-    double *ab = tied ? &s->tied_ab_s[d] : &s->send_s[d * t->pp + row];
-    double *ba = tied ? &s->tied_ba_s[d] : &s->return_s[d * t->pp + row];
-    double there, back;
+    double *ab = there_of (s, k), *ba = back_of (s, k), there, back;
 
+    journal_sends (s, k);
     unmeasured =
         sends_price (t, slot_gpus (s, source_of (s, k)), slot_gpus (s, target_of (s, k)),
                      tied ? t->volume.tied_bytes : t->volume.p2p_bytes,
@@ -320,7 +449,8 @@ static void reprice_tail (struct costmodel_state *s, int stage)
         s->sync_s[stage] =
             published_sync_s (t, s->gpu, stage, &s->scratch, NULL, &unmeasured);
     } else {
-        double sync_s = sync_price (t, s->gpu, stage, &s->scratch, NULL, &unmeasured);
+        double sync_s = sync_price (t, s->gpu, stage, s->slot_node + stage * t->dp,
+                                    &s->scratch, NULL, &unmeasured);
 
         s->sync_s[stage] =
             exposed_price (t, s->gpu, stage, sync_s, &s->slot[stage], t->pp);
@@ -352,6 +482,7 @@ static void play_dirty (struct costmodel_state *s)
     for (int d = 0; d < t->dp; d++) {
         if (!s->replica_dirty[d])
             continue;
+        journal_replica (s, d);
         if (first < 0)
             first = d;
         else if (same_replicas (s, first, d))
@@ -467,6 +598,7 @@ static void reprice (struct costmodel_state *s)
 {
     const struct terms *t = &s->t;
 
+    journal_begin (s);
     for (int i = 0; i < s->n_slots; i++)
         reprice_slot (s, s->touched_slot[i]);
     for (int i = 0; i < s->n_sends; i++)
@@ -542,6 +674,9 @@ void costmodel_state_destroy (struct costmodel_state *s)
     free (s->slot_node);
     free (s->stamp);
     free (s->slot_dirty);
+    free (s->was.slot);
+    free (s->was.slot_time);
+    free (s->was.there_s);
     free (s);
 }
 
@@ -562,8 +697,8 @@ void costmodel_state_reset (struct costmodel_state *s, const int *gpu)
     reprice (s);
 }
 
-void costmodel_state_exchange (struct costmodel_state *s, const int *a, const int *b,
-                               int n)
+/* Exchange the GPUs and keep the counts; what is touched is left on the lists. */
+static void exchange (struct costmodel_state *s, const int *a, const int *b, int n)
 {
     const struct terms *t = &s->t;
 
@@ -583,8 +718,34 @@ void costmodel_state_exchange (struct costmodel_state *s, const int *a, const in
     }
     find_slot_nodes (s);
     count_touched (s, 1);
+}
+
+void costmodel_state_exchange (struct costmodel_state *s, const int *a, const int *b,
+                               int n)
+{
+    exchange (s, a, b, n);
     touch_sharers (s);
     reprice (s);
+}
+
+void costmodel_state_undo (struct costmodel_state *s, const int *a, const int *b, int n)
+{
+    size_t pp = (size_t) s->t.pp;
+
+    if (is_published (s)) { /* these have no journal of their lanes */
+        costmodel_state_exchange (s, a, b, n);
+        return;
+    }
+    exchange (s, a, b, n);
+    for (int i = 0; i < s->n_slots; i++)
+        s->slot_dirty[s->touched_slot[i]] = false;
+    for (int i = 0; i < s->n_sends; i++)
+        s->sends_dirty[s->touched_sends[i]] = false;
+    s->n_slots = s->n_sends = 0;
+    memset (s->stage_dirty, 0, pp * sizeof *s->stage_dirty);
+    memset (s->crossing, 0, pp * sizeof *s->crossing);
+    memset (s->boundary_dirty, 0, (pp + 1) * sizeof *s->boundary_dirty);
+    journal_restore (s);
 }
 
 struct costmodel_price costmodel_state_price (const struct costmodel_state *s)

@@ -23,6 +23,12 @@ static enum status price_stages (struct terms *t, struct error *err)
     return ST_OK;
 }
 
+/* Has the node one kind of link for all its GPUs? */
+static bool alike_inside (const struct topology_node *n)
+{
+    return !n->intra || (n->intra->bytes_per_s.n == 0 && n->intra->latency_s.n == 0);
+}
+
 enum status terms_init (struct terms *t, const struct costmodel_problem *p,
                         struct error *err)
 {
@@ -49,6 +55,8 @@ enum status terms_init (struct terms *t, const struct costmodel_problem *p,
         t->held[i] = workload_stage_of (p->model, p->config, p->layers, i);
         t->params[i] = workload_stage_params (p->model, p->config, &t->held[i]);
     }
+    t->limited = c->has_pair_totals;
+    t->plain = !c->has_gpu_links;
     for (int i = 0; i < c->n_nodes; i++) {
         const struct topology_gpu_type *type = c->node[i].type;
         int k = 0;
@@ -70,6 +78,7 @@ enum status terms_init (struct terms *t, const struct costmodel_problem *p,
         }
         t->type_of_node[i] = k;
         t->limited = t->limited || c->node[i].node_bytes_per_s > 0;
+        t->plain = t->plain && alike_inside (&c->node[i]);
     }
     return price_stages (t, err);
 }
@@ -129,29 +138,76 @@ bool change_tp_shares (const struct terms *t, const int *gpu, int groups, int *s
     return any;
 }
 
-/* Do the groups of n ranks that are `stride` apart all run through the same nodes in the
- * same order? */
-static bool groups_alike (const struct terms *t, const int *gpu, int n, int stride)
-{
-    bool alike = true;
+/* The groups of n ranks, `stride` apart, that run through the same nodes in the same order. */
+struct kinds {
+    int n;
+    int *group, *times; /* [n] one of each, and how many they are; in scratch */
+};
 
-    for (int k = 0; k < n && alike; k++)
-        alike = inside_node (t, gpu + (size_t) k * (size_t) stride, stride);
-    return alike;
-}
-
-/* Add `by` to the share of every node that a crossing data-parallel group touches: the
- * groups are the n ranks that are `stride` apart. */
-static void change_sync_shares (const struct terms *t, const int *gpu, int n, int stride,
-                                bool alike, struct scratch *s, int by)
+/* Do two groups, at all places whose GPUs are on several nodes? */
+static bool same_nodes (const struct terms *t, const int *g, int stride, const int *loose,
+                        int n_loose, int j, int k)
 {
     const int *node_of = t->problem.cluster->node_of_gpu;
 
-    for (int j = 0; j < (alike ? 1 : stride) && t->limited; j++) {
+    for (int i = 0; i < n_loose; i++) {
+        const int *place = g + (size_t) loose[i] * (size_t) stride;
+
+        if (node_of[place[j]] != node_of[place[k]])
+            return false;
+    }
+    return true;
+}
+
+/* Sort the groups by kind; a kind may come out twice.
+ *
+ *  @param[in] node  [n] nodes of the places, SPREAD where there are several; NULL: to be
+ *                   found out */
+static struct kinds kinds_of (const struct terms *t, const int *g, int n, int stride,
+                              const int *node, struct scratch *s)
+{
+    struct kinds k = {0, s->group, s->times};
+    int *loose = s->member, n_loose = 0;
+
+    for (int i = 0; i < n; i++)
+        if (node ? node[i] == SPREAD
+                 : !inside_node (t, g + (size_t) i * (size_t) stride, stride))
+            loose[n_loose++] = i;
+    if (n_loose == 0) {
+        k.n = 1;
+        k.group[0] = 0;
+        k.times[0] = stride;
+    }
+    for (int j = 0; j < stride && n_loose > 0; j++) {
+        int like = k.n;
+
+        if (k.n > 0 && same_nodes (t, g, stride, loose, n_loose, k.group[0], j))
+            like = 0;
+        else if (k.n > 1 && same_nodes (t, g, stride, loose, n_loose, k.group[k.n - 1], j))
+            like = k.n - 1;
+        if (like == k.n) {
+            k.group[k.n] = j;
+            k.times[k.n++] = 0;
+        }
+        k.times[like]++;
+    }
+    return k;
+}
+
+/* Add the groups that leave a node to the shares of the nodes that they touch. */
+static void add_shares (const struct terms *t, const int *g, int n, int stride,
+                        const int *node, const struct kinds *kinds, struct scratch *s)
+{
+    const int *node_of = t->problem.cluster->node_of_gpu;
+
+    for (int q = 0; q < kinds->n && t->limited; q++) {
         int nodes = 0;
 
         for (int k = 0; k < n; k++) {
-            int a = node_of[gpu[(size_t) k * (size_t) stride + (size_t) j]];
+            int a = node && node[k] != SPREAD
+                        ? node[k]
+                        : node_of[g[(size_t) k * (size_t) stride +
+                                    (size_t) kinds->group[q]]];
 
             if (s->first[a] < 0) {
                 s->first[a] = nodes;
@@ -159,11 +215,23 @@ static void change_sync_shares (const struct terms *t, const int *gpu, int n, in
             }
         }
         for (int k = 0; k < nodes; k++) {
-            s->first[s->order[k]] = -1;
-            if (nodes > 1)
-                s->share[s->order[k]] += alike ? by * stride : by;
+            int a = s->order[k];
+
+            s->first[a] = -1;
+            if (nodes == 1)
+                continue;
+            if (s->share[a] == 0)
+                s->shared[s->n_shared++] = a;
+            s->share[a] += kinds->times[q];
         }
     }
+}
+
+/* No node is shared any more. */
+static void clear_shares (struct scratch *s)
+{
+    while (s->n_shared > 0)
+        s->share[s->shared[--s->n_shared]] = 0;
 }
 
 /* The embedding's and the head's part of a slot, which belong to its first and last
@@ -201,9 +269,9 @@ static void slot_compute (const struct terms *t, const int *gpu, int stage,
         }
         if (i > 0 && !c->node[node].speed && c->node_of_gpu[gpu[i - 1]] == node)
             continue; /* as the one before */
-        out->fwd_s = fmax (out->fwd_s, once->fwd_s / speed);
-        out->back_s = fmax (out->back_s, once->back_s / speed);
-        out->weight_s = fmax (out->weight_s, once->weight_s / speed);
+        out->fwd_s = larger (out->fwd_s, once->fwd_s / speed);
+        out->back_s = larger (out->back_s, once->back_s / speed);
+        out->weight_s = larger (out->weight_s, once->weight_s / speed);
         slot_ends (t, k, stage, speed, out);
     }
 }
@@ -222,7 +290,7 @@ static void slot_cp (const struct terms *t, const int *gpu, int stage, struct sc
 
     for (int j = 0; j < cp.stride; j++) {
         struct costmodel_ring r =
-            ring_of (t, gpu + j, cp.size, cp.stride, s->share, s, log, "cp");
+            ring_of (t, gpu + j, cp.size, cp.stride, NULL, s->share, s, log, "cp");
         double hop = r.latency_s / steps + p->profile->time.collective_s;
         double rate = costmodel_ring_rate (&r);
 
@@ -258,7 +326,7 @@ void slot_price (const struct terms *t, const int *gpu, int stage, int d,
     slot_compute (t, g, stage, &slot);
     for (int k = 0; k < t->cp && t->tp > 1; k++) {
         struct costmodel_ring r =
-            ring_of (t, g + k * t->tp, t->tp, 1, share, s, log, "tp");
+            ring_of (t, g + k * t->tp, t->tp, 1, NULL, share, s, log, "tp");
         double op =
             p->config->sequence_parallel
                 ? 2.0 * costmodel_half_allreduce_s (p->profile, &r, t->tp,
@@ -290,15 +358,15 @@ void slot_price (const struct terms *t, const int *gpu, int stage, int d,
     *out = slot;
 }
 
-/* Change the shares of `count` groups in a row that send at the same time. */
-static void change_row_shares (const struct terms *t, const int *gpu, int count,
-                               struct workload_group group, struct scratch *s, int by)
+/* Add to the shares `count` rows of groups that send at the same time. */
+static void add_row_shares (const struct terms *t, const int *gpu, int count,
+                            struct workload_group group, struct scratch *s)
 {
     for (int k = 0; k < count; k++) {
         const int *g = gpu + (size_t) k * (size_t) (group.size * group.stride);
+        struct kinds kinds = kinds_of (t, g, group.size, group.stride, NULL, s);
 
-        change_sync_shares (t, g, group.size, group.stride,
-                            groups_alike (t, g, group.size, group.stride), s, by);
+        add_shares (t, g, group.size, group.stride, NULL, &kinds, s);
     }
 }
 
@@ -308,11 +376,11 @@ static void cp_price (const struct terms *t, const int *gpu, int stage, struct s
 {
     struct workload_group cp = workload_group_of (&t->problem.config->deg, GROUP_CP);
 
-    change_row_shares (t, gpu + slot_rank (t, stage, 0), t->dp, cp, s, 1);
+    add_row_shares (t, gpu + slot_rank (t, stage, 0), t->dp, cp, s);
     for (int d = 0; d < t->dp; d++)
         if (isfinite (out[d * apart].fwd_s))
             slot_cp (t, gpu + slot_rank (t, stage, d), stage, s, log, &out[d * apart]);
-    change_row_shares (t, gpu + slot_rank (t, stage, 0), t->dp, cp, s, -1);
+    clear_shares (s);
 }
 
 /* Expert parallelism: tokens go to their experts and back, in each direction; a group
@@ -327,14 +395,14 @@ static double ep_price (const struct terms *t, const int *gpu, int stage,
                           sync = workload_group_of (d, GROUP_EXPERT_SYNC);
     double worst = 0.0;
 
-    change_row_shares (t, g, sync.size, ep, s, 1);
+    add_row_shares (t, g, sync.size, ep, s);
     for (int k = 0; k < sync.size; k++)
         *out_of_node |= !inside_node (t, g + k * sync.stride, sync.stride);
     for (int k = 0; k < sync.size; k++)
         for (int j = 0; j < ep.stride; j++)
             worst = fmax (
                 worst, alltoall_of (t, g + k * sync.stride + j, ep, s, log, unmeasured));
-    change_row_shares (t, g, sync.size, ep, s, -1);
+    clear_shares (s);
     return worst;
 }
 
@@ -375,17 +443,12 @@ static double flow_s (const struct terms *t, int src, int dst, double bytes, int
                       int in, int *unmeasured, struct use_log *log, const char *use)
 {
     const struct topology_cluster *c = t->problem.cluster;
-    const struct topology_node *a = &c->node[c->node_of_gpu[src]],
-                               *b = &c->node[c->node_of_gpu[dst]];
+    int a = c->node_of_gpu[src], b = c->node_of_gpu[dst];
     struct topology_link l = link_between (t, src, dst, use, log, unmeasured);
     double bw = l.bytes_per_s;
 
-    if (a != b) {
-        if (a->node_bytes_per_s > 0)
-            bw = fmin (bw, a->node_bytes_per_s / out);
-        if (b->node_bytes_per_s > 0)
-            bw = fmin (bw, b->node_bytes_per_s / in);
-    }
+    if (a != b && t->limited)
+        bw = smaller (bw, topology_share (c, a, b, out, in));
     return bw > 0 ? t->problem.profile->time.collective_s + l.latency_s +
                         bytes / (bw * t->problem.profile->time.send_link)
                   : INFINITY;
@@ -419,17 +482,25 @@ int sends_price (const struct terms *t, const int *src, const int *dst, double b
                  const int *share, const int *share_in, struct use_log *log,
                  const char *use, double *there, double *back)
 {
-    const int *node_of = t->problem.cluster->node_of_gpu;
-    int flows = uniform_flows (t, src, dst) ? 1 : t->slot, unmeasured = 0;
+    const struct topology_cluster *c = t->problem.cluster;
+    const int *node_of = c->node_of_gpu;
+    int flows = uniform_flows (t, src, dst) ? 1 : t->slot, unmeasured = 0, like = 0;
 
     *there = *back = 0.0;
     for (int i = 0; i < flows; i++) {
-        int out = share[node_of[src[i]]], in = share_in[node_of[dst[i]]];
+        int a = node_of[src[i]], b = node_of[dst[i]], before = unmeasured;
 
-        *there = fmax (*there,
-                       flow_s (t, src[i], dst[i], bytes, out, in, &unmeasured, log, use));
-        *back = fmax (*back,
-                      flow_s (t, dst[i], src[i], bytes, in, out, &unmeasured, log, use));
+        /* As the one before, between the same two nodes. */
+        if (i > 0 && !log && a != b && a == node_of[src[i - 1]] &&
+            b == node_of[dst[i - 1]] && !c->has_gpu_links) {
+            unmeasured += like;
+            continue;
+        }
+        *there = larger (*there, flow_s (t, src[i], dst[i], bytes, share[a], share_in[b],
+                                         &unmeasured, log, use));
+        *back = larger (*back, flow_s (t, dst[i], src[i], bytes, share_in[b], share[a],
+                                       &unmeasured, log, use));
+        like = unmeasured - before;
     }
     return unmeasured;
 }
@@ -456,39 +527,48 @@ int boundary_price (const struct terms *t, const int *gpu, int a, int b, double 
 
 /* ---- data parallelism ---- */
 
-/* Seconds of the groups of n ranks of a stage, `stride` apart, that hold `params`
- * parameters each. */
-static double ring_price (const struct terms *t, const int *g, int n, int stride,
-                          double params, struct scratch *s, struct use_log *log,
-                          int *unmeasured)
+/* Has every node that a kind of groups runs through one kind of link inside, and every pair
+ * of nodes one? */
+static bool is_plain (const struct terms *t, const int *g, int n, int stride)
 {
-    const struct costmodel_problem *p = &t->problem;
-    bool nodes_alike = groups_alike (t, g, n, stride);
-    bool alike = nodes_alike && !p->cluster->has_gpu_links;
+    const struct topology_cluster *c = t->problem.cluster;
+    bool plain = !c->has_gpu_links;
+
+    for (int i = 0; i < n && plain && !t->plain; i++)
+        plain = alike_inside (&c->node[c->node_of_gpu[g[(size_t) i * (size_t) stride]]]);
+    return plain;
+}
+
+/* Seconds of the groups of n ranks of a stage, `stride` apart, that hold `params`
+ * parameters each; node as kinds_of takes it. */
+static double ring_price (const struct terms *t, const int *g, int n, int stride,
+                          const int *node, double params, struct scratch *s,
+                          struct use_log *log, int *unmeasured)
+{
+    struct kinds kinds = kinds_of (t, g, n, stride, node, s);
+    /* Where a kind of groups sees the same links, one of it stands for all; each is listed
+     * for itself when links are unmeasured, unless all are one kind. */
+    bool one = kinds.n == 1 && is_plain (t, g, n, stride);
+    bool each = !one && (log || !t->plain);
     double worst = 0.0;
 
-    /* Where all groups run through the same nodes and every link between two nodes (and
-     * inside one) is the same, one group stands for all; each counts for itself when
-     * links are unmeasured. */
-    for (int i = 0; i < n && alike; i++) {
-        const struct topology_node *a =
-            &p->cluster->node[p->cluster->node_of_gpu[g[(size_t) i * (size_t) stride]]];
+    add_shares (t, g, n, stride, node, &kinds, s);
+    for (int j = 0; j < (each ? stride : kinds.n); j++) {
+        int group = each ? j : kinds.group[j];
+        struct costmodel_ring r =
+            ring_of (t, g + group, n, stride, node, s->share, s, log, "dp");
 
-        alike = !a->intra || (a->intra->bytes_per_s.n == 0 && a->intra->latency_s.n == 0);
+        worst = larger (worst, costmodel_sync_s (t->problem.profile, &r, n, &t->volume,
+                                                 params));
+        *unmeasured += r.unmeasured * (one || each ? 1 : kinds.times[j]);
     }
-    change_sync_shares (t, g, n, stride, nodes_alike, s, 1);
-    for (int j = 0; j < (alike ? 1 : stride); j++) {
-        struct costmodel_ring r = ring_of (t, g + j, n, stride, s->share, s, log, "dp");
-
-        worst = fmax (worst, costmodel_sync_s (p->profile, &r, n, &t->volume, params));
-        *unmeasured += r.unmeasured;
-    }
-    change_sync_shares (t, g, n, stride, nodes_alike, s, -1);
+    clear_shares (s);
     return worst;
 }
 
-double sync_price (const struct terms *t, const int *gpu, int stage, struct scratch *s,
-                   struct use_log *log, int *unmeasured)
+double sync_price (const struct terms *t, const int *gpu, int stage,
+                   const int *slot_node, struct scratch *s, struct use_log *log,
+                   int *unmeasured)
 {
     const struct workload_degrees *d = &t->problem.config->deg;
     const int *g = gpu + slot_rank (t, stage, 0);
@@ -498,11 +578,11 @@ double sync_price (const struct terms *t, const int *gpu, int stage, struct scra
 
     *unmeasured = 0;
     if (dense.size > 1)
-        time = ring_price (t, g, dense.size, dense.stride, t->params[stage].dense, s, log,
-                           unmeasured);
+        time = ring_price (t, g, dense.size, dense.stride, t->cp == 1 ? slot_node : NULL,
+                           t->params[stage].dense, s, log, unmeasured);
     if (experts.size > 1 && t->params[stage].expert > 0)
-        time += ring_price (t, g, experts.size, experts.stride, t->params[stage].expert,
-                            s, log, unmeasured);
+        time += ring_price (t, g, experts.size, experts.stride, NULL,
+                            t->params[stage].expert, s, log, unmeasured);
     return time;
 }
 
@@ -511,12 +591,12 @@ enum workload_all_reduce sync_by (const struct terms *t, const int *gpu, int sta
 {
     const int *g = gpu + slot_rank (t, stage, 0);
     struct workload_group all = workload_group_of (&t->problem.config->deg, GROUP_SYNC);
-    bool alike = groups_alike (t, g, all.size, all.stride);
+    struct kinds kinds = kinds_of (t, g, all.size, all.stride, NULL, s);
     struct costmodel_ring r;
 
-    change_sync_shares (t, g, all.size, all.stride, alike, s, 1);
-    r = ring_of (t, g, all.size, all.stride, s->share, s, NULL, "dp");
-    change_sync_shares (t, g, all.size, all.stride, alike, s, -1);
+    add_shares (t, g, all.size, all.stride, NULL, &kinds, s);
+    r = ring_of (t, g, all.size, all.stride, NULL, s->share, s, NULL, "dp");
+    clear_shares (s);
     return costmodel_sync_by (t->problem.profile, &r, all.size, &t->volume,
                               t->params[stage].dense);
 }
@@ -543,8 +623,8 @@ double exposed_price (const struct terms *t, const int *gpu, int stage, double s
 
     /* A ring stands still while any of its members' links are taken. */
     for (int d = 0; d < t->dp; d++, slot += apart) {
-        under = fmax (under, slot->fwd_s + slot->back_s);
-        busy = fmax (busy, slot->busy_s[leaves]);
+        under = larger (under, slot->fwd_s + slot->back_s);
+        busy = larger (busy, slot->busy_s[leaves]);
     }
     return costmodel_exposed_s (t->problem.profile, sync_s,
                                 times * fmax (0.0, under - busy));

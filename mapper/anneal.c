@@ -153,7 +153,7 @@ static void anneal (struct placer *x, enum unit unit, int moves, struct candidat
                         (size_t) x->n * sizeof (int));
             }
         } else {
-            costmodel_state_exchange (x->state, m.a, m.b, m.n);
+            costmodel_state_undo (x->state, m.a, m.b, m.n);
             if (uses_matter (x->pool))
                 count_move (x, &m, -1);
         }
@@ -167,6 +167,7 @@ void improve_by_node (struct placer *x, int moves, struct candidate *k)
     if (x->pool->all_alike || x->pool->n_nodes == 1 || !isfinite (k->price.step_s))
         return;
     x->layout.depth = k->layout.depth;
+    x->layout.by_class = k->layout.by_class;
     x->layout.upto = k->layout.upto;
     memcpy (x->layout.seq, k->layout.seq, (size_t) x->pool->n_nodes * sizeof (int));
     layout_fill (x, &straight);

@@ -20,7 +20,6 @@
  * it, of every index that it has, so it cannot have all: every TP group of stage 0 spans.
  */
 #include "mapper/bound_private.h"
-#include "mapper/bound_schedule.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -160,6 +159,7 @@ struct bests {
     struct best b;
     struct least_compute all;
     double inside, across;
+    double cp_fwd_s, cp_back_s;
     struct costmodel_volume volume;
     /* Experts. */
     double exchange_s;              /* their all-to-all, wherever they are */
@@ -254,6 +254,16 @@ static void best_tail (const struct pool *pool, const struct best_rates *r,
     b->hides = c->zero == 3 ? b->m : 1.0;
 }
 
+/* Slow slots: those with a GPU of class `from` or slower, or, with `spans`, those whose
+ * groups span nodes too. */
+struct slow_slots {
+    int from;
+    bool slower, spans; /* can a slot be slow for its GPUs, for its links? */
+    struct least_compute k;
+    double tp_s;
+    struct best_rates rates;
+};
+
 /* What a layer takes more when its group spans nodes, at across_s an all-reduce. */
 static void set_spans (double across_s, struct best *b)
 {
@@ -265,46 +275,75 @@ static void set_spans (double across_s, struct best *b)
     }
 }
 
-/* A slot that has a GPU of class `from` or slower (l), or, with `spans`, spans nodes: what
- * a layer takes more, of the kind where that is least. */
-static void slow_slot (const struct pool *pool, const struct workload_config *c,
-                       const struct bests *x, const struct least_compute *l, int from,
-                       bool spans, struct best *b)
+static void slow_slots_init (const struct pool *pool, const struct workload_config *c,
+                             const struct bests *x, int from, bool spans,
+                             struct slow_slots *s)
 {
-    double slow_tp = fmin (x->inside, x->across), slow_inside, slow_across;
+    double inside, across;
+
+    *s = (struct slow_slots){.from = from,
+                             .slower = from < pool->n_classes,
+                             .spans = spans,
+                             .tp_s = fmin (x->inside, x->across)};
+    least_compute (pool, c, from, pool->n_classes, &s->k);
+    if (!s->slower || spans)
+        return;
+    s->rates = bound_rates (pool, from); /* its group touches the slow GPU */
+    bound_tp (pool, &s->rates, c, &x->volume, &inside, &across);
+    if (isfinite (fmin (inside, across)))
+        s->tp_s = fmax (s->tp_s, fmin (inside, across));
+}
+
+/* What a layer of a kind takes more on a slow slot than on any. */
+static struct layer_pace slow_more (const struct pool *pool,
+                                    const struct workload_config *c,
+                                    const struct bests *x, const struct slow_slots *s,
+                                    bool expert)
+{
     const struct mapper_problem *p = pool->problem;
-    double tp = fmin (x->inside, x->across), fwd = INFINITY, back = INFINITY;
-    bool slower = from < pool->n_classes;
+    double tp = fmin (x->inside, x->across);
+    struct layer_pace any = layer_pace (p, c, &x->all.k, expert, tp, x->exchange_s);
+    struct layer_pace slow = layer_pace (p, c, &s->k.k, expert, s->tp_s, x->exchange_s);
+    struct layer_pace more = {INFINITY, INFINITY, INFINITY, any.fwd_ops, any.back_ops};
 
-    if (slower && !spans) { /* its group touches the slow GPU */
-        struct best_rates rates = bound_rates (pool, from);
-
-        bound_tp (pool, &rates, c, &x->volume, &slow_inside, &slow_across);
-        if (isfinite (fmin (slow_inside, slow_across)))
-            slow_tp = fmax (slow_tp, fmin (slow_inside, slow_across));
-        bound_pairs (pool, c, &x->volume, from, b->pair_s);
-        best_tail (pool, &rates, c, &l->k, x, 1, b);
+    if (s->slower) {
+        more.fwd_s = fmax (0.0, slow.fwd_s - any.fwd_s);
+        more.back_s = fmax (0.0, slow.back_s - any.back_s);
+        more.input_s = fmax (0.0, slow.input_s - any.input_s);
     }
-    b->tp_s[1] = spans ? x->across : slow_tp; /* a slow slot may span already */
+    if (s->spans) {
+        more.fwd_s = fmin (more.fwd_s, any.fwd_ops * (x->across - tp));
+        more.back_s = fmin (more.back_s, any.back_ops * (x->across - tp));
+        more.input_s = fmin (more.input_s, any.back_ops * (x->across - tp));
+    }
+    return more;
+}
+
+/* Fills in the slow slots: of a layer, the kind where it takes least more. */
+static void slow_slot (const struct pool *pool, const struct workload_config *c,
+                       const struct bests *x, const struct slow_slots *s, struct best *b)
+{
+    bool by_class = s->slower && !s->spans;
+    double fwd = INFINITY, back = INFINITY;
+
+    if (by_class) {
+        bound_pairs (pool, c, &x->volume, s->from, b->pair_s);
+        best_tail (pool, &s->rates, c, &s->k.k, x, 1, b);
+    }
+    b->tp_s[1] = s->spans ? x->across : s->tp_s; /* a slow slot may span already */
     set_spans (x->across, b);
     for (int expert = 0; expert < 2; expert++) {
-        struct layer_pace any = layer_pace (p, c, &x->all.k, expert, tp, x->exchange_s);
-        struct layer_pace slow = layer_pace (p, c, &l->k, expert, slow_tp, x->exchange_s);
-        double more_fwd = slower ? slow.fwd_s - any.fwd_s : INFINITY;
-        double more_back = slower ? slow.back_s - any.back_s : INFINITY;
+        struct layer_pace more;
 
-        if (count_layers (p->model, expert) == 0)
+        if (count_layers (pool->problem->model, expert) == 0)
             continue;
-        if (spans) {
-            more_fwd = fmin (more_fwd, any.fwd_ops * (x->across - tp));
-            more_back = fmin (more_back, any.back_ops * (x->across - tp));
-        }
-        fwd = fmin (fwd, more_fwd);
-        back = fmin (back, more_back);
+        more = slow_more (pool, c, x, s, expert);
+        fwd = fmin (fwd, more.fwd_s);
+        back = fmin (back, more.back_s);
     }
-    b->slot[1] = slower && !spans ? ends_of (p, l, slow_tp) : b->slot[0];
-    b->slot[1].fwd_s = b->slot[0].fwd_s + fmax (0.0, fwd);
-    b->slot[1].back_s = b->slot[0].back_s + fmax (0.0, back);
+    b->slot[1] = by_class ? ends_of (pool->problem, &s->k, s->tp_s) : b->slot[0];
+    b->slot[1].fwd_s = b->slot[0].fwd_s + fwd;
+    b->slot[1].back_s = b->slot[0].back_s + back;
 }
 
 static void bests_init (const struct pool *pool, const struct workload_config *c,
@@ -314,7 +353,6 @@ static void bests_init (const struct pool *pool, const struct workload_config *c
     struct best_rates rates = bound_rates (pool, 0);
     struct costmodel_volume *v = &x->volume;
     struct best *b = &x->b;
-    double cp_fwd_s, cp_back_s;
 
     costmodel_volume (p->model, p->job, c, p->profile, v);
     least_compute (pool, c, 0, pool->n_classes, &x->all);
@@ -329,10 +367,10 @@ static void bests_init (const struct pool *pool, const struct workload_config *c
     };
     bests_experts (pool, c, x);
     fast_slot (pool, c, &x->all, x->inside, x->across, x->exchange_s, b);
-    bound_cp (pool, c, v, x->all.attention_fwd_s, x->all.attention_back_s, &cp_fwd_s,
-              &cp_back_s);
-    b->slot[0].fwd_s += cp_fwd_s;
-    b->slot[0].back_s += cp_back_s;
+    bound_cp (pool, c, v, x->all.attention_fwd_s, x->all.attention_back_s, &x->cp_fwd_s,
+              &x->cp_back_s);
+    b->slot[0].fwd_s += x->cp_fwd_s;
+    b->slot[0].back_s += x->cp_back_s;
     b->slot[1] = b->slot[0];
     set_spans (x->across, b);
     bound_sends (pool, c, v, x->inside, x->across, b->send_s);
@@ -493,36 +531,15 @@ void bound_caps (const struct pool *pool, int pp, int from, bool spans, const in
     }
 }
 
-/* The bound when slots are fast or slow by class `from`; 0 when it tells nothing. */
-static double divided_bound (const struct pool *pool, const struct workload_config *c,
-                             const struct bests *x, int from, bool spans, const int *caps,
-                             int *cap, enum bound_how how)
-{
-    int slow = slow_stages (pool, c, from, spans);
-    struct best b = x->b;
-    struct least_compute l;
-
-    if (slow == 0)
-        return 0.0;
-    if (slow > c->deg.pp || (!spans && from == pool->n_classes))
-        return INFINITY; /* fewer GPUs than ranks */
-    least_compute (pool, c, from, pool->n_classes, &l);
-    slow_slot (pool, c, x, &l, from, spans, &b);
-    if (caps)
-        bound_caps (pool, c->deg.pp, from, spans, caps, cap);
-    return any_way (pool, c, x, spans ? 0 : from, &b, slow, caps ? cap : NULL, how);
-}
-
 /* A stage's tail as bound_schedule.c takes it: stage 0's, or (fixed 0) that of one without
  * embedding.  Where a group spans, the better of cases B and C. */
 static struct bound_tail tail_of (const struct pool *pool,
                                   const struct workload_config *c, const struct bests *x,
-                                  bool first)
+                                  const struct best *b, int kind, bool first)
 {
-    const struct best *b = &x->b;
     struct best_rates rates = bound_rates (pool, 0);
-    struct bound_tail t = {.layer_s = b->tail_layer_s[0],
-                           .fixed_s = first ? b->tail_fixed_s[0]
+    struct bound_tail t = {.layer_s = b->tail_layer_s[kind],
+                           .fixed_s = first ? b->tail_fixed_s[kind]
                                             : pool->problem->profile->time.step_s};
     double layer[3], fixed[3];
 
@@ -530,8 +547,8 @@ static struct bound_tail tail_of (const struct pool *pool,
         double per_param = 0.0;
         int per_node = way < 2 ? pool->max_node_gpus / c->deg.tp : pool->max_node_gpus;
 
-        layer[way] = b->sync_layer_s[0][way];
-        fixed[way] = first ? b->sync_fixed_s[0][way] : 0.0;
+        layer[way] = b->sync_layer_s[kind][way];
+        fixed[way] = first ? b->sync_fixed_s[kind][way] : 0.0;
         if (!first && (c->zero < 3 || c->deg.pp == 1))
             bound_sync (pool, &rates, workload_dense_shards (&c->deg), &x->volume,
                         per_node, way == 0 ? c->deg.tp : 1, &per_param, &fixed[way]);
@@ -561,72 +578,126 @@ static int scheduled_experts (const struct workload_config *c, const struct best
     return x->whole.n;
 }
 
-/* Schedules of bound_schedule.c. */
-static double scheduled_bound (const struct pool *pool, const struct workload_config *c,
-                               const struct bests *x, const int *cap, bool tight)
+/* A kind of slot as bound_schedule.c takes it. */
+static struct bound_slot bound_slot_of (const struct pool *pool,
+                                        const struct workload_config *c,
+                                        const struct bests *x, const struct best *b,
+                                        const struct slow_slots *slow)
 {
     const struct mapper_problem *p = pool->problem;
-    const struct best *b = &x->b;
-    double tp = fmin (x->inside, x->across), cp_fwd_s, cp_back_s;
-    struct bound_experts experts[EXPERT_WAYS];
+    int kind = slow != NULL;
+    double tp = fmin (x->inside, x->across);
+    bool by_class = slow && slow->slower && !slow->spans;
+    const struct costmodel_compute *k = by_class ? &slow->k.k : &x->all.k;
+    struct bound_slot s = {.span_fwd_s = b->span_fwd_s[kind],
+                           .span_back_s = b->span_back_s[kind],
+                           .micro_s = b->slot[kind].micro_s,
+                           .tp_s = by_class ? slow->tp_s : tp,
+                           .embed_fwd_s = k->embed_fwd_s,
+                           .embed_back_s = k->embed_back_s,
+                           .head_fwd_s = k->head_fwd_s,
+                           .head_back_s = k->head_back_s,
+                           .head_input_s = k->head_weight_s,
+                           .first = tail_of (pool, c, x, b, kind, true),
+                           .other = tail_of (pool, c, x, b, kind, false)};
+
+    for (int i = 0; i < 2; i++) {
+        bool expert = count_layers (p->model, i) > 0 ? i : !i;
+        struct layer_pace l = layer_pace (p, c, &x->all.k, expert, tp, x->exchange_s);
+        struct layer_pace more = {0};
+
+        if (slow)
+            more = slow_more (pool, c, x, slow, expert);
+        s.layer[i] = (struct bound_layer){l.fwd_s + x->cp_fwd_s + more.fwd_s,
+                                          l.back_s + x->cp_back_s + more.back_s,
+                                          l.input_s + x->cp_back_s + more.input_s};
+    }
+    return s;
+}
+
+/* As bound_schedule.c takes it, with so many stages of a replica on slow slots. */
+static struct bound_pipeline pipeline_of (const struct pool *pool,
+                                          const struct workload_config *c,
+                                          const struct bests *x, const struct best *b,
+                                          const struct slow_slots *slots, int slow,
+                                          const int *cap)
+{
     struct bound_pipeline s = {
-        .experts = experts,
-        .n_experts = scheduled_experts (c, x, tight, experts),
-        .model = p->model,
-        .profile = p->profile,
+        .model = pool->problem->model,
+        .profile = pool->problem->profile,
         .schedule = c->schedule,
         .m = b->m,
         .p = b->p,
         .v = c->deg.vpp,
-        .span_fwd_s = b->span_fwd_s[0],
-        .span_back_s = b->span_back_s[0],
+        .slow = slow,
+        .slot = {bound_slot_of (pool, c, x, b, NULL)},
         .spans = {c->deg.tp <= pool->max_node_gpus,
                   c->deg.tp > 1 && isfinite (b->span_fwd_s[0])},
-        .micro_s = b->slot[0].micro_s,
-        .tp_s = tp,
-        .embed_fwd_s = x->all.k.embed_fwd_s,
-        .embed_back_s = x->all.k.embed_back_s,
-        .head_fwd_s = x->all.k.head_fwd_s,
-        .head_back_s = x->all.k.head_back_s,
-        .head_input_s = x->all.k.head_weight_s,
         .any_s = 0.5 * b->send_s[0],
         .cross_s = 0.5 * (b->send_s[0] + b->send_s[1]),
         .per_node = (int) b->send_s[2],
-        .first = tail_of (pool, c, x, true),
-        .other = tail_of (pool, c, x, false),
         .hides = b->hides,
         .cap = cap,
     };
 
-    bound_cp (pool, c, &x->volume, x->all.attention_fwd_s, x->all.attention_back_s,
-              &cp_fwd_s, &cp_back_s);
-    for (int expert = 0; expert < 2; expert++) {
-        bool there = count_layers (p->model, expert) > 0;
-        struct layer_pace l =
-            layer_pace (p, c, &x->all.k, there ? expert : !expert, tp, x->exchange_s);
+    s.slot[1] = slow > 0 ? bound_slot_of (pool, c, x, b, slots) : s.slot[0];
+    if (slow > 0)
+        s.slow_sends_s = bound_slow_sends_s (b, b->p, slow) - bound_sends_s (b, b->p);
+    return s;
+}
 
-        s.layer[expert] = (struct bound_layer){l.fwd_s + cp_fwd_s, l.back_s + cp_back_s,
-                                               l.input_s + cp_back_s};
-    }
+static double scheduled_bound (const struct pool *pool, const struct workload_config *c,
+                               const struct bests *x, const struct best *b,
+                               const struct slow_slots *slots, int slow, const int *cap,
+                               enum bound_how how)
+{
+    struct bound_pipeline s = pipeline_of (pool, c, x, b, slots, slow, cap);
+    bool tight = how > BOUND_FRACTIONS;
+
+    s.n_experts = scheduled_experts (c, x, tight, s.experts);
     return bound_scheduled (&s, tight);
+}
+
+/* Does that bound serve?  It is the only one of most schedules, and it also tells layers
+ * with experts from others. */
+static bool scheduled (const struct pool *pool, const struct best *b)
+{
+    return b->total_only || !caps_alike (pool);
+}
+
+/* The bound when slots are fast or slow by class `from`; 0 when it tells nothing. */
+static double divided_bound (const struct pool *pool, const struct workload_config *c,
+                             const struct bests *x, int from, bool spans, const int *caps,
+                             int *cap, enum bound_how how)
+{
+    int slow = slow_stages (pool, c, from, spans);
+    struct best b = x->b;
+    struct slow_slots slots;
+    double bound = 0.0;
+
+    if (slow == 0)
+        return 0.0;
+    if (slow > c->deg.pp || (!spans && from == pool->n_classes))
+        return INFINITY; /* fewer GPUs than ranks */
+    slow_slots_init (pool, c, x, from, spans, &slots);
+    slow_slot (pool, c, x, &slots, &b);
+    if (caps)
+        bound_caps (pool, c->deg.pp, from, spans, caps, cap);
+    cap = caps ? cap : NULL;
+    if (scheduled (pool, &b))
+        bound = scheduled_bound (pool, c, x, &b, &slots, slow, cap, how);
+    if (!b.total_only)
+        bound = fmax (bound, any_way (pool, c, x, spans ? 0 : from, &b, slow, cap, how));
+    return bound;
 }
 
 static double bound_with (const struct pool *pool, const struct workload_config *c,
                           const int *caps, int *cap, enum bound_how how)
 {
     struct bests x;
-    double most = 0.0, scheduled = 0.0;
+    double most = 0.0;
 
     bests_init (pool, c, &x);
-    /* That one also tells layers with experts from others. */
-    if (x.b.total_only || !caps_alike (pool)) {
-        if (caps)
-            bound_caps (pool, c->deg.pp, 0, true, caps, cap);
-        scheduled =
-            scheduled_bound (pool, c, &x, caps ? cap : NULL, how > BOUND_FRACTIONS);
-        if (x.b.total_only)
-            return scheduled;
-    }
     for (int from = 1; from <= pool->n_classes; from++) {
         most = fmax (most, divided_bound (pool, c, &x, from, false, caps, cap, how));
         /* Where groups inside nodes are fewer, some slot is slow or spans. */
@@ -635,10 +706,15 @@ static double bound_with (const struct pool *pool, const struct workload_config 
             most = fmax (most, divided_bound (pool, c, &x, from, true, caps, cap, how));
     }
     if (most > 0.0)
-        return fmax (most, scheduled);
+        return most;
     if (caps)
         bound_caps (pool, c->deg.pp, 0, true, caps, cap);
-    return fmax (scheduled, any_way (pool, c, &x, 0, &x.b, 0, caps ? cap : NULL, how));
+    cap = caps ? cap : NULL;
+    if (scheduled (pool, &x.b))
+        most = scheduled_bound (pool, c, &x, &x.b, NULL, 0, cap, how);
+    if (!x.b.total_only)
+        most = fmax (most, any_way (pool, c, &x, 0, &x.b, 0, cap, how));
+    return most;
 }
 
 double bound_of (const struct pool *pool, const struct workload_config *c,
@@ -661,18 +737,20 @@ double bound_of (const struct pool *pool, const struct workload_config *c,
 }
 
 int bound_divided (const struct pool *pool, const struct workload_config *c, int from,
-                   struct best *b)
+                   const int *cap, struct best *b, struct bound_pipeline *pipeline)
 {
     struct bests x;
-    struct least_compute l;
+    struct slow_slots slots;
     int slow = from > 0 ? slow_stages (pool, c, from, false) : 0;
 
     bests_init (pool, c, &x);
     *b = x.b;
-    if (slow == 0)
-        return 0;
-    least_compute (pool, c, from, pool->n_classes, &l);
-    slow_slot (pool, c, &x, &l, from, false, b);
+    if (slow > 0) {
+        slow_slots_init (pool, c, &x, from, false, &slots);
+        slow_slot (pool, c, &x, &slots, b);
+    }
+    if (pipeline)
+        *pipeline = pipeline_of (pool, c, &x, b, &slots, slow, cap);
     return slow;
 }
 

@@ -3,6 +3,7 @@
 #ifndef MAPPER_BOUND_PRIVATE_H
 #define MAPPER_BOUND_PRIVATE_H
 
+#include "mapper/bound_schedule.h"
 #include "mapper/mapper_private.h"
 
 /** Seconds of one micro-batch on a slot at best. */
@@ -48,9 +49,11 @@ struct pace {
 
 /** The best of a configuration, its slots divided into those without a GPU of class `from`
  *  or slower and the others; not divided for 0.
+ *  @param[in]  cap       [2 * pp] as bound_caps leaves it, or NULL
+ *  @param[out] pipeline  the same for bound_schedule.h, or NULL
  *  @return struct pace's `slow` */
 int bound_divided (const struct pool *pool, const struct workload_config *c, int from,
-                   struct best *b);
+                   const int *cap, struct best *b, struct bound_pipeline *pipeline);
 
 /** Most layers of each stage in the memory of any class, and of those from `from` on (with
  *  `spans`, of any too).
@@ -122,7 +125,6 @@ struct expert_way {
 
 /** All of them: what exchanges on one node is synchronised across nodes, and the other way
  *  round.  Several that are much alike may be in one. */
-#define EXPERT_WAYS 8
 struct expert_ways {
     int n;
     struct expert_way way[EXPERT_WAYS];

@@ -13,15 +13,23 @@
  *
  *         end >= down and back to k + m B_k + (m - n_k / v) F_k [+ up_k].
  *
+ * (3) Where forwards and backwards take turns, as many backwards follow its last forward,
+ *     and that micro-batch still goes down from there and the whole way up:
+ *
+ *         end >= down and back to k + (m - n_k / v) (F_k + B_k) + down from k and up.
+ *
  * `end` is stage 0's where up_k counts, and k's own otherwise, so that its own tail
- * follows: the step is at least either with what follows.  Both grow with the stage's layers, given how many the stages above hold at
+ * follows: the step is at least either with what follows.  All grow with the stage's layers, given how many the stages above hold at
  * least.  So for a given end every stage has a most number of layers, from the last stage
- * to the first, and the end is a bound while these do not add up to the model's.
+ * to the first, and the end is a bound while these do not add up to the model's.  Where so
+ * many stages are on slow slots, they are those that lose least by it; and the layers that
+ * the others cannot hold make a micro-batch's way longer.
  *
  * Layers with and without experts cost differently: bound_run_slope, bound_run_slack. */
 #include "mapper/bound_schedule.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "costmodel/costmodel.h"
 
@@ -73,8 +81,11 @@ struct how {
 
 struct frame {
     const struct bound_pipeline *x;
-    struct line part[N_PARTS];
-    double all_s; /* all layers' forwards once */
+    struct line part[2][N_PARTS]; /* by kind of slot */
+    double all_s[N_PARTS];        /* all layers once, on any slots */
+    double more_s[N_PARTS];       /* a layer on a slow slot, beyond any */
+    int slow_layers;              /* on slow slots, at least */
+    int *work;                    /* [2 * p] */
     bool split, v_shaped;
     struct how first; /* stage 0 */
 };
@@ -92,6 +103,17 @@ static struct line line_of (const struct workload_model *m,
     return (struct line){d, e, bound_run_slope (m, d, e), fmin (d, e)};
 }
 
+/* What a layer takes at least more on a slow slot. */
+static double least_more (const struct bound_pipeline *x, enum part part)
+{
+    double least = INFINITY;
+
+    for (int expert = 0; expert < 2; expert++)
+        least = fmin (least, of_layer (&x->slot[1].layer[expert], part) -
+                                 of_layer (&x->slot[0].layer[expert], part));
+    return x->slow > 0 ? fmax (0.0, least) : 0.0;
+}
+
 static void frame_init (struct frame *f, const struct bound_pipeline *x, struct how first)
 {
     const struct workload_model *m = x->model;
@@ -100,10 +122,13 @@ static void frame_init (struct frame *f, const struct bound_pipeline *x, struct 
                         .split = costmodel_schedule_splits_backward (x->schedule),
                         .v_shaped = workload_schedule_is_v (x->schedule),
                         .first = first};
-    for (int i = 0; i < m->layers; i++)
-        f->all_s += x->layer[workload_is_expert_layer (m, i)].fwd_s;
-    for (int part = 0; part < N_PARTS; part++) {
-        f->part[part] = line_of (m, x->layer, (enum part) part);
+    for (enum part part = 0; part < N_PARTS; part++) {
+        for (int i = 0; i < m->layers; i++)
+            f->all_s[part] +=
+                of_layer (&x->slot[0].layer[workload_is_expert_layer (m, i)], part);
+        for (int kind = 0; kind < 2; kind++)
+            f->part[kind][part] = line_of (m, x->slot[kind].layer, part);
+        f->more_s[part] = least_more (x, part);
     }
 }
 
@@ -127,12 +152,13 @@ static int virtual_of (const struct frame *f, int k, int c)
 }
 
 /* The layers of one stage for one micro-batch. */
-static double stage_s (const struct frame *f, enum part part, int k, double layers)
+static double stage_s (const struct frame *f, enum part part, int k, int kind,
+                       double layers)
 {
     double sum = 0.0;
 
     for (int c = 0; c < f->x->v; c++)
-        sum += run_s (f, &f->part[part], layers / f->x->v, virtual_of (f, k, c));
+        sum += run_s (f, &f->part[kind][part], layers / f->x->v, virtual_of (f, k, c));
     return sum;
 }
 
@@ -145,7 +171,7 @@ static double row_s (const struct frame *f, enum part part, int from, double lay
     double sum = 0.0;
 
     for (int c = 0; c < x->v; c++)
-        sum += run_s (f, &f->part[part], layers / x->v,
+        sum += run_s (f, &f->part[0][part], layers / x->v,
                       c * x->p + (c == 0 || !f->v_shaped ? from : 0));
     return sum / x->v;
 }
@@ -165,11 +191,12 @@ static double way_down_s (const struct frame *f)
 
 /* What follows stage k's end.  A micro-batch's compute, which hides the synchronisation, is
  * at most an m-th of the end. */
-static double tail_s (const struct frame *f, int k, double layers, struct how how,
-                      double end)
+static double tail_s (const struct frame *f, int k, int kind, double layers,
+                      struct how how, double end)
 {
     const struct bound_pipeline *x = f->x;
-    const struct bound_tail *t = k == 0 ? &x->first : &x->other;
+    const struct bound_slot *slot = &x->slot[kind];
+    const struct bound_tail *t = k == 0 ? &slot->first : &slot->other;
     double sync = t->sync_fixed_s[how.way] + layers * t->sync_layer_s[how.way];
 
     if (how.experts)
@@ -184,18 +211,18 @@ struct ends {
     double fwd_s, back_s;
 };
 
-static struct ends ends_of (const struct frame *f, int k)
+static struct ends ends_of (const struct frame *f, int k, int kind)
 {
-    const struct bound_pipeline *x = f->x;
-    struct ends e = {x->micro_s, x->micro_s};
+    const struct bound_slot *s = &f->x->slot[kind];
+    struct ends e = {s->micro_s, s->micro_s};
 
     if (k == 0) {
-        e.fwd_s += x->embed_fwd_s + x->tp_s;
-        e.back_s += x->embed_back_s;
+        e.fwd_s += s->embed_fwd_s + s->tp_s;
+        e.back_s += s->embed_back_s;
     }
-    if (k == (f->v_shaped ? 0 : x->p - 1)) {
-        e.fwd_s += x->head_fwd_s;
-        e.back_s += x->head_back_s + x->tp_s;
+    if (k == (f->v_shaped ? 0 : f->x->p - 1)) {
+        e.fwd_s += s->head_fwd_s;
+        e.back_s += s->head_back_s + s->tp_s;
     }
     return e;
 }
@@ -204,30 +231,44 @@ static struct ends ends_of (const struct frame *f, int k)
  * hold `above` layers at least. */
 static double through_above (const struct frame *f, enum part part, int k, double above)
 {
-    const struct bound_pipeline *x = f->x;
+    const struct bound_slot *s = &f->x->slot[0];
 
     if (k == 0)
         return 0.0;
-    return k * x->micro_s / x->v + row_s (f, part, 0, above) + sends_s (x, k + 1) +
-           (part == FORWARD ? x->embed_fwd_s + x->tp_s / x->v : x->embed_back_s);
+    return k * s->micro_s / f->x->v + row_s (f, part, 0, above) + sends_s (f->x, k + 1) +
+           (part == FORWARD ? s->embed_fwd_s + s->tp_s / f->x->v : s->embed_back_s);
 }
 
-/* Back from the last chunk of all to the last chunk of stage k. */
+/* Down from stage k's last chunk to the end of all, or back from there to it, where chunks
+ * are not in a V: the stages after it hold `below` layers at least. */
+static double through_below (const struct frame *f, enum part part, int k, double below)
+{
+    const struct bound_slot *s = &f->x->slot[0];
+    int between = f->x->p - 1 - k;
+
+    if (between == 0)
+        return 0.0;
+    return between * s->micro_s / f->x->v + row_s (f, part, k + 1, below) +
+           sends_s (f->x, between + 1) +
+           (part == FORWARD ? s->head_fwd_s : s->head_back_s + s->tp_s / f->x->v);
+}
+
+/* Back from the last chunk of all to the last chunk of stage k, where weights' gradients
+ * are put off. */
 static double back_to (const struct frame *f, int k, double layers, double above)
 {
     const struct bound_pipeline *x = f->x;
+    const struct bound_slot *s = &x->slot[0];
     int between = f->v_shaped ? k : x->p - 1 - k;
     double held = f->v_shaped ? above : between;
-    enum part part = f->split ? INPUT : BACKWARD;
 
     if (between == 0)
         return 0.0;
     /* Without a V, the stages after the first hold what it does not. */
     if (!f->v_shaped && k == 0)
         held = x->model->layers - layers;
-    return between * x->micro_s / x->v + row_s (f, part, f->v_shaped ? 0 : k + 1, held) +
-           sends_s (x, between + 1) + (f->split ? x->head_input_s : x->head_back_s) +
-           x->tp_s / x->v;
+    return between * s->micro_s / x->v + row_s (f, INPUT, f->v_shaped ? 0 : k + 1, held) +
+           sends_s (x, between + 1) + s->head_input_s + s->tp_s / x->v;
 }
 
 /* Back to stage k and up from it, where both are whole backwards: all other stages', which
@@ -235,116 +276,285 @@ static double back_to (const struct frame *f, int k, double layers, double above
 static double back_and_up (const struct frame *f, int k, double layers)
 {
     const struct bound_pipeline *x = f->x;
-    const struct line *l = &f->part[BACKWARD];
+    const struct bound_slot *s = &x->slot[0];
+    const struct line *l = &f->part[0][BACKWARD];
     double held = (x->model->layers - layers) / x->v, slack = 0.0;
 
     for (int c = 0; c < x->v; c++)
         slack += (k > 0 ? slack_of (f, l, c * x->p) : 0.0) +
                  (k < x->p - 1 ? slack_of (f, l, c * x->p + k + 1) : 0.0);
-    return (x->p - 1) * x->micro_s / x->v +
+    return (x->p - 1) * s->micro_s / x->v +
            fmax (held * l->slope - slack / x->v, held * l->least_slope) +
            sends_s (f->x, k + 1) + sends_s (f->x, x->p - k) +
-           (k > 0 ? x->embed_back_s : 0.0) +
-           (k < x->p - 1 ? x->head_back_s + x->tp_s / x->v : 0.0);
+           (k > 0 ? s->embed_back_s : 0.0) +
+           (k < x->p - 1 ? s->head_back_s + s->tp_s / x->v : 0.0);
+}
+
+/* A stage to be placed on a kind of slot. */
+struct held {
+    int k, kind, layers;
+    double above;         /* layers of the stages above it, at least */
+    double fwd_s, back_s; /* one micro-batch's operations */
+    double layer_fwd_s;   /* of these, the layers' */
+    double layer_back_s;
+    double rest; /* m - n_k / v */
+};
+
+static struct held held_of (const struct frame *f, int k, int kind, int layers, int below,
+                            struct how how)
+{
+    const struct bound_pipeline *x = f->x;
+    struct ends e = ends_of (f, k, kind);
+    double micro = x->slot[kind].micro_s;
+    struct held h = {.k = k, .kind = kind, .layers = layers};
+
+    h.above = fmax (k * x->v, x->model->layers - layers - below);
+    h.layer_fwd_s = micro + stage_s (f, FORWARD, k, kind, layers);
+    h.layer_back_s = micro + stage_s (f, BACKWARD, k, kind, layers);
+    h.fwd_s = e.fwd_s - micro + h.layer_fwd_s;
+    h.back_s = e.back_s - micro + h.layer_back_s;
+    if (how.experts) {
+        h.fwd_s += layers * how.experts->fwd_s;
+        h.back_s += layers * how.experts->back_s;
+    }
+    if (how.way == 1) {
+        h.fwd_s += layers * x->slot[kind].span_fwd_s;
+        h.back_s += layers * x->slot[kind].span_back_s;
+    }
+    h.rest = x->m -
+             costmodel_forwards_first (x->schedule, x->p, x->v, x->m, k) / (double) x->v;
+    return h;
+}
+
+/* All layers once in one direction, those on slow slots with what they take more. */
+static double all_layers_s (const struct frame *f, enum part part, const struct held *h)
+{
+    int others = (f->x->slow - 1) * f->x->v, slow = f->slow_layers;
+
+    if (h->kind == 1 && h->layers + others > slow)
+        slow = h->layers + others;
+    return f->all_s[part] + slow * f->more_s[part];
+}
+
+/* A micro-batch's whole way down. */
+static double down_s (const struct frame *f, const struct held *h)
+{
+    const struct bound_slot *s = &f->x->slot[0];
+
+    return f->x->p * s->micro_s + all_layers_s (f, FORWARD, h) + s->embed_fwd_s +
+           s->tp_s + s->head_fwd_s + way_down_s (f);
+}
+
+/* How many layers do the stages after it hold at least, where chunks are not in a V? */
+static double held_below (const struct frame *f, const struct held *h)
+{
+    return h->k == 0 ? f->x->model->layers - h->layers : (f->x->p - 1 - h->k) * f->x->v;
+}
+
+/* Row (2), to its own end or to stage 0's. */
+static double first_backward_row (const struct frame *f, const struct held *h, bool own)
+{
+    double back;
+
+    if (f->split)
+        back = back_to (f, h->k, h->layers, h->above);
+    else if (own)
+        back = through_below (f, BACKWARD, h->k, held_below (f, h));
+    else
+        back = back_and_up (f, h->k, h->layers);
+    return down_s (f, h) + f->x->m * h->back_s + h->rest * h->layer_fwd_s + back;
+}
+
+/* What the head and the embedding cost their stages between the first backward and the
+ * last forward.  Their all-reduces belong to all chunks alike.  With whole groups of
+ * micro-batches the last chunk's first forward and last backward are outside, and of the
+ * first chunk up to 2 p - 1 of each. */
+static double ends_between_s (const struct frame *f, const struct held *h)
+{
+    const struct bound_pipeline *x = f->x;
+    const struct bound_slot *s = &x->slot[h->kind];
+    bool whole = x->m % x->p == 0;
+    double sum = 0.0;
+
+    if (h->k == x->p - 1)
+        sum += h->rest * s->tp_s + whole * (x->m - 1) * (s->head_fwd_s + s->head_back_s);
+    if (h->k == 0)
+        sum += h->rest * s->tp_s;
+    if (h->k == 0 && whole && x->m >= 2 * x->p)
+        sum += (x->m - 2 * x->p + 1) * (s->embed_fwd_s + s->embed_back_s);
+    return sum;
+}
+
+/* Row (3); 0 where it tells nothing. */
+static double last_forward_row (const struct frame *f, const struct held *h)
+{
+    const struct bound_pipeline *x = f->x;
+    const struct bound_slot *s = &x->slot[0];
+    double below = held_below (f, h), up;
+
+    if (f->split || !(h->rest > 0.0))
+        return 0.0;
+    up = x->p * s->micro_s + all_layers_s (f, BACKWARD, h) + s->embed_back_s +
+         s->head_back_s + s->tp_s + way_down_s (f);
+    return down_s (f, h) + through_below (f, BACKWARD, h->k, below) +
+           h->rest * (h->layer_fwd_s + h->layer_back_s) + ends_between_s (f, h) +
+           through_below (f, FORWARD, h->k, below) + up + x->v * x->slow_sends_s;
 }
 
 /* The least end of stage 0, or of stage k itself (`own`) with what follows it, when stage
  * k holds so many layers and the stages after it at most `below`. */
-static double end_s (const struct frame *f, int k, int layers, int below, struct how how,
-                     bool own)
+static double end_s (const struct frame *f, int k, int kind, int layers, int below,
+                     struct how how, bool own)
 {
-    const struct bound_pipeline *x = f->x;
-    struct ends e = ends_of (f, k);
-    double forwards = x->micro_s + stage_s (f, FORWARD, k, layers);
-    double fwd = e.fwd_s - x->micro_s + forwards;
-    double back = e.back_s + stage_s (f, BACKWARD, k, layers);
-    double above = fmax (k * x->v, x->model->layers - layers - below);
-    double up = own ? 0.0 : through_above (f, BACKWARD, k, above);
-    double left = x->m - costmodel_forwards_first (x->schedule, x->p, x->v, x->m, k) /
-                             (double) x->v;
-    double any, order;
+    struct held h = held_of (f, k, kind, layers, below, how);
+    double up = own ? 0.0 : through_above (f, BACKWARD, k, h.above), end;
 
-    if (how.way == 1) {
-        fwd += layers * x->span_fwd_s;
-        back += layers * x->span_back_s;
-    }
-    if (how.experts) {
-        fwd += layers * how.experts->fwd_s;
-        back += layers * how.experts->back_s;
-    }
-    any = through_above (f, FORWARD, k, above) + x->m * (fwd + back) + up;
-    order = x->p * x->micro_s + f->all_s + x->embed_fwd_s + x->tp_s + x->head_fwd_s +
-            way_down_s (f) + x->m * back + left * forwards +
-            (own ? back_to (f, k, layers, above) : back_and_up (f, k, layers));
-    any = fmax (any, order);
-    return any + (own ? tail_s (f, k, layers, how, any) : 0.0);
+    end = through_above (f, FORWARD, k, h.above) + f->x->m * (h.fwd_s + h.back_s) + up;
+    end = fmax (end, first_backward_row (f, &h, own));
+    if (own)
+        return end + tail_s (f, k, kind, layers, how, end);
+    return fmax (end, last_forward_row (f, &h));
 }
 
 /* Stage k's own end and what follows, placed in the best of all ways. */
-static double own_end_s (const struct frame *f, int k, int layers, int below)
+static double own_end_s (const struct frame *f, int k, int kind, int layers, int below)
 {
     const struct bound_pipeline *x = f->x;
     double least = INFINITY;
 
     if (x->spans[1])
-        least = end_s (f, k, layers, below, (struct how){1, NULL}, true);
+        least = end_s (f, k, kind, layers, below, (struct how){1, NULL}, true);
     for (int i = 0; x->spans[0] && i < (x->n_experts > 0 ? x->n_experts : 1); i++) {
         struct how how = {0, x->n_experts > 0 ? &x->experts[i] : NULL};
 
-        least = fmin (least, end_s (f, k, layers, below, how, true));
+        least = fmin (least, end_s (f, k, kind, layers, below, how, true));
     }
     return least;
 }
 
-/* Can stage k hold so many layers if stage 0 ends by then, and the step by `step`? */
-static bool ends_by (const struct frame *f, int k, int layers, int below, double then,
-                     double step)
+/* The end that stage k decides: its own, where weights' gradients are put off, or stage
+ * 0's. */
+static double stage_end_s (const struct frame *f, int k, int kind, int layers, int below)
 {
-    const struct how none = {0, NULL};
+    struct how how = {0, NULL};
 
-    if (!f->split && end_s (f, k, layers, below, k == 0 ? f->first : none, false) > then)
-        return false;
-    return (k == 0 && !f->split) || own_end_s (f, k, layers, below) <= step;
+    if (f->split)
+        return own_end_s (f, k, kind, layers, below);
+    return end_s (f, k, kind, layers, below, k == 0 ? f->first : how, false);
+}
+
+/* When are the ends and the step? */
+struct times {
+    double end_s, step_s;
+};
+
+/* Does stage k's part of both hold? */
+static bool ends_by (const struct frame *f, int k, int kind, int layers, int below,
+                     const struct times *then)
+{
+    return stage_end_s (f, k, kind, layers, below) <= then->end_s &&
+           (f->split || k == 0 || own_end_s (f, k, kind, layers, below) <= then->step_s);
 }
 
 /* The most layers of stage k that end by then: whole chunks; 0: none. */
-static int most_layers (const struct frame *f, int k, int below, double then, double step)
+static int most_layers (const struct frame *f, int k, int kind, int below,
+                        const struct times *then)
 {
     const struct bound_pipeline *x = f->x;
     int most = x->model->layers - (x->p - 1) * x->v, fits = 0, over;
 
-    if (x->cap && x->cap[k] < most)
-        most = x->cap[k];
+    if (x->cap && x->cap[kind * x->p + k] < most)
+        most = x->cap[kind * x->p + k];
     over = most / x->v + 1;
     for (int try = 1; over - fits > 1; try = fits + (over - fits) / 2)
-        if (ends_by (f, k, try * x->v, below, then, step))
+        if (ends_by (f, k, kind, try * x->v, below, then))
             fits = try;
         else
             over = try;
     return fits * x->v;
 }
 
-/* Can the stages hold all layers and end by then, stage 0 with `first` of them (0: any)? */
-static bool can_end (const struct frame *f, int first, double then)
+/* Stage 0, where its layers are given. */
+struct first_stage {
+    int layers, kind; /* 0 layers: any, on any slot */
+};
+
+/* The step when stage 0's end is given. */
+static struct times times_of (const struct frame *f, const struct first_stage *first,
+                              double end)
 {
+    double tail = first->layers > 0
+                      ? tail_s (f, 0, first->kind, first->layers, f->first, end)
+                      : 0.0;
+
+    return (struct times){end, end + tail};
+}
+
+static void insert (int *sorted, int n, int value)
+{
+    for (; n > 0 && sorted[n - 1] > value; n--)
+        sorted[n] = sorted[n - 1];
+    sorted[n] = value;
+}
+
+static long sum_of (const int *a, int n)
+{
+    long sum = 0;
+
+    for (int i = 0; i < n; i++)
+        sum += a[i];
+    return sum;
+}
+
+/* Can the stages hold all layers and end by then, with as many on slow slots as must be?
+ * If so, the layers on slow slots at least; -1 if not. */
+static long layers_on_slow (const struct frame *f, const struct first_stage *first,
+                            double end)
+{
+    struct times then = times_of (f, first, end);
     const struct bound_pipeline *x = f->x;
-    double step = then + (first > 0 ? tail_s (f, 0, first, f->first, then) : 0.0);
-    int below = 0;
+    int n = 0, slow = x->slow - first->kind, below = 0, never = x->model->layers + 1;
+    int *most = f->work, *loss = f->work + x->p; /* sorted, of the stages so far */
+    long held, fast;
 
-    for (int k = x->p - 1; k >= (first > 0 ? 1 : 0); k--) {
-        int most = most_layers (f, k, below, then, step);
+    for (int k = x->p - 1; k >= (first->layers > 0 ? 1 : 0); k--, n++) {
+        int any = most_layers (f, k, 0, below, &then), less = 0;
 
-        if (most == 0)
-            return false;
-        below += most;
+        if (any == 0)
+            return -1;
+        if (slow > 0)
+            less = most_layers (f, k, 1, below, &then);
+        insert (most, n, any);
+        insert (loss, n, less > 0 ? any - less : never);
+        below += any;
     }
-    if (first > 0 && !ends_by (f, 0, first, below, then, step))
-        return false;
-    return below + first >= x->model->layers;
+    held = below + (long) first->layers;
+    if (slow > n || held - sum_of (loss, slow) < x->model->layers ||
+        (first->layers > 0 &&
+         stage_end_s (f, 0, first->kind, first->layers, below) > end))
+        return -1;
+    fast = sum_of (most + slow, n - slow) + (first->kind == 0 ? first->layers : 0);
+    return fast < x->model->layers ? x->model->layers - fast : 0;
+}
+
+static bool can_end (struct frame *f, const struct first_stage *first, double then)
+{
+    f->slow_layers = f->x->slow * f->x->v;
+    for (int round = 0; round < 3; round++) {
+        long least = layers_on_slow (f, first, then);
+
+        if (least < 0)
+            return false;
+        if (least <= f->slow_layers)
+            return true;
+        f->slow_layers = (int) least; /* which makes all ways longer */
+    }
+    return true;
 }
 
 /* The least end by bisection; give_up where it is no lower. */
-static double least_end (const struct frame *f, int first, double lo, double give_up)
+static double least_end (struct frame *f, const struct first_stage *first, double lo,
+                         double give_up)
 {
     double hi = give_up;
 
@@ -363,6 +573,27 @@ static double least_end (const struct frame *f, int first, double lo, double giv
     return lo;
 }
 
+/* What a stage takes in row (1) with no layers anywhere: the lines' slack is left. */
+static double fixed_s (const struct frame *f, int k)
+{
+    const struct bound_pipeline *x = f->x;
+    struct ends e = ends_of (f, k, 0);
+    double slack = 0.0;
+
+    for (enum part part = FORWARD; part <= BACKWARD; part++) {
+        const struct line *l = &f->part[0][part];
+        double stage = 0.0;
+
+        for (int c = 0; c < x->v; c++)
+            stage += slack_of (f, l, virtual_of (f, k, c));
+        slack += x->m * stage;
+        for (int c = 0; c < x->v && k > 0 && (part == FORWARD || !f->split); c++)
+            slack += slack_of (f, l, c * x->p) / x->v;
+    }
+    return through_above (f, FORWARD, k, 0) + x->m * (e.fwd_s + e.back_s) +
+           (f->split ? 0.0 : through_above (f, BACKWARD, k, 0)) - slack;
+}
+
 /* How many layers does stage 0 have at least? */
 static int least_first (const struct bound_pipeline *x)
 {
@@ -370,38 +601,33 @@ static int least_first (const struct bound_pipeline *x)
 }
 
 /* The least of (1) over fractions of layers.  With all stages ending at T, the layers up to
- * stage k, Y, follow Y' = Y + (T - fixed_k - carry Y) / pace: linear in T. */
+ * stage k, Y, follow Y' = Y + (T - fixed_k - carry Y) / pace: linear in T.  A stage on a
+ * slow slot adds less to Y, and what it adds less shrinks by 1 - carry / pace with every
+ * stage after it. */
 static double fractional_end (const struct frame *f)
 {
     const struct bound_pipeline *x = f->x;
-    double per_layer = f->part[FORWARD].slope + (f->split ? 0 : f->part[BACKWARD].slope);
-    double carry = per_layer / x->v, held = 0.0, times = 0.0, least = 0.0;
-    double pace = x->m * (f->part[FORWARD].slope + f->part[BACKWARD].slope);
+    double fwd = f->part[0][FORWARD].slope, back = f->part[0][BACKWARD].slope;
+    double carry = (fwd + (f->split ? 0.0 : back)) / x->v, pace = x->m * (fwd + back);
+    double held = 0.0, times = 0.0, least = 0.0, slower, less;
 
     for (int k = 0; k < x->p; k++) {
-        struct ends e = ends_of (f, k);
-        /* With no layers anywhere the lines' slack is left. */
-        double slack = 0.0, fixed;
+        double fixed = fixed_s (f, k);
 
-        for (int part = FORWARD; part <= BACKWARD; part++) {
-            double stage = 0.0;
-
-            for (int c = 0; c < x->v; c++)
-                stage += slack_of (f, &f->part[part], virtual_of (f, k, c));
-            slack += x->m * stage;
-            for (int c = 0; c < x->v && k > 0 && (part == FORWARD || !f->split); c++)
-                slack += slack_of (f, &f->part[part], c * x->p) / x->v;
-        }
-        fixed = through_above (f, FORWARD, k, 0) + x->m * (e.fwd_s + e.back_s) +
-                (f->split ? 0.0 : through_above (f, BACKWARD, k, 0)) - slack;
         if (k == 0 && f->first.experts)
             fixed += x->m * least_first (x) *
                      (f->first.experts->fwd_s + f->first.experts->back_s);
+
         held = held * (1.0 - carry / pace) - fixed / pace;
         times = times * (1.0 - carry / pace) + 1.0 / pace;
         least = fmax (least, fixed);
     }
-    return fmax (least, (x->model->layers - held) / times);
+    slower = pace + x->m * (f->more_s[FORWARD] + f->more_s[BACKWARD]);
+    less = x->slow * (1.0 / pace - 1.0 / slower) * pow (1.0 - carry / pace, x->p - 1);
+    return fmax (least, fmax ((x->model->layers - held) / times,
+                              (x->model->layers - held -
+                               less * (least + carry * x->model->layers)) /
+                                  (times - less)));
 }
 
 /* The least of the bound over fractions of layers.  Tails grow with the layers. */
@@ -410,15 +636,15 @@ static double loose_bound (const struct frame *f)
     double end = fractional_end (f), least = INFINITY;
 
     if (!f->split)
-        return end + tail_s (f, 0, least_first (f->x), f->first, end);
+        return end + tail_s (f, 0, 0, least_first (f->x), f->first, end);
     for (int way = 0; way < 2; way++)
         for (int k = 0; k < 2 && f->x->spans[way]; k++)
-            least = fmin (least, tail_s (f, k, f->x->v, (struct how){way, NULL}, end));
+            least = fmin (least, tail_s (f, k, 0, f->x->v, (struct how){way, NULL}, end));
     return end + least;
 }
 
 /* An end that can be, to bisect from. */
-static double some_end (const struct frame *f, int first, double lo)
+static double some_end (struct frame *f, const struct first_stage *first, double lo)
 {
     double hi = 1.02 * lo;
 
@@ -427,30 +653,56 @@ static double some_end (const struct frame *f, int first, double lo)
     return hi;
 }
 
-static double tight_bound (const struct frame *f)
+/* The least step with stage 0 on that kind of slot, where it is below `best`. */
+static double with_first (struct frame *f, int kind, double lo, double best,
+                          struct first_stage *at, double *end_at)
 {
     const struct bound_pipeline *x = f->x;
     int most = (x->model->layers - (x->p - 1) * x->v) / x->v;
     int even = x->model->layers / (x->p * x->v);
-    double lo = fractional_end (f), best = INFINITY;
 
-    if (f->split)
-        return least_end (f, 0, lo, some_end (f, 0, lo));
     for (int step = 0; step < most; step++) {
         /* From the even split on: the first tries leave little to the others.  The later
          * the end, the less is exposed, but the two together grow. */
-        int first = (1 + (even - 1 + step) % most) * x->v;
-        double end;
+        struct first_stage first = {(1 + (even - 1 + step) % most) * x->v, kind};
+        double end, step_s;
 
-        if ((x->cap && first > x->cap[0]) ||
-            lo + tail_s (f, 0, first, f->first, lo) >= best)
+        if ((x->cap && first.layers > x->cap[kind * x->p]) ||
+            lo + tail_s (f, 0, kind, first.layers, f->first, lo) >= best)
             continue;
-        end = least_end (f, first, lo,
-                         isfinite (best) ? best - tail_s (f, 0, first, f->first, best)
-                                         : some_end (f, first, lo));
-        best = fmin (best, end + tail_s (f, 0, first, f->first, end));
+        end = isfinite (best) ? best - tail_s (f, 0, kind, first.layers, f->first, best)
+                              : some_end (f, &first, lo);
+        end = least_end (f, &first, lo, end);
+        step_s = end + tail_s (f, 0, kind, first.layers, f->first, end);
+        if (step_s < best) {
+            best = step_s;
+            *at = first;
+            *end_at = end;
+        }
     }
     return best;
+}
+
+/* For schedules that do not put weights' gradients off.
+ * @param[out] at, end_at  stage 0 and its end there */
+static double first_by_first (struct frame *f, struct first_stage *at, double *end_at)
+{
+    const struct bound_pipeline *x = f->x;
+    double lo = fractional_end (f), best = INFINITY;
+
+    if (x->slow < x->p)
+        best = with_first (f, 0, lo, best, at, end_at);
+    return x->slow > 0 ? with_first (f, 1, lo, best, at, end_at) : best;
+}
+
+static double tight_bound (struct frame *f)
+{
+    struct first_stage first = {0, 0};
+    double end = fractional_end (f);
+
+    if (f->split)
+        return least_end (f, &first, end, some_end (f, &first, end));
+    return first_by_first (f, &first, &end);
 }
 
 /* Can whole chunks be held at all? */
@@ -468,30 +720,106 @@ static bool has_room (const struct bound_pipeline *x)
     return !x->cap || room >= x->model->layers / x->v;
 }
 
-static double one_bound (const struct bound_pipeline *x, struct how first, bool tight)
+static double one_bound (const struct bound_pipeline *x, struct how first, int *work)
 {
     struct frame f;
 
     frame_init (&f, x, first);
-    return tight ? tight_bound (&f) : loose_bound (&f);
+    f.work = work;
+    return work ? tight_bound (&f) : loose_bound (&f);
+}
+
+/* The least over stage 0's ways; where every stage's own end counts, each has taken the
+ * best of all. */
+static double least_bound (const struct bound_pipeline *x, int *work)
+{
+    int n = x->n_experts > 0 ? x->n_experts : 1;
+    double least = INFINITY;
+
+    if (costmodel_schedule_splits_backward (x->schedule))
+        return x->spans[0] || x->spans[1] ? one_bound (x, (struct how){0, NULL}, work)
+                                          : INFINITY;
+    if (x->spans[1])
+        least = one_bound (x, (struct how){1, NULL}, work);
+    for (int i = 0; x->spans[0] && i < n; i++) {
+        struct how how = {0, x->n_experts > 0 ? &x->experts[i] : NULL};
+
+        least = fmin (least, one_bound (x, how, work));
+    }
+    return least;
 }
 
 double bound_scheduled (const struct bound_pipeline *x, bool tight)
 {
-    double least = INFINITY;
+    int *work = tight ? malloc (2 * (size_t) x->p * sizeof *work) : NULL;
+    double least = has_room (x) ? least_bound (x, work) : INFINITY;
 
-    if (!has_room (x))
-        return INFINITY;
-    /* Every stage takes its better case. */
-    if (costmodel_schedule_splits_backward (x->schedule))
-        return x->spans[0] || x->spans[1] ? one_bound (x, (struct how){0, NULL}, tight)
-                                          : INFINITY;
-    if (x->spans[1])
-        least = one_bound (x, (struct how){1, NULL}, tight);
-    for (int i = 0; x->spans[0] && i < (x->n_experts > 0 ? x->n_experts : 1); i++) {
-        struct how how = {0, x->n_experts > 0 ? &x->experts[i] : NULL};
-
-        least = fmin (least, one_bound (x, how, tight));
-    }
+    free (work);
     return least;
+}
+
+/* Stages 1 to p-1 with their most layers by then, those on slow slots which lose least. */
+static void most_by (const struct frame *f, const struct first_stage *first, double end,
+                     int *layers, bool *slow)
+{
+    struct times then = times_of (f, first, end);
+    const struct bound_pipeline *x = f->x;
+    int below = 0, *slower = f->work;
+
+    layers[0] = first->layers;
+    slow[0] = first->kind == 1;
+    for (int k = x->p - 1; k > 0; k--) {
+        layers[k] = most_layers (f, k, 0, below, &then);
+        slower[k] = x->slow > 0 ? most_layers (f, k, 1, below, &then) : 0;
+        slow[k] = false;
+        below += layers[k];
+    }
+    for (int n = first->kind; n < x->slow; n++) {
+        int best = -1;
+
+        for (int k = 1; k < x->p; k++)
+            if (!slow[k] && slower[k] > 0 &&
+                (best < 0 || layers[k] - slower[k] < layers[best] - slower[best]))
+                best = k;
+        if (best < 0)
+            return;
+        slow[best] = true;
+        layers[best] = slower[best];
+    }
+}
+
+bool bound_scheduled_split (const struct bound_pipeline *x, int *layers, bool *slow)
+{
+    int *work = malloc (2 * (size_t) x->p * sizeof *work);
+    struct first_stage first = {0, 0};
+    struct frame f;
+    double end = 0.0;
+    long more = -(long) x->model->layers;
+
+    frame_init (&f, x, (struct how){x->spans[0] ? 0 : 1, NULL});
+    f.work = work;
+    if (work && has_room (x) && isfinite (first_by_first (&f, &first, &end)) &&
+        can_end (&f, &first, end * (1.0 + 2e-7))) {
+        most_by (&f, &first, end * (1.0 + 2e-7), layers, slow);
+        more += sum_of (layers, x->p);
+    }
+    /* What is too much comes from the stages that would end last. */
+    for (; more > 0; more -= x->v) {
+        int last = -1;
+        double latest = 0.0;
+
+        for (int k = 1; k < x->p; k++) {
+            double then = stage_end_s (&f, k, slow[k], layers[k], 0);
+
+            if (layers[k] > x->v && (last < 0 || then > latest)) {
+                latest = then;
+                last = k;
+            }
+        }
+        if (last < 0)
+            break;
+        layers[last] -= x->v;
+    }
+    free (work);
+    return more == 0;
 }

@@ -27,7 +27,19 @@ struct bound_tail {
     double layer_s, fixed_s;                 /* what nothing hides: optimiser, tied */
 };
 
+/** A stage of one replica, at best. */
+struct bound_slot {
+    struct bound_layer layer[2];    /* without experts, and with them */
+    double span_fwd_s, span_back_s; /* added per layer where a TP group spans nodes */
+    double micro_s;                 /* half of what every micro-batch costs a stage */
+    double tp_s; /* the all-reduce of the embedding, and that of the head */
+    double embed_fwd_s, embed_back_s;
+    double head_fwd_s, head_back_s, head_input_s;
+    struct bound_tail first, other; /* stage 0's tail, with the embedding, and others' */
+};
+
 /** What a way to place a stage's experts adds: to a layer, and to synchronisation. */
+#define EXPERT_WAYS 8
 struct bound_experts {
     double fwd_s, back_s;
     double sync_layer_s, sync_fixed_s;
@@ -38,25 +50,22 @@ struct bound_pipeline {
     const struct workload_model *model;
     const struct workload_profile *profile;
     enum workload_schedule schedule;
-    int m, p, v;                    /* micro-batches, stages, chunks of a stage */
-    struct bound_layer layer[2];    /* without experts, and with them */
-    double span_fwd_s, span_back_s; /* added per layer where a TP group spans nodes */
-    bool spans[2];                  /* which cases are possible */
-    double micro_s;                 /* half of what every micro-batch costs a stage */
-    double tp_s; /* the all-reduce of the embedding, and that of the head */
-    double embed_fwd_s, embed_back_s;
-    double head_fwd_s, head_back_s, head_input_s;
+    int m, p, v; /* micro-batches, stages, chunks of a stage */
+    int slow;    /* of one replica, so many stages at least are on slow slots */
+    struct bound_slot slot[2]; /* any, and a slow one: nowhere less */
+    bool spans[2];             /* which cases are possible */
     /* One boundary in one direction: anywhere, and between nodes where a node holds at most
      * per_node stages of a pipeline; per_node 0: any number. */
     double any_s, cross_s;
     int per_node;
-    struct bound_tail first, other; /* stage 0's tail, with the embedding, and others' */
     /* Ways to place a stage's experts where its TP groups lie inside nodes: beside each
      * other, not beside what is above.  0: nothing is added. */
-    const struct bound_experts *experts;
+    struct bound_experts experts[EXPERT_WAYS];
     int n_experts;
-    double hides;   /* times of one micro-batch that can hide synchronisation */
-    const int *cap; /* [p] most layers in memory, or NULL */
+    double slow_sends_s; /* added by slow slots to all boundaries, there and back */
+    double hides;        /* times of one micro-batch that can hide synchronisation */
+    const int *cap;      /* [2 * p] most layers in memory, on any slot and on a slow one;
+                            or NULL */
 };
 
 /** A number that no placement beats with any split of the layers into chunks of as many
@@ -65,5 +74,13 @@ struct bound_pipeline {
  *  @param tight  over whole layers within `cap`, else over fractions of them
  *  @return INFINITY where no such split fits the caps */
 double bound_scheduled (const struct bound_pipeline *x, bool tight);
+
+/** The split that the tight bound comes from, nearly, for schedules that do not put weights'
+ *  gradients off.
+ *
+ *  @param[out] layers  [p] whole chunks
+ *  @param[out] slow    [p] is the stage on slow slots?
+ *  @return false when there is none, or no memory */
+bool bound_scheduled_split (const struct bound_pipeline *x, int *layers, bool *slow);
 
 #endif

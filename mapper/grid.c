@@ -72,24 +72,17 @@ static struct topology_link worst_link (const struct topology_cluster *c, int a,
     return worst;
 }
 
-static double limited (double bytes_per_s, double node_bytes_per_s, double flows)
-{
-    return node_bytes_per_s > 0 ? fmin (bytes_per_s, node_bytes_per_s / flows)
-                                : bytes_per_s;
-}
-
 /* Price a -> b; the boundary's other way is added by the caller. */
 static void price_pair (const struct grid_problem *p, int i, int j, double *send_s,
                         double *ring_s)
 {
     const struct topology_cluster *c = p->cluster;
-    const struct topology_node *a = &c->node[p->node[i]], *b = &c->node[p->node[j]];
-    struct topology_link l = worst_link (c, p->node[i], p->node[j]);
-    double rate = limited (limited (l.bytes_per_s, a->node_bytes_per_s, p->flows),
-                           b->node_bytes_per_s, p->flows);
+    int a = p->node[i], b = p->node[j];
+    struct topology_link l = worst_link (c, a, b);
+    int flows = (int) p->flows, groups = (int) p->ring_groups;
+    double rate = fmin (l.bytes_per_s, topology_share (c, a, b, flows, flows));
     double ring =
-        limited (limited (p->lanes * l.bytes_per_s, a->node_bytes_per_s, p->ring_groups),
-                 b->node_bytes_per_s, p->ring_groups);
+        fmin (p->lanes * l.bytes_per_s, topology_share (c, a, b, groups, groups));
     double times = l.measured ? 1.0 : UNMEASURED_TIMES;
 
     if (l.bytes_per_s <= 0) { /* no price: as bad as can still be added up */

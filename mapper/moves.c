@@ -347,7 +347,7 @@ static void try_exchange (struct mover *x, exchange_fn *make, int i, int k,
     if (isfinite (price.step_s) && !(height (&price) >= best->height) &&
         nodes_legal (x, mover_gpus (x)))
         *best = (struct best_exchange){i, k, height (&price)};
-    costmodel_state_exchange (x->state, e.a, e.b, e.n);
+    costmodel_state_undo (x->state, e.a, e.b, e.n);
 }
 
 /* Units at the ends of the link that holds the step up. */

@@ -30,8 +30,8 @@ static bool is_regular (struct on_grid *o)
     int slots = slots_per_node (x), depth = x->layout.depth;
 
     o->width = slots / depth;
-    if (d->tp * d->cp > x->pool->max_node_gpus || x->pool->n_nodes > GRID_NODES_MAX ||
-        d->dp % o->width != 0 || d->pp % depth != 0)
+    if (x->layout.by_class || d->tp * d->cp > x->pool->max_node_gpus ||
+        x->pool->n_nodes > GRID_NODES_MAX || d->dp % o->width != 0 || d->pp % depth != 0)
         return false;
     o->p.rows = d->pp / depth;
     o->p.columns = d->dp / o->width;
@@ -221,6 +221,7 @@ void improve_on_grid (struct placer *x, int runs, long moves, struct candidate *
     if (x->pool->all_alike || x->pool->n_nodes == 1 || !isfinite (k->price.step_s))
         return;
     x->layout.depth = k->layout.depth;
+    x->layout.by_class = k->layout.by_class;
     x->layout.upto = k->layout.upto;
     if (is_regular (&o) && prepare (&o) && (g = grid_create (&o.p, rng_next (&x->rng)))) {
         if (runs > 1 && grid_grow (g, o.order))

@@ -57,6 +57,7 @@ static enum status placer_allocate (struct placer *x, struct error *err)
     x->per_stage = x->world / x->c->deg.pp;
     x->layers = malloc (pp * sizeof (int));
     x->class_of_stage = calloc (pp, sizeof (int));
+    x->stage_at = malloc (pp * sizeof (int));
     x->allowed = calloc (pp * (size_t) x->pool->n_classes, sizeof (bool));
     x->layout.seq = malloc (nodes * sizeof (int));
     x->chosen = calloc (cluster_nodes, sizeof (bool));
@@ -64,8 +65,9 @@ static enum status placer_allocate (struct placer *x, struct error *err)
     x->position = malloc (3 * all * sizeof (int));
     x->uses = calloc (cluster_nodes, sizeof (int));
     x->mark = malloc ((all > cluster_nodes ? all : cluster_nodes) * sizeof (bool));
-    if (!x->layers || !x->class_of_stage || !x->allowed || !x->layout.seq || !x->chosen ||
-        !x->block_first || !x->position || !x->uses || !x->mark)
+    if (!x->layers || !x->class_of_stage || !x->stage_at || !x->allowed ||
+        !x->layout.seq || !x->chosen || !x->block_first || !x->position || !x->uses ||
+        !x->mark)
         return err_nomem (err);
     x->block_n = x->block_first + nodes;
     x->order = x->position + all;
@@ -110,6 +112,7 @@ static void placer_release (struct placer *x)
 {
     free (x->layers);
     free (x->class_of_stage);
+    free (x->stage_at);
     free (x->allowed);
     free (x->layout.seq);
     free (x->chosen);
@@ -135,6 +138,7 @@ static void copy_candidate (const struct placer *x, const struct candidate *from
 {
     to->price = from->price;
     to->layout.depth = from->layout.depth;
+    to->layout.by_class = from->layout.by_class;
     to->layout.upto = from->layout.upto;
     memcpy (to->layout.seq, from->layout.seq, (size_t) x->pool->n_nodes * sizeof (int));
     memcpy (to->gpu, from->gpu, (size_t) x->n * sizeof (int));

@@ -7,9 +7,10 @@
 
 /* How a sequence of nodes becomes a placement. */
 struct layout {
-    int depth; /* consecutive stages that share a node */
-    int upto;  /* groups of slower classes are used last */
-    int *seq;  /* [n_nodes] nodes in the order in which they are filled */
+    int depth;     /* consecutive stages that share a node */
+    bool by_class; /* stages whose layers are for slower classes come first */
+    int upto;      /* groups of slower classes are used last */
+    int *seq;      /* [n_nodes] nodes in the order in which they are filled */
 };
 
 /* A placement, the layout it came from, and its price. */
@@ -25,6 +26,7 @@ struct placer {
     const struct workload_config *c;
     int world, n, per_stage;
     int *layers, *class_of_stage; /* [pp]; the class is what the layers were split for */
+    int *stage_at;                /* [pp] scratch: stages in the order of the layout */
     bool *allowed;                /* [pp * n_classes] by memory alone: the law */
     struct costmodel_state *state;
     struct layout layout;       /* of the placement in hand */

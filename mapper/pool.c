@@ -305,7 +305,8 @@ static bool is_all_alike (const struct pool *pool)
 
     if (pool->n_classes != 1 || pool->best_speed[0] != pool->class[0].speed ||
         c->has_gpu_links ||
-        (c->has_inter && (c->inter.bytes_per_s.n > 0 || c->inter.latency_s.n > 0)))
+        (c->has_inter && (c->inter.bytes_per_s.n > 0 || c->inter.latency_s.n > 0)) ||
+        (c->has_pair_totals && c->pair_bytes_per_s.n > 0))
         return false;
     for (int i = 0; i < pool->n_nodes; i++) {
         const struct topology_node *n = &c->node[pool->node[i]];

@@ -1,18 +1,19 @@
-/* Layers to stages by the lower bound's recursion (bound_stages.c), then by the exact
- * schedule: the recursion's rows do not know runs of stages that end before the last, so
- * single layers are moved between stages, and slow slots too, while that shortens the
- * pipeline as it plays out with the best links. */
+/* Layers to stages by the lower bound (bound_stages.c; with chunks bound_schedule.c), then
+ * by the exact schedule: the bound's rows do not know all that stages wait for, so single
+ * layers (one of every chunk) are moved between stages, and slow slots too, while that
+ * shortens the pipeline as it plays out with the best links. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "mapper/bound_private.h"
 
-#define PLAYED_CELLS 400000 /* stages x stages x schedules played, about */
+#define PLAYED_CELLS 400000 /* stages x stages x chunks x schedules played, about */
 
 /* A split in hand and room to play it out. */
 struct hand {
     const struct pace *x;
+    enum workload_schedule schedule;
     struct costmodel_pipeline pipeline;
     double *fwd_s, *back_s, *send_s, *end_s, *work;
     int *layers, *best_layers;
@@ -21,29 +22,50 @@ struct hand {
     double step_s;
 };
 
+/* Chunk c of stage k: its share of the stage, and embedding or head. */
+static void set_chunk (struct hand *h, int c, int k, const struct stage_line *l)
+{
+    const struct best *b = h->x->b;
+    const struct slot_pace *s = &b->slot[h->slow[k]];
+    int v = h->pipeline.chunks, at = c * b->p + k;
+    double layers = (double) h->layers[k] / v;
+
+    h->fwd_s[at] = s->micro_s / v + layers * l->layer_fwd_s;
+    h->back_s[at] = s->micro_s / v + layers * l->layer_back_s;
+    if (at == 0) {
+        h->fwd_s[at] += s->embed_fwd_s;
+        h->back_s[at] += s->embed_back_s;
+    }
+    if (at == b->p * v - 1) {
+        h->fwd_s[at] += s->head_fwd_s;
+        h->back_s[at] += s->head_back_s;
+    }
+}
+
 static double play (struct hand *h)
 {
     const struct best *b = h->x->b;
+    int v = h->pipeline.chunks;
 
     for (int k = 0; k < b->p; k++) {
         struct stage_line l = bound_line (h->x, k, h->slow[k]);
 
-        h->fwd_s[k] = l.fwd_s + h->layers[k] * l.layer_fwd_s;
-        h->back_s[k] = l.back_s + h->layers[k] * l.layer_back_s;
+        for (int c = 0; c < v; c++)
+            set_chunk (h, c, k, &l);
         if (k < b->p - 1)
             h->send_s[k] =
                 fmax (0.5 * b->pair_s[h->slow[k]][h->slow[k + 1]],
                       0.5 * (bound_sends_s (b, k + 2) - bound_sends_s (b, k + 1)));
     }
     h->left--;
-    costmodel_schedule (b->gpipe ? SCHEDULE_GPIPE : SCHEDULE_1F1B, &h->pipeline, true,
-                        h->end_s, h->work);
+    costmodel_schedule (h->schedule, &h->pipeline, true, h->end_s, h->work);
     return h->end_s[0] + bound_tail (h->x, h->layers[0], h->slow[0], 0.0);
 }
 
 static bool fits (const struct hand *h, int k)
 {
-    return h->layers[k] >= 1 && h->layers[k] <= h->x->cap[h->slow[k] * h->x->b->p + k];
+    return h->layers[k] >= h->pipeline.chunks &&
+           h->layers[k] <= h->x->cap[h->slow[k] * h->x->b->p + k];
 }
 
 static bool better (struct hand *h)
@@ -59,12 +81,14 @@ static bool better (struct hand *h)
 /* Move a layer from one stage to another, or exchange their kinds of slots. */
 static bool try_move (struct hand *h, int from, int to)
 {
-    h->layers[from]--;
-    h->layers[to]++;
+    int v = h->pipeline.chunks;
+
+    h->layers[from] -= v;
+    h->layers[to] += v;
     if (fits (h, from) && fits (h, to) && better (h))
         return true;
-    h->layers[from]++;
-    h->layers[to]--;
+    h->layers[from] += v;
+    h->layers[to] -= v;
     if (h->slow[from] == h->slow[to])
         return false;
     for (int again = 0; again < 2; again++) {
@@ -138,30 +162,37 @@ static void better_splits (struct hand *h, int *layers, bool *slow)
     h->step_s = best;
 }
 
-static bool hand_init (struct hand *h, const struct pace *x)
+/* As the split of a configuration: 1F1B where it puts weights' gradients off. */
+static bool hand_init (struct hand *h, const struct pace *x,
+                       const struct workload_config *c)
 {
     const struct best *b = x->b;
-    size_t p = (size_t) b->p;
-    double *room =
-        malloc ((4 * p + (size_t) COSTMODEL_SCHEDULE_WORK (b->p)) * sizeof (double));
+    size_t p = (size_t) b->p, v = (size_t) c->deg.vpp;
+    double *room = malloc (
+        (2 * v * p + 2 * p + (size_t) COSTMODEL_SCHEDULE_WORK (b->p, c->deg.vpp)) *
+        sizeof (double));
 
-    *h = (struct hand){.x = x, .fwd_s = room, .left = PLAYED_CELLS / (b->p * b->p) + 50};
+    *h = (struct hand){.x = x,
+                       .schedule = c->schedule,
+                       .fwd_s = room,
+                       .left = PLAYED_CELLS / (b->p * b->p * c->deg.vpp) + 50};
+    if (costmodel_schedule_splits_backward (c->schedule))
+        h->schedule = SCHEDULE_1F1B;
     h->layers = malloc (2 * p * sizeof (int));
     h->slow = malloc (2 * p * sizeof (bool));
     if (!room || !h->layers || !h->slow)
         return false;
     h->best_layers = h->layers + p;
     h->best_slow = h->slow + p;
-    h->back_s = room + p;
-    h->send_s = room + 2 * p;
-    h->end_s = room + 3 * p;
-    h->work = room + 4 * p;
-    for (int k = 0; k < b->p; k++)
-        h->send_s[k] = 0.5 * (bound_sends_s (b, k + 2) - bound_sends_s (b, k + 1));
+    h->back_s = room + v * p;
+    h->send_s = h->back_s + v * p;
+    h->end_s = h->send_s + p;
+    h->work = h->end_s + p;
+    h->send_s[p - 1] = 0.5 * (b->send_s[0] + b->send_s[1]); /* round to the first stage */
     h->pipeline =
         (struct costmodel_pipeline){.stages = b->p,
                                     .microbatches = b->m,
-                                    .chunks = 1,
+                                    .chunks = c->deg.vpp,
                                     .fwd_s = h->fwd_s,
                                     .back_s = h->back_s,
                                     .send_s = h->send_s,
@@ -180,14 +211,18 @@ static void hand_release (struct hand *h)
 /* The best split of one division of the slots, when it is better than *step_s. */
 static enum status split_divided (const struct pool *pool,
                                   const struct workload_config *c, const struct pace *x,
-                                  int from, double *step_s, int *layers,
-                                  int *class_of_stage, struct error *err)
+                                  const struct bound_pipeline *chunks, int from,
+                                  double *step_s, int *layers, int *class_of_stage,
+                                  struct error *err)
 {
     struct hand h;
-    enum status st = hand_init (&h, x) ? ST_OK : err_nomem (err);
+    enum status st = hand_init (&h, x, c) ? ST_OK : err_nomem (err);
     double bound;
 
-    if (st == ST_OK)
+    if (st == ST_OK && c->deg.vpp > 1) {
+        if (!bound_scheduled_split (chunks, h.layers, h.slow))
+            st = err_set (err, ST_NOFIT, "no split of the chunks was found");
+    } else if (st == ST_OK)
         st = bound_best_split (x, &bound, h.layers, h.slow, err);
     if (st == ST_OK) {
         better_splits (&h, h.best_layers, h.best_slow);
@@ -215,15 +250,17 @@ enum status split_layers (const struct pool *pool, const struct workload_config 
          from--) {
         struct best b;
         struct pace x = {.b = &b, .cap = cap};
+        struct bound_pipeline chunks;
 
-        x.slow = bound_divided (pool, c, from, &b);
+        x.slow = bound_divided (pool, c, from, cap, &b, &chunks);
         x.way =
             b.sync_fixed_s[0][0] < INFINITY && c->deg.tp <= pool->max_node_gpus ? 0 : 2;
         b.total_only = false;
         if ((x.slow == 0 && (from > 0 || step_s > 0.0)) || x.slow > c->deg.pp)
             continue;
         bound_caps (pool, c->deg.pp, from, false, caps, cap);
-        st = split_divided (pool, c, &x, from, &step_s, layers, class_of_stage, err);
+        st = split_divided (pool, c, &x, &chunks, from, &step_s, layers, class_of_stage,
+                            err);
     }
     free (cap);
     if (st == ST_OK && !(step_s > 0.0))

@@ -578,15 +578,18 @@ enum status stages_split (const struct pool *pool, const struct workload_config 
         .pool = pool, .c = c, .classes = slots ? pool->n_classes : 1, .slots = slots};
     enum status st = split_init (&x, err);
 
-    if (st == ST_OK && c->deg.vpp > 1) {
+    if (st == ST_OK && c->deg.vpp > 1 &&
+        costmodel_schedule_splits_backward (c->schedule)) {
         st = chunk_split (&x, layers, class_of_stage, err);
-    } else if (st == ST_OK && x.classes > 2 && x.classes * c->deg.pp <= MILP_COLUMNS) {
+    } else if (st == ST_OK && c->deg.vpp == 1 && x.classes > 2 &&
+               x.classes * c->deg.pp <= MILP_COLUMNS) {
         st = solve_mip (&x, layers, class_of_stage, err);
     } else if (st == ST_OK) {
         st = split_layers (pool, c, slots != NULL, x.class_cap, layers, class_of_stage,
                            err);
         if (st == ST_NOFIT || (st == ST_OK && !enough_memory (&x, layers)))
-            st = solve_mip (&x, layers, class_of_stage, err);
+            st = c->deg.vpp > 1 ? chunk_split (&x, layers, class_of_stage, err)
+                                : solve_mip (&x, layers, class_of_stage, err);
     }
     free (x.cap);
     free (x.class_cap);

@@ -118,6 +118,20 @@ int slots_per_node (const struct placer *x)
     return n > 1 ? n : 1;
 }
 
+/* The stages as they are, or those for the slower classes first. */
+static void order_stages (struct placer *x)
+{
+    int at = 0;
+
+    if (!x->layout.by_class)
+        for (int i = 0; i < x->c->deg.pp; i++)
+            x->stage_at[i] = i;
+    for (int q = x->pool->n_classes - 1; x->layout.by_class && q >= 0; q--)
+        for (int i = 0; i < x->c->deg.pp; i++)
+            if (x->class_of_stage[i] == q)
+                x->stage_at[at++] = i;
+}
+
 /* Positions in the order in which a sequence of nodes fills them: stages in blocks of
  * `depth`, replicas in blocks of what then fits a node. */
 static void make_layout (struct placer *x, int depth)
@@ -127,12 +141,13 @@ static void make_layout (struct placer *x, int depth)
 
     if (depth == 1)
         width = d->dp; /* ranks in their own order */
+    order_stages (x);
     for (int i0 = 0; i0 < d->pp; i0 += depth)
         for (int d0 = 0; d0 < d->dp; d0 += width)
             for (int i = i0; i < i0 + depth && i < d->pp; i++)
                 for (int k = d0; k < d0 + width && k < d->dp; k++)
                     for (int r = 0; r < slot; r++)
-                        x->position[at++] = (i * d->dp + k) * slot + r;
+                        x->position[at++] = (x->stage_at[i] * d->dp + k) * slot + r;
     for (; at < x->n; at++)
         x->position[at] = at;
 }
@@ -230,6 +245,7 @@ static void try_order (struct placer *x, const struct starts *s)
         if (price_less (&price, &keep[i]->price)) {
             keep[i]->price = price;
             keep[i]->layout.depth = x->layout.depth;
+            keep[i]->layout.by_class = x->layout.by_class;
             keep[i]->layout.upto = x->layout.upto;
             memcpy (keep[i]->layout.seq, x->layout.seq,
                     (size_t) x->pool->n_nodes * sizeof (int));
@@ -518,6 +534,33 @@ static enum status try_default (struct placer *x, const struct starts *s,
     return st;
 }
 
+/* Were layers split for more than one class? */
+static bool classes_differ (const struct placer *x)
+{
+    for (int i = 1; i < x->c->deg.pp; i++)
+        if (x->class_of_stage[i] != x->class_of_stage[0])
+            return true;
+    return false;
+}
+
+/* Layouts of several stages to a node, and those that bring stages for one class together. */
+static enum status try_layouts (struct placer *x, const struct ranked_node *ranked,
+                                const struct starts *s, struct error *err)
+{
+    enum status st = ST_OK;
+    int slots = slots_per_node (x);
+
+    for (int by_class = 0; by_class <= classes_differ (x); by_class++)
+        for (int depth = by_class ? 1 : 2;
+             st == ST_OK && depth <= slots && depth <= x->c->deg.pp; depth++) {
+            x->layout.by_class = by_class;
+            if (slots % depth == 0)
+                st = try_layout (x, depth, ranked, s, err);
+        }
+    x->layout.by_class = false;
+    return st;
+}
+
 enum status try_starts (struct placer *x, bool free_layouts, struct candidate *by_node,
                         struct candidate *any, struct error *err)
 {
@@ -531,11 +574,8 @@ enum status try_starts (struct placer *x, bool free_layouts, struct candidate *b
         ranked[i] = (struct ranked_node){x->pool->node[i], node_badness (x->pool, i)};
     qsort (ranked, (size_t) x->pool->n_nodes, sizeof *ranked, by_badness);
     st = try_layout (x, 1, ranked, &s, err);
-    for (int depth = 2; st == ST_OK && free_layouts && depth <= slots_per_node (x) &&
-                        depth <= x->c->deg.pp;
-         depth++)
-        if (slots_per_node (x) % depth == 0)
-            st = try_layout (x, depth, ranked, &s, err);
+    if (st == ST_OK && free_layouts)
+        st = try_layouts (x, ranked, &s, err);
     if (st == ST_OK)
         st = try_default (x, &s, err);
     free (ranked);

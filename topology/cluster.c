@@ -100,13 +100,6 @@ static struct topology_link link_of (const struct topology_links *l, int i, int 
                                  topology_matrix_at (&l->latency_s, i, j), lowest);
 }
 
-struct topology_link topology_node_link (const struct topology_cluster *c, int a, int b)
-{
-    if (!c->has_inter)
-        return (struct topology_link){0};
-    return link_of (&c->inter, a, b, c->lowest_inter_bytes_per_s);
-}
-
 int topology_rail_of (const struct topology_cluster *c, int gpu)
 {
     const struct topology_node *n = &c->node[c->node_of_gpu[gpu]];
@@ -214,6 +207,7 @@ void topology_cluster_destroy (struct topology_cluster *c)
         links_release (&c->rail[i]);
     links_release (&c->inter);
     links_release (&c->gpu_links);
+    topology_matrix_release (&c->pair_bytes_per_s);
     topology_pairs_free (c->except_bytes_per_s);
     topology_pairs_free (c->except_latency_s);
     free (c->gpu_row);

@@ -129,13 +129,17 @@ static json_t *matrix_json (const struct topology_matrix *m, double unit)
 }
 
 /* Write a matrix that came from a .npy file into its place in the document. */
+static void inline_matrix (json_t *links, const char *key,
+                           const struct topology_matrix *m, double unit)
+{
+    if (json_object_get (json_object_get (links, key), "npy"))
+        json_object_set_new (links, key, matrix_json (m, unit));
+}
+
 static void inline_npy (json_t *links, const struct topology_links *l)
 {
-    if (json_object_get (json_object_get (links, "bandwidth_gb_per_s"), "npy"))
-        json_object_set_new (links, "bandwidth_gb_per_s",
-                             matrix_json (&l->bytes_per_s, UNITS_GB));
-    if (json_object_get (json_object_get (links, "latency_us"), "npy"))
-        json_object_set_new (links, "latency_us", matrix_json (&l->latency_s, UNITS_US));
+    inline_matrix (links, "bandwidth_gb_per_s", &l->bytes_per_s, UNITS_GB);
+    inline_matrix (links, "latency_us", &l->latency_s, UNITS_US);
 }
 
 json_t *topology_cluster_to_json (const struct topology_cluster *c)
@@ -149,6 +153,8 @@ json_t *topology_cluster_to_json (const struct topology_cluster *c)
         inline_npy (json_object_get (links, "gpu"), &c->gpu_links);
     if (c->has_inter)
         inline_npy (json_object_get (links, "inter"), &c->inter);
+    inline_matrix (json_object_get (links, c->has_gpu_matrix ? "gpu" : "inter"),
+                   "node_pair_gb_per_s", &c->pair_bytes_per_s, UNITS_GB);
     for (int k = 0; k < c->n_rails; k++)
         inline_npy (
             json_array_get (json_object_get (json_object_get (links, "inter"), "rails"),

@@ -175,11 +175,32 @@ static enum status read_node_totals (struct reader *r, const struct json_at *int
     return ST_OK;
 }
 
+/* node_pair_gb_per_s of `inter` or `gpu`: over nodes. */
+static enum status read_pair_totals (struct reader *r, const struct json_at *inter)
+{
+    struct topology_cluster *c = r->c;
+    struct json_at at = json_key (inter, "node_pair_gb_per_s");
+    enum status st;
+
+    if (!json_has (inter, "node_pair_gb_per_s"))
+        return ST_OK;
+    st = topology_matrix_read (r, &at, c->n_nodes, true, false, &c->pair_bytes_per_s);
+    c->lowest_pair_bytes_per_s =
+        st == ST_OK ? topology_matrix_lowest (&c->pair_bytes_per_s) : 0;
+    c->has_pair_totals = c->lowest_pair_bytes_per_s > 0;
+    return st;
+}
+
 /* links.gpu: over the GPUs that the file lists, drained ones included. */
 static enum status read_gpu_matrix (struct reader *r, const struct json_at *links)
 {
-    static const char *const known[] = {
-        "bandwidth_gb_per_s", "latency_us", "node_gb_per_s", "nominal", "source", NULL};
+    static const char *const known[] = {"bandwidth_gb_per_s",
+                                        "latency_us",
+                                        "node_gb_per_s",
+                                        "node_pair_gb_per_s",
+                                        "nominal",
+                                        "source",
+                                        NULL};
     struct topology_cluster *c = r->c;
     struct json_at at = json_key (links, "gpu");
     int listed = 0;
@@ -191,6 +212,8 @@ static enum status read_gpu_matrix (struct reader *r, const struct json_at *link
 
     if (st == ST_OK)
         st = read_node_totals (r, &at);
+    if (st == ST_OK)
+        st = read_pair_totals (r, &at);
     if (st != ST_OK)
         return st;
     c->has_gpu_links = c->has_gpu_matrix = true;
@@ -243,19 +266,17 @@ static enum status read_rails (struct reader *r, const struct json_at *inter)
 
 static enum status read_inter (struct reader *r, const struct json_at *links)
 {
-    static const char *const known[] = {"bandwidth_gb_per_s",
-                                        "latency_us",
-                                        "nominal",
-                                        "node_gb_per_s",
-                                        "rails",
-                                        "source",
-                                        NULL};
+    static const char *const known[] = {
+        "bandwidth_gb_per_s", "latency_us", "nominal", "node_gb_per_s",
+        "node_pair_gb_per_s", "rails",      "source",  NULL};
     struct json_at at = json_key (links, "inter");
     enum status st = read_links (r, &at, r->c->n_nodes, true, known, &r->c->inter);
 
     r->c->has_inter = true;
     if (st == ST_OK)
         st = read_node_totals (r, &at);
+    if (st == ST_OK)
+        st = read_pair_totals (r, &at);
     return st == ST_OK ? read_rails (r, &at) : st;
 }
 

@@ -49,6 +49,7 @@ static void keep_unknown (const struct merge *m, const char *name, json_t *objec
     static const char *const known[] = {"bandwidth_gb_per_s",
                                         "latency_us",
                                         "node_gb_per_s",
+                                        "node_pair_gb_per_s",
                                         "rails",
                                         "nominal",
                                         "source"};
@@ -437,6 +438,44 @@ static void set_totals (struct merge *m, json_t *object)
     json_decref (list);
 }
 
+/* One file's totals over those of older ones. */
+static void put_pair_totals (const struct merge *m, const struct merge_source *s,
+                             float *gb)
+{
+    const struct topology_cluster *c = s->c;
+
+    for (int a = 0; a < c->n_nodes; a++)
+        for (int b = 0; b < c->n_nodes; b++) {
+            size_t i = (size_t) merge_place (m, s, a), j = (size_t) merge_place (m, s, b);
+            double x = a == b ? NAN : topology_matrix_at (&c->pair_bytes_per_s, a, b);
+
+            if (!isnan (x))
+                gb[i * (size_t) m->n_nodes + j] = (float) (x / UNITS_GB);
+        }
+}
+
+/* What all GPUs of a node send to those of another together, the same. */
+static enum status set_pair_totals (struct merge *m, json_t *object)
+{
+    size_t cells = (size_t) m->n_nodes * (size_t) m->n_nodes;
+    bool any = false;
+    float *gb;
+
+    for (int k = 0; k < m->n; k++)
+        any = any || m->source[k].c->has_pair_totals;
+    if (!any)
+        return ST_OK;
+    if (!(gb = topology_matrix_room (m->n_nodes)))
+        return err_nomem (m->err);
+    for (size_t k = 0; k < cells; k++)
+        gb[k] = NAN;
+    for (int k = 0; k < m->n; k++)
+        if (m->source[k].c->has_pair_totals)
+            put_pair_totals (m, &m->source[k], gb);
+    return topology_document_matrix (m->out, object, "node_pair_gb_per_s", gb, m->n_nodes,
+                                     false, m->err);
+}
+
 static enum status merge_planes (struct merge *m, json_t *links)
 {
     struct planes p = {0};
@@ -464,6 +503,9 @@ static enum status merge_planes (struct merge *m, json_t *links)
         st = set_latency (m, &p, object);
     if (st == ST_OK) {
         set_totals (m, object);
+        st = set_pair_totals (m, object);
+    }
+    if (st == ST_OK) {
         json_object_set (links, p.over_gpus ? "gpu" : "inter", object);
         if (!p.over_gpus)
             merge_all_intra (m, links);

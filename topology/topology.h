@@ -113,7 +113,11 @@ struct topology_cluster {
     struct topology_links inter;     /* over nodes, when has_inter */
     struct topology_links gpu_links; /* over GPUs, replaces intra and inter: links.gpu */
     bool has_gpu_matrix;             /* gpu_links is there */
-    struct topology_links *rail;     /* [n_rails] over nodes: GPUs of one rail */
+    bool has_pair_totals;            /* pair_bytes_per_s is there */
+    struct topology_matrix pair_bytes_per_s; /* over nodes: what all GPUs of one send to
+                                                those of another together */
+    double lowest_pair_bytes_per_s;          /* lowest measured of it */
+    struct topology_links *rail;             /* [n_rails] over nodes: GPUs of one rail */
     int n_rails;
     double lowest_intra_bytes_per_s; /* lowest measured inside nodes; 0: none */
     double lowest_inter_bytes_per_s; /* lowest measured between nodes; 0: none */
@@ -197,9 +201,64 @@ struct topology_link {
  */
 struct topology_link topology_link (const struct topology_cluster *c, int src, int dst);
 
+/** A link of these matrix entries (NaN: unmeasured), priced at `lowest` where nobody
+ *  measured it. */
+static inline struct topology_link topology_link_priced (double bytes_per_s,
+                                                         double latency_s, double lowest)
+{
+    if (isnan (latency_s))
+        latency_s = 0.0;
+    if (isnan (bytes_per_s))
+        return (struct topology_link){lowest, latency_s, false};
+    return (struct topology_link){bytes_per_s, latency_s, true};
+}
+
 /** The link from node a to node b where all their GPUs see the same one, that is when the
  *  cluster has no links.gpu.  a != b. */
-struct topology_link topology_node_link (const struct topology_cluster *c, int a, int b);
+static inline struct topology_link topology_node_link (const struct topology_cluster *c,
+                                                       int a, int b)
+{
+    if (!c->has_inter)
+        return (struct topology_link){0};
+    return topology_link_priced (topology_matrix_at (&c->inter.bytes_per_s, a, b),
+                                 topology_matrix_at (&c->inter.latency_s, a, b),
+                                 c->lowest_inter_bytes_per_s);
+}
+
+/** What all GPUs of node a send to those of node b together, a != b; a pair that nobody
+ *  measured has the lowest of all.  The cluster must have pair totals. */
+static inline double topology_pair_total (const struct topology_cluster *c, int a, int b)
+{
+    double pair = topology_matrix_at (&c->pair_bytes_per_s, a, b);
+
+    return isnan (pair) ? c->lowest_pair_bytes_per_s : pair;
+}
+
+/** What each of `out` flows that leave node a and `in` that reach node b at one time can
+ *  have from a to b at most, a != b: its part of what the nodes reach in all and of what
+ *  all GPUs of a send to those of b.
+ *
+ *  @param[in] out, in  1 or more (less counts as 1)
+ *  @return bytes/s; INFINITY where no total is known */
+static inline double topology_share (const struct topology_cluster *c, int a, int b,
+                                     int out, int in)
+{
+    double from = c->node[a].node_bytes_per_s, to = c->node[b].node_bytes_per_s;
+    double share = INFINITY;
+
+    out = out > 1 ? out : 1;
+    in = in > 1 ? in : 1;
+    if (from > 0)
+        share = from / out;
+    if (to > 0)
+        share = to / in < share ? to / in : share;
+    if (c->has_pair_totals) {
+        double pair = topology_pair_total (c, a, b) / (out > in ? out : in);
+
+        share = pair < share ? pair : share;
+    }
+    return share;
+}
 
 /** One GPU's speed factor. */
 static inline double topology_gpu_speed (const struct topology_cluster *c, int gpu)

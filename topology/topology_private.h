@@ -34,18 +34,6 @@ int topology_rail_of (const struct topology_cluster *c, int gpu);
 struct topology_link topology_link_given (const struct topology_cluster *c, int src,
                                           int dst);
 
-/** A link of these matrix entries (NaN: unmeasured), priced at `lowest` where nobody
- *  measured it. */
-static inline struct topology_link topology_link_priced (double bytes_per_s,
-                                                         double latency_s, double lowest)
-{
-    if (isnan (latency_s))
-        latency_s = 0.0;
-    if (isnan (bytes_per_s))
-        return (struct topology_link){lowest, latency_s, false};
-    return (struct topology_link){bytes_per_s, latency_s, true};
-}
-
 /** Fill the lowest measured bandwidth of each kind, the price of an unmeasured link. */
 void topology_find_lowest (struct topology_cluster *c);
 

@@ -152,6 +152,29 @@ static void mixes (void **state)
     assert_true (step_s[3] > step_s[2]);
 }
 
+/* Two parts of one type are that type: also their network, which depends on the job's
+ * nodes. */
+static void mix_of_one_type (void **state)
+{
+    static const char *const gpu[] = {"gpu=A100-SXM4-80GB:2",
+                                      "gpu=A100-SXM4-80GB:1+A100-SXM4-80GB:1"};
+    double step_s[2];
+    (void) state;
+
+    for (int i = 0; i < 2; i++) {
+        struct calibrate_runs r = ONE (gpu[i]);
+        struct workload_profile p = profile_of (WORKLOAD_PROFILE_DEFAULT);
+        struct topology_cluster *c;
+        struct error err = {""};
+
+        ok (calibrate_cluster (&r.run[0], &c, &err), &err);
+        ok (calibrate_step (&r.run[0], c, &p, &step_s[i], &err), &err);
+        topology_cluster_destroy (c);
+        calibrate_runs_release (&r);
+    }
+    CLOSE (step_s[0], step_s[1], 1e-12);
+}
+
 static void gpu_names (void **state)
 {
     static const struct {
@@ -248,6 +271,8 @@ static void skipped (void **state)
         {"gpu=A100:1", "the nodes of its GPU mix are not those of gpus"},
         {"gpu_mem_gb=plenty", "gpu_mem_gb is no positive number"},
         {"inter_node_gbps=fast", "inter_node_gbps is no positive number"},
+        {"inter_node_gbps=1e308", "inter_node_gbps is out of range"},
+        {"inter_node_gbps=1e-308", "inter_node_gbps is out of range"},
         {"attention=magic", "attention not understood"},
         {"notes=attention-backend=magic", "attention not understood"},
         {"notes=fused-norm=maybe", "a kernel's note is neither true nor false"},
@@ -312,6 +337,7 @@ static void refused (void **state)
         const char *text, *says;
     } bad[] = {{"", "expected a header, found an empty file"},
                {"source,model\nx,y\n", "the header lacks params_b, layers, hidden"},
+               {RUNS_HEADER ",x,x,tp\n", "the header has tp twice"},
                {RUNS_HEADER "\n", "no row is left of 0"},
                {RUNS_HEADER "\na,b,c\n", "row 2: expected 35 cells, found 3"},
                {RUNS_HEADER "\n\"a", "not valid CSV"}};
@@ -357,7 +383,7 @@ static void spreadsheet (void **state)
     text_add (&t, "\xEF\xBB\xBF%s\r\n", RUNS_HEADER);
     runs_row (&t, NULL);
     ok (runs_read (text_str (&t), &r, &err), &err);
-    assert_true (r.n == 1 && csv_table_column (&r.table, "source") == 0);
+    assert_true (r.n == 1 && csv_table_column (&r.table, "source", 0) == 0);
     calibrate_runs_release (&r);
     text_free (&t);
 }
@@ -512,14 +538,14 @@ static void published_files (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (defaults),       cmocka_unit_test (measured),
-        cmocka_unit_test (notes),          cmocka_unit_test (impossible_heads),
-        cmocka_unit_test (mixes),          cmocka_unit_test (gpu_names),
-        cmocka_unit_test (attention),      cmocka_unit_test (skipped),
-        cmocka_unit_test (refused),        cmocka_unit_test (other_columns),
-        cmocka_unit_test (spreadsheet),    cmocka_unit_test (noise),
-        cmocka_unit_test (profiles),       cmocka_unit_test (framework),
-        cmocka_unit_test (published_files)};
+        cmocka_unit_test (defaults),      cmocka_unit_test (measured),
+        cmocka_unit_test (notes),         cmocka_unit_test (impossible_heads),
+        cmocka_unit_test (mixes),         cmocka_unit_test (mix_of_one_type),
+        cmocka_unit_test (gpu_names),     cmocka_unit_test (attention),
+        cmocka_unit_test (skipped),       cmocka_unit_test (refused),
+        cmocka_unit_test (other_columns), cmocka_unit_test (spreadsheet),
+        cmocka_unit_test (noise),         cmocka_unit_test (profiles),
+        cmocka_unit_test (framework),     cmocka_unit_test (published_files)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -66,6 +66,17 @@ flat "$T/c2.json" >"$T/flat"
 has "and stand in its intra" "$T/flat" '"intra":\[\{[^}]*\[\[null,230.5\],\[225.5,null\]\].*240.0'
 expect 2 "a name for several nodes" "describes 2 nodes, not one" $L cluster import "$T/pairs.csv" --name g1 -o "$T/no.json"
 
+# ---- what nodes reach together, pair by pair: of the newest file that says ----
+pair_file() { # WHEN TOTALS
+    echo '{"version":1,"nodes":[{"name":"'$3'","gpus":1,"gpu_type":"t4"},{"name":"'$4'","gpus":1,"gpu_type":"t4"}],"links":{"inter":{"bandwidth_gb_per_s":9,"latency_us":9'$2'}},"measured":{"when":"'$1'"}}'
+}
+pair_file 2025-03-01T00:00:00Z ',"node_pair_gb_per_s":[[null,5],[6,null]]' a b >"$T/p1.json"
+pair_file 2025-04-01T00:00:00Z ',"node_pair_gb_per_s":[[null,7],[null,null]]' b a >"$T/p2.json"
+pair_file 2025-05-01T00:00:00Z "" b c >"$T/p3.json"
+expect 0 "totals of pairs" "3 nodes" $L cluster merge "$T/p2.json" "$T/p1.json" "$T/p3.json" -o "$T/pairs.json"
+flat "$T/pairs.json" >"$T/flat"
+has "of two files, and null where no file says" "$T/flat" '"node_pair_gb_per_s":\[\[null,5.0,null\],\[7.0,null,null\],\[null,null,null\]\]'
+
 # ---- newest wins, conflicts are named ----
 cat >"$T/old.json" <<X
 {"version":1,"colour":"red","nodes":[{"name":"a","gpus":1,"gpu_type":"t4","rack":"r1"},{"name":"b","gpus":1,"gpu_type":"t4"}],

@@ -35,6 +35,8 @@ expect 2 "two standard inputs" "only one input" $plan - - $job
 expect 2 "mem without a GPU" "MODEL, --gpu and --seq are required" $L mem llama-2-7b --seq 128
 expect 2 "unknown GPU type as option" 'gpu: unknown type "nope"' $L mem llama-2-7b --gpu nope --seq 4096
 expect 2 "layers that are no numbers" "layers-per-stage: expected 2 numbers" $L time "$C" llama-2-7b $job --pp 2 --layers-per-stage x,y
+expect 2 "a trace and a document" "both want standard output" $L time "$C" llama-2-7b $job --trace - --json
+expect 0 "a trace beside a model that plays nothing out" "AMP .*plays no schedule out" $L time "$C" llama-2-7b $job --cost-model amp --trace -
 expect 2 "an empty folder name" 'd: expected a folder, found ""' $L emit plan.json -d ""
 
 # ---- 1: content ----

@@ -55,7 +55,18 @@ static void binding (void **state)
     topology_cluster_destroy (even.cluster);
 }
 
-/* Every operation is in the trace once, in time; the last event ends with the step. */
+/* Whole nanoseconds of a trace's microseconds. */
+static double whole_ns (json_t *event, const char *key)
+{
+    double ns = 1e3 * json_number_value (json_object_get (event, key));
+
+    assert_true (fabs (ns - round (ns)) < 1e-3);
+    return round (ns);
+}
+
+/* Every operation is in the trace once, in time; what follows on a track starts no earlier
+ * than what was before has ended, in whole nanoseconds, or viewers drop it; the last event
+ * ends with the step. */
 static void trace (void **state)
 {
     static const struct {
@@ -72,7 +83,7 @@ static void trace (void **state)
         struct costmodel_problem p = problem_of (&s);
         struct text out = {0};
         struct error err = {""};
-        double last = 0;
+        double last = 0, free_ns[4] = {0};
         size_t k, operations = 0;
         json_t *doc, *event;
 
@@ -87,6 +98,10 @@ static void trace (void **state)
 
             if (strcmp (json_string_value (json_object_get (event, "ph")), "X") != 0)
                 continue;
+            json_int_t track = json_integer_value (json_object_get (event, "tid"));
+
+            assert_true (whole_ns (event, "ts") >= free_ns[track]);
+            free_ns[track] = whole_ns (event, "ts") + whole_ns (event, "dur");
             operations += strchr ("FBW", name[0]) != NULL;
             last = fmax (last, json_number_value (json_object_get (event, "ts")) +
                                    json_number_value (json_object_get (event, "dur")));

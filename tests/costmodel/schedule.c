@@ -96,7 +96,7 @@ static void random_pipelines (void **state)
             want[STAGES_MAX], got[STAGES_MAX], skipped[STAGES_MAX], played[STAGES_MAX];
         struct costmodel_pipeline q = {p, m, 1, f, b, NULL, x, y, false};
         enum workload_schedule s = rng_below (&r, 4) ? SCHEDULE_1F1B : SCHEDULE_GPIPE;
-        double *work = malloc ((size_t) COSTMODEL_SCHEDULE_WORK (p) * sizeof *work);
+        double *work = malloc ((size_t) COSTMODEL_SCHEDULE_WORK (p, 1) * sizeof *work);
 
         random_times (&r, f, p, 0.5, 1.5);
         random_times (&r, b, p, 1.0, 3.0);
@@ -134,7 +134,7 @@ static void two_at_once (void **state)
     for (int i = 0; i < 2000; i++) {
         int p = 1 + rng_below (&r, STAGES_MAX), m = 1 + rng_below (&r, i % 10 ? 40 : 400);
         double v[8][STAGES_MAX], alone[STAGES_MAX], first[STAGES_MAX], second[STAGES_MAX];
-        double *end[] = {first, second}, work[COSTMODEL_SCHEDULE_WORK (STAGES_MAX)];
+        double *end[] = {first, second}, work[COSTMODEL_SCHEDULE_WORK (STAGES_MAX, 4)];
         bool blocking = rng_below (&r, 4) == 0;
         struct costmodel_pipeline q[2] = {
             {p, m, 1, v[0], v[1], NULL, v[2], v[3], blocking},
@@ -161,7 +161,7 @@ static void two_at_once (void **state)
 static void closed_form (void **state)
 {
     double f[8], b[8], zero[8] = {0}, end[8];
-    double work[COSTMODEL_SCHEDULE_WORK (8)];
+    double work[COSTMODEL_SCHEDULE_WORK (8, 4)];
     (void) state;
 
     for (int k = 0; k < 8; k++) {
@@ -183,7 +183,7 @@ static void closed_form (void **state)
 static void period_of_equal_stages (void **state)
 {
     double f[4] = {1, 1, 1, 1}, b[4] = {2, 2, 2, 2}, x[4] = {.1, .1, .1}, few[4], many[4];
-    double work[COSTMODEL_SCHEDULE_WORK (4)];
+    double work[COSTMODEL_SCHEDULE_WORK (4, 4)];
     struct costmodel_pipeline q = {4, 1000, 1, f, b, NULL, x, x, false};
     (void) state;
 
@@ -197,7 +197,7 @@ static void period_of_equal_stages (void **state)
 static void blocking_period (void **state)
 {
     double f[5] = {1, 1, 1, 1, 1}, b[5] = {2, 2, 2, 2, 2}, x[5] = {.1, .1, .1, .1, .1};
-    double few[5], many[5], work[COSTMODEL_SCHEDULE_WORK (5)];
+    double few[5], many[5], work[COSTMODEL_SCHEDULE_WORK (5, 4)];
     (void) state;
 
     for (int p = 2; p <= 5; p++) {
@@ -314,7 +314,7 @@ static void interleaved (void **state)
         int m = p * (1 + rng_below (&r, round % 8 ? 6 : 60));
         double f[4 * STAGES_MAX], b[4 * STAGES_MAX], there[STAGES_MAX], back[STAGES_MAX];
         double played_end[STAGES_MAX], all[STAGES_MAX], skipped[STAGES_MAX];
-        double work[COSTMODEL_SCHEDULE_WORK (STAGES_MAX)];
+        double work[COSTMODEL_SCHEDULE_WORK (STAGES_MAX, 4)];
         double slow = rng_below (&r, 3) ? 0.1 : 5.0;
         struct costmodel_pipeline q = {
             p, m, v, f, b, NULL, there, back, rng_below (&r, 3) == 0};

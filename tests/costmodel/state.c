@@ -57,8 +57,8 @@ static void random_exchanges (void **state)
             if (run == 1 && from < world && to < world) {
                 /* Undoing restores the price exactly enough. */
                 costmodel_state_exchange (x, a, b, run);
-                costmodel_state_exchange (x, a, b, run);
-                CLOSE (costmodel_state_price (x).step_s, price.step_s, 1e-10);
+                costmodel_state_undo (x, a, b, run);
+                assert_true (costmodel_state_price (x).step_s == price.step_s);
             }
         }
         costmodel_state_destroy (x);
@@ -117,8 +117,19 @@ static void long_walks (void **state)
                 a[k] = from + k;
                 b[k] = to + k;
             }
-            if (from != to)
+            if (from != to) {
+                struct costmodel_price before = costmodel_state_price (x);
+
                 costmodel_state_exchange (x, a, b, run);
+                if (rng_below (&r, 3) == 0) {
+                    costmodel_state_undo (x, a, b, run);
+                    assert_memory_equal (&before.step_s,
+                                         &(double){costmodel_state_price (x).step_s},
+                                         sizeof (double));
+                    assert_int_equal (before.unmeasured,
+                                      costmodel_state_price (x).unmeasured);
+                }
+            }
             if (move % 7 == 0) {
                 double step = step_of (&s, costmodel_state_gpus (x), &unmeasured);
 

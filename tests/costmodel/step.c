@@ -86,6 +86,63 @@ static void shared_way_out (void **state)
     topology_cluster_destroy (lanes.cluster);
 }
 
+/* Two racks of two nodes: over the trunk between them a pair alone has all that it has inside
+ * a rack, but all GPUs of a node only a quarter. */
+static void shared_trunk (void **state)
+{
+    static const char form[] =
+        "{\"version\":1,\"nodes\":["
+        "{\"name\":\"a\",\"gpus\":4,\"gpu_type\":\"a100-sxm4-80g\",\"switches\":[\"l0\","
+        "\"s\"]},"
+        "{\"name\":\"b\",\"gpus\":4,\"gpu_type\":\"a100-sxm4-80g\",\"switches\":[\"l0\","
+        "\"s\"]},"
+        "{\"name\":\"c\",\"gpus\":4,\"gpu_type\":\"a100-sxm4-80g\",\"switches\":[\"l1\","
+        "\"s\"]},"
+        "{\"name\":\"d\",\"gpus\":4,\"gpu_type\":\"a100-sxm4-80g\",\"switches\":[\"l1\","
+        "\"s\"]}],"
+        "\"links\":{\"intra\":{\"latency_us\":8,\"bandwidth_gb_per_s\":1000},\"inter\":{"
+        "\"latency_us\":12,\"bandwidth_gb_per_s\":10,\"node_gb_per_s\":40,"
+        "\"node_pair_gb_per_s\":%s}}}";
+    static const char *const totals[] = {
+        "{\"by_hops\":[40,10]}",
+        "[[null,40,10,10],[40,null,10,10],[10,10,null,40],[10,null,40,null]]"};
+    static const int near[] = {0, 1, 2, 3, 4, 5, 6, 7},
+                     far[] = {0, 1, 2, 3, 8, 9, 10, 11}, one[] = {0, 8};
+    (void) state;
+
+    for (int i = 0; i < 2; i++) {
+        char text[2048];
+        struct setting s, single;
+        struct costmodel_estimate a, b, c;
+        double start;
+
+        snprintf (text, sizeof text, form, totals[i]);
+        s = setting_of ("1x1 a100-sxm4-80g", 4, 4, 1, 2);
+        topology_cluster_destroy (s.cluster);
+        s.cluster = cluster_from (text);
+        a = estimate_of (&s, near);
+        b = estimate_of (&s, far);
+        start = 2 * (s.profile.time.collective_s + 12e-6 * 2 * 0.5);
+        CLOSE ((b.part.dp_s - start) / (a.part.dp_s - start), 4.0, 1e-9);
+
+        /* One pair alone has its link. */
+        single = setting_of ("2x1 a100-sxm4-80g inter:10", 4, 1, 1, 2);
+        a = estimate_of (&single, in_order);
+        topology_cluster_destroy (single.cluster);
+        single.cluster = s.cluster;
+        b = estimate_of (&single, one);
+        CLOSE (a.step_s, b.step_s, 1e-12);
+
+        /* Sends of four ranks to their peers; both ways are one rate. */
+        single.config.deg = (struct workload_degrees){4, 2, 1, 1, 1, 4, 1};
+        workload_layers_even (single.model.layers, 2, single.layers);
+        a = estimate_of (&single, near);
+        c = estimate_of (&single, far);
+        assert_true (c.part.pp_s > 2 * a.part.pp_s);
+        topology_cluster_destroy (s.cluster);
+    }
+}
+
 /* One bandwidth for all GPUs and a matrix of that number are the same cluster, also where
  * the latencies differ by pair: the slowest of a stage's groups counts. */
 static void slow_latency_in_one_group (void **state)
@@ -359,6 +416,7 @@ int main (void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test (data_parallel_ring),
                                        cmocka_unit_test (shared_way_out),
+                                       cmocka_unit_test (shared_trunk),
                                        cmocka_unit_test (random_placements),
                                        cmocka_unit_test (renumbering),
                                        cmocka_unit_test (refusals),

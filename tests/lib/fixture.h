@@ -116,6 +116,22 @@ static inline struct costmodel_problem problem_of (const struct setting *s)
                                       .kind = s->kind};
 }
 
+/* What all GPUs of one node send to another's, of some pairs not known. */
+static inline void random_pair_totals (struct text *t, struct rng *r, int nodes, int gpus)
+{
+    text_add (t, "\"node_pair_gb_per_s\":[");
+    for (int i = 0; i < nodes; i++) {
+        text_add (t, "%s[", i ? "," : "");
+        for (int j = 0; j < nodes; j++)
+            if (rng_below (r, 10) == 0)
+                text_add (t, "%snull", j ? "," : "");
+            else
+                text_add (t, "%s%.1f", j ? "," : "", 5.0 + 20.0 * gpus * rng_unit (r));
+        text_add (t, "]");
+    }
+    text_add (t, "],");
+}
+
 /* A cluster with random directed links: log-uniform bandwidths over a factor `spread`,
  * inside nodes around 200 GB/s and between them around 20.  Some are unmeasured. */
 static inline struct topology_cluster *random_cluster (struct rng *r, int nodes, int gpus,
@@ -149,6 +165,8 @@ static inline struct topology_cluster *random_cluster (struct rng *r, int nodes,
         text_add (&t, "\"%s\":{\"latency_us\":10,", gpu_links ? "gpu" : "inter");
         if (node_totals)
             text_add (&t, "\"node_gb_per_s\":%.1f,", 20.0 * (1 + rng_below (r, gpus)));
+        if (node_totals && rng_below (r, 2))
+            random_pair_totals (&t, r, nodes, gpus);
         text_add (&t, "\"bandwidth_gb_per_s\":[");
         for (int i = 0; i < n; i++) {
             text_add (&t, "%s[", i ? "," : "");

@@ -285,7 +285,7 @@ static void equal_to_glpk (void **state)
         if (workload_config_check (&s.model, &s.job, &s.config, NULL) == ST_OK) {
             double mip, mine;
 
-            bound_divided (&pool, &s.config, pool.n_classes > 1 ? 1 : 0, &b);
+            bound_divided (&pool, &s.config, pool.n_classes > 1 ? 1 : 0, NULL, &b, NULL);
             /* Kinds that differ, a count of slow stages, limits of memory; no sends. */
             b.slot[1].fwd_s *= 1.0 + rng_unit (&r);
             b.slot[1].back_s *= 1.0 + rng_unit (&r);

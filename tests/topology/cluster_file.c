@@ -120,6 +120,33 @@ static void per_node_and_per_gpu (void **state)
     assert_true (c->has_gpu_links);
     CLOSE (topology_link (c, 2, 1).bytes_per_s, 8e9, 1e-12);
     CLOSE (topology_link (c, 3, 2).bytes_per_s, 1e9, 1e-12); /* lowest inside nodes */
+    assert_true (isinf (topology_share (c, 0, 1, 3, 4)));
+    topology_cluster_destroy (c);
+}
+
+/* What flows that go at one time can have: of their nodes' totals, and of the pair's. */
+static void shares (void **state)
+{
+    struct topology_cluster *c = cluster_from (
+        DOC (NODES, INTRA ",\"inter\":{\"bandwidth_gb_per_s\":2,\"latency_us\":1,"
+                          "\"node_gb_per_s\":[12,null],"
+                          "\"node_pair_gb_per_s\":[[null,6],[null,null]]}"));
+    json_t *doc;
+    (void) state;
+
+    CLOSE (topology_share (c, 0, 1, 1, 1), 6e9, 1e-12);
+    CLOSE (topology_share (c, 0, 1, 4, 1), 1.5e9, 1e-12);
+    CLOSE (topology_share (c, 0, 1, 1, 4), 1.5e9, 1e-12);
+    CLOSE (topology_share (c, 1, 0, 1, 4), 1.5e9, 1e-12); /* nobody measured: the lowest */
+    doc = topology_cluster_to_json (c);
+    assert_non_null (json_object_get (
+        json_object_get (json_object_get (doc, "links"), "inter"), "node_pair_gb_per_s"));
+    json_decref (doc);
+    topology_cluster_destroy (c);
+
+    c = cluster_from (DOC (NODES, INTRA ",\"inter\":{\"bandwidth_gb_per_s\":2,"
+                                        "\"latency_us\":1,\"node_gb_per_s\":[12,null]}"));
+    CLOSE (topology_share (c, 0, 1, 3, 100), 4e9, 1e-12);
     topology_cluster_destroy (c);
 }
 
@@ -167,6 +194,12 @@ static void breaches (void **state)
         {DOC (NODES, INTRA ",\"inter\":{\"bandwidth_gb_per_s\":3,\"latency_us\":1,"
                            "\"node_gb_per_s\":[1]}"),
          "node_gb_per_s: expected a number, or a list of 2"},
+        {DOC (NODES, INTRA ",\"inter\":{\"bandwidth_gb_per_s\":3,\"latency_us\":1,"
+                           "\"node_pair_gb_per_s\":[1,2]}"),
+         "node_pair_gb_per_s[0]: expected an array of 2"},
+        {DOC (NODES, INTRA ",\"inter\":{\"bandwidth_gb_per_s\":3,\"latency_us\":1,"
+                           "\"node_pair_gb_per_s\":[[null,0],[1,null]]}"),
+         "node_pair_gb_per_s[0][1]: expected a number > 0 or null, found 0"},
         {DOC (NODES, "\"intra\":[{\"bandwidth_gb_per_s\":10,\"latency_us\":5}]," INTER),
          "intra: expected one object, or a list of 2"},
         {DOC ("\"nodes\":[{\"name\":\"a\",\"gpus\":2,\"gpu_type\":\"t4\",\"speed\":[1]}]", INTRA),
@@ -257,7 +290,8 @@ int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (directed_links),   cmocka_unit_test (unmeasured_links),
-        cmocka_unit_test (per_node_and_per_gpu), cmocka_unit_test (breaches),
+        cmocka_unit_test (per_node_and_per_gpu),
+                                       cmocka_unit_test (shares), cmocka_unit_test (breaches),
         cmocka_unit_test (npy_matrix),       cmocka_unit_test (unknown_keys_warn),
         cmocka_unit_test (names_of_hosts)};
 

@@ -1,0 +1,56 @@
+#!/bin/bash
+# Two racks of two hosts with two ranks each, made of network namespaces: a trunk between them
+# that is thinner than a host.  The links file tells what all of a host reach together by where
+# they send to, and merge keeps it for the planner.
+. tests/lib/tap.sh
+: "${BWPROBE:?run me through make check}"
+
+[ "$(id -u)" = 0 ] || skip_all "not root: hosts are made of network namespaces"
+for package in ip:iproute2 tc:iproute2 mpirun.openmpi:openmpi-bin python3:python3; do
+    command -v "${package%:*}" >/dev/null || skip_all "package ${package#*:} is not installed"
+done
+ldd "$BWPROBE" | grep -q libmpi || skip_all "bwprobe was built without MPI (package libopenmpi-dev)"
+unshare --mount --net --uts --ipc --pid --fork true 2>/dev/null ||
+    skip_all "this system does not allow namespaces"
+
+cat >"$T/inside.sh" <<'S'
+. tests/lib/hosts.sh
+hosts_up h1 h2 h3 h4
+hosts_trunk 100 h3 h4
+for i in 1 2 3 4; do
+    for j in 1 2 3 4; do
+        [ $i = $j ] || hosts_shape h$i h$j 300
+    done
+done
+for h in h1 h2 h3 h4; do echo "$h slots=2"; done >"$1/hosts"
+mpirun.openmpi --allow-run-as-root --mca plm_rsh_agent "$HOSTS_RSH" \
+    --mca btl_tcp_if_include 10.77.0.0/24 --mca oob_tcp_if_include 10.77.0.0/24 \
+    --mca orte_base_help_aggregate 0 -x ASAN_OPTIONS=detect_leaks=0 -np 8 \
+    --hostfile "$1/hosts" "$BWPROBE" --transport socket --passes 1 --pause 0 \
+    --measure 0.05 --timeout 2 --budget 60 --seed 7 --interface 10.77.0.0/24 \
+    -o "$1/links.json"
+S
+SANDBOX_LIMIT=60 tests/lib/sandbox.sh "$T/inside.sh" "$T" >"$T/sandbox.out" 2>&1
+result $? "the links are measured" "$T/sandbox.out"
+check() { # FILE NAME
+    python3 - "$1" >"$T/why" 2>&1 <<'P'
+import json, sys
+d = json.load (open (sys.argv[1]))["links"]["gpu"]
+pair, node, alone = d["node_pair_gb_per_s"], d["node_gb_per_s"], d["bandwidth_gb_per_s"]
+print (pair, node)
+for i in range (4):
+    mate = i ^ 1
+    for j in (0, 1, 2, 3):
+        if j not in (i, mate):
+            assert pair[i][j] < 0.6 * pair[i][mate], (i, j)
+            # Beyond the trunk a pair alone has more than two that are measured amid others.
+            assert pair[i][j] < 1.1 * alone[2 * i][2 * j], (i, j)
+    assert node[i] > 0.7 * pair[i][mate], i
+P
+    result $? "$2" "$T/why"
+}
+check "$T/links.json" "what hosts reach together differs by where they send to"
+"$LINKWISE" cluster merge "$T/links.json" --gpu-type t4 -o "$T/cluster.json" >"$T/out" 2>&1
+result $? "merge" "$T/out"
+check "$T/cluster.json" "... keeps it"
+done_testing

@@ -41,7 +41,8 @@ static void least_compute (const struct pool *pool, const struct workload_config
     *out = (struct least_compute){0};
     for (int q = from; q < to; q++) {
         struct costmodel_compute k;
-        double *a = (double *) &out->k, *b = (double *) &k, optimizer_s;
+        double *a = (double *) &out->k, *b = (double *) &k;
+        double optimizer_s, expert_optimizer_s;
 
         costmodel_compute (p->model, p->job, c, p->profile, pool->class[q].type, &k);
         optimizer_s = k.optimizer_s;
@@ -49,6 +50,7 @@ static void least_compute (const struct pool *pool, const struct workload_config
         k.dense.weight_s = k.dense.back_s - k.dense.weight_s;
         k.expert.weight_s = k.expert.back_s - k.expert.weight_s;
         k.head_weight_s = k.head_back_s - k.head_weight_s;
+        expert_optimizer_s = k.expert_optimizer_s;
         out->attention_fwd_s = fmax (out->attention_fwd_s, k.dense.attention_fwd_s);
         out->attention_back_s = fmax (out->attention_back_s, k.dense.attention_back_s);
         out->speed = fmax (out->speed, pool->best_speed[q]);
@@ -58,6 +60,7 @@ static void least_compute (const struct pool *pool, const struct workload_config
         }
         /* The optimiser runs at memory speed, which a slow GPU's factor leaves alone. */
         out->k.optimizer_s = fmin (out->k.optimizer_s, optimizer_s);
+        out->k.expert_optimizer_s = fmin (out->k.expert_optimizer_s, expert_optimizer_s);
     }
 }
 
@@ -152,25 +155,87 @@ static void first_params (const struct pool *pool, const struct workload_config 
         *layer = fmin (*layer, workload_expert_layer_params (m, c->deg.tp));
 }
 
-/* Synchronisation of stage 0 out of its seconds per parameter and its start. */
-static void sync_of (const struct pool *pool, const struct workload_config *c,
-                     double each, double start, double *layer_s, double *fixed_s)
+/* A configuration at its best, and what tells its slots apart. */
+struct bests {
+    struct best b;
+    struct least_compute all;
+    double inside, across;
+    double cp_fwd_s, cp_back_s;
+    struct costmodel_volume volume;
+    /* Experts. */
+    double exchange_s;              /* their all-to-all, wherever they are */
+    double expert_params;           /* of a layer's experts on a rank */
+    double expert_share;            /* of stage 0's layers that have them, where known */
+    struct expert_ways whole, span; /* stage 0's TP groups inside nodes; any */
+    bool span_helps;                /* has the second what the first has not? */
+};
+
+static void bests_experts (const struct pool *pool, const struct workload_config *c,
+                           struct bests *x)
 {
-    double layer, fixed;
+    const struct workload_model *m = pool->problem->model;
+    struct workload_stage one = {.expert = 1};
+    int n = count_layers (m, true);
+
+    x->whole.least = x->span.least = (struct expert_way){0};
+    x->exchange_s = x->expert_params = x->expert_share = 0.0;
+    x->whole.n = x->span.n = 0;
+    x->span_helps = false;
+    if (n == 0)
+        return;
+    x->exchange_s = bound_exchange_s (pool, c, &x->volume);
+    x->expert_params = workload_stage_params (m, c, &one).expert;
+    /* What a stage has of both kinds is its own: bound_schedule.c. */
+    if (n == m->layers || c->deg.pp == 1)
+        x->expert_share = n / (double) m->layers;
+    bound_expert_ways (pool, c, &x->volume, true, &x->whole);
+    x->span = x->whole;
+    if (c->deg.tp > 1)
+        bound_expert_ways (pool, c, &x->volume, false, &x->span);
+    x->span_helps = bound_ways_differ (&x->span, &x->whole);
+}
+
+/* Is synchronisation hidden under more of a stage's work than every end contains? */
+static bool is_hidden (const struct workload_config *c)
+{
+    return c->zero == 3 && c->deg.pp > 1;
+}
+
+/* Seconds that experts add to stage 0's synchronisation, as far as its layers with them
+ * are known. */
+static void experts_sync (const struct workload_config *c, const struct bests *x,
+                          const struct expert_way *w, double *layer_s, double *fixed_s)
+{
+    bool there = x->expert_share > 0.0 && !is_hidden (c);
+
+    *layer_s = there ? x->expert_share * x->expert_params * w->per_param : 0.0;
+    *fixed_s = there ? w->start_s : 0.0;
+}
+
+/* Synchronisation of stage 0 in case `way` out of its seconds per parameter and its
+ * start, the experts' at their least. */
+static void sync_of (const struct pool *pool, const struct workload_config *c,
+                     const struct bests *x, double each, double start, int kind, int way,
+                     struct best *b)
+{
+    double layer, fixed, expert_layer_s, expert_fixed_s;
 
     first_params (pool, c, &layer, &fixed);
-    if (c->zero == 3 &&
-        c->deg.pp > 1)      /* hidden under more of a stage's work than every */
-        each = start = 0.0; /* end contains */
-    *layer_s = each * layer;
-    *fixed_s = each * fixed + start;
+    if (is_hidden (c))
+        each = start = 0.0;
+    experts_sync (c, x, way == 0 ? &x->whole.least : &x->span.least, &expert_layer_s,
+                  &expert_fixed_s);
+    b->sync_layer_s[kind][way] = each * layer + expert_layer_s;
+    b->sync_fixed_s[kind][way] = each * fixed + start + expert_fixed_s;
 }
 
 /* Stage 0's synchronisation and optimiser on one kind of slot, per layer and fixed. */
 static void best_tail (const struct pool *pool, const struct best_rates *r,
                        const struct workload_config *c, const struct costmodel_compute *k,
-                       const struct costmodel_volume *v, int kind, struct best *b)
+                       const struct bests *x, int kind, struct best *b)
 {
+    const struct costmodel_volume *v = &x->volume;
+    int n = workload_dense_shards (&c->deg);
     double layer, fixed;
 
     first_params (pool, c, &layer, &fixed);
@@ -178,27 +243,17 @@ static void best_tail (const struct pool *pool, const struct best_rates *r,
         int per_node = way < 2 ? pool->max_node_gpus / c->deg.tp : pool->max_node_gpus;
         double each, start;
 
-        bound_sync (pool, r, c, v, per_node, way == 0 ? c->deg.tp : 1, &each, &start);
+        bound_sync (pool, r, n, v, per_node, way == 0 ? c->deg.tp : 1, &each, &start);
         if (kind == 0 || isfinite (start))
-            sync_of (pool, c, each, start, &b->sync_layer_s[kind][way],
-                     &b->sync_fixed_s[kind][way]);
+            sync_of (pool, c, x, each, start, kind, way, b);
     }
-    b->tail_layer_s[kind] = k->optimizer_s * layer;
+    b->tail_layer_s[kind] = k->optimizer_s * layer +
+                            x->expert_share * x->expert_params * k->expert_optimizer_s;
     b->tail_fixed_s[kind] = k->optimizer_s * fixed + pool->problem->profile->time.step_s;
     if (v->tied_bytes > 0)
         b->tail_fixed_s[kind] += bound_tied_s (pool, v->tied_bytes);
     b->hides = c->zero == 3 ? b->m : 1.0;
 }
-
-/* A configuration at its best, and what tells its slots apart. */
-struct bests {
-    struct best b;
-    struct least_compute all;
-    double inside, across;
-    double exchange_s; /* experts' all-to-all */
-    double cp_fwd_s, cp_back_s;
-    struct costmodel_volume volume;
-};
 
 /* Slow slots: those with a GPU of class `from` or slower, or, with `spans`, those whose
  * groups span nodes too. */
@@ -274,7 +329,7 @@ static void slow_slot (const struct pool *pool, const struct workload_config *c,
 
     if (by_class) {
         bound_pairs (pool, c, &x->volume, s->from, b->pair_s);
-        best_tail (pool, &s->rates, c, &s->k.k, &x->volume, 1, b);
+        best_tail (pool, &s->rates, c, &s->k.k, x, 1, b);
     }
     b->tp_s[1] = s->spans ? x->across : s->tp_s; /* a slow slot may span already */
     set_spans (x->across, b);
@@ -311,7 +366,7 @@ static void bests_init (const struct pool *pool, const struct workload_config *c
         .total_only = c->schedule != SCHEDULE_GPIPE && c->schedule != SCHEDULE_1F1B,
         .profile = p->profile,
     };
-    x->exchange_s = bound_exchange_s (pool, c, v);
+    bests_experts (pool, c, x);
     fast_slot (pool, c, &x->all, x->inside, x->across, x->exchange_s, b);
     bound_cp (pool, c, v, x->all.attention_fwd_s, x->all.attention_back_s, &x->cp_fwd_s,
               &x->cp_back_s);
@@ -322,7 +377,7 @@ static void bests_init (const struct pool *pool, const struct workload_config *c
     bound_sends (pool, c, v, x->inside, x->across, b->send_s);
     bound_pairs (pool, c, v, 0, b->pair_s);
     for (int kind = 0; kind < 2; kind++)
-        best_tail (pool, &rates, c, &x->all.k, v, kind, b);
+        best_tail (pool, &rates, c, &x->all.k, x, kind, b);
 }
 
 double bound_tail_s (const struct pool *pool, const struct workload_config *c)
@@ -364,10 +419,10 @@ static double more_lanes (const struct pool *pool, const struct workload_config 
         struct best_rates r = bound_rates (pool, kind == 0 ? 0 : from);
         double each, start;
 
-        bound_sync (pool, &r, c, &x->volume, lanes, 1, &each, &start);
+        bound_sync (pool, &r, workload_dense_shards (&c->deg), &x->volume, lanes, 1,
+                    &each, &start);
         if (kind == 0 || isfinite (start))
-            sync_of (pool, c, each, start, &b.sync_layer_s[kind][2],
-                     &b.sync_fixed_s[kind][2]);
+            sync_of (pool, c, x, each, start, kind, 2, &b);
     }
     if (nodes > 1)
         set_spans (bound_tp_across (pool, &all, c, &x->volume, nodes), &b);
@@ -375,6 +430,52 @@ static double more_lanes (const struct pool *pool, const struct workload_config 
         return INFINITY;
     pace.b = &b;
     return bound (&pace);
+}
+
+/* What a layer of stage 0 takes more for its exchanges than one anywhere. */
+static void exchanges_more (const struct workload_config *c, const struct bests *x,
+                            const struct expert_way *w, double *fwd_s, double *back_s)
+{
+    *fwd_s = 2.0 * x->expert_share * fmax (0.0, w->exchange_s - x->exchange_s);
+    *back_s = (c->recompute == RECOMPUTE_FULL ? 2.0 : 1.0) * *fwd_s;
+}
+
+/* Does it pay to look at each way to place stage 0's experts? */
+static bool told_apart (const struct workload_config *c, const struct bests *x,
+                        bool tight)
+{
+    return x->expert_share > 0.0 && x->whole.n > 1 && (tight || c->deg.pp == 1);
+}
+
+/* Case A: the lowest over the ways to place stage 0's experts, or, where these are not to
+ * be told apart, with every figure of them at its least. */
+static double whole_groups (const struct workload_config *c, const struct bests *x,
+                            struct pace pace, enum bound_how how,
+                            double (*bound) (const struct pace *))
+{
+    const struct best *any = pace.b;
+    struct best b = *any;
+    double least = INFINITY, least_layer_s, least_fixed_s;
+
+    if (!told_apart (c, x, how > BOUND_FRACTIONS))
+        return bound (&pace);
+    experts_sync (c, x, &x->whole.least, &least_layer_s, &least_fixed_s);
+    pace.b = &b;
+    for (int i = 0; i < x->whole.n; i++) {
+        const struct expert_way *w = &x->whole.way[i];
+        double layer_s, fixed_s;
+
+        experts_sync (c, x, w, &layer_s, &fixed_s);
+        for (int kind = 0; kind < 2; kind++) {
+            b.sync_layer_s[kind][0] =
+                any->sync_layer_s[kind][0] + layer_s - least_layer_s;
+            b.sync_fixed_s[kind][0] =
+                any->sync_fixed_s[kind][0] + fixed_s - least_fixed_s;
+        }
+        exchanges_more (c, x, w, &b.first_fwd_s, &b.first_back_s);
+        least = fmin (least, bound (&pace));
+    }
+    return least;
 }
 
 /* The lowest of cases A, B and C. */
@@ -388,12 +489,12 @@ static double any_way (const struct pool *pool, const struct workload_config *c,
     struct pace pace = {.b = b, .cap = cap, .slow = slow};
     int tp = c->deg.tp, gpus = pool->max_node_gpus, lanes = gpus / tp;
     bool can_span = tp > 1 && isfinite (b->span_fwd_s[0]);
-    double least = lanes > 0 ? bound (&pace) : INFINITY;
+    double least = lanes > 0 ? whole_groups (c, x, pace, how, bound) : INFINITY;
 
     /* The group that spans and the slow slots may be in different replicas.  Where groups
      * do not share what a node reaches, B is A and more. */
     if (lanes > 0 && can_span &&
-        (b->sync_fixed_s[0][1] < b->sync_fixed_s[0][0] ||
+        (x->span_helps || b->sync_fixed_s[0][1] < b->sync_fixed_s[0][0] ||
          b->sync_layer_s[0][1] < b->sync_layer_s[0][0])) {
         pace.way = 1;
         pace.span = slow == 0;
@@ -448,12 +549,30 @@ static struct bound_tail tail_of (const struct pool *pool,
             way == BOUND_ALL_SPAN ? pool->max_node_gpus : pool->max_node_gpus / c->deg.tp;
 
         if (!first && (c->zero < 3 || c->deg.pp == 1))
-            bound_sync (pool, &rates, c, &x->volume, per_node,
-                        way == BOUND_WHOLE ? c->deg.tp : 1, &per_param, &start);
+            bound_sync (pool, &rates, workload_dense_shards (&c->deg), &x->volume,
+                        per_node, way == BOUND_WHOLE ? c->deg.tp : 1, &per_param, &start);
         t.sync_layer_s[way] = b->sync_layer_s[kind][way];
         t.sync_fixed_s[way] = first ? b->sync_fixed_s[kind][way] : start;
     }
     return t;
+}
+
+/* The ways to place a stage's experts as bound_schedule.c takes them.  @return how many */
+static int scheduled_experts (const struct workload_config *c, const struct bests *x,
+                              bool tight, struct bound_experts *out)
+{
+    double all_layer_s, all_fixed_s, layer_s, fixed_s;
+
+    if (!told_apart (c, x, tight))
+        return 0;
+    experts_sync (c, x, &x->whole.least, &all_layer_s, &all_fixed_s);
+    for (int i = 0; i < x->whole.n; i++) {
+        experts_sync (c, x, &x->whole.way[i], &layer_s, &fixed_s);
+        exchanges_more (c, x, &x->whole.way[i], &out[i].fwd_s, &out[i].back_s);
+        out[i].sync_layer_s = layer_s - all_layer_s;
+        out[i].sync_fixed_s = fixed_s - all_fixed_s;
+    }
+    return x->whole.n;
 }
 
 /* A kind of slot as bound_schedule.c takes it. */
@@ -512,6 +631,7 @@ static struct bound_pipeline pipeline_of (const struct pool *pool,
         .slow = slow,
         .slot = {bound_slot_of (pool, c, x, b, NULL)},
         .way = {inside, inside && can_span, can_span},
+        .first_way = {inside, inside && can_span, can_span},
         .any_s = 0.5 * b->send_s[0],
         .cross_s = 0.5 * (b->send_s[0] + b->send_s[1]),
         .per_node = (int) b->send_s[2],
@@ -520,7 +640,6 @@ static struct bound_pipeline pipeline_of (const struct pool *pool,
         .cap = cap,
     };
 
-    memcpy (s.first_way, s.way, sizeof s.way);
     s.slot[1] = slow > 0 ? bound_slot_of (pool, c, x, b, slots) : s.slot[0];
     if (slow > 0)
         s.slow_sends_s = bound_slow_sends_s (b, b->p, slow);
@@ -532,13 +651,13 @@ static void fewer_lanes (const struct pool *pool, const struct workload_config *
                          const struct bests *x, const struct best_rates *rates, int lanes,
                          struct bound_tail *t)
 {
-    int per_node = pool->max_node_gpus / c->deg.tp;
+    int per_node = pool->max_node_gpus / c->deg.tp, n = workload_dense_shards (&c->deg);
     double layer, fixed, each[2], start[2];
 
     for (int i = 0; i < 2; i++)
-        bound_sync_lanes (pool, rates, c, &x->volume, per_node, i ? lanes : per_node,
+        bound_sync_lanes (pool, rates, n, &x->volume, per_node, i ? lanes : per_node,
                           c->deg.tp, &each[i], &start[i]);
-    if (!isfinite (start[1]) || (c->zero == 3 && c->deg.pp > 1))
+    if (!isfinite (start[1]) || is_hidden (c))
         return;
     first_params (pool, c, &layer, &fixed);
     t->sync_layer_s[BOUND_WHOLE] += layer * fmax (0.0, each[1] - each[0]);
@@ -553,7 +672,7 @@ static double by_lanes (const struct pool *pool, const struct workload_config *c
                         const struct bests *x, const struct slow_slots *slots,
                         const struct bound_pipeline *all)
 {
-    int room = pool->max_node_gpus / c->deg.tp, members = c->deg.dp * c->deg.cp;
+    int room = pool->max_node_gpus / c->deg.tp, members = workload_dense_shards (&c->deg);
     struct bound_pipeline s = *all;
     double least;
     int crossings = -1;
@@ -588,11 +707,13 @@ static double scheduled_bound (const struct pool *pool, const struct workload_co
                                enum bound_how how)
 {
     struct bound_pipeline s = pipeline_of (pool, c, x, b, slots, slow, cap);
+    bool tight = how > BOUND_FRACTIONS;
 
+    s.n_experts = scheduled_experts (c, x, tight, s.experts);
     /* Where every stage has a tail of its own, stage 0 is nothing special. */
-    if (how == BOUND_FRACTIONS || s.per_node == 0 || !s.way[BOUND_WHOLE] ||
+    if (!tight || s.per_node == 0 || !s.way[BOUND_WHOLE] ||
         costmodel_schedule_splits_backward (c->schedule))
-        return bound_scheduled (&s, how > BOUND_FRACTIONS);
+        return bound_scheduled (&s, tight);
     return by_lanes (pool, c, x, slots, &s);
 }
 
@@ -623,8 +744,7 @@ static double divided_bound (const struct pool *pool, const struct workload_conf
         bound_caps (pool, c->deg.pp, from, spans, caps, cap);
     cap = caps ? cap : NULL;
     if (scheduled (pool, &b))
-        bound =
-            scheduled_bound (pool, c, x, &b, &slots, slow, cap, how > BOUND_FRACTIONS);
+        bound = scheduled_bound (pool, c, x, &b, &slots, slow, cap, how);
     if (!b.total_only)
         bound = fmax (bound, any_way (pool, c, x, spans ? 0 : from, &b, slow, cap, how));
     return bound;

@@ -13,6 +13,10 @@ struct stage_line bound_line (const struct pace *x, int k, int kind)
     if (k == 0) {
         l.fwd_s += s->embed_fwd_s;
         l.back_s += s->embed_back_s;
+        if (x->slow == 0) { /* they may be in another replica */
+            l.layer_fwd_s += b->first_fwd_s;
+            l.layer_back_s += b->first_back_s;
+        }
         if (x->span) {
             l.layer_fwd_s += b->span_fwd_s[kind];
             l.layer_back_s += b->span_back_s[kind];
@@ -130,9 +134,10 @@ double bound_sum_fast (const struct pace *x)
         struct stage_line l = bound_line (x, k, 0);
 
         sum += l.fwd_s + l.back_s;
-        if (k == 0) /* of what spans, one layer at least */
-            sum += l.layer_fwd_s + l.layer_back_s - x->b->slot[0].fwd_s -
-                   x->b->slot[0].back_s;
+        if (k == 0) /* of what is stage 0's alone, one layer at least */
+            sum += (x->b->p == 1 ? x->b->layers : 1) *
+                   (l.layer_fwd_s + l.layer_back_s - x->b->slot[0].fwd_s -
+                    x->b->slot[0].back_s);
     }
     return sum + x->b->layers * (x->b->slot[0].fwd_s + x->b->slot[0].back_s);
 }
@@ -162,6 +167,16 @@ static double fractional_end (const struct pace *x)
 
 /* ---- what follows ---- */
 
+/* What of stage 0, with `first` layers on that kind of slot, can hide its synchronisation;
+ * any of the layers may be of the dearer kind, as the end has them. */
+static double under_s (const struct pace *x, double first, int kind)
+{
+    struct stage_line l = bound_line (x, 0, kind);
+
+    return l.fwd_s + l.back_s + first * (l.layer_fwd_s + l.layer_back_s) +
+           bound_beyond (x->b);
+}
+
 /* After stage 0's end.  Groups that span nodes hide it too: rings inside nodes do not meet
  * them.  What hides the synchronisation is taken at its least: where it is
  * more by d, that replica ends later by d too, so at least as much later as is hidden.  But
@@ -171,16 +186,11 @@ double bound_tail (const struct pace *x, double first, int kind, double ahead)
 {
     const struct best *b = x->b;
     double sync = b->sync_fixed_s[kind][x->way] + first * b->sync_layer_s[kind][x->way];
-    double under[2];
 
-    for (int i = 0; i <= kind; i++) {
-        struct stage_line l = bound_line (x, 0, i);
-
-        under[i] = l.fwd_s + l.back_s + first * (l.layer_fwd_s + l.layer_back_s);
-    }
     return b->tail_fixed_s[kind] + first * b->tail_layer_s[kind] +
-           costmodel_exposed_s (b->profile, sync,
-                                b->hides * fmax (under[kind], under[0] + ahead));
+           costmodel_exposed_s (
+               b->profile, sync,
+               b->hides * fmax (under_s (x, first, kind), under_s (x, first, 0) + ahead));
 }
 
 /* The end of stage 0 by its row (2) when it takes first_s and all others are on fast slots:
@@ -256,7 +266,7 @@ static double least_tail (const struct pace *x, int least, int most, int kind,
         double slope =
             part * (l.layer_fwd_s + l.layer_back_s) - b->sync_layer_s[kind][x->way];
         double start = b->sync_fixed_s[kind][x->way] -
-                       part * (l.fwd_s + l.back_s + (i == 0 ? ahead : 0.0));
+                       part * (under_s (x, 0, i) + (i == 0 ? ahead : 0.0));
         double at = start / slope;
 
         if (slope > 0 && at > least && at < most)

@@ -10,6 +10,9 @@ struct best_rates bound_rates (const struct pool *pool, int from)
                            .node_bytes_per_s = pool->node_bytes_per_s,
                            .nvls = from == 0 ? pool->nvls : 0.0};
 
+    /* Lanes from GPU to GPU: not all of them touch the slow one. */
+    if (pool->problem->cluster->has_gpu_links)
+        r.between = pool->touching[1][0];
     for (int q = from; q < pool->n_classes && from > 0; q++)
         r.nvls = fmax (r.nvls, pool->class[q].type->nvls_efficiency);
     return r;
@@ -37,6 +40,17 @@ static double least_latency (const struct best_rates *r)
                                       : r->inside.latency_s;
 }
 
+/* Of n-1 hops of a ring, of which one at least is over the links of x. */
+static double ring_latency (const struct pool *pool, const struct best_rates *x, int n,
+                            bool inside)
+{
+    struct best_rates any = bound_rates (pool, 0);
+    double one = inside ? x->inside.latency_s : least_latency (x);
+    double others = inside ? any.inside.latency_s : least_latency (&any);
+
+    return (one + (n - 1) * others) * (n - 1) / n;
+}
+
 /* One TP all-reduce on `nodes` nodes. */
 static double tp_operation (const struct pool *pool, const struct best_rates *x,
                             const struct workload_config *c,
@@ -44,15 +58,15 @@ static double tp_operation (const struct pool *pool, const struct best_rates *x,
 {
     const struct workload_profile *p = pool->problem->profile;
     int n = c->deg.tp;
-    struct costmodel_ring r = {
-        .inside_bytes_per_s = nodes == 1  ? x->inside.bytes_per_s
-                              : n > nodes ? pool->intra_bytes_per_s
-                                          : INFINITY,
-        .between_bytes_per_s = nodes > 1 ? ring_rate (pool, x, n / nodes, 1)
-                                         : INFINITY, /* its fewest lanes */
-        .latency_s = (n - 1) * (nodes == 1 ? x->inside.latency_s : least_latency (x)),
-        .nodes = nodes,
-        .nvls = x->nvls};
+    struct costmodel_ring r = {.inside_bytes_per_s = nodes == 1  ? x->inside.bytes_per_s
+                                                     : n > nodes ? pool->intra_bytes_per_s
+                                                                 : INFINITY,
+                               .between_bytes_per_s =
+                                   nodes > 1 ? ring_rate (pool, x, n / nodes, 1)
+                                             : INFINITY, /* its fewest lanes */
+                               .latency_s = ring_latency (pool, x, n, nodes == 1),
+                               .nodes = nodes,
+                               .nvls = x->nvls};
 
     return c->sequence_parallel
                ? costmodel_tp_exposed_s (
@@ -238,19 +252,17 @@ static void best_across (const struct pool *pool, const struct best_rates *x, in
     }
 }
 
-void bound_sync (const struct pool *pool, const struct best_rates *x,
-                 const struct workload_config *c, const struct costmodel_volume *v,
-                 int per_node, double share, double *per_param, double *fixed)
+void bound_sync (const struct pool *pool, const struct best_rates *x, int n,
+                 const struct costmodel_volume *v, int per_node, double share,
+                 double *per_param, double *fixed)
 {
-    bound_sync_lanes (pool, x, c, v, per_node, per_node, share, per_param, fixed);
+    bound_sync_lanes (pool, x, n, v, per_node, per_node, share, per_param, fixed);
 }
 
-void bound_sync_lanes (const struct pool *pool, const struct best_rates *x,
-                       const struct workload_config *c, const struct costmodel_volume *v,
-                       int per_node, int lanes, double share, double *per_param,
-                       double *fixed)
+void bound_sync_lanes (const struct pool *pool, const struct best_rates *x, int n,
+                       const struct costmodel_volume *v, int per_node, int lanes,
+                       double share, double *per_param, double *fixed)
 {
-    int n = c->deg.dp * c->deg.cp;
     struct costmodel_ring one = {.inside_bytes_per_s = x->inside.bytes_per_s,
                                  .between_bytes_per_s = INFINITY,
                                  .latency_s = (n - 1) * pool->intra_latency_s,

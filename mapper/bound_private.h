@@ -25,6 +25,7 @@ struct best {
     /* Added per layer of a stage whose TP group spans, by kind of slot */
     double span_fwd_s[2], span_back_s[2];
     double tp_s[2], fwd_ops, back_ops; /* one all-reduce of a slot; fewest of a layer */
+    double first_fwd_s, first_back_s;  /* added per layer of stage 0: its exchanges */
     /* Stage 0's on either kind of slot, in case A, B and C */
     double sync_layer_s[2][3], sync_fixed_s[2][3];
     double tail_layer_s[2], tail_fixed_s[2]; /* what nothing hides: optimiser, tied */
@@ -102,16 +103,15 @@ void bound_cp (const struct pool *pool, const struct workload_config *c,
                double attention_back_s, double *fwd_s, double *back_s);
 
 /** Synchronisation of stage 0 per parameter, and its fixed part, when a node can hold
- *  `per_node` members of a group and `share` groups leave it together. */
-void bound_sync (const struct pool *pool, const struct best_rates *r,
-                 const struct workload_config *c, const struct costmodel_volume *v,
-                 int per_node, double share, double *per_param, double *fixed);
+ *  `per_node` of a group's n members and `share` groups leave it together. */
+void bound_sync (const struct pool *pool, const struct best_rates *r, int n,
+                 const struct costmodel_volume *v, int per_node, double share,
+                 double *per_param, double *fixed);
 
 /** The same when some node holds no more than `lanes` of them. */
-void bound_sync_lanes (const struct pool *pool, const struct best_rates *r,
-                       const struct workload_config *c, const struct costmodel_volume *v,
-                       int per_node, int lanes, double share, double *per_param,
-                       double *fixed);
+void bound_sync_lanes (const struct pool *pool, const struct best_rates *r, int n,
+                       const struct costmodel_volume *v, int per_node, int lanes,
+                       double share, double *per_param, double *fixed);
 
 /** All-reduce of tied embeddings. */
 double bound_tied_s (const struct pool *pool, double bytes);
@@ -121,6 +121,28 @@ double bound_tied_s (const struct pool *pool, double bytes);
 /** One all-to-all of experts, wherever the group's ranks are; 0 where there is none. */
 double bound_exchange_s (const struct pool *pool, const struct workload_config *c,
                          const struct costmodel_volume *v);
+
+/** A way to place the experts of a stage, at best. */
+struct expert_way {
+    double exchange_s;         /* one all-to-all */
+    double per_param, start_s; /* their synchronisation */
+};
+
+/** All of them: what exchanges on one node is synchronised across nodes, and the other way
+ *  round.  Several that are much alike may be in one. */
+struct expert_ways {
+    int n;
+    struct expert_way way[EXPERT_WAYS];
+    struct expert_way least; /* every figure at its least over them */
+};
+
+/** @param[in] whole  all TP groups of the stage lie inside nodes */
+void bound_expert_ways (const struct pool *pool, const struct workload_config *c,
+                        const struct costmodel_volume *v, bool whole,
+                        struct expert_ways *out);
+
+/** Is some way of a below all of b in something? */
+bool bound_ways_differ (const struct expert_ways *a, const struct expert_ways *b);
 
 /* ---- bound_fractions.c ---- */
 

@@ -18,7 +18,8 @@
  *
  *         end >= down and back to k + (m - n_k / v) (F_k + B_k) + down from k and up.
  *
- * `end` is stage 0's where up_k counts, and k's own otherwise; its own tail follows that.  All grow with the stage's layers, given how many the stages above hold at
+ * `end` is stage 0's where up_k counts, and k's own otherwise, so that its own tail
+ * follows: the step is at least either with what follows.  All grow with the stage's layers, given how many the stages above hold at
  * least.  So for a given end every stage has a most number of layers, from the last stage
  * to the first, and the end is a bound while these do not add up to the model's.  Where so
  * many stages are on slow slots, they are those that lose least by it; and the layers that
@@ -64,7 +65,7 @@ static double sends_s (const struct bound_pipeline *x, int from, int to)
 {
     int cross = crossings (x, from, to), rest = to - from - cross;
 
-    return cross * (cross > 0 ? x->cross_s : 0.0) + (rest > 0 ? rest * x->any_s : 0.0);
+    return (cross > 0 ? cross * x->cross_s : 0.0) + (rest > 0 ? rest * x->any_s : 0.0);
 }
 
 enum part { FORWARD, BACKWARD, INPUT, N_PARTS };
@@ -76,17 +77,21 @@ struct line {
     double slope, least_slope;
 };
 
+/* How a stage is placed: the case, and the way of its experts or NULL. */
+struct how {
+    int way;
+    const struct bound_experts *experts;
+};
+
 struct frame {
     const struct bound_pipeline *x;
     struct line part[2][N_PARTS]; /* by kind of slot */
     double all_s[N_PARTS];        /* all layers once, on any slots */
     double more_s[N_PARTS];       /* a layer on a slow slot, beyond any */
     int slow_layers;              /* on slow slots, at least */
-    int first_layers;             /* stage 0's, where they are given; 0 */
-    double step_s;                /* when all tails are to end; where they are given */
     int *work;                    /* [2 * p] */
     bool split, v_shaped;
-    int way;
+    struct how first; /* stage 0 */
 };
 
 static double of_layer (const struct bound_layer *l, enum part part)
@@ -113,14 +118,14 @@ static double least_more (const struct bound_pipeline *x, enum part part)
     return x->slow > 0 ? fmax (0.0, least) : 0.0;
 }
 
-static void frame_init (struct frame *f, const struct bound_pipeline *x, int way)
+static void frame_init (struct frame *f, const struct bound_pipeline *x, struct how first)
 {
     const struct workload_model *m = x->model;
 
     *f = (struct frame){.x = x,
                         .split = costmodel_schedule_splits_backward (x->schedule),
                         .v_shaped = workload_schedule_is_v (x->schedule),
-                        .way = way};
+                        .first = first};
     for (enum part part = 0; part < N_PARTS; part++) {
         for (int i = 0; i < m->layers; i++)
             f->all_s[part] +=
@@ -190,13 +195,16 @@ static double way_down_s (const struct frame *f)
 
 /* What follows stage k's end.  A micro-batch's compute, which hides the synchronisation, is
  * at most an m-th of the end. */
-static double tail_s (const struct frame *f, int k, int kind, double layers, int way,
-                      double end)
+static double tail_s (const struct frame *f, int k, int kind, double layers,
+                      struct how how, double end)
 {
     const struct bound_pipeline *x = f->x;
     const struct bound_slot *slot = &x->slot[kind];
     const struct bound_tail *t = k == 0 ? &slot->first : &slot->other;
-    double sync = t->sync_fixed_s[way] + layers * t->sync_layer_s[way];
+    double sync = t->sync_fixed_s[how.way] + layers * t->sync_layer_s[how.way];
+
+    if (how.experts)
+        sync += how.experts->sync_fixed_s + layers * how.experts->sync_layer_s;
 
     return t->fixed_s + layers * t->layer_s +
            costmodel_exposed_s (x->profile, sync, x->hides * end / x->m);
@@ -298,7 +306,7 @@ struct held {
 };
 
 static struct held held_of (const struct frame *f, int k, int kind, int layers, int below,
-                            int way)
+                            struct how how)
 {
     const struct bound_pipeline *x = f->x;
     struct ends e = ends_of (f, k, kind);
@@ -306,14 +314,17 @@ static struct held held_of (const struct frame *f, int k, int kind, int layers, 
     struct held h = {.k = k, .kind = kind, .layers = layers};
 
     h.above = fmax (k * x->v, x->model->layers - layers - below);
-    if (k > 0 && f->first_layers > 0)
-        h.above = fmax (h.above, f->first_layers + (k - 1) * x->v);
     h.layer_fwd_s = micro + stage_s (f, FORWARD, k, kind, layers);
     h.layer_back_s = micro + stage_s (f, BACKWARD, k, kind, layers);
     h.fwd_s = e.fwd_s - micro + h.layer_fwd_s;
     h.back_s = e.back_s - micro + h.layer_back_s;
-    /* The one that spans and the slow slots may be in different replicas. */
-    if (way == BOUND_ALL_SPAN || (way == BOUND_ONE_SPANS && x->slow == 0)) {
+    /* A group whose exchanges are slow, one that spans nodes and the slow slots may be in
+     * different replicas. */
+    if (how.experts && x->slow == 0) {
+        h.fwd_s += layers * how.experts->fwd_s;
+        h.back_s += layers * how.experts->back_s;
+    }
+    if (how.way == BOUND_ALL_SPAN || (how.way == BOUND_ONE_SPANS && x->slow == 0)) {
         h.fwd_s += layers * x->slot[kind].span_fwd_s;
         h.back_s += layers * x->slot[kind].span_back_s;
     }
@@ -341,12 +352,24 @@ static double down_s (const struct frame *f, const struct held *h)
            s->tp_s + s->head_fwd_s + way_down_s (f);
 }
 
-/* Row (2). */
-static double first_backward_row (const struct frame *f, const struct held *h)
+/* How many layers do the stages after it hold at least, where chunks are not in a V? */
+static double held_below (const struct frame *f, const struct held *h)
 {
-    return down_s (f, h) + f->x->m * h->back_s + h->rest * h->layer_fwd_s +
-           (f->split ? back_to (f, h->k, h->layers, h->above)
-                     : back_and_up (f, h->k, h->layers));
+    return h->k == 0 ? f->x->model->layers - h->layers : (f->x->p - 1 - h->k) * f->x->v;
+}
+
+/* Row (2), to its own end or to stage 0's. */
+static double first_backward_row (const struct frame *f, const struct held *h, bool own)
+{
+    double back;
+
+    if (f->split)
+        back = back_to (f, h->k, h->layers, h->above);
+    else if (own)
+        back = through_below (f, BACKWARD, h->k, held_below (f, h));
+    else
+        back = back_and_up (f, h->k, h->layers);
+    return down_s (f, h) + f->x->m * h->back_s + h->rest * h->layer_fwd_s + back;
 }
 
 /* What the head and the embedding cost their stages between the first backward and the
@@ -374,8 +397,7 @@ static double last_forward_row (const struct frame *f, const struct held *h)
 {
     const struct bound_pipeline *x = f->x;
     const struct bound_slot *s = &x->slot[0];
-    double below = h->k == 0 ? x->model->layers - h->layers : (x->p - 1 - h->k) * x->v;
-    double up;
+    double below = held_below (f, h), up;
 
     if (f->split || !(h->rest > 0.0))
         return 0.0;
@@ -387,91 +409,67 @@ static double last_forward_row (const struct frame *f, const struct held *h)
            x->v * fmax (0.0, x->slow_sends_s - 2.0 * sends_s (x, 0, x->p - 1));
 }
 
-/* The least end of stage k (of stage 0, for schedules that do not put weights' gradients
- * off) with so many layers when the stages after it hold at most `below`; with its tail
- * where it is its own. */
+/* The least end of stage 0, or of stage k itself (`own`) with what follows it, when stage
+ * k holds so many layers and the stages after it at most `below`. */
 static double end_s (const struct frame *f, int k, int kind, int layers, int below,
-                     int way)
+                     struct how how, bool own)
 {
-    struct held h = held_of (f, k, kind, layers, below, way);
-    double up = f->split ? 0.0 : through_above (f, BACKWARD, k, h.above), end;
+    struct held h = held_of (f, k, kind, layers, below, how);
+    double up = own ? 0.0 : through_above (f, BACKWARD, k, h.above), end;
 
     end = through_above (f, FORWARD, k, h.above) + f->x->m * (h.fwd_s + h.back_s) + up;
-    end = fmax (end, first_backward_row (f, &h));
-    end = fmax (end, last_forward_row (f, &h));
-    return end + (f->split ? tail_s (f, k, kind, layers, way, end) : 0.0);
+    end = fmax (end, first_backward_row (f, &h, own));
+    if (own)
+        return end + tail_s (f, k, kind, layers, how, end);
+    return fmax (end, last_forward_row (f, &h));
 }
 
-/* In whichever case is better. */
-static double stage_end_s (const struct frame *f, int k, int kind, int layers, int below)
+/* Stage k's own end and what follows, placed in the best of all ways. */
+static double own_end_s (const struct frame *f, int k, int kind, int layers, int below)
 {
+    const struct bound_pipeline *x = f->x;
     double least = INFINITY;
 
-    if (!f->split)
-        return end_s (f, k, kind, layers, below, k == 0 ? f->way : 0);
-    for (int way = 0; way < BOUND_WAYS; way++)
-        if (f->x->way[way])
-            least = fmin (least, end_s (f, k, kind, layers, below, way));
+    for (int way = BOUND_ONE_SPANS; way < BOUND_WAYS; way++)
+        if (x->way[way])
+            least = fmin (
+                least, end_s (f, k, kind, layers, below, (struct how){way, NULL}, true));
+    for (int i = 0; x->way[BOUND_WHOLE] && i < (x->n_experts > 0 ? x->n_experts : 1);
+         i++) {
+        struct how how = {0, x->n_experts > 0 ? &x->experts[i] : NULL};
+
+        least = fmin (least, end_s (f, k, kind, layers, below, how, true));
+    }
     return least;
 }
 
-/* The way up from the end of all to stage k's first chunk, past all but what the stages
- * above it hold in theirs. */
-static double up_to_s (const struct frame *f, const struct held *h)
+/* The end that stage k decides: its own, where weights' gradients are put off, or stage
+ * 0's. */
+static double stage_end_s (const struct frame *f, int k, int kind, int layers, int below)
 {
-    const struct bound_pipeline *x = f->x;
-    const struct bound_slot *s = &x->slot[0];
-    double layer = fmax (s->layer[0].back_s, s->layer[1].back_s) + f->more_s[BACKWARD];
-    int above = x->model->layers - h->layers - (x->p - 1 - h->k) * x->v;
+    struct how how = {0, NULL};
 
-    if (h->k == 1 && f->first_layers > 0)
-        above = f->first_layers;
-    return (x->p - h->k / (double) x->v) * s->micro_s + all_layers_s (f, BACKWARD, h) -
-           layer * above / x->v + s->head_back_s + s->tp_s + way_down_s (f) -
-           sends_s (x, 0, x->p - 1) + sends_s (x, h->k, x->p - 1);
+    if (f->split)
+        return own_end_s (f, k, kind, layers, below);
+    return end_s (f, k, kind, layers, below, k == 0 ? f->first : how, false);
 }
 
-/* When stage k ends itself, where weights' gradients are not put off: the rows without the
- * way up. */
-static double own_end_s (const struct frame *f, const struct held *h)
-{
-    const struct bound_pipeline *x = f->x;
-    double after = (x->p - 1 - h->k) * x->v, end;
-    double to_first_backward = down_s (f, h) + through_below (f, BACKWARD, h->k, after);
+/* When are the ends and the step? */
+struct times {
+    double end_s, step_s;
+};
 
-    end = through_above (f, FORWARD, h->k, h->above) + x->m * (h->fwd_s + h->back_s);
-    end = fmax (end, to_first_backward + x->m * h->back_s + h->rest * h->layer_fwd_s);
-    if (h->rest > 0.0)
-        end =
-            fmax (end, to_first_backward + h->rest * (h->layer_fwd_s + h->layer_back_s) +
-                           ends_between_s (f, h) +
-                           through_below (f, FORWARD, h->k, after) + up_to_s (f, h));
-    return end;
-}
-
-/* Can its own tail end with all? */
-static bool tail_ends (const struct frame *f, int k, int kind, int layers, int below)
-{
-    for (int way = 0; way < BOUND_WAYS; way++) {
-        struct held h = held_of (f, k, kind, layers, below, way);
-        double end = f->x->way[way] ? own_end_s (f, &h) : INFINITY;
-
-        if (end + tail_s (f, k, kind, layers, way, end) <= f->step_s)
-            return true;
-    }
-    return false;
-}
-
-/* Does stage k end by then, and its tail when all do? */
+/* Does stage k's part of both hold? */
 static bool ends_by (const struct frame *f, int k, int kind, int layers, int below,
-                     double then)
+                     const struct times *then)
 {
-    return stage_end_s (f, k, kind, layers, below) <= then &&
-           (k == 0 || f->first_layers == 0 || tail_ends (f, k, kind, layers, below));
+    return stage_end_s (f, k, kind, layers, below) <= then->end_s &&
+           (f->split || k == 0 || own_end_s (f, k, kind, layers, below) <= then->step_s);
 }
 
 /* The most layers of stage k that end by then: whole chunks; 0: none. */
-static int most_layers (const struct frame *f, int k, int kind, int below, double then)
+static int most_layers (const struct frame *f, int k, int kind, int below,
+                        const struct times *then)
 {
     const struct bound_pipeline *x = f->x;
     int most = x->model->layers - (x->p - 1) * x->v, fits = 0, over;
@@ -492,6 +490,17 @@ struct first_stage {
     int layers, kind; /* 0 layers: any, on any slot */
 };
 
+/* The step when stage 0's end is given. */
+static struct times times_of (const struct frame *f, const struct first_stage *first,
+                              double end)
+{
+    double tail = first->layers > 0
+                      ? tail_s (f, 0, first->kind, first->layers, f->first, end)
+                      : 0.0;
+
+    return (struct times){end, end + tail};
+}
+
 static void insert (int *sorted, int n, int value)
 {
     for (; n > 0 && sorted[n - 1] > value; n--)
@@ -511,20 +520,21 @@ static long sum_of (const int *a, int n)
 /* Can the stages hold all layers and end by then, with as many on slow slots as must be?
  * If so, the layers on slow slots at least; -1 if not. */
 static long layers_on_slow (const struct frame *f, const struct first_stage *first,
-                            double then)
+                            double end)
 {
+    struct times then = times_of (f, first, end);
     const struct bound_pipeline *x = f->x;
     int n = 0, slow = x->slow - first->kind, below = 0, never = x->model->layers + 1;
     int *most = f->work, *loss = f->work + x->p; /* sorted, of the stages so far */
     long held, fast;
 
     for (int k = x->p - 1; k >= (first->layers > 0 ? 1 : 0); k--, n++) {
-        int any = most_layers (f, k, 0, below, then), less = 0;
+        int any = most_layers (f, k, 0, below, &then), less = 0;
 
         if (any == 0)
             return -1;
         if (slow > 0)
-            less = most_layers (f, k, 1, below, then);
+            less = most_layers (f, k, 1, below, &then);
         insert (most, n, any);
         insert (loss, n, less > 0 ? any - less : never);
         below += any;
@@ -532,7 +542,7 @@ static long layers_on_slow (const struct frame *f, const struct first_stage *fir
     held = below + (long) first->layers;
     if (slow > n || held - sum_of (loss, slow) < x->model->layers ||
         (first->layers > 0 &&
-         stage_end_s (f, 0, first->kind, first->layers, below) > then))
+         stage_end_s (f, 0, first->kind, first->layers, below) > end))
         return -1;
     fast = sum_of (most + slow, n - slow) + (first->kind == 0 ? first->layers : 0);
     return fast < x->model->layers ? x->model->layers - fast : 0;
@@ -541,10 +551,6 @@ static long layers_on_slow (const struct frame *f, const struct first_stage *fir
 static bool can_end (struct frame *f, const struct first_stage *first, double then)
 {
     f->slow_layers = f->x->slow * f->x->v;
-    f->first_layers = first->layers;
-    if (first->layers > 0)
-        f->step_s = (then + tail_s (f, 0, first->kind, first->layers, f->way, then)) *
-                    (1.0 + 1e-12);
     for (int round = 0; round < 3; round++) {
         long least = layers_on_slow (f, first, then);
 
@@ -599,6 +605,12 @@ static double fixed_s (const struct frame *f, int k)
            (f->split ? 0.0 : through_above (f, BACKWARD, k, 0)) - slack;
 }
 
+/* How many layers does stage 0 have at least? */
+static int least_first (const struct bound_pipeline *x)
+{
+    return x->p == 1 ? x->model->layers : x->v;
+}
+
 /* The least of (1) over fractions of layers.  With all stages ending at T, the layers up to
  * stage k, Y, follow Y' = Y + (T - fixed_k - carry Y) / pace: linear in T.  A stage on a
  * slow slot adds less to Y, and what it adds less shrinks by 1 - carry / pace with every
@@ -612,6 +624,10 @@ static double fractional_end (const struct frame *f)
 
     for (int k = 0; k < x->p; k++) {
         double fixed = fixed_s (f, k);
+
+        if (k == 0 && f->first.experts && x->slow == 0)
+            fixed += x->m * least_first (x) *
+                     (f->first.experts->fwd_s + f->first.experts->back_s);
 
         held = held * (1.0 - carry / pace) - fixed / pace;
         times = times * (1.0 - carry / pace) + 1.0 / pace;
@@ -631,10 +647,10 @@ static double loose_bound (const struct frame *f)
     double end = fractional_end (f), least = INFINITY;
 
     if (!f->split)
-        return end + tail_s (f, 0, 0, f->x->v, f->way, end);
+        return end + tail_s (f, 0, 0, least_first (f->x), f->first, end);
     for (int way = 0; way < BOUND_WAYS; way++)
         for (int k = 0; k < 2 && f->x->way[way]; k++)
-            least = fmin (least, tail_s (f, k, 0, f->x->v, way, end));
+            least = fmin (least, tail_s (f, k, 0, f->x->v, (struct how){way, NULL}, end));
     return end + least;
 }
 
@@ -663,12 +679,12 @@ static double with_first (struct frame *f, int kind, double lo, double best,
         double end, step_s;
 
         if ((x->cap && first.layers > x->cap[kind * x->p]) ||
-            lo + tail_s (f, 0, kind, first.layers, f->way, lo) >= best)
+            lo + tail_s (f, 0, kind, first.layers, f->first, lo) >= best)
             continue;
-        end = isfinite (best) ? best - tail_s (f, 0, kind, first.layers, f->way, best)
+        end = isfinite (best) ? best - tail_s (f, 0, kind, first.layers, f->first, best)
                               : some_end (f, &first, lo);
         end = least_end (f, &first, lo, end);
-        step_s = end + tail_s (f, 0, kind, first.layers, f->way, end);
+        step_s = end + tail_s (f, 0, kind, first.layers, f->first, end);
         if (step_s < best) {
             best = step_s;
             *at = first;
@@ -715,38 +731,57 @@ static bool has_room (const struct bound_pipeline *x)
     return !x->cap || room >= x->model->layers / x->v;
 }
 
+static double one_bound (const struct bound_pipeline *x, struct how first, int *work)
+{
+    struct frame f;
+
+    frame_init (&f, x, first);
+    f.work = work;
+    return work ? tight_bound (&f) : loose_bound (&f);
+}
+
+/* The least over stage 0's ways; where every stage's own end counts, each has taken the
+ * best of all. */
+static double least_bound (const struct bound_pipeline *x, int *work)
+{
+    int n = x->n_experts > 0 ? x->n_experts : 1;
+    double least = INFINITY;
+
+    if (costmodel_schedule_splits_backward (x->schedule))
+        return one_bound (x, (struct how){0, NULL}, work);
+    for (int way = BOUND_ONE_SPANS; way < BOUND_WAYS; way++)
+        if (x->first_way[way])
+            least = fmin (least, one_bound (x, (struct how){way, NULL}, work));
+    for (int i = 0; x->first_way[BOUND_WHOLE] && i < n; i++) {
+        struct how how = {BOUND_WHOLE, x->n_experts > 0 ? &x->experts[i] : NULL};
+
+        least = fmin (least, one_bound (x, how, work));
+    }
+    return least;
+}
+
 double bound_scheduled (const struct bound_pipeline *x, bool tight)
 {
     int *work = tight ? malloc (2 * (size_t) x->p * sizeof *work) : NULL;
-    double least = INFINITY;
+    double least = has_room (x) ? least_bound (x, work) : INFINITY;
 
-    for (int way = 0; way < BOUND_WAYS && has_room (x); way++) {
-        struct frame f;
-
-        if (!x->first_way[way])
-            continue;
-        frame_init (&f, x, way);
-        f.work = work;
-        least = fmin (least, work ? tight_bound (&f) : loose_bound (&f));
-        if (f.split) /* every stage has taken its better case */
-            break;
-    }
     free (work);
     return least;
 }
 
 /* Stages 1 to p-1 with their most layers by then, those on slow slots which lose least. */
-static void most_by (const struct frame *f, const struct first_stage *first, double then,
+static void most_by (const struct frame *f, const struct first_stage *first, double end,
                      int *layers, bool *slow)
 {
+    struct times then = times_of (f, first, end);
     const struct bound_pipeline *x = f->x;
     int below = 0, *slower = f->work;
 
     layers[0] = first->layers;
     slow[0] = first->kind == 1;
     for (int k = x->p - 1; k > 0; k--) {
-        layers[k] = most_layers (f, k, 0, below, then);
-        slower[k] = x->slow > 0 ? most_layers (f, k, 1, below, then) : 0;
+        layers[k] = most_layers (f, k, 0, below, &then);
+        slower[k] = x->slow > 0 ? most_layers (f, k, 1, below, &then) : 0;
         slow[k] = false;
         below += layers[k];
     }
@@ -772,7 +807,8 @@ bool bound_scheduled_split (const struct bound_pipeline *x, int *layers, bool *s
     double end = 0.0;
     long more = -(long) x->model->layers;
 
-    frame_init (&f, x, x->first_way[BOUND_WHOLE] ? BOUND_WHOLE : BOUND_ALL_SPAN);
+    frame_init (&f, x,
+                (struct how){x->way[BOUND_WHOLE] ? BOUND_WHOLE : BOUND_ALL_SPAN, NULL});
     f.work = work;
     if (work && has_room (x) && isfinite (first_by_first (&f, &first, &end)) &&
         can_end (&f, &first, end * (1.0 + 2e-7))) {

@@ -41,6 +41,13 @@ struct bound_slot {
     struct bound_tail first, other; /* stage 0's tail, with the embedding, and others' */
 };
 
+/** What a way to place a stage's experts adds: to a layer, and to synchronisation. */
+#define EXPERT_WAYS 8
+struct bound_experts {
+    double fwd_s, back_s;
+    double sync_layer_s, sync_fixed_s;
+};
+
 /** A configuration with every time at its best. */
 struct bound_pipeline {
     const struct workload_model *model;
@@ -55,9 +62,13 @@ struct bound_pipeline {
      * per_node stages of a pipeline; per_node 0: any number. */
     double any_s, cross_s;
     int per_node, beside; /* the second on stage 0's nodes, itself included */
-    double slow_sends_s;  /* all boundaries there and back, with slow slots, at least */
-    double hides;         /* times of one micro-batch that can hide synchronisation */
-    const int *cap;       /* [2 * p] most layers in memory, on any slot and on a slow one;
+    /* Ways to place a stage's experts where its TP groups lie inside nodes: beside each
+     * other, not beside what is above.  0: nothing is added. */
+    struct bound_experts experts[EXPERT_WAYS];
+    int n_experts;
+    double slow_sends_s; /* all boundaries there and back, with slow slots, at least */
+    double hides;        /* times of one micro-batch that can hide synchronisation */
+    const int *cap;      /* [2 * p] most layers in memory, on any slot and on a slow one;
                             or NULL */
 };
 

@@ -139,10 +139,8 @@ run-example: all
 TEST_ENV = OMP_WAIT_POLICY=passive LINKWISE=$(CURDIR)/$B/linkwise BWPROBE=$(CURDIR)/$B/bwprobe CUDA_HOME='$(CUDA_HOME)' \
     CMOCKA_MESSAGE_OUTPUT=TAP CC='$(CC)' \
     LSAN_OPTIONS=suppressions=$(CURDIR)/tests/lib/lsan.supp:print_suppressions=0
-# Tests of bwprobe measure: one at a time.
 run-tests: all $(TESTS)
-	@$(TEST_ENV) prove --jobs 2 --rules 'seq=tests/bwprobe/*.t' --rules 'par=**' \
-	    --timer --exec '' $(TESTS) $(TEST_SH)
+	@$(TEST_ENV) prove --jobs 2 --timer --exec '' $(TESTS) $(TEST_SH)
 
 check-long: all $(TESTS)
 	@LINKWISE_LONG=1 $(TEST_ENV) prove --timer --exec '' $(TESTS) $(TEST_SH)

@@ -16,8 +16,10 @@
 #define LEAVE_S 3.0
 /* Without a terminal, how often a line says how far the run is. */
 #define SAY_S 20.0
-/* A connection that is silent for so long is dead, though nobody closed it. */
+/* A connection that is silent for so long is dead, though nobody closed it; where the user's
+ * time-out is short, twice that. */
 #define SILENCE_S 6.0
+#define SILENCE_MIN_S 3.0
 
 /* A connection a rank, and the ranks' own: more than a shell usually allows. */
 static enum status allow_connections (int size, struct error *err)
@@ -38,6 +40,12 @@ static enum status allow_connections (int size, struct error *err)
                : err_set (err, ST_IO, "the limit on open files cannot be raised");
 }
 
+static double silence_s (const struct coordinator_settings *set)
+{
+    return set->timeout_s > 0 ? fmin (SILENCE_S, fmax (SILENCE_MIN_S, 2 * set->timeout_s))
+                              : SILENCE_S;
+}
+
 enum status coordinator_create (const struct coordinator_settings *set, int size,
                                 struct net_place *place, const struct net_token *token,
                                 struct coordinator **out, struct error *err)
@@ -55,7 +63,8 @@ enum status coordinator_create (const struct coordinator_settings *set, int size
     if (st == ST_OK)
         st = allow_connections (size, err);
     if (st == ST_OK)
-        st = roster_create (place, token, size, SILENCE_S, c->wake[0], &c->roster, err);
+        st = roster_create (place, token, size, silence_s (set), c->wake[0], &c->roster,
+                            err);
     c->results = results_create ();
     if (st == ST_OK && !c->results)
         st = err_nomem (err);
@@ -222,6 +231,15 @@ static enum status begin_journal (struct coordinator *c, struct error *err)
     return st;
 }
 
+void coordinator_check_journal (struct coordinator *c)
+{
+    if (!c->journal || !journal_trouble (c->journal) || c->journal_told)
+        return;
+    c->journal_told = true;
+    coordinator_fault (c, "%s.part: %s: what was measured lately is not on disk",
+                       c->set.output, journal_trouble (c->journal));
+}
+
 /* ---- the end ---- */
 
 /* Whether an earlier fault or a failed pair leaves the record with holes. */
@@ -303,9 +321,12 @@ static struct coordinator_outcome write_down (struct coordinator *c)
                              "the same command with --resume measures what is missing");
     } else {
         coordinator_fault (c, "%s", err.text);
-        if (c->journal)
+        if (c->journal) {
+            journal_flush (c->journal);
+            coordinator_check_journal (c);
             coordinator_say (c, "what was measured is in %s.part: --resume continues",
                              c->set.output);
+        }
     }
     return (struct coordinator_outcome){
         .exit_code = st == ST_OK && strcmp (status, "complete") == 0 ? 0 : 1,

@@ -85,6 +85,8 @@ void coordinator_say (struct coordinator *c, const char *fmt, ...)
 /** Record a fault and say it. */
 void coordinator_fault (struct coordinator *c, const char *fmt, ...)
     __attribute__ ((format (printf, 2, 3)));
+/** Say once that finished work does not get to the disk. */
+void coordinator_check_journal (struct coordinator *c);
 /** Show what is being done, how far it is and the time left. */
 void coordinator_show (struct coordinator *c);
 /** An event that nobody was waiting for: a rank that is gone, a signal. */
@@ -147,7 +149,9 @@ void suspects_run (struct coordinator *c);
 struct estimate_tier {
     const char *name;          /* "inside nodes", "same GPU index", "other GPU index" */
     long measured, unmeasured; /* directed pairs */
+    long estimated;            /* of those, written by links_write with an estimate */
     double median_bytes_per_s; /* of those measured; NaN */
+    double high_latency_s;     /* 99 of 100 of those measured have at most this; NaN */
     struct estimate_model {
         const char *name; /* what it predicts from */
         struct models_trial trial;
@@ -172,9 +176,10 @@ double estimate_value (const struct coordinator *c, const struct estimate_tier *
 /* ---- links.c ---- */
 
 /** The links file.
- *  @param[in] status  "complete", "faults" or "interrupted" */
+ *  @param[in] status  "complete", "faults" or "interrupted"
+ *  @param     tier    how many links were estimated is filled in */
 enum status links_write (struct coordinator *c, const char *status,
-                         const struct estimate_tier *tier, struct error *err);
+                         struct estimate_tier *tier, struct error *err);
 
 /* ---- report.c ---- */
 

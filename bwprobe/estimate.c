@@ -70,6 +70,24 @@ static int gather_links (const struct coordinator *c, int tier, int model,
     return n;
 }
 
+#define HIGH_QUANTILE 0.99
+
+/* The latency of an estimated link: as with its rate, what it has at worst. */
+static double high_latency (const struct coordinator *c, int tier, double *work)
+{
+    int n = 0;
+
+    for (size_t i = 0; i < results_count (c->results); i++) {
+        const struct results_pair *p = results_at (c->results, i);
+        double x = results_median (p, RESULTS_LATENCY);
+
+        if (x > 0 && estimate_tier_of (c, p->src, p->dst) == tier)
+            work[n++] = x;
+    }
+    stats_median (work, n); /* sorts */
+    return stats_quantile (work, n, HIGH_QUANTILE);
+}
+
 /* Directed pairs of each tier, counted without walking over all pairs. */
 static void count_pairs (const struct coordinator *c, long all[ESTIMATE_TIERS])
 {
@@ -93,12 +111,16 @@ enum status estimate_try (const struct coordinator *c,
                           struct estimate_tier tier[ESTIMATE_TIERS], struct error *err)
 {
     struct models_link *link = malloc ((results_count (c->results) + 1) * sizeof *link);
+    double *work = malloc ((results_count (c->results) + 1) * sizeof *work);
     long all[ESTIMATE_TIERS];
-    enum status st = link ? ST_OK : err_nomem (err);
+    enum status st = link && work ? ST_OK : err_nomem (err);
 
     count_pairs (c, all);
     for (int t = 0; t < ESTIMATE_TIERS; t++)
-        tier[t] = (struct estimate_tier){.name = tier_name[t], .unmeasured = all[t]};
+        tier[t] = (struct estimate_tier){.name = tier_name[t],
+                                         .unmeasured = all[t],
+                                         .high_latency_s =
+                                             work ? high_latency (c, t, work) : NAN};
     for (int t = 0; t < ESTIMATE_TIERS && st == ST_OK; t++)
         for (int m = 0; m < ESTIMATE_MODELS && st == ST_OK; m++) {
             struct estimate_model *e = &tier[t].model[m];
@@ -115,6 +137,7 @@ enum status estimate_try (const struct coordinator *c,
             }
         }
     free (link);
+    free (work);
     if (st != ST_OK)
         estimate_release (tier);
     return st;

@@ -157,7 +157,7 @@ static void forget (struct text *t, size_t n)
 }
 
 /* Write what is pending; of what a full disk took only in part the whole lines stay. */
-static void flush_pending (struct journal *j)
+void journal_flush (struct journal *j)
 {
     size_t at = 0, all = j->pending.len;
 
@@ -254,7 +254,7 @@ enum status journal_open (const char *links_path, const char *const *name, int n
     if (ftruncate (j->fd, j->good) != 0)
         snprintf (j->trouble, sizeof j->trouble, "%s", strerror (errno));
     add_header (j, name, n, transport);
-    flush_pending (j);
+    journal_flush (j);
     *out = j;
     return ST_OK;
 }
@@ -276,7 +276,7 @@ void journal_add (struct journal *j, const struct journal_item *item)
                   item->residual == item->residual ? item->residual : 0);
     }
     if (clock_s () - j->written_s >= 1)
-        flush_pending (j);
+        journal_flush (j);
 }
 
 const char *journal_trouble (const struct journal *j)
@@ -291,7 +291,7 @@ void journal_close (struct journal *j, bool remove)
     if (remove)
         unlink (j->path);
     else
-        flush_pending (j);
+        journal_flush (j);
     close (j->fd);
     text_free (&j->pending);
     free (j);

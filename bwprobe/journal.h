@@ -47,6 +47,9 @@ enum status journal_open (const char *links_path, const char *const *name, int n
 /** Append an item; it reaches the disk within about a second. */
 void journal_add (struct journal *j, const struct journal_item *item);
 
+/** Write what is not on disk yet. */
+void journal_flush (struct journal *j);
+
 /** Why the last attempt to write failed, or NULL. */
 const char *journal_trouble (const struct journal *j);
 

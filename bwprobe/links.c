@@ -29,9 +29,8 @@ enum {
 
 struct writer {
     const struct coordinator *c;
-    const struct estimate_tier *tier;
+    struct estimate_tier *tier;
     json_t *doc;
-    long estimated[ESTIMATE_TIERS]; /* links in the matrices that nobody measured */
     struct error *err;
 };
 
@@ -156,17 +155,23 @@ static void add_nodes (const struct writer *w)
 
 /* ---- links ---- */
 
-/* Bandwidth alone: measured, or estimated where a model was accepted. */
-static double bandwidth (struct writer *w, int src, int dst)
+/* Bandwidth alone and latency: measured, or estimated where a model was accepted. */
+static void link_of (struct writer *w, int src, int dst, double *bandwidth,
+                     double *latency_s)
 {
-    double x = results_median (results_find (w->c->results, src, dst), RESULTS_ALONE);
+    const struct results_pair *p = results_find (w->c->results, src, dst);
+    struct estimate_tier *tier = &w->tier[estimate_tier_of (w->c, src, dst)];
 
-    if (!isfinite (x)) {
-        x = estimate_value (w->c, w->tier, src, dst);
-        if (isfinite (x))
-            w->estimated[estimate_tier_of (w->c, src, dst)]++;
-    }
-    return x;
+    *bandwidth = results_median (p, RESULTS_ALONE);
+    *latency_s = results_median (p, RESULTS_LATENCY);
+    if (isfinite (*bandwidth))
+        return;
+    *bandwidth = estimate_value (w->c, w->tier, src, dst);
+    if (!isfinite (*bandwidth))
+        return;
+    tier->estimated++;
+    if (!isfinite (*latency_s))
+        *latency_s = tier->high_latency_s;
 }
 
 /* An object of `links` over places, each an endpoint or -1 where none was measured. */
@@ -190,9 +195,7 @@ static json_t *links_over (struct writer *w, const int *place, int n, const char
                 bw[ij] = lat[ij] = NAN;
                 if (i == j || place[i] < 0 || place[j] < 0)
                     continue;
-                bw[ij] = bandwidth (w, place[i], place[j]);
-                lat[ij] = results_median (
-                    results_find (w->c->results, place[i], place[j]), RESULTS_LATENCY);
+                link_of (w, place[i], place[j], &bw[ij], &lat[ij]);
             }
         m[0] = matrix_json (w, bw, n, UNITS_GB, name[0]);
         m[1] = m[0] ? matrix_json (w, lat, n, UNITS_US, name[1]) : NULL;
@@ -490,7 +493,7 @@ static json_t *estimates_json (const struct writer *w)
             list, json_pack ("{s:s, s:I, s:I, s:I, s:o}", "links", tier->name, "measured",
                              (json_int_t) tier->measured, "unmeasured",
                              (json_int_t) tier->unmeasured, "estimated",
-                             (json_int_t) w->estimated[t], "models", models));
+                             (json_int_t) tier->estimated, "models", models));
     }
     return list;
 }
@@ -555,7 +558,7 @@ static enum status add_measured (struct writer *w, const char *status)
 }
 
 enum status links_write (struct coordinator *c, const char *status,
-                         const struct estimate_tier *tier, struct error *err)
+                         struct estimate_tier *tier, struct error *err)
 {
     struct writer w = {.c = c, .tier = tier, .err = err};
     char *s = NULL;

@@ -190,7 +190,8 @@ static struct options read_options (int argc, char **argv)
         "for each host), and write a links file that linkwise takes.\v"
         "It also runs under `srun --mpi=pmix`, under plain srun, and with RANK, "
         "WORLD_SIZE, "
-        "MASTER_ADDR and MASTER_PORT set.  Exit codes: 0 all was measured, 1 something "
+        "MASTER_ADDR and MASTER_PORT set.  Exit codes: 0 all that the budget holds was "
+        "measured, 1 something "
         "failed (the links file says what), 2 bad options, 3 nothing to measure.",
         NULL,
         NULL,
@@ -286,24 +287,37 @@ static enum status begin_rank0 (const struct options *o, const struct start *s,
 
 /* ---- every rank ---- */
 
-static enum status say_hello (struct station *s, const struct start_meeting *m,
-                              struct error *err)
+static void describe (const struct station *s, const struct start_meeting *m,
+                      struct msg_hello *hello)
 {
-    struct msg_hello hello = {.token = m->token,
-                              .version = MESSAGES_VERSION,
-                              .rank = s->rank,
-                              .size = s->size,
-                              .door = s->door.place,
-                              .gpus = (uint32_t) cuda_gpus (NULL)};
     struct error why = {""};
 
-    if (gethostname (hello.node, sizeof hello.node - 1) != 0 || !hello.node[0])
-        snprintf (hello.node, sizeof hello.node, "host-%s", s->door.place.address);
-    hello.nccl = cuda_can_nccl (&why) == ST_OK;
-    snprintf (hello.no_nccl, sizeof hello.no_nccl, "%.*s", MESSAGES_REASON - 1, why.text);
-    station_begin (s, MSG_HELLO);
-    messages_hello (&s->out, &hello);
-    return station_send (s, err);
+    *hello = (struct msg_hello){.token = m->token,
+                                .version = MESSAGES_VERSION,
+                                .rank = s->rank,
+                                .size = s->size,
+                                .door = s->door.place,
+                                .gpus = (uint32_t) cuda_gpus (NULL)};
+    if (gethostname (hello->node, sizeof hello->node - 1) != 0 || !hello->node[0])
+        snprintf (hello->node, sizeof hello->node, "host-%s", s->door.place.address);
+    hello->nccl = cuda_can_nccl (&why) == ST_OK;
+    snprintf (hello->no_nccl, sizeof hello->no_nccl, "%.*s", MESSAGES_REASON - 1,
+              why.text);
+}
+
+/* Where this rank's sockets are bound. */
+static enum status own_address (const struct options *o, const struct start *start,
+                                const struct start_meeting *m, char own[NET_ADDRESS],
+                                struct error *err)
+{
+    if (o->no_interface != ST_OK) {
+        *err = o->why;
+        return o->no_interface;
+    }
+    if (!o->own[0] && start->rank > 0)
+        return net_address_towards (&m->place, own, err);
+    memcpy (own, o->own[0] ? o->own : m->place.address, NET_ADDRESS);
+    return ST_OK;
 }
 
 static enum status be_a_rank (const struct options *o, const struct start *start,
@@ -311,28 +325,20 @@ static enum status be_a_rank (const struct options *o, const struct start *start
                               struct error *err)
 {
     char own[NET_ADDRESS];
-    enum status st = o->no_interface;
+    double deadline = clock_s () + o->set.start_s;
+    struct msg_hello hello;
+    enum status st = own_address (o, start, m, own, err);
 
-    if (st != ST_OK)
-        *err = o->why;
-    else if (o->own[0])
-        memcpy (own, o->own, sizeof own);
-    else if (start->rank == 0)
-        memcpy (own, m->place.address, sizeof own);
-    else
-        st = net_address_towards (&m->place, own, err);
     s->rank = start->rank;
     s->size = start->size;
     if (st == ST_OK)
         st = station_open_door (s, own, &m->token, err);
-    if (st == ST_OK)
-        /* Without MPI the way to rank 0 is the launcher's choice, not --interface's. */
-        st = net_connect_until (&m->place, start->mpi ? own : NULL,
-                                clock_s () + o->set.start_s, &s->control, err);
     if (st != ST_OK)
         return st;
-    net_keepalive (s->control, 60);
-    st = say_hello (s, m, err);
+    /* Looking for GPUs may take seconds, and rank 0 hears only who speaks at once. */
+    describe (s, m, &hello);
+    /* Without MPI the way to rank 0 is the launcher's choice, not --interface's. */
+    st = station_join (s, &m->place, start->mpi ? own : NULL, &hello, deadline, err);
     return st == ST_OK ? station_work (s, err) : st;
 }
 

@@ -213,6 +213,12 @@ void passes_prepare (struct coordinator *c)
                                   c->set.budget_s - coordinator_elapsed (c));
     for (int k = 0; k < SCHEDULE_KINDS; k++)
         c->rounds_all += c->plan.part[k].taken * c->plan.part[k].passes;
+    if (!c->plan.whole && !c->set.dry_run)
+        coordinator_say (
+            c,
+            "the budget of %g s does not hold every pair in every pass: what "
+            "plans use first is measured (--dry-run tells more)",
+            c->set.budget_s);
     /* Without memory for them the circle method's rounds serve. */
     c->stride =
         malloc ((size_t) schedule_strides_max (c->shape.nodes) * sizeof *c->stride);
@@ -373,13 +379,7 @@ static bool run_part (struct coordinator *c, int kind, int pass,
             continue;
         coordinator_show (c);
         *typical += 0.1 * (round_run (c, &r, NULL) - *typical);
-        if (c->journal && journal_trouble (c->journal) && !c->journal_told) {
-            c->journal_told = true;
-            coordinator_fault (c,
-                               "%s.part: %s: going on; what is measured from here on is "
-                               "not on disk yet",
-                               c->set.output, journal_trouble (c->journal));
-        }
+        coordinator_check_journal (c);
     }
     free (order);
     return true;

@@ -18,8 +18,9 @@ enum {
     STRANGERS_EXTRA = 64 /* connections without a hello yet, beyond one a rank */
 };
 
-/* A connection that does not say hello within this time is none of ours. */
-#define HELLO_S 5.0
+/* A connection that does not say hello within this time is none of ours: a rank says it as soon
+ * as it is connected. */
+#define HELLO_S 2.0
 /* What is not sent to a member for so long will never be. */
 #define OUT_MAX (1 << 20)
 
@@ -149,29 +150,39 @@ static void refuse (struct roster *r, struct stranger *s)
     r->strangers--;
 }
 
-static void let_in (struct roster *r)
+/* A free place; where all are taken, that of the stranger who has said nothing for longest.
+ * Ranks speak at once, so it is one that a flood of silent connections holds. */
+static struct stranger *place_for (struct roster *r)
 {
-    for (int n = 0; n < EVENTS; n++) {
-        int fd = accept4 (r->listen, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK),
-            free_at = -1;
+    struct stranger *oldest = &r->stranger[0];
 
-        if (fd < 0)
-            return;
-        for (int i = 0; i < r->n_strangers && free_at < 0; i++)
-            if (r->stranger[i].fd < 0)
-                free_at = i;
-        if (free_at < 0) {
-            close (fd);
-            r->refused++;
-            continue;
-        }
-        net_keepalive (fd, r->silence_s);
-        r->stranger[free_at].fd = fd;
-        r->stranger[free_at].since = clock_s ();
-        r->stranger[free_at].n_in = 0;
-        r->strangers++;
-        watch (r, fd, KEY_STRANGER + (uint64_t) free_at, EPOLLIN, EPOLL_CTL_ADD);
+    for (int i = 0; i < r->n_strangers; i++) {
+        if (r->stranger[i].fd < 0)
+            return &r->stranger[i];
+        if (r->stranger[i].since < oldest->since)
+            oldest = &r->stranger[i];
     }
+    refuse (r, oldest);
+    return oldest;
+}
+
+/* Accept one connection.  @return false when nobody knocks */
+static bool let_in (struct roster *r, struct stranger **in)
+{
+    int fd = accept4 (r->listen, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    struct stranger *s;
+
+    if (fd < 0)
+        return false;
+    net_keepalive (fd, r->silence_s);
+    s = place_for (r);
+    s->fd = fd;
+    s->since = clock_s ();
+    s->n_in = 0;
+    r->strangers++;
+    watch (r, fd, KEY_STRANGER + (uint64_t) (s - r->stranger), EPOLLIN, EPOLL_CTL_ADD);
+    *in = s;
+    return true;
 }
 
 /* A stranger becomes a member with a hello that has the token.  @return the member */
@@ -362,7 +373,12 @@ static struct roster_event handle (struct roster *r, const struct epoll_event *e
     struct member *m;
 
     if (key == KEY_LISTEN) {
-        let_in (r);
+        struct stranger *s;
+
+        /* Who knocked first is heard first, before others can take his place. */
+        for (int n = 0; n < EVENTS && let_in (r, &s); n++)
+            if ((m = greet (r, s)))
+                return event (ROSTER_HELLO, m, NULL);
     } else if (key == KEY_WAKE) {
         return event (ROSTER_WAKE, NULL, NULL);
     } else if (key >= KEY_STRANGER) {

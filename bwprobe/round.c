@@ -11,10 +11,11 @@
 
 #include "bwprobe/coordinator_private.h"
 
-/* A partner's result comes this long after the other's, at most, when all is well. */
+/* A partner's result comes this long after the other's, at most, when all is well, and nobody
+ * who is there needs longer to say so; with a short time-out they need no longer than that. */
 #define PARTNER_S 1.5
-/* Nobody who is there needs longer to say so. */
 #define ANSWER_S 3.0
+#define IMPATIENT_S 1.0
 
 struct task {
     int end[2];            /* endpoints: the lead, and its partner */
@@ -266,6 +267,9 @@ static void maybe_go (struct work *w)
 static void press (struct work *w, double limit)
 {
     double now = clock_s ();
+    double patience_s = fmax (IMPATIENT_S, w->c->how.timeout_s),
+           answer_s = fmin (ANSWER_S, patience_s),
+           partner_s = fmin (PARTNER_S, patience_s);
     bool late = now > limit;
     struct msg_abort stop = {.seq = w->seq, .reason = "it took longer than any time-out"};
 
@@ -280,9 +284,9 @@ static void press (struct work *w, double limit)
             messages_abort (roster_begin (w->c->roster, MSG_ABORT), &stop);
             roster_send (w->c->roster, m);
         }
-        if (late || (t && t->first_s > 0 && now - t->first_s > PARTNER_S))
+        if (late || (t && t->first_s > 0 && now - t->first_s > partner_s))
             roster_ping (w->c->roster, m);
-        if (m->pinged > 0 && now - m->pinged > ANSWER_S)
+        if (m->pinged > 0 && now - m->pinged > answer_s)
             roster_drop (w->c->roster, m, "it does not answer");
         else if (now > limit + 5 * w->c->how.timeout_s + 10)
             roster_drop (w->c->roster, m, "it does not finish");

@@ -18,6 +18,10 @@
 #define GREETING_S 2.0
 /* Nor is one that nobody asks for: orders reach both partners within moments. */
 #define UNCLAIMED_S 30.0
+/* A rank that rank 0 turns away tries so often, after pauses that grow by this. */
+enum { JOIN_TRIES = 8 };
+#define JOIN_PAUSE_S 0.05
+#define JOIN_AGAIN_S 3.0
 
 /* ---- the door ---- */
 
@@ -41,22 +45,55 @@ static void refuse (struct door *d, int slot)
     d->waiting[slot].fd = -1;
 }
 
-/* Where the next newcomer stands: a free place, or that of the one who has waited longest. */
+static bool has_greeted (const struct door *d, int slot)
+{
+    return d->waiting[slot].got == NET_GREETING;
+}
+
+/* Where the next newcomer stands: a free place, or that of the one who has waited longest, who
+ * is no partner unless all are. */
 static int place_for (struct door *d)
 {
     int oldest = 0;
 
     for (int i = 0; i < DOOR_WAITING; i++) {
+        bool partner = has_greeted (d, i), other = has_greeted (d, oldest);
+
         if (d->waiting[i].fd < 0)
             return i;
-        if (d->waiting[i].since < d->waiting[oldest].since)
+        if (partner != other ? other : d->waiting[i].since < d->waiting[oldest].since)
             oldest = i;
     }
     refuse (d, oldest);
     return oldest;
 }
 
-/* Let in who knocks, hear their greetings, and turn away who has no right to be there. */
+/* Hear a visitor's greeting as far as it has come, and turn away who has no right to be
+ * there. */
+static void hear_greeting (struct door *d, int slot)
+{
+    struct net_greeting g;
+    size_t *got = &d->waiting[slot].got;
+
+    if (d->waiting[slot].fd < 0 || has_greeted (d, slot))
+        return;
+    while (*got < NET_GREETING) {
+        ssize_t n = recv (d->waiting[slot].fd, d->waiting[slot].greeting + *got,
+                          NET_GREETING - *got, 0);
+
+        if (n > 0) {
+            *got += (size_t) n;
+        } else if (!(n < 0 && errno == EINTR)) {
+            if (!(n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)))
+                refuse (d, slot);
+            return;
+        }
+    }
+    if (!net_greeting_read (&d->token, d->waiting[slot].greeting, &g))
+        refuse (d, slot);
+}
+
+/* Let in who knocks, hear their greetings, and show out who has been there too long. */
 static void look_after_door (struct door *d)
 {
     double now = clock_s ();
@@ -67,40 +104,17 @@ static void look_after_door (struct door *d)
         if (fd < 0)
             break;
         slot = place_for (d);
-
         net_keepalive (fd, 60);
         d->waiting[slot].fd = fd;
         d->waiting[slot].got = 0;
         d->waiting[slot].since = now;
+        /* Partners greet at once: heard now, none is taken for a stranger. */
+        hear_greeting (d, slot);
     }
     for (int i = 0; i < DOOR_WAITING; i++) {
-        struct net_greeting g;
-        size_t *got = &d->waiting[i].got;
-
-        if (d->waiting[i].fd < 0)
-            continue;
-        while (*got < NET_GREETING) {
-            ssize_t n = recv (d->waiting[i].fd, d->waiting[i].greeting + *got,
-                              NET_GREETING - *got, 0);
-
-            if (n > 0)
-                *got += (size_t) n;
-            else if (n < 0 && errno == EINTR)
-                continue;
-            else if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
-                break;
-            else {
-                refuse (d, i);
-                break;
-            }
-        }
-        if (d->waiting[i].fd < 0)
-            continue;
-
-        bool whole = *got == NET_GREETING;
-
-        if ((whole && !net_greeting_read (&d->token, d->waiting[i].greeting, &g)) ||
-            now - d->waiting[i].since > (whole ? UNCLAIMED_S : GREETING_S))
+        hear_greeting (d, i);
+        if (d->waiting[i].fd >= 0 &&
+            now - d->waiting[i].since > (has_greeted (d, i) ? UNCLAIMED_S : GREETING_S))
             refuse (d, i);
     }
 }
@@ -110,7 +124,7 @@ static int find_waiting (const struct door *d, const struct net_greeting *wanted
     for (int i = 0; i < DOOR_WAITING; i++) {
         struct net_greeting g;
 
-        if (d->waiting[i].fd >= 0 && d->waiting[i].got == NET_GREETING &&
+        if (d->waiting[i].fd >= 0 && has_greeted (d, i) &&
             net_greeting_read (&d->token, d->waiting[i].greeting, &g) &&
             g.purpose == wanted->purpose && g.seq == wanted->seq &&
             g.from == wanted->from)
@@ -388,6 +402,53 @@ enum status station_read (struct station *s, int fd, void *data, size_t n,
         }
     }
     return ST_OK;
+}
+
+/* ---- the beginning ---- */
+
+static enum status say_hello (struct station *s, const struct net_place *rank0,
+                              const char *from, struct msg_hello *hello, double deadline,
+                              struct error *err)
+{
+    enum status st = net_connect_until (rank0, from, deadline, &s->control, err);
+
+    if (st != ST_OK)
+        return st;
+    net_keepalive (s->control, 60);
+    station_begin (s, MSG_HELLO);
+    messages_hello (&s->out, hello);
+    st = station_send (s, err);
+    while (st == ST_OK && !s->has_order && !s->bye) {
+        bool ready;
+
+        st = look (s, -1, 0, 60, &ready, err);
+        if (s->bye)
+            return ST_OK;
+    }
+    return st;
+}
+
+enum status station_join (struct station *s, const struct net_place *rank0,
+                          const char *from, struct msg_hello *hello, double deadline,
+                          struct error *err)
+{
+    for (int tries = 1;; tries++) {
+        enum status st = say_hello (s, rank0, from, hello, deadline, err);
+
+        if (st == ST_OK || s->control < 0)
+            return st;
+        close (s->control);
+        s->control = -1;
+        s->n_in = 0;
+        if (tries == JOIN_TRIES)
+            return err_set (err, ST_IO,
+                            "rank 0 at %s port %u does not let this rank in: is it "
+                            "another job's, has another BWPROBE_TOKEN, or came too late?",
+                            rank0->address, rank0->port);
+        /* Rank 0 may also be gone: nobody waits for its return. */
+        deadline = fmin (deadline, clock_s () + JOIN_AGAIN_S);
+        usleep ((useconds_t) (JOIN_PAUSE_S * 1e6 * tries));
+    }
 }
 
 /* ---- orders ---- */

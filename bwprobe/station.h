@@ -62,6 +62,17 @@ struct station {
 enum status station_open_door (struct station *s, const char *address,
                                const struct net_token *token, struct error *err);
 
+/** Connect to rank 0, say hello, and wait for its first order, which station_work carries out.
+ *  Where rank 0 closes the connection instead, as it does with the longest silent ones of a
+ *  flood, try again a few times.
+ *
+ *  @param[in] from      own address to bind to; NULL: what the system takes
+ *  @param[in] deadline  for rank 0 to be there
+ */
+enum status station_join (struct station *s, const struct net_place *rank0,
+                          const char *from, struct msg_hello *hello, double deadline,
+                          struct error *err);
+
 /** Wait until fd is ready for events, or the deadline; fd -1 only waits.
  *
  *  @param[in] deadline  on the monotonic clock

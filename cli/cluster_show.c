@@ -86,6 +86,51 @@ static void print_tiers (const struct topology_cluster *c, const struct topology
         printf ("percentiles are of a sample of the links\n");
 }
 
+/* The model by which links were estimated: of those used the one whose low end is nearest. */
+static const json_t *model_of (const json_t *estimates)
+{
+    const json_t *list = json_object_get (estimates, "models"), *best = NULL, *m;
+    size_t i;
+
+    json_array_foreach (
+        list, i, m) if (json_is_true (json_object_get (m, "used")) &&
+                        (!best || json_number_value (json_object_get (m, "low")) >
+                                      json_number_value (json_object_get (best, "low"))))
+        best = m;
+    return best;
+}
+
+/* Links that nobody measured and bwprobe estimated, of a links file or what was merged from
+ * one. */
+static const json_t *estimates_of (const struct topology_cluster *c)
+{
+    const json_t *list =
+        json_object_get (json_object_get (c->doc, "measured"), "estimates");
+
+    return json_is_array (list) ? list : NULL;
+}
+
+static void print_estimates (const struct topology_cluster *c)
+{
+    const json_t *one;
+    size_t i;
+
+    json_array_foreach (estimates_of (c), i, one)
+    {
+        double n = json_number_value (json_object_get (one, "estimated"));
+        const json_t *model = model_of (one);
+        const char *links = json_string_value (json_object_get (one, "links")),
+                   *from = json_string_value (json_object_get (model, "from"));
+
+        if (n > 0 && links && from)
+            printf ("%.0f links (%s) are estimated from %s: 9 of 10 held-out ones came "
+                    "within %.2g %%; written at %.0f %% of that\n",
+                    n, links, from,
+                    100 * json_number_value (json_object_get (model, "error_p90")),
+                    100 * json_number_value (json_object_get (model, "low")));
+    }
+}
+
 static void print_worst (const struct topology_cluster *c, const struct topology_stats *s)
 {
     static const char *const header[] = {"<worst links", "<to",         "GB/s",
@@ -221,6 +266,8 @@ static enum status print_json (const struct topology_cluster *c,
 
     if (doc && stats)
         json_object_update (doc, stats);
+    if (doc && estimates_of (c))
+        json_object_set (doc, "estimates", (json_t *) estimates_of (c));
     json_decref (stats);
     return cli_print_json (doc, err);
 }
@@ -249,6 +296,7 @@ static enum status show (const struct show_input *in, struct notes *notes,
         if (s.n_tiers > 0) {
             putchar ('\n');
             print_tiers (c, &s);
+            print_estimates (c);
         }
         print_worst (c, &s);
         if (in->cells > 0)

@@ -186,11 +186,10 @@ static inline bool mapper_default_is_better (const struct mapper_result *r)
     return r->default_order_step_s < r->estimate.step_s;
 }
 
-/** costmodel_find_binding of a result. */
-enum status mapper_find_binding (const struct mapper_problem *p,
-                                 const struct mapper_result *r,
-                                 struct costmodel_binding *out, bool *found,
-                                 struct error *err);
+/** costmodel_find_binding and costmodel_unshared_step of a result. */
+enum status mapper_explain (const struct mapper_problem *p, const struct mapper_result *r,
+                            struct costmodel_binding *out, bool *found,
+                            double *unshared_step_s, struct error *err);
 void mapper_info_release (struct mapper_info *info);
 
 /** A number that no placement of the configuration, with any split of the layers, beats.

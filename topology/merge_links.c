@@ -198,7 +198,7 @@ struct planes {
     int *node;      /* [n] of each endpoint */
     int *first;     /* [n_nodes + 1] its first endpoint, and the end */
     float *bw, *us; /* [n*n] GB/s and us; NaN: unknown */
-    bool measured;  /* something measured stands in it */
+    char *weak;     /* [n*n] 1: nominal, or an estimate: anything measured replaces it */
     double conflicts, largest;
     int conflict_from, conflict_to, conflict_source; /* of the largest */
     float conflict_old, conflict_new;
@@ -233,7 +233,8 @@ static enum status make_planes (const struct merge *m, struct planes *p)
     p->node = calloc (total + 1, sizeof *p->node);
     p->bw = topology_matrix_room (p->n);
     p->us = topology_matrix_room (p->n);
-    if (!p->first || !p->node || !p->bw || !p->us)
+    p->weak = calloc (cells + 1, 1);
+    if (!p->first || !p->node || !p->bw || !p->us || !p->weak)
         return err_nomem (m->err);
     for (int i = 0; i < m->n_nodes; i++)
         for (int k = p->first[i]; k < end_of (p, i); k++)
@@ -247,18 +248,29 @@ static void free_planes (struct planes *p)
 {
     free (p->first);
     free (p->node);
+    free (p->weak);
     topology_matrix_drop (p->bw);
     topology_matrix_drop (p->us);
 }
 
-static void put (struct planes *p, int source, int i, int j, struct topology_link l)
+/* A file that gives links: which, and what of them it measured (NULL: all that it gives). */
+struct giver {
+    int source;
+    bool nominal;
+    const char *measured; /* [n*n] over the merged endpoints */
+};
+
+/* A nominal rate and an estimate give way to any measurement, whatever their age. */
+static void put (struct planes *p, const struct giver *from, int i, int j,
+                 struct topology_link l)
 {
     size_t at = (size_t) i * (size_t) p->n + (size_t) j;
     float new = (float) (l.bytes_per_s / UNITS_GB), old = p->bw[at];
+    bool weak = from->nominal || (from->measured && !from->measured[at]);
 
-    if (!l.measured)
+    if (!l.measured || (weak && !isnan (old) && !p->weak[at]))
         return;
-    if (p->measured && !isnan (old) && old != new) {
+    if (!weak && !p->weak[at] && !isnan (old) && old != new) {
         double change =
             fabs ((double) new - (double) old) / fmax ((double) new, (double) old);
 
@@ -267,18 +279,19 @@ static void put (struct planes *p, int source, int i, int j, struct topology_lin
             p->largest = change;
             p->conflict_from = i;
             p->conflict_to = j;
-            p->conflict_source = source;
+            p->conflict_source = from->source;
             p->conflict_old = old;
             p->conflict_new = new;
         }
     }
     p->bw[at] = new;
     p->us[at] = (float) (l.latency_s / UNITS_US);
+    p->weak[at] = weak;
 }
 
 /* All links between GPUs of two nodes of a source; a may be b. */
-static void put_gpus (struct planes *p, const struct merge_source *s, int source, int a,
-                      int b, int into_a, int into_b)
+static void put_gpus (struct planes *p, const struct merge_source *s,
+                      const struct giver *from, int a, int b, int into_a, int into_b)
 {
     const struct topology_node *x = &s->c->node[a], *y = &s->c->node[b];
     int most_x = end_of (p, into_a) - p->first[into_a],
@@ -287,7 +300,7 @@ static void put_gpus (struct planes *p, const struct merge_source *s, int source
     for (int i = 0; i < x->gpus && i < most_x; i++)
         for (int j = 0; j < y->gpus && j < most_y; j++)
             if (a != b || i != j)
-                put (p, source, p->first[into_a] + i, p->first[into_b] + j,
+                put (p, from, p->first[into_a] + i, p->first[into_b] + j,
                      topology_link_given (s->c, x->first_gpu + i, y->first_gpu + j));
 }
 
@@ -311,9 +324,9 @@ static bool endpoint (const struct merge *m, const struct planes *p, const json_
     return true;
 }
 
-/* What a newer file found failed is unknown again. */
-static void put_failed (const struct merge *m, struct planes *p,
-                        const struct merge_source *s)
+/* Mark the merged endpoints of a source's pairs that have a key. */
+static void mark_pairs (const struct merge *m, const struct planes *p,
+                        const struct merge_source *s, const char *key, char *mark)
 {
     const json_t *measured = json_object_get (s->doc, "measured"),
                  *ends = json_object_get (measured, "endpoints"),
@@ -326,7 +339,7 @@ static void put_failed (const struct merge *m, struct planes *p,
                      *dst = json_object_get (pair, "dst");
         int a, a_end, b, b_end;
 
-        if (!json_object_get (pair, "failed") ||
+        if (!json_object_get (pair, key) ||
             !endpoint (m, p, json_array_get (ends, (size_t) json_integer_value (src)), &a,
                        &a_end) ||
             !endpoint (m, p, json_array_get (ends, (size_t) json_integer_value (dst)), &b,
@@ -334,16 +347,37 @@ static void put_failed (const struct merge *m, struct planes *p,
             continue;
         for (int i = a; i < a_end; i++)
             for (int j = b; j < b_end; j++)
-                p->bw[(size_t) i * (size_t) p->n + (size_t) j] = NAN;
+                mark[(size_t) i * (size_t) p->n + (size_t) j] = 1;
     }
 }
 
+/* Whether some of a source's links are estimates, and its pairs say which. */
+static bool tells_estimates (const struct merge_source *s)
+{
+    const json_t *measured = json_object_get (s->doc, "measured"), *one;
+    double estimated = 0;
+    size_t k;
+
+    json_array_foreach (json_object_get (measured, "estimates"), k, one)
+    {
+        estimated += json_number_value (json_object_get (one, "estimated"));
+    }
+    return estimated > 0 && !json_object_get (measured, "pairs_csv");
+}
+
 /* What a source gives, either its nominal or its measured links. */
-static void put_source (const struct merge *m, struct planes *p, int k, bool nominal)
+static enum status put_source (const struct merge *m, struct planes *p, int k,
+                               bool nominal)
 {
     const struct merge_source *s = &m->source[k];
     const struct topology_cluster *c = s->c;
+    size_t cells = (size_t) p->n * (size_t) p->n;
+    char *mark = calloc (cells + 1, 1);
+    struct giver from = {k, nominal, tells_estimates (s) ? mark : NULL};
 
+    if (!mark)
+        return err_nomem (m->err);
+    mark_pairs (m, p, s, "isolated_gb_per_s", mark);
     for (int a = 0; a < c->n_nodes; a++)
         for (int b = 0; b < c->n_nodes; b++) {
             int i = merge_place (m, s, a), j = merge_place (m, s, b);
@@ -354,12 +388,18 @@ static void put_source (const struct merge *m, struct planes *p, int k, bool nom
             if (!l || l->nominal != nominal || (a != b && !gives_between (s)))
                 continue;
             if (p->over_gpus)
-                put_gpus (p, s, k, a, b, i, j);
+                put_gpus (p, s, &from, a, b, i, j);
             else if (a != b)
-                put (p, k, i, j, topology_node_link (c, a, b));
+                put (p, &from, i, j, topology_node_link (c, a, b));
         }
-    if (!nominal)
-        put_failed (m, p, s);
+    /* What a newer file found failed is unknown again. */
+    memset (mark, 0, cells);
+    mark_pairs (m, p, s, "failed", mark);
+    for (size_t at = 0; at < cells && !nominal; at++)
+        if (mark[at])
+            p->bw[at] = NAN;
+    free (mark);
+    return ST_OK;
 }
 
 static const char *end_text (const struct merge *m, const struct planes *p, int end,
@@ -486,12 +526,10 @@ static enum status merge_planes (struct merge *m, json_t *links)
         p.over_gpus = p.over_gpus ||
                       (gives_between (&m->source[k]) && m->source[k].c->has_gpu_links);
     st = make_planes (m, &p);
-    /* A nominal rate gives way to any measured one, whatever their age. */
+    /* Nominal rates first: an estimate is newer than they are. */
     for (int nominal = 1; nominal >= 0 && st == ST_OK; nominal--)
-        for (int k = 0; k < m->n; k++) {
-            put_source (m, &p, k, nominal);
-            p.measured = p.measured || !nominal;
-        }
+        for (int k = 0; k < m->n && st == ST_OK; k++)
+            st = put_source (m, &p, k, nominal);
     if (st == ST_OK) {
         note_conflicts (m, &p);
         keep_unknown (m, p.over_gpus ? "gpu" : "inter", object);

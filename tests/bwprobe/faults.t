@@ -19,7 +19,7 @@ assert len (d["links"]["gpu"]["bandwidth_gb_per_s"]) == 4 and d["nodes"][0]["gpu
 result $? "no journal is left"
 
 # Somebody else knocks, at rank 0 and at a partner's door.
-ranks 4 --passes 10 $SLOW -o "$T/links.json"
+ranks 4 --passes 8 $SLOW -o "$T/links.json"
 python3 - $port "${pid[1]}" >"$T/why" 2>&1 <<'P'
 import os, re, socket, sys, time
 def doors (pid):
@@ -56,6 +56,43 @@ result $? "and the run goes on" "$T/err.0"
 says "and the file counts them" '
 assert m["status"] == "complete" and m["refused_connections"] >= 4, m["refused_connections"]'
 
+# Hundreds of connections that say nothing, or a byte now and then, stand at rank 0's door when
+# the other ranks come, and come back when they are shown out.
+rm -f "$T/links.json"
+WORLD=4 ranks 1 -o "$T/links.json"
+python3 - $port "$T/flooded" "$T/links.json" >"$T/why" 2>&1 <<'P' &
+import os, select, socket, sys, time
+def knock ():
+    s = socket.socket ()
+    s.setblocking (False)
+    s.connect_ex (("127.0.0.1", int (sys.argv[1])))
+    return s
+time.sleep (0.3)
+idle = [knock () for i in range (500)]
+time.sleep (0.3)
+open (sys.argv[2], "w").close ()
+end = time.time () + 60
+while time.time () < end and not os.path.exists (sys.argv[3]):
+    for s in idle[::5]:
+        try:
+            s.send (b"\x40")
+        except OSError:
+            pass
+    shown_out = set (select.select (idle, [], [], 0)[0])
+    for k, s in enumerate (idle):
+        if s in shown_out:
+            s.close ()
+            idle[k] = knock ()
+    time.sleep (0.02)
+P
+for ((i = 0; i < 100; i++)); do [ -e "$T/flooded" ] && break; sleep 0.1; done
+WORLD=4 more 4 -o "$T/links.json"
+ended 0 60
+result $? "ranks get in past five hundred silent connections" "$T/err.0"
+says "all of them, and the silent ones are counted" '
+assert m["status"] == "complete" and len (m["pairs"]) == 12 and not m["faults"]
+assert m["refused_connections"] >= 400, m["refused_connections"]'
+
 # A rank is killed in the middle; the same command with --resume finds the rest.
 ranks 4 --passes 4 $SLOW -o "$T/links.json"
 lines 14
@@ -84,12 +121,17 @@ says "it is named" '
 assert any ("rank 1" in f and "does not answer" in f for f in m["faults"]), m["faults"]'
 rm -f "$T"/links.json*
 
-# A rank that never comes.
-WORLD=4 ranks 3 --start-timeout 2 -o "$T/links.json"
+# A rank that never comes, and one of another job.
+BWPROBE_TOKEN=ours WORLD=4 ranks 2 --start-timeout 2 -o "$T/links.json"
+BWPROBE_TOKEN=theirs WORLD=4 more 3 -o "$T/links.json"
 ended 1 30
 result $? "a rank that does not come is left out" "$T/err.0"
-says "it is named" '
-assert any ("rank 3" in f and "did not come" in f for f in m["faults"]) and len (m["pairs"]) == 6'
+says "it is named, and so is one with another token" '
+for r in (2, 3):
+    assert any ("rank %d" % r in f and "did not come" in f for f in m["faults"]), m["faults"]
+assert len (m["pairs"]) == 2'
+grep -q "rank 2: rank 0 at 127.0.0.1 port $port does not let this rank in: .*BWPROBE_TOKEN" "$T/err.2"
+result $? "which is told what may be wrong" "$T/err.2"
 rm -f "$T"/links.json*
 
 # A disk that is full after the first kilobyte: what stands in for it is a limit on files.

@@ -35,17 +35,18 @@ probe() { # HOSTS OPTION...
     mpirun.openmpi --allow-run-as-root --enable-recovery --mca plm_rsh_agent "$HOSTS_RSH" \
         --mca btl_tcp_if_include 10.77.0.0/24 --mca oob_tcp_if_include 10.77.0.0/24 \
         --mca orte_base_help_aggregate 0 -x OUT -x ASAN_OPTIONS -np "$1" \
-        --hostfile "$OUT/hosts" sh "$OUT/rank.sh" "$BWPROBE" --transport socket --passes 3 \
-        --pause 0 --measure 0.1 --timeout 2 --budget 60 --seed 7 \
+        --hostfile "$OUT/hosts" sh "$OUT/rank.sh" "$BWPROBE" --transport socket --passes 4 \
+        --pause 0 --measure 0.05 --timeout 2 --budget 60 --seed 7 \
         --interface 10.77.0.0/24 -o "$OUT/links.json" "${@:2}"
 }
 export OUT=$1 ASAN_OPTIONS=detect_leaks=0
 start=$(date +%s.%N)
 probe "h1 h2 h3 h4 h5 h6 h7 h8" >"$1/report" 2>"$1/err" &
 mpirun=$!
-# In the middle of the third pass.
+# In the middle of the last pass: every pair has three values or more, whose median one disturbed
+# moment does not move.
 for ((i = 0; i < 600; i++)); do
-    [ "$(grep -cE '^\[[0-9]+,[0-9]+,0,2,' "$1/links.json.part" 2>/dev/null)" -ge 6 ] && break
+    [ "$(grep -cE '^\[[0-9]+,[0-9]+,0,3,' "$1/links.json.part" 2>/dev/null)" -ge 6 ] && break
     sleep 0.1
 done
 hosts_kill h8

@@ -11,7 +11,7 @@ result $? "the stand-in builds" "$T/why"
 for lib in libcudart.so.13 libnccl.so.2 libcublas.so.13; do ln "$T/libcuda.so.1" "$T/$lib"; done
 # The stand-in leaves its communicators to the end of the process.
 export LD_LIBRARY_PATH=$T ASAN_OPTIONS=detect_leaks=0
-OPTIONS="--transport nccl --pause 0 --timeout 1.5 --measure 0.005 --max-size 1"
+OPTIONS="--transport nccl --pause 0 --timeout 1 --measure 0.005 --max-size 1"
 
 FAKE_NCCL_LOG=$T/interfaces ranks 4 --passes 1 --gemm --interface 127.0.0.0/8 -o "$T/links.json"
 ended 0 60

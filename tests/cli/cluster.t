@@ -168,6 +168,40 @@ result $? "none at all"
 $L cluster show examples/clusters/h100-17.json --color always | grep -q "$(printf '\033\\[41')"
 result $? "colour when asked for"
 expect 0 "worst links" "cnode2-004 +cnode2-009 +4.73 +4.73 +35" $L cluster show examples/clusters/h100-17.json --worst 1
+cat >"$T/estimated.json" <<'J'
+{"version": 1, "nodes": [{"name": "a", "gpus": 1, "gpu_type": "t4"}, {"name": "b", "gpus": 1, "gpu_type": "t4"}],
+ "links": {"inter": {"bandwidth_gb_per_s": [[null, 9.5], [10, null]], "latency_us": 12}},
+ "measured": {"tool": "bwprobe", "when": "2026-01-01T00:00:00Z", "estimates": [
+  {"links": "same GPU index", "measured": 1, "unmeasured": 1, "estimated": 1, "models": [
+   {"from": "the median of its kind", "used": true, "held_out": 20, "error_p50": 0.01, "error_p90": 0.2, "low": 0.4},
+   {"from": "what its two ends reach with others", "used": true, "held_out": 20, "error_p50": 0.01, "error_p90": 0.031, "low": 0.95}]}]}}
+J
+estimated='1 links \(same GPU index\) are estimated from what its two ends reach with others: 9 of 10 held-out ones came within 3.1 %; written at 95 %'
+expect 0 "links that bwprobe estimated, with their error" "$estimated" $L cluster show "$T/estimated.json"
+$L cluster merge "$T/estimated.json" -o "$T/merged.json"
+expect 0 "also after a merge" "$estimated" $L cluster show "$T/merged.json"
+expect 0 "and in JSON" '"error_p90": 0.031' $L cluster show "$T/merged.json" --json
+python3 - "$T/estimated.json" "$T/measured.json" <<'P' 2>/dev/null
+import json, sys
+d = json.load (open (sys.argv[1]))
+m = d["measured"]
+m["endpoints"] = [{"node": n, "gpu": 0, "rank": i, "survived": True} for i, n in enumerate ("ab")]
+def pair (src, dst): return {"src": src, "dst": dst, "isolated_gb_per_s": {"median": 10}}
+m["pairs"] = [pair (1, 0)]
+m["when"] = "2026-02-01T00:00:00Z"
+json.dump (d, open (sys.argv[1], "w"))
+m["estimates"][0].update (estimated = 0, measured = 2, unmeasured = 0)
+m["when"] = "2026-01-01T00:00:00Z"
+m["pairs"] = [pair (0, 1), pair (1, 0)]
+d["links"]["inter"]["bandwidth_gb_per_s"] = [[None, 11], [8, None]]
+json.dump (d, open (sys.argv[2], "w"))
+P
+if [ -e "$T/measured.json" ]; then
+    $L cluster merge "$T/measured.json" "$T/estimated.json" -o "$T/both.json" 2>"$T/why"
+    grep -q "1 links are given by several files" "$T/why"
+    result $? "an estimate is no conflict with a measurement" "$T/why"
+    expect 0 "and gives way to it though it is newer" "^a +1 .* 11 .* 10 " $L cluster show "$T/both.json"
+fi
 expect 0 "one number for all" "between nodes +56 +0 +48 +48 +48 +48 +48" $L cluster show "8x4 h100-sxm5-80g intra:370 inter:48"
 expect 1 "check names two GPUs of one UUID" "a:0 and b:0 have the UUID GPU-1" sh -c "echo '{\"version\":1,\"nodes\":[{\"name\":\"a\",\"gpus\":1,\"gpu_type\":\"t4\",\"gpu_uuid\":[\"GPU-1\"]},{\"name\":\"b\",\"gpus\":1,\"gpu_type\":\"t4\",\"gpu_uuid\":[\"GPU-1\"]}],\"links\":{\"inter\":{\"bandwidth_gb_per_s\":3,\"latency_us\":9}}}' | $L cluster check - >&2"
 expect 1 "check names a NIC that is not there" "no NIC mlx5_9" sh -c "echo '{\"version\":1,\"nodes\":[{\"name\":\"a\",\"gpus\":1,\"gpu_type\":\"t4\",\"gpu_nic\":[\"mlx5_9\"],\"nics\":[{\"name\":\"mlx5_0\"}]}]}' | $L cluster check - >&2"

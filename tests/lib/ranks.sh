@@ -6,11 +6,15 @@ port=$((20000 + $$ % 10000))
 # $OPTIONS go to every rank.  NCCL takes each for a host of its own, so that several may share a
 # GPU.
 # ranks N OPTION...: start ranks 0 .. N-1 of a job of $WORLD; their numbers in ${pid[@]}.
+# more N OPTION...: start those of them that are not there yet.
 ranks() {
+    port=$((port + 1)) pid=()
+    more "$@"
+}
+more() {
     local n=$1 r
     shift
-    port=$((port + 1)) pid=()
-    for ((r = 0; r < n; r++)); do
+    for ((r = ${#pid[@]}; r < n; r++)); do
         RANK=$r WORLD_SIZE=${WORLD:-$n} MASTER_ADDR=127.0.0.1 MASTER_PORT=$port \
             NCCL_HOSTID=$r "$BWPROBE" $OPTIONS "$@" >"$T/out.$r" 2>"$T/err.$r" </dev/null &
         pid[r]=$!

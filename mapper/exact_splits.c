@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SPLITS_MAX 20000  /* splits of one configuration that are looked at */
-#define PRICED_MAX 1500000/* placements that are priced */
-#define STATE_PRICE 20    /* placements that cost as much as making a state */
+#define SPLITS_MAX 20000   /* splits of one configuration that are looked at */
+#define PRICED_MAX 1500000 /* placements that are priced */
+#define STATE_PRICE 20     /* placements that cost as much as making a state */
 
 struct splits {
     struct placer *x;

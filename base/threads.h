@@ -12,7 +12,16 @@ static inline void threads_set (int n)
 {
     omp_set_num_threads (n);
 }
+/* Which thread of a parallel loop this is, from 0. */
+static inline int threads_self (void)
+{
+    return omp_get_thread_num ();
+}
 #else
+static inline int threads_self (void)
+{
+    return 0;
+}
 static inline int threads_max (void)
 {
     return 1;

@@ -1,13 +1,16 @@
 /* Whole `linkwise plan` commands on drawn clusters: the proven gap, time and memory, over
- * presets, sizes and seeds.
+ * presets, sizes and seeds, each row printed as soon as it is known; then how time grows with
+ * the number of GPUs.
  *
- *     make bench-plans                 8 to 1,024 GPUs, three seeds
+ *     make bench-plans                 8 to 1,024 GPUs, one seed; growth to 4,096
  *     LINKWISE_LONG=1 make bench-plans     to 16,384 GPUs, five seeds
- *     build/bench/plans LINKWISE PRESET GPUS SEED    one row
+ *     build/bench/plans LINKWISE PRESET GPUS [SEED]    one row
+ *     build/bench/plans LINKWISE growth
  *
  * Each plan is a process of its own.  Times are wall clock and processor seconds; a plan
  * stops after LIMIT_S and is then not proven. */
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +20,6 @@
 
 #include "base/json.h"
 #include "base/progress.h"
-#include "base/text.h"
 
 #define LIMIT_S "60"
 #define MAX_SEEDS 5
@@ -135,28 +137,39 @@ static int by_value (const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* One preset and size over its seeds: the median and the worst. */
-static void measure (struct table *t, const struct row *r, const char *preset, int first,
-                     int seeds, const char *folder)
+/* Draw a cluster and plan on it. */
+static struct figures drawn_plan (const struct row *r, const char *preset, int seed,
+                                  const char *folder)
 {
-    double gap[MAX_SEEDS], wall[MAX_SEEDS], cpu[MAX_SEEDS], mib = 0;
     char cluster[512], out[512];
-    struct figures f = {0};
-    int proven = 0;
+    struct figures f;
 
     snprintf (cluster, sizeof cluster, "%s/cluster.json", folder);
     snprintf (out, sizeof out, "%s/plan.json", folder);
+    if (!draw (preset, r->gpus, seed, cluster)) {
+        fprintf (stderr, "bench: %s cluster synth failed\n", linkwise);
+        exit (1);
+    }
+    f = plan (r, cluster, out);
+    if (f.failed) {
+        fprintf (stderr, "bench: no plan for %s, %d GPUs, seed %d\n", preset, r->gpus,
+                 seed);
+        exit (1);
+    }
+    return f;
+}
+
+/* One preset and size over its seeds: the median and the worst. */
+static void measure (const struct row *r, const char *preset, int first, int seeds,
+                     const char *folder)
+{
+    double gap[MAX_SEEDS], wall[MAX_SEEDS], cpu[MAX_SEEDS], mib = 0;
+    char degrees[40];
+    struct figures f = {0};
+    int proven = 0;
+
     for (int k = 0; k < seeds; k++) {
-        if (!draw (preset, r->gpus, first + k, cluster)) {
-            fprintf (stderr, "bench: %s cluster synth failed\n", linkwise);
-            exit (1);
-        }
-        f = plan (r, cluster, out);
-        if (f.failed) {
-            fprintf (stderr, "bench: no plan for %s, %d GPUs, seed %d\n", preset, r->gpus,
-                     first + k);
-            exit (1);
-        }
+        f = drawn_plan (r, preset, first + k, folder);
         gap[k] = f.gap;
         wall[k] = f.wall_s;
         cpu[k] = f.cpu_s;
@@ -166,27 +179,50 @@ static void measure (struct table *t, const struct row *r, const char *preset, i
     qsort (gap, (size_t) seeds, sizeof *gap, by_value);
     qsort (wall, (size_t) seeds, sizeof *wall, by_value);
     qsort (cpu, (size_t) seeds, sizeof *cpu, by_value);
-    table_cell (t, "%s", preset);
-    table_cell (t, "%d", r->gpus);
-    table_cell (t, "%s", r->model);
-    table_cell (t, "%d x %d x %d", f.tp, f.pp, f.dp);
-    table_cell (t, "%.3f", gap[seeds / 2]);
-    table_cell (t, "%.3f", gap[seeds - 1]);
-    table_cell (t, "%d/%d", proven, seeds);
-    table_cell (t, "%.2f", wall[seeds / 2]);
-    table_cell (t, "%.2f", wall[seeds - 1]);
-    table_cell (t, "%.2f", cpu[seeds / 2]);
-    table_cell (t, "%.0f", mib);
+    snprintf (degrees, sizeof degrees, "%d x %d x %d", f.tp, f.pp, f.dp);
+    printf ("%-8s %6d  %-13s %13s %7.3f %7.3f %5d/%d %6.2f %6.2f %6.2f %5.0f\n", preset,
+            r->gpus, r->model, degrees, gap[seeds / 2], gap[seeds - 1], proven, seeds,
+            wall[seeds / 2], wall[seeds - 1], cpu[seeds / 2], mib);
+    fflush (stdout);
+}
+
+/* Processor seconds of one job on ever more GPUs, and the exponent of a power that goes
+ * through the first and the last. */
+static void growth (int most, const char *folder)
+{
+    struct row r = {1024, "llama-3-405b", "8192", "4096", false};
+    struct figures f = {0};
+    double first = 0;
+
+    printf ("\n%-8s %6s  %-13s %7s %6s %6s %5s  %s\n", "growth", "GPUs", "model", "gap %",
+            "s", "CPU s", "MiB", "exponent from 1,024");
+    for (; r.gpus <= most; r.gpus *= 2) {
+        f = drawn_plan (&r, "calm", 1, folder);
+        if (r.gpus == 1024)
+            first = f.cpu_s;
+        printf ("%-8s %6d  %-13s %7.3f %6.2f %6.2f %5.0f", "calm", r.gpus, r.model, f.gap,
+                f.wall_s, f.cpu_s, f.mib);
+        if (r.gpus > 1024)
+            printf ("  %.2f", log (f.cpu_s / first) / log (r.gpus / 1024.0));
+        printf ("\n");
+        fflush (stdout);
+    }
+}
+
+/* Is the row asked for?  Without a preset and a number of GPUs, the shorter ones are. */
+static bool asked (const struct row *r, const char *preset, int argc, char **argv,
+                   bool all)
+{
+    if (argc > 3)
+        return atoi (argv[3]) == r->gpus && strstr (argv[2], preset) != NULL;
+    return argc <= 2 && (all || !r->only_long);
 }
 
 int main (int argc, char **argv)
 {
-    static const char *const header[] = {"<preset", "GPUs",  "<model", "tp x pp x dp",
-                                         "gap %",   "worst", "proven", "s",
-                                         "worst",   "CPU s", "MiB",    NULL};
     bool all = getenv ("LINKWISE_LONG") != NULL;
     const char *tmp = getenv ("TMPDIR");
-    struct table *t = table_create (header);
+    int first = argc > 4 ? atoi (argv[4]) : 1, seeds = all && argc <= 4 ? MAX_SEEDS : 1;
     char folder[256], command[300];
 
     if (argc > 1)
@@ -194,21 +230,16 @@ int main (int argc, char **argv)
     snprintf (folder, sizeof folder, "%s/linkwise-bench.XXXXXX", tmp ? tmp : "/tmp");
     if (!mkdtemp (folder))
         return 1;
+    if (argc != 3)
+        printf ("%-8s %6s  %-13s %13s %7s %7s %7s %6s %6s %6s %5s\n", "preset", "GPUs",
+                "model", "tp x pp x dp", "gap %", "worst", "proven", "s", "worst",
+                "CPU s", "MiB");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        for (size_t k = 0; k < sizeof presets / sizeof *presets; k++) {
-            bool asked = argc > 3 && atoi (argv[3]) == rows[i].gpus &&
-                         strstr (argv[2], presets[k]) != NULL;
-
-            if (argc > 3 ? !asked : rows[i].only_long && !all)
-                continue;
-            measure (t, &rows[i], presets[k], argc > 4 ? atoi (argv[4]) : 1,
-                     argc > 4 ? 1
-                     : all    ? 5
-                              : 3,
-                     folder);
-        }
-    table_print (t, stdout);
-    table_destroy (t);
+        for (size_t k = 0; k < sizeof presets / sizeof *presets; k++)
+            if (asked (&rows[i], presets[k], argc, argv, all))
+                measure (&rows[i], presets[k], first, seeds, folder);
+    if (argc <= 3)
+        growth (all || argc == 3 ? 16384 : 4096, folder);
     snprintf (command, sizeof command, "rm -rf '%s'", folder);
     return system (command) == 0 ? 0 : 1;
 }

@@ -209,9 +209,11 @@ enum costmodel_kind cli_cost_model (const char *arg, struct argp_state *state);
 /** A published model in words. */
 const char *cli_model_authors (enum costmodel_kind kind);
 
-/** Print which link binds, if one does. */
+/** Print which link binds (NULL: none), and what sharing costs, where either is worth a
+ *  hundredth of a percent. */
 void cli_print_binding (const struct topology_cluster *c,
-                        const struct costmodel_binding *b, double step_s);
+                        const struct costmodel_binding *b, double unshared_step_s,
+                        double step_s);
 
 /** One line: degrees and the other choices. */
 void cli_describe_config (const struct workload_config *c, struct text *out);

@@ -176,18 +176,29 @@ void cli_print_breakdown (const struct costmodel_estimate *e)
     printf ("\n");
 }
 
+/* Less than this part of a step is not worth a line. */
+#define WORTH_SAYING 1e-4
+
 void cli_print_binding (const struct topology_cluster *c,
-                        const struct costmodel_binding *b, double step_s)
+                        const struct costmodel_binding *b, double unshared_step_s,
+                        double step_s)
 {
     char step[32];
 
-    printf (
-        "link     %s - %s (%s, %.2f GB/s) holds it up most: at the median of %.2f GB/s "
-        "the step would take %s (%.2f %% less)\n",
-        c->node[c->node_of_gpu[b->src_gpu]].name,
-        c->node[c->node_of_gpu[b->dst_gpu]].name, b->use, b->bytes_per_s / UNITS_GB,
-        b->median_bytes_per_s / UNITS_GB, cli_seconds (b->step_s, step),
-        100.0 * (1.0 - b->step_s / step_s));
+    if (b && b->step_s < step_s * (1.0 - WORTH_SAYING))
+        printf (
+            "link     %s - %s (%s, %.2f GB/s) holds it up most: at the median of %.2f "
+            "GB/s the step would take %s (%.2f %% less)\n",
+            c->node[c->node_of_gpu[b->src_gpu]].name,
+            c->node[c->node_of_gpu[b->dst_gpu]].name, b->use, b->bytes_per_s / UNITS_GB,
+            b->median_bytes_per_s / UNITS_GB, cli_seconds (b->step_s, step),
+            100.0 * (1.0 - b->step_s / step_s));
+    if (unshared_step_s < step_s * (1.0 - WORTH_SAYING))
+        printf (
+            "sharing  of nodes' ways out: with what each pair has alone the step would "
+            "take %s (%.2f %% less)\n",
+            cli_seconds (unshared_step_s, step),
+            100.0 * (1.0 - unshared_step_s / step_s));
 }
 
 void cli_describe_config (const struct workload_config *c, struct text *out)

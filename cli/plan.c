@@ -267,6 +267,12 @@ static bool on_progress (void *context, long done, long total, double best_step_
     return interrupted;
 }
 
+static bool is_interrupted (void *context)
+{
+    (void) context;
+    return interrupted;
+}
+
 /* ---- the answer ---- */
 
 static void print_cluster (const struct topology_cluster *c, struct text *out)
@@ -412,6 +418,7 @@ static void print_summary (const struct plan_input *in, const struct mapper_prob
                            const struct mapper_result *r, const struct mapper_info *info)
 {
     struct costmodel_binding binding;
+    double unshared_s;
     bool found;
     struct text t = {0};
     char step[32];
@@ -452,8 +459,9 @@ static void print_summary (const struct plan_input *in, const struct mapper_prob
     fputs (text_str (&t), stdout);
     text_free (&t);
     cli_print_breakdown (&r->estimate);
-    if (mapper_find_binding (p, r, &binding, &found, NULL) == ST_OK && found)
-        cli_print_binding (p->cluster, &binding, r->estimate.step_s);
+    if (mapper_explain (p, r, &binding, &found, &unshared_s, NULL) == ST_OK)
+        cli_print_binding (p->cluster, found ? &binding : NULL, unshared_s,
+                           r->estimate.step_s);
 }
 
 static void print_top (const struct mapper_problem *p, const struct mapper_result *r)
@@ -558,6 +566,7 @@ static enum status search (struct plan_input *in, struct mapper_problem *p,
 
     progress_start (&progress);
     in->settings.progress = on_progress;
+    in->settings.stop = is_interrupted;
     in->settings.context = &progress;
     sigaction (SIGINT, &act, &old);
     st = in->from.file ? mapper_replan (p, &in->from.old, &in->settings, &in->from.how,

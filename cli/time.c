@@ -59,6 +59,7 @@ static enum status price (const struct costmodel_problem *p, const int *gpu,
 {
     struct costmodel_estimate e;
     struct costmodel_binding binding;
+    double unshared_s = 0.0;
     bool found = false;
     char step[32];
     bool answer = !in->trace || strcmp (in->trace, "-") != 0;
@@ -67,6 +68,8 @@ static enum status price (const struct costmodel_problem *p, const int *gpu,
     if (st != ST_OK)
         return st;
     st = costmodel_find_binding (p, gpu, e.step_s, &binding, &found, err);
+    if (st == ST_OK)
+        st = costmodel_unshared_step (p, gpu, &unshared_s, err);
     if (st == ST_OK && in->trace)
         st = write_trace (p, gpu, in->trace, notes, err);
     if (st == ST_OK && in->json) {
@@ -75,6 +78,7 @@ static enum status price (const struct costmodel_problem *p, const int *gpu,
         json_object_set_new (doc, "version", json_integer (1));
         json_object_set_new (doc, "binding_link",
                              costmodel_binding_to_json (p->cluster, &binding, found));
+        json_object_set_new (doc, "unshared_step_s", json_real (unshared_s));
         st = cli_print_json (doc, err);
     } else if (st == ST_OK && answer) {
         if (title)
@@ -84,8 +88,7 @@ static enum status price (const struct costmodel_problem *p, const int *gpu,
         else
             printf ("step     %s by the cost model of %s\n", cli_seconds (e.step_s, step),
                     cli_model_authors (e.kind));
-        if (found)
-            cli_print_binding (p->cluster, &binding, e.step_s);
+        cli_print_binding (p->cluster, found ? &binding : NULL, unshared_s, e.step_s);
     }
     free (e.unmeasured);
     return st;

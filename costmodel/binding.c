@@ -1,4 +1,4 @@
-/* Which link between nodes holds a step up, and what it costs. */
+/* Which link between nodes holds a step up, and what that and sharing cost. */
 #include "costmodel/costmodel_private.h"
 
 #include <stdlib.h>
@@ -43,6 +43,23 @@ enum status costmodel_find_binding (const struct costmodel_problem *p,
             *out = *b;
             *found = true;
         }
+    }
+    return st;
+}
+
+enum status costmodel_unshared_step (const struct costmodel_problem *p,
+                                     const int *gpu_of_rank, double *step_s,
+                                     struct error *err)
+{
+    struct costmodel_problem alone = *p;
+    struct costmodel_estimate e;
+    enum status st;
+
+    alone.unshared = true;
+    st = costmodel_estimate (&alone, gpu_of_rank, true, &e, err);
+    if (st == ST_OK) {
+        *step_s = e.step_s;
+        free (e.unmeasured);
     }
     return st;
 }

@@ -21,6 +21,7 @@
 #define UNFUSED_MLP_TRAFFIC 4.0 /* more */
 /* Rotary embedding or its like, per element of queries and keys. */
 #define ROTARY_TRAFFIC 4.0
+#define UNFUSED_ROTARY_TRAFFIC 20.0 /* halves negated, joined, two products, a sum */
 /* Tokens sorted by expert and back: read and written twice, per token-expert pair and
  * hidden unit. */
 #define PERMUTE_TRAFFIC 8.0
@@ -31,6 +32,9 @@
 #define LOSS_TRAFFIC 13.0
 #define GATHERED_TRAFFIC 40.0
 #define GATHER_COPY_TRAFFIC 8.0
+/* Per parameter, where a framework's optimizer reduces whole gradients itself: flattened,
+ * divided, cast to fp32, copied back twice, scaled, and read for their norm. */
+#define REDUCED_WHOLE_TRAFFIC 30.0
 
 double costmodel_matrix_rate (const struct topology_gpu_type *t,
                               enum workload_precision precision)
@@ -90,6 +94,11 @@ static void add_product (struct sums *s, const struct machine *g, double count,
     s->params += count * in * out;
 }
 
+static double rotary_traffic (const struct setting *x)
+{
+    return x->p->fused_rotary ? ROTARY_TRAFFIC : UNFUSED_ROTARY_TRAFFIC;
+}
+
 static void add_projections (const struct setting *x, struct sums *s)
 {
     const struct workload_model *m = x->m;
@@ -107,14 +116,14 @@ static void add_projections (const struct setting *x, struct sums *s)
         add_product (s, &x->g, 1, x->tokens, x->h, m->kv_rank + m->rope_dim);
         add_product (s, &x->g, 1, x->tokens, m->kv_rank, a * (m->nope_dim + m->v_dim));
         add_product (s, &x->g, 1, x->tokens, a * m->v_dim, x->h);
-        s->traffic += ROTARY_TRAFFIC * 2.0 * a * qk;
+        s->traffic += rotary_traffic (x) * 2.0 * a * qk;
     } else {
         double kv = fmax (1.0, m->kv_heads / t) * d;
 
         add_product (s, &x->g, 1, x->tokens, x->h, a * d + 2.0 * kv);
         add_product (s, &x->g, 1, x->tokens, a * d, x->h);
         if (m->positions == 0)
-            s->traffic += ROTARY_TRAFFIC * (a * d + kv);
+            s->traffic += rotary_traffic (x) * (a * d + kv);
     }
 }
 
@@ -126,7 +135,12 @@ static void add_mlp (const struct setting *x, struct sums *s, double count, doub
 
     if (!workload_choose (x->j->fused_mlp, x->p->fused_mlp))
         per += UNFUSED_MLP_TRAFFIC;
-    add_product (s, &x->g, count, rows, x->h, (m->gated_mlp ? 2.0 : 1.0) * ffn);
+    if (m->gated_mlp && x->p->separate_gate) {
+        add_product (s, &x->g, count, rows, x->h, ffn);
+        add_product (s, &x->g, count, rows, x->h, ffn);
+    } else {
+        add_product (s, &x->g, count, rows, x->h, (m->gated_mlp ? 2.0 : 1.0) * ffn);
+    }
     add_product (s, &x->g, count, rows, ffn, x->h);
     s->traffic += per * ffn * count * rows / x->tokens;
 }
@@ -173,6 +187,18 @@ static void attention_time (const struct setting *x, double *fwd, double *back)
     *back = 2.0 * products + traffic * 2.0 / 3.0;
 }
 
+/* Bytes that adding a micro-batch's gradient of one parameter to the sum moves, beside
+ * the product that makes it.  Fused, the product reads and writes the sum.  Else it leaves
+ * 2 bytes, which are added to a sum of as many, or are cast first and the cast added. */
+static double accumulation_bytes (const struct workload_profile *p)
+{
+    double sum = p->memory.gradient_bytes;
+
+    if (p->fused_accumulation)
+        return 2.0 * sum;
+    return 3.0 * sum + (sum > 2.0 ? 2.0 + sum : 0.0);
+}
+
 /* A floor under the GPU's time, joined smoothly. */
 static double with_floor (double gpu_s, double floor_s)
 {
@@ -187,7 +213,7 @@ static void layer_time (const struct setting *x, const struct sums *s,
     const struct workload_profile *p = x->p;
     double traffic =
         s->traffic * x->plain.element_bytes / 2.0 * x->tokens / x->plain.memory_rate;
-    double accumulate = 2.0 * p->memory.gradient_bytes * s->params / x->g.memory_rate;
+    double accumulate = accumulation_bytes (p) * s->params / x->g.memory_rate;
     double fwd, back, weight = s->weights_s + accumulate;
 
     attention_time (x, &out->attention_fwd_s, &out->attention_back_s);
@@ -244,7 +270,7 @@ static void head_time (const struct setting *x, struct costmodel_compute *k)
     add_product (&s, &x->plain, 1, x->tokens, x->h, vocab);
     k->head_fwd_s = s.products_s + loss / 3.0;
     k->head_weight_s =
-        s.weights_s + 2.0 * x->p->memory.gradient_bytes * x->h * vocab / x->g.memory_rate;
+        s.weights_s + accumulation_bytes (x->p) * x->h * vocab / x->g.memory_rate;
     k->head_back_s = s.inputs_s + k->head_weight_s + loss * 2.0 / 3.0;
 }
 
@@ -276,9 +302,11 @@ void costmodel_compute (const struct workload_model *m, const struct workload_jo
         double shards = c->zero == 0 ? 1.0
                         : i == 0     ? workload_dense_shards (&c->deg)
                                      : workload_expert_shards (&c->deg);
+        double whole = p->memory.gradient_bytes +
+                       (p->time.all_reduced_gradients ? REDUCED_WHOLE_TRAFFIC : 0.0);
         double s =
             ((2.0 * p->memory.optimizer_bytes + p->memory.gradient_bytes + 2.0) / shards +
-             p->memory.gradient_bytes) /
+             whole) /
             hbm;
 
         *(i == 0 ? &k.optimizer_s : &k.expert_optimizer_s) = s;

@@ -38,6 +38,7 @@ struct costmodel_problem {
     const struct topology_cluster *cluster;
     const int *layers;                       /* [pp] layers of each stage */
     const struct costmodel_what_if *what_if; /* NULL: links as they are */
+    bool unshared; /* flows that go at one time have what each has alone */
     /** Published models, for comparison on the same placement:
      *
      *  Pipette (Yim et al., DATE 2024): floor(m/p) [p (F+B) + T_PP] + (p-1)(F+B) +
@@ -127,6 +128,14 @@ void costmodel_tp_operations (const struct workload_model *m,
                               const struct workload_config *c,
                               const struct workload_stage *held, double *fwd,
                               double *back);
+
+/** What the backward of one micro-batch has beside these where a gated MLP's two first
+ *  projections are layers apart: both reduce their inputs' gradients, unless these were
+ *  gathered once for both under sequence parallelism. */
+double costmodel_gate_operations (const struct workload_model *m,
+                                  const struct workload_config *c,
+                                  const struct workload_profile *p,
+                                  const struct workload_stage *held);
 
 /** Model FLOPs of one step without recomputation, attention counted in full: 6 per matmul
  *  parameter that a token meets + 12 L s a d per token (Chowdhery et al., arXiv
@@ -281,6 +290,14 @@ enum status costmodel_find_binding (const struct costmodel_problem *p,
                                     const int *gpu_of_rank, double step_s,
                                     struct costmodel_binding *out, bool *found,
                                     struct error *err);
+
+/** The step if flows that go at the same time shared no way out of their nodes: how far it is
+ *  from the step is what links cost because they are used together.
+ *
+ *  @return as costmodel_estimate */
+enum status costmodel_unshared_step (const struct costmodel_problem *p,
+                                     const int *gpu_of_rank, double *step_s,
+                                     struct error *err);
 
 /** The plan file's `estimate.binding_link`; null when there is none.  A new reference. */
 json_t *costmodel_binding_to_json (const struct topology_cluster *c,

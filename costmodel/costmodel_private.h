@@ -52,7 +52,7 @@ struct terms {
     struct workload_stage_params *params; /* [pp] */
     struct costmodel_stage_time *stage;   /* [pp * n_types] at speed 1 */
     bool plain;        /* one kind of link inside every node, one between any two */
-    bool limited;      /* somewhere it is known what all GPUs of a node reach together */
+    bool limited;      /* somewhere flows share what a node reaches */
     int *type_of_node; /* [n_nodes] */
     int n_types;
     const struct topology_gpu_type *type[TYPES_MAX];
@@ -208,9 +208,8 @@ int sends_price (const struct terms *t, const int *src, const int *dst, double b
  *  INFINITY when a link has no price.
  *
  *  @param[in] slot_node  [dp] nodes of the stage's slots, or SPREAD; or NULL */
-double sync_price (const struct terms *t, const int *gpu, int stage,
-                   const int *slot_node, struct scratch *s, struct use_log *log,
-                   int *unmeasured);
+double sync_price (const struct terms *t, const int *gpu, int stage, const int *slot_node,
+                   struct scratch *s, struct use_log *log, int *unmeasured);
 
 /** How the collectives of its dense parameters' first group go. */
 enum workload_all_reduce sync_by (const struct terms *t, const int *gpu, int stage,

@@ -137,13 +137,13 @@ double alltoall_of (const struct terms *t, const int *gpu, struct workload_group
                 return INFINITY;
             *(near ? &inside : &outside) += bytes / l.bytes_per_s;
             sent += near ? 0.0 : bytes;
-            if (!near && c->has_pair_totals)
+            if (!near && t->limited && c->has_pair_totals)
                 paired += bytes / topology_pair_total (c, a, c->node_of_gpu[dst]);
             latency = fmax (latency, l.latency_s);
         }
         before = *unmeasured == missing ? src : -1;
         /* All groups that leave the node share its way out, and its ways to each other. */
-        if (sent > 0.0 && c->node[a].node_bytes_per_s > 0)
+        if (sent > 0.0 && t->limited && c->node[a].node_bytes_per_s > 0)
             paired = fmax (paired, sent / c->node[a].node_bytes_per_s);
         outside =
             fmax (outside, s->member[i] * paired * (s->share[a] > 1 ? s->share[a] : 1));

@@ -41,8 +41,8 @@ static void price_parts (struct priced *x, const int *gpu, struct scratch *s,
         if (has_boundary (t, i))
             boundary_price (t, gpu, i, (i + 1) % pp, t->volume.p2p_bytes, x->send_s + i,
                             x->return_s + i, pp, s, log, "pp");
-        x->tail_s[i] = exposed_price (t, gpu, i, sync_price (t, gpu, i, NULL, s, log, &ignored),
-                                      &x->slot[i], pp);
+        x->tail_s[i] = exposed_price (
+            t, gpu, i, sync_price (t, gpu, i, NULL, s, log, &ignored), &x->slot[i], pp);
         x->optimizer_s[i] = optimizer_price (t, gpu, i);
     }
     if (t->volume.tied_bytes > 0) {

@@ -102,6 +102,16 @@ static struct topology_link take_link (struct walk *w, int src, int dst)
     return link_between (w->t, src, dst, w->use, w->log, &w->ring.unmeasured);
 }
 
+/* The one link that there is from node a to node b; src and dst are on them. */
+static inline struct topology_link node_link (struct walk *w, int a, int b, int src,
+                                              int dst)
+{
+    const struct costmodel_problem *p = &w->t->problem;
+    struct topology_link l = topology_node_link (p->cluster, a, b);
+
+    return l.measured && !p->what_if && !w->t->slow ? l : take_link (w, src, dst);
+}
+
 /* Around k > 1 members on a node whose links are all alike. */
 static void walk_alike (struct walk *w, const struct topology_links *intra, int k,
                         bool open)
@@ -138,7 +148,7 @@ static void walk_between (struct walk *w, const int *from, int n_from, const int
     double sum = 0.0, latency_s = 0.0;
 
     if (!c->has_gpu_links) {
-        struct topology_link l = take_link (w, from[0], to[0]);
+        struct topology_link l = node_link (w, a, b, from[0], to[0]);
 
         sum = lanes * l.bytes_per_s;
         latency_s = l.latency_s;
@@ -152,8 +162,8 @@ static void walk_between (struct walk *w, const int *from, int n_from, const int
     }
     if (w->t->limited)
         sum = smaller (sum, topology_share (c, a, b, share[a], share[b]));
-    w->ring.between_bytes_per_s = smaller (w->ring.between_bytes_per_s,
-                                           sum * w->t->problem.profile->time.link_out);
+    w->ring.between_bytes_per_s =
+        smaller (w->ring.between_bytes_per_s, sum * w->t->problem.profile->time.link_out);
     w->ring.latency_s += latency_s;
 }
 
@@ -252,8 +262,8 @@ struct costmodel_ring ring_of (const struct terms *t, const int *gpu, int n, int
         list_members (t, gpu, n, stride, nodes, s);
     for (int k = 0; k < nodes; k++) {
         s->first[s->order[k]] = -1;
-        w.ring.nvls = smaller (w.ring.nvls,
-                               t->type[t->type_of_node[s->order[k]]]->nvls_efficiency);
+        w.ring.nvls =
+            smaller (w.ring.nvls, t->type[t->type_of_node[s->order[k]]]->nvls_efficiency);
     }
     (t->plain ? walk_nodes : walk_members) (&w, nodes, share, s);
     return ring_walked (&w, n, nodes);
@@ -275,8 +285,8 @@ enum status scratch_init (struct scratch *s, const struct terms *t, struct error
     s->shared = malloc (n * sizeof (int));
     s->group = malloc (members * sizeof (int));
     s->times = malloc (members * sizeof (int));
-    if (!s->share || !s->share_in || !s->first || !s->order || !s->count || !s->lead || !s->next ||
-        !s->member || !s->shared || !s->group || !s->times) {
+    if (!s->share || !s->share_in || !s->first || !s->order || !s->count || !s->lead ||
+        !s->next || !s->member || !s->shared || !s->group || !s->times) {
         scratch_release (s);
         return err_nomem (err);
     }

@@ -13,9 +13,8 @@ int pipeline_work (const struct terms *t)
 static double chunk_share (const struct terms *t, int stage, int chunk)
 {
     int v = t->problem.config->deg.vpp, layers = t->problem.layers[stage];
-    int n = layers / v + (chunk == v - 1 ? layers % v : 0);
 
-    return (double) n / layers;
+    return (double) workload_chunk_layers (layers, v, chunk) / layers;
 }
 
 /* Fill one replica's pipeline.  @return false when a rank of it cannot be reached */

@@ -101,12 +101,28 @@ static int slowest_cycle (const struct costmodel_pipeline *p)
     return stages;
 }
 
-/* Whole periods of both pipelines, once the states of both repeat. */
+/* Whole periods of a pipeline, once its state repeats.  Each of the two skips from the round
+ * where it was seen to, so that neither depends on which other is played beside it. */
 struct skipping {
     double (*history)[LANES]; /* [n * n] clocks after round t in row t mod n */
+    double (*ahead)[LANES];   /* [n] clocks after the periods that are skipped */
     int likely[LANES];        /* the period to look for */
-    int period[LANES];        /* 0: not seen yet */
+    bool known[LANES];
+    int rest[LANES]; /* rounds with a forward on every stage that are left then */
 };
+
+/* Skip lane y ahead by its periods of q rounds. */
+static void skip_ahead (const struct rounds *r, struct skipping *s, int y, int round,
+                        int q)
+{
+    int left = r->m - 1 - round;
+    double shift = left / q * (r->clock[0][y] - s->history[(round - q) % r->n * r->n][y]);
+
+    for (int k = 0; k < r->n; k++)
+        s->ahead[k][y] = r->clock[k][y] + shift;
+    s->rest[y] = left % q;
+    s->known[y] = true;
+}
 
 /* Look for the periods after a round; every so often for any.  @return all are known */
 static bool periods_known (const struct rounds *r, struct skipping *s, int round)
@@ -118,39 +134,36 @@ static bool periods_known (const struct rounds *r, struct skipping *s, int round
         bool any = round % r->n == 0;
 
         for (int q = any ? 1 : s->likely[y];
-             s->period[y] == 0 && q <= (any ? r->n : s->likely[y]) &&
-             round - q >= r->n - 1;
+             !s->known[y] && q <= (any ? r->n : s->likely[y]) && round - q >= r->n - 1;
              q++)
             if (shifted (r->clock, s->history + (round - q) % r->n * r->n, r->n, y,
                          &shift))
-                s->period[y] = q;
-        all = all && s->period[y] > 0;
+                skip_ahead (r, s, y, round, q);
+        all = all && s->known[y];
     }
     return all;
 }
 
-/* Skip whole periods after a round.  @return the round that is then done */
-static int skip_periods (const struct rounds *r, const struct skipping *s, int round)
+/* Go on from where periods were skipped to; a pipeline without any, from this round.
+ * @return the round that is then done */
+static int go_ahead (const struct rounds *r, struct skipping *s, int round)
 {
-    int left = r->m - 1 - round, least = left;
+    int least = r->m - 1 - round;
 
-    for (int y = 0; y < LANES; y++)
-        if (left % s->period[y] < least)
-            least = left % s->period[y];
     for (int y = 0; y < LANES; y++) {
-        int q = s->period[y];
-        double shift =
-            left / q * (r->clock[0][y] - s->history[(round - q) % r->n * r->n][y]);
-
-        for (int k = 0; k < r->n; k++)
-            r->clock[k][y] = r->back_end[k][y] = r->clock[k][y] + shift;
-        for (int i = least; i < left % q; i++)
+        s->rest[y] = s->known[y] ? s->rest[y] : r->m - 1 - round;
+        least = s->rest[y] < least ? s->rest[y] : least;
+    }
+    for (int y = 0; y < LANES; y++) {
+        for (int k = 0; k < r->n && s->known[y]; k++)
+            r->clock[k][y] = r->back_end[k][y] = s->ahead[k][y];
+        for (int i = least; i < s->rest[y]; i++)
             play_lane (r, y);
     }
     return r->m - 1 - least;
 }
 
-/* @param      work  [LANES * (n * n + 6 * n + 1)] */
+/* @param      work  [LANES * (n * n + 7 * n + 1)] */
 static void play_1f1b (const struct costmodel_pipeline *p, const int *of, bool skip,
                        double *const *end_s, double *work)
 {
@@ -164,7 +177,7 @@ static void play_1f1b (const struct costmodel_pipeline *p, const int *of, bool s
                        .under = row + 3 * n,
                        .clock = row + 4 * n,
                        .back_end = row + 5 * n};
-    struct skipping s = {.history = row + 6 * n + 1};
+    struct skipping s = {.history = row + 7 * n + 1, .ahead = row + 6 * n + 1};
     bool skipped = !skip || p->microbatches <= n + 1;
 
     for (int y = 0; y < LANES; y++) {
@@ -185,8 +198,8 @@ static void play_1f1b (const struct costmodel_pipeline *p, const int *of, bool s
         if (skipped || t < n - 1)
             continue;
         /* Rounds n-1 .. microbatches-1 all do one F and one B on every stage. */
-        if (t >= n && periods_known (&r, &s, t)) {
-            t = skip_periods (&r, &s, t);
+        if (t >= n && (periods_known (&r, &s, t) || t >= p->microbatches - 2)) {
+            t = go_ahead (&r, &s, t);
             skipped = true;
         } else {
             double (*then)[LANES] = s.history + t % n * n;
@@ -195,7 +208,6 @@ static void play_1f1b (const struct costmodel_pipeline *p, const int *of, bool s
                 for (int y = 0; y < LANES; y++)
                     then[k][y] = r.clock[k][y];
         }
-        skipped = skipped || t >= p->microbatches - 2;
     }
     for (int y = 0; y < LANES; y++)
         for (int k = 0; k < n; k++)

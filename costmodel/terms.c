@@ -55,7 +55,7 @@ enum status terms_init (struct terms *t, const struct costmodel_problem *p,
         t->held[i] = workload_stage_of (p->model, p->config, p->layers, i);
         t->params[i] = workload_stage_params (p->model, p->config, &t->held[i]);
     }
-    t->limited = c->has_pair_totals;
+    t->limited = c->has_pair_totals && !p->unshared;
     t->plain = !c->has_gpu_links;
     for (int i = 0; i < c->n_nodes; i++) {
         const struct topology_gpu_type *type = c->node[i].type;
@@ -77,7 +77,7 @@ enum status terms_init (struct terms *t, const struct costmodel_problem *p,
             t->n_types++;
         }
         t->type_of_node[i] = k;
-        t->limited = t->limited || c->node[i].node_bytes_per_s > 0;
+        t->limited = t->limited || (c->node[i].node_bytes_per_s > 0 && !p->unshared);
         t->plain = t->plain && alike_inside (&c->node[i]);
     }
     return price_stages (t, err);
@@ -183,7 +183,8 @@ static struct kinds kinds_of (const struct terms *t, const int *g, int n, int st
 
         if (k.n > 0 && same_nodes (t, g, stride, loose, n_loose, k.group[0], j))
             like = 0;
-        else if (k.n > 1 && same_nodes (t, g, stride, loose, n_loose, k.group[k.n - 1], j))
+        else if (k.n > 1 &&
+                 same_nodes (t, g, stride, loose, n_loose, k.group[k.n - 1], j))
             like = k.n - 1;
         if (like == k.n) {
             k.group[k.n] = j;
@@ -204,10 +205,10 @@ static void add_shares (const struct terms *t, const int *g, int n, int stride,
         int nodes = 0;
 
         for (int k = 0; k < n; k++) {
-            int a = node && node[k] != SPREAD
-                        ? node[k]
-                        : node_of[g[(size_t) k * (size_t) stride +
-                                    (size_t) kinds->group[q]]];
+            int a =
+                node && node[k] != SPREAD
+                    ? node[k]
+                    : node_of[g[(size_t) k * (size_t) stride + (size_t) kinds->group[q]]];
 
             if (s->first[a] < 0) {
                 s->first[a] = nodes;
@@ -344,6 +345,8 @@ void slot_price (const struct terms *t, const int *gpu, int stage, int d,
         slot.unmeasured += r.unmeasured;
     }
     costmodel_tp_operations (p->model, p->config, &t->held[stage], &fwd_ops, &back_ops);
+    back_ops +=
+        costmodel_gate_operations (p->model, p->config, p->profile, &t->held[stage]);
     if (once > 0.0) {
         double fwd = costmodel_tp_exposed_s (p->profile, p->config, fwd_ops * once,
                                              slot.fwd_s),
@@ -558,17 +561,16 @@ static double ring_price (const struct terms *t, const int *g, int n, int stride
         struct costmodel_ring r =
             ring_of (t, g + group, n, stride, node, s->share, s, log, "dp");
 
-        worst = larger (worst, costmodel_sync_s (t->problem.profile, &r, n, &t->volume,
-                                                 params));
+        worst = larger (worst,
+                        costmodel_sync_s (t->problem.profile, &r, n, &t->volume, params));
         *unmeasured += r.unmeasured * (one || each ? 1 : kinds.times[j]);
     }
     clear_shares (s);
     return worst;
 }
 
-double sync_price (const struct terms *t, const int *gpu, int stage,
-                   const int *slot_node, struct scratch *s, struct use_log *log,
-                   int *unmeasured)
+double sync_price (const struct terms *t, const int *gpu, int stage, const int *slot_node,
+                   struct scratch *s, struct use_log *log, int *unmeasured)
 {
     const struct workload_degrees *d = &t->problem.config->deg;
     const int *g = gpu + slot_rank (t, stage, 0);

@@ -23,17 +23,28 @@ void costmodel_tp_operations (const struct workload_model *m,
     *back = once * (1.0 + again) + held->head;
 }
 
+double costmodel_gate_operations (const struct workload_model *m,
+                                  const struct workload_config *c,
+                                  const struct workload_profile *p,
+                                  const struct workload_stage *held)
+{
+    return p->separate_gate && m->gated_mlp && !c->sequence_parallel
+               ? held->dense + (m->shared_ffn > 0 ? held->expert : 0)
+               : 0;
+}
+
 static void dp_volume (const struct workload_config *c, int layers, int micro,
-                       double gradient, double weight, struct costmodel_volume *v)
+                       double gradient, double weight, bool reduced_whole,
+                       struct costmodel_volume *v)
 {
     switch (c->zero) {
     case 0:
         v->dp_bytes = gradient;
         v->dp_all_reduce = true;
         break;
-    case 1:
-        v->dp_bytes = gradient + weight;
-        v->dp_phases = 2;
+    case 1: /* an all-reduce is a reduce-scatter and an all-gather */
+        v->dp_bytes = (reduced_whole ? 2.0 : 1.0) * gradient + weight;
+        v->dp_phases = reduced_whole ? 3 : 2;
         break;
     case 2: /* gradients are reduced after every micro-batch */
         v->dp_bytes = micro * gradient + weight;
@@ -64,7 +75,8 @@ void costmodel_volume (const struct workload_model *m, const struct workload_job
     };
 
     dp_volume (c, (m->layers + c->deg.pp - 1) / c->deg.pp, workload_microbatches (j, c),
-               p->memory.gradient_bytes, element, &v);
+               p->time.all_reduced_gradients ? 4.0 : p->memory.gradient_bytes, element,
+               p->time.all_reduced_gradients, &v);
     if (m->tied && c->deg.pp > 1 && !workload_schedule_is_v (c->schedule))
         v.tied_bytes = p->memory.gradient_bytes * m->hidden *
                        workload_padded_vocab (m, c->deg.tp) / t;

@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#define BETWEEN_LOOKS 32 /* moves, at whether it is late */
+
 static double energy (const struct costmodel_price *p)
 {
     return p->smooth_s * (1.0 + 0.1 * p->unmeasured);
@@ -131,7 +133,8 @@ static void anneal (struct placer *x, enum unit unit, int moves, struct candidat
     count_uses (x);
     hot = 1e-3 * here;
     cold = 1e-7 * here;
-    for (int i = 0; i < moves; i++) {
+    for (int i = 0; i < moves && (i % BETWEEN_LOOKS != 0 || !pool_is_late (x->pool));
+         i++) {
         double temperature = hot * pow (cold / hot, (double) i / moves);
 
         if (unit == UNIT_NODE)

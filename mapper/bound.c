@@ -23,6 +23,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* The least of each compute term over classes from..to-1; in place of what zero-bubble
  * schedules put off (weight_s, head_weight_s), the rest of backward. */
@@ -431,7 +432,7 @@ void bound_caps (const struct pool *pool, int pp, int from, bool spans, const in
 }
 
 /* A stage's tail as bound_schedule.c takes it: stage 0's, or (fixed 0) that of one without
- * embedding.  Where a group spans, the better of cases B and C. */
+ * embedding. */
 static struct bound_tail tail_of (const struct pool *pool,
                                   const struct workload_config *c, const struct bests *x,
                                   const struct best *b, int kind, bool first)
@@ -440,22 +441,18 @@ static struct bound_tail tail_of (const struct pool *pool,
     struct bound_tail t = {.layer_s = b->tail_layer_s[kind],
                            .fixed_s = first ? b->tail_fixed_s[kind]
                                             : pool->problem->profile->time.step_s};
-    double layer[3], fixed[3];
 
-    for (int way = 0; way < 3; way++) {
-        double per_param = 0.0;
-        int per_node = way < 2 ? pool->max_node_gpus / c->deg.tp : pool->max_node_gpus;
+    for (int way = 0; way < BOUND_WAYS; way++) {
+        double per_param = 0.0, start = 0.0;
+        int per_node =
+            way == BOUND_ALL_SPAN ? pool->max_node_gpus : pool->max_node_gpus / c->deg.tp;
 
-        layer[way] = b->sync_layer_s[kind][way];
-        fixed[way] = first ? b->sync_fixed_s[kind][way] : 0.0;
         if (!first && (c->zero < 3 || c->deg.pp == 1))
-            bound_sync (pool, &rates, c, &x->volume, per_node, way == 0 ? c->deg.tp : 1,
-                        &per_param, &fixed[way]);
+            bound_sync (pool, &rates, c, &x->volume, per_node,
+                        way == BOUND_WHOLE ? c->deg.tp : 1, &per_param, &start);
+        t.sync_layer_s[way] = b->sync_layer_s[kind][way];
+        t.sync_fixed_s[way] = first ? b->sync_fixed_s[kind][way] : start;
     }
-    t.sync_layer_s[0] = layer[0];
-    t.sync_fixed_s[0] = fixed[0];
-    t.sync_layer_s[1] = fmin (layer[1], layer[2]);
-    t.sync_fixed_s[1] = fmin (fixed[1], fixed[2]);
     return t;
 }
 
@@ -503,6 +500,8 @@ static struct bound_pipeline pipeline_of (const struct pool *pool,
                                           const struct slow_slots *slots, int slow,
                                           const int *cap)
 {
+    bool inside = c->deg.tp <= pool->max_node_gpus;
+    bool can_span = c->deg.tp > 1 && isfinite (b->span_fwd_s[0]);
     struct bound_pipeline s = {
         .model = pool->problem->model,
         .profile = pool->problem->profile,
@@ -512,19 +511,75 @@ static struct bound_pipeline pipeline_of (const struct pool *pool,
         .v = c->deg.vpp,
         .slow = slow,
         .slot = {bound_slot_of (pool, c, x, b, NULL)},
-        .spans = {c->deg.tp <= pool->max_node_gpus,
-                  c->deg.tp > 1 && isfinite (b->span_fwd_s[0])},
+        .way = {inside, inside && can_span, can_span},
         .any_s = 0.5 * b->send_s[0],
         .cross_s = 0.5 * (b->send_s[0] + b->send_s[1]),
         .per_node = (int) b->send_s[2],
+        .beside = (int) b->send_s[2],
         .hides = b->hides,
         .cap = cap,
     };
 
+    memcpy (s.first_way, s.way, sizeof s.way);
     s.slot[1] = slow > 0 ? bound_slot_of (pool, c, x, b, slots) : s.slot[0];
     if (slow > 0)
-        s.slow_sends_s = bound_slow_sends_s (b, b->p, slow) - bound_sends_s (b, b->p);
+        s.slow_sends_s = bound_slow_sends_s (b, b->p, slow);
     return s;
+}
+
+/* What fewer lanes than a node has room for add to stage 0's synchronisation. */
+static void fewer_lanes (const struct pool *pool, const struct workload_config *c,
+                         const struct bests *x, const struct best_rates *rates, int lanes,
+                         struct bound_tail *t)
+{
+    int per_node = pool->max_node_gpus / c->deg.tp;
+    double layer, fixed, each[2], start[2];
+
+    for (int i = 0; i < 2; i++)
+        bound_sync_lanes (pool, rates, c, &x->volume, per_node, i ? lanes : per_node,
+                          c->deg.tp, &each[i], &start[i]);
+    if (!isfinite (start[1]) || (c->zero == 3 && c->deg.pp > 1))
+        return;
+    first_params (pool, c, &layer, &fixed);
+    t->sync_layer_s[BOUND_WHOLE] += layer * fmax (0.0, each[1] - each[0]);
+    t->sync_fixed_s[BOUND_WHOLE] +=
+        fixed * fmax (0.0, each[1] - each[0]) + fmax (0.0, start[1] - start[0]);
+}
+
+/* The lowest over how many of stage 0's TP groups are on each of its nodes at least.  The
+ * more, the wider is the way of their synchronisation; but so many fewer of the other
+ * stages share these nodes, and more sends cross. */
+static double by_lanes (const struct pool *pool, const struct workload_config *c,
+                        const struct bests *x, const struct slow_slots *slots,
+                        const struct bound_pipeline *all)
+{
+    int room = pool->max_node_gpus / c->deg.tp, members = c->deg.dp * c->deg.cp;
+    struct bound_pipeline s = *all;
+    double least;
+    int crossings = -1;
+
+    s.first_way[BOUND_WHOLE] = false;
+    least = bound_scheduled (&s, true);
+    memset (s.first_way, 0, sizeof s.first_way);
+    s.first_way[BOUND_WHOLE] = true;
+    for (int lanes = room < members ? room : members; lanes >= 1; lanes--) {
+        int others = s.p - (1 + room - lanes);
+        int now = others > 0 ? (others + s.per_node - 1) / s.per_node : 0;
+
+        if (now == crossings)
+            continue;
+        crossings = now;
+        s.beside = 1 + room - lanes;
+        for (int kind = 0; kind < 2; kind++) {
+            struct best_rates rates =
+                bound_rates (pool, kind && slots && slots->slower ? slots->from : 0);
+
+            s.slot[kind].first = all->slot[kind].first;
+            fewer_lanes (pool, c, x, &rates, lanes, &s.slot[kind].first);
+        }
+        least = fmin (least, bound_scheduled (&s, true));
+    }
+    return least;
 }
 
 static double scheduled_bound (const struct pool *pool, const struct workload_config *c,
@@ -534,7 +589,11 @@ static double scheduled_bound (const struct pool *pool, const struct workload_co
 {
     struct bound_pipeline s = pipeline_of (pool, c, x, b, slots, slow, cap);
 
-    return bound_scheduled (&s, how > BOUND_FRACTIONS);
+    /* Where every stage has a tail of its own, stage 0 is nothing special. */
+    if (how == BOUND_FRACTIONS || s.per_node == 0 || !s.way[BOUND_WHOLE] ||
+        costmodel_schedule_splits_backward (c->schedule))
+        return bound_scheduled (&s, how > BOUND_FRACTIONS);
+    return by_lanes (pool, c, x, slots, &s);
 }
 
 /* Does that bound serve?  It is the only one of most schedules, and it also tells layers

@@ -207,15 +207,16 @@ static void take_least (const struct pool *pool, const struct costmodel_ring *r,
  * taken as on the most nodes, hops as on the best number, which is the most or a power of
  * two. */
 static void best_across (const struct pool *pool, const struct best_rates *x, int n,
-                         int per_node, double share, const struct costmodel_volume *v,
-                         double *per_param, double *fixed)
+                         int per_node, int lanes, double share,
+                         const struct costmodel_volume *v, double *per_param,
+                         double *fixed)
 {
     int least = (n + per_node - 1) / per_node > 2 ? (n + per_node - 1) / per_node : 2;
     int most = n < pool->n_nodes ? n : pool->n_nodes;
     double within = pool->intra_latency_s, cross = pool->inter_latency_s;
     struct costmodel_ring r = {
         .inside_bytes_per_s = n > most ? pool->intra_bytes_per_s : INFINITY,
-        .between_bytes_per_s = ring_rate (pool, x, fmin (per_node, n / 2), share),
+        .between_bytes_per_s = ring_rate (pool, x, fmin (lanes, n / 2), share),
         .latency_s = (least * cross + (n - least) * fmin (within, cross)) * (n - 1.0) / n,
         .nodes = least,
         .nvls = pool->nvls};
@@ -241,6 +242,14 @@ void bound_sync (const struct pool *pool, const struct best_rates *x,
                  const struct workload_config *c, const struct costmodel_volume *v,
                  int per_node, double share, double *per_param, double *fixed)
 {
+    bound_sync_lanes (pool, x, c, v, per_node, per_node, share, per_param, fixed);
+}
+
+void bound_sync_lanes (const struct pool *pool, const struct best_rates *x,
+                       const struct workload_config *c, const struct costmodel_volume *v,
+                       int per_node, int lanes, double share, double *per_param,
+                       double *fixed)
+{
     int n = c->deg.dp * c->deg.cp;
     struct costmodel_ring one = {.inside_bytes_per_s = x->inside.bytes_per_s,
                                  .between_bytes_per_s = INFINITY,
@@ -256,7 +265,7 @@ void bound_sync (const struct pool *pool, const struct best_rates *x,
     if (n <= per_node)
         take_least (pool, &one, n, v, per_param, fixed);
     if (x->between.bytes_per_s > 0)
-        best_across (pool, x, n, per_node, share, v, per_param, fixed);
+        best_across (pool, x, n, per_node, lanes, share, v, per_param, fixed);
     if (!isfinite (*fixed))
         *per_param = 0.0;
 }

@@ -107,6 +107,12 @@ void bound_sync (const struct pool *pool, const struct best_rates *r,
                  const struct workload_config *c, const struct costmodel_volume *v,
                  int per_node, double share, double *per_param, double *fixed);
 
+/** The same when some node holds no more than `lanes` of them. */
+void bound_sync_lanes (const struct pool *pool, const struct best_rates *r,
+                       const struct workload_config *c, const struct costmodel_volume *v,
+                       int per_node, int lanes, double share, double *per_param,
+                       double *fixed);
+
 /** All-reduce of tied embeddings. */
 double bound_tied_s (const struct pool *pool, double bytes);
 

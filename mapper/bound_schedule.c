@@ -18,8 +18,7 @@
  *
  *         end >= down and back to k + (m - n_k / v) (F_k + B_k) + down from k and up.
  *
- * `end` is stage 0's where up_k counts, and k's own otherwise, so that its own tail
- * follows.  All grow with the stage's layers, given how many the stages above hold at
+ * `end` is stage 0's where up_k counts, and k's own otherwise; its own tail follows that.  All grow with the stage's layers, given how many the stages above hold at
  * least.  So for a given end every stage has a most number of layers, from the last stage
  * to the first, and the end is a bound while these do not add up to the model's.  Where so
  * many stages are on slow slots, they are those that lose least by it; and the layers that
@@ -50,18 +49,22 @@ double bound_run_slack (const struct workload_model *m, double dense, double exp
     return (dense - expert) * (m->expert_every - 1) / m->expert_every;
 }
 
-/* Boundaries between so many stages in a row, one direction. */
-static double sends_s (const struct bound_pipeline *x, int stages)
+/* Nodes that the stages from..to are on at least, beyond one. */
+static int crossings (const struct bound_pipeline *x, int from, int to)
 {
-    int crossings = x->per_node > 0 ? (stages + x->per_node - 1) / x->per_node - 1 : 0;
+    int first = from == 0 ? x->beside : x->per_node, rest = to - from + 1 - first;
 
-    if (stages < 2)
-        return 0.0;
-    if (crossings == 0 || !(x->cross_s > x->any_s))
-        return (stages - 1) * x->any_s;
-    if (crossings == stages - 1)
-        return crossings * x->cross_s;
-    return crossings * x->cross_s + (stages - 1 - crossings) * x->any_s;
+    if (x->per_node == 0 || !(x->cross_s > x->any_s) || rest <= 0)
+        return 0;
+    return (rest + x->per_node - 1) / x->per_node;
+}
+
+/* The boundaries between the stages from..to in one direction. */
+static double sends_s (const struct bound_pipeline *x, int from, int to)
+{
+    int cross = crossings (x, from, to), rest = to - from - cross;
+
+    return cross * (cross > 0 ? x->cross_s : 0.0) + (rest > 0 ? rest * x->any_s : 0.0);
 }
 
 enum part { FORWARD, BACKWARD, INPUT, N_PARTS };
@@ -79,6 +82,8 @@ struct frame {
     double all_s[N_PARTS];        /* all layers once, on any slots */
     double more_s[N_PARTS];       /* a layer on a slow slot, beyond any */
     int slow_layers;              /* on slow slots, at least */
+    int first_layers;             /* stage 0's, where they are given; 0 */
+    double step_s;                /* when all tails are to end; where they are given */
     int *work;                    /* [2 * p] */
     bool split, v_shaped;
     int way;
@@ -174,8 +179,8 @@ static double row_s (const struct frame *f, enum part part, int from, double lay
 static double way_down_s (const struct frame *f)
 {
     const struct bound_pipeline *x = f->x;
-    double row = sends_s (x, x->p);
-    bool crosses = x->per_node > 0 && x->p > x->per_node && x->cross_s > x->any_s;
+    double row = sends_s (x, 0, x->p - 1);
+    bool crosses = crossings (x, 0, x->p - 1) > 0;
 
     if (f->v_shaped || x->v == 1) /* the turns are on one stage */
         return x->v * row;
@@ -226,7 +231,7 @@ static double through_above (const struct frame *f, enum part part, int k, doubl
 
     if (k == 0)
         return 0.0;
-    return k * s->micro_s / f->x->v + row_s (f, part, 0, above) + sends_s (f->x, k + 1) +
+    return k * s->micro_s / f->x->v + row_s (f, part, 0, above) + sends_s (f->x, 0, k) +
            (part == FORWARD ? s->embed_fwd_s + s->tp_s / f->x->v : s->embed_back_s);
 }
 
@@ -240,7 +245,7 @@ static double through_below (const struct frame *f, enum part part, int k, doubl
     if (between == 0)
         return 0.0;
     return between * s->micro_s / f->x->v + row_s (f, part, k + 1, below) +
-           sends_s (f->x, between + 1) +
+           sends_s (f->x, k, f->x->p - 1) +
            (part == FORWARD ? s->head_fwd_s : s->head_back_s + s->tp_s / f->x->v);
 }
 
@@ -259,7 +264,8 @@ static double back_to (const struct frame *f, int k, double layers, double above
     if (!f->v_shaped && k == 0)
         held = x->model->layers - layers;
     return between * s->micro_s / x->v + row_s (f, INPUT, f->v_shaped ? 0 : k + 1, held) +
-           sends_s (x, between + 1) + s->head_input_s + s->tp_s / x->v;
+           (f->v_shaped ? sends_s (x, 0, k) : sends_s (x, k, x->p - 1)) +
+           s->head_input_s + s->tp_s / x->v;
 }
 
 /* Back to stage k and up from it, where both are whole backwards: all other stages', which
@@ -276,7 +282,7 @@ static double back_and_up (const struct frame *f, int k, double layers)
                  (k < x->p - 1 ? slack_of (f, l, c * x->p + k + 1) : 0.0);
     return (x->p - 1) * s->micro_s / x->v +
            fmax (held * l->slope - slack / x->v, held * l->least_slope) +
-           sends_s (f->x, k + 1) + sends_s (f->x, x->p - k) +
+           sends_s (x, 0, k) + sends_s (x, k, x->p - 1) +
            (k > 0 ? s->embed_back_s : 0.0) +
            (k < x->p - 1 ? s->head_back_s + s->tp_s / x->v : 0.0);
 }
@@ -300,11 +306,14 @@ static struct held held_of (const struct frame *f, int k, int kind, int layers, 
     struct held h = {.k = k, .kind = kind, .layers = layers};
 
     h.above = fmax (k * x->v, x->model->layers - layers - below);
+    if (k > 0 && f->first_layers > 0)
+        h.above = fmax (h.above, f->first_layers + (k - 1) * x->v);
     h.layer_fwd_s = micro + stage_s (f, FORWARD, k, kind, layers);
     h.layer_back_s = micro + stage_s (f, BACKWARD, k, kind, layers);
     h.fwd_s = e.fwd_s - micro + h.layer_fwd_s;
     h.back_s = e.back_s - micro + h.layer_back_s;
-    if (way == 1) {
+    /* The one that spans and the slow slots may be in different replicas. */
+    if (way == BOUND_ALL_SPAN || (way == BOUND_ONE_SPANS && x->slow == 0)) {
         h.fwd_s += layers * x->slot[kind].span_fwd_s;
         h.back_s += layers * x->slot[kind].span_back_s;
     }
@@ -374,7 +383,8 @@ static double last_forward_row (const struct frame *f, const struct held *h)
          s->head_back_s + s->tp_s + way_down_s (f);
     return down_s (f, h) + through_below (f, BACKWARD, h->k, below) +
            h->rest * (h->layer_fwd_s + h->layer_back_s) + ends_between_s (f, h) +
-           through_below (f, FORWARD, h->k, below) + up + x->v * x->slow_sends_s;
+           through_below (f, FORWARD, h->k, below) + up +
+           x->v * fmax (0.0, x->slow_sends_s - 2.0 * sends_s (x, 0, x->p - 1));
 }
 
 /* The least end of stage k (of stage 0, for schedules that do not put weights' gradients
@@ -399,10 +409,65 @@ static double stage_end_s (const struct frame *f, int k, int kind, int layers, i
 
     if (!f->split)
         return end_s (f, k, kind, layers, below, k == 0 ? f->way : 0);
-    for (int way = 0; way < 2; way++)
-        if (f->x->spans[way])
+    for (int way = 0; way < BOUND_WAYS; way++)
+        if (f->x->way[way])
             least = fmin (least, end_s (f, k, kind, layers, below, way));
     return least;
+}
+
+/* The way up from the end of all to stage k's first chunk, past all but what the stages
+ * above it hold in theirs. */
+static double up_to_s (const struct frame *f, const struct held *h)
+{
+    const struct bound_pipeline *x = f->x;
+    const struct bound_slot *s = &x->slot[0];
+    double layer = fmax (s->layer[0].back_s, s->layer[1].back_s) + f->more_s[BACKWARD];
+    int above = x->model->layers - h->layers - (x->p - 1 - h->k) * x->v;
+
+    if (h->k == 1 && f->first_layers > 0)
+        above = f->first_layers;
+    return (x->p - h->k / (double) x->v) * s->micro_s + all_layers_s (f, BACKWARD, h) -
+           layer * above / x->v + s->head_back_s + s->tp_s + way_down_s (f) -
+           sends_s (x, 0, x->p - 1) + sends_s (x, h->k, x->p - 1);
+}
+
+/* When stage k ends itself, where weights' gradients are not put off: the rows without the
+ * way up. */
+static double own_end_s (const struct frame *f, const struct held *h)
+{
+    const struct bound_pipeline *x = f->x;
+    double after = (x->p - 1 - h->k) * x->v, end;
+    double to_first_backward = down_s (f, h) + through_below (f, BACKWARD, h->k, after);
+
+    end = through_above (f, FORWARD, h->k, h->above) + x->m * (h->fwd_s + h->back_s);
+    end = fmax (end, to_first_backward + x->m * h->back_s + h->rest * h->layer_fwd_s);
+    if (h->rest > 0.0)
+        end =
+            fmax (end, to_first_backward + h->rest * (h->layer_fwd_s + h->layer_back_s) +
+                           ends_between_s (f, h) +
+                           through_below (f, FORWARD, h->k, after) + up_to_s (f, h));
+    return end;
+}
+
+/* Can its own tail end with all? */
+static bool tail_ends (const struct frame *f, int k, int kind, int layers, int below)
+{
+    for (int way = 0; way < BOUND_WAYS; way++) {
+        struct held h = held_of (f, k, kind, layers, below, way);
+        double end = f->x->way[way] ? own_end_s (f, &h) : INFINITY;
+
+        if (end + tail_s (f, k, kind, layers, way, end) <= f->step_s)
+            return true;
+    }
+    return false;
+}
+
+/* Does stage k end by then, and its tail when all do? */
+static bool ends_by (const struct frame *f, int k, int kind, int layers, int below,
+                     double then)
+{
+    return stage_end_s (f, k, kind, layers, below) <= then &&
+           (k == 0 || f->first_layers == 0 || tail_ends (f, k, kind, layers, below));
 }
 
 /* The most layers of stage k that end by then: whole chunks; 0: none. */
@@ -415,7 +480,7 @@ static int most_layers (const struct frame *f, int k, int kind, int below, doubl
         most = x->cap[kind * x->p + k];
     over = most / x->v + 1;
     for (int try = 1; over - fits > 1; try = fits + (over - fits) / 2)
-        if (stage_end_s (f, k, kind, try * x->v, below) <= then)
+        if (ends_by (f, k, kind, try * x->v, below, then))
             fits = try;
         else
             over = try;
@@ -476,6 +541,10 @@ static long layers_on_slow (const struct frame *f, const struct first_stage *fir
 static bool can_end (struct frame *f, const struct first_stage *first, double then)
 {
     f->slow_layers = f->x->slow * f->x->v;
+    f->first_layers = first->layers;
+    if (first->layers > 0)
+        f->step_s = (then + tail_s (f, 0, first->kind, first->layers, f->way, then)) *
+                    (1.0 + 1e-12);
     for (int round = 0; round < 3; round++) {
         long least = layers_on_slow (f, first, then);
 
@@ -563,8 +632,8 @@ static double loose_bound (const struct frame *f)
 
     if (!f->split)
         return end + tail_s (f, 0, 0, f->x->v, f->way, end);
-    for (int way = 0; way < 2; way++)
-        for (int k = 0; k < 2 && f->x->spans[way]; k++)
+    for (int way = 0; way < BOUND_WAYS; way++)
+        for (int k = 0; k < 2 && f->x->way[way]; k++)
             least = fmin (least, tail_s (f, k, 0, f->x->v, way, end));
     return end + least;
 }
@@ -651,10 +720,10 @@ double bound_scheduled (const struct bound_pipeline *x, bool tight)
     int *work = tight ? malloc (2 * (size_t) x->p * sizeof *work) : NULL;
     double least = INFINITY;
 
-    for (int way = 0; way < 2 && has_room (x); way++) {
+    for (int way = 0; way < BOUND_WAYS && has_room (x); way++) {
         struct frame f;
 
-        if (!x->spans[way])
+        if (!x->first_way[way])
             continue;
         frame_init (&f, x, way);
         f.work = work;
@@ -703,7 +772,7 @@ bool bound_scheduled_split (const struct bound_pipeline *x, int *layers, bool *s
     double end = 0.0;
     long more = -(long) x->model->layers;
 
-    frame_init (&f, x, x->spans[0] ? 0 : 1);
+    frame_init (&f, x, x->first_way[BOUND_WHOLE] ? BOUND_WHOLE : BOUND_ALL_SPAN);
     f.work = work;
     if (work && has_room (x) && isfinite (first_by_first (&f, &first, &end)) &&
         can_end (&f, &first, end * (1.0 + 2e-7))) {

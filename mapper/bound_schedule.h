@@ -20,11 +20,14 @@ struct bound_layer {
     double input_s; /* backward without what zero-bubble schedules put off */
 };
 
-/** What follows a stage's last backward at best, in two cases: 0: all of the stage's TP
- *  groups lie inside nodes; 1: one spans nodes.  Linear in the stage's layers. */
+/** What is known of a stage's TP groups: all lie inside nodes; one of some replica spans
+ *  nodes; all do. */
+enum bound_way { BOUND_WHOLE, BOUND_ONE_SPANS, BOUND_ALL_SPAN, BOUND_WAYS };
+
+/** What follows a stage's last backward at best.  Linear in the stage's layers. */
 struct bound_tail {
-    double sync_layer_s[2], sync_fixed_s[2]; /* synchronisation */
-    double layer_s, fixed_s;                 /* what nothing hides: optimiser, tied */
+    double sync_layer_s[BOUND_WAYS], sync_fixed_s[BOUND_WAYS]; /* synchronisation */
+    double layer_s, fixed_s; /* what nothing hides: optimiser, tied */
 };
 
 /** A stage of one replica, at best. */
@@ -45,15 +48,16 @@ struct bound_pipeline {
     enum workload_schedule schedule;
     int m, p, v; /* micro-batches, stages, chunks of a stage */
     int slow;    /* of one replica, so many stages at least are on slow slots */
-    struct bound_slot slot[2]; /* any, and a slow one: nowhere less */
-    bool spans[2];             /* which cases are possible */
+    struct bound_slot slot[2];  /* any, and a slow one: nowhere less */
+    bool way[BOUND_WAYS];       /* which are possible for a stage */
+    bool first_way[BOUND_WAYS]; /* and for stage 0 */
     /* One boundary in one direction: anywhere, and between nodes where a node holds at most
      * per_node stages of a pipeline; per_node 0: any number. */
     double any_s, cross_s;
-    int per_node;
-    double slow_sends_s; /* added by slow slots to all boundaries, there and back */
-    double hides;        /* times of one micro-batch that can hide synchronisation */
-    const int *cap;      /* [2 * p] most layers in memory, on any slot and on a slow one;
+    int per_node, beside; /* the second on stage 0's nodes, itself included */
+    double slow_sends_s;  /* all boundaries there and back, with slow slots, at least */
+    double hides;         /* times of one micro-batch that can hide synchronisation */
+    const int *cap;       /* [2 * p] most layers in memory, on any slot and on a slow one;
                             or NULL */
 };
 

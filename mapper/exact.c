@@ -15,15 +15,14 @@ struct exact {
     const struct workload_config *c;
     const bool *allowed;
     int n, world, per_stage;
-    bool by_node;
     bool plain_cycles;
     int most_nodes;
     int gpu[EXACT_GPUS_MAX];
     bool alike[EXACT_GPUS_MAX][EXACT_GPUS_MAX]; /* by index in sorted[] */
     int sorted[EXACT_GPUS_MAX];
     bool used[EXACT_GPUS_MAX];
-    int *best_gpu;
-    struct costmodel_price *best;
+    long placements;
+    struct exact_best *by_node, *any;
 };
 
 /* Does exchanging two GPUs of one node change nothing? */
@@ -68,7 +67,8 @@ static bool needs_node (const struct exact *x, int r, int gpu)
     return nodes >= x->most_nodes;
 }
 
-static void leaf (struct exact *x)
+/* @param[in] runs  every node has consecutive ranks */
+static void leaf (struct exact *x, bool runs)
 {
     struct costmodel_price price;
     int all[EXACT_GPUS_MAX], at = x->world;
@@ -79,16 +79,23 @@ static void leaf (struct exact *x)
             all[at++] = x->sorted[k];
     costmodel_state_reset (x->state, all);
     price = costmodel_state_price (x->state);
-    if (price_less (&price, x->best) && pins_hold (x->pool, all, x->world)) {
-        *x->best = price;
-        memcpy (x->best_gpu, all, (size_t) x->n * sizeof (int));
+    x->placements++;
+    for (int free = 0; free <= 1; free++) {
+        struct exact_best *best = free ? x->any : x->by_node;
+
+        if ((free || runs) && price_less (&price, best->price) &&
+            pins_hold (x->pool, all, x->world)) {
+            *best->price = price;
+            memcpy (best->gpu, all, (size_t) x->n * sizeof (int));
+            best->better = true;
+        }
     }
 }
 
-static void place_rank (struct exact *x, int r)
+static void place_rank (struct exact *x, int r, bool runs)
 {
     if (r == x->world) {
-        leaf (x);
+        leaf (x, runs);
         return;
     }
     for (int k = 0; k < x->n; k++) {
@@ -97,14 +104,14 @@ static void place_rank (struct exact *x, int r)
 
         for (int j = 0; j < k && !skip; j++)
             skip = !x->used[j] && x->alike[j][k];
-        if (skip || (x->by_node && breaks_run (x, r, g)) || needs_node (x, r, g))
+        if (skip || needs_node (x, r, g))
             continue;
         /* Rank 0 has the lowest number of stage 0; numbers are in sorted order. */
         if (x->plain_cycles && r > 0 && r < x->per_stage && g < x->gpu[0])
             continue;
         x->used[k] = true;
         x->gpu[r] = g;
-        place_rank (x, r + 1);
+        place_rank (x, r + 1, runs && !breaks_run (x, r, g));
         x->used[k] = false;
     }
 }
@@ -118,9 +125,9 @@ bool pool_is_small (const struct pool *pool)
     return n <= EXACT_GPUS_MAX;
 }
 
-void exact_search (const struct pool *pool, struct costmodel_state *state,
+long exact_search (const struct pool *pool, struct costmodel_state *state,
                    const struct workload_config *c, const bool *allowed, const int *gpu,
-                   int n, bool by_node, int *best_gpu, struct costmodel_price *best)
+                   int n, struct exact_best *by_node, struct exact_best *any)
 {
     int most = pool->problem->max_nodes;
     struct exact x = {.pool = pool,
@@ -129,10 +136,9 @@ void exact_search (const struct pool *pool, struct costmodel_state *state,
                       .allowed = allowed,
                       .n = n,
                       .world = (int) workload_world (&c->deg),
-                      .by_node = by_node,
                       .most_nodes = most > 0 ? most : n,
-                      .best_gpu = best_gpu,
-                      .best = best};
+                      .by_node = by_node,
+                      .any = any};
 
     x.per_stage = x.world / c->deg.pp;
     x.plain_cycles = c->deg.cp == 1 && (pool->n_nodes == 1 || pool->max_node_gpus == 1);
@@ -141,5 +147,6 @@ void exact_search (const struct pool *pool, struct costmodel_state *state,
         for (int b = 0; b < n; b++)
             x.alike[a][b] = a != b && interchangeable (pool->problem->cluster,
                                                        x.sorted[a], x.sorted[b]);
-    place_rank (&x, 0);
+    place_rank (&x, 0, true);
+    return x.placements;
 }

@@ -75,6 +75,9 @@ struct mapper_settings {
      *  with the best plan so far, as soon as there is one. */
     bool (*progress) (void *context, long done, long total, double best_step_s,
                       double lower_bound_s);
+    /** Has progress() been told to return true?  Asked from any thread, many times a second,
+     *  so that what is in hand ends soon; NULL: never. */
+    bool (*stop) (void *context);
     void *context;
 };
 /** Ties that commands reckon with unless told otherwise; the default settings have none. */
@@ -183,11 +186,10 @@ static inline bool mapper_default_is_better (const struct mapper_result *r)
     return r->default_order_step_s < r->estimate.step_s;
 }
 
-/** costmodel_find_binding of a result. */
-enum status mapper_find_binding (const struct mapper_problem *p,
-                                 const struct mapper_result *r,
-                                 struct costmodel_binding *out, bool *found,
-                                 struct error *err);
+/** costmodel_find_binding and costmodel_unshared_step of a result. */
+enum status mapper_explain (const struct mapper_problem *p, const struct mapper_result *r,
+                            struct costmodel_binding *out, bool *found,
+                            double *unshared_step_s, struct error *err);
 void mapper_info_release (struct mapper_info *info);
 
 /** A number that no placement of the configuration, with any split of the layers, beats.

@@ -46,7 +46,12 @@ struct pool {
     double node_bytes_per_s; /* largest node_gb_per_s; INFINITY where one has none */
     double nvls;             /* best nvls_efficiency */
     bool all_alike; /* one class, one size, every link like every other of its kind */
+    double until_s; /* clock_s at which work in hand is to end; INFINITY: never */
+    const struct mapper_settings *settings; /* whose stop() ends it too; may be NULL */
 };
+
+/** Is it time to end with what there is? */
+bool pool_is_late (const struct pool *pool);
 
 enum status pool_init (struct pool *pool, const struct mapper_problem *p,
                        struct error *err);
@@ -171,20 +176,29 @@ struct placed {
     struct costmodel_price price;
     double node_step_s, gpu_step_s;
     enum mapper_granularity granularity;
+    bool exact;           /* every split and placement was tried */
     enum refusal refusal; /* with ST_NOFIT */
 };
 void placed_release (struct placed *x);
 
+/** How much work a placement is worth. */
+struct effort {
+    int grid;  /* times the moves on grids of whole nodes, which cost next to nothing */
+    int exact; /* times those that are priced exactly */
+    double
+        rival_s; /* a start that is slower by HOPELESS gets none of these; INFINITY: all do */
+};
+#define HOPELESS 0.05 /* moves gained 2.5 % at most, but for a few single GPUs */
+
 /** Split, place and improve one configuration.
  *
- *  @param[in] effort  1: quickly; more: so many times the moves
  *  @param[in] seed    of this configuration's own random numbers
  *  @return ST_OK, ST_NOMEM, or ST_NOFIT with out->refusal set
  */
 enum status place_config (const struct pool *pool, const struct groups *g,
                           const struct workload_config *c,
-                          const struct mapper_settings *s, int effort, unsigned long seed,
-                          struct placed *out, struct error *err);
+                          const struct mapper_settings *s, struct effort effort,
+                          unsigned long seed, struct placed *out, struct error *err);
 
 /** Must the node hold ranks? */
 static inline bool is_pinned (const struct pool *pool, int node)
@@ -211,19 +225,26 @@ enum status result_put (const struct pool *pool, const struct workload_config *c
                         const int *layers, const int *gpu, struct mapper_result *r,
                         struct error *err);
 
+/** The best placement of a kind that is known, in and out. */
+struct exact_best {
+    int *gpu; /* [n] */
+    struct costmodel_price *price;
+    bool better; /* set when a better one was found */
+};
+
 /** Try every placement (exact.c) on as many nodes as are allowed; for pools of up to
  *  EXACT_GPUS_MAX GPUs.
  *
- *  @param     state     priced placement over the n GPUs given at its creation
- *  @param[in] allowed   [pp * n_classes] may stage i use class k?
- *  @param[in] gpu       [n] the pool's GPUs, node by node
- *  @param[in] by_node   only placements that give every node consecutive ranks
- *  @param     best_gpu  [n] in: the best known; out: the best of all
- *  @param     best      its price, in and out */
+ *  @param     state    priced placement over the n GPUs given at its creation
+ *  @param[in] allowed  [pp * n_classes] may stage i use class k?
+ *  @param[in] gpu      [n] the pool's GPUs, node by node
+ *  @param     by_node  the best that gives every node consecutive ranks
+ *  @param     any      the best of all
+ *  @return how many there were */
 #define EXACT_GPUS_MAX 8
-void exact_search (const struct pool *pool, struct costmodel_state *state,
+long exact_search (const struct pool *pool, struct costmodel_state *state,
                    const struct workload_config *c, const bool *allowed, const int *gpu,
-                   int n, bool by_node, int *best_gpu, struct costmodel_price *best);
+                   int n, struct exact_best *by_node, struct exact_best *any);
 
 /** Fill info->miss with the configuration whose even split comes closest to the limit. */
 void find_miss (const struct pool *pool, const struct workload_config *list, long n,

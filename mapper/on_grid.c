@@ -226,7 +226,7 @@ void improve_on_grid (struct placer *x, int runs, long moves, struct candidate *
     if (is_regular (&o) && prepare (&o) && (g = grid_create (&o.p, rng_next (&x->rng)))) {
         if (runs > 1 && grid_grow (g, o.order))
             keep (&o, k);
-        for (int run = 0; run < runs; run++) {
+        for (int run = 0; run < runs && !pool_is_late (x->pool); run++) {
             number (&o, k->layout.seq);
             grid_improve (g, o.order, run % 2 == 1, moves);
             keep (&o, k);

@@ -45,6 +45,32 @@ static enum status create_state (struct placer *x, struct error *err)
                        : st;
 }
 
+/* Which classes have the memory for a stage's layers? */
+static void find_allowed (struct placer *x)
+{
+    const struct mapper_problem *p = x->pool->problem;
+    struct memest_problem memory = {p->model, p->job, x->c, p->profile, p->memory_model};
+    int classes = x->pool->n_classes;
+
+    for (int i = 0; i < x->c->deg.pp; i++) {
+        struct workload_stage held = workload_stage_of (p->model, x->c, x->layers, i);
+        struct memest_stage s;
+
+        memest_stage (&memory, i, &held, &s);
+        for (int q = 0; q < classes; q++)
+            x->allowed[i * classes + q] = s.peak_bytes <= x->pool->class[q].limit_bytes;
+    }
+}
+
+enum status placer_new_layers (struct placer *x, const int *layers, struct error *err)
+{
+    memcpy (x->layers, layers, (size_t) x->c->deg.pp * sizeof (int));
+    find_allowed (x);
+    costmodel_state_destroy (x->state);
+    x->state = NULL;
+    return create_state (x, err);
+}
+
 static enum status placer_allocate (struct placer *x, struct error *err)
 {
     size_t all = 0, nodes = (size_t) x->pool->n_nodes, pp = (size_t) x->c->deg.pp;
@@ -73,23 +99,6 @@ static enum status placer_allocate (struct placer *x, struct error *err)
     x->order = x->position + all;
     x->late = x->order + all;
     return ST_OK;
-}
-
-/* Which classes have the memory for a stage's layers? */
-static void find_allowed (struct placer *x)
-{
-    const struct mapper_problem *p = x->pool->problem;
-    struct memest_problem memory = {p->model, p->job, x->c, p->profile, p->memory_model};
-    int classes = x->pool->n_classes;
-
-    for (int i = 0; i < x->c->deg.pp; i++) {
-        struct workload_stage held = workload_stage_of (p->model, x->c, x->layers, i);
-        struct memest_stage s;
-
-        memest_stage (&memory, i, &held, &s);
-        for (int q = 0; q < classes; q++)
-            x->allowed[i * classes + q] = s.peak_bytes <= x->pool->class[q].limit_bytes;
-    }
 }
 
 /* @param[in] by_speed  let the layers follow the speed of the classes */
@@ -152,29 +161,28 @@ static void on_grid (struct placer *x, int effort, struct candidate *k)
     improve_on_grid (x, effort > 1 ? 4 : 1, (effort + 1) / 2 * (16000 + 150L * units), k);
 }
 
-static enum status improve (struct placer *x, const struct mapper_settings *s, int effort,
-                            struct candidate *by_node, struct candidate *any,
-                            struct error *err)
+/* Is the start so slow that no moves will make it the best? */
+static bool is_hopeless (const struct effort *e, const struct candidate *k)
 {
-    int moves = moves_for (x, effort);
+    return k->price.unmeasured == 0 && k->price.step_s > e->rival_s * (1.0 + HOPELESS);
+}
 
-    if (pool_is_small (x->pool)) {
-        enum status st = default_order (x->pool, x->order, err);
+static enum status improve (struct placer *x, const struct mapper_settings *s,
+                            const struct effort *e, struct candidate *by_node,
+                            struct candidate *any, bool *exact, struct error *err)
+{
+    int moves = moves_for (x, e->exact);
 
-        if (st != ST_OK)
-            return st;
-        exact_search (x->pool, x->state, x->c, x->allowed, x->order, x->n, true,
-                      by_node->gpu, &by_node->price);
-        exact_search (x->pool, x->state, x->c, x->allowed, x->order, x->n, false,
-                      any->gpu, &any->price);
+    if (pool_is_small (x->pool))
+        return exact_splits (x, s->granularity, by_node, any, exact, err);
+    if (is_hopeless (e, by_node) && is_hopeless (e, any))
         return ST_OK;
-    }
-    on_grid (x, effort, by_node);
+    on_grid (x, e->grid, by_node);
     improve_by_node (x, moves, by_node);
     if (s->granularity == MAPPER_NODE)
         return ST_OK;
     if (any->layout.depth > 1) {
-        on_grid (x, effort, any);
+        on_grid (x, e->grid, any);
         improve_by_node (x, moves, any);
     }
     if (price_less (&by_node->price, &any->price))
@@ -201,6 +209,7 @@ static void choose (struct placer *x, const struct mapper_settings *s,
     out->node_step_s = by_node->price.step_s;
     out->gpu_step_s = any->price.step_s;
     memcpy (out->gpu, pick->gpu, (size_t) x->world * sizeof (int));
+    memcpy (out->layers, pick->layers, (size_t) x->c->deg.pp * sizeof (int));
 }
 
 static enum status candidate_init (const struct placer *x, struct candidate *k,
@@ -208,9 +217,11 @@ static enum status candidate_init (const struct placer *x, struct candidate *k,
 {
     k->price = (struct costmodel_price){.unmeasured = 1 << 30, .step_s = INFINITY};
     k->gpu = malloc ((size_t) x->n * sizeof (int));
+    k->layers = malloc ((size_t) x->c->deg.pp * sizeof (int));
     k->layout.seq = malloc ((size_t) x->pool->n_nodes * sizeof (int));
-    if (!k->gpu || !k->layout.seq)
+    if (!k->gpu || !k->layers || !k->layout.seq)
         return err_nomem (err);
+    memcpy (k->layers, x->layers, (size_t) x->c->deg.pp * sizeof (int));
     /* Something to copy even where no start is legal. */
     memcpy (k->layout.seq, x->pool->node, (size_t) x->pool->n_nodes * sizeof (int));
     return default_order (x->pool, k->gpu, err);
@@ -219,6 +230,7 @@ static enum status candidate_init (const struct placer *x, struct candidate *k,
 static void candidate_release (struct candidate *k)
 {
     free (k->gpu);
+    free (k->layers);
     free (k->layout.seq);
 }
 
@@ -242,8 +254,9 @@ static enum status refuse (const struct placer *x, const struct mapper_settings 
 
 /* Place with one split of the layers. */
 static enum status place_split (struct placer *x, bool by_speed,
-                                const struct mapper_settings *s, int effort,
-                                struct placed *out, struct error *err)
+                                const struct mapper_settings *s,
+                                const struct effort *effort, struct placed *out,
+                                struct error *err)
 {
     struct candidate by_node = {0}, any = {0};
     struct placed result = {0};
@@ -255,22 +268,24 @@ static enum status place_split (struct placer *x, bool by_speed,
         st = candidate_init (x, &by_node, err);
     if (st == ST_OK)
         st = candidate_init (x, &any, err);
-    if (st == ST_OK && !(result.gpu = malloc ((size_t) x->world * sizeof (int))))
-        st = err_nomem (err);
+    if (st == ST_OK) {
+        result.gpu = malloc ((size_t) x->world * sizeof (int));
+        result.layers = malloc ((size_t) x->c->deg.pp * sizeof (int));
+        if (!result.gpu || !result.layers)
+            st = err_nomem (err);
+    }
     if (st == ST_OK)
         st = try_starts (x, s->granularity != MAPPER_NODE, &by_node, &any, err);
     if (st == ST_OK)
-        st = improve (x, s, effort, &by_node, &any, err);
+        st = improve (x, s, effort, &by_node, &any, &result.exact, err);
     if (st == ST_OK) {
         choose (x, s, &by_node, &any, &result);
         if (!isfinite (result.price.step_s))
             st = refuse (x, s, out, err);
     }
-    if (st == ST_OK) {
-        result.layers = x->layers;
-        x->layers = NULL;
+    if (st == ST_OK)
         *out = result;
-    } else
+    else
         placed_release (&result);
     candidate_release (&by_node);
     candidate_release (&any);
@@ -280,37 +295,40 @@ static enum status place_split (struct placer *x, bool by_speed,
 
 enum status place_config (const struct pool *pool, const struct groups *g,
                           const struct workload_config *c,
-                          const struct mapper_settings *s, int effort, unsigned long seed,
-                          struct placed *out, struct error *err)
+                          const struct mapper_settings *s, struct effort effort,
+                          unsigned long seed, struct placed *out, struct error *err)
 {
     struct placer one = {.pool = pool, .groups = g, .c = c, .rng = {seed}}, two = one;
+    struct effort little = {1, 1, effort.rival_s};
     struct placed other = {0};
-    enum status st;
+    enum status st, second;
 
     if (workload_world (&c->deg) > pool->max_node_gpus && pool->inter_bytes_per_s <= 0) {
         out->refusal = REFUSED_UNCONNECTED;
         return err_set (err, ST_NOFIT,
                         "the GPUs are not connected: no link between nodes was measured");
     }
-    st = place_split (&one, true, s, effort, out, err);
+    st = place_split (&one, true, s, &effort, out, err);
     if (st == ST_NOMEM || pool->n_classes == 1 || c->deg.pp == 1 ||
-        (st == ST_NOFIT && out->refusal == REFUSED_MEMORY))
+        (st == ST_NOFIT && out->refusal == REFUSED_MEMORY) ||
+        (st == ST_OK && (out->exact || pool_is_late (pool))))
         return st;
 
     /* Where the fast GPUs are badly linked, layers that follow speed serve badly too. */
-    enum status again = place_split (&two, false, s, 1, &other, NULL);
-
-    if (again == ST_NOMEM) {
+    if (st == ST_OK && out->price.unmeasured == 0)
+        little.rival_s = fmin (little.rival_s, out->price.step_s);
+    second = place_split (&two, false, s, &little, &other, NULL);
+    if (second == ST_NOMEM) {
         placed_release (out);
         return err_nomem (err);
     }
-    if (again == ST_OK && (st != ST_OK || price_less (&other.price, &out->price))) {
+    if (second == ST_OK && (st != ST_OK || price_less (&other.price, &out->price))) {
         placed_release (out);
-        if (effort > 1) { /* it deserves as much */
+        if (effort.grid > 1 || effort.exact > 1) { /* it deserves as much */
             struct placer three = {.pool = pool, .groups = g, .c = c, .rng = {seed}};
 
             placed_release (&other);
-            return place_split (&three, false, s, effort, out, err);
+            return place_split (&three, false, s, &effort, out, err);
         }
         *out = other;
         return ST_OK;

@@ -15,7 +15,8 @@ struct layout {
 
 /* A placement, the layout it came from, and its price. */
 struct candidate {
-    int *gpu; /* [n] ranks first, then idle GPUs */
+    int *gpu;    /* [n] ranks first, then idle GPUs */
+    int *layers; /* [pp] */
     struct layout layout;
     struct costmodel_price price;
 };
@@ -40,6 +41,20 @@ struct placer {
     bool *mark;    /* [max of n, cluster's n_nodes] scratch */
     struct rng rng;
 };
+
+/* ---- place.c ---- */
+
+/** The stages' classes and the state, anew for other layers. */
+enum status placer_new_layers (struct placer *x, const int *layers, struct error *err);
+
+/* ---- exact_splits.c ---- */
+
+/** Try every placement of every split of the layers in a small pool, as long as that is not
+ *  too much; the split in hand always.
+ *  @param[out] all  were all tried, or known to be no better? */
+enum status exact_splits (struct placer *x, enum mapper_granularity granularity,
+                          struct candidate *by_node, struct candidate *any, bool *all,
+                          struct error *err);
 
 /* ---- starts.c ---- */
 

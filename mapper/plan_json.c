@@ -50,14 +50,16 @@ static json_t *cluster_json (const struct topology_cluster *c, const char *file,
                       "file", file, "sha256", sha256);
 }
 
-enum status mapper_find_binding (const struct mapper_problem *p,
-                                 const struct mapper_result *r,
-                                 struct costmodel_binding *out, bool *found,
-                                 struct error *err)
+enum status mapper_explain (const struct mapper_problem *p, const struct mapper_result *r,
+                            struct costmodel_binding *out, bool *found,
+                            double *unshared_step_s, struct error *err)
 {
     struct costmodel_problem problem = priced_problem (p, &r->config, r->layers);
+    enum status st =
+        costmodel_find_binding (&problem, r->gpu, r->estimate.step_s, out, found, err);
 
-    return costmodel_find_binding (&problem, r->gpu, r->estimate.step_s, out, found, err);
+    return st == ST_OK ? costmodel_unshared_step (&problem, r->gpu, unshared_step_s, err)
+                       : st;
 }
 
 static json_t *estimate_json (const struct mapper_problem *p,
@@ -66,12 +68,15 @@ static json_t *estimate_json (const struct mapper_problem *p,
 {
     json_t *e = costmodel_estimate_to_json (&r->estimate);
     struct costmodel_binding binding;
+    double unshared_s;
     char digest[65];
     bool found;
 
-    if (mapper_find_binding (p, r, &binding, &found, NULL) == ST_OK)
+    if (mapper_explain (p, r, &binding, &found, &unshared_s, NULL) == ST_OK) {
         json_object_set_new (e, "binding_link",
                              costmodel_binding_to_json (p->cluster, &binding, found));
+        json_object_set_new (e, "unshared_step_s", json_real (unshared_s));
+    }
 
     workload_plan_digest (plan, digest);
     json_object_set_new (e, "lower_bound_s", json_real (r->lower_bound_s));
@@ -82,6 +87,8 @@ static json_t *estimate_json (const struct mapper_problem *p,
         json_real (mapper_gpu_hours (p->job, &r->config, r->estimate.step_s)));
     json_object_set_new (e, "default_order_step_s",
                          json_number_or_null (r->default_order_step_s));
+    json_object_set_new (e, "default_order_unmeasured_links",
+                         json_integer (r->default_order_unmeasured));
     json_object_set_new (e, "digest", json_string (digest));
     return e;
 }

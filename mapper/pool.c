@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/progress.h"
+
 static int by_size_down (const void *a, const void *b)
 {
     return *(const int *) b - *(const int *) a;
@@ -329,7 +331,7 @@ enum status pool_init (struct pool *pool, const struct mapper_problem *p,
     const struct topology_cluster *c = p->cluster;
     bool any = false;
 
-    *pool = (struct pool){.problem = p};
+    *pool = (struct pool){.problem = p, .until_s = INFINITY};
     pool->node = malloc ((size_t) c->n_nodes * sizeof (int));
     pool->class_of_gpu = malloc ((size_t) c->n_gpus * sizeof (int));
     if (!pool->node || !pool->class_of_gpu) {
@@ -375,6 +377,14 @@ enum status pool_init (struct pool *pool, const struct mapper_problem *p,
     if (st != ST_OK)
         pool_release (pool);
     return st;
+}
+
+bool pool_is_late (const struct pool *pool)
+{
+    const struct mapper_settings *s = pool->settings;
+
+    return (s && s->stop && s->stop (s->context)) ||
+           (isfinite (pool->until_s) && clock_s () > pool->until_s);
 }
 
 void pool_release (struct pool *pool)

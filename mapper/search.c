@@ -17,11 +17,14 @@
 #include "base/threads.h"
 
 #define BATCH 8
+#define SHOWN 64          /* configurations bounded between two looks at the progress */
 #define PLACED_MAX 4000   /* configurations placed before the search gives up its proof */
 #define CLOSE_ENOUGH 2e-4 /* of the step: a bound that needs no more work */
 #define TIGHTENED 8       /* pairs of placed configurations bounded closely at most */
 #define POLISHED 4        /* of the best, placed again with more effort */
 #define POLISH_SEEDS 2    /* and so many random numbers */
+#define POLISH_GROWTH 4   /* times the moves of the round before */
+#define POLISH_WORTH 1e-4 /* of the step: a gain that is worth another round */
 
 const char *mapper_objective_name (enum mapper_objective o)
 {
@@ -87,6 +90,19 @@ static double bound (const struct search *x, const struct workload_config *c,
     return s * search_weight (x, c);
 }
 
+/* @return as progress() does; outside the first thread of a loop nothing is shown */
+static bool show_progress (const struct search *x)
+{
+    double best = x->best < 0 ? INFINITY : x->placed[x->best].price.step_s;
+    double least = search_least_bound (x);
+
+    if (!x->s->progress || threads_self () != 0)
+        return false;
+    if (x->best >= 0)
+        least /= search_weight (x, &x->config[x->placed_index[x->best]]);
+    return x->s->progress (x->s->context, x->n - x->heap_n, x->n, best, least);
+}
+
 /* Refuse what does not fit in memory and bound the rest. */
 static enum status bound_all (struct search *x, struct error *err)
 {
@@ -95,10 +111,13 @@ static enum status bound_all (struct search *x, struct error *err)
     if (!bounds)
         return err_nomem (err);
 #pragma omp parallel for schedule(dynamic, 64)
-    for (long i = 0; i < x->n; i++)
+    for (long i = 0; i < x->n; i++) {
         bounds[i] = memory_fits (&x->pool, &x->config[i], NULL)
                         ? bound (x, &x->config[i], BOUND_FRACTIONS)
                         : -1.0;
+        if (i % SHOWN == 0)
+            show_progress (x);
+    }
     for (long i = 0; i < x->n; i++) {
         if (bounds[i] < 0)
             x->info->refused_memory++;
@@ -162,17 +181,12 @@ static bool all_measured (const struct pool *pool)
     return true;
 }
 
-/* The bound of a configuration that was placed: its step, where every placement of its
- * only split was tried. */
+/* The bound of a configuration that was placed: its step, where every split and placement
+ * was tried. */
 static double bound_placed (const struct search *x, const struct placed *placed,
                             const struct entry *e)
 {
-    int gpus = 0;
-
-    for (int i = 0; i < x->pool.n_nodes; i++)
-        gpus += x->p->cluster->node[x->pool.node[i]].gpus;
-    if (gpus > EXACT_GPUS_MAX || x->config[e->index].deg.pp > 1 ||
-        !isfinite (placed->gpu_step_s) || !all_measured (&x->pool))
+    if (!placed->exact || !all_measured (&x->pool))
         return e->bound_s;
     return fmax (e->bound_s, fmin (placed->node_step_s, placed->gpu_step_s) *
                                  search_weight (x, &x->config[e->index]));
@@ -230,6 +244,13 @@ static void put_aside (struct search *x, const struct entry *e, enum refusal ref
         x->unplaced_bound = fmin (x->unplaced_bound, e->bound_s);
 }
 
+/* Was the entry left alone because it is late?  What ends in time is one placement at least:
+ * there is nothing to stop with before. */
+static bool leave (const struct search *x, const struct entry *e, int i)
+{
+    return pool_is_late (&x->pool) && (x->best >= 0 || (e->tight && i > 0));
+}
+
 /* Tighten or place one batch of entries. */
 static enum status work_batch (struct search *x, struct entry *batch, int n,
                                struct error *err)
@@ -237,6 +258,7 @@ static enum status work_batch (struct search *x, struct entry *batch, int n,
     struct placed placed[BATCH] = {{0}};
     enum status st[BATCH] = {ST_OK};
     struct error why[BATCH];
+    bool left[BATCH] = {false};
 
     for (int i = 0; i < n; i++) {
         enum status made = need_groups (x, x->config[batch[i].index].deg.tp, err);
@@ -248,17 +270,25 @@ static enum status work_batch (struct search *x, struct entry *batch, int n,
     for (int i = 0; i < n; i++) {
         const struct workload_config *c = &x->config[batch[i].index];
 
+        left[i] = leave (x, &batch[i], i);
+        if (left[i])
+            continue;
         if (!batch[i].tight) {
-            batch[i].bound_s = fmax (batch[i].bound_s, bound (x, c, BOUND_SPLITS));
+            if (!pool_is_late (&x->pool))
+                batch[i].bound_s = fmax (batch[i].bound_s, bound (x, c, BOUND_SPLITS));
         } else {
             struct rng mix = {x->s->seed * 1000003u + (unsigned long) batch[i].index};
 
-            st[i] = place_config (&x->pool, groups_for (x, c->deg.tp), c, x->s, 1,
+            st[i] = place_config (&x->pool, groups_for (x, c->deg.tp), c, x->s,
+                                  (struct effort){1, 1, cut (x) / search_weight (x, c)},
                                   rng_next (&mix), &placed[i], &why[i]);
         }
+        show_progress (x);
     }
     for (int i = 0; i < n; i++) {
-        if (!batch[i].tight) {
+        if (left[i]) {
+            heap_push (x, batch[i]);
+        } else if (!batch[i].tight) {
             batch[i].tight = true;
             if (isfinite (batch[i].bound_s))
                 heap_push (x, batch[i]);
@@ -283,17 +313,9 @@ static enum status work_batch (struct search *x, struct entry *batch, int n,
 
 static bool should_stop (struct search *x)
 {
-    double best = x->best < 0 ? INFINITY : x->placed[x->best].price.step_s;
-    double bound = search_least_bound (x);
     /* The first plan is awaited: without one there is nothing to stop with. */
-    bool late = x->s->time_limit_s > 0 && clock_s () - x->start_s > x->s->time_limit_s;
+    bool late = (show_progress (x) || pool_is_late (&x->pool)) && x->best >= 0;
 
-    if (x->best >= 0)
-        bound /= search_weight (x, &x->config[x->placed_index[x->best]]);
-    if (x->s->progress &&
-        x->s->progress (x->s->context, x->n - x->heap_n, x->n, best, bound))
-        late = true;
-    late = late && x->best >= 0;
     /* Looking for something simpler is no part of the proof. */
     x->info->stopped = x->info->stopped || (late && x->heap[0].bound_s < cut (x));
     return late;
@@ -357,7 +379,8 @@ static void tighten_placed (struct search *x)
                     break;
                 }
         }
-        if (pick[0] < 0 || search_least_bound (x) < x->placed_bound[pick[0]])
+        if (pick[0] < 0 || search_least_bound (x) < x->placed_bound[pick[0]] ||
+            pool_is_late (&x->pool))
             return;
 #pragma omp parallel for schedule(dynamic, 1)
         for (int k = 0; k < 2; k++)
@@ -405,8 +428,9 @@ static int pick_best (const struct search *x, long *pick)
 }
 
 /* One of placed[] again. */
-static enum status place_again (const struct search *x, long at, int seed, int effort,
-                                struct placed *out, struct error *err)
+static enum status place_again (const struct search *x, long at, int seed,
+                                struct effort effort, struct placed *out,
+                                struct error *err)
 {
     const struct workload_config *c = &x->config[x->placed_index[at]];
     struct rng mix = {x->s->seed * 1000003u + (unsigned long) x->placed_index[at] +
@@ -416,21 +440,22 @@ static enum status place_again (const struct search *x, long at, int seed, int e
                          rng_next (&mix), out, err);
 }
 
-/* Place the best few again, with more effort and several seeds; the order of the list is
- * kept.  The fewer there are, the more each gets. */
-static enum status polish (struct search *x, struct error *err)
+/* Place the best few again with several seeds; the order of the list is kept. */
+static enum status polish_round (struct search *x, const long *pick, int n, int round,
+                                 struct effort effort, struct error *err)
 {
-    long pick[POLISHED];
-    int n = pick_best (x, pick), effort = x->s->polish / (n > 1 ? n : 1);
     struct placed again[POLISHED * POLISH_SEEDS] = {{0}};
     enum status st[POLISHED * POLISH_SEEDS] = {ST_OK};
     struct error why;
     bool failed = false;
 
 #pragma omp parallel for schedule(dynamic, 1) private(why) if (n > 0)
-    for (int i = 0; i < n * POLISH_SEEDS; i++)
-        st[i] = place_again (x, pick[i / POLISH_SEEDS], i % POLISH_SEEDS,
-                             effort > 1 ? effort : 1, &again[i], &why);
+    for (int i = 0; i < n * POLISH_SEEDS; i++) {
+        st[i] = place_again (x, pick[i / POLISH_SEEDS],
+                             round * POLISH_SEEDS + i % POLISH_SEEDS, effort, &again[i],
+                             &why);
+        show_progress (x);
+    }
     for (int i = 0; i < n * POLISH_SEEDS; i++) {
         struct placed *old = &x->placed[pick[i / POLISH_SEEDS]];
 
@@ -447,6 +472,29 @@ static enum status polish (struct search *x, struct error *err)
             x->best = pick[i / POLISH_SEEDS];
     }
     return failed ? err_nomem (err) : ST_OK;
+}
+
+/* Place the best few again with more and more effort, as long as that gains something; the
+ * fewer there are, the more each may get. */
+static enum status polish (struct search *x, struct error *err)
+{
+    enum status st = ST_OK;
+    double gain = INFINITY;
+    int most = 1;
+
+    for (int round = 0, exact = 1;
+         st == ST_OK && exact <= most && gain > POLISH_WORTH && !pool_is_late (&x->pool);
+         round++, exact *= POLISH_GROWTH) {
+        long pick[POLISHED];
+        int n = pick_best (x, pick);
+        double before = search_value (x, x->best).step_s;
+
+        most = x->s->polish / (n > 1 ? n : 1);
+        st = polish_round (x, pick, n, round,
+                           (struct effort){most > 1 ? most : 1, exact, INFINITY}, err);
+        gain = 1.0 - search_value (x, x->best).step_s / before;
+    }
+    return st;
 }
 
 static void release (struct search *x)
@@ -520,6 +568,9 @@ enum status mapper_search (const struct mapper_problem *p,
 
     enum status st = pool_init (&x.pool, p, err);
 
+    x.pool.settings = s;
+    if (s->time_limit_s > 0)
+        x.pool.until_s = x.start_s + s->time_limit_s;
     if (st == ST_OK)
         st = search_pool (&x, r, err);
     info->seconds = clock_s () - x.start_s;

@@ -341,6 +341,37 @@ static void add_pace (glp_prob *mip, const struct split *x)
         add_run (mip, x, 0, pp - 1, send_s);
 }
 
+/* Do the layers of an even split fit, in as few estimates as will tell?  Where layers are all
+ * of one kind, a stage needs no more than one before it but for embedding and head.
+ * @return 1, 0, or -1 when that does not tell */
+static int even_split_fits (const struct memest_problem *memory, bool alike, double limit)
+{
+    const struct workload_config *c = memory->config;
+    int pp = c->deg.pp, v = c->deg.vpp, even = (memory->model->layers + pp - 1) / pp;
+    struct memest_stage s;
+
+    if (alike && even >= v) {
+        /* The last stage without its head has the most room: some stage takes as much. */
+        struct workload_stage least =
+            workload_stage_guess (memory->model, c, pp - 1, even / v * v);
+
+        least.embedding = least.head = false;
+        memest_stage (memory, pp - 1, &least, &s);
+        if (s.peak_bytes > limit)
+            return 0;
+    }
+    for (int i = 0; i < pp; i++) {
+        struct workload_stage held = workload_stage_guess (memory->model, c, i, even);
+
+        if (alike && i > 0 && !held.head)
+            continue;
+        memest_stage (memory, i, &held, &s);
+        if (s.peak_bytes > limit)
+            return -1;
+    }
+    return 1;
+}
+
 bool memory_fits (const struct pool *pool, const struct workload_config *c, int *caps)
 {
     const struct mapper_problem *p = pool->problem;
@@ -349,21 +380,14 @@ bool memory_fits (const struct pool *pool, const struct workload_config *c, int 
     struct memest_problem memory = {p->model, p->job, c, p->profile, p->memory_model};
 
     if (!caps) {
-        /* A quick yes: the even split on the class with the most memory. */
-        bool fits = true;
+        bool alike = caps_alike (pool) && p->memory_model == MEMEST_LINKWISE;
+        int fits;
 
         for (int q = 0; q < pool->n_classes; q++)
             largest = fmax (largest, pool->class[q].limit_bytes);
-        for (int i = 0; i < pp && fits; i++) {
-            struct workload_stage held =
-                workload_stage_guess (p->model, c, i, (layers + pp - 1) / pp);
-            struct memest_stage s;
-
-            memest_stage (&memory, i, &held, &s);
-            fits = s.peak_bytes <= largest;
-        }
-        if (fits)
-            return true;
+        fits = even_split_fits (&memory, alike, largest);
+        if (fits >= 0)
+            return fits;
     }
     for (int i = 0; i < pp; i++) {
         int most = 0;

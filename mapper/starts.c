@@ -7,7 +7,7 @@
  * in file order, the best-linked ones first, nodes grown from a seed by their links to
  * those already taken, those with the most memory first, each node alone where one can
  * hold the job, and, where classes of GPUs differ, nodes sorted to the stages that need
- * them.
+ * them, and these once more with TP groups exchanged between stages of unlike speed.
  *
  * Memory is the only law.  Which stages may use which class is nested (more memory serves
  * every stage that less memory serves), so an order is put right by settling the neediest
@@ -253,6 +253,53 @@ static void try_order (struct placer *x, const struct starts *s)
         }
 }
 
+/* The slowest class that the layers at a position were split for; idle GPUs may be of any. */
+static int wanted_at (const struct placer *x, int position)
+{
+    return position < x->world ? x->class_of_stage[position / x->per_stage]
+                               : x->pool->n_classes - 1;
+}
+
+/* Exchange the units at two positions. */
+static void exchange_units (struct placer *x, int a, int b)
+{
+    for (int y = 0; y < unit_of (x); y++) {
+        int gpu = x->order[a + y];
+
+        x->order[a + y] = x->order[b + y];
+        x->order[b + y] = gpu;
+    }
+}
+
+/* Where a unit is slower than its layers were split for, exchange it with one that is faster
+ * than its own need, the last ones first: no sequence of whole nodes does so when stages of
+ * unlike speed share nodes. */
+static void try_by_speed (struct placer *x, const struct starts *s)
+{
+    int unit = unit_of (x), end = x->n / unit * unit;
+    int at[CLASSES_MAX][CLASSES_MAX]; /* by classes wanted and held: what is after it will
+                                         not do */
+    bool straight;
+
+    for (int q = 0; q < CLASSES_MAX; q++)
+        for (int k = 0; k < CLASSES_MAX; k++)
+            at[q][k] = end - unit;
+    layout_fill (x, &straight);
+    for (int a = 0; a < x->world; a += unit) {
+        int wanted = wanted_at (x, a), held = class_of_group (x, x->order + a, unit);
+        int *b = &at[wanted][held];
+
+        if (held <= wanted)
+            continue;
+        while (*b >= 0 && (wanted_at (x, *b) < held ||
+                           class_of_group (x, x->order + *b, unit) > wanted))
+            *b -= unit;
+        if (*b >= 0)
+            exchange_units (x, a, *b);
+    }
+    try_order (x, s);
+}
+
 /* Are there enough GPUs in groups of classes up to this one, on the nodes that the
  * sequence allows? */
 static bool enough_upto (const struct placer *x, int upto)
@@ -293,8 +340,9 @@ static void try_sequence (struct placer *x, const struct starts *s)
 {
     bool straight;
 
+    if (isfinite (s->any->price.step_s) && pool_is_late (x->pool))
+        return;
     pinned_first (x);
-
     for (int q = 0; q < x->pool->n_classes; q++) {
         if (q + 1 < x->pool->n_classes && !enough_upto (x, q))
             continue;
@@ -505,6 +553,7 @@ static enum status try_layout (struct placer *x, int depth,
     if (pool->n_classes > 1) {
         sequence_by_class (x, true);
         try_sequence (x, s);
+        try_by_speed (x, s);
         sequence_by_class (x, false);
         try_sequence (x, s);
         sequence_by_memory (x);

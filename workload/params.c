@@ -142,12 +142,17 @@ static struct workload_layers layers_at (const struct workload_model *m, int fir
     return l;
 }
 
-/* Give a stage the layers from `first` on that chunk `chunk` of v has of its n: what does
- * not divide stays in the last chunk.  @return how many */
+int workload_chunk_layers (int layers, int v, int chunk)
+{
+    return layers * (chunk + 1) / v - layers * chunk / v;
+}
+
+/* Give a stage the layers from `first` on that chunk `chunk` of v has of its n.
+ * @return how many */
 static int add_chunk (const struct workload_model *m, int chunk, int v, int n, int first,
                       struct workload_stage *s)
 {
-    int size = n / v + (chunk == v - 1 ? n % v : 0);
+    int size = workload_chunk_layers (n, v, chunk);
     struct workload_layers l = layers_at (m, first, size);
 
     s->dense += l.dense;
@@ -180,7 +185,7 @@ struct workload_stage workload_stage_of (const struct workload_model *m,
             if (at == stage)
                 first += add_chunk (m, chunk, v, layers[at], first, &s);
             else
-                first += layers[at] / v + (chunk == v - 1 ? layers[at] % v : 0);
+                first += workload_chunk_layers (layers[at], v, chunk);
         }
     return s;
 }

@@ -62,7 +62,7 @@ static const struct workload_constant constants[] = {
     TIME ("link_out", link_out, 1, 1e-3, 1.5, .9, 1),
     TIME ("send_link", send_link, 1, 1e-3, 2, 1, .3),
     TIME ("collective_us", collective_s, UNITS_US, 0, 1e6, 45, .3),
-    TIME ("dp_bucket_mb", dp_bucket_bytes, 1e6, 0, 1e6, 400, 1.5),
+    TIME ("dp_bucket_mb", dp_bucket_bytes, 1e6, 0, 1e6, 400, 0),
     TIME ("dp_overlap", dp_overlap, 1, 0, 1, .3, .5),
     TIME ("tp_overlap", tp_overlap, 1, 0, 1, .5, .5),
     TIME ("overlap_slowdown", overlap_slowdown, 1, 0, 1, 0, 0),
@@ -254,7 +254,7 @@ static enum status read_framework (const struct json_at *root, struct workload_p
     long long n = 1;
     enum status st = ST_OK;
 
-    p->fused_norm = p->fused_mlp = true;
+    p->fused_norm = p->fused_mlp = p->fused_rotary = p->fused_accumulation = true;
     if (stage.v)
         st = json_want_int (&stage, 0, 3, &n, err);
     p->zero = stage.v ? (int) n : 0;
@@ -267,6 +267,15 @@ static enum status read_framework (const struct json_at *root, struct workload_p
         st = read_flag (root, "gathered_logits", &p->gathered_logits, err);
     if (st == ST_OK)
         st = read_flag (root, "keeps_gathered", &p->keeps_gathered, err);
+    if (st == ST_OK)
+        st = read_flag (root, "fused_rotary", &p->fused_rotary, err);
+    if (st == ST_OK)
+        st = read_flag (root, "fused_accumulation", &p->fused_accumulation, err);
+    if (st == ST_OK)
+        st = read_flag (root, "separate_gate", &p->separate_gate, err);
+    if (st == ST_OK)
+        st = read_flag (root, "all_reduced_gradients", &p->time.all_reduced_gradients,
+                        err);
     if (st == ST_OK)
         st = read_attention (root, p, err);
     if (st == ST_OK)
@@ -307,6 +316,10 @@ static enum status read_document (json_t *doc, const char *file,
                                         "fused_mlp",
                                         "gathered_logits",
                                         "keeps_gathered",
+                                        "fused_rotary",
+                                        "fused_accumulation",
+                                        "separate_gate",
+                                        "all_reduced_gradients",
                                         "zero",
                                         "attention",
                                         "all_reduce",
@@ -354,7 +367,7 @@ static enum status read_document (json_t *doc, const char *file,
 void workload_profile_generic_times (struct workload_profile *p)
 {
     for (int i = 0; i < N_CONSTANTS; i++)
-        if (!constants[i].memory)
+        if (!constants[i].memory && constants[i].spread > 0)
             *value_of (p, &constants[i]) = constants[i].absent * constants[i].unit;
 }
 
@@ -426,23 +439,25 @@ json_t *workload_profile_to_json (const struct workload_profile *p, const char *
 
     for (int i = 0; i < p->n_sources; i++)
         json_array_append_new (sources, json_string (p->source[i]));
-    doc = json_pack ("{s:i, s:s, s:s, s:o, s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:b, s:s, "
-                     "s:b, s:b, s:b, s:i, "
-                     "s:i, s:o, s:o, s:o, s:o}",
-                     "version", 1, "name", p->name, "source", source, "sources", sources,
-                     "measured_rank", measured_ranks[p->measured_rank], "measured_memory",
-                     p->measured_allocated ? "allocated" : "driver", "attention",
-                     workload_attention_name (p->attention), "all_reduce",
-                     workload_all_reduce_name (p->time.all_reduce), "fused_norm",
-                     p->fused_norm, "fused_mlp", p->fused_mlp, "gathered_logits",
-                     p->gathered_logits, "keeps_gathered", p->keeps_gathered, "partition",
-                     partitions[p->partition], "blocking_sends", p->time.blocking_sends,
-                     "deduplicated_dispatch", p->time.deduplicated_dispatch,
-                     "tp_comm_overlap", p->time.tp_comm_overlap, "zero", p->zero,
-                     "zero_with_pipeline", p->zero_with_pipeline, "schedules",
-                     schedules_json (p->schedules), "schedules_on_request",
-                     schedules_json (p->schedules_on_request), "memory",
-                     constants_json (p, true), "time", constants_json (p, false));
+    doc = json_pack (
+        "{s:i, s:s, s:s, s:o, s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:b, s:b, "
+        "s:b, s:b, s:b, s:s, s:b, s:b, s:b, s:i, "
+        "s:i, s:o, s:o, s:o, s:o}",
+        "version", 1, "name", p->name, "source", source, "sources", sources,
+        "measured_rank", measured_ranks[p->measured_rank], "measured_memory",
+        p->measured_allocated ? "allocated" : "driver", "attention",
+        workload_attention_name (p->attention), "all_reduce",
+        workload_all_reduce_name (p->time.all_reduce), "fused_norm", p->fused_norm,
+        "fused_mlp", p->fused_mlp, "gathered_logits", p->gathered_logits,
+        "keeps_gathered", p->keeps_gathered, "fused_rotary", p->fused_rotary,
+        "fused_accumulation", p->fused_accumulation, "separate_gate", p->separate_gate,
+        "all_reduced_gradients", p->time.all_reduced_gradients, "partition",
+        partitions[p->partition], "blocking_sends", p->time.blocking_sends,
+        "deduplicated_dispatch", p->time.deduplicated_dispatch, "tp_comm_overlap",
+        p->time.tp_comm_overlap, "zero", p->zero, "zero_with_pipeline",
+        p->zero_with_pipeline, "schedules", schedules_json (p->schedules),
+        "schedules_on_request", schedules_json (p->schedules_on_request), "memory",
+        constants_json (p, true), "time", constants_json (p, false));
     if (doc && p->gpu[0])
         json_object_set_new (doc, "gpu", json_string (p->gpu));
     return doc;

@@ -255,6 +255,10 @@ struct workload_stage {
     struct workload_layers first, last;
 };
 
+/** How many of a stage's layers chunk `chunk` of v holds: as even as can be, later chunks
+ *  first. */
+int workload_chunk_layers (int layers, int v, int chunk);
+
 /** What stage `stage` holds, given the layers of every stage.
  *
  *  With vpp chunks a stage holds vpp runs of layers, chunk after chunk round the stages;
@@ -417,6 +421,10 @@ struct workload_profile {
     bool measured_allocated; /* its runs' memory is the allocator's, without overheads */
     enum workload_measured measured_rank;        /* and of which pipeline stage */
     bool fused_norm, fused_mlp, gathered_logits; /* unless the job says otherwise */
+    bool fused_rotary;                           /* rotary embeddings in one kernel */
+    bool fused_accumulation; /* a micro-batch's gradients are added by the kernel that
+                                makes them */
+    bool separate_gate;  /* the two first projections of a gated MLP are layers apart */
     bool keeps_gathered; /* inputs gathered under sequence parallelism, for backward */
     enum workload_attention attention; /* of its runs, where nothing is said */
     int zero;                          /* the same */
@@ -484,6 +492,7 @@ struct workload_profile {
         bool tp_comm_overlap; /* sequence-parallel collectives and products in pieces */
         bool deduplicated_dispatch; /* a token is sent once to every node and GPU where it
                                        has experts, else once to every expert */
+        bool all_reduced_gradients; /* also under ZeRO 1, and in fp32 */
         bool blocking_sends;        /* a stage waits until what it sends has arrived */
     } time;
 };
@@ -509,7 +518,8 @@ struct workload_constant {
 /** All constants. @param[out] n how many */
 const struct workload_constant *workload_constants (int *n);
 
-/** Give all time constants what is known before any fit: one set for all frameworks. */
+/** Give the time constants that fits move what is known before any: one set for all
+ *  frameworks.  Those of spread 0 are facts of a framework and stay. */
 void workload_profile_generic_times (struct workload_profile *p);
 
 /** Shipped profile number i by name, or NULL beyond the last. */

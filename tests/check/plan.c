@@ -204,6 +204,12 @@ static void false_figures (void **state)
         }
         json_decref (doc);
     }
+    /* A default order that is faster over links that nobody measured promises nothing. */
+    doc = damaged ("estimate.default_order_step_s", "1e-9");
+    set_path (doc, "estimate.default_order_unmeasured_links", json_integer (2));
+    r = check_doc (doc);
+    assert_int_equal (verdict_of (&r, "default"), CHECK_OK);
+    json_decref (doc);
     doc = json_deep_copy (good); /* no digest: the estimate is taken at its word */
     set_path (doc, "estimate.digest", NULL);
     r = check_doc (doc);

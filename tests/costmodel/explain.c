@@ -55,6 +55,45 @@ static void binding (void **state)
     topology_cluster_destroy (even.cluster);
 }
 
+/* Without sharing a step is what it is where nobody knows what nodes reach together: with
+ * all of experts', context's, gradients' and stages' traffic between nodes. */
+static void sharing (void **state)
+{
+    static const char *const line[] = {"4x2 a100-sxm4-80g intra:100 inter:10",
+                                       "4x2 a100-sxm4-80g intra:100 inter:10 node:11"};
+    static const struct workload_degrees deg[] = {
+        {2, 4, 1, 1, 1, 2, 1}, {1, 1, 8, 1, 8, 1, 1}, {1, 2, 2, 2, 1, 1, 1}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof deg / sizeof *deg; i++) {
+        double alone_s = 0, step_s, unshared_s;
+
+        for (int k = 0; k < 2; k++) {
+            struct setting s = {.cluster = cluster_of (line[k]),
+                                .model = small_model (8),
+                                .job = {.seq = 1024, .global_batch = 32},
+                                .profile = profile_of (WORKLOAD_PROFILE_DEFAULT),
+                                .config = {.deg = deg[i], .micro_batch = 1, .zero = 1}};
+            struct costmodel_problem p = problem_of (&s);
+            struct error err = {""};
+
+            if (deg[i].ep > 1) {
+                s.model.experts = 8;
+                s.model.top_k = 2;
+                s.model.expert_ffn = 1024;
+            }
+            workload_layers_even (8, deg[i].pp, s.layers);
+            step_s = step_of (&s, in_order, NULL);
+            ok (costmodel_unshared_step (&p, in_order, &unshared_s, &err), &err);
+            if (k == 0)
+                alone_s = step_s;
+            assert_true (unshared_s == alone_s);
+            assert_true (k == 0 ? step_s == alone_s : step_s > 1.001 * alone_s);
+            topology_cluster_destroy (s.cluster);
+        }
+    }
+}
+
 /* Whole nanoseconds of a trace's microseconds. */
 static double whole_ns (json_t *event, const char *key)
 {
@@ -149,9 +188,9 @@ static void published (void **state)
 
 int main (void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test (binding),
-                                       cmocka_unit_test (trace),
-                                       cmocka_unit_test (published)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (binding), cmocka_unit_test (trace), cmocka_unit_test (sharing),
+        cmocka_unit_test (published)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

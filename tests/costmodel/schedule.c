@@ -153,6 +153,10 @@ static void two_at_once (void **state)
                     CLOSE (end[y][k], alone[k], 1e-11);
                 else
                     assert_false (isfinite (end[y][k]));
+            /* To the last bit, whatever is beside it. */
+            costmodel_schedule (s, &q[y], true, alone, work);
+            for (int k = 0; k < p && isfinite (alone[k]); k++)
+                assert_true (end[y][k] == alone[k]);
         }
     }
 }

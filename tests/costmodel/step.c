@@ -412,9 +412,104 @@ static void tensor_overlap (void **state)
     topology_cluster_destroy (s.cluster);
 }
 
+/* Gradients that are all-reduced whole cross twice and in fp32, then weights are gathered:
+ * three collectives of 4, 4 and 2 bytes a parameter. */
+static void gradients_reduced_whole (void **state)
+{
+    struct setting s = setting_of ("2x1 a100-sxm4-80g inter:10 inter-us:20", 4, 1, 1, 2);
+    struct costmodel_estimate e;
+    (void) state;
+
+    s.profile.memory.gradient_bytes = 2;
+    s.profile.time.all_reduced_gradients = true;
+    e = estimate_of (&s, in_order);
+    CLOSE (e.part.dp_s,
+           3 * (s.profile.time.collective_s + 20e-6) +
+               10 * held_params (&s) / 2 / (10e9 * s.profile.time.link),
+           1e-9);
+    s.config.zero = 0; /* one all-reduce, by the fastest way */
+    s.profile.time.all_reduce = ALL_REDUCE_RING;
+    e = estimate_of (&s, in_order);
+    CLOSE (e.part.dp_s,
+           s.profile.time.collective_s + 2 * 20e-6 +
+               8 * held_params (&s) / 2 / (10e9 * s.profile.time.link),
+           1e-9);
+    topology_cluster_destroy (s.cluster);
+}
+
+/* What adding up gradients moves, a parameter and micro-batch: 2 sums fused; 3 of 2 bytes;
+ * and a sum of 4 after a cast from 2, 2 + 4 + 3 x 4. */
+static void gradient_accumulation (void **state)
+{
+    struct setting s = setting_of ("1x1 a100-sxm4-80g", 4, 1, 1, 1);
+    static const double sum[] = {2, 4}, fused_alike[] = {3, 9};
+    (void) state;
+
+    for (int i = 0; i < 2; i++) {
+        struct costmodel_estimate e, alike;
+
+        s.profile.fused_accumulation = false;
+        s.profile.memory.gradient_bytes = sum[i];
+        e = estimate_of (&s, in_order);
+        s.profile.fused_accumulation = true;
+        s.profile.memory.gradient_bytes = fused_alike[i];
+        alike = estimate_of (&s, in_order);
+        CLOSE (e.part.compute_s, alike.part.compute_s, 1e-9);
+    }
+    topology_cluster_destroy (s.cluster);
+}
+
+/* Where a gated MLP's first projections are layers apart, both reduce their inputs'
+ * gradients: a fifth all-reduce a layer, but not under sequence parallelism. */
+static void separate_gate (void **state)
+{
+    struct setting s = setting_of ("1x4 a100-sxm4-80g intra:100", 4, 4, 1, 1);
+    struct costmodel_estimate bare, e;
+    (void) state;
+
+    for (int sp = 0; sp < 2; sp++) {
+        s.config.sequence_parallel = sp;
+        for (int gated = 0; gated < 2; gated++) {
+            s.model.gated_mlp = gated;
+            s.profile.separate_gate = false;
+            bare = estimate_of (&s, in_order);
+            s.profile.separate_gate = true;
+            e = estimate_of (&s, in_order);
+            CLOSE (e.part.tp_s / bare.part.tp_s,
+                   gated && !sp ? (5.0 * 4 + 2) / (4.0 * 4 + 2) : 1.0, 1e-9);
+        }
+    }
+    topology_cluster_destroy (s.cluster);
+}
+
+/* Rotary embeddings in pieces cost elementwise time; learned positions have none. */
+static void rotary_in_pieces (void **state)
+{
+    struct setting s = setting_of ("1x1 a100-sxm4-80g", 4, 1, 1, 1);
+    (void) state;
+
+    for (int learned = 0; learned < 2; learned++) {
+        double fused;
+
+        s.model.positions = learned ? s.job.seq : 0;
+        s.profile.fused_rotary = true;
+        fused = estimate_of (&s, in_order).part.compute_s;
+        s.profile.fused_rotary = false;
+        if (learned)
+            CLOSE (estimate_of (&s, in_order).part.compute_s, fused, 0);
+        else
+            assert_true (estimate_of (&s, in_order).part.compute_s > 1.0001 * fused);
+    }
+    topology_cluster_destroy (s.cluster);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test (data_parallel_ring),
+                                       cmocka_unit_test (gradients_reduced_whole),
+                                       cmocka_unit_test (gradient_accumulation),
+                                       cmocka_unit_test (separate_gate),
+                                       cmocka_unit_test (rotary_in_pieces),
                                        cmocka_unit_test (shared_way_out),
                                        cmocka_unit_test (shared_trunk),
                                        cmocka_unit_test (random_placements),

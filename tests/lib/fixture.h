@@ -133,7 +133,8 @@ static inline void random_pair_totals (struct text *t, struct rng *r, int nodes,
 }
 
 /* A cluster with random directed links: log-uniform bandwidths over a factor `spread`,
- * inside nodes around 200 GB/s and between them around 20.  Some are unmeasured. */
+ * inside nodes around 200 GB/s, every other time one number a node, and between them around
+ * 20.  Some are unmeasured. */
 static inline struct topology_cluster *random_cluster (struct rng *r, int nodes, int gpus,
                                                        double spread, double unmeasured,
                                                        bool node_totals, bool gpu_links)
@@ -147,17 +148,20 @@ static inline struct topology_cluster *random_cluster (struct rng *r, int nodes,
                   i ? "," : "", i, gpus);
     text_add (&t, "],\"links\":{");
     if (!gpu_links && gpus > 1) {
+        bool plain = rng_below (r, 2);
+
         text_add (&t, "\"intra\":[");
         for (int k = 0; k < nodes; k++) {
-            text_add (&t, "%s{\"latency_us\":3,\"bandwidth_gb_per_s\":[", k ? "," : "");
-            for (int i = 0; i < gpus; i++) {
-                text_add (&t, "%s[", i ? "," : "");
+            text_add (&t, "%s{\"latency_us\":3,\"bandwidth_gb_per_s\":", k ? "," : "");
+            if (plain)
+                text_add (&t, "%.3f}", 200.0 * pow (spread, rng_unit (r) - 0.5));
+            for (int i = 0; i < gpus && !plain; i++) {
+                text_add (&t, "%s[", i ? "," : "[");
                 for (int j = 0; j < gpus; j++)
                     text_add (&t, "%s%.3f", j ? "," : "",
                               200.0 * pow (spread, rng_unit (r) - 0.5));
-                text_add (&t, "]");
+                text_add (&t, i == gpus - 1 ? "]]}" : "]");
             }
-            text_add (&t, "]}");
         }
         text_add (&t, "]%s", nodes > 1 ? "," : "");
     }

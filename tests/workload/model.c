@@ -325,12 +325,43 @@ static void round_trip (void **state)
     }
 }
 
+/* Chunks share a stage's layers as evenly as can be, and the first and the last of a stage
+ * hold what they are said to. */
+static void layers_of_chunks (void **state)
+{
+    struct workload_model m = {.layers = 46};
+    struct workload_config c = {.deg = {1, 2, 1, 1, 1, 1, 12},
+                                .schedule = SCHEDULE_INTERLEAVED};
+    int layers[2] = {23, 23};
+    (void) state;
+
+    for (int n = 1; n < 100; n++)
+        for (int v = 1; v <= n; v++) {
+            int sum = 0;
+
+            for (int chunk = 0; chunk < v; chunk++) {
+                int k = workload_chunk_layers (n, v, chunk);
+
+                assert_true (k == n / v || k == (n + v - 1) / v);
+                sum += k;
+            }
+            assert_int_equal (sum, n);
+        }
+    for (int i = 0; i < 2; i++) {
+        struct workload_stage s = workload_stage_of (&m, &c, layers, i);
+
+        assert_int_equal (s.dense, 23);
+        assert_int_equal (s.first.dense, 1);
+        assert_int_equal (s.last.dense, 2);
+    }
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (published_counts), cmocka_unit_test (published_configs), cmocka_unit_test (tensor_parallel_shares),
         cmocka_unit_test (config_fields), cmocka_unit_test (bad_configs),
-        cmocka_unit_test (round_trip)};
+        cmocka_unit_test (round_trip), cmocka_unit_test (layers_of_chunks)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -1,0 +1,180 @@
+/* Every split of the layers of a small pool, each with every placement.
+ *
+ * A split is left out where its work alone is no shorter than the best plan so far: every
+ * stage on the fastest GPUs, nothing sent. */
+#include "mapper/placer.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SPLITS_MAX 20000  /* splits of one configuration that are looked at */
+#define PRICED_MAX 1500000/* placements that are priced */
+#define STATE_PRICE 20    /* placements that cost as much as making a state */
+
+struct splits {
+    struct placer *x;
+    enum mapper_granularity granularity;
+    struct candidate *by_node, *any;
+    int *layers, *cap, *gpu; /* [pp] in hand, [pp] at most, [n] */
+    int *given;              /* [pp] the split that was there before */
+    struct costmodel_compute compute[CLASSES_MAX]; /* by class */
+    long looked, priced, placements;
+    bool all;
+    struct error *err;
+};
+
+/* Least work of one micro-batch on a stage. */
+static void work_of (const struct splits *s, int stage, double *fwd_s, double *back_s)
+{
+    const struct pool *pool = s->x->pool;
+    const struct mapper_problem *p = pool->problem;
+    struct workload_stage held = workload_stage_of (p->model, s->x->c, s->layers, stage);
+
+    *fwd_s = *back_s = INFINITY;
+    for (int q = 0; q < pool->n_classes; q++) {
+        struct costmodel_stage_time t;
+
+        costmodel_stage_compute (s->x->c, p->profile, &s->compute[q], &held, &t);
+        *fwd_s = fmin (*fwd_s, t.fwd_s / pool->best_speed[q]);
+        *back_s = fmin (*back_s, t.back_s / pool->best_speed[q]);
+    }
+}
+
+/* A step that no placement of the split in hand beats: a stage's work, and where backward
+ * passes end what they begin, the way down to it and up again. */
+static double least_step (const struct splits *s)
+{
+    const struct workload_config *c = s->x->c;
+    const struct mapper_problem *p = s->x->pool->problem;
+    int m = workload_microbatches (p->job, c);
+    bool ways = c->schedule == SCHEDULE_1F1B || c->schedule == SCHEDULE_GPIPE;
+    double before = 0.0, most = 0.0;
+
+    if (p->cost_model != COSTMODEL_CRITICAL_PATH)
+        return 0.0;
+    for (int k = 0; k < c->deg.pp; k++) {
+        double fwd_s, back_s;
+
+        work_of (s, k, &fwd_s, &back_s);
+        most = fmax (most, before + m * (fwd_s + back_s));
+        before += ways ? fwd_s + back_s : 0.0;
+    }
+    return most;
+}
+
+/* The step that a split has to beat. */
+static double rival_s (const struct splits *s)
+{
+    const struct candidate *k =
+        s->granularity == MAPPER_GPU || !isfinite (s->by_node->price.step_s) ? s->any
+                                                                             : s->by_node;
+
+    return k->price.unmeasured > 0 ? INFINITY : k->price.step_s;
+}
+
+/* Every placement of the split in hand. */
+static void price_all (struct splits *s)
+{
+    struct placer *x = s->x;
+    struct exact_best node = {s->by_node->gpu, &s->by_node->price, false},
+                      any = {s->any->gpu, &s->any->price, false};
+    size_t bytes = (size_t) x->c->deg.pp * sizeof (int);
+
+    s->placements =
+        exact_search (x->pool, x->state, x->c, x->allowed, s->gpu, x->n, &node, &any);
+    s->priced += s->placements + STATE_PRICE;
+    if (node.better)
+        memcpy (s->by_node->layers, x->layers, bytes);
+    if (any.better)
+        memcpy (s->any->layers, x->layers, bytes);
+}
+
+static enum status try_split (struct splits *s)
+{
+    enum status st = ST_OK;
+
+    if (memcmp (s->layers, s->given, (size_t) s->x->c->deg.pp * sizeof (int)) == 0 ||
+        least_step (s) >= rival_s (s))
+        return ST_OK;
+    s->all =
+        s->all && s->priced + s->placements <= PRICED_MAX && !pool_is_late (s->x->pool);
+    if (s->all)
+        st = placer_new_layers (s->x, s->layers, s->err);
+    if (s->all && st == ST_OK)
+        price_all (s);
+    return st;
+}
+
+/* Stages from k on share `left` layers: in every way, chunks holding as many each. */
+static enum status split_rest (struct splits *s, int k, int left)
+{
+    int pp = s->x->c->deg.pp, v = s->x->c->deg.vpp;
+    enum status st = ST_OK;
+
+    if (k == pp - 1) {
+        s->layers[k] = left;
+        s->all = s->all && ++s->looked <= SPLITS_MAX;
+        return left <= s->cap[k] && s->all ? try_split (s) : ST_OK;
+    }
+    for (int n = v;
+         n <= s->cap[k] && n + (pp - 1 - k) * v <= left && s->all && st == ST_OK;
+         n += v) {
+        s->layers[k] = n;
+        st = split_rest (s, k + 1, left - n);
+    }
+    return st;
+}
+
+/* Most layers of each stage on any GPU. */
+static bool find_caps (struct splits *s)
+{
+    const struct pool *pool = s->x->pool;
+    int pp = s->x->c->deg.pp;
+    int *caps = malloc ((size_t) pp * (size_t) pool->n_classes * sizeof (int));
+
+    for (int k = 0; k < pp; k++)
+        s->cap[k] = 0;
+    if (caps && memory_fits (pool, s->x->c, caps))
+        for (int k = 0; k < pp; k++)
+            for (int q = 0; q < pool->n_classes; q++)
+                s->cap[k] = caps[q * pp + k] > s->cap[k] ? caps[q * pp + k] : s->cap[k];
+    free (caps);
+    return caps != NULL;
+}
+
+enum status exact_splits (struct placer *x, enum mapper_granularity granularity,
+                          struct candidate *by_node, struct candidate *any, bool *all,
+                          struct error *err)
+{
+    const struct mapper_problem *p = x->pool->problem;
+    size_t pp = (size_t) x->c->deg.pp;
+    struct splits s = {.x = x,
+                       .granularity = granularity,
+                       .by_node = by_node,
+                       .any = any,
+                       .layers = malloc ((3 * pp + (size_t) x->n) * sizeof (int)),
+                       .all = true,
+                       .err = err};
+    enum status st = s.layers ? ST_OK : err_nomem (err);
+
+    if (st == ST_OK) {
+        s.cap = s.layers + pp;
+        s.given = s.cap + pp;
+        s.gpu = s.given + pp;
+        memcpy (s.given, x->layers, pp * sizeof (int));
+        st = default_order (x->pool, s.gpu, err);
+    }
+    if (st == ST_OK && !find_caps (&s))
+        st = err_nomem (err);
+    for (int q = 0; q < x->pool->n_classes && st == ST_OK; q++)
+        costmodel_compute (p->model, p->job, x->c, p->profile, x->pool->class[q].type,
+                           &s.compute[q]);
+    if (st == ST_OK) {
+        price_all (&s);
+        st = split_rest (&s, 0, p->model->layers);
+    }
+    free (s.layers);
+    *all = s.all;
+    return st;
+}

@@ -1,0 +1,65 @@
+/* The few estimates that tell whether a configuration fits at all say what all of them do. */
+#include "mapper/mapper_private.h"
+#include "tests/lib/fixture.h"
+
+struct counts {
+    long fit, over;
+};
+
+/* Every configuration of a free search. */
+static void compare (const struct setting *s, struct counts *n)
+{
+    struct mapper_problem p = {.model = &s->model,
+                               .job = &s->job,
+                               .profile = &s->profile,
+                               .cluster = s->cluster,
+                               .axes = mapper_axes_free (),
+                               .memory_limit_pct = 94};
+    struct workload_config *list;
+    struct pool pool;
+    struct error err;
+    json_t *space;
+    int caps[200 * CLASSES_MAX];
+    long all;
+
+    ok (pool_init (&pool, &p, &err), &err);
+    ok (space_enumerate (&pool, &list, &all, &space, &err), &err);
+    for (long i = 0; i < all; i++) {
+        bool fits = memory_fits (&pool, &list[i], NULL);
+
+        assert_int_equal (fits, memory_fits (&pool, &list[i], caps));
+        *(fits ? &n->fit : &n->over) += 1;
+    }
+    free (list);
+    json_decref (space);
+    pool_release (&pool);
+}
+
+static void as_all_estimates (void **state)
+{
+    static const char *const models[] = {"llama-2-13b", "gpt3-175b", "mixtral-8x7b",
+                                         "deepseek-v3"};
+    static const char *const clusters[] = {"4x8 a100-sxm4-40g intra:250 inter:20",
+                                           "3x8 h100-sxm5-80g intra:370 inter:48 + "
+                                           "2x8 a100-sxm4-40g intra:250 inter:20"};
+    struct counts n = {0};
+    (void) state;
+
+    for (int i = 0; i < 8; i++) {
+        struct setting s = {.cluster = cluster_of (clusters[i % 2]),
+                            .model = model_of (models[i / 2]),
+                            .job = {.seq = 4096, .global_batch = 48},
+                            .profile = profile_of (WORKLOAD_PROFILE_DEFAULT)};
+
+        compare (&s, &n);
+        topology_cluster_destroy (s.cluster);
+    }
+    assert_true (n.fit > 100 && n.over > 100);
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test (as_all_estimates)};
+
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}

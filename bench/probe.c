@@ -268,7 +268,14 @@ static double plan_and_price (const struct job *j, const struct topology_cluster
     struct costmodel_estimate e;
     struct error err = {""};
 
-    p.axes.tp = 8;
+    p.axes.tp = GPUS;
+    /* So many nodes leave no time for every configuration: which ones are reached would count
+     * for more than where their ranks are. */
+    if (seen->n_nodes == NODES_MAX) {
+        p.axes.pp = 16;
+        p.axes.vpp = 2;
+        p.axes.micro_batch = 1;
+    }
     set.granularity = MAPPER_NODE;
     set.time_limit_s = 10;
     if (mapper_search (&p, &set, &r, &info, &err) != ST_OK)

@@ -229,21 +229,33 @@ static void sync_of (const struct pool *pool, const struct workload_config *c,
     b->sync_fixed_s[kind][way] = each * fixed + start + expert_fixed_s;
 }
 
+/* Synchronisation per parameter, and its start, in case `way`.  Where groups span, a node
+ * may hold more of a ring's members than TP groups, though its fewest on a node are not. */
+static void sync_in_case (const struct pool *pool, const struct best_rates *r,
+                          const struct workload_config *c,
+                          const struct costmodel_volume *v, int way, double *each,
+                          double *start)
+{
+    int gpus = pool->max_node_gpus, groups = gpus / c->deg.tp;
+
+    bound_sync_lanes (pool, r, workload_dense_shards (&c->deg), v,
+                      way == 0 ? groups : gpus, way < 2 ? groups : gpus,
+                      way == 0 ? c->deg.tp : 1, each, start);
+}
+
 /* Stage 0's synchronisation and optimiser on one kind of slot, per layer and fixed. */
 static void best_tail (const struct pool *pool, const struct best_rates *r,
                        const struct workload_config *c, const struct costmodel_compute *k,
                        const struct bests *x, int kind, struct best *b)
 {
     const struct costmodel_volume *v = &x->volume;
-    int n = workload_dense_shards (&c->deg);
     double layer, fixed;
 
     first_params (pool, c, &layer, &fixed);
     for (int way = 0; way < 3; way++) {
-        int per_node = way < 2 ? pool->max_node_gpus / c->deg.tp : pool->max_node_gpus;
         double each, start;
 
-        bound_sync (pool, r, n, v, per_node, way == 0 ? c->deg.tp : 1, &each, &start);
+        sync_in_case (pool, r, c, v, way, &each, &start);
         if (kind == 0 || isfinite (start))
             sync_of (pool, c, x, each, start, kind, way, b);
     }
@@ -327,6 +339,8 @@ static void slow_slot (const struct pool *pool, const struct workload_config *c,
     bool by_class = s->slower && !s->spans;
     double fwd = INFINITY, back = INFINITY;
 
+    if (s->spans) /* what groups that span may save of crossings is paid already */
+        b->send_s[1] = b->send_s[2] = 0.0;
     if (by_class) {
         bound_pairs (pool, c, &x->volume, s->from, b->pair_s);
         best_tail (pool, &s->rates, c, &s->k.k, x, 1, b);
@@ -376,8 +390,11 @@ static void bests_init (const struct pool *pool, const struct workload_config *c
     set_spans (x->across, b);
     bound_sends (pool, c, v, x->inside, x->across, b->send_s);
     bound_pairs (pool, c, v, 0, b->pair_s);
-    for (int kind = 0; kind < 2; kind++)
-        best_tail (pool, &rates, c, &x->all.k, x, kind, b);
+    best_tail (pool, &rates, c, &x->all.k, x, 0, b);
+    memcpy (b->sync_layer_s[1], b->sync_layer_s[0], sizeof b->sync_layer_s[0]);
+    memcpy (b->sync_fixed_s[1], b->sync_fixed_s[0], sizeof b->sync_fixed_s[0]);
+    b->tail_layer_s[1] = b->tail_layer_s[0];
+    b->tail_fixed_s[1] = b->tail_fixed_s[0];
 }
 
 double bound_tail_s (const struct pool *pool, const struct workload_config *c)
@@ -419,8 +436,8 @@ static double more_lanes (const struct pool *pool, const struct workload_config 
         struct best_rates r = bound_rates (pool, kind == 0 ? 0 : from);
         double each, start;
 
-        bound_sync (pool, &r, workload_dense_shards (&c->deg), &x->volume, lanes, 1,
-                    &each, &start);
+        bound_sync_lanes (pool, &r, workload_dense_shards (&c->deg), &x->volume,
+                          pool->max_node_gpus, lanes, 1, &each, &start);
         if (kind == 0 || isfinite (start))
             sync_of (pool, c, x, each, start, kind, 2, &b);
     }
@@ -490,7 +507,10 @@ static double any_way (const struct pool *pool, const struct workload_config *c,
     int tp = c->deg.tp, gpus = pool->max_node_gpus, lanes = gpus / tp;
     bool can_span = tp > 1 && isfinite (b->span_fwd_s[0]);
     double least = lanes > 0 ? whole_groups (c, x, pace, how, bound) : INFINITY;
+    struct best apart = *b;
 
+    /* A group that spans may save a crossing, and what it costs counts here. */
+    apart.send_s[1] = apart.send_s[2] = 0.0;
     /* The group that spans and the slow slots may be in different replicas.  Where groups
      * do not share what a node reaches, B is A and more. */
     if (lanes > 0 && can_span &&
@@ -498,10 +518,12 @@ static double any_way (const struct pool *pool, const struct workload_config *c,
          b->sync_layer_s[0][1] < b->sync_layer_s[0][0])) {
         pace.way = 1;
         pace.span = slow == 0;
+        pace.b = pace.span ? &apart : b;
         least = fmin (least, bound (&pace));
     }
     if (!can_span)
         return least;
+    pace.b = &apart;
     pace.way = 2;
     pace.span = true;
     if (how == BOUND_FRACTIONS)
@@ -545,12 +567,9 @@ static struct bound_tail tail_of (const struct pool *pool,
 
     for (int way = 0; way < BOUND_WAYS; way++) {
         double per_param = 0.0, start = 0.0;
-        int per_node =
-            way == BOUND_ALL_SPAN ? pool->max_node_gpus : pool->max_node_gpus / c->deg.tp;
 
         if (!first && (c->zero < 3 || c->deg.pp == 1))
-            bound_sync (pool, &rates, workload_dense_shards (&c->deg), &x->volume,
-                        per_node, way == BOUND_WHOLE ? c->deg.tp : 1, &per_param, &start);
+            sync_in_case (pool, &rates, c, &x->volume, way, &per_param, &start);
         t.sync_layer_s[way] = b->sync_layer_s[kind][way];
         t.sync_fixed_s[way] = first ? b->sync_fixed_s[kind][way] : start;
     }
@@ -688,7 +707,10 @@ static double by_lanes (const struct pool *pool, const struct workload_config *c
         if (now == crossings)
             continue;
         crossings = now;
-        s.beside = 1 + room - lanes;
+        /* As many as cross no less often: fewer lanes are not looked at again. */
+        s.beside = now > 0 && s.p - 1 - (now - 1) * s.per_node < room
+                       ? s.p - 1 - (now - 1) * s.per_node
+                       : room;
         for (int kind = 0; kind < 2; kind++) {
             struct best_rates rates =
                 bound_rates (pool, kind && slots && slots->slower ? slots->from : 0);

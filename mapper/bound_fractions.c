@@ -195,13 +195,13 @@ double bound_tail (const struct pace *x, double first, int kind, double ahead)
 
 /* The end of stage 0 by its row (2) when it takes first_s and all others are on fast slots:
  * C_0 counts m-p+1 times, theirs twice.  0 where there is no such row. */
-static double end_by_first (const struct pace *x, int first, double first_s)
+static double end_by_first (const struct pace *x, int first, double first_s,
+                            double sends_s)
 {
     const struct best *b = x->b;
     const struct slot_pace *s = &b->slot[0];
     double others = 2.0 * (b->p - 1) * s->micro_s + s->head_fwd_s + s->head_back_s +
-                    (b->layers - first) * (s->fwd_s + s->back_s) +
-                    bound_sends_s (b, b->p);
+                    (b->layers - first) * (s->fwd_s + s->back_s) + sends_s;
 
     return bound_rounds_left (b, 0) > 0
                ? bound_beyond (b) + 2.0 * others + (b->m - b->p + 1) * first_s
@@ -225,20 +225,21 @@ double bound_ahead (const struct pace *x, int first, double end_s, double least_
 
     if (x->slow == 0 || b->p == 1)
         return 0.0;
-    by_row = end_by_first (x, first, first_fast (x, first));
+    by_row = end_by_first (x, first, first_fast (x, first), bound_sends_s (b, b->p));
     if (by_row > 0.0)
         return fmax (0.0, fmin (end_s - least_s, (end_s - by_row) / (b->m - b->p + 1)));
     return fmax (0.0, end_s - least_s);
 }
 
 /* The end in the replica whose first stage spans nodes, where the slow slots are in
- * another one. */
+ * another one: it may save crossings. */
 double bound_span_end (const struct pace *x, int first)
 {
     double span = x->b->span_fwd_s[0] + x->b->span_back_s[0];
 
     return x->way == 1 && !x->span && x->b->p > 1
-               ? end_by_first (x, first, first_fast (x, first) + first * span)
+               ? end_by_first (x, first, first_fast (x, first) + first * span,
+                               (x->b->p - 1) * x->b->send_s[0])
                : 0.0;
 }
 

@@ -124,9 +124,10 @@ static double least_operations (const struct workload_model *m,
 }
 
 /* With TP groups inside nodes a node holds at most per_node stages of a pipeline, so at
- * least ceil(stages / per_node) - 1 boundaries cross nodes.  Each group that spans nodes
- * saves at most one crossing and costs all-reduces across nodes in its one layer or more;
- * where that could pay, crossings are left out. */
+ * least ceil(stages / per_node) - 1 boundaries cross nodes.  A group that spans nodes
+ * lets its two boundaries share what one crossing takes, so that it saves at most a whole
+ * one; it costs all-reduces across nodes in its one layer or more.  Where that could pay,
+ * crossings are left out. */
 void bound_sends (const struct pool *pool, const struct workload_config *c,
                   const struct costmodel_volume *v, double inside, double across,
                   double send_s[3])
@@ -145,7 +146,7 @@ void bound_sends (const struct pool *pool, const struct workload_config *c,
     send_s[0] = 2.0 * any;
     if (per_node >= 1 && cross > any && isfinite (cross) &&
         (c->deg.tp == 1 ||
-         least_operations (pool->problem->model, c) * (across - inside) >= cross - any)) {
+         least_operations (pool->problem->model, c) * (across - inside) >= cross)) {
         send_s[1] = 2.0 * (cross - any);
         send_s[2] = per_node;
     }
@@ -276,7 +277,7 @@ void bound_sync_lanes (const struct pool *pool, const struct best_rates *x, int 
         return;
     *per_param = *fixed = INFINITY;
     per_node = per_node > 1 ? per_node : 1;
-    if (n <= per_node)
+    if (n <= per_node && n <= lanes)
         take_least (pool, &one, n, v, per_param, fixed);
     if (x->between.bytes_per_s > 0)
         best_across (pool, x, n, per_node, lanes, share, v, per_param, fixed);

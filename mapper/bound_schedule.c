@@ -50,24 +50,6 @@ double bound_run_slack (const struct workload_model *m, double dense, double exp
     return (dense - expert) * (m->expert_every - 1) / m->expert_every;
 }
 
-/* Nodes that the stages from..to are on at least, beyond one. */
-static int crossings (const struct bound_pipeline *x, int from, int to)
-{
-    int first = from == 0 ? x->beside : x->per_node, rest = to - from + 1 - first;
-
-    if (x->per_node == 0 || !(x->cross_s > x->any_s) || rest <= 0)
-        return 0;
-    return (rest + x->per_node - 1) / x->per_node;
-}
-
-/* The boundaries between the stages from..to in one direction. */
-static double sends_s (const struct bound_pipeline *x, int from, int to)
-{
-    int cross = crossings (x, from, to), rest = to - from - cross;
-
-    return (cross > 0 ? cross * x->cross_s : 0.0) + (rest > 0 ? rest * x->any_s : 0.0);
-}
-
 enum part { FORWARD, BACKWARD, INPUT, N_PARTS };
 
 /* Least seconds of n layers as a function of n: the larger of n slope - slack, with the
@@ -92,7 +74,29 @@ struct frame {
     int *work;                    /* [2 * p] */
     bool split, v_shaped;
     struct how first; /* stage 0 */
+    bool
+        spans; /* a stage's group that spans nodes, and is paid for, may save crossings */
 };
+
+/* Nodes that the stages from..to are on at least, beyond one. */
+static int crossings (const struct frame *f, int from, int to)
+{
+    const struct bound_pipeline *x = f->x;
+    int first = from == 0 ? x->beside : x->per_node, rest = to - from + 1 - first;
+
+    if (f->spans || x->per_node == 0 || !(x->cross_s > x->any_s) || rest <= 0)
+        return 0;
+    return (rest + x->per_node - 1) / x->per_node;
+}
+
+/* The boundaries between the stages from..to in one direction. */
+static double sends_s (const struct frame *f, int from, int to)
+{
+    int cross = crossings (f, from, to), rest = to - from - cross;
+
+    return (cross > 0 ? cross * f->x->cross_s : 0.0) +
+           (rest > 0 ? rest * f->x->any_s : 0.0);
+}
 
 static double of_layer (const struct bound_layer *l, enum part part)
 {
@@ -184,8 +188,8 @@ static double row_s (const struct frame *f, enum part part, int from, double lay
 static double way_down_s (const struct frame *f)
 {
     const struct bound_pipeline *x = f->x;
-    double row = sends_s (x, 0, x->p - 1);
-    bool crosses = crossings (x, 0, x->p - 1) > 0;
+    double row = sends_s (f, 0, x->p - 1);
+    bool crosses = crossings (f, 0, x->p - 1) > 0;
 
     if (f->v_shaped || x->v == 1) /* the turns are on one stage */
         return x->v * row;
@@ -239,7 +243,7 @@ static double through_above (const struct frame *f, enum part part, int k, doubl
 
     if (k == 0)
         return 0.0;
-    return k * s->micro_s / f->x->v + row_s (f, part, 0, above) + sends_s (f->x, 0, k) +
+    return k * s->micro_s / f->x->v + row_s (f, part, 0, above) + sends_s (f, 0, k) +
            (part == FORWARD ? s->embed_fwd_s + s->tp_s / f->x->v : s->embed_back_s);
 }
 
@@ -253,7 +257,7 @@ static double through_below (const struct frame *f, enum part part, int k, doubl
     if (between == 0)
         return 0.0;
     return between * s->micro_s / f->x->v + row_s (f, part, k + 1, below) +
-           sends_s (f->x, k, f->x->p - 1) +
+           sends_s (f, k, f->x->p - 1) +
            (part == FORWARD ? s->head_fwd_s : s->head_back_s + s->tp_s / f->x->v);
 }
 
@@ -272,7 +276,7 @@ static double back_to (const struct frame *f, int k, double layers, double above
     if (!f->v_shaped && k == 0)
         held = x->model->layers - layers;
     return between * s->micro_s / x->v + row_s (f, INPUT, f->v_shaped ? 0 : k + 1, held) +
-           (f->v_shaped ? sends_s (x, 0, k) : sends_s (x, k, x->p - 1)) +
+           (f->v_shaped ? sends_s (f, 0, k) : sends_s (f, k, x->p - 1)) +
            s->head_input_s + s->tp_s / x->v;
 }
 
@@ -290,9 +294,15 @@ static double back_and_up (const struct frame *f, int k, double layers)
                  (k < x->p - 1 ? slack_of (f, l, c * x->p + k + 1) : 0.0);
     return (x->p - 1) * s->micro_s / x->v +
            fmax (held * l->slope - slack / x->v, held * l->least_slope) +
-           sends_s (x, 0, k) + sends_s (x, k, x->p - 1) +
+           sends_s (f, 0, k) + sends_s (f, k, x->p - 1) +
            (k > 0 ? s->embed_back_s : 0.0) +
            (k < x->p - 1 ? s->head_back_s + s->tp_s / x->v : 0.0);
+}
+
+/* Does a group of this replica span nodes, that may be another one with slow slots? */
+static bool span_here (const struct bound_pipeline *x, struct how how)
+{
+    return how.way == BOUND_ALL_SPAN || (how.way == BOUND_ONE_SPANS && x->slow == 0);
 }
 
 /* A stage to be placed on a kind of slot. */
@@ -324,7 +334,7 @@ static struct held held_of (const struct frame *f, int k, int kind, int layers, 
         h.fwd_s += layers * how.experts->fwd_s;
         h.back_s += layers * how.experts->back_s;
     }
-    if (how.way == BOUND_ALL_SPAN || (how.way == BOUND_ONE_SPANS && x->slow == 0)) {
+    if (span_here (x, how)) {
         h.fwd_s += layers * x->slot[kind].span_fwd_s;
         h.back_s += layers * x->slot[kind].span_back_s;
     }
@@ -406,7 +416,9 @@ static double last_forward_row (const struct frame *f, const struct held *h)
     return down_s (f, h) + through_below (f, BACKWARD, h->k, below) +
            h->rest * (h->layer_fwd_s + h->layer_back_s) + ends_between_s (f, h) +
            through_below (f, FORWARD, h->k, below) + up +
-           x->v * fmax (0.0, x->slow_sends_s - 2.0 * sends_s (x, 0, x->p - 1));
+           (f->spans
+                ? 0.0
+                : x->v * fmax (0.0, x->slow_sends_s - 2.0 * sends_s (f, 0, x->p - 1)));
 }
 
 /* The least end of stage 0, or of stage k itself (`own`) with what follows it, when stage
@@ -430,10 +442,14 @@ static double own_end_s (const struct frame *f, int k, int kind, int layers, int
     const struct bound_pipeline *x = f->x;
     double least = INFINITY;
 
-    for (int way = BOUND_ONE_SPANS; way < BOUND_WAYS; way++)
+    for (int way = BOUND_ONE_SPANS; way < BOUND_WAYS; way++) {
+        struct how how = {way, NULL};
+        struct frame g = *f;
+
+        g.spans = g.spans || span_here (x, how);
         if (x->way[way])
-            least = fmin (
-                least, end_s (f, k, kind, layers, below, (struct how){way, NULL}, true));
+            least = fmin (least, end_s (&g, k, kind, layers, below, how, true));
+    }
     for (int i = 0; x->way[BOUND_WHOLE] && i < (x->n_experts > 0 ? x->n_experts : 1);
          i++) {
         struct how how = {0, x->n_experts > 0 ? &x->experts[i] : NULL};
@@ -737,6 +753,7 @@ static double one_bound (const struct bound_pipeline *x, struct how first, int *
 
     frame_init (&f, x, first);
     f.work = work;
+    f.spans = span_here (x, first);
     return work ? tight_bound (&f) : loose_bound (&f);
 }
 

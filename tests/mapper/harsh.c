@@ -286,6 +286,9 @@ static void check_below (struct rng *r, struct setting *s, int orders)
     for (int how = BOUND_FRACTIONS; how <= BOUND_RUNS; how++)
         bound[how] = bound_of (&pool, &s->config, (enum bound_how) how);
     pool_release (&pool);
+    /* Bisection ends within a ten-millionth. */
+    assert_true (bound[BOUND_SPLITS] >= bound[BOUND_FRACTIONS] * (1 - 1e-6));
+    assert_true (bound[BOUND_RUNS] >= bound[BOUND_FRACTIONS] * (1 - 1e-6));
     for (int i = 0; i < orders; i++) {
         double step;
 
@@ -325,39 +328,156 @@ static void below_everything (void **state)
     assert_true (tried > 3 * rounds);
 }
 
+/* One order by hand; the cluster is released. */
+static void check_order (struct setting *s, const int *gpu)
+{
+    struct mapper_problem p = problem_for (s);
+    double loose, tight, step = step_of (s, gpu, NULL);
+    struct error err = {""};
+
+    ok (mapper_lower_bound (&p, &s->config, false, &loose, &err), &err);
+    ok (mapper_lower_bound (&p, &s->config, true, &tight, &err), &err);
+    if (!(step >= loose * (1 - 1e-9) && step >= tight * (1 - 1e-9)))
+        fail_msg ("step %.9g below a bound, %.9g or %.9g", step, loose, tight);
+    topology_cluster_destroy (s->cluster);
+}
+
+#define START "{\"version\":1,\"name\":\"test\",\"nodes\":["
+#define NODE(NAME, GPUS, TYPE) \
+    "{\"name\":\"" NAME "\",\"gpus\":" #GPUS ",\"gpu_type\":\"" TYPE "\"}"
+#define SLOWER(NAME, SPEEDS) \
+    "{\"name\":\"" NAME      \
+    "\",\"gpus\":3,\"gpu_type\":\"h100-sxm5-80g\",\"speed\":[" SPEEDS "]}"
+#define INTRA(US, RATE) "{\"latency_us\":" #US ",\"bandwidth_gb_per_s\":" #RATE "}"
+
 /* Nothing crosses from slower to faster GPUs where no stage is on these. */
 static void all_on_slower (void **state)
 {
     struct setting s = {
-        .cluster = cluster_from (
-            "{\"version\":1,\"name\":\"test\",\"nodes\":["
-            "{\"name\":\"a\",\"gpus\":6,\"gpu_type\":\"a100-sxm4-80g\"},"
-            "{\"name\":\"b\",\"gpus\":3,\"gpu_type\":\"h100-sxm5-80g\"}],\"links\":{"
-            "\"intra\":[{\"latency_us\":300,\"bandwidth_gb_per_s\":267},"
-            "{\"latency_us\":10,\"bandwidth_gb_per_s\":284}],"
-            "\"inter\":{\"latency_us\":300,\"bandwidth_gb_per_s\":1.2}}}"),
+        .cluster =
+            cluster_from (
+                START NODE ("a", 6, "a100-sxm4-80g") "," NODE ("b", 3, "h100-sxm5-80g") "],\"links\":{\"intra\":[" INTRA (
+                    300, 267) "," INTRA (10, 284) "],\"inter\":" INTRA (300, 1.2) "}}"),
         .model = small_model (10),
         .job = {.seq = 512, .global_batch = 2},
         .profile = profile_of ("nemo-h100"),
         .config = config_of (1, 5, 1, 2),
         .layers = {1, 2, 3, 3, 1}};
-    struct mapper_problem p = problem_for (&s);
     const int gpu[] = {0, 1, 2, 3, 4, 5, 6, 7, 8};
-    double loose, tight, step = step_of (&s, gpu, NULL);
-    struct error err = {""};
     (void) state;
 
-    ok (mapper_lower_bound (&p, &s.config, false, &loose, &err), &err);
-    ok (mapper_lower_bound (&p, &s.config, true, &tight, &err), &err);
-    if (!(step >= loose * (1 - 1e-9) && step >= tight * (1 - 1e-9)))
-        fail_msg ("step %.9g below a bound, %.9g or %.9g", step, loose, tight);
-    topology_cluster_destroy (s.cluster);
+    check_order (&s, gpu);
+}
+
+/* A group that has to span nodes lies between those of two nodes, and half of it crosses
+ * on either side. */
+static void spanning_saves_crossings (void **state)
+{
+    struct setting s = {
+        .cluster = cluster_from (
+            START NODE ("a", 6, "h100-sxm5-80g") "," NODE ("b", 6, "h100-sxm5-80g") "," NODE (
+                "c", 2,
+                "h100-sxm5-80g") "," NODE ("d", 4,
+                                           "h100-sxm5-80g") "],\"links\":{\"intra\":"
+                                                            "[" INTRA (10, 245) "," INTRA (3, 200) "," INTRA (
+                                                                10,
+                                                                155) "," INTRA (0,
+                                                                                124) "],"
+                                                                                     "\"i"
+                                                                                     "nte"
+                                                                                     "r\""
+                                                                                     ":{"
+                                                                                     "\"l"
+                                                                                     "ate"
+                                                                                     "ncy"
+                                                                                     "_us"
+                                                                                     "\":"
+                                                                                     "300"
+                                                                                     ",\""
+                                                                                     "nod"
+                                                                                     "e_"
+                                                                                     "gb_"
+                                                                                     "per"
+                                                                                     "_s"
+                                                                                     "\":"
+                                                                                     "2."
+                                                                                     "243"
+                                                                                     ","
+                                                                                     "\"b"
+                                                                                     "and"
+                                                                                     "wid"
+                                                                                     "th_"
+                                                                                     "gb_"
+                                                                                     "per"
+                                                                                     "_s"
+                                                                                     "\":"
+                                                                                     "60}"
+                                                                                     "}"
+                                                                                     "}"),
+        .model = small_model (11),
+        .job = {.seq = 2048, .global_batch = 2},
+        .profile = profile_of ("megatron-deepspeed"),
+        .config = config_of (4, 4, 1, 2),
+        .layers = {3, 6, 1, 1}};
+    const int gpu[] = {17, 15, 16, 14, 9, 6, 7, 11, 10, 8, 3, 0, 2, 4, 5, 1, 12, 13};
+    (void) state;
+
+    s.model.hidden = 512;
+    s.model.head_dim = 32;
+    s.model.ffn = 2048;
+    s.model.vocab = 64000;
+    s.config.schedule = SCHEDULE_ZB1P;
+    s.config.recompute = RECOMPUTE_SELECTIVE;
+    s.config.sequence_parallel = false;
+    check_order (&s, gpu);
+}
+
+/* Rings of one lane whose members are on two nodes, though TP groups would need three. */
+static void uneven_rings (void **state)
+{
+    struct setting s = {
+        .cluster = cluster_from (
+            START SLOWER ("a", "0.6,1,1") "," SLOWER ("b", "1,1,0.6") "," SLOWER ("c", "1"
+                                                                                       ","
+                                                                                       "1"
+                                                                                       ","
+                                                                                       "0"
+                                                                                       "."
+                                                                                       "6") "," SLOWER (
+                "d",
+                "0.6,1,1") "," SLOWER ("e",
+                                       "1,1,1") "],\"links\":{\"intra\":"
+                                                "[" INTRA (0, 380) "," INTRA (3, 338) "," INTRA (0, 242) "," INTRA (
+                                                    3,
+                                                    163) "," INTRA (10,
+                                                                    273) "],\"inter\":{"
+                                                                         "\"latency_us\":"
+                                                                         "3,\"node_gb_"
+                                                                         "per_s\":33.58,"
+                                                                         "\"bandwidth_gb_"
+                                                                         "per_s\":6}}}"),
+        .model = small_model (11),
+        .job = {.seq = 1024, .global_batch = 24},
+        .profile = profile_of ("megatron-v100"),
+        .config = config_of (4, 1, 3, 1),
+        .layers = {11}};
+    const int gpu[] = {0, 1, 6, 8, 3, 12, 7, 14, 4, 2, 10, 13, 5, 9, 11};
+    (void) state;
+
+    s.model.hidden = 512;
+    s.model.head_dim = 32;
+    s.model.ffn = 2048;
+    s.model.vocab = 256000;
+    s.config.zero = 0;
+    s.config.recompute = RECOMPUTE_FULL;
+    check_order (&s, gpu);
 }
 
 int main (void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test (below_everything),
-                                       cmocka_unit_test (all_on_slower)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (below_everything), cmocka_unit_test (all_on_slower),
+        cmocka_unit_test (spanning_saves_crossings), cmocka_unit_test (uneven_rings)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -129,20 +129,6 @@ void costmodel_tp_operations (const struct workload_model *m,
                               const struct workload_stage *held, double *fwd,
                               double *back);
 
-/** What all-to-alls of ep_s a micro-batch, forward and backward, cost a stage beside under_s
- *  of its compute.
- *
- *  Where the framework overlaps (workload_exchanges_overlap), the profile's part of them
- *  hides, at most all of under_s: a forward's under the backward that it is joined with, and
- *  that one's under the forward.  The forwards before a stage's first backward
- *  (costmodel_forwards_first) and the backwards after its last forward have nothing beside
- *  them; all micro-batches are given the mean.
- *
- *  @param[out] hidden_s  what hides; the cost is the rest, and the slowdown that it causes */
-double costmodel_ep_exposed_s (const struct workload_profile *p,
-                               const struct workload_config *c, int microbatches,
-                               int stage, double ep_s, double under_s, double *hidden_s);
-
 /** What the backward of one micro-batch has beside these where a gated MLP's two first
  *  projections are layers apart: both reduce their inputs' gradients, unless these were
  *  gathered once for both under sequence parallelism. */
@@ -452,5 +438,19 @@ double costmodel_half_allreduce_s (const struct workload_profile *p,
 double costmodel_tp_exposed_s (const struct workload_profile *p,
                                const struct workload_config *c, double tp_s,
                                double under_s);
+
+/** What all-to-alls of ep_s a micro-batch, forward and backward, cost a stage beside under_s
+ *  of its compute.
+ *
+ *  Where the framework overlaps (workload_exchanges_overlap), the profile's part of them
+ *  hides, at most all of under_s: a forward's under the backward that it is joined with, and
+ *  that one's under the forward.  The forwards before a stage's first backward
+ *  (costmodel_forwards_first) and the backwards after its last forward have nothing beside
+ *  them; all micro-batches are given the mean.
+ *
+ *  @param[out] hidden_s  what hides; the cost is the rest, and the slowdown that it causes */
+double costmodel_ep_exposed_s (const struct workload_profile *p,
+                               const struct workload_config *c, int microbatches,
+                               int stage, double ep_s, double under_s, double *hidden_s);
 
 #endif

@@ -3,7 +3,10 @@
  * NVIDIA's performance summary of Megatron Bridge names a recipe by model, GPU type,
  * precision and container; whether that hides experts' all-to-alls is in the recipes
  * themselves (moe_a2a_overlap in github.com/NVIDIA-NeMo/Megatron-Bridge,
- * scripts/performance/configs/..., workload_base_configs.py, as each release had it). */
+ * scripts/performance/configs/..., workload_base_configs.py).  Their versions do not name a
+ * container: a row has the version with its degrees and micro-batch, and where two have the
+ * same (Qwen3-235B and DeepSeek-V3 on GB200, Qwen3-235B on GB300) the later container has the
+ * later version. */
 #include "calibrate/calibrate_private.h"
 
 #include <string.h>

@@ -1,14 +1,15 @@
 /* A lower bound of one configuration over every placement and every split of the layers.
  *
- * Every time is taken at its best: links of each kind (bound_links.c), and compute by how
- * many GPUs of each class there are.  Slots (one stage of one replica: TP x CP GPUs) are of
+ * Every time is taken at its best (bound_best.c), and GPUs of each class are counted.  Slots (one stage of one replica: TP x CP GPUs) are of
  * two kinds: fast ones, whose TP groups lie inside nodes and have no GPU slower than some
  * class, and slow ones.  When the fast slots are too few, some replica has at least
  *
  *     ceil ((slots needed - fast slots) / replicas)
  *
- * stages on slow slots, and the step is at least that replica's: bound_stages.c has the
- * pipeline.  Every class that can divide fast from slow is tried.
+ * stages on slow slots, and the step is at least that replica's.  Every class that can
+ * divide fast from slow is tried.  bound_fractions.c and bound_stages.c have the pipeline
+ * of 1F1B and GPipe, bound_pipeline.c that of all schedules, which also tells layers with
+ * experts from others.
  *
  * The step is at least the end of stage 0 plus its synchronisation and optimiser, which
  * grow with its layers.  A TP group may span nodes in a placement by hand, and then its
@@ -24,9 +25,6 @@
  * BOUND_ALL_SPAN: the rings have more lanes than that.  Then a node has more ranks of one
  * TP index than groups fit it, of every index that it has, so it cannot have all: every TP
  * group of stage 0 spans.
- *
- * Schedules other than 1F1B and GPipe have bounds of their own (bound_pipeline.c), as have
- * models whose layers differ.
  */
 #include "mapper/bound_private.h"
 
@@ -61,8 +59,8 @@ static int slow_stages (const struct pool *pool, const struct workload_config *c
     return missing > 0 ? (int) ((missing + d->dp - 1) / d->dp) : 0;
 }
 
-/* BOUND_ALL_SPAN with rings of `lanes` lanes: a node has GPUs of at most gpus/lanes TP indices, so
- * every group of stage 0 is on `nodes` nodes or more. */
+/* BOUND_ALL_SPAN with rings of `lanes` lanes: a node has GPUs of at most gpus/lanes TP
+ * indices, so every group of stage 0 is on `nodes` nodes or more. */
 static double more_lanes (const struct pool *pool, const struct workload_config *c,
                           const struct bests *x, int from, struct pace pace, int lanes,
                           int nodes, double (*bound) (const struct pace *))
@@ -87,8 +85,8 @@ static double more_lanes (const struct pool *pool, const struct workload_config 
     return bound (&pace);
 }
 
-/* BOUND_WHOLE: the lowest over the ways to place stage 0's experts, or, where these are not to
- * be told apart, with every figure of them at its least. */
+/* BOUND_WHOLE: the lowest over the ways to place stage 0's experts, or, where these are not
+ * to be told apart, with every figure of them at its least. */
 static double whole_groups (const struct workload_config *c, const struct bests *x,
                             struct pace pace, enum bound_how how,
                             double (*bound) (const struct pace *))

@@ -1,8 +1,9 @@
 /* A pool's configuration as a struct bound_pipeline, and its bound.
  *
- * Stage 0's synchronisation is the slower, the fewer of its TP groups are on each of its
- * nodes, and the sends are the slower, the more of them are: the bound is the least over
- * how many. */
+ * Stage 0's TP groups may share a node with each other or with other stages.  The more of
+ * them do, the wider is the way of their synchronisation; but the fewer of the other stages
+ * have room beside them, and the more sends cross nodes.  The bound is the least over how
+ * many there are on each of its nodes at least (by_lanes). */
 #include "mapper/bound_private.h"
 
 #include <math.h>
@@ -139,9 +140,7 @@ static void fewer_lanes (const struct pool *pool, const struct workload_config *
         fixed * fmax (0.0, each[1] - each[0]) + fmax (0.0, start[1] - start[0]);
 }
 
-/* The lowest over how many of stage 0's TP groups are on each of its nodes at least.  The
- * more, the wider is the way of their synchronisation; but so many fewer of the other
- * stages share these nodes, and more sends cross. */
+/* The lowest over the lanes of stage 0's synchronisation. */
 static double by_lanes (const struct pool *pool, const struct workload_config *c,
                         const struct bests *x, const struct slow_slots *slots,
                         const struct bound_pipeline *all)

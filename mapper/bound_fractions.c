@@ -237,7 +237,7 @@ double bound_span_end (const struct pace *x, int first)
 {
     double span = x->b->span_fwd_s[0] + x->b->span_back_s[0];
 
-    return x->way == 1 && !x->span && x->b->p > 1
+    return x->way == BOUND_ONE_SPANS && !x->span && x->b->p > 1
                ? end_by_first (x, first, first_fast (x, first) + first * span)
                : 0.0;
 }

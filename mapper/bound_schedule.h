@@ -7,13 +7,6 @@
 
 #include "workload/workload.h"
 
-/** n layers in a row of which the first is layer `start` of the model or a later one take
- *  at least n slope - slack, when one without experts takes `dense` and one with them
- *  `expert`: the first dense_layers have none, of the others every expert_every-th has. */
-double bound_run_slope (const struct workload_model *m, double dense, double expert);
-double bound_run_slack (const struct workload_model *m, double dense, double expert,
-                        int start);
-
 /** One layer for one micro-batch, at best. */
 struct bound_layer {
     double fwd_s, back_s;
@@ -79,8 +72,8 @@ struct bound_pipeline {
  *  @return INFINITY where no such split fits the caps */
 double bound_scheduled (const struct bound_pipeline *x, bool tight);
 
-/** The split that the tight bound comes from, nearly, for schedules that do not put weights'
- *  gradients off.
+/** The split that the tight bound comes from, nearly, for schedules that do not put
+ *  weights' gradients off.
  *
  *  @param[out] layers  [p] whole chunks
  *  @param[out] slow    [p] is the stage on slow slots?

@@ -254,7 +254,9 @@ enum status split_layers (const struct pool *pool, const struct workload_config 
 
         x.slow = bound_divided (pool, c, from, cap, &b, &chunks);
         x.way =
-            b.sync_fixed_s[0][0] < INFINITY && c->deg.tp <= pool->max_node_gpus ? 0 : 2;
+            b.sync_fixed_s[0][BOUND_WHOLE] < INFINITY && c->deg.tp <= pool->max_node_gpus
+                ? BOUND_WHOLE
+                : BOUND_ALL_SPAN;
         b.total_only = false;
         if ((x.slow == 0 && (from > 0 || step_s > 0.0)) || x.slow > c->deg.pp)
             continue;

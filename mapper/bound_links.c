@@ -191,13 +191,15 @@ double bound_sends_s (const struct best *b, int stages)
 double bound_slow_sends_s (const struct best *b, int stages, int slow)
 {
     double any = b->pair_s[0][0], mixed = b->pair_s[0][1];
-    double touched = fmin (mixed, b->pair_s[1][1]);
-    int n = slow < stages ? slow : stages - 1; /* boundaries that slow slots touch */
+    double all_slow = (stages - 1) * b->pair_s[1][1], some = INFINITY;
 
-    if (stages < 2 || n < 1)
+    if (stages < 2 || slow < 1)
         return bound_sends_s (b, stages);
-    return fmax (bound_sends_s (b, stages), (stages - 1 - n) * any + (n - 1) * touched +
-                                                (slow < stages ? mixed : touched));
+    /* Slow slots touch as many boundaries as they are, one of them with a fast one. */
+    if (slow < stages)
+        some = (stages - 1 - slow) * any + (slow - 1) * fmin (mixed, b->pair_s[1][1]) +
+               mixed;
+    return fmax (bound_sends_s (b, stages), fmin (some, all_slow));
 }
 
 /* A line under what a group of n on these links takes; the least of both so far. */

@@ -95,7 +95,7 @@ void bound_pairs (const struct pool *pool, const struct workload_config *c,
                   const struct costmodel_volume *v, int from, double pair_s[2][2]);
 
 /** Sends between `stages` consecutive stages, there and back, by how many nodes they need;
- *  and at least, when `slow` of them are on slow slots. */
+ *  and at least, when `slow` of them or more are on slow slots. */
 double bound_sends_s (const struct best *b, int stages);
 double bound_slow_sends_s (const struct best *b, int stages, int slow);
 

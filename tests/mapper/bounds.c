@@ -301,9 +301,10 @@ static void equal_to_glpk (void **state)
             mine = bound_splits (&x);
             found += isfinite (mip);
             assert_true (isfinite (mip) == isfinite (mine));
-            /* GLPK's presolver let a row be broken by 0.04 % in one of 2,000 cases. */
+            /* GLPK's presolver let a row be broken by 0.04 and 0.14 % in two of 5,000
+             * cases. */
             if (isfinite (mip))
-                assert_true (mine >= mip * (1 - 1e-4) && mine <= mip * (1 + 1e-3));
+                assert_true (mine >= mip * (1 - 1e-4) && mine <= mip * (1 + 3e-3));
         }
         pool_release (&pool);
         topology_cluster_destroy (s.cluster);

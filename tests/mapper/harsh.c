@@ -1,0 +1,363 @@
+/* The lower bound where everything is unlike at once: node sizes, types, speeds, links and
+ * what nodes reach together, few layers beside a large head, every schedule.  Orders and
+ * splits that are far from the planner's climb from there towards the bound. */
+#include "mapper/bound_private.h"
+#include "tests/lib/fixture.h"
+
+#define MOST_GPUS 48
+
+/* A number of a wide range, or one that many links share. */
+static double drawn (struct rng *r, double lo, double hi)
+{
+    return lo * pow (hi / lo, rng_unit (r));
+}
+
+/* One number or a matrix. */
+static void add_rates (struct text *t, struct rng *r, int n, double lo, double hi)
+{
+    bool matrix = n > 1 && rng_below (r, 3) == 0;
+
+    if (!matrix) {
+        text_add (t, "%.4g", drawn (r, lo, hi));
+        return;
+    }
+    text_add (t, "[");
+    for (int i = 0; i < n; i++) {
+        text_add (t, "%s[", i ? "," : "");
+        for (int j = 0; j < n; j++)
+            text_add (t, "%s%.4g", j ? "," : "", drawn (r, lo, hi));
+        text_add (t, "]");
+    }
+    text_add (t, "]");
+}
+
+static int latency_us (struct rng *r)
+{
+    static const int some[] = {0, 3, 10, 300};
+
+    return some[rng_below (r, 4)];
+}
+
+/* What all GPUs of a node reach: together, and to another node. */
+static void add_totals (struct text *t, struct rng *r, int nodes)
+{
+    if (rng_below (r, 2) == 0)
+        text_add (t, "\"node_gb_per_s\":%.4g,", drawn (r, 2, 400));
+    if (nodes > 1 && rng_below (r, 3) == 0) {
+        text_add (t, "\"node_pair_gb_per_s\":");
+        add_rates (t, r, nodes, 1, 400);
+        text_add (t, ",");
+    }
+}
+
+/* Up to five nodes of one size or of several, of one type or of three. */
+static struct topology_cluster *harsh_cluster (struct rng *r)
+{
+    static const char *const type[] = {"h100-sxm5-80g", "a100-sxm4-80g", "v100-sxm2-32g"};
+    static const int sizes[] = {1, 2, 3, 4, 6, 8};
+    struct text t = {0};
+    int nodes = 1 + rng_below (r, 5), size[5], all = sizes[rng_below (r, 6)];
+    int types = 1 + rng_below (r, 3), unlike = rng_below (r, 2),
+        slower = rng_below (r, 3) == 0, slow_inside = rng_below (r, 3) == 0;
+
+    text_add (&t, "{\"version\":1,\"name\":\"harsh\",\"nodes\":[");
+    for (int i = 0; i < nodes; i++) {
+        size[i] = unlike ? sizes[rng_below (r, 6)] : all;
+        text_add (&t, "%s{\"name\":\"n%d\",\"gpus\":%d,\"gpu_type\":\"%s\"", i ? "," : "",
+                  i, size[i], type[rng_below (r, types)]);
+        if (slower) {
+            text_add (&t, ",\"speed\":[");
+            for (int k = 0; k < size[i]; k++)
+                text_add (&t, "%s%g", k ? "," : "", rng_below (r, 5) ? 1.0 : 0.6);
+            text_add (&t, "]");
+        }
+        text_add (&t, "}");
+    }
+    text_add (&t, "],\"links\":{\"intra\":[");
+    for (int i = 0; i < nodes; i++) {
+        text_add (&t, "%s{\"latency_us\":%d,\"bandwidth_gb_per_s\":", i ? "," : "",
+                  latency_us (r));
+        add_rates (&t, r, size[i], slow_inside ? 1 : 100, slow_inside ? 30 : 400);
+        text_add (&t, "}");
+    }
+    text_add (&t, "]");
+    if (nodes > 1) {
+        text_add (&t, ",\"inter\":{\"latency_us\":%d,", latency_us (r));
+        add_totals (&t, r, nodes);
+        text_add (&t, "\"bandwidth_gb_per_s\":");
+        add_rates (&t, r, nodes, 1, 100);
+        text_add (&t, "}");
+    }
+    text_add (&t, "}}");
+
+    struct topology_cluster *c = cluster_from (text_str (&t));
+
+    text_free (&t);
+    return c;
+}
+
+/* Few layers beside a head of any size; with experts in all layers, some or none. */
+static struct workload_model harsh_model (struct rng *r)
+{
+    struct workload_model m = small_model (2 + rng_below (r, 15));
+
+    m.hidden = 256 << rng_below (r, 4);
+    m.ffn = 4 * m.hidden;
+    m.head_dim = m.hidden / m.heads;
+    m.vocab = 1000 << rng_below (r, 10);
+    m.tied = rng_below (r, 4) == 0;
+    if (rng_below (r, 2))
+        return m;
+    m.experts = 4 << rng_below (r, 3);
+    m.top_k = 1 + rng_below (r, 4);
+    m.expert_ffn = 256 << rng_below (r, 5);
+    m.shared_ffn = rng_below (r, 2) ? 0 : 1024;
+    m.dense_layers = rng_below (r, 2) ? 0 : rng_below (r, 4);
+    m.expert_every = rng_below (r, 2) ? 1 : 1 + rng_below (r, 3);
+    return m;
+}
+
+static bool draw_config (struct rng *r, struct setting *s)
+{
+    static const enum workload_schedule all[] = {
+        SCHEDULE_INTERLEAVED, SCHEDULE_INTERLEAVED, SCHEDULE_1F1B, SCHEDULE_GPIPE,
+        SCHEDULE_ZB1P,        SCHEDULE_ZB2P,        SCHEDULE_ZBV,  SCHEDULE_V_HALF,
+        SCHEDULE_V_MIN,       SCHEDULE_INTERLEAVED, SCHEDULE_1F1B};
+    struct workload_config *c = &s->config;
+    struct workload_degrees *d = &c->deg;
+    int room;
+
+    *c =
+        config_of (1 << rng_below (r, 4), 1 + rng_below (r, 6), 1, 1 << rng_below (r, 3));
+    d->cp = rng_below (r, 4) ? 1 : 1 + rng_below (r, 4);
+    room = s->cluster->n_gpus / (d->tp * d->pp * d->cp);
+    d->dp = room > 1 && rng_below (r, 2) ? 1 + rng_below (r, room) : room;
+    if (room < 1)
+        return false;
+    c->schedule = d->pp > 1 ? all[rng_below (r, 11)] : SCHEDULE_1F1B;
+    d->vpp = c->schedule == SCHEDULE_INTERLEAVED ? 2 + rng_below (r, 3)
+                                                 : workload_default_vpp (c->schedule);
+    if (s->model.experts > 0) {
+        d->ep = rng_below (r, 2) ? 1 << rng_below (r, 4) : 1 + rng_below (r, 8);
+        d->etp = rng_below (r, 2) ? d->tp : 1 << rng_below (r, 3);
+    }
+    /* Any number of micro-batches, most often few. */
+    s->job.global_batch =
+        d->dp * c->micro_batch *
+        (c->schedule == SCHEDULE_INTERLEAVED ? d->pp * (1 + rng_below (r, 5))
+                                             : 1 + rng_below (r, 20));
+    c->zero = rng_below (r, d->pp == 1 ? 4 : 2);
+    c->recompute = (enum workload_recompute) rng_below (r, 3);
+    if (c->recompute == RECOMPUTE_FULL && rng_below (r, 2))
+        c->recompute_layers = 1 + rng_below (r, 2);
+    c->sequence_parallel = d->tp > 1 && rng_below (r, 2);
+    return workload_config_check (&s->model, &s->job, c, NULL) == ST_OK &&
+           s->model.layers % d->vpp == 0;
+}
+
+/* Every chunk of a stage holds as many layers. */
+static void draw_layers (struct rng *r, struct setting *s)
+{
+    int pp = s->config.deg.pp, v = s->config.deg.vpp, left = s->model.layers / v;
+
+    if (rng_below (r, 2))
+        workload_layers_even (left, pp, s->layers);
+    else
+        for (int k = 0; k < pp; k++) {
+            int rest = pp - 1 - k;
+
+            s->layers[k] = rest ? 1 + rng_below (r, left - rest) : left;
+            left -= s->layers[k];
+        }
+    for (int k = 0; k < pp; k++)
+        s->layers[k] *= v;
+}
+
+/* GPUs in file order or at random, and ranks of TP groups beside each other or apart. */
+static void draw_order (struct rng *r, const struct setting *s, int *gpu)
+{
+    const struct workload_degrees *d = &s->config.deg;
+    int n = s->cluster->n_gpus, world = (int) workload_world (d), how = rng_below (r, 4);
+
+    for (int k = 0; k < n; k++)
+        gpu[k] = k;
+    if (how == 0)
+        shuffle (r, gpu, n);
+    for (int k = 0; how == 1 && k < world; k++) /* a group's next rank is dp x pp on */
+        gpu[k] = k % d->tp * (world / d->tp) + k / d->tp;
+    for (int k = 0; how == 2 && k < world; k++)
+        gpu[k] = world - 1 - k;
+}
+
+/* The least step that exchanges of two GPUs lead to. */
+static double climb (struct rng *r, const struct setting *s, int *gpu, int moves)
+{
+    struct costmodel_problem p = problem_of (s);
+    struct costmodel_state *state;
+    struct error err = {""};
+    int n = s->cluster->n_gpus;
+    double step;
+
+    ok (costmodel_state_create (&p, gpu, n, &state, &err), &err);
+    step = costmodel_state_price (state).step_s;
+    for (int i = 0; i < moves && n > 1; i++) {
+        int a = rng_below (r, n), b = rng_below (r, n);
+        double now;
+
+        if (a == b)
+            continue;
+        costmodel_state_exchange (state, &a, &b, 1);
+        now = costmodel_state_price (state).step_s;
+        if (now <= step)
+            step = now;
+        else
+            costmodel_state_exchange (state, &a, &b, 1);
+    }
+    memcpy (gpu, costmodel_state_gpus (state), (size_t) n * sizeof (int));
+    costmodel_state_destroy (state);
+    return step_of (s, gpu, NULL);
+}
+
+/* A chunk's layer of one stage to another where that is no longer. */
+static double climb_layers (struct rng *r, struct setting *s, const int *gpu, double step,
+                            int moves)
+{
+    int pp = s->config.deg.pp, v = s->config.deg.vpp;
+
+    for (int i = 0; i < moves && pp > 1; i++) {
+        int from = rng_below (r, pp), to = rng_below (r, pp);
+        double now;
+
+        if (from == to || s->layers[from] <= v)
+            continue;
+        s->layers[from] -= v;
+        s->layers[to] += v;
+        now = step_of (s, gpu, NULL);
+        if (now <= step) {
+            step = now;
+        } else {
+            s->layers[from] += v;
+            s->layers[to] -= v;
+        }
+    }
+    return step;
+}
+
+static void say_failed (const struct setting *s, const int *gpu, double step,
+                        const double *bound)
+{
+    const struct workload_config *c = &s->config;
+    const struct workload_degrees *d = &c->deg;
+    struct text t = {0};
+
+    for (int k = 0; k < d->pp; k++)
+        text_add (&t, " %d", s->layers[k]);
+    text_add (&t, "; GPUs");
+    for (int k = 0; k < workload_world (d); k++)
+        text_add (&t, " %d", gpu[k]);
+    fail_msg (
+        "%s, tp %d pp %d dp %d cp %d ep %d etp %d vpp %d zero %d recompute %d:%d, "
+        "%d micro-batches, experts %d: step %.9g below a bound, %.9g %.9g %.9g; layers%s",
+        workload_schedule_name (c->schedule), d->tp, d->pp, d->dp, d->cp, d->ep, d->etp,
+        d->vpp, c->zero, (int) c->recompute, c->recompute_layers,
+        workload_microbatches (&s->job, c), s->model.experts, step, bound[0], bound[1],
+        bound[2], text_str (&t));
+}
+
+static struct mapper_problem problem_for (const struct setting *s)
+{
+    return (struct mapper_problem){.model = &s->model,
+                                   .job = &s->job,
+                                   .profile = &s->profile,
+                                   .cluster = s->cluster,
+                                   .axes = mapper_axes_free (),
+                                   .memory_limit_pct = 1e9}; /* no limit */
+}
+
+static void check_below (struct rng *r, struct setting *s, int orders)
+{
+    struct mapper_problem p = problem_for (s);
+    struct pool pool;
+    struct error err = {""};
+    double bound[3];
+    int gpu[MOST_GPUS];
+
+    ok (pool_init (&pool, &p, &err), &err);
+    for (int how = BOUND_FRACTIONS; how <= BOUND_RUNS; how++)
+        bound[how] = bound_of (&pool, &s->config, (enum bound_how) how);
+    pool_release (&pool);
+    for (int i = 0; i < orders; i++) {
+        double step;
+
+        draw_layers (r, s);
+        draw_order (r, s, gpu);
+        step = climb (r, s, gpu, 100);
+        step = climb_layers (r, s, gpu, step, 20);
+        step = climb (r, s, gpu, 100);
+        for (int how = BOUND_FRACTIONS; how <= BOUND_RUNS; how++)
+            if (!(step >= bound[how] * (1 - 1e-9)))
+                say_failed (s, gpu, step, bound);
+    }
+}
+
+static void below_everything (void **state)
+{
+    static const char *const profiles[] = {"megatron-core",   "megatron-v100",
+                                           "megatron-bridge", "nemo-h100",
+                                           "llm-foundry",     "megatron-deepspeed"};
+    struct rng r = {53};
+    int rounds = getenv ("LINKWISE_LONG") ? 3000 : 40, tried = 0;
+    (void) state;
+
+    for (int round = 0; round < rounds; round++) {
+        struct setting s = {.cluster = harsh_cluster (&r),
+                            .model = harsh_model (&r),
+                            .job = {.seq = 256 << rng_below (&r, 4)},
+                            .profile = profile_of (profiles[rng_below (&r, 6)])};
+
+        for (int i = 0; i < 60; i++)
+            if (draw_config (&r, &s)) {
+                check_below (&r, &s, 3);
+                tried++;
+            }
+        topology_cluster_destroy (s.cluster);
+    }
+    assert_true (tried > 3 * rounds);
+}
+
+/* Nothing crosses from slower to faster GPUs where no stage is on these. */
+static void all_on_slower (void **state)
+{
+    struct setting s = {
+        .cluster = cluster_from (
+            "{\"version\":1,\"name\":\"test\",\"nodes\":["
+            "{\"name\":\"a\",\"gpus\":6,\"gpu_type\":\"a100-sxm4-80g\"},"
+            "{\"name\":\"b\",\"gpus\":3,\"gpu_type\":\"h100-sxm5-80g\"}],\"links\":{"
+            "\"intra\":[{\"latency_us\":300,\"bandwidth_gb_per_s\":267},"
+            "{\"latency_us\":10,\"bandwidth_gb_per_s\":284}],"
+            "\"inter\":{\"latency_us\":300,\"bandwidth_gb_per_s\":1.2}}}"),
+        .model = small_model (10),
+        .job = {.seq = 512, .global_batch = 2},
+        .profile = profile_of ("nemo-h100"),
+        .config = config_of (1, 5, 1, 2),
+        .layers = {1, 2, 3, 3, 1}};
+    struct mapper_problem p = problem_for (&s);
+    const int gpu[] = {0, 1, 2, 3, 4, 5, 6, 7, 8};
+    double loose, tight, step = step_of (&s, gpu, NULL);
+    struct error err = {""};
+    (void) state;
+
+    ok (mapper_lower_bound (&p, &s.config, false, &loose, &err), &err);
+    ok (mapper_lower_bound (&p, &s.config, true, &tight, &err), &err);
+    if (!(step >= loose * (1 - 1e-9) && step >= tight * (1 - 1e-9)))
+        fail_msg ("step %.9g below a bound, %.9g or %.9g", step, loose, tight);
+    topology_cluster_destroy (s.cluster);
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test (below_everything),
+                                       cmocka_unit_test (all_on_slower)};
+
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}

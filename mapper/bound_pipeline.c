@@ -16,7 +16,9 @@ static struct bound_tail tail_of (const struct pool *pool,
                                   const struct best *b, int kind, bool first)
 {
     struct best_rates rates = bound_rates (pool, 0);
-    struct bound_tail t = {.layer_s = b->tail_layer_s[kind],
+    struct bound_tail t = {.span_fwd_s = b->span_fwd_s[kind],
+                           .span_back_s = b->span_back_s[kind],
+                           .layer_s = b->tail_layer_s[kind],
                            .fixed_s = first ? b->tail_fixed_s[kind]
                                             : pool->problem->profile->time.step_s};
 
@@ -62,9 +64,7 @@ static struct bound_slot bound_slot_of (const struct pool *pool,
     double tp = fmin (x->inside, x->across);
     bool by_class = slow && slow->slower && !slow->spans;
     const struct costmodel_compute *k = by_class ? &slow->k.k : &x->all.k;
-    struct bound_slot s = {.span_fwd_s = b->span_fwd_s[kind],
-                           .span_back_s = b->span_back_s[kind],
-                           .micro_s = b->slot[kind].micro_s,
+    struct bound_slot s = {.micro_s = b->slot[kind].micro_s,
                            .tp_s = by_class ? slow->tp_s : tp,
                            .embed_fwd_s = k->embed_fwd_s,
                            .embed_back_s = k->embed_back_s,
@@ -124,34 +124,82 @@ struct bound_pipeline bound_pipeline_of (const struct pool *pool,
 /* What fewer lanes than a node has room for add to stage 0's synchronisation. */
 static void fewer_lanes (const struct pool *pool, const struct workload_config *c,
                          const struct bests *x, const struct best_rates *rates, int lanes,
-                         struct bound_tail *t)
+                         enum bound_way way, struct bound_tail *t)
 {
-    int per_node = pool->max_node_gpus / c->deg.tp, n = workload_dense_shards (&c->deg);
+    bool whole = way == BOUND_WHOLE;
+    int per_node = pool->max_node_gpus / (whole ? c->deg.tp : 1);
+    int n = workload_dense_shards (&c->deg);
     double layer, fixed, each[2], start[2];
 
     for (int i = 0; i < 2; i++)
         bound_sync_lanes (pool, rates, n, &x->volume, per_node, i ? lanes : per_node,
-                          c->deg.tp, &each[i], &start[i]);
+                          whole ? c->deg.tp : 1, &each[i], &start[i]);
     if (!isfinite (start[1]) || sync_is_hidden (c))
         return;
     bests_first_params (pool, c, &layer, &fixed);
-    t->sync_layer_s[BOUND_WHOLE] += layer * fmax (0.0, each[1] - each[0]);
-    t->sync_fixed_s[BOUND_WHOLE] +=
+    t->sync_layer_s[way] += layer * fmax (0.0, each[1] - each[0]);
+    t->sync_fixed_s[way] +=
         fixed * fmax (0.0, each[1] - each[0]) + fmax (0.0, start[1] - start[0]);
+}
+
+/* The rates of a kind of slot. */
+static struct best_rates rates_of (const struct pool *pool,
+                                   const struct slow_slots *slots, int kind)
+{
+    return bound_rates (pool, kind && slots && slots->slower ? slots->from : 0);
+}
+
+/* All of stage 0's TP groups span nodes: the lowest over how many nodes, with the lanes
+ * that leaves (bound.c, more_lanes). */
+static double all_span (const struct pool *pool, const struct workload_config *c,
+                        const struct bests *x, const struct slow_slots *slots,
+                        const struct best *b, const struct bound_pipeline *all)
+{
+    int gpus = pool->max_node_gpus, tp = c->deg.tp, lanes = gpus / tp;
+    struct best_rates rates = bound_rates (pool, 0);
+    struct bound_pipeline s = *all;
+    double least = INFINITY;
+
+    memset (s.first_way, 0, sizeof s.first_way);
+    s.first_way[BOUND_ALL_SPAN] = true;
+    for (int nodes = lanes > 0 ? 2 : 1; nodes <= tp; nodes++) {
+        int indices = (tp + nodes - 1) / nodes; /* of a node, and so many lanes: */
+        struct best across = *b;
+
+        if (indices > gpus || gpus / indices <= lanes)
+            continue;
+        lanes = gpus / indices;
+        if (nodes > 1)
+            best_set_spans (bound_tp_across (pool, &rates, c, &x->volume, nodes),
+                            &across);
+        if (!isfinite (across.span_fwd_s[0]))
+            continue;
+        for (int kind = 0; kind < 2; kind++) {
+            struct best_rates own = rates_of (pool, slots, kind);
+            struct bound_tail *t = &s.slot[kind].first;
+
+            *t = all->slot[kind].first;
+            t->span_fwd_s = across.span_fwd_s[kind];
+            t->span_back_s = across.span_back_s[kind];
+            fewer_lanes (pool, c, x, &own, lanes, BOUND_ALL_SPAN, t);
+        }
+        least = fmin (least, bound_scheduled (&s, true));
+    }
+    return least;
 }
 
 /* The lowest over the lanes of stage 0's synchronisation. */
 static double by_lanes (const struct pool *pool, const struct workload_config *c,
                         const struct bests *x, const struct slow_slots *slots,
-                        const struct bound_pipeline *all)
+                        const struct best *b, const struct bound_pipeline *all)
 {
     int room = pool->max_node_gpus / c->deg.tp, members = workload_dense_shards (&c->deg);
     struct bound_pipeline s = *all;
     double least;
     int crossings = -1;
 
-    s.first_way[BOUND_WHOLE] = false;
-    least = bound_scheduled (&s, true);
+    s.first_way[BOUND_WHOLE] = s.first_way[BOUND_ALL_SPAN] = false;
+    least = fmin (bound_scheduled (&s, true), all_span (pool, c, x, slots, b, all));
     memset (s.first_way, 0, sizeof s.first_way);
     s.first_way[BOUND_WHOLE] = true;
     for (int lanes = room < members ? room : members; lanes >= 1; lanes--) {
@@ -163,11 +211,10 @@ static double by_lanes (const struct pool *pool, const struct workload_config *c
         crossings = now;
         s.beside = 1 + room - lanes;
         for (int kind = 0; kind < 2; kind++) {
-            struct best_rates rates =
-                bound_rates (pool, kind && slots && slots->slower ? slots->from : 0);
+            struct best_rates rates = rates_of (pool, slots, kind);
 
             s.slot[kind].first = all->slot[kind].first;
-            fewer_lanes (pool, c, x, &rates, lanes, &s.slot[kind].first);
+            fewer_lanes (pool, c, x, &rates, lanes, BOUND_WHOLE, &s.slot[kind].first);
         }
         least = fmin (least, bound_scheduled (&s, true));
     }
@@ -187,5 +234,5 @@ double bound_by_schedule (const struct pool *pool, const struct workload_config 
     if (!tight || s.per_node == 0 || !s.way[BOUND_WHOLE] ||
         costmodel_schedule_splits_backward (c->schedule))
         return bound_scheduled (&s, tight);
-    return by_lanes (pool, c, x, slots, &s);
+    return by_lanes (pool, c, x, slots, b, &s);
 }

@@ -320,8 +320,11 @@ static struct held held_of (const struct frame *f, int k, int kind, int layers, 
         h.back_s += layers * how.experts->back_s;
     }
     if (how.way == BOUND_ALL_SPAN || (how.way == BOUND_ONE_SPANS && x->slow == 0)) {
-        h.fwd_s += layers * x->slot[kind].span_fwd_s;
-        h.back_s += layers * x->slot[kind].span_back_s;
+        const struct bound_slot *s = &x->slot[kind];
+        const struct bound_tail *t = k == 0 ? &s->first : &s->other;
+
+        h.fwd_s += layers * t->span_fwd_s;
+        h.back_s += layers * t->span_back_s;
     }
     h.rest = x->m -
              costmodel_forwards_first (x->schedule, x->p, x->v, x->m, k) / (double) x->v;

@@ -17,17 +17,18 @@ struct bound_layer {
  *  nodes; all do. */
 enum bound_way { BOUND_WHOLE, BOUND_ONE_SPANS, BOUND_ALL_SPAN, BOUND_WAYS };
 
-/** What follows a stage's last backward at best.  Linear in the stage's layers. */
+/** What follows a stage's last backward at best, linear in the stage's layers, and what a
+ *  TP group that spans nodes adds to a layer. */
 struct bound_tail {
+    double span_fwd_s, span_back_s;
     double sync_layer_s[BOUND_WAYS], sync_fixed_s[BOUND_WAYS]; /* synchronisation */
     double layer_s, fixed_s; /* what nothing hides: optimiser, tied */
 };
 
 /** A stage of one replica, at best. */
 struct bound_slot {
-    struct bound_layer layer[2];    /* without experts, and with them */
-    double span_fwd_s, span_back_s; /* added per layer where a TP group spans nodes */
-    double micro_s;                 /* half of what every micro-batch costs a stage */
+    struct bound_layer layer[2]; /* without experts, and with them */
+    double micro_s;              /* half of what every micro-batch costs a stage */
     double tp_s; /* the all-reduce of the embedding, and that of the head */
     double embed_fwd_s, embed_back_s;
     double head_fwd_s, head_back_s, head_input_s;

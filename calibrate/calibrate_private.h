@@ -21,9 +21,6 @@ void calibrate_count_reason (struct calibrate_reason *list, int *n, const char *
 /** Has the run figures that the part's fit looks at? */
 bool calibrate_has_figures (const struct calibrate_run *run, enum calibrate_part part);
 
-/** What a published run's recipe says of its all-to-alls where its row says nothing. */
-enum workload_choice calibrate_recipe_overlap (const struct row *r);
-
 /** The text of a cell by the column's name. */
 const char *calibrate_cell (const struct row *r, const char *name);
 /** A whole number of a cell, 0 to 2^30; absent when empty, -1 when it is none. */

@@ -2,7 +2,8 @@
  *
  * Links are the best of each kind that there are (bound_links.c), and each term of compute
  * is the least of any GPU, on a slow slot the least of the slow classes' GPUs.  What a slow
- * slot takes more than any is added layer by layer: times are linear in a stage's layers. */
+ * slot takes more than any is added layer by layer: times grow linearly with a stage's
+ * layers. */
 #include "mapper/bound_private.h"
 
 #include <math.h>

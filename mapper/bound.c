@@ -2,7 +2,8 @@
  *
  * Every time is taken at its best (bound_best.c), and GPUs of each class are counted.
  * Slots (one stage of one replica: TP x CP GPUs) are of two kinds: fast ones, whose TP
- * groups lie inside nodes and have no GPU slower than some class, and slow ones.  When the fast slots are too few, some replica has at least
+ * groups lie inside nodes and have no GPU slower than some class, and slow ones.  When the
+ * fast slots are too few, some replica has at least
  *
  *     ceil ((slots needed - fast slots) / replicas)
  *

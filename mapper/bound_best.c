@@ -1,8 +1,8 @@
 /* Every time of a configuration at its best.
  *
- * Links are the best of each kind that there are (bound_links.c), and compute is what the
- * fastest GPU takes.  A slow slot is no faster than the fastest GPU of the slow classes;
- * what it takes more is added layer by layer, so that every time of a slot is linear in its
+ * Links are the best of each kind that there are (bound_links.c), and each term of compute
+ * is the least of any GPU, on a slow slot the least of the slow classes' GPUs.  What a slow
+ * slot takes more than any is added layer by layer: times grow linearly with a stage's
  * layers. */
 #include "mapper/bound_private.h"
 
@@ -137,7 +137,7 @@ static void bests_experts (const struct pool *pool, const struct workload_config
         return;
     x->exchange_s = bound_exchange_s (pool, c, &x->volume);
     x->expert_params = workload_stage_params (m, c, &one).expert;
-    /* What a stage has of both kinds is its own: bound_schedule.c. */
+    /* How many of both kinds a stage has is not known here. */
     if (n == m->layers || c->deg.pp == 1)
         x->expert_share = n / (double) m->layers;
     bound_expert_ways (pool, c, &x->volume, true, &x->whole);

@@ -190,7 +190,7 @@ static double loose_bound (const struct frame *f)
 
     if (!f->split)
         return end + rows_tail_s (f, 0, 0, least_first (f->x), f->first, end);
-    for (int way = 0; way < BOUND_WAYS; way++)
+    for (enum bound_way way = BOUND_WHOLE; way < BOUND_WAYS; way++)
         for (int k = 0; k < 2 && f->x->way[way]; k++)
             least = fmin (least,
                           rows_tail_s (f, k, 0, f->x->v, (struct how){way, NULL}, end));

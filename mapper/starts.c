@@ -256,7 +256,8 @@ static void try_order (struct placer *x, const struct starts *s)
         }
 }
 
-/* The slowest class that the layers at a position were split for; idle GPUs may be of any. */
+/* The slowest class that the layers at a position were split for; idle GPUs may be of
+ * any. */
 static int wanted_at (const struct placer *x, int position)
 {
     return position < x->world ? x->class_of_stage[position / x->per_stage]
@@ -595,7 +596,8 @@ static bool classes_differ (const struct placer *x)
     return false;
 }
 
-/* Layouts of several stages to a node, and those that bring stages for one class together. */
+/* Layouts of several stages to a node, and those that bring stages for one class
+ * together. */
 static enum status try_layouts (struct placer *x, const struct ranked_node *ranked,
                                 const struct starts *s, struct error *err)
 {

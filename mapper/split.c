@@ -226,6 +226,10 @@ static enum status split_divided (const struct pool *pool,
         st = bound_best_split (x, &bound, h.layers, h.slow, err);
     if (st == ST_OK) {
         better_splits (&h, h.best_layers, h.best_slow);
+        if (!isfinite (h.step_s))
+            st = err_set (err, ST_NOFIT, "no split of the layers was found");
+    }
+    if (st == ST_OK) {
         for (int k = 0; k < c->deg.pp && h.step_s > *step_s; k++) {
             layers[k] = h.best_layers[k];
             class_of_stage[k] =

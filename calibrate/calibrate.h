@@ -27,6 +27,7 @@ struct calibrate_run {
     struct workload_config config;
     /* Does the row state them?  Else they are those of the source's profile. */
     bool attention_said, zero_said;
+    enum workload_choice exchange_overlap; /* all-to-alls beside compute, too */
     int *layers; /* [WORKLOAD_PARTITIONS * pp] as the row says, else as each
                                   partition has them; entry p * pp + i is of stage i */
     struct {

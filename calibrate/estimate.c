@@ -84,10 +84,24 @@ static const int *layers_of (const struct calibrate_run *run,
     return run->layers + (int) p->partition * run->config.deg.pp;
 }
 
+/* The profile with the run's own way to run all-to-alls. */
+static struct workload_profile as_run (const struct calibrate_run *run,
+                                       const struct workload_profile *p)
+{
+    struct workload_profile own = *p;
+
+    if (run->exchange_overlap == CHOICE_NO)
+        own.time.moe_overlap = 0.0;
+    else if (run->exchange_overlap == CHOICE_YES && own.time.moe_overlap <= 0.0)
+        own.time.moe_overlap = 1.0;
+    return own;
+}
+
 static void stage_of (const struct calibrate_run *run, const struct workload_profile *p,
                       enum memest_model by, int stage, struct memest_stage *s)
 {
-    struct memest_problem problem = {&run->model, &run->job, &run->config, p, by};
+    struct workload_profile own = as_run (run, p);
+    struct memest_problem problem = {&run->model, &run->job, &run->config, &own, by};
     struct workload_stage held =
         workload_stage_of (&run->model, &run->config, layers_of (run, p), stage);
 
@@ -164,10 +178,11 @@ enum status calibrate_step_by (const struct calibrate_run *run,
                                const struct workload_profile *p, enum costmodel_kind kind,
                                double *step_s, struct error *err)
 {
+    struct workload_profile own = as_run (run, p);
     struct costmodel_problem problem = {.model = &run->model,
                                         .job = &run->job,
                                         .config = &run->config,
-                                        .profile = p,
+                                        .profile = &own,
                                         .cluster = cluster,
                                         .layers = layers_of (run, p),
                                         .kind = kind};

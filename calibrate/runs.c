@@ -226,6 +226,8 @@ static const char *read_kernels (const struct row *r, struct calibrate_run *run)
         !read_choice (r, "fused-mlp", &j->fused_mlp) ||
         !read_choice (r, "gathered-logits", &j->gathered_logits))
         return "a kernel's note is neither true nor false";
+    if (!read_choice (r, "overlap-moe-expert-parallel-comm", &run->exchange_overlap))
+        return "the overlap of experts' all-to-alls is neither true nor false";
     return NULL;
 }
 

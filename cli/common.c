@@ -174,6 +174,10 @@ void cli_print_breakdown (const struct costmodel_estimate *e)
     if (b->dp_s > 0)
         printf ("; data parallel by %s", workload_all_reduce_name (e->dp_by));
     printf ("\n");
+    if (e->ep_hidden_s > 0)
+        printf (
+            "hidden   %.4f s of experts' exchanges under other micro-batches' compute\n",
+            e->ep_hidden_s);
 }
 
 /* Less than this part of a step is not worth a line. */

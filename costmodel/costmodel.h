@@ -234,7 +234,7 @@ struct costmodel_breakdown {
     double compute_s; /* forward and backward of its micro-batches */
     double tp_s;      /* tensor-parallel communication */
     double cp_s;      /* context-parallel communication not hidden by attention */
-    double ep_s;      /* expert-parallel all-to-alls */
+    double ep_s;      /* expert-parallel all-to-alls not hidden by compute */
     double bubble_s;  /* waiting that would remain if sends took no time */
     double pp_s;      /* the rest of the waiting */
     double dp_s;      /* gradient and weight synchronisation */
@@ -253,8 +253,9 @@ struct costmodel_estimate {
     double mfu; /* model FLOPs / (step x the used GPUs' peaks) */
     double tokens_per_s;
     struct costmodel_breakdown part;
-    int stage;                             /* that ends last */
-    int replica;                           /* of that stage, the slowest */
+    double ep_hidden_s; /* all-to-alls under compute; not in the parts */
+    int stage;          /* that ends last */
+    int replica;        /* of that stage, the slowest */
     enum workload_all_reduce tp_by, dp_by; /* how its tensor-parallel collectives and its
                                               gradients' go */
     int n_unmeasured; /* links, each counted once per group and direction */
@@ -437,5 +438,19 @@ double costmodel_half_allreduce_s (const struct workload_profile *p,
 double costmodel_tp_exposed_s (const struct workload_profile *p,
                                const struct workload_config *c, double tp_s,
                                double under_s);
+
+/** What all-to-alls of ep_s a micro-batch, forward and backward, cost a stage beside under_s
+ *  of its compute.
+ *
+ *  Where the framework overlaps (workload_exchanges_overlap), the profile's part of them
+ *  hides, at most all of under_s: a forward's under the backward that it is joined with, and
+ *  that one's under the forward.  The forwards before a stage's first backward
+ *  (costmodel_forwards_first) and the backwards after its last forward have nothing beside
+ *  them; all micro-batches are given the mean.
+ *
+ *  @param[out] hidden_s  what hides; the cost is the rest, and the slowdown that it causes */
+double costmodel_ep_exposed_s (const struct workload_profile *p,
+                               const struct workload_config *c, int microbatches,
+                               int stage, double ep_s, double under_s, double *hidden_s);
 
 #endif

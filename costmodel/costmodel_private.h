@@ -129,6 +129,7 @@ struct slot_time {
     double fwd_s, back_s;    /* one micro-batch, everything included */
     double weight_s;         /* of back_s: what zero-bubble schedules put off */
     double tp_s, cp_s, ep_s; /* parts of fwd_s and back_s together */
+    double ep_hidden_s;      /* all-to-alls under compute, in neither */
     double
         busy_s[2]; /* in fwd_s and back_s, hidden or not: its communication inside nodes,
                          and over its node's way out */

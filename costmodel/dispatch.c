@@ -100,6 +100,21 @@ static bool same_way (const struct topology_cluster *c, int src, int one, int ot
             (intra->bytes_per_s.n == 0 && intra->latency_s.n == 0));
 }
 
+double costmodel_ep_exposed_s (const struct workload_profile *p,
+                               const struct workload_config *c, int microbatches,
+                               int stage, double ep_s, double under_s, double *hidden_s)
+{
+    double chunks = (double) microbatches * c->deg.vpp;
+
+    *hidden_s = 0.0;
+    if (isfinite (ep_s) && workload_exchanges_overlap (p, c))
+        *hidden_s = fmin (p->time.moe_overlap * ep_s, under_s) *
+                    (1.0 - costmodel_forwards_first (c->schedule, c->deg.pp, c->deg.vpp,
+                                                     microbatches, stage) /
+                               chunks);
+    return ep_s - *hidden_s + p->time.overlap_slowdown * *hidden_s;
+}
+
 double alltoall_of (const struct terms *t, const int *gpu, struct workload_group ep,
                     struct scratch *s, struct use_log *log, int *unmeasured)
 {

@@ -101,6 +101,7 @@ static enum status find_path (const struct priced *x, bool skip,
     double busy = t->microbatches * (slot->fwd_s + slot->back_s);
 
     e->tp_by = slot->tp_by;
+    e->ep_hidden_s = t->microbatches * slot->ep_hidden_s;
 
     free (zero);
     e->part = (struct costmodel_breakdown){
@@ -225,6 +226,8 @@ json_t *costmodel_estimate_to_json (const struct costmodel_estimate *e)
         b->tp_s, "cp", b->cp_s, "ep", b->ep_s, "bubble", b->bubble_s, "pp", b->pp_s, "dp",
         b->dp_s, "optimizer", b->optimizer_s);
 
+    if (e->ep_hidden_s > 0.0)
+        json_object_set_new (doc, "ep_hidden_s", json_real (e->ep_hidden_s));
     if (e->kind != COSTMODEL_CRITICAL_PATH)
         json_object_set_new (doc, "cost_model",
                              json_string (costmodel_kind_name (e->kind)));

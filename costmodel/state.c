@@ -4,90 +4,11 @@
  * their stages, and the pipelines whose times changed.  Slots and sends also depend on how
  * many others use a node's way out: those counts are kept, and what sees one of them
  * change is repriced too. */
-#include "costmodel/costmodel_private.h"
+#include "costmodel/state_private.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* What the last exchange changed, as it was before. */
-struct journal {
-    int n_slots, n_sends, n_replicas;
-    int *slot, *sends, *replica; /* [pp * dp], [(pp + 1) * dp], [dp] which */
-    struct slot_time *slot_time; /* [pp * dp] */
-    double *there_s, *back_s;    /* [(pp + 1) * dp] */
-    int *sends_unmeasured;       /* [(pp + 1) * dp] */
-    double *end_s;               /* [dp * pp] */
-    double *tail_s;              /* [2 * pp] sync_s and optimizer_s */
-    int *stage_unmeasured;       /* [2 * pp] and sync_unmeasured */
-    double tied_s;
-    int unmeasured;
-    struct costmodel_price price;
-};
-
-/* Slots are numbered stage by stage, as their ranks are: stage * dp + d.  The sends of
- * slot [stage, d] to the next stage have its number; row pp is tied embeddings', from the
- * last stage to the first.  Times are replica-major, d * pp + stage, so that a pipeline's
- * are adjacent. */
-struct costmodel_state {
-    struct terms t;
-    struct costmodel_problem problem; /* of t, with the layers copied */
-    struct workload_config config;
-    struct scratch scratch;
-    int n, nodes;
-    int *layers, *gpu;
-    struct slot_time *slot;        /* [dp * pp] */
-    double *send_s, *return_s;     /* [dp * pp] */
-    double *end_s;                 /* [dp * pp] */
-    double *tied_ab_s, *tied_ba_s; /* [dp] */
-    double *sync_s, *optimizer_s;  /* [pp] */
-    double *latest_s, *sum_s;      /* [pp] scratch */
-    double *lane_s; /* [world] published models: sends of each rank to the next stage */
-    double *pipe_s; /* [dp] their slowest sum down a replica */
-    double *work;
-    double tied_s;
-    int *slot_node;            /* [pp * dp] the slot's node, or SPREAD */
-    int *tp_share;             /* [pp * nodes] TP groups that cross nodes */
-    int *flows_out, *flows_in; /* [(pp + 1) * nodes] of all replicas' sends */
-    unsigned *stamp;           /* [(pp + 1) * nodes] exchange that last changed flows */
-    int *stage_unmeasured;     /* [pp] */
-    int *sync_unmeasured;      /* [pp] */
-    int *sends_unmeasured;     /* [(pp + 1) * dp] */
-    int *touched_slot;         /* [pp * dp] to be repriced: a list */
-    int *touched_sends;        /* [(pp + 1) * dp] the same */
-    int n_slots, n_sends;      /* of the lists */
-    bool *slot_dirty;          /* [pp * dp] is on the list */
-    bool *sends_dirty;         /* [(pp + 1) * dp] */
-    bool *stage_dirty;         /* [pp] some slot of it is */
-    bool *boundary_dirty;      /* [pp + 1] some sends of it are */
-    bool *crossing;            /* [pp] counts of TP groups that cross nodes changed */
-    bool *replica_dirty;       /* [dp] */
-    unsigned exchanges;        /* so far, for stamp[] */
-    int unmeasured;            /* links, of everything that is priced */
-    struct costmodel_price price;
-    struct journal was;
-};
-
-static enum status allocate_journal (struct costmodel_state *s, struct error *err)
-{
-    struct journal *w = &s->was;
-    size_t pp = (size_t) s->t.pp, dp = (size_t) s->t.dp, cells = pp * dp;
-    size_t sends = cells + dp;
-
-    w->slot_time = malloc (cells * sizeof *w->slot_time);
-    w->there_s = malloc ((2 * sends + cells + 2 * pp) * sizeof (double));
-    w->slot = malloc ((cells + 2 * sends + dp + 2 * pp) * sizeof (int));
-    if (!w->slot_time || !w->there_s || !w->slot)
-        return err_nomem (err);
-    w->back_s = w->there_s + sends;
-    w->end_s = w->back_s + sends;
-    w->tail_s = w->end_s + cells;
-    w->sends = w->slot + cells;
-    w->sends_unmeasured = w->sends + sends;
-    w->replica = w->sends_unmeasured + sends;
-    w->stage_unmeasured = w->replica + dp;
-    return ST_OK;
-}
 
 static enum status allocate (struct costmodel_state *s, struct error *err)
 {
@@ -132,7 +53,7 @@ static enum status allocate (struct costmodel_state *s, struct error *err)
     s->crossing = s->stage_dirty + pp;
     s->boundary_dirty = s->crossing + pp;
     s->replica_dirty = s->boundary_dirty + rows;
-    return allocate_journal (s, err);
+    return journal_init (s, err);
 }
 
 /* ---- what an exchange touches ---- */
@@ -281,85 +202,6 @@ static void touch_sharers (struct costmodel_state *s)
     }
 }
 
-/* ---- what was before ---- */
-
-/* s->sync_unmeasured follows s->stage_unmeasured, s->optimizer_s follows s->sync_s. */
-static void journal_begin (struct costmodel_state *s)
-{
-    struct journal *w = &s->was;
-    size_t both = 2 * (size_t) s->t.pp;
-
-    w->n_slots = w->n_sends = w->n_replicas = 0;
-    memcpy (w->tail_s, s->sync_s, both * sizeof *w->tail_s);
-    memcpy (w->stage_unmeasured, s->stage_unmeasured, both * sizeof (int));
-    w->tied_s = s->tied_s;
-    w->unmeasured = s->unmeasured;
-    w->price = s->price;
-}
-
-/* @param[in] at  in slot[] */
-static void journal_slot (struct costmodel_state *s, int at)
-{
-    s->was.slot[s->was.n_slots] = at;
-    s->was.slot_time[s->was.n_slots++] = s->slot[at];
-}
-
-static double *there_of (struct costmodel_state *s, int k)
-{
-    int row = k / s->t.dp, d = k % s->t.dp;
-
-    return row == s->t.pp ? &s->tied_ab_s[d] : &s->send_s[d * s->t.pp + row];
-}
-
-static double *back_of (struct costmodel_state *s, int k)
-{
-    int row = k / s->t.dp, d = k % s->t.dp;
-
-    return row == s->t.pp ? &s->tied_ba_s[d] : &s->return_s[d * s->t.pp + row];
-}
-
-static void journal_sends (struct costmodel_state *s, int k)
-{
-    struct journal *w = &s->was;
-
-    w->sends[w->n_sends] = k;
-    w->there_s[w->n_sends] = *there_of (s, k);
-    w->back_s[w->n_sends] = *back_of (s, k);
-    w->sends_unmeasured[w->n_sends++] = s->sends_unmeasured[k];
-}
-
-static void journal_replica (struct costmodel_state *s, int d)
-{
-    struct journal *w = &s->was;
-    size_t pp = (size_t) s->t.pp;
-
-    memcpy (w->end_s + (size_t) w->n_replicas * pp, s->end_s + (size_t) d * pp,
-            pp * sizeof (double));
-    w->replica[w->n_replicas++] = d;
-}
-
-static void journal_restore (struct costmodel_state *s)
-{
-    const struct journal *w = &s->was;
-    size_t pp = (size_t) s->t.pp;
-
-    for (int i = 0; i < w->n_slots; i++)
-        s->slot[w->slot[i]] = w->slot_time[i];
-    for (int i = 0; i < w->n_sends; i++) {
-        *there_of (s, w->sends[i]) = w->there_s[i];
-        *back_of (s, w->sends[i]) = w->back_s[i];
-        s->sends_unmeasured[w->sends[i]] = w->sends_unmeasured[i];
-    }
-    for (int i = 0; i < w->n_replicas; i++)
-        memcpy (s->end_s + (size_t) w->replica[i] * pp, w->end_s + (size_t) i * pp,
-                pp * sizeof (double));
-    memcpy (s->sync_s, w->tail_s, 2 * pp * sizeof *w->tail_s);
-    memcpy (s->stage_unmeasured, w->stage_unmeasured, 2 * pp * sizeof (int));
-    s->tied_s = w->tied_s;
-    s->unmeasured = w->unmeasured;
-    s->price = w->price;
-}
-
 /* ---- repricing ---- */
 
 static bool same_times (const struct slot_time *a, const struct slot_time *b)
@@ -422,7 +264,7 @@ static void reprice_sends (struct costmodel_state *s, int k)
     const struct terms *t = &s->t;
     int row = k / t->dp, d = k % t->dp, unmeasured;
     bool tied = row == t->pp;
-    double *ab = there_of (s, k), *ba = back_of (s, k), there, back;
+    double *ab = sends_there (s, k), *ba = sends_back (s, k), there, back;
 
     journal_sends (s, k);
     unmeasured =
@@ -674,9 +516,7 @@ void costmodel_state_destroy (struct costmodel_state *s)
     free (s->slot_node);
     free (s->stamp);
     free (s->slot_dirty);
-    free (s->was.slot);
-    free (s->was.slot_time);
-    free (s->was.there_s);
+    journal_release (s);
     free (s);
 }
 

@@ -409,12 +409,27 @@ static double ep_price (const struct terms *t, const int *gpu, int stage,
     return worst;
 }
 
+/* Add a slot's all-to-alls, of fwd_s forward: as many backward, and as many more where that
+ * recomputes.  Compute is all that the slot has so far but for other communication. */
+static void slot_ep (const struct terms *t, int stage, double fwd_s, bool out_of_node,
+                     struct slot_time *slot)
+{
+    const struct workload_config *c = t->problem.config;
+    double times = c->recompute == RECOMPUTE_FULL ? 3.0 : 2.0, all = times * fwd_s;
+    double compute = slot->fwd_s + slot->back_s - slot->tp_s - slot->cp_s;
+
+    slot->ep_s = costmodel_ep_exposed_s (t->problem.profile, c, t->microbatches, stage,
+                                         all, compute, &slot->ep_hidden_s);
+    slot->fwd_s += slot->ep_s / times;
+    slot->back_s += (times - 1.0) / times * slot->ep_s;
+    slot->busy_s[out_of_node] += all;
+}
+
 int stage_price (const struct terms *t, const int *gpu, int stage, struct scratch *s,
                  struct use_log *log, struct slot_time *out, int apart)
 {
-    const struct workload_config *c = t->problem.config;
     int unmeasured = 0, experts = t->held[stage].expert;
-    double once = 0.0, again = c->recompute == RECOMPUTE_FULL ? 1.0 : 0.0;
+    double once = 0.0;
     bool out_of_node = false;
 
     if (has_experts (t, stage))
@@ -428,12 +443,8 @@ int stage_price (const struct terms *t, const int *gpu, int stage, struct scratc
     for (int d = 0; d < t->dp; d++) {
         struct slot_time *slot = &out[d * apart];
 
-        if (once > 0.0) {
-            slot->fwd_s += 2.0 * experts * once;
-            slot->back_s += 2.0 * (1.0 + again) * experts * once;
-            slot->ep_s = (4.0 + 2.0 * again) * experts * once;
-            slot->busy_s[out_of_node] += slot->ep_s;
-        }
+        if (once > 0.0)
+            slot_ep (t, stage, 2.0 * experts * once, out_of_node, slot);
         unmeasured += slot->unmeasured;
     }
     return unmeasured;

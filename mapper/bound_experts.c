@@ -16,7 +16,7 @@ static double exchange_s (const struct pool *pool, const struct workload_config 
     int there = n - h < pool->max_node_gpus ? n - h : pool->max_node_gpus;
     double mine = (double) m->experts / n;
     double to_near = v->ep_bytes * m->top_k / n, to_far = to_near;
-    double near = 0.0, far = 0.0, latency = 0.0;
+    double near = 0.0, far = 0.0, latency = 0.0, hidden;
 
     if (p->time.deduplicated_dispatch) {
         to_near = (h < n ? 2.0 : 1.0) * v->ep_bytes * costmodel_visit_chance (m, mine);
@@ -36,8 +36,12 @@ static double exchange_s (const struct pool *pool, const struct workload_config 
                     h * (n - h) * to_far / r.node_bytes_per_s);
         latency = fmax (latency, r.between.latency_s);
     }
-    return p->time.collective_s + latency +
-           fmax (near, far / p->time.link_out) / p->time.link;
+    /* At best as much of it hides as on the last stage, where fewest forwards come first. */
+    return costmodel_ep_exposed_s (p, c, workload_microbatches (pool->problem->job, c),
+                                   c->deg.pp - 1,
+                                   p->time.collective_s + latency +
+                                       fmax (near, far / p->time.link_out) / p->time.link,
+                                   INFINITY, &hidden);
 }
 
 double bound_exchange_s (const struct pool *pool, const struct workload_config *c,

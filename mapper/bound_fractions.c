@@ -232,14 +232,15 @@ double bound_ahead (const struct pace *x, int first, double end_s, double least_
 }
 
 /* The end in the replica whose first stage spans nodes, where the slow slots are in
- * another one: it may save crossings. */
+ * another one. */
 double bound_span_end (const struct pace *x, int first)
 {
     double span = x->b->span_fwd_s[0] + x->b->span_back_s[0];
 
-    return x->way == 1 && !x->span && x->b->p > 1
+    return x->way == BOUND_ONE_SPANS && !x->span && x->b->p > 1
                ? end_by_first (x, first, first_fast (x, first) + first * span,
-                               (x->b->p - 1) * x->b->send_s[0])
+                               (x->b->p - 1) *
+                                   x->b->send_s[0]) /* it may save crossings */
                : 0.0;
 }
 

@@ -1,5 +1,7 @@
-/* Shared by the files of the lower bound alone: bound.c (what every time is at best),
- * bound_links.c (the links), bound_stages.c (layers to stages). */
+/* Shared by the files of the lower bound alone: bound.c (cases and kinds of slots),
+ * bound_best.c (every time at its best), bound_links.c (the links), bound_experts.c;
+ * 1F1B's and GPipe's rows (bound_fractions.c) and layers to stages (bound_stages.c);
+ * bound_pipeline.c, which makes of all that what bound_schedule.c takes. */
 #ifndef MAPPER_BOUND_PRIVATE_H
 #define MAPPER_BOUND_PRIVATE_H
 
@@ -26,8 +28,8 @@ struct best {
     double span_fwd_s[2], span_back_s[2];
     double tp_s[2], fwd_ops, back_ops; /* one all-reduce of a slot; fewest of a layer */
     double first_fwd_s, first_back_s;  /* added per layer of stage 0: its exchanges */
-    /* Stage 0's on either kind of slot, in case A, B and C */
-    double sync_layer_s[2][3], sync_fixed_s[2][3];
+    /* Stage 0's on either kind of slot */
+    double sync_layer_s[2][BOUND_WAYS], sync_fixed_s[2][BOUND_WAYS];
     double tail_layer_s[2], tail_fixed_s[2]; /* what nothing hides: optimiser, tied */
     const struct workload_profile *profile;
     double hides; /* times of one micro-batch that can hide the synchronisation */
@@ -38,8 +40,8 @@ struct best {
 /** One case: how stage 0's layers are priced. */
 struct pace {
     const struct best *b;
-    int way;        /* 0, 1, 2: case A, B, C */
-    bool span;      /* B, C: stage 0's TP group spans in this replica */
+    enum bound_way way;
+    bool span;      /* stage 0's TP group spans in this replica */
     int slow;       /* at least so many stages of this replica are on slow slots */
     const int *cap; /* [2 * p] most layers in memory, on any slot and on a slow one; or
                        NULL */
@@ -47,7 +49,7 @@ struct pace {
 
 /* ---- bound.c ---- */
 
-/** The best of a configuration, its slots divided into those without a GPU of class `from`
+/** A configuration at its best, its slots divided into those without a GPU of class `from`
  *  or slower and the others; not divided for 0.
  *  @param[in]  cap       [2 * pp] as bound_caps leaves it, or NULL
  *  @param[out] pipeline  the same for bound_schedule.h, or NULL
@@ -143,6 +145,123 @@ void bound_expert_ways (const struct pool *pool, const struct workload_config *c
 
 /** Is some way of a below all of b in something? */
 bool bound_ways_differ (const struct expert_ways *a, const struct expert_ways *b);
+
+/* ---- bound_best.c ---- */
+
+/** The least of each compute term over some classes; in place of what zero-bubble schedules
+ *  put off (weight_s, head_weight_s), the rest of backward. */
+struct least_compute {
+    struct costmodel_compute k;
+    double speed;
+    double attention_fwd_s, attention_back_s; /* the largest: what hides CP */
+};
+
+/** A configuration at its best, and what tells its slots apart. */
+struct bests {
+    struct best b;
+    struct least_compute all;
+    double inside, across;
+    double cp_fwd_s, cp_back_s;
+    struct costmodel_volume volume;
+    /* Experts. */
+    double exchange_s;              /* their all-to-all, wherever they are */
+    double expert_params;           /* of a layer's experts on a rank */
+    double expert_share;            /* of stage 0's layers that have them, where known */
+    struct expert_ways whole, span; /* stage 0's TP groups inside nodes; any */
+    bool span_helps;                /* has the second what the first has not? */
+};
+void bests_init (const struct pool *pool, const struct workload_config *c,
+                 struct bests *x);
+
+/** Slow slots: those with a GPU of class `from` or slower, or, with `spans`, those whose
+ *  groups span nodes too. */
+struct slow_slots {
+    int from;
+    bool slower, spans; /* can a slot be slow for its GPUs, for its links? */
+    struct least_compute k;
+    double tp_s;
+    struct best_rates rates;
+};
+void slow_slots_init (const struct pool *pool, const struct workload_config *c,
+                      const struct bests *x, int from, bool spans, struct slow_slots *s);
+
+/** Put the slow slots into b: of a layer, the kind where it takes least more. */
+void slow_slots_put (const struct pool *pool, const struct workload_config *c,
+                     const struct bests *x, const struct slow_slots *s, struct best *b);
+
+/** One layer of a kind, with its all-reduces and all-to-alls; input_s: back_s without what
+ *  zero-bubble schedules put off. */
+struct layer_pace {
+    double fwd_s, back_s, input_s, fwd_ops, back_ops;
+};
+
+/** @param tp_s, exchange_s  one all-reduce, one all-to-all */
+struct layer_pace bests_layer (const struct mapper_problem *p,
+                               const struct workload_config *c,
+                               const struct costmodel_compute *k, bool expert,
+                               double tp_s, double exchange_s);
+
+/** What a layer of a kind takes more on a slow slot than on any. */
+struct layer_pace slow_slots_more (const struct pool *pool,
+                                   const struct workload_config *c, const struct bests *x,
+                                   const struct slow_slots *s, bool expert);
+
+/** How many layers of the model have experts, or have none? */
+int count_layers (const struct workload_model *m, bool expert);
+
+/** What a layer takes more when its group spans nodes, at across_s an all-reduce. */
+void best_set_spans (double across_s, struct best *b);
+
+/** Parameters of stage 0 on a rank, at least: of a layer (of one with experts what it holds
+ *  beside the routed ones), and fixed. */
+void bests_first_params (const struct pool *pool, const struct workload_config *c,
+                         double *layer, double *fixed);
+
+/** Synchronisation of a stage's data-parallel groups per parameter, and its start.  Where
+ *  TP groups span, a node may hold more ranks of one than TP groups fit it, though the
+ *  node with the fewest does not. */
+void bests_sync_of (const struct pool *pool, const struct best_rates *r,
+                    const struct workload_config *c, const struct costmodel_volume *v,
+                    enum bound_way way, double *each, double *start);
+
+/** Is synchronisation hidden under more of a stage's work than every end contains? */
+bool sync_is_hidden (const struct workload_config *c);
+
+/** Synchronisation of stage 0 out of its seconds per parameter and its start, the experts'
+ *  at their least. */
+void bests_sync (const struct pool *pool, const struct workload_config *c,
+                 const struct bests *x, double each, double start, int kind,
+                 enum bound_way way, struct best *b);
+
+/** Seconds that experts add to stage 0's synchronisation, as far as its layers with them
+ *  are known. */
+void bests_experts_sync (const struct workload_config *c, const struct bests *x,
+                         const struct expert_way *w, double *layer_s, double *fixed_s);
+
+/** What a layer of stage 0 takes more for its exchanges than one anywhere. */
+void bests_exchanges_more (const struct workload_config *c, const struct bests *x,
+                           const struct expert_way *w, double *fwd_s, double *back_s);
+
+/** Does it pay to look at each way to place stage 0's experts? */
+bool experts_told_apart (const struct workload_config *c, const struct bests *x,
+                         bool tight);
+
+/* ---- bound_pipeline.c ---- */
+
+/** A configuration as bound_schedule.c takes it, with so many stages of a replica on slow
+ *  slots.  Experts add nothing yet.
+ *  @param[in] slots  unused for 0 slow stages */
+struct bound_pipeline bound_pipeline_of (const struct pool *pool,
+                                         const struct workload_config *c,
+                                         const struct bests *x, const struct best *b,
+                                         const struct slow_slots *slots, int slow,
+                                         const int *cap);
+
+/** Its bound by bound_schedule.c, over all ways to place stage 0 and the experts. */
+double bound_by_schedule (const struct pool *pool, const struct workload_config *c,
+                          const struct bests *x, const struct best *b,
+                          const struct slow_slots *slots, int slow, const int *cap,
+                          enum bound_how how);
 
 /* ---- bound_fractions.c ---- */
 

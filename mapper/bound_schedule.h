@@ -7,13 +7,6 @@
 
 #include "workload/workload.h"
 
-/** n layers in a row of which the first is layer `start` of the model or a later one take
- *  at least n slope - slack, when one without experts takes `dense` and one with them
- *  `expert`: the first dense_layers have none, of the others every expert_every-th has. */
-double bound_run_slope (const struct workload_model *m, double dense, double expert);
-double bound_run_slack (const struct workload_model *m, double dense, double expert,
-                        int start);
-
 /** One layer for one micro-batch, at best. */
 struct bound_layer {
     double fwd_s, back_s;
@@ -24,17 +17,18 @@ struct bound_layer {
  *  nodes; all do. */
 enum bound_way { BOUND_WHOLE, BOUND_ONE_SPANS, BOUND_ALL_SPAN, BOUND_WAYS };
 
-/** What follows a stage's last backward at best.  Linear in the stage's layers. */
+/** What follows a stage's last backward at best, linear in the stage's layers, and what a
+ *  TP group that spans nodes adds to a layer. */
 struct bound_tail {
+    double span_fwd_s, span_back_s;
     double sync_layer_s[BOUND_WAYS], sync_fixed_s[BOUND_WAYS]; /* synchronisation */
     double layer_s, fixed_s; /* what nothing hides: optimiser, tied */
 };
 
 /** A stage of one replica, at best. */
 struct bound_slot {
-    struct bound_layer layer[2];    /* without experts, and with them */
-    double span_fwd_s, span_back_s; /* added per layer where a TP group spans nodes */
-    double micro_s;                 /* half of what every micro-batch costs a stage */
+    struct bound_layer layer[2]; /* without experts, and with them */
+    double micro_s;              /* half of what every micro-batch costs a stage */
     double tp_s; /* the all-reduce of the embedding, and that of the head */
     double embed_fwd_s, embed_back_s;
     double head_fwd_s, head_back_s, head_input_s;
@@ -79,8 +73,8 @@ struct bound_pipeline {
  *  @return INFINITY where no such split fits the caps */
 double bound_scheduled (const struct bound_pipeline *x, bool tight);
 
-/** The split that the tight bound comes from, nearly, for schedules that do not put weights'
- *  gradients off.
+/** The split that the tight bound comes from, nearly, for schedules that do not put
+ *  weights' gradients off.
  *
  *  @param[out] layers  [p] whole chunks
  *  @param[out] slow    [p] is the stage on slow slots?

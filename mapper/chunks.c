@@ -1,5 +1,6 @@
-/* Layers to stages where every stage holds several chunks: whole layers of all its chunks
- * together.
+/* Layers to stages of several chunks each, by work alone: whole layers of all chunks of a
+ * stage together.  It serves where the split of the bound (split.c) does not: schedules
+ * that put weights' gradients off, and memory that too few GPUs have.
  *
  * Chunks take turns, so that a stage's pace is its work: the slowest stage's is the least
  * when one layer of each chunk after the other goes to the stage that would then still be

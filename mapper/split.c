@@ -226,6 +226,10 @@ static enum status split_divided (const struct pool *pool,
         st = bound_best_split (x, &bound, h.layers, h.slow, err);
     if (st == ST_OK) {
         better_splits (&h, h.best_layers, h.best_slow);
+        if (!isfinite (h.step_s))
+            st = err_set (err, ST_NOFIT, "no split of the layers was found");
+    }
+    if (st == ST_OK) {
         for (int k = 0; k < c->deg.pp && h.step_s > *step_s; k++) {
             layers[k] = h.best_layers[k];
             class_of_stage[k] =
@@ -254,7 +258,9 @@ enum status split_layers (const struct pool *pool, const struct workload_config 
 
         x.slow = bound_divided (pool, c, from, cap, &b, &chunks);
         x.way =
-            b.sync_fixed_s[0][0] < INFINITY && c->deg.tp <= pool->max_node_gpus ? 0 : 2;
+            b.sync_fixed_s[0][BOUND_WHOLE] < INFINITY && c->deg.tp <= pool->max_node_gpus
+                ? BOUND_WHOLE
+                : BOUND_ALL_SPAN;
         b.total_only = false;
         if ((x.slow == 0 && (from > 0 || step_s > 0.0)) || x.slow > c->deg.pp)
             continue;

@@ -1,12 +1,15 @@
 /* Starting placements of one configuration.
  *
- * A layout says which slots (TP x CP groups) share a node: `depth` consecutive stages of
- * as many replicas as fit beside them.  Depth 1 is Megatron's: every node gets consecutive
- * ranks.  A sequence of nodes fills the layout's blocks, GPUs of the slower classes last
- * where the faster suffice.  Starts are Megatron's order and, for every layout, the nodes
- * in file order, the best-linked ones first, nodes grown from a seed by their links to
- * those already taken, those with the most memory first, each node alone where one can
- * hold the job, and, where classes of GPUs differ, nodes sorted to the stages that need
+ * A layout says which slots (TP x CP groups) share a node: `depth` stages in a row of as
+ * many replicas as fit beside them.  Depth 1 is Megatron's: every node gets consecutive
+ * ranks.  Where layers were split for several classes of GPUs, the row may also be of the
+ * stages by class, those for the slowest first, so that stages alike share nodes.
+ *
+ * A sequence of nodes fills the layout's blocks, GPUs of the slower classes last where the
+ * faster suffice.  Starts are Megatron's order and, for every layout, the nodes in file
+ * order, the best-linked ones first, these in file order, nodes grown from a seed by their
+ * links to those already taken, those with the most memory first, each node alone where one
+ * can hold the job, and, where classes of GPUs differ, nodes sorted to the stages that need
  * them, and these once more with TP groups exchanged between stages of unlike speed.
  *
  * Memory is the only law.  Which stages may use which class is nested (more memory serves
@@ -253,7 +256,8 @@ static void try_order (struct placer *x, const struct starts *s)
         }
 }
 
-/* The slowest class that the layers at a position were split for; idle GPUs may be of any. */
+/* The slowest class that the layers at a position were split for; idle GPUs may be of
+ * any. */
 static int wanted_at (const struct placer *x, int position)
 {
     return position < x->world ? x->class_of_stage[position / x->per_stage]
@@ -592,7 +596,8 @@ static bool classes_differ (const struct placer *x)
     return false;
 }
 
-/* Layouts of several stages to a node, and those that bring stages for one class together. */
+/* Layouts of several stages to a node, and those that bring stages for one class
+ * together. */
 static enum status try_layouts (struct placer *x, const struct ranked_node *ranked,
                                 const struct starts *s, struct error *err)
 {

@@ -217,7 +217,8 @@ static struct flight flight_of (const struct memest_problem *p, int stage,
     const struct workload_config *c = p->config;
     int m = workload_microbatches (p->job, c), pp = c->deg.pp, v = c->deg.vpp;
     const struct workload_layers *a = &held->first, *z = &held->last;
-    double each = memest_in_flight (c, m, stage), most = -1.0;
+    double more = workload_exchanges_overlap (p->profile, c) ? 1.0 / v : 0.0;
+    double each = fmin (m, memest_in_flight (c, m, stage) + more), most = -1.0;
     struct flight worst = {each * held->dense, each * held->expert};
     bool alike = a->dense == z->dense && a->expert == z->expert &&
                  v * a->dense == held->dense && v * a->expert == held->expert;

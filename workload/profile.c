@@ -65,6 +65,7 @@ static const struct workload_constant constants[] = {
     TIME ("dp_bucket_mb", dp_bucket_bytes, 1e6, 0, 1e6, 400, 0),
     TIME ("dp_overlap", dp_overlap, 1, 0, 1, .3, .5),
     TIME ("tp_overlap", tp_overlap, 1, 0, 1, .5, .5),
+    TIME ("moe_overlap", moe_overlap, 1, 0, 1, 0, 0),
     TIME ("overlap_slowdown", overlap_slowdown, 1, 0, 1, 0, 0),
     TIME ("microbatch_us", microbatch_s, UNITS_US, 0, 1e6, 1000, .5),
     TIME ("step_ms", step_s, 1e-3, 0, 1e6, 0, .5),
@@ -362,6 +363,16 @@ static enum status read_document (json_t *doc, const char *file,
     json_note_unknown (&root, known, notes);
     *out = p;
     return ST_OK;
+}
+
+bool workload_exchanges_overlap (const struct workload_profile *p,
+                                 const struct workload_config *c)
+{
+    bool joins = c->deg.pp == 1 ? c->schedule == SCHEDULE_1F1B
+                                : c->schedule == SCHEDULE_INTERLEAVED && c->deg.vpp > 1;
+
+    return p->time.moe_overlap > 0.0 && c->deg.ep > 1 && joins &&
+           c->recompute != RECOMPUTE_FULL;
 }
 
 void workload_profile_generic_times (struct workload_profile *p)

@@ -484,6 +484,8 @@ struct workload_profile {
                                 which data-parallel traffic hides; all of them in ZeRO 3 */
         double tp_overlap;   /* part of sequence-parallel collectives that hides under
                               matrix products, where tp_comm_overlap */
+        double moe_overlap;  /* part of experts' all-to-alls that hides under another
+                             micro-batch's compute (workload_exchanges_overlap) */
         double overlap_slowdown; /* what a hidden second costs compute */
         double microbatch_s;     /* per micro-batch and stage: host work, no compute */
         double step_s;           /* per step: data, clipping, logging */
@@ -502,6 +504,16 @@ static inline bool workload_choose (enum workload_choice job, bool profile)
 {
     return job == CHOICE_PROFILE ? profile : job == CHOICE_YES;
 }
+
+/** Does the framework run a micro-batch's all-to-alls beside the compute of another one?
+ *
+ *  Megatron's --overlap-moe-expert-parallel-comm joins a forward with the backward that
+ *  follows it, layer by layer: where one follows the other on a stage by the schedule alone,
+ *  so without a pipeline or with an interleaved one, and without full recomputation
+ *  (Megatron-LM, arguments.py and combined_1f1b.py).  Every stage then does one forward more
+ *  before its first backward, and holds that chunk's activations too. */
+bool workload_exchanges_overlap (const struct workload_profile *p,
+                                 const struct workload_config *c);
 
 /** One constant of a profile, for readers, writers and fits. */
 struct workload_constant {

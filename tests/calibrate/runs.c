@@ -113,6 +113,57 @@ static void notes (void **state)
     calibrate_runs_release (&r);
 }
 
+/* Whether all-to-alls hide is what the run's notes say, else the profile's. */
+static void exchanges (void **state)
+{
+#define EXPERTS "num-experts=8; moe-router-topk=2; moe-ffn-hidden-size=1024; "
+#define NOTE "overlap-moe-expert-parallel-comm="
+    static const struct {
+        const char *cell[5];
+        enum workload_choice overlap;
+    } t[] = {
+        {{"notes=" EXPERTS}, CHOICE_PROFILE},
+        {{"notes=" EXPERTS NOTE "true"}, CHOICE_YES},
+        {{"notes=" EXPERTS NOTE "false"}, CHOICE_NO},
+    };
+    (void) state;
+
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        struct calibrate_runs r = one (t[i].cell);
+
+        assert_int_equal (r.run[0].exchange_overlap, t[i].overlap);
+        calibrate_runs_release (&r);
+    }
+}
+
+/* And its step and memory are priced so, whatever the profile. */
+static void exchanges_priced (void **state)
+{
+    static const char *const notes[] = {"notes=" EXPERTS, "notes=" EXPERTS NOTE "true",
+                                        "notes=" EXPERTS NOTE "false"};
+    double step_s[2][3], peak[2][3];
+    (void) state;
+
+    for (int k = 0; k < 6; k++) {
+        struct calibrate_runs r =
+            ONE ("model=gpt-moe", "tp=1", "vpp=2", "ep=4", notes[k % 3]);
+        struct workload_profile p = profile_of (WORKLOAD_PROFILE_DEFAULT);
+        struct topology_cluster *c;
+        struct error err = {""};
+
+        p.time.moe_overlap = k / 3;
+        ok (calibrate_cluster (&r.run[0], &c, &err), &err);
+        ok (calibrate_step (&r.run[0], c, &p, &step_s[k / 3][k % 3], &err), &err);
+        peak[k / 3][k % 3] = calibrate_peak (&r.run[0], &p, MEMEST_LINKWISE);
+        topology_cluster_destroy (c);
+        calibrate_runs_release (&r);
+    }
+    assert_true (step_s[0][0] == step_s[0][2] && step_s[1][0] == step_s[1][1]);
+    assert_true (step_s[0][1] == step_s[1][1] && step_s[0][2] == step_s[1][2]);
+    assert_true (step_s[0][1] < step_s[0][2] && peak[0][1] > peak[0][2]);
+    assert_true (peak[1][0] == peak[0][1] && peak[0][0] == peak[1][2]);
+}
+
 /* Mixes of GPUs: stages fill the nodes in the order said, so that each is as slow as its own
  * type; the profile is the slowest type's in either order; a step lies between those of
  * either type alone. */
@@ -545,7 +596,8 @@ int main (void)
         cmocka_unit_test (skipped),       cmocka_unit_test (refused),
         cmocka_unit_test (other_columns), cmocka_unit_test (spreadsheet),
         cmocka_unit_test (noise),         cmocka_unit_test (profiles),
-        cmocka_unit_test (framework),     cmocka_unit_test (published_files)};
+        cmocka_unit_test (framework),     cmocka_unit_test (published_files),
+        cmocka_unit_test (exchanges),     cmocka_unit_test (exchanges_priced)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -118,11 +118,129 @@ static void inside (void **state)
                  .72 * ep_s (node, "qwen3-235b-a22b", 8, false));
 }
 
+/* ---- all-to-alls under another micro-batch's compute ---- */
+
+#define RANKS 8
+
+static struct setting overlap_setting (int pp, int vpp, int global_batch)
+{
+    struct setting s = {.cluster = cluster_of ("8x1 a100-sxm4-80g inter:5"),
+                        .model = small_model (16),
+                        .job = {.seq = 1024, .global_batch = global_batch},
+                        .profile = profile_of (WORKLOAD_PROFILE_DEFAULT),
+                        .config = config_of (1, pp, RANKS / pp, 1)};
+
+    s.model.experts = 8;
+    s.model.top_k = 2;
+    s.model.expert_ffn = 4096;
+    s.config.deg.ep = 4;
+    s.config.deg.vpp = vpp;
+    s.config.schedule = vpp > 1 ? SCHEDULE_INTERLEAVED : SCHEDULE_1F1B;
+    workload_layers_even (s.model.layers, pp, s.layers);
+    return s;
+}
+
+static struct costmodel_estimate priced (const struct setting *s)
+{
+    static const int gpu[RANKS] = {0, 1, 2, 3, 4, 5, 6, 7};
+    struct costmodel_problem p = problem_of (s);
+    struct costmodel_estimate e;
+    struct error err = {""};
+
+    ok (costmodel_estimate (&p, gpu, true, &e, &err), &err);
+    free (e.unmeasured);
+    return e;
+}
+
+/* The profile's part of them hides, but for the forwards before a stage's first backward
+ * and as many backwards; with the slowdown that it costs. */
+static void hide_under_compute (void **state)
+{
+    static const struct {
+        int pp, vpp, global_batch;
+    } cases[] = {{1, 1, 64}, {1, 1, 16}, {2, 2, 64}, {2, 4, 64}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int pp = cases[i].pp, v = cases[i].vpp;
+        struct setting s = overlap_setting (pp, v, cases[i].global_batch);
+        struct costmodel_estimate bare, e;
+        double chunks = v * workload_microbatches (&s.job, &s.config), beside, all;
+
+        s.profile.time.dp_overlap = 0; /* which the exchanges' links would hold up */
+        bare = priced (&s);
+        assert_true (bare.part.ep_s > 0 && bare.ep_hidden_s == 0);
+        s.profile.time.moe_overlap = .25;
+        e = priced (&s);
+        beside = 1 - (pp == 1 ? 1 : 2 * (pp - 1 - e.stage) + (v - 1) * pp + 1) / chunks;
+        all = bare.part.ep_s;
+        CLOSE (e.ep_hidden_s, .25 * beside * all, 1e-9);
+        CLOSE (e.part.ep_s, all - e.ep_hidden_s, 1e-9);
+        CLOSE (e.part.compute_s, bare.part.compute_s, 1e-9);
+        if (pp == 1)
+            CLOSE (e.step_s, bare.step_s - e.ep_hidden_s, 1e-9);
+        s.profile.time.overlap_slowdown = .2;
+        e = priced (&s);
+        CLOSE (e.part.ep_s, all - .8 * .25 * beside * all, 1e-9);
+        topology_cluster_destroy (s.cluster);
+    }
+}
+
+/* No more than all of the compute beside them. */
+static void hide_no_more_than_compute (void **state)
+{
+    struct setting s = overlap_setting (1, 1, 64);
+    struct costmodel_estimate bare, e;
+    (void) state;
+
+    s.profile.time.collective_s = 1;
+    bare = priced (&s);
+    s.profile.time.moe_overlap = 1;
+    e = priced (&s);
+    CLOSE (e.ep_hidden_s, bare.part.compute_s * 7 / 8, 1e-6);
+    CLOSE (e.part.ep_s + e.ep_hidden_s, bare.part.ep_s, 1e-9);
+    topology_cluster_destroy (s.cluster);
+}
+
+/* A lone micro-batch, a pipeline without chunks and full recomputation have nothing that
+ * runs beside them. */
+static void hide_nowhere (void **state)
+{
+    static const struct {
+        int pp, vpp, global_batch;
+        enum workload_recompute recompute;
+        enum workload_schedule schedule;
+    } cases[] = {{1, 1, 8, RECOMPUTE_NONE, SCHEDULE_1F1B},
+                 {2, 1, 64, RECOMPUTE_NONE, SCHEDULE_1F1B},
+                 {2, 1, 64, RECOMPUTE_NONE, SCHEDULE_ZB1P},
+                 {1, 1, 64, RECOMPUTE_NONE, SCHEDULE_GPIPE},
+                 {1, 1, 64, RECOMPUTE_FULL, SCHEDULE_1F1B},
+                 {2, 2, 64, RECOMPUTE_FULL, SCHEDULE_INTERLEAVED}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct setting s =
+            overlap_setting (cases[i].pp, cases[i].vpp, cases[i].global_batch);
+        struct costmodel_estimate bare, e;
+
+        s.config.recompute = cases[i].recompute;
+        s.config.schedule = cases[i].schedule;
+        bare = priced (&s);
+        s.profile.time.moe_overlap = 1;
+        e = priced (&s);
+        assert_true (e.ep_hidden_s == 0 && e.step_s == bare.step_s);
+        topology_cluster_destroy (s.cluster);
+    }
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test (visits),
                                        cmocka_unit_test (between_nodes),
-                                       cmocka_unit_test (inside)};
+                                       cmocka_unit_test (inside),
+                                       cmocka_unit_test (hide_under_compute),
+                                       cmocka_unit_test (hide_no_more_than_compute),
+                                       cmocka_unit_test (hide_nowhere)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

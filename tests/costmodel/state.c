@@ -73,10 +73,10 @@ static void long_walks (void **state)
     static const struct {
         int tp, pp, dp, cp, ep, vpp;
         bool tied;
-    } cases[] = {{4, 2, 4, 1, 1, 1, false}, {8, 4, 1, 1, 1, 1, true},
-                 {2, 4, 4, 1, 1, 2, false}, {2, 2, 4, 2, 1, 1, true},
-                 {1, 4, 8, 1, 4, 1, false}, {4, 4, 2, 1, 2, 1, false},
-                 {3, 2, 5, 1, 1, 1, true},  {1, 8, 4, 1, 1, 1, true}};
+    } cases[] = {
+        {4, 2, 4, 1, 1, 1, false}, {8, 4, 1, 1, 1, 1, true},  {2, 4, 4, 1, 1, 2, false},
+        {2, 2, 4, 2, 1, 1, true},  {1, 4, 8, 1, 4, 1, false}, {4, 4, 2, 1, 2, 1, false},
+        {3, 2, 5, 1, 1, 1, true},  {1, 8, 4, 1, 1, 1, true},  {1, 4, 8, 1, 4, 2, false}};
     struct rng r = {22};
     (void) state;
 
@@ -102,6 +102,7 @@ static void long_walks (void **state)
             s.model.experts = 8;
             s.model.top_k = 2;
             s.model.expert_ffn = 1024;
+            s.profile.time.moe_overlap = .5;
         }
         workload_layers_even (16, cases[i].pp, s.layers);
         for (int k = 0; k < 32; k++)

@@ -68,6 +68,13 @@ static inline struct workload_profile profile_of (const char *name)
     return p;
 }
 
+/* Experts' all-to-alls that hide under compute: none, a part or all, at some cost. */
+static inline void draw_overlap (struct rng *r, struct workload_profile *p)
+{
+    p->time.moe_overlap = .5 * rng_below (r, 3);
+    p->time.overlap_slowdown = rng_below (r, 3) ? 0 : .3;
+}
+
 /* A small Llama shape whose communication matters beside its compute. */
 static inline struct workload_model small_model (int layers)
 {

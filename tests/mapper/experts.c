@@ -195,6 +195,7 @@ static void below_everything (void **state)
                                     .global_batch = 4 << rng_below (&r, 5)},
                             .profile = profile_of (profiles[rng_below (&r, 4)])};
 
+        draw_overlap (&r, &s.profile);
         for (int i = 0; i < 60; i++)
             if (draw_config (&r, &s)) {
                 check_below (&r, &s, 3);

@@ -85,7 +85,8 @@ static void draw_layers (struct rng *r, struct setting *s)
         s->layers[k] *= v;
 }
 
-/* Sends that wait, tokens that go to a node once, all-reduces that are hidden. */
+/* Sends that wait, tokens that go to a node once, all-reduces and all-to-alls that are
+ * hidden. */
 static void bound_holds (void **state)
 {
     static const char *const profiles[] = {"megatron-core", "megatron-v100",
@@ -107,6 +108,7 @@ static void bound_holds (void **state)
                                    .memory_limit_pct = 1e9}; /* no limit */
         int n = s.cluster->n_gpus, gpu[128];
 
+        draw_overlap (&r, &s.profile);
         for (int i = 0; i < 300; i++) {
             double loose, tight, step;
             struct error err = {""};

@@ -187,6 +187,46 @@ static void flight_scales (void **state)
     CLOSE (layer_of (&m, &j, &c, 3), 8 * one, 1e-12);
 }
 
+/* Where all-to-alls run beside another micro-batch's compute, a stage holds a chunk more:
+ * 2 (p - 1 - i) + (v - 1) p + 2, or a second micro-batch without a pipeline. */
+static void exchanges_beside_compute (void **state)
+{
+    struct workload_model m = small_model (16);
+    struct workload_job j = {.seq = 512, .global_batch = 32};
+    struct workload_profile p = profile_of (WORKLOAD_PROFILE_DEFAULT);
+    (void) state;
+
+    m.experts = 8;
+    m.top_k = 2;
+    m.expert_ffn = 1024;
+    for (int pp = 1; pp <= 4; pp += 3) {
+        struct workload_config c = config_of (1, pp, 2, 1);
+        struct memest_problem q = {&m, &j, &c, &p, MEMEST_LINKWISE};
+        struct workload_stage held;
+        struct memest_stage s;
+        double bare, chunks = pp == 1 ? 1 : 2 * 2 + 4 + 1;
+
+        c.deg.ep = 2;
+        c.deg.vpp = pp == 1 ? 1 : 2;
+        c.schedule = pp == 1 ? SCHEDULE_1F1B : SCHEDULE_INTERLEAVED;
+        held = (struct workload_stage){.expert = 4,
+                                       .first = {.expert = 4 / c.deg.vpp},
+                                       .last = {.expert = 4 / c.deg.vpp}};
+        p.time.moe_overlap = 0;
+        memest_stage (&q, pp == 1 ? 0 : 1, &held, &s);
+        bare = s.activations_bytes;
+        p.time.moe_overlap = 1;
+        memest_stage (&q, pp == 1 ? 0 : 1, &held, &s);
+        CLOSE (s.activations_bytes, bare * (chunks + 1) / chunks, 1e-9);
+        c.recompute = RECOMPUTE_FULL;
+        memest_stage (&q, 0, &held, &s);
+        bare = s.activations_bytes;
+        p.time.moe_overlap = 0;
+        memest_stage (&q, 0, &held, &s);
+        CLOSE (s.activations_bytes, bare, 0);
+    }
+}
+
 /* Chunks that differ: stage 0 of 4 with 5 layers in chunks of 2 and 3 has run 11 forwards,
  * 7 of its first chunk and 4 of its second (p = 4 a chunk in turn), before its first
  * backward: 7 x 2 + 4 x 3 layers, not 5.5 x 5.  Of the embedding's inputs, 8 bytes a
@@ -421,6 +461,7 @@ int main (void)
         cmocka_unit_test (precisions),
         cmocka_unit_test (distributed_optimizer),
         cmocka_unit_test (in_flight),
+        cmocka_unit_test (exchanges_beside_compute),
         cmocka_unit_test (many_microbatches),
         cmocka_unit_test (flight_scales),
         cmocka_unit_test (uneven_chunks),

@@ -342,27 +342,52 @@ static void check_order (struct setting *s, const int *gpu)
     topology_cluster_destroy (s->cluster);
 }
 
-#define START "{\"version\":1,\"name\":\"test\",\"nodes\":["
-#define NODE(NAME, GPUS, TYPE) \
-    "{\"name\":\"" NAME "\",\"gpus\":" #GPUS ",\"gpu_type\":\"" TYPE "\"}"
-#define SLOWER(NAME, SPEEDS) \
-    "{\"name\":\"" NAME      \
-    "\",\"gpus\":3,\"gpu_type\":\"h100-sxm5-80g\",\"speed\":[" SPEEDS "]}"
-#define INTRA(US, RATE) "{\"latency_us\":" #US ",\"bandwidth_gb_per_s\":" #RATE "}"
+/* A node of an order by hand, with links of one rate inside. */
+struct by_hand {
+    int gpus;
+    const char *type;
+    const char *speed; /* a list; NULL where all are alike */
+    int latency_us;
+    double gb_per_s;
+};
+
+static struct topology_cluster *cluster_by_hand (int nodes, const struct by_hand *node,
+                                                 const char *inter)
+{
+    struct text t = {0};
+
+    text_add (&t, "{\"version\":1,\"name\":\"by hand\",\"nodes\":[");
+    for (int i = 0; i < nodes; i++) {
+        text_add (&t, "%s{\"name\":\"n%d\",\"gpus\":%d,\"gpu_type\":\"%s\"", i ? "," : "",
+                  i, node[i].gpus, node[i].type);
+        if (node[i].speed)
+            text_add (&t, ",\"speed\":[%s]", node[i].speed);
+        text_add (&t, "}");
+    }
+    text_add (&t, "],\"links\":{\"intra\":[");
+    for (int i = 0; i < nodes; i++)
+        text_add (&t, "%s{\"latency_us\":%d,\"bandwidth_gb_per_s\":%g}", i ? "," : "",
+                  node[i].latency_us, node[i].gb_per_s);
+    text_add (&t, "],\"inter\":{%s}}}", inter);
+
+    struct topology_cluster *c = cluster_from (text_str (&t));
+
+    text_free (&t);
+    return c;
+}
 
 /* Nothing crosses from slower to faster GPUs where no stage is on these. */
 static void all_on_slower (void **state)
 {
-    struct setting s = {
-        .cluster =
-            cluster_from (
-                START NODE ("a", 6, "a100-sxm4-80g") "," NODE ("b", 3, "h100-sxm5-80g") "],\"links\":{\"intra\":[" INTRA (
-                    300, 267) "," INTRA (10, 284) "],\"inter\":" INTRA (300, 1.2) "}}"),
-        .model = small_model (10),
-        .job = {.seq = 512, .global_batch = 2},
-        .profile = profile_of ("nemo-h100"),
-        .config = config_of (1, 5, 1, 2),
-        .layers = {1, 2, 3, 3, 1}};
+    const struct by_hand node[] = {{6, "a100-sxm4-80g", NULL, 300, 267},
+                                   {3, "h100-sxm5-80g", NULL, 10, 284}};
+    struct setting s = {.cluster = cluster_by_hand (
+                            2, node, "\"latency_us\":300,\"bandwidth_gb_per_s\":1.2"),
+                        .model = small_model (10),
+                        .job = {.seq = 512, .global_batch = 2},
+                        .profile = profile_of ("nemo-h100"),
+                        .config = config_of (1, 5, 1, 2),
+                        .layers = {1, 2, 3, 3, 1}};
     const int gpu[] = {0, 1, 2, 3, 4, 5, 6, 7, 8};
     (void) state;
 
@@ -373,52 +398,19 @@ static void all_on_slower (void **state)
  * on either side. */
 static void spanning_saves_crossings (void **state)
 {
-    struct setting s = {
-        .cluster = cluster_from (
-            START NODE ("a", 6, "h100-sxm5-80g") "," NODE ("b", 6, "h100-sxm5-80g") "," NODE (
-                "c", 2,
-                "h100-sxm5-80g") "," NODE ("d", 4,
-                                           "h100-sxm5-80g") "],\"links\":{\"intra\":"
-                                                            "[" INTRA (10, 245) "," INTRA (3, 200) "," INTRA (
-                                                                10,
-                                                                155) "," INTRA (0,
-                                                                                124) "],"
-                                                                                     "\"i"
-                                                                                     "nte"
-                                                                                     "r\""
-                                                                                     ":{"
-                                                                                     "\"l"
-                                                                                     "ate"
-                                                                                     "ncy"
-                                                                                     "_us"
-                                                                                     "\":"
-                                                                                     "300"
-                                                                                     ",\""
-                                                                                     "nod"
-                                                                                     "e_"
-                                                                                     "gb_"
-                                                                                     "per"
-                                                                                     "_s"
-                                                                                     "\":"
-                                                                                     "2."
-                                                                                     "243"
-                                                                                     ","
-                                                                                     "\"b"
-                                                                                     "and"
-                                                                                     "wid"
-                                                                                     "th_"
-                                                                                     "gb_"
-                                                                                     "per"
-                                                                                     "_s"
-                                                                                     "\":"
-                                                                                     "60}"
-                                                                                     "}"
-                                                                                     "}"),
-        .model = small_model (11),
-        .job = {.seq = 2048, .global_batch = 2},
-        .profile = profile_of ("megatron-deepspeed"),
-        .config = config_of (4, 4, 1, 2),
-        .layers = {3, 6, 1, 1}};
+    const struct by_hand node[] = {{6, "h100-sxm5-80g", NULL, 10, 245},
+                                   {6, "h100-sxm5-80g", NULL, 3, 200},
+                                   {2, "h100-sxm5-80g", NULL, 10, 155},
+                                   {4, "h100-sxm5-80g", NULL, 0, 124}};
+    struct setting s = {.cluster =
+                            cluster_by_hand (4, node,
+                                             "\"latency_us\":300,\"node_gb_per_s\":2.243,"
+                                             "\"bandwidth_gb_per_s\":60"),
+                        .model = small_model (11),
+                        .job = {.seq = 2048, .global_batch = 2},
+                        .profile = profile_of ("megatron-deepspeed"),
+                        .config = config_of (4, 4, 1, 2),
+                        .layers = {3, 6, 1, 1}};
     const int gpu[] = {17, 15, 16, 14, 9, 6, 7, 11, 10, 8, 3, 0, 2, 4, 5, 1, 12, 13};
     (void) state;
 
@@ -435,32 +427,20 @@ static void spanning_saves_crossings (void **state)
 /* Rings of one lane whose members are on two nodes, though TP groups would need three. */
 static void uneven_rings (void **state)
 {
-    struct setting s = {
-        .cluster = cluster_from (
-            START SLOWER ("a", "0.6,1,1") "," SLOWER ("b", "1,1,0.6") "," SLOWER ("c", "1"
-                                                                                       ","
-                                                                                       "1"
-                                                                                       ","
-                                                                                       "0"
-                                                                                       "."
-                                                                                       "6") "," SLOWER (
-                "d",
-                "0.6,1,1") "," SLOWER ("e",
-                                       "1,1,1") "],\"links\":{\"intra\":"
-                                                "[" INTRA (0, 380) "," INTRA (3, 338) "," INTRA (0, 242) "," INTRA (
-                                                    3,
-                                                    163) "," INTRA (10,
-                                                                    273) "],\"inter\":{"
-                                                                         "\"latency_us\":"
-                                                                         "3,\"node_gb_"
-                                                                         "per_s\":33.58,"
-                                                                         "\"bandwidth_gb_"
-                                                                         "per_s\":6}}}"),
-        .model = small_model (11),
-        .job = {.seq = 1024, .global_batch = 24},
-        .profile = profile_of ("megatron-v100"),
-        .config = config_of (4, 1, 3, 1),
-        .layers = {11}};
+    const struct by_hand node[] = {{3, "h100-sxm5-80g", "0.6,1,1", 0, 380},
+                                   {3, "h100-sxm5-80g", "1,1,0.6", 3, 338},
+                                   {3, "h100-sxm5-80g", "1,1,0.6", 0, 242},
+                                   {3, "h100-sxm5-80g", "0.6,1,1", 3, 163},
+                                   {3, "h100-sxm5-80g", "1,1,1", 10, 273}};
+    struct setting s = {.cluster =
+                            cluster_by_hand (5, node,
+                                             "\"latency_us\":3,\"node_gb_per_s\":33.58,"
+                                             "\"bandwidth_gb_per_s\":6"),
+                        .model = small_model (11),
+                        .job = {.seq = 1024, .global_batch = 24},
+                        .profile = profile_of ("megatron-v100"),
+                        .config = config_of (4, 1, 3, 1),
+                        .layers = {11}};
     const int gpu[] = {0, 1, 6, 8, 3, 12, 7, 14, 4, 2, 10, 13, 5, 9, 11};
     (void) state;
 

@@ -169,10 +169,7 @@ void improve_by_node (struct placer *x, int moves, struct candidate *k)
 
     if (x->pool->all_alike || x->pool->n_nodes == 1 || !isfinite (k->price.step_s))
         return;
-    x->layout.depth = k->layout.depth;
-    x->layout.by_class = k->layout.by_class;
-    x->layout.upto = k->layout.upto;
-    memcpy (x->layout.seq, k->layout.seq, (size_t) x->pool->n_nodes * sizeof (int));
+    layout_copy (&x->layout, &k->layout, x->pool->n_nodes);
     layout_fill (x, &straight);
     /* Only where every node still is the block that it was filled as. */
     if (!straight || memcmp (x->order, k->gpu, (size_t) x->world * sizeof (int)) != 0)

@@ -123,8 +123,8 @@ static double any_way (const struct pool *pool, const struct workload_config *c,
                        const int *cap, enum bound_how how)
 {
     double (*bound) (const struct pace *) = how == BOUND_FRACTIONS ? bound_fractions
-                                            : how == BOUND_SPLITS  ? bound_splits
-                                                                   : bound_runs;
+                                            : how == BOUND_RUNS    ? bound_runs
+                                                                   : bound_splits;
     struct pace pace = {.b = b, .way = BOUND_WHOLE, .cap = cap, .slow = slow};
     int tp = c->deg.tp, gpus = pool->max_node_gpus, lanes = gpus / tp;
     bool can_span = tp > 1 && isfinite (b->span_fwd_s[0]);

@@ -113,6 +113,8 @@ struct bound_pipeline bound_pipeline_of (const struct pool *pool,
         .cap = cap,
     };
 
+    for (int i = 0; i < 4; i++)
+        s.pair_s[i / 2][i % 2] = 0.5 * b->pair_s[i / 2][i % 2];
     s.slot[1] = slow > 0 ? bound_slot_of (pool, c, x, b, slots) : s.slot[0];
     if (slow > 0)
         s.slow_sends_s = bound_slow_sends_s (b, b->p, slow);
@@ -151,7 +153,8 @@ static struct best_rates rates_of (const struct pool *pool,
  * that leaves (bound.c, more_lanes). */
 static double all_span (const struct pool *pool, const struct workload_config *c,
                         const struct bests *x, const struct slow_slots *slots,
-                        const struct best *b, const struct bound_pipeline *all)
+                        const struct best *b, const struct bound_pipeline *all,
+                        enum bound_how how)
 {
     int gpus = pool->max_node_gpus, tp = c->deg.tp, lanes = gpus / tp;
     struct best_rates rates = bound_rates (pool, 0);
@@ -181,7 +184,7 @@ static double all_span (const struct pool *pool, const struct workload_config *c
             t->span_back_s = across.span_back_s[kind];
             fewer_lanes (pool, c, x, &own, lanes, BOUND_ALL_SPAN, t);
         }
-        least = fmin (least, bound_scheduled (&s, true));
+        least = fmin (least, bound_scheduled (&s, how));
     }
     return least;
 }
@@ -189,7 +192,8 @@ static double all_span (const struct pool *pool, const struct workload_config *c
 /* The lowest over the lanes of stage 0's synchronisation. */
 static double by_lanes (const struct pool *pool, const struct workload_config *c,
                         const struct bests *x, const struct slow_slots *slots,
-                        const struct best *b, const struct bound_pipeline *all)
+                        const struct best *b, const struct bound_pipeline *all,
+                        enum bound_how how)
 {
     int room = pool->max_node_gpus / c->deg.tp, members = workload_dense_shards (&c->deg);
     struct bound_pipeline s = *all;
@@ -197,7 +201,7 @@ static double by_lanes (const struct pool *pool, const struct workload_config *c
     int crossings = -1;
 
     s.first_way[BOUND_WHOLE] = s.first_way[BOUND_ALL_SPAN] = false;
-    least = fmin (bound_scheduled (&s, true), all_span (pool, c, x, slots, b, all));
+    least = fmin (bound_scheduled (&s, how), all_span (pool, c, x, slots, b, all, how));
     memset (s.first_way, 0, sizeof s.first_way);
     s.first_way[BOUND_WHOLE] = true;
     for (int lanes = room < members ? room : members; lanes >= 1; lanes--) {
@@ -217,7 +221,7 @@ static double by_lanes (const struct pool *pool, const struct workload_config *c
             s.slot[kind].first = all->slot[kind].first;
             fewer_lanes (pool, c, x, &rates, lanes, BOUND_WHOLE, &s.slot[kind].first);
         }
-        least = fmin (least, bound_scheduled (&s, true));
+        least = fmin (least, bound_scheduled (&s, how));
     }
     return least;
 }
@@ -234,6 +238,6 @@ double bound_by_schedule (const struct pool *pool, const struct workload_config 
     /* Where every stage has a tail of its own, stage 0 is nothing special. */
     if (!tight || s.per_node == 0 || !s.way[BOUND_WHOLE] ||
         costmodel_schedule_splits_backward (c->schedule))
-        return bound_scheduled (&s, tight);
-    return by_lanes (pool, c, x, slots, b, &s);
+        return bound_scheduled (&s, how);
+    return by_lanes (pool, c, x, slots, b, &s, how);
 }

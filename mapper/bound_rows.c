@@ -309,6 +309,27 @@ struct held {
     double rest; /* m - n_k / v */
 };
 
+/* A group whose exchanges are slow, one that spans nodes and the slow slots may be in
+ * different replicas. */
+void rows_layer_more (const struct frame *f, int k, int kind, struct how how,
+                      double *fwd_s, double *back_s)
+{
+    const struct bound_pipeline *x = f->x;
+
+    *fwd_s = *back_s = 0.0;
+    if (how.experts && x->slow == 0) {
+        *fwd_s = how.experts->fwd_s;
+        *back_s = how.experts->back_s;
+    }
+    if (span_here (x, how)) {
+        const struct bound_slot *s = &x->slot[kind];
+        const struct bound_tail *t = k == 0 ? &s->first : &s->other;
+
+        *fwd_s += t->span_fwd_s;
+        *back_s += t->span_back_s;
+    }
+}
+
 static struct held held_of (const struct frame *f, int k, int kind, int layers, int below,
                             struct how how)
 {
@@ -316,25 +337,16 @@ static struct held held_of (const struct frame *f, int k, int kind, int layers, 
     struct ends e = ends_of (f, k, kind);
     double micro = x->slot[kind].micro_s;
     struct held h = {.k = k, .kind = kind, .layers = layers};
+    double fwd, back;
 
     h.above = fmax (k * x->v, x->model->layers - layers - below);
     h.layer_fwd_s = micro + stage_s (f, FORWARD, k, kind, layers);
     h.layer_back_s = micro + stage_s (f, BACKWARD, k, kind, layers);
     h.fwd_s = e.fwd_s - micro + h.layer_fwd_s;
     h.back_s = e.back_s - micro + h.layer_back_s;
-    /* A group whose exchanges are slow, one that spans nodes and the slow slots may be in
-     * different replicas. */
-    if (how.experts && x->slow == 0) {
-        h.fwd_s += layers * how.experts->fwd_s;
-        h.back_s += layers * how.experts->back_s;
-    }
-    if (span_here (x, how)) {
-        const struct bound_slot *s = &x->slot[kind];
-        const struct bound_tail *t = k == 0 ? &s->first : &s->other;
-
-        h.fwd_s += layers * t->span_fwd_s;
-        h.back_s += layers * t->span_back_s;
-    }
+    rows_layer_more (f, k, kind, how, &fwd, &back);
+    h.fwd_s += layers * fwd;
+    h.back_s += layers * back;
     h.rest = x->m -
              costmodel_forwards_first (x->schedule, x->p, x->v, x->m, k) / (double) x->v;
     return h;
@@ -418,8 +430,8 @@ static double last_forward_row (const struct frame *f, const struct held *h)
                 : x->v * fmax (0.0, x->slow_sends_s - 2.0 * sends_s (f, 0, x->p - 1)));
 }
 
-/* The least end of stage 0, or of stage k itself (`own`) with what follows it, when stage
- * k holds so many layers and the stages after it at most `below`. */
+/* The least end of stage 0, or of stage k itself (`own`), when stage k holds so many layers
+ * and the stages after it at most `below`. */
 static double end_s (const struct frame *f, int k, int kind, int layers, int below,
                      struct how how, bool own)
 {
@@ -428,21 +440,29 @@ static double end_s (const struct frame *f, int k, int kind, int layers, int bel
 
     end = through_above (f, FORWARD, k, h.above) + f->x->m * (h.fwd_s + h.back_s) + up;
     end = fmax (end, first_backward_row (f, &h, own));
-    if (own)
-        return end + rows_tail_s (f, k, kind, layers, how, end);
-    return fmax (end, last_forward_row (f, &h));
+    return own ? end : fmax (end, last_forward_row (f, &h));
 }
 
-double rows_own_end_s (const struct frame *f, int k, int kind, int layers, int below)
+/* The same with what follows it, in one way. */
+static double step_in (const struct frame *f, int k, int kind, int layers, int below,
+                       struct how how, double end)
 {
+    end = fmax (end, end_s (f, k, kind, layers, below, how, true));
+    return end + rows_tail_s (f, k, kind, layers, how, end);
+}
+
+double rows_step_s (const struct frame *f, int k, int kind, int layers, int below,
+                    double end)
+{
+    struct frame spans = *f;
     double least = INFINITY;
 
-    struct frame spans = *f;
-
+    if (k == 0 && !f->split)
+        return step_in (f, k, kind, layers, below, f->first, end);
     spans.spans = true;
     for (int i = 0; i < f->n_hows; i++)
-        least = fmin (least, end_s (span_here (f->x, f->how[i]) ? &spans : f, k, kind,
-                                    layers, below, f->how[i], true));
+        least = fmin (least, step_in (span_here (f->x, f->how[i]) ? &spans : f, k, kind,
+                                      layers, below, f->how[i], end));
     return least;
 }
 
@@ -451,8 +471,34 @@ double rows_end_s (const struct frame *f, int k, int kind, int layers, int below
     struct how how = {BOUND_WHOLE, NULL};
 
     if (f->split)
-        return rows_own_end_s (f, k, kind, layers, below);
+        return rows_step_s (f, k, kind, layers, below, 0.0);
     return end_s (f, k, kind, layers, below, k == 0 ? f->first : how, false);
+}
+
+/* Does stage k's part of both hold? */
+static bool ends_by (const struct frame *f, int k, int kind, int layers, int below,
+                     const struct rows_times *then)
+{
+    return rows_end_s (f, k, kind, layers, below) <= then->end_s &&
+           (f->split || k == 0 ||
+            rows_step_s (f, k, kind, layers, below, 0.0) <= then->step_s);
+}
+
+int rows_most_layers (const struct frame *f, int k, int kind, int below,
+                      const struct rows_times *then)
+{
+    const struct bound_pipeline *x = f->x;
+    int most = x->model->layers - (x->p - 1) * x->v, fits = 0, over;
+
+    if (x->cap && x->cap[kind * x->p + k] < most)
+        most = x->cap[kind * x->p + k];
+    over = most / x->v + 1;
+    for (int try = 1; over - fits > 1; try = fits + (over - fits) / 2)
+        if (ends_by (f, k, kind, try * x->v, below, then))
+            fits = try;
+        else
+            over = try;
+    return fits * x->v;
 }
 
 /* The lines' slack is left. */

@@ -38,7 +38,7 @@ struct frame {
     struct how first;         /* stage 0 */
     struct how how[HOWS_MAX]; /* that any other stage may be placed in */
     int n_hows;
-    bool spans; /* a group that spans nodes, and is paid for, may save crossings */
+    bool spans;      /* a group that spans nodes, and is paid for, may save crossings */
     int slow_layers; /* on slow slots, at least: raised as more is known */
     int *work;       /* [2 * p] of bound_schedule.c; NULL for the loose bound */
 };
@@ -47,11 +47,27 @@ void rows_init (struct frame *f, const struct bound_pipeline *x, struct how firs
 
 /** The end that stage k decides when it holds so many layers on a kind of slot and the
  *  stages after it at most `below`: stage 0's, or, where weights' gradients are put off,
- *  rows_own_end_s. */
+ *  the stage's own with what follows it. */
 double rows_end_s (const struct frame *f, int k, int kind, int layers, int below);
 
-/** Stage k's own end and what follows it, placed in the best of all ways. */
-double rows_own_end_s (const struct frame *f, int k, int kind, int layers, int below);
+/** When does the pipeline end, and the step? */
+struct rows_times {
+    double end_s, step_s;
+};
+
+/** The most layers, in whole chunks, that stage k can hold for both; 0: none. */
+int rows_most_layers (const struct frame *f, int k, int kind, int below,
+                      const struct rows_times *then);
+
+/** The least step that stage k's own end allows with what follows it, when it ends at
+ *  `end_s` or later: stage 0 in the frame's way, others in the best of all. */
+double rows_step_s (const struct frame *f, int k, int kind, int layers, int below,
+                    double end_s);
+
+/** What a layer of stage k takes more in such a way, in a replica that has as many slow
+ *  slots as any has at least. */
+void rows_layer_more (const struct frame *f, int k, int kind, struct how how,
+                      double *fwd_s, double *back_s);
 
 /** What follows stage k's end. */
 double rows_tail_s (const struct frame *f, int k, int kind, double layers, struct how how,

@@ -15,39 +15,7 @@
 #include <stdlib.h>
 
 #include "costmodel/costmodel.h"
-#include "mapper/bound_rows.h"
-
-/* When are the ends and the step? */
-struct times {
-    double end_s, step_s;
-};
-
-/* Does stage k's part of both hold? */
-static bool ends_by (const struct frame *f, int k, int kind, int layers, int below,
-                     const struct times *then)
-{
-    return rows_end_s (f, k, kind, layers, below) <= then->end_s &&
-           (f->split || k == 0 ||
-            rows_own_end_s (f, k, kind, layers, below) <= then->step_s);
-}
-
-/* The most layers of stage k that end by then: whole chunks; 0: none. */
-static int most_layers (const struct frame *f, int k, int kind, int below,
-                        const struct times *then)
-{
-    const struct bound_pipeline *x = f->x;
-    int most = x->model->layers - (x->p - 1) * x->v, fits = 0, over;
-
-    if (x->cap && x->cap[kind * x->p + k] < most)
-        most = x->cap[kind * x->p + k];
-    over = most / x->v + 1;
-    for (int try = 1; over - fits > 1; try = fits + (over - fits) / 2)
-        if (ends_by (f, k, kind, try * x->v, below, then))
-            fits = try;
-        else
-            over = try;
-    return fits * x->v;
-}
+#include "mapper/bound_played.h"
 
 /* Stage 0, where its layers are given. */
 struct first_stage {
@@ -55,14 +23,14 @@ struct first_stage {
 };
 
 /* The step when stage 0's end is given. */
-static struct times times_of (const struct frame *f, const struct first_stage *first,
-                              double end)
+static struct rows_times times_of (const struct frame *f, const struct first_stage *first,
+                                   double end)
 {
     double tail = first->layers > 0
                       ? rows_tail_s (f, 0, first->kind, first->layers, f->first, end)
                       : 0.0;
 
-    return (struct times){end, end + tail};
+    return (struct rows_times){end, end + tail};
 }
 
 static void insert (int *sorted, int n, int value)
@@ -86,19 +54,19 @@ static long sum_of (const int *a, int n)
 static long layers_on_slow (const struct frame *f, const struct first_stage *first,
                             double end)
 {
-    struct times then = times_of (f, first, end);
+    struct rows_times then = times_of (f, first, end);
     const struct bound_pipeline *x = f->x;
     int n = 0, slow = x->slow - first->kind, below = 0, never = x->model->layers + 1;
     int *most = f->work, *loss = f->work + x->p; /* sorted, of the stages so far */
     long held, fast;
 
     for (int k = x->p - 1; k >= (first->layers > 0 ? 1 : 0); k--, n++) {
-        int any = most_layers (f, k, 0, below, &then), less = 0;
+        int any = rows_most_layers (f, k, 0, below, &then), less = 0;
 
         if (any == 0)
             return -1;
         if (slow > 0)
-            less = most_layers (f, k, 1, below, &then);
+            less = rows_most_layers (f, k, 1, below, &then);
         insert (most, n, any);
         insert (loss, n, less > 0 ? any - less : never);
         below += any;
@@ -275,34 +243,40 @@ static bool has_room (const struct bound_pipeline *x)
     return !x->cap || room >= x->model->layers / x->v;
 }
 
-static double one_bound (const struct bound_pipeline *x, struct how first, int *work)
+static double one_bound (const struct bound_pipeline *x, struct how first,
+                         enum bound_how how, int *work)
 {
     struct frame f;
+    double rows_s;
 
     rows_init (&f, x, first, work);
-    return work ? tight_bound (&f) : loose_bound (&f);
+    if (!work)
+        return loose_bound (&f);
+    rows_s = tight_bound (&f);
+    f.slow_layers = x->slow * x->v;
+    return how >= BOUND_PLAYED && x->v > 1 ? bound_played (&f, rows_s) : rows_s;
 }
 
 /* The least over stage 0's ways; where every stage's own end counts, each has taken the
  * best of all. */
-static double least_bound (const struct bound_pipeline *x, int *work)
+static double least_bound (const struct bound_pipeline *x, enum bound_how how, int *work)
 {
     struct how first[HOWS_MAX];
     double least = INFINITY;
     int n;
 
     if (costmodel_schedule_splits_backward (x->schedule))
-        return one_bound (x, (struct how){BOUND_WHOLE, NULL}, work);
+        return one_bound (x, (struct how){BOUND_WHOLE, NULL}, how, work);
     n = rows_hows (x, x->first_way, first);
     for (int i = 0; i < n; i++)
-        least = fmin (least, one_bound (x, first[i], work));
+        least = fmin (least, one_bound (x, first[i], how, work));
     return least;
 }
 
-double bound_scheduled (const struct bound_pipeline *x, bool tight)
+double bound_scheduled (const struct bound_pipeline *x, enum bound_how how)
 {
-    int *work = tight ? malloc (2 * (size_t) x->p * sizeof *work) : NULL;
-    double least = has_room (x) ? least_bound (x, work) : INFINITY;
+    int *work = how > BOUND_FRACTIONS ? malloc (2 * (size_t) x->p * sizeof *work) : NULL;
+    double least = has_room (x) ? least_bound (x, how, work) : INFINITY;
 
     free (work);
     return least;
@@ -312,15 +286,15 @@ double bound_scheduled (const struct bound_pipeline *x, bool tight)
 static void most_by (const struct frame *f, const struct first_stage *first, double end,
                      int *layers, bool *slow)
 {
-    struct times then = times_of (f, first, end);
+    struct rows_times then = times_of (f, first, end);
     const struct bound_pipeline *x = f->x;
     int below = 0, *slower = f->work;
 
     layers[0] = first->layers;
     slow[0] = first->kind == 1;
     for (int k = x->p - 1; k > 0; k--) {
-        layers[k] = most_layers (f, k, 0, below, &then);
-        slower[k] = x->slow > 0 ? most_layers (f, k, 1, below, &then) : 0;
+        layers[k] = rows_most_layers (f, k, 0, below, &then);
+        slower[k] = x->slow > 0 ? rows_most_layers (f, k, 1, below, &then) : 0;
         slow[k] = false;
         below += layers[k];
     }

@@ -7,6 +7,14 @@
 
 #include "workload/workload.h"
 
+/** How closely?  Each is higher than the one before, and about 100 times as slow. */
+enum bound_how {
+    BOUND_FRACTIONS, /* layers in fractions, memory left aside */
+    BOUND_SPLITS,    /* whole layers within memory */
+    BOUND_PLAYED,    /* interleaved: splits played out where they are few */
+    BOUND_RUNS       /* 1F1B and GPipe: the sends inside runs of stages */
+};
+
 /** One layer for one micro-batch, at best. */
 struct bound_layer {
     double fwd_s, back_s;
@@ -60,6 +68,8 @@ struct bound_pipeline {
      * other, not beside what is above.  0: nothing is added. */
     struct bound_experts experts[EXPERT_WAYS];
     int n_experts;
+    double pair_s[2][2]; /* one in one direction by the kinds of its slots, where those of
+                            the first kind are not slow */
     double slow_sends_s; /* all boundaries there and back, with slow slots, at least */
     double hides;        /* times of one micro-batch that can hide synchronisation */
     const int *cap;      /* [2 * p] most layers in memory, on any slot and on a slow one;
@@ -69,9 +79,9 @@ struct bound_pipeline {
 /** A number that no placement beats with any split of the layers into chunks of as many
  *  layers each.
  *
- *  @param tight  over whole layers within `cap`, else over fractions of them
+ *  @param how  over fractions of layers; over whole ones within `cap`; and splits played out
  *  @return INFINITY where no such split fits the caps */
-double bound_scheduled (const struct bound_pipeline *x, bool tight);
+double bound_scheduled (const struct bound_pipeline *x, enum bound_how how);
 
 /** The split that the tight bound comes from, nearly, for schedules that do not put
  *  weights' gradients off.

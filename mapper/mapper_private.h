@@ -5,6 +5,7 @@
 #include <glpk.h>
 #include <stdbool.h>
 
+#include "mapper/bound_schedule.h"
 #include "mapper/mapper.h"
 
 #define CLASSES_FEW 4  /* classes by type and speed, where types allow */
@@ -72,14 +73,7 @@ enum status space_enumerate (const struct pool *pool, struct workload_config **l
                              long *n, json_t **space, struct error *err);
 
 /** Lower bound of one configuration over every placement and split of layers.
- *  See bound.c.
- *
- *  @param[in] how  each is higher than the one before, and about 100 times as slow */
-enum bound_how {
-    BOUND_FRACTIONS, /* layers in fractions, memory left aside */
-    BOUND_SPLITS,    /* whole layers within memory */
-    BOUND_RUNS       /* and the sends inside runs of stages */
-};
+ *  See bound.c. */
 double bound_of (const struct pool *pool, const struct workload_config *c,
                  enum bound_how how);
 

@@ -17,6 +17,7 @@ struct on_grid {
     struct placer *x;
     struct grid_problem p;
     int width;        /* replicas that share a node */
+    int parts;        /* of a slot on a node: its cp TP groups, or as many as fit */
     int *kind;        /* [n_nodes] */
     int *order;       /* [n_nodes] by place in the sequence: which of the pool's nodes */
     double *hidden_s; /* [rows] */
@@ -30,15 +31,17 @@ static bool is_regular (struct on_grid *o)
     int slots = slots_per_node (x), depth = x->layout.depth;
 
     o->width = slots / depth;
-    if (x->layout.by_class || d->tp * d->cp > x->pool->max_node_gpus ||
+    o->parts = x->pool->max_node_gpus / (o->width * depth * d->tp);
+    o->parts = o->parts < d->cp ? o->parts : d->cp;
+    if (x->layout.by_class || o->parts == 0 || d->cp % o->parts != 0 ||
         x->pool->n_nodes > GRID_NODES_MAX || d->dp % o->width != 0 || d->pp % depth != 0)
         return false;
     o->p.rows = d->pp / depth;
-    o->p.columns = d->dp / o->width;
+    o->p.columns = d->dp / o->width * (d->cp / o->parts);
     if (o->p.rows * o->p.columns < 2)
         return false;
     for (int i = 0; i < x->pool->n_nodes; i++)
-        if (x->groups->grouped[x->pool->node[i]] < slots * d->tp * d->cp)
+        if (x->groups->grouped[x->pool->node[i]] < slots * d->tp * o->parts)
             return false;
     return true;
 }
@@ -125,8 +128,8 @@ static void take_critical_path (struct on_grid *o)
     o->p.both_ways = true;
     o->p.send_bytes = v.p2p_bytes / p->profile->time.send_link;
     o->p.send_latency = 1.0;
-    o->p.flows = o->width * d->cp * d->tp;
-    o->p.lanes = o->width * d->cp;
+    o->p.flows = o->width * o->parts * d->tp;
+    o->p.lanes = o->width * o->parts;
     o->p.ring_groups = d->tp * o->x->layout.depth;
     o->p.ring_bytes = (n - 1.0) / n * v.dp_bytes *
                       workload_stage_params (p->model, c, &first).dense /
@@ -220,9 +223,7 @@ void improve_on_grid (struct placer *x, int runs, long moves, struct candidate *
 
     if (x->pool->all_alike || x->pool->n_nodes == 1 || !isfinite (k->price.step_s))
         return;
-    x->layout.depth = k->layout.depth;
-    x->layout.by_class = k->layout.by_class;
-    x->layout.upto = k->layout.upto;
+    layout_copy (&x->layout, &k->layout, x->pool->n_nodes);
     if (is_regular (&o) && prepare (&o) && (g = grid_create (&o.p, rng_next (&x->rng)))) {
         if (runs > 1 && grid_grow (g, o.order))
             keep (&o, k);

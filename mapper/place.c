@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define GRID_LARGE 1024
 #define REPRICED_GPUS 1000000 /* times the GPUs of a stage, in one annealing */
 
 /* TP x CP groups of each class, a group counting as its slowest GPU. */
@@ -146,18 +147,17 @@ static void copy_candidate (const struct placer *x, const struct candidate *from
                             struct candidate *to)
 {
     to->price = from->price;
-    to->layout.depth = from->layout.depth;
-    to->layout.by_class = from->layout.by_class;
-    to->layout.upto = from->layout.upto;
-    memcpy (to->layout.seq, from->layout.seq, (size_t) x->pool->n_nodes * sizeof (int));
+    layout_copy (&to->layout, &from->layout, x->pool->n_nodes);
     memcpy (to->gpu, from->gpu, (size_t) x->n * sizeof (int));
 }
 
-/* Moves on the grid cost less by far. */
+/* Moves on the grid cost less by far, on a large one more than on a small one. */
 static void on_grid (struct placer *x, int effort, struct candidate *k)
 {
     int units = x->pool->n_nodes < 256 ? x->pool->n_nodes : 256;
 
+    if (x->pool->n_nodes > GRID_LARGE)
+        effort = 1;
     improve_on_grid (x, effort > 1 ? 4 : 1, (effort + 1) / 2 * (16000 + 150L * units), k);
 }
 
@@ -206,7 +206,8 @@ static void choose (struct placer *x, const struct mapper_settings *s,
     pick = single ? any : by_node;
     out->price = pick->price;
     out->granularity = is_by_node (x, pick->gpu) ? MAPPER_NODE : MAPPER_GPU;
-    out->node_step_s = by_node->price.step_s;
+    out->node_step_s =
+        is_by_node (x, any->gpu) ? any->price.step_s : by_node->price.step_s;
     out->gpu_step_s = any->price.step_s;
     memcpy (out->gpu, pick->gpu, (size_t) x->world * sizeof (int));
     memcpy (out->layers, pick->layers, (size_t) x->c->deg.pp * sizeof (int));

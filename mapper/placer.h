@@ -2,6 +2,8 @@
 #ifndef MAPPER_PLACER_H
 #define MAPPER_PLACER_H
 
+#include <string.h>
+
 #include "base/rng.h"
 #include "mapper/mapper_private.h"
 
@@ -12,6 +14,15 @@ struct layout {
     int upto;      /* groups of slower classes are used last */
     int *seq;      /* [n_nodes] nodes in the order in which they are filled */
 };
+
+static inline void layout_copy (struct layout *to, const struct layout *from, int n_nodes)
+{
+    int *seq = to->seq;
+
+    *to = *from;
+    to->seq = seq;
+    memcpy (seq, from->seq, (size_t) n_nodes * sizeof *seq);
+}
 
 /* A placement, the layout it came from, and its price. */
 struct candidate {

@@ -122,7 +122,7 @@ static enum status bound_all (struct search *x, struct error *err)
         if (bounds[i] < 0)
             x->info->refused_memory++;
         else if (isfinite (bounds[i]))
-            heap_push (x, (struct entry){bounds[i], i, false});
+            heap_push (x, (struct entry){bounds[i], i, BOUND_FRACTIONS});
         else
             x->info->unplaced++;
     }
@@ -248,7 +248,8 @@ static void put_aside (struct search *x, const struct entry *e, enum refusal ref
  * there is nothing to stop with before. */
 static bool leave (const struct search *x, const struct entry *e, int i)
 {
-    return pool_is_late (&x->pool) && (x->best >= 0 || (e->tight && i > 0));
+    return pool_is_late (&x->pool) &&
+           (x->best >= 0 || (e->how > BOUND_FRACTIONS && i > 0));
 }
 
 /* Tighten or place one batch of entries. */
@@ -258,7 +259,7 @@ static enum status work_batch (struct search *x, struct entry *batch, int n,
     struct placed placed[BATCH] = {{0}};
     enum status st[BATCH] = {ST_OK};
     struct error why[BATCH];
-    bool left[BATCH] = {false};
+    bool left[BATCH] = {false}, bounded[BATCH] = {false};
 
     for (int i = 0; i < n; i++) {
         enum status made = need_groups (x, x->config[batch[i].index].deg.tp, err);
@@ -273,9 +274,11 @@ static enum status work_batch (struct search *x, struct entry *batch, int n,
         left[i] = leave (x, &batch[i], i);
         if (left[i])
             continue;
-        if (!batch[i].tight) {
+        bounded[i] = batch[i].how < (c->deg.vpp > 1 ? BOUND_PLAYED : BOUND_SPLITS);
+        if (bounded[i]) {
+            batch[i].how++;
             if (!pool_is_late (&x->pool))
-                batch[i].bound_s = fmax (batch[i].bound_s, bound (x, c, BOUND_SPLITS));
+                batch[i].bound_s = fmax (batch[i].bound_s, bound (x, c, batch[i].how));
         } else {
             struct rng mix = {x->s->seed * 1000003u + (unsigned long) batch[i].index};
 
@@ -288,8 +291,7 @@ static enum status work_batch (struct search *x, struct entry *batch, int n,
     for (int i = 0; i < n; i++) {
         if (left[i]) {
             heap_push (x, batch[i]);
-        } else if (!batch[i].tight) {
-            batch[i].tight = true;
+        } else if (bounded[i]) {
             if (isfinite (batch[i].bound_s))
                 heap_push (x, batch[i]);
             else

@@ -9,7 +9,7 @@
 struct entry {
     double bound_s; /* times weight(): of the objective */
     long index;     /* in the list: ties go to the earlier */
-    bool tight;
+    enum bound_how how; /* of its bound */
 };
 
 struct search {

@@ -247,11 +247,7 @@ static void try_order (struct placer *x, const struct starts *s)
     for (int i = 0; i < n_keep; i++)
         if (price_less (&price, &keep[i]->price)) {
             keep[i]->price = price;
-            keep[i]->layout.depth = x->layout.depth;
-            keep[i]->layout.by_class = x->layout.by_class;
-            keep[i]->layout.upto = x->layout.upto;
-            memcpy (keep[i]->layout.seq, x->layout.seq,
-                    (size_t) x->pool->n_nodes * sizeof (int));
+            layout_copy (&keep[i]->layout, &x->layout, x->pool->n_nodes);
             memcpy (keep[i]->gpu, x->order, (size_t) x->n * sizeof (int));
         }
 }

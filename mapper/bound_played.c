@@ -1,0 +1,291 @@
+/* Stages wait for each other in more ways than the rows of bound_rows.c tell: a stage that
+ * is slower than the others keeps all of them in its step.  Where the order of operations
+ * is given beforehand, the end of every stage grows with each time in it, so that a split
+ * played out with all times at their best is a bound of that split.
+ *
+ * The splits whose rows do not exceed some step are tried one by one, from the last stage
+ * to the first, on all choices of slow slots; the least of what they take when played out,
+ * and that step, is a bound of all splits.  The step is taken near the rows' at first, and
+ * further as long as the splits are not too many. */
+#include "mapper/bound_played.h"
+
+#include "mapper/bound_cuts.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "costmodel/costmodel.h"
+
+#define REACH 0.0005   /* of the rows' step, at first */
+#define ROUNDS 9       /* each with twice the reach of the one before */
+#define WORK 2000000L  /* operations played out in a round, about */
+#define NODE_WORK 200L /* what choosing one stage's layers takes, in these */
+#define ROUNDING 1e-9  /* of sums in another order */
+#define NO_ROOM (LONG_MIN / 2)
+
+/* The splits so far: stages k to p-1 of one. */
+struct tree {
+    const struct frame *f;
+    struct costmodel_pipeline pipeline;
+    double *fwd_s, *back_s, *send_s, *end_s, *work;
+    int *layers, *kind, *most; /* [p]; [p]; [2 * p] of find_room */
+    /* [p][slow + 1] stages 1 to k hold at most so many layers with s of them on slow slots */
+    long *room;
+    double step_s; /* the least so far, or what is reached for */
+    struct rows_times then;
+    long left;
+    uint64_t cuts[CUTS_MAX]; /* boundaries that cross nodes: one of these sets */
+    int n_cuts;
+};
+
+/* The same for one micro-batch, forward and backward. */
+struct pair {
+    double fwd_s, back_s;
+};
+
+static struct pair layers_s (const struct bound_slot *s, const struct workload_model *m,
+                             int from, int n)
+{
+    struct pair sum = {0.0, 0.0};
+
+    for (int i = from; i < from + n; i++) {
+        const struct bound_layer *l = &s->layer[workload_is_expert_layer (m, i)];
+
+        sum.fwd_s += l->fwd_s;
+        sum.back_s += l->back_s;
+    }
+    return sum;
+}
+
+/* One chunk of stage k whose first layer is layer `from` of the model. */
+static void set_chunk (struct tree *t, int c, int k, int from)
+{
+    const struct bound_pipeline *x = t->f->x;
+    const struct bound_slot *s = &x->slot[t->kind[k]];
+    int at = c * x->p + k, n = t->layers[k] / x->v;
+    struct pair sum = layers_s (s, x->model, from, n);
+
+    if (k == 0) {
+        double fwd, back;
+
+        rows_layer_more (t->f, k, t->kind[k], t->f->first, &fwd, &back);
+        sum.fwd_s += n * fwd;
+        sum.back_s += n * back;
+    }
+    if (at == 0) {
+        sum.fwd_s += s->embed_fwd_s + s->tp_s;
+        sum.back_s += s->embed_back_s;
+    }
+    if (at == x->p * x->v - 1) {
+        sum.fwd_s += s->head_fwd_s;
+        sum.back_s += s->head_back_s + s->tp_s;
+    }
+    t->fwd_s[at] = sum.fwd_s + s->micro_s / x->v;
+    t->back_s[at] = sum.back_s + s->micro_s / x->v;
+}
+
+/* From stage k to the next one, or from the last to the first.  A slot that need not be slow
+ * may be so too. */
+static double send_of (const struct tree *t, int k, bool crosses)
+{
+    const struct bound_pipeline *x = t->f->x;
+    int slow = t->kind[k] + t->kind[(k + 1) % x->p];
+    double s = slow == 0   ? x->any_s
+               : slow == 1 ? fmin (x->pair_s[0][1], x->pair_s[1][1])
+                           : x->pair_s[1][1];
+
+    return crosses ? fmax (s, x->cross_s) : s;
+}
+
+/* The split in hand, played out with so many boundaries that cross nodes. */
+static double played (struct tree *t, uint64_t cuts)
+{
+    const struct bound_pipeline *x = t->f->x;
+    int below = x->model->layers;
+    double least = 0.0;
+
+    for (int k = 0; k < x->p; k++)
+        t->send_s[k] = send_of (t, k, k < CUTS_STAGES && cuts >> k & 1);
+    costmodel_schedule (x->schedule, &t->pipeline, true, t->end_s, t->work);
+    t->left -= 2L * x->m * x->p * x->v;
+    for (int k = 0; k < x->p; k++) {
+        below -= t->layers[k];
+        least = fmax (
+            least, rows_step_s (t->f, k, t->kind[k], t->layers[k], below, t->end_s[k]));
+    }
+    return least;
+}
+
+/* The same with those that must cross, where that may be below t->step_s. */
+static double played_best (struct tree *t)
+{
+    const struct bound_pipeline *x = t->f->x;
+    int from = 0;
+    double no_cuts, least = INFINITY;
+
+    for (int c = 0; c < x->v; c++)
+        for (int k = 0; k < x->p; k++) {
+            set_chunk (t, c, k, from);
+            from += t->layers[k] / x->v;
+        }
+    no_cuts = played (t, 0);
+    if (t->n_cuts == 0 || no_cuts >= t->step_s)
+        return no_cuts;
+    for (int i = 0; i < t->n_cuts && least > no_cuts * (1.0 + ROUNDING); i++)
+        least = fmin (least, played (t, t->cuts[i]));
+    return least;
+}
+
+/* Stage 0 gets what it was to have. */
+static void whole_split (struct tree *t, int below)
+{
+    const struct frame *f = t->f;
+    double step;
+
+    if (below + t->layers[0] != f->x->model->layers ||
+        rows_end_s (f, 0, t->kind[0], t->layers[0], below) > t->then.end_s)
+        return;
+    step = played_best (t);
+    if (step >= t->step_s)
+        return;
+    t->then.end_s -= t->step_s - step;
+    t->then.step_s = t->step_s = step;
+}
+
+static long *room_of (const struct tree *t, int k)
+{
+    return t->room + (size_t) k * ((size_t) t->f->x->slow + 1);
+}
+
+/* Fill in t->room by t->then. */
+static void find_room (struct tree *t)
+{
+    const struct bound_pipeline *x = t->f->x;
+    int below = 0, *most = t->most, *slower = most + x->p;
+
+    for (int k = x->p - 1; k > 0; k--) {
+        most[k] = rows_most_layers (t->f, k, 0, below, &t->then);
+        slower[k] = x->slow > 0 ? rows_most_layers (t->f, k, 1, below, &t->then) : 0;
+        below += most[k];
+    }
+    for (int s = 0; s <= x->slow; s++)
+        room_of (t, 0)[s] = s == 0 ? 0 : NO_ROOM;
+    for (int k = 1; k < x->p; k++)
+        for (int s = 0; s <= x->slow; s++) {
+            long fast = most[k] > 0 ? room_of (t, k - 1)[s] + most[k] : NO_ROOM;
+            long slow =
+                s > 0 && slower[k] > 0 ? room_of (t, k - 1)[s - 1] + slower[k] : NO_ROOM;
+
+            room_of (t, k)[s] = fast > slow ? fast : slow;
+        }
+}
+
+/* All ways to give stages 1 to k layers, `slow` of them on slow slots. */
+static void try_stage (struct tree *t, int k, int below, int slow)
+{
+    const struct bound_pipeline *x = t->f->x;
+    int held = x->model->layers - t->layers[0] - below;
+
+    if (k == 0 && slow == 0)
+        whole_split (t, below);
+    for (int kind = 0; kind < 2 && k > 0; kind++) {
+        long room;
+
+        if (slow < kind || slow - kind > k - 1)
+            continue;
+        room = room_of (t, k - 1)[slow - kind];
+        t->kind[k] = kind;
+        t->left -= NODE_WORK;
+        for (int n = rows_most_layers (t->f, k, kind, below, &t->then);
+             n > 0 && held - n <= room && t->left > 0; n -= x->v) {
+            if (held - n < (k - 1) * x->v)
+                continue;
+            t->layers[k] = n;
+            try_stage (t, k - 1, below + n, slow - kind);
+        }
+    }
+}
+
+/* All splits with so many layers on stage 0. */
+static void try_first (struct tree *t, int kind, int layers)
+{
+    const struct bound_pipeline *x = t->f->x;
+    double tail = rows_tail_s (t->f, 0, kind, layers, t->f->first, t->step_s);
+
+    t->kind[0] = kind;
+    t->layers[0] = layers;
+    t->then = (struct rows_times){t->step_s - tail, t->step_s};
+    find_room (t);
+    if (layers + room_of (t, x->p - 1)[x->slow - kind] >= x->model->layers)
+        try_stage (t, x->p - 1, 0, x->slow - kind);
+}
+
+static void try_all (struct tree *t)
+{
+    const struct bound_pipeline *x = t->f->x;
+    int most = x->model->layers - (x->p - 1) * x->v, even = x->model->layers / x->p;
+
+    even -= even % x->v;
+    for (int kind = x->slow == x->p; kind < 2 && kind <= x->slow; kind++)
+        /* From the even split on, which comes near the least at once. */
+        for (int i = 0; i < most / x->v && t->left > 0; i++) {
+            int n = x->v + (even - x->v + i * x->v) % most;
+
+            if (!x->cap || n <= x->cap[kind * x->p])
+                try_first (t, kind, n);
+        }
+}
+
+static bool tree_init (struct tree *t, const struct frame *f)
+{
+    const struct bound_pipeline *x = f->x;
+    size_t p = (size_t) x->p, chunks = p * (size_t) x->v;
+
+    *t = (struct tree){.f = f,
+                       .fwd_s = malloc ((2 * chunks + 2 * p +
+                                         (size_t) COSTMODEL_SCHEDULE_WORK (x->p, x->v)) *
+                                        sizeof (double)),
+                       .layers = malloc (4 * p * sizeof (int)),
+                       .room = malloc (p * ((size_t) x->slow + 1) * sizeof (long))};
+    if (!t->fwd_s || !t->layers || !t->room)
+        return false;
+    t->back_s = t->fwd_s + chunks;
+    t->send_s = t->back_s + chunks;
+    t->end_s = t->send_s + p;
+    t->work = t->end_s + p;
+    t->kind = t->layers + p;
+    t->most = t->kind + p;
+    t->pipeline =
+        (struct costmodel_pipeline){.stages = x->p,
+                                    .microbatches = x->m,
+                                    .chunks = x->v,
+                                    .fwd_s = t->fwd_s,
+                                    .back_s = t->back_s,
+                                    .send_s = t->send_s,
+                                    .return_s = t->send_s,
+                                    .blocking = x->profile->time.blocking_sends};
+    if (x->per_node > 0 && x->cross_s > x->any_s && !f->spans)
+        t->n_cuts = bound_cuts (x->p, x->v > 1, x->per_node, x->beside, t->cuts);
+    return true;
+}
+
+double bound_played (const struct frame *f, double rows_s)
+{
+    double reach = REACH * rows_s, least = rows_s;
+    struct tree t = {0};
+    bool more = isfinite (rows_s) && !f->split && tree_init (&t, f);
+
+    for (int round = 0; more && round < ROUNDS; round++, reach *= 2.0) {
+        t.step_s = rows_s + reach;
+        t.left = WORK;
+        try_all (&t);
+        if (t.left > 0)
+            least = fmax (rows_s, t.step_s * (1.0 - ROUNDING));
+        more = t.left > 0 && t.step_s >= rows_s + reach;
+    }
+    free (t.fwd_s);
+    free (t.layers);
+    free (t.room);
+    return least;
+}

@@ -603,11 +603,36 @@ static void uneven_rings (void **state)
     check_order (&s, gpu);
 }
 
+/* Where NVLS is all that a profile allows, GPUs without it go by rings: of two, sooner. */
+static void rings_without_nvls (void **state)
+{
+    const struct by_hand node[] = {{2, "h100-sxm5-80g", NULL, 3, 1},
+                                   {2, "a100-sxm4-80g", NULL, 3, 1}};
+    const char *between = "\"latency_us\":3,\"bandwidth_gb_per_s\":0.5";
+    struct setting s = {.cluster = cluster_by_hand (2, node, between),
+                        .model = small_model (4),
+                        .job = {.seq = 512, .global_batch = 2},
+                        .profile = profile_of ("megatron-core"),
+                        .config = config_of (1, 1, 2, 1),
+                        .layers = {4}};
+    const int gpu[] = {2, 3, 0, 1};
+    (void) state;
+
+    s.profile.time.all_reduce = ALL_REDUCE_NVLS;
+    s.config.zero = 0;
+    check_order (&s, gpu);
+    s.cluster = cluster_by_hand (2, node, between);
+    s.config = config_of (2, 1, 1, 1);
+    s.config.sequence_parallel = false;
+    check_order (&s, gpu);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (below_everything), cmocka_unit_test (all_on_slower),
-        cmocka_unit_test (spanning_saves_crossings), cmocka_unit_test (uneven_rings)};
+        cmocka_unit_test (spanning_saves_crossings), cmocka_unit_test (uneven_rings),
+        cmocka_unit_test (rings_without_nvls)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -51,7 +51,22 @@ static double ring_latency (const struct pool *pool, const struct best_rates *x,
     return (one + (n - 1) * others) * (n - 1) / n;
 }
 
-/* One TP all-reduce on `nodes` nodes. */
+/* One TP all-reduce on these links. */
+static double tp_operation_s (const struct workload_profile *p,
+                              const struct workload_config *c,
+                              const struct costmodel_volume *v,
+                              const struct costmodel_ring *r)
+{
+    int n = c->deg.tp;
+
+    return c->sequence_parallel
+               ? costmodel_tp_exposed_s (
+                     p, c, 2.0 * costmodel_half_allreduce_s (p, r, n, v->tp_bytes),
+                     INFINITY)
+               : costmodel_allreduce_s (p, r, n, v->tp_bytes);
+}
+
+/* The same on `nodes` nodes. */
 static double tp_operation (const struct pool *pool, const struct best_rates *x,
                             const struct workload_config *c,
                             const struct costmodel_volume *v, int nodes)
@@ -67,12 +82,10 @@ static double tp_operation (const struct pool *pool, const struct best_rates *x,
                                .latency_s = ring_latency (pool, x, n, nodes == 1),
                                .nodes = nodes,
                                .nvls = x->nvls};
+    double least = tp_operation_s (p, c, v, &r);
 
-    return c->sequence_parallel
-               ? costmodel_tp_exposed_s (
-                     p, c, 2.0 * costmodel_half_allreduce_s (p, &r, n, v->tp_bytes),
-                     INFINITY)
-               : costmodel_allreduce_s (p, &r, n, v->tp_bytes);
+    r.nvls = 0.0;
+    return pool->nvls_or_ring ? fmin (least, tp_operation_s (p, c, v, &r)) : least;
 }
 
 double bound_tp_across (const struct pool *pool, const struct best_rates *r,
@@ -208,13 +221,33 @@ static void take_least (const struct pool *pool, const struct costmodel_ring *r,
                         const struct costmodel_volume *v, double *per_param,
                         double *fixed)
 {
-    double start, each;
+    struct costmodel_ring one = *r;
 
     if (!(costmodel_ring_rate (r) > 0))
         return;
-    costmodel_sync_least (pool->problem->profile, r, n, v, &start, &each);
-    *fixed = fmin (*fixed, start);
-    *per_param = fmin (*per_param, each);
+    for (int without = 0; without <= pool->nvls_or_ring; without++) {
+        double start, each;
+
+        if (without)
+            one.nvls = 0.0;
+        costmodel_sync_least (pool->problem->profile, &one, n, v, &start, &each);
+        *fixed = fmin (*fixed, start);
+        *per_param = fmin (*per_param, each);
+    }
+}
+
+/* The same on more than the `least` nodes that the group needs, at most on `most`. */
+static void take_across (const struct pool *pool, struct costmodel_ring r, int least,
+                         int most, int n, const struct costmodel_volume *v,
+                         double *per_param, double *fixed)
+{
+    if (r.nodes <= least || r.nodes > most)
+        return;
+    if (n > most)
+        r.inside_bytes_per_s =
+            pool->intra_bytes_per_s * (n - r.nodes) / (double) (n - most);
+    /* Every bucket starts anew, so that hops count in what a parameter takes too. */
+    take_least (pool, &r, n, v, per_param, fixed);
 }
 
 /* The same across nodes, of which the group needs `least`.
@@ -222,14 +255,15 @@ static void take_least (const struct pool *pool, const struct costmodel_ring *r,
  * On more nodes there are fewer lanes, and trees between two have the least to pass on, so
  * that all but a tree's chains inside nodes and its hops are best on the fewest: chains are
  * taken as on the most nodes, hops as on the best number, which is the most or a power of
- * two. */
+ * two; a hierarchical all-reduce has the fewest on about the root of n. */
 static void best_across (const struct pool *pool, const struct best_rates *x, int n,
                          int per_node, int lanes, double share,
                          const struct costmodel_volume *v, double *per_param,
                          double *fixed)
 {
     int least = (n + per_node - 1) / per_node > 2 ? (n + per_node - 1) / per_node : 2;
-    int most = n < pool->n_nodes ? n : pool->n_nodes;
+    int most = n < pool->n_nodes ? n : pool->n_nodes, root = (int) sqrt (n);
+    bool levels = pool->problem->profile->time.all_reduce == ALL_REDUCE_HIERARCHICAL;
     double within = pool->intra_latency_s, cross = pool->inter_latency_s;
     struct costmodel_ring r = {
         .inside_bytes_per_s = n > most ? pool->intra_bytes_per_s : INFINITY,
@@ -245,14 +279,10 @@ static void best_across (const struct pool *pool, const struct best_rates *x, in
     take_least (pool, &r, n, v, per_param, fixed);
     for (int power = 2; v->dp_all_reduce && power < 2 * most; power *= 2) {
         r.nodes = power < most ? power : most;
-        if (r.nodes <= least)
-            continue;
-        if (n > most)
-            r.inside_bytes_per_s =
-                pool->intra_bytes_per_s * (n - r.nodes) / (double) (n - most);
-        /* Every bucket starts anew, so that hops count in what a parameter takes too. */
-        take_least (pool, &r, n, v, per_param, fixed);
+        take_across (pool, r, least, most, n, v, per_param, fixed);
     }
+    for (r.nodes = root; v->dp_all_reduce && levels && r.nodes <= root + 1; r.nodes++)
+        take_across (pool, r, least, most, n, v, per_param, fixed);
 }
 
 void bound_sync (const struct pool *pool, const struct best_rates *x, int n,

@@ -165,14 +165,14 @@ static double loose_bound (const struct frame *f)
     return end + least;
 }
 
-/* An end that can be, to bisect from. */
+/* An end that can be, to bisect from; lo may be 0, where layers' slack is all. */
 static double some_end (struct frame *f, const struct first_stage *first, double lo)
 {
-    double hi = 1.02 * lo;
+    double width = 0.02 * lo + 1e-6;
 
-    while (!can_end (f, first, hi) && hi < 1e6 * lo)
-        hi = lo + 2.0 * (hi - lo);
-    return hi;
+    while (!can_end (f, first, lo + width) && width < 1e6 * (lo + 1.0))
+        width *= 2.0;
+    return lo + width;
 }
 
 /* The least step with stage 0 on that kind of slot, where it is below `best`. */

@@ -1,33 +1,14 @@
 /* Caps on a stage's layers that hold whichever layers of the model they are.
  *
- * memory_fits counts as many layers without experts as a stage could have, since what it
- * refuses must not be possible.  A split should be possible, so here they count as the worst
- * that they could be; what a split really takes is looked at once it is there. */
+ * memory_fits counts a stage's layers as they need least memory, since what it refuses must
+ * not be possible.  A split should be possible, so here they count with the fewest and with
+ * the most experts that they could have, and must fit with both; what a split really takes
+ * is looked at once it is there. */
 #include "mapper/mapper_private.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Most experts among n layers in a row; those of stage 0 start with the model's first. */
-static struct workload_stage worst (const struct workload_model *m,
-                                    const struct workload_config *c, int stage,
-                                    int layers)
-{
-    struct workload_stage s = workload_stage_guess (m, c, stage, layers);
-    int first = stage == 0 ? layers / c->deg.vpp : 0, experts = 0, rest = layers - first;
-
-    for (int i = 0; i < first; i++)
-        experts += workload_is_expert_layer (m, i);
-    for (int chunk = 0; chunk < c->deg.vpp && rest > 0; chunk++) {
-        int n = layers / c->deg.vpp < rest ? layers / c->deg.vpp : rest;
-
-        experts += (n + m->expert_every - 1) / m->expert_every;
-        rest -= n;
-    }
-    s.expert = experts;
-    s.dense = layers - experts;
-    return s;
-}
 
 bool caps_alike (const struct pool *pool)
 {
@@ -40,12 +21,16 @@ bool caps_alike (const struct pool *pool)
 static int cap_surely (const struct pool *pool, const struct memest_problem *memory,
                        int class, int stage, int cap)
 {
-    for (; cap > 0; cap--) {
-        struct workload_stage held = worst (memory->model, memory->config, stage, cap);
-        struct memest_stage s;
+    double limit = pool->class[class].limit_bytes;
 
-        memest_stage (memory, stage, &held, &s);
-        if (s.peak_bytes <= pool->class[class].limit_bytes)
+    for (; cap > 0; cap--) {
+        struct workload_stage fewest, most;
+        struct memest_stage few, many;
+
+        workload_stage_range (memory->model, memory->config, stage, cap, &fewest, &most);
+        memest_stage (memory, stage, &fewest, &few);
+        memest_stage (memory, stage, &most, &many);
+        if (fmax (few.peak_bytes, many.peak_bytes) <= limit)
             break;
     }
     return cap;

@@ -63,12 +63,13 @@ static double least_step (const struct splits *s)
     return most;
 }
 
-/* The step that a split has to beat. */
+/* The step that a split has to beat: where only node-wise placement is asked for, no other
+ * will do, however short. */
 static double rival_s (const struct splits *s)
 {
-    const struct candidate *k =
-        s->granularity == MAPPER_GPU || !isfinite (s->by_node->price.step_s) ? s->any
-                                                                             : s->by_node;
+    bool by_node = s->granularity == MAPPER_NODE ||
+                   (s->granularity == MAPPER_AUTO && isfinite (s->by_node->price.step_s));
+    const struct candidate *k = by_node ? s->by_node : s->any;
 
     return k->price.unmeasured > 0 ? INFINITY : k->price.step_s;
 }

@@ -46,8 +46,9 @@ struct pool {
                         bandwidths to and from the others, unmeasured ones ten times */
     double node_bytes_per_s; /* largest node_gb_per_s; INFINITY where one has none */
     double nvls;             /* best nvls_efficiency */
-    bool all_alike; /* one class, one size, every link like every other of its kind */
-    double until_s; /* clock_s at which work in hand is to end; INFINITY: never */
+    bool nvls_or_ring; /* NVLS alone is allowed, and some nodes have none: rings there */
+    bool all_alike;    /* one class, one size, every link like every other of its kind */
+    double until_s;    /* clock_s at which work in hand is to end; INFINITY: never */
     const struct mapper_settings *settings; /* whose stop() ends it too; may be NULL */
 };
 

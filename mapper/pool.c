@@ -251,6 +251,7 @@ static void see_pairs (struct pool *pool, const struct topology_node *a,
 static enum status see_links (struct pool *pool, struct error *err)
 {
     const struct topology_cluster *c = pool->problem->cluster;
+    enum workload_all_reduce by = pool->problem->profile->time.all_reduce;
     struct class_range *range = malloc ((size_t) pool->n_nodes * sizeof *range);
 
     pool->badness = calloc ((size_t) pool->n_nodes, sizeof *pool->badness);
@@ -294,7 +295,11 @@ static enum status see_links (struct pool *pool, struct error *err)
         pool->node_bytes_per_s =
             fmax (pool->node_bytes_per_s, total > 0 ? total : INFINITY);
         pool->nvls = fmax (pool->nvls, c->node[pool->node[i]].type->nvls_efficiency);
+        pool->nvls_or_ring =
+            pool->nvls_or_ring || !(c->node[pool->node[i]].type->nvls_efficiency > 0);
     }
+    pool->nvls_or_ring = pool->nvls_or_ring && pool->nvls > 0 &&
+                         (by == ALL_REDUCE_NVLS || by == ALL_REDUCE_NVLS_TREE);
     return ST_OK;
 }
 

@@ -400,6 +400,30 @@ void memest_stage (const struct memest_problem *p, int stage,
     *out = s;
 }
 
+void memest_stage_least (const struct memest_problem *p, int stage, int layers,
+                         struct memest_stage *out)
+{
+    struct workload_stage fewest, most;
+    struct memest_stage s;
+
+    workload_stage_range (p->model, p->config, stage, layers, &fewest, &most);
+    memest_stage (p, stage, &fewest, out);
+    if (fewest.expert == most.expert)
+        return;
+    /* Each kind grows with its experts or falls, but for what one of them adds at once. */
+    memest_stage (p, stage, &most, &s);
+    out->weights_bytes = fmin (out->weights_bytes, s.weights_bytes);
+    out->gradients_bytes = fmin (out->gradients_bytes, s.gradients_bytes);
+    out->optimizer_bytes = fmin (out->optimizer_bytes, s.optimizer_bytes);
+    out->activations_bytes = fmin (out->activations_bytes, s.activations_bytes);
+    out->logits_bytes = fmin (out->logits_bytes, s.logits_bytes);
+    out->buffers_bytes = fmin (out->buffers_bytes, s.buffers_bytes);
+    out->overhead_bytes = fmin (out->overhead_bytes, s.overhead_bytes);
+    out->peak_bytes = out->weights_bytes + out->gradients_bytes + out->optimizer_bytes +
+                      out->activations_bytes + out->logits_bytes + out->buffers_bytes +
+                      out->overhead_bytes;
+}
+
 int memest_max_layers (const struct memest_problem *p, int stage, int layers,
                        double limit_bytes)
 {
@@ -409,10 +433,7 @@ int memest_max_layers (const struct memest_problem *p, int stage, int layers,
     /* The even split is the usual question, so the search starts there. */
     for (int try = (layers + p->config->deg.pp - 1) / p->config->deg.pp; over - fits > 1;
          try = fits + (over - fits) / 2) {
-        struct workload_stage held =
-            workload_stage_guess (p->model, p->config, stage, try);
-
-        memest_stage (p, stage, &held, &s);
+        memest_stage_least (p, stage, try, &s);
         if (s.peak_bytes <= limit_bytes)
             fits = try;
         else

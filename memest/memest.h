@@ -62,12 +62,17 @@ struct memest_problem {
 void memest_stage (const struct memest_problem *p, int stage,
                    const struct workload_stage *held, struct memest_stage *out);
 
+/** What a stage with so many layers needs at least, whichever of the model's they are: each
+ *  kind of memory at its least. */
+void memest_stage_least (const struct memest_problem *p, int stage, int layers,
+                         struct memest_stage *out);
+
 /** Micro-batches of all its layers whose activations a stage holds at its worst moment;
  *  fractions of them under interleaving. */
 double memest_in_flight (const struct workload_config *c, int microbatches, int stage);
 
-/** The most layers that a stage can hold within limit_bytes, at most `layers`; 0 when
- *  not even one fits.  Memory never falls when layers grow. */
+/** The most layers, whichever of the model's, that a stage can hold within limit_bytes, at
+ *  most `layers`; 0 when not even one fits.  Memory never falls when layers grow. */
 int memest_max_layers (const struct memest_problem *p, int stage, int layers,
                        double limit_bytes);
 

@@ -147,20 +147,26 @@ int workload_chunk_layers (int layers, int v, int chunk)
     return layers * (chunk + 1) / v - layers * chunk / v;
 }
 
-/* Give a stage the layers from `first` on that chunk `chunk` of v has of its n.
- * @return how many */
-static int add_chunk (const struct workload_model *m, int chunk, int v, int n, int first,
-                      struct workload_stage *s)
+/* Give a stage these layers as chunk `chunk` of v. */
+static void put_chunk (int chunk, int v, struct workload_layers l,
+                       struct workload_stage *s)
 {
-    int size = workload_chunk_layers (n, v, chunk);
-    struct workload_layers l = layers_at (m, first, size);
-
     s->dense += l.dense;
     s->expert += l.expert;
     if (v > 1 && chunk == 0)
         s->first = l;
     if (v > 1 && chunk == v - 1)
         s->last = l;
+}
+
+/* Give a stage the layers from `first` on that chunk `chunk` of v has of its n.
+ * @return how many */
+static int add_chunk (const struct workload_model *m, int chunk, int v, int n, int first,
+                      struct workload_stage *s)
+{
+    int size = workload_chunk_layers (n, v, chunk);
+
+    put_chunk (chunk, v, layers_at (m, first, size), s);
     return size;
 }
 
@@ -200,6 +206,47 @@ struct workload_stage workload_stage_guess (const struct workload_model *m,
     for (int chunk = 0; chunk < c->deg.vpp; chunk++)
         first += add_chunk (m, chunk, c->deg.vpp, layers, first, &s);
     return s;
+}
+
+/* The same of n layers in a row that start at least and at most so far down the model. */
+static void range_at (const struct workload_model *m, int least, int most, int n,
+                      struct workload_layers *fewest,
+                      struct workload_layers *most_experts)
+{
+    int ends = m->dense_layers + m->expert_every; /* from there on it repeats */
+
+    *fewest = *most_experts = layers_at (m, least, n);
+    for (int first = least + 1; first <= most && first < least + ends; first++) {
+        struct workload_layers l = layers_at (m, first, n);
+
+        if (l.expert < fewest->expert)
+            *fewest = l;
+        if (l.expert > most_experts->expert)
+            *most_experts = l;
+    }
+}
+
+void workload_stage_range (const struct workload_model *m,
+                           const struct workload_config *c, int stage, int layers,
+                           struct workload_stage *fewest, struct workload_stage *most)
+{
+    int pp = c->deg.pp, v = c->deg.vpp;
+
+    *fewest = *most = ends_of (c, stage);
+    for (int chunk = 0; chunk < v; chunk++) {
+        int k =
+            workload_schedule_is_v (c->schedule) && chunk % 2 ? pp - 1 - stage : stage;
+        int before = chunk * pp + k, n = workload_chunk_layers (layers, v, chunk);
+        int last = m->layers - n - (pp * v - 1 - before); /* it starts there at most */
+        struct workload_layers few, many;
+
+        if (before == 0)
+            last = 0;
+        range_at (m, before == pp * v - 1 && last > before ? last : before, last, n, &few,
+                  &many);
+        put_chunk (chunk, v, few, fewest);
+        put_chunk (chunk, v, many, most);
+    }
 }
 
 struct workload_stage_params workload_stage_params (const struct workload_model *m,

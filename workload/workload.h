@@ -276,6 +276,12 @@ struct workload_stage workload_stage_guess (const struct workload_model *m,
                                             const struct workload_config *c, int stage,
                                             int layers);
 
+/** The fewest and the most of its layers that could have experts, in each of its chunks,
+ *  whatever the other stages hold, one layer or more a chunk. */
+void workload_stage_range (const struct workload_model *m,
+                           const struct workload_config *c, int stage, int layers,
+                           struct workload_stage *fewest, struct workload_stage *most);
+
 /** Parameters on one rank of a stage before any sharding over data parallelism; routed
  *  experts apart, since they are sharded over other groups. */
 struct workload_stage_params {

@@ -27,6 +27,14 @@ static inline void ok (enum status st, const struct error *err)
         fail_msg ("status %d: %s", st, err->text);
 }
 
+/* A test's own random numbers, or others where LINKWISE_SEED is a number. */
+static inline struct rng seeded (uint64_t own)
+{
+    const char *seed = getenv ("LINKWISE_SEED");
+
+    return (struct rng){own + (seed ? 0x1000 * strtoull (seed, NULL, 10) : 0)};
+}
+
 /* A cluster from a file or one line. */
 static inline struct topology_cluster *cluster_of (const char *arg)
 {

@@ -115,7 +115,7 @@ static void check_below (const struct mapper_problem *p, const struct workload_c
 static void below_everything (void **state)
 {
     static const char *const profiles[] = {"megatron-core", "megatron-deepspeed"};
-    struct rng r = {17};
+    struct rng r = seeded (17);
     int rounds = getenv ("LINKWISE_LONG") ? 1500 : 60, tried = 0;
     (void) state;
 
@@ -264,7 +264,7 @@ static double solve (const struct pace *x)
 
 static void equal_to_glpk (void **state)
 {
-    struct rng r = {5};
+    struct rng r = seeded (5);
     int rounds = getenv ("LINKWISE_LONG") ? 1000 : 60, found = 0;
     (void) state;
 

@@ -184,7 +184,7 @@ static void below_everything (void **state)
 {
     static const char *const profiles[] = {"megatron-core", "megatron-v100",
                                            "megatron-bridge", "nemo-h100"};
-    struct rng r = {31};
+    struct rng r = seeded (31);
     int rounds = getenv ("LINKWISE_LONG") ? 3000 : 120, tried = 0;
     (void) state;
 

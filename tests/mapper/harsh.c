@@ -2,9 +2,11 @@
  * what nodes reach together, few layers beside a large head, every schedule.  Orders and
  * splits that are far from the planner's climb from there towards the bound. */
 #include "mapper/bound_private.h"
+#include "memest/memest.h"
 #include "tests/lib/fixture.h"
 
 #define MOST_GPUS 48
+#define MOST_STAGES 8
 
 /* A number of a wide range, or one that many links share. */
 static double drawn (struct rng *r, double lo, double hi)
@@ -41,8 +43,19 @@ static int latency_us (struct rng *r)
 /* What all GPUs of a node reach: together, and to another node. */
 static void add_totals (struct text *t, struct rng *r, int nodes)
 {
-    if (rng_below (r, 2) == 0)
+    int how = rng_below (r, 4);
+
+    if (how == 0)
         text_add (t, "\"node_gb_per_s\":%.4g,", drawn (r, 2, 400));
+    if (how == 1) {
+        text_add (t, "\"node_gb_per_s\":");
+        for (int i = 0; i < nodes; i++)
+            if (rng_below (r, 5))
+                text_add (t, "%s%.4g", i ? "," : "[", drawn (r, 2, 400));
+            else
+                text_add (t, "%snull", i ? "," : "[");
+        text_add (t, "],");
+    }
     if (nodes > 1 && rng_below (r, 3) == 0) {
         text_add (t, "\"node_pair_gb_per_s\":");
         add_rates (t, r, nodes, 1, 400);
@@ -50,19 +63,44 @@ static void add_totals (struct text *t, struct rng *r, int nodes)
     }
 }
 
+/* Links between nodes: of nodes, of rails too, or of single GPUs. */
+static void add_between (struct text *t, struct rng *r, int nodes, int gpus)
+{
+    int how = rng_below (r, 6), rails = 1 + rng_below (r, 4);
+
+    text_add (t, ",\"%s\":{\"latency_us\":", how == 0 ? "gpu" : "inter");
+    if (rng_below (r, 4) == 0)
+        add_rates (t, r, how == 0 ? gpus : nodes, 1, 1000);
+    else
+        text_add (t, "%d", latency_us (r));
+    text_add (t, ",");
+    add_totals (t, r, nodes);
+    for (int k = 0; k < rails && how == 1; k++) {
+        text_add (t,
+                  "%s{\"latency_us\":%d,\"bandwidth_gb_per_s\":", k ? "," : "\"rails\":[",
+                  latency_us (r));
+        add_rates (t, r, nodes, 1, 100);
+        text_add (t, k == rails - 1 ? "}]," : "}");
+    }
+    text_add (t, "\"bandwidth_gb_per_s\":");
+    add_rates (t, r, how == 0 ? gpus : nodes, 1, 100);
+    text_add (t, "}");
+}
+
 /* Up to five nodes of one size or of several, of one type or of three. */
 static struct topology_cluster *harsh_cluster (struct rng *r)
 {
     static const char *const type[] = {"h100-sxm5-80g", "a100-sxm4-80g", "v100-sxm2-32g"};
-    static const int sizes[] = {1, 2, 3, 4, 6, 8};
+    static const int sizes[] = {1, 2, 3, 4, 5, 6, 7, 8, 8};
     struct text t = {0};
-    int nodes = 1 + rng_below (r, 5), size[5], all = sizes[rng_below (r, 6)];
+    int nodes = 1 + rng_below (r, 5), size[5], all = sizes[rng_below (r, 9)], gpus = 0;
     int types = 1 + rng_below (r, 3), unlike = rng_below (r, 2),
         slower = rng_below (r, 3) == 0, slow_inside = rng_below (r, 3) == 0;
 
     text_add (&t, "{\"version\":1,\"name\":\"harsh\",\"nodes\":[");
     for (int i = 0; i < nodes; i++) {
-        size[i] = unlike ? sizes[rng_below (r, 6)] : all;
+        size[i] = unlike ? sizes[rng_below (r, 9)] : all;
+        gpus += size[i];
         text_add (&t, "%s{\"name\":\"n%d\",\"gpus\":%d,\"gpu_type\":\"%s\"", i ? "," : "",
                   i, size[i], type[rng_below (r, types)]);
         if (slower) {
@@ -75,19 +113,16 @@ static struct topology_cluster *harsh_cluster (struct rng *r)
     }
     text_add (&t, "],\"links\":{\"intra\":[");
     for (int i = 0; i < nodes; i++) {
-        text_add (&t, "%s{\"latency_us\":%d,\"bandwidth_gb_per_s\":", i ? "," : "",
-                  latency_us (r));
+        text_add (&t, "%s{\"latency_us\":%d,", i ? "," : "", latency_us (r));
+        if (rng_below (r, 6) == 0)
+            text_add (&t, "\"gpu_gb_per_s\":%.4g,", drawn (r, 1, 400));
+        text_add (&t, "\"bandwidth_gb_per_s\":");
         add_rates (&t, r, size[i], slow_inside ? 1 : 100, slow_inside ? 30 : 400);
         text_add (&t, "}");
     }
     text_add (&t, "]");
-    if (nodes > 1) {
-        text_add (&t, ",\"inter\":{\"latency_us\":%d,", latency_us (r));
-        add_totals (&t, r, nodes);
-        text_add (&t, "\"bandwidth_gb_per_s\":");
-        add_rates (&t, r, nodes, 1, 100);
-        text_add (&t, "}");
-    }
+    if (nodes > 1)
+        add_between (&t, r, nodes, gpus);
     text_add (&t, "}}");
 
     struct topology_cluster *c = cluster_from (text_str (&t));
@@ -106,6 +141,12 @@ static struct workload_model harsh_model (struct rng *r)
     m.head_dim = m.hidden / m.heads;
     m.vocab = 1000 << rng_below (r, 10);
     m.tied = rng_below (r, 4) == 0;
+    if (rng_below (r, 6) == 0) { /* latent attention */
+        m.q_rank = rng_below (r, 2) ? 0 : m.hidden / 4;
+        m.kv_rank = m.hidden / 8;
+        m.nope_dim = m.v_dim = m.head_dim;
+        m.rope_dim = m.head_dim / 2;
+    }
     if (rng_below (r, 2))
         return m;
     m.experts = 4 << rng_below (r, 3);
@@ -115,6 +156,31 @@ static struct workload_model harsh_model (struct rng *r)
     m.dense_layers = rng_below (r, 2) ? 0 : rng_below (r, 4);
     m.expert_every = rng_below (r, 2) ? 1 : 1 + rng_below (r, 3);
     return m;
+}
+
+/* What frameworks do unlike each other, some of it in no shipped profile. */
+static struct workload_profile harsh_profile (struct rng *r)
+{
+    static const char *const names[] = {"megatron-core",   "megatron-v100",
+                                        "megatron-bridge", "nemo-h100",
+                                        "llm-foundry",     "megatron-deepspeed"};
+    struct workload_profile p = profile_of (names[rng_below (r, 6)]);
+
+    draw_overlap (r, &p);
+    if (rng_below (r, 3))
+        return p;
+    p.time.all_reduce = (enum workload_all_reduce) rng_below (r, 6);
+    p.time.blocking_sends = rng_below (r, 2);
+    p.time.deduplicated_dispatch = rng_below (r, 2);
+    p.time.all_reduced_gradients = rng_below (r, 2);
+    p.time.tp_comm_overlap = rng_below (r, 2);
+    p.time.tp_overlap = .5 * rng_below (r, 3);
+    p.time.dp_overlap = .5 * rng_below (r, 3);
+    p.time.dp_bucket_bytes = rng_below (r, 2) ? 0 : 1e6 * (1 + rng_below (r, 100));
+    p.time.collective_s = rng_below (r, 2) ? 1e-5 : 1e-4;
+    p.time.microbatch_s = rng_below (r, 2) ? 0 : 1e-3;
+    p.separate_gate = rng_below (r, 2);
+    return p;
 }
 
 static bool draw_config (struct rng *r, struct setting *s)
@@ -127,8 +193,8 @@ static bool draw_config (struct rng *r, struct setting *s)
     struct workload_degrees *d = &c->deg;
     int room;
 
-    *c =
-        config_of (1 << rng_below (r, 4), 1 + rng_below (r, 6), 1, 1 << rng_below (r, 3));
+    *c = config_of (1 << rng_below (r, 4), 1 + rng_below (r, MOST_STAGES), 1,
+                    1 << rng_below (r, 3));
     d->cp = rng_below (r, 4) ? 1 : 1 + rng_below (r, 4);
     room = s->cluster->n_gpus / (d->tp * d->pp * d->cp);
     d->dp = room > 1 && rng_below (r, 2) ? 1 + rng_below (r, room) : room;
@@ -146,7 +212,7 @@ static bool draw_config (struct rng *r, struct setting *s)
         d->dp * c->micro_batch *
         (c->schedule == SCHEDULE_INTERLEAVED ? d->pp * (1 + rng_below (r, 5))
                                              : 1 + rng_below (r, 20));
-    c->zero = rng_below (r, d->pp == 1 ? 4 : 2);
+    c->zero = rng_below (r, d->pp == 1 || rng_below (r, 4) == 0 ? 4 : 2);
     c->recompute = (enum workload_recompute) rng_below (r, 3);
     if (c->recompute == RECOMPUTE_FULL && rng_below (r, 2))
         c->recompute_layers = 1 + rng_below (r, 2);
@@ -274,21 +340,106 @@ static struct mapper_problem problem_for (const struct setting *s)
                                    .memory_limit_pct = 1e9}; /* no limit */
 }
 
-static void check_below (struct rng *r, struct setting *s, int orders)
+/* The bounds in a pool. */
+static void bounds_in (const struct mapper_problem *p, const struct workload_config *c,
+                       double bound[3])
 {
-    struct mapper_problem p = problem_for (s);
     struct pool pool;
     struct error err = {""};
-    double bound[3];
-    int gpu[MOST_GPUS];
 
-    ok (pool_init (&pool, &p, &err), &err);
+    ok (pool_init (&pool, p, &err), &err);
     for (int how = BOUND_FRACTIONS; how <= BOUND_RUNS; how++)
-        bound[how] = bound_of (&pool, &s->config, (enum bound_how) how);
+        bound[how] = bound_of (&pool, c, (enum bound_how) how);
     pool_release (&pool);
     /* Bisection ends within a ten-millionth. */
     assert_true (bound[BOUND_SPLITS] >= bound[BOUND_FRACTIONS] * (1 - 1e-6));
     assert_true (bound[BOUND_RUNS] >= bound[BOUND_FRACTIONS] * (1 - 1e-6));
+}
+
+static void check_step (const struct setting *s, const int *gpu, double step,
+                        const double bound[3])
+{
+    for (int how = BOUND_FRACTIONS; how <= BOUND_RUNS; how++)
+        if (!(step >= bound[how] * (1 - 1e-9)))
+            say_failed (s, gpu, step, bound);
+}
+
+/* The least memory limit that an order keeps, in percent. */
+static double least_limit_pct (const struct setting *s, const int *gpu)
+{
+    struct memest_problem memory = {&s->model, &s->job, &s->config, &s->profile,
+                                    MEMEST_LINKWISE};
+    int pp = s->config.deg.pp, slot = (int) workload_world (&s->config.deg) / pp;
+    double most = 0.0;
+
+    for (int i = 0; i < pp; i++) {
+        struct workload_stage held =
+            workload_stage_of (&s->model, &s->config, s->layers, i);
+        struct memest_stage m;
+
+        memest_stage (&memory, i, &held, &m);
+        for (int k = i * slot; k < (i + 1) * slot; k++)
+            most =
+                fmax (most, m.peak_bytes /
+                                topology_gpu_type_of (s->cluster, gpu[k])->memory_bytes);
+    }
+    return 100 * most * (1 + 1e-12);
+}
+
+/* The bound of no more nodes, and no more memory, than an order takes. */
+static void check_in_its_own (const struct setting *s, const int *gpu, double step)
+{
+    struct mapper_problem p = problem_for (s);
+    bool used[5] = {false};
+    double bound[3];
+
+    for (int k = 0; k < workload_world (&s->config.deg); k++)
+        used[s->cluster->node_of_gpu[gpu[k]]] = true;
+    p.node_allowed = used;
+    p.memory_limit_pct = least_limit_pct (s, gpu);
+    bounds_in (&p, &s->config, bound);
+    check_step (s, gpu, step, bound);
+}
+
+/* What the planner finds for the configuration, and what exchanges make of it. */
+static void check_planned (struct rng *r, struct setting *s, const double bound[3])
+{
+    struct mapper_settings settings = mapper_settings_default ();
+    struct mapper_problem p = problem_for (s);
+    struct mapper_result result = {0};
+    struct mapper_info info;
+    struct error err = {""};
+    int n = s->cluster->n_gpus, gpu[MOST_GPUS], at = 0;
+    bool used[MOST_GPUS] = {false};
+    double step;
+
+    p.axes = mapper_axes_of (&s->config);
+    settings.granularity = (enum mapper_granularity) rng_below (r, 3);
+    settings.threads = 1;
+    settings.seed = rng_next (r);
+    if (mapper_search (&p, &settings, &result, &info, &err) == ST_OK) {
+        assert_true (result.lower_bound_s <= result.estimate.step_s * (1 + 1e-12));
+        memcpy (s->layers, result.layers, (size_t) s->config.deg.pp * sizeof (int));
+        for (; at < workload_world (&s->config.deg); at++)
+            used[gpu[at] = result.gpu[at]] = true;
+        for (int k = 0; k < n; k++)
+            if (!used[k])
+                gpu[at++] = k;
+        step = climb (r, s, gpu, 100);
+        check_step (s, gpu, step, bound);
+        check_in_its_own (s, gpu, step);
+        mapper_result_release (&result);
+    }
+    mapper_info_release (&info);
+}
+
+static void check_below (struct rng *r, struct setting *s, int orders)
+{
+    struct mapper_problem p = problem_for (s);
+    double bound[3];
+    int gpu[MOST_GPUS];
+
+    bounds_in (&p, &s->config, bound);
     for (int i = 0; i < orders; i++) {
         double step;
 
@@ -297,18 +448,17 @@ static void check_below (struct rng *r, struct setting *s, int orders)
         step = climb (r, s, gpu, 100);
         step = climb_layers (r, s, gpu, step, 20);
         step = climb (r, s, gpu, 100);
-        for (int how = BOUND_FRACTIONS; how <= BOUND_RUNS; how++)
-            if (!(step >= bound[how] * (1 - 1e-9)))
-                say_failed (s, gpu, step, bound);
+        check_step (s, gpu, step, bound);
+        check_in_its_own (s, gpu, step);
     }
+    if (s->cluster->n_gpus > 8 &&
+        rng_below (r, 16) == 0) /* smaller ones are enumerated */
+        check_planned (r, s, bound);
 }
 
 static void below_everything (void **state)
 {
-    static const char *const profiles[] = {"megatron-core",   "megatron-v100",
-                                           "megatron-bridge", "nemo-h100",
-                                           "llm-foundry",     "megatron-deepspeed"};
-    struct rng r = {53};
+    struct rng r = seeded (53);
     int rounds = getenv ("LINKWISE_LONG") ? 3000 : 40, tried = 0;
     (void) state;
 
@@ -316,7 +466,7 @@ static void below_everything (void **state)
         struct setting s = {.cluster = harsh_cluster (&r),
                             .model = harsh_model (&r),
                             .job = {.seq = 256 << rng_below (&r, 4)},
-                            .profile = profile_of (profiles[rng_below (&r, 6)])};
+                            .profile = harsh_profile (&r)};
 
         for (int i = 0; i < 60; i++)
             if (draw_config (&r, &s)) {
@@ -453,11 +603,36 @@ static void uneven_rings (void **state)
     check_order (&s, gpu);
 }
 
+/* Where NVLS is all that a profile allows, GPUs without it go by rings: of two, sooner. */
+static void rings_without_nvls (void **state)
+{
+    const struct by_hand node[] = {{2, "h100-sxm5-80g", NULL, 3, 1},
+                                   {2, "a100-sxm4-80g", NULL, 3, 1}};
+    const char *between = "\"latency_us\":3,\"bandwidth_gb_per_s\":0.5";
+    struct setting s = {.cluster = cluster_by_hand (2, node, between),
+                        .model = small_model (4),
+                        .job = {.seq = 512, .global_batch = 2},
+                        .profile = profile_of ("megatron-core"),
+                        .config = config_of (1, 1, 2, 1),
+                        .layers = {4}};
+    const int gpu[] = {2, 3, 0, 1};
+    (void) state;
+
+    s.profile.time.all_reduce = ALL_REDUCE_NVLS;
+    s.config.zero = 0;
+    check_order (&s, gpu);
+    s.cluster = cluster_by_hand (2, node, between);
+    s.config = config_of (2, 1, 1, 1);
+    s.config.sequence_parallel = false;
+    check_order (&s, gpu);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (below_everything), cmocka_unit_test (all_on_slower),
-        cmocka_unit_test (spanning_saves_crossings), cmocka_unit_test (uneven_rings)};
+        cmocka_unit_test (spanning_saves_crossings), cmocka_unit_test (uneven_rings),
+        cmocka_unit_test (rings_without_nvls)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -91,7 +91,7 @@ static void bound_holds (void **state)
 {
     static const char *const profiles[] = {"megatron-core", "megatron-v100",
                                            "megatron-bridge", "nemo-h100"};
-    struct rng r = {71};
+    struct rng r = seeded (71);
     int rounds = getenv ("LINKWISE_LONG") ? 4000 : 250, tried[8] = {0};
     (void) state;
 
@@ -184,7 +184,7 @@ static bool lists (const struct mapper_info *info, const char *axis, json_t *val
  * and no axis that is better fixed. */
 static void whole_space (void **state)
 {
-    struct rng r = {72};
+    struct rng r = seeded (72);
     int rounds = getenv ("LINKWISE_LONG") ? 300 : 16, chunked = 0, experts = 0;
     (void) state;
 

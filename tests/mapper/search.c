@@ -146,7 +146,7 @@ static void small_clusters (void **state)
                  {5, 1, 1, 4, 1}, {5, 1, 1, 2, 2}, {6, 1, 1, 3, 2}, {6, 1, 1, 1, 4},
                  {3, 2, 2, 1, 3}, {3, 2, 1, 3, 2}, {2, 3, 1, 2, 2}, {1, 6, 2, 1, 3},
                  {2, 3, 1, 5, 1}, {3, 2, 1, 1, 6}, {1, 5, 2, 2, 1}, {7, 1, 1, 2, 2}};
-    struct rng r = {31};
+    struct rng r = seeded (31);
     int long_run = getenv ("LINKWISE_LONG") ? 20 : 2;
     (void) state;
 
@@ -219,7 +219,7 @@ static void retype (struct setting *s, const char *type)
 /* Random configurations, layer splits and placements never beat the bound. */
 static void bound_holds (void **state)
 {
-    struct rng r = {41};
+    struct rng r = seeded (41);
     (void) state;
 
     for (int round = 0; round < 40; round++) {
@@ -534,7 +534,7 @@ static void outcomes (void **state)
 /* Every split and placement of a small pool is tried: the gap is 0. */
 static void small_and_proven (void **state)
 {
-    struct rng r = {43};
+    struct rng r = seeded (43);
     int rounds = getenv ("LINKWISE_LONG") ? 500 : 10;
     (void) state;
 

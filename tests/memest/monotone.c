@@ -300,6 +300,55 @@ static void exceptions (void **state)
     assert_true (stage_of (&t, 0, 32).peak_bytes > before);
 }
 
+static struct memest_stage least_of (const struct trial *t, int stage, int layers)
+{
+    struct memest_problem p = {&t->model, &t->job, &t->config, t->profile,
+                               MEMEST_LINKWISE};
+    struct memest_stage s;
+
+    memest_stage_least (&p, stage, layers, &s);
+    return s;
+}
+
+/* Whole chunks of any split, of models whose layers differ in any way: no stage needs less
+ * than memest_stage_least says. */
+static void least_of_all (void **state)
+{
+    struct rng r = {8};
+    int tried = 0;
+    (void) state;
+
+    while (tried < 5000) {
+        struct trial t = random_trial (&r);
+        struct memest_problem p = {&t.model, &t.job, &t.config, t.profile,
+                                   MEMEST_LINKWISE};
+        int pp = t.config.deg.pp, v = t.config.deg.vpp, layers[16];
+        int left = t.model.layers / v;
+
+        t.model.layers = left * v;
+        if (t.model.experts == 0 || left < pp || !valid (&t))
+            continue;
+        t.model.expert_every = 1 + rng_below (&r, 4);
+        t.model.dense_layers = rng_below (&r, 2) ? 0 : rng_below (&r, t.model.layers);
+        for (int k = 0; k < pp; k++) {
+            int rest = pp - 1 - k;
+
+            layers[k] = (rest ? 1 + rng_below (&r, left - rest) : left) * v;
+            left -= layers[k] / v;
+        }
+        for (int k = 0; k < pp; k++) {
+            struct workload_stage held =
+                workload_stage_of (&t.model, &t.config, layers, k);
+            struct memest_stage s;
+
+            memest_stage (&p, k, &held, &s);
+            at_most ("the least of a stage", &t, least_of (&t, k, layers[k]).peak_bytes,
+                     s.peak_bytes, 0);
+        }
+        tried++;
+    }
+}
+
 /* memest_max_layers is what trying every number finds. */
 static void most_layers (void **state)
 {
@@ -316,7 +365,7 @@ static void most_layers (void **state)
             (0.5 + rng_unit (&r));
 
         while (most < t.model.layers &&
-               stage_of (&t, stage, most + 1).peak_bytes <= limit)
+               least_of (&t, stage, most + 1).peak_bytes <= limit)
             most++;
         assert_int_equal (memest_max_layers (&p, stage, t.model.layers, limit), most);
     }
@@ -358,7 +407,8 @@ int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (random_configurations), cmocka_unit_test (exceptions),
-        cmocka_unit_test (most_layers), cmocka_unit_test (absurd_sizes)};
+        cmocka_unit_test (least_of_all), cmocka_unit_test (most_layers),
+        cmocka_unit_test (absurd_sizes)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -112,9 +112,14 @@ static const json_t *estimates_of (const struct topology_cluster *c)
 
 static void print_estimates (const struct topology_cluster *c)
 {
+    struct topology_estimates e = topology_estimates_count (c);
     const json_t *one;
     size_t i;
 
+    if (e.estimated > 0)
+        printf ("%lld of %lld links are estimated, not measured: 9 of 10 that were held "
+                "out came within %.2g %%\n",
+                e.estimated, e.links, 100 * e.error);
     json_array_foreach (estimates_of (c), i, one)
     {
         double n = json_number_value (json_object_get (one, "estimated"));
@@ -266,6 +271,14 @@ static enum status print_json (const struct topology_cluster *c,
 
     if (doc && stats)
         json_object_update (doc, stats);
+    if (doc && c->has_estimates) {
+        struct topology_estimates e = topology_estimates_count (c);
+
+        json_object_set_new (doc, "estimated_links",
+                             json_pack ("{s:I, s:I, s:f}", "links",
+                                        (json_int_t) e.estimated, "of",
+                                        (json_int_t) e.links, "held_out_error", e.error));
+    }
     if (doc && estimates_of (c))
         json_object_set (doc, "estimates", (json_t *) estimates_of (c));
     json_decref (stats);

@@ -186,35 +186,6 @@ double topology_link_estimate_error (const struct topology_cluster *c, int src, 
     return error_of (&c->inter, a, b);
 }
 
-static void count_link (struct topology_estimates *e, double error)
-{
-    e->links++;
-    if (isnan (error))
-        return;
-    e->estimated++;
-    e->error = error > e->error ? error : e->error;
-}
-
-struct topology_estimates topology_estimates_count (const struct topology_cluster *c)
-{
-    struct topology_estimates e = {0};
-
-    for (int a = 0; a < c->n_nodes && c->has_estimates; a++)
-        for (int b = 0; b < c->n_nodes; b++) {
-            const struct topology_node *x = &c->node[a], *y = &c->node[b];
-            bool single = a == b || c->has_gpu_links;
-
-            if (a == b && !c->has_gpu_matrix && !x->intra)
-                continue;
-            for (int i = 0; i < (single ? x->gpus : x->gpus > 0); i++)
-                for (int j = 0; j < (single ? y->gpus : y->gpus > 0); j++)
-                    if (a != b || i != j)
-                        count_link (&e, topology_link_estimate_error (c, x->first_gpu + i,
-                                                                      y->first_gpu + j));
-        }
-    return e;
-}
-
 /* ---- release ---- */
 
 static void texts_release (char **list, int n)

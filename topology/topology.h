@@ -211,13 +211,6 @@ struct topology_link topology_link (const struct topology_cluster *c, int src, i
  *  where it is none.  Only where the cluster has estimates. */
 double topology_link_estimate_error (const struct topology_cluster *c, int src, int dst);
 
-/** How many of a cluster's links are estimates. */
-struct topology_estimates {
-    long long links, estimated; /* directed, as the cluster tells them apart */
-    double error;               /* the largest; 0 when there are none */
-};
-struct topology_estimates topology_estimates_count (const struct topology_cluster *c);
-
 /** A link of these matrix entries (NaN: unmeasured), priced at `lowest` where nobody
  *  measured it. */
 static inline struct topology_link topology_link_priced (double bytes_per_s,

@@ -217,6 +217,7 @@ if [ -e "$T/measured.json" ]; then
     expect 0 "and gives way to it though it is newer" "^a +1 .* 11 .* 10 " $L cluster show "$T/both.json"
     ! grep -q "estimate_error" "$T/both.json"
     result $? "so that none is left" "$T/both.json"
+    expect 0 "an estimate is no measurement that changed" "1 links are measured only now, 0 no more" $LINKWISE compare "$T/merged.json" "$T/measured.json"
 fi
 mkdir "$T/there"
 sed 's/"tool"/"pairs_csv": "big-pairs.csv", "tool"/' "$T/measured.json" >"$T/there/big.json"

@@ -302,7 +302,8 @@ static double cost (const struct schedule_timing *t, int kind)
     return schedule_is_together ((enum schedule_kind) kind) ? t->together_s : t->alone_s;
 }
 
-/* What nobody has taken goes to the first kinds that could not have all of theirs. */
+/* What nobody has taken goes to the nodes' pairs, where these could not have all.  Of the other
+ * kinds a sample is enough for their models. */
 static void take_the_rest (struct schedule_plan *p, const struct schedule_timing *t,
                            double left)
 {
@@ -310,7 +311,7 @@ static void take_the_rest (struct schedule_plan *p, const struct schedule_timing
         struct schedule_part *part = &p->part[k];
         long missing = part->rounds - part->taken, more = (long) (left / cost (t, k));
 
-        if (missing <= 0 || more <= 0)
+        if (!schedule_is_strided ((enum schedule_kind) k) || missing <= 0 || more <= 0)
             continue;
         more = more < missing ? more : missing;
         part->taken += more;

@@ -404,7 +404,7 @@ static void bench_losses (void)
      * less. */
     const double part[] = {
         0.75, fmin (part_seen (NODES_MAX, 600, false), part_seen (NODES_MAX, 600, true)),
-        0.38, 0.25};
+        0.4, 0.25};
     struct table *t = table_create (header);
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases && t; i++)

@@ -169,9 +169,10 @@ enum status estimate_try (const struct coordinator *c,
                           struct estimate_tier tier[ESTIMATE_TIERS], struct error *err);
 void estimate_release (struct estimate_tier tier[ESTIMATE_TIERS]);
 /** What a directed pair reaches at least, by the best model that was accepted and applies:
- *  the low end of what it predicts; NaN. */
+ *  the low end of what it predicts; NaN.
+ *  @param[out] error  of that model, held out; untouched where there is no estimate */
 double estimate_value (const struct coordinator *c, const struct estimate_tier *tier,
-                       int src, int dst);
+                       int src, int dst, double *error);
 
 /* ---- links.c ---- */
 

@@ -151,7 +151,7 @@ void estimate_release (struct estimate_tier tier[ESTIMATE_TIERS])
 }
 
 double estimate_value (const struct coordinator *c, const struct estimate_tier *tier,
-                       int src, int dst)
+                       int src, int dst, double *error)
 {
     const struct estimate_tier *t = &tier[estimate_tier_of (c, src, dst)];
     const struct results_pair *p = results_find (c->results, src, dst);
@@ -172,6 +172,7 @@ double estimate_value (const struct coordinator *c, const struct estimate_tier *
         if (x > 0) {
             low = e->trial.low;
             best = low * x;
+            *error = e->trial.error_p90;
         }
     }
     return best;

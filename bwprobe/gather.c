@@ -264,8 +264,14 @@ static enum status number_endpoints (struct coordinator *c, struct error *err)
         c->end[i].member->endpoint = i;
         c->first[c->end[i].node + 1] = i + 1;
     }
-    for (int k = 0; k < nodes; k++)
+    for (int k = 0; k < nodes; k++) {
+        if (c->first[k + 1] - c->first[k] > TOPOLOGY_NODE_GPUS_MAX)
+            return err_set (err, ST_INVALID,
+                            "%d ranks are on %s: expected one a GPU, at most %d a node",
+                            c->first[k + 1] - c->first[k], c->node[k].name,
+                            TOPOLOGY_NODE_GPUS_MAX);
         number_gpus (c, k);
+    }
     for (int i = 0; i < n; i++)
         snprintf (c->end[i].name, sizeof c->end[i].name, "%s/%d",
                   c->node[c->end[i].node].name, c->end[i].gpu);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,9 @@
 
 /* More than this is not kept for a disk that stays full. */
 #define PENDING_MAX ((size_t) 64 << 20)
+/* No link does more, or takes longer: a line that says so is damaged. */
+#define GB_PER_S_MAX 1e9
+#define US_MAX 1e9
 
 struct journal {
     char path[PATH_MAX];
@@ -32,8 +36,11 @@ struct numbering {
     int n;
 };
 
-static int find_name (const char *const *name, int n, const char *wanted)
+/* Most often it stands where it stood. */
+static int find_name (const char *const *name, int n, const char *wanted, size_t guess)
 {
+    if (guess < (size_t) n && strcmp (name[guess], wanted) == 0)
+        return (int) guess;
     for (int i = 0; i < n; i++)
         if (strcmp (name[i], wanted) == 0)
             return i;
@@ -62,7 +69,7 @@ static enum status read_header (const char *path, const json_t *line,
     for (size_t i = 0; i < count; i++) {
         const char *s = json_string_value (json_array_get (ends, i));
 
-        here[i] = s ? find_name (name, n, s) : -1;
+        here[i] = s ? find_name (name, n, s, i) : -1;
     }
     free (out->here);
     *out = (struct numbering){here, (int) count};
@@ -87,7 +94,8 @@ static bool read_item (const json_t *line, const struct numbering *num,
         v[i] = json_number_value (x);
     }
     if (v[0] < 0 || v[0] >= num->n || v[1] < 0 || v[1] >= num->n || v[2] < 0 ||
-        v[2] > SCHEDULE_KINDS || v[3] < 0 || v[3] > 1e6)
+        v[2] > SCHEDULE_KINDS || v[3] < 0 || v[3] > 1e6 || v[5] < 0 ||
+        v[5] > GB_PER_S_MAX || v[6] < 0 || v[6] > US_MAX || !isfinite (v[7]))
         return false;
     *item = (struct journal_item){.src = num->here[(int) v[0]],
                                   .dst = num->here[(int) v[1]],
@@ -238,7 +246,12 @@ enum status journal_open (const char *links_path, const char *const *name, int n
     if ((size_t) snprintf (j->path, sizeof j->path, "%s.part", links_path) >=
         sizeof j->path)
         st = err_set (err, ST_IO, "%s: the name is too long", links_path);
-    if (st == ST_OK && stat (j->path, &sb) == 0 && sb.st_size > 0)
+    if (st == ST_OK && stat (links_path, &sb) == 0 && S_ISDIR (sb.st_mode))
+        st = err_set (err, ST_IO, "%s: expected a file, found a folder", links_path);
+    sb.st_size = 0;
+    if (st == ST_OK && stat (j->path, &sb) == 0 && !S_ISREG (sb.st_mode))
+        st = err_set (err, ST_IO, "%s: expected a file, found something else", j->path);
+    if (st == ST_OK && sb.st_size > 0)
         st = resume ? read_all (j, name, n, transport, take, context, taken, notes, err)
                     : set_aside (j->path, notes, err);
     if (st == ST_OK) {

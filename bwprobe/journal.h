@@ -36,8 +36,8 @@ struct journal;
  *                        is there "LINKS.part.old"
  *  @param[out] taken     items handed over
  *  @param      notes     what happened to an older journal
- *  @return ST_OK; ST_IO; ST_INVALID when what is there is no journal, or of another
- *          transport */
+ *  @return ST_OK; ST_IO, also where LINKS is a folder; ST_INVALID when what is there is no
+ *          journal, or of another transport */
 enum status journal_open (const char *links_path, const char *const *name, int n,
                           const char *transport, bool resume,
                           void (*take) (void *context, const struct journal_item *item),

@@ -30,6 +30,7 @@ enum {
 struct writer {
     const struct coordinator *c;
     struct estimate_tier *tier;
+    bool estimates; /* among the links that were written last */
     json_t *doc;
     struct error *err;
 };
@@ -155,57 +156,78 @@ static void add_nodes (const struct writer *w)
 
 /* ---- links ---- */
 
+/* The matrices of an object of `links`. */
+enum { PLANE_BANDWIDTH, PLANE_LATENCY, PLANE_ERROR, PLANES };
+
+static const struct {
+    const char *key, *file;
+    double unit;
+} plane[PLANES] = {{"bandwidth_gb_per_s", "bandwidth.npy", UNITS_GB},
+                   {"latency_us", "latency.npy", UNITS_US},
+                   {"estimate_error", "estimate-error.npy", 1}};
+
 /* Bandwidth alone and latency: measured, or estimated where a model was accepted. */
-static void link_of (struct writer *w, int src, int dst, double *bandwidth,
-                     double *latency_s)
+static void link_of (struct writer *w, int src, int dst, double value[PLANES])
 {
     const struct results_pair *p = results_find (w->c->results, src, dst);
     struct estimate_tier *tier = &w->tier[estimate_tier_of (w->c, src, dst)];
 
-    *bandwidth = results_median (p, RESULTS_ALONE);
-    *latency_s = results_median (p, RESULTS_LATENCY);
-    if (isfinite (*bandwidth))
+    value[PLANE_BANDWIDTH] = results_median (p, RESULTS_ALONE);
+    value[PLANE_LATENCY] = results_median (p, RESULTS_LATENCY);
+    value[PLANE_ERROR] = NAN;
+    if (isfinite (value[PLANE_BANDWIDTH]))
         return;
-    *bandwidth = estimate_value (w->c, w->tier, src, dst);
-    if (!isfinite (*bandwidth))
+    value[PLANE_BANDWIDTH] =
+        estimate_value (w->c, w->tier, src, dst, &value[PLANE_ERROR]);
+    if (!isfinite (value[PLANE_BANDWIDTH]))
         return;
     tier->estimated++;
-    if (!isfinite (*latency_s))
-        *latency_s = tier->high_latency_s;
+    w->estimates = true;
+    if (!isfinite (value[PLANE_LATENCY]))
+        value[PLANE_LATENCY] = tier->high_latency_s;
+}
+
+static void fill_planes (struct writer *w, const int *place, int n, double *v[PLANES])
+{
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < n; j++) {
+            double value[PLANES] = {NAN, NAN, NAN};
+
+            if (i != j && place[i] >= 0 && place[j] >= 0)
+                link_of (w, place[i], place[j], value);
+            for (int k = 0; k < PLANES; k++)
+                v[k][(size_t) i * (size_t) n + (size_t) j] = value[k];
+        }
 }
 
 /* An object of `links` over places, each an endpoint or -1 where none was measured. */
 static json_t *links_over (struct writer *w, const int *place, int n, const char *what)
 {
-    size_t cells = (size_t) n * (size_t) n;
-    double *bw = malloc ((cells + 1) * sizeof *bw),
-           *lat = malloc ((cells + 1) * sizeof *lat);
-    char name[2][64];
-    json_t *o = NULL, *m[2] = {NULL, NULL};
+    double *v[PLANES],
+        *all = malloc ((PLANES * (size_t) n * (size_t) n + 1) * sizeof *all);
+    json_t *o = all ? json_object () : NULL;
 
-    snprintf (name[0], sizeof name[0], "%s-bandwidth.npy", what);
-    snprintf (name[1], sizeof name[1], "%s-latency.npy", what);
-    if (!bw || !lat) {
+    for (int k = 0; k < PLANES && o; k++)
+        v[k] = all + (size_t) k * (size_t) n * (size_t) n;
+    w->estimates = false;
+    if (o)
+        fill_planes (w, place, n, v);
+    else
         err_nomem (w->err);
-    } else {
-        for (int i = 0; i < n; i++)
-            for (int j = 0; j < n; j++) {
-                size_t ij = (size_t) i * (size_t) n + (size_t) j;
+    for (int k = 0; k < (w->estimates ? PLANES : PLANE_ERROR) && o; k++) {
+        char name[64];
+        json_t *m;
 
-                bw[ij] = lat[ij] = NAN;
-                if (i == j || place[i] < 0 || place[j] < 0)
-                    continue;
-                link_of (w, place[i], place[j], &bw[ij], &lat[ij]);
-            }
-        m[0] = matrix_json (w, bw, n, UNITS_GB, name[0]);
-        m[1] = m[0] ? matrix_json (w, lat, n, UNITS_US, name[1]) : NULL;
+        snprintf (name, sizeof name, "%s-%s", what, plane[k].file);
+        m = matrix_json (w, v[k], n, plane[k].unit, name);
+        if (!m) {
+            json_decref (o);
+            o = NULL;
+        } else {
+            json_object_set_new (o, plane[k].key, m);
+        }
     }
-    if (m[0] && m[1])
-        o = json_pack ("{s:O, s:O}", "bandwidth_gb_per_s", m[0], "latency_us", m[1]);
-    json_decref (m[0]);
-    json_decref (m[1]);
-    free (bw);
-    free (lat);
+    free (all);
     return o;
 }
 

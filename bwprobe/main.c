@@ -95,6 +95,16 @@ static double number_option (const char *arg, const char *name, double lo, doubl
     return x;
 }
 
+static double whole_option (const char *arg, const char *name, double lo, double hi,
+                            struct argp_state *state)
+{
+    double x = number_option (arg, name, lo, hi, state);
+
+    if (x != floor (x))
+        argp_error (state, "--%s: expected a whole number, found \"%s\"", name, arg);
+    return x;
+}
+
 static void word_option (const char *arg, const char *name, const char *const *words,
                          struct argp_state *state)
 {
@@ -122,7 +132,7 @@ static error_t parse_option (int key, char *arg, struct argp_state *state)
         s->transport = arg;
         break;
     case OPT_PASSES:
-        s->passes = (int) number_option (arg, "passes", 1, 1000, state);
+        s->passes = (int) whole_option (arg, "passes", 1, 1000, state);
         break;
     case OPT_BUDGET:
         s->budget_s = number_option (arg, "budget", 1, 1e6, state);
@@ -147,7 +157,7 @@ static error_t parse_option (int key, char *arg, struct argp_state *state)
         o->interface = arg;
         break;
     case OPT_PORT:
-        o->port = (uint32_t) number_option (arg, "port", 1, 65535, state);
+        o->port = (uint32_t) whole_option (arg, "port", 1, 65535, state);
         break;
     case OPT_GEMM:
         s->gemm = true;
@@ -159,7 +169,7 @@ static error_t parse_option (int key, char *arg, struct argp_state *state)
         s->dry_run = true;
         break;
     case OPT_SEED:
-        s->seed = (uint64_t) number_option (arg, "seed", 0, 1e15, state);
+        s->seed = (uint64_t) whole_option (arg, "seed", 0, 1e15, state);
         break;
     case OPT_COLOR:
         word_option (arg, "color", colors, state);

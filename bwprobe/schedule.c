@@ -291,7 +291,7 @@ int schedule_round (const struct schedule_shape *s, enum schedule_kind kind, int
 
 /* ---- the plan ---- */
 
-/* Part of the time left that a choice of a kind's rounds takes. */
+/* Part of the time left that a choice of a kind's rounds takes before those after it. */
 static const double share[SCHEDULE_KINDS] = {
     [SCHEDULE_NODES] = 0.6,          [SCHEDULE_INSIDE] = 0.5,
     [SCHEDULE_RAILS_TOGETHER] = 0.5, [SCHEDULE_RAILS] = 0.5,
@@ -300,6 +300,25 @@ static const double share[SCHEDULE_KINDS] = {
 static double cost (const struct schedule_timing *t, int kind)
 {
     return schedule_is_together ((enum schedule_kind) kind) ? t->together_s : t->alone_s;
+}
+
+/* What nobody has taken goes to the nodes' pairs, where these could not have all.  Of the other
+ * kinds a sample is enough for their models. */
+static void take_the_rest (struct schedule_plan *p, const struct schedule_timing *t,
+                           double left)
+{
+    for (int k = 0; k < SCHEDULE_KINDS; k++) {
+        struct schedule_part *part = &p->part[k];
+        long missing = part->rounds - part->taken, more = (long) (left / cost (t, k));
+
+        if (!schedule_is_strided ((enum schedule_kind) k) || missing <= 0 || more <= 0)
+            continue;
+        more = more < missing ? more : missing;
+        part->taken += more;
+        part->passes = 1;
+        part->seconds += (double) more * cost (t, k);
+        left -= (double) more * cost (t, k);
+    }
 }
 
 struct schedule_plan schedule_plan_make (const struct schedule_shape *s,
@@ -337,6 +356,7 @@ struct schedule_plan schedule_plan_make (const struct schedule_shape *s,
                 left -= part->seconds;
             }
         }
+    take_the_rest (&p, t, left);
     for (int k = 0; k < SCHEDULE_KINDS; k++) {
         /* A choice of rounds is not repeated: other rounds tell more. */
         if (p.part[k].taken < p.part[k].rounds && p.part[k].passes > 1)

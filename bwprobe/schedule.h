@@ -116,7 +116,7 @@ static inline bool schedule_is_strided (enum schedule_kind k)
  *
  *  Every kind gets its first pass in order of value, then the second, and so on.  Where a
  *  first pass does not fit, a choice of its rounds takes a part of what is left: by strides
- *  between nodes, at random otherwise.
+ *  between nodes, at random otherwise.  What is left in the end goes to pairs of nodes.
  */
 struct schedule_plan schedule_plan_make (const struct schedule_shape *s,
                                          const struct schedule_timing *t, int at_once,

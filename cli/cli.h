@@ -163,6 +163,9 @@ const char *cli_chance (double p, char buf[32]);
 
 /** Print where the step goes, one part a line. */
 void cli_print_breakdown (const struct costmodel_estimate *e);
+/** Add a line on the estimated links that `who` uses, where there are any. */
+void cli_say_estimated (const struct costmodel_estimate *e, const char *who,
+                        struct text *out);
 
 /** Say how many rows of a runs file serve, and why the others do not. */
 void cli_print_rows (const char *path, const struct calibrate_runs *runs);

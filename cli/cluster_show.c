@@ -110,11 +110,16 @@ static const json_t *estimates_of (const struct topology_cluster *c)
     return json_is_array (list) ? list : NULL;
 }
 
-static void print_estimates (const struct topology_cluster *c)
+static void print_estimates (const struct topology_cluster *c,
+                             const struct topology_stats *s)
 {
     const json_t *one;
     size_t i;
 
+    if (s->estimated > 0)
+        printf ("%.0f of %.0f links are estimated, not measured: 9 of 10 that were held "
+                "out came within %.2g %%\n",
+                s->estimated, s->links, 100 * s->estimate_error);
     json_array_foreach (estimates_of (c), i, one)
     {
         double n = json_number_value (json_object_get (one, "estimated"));
@@ -266,6 +271,11 @@ static enum status print_json (const struct topology_cluster *c,
 
     if (doc && stats)
         json_object_update (doc, stats);
+    if (doc && s->estimated > 0)
+        json_object_set_new (
+            doc, "estimated_links",
+            json_pack ("{s:I, s:I, s:f}", "links", (json_int_t) s->estimated, "of",
+                       (json_int_t) s->links, "held_out_error", s->estimate_error));
     if (doc && estimates_of (c))
         json_object_set (doc, "estimates", (json_t *) estimates_of (c));
     json_decref (stats);
@@ -296,7 +306,7 @@ static enum status show (const struct show_input *in, struct notes *notes,
         if (s.n_tiers > 0) {
             putchar ('\n');
             print_tiers (c, &s);
-            print_estimates (c);
+            print_estimates (c, &s);
         }
         print_worst (c, &s);
         if (in->cells > 0)

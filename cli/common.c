@@ -180,6 +180,17 @@ void cli_print_breakdown (const struct costmodel_estimate *e)
             e->ep_hidden_s);
 }
 
+void cli_say_estimated (const struct costmodel_estimate *e, const char *who,
+                        struct text *out)
+{
+    if (e->links_estimated > 0)
+        text_add (
+            out,
+            "links    %d of %d that %s uses are estimated, not measured: 9 of 10 that "
+            "were held out came within %.2g %%\n",
+            e->links_estimated, e->links_used, who, 100 * e->estimate_error);
+}
+
 /* Less than this part of a step is not worth a line. */
 #define WORTH_SAYING 1e-4
 

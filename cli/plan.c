@@ -454,6 +454,7 @@ static void print_summary (const struct plan_input *in, const struct mapper_prob
     if (r->estimate.n_unmeasured > 0)
         text_add (&t, "links    %d that nobody measured had to be used\n",
                   r->estimate.n_unmeasured);
+    cli_say_estimated (&r->estimate, "this plan", &t);
     text_add (&t, "\n");
     text_clean (&t);
     fputs (text_str (&t), stdout);

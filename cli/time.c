@@ -52,6 +52,15 @@ static enum status write_trace (const struct costmodel_problem *p, const int *gp
     return st;
 }
 
+static void print_estimated (const struct costmodel_estimate *e)
+{
+    struct text t = {0};
+
+    cli_say_estimated (e, "this placement", &t);
+    fputs (text_str (&t), stdout);
+    text_free (&t);
+}
+
 /* Price one placement and print it, after a title (NULL: none). */
 static enum status price (const struct costmodel_problem *p, const int *gpu,
                           const struct time_input *in, const char *title,
@@ -89,6 +98,7 @@ static enum status price (const struct costmodel_problem *p, const int *gpu,
             printf ("step     %s by the cost model of %s\n", cli_seconds (e.step_s, step),
                     cli_model_authors (e.kind));
         cli_print_binding (p->cluster, found ? &binding : NULL, unshared_s, e.step_s);
+        print_estimated (&e);
     }
     free (e.unmeasured);
     return st;

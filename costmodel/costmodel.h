@@ -260,6 +260,11 @@ struct costmodel_estimate {
                                               gradients' go */
     int n_unmeasured; /* links, each counted once per group and direction */
     struct costmodel_unmeasured *unmeasured; /* [n_unmeasured]; release with free */
+    /* Where some of the cluster's links are estimates (topology_link_estimate_error), else 0: */
+    int links_used;        /* directed, each once; without those inside nodes whose links
+                              are all alike */
+    int links_estimated;   /* of these */
+    double estimate_error; /* the largest held-out error of their estimates */
 };
 
 /** Price a placement from scratch, as the problem's kind does.

@@ -3,6 +3,8 @@
 #ifndef COSTMODEL_COSTMODEL_PRIVATE_H
 #define COSTMODEL_COSTMODEL_PRIVATE_H
 
+#include <stdint.h>
+
 #include "costmodel/costmodel.h"
 
 #define TYPES_MAX 64
@@ -96,12 +98,21 @@ struct scratch {
 enum status scratch_init (struct scratch *s, const struct terms *t, struct error *err);
 void scratch_release (struct scratch *s);
 
-/** Unmeasured links that were used, for the plan's list. */
+/** Unmeasured links that were used, for the plan's list; and all, where it matters which of
+ *  them are estimates. */
 struct use_log {
     struct costmodel_unmeasured *list;
     int n, cap;
+    bool all;       /* note every link */
+    uint64_t *used; /* [n_used] keys of links, some of them several times */
+    size_t n_used, cap_used;
     bool failed; /* out of memory */
 };
+
+/** Count the links of a log that are estimates. */
+void use_log_count (struct use_log *log, const struct topology_cluster *c,
+                    struct costmodel_estimate *e);
+void use_log_release (struct use_log *log);
 
 /** Note one link; log may be NULL. */
 void use_log_add (struct use_log *log, int src, int dst, const char *use);

@@ -147,7 +147,7 @@ static enum status check_types (const struct terms *t, const int *gpu, struct er
 
 void pricing_release (struct pricing *p)
 {
-    free (p->log.list);
+    use_log_release (&p->log);
     priced_release (&p->x);
     scratch_release (&p->s);
     terms_release (&p->t);
@@ -159,7 +159,7 @@ enum status pricing_init (struct pricing *q, const struct costmodel_problem *p,
 {
     enum status st;
 
-    *q = (struct pricing){0};
+    *q = (struct pricing){.log.all = p->cluster->has_estimates};
     st = terms_init (&q->t, p, err);
     q->t.slow = slow;
     if (st == ST_OK)
@@ -201,6 +201,7 @@ enum status estimate_noting (const struct costmodel_problem *p, const int *gpu_o
         e.unmeasured = q.log.list;
         e.n_unmeasured = q.log.n;
         q.log.list = NULL;
+        use_log_count (&q.log, p->cluster, &e);
         *out = e;
     }
     pricing_release (&q);
@@ -228,6 +229,11 @@ json_t *costmodel_estimate_to_json (const struct costmodel_estimate *e)
 
     if (e->ep_hidden_s > 0.0)
         json_object_set_new (doc, "ep_hidden_s", json_real (e->ep_hidden_s));
+    if (e->links_estimated > 0)
+        json_object_set_new (doc, "estimated_links",
+                             json_pack ("{s:i, s:i, s:f}", "used", e->links_estimated,
+                                        "of", e->links_used, "held_out_error",
+                                        e->estimate_error));
     if (e->kind != COSTMODEL_CRITICAL_PATH)
         json_object_set_new (doc, "cost_model",
                              json_string (costmodel_kind_name (e->kind)));

@@ -29,6 +29,69 @@ void use_log_add (struct use_log *log, int src, int dst, const char *use)
     log->list[log->n++] = (struct costmodel_unmeasured){src, dst, use};
 }
 
+/* A link as one number: a pair of GPUs, or of nodes where those of all their GPUs are one. */
+#define BETWEEN_NODES ((uint64_t) 1 << 63)
+
+static void use_log_note (struct use_log *log, const struct topology_cluster *c, int src,
+                          int dst)
+{
+    int a = c->node_of_gpu[src], b = c->node_of_gpu[dst];
+    bool nodes = a != b && !c->has_gpu_links;
+
+    if (log->n_used == log->cap_used) {
+        size_t cap = log->cap_used ? 2 * log->cap_used : 256;
+        uint64_t *more = realloc (log->used, cap * sizeof *more);
+
+        if (!more) {
+            log->failed = true;
+            return;
+        }
+        log->used = more;
+        log->cap_used = cap;
+    }
+    log->used[log->n_used++] = nodes ? BETWEEN_NODES | (uint64_t) a << 32 | (unsigned) b
+                                     : (uint64_t) src << 32 | (unsigned) dst;
+}
+
+static int by_key (const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *) a, y = *(const uint64_t *) b;
+
+    return (x > y) - (x < y);
+}
+
+void use_log_count (struct use_log *log, const struct topology_cluster *c,
+                    struct costmodel_estimate *e)
+{
+    if (log->n_used > 0)
+        qsort (log->used, log->n_used, sizeof *log->used, by_key);
+    for (size_t k = 0; k < log->n_used; k++) {
+        uint64_t key = log->used[k] & ~BETWEEN_NODES;
+        int src = (int) (key >> 32), dst = (int) (key & 0xffffffffu);
+        double error;
+
+        if (k > 0 && log->used[k] == log->used[k - 1])
+            continue;
+        e->links_used++;
+        if (log->used[k] & BETWEEN_NODES) {
+            src = c->node[src].first_gpu;
+            dst = c->node[dst].first_gpu;
+        }
+        error = topology_link_estimate_error (c, src, dst);
+        if (isnan (error))
+            continue;
+        e->links_estimated++;
+        e->estimate_error = larger (e->estimate_error, error);
+    }
+}
+
+void use_log_release (struct use_log *log)
+{
+    free (log->list);
+    free (log->used);
+    *log = (struct use_log){0};
+}
+
 /* Are two directed GPU pairs one link of the cluster? */
 static bool same_link (const struct topology_cluster *c, int a, int b, int x, int y)
 {
@@ -74,6 +137,8 @@ struct topology_link link_between (const struct terms *t, int src, int dst,
         ++*unmeasured;
         use_log_add (log, src, dst, use);
     }
+    if (log && log->all)
+        use_log_note (log, c, src, dst);
     if (w && same_link (c, w->src_gpu, w->dst_gpu, src, dst))
         bytes_per_s = w->bytes_per_s;
     if (t->slow && a != b)
@@ -109,7 +174,9 @@ static inline struct topology_link node_link (struct walk *w, int a, int b, int 
     const struct costmodel_problem *p = &w->t->problem;
     struct topology_link l = topology_node_link (p->cluster, a, b);
 
-    return l.measured && !p->what_if && !w->t->slow ? l : take_link (w, src, dst);
+    return l.measured && !p->what_if && !w->t->slow && !(w->log && w->log->all)
+               ? l
+               : take_link (w, src, dst);
 }
 
 /* Around k > 1 members on a node whose links are all alike. */

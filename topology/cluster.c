@@ -161,13 +161,32 @@ struct topology_link topology_link (const struct topology_cluster *c, int src, i
                             : level_link (c, src, dst, lowest);
 }
 
-/* ---- release ---- */
+/* ---- estimates ---- */
 
-static void links_release (struct topology_links *l)
+static double error_of (const struct topology_links *l, int i, int j)
 {
-    topology_matrix_release (&l->bytes_per_s);
-    topology_matrix_release (&l->latency_s);
+    return l && l->has_estimates ? topology_matrix_at (&l->estimate_error, i, j) : NAN;
 }
+
+double topology_link_estimate_error (const struct topology_cluster *c, int src, int dst)
+{
+    int a = c->node_of_gpu[src], b = c->node_of_gpu[dst];
+    const struct topology_node *n = &c->node[a];
+    double bw;
+
+    if (topology_pairs_get (c->except_bytes_per_s, src, dst, &bw))
+        return NAN;
+    if (c->has_gpu_matrix)
+        return error_of (&c->gpu_links, c->gpu_row ? c->gpu_row[src] : src,
+                         c->gpu_row ? c->gpu_row[dst] : dst);
+    if (a == b)
+        return error_of (n->intra, src - n->first_gpu, dst - n->first_gpu);
+    if (c->n_rails > 0 && topology_rail_of (c, src) == topology_rail_of (c, dst))
+        return error_of (&c->rail[topology_rail_of (c, src)], a, b);
+    return error_of (&c->inter, a, b);
+}
+
+/* ---- release ---- */
 
 static void texts_release (char **list, int n)
 {
@@ -191,7 +210,7 @@ static void node_release (struct topology_node *n)
     texts_release (n->switches, n->levels);
     free (n->switch_id);
     if (n->own_intra)
-        links_release (n->own_intra);
+        topology_links_release (n->own_intra);
     free (n->own_intra);
 }
 
@@ -202,11 +221,11 @@ void topology_cluster_destroy (struct topology_cluster *c)
     for (int i = 0; c->node && i < c->n_nodes; i++)
         node_release (&c->node[i]);
     for (int i = 0; c->intra && i < c->n_intra; i++)
-        links_release (&c->intra[i]);
+        topology_links_release (&c->intra[i]);
     for (int i = 0; c->rail && i < c->n_rails; i++)
-        links_release (&c->rail[i]);
-    links_release (&c->inter);
-    links_release (&c->gpu_links);
+        topology_links_release (&c->rail[i]);
+    topology_links_release (&c->inter);
+    topology_links_release (&c->gpu_links);
     topology_matrix_release (&c->pair_bytes_per_s);
     topology_pairs_free (c->except_bytes_per_s);
     topology_pairs_free (c->except_latency_s);

@@ -140,6 +140,7 @@ static void inline_npy (json_t *links, const struct topology_links *l)
 {
     inline_matrix (links, "bandwidth_gb_per_s", &l->bytes_per_s, UNITS_GB);
     inline_matrix (links, "latency_us", &l->latency_s, UNITS_US);
+    inline_matrix (links, "estimate_error", &l->estimate_error, 1.0);
 }
 
 json_t *topology_cluster_to_json (const struct topology_cluster *c)

@@ -147,6 +147,7 @@ static struct topology_link given (const struct topology_cluster *c,
     int src = from.gpu >= 0 ? from.gpu : c->node[from.node].first_gpu;
     int dst = to.gpu >= 0 ? to.gpu
                           : c->node[to.node].first_gpu + (from.node == to.node ? 1 : 0);
+    struct topology_link l;
 
     if (c->node[from.node].gpus < 1 ||
         c->node[to.node].gpus < (from.node == to.node ? 2 : 1))
@@ -154,7 +155,11 @@ static struct topology_link given (const struct topology_cluster *c,
     if (from.node != to.node ? !c->has_inter && !c->has_gpu_matrix
                              : !c->node[from.node].intra && !c->has_gpu_matrix)
         return (struct topology_link){0};
-    return topology_link_given (c, src, dst);
+    l = topology_link_given (c, src, dst);
+    /* An estimate tells nothing about what became of a link. */
+    l.measured = l.measured && !(c->has_estimates &&
+                                 !isnan (topology_link_estimate_error (c, src, dst)));
+    return l;
 }
 
 static double size_of (const struct topology_change *x)

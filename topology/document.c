@@ -188,10 +188,11 @@ static enum status adopt (struct topology_document *d, json_t *matrix, const cha
 static enum status adopt_links (struct topology_document *d, json_t *links,
                                 const char *folder, struct error *err)
 {
-    static const char *const keys[] = {"bandwidth_gb_per_s", "latency_us"};
+    static const char *const keys[] = {"bandwidth_gb_per_s", "latency_us",
+                                       "node_pair_gb_per_s", "estimate_error"};
     enum status st = ST_OK;
 
-    for (int k = 0; k < 2 && st == ST_OK; k++)
+    for (size_t k = 0; k < sizeof keys / sizeof *keys && st == ST_OK; k++)
         st = adopt (d, json_object_get (links, keys[k]), folder, err);
     return st;
 }

@@ -98,17 +98,13 @@ static bool own_intra (struct topology_node *n)
     if (!(own = calloc (1, sizeof *own)))
         return false;
     n->own_intra = own;
-    own->gpu_bytes_per_s = n->intra->gpu_bytes_per_s;
-    own->nominal = n->intra->nominal;
 
     int *all = malloc (((size_t) n->gpus + 1) * sizeof *all);
 
     ok = all != NULL;
     for (int k = 0; ok && k < n->gpus; k++)
         all[k] = k;
-    ok = ok &&
-         topology_matrix_pick (&n->intra->bytes_per_s, all, n->gpus, &own->bytes_per_s) &&
-         topology_matrix_pick (&n->intra->latency_s, all, n->gpus, &own->latency_s);
+    ok = ok && topology_links_pick (n->intra, all, n->gpus, own);
     free (all);
     n->intra = own;
     return ok;
@@ -117,8 +113,7 @@ static bool own_intra (struct topology_node *n)
 static bool set_links (struct topology_links *l, int n, int i, int j,
                        const struct change *x)
 {
-    return (!x->has_bandwidth ||
-            topology_matrix_set (&l->bytes_per_s, n, i, j, x->bytes_per_s)) &&
+    return (!x->has_bandwidth || topology_links_set (l, n, i, j, x->bytes_per_s)) &&
            (!x->has_latency ||
             topology_matrix_set (&l->latency_s, n, i, j, x->latency_s));
 }

@@ -15,15 +15,23 @@ static enum status read_links (struct reader *r, const struct json_at *at, int n
 {
     struct json_at bw = json_key (at, "bandwidth_gb_per_s"),
                    latency = json_key (at, "latency_us"),
-                   nominal = json_key (at, "nominal");
+                   nominal = json_key (at, "nominal"),
+                   error = json_key (at, "estimate_error");
     enum status st = json_want_object (at, r->err);
 
     if (st == ST_OK)
-        st = topology_matrix_read (r, &bw, n, over_nodes, false, &l->bytes_per_s);
+        st = topology_matrix_read (r, &bw, n, over_nodes, MATRIX_BANDWIDTH,
+                                   &l->bytes_per_s);
     if (st == ST_OK)
-        st = topology_matrix_read (r, &latency, n, over_nodes, true, &l->latency_s);
+        st = topology_matrix_read (r, &latency, n, over_nodes, MATRIX_LATENCY,
+                                   &l->latency_s);
     if (st == ST_OK && json_has (at, "nominal"))
         st = json_want_bool (&nominal, &l->nominal, r->err);
+    if (st == ST_OK && json_has (at, "estimate_error")) {
+        st = topology_matrix_read (r, &error, n, over_nodes, MATRIX_ERROR,
+                                   &l->estimate_error);
+        l->has_estimates = r->c->has_estimates = true;
+    }
     if (st == ST_OK)
         json_note_unknown (at, known, r->notes);
     return st;
@@ -34,8 +42,13 @@ static enum status read_links (struct reader *r, const struct json_at *at, int n
 static enum status read_one_intra (struct reader *r, const struct json_at *at, int gpus,
                                    struct topology_links *l)
 {
-    static const char *const known[] = {
-        "bandwidth_gb_per_s", "latency_us", "gpu_gb_per_s", "nominal", "source", NULL};
+    static const char *const known[] = {"bandwidth_gb_per_s",
+                                        "latency_us",
+                                        "estimate_error",
+                                        "gpu_gb_per_s",
+                                        "nominal",
+                                        "source",
+                                        NULL};
     struct json_at total = json_key (at, "gpu_gb_per_s");
     double gb = 0;
     enum status st = read_links (r, at, gpus, false, known, l);
@@ -63,7 +76,8 @@ static enum status read_shared_intra (struct reader *r, const struct json_at *at
     enum status st = read_one_intra (r, at, gpus, c->intra);
 
     for (int i = 0; i < c->n_nodes && st == ST_OK; i++) {
-        if ((c->intra->bytes_per_s.n > 0 || c->intra->latency_s.n > 0) &&
+        if ((c->intra->bytes_per_s.n > 0 || c->intra->latency_s.n > 0 ||
+             c->intra->estimate_error.n > 0) &&
             c->node[i].gpus_listed != gpus)
             return json_fail_text (at, r->err,
                                    "one matrix serves nodes of one size: node %s has %d "
@@ -114,11 +128,7 @@ static enum status pick_intra (struct reader *r, struct topology_node *n)
     if (!(own = calloc (1, sizeof *own)))
         return err_nomem (r->err);
     n->own_intra = own;
-    own->gpu_bytes_per_s = all->gpu_bytes_per_s;
-    own->nominal = all->nominal;
-    if (!topology_matrix_pick (&all->bytes_per_s, n->gpu_index, n->gpus,
-                               &own->bytes_per_s) ||
-        !topology_matrix_pick (&all->latency_s, n->gpu_index, n->gpus, &own->latency_s))
+    if (!topology_links_pick (all, n->gpu_index, n->gpus, own))
         return err_nomem (r->err);
     n->intra = own;
     return ST_OK;
@@ -184,7 +194,8 @@ static enum status read_pair_totals (struct reader *r, const struct json_at *int
 
     if (!json_has (inter, "node_pair_gb_per_s"))
         return ST_OK;
-    st = topology_matrix_read (r, &at, c->n_nodes, true, false, &c->pair_bytes_per_s);
+    st = topology_matrix_read (r, &at, c->n_nodes, true, MATRIX_BANDWIDTH,
+                               &c->pair_bytes_per_s);
     c->lowest_pair_bytes_per_s =
         st == ST_OK ? topology_matrix_lowest (&c->pair_bytes_per_s) : 0;
     c->has_pair_totals = c->lowest_pair_bytes_per_s > 0;
@@ -194,13 +205,9 @@ static enum status read_pair_totals (struct reader *r, const struct json_at *int
 /* links.gpu: over the GPUs that the file lists, drained ones included. */
 static enum status read_gpu_matrix (struct reader *r, const struct json_at *links)
 {
-    static const char *const known[] = {"bandwidth_gb_per_s",
-                                        "latency_us",
-                                        "node_gb_per_s",
-                                        "node_pair_gb_per_s",
-                                        "nominal",
-                                        "source",
-                                        NULL};
+    static const char *const known[] = {
+        "bandwidth_gb_per_s", "latency_us", "estimate_error", "node_gb_per_s",
+        "node_pair_gb_per_s", "nominal",    "source",         NULL};
     struct topology_cluster *c = r->c;
     struct json_at at = json_key (links, "gpu");
     int listed = 0;
@@ -231,8 +238,8 @@ static enum status read_gpu_matrix (struct reader *r, const struct json_at *link
 /* inter.rails: GPUs of one rail see these links, those of different rails inter's own. */
 static enum status read_rails (struct reader *r, const struct json_at *inter)
 {
-    static const char *const known[] = {"bandwidth_gb_per_s", "latency_us", "source",
-                                        NULL};
+    static const char *const known[] = {"bandwidth_gb_per_s", "latency_us",
+                                        "estimate_error", "source", NULL};
     struct topology_cluster *c = r->c;
     struct json_at at = json_key (inter, "rails");
     size_t n;
@@ -267,8 +274,8 @@ static enum status read_rails (struct reader *r, const struct json_at *inter)
 static enum status read_inter (struct reader *r, const struct json_at *links)
 {
     static const char *const known[] = {
-        "bandwidth_gb_per_s", "latency_us", "nominal", "node_gb_per_s",
-        "node_pair_gb_per_s", "rails",      "source",  NULL};
+        "bandwidth_gb_per_s", "latency_us", "estimate_error", "nominal", "node_gb_per_s",
+        "node_pair_gb_per_s", "rails",      "source",         NULL};
     struct json_at at = json_key (links, "inter");
     enum status st = read_links (r, &at, r->c->n_nodes, true, known, &r->c->inter);
 

@@ -16,8 +16,9 @@ struct entry_rule {
 };
 
 static const struct entry_rule rules[] = {
-    {UNITS_GB, false, 1e9, "a number > 0 or null"},  /* bandwidth */
-    {UNITS_US, true, 1e9, "a number >= 0 or null"}}; /* latency */
+    {UNITS_GB, false, 1e9, "a number > 0 or null"}, /* bandwidth */
+    {UNITS_US, true, 1e9, "a number >= 0 or null"}, /* latency */
+    {1.0, true, 1e9, "a number >= 0 or null"}};     /* a relative error */
 
 static bool entry_ok (const struct entry_rule *rule, double x)
 {
@@ -184,10 +185,10 @@ static enum status read_rule (struct reader *r, const struct json_at *at, int n,
 }
 
 enum status topology_matrix_read (struct reader *r, const struct json_at *at, int n,
-                                  bool over_nodes, bool latency,
+                                  bool over_nodes, enum matrix_of what,
                                   struct topology_matrix *m)
 {
-    const struct entry_rule *rule = &rules[latency];
+    const struct entry_rule *rule = &rules[what];
     double x;
 
     if (json_is_array (at->v))
@@ -343,4 +344,32 @@ bool topology_matrix_pick (const struct topology_matrix *from, const int *keep, 
     to->n = n;
     to->scale = 1.0;
     return true;
+}
+
+/* ---- links ---- */
+
+bool topology_links_pick (const struct topology_links *from, const int *keep, int n,
+                          struct topology_links *to)
+{
+    to->gpu_bytes_per_s = from->gpu_bytes_per_s;
+    to->nominal = from->nominal;
+    to->has_estimates = from->has_estimates;
+    return topology_matrix_pick (&from->bytes_per_s, keep, n, &to->bytes_per_s) &&
+           topology_matrix_pick (&from->latency_s, keep, n, &to->latency_s) &&
+           (!from->has_estimates ||
+            topology_matrix_pick (&from->estimate_error, keep, n, &to->estimate_error));
+}
+
+bool topology_links_set (struct topology_links *l, int n, int i, int j,
+                         double bytes_per_s)
+{
+    return topology_matrix_set (&l->bytes_per_s, n, i, j, bytes_per_s) &&
+           (!l->has_estimates || topology_matrix_set (&l->estimate_error, n, i, j, NAN));
+}
+
+void topology_links_release (struct topology_links *l)
+{
+    topology_matrix_release (&l->bytes_per_s);
+    topology_matrix_release (&l->latency_s);
+    topology_matrix_release (&l->estimate_error);
 }

@@ -183,6 +183,26 @@ static void add_pairs (const json_t *measured, json_t *ends, json_t *numbers,
     }
 }
 
+/* One file of those that were merged. */
+static json_t *file_json (const struct merge_source *s, const json_t *measured)
+{
+    static const char *const kept[] = {"tool", "when", "estimates"};
+    json_t *file = json_pack ("{s:s}", "file", s->name);
+    const char *csv = json_string_value (json_object_get (measured, "pairs_csv"));
+
+    for (size_t k = 0; k < sizeof kept / sizeof *kept; k++)
+        json_object_set (file, kept[k], json_object_get (measured, kept[k]));
+    /* Its table stays where it is. */
+    if (csv) {
+        struct text path = {0};
+
+        text_add (&path, "%s%s", csv[0] != '/' && s->c->folder ? s->c->folder : "", csv);
+        json_object_set_new (file, "pairs_csv", json_string (text_str (&path)));
+        text_free (&path);
+    }
+    return file;
+}
+
 /* `measured` of the newest file, with the endpoints and pairs of all, and what was merged. */
 enum status merge_measured (struct merge *m)
 {
@@ -190,22 +210,23 @@ enum status merge_measured (struct merge *m)
            *place = json_object (), *files = json_array (), *result = NULL;
 
     for (int k = 0; k < m->n; k++) {
-        json_t *measured = json_object_get (m->source[k].doc, "measured"), *file;
+        json_t *measured = json_object_get (m->source[k].doc, "measured");
 
         if (!json_is_object (measured))
             continue;
         add_pairs (measured, ends, numbers, pairs, place);
         json_decref (result);
         result = json_copy (measured);
-        file = json_pack ("{s:s}", "file", m->source[k].name);
-        json_object_set (file, "tool", json_object_get (measured, "tool"));
-        json_object_set (file, "when", json_object_get (measured, "when"));
-        json_array_append_new (files, file);
+        json_array_append_new (files, file_json (&m->source[k], measured));
     }
     if (result) {
         json_object_del (result, "gpus_known");
+        /* What each file estimated, and where its table is, is told with the file. */
         if (json_array_size (files) > 1)
+            json_object_del (result, "estimates");
+        if (json_array_size (files) > 1 || json_object_get (result, "pairs_csv"))
             json_object_set (result, "files", files);
+        json_object_del (result, "pairs_csv");
         if (json_array_size (pairs) > 0) {
             json_object_set (result, "endpoints", ends);
             json_object_set (result, "pairs", pairs);

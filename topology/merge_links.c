@@ -46,13 +46,9 @@ static bool same_nodes (const struct merge *m, const struct merge_source *s)
 /* Keys of `links`.`name` that linkwise does not know, of all files. */
 static void keep_unknown (const struct merge *m, const char *name, json_t *object)
 {
-    static const char *const known[] = {"bandwidth_gb_per_s",
-                                        "latency_us",
-                                        "node_gb_per_s",
-                                        "node_pair_gb_per_s",
-                                        "rails",
-                                        "nominal",
-                                        "source"};
+    static const char *const known[] = {
+        "bandwidth_gb_per_s", "latency_us", "estimate_error", "node_gb_per_s",
+        "node_pair_gb_per_s", "rails",      "nominal",        "source"};
     const char *key;
     json_t *value;
 
@@ -93,12 +89,18 @@ static json_t *intra_of (const struct merge_source *s, int node)
                                                                : NULL;
 }
 
-/* Whether a bandwidth leaves pairs open. */
+static double error_at (const struct topology_links *l, int i, int j)
+{
+    return l->has_estimates ? topology_matrix_at (&l->estimate_error, i, j) : NAN;
+}
+
+/* Whether a bandwidth leaves pairs open, or has estimates of some. */
 static bool has_gaps (const struct topology_links *l, int gpus)
 {
     for (int i = 0; i < gpus; i++)
         for (int j = 0; j < gpus; j++)
-            if (i != j && isnan (topology_matrix_at (&l->bytes_per_s, i, j)))
+            if (i != j && (isnan (topology_matrix_at (&l->bytes_per_s, i, j)) ||
+                           !isnan (error_at (l, i, j))))
                 return true;
     return false;
 }
@@ -108,23 +110,61 @@ static const struct topology_links *inside_links (const struct merge_source *s, 
     return inside_only (s) ? &s->c->gpu_links : s->c->node[node].intra;
 }
 
-/* Entry i -> j of the newest file that knows it; measured before nominal. */
+/* Who knows best what a link inside a node gives. */
+enum { KNOWN_MEASURED, KNOWN_ESTIMATED, KNOWN_NOMINAL, KNOWN_KINDS };
+
+/* Entry i -> j of the newest file that knows it; measured before estimated before nominal.
+ * @param[out] error  of an estimate, NaN else */
 static json_t *newest_entry (const struct merge *m, const int *node, int gpus, int i,
-                             int j)
+                             int j, double *error)
 {
-    for (int nominal = 0; nominal < 2; nominal++)
+    *error = NAN;
+    for (int kind = 0; kind < KNOWN_KINDS; kind++)
         for (int k = m->n - 1; k >= 0; k--) {
             const struct topology_links *l =
                 node[k] >= 0 ? inside_links (&m->source[k], node[k]) : NULL;
-            double x;
+            double x, e;
 
-            if (!l || l->nominal != nominal || m->source[k].c->node[node[k]].gpus != gpus)
+            if (!l || m->source[k].c->node[node[k]].gpus != gpus)
                 continue;
             x = topology_matrix_at (&l->bytes_per_s, i, j);
-            if (!isnan (x))
-                return json_real (x / UNITS_GB);
+            e = error_at (l, i, j);
+            if (isnan (x) || kind != (l->nominal  ? KNOWN_NOMINAL
+                                      : isnan (e) ? KNOWN_MEASURED
+                                                  : KNOWN_ESTIMATED))
+                continue;
+            *error = e;
+            return json_real (x / UNITS_GB);
         }
     return json_null ();
+}
+
+/* The gaps of a node's matrix filled by other files. */
+static void fill_intra (const struct merge *m, const int *node, int gpus, json_t *intra)
+{
+    json_t *rows = json_array (), *errors = json_array ();
+    bool any = false;
+
+    for (int i = 0; i < gpus; i++) {
+        json_t *row = json_array (), *error_row = json_array ();
+
+        for (int j = 0; j < gpus; j++) {
+            double error = NAN;
+
+            json_array_append_new (
+                row, i == j ? json_null () : newest_entry (m, node, gpus, i, j, &error));
+            json_array_append_new (error_row, json_number_or_null (error));
+            any = any || !isnan (error);
+        }
+        json_array_append_new (rows, row);
+        json_array_append_new (errors, error_row);
+    }
+    json_object_set_new (intra, "bandwidth_gb_per_s", rows);
+    if (any)
+        json_object_set (intra, "estimate_error", errors);
+    else
+        json_object_del (intra, "estimate_error");
+    json_decref (errors);
 }
 
 /* One node's `intra`: the newest file's, the gaps of its matrix filled by older ones. */
@@ -152,19 +192,8 @@ static json_t *merge_intra (const struct merge *m, int at)
     if (best >= 0)
         intra = intra_of (&m->source[best], node[best]);
     if (intra && known > 1 &&
-        has_gaps (inside_links (&m->source[best], node[best]), gpus)) {
-        json_t *rows = json_array ();
-
-        for (int i = 0; i < gpus; i++) {
-            json_t *row = json_array ();
-
-            for (int j = 0; j < gpus; j++)
-                json_array_append_new (row, i == j ? json_null ()
-                                                   : newest_entry (m, node, gpus, i, j));
-            json_array_append_new (rows, row);
-        }
-        json_object_set_new (intra, "bandwidth_gb_per_s", rows);
-    }
+        has_gaps (inside_links (&m->source[best], node[best]), gpus))
+        fill_intra (m, node, gpus, intra);
     free (node);
     return intra;
 }
@@ -198,7 +227,9 @@ struct planes {
     int *node;      /* [n] of each endpoint */
     int *first;     /* [n_nodes + 1] its first endpoint, and the end */
     float *bw, *us; /* [n*n] GB/s and us; NaN: unknown */
-    char *weak;     /* [n*n] 1: nominal, or an estimate: anything measured replaces it */
+    float
+        *error; /* [n*n] of estimates, as topology_links has it; NULL: no file has any */
+    char *weak; /* [n*n] 1: nominal, or an estimate: anything measured replaces it */
     double conflicts, largest;
     int conflict_from, conflict_to, conflict_source; /* of the largest */
     float conflict_old, conflict_new;
@@ -212,7 +243,10 @@ static int end_of (const struct planes *p, int node)
 static enum status make_planes (const struct merge *m, struct planes *p)
 {
     size_t cells, total = 0;
+    bool estimates = false;
 
+    for (int k = 0; k < m->n; k++)
+        estimates = estimates || m->source[k].c->has_estimates;
     p->first = calloc ((size_t) m->n_nodes + 1, sizeof *p->first);
     for (int i = 0; p->first && i <= m->n_nodes; i++) {
         p->first[i] = (int) total;
@@ -234,13 +268,16 @@ static enum status make_planes (const struct merge *m, struct planes *p)
     p->bw = topology_matrix_room (p->n);
     p->us = topology_matrix_room (p->n);
     p->weak = calloc (cells + 1, 1);
-    if (!p->first || !p->node || !p->bw || !p->us || !p->weak)
+    p->error = estimates ? topology_matrix_room (p->n) : NULL;
+    if (!p->first || !p->node || !p->bw || !p->us || !p->weak || (estimates && !p->error))
         return err_nomem (m->err);
     for (int i = 0; i < m->n_nodes; i++)
         for (int k = p->first[i]; k < end_of (p, i); k++)
             p->node[k] = i;
     for (size_t k = 0; k < cells; k++)
         p->bw[k] = p->us[k] = NAN;
+    for (size_t k = 0; k < cells && estimates; k++)
+        p->error[k] = NAN;
     return ST_OK;
 }
 
@@ -251,22 +288,22 @@ static void free_planes (struct planes *p)
     free (p->weak);
     topology_matrix_drop (p->bw);
     topology_matrix_drop (p->us);
+    topology_matrix_drop (p->error);
 }
 
-/* A file that gives links: which, and what of them it measured (NULL: all that it gives). */
+/* A file that gives links: which, and whether as nominal. */
 struct giver {
     int source;
     bool nominal;
-    const char *measured; /* [n*n] over the merged endpoints */
 };
 
 /* A nominal rate and an estimate give way to any measurement, whatever their age. */
 static void put (struct planes *p, const struct giver *from, int i, int j,
-                 struct topology_link l)
+                 struct topology_link l, double error)
 {
     size_t at = (size_t) i * (size_t) p->n + (size_t) j;
     float new = (float) (l.bytes_per_s / UNITS_GB), old = p->bw[at];
-    bool weak = from->nominal || (from->measured && !from->measured[at]);
+    bool weak = from->nominal || !isnan (error);
 
     if (!l.measured || (weak && !isnan (old) && !p->weak[at]))
         return;
@@ -287,6 +324,8 @@ static void put (struct planes *p, const struct giver *from, int i, int j,
     p->bw[at] = new;
     p->us[at] = (float) (l.latency_s / UNITS_US);
     p->weak[at] = weak;
+    if (p->error)
+        p->error[at] = (float) error;
 }
 
 /* All links between GPUs of two nodes of a source; a may be b. */
@@ -301,7 +340,9 @@ static void put_gpus (struct planes *p, const struct merge_source *s,
         for (int j = 0; j < y->gpus && j < most_y; j++)
             if (a != b || i != j)
                 put (p, from, p->first[into_a] + i, p->first[into_b] + j,
-                     topology_link_given (s->c, x->first_gpu + i, y->first_gpu + j));
+                     topology_link_given (s->c, x->first_gpu + i, y->first_gpu + j),
+                     topology_link_estimate_error (s->c, x->first_gpu + i,
+                                                   y->first_gpu + j));
 }
 
 /* Endpoints of a source's measured pairs: merged endpoints from..to. */
@@ -324,9 +365,9 @@ static bool endpoint (const struct merge *m, const struct planes *p, const json_
     return true;
 }
 
-/* Mark the merged endpoints of a source's pairs that have a key. */
-static void mark_pairs (const struct merge *m, const struct planes *p,
-                        const struct merge_source *s, const char *key, char *mark)
+/* What a file found failed is unknown, whatever older ones say. */
+static void forget_failed (const struct merge *m, struct planes *p,
+                           const struct merge_source *s)
 {
     const json_t *measured = json_object_get (s->doc, "measured"),
                  *ends = json_object_get (measured, "endpoints"),
@@ -339,45 +380,30 @@ static void mark_pairs (const struct merge *m, const struct planes *p,
                      *dst = json_object_get (pair, "dst");
         int a, a_end, b, b_end;
 
-        if (!json_object_get (pair, key) ||
+        if (!json_object_get (pair, "failed") ||
             !endpoint (m, p, json_array_get (ends, (size_t) json_integer_value (src)), &a,
                        &a_end) ||
             !endpoint (m, p, json_array_get (ends, (size_t) json_integer_value (dst)), &b,
                        &b_end))
             continue;
         for (int i = a; i < a_end; i++)
-            for (int j = b; j < b_end; j++)
-                mark[(size_t) i * (size_t) p->n + (size_t) j] = 1;
-    }
-}
+            for (int j = b; j < b_end; j++) {
+                size_t at = (size_t) i * (size_t) p->n + (size_t) j;
 
-/* Whether some of a source's links are estimates, and its pairs say which. */
-static bool tells_estimates (const struct merge_source *s)
-{
-    const json_t *measured = json_object_get (s->doc, "measured"), *one;
-    double estimated = 0;
-    size_t k;
-
-    json_array_foreach (json_object_get (measured, "estimates"), k, one)
-    {
-        estimated += json_number_value (json_object_get (one, "estimated"));
+                p->bw[at] = NAN;
+                if (p->error)
+                    p->error[at] = NAN;
+            }
     }
-    return estimated > 0 && !json_object_get (measured, "pairs_csv");
 }
 
 /* What a source gives, either its nominal or its measured links. */
-static enum status put_source (const struct merge *m, struct planes *p, int k,
-                               bool nominal)
+static void put_source (const struct merge *m, struct planes *p, int k, bool nominal)
 {
     const struct merge_source *s = &m->source[k];
     const struct topology_cluster *c = s->c;
-    size_t cells = (size_t) p->n * (size_t) p->n;
-    char *mark = calloc (cells + 1, 1);
-    struct giver from = {k, nominal, tells_estimates (s) ? mark : NULL};
+    struct giver from = {k, nominal};
 
-    if (!mark)
-        return err_nomem (m->err);
-    mark_pairs (m, p, s, "isolated_gb_per_s", mark);
     for (int a = 0; a < c->n_nodes; a++)
         for (int b = 0; b < c->n_nodes; b++) {
             int i = merge_place (m, s, a), j = merge_place (m, s, b);
@@ -390,16 +416,11 @@ static enum status put_source (const struct merge *m, struct planes *p, int k,
             if (p->over_gpus)
                 put_gpus (p, s, &from, a, b, i, j);
             else if (a != b)
-                put (p, &from, i, j, topology_node_link (c, a, b));
+                put (p, &from, i, j, topology_node_link (c, a, b),
+                     error_at (&c->inter, a, b));
         }
-    /* What a newer file found failed is unknown again. */
-    memset (mark, 0, cells);
-    mark_pairs (m, p, s, "failed", mark);
-    for (size_t at = 0; at < cells && !nominal; at++)
-        if (mark[at])
-            p->bw[at] = NAN;
-    free (mark);
-    return ST_OK;
+    if (!nominal)
+        forget_failed (m, p, s);
 }
 
 static const char *end_text (const struct merge *m, const struct planes *p, int end,
@@ -451,6 +472,21 @@ static enum status set_latency (struct merge *m, struct planes *p, json_t *objec
         object, "latency_us",
         json_real (isnan (one) ? TOPOLOGY_INTER_LATENCY_US : (double) one));
     return ST_OK;
+}
+
+/* Which links are still estimates. */
+static enum status set_estimates (struct merge *m, struct planes *p, json_t *object)
+{
+    float *error = p->error;
+    bool any = false;
+
+    for (size_t k = 0; error && k < (size_t) p->n * (size_t) p->n && !any; k++)
+        any = !isnan (error[k]);
+    if (!any)
+        return ST_OK;
+    p->error = NULL;
+    return topology_document_matrix (m->out, object, "estimate_error", error, p->n, false,
+                                     m->err);
 }
 
 /* What all GPUs of a node reach together: of the newest file that says. */
@@ -528,8 +564,8 @@ static enum status merge_planes (struct merge *m, json_t *links)
     st = make_planes (m, &p);
     /* Nominal rates first: an estimate is newer than they are. */
     for (int nominal = 1; nominal >= 0 && st == ST_OK; nominal--)
-        for (int k = 0; k < m->n && st == ST_OK; k++)
-            st = put_source (m, &p, k, nominal);
+        for (int k = 0; k < m->n; k++)
+            put_source (m, &p, k, nominal);
     if (st == ST_OK) {
         note_conflicts (m, &p);
         keep_unknown (m, p.over_gpus ? "gpu" : "inter", object);
@@ -539,6 +575,8 @@ static enum status merge_planes (struct merge *m, json_t *links)
     }
     if (st == ST_OK)
         st = set_latency (m, &p, object);
+    if (st == ST_OK)
+        st = set_estimates (m, &p, object);
     if (st == ST_OK) {
         set_totals (m, object);
         st = set_pair_totals (m, object);

@@ -142,6 +142,8 @@ static double file_rate (const struct topology_passes *p,
     const struct topology_links *given;
     struct topology_link l;
     int a = end[i], b = end[j];
+    double error = NAN;
+    bool single;
 
     if (a < 0 || b < 0)
         return NAN;
@@ -157,9 +159,12 @@ static double file_rate (const struct topology_passes *p,
         a = c->node[a].first_gpu;
         b = c->node[b].first_gpu;
     }
-    l = p->over_gpus || c->has_gpu_matrix ? topology_link (c, a, b)
-                                          : topology_node_link (c, a, b);
-    return l.measured ? l.bytes_per_s : NAN;
+    single = p->over_gpus || c->has_gpu_matrix;
+    if (given->has_estimates) /* nor is an estimate */
+        error = single ? topology_link_estimate_error (c, a, b)
+                       : topology_matrix_at (&given->estimate_error, a, b);
+    l = single ? topology_link (c, a, b) : topology_node_link (c, a, b);
+    return l.measured && isnan (error) ? l.bytes_per_s : NAN;
 }
 
 /* The file's endpoint of each of ours, or -1. */

@@ -47,7 +47,7 @@ static void visit_inside (const struct topology_cluster *c, int i, topology_visi
     if (n->gpus < 2 || (!n->intra && !c->has_gpu_matrix))
         return;
     if (!c->has_gpu_matrix && n->intra->bytes_per_s.n == 0 &&
-        n->intra->latency_s.n == 0) {
+        n->intra->latency_s.n == 0 && n->intra->estimate_error.n == 0) {
         struct topology_link l = topology_link_given (c, n->first_gpu, n->first_gpu + 1);
 
         fn (context, (struct topology_end){i, -1}, (struct topology_end){i, -1}, &l,
@@ -87,7 +87,8 @@ static bool visit_nodes (const struct topology_cluster *c, topology_visit_fn *fn
     size_t width = (size_t) n;
     double *bw, *latency_s;
 
-    if (c->inter.bytes_per_s.n == 0 && c->inter.latency_s.n == 0) {
+    if (c->inter.bytes_per_s.n == 0 && c->inter.latency_s.n == 0 &&
+        c->inter.estimate_error.n == 0) {
         struct topology_link l = topology_node_link (c, 0, 1);
 
         fn (context, (struct topology_end){0, -1}, (struct topology_end){1, -1}, &l,
@@ -316,6 +317,30 @@ static void note_nodes (struct collecting *w, struct topology_end from,
     }
 }
 
+static double estimate_error (const struct topology_cluster *c, struct topology_end from,
+                              struct topology_end to)
+{
+    int src = from.gpu, dst = to.gpu;
+
+    if (src < 0 && from.node != to.node)
+        return c->inter.has_estimates
+                   ? topology_matrix_at (&c->inter.estimate_error, from.node, to.node)
+                   : NAN;
+    if (src < 0) {
+        src = c->node[from.node].first_gpu;
+        dst = src + 1;
+    }
+    return topology_link_estimate_error (c, src, dst);
+}
+
+static void note_estimate (struct collecting *w, double error, double alike)
+{
+    if (isnan (error))
+        return;
+    w->out->estimated += alike;
+    w->out->estimate_error = fmax (w->out->estimate_error, error);
+}
+
 static void first_pass (void *context, struct topology_end from, struct topology_end to,
                         const struct topology_link *l, double alike)
 {
@@ -328,8 +353,12 @@ static void first_pass (void *context, struct topology_end from, struct topology
         w->failed = true;
         return;
     }
-    if (w->tiers)
+    if (w->tiers) {
         note_nodes (w, from, to, l, alike);
+        w->out->links += alike;
+        if (w->c->has_estimates && l->measured)
+            note_estimate (w, estimate_error (w->c, from, to), alike);
+    }
     b->tier.links += alike;
     if (!l->measured) {
         b->tier.unmeasured += alike;

@@ -83,7 +83,10 @@ struct topology_stats {
     double slow;                    /* links under TOPOLOGY_SLOW of their tier's median */
     struct topology_outlier *worst; /* [n_worst] lowest share first, under 100 % */
     int n_worst;
-    struct topology_node_stats *node;  /* [n_nodes] */
+    struct topology_node_stats *node; /* [n_nodes] */
+    double links;                     /* all */
+    double estimated; /* of these, estimated from others (topology_link_estimate_error) */
+    double estimate_error; /* the largest held-out error of estimates; 0: none */
     double between_median_bytes_per_s; /* of all tiers between nodes; 0: none measured */
     bool sampled; /* the percentiles come from a sample of the links */
 };

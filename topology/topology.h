@@ -73,6 +73,11 @@ struct topology_links {
     struct topology_matrix latency_s;
     double gpu_bytes_per_s; /* intra only: one GPU's total; 0 when not given */
     bool nominal;           /* figures of data sheets, not measurements */
+    bool has_estimates;     /* estimate_error is there */
+    struct topology_matrix
+        estimate_error; /* of links that were estimated from others: 9 of
+                                              10 that were held out came within this part of
+                                              their estimates; NaN: not an estimate */
 };
 
 #define TOPOLOGY_SWITCHES_MAX 16 /* levels of switches above a node */
@@ -113,6 +118,7 @@ struct topology_cluster {
     struct topology_links inter;     /* over nodes, when has_inter */
     struct topology_links gpu_links; /* over GPUs, replaces intra and inter: links.gpu */
     bool has_gpu_matrix;             /* gpu_links is there */
+    bool has_estimates;              /* some links may be estimates */
     bool has_pair_totals;            /* pair_bytes_per_s is there */
     struct topology_matrix pair_bytes_per_s; /* over nodes: what all GPUs of one send to
                                                 those of another together */
@@ -200,6 +206,10 @@ struct topology_link {
  *  nodes, between nodes).
  */
 struct topology_link topology_link (const struct topology_cluster *c, int src, int dst);
+
+/** The held-out error of the link src -> dst where it is an estimate (topology_links); NaN
+ *  where it is none.  Only where the cluster has estimates. */
+double topology_link_estimate_error (const struct topology_cluster *c, int src, int dst);
 
 /** A link of these matrix entries (NaN: unmeasured), priced at `lowest` where nobody
  *  measured it. */

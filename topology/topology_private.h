@@ -62,14 +62,16 @@ struct topology_pattern {
     struct topology_pairs *except;
 };
 
+/** What a matrix holds: which unit and limits its numbers have. */
+enum matrix_of { MATRIX_BANDWIDTH, MATRIX_LATENCY, MATRIX_ERROR };
+
 /** Read a number, n x n rows, {"npy": FILE}, {"by_node": LIST} or {"by_hops": LIST}.
  *
  *  @param[in]  over_nodes  the endpoints are the nodes: only then rules are allowed
- *  @param[in]  latency     which limits and unit hold: us instead of GB/s
  *  @param[out] m           release with topology_matrix_release, also after a failure
  */
 enum status topology_matrix_read (struct reader *r, const struct json_at *at, int n,
-                                  bool over_nodes, bool latency,
+                                  bool over_nodes, enum matrix_of what,
                                   struct topology_matrix *m);
 
 /** Rows first to first + rows - 1, or those columns, of a matrix over n endpoints in SI
@@ -89,6 +91,15 @@ void topology_matrix_release (struct topology_matrix *m);
 /** A matrix of its own with rows and columns keep[0..n). */
 bool topology_matrix_pick (const struct topology_matrix *from, const int *keep, int n,
                            struct topology_matrix *to);
+
+/** Links of their own between the endpoints keep[0..n).  @return false: out of memory */
+bool topology_links_pick (const struct topology_links *from, const int *keep, int n,
+                          struct topology_links *to);
+/** Change entry i -> j of links over n endpoints (NaN: unmeasured); who names a bandwidth knows
+ *  better than an estimate.  @return false: out of memory */
+bool topology_links_set (struct topology_links *l, int n, int i, int j,
+                         double bytes_per_s);
+void topology_links_release (struct topology_links *l);
 
 /* ---- pairs ---- */
 

@@ -168,10 +168,22 @@ ranks 3 -o -
 ended 0 30 && python3 -c 'import json,sys; assert json.load(open(sys.argv[1]))["version"] == 1' "$T/out.0"
 result $? "-o - prints the links file" "$T/err.0"
 
+# What stands in the way of the files is said before anything is measured.
+mkdir "$T/folder"
+ranks 2 -o "$T/folder"
+ended 1 20 && grep -q "folder: expected a file, found a folder" "$T/err.0" && [ ! -e "$T/folder.part" ]
+result $? "an output that is a folder" "$T/err.0"
+mkfifo "$T/links.json.part"
+ranks 2 -o "$T/links.json"
+ended 1 20 && grep -q "links.json.part: expected a file" "$T/err.0" && [ -p "$T/links.json.part" ]
+result $? "a pipe where the journal would be" "$T/err.0"
+rm "$T/links.json.part"
+
 probe() { env -u RANK -u WORLD_SIZE -u SLURM_PROCID "$BWPROBE" "$@"; }
 expect 2 "alone it says how to start it" "start it with mpirun" probe
 expect 2 "an unknown option" "unrecognized option" probe --no-such
 expect 2 "a bad number" "passes: expected a number" probe --passes 0
+expect 2 "half a pass" "passes: expected a whole number" probe --passes 2.5
 expect 2 "a bad transport" "transport: unknown word" probe --transport pigeon
 expect 2 "a rank above the size" "RANK is 4, but WORLD_SIZE is 4" \
     env RANK=4 WORLD_SIZE=4 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port "$BWPROBE"

@@ -204,6 +204,11 @@ static void the_budget_holds (void **state)
         for (int k = 0; k < SCHEDULE_KINDS; k++) {
             assert_true (p.part[k].taken >= 0 && p.part[k].taken <= p.part[k].rounds);
             assert_true (!p.whole || p.part[k].taken == p.part[k].rounds);
+            /* No pair of nodes is left out that there would have been time for. */
+            assert_true (!schedule_is_strided ((enum schedule_kind) k) ||
+                         p.part[k].taken == p.part[k].rounds ||
+                         p.seconds + fmax (timing.alone_s, timing.together_s) >=
+                             (1 - SCHEDULE_RESERVE) * budget - 1e-6);
         }
     }
 }

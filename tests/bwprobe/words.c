@@ -338,6 +338,8 @@ static void a_damaged_journal_keeps_the_rest (void **state)
         "[0,1,0,0,0,1,5,0]\n"
         "[1,0,0,0,0,\001\002\003\n"
         "[0,7,0,0,0,1,5,0]\n"
+        "[0,1,0,3,0,1e300,5,0]\n"
+        "[0,1,0,3,0,1,-5,0]\n"
         "[1,0,0,1,0,2,5,0]\n"
         "[0,1,0,2,";
     char path[] = "/tmp/linkwise-journal.XXXXXX", part[64];
@@ -358,7 +360,7 @@ static void a_damaged_journal_keeps_the_rest (void **state)
     journal_close (j, true);
     assert_int_equal (n, 2);
     assert_true (taken[0].src == 0 && taken[1].src == 1 && taken[1].pass == 1);
-    assert_true (notes.n == 1 && strstr (notes.line[0], "2 lines are damaged"));
+    assert_true (notes.n == 1 && strstr (notes.line[0], "4 lines are damaged"));
     unlink (path);
     notes_free (&notes);
 }

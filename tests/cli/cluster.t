@@ -169,8 +169,8 @@ $L cluster show examples/clusters/h100-17.json --color always | grep -q "$(print
 result $? "colour when asked for"
 expect 0 "worst links" "cnode2-004 +cnode2-009 +4.73 +4.73 +35" $L cluster show examples/clusters/h100-17.json --worst 1
 cat >"$T/estimated.json" <<'J'
-{"version": 1, "nodes": [{"name": "a", "gpus": 1, "gpu_type": "t4"}, {"name": "b", "gpus": 1, "gpu_type": "t4"}],
- "links": {"inter": {"bandwidth_gb_per_s": [[null, 9.5], [10, null]], "latency_us": 12}},
+{"version": 1, "nodes": [{"name": "a", "gpus": 1, "gpu_type": "a100-sxm4-80g"}, {"name": "b", "gpus": 1, "gpu_type": "a100-sxm4-80g"}],
+ "links": {"inter": {"bandwidth_gb_per_s": [[null, 9.5], [10, null]], "latency_us": 12, "estimate_error": [[null, 0.031], [null, null]]}},
  "measured": {"tool": "bwprobe", "when": "2026-01-01T00:00:00Z", "estimates": [
   {"links": "same GPU index", "measured": 1, "unmeasured": 1, "estimated": 1, "models": [
    {"from": "the median of its kind", "used": true, "held_out": 20, "error_p50": 0.01, "error_p90": 0.2, "low": 0.4},
@@ -181,6 +181,19 @@ expect 0 "links that bwprobe estimated, with their error" "$estimated" $L cluste
 $L cluster merge "$T/estimated.json" -o "$T/merged.json"
 expect 0 "also after a merge" "$estimated" $L cluster show "$T/merged.json"
 expect 0 "and in JSON" '"error_p90": 0.031' $L cluster show "$T/merged.json" --json
+for f in estimated merged; do
+    expect 0 "which link is an estimate ($f)" "^1 of 2 links are estimated, not measured: 9 of 10 that were held out came within 3.1 %" $L cluster show "$T/$f.json"
+done
+job="gpt2-xl --seq 1024 --global-batch 8 --tp 1 --pp 2"
+expect 0 "time tells the estimates that it stands on" "^links +1 of 2 that this placement uses are estimated, .* within 3.1 %" $LINKWISE time "$T/merged.json" $job
+expect 0 "... in JSON" '"estimated_links": \{' $LINKWISE time "$T/merged.json" $job --json
+expect 0 "plan too" "^links +1 of 2 that this plan uses are estimated, .* within 3.1 %" $LINKWISE plan "$T/merged.json" $job -o "$T/plan.json"
+expect 0 "and eval" "^links +1 of 2 that this placement uses" $LINKWISE eval "$T/plan.json"
+$L cluster drain "$T/merged.json" 'a->b' -o "$T/drained.json"
+expect 0 "a drained link is no estimate" "^0 of 2 links|^b +1" $L cluster show "$T/drained.json"
+! grep -q "links are estimated, not" "$T/out"
+result $? "that is told as one" "$T/out"
+expect 1 "an error below zero is refused" "estimate_error\[0\]\[1\]: expected a number >= 0 or null" sh -c "sed 's/0.031\]/-1]/' $T/estimated.json | $LINKWISE cluster check -"
 python3 - "$T/estimated.json" "$T/measured.json" <<'P' 2>/dev/null
 import json, sys
 d = json.load (open (sys.argv[1]))
@@ -194,6 +207,7 @@ m["estimates"][0].update (estimated = 0, measured = 2, unmeasured = 0)
 m["when"] = "2026-01-01T00:00:00Z"
 m["pairs"] = [pair (0, 1), pair (1, 0)]
 d["links"]["inter"]["bandwidth_gb_per_s"] = [[None, 11], [8, None]]
+del d["links"]["inter"]["estimate_error"]
 json.dump (d, open (sys.argv[2], "w"))
 P
 if [ -e "$T/measured.json" ]; then
@@ -201,7 +215,16 @@ if [ -e "$T/measured.json" ]; then
     grep -q "1 links are given by several files" "$T/why"
     result $? "an estimate is no conflict with a measurement" "$T/why"
     expect 0 "and gives way to it though it is newer" "^a +1 .* 11 .* 10 " $L cluster show "$T/both.json"
+    ! grep -q "estimate_error" "$T/both.json"
+    result $? "so that none is left" "$T/both.json"
+    expect 0 "an estimate is no measurement that changed" "1 links are measured only now, 0 no more" $LINKWISE compare "$T/merged.json" "$T/measured.json"
 fi
+mkdir "$T/there"
+sed 's/"tool"/"pairs_csv": "big-pairs.csv", "tool"/' "$T/measured.json" >"$T/there/big.json"
+expect 0 "a table of pairs beside a links file stays where it is" "\"pairs_csv\": ?\"$T/there/big-pairs.csv\"" \
+    sh -c "$L cluster merge $T/there/big.json -o $T/small.json && cat $T/small.json"
+expect 0 "what it measured holds against a newer estimate" "^a +1 .* 11 .* 10 " \
+    sh -c "$L cluster merge $T/there/big.json $T/merged.json -o $T/both.json && $L cluster show $T/both.json"
 expect 0 "one number for all" "between nodes +56 +0 +48 +48 +48 +48 +48" $L cluster show "8x4 h100-sxm5-80g intra:370 inter:48"
 expect 1 "check names two GPUs of one UUID" "a:0 and b:0 have the UUID GPU-1" sh -c "echo '{\"version\":1,\"nodes\":[{\"name\":\"a\",\"gpus\":1,\"gpu_type\":\"t4\",\"gpu_uuid\":[\"GPU-1\"]},{\"name\":\"b\",\"gpus\":1,\"gpu_type\":\"t4\",\"gpu_uuid\":[\"GPU-1\"]}],\"links\":{\"inter\":{\"bandwidth_gb_per_s\":3,\"latency_us\":9}}}' | $L cluster check - >&2"
 expect 1 "check names a NIC that is not there" "no NIC mlx5_9" sh -c "echo '{\"version\":1,\"nodes\":[{\"name\":\"a\",\"gpus\":1,\"gpu_type\":\"t4\",\"gpu_nic\":[\"mlx5_9\"],\"nics\":[{\"name\":\"mlx5_0\"}]}]}' | $L cluster check - >&2"

@@ -26,7 +26,7 @@ struct calibrate_run {
     struct workload_job job;
     struct workload_config config;
     /* Does the row state them?  Else they are those of the source's profile. */
-    bool attention_said, zero_said;
+    bool attention_said, zero_said, recompute_said;
     enum workload_choice exchange_overlap; /* all-to-alls beside compute, too */
     int *layers; /* [WORKLOAD_PARTITIONS * pp] as the row says, else as each
                                   partition has them; entry p * pp + i is of stage i */
@@ -179,8 +179,9 @@ struct calibrate_regret {
 };
 
 /** @param[in] run, estimate  [n] runs with a step time */
-void calibrate_regret (const struct calibrate_run *const *run, const double *estimate,
-                       int n, struct calibrate_regret *out);
+enum status calibrate_regret (const struct calibrate_run *const *run,
+                              const double *estimate, int n, struct calibrate_regret *out,
+                              struct error *err);
 
 /** How well step times are met, and what choosing by them costs. */
 struct calibrate_time_scores {

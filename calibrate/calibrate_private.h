@@ -14,6 +14,33 @@ struct row {
 /** The model of a row.  @return NULL, or why the row must be skipped (a literal) */
 const char *calibrate_read_model (const struct row *r, struct workload_model *m);
 
+/** The layers of the row's stages under every partition: from Megatron's options for a
+ *  smaller first or last stage, from a cut of the list of modules ("partition 0, 15, 30")
+ *  among the notes, else from the framework's partition.  An even one whose layers do not
+ *  divide, but would if embedding and head were one each, counts those as layers
+ *  (DeepSpeed's type:transformer|embedding, Megatron's
+ *  account-for-embedding-in-pipeline-split).
+ *  @param[in,out] run  its model and degrees are read; `layers` is allocated
+ *  @return NULL, or why the row must be skipped (a literal) */
+const char *calibrate_read_layers (const struct row *r, struct calibrate_run *run);
+
+/** Is the profile of that source's framework? */
+bool calibrate_names_source (const struct workload_profile *p, const char *source);
+
+/** The shipped profiles, read once for many runs. */
+struct calibrate_shelf {
+    struct workload_profile *profile; /* [n] */
+    int n;
+};
+
+enum status calibrate_shelf_open (struct calibrate_shelf *shelf, struct error *err);
+void calibrate_shelf_close (struct calibrate_shelf *shelf);
+
+/** As calibrate_profile_for; reads `source` and GPU types of the run.  @param[out] out  a
+ *  copy */
+void calibrate_shelf_find (const struct calibrate_shelf *shelf,
+                           const struct calibrate_run *run, struct workload_profile *out);
+
 /** Count a row under a reason; the last of CALIBRATE_REASONS_MAX takes all that is new. */
 void calibrate_count_reason (struct calibrate_reason *list, int *n, const char *why,
                              int row);

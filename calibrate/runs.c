@@ -360,56 +360,13 @@ static const char *read_config (const struct row *r, struct calibrate_run *run)
     if (sp[0] != '\0' && strcmp (sp, "0") != 0 && strcmp (sp, "1") != 0)
         return "sp is neither 0 nor 1";
     c->sequence_parallel = c->deg.tp > 1 && sp[0] == '1';
+    run->recompute_said = calibrate_cell (r, "recompute")[0] != '\0';
     if (!read_recompute (r, c))
         return "recompute not supported";
     if (!read_schedule (r, c))
         return "schedule not understood";
     if (run->model.experts == 0)
         c->deg.etp = c->deg.tp;
-    return NULL;
-}
-
-/* So many on the first and the last stage (0: as the others), the rest even. */
-static void fill_ends (int layers, int pp, int first, int last, int *out)
-{
-    int inner = pp - (first > 0) - (last > 0);
-
-    if (inner > 0)
-        workload_layers_even (layers - first - last, inner, out + (first > 0));
-    if (first > 0)
-        out[0] = first;
-    if (last > 0)
-        out[pp - 1] = last;
-}
-
-/* Layers of each stage: from Megatron's options for a smaller first or last stage, else
- * from the framework's partition.  An even one whose layers do not divide, but would if
- * embedding and head were one each, counts those as layers (DeepSpeed's
- * type:transformer|embedding, Megatron's account-for-embedding-in-pipeline-split). */
-static const char *read_layers (const struct row *r, struct calibrate_run *run)
-{
-    int pp = run->config.deg.pp, layers = run->model.layers;
-    int first = calibrate_note_int (r, "decoder-first-pipeline-num-layers", 0);
-    int last = calibrate_note_int (r, "decoder-last-pipeline-num-layers", 0);
-    int inner = pp - (first > 0) - (last > 0), ends = (layers + 2) / pp - 1;
-    bool as_layers = pp > 2 && layers % pp != 0 && (layers + 2) % pp == 0;
-
-    if (first < 0 || last < 0 || inner < 0 || (long long) layers - first - last < inner ||
-        (inner == 0 && first + last != layers))
-        return "the layers of its first and last stage do not fit";
-    run->layers = calloc (WORKLOAD_PARTITIONS * (size_t) pp, sizeof (int));
-    if (!run->layers)
-        return "out of memory";
-    for (int p = 0; p < WORKLOAD_PARTITIONS; p++) {
-        int *out = run->layers + p * pp;
-
-        if (first > 0 || last > 0)
-            fill_ends (layers, pp, first, last, out);
-        else if (p == PARTITION_EVEN && as_layers)
-            fill_ends (layers, pp, ends, ends, out);
-        else
-            workload_layers_split (&run->model, (enum workload_partition) p, pp, out);
-    }
     return NULL;
 }
 
@@ -544,7 +501,7 @@ static const char *read_row (const struct row *r, struct calibrate_run *run)
         workload_config_check (&run->model, &run->job, &run->config, NULL) != ST_OK)
         why = "degrees or batch do not divide";
     if (!why)
-        why = read_layers (r, run);
+        why = calibrate_read_layers (r, run);
     return why ? why : read_measured (r, run);
 }
 
@@ -590,34 +547,39 @@ static enum status map_columns (const char *path, const struct csv_table *t,
     return st;
 }
 
-/* What a row leaves out is as in its source's framework: the ZeRO stage, and the attention;
- * never flash attention on GPUs without bf16, which its kernels do not serve. */
+/* What a row leaves out is as in its source's framework: the ZeRO stage, recomputation, and
+ * the attention; never flash attention on GPUs without bf16, which its kernels do not
+ * serve.  A profile that serves a source only by its GPU type says nothing of how it
+ * recomputes. */
+static void assume (struct calibrate_run *run, const struct workload_profile *p)
+{
+    bool flash = true;
+
+    for (int i = 0; i < run->n_parts; i++)
+        flash = flash && run->part[i].type->bf16_flop_per_s > 0;
+    if (!run->zero_said)
+        run->config.zero = p->zero;
+    if (!run->recompute_said && calibrate_names_source (p, run->source))
+        run->config.recompute = p->recompute;
+    if (!run->attention_said)
+        run->job.attention = flash || !workload_attention_is_flash (p->attention)
+                                 ? p->attention
+                                 : ATTENTION_FUSED;
+}
+
 static enum status assume_framework (struct calibrate_runs *runs, struct error *err)
 {
+    struct calibrate_shelf shelf;
     struct workload_profile p;
-    const char *source = NULL;
+    enum status st = calibrate_shelf_open (&shelf, err);
 
+    if (st != ST_OK)
+        return st;
     for (int i = 0; i < runs->n; i++) {
-        struct calibrate_run *run = &runs->run[i];
-
-        if (run->attention_said && run->zero_said)
-            continue;
-        if (!source || strcmp (source, run->source) != 0) {
-            enum status st = calibrate_profile_for (run, &p, err);
-
-            if (st != ST_OK)
-                return st;
-            source = run->source;
-        }
-        if (!run->zero_said)
-            run->config.zero = p.zero;
-        if (run->attention_said)
-            continue;
-        run->job.attention = p.attention;
-        if (run->part[0].type->bf16_flop_per_s <= 0 &&
-            workload_attention_is_flash (p.attention))
-            run->job.attention = ATTENTION_FUSED;
+        calibrate_shelf_find (&shelf, &runs->run[i], &p);
+        assume (&runs->run[i], &p);
     }
+    calibrate_shelf_close (&shelf);
     return ST_OK;
 }
 

@@ -113,6 +113,36 @@ static void notes (void **state)
     calibrate_runs_release (&r);
 }
 
+/* Where stages begin in a framework's list of modules, as AMP's trials state it: embedding,
+ * reshape, the layers, reshape, norm, head, cast.  What is no such cut is prose. */
+static void cuts (void **state)
+{
+    static const struct {
+        const char *notes;
+        int layers[4];
+    } t[] = {{"notes=cost 1.3; partition 0, 11, 19, 27, 38; list 38", {9, 8, 8, 7}},
+             {"notes=partition 0,10,18,26,34", {9, 8, 8, 7}},
+             {"notes=partition 0, 9, 17, 25, 32", {9, 8, 8, 7}},
+             {"notes=partition gpu; partition 0, 9, 17, 25, 32", {9, 8, 8, 7}},
+             {"notes=partition 0, 11, 19, 38", {8, 8, 8, 8}},
+             {"notes=partition 0, 11, 19, 27, 33", {8, 8, 8, 8}},
+             {"notes=partition 0, 19, 11, 27, 38", {8, 8, 8, 8}},
+             {"notes=partition 0, 2, 19, 27, 38", {8, 8, 8, 8}},
+             {"notes=partition 0, 11, 19, 27, 38 or so", {8, 8, 8, 8}},
+             {"notes=partition 0, 11, 19, 27, 99999999999999999999", {8, 8, 8, 8}},
+             {"notes=partition ", {8, 8, 8, 8}}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        struct calibrate_runs r = ONE ("pp=4", "tp=1", t[i].notes);
+
+        for (int k = 0; k < 4 * WORKLOAD_PARTITIONS; k++)
+            if (i < 4 || k / 4 == PARTITION_EVEN)
+                assert_int_equal (r.run[0].layers[k], t[i].layers[k % 4]);
+        calibrate_runs_release (&r);
+    }
+}
+
 /* Whether all-to-alls hide is what the run's notes say, else the profile's. */
 static void exchanges (void **state)
 {
@@ -588,16 +618,25 @@ static void published_files (void **state)
 
 int main (void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (defaults),      cmocka_unit_test (measured),
-        cmocka_unit_test (notes),         cmocka_unit_test (impossible_heads),
-        cmocka_unit_test (mixes),         cmocka_unit_test (mix_of_one_type),
-        cmocka_unit_test (gpu_names),     cmocka_unit_test (attention),
-        cmocka_unit_test (skipped),       cmocka_unit_test (refused),
-        cmocka_unit_test (other_columns), cmocka_unit_test (spreadsheet),
-        cmocka_unit_test (noise),         cmocka_unit_test (profiles),
-        cmocka_unit_test (framework),     cmocka_unit_test (published_files),
-        cmocka_unit_test (exchanges),     cmocka_unit_test (exchanges_priced)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test (defaults),
+                                       cmocka_unit_test (measured),
+                                       cmocka_unit_test (notes),
+                                       cmocka_unit_test (cuts),
+                                       cmocka_unit_test (impossible_heads),
+                                       cmocka_unit_test (mixes),
+                                       cmocka_unit_test (mix_of_one_type),
+                                       cmocka_unit_test (gpu_names),
+                                       cmocka_unit_test (attention),
+                                       cmocka_unit_test (skipped),
+                                       cmocka_unit_test (refused),
+                                       cmocka_unit_test (other_columns),
+                                       cmocka_unit_test (spreadsheet),
+                                       cmocka_unit_test (noise),
+                                       cmocka_unit_test (profiles),
+                                       cmocka_unit_test (framework),
+                                       cmocka_unit_test (published_files),
+                                       cmocka_unit_test (exchanges),
+                                       cmocka_unit_test (exchanges_priced)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -33,11 +33,11 @@ struct calibrate_run {
     struct {
         const struct topology_gpu_type *type;
         int nodes;
-    } part[CALIBRATE_TYPES_MAX]; /* GPU types in node order */
+        double inter_bytes_per_s; /* of one node; 0: the type's usual */
+    } part[CALIBRATE_TYPES_MAX];  /* GPU types in node order */
     int n_parts;
     int gpus, gpus_per_node;
-    double gpu_bytes;         /* of one GPU, as its driver reports it */
-    double inter_bytes_per_s; /* of one node; 0: the type's usual */
+    double gpu_bytes; /* of one GPU, as its driver reports it; the least of a mix */
     /* What was measured; NAN where it was not */
     double iter_time_s;
     double peak_bytes;

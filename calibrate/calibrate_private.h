@@ -5,6 +5,8 @@
 #include "calibrate/calibrate.h"
 
 /** A row of a runs file and where its columns are. */
+#define CALIBRATE_SPELLED_MAX 96 /* bytes of a GPU type's spelling */
+
 struct row {
     const struct csv_table *table;
     int index;
@@ -13,6 +15,11 @@ struct row {
 
 /** The model of a row.  @return NULL, or why the row must be skipped (a literal) */
 const char *calibrate_read_model (const struct row *r, struct workload_model *m);
+
+/** The GPUs and machines of the row: gpus, gpus_per_node, gpu, gpu_mem_gb,
+ *  inter_node_gbps.  A number for each part of a mix has "/" or "+" between them.
+ *  @return NULL, or why the row must be skipped (a literal) */
+const char *calibrate_read_machines (const struct row *r, struct calibrate_run *run);
 
 /** The layers of the row's stages under every partition: from Megatron's options for a
  *  smaller first or last stage, from a cut of the list of modules ("partition 0, 15, 30")
@@ -52,6 +59,9 @@ bool calibrate_has_figures (const struct calibrate_run *run, enum calibrate_part
 const char *calibrate_cell (const struct row *r, const char *name);
 /** A whole number of a cell, 0 to 2^30; absent when empty, -1 when it is none. */
 int calibrate_whole (const struct row *r, const char *name, int absent);
+/** A positive number of a cell, `absent` when it is empty; false when it is something
+ *  else. */
+bool calibrate_stated (const struct row *r, const char *name, double absent, double *x);
 /** Does s contain part, whatever the case? */
 bool calibrate_contains (const char *s, const char *part);
 /** The value of `key=value` among the notes (separated by ";"). */

@@ -51,10 +51,6 @@ static const char *const columns[] = {"source",
 #define COUNT_OF(ARRAY) (sizeof (ARRAY) / sizeof *(ARRAY))
 #define N_COLUMNS ((int) COUNT_OF (columns))
 
-/* What a node's network may reach: a modem to a hundred times what there is. */
-#define GBPS_MIN 1e-5
-#define GBPS_MAX 1e6
-
 /* ---- a row's cells ---- */
 
 const char *calibrate_cell (const struct row *r, const char *name)
@@ -92,8 +88,7 @@ int calibrate_whole (const struct row *r, const char *name, int absent)
     return (int) x;
 }
 
-/* A positive number, `absent` when the cell is empty; false when it is something else. */
-static bool stated (const struct row *r, const char *name, double absent, double *x)
+bool calibrate_stated (const struct row *r, const char *name, double absent, double *x)
 {
     *x = absent;
     return calibrate_cell (r, name)[0] == '\0' || (number (r, name, x) && *x > 0);
@@ -370,94 +365,6 @@ static const char *read_config (const struct row *r, struct calibrate_run *run)
     return NULL;
 }
 
-/* ---- the machines ---- */
-
-/* "TYPE:N": so many nodes of a type.  @return false if it is no such thing */
-static bool read_part (char *part, int *nodes)
-{
-    char *colon = strrchr (part, ':'), *end;
-    long n = colon ? strtol (colon + 1, &end, 10) : 0;
-
-    if (!colon || end == colon + 1 || *end != '\0' || n < 1 || n > 1 << 24)
-        return false;
-    *colon = '\0';
-    *nodes = (int) n;
-    return true;
-}
-
-static const char *add_part (struct calibrate_run *run, const char *spelled,
-                             double memory_gb, int nodes)
-{
-    if (run->n_parts == CALIBRATE_TYPES_MAX)
-        return "gpu not understood";
-    run->part[run->n_parts].type = calibrate_gpu_type (spelled, memory_gb);
-    run->part[run->n_parts].nodes = nodes;
-    return run->part[run->n_parts++].type ? NULL : "gpu not supported";
-}
-
-/* "TYPE:N+TYPE:N", in node order. */
-static const char *read_mix (char *mix, int nodes, struct calibrate_run *run)
-{
-    long long sum = 0;
-    char *part;
-
-    while ((part = strsep (&mix, "+"))) {
-        const char *why;
-        int n;
-
-        if (!read_part (part, &n))
-            return "gpu not understood";
-        if ((why = add_part (run, part, 0, n)))
-            return why;
-        sum += n;
-    }
-    return sum == nodes ? NULL : "the nodes of its GPU mix are not those of gpus";
-}
-
-static const char *read_gpu (const struct row *r, struct calibrate_run *run)
-{
-    int nodes = (int) ((run->gpus + run->gpus_per_node - 1LL) / run->gpus_per_node);
-    double memory_gb;
-    char copy[256];
-    const char *why;
-
-    snprintf (copy, sizeof copy, "%s", calibrate_cell (r, "gpu"));
-    if (copy[0] == '\0')
-        return "gpu unknown";
-    if (!stated (r, "gpu_mem_gb", 0, &memory_gb))
-        return "gpu_mem_gb is no positive number";
-    why = strchr (copy, ':') ? read_mix (copy, nodes, run)
-                             : add_part (run, copy, memory_gb, nodes);
-    if (why)
-        return why;
-    run->gpu_bytes = run->part[0].type->memory_bytes;
-    for (int i = 1; i < run->n_parts; i++)
-        run->gpu_bytes = fmin (run->gpu_bytes, run->part[i].type->memory_bytes);
-    /* The row's own size, where it is not the type's. */
-    if (run->n_parts == 1 && memory_gb > 0 &&
-        fabs (memory_gb * UNITS_GIB / run->gpu_bytes - 1.0) > 0.12)
-        run->gpu_bytes = memory_gb * UNITS_GIB;
-    return NULL;
-}
-
-static const char *read_machines (const struct row *r, struct calibrate_run *run)
-{
-    double gbps;
-
-    run->gpus = calibrate_whole (r, "gpus", 0);
-    if (run->gpus < 1)
-        return "gpus unknown";
-    run->gpus_per_node = calibrate_whole (r, "gpus_per_node", 8);
-    if (run->gpus_per_node < 1)
-        return "gpus_per_node is no whole number";
-    if (!stated (r, "inter_node_gbps", 0, &gbps))
-        return "inter_node_gbps is no positive number";
-    if (gbps > 0 && (gbps < GBPS_MIN || gbps > GBPS_MAX))
-        return "inter_node_gbps is out of range";
-    run->inter_bytes_per_s = gbps * 1e9 / 8.0;
-    return read_gpu (r, run);
-}
-
 /* ---- what was measured ---- */
 
 static const char *read_measured (const struct row *r, struct calibrate_run *run)
@@ -467,9 +374,9 @@ static const char *read_measured (const struct row *r, struct calibrate_run *run
 
     run->static_bytes = NAN;
     run->oom = -1;
-    if (!stated (r, "iter_time_s", NAN, &run->iter_time_s))
+    if (!calibrate_stated (r, "iter_time_s", NAN, &run->iter_time_s))
         return "iter_time_s is no positive number";
-    if (!stated (r, "peak_mem_gb", NAN, &run->peak_bytes))
+    if (!calibrate_stated (r, "peak_mem_gb", NAN, &run->peak_bytes))
         return "peak_mem_gb is no positive number";
     run->peak_bytes *= UNITS_GIB;
     if (calibrate_note (r, "alloc_bytes", value, sizeof value) &&
@@ -490,7 +397,7 @@ static const char *read_row (const struct row *r, struct calibrate_run *run)
 
     snprintf (run->source, sizeof run->source, "%.63s", calibrate_cell (r, "source"));
     if (!why)
-        why = read_machines (r, run);
+        why = calibrate_read_machines (r, run);
     if (!why)
         why = read_job (r, run);
     if (!why)

@@ -33,7 +33,7 @@ static void defaults (void **state)
     assert_int_equal (run->job.attention, ATTENTION_FLASH);
     assert_int_equal (run->job.precision, PREC_BF16);
     assert_int_equal (run->gpus_per_node, 8);
-    assert_true (run->inter_bytes_per_s == 0 && run->oom == -1);
+    assert_true (run->part[0].inter_bytes_per_s == 0 && run->oom == -1);
     assert_true (isnan (run->peak_bytes) && isnan (run->iter_time_s));
     assert_string_equal (run->part[0].type->name, "a100-sxm4-80g");
     assert_true (run->layers[0] == 16 && run->layers[1] == 16);
@@ -73,7 +73,7 @@ static void measured (void **state)
 
     CLOSE (r.run[0].peak_bytes, 40.5 * UNITS_GIB, 1e-12);
     CLOSE (r.run[0].iter_time_s, 12.5, 1e-12);
-    CLOSE (r.run[0].inter_bytes_per_s, 1e11, 1e-12);
+    CLOSE (r.run[0].part[0].inter_bytes_per_s, 1e11, 1e-12);
     CLOSE (r.run[0].static_bytes, 5e9, 1e-12);
     assert_int_equal (r.run[0].oom, 0);
     calibrate_runs_release (&r);
@@ -233,6 +233,35 @@ static void mixes (void **state)
     assert_true (step_s[3] > step_s[2]);
 }
 
+/* Usual ways to write a mix are one: numbers of GPUs for nodes, spaces, a network and memory
+ * for each part; machines that are named by their maker bring their network. */
+static void mixes_spelled (void **state)
+{
+    static const struct {
+        const char *cell[4];
+        double gbps[2];
+    } t[] = {
+        {{"gpu=V100-SXM2-16GB:1+T4:1", "inter_node_gbps=10"}, {10, 10}},
+        {{"gpu=V100:8+T4:8", "inter_node_gbps=10", "gpu_mem_gb=16"}, {10, 10}},
+        {{"gpu=V100:1 + T4:1", "inter_node_gbps=10/5", "gpu_mem_gb=16+16"}, {10, 5}},
+        {{"gpu=V100 (P3.8xlarge):1+T4 (G4dn.12xlarge):1", "gpu_mem_gb=16"}, {10, 16}},
+        {{"gpu=V100-16GB:1+T4:1", "inter_node_gbps=25 + 50"}, {25, 16}}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        struct calibrate_runs r = one (t[i].cell);
+
+        assert_int_equal (r.run[0].n_parts, 2);
+        assert_string_equal (r.run[0].part[0].type->name, "v100-sxm2-16g");
+        assert_string_equal (r.run[0].part[1].type->name, "t4");
+        for (int k = 0; k < 2; k++) {
+            assert_int_equal (r.run[0].part[k].nodes, 1);
+            CLOSE (r.run[0].part[k].inter_bytes_per_s, t[i].gbps[k] * 1.25e8, 1e-12);
+        }
+        calibrate_runs_release (&r);
+    }
+}
+
 /* Two parts of one type are that type: also their network, which depends on the job's
  * nodes. */
 static void mix_of_one_type (void **state)
@@ -272,6 +301,18 @@ static void gpu_names (void **state)
                  {"V100", 32, "v100-sxm2-32g"},
                  {"MI300X", 192, "mi300x"},
                  {"l40s", 0, "l40s"},
+                 {"NVIDIA H100 80GB HBM3", 0, "h100-sxm5-80g"},
+                 {"NVIDIA A100-SXM4-40GB", 0, "a100-sxm4-40g"},
+                 {"NVIDIA A100 40 GB", 0, "a100-sxm4-40g"},
+                 {"NVIDIA A100 80GB PCIe", 0, "a100-pcie-80g"},
+                 {"NVIDIA H100 PCIe", 80, "h100-pcie-80g"},
+                 {"a100_80g", 0, "a100-sxm4-80g"},
+                 {"8xA100", 80, "a100-sxm4-80g"},
+                 {"Tesla V100-SXM2-16GB", 0, "v100-sxm2-16g"},
+                 {"Tesla T4", 0, "t4"},
+                 {"RTX A1000", 8, NULL},
+                 {"L40", 48, NULL},
+                 {"GT40", 16, NULL},
                  {"TPUv4", 32, NULL},
                  {"", 80, NULL}};
     (void) state;
@@ -347,10 +388,13 @@ static void skipped (void **state)
         {"gpu=A100:1x+V100:1", "gpu not understood"},
         {"gpu=A100:1+V100", "gpu not understood"},
         {"gpu=A100:2+", "gpu not understood"},
+        {"gpu=1xA100+1xV100", "gpu not understood"},
+        {"gpu=A100:4+V100:12", "the nodes of its GPU mix are not those of gpus"},
         {"gpu=A100:0+V100:2", "gpu not understood"},
         {"gpu=A100:1+V100:2", "the nodes of its GPU mix are not those of gpus"},
         {"gpu=A100:1", "the nodes of its GPU mix are not those of gpus"},
         {"gpu_mem_gb=plenty", "gpu_mem_gb is no positive number"},
+        {"inter_node_gbps=10/50", "inter_node_gbps is no positive number"},
         {"inter_node_gbps=fast", "inter_node_gbps is no positive number"},
         {"inter_node_gbps=1e308", "inter_node_gbps is out of range"},
         {"inter_node_gbps=1e-308", "inter_node_gbps is out of range"},
@@ -624,6 +668,7 @@ int main (void)
                                        cmocka_unit_test (cuts),
                                        cmocka_unit_test (impossible_heads),
                                        cmocka_unit_test (mixes),
+                                       cmocka_unit_test (mixes_spelled),
                                        cmocka_unit_test (mix_of_one_type),
                                        cmocka_unit_test (gpu_names),
                                        cmocka_unit_test (attention),

@@ -57,6 +57,7 @@ struct calibrate_runs {
     int n;
     struct calibrate_reason skipped[CALIBRATE_REASONS_MAX];
     int n_skipped;
+    char absent[512]; /* columns that the header lacks, with commas; taken as empty */
     struct csv_table table; /* the file itself, skipped rows too */
 };
 
@@ -64,11 +65,11 @@ struct calibrate_runs {
  *
  *  A row is skipped, and counted by reason, when its layers, hidden, heads, ffn, vocab,
  *  seq, gpus or global_batch is unknown, or its architecture or GPU is not supported, or
- *  its numbers contradict each other.
+ *  its numbers contradict each other, or it has more or fewer cells than the header.
  *
  *  @param[out] r  release with calibrate_runs_release
- *  @return ST_OK; ST_IO; ST_NOMEM; ST_INVALID for a missing column, a row with another
- *          number of cells, or when no row is left
+ *  @return ST_OK; ST_IO; ST_NOMEM; ST_INVALID when the header lacks a column that every
+ *          row needs, or no row is left
  */
 enum status calibrate_runs_read (const char *path, struct calibrate_runs *r,
                                  struct error *err);

@@ -57,7 +57,10 @@ const char *calibrate_cell (const struct row *r, const char *name)
 {
     for (int i = 0; i < N_COLUMNS; i++)
         if (strcmp (columns[i], name) == 0)
-            return r->table->cell[r->index * r->table->columns + r->column[i]];
+            return r->column[i] < 0
+                       ? ""
+                       : r->table->cell[(size_t) r->index * (size_t) r->table->columns +
+                                        (size_t) r->column[i]];
     return "";
 }
 
@@ -393,7 +396,9 @@ static const char *read_measured (const struct row *r, struct calibrate_run *run
 
 static const char *read_row (const struct row *r, struct calibrate_run *run)
 {
-    const char *why = calibrate_read_model (r, &run->model);
+    const char *why = r->table->found[r->index] == r->table->columns
+                          ? calibrate_read_model (r, &run->model)
+                          : "more or fewer cells than the header";
 
     snprintf (run->source, sizeof run->source, "%.63s", calibrate_cell (r, "source"));
     if (!why)
@@ -431,25 +436,44 @@ void calibrate_count_reason (struct calibrate_reason *list, int *n, const char *
     list[i].count++;
 }
 
-static enum status map_columns (const char *path, const struct csv_table *t,
+/* Columns without which no row can be used. */
+static bool is_needed (const char *column)
+{
+    static const char *const needed[] = {"layers", "hidden", "heads",
+                                         "ffn",    "vocab",  "seq",
+                                         "gpu",    "gpus",   "global_batch"};
+
+    for (size_t i = 0; i < COUNT_OF (needed); i++)
+        if (strcmp (needed[i], column) == 0)
+            return true;
+    return false;
+}
+
+static enum status map_columns (const char *path, struct calibrate_runs *runs,
                                 struct row *r, struct error *err)
 {
+    const struct csv_table *t = &runs->table;
     const char *name = strcmp (path, "-") == 0 ? "standard input" : path;
     struct text missing = {0};
+    bool refused = false;
     enum status st = ST_OK;
 
     r->table = t;
     for (int i = 0; i < N_COLUMNS; i++) {
         r->column[i] = csv_table_column (t, columns[i], 0);
-        if (r->column[i] < 0)
+        if (r->column[i] < 0) {
             text_add (&missing, "%s%s", missing.len ? ", " : "", columns[i]);
-        else if (csv_table_column (t, columns[i], r->column[i] + 1) >= 0)
+            refused = refused || is_needed (columns[i]);
+        } else if (csv_table_column (t, columns[i], r->column[i] + 1) >= 0) {
             st = err_set (err, ST_INVALID, "%s: the header has %s twice", name,
                           columns[i]);
+        }
     }
-    if (missing.len > 0)
+    if (refused)
         st = err_set (err, ST_INVALID, "%s: the header lacks %s", name,
                       text_str (&missing));
+    if (missing.len > 0)
+        snprintf (runs->absent, sizeof runs->absent, "%s", text_str (&missing));
     text_free (&missing);
     return st;
 }
@@ -498,7 +522,7 @@ enum status calibrate_runs_read (const char *path, struct calibrate_runs *out,
     enum status st = csv_table_read (path, &runs.table, err);
 
     if (st == ST_OK)
-        st = map_columns (path, &runs.table, &r, err);
+        st = map_columns (path, &runs, &r, err);
     if (st == ST_OK &&
         !(runs.run = calloc ((size_t) runs.table.rows + 1, sizeof *runs.run)))
         st = err_nomem (err);
@@ -522,8 +546,9 @@ enum status calibrate_runs_read (const char *path, struct calibrate_runs *out,
         for (int i = 0; i < runs.n_skipped; i++)
             text_add (&why, "%s%d %s", i ? ", " : ": ", runs.skipped[i].count,
                       runs.skipped[i].reason);
-        st = err_set (err, ST_INVALID, "%s: no row is left of %d%s", path,
-                      runs.table.rows, text_str (&why));
+        st = err_set (err, ST_INVALID, "%s: no row is left of %d%s",
+                      strcmp (path, "-") == 0 ? "standard input" : path, runs.table.rows,
+                      text_str (&why));
         text_free (&why);
     }
     if (st == ST_OK)

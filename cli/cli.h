@@ -164,6 +164,9 @@ const char *cli_chance (double p, char buf[32]);
 /** Print where the step goes, one part a line. */
 void cli_print_breakdown (const struct costmodel_estimate *e);
 
+/** Columns that the file's header lacks, as a warning. */
+void cli_note_columns (const struct calibrate_runs *runs, struct notes *notes);
+
 /** Say how many rows of a runs file serve, and why the others do not. */
 void cli_print_rows (const char *path, const struct calibrate_runs *runs);
 /** The same as "rows", "used" and "skipped" of a document. */

@@ -464,7 +464,7 @@ static void refused (void **state)
                {"source,model\nx,y\n", "the header lacks params_b, layers, hidden"},
                {RUNS_HEADER ",x,x,tp\n", "the header has tp twice"},
                {RUNS_HEADER "\n", "no row is left of 0"},
-               {RUNS_HEADER "\na,b,c\n", "row 2: expected 35 cells, found 3"},
+               {RUNS_HEADER "\na,b,c\n", "no row is left of 1: 1 more or fewer cells"},
                {RUNS_HEADER "\n\"a", "not valid CSV"}};
     struct calibrate_runs r = {.n = -7};
     struct error err = {""};
@@ -493,6 +493,32 @@ static void other_columns (void **state)
     ok (runs_read (text_str (&t), &r, &err), &err);
     assert_int_equal (r.run[0].model.layers, 32);
     assert_string_equal (r.table.cell[0], "red, \"dark\"");
+    calibrate_runs_release (&r);
+    text_free (&t);
+}
+
+/* A header without the columns that a row can do without, and rows that are cut off or too
+ * long: those alone are skipped. */
+static void fewer_columns (void **state)
+{
+    static const char header[] =
+        "gpu,gpus,layers,hidden,heads,ffn,vocab,seq,global_batch,tp";
+    static const char row[] = "A100-80GB,8,32,4096,32,11008,32000,4096,64,8";
+    struct calibrate_runs r;
+    struct error err = {""};
+    struct text t = {0};
+    (void) state;
+
+    text_add (&t, "%s\n%s\nA100-80GB,8\n%s,1\n%s\n", header, row, row, row);
+    ok (runs_read (text_str (&t), &r, &err), &err);
+    assert_int_equal (r.table.rows, 4);
+    assert_int_equal (r.n, 2);
+    assert_int_equal (r.run[1].row, 3);
+    assert_int_equal (r.run[1].config.deg.tp, 8);
+    assert_true (r.n_skipped == 1 && r.skipped[0].count == 2 &&
+                 r.skipped[0].first_row == 1);
+    assert_non_null (strstr (r.skipped[0].reason, "more or fewer cells"));
+    assert_non_null (strstr (r.absent, "source, model, params_b, kv_heads"));
     calibrate_runs_release (&r);
     text_free (&t);
 }
@@ -675,6 +701,7 @@ int main (void)
                                        cmocka_unit_test (skipped),
                                        cmocka_unit_test (refused),
                                        cmocka_unit_test (other_columns),
+                                       cmocka_unit_test (fewer_columns),
                                        cmocka_unit_test (spreadsheet),
                                        cmocka_unit_test (noise),
                                        cmocka_unit_test (profiles),

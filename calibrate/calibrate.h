@@ -109,7 +109,8 @@ void calibrate_profile_unknown (struct workload_profile *p);
 double calibrate_peak (const struct calibrate_run *run, const struct workload_profile *p,
                        enum memest_model by);
 
-/** What decides whether the run fits: the fullest rank, overheads included. */
+/** What decides whether the run fits: the fullest rank, overheads included.  In a mix a
+ *  rank on larger GPUs counts by as much less, so that all are held against `gpu_bytes`. */
 double calibrate_need (const struct calibrate_run *run, const struct workload_profile *p,
                        enum memest_model by);
 

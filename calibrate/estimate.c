@@ -174,6 +174,25 @@ double calibrate_peak (const struct calibrate_run *run, const struct workload_pr
     return most;
 }
 
+/* Memory of the smallest GPU that a stage's ranks stand on, over the run's smallest. */
+static double room_of (const struct calibrate_run *run, int stage)
+{
+    long long ranks = workload_world (&run->config.deg) / run->config.deg.pp;
+    long long first = stage * ranks, end = first + ranks, at = 0;
+    double least = INFINITY, smallest = INFINITY;
+
+    for (int i = 0; i < run->n_parts; i++) {
+        double bytes = run->part[i].type->memory_bytes;
+        long long next = at + (long long) run->part[i].nodes * run->gpus_per_node;
+
+        smallest = fmin (smallest, bytes);
+        if (first < next && end > at)
+            least = fmin (least, bytes);
+        at = next;
+    }
+    return isfinite (least) ? least / smallest : 1.0;
+}
+
 double calibrate_need (const struct calibrate_run *run, const struct workload_profile *p,
                        enum memest_model by)
 {
@@ -183,7 +202,7 @@ double calibrate_need (const struct calibrate_run *run, const struct workload_pr
         struct memest_stage s;
 
         stage_of (run, p, by, i, &s);
-        most = fmax (most, s.peak_bytes);
+        most = fmax (most, s.peak_bytes / room_of (run, i));
     }
     return most;
 }

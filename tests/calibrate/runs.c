@@ -233,6 +233,28 @@ static void mixes (void **state)
     assert_true (step_s[3] > step_s[2]);
 }
 
+/* A stage is held against its own GPUs: the fuller first one on 80 GB needs half of what it
+ * needs on 40 GB, so that the second decides. */
+static void mix_memory (void **state)
+{
+    static const char *const gpu[] = {"gpu=A100-SXM4-40GB:2",
+                                      "gpu=A100-SXM4-80GB:1+A100-SXM4-40GB:1",
+                                      "gpu=A100-SXM4-40GB:1+A100-SXM4-80GB:1"};
+    struct workload_profile p = profile_of (WORKLOAD_PROFILE_DEFAULT);
+    double need[3];
+    (void) state;
+
+    for (int i = 0; i < 3; i++) {
+        struct calibrate_runs r = ONE (gpu[i], "gpu_mem_gb=", "pp=2", "vocab=1000");
+
+        need[i] = calibrate_need (&r.run[0], &p, MEMEST_LINKWISE);
+        assert_true (r.run[0].gpu_bytes < 50e9);
+        calibrate_runs_release (&r);
+    }
+    assert_true (need[1] < 0.99 * need[0]);
+    CLOSE (need[2], need[0], 1e-12);
+}
+
 /* Usual ways to write a mix are one: numbers of GPUs for nodes, spaces, a network and memory
  * for each part; machines that are named by their maker bring their network. */
 static void mixes_spelled (void **state)
@@ -695,6 +717,7 @@ int main (void)
                                        cmocka_unit_test (impossible_heads),
                                        cmocka_unit_test (mixes),
                                        cmocka_unit_test (mixes_spelled),
+                                       cmocka_unit_test (mix_memory),
                                        cmocka_unit_test (mix_of_one_type),
                                        cmocka_unit_test (gpu_names),
                                        cmocka_unit_test (attention),

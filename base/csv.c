@@ -14,7 +14,7 @@ struct reading {
     int n, cap; /* cells after the header */
     int column; /* of the current row */
     int line;   /* rows seen, the header counted */
-    int bad_line, bad_cells;
+    int found_cap;
     bool failed;
 };
 
@@ -43,7 +43,7 @@ static void on_cell (void *text, size_t len, void *context)
 {
     struct reading *r = context;
 
-    if (r->failed || r->column >= COLUMNS_MAX || r->bad_line > 0)
+    if (r->failed || r->column >= COLUMNS_MAX)
         return;
     r->column++;
     if (r->line == 0) {
@@ -55,15 +55,34 @@ static void on_cell (void *text, size_t len, void *context)
     }
 }
 
+/* Note how many cells the row had, and give it as many as the header. */
+static bool end_row (struct reading *r)
+{
+    struct csv_table *t = r->t;
+
+    if (t->rows == r->found_cap) {
+        int more = r->found_cap ? 2 * r->found_cap : 64;
+        int *grown = realloc (t->found, (size_t) more * sizeof *grown);
+
+        if (!grown)
+            return false;
+        t->found = grown;
+        r->found_cap = more;
+    }
+    t->found[t->rows++] = r->column;
+    for (int i = r->column; i < t->columns; i++)
+        if (!push (&t->cell, &r->n, &r->cap, "", 0))
+            return false;
+    return true;
+}
+
 static void on_row (int end, void *context)
 {
     struct reading *r = context;
 
     (void) end;
-    if (r->line > 0 && r->column != r->t->columns && r->bad_line == 0) {
-        r->bad_line = r->line + 1;
-        r->bad_cells = r->column;
-    }
+    if (r->line > 0 && !r->failed)
+        r->failed = !end_row (r);
     r->line++;
     r->column = 0;
 }
@@ -87,13 +106,9 @@ static enum status parse (const char *path, const char *data, size_t len,
     t->cells = r.n;
     if (r.failed)
         return err_nomem (err);
-    t->rows = t->columns > 0 ? r.n / t->columns : 0;
     if (!good)
         return err_set (err, ST_INVALID, "%s: row %d: not valid CSV: %s", path,
                         r.line + 1, csv_strerror (why));
-    if (r.bad_line > 0)
-        return err_set (err, ST_INVALID, "%s: row %d: expected %d cells, found %d", path,
-                        r.bad_line, t->columns, r.bad_cells);
     if (t->columns == 0)
         return err_set (err, ST_INVALID, "%s: expected a header, found an empty file",
                         path);
@@ -133,6 +148,7 @@ void csv_table_release (struct csv_table *t)
         free (t->cell[i]);
     free (t->header);
     free (t->cell);
+    free (t->found);
     *t = (struct csv_table){0};
 }
 

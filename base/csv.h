@@ -10,12 +10,14 @@
 struct csv_table {
     char **header; /* [columns] */
     char **cell;   /* [rows * columns], row-major; "" where empty */
+    int *found;    /* [rows] cells that the row had in the file */
     int rows, columns;
     int cells; /* that are allocated in cell */
 };
 
-/** Read a whole file ("-" is standard input).  Every row must have as many cells as the
- *  header; empty lines are passed over.
+/** Read a whole file ("-" is standard input).  A row with fewer cells than the header has
+ *  empty ones at its end, one with more lacks those; `found` tells.  Empty lines are passed
+ *  over.
  *  @param[out] t  release with csv_table_release
  *  @return ST_OK, ST_IO, ST_NOMEM, or ST_INVALID */
 enum status csv_table_read (const char *path, struct csv_table *t, struct error *err);

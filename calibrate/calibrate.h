@@ -26,18 +26,18 @@ struct calibrate_run {
     struct workload_job job;
     struct workload_config config;
     /* Does the row state them?  Else they are those of the source's profile. */
-    bool attention_said, zero_said;
+    bool attention_said, zero_said, recompute_said;
     enum workload_choice exchange_overlap; /* all-to-alls beside compute, too */
     int *layers; /* [WORKLOAD_PARTITIONS * pp] as the row says, else as each
                                   partition has them; entry p * pp + i is of stage i */
     struct {
         const struct topology_gpu_type *type;
         int nodes;
-    } part[CALIBRATE_TYPES_MAX]; /* GPU types in node order */
+        double inter_bytes_per_s; /* of one node; 0: the type's usual */
+    } part[CALIBRATE_TYPES_MAX];  /* GPU types in node order */
     int n_parts;
     int gpus, gpus_per_node;
-    double gpu_bytes;         /* of one GPU, as its driver reports it */
-    double inter_bytes_per_s; /* of one node; 0: the type's usual */
+    double gpu_bytes; /* of one GPU, as its driver reports it; the least of a mix */
     /* What was measured; NAN where it was not */
     double iter_time_s;
     double peak_bytes;
@@ -57,6 +57,7 @@ struct calibrate_runs {
     int n;
     struct calibrate_reason skipped[CALIBRATE_REASONS_MAX];
     int n_skipped;
+    char absent[512]; /* columns that the header lacks, with commas; taken as empty */
     struct csv_table table; /* the file itself, skipped rows too */
 };
 
@@ -64,11 +65,11 @@ struct calibrate_runs {
  *
  *  A row is skipped, and counted by reason, when its layers, hidden, heads, ffn, vocab,
  *  seq, gpus or global_batch is unknown, or its architecture or GPU is not supported, or
- *  its numbers contradict each other.
+ *  its numbers contradict each other, or it has more or fewer cells than the header.
  *
  *  @param[out] r  release with calibrate_runs_release
- *  @return ST_OK; ST_IO; ST_NOMEM; ST_INVALID for a missing column, a row with another
- *          number of cells, or when no row is left
+ *  @return ST_OK; ST_IO; ST_NOMEM; ST_INVALID when the header lacks a column that every
+ *          row needs, or no row is left
  */
 enum status calibrate_runs_read (const char *path, struct calibrate_runs *r,
                                  struct error *err);
@@ -108,7 +109,8 @@ void calibrate_profile_unknown (struct workload_profile *p);
 double calibrate_peak (const struct calibrate_run *run, const struct workload_profile *p,
                        enum memest_model by);
 
-/** What decides whether the run fits: the fullest rank, overheads included. */
+/** What decides whether the run fits: the fullest rank, overheads included.  In a mix a
+ *  rank on larger GPUs counts by as much less, so that all are held against `gpu_bytes`. */
 double calibrate_need (const struct calibrate_run *run, const struct workload_profile *p,
                        enum memest_model by);
 
@@ -179,8 +181,9 @@ struct calibrate_regret {
 };
 
 /** @param[in] run, estimate  [n] runs with a step time */
-void calibrate_regret (const struct calibrate_run *const *run, const double *estimate,
-                       int n, struct calibrate_regret *out);
+enum status calibrate_regret (const struct calibrate_run *const *run,
+                              const double *estimate, int n, struct calibrate_regret *out,
+                              struct error *err);
 
 /** How well step times are met, and what choosing by them costs. */
 struct calibrate_time_scores {

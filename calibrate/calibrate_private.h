@@ -5,6 +5,8 @@
 #include "calibrate/calibrate.h"
 
 /** A row of a runs file and where its columns are. */
+#define CALIBRATE_SPELLED_MAX 96 /* bytes of a GPU type's spelling */
+
 struct row {
     const struct csv_table *table;
     int index;
@@ -13,6 +15,38 @@ struct row {
 
 /** The model of a row.  @return NULL, or why the row must be skipped (a literal) */
 const char *calibrate_read_model (const struct row *r, struct workload_model *m);
+
+/** The GPUs and machines of the row: gpus, gpus_per_node, gpu, gpu_mem_gb,
+ *  inter_node_gbps.  A number for each part of a mix has "/" or "+" between them.
+ *  @return NULL, or why the row must be skipped (a literal) */
+const char *calibrate_read_machines (const struct row *r, struct calibrate_run *run);
+
+/** The layers of the row's stages under every partition: from Megatron's options for a
+ *  smaller first or last stage, from a cut of the list of modules ("partition 0, 15, 30")
+ *  among the notes, else from the framework's partition.  An even one whose layers do not
+ *  divide, but would if embedding and head were one each, counts those as layers
+ *  (DeepSpeed's type:transformer|embedding, Megatron's
+ *  account-for-embedding-in-pipeline-split).
+ *  @param[in,out] run  its model and degrees are read; `layers` is allocated
+ *  @return NULL, or why the row must be skipped (a literal) */
+const char *calibrate_read_layers (const struct row *r, struct calibrate_run *run);
+
+/** Is the profile of that source's framework? */
+bool calibrate_names_source (const struct workload_profile *p, const char *source);
+
+/** The shipped profiles, read once for many runs. */
+struct calibrate_shelf {
+    struct workload_profile *profile; /* [n] */
+    int n;
+};
+
+enum status calibrate_shelf_open (struct calibrate_shelf *shelf, struct error *err);
+void calibrate_shelf_close (struct calibrate_shelf *shelf);
+
+/** As calibrate_profile_for; reads `source` and GPU types of the run.  @param[out] out  a
+ *  copy */
+void calibrate_shelf_find (const struct calibrate_shelf *shelf,
+                           const struct calibrate_run *run, struct workload_profile *out);
 
 /** Count a row under a reason; the last of CALIBRATE_REASONS_MAX takes all that is new. */
 void calibrate_count_reason (struct calibrate_reason *list, int *n, const char *why,
@@ -25,6 +59,9 @@ bool calibrate_has_figures (const struct calibrate_run *run, enum calibrate_part
 const char *calibrate_cell (const struct row *r, const char *name);
 /** A whole number of a cell, 0 to 2^30; absent when empty, -1 when it is none. */
 int calibrate_whole (const struct row *r, const char *name, int absent);
+/** A positive number of a cell, `absent` when it is empty; false when it is something
+ *  else. */
+bool calibrate_stated (const struct row *r, const char *name, double absent, double *x);
 /** Does s contain part, whatever the case? */
 bool calibrate_contains (const char *s, const char *part);
 /** The value of `key=value` among the notes (separated by ";"). */

@@ -27,55 +27,87 @@ void calibrate_profile_unknown (struct workload_profile *p)
     p->measured_allocated = false;
 }
 
+bool calibrate_names_source (const struct workload_profile *p, const char *source)
+{
+    for (int i = 0; i < p->n_sources; i++)
+        if (strcmp (p->source[i], source) == 0)
+            return true;
+    return false;
+}
+
+enum status calibrate_shelf_open (struct calibrate_shelf *shelf, struct error *err)
+{
+    enum status st = ST_OK;
+    int n = 0;
+
+    while (workload_profile_shipped (n))
+        n++;
+    *shelf = (struct calibrate_shelf){calloc ((size_t) n, sizeof *shelf->profile), 0};
+    if (!shelf->profile)
+        return err_nomem (err);
+    for (; shelf->n < n && st == ST_OK; shelf->n++)
+        st = workload_profile_read (workload_profile_shipped (shelf->n),
+                                    &shelf->profile[shelf->n], NULL, err);
+    if (st != ST_OK)
+        calibrate_shelf_close (shelf);
+    return st;
+}
+
+void calibrate_shelf_close (struct calibrate_shelf *shelf)
+{
+    free (shelf->profile);
+    *shelf = (struct calibrate_shelf){0};
+}
+
+void calibrate_shelf_find (const struct calibrate_shelf *shelf,
+                           const struct calibrate_run *run, struct workload_profile *out)
+{
+    const char *type = slowest_type (run)->name;
+    const struct workload_profile *by_gpu = NULL, *standard = shelf->profile;
+
+    for (int i = 0; i < shelf->n; i++) {
+        const struct workload_profile *p = &shelf->profile[i];
+
+        if (calibrate_names_source (p, run->source)) {
+            *out = *p;
+            return;
+        }
+        if (!by_gpu && strcmp (p->gpu, type) == 0)
+            by_gpu = p;
+        if (strcmp (p->name, WORKLOAD_PROFILE_DEFAULT) == 0)
+            standard = p;
+    }
+    *out = by_gpu ? *by_gpu : *standard;
+    calibrate_profile_unknown (out);
+}
+
 enum status calibrate_profile_for (const struct calibrate_run *run,
                                    struct workload_profile *out, struct error *err)
 {
-    struct workload_profile p, by_gpu;
-    bool found = false;
-    const char *name;
-    enum status st = ST_OK;
+    struct calibrate_shelf shelf;
+    enum status st = calibrate_shelf_open (&shelf, err);
 
-    for (int i = 0; (name = workload_profile_shipped (i)); i++) {
-        if ((st = workload_profile_read (name, &p, NULL, err)) != ST_OK)
-            return st;
-        for (int k = 0; k < p.n_sources; k++)
-            if (strcmp (p.source[k], run->source) == 0) {
-                *out = p;
-                return ST_OK;
-            }
-        if (!found && strcmp (p.gpu, slowest_type (run)->name) == 0) {
-            by_gpu = p;
-            found = true;
-        }
-    }
-    if (!found)
-        st = workload_profile_read (WORKLOAD_PROFILE_DEFAULT, &by_gpu, NULL, err);
-    if (st != ST_OK)
-        return st;
-    calibrate_profile_unknown (&by_gpu);
-    *out = by_gpu;
-    return ST_OK;
+    if (st == ST_OK)
+        calibrate_shelf_find (&shelf, run, out);
+    if (st == ST_OK)
+        calibrate_shelf_close (&shelf);
+    return st;
 }
 
 enum status calibrate_profiles (const struct calibrate_runs *runs,
                                 const struct workload_profile *forced,
                                 struct workload_profile *out, struct error *err)
 {
-    for (int i = 0; i < runs->n; i++) {
-        const struct calibrate_run *run = &runs->run[i];
-        enum status st;
+    struct calibrate_shelf shelf = {0};
+    enum status st = forced ? ST_OK : calibrate_shelf_open (&shelf, err);
 
-        /* Rows of a source stand together. */
-        if (forced) {
+    for (int i = 0; i < runs->n && st == ST_OK; i++)
+        if (forced)
             out[i] = *forced;
-        } else if (i > 0 && strcmp (run->source, run[-1].source) == 0 &&
-                   slowest_type (run) == slowest_type (&run[-1])) {
-            out[i] = out[i - 1];
-        } else if ((st = calibrate_profile_for (run, &out[i], err)) != ST_OK) {
-            return st;
-        }
-    }
-    return ST_OK;
+        else
+            calibrate_shelf_find (&shelf, &runs->run[i], &out[i]);
+    calibrate_shelf_close (&shelf);
+    return st;
 }
 
 static const int *layers_of (const struct calibrate_run *run,
@@ -142,6 +174,25 @@ double calibrate_peak (const struct calibrate_run *run, const struct workload_pr
     return most;
 }
 
+/* Memory of the smallest GPU that a stage's ranks stand on, over the run's smallest. */
+static double room_of (const struct calibrate_run *run, int stage)
+{
+    long long ranks = workload_world (&run->config.deg) / run->config.deg.pp;
+    long long first = stage * ranks, end = first + ranks, at = 0;
+    double least = INFINITY, smallest = INFINITY;
+
+    for (int i = 0; i < run->n_parts; i++) {
+        double bytes = run->part[i].type->memory_bytes;
+        long long next = at + (long long) run->part[i].nodes * run->gpus_per_node;
+
+        smallest = fmin (smallest, bytes);
+        if (first < next && end > at)
+            least = fmin (least, bytes);
+        at = next;
+    }
+    return isfinite (least) ? least / smallest : 1.0;
+}
+
 double calibrate_need (const struct calibrate_run *run, const struct workload_profile *p,
                        enum memest_model by)
 {
@@ -151,7 +202,7 @@ double calibrate_need (const struct calibrate_run *run, const struct workload_pr
         struct memest_stage s;
 
         stage_of (run, p, by, i, &s);
-        most = fmax (most, s.peak_bytes);
+        most = fmax (most, s.peak_bytes / room_of (run, i));
     }
     return most;
 }

@@ -60,8 +60,8 @@ enum status calibrate_cluster (const struct calibrate_run *run,
             }
         if (rack)
             node *= gpus / 8.0;
-        else if (run->inter_bytes_per_s > 0)
-            node = run->inter_bytes_per_s / UNITS_GB;
+        else if (run->part[i].inter_bytes_per_s > 0)
+            node = run->part[i].inter_bytes_per_s / UNITS_GB;
         else if (job_nodes > 1)
             node *= pow (8.0 / job_nodes, JOB_SIZE_POWER);
         text_add (&line, "%s%dx%d %s intra:%g inter:%g node:%g intra-us:%g inter-us:%g",

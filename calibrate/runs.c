@@ -51,17 +51,16 @@ static const char *const columns[] = {"source",
 #define COUNT_OF(ARRAY) (sizeof (ARRAY) / sizeof *(ARRAY))
 #define N_COLUMNS ((int) COUNT_OF (columns))
 
-/* What a node's network may reach: a modem to a hundred times what there is. */
-#define GBPS_MIN 1e-5
-#define GBPS_MAX 1e6
-
 /* ---- a row's cells ---- */
 
 const char *calibrate_cell (const struct row *r, const char *name)
 {
     for (int i = 0; i < N_COLUMNS; i++)
         if (strcmp (columns[i], name) == 0)
-            return r->table->cell[r->index * r->table->columns + r->column[i]];
+            return r->column[i] < 0
+                       ? ""
+                       : r->table->cell[(size_t) r->index * (size_t) r->table->columns +
+                                        (size_t) r->column[i]];
     return "";
 }
 
@@ -92,8 +91,7 @@ int calibrate_whole (const struct row *r, const char *name, int absent)
     return (int) x;
 }
 
-/* A positive number, `absent` when the cell is empty; false when it is something else. */
-static bool stated (const struct row *r, const char *name, double absent, double *x)
+bool calibrate_stated (const struct row *r, const char *name, double absent, double *x)
 {
     *x = absent;
     return calibrate_cell (r, name)[0] == '\0' || (number (r, name, x) && *x > 0);
@@ -360,6 +358,7 @@ static const char *read_config (const struct row *r, struct calibrate_run *run)
     if (sp[0] != '\0' && strcmp (sp, "0") != 0 && strcmp (sp, "1") != 0)
         return "sp is neither 0 nor 1";
     c->sequence_parallel = c->deg.tp > 1 && sp[0] == '1';
+    run->recompute_said = calibrate_cell (r, "recompute")[0] != '\0';
     if (!read_recompute (r, c))
         return "recompute not supported";
     if (!read_schedule (r, c))
@@ -367,138 +366,6 @@ static const char *read_config (const struct row *r, struct calibrate_run *run)
     if (run->model.experts == 0)
         c->deg.etp = c->deg.tp;
     return NULL;
-}
-
-/* So many on the first and the last stage (0: as the others), the rest even. */
-static void fill_ends (int layers, int pp, int first, int last, int *out)
-{
-    int inner = pp - (first > 0) - (last > 0);
-
-    if (inner > 0)
-        workload_layers_even (layers - first - last, inner, out + (first > 0));
-    if (first > 0)
-        out[0] = first;
-    if (last > 0)
-        out[pp - 1] = last;
-}
-
-/* Layers of each stage: from Megatron's options for a smaller first or last stage, else
- * from the framework's partition.  An even one whose layers do not divide, but would if
- * embedding and head were one each, counts those as layers (DeepSpeed's
- * type:transformer|embedding, Megatron's account-for-embedding-in-pipeline-split). */
-static const char *read_layers (const struct row *r, struct calibrate_run *run)
-{
-    int pp = run->config.deg.pp, layers = run->model.layers;
-    int first = calibrate_note_int (r, "decoder-first-pipeline-num-layers", 0);
-    int last = calibrate_note_int (r, "decoder-last-pipeline-num-layers", 0);
-    int inner = pp - (first > 0) - (last > 0), ends = (layers + 2) / pp - 1;
-    bool as_layers = pp > 2 && layers % pp != 0 && (layers + 2) % pp == 0;
-
-    if (first < 0 || last < 0 || inner < 0 || (long long) layers - first - last < inner ||
-        (inner == 0 && first + last != layers))
-        return "the layers of its first and last stage do not fit";
-    run->layers = calloc (WORKLOAD_PARTITIONS * (size_t) pp, sizeof (int));
-    if (!run->layers)
-        return "out of memory";
-    for (int p = 0; p < WORKLOAD_PARTITIONS; p++) {
-        int *out = run->layers + p * pp;
-
-        if (first > 0 || last > 0)
-            fill_ends (layers, pp, first, last, out);
-        else if (p == PARTITION_EVEN && as_layers)
-            fill_ends (layers, pp, ends, ends, out);
-        else
-            workload_layers_split (&run->model, (enum workload_partition) p, pp, out);
-    }
-    return NULL;
-}
-
-/* ---- the machines ---- */
-
-/* "TYPE:N": so many nodes of a type.  @return false if it is no such thing */
-static bool read_part (char *part, int *nodes)
-{
-    char *colon = strrchr (part, ':'), *end;
-    long n = colon ? strtol (colon + 1, &end, 10) : 0;
-
-    if (!colon || end == colon + 1 || *end != '\0' || n < 1 || n > 1 << 24)
-        return false;
-    *colon = '\0';
-    *nodes = (int) n;
-    return true;
-}
-
-static const char *add_part (struct calibrate_run *run, const char *spelled,
-                             double memory_gb, int nodes)
-{
-    if (run->n_parts == CALIBRATE_TYPES_MAX)
-        return "gpu not understood";
-    run->part[run->n_parts].type = calibrate_gpu_type (spelled, memory_gb);
-    run->part[run->n_parts].nodes = nodes;
-    return run->part[run->n_parts++].type ? NULL : "gpu not supported";
-}
-
-/* "TYPE:N+TYPE:N", in node order. */
-static const char *read_mix (char *mix, int nodes, struct calibrate_run *run)
-{
-    long long sum = 0;
-    char *part;
-
-    while ((part = strsep (&mix, "+"))) {
-        const char *why;
-        int n;
-
-        if (!read_part (part, &n))
-            return "gpu not understood";
-        if ((why = add_part (run, part, 0, n)))
-            return why;
-        sum += n;
-    }
-    return sum == nodes ? NULL : "the nodes of its GPU mix are not those of gpus";
-}
-
-static const char *read_gpu (const struct row *r, struct calibrate_run *run)
-{
-    int nodes = (int) ((run->gpus + run->gpus_per_node - 1LL) / run->gpus_per_node);
-    double memory_gb;
-    char copy[256];
-    const char *why;
-
-    snprintf (copy, sizeof copy, "%s", calibrate_cell (r, "gpu"));
-    if (copy[0] == '\0')
-        return "gpu unknown";
-    if (!stated (r, "gpu_mem_gb", 0, &memory_gb))
-        return "gpu_mem_gb is no positive number";
-    why = strchr (copy, ':') ? read_mix (copy, nodes, run)
-                             : add_part (run, copy, memory_gb, nodes);
-    if (why)
-        return why;
-    run->gpu_bytes = run->part[0].type->memory_bytes;
-    for (int i = 1; i < run->n_parts; i++)
-        run->gpu_bytes = fmin (run->gpu_bytes, run->part[i].type->memory_bytes);
-    /* The row's own size, where it is not the type's. */
-    if (run->n_parts == 1 && memory_gb > 0 &&
-        fabs (memory_gb * UNITS_GIB / run->gpu_bytes - 1.0) > 0.12)
-        run->gpu_bytes = memory_gb * UNITS_GIB;
-    return NULL;
-}
-
-static const char *read_machines (const struct row *r, struct calibrate_run *run)
-{
-    double gbps;
-
-    run->gpus = calibrate_whole (r, "gpus", 0);
-    if (run->gpus < 1)
-        return "gpus unknown";
-    run->gpus_per_node = calibrate_whole (r, "gpus_per_node", 8);
-    if (run->gpus_per_node < 1)
-        return "gpus_per_node is no whole number";
-    if (!stated (r, "inter_node_gbps", 0, &gbps))
-        return "inter_node_gbps is no positive number";
-    if (gbps > 0 && (gbps < GBPS_MIN || gbps > GBPS_MAX))
-        return "inter_node_gbps is out of range";
-    run->inter_bytes_per_s = gbps * 1e9 / 8.0;
-    return read_gpu (r, run);
 }
 
 /* ---- what was measured ---- */
@@ -510,9 +377,9 @@ static const char *read_measured (const struct row *r, struct calibrate_run *run
 
     run->static_bytes = NAN;
     run->oom = -1;
-    if (!stated (r, "iter_time_s", NAN, &run->iter_time_s))
+    if (!calibrate_stated (r, "iter_time_s", NAN, &run->iter_time_s))
         return "iter_time_s is no positive number";
-    if (!stated (r, "peak_mem_gb", NAN, &run->peak_bytes))
+    if (!calibrate_stated (r, "peak_mem_gb", NAN, &run->peak_bytes))
         return "peak_mem_gb is no positive number";
     run->peak_bytes *= UNITS_GIB;
     if (calibrate_note (r, "alloc_bytes", value, sizeof value) &&
@@ -529,11 +396,13 @@ static const char *read_measured (const struct row *r, struct calibrate_run *run
 
 static const char *read_row (const struct row *r, struct calibrate_run *run)
 {
-    const char *why = calibrate_read_model (r, &run->model);
+    const char *why = r->table->found[r->index] == r->table->columns
+                          ? calibrate_read_model (r, &run->model)
+                          : "more or fewer cells than the header";
 
     snprintf (run->source, sizeof run->source, "%.63s", calibrate_cell (r, "source"));
     if (!why)
-        why = read_machines (r, run);
+        why = calibrate_read_machines (r, run);
     if (!why)
         why = read_job (r, run);
     if (!why)
@@ -544,7 +413,7 @@ static const char *read_row (const struct row *r, struct calibrate_run *run)
         workload_config_check (&run->model, &run->job, &run->config, NULL) != ST_OK)
         why = "degrees or batch do not divide";
     if (!why)
-        why = read_layers (r, run);
+        why = calibrate_read_layers (r, run);
     return why ? why : read_measured (r, run);
 }
 
@@ -567,57 +436,81 @@ void calibrate_count_reason (struct calibrate_reason *list, int *n, const char *
     list[i].count++;
 }
 
-static enum status map_columns (const char *path, const struct csv_table *t,
+/* Columns without which no row can be used. */
+static bool is_needed (const char *column)
+{
+    static const char *const needed[] = {"layers", "hidden", "heads",
+                                         "ffn",    "vocab",  "seq",
+                                         "gpu",    "gpus",   "global_batch"};
+
+    for (size_t i = 0; i < COUNT_OF (needed); i++)
+        if (strcmp (needed[i], column) == 0)
+            return true;
+    return false;
+}
+
+static enum status map_columns (const char *path, struct calibrate_runs *runs,
                                 struct row *r, struct error *err)
 {
+    const struct csv_table *t = &runs->table;
     const char *name = strcmp (path, "-") == 0 ? "standard input" : path;
     struct text missing = {0};
+    bool refused = false;
     enum status st = ST_OK;
 
     r->table = t;
     for (int i = 0; i < N_COLUMNS; i++) {
         r->column[i] = csv_table_column (t, columns[i], 0);
-        if (r->column[i] < 0)
+        if (r->column[i] < 0) {
             text_add (&missing, "%s%s", missing.len ? ", " : "", columns[i]);
-        else if (csv_table_column (t, columns[i], r->column[i] + 1) >= 0)
+            refused = refused || is_needed (columns[i]);
+        } else if (csv_table_column (t, columns[i], r->column[i] + 1) >= 0) {
             st = err_set (err, ST_INVALID, "%s: the header has %s twice", name,
                           columns[i]);
+        }
     }
-    if (missing.len > 0)
+    if (refused)
         st = err_set (err, ST_INVALID, "%s: the header lacks %s", name,
                       text_str (&missing));
+    if (missing.len > 0)
+        snprintf (runs->absent, sizeof runs->absent, "%s", text_str (&missing));
     text_free (&missing);
     return st;
 }
 
-/* What a row leaves out is as in its source's framework: the ZeRO stage, and the attention;
- * never flash attention on GPUs without bf16, which its kernels do not serve. */
+/* What a row leaves out is as in its source's framework: the ZeRO stage, recomputation, and
+ * the attention; never flash attention on GPUs without bf16, which its kernels do not
+ * serve.  A profile that serves a source only by its GPU type says nothing of how it
+ * recomputes. */
+static void assume (struct calibrate_run *run, const struct workload_profile *p)
+{
+    bool flash = true;
+
+    for (int i = 0; i < run->n_parts; i++)
+        flash = flash && run->part[i].type->bf16_flop_per_s > 0;
+    if (!run->zero_said)
+        run->config.zero = p->zero;
+    if (!run->recompute_said && calibrate_names_source (p, run->source))
+        run->config.recompute = p->recompute;
+    if (!run->attention_said)
+        run->job.attention = flash || !workload_attention_is_flash (p->attention)
+                                 ? p->attention
+                                 : ATTENTION_FUSED;
+}
+
 static enum status assume_framework (struct calibrate_runs *runs, struct error *err)
 {
+    struct calibrate_shelf shelf;
     struct workload_profile p;
-    const char *source = NULL;
+    enum status st = calibrate_shelf_open (&shelf, err);
 
+    if (st != ST_OK)
+        return st;
     for (int i = 0; i < runs->n; i++) {
-        struct calibrate_run *run = &runs->run[i];
-
-        if (run->attention_said && run->zero_said)
-            continue;
-        if (!source || strcmp (source, run->source) != 0) {
-            enum status st = calibrate_profile_for (run, &p, err);
-
-            if (st != ST_OK)
-                return st;
-            source = run->source;
-        }
-        if (!run->zero_said)
-            run->config.zero = p.zero;
-        if (run->attention_said)
-            continue;
-        run->job.attention = p.attention;
-        if (run->part[0].type->bf16_flop_per_s <= 0 &&
-            workload_attention_is_flash (p.attention))
-            run->job.attention = ATTENTION_FUSED;
+        calibrate_shelf_find (&shelf, &runs->run[i], &p);
+        assume (&runs->run[i], &p);
     }
+    calibrate_shelf_close (&shelf);
     return ST_OK;
 }
 
@@ -629,7 +522,7 @@ enum status calibrate_runs_read (const char *path, struct calibrate_runs *out,
     enum status st = csv_table_read (path, &runs.table, err);
 
     if (st == ST_OK)
-        st = map_columns (path, &runs.table, &r, err);
+        st = map_columns (path, &runs, &r, err);
     if (st == ST_OK &&
         !(runs.run = calloc ((size_t) runs.table.rows + 1, sizeof *runs.run)))
         st = err_nomem (err);
@@ -653,8 +546,9 @@ enum status calibrate_runs_read (const char *path, struct calibrate_runs *out,
         for (int i = 0; i < runs.n_skipped; i++)
             text_add (&why, "%s%d %s", i ? ", " : ": ", runs.skipped[i].count,
                       runs.skipped[i].reason);
-        st = err_set (err, ST_INVALID, "%s: no row is left of %d%s", path,
-                      runs.table.rows, text_str (&why));
+        st = err_set (err, ST_INVALID, "%s: no row is left of %d%s",
+                      strcmp (path, "-") == 0 ? "standard input" : path, runs.table.rows,
+                      text_str (&why));
         text_free (&why);
     }
     if (st == ST_OK)

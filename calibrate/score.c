@@ -46,20 +46,84 @@ static double correlation (const double *a, const double *b, int n)
     return aa > 0 && bb > 0 ? ab / sqrt (aa * bb) : NAN;
 }
 
-static double kendall_of (const double *a, const double *b, int n)
+static int by_x_then_y (const void *a, const void *b)
 {
-    double agree = 0, ties_a = 0, ties_b = 0, pairs = 0.5 * n * (n - 1.0);
+    const struct pair *p = a, *q = b;
+    int order = by_x (a, b);
+
+    return order != 0 ? order : (p->y > q->y) - (p->y < q->y);
+}
+
+/* Pairs of equal neighbours in a sorted list, over runs of entries for which same holds. */
+static double tied_pairs (const struct pair *p, int n,
+                          bool (*same) (const struct pair *a, const struct pair *b))
+{
+    double pairs = 0;
+
+    for (int i = 0; i < n;) {
+        int k = i;
+
+        while (k < n && same (&p[i], &p[k]))
+            k++;
+        pairs += 0.5 * (k - i) * (k - i - 1.0);
+        i = k;
+    }
+    return pairs;
+}
+
+static bool same_x (const struct pair *a, const struct pair *b)
+{
+    return a->x == b->x;
+}
+
+static bool same_y (const struct pair *a, const struct pair *b)
+{
+    return a->y == b->y;
+}
+
+static bool same_both (const struct pair *a, const struct pair *b)
+{
+    return same_x (a, b) && same_y (a, b);
+}
+
+/* Sort by y, stably, and count the pairs that stood the other way round.
+ * @param work  [n] */
+static double sort_counting (struct pair *p, int n, struct pair *work)
+{
+    int half = n / 2, i = 0, k = half, out = 0;
+    double swaps;
+
+    if (n < 2)
+        return 0;
+    swaps = sort_counting (p, half, work) + sort_counting (p + half, n - half, work);
+    while (i < half || k < n) {
+        bool left = k == n || (i < half && p[i].y <= p[k].y);
+
+        swaps += left ? 0 : half - i;
+        work[out++] = left ? p[i++] : p[k++];
+    }
+    memcpy (p, work, (size_t) n * sizeof *p);
+    return swaps;
+}
+
+/* Kendall's tau-b in n log n steps (Knight, JASA 61, 1966): in the order of a, the pairs
+ * that b has the other way round are the swaps that sort it.
+ * @param p, work  [n] */
+static double kendall_of (const double *a, const double *b, int n, struct pair *p,
+                          struct pair *work)
+{
+    double pairs = 0.5 * n * (n - 1.0), ties_a, ties_b, ties, swaps;
 
     for (int i = 0; i < n; i++)
-        for (int k = i + 1; k < n; k++) {
-            double x = a[i] - a[k], y = b[i] - b[k];
-
-            agree += (x * y > 0) - (x * y < 0);
-            ties_a += x == 0;
-            ties_b += y == 0;
-        }
+        p[i] = (struct pair){a[i], b[i]};
+    qsort (p, (size_t) n, sizeof *p, by_x_then_y);
+    ties_a = tied_pairs (p, n, same_x);
+    ties = tied_pairs (p, n, same_both);
+    swaps = sort_counting (p, n, work);
+    ties_b = tied_pairs (p, n, same_y);
     return pairs > ties_a && pairs > ties_b
-               ? agree / sqrt ((pairs - ties_a) * (pairs - ties_b))
+               ? (pairs - ties_a - ties_b + ties - 2 * swaps) /
+                     sqrt ((pairs - ties_a) * (pairs - ties_b))
                : NAN;
 }
 
@@ -75,7 +139,7 @@ enum status calibrate_errors (const double *estimate, const double *measured, in
 {
     struct calibrate_errors e = {.n = n, .spearman = NAN, .kendall = NAN};
     double *work = calloc (3 * (size_t) n + 1, sizeof *work);
-    struct pair *p = calloc ((size_t) n + 1, sizeof *p);
+    struct pair *p = calloc (2 * (size_t) n + 1, sizeof *p);
 
     if (!work || !p) {
         free (work);
@@ -101,7 +165,7 @@ enum status calibrate_errors (const double *estimate, const double *measured, in
             ranks_of (p, n, work + (way + 1) * n);
         }
         e.spearman = correlation (work + n, work + 2 * n, n);
-        e.kendall = kendall_of (estimate, measured, n);
+        e.kendall = kendall_of (estimate, measured, n, p, p + n);
     }
     free (work);
     free (p);
@@ -157,39 +221,65 @@ enum status calibrate_labels (const double *score, double threshold,
     return ST_OK;
 }
 
-static int same_group (const struct calibrate_run *a, const struct calibrate_run *b)
+/* One run of a regret's group. */
+struct choice {
+    const struct calibrate_run *run;
+    double estimate;
+    int index;
+};
+
+static int by_group (const struct calibrate_run *a, const struct calibrate_run *b)
 {
-    return strcmp (a->model.name, b->model.name) == 0 && a->gpus == b->gpus &&
-           a->job.seq == b->job.seq && a->job.global_batch == b->job.global_batch;
+    int order = strcmp (a->model.name, b->model.name);
+
+    if (order == 0)
+        order = (a->gpus > b->gpus) - (a->gpus < b->gpus);
+    if (order == 0)
+        order = (a->job.seq > b->job.seq) - (a->job.seq < b->job.seq);
+    if (order == 0)
+        order = (a->job.global_batch > b->job.global_batch) -
+                (a->job.global_batch < b->job.global_batch);
+    return order;
 }
 
-void calibrate_regret (const struct calibrate_run *const *run, const double *estimate,
-                       int n, struct calibrate_regret *out)
+/* By group, in it by estimate; the file's order settles ties. */
+static int by_choice (const void *a, const void *b)
+{
+    const struct choice *p = a, *q = b;
+    int order = by_group (p->run, q->run);
+
+    if (order == 0)
+        order = (p->estimate > q->estimate) - (p->estimate < q->estimate);
+    return order != 0 ? order : p->index - q->index;
+}
+
+enum status calibrate_regret (const struct calibrate_run *const *run,
+                              const double *estimate, int n, struct calibrate_regret *out,
+                              struct error *err)
 {
     struct calibrate_regret r = {0};
+    struct choice *c = calloc ((size_t) n + 1, sizeof *c);
 
-    for (int i = 0; i < n; i++) {
-        int rows = 0, chosen = i;
+    if (!c)
+        return err_nomem (err);
+    for (int i = 0; i < n; i++)
+        c[i] = (struct choice){run[i], estimate[i], i};
+    qsort (c, (size_t) n, sizeof *c, by_choice);
+    for (int i = 0, end; i < n; i = end) {
         double best = INFINITY, regret;
-        bool first = true;
 
-        for (int k = 0; k < n; k++) {
-            if (!same_group (run[i], run[k]))
-                continue;
-            first = first && k >= i;
-            rows++;
-            best = fmin (best, run[k]->iter_time_s);
-            if (estimate[k] < estimate[chosen])
-                chosen = k;
-        }
-        if (!first || rows < 2)
+        for (end = i; end < n && by_group (c[i].run, c[end].run) == 0; end++)
+            best = fmin (best, c[end].run->iter_time_s);
+        if (end - i < 2)
             continue;
-        regret = run[chosen]->iter_time_s / best - 1.0;
+        regret = c[i].run->iter_time_s / best - 1.0;
         r.groups++;
         r.mean += regret;
         r.worst = fmax (r.worst, regret);
         r.small += regret <= 0.02;
     }
     r.mean = r.groups > 0 ? r.mean / r.groups : NAN;
+    free (c);
     *out = r;
+    return ST_OK;
 }

@@ -75,7 +75,7 @@ enum status calibrate_score_times (const struct calibrate_runs *runs,
     if (st == ST_OK)
         st = calibrate_errors (estimate, measured, n, &out->errors, err);
     if (st == ST_OK)
-        calibrate_regret (run, estimate, n, &out->regret);
+        st = calibrate_regret (run, estimate, n, &out->regret, err);
     free (run);
     free (estimate);
     free (measured);

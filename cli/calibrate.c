@@ -414,6 +414,7 @@ static enum status run (const struct calibrate_input *in, struct notes *notes,
     enum status st = calibrate_runs_read (in->runs, &c.runs, err);
 
     progress_start (&progress);
+    cli_note_columns (&c.runs, notes);
     if (st == ST_OK)
         st = in->profile ? workload_profile_read (in->profile, &c.start, notes, err)
                          : usual_profile (&c.runs, &c.start, notes, err);

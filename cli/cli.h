@@ -167,6 +167,9 @@ void cli_print_breakdown (const struct costmodel_estimate *e);
 void cli_say_estimated (const struct costmodel_estimate *e, const char *who,
                         struct text *out);
 
+/** Columns that the file's header lacks, as a warning. */
+void cli_note_columns (const struct calibrate_runs *runs, struct notes *notes);
+
 /** Say how many rows of a runs file serve, and why the others do not. */
 void cli_print_rows (const char *path, const struct calibrate_runs *runs);
 /** The same as "rows", "used" and "skipped" of a document. */

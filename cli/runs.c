@@ -29,6 +29,12 @@ static void print_reasons (const char *because, const struct calibrate_reason *l
     table_destroy (t);
 }
 
+void cli_note_columns (const struct calibrate_runs *runs, struct notes *notes)
+{
+    if (runs->absent[0])
+        notes_add (notes, "the header lacks %s: taken as empty", runs->absent);
+}
+
 void cli_print_rows (const char *path, const struct calibrate_runs *runs)
 {
     printf ("%s: %d rows, %d used, %d skipped\n",

@@ -388,6 +388,7 @@ static enum status prepare (const struct validate_input *in, struct validation *
         st = calibrate_runs_read (in->runs, &v->runs, err);
     if (st != ST_OK)
         return st;
+    cli_note_columns (&v->runs, notes);
     n = (size_t) v->runs.n;
     v->profile = calloc (n, sizeof *v->profile);
     v->need_bytes = calloc (n, sizeof *v->need_bytes);

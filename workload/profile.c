@@ -193,6 +193,7 @@ static enum status read_word (const struct json_at *root, const char *key,
 }
 
 static const char *const partitions[] = {"even", "parameters", "modules"};
+static const char *const recomputes[] = {"selective", "none", "full"};
 static const char *const measured_ranks[] = {"max", "last", "first"};
 
 static enum status read_partition (const struct json_at *root, struct workload_profile *p,
@@ -232,6 +233,16 @@ static enum status read_attention (const struct json_at *root, struct workload_p
 
     if (st == ST_OK && at.v && !workload_attention_parse (s, &p->attention))
         st = json_fail (&at, err, "flash, fused, unfused or flash1");
+    return st;
+}
+
+static enum status read_recompute (const struct json_at *root, struct workload_profile *p,
+                                   struct error *err)
+{
+    int k = 0, layers;
+    enum status st = read_word (root, "recompute", recomputes, &k, err);
+
+    workload_recompute_parse (recomputes[k], &p->recompute, &layers);
     return st;
 }
 
@@ -280,6 +291,8 @@ static enum status read_framework (const struct json_at *root, struct workload_p
     if (st == ST_OK)
         st = read_attention (root, p, err);
     if (st == ST_OK)
+        st = read_recompute (root, p, err);
+    if (st == ST_OK)
         st = read_all_reduce (root, p, err);
     if (st == ST_OK)
         st = read_partition (root, p, err);
@@ -323,6 +336,7 @@ static enum status read_document (json_t *doc, const char *file,
                                         "all_reduced_gradients",
                                         "zero",
                                         "attention",
+                                        "recompute",
                                         "all_reduce",
                                         "partition",
                                         "blocking_sends",
@@ -447,17 +461,20 @@ static json_t *schedules_json (unsigned schedules)
 json_t *workload_profile_to_json (const struct workload_profile *p, const char *source)
 {
     json_t *sources = json_array (), *doc;
+    struct workload_config config = {.recompute = p->recompute};
+    char word[24];
 
     for (int i = 0; i < p->n_sources; i++)
         json_array_append_new (sources, json_string (p->source[i]));
     doc = json_pack (
-        "{s:i, s:s, s:s, s:o, s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:b, s:b, "
+        "{s:i, s:s, s:s, s:o, s:s, s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:b, s:b, "
         "s:b, s:b, s:b, s:s, s:b, s:b, s:b, s:i, "
         "s:i, s:o, s:o, s:o, s:o}",
         "version", 1, "name", p->name, "source", source, "sources", sources,
         "measured_rank", measured_ranks[p->measured_rank], "measured_memory",
         p->measured_allocated ? "allocated" : "driver", "attention",
-        workload_attention_name (p->attention), "all_reduce",
+        workload_attention_name (p->attention), "recompute",
+        workload_recompute_text (&config, word), "all_reduce",
         workload_all_reduce_name (p->time.all_reduce), "fused_norm", p->fused_norm,
         "fused_mlp", p->fused_mlp, "gathered_logits", p->gathered_logits,
         "keeps_gathered", p->keeps_gathered, "fused_rotary", p->fused_rotary,

@@ -433,6 +433,7 @@ struct workload_profile {
     bool separate_gate;  /* the two first projections of a gated MLP are layers apart */
     bool keeps_gathered; /* inputs gathered under sequence parallelism, for backward */
     enum workload_attention attention; /* of its runs, where nothing is said */
+    enum workload_recompute recompute; /* likewise */
     int zero;                          /* the same */
     enum workload_partition partition; /* of layers, unless told otherwise */
     int zero_with_pipeline; /* highest ZeRO stage that it offers with a pipeline */

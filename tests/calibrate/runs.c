@@ -33,7 +33,7 @@ static void defaults (void **state)
     assert_int_equal (run->job.attention, ATTENTION_FLASH);
     assert_int_equal (run->job.precision, PREC_BF16);
     assert_int_equal (run->gpus_per_node, 8);
-    assert_true (run->inter_bytes_per_s == 0 && run->oom == -1);
+    assert_true (run->part[0].inter_bytes_per_s == 0 && run->oom == -1);
     assert_true (isnan (run->peak_bytes) && isnan (run->iter_time_s));
     assert_string_equal (run->part[0].type->name, "a100-sxm4-80g");
     assert_true (run->layers[0] == 16 && run->layers[1] == 16);
@@ -73,7 +73,7 @@ static void measured (void **state)
 
     CLOSE (r.run[0].peak_bytes, 40.5 * UNITS_GIB, 1e-12);
     CLOSE (r.run[0].iter_time_s, 12.5, 1e-12);
-    CLOSE (r.run[0].inter_bytes_per_s, 1e11, 1e-12);
+    CLOSE (r.run[0].part[0].inter_bytes_per_s, 1e11, 1e-12);
     CLOSE (r.run[0].static_bytes, 5e9, 1e-12);
     assert_int_equal (r.run[0].oom, 0);
     calibrate_runs_release (&r);
@@ -111,6 +111,36 @@ static void notes (void **state)
     assert_int_equal (run->config.schedule, SCHEDULE_INTERLEAVED);
     assert_true (run->config.sequence_parallel && run->config.zero == 1);
     calibrate_runs_release (&r);
+}
+
+/* Where stages begin in a framework's list of modules, as AMP's trials state it: embedding,
+ * reshape, the layers, reshape, norm, head, cast.  What is no such cut is prose. */
+static void cuts (void **state)
+{
+    static const struct {
+        const char *notes;
+        int layers[4];
+    } t[] = {{"notes=cost 1.3; partition 0, 11, 19, 27, 38; list 38", {9, 8, 8, 7}},
+             {"notes=partition 0,10,18,26,34", {9, 8, 8, 7}},
+             {"notes=partition 0, 9, 17, 25, 32", {9, 8, 8, 7}},
+             {"notes=partition gpu; partition 0, 9, 17, 25, 32", {9, 8, 8, 7}},
+             {"notes=partition 0, 11, 19, 38", {8, 8, 8, 8}},
+             {"notes=partition 0, 11, 19, 27, 33", {8, 8, 8, 8}},
+             {"notes=partition 0, 19, 11, 27, 38", {8, 8, 8, 8}},
+             {"notes=partition 0, 2, 19, 27, 38", {8, 8, 8, 8}},
+             {"notes=partition 0, 11, 19, 27, 38 or so", {8, 8, 8, 8}},
+             {"notes=partition 0, 11, 19, 27, 99999999999999999999", {8, 8, 8, 8}},
+             {"notes=partition ", {8, 8, 8, 8}}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        struct calibrate_runs r = ONE ("pp=4", "tp=1", t[i].notes);
+
+        for (int k = 0; k < 4 * WORKLOAD_PARTITIONS; k++)
+            if (i < 4 || k / 4 == PARTITION_EVEN)
+                assert_int_equal (r.run[0].layers[k], t[i].layers[k % 4]);
+        calibrate_runs_release (&r);
+    }
 }
 
 /* Whether all-to-alls hide is what the run's notes say, else the profile's. */
@@ -203,6 +233,57 @@ static void mixes (void **state)
     assert_true (step_s[3] > step_s[2]);
 }
 
+/* A stage is held against its own GPUs: the fuller first one on 80 GB needs half of what it
+ * needs on 40 GB, so that the second decides. */
+static void mix_memory (void **state)
+{
+    static const char *const gpu[] = {"gpu=A100-SXM4-40GB:2",
+                                      "gpu=A100-SXM4-80GB:1+A100-SXM4-40GB:1",
+                                      "gpu=A100-SXM4-40GB:1+A100-SXM4-80GB:1"};
+    struct workload_profile p = profile_of (WORKLOAD_PROFILE_DEFAULT);
+    double need[3];
+    (void) state;
+
+    for (int i = 0; i < 3; i++) {
+        struct calibrate_runs r = ONE (gpu[i], "gpu_mem_gb=", "pp=2", "vocab=1000");
+
+        need[i] = calibrate_need (&r.run[0], &p, MEMEST_LINKWISE);
+        assert_true (r.run[0].gpu_bytes < 50e9);
+        calibrate_runs_release (&r);
+    }
+    assert_true (need[1] < 0.99 * need[0]);
+    CLOSE (need[2], need[0], 1e-12);
+}
+
+/* Usual ways to write a mix are one: numbers of GPUs for nodes, spaces, a network and memory
+ * for each part; machines that are named by their maker bring their network. */
+static void mixes_spelled (void **state)
+{
+    static const struct {
+        const char *cell[4];
+        double gbps[2];
+    } t[] = {
+        {{"gpu=V100-SXM2-16GB:1+T4:1", "inter_node_gbps=10"}, {10, 10}},
+        {{"gpu=V100:8+T4:8", "inter_node_gbps=10", "gpu_mem_gb=16"}, {10, 10}},
+        {{"gpu=V100:1 + T4:1", "inter_node_gbps=10/5", "gpu_mem_gb=16+16"}, {10, 5}},
+        {{"gpu=V100 (P3.8xlarge):1+T4 (G4dn.12xlarge):1", "gpu_mem_gb=16"}, {10, 16}},
+        {{"gpu=V100-16GB:1+T4:1", "inter_node_gbps=25 + 50"}, {25, 16}}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        struct calibrate_runs r = one (t[i].cell);
+
+        assert_int_equal (r.run[0].n_parts, 2);
+        assert_string_equal (r.run[0].part[0].type->name, "v100-sxm2-16g");
+        assert_string_equal (r.run[0].part[1].type->name, "t4");
+        for (int k = 0; k < 2; k++) {
+            assert_int_equal (r.run[0].part[k].nodes, 1);
+            CLOSE (r.run[0].part[k].inter_bytes_per_s, t[i].gbps[k] * 1.25e8, 1e-12);
+        }
+        calibrate_runs_release (&r);
+    }
+}
+
 /* Two parts of one type are that type: also their network, which depends on the job's
  * nodes. */
 static void mix_of_one_type (void **state)
@@ -242,6 +323,18 @@ static void gpu_names (void **state)
                  {"V100", 32, "v100-sxm2-32g"},
                  {"MI300X", 192, "mi300x"},
                  {"l40s", 0, "l40s"},
+                 {"NVIDIA H100 80GB HBM3", 0, "h100-sxm5-80g"},
+                 {"NVIDIA A100-SXM4-40GB", 0, "a100-sxm4-40g"},
+                 {"NVIDIA A100 40 GB", 0, "a100-sxm4-40g"},
+                 {"NVIDIA A100 80GB PCIe", 0, "a100-pcie-80g"},
+                 {"NVIDIA H100 PCIe", 80, "h100-pcie-80g"},
+                 {"a100_80g", 0, "a100-sxm4-80g"},
+                 {"8xA100", 80, "a100-sxm4-80g"},
+                 {"Tesla V100-SXM2-16GB", 0, "v100-sxm2-16g"},
+                 {"Tesla T4", 0, "t4"},
+                 {"RTX A1000", 8, NULL},
+                 {"L40", 48, NULL},
+                 {"GT40", 16, NULL},
                  {"TPUv4", 32, NULL},
                  {"", 80, NULL}};
     (void) state;
@@ -317,10 +410,13 @@ static void skipped (void **state)
         {"gpu=A100:1x+V100:1", "gpu not understood"},
         {"gpu=A100:1+V100", "gpu not understood"},
         {"gpu=A100:2+", "gpu not understood"},
+        {"gpu=1xA100+1xV100", "gpu not understood"},
+        {"gpu=A100:4+V100:12", "the nodes of its GPU mix are not those of gpus"},
         {"gpu=A100:0+V100:2", "gpu not understood"},
         {"gpu=A100:1+V100:2", "the nodes of its GPU mix are not those of gpus"},
         {"gpu=A100:1", "the nodes of its GPU mix are not those of gpus"},
         {"gpu_mem_gb=plenty", "gpu_mem_gb is no positive number"},
+        {"inter_node_gbps=10/50", "inter_node_gbps is no positive number"},
         {"inter_node_gbps=fast", "inter_node_gbps is no positive number"},
         {"inter_node_gbps=1e308", "inter_node_gbps is out of range"},
         {"inter_node_gbps=1e-308", "inter_node_gbps is out of range"},
@@ -390,7 +486,7 @@ static void refused (void **state)
                {"source,model\nx,y\n", "the header lacks params_b, layers, hidden"},
                {RUNS_HEADER ",x,x,tp\n", "the header has tp twice"},
                {RUNS_HEADER "\n", "no row is left of 0"},
-               {RUNS_HEADER "\na,b,c\n", "row 2: expected 35 cells, found 3"},
+               {RUNS_HEADER "\na,b,c\n", "no row is left of 1: 1 more or fewer cells"},
                {RUNS_HEADER "\n\"a", "not valid CSV"}};
     struct calibrate_runs r = {.n = -7};
     struct error err = {""};
@@ -419,6 +515,32 @@ static void other_columns (void **state)
     ok (runs_read (text_str (&t), &r, &err), &err);
     assert_int_equal (r.run[0].model.layers, 32);
     assert_string_equal (r.table.cell[0], "red, \"dark\"");
+    calibrate_runs_release (&r);
+    text_free (&t);
+}
+
+/* A header without the columns that a row can do without, and rows that are cut off or too
+ * long: those alone are skipped. */
+static void fewer_columns (void **state)
+{
+    static const char header[] =
+        "gpu,gpus,layers,hidden,heads,ffn,vocab,seq,global_batch,tp";
+    static const char row[] = "A100-80GB,8,32,4096,32,11008,32000,4096,64,8";
+    struct calibrate_runs r;
+    struct error err = {""};
+    struct text t = {0};
+    (void) state;
+
+    text_add (&t, "%s\n%s\nA100-80GB,8\n%s,1\n%s\n", header, row, row, row);
+    ok (runs_read (text_str (&t), &r, &err), &err);
+    assert_int_equal (r.table.rows, 4);
+    assert_int_equal (r.n, 2);
+    assert_int_equal (r.run[1].row, 3);
+    assert_int_equal (r.run[1].config.deg.tp, 8);
+    assert_true (r.n_skipped == 1 && r.skipped[0].count == 2 &&
+                 r.skipped[0].first_row == 1);
+    assert_non_null (strstr (r.skipped[0].reason, "more or fewer cells"));
+    assert_non_null (strstr (r.absent, "source, model, params_b, kv_heads"));
     calibrate_runs_release (&r);
     text_free (&t);
 }
@@ -588,16 +710,28 @@ static void published_files (void **state)
 
 int main (void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (defaults),      cmocka_unit_test (measured),
-        cmocka_unit_test (notes),         cmocka_unit_test (impossible_heads),
-        cmocka_unit_test (mixes),         cmocka_unit_test (mix_of_one_type),
-        cmocka_unit_test (gpu_names),     cmocka_unit_test (attention),
-        cmocka_unit_test (skipped),       cmocka_unit_test (refused),
-        cmocka_unit_test (other_columns), cmocka_unit_test (spreadsheet),
-        cmocka_unit_test (noise),         cmocka_unit_test (profiles),
-        cmocka_unit_test (framework),     cmocka_unit_test (published_files),
-        cmocka_unit_test (exchanges),     cmocka_unit_test (exchanges_priced)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test (defaults),
+                                       cmocka_unit_test (measured),
+                                       cmocka_unit_test (notes),
+                                       cmocka_unit_test (cuts),
+                                       cmocka_unit_test (impossible_heads),
+                                       cmocka_unit_test (mixes),
+                                       cmocka_unit_test (mixes_spelled),
+                                       cmocka_unit_test (mix_memory),
+                                       cmocka_unit_test (mix_of_one_type),
+                                       cmocka_unit_test (gpu_names),
+                                       cmocka_unit_test (attention),
+                                       cmocka_unit_test (skipped),
+                                       cmocka_unit_test (refused),
+                                       cmocka_unit_test (other_columns),
+                                       cmocka_unit_test (fewer_columns),
+                                       cmocka_unit_test (spreadsheet),
+                                       cmocka_unit_test (noise),
+                                       cmocka_unit_test (profiles),
+                                       cmocka_unit_test (framework),
+                                       cmocka_unit_test (published_files),
+                                       cmocka_unit_test (exchanges),
+                                       cmocka_unit_test (exchanges_priced)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -59,6 +59,38 @@ static void orders (void **state)
     assert_true (isnan (errors_of (a, b, 2).spearman));
 }
 
+/* Kendall's tau-b with ties, counted pair by pair. */
+static void kendall_counted (void **state)
+{
+    struct rng r = {11};
+    (void) state;
+
+    for (int round = 0; round < 200; round++) {
+        int n = 3 + (int) rng_below (&r, 40), values = 2 + (int) rng_below (&r, 30);
+        double a[64], b[64], agree = 0, ties_a = 0, ties_b = 0, pairs = n * (n - 1) / 2.0;
+        double tau;
+
+        for (int i = 0; i < n; i++) {
+            a[i] = 1 + (double) rng_below (&r, (uint64_t) values);
+            b[i] = 1 + (double) rng_below (&r, (uint64_t) values);
+        }
+        for (int i = 0; i < n; i++)
+            for (int k = i + 1; k < n; k++) {
+                double x = (a[i] - a[k]) * (b[i] - b[k]);
+
+                agree += (x > 0) - (x < 0);
+                ties_a += a[i] == a[k];
+                ties_b += b[i] == b[k];
+            }
+        tau = errors_of (a, b, n).kendall;
+        if (ties_a < pairs && ties_b < pairs)
+            assert_true (fabs (tau - agree / sqrt ((pairs - ties_a) * (pairs - ties_b))) <
+                         1e-12);
+        else
+            assert_true (isnan (tau));
+    }
+}
+
 /* Of the four pairs of a positive and a negative three are in order: AUC .75. */
 static void labels (void **state)
 {
@@ -131,7 +163,8 @@ static void times (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (errors), cmocka_unit_test (orders), cmocka_unit_test (labels),
+        cmocka_unit_test (errors), cmocka_unit_test (orders),
+        cmocka_unit_test (kendall_counted), cmocka_unit_test (labels),
         cmocka_unit_test (times)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);

@@ -131,7 +131,7 @@ for c in validate calibrate; do
     expect 2 "$c with an unknown option" "unrecognized option" $L $c a.csv --frobnicate
     expect 1 "$c: no such file" "none.csv: No such file" $L $c none.csv
     expect 1 "$c: no such profile" "shipped profiles: aleph-alpha" $L $c "$T/runs.csv" --profile none
-    expect 1 "$c: not a runs file" "the header lacks source" $L $c "$T/other.csv"
+    expect 1 "$c: not a runs file" "the header lacks source, model, params_b, layers" $L $c "$T/other.csv"
     expect 0 "$c --help" "Usage: linkwise $c" $L $c --help
 done
 expect 2 "two answers on standard output" "both want standard output" $L validate "$T/runs.csv" --json --per-row -
@@ -139,7 +139,11 @@ expect 2 "two documents on standard output" "both want standard output" $L calib
 expect 1 "a folder that is not there" "No such file" $L calibrate "$T/runs.csv" -o "$T/no/such.json"
 expect 1 "the same for rows" "No such file" $L validate "$T/runs.csv" --per-row "$T/no/such.csv"
 sed 's/,16.0,0,/,16.0,/' "$T/runs.csv" >"$T/short.csv"
-expect 1 "a row with a cell missing" "row 4: expected 35 cells, found 34" $L validate "$T/short.csv"
+expect 0 "a row with a cell missing" "^ +1 +4 +more or fewer cells than the header" $L validate "$T/short.csv"
+cut -d, -f1-33 "$T/runs.csv" >"$T/narrow.csv"
+expect 0 "columns missing that no row needs" "10 rows, 8 used" $L validate "$T/narrow.csv"
+grep -q "warning: the header lacks oom, notes: taken as empty" "$T/err"
+result $? "... are named" "$T/err"
 
 # ---- how much of a GPU ----
 limit() { $L mem llama-2-7b --gpu h100-sxm5-80g --seq 4096 --tp 8 "$@" --json | sed -n 's/.*"limit_bytes": \([0-9.e+]*\),.*/\1/p'; }

@@ -1,0 +1,282 @@
+/* The GPUs and machines of a measured run, as sources spell them. */
+#include "calibrate/calibrate_private.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/units.h"
+
+/* What a node's network may reach: a modem to a hundred times what there is. */
+#define GBPS_MIN 1e-5
+#define GBPS_MAX 1e6
+
+/* ---- types ---- */
+
+/* Words of a spelling, and the types that they may mean by memory in GB, with what boards
+ * of PCIe are called where they are a type apart; the first family found decides. */
+static const struct {
+    const char *word, *pcie;
+    struct {
+        double memory_gb;
+        const char *type;
+    } variant[3];
+} gpus[] = {
+    {"gb300", NULL, {{288, "gb300-288g"}}},
+    {"gb200", NULL, {{192, "gb200-192g"}}},
+    {"b300", NULL, {{288, "b300-288g"}}},
+    {"b200", NULL, {{192, "b200-192g"}}},
+    {"h200", NULL, {{141, "h200-sxm-141g"}}},
+    {"h100", "h100-pcie-80g", {{80, "h100-sxm5-80g"}}},
+    {"a800", NULL, {{80, "a800-sxm4-80g"}}},
+    {"a100", "a100-pcie-80g", {{80, "a100-sxm4-80g"}, {40, "a100-sxm4-40g"}}},
+    {"v100", NULL, {{32, "v100-sxm2-32g"}, {16, "v100-sxm2-16g"}}},
+    {"mi355", NULL, {{288, "mi355x"}}},
+    {"mi300", NULL, {{192, "mi300x"}}},
+    {"mi250", NULL, {{64, "mi250x"}}},
+    {"l40s", NULL, {{48, "l40s"}}},
+    {"a10g", NULL, {{24, "a10g"}}},
+    {"4090", NULL, {{24, "rtx-4090"}}},
+    {"3090", NULL, {{24, "rtx-3090"}}},
+    {"l4", NULL, {{24, "l4"}}},
+    {"t4", NULL, {{16, "t4"}}},
+};
+
+/* Is the word in the spelling, and no part of a longer number (A100 in "A1000", L4 in
+ * "L40"); one of two letters stands alone. */
+static bool names (const char *spelled, const char *word)
+{
+    size_t n = strlen (word);
+
+    for (const char *s = spelled; *s; s++) {
+        if (strncasecmp (s, word, n) != 0 || isdigit ((unsigned char) s[n]))
+            continue;
+        if (n > 2 || s == spelled || !isalnum ((unsigned char) s[-1]))
+            return true;
+    }
+    return false;
+}
+
+/* The number in front of "GB" or "g" at the end of a spelling; 0: none. */
+static double spelled_gb (const char *name)
+{
+    static const double sizes[] = {288, 192, 141, 80, 64, 48, 40, 32, 24, 16};
+
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        char tight[8], spaced[8];
+
+        snprintf (tight, sizeof tight, "%.0fg", sizes[i]);
+        snprintf (spaced, sizeof spaced, "%.0f g", sizes[i]);
+        if (calibrate_contains (name, tight) || calibrate_contains (name, spaced))
+            return sizes[i];
+    }
+    return 0;
+}
+
+const struct topology_gpu_type *calibrate_gpu_type (const char *name, double memory_gb)
+{
+    const struct topology_gpu_type *exact = topology_gpu_type_builtin (name);
+    double said = spelled_gb (name);
+
+    if (exact)
+        return exact;
+    memory_gb = said > 0 ? said : memory_gb;
+    for (size_t i = 0; i < sizeof gpus / sizeof *gpus; i++) {
+        int best = 0;
+
+        if (!names (name, gpus[i].word))
+            continue;
+        for (int k = 1; k < 3 && gpus[i].variant[k].type && memory_gb > 0; k++)
+            if (fabs (gpus[i].variant[k].memory_gb - memory_gb) <
+                fabs (gpus[i].variant[best].memory_gb - memory_gb))
+                best = k;
+        return topology_gpu_type_builtin (gpus[i].pcie &&
+                                                  calibrate_contains (name, "pcie")
+                                              ? gpus[i].pcie
+                                              : gpus[i].variant[best].type);
+    }
+    return NULL;
+}
+
+/* ---- networks ---- */
+
+/* Amazon's machines: what their network has (docs.aws.amazon.com, accelerated computing
+ * instances), and the most that NCCL's TCP sockets were seen to reach of it, Gbit/s: on a
+ * fast line they end at the host's copies, on a slow one at the line.  37 of 100 on
+ * p3dn.24xlarge (NVIDIA/nccl issue 398); AMP's trials tell 14 of 50 on g4dn.12xlarge, over
+ * what `link` and `link_out` then leave; T4s elsewhere stand in such machines too. */
+static const struct {
+    const char *word;
+    double gbps, sockets_gbps;
+} instances[] = {
+    {"p3.8xlarge", 10, 10},
+    {"p3.16xlarge", 25, 25},
+    {"p3dn.24xlarge", 100, 40},
+    {"p4d.24xlarge", 400, 400},
+    {"p4de.24xlarge", 400, 400},
+    {"p5.48xlarge", 3200, 3200},
+    {"g4dn.12xlarge", 50, 16},
+    {"g4dn.metal", 100, 16},
+    {"g5.12xlarge", 40, 40},
+    {"g5.48xlarge", 100, 40},
+    {"t4", 50, 16},
+};
+
+/* What a network reaches on machines of that spelling.  @param stated  0: not stated */
+static double reached_gbps (const char *spelled, double stated)
+{
+    for (size_t i = 0; i < sizeof instances / sizeof *instances; i++)
+        if (names (spelled, instances[i].word))
+            return fmin (stated > 0 ? stated : instances[i].gbps,
+                         instances[i].sockets_gbps);
+    return stated;
+}
+
+/* One positive number for all parts, or one for each with a "/" or "+" between them.
+ * @param[out] x  [n] 0 where the cell is empty
+ * @return false when it is something else */
+static bool for_parts (const struct row *r, const char *name, double *x, int n)
+{
+    const char *s = calibrate_cell (r, name);
+    char *end;
+
+    if (calibrate_stated (r, name, 0, x)) {
+        for (int i = 1; i < n; i++)
+            x[i] = x[0];
+        return true;
+    }
+    for (int i = 0; i < n; i++) {
+        x[i] = strtod (s, &end);
+        if (end == s || !isfinite (x[i]) || x[i] <= 0)
+            return false;
+        s = end + strspn (end, " ");
+        if (i < n - 1 ? *s != '/' && *s != '+' : *s != '\0')
+            return false;
+        s++;
+    }
+    return true;
+}
+
+static const char *read_network (const struct row *r,
+                                 char spelled[][CALIBRATE_SPELLED_MAX],
+                                 struct calibrate_run *run)
+{
+    double gbps[CALIBRATE_TYPES_MAX];
+
+    if (!for_parts (r, "inter_node_gbps", gbps, run->n_parts))
+        return "inter_node_gbps is no positive number";
+    for (int i = 0; i < run->n_parts; i++) {
+        if (gbps[i] > 0 && (gbps[i] < GBPS_MIN || gbps[i] > GBPS_MAX))
+            return "inter_node_gbps is out of range";
+        run->part[i].inter_bytes_per_s = reached_gbps (spelled[i], gbps[i]) * 1e9 / 8.0;
+    }
+    return NULL;
+}
+
+/* ---- mixes ---- */
+
+/* "TYPE:N": a type's spelling and its number.  @return false if it is no such thing */
+static bool read_part (char *part, int *n)
+{
+    char *colon = strrchr (part, ':'), *end;
+    long value = colon ? strtol (colon + 1, &end, 10) : 0;
+
+    if (!colon || end == colon + 1 || end[strspn (end, " ")] != '\0' || value < 1 ||
+        value > 1 << 24)
+        return false;
+    *colon = '\0';
+    *n = (int) value;
+    return true;
+}
+
+/* "TYPE:N+TYPE:N", in node order: cut in place into spellings, numbers into `nodes`.
+ * @return how many; 0: it is no such thing */
+static int cut_mix (char *mix, char spelled[][CALIBRATE_SPELLED_MAX],
+                    struct calibrate_run *run)
+{
+    char *part;
+    int n = 0;
+
+    while ((part = strsep (&mix, "+"))) {
+        if (n == CALIBRATE_TYPES_MAX || !read_part (part, &run->part[n].nodes))
+            return 0;
+        snprintf (spelled[n++], CALIBRATE_SPELLED_MAX, "%s", part);
+    }
+    return n;
+}
+
+/* A mix counts nodes; one whose numbers make up the GPUs instead counts those. */
+static const char *count_nodes (int nodes, struct calibrate_run *run)
+{
+    long long sum = 0;
+    bool whole = true;
+
+    for (int i = 0; i < run->n_parts; i++) {
+        sum += run->part[i].nodes;
+        whole = whole && run->part[i].nodes % run->gpus_per_node == 0;
+    }
+    if (sum == nodes)
+        return NULL;
+    if (sum != run->gpus || !whole)
+        return "the nodes of its GPU mix are not those of gpus";
+    for (int i = 0; i < run->n_parts; i++)
+        run->part[i].nodes /= run->gpus_per_node;
+    return NULL;
+}
+
+static const char *read_types (const struct row *r, bool mixed,
+                               char spelled[][CALIBRATE_SPELLED_MAX],
+                               struct calibrate_run *run)
+{
+    double gb[CALIBRATE_TYPES_MAX];
+
+    if (!for_parts (r, "gpu_mem_gb", gb, run->n_parts))
+        return "gpu_mem_gb is no positive number";
+    run->gpu_bytes = INFINITY;
+    for (int i = 0; i < run->n_parts; i++) {
+        const struct topology_gpu_type *t = calibrate_gpu_type (spelled[i], gb[i]);
+
+        if (!t)
+            return "gpu not supported";
+        run->part[i].type = t;
+        run->gpu_bytes = fmin (run->gpu_bytes, t->memory_bytes);
+    }
+    /* The row's own size, where it is not the type's. */
+    if (!mixed && gb[0] > 0 && fabs (gb[0] * UNITS_GIB / run->gpu_bytes - 1.0) > 0.12)
+        run->gpu_bytes = gb[0] * UNITS_GIB;
+    return NULL;
+}
+
+static const char *read_gpu (const struct row *r, struct calibrate_run *run)
+{
+    int nodes = (int) ((run->gpus + run->gpus_per_node - 1LL) / run->gpus_per_node);
+    const char *cell = calibrate_cell (r, "gpu"), *why = NULL;
+    bool mixed = strpbrk (cell, ":+") != NULL;
+    char spelled[CALIBRATE_TYPES_MAX][CALIBRATE_SPELLED_MAX] = {""};
+    char copy[CALIBRATE_TYPES_MAX * CALIBRATE_SPELLED_MAX];
+
+    if (cell[0] == '\0')
+        return "gpu unknown";
+    snprintf (copy, sizeof copy, "%s", cell);
+    snprintf (spelled[0], CALIBRATE_SPELLED_MAX, "%.*s", CALIBRATE_SPELLED_MAX - 1, cell);
+    run->part[0].nodes = nodes;
+    run->n_parts = mixed ? cut_mix (copy, spelled, run) : 1;
+    if (run->n_parts == 0)
+        return "gpu not understood";
+    why = read_types (r, mixed, spelled, run);
+    if (!why && mixed)
+        why = count_nodes (nodes, run);
+    return why ? why : read_network (r, spelled, run);
+}
+
+const char *calibrate_read_machines (const struct row *r, struct calibrate_run *run)
+{
+    run->gpus = calibrate_whole (r, "gpus", 0);
+    if (run->gpus < 1)
+        return "gpus unknown";
+    run->gpus_per_node = calibrate_whole (r, "gpus_per_node", 8);
+    if (run->gpus_per_node < 1)
+        return "gpus_per_node is no whole number";
+    return read_gpu (r, run);
+}

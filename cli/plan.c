@@ -259,11 +259,17 @@ static bool on_progress (void *context, long done, long total, double best_step_
 
     if (interrupted && !isfinite (best_step_s))
         progress_show (context, "stopping at the first plan; Ctrl-C again ends at once");
+    else if (lower_bound_s <= 0)
+        progress_show (context, "bounding: %ld of %ld configurations", done, total);
+    else if (!isfinite (best_step_s))
+        progress_show (context,
+                       "searching: %ld of %ld configurations settled, no plan yet", done,
+                       total);
     else
         progress_show (
             context, "searching: %ld of %ld configurations settled, best %s, gap %.2f %%",
             done, total, cli_seconds (best_step_s, step),
-            isfinite (best_step_s) ? 100.0 * (best_step_s / lower_bound_s - 1.0) : NAN);
+            100.0 * (best_step_s / lower_bound_s - 1.0));
     return interrupted;
 }
 

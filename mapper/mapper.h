@@ -72,7 +72,9 @@ struct mapper_settings {
     double tie; /* plans within this share of the best are as good: the simplest is taken,
                    and the default order where it is one; 0: the best itself */
     /** Called from one thread now and then; NULL: never.  Returning true stops the search
-     *  with the best plan so far, as soon as there is one. */
+     *  with the best plan so far, as soon as there is one.  `done` of `total` configurations
+     *  are settled, or have their first bound while lower_bound_s is 0; best_step_s is
+     *  INFINITY before the first plan. */
     bool (*progress) (void *context, long done, long total, double best_step_s,
                       double lower_bound_s);
     /** Has progress() been told to return true?  Asked from any thread, many times a second,

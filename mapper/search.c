@@ -93,11 +93,11 @@ static double bound (const struct search *x, const struct workload_config *c,
 /* @return as progress() does; outside the first thread of a loop nothing is shown */
 static bool show_progress (const struct search *x)
 {
-    double best = x->best < 0 ? INFINITY : x->placed[x->best].price.step_s;
-    double least = search_least_bound (x);
+    double best = x->best < 0 ? INFINITY : x->placed[x->best].price.step_s, least;
 
     if (!x->s->progress || threads_self () != 0)
         return false;
+    least = search_least_bound (x);
     if (x->best >= 0)
         least /= search_weight (x, &x->config[x->placed_index[x->best]]);
     return x->s->progress (x->s->context, x->n - x->heap_n, x->n, best, least);
@@ -115,8 +115,8 @@ static enum status bound_all (struct search *x, struct error *err)
         bounds[i] = memory_fits (&x->pool, &x->config[i], NULL)
                         ? bound (x, &x->config[i], BOUND_FRACTIONS)
                         : -1.0;
-        if (i % SHOWN == 0)
-            show_progress (x);
+        if (i % SHOWN == 0 && x->s->progress && threads_self () == 0)
+            x->s->progress (x->s->context, i, x->n, INFINITY, 0.0);
     }
     for (long i = 0; i < x->n; i++) {
         if (bounds[i] < 0)
@@ -173,11 +173,16 @@ static bool all_measured (const struct pool *pool)
 {
     const struct topology_cluster *c = pool->problem->cluster;
 
-    for (int a = 0; a < c->n_gpus; a++)
-        for (int b = 0; b < c->n_gpus; b++)
-            if (a != b && pool->class_of_gpu[a] >= 0 && pool->class_of_gpu[b] >= 0 &&
-                !topology_link (c, a, b).measured)
-                return false;
+    for (int i = 0; i < pool->n_nodes; i++)
+        for (int k = 0; k < pool->n_nodes; k++) {
+            const struct topology_node *m = &c->node[pool->node[i]],
+                                       *n = &c->node[pool->node[k]];
+
+            for (int a = m->first_gpu; a < m->first_gpu + m->gpus; a++)
+                for (int b = n->first_gpu; b < n->first_gpu + n->gpus; b++)
+                    if (a != b && !topology_link (c, a, b).measured)
+                        return false;
+        }
     return true;
 }
 

@@ -139,9 +139,11 @@ struct mapper_info {
     long unplaced; /* of these, for which no connected and legal placement was found;
                             unless there is none, their bounds are part of the result's */
     double seconds;
-    bool proven;  /* every configuration was placed, refused or cut by its bound */
-    bool stopped; /* by the time limit or by progress() */
-    bool missed;  /* nothing fits; miss says what came closest */
+    bool proven;     /* every configuration was placed, refused or cut by its bound */
+    bool stopped;    /* by the time limit or by progress() */
+    int joined_gpus; /* more than so many GPUs, and every plan uses links that nobody
+                        measured, so that none was looked at; 0: all were looked at */
+    bool missed;     /* nothing fits; miss says what came closest */
     struct mapper_miss miss;
     json_t *space; /* the axes and their values; decref */
 };

@@ -20,7 +20,12 @@ struct search {
     long n;
     struct entry *heap;
     long heap_n;
-    struct groups *groups; /* [max tp + 1] by tp, made when first needed */
+    /* Those that need more links that nobody measured wait for those that need fewer. */
+    struct entry *waiting;
+    long n_waiting;
+    double waiting_bound_s; /* the least of theirs; INFINITY */
+    int needed;             /* such links of those in the heap, at least */
+    struct groups *groups;  /* [max tp + 1] by tp, made when first needed */
     int groups_n;
     struct placed *placed; /* [n_placed] */
     long *placed_index;    /* of configuration */

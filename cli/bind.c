@@ -148,6 +148,25 @@ static enum status write_plan (const struct bind_input *in,
     return st;
 }
 
+/* Has the scheduler given as many GPUs as the plan has ranks? */
+static enum status enough_gpus (const struct bind_input *in,
+                                const struct workload_plan *plan,
+                                const struct topology_cluster *c, const bool *allowed,
+                                struct error *err)
+{
+    int n = 0;
+
+    for (int i = 0; i < c->n_nodes; i++)
+        n += allowed[i] ? c->node[i].gpus : 0;
+    if (n >= plan->n_ranks)
+        return ST_OK;
+    return err_set (
+        err, ST_INVALID,
+        "the plan needs %d GPUs, --only %s has %d: ask the scheduler for more "
+        "nodes, or plan for these (linkwise plan --from %s --only '%s')",
+        plan->n_ranks, in->only, n, in->plan, in->only);
+}
+
 static enum status run (const struct bind_input *in, struct notes *notes,
                         struct error *err)
 {
@@ -166,6 +185,8 @@ static enum status run (const struct bind_input *in, struct notes *notes,
         st = err_nomem (err);
     if (st == ST_OK)
         st = cli_mark_nodes (c, in->only, "--only", true, allowed, err);
+    if (st == ST_OK)
+        st = enough_gpus (in, &plan, c, allowed, err);
     if (st == ST_OK) {
         struct mapper_problem p = {.model = &plan.model,
                                    .job = &plan.job,

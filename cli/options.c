@@ -132,6 +132,39 @@ static void parse_choice (const char *arg, const char *option, enum workload_cho
         argp_error (state, "%s: expected on or off, found \"%s\"", option, arg);
 }
 
+/* Degrees that exclude each other whatever the model and the cluster. */
+static void refuse_contradictions (const struct mapper_axes *a, struct argp_state *state)
+{
+    bool fixed = a->schedule != MAPPER_FREE;
+    enum workload_schedule schedule =
+        fixed ? (enum workload_schedule) a->schedule : SCHEDULE_INTERLEAVED;
+    const char *name = workload_schedule_name (schedule);
+    bool chunks = workload_default_vpp (schedule) > 1;
+
+    if (a->sequence_parallel == 1 && a->tp == 1)
+        argp_error (state,
+                    "--sequence-parallel on splits over the tensor-parallel group, "
+                    "and --tp is 1: leave out one of the two");
+    if (a->tp != MAPPER_FREE && a->etp > a->tp)
+        argp_error (state, "--etp %d is above --tp %d: ask for %d or less", a->etp, a->tp,
+                    a->tp);
+    if (a->pp == 1 && chunks && (fixed || a->vpp > 1))
+        argp_error (state, "%s needs a pipeline, and --pp is 1: leave out one of the two",
+                    fixed ? name : "--vpp above 1");
+    if (!fixed || a->vpp == MAPPER_FREE)
+        return;
+    if (!chunks && a->vpp > 1)
+        argp_error (state,
+                    "--vpp %d: the %s schedule has one chunk a stage: ask for "
+                    "--schedule interleaved, or leave out --vpp",
+                    a->vpp, name);
+    if (workload_schedule_is_v (schedule) && a->vpp != 2)
+        argp_error (state, "--vpp %d: the %s schedule has two chunks a stage", a->vpp,
+                    name);
+    if (chunks && a->vpp < 2)
+        argp_error (state, "--vpp %d: the %s schedule needs 2 or more", a->vpp, name);
+}
+
 static error_t parse_job (int key, char *arg, struct argp_state *state)
 {
     struct cli_job *j = state->input;
@@ -251,6 +284,7 @@ static error_t parse_job (int key, char *arg, struct argp_state *state)
         if ((j->lora || j->wta_crs > 0) && j->memory_model != MEMEST_LINKWISE)
             argp_error (state, "%s: only linkwise's own memory model knows it",
                         j->lora ? "--lora" : "--wta-crs");
+        refuse_contradictions (&j->axes, state);
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;

@@ -259,11 +259,17 @@ static bool on_progress (void *context, long done, long total, double best_step_
 
     if (interrupted && !isfinite (best_step_s))
         progress_show (context, "stopping at the first plan; Ctrl-C again ends at once");
+    else if (lower_bound_s <= 0)
+        progress_show (context, "bounding: %ld of %ld configurations", done, total);
+    else if (!isfinite (best_step_s))
+        progress_show (context,
+                       "searching: %ld of %ld configurations settled, no plan yet", done,
+                       total);
     else
         progress_show (
             context, "searching: %ld of %ld configurations settled, best %s, gap %.2f %%",
             done, total, cli_seconds (best_step_s, step),
-            isfinite (best_step_s) ? 100.0 * (best_step_s / lower_bound_s - 1.0) : NAN);
+            100.0 * (best_step_s / lower_bound_s - 1.0));
     return interrupted;
 }
 
@@ -300,7 +306,8 @@ static void print_cluster (const struct topology_cluster *c, struct text *out)
 }
 
 static void print_nodes_left (const struct mapper_problem *p,
-                              const struct mapper_result *r, struct text *out)
+                              const struct mapper_result *r,
+                              const struct mapper_info *info, struct text *out)
 {
     const struct topology_cluster *c = p->cluster;
     long long world = workload_world (&r->config.deg);
@@ -321,6 +328,11 @@ static void print_nodes_left (const struct mapper_problem *p,
     if (c->n_nodes - n > shown)
         text_add (out, " and %d more", c->n_nodes - n - shown);
     text_add (out, "\n");
+    if (info->joined_gpus > 0)
+        text_add (out,
+                  "         measured links join %d GPUs at most: measure others, or fix "
+                  "degrees that need more\n",
+                  info->joined_gpus);
     free (used);
 }
 
@@ -440,7 +452,7 @@ static void print_summary (const struct plan_input *in, const struct mapper_prob
     cli_describe_config (&r->config, &t);
     text_add (&t, "\n");
     print_layers (r, &t);
-    print_nodes_left (p, r, &t);
+    print_nodes_left (p, r, info, &t);
     text_add (&t, "step     %s, %.0f tokens/s, MFU %.1f %%",
               cli_seconds (r->estimate.step_s, step), r->estimate.tokens_per_s,
               100.0 * r->estimate.mfu);

@@ -21,6 +21,7 @@ struct splits {
     struct costmodel_compute compute[CLASSES_MAX]; /* by class */
     long looked, priced, placements;
     bool all;
+    bool fewest; /* has no split a placement with fewer links that nobody measured? */
     struct error *err;
 };
 
@@ -71,7 +72,18 @@ static double rival_s (const struct splits *s)
                    (s->granularity == MAPPER_AUTO && isfinite (s->by_node->price.step_s));
     const struct candidate *k = by_node ? s->by_node : s->any;
 
-    return k->price.unmeasured > 0 ? INFINITY : k->price.step_s;
+    return k->price.unmeasured > 0 && !s->fewest ? INFINITY : k->price.step_s;
+}
+
+/* Does memory allow every placement of the split in hand?  Then none with another split
+ * uses fewer links that nobody measured: which ones it uses is not a matter of layers. */
+static bool all_allowed (const struct placer *x)
+{
+    bool all = true;
+
+    for (int i = 0; i < x->c->deg.pp * x->pool->n_classes; i++)
+        all = all && x->allowed[i];
+    return all;
 }
 
 /* Every placement of the split in hand. */
@@ -173,6 +185,7 @@ enum status exact_splits (struct placer *x, enum mapper_granularity granularity,
                            &s.compute[q]);
     if (st == ST_OK) {
         price_all (&s);
+        s.fewest = all_allowed (x);
         st = split_rest (&s, 0, p->model->layers);
     }
     free (s.layers);

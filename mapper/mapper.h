@@ -72,7 +72,9 @@ struct mapper_settings {
     double tie; /* plans within this share of the best are as good: the simplest is taken,
                    and the default order where it is one; 0: the best itself */
     /** Called from one thread now and then; NULL: never.  Returning true stops the search
-     *  with the best plan so far, as soon as there is one. */
+     *  with the best plan so far, as soon as there is one.  `done` of `total` configurations
+     *  are settled, or have their first bound while lower_bound_s is 0; best_step_s is
+     *  INFINITY before the first plan. */
     bool (*progress) (void *context, long done, long total, double best_step_s,
                       double lower_bound_s);
     /** Has progress() been told to return true?  Asked from any thread, many times a second,
@@ -137,9 +139,11 @@ struct mapper_info {
     long unplaced; /* of these, for which no connected and legal placement was found;
                             unless there is none, their bounds are part of the result's */
     double seconds;
-    bool proven;  /* every configuration was placed, refused or cut by its bound */
-    bool stopped; /* by the time limit or by progress() */
-    bool missed;  /* nothing fits; miss says what came closest */
+    bool proven;     /* every configuration was placed, refused or cut by its bound */
+    bool stopped;    /* by the time limit or by progress() */
+    int joined_gpus; /* more than so many GPUs, and every plan uses links that nobody
+                        measured, so that none was looked at; 0: all were looked at */
+    bool missed;     /* nothing fits; miss says what came closest */
     struct mapper_miss miss;
     json_t *space; /* the axes and their values; decref */
 };

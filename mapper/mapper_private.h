@@ -42,7 +42,9 @@ struct pool {
     /* By class q, inside nodes and between them: the best links that touch a GPU of class q
      * or slower, and those from such a GPU to a faster one or back. */
     struct best_link touching[2][CLASSES_MAX], mixing[2][CLASSES_MAX];
-    double *badness; /* [n_nodes] how slow a node's links are: the sum of the inverse
+    int n_islands;    /* of nodes that measured links join, whichever way they go */
+    int *island_gpus; /* [n_islands] most GPUs first */
+    double *badness;  /* [n_nodes] how slow a node's links are: the sum of the inverse
                         bandwidths to and from the others, unmeasured ones ten times */
     double node_bytes_per_s; /* largest node_gb_per_s; INFINITY where one has none */
     double nvls;             /* best nvls_efficiency */
@@ -58,6 +60,10 @@ bool pool_is_late (const struct pool *pool);
 enum status pool_init (struct pool *pool, const struct mapper_problem *p,
                        struct error *err);
 void pool_release (struct pool *pool);
+
+/** Links that nobody measured which any placement of so many ranks uses at least: what ranks
+ *  send joins them all, there and back, so it leaves every island that holds some. */
+int pool_unmeasured_at_least (const struct pool *pool, long long world);
 
 /** What a link from node to node costs a sequence: an unmeasured one counts ten times. */
 double link_badness (const struct topology_cluster *c, int from, int to);

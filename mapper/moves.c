@@ -6,7 +6,8 @@
  *
  * What has moved falls into groups: two nodes belong together when some rank goes from one
  * to the other.  A group's ranks end on GPUs that its own ranks left or that were idle, so
- * every choice of groups is a placement. */
+ * every choice of groups is a placement.  A chain of exchanges is one group, most of which
+ * may have been for nothing: what is left of it comes home exchange by exchange. */
 #include "mapper/moves.h"
 
 #include <math.h>
@@ -17,6 +18,7 @@
 #define ROUNDS_MAX 64        /* exchanges that are made */
 #define WORTH 1e-6           /* of the step: less is rounding */
 #define GREEDY_WORK 1000000L /* groups squared times ranks, priced for their gains */
+#define TRIES_MAX 64         /* exchanges that bring ranks home, before one is made */
 
 const int *mover_gpus (const struct mover *x)
 {
@@ -350,6 +352,18 @@ static void try_exchange (struct mover *x, exchange_fn *make, int i, int k,
     costmodel_state_undo (x->state, e.a, e.b, e.n);
 }
 
+/* The TP group or the node of the pool that a GPU is of. */
+static int unit_at (const struct mover *x, bool groups, int gpu)
+{
+    int node = x->priced.cluster->node_of_gpu[gpu], i = 0;
+
+    if (groups)
+        return x->position[gpu] / x->priced.config->deg.tp;
+    while (i < x->pool->n_nodes - 1 && x->pool->node[i] != node)
+        i++;
+    return i;
+}
+
 /* Units at the ends of the link that holds the step up. */
 static bool binding_units (const struct mover *x, bool groups, int unit[2])
 {
@@ -361,14 +375,8 @@ static bool binding_units (const struct mover *x, bool groups, int unit[2])
                                 NULL) != ST_OK ||
         !found)
         return false;
-    for (int end = 0; end < 2; end++) {
-        int gpu = end ? b.dst_gpu : b.src_gpu;
-
-        unit[end] = x->position[gpu] / x->priced.config->deg.tp;
-        for (int i = 0; !groups && i < x->pool->n_nodes; i++)
-            if (x->pool->node[i] == x->priced.cluster->node_of_gpu[gpu])
-                unit[end] = i;
-    }
+    for (int end = 0; end < 2; end++)
+        unit[end] = unit_at (x, groups, end ? b.dst_gpu : b.src_gpu);
     return true;
 }
 
@@ -534,9 +542,10 @@ static int least_of_groups (struct mover *x, const struct groups_of_moves *g, bo
     return pick;
 }
 
-enum status mover_trim (struct mover *x, double slack, struct error *err)
+/* Take back whole groups. */
+static enum status trim_groups (struct mover *x, const struct costmodel_price *most,
+                                struct error *err)
 {
-    struct costmodel_price most = mover_price (x);
     struct groups_of_moves g;
     enum status st = find_groups (x, &g, err);
     bool *made = st == ST_OK ? malloc (((size_t) g.n + 1) * sizeof *made) : NULL;
@@ -549,13 +558,84 @@ enum status mover_trim (struct mover *x, double slack, struct error *err)
     if (st != ST_OK)
         return st;
     memset (made, true, ((size_t) g.n + 1) * sizeof *made);
-    most.step_s *= 1.0 + slack;
-    while ((k = least_of_groups (x, &g, made, g.forced, &most)) >= 0)
+    while ((k = least_of_groups (x, &g, made, g.forced, most)) >= 0)
         made[k] = false;
     put_groups (x, &g, made);
     free (made);
     groups_of_moves_release (&g);
     return ST_OK;
+}
+
+/* ---- one exchange at a time ---- */
+
+/* How many more ranks are at home after an exchange? */
+static int brought_home (const struct mover *x, const struct exchange *e)
+{
+    const int *gpu = mover_gpus (x);
+    int more = 0;
+
+    for (int k = 0; k < e->n; k++) {
+        int a = e->a[k], b = e->b[k];
+
+        if (a < x->world)
+            more += (gpu[b] == x->home[a]) - (gpu[a] == x->home[a]);
+        if (b < x->world)
+            more += (gpu[a] == x->home[b]) - (gpu[b] == x->home[b]);
+    }
+    return more;
+}
+
+/* Make the exchange that brings ranks home at the shortest step, if it is within `most`;
+ * where there are very many, the first such. */
+static bool bring_home (struct mover *x, bool groups, const struct costmodel_price *most)
+{
+    exchange_fn *make = groups ? exchange_groups : exchange_nodes;
+    struct best_exchange best = {-1, -1, 0};
+    struct costmodel_price at_best = *most;
+    struct exchange e;
+    int tried = 0, last_from = -1, last_to = -1;
+
+    for (int r = 0; r < x->world && (best.i < 0 || tried < TRIES_MAX); r++) {
+        struct costmodel_price price;
+        int at = mover_gpus (x)[r], from, to;
+
+        if (x->home[r] < 0 || at == x->home[r])
+            continue;
+        from = unit_at (x, groups, at);
+        to = unit_at (x, groups, x->home[r]);
+        if (from == last_from && to == last_to)
+            continue;
+        make (x, last_from = from, last_to = to, &e);
+        if (!exchange_legal (x, &e) || brought_home (x, &e) <= 0)
+            continue;
+        tried++;
+        costmodel_state_exchange (x->state, e.a, e.b, e.n);
+        price = mover_price (x);
+        if (!price_less (&at_best, &price) && nodes_legal (x, mover_gpus (x))) {
+            at_best = price;
+            best = (struct best_exchange){from, to, 0};
+        }
+        costmodel_state_undo (x->state, e.a, e.b, e.n);
+    }
+    if (best.i < 0)
+        return false;
+    make (x, best.i, best.k, &e);
+    costmodel_state_exchange (x->state, e.a, e.b, e.n);
+    index_positions (x);
+    return true;
+}
+
+enum status mover_trim (struct mover *x, bool groups, double slack, struct error *err)
+{
+    struct costmodel_price most = mover_price (x);
+    enum status st;
+
+    most.step_s *= 1.0 + slack;
+    st = trim_groups (x, &most, err);
+    while (st == ST_OK &&
+           (bring_home (x, false, &most) || (groups && bring_home (x, true, &most)))) {
+    }
+    return st;
 }
 
 /* ---- the list ---- */

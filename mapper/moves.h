@@ -41,9 +41,10 @@ bool mover_legal (const struct mover *x, const int *gpu);
  *  always the best exchange first. */
 void mover_descend (struct mover *x, bool groups);
 
-/** Take back, group by group, what moves for nothing: the step stays within a share `slack`
- *  of what it is.  Groups are the ranks that can move without the others. */
-enum status mover_trim (struct mover *x, double slack, struct error *err);
+/** Take back what moves for nothing: the step stays within a share `slack` of what it is.
+ *  First whole groups (the ranks that can move without the others), then exchanges of two
+ *  nodes, and of TP groups where `groups`, that bring ranks home. */
+enum status mover_trim (struct mover *x, bool groups, double slack, struct error *err);
 
 /** The groups of moves from the old placement to the one in hand, each with its gain.
  *  @param[out] out  [*n] release each one's rank and node, and the list */

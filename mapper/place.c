@@ -307,7 +307,8 @@ enum status place_config (const struct pool *pool, const struct groups *g,
     if (workload_world (&c->deg) > pool->max_node_gpus && pool->inter_bytes_per_s <= 0) {
         out->refusal = REFUSED_UNCONNECTED;
         return err_set (err, ST_NOFIT,
-                        "the GPUs are not connected: no link between nodes was measured");
+                        "the GPUs are not connected: no link between nodes was measured; "
+                        "measure some, or ask for what one node holds");
     }
     st = place_split (&one, true, s, &effort, out, err);
     if (st == ST_NOMEM || pool->n_classes == 1 || c->deg.pp == 1 ||

@@ -236,16 +236,62 @@ static struct class_range range_of (const struct pool *pool, int gpu, int n)
     return r;
 }
 
-/* All pairs of GPUs of two nodes, or of one. */
-static void see_pairs (struct pool *pool, const struct topology_node *a,
+/* All pairs of GPUs of two nodes, or of one.  @return was any link measured? */
+static bool see_pairs (struct pool *pool, const struct topology_node *a,
                        const struct topology_node *b)
 {
+    bool measured = false;
+
     for (int x = a->first_gpu; x < a->first_gpu + a->gpus; x++)
-        for (int y = b->first_gpu; y < b->first_gpu + b->gpus; y++)
-            if (x != y)
-                see_link (pool, a == b, topology_link (pool->problem->cluster, x, y),
-                          range_of (pool, x, 1), range_of (pool, y, 1));
+        for (int y = b->first_gpu; y < b->first_gpu + b->gpus; y++) {
+            struct topology_link l = topology_link (pool->problem->cluster, x, y);
+
+            if (x == y)
+                continue;
+            measured = measured || l.measured;
+            see_link (pool, a == b, l, range_of (pool, x, 1), range_of (pool, y, 1));
+        }
+    return measured;
 }
+
+/* ---- islands ---- */
+
+static int island_of (int *parent, int i)
+{
+    while (parent[i] != i)
+        i = parent[i] = parent[parent[i]];
+    return i;
+}
+
+/* @param[in] parent  [n_nodes] nodes joined, as island_of() follows it */
+static void count_islands (struct pool *pool, int *parent)
+{
+    int *gpus = pool->island_gpus;
+
+    for (int i = 0; i < pool->n_nodes; i++)
+        gpus[island_of (parent, i)] += pool->problem->cluster->node[pool->node[i]].gpus;
+    for (int i = 0; i < pool->n_nodes; i++) {
+        int at = pool->n_islands, n = gpus[i];
+
+        if (n == 0)
+            continue;
+        for (; at > 0 && gpus[at - 1] < n; at--)
+            gpus[at] = gpus[at - 1];
+        gpus[at] = n;
+        pool->n_islands++;
+    }
+}
+
+int pool_unmeasured_at_least (const struct pool *pool, long long world)
+{
+    int n = 0;
+
+    for (long long held = 0; held < world && n < pool->n_islands; n++)
+        held += pool->island_gpus[n];
+    return n > 1 ? n : 0;
+}
+
+/* ---- all links ---- */
 
 /* The best links of each kind, over all links that the pool can use. */
 static enum status see_links (struct pool *pool, struct error *err)
@@ -253,15 +299,19 @@ static enum status see_links (struct pool *pool, struct error *err)
     const struct topology_cluster *c = pool->problem->cluster;
     enum workload_all_reduce by = pool->problem->profile->time.all_reduce;
     struct class_range *range = malloc ((size_t) pool->n_nodes * sizeof *range);
+    int *parent = malloc ((size_t) pool->n_nodes * sizeof *parent);
 
     pool->badness = calloc ((size_t) pool->n_nodes, sizeof *pool->badness);
-    if (!range || !pool->badness) {
+    pool->island_gpus = calloc ((size_t) pool->n_nodes, sizeof *pool->island_gpus);
+    if (!range || !parent || !pool->badness || !pool->island_gpus) {
         free (range);
+        free (parent);
         return err_nomem (err);
     }
     for (int i = 0; i < pool->n_nodes; i++) {
         const struct topology_node *a = &c->node[pool->node[i]];
 
+        parent[i] = i;
         range[i] = range_of (pool, a->first_gpu, a->gpus);
         if (!c->has_gpu_links && a->gpus > 1 && a->intra->bytes_per_s.n == 0 &&
             a->intra->latency_s.n == 0)
@@ -273,20 +323,29 @@ static enum status see_links (struct pool *pool, struct error *err)
     for (int i = 0; i < pool->n_nodes; i++)
         for (int j = 0; j < pool->n_nodes; j++) {
             int a = pool->node[i], b = pool->node[j];
+            bool measured;
 
             if (i == j)
                 continue;
-            if (c->has_gpu_links)
-                see_pairs (pool, &c->node[a], &c->node[b]);
-            else
-                see_link (pool, false, topology_node_link (c, a, b), range[i], range[j]);
+            if (c->has_gpu_links) {
+                measured = see_pairs (pool, &c->node[a], &c->node[b]);
+            } else {
+                struct topology_link l = topology_node_link (c, a, b);
+
+                measured = l.measured;
+                see_link (pool, false, l, range[i], range[j]);
+            }
+            if (measured)
+                parent[island_of (parent, i)] = island_of (parent, j);
 
             double badness = link_badness (c, a, b);
 
             pool->badness[i] += badness;
             pool->badness[j] += badness;
         }
+    count_islands (pool, parent);
     free (range);
+    free (parent);
     find_touching (pool);
     pool->node_bytes_per_s = pool->nvls = 0;
     for (int i = 0; i < pool->n_nodes; i++) {
@@ -397,6 +456,7 @@ void pool_release (struct pool *pool)
     free (pool->node);
     free (pool->class_of_gpu);
     free (pool->groups);
+    free (pool->island_gpus);
     free (pool->badness);
     *pool = (struct pool){0};
 }

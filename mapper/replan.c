@@ -130,7 +130,7 @@ static enum status move_ranks (struct mover *x, const struct workload_plan *old,
         return err_nomem (err);
     mover_descend (x, groups);
     consider (x, r, tie, keep, keep + x->world);
-    st = mover_trim (x, TRIM * tie, err);
+    st = mover_trim (x, groups, TRIM * tie, err);
     if (st == ST_OK) {
         memcpy (keep, mover_gpus (x), (size_t) x->world * sizeof (int));
         st = mapper_result_put (p, &old->config, old->layers_per_stage, keep, r, err);

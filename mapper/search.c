@@ -7,8 +7,8 @@
  * number of threads. */
 #include "mapper/search_private.h"
 
+#include <limits.h>
 #include <math.h>
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -93,11 +93,11 @@ static double bound (const struct search *x, const struct workload_config *c,
 /* @return as progress() does; outside the first thread of a loop nothing is shown */
 static bool show_progress (const struct search *x)
 {
-    double best = x->best < 0 ? INFINITY : x->placed[x->best].price.step_s;
-    double least = search_least_bound (x);
+    double best = x->best < 0 ? INFINITY : x->placed[x->best].price.step_s, least;
 
     if (!x->s->progress || threads_self () != 0)
         return false;
+    least = search_least_bound (x);
     if (x->best >= 0)
         least /= search_weight (x, &x->config[x->placed_index[x->best]]);
     return x->s->progress (x->s->context, x->n - x->heap_n, x->n, best, least);
@@ -115,19 +115,61 @@ static enum status bound_all (struct search *x, struct error *err)
         bounds[i] = memory_fits (&x->pool, &x->config[i], NULL)
                         ? bound (x, &x->config[i], BOUND_FRACTIONS)
                         : -1.0;
-        if (i % SHOWN == 0)
-            show_progress (x);
+        if (i % SHOWN == 0 && x->s->progress && threads_self () == 0)
+            x->s->progress (x->s->context, i, x->n, INFINITY, 0.0);
     }
     for (long i = 0; i < x->n; i++) {
         if (bounds[i] < 0)
             x->info->refused_memory++;
         else if (isfinite (bounds[i]))
-            heap_push (x, (struct entry){bounds[i], i, BOUND_FRACTIONS});
+            x->waiting[x->n_waiting++] = (struct entry){bounds[i], i, BOUND_FRACTIONS};
         else
             x->info->unplaced++;
     }
     free (bounds);
     return ST_OK;
+}
+
+/* ---- links that nobody measured ---- */
+
+/* How many the configuration needs at least.  The other cost models leave some out. */
+static int needs (const struct search *x, const struct entry *e)
+{
+    return x->p->cost_model == COSTMODEL_CRITICAL_PATH
+               ? pool_unmeasured_at_least (&x->pool,
+                                           workload_world (&x->config[e->index].deg))
+               : 0;
+}
+
+/* Those of the waiting ones that need fewest into the heap.
+ * @return false when none of them could be better than the best */
+static bool next_heap (struct search *x)
+{
+    int fewest = INT_MAX;
+    long left = 0;
+
+    for (long i = 0; i < x->n_waiting; i++) {
+        int n = needs (x, &x->waiting[i]);
+
+        fewest = n < fewest ? n : fewest;
+    }
+    if (x->n_waiting == 0 ||
+        (x->best >= 0 && x->placed[x->best].price.unmeasured < fewest))
+        return false;
+    x->needed = fewest;
+    x->waiting_bound_s = INFINITY;
+    for (long i = 0; i < x->n_waiting; i++) {
+        struct entry e = x->waiting[i];
+
+        if (needs (x, &e) == fewest) {
+            heap_push (x, e);
+        } else {
+            x->waiting[left++] = e;
+            x->waiting_bound_s = fmin (x->waiting_bound_s, e.bound_s);
+        }
+    }
+    x->n_waiting = left;
+    return true;
 }
 
 static enum status need_groups (struct search *x, int tp, struct error *err)
@@ -159,11 +201,11 @@ static const struct groups *groups_for (const struct search *x, int tp)
     return &x->groups[i];
 }
 
-/* The value that a bound must be below to matter.  While the best plan uses links that
- * nobody measured, every configuration might avoid them. */
+/* The value that a bound must be below to matter.  While the best plan uses more links that
+ * nobody measured than must be, every configuration might avoid them. */
 static double cut (const struct search *x)
 {
-    if (x->best < 0 || x->placed[x->best].price.unmeasured > 0)
+    if (x->best < 0 || x->placed[x->best].price.unmeasured > x->needed)
         return INFINITY;
     return search_value (x, x->best).step_s;
 }
@@ -173,11 +215,16 @@ static bool all_measured (const struct pool *pool)
 {
     const struct topology_cluster *c = pool->problem->cluster;
 
-    for (int a = 0; a < c->n_gpus; a++)
-        for (int b = 0; b < c->n_gpus; b++)
-            if (a != b && pool->class_of_gpu[a] >= 0 && pool->class_of_gpu[b] >= 0 &&
-                !topology_link (c, a, b).measured)
-                return false;
+    for (int i = 0; i < pool->n_nodes; i++)
+        for (int k = 0; k < pool->n_nodes; k++) {
+            const struct topology_node *m = &c->node[pool->node[i]],
+                                       *n = &c->node[pool->node[k]];
+
+            for (int a = m->first_gpu; a < m->first_gpu + m->gpus; a++)
+                for (int b = n->first_gpu; b < n->first_gpu + n->gpus; b++)
+                    if (a != b && !topology_link (c, a, b).measured)
+                        return false;
+        }
     return true;
 }
 
@@ -512,6 +559,7 @@ static void release (struct search *x)
     free (x->placed_tight);
     free (x->config);
     free (x->heap);
+    free (x->waiting);
     pool_release (&x->pool);
 }
 
@@ -526,13 +574,18 @@ static enum status search_pool (struct search *x, struct mapper_result *r,
     info->configurations = x->n;
     if (!(x->heap = malloc ((size_t) x->n * sizeof *x->heap)))
         return err_nomem (err);
+    if (!(x->waiting = malloc ((size_t) x->n * sizeof *x->waiting)))
+        return err_nomem (err);
     st = bound_all (x, err);
-    if (st == ST_OK)
+    while (st == ST_OK && x->heap_n == 0 && next_heap (x))
         st = run (x, err);
     info->placed = x->n_placed;
     if (st == ST_OK && x->best >= 0) {
-        info->proven = !info->stopped && !isfinite (x->unplaced_bound) &&
-                       !(x->heap_n > 0 && x->heap[0].bound_s < cut (x));
+        bool open = x->heap_n > 0 && x->heap[0].bound_s < cut (x);
+
+        info->joined_gpus =
+            x->n_waiting > 0 && x->needed == 0 ? x->pool.island_gpus[0] : 0;
+        info->proven = !info->stopped && !isfinite (x->unplaced_bound) && !open;
         if (!info->stopped) { /* who stops it wants to go on */
             tighten_placed (x);
             st = polish (x, err);
@@ -561,7 +614,8 @@ enum status mapper_search (const struct mapper_problem *p,
                        .best = -1,
                        .info = info,
                        .start_s = clock_s (),
-                       .unplaced_bound = INFINITY};
+                       .unplaced_bound = INFINITY,
+                       .waiting_bound_s = INFINITY};
     int threads = threads_max ();
 
     *info = (struct mapper_info){0};

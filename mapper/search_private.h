@@ -7,8 +7,8 @@
 
 /* A configuration on its way. */
 struct entry {
-    double bound_s; /* times weight(): of the objective */
-    long index;     /* in the list: ties go to the earlier */
+    double bound_s;     /* times weight(): of the objective */
+    long index;         /* in the list: ties go to the earlier */
     enum bound_how how; /* of its bound */
 };
 
@@ -20,7 +20,12 @@ struct search {
     long n;
     struct entry *heap;
     long heap_n;
-    struct groups *groups; /* [max tp + 1] by tp, made when first needed */
+    /* Those that need more links that nobody measured wait for those that need fewer. */
+    struct entry *waiting;
+    long n_waiting;
+    double waiting_bound_s; /* the least of theirs; INFINITY */
+    int needed;             /* such links of those in the heap, at least */
+    struct groups *groups;  /* [max tp + 1] by tp, made when first needed */
     int groups_n;
     struct placed *placed; /* [n_placed] */
     long *placed_index;    /* of configuration */

@@ -33,7 +33,7 @@ bool search_better (const struct search *x, long i, long than)
 
 double search_least_bound (const struct search *x)
 {
-    double least = x->unplaced_bound;
+    double least = fmin (x->unplaced_bound, x->waiting_bound_s);
 
     if (x->heap_n > 0)
         least = fmin (least, x->heap[0].bound_s);

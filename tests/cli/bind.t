@@ -56,7 +56,7 @@ json.dump(d, open(sys.argv[2], "w"))
 P
 expect 3 "layers that fit nowhere" "stage 0 with its 77 layers needs .* GiB, the limit is .* GiB on the GPUs it got" \
     $L bind "$T/heavy.json" --only 'cnode2-[001-016]' -o "$T/no.json"
-expect 1 "too few nodes" "needs 128 GPUs, 64 can be used" $L bind "$T/plan.json" --only 'cnode2-[001-008]' -o "$T/no.json"
+expect 1 "too few nodes" "the plan needs 128 GPUs, --only .* has 64: ask the scheduler for more nodes" $L bind "$T/plan.json" --only 'cnode2-[001-008]' -o "$T/no.json"
 expect 2 "a node that is not in the cluster" 'only: the cluster h100-17 has no node "m1"' $L bind "$T/plan.json" --only m1 -o "$T/no.json"
 # Slurm's names may be short where the cluster file's are full, and the other way round.
 sed 's/"\(cnode2-[0-9]*\)"/"\1.lab.example"/g' "$T/plan.json" >"$T/full.json"

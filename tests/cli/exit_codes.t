@@ -31,6 +31,13 @@ expect 2 "more pinned nodes than may be used" "pin: 2 nodes are pinned, and --no
 expect 2 "unknown rack" 'only: the cluster .* has no rack and no switch "r1"' $plan "$C" llama-2-7b $job --only rack:r1
 expect 2 "unknown objective" "objective: expected step or gpu-hours" $plan "$C" llama-2-7b $job --objective money
 expect 2 "a tie beyond all" "tie: expected a number from 0 to 100" $plan "$C" llama-2-7b $job --tie 101
+expect 2 "sequence parallelism over one rank" "tp is 1: leave out one" $plan "$C" llama-2-7b $job --sequence-parallel on --tp 1
+expect 2 "an expert split further than the rest" "etp 4 is above --tp 2" $plan "$C" mixtral-8x7b $job --etp 4 --tp 2
+expect 2 "chunks without a pipeline" "vpp above 1 needs a pipeline" $plan "$C" llama-2-7b $job --vpp 2 --pp 1
+expect 2 "a schedule without a pipeline" "zbv needs a pipeline, and --pp is 1" $plan "$C" llama-2-7b $job --schedule zbv --pp 1
+expect 2 "chunks that the schedule has not" "one chunk a stage: ask for --schedule interleaved" $plan "$C" llama-2-7b $job --vpp 2 --schedule 1f1b
+expect 2 "too few chunks" "interleaved schedule needs 2 or more" $L time "$C" llama-2-7b $job --pp 2 --vpp 1 --schedule interleaved
+expect 2 "chunks of a V" "v-half schedule has two chunks" $L mem llama-2-7b --gpu l4 --seq 128 --pp 2 --vpp 3 --schedule v-half
 expect 2 "two standard inputs" "only one input" $plan - - $job
 expect 2 "mem without a GPU" "MODEL, --gpu and --seq are required" $L mem llama-2-7b --seq 128
 expect 2 "unknown GPU type as option" 'gpu: unknown type "nope"' $L mem llama-2-7b --gpu nope --seq 4096
@@ -83,7 +90,6 @@ expect 1 "time: more GPUs than there are" "needs 64 GPUs, the cluster has 16" $L
 expect 1 "layers that do not sum" "sums to 30, the model has 32" $L time "$C" llama-2-7b $job --pp 2 --layers-per-stage 10,20
 expect 1 "full disk" "standard output|No space" bash -c "$L gpus >/dev/full"
 
-expect 1 "sequence parallelism over one rank" "tp is 1" $plan "$C" llama-2-7b $job --sequence-parallel on --tp 1
 expect 1 "more ranks than can be counted" "expected at most 16777216 ranks" \
     $L time "$C" llama-2-70b --seq 1073741824 --global-batch 1073741824 --tp 8 --pp 80 --dp 16777216 --cp 8388608
 expect 1 "time fails before it prints" "can run fp8|cannot run fp8" $L time "1x2 t4 intra:10" gpt2-xl --seq 128 --global-batch 2 --precision fp8

@@ -31,7 +31,7 @@ static uint64_t crossings (struct rng *r, int stages, int per_node, int beside)
 static void one_of_the_sets (void **state)
 {
     static uint64_t sets[CUTS_MAX];
-    struct rng r = {test_seed (5)};
+    struct rng r = seeded (5);
     int known = 0;
     (void) state;
 

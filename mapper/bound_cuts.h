@@ -12,7 +12,8 @@
  *  stages are put on nodes, so that `per_node` at most share one and `beside` at most
  *  stage 0's, itself included, all boundaries of one of the sets at least cross.
  *
- *  @param round  does the boundary back to stage 0 count?  Else no set has it
+ *  @param beside  no more than per_node
+ *  @param round    does the boundary back to stage 0 count?  Else no set has it
  *  @return how many; 0 where they are more than CUTS_MAX, or the stages too many */
 int bound_cuts (int stages, bool round, int per_node, int beside, uint64_t *sets);
 

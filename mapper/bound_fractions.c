@@ -67,7 +67,10 @@ static double fractions_1 (const struct pace *x)
             fixed[kind] = wb * l.back_s + wf * l.fwd_s;
             per_layer[kind] = wb * l.layer_back_s + wf * l.layer_fwd_s;
         }
-        worst = fmax (worst, fixed[0] + per_layer[0]); /* every stage holds a layer */
+        /* Every stage holds a layer. */
+        worst = fmax (worst, x->slow > 0
+                                 ? fmin (fixed[0] + per_layer[0], fixed[1] + per_layer[1])
+                                 : fixed[0] + per_layer[0]);
         if (!(per_layer[0] > 0))
             continue;
         shares += fmin (fixed[0] / per_layer[0], fixed[1] / per_layer[1]);
@@ -123,6 +126,21 @@ double bound_least_pace (const struct pace *x)
     return fmax (fractions_1 (x), fractions_2 (x));
 }
 
+/* What a layer takes more on stage 0 than on others, where both are on one kind of slot.  A
+ * slot that is slow since its groups span nodes has that in its own times. */
+static double first_alone (const struct pace *x)
+{
+    double least = INFINITY;
+
+    for (int kind = 0; kind <= (x->slow > 0); kind++) {
+        struct stage_line l = bound_line (x, 0, kind);
+        const struct slot_pace *s = &x->b->slot[kind];
+
+        least = fmin (least, l.layer_fwd_s + l.layer_back_s - s->fwd_s - s->back_s);
+    }
+    return least;
+}
+
 double bound_sum_fast (const struct pace *x)
 {
     double sum = bound_beyond (x->b) + bound_slow_sends_s (x->b, x->b->p, x->slow);
@@ -134,11 +152,8 @@ double bound_sum_fast (const struct pace *x)
         struct stage_line l = bound_line (x, k, 0);
 
         sum += l.fwd_s + l.back_s;
-        if (k == 0) /* of what is stage 0's alone, one layer at least */
-            sum += (x->b->p == 1 ? x->b->layers : 1) *
-                   (l.layer_fwd_s + l.layer_back_s - x->b->slot[0].fwd_s -
-                    x->b->slot[0].back_s);
     }
+    sum += (x->b->p == 1 ? x->b->layers : 1) * first_alone (x);
     return sum + x->b->layers * (x->b->slot[0].fwd_s + x->b->slot[0].back_s);
 }
 

@@ -39,50 +39,65 @@ struct tree {
     int n_cuts;
 };
 
-/* The same for one micro-batch, forward and backward. */
+/* One micro-batch forward and backward. */
 struct pair {
     double fwd_s, back_s;
 };
 
-static struct pair layers_s (const struct bound_slot *s, const struct workload_model *m,
-                             int from, int n)
+static void add_layers (const struct bound_slot *s, const struct workload_model *m,
+                        int from, int n, struct pair *sum)
 {
-    struct pair sum = {0.0, 0.0};
-
     for (int i = from; i < from + n; i++) {
         const struct bound_layer *l = &s->layer[workload_is_expert_layer (m, i)];
 
-        sum.fwd_s += l->fwd_s;
-        sum.back_s += l->back_s;
+        sum->fwd_s += l->fwd_s;
+        sum->back_s += l->back_s;
+    }
+}
+
+/* What stage k's layers take: chunk after chunk round the stages, as the model has them. */
+static struct pair stage_s (const struct tree *t, int k)
+{
+    const struct bound_pipeline *x = t->f->x;
+    struct pair sum = {0.0, 0.0}, more;
+    int from = 0;
+
+    for (int i = 0; i < k; i++)
+        from += t->layers[i] / x->v;
+    for (int c = 0; c < x->v; c++, from += x->model->layers / x->v)
+        add_layers (&x->slot[t->kind[k]], x->model, from, t->layers[k] / x->v, &sum);
+    if (k == 0) {
+        rows_layer_more (t->f, k, t->kind[k], t->f->first, &more.fwd_s, &more.back_s);
+        sum.fwd_s += t->layers[k] * more.fwd_s;
+        sum.back_s += t->layers[k] * more.back_s;
     }
     return sum;
 }
 
-/* One chunk of stage k whose first layer is layer `from` of the model. */
-static void set_chunk (struct tree *t, int c, int k, int from)
+/* One chunk of stage k, which takes its share of the stage, whichever layers it has. */
+static void set_chunk (struct tree *t, int c, int k, struct pair stage)
 {
     const struct bound_pipeline *x = t->f->x;
     const struct bound_slot *s = &x->slot[t->kind[k]];
-    int at = c * x->p + k, n = t->layers[k] / x->v;
-    struct pair sum = layers_s (s, x->model, from, n);
+    int at = c * x->p + k;
+    struct pair sum = {(stage.fwd_s + s->micro_s) / x->v,
+                       (stage.back_s + s->micro_s) / x->v};
 
-    if (k == 0) {
-        double fwd, back;
-
-        rows_layer_more (t->f, k, t->kind[k], t->f->first, &fwd, &back);
-        sum.fwd_s += n * fwd;
-        sum.back_s += n * back;
-    }
+    /* Their all-reduces belong to all chunks alike. */
+    if (k == 0)
+        sum.fwd_s += s->tp_s / x->v;
+    if (k == x->p - 1)
+        sum.back_s += s->tp_s / x->v;
     if (at == 0) {
-        sum.fwd_s += s->embed_fwd_s + s->tp_s;
+        sum.fwd_s += s->embed_fwd_s;
         sum.back_s += s->embed_back_s;
     }
     if (at == x->p * x->v - 1) {
         sum.fwd_s += s->head_fwd_s;
-        sum.back_s += s->head_back_s + s->tp_s;
+        sum.back_s += s->head_back_s;
     }
-    t->fwd_s[at] = sum.fwd_s + s->micro_s / x->v;
-    t->back_s[at] = sum.back_s + s->micro_s / x->v;
+    t->fwd_s[at] = sum.fwd_s;
+    t->back_s[at] = sum.back_s;
 }
 
 /* From stage k to the next one, or from the last to the first.  A slot that need not be slow
@@ -121,14 +136,14 @@ static double played (struct tree *t, uint64_t cuts)
 static double played_best (struct tree *t)
 {
     const struct bound_pipeline *x = t->f->x;
-    int from = 0;
     double no_cuts, least = INFINITY;
 
-    for (int c = 0; c < x->v; c++)
-        for (int k = 0; k < x->p; k++) {
-            set_chunk (t, c, k, from);
-            from += t->layers[k] / x->v;
-        }
+    for (int k = 0; k < x->p; k++) {
+        struct pair stage = stage_s (t, k);
+
+        for (int c = 0; c < x->v; c++)
+            set_chunk (t, c, k, stage);
+    }
     no_cuts = played (t, 0);
     if (t->n_cuts == 0 || no_cuts >= t->step_s)
         return no_cuts;
@@ -265,7 +280,10 @@ static bool tree_init (struct tree *t, const struct frame *f)
                                     .send_s = t->send_s,
                                     .return_s = t->send_s,
                                     .blocking = x->profile->time.blocking_sends};
-    if (x->per_node > 0 && x->cross_s > x->any_s && !f->spans)
+    /* A stage that blocks waits for the sends of one whose group spans, and does not pay for
+     * that. */
+    if (x->per_node > 0 && x->cross_s > x->any_s && !f->spans &&
+        !x->profile->time.blocking_sends)
         t->n_cuts = bound_cuts (x->p, x->v > 1, x->per_node, x->beside, t->cuts);
     return true;
 }

@@ -37,7 +37,7 @@ static void one_of_the_sets (void **state)
 
     for (int i = 0; i < 20000; i++) {
         int stages = 2 + rng_below (&r, 15), per_node = 1 + rng_below (&r, 5);
-        int beside = per_node + rng_below (&r, 3), n;
+        int beside = 1 + rng_below (&r, per_node), n;
         bool round = rng_below (&r, 2), found = false;
         uint64_t set = crossings (&r, stages, per_node, beside);
 

@@ -342,7 +342,7 @@ static struct mapper_problem problem_for (const struct setting *s)
 
 /* The bounds in a pool. */
 static void bounds_in (const struct mapper_problem *p, const struct workload_config *c,
-                       double bound[3])
+                       double bound[BOUND_RUNS + 1])
 {
     struct pool pool;
     struct error err = {""};
@@ -357,7 +357,7 @@ static void bounds_in (const struct mapper_problem *p, const struct workload_con
 }
 
 static void check_step (const struct setting *s, const int *gpu, double step,
-                        const double bound[3])
+                        const double bound[BOUND_RUNS + 1])
 {
     for (int how = BOUND_FRACTIONS; how <= BOUND_RUNS; how++)
         if (!(step >= bound[how] * (1 - 1e-9)))
@@ -391,7 +391,7 @@ static void check_in_its_own (const struct setting *s, const int *gpu, double st
 {
     struct mapper_problem p = problem_for (s);
     bool used[5] = {false};
-    double bound[3];
+    double bound[BOUND_RUNS + 1];
 
     for (int k = 0; k < workload_world (&s->config.deg); k++)
         used[s->cluster->node_of_gpu[gpu[k]]] = true;
@@ -402,7 +402,7 @@ static void check_in_its_own (const struct setting *s, const int *gpu, double st
 }
 
 /* What the planner finds for the configuration, and what exchanges make of it. */
-static void check_planned (struct rng *r, struct setting *s, const double bound[3])
+static void check_planned (struct rng *r, struct setting *s, const double bound[BOUND_RUNS + 1])
 {
     struct mapper_settings settings = mapper_settings_default ();
     struct mapper_problem p = problem_for (s);
@@ -436,7 +436,7 @@ static void check_planned (struct rng *r, struct setting *s, const double bound[
 static void check_below (struct rng *r, struct setting *s, int orders)
 {
     struct mapper_problem p = problem_for (s);
-    double bound[3];
+    double bound[BOUND_RUNS + 1];
     int gpu[MOST_GPUS];
 
     bounds_in (&p, &s->config, bound);

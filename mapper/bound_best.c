@@ -283,8 +283,11 @@ void slow_slots_put (const struct pool *pool, const struct workload_config *c,
     bool by_class = s->slower && !s->spans;
     double fwd = INFINITY, back = INFINITY;
 
-    if (s->spans) /* what groups that span may save of crossings is paid already */
+    /* What groups that span may save of crossings is paid already, or less of it. */
+    if (s->spans)
         b->send_s[1] = b->send_s[2] = 0.0;
+    else if (s->slower)
+        bound_sends (pool, c, &x->volume, s->tp_s, x->across, b->send_s);
     if (by_class) {
         bound_pairs (pool, c, &x->volume, s->from, b->pair_s);
         best_tail (pool, &s->rates, c, &s->k.k, x, 1, b);

@@ -9,8 +9,6 @@
  * further as long as the splits are not too many. */
 #include "mapper/bound_played.h"
 
-#include "mapper/bound_cuts.h"
-
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
@@ -35,8 +33,6 @@ struct tree {
     double step_s; /* the least so far, or what is reached for */
     struct rows_times then;
     long left;
-    uint64_t cuts[CUTS_MAX]; /* boundaries that cross nodes: one of these sets */
-    int n_cuts;
 };
 
 /* One micro-batch forward and backward. */
@@ -100,28 +96,32 @@ static void set_chunk (struct tree *t, int c, int k, struct pair stage)
     t->back_s[at] = sum.back_s;
 }
 
-/* From stage k to the next one, or from the last to the first.  A slot that need not be slow
- * may be so too. */
-static double send_of (const struct tree *t, int k, bool crosses)
+/* From stage k to the next one, or from the last to the first, on the best links that there
+ * are.  A slot that need not be slow may be so too. */
+static double send_of (const struct tree *t, int k)
 {
     const struct bound_pipeline *x = t->f->x;
     int slow = t->kind[k] + t->kind[(k + 1) % x->p];
-    double s = slow == 0   ? x->any_s
-               : slow == 1 ? fmin (x->pair_s[0][1], x->pair_s[1][1])
-                           : x->pair_s[1][1];
 
-    return crosses ? fmax (s, x->cross_s) : s;
+    return slow == 0   ? x->any_s
+           : slow == 1 ? fmin (x->pair_s[0][1], x->pair_s[1][1])
+                       : x->pair_s[1][1];
 }
 
-/* The split in hand, played out with so many boundaries that cross nodes. */
-static double played (struct tree *t, uint64_t cuts)
+/* The split in hand, played out. */
+static double played (struct tree *t)
 {
     const struct bound_pipeline *x = t->f->x;
     int below = x->model->layers;
     double least = 0.0;
 
-    for (int k = 0; k < x->p; k++)
-        t->send_s[k] = send_of (t, k, k < CUTS_STAGES && cuts >> k & 1);
+    for (int k = 0; k < x->p; k++) {
+        struct pair stage = stage_s (t, k);
+
+        for (int c = 0; c < x->v; c++)
+            set_chunk (t, c, k, stage);
+        t->send_s[k] = send_of (t, k);
+    }
     costmodel_schedule (x->schedule, &t->pipeline, true, t->end_s, t->work);
     t->left -= 2L * x->m * x->p * x->v;
     for (int k = 0; k < x->p; k++) {
@@ -129,26 +129,6 @@ static double played (struct tree *t, uint64_t cuts)
         least = fmax (
             least, rows_step_s (t->f, k, t->kind[k], t->layers[k], below, t->end_s[k]));
     }
-    return least;
-}
-
-/* The same with those that must cross, where that may be below t->step_s. */
-static double played_best (struct tree *t)
-{
-    const struct bound_pipeline *x = t->f->x;
-    double no_cuts, least = INFINITY;
-
-    for (int k = 0; k < x->p; k++) {
-        struct pair stage = stage_s (t, k);
-
-        for (int c = 0; c < x->v; c++)
-            set_chunk (t, c, k, stage);
-    }
-    no_cuts = played (t, 0);
-    if (t->n_cuts == 0 || no_cuts >= t->step_s)
-        return no_cuts;
-    for (int i = 0; i < t->n_cuts && least > no_cuts * (1.0 + ROUNDING); i++)
-        least = fmin (least, played (t, t->cuts[i]));
     return least;
 }
 
@@ -161,7 +141,7 @@ static void whole_split (struct tree *t, int below)
     if (below + t->layers[0] != f->x->model->layers ||
         rows_end_s (f, 0, t->kind[0], t->layers[0], below) > t->then.end_s)
         return;
-    step = played_best (t);
+    step = played (t);
     if (step >= t->step_s)
         return;
     t->then.end_s -= t->step_s - step;
@@ -280,11 +260,6 @@ static bool tree_init (struct tree *t, const struct frame *f)
                                     .send_s = t->send_s,
                                     .return_s = t->send_s,
                                     .blocking = x->profile->time.blocking_sends};
-    /* A stage that blocks waits for the sends of one whose group spans, and does not pay for
-     * that. */
-    if (x->per_node > 0 && x->cross_s > x->any_s && !f->spans &&
-        !x->profile->time.blocking_sends)
-        t->n_cuts = bound_cuts (x->p, x->v > 1, x->per_node, x->beside, t->cuts);
     return true;
 }
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GRID_LARGE 1024
+#define GRID_LARGE 512
 #define REPRICED_GPUS 1000000 /* times the GPUs of a stage, in one annealing */
 
 /* TP x CP groups of each class, a group counting as its slowest GPU. */

@@ -25,6 +25,8 @@
 #define UNMEASURED_TIMES 10 /* what nobody measured counts so many times */
 #define SHARP_COLUMNS 30.0  /* of the soft maximum, per mean boundary */
 #define SHARP_RINGS 50.0    /* per mean ring link */
+#define LARGE 512           /* nodes */
+#define BLUNT 10.0
 #define HOT_RING 0.03       /* temperature at the start, in mean ring links */
 #define HOT_ANEW 0.06       /* the same from a random order */
 
@@ -39,6 +41,8 @@ struct grid {
     double *sum;  /* [columns] */
     double *soft; /* [columns] exp (sharp * (sum - base)) */
     double *edge; /* [cells] the same of (ring link to the next column - hidden) */
+    double *row_edges; /* [rows] the row's sum of them */
+    double *row_ring;  /* [rows] its slowest ring link - hidden, 0 at least */
     double soft_sum, edge_sum;
     double rings; /* soft_rings of edge_sum */
     double base, ring_base;
@@ -153,14 +157,17 @@ static int next_in_ring (const struct grid *g, int cell)
 
 static double ring_at (const struct grid *g, int cell)
 {
-    return (double) g->ring[(size_t) g->node[cell] * (size_t) g->n +
-                            (size_t) g->node[next_in_ring (g, cell)]] -
-           g->p->hidden_s[cell / g->columns];
+    int row = cell / g->columns;
+
+    return g->p->ring_share[row] *
+               (double) g->ring[(size_t) g->node[cell] * (size_t) g->n +
+                                (size_t) g->node[next_in_ring (g, cell)]] -
+           g->p->hidden_s[row];
 }
 
 static bool has_ring (const struct grid *g, int row)
 {
-    return g->columns > 1 && g->p->hidden_s[row] < g->slowest_ring;
+    return g->columns > 1 && g->p->hidden_s[row] < g->p->ring_share[row] * g->slowest_ring;
 }
 
 static bool has_rings (const struct grid *g)
@@ -181,7 +188,7 @@ static double column_sum (const struct grid *g, int column)
     return sum;
 }
 
-/* By the maxima. */
+/* By the maxima, of sums that are up to date. */
 static double cost_of (const struct grid *g)
 {
     double sum = 0.0, ring = 0.0;
@@ -189,8 +196,7 @@ static double cost_of (const struct grid *g)
     for (int c = 0; c < g->columns; c++)
         sum = fmax (sum, g->sum[c]);
     for (int row = 0; row < g->rows; row++)
-        for (int c = 0; c < g->columns && has_ring (g, row); c++)
-            ring = fmax (ring, ring_at (g, row * g->columns + c));
+        ring = fmax (ring, g->row_ring[row]);
     return g->p->weight * sum + ring;
 }
 
@@ -210,6 +216,30 @@ static double soft_rings (const struct grid *g, double edge_sum)
     return log (fmax (g->no_ring + edge_sum, DBL_MIN)) / g->ring_sharp;
 }
 
+/* A row's figures from its edges. */
+static void add_up_row (struct grid *g, int row)
+{
+    double sum = 0.0, ring = 0.0;
+
+    for (int cell = row * g->columns; cell < (row + 1) * g->columns; cell++) {
+        double s = ring_at (g, cell);
+
+        sum += g->edge[cell];
+        ring = s > ring ? s : ring;
+    }
+    g->row_edges[row] = sum;
+    g->row_ring[row] = ring;
+}
+
+/* The sums over rows. */
+static void add_up_rows (struct grid *g)
+{
+    g->edge_sum = 0.0;
+    for (int row = 0; row < g->rows; row++)
+        g->edge_sum += g->row_edges[row];
+    g->rings = soft_rings (g, g->edge_sum);
+}
+
 /* Everything anew from the nodes in hand. */
 static void evaluate (struct grid *g)
 {
@@ -218,17 +248,22 @@ static void evaluate (struct grid *g)
         g->sum[c] = column_sum (g, c);
         g->base = fmax (g->base, g->sum[c]);
     }
-    g->soft_sum = g->edge_sum = g->ring_base = 0.0;
+    g->soft_sum = g->ring_base = 0.0;
     for (int c = 0; c < g->columns; c++)
         g->soft_sum += g->soft[c] = exp (g->sharp * (g->sum[c] - g->base));
     for (int cell = 0; cell < g->cells; cell++)
         if (has_ring (g, cell / g->columns))
             g->ring_base = fmax (g->ring_base, ring_at (g, cell));
-    for (int cell = 0; cell < g->cells; cell++)
-        if (has_ring (g, cell / g->columns))
-            g->edge_sum += g->edge[cell] = softened_edge (g, cell);
+    for (int row = 0; row < g->rows; row++) {
+        g->row_edges[row] = g->row_ring[row] = 0.0;
+        if (!has_ring (g, row))
+            continue;
+        for (int cell = row * g->columns; cell < (row + 1) * g->columns; cell++)
+            g->edge[cell] = softened_edge (g, cell);
+        add_up_row (g, row);
+    }
     g->no_ring = exp (-g->ring_sharp * g->ring_base);
-    g->rings = soft_rings (g, g->edge_sum);
+    add_up_rows (g);
 }
 
 /* ---- moves ---- */
@@ -308,11 +343,14 @@ static void commit (struct grid *g)
         g->soft_sum += g->soft[c];
     if (g->n_edges == 0)
         return;
-    g->edge_sum = 0.0;
-    for (int row = 0; row < g->rows; row++)
-        for (int c = 0; c < g->columns && has_ring (g, row); c++)
-            g->edge_sum += g->edge[row * g->columns + c];
-    g->rings = soft_rings (g, g->edge_sum);
+    for (int k = 0, last = -1; k < g->n_edges; k++) {
+        int row = g->edge_at[k] / g->columns;
+
+        if (row != last)
+            add_up_row (g, row);
+        last = row;
+    }
+    add_up_rows (g);
 }
 
 /* Two cells change nodes.  @return the softened cost then */
@@ -592,7 +630,7 @@ static bool allocate (struct grid *g)
 
     g->sends = malloc (2 * n * n * sizeof *g->sends);
     g->near = calloc (n * (NEAR + 3) + 4 * rows, sizeof (int));
-    g->sum = calloc (2 * columns + rows * columns + 4 * rows, sizeof (double));
+    g->sum = calloc (2 * columns + rows * columns + 6 * rows, sizeof (double));
     if (!g->sends || !g->near || !g->sum)
         return false;
     g->ring = g->sends + n * n;
@@ -602,6 +640,8 @@ static bool allocate (struct grid *g)
     g->soft = g->sum + columns;
     g->edge = g->soft + columns;
     g->new_edge = g->edge + rows * columns;
+    g->row_edges = g->new_edge + 4 * rows;
+    g->row_ring = g->row_edges + rows;
     return true;
 }
 
@@ -654,6 +694,13 @@ void grid_improve (struct grid *g, int *order, bool anew, long moves)
     if (anew)
         shuffle (g);
     g->best_cost = INFINITY;
+    if (g->n > LARGE && has_rings (g)) {
+        g->ring_sharp /= BLUNT;
+        anneal (g, moves, hot, cold, g->best + g->n);
+        g->ring_sharp *= BLUNT;
+        memcpy (g->node, g->best, (size_t) g->n * sizeof (int));
+        hot = cold;
+    }
     anneal (g, moves, hot, cold, g->best + g->n);
     memcpy (order, g->best, (size_t) g->n * sizeof (int));
 }

@@ -21,8 +21,9 @@ struct grid_problem {
     double send_bytes, send_latency, flows; /* a flow's bytes over the rate reached;
                                                    latencies counted; flows of a node */
     double ring_bytes, ring_groups,
-        lanes;              /* the same of a row's ring; lanes of a group */
-    const double *hidden_s; /* [rows] what hides a row's ring; INFINITY: all of it */
+        lanes; /* the same of the ring of the row that has most; lanes of a group */
+    const double *ring_share; /* [rows] of ring_bytes, a row's */
+    const double *hidden_s;   /* [rows] what hides a row's ring; INFINITY: all of it */
 };
 
 struct grid;

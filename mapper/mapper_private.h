@@ -46,6 +46,7 @@ struct pool {
     int *island_gpus; /* [n_islands] most GPUs first */
     double *badness;  /* [n_nodes] how slow a node's links are: the sum of the inverse
                         bandwidths to and from the others, unmeasured ones ten times */
+    double usual_badness; /* its median */
     double node_bytes_per_s; /* largest node_gb_per_s; INFINITY where one has none */
     double nvls;             /* best nvls_efficiency */
     bool nvls_or_ring; /* NVLS alone is allowed, and some nodes have none: rings there */
@@ -67,6 +68,10 @@ int pool_unmeasured_at_least (const struct pool *pool, long long world);
 
 /** What a link from node to node costs a sequence: an unmeasured one counts ten times. */
 double link_badness (const struct topology_cluster *c, int from, int to);
+
+/** How many times the usual node's links the i-th node's take; 1 where they are not so bad
+ *  that the node itself, not some pair, must be at fault. */
+double pool_poorness (const struct pool *pool, int i);
 
 /** How many groups of tp GPUs inside nodes there are at most whose classes are 0..upto, on
  *  as many nodes as may be used. */

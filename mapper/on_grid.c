@@ -20,7 +20,7 @@ struct on_grid {
     int parts;        /* of a slot on a node: its cp TP groups, or as many as fit */
     int *kind;        /* [n_nodes] */
     int *order;       /* [n_nodes] by place in the sequence: which of the pool's nodes */
-    double *hidden_s; /* [rows] */
+    double *ring_share, *hidden_s; /* [rows] */
 };
 
 /* Do all nodes hold blocks of one size, whole rows and columns of them? */
@@ -88,30 +88,39 @@ static double round_trips (const struct workload_config *c, int m)
     return 1.0 + (m - 1) / p + (left > 1 ? (left - 1.0) / (p - 1) : 0.0);
 }
 
-/* A stage ends before stage 0 by the backward passes between them, and compute hides its
- * part. */
-static void find_hidden (struct on_grid *o, const struct costmodel_volume *v)
+/* Every row's ring: the most parameters of its stages, and what hides them.  A stage ends
+ * before stage 0 by the backward passes of a chunk between them, and compute hides its
+ * part.  @return the most parameters of all stages */
+static double find_rings (struct on_grid *o, const struct costmodel_volume *v)
 {
     const struct mapper_problem *p = o->x->pool->problem;
     const struct workload_config *c = o->x->c;
     int depth = o->x->layout.depth;
-    double ahead = -v->dp_phases * p->profile->time.collective_s;
+    double ahead = -v->dp_phases * p->profile->time.collective_s, most = 0.0;
     double times = c->zero == 3 ? workload_microbatches (p->job, c) : 1.0;
     struct costmodel_compute k;
 
     costmodel_compute (p->model, p->job, c, p->profile, o->x->pool->class[0].type, &k);
     for (int i = 0; i < c->deg.pp; i++) {
         struct workload_stage held = workload_stage_of (p->model, c, o->x->layers, i);
+        double params = workload_stage_params (p->model, c, &held).dense;
+        double *hidden = &o->hidden_s[i / depth], *share = &o->ring_share[i / depth];
         struct costmodel_stage_time t;
-        double under;
 
         costmodel_stage_compute (c, p->profile, &k, &held, &t);
-        under = p->profile->time.dp_overlap * times * (t.fwd_s + t.back_s);
-        if (i % depth == 0)
-            o->hidden_s[i / depth] = INFINITY;
-        o->hidden_s[i / depth] = fmin (o->hidden_s[i / depth], ahead + under);
-        ahead += t.back_s;
+        if (i % depth == 0) {
+            *hidden = INFINITY;
+            *share = 0.0;
+        }
+        *hidden = fmin (*hidden, ahead + p->profile->time.dp_overlap * times *
+                                             (t.fwd_s + t.back_s));
+        *share = fmax (*share, params);
+        most = fmax (most, params);
+        ahead += t.back_s / c->deg.vpp;
     }
+    for (int row = 0; row < o->p.rows && most > 0; row++)
+        o->ring_share[row] /= most;
+    return most;
 }
 
 static void take_critical_path (struct on_grid *o)
@@ -119,7 +128,6 @@ static void take_critical_path (struct on_grid *o)
     const struct mapper_problem *p = o->x->pool->problem;
     const struct workload_config *c = o->x->c;
     const struct workload_degrees *d = &c->deg;
-    struct workload_stage first = workload_stage_of (p->model, c, o->x->layers, 0);
     struct costmodel_volume v;
     int n = d->dp * d->cp;
 
@@ -131,10 +139,8 @@ static void take_critical_path (struct on_grid *o)
     o->p.flows = o->width * o->parts * d->tp;
     o->p.lanes = o->width * o->parts;
     o->p.ring_groups = d->tp * o->x->layout.depth;
-    o->p.ring_bytes = (n - 1.0) / n * v.dp_bytes *
-                      workload_stage_params (p->model, c, &first).dense /
+    o->p.ring_bytes = (n - 1.0) / n * v.dp_bytes * find_rings (o, &v) /
                       (p->profile->time.link * p->profile->time.link_out);
-    find_hidden (o, &v);
 }
 
 /* costmodel/published.c: links as they are alone. */
@@ -157,8 +163,10 @@ static void take_published (struct on_grid *o)
     o->p.ring_bytes = amp ? 2.0 * (n - 1) / n * 2.0 * (params.dense + params.expert)
                           : 2.0 * (o->p.columns - 1) / o->p.columns * 2.0 *
                                 (h * m->vocab + 16.0 * h * h * m->layers / d->pp) / d->tp;
-    for (int row = 0; row < o->p.rows; row++)
+    for (int row = 0; row < o->p.rows; row++) {
+        o->ring_share[row] = 1.0;
         o->hidden_s[row] = amp || row == 0 ? 0.0 : INFINITY;
+    }
 }
 
 /* ---- the candidate ---- */
@@ -172,9 +180,11 @@ static bool prepare (struct on_grid *o)
     o->p.n = n;
     o->p.node = x->pool->node;
     o->kind = malloc (2 * (size_t) n * sizeof *o->kind);
-    o->hidden_s = malloc ((size_t) o->p.rows * sizeof *o->hidden_s);
+    o->hidden_s = malloc (2 * (size_t) o->p.rows * sizeof *o->hidden_s);
     if (!o->kind || !o->hidden_s)
         return false;
+    o->ring_share = o->hidden_s + o->p.rows;
+    o->p.ring_share = o->ring_share;
     o->order = o->kind + n;
     o->p.kind = o->kind;
     o->p.hidden_s = o->hidden_s;

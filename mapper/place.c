@@ -154,11 +154,10 @@ static void copy_candidate (const struct placer *x, const struct candidate *from
 /* Moves on the grid cost less by far, on a large one more than on a small one. */
 static void on_grid (struct placer *x, int effort, struct candidate *k)
 {
-    int units = x->pool->n_nodes < 256 ? x->pool->n_nodes : 256;
-
     if (x->pool->n_nodes > GRID_LARGE)
         effort = 1;
-    improve_on_grid (x, effort > 1 ? 4 : 1, (effort + 1) / 2 * (16000 + 150L * units), k);
+    improve_on_grid (x, effort > 1 ? 4 : 1,
+                     (effort + 1) / 2 * (16000 + 150L * x->pool->n_nodes), k);
 }
 
 /* Is the start so slow that no moves will make it the best? */

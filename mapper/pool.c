@@ -6,6 +6,9 @@
 #include <string.h>
 
 #include "base/progress.h"
+#include "base/stats.h"
+
+#define POOR 1.3
 
 static int by_size_down (const void *a, const void *b)
 {
@@ -174,6 +177,26 @@ double link_badness (const struct topology_cluster *c, int from, int to)
         topology_link (c, c->node[from].first_gpu, c->node[to].first_gpu);
 
     return l.bytes_per_s > 0 ? (l.measured ? 1 : 10) / l.bytes_per_s : 1.0;
+}
+
+double pool_poorness (const struct pool *pool, int i)
+{
+    double times = pool->badness[i] / pool->usual_badness;
+
+    return times > POOR && isfinite (times) ? times : 1.0;
+}
+
+static enum status find_usual_badness (struct pool *pool, struct error *err)
+{
+    size_t n = (size_t) pool->n_nodes;
+    double *sorted = malloc (n * sizeof *sorted);
+
+    if (!sorted)
+        return err_nomem (err);
+    memcpy (sorted, pool->badness, n * sizeof *sorted);
+    pool->usual_badness = stats_median (sorted, pool->n_nodes);
+    free (sorted);
+    return ST_OK;
 }
 
 static void keep_best (struct best_link *best, struct topology_link l)
@@ -435,6 +458,8 @@ enum status pool_init (struct pool *pool, const struct mapper_problem *p,
     }
     order_classes (pool);
     st = see_links (pool, err);
+    if (st == ST_OK)
+        st = find_usual_badness (pool, err);
     if (st == ST_OK)
         st = count_groups (pool, err);
     pool->all_alike = is_all_alike (pool);

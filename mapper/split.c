@@ -241,6 +241,26 @@ static enum status split_divided (const struct pool *pool,
     return st;
 }
 
+/* Stages of slow slots hold all slow nodes, badly linked ones too: those are in the ring of
+ * their synchronisation. */
+static void slow_rings (const struct pool *pool, int from, struct best *b)
+{
+    const struct topology_cluster *c = pool->problem->cluster;
+    double times = 1.0;
+
+    for (int i = 0; i < pool->n_nodes; i++) {
+        const struct topology_node *n = &c->node[pool->node[i]];
+
+        for (int k = 0; k < n->gpus; k++)
+            if (pool->class_of_gpu[n->first_gpu + k] >= from)
+                times = fmax (times, pool_poorness (pool, i));
+    }
+    for (int way = 0; way < BOUND_WAYS; way++) {
+        b->sync_layer_s[1][way] *= times;
+        b->sync_fixed_s[1][way] *= times;
+    }
+}
+
 enum status split_layers (const struct pool *pool, const struct workload_config *c,
                           bool by_class, const int *caps, int *layers,
                           int *class_of_stage, struct error *err)
@@ -265,6 +285,8 @@ enum status split_layers (const struct pool *pool, const struct workload_config 
         if ((x.slow == 0 && (from > 0 || step_s > 0.0)) || x.slow > c->deg.pp)
             continue;
         bound_caps (pool, c->deg.pp, from, false, caps, cap);
+        if (x.slow > 0)
+            slow_rings (pool, from, &b);
         st = split_divided (pool, c, &x, &chunks, from, &step_s, layers, class_of_stage,
                             err);
     }

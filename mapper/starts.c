@@ -470,38 +470,55 @@ static void sequence_by_memory (struct placer *x)
     }
 }
 
-/* Can the node serve the stage; and is it also as fast as its layers were split for? */
-static bool node_serves (const struct placer *x, int node, int stage, bool fast)
+/* Can nodes of the class serve the stage; and are they also as fast as its layers were split
+ * for? */
+static bool class_serves (const struct placer *x, int q, int stage, bool fast)
 {
-    int q = slowest_class (x->pool, node);
-
     return x->allowed[stage * x->pool->n_classes + q] &&
            (!fast || q <= x->class_of_stage[stage]);
 }
 
+/* Nodes in file order, those that are badly linked as a whole last: the last stages have
+ * the most compute to hide their synchronisation under. */
+static void sequence_poor_last (struct placer *x)
+{
+    const struct pool *pool = x->pool;
+    int at = 0;
+
+    for (int poor = 0; poor < 2; poor++)
+        for (int i = 0; i < pool->n_nodes; i++)
+            if ((pool_poorness (pool, i) > 1.0) == poor)
+                x->layout.seq[at++] = pool->node[i];
+}
+
 /* Nodes to the stages that need them: each stage in turn takes nodes of the slowest class
- * that may serve it. */
+ * that may serve it, else what is left, badly linked ones last. */
 static void sequence_by_class (struct placer *x, bool fast)
 {
     const struct pool *pool = x->pool;
+    int next[CLASSES_MAX] = {0}; /* in late[], where the next node of a class may be */
     bool *taken = x->mark;
+    int *from = x->late;
 
+    sequence_poor_last (x);
+    memcpy (from, x->layout.seq, (size_t) pool->n_nodes * sizeof *from);
     memset (taken, 0, (size_t) pool->problem->cluster->n_nodes * sizeof *taken);
-    for (int used = 0, at = 0; used < pool->n_nodes; used++) {
+    for (int used = 0, at = 0, first = 0; used < pool->n_nodes; used++) {
         int stage = at < x->world ? x->position[at] / x->per_stage : x->c->deg.pp - 1;
-        int pick = -1, pick_class = -1;
+        int pick = -1;
 
-        for (int i = 0; i < pool->n_nodes; i++) {
-            int node = pool->node[i], q = slowest_class (pool, node);
-
-            if (!taken[node] && node_serves (x, node, stage, fast) && q > pick_class) {
-                pick = node;
-                pick_class = q;
-            }
+        for (int q = pool->n_classes - 1; q >= 0 && pick < 0; q--) {
+            if (!class_serves (x, q, stage, fast))
+                continue;
+            while (next[q] < pool->n_nodes && (taken[from[next[q]]] ||
+                                               slowest_class (pool, from[next[q]]) != q))
+                next[q]++;
+            pick = next[q] < pool->n_nodes ? from[next[q]] : -1;
         }
-        for (int i = 0; i < pool->n_nodes && pick < 0; i++) /* none may: keep it whole */
-            if (!taken[pool->node[i]])
-                pick = pool->node[i];
+        while (taken[from[first]])
+            first++;
+        if (pick < 0) /* none may: keep the sequence whole */
+            pick = from[first];
         taken[pick] = true;
         x->layout.seq[used] = pick;
         at += x->groups->grouped[pick];
@@ -544,6 +561,8 @@ static enum status try_layout (struct placer *x, int depth,
     sequence_by_links (x, ranked);
     try_sequence (x, s);
     sequence_best_in_file_order (x, ranked);
+    try_sequence (x, s);
+    sequence_poor_last (x);
     try_sequence (x, s);
     for (int i = 0; i < seeds && i < pool->n_nodes && st == ST_OK; i++) {
         st = sequence_grown (x, ranked[i].node, err);

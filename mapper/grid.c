@@ -27,20 +27,20 @@
 #define SHARP_RINGS 50.0    /* per mean ring link */
 #define LARGE 512           /* nodes */
 #define BLUNT 10.0
-#define HOT_RING 0.03       /* temperature at the start, in mean ring links */
-#define HOT_ANEW 0.06       /* the same from a random order */
+#define HOT_RING 0.03 /* temperature at the start, in mean ring links */
+#define HOT_ANEW 0.06 /* the same from a random order */
 
 struct grid {
     const struct grid_problem *p;
     int n, rows, columns, cells;
-    float *sends; /* [n * n] seconds of a boundary between two nodes, both ways */
-    float *ring;  /* [n * n] of a row's ring, were this its slowest link */
-    int *near;    /* [n * NEAR] */
-    int *node;    /* [n] by cell, row by row; beyond the cells, spares */
-    int *best;    /* [n] */
-    double *sum;  /* [columns] */
-    double *soft; /* [columns] exp (sharp * (sum - base)) */
-    double *edge; /* [cells] the same of (ring link to the next column - hidden) */
+    float *sends;      /* [n * n] seconds of a boundary between two nodes, both ways */
+    float *ring;       /* [n * n] of a row's ring, were this its slowest link */
+    int *near;         /* [n * NEAR] */
+    int *node;         /* [n] by cell, row by row; beyond the cells, spares */
+    int *best;         /* [n] */
+    double *sum;       /* [columns] */
+    double *soft;      /* [columns] exp (sharp * (sum - base)) */
+    double *edge;      /* [cells] the same of (ring link to the next column - hidden) */
     double *row_edges; /* [rows] the row's sum of them */
     double *row_ring;  /* [rows] its slowest ring link - hidden, 0 at least */
     double soft_sum, edge_sum;
@@ -167,7 +167,8 @@ static double ring_at (const struct grid *g, int cell)
 
 static bool has_ring (const struct grid *g, int row)
 {
-    return g->columns > 1 && g->p->hidden_s[row] < g->p->ring_share[row] * g->slowest_ring;
+    return g->columns > 1 &&
+           g->p->hidden_s[row] < g->p->ring_share[row] * g->slowest_ring;
 }
 
 static bool has_rings (const struct grid *g)

@@ -46,7 +46,7 @@ struct pool {
     int *island_gpus; /* [n_islands] most GPUs first */
     double *badness;  /* [n_nodes] how slow a node's links are: the sum of the inverse
                         bandwidths to and from the others, unmeasured ones ten times */
-    double usual_badness; /* its median */
+    double usual_badness[CLASSES_MAX]; /* its median, by pool_node_class */
     double node_bytes_per_s; /* largest node_gb_per_s; INFINITY where one has none */
     double nvls;             /* best nvls_efficiency */
     bool nvls_or_ring; /* NVLS alone is allowed, and some nodes have none: rings there */
@@ -69,7 +69,10 @@ int pool_unmeasured_at_least (const struct pool *pool, long long world);
 /** What a link from node to node costs a sequence: an unmeasured one counts ten times. */
 double link_badness (const struct topology_cluster *c, int from, int to);
 
-/** How many times the usual node's links the i-th node's take; 1 where they are not so bad
+/** The slowest class of a node's GPUs. */
+int pool_node_class (const struct pool *pool, int node);
+
+/** How many times as bad as usual for its class the i-th node's links are; 1 unless so bad
  *  that the node itself, not some pair, must be at fault. */
 double pool_poorness (const struct pool *pool, int i);
 

@@ -16,10 +16,10 @@
 struct on_grid {
     struct placer *x;
     struct grid_problem p;
-    int width;        /* replicas that share a node */
-    int parts;        /* of a slot on a node: its cp TP groups, or as many as fit */
-    int *kind;        /* [n_nodes] */
-    int *order;       /* [n_nodes] by place in the sequence: which of the pool's nodes */
+    int width;  /* replicas that share a node */
+    int parts;  /* of a slot on a node: its cp TP groups, or as many as fit */
+    int *kind;  /* [n_nodes] */
+    int *order; /* [n_nodes] by place in the sequence: which of the pool's nodes */
     double *ring_share, *hidden_s; /* [rows] */
 };
 
@@ -33,7 +33,7 @@ static bool is_regular (struct on_grid *o)
     o->width = slots / depth;
     o->parts = x->pool->max_node_gpus / (o->width * depth * d->tp);
     o->parts = o->parts < d->cp ? o->parts : d->cp;
-    if (x->layout.by_class || o->parts == 0 || d->cp % o->parts != 0 ||
+    if ((x->layout.by_class && depth > 1) || o->parts == 0 || d->cp % o->parts != 0 ||
         x->pool->n_nodes > GRID_NODES_MAX || d->dp % o->width != 0 || d->pp % depth != 0)
         return false;
     o->p.rows = d->pp / depth;
@@ -171,6 +171,24 @@ static void take_published (struct on_grid *o)
 
 /* ---- the candidate ---- */
 
+/* The same placement as a layout whose stages are in their own order. */
+static void straighten (struct on_grid *o, struct layout *l)
+{
+    struct placer *x = o->x;
+    size_t columns = (size_t) o->p.columns;
+    int *from = x->late;
+
+    if (!l->by_class)
+        return;
+    memcpy (from, l->seq, (size_t) x->pool->n_nodes * sizeof *from);
+    order_stages (x);
+    for (size_t at = 0; at < (size_t) o->p.rows; at++)
+        memcpy (l->seq + (size_t) x->stage_at[at] * columns, from + at * columns,
+                columns * sizeof *from);
+    l->by_class = false;
+    layout_copy (&x->layout, l, x->pool->n_nodes);
+}
+
 static bool prepare (struct on_grid *o)
 {
     const struct placer *x = o->x;
@@ -234,7 +252,10 @@ void improve_on_grid (struct placer *x, int runs, long moves, struct candidate *
     if (x->pool->all_alike || x->pool->n_nodes == 1 || !isfinite (k->price.step_s))
         return;
     layout_copy (&x->layout, &k->layout, x->pool->n_nodes);
-    if (is_regular (&o) && prepare (&o) && (g = grid_create (&o.p, rng_next (&x->rng)))) {
+    if (!is_regular (&o))
+        return;
+    straighten (&o, &k->layout);
+    if (prepare (&o) && (g = grid_create (&o.p, rng_next (&x->rng)))) {
         if (runs > 1 && grid_grow (g, o.order))
             keep (&o, k);
         for (int run = 0; run < runs && !pool_is_late (x->pool); run++) {

@@ -8,7 +8,7 @@
 #include "base/progress.h"
 #include "base/stats.h"
 
-#define POOR 1.3
+#define POOR 1.3 /* times the usual badness of links */
 
 static int by_size_down (const void *a, const void *b)
 {
@@ -179,23 +179,40 @@ double link_badness (const struct topology_cluster *c, int from, int to)
     return l.bytes_per_s > 0 ? (l.measured ? 1 : 10) / l.bytes_per_s : 1.0;
 }
 
+int pool_node_class (const struct pool *pool, int node)
+{
+    const struct topology_node *n = &pool->problem->cluster->node[node];
+    int q = 0;
+
+    for (int k = 0; k < n->gpus; k++)
+        if (pool->class_of_gpu[n->first_gpu + k] > q)
+            q = pool->class_of_gpu[n->first_gpu + k];
+    return q;
+}
+
 double pool_poorness (const struct pool *pool, int i)
 {
-    double times = pool->badness[i] / pool->usual_badness;
+    double usual = pool->usual_badness[pool_node_class (pool, pool->node[i])];
+    double times = pool->badness[i] / usual;
 
     return times > POOR && isfinite (times) ? times : 1.0;
 }
 
 static enum status find_usual_badness (struct pool *pool, struct error *err)
 {
-    size_t n = (size_t) pool->n_nodes;
-    double *sorted = malloc (n * sizeof *sorted);
+    double *some = malloc ((size_t) pool->n_nodes * sizeof *some);
 
-    if (!sorted)
+    if (!some)
         return err_nomem (err);
-    memcpy (sorted, pool->badness, n * sizeof *sorted);
-    pool->usual_badness = stats_median (sorted, pool->n_nodes);
-    free (sorted);
+    for (int q = 0; q < pool->n_classes; q++) {
+        int n = 0;
+
+        for (int i = 0; i < pool->n_nodes; i++)
+            if (pool_node_class (pool, pool->node[i]) == q)
+                some[n++] = pool->badness[i];
+        pool->usual_badness[q] = stats_median (some, n);
+    }
+    free (some);
     return ST_OK;
 }
 

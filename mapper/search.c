@@ -25,6 +25,7 @@
 #define POLISH_SEEDS 2    /* and so many random numbers */
 #define POLISH_GROWTH 4   /* times the moves of the round before */
 #define POLISH_WORTH 1e-4 /* of the step: a gain that is worth another round */
+#define OUT_OF_REACH 0.05 /* of the best step: no effort brings so much */
 
 const char *mapper_objective_name (enum mapper_objective o)
 {
@@ -444,7 +445,8 @@ static void tighten_placed (struct search *x)
 }
 
 /* Those of the best few that more effort may help: nothing is left to find where all
- * placements were tried, and where the bound is near, or above the best plan.
+ * placements were tried, where the bound is near, or above the best plan, and where the plan
+ * is far from the best.
  * @return how many */
 static int pick_best (const struct search *x, long *pick)
 {
@@ -470,7 +472,8 @@ static int pick_best (const struct search *x, long *pick)
         double bound_s = x->placed_bound[pick[i]];
 
         if (!small && bound_s < best_s &&
-            search_value (x, pick[i]).step_s > bound_s * (1 + CLOSE_ENOUGH))
+            search_value (x, pick[i]).step_s > bound_s * (1 + CLOSE_ENOUGH) &&
+            search_value (x, pick[i]).step_s < best_s * (1 + OUT_OF_REACH))
             pick[left++] = pick[i];
     }
     return left;

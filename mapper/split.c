@@ -245,16 +245,11 @@ static enum status split_divided (const struct pool *pool,
  * their synchronisation. */
 static void slow_rings (const struct pool *pool, int from, struct best *b)
 {
-    const struct topology_cluster *c = pool->problem->cluster;
     double times = 1.0;
 
-    for (int i = 0; i < pool->n_nodes; i++) {
-        const struct topology_node *n = &c->node[pool->node[i]];
-
-        for (int k = 0; k < n->gpus; k++)
-            if (pool->class_of_gpu[n->first_gpu + k] >= from)
-                times = fmax (times, pool_poorness (pool, i));
-    }
+    for (int i = 0; i < pool->n_nodes; i++)
+        if (pool_node_class (pool, pool->node[i]) >= from)
+            times = fmax (times, pool_poorness (pool, i));
     for (int way = 0; way < BOUND_WAYS; way++) {
         b->sync_layer_s[1][way] *= times;
         b->sync_fixed_s[1][way] *= times;

@@ -121,8 +121,7 @@ int slots_per_node (const struct placer *x)
     return n > 1 ? n : 1;
 }
 
-/* The stages as they are, or those for the slower classes first. */
-static void order_stages (struct placer *x)
+void order_stages (struct placer *x)
 {
     int at = 0;
 
@@ -366,17 +365,6 @@ static int by_badness (const void *a, const void *b)
     return x->node - y->node;
 }
 
-static int slowest_class (const struct pool *pool, int node)
-{
-    const struct topology_node *n = &pool->problem->cluster->node[node];
-    int q = 0;
-
-    for (int k = 0; k < n->gpus; k++)
-        if (pool->class_of_gpu[n->first_gpu + k] > q)
-            q = pool->class_of_gpu[n->first_gpu + k];
-    return q;
-}
-
 /* How slow the pool's i-th node's links are; before that its GPUs' class, and before all
  * its size when only so many nodes may be used. */
 static double node_badness (const struct pool *pool, int i)
@@ -387,7 +375,7 @@ static double node_badness (const struct pool *pool, int i)
     if (nodes_limited (pool))
         sum += 1e9 * CLASSES_MAX *
                (pool->max_node_gpus - pool->problem->cluster->node[node].gpus);
-    return slowest_class (pool, node) * 1e9 + sum;
+    return pool_node_class (pool, node) * 1e9 + sum;
 }
 
 /* Best-linked nodes first. */
@@ -510,8 +498,8 @@ static void sequence_by_class (struct placer *x, bool fast)
         for (int q = pool->n_classes - 1; q >= 0 && pick < 0; q--) {
             if (!class_serves (x, q, stage, fast))
                 continue;
-            while (next[q] < pool->n_nodes && (taken[from[next[q]]] ||
-                                               slowest_class (pool, from[next[q]]) != q))
+            while (next[q] < pool->n_nodes &&
+                   (taken[from[next[q]]] || pool_node_class (pool, from[next[q]]) != q))
                 next[q]++;
             pick = next[q] < pool->n_nodes ? from[next[q]] : -1;
         }

@@ -41,6 +41,7 @@ struct grid {
     double *sum;       /* [columns] */
     double *soft;      /* [columns] exp (sharp * (sum - base)) */
     double *edge;      /* [cells] the same of (ring link to the next column - hidden) */
+    double *ring_s;    /* [cells] ring link to the next column - hidden */
     double *row_edges; /* [rows] the row's sum of them */
     double *row_ring;  /* [rows] its slowest ring link - hidden, 0 at least */
     double soft_sum, edge_sum;
@@ -56,6 +57,7 @@ struct grid {
     double new_sum[2], new_soft[2];
     int *edge_at;     /* [4 * rows] ring links, as cells */
     double *new_edge; /* [4 * rows] */
+    double *new_ring; /* [4 * rows] */
     int n_edges;
 };
 
@@ -201,9 +203,9 @@ static double cost_of (const struct grid *g)
     return g->p->weight * sum + ring;
 }
 
-static double softened_edge (const struct grid *g, int cell)
+static double softened_edge (const struct grid *g, double ring_s)
 {
-    return exp (g->ring_sharp * (ring_at (g, cell) - g->ring_base));
+    return exp (g->ring_sharp * (ring_s - g->ring_base));
 }
 
 /* The softened cost: of columns, and of rings. */
@@ -223,10 +225,8 @@ static void add_up_row (struct grid *g, int row)
     double sum = 0.0, ring = 0.0;
 
     for (int cell = row * g->columns; cell < (row + 1) * g->columns; cell++) {
-        double s = ring_at (g, cell);
-
         sum += g->edge[cell];
-        ring = s > ring ? s : ring;
+        ring = g->ring_s[cell] > ring ? g->ring_s[cell] : ring;
     }
     g->row_edges[row] = sum;
     g->row_ring[row] = ring;
@@ -253,14 +253,16 @@ static void evaluate (struct grid *g)
     for (int c = 0; c < g->columns; c++)
         g->soft_sum += g->soft[c] = exp (g->sharp * (g->sum[c] - g->base));
     for (int cell = 0; cell < g->cells; cell++)
-        if (has_ring (g, cell / g->columns))
-            g->ring_base = fmax (g->ring_base, ring_at (g, cell));
+        if (has_ring (g, cell / g->columns)) {
+            g->ring_s[cell] = ring_at (g, cell);
+            g->ring_base = fmax (g->ring_base, g->ring_s[cell]);
+        }
     for (int row = 0; row < g->rows; row++) {
         g->row_edges[row] = g->row_ring[row] = 0.0;
         if (!has_ring (g, row))
             continue;
         for (int cell = row * g->columns; cell < (row + 1) * g->columns; cell++)
-            g->edge[cell] = softened_edge (g, cell);
+            g->edge[cell] = softened_edge (g, g->ring_s[cell]);
         add_up_row (g, row);
     }
     g->no_ring = exp (-g->ring_sharp * g->ring_base);
@@ -321,7 +323,8 @@ static double changed_cost (struct grid *g)
         soft_sum += g->new_soft[k] - g->soft[c];
     }
     for (int k = 0; k < g->n_edges; k++) {
-        g->new_edge[k] = softened_edge (g, g->edge_at[k]);
+        g->new_ring[k] = ring_at (g, g->edge_at[k]);
+        g->new_edge[k] = softened_edge (g, g->new_ring[k]);
         edge_sum += g->new_edge[k] - g->edge[g->edge_at[k]];
     }
     return soft_columns (g, soft_sum) +
@@ -336,8 +339,10 @@ static void commit (struct grid *g)
             g->sum[g->changed[k]] = g->new_sum[k];
             g->soft[g->changed[k]] = g->new_soft[k];
         }
-    for (int k = 0; k < g->n_edges; k++)
+    for (int k = 0; k < g->n_edges; k++) {
         g->edge[g->edge_at[k]] = g->new_edge[k];
+        g->ring_s[g->edge_at[k]] = g->new_ring[k];
+    }
     /* Added up anew: differences would cancel. */
     g->soft_sum = 0.0;
     for (int c = 0; c < g->columns; c++)
@@ -631,7 +636,7 @@ static bool allocate (struct grid *g)
 
     g->sends = malloc (2 * n * n * sizeof *g->sends);
     g->near = calloc (n * (NEAR + 3) + 4 * rows, sizeof (int));
-    g->sum = calloc (2 * columns + rows * columns + 6 * rows, sizeof (double));
+    g->sum = calloc (2 * columns + 2 * rows * columns + 10 * rows, sizeof (double));
     if (!g->sends || !g->near || !g->sum)
         return false;
     g->ring = g->sends + n * n;
@@ -641,7 +646,9 @@ static bool allocate (struct grid *g)
     g->soft = g->sum + columns;
     g->edge = g->soft + columns;
     g->new_edge = g->edge + rows * columns;
-    g->row_edges = g->new_edge + 4 * rows;
+    g->new_ring = g->new_edge + 4 * rows;
+    g->ring_s = g->new_ring + 4 * rows;
+    g->row_edges = g->ring_s + rows * columns;
     g->row_ring = g->row_edges + rows;
     return true;
 }

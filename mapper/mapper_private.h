@@ -184,6 +184,7 @@ struct placed {
     int *gpu;    /* [world] */
     struct costmodel_price price;
     double node_step_s, gpu_step_s;
+    double moved_s; /* of the step: what moves that are priced exactly took off */
     enum mapper_granularity granularity;
     bool exact;           /* every split and placement was tried */
     enum refusal refusal; /* with ST_NOFIT */

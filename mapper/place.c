@@ -166,27 +166,35 @@ static bool is_hopeless (const struct effort *e, const struct candidate *k)
     return k->price.unmeasured == 0 && k->price.step_s > e->rival_s * (1.0 + HOPELESS);
 }
 
+/* @param[out] moved_s  what moves that are priced exactly took off the step */
 static enum status improve (struct placer *x, const struct mapper_settings *s,
                             const struct effort *e, struct candidate *by_node,
-                            struct candidate *any, bool *exact, struct error *err)
+                            struct candidate *any, bool *exact, double *moved_s,
+                            struct error *err)
 {
     int moves = moves_for (x, e->exact);
+    double grid_s;
 
     if (pool_is_small (x->pool))
         return exact_splits (x, s->granularity, by_node, any, exact, err);
     if (is_hopeless (e, by_node) && is_hopeless (e, any))
         return ST_OK;
     on_grid (x, e->grid, by_node);
+    grid_s = by_node->price.step_s;
     improve_by_node (x, moves, by_node);
-    if (s->granularity == MAPPER_NODE)
+    if (s->granularity == MAPPER_NODE) {
+        *moved_s = grid_s > by_node->price.step_s ? grid_s - by_node->price.step_s : 0.0;
         return ST_OK;
+    }
     if (any->layout.depth > 1) {
         on_grid (x, e->grid, any);
+        grid_s = fmin (grid_s, any->price.step_s);
         improve_by_node (x, moves, any);
     }
     if (price_less (&by_node->price, &any->price))
         copy_candidate (x, by_node, any);
     improve_by_gpu (x, moves, any);
+    *moved_s = grid_s > any->price.step_s ? grid_s - any->price.step_s : 0.0;
     return ST_OK;
 }
 
@@ -277,7 +285,7 @@ static enum status place_split (struct placer *x, bool by_speed,
     if (st == ST_OK)
         st = try_starts (x, s->granularity != MAPPER_NODE, &by_node, &any, err);
     if (st == ST_OK)
-        st = improve (x, s, effort, &by_node, &any, &result.exact, err);
+        st = improve (x, s, effort, &by_node, &any, &result.exact, &result.moved_s, err);
     if (st == ST_OK) {
         choose (x, s, &by_node, &any, &result);
         if (!isfinite (result.price.step_s))

@@ -492,9 +492,10 @@ static enum status place_again (const struct search *x, long at, int seed,
                          rng_next (&mix), out, err);
 }
 
-/* Place the best few again with several seeds; the order of the list is kept. */
+/* Place the best few again with several seeds; the order of the list is kept.
+ * @param[out] moved  the most that exactly priced moves gained, of a step */
 static enum status polish_round (struct search *x, const long *pick, int n, int round,
-                                 struct effort effort, struct error *err)
+                                 struct effort effort, double *moved, struct error *err)
 {
     struct placed again[POLISHED * POLISH_SEEDS] = {{0}};
     enum status st[POLISHED * POLISH_SEEDS] = {ST_OK};
@@ -512,6 +513,8 @@ static enum status polish_round (struct search *x, const long *pick, int n, int 
         struct placed *old = &x->placed[pick[i / POLISH_SEEDS]];
 
         failed = failed || st[i] == ST_NOMEM;
+        if (st[i] == ST_OK)
+            *moved = fmax (*moved, again[i].moved_s / again[i].price.step_s);
         if (st[i] == ST_OK && price_less (&again[i].price, &old->price)) {
             struct placed swap = *old;
 
@@ -526,8 +529,8 @@ static enum status polish_round (struct search *x, const long *pick, int n, int 
     return failed ? err_nomem (err) : ST_OK;
 }
 
-/* Place the best few again with more and more effort, as long as that gains something; the
- * fewer there are, the more each may get. */
+/* Place the best few again with more and more effort, as long as that and the moves that get
+ * more of it gain something; the fewer there are, the more each may get. */
 static enum status polish (struct search *x, struct error *err)
 {
     enum status st = ST_OK;
@@ -539,12 +542,13 @@ static enum status polish (struct search *x, struct error *err)
          round++, exact *= POLISH_GROWTH) {
         long pick[POLISHED];
         int n = pick_best (x, pick);
-        double before = search_value (x, x->best).step_s;
+        double before = search_value (x, x->best).step_s, moved = 0.0;
 
         most = x->s->polish / (n > 1 ? n : 1);
         st = polish_round (x, pick, n, round,
-                           (struct effort){most > 1 ? most : 1, exact, INFINITY}, err);
-        gain = 1.0 - search_value (x, x->best).step_s / before;
+                           (struct effort){most > 1 ? most : 1, exact, INFINITY}, &moved,
+                           err);
+        gain = fmin (moved, 1.0 - search_value (x, x->best).step_s / before);
     }
     return st;
 }

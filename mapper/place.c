@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GRID_LARGE 512
+#define GRID_SMALL 32         /* nodes */
+#define GRID_LARGE 512        /* of larger ones a run is enough */
 #define REPRICED_GPUS 1000000 /* times the GPUs of a stage, in one annealing */
 
 /* TP x CP groups of each class, a group counting as its slowest GPU. */
@@ -154,10 +155,12 @@ static void copy_candidate (const struct placer *x, const struct candidate *from
 /* Moves on the grid cost less by far, on a large one more than on a small one. */
 static void on_grid (struct placer *x, int effort, struct candidate *k)
 {
-    if (x->pool->n_nodes > GRID_LARGE)
+    int nodes = x->pool->n_nodes, runs = nodes > GRID_SMALL ? 4 : 6;
+
+    if (nodes > GRID_LARGE)
         effort = 1;
-    improve_on_grid (x, effort > 1 ? 4 : 1,
-                     (effort + 1) / 2 * (16000 + 150L * x->pool->n_nodes), k);
+    improve_on_grid (x, effort > 1 ? runs : 1, (effort + 1) / 2 * (16000 + 150L * nodes),
+                     k);
 }
 
 /* Is the start so slow that no moves will make it the best? */

@@ -25,10 +25,9 @@
 #define UNMEASURED_TIMES 10 /* what nobody measured counts so many times */
 #define SHARP_COLUMNS 30.0  /* of the soft maximum, per mean boundary */
 #define SHARP_RINGS 50.0    /* per mean ring link */
-#define LARGE 512           /* nodes */
-#define BLUNT 10.0
-#define HOT_RING 0.03 /* temperature at the start, in mean ring links */
-#define HOT_ANEW 0.06 /* the same from a random order */
+#define BLUNT 10.0          /* of large grids, the first run's soft maximum of rings */
+#define HOT_RING 0.03       /* temperature at the start, in mean ring links */
+#define HOT_ANEW 0.06       /* the same from a random order */
 
 struct grid {
     const struct grid_problem *p;
@@ -702,7 +701,7 @@ void grid_improve (struct grid *g, int *order, bool anew, long moves)
     if (anew)
         shuffle (g);
     g->best_cost = INFINITY;
-    if (g->n > LARGE && has_rings (g)) {
+    if (g->n > GRID_LARGE && has_rings (g)) {
         g->ring_sharp /= BLUNT;
         anneal (g, moves, hot, cold, g->best + g->n);
         g->ring_sharp *= BLUNT;

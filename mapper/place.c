@@ -2,6 +2,7 @@
  * from the best start of node-wise and of free layouts whole nodes are exchanged, then
  * single TP groups, then single GPUs (anneal.c).  Pools of up to EXACT_GPUS_MAX GPUs are
  * enumerated instead (exact.c). */
+#include "mapper/grid.h"
 #include "mapper/placer.h"
 
 #include <math.h>
@@ -9,7 +10,6 @@
 #include <string.h>
 
 #define GRID_SMALL 32         /* nodes */
-#define GRID_LARGE 512        /* of larger ones a run is enough */
 #define REPRICED_GPUS 1000000 /* times the GPUs of a stage, in one annealing */
 
 /* TP x CP groups of each class, a group counting as its slowest GPU. */

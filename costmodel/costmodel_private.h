@@ -5,23 +5,13 @@
 
 #include <stdint.h>
 
+#include "base/extremes.h"
 #include "costmodel/costmodel.h"
 
 #define TYPES_MAX 64
 
 /** A slot, or a group's place, whose GPUs are on several nodes. */
 #define SPREAD (-1)
-
-/* fmax and fmin of numbers: calls into libm cost as much as what is compared. */
-static inline double larger (double a, double b)
-{
-    return a > b ? a : b;
-}
-
-static inline double smaller (double a, double b)
-{
-    return a < b ? a : b;
-}
 
 /** What one GPU reaches in practice. */
 struct machine {

@@ -60,11 +60,6 @@ static void lay_out (const struct interleaved *x)
         }
 }
 
-static double later (double a, double b)
-{
-    return a > b ? a : b;
-}
-
 /* Stages from..to do a forward. @param[in] new_chunk  stage 0's is of chunk 0 */
 static void forwards (const struct interleaved *x, int from, int to, const double *length,
                       bool new_chunk)
@@ -76,12 +71,12 @@ static void forwards (const struct interleaved *x, int from, int to, const doubl
     if (from == 0) {
         double ready = new_chunk ? 0.0 : was[last] + way[last];
 
-        end[0] = clock[0] = later (clock[0], ready) + length[0];
+        end[0] = clock[0] = larger (clock[0], ready) + length[0];
         from = 1;
     }
 #pragma omp simd
     for (int k = from; k <= to; k++)
-        end[k] = clock[k] = later (clock[k], was[k - 1] + way[k - 1]) + length[k];
+        end[k] = clock[k] = larger (clock[k], was[k - 1] + way[k - 1]) + length[k];
 }
 
 /* Stages from..to do a backward. @param[in] new_chunk  the last one's follows its own
@@ -96,12 +91,12 @@ static void backwards (const struct interleaved *x, int from, int to,
     if (to == last) {
         double ready = new_chunk ? 0.0 : was[0] + way[last];
 
-        end[last] = clock[last] = later (clock[last], ready) + length[last];
+        end[last] = clock[last] = larger (clock[last], ready) + length[last];
         to = last - 1;
     }
 #pragma omp simd
     for (int k = from; k <= to; k++)
-        end[k] = clock[k] = later (clock[k], was[k + 1] + way[k]) + length[k];
+        end[k] = clock[k] = larger (clock[k], was[k + 1] + way[k]) + length[k];
 }
 
 static void swap (double *a[2])

@@ -36,20 +36,20 @@ double product_s (const struct machine *g, double batch, double m, double n, dou
 {
     double flop = 2.0 * batch * m * n * k, best = INFINITY;
     double bytes = g->element_bytes * batch * (m * k + k * n + m * n);
-    double rate = g->matrix_rate * fmin (alignment (n), alignment (k));
+    double rate = g->matrix_rate * smaller (alignment (n), alignment (k));
 
     for (size_t i = 0; i < sizeof tiles / sizeof *tiles; i++) {
         double waves =
             batch * ceil (m / tiles[i].m) * ceil (n / tiles[i].n) / g->multiprocessors;
         double split =
-            waves < 0.5 ? fmin (floor (1.0 / waves), ceil (k / SPLIT_DEPTH)) : 1;
+            waves < 0.5 ? smaller (floor (1.0 / waves), ceil (k / SPLIT_DEPTH)) : 1;
         double whole = ceil (waves * split);
-        double padded = fmax (flop, whole / split * g->multiprocessors * 2.0 *
-                                        tiles[i].m * tiles[i].n * k);
+        double padded = larger (flop, whole / split * g->multiprocessors * 2.0 *
+                                          tiles[i].m * tiles[i].n * k);
 
-        best = fmin (best, ((1.0 - QUANTISATION) * flop + QUANTISATION * padded) /
-                                   (rate * tiles[i].part) +
-                               whole * WAVE_S);
+        best = smaller (best, ((1.0 - QUANTISATION) * flop + QUANTISATION * padded) /
+                                      (rate * tiles[i].part) +
+                                  whole * WAVE_S);
     }
-    return fmax (best, bytes / g->memory_rate);
+    return larger (best, bytes / g->memory_rate);
 }

@@ -4,6 +4,8 @@
 
 #include <math.h>
 
+#include "base/extremes.h"
+
 struct stage_line bound_line (const struct pace *x, int k, int kind)
 {
     const struct best *b = x->b;
@@ -68,18 +70,18 @@ static double fractions_1 (const struct pace *x)
             per_layer[kind] = wb * l.layer_back_s + wf * l.layer_fwd_s;
         }
         /* Every stage holds a layer. */
-        worst = fmax (worst, x->slow > 0
-                                 ? fmin (fixed[0] + per_layer[0], fixed[1] + per_layer[1])
-                                 : fixed[0] + per_layer[0]);
+        worst = larger (worst, x->slow > 0 ? smaller (fixed[0] + per_layer[0],
+                                                      fixed[1] + per_layer[1])
+                                           : fixed[0] + per_layer[0]);
         if (!(per_layer[0] > 0))
             continue;
-        shares += fmin (fixed[0] / per_layer[0], fixed[1] / per_layer[1]);
+        shares += smaller (fixed[0] / per_layer[0], fixed[1] / per_layer[1]);
         weights += 1.0 / per_layer[0];
-        least_loss = fmin (least_loss, 1.0 / per_layer[0] - 1.0 / per_layer[1]);
+        least_loss = smaller (least_loss, 1.0 / per_layer[0] - 1.0 / per_layer[1]);
     }
     if (x->slow > 0 && isfinite (least_loss))
-        weights -= x->slow * fmax (0.0, least_loss);
-    return weights > 0 ? fmax (worst, (b->layers + shares) / weights) : worst;
+        weights -= x->slow * larger (0.0, least_loss);
+    return weights > 0 ? larger (worst, (b->layers + shares) / weights) : worst;
 }
 
 /* The least P of rows (2): they are added up with the weights y_k >= 0 for which stage i's
@@ -104,7 +106,7 @@ static double fractions_2 (const struct pace *x)
             struct stage_line l = bound_line (x, k, kind);
 
             inverse[kind] = 1.0 / (l.layer_fwd_s + l.layer_back_s);
-            share = fmin (share, (l.fwd_s + l.back_s) * inverse[kind]);
+            share = smaller (share, (l.fwd_s + l.back_s) * inverse[kind]);
         }
         shares += share;
         for (int c = x->slow; c >= 0; c--) {
@@ -112,9 +114,10 @@ static double fractions_2 (const struct pace *x)
 
             for (int kind = 0; kind < 2 && kind <= c; kind++)
                 if (isfinite (sums[c - kind]))
-                    best = fmax (best, sums[c - kind] +
-                                           fmax (0.0, inverse[kind] - sums[c - kind]) /
-                                               bound_rounds_left (b, k));
+                    best =
+                        larger (best, sums[c - kind] +
+                                          larger (0.0, inverse[kind] - sums[c - kind]) /
+                                              bound_rounds_left (b, k));
             sums[c] = best;
         }
     }
@@ -123,7 +126,7 @@ static double fractions_2 (const struct pace *x)
 
 double bound_least_pace (const struct pace *x)
 {
-    return fmax (fractions_1 (x), fractions_2 (x));
+    return larger (fractions_1 (x), fractions_2 (x));
 }
 
 /* What a layer takes more on stage 0 than on others, where both are on one kind of slot.  A
@@ -136,7 +139,7 @@ static double first_alone (const struct pace *x)
         struct stage_line l = bound_line (x, 0, kind);
         const struct slot_pace *s = &x->b->slot[kind];
 
-        least = fmin (least, l.layer_fwd_s + l.layer_back_s - s->fwd_s - s->back_s);
+        least = smaller (least, l.layer_fwd_s + l.layer_back_s - s->fwd_s - s->back_s);
     }
     return least;
 }
@@ -175,9 +178,9 @@ static double fractional_end (const struct pace *x)
         return base + more * x->slow;
     /* A larger P may put fewer layers on the slow slots: their number falls in P, so the
      * end is linear in it until every slow stage has its one layer. */
-    end = base + more * fmax (x->slow, b->layers - most * per_fast);
-    return fmin (end, base + fmax (0.0, (b->layers - x->slow) / per_fast - most) +
-                          more * x->slow);
+    end = base + more * larger (x->slow, b->layers - most * per_fast);
+    return smaller (end, base + larger (0.0, (b->layers - x->slow) / per_fast - most) +
+                             more * x->slow);
 }
 
 /* ---- what follows ---- */
@@ -203,9 +206,9 @@ double bound_tail (const struct pace *x, double first, int kind, double ahead)
     double sync = b->sync_fixed_s[kind][x->way] + first * b->sync_layer_s[kind][x->way];
 
     return b->tail_fixed_s[kind] + first * b->tail_layer_s[kind] +
-           costmodel_exposed_s (
-               b->profile, sync,
-               b->hides * fmax (under_s (x, first, kind), under_s (x, first, 0) + ahead));
+           costmodel_exposed_s (b->profile, sync,
+                                b->hides * larger (under_s (x, first, kind),
+                                                   under_s (x, first, 0) + ahead));
 }
 
 /* The end of stage 0 by its row (2) when it takes first_s and all others are on fast slots:
@@ -242,8 +245,9 @@ double bound_ahead (const struct pace *x, int first, double end_s, double least_
         return 0.0;
     by_row = end_by_first (x, first, first_fast (x, first), bound_sends_s (b, b->p));
     if (by_row > 0.0)
-        return fmax (0.0, fmin (end_s - least_s, (end_s - by_row) / (b->m - b->p + 1)));
-    return fmax (0.0, end_s - least_s);
+        return larger (0.0,
+                       smaller (end_s - least_s, (end_s - by_row) / (b->m - b->p + 1)));
+    return larger (0.0, end_s - least_s);
 }
 
 /* The end in the replica whose first stage spans nodes, where the slow slots are in
@@ -275,7 +279,7 @@ static double least_tail (const struct pace *x, int least, int most, int kind,
 {
     const struct best *b = x->b;
     double tail =
-        fmin (bound_tail (x, least, kind, ahead), bound_tail (x, most, kind, ahead));
+        smaller (bound_tail (x, least, kind, ahead), bound_tail (x, most, kind, ahead));
 
     for (int i = 0; i <= kind; i++) {
         struct stage_line l = bound_line (x, 0, i);
@@ -287,7 +291,7 @@ static double least_tail (const struct pace *x, int least, int most, int kind,
         double at = start / slope;
 
         if (slope > 0 && at > least && at < most)
-            tail = fmin (tail, bound_tail (x, at, kind, ahead));
+            tail = smaller (tail, bound_tail (x, at, kind, ahead));
     }
     return tail;
 }
@@ -296,7 +300,7 @@ double bound_fractions (const struct pace *x)
 {
     const struct best *b = x->b;
     int least = b->p == 1 ? b->layers : 1, most = b->layers - b->p + 1;
-    double end = fmax (fractional_end (x), bound_span_end (x, least));
+    double end = larger (fractional_end (x), bound_span_end (x, least));
     /* Largest where l_0 is least. */
     double ahead = bound_ahead (x, least, end, bound_least_end (x));
 

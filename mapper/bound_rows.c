@@ -35,6 +35,7 @@
 
 #include <math.h>
 
+#include "base/extremes.h"
 #include "costmodel/costmodel.h"
 
 /* n layers in a row of which the first is layer `start` of the model or a later one take at
@@ -88,7 +89,7 @@ static struct line line_of (const struct workload_model *m,
 {
     double d = of_layer (&kind[0], part), e = of_layer (&kind[1], part);
 
-    return (struct line){d, e, mean_s (m, d, e), fmin (d, e)};
+    return (struct line){d, e, mean_s (m, d, e), smaller (d, e)};
 }
 
 /* What a layer takes at least more on a slow slot. */
@@ -97,9 +98,9 @@ static double least_more (const struct bound_pipeline *x, enum part part)
     double least = INFINITY;
 
     for (int expert = 0; expert < 2; expert++)
-        least = fmin (least, of_layer (&x->slot[1].layer[expert], part) -
-                                 of_layer (&x->slot[0].layer[expert], part));
-    return x->slow > 0 ? fmax (0.0, least) : 0.0;
+        least = smaller (least, of_layer (&x->slot[1].layer[expert], part) -
+                                    of_layer (&x->slot[0].layer[expert], part));
+    return x->slow > 0 ? larger (0.0, least) : 0.0;
 }
 
 int rows_hows (const struct bound_pipeline *x, const bool way[BOUND_WAYS],
@@ -148,7 +149,7 @@ void rows_init (struct frame *f, const struct bound_pipeline *x, struct how firs
 /* n layers in a row, of which the first is layer `start` of the model or a later one. */
 static double run_s (const struct frame *f, const struct line *l, double n, int start)
 {
-    return fmax (n * l->slope - slack_of (f, l, start), n * l->least_slope);
+    return larger (n * l->slope - slack_of (f, l, start), n * l->least_slope);
 }
 
 /* Which virtual stage is chunk c of stage k? */
@@ -293,7 +294,7 @@ static double back_and_up (const struct frame *f, int k, double layers)
         slack += (k > 0 ? slack_of (f, l, c * x->p) : 0.0) +
                  (k < x->p - 1 ? slack_of (f, l, c * x->p + k + 1) : 0.0);
     return (x->p - 1) * s->micro_s / x->v +
-           fmax (held * l->slope - slack / x->v, held * l->least_slope) +
+           larger (held * l->slope - slack / x->v, held * l->least_slope) +
            sends_s (f, 0, k) + sends_s (f, k, x->p - 1) +
            (k > 0 ? s->embed_back_s : 0.0) +
            (k < x->p - 1 ? s->head_back_s + s->tp_s / x->v : 0.0);
@@ -339,7 +340,7 @@ static struct held held_of (const struct frame *f, int k, int kind, int layers, 
     struct held h = {.k = k, .kind = kind, .layers = layers};
     double fwd, back;
 
-    h.above = fmax (k * x->v, x->model->layers - layers - below);
+    h.above = larger (k * x->v, x->model->layers - layers - below);
     h.layer_fwd_s = micro + stage_s (f, FORWARD, k, kind, layers);
     h.layer_back_s = micro + stage_s (f, BACKWARD, k, kind, layers);
     h.fwd_s = e.fwd_s - micro + h.layer_fwd_s;
@@ -427,7 +428,7 @@ static double last_forward_row (const struct frame *f, const struct held *h)
            through_below (f, FORWARD, h->k, below) + up +
            (f->spans
                 ? 0.0
-                : x->v * fmax (0.0, x->slow_sends_s - 2.0 * sends_s (f, 0, x->p - 1)));
+                : x->v * larger (0.0, x->slow_sends_s - 2.0 * sends_s (f, 0, x->p - 1)));
 }
 
 /* The least end of stage 0, or of stage k itself (`own`), when stage k holds so many layers
@@ -439,15 +440,15 @@ static double end_s (const struct frame *f, int k, int kind, int layers, int bel
     double up = own ? 0.0 : through_above (f, BACKWARD, k, h.above), end;
 
     end = through_above (f, FORWARD, k, h.above) + f->x->m * (h.fwd_s + h.back_s) + up;
-    end = fmax (end, first_backward_row (f, &h, own));
-    return own ? end : fmax (end, last_forward_row (f, &h));
+    end = larger (end, first_backward_row (f, &h, own));
+    return own ? end : larger (end, last_forward_row (f, &h));
 }
 
 /* The same with what follows it, in one way. */
 static double step_in (const struct frame *f, int k, int kind, int layers, int below,
                        struct how how, double end)
 {
-    end = fmax (end, end_s (f, k, kind, layers, below, how, true));
+    end = larger (end, end_s (f, k, kind, layers, below, how, true));
     return end + rows_tail_s (f, k, kind, layers, how, end);
 }
 
@@ -461,8 +462,8 @@ double rows_step_s (const struct frame *f, int k, int kind, int layers, int belo
         return step_in (f, k, kind, layers, below, f->first, end);
     spans.spans = true;
     for (int i = 0; i < f->n_hows; i++)
-        least = fmin (least, step_in (span_here (f->x, f->how[i]) ? &spans : f, k, kind,
-                                      layers, below, f->how[i], end));
+        least = smaller (least, step_in (span_here (f->x, f->how[i]) ? &spans : f, k,
+                                         kind, layers, below, f->how[i], end));
     return least;
 }
 

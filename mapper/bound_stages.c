@@ -30,6 +30,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/extremes.h"
+
 /* Widths as parts of the bound at which the search for P ends. */
 #define NARROW 2e-5
 #define INTERVALS 96
@@ -84,10 +86,10 @@ static double rows (const struct best *b, int k, double fwd, double back, double
     most = wb * back + wf * fwd;
     if (left > 0) {
         int rounds = (left - 1) / run, rest = left - 1 - rounds * run;
-        double both = fwd + back, round_s = fmax (both * run, both + after);
+        double both = fwd + back, round_s = larger (both * run, both + after);
 
         /* The run's pace or the stage's own. */
-        most = fmax (most, rounds * round_s + (rest + 1) * both + after);
+        most = larger (most, rounds * round_s + (rest + 1) * both + after);
     }
     return most;
 }
@@ -104,7 +106,7 @@ static double run_rows (const struct recursion *r, int k, double after,
     for (int length = 2; length <= n && left > 0; length++) {
         int rounds = (left - 1) / length, rest = left - 1 - rounds * length;
 
-        most = fmax (most, rounds * f->run[length - 1] + (rest + 1) * both + after);
+        most = larger (most, rounds * f->run[length - 1] + (rest + 1) * both + after);
     }
     return most;
 }
@@ -120,32 +122,32 @@ static int most_layers (const struct pace *x, int k, int kind, double most)
     fixed = wb * l.back_s + wf * l.fwd_s;
     per_layer = wb * l.layer_back_s + wf * l.layer_fwd_s;
     if (per_layer > 0)
-        n = fmin (n, floor ((most - fixed) / per_layer * (1 + 1e-12)));
+        n = smaller (n, floor ((most - fixed) / per_layer * (1 + 1e-12)));
     if (x->cap)
-        n = fmin (n, x->cap[kind * b->p + k]);
+        n = smaller (n, x->cap[kind * b->p + k]);
     return n < 0 ? 0 : (int) n;
 }
 
 static void take_least (const struct recursion *r, struct figures *a,
                         const struct figures *b)
 {
-    a->sum = fmin (a->sum, b->sum);
-    a->bare = fmin (a->bare, b->bare);
+    a->sum = smaller (a->sum, b->sum);
+    a->bare = smaller (a->bare, b->bare);
     for (int i = 0; i < r->runs; i++)
-        a->run[i] = fmin (a->run[i], b->run[i]);
+        a->run[i] = smaller (a->run[i], b->run[i]);
 }
 
 /* How much is lost when two are taken as one; 0 where one is nowhere above the other. */
 static double blur (const struct recursion *r, const struct figures *a,
                     const struct figures *b)
 {
-    double up = fmax (0.0, b->sum - a->sum), down = fmax (0.0, a->sum - b->sum);
+    double up = larger (0.0, b->sum - a->sum), down = larger (0.0, a->sum - b->sum);
 
     for (int i = 0; i < r->runs; i++) {
-        up += fmax (0.0, b->run[i] - a->run[i]);
-        down += fmax (0.0, a->run[i] - b->run[i]);
+        up += larger (0.0, b->run[i] - a->run[i]);
+        down += larger (0.0, a->run[i] - b->run[i]);
     }
-    return fmin (up, down);
+    return smaller (up, down);
 }
 
 /* Add figures to a state; where it is full, those that are most alike become one.
@@ -159,7 +161,7 @@ static bool add_figures (struct recursion *r, int state, const struct figures *f
     for (int i = 0; i < n; i++) {
         double d = r->keep > 1 ? blur (r, &list[i], f) : 0.0;
 
-        least = fmin (least, list[i].sum);
+        least = smaller (least, list[i].sum);
         if (d < loss) {
             loss = d;
             nearest = i;
@@ -187,7 +189,7 @@ static void add_here (struct recursion *r, int k, int kind, int here, int from,
 
     for (int i = 0; i < r->n_now[from]; i++) {
         const struct figures *f = &r->now[(size_t) from * (size_t) r->keep + (size_t) i];
-        double after = fmax (f->sum + send, f->bare + base);
+        double after = larger (f->sum + send, f->bare + base);
         struct figures now = {.sum = f->sum + send + both, .bare = f->bare + both};
 
         if (rows (b, k, fwd, back, after) > most)
@@ -254,7 +256,7 @@ static double first_step (const struct recursion *r, int kind, int from, double 
 
     for (int i = 0; i < r->n_now[from]; i++) {
         const struct figures *f = &r->now[(size_t) from * (size_t) r->keep + (size_t) i];
-        double after = fmax (f->sum + send, f->bare + bound_sends_s (b, b->p));
+        double after = larger (f->sum + send, f->bare + bound_sends_s (b, b->p));
         double own = rows (b, 0, fwd, back, after), end;
         struct figures now;
 
@@ -262,12 +264,14 @@ static double first_step (const struct recursion *r, int kind, int from, double 
         for (int n = 1; n < r->runs; n++)
             now.run[n] = f->run[n - 1] + send + both;
         if (r->runs > 0)
-            own = fmax (own, run_rows (r, 0, after, &now));
+            own = larger (own, run_rows (r, 0, after, &now));
         if (own > most)
             continue;
-        end = fmax (least, own) + (b->total_only ? 0.0 : bound_beyond (b) + both + after);
-        end = fmax (end, bound_span_end (r->x, here));
-        best = fmin (best, end + bound_tail (r->x, here, kind,
+        end =
+            larger (least, own) + (b->total_only ? 0.0 : bound_beyond (b) + both + after);
+        end = larger (end, bound_span_end (r->x, here));
+        best =
+            smaller (best, end + bound_tail (r->x, here, kind,
                                              bound_ahead (r->x, here, end, r->least_s)));
     }
     return best;
@@ -349,9 +353,9 @@ static struct interval narrow (struct recursion *r, double least, double most)
             return *low;
         middle = 0.5 * (low->least + low->most);
         upper = (struct interval){middle, low->most,
-                                  fmax (low->step_s, step_of (r, middle, low->most))};
+                                  larger (low->step_s, step_of (r, middle, low->most))};
         low->most = middle;
-        low->step_s = fmax (low->step_s, step_of (r, low->least, middle));
+        low->step_s = larger (low->step_s, step_of (r, low->least, middle));
         list[n++] = upper;
     }
 }
@@ -401,7 +405,7 @@ static bool best_interval (struct recursion *r, struct interval *out)
         least = most;
         most += width;
     }
-    *out = narrow (r, least, fmax (most, step - sum));
+    *out = narrow (r, least, larger (most, step - sum));
     return true;
 }
 
@@ -415,7 +419,7 @@ static double splits_with (const struct pace *x, int keep, int runs)
         if (!recursion_init (&r, x, keep, runs))
             at.step_s = loose;
         else if (best_interval (&r, &at))
-            at.step_s = fmax (loose, at.step_s);
+            at.step_s = larger (loose, at.step_s);
     }
     recursion_release (&r);
     return at.step_s;

@@ -19,6 +19,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/extremes.h"
+
 #define NEAR 8    /* best-linked partners of a node that moves bring together */
 #define FAST 1.02 /* links within so much of the best are grown along */
 #define GROW_TRIES 40000
@@ -85,9 +87,9 @@ static void price_pair (const struct grid_problem *p, int i, int j, double *send
     int a = p->node[i], b = p->node[j];
     struct topology_link l = worst_link (c, a, b);
     int flows = (int) p->flows, groups = (int) p->ring_groups;
-    double rate = fmin (l.bytes_per_s, topology_share (c, a, b, flows, flows));
+    double rate = smaller (l.bytes_per_s, topology_share (c, a, b, flows, flows));
     double ring =
-        fmin (p->lanes * l.bytes_per_s, topology_share (c, a, b, groups, groups));
+        smaller (p->lanes * l.bytes_per_s, topology_share (c, a, b, groups, groups));
     double times = l.measured ? 1.0 : UNMEASURED_TIMES;
 
     if (l.bytes_per_s <= 0) { /* no price: as bad as can still be added up */
@@ -110,7 +112,7 @@ static void price_pairs (struct grid *g)
                 price_pair (g->p, (int) i, (int) j, &send_s, &ring_s);
             g->sends[i * n + j] = (float) send_s;
             g->ring[i * n + j] = (float) ring_s;
-            g->slowest_ring = fmax (g->slowest_ring, ring_s);
+            g->slowest_ring = larger (g->slowest_ring, ring_s);
         }
     for (size_t i = 0; i < n && g->p->both_ways; i++)
         for (size_t j = 0; j < i; j++)
@@ -196,9 +198,9 @@ static double cost_of (const struct grid *g)
     double sum = 0.0, ring = 0.0;
 
     for (int c = 0; c < g->columns; c++)
-        sum = fmax (sum, g->sum[c]);
+        sum = larger (sum, g->sum[c]);
     for (int row = 0; row < g->rows; row++)
-        ring = fmax (ring, g->row_ring[row]);
+        ring = larger (ring, g->row_ring[row]);
     return g->p->weight * sum + ring;
 }
 
@@ -210,12 +212,12 @@ static double softened_edge (const struct grid *g, double ring_s)
 /* The softened cost: of columns, and of rings. */
 static double soft_columns (const struct grid *g, double soft_sum)
 {
-    return g->rows > 1 ? g->p->weight / g->sharp * log (fmax (soft_sum, DBL_MIN)) : 0.0;
+    return g->rows > 1 ? g->p->weight / g->sharp * log (larger (soft_sum, DBL_MIN)) : 0.0;
 }
 
 static double soft_rings (const struct grid *g, double edge_sum)
 {
-    return log (fmax (g->no_ring + edge_sum, DBL_MIN)) / g->ring_sharp;
+    return log (larger (g->no_ring + edge_sum, DBL_MIN)) / g->ring_sharp;
 }
 
 /* A row's figures from its edges. */
@@ -246,7 +248,7 @@ static void evaluate (struct grid *g)
     g->base = 0.0;
     for (int c = 0; c < g->columns; c++) {
         g->sum[c] = column_sum (g, c);
-        g->base = fmax (g->base, g->sum[c]);
+        g->base = larger (g->base, g->sum[c]);
     }
     g->soft_sum = g->ring_base = 0.0;
     for (int c = 0; c < g->columns; c++)
@@ -254,7 +256,7 @@ static void evaluate (struct grid *g)
     for (int cell = 0; cell < g->cells; cell++)
         if (has_ring (g, cell / g->columns)) {
             g->ring_s[cell] = ring_at (g, cell);
-            g->ring_base = fmax (g->ring_base, g->ring_s[cell]);
+            g->ring_base = larger (g->ring_base, g->ring_s[cell]);
         }
     for (int row = 0; row < g->rows; row++) {
         g->row_edges[row] = g->row_ring[row] = 0.0;
@@ -596,8 +598,8 @@ bool grid_grow (struct grid *g, int *order)
     int at = g->cells;
 
     for (int i = 0; i < g->n; i++)
-        limit = fmin (limit, (double) g->sends[(size_t) i * (size_t) g->n +
-                                               (size_t) g->near[(size_t) i * NEAR]]);
+        limit = smaller (limit, (double) g->sends[(size_t) i * (size_t) g->n +
+                                                  (size_t) g->near[(size_t) i * NEAR]]);
     limit *= FAST;
     if (g->rows < 2 || !taken || !stands_out (g, limit)) {
         free (taken);
@@ -670,8 +672,8 @@ struct grid *grid_create (const struct grid_problem *p, uint64_t seed)
     }
     price_pairs (g);
     find_near (g);
-    g->sharp = SHARP_COLUMNS / fmax (mean_of (g->sends, g->n), DBL_MIN);
-    g->ring_sharp = SHARP_RINGS / fmax (mean_of (g->ring, g->n), DBL_MIN);
+    g->sharp = SHARP_COLUMNS / larger (mean_of (g->sends, g->n), DBL_MIN);
+    g->ring_sharp = SHARP_RINGS / larger (mean_of (g->ring, g->n), DBL_MIN);
     return g;
 }
 
@@ -696,7 +698,7 @@ void grid_improve (struct grid *g, int *order, bool anew, long moves)
 
     if (g->rows == 1)
         cold = 1e-5 * ring;
-    hot = fmax (hot, (anew ? HOT_ANEW : HOT_RING) * ring);
+    hot = larger (hot, (anew ? HOT_ANEW : HOT_RING) * ring);
     memcpy (g->node, order, (size_t) g->n * sizeof (int));
     if (anew)
         shuffle (g);

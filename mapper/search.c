@@ -493,7 +493,7 @@ static enum status place_again (const struct search *x, long at, int seed,
 }
 
 /* Place the best few again with several seeds; the order of the list is kept.
- * @param[out] moved  the most that exactly priced moves gained, of a step */
+ * @param[out] moved  the most that exactly priced moves gained where the step got less */
 static enum status polish_round (struct search *x, const long *pick, int n, int round,
                                  struct effort effort, double *moved, struct error *err)
 {
@@ -513,11 +513,10 @@ static enum status polish_round (struct search *x, const long *pick, int n, int 
         struct placed *old = &x->placed[pick[i / POLISH_SEEDS]];
 
         failed = failed || st[i] == ST_NOMEM;
-        if (st[i] == ST_OK)
-            *moved = fmax (*moved, again[i].moved_s / again[i].price.step_s);
         if (st[i] == ST_OK && price_less (&again[i].price, &old->price)) {
             struct placed swap = *old;
 
+            *moved = fmax (*moved, again[i].moved_s / again[i].price.step_s);
             *old = again[i];
             again[i] = swap;
         }

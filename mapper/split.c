@@ -13,6 +13,7 @@
 /* A split in hand and room to play it out. */
 struct hand {
     const struct pace *x;
+    const struct bound_pipeline *all; /* tails of the stages after stage 0 */
     enum workload_schedule schedule;
     struct costmodel_pipeline pipeline;
     double *fwd_s, *back_s, *send_s, *end_s, *work;
@@ -42,10 +43,24 @@ static void set_chunk (struct hand *h, int c, int k, const struct stage_line *l)
     }
 }
 
+/* What follows the end of a stage after stage 0. */
+static double tail_s (const struct hand *h, int k)
+{
+    const struct bound_tail *t = &h->all->slot[h->slow[k]].other;
+    double sync = t->sync_fixed_s[h->x->way] + h->layers[k] * t->sync_layer_s[h->x->way];
+    double under = 0.0;
+
+    for (int c = 0; c < h->pipeline.chunks; c++)
+        under += h->fwd_s[c * h->x->b->p + k] + h->back_s[c * h->x->b->p + k];
+    return t->fixed_s + h->layers[k] * t->layer_s +
+           costmodel_exposed_s (h->x->b->profile, sync, h->x->b->hides * under);
+}
+
 static double play (struct hand *h)
 {
     const struct best *b = h->x->b;
     int v = h->pipeline.chunks;
+    double step;
 
     for (int k = 0; k < b->p; k++) {
         struct stage_line l = bound_line (h->x, k, h->slow[k]);
@@ -59,7 +74,10 @@ static double play (struct hand *h)
     }
     h->left--;
     costmodel_schedule (h->schedule, &h->pipeline, true, h->end_s, h->work);
-    return h->end_s[0] + bound_tail (h->x, h->layers[0], h->slow[0], 0.0);
+    step = h->end_s[0] + bound_tail (h->x, h->layers[0], h->slow[0], 0.0);
+    for (int k = 1; k < b->p; k++)
+        step = fmax (step, h->end_s[k] + tail_s (h, k));
+    return step;
 }
 
 static bool fits (const struct hand *h, int k)
@@ -164,7 +182,7 @@ static void better_splits (struct hand *h, int *layers, bool *slow)
 
 /* As the split of a configuration: 1F1B where it puts weights' gradients off. */
 static bool hand_init (struct hand *h, const struct pace *x,
-                       const struct workload_config *c)
+                       const struct bound_pipeline *all, const struct workload_config *c)
 {
     const struct best *b = x->b;
     size_t p = (size_t) b->p, v = (size_t) c->deg.vpp;
@@ -173,6 +191,7 @@ static bool hand_init (struct hand *h, const struct pace *x,
         sizeof (double));
 
     *h = (struct hand){.x = x,
+                       .all = all,
                        .schedule = c->schedule,
                        .fwd_s = room,
                        .left = PLAYED_CELLS / (b->p * b->p * c->deg.vpp) + 50};
@@ -211,16 +230,16 @@ static void hand_release (struct hand *h)
 /* The best split of one division of the slots, when it is better than *step_s. */
 static enum status split_divided (const struct pool *pool,
                                   const struct workload_config *c, const struct pace *x,
-                                  const struct bound_pipeline *chunks, int from,
+                                  const struct bound_pipeline *all, int from,
                                   double *step_s, int *layers, int *class_of_stage,
                                   struct error *err)
 {
     struct hand h;
-    enum status st = hand_init (&h, x, c) ? ST_OK : err_nomem (err);
+    enum status st = hand_init (&h, x, all, c) ? ST_OK : err_nomem (err);
     double bound;
 
     if (st == ST_OK && c->deg.vpp > 1) {
-        if (!bound_scheduled_split (chunks, h.layers, h.slow))
+        if (!bound_scheduled_split (all, h.layers, h.slow))
             st = err_set (err, ST_NOFIT, "no split of the chunks was found");
     } else if (st == ST_OK)
         st = bound_best_split (x, &bound, h.layers, h.slow, err);
@@ -243,7 +262,8 @@ static enum status split_divided (const struct pool *pool,
 
 /* Stages of slow slots hold all slow nodes, badly linked ones too: those are in the ring of
  * their synchronisation. */
-static void slow_rings (const struct pool *pool, int from, struct best *b)
+static void slow_rings (const struct pool *pool, int from, struct best *b,
+                        struct bound_pipeline *all)
 {
     double times = 1.0;
 
@@ -253,6 +273,8 @@ static void slow_rings (const struct pool *pool, int from, struct best *b)
     for (int way = 0; way < BOUND_WAYS; way++) {
         b->sync_layer_s[1][way] *= times;
         b->sync_fixed_s[1][way] *= times;
+        all->slot[1].other.sync_layer_s[way] *= times;
+        all->slot[1].other.sync_fixed_s[way] *= times;
     }
 }
 
@@ -269,9 +291,9 @@ enum status split_layers (const struct pool *pool, const struct workload_config 
          from--) {
         struct best b;
         struct pace x = {.b = &b, .cap = cap};
-        struct bound_pipeline chunks;
+        struct bound_pipeline all;
 
-        x.slow = bound_divided (pool, c, from, cap, &b, &chunks);
+        x.slow = bound_divided (pool, c, from, cap, &b, &all);
         x.way =
             b.sync_fixed_s[0][BOUND_WHOLE] < INFINITY && c->deg.tp <= pool->max_node_gpus
                 ? BOUND_WHOLE
@@ -281,9 +303,9 @@ enum status split_layers (const struct pool *pool, const struct workload_config 
             continue;
         bound_caps (pool, c->deg.pp, from, false, caps, cap);
         if (x.slow > 0)
-            slow_rings (pool, from, &b);
-        st = split_divided (pool, c, &x, &chunks, from, &step_s, layers, class_of_stage,
-                            err);
+            slow_rings (pool, from, &b, &all);
+        st =
+            split_divided (pool, c, &x, &all, from, &step_s, layers, class_of_stage, err);
     }
     free (cap);
     if (st == ST_OK && !(step_s > 0.0))

@@ -9,8 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GRID_SMALL 32         /* nodes */
-#define REPRICED_GPUS 1000000 /* times the GPUs of a stage, in one annealing */
+#define GRID_SMALL 32               /* nodes */
+#define REPRICED_GPUS 1000000       /* times the GPUs of a stage, in one annealing */
+#define PLAYED_OPERATIONS 30000000L /* of a pipeline's schedule, in the same */
 
 /* TP x CP groups of each class, a group counting as its slowest GPU. */
 static void count_slots (const struct pool *pool, const struct groups *g,
@@ -135,12 +136,15 @@ static void placer_release (struct placer *x)
 }
 
 /* Moves per unit and configuration: enough for the price to settle on 16 to 128 groups, but
- * no more than what a move reprices allows. */
+ * no more than what a move reprices and plays out allows. */
 static int moves_for (const struct placer *x, int effort)
 {
     int units = x->pool->n_nodes < 256 ? x->pool->n_nodes : 256;
     int moves = effort * (20 + 4 * units), most = REPRICED_GPUS / x->per_stage;
+    long played = 2L * workload_microbatches (x->pool->problem->job, x->c) *
+                  x->c->deg.pp * x->c->deg.vpp;
 
+    most = most < PLAYED_OPERATIONS / played ? most : (int) (PLAYED_OPERATIONS / played);
     return moves < most ? moves : most;
 }
 

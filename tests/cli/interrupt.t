@@ -4,7 +4,7 @@
 . tests/lib/tap.sh
 command -v python3 >/dev/null || skip_all "package python3 is not installed"
 L=$LINKWISE
-$L cluster synth mixed --nodes 64 --gpus 8 --seed 3 -o "$T/c.json" >/dev/null || exit 1
+$L cluster synth mixed --nodes 1024 --gpus 8 --seed 3 -o "$T/c.json" >/dev/null || exit 1
 cat >"$T/onterm.py" <<'P'
 import os, pty, re, select, sys, time
 start, out, sent = time.time(), b"", None
@@ -29,7 +29,7 @@ print("progress", "never" if sent is None else "early" if sent < 1 else "after a
 print("exit", code)
 print(text)
 P
-timeout 90 python3 "$T/onterm.py" $L plan "$T/c.json" llama-3-70b --seq 8192 --global-batch 1024 -o "$T/plan.json" >"$T/out" 2>&1
+timeout 90 python3 "$T/onterm.py" $L plan "$T/c.json" llama-3-405b --seq 8192 --global-batch 2048 -o "$T/plan.json" >"$T/out" 2>&1
 if grep -q "^progress never" "$T/out" && grep -q "^exit 0" "$T/out"; then
     skip_all "the search ends within a second here"
 fi

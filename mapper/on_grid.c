@@ -244,16 +244,16 @@ static void keep (struct on_grid *o, struct candidate *k)
     memcpy (k->gpu, x->order, (size_t) x->n * sizeof (int));
 }
 
-void improve_on_grid (struct placer *x, int runs, long moves, struct candidate *k)
+bool improve_on_grid (struct placer *x, int runs, long moves, struct candidate *k)
 {
     struct on_grid o = {.x = x};
     struct grid *g = NULL;
 
     if (x->pool->all_alike || x->pool->n_nodes == 1 || !isfinite (k->price.step_s))
-        return;
+        return false;
     layout_copy (&x->layout, &k->layout, x->pool->n_nodes);
     if (!is_regular (&o))
-        return;
+        return false;
     straighten (&o, &k->layout);
     if (prepare (&o) && (g = grid_create (&o.p, rng_next (&x->rng)))) {
         if (runs > 1 && grid_grow (g, o.order))
@@ -267,4 +267,5 @@ void improve_on_grid (struct placer *x, int runs, long moves, struct candidate *
     grid_destroy (g);
     free (o.kind);
     free (o.hidden_s);
+    return true;
 }

@@ -9,8 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GRID_SMALL 32               /* nodes */
-#define REPRICED_GPUS 1000000       /* times the GPUs of a stage, in one annealing */
+#define GRID_SMALL 32         /* nodes */
+#define REPRICED_GPUS 1000000 /* times the GPUs of a stage, in one annealing */
+#define AFTER_GRID 8          /* so many times fewer where a large grid was annealed */
 #define PLAYED_OPERATIONS 30000000L /* of a pipeline's schedule, in the same */
 
 /* TP x CP groups of each class, a group counting as its slowest GPU. */
@@ -156,15 +157,17 @@ static void copy_candidate (const struct placer *x, const struct candidate *from
     memcpy (to->gpu, from->gpu, (size_t) x->n * sizeof (int));
 }
 
-/* Moves on the grid cost less by far, on a large one more than on a small one. */
-static void on_grid (struct placer *x, int effort, struct candidate *k)
+/* Moves on the grid cost less by far, on a large one more than on a small one.
+ * @return was that all that large pools need? */
+static bool on_grid (struct placer *x, int effort, struct candidate *k)
 {
     int nodes = x->pool->n_nodes, runs = nodes > GRID_SMALL ? 4 : 6;
 
     if (nodes > GRID_LARGE)
         effort = 1;
-    improve_on_grid (x, effort > 1 ? runs : 1, (effort + 1) / 2 * (16000 + 150L * nodes),
-                     k);
+    return improve_on_grid (x, effort > 1 ? runs : 1,
+                            (effort + 1) / 2 * (16000 + 150L * nodes), k) &&
+           nodes > GRID_LARGE;
 }
 
 /* Is the start so slow that no moves will make it the best? */
@@ -186,7 +189,8 @@ static enum status improve (struct placer *x, const struct mapper_settings *s,
         return exact_splits (x, s->granularity, by_node, any, exact, err);
     if (is_hopeless (e, by_node) && is_hopeless (e, any))
         return ST_OK;
-    on_grid (x, e->grid, by_node);
+    if (on_grid (x, e->grid, by_node))
+        moves = moves / AFTER_GRID + 1;
     grid_s = by_node->price.step_s;
     improve_by_node (x, moves, by_node);
     if (s->granularity == MAPPER_NODE) {

@@ -110,8 +110,9 @@ int slots_per_node (const struct placer *x);
 /* ---- on_grid.c ---- */
 
 /** Anneal the candidate as a grid of whole nodes where it is one; it receives what is
- *  better.  @param[in] runs  times `moves`: from the candidate and, in turns, anew */
-void improve_on_grid (struct placer *x, int runs, long moves, struct candidate *k);
+ *  better.  @param[in] runs  times `moves`: from the candidate and, in turns, anew
+ *  @return was it one? */
+bool improve_on_grid (struct placer *x, int runs, long moves, struct candidate *k);
 
 /* ---- anneal.c ---- */
 

@@ -105,6 +105,7 @@ struct rates {
     int nodes;
     json_t *doc;
     float *v;
+    float *error; /* of estimates, NaN elsewhere; NULL: there are none */
 };
 
 /* What is seen of a cluster and how the rest is filled. */
@@ -125,6 +126,14 @@ static struct topology_cluster *cluster_of (const struct rates *r)
 
     snprintf (path, sizeof path, "%s/cluster.json", folder);
     memcpy (v, r->v, cells * sizeof *v);
+    if (r->error) {
+        float *error = topology_matrix_room (r->nodes);
+
+        memcpy (error, r->error, cells * sizeof *error);
+        if (topology_document_matrix (&d, inter, "estimate_error", error, r->nodes, false,
+                                      &err) != ST_OK)
+            die (&err);
+    }
     if (topology_document_matrix (&d, inter, "bandwidth_gb_per_s", v, r->nodes, false,
                                   &err) != ST_OK ||
         topology_document_write (&d, path, &err) != ST_OK ||
@@ -172,7 +181,8 @@ static void draw (const char *preset, int nodes, int seed, struct rates *r)
         topology_cluster_read (path, &c, NULL, &err) != ST_OK)
         die (&err);
     topology_document_release (&d);
-    *r = (struct rates){nodes, json_deep_copy (c->doc), topology_matrix_room (nodes)};
+    *r = (struct rates){nodes, json_deep_copy (c->doc), topology_matrix_room (nodes),
+                        NULL};
     rates_of (c, r->v, true);
     topology_cluster_destroy (c);
     if (!measured)
@@ -213,7 +223,7 @@ static void sample (const struct rates *full, double part, float *out)
 
 /* What bwprobe writes for what was not seen: the low end of its best model, or of the median
  * the middle. */
-static void fill (float *v, int n, enum fill how)
+static void fill (float *v, float *error, int n, enum fill how)
 {
     struct models_link *link = malloc ((size_t) n * (size_t) n * sizeof *link), one;
     struct models_fit fit[2];
@@ -236,10 +246,13 @@ static void fill (float *v, int n, enum fill how)
         for (int j = 0; j < n; j++) {
             float *x = &v[(size_t) i * (size_t) n + (size_t) j];
 
+            error[(size_t) i * (size_t) n + (size_t) j] = NAN;
             one = (struct models_link){i, j, 1, 1};
-            if (i != j && isnan (*x) && (how == MEDIANS || t[best].accepted))
-                *x = (float) (models_predict (&fit[best], &one) *
-                              (how == MEDIANS ? 1 : t[best].low));
+            if (i == j || !isnan (*x) || (how != MEDIANS && !t[best].accepted))
+                continue;
+            *x = (float) (models_predict (&fit[best], &one) *
+                          (how == MEDIANS ? 1 : t[best].low));
+            error[(size_t) i * (size_t) n + (size_t) j] = (float) t[best].error_p90;
         }
     for (int m = 0; m < 2; m++)
         models_release (&fit[m]);
@@ -319,6 +332,7 @@ static void lose (struct loss *l, int seed)
     struct job j = {.job = {.seq = 4096, .global_batch = 16 * l->nodes}};
     struct error err = {""};
     struct rates full, seen;
+    float *errors;
     struct topology_cluster *truth;
     double best;
 
@@ -328,6 +342,7 @@ static void lose (struct loss *l, int seed)
     draw (l->preset, l->nodes, seed, &full);
     seen = full;
     seen.v = topology_matrix_room (l->nodes);
+    errors = topology_matrix_room (l->nodes);
     truth = cluster_of (&full);
     best = plan_and_price (&j, truth, truth);
     for (int k = 0; k < l->parts; k++)
@@ -337,8 +352,9 @@ static void lose (struct loss *l, int seed)
             if (!is_tried (l, k, (enum fill) how, seed))
                 continue;
             sample (&full, l->part[k], seen.v);
+            seen.error = how == LEFT_OUT ? NULL : errors;
             if (how != LEFT_OUT)
-                fill (seen.v, l->nodes, (enum fill) how);
+                fill (seen.v, errors, l->nodes, (enum fill) how);
             c = cluster_of (&seen);
             l->worst[k][how] =
                 fmax (l->worst[k][how], 100 * (plan_and_price (&j, c, truth) / best - 1));
@@ -346,6 +362,7 @@ static void lose (struct loss *l, int seed)
         }
     topology_cluster_destroy (truth);
     topology_matrix_drop (seen.v);
+    topology_matrix_drop (errors);
     topology_matrix_drop (full.v);
     json_decref (full.doc);
 }

@@ -12,7 +12,7 @@
  * + a part of the last round (Pipette's hidden critical path; MAPPING of the 1F1B
  * recurrence).  Maxima are softened while annealing, so that every link tells; the best
  * is kept by the maxima themselves, and the caller prices it exactly. */
-#include "mapper/grid.h"
+#include "mapper/grid_pairs.h"
 
 #include <float.h>
 #include <math.h>
@@ -21,22 +21,17 @@
 
 #include "base/extremes.h"
 
-#define NEAR 8    /* best-linked partners of a node that moves bring together */
-#define FAST 1.02 /* links within so much of the best are grown along */
-#define GROW_TRIES 40000
-#define UNMEASURED_TIMES 10 /* what nobody measured counts so many times */
-#define SHARP_COLUMNS 30.0  /* of the soft maximum, per mean boundary */
-#define SHARP_RINGS 50.0    /* per mean ring link */
-#define BLUNT 10.0          /* of large grids, the first run's soft maximum of rings */
-#define HOT_RING 0.03       /* temperature at the start, in mean ring links */
-#define HOT_ANEW 0.06       /* the same from a random order */
+#define SHARP_COLUMNS 30.0 /* of the soft maximum, per mean boundary */
+#define SHARP_RINGS 50.0   /* per mean ring link */
+#define BLUNT 10.0         /* of large grids, the first run's soft maximum of rings */
+#define GUESS 0.02         /* what an estimated link counts, in mean boundaries */
+#define HOT_RING 0.03      /* temperature at the start, in mean ring links */
+#define HOT_ANEW 0.06      /* the same from a random order */
 
 struct grid {
     const struct grid_problem *p;
     int n, rows, columns, cells;
-    float *sends;      /* [n * n] seconds of a boundary between two nodes, both ways */
-    float *ring;       /* [n * n] of a row's ring, were this its slowest link */
-    int *near;         /* [n * NEAR] */
+    struct grid_pairs pairs;
     int *node;         /* [n] by cell, row by row; beyond the cells, spares */
     int *best;         /* [n] */
     double *sum;       /* [columns] */
@@ -49,108 +44,26 @@ struct grid {
     double rings; /* soft_rings of edge_sum */
     double base, ring_base;
     double sharp, ring_sharp;
-    double no_ring;      /* exp (-ring_sharp * ring_base): a ring that is hidden */
-    double slowest_ring; /* of all pairs: what a row's ring may take */
+    double no_ring; /* exp (-ring_sharp * ring_base): a ring that is hidden */
     double best_cost;
+    double guess_s; /* what an estimate counts beyond its price */
+    long guesses;   /* estimates among the links in use */
     struct rng rng;
     /* A move under way. */
     int changed[2]; /* columns */
     double new_sum[2], new_soft[2];
+    long new_guesses;
     int *edge_at;     /* [4 * rows] ring links, as cells */
     double *new_edge; /* [4 * rows] */
     double *new_ring; /* [4 * rows] */
     int n_edges;
 };
 
-/* ---- links ---- */
-
-/* The slowest of the links between GPUs of one place on two nodes. */
-static struct topology_link worst_link (const struct topology_cluster *c, int a, int b)
-{
-    const struct topology_node *x = &c->node[a], *y = &c->node[b];
-    struct topology_link worst = topology_link (c, x->first_gpu, y->first_gpu);
-
-    for (int k = 1; c->has_gpu_links && k < x->gpus && k < y->gpus; k++) {
-        struct topology_link l = topology_link (c, x->first_gpu + k, y->first_gpu + k);
-
-        if (l.bytes_per_s < worst.bytes_per_s)
-            worst = l;
-    }
-    return worst;
-}
-
-/* Price a -> b; the boundary's other way is added by the caller. */
-static void price_pair (const struct grid_problem *p, int i, int j, double *send_s,
-                        double *ring_s)
-{
-    const struct topology_cluster *c = p->cluster;
-    int a = p->node[i], b = p->node[j];
-    struct topology_link l = worst_link (c, a, b);
-    int flows = (int) p->flows, groups = (int) p->ring_groups;
-    double rate = smaller (l.bytes_per_s, topology_share (c, a, b, flows, flows));
-    double ring =
-        smaller (p->lanes * l.bytes_per_s, topology_share (c, a, b, groups, groups));
-    double times = l.measured ? 1.0 : UNMEASURED_TIMES;
-
-    if (l.bytes_per_s <= 0) { /* no price: as bad as can still be added up */
-        *send_s = *ring_s = 1e6;
-        return;
-    }
-    *send_s = times * (p->send_latency * l.latency_s + p->send_bytes / rate);
-    *ring_s = times * p->ring_bytes / ring;
-}
-
-static void price_pairs (struct grid *g)
-{
-    size_t n = (size_t) g->n;
-
-    for (size_t i = 0; i < n; i++)
-        for (size_t j = 0; j < n; j++) {
-            double send_s = 0.0, ring_s = 0.0;
-
-            if (i != j)
-                price_pair (g->p, (int) i, (int) j, &send_s, &ring_s);
-            g->sends[i * n + j] = (float) send_s;
-            g->ring[i * n + j] = (float) ring_s;
-            g->slowest_ring = larger (g->slowest_ring, ring_s);
-        }
-    for (size_t i = 0; i < n && g->p->both_ways; i++)
-        for (size_t j = 0; j < i; j++)
-            g->sends[i * n + j] = g->sends[j * n + i] =
-                g->sends[i * n + j] + g->sends[j * n + i];
-}
-
-/* Every node's best-linked others. */
-static void find_near (struct grid *g)
-{
-    for (int i = 0; i < g->n; i++) {
-        int *near = g->near + (size_t) i * NEAR, found = 0;
-        const float *cost = g->sends + (size_t) i * (size_t) g->n;
-
-        for (int j = 0; j < g->n; j++) {
-            int at = found;
-
-            if (j == i || (found == NEAR && cost[j] >= cost[near[NEAR - 1]]))
-                continue;
-            if (found < NEAR)
-                found++;
-            else
-                at = NEAR - 1;
-            for (; at > 0 && cost[near[at - 1]] > cost[j]; at--)
-                near[at] = near[at - 1];
-            near[at] = j;
-        }
-        for (; found > 0 && found < NEAR; found++)
-            near[found] = near[0];
-    }
-}
-
 /* ---- what a grid costs ---- */
 
 static double send_at (const struct grid *g, int cell)
 {
-    return (double) g->sends[(size_t) g->node[cell] * (size_t) g->n +
-                             (size_t) g->node[cell + g->columns]];
+    return grid_send (&g->pairs, g->node[cell], g->node[cell + g->columns]);
 }
 
 static int next_in_ring (const struct grid *g, int cell)
@@ -163,15 +76,62 @@ static double ring_at (const struct grid *g, int cell)
     int row = cell / g->columns;
 
     return g->p->ring_share[row] *
-               (double) g->ring[(size_t) g->node[cell] * (size_t) g->n +
-                                (size_t) g->node[next_in_ring (g, cell)]] -
+               grid_ring (&g->pairs, g->node[cell], g->node[next_in_ring (g, cell)]) -
            g->p->hidden_s[row];
+}
+
+static int previous_in_ring (const struct grid *g, int cell)
+{
+    return cell % g->columns == 0 ? cell + g->columns - 1 : cell - 1;
+}
+
+/* An estimate may be far worse than it says, and then holds up even what is hidden now: so
+ * each counts a little, wherever it is. */
+static bool guess_at (const struct grid *g, int a, int b)
+{
+    return grid_guess (&g->pairs, g->node[a], g->node[b]);
+}
+
+static int guesses_in_ring (const struct grid *g, int cell)
+{
+    return g->columns > 1 ? guess_at (g, cell, next_in_ring (g, cell)) +
+                                guess_at (g, cell, previous_in_ring (g, cell))
+                          : 0;
+}
+
+static int guesses_around (const struct grid *g, int cell)
+{
+    int n = 0;
+
+    if (!g->pairs.guess || cell >= g->cells)
+        return 0;
+    if (cell >= g->columns)
+        n += guess_at (g, cell, cell - g->columns);
+    if (cell + g->columns < g->cells)
+        n += guess_at (g, cell, cell + g->columns);
+    return n + guesses_in_ring (g, cell);
+}
+
+/* Of what an exchange of two columns from a row on touches. */
+static int guesses_of_tails (const struct grid *g, int a, int b, int row)
+{
+    int above = (row - 1) * g->columns, n = 0;
+
+    if (!g->pairs.guess)
+        return 0;
+    if (row > 0)
+        n += guess_at (g, above + a, above + g->columns + a) +
+             guess_at (g, above + b, above + g->columns + b);
+    for (; row < g->rows; row++)
+        n += guesses_in_ring (g, row * g->columns + a) +
+             guesses_in_ring (g, row * g->columns + b);
+    return n;
 }
 
 static bool has_ring (const struct grid *g, int row)
 {
     return g->columns > 1 &&
-           g->p->hidden_s[row] < g->p->ring_share[row] * g->slowest_ring;
+           g->p->hidden_s[row] < g->p->ring_share[row] * g->pairs.slowest_ring;
 }
 
 static bool has_rings (const struct grid *g)
@@ -201,7 +161,7 @@ static double cost_of (const struct grid *g)
         sum = larger (sum, g->sum[c]);
     for (int row = 0; row < g->rows; row++)
         ring = larger (ring, g->row_ring[row]);
-    return g->p->weight * sum + ring;
+    return g->p->weight * sum + ring + g->guess_s * (double) g->guesses;
 }
 
 static double softened_edge (const struct grid *g, double ring_s)
@@ -268,6 +228,12 @@ static void evaluate (struct grid *g)
     }
     g->no_ring = exp (-g->ring_sharp * g->ring_base);
     add_up_rows (g);
+    g->guesses = 0;
+    for (int cell = 0; cell < g->cells && g->pairs.guess; cell++) {
+        g->guesses +=
+            cell + g->columns < g->cells && guess_at (g, cell, cell + g->columns);
+        g->guesses += g->columns > 1 && guess_at (g, cell, next_in_ring (g, cell));
+    }
 }
 
 /* ---- moves ---- */
@@ -307,7 +273,7 @@ static void touch_edges (struct grid *g, int cell)
     if (cell >= g->cells || !has_ring (g, cell / g->columns))
         return;
     touch_edge (g, cell);
-    touch_edge (g, cell % g->columns == 0 ? cell + g->columns - 1 : cell - 1);
+    touch_edge (g, previous_in_ring (g, cell));
 }
 
 /* The softened cost with the move's columns and ring links as they now are. */
@@ -329,7 +295,8 @@ static double changed_cost (struct grid *g)
         edge_sum += g->new_edge[k] - g->edge[g->edge_at[k]];
     }
     return soft_columns (g, soft_sum) +
-           (g->n_edges > 0 ? soft_rings (g, edge_sum) : g->rings);
+           (g->n_edges > 0 ? soft_rings (g, edge_sum) : g->rings) +
+           g->guess_s * (double) g->new_guesses;
 }
 
 /* Keep the move. */
@@ -344,6 +311,7 @@ static void commit (struct grid *g)
         g->edge[g->edge_at[k]] = g->new_edge[k];
         g->ring_s[g->edge_at[k]] = g->new_ring[k];
     }
+    g->guesses = g->new_guesses;
     /* Added up anew: differences would cancel. */
     g->soft_sum = 0.0;
     for (int c = 0; c < g->columns; c++)
@@ -366,7 +334,9 @@ static double try_swap (struct grid *g, int i, int j)
     int a = i < g->cells ? i % g->columns : -1, b = j < g->cells ? j % g->columns : -1;
     double out_a = sends_around (g, i, -1), out_b = sends_around (g, j, i);
 
+    g->new_guesses = g->guesses - guesses_around (g, i) - guesses_around (g, j);
     swap_nodes (g, i, j);
+    g->new_guesses += guesses_around (g, i) + guesses_around (g, j);
 
     double in_a = sends_around (g, i, -1) - out_a, in_b = sends_around (g, j, i) - out_b;
 
@@ -391,7 +361,9 @@ static void swap_tails (struct grid *g, int a, int b, int row)
 /* Columns a and b exchange everything from a row on. */
 static double try_tails (struct grid *g, int a, int b, int row)
 {
+    g->new_guesses = g->guesses - guesses_of_tails (g, a, b, row);
     swap_tails (g, a, b, row);
+    g->new_guesses += guesses_of_tails (g, a, b, row);
     g->n_edges = 0;
     for (int r = row; r < g->rows; r++) {
         touch_edges (g, r * g->columns + a);
@@ -454,7 +426,7 @@ static struct drawn draw (struct grid *g, const int *cell_of)
 
         if (at < 0)
             return (struct drawn){0};
-        j = cell_of[g->near[(size_t) g->node[i] * NEAR + (size_t) near]];
+        j = cell_of[g->pairs.near[(size_t) g->node[i] * NEAR + (size_t) near]];
         i = at;
     } else
         j = rng_below (&g->rng, g->n);
@@ -477,6 +449,11 @@ static void keep_best (struct grid *g)
     }
 }
 
+static double soft_cost (const struct grid *g)
+{
+    return soft_columns (g, g->soft_sum) + g->rings + g->guess_s * (double) g->guesses;
+}
+
 /* From the nodes in hand; temperatures in seconds. */
 static void anneal (struct grid *g, long moves, double hot, double cold, int *cell_of)
 {
@@ -486,7 +463,7 @@ static void anneal (struct grid *g, long moves, double hot, double cold, int *ce
     evaluate (g);
     keep_best (g);
     note_cells (g, cell_of);
-    here = soft_columns (g, g->soft_sum) + g->rings;
+    here = soft_cost (g);
     for (long k = 0; k < moves; k++) {
         struct drawn d = draw (g, cell_of);
         double there;
@@ -499,7 +476,7 @@ static void anneal (struct grid *g, long moves, double hot, double cold, int *ce
             d.move == MOVE_SWAP ? try_swap (g, d.a, d.b) : try_tails (g, d.a, d.b, d.row);
         if (there <= here || rng_unit (&g->rng) < exp ((here - there) / temperature)) {
             commit (g);
-            here = soft_columns (g, g->soft_sum) + g->rings;
+            here = soft_cost (g);
             keep_best (g);
             if (d.move == MOVE_SWAP) {
                 cell_of[g->node[d.a]] = d.a;
@@ -525,123 +502,16 @@ static void shuffle (struct grid *g)
     }
 }
 
-/* ---- growing along the fastest links ---- */
-
-/* Nodes that the fastest links lead to, at most NEAR of them. */
-static int fast_from (const struct grid *g, int node, double limit, int *out)
-{
-    const int *near = g->near + (size_t) node * NEAR;
-    int n = 0;
-
-    for (int k = 0; k < NEAR && k < g->n - 1; k++)
-        if ((double) g->sends[(size_t) node * (size_t) g->n + (size_t) near[k]] <= limit)
-            out[n++] = near[k];
-    return n;
-}
-
-static bool is_fast (const struct grid *g, int a, int b, double limit)
-{
-    return (double) g->sends[(size_t) a * (size_t) g->n + (size_t) b] <= limit;
-}
-
-/* A free node that fast links join to the one to the left and the one above (-1: none). */
-static int grow_cell (struct grid *g, int left, int above, double limit,
-                      const unsigned *taken, unsigned now)
-{
-    int list[NEAR], from = left >= 0 ? left : above;
-    int n = fast_from (g, from, limit, list), first = n > 0 ? rng_below (&g->rng, n) : 0;
-
-    for (int k = 0; k < n; k++) {
-        int node = list[(first + k) % n];
-
-        if (taken[node] != now &&
-            (left < 0 || above < 0 || is_fast (g, above, node, limit)))
-            return node;
-    }
-    return -1;
-}
-
-/* One attempt from a random node. */
-static bool grow (struct grid *g, double limit, unsigned *taken, unsigned now)
-{
-    for (int c = 0; c < g->columns; c++)
-        for (int r = 0; r < g->rows; r++) {
-            int at = r * g->columns + c;
-            int left = c > 0 ? g->node[at - 1] : -1;
-            int above = r > 0 ? g->node[at - g->columns] : -1;
-            int node = at == 0 ? rng_below (&g->rng, g->n)
-                               : grow_cell (g, left, above, limit, taken, now);
-
-            if (node < 0)
-                return false;
-            g->node[at] = node;
-            taken[node] = now;
-        }
-    return !has_ring (g, 0) || is_fast (g, g->node[g->columns - 1], g->node[0], limit);
-}
-
-/* Do the fastest links make a grid, in which a node has about four, and not a plain? */
-static bool stands_out (const struct grid *g, double limit)
-{
-    int list[NEAR], links = 0;
-
-    for (int i = 0; i < g->n; i++)
-        links += fast_from (g, i, limit, list);
-    return links >= 2 * g->cells && links <= 6 * g->n;
-}
-
-bool grid_grow (struct grid *g, int *order)
-{
-    unsigned *taken = calloc ((size_t) g->n, sizeof *taken);
-    double limit = INFINITY;
-    bool found = false;
-    int at = g->cells;
-
-    for (int i = 0; i < g->n; i++)
-        limit = smaller (limit, (double) g->sends[(size_t) i * (size_t) g->n +
-                                                  (size_t) g->near[(size_t) i * NEAR]]);
-    limit *= FAST;
-    if (g->rows < 2 || !taken || !stands_out (g, limit)) {
-        free (taken);
-        return false;
-    }
-    for (unsigned now = 1; now <= GROW_TRIES && !found; now++)
-        found = grow (g, limit, taken, now);
-    for (int i = 0; i < g->n && found; i++) /* the others are spares */
-        taken[i] = 0;
-    for (int cell = 0; cell < g->cells && found; cell++)
-        taken[g->node[cell]] = 1;
-    for (int i = 0; i < g->n && found; i++)
-        if (!taken[i])
-            g->node[at++] = i;
-    if (found)
-        memcpy (order, g->node, (size_t) g->n * sizeof (int));
-    free (taken);
-    return found;
-}
-
 /* ---- set up ---- */
-
-static double mean_of (const float *cost, int n)
-{
-    double sum = 0.0;
-
-    for (size_t k = 0; k < (size_t) n * (size_t) n; k++)
-        sum += (double) cost[k];
-    return sum / ((double) n * (n - 1));
-}
 
 static bool allocate (struct grid *g)
 {
     size_t n = (size_t) g->n, rows = (size_t) g->rows, columns = (size_t) g->columns;
 
-    g->sends = malloc (2 * n * n * sizeof *g->sends);
-    g->near = calloc (n * (NEAR + 3) + 4 * rows, sizeof (int));
+    g->node = malloc ((3 * n + 4 * rows) * sizeof (int));
     g->sum = calloc (2 * columns + 2 * rows * columns + 10 * rows, sizeof (double));
-    if (!g->sends || !g->near || !g->sum)
+    if (!g->node || !g->sum)
         return false;
-    g->ring = g->sends + n * n;
-    g->node = g->near + n * NEAR;
     g->best = g->node + n;
     g->edge_at = g->best + 2 * n; /* cell_of lies between */
     g->soft = g->sum + columns;
@@ -666,14 +536,12 @@ struct grid *grid_create (const struct grid_problem *p, uint64_t seed)
                        .columns = p->columns,
                        .cells = p->rows * p->columns,
                        .rng = {seed}};
-    if (!allocate (g)) {
+    if (!grid_pairs_init (p, &g->pairs) || !allocate (g)) {
         grid_destroy (g);
         return NULL;
     }
-    price_pairs (g);
-    find_near (g);
-    g->sharp = SHARP_COLUMNS / larger (mean_of (g->sends, g->n), DBL_MIN);
-    g->ring_sharp = SHARP_RINGS / larger (mean_of (g->ring, g->n), DBL_MIN);
+    g->sharp = SHARP_COLUMNS / g->pairs.mean_send;
+    g->ring_sharp = SHARP_RINGS / g->pairs.mean_ring;
     return g;
 }
 
@@ -681,24 +549,35 @@ void grid_destroy (struct grid *g)
 {
     if (!g)
         return;
-    free (g->sends);
-    free (g->near);
+    grid_pairs_release (&g->pairs);
+    free (g->node);
     free (g->sum);
     free (g);
+}
+
+bool grid_grow (struct grid *g, int *order)
+{
+    bool found = grid_pairs_grow (&g->pairs, g->rows, g->columns, has_ring (g, 0),
+                                  &g->rng, g->node);
+
+    if (found)
+        memcpy (order, g->node, (size_t) g->n * sizeof (int));
+    return found;
 }
 
 void grid_improve (struct grid *g, int *order, bool anew, long moves)
 {
     /* The more columns, the less each tells in the soft maximum. */
     double columns = g->columns < 4 ? 4 : g->columns, few = 8.0 / columns;
-    double column = g->p->weight * SHARP_COLUMNS / g->sharp;
-    double ring = has_rings (g) ? SHARP_RINGS / g->ring_sharp : 0.0;
+    double column = g->p->weight * g->pairs.mean_send;
+    double ring = has_rings (g) ? g->pairs.mean_ring : 0.0;
     double hot = (anew ? 0.3 : 0.1) * column * pow (few, 1.33);
     double cold = 1e-3 * column * pow (few, 1.2);
 
     if (g->rows == 1)
         cold = 1e-5 * ring;
     hot = larger (hot, (anew ? HOT_ANEW : HOT_RING) * ring);
+    g->guess_s = GUESS * (g->rows > 1 ? column : ring);
     memcpy (g->node, order, (size_t) g->n * sizeof (int));
     if (anew)
         shuffle (g);

@@ -1,0 +1,146 @@
+/* What the links between the nodes of a grid cost: every pair is priced once, as a boundary
+ * between two stages and as the slowest link of a row's ring. */
+#include "mapper/grid_pairs.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/extremes.h"
+
+#define UNMEASURED_TIMES 10 /* what nobody measured counts so many times */
+
+/* The slowest of the links between GPUs of one place on two nodes. */
+static struct topology_link worst_link (const struct topology_cluster *c, int a, int b)
+{
+    const struct topology_node *x = &c->node[a], *y = &c->node[b];
+    struct topology_link worst = topology_link (c, x->first_gpu, y->first_gpu);
+
+    for (int k = 1; c->has_gpu_links && k < x->gpus && k < y->gpus; k++) {
+        struct topology_link l = topology_link (c, x->first_gpu + k, y->first_gpu + k);
+
+        if (l.bytes_per_s < worst.bytes_per_s)
+            worst = l;
+    }
+    return worst;
+}
+
+/* Price a -> b; the boundary's other way is added by the caller. */
+static void price_pair (const struct grid_problem *p, int i, int j, double *send_s,
+                        double *ring_s)
+{
+    const struct topology_cluster *c = p->cluster;
+    int a = p->node[i], b = p->node[j];
+    struct topology_link l = worst_link (c, a, b);
+    int flows = (int) p->flows, groups = (int) p->ring_groups;
+    double rate = smaller (l.bytes_per_s, topology_share (c, a, b, flows, flows));
+    double ring =
+        smaller (p->lanes * l.bytes_per_s, topology_share (c, a, b, groups, groups));
+    double times = l.measured ? 1.0 : UNMEASURED_TIMES;
+
+    if (l.bytes_per_s <= 0) { /* no price: as bad as can still be added up */
+        *send_s = *ring_s = 1e6;
+        return;
+    }
+    *send_s = times * (p->send_latency * l.latency_s + p->send_bytes / rate);
+    *ring_s = times * p->ring_bytes / ring;
+}
+
+static void price_pairs (const struct grid_problem *p, struct grid_pairs *x)
+{
+    size_t n = (size_t) x->n;
+
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j < n; j++) {
+            double send_s = 0.0, ring_s = 0.0;
+
+            if (i != j)
+                price_pair (p, (int) i, (int) j, &send_s, &ring_s);
+            x->sends[i * n + j] = (float) send_s;
+            x->ring[i * n + j] = (float) ring_s;
+            x->slowest_ring = larger (x->slowest_ring, ring_s);
+        }
+    for (size_t i = 0; i < n && p->both_ways; i++)
+        for (size_t j = 0; j < i; j++)
+            x->sends[i * n + j] = x->sends[j * n + i] =
+                x->sends[i * n + j] + x->sends[j * n + i];
+}
+
+static bool is_guess (const struct topology_cluster *c, int a, int b)
+{
+    return !isnan (
+        topology_link_estimate_error (c, c->node[a].first_gpu, c->node[b].first_gpu));
+}
+
+static void find_guesses (const struct grid_problem *p, struct grid_pairs *x)
+{
+    size_t n = (size_t) x->n;
+
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j < i; j++)
+            x->guess[i * n + j] = x->guess[j * n + i] =
+                is_guess (p->cluster, p->node[i], p->node[j]) ||
+                is_guess (p->cluster, p->node[j], p->node[i]);
+}
+
+/* Every node's best-linked others. */
+static void find_near (struct grid_pairs *x)
+{
+    for (int i = 0; i < x->n; i++) {
+        int *near = x->near + (size_t) i * NEAR, found = 0;
+        const float *cost = x->sends + (size_t) i * (size_t) x->n;
+
+        for (int j = 0; j < x->n; j++) {
+            int at = found;
+
+            if (j == i || (found == NEAR && cost[j] >= cost[near[NEAR - 1]]))
+                continue;
+            if (found < NEAR)
+                found++;
+            else
+                at = NEAR - 1;
+            for (; at > 0 && cost[near[at - 1]] > cost[j]; at--)
+                near[at] = near[at - 1];
+            near[at] = j;
+        }
+        for (; found > 0 && found < NEAR; found++)
+            near[found] = near[0];
+    }
+}
+
+static double mean_of (const float *cost, int n)
+{
+    double sum = 0.0;
+
+    for (size_t k = 0; k < (size_t) n * (size_t) n; k++)
+        sum += (double) cost[k];
+    return larger (sum / ((double) n * (n - 1)), DBL_MIN);
+}
+
+bool grid_pairs_init (const struct grid_problem *p, struct grid_pairs *x)
+{
+    size_t n = (size_t) p->n;
+    bool guesses = p->cluster->has_estimates;
+
+    *x = (struct grid_pairs){.n = p->n,
+                             .sends = malloc (2 * n * n * sizeof *x->sends),
+                             .guess = guesses ? calloc (n * n, sizeof *x->guess) : NULL,
+                             .near = calloc (n * NEAR, sizeof *x->near)};
+    if (!x->sends || !x->near || (guesses && !x->guess))
+        return false;
+    x->ring = x->sends + n * n;
+    price_pairs (p, x);
+    if (guesses)
+        find_guesses (p, x);
+    find_near (x);
+    x->mean_send = mean_of (x->sends, x->n);
+    x->mean_ring = mean_of (x->ring, x->n);
+    return true;
+}
+
+void grid_pairs_release (struct grid_pairs *x)
+{
+    free (x->sends);
+    free (x->guess);
+    free (x->near);
+}

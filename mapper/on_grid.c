@@ -38,10 +38,11 @@ static bool is_regular (struct on_grid *o)
         return false;
     o->p.rows = d->pp / depth;
     o->p.columns = d->dp / o->width * (d->cp / o->parts);
-    if (o->p.rows * o->p.columns < 2)
+    if (o->p.rows * o->p.columns < 2 || o->p.rows * o->p.columns > x->pool->n_nodes)
         return false;
+    /* Nodes are filled: where a block leaves GPUs free, the next one begins there. */
     for (int i = 0; i < x->pool->n_nodes; i++)
-        if (x->groups->grouped[x->pool->node[i]] < slots * d->tp * o->parts)
+        if (x->groups->grouped[x->pool->node[i]] != slots * d->tp * o->parts)
             return false;
     return true;
 }

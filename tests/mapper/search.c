@@ -438,6 +438,34 @@ static void odd_clusters (void **state)
     topology_cluster_destroy (s.cluster);
 }
 
+/* Slots of three or six GPUs on nodes of eight: more blocks than nodes, which are filled one
+ * after the other. */
+static void blocks_across_nodes (void **state)
+{
+    static const int degrees[][4] = {{2, 4, 1, 3}, {1, 1, 8, 3}, {1, 4, 1, 6}};
+    struct setting s = {.model = small_model (12),
+                        .job = {.seq = 3072, .global_batch = 48},
+                        .profile = profile_of (WORKLOAD_PROFILE_DEFAULT)};
+    struct rng r = {37};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof degrees / sizeof *degrees; i++) {
+        struct mapper_problem p;
+        struct outcome o;
+
+        s.cluster = random_cluster (&r, 3, 8, 2, 0, false, false);
+        p = search_problem (&s);
+        p.axes.tp = degrees[i][0];
+        p.axes.pp = degrees[i][1];
+        p.axes.dp = degrees[i][2];
+        p.axes.cp = degrees[i][3];
+        o = search (&p, MAPPER_AUTO, 0, 1);
+        assert_false (mapper_default_is_better (&o.r));
+        release (&o);
+        topology_cluster_destroy (s.cluster);
+    }
+}
+
 static bool space_has (const struct outcome *o, const char *axis, int value)
 {
     json_t *list = json_object_get (o->info.space, axis), *v;
@@ -563,8 +591,9 @@ int main (void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (small_clusters),   cmocka_unit_test (bound_holds),
         cmocka_unit_test (free_beats_fixed), cmocka_unit_test (leaves_out_the_worst),
-        cmocka_unit_test (odd_clusters),     cmocka_unit_test (axes_searched),
-        cmocka_unit_test (outcomes),         cmocka_unit_test (small_and_proven)};
+        cmocka_unit_test (odd_clusters),     cmocka_unit_test (blocks_across_nodes),
+        cmocka_unit_test (axes_searched),    cmocka_unit_test (outcomes),
+        cmocka_unit_test (small_and_proven)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

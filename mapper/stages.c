@@ -347,13 +347,14 @@ static void add_pace (glp_prob *mip, const struct split *x)
 static int even_split_fits (const struct memest_problem *memory, bool alike, double limit)
 {
     const struct workload_config *c = memory->config;
-    int pp = c->deg.pp, v = c->deg.vpp, even = (memory->model->layers + pp - 1) / pp;
+    int pp = c->deg.pp, v = c->deg.vpp;
+    int even = (memory->model->layers / v + pp - 1) / pp * v; /* whole chunks */
     struct memest_stage s;
 
-    if (alike && even >= v) {
+    if (alike) {
         /* The last stage without its head has the most room: some stage takes as much. */
         struct workload_stage least =
-            workload_stage_guess (memory->model, c, pp - 1, even / v * v);
+            workload_stage_guess (memory->model, c, pp - 1, even);
 
         least.embedding = least.head = false;
         memest_stage (memory, pp - 1, &least, &s);

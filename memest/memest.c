@@ -428,18 +428,18 @@ int memest_max_layers (const struct memest_problem *p, int stage, int layers,
                        double limit_bytes)
 {
     struct memest_stage s;
-    int fits = 0, over = layers + 1;
+    int v = p->config->deg.vpp, fits = 0, over = layers / v + 1;
 
     /* The even split is the usual question, so the search starts there. */
-    for (int try = (layers + p->config->deg.pp - 1) / p->config->deg.pp; over - fits > 1;
-         try = fits + (over - fits) / 2) {
-        memest_stage_least (p, stage, try, &s);
+    for (int try = (layers / v + p->config->deg.pp - 1) / p->config->deg.pp;
+         over - fits > 1; try = fits + (over - fits) / 2) {
+        memest_stage_least (p, stage, try * v, &s);
         if (s.peak_bytes <= limit_bytes)
             fits = try;
         else
             over = try;
     }
-    return fits;
+    return fits * v;
 }
 
 /* ---- risk ---- */

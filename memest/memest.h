@@ -71,8 +71,9 @@ void memest_stage_least (const struct memest_problem *p, int stage, int layers,
  *  fractions of them under interleaving. */
 double memest_in_flight (const struct workload_config *c, int microbatches, int stage);
 
-/** The most layers, whichever of the model's, that a stage can hold within limit_bytes, at
- *  most `layers`; 0 when not even one fits.  Memory never falls when layers grow. */
+/** The most layers, whichever of the model's, that a stage can hold within limit_bytes, as
+ *  many in each of its chunks, at most `layers`; 0 when not even one fits.  Memory never
+ *  falls when every chunk gets a layer more; it may when only some do. */
 int memest_max_layers (const struct memest_problem *p, int stage, int layers,
                        double limit_bytes);
 

@@ -349,7 +349,8 @@ static void least_of_all (void **state)
     }
 }
 
-/* memest_max_layers is what trying every number finds. */
+/* memest_max_layers is what trying every number of whole chunks finds, of models whose
+ * layers differ too. */
 static void most_layers (void **state)
 {
     struct rng r = {7};
@@ -359,14 +360,25 @@ static void most_layers (void **state)
         struct trial t = random_trial (&r);
         struct memest_problem p = {&t.model, &t.job, &t.config, t.profile,
                                    MEMEST_LINKWISE};
-        int stage = rng_below (&r, t.config.deg.pp), most = 0;
-        double limit =
-            stage_of (&t, stage, 1 + rng_below (&r, t.model.layers)).peak_bytes *
-            (0.5 + rng_unit (&r));
+        int stage = rng_below (&r, t.config.deg.pp), most = 0, v, chunks, n;
+        double limit;
 
-        while (most < t.model.layers &&
-               least_of (&t, stage, most + 1).peak_bytes <= limit)
-            most++;
+        if (t.config.schedule == SCHEDULE_INTERLEAVED)
+            t.config.deg.vpp = 2 + rng_below (&r, 3);
+        v = t.config.deg.vpp;
+        chunks = t.model.layers / v;
+        t.model.layers = chunks * v;
+        if (chunks < t.config.deg.pp || !valid (&t))
+            continue;
+        if (t.model.experts > 0) {
+            t.model.expert_every = 1 + rng_below (&r, 4);
+            t.model.dense_layers = rng_below (&r, 2) ? 0 : rng_below (&r, t.model.layers);
+        }
+        n = v * (1 + rng_below (&r, chunks));
+        limit = least_of (&t, stage, n).peak_bytes *
+                (rng_below (&r, 4) ? 0.5 + rng_unit (&r) : 1.0);
+        for (int k = v; k <= t.model.layers; k += v)
+            most = least_of (&t, stage, k).peak_bytes <= limit ? k : most;
         assert_int_equal (memest_max_layers (&p, stage, t.model.layers, limit), most);
     }
 }

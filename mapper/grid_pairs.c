@@ -9,6 +9,7 @@
 #include "base/extremes.h"
 
 #define UNMEASURED_TIMES 10 /* what nobody measured counts so many times */
+#define MOST_S 1e6          /* as bad as can still be added up */
 
 /* The slowest of the links between GPUs of one place on two nodes. */
 static struct topology_link worst_link (const struct topology_cluster *c, int a, int b)
@@ -38,12 +39,13 @@ static void price_pair (const struct grid_problem *p, int i, int j, double *send
         smaller (p->lanes * l.bytes_per_s, topology_share (c, a, b, groups, groups));
     double times = l.measured ? 1.0 : UNMEASURED_TIMES;
 
-    if (l.bytes_per_s <= 0) { /* no price: as bad as can still be added up */
-        *send_s = *ring_s = 1e6;
+    if (l.bytes_per_s <= 0) { /* no price */
+        *send_s = *ring_s = MOST_S;
         return;
     }
-    *send_s = times * (p->send_latency * l.latency_s + p->send_bytes / rate);
-    *ring_s = times * p->ring_bytes / ring;
+    *send_s =
+        smaller (MOST_S, times * (p->send_latency * l.latency_s + p->send_bytes / rate));
+    *ring_s = smaller (MOST_S, times * p->ring_bytes / ring);
 }
 
 static void price_pairs (const struct grid_problem *p, struct grid_pairs *x)

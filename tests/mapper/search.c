@@ -466,6 +466,49 @@ static void blocks_across_nodes (void **state)
     }
 }
 
+/* Links so slow that their times overflow a float: all of them, or a few. */
+static void dead_links (void **state)
+{
+    (void) state;
+
+    for (int dead = 1; dead <= 2; dead++) {
+        struct setting s = {.model = small_model (12),
+                            .job = {.seq = 1024, .global_batch = 48},
+                            .profile = profile_of (WORKLOAD_PROFILE_DEFAULT)};
+        struct text t = {0};
+        struct mapper_problem p;
+        struct outcome o;
+
+        text_add (&t, "{\"version\":1,\"nodes\":[");
+        for (int i = 0; i < 4; i++)
+            text_add (&t,
+                      "%s{\"name\":\"n%d\",\"gpus\":4,\"gpu_type\":\"a100-sxm4-80g\"}",
+                      i ? "," : "", i);
+        text_add (&t,
+                  "],\"links\":{\"intra\":{\"latency_us\":3,\"bandwidth_gb_per_s\":200},"
+                  "\"inter\":{\"latency_us\":9,\"bandwidth_gb_per_s\":[");
+        for (int i = 0; i < 4; i++)
+            for (int j = 0; j < 4; j++)
+                text_add (&t, "%s%s%s",
+                          j   ? ","
+                          : i ? "],["
+                              : "[",
+                          (i + j) % dead == 0 ? "1e-100" : "20",
+                          i == 3 && j == 3 ? "]" : "");
+        text_add (&t, "]}}}");
+        s.cluster = cluster_from (text_str (&t));
+        text_free (&t);
+        p = search_problem (&s);
+        p.axes.tp = 4;
+        p.axes.pp = 2;
+        p.axes.dp = 2;
+        o = search (&p, MAPPER_AUTO, 0, 1);
+        assert_true (isfinite (o.r.estimate.step_s));
+        release (&o);
+        topology_cluster_destroy (s.cluster);
+    }
+}
+
 static bool space_has (const struct outcome *o, const char *axis, int value)
 {
     json_t *list = json_object_get (o->info.space, axis), *v;
@@ -592,8 +635,8 @@ int main (void)
         cmocka_unit_test (small_clusters),   cmocka_unit_test (bound_holds),
         cmocka_unit_test (free_beats_fixed), cmocka_unit_test (leaves_out_the_worst),
         cmocka_unit_test (odd_clusters),     cmocka_unit_test (blocks_across_nodes),
-        cmocka_unit_test (axes_searched),    cmocka_unit_test (outcomes),
-        cmocka_unit_test (small_and_proven)};
+        cmocka_unit_test (dead_links),       cmocka_unit_test (axes_searched),
+        cmocka_unit_test (outcomes),         cmocka_unit_test (small_and_proven)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* Whole nodes to a grid of pipelines: annealing on a model of the step in which a move
- * costs tens of nanoseconds.
+ * costs under a microsecond.
  *
  * Where every node holds the same block of the layout, the nodes form a grid: rows are
  * blocks of stages, columns blocks of replicas.  A column's sends add up, a row's ring is
@@ -7,6 +7,7 @@
  *
  *     step ~ rest + weight max over columns of (sum of its sends, both ways)
  *                 + max over rows of (slowest ring link - what hides it)
+ *                 + a little for every estimated link
  *
  * The weight is how often a micro-batch's way down and up is exposed, 1 + floor ((m-1)/p)
  * + a part of the last round (Pipette's hidden critical path; MAPPING of the 1F1B

@@ -46,7 +46,10 @@ struct pool {
     int *island_gpus; /* [n_islands] most GPUs first */
     double *badness;  /* [n_nodes] how slow a node's links are: the sum of the inverse
                         bandwidths to and from the others, unmeasured ones ten times */
-    double usual_badness[CLASSES_MAX]; /* its median, by pool_node_class */
+    double
+        *poorness; /* [n_nodes] how many times as bad as usual for its class, the median,
+                        a node's links are; 1 unless most of them are so bad that the node
+                        itself, not some pair, must be at fault */
     double node_bytes_per_s; /* largest node_gb_per_s; INFINITY where one has none */
     double nvls;             /* best nvls_efficiency */
     bool nvls_or_ring; /* NVLS alone is allowed, and some nodes have none: rings there */
@@ -71,10 +74,6 @@ double link_badness (const struct topology_cluster *c, int from, int to);
 
 /** The slowest class of a node's GPUs. */
 int pool_node_class (const struct pool *pool, int node);
-
-/** How many times as bad as usual for its class the i-th node's links are; 1 unless so bad
- *  that the node itself, not some pair, must be at fault. */
-double pool_poorness (const struct pool *pool, int i);
 
 /** How many groups of tp GPUs inside nodes there are at most whose classes are 0..upto, on
  *  as many nodes as may be used. */

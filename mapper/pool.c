@@ -190,27 +190,48 @@ int pool_node_class (const struct pool *pool, int node)
     return q;
 }
 
-double pool_poorness (const struct pool *pool, int i)
+/* Is it the node, and not some pair?  Then most of its links are as bad as all together. */
+static bool most_links_are_bad (const struct pool *pool, int i, double usual)
 {
-    double usual = pool->usual_badness[pool_node_class (pool, pool->node[i])];
-    double times = pool->badness[i] / usual;
+    const struct topology_cluster *c = pool->problem->cluster;
+    int bad = 0;
 
-    return times > POOR && isfinite (times) ? times : 1.0;
+    for (int k = 0; k < pool->n_nodes; k++) {
+        int a = pool->node[i], b = pool->node[k];
+
+        bad += k != i &&
+               (link_badness (c, a, b) + link_badness (c, b, a)) * (pool->n_nodes - 1) >
+                   POOR * usual;
+    }
+    return 2 * bad > pool->n_nodes - 1;
 }
 
-static enum status find_usual_badness (struct pool *pool, struct error *err)
+static enum status find_poorness (struct pool *pool, struct error *err)
 {
     double *some = malloc ((size_t) pool->n_nodes * sizeof *some);
 
-    if (!some)
+    pool->poorness = malloc ((size_t) pool->n_nodes * sizeof *pool->poorness);
+    if (!some || !pool->poorness) {
+        free (some);
         return err_nomem (err);
+    }
     for (int q = 0; q < pool->n_classes; q++) {
         int n = 0;
+        double usual;
 
         for (int i = 0; i < pool->n_nodes; i++)
             if (pool_node_class (pool, pool->node[i]) == q)
                 some[n++] = pool->badness[i];
-        pool->usual_badness[q] = stats_median (some, n);
+        usual = stats_median (some, n);
+        for (int i = 0; i < pool->n_nodes; i++) {
+            double times = pool->badness[i] / usual;
+
+            if (pool_node_class (pool, pool->node[i]) == q)
+                pool->poorness[i] = times > POOR && isfinite (times) &&
+                                            most_links_are_bad (pool, i, usual)
+                                        ? times
+                                        : 1.0;
+        }
     }
     free (some);
     return ST_OK;
@@ -476,7 +497,7 @@ enum status pool_init (struct pool *pool, const struct mapper_problem *p,
     order_classes (pool);
     st = see_links (pool, err);
     if (st == ST_OK)
-        st = find_usual_badness (pool, err);
+        st = find_poorness (pool, err);
     if (st == ST_OK)
         st = count_groups (pool, err);
     pool->all_alike = is_all_alike (pool);
@@ -500,6 +521,7 @@ void pool_release (struct pool *pool)
     free (pool->groups);
     free (pool->island_gpus);
     free (pool->badness);
+    free (pool->poorness);
     *pool = (struct pool){0};
 }
 

@@ -269,7 +269,7 @@ static void slow_rings (const struct pool *pool, int from, struct best *b,
 
     for (int i = 0; i < pool->n_nodes; i++)
         if (pool_node_class (pool, pool->node[i]) >= from)
-            times = fmax (times, pool_poorness (pool, i));
+            times = fmax (times, pool->poorness[i]);
     for (int way = 0; way < BOUND_WAYS; way++) {
         b->sync_layer_s[1][way] *= times;
         b->sync_fixed_s[1][way] *= times;

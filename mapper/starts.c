@@ -475,7 +475,7 @@ static void sequence_poor_last (struct placer *x)
 
     for (int poor = 0; poor < 2; poor++)
         for (int i = 0; i < pool->n_nodes; i++)
-            if ((pool_poorness (pool, i) > 1.0) == poor)
+            if ((pool->poorness[i] > 1.0) == poor)
                 x->layout.seq[at++] = pool->node[i];
 }
 

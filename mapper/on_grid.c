@@ -172,22 +172,46 @@ static void take_published (struct on_grid *o)
 
 /* ---- the candidate ---- */
 
-/* The same placement as a layout whose stages are in their own order. */
-static void straighten (struct on_grid *o, struct layout *l)
+/* The nodes of the candidate by block of a layout whose stages are in their own order, then
+ * those left over. */
+static void sequence_of (struct on_grid *o, const struct candidate *k)
 {
     struct placer *x = o->x;
-    size_t columns = (size_t) o->p.columns;
-    int *from = x->late;
+    int block = slots_per_node (x) * x->c->deg.tp * o->parts, at = 0;
+    bool *taken = x->mark;
 
-    if (!l->by_class)
-        return;
-    memcpy (from, l->seq, (size_t) x->pool->n_nodes * sizeof *from);
-    order_stages (x);
-    for (size_t at = 0; at < (size_t) o->p.rows; at++)
-        memcpy (l->seq + (size_t) x->stage_at[at] * columns, from + at * columns,
-                columns * sizeof *from);
-    l->by_class = false;
-    layout_copy (&x->layout, l, x->pool->n_nodes);
+    memset (taken, 0, (size_t) x->pool->problem->cluster->n_nodes * sizeof *taken);
+    for (int i = 0; i < x->world; i += block) {
+        int node = x->pool->problem->cluster->node_of_gpu[k->gpu[x->position[i]]];
+
+        if (!taken[node])
+            x->layout.seq[at++] = node;
+        taken[node] = true;
+    }
+    for (int i = 0; i < x->pool->n_nodes; i++)
+        if (!taken[k->layout.seq[i]])
+            x->layout.seq[at++] = k->layout.seq[i];
+}
+
+/* A sequence that fills the candidate's placement node by node, with stages in their own
+ * order and none left for later; what it was filled from may have had neither.
+ * @return is there one? */
+static bool straighten (struct on_grid *o, struct candidate *k)
+{
+    struct placer *x = o->x;
+    bool straight;
+
+    x->layout.by_class = false;
+    x->layout.upto = x->pool->n_classes - 1;
+    layout_fill (x, &straight); /* where positions are */
+    sequence_of (o, k);
+    layout_fill (x, &straight);
+    if (!straight || memcmp (x->order, k->gpu, (size_t) x->world * sizeof (int)) != 0) {
+        layout_copy (&x->layout, &k->layout, x->pool->n_nodes);
+        return false;
+    }
+    layout_copy (&k->layout, &x->layout, x->pool->n_nodes);
+    return true;
 }
 
 static bool prepare (struct on_grid *o)
@@ -255,7 +279,8 @@ bool improve_on_grid (struct placer *x, int runs, long moves, struct candidate *
     layout_copy (&x->layout, &k->layout, x->pool->n_nodes);
     if (!is_regular (&o))
         return false;
-    straighten (&o, &k->layout);
+    if (!straighten (&o, k) && k->layout.by_class)
+        return false;
     if (prepare (&o) && (g = grid_create (&o.p, rng_next (&x->rng)))) {
         if (runs > 1 && grid_grow (g, o.order))
             keep (&o, k);

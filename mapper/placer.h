@@ -100,10 +100,6 @@ void layout_fill (struct placer *x, bool *straight);
 enum status try_starts (struct placer *x, bool free_layouts, struct candidate *by_node,
                         struct candidate *any, struct error *err);
 
-/** Fill in x->stage_at: the stages as they are, or by class those for the slower ones
- *  first. */
-void order_stages (struct placer *x);
-
 /** Slots (TP x CP groups) that share the pool's largest node. */
 int slots_per_node (const struct placer *x);
 

@@ -121,7 +121,8 @@ int slots_per_node (const struct placer *x)
     return n > 1 ? n : 1;
 }
 
-void order_stages (struct placer *x)
+/* The stages as they are, or those for the slower classes first. */
+static void order_stages (struct placer *x)
 {
     int at = 0;
 

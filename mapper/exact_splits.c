@@ -1,16 +1,15 @@
 /* Every split of the layers of a small pool, each with every placement.
  *
- * A split is left out where its work alone is no shorter than the best plan so far: every
- * stage on the fastest GPUs, nothing sent. */
+ * A split is left out where its work alone is no shorter than the best plan so far, of this
+ * configuration or another: every stage on the fastest GPUs, nothing sent. */
 #include "mapper/placer.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define SPLITS_MAX 20000   /* splits of one configuration that are looked at */
-#define PRICED_MAX 1500000 /* placements that are priced */
-#define STATE_PRICE 20     /* placements that cost as much as making a state */
+#define SPLITS_MAX 20000 /* splits of one configuration that are looked at */
+#define STATE_PRICE 20   /* placements that cost as much as making a state */
 
 struct splits {
     struct placer *x;
@@ -20,6 +19,8 @@ struct splits {
     int *given;              /* [pp] the split that was there before */
     struct costmodel_compute compute[CLASSES_MAX]; /* by class */
     long looked, priced, placements;
+    const struct effort *effort;
+    double skipped_s; /* the least that a split left out for that may take */
     bool all;
     bool fewest; /* has no split a placement with fewer links that nobody measured? */
     struct error *err;
@@ -106,12 +107,17 @@ static void price_all (struct splits *s)
 static enum status try_split (struct splits *s)
 {
     enum status st = ST_OK;
+    double least_s;
 
     if (memcmp (s->layers, s->given, (size_t) s->x->c->deg.pp * sizeof (int)) == 0 ||
-        least_step (s) >= rival_s (s))
+        (least_s = least_step (s)) >= rival_s (s))
         return ST_OK;
-    s->all =
-        s->all && s->priced + s->placements <= PRICED_MAX && !pool_is_late (s->x->pool);
+    if (least_s >= s->effort->rival_s) {
+        s->skipped_s = fmin (s->skipped_s, least_s);
+        return ST_OK;
+    }
+    s->all = s->all && s->priced + s->placements <= s->effort->tries &&
+             !pool_is_late (s->x->pool);
     if (s->all)
         st = placer_new_layers (s->x, s->layers, s->err);
     if (s->all && st == ST_OK)
@@ -157,8 +163,8 @@ static bool find_caps (struct splits *s)
 }
 
 enum status exact_splits (struct placer *x, enum mapper_granularity granularity,
-                          struct candidate *by_node, struct candidate *any, bool *all,
-                          struct error *err)
+                          const struct effort *effort, struct candidate *by_node,
+                          struct candidate *any, struct placed *out, struct error *err)
 {
     const struct mapper_problem *p = x->pool->problem;
     size_t pp = (size_t) x->c->deg.pp;
@@ -167,6 +173,8 @@ enum status exact_splits (struct placer *x, enum mapper_granularity granularity,
                        .by_node = by_node,
                        .any = any,
                        .layers = malloc ((3 * pp + (size_t) x->n) * sizeof (int)),
+                       .effort = effort,
+                       .skipped_s = INFINITY,
                        .all = true,
                        .err = err};
     enum status st = s.layers ? ST_OK : err_nomem (err);
@@ -189,6 +197,8 @@ enum status exact_splits (struct placer *x, enum mapper_granularity granularity,
         st = split_rest (&s, 0, p->model->layers);
     }
     free (s.layers);
-    *all = s.all;
+    out->exact = s.all;
+    out->skipped_s = s.skipped_s;
+    out->tried = s.priced;
     return st;
 }

@@ -186,6 +186,8 @@ struct placed {
     double moved_s; /* of the step: what moves that are priced exactly took off */
     enum mapper_granularity granularity;
     bool exact;           /* every split and placement was tried */
+    double skipped_s;     /* but those that take so long at least; INFINITY: all were */
+    long tried;           /* placements, in a small pool */
     enum refusal refusal; /* with ST_NOFIT */
 };
 void placed_release (struct placed *x);
@@ -196,6 +198,7 @@ struct effort {
     int exact; /* times those that are priced exactly */
     double
         rival_s; /* a start that is slower by HOPELESS gets none of these; INFINITY: all do */
+    long tries; /* placements of a small pool that are tried at most */
 };
 #define HOPELESS 0.05 /* moves gained 2.5 % at most, but for a few single GPUs */
 

@@ -176,17 +176,16 @@ static bool is_hopeless (const struct effort *e, const struct candidate *k)
     return k->price.unmeasured == 0 && k->price.step_s > e->rival_s * (1.0 + HOPELESS);
 }
 
-/* @param[out] moved_s  what moves that are priced exactly took off the step */
+/* @param[out] out  exact, skipped_s and moved_s */
 static enum status improve (struct placer *x, const struct mapper_settings *s,
                             const struct effort *e, struct candidate *by_node,
-                            struct candidate *any, bool *exact, double *moved_s,
-                            struct error *err)
+                            struct candidate *any, struct placed *out, struct error *err)
 {
     int moves = moves_for (x, e->exact);
     double grid_s;
 
     if (pool_is_small (x->pool))
-        return exact_splits (x, s->granularity, by_node, any, exact, err);
+        return exact_splits (x, s->granularity, e, by_node, any, out, err);
     if (is_hopeless (e, by_node) && is_hopeless (e, any))
         return ST_OK;
     if (on_grid (x, e->grid, by_node))
@@ -194,7 +193,8 @@ static enum status improve (struct placer *x, const struct mapper_settings *s,
     grid_s = by_node->price.step_s;
     improve_by_node (x, moves, by_node);
     if (s->granularity == MAPPER_NODE) {
-        *moved_s = grid_s > by_node->price.step_s ? grid_s - by_node->price.step_s : 0.0;
+        out->moved_s =
+            grid_s > by_node->price.step_s ? grid_s - by_node->price.step_s : 0.0;
         return ST_OK;
     }
     if (any->layout.depth > 1) {
@@ -205,7 +205,7 @@ static enum status improve (struct placer *x, const struct mapper_settings *s,
     if (price_less (&by_node->price, &any->price))
         copy_candidate (x, by_node, any);
     improve_by_gpu (x, moves, any);
-    *moved_s = grid_s > any->price.step_s ? grid_s - any->price.step_s : 0.0;
+    out->moved_s = grid_s > any->price.step_s ? grid_s - any->price.step_s : 0.0;
     return ST_OK;
 }
 
@@ -296,7 +296,7 @@ static enum status place_split (struct placer *x, bool by_speed,
     if (st == ST_OK)
         st = try_starts (x, s->granularity != MAPPER_NODE, &by_node, &any, err);
     if (st == ST_OK)
-        st = improve (x, s, effort, &by_node, &any, &result.exact, &result.moved_s, err);
+        st = improve (x, s, effort, &by_node, &any, &result, err);
     if (st == ST_OK) {
         choose (x, s, &by_node, &any, &result);
         if (!isfinite (result.price.step_s))
@@ -318,7 +318,7 @@ enum status place_config (const struct pool *pool, const struct groups *g,
                           unsigned long seed, struct placed *out, struct error *err)
 {
     struct placer one = {.pool = pool, .groups = g, .c = c, .rng = {seed}}, two = one;
-    struct effort little = {1, 1, effort.rival_s};
+    struct effort little = {1, 1, effort.rival_s, effort.tries};
     struct placed other = {0};
     enum status st, second;
 

@@ -62,10 +62,11 @@ enum status placer_new_layers (struct placer *x, const int *layers, struct error
 
 /** Try every placement of every split of the layers in a small pool, as long as that is not
  *  too much; the split in hand always.
- *  @param[out] all  were all tried, or known to be no better? */
+ *  @param[in]  effort  splits that cannot beat rival_s are left out; tries
+ *  @param[out] out     exact: were all tried, or known to be no better; skipped_s; tried */
 enum status exact_splits (struct placer *x, enum mapper_granularity granularity,
-                          struct candidate *by_node, struct candidate *any, bool *all,
-                          struct error *err);
+                          const struct effort *effort, struct candidate *by_node,
+                          struct candidate *any, struct placed *out, struct error *err);
 
 /* ---- starts.c ---- */
 

@@ -19,13 +19,16 @@
 #define BATCH 8
 #define SHOWN 64          /* configurations bounded between two looks at the progress */
 #define PLACED_MAX 4000   /* configurations placed before the search gives up its proof */
-#define CLOSE_ENOUGH 2e-4 /* of the step: a bound that needs no more work */
-#define TIGHTENED 8       /* pairs of placed configurations bounded closely at most */
-#define POLISHED 4        /* of the best, placed again with more effort */
-#define POLISH_SEEDS 2    /* and so many random numbers */
-#define POLISH_GROWTH 4   /* times the moves of the round before */
-#define POLISH_WORTH 1e-4 /* of the step: a gain that is worth another round */
-#define OUT_OF_REACH 0.05 /* of the best step: no effort brings so much */
+#define TRIED_MAX 1500000 /* placements of one configuration in a small pool */
+#define TRIED_ALL 12000000 /* of all, but for ... */
+#define TRIED_LEAST 20000  /* of each */
+#define CLOSE_ENOUGH 2e-4  /* of the step: a bound that needs no more work */
+#define TIGHTENED 8        /* pairs of placed configurations bounded closely at most */
+#define POLISHED 4         /* of the best, placed again with more effort */
+#define POLISH_SEEDS 2     /* and so many random numbers */
+#define POLISH_GROWTH 4    /* times the moves of the round before */
+#define POLISH_WORTH 1e-4  /* of the step: a gain that is worth another round */
+#define OUT_OF_REACH 0.05  /* of the best step: no effort brings so much */
 
 const char *mapper_objective_name (enum mapper_objective o)
 {
@@ -230,13 +233,14 @@ static bool all_measured (const struct pool *pool)
 }
 
 /* The bound of a configuration that was placed: its step, where every split and placement
- * was tried. */
+ * was tried, or what those that were not take at least. */
 static double bound_placed (const struct search *x, const struct placed *placed,
                             const struct entry *e)
 {
     if (!placed->exact || !all_measured (&x->pool))
         return e->bound_s;
-    return fmax (e->bound_s, fmin (placed->node_step_s, placed->gpu_step_s) *
+    return fmax (e->bound_s, fmin (placed->skipped_s,
+                                   fmin (placed->node_step_s, placed->gpu_step_s)) *
                                  search_weight (x, &x->config[e->index]));
 }
 
@@ -300,6 +304,15 @@ static bool leave (const struct search *x, const struct entry *e, int i)
            (x->best >= 0 || (e->how > BOUND_FRACTIONS && i > 0));
 }
 
+/* How many placements each of n configurations in a small pool may try: the first ones all
+ * that there are, mostly, but a search must end. */
+static long tries_for (const struct search *x, int n)
+{
+    long each = (TRIED_ALL - x->tried) / (n > 1 ? n : 1);
+
+    return each > TRIED_MAX ? TRIED_MAX : each < TRIED_LEAST ? TRIED_LEAST : each;
+}
+
 /* Tighten or place one batch of entries. */
 static enum status work_batch (struct search *x, struct entry *batch, int n,
                                struct error *err)
@@ -308,6 +321,7 @@ static enum status work_batch (struct search *x, struct entry *batch, int n,
     enum status st[BATCH] = {ST_OK};
     struct error why[BATCH];
     bool left[BATCH] = {false}, bounded[BATCH] = {false};
+    long tries = tries_for (x, n);
 
     for (int i = 0; i < n; i++) {
         enum status made = need_groups (x, x->config[batch[i].index].deg.tp, err);
@@ -330,12 +344,15 @@ static enum status work_batch (struct search *x, struct entry *batch, int n,
         } else {
             struct rng mix = {x->s->seed * 1000003u + (unsigned long) batch[i].index};
 
-            st[i] = place_config (&x->pool, groups_for (x, c->deg.tp), c, x->s,
-                                  (struct effort){1, 1, cut (x) / search_weight (x, c)},
-                                  rng_next (&mix), &placed[i], &why[i]);
+            st[i] = place_config (
+                &x->pool, groups_for (x, c->deg.tp), c, x->s,
+                (struct effort){1, 1, cut (x) / search_weight (x, c), tries},
+                rng_next (&mix), &placed[i], &why[i]);
         }
         show_progress (x);
     }
+    for (int i = 0; i < n; i++)
+        x->tried += placed[i].tried;
     for (int i = 0; i < n; i++) {
         if (left[i]) {
             heap_push (x, batch[i]);
@@ -544,9 +561,10 @@ static enum status polish (struct search *x, struct error *err)
         double before = search_value (x, x->best).step_s, moved = 0.0;
 
         most = x->s->polish / (n > 1 ? n : 1);
-        st = polish_round (x, pick, n, round,
-                           (struct effort){most > 1 ? most : 1, exact, INFINITY}, &moved,
-                           err);
+        st = polish_round (
+            x, pick, n, round,
+            (struct effort){most > 1 ? most : 1, exact, INFINITY, TRIED_LEAST}, &moved,
+            err);
         gain = fmin (moved, 1.0 - search_value (x, x->best).step_s / before);
     }
     return st;

@@ -18,6 +18,7 @@ struct search {
     struct pool pool;
     struct workload_config *config;
     long n;
+    long tried; /* placements in a small pool so far */
     struct entry *heap;
     long heap_n;
     /* Those that need more links that nobody measured wait for those that need fewer. */

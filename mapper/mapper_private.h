@@ -197,8 +197,9 @@ struct effort {
     int grid;  /* times the moves on grids of whole nodes, which cost next to nothing */
     int exact; /* times those that are priced exactly */
     double
-        rival_s; /* a start that is slower by HOPELESS gets none of these; INFINITY: all do */
-    long tries; /* placements of a small pool that are tried at most */
+        rival_s; /* the best plan's: a start slower by HOPELESS gets none of these, splits
+                       that cannot beat it are not tried; INFINITY: there is none */
+    long tries;  /* placements of a small pool that are tried at most */
 };
 #define HOPELESS 0.05 /* moves gained 2.5 % at most, but for a few single GPUs */
 

@@ -20,8 +20,8 @@
 #define SHOWN 64          /* configurations bounded between two looks at the progress */
 #define PLACED_MAX 4000   /* configurations placed before the search gives up its proof */
 #define TRIED_MAX 1500000 /* placements of one configuration in a small pool */
-#define TRIED_ALL 12000000 /* of all, but for ... */
-#define TRIED_LEAST 20000  /* of each */
+#define TRIED_ALL 12000000 /* of all together */
+#define TRIED_LEAST 20000  /* of each when those are used up */
 #define CLOSE_ENOUGH 2e-4  /* of the step: a bound that needs no more work */
 #define TIGHTENED 8        /* pairs of placed configurations bounded closely at most */
 #define POLISHED 4         /* of the best, placed again with more effort */

@@ -67,7 +67,8 @@ endif
 
 # ---- sources ----
 
-ROOMS := base workload topology memest costmodel calibrate mapper check launch report
+ROOMS := base workload topology topology/machine topology/measured topology/edit topology/survey \
+         memest costmodel calibrate mapper check launch report
 LIB_SRC := $(sort $(wildcard $(ROOMS:%=%/*.c)))
 CLI_SRC := $(sort $(wildcard cli/*.c))
 PROBE_SRC := $(sort $(wildcard bwprobe/*.c))
@@ -81,8 +82,9 @@ TEST_SH := $(filter-out $(GPU_SH),$(sort $(wildcard tests/*/*.t)))
 LIB_OBJ := $(LIB_SRC:%.c=$B/obj/%.o) $B/obj/gen/profiles.o $B/obj/gen/scripts.o
 CLI_OBJ := $(CLI_SRC:%.c=$B/obj/%.o)
 PROBE_OBJ := $(PROBE_SRC:%.c=$B/obj/%.o)
-# What bwprobe takes of the library: nothing that links GLPK.
-PROBE_LIB_OBJ := $(filter $B/obj/base/% $B/obj/topology/%,$(LIB_OBJ))
+# What bwprobe takes of the library: base and the core of topology.
+PROBE_LIB_SRC := $(wildcard base/*.c topology/*.c)
+PROBE_LIB_OBJ := $(filter $(PROBE_LIB_SRC:%.c=$B/obj/%.o),$(LIB_OBJ))
 TESTS := $(TEST_SRC:%.c=$B/%)
 
 # ---- targets ----

@@ -16,7 +16,7 @@
 #include "base/stats.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "topology/links_import.h"
+#include "topology/measured/links_import.h"
 #include "topology/topology.h"
 
 #define SIZES_MAX 16

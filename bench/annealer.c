@@ -20,7 +20,7 @@
 #include "base/rng.h"
 #include "base/text.h"
 #include "mapper/mapper.h"
-#include "topology/edit.h"
+#include "topology/edit/edit.h"
 
 #define MATRICES "../shared/data/links/matrices"
 #define NODES_MAX 128

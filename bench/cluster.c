@@ -15,7 +15,7 @@
 #include "base/progress.h"
 #include "base/rng.h"
 #include "base/text.h"
-#include "topology/edit.h"
+#include "topology/edit/edit.h"
 #include "topology/topology.h"
 
 #define LOOKUPS 5000000

@@ -12,7 +12,7 @@
 #include "base/progress.h"
 #include "base/text.h"
 #include "mapper/mapper.h"
-#include "topology/edit.h"
+#include "topology/edit/edit.h"
 #include "tests/lib/planted.h"
 
 static void die (const struct error *err)

@@ -28,7 +28,7 @@
 #include "bwprobe/models.h"
 #include "bwprobe/schedule.h"
 #include "mapper/mapper.h"
-#include "topology/edit.h"
+#include "topology/edit/edit.h"
 
 enum {
     GPUS = 8,

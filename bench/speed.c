@@ -15,7 +15,7 @@
 #include "base/rng.h"
 #include "base/text.h"
 #include "mapper/mapper.h"
-#include "topology/edit.h"
+#include "topology/edit/edit.h"
 
 #define RUNS 7
 

@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "calibrate/calibrate.h"
 #include "mapper/mapper.h"
-#include "topology/stats.h"
+#include "topology/survey/stats.h"
 #include "topology/topology.h"
 #include "workload/workload.h"
 

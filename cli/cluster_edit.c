@@ -8,9 +8,9 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/progress.h"
-#include "topology/edit.h"
-#include "topology/import.h"
-#include "topology/links_import.h"
+#include "topology/edit/edit.h"
+#include "topology/machine/import.h"
+#include "topology/measured/links_import.h"
 #include "topology/topology.h"
 
 struct edit_input {

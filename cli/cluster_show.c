@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "topology/inspect.h"
-#include "topology/stats.h"
+#include "topology/survey/inspect.h"
+#include "topology/survey/stats.h"
 
 struct show_input {
     const char *cluster, *color;

@@ -10,7 +10,7 @@
 #include "base/progress.h"
 #include "base/units.h"
 #include "report/compare.h"
-#include "topology/diff.h"
+#include "topology/survey/diff.h"
 
 struct compare_input {
     struct cli_job job;

@@ -7,8 +7,8 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "topology/edit.h"
-#include "topology/import.h"
+#include "topology/edit/edit.h"
+#include "topology/machine/import.h"
 
 struct topo_input {
     const char *from, *format, *name, *gpu_type, *out;

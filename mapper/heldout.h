@@ -3,7 +3,7 @@
 #define MAPPER_HELDOUT_H
 
 #include "mapper/mapper.h"
-#include "topology/passes.h"
+#include "topology/survey/passes.h"
 
 struct mapper_heldout_settings {
     double quantile;   /* of each link over the passes planned on; 0.5: the median */

@@ -2,7 +2,7 @@
  * noise, found where links are slow every time, equal to pricing the plan by hand. */
 #include "mapper/heldout.h"
 #include "tests/lib/fixture.h"
-#include "topology/edit.h"
+#include "topology/edit/edit.h"
 
 static double normal (struct rng *r)
 {

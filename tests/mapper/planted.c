@@ -2,7 +2,7 @@
  * rings have one rate, every other link at most three quarters of it. */
 #include "tests/lib/fixture.h"
 
-#include "topology/edit.h"
+#include "topology/edit/edit.h"
 #include "tests/lib/planted.h"
 
 static void find_planted (const char *preset, int nodes, int stages)

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "topology/import.h"
+#include "topology/machine/import.h"
 
 /* The value at a path as in "nodes.0.gpu_numa", on one line; "nothing" where there is
  * none.  To be freed. */

@@ -15,7 +15,7 @@
 
 #include "base/file.h"
 #include "topology/gpu_product.h"
-#include "topology/links_import.h"
+#include "topology/measured/links_import.h"
 #include "tests/lib/skip.h"
 
 #define NEAR(A, B) assert_true (fabs ((A) - (double) (B)) <= 1e-6 * fabs ((double) (B)))

@@ -2,9 +2,9 @@
  * about devices, and statistics over all of it. */
 #include "tests/lib/fixture.h"
 
-#include "topology/diff.h"
-#include "topology/inspect.h"
-#include "topology/stats.h"
+#include "topology/survey/diff.h"
+#include "topology/survey/inspect.h"
+#include "topology/survey/stats.h"
 
 #define NODE(NAME, REST) "{\"name\":\"" NAME "\",\"gpus\":2,\"gpu_type\":\"t4\"" REST "}"
 #define FOUR                                                                             \

@@ -1,0 +1,251 @@
+/* Documents with large matrices beside them, written whole or not at all. */
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/npy.h"
+#include "topology/edit/edit.h"
+#include "topology/topology_private.h"
+
+void topology_document_release (struct topology_document *d)
+{
+    for (int k = 0; k < d->n_sides; k++) {
+        json_decref (d->side[k].reference);
+        free (d->side[k].bytes);
+    }
+    free (d->side);
+    json_decref (d->doc);
+    *d = (struct topology_document){0};
+}
+
+/* Bytes become a side file of the matrix {"npy": ...}.  Both are stolen. */
+static enum status add_side (struct topology_document *d, json_t *reference, char *bytes,
+                             size_t len, struct error *err)
+{
+    struct topology_side *more =
+        realloc (d->side, ((size_t) d->n_sides + 1) * sizeof *more);
+
+    if (!more || !reference) {
+        json_decref (reference);
+        free (bytes);
+        return err_nomem (err);
+    }
+    d->side = more;
+    d->side[d->n_sides++] = (struct topology_side){reference, bytes, len};
+    return ST_OK;
+}
+
+static json_t *rows_json (const float *v, int n)
+{
+    json_t *rows = json_array ();
+
+    for (int i = 0; i < n; i++) {
+        json_t *row = json_array ();
+
+        for (int j = 0; j < n; j++) {
+            float x = v[(size_t) i * (size_t) n + (size_t) j];
+            char digits[32];
+
+            /* The shortest text that is this float again. */
+            snprintf (digits, sizeof digits, "%.6g", (double) x);
+            if (strtof (digits, NULL) != x)
+                snprintf (digits, sizeof digits, "%.9g", (double) x);
+            json_array_append_new (
+                row, i == j ? json_null () : json_number_or_null (strtod (digits, NULL)));
+        }
+        json_array_append_new (rows, row);
+    }
+    return rows;
+}
+
+/* The room begins with the header of the .npy file that it may become. */
+float *topology_matrix_room (int n)
+{
+    char *bytes = malloc (NPY_HEADER + (size_t) n * (size_t) n * sizeof (float));
+
+    return bytes ? (float *) (void *) (bytes + NPY_HEADER) : NULL;
+}
+
+static char *bytes_of (float *v)
+{
+    return (char *) v - NPY_HEADER;
+}
+
+void topology_matrix_drop (float *v)
+{
+    if (v)
+        free (bytes_of (v));
+}
+
+enum status topology_document_matrix (struct topology_document *d, json_t *object,
+                                      const char *key, float *v, int n, bool npy,
+                                      struct error *err)
+{
+    size_t len = NPY_HEADER + (size_t) n * (size_t) n * sizeof *v;
+    json_t *reference;
+
+    if (n <= TOPOLOGY_INLINE_MAX && !npy) {
+        json_object_set_new (object, key, rows_json (v, n));
+        topology_matrix_drop (v);
+        return ST_OK;
+    }
+    npy_header ((size_t) n, sizeof *v, bytes_of (v));
+    for (int i = 0; i < n; i++)
+        v[(size_t) i * (size_t) n + (size_t) i] = NAN;
+    reference = json_pack ("{s:s}", "npy", "");
+    json_object_set (object, key, reference);
+    return add_side (d, reference, bytes_of (v), len, err);
+}
+
+/* ---- writing ---- */
+
+/* "big.json" -> "big.0.npy" */
+static char *side_name (const char *base, int k)
+{
+    size_t n = strlen (base);
+    struct text t = {0};
+
+    if (n > 5 && strcmp (base + n - 5, ".json") == 0)
+        n -= 5;
+    text_add (&t, "%.*s.%d.npy", (int) n, base, k);
+    return t.s;
+}
+
+enum status topology_document_write (struct topology_document *d, const char *path,
+                                     struct error *err)
+{
+    const char *slash = strrchr (path, '/'), *base = slash ? slash + 1 : path;
+    char *folder = slash ? strndup (path, (size_t) (slash - path) + 1) : strdup (".");
+    struct file_item *item = calloc ((size_t) d->n_sides + 1, sizeof *item);
+    char *text = NULL;
+    enum status st = folder && item ? ST_OK : err_nomem (err);
+
+    if (st == ST_OK && d->n_sides == 0) {
+        free (folder);
+        free (item);
+        return json_write (path, d->doc, err);
+    }
+    if (st == ST_OK && strcmp (path, "-") == 0)
+        st = err_set (
+            err, ST_USAGE,
+            "standard output cannot take matrices of more than %d endpoints: name a "
+            "file",
+            TOPOLOGY_INLINE_MAX);
+    for (int k = 0; k < d->n_sides && st == ST_OK; k++) {
+        char *name = side_name (base, k);
+
+        item[k] = (struct file_item){name, d->side[k].bytes, d->side[k].len, 0644};
+        if (name)
+            json_object_set_new (d->side[k].reference, "npy", json_string (name));
+        else
+            st = err_nomem (err);
+    }
+    if (st == ST_OK)
+        st = (text = json_text (d->doc)) ? ST_OK : err_nomem (err);
+    if (st == ST_OK) {
+        item[d->n_sides] = (struct file_item){base, text, strlen (text), 0644};
+        st = file_write_set (folder, item, d->n_sides + 1, err);
+    }
+    for (int k = 0; item && k < d->n_sides; k++)
+        free ((char *) item[k].path);
+    free (item);
+    free (folder);
+    free (text);
+    return st;
+}
+
+/* ---- reading ---- */
+
+static bool same_folder (const char *a, const char *b)
+{
+    struct stat x, y;
+
+    return stat (a, &x) == 0 && stat (b, &y) == 0 && x.st_dev == y.st_dev &&
+           x.st_ino == y.st_ino;
+}
+
+/* Take the file of a {"npy": FILE} over. */
+static enum status adopt (struct topology_document *d, json_t *matrix, const char *folder,
+                          struct error *err)
+{
+    const char *name = json_string_value (json_object_get (matrix, "npy"));
+    char path[PATH_MAX], *bytes;
+    size_t len;
+    enum status st;
+
+    if (!name)
+        return ST_OK;
+    snprintf (path, sizeof path, "%s%s", name[0] == '/' ? "" : folder, name);
+    st = file_read (path, &bytes, &len, err);
+    return st == ST_OK ? add_side (d, json_incref (matrix), bytes, len, err) : st;
+}
+
+static enum status adopt_links (struct topology_document *d, json_t *links,
+                                const char *folder, struct error *err)
+{
+    static const char *const keys[] = {"bandwidth_gb_per_s", "latency_us",
+                                       "node_pair_gb_per_s", "estimate_error"};
+    enum status st = ST_OK;
+
+    for (size_t k = 0; k < sizeof keys / sizeof *keys && st == ST_OK; k++)
+        st = adopt (d, json_object_get (links, keys[k]), folder, err);
+    return st;
+}
+
+enum status topology_document_adopt (struct topology_document *d, const char *folder,
+                                     struct error *err)
+{
+    json_t *links = json_object_get (d->doc, "links"),
+           *intra = json_object_get (links, "intra"),
+           *inter = json_object_get (links, "inter"), *one;
+    enum status st = adopt_links (d, json_object_get (links, "gpu"), folder, err);
+    size_t k;
+
+    if (st == ST_OK)
+        st = adopt_links (d, inter, folder, err);
+    if (st == ST_OK && json_is_object (intra))
+        st = adopt_links (d, intra, folder, err);
+    json_array_foreach (intra, k, one)
+    {
+        if (st == ST_OK)
+            st = adopt_links (d, one, folder, err);
+    }
+    json_array_foreach (json_object_get (inter, "rails"), k, one)
+    {
+        if (st == ST_OK)
+            st = adopt_links (d, one, folder, err);
+    }
+    return st;
+}
+
+enum status topology_document_read (const char *arg, const char *out,
+                                    struct topology_document *d, struct notes *notes,
+                                    struct error *err)
+{
+    struct topology_cluster *c = NULL;
+    struct topology_document x = {0};
+    const char *slash = strrchr (out, '/');
+    char *to = slash ? strndup (out, (size_t) (slash - out) + 1) : strdup ("."), *from;
+    enum status st = to ? topology_cluster_read_partial (arg, &c, notes, err) : ST_NOMEM;
+
+    if (st == ST_OK) {
+        from = c->folder ? c->folder : ".";
+        x.doc = json_deep_copy (c->doc);
+        if (!x.doc)
+            st = err_nomem (err);
+        else if (!same_folder (from, to))
+            st = topology_document_adopt (&x, c->folder ? c->folder : "", err);
+    }
+    topology_cluster_destroy (c);
+    free (to);
+    if (st == ST_OK)
+        *d = x;
+    else
+        topology_document_release (&x);
+    return st;
+}

@@ -1,0 +1,246 @@
+/* Taking nodes, GPUs and links out of use: a node and a GPU by their state, a link by an
+ * exception that leaves its measured rate where it stands, so that all can come back. */
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "topology/edit/edit.h"
+#include "topology/topology.h"
+
+static json_t *find_node (const json_t *doc, const char *name)
+{
+    json_t *nodes = json_object_get (doc, "nodes"), *node;
+    size_t i;
+
+    json_array_foreach (
+        nodes, i, node) if (strcmp (json_string_value (json_object_get (node, "name")),
+                                    name) == 0) return node;
+    return NULL;
+}
+
+/* ---- nodes and GPUs ---- */
+
+static void set_state (json_t *node, bool back, const char *reason)
+{
+    if (back) {
+        json_object_del (node, "state");
+        json_object_del (node, "reason");
+    } else {
+        json_object_set_new (node, "state", json_string ("drained"));
+        if (reason)
+            json_object_set_new (node, "reason", json_string (reason));
+    }
+}
+
+/* NODE:GPU -> the node and the GPU's number. */
+static enum status find_gpu (const json_t *doc, const char *what, json_t **node,
+                             size_t *gpu, struct error *err)
+{
+    const char *colon = strrchr (what, ':');
+    char *name = strndup (what, (size_t) (colon - what)), *end;
+    long k = strtol (colon + 1, &end, 10);
+    long long gpus;
+    enum status st = ST_OK;
+
+    if (!name)
+        return err_nomem (err);
+    *node = find_node (doc, name);
+    gpus = json_integer_value (json_object_get (*node, "gpus"));
+    if (!*node)
+        st = err_set (err, ST_USAGE, "%s: the cluster has no node \"%s\"", what, name);
+    else if (end == colon + 1 || *end || k < 0 || k >= gpus)
+        st = err_set (err, ST_USAGE, "%s: node %s has GPUs 0 to %lld", what, name,
+                      gpus - 1);
+    *gpu = (size_t) k;
+    free (name);
+    return st;
+}
+
+static enum status drain_gpu (json_t *doc, const char *what, bool back, struct error *err)
+{
+    json_t *node, *states;
+    size_t gpu, gpus;
+    bool all_ok = true;
+    enum status st = find_gpu (doc, what, &node, &gpu, err);
+
+    if (st != ST_OK)
+        return st;
+    gpus = (size_t) json_integer_value (json_object_get (node, "gpus"));
+    states = json_object_get (node, "gpu_state");
+    if (!states) {
+        states = json_array ();
+        for (size_t k = 0; k < gpus; k++)
+            json_array_append_new (states, json_string ("ok"));
+        json_object_set_new (node, "gpu_state", states);
+    }
+    json_array_set_new (states, gpu, json_string (back ? "ok" : "drained"));
+    for (size_t k = 0; k < gpus; k++)
+        all_ok =
+            all_ok && strcmp (json_string_value (json_array_get (states, k)), "ok") == 0;
+    if (all_ok)
+        json_object_del (node, "gpu_state");
+    return ST_OK;
+}
+
+/* {name: node} of all nodes. */
+static json_t *nodes_by_name (const json_t *doc)
+{
+    json_t *index = json_object (), *node;
+    size_t i;
+
+    json_array_foreach (json_object_get (doc, "nodes"), i, node)
+        json_object_set (index, json_string_value (json_object_get (node, "name")), node);
+    return index;
+}
+
+static enum status drain_nodes (json_t *doc, const char *what, bool back,
+                                const char *reason, struct error *err)
+{
+    char **names;
+    int n;
+    enum status st = topology_hostlist_expand (what, &names, &n, err);
+    json_t *index;
+
+    if (st != ST_OK)
+        return st;
+    index = nodes_by_name (doc);
+    for (int i = 0; i < n && st == ST_OK; i++)
+        if (!json_object_get (index, names[i]))
+            st = err_set (err, ST_USAGE, "%s: the cluster has no node \"%s\"", what,
+                          names[i]);
+    for (int i = 0; i < n && st == ST_OK; i++)
+        set_state (json_object_get (index, names[i]), back, reason);
+    json_decref (index);
+    topology_hostlist_free (names);
+    return st;
+}
+
+/* ---- links ---- */
+
+/* A NODE or NODE:GPU of the cluster. */
+static enum status check_end (const json_t *doc, const char *end, struct error *err)
+{
+    json_t *node;
+    size_t gpu;
+
+    if (strchr (end, ':'))
+        return find_gpu (doc, end, &node, &gpu, err);
+    return find_node (doc, end)
+               ? ST_OK
+               : err_set (err, ST_USAGE, "the cluster has no node \"%s\"", end);
+}
+
+static bool is_drained (const json_t *one, const char *from, const char *to)
+{
+    const char *a = json_string_value (json_object_get (one, "from")),
+               *b = json_string_value (json_object_get (one, "to"));
+
+    return a && b && json_object_get (one, "state") && strcmp (a, from) == 0 &&
+           strcmp (b, to) == 0;
+}
+
+static enum status drain_one_way (json_t *doc, const char *from, const char *to,
+                                  bool back, struct error *err)
+{
+    json_t *links = json_object_get (doc, "links"),
+           *list = json_object_get (links, "exceptions");
+    bool found = false;
+
+    for (size_t k = json_array_size (list); k-- > 0;)
+        if (is_drained (json_array_get (list, k), from, to)) {
+            json_array_remove (list, k);
+            found = true;
+        }
+    if (back) {
+        if (json_is_array (list) && json_array_size (list) == 0)
+            json_object_del (links, "exceptions");
+        return found
+                   ? ST_OK
+                   : err_set (err, ST_USAGE, "the link %s->%s is not drained", from, to);
+    }
+    if (!list) {
+        list = json_array ();
+        json_object_set_new (links, "exceptions", list);
+    }
+    json_array_append_new (list,
+                           json_pack ("{s:s, s:s, s:n, s:s}", "from", from, "to", to,
+                                      "bandwidth_gb_per_s", "state", "drained"));
+    return ST_OK;
+}
+
+/* `intra` of the node that NODE:GPU names. */
+static const json_t *intra_of (const json_t *doc, const char *end)
+{
+    const json_t *intra = json_object_get (json_object_get (doc, "links"), "intra");
+    json_t *node;
+    size_t i;
+
+    json_array_foreach (json_object_get (doc, "nodes"), i, node)
+    {
+        const char *name = json_string_value (json_object_get (node, "name"));
+
+        if (json_is_array (intra) && strlen (name) == strcspn (end, ":") &&
+            strncmp (name, end, strlen (name)) == 0)
+            return json_array_get (intra, i);
+    }
+    return intra;
+}
+
+/* The links that an exception can be from. */
+static enum status check_links (const json_t *doc, const char *from, const char *to,
+                                struct error *err)
+{
+    const json_t *links = json_object_get (doc, "links");
+    size_t a = strcspn (from, ":"), b = strcspn (to, ":");
+    bool inside = a == b && strncmp (from, to, a) == 0;
+
+    if (inside && (!from[a] || !to[b] || strcmp (from, to) == 0))
+        return err_set (err, ST_USAGE, "%s, %s: a link has two nodes or two GPUs", from,
+                        to);
+    if (!json_is_object (json_object_get (links, "gpu")) &&
+        !json_is_object (inside ? intra_of (doc, from)
+                                : json_object_get (links, "inter")))
+        return err_set (err, ST_USAGE, "%s, %s: the cluster has no links %s", from, to,
+                        inside ? "inside this node" : "between nodes");
+    return ST_OK;
+}
+
+static enum status drain_link (json_t *doc, const char *what, const char *arrow,
+                               size_t len, bool both, bool back, struct error *err)
+{
+    char *from = strndup (what, (size_t) (arrow - what)), *to = strdup (arrow + len);
+    enum status st = from && to ? check_end (doc, from, err) : err_nomem (err);
+
+    if (st == ST_OK)
+        st = check_end (doc, to, err);
+    if (st == ST_OK)
+        st = check_links (doc, from, to, err);
+    if (st == ST_OK)
+        st = drain_one_way (doc, from, to, back, err);
+    if (st == ST_OK && both)
+        st = drain_one_way (doc, to, from, back, err);
+    free (from);
+    free (to);
+    return st;
+}
+
+enum status topology_drain (json_t *doc, const char *what, bool back, const char *reason,
+                            struct error *err)
+{
+    static const struct {
+        const char *arrow;
+        bool both;
+    } arrows[] = {{"<->", true}, {"->", false}, {"--", true}};
+
+    if (find_node (doc, what))
+        return drain_nodes (doc, what, back, reason, err);
+    for (size_t k = 0; k < sizeof arrows / sizeof *arrows; k++) {
+        const char *at = strstr (what, arrows[k].arrow);
+
+        if (at && at > what)
+            return drain_link (doc, what, at, strlen (arrows[k].arrow), arrows[k].both,
+                               back, err);
+    }
+    return strchr (what, ':') ? drain_gpu (doc, what, back, err)
+                              : drain_nodes (doc, what, back, reason, err);
+}

@@ -1,0 +1,327 @@
+/* Merging cluster, node and links files: the files, their order, and the nodes.
+ * merge_links.c has the links. */
+#include "topology/edit/merge_private.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/json.h"
+#include "topology/topology_private.h"
+
+int merge_place (const struct merge *m, const struct merge_source *s, int node)
+{
+    return (int) json_integer_value (json_object_get (m->index, s->c->node[node].name));
+}
+
+/* ---- the files ---- */
+
+/* Seconds of "2025-01-31T12:00:00Z" or of a number; NaN otherwise. */
+static double seconds_of (const json_t *when)
+{
+    struct tm t = {0};
+    const char *s = json_string_value (when), *rest = NULL;
+
+    if (json_is_number (when))
+        return json_number_value (when);
+    if (s)
+        rest = strptime (s, "%Y-%m-%dT%H:%M:%S", &t);
+    return rest ? (double) timegm (&t) : NAN;
+}
+
+/* Drained things in use again, in a copy. */
+static json_t *undrained (const json_t *doc)
+{
+    json_t *copy = json_deep_copy (doc), *node, *one,
+           *exceptions = json_object_get (json_object_get (copy, "links"), "exceptions");
+    size_t i;
+
+    json_array_foreach (json_object_get (copy, "nodes"), i, node)
+        json_object_del (node, "gpu_state");
+    for (i = json_array_size (exceptions); i-- > 0;) {
+        one = json_array_get (exceptions, i);
+        if (json_object_get (one, "state"))
+            json_array_remove (exceptions, i);
+    }
+    return copy;
+}
+
+static enum status read_source (struct merge *m, const char *file, int order)
+{
+    struct merge_source *s = &m->source[m->n];
+    struct topology_cluster *c = NULL;
+    enum status st = topology_cluster_read_partial (file, &c, m->notes, m->err);
+    json_t *copy, *measured;
+
+    if (st != ST_OK)
+        return st;
+    *s = (struct merge_source){.name = strcmp (file, "-") == 0 ? "standard input" : file,
+                               .doc = json_incref (c->doc),
+                               .order = order};
+    m->n++;
+    copy = undrained (c->doc);
+    st = copy ? topology_cluster_from_json_partial (copy, s->name, c->folder, &s->c, NULL,
+                                                    m->err)
+              : err_nomem (m->err);
+    json_decref (copy);
+    topology_cluster_destroy (c);
+    measured = json_object_get (s->doc, "measured");
+    s->when =
+        seconds_of (json_object_get (json_is_object (measured) ? measured : s->doc,
+                                     json_is_object (measured) ? "when" : "captured"));
+    s->gpus_weak = json_is_false (json_object_get (measured, "gpus_known"));
+    return st;
+}
+
+static int by_time (const void *a, const void *b)
+{
+    const struct merge_source *x = a, *y = b;
+
+    return x->when != y->when ? (x->when > y->when) - (x->when < y->when)
+                              : x->order - y->order;
+}
+
+/* The newer the later, where all files say when they were made. */
+static void sort_sources (struct merge *m)
+{
+    for (int i = 0; i < m->n; i++)
+        if (isnan (m->source[i].when))
+            return;
+    qsort (m->source, (size_t) m->n, sizeof *m->source, by_time);
+}
+
+/* ---- nodes ---- */
+
+/* Nothing, or no more than another file may know better. */
+static bool is_open (const struct merge_source *s, const char *key, const json_t *value)
+{
+    return json_is_null (value) || (strcmp (key, "gpus") == 0 &&
+                                    (json_number_value (value) <= 0 || s->gpus_weak));
+}
+
+static void note_conflict (struct merge *m, const char *node, const char *key,
+                           const json_t *old, const struct merge_source *s,
+                           const json_t *value)
+{
+    char *a = json_dumps (old, JSON_ENCODE_ANY | JSON_COMPACT),
+         *b = json_dumps (value, JSON_ENCODE_ANY | JSON_COMPACT);
+
+    /* A state is meant to change. */
+    if (strcmp (key, "state") != 0 && strcmp (key, "reason") != 0 && a && b)
+        notes_add (m->notes, "node %s: %s: %.80s gives way to %.80s of %s", node, key, a,
+                   b, s->name);
+    free (a);
+    free (b);
+}
+
+static void merge_node (struct merge *m, const struct merge_source *s, json_t *into,
+                        const json_t *node)
+{
+    const char *name = json_string_value (json_object_get (node, "name")), *key;
+    json_t *value;
+
+    json_object_foreach ((json_t *) node, key, value)
+    {
+        json_t *old = json_object_get (into, key);
+        bool open = old && (json_is_null (old) ||
+                            (strcmp (key, "gpus") == 0 && json_number_value (old) <= 0));
+
+        if (old && !open && is_open (s, key, value))
+            continue;
+        if (old && !open && !json_equal (old, value))
+            note_conflict (m, name, key, old, s, value);
+        json_object_set (into, key, value);
+    }
+}
+
+/* Lists with one entry per GPU that do not fit the number of GPUs that holds. */
+static void drop_lists (struct merge *m, json_t *node)
+{
+    static const char *const keys[] = {"speed",    "gpu_uuid", "gpu_numa",
+                                       "gpu_nic",  "gpu_cpus", "gpu_pci",
+                                       "gpu_rail", "gpu_path", "gpu_state"};
+    size_t gpus = (size_t) json_integer_value (json_object_get (node, "gpus"));
+
+    for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
+        json_t *list = json_object_get (node, keys[k]);
+
+        if (!list || json_array_size (list) == gpus)
+            continue;
+        notes_add (m->notes, "node %s has %zu GPUs: %s with %zu entries is left out",
+                   json_string_value (json_object_get (node, "name")), gpus, keys[k],
+                   json_array_size (list));
+        json_object_del (node, keys[k]);
+    }
+}
+
+/* Counts that only tell how many took part in a measurement come last. */
+static void merge_nodes (struct merge *m)
+{
+    json_t *node;
+    size_t i;
+
+    for (int pass = 0; pass < 2; pass++)
+        for (int k = 0; k < m->n; k++)
+            json_array_foreach (json_object_get (m->source[k].doc, "nodes"), i, node)
+            {
+                const char *name = json_string_value (json_object_get (node, "name"));
+                json_t *at = json_object_get (m->index, name);
+
+                if (!at && pass == 0) {
+                    at = json_integer ((json_int_t) json_array_size (m->nodes));
+                    json_object_set_new (m->index, name, at);
+                    json_array_append_new (m->nodes, json_object ());
+                }
+                if ((pass == 0) == !m->source[k].gpus_weak)
+                    merge_node (
+                        m, &m->source[k],
+                        json_array_get (m->nodes, (size_t) json_integer_value (at)),
+                        node);
+            }
+    json_array_foreach (m->nodes, i, node) drop_lists (m, node);
+    m->n_nodes = (int) json_array_size (m->nodes);
+}
+
+/* ---- the rest of the document ---- */
+
+static void merge_top (struct merge *m)
+{
+    const char *key, *type;
+    json_t *value, *one;
+
+    for (int k = 0; k < m->n; k++)
+        json_object_foreach (m->source[k].doc, key, value)
+        {
+            json_t *types = json_object_get (m->doc, "gpu_types");
+
+            if (strcmp (key, "nodes") == 0 || strcmp (key, "links") == 0 ||
+                strcmp (key, "measured") == 0 || json_is_null (value))
+                continue;
+            if (strcmp (key, "gpu_types") != 0 || !types) {
+                json_object_set_new (m->doc, key, json_deep_copy (value));
+                continue;
+            }
+            json_object_foreach (value, type, one)
+            {
+                json_t *old = json_object_get (types, type);
+
+                if (old && !json_equal (old, one))
+                    notes_add (m->notes, "gpu_types.%s: that of %s holds", type,
+                               m->source[k].name);
+                json_object_set (types, type, one);
+            }
+        }
+    /* What the result is made of says more than the last file's own sentence. */
+    if (m->n > 1) {
+        struct text t = {0};
+
+        for (int k = 0; k < m->n; k++) {
+            const char *source =
+                json_string_value (json_object_get (m->source[k].doc, "source"));
+
+            text_add (&t, "%s%s%s%s", k ? "; " : "merged: ", m->source[k].name,
+                      source ? ": " : "", source ? source : "");
+        }
+        json_object_set_new (m->doc, "source", json_string (text_str (&t)));
+        text_free (&t);
+    }
+    /* A machine's name is not the cluster's. */
+    if (m->n_nodes > 1 &&
+        json_object_get (m->index,
+                         json_string_value (json_object_get (m->doc, "name"))))
+        json_object_del (m->doc, "name");
+    if (m->n > 1)
+        json_object_del (m->doc, "captured");
+    json_object_set (m->doc, "nodes", m->nodes);
+}
+
+static enum status check_nodes (struct merge *m)
+{
+    const json_t *node;
+    size_t i;
+
+    json_array_foreach (m->nodes, i, node)
+    {
+        const char *name = json_string_value (json_object_get (node, "name"));
+
+        if (json_number_value (json_object_get (node, "gpus")) <= 0)
+            return err_set (
+                m->err, ST_INVALID,
+                "node %s has no GPUs: no file says how many; leave its file out, "
+                "or add one that does (topo, scontrol show node)",
+                name);
+        if (!json_is_string (json_object_get (node, "gpu_type")))
+            return err_set (
+                m->err, ST_INVALID,
+                "node %s: no file names the type of its GPUs: --gpu-type TYPE does "
+                "(`linkwise gpus` lists them)",
+                name);
+    }
+    return ST_OK;
+}
+
+/* The result as a planner will read it; what lies in side files is not there yet. */
+static enum status check_result (struct merge *m)
+{
+    struct topology_cluster *c = NULL;
+    enum status st = ST_OK;
+
+    if (m->out->n_sides == 0)
+        st = topology_cluster_from_json (m->doc, "the merged cluster", NULL, &c, NULL,
+                                         m->err);
+    topology_cluster_destroy (c);
+    return st;
+}
+
+static enum status merge_all (struct merge *m, const char *gpu_type)
+{
+    enum status st;
+
+    sort_sources (m);
+    merge_nodes (m);
+    merge_top (m);
+    st = merge_links (m);
+    if (st == ST_OK)
+        st = merge_measured (m);
+    if (st == ST_OK && gpu_type)
+        st = topology_name_type (m->doc, gpu_type, m->err);
+    if (st == ST_OK)
+        st = check_nodes (m);
+    if (st == ST_OK)
+        st = merge_fill (m);
+    return st == ST_OK ? check_result (m) : st;
+}
+
+enum status topology_merge (const char *const *file, int n, const char *gpu_type,
+                            struct topology_document *out, struct notes *notes,
+                            struct error *err)
+{
+    struct topology_document d = {0};
+    struct merge m = {.source = calloc ((size_t) n + 1, sizeof *m.source),
+                      .doc = json_object (),
+                      .nodes = json_array (),
+                      .index = json_object (),
+                      .out = &d,
+                      .notes = notes,
+                      .err = err};
+    enum status st = m.source && m.doc && m.nodes && m.index ? ST_OK : err_nomem (err);
+
+    d.doc = m.doc;
+    for (int i = 0; i < n && st == ST_OK; i++)
+        st = read_source (&m, file[i], i);
+    if (st == ST_OK)
+        st = merge_all (&m, gpu_type);
+    for (int i = 0; i < m.n; i++) {
+        topology_cluster_destroy (m.source[i].c);
+        json_decref (m.source[i].doc);
+    }
+    free (m.source);
+    json_decref (m.nodes);
+    json_decref (m.index);
+    if (st == ST_OK)
+        *out = d;
+    else
+        topology_document_release (&d);
+    return st;
+}

@@ -1,0 +1,683 @@
+/* The links of merged files.
+ *
+ * When one file alone gives the links between nodes, over just the merged nodes, its
+ * `links` are taken as they stand.  Otherwise they are looked up one by one, the newer
+ * file over the older: over nodes where no file tells the GPUs of a node apart, over all
+ * GPUs where one does.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "topology/known.h"
+#include "topology/links_doc.h"
+#include "topology/edit/merge_private.h"
+#include "topology/topology_private.h"
+
+#define GPU_MATRIX_MAX 32768 /* GPUs: 4 GiB */
+
+/* ---- what the files give ---- */
+
+/* A file about one node: its GPU matrix is the links inside. */
+static bool inside_only (const struct merge_source *s)
+{
+    return s->c->has_gpu_matrix && s->c->n_nodes == 1;
+}
+
+static bool gives_between (const struct merge_source *s)
+{
+    return s->c->n_nodes > 1 && (s->c->has_inter || s->c->has_gpu_matrix);
+}
+
+/* Whether a file's nodes are the merged ones, in their order and with their GPUs. */
+static bool same_nodes (const struct merge *m, const struct merge_source *s)
+{
+    if (s->c->n_nodes != m->n_nodes)
+        return false;
+    for (int i = 0; i < m->n_nodes; i++)
+        if (merge_place (m, s, i) != i ||
+            json_integer_value (json_object_get (json_array_get (m->nodes, (size_t) i),
+                                                 "gpus")) != s->c->node[i].gpus_listed)
+            return false;
+    return true;
+}
+
+/* Keys of `links`.`name` that linkwise does not know, of all files. */
+static void keep_unknown (const struct merge *m, const char *name, json_t *object)
+{
+    static const char *const known[] = {
+        "bandwidth_gb_per_s", "latency_us", "estimate_error", "node_gb_per_s",
+        "node_pair_gb_per_s", "rails",      "nominal",        "source"};
+    const char *key;
+    json_t *value;
+
+    for (int k = 0; k < m->n; k++)
+        json_object_foreach (
+            json_object_get (json_object_get (m->source[k].doc, "links"), name), key,
+            value)
+        {
+            bool is_known = false;
+
+            for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+                is_known = is_known || strcmp (known[i], key) == 0;
+            if (!is_known)
+                json_object_set (object, key, value);
+        }
+}
+
+/* ---- inside nodes ---- */
+
+/* A source's links inside one of its nodes as an `intra` object, or NULL. */
+static json_t *intra_of (const struct merge_source *s, int node)
+{
+    json_t *links = json_object_get (s->doc, "links"),
+           *intra = json_object_get (links, "intra");
+
+    if (inside_only (s)) {
+        json_t *copy = topology_cluster_to_json (s->c), *gpu, *keep;
+
+        gpu = json_object_get (json_object_get (copy, "links"), "gpu");
+        json_object_del (gpu, "node_gb_per_s");
+        keep = json_incref (gpu);
+        json_decref (copy);
+        return keep;
+    }
+    if (json_is_array (intra))
+        intra = json_array_get (intra, (size_t) node);
+    return json_is_object (intra) && s->c->node[node].gpus > 1 ? json_deep_copy (intra)
+                                                               : NULL;
+}
+
+static double error_at (const struct topology_links *l, int i, int j)
+{
+    return l->has_estimates ? topology_matrix_at (&l->estimate_error, i, j) : NAN;
+}
+
+/* Whether a bandwidth leaves pairs open, or has estimates of some. */
+static bool has_gaps (const struct topology_links *l, int gpus)
+{
+    for (int i = 0; i < gpus; i++)
+        for (int j = 0; j < gpus; j++)
+            if (i != j && (isnan (topology_matrix_at (&l->bytes_per_s, i, j)) ||
+                           !isnan (error_at (l, i, j))))
+                return true;
+    return false;
+}
+
+static const struct topology_links *inside_links (const struct merge_source *s, int node)
+{
+    return inside_only (s) ? &s->c->gpu_links : s->c->node[node].intra;
+}
+
+/* Who knows best what a link inside a node gives. */
+enum { KNOWN_MEASURED, KNOWN_ESTIMATED, KNOWN_NOMINAL, KNOWN_KINDS };
+
+/* Entry i -> j of the newest file that knows it; measured before estimated before nominal.
+ * @param[out] error  of an estimate, NaN else */
+static json_t *newest_entry (const struct merge *m, const int *node, int gpus, int i,
+                             int j, double *error)
+{
+    *error = NAN;
+    for (int kind = 0; kind < KNOWN_KINDS; kind++)
+        for (int k = m->n - 1; k >= 0; k--) {
+            const struct topology_links *l =
+                node[k] >= 0 ? inside_links (&m->source[k], node[k]) : NULL;
+            double x, e;
+
+            if (!l || m->source[k].c->node[node[k]].gpus != gpus)
+                continue;
+            x = topology_matrix_at (&l->bytes_per_s, i, j);
+            e = error_at (l, i, j);
+            if (isnan (x) || kind != (l->nominal  ? KNOWN_NOMINAL
+                                      : isnan (e) ? KNOWN_MEASURED
+                                                  : KNOWN_ESTIMATED))
+                continue;
+            *error = e;
+            return json_real (x / UNITS_GB);
+        }
+    return json_null ();
+}
+
+/* The gaps of a node's matrix filled by other files. */
+static void fill_intra (const struct merge *m, const int *node, int gpus, json_t *intra)
+{
+    json_t *rows = json_array (), *errors = json_array ();
+    bool any = false;
+
+    for (int i = 0; i < gpus; i++) {
+        json_t *row = json_array (), *error_row = json_array ();
+
+        for (int j = 0; j < gpus; j++) {
+            double error = NAN;
+
+            json_array_append_new (
+                row, i == j ? json_null () : newest_entry (m, node, gpus, i, j, &error));
+            json_array_append_new (error_row, json_number_or_null (error));
+            any = any || !isnan (error);
+        }
+        json_array_append_new (rows, row);
+        json_array_append_new (errors, error_row);
+    }
+    json_object_set_new (intra, "bandwidth_gb_per_s", rows);
+    if (any)
+        json_object_set (intra, "estimate_error", errors);
+    else
+        json_object_del (intra, "estimate_error");
+    json_decref (errors);
+}
+
+/* One node's `intra`: the newest file's, the gaps of its matrix filled by older ones. */
+static json_t *merge_intra (const struct merge *m, int at)
+{
+    const char *name = json_string_value (
+        json_object_get (json_array_get (m->nodes, (size_t) at), "name"));
+    int gpus = (int) json_integer_value (
+        json_object_get (json_array_get (m->nodes, (size_t) at), "gpus"));
+    int *node = calloc ((size_t) m->n, sizeof *node), best = -1, known = 0;
+    json_t *intra = NULL;
+
+    for (int k = 0; node && k < m->n; k++) {
+        const struct topology_links *l;
+
+        node[k] = topology_node_find (m->source[k].c, name);
+        l = node[k] >= 0 ? inside_links (&m->source[k], node[k]) : NULL;
+        if (!l || m->source[k].c->node[node[k]].gpus != gpus || gpus < 2)
+            continue;
+        known++;
+        if (best < 0 || !l->nominal ||
+            inside_links (&m->source[best], node[best])->nominal)
+            best = k;
+    }
+    if (best >= 0)
+        intra = intra_of (&m->source[best], node[best]);
+    if (intra && known > 1 &&
+        has_gaps (inside_links (&m->source[best], node[best]), gpus))
+        fill_intra (m, node, gpus, intra);
+    free (node);
+    return intra;
+}
+
+/* `intra` for all nodes: one object where they are equal. */
+static void merge_all_intra (struct merge *m, json_t *links)
+{
+    json_t *list = json_array (), *first;
+    bool any = false, same = true;
+
+    for (int i = 0; i < m->n_nodes; i++) {
+        json_t *one = merge_intra (m, i);
+
+        any = any || one;
+        json_array_append_new (list, one ? one : json_null ());
+        same = same &&
+               json_equal (json_array_get (list, (size_t) i), json_array_get (list, 0));
+    }
+    first = json_array_get (list, 0);
+    if (any)
+        json_object_set (links, "intra", same ? first : list);
+    json_decref (list);
+}
+
+/* ---- between nodes, link by link ---- */
+
+/* What is filled: rows over nodes, or over GPUs. */
+struct planes {
+    bool over_gpus;
+    int n;          /* endpoints */
+    int *node;      /* [n] of each endpoint */
+    int *first;     /* [n_nodes + 1] its first endpoint, and the end */
+    float *bw, *us; /* [n*n] GB/s and us; NaN: unknown */
+    float
+        *error; /* [n*n] of estimates, as topology_links has it; NULL: no file has any */
+    char *weak; /* [n*n] 1: nominal, or an estimate: anything measured replaces it */
+    double conflicts, largest;
+    int conflict_from, conflict_to, conflict_source; /* of the largest */
+    float conflict_old, conflict_new;
+};
+
+static int end_of (const struct planes *p, int node)
+{
+    return p->first[node + 1];
+}
+
+static enum status make_planes (const struct merge *m, struct planes *p)
+{
+    size_t cells, total = 0;
+    bool estimates = false;
+
+    for (int k = 0; k < m->n; k++)
+        estimates = estimates || m->source[k].c->has_estimates;
+    p->first = calloc ((size_t) m->n_nodes + 1, sizeof *p->first);
+    for (int i = 0; p->first && i <= m->n_nodes; i++) {
+        p->first[i] = (int) total;
+        if (i == m->n_nodes)
+            break;
+        total += !p->over_gpus ? 1
+                               : (size_t) json_integer_value (json_object_get (
+                                     json_array_get (m->nodes, (size_t) i), "gpus"));
+    }
+    if (p->over_gpus && total > GPU_MATRIX_MAX)
+        return err_set (
+            m->err, ST_INVALID,
+            "%zu GPUs whose links are told apart in several files: a matrix over "
+            "more than %d GPUs is not written",
+            total, GPU_MATRIX_MAX);
+    p->n = (int) total;
+    cells = total * total;
+    p->node = calloc (total + 1, sizeof *p->node);
+    p->bw = topology_matrix_room (p->n);
+    p->us = topology_matrix_room (p->n);
+    p->weak = calloc (cells + 1, 1);
+    p->error = estimates ? topology_matrix_room (p->n) : NULL;
+    if (!p->first || !p->node || !p->bw || !p->us || !p->weak || (estimates && !p->error))
+        return err_nomem (m->err);
+    for (int i = 0; i < m->n_nodes; i++)
+        for (int k = p->first[i]; k < end_of (p, i); k++)
+            p->node[k] = i;
+    for (size_t k = 0; k < cells; k++)
+        p->bw[k] = p->us[k] = NAN;
+    for (size_t k = 0; k < cells && estimates; k++)
+        p->error[k] = NAN;
+    return ST_OK;
+}
+
+static void free_planes (struct planes *p)
+{
+    free (p->first);
+    free (p->node);
+    free (p->weak);
+    topology_matrix_drop (p->bw);
+    topology_matrix_drop (p->us);
+    topology_matrix_drop (p->error);
+}
+
+/* A file that gives links: which, and whether as nominal. */
+struct giver {
+    int source;
+    bool nominal;
+};
+
+/* A nominal rate and an estimate give way to any measurement, whatever their age. */
+static void put (struct planes *p, const struct giver *from, int i, int j,
+                 struct topology_link l, double error)
+{
+    size_t at = (size_t) i * (size_t) p->n + (size_t) j;
+    float new = (float) (l.bytes_per_s / UNITS_GB), old = p->bw[at];
+    bool weak = from->nominal || !isnan (error);
+
+    if (!l.measured || (weak && !isnan (old) && !p->weak[at]))
+        return;
+    if (!weak && !p->weak[at] && !isnan (old) && old != new) {
+        double change =
+            fabs ((double) new - (double) old) / fmax ((double) new, (double) old);
+
+        p->conflicts++;
+        if (change > p->largest) {
+            p->largest = change;
+            p->conflict_from = i;
+            p->conflict_to = j;
+            p->conflict_source = from->source;
+            p->conflict_old = old;
+            p->conflict_new = new;
+        }
+    }
+    p->bw[at] = new;
+    p->us[at] = (float) (l.latency_s / UNITS_US);
+    p->weak[at] = weak;
+    if (p->error)
+        p->error[at] = (float) error;
+}
+
+/* All links between GPUs of two nodes of a source; a may be b. */
+static void put_gpus (struct planes *p, const struct merge_source *s,
+                      const struct giver *from, int a, int b, int into_a, int into_b)
+{
+    const struct topology_node *x = &s->c->node[a], *y = &s->c->node[b];
+    int most_x = end_of (p, into_a) - p->first[into_a],
+        most_y = end_of (p, into_b) - p->first[into_b];
+
+    for (int i = 0; i < x->gpus && i < most_x; i++)
+        for (int j = 0; j < y->gpus && j < most_y; j++)
+            if (a != b || i != j)
+                put (p, from, p->first[into_a] + i, p->first[into_b] + j,
+                     topology_link_given (s->c, x->first_gpu + i, y->first_gpu + j),
+                     topology_link_estimate_error (s->c, x->first_gpu + i,
+                                                   y->first_gpu + j));
+}
+
+/* Endpoints of a source's measured pairs: merged endpoints from..to. */
+static bool endpoint (const struct merge *m, const struct planes *p, const json_t *end,
+                      int *from, int *to)
+{
+    const json_t *at =
+        json_object_get (m->index, json_string_value (json_object_get (end, "node")));
+    int i = (int) json_integer_value (at),
+        gpu = (int) json_integer_value (json_object_get (end, "gpu"));
+
+    if (!at)
+        return false;
+    *from = p->first[i];
+    *to = end_of (p, i);
+    if (p->over_gpus && gpu >= 0 && gpu < *to - *from) {
+        *from += gpu;
+        *to = *from + 1;
+    }
+    return true;
+}
+
+/* What a file found failed is unknown, whatever older ones say. */
+static void forget_failed (const struct merge *m, struct planes *p,
+                           const struct merge_source *s)
+{
+    const json_t *measured = json_object_get (s->doc, "measured"),
+                 *ends = json_object_get (measured, "endpoints"),
+                 *pairs = json_object_get (measured, "pairs"), *pair;
+    size_t k;
+
+    json_array_foreach ((json_t *) pairs, k, pair)
+    {
+        const json_t *src = json_object_get (pair, "src"),
+                     *dst = json_object_get (pair, "dst");
+        int a, a_end, b, b_end;
+
+        if (!json_object_get (pair, "failed") ||
+            !endpoint (m, p, json_array_get (ends, (size_t) json_integer_value (src)), &a,
+                       &a_end) ||
+            !endpoint (m, p, json_array_get (ends, (size_t) json_integer_value (dst)), &b,
+                       &b_end))
+            continue;
+        for (int i = a; i < a_end; i++)
+            for (int j = b; j < b_end; j++) {
+                size_t at = (size_t) i * (size_t) p->n + (size_t) j;
+
+                p->bw[at] = NAN;
+                if (p->error)
+                    p->error[at] = NAN;
+            }
+    }
+}
+
+/* What a source gives, either its nominal or its measured links. */
+static void put_source (const struct merge *m, struct planes *p, int k, bool nominal)
+{
+    const struct merge_source *s = &m->source[k];
+    const struct topology_cluster *c = s->c;
+    struct giver from = {k, nominal};
+
+    for (int a = 0; a < c->n_nodes; a++)
+        for (int b = 0; b < c->n_nodes; b++) {
+            int i = merge_place (m, s, a), j = merge_place (m, s, b);
+            const struct topology_links *l = c->has_gpu_matrix ? &c->gpu_links
+                                             : a == b          ? c->node[a].intra
+                                                               : &c->inter;
+
+            if (!l || l->nominal != nominal || (a != b && !gives_between (s)))
+                continue;
+            if (p->over_gpus)
+                put_gpus (p, s, &from, a, b, i, j);
+            else if (a != b)
+                put (p, &from, i, j, topology_node_link (c, a, b),
+                     error_at (&c->inter, a, b));
+        }
+    if (!nominal)
+        forget_failed (m, p, s);
+}
+
+static const char *end_text (const struct merge *m, const struct planes *p, int end,
+                             char buf[TOPOLOGY_NAME_MAX + 12])
+{
+    const char *name = json_string_value (
+        json_object_get (json_array_get (m->nodes, (size_t) p->node[end]), "name"));
+
+    if (p->over_gpus)
+        snprintf (buf, TOPOLOGY_NAME_MAX + 12, "%s:%d", name,
+                  end - p->first[p->node[end]]);
+    else
+        snprintf (buf, TOPOLOGY_NAME_MAX + 12, "%s", name);
+    return buf;
+}
+
+static void note_conflicts (const struct merge *m, const struct planes *p)
+{
+    char from[TOPOLOGY_NAME_MAX + 12], to[TOPOLOGY_NAME_MAX + 12];
+
+    if (p->conflicts > 0)
+        notes_add (
+            m->notes,
+            "%.0f links are given by several files: the newer hold; the largest change "
+            "is %s -> %s, from %.4g to %.4g GB/s (%s)",
+            p->conflicts, end_text (m, p, p->conflict_from, from),
+            end_text (m, p, p->conflict_to, to), (double) p->conflict_old,
+            (double) p->conflict_new, m->source[p->conflict_source].name);
+}
+
+/* Latencies as one number where they are; what nobody measured is left out of that. */
+static enum status set_latency (struct merge *m, struct planes *p, json_t *object)
+{
+    float one = NAN;
+    bool same = true;
+
+    for (size_t k = 0; k < (size_t) p->n * (size_t) p->n; k++) {
+        one = isnan (one) ? p->us[k] : one;
+        same = same && (isnan (p->us[k]) || p->us[k] == one);
+    }
+    if (!same) {
+        float *us = p->us;
+
+        p->us = NULL;
+        return topology_document_matrix (m->out, object, "latency_us", us, p->n, false,
+                                         m->err);
+    }
+    json_object_set_new (
+        object, "latency_us",
+        json_real (isnan (one) ? TOPOLOGY_INTER_LATENCY_US : (double) one));
+    return ST_OK;
+}
+
+/* Which links are still estimates. */
+static enum status set_estimates (struct merge *m, struct planes *p, json_t *object)
+{
+    float *error = p->error;
+    bool any = false;
+
+    for (size_t k = 0; error && k < (size_t) p->n * (size_t) p->n && !any; k++)
+        any = !isnan (error[k]);
+    if (!any)
+        return ST_OK;
+    p->error = NULL;
+    return topology_document_matrix (m->out, object, "estimate_error", error, p->n, false,
+                                     m->err);
+}
+
+/* What all GPUs of a node reach together: of the newest file that says. */
+static void set_totals (struct merge *m, json_t *object)
+{
+    json_t *list = json_array ();
+    bool any = false;
+
+    for (int i = 0; i < m->n_nodes; i++) {
+        const char *name = json_string_value (
+            json_object_get (json_array_get (m->nodes, (size_t) i), "name"));
+        double total = 0;
+
+        for (int k = 0; k < m->n; k++) {
+            int node = topology_node_find (m->source[k].c, name);
+
+            if (node >= 0 && m->source[k].c->node[node].node_bytes_per_s > 0)
+                total = m->source[k].c->node[node].node_bytes_per_s / UNITS_GB;
+        }
+        any = any || total > 0;
+        json_array_append_new (list, total > 0 ? json_real (total) : json_null ());
+    }
+    if (any)
+        json_object_set (object, "node_gb_per_s", list);
+    json_decref (list);
+}
+
+/* One file's totals over those of older ones. */
+static void put_pair_totals (const struct merge *m, const struct merge_source *s,
+                             float *gb)
+{
+    const struct topology_cluster *c = s->c;
+
+    for (int a = 0; a < c->n_nodes; a++)
+        for (int b = 0; b < c->n_nodes; b++) {
+            size_t i = (size_t) merge_place (m, s, a), j = (size_t) merge_place (m, s, b);
+            double x = a == b ? NAN : topology_matrix_at (&c->pair_bytes_per_s, a, b);
+
+            if (!isnan (x))
+                gb[i * (size_t) m->n_nodes + j] = (float) (x / UNITS_GB);
+        }
+}
+
+/* What all GPUs of a node send to those of another together, the same. */
+static enum status set_pair_totals (struct merge *m, json_t *object)
+{
+    size_t cells = (size_t) m->n_nodes * (size_t) m->n_nodes;
+    bool any = false;
+    float *gb;
+
+    for (int k = 0; k < m->n; k++)
+        any = any || m->source[k].c->has_pair_totals;
+    if (!any)
+        return ST_OK;
+    if (!(gb = topology_matrix_room (m->n_nodes)))
+        return err_nomem (m->err);
+    for (size_t k = 0; k < cells; k++)
+        gb[k] = NAN;
+    for (int k = 0; k < m->n; k++)
+        if (m->source[k].c->has_pair_totals)
+            put_pair_totals (m, &m->source[k], gb);
+    return topology_document_matrix (m->out, object, "node_pair_gb_per_s", gb, m->n_nodes,
+                                     false, m->err);
+}
+
+static enum status merge_planes (struct merge *m, json_t *links)
+{
+    struct planes p = {0};
+    json_t *object = json_object ();
+    enum status st;
+
+    for (int k = 0; k < m->n; k++)
+        p.over_gpus = p.over_gpus ||
+                      (gives_between (&m->source[k]) && m->source[k].c->has_gpu_links);
+    st = make_planes (m, &p);
+    /* Nominal rates first: an estimate is newer than they are. */
+    for (int nominal = 1; nominal >= 0 && st == ST_OK; nominal--)
+        for (int k = 0; k < m->n; k++)
+            put_source (m, &p, k, nominal);
+    if (st == ST_OK) {
+        note_conflicts (m, &p);
+        keep_unknown (m, p.over_gpus ? "gpu" : "inter", object);
+        st = topology_document_matrix (m->out, object, "bandwidth_gb_per_s", p.bw, p.n,
+                                       false, m->err);
+        p.bw = NULL;
+    }
+    if (st == ST_OK)
+        st = set_latency (m, &p, object);
+    if (st == ST_OK)
+        st = set_estimates (m, &p, object);
+    if (st == ST_OK) {
+        set_totals (m, object);
+        st = set_pair_totals (m, object);
+    }
+    if (st == ST_OK) {
+        json_object_set (links, p.over_gpus ? "gpu" : "inter", object);
+        if (!p.over_gpus)
+            merge_all_intra (m, links);
+    }
+    json_decref (object);
+    free_planes (&p);
+    return st;
+}
+
+/* ---- all links ---- */
+
+/* Exceptions that say what is drained, of all files; the newest of two on one link. */
+static void keep_drained (struct merge *m, json_t *links)
+{
+    json_t *list = json_object_get (links, "exceptions"), *one;
+    size_t i;
+
+    for (int k = 0; k < m->n; k++)
+        json_array_foreach (
+            json_object_get (json_object_get (m->source[k].doc, "links"), "exceptions"),
+            i, one)
+        {
+            bool known = false;
+
+            if (!json_object_get (one, "state"))
+                continue;
+            if (!list) {
+                list = json_array ();
+                json_object_set_new (links, "exceptions", list);
+            }
+            for (size_t j = 0; j < json_array_size (list) && !known; j++)
+                known = json_equal (json_array_get (list, j), one);
+            if (!known)
+                json_array_append (list, one);
+        }
+}
+
+/* Keys beside intra, inter, gpu and exceptions. */
+static void keep_links_keys (struct merge *m, json_t *links)
+{
+    static const char *const known[] = {"intra", "inter", "gpu", "exceptions"};
+    const char *key;
+    json_t *value;
+
+    for (int k = 0; k < m->n; k++)
+        json_object_foreach (json_object_get (m->source[k].doc, "links"), key, value)
+        {
+            bool is_known = false;
+
+            for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+                is_known = is_known || strcmp (known[i], key) == 0;
+            if (!is_known && !json_object_get (links, key))
+                json_object_set (links, key, value);
+        }
+}
+
+/* One file's links as they stand, with the links inside nodes that others add. */
+static enum status take_whole (struct merge *m, const struct merge_source *s)
+{
+    json_t *links = json_deep_copy (json_object_get (s->doc, "links"));
+    enum status st;
+
+    if (!links)
+        return err_nomem (m->err);
+    json_object_set_new (m->doc, "links", links);
+    st = topology_document_adopt (m->out, s->c->folder ? s->c->folder : "", m->err);
+    if (st == ST_OK && !s->c->has_gpu_matrix)
+        merge_all_intra (m, links);
+    return st;
+}
+
+enum status merge_links (struct merge *m)
+{
+    int giving = 0, giver = -1;
+    json_t *links;
+    enum status st = ST_OK;
+
+    for (int k = 0; k < m->n; k++)
+        if (gives_between (&m->source[k])) {
+            giving++;
+            giver = k;
+        }
+    if (giving == 1 && same_nodes (m, &m->source[giver]))
+        st = take_whole (m, &m->source[giver]);
+    else {
+        links = json_object ();
+        json_object_set_new (m->doc, "links", links);
+        if (giving > 0)
+            st = merge_planes (m, links);
+        else
+            merge_all_intra (m, links);
+    }
+    if (st == ST_OK) {
+        links = json_object_get (m->doc, "links");
+        keep_drained (m, links);
+        keep_links_keys (m, links);
+    }
+    return st;
+}

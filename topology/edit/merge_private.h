@@ -1,0 +1,41 @@
+/* Shared by the files of the merge. */
+#ifndef TOPOLOGY_MERGE_PRIVATE_H
+#define TOPOLOGY_MERGE_PRIVATE_H
+
+#include "topology/edit/edit.h"
+#include "topology/topology.h"
+
+/** One of the files. */
+struct merge_source {
+    const char *name;           /* for messages */
+    json_t *doc;                /* as it was read */
+    struct topology_cluster *c; /* the same with drained GPUs and links in use: what is
+                                   known about them is not lost */
+    double when;                /* seconds since 1970, NaN: the file does not say */
+    int order;                  /* of the arguments */
+    bool gpus_weak; /* its GPU counts are those that took part in a measurement */
+};
+
+struct merge {
+    struct merge_source *source; /* [n] the newer the later */
+    int n;
+    json_t *doc;   /* the result */
+    json_t *nodes; /* of it */
+    json_t *index; /* node name -> place in nodes */
+    int n_nodes;
+    struct topology_document *out;
+    struct notes *notes;
+    struct error *err;
+};
+
+/** Place of a source's node in the merged nodes. */
+int merge_place (const struct merge *m, const struct merge_source *s, int node);
+
+/** `links` and `measured` of the merged document; the nodes are there. */
+enum status merge_links (struct merge *m);
+enum status merge_measured (struct merge *m);
+
+/** Links that no file gives, from what is known about types and NICs. */
+enum status merge_fill (struct merge *m);
+
+#endif

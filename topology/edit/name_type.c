@@ -1,0 +1,98 @@
+/* Naming what a description leaves open: the GPU type of nodes, with what is known about
+ * it; a node. */
+#include <string.h>
+
+#include "topology/edit/edit.h"
+#include "topology/known.h"
+#include "topology/topology.h"
+
+static bool is_type (const json_t *doc, const char *type)
+{
+    return topology_gpu_type_builtin (type) ||
+           json_object_get (json_object_get (doc, "gpu_types"), type);
+}
+
+/* intra of all nodes as a list, or NULL where the document has none of its own. */
+static json_t *intra_list (json_t *doc)
+{
+    json_t *links = json_object_get (doc, "links"),
+           *intra = json_object_get (links, "intra"), *list;
+    size_t n = json_array_size (json_object_get (doc, "nodes"));
+
+    if (json_is_array (intra))
+        return json_incref (intra);
+    list = json_array ();
+    for (size_t i = 0; i < n; i++)
+        json_array_append (list, json_is_object (intra) ? intra : json_null ());
+    return list;
+}
+
+/* One object for all where they are equal. */
+static json_t *shorten (json_t *list)
+{
+    json_t *first = json_array_get (list, 0);
+
+    for (size_t i = 1; i < json_array_size (list); i++)
+        if (!json_equal (json_array_get (list, i), first))
+            return list;
+    json_incref (first);
+    json_decref (list);
+    return first;
+}
+
+enum status topology_name_type (json_t *doc, const char *type, struct error *err)
+{
+    json_t *nodes = json_object_get (doc, "nodes"),
+           *links = json_object_get (doc, "links"), *list, *node;
+    bool any = false;
+    size_t i;
+
+    if (!is_type (doc, type))
+        return err_set (
+            err, ST_USAGE,
+            "--gpu-type: unknown GPU type \"%.60s\"; `linkwise gpus` lists the "
+            "built-in ones",
+            type);
+    list = intra_list (doc);
+    json_array_foreach (nodes, i, node)
+    {
+        long long gpus = json_integer_value (json_object_get (node, "gpus"));
+
+        if (gpus > 0 && !json_is_string (json_object_get (node, "gpu_type")))
+            json_object_set_new (node, "gpu_type", json_string (type));
+        if (gpus > 1 && json_is_null (json_array_get (list, i))) {
+            json_t *intra = known_intra (
+                node, json_string_value (json_object_get (node, "gpu_type")), 0);
+
+            if (intra)
+                json_array_set_new (list, i, intra);
+        }
+        any = any || json_is_object (json_array_get (list, i));
+    }
+    if (!any || json_object_get (links, "gpu")) {
+        json_decref (list);
+        return ST_OK;
+    }
+    if (!json_is_object (links)) {
+        links = json_object ();
+        json_object_set_new (doc, "links", links);
+    }
+    json_object_set_new (links, "intra", shorten (list));
+    return ST_OK;
+}
+
+enum status topology_rename_node (json_t *doc, const char *name, struct error *err)
+{
+    json_t *nodes = json_object_get (doc, "nodes"), *end;
+    size_t i;
+
+    if (json_array_size (nodes) != 1)
+        return err_set (err, ST_USAGE, "--name: the file describes %zu nodes, not one",
+                        json_array_size (nodes));
+    json_object_set_new (json_array_get (nodes, 0), "name", json_string (name));
+    if (json_object_get (doc, "name"))
+        json_object_set_new (doc, "name", json_string (name));
+    json_array_foreach (json_object_get (json_object_get (doc, "measured"), "endpoints"),
+                        i, end) json_object_set_new (end, "node", json_string (name));
+    return ST_OK;
+}

@@ -1,0 +1,373 @@
+/* The output of `ibnetdiscover`: which hosts hang from which InfiniBand switches.
+ *
+ * In a fat tree the number of switches between two hosts follows from where they hang: one
+ * under the same leaf, three within a pod, five across the core.  So the leaves are put
+ * together level by level: those that are two cables apart make a pod, pods that are four
+ * apart make one more, and so on.  A network in which that does not give the distances
+ * that the cables have (a torus, a dragonfly) is noted.  A host with several adapters is
+ * placed by its first one.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "topology/machine/import_private.h"
+#include "topology/topology.h"
+
+#define IDS_MAX 200000
+
+struct device {
+    char id[40];                      /* "S-0002c90200..." or "H-..." */
+    bool is_switch, shared;           /* shared: other switches have its name too */
+    char name[TOPOLOGY_NAME_MAX + 1]; /* its description's first word */
+    int *peer;                        /* devices at the other ends of its cables */
+    int n_peers;
+    int level; /* of a switch while the tree is made: its group */
+};
+
+struct reading {
+    const struct import *in;
+    struct device *device;
+    int n, cap;
+    json_t *index; /* id -> place in device[] */
+    int *leaf;     /* switches with hosts */
+    int n_leaves;
+};
+
+/* ---- lines ---- */
+
+static int device_of (struct reading *r, const char *id, size_t len)
+{
+    char key[40];
+    json_t *known;
+
+    snprintf (key, sizeof key, "%.*s", (int) len, id);
+    known = json_object_get (r->index, key);
+    if (known)
+        return (int) json_integer_value (known);
+    if (r->n == IDS_MAX)
+        return -1;
+    if (r->n == r->cap) {
+        int cap = r->cap ? 2 * r->cap : 256;
+        struct device *more = realloc (r->device, (size_t) cap * sizeof *more);
+
+        if (!more)
+            return -1;
+        r->device = more;
+        r->cap = cap;
+    }
+    r->device[r->n] = (struct device){.is_switch = key[0] == 'S', .level = -1};
+    strcpy (r->device[r->n].id, key);
+    json_object_set_new (r->index, key, json_integer (r->n));
+    return r->n++;
+}
+
+static bool add_peer (struct device *d, int peer)
+{
+    int *more = realloc (d->peer, ((size_t) d->n_peers + 1) * sizeof *more);
+
+    if (!more)
+        return false;
+    d->peer = more;
+    d->peer[d->n_peers++] = peer;
+    return true;
+}
+
+/* The text between the first two quotes at or after p; NULL: none. */
+static const char *quoted (const char *p, size_t *len)
+{
+    const char *open = strchr (p, '"'), *close = open ? strchr (open + 1, '"') : NULL;
+
+    if (!close || close == open + 1 || close - open > 39 ||
+        (open[1] != 'S' && open[1] != 'H' && open[1] != 'R') || open[2] != '-')
+        return NULL;
+    *len = (size_t) (close - open - 1);
+    return open + 1;
+}
+
+/* The first word of the description after '#': the host's name, or the switch's. */
+static void read_name (struct device *d, const char *line)
+{
+    const char *hash = strchr (line, '#'), *open = hash ? strchr (hash, '"') : NULL;
+    size_t n = 0;
+
+    if (!open || d->name[0])
+        return;
+    if (!d->is_switch && strstr (open, "Mellanox")) {
+        /* Nobody set the adapter's description to the host's name, or it is a switch's
+         * own aggregation engine. */
+        strcpy (d->name, strstr (open, "Aggregation") ? "-aggregation" : "-unnamed");
+        return;
+    }
+    for (open++; open[n] && !strchr ("\" ;\t", open[n]) && n < TOPOLOGY_NAME_MAX; n++)
+        d->name[n] = open[n];
+    d->name[n] = '\0';
+    /* InfiniBand switches describe themselves as "MF0;name:model/unit". */
+    if (d->is_switch && open[n] == ';') {
+        size_t k = strcspn (open + n + 1, "\": ");
+
+        snprintf (d->name, sizeof d->name, "%.*s", (int) k, open + n + 1);
+    }
+}
+
+/* "Switch 24 "S-..." # "..."" and "Ca 2 "H-..." # "..."" begin a device; "[22] "H-..."[1]"
+ * is a cable of it. */
+static enum status read_lines (struct reading *r)
+{
+    const char *at = r->in->data;
+    struct text line = {0};
+    int open = -1;
+    enum status st = ST_OK;
+
+    for (int number = 1; st == ST_OK && import_line (&at, &line); number++) {
+        const char *s = line.s + strspn (line.s, " \t"), *id;
+        bool begins = strncmp (s, "Switch", 6) == 0 || strncmp (s, "Ca", 2) == 0 ||
+                      strncmp (s, "Rt", 2) == 0;
+        size_t len;
+
+        if (!begins && s[0] != '[') {
+            open = s[0] == '\0' || strchr (s, '=') ? -1 : open;
+            continue;
+        }
+        if (!(id = quoted (s, &len))) {
+            st = err_set (r->in->err, ST_INVALID,
+                          "%s: line %d: expected a device as in \"S-0002c902004b0b78\"",
+                          r->in->name, number);
+            continue;
+        }
+
+        int d = device_of (r, id, len);
+
+        if (d < 0)
+            st = err_set (r->in->err, ST_INVALID, "%s: more than %d devices", r->in->name,
+                          IDS_MAX);
+        else if (begins) {
+            open = d;
+            read_name (&r->device[d], s);
+        } else if (open < 0)
+            st = err_set (r->in->err, ST_INVALID,
+                          "%s: line %d: a cable before any Switch or Ca", r->in->name,
+                          number);
+        else if (!add_peer (&r->device[open], d))
+            st = err_nomem (r->in->err);
+    }
+    if (st == ST_OK && line.failed)
+        st = err_nomem (r->in->err);
+    text_free (&line);
+    return st;
+}
+
+/* ---- the tree ---- */
+
+/* A name that several switches have tells none of them: their GUIDs do then. */
+static void find_shared_names (struct reading *r)
+{
+    json_t *first = json_object ();
+
+    for (int k = 0; k < r->n; k++) {
+        struct device *d = &r->device[k];
+        json_t *other = d->is_switch ? json_object_get (first, d->name) : NULL;
+
+        if (!d->is_switch || !d->name[0])
+            continue;
+        if (!other)
+            json_object_set_new (first, d->name, json_integer (k));
+        else {
+            r->device[json_integer_value (other)].shared = true;
+            d->shared = true;
+        }
+    }
+    json_decref (first);
+}
+
+/* Switches that hosts hang from. */
+static enum status find_leaves (struct reading *r)
+{
+    if (!(r->leaf = calloc ((size_t) r->n + 1, sizeof *r->leaf)))
+        return err_nomem (r->in->err);
+    for (int k = 0; k < r->n; k++) {
+        const struct device *d = &r->device[k];
+        bool hosts = false;
+
+        for (int i = 0; i < d->n_peers; i++)
+            hosts = hosts || r->device[d->peer[i]].id[0] == 'H';
+        if (d->is_switch && hosts)
+            r->leaf[r->n_leaves++] = k;
+    }
+    return ST_OK;
+}
+
+/* Cables from one switch to all others, over switches alone; -1: not reached. */
+static void distances (const struct reading *r, int from, int *cables, int *queue)
+{
+    int head = 0, tail = 0;
+
+    for (int k = 0; k < r->n; k++)
+        cables[k] = -1;
+    cables[from] = 0;
+    queue[tail++] = from;
+    while (head < tail) {
+        const struct device *d = &r->device[queue[head++]];
+
+        for (int i = 0; i < d->n_peers; i++)
+            if (r->device[d->peer[i]].is_switch && cables[d->peer[i]] < 0) {
+                cables[d->peer[i]] = cables[d - r->device] + 1;
+                queue[tail++] = d->peer[i];
+            }
+    }
+}
+
+static int root_of (int *parent, int k)
+{
+    while (parent[k] != k)
+        k = parent[k] = parent[parent[k]];
+    return k;
+}
+
+/* group[level * n_leaves + l]: which group leaf l is in at a level; leaves within
+ * 2 * level cables are in one.  far counts pairs whose group says otherwise. */
+static enum status group_leaves (const struct reading *r, int levels, int *group,
+                                 const int *between, double *far)
+{
+    int n = r->n_leaves;
+    int *parent = calloc ((size_t) n + 1, sizeof *parent);
+
+    if (!parent)
+        return err_nomem (r->in->err);
+    for (int level = 0; level < levels; level++) {
+        for (int l = 0; l < n; l++)
+            parent[l] = l;
+        for (int l = 0; l < n; l++)
+            for (int k = 0; k < l; k++)
+                if (between[l * n + k] >= 0 && between[l * n + k] <= 2 * level)
+                    parent[root_of (parent, l)] = root_of (parent, k);
+        for (int l = 0; l < n; l++)
+            group[level * n + l] = root_of (parent, l);
+        for (int l = 0; l < n; l++)
+            for (int k = 0; k < l; k++)
+                *far += group[level * n + l] == group[level * n + k] &&
+                        (between[l * n + k] < 0 || between[l * n + k] > 2 * level);
+    }
+    free (parent);
+    return ST_OK;
+}
+
+/* ---- nodes ---- */
+
+static const char *switch_name (const struct device *d)
+{
+    return d->name[0] && !d->shared ? d->name : d->id;
+}
+
+/* The hosts of leaf l, with the groups above it. */
+static void add_hosts (const struct reading *r, int l, int levels, const int *group,
+                       json_t *nodes, json_t *seen, int *unnamed)
+{
+    const struct device *leaf = &r->device[r->leaf[l]];
+    json_t *switches = json_pack ("[s]", switch_name (leaf));
+
+    for (int level = 1; level < levels; level++) {
+        char name[TOPOLOGY_NAME_MAX + 32];
+
+        snprintf (name, sizeof name, "level%d-%s", level,
+                  switch_name (&r->device[r->leaf[group[level * r->n_leaves + l]]]));
+        json_array_append_new (switches, json_string (name));
+    }
+    for (int i = 0; i < leaf->n_peers; i++) {
+        const struct device *host = &r->device[leaf->peer[i]];
+
+        if (host->id[0] != 'H' || strcmp (host->name, "-aggregation") == 0)
+            continue;
+        if (!topology_name_ok (host->name)) {
+            ++*unnamed;
+            continue;
+        }
+        if (json_object_get (seen, host->name))
+            continue;
+        json_object_set_new (seen, host->name, json_true ());
+        json_array_append_new (nodes,
+                               json_pack ("{s:s, s:i, s:n, s:O}", "name", host->name,
+                                          "gpus", 0, "gpu_type", "switches", switches));
+    }
+    json_decref (switches);
+}
+
+static enum status build (struct reading *r, json_t **doc)
+{
+    size_t n = (size_t) r->n_leaves;
+    int *between = calloc (n * n + 1, sizeof *between);
+    int *cables = calloc (2 * (size_t) r->n + 2, sizeof *cables), *group = NULL;
+    json_t *nodes = json_array (), *seen = json_object ();
+    int farthest = 0, unnamed = 0, levels;
+    double far = 0;
+    enum status st = between && cables ? ST_OK : err_nomem (r->in->err);
+
+    for (size_t l = 0; l < n && st == ST_OK; l++) {
+        distances (r, r->leaf[l], cables, cables + r->n);
+        for (size_t k = 0; k < n; k++) {
+            between[l * n + k] = cables[r->leaf[k]];
+            farthest = cables[r->leaf[k]] > farthest ? cables[r->leaf[k]] : farthest;
+        }
+    }
+    levels = (farthest + 1) / 2 + 1;
+    levels = levels > TOPOLOGY_SWITCHES_MAX ? TOPOLOGY_SWITCHES_MAX : levels;
+    if (st == ST_OK && !(group = calloc ((size_t) levels * n + 1, sizeof *group)))
+        st = err_nomem (r->in->err);
+    if (st == ST_OK)
+        st = group_leaves (r, levels, group, between, &far);
+    for (int l = 0; l < r->n_leaves && st == ST_OK; l++)
+        add_hosts (r, l, levels, group, nodes, seen, &unnamed);
+    if (far > 0)
+        notes_add (
+            r->in->notes,
+            "%s: no tree: %.0f pairs of leaf switches are farther apart than their "
+            "groups say",
+            r->in->name, far);
+    if (unnamed > 0)
+        notes_add (r->in->notes,
+                   "%s: %d hosts whose description is no host name: left out",
+                   r->in->name, unnamed);
+    if (st == ST_OK && json_array_size (nodes) == 0)
+        st = err_set (r->in->err, ST_INVALID, "%s: no host hangs from a switch in it",
+                      r->in->name);
+    if (st == ST_OK)
+        *doc = json_pack ("{s:i, s:s, s:O}", "version", 1, "source", "ibnetdiscover",
+                          "nodes", nodes);
+    free (between);
+    free (cables);
+    free (group);
+    json_decref (nodes);
+    json_decref (seen);
+    return st;
+}
+
+static enum status read_ibnet (const struct import *in, json_t **doc)
+{
+    struct reading r = {.in = in, .index = json_object ()};
+    enum status st = read_lines (&r);
+
+    if (st == ST_OK) {
+        find_shared_names (&r);
+        st = find_leaves (&r);
+    }
+    if (st == ST_OK && r.n_leaves > 8192)
+        st = err_set (in->err, ST_INVALID, "%s: %d leaf switches, at most 8192", in->name,
+                      r.n_leaves);
+    if (st == ST_OK)
+        st = build (&r, doc);
+    for (int k = 0; k < r.n; k++)
+        free (r.device[k].peer);
+    free (r.device);
+    free (r.leaf);
+    json_decref (r.index);
+    return st;
+}
+
+static bool is_ibnet (const char *data, size_t len)
+{
+    (void) len;
+    return strstr (data, "switchguid=") || strstr (data, "caguid=");
+}
+
+const struct importer import_ibnet = {
+    {"ibnetdiscover", "the output of `ibnetdiscover`"}, is_ibnet, read_ibnet};

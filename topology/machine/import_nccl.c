@@ -1,0 +1,329 @@
+/* NCCL's topology XML: what NCCL_TOPO_DUMP_FILE writes and what cloud providers ship for
+ * NCCL_TOPO_FILE.  The latter are skeletons: PCI devices without <gpu>, <nvlink>, <net>,
+ * and some without classes; what they lack is noted. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/xml.h"
+#include "topology/machine/import_private.h"
+
+struct reading {
+    const struct import *in;
+    struct machine *m;
+    const struct xml *root;
+    const struct xml **gpu, **nic; /* their <pci>, or <net> where it has none */
+    int unclassed;                 /* PCI devices that could be anything */
+};
+
+static bool named (const struct xml *x, const char *name)
+{
+    return strcmp (x->name, name) == 0;
+}
+
+static const struct xml *child (const struct xml *x, const char *name)
+{
+    for (x = x->first; x && !named (x, name);)
+        x = x->next;
+    return x;
+}
+
+/* An attribute's hexadecimal number, 0 when absent. */
+static unsigned hex (const struct xml *x, const char *key)
+{
+    const char *s = xml_attr (x, key);
+
+    return s ? (unsigned) strtoul (s, NULL, 16) : 0;
+}
+
+static double number (const struct xml *x, const char *key)
+{
+    const char *s = xml_attr (x, key);
+    double v = s ? strtod (s, NULL) : 0;
+
+    return v > 0 && v < 1e9 ? v : 0;
+}
+
+static const struct xml *cpu_of (const struct xml *x)
+{
+    while (x && !named (x, "cpu"))
+        x = x->up;
+    return x;
+}
+
+static int numa_of (const struct xml *x)
+{
+    const struct xml *cpu = cpu_of (x);
+    const char *s = cpu ? xml_attr (cpu, "numaid") : NULL;
+    long id = s ? strtol (s, NULL, 10) : -1;
+
+    return id >= 0 && id <= 65535 ? (int) id : -1;
+}
+
+/* ---- devices ---- */
+
+static bool is_gpu (const struct xml *pci)
+{
+    unsigned class = hex (pci, "class") >> 8;
+
+    return child (pci, "gpu") || class == 0x0302 || class == 0x0300 || class == 0x0380 ||
+           class == 0x1200;
+}
+
+/* A NIC of a skeleton: no <net> in it. */
+static bool is_bare_nic (const struct xml *pci)
+{
+    return hex (pci, "class") >> 16 == 0x02 && !child (pci, "nic");
+}
+
+static enum status bad_address (const struct reading *r, const struct xml *x,
+                                const char *busid)
+{
+    return err_set (r->in->err, ST_INVALID,
+                    "%s: line %d: busid: expected a PCI address, found \"%.40s\"",
+                    r->in->name, x->line, busid ? busid : "");
+}
+
+static enum status add_gpu (struct reading *r, const struct xml *pci)
+{
+    struct machine_gpu *g = machine_add_gpu (r->m);
+    const char *busid = xml_attr (pci, "busid");
+    const struct xml *gpu = child (pci, "gpu"), *cpu = cpu_of (pci);
+    const char *affinity = cpu ? xml_attr (cpu, "affinity") : NULL;
+
+    if (!g)
+        return err_nomem (r->in->err);
+    if (!busid || !machine_pci (busid, g->pci))
+        return bad_address (r, pci, busid);
+    g->vendor = hex (pci, "vendor");
+    g->device = hex (pci, "device");
+    g->sm = gpu ? (int) number (gpu, "sm") : 0;
+    g->numa = numa_of (pci);
+    g->cpus = affinity ? machine_cpus (affinity) : NULL;
+    return ST_OK;
+}
+
+/* A <net>, or the <pci> of a NIC without one, which is called after its address. */
+static enum status add_nic (struct reading *r, const struct xml *x)
+{
+    const struct xml *pci = x;
+    const char *name = named (x, "net") ? xml_attr (x, "name") : NULL, *busid;
+    int port = named (x, "net") ? (int) number (x, "port") : 0;
+    struct text t = {0};
+    const struct xml **more =
+        realloc (r->nic, ((size_t) r->m->n_nics + 1) * sizeof *more);
+    struct machine_nic *n = more ? machine_add_nic (r->m) : NULL;
+
+    if (more)
+        r->nic = more;
+    if (!n)
+        return err_nomem (r->in->err);
+    while (pci && !named (pci, "pci"))
+        pci = pci->up;
+    r->nic[r->m->n_nics - 1] = x;
+    busid = pci ? xml_attr (pci, "busid") : NULL;
+    if (busid && !machine_pci (busid, n->pci))
+        return bad_address (r, pci, busid);
+    n->rdma = true;
+    n->numa = numa_of (x);
+    n->gb_per_s = named (x, "net") ? number (x, "speed") / 8e3 : 0;
+    /* The ports of one adapter share its name. */
+    text_add (&t, port > 1 ? "%s:%d" : "%s", name ? name : n->pci, port);
+    n->name = t.s;
+    return t.failed ? err_nomem (r->in->err) : ST_OK;
+}
+
+static enum status add_cpu (struct reading *r, const struct xml *cpu)
+{
+    const char *affinity = xml_attr (cpu, "affinity");
+    struct machine_numa *n = machine_add_numa (r->m);
+
+    if (!n)
+        return err_nomem (r->in->err);
+    n->id = numa_of (cpu) >= 0 ? numa_of (cpu) : 0;
+    n->cpus = affinity ? machine_cpus (affinity) : NULL;
+    return ST_OK;
+}
+
+static enum status read_devices (struct reading *r)
+{
+    enum status st = ST_OK;
+
+    for (const struct xml *x = r->root; x && st == ST_OK; x = xml_next (x, r->root)) {
+        if (named (x, "cpu"))
+            st = add_cpu (r, x);
+        else if (named (x, "pci") && is_gpu (x))
+            st = add_gpu (r, x);
+        else if ((named (x, "pci") && is_bare_nic (x)) || named (x, "net"))
+            st = add_nic (r, x);
+        else if (named (x, "pci") && !xml_attr (x, "class") && !child (x, "pci") &&
+                 !child (x, "nic"))
+            r->unclassed++;
+    }
+    if (st == ST_OK)
+        st = machine_prepare (r->m, r->in->name, r->in->err);
+    if (st == ST_OK && !(r->gpu = calloc ((size_t) r->m->n_gpus + 1, sizeof *r->gpu)))
+        st = err_nomem (r->in->err);
+    for (const struct xml *x = r->root; x && st == ST_OK; x = xml_next (x, r->root)) {
+        char pci[MACHINE_PCI_TEXT];
+
+        if (named (x, "pci") && is_gpu (x) && machine_pci (xml_attr (x, "busid"), pci))
+            r->gpu[machine_find_gpu (r->m, pci)] = x;
+    }
+    return st;
+}
+
+/* ---- paths ---- */
+
+/* A <pci> around both is a PCIe switch; a <cpu> is a NUMA node. */
+static enum machine_path path_between (const struct xml *a, const struct xml *b)
+{
+    const struct xml *top = xml_common (a, b);
+
+    if (!top)
+        return PATH_UNKNOWN;
+    if (named (top, "pci"))
+        return a->up == top && b->up == top ? PATH_PIX : PATH_PXB;
+    return named (top, "cpu") ? PATH_NODE : PATH_SYS;
+}
+
+/* The PCI device of a <net>: <pci><nic><net/>; some files have <cpu><nic><net/>. */
+static const struct xml *nic_place (const struct xml *x)
+{
+    const struct xml *pci = x;
+
+    while (pci && !named (pci, "pci"))
+        pci = pci->up;
+    return pci ? pci : x;
+}
+
+static void find_paths (struct reading *r)
+{
+    struct machine *m = r->m;
+
+    for (int i = 0; i < m->n_gpus; i++) {
+        for (int j = 0; j < m->n_gpus; j++)
+            if (i != j)
+                m->gpu_path[i * m->n_gpus + j] = path_between (r->gpu[i], r->gpu[j]);
+        for (int j = 0; j < m->n_nics; j++)
+            m->nic_path[i * m->n_nics + j] =
+                path_between (r->gpu[i], nic_place (r->nic[j]));
+    }
+}
+
+/* ---- NVLinks ---- */
+
+static void read_nvlink (struct reading *r, int gpu, const struct xml *link,
+                         double *to_switch)
+{
+    const char *target = xml_attr (link, "target");
+    unsigned class = hex (link, "tclass") >> 8;
+    double count = number (link, "count");
+    char pci[MACHINE_PCI_TEXT];
+    int other = target && machine_pci (target, pci) ? machine_find_gpu (r->m, pci) : -1;
+
+    r->m->has_nvlinks = true;
+    if (class == 0x0680) {
+        /* An NVSwitch, or the bridge of a CPU with NVLinks, which has class 0x068001. */
+        if (hex (link, "tclass") == 0x068000)
+            to_switch[gpu] += count;
+    } else if (other == gpu)
+        notes_add (r->in->notes,
+                   "%s: line %d: the NVLinks of GPU %s lead to itself: left out",
+                   r->in->name, link->line, r->m->gpu[gpu].pci);
+    else if (other < 0)
+        notes_add (
+            r->in->notes,
+            "%s: line %d: NVLinks of GPU %s lead to %.40s, which is no GPU here: left "
+            "out",
+            r->in->name, link->line, r->m->gpu[gpu].pci, target ? target : "nothing");
+    else
+        r->m->links[gpu * r->m->n_gpus + other] += count;
+}
+
+static enum status read_nvlinks (struct reading *r)
+{
+    struct machine *m = r->m;
+    double *to_switch = calloc ((size_t) m->n_gpus + 1, sizeof *to_switch);
+
+    if (!to_switch)
+        return err_nomem (r->in->err);
+    for (int i = 0; i < m->n_gpus; i++) {
+        const struct xml *gpu = child (r->gpu[i], "gpu");
+
+        for (const struct xml *x = gpu ? gpu->first : NULL; x; x = x->next)
+            if (named (x, "nvlink"))
+                read_nvlink (r, i, x, to_switch);
+    }
+    for (int i = 0; i < m->n_gpus; i++)
+        for (int j = 0; j < m->n_gpus; j++)
+            if (i != j)
+                m->links[i * m->n_gpus + j] +=
+                    to_switch[i] < to_switch[j] ? to_switch[i] : to_switch[j];
+    free (to_switch);
+    return ST_OK;
+}
+
+/* ---- the document ---- */
+
+static enum status read_machine (struct reading *r)
+{
+    enum status st;
+
+    if (named (r->root, "graphs"))
+        return err_set (
+            r->in->err, ST_INVALID,
+            "%s: an NCCL graph (rings and trees, NCCL_GRAPH_FILE), not a topology: "
+            "NCCL_TOPO_DUMP_FILE=FILE makes a job write its topology",
+            r->in->name);
+    if (!named (r->root, "system"))
+        return err_set (
+            r->in->err, ST_INVALID,
+            "%s: expected NCCL topology XML with the element system, found %.40s",
+            r->in->name, r->root->name);
+    st = read_devices (r);
+    if (st == ST_OK)
+        st = read_nvlinks (r);
+    if (st == ST_OK)
+        find_paths (r);
+    if (st == ST_OK && r->unclassed > 0)
+        notes_add (
+            r->in->notes,
+            "%s: %d PCI devices have no class: GPUs and NICs among them cannot be told",
+            r->in->name, r->unclassed);
+    if (st == ST_OK && r->m->n_gpus > 0 && !r->m->n_nics)
+        notes_add (r->in->notes, "%s: no NIC is described", r->in->name);
+    return st;
+}
+
+static enum status read_nccl (const struct import *in, json_t **doc)
+{
+    struct machine m = {.source = strdup ("NCCL topology XML"),
+                        .name = import_base_name (in->name)};
+    struct xml *root;
+    enum status st = xml_parse (in->name, in->data, in->len, &root, in->err);
+    struct reading r = {.in = in, .m = &m};
+
+    if (st == ST_OK) {
+        r.root = root;
+        st = read_machine (&r);
+        if (st == ST_OK)
+            st = machine_to_json (&m, in->name, doc, in->notes, in->err);
+        xml_free (root);
+    }
+    free (r.gpu);
+    free (r.nic);
+    machine_release (&m);
+    return st;
+}
+
+static bool is_nccl (const char *data, size_t len)
+{
+    (void) len;
+    return import_is_xml (data, "system") || import_is_xml (data, "graphs");
+}
+
+const struct importer import_nccl = {
+    {"nccl-topo", "NCCL topology XML (NCCL_TOPO_DUMP_FILE, NCCL_TOPO_FILE)"},
+    is_nccl,
+    read_nccl};

@@ -1,0 +1,197 @@
+/* The output of `scontrol show node`, over several lines or one (-o): nodes, their GPUs
+ * (Gres), sockets and state.  Values may hold blanks (OS=, Reason=), so a new key begins
+ * only at a word with '=' whose left side is a plain name. */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "topology/machine/import_private.h"
+#include "topology/topology.h"
+
+struct reading {
+    const struct import *in;
+    json_t *nodes, *seen;
+    json_t *node; /* the one being read, borrowed, or NULL */
+};
+
+/* ---- values ---- */
+
+/* Gres=gpu:a100:8(S:0-1),gpu:t4:1,nic:2 -> GPUs and the type's word. */
+static enum status read_gres (struct reading *r, const char *gres)
+{
+    const char *node = json_string_value (json_object_get (r->node, "name"));
+    long total = 0;
+    int kinds = 0;
+    char model[64] = "";
+
+    for (const char *p = gres; *p;) {
+        size_t n = 0;
+        char one[128], *count;
+        int depth = 0;
+
+        /* Commas inside parentheses belong to the entry: gpu:8(IDX:0,2). */
+        for (; p[n] && (p[n] != ',' || depth > 0); n++)
+            depth += p[n] == '(' ? 1 : p[n] == ')' ? -1 : 0;
+        snprintf (one, sizeof one, "%.*s", (int) strcspn (p, ",("), p);
+        p += p[n] ? n + 1 : n;
+        if (strncmp (one, "gpu", 3) != 0 || (one[3] && one[3] != ':'))
+            continue;
+        count = strrchr (one, ':');
+
+        char *end = one;
+        long k = count ? strtol (count + 1, &end, 10) : 1;
+
+        if (count && (end == count + 1 || *end || k < 0 || k > TOPOLOGY_NODE_GPUS_MAX)) {
+            if (isdigit ((unsigned char) count[1]))
+                return err_set (
+                    r->in->err, ST_INVALID,
+                    "%s: node %s: Gres: expected gpu:TYPE:COUNT, found \"%.60s\"",
+                    r->in->name, node, one);
+            k = 1; /* gpu:a100: one of that type */
+        } else if (count)
+            *count = '\0';
+        total += k;
+        kinds++;
+        if (strchr (one, ':'))
+            snprintf (model, sizeof model, "%s", strchr (one, ':') + 1);
+    }
+    if (total > TOPOLOGY_NODE_GPUS_MAX)
+        return err_set (r->in->err, ST_INVALID, "%s: node %s: %ld GPUs, at most %d",
+                        r->in->name, node, total, TOPOLOGY_NODE_GPUS_MAX);
+    json_object_set_new (r->node, "gpus", json_integer (total));
+    if (kinds > 1)
+        notes_add (r->in->notes, "%s: node %s: GPUs of %d kinds: a node has one",
+                   r->in->name, node, kinds);
+    else if (model[0]) {
+        const struct topology_gpu_type *type = topology_gpu_type_builtin (model);
+
+        json_object_set_new (r->node, "gpu_model", json_string (model));
+        if (type)
+            json_object_set_new (r->node, "gpu_type", json_string (type->name));
+    }
+    return ST_OK;
+}
+
+/* A node that takes no jobs is drained, whichever way Slurm says it. */
+static void read_state (struct reading *r, const char *state)
+{
+    static const char *const out[] = {"DRAIN",  "DOWN",        "FAIL",
+                                      "MAINT",  "ERROR",       "NOT_RESPONDING",
+                                      "FUTURE", "POWERED_DOWN"};
+    bool drained = strchr (state, '*') != NULL; /* not responding */
+
+    for (size_t i = 0; i < sizeof out / sizeof *out; i++)
+        drained = drained || strcasestr (state, out[i]);
+    json_object_set_new (r->node, "state", json_string (drained ? "drained" : "ok"));
+}
+
+static enum status begin_node (struct reading *r, const char *name)
+{
+    if (!topology_name_ok (name))
+        return err_set (r->in->err, ST_INVALID,
+                        "%s: NodeName: expected a node's name, found \"%.60s\"",
+                        r->in->name, name);
+    if (json_object_get (r->seen, name))
+        return err_set (r->in->err, ST_INVALID, "%s: node %s comes twice", r->in->name,
+                        name);
+    json_object_set_new (r->seen, name, json_true ());
+    r->node = json_pack ("{s:s, s:i, s:n}", "name", name, "gpus", 0, "gpu_type");
+    json_array_append_new (r->nodes, r->node);
+    return r->node ? ST_OK : err_nomem (r->in->err);
+}
+
+static enum status take (struct reading *r, const char *key, const char *value)
+{
+    if (strcmp (key, "NodeName") == 0)
+        return begin_node (r, value);
+    if (!r->node)
+        return ST_OK;
+    if (strcmp (key, "Gres") == 0)
+        return strcmp (value, "(null)") == 0 ? ST_OK : read_gres (r, value);
+    if (strcmp (key, "State") == 0)
+        read_state (r, value);
+    else if (strcmp (key, "Reason") == 0)
+        json_object_set_new (r->node, "reason", json_string (value));
+    else if (strcmp (key, "Sockets") == 0 && atoi (value) > 0)
+        json_object_set_new (r->node, "packages", json_integer (atoi (value)));
+    return ST_OK;
+}
+
+/* ---- keys ---- */
+
+/* The length of a KEY= that begins here, without '='; 0: none does. */
+static size_t key_length (const char *s)
+{
+    size_t n = 0;
+
+    while (isalnum ((unsigned char) s[n]) || s[n] == '_')
+        n++;
+    return isupper ((unsigned char) s[0]) && s[n] == '=' ? n : 0;
+}
+
+static enum status read_line (struct reading *r, char *line)
+{
+    enum status st = ST_OK;
+    char *p = line + strspn (line, " \t");
+
+    while (*p && st == ST_OK) {
+        size_t n = key_length (p);
+        char *value = p + n + 1, *end = value;
+
+        if (n == 0) {
+            p += strcspn (p, " \t");
+            p += strspn (p, " \t");
+            continue;
+        }
+        /* Up to the blank before the next key. */
+        while (*end && !((*end == ' ' || *end == '\t') &&
+                         key_length (end + strspn (end, " \t")) > 0))
+            end++;
+
+        char *next = end + strspn (end, " \t");
+
+        while (end > value && (end[-1] == ' ' || end[-1] == '\t'))
+            end--;
+        p[n] = '\0';
+        *end = '\0';
+        st = take (r, p, value);
+        p = next;
+    }
+    return st;
+}
+
+static enum status read_nodes (const struct import *in, json_t **doc)
+{
+    struct reading r = {.in = in, .nodes = json_array (), .seen = json_object ()};
+    const char *at = in->data;
+    struct text line = {0};
+    enum status st = ST_OK;
+
+    while (st == ST_OK && import_line (&at, &line))
+        st = read_line (&r, line.s);
+    if (st == ST_OK && line.failed)
+        st = err_nomem (in->err);
+    if (st == ST_OK && json_array_size (r.nodes) == 0)
+        st = err_set (in->err, ST_INVALID, "%s: no NodeName= in it", in->name);
+    if (st == ST_OK) {
+        *doc = json_pack ("{s:i, s:s, s:O}", "version", 1, "source", "scontrol show node",
+                          "nodes", r.nodes);
+        st = *doc ? ST_OK : err_nomem (in->err);
+    }
+    text_free (&line);
+    json_decref (r.nodes);
+    json_decref (r.seen);
+    return st;
+}
+
+static bool is_nodes (const char *data, size_t len)
+{
+    (void) len;
+    data += strspn (data, " \t\r\n");
+    return strncmp (data, "NodeName=", 9) == 0;
+}
+
+const struct importer import_slurm_nodes = {
+    {"slurm-nodes", "the output of `scontrol show node`"}, is_nodes, read_nodes};

@@ -1,0 +1,341 @@
+/* Slurm's topology.conf: a tree (SwitchName=, Switches=, Nodes=) or blocks (BlockName=,
+ * Nodes=, BlockSizes=).  Each node gets the switches above it, from the leaf up; blocks
+ * are its first level, and every size of BlockSizes above the smallest puts neighbouring
+ * blocks under one more. */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "topology/machine/import_private.h"
+#include "topology/topology.h"
+
+/* A switch or block of the file. */
+struct unit {
+    char *name;
+    char *nodes, *below; /* host lists, or NULL */
+    int up;              /* index of the unit above, or -1 */
+    int line;
+};
+
+struct reading {
+    const struct import *in;
+    struct unit *unit;
+    int n, cap;
+    bool blocks;
+    long size[TOPOLOGY_SWITCHES_MAX]; /* BlockSizes, ascending */
+    int n_sizes;
+    json_t *nodes;
+    json_t *place; /* node name -> its index, to find one that comes twice */
+};
+
+/* ---- lines ---- */
+
+static enum status fail (const struct reading *r, int line, const char *what,
+                         const char *found)
+{
+    return err_set (r->in->err, ST_INVALID, "%s: line %d: %s%.60s", r->in->name, line,
+                    what, found);
+}
+
+static struct unit *add_unit (struct reading *r)
+{
+    if (r->n == r->cap) {
+        int cap = r->cap ? 2 * r->cap : 64;
+        struct unit *more = realloc (r->unit, (size_t) cap * sizeof *more);
+
+        if (!more)
+            return NULL;
+        r->unit = more;
+        r->cap = cap;
+    }
+    r->unit[r->n] = (struct unit){.up = -1};
+    return &r->unit[r->n++];
+}
+
+static enum status read_sizes (struct reading *r, const char *s, int line)
+{
+    char *end;
+
+    r->n_sizes = 0;
+    for (;; s = end + 1) {
+        long size = strtol (s, &end, 10);
+
+        if (end == s || (*end && *end != ',') || size < 1 || size > 1000000 ||
+            r->n_sizes == TOPOLOGY_SWITCHES_MAX ||
+            (r->n_sizes > 0 && size <= r->size[r->n_sizes - 1]))
+            return fail (r, line, "BlockSizes: expected ascending numbers, found ", s);
+        r->size[r->n_sizes++] = size;
+        if (!*end)
+            return ST_OK;
+    }
+}
+
+static enum status set_once (struct reading *r, char **field, const char *value, int line)
+{
+    if (*field)
+        return fail (r, line, "a key comes twice: ", value);
+    *field = strdup (value);
+    return *field ? ST_OK : err_nomem (r->in->err);
+}
+
+/* One KEY=VALUE; keys are case-insensitive. */
+static enum status read_pair (struct reading *r, char *word, struct unit **unit, int line)
+{
+    char *value = strchr (word, '=');
+    bool block = strncasecmp (word, "BlockName=", 10) == 0;
+
+    if (!value)
+        return fail (r, line, "expected KEY=VALUE, found ", word);
+    *value++ = '\0';
+    if (block || strcasecmp (word, "SwitchName") == 0) {
+        if (*unit || (r->n > 0 && block != r->blocks))
+            return fail (r, line, "switches and blocks do not mix: ", value);
+        r->blocks = block;
+        if (!(*unit = add_unit (r)))
+            return err_nomem (r->in->err);
+        (*unit)->line = line;
+        return set_once (r, &(*unit)->name, value, line);
+    }
+    if (strcasecmp (word, "BlockSizes") == 0)
+        return read_sizes (r, value, line);
+    if (strcasecmp (word, "Nodes") == 0 && *unit)
+        return set_once (r, &(*unit)->nodes, value, line);
+    if (strcasecmp (word, "Switches") == 0 && *unit)
+        return set_once (r, &(*unit)->below, value, line);
+    if (strcasecmp (word, "LinkSpeed") == 0)
+        return ST_OK;
+    notes_add (r->in->notes, "%s: line %d: unknown key %.40s, ignored", r->in->name, line,
+               word);
+    return ST_OK;
+}
+
+static enum status read_lines (struct reading *r)
+{
+    const char *at = r->in->data;
+    struct text line = {0};
+    enum status st = ST_OK;
+
+    for (int number = 1; st == ST_OK && import_line (&at, &line); number++) {
+        char *word[16];
+        struct unit *unit = NULL;
+
+        line.s[strcspn (line.s, "#")] = '\0';
+
+        int n = import_words (line.s, word, 16);
+
+        for (int k = 0; k < n && st == ST_OK; k++)
+            st = read_pair (r, word[k], &unit, number);
+    }
+    if (st == ST_OK && line.failed)
+        st = err_nomem (r->in->err);
+    text_free (&line);
+    return st;
+}
+
+/* ---- the tree ---- */
+
+struct by_name {
+    const char *name;
+    int index;
+};
+
+static int compare_names (const void *a, const void *b)
+{
+    return strcmp (((const struct by_name *) a)->name,
+                   ((const struct by_name *) b)->name);
+}
+
+/* Units sorted by name; two of one name are refused.  To be freed. */
+static enum status sort_units (const struct reading *r, struct by_name **out)
+{
+    struct by_name *sorted = calloc ((size_t) r->n + 1, sizeof *sorted);
+
+    if (!sorted)
+        return err_nomem (r->in->err);
+    for (int k = 0; k < r->n; k++)
+        sorted[k] = (struct by_name){r->unit[k].name, k};
+    qsort (sorted, (size_t) r->n, sizeof *sorted, compare_names);
+    for (int k = 1; k < r->n; k++)
+        if (strcmp (sorted[k - 1].name, sorted[k].name) == 0) {
+            enum status st = fail (r, r->unit[sorted[k].index].line,
+                                   "a second unit is called ", sorted[k].name);
+
+            free (sorted);
+            return st;
+        }
+    *out = sorted;
+    return ST_OK;
+}
+
+static enum status expand (const struct reading *r, const char *list, int line,
+                           char ***names, int *n)
+{
+    enum status st = topology_hostlist_expand (list, names, n, r->in->err);
+
+    if (st == ST_USAGE)
+        st = ST_INVALID;
+    if (st != ST_OK)
+        err_prefix (r->in->err, "%s: line %d", r->in->name, line);
+    return st;
+}
+
+/* Set `up` of the units that k lists in Switches=. */
+static enum status link_below (struct reading *r, const struct by_name *sorted, int k)
+{
+    char **names;
+    int n;
+    enum status st = expand (r, r->unit[k].below, r->unit[k].line, &names, &n);
+
+    if (st != ST_OK)
+        return st;
+    for (int i = 0; i < n && st == ST_OK; i++) {
+        struct by_name key = {names[i], 0};
+        struct by_name *found =
+            bsearch (&key, sorted, (size_t) r->n, sizeof key, compare_names);
+
+        if (!found)
+            st = fail (r, r->unit[k].line, "Switches: no switch is called ", names[i]);
+        else if (r->unit[found->index].up >= 0 && r->unit[found->index].up != k)
+            st = fail (r, r->unit[k].line, "a switch below two others: ", names[i]);
+        else
+            r->unit[found->index].up = k;
+    }
+    topology_hostlist_free (names);
+    return st;
+}
+
+static enum status link_tree (struct reading *r)
+{
+    struct by_name *sorted = NULL;
+    enum status st = sort_units (r, &sorted);
+
+    for (int k = 0; k < r->n && st == ST_OK; k++)
+        if (r->unit[k].below)
+            st = link_below (r, sorted, k);
+    free (sorted);
+    for (int k = 0; k < r->n && st == ST_OK; k++) {
+        int levels = 0;
+
+        for (int u = k; u >= 0 && levels <= TOPOLOGY_SWITCHES_MAX; u = r->unit[u].up)
+            levels++;
+        if (levels > TOPOLOGY_SWITCHES_MAX)
+            st = fail (r, r->unit[k].line,
+                       "more than 16 levels of switches, or a circle, above ",
+                       r->unit[k].name);
+    }
+    return st;
+}
+
+/* ---- nodes ---- */
+
+/* The blocks that a block is together with at each size, as names "first+...+last". */
+static void add_block_levels (const struct reading *r, int k, json_t *switches)
+{
+    for (int i = 1; i < r->n_sizes; i++) {
+        int group = (int) (r->size[i] / r->size[0]), first = k / group * group;
+        int last = first + group - 1 < r->n ? first + group - 1 : r->n - 1;
+        struct text t = {0};
+
+        text_add (&t, "%s..%s", r->unit[first].name, r->unit[last].name);
+        json_array_append_new (switches, json_string (text_str (&t)));
+        text_free (&t);
+    }
+}
+
+static json_t *switches_of (const struct reading *r, int k)
+{
+    json_t *list = json_array ();
+
+    for (int u = k; u >= 0; u = r->unit[u].up)
+        json_array_append_new (list, json_string (r->unit[u].name));
+    if (r->blocks)
+        add_block_levels (r, k, list);
+    return list;
+}
+
+static enum status add_nodes (struct reading *r, int k)
+{
+    json_t *switches;
+    char **names;
+    int n;
+    enum status st = expand (r, r->unit[k].nodes, r->unit[k].line, &names, &n);
+
+    if (st != ST_OK)
+        return st;
+    switches = switches_of (r, k);
+    for (int i = 0; i < n && st == ST_OK; i++) {
+        json_t *known = json_object_get (r->place, names[i]);
+
+        if (known && json_integer_value (known) != k)
+            st = fail (r, r->unit[k].line, "under two switches: node ", names[i]);
+        if (known)
+            continue; /* overlapping ranges of one list */
+        json_object_set_new (r->place, names[i], json_integer (k));
+        json_array_append_new (r->nodes,
+                               json_pack ("{s:s, s:i, s:n, s:O}", "name", names[i],
+                                          "gpus", 0, "gpu_type", "switches", switches));
+    }
+    json_decref (switches);
+    topology_hostlist_free (names);
+    return st;
+}
+
+static enum status read_document (struct reading *r, json_t **doc)
+{
+    enum status st = read_lines (r);
+
+    if (st == ST_OK && r->n == 0)
+        st = err_set (r->in->err, ST_INVALID,
+                      "%s: no SwitchName= or BlockName=", r->in->name);
+    if (st == ST_OK)
+        st = link_tree (r);
+    for (int k = 0; k < r->n && st == ST_OK; k++)
+        if (r->unit[k].nodes)
+            st = add_nodes (r, k);
+    if (st == ST_OK && json_array_size (r->nodes) == 0)
+        st = err_set (r->in->err, ST_INVALID, "%s: no Nodes= in it", r->in->name);
+    if (st != ST_OK)
+        return st;
+    *doc = json_pack ("{s:i, s:s, s:O}", "version", 1, "source",
+                      r->blocks ? "Slurm topology.conf (block)"
+                                : "Slurm topology.conf (tree)",
+                      "nodes", r->nodes);
+    return *doc ? ST_OK : err_nomem (r->in->err);
+}
+
+static enum status read_topology (const struct import *in, json_t **doc)
+{
+    struct reading r = {.in = in, .nodes = json_array (), .place = json_object ()};
+    enum status st = read_document (&r, doc);
+
+    for (int k = 0; k < r.n; k++) {
+        free (r.unit[k].name);
+        free (r.unit[k].nodes);
+        free (r.unit[k].below);
+    }
+    free (r.unit);
+    json_decref (r.nodes);
+    json_decref (r.place);
+    return st;
+}
+
+/* A line that begins with SwitchName= or BlockName=. */
+static bool is_topology (const char *data, size_t len)
+{
+    (void) len;
+    for (const char *p = data; p && *p;
+         p = strchr (p, '\n') ? strchr (p, '\n') + 1 : NULL) {
+        p += strspn (p, " \t\r");
+        if (strncasecmp (p, "SwitchName=", 11) == 0 ||
+            strncasecmp (p, "BlockName=", 10) == 0)
+            return true;
+    }
+    return false;
+}
+
+const struct importer import_slurm_topology = {
+    {"slurm-topology", "Slurm's topology.conf, tree or block"},
+    is_topology,
+    read_topology};

@@ -1,0 +1,394 @@
+/* The table of `nvidia-smi topo -m`, in all its layouts: columns separated by tabs or by
+ * blanks; NICs called mlx5_k, or NICk with a legend; sorted or not; CPU, NUMA and GPU NUMA
+ * columns there or not; terminal escapes. */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "topology/machine/import_private.h"
+#include "topology/topology_private.h"
+
+#define COLUMNS_MAX (2 * TOPOLOGY_NODE_GPUS_MAX)
+
+/* One device of the table: a column, and later its row. */
+struct device {
+    char name[64];
+    int gpu;    /* its number, or -1: a NIC */
+    bool seen;  /* its row was there */
+    char *cell; /* [columns][8] the words of its row */
+    char cpus[256], numa[32];
+};
+
+struct reading {
+    const struct import *in;
+    struct machine *m;
+    struct device *device;
+    int n;
+    bool tabs; /* cells are separated by tabs, so that they can be empty */
+    int cpu_column, numa_column; /* cells after the devices', -1: not there */
+};
+
+static enum status fail (const struct reading *r, const char *row, const char *what)
+{
+    return err_set (r->in->err, ST_INVALID, "%s: row %.40s: %s", r->in->name, row, what);
+}
+
+/* "GPU12" -> 12, else -1. */
+static int gpu_number (const char *s)
+{
+    char *end;
+    long k;
+
+    if (strncmp (s, "GPU", 3) != 0 || !isdigit ((unsigned char) s[3]))
+        return -1;
+    k = strtol (s + 3, &end, 10);
+    return *end || k >= TOPOLOGY_NODE_GPUS_MAX ? -1 : (int) k;
+}
+
+/* ---- cells ---- */
+
+/* Split a line into cells, trimmed, in place: at tabs, or at blanks. */
+static int split (char *line, bool tabs, char **cell, int max)
+{
+    int n = 0;
+
+    if (!tabs)
+        return import_words (line, cell, max);
+    for (char *p = line; p && n < max;) {
+        char *tab = strchr (p, '\t'), *end;
+
+        if (tab)
+            *tab = '\0';
+        p += strspn (p, " ");
+        end = p + strlen (p);
+        while (end > p && end[-1] == ' ')
+            *--end = '\0';
+        cell[n++] = p;
+        p = tab ? tab + 1 : NULL;
+    }
+    return n;
+}
+
+/* ---- the header ---- */
+
+static bool is_header (const char *line)
+{
+    line += strspn (line, " \t");
+    return strncmp (line, "GPU0", 4) == 0 && (line[4] == ' ' || line[4] == '\t') &&
+           (strstr (line, "Affinity") || strstr (line, "GPU1") || strstr (line, "NIC"));
+}
+
+static enum status add_device (struct reading *r, const char *name)
+{
+    struct device *d;
+
+    for (int k = 0; k < r->n; k++)
+        if (strcmp (r->device[k].name, name) == 0)
+            return err_set (r->in->err, ST_INVALID, "%s: the header names %.40s twice",
+                            r->in->name, name);
+    if (r->n == COLUMNS_MAX || strlen (name) >= sizeof d->name)
+        return err_set (r->in->err, ST_INVALID, "%s: too many or too long columns",
+                        r->in->name);
+    d = &r->device[r->n++];
+    *d = (struct device){.gpu = gpu_number (name)};
+    snprintf (d->name, sizeof d->name, "%s", name);
+    return ST_OK;
+}
+
+/* Devices come first; what follows is told by its words. */
+static enum status read_header (struct reading *r, char *line)
+{
+    char *cell[COLUMNS_MAX];
+    enum status st = ST_OK;
+    int n, after = 0;
+
+    r->tabs = strchr (line, '\t') != NULL;
+    n = split (line, r->tabs, cell, COLUMNS_MAX);
+    r->cpu_column = r->numa_column = -1;
+    for (int k = 0; k < n && st == ST_OK; k++) {
+        bool affinity =
+            strncmp (cell[k], "CPU", 3) == 0 || strncmp (cell[k], "NUMA", 4) == 0;
+
+        if (cell[k][0] == '\0')
+            continue;
+        if (!affinity && after == 0 && strcmp (cell[k], "GPU") != 0 &&
+            strncmp (cell[k], "GPU NUMA", 8) != 0) {
+            st = add_device (r, cell[k]);
+            continue;
+        }
+        /* Between blanks, "CPU Affinity" is two words. */
+        if (strcmp (cell[k], "Affinity") == 0 || strcmp (cell[k], "ID") == 0)
+            continue;
+        if (strncmp (cell[k], "CPU", 3) == 0)
+            r->cpu_column = after;
+        else if (strncmp (cell[k], "NUMA", 4) == 0 && r->numa_column < 0)
+            r->numa_column = after;
+        after++;
+    }
+    return st;
+}
+
+/* ---- rows ---- */
+
+/* What a cell says: X, NV#, or a path; SOC is the old word for SYS. */
+static bool read_cell (const char *s, double *links, enum machine_path *path)
+{
+    *links = 0;
+    *path = PATH_UNKNOWN;
+    if (strcmp (s, "X") == 0 || strcmp (s, "N/A") == 0)
+        return true;
+    if (strncmp (s, "NV", 2) == 0 && isdigit ((unsigned char) s[2])) {
+        char *end;
+
+        *links = (double) strtol (s + 2, &end, 10);
+        return *end == '\0' && *links >= 1 && *links <= 1000;
+    }
+    if (strcmp (s, "SOC") == 0)
+        s = "SYS";
+    for (enum machine_path p = PATH_PIX; p <= PATH_SYS; p++)
+        if (strcmp (s, machine_path_word (p)) == 0) {
+            *path = p;
+            return true;
+        }
+    return false;
+}
+
+static enum status read_row (struct reading *r, struct device *d, char **cell, int n)
+{
+    double links;
+    enum machine_path path;
+
+    if (d->seen)
+        return fail (r, d->name, "comes twice");
+    if (n < r->n)
+        return err_set (
+            r->in->err, ST_INVALID,
+            "%s: row %s: expected %d cells (one per device of the header), found "
+            "%d",
+            r->in->name, d->name, r->n, n);
+    d->seen = true;
+    if (!(d->cell = calloc ((size_t) r->n, 8)))
+        return err_nomem (r->in->err);
+    for (int k = 0; k < r->n; k++) {
+        if (!read_cell (cell[k], &links, &path))
+            return err_set (
+                r->in->err, ST_INVALID,
+                "%s: row %s, column %s: expected X, NV#, PIX, PXB, PHB, NODE or "
+                "SYS, found \"%.20s\"",
+                r->in->name, d->name, r->device[k].name, cell[k]);
+        snprintf (d->cell + 8 * k, 8, "%s", cell[k]);
+    }
+    if (r->cpu_column >= 0 && r->n + r->cpu_column < n)
+        snprintf (d->cpus, sizeof d->cpus, "%s", cell[r->n + r->cpu_column]);
+    if (r->numa_column >= 0 && r->n + r->numa_column < n)
+        snprintf (d->numa, sizeof d->numa, "%s", cell[r->n + r->numa_column]);
+    return ST_OK;
+}
+
+/* "  NIC0: mlx5_0" of the legend. */
+static void read_legend (struct reading *r, char *line)
+{
+    char *colon = strchr (line, ':'), *word[2];
+
+    if (!colon || import_words (line, word, 2) < 2)
+        return;
+    word[0][strcspn (word[0], ":")] = '\0';
+    for (int k = 0; k < r->n; k++)
+        if (r->device[k].gpu < 0 && strcmp (r->device[k].name, word[0]) == 0 &&
+            strlen (word[1]) < sizeof r->device[k].name)
+            strcpy (r->device[k].name, word[1]);
+}
+
+static enum status read_table (struct reading *r)
+{
+    const char *at = r->in->data;
+    struct text line = {0};
+    enum status st = ST_OK;
+
+    while (st == ST_OK && import_line (&at, &line)) {
+        char *cell[COLUMNS_MAX + 8], *s = line.s, first[64];
+
+        if (r->n == 0) {
+            if (is_header (s))
+                st = read_header (r, s);
+            continue;
+        }
+        if (sscanf (s, "%63s", first) != 1)
+            continue;
+
+        struct device *d = NULL;
+
+        for (int k = 0; k < r->n && !d; k++)
+            if (strcmp (r->device[k].name, first) == 0)
+                d = &r->device[k];
+        if (!d) {
+            read_legend (r, s);
+            continue;
+        }
+
+        int n = split (s, r->tabs, cell, COLUMNS_MAX + 8);
+        int skip =
+            n > 0 && cell[0][0] == '\0' ? 2 : 1; /* a tab may stand before the name */
+
+        st = read_row (r, d, cell + skip, n - skip);
+    }
+    if (st == ST_OK && line.failed)
+        st = err_nomem (r->in->err);
+    text_free (&line);
+    if (st == ST_OK && r->n == 0)
+        st =
+            err_set (r->in->err, ST_INVALID,
+                     "%s: no table of nvidia-smi topo -m: a line with GPU0 and the other "
+                     "devices is expected",
+                     r->in->name);
+    for (int k = 0; k < r->n && st == ST_OK; k++)
+        if (!r->device[k].seen && r->device[k].gpu >= 0)
+            st = fail (r, r->device[k].name, "missing: the table is cut off");
+    return st;
+}
+
+/* ---- the machine ---- */
+
+/* Without a NUMA column, GPUs that share their cores share their NUMA node; the nodes are
+ * numbered by their first core. */
+static void guess_numa (struct reading *r, struct device **gpu, int n)
+{
+    for (int i = 0; i < n; i++) {
+        int id = 0;
+
+        if (!r->m->gpu[i].cpus)
+            return;
+        for (int k = 0; k < n; k++) {
+            bool seen = false;
+
+            for (int j = 0; j < k && !seen; j++)
+                seen = strcmp (gpu[j]->cpus, gpu[k]->cpus) == 0;
+            id += !seen && atoi (gpu[k]->cpus) < atoi (gpu[i]->cpus);
+        }
+        r->m->gpu[i].numa = id;
+    }
+    notes_add (r->in->notes,
+               "%s: no NUMA column: nodes are numbered by the cores of the CPU column",
+               r->in->name);
+}
+
+static enum status fill_gpus (struct reading *r, struct device **gpu, int n)
+{
+    bool numa = false;
+
+    for (int i = 0; i < n; i++) {
+        struct machine_gpu *g;
+
+        if (!gpu[i])
+            return err_set (r->in->err, ST_INVALID, "%s: GPU%d is missing among %d GPUs",
+                            r->in->name, i, n);
+        if (!(g = machine_add_gpu (r->m)))
+            return err_nomem (r->in->err);
+        if (topology_cpus_ok (gpu[i]->cpus) && !(g->cpus = strdup (gpu[i]->cpus)))
+            return err_nomem (r->in->err);
+        if (isdigit ((unsigned char) gpu[i]->numa[0]))
+            g->numa = atoi (gpu[i]->numa) & 0xffff;
+        numa = numa || g->numa >= 0;
+    }
+    if (!numa)
+        guess_numa (r, gpu, n);
+    return ST_OK;
+}
+
+static enum status fill_nics (struct reading *r)
+{
+    for (int k = 0; k < r->n; k++) {
+        struct machine_nic *n;
+
+        if (r->device[k].gpu >= 0)
+            continue;
+        if (!(n = machine_add_nic (r->m)) || !(n->name = strdup (r->device[k].name)))
+            return err_nomem (r->in->err);
+        n->rdma = true;
+    }
+    return ST_OK;
+}
+
+static void fill_paths (struct reading *r, struct device **gpu, int n)
+{
+    struct machine *m = r->m;
+
+    m->has_nvlinks = true;
+    for (int i = 0; i < n; i++)
+        for (int k = 0, nic = 0; k < r->n; k++) {
+            int j = r->device[k].gpu;
+            double links;
+            enum machine_path path;
+
+            read_cell (gpu[i]->cell + 8 * k, &links, &path);
+            if (j < 0)
+                m->nic_path[i * m->n_nics + nic++] = path;
+            else if (j != i) {
+                m->links[i * n + j] = links;
+                m->gpu_path[i * n + j] = path;
+            }
+        }
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < i; j++)
+            if (m->links[i * n + j] != m->links[j * n + i])
+                notes_add (r->in->notes, "%s: GPU%d to GPU%d and back differ in NVLinks",
+                           r->in->name, i, j);
+}
+
+static enum status read_machine (struct reading *r)
+{
+    struct device *gpu[TOPOLOGY_NODE_GPUS_MAX] = {NULL};
+    enum status st = read_table (r);
+    int n = 0;
+
+    for (int k = 0; k < r->n && st == ST_OK; k++)
+        if (r->device[k].gpu >= 0) {
+            gpu[r->device[k].gpu] = &r->device[k];
+            n++;
+        }
+    if (st == ST_OK)
+        st = fill_gpus (r, gpu, n);
+    if (st == ST_OK)
+        st = fill_nics (r);
+    if (st == ST_OK)
+        st = machine_prepare (r->m, r->in->name, r->in->err);
+    if (st == ST_OK)
+        fill_paths (r, gpu, n);
+    return st;
+}
+
+static enum status read_smi (const struct import *in, json_t **doc)
+{
+    struct machine m = {.source = strdup ("nvidia-smi topo -m"),
+                        .name = import_base_name (in->name)};
+    struct reading r = {.in = in, .m = &m};
+    enum status st = ST_NOMEM;
+
+    if ((r.device = calloc (COLUMNS_MAX, sizeof *r.device)))
+        st = read_machine (&r);
+    else
+        err_nomem (in->err);
+    if (st == ST_OK)
+        st = machine_to_json (&m, in->name, doc, in->notes, in->err);
+    for (int k = 0; k < r.n; k++)
+        free (r.device[k].cell);
+    free (r.device);
+    machine_release (&m);
+    return st;
+}
+
+static bool is_smi (const char *data, size_t len)
+{
+    struct text line = {0};
+    bool found = false;
+
+    (void) len;
+    for (int k = 0; k < 200 && !found && import_line (&data, &line); k++)
+        found = is_header (line.s);
+    text_free (&line);
+    return found;
+}
+
+const struct importer import_smi = {
+    {"nvidia-smi", "the table of `nvidia-smi topo -m`"}, is_smi, read_smi};

@@ -1,0 +1,391 @@
+/* Links files from what other tools printed: the table of formats, the choice among them,
+ * and the document.  links_import_table.c holds what the formats share. */
+#include "topology/measured/links_import.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/stats.h"
+#include "base/units.h"
+#include "topology/gpu_product.h"
+#include "topology/links_doc.h"
+#include "topology/measured/links_import_private.h"
+#include "topology/topology.h"
+
+/* `auto` takes the first that the text looks like: the strictest stand first. */
+static const struct links_format *const formats[] = {
+    &links_format_nccl_tests, &links_format_nvbandwidth, &links_format_p2p,
+    &links_format_mpigraph,   &links_format_osu,         &links_format_taccl,
+    &links_format_pairs,      &links_format_matrix};
+enum { FORMATS = sizeof formats / sizeof *formats };
+
+const char *const *topology_links_import_formats (void)
+{
+    static const char *names[FORMATS + 2];
+
+    names[0] = "auto";
+    for (int i = 0; i < FORMATS; i++)
+        names[i + 1] = formats[i]->name;
+    return names;
+}
+
+static const struct links_format *find_format (const char *name, const char *text)
+{
+    for (int i = 0; i < FORMATS; i++)
+        if (strcmp (name, "auto") == 0 ? formats[i]->matches (text)
+                                       : strcmp (name, formats[i]->name) == 0)
+            return formats[i];
+    return NULL;
+}
+
+/* ---- the document ---- */
+
+static int by_pair (const void *a, const void *b)
+{
+    const struct links_sample *x = a, *y = b;
+
+    if (x->src != y->src)
+        return x->src < y->src ? -1 : 1;
+    if (x->dst != y->dst)
+        return x->dst < y->dst ? -1 : 1;
+    return (x->what > y->what) - (x->what < y->what);
+}
+
+/* Endpoints of a node follow each other, in GPU order. */
+static int by_place (const void *a, const void *b, void *arg)
+{
+    const struct links_table *t = arg;
+    const struct links_end *x = &t->end[*(const int *) a], *y = &t->end[*(const int *) b];
+
+    if (x->node != y->node)
+        return x->node < y->node ? -1 : 1;
+    return (x->gpu > y->gpu) - (x->gpu < y->gpu);
+}
+
+/* The medians as matrices over the endpoints. */
+struct matrices {
+    int n;
+    double *bandwidth, *latency; /* [n*n] NaN: not in the file */
+    bool any_latency;
+};
+
+/* One directed pair: the samples from `at` to the next pair.  Returns where that begins. */
+static size_t add_pair (struct links_table *t, size_t at, double *work,
+                        struct matrices *m, json_t *pairs)
+{
+    const struct links_sample *first = &t->sample[at];
+    size_t ij = (size_t) first->src * (size_t) m->n + (size_t) first->dst, end = at;
+    json_t *pair = json_pack ("{s:i, s:i}", "src", first->src, "dst", first->dst);
+    const char *reason = NULL;
+    int n[2] = {0, 0};
+
+    for (; end < t->n_samples && t->sample[end].src == first->src &&
+           t->sample[end].dst == first->dst;
+         end++)
+        ;
+    for (int what = LINKS_BANDWIDTH; what <= LINKS_LATENCY; what++) {
+        for (size_t k = at; k < end; k++)
+            if ((int) t->sample[k].what == what)
+                work[n[what]++] = t->sample[k].value;
+        if (n[what] == 0)
+            continue;
+
+        struct stats_spread s = stats_spread_of (work, n[what]);
+
+        (what == LINKS_LATENCY ? m->latency : m->bandwidth)[ij] = s.median;
+        m->any_latency |= what == LINKS_LATENCY;
+        if (what == LINKS_BANDWIDTH)
+            json_object_set_new (pair, "isolated_gb_per_s", topology_links_spread (&s, UNITS_GB));
+        else
+            json_object_set_new (pair, "latency_us", topology_links_spread (&s, UNITS_US));
+    }
+    for (size_t k = at; k < end; k++)
+        if (t->sample[k].what == LINKS_FAILED)
+            reason = t->sample[k].reason;
+    if (reason && n[LINKS_BANDWIDTH] == 0)
+        json_object_set_new (pair, "failed", json_string (reason));
+    json_array_append_new (pairs, pair);
+    return end;
+}
+
+static enum status fill_matrices (struct links_table *t, struct matrices *m,
+                                  json_t *pairs)
+{
+    size_t cells = (size_t) t->n_ends * (size_t) t->n_ends;
+    int *by = malloc (((size_t) t->n_ends + 1) * sizeof *by),
+        *place = malloc (((size_t) t->n_ends + 1) * sizeof *place);
+    struct links_end *sorted = malloc (((size_t) t->n_ends + 1) * sizeof *sorted);
+    double *work = malloc ((t->n_samples + 1) * sizeof *work);
+    enum status st = ST_OK;
+
+    m->n = t->n_ends;
+    m->bandwidth = malloc ((cells + 1) * sizeof *m->bandwidth);
+    m->latency = malloc ((cells + 1) * sizeof *m->latency);
+    if (!by || !place || !sorted || !work || !m->bandwidth || !m->latency) {
+        st = err_nomem (t->err);
+    } else {
+        for (int i = 0; i < t->n_ends; i++)
+            by[i] = i;
+        qsort_r (by, (size_t) t->n_ends, sizeof *by, by_place, t);
+        for (int i = 0; i < t->n_ends; i++) {
+            place[by[i]] = i;
+            sorted[i] = t->end[by[i]];
+        }
+        if (t->n_ends > 0)
+            memcpy (t->end, sorted, (size_t) t->n_ends * sizeof *sorted);
+        for (size_t k = 0; k < t->n_samples; k++) {
+            t->sample[k].src = place[t->sample[k].src];
+            t->sample[k].dst = place[t->sample[k].dst];
+        }
+        for (size_t k = 0; k < cells; k++)
+            m->bandwidth[k] = m->latency[k] = NAN;
+        if (t->n_samples > 0)
+            qsort (t->sample, t->n_samples, sizeof *t->sample, by_pair);
+        for (size_t at = 0; at < t->n_samples;)
+            at = add_pair (t, at, work, m, pairs);
+    }
+    free (by);
+    free (place);
+    free (sorted);
+    free (work);
+    return st;
+}
+
+/* Where single GPUs were measured, the matrix stands over all of a node's. */
+static enum status complete_ends (struct links_table *t)
+{
+    int nodes = 0;
+
+    for (int i = 0; i < t->n_nodes; i++)
+        for (int k = 0; k < t->n_ends; k++)
+            if (t->end[k].node == i) {
+                nodes++;
+                break;
+            }
+    if (nodes == t->n_ends)
+        return ST_OK;
+    for (int i = 0; i < t->n_nodes; i++)
+        for (int gpu = 0; gpu < t->node[i].gpus; gpu++)
+            if (links_table_end (t, i, gpu) < 0)
+                return ST_NOMEM;
+    return ST_OK;
+}
+
+/* One object of `links` over n endpoints, -1 where a node has none; with n 0 the numbers that
+ * hold for all pairs. */
+static json_t *links_json (const struct links_table *t, const struct matrices *m,
+                           const int *end, int n, bool inside)
+{
+    double all = inside ? t->all_intra_bytes_per_s : t->all_inter_bytes_per_s;
+    double latency_s = inside ? t->all_intra_latency_s : t->all_inter_latency_s;
+    double *cut = malloc (((size_t) n * (size_t) n + 1) * sizeof *cut);
+    json_t *o = json_object ();
+
+    for (int k = 0; k < 2 && cut; k++) {
+        const double *from = k ? m->latency : m->bandwidth;
+
+        for (int i = 0; i < n; i++)
+            for (int j = 0; j < n; j++)
+                cut[(size_t) i * (size_t) n + (size_t) j] =
+                    end[i] < 0 || end[j] < 0
+                        ? NAN
+                        : from[(size_t) end[i] * (size_t) m->n + (size_t) end[j]];
+        if (k == 0)
+            json_object_set_new (o, "bandwidth_gb_per_s",
+                                 all > 0 ? topology_links_number (all / UNITS_GB)
+                                         : topology_links_matrix (cut, n, UNITS_GB));
+        else if (m->any_latency && n > 0)
+            json_object_set_new (o, "latency_us",
+                                 topology_links_matrix (cut, n, UNITS_US));
+        else
+            json_object_set_new (
+                o, "latency_us",
+                topology_links_number (latency_s > 0 ? latency_s / UNITS_US
+                                       : inside      ? TOPOLOGY_INTRA_LATENCY_US
+                                                     : TOPOLOGY_INTER_LATENCY_US));
+    }
+    free (cut);
+    return o;
+}
+
+/* True if some node took part with several GPUs. */
+static bool single_gpus (const struct links_table *t)
+{
+    for (int i = 1; i < t->n_ends; i++)
+        if (t->end[i].node == t->end[i - 1].node)
+            return true;
+    return false;
+}
+
+/* `links.gpu`: numbers that hold for all pairs of a kind fill what no sample tells. */
+static json_t *gpu_json (const struct links_table *t, struct matrices *m, int *end)
+{
+    for (int i = 0; i < m->n; i++) {
+        end[i] = i;
+        for (int j = 0; j < m->n; j++) {
+            double all = t->end[i].node == t->end[j].node ? t->all_intra_bytes_per_s
+                                                          : t->all_inter_bytes_per_s,
+                   *v = &m->bandwidth[(size_t) i * (size_t) m->n + (size_t) j];
+
+            if (isnan (*v) && all > 0)
+                *v = all;
+        }
+    }
+
+    json_t *gpu = links_json (t, m, end, m->n, t->n_nodes == 1);
+
+    json_object_set_new (gpu, "bandwidth_gb_per_s",
+                         topology_links_matrix (m->bandwidth, m->n, UNITS_GB));
+    return gpu;
+}
+
+/* `links`, in the form that fits what was measured: `gpu` over all GPUs where single ones
+ * were, `inter` over nodes where each took part with one; numbers that hold for all pairs as
+ * `inter` and `intra`. */
+static enum status add_links (const struct links_table *t, struct matrices *m,
+                              json_t *links)
+{
+    int *end = malloc (((size_t) t->n_ends + (size_t) t->n_nodes + 1) * sizeof *end);
+    bool between = t->all_inter_bytes_per_s > 0 || t->node_bytes_per_s > 0;
+    json_t *o = NULL;
+
+    if (!end)
+        return err_nomem (t->err);
+    for (int i = 0; i < t->n_nodes; i++)
+        end[i] = -1;
+    for (int i = 0; i < t->n_ends; i++)
+        end[t->end[i].node] = i;
+    if (single_gpus (t)) {
+        o = gpu_json (t, m, end);
+        json_object_set_new (links, "gpu", o);
+    } else if (between || t->n_samples > 0) {
+        o = links_json (t, m, end, t->n_nodes, false);
+        json_object_set_new (links, "inter", o);
+    }
+    if (t->node_bytes_per_s > 0)
+        json_object_set_new (o, "node_gb_per_s",
+                             topology_links_number (t->node_bytes_per_s / UNITS_GB));
+    if (t->all_intra_bytes_per_s > 0 && !single_gpus (t))
+        json_object_set_new (links, "intra", links_json (t, m, NULL, 0, true));
+    free (end);
+    return ST_OK;
+}
+
+static enum status to_json (struct links_table *t, const char *tool, json_t **doc)
+{
+    struct matrices m = {0};
+    json_t *d = topology_links_doc_create (tool), *pairs = json_array (),
+           *ends = json_array (), *measured = json_object_get (d, "measured");
+    enum status st = d && pairs && ends ? complete_ends (t) : err_nomem (t->err);
+
+    if (st == ST_OK)
+        st = fill_matrices (t, &m, pairs);
+
+    if (st == ST_OK) {
+        for (int i = 0; i < t->n_ends; i++)
+            json_array_append_new (ends, json_pack ("{s:s, s:i}", "node",
+                                                    t->node[t->end[i].node].name, "gpu",
+                                                    t->end[i].gpu));
+        for (int i = 0; i < t->n_nodes; i++)
+            topology_links_doc_node (
+                d, t->node[i].name, t->node[i].gpus,
+                t->node[i].product ? topology_gpu_type_of_product (t->node[i].product, 0)
+                                   : NULL);
+        st = add_links (t, &m, json_object_get (d, "links"));
+    }
+    if (st == ST_OK) {
+        if (t->source.len > 0)
+            json_object_set_new (d, "source", json_string (text_str (&t->source)));
+        if (!m.any_latency && t->all_intra_latency_s <= 0 &&
+            t->all_inter_latency_s <= 0) {
+            json_object_set_new (measured, "latency_assumed", json_true ());
+            notes_add (
+                t->notes,
+                "%s: no latencies in it; %g us inside nodes and %g us between them "
+                "are assumed",
+                t->file, TOPOLOGY_INTRA_LATENCY_US, TOPOLOGY_INTER_LATENCY_US);
+        }
+        json_object_set_new (measured, "gpus_known", json_boolean (t->gpus_known));
+        json_object_set (measured, "endpoints", ends);
+        json_object_set (measured, "pairs", pairs);
+        *doc = d;
+        d = NULL;
+    }
+    json_decref (d);
+    json_decref (pairs);
+    json_decref (ends);
+    free (m.bandwidth);
+    free (m.latency);
+    return st;
+}
+
+static void release (struct links_table *t)
+{
+    for (int i = 0; i < t->n_nodes; i++) {
+        free (t->node[i].name);
+        free (t->node[i].product);
+    }
+    free (t->node);
+    free (t->end);
+    free (t->sample);
+    text_free (&t->source);
+}
+
+/* ---- reading ---- */
+
+static enum status read_text (struct links_table *t, const char *format, char *text,
+                              size_t len, json_t **doc)
+{
+    const struct links_format *f;
+    enum status st;
+
+    if (strlen (text) != len)
+        return err_set (t->err, ST_INVALID, "%s: expected text, found binary data",
+                        t->file);
+    text += file_mark (text, len);
+    len = strlen (text);
+    if (!(f = find_format (format, text)))
+        return err_set (t->err, ST_INVALID,
+                        "%s: expected the output of nccl-tests, nvbandwidth, "
+                        "p2pBandwidthLatencyTest, mpiGraph or OSU, or a table of links; "
+                        "found none of these",
+                        t->file);
+    st = f->read (t, text, len);
+    if (st != ST_OK)
+        return st;
+    if (t->n_samples == 0 && t->all_intra_bytes_per_s <= 0 &&
+        t->all_inter_bytes_per_s <= 0 && t->node_bytes_per_s <= 0)
+        return err_set (t->err, ST_INVALID, "%s: no links in this output of %s", t->file,
+                        f->name);
+    return to_json (t, f->name, doc);
+}
+
+enum status topology_links_import (const char *path, const char *format, json_t **doc,
+                                   struct notes *notes, struct error *err)
+{
+    struct links_table t = {.file = strcmp (path, "-") == 0 ? "standard input" : path,
+                            .notes = notes,
+                            .err = err};
+    bool known = strcmp (format, "auto") == 0;
+    char *text;
+    size_t len;
+
+    for (int i = 0; i < FORMATS && !known; i++)
+        known = strcmp (format, formats[i]->name) == 0;
+    if (!known)
+        return err_set (err, ST_USAGE,
+                        "format: expected auto, nccl-tests, nvbandwidth, p2p, mpigraph, "
+                        "osu, matrix, pairs or taccl, found \"%.60s\"",
+                        format);
+
+    enum status st = file_read (path, &text, &len, err);
+
+    if (st != ST_OK)
+        return st;
+    st = read_text (&t, format, text, len, doc);
+    release (&t);
+    free (text);
+    return st;
+}

@@ -1,0 +1,152 @@
+/* A table with node names on both edges, comma or tab between cells: row i, column j is the
+ * rate from i to j.  Comments before it may name the unit (GB/s where they do not, MiB/s,
+ * Gbit/s, MB/s), say that rows receive ("recv_from", also in the file's name), and how many
+ * GPUs each node brought ("gpus/node=8").  An empty cell is unmeasured, "nan" failed.
+ */
+#include "topology/measured/links_import_private.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/units.h"
+
+enum { COLUMNS_MAX = 4096 };
+
+static const struct {
+    const char *word;
+    double unit;
+} units[] = {{"MiB/s", 1048576.0}, {"MiBps", 1048576.0}, {"Gbit/s", 1.25e8},
+             {"Gbps", 1.25e8},     {"GB/s", UNITS_GB},   {"MB/s", 1e6}};
+
+struct form {
+    double unit;
+    bool rows_receive;
+    int gpus; /* a node, as a comment says; 0: not said */
+};
+
+/* What a comment, or the file's name, says about the table. */
+static void read_hint (struct form *f, const char *s)
+{
+    const char *gpus = strstr (s, "gpus/node=");
+
+    for (size_t i = 0; f->unit == 0 && i < sizeof units / sizeof *units; i++)
+        if (strstr (s, units[i].word))
+            f->unit = units[i].unit;
+    if (strcasestr (s, "recv_from") || strcasestr (s, "receive from"))
+        f->rows_receive = true;
+    if (gpus && atoi (gpus + 10) >= 1 && atoi (gpus + 10) <= 1024)
+        f->gpus = atoi (gpus + 10);
+}
+
+/* The first line that is no comment, or NULL. */
+static const char *first_line (const char *text)
+{
+    while (*text == '#' || *text == '\n' || *text == '\r') {
+        const char *end = strchr (text, '\n');
+
+        if (!end)
+            return NULL;
+        text = end + 1;
+    }
+    return *text ? text : NULL;
+}
+
+static bool matches (const char *text)
+{
+    const char *s = first_line (text);
+    size_t n = s ? strcspn (s, "\n") : 0;
+
+    return n > 2 && (*s == ',' || *s == '\t') && s[1] != *s && memchr (s + 1, *s, n - 1);
+}
+
+static enum status read_cells (struct links_table *t, const struct form *f, int number,
+                               int row, const int *end, int n, char **word, int words)
+{
+    enum status st = ST_OK;
+
+    if (words != n + 1)
+        return links_fail (t, number, "expected a name and %d cells, found %d cells", n,
+                           words - 1);
+    for (int j = 0; j < n && st == ST_OK; j++) {
+        int a = end[f->rows_receive ? j : row], b = end[f->rows_receive ? row : j];
+        double x;
+
+        if (j == row || !*word[j + 1])
+            continue;
+        if (links_absent (word[j + 1]))
+            st = links_table_add (t, a, b, LINKS_FAILED, 0, "the file says nan");
+        else if (!links_number (word[j + 1], &x) || x <= 0)
+            return links_fail (t, number, "expected a number > 0, found \"%.40s\"",
+                               word[j + 1]);
+        else
+            st = links_table_add (t, a, b, LINKS_BANDWIDTH, x * f->unit, NULL);
+    }
+    return st;
+}
+
+static enum status read (struct links_table *t, char *text, size_t len)
+{
+    struct links_lines lines = {.next = text};
+    struct form f = {0};
+    char **word = malloc ((COLUMNS_MAX + 2) * sizeof *word);
+    int *end = malloc (COLUMNS_MAX * sizeof *end), n = 0, row = 0;
+    char separator = 0;
+    enum status st = word && end ? ST_OK : err_nomem (t->err);
+
+    (void) len;
+    for (char *line; st == ST_OK && (line = links_line (&lines));) {
+        int words;
+
+        if (line[0] == '#') {
+            read_hint (&f, line);
+            if (t->source.len == 0)
+                text_add (&t->source, "%.400s", line + 1 + strspn (line + 1, " "));
+            continue;
+        }
+        if (!*line)
+            continue;
+        if (!separator) {
+            separator = *line == '\t' ? '\t' : ',';
+            read_hint (&f, t->file);
+            f.unit = f.unit > 0 ? f.unit : UNITS_GB;
+            words = links_words (line, separator, word, COLUMNS_MAX + 2);
+            for (int j = 1; j < words && st == ST_OK; j++) {
+                int node = j <= COLUMNS_MAX ? links_table_node (t, word[j]) : -1;
+
+                end[n] = node < 0 ? -1 : links_table_end (t, node, 0);
+                if (end[n] < 0)
+                    st = links_fail (t, lines.number,
+                                     "too many columns, or out of memory");
+                else if (end[n] != n)
+                    st = links_fail (t, lines.number, "\"%.60s\" stands twice", word[j]);
+                else if (f.gpus > 0)
+                    t->node[node].gpus = f.gpus;
+                n++;
+            }
+            continue;
+        }
+        words = links_words (line, separator, word, COLUMNS_MAX + 2);
+        if (row >= n || links_table_node (t, word[0]) != t->end[end[row]].node)
+            st = links_fail (t, lines.number,
+                             "expected row %d of %d, in the order of the columns, found "
+                             "\"%.60s\"",
+                             row + 1, n, word[0]);
+        else
+            st = read_cells (t, &f, lines.number, row, end, n, word, words);
+        row++;
+    }
+    if (st == ST_OK && row != n)
+        st = links_fail (t, lines.number, "expected %d rows, found %d", n, row);
+    if (st == ST_OK && f.gpus > 1)
+        notes_add (t->notes,
+                   "%s: %d GPUs a node took part: the rates may not be those of one pair "
+                   "alone",
+                   t->file, f.gpus);
+    free (word);
+    free (end);
+    return st;
+}
+
+const struct links_format links_format_matrix = {"matrix", matches, read};

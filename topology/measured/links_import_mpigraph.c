@@ -1,0 +1,202 @@
+/* mpiGraph: the tables that it prints, the same as CSV, and the JSON that Pipette's scripts
+ * make of them.
+ *
+ * "A to: ..." holds what A sends to each column, "A from: ..." what A receives from each
+ * column; both time the same messages from their two ends, so both are samples of the link.
+ * What it calls MB/s is 2^20 bytes (mpiGraph.c: MBsec).  Pipette's "0" is the receive table,
+ * "1" the send table, and their diagonal is filler.
+ */
+#include "topology/measured/links_import_private.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MIB 1048576.0
+
+enum { COLUMNS_MAX = 4096 };
+
+struct header {
+    int end[COLUMNS_MAX], n; /* endpoints of the columns */
+    bool sends;
+};
+
+/* "host:rank" as an endpoint.  Ranks of one host are its GPUs 0, 1, ... in their order. */
+static int end_of (struct links_table *t, const struct header *h, char *label)
+{
+    char *colon = strrchr (label, ':');
+    int node, gpu = 0;
+
+    if (colon)
+        *colon = '\0';
+    if ((node = links_table_node (t, label)) < 0)
+        return -1;
+    for (int i = 0; i < h->n; i++)
+        gpu += t->end[h->end[i]].node == node;
+    return links_table_end (t, node, gpu);
+}
+
+static enum status read_columns (struct links_table *t, struct header *h, int number,
+                                 char **word, int n)
+{
+    h->n = 0;
+    h->sends = strcmp (word[0], "Send") == 0;
+    for (int i = 1; i < n; i++) {
+        int e;
+
+        if (!*word[i]) /* lines end with a separator */
+            continue;
+        if (h->n == COLUMNS_MAX)
+            return links_fail (t, number, "more than %d columns", COLUMNS_MAX);
+        if ((e = end_of (t, h, word[i])) < 0)
+            return ST_NOMEM;
+        h->end[h->n++] = e;
+    }
+    if (h->n < 2)
+        return links_fail (t, number, "expected at least 2 columns of hosts, found %d",
+                           h->n);
+    return ST_OK;
+}
+
+static enum status read_row (struct links_table *t, const struct header *h, int number,
+                             int row, char **word, int n)
+{
+    enum status st = ST_OK;
+
+    if (n < h->n + 1 || row >= h->n)
+        return links_fail (t, number, "expected a row of %d numbers, found %d", h->n,
+                           n - 1);
+    for (int j = 0; j < h->n && st == ST_OK; j++) {
+        int a = h->end[row], b = h->end[j];
+        double x;
+
+        if (j == row)
+            continue;
+        if (links_absent (word[j + 1]))
+            continue;
+        if (!links_number (word[j + 1], &x))
+            return links_fail (t, number, "expected a number, found \"%.40s\"",
+                               word[j + 1]);
+        if (x > 0)
+            st = links_table_add (t, h->sends ? a : b, h->sends ? b : a, LINKS_BANDWIDTH,
+                                  x * MIB, NULL);
+    }
+    return st;
+}
+
+static enum status read_text (struct links_table *t, char *text)
+{
+    struct links_lines lines = {.next = text};
+    struct header *h = calloc (1, sizeof *h);
+    char **word = malloc ((COLUMNS_MAX + 2) * sizeof *word);
+    int row = -1;
+    enum status st = h && word ? ST_OK : err_nomem (t->err);
+
+    for (char *line; st == ST_OK && (line = links_line (&lines));) {
+        bool title = strncmp (line, "Send", 4) == 0 || strncmp (line, "Recv", 4) == 0;
+        char sep = strchr (line, '\t') ? '\t' : ',';
+
+        if (title && line[4] == sep) {
+            st = read_columns (t, h, lines.number, word,
+                               links_words (line, sep, word, COLUMNS_MAX + 2));
+            row = 0;
+        } else if (row >= 0 && row < h->n && strchr (line, sep)) {
+            st = read_row (t, h, lines.number, row, word,
+                           links_words (line, sep, word, COLUMNS_MAX + 2));
+            row++;
+        } else if (row >= 0 && row < h->n) {
+            st = links_fail (t, lines.number, "expected row %d of %d", row + 1, h->n);
+        }
+    }
+    if (st == ST_OK && row >= 0 && row < h->n)
+        st = links_fail (t, lines.number, "expected %d rows, found %d", h->n, row);
+    free (h);
+    free (word);
+    return st;
+}
+
+/* {"0": {"gpus": [HOST...], "bandwidth": [[...]]}, "1": ...} */
+static enum status read_table (struct links_table *t, const struct json_at *at,
+                               bool sends)
+{
+    struct json_at hosts = json_key (at, "gpus"), rows = json_key (at, "bandwidth");
+    size_t n, n_rows;
+    enum status st = json_want_array (&hosts, &n, t->err);
+    int end[COLUMNS_MAX];
+
+    if (st == ST_OK)
+        st = json_want_array (&rows, &n_rows, t->err);
+    if (st == ST_OK && (n < 2 || n > COLUMNS_MAX || n != n_rows))
+        st = json_fail (&rows, t->err, "as many rows as there are hosts, from 2");
+    for (size_t i = 0; st == ST_OK && i < n; i++) {
+        struct json_at one = json_entry (&hosts, i);
+        const char *name;
+
+        st = json_want_string (&one, &name, t->err);
+        if (st == ST_OK) {
+            int node = links_table_node (t, name);
+
+            end[i] = node < 0 ? -1 : links_table_end (t, node, 0);
+            st = end[i] < 0 ? ST_NOMEM : ST_OK;
+        }
+    }
+    for (size_t i = 0; st == ST_OK && i < n; i++) {
+        struct json_at row = json_entry (&rows, i);
+        size_t width = 0;
+
+        st = json_want_array (&row, &width, t->err);
+        if (st == ST_OK && width != n)
+            st = json_fail (&row, t->err, "as many entries as there are hosts");
+        for (size_t j = 0; st == ST_OK && j < n; j++) {
+            struct json_at cell = json_entry (&row, j);
+            double x = 0;
+
+            if (end[i] == end[j] || json_is_null (cell.v))
+                continue;
+            st = json_want_number (&cell, 0, false, 1e9, &x, t->err);
+            if (st == ST_OK)
+                st = links_table_add (t, end[sends ? i : j], end[sends ? j : i],
+                                      LINKS_BANDWIDTH, x * MIB, NULL);
+        }
+    }
+    return st;
+}
+
+static enum status read_json (struct links_table *t, const char *text, size_t len)
+{
+    json_t *doc;
+    enum status st = json_parse (t->file, text, len, &doc, t->err);
+
+    if (st != ST_OK)
+        return st;
+
+    struct json_at root = json_root (doc, t->file), recv = json_key (&root, "0"),
+                   send = json_key (&root, "1");
+
+    st = read_table (t, &recv, false);
+    if (st == ST_OK)
+        st = read_table (t, &send, true);
+    json_decref (doc);
+    return st;
+}
+
+static bool matches (const char *text)
+{
+    const char *s = text + strspn (text, " \t\r\n");
+
+    if (*s == '{')
+        return strstr (s, "\"gpus\"") && strstr (s, "\"bandwidth\"");
+    for (; s; s = (s = strchr (s, '\n')) ? s + 1 : NULL)
+        if ((strncmp (s, "Send", 4) == 0 || strncmp (s, "Recv", 4) == 0) &&
+            (s[4] == '\t' || s[4] == ','))
+            return true;
+    return false;
+}
+
+static enum status read (struct links_table *t, char *text, size_t len)
+{
+    return text[strspn (text, " \t\r\n")] == '{' ? read_json (t, text, len)
+                                                 : read_text (t, text);
+}
+
+const struct links_format links_format_mpigraph = {"mpigraph", matches, read};

@@ -1,0 +1,427 @@
+/* nccl-tests: the text that it prints, and the JSON of -J; several runs one after another.
+ *
+ * What a run says about links depends on who took part:
+ * - two ranks: the busbw of the largest message, in both directions at once (that is how
+ *   the tests send), for this pair, and from sendrecv the latency, where the line through
+ *   time over bytes meets zero;
+ * - all ranks on one node: busbw is defined as the rate of the slowest link of the ring
+ *   (nccl-tests doc/PERFORMANCE.md), taken for every pair inside nodes;
+ * - one rank on each of several nodes: the same for every pair between nodes;
+ * - several ranks on several nodes: what all GPUs of a node reach together.  A ring passes
+ *   busbw through each node; in alltoall, each of a node's g ranks sends to the R - g ranks
+ *   elsewhere, of its R - 1 peers.  sendrecv there is one ring whose slowest hop may be
+ *   anywhere, and says nothing about links.
+ */
+#include "topology/measured/links_import_private.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/stats.h"
+#include "base/units.h"
+
+enum { RANKS_MAX = 4096, ROWS_MAX = 512, WORDS_MAX = 64, DEVICES_MAX = 1024 };
+
+struct row {
+    double bytes, time_s, alg, bus; /* alg and bus in bytes/s */
+};
+
+struct run {
+    int line;     /* where it began; 0 before the first */
+    char op[64];  /* "sendrecv_perf", "" when the file does not say */
+    bool reduces; /* an operation such as sum was named */
+    int rank_node[RANKS_MAX], rank_gpu[RANKS_MAX], ranks;
+    struct row row[ROWS_MAX];
+    int rows;
+    int time_at, alg_at, bus_at; /* columns of the rows; time_at 0: not yet known */
+};
+
+/* ---- what a run says ---- */
+
+/* The tests' factors from algbw to busbw tell operations apart where the file does not name
+ * them (doc/PERFORMANCE.md): sendrecv 1, alltoall and gathers (n-1)/n. */
+static bool is_op (const struct run *r, const char *name)
+{
+    double n = r->ranks, ratio;
+    const struct row *last = &r->row[r->rows - 1];
+
+    if (r->op[0])
+        return strncmp (r->op, name, strlen (name)) == 0;
+    if (r->reduces || last->alg <= 0)
+        return false;
+    ratio = last->bus / last->alg;
+    if (strcmp (name, "sendrecv") == 0)
+        return fabs (ratio - 1) < 0.01;
+    return strcmp (name, "alltoall") == 0 && fabs (ratio - (n - 1) / n) < 0.01;
+}
+
+static int nodes_of (const struct run *r, int *most)
+{
+    int nodes = 0;
+
+    *most = 0;
+    for (int i = 0; i < r->ranks; i++) {
+        int first = i, same = 0;
+
+        for (int k = 0; k < r->ranks; k++)
+            if (r->rank_node[k] == r->rank_node[i]) {
+                first = k < first ? k : first;
+                same++;
+            }
+        nodes += first == i;
+        *most = same > *most ? same : *most;
+    }
+    return nodes;
+}
+
+static enum status pair_run (struct links_table *t, const struct run *r, double bus)
+{
+    double bytes[ROWS_MAX], seconds[ROWS_MAX];
+    int a = links_table_end (t, r->rank_node[0], r->rank_gpu[0]),
+        b = links_table_end (t, r->rank_node[1], r->rank_gpu[1]);
+    enum status st = ST_OK;
+
+    if (a < 0 || b < 0)
+        return ST_NOMEM;
+    if (a == b)
+        return links_fail (t, r->line, "two ranks of this run share one GPU");
+    for (int i = 0; i < r->rows; i++) {
+        bytes[i] = r->row[i].bytes;
+        seconds[i] = r->row[i].time_s;
+    }
+
+    struct stats_line fit = stats_fit_line (bytes, seconds, r->rows);
+
+    for (int k = 0; k < 2 && st == ST_OK; k++) {
+        if (r->rows == 0)
+            st = links_table_add (t, k ? b : a, k ? a : b, LINKS_FAILED, 0,
+                                  "the run printed no result");
+        else
+            st = links_table_add (t, k ? b : a, k ? a : b, LINKS_BANDWIDTH, bus, NULL);
+        if (st == ST_OK && r->rows > 0 && is_op (r, "sendrecv") && fit.groups >= 2 &&
+            fit.intercept > 0)
+            st = links_table_add (t, k ? b : a, k ? a : b, LINKS_LATENCY, fit.intercept,
+                                  NULL);
+    }
+    return st;
+}
+
+static enum status finish_run (struct links_table *t, struct run *r)
+{
+    int most, nodes = nodes_of (r, &most);
+    double bus = 0, largest = 0;
+
+    if (r->line == 0)
+        return ST_OK;
+    for (int i = 0; i < r->rows; i++)
+        if (r->row[i].bytes >= largest) {
+            largest = r->row[i].bytes;
+            bus = r->row[i].bus;
+        }
+    if (r->ranks == 2)
+        return pair_run (t, r, bus);
+    if (r->ranks < 2 || r->rows == 0) {
+        notes_add (t->notes,
+                   "%s: line %d: a run of %d ranks with %d results says nothing "
+                   "about links",
+                   t->file, r->line, r->ranks, r->rows);
+    } else if (nodes == 1) {
+        t->all_intra_bytes_per_s = fmax (t->all_intra_bytes_per_s, bus);
+        notes_add (
+            t->notes,
+            "%s: line %d: the busbw of %d ranks on one node, %.4g GB/s, is taken for "
+            "every pair inside nodes",
+            t->file, r->line, r->ranks, bus / UNITS_GB);
+    } else if (most == 1) {
+        t->all_inter_bytes_per_s = fmax (t->all_inter_bytes_per_s, bus);
+        notes_add (
+            t->notes,
+            "%s: line %d: the busbw over %d nodes, %.4g GB/s, is taken for every pair "
+            "between nodes",
+            t->file, r->line, nodes, bus / UNITS_GB);
+    } else if (is_op (r, "sendrecv")) {
+        notes_add (
+            t->notes,
+            "%s: line %d: one sendrecv ring over %d ranks on %d nodes does not tell "
+            "which hop was the slowest: left out; run sendrecv_perf on pairs",
+            t->file, r->line, r->ranks, nodes);
+    } else {
+        double g = most, ranks = r->ranks;
+        double node = is_op (r, "alltoall") ? g * (ranks - g) / (ranks - 1) * bus : bus;
+
+        t->node_bytes_per_s = fmax (t->node_bytes_per_s, node);
+    }
+    return ST_OK;
+}
+
+static enum status add_rank (struct links_table *t, struct run *r, int line,
+                             const char *host, int device, const char *product)
+{
+    int node = links_table_node (t, host);
+
+    if (node < 0)
+        return ST_NOMEM;
+    if (r->ranks == RANKS_MAX || device >= DEVICES_MAX)
+        return links_fail (t, line, "more than %d ranks, or device %d", RANKS_MAX,
+                           device);
+    r->rank_node[r->ranks] = node;
+    r->rank_gpu[r->ranks++] = device;
+    if (t->node[node].gpus <= device)
+        t->node[node].gpus = device + 1;
+    return links_table_product (t, node, product);
+}
+
+static enum status start_run (struct links_table *t, struct run *r, int line)
+{
+    enum status st = finish_run (t, r);
+
+    r->line = line;
+    r->op[0] = '\0';
+    r->reduces = false;
+    r->ranks = r->rows = r->time_at = 0;
+    return st;
+}
+
+/* ---- text ---- */
+
+/* "#  Rank  0 Group  0 Pid   6899 on HOST device  0 [0000:04:00] NVIDIA H100 80GB HBM3" */
+static enum status read_rank (struct links_table *t, struct run *r, int number,
+                              char *line)
+{
+    char *on = strstr (line, " on "), *device = on ? strstr (on, " device ") : NULL;
+    char *word[2], *product;
+    long gpu;
+
+    if (!device || !(product = strchr (device, ']')))
+        return links_fail (t, number,
+                           "expected `# Rank N ... on HOST device N [BUS] NAME`");
+    *device = '\0';
+    if (links_words (on + 4, '\0', word, 1) != 1)
+        return links_fail (t, number, "expected a host's name after \"on\"");
+
+    char *host = word[0];
+
+    if (links_words (device + 8, '\0', word, 1) != 1 ||
+        !links_whole (word[0], 0, DEVICES_MAX - 1, &gpu))
+        return links_fail (t, number, "expected a device's number");
+    product++;
+    product += strspn (product, " ");
+    return add_rank (t, r, number, host, (int) gpu, product);
+}
+
+/* The header names the columns: the first time, algbw and busbw are out of place. */
+static void read_header (struct run *r, char **word, int n)
+{
+    r->time_at = r->alg_at = r->bus_at = 0;
+    for (int i = 1; i < n; i++) {
+        if (!r->time_at &&
+            (strcmp (word[i], "time") == 0 || strcmp (word[i], "cputime") == 0))
+            r->time_at = i - 1;
+        if (!r->alg_at && strcmp (word[i], "algbw") == 0)
+            r->alg_at = i - 1;
+        if (!r->bus_at && strcmp (word[i], "busbw") == 0)
+            r->bus_at = i - 1;
+    }
+}
+
+static enum status read_row (struct links_table *t, struct run *r, int number,
+                             char **word, int n)
+{
+    struct row row = {0};
+
+    if (n <= r->bus_at || !links_number (word[0], &row.bytes) || row.bytes < 0)
+        return links_fail (t, number, "expected a row of results, found \"%.40s\"",
+                           word[0]);
+    if (links_absent (word[r->bus_at]) || row.bytes == 0)
+        return ST_OK;
+    if (!links_number (word[r->time_at], &row.time_s) ||
+        !links_number (word[r->alg_at], &row.alg) ||
+        !links_number (word[r->bus_at], &row.bus))
+        return links_fail (t, number, "expected numbers for time, algbw and busbw");
+    if (r->rows == ROWS_MAX)
+        return links_fail (t, number, "more than %d results of one run", ROWS_MAX);
+    row.time_s *= UNITS_US;
+    row.alg *= UNITS_GB;
+    row.bus *= UNITS_GB;
+    if (row.bus > 0 && row.time_s > 0)
+        r->row[r->rows++] = row;
+    for (int i = 2; i < r->time_at; i++)
+        r->reduces |= strcmp (word[i], "sum") == 0 || strcmp (word[i], "prod") == 0 ||
+                      strcmp (word[i], "max") == 0 || strcmp (word[i], "min") == 0 ||
+                      strcmp (word[i], "avg") == 0;
+    return ST_OK;
+}
+
+static enum status read_line (struct links_table *t, struct run *r, int number,
+                              char *line)
+{
+    char *word[WORDS_MAX];
+    static const char starting[] = "# Collective test starting: ";
+
+    if (strncmp (line, "# nThread ", 10) == 0) {
+        /* The operation's name may stand just before. */
+        char op[sizeof r->op];
+
+        strcpy (op, r->line && r->ranks == 0 ? r->op : "");
+
+        enum status st = start_run (t, r, number);
+
+        strcpy (r->op, op);
+        return st;
+    }
+    if (strncmp (line, starting, sizeof starting - 1) == 0) {
+        enum status st = start_run (t, r, number);
+
+        snprintf (r->op, sizeof r->op, "%s", line + sizeof starting - 1);
+        return st;
+    }
+    if (line[0] == '#' && strstr (line, " Rank ") && strstr (line, " device "))
+        return r->line ? read_rank (t, r, number, line)
+                       : links_fail (t, number, "a rank before any `# nThread` line");
+    if (line[0] == '#' && strstr (line, "busbw")) {
+        int n = links_words (line, '\0', word, WORDS_MAX);
+
+        read_header (r, word, n);
+        return ST_OK;
+    }
+
+    size_t blank = strspn (line, " \t");
+
+    if (r->time_at == 0 || line[blank] < '0' || line[blank] > '9')
+        return ST_OK; /* a comment, or what NCCL and the launcher say in between */
+    return read_row (t, r, number, word, links_words (line, '\0', word, WORDS_MAX));
+}
+
+/* ---- JSON ---- */
+
+static enum status read_devices (struct links_table *t, struct run *r,
+                                 const struct json_at *config)
+{
+    struct json_at devices = json_key (config, "devices"), per[2];
+    long long each = 1, k;
+    size_t n;
+    enum status st = json_want_array (&devices, &n, t->err);
+
+    /* One entry a process, although each may drive several GPUs. */
+    per[0] = json_key (config, "nthreads");
+    per[1] = json_key (config, "ngpus");
+    for (int i = 0; i < 2 && st == ST_OK; i++) {
+        st = json_want_int (&per[i], 1, DEVICES_MAX, &k, t->err);
+        each = st == ST_OK ? each * k : 1;
+    }
+    for (size_t i = 0; i < n && st == ST_OK; i++) {
+        struct json_at one = json_entry (&devices, i), host = json_key (&one, "hostname"),
+                       device = json_key (&one, "device"),
+                       info = json_key (&one, "device_info");
+        const char *name, *product = "";
+        long long gpu;
+
+        st = json_want_string (&host, &name, t->err);
+        if (st == ST_OK)
+            st = json_want_int (&device, 0, DEVICES_MAX - 1, &gpu, t->err);
+        if (st == ST_OK && info.v)
+            st = json_want_string (&info, &product, t->err);
+        for (k = 0; k < each && st == ST_OK; k++)
+            st = add_rank (t, r, 1, name, (int) (gpu + k), product);
+    }
+    return st;
+}
+
+static enum status read_result (struct links_table *t, struct run *r,
+                                const struct json_at *one)
+{
+    static const char *const reductions[] = {"sum", "prod", "max", "min", "avg"};
+    struct json_at size = json_key (one, "size"), place = json_key (one, "out_of_place"),
+                   redop = json_key (one, "redop");
+    const char *op = json_string_value (redop.v);
+    struct row row = {0};
+
+    if (!json_is_object (place.v))
+        place = json_key (one, "in_place");
+
+    struct json_at time = json_key (&place, "time"), alg = json_key (&place, "alg_bw"),
+                   bus = json_key (&place, "bus_bw");
+
+    if (!time.v)
+        time = json_key (&place, "cpu_time");
+
+    enum status st = json_want_number (&size, 0, true, 1e18, &row.bytes, t->err);
+
+    if (st == ST_OK)
+        st = json_want_number (&time, 0, true, 1e12, &row.time_s, t->err);
+    if (st == ST_OK)
+        st = json_want_number (&alg, 0, true, 1e9, &row.alg, t->err);
+    if (st == ST_OK)
+        st = json_want_number (&bus, 0, true, 1e9, &row.bus, t->err);
+    for (size_t i = 0; op && i < sizeof reductions / sizeof *reductions; i++)
+        r->reduces |= strcmp (op, reductions[i]) == 0;
+    row.time_s *= UNITS_US;
+    row.alg *= UNITS_GB;
+    row.bus *= UNITS_GB;
+    if (st == ST_OK && row.bus > 0 && row.time_s > 0 && r->rows < ROWS_MAX)
+        r->row[r->rows++] = row;
+    return st;
+}
+
+static enum status read_json (struct links_table *t, struct run *r, const char *text,
+                              size_t len)
+{
+    json_t *doc;
+    enum status st = json_parse (t->file, text, len, &doc, t->err);
+
+    if (st != ST_OK)
+        return st;
+
+    struct json_at root = json_root (doc, t->file), config = json_key (&root, "config"),
+                   results = json_key (&root, "results"), args = json_key (&root, "args"),
+                   program = json_entry (&args, 0);
+    const char *path = json_string_value (program.v);
+    size_t n = 0;
+
+    r->line = 1;
+    if (path)
+        snprintf (r->op, sizeof r->op, "%s",
+                  strrchr (path, '/') ? strrchr (path, '/') + 1 : path);
+    st = read_devices (t, r, &config);
+    if (st == ST_OK)
+        st = json_want_array (&results, &n, t->err);
+    for (size_t i = 0; i < n && st == ST_OK; i++) {
+        struct json_at one = json_entry (&results, i);
+
+        st = read_result (t, r, &one);
+    }
+    if (st == ST_OK)
+        st = finish_run (t, r);
+    json_decref (doc);
+    return st;
+}
+
+static bool matches (const char *text)
+{
+    if (text[strspn (text, " \t\r\n")] == '{')
+        return strstr (text, "\"out_of_place\"") && strstr (text, "\"bus_bw\"");
+    return strstr (text, "# nThread ") && strstr (text, "busbw");
+}
+
+static enum status read (struct links_table *t, char *text, size_t len)
+{
+    struct links_lines lines = {.next = text};
+    struct run *r = calloc (1, sizeof *r);
+    enum status st = ST_OK;
+
+    if (!r)
+        return err_nomem (t->err);
+    if (text[strspn (text, " \t\r\n")] == '{') {
+        st = read_json (t, r, text, len);
+    } else {
+        for (char *line; st == ST_OK && (line = links_line (&lines));)
+            st = read_line (t, r, lines.number, line);
+        if (st == ST_OK)
+            st = finish_run (t, r);
+    }
+    free (r);
+    return st;
+}
+
+const struct links_format links_format_nccl_tests = {"nccl-tests", matches, read};

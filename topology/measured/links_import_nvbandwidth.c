@@ -1,0 +1,259 @@
+/* nvbandwidth: its text, and its JSON, whose cells are texts.
+ *
+ * The arrow that it prints is the reverse of the flow: in the read tests the row's GPU pulls
+ * from the column's ("row -> column" is printed, data goes column -> row), in the write
+ * tests it pushes ("row <- column", data goes row -> column; testcases_ce.cpp).  Copy
+ * engines (ce) are preferred to copy kernels (sm); both directions at once are left out.
+ */
+#include "topology/measured/links_import_private.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/units.h"
+
+/* What a test case gives. */
+struct kind {
+    const char *name; /* without "multinode_" */
+    enum links_quantity what;
+    bool row_sends;
+    bool kernel; /* used only where no copy engine's case is */
+    double unit;
+};
+
+static const struct kind kinds[] = {
+    {"device_to_device_memcpy_read_ce", LINKS_BANDWIDTH, false, false, UNITS_GB},
+    {"device_to_device_memcpy_write_ce", LINKS_BANDWIDTH, true, false, UNITS_GB},
+    {"device_to_device_memcpy_read_sm", LINKS_BANDWIDTH, false, true, UNITS_GB},
+    {"device_to_device_memcpy_write_sm", LINKS_BANDWIDTH, true, true, UNITS_GB},
+    {"device_to_device_latency_sm", LINKS_LATENCY, false, false, 1e-9},
+};
+
+static const struct kind *kind_of (const char *name)
+{
+    if (strncmp (name, "multinode_", 10) == 0)
+        name += 10;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (strcmp (kinds[i].name, name) == 0)
+            return &kinds[i];
+    return NULL;
+}
+
+enum { KINDS = sizeof kinds / sizeof *kinds, GPUS_MAX = 1024 };
+
+/* What was read: the GPUs in the order of the matrices, and a matrix of each kind. */
+struct found {
+    int end[GPUS_MAX]; /* endpoints */
+    int devices;
+    struct links_grid grid[KINDS];
+};
+
+/* The endpoints 0 .. n-1, on one unnamed node where the file names no host. */
+static enum status complete_devices (struct links_table *t, struct found *f, int n)
+{
+    if (f->devices > 0 && f->devices < n)
+        return err_set (t->err, ST_INVALID,
+                        "%s: a matrix of %d GPUs, but %d devices are listed", t->file, n,
+                        f->devices);
+    while (f->devices < n) {
+        int node = links_table_node (t, "n0");
+
+        if (node < 0 || (f->end[f->devices] = links_table_end (t, node, f->devices)) < 0)
+            return ST_NOMEM;
+        f->devices++;
+    }
+    return ST_OK;
+}
+
+static enum status add_matrices (struct links_table *t, struct found *f)
+{
+    bool engines = false;
+    enum status st = ST_OK;
+
+    for (int k = 0; k < KINDS; k++)
+        engines |= f->grid[k].v && kinds[k].what == LINKS_BANDWIDTH && !kinds[k].kernel;
+    for (int k = 0; k < KINDS && st == ST_OK; k++) {
+        const struct links_grid *g = &f->grid[k];
+
+        if (!g->v || (engines && kinds[k].kernel))
+            continue;
+        st = complete_devices (t, f, g->n);
+        for (int i = 0; i < g->n && st == ST_OK; i++)
+            for (int j = 0; j < g->n && st == ST_OK; j++) {
+                double x = g->v[i * g->n + j] * kinds[k].unit;
+                bool send = kinds[k].row_sends;
+
+                if (i != j && !isnan (x) && x > 0)
+                    st = links_table_add (t, f->end[send ? i : j], f->end[send ? j : i],
+                                          kinds[k].what, x, NULL);
+            }
+    }
+    return st;
+}
+
+/* ---- text ---- */
+
+/* "Process 0 (HOST): device 0: NAME (BUS)" or "Device 0: NAME (BUS)" */
+static enum status read_device (struct links_table *t, struct found *f, int number,
+                                char *line)
+{
+    char *open = strchr (line, '('), *close = open ? strchr (open, ')') : NULL, *name;
+    const char *host = "n0";
+    long gpu;
+    bool process = strncmp (line, "Process ", 8) == 0;
+    char *device = process && close ? strstr (close, "device ") : line;
+
+    if (!device || !close)
+        return ST_OK;
+    if (process) {
+        *close = '\0';
+        host = open + 1;
+    }
+    device += 7;
+    if (!(name = strchr (device, ':')))
+        return ST_OK;
+    *name++ = '\0';
+    if (!links_whole (device, 0, GPUS_MAX - 1, &gpu))
+        return links_fail (t, number, "expected a device's number, found \"%.40s\"",
+                           device);
+    name += strspn (name, " ");
+    name[strcspn (name, "(")] = '\0';
+    for (size_t n = strlen (name); n > 0 && name[n - 1] == ' '; n--)
+        name[n - 1] = '\0';
+    if (f->devices == GPUS_MAX)
+        return links_fail (t, number, "more than %d GPUs", GPUS_MAX);
+
+    int node = links_table_node (t, host);
+
+    if (node < 0 || (f->end[f->devices] = links_table_end (t, node, (int) gpu)) < 0)
+        return ST_NOMEM;
+    f->devices++;
+    return links_table_product (t, node, name);
+}
+
+static enum status read_text (struct links_table *t, struct found *f, char *text)
+{
+    struct links_lines lines = {.next = text};
+    const struct kind *kind = NULL;
+    bool matrix = false;
+    enum status st = ST_OK;
+
+    for (char *line; st == ST_OK && (line = links_line (&lines));) {
+        if (strncmp (line, "Process ", 8) == 0 || strncmp (line, "Device ", 7) == 0) {
+            /* "Device to Device ..." is the title of a matrix. */
+            matrix |= kind && strstr (line, "GPU(row)");
+            if (!matrix)
+                st = read_device (t, f, lines.number, line);
+        } else if (strncmp (line, "Running ", 8) == 0) {
+            line[strcspn (line + 8, ". ") + 8] = '\0';
+            kind = kind_of (line + 8);
+            matrix = false;
+        } else if (kind && strstr (line, "GPU(row)")) {
+            matrix = true;
+        } else if (kind && matrix && line[strspn (line, " ")] == '0') {
+            struct links_grid *g = &f->grid[kind - kinds];
+
+            links_grid_free (g);
+            st = links_grid_read (t, &lines, line, 0, g);
+            kind = NULL;
+            matrix = false;
+        }
+    }
+    return st;
+}
+
+/* ---- JSON ---- */
+
+static enum status read_cells (struct links_table *t, const struct json_at *rows,
+                               struct links_grid *g)
+{
+    size_t n;
+    enum status st = json_want_array (rows, &n, t->err);
+
+    if (st == ST_OK && (n == 0 || n > GPUS_MAX))
+        return json_fail (rows, t->err, "a square matrix");
+    links_grid_free (g);
+    if (st == ST_OK && !(g->v = malloc (n * n * sizeof *g->v)))
+        return err_nomem (t->err);
+    for (size_t i = 0; i < n && st == ST_OK; i++) {
+        struct json_at row = json_entry (rows, i);
+        size_t width = 0;
+
+        st = json_want_array (&row, &width, t->err);
+        if (st == ST_OK && width != n)
+            st = json_fail (&row, t->err, "a row as long as the matrix is high");
+        for (size_t j = 0; j < n && st == ST_OK; j++) {
+            struct json_at cell = json_entry (&row, j);
+            const char *s;
+
+            g->v[i * n + j] = NAN;
+            st = json_want_string (&cell, &s, t->err);
+            if (st == ST_OK && !links_absent (s) && !links_number (s, &g->v[i * n + j]))
+                st = json_fail (&cell, t->err, "a number as a text, or N/A");
+        }
+    }
+    if (st == ST_OK)
+        g->n = (int) n;
+    return st;
+}
+
+static enum status read_json (struct links_table *t, struct found *f, const char *text,
+                              size_t len)
+{
+    json_t *doc;
+    size_t n;
+    enum status st = json_parse (t->file, text, len, &doc, t->err);
+
+    if (st != ST_OK)
+        return st;
+
+    struct json_at root = json_root (doc, t->file), top = json_key (&root, "nvbandwidth"),
+                   cases = json_key (&top, "testcases");
+
+    st = json_want_array (&cases, &n, t->err);
+    for (size_t i = 0; st == ST_OK && i < n; i++) {
+        struct json_at one = json_entry (&cases, i), name = json_key (&one, "name"),
+                       rows = json_key (&one, "bandwidth_matrix");
+        const char *s;
+
+        st = json_want_string (&name, &s, t->err);
+
+        const struct kind *kind = st == ST_OK ? kind_of (s) : NULL;
+
+        if (kind && rows.v) /* without it: waived or failed */
+            st = read_cells (t, &rows, &f->grid[kind - kinds]);
+    }
+    json_decref (doc);
+    return st;
+}
+
+static bool matches (const char *text)
+{
+    if (text[strspn (text, " \t\r\n")] == '{')
+        return strstr (text, "\"nvbandwidth\"") && strstr (text, "\"testcases\"");
+    return strstr (text, "nvbandwidth Version") ||
+           (strstr (text, "\nRunning ") && strstr (text, "GPU(row)"));
+}
+
+static enum status read (struct links_table *t, char *text, size_t len)
+{
+    struct found *f = calloc (1, sizeof *f);
+    bool json = text[strspn (text, " \t\r\n")] == '{';
+    enum status st = !f     ? err_nomem (t->err)
+                     : json ? read_json (t, f, text, len)
+                            : read_text (t, f, text);
+
+    t->gpus_known = true;
+    if (st == ST_OK)
+        st = add_matrices (t, f);
+    if (st == ST_OK && t->n_nodes == 1 && strcmp (t->node[0].name, "n0") == 0)
+        notes_add (t->notes, "%s: it does not name its host: the node is called n0",
+                   t->file);
+    for (int k = 0; f && k < KINDS; k++)
+        links_grid_free (&f->grid[k]);
+    free (f);
+    return st;
+}
+
+const struct links_format links_format_nvbandwidth = {"nvbandwidth", matches, read};

@@ -1,0 +1,114 @@
+/* OSU micro-benchmarks: osu_bw, osu_bibw, osu_latency, osu_mbw_mr, one after another in any
+ * number.  MB/s is 1e6 bytes.
+ *
+ * They do not name their hosts: rank 0's is called n0, rank 1's n1.  osu_bw sends from rank 0
+ * to rank 1 and says nothing about the way back; osu_bibw loads both ways at once, half each;
+ * osu_latency is half of a round trip, so the same both ways; osu_mbw_mr is what its pairs
+ * reach together.
+ */
+#include "topology/measured/links_import_private.h"
+
+#include <string.h>
+
+#include "base/units.h"
+
+enum kind { NONE, BANDWIDTH, BOTH_WAYS, LATENCY, MULTIPLE };
+
+static enum kind kind_of (const char *line)
+{
+    if (strstr (line, "Multiple Bandwidth"))
+        return MULTIPLE;
+    if (strstr (line, "Bi-Directional Bandwidth"))
+        return BOTH_WAYS;
+    if (strstr (line, "Bandwidth Test"))
+        return BANDWIDTH;
+    return strstr (line, "Latency Test") ? LATENCY : NONE;
+}
+
+/* The table read last: its largest message's rate, or its smallest one's latency. */
+struct osu_table {
+    enum kind kind;
+    double best_bytes, value;
+    bool any;
+};
+
+static enum status finish (struct links_table *t, const struct osu_table *o)
+{
+    int a, b, n0, n1;
+    enum status st = ST_OK;
+
+    if (!o->any || o->kind == NONE)
+        return ST_OK;
+    if ((n0 = links_table_node (t, "n0")) < 0 || (n1 = links_table_node (t, "n1")) < 0 ||
+        (a = links_table_end (t, n0, 0)) < 0 || (b = links_table_end (t, n1, 0)) < 0)
+        return ST_NOMEM;
+    switch (o->kind) {
+    case NONE:
+        break;
+    case BANDWIDTH:
+        st = links_table_add (t, a, b, LINKS_BANDWIDTH, o->value * 1e6, NULL);
+        break;
+    case BOTH_WAYS:
+        for (int k = 0; k < 2 && st == ST_OK; k++)
+            st = links_table_add (t, k ? b : a, k ? a : b, LINKS_BANDWIDTH,
+                                  0.5 * o->value * 1e6, NULL);
+        break;
+    case LATENCY:
+        for (int k = 0; k < 2 && st == ST_OK; k++)
+            st = links_table_add (t, k ? b : a, k ? a : b, LINKS_LATENCY,
+                                  o->value * UNITS_US, NULL);
+        break;
+    case MULTIPLE:
+        t->node_bytes_per_s = o->value * 1e6;
+        break;
+    }
+    return st;
+}
+
+static bool matches (const char *text)
+{
+    return strstr (text, "# OSU MPI") != NULL;
+}
+
+static enum status read (struct links_table *t, char *text, size_t len)
+{
+    struct links_lines lines = {.next = text};
+    struct osu_table o = {.kind = NONE};
+    enum status st = ST_OK;
+
+    (void) len;
+    for (char *line; st == ST_OK && (line = links_line (&lines));) {
+        char *word[4];
+        double bytes, value;
+
+        if (strncmp (line, "# OSU MPI", 9) == 0) {
+            st = finish (t, &o);
+            o = (struct osu_table){.kind = kind_of (line)};
+            if (o.kind == NONE)
+                notes_add (t->notes, "%s: line %d: %.60s: left out", t->file,
+                           lines.number, line + 2);
+            continue;
+        }
+        if (o.kind == NONE || links_words (line, '\0', word, 4) < 2 ||
+            !links_number (word[0], &bytes) || !links_number (word[1], &value))
+            continue;
+        if (bytes < 0 || value <= 0)
+            return links_fail (t, lines.number, "expected a size and a number > 0");
+        if (!o.any || (o.kind == LATENCY ? bytes < o.best_bytes : bytes > o.best_bytes)) {
+            o.any = true;
+            o.best_bytes = bytes;
+            o.value = value;
+        }
+    }
+    if (st == ST_OK)
+        st = finish (t, &o);
+    if (st == ST_OK && t->n_nodes > 0)
+        notes_add (
+            t->notes,
+            "%s: it does not name its hosts: the node of rank 0 is called n0, that of "
+            "rank 1 n1",
+            t->file);
+    return st;
+}
+
+const struct links_format links_format_osu = {"osu", matches, read};

@@ -1,0 +1,261 @@
+/* What the importers of links share: the table, and cutting texts into lines and words. */
+#include "topology/measured/links_import_private.h"
+
+#include <ctype.h>
+#include <limits.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/units.h"
+#include "topology/links_doc.h"
+#include "topology/topology.h"
+
+#define ENDS_MAX 4096 /* the document holds matrices over them */
+
+/* ---- the table ---- */
+
+/* Room for one more entry of a growing array that doubles at each power of two. */
+static bool reserve (void **array, int n, size_t size)
+{
+    if (n & (n - 1))
+        return true;
+
+    void *more = realloc (*array, (n ? 2 * (size_t) n : 1) * size);
+
+    if (more)
+        *array = more;
+    return more != NULL;
+}
+
+int links_table_node (struct links_table *t, const char *name)
+{
+    char clean[TOPOLOGY_NAME_MAX + 1];
+
+    topology_links_name (name, clean);
+    for (int i = t->n_nodes - 1; i >= 0; i--)
+        if (strcmp (t->node[i].name, clean) == 0)
+            return i;
+    if (t->n_nodes == ENDS_MAX ||
+        !reserve ((void **) &t->node, t->n_nodes, sizeof *t->node)) {
+        err_set (t->err, ST_NOMEM, "%s: more than %d nodes, or out of memory", t->file,
+                 ENDS_MAX);
+        return -1;
+    }
+    t->node[t->n_nodes] = (struct links_node){.name = strdup (clean), .gpus = 1};
+    if (!t->node[t->n_nodes].name) {
+        err_nomem (t->err);
+        return -1;
+    }
+    return t->n_nodes++;
+}
+
+int links_table_end (struct links_table *t, int node, int gpu)
+{
+    for (int i = t->n_ends - 1; i >= 0; i--)
+        if (t->end[i].node == node && t->end[i].gpu == gpu)
+            return i;
+    if (t->n_ends == ENDS_MAX ||
+        !reserve ((void **) &t->end, t->n_ends, sizeof *t->end)) {
+        err_set (t->err, ST_NOMEM, "%s: more than %d GPUs, or out of memory", t->file,
+                 ENDS_MAX);
+        return -1;
+    }
+    t->end[t->n_ends] = (struct links_end){node, gpu};
+    if (t->node[node].gpus <= gpu)
+        t->node[node].gpus = gpu + 1;
+    return t->n_ends++;
+}
+
+enum status links_table_add (struct links_table *t, int src, int dst,
+                             enum links_quantity what, double value, const char *reason)
+{
+    /* What a cluster file may hold. */
+    if ((what == LINKS_BANDWIDTH && !(value > 0 && value <= 1e9 * UNITS_GB)) ||
+        (what == LINKS_LATENCY && !(value >= 0 && value <= 1e9 * UNITS_US)))
+        return err_set (t->err, ST_INVALID, "%s: %s %g %s of a link is none", t->file,
+                        what == LINKS_BANDWIDTH ? "a bandwidth of" : "a latency of",
+                        value / (what == LINKS_BANDWIDTH ? UNITS_GB : UNITS_US),
+                        what == LINKS_BANDWIDTH ? "GB/s" : "us");
+    if (t->n_samples == t->cap_samples) {
+        size_t cap = t->cap_samples ? 2 * t->cap_samples : 256;
+        struct links_sample *more = realloc (t->sample, cap * sizeof *more);
+
+        if (!more)
+            return err_nomem (t->err);
+        t->sample = more;
+        t->cap_samples = cap;
+    }
+    t->sample[t->n_samples++] = (struct links_sample){src, dst, what, value, reason};
+    return ST_OK;
+}
+
+enum status links_table_product (struct links_table *t, int node, const char *product)
+{
+    if (t->node[node].product || !*product)
+        return ST_OK;
+    t->node[node].product = strdup (product);
+    return t->node[node].product ? ST_OK : err_nomem (t->err);
+}
+
+enum status links_fail (struct links_table *t, int line, const char *fmt, ...)
+{
+    char what[512];
+    va_list ap;
+
+    va_start (ap, fmt);
+    vsnprintf (what, sizeof what, fmt, ap);
+    va_end (ap);
+    /* What a hostile file holds must not reach the terminal as it is. */
+    for (char *s = what; *s; s++)
+        if (iscntrl ((unsigned char) *s))
+            *s = '?';
+    return err_set (t->err, ST_INVALID, "%s: line %d: %s", t->file, line, what);
+}
+
+/* ---- lines and words ---- */
+
+char *links_line (struct links_lines *l)
+{
+    char *line = l->next;
+
+    if (!line || !*line)
+        return NULL;
+
+    size_t n = strcspn (line, "\n");
+
+    l->next = line[n] ? line + n + 1 : NULL;
+    line[n] = '\0';
+    if (n > 0 && line[n - 1] == '\r')
+        line[n - 1] = '\0';
+    l->number++;
+    return line;
+}
+
+int links_words (char *line, char separator, char **word, int max)
+{
+    int n = 0;
+    char *s = line;
+
+    if (!separator) {
+        while (n < max && *(s += strspn (s, " \t"))) {
+            word[n++] = s;
+            s += strcspn (s, " \t");
+            if (*s)
+                *s++ = '\0';
+        }
+        return n;
+    }
+    while (n < max) {
+        char *end = strchr (s, separator), *last;
+
+        if (end)
+            *end = '\0';
+        s += strspn (s, " \t\"");
+        last = s + strlen (s);
+        while (last > s && strchr (" \t\"", last[-1]))
+            *--last = '\0';
+        word[n++] = s;
+        if (!end)
+            break;
+        s = end + 1;
+    }
+    return n;
+}
+
+bool links_number (const char *word, double *x)
+{
+    char *end;
+    double v;
+
+    /* No hexadecimal, no "inf" or "nan". */
+    if (!*word || strspn (word, "0123456789.eE+-") != strlen (word))
+        return false;
+    v = strtod (word, &end);
+    if (end == word || *end || !isfinite (v))
+        return false;
+    *x = v;
+    return true;
+}
+
+bool links_absent (const char *word)
+{
+    static const char *const absent[] = {"", "nan", "-nan", "N/A", "-", "null", "None"};
+
+    for (size_t i = 0; i < sizeof absent / sizeof *absent; i++)
+        if (strcasecmp (word, absent[i]) == 0)
+            return true;
+    return false;
+}
+
+bool links_whole (const char *word, long lo, long hi, long *n)
+{
+    char *end;
+    long v;
+
+    if (!isdigit ((unsigned char) word[0]) || strlen (word) > 18)
+        return false;
+    v = strtol (word, &end, 10);
+    if (*end || v < lo || v > hi)
+        return false;
+    *n = v;
+    return true;
+}
+
+/* ---- tables with numbered rows and columns ---- */
+
+enum { GRID_MAX = 1024 };
+
+enum status links_grid_read (struct links_table *t, struct links_lines *lines,
+                             char *header, int skip, struct links_grid *grid)
+{
+    char *word[GRID_MAX + 2];
+    int n = links_words (header, '\0', word, GRID_MAX + 2) - skip;
+    long index;
+
+    for (int j = 0; j < n; j++)
+        if (!links_whole (word[skip + j], j, j, &index))
+            return links_fail (t, lines->number,
+                               "expected column %d of a matrix, found \"%.40s\"", j,
+                               word[skip + j]);
+    if (n < 1 || n > GRID_MAX)
+        return links_fail (t, lines->number, "expected the columns of a matrix, 0 to %d",
+                           GRID_MAX - 1);
+    grid->n = n;
+    grid->v = malloc ((size_t) n * (size_t) n * sizeof *grid->v);
+    if (!grid->v)
+        return err_nomem (t->err);
+    for (int i = 0; i < n; i++) {
+        char *line = links_line (lines);
+        int words = line ? links_words (line, '\0', word, GRID_MAX + 2) : 0;
+
+        if (words != n + 1 || !links_whole (word[0], i, i, &index)) {
+            links_grid_free (grid);
+            return links_fail (t, lines->number,
+                               "expected row %d of a matrix of %d, found %s", i, n,
+                               line ? "something else" : "the end of the file");
+        }
+        for (int j = 0; j < n; j++) {
+            double *v = &grid->v[i * n + j];
+
+            *v = NAN;
+            if (!links_absent (word[j + 1]) && !links_number (word[j + 1], v)) {
+                enum status st = links_fail (
+                    t, lines->number, "expected a number, found \"%.40s\"", word[j + 1]);
+
+                links_grid_free (grid);
+                return st;
+            }
+        }
+    }
+    return ST_OK;
+}
+
+void links_grid_free (struct links_grid *g)
+{
+    free (g->v);
+    *g = (struct links_grid){0};
+}

@@ -1,0 +1,81 @@
+/* The links between nodes as a picture of a few cells. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "topology/survey/stats.h"
+
+struct drawing {
+    const struct topology_cluster *c;
+    struct topology_heat *out;
+    double *links; /* [n*n] measured, in each cell */
+    int *cell;     /* [n_nodes] */
+};
+
+static void add (void *context, struct topology_end from, struct topology_end to,
+                 const struct topology_link *l, double alike)
+{
+    struct drawing *d = context;
+    size_t at;
+
+    if (from.node == to.node || !l->measured)
+        return;
+    at = (size_t) d->cell[from.node] * (size_t) d->out->n + (size_t) d->cell[to.node];
+    d->out->share[at] += alike * l->bytes_per_s;
+    d->links[at] += alike;
+}
+
+static void finish (struct drawing *d)
+{
+    struct topology_heat *h = d->out;
+
+    for (int i = 0; i <= h->n; i++) {
+        /* The smallest node whose cell is i. */
+        long long low = (long long) i * d->c->n_nodes;
+
+        h->first[i] = (int) ((low + h->n - 1) / h->n);
+    }
+    for (size_t k = 0; k < (size_t) h->n * (size_t) h->n; k++)
+        h->share[k] =
+            d->links[k] > 0 ? h->share[k] / d->links[k] / h->median_bytes_per_s : NAN;
+}
+
+enum status topology_heat_collect (const struct topology_cluster *c, int cells,
+                                   double median_bytes_per_s,
+                                   const struct topology_watch *watch,
+                                   struct topology_heat *out, struct error *err)
+{
+    struct topology_heat h = {.n = c->n_nodes < cells ? c->n_nodes : cells,
+                              .median_bytes_per_s = median_bytes_per_s};
+    struct drawing d = {.c = c, .out = &h};
+    enum status st = ST_OK;
+
+    if (median_bytes_per_s <= 0 || (!c->has_gpu_links && c->inter.bytes_per_s.n == 0)) {
+        *out = (struct topology_heat){0};
+        return ST_OK;
+    }
+    h.first = calloc ((size_t) h.n + 1, sizeof *h.first);
+    h.share = calloc ((size_t) h.n * (size_t) h.n, sizeof *h.share);
+    d.links = calloc ((size_t) h.n * (size_t) h.n, sizeof *d.links);
+    d.cell = calloc ((size_t) c->n_nodes, sizeof *d.cell);
+    for (int i = 0; d.cell && i < c->n_nodes; i++)
+        d.cell[i] = (int) ((long long) i * h.n / c->n_nodes);
+    if (h.first && h.share && d.links && d.cell &&
+        topology_links_visit (c, add, &d, watch))
+        finish (&d);
+    else
+        st = err_nomem (err);
+    free (d.links);
+    free (d.cell);
+    if (st == ST_OK)
+        *out = h;
+    else
+        topology_heat_release (&h);
+    return st;
+}
+
+void topology_heat_release (struct topology_heat *h)
+{
+    free (h->first);
+    free (h->share);
+    *h = (struct topology_heat){0};
+}

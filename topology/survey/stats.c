@@ -1,0 +1,639 @@
+/* Statistics of a cluster's links, in two passes: the first finds each tier's
+ * percentiles, the second what stands out from them. */
+#include "topology/survey/stats.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/rng.h"
+#include "base/stats.h"
+#include "topology/topology_private.h"
+
+#define SAMPLE_MAX (1 << 20) /* links of a tier whose values are kept */
+
+/* Rows of a matrix that are looked at together: columns of as many fill a cache line. */
+#define STRIP 16
+
+const char *topology_end_text (const struct topology_cluster *c, struct topology_end e,
+                               char buf[TOPOLOGY_END_TEXT])
+{
+    if (e.gpu < 0)
+        snprintf (buf, TOPOLOGY_END_TEXT, "%s", c->node[e.node].name);
+    else
+        snprintf (buf, TOPOLOGY_END_TEXT, "%s:%d", c->node[e.node].name,
+                  topology_gpu_index (c, e.gpu));
+    return buf;
+}
+
+/* ---- going through the links ---- */
+
+static void visit_pair (const struct topology_cluster *c, int x, int y, double alike,
+                        topology_visit_fn *fn, void *context)
+{
+    struct topology_link l = topology_link_given (c, x, y);
+
+    fn (context, (struct topology_end){c->node_of_gpu[x], x},
+        (struct topology_end){c->node_of_gpu[y], y}, &l, alike);
+}
+
+static void visit_inside (const struct topology_cluster *c, int i, topology_visit_fn *fn,
+                          void *context)
+{
+    const struct topology_node *n = &c->node[i];
+    double g = n->gpus;
+
+    if (n->gpus < 2 || (!n->intra && !c->has_gpu_matrix))
+        return;
+    if (!c->has_gpu_matrix && n->intra->bytes_per_s.n == 0 &&
+        n->intra->latency_s.n == 0 && n->intra->estimate_error.n == 0) {
+        struct topology_link l = topology_link_given (c, n->first_gpu, n->first_gpu + 1);
+
+        fn (context, (struct topology_end){i, -1}, (struct topology_end){i, -1}, &l,
+            g * (g - 1));
+        return;
+    }
+    for (int x = n->first_gpu; x < n->first_gpu + n->gpus; x++)
+        for (int y = n->first_gpu; y < n->first_gpu + n->gpus; y++)
+            if (x != y)
+                visit_pair (c, x, y, 1, fn, context);
+}
+
+static void tell (const struct topology_watch *watch, int done, int all)
+{
+    if (watch && done % (4 * STRIP) == 0)
+        watch->progress (watch->context, (double) done / all);
+}
+
+/* The links out of one node.  [n_nodes] entries each. */
+static void visit_row (const struct topology_cluster *c, int i, const double *bytes_per_s,
+                       const double *latency_s, topology_visit_fn *fn, void *context)
+{
+    for (int j = 0; j < c->n_nodes; j++) {
+        struct topology_link l = topology_link_priced (bytes_per_s[j], latency_s[j], 0.0);
+
+        if (i != j)
+            fn (context, (struct topology_end){i, -1}, (struct topology_end){j, -1}, &l,
+                1);
+    }
+}
+
+/* All GPUs of two nodes alike. */
+static bool visit_nodes (const struct topology_cluster *c, topology_visit_fn *fn,
+                         void *context, const struct topology_watch *watch)
+{
+    int n = c->n_nodes;
+    size_t width = (size_t) n;
+    double *bw, *latency_s;
+
+    if (c->inter.bytes_per_s.n == 0 && c->inter.latency_s.n == 0 &&
+        c->inter.estimate_error.n == 0) {
+        struct topology_link l = topology_node_link (c, 0, 1);
+
+        fn (context, (struct topology_end){0, -1}, (struct topology_end){1, -1}, &l,
+            (double) n * (n - 1));
+        return true;
+    }
+    bw = malloc (2 * STRIP * width * sizeof *bw);
+    if (!bw)
+        return false;
+    latency_s = bw + STRIP * width;
+    for (int first = 0; first < n; first += STRIP) {
+        int rows = n - first < STRIP ? n - first : STRIP;
+
+        topology_matrix_strip (&c->inter.bytes_per_s, false, first, rows, n, bw);
+        if (first == 0 || c->inter.latency_s.n > 0)
+            topology_matrix_strip (&c->inter.latency_s, false, first, rows, n, latency_s);
+        tell (watch, first, n);
+        for (int k = 0; k < rows; k++)
+            visit_row (c, first + k, bw + (size_t) k * width,
+                       latency_s + (size_t) k * width, fn, context);
+    }
+    free (bw);
+    return true;
+}
+
+static int rail_number (const struct topology_cluster *c, int gpu)
+{
+    return c->n_rails > 0 ? topology_rail_of (c, gpu) : -1;
+}
+
+/* The GPUs of two nodes.  Those of different rails see one link where no exception names
+ * a GPU, so that one visit is enough for them. */
+static void visit_gpus (const struct topology_cluster *c, int i, int j,
+                        topology_visit_fn *fn, void *context)
+{
+    const struct topology_node *a = &c->node[i], *b = &c->node[j];
+    bool single = c->has_gpu_matrix || c->except_bytes_per_s || c->except_latency_s;
+    int crossing = 0, first_x = -1, first_y = -1;
+
+    for (int x = a->first_gpu; x < a->first_gpu + a->gpus; x++)
+        for (int y = b->first_gpu; y < b->first_gpu + b->gpus; y++) {
+            if (!single && rail_number (c, x) != rail_number (c, y)) {
+                first_x = crossing == 0 ? x : first_x;
+                first_y = crossing == 0 ? y : first_y;
+                crossing++;
+                continue;
+            }
+            visit_pair (c, x, y, 1, fn, context);
+        }
+    if (crossing > 0)
+        visit_pair (c, first_x, first_y, crossing, fn, context);
+}
+
+bool topology_links_visit (const struct topology_cluster *c, topology_visit_fn *fn,
+                           void *context, const struct topology_watch *watch)
+{
+    for (int i = 0; i < c->n_nodes; i++)
+        visit_inside (c, i, fn, context);
+    if (c->n_nodes > 1 && !c->has_gpu_links && c->has_inter &&
+        !visit_nodes (c, fn, context, watch))
+        return false;
+    for (int i = 0; c->has_gpu_links && i < c->n_nodes; i++) {
+        tell (watch, i, c->n_nodes);
+        for (int j = 0; j < c->n_nodes; j++)
+            if (i != j)
+                visit_gpus (c, i, j, fn, context);
+    }
+    return true;
+}
+
+/* ---- tiers ---- */
+
+/* A tier while its values are collected. */
+struct bucket {
+    struct topology_tier tier;
+    double *bw, *latency_s; /* [n] */
+    size_t n, cap;
+    bool one_latency;
+    double sum, sum_square, measured;
+};
+
+struct collecting {
+    const struct topology_cluster *c;
+    struct bucket *bucket;
+    int n;
+    bool tiers; /* tell distances and rails apart */
+    bool racks; /* distances come from racks: no node has switches */
+    bool failed;
+    int stride; /* one link of so many is kept for the percentiles */
+    struct rng rng;
+    struct topology_stats *out;
+    int worst_max;
+    double listed_below; /* share of the links that belong to the worst so far */
+    double asymmetry_sum;
+    double *back; /* [STRIP * n_nodes] to the nodes from back_first on */
+    int back_first;
+    int *run; /* [n_nodes] equal for neighbours in the list that lie below the same */
+    int near, far_run, hops;  /* the distance that was worked out last */
+    struct collecting *whole; /* the same links without tiers, or NULL */
+    const struct topology_watch *watch;
+};
+
+static bool same_place (const struct topology_node *a, const struct topology_node *b)
+{
+    size_t bytes = (size_t) a->levels * sizeof *a->switch_id;
+
+    return a->levels == b->levels &&
+           (bytes == 0 || memcmp (a->switch_id, b->switch_id, bytes) == 0) &&
+           (a->rack && b->rack ? strcmp (a->rack, b->rack) == 0 : a->rack == b->rack);
+}
+
+static bool find_runs (struct collecting *w)
+{
+    const struct topology_node *node = w->c->node;
+
+    w->run = calloc ((size_t) w->c->n_nodes, sizeof *w->run);
+    for (int i = 1; w->run && i < w->c->n_nodes; i++)
+        w->run[i] = w->run[i - 1] + !same_place (&node[i - 1], &node[i]);
+    return w->run != NULL;
+}
+
+/* Between two nodes.  The far ones come in order, many of them below the same switches. */
+static int distance (struct collecting *w, int a, int b)
+{
+    const struct topology_cluster *c = w->c;
+
+    if (a == w->near && w->run[b] == w->far_run)
+        return w->hops;
+    w->near = a;
+    w->far_run = w->run[b];
+    if (!w->racks)
+        w->hops = topology_hops (c, a, b);
+    else
+        w->hops = !c->node[a].rack || !c->node[b].rack             ? -1
+                  : strcmp (c->node[a].rack, c->node[b].rack) == 0 ? 0
+                                                                   : 1;
+    return w->hops;
+}
+
+static struct bucket *bucket_of (struct collecting *w, struct topology_end from,
+                                 struct topology_end to)
+{
+    enum topology_where where = from.node == to.node ? TOPOLOGY_INSIDE : TOPOLOGY_BETWEEN;
+    bool split = w->tiers && where == TOPOLOGY_BETWEEN;
+    int hops = split ? distance (w, from.node, to.node) : -1;
+    int rail = split && w->c->n_rails > 0 && from.gpu >= 0
+                   ? rail_number (w->c, from.gpu) == rail_number (w->c, to.gpu)
+                   : -1;
+
+    for (int k = w->n - 1; k >= 0; k--) {
+        const struct topology_tier *t = &w->bucket[k].tier;
+
+        if (t->where == where && t->hops == hops && t->rail == rail)
+            return &w->bucket[k];
+    }
+
+    struct bucket *more = realloc (w->bucket, ((size_t) w->n + 1) * sizeof *more);
+
+    if (!more)
+        return NULL;
+    w->bucket = more;
+    more[w->n] = (struct bucket){.tier = {.where = where, .hops = hops, .rail = rail}};
+    return &more[w->n++];
+}
+
+static bool keep_value (struct bucket *b, const struct topology_link *l)
+{
+    if (b->n == b->cap) {
+        size_t cap = b->cap ? 2 * b->cap : 256;
+        double *bw = realloc (b->bw, cap * sizeof *bw);
+
+        if (!bw)
+            return false;
+        b->bw = bw;
+
+        double *latency_s = realloc (b->latency_s, cap * sizeof *latency_s);
+
+        if (!latency_s)
+            return false;
+        b->latency_s = latency_s;
+        b->cap = cap;
+    }
+    b->one_latency = b->n == 0 || (b->one_latency && l->latency_s == b->latency_s[0]);
+    b->bw[b->n] = l->bytes_per_s;
+    b->latency_s[b->n++] = l->latency_s;
+    return true;
+}
+
+/* One call stands for all pairs of nodes. */
+static bool is_general (struct topology_end from, struct topology_end to, double alike)
+{
+    return from.node != to.node && from.gpu < 0 && alike > 1;
+}
+
+/* Sums; finish turns them into means. */
+static void note_nodes (struct collecting *w, struct topology_end from,
+                        struct topology_end to, const struct topology_link *l,
+                        double alike)
+{
+    struct topology_node_stats *node = w->out->node, *a = &node[from.node],
+                               *b = &node[to.node];
+
+    if (from.node == to.node)
+        return;
+    if (is_general (from, to, alike)) {
+        for (int i = 0; i < w->c->n_nodes; i++)
+            node[i] = (struct topology_node_stats){.out_bytes_per_s = l->bytes_per_s,
+                                                   .in_bytes_per_s = l->bytes_per_s,
+                                                   .lowest_bytes_per_s = l->bytes_per_s,
+                                                   .lowest_node = -1,
+                                                   .out_links = 1,
+                                                   .in_links = 1};
+        return;
+    }
+    if (!l->measured) {
+        a->unmeasured += alike;
+        return;
+    }
+    a->out_bytes_per_s += alike * l->bytes_per_s;
+    a->out_links += alike;
+    b->in_bytes_per_s += alike * l->bytes_per_s;
+    b->in_links += alike;
+    if (a->lowest_node < 0 || l->bytes_per_s < a->lowest_bytes_per_s) {
+        a->lowest_bytes_per_s = l->bytes_per_s;
+        a->lowest_node = to.node;
+    }
+}
+
+static double estimate_error (const struct topology_cluster *c, struct topology_end from,
+                              struct topology_end to)
+{
+    int src = from.gpu, dst = to.gpu;
+
+    if (src < 0 && from.node != to.node)
+        return c->inter.has_estimates
+                   ? topology_matrix_at (&c->inter.estimate_error, from.node, to.node)
+                   : NAN;
+    if (src < 0) {
+        src = c->node[from.node].first_gpu;
+        dst = src + 1;
+    }
+    return topology_link_estimate_error (c, src, dst);
+}
+
+static void note_estimate (struct collecting *w, double error, double alike)
+{
+    if (isnan (error))
+        return;
+    w->out->estimated += alike;
+    w->out->estimate_error = fmax (w->out->estimate_error, error);
+}
+
+static void first_pass (void *context, struct topology_end from, struct topology_end to,
+                        const struct topology_link *l, double alike)
+{
+    struct collecting *w = context;
+    struct bucket *b = bucket_of (w, from, to);
+
+    if (w->whole)
+        first_pass (w->whole, from, to, l, alike);
+    if (!b) {
+        w->failed = true;
+        return;
+    }
+    if (w->tiers) {
+        note_nodes (w, from, to, l, alike);
+        w->out->links += alike;
+        if (w->c->has_estimates && l->measured)
+            note_estimate (w, estimate_error (w->c, from, to), alike);
+    }
+    b->tier.links += alike;
+    if (!l->measured) {
+        b->tier.unmeasured += alike;
+        return;
+    }
+
+    double *q = b->tier.quantile_bytes_per_s;
+
+    if (b->measured == 0 || l->bytes_per_s < q[QUANTILE_MIN])
+        q[QUANTILE_MIN] = l->bytes_per_s;
+    if (b->measured == 0 || l->bytes_per_s > q[QUANTILE_MAX])
+        q[QUANTILE_MAX] = l->bytes_per_s;
+    b->measured += alike;
+    b->sum += alike * l->bytes_per_s;
+    b->sum_square += alike * l->bytes_per_s * l->bytes_per_s;
+    if ((w->stride == 1 || b->n == 0 || rng_below (&w->rng, w->stride) == 0) &&
+        !keep_value (b, l))
+        w->failed = true;
+}
+
+static int by_value (const void *a, const void *b)
+{
+    double x = *(const double *) a, y = *(const double *) b;
+
+    return (x > y) - (x < y);
+}
+
+static void finish_bucket (struct bucket *b)
+{
+    static const double share[] = {0, .05, .5, .95, 1};
+    struct topology_tier *t = &b->tier;
+
+    if (b->n == 0)
+        return;
+    qsort (b->bw, b->n, sizeof *b->bw, by_value);
+    if (!b->one_latency)
+        qsort (b->latency_s, b->n, sizeof *b->latency_s, by_value);
+    for (int k = QUANTILE_5; k <= QUANTILE_95; k++)
+        t->quantile_bytes_per_s[k] = stats_quantile (b->bw, (int) b->n, share[k]);
+    t->latency_s = stats_quantile (b->latency_s, (int) b->n, .5);
+
+    double mean = b->sum / b->measured;
+    double variance = b->sum_square / b->measured - mean * mean;
+
+    t->cv = variance > 1e-14 * mean * mean ? sqrt (variance) / mean : 0.0;
+}
+
+/* ---- what stands out ---- */
+
+/* Keep the list of the lowest shares sorted; it is short. */
+static void insert_worst (struct collecting *w, struct topology_outlier x)
+{
+    struct topology_stats *out = w->out;
+    int k = out->n_worst < w->worst_max ? out->n_worst++ : w->worst_max - 1;
+
+    for (; k > 0 && out->worst[k - 1].share > x.share; k--)
+        out->worst[k] = out->worst[k - 1];
+    out->worst[k] = x;
+    if (out->n_worst == w->worst_max)
+        w->listed_below = out->worst[w->worst_max - 1].share;
+}
+
+/* The rate the other way; 0 when unmeasured.  Nodes come one after the other. */
+static double back_of (struct collecting *w, struct topology_end from,
+                       struct topology_end to)
+{
+    const struct topology_cluster *c = w->c;
+    struct topology_link l;
+
+    if (from.gpu >= 0) {
+        l = topology_link_given (c, to.gpu, from.gpu);
+        return l.measured ? l.bytes_per_s : 0;
+    }
+    if (from.node < w->back_first || from.node >= w->back_first + STRIP) {
+        int rows = c->n_nodes - from.node < STRIP ? c->n_nodes - from.node : STRIP;
+
+        w->back_first = from.node;
+        topology_matrix_strip (&c->inter.bytes_per_s, true, from.node, rows, c->n_nodes,
+                               w->back);
+    }
+
+    double back = w->back[(size_t) (from.node - w->back_first) * (size_t) c->n_nodes +
+                          (size_t) to.node];
+
+    return isnan (back) ? 0 : back;
+}
+
+static void second_pass (void *context, struct topology_end from, struct topology_end to,
+                         const struct topology_link *l, double alike)
+{
+    struct collecting *w = context;
+    double median = bucket_of (w, from, to)->tier.quantile_bytes_per_s[QUANTILE_50];
+
+    if (!l->measured || is_general (from, to, alike) ||
+        (from.gpu < 0 && from.node == to.node))
+        return;
+
+    double back = back_of (w, from, to), share = l->bytes_per_s / median;
+
+    w->out->slow += share < TOPOLOGY_SLOW ? alike : 0;
+    if (share < w->listed_below)
+        insert_worst (w,
+                      (struct topology_outlier){from, to, l->bytes_per_s, back, share});
+    if (back > 0 &&
+        (from.node < to.node || (from.node == to.node && from.gpu < to.gpu))) {
+        double larger = l->bytes_per_s > back ? l->bytes_per_s : back;
+        double d = fabs (l->bytes_per_s - back) / larger;
+
+        w->out->asymmetry_pairs++;
+        w->asymmetry_sum += d;
+        w->out->asymmetry_max = d > w->out->asymmetry_max ? d : w->out->asymmetry_max;
+    }
+}
+
+/* ---- all ---- */
+
+static int by_place (const void *a, const void *b)
+{
+    const struct topology_tier *x = &((const struct bucket *) a)->tier,
+                               *y = &((const struct bucket *) b)->tier;
+    /* An unknown distance last, the same rail before others. */
+    int hx = x->hops < 0 ? TOPOLOGY_SWITCHES_MAX + 1 : x->hops,
+        hy = y->hops < 0 ? TOPOLOGY_SWITCHES_MAX + 1 : y->hops;
+
+    return x->where != y->where ? (int) x->where - (int) y->where
+           : hx != hy           ? hx - hy
+                                : y->rail - x->rail;
+}
+
+static bool finish (struct collecting *w)
+{
+    struct topology_stats *out = w->out;
+
+    out->tier = calloc ((size_t) w->n + 1, sizeof *out->tier);
+    if (w->failed || !out->tier)
+        return false;
+    for (int k = 0; k < w->n; k++)
+        finish_bucket (&w->bucket[k]);
+    for (int i = 0; i < w->c->n_nodes; i++) {
+        out->node[i].out_bytes_per_s /= fmax (out->node[i].out_links, 1);
+        out->node[i].in_bytes_per_s /= fmax (out->node[i].in_links, 1);
+    }
+    if (w->n > 0)
+        qsort (w->bucket, (size_t) w->n, sizeof *w->bucket, by_place);
+    if (w->tiers && !topology_links_visit (w->c, second_pass, w, w->watch))
+        return false;
+    if (out->asymmetry_pairs > 0)
+        out->asymmetry_mean = w->asymmetry_sum / out->asymmetry_pairs;
+    for (int k = 0; k < w->n; k++)
+        out->tier[k] = w->bucket[k].tier;
+    out->n_tiers = w->n;
+    out->sampled = w->stride > 1;
+    return true;
+}
+
+static bool begin (struct collecting *w)
+{
+    const struct topology_cluster *c = w->c;
+    struct topology_stats *out = w->out;
+    double ends = c->has_gpu_links ? c->n_gpus : c->n_nodes;
+
+    w->rng = (struct rng){1};
+    w->stride =
+        ends * ends > SAMPLE_MAX ? (int) fmin (ends * ends / SAMPLE_MAX, 1e9) + 1 : 1;
+    w->listed_below = w->worst_max > 0 ? 1 : -1;
+    w->back_first = -STRIP;
+    w->near = -1;
+    w->racks = true;
+    for (int i = 0; i < c->n_nodes; i++)
+        w->racks = w->racks && c->node[i].levels == 0;
+    out->node = calloc ((size_t) c->n_nodes, sizeof *out->node);
+    out->worst = calloc ((size_t) w->worst_max + 1, sizeof *out->worst);
+    if (w->tiers && !c->has_gpu_links &&
+        !(w->back = malloc (STRIP * (size_t) c->n_nodes * sizeof *w->back)))
+        return false;
+    for (int i = 0; out->node && i < c->n_nodes; i++)
+        out->node[i].lowest_node = -1;
+    return out->node && out->worst && find_runs (w);
+}
+
+static void end (struct collecting *w)
+{
+    for (int k = 0; k < w->n; k++) {
+        free (w->bucket[k].bw);
+        free (w->bucket[k].latency_s);
+    }
+    free (w->bucket);
+    free (w->back);
+    free (w->run);
+}
+
+/* The links between nodes, where tiers are not told apart; or NULL. */
+static const struct topology_tier *between (const struct topology_stats *s)
+{
+    for (int k = 0; k < s->n_tiers; k++)
+        if (s->tier[k].where == TOPOLOGY_BETWEEN)
+            return &s->tier[k];
+    return NULL;
+}
+
+enum status topology_stats_collect (const struct topology_cluster *c, int worst,
+                                    const struct topology_watch *watch,
+                                    struct topology_stats *out, struct error *err)
+{
+    struct topology_stats s = {0}, all = {0};
+    struct collecting whole = {.c = c, .out = &all};
+    struct collecting w = {.c = c,
+                           .tiers = true,
+                           .out = &s,
+                           .worst_max = worst,
+                           .whole = &whole,
+                           .watch = watch};
+    bool done = begin (&w) && begin (&whole) &&
+                topology_links_visit (c, first_pass, &w, watch) && finish (&w) &&
+                finish (&whole);
+
+    if (done && between (&all))
+        s.between_median_bytes_per_s = between (&all)->quantile_bytes_per_s[QUANTILE_50];
+    end (&w);
+    end (&whole);
+    topology_stats_release (&all);
+    if (!done) {
+        topology_stats_release (&s);
+        return err_nomem (err);
+    }
+    *out = s;
+    return ST_OK;
+}
+
+void topology_stats_release (struct topology_stats *s)
+{
+    free (s->tier);
+    free (s->worst);
+    free (s->node);
+    *s = (struct topology_stats){0};
+}
+
+const char *topology_tier_text (const struct topology_cluster *c,
+                                const struct topology_tier *t, char buf[64])
+{
+    bool racks = true;
+    const char *rail = t->rail < 0 ? "" : t->rail ? ", same rail" : ", other rail";
+
+    for (int i = 0; i < c->n_nodes; i++)
+        racks = racks && c->node[i].levels == 0;
+    if (t->where == TOPOLOGY_INSIDE)
+        snprintf (buf, 64, "inside nodes");
+    else if (t->hops < 0)
+        snprintf (buf, 64, "between nodes%s", rail);
+    else if (racks)
+        snprintf (buf, 64, "between nodes, %s%s", t->hops ? "other racks" : "same rack",
+                  rail);
+    else if (t->hops == 0)
+        snprintf (buf, 64, "between nodes, same leaf%s", rail);
+    else
+        snprintf (buf, 64, "between nodes, %d level%s up%s", t->hops,
+                  t->hops > 1 ? "s" : "", rail);
+    return buf;
+}
+
+enum status topology_inter_stats (const struct topology_cluster *c,
+                                  struct topology_link_stats *out, struct error *err)
+{
+    struct topology_stats all = {0};
+    struct collecting w = {.c = c, .out = &all};
+    bool done =
+        begin (&w) && topology_links_visit (c, first_pass, &w, NULL) && finish (&w);
+    const struct topology_tier *t = done ? between (&all) : NULL;
+
+    *out = (struct topology_link_stats){0};
+    if (t)
+        *out = (struct topology_link_stats){
+            (long) t->links, (long) t->unmeasured, t->quantile_bytes_per_s[QUANTILE_MIN],
+            t->quantile_bytes_per_s[QUANTILE_50], t->quantile_bytes_per_s[QUANTILE_MAX]};
+    end (&w);
+    topology_stats_release (&all);
+    return done ? ST_OK : err_nomem (err);
+}

@@ -3,7 +3,7 @@
 #define CLI_PLAN_FROM_H
 
 #include "cli/cli.h"
-#include "mapper/replan.h"
+#include "mapper/replan/replan.h"
 
 struct plan_from {
     const char *file; /* NULL: a plan of its own */

@@ -4,7 +4,7 @@
 #define CLI_PLAN_PASSES_H
 
 #include "cli/cli.h"
-#include "mapper/heldout.h"
+#include "mapper/replan/heldout.h"
 
 struct plan_passes {
     const char **file; /* [n_links + n_heldout] those planned on first */

@@ -5,7 +5,7 @@
 #include <glpk.h>
 #include <stdbool.h>
 
-#include "mapper/bound_schedule.h"
+#include "mapper/bound/schedule.h"
 #include "mapper/mapper.h"
 
 #define CLASSES_FEW 4  /* classes by type and speed, where types allow */

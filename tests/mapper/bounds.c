@@ -1,7 +1,7 @@
 /* The lower bound at sizes that cannot be enumerated: below every placement of clusters of
  * unlike GPUs, the planner's own ones included, and its recursion over splits equal to
  * GLPK's MIP of the same rows. */
-#include "mapper/bound_private.h"
+#include "mapper/bound/bound_private.h"
 #include "tests/lib/fixture.h"
 
 /* Two or three types or speeds, nodes of a few sizes, links that differ by type. */

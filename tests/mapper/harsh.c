@@ -1,7 +1,7 @@
 /* The lower bound where everything is unlike at once: node sizes, types, speeds, links and
  * what nodes reach together, few layers beside a large head, every schedule.  Orders and
  * splits that are far from the planner's climb from there towards the bound. */
-#include "mapper/bound_private.h"
+#include "mapper/bound/bound_private.h"
 #include "memest/memest.h"
 #include "tests/lib/fixture.h"
 

@@ -1,6 +1,6 @@
 /* The gain over the default order on measurements that the plan was not made from: none on
  * noise, found where links are slow every time, equal to pricing the plan by hand. */
-#include "mapper/heldout.h"
+#include "mapper/replan/heldout.h"
 #include "tests/lib/fixture.h"
 #include "topology/edit/edit.h"
 

@@ -1,7 +1,7 @@
 /* Replanning moves as few ranks as pays: none where nothing changed or moving costs more,
  * those of a lost node or a bad link otherwise; the list of moves leads from the old plan to
  * the new one. */
-#include "mapper/replan.h"
+#include "mapper/replan/replan.h"
 #include "tests/lib/fixture.h"
 
 static struct setting a_job (struct topology_cluster *c, int tp, int pp, int dp)

@@ -5,7 +5,7 @@
  * plan, so the least bound of all holds for the whole space.  Work is done in batches of
  * a fixed size, and batches are merged in order, so the result does not depend on the
  * number of threads. */
-#include "mapper/search_private.h"
+#include "mapper/search/search_private.h"
 
 #include <limits.h>
 #include <math.h>

@@ -8,7 +8,7 @@
  * to the other.  A group's ranks end on GPUs that its own ranks left or that were idle, so
  * every choice of groups is a placement.  A chain of exchanges is one group, most of which
  * may have been for nothing: what is left of it comes home exchange by exchange. */
-#include "mapper/moves.h"
+#include "mapper/replan/moves.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* What experts' exchanges and their synchronisation take at best, for the lower bound. */
-#include "mapper/bound_private.h"
+#include "mapper/bound/bound_private.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* What the links between the nodes of a grid cost: every pair is priced once, as a boundary
  * between two stages and as the slowest link of a row's ring. */
-#include "mapper/grid_pairs.h"
+#include "mapper/place/grid_pairs.h"
 
 #include <float.h>
 #include <math.h>

@@ -9,13 +9,13 @@
  *
  * Stage 0's layers, kind of slot and placement set its tail: each is tried.  Where weights'
  * gradients are put off, the end is the step: every stage's own with its tail. */
-#include "mapper/bound_schedule.h"
+#include "mapper/bound/schedule.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 #include "costmodel/costmodel.h"
-#include "mapper/bound_played.h"
+#include "mapper/bound/played.h"
 
 /* Stage 0, where its layers are given. */
 struct first_stage {

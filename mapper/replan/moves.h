@@ -4,7 +4,7 @@
 #define MAPPER_MOVES_H
 
 #include "mapper/mapper_private.h"
-#include "mapper/replan.h"
+#include "mapper/replan/replan.h"
 
 /** A placement of one configuration with its old one beside it. */
 struct mover {

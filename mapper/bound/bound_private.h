@@ -5,7 +5,7 @@
 #ifndef MAPPER_BOUND_PRIVATE_H
 #define MAPPER_BOUND_PRIVATE_H
 
-#include "mapper/bound_schedule.h"
+#include "mapper/bound/schedule.h"
 #include "mapper/mapper_private.h"
 
 /** Seconds of one micro-batch on a slot at best. */

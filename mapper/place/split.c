@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mapper/bound_private.h"
+#include "mapper/bound/bound_private.h"
 
 #define PLAYED_CELLS 400000 /* stages x stages x chunks x schedules played, about */
 

@@ -7,7 +7,7 @@
  * to the first, on all choices of slow slots; the least of what they take when played out,
  * and that step, is a bound of all splits.  The step is taken near the rows' at first, and
  * further as long as the splits are not too many. */
-#include "mapper/bound_played.h"
+#include "mapper/bound/played.h"
 
 #include <limits.h>
 #include <math.h>

@@ -4,7 +4,7 @@
  * them do, the wider is the way of their synchronisation; but the fewer of the other stages
  * have room beside them, and the more sends cross nodes.  The bound is the least over how
  * many there are on each of its nodes at least (by_lanes). */
-#include "mapper/bound_private.h"
+#include "mapper/bound/bound_private.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* The links at their best, for the lower bound. */
-#include "mapper/bound_private.h"
+#include "mapper/bound/bound_private.h"
 
 #include <math.h>
 

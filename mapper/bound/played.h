@@ -2,7 +2,7 @@
 #ifndef MAPPER_BOUND_PLAYED_H
 #define MAPPER_BOUND_PLAYED_H
 
-#include "mapper/bound_rows.h"
+#include "mapper/bound/rows.h"
 
 /** The least step over all splits of the layers, each played out with every time at its
  *  best, where there are few enough of them near rows_s.

@@ -2,7 +2,7 @@
  *
  * A split is left out where its work alone is no shorter than the best plan so far, of this
  * configuration or another: every stage on the fastest GPUs, nothing sent. */
-#include "mapper/placer.h"
+#include "mapper/place/placer.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -13,7 +13,7 @@
  * + a part of the last round (Pipette's hidden critical path; MAPPING of the 1F1B
  * recurrence).  Maxima are softened while annealing, so that every link tells; the best
  * is kept by the maxima themselves, and the caller prices it exactly. */
-#include "mapper/grid_pairs.h"
+#include "mapper/place/grid_pairs.h"
 
 #include <float.h>
 #include <math.h>

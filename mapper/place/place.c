@@ -2,8 +2,8 @@
  * from the best start of node-wise and of free layouts whole nodes are exchanged, then
  * single TP groups, then single GPUs (anneal.c).  Pools of up to EXACT_GPUS_MAX GPUs are
  * enumerated instead (exact.c). */
-#include "mapper/grid.h"
-#include "mapper/placer.h"
+#include "mapper/place/grid.h"
+#include "mapper/place/placer.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -4,8 +4,8 @@
  * and what hides a stage's synchronisation, the profile's part of its compute and the
  * backward passes that end after its own.  The candidate changes only if its exact price
  * gets better, so that what the model leaves out costs nothing but chances. */
-#include "mapper/grid.h"
-#include "mapper/placer.h"
+#include "mapper/place/grid.h"
+#include "mapper/place/placer.h"
 
 #include <math.h>
 #include <stdlib.h>

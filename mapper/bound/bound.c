@@ -27,7 +27,7 @@
  * TP index than groups fit it, of every index that it has, so it cannot have all: every TP
  * group of stage 0 spans.
  */
-#include "mapper/bound_private.h"
+#include "mapper/bound/bound_private.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* A grid grown along the fastest links alone, column after column, which finds a grid that
  * stands out. */
-#include "mapper/grid_pairs.h"
+#include "mapper/place/grid_pairs.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -24,7 +24,7 @@
  * on fast slots) and other layers on stage 0, which sets the tail.  Between two values of
  * P the sum falls and P rises, so an interval has a bound, and the interval with the lowest
  * is halved until it is narrow. */
-#include "mapper/bound_private.h"
+#include "mapper/bound/bound_private.h"
 
 #include <math.h>
 #include <stdlib.h>

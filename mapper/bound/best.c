@@ -4,7 +4,7 @@
  * is the least of any GPU, on a slow slot the least of the slow classes' GPUs.  What a slow
  * slot takes more than any is added layer by layer: times grow linearly with a stage's
  * layers. */
-#include "mapper/bound_private.h"
+#include "mapper/bound/bound_private.h"
 
 #include <math.h>
 #include <string.h>

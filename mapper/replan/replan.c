@@ -1,13 +1,13 @@
 /* Replanning: the old degrees from the old placement, beside a search that does not know it,
  * and what the difference is worth. */
-#include "mapper/replan.h"
+#include "mapper/replan/replan.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
-#include "mapper/moves.h"
+#include "mapper/replan/moves.h"
 
 #define DAY_S 86400.0
 #define TRIM 0.5 /* of the tie: what all moves that are taken back may cost together */

@@ -1,5 +1,5 @@
 /* The choice among the configurations that were placed. */
-#include "mapper/search_private.h"
+#include "mapper/search/search_private.h"
 
 #include <math.h>
 #include <stdlib.h>

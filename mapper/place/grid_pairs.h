@@ -2,7 +2,7 @@
 #ifndef MAPPER_GRID_PAIRS_H
 #define MAPPER_GRID_PAIRS_H
 
-#include "mapper/grid.h"
+#include "mapper/place/grid.h"
 
 #define NEAR 8 /* best-linked partners of a node that moves bring together */
 

@@ -3,7 +3,7 @@
  * A search picks the placement whose links were measured fastest, and so the one that chance
  * favoured most; on another measurement that part of the gain is gone.  Only what is left
  * there is a gain. */
-#include "mapper/heldout.h"
+#include "mapper/replan/heldout.h"
 
 #include <math.h>
 #include <stdlib.h>

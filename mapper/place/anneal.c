@@ -1,6 +1,6 @@
 /* Simulated annealing of a placement on a counted number of moves: whole nodes change
  * places in the layout they came from, then TP groups, then single GPUs. */
-#include "mapper/placer.h"
+#include "mapper/place/placer.h"
 
 #include <math.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #ifndef MAPPER_BOUND_ROWS_H
 #define MAPPER_BOUND_ROWS_H
 
-#include "mapper/bound_schedule.h"
+#include "mapper/bound/schedule.h"
 
 /** What of a layer's work: INPUT is the backward without what zero-bubble schedules put
  *  off. */

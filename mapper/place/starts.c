@@ -16,7 +16,7 @@
  * every stage that less memory serves), so an order is put right by settling the neediest
  * stages first, each with any GPU that is large enough and not settled yet: that finds a
  * legal order whenever the nodes at hand have one. */
-#include "mapper/placer.h"
+#include "mapper/place/placer.h"
 
 #include <float.h>
 #include <math.h>

@@ -31,7 +31,7 @@
  * Layers with and without experts cost differently: a run of layers takes at least its mean
  * less a slack (slack_of).  All rows grow with the stage's layers, given how many the
  * stages after it hold at most. */
-#include "mapper/bound_rows.h"
+#include "mapper/bound/rows.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* One replica's pipeline in fractions of layers, for the lower bound, and what follows it;
  * bound_stages.c says what the rows are. */
-#include "mapper/bound_private.h"
+#include "mapper/bound/bound_private.h"
 
 #include <math.h>
 

@@ -181,7 +181,7 @@ void bound_caps (const struct pool *pool, int pp, int from, bool spans, const in
  * with experts from others. */
 static bool scheduled (const struct pool *pool, const struct best *b)
 {
-    return b->total_only || !caps_alike (pool);
+    return b->total_only || !pool_layers_alike (pool);
 }
 
 /* The bound when slots are fast or slow by class `from`; 0 when it tells nothing. */
@@ -245,7 +245,7 @@ double bound_of (const struct pool *pool, const struct workload_config *c,
 
     if (how > BOUND_FRACTIONS)
         caps = malloc (((size_t) pool->n_classes + 2) * pp * sizeof (int));
-    if (caps && !memory_fits (pool, c, caps)) {
+    if (caps && !pool_memory_fits (pool, c, caps)) {
         free (caps);
         return INFINITY;
     }
@@ -273,7 +273,7 @@ int bound_divided (const struct pool *pool, const struct workload_config *c, int
     return slow;
 }
 
-enum status mapper_lower_bound (const struct mapper_problem *p,
+enum status bound_of_problem (const struct mapper_problem *p,
                                 const struct workload_config *c, bool tight,
                                 double *bound_s, struct error *err)
 {

@@ -2,11 +2,11 @@
  * bound_best.c (every time at its best), bound_links.c (the links), bound_experts.c;
  * 1F1B's and GPipe's rows (bound_fractions.c) and layers to stages (bound_stages.c);
  * bound_pipeline.c, which makes of all that what bound_schedule.c takes. */
-#ifndef MAPPER_BOUND_PRIVATE_H
-#define MAPPER_BOUND_PRIVATE_H
+#ifndef MAPPER_BOUND_BOUND_PRIVATE_H
+#define MAPPER_BOUND_BOUND_PRIVATE_H
 
+#include "mapper/bound/bound.h"
 #include "mapper/bound/schedule.h"
-#include "mapper/mapper_private.h"
 
 /** Seconds of one micro-batch on a slot at best. */
 struct slot_pace {
@@ -59,7 +59,7 @@ int bound_divided (const struct pool *pool, const struct workload_config *c, int
 
 /** Most layers of each stage in the memory of any class, and of those from `from` on (with
  *  `spans`, of any too).
- *  @param[in]  caps  as memory_fits leaves it
+ *  @param[in]  caps  as pool_memory_fits leaves it
  *  @param[out] cap   [2 * pp] */
 void bound_caps (const struct pool *pool, int pp, int from, bool spans, const int *caps,
                  int *cap);

@@ -2,7 +2,7 @@
  * and split of the layers: the fastest GPU's compute without communication inside TP
  * groups, the best links, and as many of them between nodes as the nodes' sizes force.
  * The slowest stage is at least the mean of all and the one with ceil(layers / p). */
-#include "mapper/mapper_private.h"
+#include "mapper/bound/bound.h"
 
 #include <math.h>
 

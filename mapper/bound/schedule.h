@@ -3,17 +3,7 @@
 #ifndef MAPPER_BOUND_SCHEDULE_H
 #define MAPPER_BOUND_SCHEDULE_H
 
-#include <stdbool.h>
-
-#include "workload/workload.h"
-
-/** How closely?  Each is higher than the one before, and about 100 times as slow. */
-enum bound_how {
-    BOUND_FRACTIONS, /* layers in fractions, memory left aside */
-    BOUND_SPLITS,    /* whole layers within memory */
-    BOUND_PLAYED,    /* interleaved: splits played out where they are few */
-    BOUND_RUNS       /* 1F1B and GPipe: the sends inside runs of stages */
-};
+#include "mapper/bound/bound.h"
 
 /** One layer for one micro-batch, at best. */
 struct bound_layer {

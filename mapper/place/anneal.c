@@ -1,6 +1,6 @@
 /* Simulated annealing of a placement on a counted number of moves: whole nodes change
  * places in the layout they came from, then TP groups, then single GPUs. */
-#include "mapper/place/placer.h"
+#include "mapper/place/place_private.h"
 
 #include <math.h>
 #include <string.h>
@@ -52,7 +52,7 @@ static bool uses_legal (const struct placer *x)
         int node = x->pool->node[i];
 
         n += x->uses[node] > 0;
-        if (x->uses[node] == 0 && is_pinned (x->pool, node))
+        if (x->uses[node] == 0 && pool_is_pinned (x->pool, node))
             return false;
     }
     return !nodes_limited (x->pool) || n <= x->pool->problem->max_nodes;
@@ -133,7 +133,7 @@ static void anneal (struct placer *x, enum unit unit, int moves, struct candidat
     count_uses (x);
     hot = 1e-3 * here;
     cold = 1e-7 * here;
-    for (int i = 0; i < moves && (i % BETWEEN_LOOKS != 0 || !pool_is_late (x->pool));
+    for (int i = 0; i < moves && (i % BETWEEN_LOOKS != 0 || !deadline_passed (x->deadline));
          i++) {
         double temperature = hot * pow (cold / hot, (double) i / moves);
 
@@ -150,7 +150,7 @@ static void anneal (struct placer *x, enum unit unit, int moves, struct candidat
 
         if (there <= here || rng_unit (&x->rng) < exp ((here - there) / temperature)) {
             here = there;
-            if (price_less (&now, &best->price)) {
+            if (mapper_price_less (&now, &best->price)) {
                 best->price = now;
                 memcpy (best->gpu, costmodel_state_gpus (x->state),
                         (size_t) x->n * sizeof (int));

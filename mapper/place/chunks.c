@@ -5,7 +5,7 @@
  * Chunks take turns, so that a stage's pace is its work: the slowest stage's is the least
  * when one layer of each chunk after the other goes to the stage that would then still be
  * the fastest, since work grows with the layers. */
-#include "mapper/mapper_private.h"
+#include "mapper/place/place_private.h"
 
 #include <math.h>
 #include <stdlib.h>

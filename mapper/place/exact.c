@@ -5,7 +5,7 @@
  * node), renumbering all replicas, or all ranks of every TP group, round by one changes
  * neither rings nor pipelines, so rank 0 may be asked to have the lowest-numbered of stage
  * 0's GPUs. */
-#include "mapper/mapper_private.h"
+#include "mapper/place/place_private.h"
 
 #include <string.h>
 
@@ -83,8 +83,8 @@ static void leaf (struct exact *x, bool runs)
     for (int free = 0; free <= 1; free++) {
         struct exact_best *best = free ? x->any : x->by_node;
 
-        if ((free || runs) && price_less (&price, best->price) &&
-            pins_hold (x->pool, all, x->world)) {
+        if ((free || runs) && mapper_price_less (&price, best->price) &&
+            pool_pins_hold (x->pool, all, x->world)) {
             *best->price = price;
             memcpy (best->gpu, all, (size_t) x->n * sizeof (int));
             best->better = true;
@@ -116,7 +116,7 @@ static void place_rank (struct exact *x, int r, bool runs)
     }
 }
 
-bool pool_is_small (const struct pool *pool)
+bool place_tries_all (const struct pool *pool)
 {
     int n = 0;
 

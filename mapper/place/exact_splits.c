@@ -2,7 +2,7 @@
  *
  * A split is left out where its work alone is no shorter than the best plan so far, of this
  * configuration or another: every stage on the fastest GPUs, nothing sent. */
-#include "mapper/place/placer.h"
+#include "mapper/place/place_private.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -117,7 +117,7 @@ static enum status try_split (struct splits *s)
         return ST_OK;
     }
     s->all = s->all && s->priced + s->placements <= s->effort->tries &&
-             !pool_is_late (s->x->pool);
+             !deadline_passed (s->x->deadline);
     if (s->all)
         st = placer_new_layers (s->x, s->layers, s->err);
     if (s->all && st == ST_OK)
@@ -154,7 +154,7 @@ static bool find_caps (struct splits *s)
 
     for (int k = 0; k < pp; k++)
         s->cap[k] = 0;
-    if (caps && memory_fits (pool, s->x->c, caps))
+    if (caps && pool_memory_fits (pool, s->x->c, caps))
         for (int k = 0; k < pp; k++)
             for (int q = 0; q < pool->n_classes; q++)
                 s->cap[k] = caps[q * pp + k] > s->cap[k] ? caps[q * pp + k] : s->cap[k];
@@ -184,7 +184,7 @@ enum status exact_splits (struct placer *x, enum mapper_granularity granularity,
         s.given = s.cap + pp;
         s.gpu = s.given + pp;
         memcpy (s.given, x->layers, pp * sizeof (int));
-        st = default_order (x->pool, s.gpu, err);
+        st = pool_default_order (x->pool, s.gpu, err);
     }
     if (st == ST_OK && !find_caps (&s))
         st = err_nomem (err);

@@ -5,7 +5,7 @@
  * backward passes that end after its own.  The candidate changes only if its exact price
  * gets better, so that what the model leaves out costs nothing but chances. */
 #include "mapper/place/grid.h"
-#include "mapper/place/placer.h"
+#include "mapper/place/place_private.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -258,11 +258,11 @@ static void keep (struct on_grid *o, struct candidate *k)
     for (int i = 0; i < o->p.n; i++)
         x->layout.seq[i] = o->p.node[o->order[i]];
     layout_fill (x, &straight);
-    if (!straight || !pins_hold (x->pool, x->order, x->world))
+    if (!straight || !pool_pins_hold (x->pool, x->order, x->world))
         return;
     costmodel_state_reset (x->state, x->order);
     price = costmodel_state_price (x->state);
-    if (!price_less (&price, &k->price))
+    if (!mapper_price_less (&price, &k->price))
         return;
     k->price = price;
     memcpy (k->layout.seq, x->layout.seq, (size_t) x->pool->n_nodes * sizeof (int));
@@ -284,7 +284,7 @@ bool improve_on_grid (struct placer *x, int runs, long moves, struct candidate *
     if (prepare (&o) && (g = grid_create (&o.p, rng_next (&x->rng)))) {
         if (runs > 1 && grid_grow (g, o.order))
             keep (&o, k);
-        for (int run = 0; run < runs && !pool_is_late (x->pool); run++) {
+        for (int run = 0; run < runs && !deadline_passed (x->deadline); run++) {
             number (&o, k->layout.seq);
             grid_improve (g, o.order, run % 2 == 1, moves);
             keep (&o, k);

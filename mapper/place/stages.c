@@ -14,7 +14,9 @@
  * for single stages, short runs of stages and all of them (bound_stages.c tells why), plus stage
  * 0's synchronisation.  The runs keep full stages apart: two in a row set a slower pace
  * than one, since their sends come on top. */
-#include "mapper/mapper_private.h"
+#include "mapper/bound/bound.h"
+#include "mapper/milp.h"
+#include "mapper/place/place_private.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -341,73 +343,6 @@ static void add_pace (glp_prob *mip, const struct split *x)
         add_run (mip, x, 0, pp - 1, send_s);
 }
 
-/* Do the layers of an even split fit, in as few estimates as will tell?  Where layers are all
- * of one kind, a stage needs no more than one before it but for embedding and head.
- * @return 1, 0, or -1 when that does not tell */
-static int even_split_fits (const struct memest_problem *memory, bool alike, double limit)
-{
-    const struct workload_config *c = memory->config;
-    int pp = c->deg.pp, v = c->deg.vpp;
-    int even = (memory->model->layers / v + pp - 1) / pp * v; /* whole chunks */
-    struct memest_stage s;
-
-    if (alike) {
-        /* The last stage without its head has the most room: some stage takes as much. */
-        struct workload_stage least =
-            workload_stage_guess (memory->model, c, pp - 1, even);
-
-        least.embedding = least.head = false;
-        memest_stage (memory, pp - 1, &least, &s);
-        if (s.peak_bytes > limit)
-            return 0;
-    }
-    for (int i = 0; i < pp; i++) {
-        struct workload_stage held = workload_stage_guess (memory->model, c, i, even);
-
-        if (alike && i > 0 && !held.head)
-            continue;
-        memest_stage (memory, i, &held, &s);
-        if (s.peak_bytes > limit)
-            return -1;
-    }
-    return 1;
-}
-
-bool memory_fits (const struct pool *pool, const struct workload_config *c, int *caps)
-{
-    const struct mapper_problem *p = pool->problem;
-    int pp = c->deg.pp, room = 0, layers = p->model->layers;
-    double largest = 0;
-    struct memest_problem memory = {p->model, p->job, c, p->profile, p->memory_model};
-
-    if (!caps) {
-        bool alike = caps_alike (pool) && p->memory_model == MEMEST_LINKWISE;
-        int fits;
-
-        for (int q = 0; q < pool->n_classes; q++)
-            largest = fmax (largest, pool->class[q].limit_bytes);
-        fits = even_split_fits (&memory, alike, largest);
-        if (fits >= 0)
-            return fits;
-    }
-    for (int i = 0; i < pp; i++) {
-        int most = 0;
-
-        for (int q = 0; q < (caps ? pool->n_classes : 1); q++) {
-            double limit = caps ? pool->class[q].limit_bytes : largest;
-            int cap = memest_max_layers (&memory, i, layers, limit);
-
-            if (caps)
-                caps[q * pp + i] = cap;
-            most = cap > most ? cap : most;
-        }
-        if (most < 1)
-            return false;
-        room += most;
-    }
-    return room >= layers;
-}
-
 /* The least cap of every stage when as many layers as can be have room: a transportation
  * problem, whose linear optimum is whole. */
 static enum status widest_caps (const struct split *x, int *cap, struct error *err)
@@ -537,10 +472,10 @@ static enum status split_init (struct split *x, struct error *err)
     x->coef = malloc ((columns + 1) * sizeof (double));
     if (st == ST_OK && (!x->cap || !x->class_cap || !x->at || !x->coef))
         st = err_nomem (err);
-    if (st == ST_OK && !memory_fits (x->pool, x->c, x->class_cap))
+    if (st == ST_OK && !pool_memory_fits (x->pool, x->c, x->class_cap))
         st = err_set (err, ST_NOFIT, "no split of the layers fits in memory");
     if (st == ST_OK)
-        caps_surely (x->pool, x->c, x->class_cap);
+        pool_sure_caps (x->pool, x->c, x->class_cap);
     for (int j = 0; st == ST_OK && j < x->levels; j++)
         for (int q = 0; q < x->pool->n_classes; q++)
             if (!(x->pool->class[q].limit_bytes < x->limit_bytes[j]) &&
@@ -610,7 +545,7 @@ enum status stages_split (const struct pool *pool, const struct workload_config 
                x.classes * c->deg.pp <= MILP_COLUMNS) {
         st = solve_mip (&x, layers, class_of_stage, err);
     } else if (st == ST_OK) {
-        st = split_layers (pool, c, slots != NULL, x.class_cap, layers, class_of_stage,
+        st = bound_split (pool, c, slots != NULL, x.class_cap, layers, class_of_stage,
                            err);
         if (st == ST_NOFIT || (st == ST_OK && !enough_memory (&x, layers)))
             st = c->deg.vpp > 1 ? chunk_split (&x, layers, class_of_stage, err)

@@ -16,7 +16,7 @@
  * every stage that less memory serves), so an order is put right by settling the neediest
  * stages first, each with any GPU that is large enough and not settled yet: that finds a
  * legal order whenever the nodes at hand have one. */
-#include "mapper/place/placer.h"
+#include "mapper/place/place_private.h"
 
 #include <float.h>
 #include <math.h>
@@ -240,12 +240,12 @@ static void try_order (struct placer *x, const struct starts *s)
     struct candidate *keep[] = {s->any, s->by_node};
     int n_keep = is_by_node (x, x->order) ? 2 : 1;
 
-    if (!order_ok (x, x->order) || !pins_hold (x->pool, x->order, x->world))
+    if (!order_ok (x, x->order) || !pool_pins_hold (x->pool, x->order, x->world))
         return;
     costmodel_state_reset (x->state, x->order);
     price = costmodel_state_price (x->state);
     for (int i = 0; i < n_keep; i++)
-        if (price_less (&price, &keep[i]->price)) {
+        if (mapper_price_less (&price, &keep[i]->price)) {
             keep[i]->price = price;
             layout_copy (&keep[i]->layout, &x->layout, x->pool->n_nodes);
             memcpy (keep[i]->gpu, x->order, (size_t) x->n * sizeof (int));
@@ -327,7 +327,7 @@ static void pinned_first (struct placer *x)
     for (int i = 0; i < x->pool->n_nodes && at < x->pool->n_pinned; i++) {
         int node = x->layout.seq[i], k = i;
 
-        if (!is_pinned (x->pool, node))
+        if (!pool_is_pinned (x->pool, node))
             continue;
         for (; k > at; k--)
             x->layout.seq[k] = x->layout.seq[k - 1];
@@ -340,7 +340,7 @@ static void try_sequence (struct placer *x, const struct starts *s)
 {
     bool straight;
 
-    if (isfinite (s->any->price.step_s) && pool_is_late (x->pool))
+    if (isfinite (s->any->price.step_s) && deadline_passed (x->deadline))
         return;
     pinned_first (x);
     for (int q = 0; q < x->pool->n_classes; q++) {
@@ -427,8 +427,8 @@ static enum status sequence_grown (struct placer *x, int seed, struct error *err
             if (!isfinite (sum[i]))
                 continue;
             /* The slowest of links may be infinitely bad, and is yet to be taken. */
-            sum[i] = fmin (DBL_MAX, sum[i] + link_badness (c, node, pool->node[i]) +
-                                        link_badness (c, pool->node[i], node));
+            sum[i] = fmin (DBL_MAX, sum[i] + pool_link_badness (c, node, pool->node[i]) +
+                                        pool_link_badness (c, pool->node[i], node));
             if (next < 0 || sum[i] < sum[next])
                 next = i;
         }
@@ -543,7 +543,7 @@ static enum status try_layout (struct placer *x, int depth,
 
     x->layout.depth = depth;
     make_layout (x, depth);
-    default_sequence (pool, x->layout.seq);
+    pool_sequence (pool, x->layout.seq);
     try_sequence (x, s);
     if (pool->all_alike)
         return ST_OK;
@@ -581,9 +581,9 @@ static enum status try_default (struct placer *x, const struct starts *s,
 
     x->layout.depth = 1;
     x->layout.upto = x->pool->n_classes - 1;
-    default_sequence (x->pool, x->layout.seq);
+    pool_sequence (x->pool, x->layout.seq);
     layout_fill (x, &straight);
-    st = default_order (x->pool, x->order, err);
+    st = pool_default_order (x->pool, x->order, err);
     if (st == ST_OK) {
         repair (x, x->order);
         try_order (x, s);

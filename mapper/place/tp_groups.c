@@ -5,7 +5,8 @@
  * of its slowest group, the largest cost is minimised first and the sum second: the
  * smallest threshold is sought under which columns still partition the node, and among
  * those the sum is least. */
-#include "mapper/mapper_private.h"
+#include "mapper/milp.h"
+#include "mapper/place/place_private.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -289,7 +290,7 @@ static void write_groups (const struct partition *p, const int *chosen, int *gpu
             gpu[at++] = i;
 }
 
-enum status mapper_tp_groups (const struct topology_cluster *c,
+enum status place_tp_groups (const struct topology_cluster *c,
                               const struct workload_profile *profile, int node, int tp,
                               double bytes, double layer_s, int *gpu, struct error *err)
 {
@@ -356,7 +357,7 @@ enum status groups_init (struct groups *g, const struct pool *pool,
                 gpu[x] = g->gpu[before->first_gpu + x] - before->first_gpu + n->first_gpu;
         } else {
             costmodel_compute (p->model, p->job, &one, p->profile, n->type, &k);
-            st = mapper_tp_groups (c, p->profile, pool->node[i], g->tp, v.tp_bytes,
+            st = place_tp_groups (c, p->profile, pool->node[i], g->tp, v.tp_bytes,
                                    k.dense.fwd_s + k.dense.back_s, gpu, err);
             for (int x = 0; x < n->gpus && st == ST_OK; x++)
                 gpu[x] += n->first_gpu;

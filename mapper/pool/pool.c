@@ -1,11 +1,10 @@
 /* What the search may use: nodes, classes of GPUs, the best links. */
-#include "mapper/mapper_private.h"
+#include "mapper/pool/pool.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/progress.h"
 #include "base/stats.h"
 
 #define POOR 1.3 /* times the usual badness of links */
@@ -77,8 +76,7 @@ static bool make_classes (struct pool *pool, double step, int most)
                 pool->class[pool->n_classes++] = (struct gpu_class){
                     .type = node->type,
                     .speed = speed,
-                    .limit_bytes = memest_limit (p->profile, node->type->memory_bytes,
-                                                 p->memory_limit_pct, p->oom_risk)};
+                    .limit_bytes = mapper_memory_limit (p, node->type->memory_bytes)};
                 pool->best_speed[q] = speed;
             }
             pool->best_speed[q] = fmax (pool->best_speed[q], speed);
@@ -171,7 +169,7 @@ long pool_groups (const struct pool *pool, int upto, int tp)
 
 /* ---- links ---- */
 
-double link_badness (const struct topology_cluster *c, int from, int to)
+double pool_link_badness (const struct topology_cluster *c, int from, int to)
 {
     struct topology_link l =
         topology_link (c, c->node[from].first_gpu, c->node[to].first_gpu);
@@ -200,7 +198,7 @@ static bool most_links_are_bad (const struct pool *pool, int i, double usual)
         int a = pool->node[i], b = pool->node[k];
 
         bad += k != i &&
-               (link_badness (c, a, b) + link_badness (c, b, a)) * (pool->n_nodes - 1) >
+               (pool_link_badness (c, a, b) + pool_link_badness (c, b, a)) * (pool->n_nodes - 1) >
                    POOR * usual;
     }
     return 2 * bad > pool->n_nodes - 1;
@@ -399,7 +397,7 @@ static enum status see_links (struct pool *pool, struct error *err)
             if (measured)
                 parent[island_of (parent, i)] = island_of (parent, j);
 
-            double badness = link_badness (c, a, b);
+            double badness = pool_link_badness (c, a, b);
 
             pool->badness[i] += badness;
             pool->badness[j] += badness;
@@ -456,7 +454,7 @@ enum status pool_init (struct pool *pool, const struct mapper_problem *p,
     const struct topology_cluster *c = p->cluster;
     bool any = false;
 
-    *pool = (struct pool){.problem = p, .until_s = INFINITY};
+    *pool = (struct pool){.problem = p};
     pool->node = malloc ((size_t) c->n_nodes * sizeof (int));
     pool->class_of_gpu = malloc ((size_t) c->n_gpus * sizeof (int));
     if (!pool->node || !pool->class_of_gpu) {
@@ -466,7 +464,7 @@ enum status pool_init (struct pool *pool, const struct mapper_problem *p,
     for (int g = 0; g < c->n_gpus; g++)
         pool->class_of_gpu[g] = -1;
     for (int i = 0; i < c->n_nodes; i++) {
-        bool allowed = p->node_allowed ? p->node_allowed[i] : !c->node[i].drained;
+        bool allowed = mapper_node_allowed (p, i);
 
         any = any || allowed;
         if (allowed && costmodel_matrix_rate (c->node[i].type, p->job->precision) > 0)
@@ -506,14 +504,6 @@ enum status pool_init (struct pool *pool, const struct mapper_problem *p,
     return st;
 }
 
-bool pool_is_late (const struct pool *pool)
-{
-    const struct mapper_settings *s = pool->settings;
-
-    return (s && s->stop && s->stop (s->context)) ||
-           (isfinite (pool->until_s) && clock_s () > pool->until_s);
-}
-
 void pool_release (struct pool *pool)
 {
     free (pool->node);
@@ -540,7 +530,7 @@ static bool among_largest (const struct pool *pool, int node)
     return before < pool->problem->max_nodes;
 }
 
-void default_sequence (const struct pool *pool, int *seq)
+void pool_sequence (const struct pool *pool, int *seq)
 {
     int most = pool->problem->max_nodes, n = 0;
 
@@ -549,12 +539,12 @@ void default_sequence (const struct pool *pool, int *seq)
             bool may =
                 most == 0 || most >= pool->n_nodes || among_largest (pool, pool->node[i]);
 
-            if ((is_pinned (pool, pool->node[i]) ? 2 : may) == first)
+            if ((pool_is_pinned (pool, pool->node[i]) ? 2 : may) == first)
                 seq[n++] = pool->node[i];
         }
 }
 
-bool pins_hold (const struct pool *pool, const int *gpu, int world)
+bool pool_pins_hold (const struct pool *pool, const int *gpu, int world)
 {
     const int *node_of = pool->problem->cluster->node_of_gpu;
     int found = 0;
@@ -562,21 +552,21 @@ bool pins_hold (const struct pool *pool, const int *gpu, int world)
     for (int i = 0; i < pool->n_nodes && pool->n_pinned > 0; i++) {
         bool used = false;
 
-        for (int r = 0; r < world && is_pinned (pool, pool->node[i]) && !used; r++)
+        for (int r = 0; r < world && pool_is_pinned (pool, pool->node[i]) && !used; r++)
             used = node_of[gpu[r]] == pool->node[i];
         found += used;
     }
     return found == pool->n_pinned;
 }
 
-enum status default_order (const struct pool *pool, int *gpu, struct error *err)
+enum status pool_default_order (const struct pool *pool, int *gpu, struct error *err)
 {
     const struct topology_cluster *c = pool->problem->cluster;
     int *seq = malloc ((size_t) pool->n_nodes * sizeof (int)), n = 0;
 
     if (!seq)
         return err_nomem (err);
-    default_sequence (pool, seq);
+    pool_sequence (pool, seq);
     for (int i = 0; i < pool->n_nodes; i++)
         for (int k = 0; k < c->node[seq[i]].gpus; k++)
             gpu[n++] = c->node[seq[i]].first_gpu + k;

@@ -1,27 +1,11 @@
 /* The space: every configuration of the axes that divides model, job and pool. */
-#include "mapper/mapper_private.h"
+#include "mapper/pool/pool.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define TP_WIDE 8 /* on smaller nodes tp is tried up to here, across nodes */
 #define CP_TOKENS 4096
-
-struct mapper_axes mapper_axes_free (void)
-{
-    return (struct mapper_axes){.tp = MAPPER_FREE,
-                                .pp = MAPPER_FREE,
-                                .dp = MAPPER_FREE,
-                                .cp = MAPPER_FREE,
-                                .ep = MAPPER_FREE,
-                                .etp = MAPPER_FREE,
-                                .vpp = MAPPER_FREE,
-                                .micro_batch = MAPPER_FREE,
-                                .zero = MAPPER_FREE,
-                                .sequence_parallel = MAPPER_FREE,
-                                .recompute = MAPPER_FREE,
-                                .schedule = MAPPER_FREE};
-}
 
 /* A sorted list of different numbers. */
 struct values {
@@ -355,7 +339,7 @@ static void vary_pp (struct enumeration *e, struct workload_config c)
     }
 }
 
-enum status space_enumerate (const struct pool *pool, struct workload_config **list,
+enum status pool_configurations (const struct pool *pool, struct workload_config **list,
                              long *n, json_t **space, struct error *err)
 {
     const struct mapper_problem *p = pool->problem;

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "mapper/mapper_private.h"
 
 struct mapper_heldout_settings mapper_heldout_settings_default (void)
 {
@@ -40,7 +39,7 @@ struct heldout {
 static double step_on (const struct heldout *h, const struct topology_cluster *c,
                        const int *layers, const int *gpu)
 {
-    struct costmodel_problem p = priced_problem (h->p, h->config, layers);
+    struct costmodel_problem p = mapper_priced (h->p, h->config, layers);
     struct costmodel_estimate e;
 
     p.cluster = c;

@@ -2,7 +2,7 @@
 #ifndef MAPPER_HELDOUT_H
 #define MAPPER_HELDOUT_H
 
-#include "mapper/mapper.h"
+#include "mapper/search/search.h"
 #include "topology/survey/passes.h"
 
 struct mapper_heldout_settings {

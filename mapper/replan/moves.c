@@ -60,7 +60,7 @@ static bool nodes_legal (const struct mover *x, const int *gpu)
     int most = x->pool->problem->max_nodes;
 
     return (most == 0 || count_nodes (x, gpu) <= most) &&
-           pins_hold (x->pool, gpu, x->world);
+           pool_pins_hold (x->pool, gpu, x->world);
 }
 
 bool mover_legal (const struct mover *x, const int *gpu)
@@ -72,25 +72,6 @@ bool mover_legal (const struct mover *x, const int *gpu)
 }
 
 /* ---- making one ---- */
-
-/* Which classes have the memory for each stage's layers. */
-static void find_fits (struct mover *x)
-{
-    const struct costmodel_problem *p = &x->priced;
-    struct memest_problem memory = {p->model, p->job, p->config, p->profile,
-                                    x->pool->problem->memory_model};
-
-    for (int i = 0; i < p->config->deg.pp; i++) {
-        struct workload_stage held =
-            workload_stage_of (p->model, p->config, p->layers, i);
-        struct memest_stage needs;
-
-        memest_stage (&memory, i, &held, &needs);
-        for (int q = 0; q < x->pool->n_classes; q++)
-            x->fits[i * x->pool->n_classes + q] =
-                needs.peak_bytes <= x->pool->class[q].limit_bytes;
-    }
-}
 
 static void index_positions (struct mover *x)
 {
@@ -221,7 +202,7 @@ enum status mover_init (struct mover *x, const struct pool *pool,
                       x->world, x->n);
     if (st == ST_OK) {
         memcpy (x->home, home, (size_t) x->world * sizeof (int));
-        find_fits (x);
+        pool_stage_classes (pool, c, layers, x->fits);
         st = complete (x, err);
     }
     if (st == ST_OK && !mover_legal (x, x->order))
@@ -532,7 +513,7 @@ static int least_of_groups (struct mover *x, const struct groups_of_moves *g, bo
         put_groups (x, g, made);
         price = mover_price (x);
         made[k] = true;
-        if (price_less (&best, &price) || !mover_legal (x, mover_gpus (x)))
+        if (mapper_price_less (&best, &price) || !mover_legal (x, mover_gpus (x)))
             continue;
         best = price;
         pick = k;
@@ -611,7 +592,7 @@ static bool bring_home (struct mover *x, bool groups, const struct costmodel_pri
         tried++;
         costmodel_state_exchange (x->state, e.a, e.b, e.n);
         price = mover_price (x);
-        if (!price_less (&at_best, &price) && nodes_legal (x, mover_gpus (x))) {
+        if (!mapper_price_less (&at_best, &price) && nodes_legal (x, mover_gpus (x))) {
             at_best = price;
             best = (struct best_exchange){from, to, 0};
         }

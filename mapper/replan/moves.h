@@ -3,7 +3,7 @@
 #ifndef MAPPER_MOVES_H
 #define MAPPER_MOVES_H
 
-#include "mapper/mapper_private.h"
+#include "mapper/pool/pool.h"
 #include "mapper/replan/replan.h"
 
 /** A placement of one configuration with its old one beside it. */

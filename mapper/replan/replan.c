@@ -75,7 +75,7 @@ static void turn_replicas (struct mover *x, const int *gpu, int *turned)
             continue;
         mover_put (x, try);
         price = mover_price (x);
-        if (!mover_legal (x, mover_gpus (x)) || price_less (&at_best, &price))
+        if (!mover_legal (x, mover_gpus (x)) || mapper_price_less (&at_best, &price))
             continue;
         best_moved = moved;
         memcpy (turned, mover_gpus (x), (size_t) x->world * sizeof (int));

@@ -3,7 +3,7 @@
 #ifndef MAPPER_REPLAN_H
 #define MAPPER_REPLAN_H
 
-#include "mapper/mapper.h"
+#include "mapper/search/search.h"
 
 /** What moving costs, and for how long it can pay. */
 struct mapper_replan_settings {

@@ -1,5 +1,5 @@
 /* Nothing fits: what came closest, and what would make it fit. */
-#include "mapper/mapper_private.h"
+#include "mapper/search/search_private.h"
 
 #include <stdlib.h>
 
@@ -59,9 +59,9 @@ static bool fits_with (const struct mapper_problem *p, const struct mapper_axes 
         return false;
     if (n_gpus > 0)
         pool.n_gpus = n_gpus;
-    if (space_enumerate (&pool, &list, &n, &space, NULL) == ST_OK) {
+    if (pool_configurations (&pool, &list, &n, &space, NULL) == ST_OK) {
         for (long i = 0; i < n && !fits; i++)
-            fits = memory_fits (&pool, &list[i], NULL);
+            fits = pool_memory_fits (&pool, &list[i], NULL);
         free (list);
         json_decref (space);
     }
@@ -159,7 +159,7 @@ void mapper_explain_miss (const struct mapper_problem *p, const struct mapper_in
         int have = 0;
 
         for (int i = 0; i < p->cluster->n_nodes; i++)
-            if (p->node_allowed ? p->node_allowed[i] : !p->cluster->node[i].drained)
+            if (mapper_node_allowed (p, i))
                 have += p->cluster->node[i].gpus;
         if ((long long) have * factor < 1 << 20 && fits_with (p, &p->axes, have * factor))
             n_gpus = have * factor;

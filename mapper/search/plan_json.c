@@ -1,5 +1,5 @@
 /* The search's result as a plan file. */
-#include "mapper/mapper_private.h"
+#include "mapper/search/search.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -54,7 +54,7 @@ enum status mapper_explain (const struct mapper_problem *p, const struct mapper_
                             struct costmodel_binding *out, bool *found,
                             double *unshared_step_s, struct error *err)
 {
-    struct costmodel_problem problem = priced_problem (p, &r->config, r->layers);
+    struct costmodel_problem problem = mapper_priced (p, &r->config, r->layers);
     enum status st =
         costmodel_find_binding (&problem, r->gpu, r->estimate.step_s, out, found, err);
 

@@ -1,5 +1,5 @@
 /* Another placement in the place of the one that was found. */
-#include "mapper/mapper_private.h"
+#include "mapper/search/search_private.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -7,21 +7,21 @@
 
 #include "base/units.h"
 
-struct mapper_axes mapper_axes_of (const struct workload_config *c)
+void mapper_result_release (struct mapper_result *r)
 {
-    return (struct mapper_axes){.tp = c->deg.tp,
-                                .pp = c->deg.pp,
-                                .dp = c->deg.dp,
-                                .cp = c->deg.cp,
-                                .ep = c->deg.ep,
-                                .etp = c->deg.etp,
-                                .vpp = c->deg.vpp,
-                                .micro_batch = c->micro_batch,
-                                .zero = c->zero,
-                                .sequence_parallel = c->sequence_parallel,
-                                .recompute = (int) c->recompute,
-                                .recompute_layers = c->recompute_layers,
-                                .schedule = (int) c->schedule};
+    free (r->layers);
+    free (r->gpu);
+    free (r->estimate.unmeasured);
+    free (r->memory);
+    free (r->gpu_bytes);
+    free (r->top);
+    *r = (struct mapper_result){0};
+}
+
+void mapper_info_release (struct mapper_info *info)
+{
+    json_decref (info->space);
+    *info = (struct mapper_info){0};
 }
 
 /* The memory of every stage beside its smallest GPU's limit. */
@@ -81,12 +81,12 @@ static enum status describe_default (const struct pool *pool,
     const struct mapper_problem *p = pool->problem;
     struct costmodel_estimate e;
     int *gpu = malloc ((size_t) p->cluster->n_gpus * sizeof (int));
-    enum status st = gpu ? default_order (pool, gpu, err) : err_nomem (err);
+    enum status st = gpu ? pool_default_order (pool, gpu, err) : err_nomem (err);
 
     r->default_order_step_s = INFINITY;
     r->default_order_unmeasured = 0;
     if (st == ST_OK && order_fits (p, r, gpu) &&
-        pins_hold (pool, gpu, (int) workload_world (&r->config.deg)) &&
+        pool_pins_hold (pool, gpu, (int) workload_world (&r->config.deg)) &&
         costmodel_estimate (priced, gpu, true, &e, NULL) == ST_OK) {
         r->default_order_step_s = e.step_s;
         r->default_order_unmeasured = e.n_unmeasured;
@@ -126,7 +126,7 @@ enum status result_put (const struct pool *pool, const struct workload_config *c
                               .gpu_step_s = INFINITY,
                               .memory = calloc (pp, sizeof *x.memory),
                               .gpu_bytes = calloc (pp, sizeof *x.gpu_bytes)};
-    struct costmodel_problem priced = priced_problem (p, &x.config, x.layers);
+    struct costmodel_problem priced = mapper_priced (p, &x.config, x.layers);
     enum status st = ST_OK;
 
     if (!x.layers || !x.gpu || !x.memory || !x.gpu_bytes)
@@ -179,7 +179,7 @@ enum status mapper_default_order (const struct mapper_problem *p, int *gpu,
 
     if (st != ST_OK)
         return st;
-    st = default_order (&pool, gpu, err);
+    st = pool_default_order (&pool, gpu, err);
     pool_release (&pool);
     return st;
 }

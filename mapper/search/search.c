@@ -30,11 +30,6 @@
 #define POLISH_WORTH 1e-4  /* of the step: a gain that is worth another round */
 #define OUT_OF_REACH 0.05  /* of the best step: no effort brings so much */
 
-const char *mapper_objective_name (enum mapper_objective o)
-{
-    return o == MAPPER_GPU_HOURS ? "gpu-hours" : "step";
-}
-
 struct mapper_settings mapper_settings_default (void)
 {
     return (struct mapper_settings){
@@ -116,7 +111,7 @@ static enum status bound_all (struct search *x, struct error *err)
         return err_nomem (err);
 #pragma omp parallel for schedule(dynamic, 64)
     for (long i = 0; i < x->n; i++) {
-        bounds[i] = memory_fits (&x->pool, &x->config[i], NULL)
+        bounds[i] = pool_memory_fits (&x->pool, &x->config[i], NULL)
                         ? bound (x, &x->config[i], BOUND_FRACTIONS)
                         : -1.0;
         if (i % SHOWN == 0 && x->s->progress && threads_self () == 0)
@@ -300,7 +295,7 @@ static void put_aside (struct search *x, const struct entry *e, enum refusal ref
  * there is nothing to stop with before. */
 static bool leave (const struct search *x, const struct entry *e, int i)
 {
-    return pool_is_late (&x->pool) &&
+    return deadline_passed (&x->deadline) &&
            (x->best >= 0 || (e->how > BOUND_FRACTIONS && i > 0));
 }
 
@@ -339,14 +334,14 @@ static enum status work_batch (struct search *x, struct entry *batch, int n,
         bounded[i] = batch[i].how < (c->deg.vpp > 1 ? BOUND_PLAYED : BOUND_SPLITS);
         if (bounded[i]) {
             batch[i].how++;
-            if (!pool_is_late (&x->pool))
+            if (!deadline_passed (&x->deadline))
                 batch[i].bound_s = fmax (batch[i].bound_s, bound (x, c, batch[i].how));
         } else {
             struct rng mix = {x->s->seed * 1000003u + (unsigned long) batch[i].index};
 
             st[i] = place_config (
-                &x->pool, groups_for (x, c->deg.tp), c, x->s,
-                (struct effort){1, 1, cut (x) / search_weight (x, c), tries},
+                &x->pool, groups_for (x, c->deg.tp), c, x->s->granularity,
+                (struct effort){1, 1, cut (x) / search_weight (x, c), tries, &x->deadline},
                 rng_next (&mix), &placed[i], &why[i]);
         }
         show_progress (x);
@@ -381,7 +376,7 @@ static enum status work_batch (struct search *x, struct entry *batch, int n,
 static bool should_stop (struct search *x)
 {
     /* The first plan is awaited: without one there is nothing to stop with. */
-    bool late = (show_progress (x) || pool_is_late (&x->pool)) && x->best >= 0;
+    bool late = (show_progress (x) || deadline_passed (&x->deadline)) && x->best >= 0;
 
     /* Looking for something simpler is no part of the proof. */
     x->info->stopped = x->info->stopped || (late && x->heap[0].bound_s < cut (x));
@@ -447,7 +442,7 @@ static void tighten_placed (struct search *x)
                 }
         }
         if (pick[0] < 0 || search_least_bound (x) < x->placed_bound[pick[0]] ||
-            pool_is_late (&x->pool))
+            deadline_passed (&x->deadline))
             return;
 #pragma omp parallel for schedule(dynamic, 1)
         for (int k = 0; k < 2; k++)
@@ -469,7 +464,7 @@ static int pick_best (const struct search *x, long *pick)
 {
     int n = 0;
     double best_s = search_value (x, x->best).step_s;
-    bool small = pool_is_small (&x->pool);
+    bool small = place_tries_all (&x->pool);
     int left = 0;
 
     for (; n < POLISHED && n < x->n_placed; n++) {
@@ -505,7 +500,7 @@ static enum status place_again (const struct search *x, long at, int seed,
     struct rng mix = {x->s->seed * 1000003u + (unsigned long) x->placed_index[at] +
                       0x5eed + ((uint64_t) seed << 32)};
 
-    return place_config (&x->pool, groups_for (x, c->deg.tp), c, x->s, effort,
+    return place_config (&x->pool, groups_for (x, c->deg.tp), c, x->s->granularity, effort,
                          rng_next (&mix), out, err);
 }
 
@@ -530,7 +525,7 @@ static enum status polish_round (struct search *x, const long *pick, int n, int 
         struct placed *old = &x->placed[pick[i / POLISH_SEEDS]];
 
         failed = failed || st[i] == ST_NOMEM;
-        if (st[i] == ST_OK && price_less (&again[i].price, &old->price)) {
+        if (st[i] == ST_OK && mapper_price_less (&again[i].price, &old->price)) {
             struct placed swap = *old;
 
             *moved = fmax (*moved, again[i].moved_s / again[i].price.step_s);
@@ -554,7 +549,7 @@ static enum status polish (struct search *x, struct error *err)
     int most = 1;
 
     for (int round = 0, exact = 1;
-         st == ST_OK && exact <= most && gain > POLISH_WORTH && !pool_is_late (&x->pool);
+         st == ST_OK && exact <= most && gain > POLISH_WORTH && !deadline_passed (&x->deadline);
          round++, exact *= POLISH_GROWTH) {
         long pick[POLISHED];
         int n = pick_best (x, pick);
@@ -563,7 +558,7 @@ static enum status polish (struct search *x, struct error *err)
         most = x->s->polish / (n > 1 ? n : 1);
         st = polish_round (
             x, pick, n, round,
-            (struct effort){most > 1 ? most : 1, exact, INFINITY, TRIED_LEAST}, &moved,
+            (struct effort){most > 1 ? most : 1, exact, INFINITY, TRIED_LEAST, &x->deadline}, &moved,
             err);
         gain = fmin (moved, 1.0 - search_value (x, x->best).step_s / before);
     }
@@ -591,7 +586,7 @@ static enum status search_pool (struct search *x, struct mapper_result *r,
                                 struct error *err)
 {
     struct mapper_info *info = x->info;
-    enum status st = space_enumerate (&x->pool, &x->config, &x->n, &info->space, err);
+    enum status st = pool_configurations (&x->pool, &x->config, &x->n, &info->space, err);
 
     if (st != ST_OK)
         return st;
@@ -642,36 +637,20 @@ enum status mapper_search (const struct mapper_problem *p,
                        .waiting_bound_s = INFINITY};
     int threads = threads_max ();
 
+    x.deadline = (struct deadline){
+        .until_s = s->time_limit_s > 0 ? x.start_s + s->time_limit_s : INFINITY,
+        .stop = s->stop,
+        .context = s->context};
     *info = (struct mapper_info){0};
     if (s->threads > 0)
         threads_set (s->threads);
 
     enum status st = pool_init (&x.pool, p, err);
 
-    x.pool.settings = s;
-    if (s->time_limit_s > 0)
-        x.pool.until_s = x.start_s + s->time_limit_s;
     if (st == ST_OK)
         st = search_pool (&x, r, err);
     info->seconds = clock_s () - x.start_s;
     release (&x);
     threads_set (threads);
     return st;
-}
-
-void mapper_result_release (struct mapper_result *r)
-{
-    free (r->layers);
-    free (r->gpu);
-    free (r->estimate.unmeasured);
-    free (r->memory);
-    free (r->gpu_bytes);
-    free (r->top);
-    *r = (struct mapper_result){0};
-}
-
-void mapper_info_release (struct mapper_info *info)
-{
-    json_decref (info->space);
-    *info = (struct mapper_info){0};
 }

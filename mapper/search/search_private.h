@@ -1,9 +1,11 @@
 /* What the files of the search share: search.c goes through the space, search_result.c
  * chooses among what was placed. */
-#ifndef MAPPER_SEARCH_PRIVATE_H
-#define MAPPER_SEARCH_PRIVATE_H
+#ifndef MAPPER_SEARCH_SEARCH_PRIVATE_H
+#define MAPPER_SEARCH_SEARCH_PRIVATE_H
 
-#include "mapper/mapper_private.h"
+#include "mapper/bound/bound.h"
+#include "mapper/place/place.h"
+#include "mapper/search/search.h"
 
 /* A configuration on its way. */
 struct entry {
@@ -38,6 +40,7 @@ struct search {
     struct error unplaced; /* why the first of them could not */
     struct mapper_info *info;
     double start_s;
+    struct deadline deadline;
 };
 
 /** What a configuration's seconds are multiplied by, for the objective. */
@@ -60,5 +63,19 @@ double search_least_bound (const struct search *x);
  *  @return ST_OK or ST_NOMEM */
 enum status search_finish (struct search *x, struct mapper_result *out,
                            struct error *err);
+
+/* ---- result.c, miss.c, simplest.c ---- */
+
+/** mapper_result_put in a pool that is there already. */
+enum status result_put (const struct pool *pool, const struct workload_config *config,
+                        const int *layers, const int *gpu, struct mapper_result *r,
+                        struct error *err);
+
+/** Fill info->miss with the configuration whose even split comes closest to the limit. */
+void find_miss (const struct pool *pool, const struct workload_config *list, long n,
+                struct mapper_info *info);
+
+/** Is configuration a simpler to run than b (simplest.c)? */
+bool config_simpler (const struct workload_config *a, const struct workload_config *b);
 
 #endif

@@ -28,7 +28,7 @@ bool search_better (const struct search *x, long i, long than)
 {
     struct costmodel_price a = search_value (x, i), b = search_value (x, than);
 
-    return price_less (&a, &b);
+    return mapper_price_less (&a, &b);
 }
 
 double search_least_bound (const struct search *x)
@@ -55,7 +55,7 @@ long search_simplest (const struct search *x)
                                      *p = &x->config[x->placed_index[pick]];
         struct costmodel_price v = search_value (x, i);
 
-        if (!price_less (&most, &v) &&
+        if (!mapper_price_less (&most, &v) &&
             (config_simpler (c, p) ||
              (!config_simpler (p, c) && search_better (x, i, pick))))
             pick = i;
@@ -105,7 +105,7 @@ static long choice (const struct search *x)
     for (long i = 0; i < x->n_placed; i++) {
         struct costmodel_price v = search_value (x, i);
 
-        if (!price_less (&most, &v) && (pick < 0 || search_better (x, i, pick)) &&
+        if (!mapper_price_less (&most, &v) && (pick < 0 || search_better (x, i, pick)) &&
             chance_of (x, i) <= RISKY)
             pick = i;
     }
@@ -123,9 +123,9 @@ static int by_price (const void *a, const void *b)
 {
     const struct ranked *x = a, *y = b;
 
-    if (price_less (&x->price, &y->price))
+    if (mapper_price_less (&x->price, &y->price))
         return -1;
-    if (price_less (&y->price, &x->price))
+    if (mapper_price_less (&y->price, &x->price))
         return 1;
     return (x->at > y->at) - (x->at < y->at);
 }
@@ -182,10 +182,10 @@ static enum status prefer_default (const struct search *x, struct mapper_result 
     int *gpu;
 
     most.step_s *= 1.0 + x->s->tie;
-    if (x->s->tie <= 0 || !isfinite (value.step_s) || price_less (&most, &value))
+    if (x->s->tie <= 0 || !isfinite (value.step_s) || mapper_price_less (&most, &value))
         return ST_OK;
     gpu = malloc ((size_t) x->p->cluster->n_gpus * sizeof *gpu);
-    st = gpu ? default_order (&x->pool, gpu, err) : err_nomem (err);
+    st = gpu ? pool_default_order (&x->pool, gpu, err) : err_nomem (err);
     if (st == ST_OK)
         st = result_put (&x->pool, &r->config, r->layers, gpu, r, err);
     r->node_step_s = node_step_s;

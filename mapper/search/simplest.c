@@ -3,7 +3,7 @@
  * In this order: fewer axes in use (tensor, pipeline, data, context, expert parallelism,
  * chunks); 1F1B before other schedules; less recomputed; a lower ZeRO stage; no sequence
  * parallelism; fewer GPUs; fewer pipeline stages; a smaller tensor-parallel degree. */
-#include "mapper/mapper_private.h"
+#include "mapper/search/search_private.h"
 
 static int axes_in_use (const struct workload_degrees *d)
 {

@@ -2,6 +2,8 @@
  * unlike GPUs, the planner's own ones included, and its recursion over splits equal to
  * GLPK's MIP of the same rows. */
 #include "mapper/bound/bound_private.h"
+#include "mapper/milp.h"
+#include "mapper/mapper.h"
 #include "tests/lib/fixture.h"
 
 /* Two or three types or speeds, nodes of a few sizes, links that differ by type. */

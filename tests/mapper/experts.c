@@ -1,6 +1,7 @@
 /* The lower bound of models with experts: below placements that put exchanging ranks or
  * those that hold the same experts on a node, and below what single exchanges make of
  * them; near them where nodes are equal. */
+#include "mapper/bound/bound.h"
 #include "tests/lib/fixture.h"
 
 /* Experts in all layers, in some, or behind others; what they hold weighs much. */
@@ -161,8 +162,8 @@ static void check_below (struct rng *r, struct setting *s, int orders)
     double loose, tight;
     int gpu[128];
 
-    ok (mapper_lower_bound (&p, &s->config, false, &loose, &err), &err);
-    ok (mapper_lower_bound (&p, &s->config, true, &tight, &err), &err);
+    ok (bound_of_problem (&p, &s->config, false, &loose, &err), &err);
+    ok (bound_of_problem (&p, &s->config, true, &tight, &err), &err);
     for (int i = 0; i < orders; i++) {
         const struct workload_degrees *d = &s->config.deg;
         double step;

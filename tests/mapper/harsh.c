@@ -2,6 +2,7 @@
  * what nodes reach together, few layers beside a large head, every schedule.  Orders and
  * splits that are far from the planner's climb from there towards the bound. */
 #include "mapper/bound/bound_private.h"
+#include "mapper/mapper.h"
 #include "memest/memest.h"
 #include "tests/lib/fixture.h"
 
@@ -485,8 +486,8 @@ static void check_order (struct setting *s, const int *gpu)
     double loose, tight, step = step_of (s, gpu, NULL);
     struct error err = {""};
 
-    ok (mapper_lower_bound (&p, &s->config, false, &loose, &err), &err);
-    ok (mapper_lower_bound (&p, &s->config, true, &tight, &err), &err);
+    ok (bound_of_problem (&p, &s->config, false, &loose, &err), &err);
+    ok (bound_of_problem (&p, &s->config, true, &tight, &err), &err);
     if (!(step >= loose * (1 - 1e-9) && step >= tight * (1 - 1e-9)))
         fail_msg ("step %.9g below a bound, %.9g or %.9g", step, loose, tight);
     topology_cluster_destroy (s->cluster);

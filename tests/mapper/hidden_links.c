@@ -1,7 +1,8 @@
 /* What no step tells: links whose time is hidden.  Of those the plan takes measured ones
  * before estimated ones, and badly linked nodes for the stages whose synchronisation has
  * the most compute to hide under. */
-#include "mapper/mapper_private.h"
+#include "mapper/mapper.h"
+#include "mapper/pool/pool.h"
 #include "tests/lib/fixture.h"
 
 #define NODES 32

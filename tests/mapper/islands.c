@@ -1,7 +1,8 @@
 /* Clusters whose measured links do not join all nodes: any placement of more ranks than an
  * island holds uses as many unmeasured links as is said, plans stay on an island, and those
  * that must leave it are found without looking at every configuration. */
-#include "mapper/mapper_private.h"
+#include "mapper/mapper.h"
+#include "mapper/pool/pool.h"
 #include "tests/lib/fixture.h"
 
 /* `nodes` in `islands` of the same size; every link inside them was measured one way at

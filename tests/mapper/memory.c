@@ -1,5 +1,6 @@
 /* The few estimates that tell whether a configuration fits at all say what all of them do. */
-#include "mapper/mapper_private.h"
+#include "mapper/mapper.h"
+#include "mapper/pool/pool.h"
 #include "tests/lib/fixture.h"
 
 struct counts {
@@ -23,11 +24,11 @@ static void compare (const struct setting *s, struct counts *n)
     long all;
 
     ok (pool_init (&pool, &p, &err), &err);
-    ok (space_enumerate (&pool, &list, &all, &space, &err), &err);
+    ok (pool_configurations (&pool, &list, &all, &space, &err), &err);
     for (long i = 0; i < all; i++) {
-        bool fits = memory_fits (&pool, &list[i], NULL);
+        bool fits = pool_memory_fits (&pool, &list[i], NULL);
 
-        assert_int_equal (fits, memory_fits (&pool, &list[i], caps));
+        assert_int_equal (fits, pool_memory_fits (&pool, &list[i], caps));
         *(fits ? &n->fit : &n->over) += 1;
     }
     free (list);

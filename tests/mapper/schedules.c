@@ -1,5 +1,6 @@
 /* Every schedule, with and without experts: no split of the layers and no placement is
  * below the bounds, and the search takes all of them. */
+#include "mapper/bound/bound.h"
 #include "memest/memest.h"
 #include "tests/lib/fixture.h"
 
@@ -115,8 +116,8 @@ static void bound_holds (void **state)
 
             if (!draw_config (&r, &s))
                 continue;
-            ok (mapper_lower_bound (&p, &s.config, false, &loose, &err), &err);
-            ok (mapper_lower_bound (&p, &s.config, true, &tight, &err), &err);
+            ok (bound_of_problem (&p, &s.config, false, &loose, &err), &err);
+            ok (bound_of_problem (&p, &s.config, true, &tight, &err), &err);
             for (int k = 0; k < n; k++)
                 gpu[k] = k;
             for (int tries = 0; tries < 4; tries++) {

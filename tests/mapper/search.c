@@ -1,5 +1,6 @@
 /* The search: equal to exhaustive search on small clusters, its bound below everything,
  * never worse than the default order, the same on any number of threads. */
+#include "mapper/bound/bound.h"
 #include "tests/lib/fixture.h"
 
 struct outcome {
@@ -269,8 +270,8 @@ static void bound_holds (void **state)
             if (rng_below (&r, 3))
                 shuffle (&r, gpu, n);
             step = step_of (&s, gpu, NULL);
-            ok (mapper_lower_bound (&p, &s.config, false, &loose, &err), &err);
-            ok (mapper_lower_bound (&p, &s.config, true, &tight, &err), &err);
+            ok (bound_of_problem (&p, &s.config, false, &loose, &err), &err);
+            ok (bound_of_problem (&p, &s.config, true, &tight, &err), &err);
             if (step < loose * (1 - 1e-9) || step < tight * (1 - 1e-9))
                 fail_msg ("tp %d pp %d dp %d: step %.9g below a bound %.9g %.9g",
                           s.config.deg.tp, s.config.deg.pp, s.config.deg.dp, step, loose,

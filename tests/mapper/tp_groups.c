@@ -1,5 +1,6 @@
 /* TP groups inside a node: GLPK's partition equals brute force, follows the links, and
  * differs from index order where links are uneven. */
+#include "mapper/place/place.h"
 #include "tests/lib/fixture.h"
 
 #define BYTES 16e6
@@ -41,7 +42,7 @@ static struct topology_cluster *node_of (double bw[8][8], int n, const double *s
     return c;
 }
 
-/* What a layer takes on a group in this ring order: the contract of mapper_tp_groups. */
+/* What a layer takes on a group in this ring order: the contract of place_tp_groups. */
 static double ring_cost (const struct topology_cluster *c, const struct workload_profile *p,
                          const int *gpu, int tp)
 {
@@ -144,7 +145,7 @@ static void check_optimal (const struct topology_cluster *c, const struct worklo
     struct outcome got, want;
     unsigned seen = 0;
 
-    ok (mapper_tp_groups (c, p, 0, tp, BYTES, LAYER_S, gpu, &err), &err);
+    ok (place_tp_groups (c, p, 0, tp, BYTES, LAYER_S, gpu, &err), &err);
     for (int i = 0; i < c->n_gpus; i++)
         seen |= 1u << gpu[i];
     assert_int_equal (seen, (1u << c->n_gpus) - 1);
@@ -221,7 +222,7 @@ static void uniform (void **state)
     int gpu[8];
     (void) state;
 
-    ok (mapper_tp_groups (c, &p, 0, 4, BYTES, LAYER_S, gpu, &err), &err);
+    ok (place_tp_groups (c, &p, 0, 4, BYTES, LAYER_S, gpu, &err), &err);
     for (int i = 0; i < 8; i++)
         assert_int_equal (gpu[i], i);
     topology_cluster_destroy (c);

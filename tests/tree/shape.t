@@ -1,42 +1,63 @@
 #!/bin/bash
-# The tree is the architecture: includes go one way, headers compile alone, no compiler
-# warns, no machine path or unfinished word is left.
+# The tree is the architecture: includes go one way, no files need each other in a circle,
+# headers compile alone, no compiler warns, no machine path or unfinished word is left.
 . tests/lib/tap.sh
 
-# Rooms from the ground up; a room may include itself and those of lower rank.
+# Folders from the ground up; a file may include its own folder and those of lower rank.
+# The parts of a room that have one rank do not know each other.
 rank() {
     case $1 in
-    base) echo 0 ;; workload | topology) echo 1 ;; memest | costmodel) echo 2 ;;
-    calibrate | check | mapper) echo 3 ;; launch | report) echo 4 ;; cli) echo 5 ;;
-    *) echo 9 ;;
+    base) echo 0 ;;
+    workload | topology) echo 10 ;;
+    topology/*) echo 11 ;;
+    memest | costmodel) echo 20 ;;
+    calibrate | check | mapper) echo 30 ;;
+    mapper/pool) echo 31 ;; mapper/bound) echo 32 ;; mapper/place) echo 33 ;;
+    mapper/search) echo 34 ;; mapper/replan) echo 35 ;;
+    launch | report) echo 40 ;;
+    cli | bwprobe) echo 50 ;;
+    *) echo "$1 has no rank in $0" >>"$T/upward" ; echo 0 ;;
     esac
 }
-for f in $(git ls-files '*.c' '*.h' 2>/dev/null || find . -name '*.[ch]' | sed 's|^\./||'); do
-    room=${f%%/*}
-    case $room in tests | bench | build) continue ;; esac
-    sed -n 's/^#include "\([^"]*\)".*/\1/p' "$f" | while read -r h; do
-        other=${h%%/*}
+# mapper/mapper.h gathers what other rooms may use of the mapper.
+folder() { [ "$1" = mapper/mapper.h ] && echo mapper/replan || dirname "$1"; }
+git ls-files '*.c' '*.h' 2>/dev/null | grep . >"$T/files" ||
+    find . -name '*.[ch]' | sed 's|^\./||' >"$T/files"
+grep -vE '^(tests|bench|build)/' "$T/files" >"$T/product"
+: >"$T/upward"
+xargs grep -H '^#include "' <"$T/product" | sed 's/:#include "\([^"]*\)".*/ \1/' |
+    while read -r f h; do
+        own=$(dirname "$f") other=$(folder "$h")
         if [ ! -f "$h" ]; then
             echo "$f includes $h by no path from the root"
-        elif [ "$room" = bwprobe ] && [ "$other" != bwprobe ] && [ "$other" != base ] &&
-            [ "$other" != topology ]; then
-            echo "$f includes $h: bwprobe sees base and topology alone"
-        elif [ "$other" != "$room" ] && [ "$(rank "$other")" -ge "$(rank "$room")" ]; then
-            case "$room $other" in
-            # The checker, the planner's searches and profiles stand side by side.
-            "cli "*) ;;
-            *) echo "$f includes $h, which is not below it" ;;
-            esac
-        elif [ "$other" != "$room" ] && [ "${h%_private.h}" != "$h" ]; then
-            echo "$f includes $h, private to another room"
+        elif [ "${h%_private.h}" != "$h" ] && [ "${own#"${h%/*}"}" = "$own" ]; then
+            echo "$f includes $h, private to another folder"
+        elif [ "${own%%/*}" = bwprobe ] &&
+            ! printf '%s\n' bwprobe base topology | grep -qx "$other"; then
+            echo "$f includes $h: bwprobe sees base and the core of topology alone"
+        elif [ "$own" != "$other" ] && [ "$f" != mapper/mapper.h ] &&
+            [ "$(rank "$other")" -ge "$(rank "$own")" ]; then
+            echo "$f includes $h, which is not below it"
         fi
-    done
-done >"$T/upward"
+    done >>"$T/upward"
 [ ! -s "$T/upward" ]
 result $? "includes go one way" "$T/upward"
 
-for h in */*.h; do
-    case $h in build/* | tests/*) continue ;; esac
+# By the symbols that the built objects need and define: files that need each other, through
+# others or not, are one file in parts.
+while read -r f; do
+    [ "${f%.c}" != "$f" ] && echo "$(dirname "$LINKWISE")/obj/${f%.c}.o"
+done <"$T/product" >"$T/objects"
+xargs nm -A -P <"$T/objects" 2>"$T/circles" | awk '
+    { sub(/.*\/obj\//, "", $1); sub(/\.o:$/, ".c", $1) }
+    $3 == "U" { needs[$1 " " $2] }
+    $3 ~ /^[TDBRC]$/ { at[$2] = $1 }
+    END { for (n in needs) { split(n, x, " "); if (x[2] in at && at[x[2]] != x[1]) print x[1], at[x[2]] } }' |
+    sort -u | tsort >/dev/null 2>>"$T/circles"
+[ ! -s "$T/circles" ]
+result $? "no circle of files that need each other" "$T/circles"
+
+for h in $(grep '\.h$' "$T/product"); do
     echo "#include \"$h\"" |
         ${CC:-cc} -std=c11 -D_GNU_SOURCE -I. -Wall -Wextra -fsyntax-only -x c - 2>>"$T/alone" ||
         echo "$h" >>"$T/alone"

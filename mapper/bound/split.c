@@ -278,7 +278,7 @@ static void slow_rings (const struct pool *pool, int from, struct best *b,
     }
 }
 
-enum status split_layers (const struct pool *pool, const struct workload_config *c,
+enum status bound_split (const struct pool *pool, const struct workload_config *c,
                           bool by_class, const int *caps, int *layers,
                           int *class_of_stage, struct error *err)
 {

@@ -1,11 +1,60 @@
-/* Shared by the files that place one configuration: starts.c, anneal.c, place.c. */
-#ifndef MAPPER_PLACER_H
-#define MAPPER_PLACER_H
+/* Shared by the files that place one configuration. */
+#ifndef MAPPER_PLACE_PLACE_PRIVATE_H
+#define MAPPER_PLACE_PLACE_PRIVATE_H
 
 #include <string.h>
 
 #include "base/rng.h"
-#include "mapper/mapper_private.h"
+#include "mapper/place/place.h"
+
+/* ---- chunks.c, stages.c ---- */
+
+/** Layers of stages that hold several chunks, of as many layers each, so that the most work
+ *  of a stage is the least.
+ *
+ *  @param[in]  cap     [pp] most layers
+ *  @param[out] layers  [pp] multiples of vpp
+ *  @return false when they do not fit the caps */
+bool chunks_spread (const struct pool *pool, const struct workload_config *c,
+                    const int *cap, int *layers);
+
+/** Split the layers over the stages (GLPK), so that enough GPUs have the memory for every
+ *  stage, and say which class each stage's layers were counted for.
+ *
+ *  @param[in]  slots    [n_classes] how many slots (TP x CP groups) of each class there
+ *                       are; NULL: as if all ran at the fastest class's speed
+ *  @param[out] layers   [pp]
+ *  @param[out] class_of_stage [pp] the slowest class that the split reckons with
+ *  @return ST_OK, ST_NOMEM, or ST_NOFIT if no split fits in the memory of the GPUs that
+ *          there are */
+enum status stages_split (const struct pool *pool, const struct workload_config *c,
+                          const int *slots, int *layers, int *class_of_stage,
+                          struct error *err);
+
+/* ---- exact.c ---- */
+
+/** The best placement of a kind that is known, in and out. */
+struct exact_best {
+    int *gpu; /* [n] */
+    struct costmodel_price *price;
+    bool better; /* set when a better one was found */
+};
+
+/** Try every placement (exact.c) on as many nodes as are allowed; for pools of up to
+ *  EXACT_GPUS_MAX GPUs.
+ *
+ *  @param     state    priced placement over the n GPUs given at its creation
+ *  @param[in] allowed  [pp * n_classes] may stage i use class k?
+ *  @param[in] gpu      [n] the pool's GPUs, node by node
+ *  @param     by_node  the best that gives every node consecutive ranks
+ *  @param     any      the best of all
+ *  @return how many there were */
+#define EXACT_GPUS_MAX 8
+long exact_search (const struct pool *pool, struct costmodel_state *state,
+                   const struct workload_config *c, const bool *allowed, const int *gpu,
+                   int n, struct exact_best *by_node, struct exact_best *any);
+
+/* ---- placing ---- */
 
 /* How a sequence of nodes becomes a placement. */
 struct layout {
@@ -36,6 +85,7 @@ struct placer {
     const struct pool *pool;
     const struct groups *groups;
     const struct workload_config *c;
+    const struct deadline *deadline;
     int world, n, per_stage;
     int *layers, *class_of_stage; /* [pp]; the class is what the layers were split for */
     int *stage_at;                /* [pp] scratch: stages in the order of the layout */
@@ -53,10 +103,26 @@ struct placer {
     struct rng rng;
 };
 
-/* ---- place.c ---- */
+/* ---- placer.c ---- */
+
+/** Split the layers and price a first placement; the placer's pool, groups, configuration and
+ *  random numbers are set.
+ *  @param[in] by_speed  let the layers follow the speed of the classes
+ *  @return as stages_split; release also after a failure */
+enum status placer_init (struct placer *x, bool by_speed, struct error *err);
+void placer_release (struct placer *x);
 
 /** The stages' classes and the state, anew for other layers. */
 enum status placer_new_layers (struct placer *x, const int *layers, struct error *err);
+
+/** Room for a candidate, no placement yet. */
+enum status candidate_init (const struct placer *x, struct candidate *k,
+                            struct error *err);
+void candidate_release (struct candidate *k);
+
+/** Its placement and price. */
+void candidate_copy (const struct placer *x, const struct candidate *from,
+                     struct candidate *to);
 
 /* ---- exact_splits.c ---- */
 

@@ -2,7 +2,7 @@
  *
  * GLPK's environment is thread-local (TLS), so threads of a search can each solve; the
  * hook and the jump buffer are too. */
-#include "mapper/mapper_private.h"
+#include "mapper/milp.h"
 
 #include <setjmp.h>
 

@@ -1,0 +1,51 @@
+/* Lower bounds: numbers that no placement of a configuration beats, with any split of its
+ * layers.  docs/bounds.md explains the words and works an example. */
+#ifndef MAPPER_BOUND_BOUND_H
+#define MAPPER_BOUND_BOUND_H
+
+#include "mapper/pool/pool.h"
+
+/** How closely?  Each is higher than the one before, and about 100 times as slow. */
+enum bound_how {
+    BOUND_FRACTIONS, /* layers in fractions, memory left aside */
+    BOUND_SPLITS,    /* whole layers within memory */
+    BOUND_PLAYED,    /* interleaved: splits played out where they are few */
+    BOUND_RUNS       /* 1F1B and GPipe: the sends inside runs of stages */
+};
+
+/** Lower bound of one configuration over every placement and split of layers.
+ *  See bound.c. */
+double bound_of (const struct pool *pool, const struct workload_config *c,
+                 enum bound_how how);
+
+/** The same for a published cost model. See published.c. */
+double bound_published (const struct pool *pool, const struct workload_config *c);
+
+/** bound_of in a pool of its own: BOUND_RUNS when tight, else BOUND_FRACTIONS.
+ *  @return ST_OK or as pool_init */
+enum status bound_of_problem (const struct mapper_problem *p,
+                              const struct workload_config *c, bool tight,
+                              double *bound_s, struct error *err);
+
+/* ---- what splitting layers may assume ---- */
+
+/** Seconds of one stage boundary, there and back, when it crosses nodes at best; 0 where
+ *  no two nodes are linked. */
+double bound_send_s (const struct pool *pool, const struct workload_config *c);
+
+/** Seconds that every layer of stage 0 adds after its last backward at best:
+ *  synchronisation and optimiser. */
+double bound_tail_s (const struct pool *pool, const struct workload_config *c);
+
+/** The split that the lower bound would take (recursion.c), bettered by moving single
+ *  layers under the exact schedule with the best links.  Knows two kinds of slots; how many
+ *  GPUs have the memory is for the caller to check.
+ *
+ *  @param[in] by_class  false: as if all slots ran at the fastest class's speed
+ *  @param[in] caps      as pool_memory_fits leaves it
+ *  @return ST_OK, ST_NOMEM, or ST_NOFIT when there is none */
+enum status bound_split (const struct pool *pool, const struct workload_config *c,
+                        bool by_class, const int *caps, int *layers,
+                        int *class_of_stage, struct error *err);
+
+#endif

@@ -1,0 +1,143 @@
+/* The memory of stages, as the search asks for it.
+ *
+ * pool_memory_fits counts a stage's layers as they need least memory, since what it refuses
+ * must not be possible.  A split should be possible, so in pool_sure_caps they count with the
+ * fewest and with the most experts that they could have, and must fit with both; what a split
+ * really takes is looked at once it is there. */
+#include "mapper/pool/pool.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool pool_layers_alike (const struct pool *pool)
+{
+    const struct workload_model *m = pool->problem->model;
+
+    return m->experts == 0 || (m->dense_layers == 0 && m->expert_every == 1);
+}
+
+/* Do the layers of an even split fit, in as few estimates as will tell?  Where layers are all
+ * of one kind, a stage needs no more than one before it but for embedding and head.
+ * @return 1, 0, or -1 when that does not tell */
+static int even_split_fits (const struct memest_problem *memory, bool alike, double limit)
+{
+    const struct workload_config *c = memory->config;
+    int pp = c->deg.pp, v = c->deg.vpp;
+    int even = (memory->model->layers / v + pp - 1) / pp * v; /* whole chunks */
+    struct memest_stage s;
+
+    if (alike) {
+        /* The last stage without its head has the most room: some stage takes as much. */
+        struct workload_stage least =
+            workload_stage_guess (memory->model, c, pp - 1, even);
+
+        least.embedding = least.head = false;
+        memest_stage (memory, pp - 1, &least, &s);
+        if (s.peak_bytes > limit)
+            return 0;
+    }
+    for (int i = 0; i < pp; i++) {
+        struct workload_stage held = workload_stage_guess (memory->model, c, i, even);
+
+        if (alike && i > 0 && !held.head)
+            continue;
+        memest_stage (memory, i, &held, &s);
+        if (s.peak_bytes > limit)
+            return -1;
+    }
+    return 1;
+}
+
+bool pool_memory_fits (const struct pool *pool, const struct workload_config *c, int *caps)
+{
+    const struct mapper_problem *p = pool->problem;
+    int pp = c->deg.pp, room = 0, layers = p->model->layers;
+    double largest = 0;
+    struct memest_problem memory = mapper_memory_problem (p, c);
+
+    if (!caps) {
+        bool alike = pool_layers_alike (pool) && p->memory_model == MEMEST_LINKWISE;
+        int fits;
+
+        for (int q = 0; q < pool->n_classes; q++)
+            largest = fmax (largest, pool->class[q].limit_bytes);
+        fits = even_split_fits (&memory, alike, largest);
+        if (fits >= 0)
+            return fits;
+    }
+    for (int i = 0; i < pp; i++) {
+        int most = 0;
+
+        for (int q = 0; q < (caps ? pool->n_classes : 1); q++) {
+            double limit = caps ? pool->class[q].limit_bytes : largest;
+            int cap = memest_max_layers (&memory, i, layers, limit);
+
+            if (caps)
+                caps[q * pp + i] = cap;
+            most = cap > most ? cap : most;
+        }
+        if (most < 1)
+            return false;
+        room += most;
+    }
+    return room >= layers;
+}
+
+/* The most layers up to `cap` that fit. */
+static int cap_surely (const struct pool *pool, const struct memest_problem *memory,
+                       int class, int stage, int cap)
+{
+    double limit = pool->class[class].limit_bytes;
+
+    for (; cap > 0; cap--) {
+        struct workload_stage fewest, most;
+        struct memest_stage few, many;
+
+        workload_stage_range (memory->model, memory->config, stage, cap, &fewest, &most);
+        memest_stage (memory, stage, &fewest, &few);
+        memest_stage (memory, stage, &most, &many);
+        if (fmax (few.peak_bytes, many.peak_bytes) <= limit)
+            break;
+    }
+    return cap;
+}
+
+void pool_sure_caps (const struct pool *pool, const struct workload_config *c, int *caps)
+{
+    const struct mapper_problem *p = pool->problem;
+    struct memest_problem memory = mapper_memory_problem (p, c);
+    int pp = c->deg.pp, n = pp * pool->n_classes, room = 0;
+    int *sure = pool_layers_alike (pool) ? NULL : malloc ((size_t) n * sizeof (int));
+
+    for (int i = 0; i < pp && sure; i++) {
+        int most = 0;
+
+        for (int q = 0; q < pool->n_classes; q++) {
+            int *cap = &sure[q * pp + i];
+
+            *cap = cap_surely (pool, &memory, q, i, caps[q * pp + i]);
+            most = *cap > most ? *cap : most;
+        }
+        room += most;
+    }
+    if (sure && room >= p->model->layers)
+        memcpy (caps, sure, (size_t) n * sizeof (int));
+    free (sure);
+}
+
+void pool_stage_classes (const struct pool *pool, const struct workload_config *c,
+                         const int *layers, bool *allowed)
+{
+    struct memest_problem memory = mapper_memory_problem (pool->problem, c);
+    int classes = pool->n_classes;
+
+    for (int i = 0; i < c->deg.pp; i++) {
+        struct workload_stage held = workload_stage_of (memory.model, c, layers, i);
+        struct memest_stage s;
+
+        memest_stage (&memory, i, &held, &s);
+        for (int q = 0; q < classes; q++)
+            allowed[i * classes + q] = s.peak_bytes <= pool->class[q].limit_bytes;
+    }
+}

@@ -1,0 +1,119 @@
+/* What one search may use: nodes, classes of GPUs, the best links, the memory that stages
+ * have, and every configuration that divides model, job and GPUs. */
+#ifndef MAPPER_POOL_POOL_H
+#define MAPPER_POOL_POOL_H
+
+#include "mapper/problem.h"
+
+#define CLASSES_FEW 4  /* classes by type and speed, where types allow */
+#define CLASSES_MAX 64 /* as many types as the cost model prices */
+
+/** GPUs that are alike: one type, speed factors within a few percent. */
+struct gpu_class {
+    const struct topology_gpu_type *type;
+    double speed; /* the slowest of the class */
+    double limit_bytes;
+};
+
+/** The best of several links. */
+struct best_link {
+    double bytes_per_s, latency_s; /* 0: there is none */
+};
+
+struct pool {
+    const struct mapper_problem *problem;
+    int n_nodes;
+    int *node;    /* [n_nodes] allowed nodes, in file order */
+    int n_gpus;   /* that may be used: of the max_nodes largest */
+    int n_pinned; /* nodes that must hold ranks */
+    int max_node_gpus;
+    int n_classes;
+    struct gpu_class class[CLASSES_MAX]; /* fastest first */
+    int *class_of_gpu;                   /* [cluster's n_gpus]; -1: not allowed */
+    double best_speed[CLASSES_MAX];      /* fastest GPU of the class */
+    long *groups;                        /* pool_groups */
+    /* The best links among the allowed nodes; 0: none */
+    double intra_bytes_per_s, intra_latency_s;
+    double inter_bytes_per_s, inter_latency_s;
+    /* By class q, inside nodes and between them: the best links that touch a GPU of class q
+     * or slower, and those from such a GPU to a faster one or back. */
+    struct best_link touching[2][CLASSES_MAX], mixing[2][CLASSES_MAX];
+    int n_islands;    /* of nodes that measured links join, whichever way they go */
+    int *island_gpus; /* [n_islands] most GPUs first */
+    double *badness;  /* [n_nodes] how slow a node's links are: the sum of the inverse
+                        bandwidths to and from the others, unmeasured ones ten times */
+    double
+        *poorness; /* [n_nodes] how many times as bad as usual for its class, the median,
+                        a node's links are; 1 unless most of them are so bad that the node
+                        itself, not some pair, must be at fault */
+    double node_bytes_per_s; /* largest node_gb_per_s; INFINITY where one has none */
+    double nvls;             /* best nvls_efficiency */
+    bool nvls_or_ring; /* NVLS alone is allowed, and some nodes have none: rings there */
+    bool all_alike;    /* one class, one size, every link like every other of its kind */
+};
+
+/** @return ST_OK; ST_NOMEM; ST_NOFIT when no node is left; ST_INVALID when no GPU runs the
+ *          precision, or for more than CLASSES_MAX types */
+enum status pool_init (struct pool *pool, const struct mapper_problem *p,
+                       struct error *err);
+void pool_release (struct pool *pool);
+
+/** Links that nobody measured which any placement of so many ranks uses at least: what ranks
+ *  send joins them all, there and back, so it leaves every island that holds some. */
+int pool_unmeasured_at_least (const struct pool *pool, long long world);
+
+/** What a link from node to node costs a sequence: an unmeasured one counts ten times. */
+double pool_link_badness (const struct topology_cluster *c, int from, int to);
+
+/** The slowest class of a node's GPUs. */
+int pool_node_class (const struct pool *pool, int node);
+
+/** How many groups of tp GPUs inside nodes there are at most whose classes are 0..upto, on
+ *  as many nodes as may be used. */
+long pool_groups (const struct pool *pool, int upto, int tp);
+
+/** Must the node hold ranks? */
+static inline bool pool_is_pinned (const struct pool *pool, int node)
+{
+    return pool->n_pinned > 0 && pool->problem->node_pinned[node];
+}
+
+/** Do the ranks leave none of those nodes idle? */
+bool pool_pins_hold (const struct pool *pool, const int *gpu, int world);
+
+/** The allowed nodes in file order; pinned ones come first, then, with a limit on nodes, the
+ *  largest ones that it leaves. @param[out] seq [n_nodes] */
+void pool_sequence (const struct pool *pool, int *seq);
+
+/** Megatron's order: the GPUs of that sequence. @param[out] gpu [n] all of the pool's
+ *  GPUs @return ST_OK or ST_NOMEM */
+enum status pool_default_order (const struct pool *pool, int *gpu, struct error *err);
+
+/** All configurations of the axes that divide model, job and pool.
+ *  @param[out] list   free it
+ *  @param[out] space  the axes' values, for the plan; a new reference
+ *  @return ST_OK, ST_NOMEM, or ST_INVALID when there is none, saying why */
+enum status pool_configurations (const struct pool *pool, struct workload_config **list,
+                                 long *n, json_t **space, struct error *err);
+
+/* ---- memory.c ---- */
+
+/** Per class: does the configuration fit with some split of the layers, with stage i's
+ *  cap caps[class * pp + i] layers?  caps may be NULL. */
+bool pool_memory_fits (const struct pool *pool, const struct workload_config *c,
+                       int *caps);
+
+/** Are all layers of the model of one kind, so that pool_memory_fits' caps are exact? */
+bool pool_layers_alike (const struct pool *pool);
+
+/** Lower pool_memory_fits' caps to what fits whichever layers of the model these are, where
+ *  they differ and all layers still have room. */
+void pool_sure_caps (const struct pool *pool, const struct workload_config *c, int *caps);
+
+/** Which classes have the memory for each stage's layers?
+ *  @param[in]  layers  [pp]
+ *  @param[out] allowed [pp * n_classes] */
+void pool_stage_classes (const struct pool *pool, const struct workload_config *c,
+                         const int *layers, bool *allowed);
+
+#endif

@@ -1,0 +1,40 @@
+/* Names and defaults of the problem. */
+#include "mapper/problem.h"
+
+struct mapper_axes mapper_axes_free (void)
+{
+    return (struct mapper_axes){.tp = MAPPER_FREE,
+                                .pp = MAPPER_FREE,
+                                .dp = MAPPER_FREE,
+                                .cp = MAPPER_FREE,
+                                .ep = MAPPER_FREE,
+                                .etp = MAPPER_FREE,
+                                .vpp = MAPPER_FREE,
+                                .micro_batch = MAPPER_FREE,
+                                .zero = MAPPER_FREE,
+                                .sequence_parallel = MAPPER_FREE,
+                                .recompute = MAPPER_FREE,
+                                .schedule = MAPPER_FREE};
+}
+
+struct mapper_axes mapper_axes_of (const struct workload_config *c)
+{
+    return (struct mapper_axes){.tp = c->deg.tp,
+                                .pp = c->deg.pp,
+                                .dp = c->deg.dp,
+                                .cp = c->deg.cp,
+                                .ep = c->deg.ep,
+                                .etp = c->deg.etp,
+                                .vpp = c->deg.vpp,
+                                .micro_batch = c->micro_batch,
+                                .zero = c->zero,
+                                .sequence_parallel = c->sequence_parallel,
+                                .recompute = (int) c->recompute,
+                                .recompute_layers = c->recompute_layers,
+                                .schedule = (int) c->schedule};
+}
+
+const char *mapper_objective_name (enum mapper_objective o)
+{
+    return o == MAPPER_GPU_HOURS ? "gpu-hours" : "step";
+}

@@ -1,0 +1,99 @@
+/* What is searched: the job, the cluster, and what is fixed or limited.  The layers of the
+ * mapper (pool, bound, place, search, replan) are about one of these. */
+#ifndef MAPPER_PROBLEM_H
+#define MAPPER_PROBLEM_H
+
+#include <stdbool.h>
+
+#include "costmodel/costmodel.h"
+#include "memest/memest.h"
+#include "topology/topology.h"
+#include "workload/workload.h"
+
+/** Axes that the user fixed; a value of MAPPER_FREE is searched. */
+#define MAPPER_FREE (-1)
+struct mapper_axes {
+    int tp, pp, dp, cp, ep, etp, vpp;
+    int micro_batch;
+    int zero;
+    int sequence_parallel; /* 0 or 1 */
+    int recompute;         /* enum workload_recompute */
+    int recompute_layers;  /* with recompute full: of each stage; 0: all */
+    int schedule;          /* enum workload_schedule */
+};
+struct mapper_axes mapper_axes_free (void);
+/** Every axis as a configuration has it. */
+struct mapper_axes mapper_axes_of (const struct workload_config *c);
+
+/** What is to be least. */
+enum mapper_objective {
+    MAPPER_STEP,     /* seconds of a step */
+    MAPPER_GPU_HOURS /* seconds of a step x GPUs in use */
+};
+const char *mapper_objective_name (enum mapper_objective o);
+
+enum mapper_granularity {
+    MAPPER_AUTO, /* node, unless gpu gains over 0.5 % */
+    MAPPER_NODE, /* every node gets consecutive ranks */
+    MAPPER_GPU   /* single GPUs anywhere */
+};
+
+struct mapper_problem {
+    const struct workload_model *model;
+    const struct workload_job *job;
+    const struct workload_profile *profile;
+    const struct topology_cluster *cluster;
+    struct mapper_axes axes;
+    const bool *node_allowed; /* [n_nodes], or NULL: all that are not drained */
+    const bool *node_pinned;  /* [n_nodes] must hold ranks, or NULL: none has to */
+    int max_nodes;            /* use at most so many; 0: no limit */
+    double memory_limit_pct;  /* of what the driver reports */
+    double oom_risk; /* above 0: a chance of running out instead (memest_limit) */
+    enum memest_model memory_model;
+    enum costmodel_kind cost_model; /* what is minimised, bounded and reported */
+    enum mapper_objective objective;
+};
+
+/** May the node be used at all? */
+static inline bool mapper_node_allowed (const struct mapper_problem *p, int node)
+{
+    return p->node_allowed ? p->node_allowed[node] : !p->cluster->node[node].drained;
+}
+
+/** The most bytes that a stage may take on a GPU that reports so many. */
+static inline double mapper_memory_limit (const struct mapper_problem *p, double gpu_bytes)
+{
+    return memest_limit (p->profile, gpu_bytes, p->memory_limit_pct, p->oom_risk);
+}
+
+/** What memest is asked for one configuration. */
+static inline struct memest_problem mapper_memory_problem (const struct mapper_problem *p,
+                                                           const struct workload_config *c)
+{
+    return (struct memest_problem){p->model, p->job, c, p->profile, p->memory_model};
+}
+
+/** A placement's price, on the problem's cluster. */
+static inline struct costmodel_problem mapper_priced (const struct mapper_problem *p,
+                                                      const struct workload_config *c,
+                                                      const int *layers)
+{
+    return (struct costmodel_problem){.model = p->model,
+                                      .job = p->job,
+                                      .config = c,
+                                      .profile = p->profile,
+                                      .cluster = p->cluster,
+                                      .layers = layers,
+                                      .kind = p->cost_model};
+}
+
+/** Is price a better than b?  Unmeasured links first, then the step. */
+static inline bool mapper_price_less (const struct costmodel_price *a,
+                                      const struct costmodel_price *b)
+{
+    if (a->unmeasured != b->unmeasured)
+        return a->unmeasured < b->unmeasured;
+    return a->step_s < b->step_s;
+}
+
+#endif

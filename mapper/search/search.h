@@ -1,0 +1,173 @@
+/* The search: which degrees, and which GPU for every rank.
+ *
+ * Problem, settings, result, info: inputs are const, defaults come from
+ * mapper_settings_default(), counts and timings go to info.  "Nothing fits" is an outcome
+ * (ST_NOFIT with the closest miss in info).  The same seed gives the same plan on any
+ * number of threads: work is counted, not timed, unless a time limit is set.
+ */
+#ifndef MAPPER_SEARCH_SEARCH_H
+#define MAPPER_SEARCH_SEARCH_H
+
+#include <jansson.h>
+#include <math.h>
+
+#include "mapper/problem.h"
+
+struct mapper_settings {
+    enum mapper_granularity granularity;
+    int threads; /* 0: as OpenMP decides */
+    unsigned long seed;
+    double time_limit_s; /* 0: none; only this reads the clock */
+    int top;             /* how many of the next best configurations to list */
+    int polish;          /* the best are placed again with so many times the moves */
+    double tie; /* plans within this share of the best are as good: the simplest is taken,
+                   and the default order where it is one; 0: the best itself */
+    /** Called from one thread now and then; NULL: never.  Returning true stops the search
+     *  with the best plan so far, as soon as there is one.  `done` of `total` configurations
+     *  are settled, or have their first bound while lower_bound_s is 0; best_step_s is
+     *  INFINITY before the first plan. */
+    bool (*progress) (void *context, long done, long total, double best_step_s,
+                      double lower_bound_s);
+    /** Has progress() been told to return true?  Asked from any thread, many times a second,
+     *  so that what is in hand ends soon; NULL: never. */
+    bool (*stop) (void *context);
+    void *context;
+};
+/** Ties that commands reckon with unless told otherwise; the default settings have none. */
+#define MAPPER_USUAL_TIE 1e-3
+struct mapper_settings mapper_settings_default (void);
+
+/** One configuration that was placed. */
+struct mapper_choice {
+    struct workload_config config;
+    double step_s, lower_bound_s;
+    bool tie; /* within the model's error of the best */
+};
+
+struct mapper_result {
+    struct workload_config config;
+    int *layers; /* [pp] */
+    int *gpu;    /* [world] cluster-wide GPU of each rank */
+    struct costmodel_estimate estimate;
+    double lower_bound_s; /* over the whole space asked for; with MAPPER_GPU_HOURS no
+                             plan of the space takes fewer seconds x GPUs than this times
+                             the plan's GPUs */
+    double default_order_step_s; /* same configuration, Megatron's order; INFINITY when
+                                    it does not fit in memory or is not connected */
+    int default_order_unmeasured;
+    enum mapper_granularity granularity; /* node or gpu */
+    double node_step_s, gpu_step_s;      /* best found of either; INFINITY: not tried */
+    struct memest_stage *memory;         /* [pp] */
+    double *gpu_bytes;                   /* [pp] of the smallest GPU on the stage */
+    struct mapper_choice *top; /* [n_top], best first, the chosen one included */
+    int n_top;
+    double
+        given_up; /* share of the objective above the best found, for simplicity or memory to spare */
+    double model_error; /* of step times: the profile's residual */
+    int ties;           /* configurations placed within it of the best, which included */
+};
+
+/** GPU hours for 1e9 tokens. */
+static inline double mapper_gpu_hours (const struct workload_job *j,
+                                       const struct workload_config *c, double step_s)
+{
+    return step_s / 3600 * (double) workload_world (&c->deg) * 1e9 /
+           ((double) j->seq * j->global_batch);
+}
+
+/** The configuration that came closest to fitting, when none does. */
+struct mapper_miss {
+    struct workload_config config;
+    int stage, layers;
+    struct memest_stage memory;
+    double gpu_bytes, limit_bytes;
+};
+
+struct mapper_info {
+    long configurations; /* that divide and use no more GPUs than there are */
+    long refused_memory; /* of these, over the memory limit */
+    long placed;         /* of these, placed */
+    long unplaced; /* of these, for which no connected and legal placement was found;
+                            unless there is none, their bounds are part of the result's */
+    double seconds;
+    bool proven;     /* every configuration was placed, refused or cut by its bound */
+    bool stopped;    /* by the time limit or by progress() */
+    int joined_gpus; /* more than so many GPUs, and every plan uses links that nobody
+                        measured, so that none was looked at; 0: all were looked at */
+    bool missed;     /* nothing fits; miss says what came closest */
+    struct mapper_miss miss;
+    json_t *space; /* the axes and their values; decref */
+};
+
+/** Search.
+ *
+ *  @param[out] r     release with mapper_result_release; untouched on failure
+ *  @param[out] info  always filled as far as the search came; release with
+ *                    mapper_info_release
+ *  @return ST_OK; ST_INVALID if no configuration divides model, job and cluster, or a GPU
+ *          type cannot run the precision; ST_NOFIT if none fits in memory or the GPUs are
+ *          not connected; ST_NOMEM
+ */
+enum status mapper_search (const struct mapper_problem *p,
+                           const struct mapper_settings *s, struct mapper_result *r,
+                           struct mapper_info *info, struct error *err);
+void mapper_result_release (struct mapper_result *r);
+
+/** Put another configuration, split and placement into a result: the estimate, the memory
+ *  and the default order's step become theirs; the bound stays.
+ *
+ *  @param[in] layers  [pp] @param[in] gpu [world]
+ *  @return as costmodel_estimate; ST_NOFIT also where a stage does not fit its smallest
+ *          GPU, saying by how much; the result is untouched on failure */
+enum status mapper_result_put (const struct mapper_problem *p,
+                               const struct workload_config *config, const int *layers,
+                               const int *gpu, struct mapper_result *r,
+                               struct error *err);
+
+/** Megatron's order over the nodes that may be used: node by node in file order.
+ *  @param[out] gpu  [cluster's n_gpus] as many as there are are filled
+ *  @return ST_OK, ST_NOMEM, or as mapper_search when no node is left */
+enum status mapper_default_order (const struct mapper_problem *p, int *gpu,
+                                  struct error *err);
+
+/** Does Megatron's order serve better than the placement: fewer links that nobody measured,
+ *  or else a shorter step? */
+static inline bool mapper_default_is_better (const struct mapper_result *r)
+{
+    if (!isfinite (r->default_order_step_s))
+        return false;
+    if (r->default_order_unmeasured != r->estimate.n_unmeasured)
+        return r->default_order_unmeasured < r->estimate.n_unmeasured;
+    return r->default_order_step_s < r->estimate.step_s;
+}
+
+/** costmodel_find_binding and costmodel_unshared_step of a result. */
+enum status mapper_explain (const struct mapper_problem *p, const struct mapper_result *r,
+                            struct costmodel_binding *out, bool *found,
+                            double *unshared_step_s, struct error *err);
+void mapper_info_release (struct mapper_info *info);
+
+/** A configuration that was refused for memory in words: which stage and kind, by how
+ *  much, and what would make it fit (other values of fixed axes, more GPUs, or larger
+ *  ones).  Several lines. */
+void mapper_explain_miss (const struct mapper_problem *p, const struct mapper_info *info,
+                          struct text *out);
+
+/** The result as a plan; place names are borrowed from the cluster.  @param[out] plan
+ *  release with workload_plan_release */
+enum status mapper_result_to_plan (const struct mapper_problem *p,
+                                   const struct mapper_result *r,
+                                   struct workload_plan *plan, struct error *err);
+
+/** The whole plan file, as DESIGN.md's contract has it.
+ *
+ *  @param[in] cluster_file  the file that the cluster came from and the SHA-256 of its
+ *                           text, written instead of clusters of more than 256 nodes;
+ *                           NULL where there is none
+ *  @return a new reference, or NULL when out of memory */
+json_t *mapper_plan_to_json (const struct mapper_problem *p,
+                             const struct mapper_result *r,
+                             const struct mapper_info *info, const char *cluster_file,
+                             const char *cluster_sha256);
+
+#endif

@@ -68,7 +68,7 @@ endif
 # ---- sources ----
 
 MAPPER := pool bound place search replan
-ROOMS := base workload topology topology/machine topology/measured topology/edit topology/survey \
+ROOMS := base workload workload/schedule topology topology/machine topology/measured topology/edit topology/survey \
          memest costmodel calibrate mapper $(MAPPER:%=mapper/%) check launch report
 LIB_SRC := $(sort $(wildcard $(ROOMS:%=%/*.c)))
 CLI_SRC := $(sort $(wildcard cli/*.c))

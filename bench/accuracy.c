@@ -365,7 +365,7 @@ static int read_schedules (const struct csv_table *t, struct schedule_row *out)
                 break;
             }
         snprintf (out[n].model, sizeof out[n].model, "%.63s", cell[model]);
-        out[n].flight = memest_in_flight (&c, 1 << 20, 0);
+        out[n].flight = workload_in_flight (&c, 1 << 20, 0);
         out[n].v = workload_schedule_is_v (c.schedule);
         out[n].base = c.schedule == SCHEDULE_1F1B;
         out[n++].peak = strtod (cell[peak], NULL);

@@ -157,12 +157,10 @@ struct costmodel_pipeline {
     bool blocking;                   /* a stage waits until what it sends has arrived */
 };
 
-enum costmodel_operation { OPERATION_FORWARD, OPERATION_BACKWARD, OPERATION_WEIGHTS };
-
 /** What a stage did and when. */
 struct costmodel_event {
     int stage, chunk, micro;
-    enum costmodel_operation what;
+    enum workload_operation what;
     double start_s, end_s;
 };
 
@@ -171,23 +169,6 @@ struct costmodel_watch {
     void (*see) (void *context, const struct costmodel_event *e);
     void *context;
 };
-
-/** Zero-bubble schedules whose order follows from the times. */
-static inline bool costmodel_schedule_is_greedy (enum workload_schedule s)
-{
-    return s == SCHEDULE_ZB1P || s == SCHEDULE_ZB2P || s == SCHEDULE_ZBV;
-}
-
-/** Does the schedule put weights' gradients off? */
-static inline bool costmodel_schedule_splits_backward (enum workload_schedule s)
-{
-    return s >= SCHEDULE_ZB1P;
-}
-
-/** Forwards of chunks that a stage does before its first backward, whatever they take: at
- *  most so many. */
-int costmodel_forwards_first (enum workload_schedule s, int stages, int chunks,
-                              int microbatches, int stage);
 
 /** Play a schedule out, operation by operation.
  *
@@ -450,7 +431,7 @@ double costmodel_tp_exposed_s (const struct workload_profile *p,
  *  Where the framework overlaps (workload_exchanges_overlap), the profile's part of them
  *  hides, at most all of under_s: a forward's under the backward that it is joined with, and
  *  that one's under the forward.  The forwards before a stage's first backward
- *  (costmodel_forwards_first) and the backwards after its last forward have nothing beside
+ *  (the schedule's forwards_first) and the backwards after its last forward have nothing beside
  *  them; all micro-batches are given the mean.
  *
  *  @param[out] hidden_s  what hides; the cost is the rest, and the slowdown that it causes */

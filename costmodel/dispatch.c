@@ -109,8 +109,8 @@ double costmodel_ep_exposed_s (const struct workload_profile *p,
     *hidden_s = 0.0;
     if (isfinite (ep_s) && workload_exchanges_overlap (p, c))
         *hidden_s = fmin (p->time.moe_overlap * ep_s, under_s) *
-                    (1.0 - costmodel_forwards_first (c->schedule, c->deg.pp, c->deg.vpp,
-                                                     microbatches, stage) /
+                    (1.0 - workload_forwards_first (c->schedule, c->deg.pp, c->deg.vpp,
+                                                    microbatches, stage) /
                                chunks);
     return ep_s - *hidden_s + p->time.overlap_slowdown * *hidden_s;
 }

@@ -1,4 +1,4 @@
-/* Interleaved 1F1B (orders.h) in rounds: in round g stage k does the n-th forward of its
+/* Interleaved 1F1B in rounds: in round g stage k does the n-th forward of its
  * order, n = (p-1-k) + (v-1) p + g, then backward number g - (p-1-k).  All that either
  * waits for was done in the round before, or is the forward itself, so the latest ends are
  * the state, and no stage waits for another one's operation of the same round; lengths repeat

@@ -1,10 +1,9 @@
 /* Playing a pipeline out, operation by operation.
  *
- * Schedules with a fixed order wait for what comes next; ZB1P, ZB2P and ZBV (Qi et al.,
- * arXiv 2401.10241 and 2405.15362), whose order follows from the times, take what is there: a backward of the activations'
- * gradients first, then a forward while the schedule's memory allows, and weight
- * gradients where a stage would wait. */
-#include "costmodel/orders.h"
+ * Schedules with a fixed order wait for what comes next.  Those whose order follows from the
+ * times take what is there: a backward of the activations' gradients first, then a forward
+ * while the schedule's memory allows, and weight gradients where a stage would wait. */
+#include "costmodel/costmodel.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -20,6 +19,24 @@ struct player {
     double *end_s; /* [stages] of the last backward, weights' included */
     const struct costmodel_watch *watch;
 };
+
+/* Stage and chunk of virtual stage k, counted along a micro-batch's way forward: chunk
+ * after chunk round the stages, every second chunk in reverse where the schedule is a V. */
+static void place_of (const struct player *x, int k, int *stage, int *chunk)
+{
+    int stages = x->p->stages;
+
+    *chunk = k / stages;
+    *stage = x->v && *chunk % 2 ? stages - 1 - k % stages : k % stages;
+}
+
+/* Its number. */
+static int virtual_of (const struct player *x, int stage, int chunk)
+{
+    int stages = x->p->stages;
+
+    return chunk * stages + (x->v && chunk % 2 ? stages - 1 - stage : stage);
+}
 
 static double *done_at (const struct player *x, double *of, int k, int micro)
 {
@@ -42,46 +59,46 @@ static double hop_s (const struct costmodel_pipeline *p, int a, int b)
 
 /* When can the operation of virtual stage k on a micro-batch start, if its input has been
  * made?  NAN when it has not. */
-static double input_at (const struct player *x, enum costmodel_operation what, int k,
+static double input_at (const struct player *x, enum workload_operation what, int k,
                         int micro)
 {
     const struct costmodel_pipeline *p = x->p;
     int here, there, chunk, other;
     double end;
 
-    order_place (p, x->v, k, &here, &chunk);
+    place_of (x, k, &here, &chunk);
     if (what == OPERATION_FORWARD) {
         if (k == 0)
             return 0.0;
-        order_place (p, x->v, k - 1, &there, &other);
+        place_of (x, k - 1, &there, &other);
         end = *done_at (x, x->fwd_end, k - 1, micro);
     } else {
         if (k == x->virtuals - 1)
             return *done_at (x, x->fwd_end, k, micro);
         if (isnan (*done_at (x, x->fwd_end, k, micro)))
             return NAN;
-        order_place (p, x->v, k + 1, &there, &other);
+        place_of (x, k + 1, &there, &other);
         end = *done_at (x, x->back_end, k + 1, micro);
     }
     return p->blocking ? end : end + hop_s (p, there, here);
 }
 
 /* Blocking: the stage also waits for what it sends. */
-static double sending_s (const struct player *x, enum costmodel_operation what, int k)
+static double sending_s (const struct player *x, enum workload_operation what, int k)
 {
     int here, there, chunk, next = what == OPERATION_FORWARD ? k + 1 : k - 1;
 
     if (!x->p->blocking || next < 0 || next >= x->virtuals)
         return 0.0;
-    order_place (x->p, x->v, k, &here, &chunk);
-    order_place (x->p, x->v, next, &there, &chunk);
+    place_of (x, k, &here, &chunk);
+    place_of (x, next, &there, &chunk);
     return hop_s (x->p, here, there);
 }
 
-static void perform (struct player *x, enum costmodel_operation what, int stage,
+static void perform (struct player *x, enum workload_operation what, int stage,
                      int chunk, int micro, double start, double length)
 {
-    int k = order_virtual (x->p, x->v, stage, chunk);
+    int k = virtual_of (x, stage, chunk);
     double end = start + length;
 
     if (x->watch)
@@ -99,14 +116,14 @@ static void perform (struct player *x, enum costmodel_operation what, int stage,
 }
 
 static double length_of (const struct costmodel_pipeline *p, enum workload_schedule s,
-                         enum costmodel_operation what, int cell)
+                         enum workload_operation what, int cell)
 {
     switch (what) {
     case OPERATION_FORWARD:
         return p->fwd_s[cell];
     case OPERATION_BACKWARD:
         return p->back_s[cell] -
-               (costmodel_schedule_splits_backward (s) ? p->weight_s[cell] : 0.0);
+               (workload_schedule_splits_backward (s) ? p->weight_s[cell] : 0.0);
     default:
         return p->weight_s[cell];
     }
@@ -117,23 +134,24 @@ static double length_of (const struct costmodel_pipeline *p, enum workload_sched
 static bool play_orders (struct player *x, enum workload_schedule s)
 {
     const struct costmodel_pipeline *p = x->p;
-    int n = order_count (s, p), left = n * p->stages;
-    struct order_op *op = calloc ((size_t) left, sizeof *op);
+    struct workload_pipeline_size size = {p->stages, p->chunks, p->microbatches};
+    int n = workload_schedule_operations (s, size), left = n * p->stages;
+    struct workload_op *op = calloc ((size_t) left, sizeof *op);
     int *at = calloc ((size_t) p->stages, sizeof *at);
     bool ok = op && at;
 
     for (int i = 0; i < p->stages && ok; i++)
-        order_of_stage (s, p, i, op + (size_t) i * (size_t) n);
+        workload_schedule_rules (s)->order (size, i, op + (size_t) i * (size_t) n);
     while (left > 0 && ok) {
         int before = left;
 
         for (int i = 0; i < p->stages; i++)
             for (; at[i] < n; at[i]++, left--) {
-                const struct order_op *o = &op[(size_t) i * (size_t) n + (size_t) at[i]];
+                const struct workload_op *o = &op[(size_t) i * (size_t) n + (size_t) at[i]];
                 double ready =
                     o->what == OPERATION_WEIGHTS
                         ? x->clock[i]
-                        : input_at (x, o->what, order_virtual (p, x->v, i, o->chunk),
+                        : input_at (x, o->what, virtual_of (x, i, o->chunk),
                                     o->micro);
 
                 if (isnan (ready))
@@ -168,7 +186,7 @@ static int held (const struct progress *d)
 }
 
 struct choice {
-    enum costmodel_operation what;
+    enum workload_operation what;
     int chunk;
     double start;
 };
@@ -186,7 +204,7 @@ static struct choice choose (const struct greedy *g, int stage)
 
     for (int kind = 0; kind < 2; kind++)
         for (int c = chunks - 1; c >= 0; c--) {
-            enum costmodel_operation what =
+            enum workload_operation what =
                 kind == 0 ? OPERATION_BACKWARD : OPERATION_FORWARD;
             int micro = kind == 0 ? d->back[c] : d->fwd[c];
             /* The first chunk leaves room for one more of the others. */
@@ -195,7 +213,7 @@ static struct choice choose (const struct greedy *g, int stage)
 
             if (micro >= m || (kind == 1 && held (d) >= most))
                 continue;
-            ready = input_at (x, what, order_virtual (x->p, x->v, stage, c), micro);
+            ready = input_at (x, what, virtual_of (x, stage, c), micro);
             if (!isnan (ready) && (isnan (best.start) || fmax (now, ready) < best.start))
                 best = (struct choice){what, c, fmax (now, ready)};
         }
@@ -223,7 +241,7 @@ static bool play_greedy (struct player *x, enum workload_schedule s)
 {
     const struct costmodel_pipeline *p = x->p;
     struct greedy g = {x, calloc ((size_t) p->stages, sizeof (struct progress)),
-                       order_memory_limit (s, p->stages)};
+                       workload_schedule_rules (s)->memory_limit (p->stages)};
     int left = 3 * p->chunks * p->microbatches * p->stages;
 
     while (g.did && left > 0) {
@@ -267,7 +285,7 @@ bool costmodel_play (enum workload_schedule s, const struct costmodel_pipeline *
     for (int i = 0; i < p->stages && ok; i++)
         x.clock[i] = end_s[i] = 0.0;
     if (ok)
-        ok = costmodel_schedule_is_greedy (s) ? play_greedy (&x, s) : play_orders (&x, s);
+        ok = workload_schedule_is_greedy (s) ? play_greedy (&x, s) : play_orders (&x, s);
     free (memory);
     return ok;
 }

@@ -278,7 +278,7 @@ static void schedule (enum workload_schedule s, const struct costmodel_pipeline 
             interleaved_play (&q[i], skip, end_s[i], work);
         return;
     }
-    if (p->chunks > 1 || s >= SCHEDULE_ZB1P) {
+    if (p->chunks > 1 || workload_schedule_splits_backward (s)) {
         for (int i = 0; i < n; i++)
             if (!costmodel_play (s, &q[i], end_s[i], NULL))
                 for (int k = 0; k < p->stages; k++)

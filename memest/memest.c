@@ -170,38 +170,6 @@ static double expert_layer_bytes (const struct memest_problem *p, const struct s
 
 /* ---- how many of them ---- */
 
-double memest_in_flight (const struct workload_config *c, int microbatches, int stage)
-{
-    int p = c->deg.pp, v = c->deg.vpp, m = microbatches;
-    int held, warm;
-
-    switch (c->schedule) {
-    case SCHEDULE_GPIPE:
-        held = m;
-        break;
-    case SCHEDULE_INTERLEAVED: /* in chunks of 1/v (Megatron-LM schedules.py) */
-        warm = 2 * (p - 1 - stage) + (v - 1) * p;
-        return fmin (warm + 1, (double) m * v) / v;
-    case SCHEDULE_ZB1P:
-    case SCHEDULE_ZBV:
-        held = p;
-        break;
-    case SCHEDULE_ZB2P:
-        held = 2 * p;
-        break;
-    case SCHEDULE_V_HALF:
-        held = (p + 2) / 2;
-        break;
-    case SCHEDULE_V_MIN:
-        held = (p + 4) / 3;
-        break;
-    default:
-        held = p - stage;
-        break;
-    }
-    return held < m ? held : m;
-}
-
 /* Layers of each kind, times the micro-batches of them in flight, when the interleaved
  * schedule is at its worst for chunks that differ: played out over one round of backwards
  * (Megatron-LM schedules.py).  Forwards go p micro-batches a chunk from the first, and
@@ -218,7 +186,7 @@ static struct flight flight_of (const struct memest_problem *p, int stage,
     int m = workload_microbatches (p->job, c), pp = c->deg.pp, v = c->deg.vpp;
     const struct workload_layers *a = &held->first, *z = &held->last;
     double more = workload_exchanges_overlap (p->profile, c) ? 1.0 / v : 0.0;
-    double each = fmin (m, memest_in_flight (c, m, stage) + more), most = -1.0;
+    double each = fmin (m, workload_in_flight (c, m, stage) + more), most = -1.0;
     struct flight worst = {each * held->dense, each * held->expert};
     bool alike = a->dense == z->dense && a->expert == z->expert &&
                  v * a->dense == held->dense && v * a->expert == held->expert;
@@ -256,7 +224,7 @@ static struct flight flight_of (const struct memest_problem *p, int stage,
 static double embedding_flight (const struct workload_config *c, int microbatches)
 {
     return c->schedule == SCHEDULE_INTERLEAVED ? fmin (2.0 * c->deg.pp, microbatches)
-                                               : memest_in_flight (c, microbatches, 0);
+                                               : workload_in_flight (c, microbatches, 0);
 }
 
 static double activation_bytes (const struct memest_problem *p, const struct shape *w,

@@ -67,10 +67,6 @@ void memest_stage (const struct memest_problem *p, int stage,
 void memest_stage_least (const struct memest_problem *p, int stage, int layers,
                          struct memest_stage *out);
 
-/** Micro-batches of all its layers whose activations a stage holds at its worst moment;
- *  fractions of them under interleaving. */
-double memest_in_flight (const struct workload_config *c, int microbatches, int stage);
-
 /** The most layers, whichever of the model's, that a stage can hold within limit_bytes, as
  *  many in each of its chunks, at most `layers`; 0 when not even one fits.  Memory never
  *  falls when every chunk gets a layer more; it may when only some do. */

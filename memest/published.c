@@ -34,7 +34,7 @@ static void fujii (const struct memest_problem *p, int stage,
     const struct workload_config *c = p->config;
     struct workload_stage_params n = workload_stage_params (m, c, held);
     double all = n.dense + n.expert, shards = c->zero >= 1 ? c->deg.dp * c->deg.cp : 1.0;
-    double flight = memest_in_flight (c, workload_microbatches (p->job, c), stage);
+    double flight = workload_in_flight (c, workload_microbatches (p->job, c), stage);
     double layer = sbh (p) *
                    (12.0 + 4.0 * m->kv_heads / m->heads + 8.0 * m->ffn / m->hidden) /
                    (c->deg.tp * c->deg.cp);
@@ -62,7 +62,7 @@ static void korthikanti (const struct memest_problem *p, int stage,
         c->recompute == RECOMPUTE_NONE ? 5.0 * m->heads * (double) p->job->seq / h : 0.0;
     double layer = c->sequence_parallel ? sbh (p) / t * (34.0 + scores)
                                         : sbh (p) * (10.0 + (24.0 + scores) / t);
-    double flight = memest_in_flight (c, workload_microbatches (p->job, c), stage);
+    double flight = workload_in_flight (c, workload_microbatches (p->job, c), stage);
     int layers = held->dense + held->expert;
 
     /* Their figures count the first stage of an interleaved pipeline as 1 + (p-1)/(p v)

@@ -80,17 +80,6 @@ int topology_gpu_find (const struct topology_cluster *c, int node, int index)
     return -1;
 }
 
-int topology_hops (const struct topology_cluster *c, int a, int b)
-{
-    const struct topology_node *x = &c->node[a], *y = &c->node[b];
-
-    for (int i = 0; i < x->levels; i++)
-        for (int j = 0; j < y->levels; j++)
-            if (x->switch_id[i] == y->switch_id[j])
-                return i > j ? i : j;
-    return -1;
-}
-
 /* ---- links ---- */
 
 static struct topology_link link_of (const struct topology_links *l, int i, int j,

@@ -154,11 +154,10 @@ static enum status check_chunks (const struct workload_model *m,
     if ((long long) d->pp * d->vpp > m->layers)
         return err_set (err, ST_INVALID, "pp %d x vpp %d: %s has %d layers", d->pp,
                         d->vpp, m->name, m->layers);
-    if (c->schedule == SCHEDULE_INTERLEAVED && micro % d->pp != 0)
+    if (workload_schedule_rules (c->schedule)->whole_groups && micro % d->pp != 0)
         return err_set (
             err, ST_INVALID,
-            "the interleaved schedule needs a multiple of pp %d micro-batches, "
-            "found %d",
+            "the %s schedule needs a multiple of pp %d micro-batches, found %d", name,
             d->pp, micro);
     return ST_OK;
 }

@@ -7,8 +7,6 @@
 
 static const char *const precisions[] = {"bf16", "fp16", "fp8", "fp32"};
 static const char *const attentions[] = {"flash", "fused", "unfused", "flash1"};
-static const char *const schedules[] = {"1f1b", "gpipe", "interleaved", "zb1p",
-                                        "zb2p", "zbv",   "v-half",      "v-min"};
 static const char *const all_reduces[] = {"auto",         "ring", "tree",
                                           "hierarchical", "nvls", "nvls-tree"};
 
@@ -30,11 +28,6 @@ const char *workload_precision_name (enum workload_precision p)
 const char *workload_attention_name (enum workload_attention a)
 {
     return attentions[a];
-}
-
-const char *workload_schedule_name (enum workload_schedule s)
-{
-    return schedules[s];
 }
 
 const char *workload_all_reduce_name (enum workload_all_reduce a)
@@ -66,15 +59,6 @@ bool workload_attention_parse (const char *s, enum workload_attention *a)
 
     if (i >= 0)
         *a = (enum workload_attention) i;
-    return i >= 0;
-}
-
-bool workload_schedule_parse (const char *s, enum workload_schedule *out)
-{
-    int i = FIND (s, schedules);
-
-    if (i >= 0)
-        *out = (enum workload_schedule) i;
     return i >= 0;
 }
 

@@ -451,7 +451,7 @@ static json_t *schedules_json (unsigned schedules)
 {
     json_t *list = json_array ();
 
-    for (int s = 0; s <= SCHEDULE_V_MIN; s++)
+    for (int s = 0; s < SCHEDULES; s++)
         if (schedules >> s & 1)
             json_array_append_new (
                 list, json_string (workload_schedule_name ((enum workload_schedule) s)));

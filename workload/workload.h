@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "workload/schedule/schedule.h"
 
 /* ---- the model ---- */
 
@@ -157,34 +158,15 @@ enum workload_all_reduce {
 enum workload_choice { CHOICE_PROFILE, CHOICE_NO, CHOICE_YES };
 
 enum workload_recompute { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL };
-enum workload_schedule {
-    SCHEDULE_1F1B,
-    SCHEDULE_GPIPE,
-    SCHEDULE_INTERLEAVED,
-    SCHEDULE_ZB1P, /* zero-bubble schedules: Qi et al., arXiv 2401.10241, 2405.15362 */
-    SCHEDULE_ZB2P,
-    SCHEDULE_ZBV,
-    SCHEDULE_V_HALF,
-    SCHEDULE_V_MIN
-};
 
 const char *workload_precision_name (enum workload_precision p);
 const char *workload_attention_name (enum workload_attention a);
-const char *workload_schedule_name (enum workload_schedule s);
 const char *workload_all_reduce_name (enum workload_all_reduce a);
 bool workload_precision_parse (const char *s, enum workload_precision *p);
 bool workload_attention_parse (const char *s, enum workload_attention *a);
-bool workload_schedule_parse (const char *s, enum workload_schedule *out);
 bool workload_all_reduce_parse (const char *s, enum workload_all_reduce *a);
 /** "on" or "off". */
 bool workload_choice_parse (const char *s, enum workload_choice *c);
-
-/** Is the second of two chunks placed in reverse, so that the first stage also has the
- *  last layers? */
-static inline bool workload_schedule_is_v (enum workload_schedule s)
-{
-    return s == SCHEDULE_ZBV || s == SCHEDULE_V_HALF || s == SCHEDULE_V_MIN;
-}
 
 /** What is trained, whatever the split. */
 struct workload_job {
@@ -218,6 +200,16 @@ const char *workload_recompute_text (const struct workload_config *c, char buf[2
 bool workload_recompute_parse (const char *s, enum workload_recompute *r, int *layers);
 
 #define WORKLOAD_RANKS_MAX (1 << 24) /* of one job */
+/** Micro-batches of all its layers whose activations a stage holds at its worst moment;
+ *  fractions of them under interleaving. */
+static inline double workload_in_flight (const struct workload_config *c,
+                                         int microbatches, int stage)
+{
+    return workload_schedule_rules (c->schedule)
+        ->in_flight (
+            (struct workload_pipeline_size){c->deg.pp, c->deg.vpp, microbatches}, stage);
+}
+
 /** Micro-batches times chunks of a stage, under schedules that are played out. */
 #define WORKLOAD_CHUNK_RUNS_MAX (1 << 18)
 #define WORKLOAD_RANK_ORDER "tp-cp-ep-dp-pp"
@@ -402,13 +394,6 @@ enum workload_partition { PARTITION_EVEN, PARTITION_PARAMETERS, PARTITION_MODULE
  *  @param[out] layers  [pp] */
 void workload_layers_split (const struct workload_model *m, enum workload_partition by,
                             int pp, int *layers);
-
-/** Chunks of layers that a schedule needs on every stage unless told otherwise: 2 for the
- *  interleaved and the V-shaped ones, else 1. */
-static inline int workload_default_vpp (enum workload_schedule s)
-{
-    return s == SCHEDULE_INTERLEAVED || workload_schedule_is_v (s) ? 2 : 1;
-}
 
 /* ---- the framework profile ---- */
 

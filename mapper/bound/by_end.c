@@ -265,7 +265,7 @@ static double least_bound (const struct bound_pipeline *x, enum bound_how how, i
     double least = INFINITY;
     int n;
 
-    if (costmodel_schedule_splits_backward (x->schedule))
+    if (workload_schedule_splits_backward (x->schedule))
         return one_bound (x, (struct how){BOUND_WHOLE, NULL}, how, work);
     n = rows_hows (x, x->first_way, first);
     for (int i = 0; i < n; i++)

@@ -237,7 +237,7 @@ double bound_by_schedule (const struct pool *pool, const struct workload_config 
     s.n_experts = scheduled_experts (c, x, tight, s.experts);
     /* Where every stage has a tail of its own, stage 0 is nothing special. */
     if (!tight || s.per_node == 0 || !s.way[BOUND_WHOLE] ||
-        costmodel_schedule_splits_backward (c->schedule))
+        workload_schedule_splits_backward (c->schedule))
         return bound_scheduled (&s, how);
     return by_lanes (pool, c, x, slots, b, &s, how);
 }

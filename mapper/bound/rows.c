@@ -9,7 +9,7 @@
  *         end >= head_k + m (F_k + B_k) [+ up_k].
  *
  * (2) Its first backward waits for a micro-batch's whole way down and back to it, and until
- *     then it has done at most n_k forwards of chunks (costmodel_forwards_first):
+ *     then it has done at most n_k forwards of chunks (the schedule's forwards_first):
  *
  *         end >= down and back to k + m B_k + (m - n_k / v) F_k [+ up_k].
  *
@@ -130,7 +130,7 @@ void rows_init (struct frame *f, const struct bound_pipeline *x, struct how firs
     const struct workload_model *m = x->model;
 
     *f = (struct frame){.x = x,
-                        .split = costmodel_schedule_splits_backward (x->schedule),
+                        .split = workload_schedule_splits_backward (x->schedule),
                         .v_shaped = workload_schedule_is_v (x->schedule),
                         .first = first,
                         .spans = span_here (x, first),
@@ -349,7 +349,7 @@ static struct held held_of (const struct frame *f, int k, int kind, int layers, 
     h.fwd_s += layers * fwd;
     h.back_s += layers * back;
     h.rest = x->m -
-             costmodel_forwards_first (x->schedule, x->p, x->v, x->m, k) / (double) x->v;
+             workload_forwards_first (x->schedule, x->p, x->v, x->m, k) / (double) x->v;
     return h;
 }
 

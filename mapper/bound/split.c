@@ -195,7 +195,7 @@ static bool hand_init (struct hand *h, const struct pace *x,
                        .schedule = c->schedule,
                        .fwd_s = room,
                        .left = PLAYED_CELLS / (b->p * b->p * c->deg.vpp) + 50};
-    if (costmodel_schedule_splits_backward (c->schedule))
+    if (workload_schedule_splits_backward (c->schedule))
         h->schedule = SCHEDULE_1F1B;
     h->layers = malloc (2 * p * sizeof (int));
     h->slow = malloc (2 * p * sizeof (bool));

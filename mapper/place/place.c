@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/progress.h"
-
 #define GRID_SMALL 32         /* nodes */
 #define REPRICED_GPUS 1000000 /* times the GPUs of a stage, in one annealing */
 #define AFTER_GRID 8          /* so many times fewer where a large grid was annealed */
@@ -211,12 +209,6 @@ enum status place_config (const struct pool *pool, const struct groups *g,
     }
     placed_release (&other);
     return st;
-}
-
-bool deadline_passed (const struct deadline *d)
-{
-    return (d->stop && d->stop (d->context)) ||
-           (isfinite (d->until_s) && clock_s () > d->until_s);
 }
 
 void placed_release (struct placed *x)

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/progress.h"
+
 /* TP x CP groups of each class, a group counting as its slowest GPU. */
 static void count_slots (const struct pool *pool, const struct groups *g,
                          const struct workload_config *c, int *slots)
@@ -136,4 +138,10 @@ void candidate_copy (const struct placer *x, const struct candidate *from,
     to->price = from->price;
     layout_copy (&to->layout, &from->layout, x->pool->n_nodes);
     memcpy (to->gpu, from->gpu, (size_t) x->n * sizeof (int));
+}
+
+bool deadline_passed (const struct deadline *d)
+{
+    return (d->stop && d->stop (d->context)) ||
+           (isfinite (d->until_s) && clock_s () > d->until_s);
 }

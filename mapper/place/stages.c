@@ -539,7 +539,7 @@ enum status stages_split (const struct pool *pool, const struct workload_config 
     enum status st = split_init (&x, err);
 
     if (st == ST_OK && c->deg.vpp > 1 &&
-        costmodel_schedule_splits_backward (c->schedule)) {
+        workload_schedule_splits_backward (c->schedule)) {
         st = chunk_split (&x, layers, class_of_stage, err);
     } else if (st == ST_OK && c->deg.vpp == 1 && x.classes > 2 &&
                x.classes * c->deg.pp <= MILP_COLUMNS) {

@@ -59,7 +59,7 @@ struct enumeration {
     long n, cap;
     /* Values that occur */
     struct values tp, pp, dp, cp, ep, etp, vpp, micro_batch, zero;
-    bool sp[2], recompute[3], schedule[SCHEDULE_V_MIN + 1];
+    bool sp[2], recompute[3], schedule[SCHEDULES];
     bool failed;
 };
 
@@ -197,7 +197,7 @@ static void vary_schedule (struct enumeration *e, struct workload_config c)
     unsigned schedules = p->cost_model == COSTMODEL_CRITICAL_PATH ? p->profile->schedules
                                                                   : 1u << SCHEDULE_1F1B;
 
-    for (int s = 0; s <= SCHEDULE_V_MIN && !e->failed; s++) {
+    for (int s = 0; s < SCHEDULES && !e->failed; s++) {
         int usual = workload_default_vpp ((enum workload_schedule) s);
 
         c.schedule = (enum workload_schedule) s;
@@ -243,7 +243,7 @@ static json_t *space_json (const struct enumeration *e)
             json_array_append_new (recompute,
                                    json_string (workload_recompute_text (&c, word)));
         }
-    for (int i = 0; i <= SCHEDULE_V_MIN; i++)
+    for (int i = 0; i < SCHEDULES; i++)
         if (e->schedule[i])
             json_array_append_new (schedule, json_string (workload_schedule_name (
                                                  (enum workload_schedule) i)));

@@ -55,7 +55,7 @@ static double hop (const struct film *f, int from, int to)
 }
 
 /* When the input of a forward or backward of virtual stage k arrives. */
-static double arrival (const struct film *f, enum costmodel_operation what, int k,
+static double arrival (const struct film *f, enum workload_operation what, int k,
                        int micro)
 {
     int all = f->p->stages * f->p->chunks;
@@ -139,7 +139,7 @@ static void check_megatron (const struct film *f, int stage)
 static void check (struct film *f)
 {
     const struct costmodel_pipeline *p = f->p;
-    bool chooses = costmodel_schedule_is_greedy (f->s);
+    bool chooses = workload_schedule_is_greedy (f->s);
 
     for (int i = 0; i < p->stages; i++)
         for (int j = 0; j < f->n[i]; j++) {
@@ -150,7 +150,7 @@ static void check (struct film *f)
     for (int i = 0; i < p->stages; i++) {
         double idle_from = 0.0;
 
-        assert_int_equal (f->n[i], (costmodel_schedule_splits_backward (f->s) ? 3 : 2) *
+        assert_int_equal (f->n[i], (workload_schedule_splits_backward (f->s) ? 3 : 2) *
                                        p->chunks * p->microbatches);
         for (int j = 0; j < f->n[i]; j++) {
             const struct costmodel_event *e = &f->event[i][j];

@@ -250,7 +250,7 @@ static double played (enum workload_schedule s, int p, int m, int v, struct seen
         f[i] = w[i] = 1.0 / v;
         b[i] = 2.0 / v;
     }
-    *seen = (struct seen){.splits = s >= SCHEDULE_ZB1P};
+    *seen = (struct seen){.splits = workload_schedule_splits_backward (s)};
     assert_true (costmodel_play (s, &q, end, &watch));
     for (int k = 0; k < p; k++)
         last = fmax (last, end[k]);
@@ -290,11 +290,11 @@ static void other_schedules (void **state)
                     fail_msg ("%s, %d stages, %d micro-batches: bubble %g",
                               workload_schedule_name (known[i].s), p, m, bubble);
                 for (int k = 0; k < p; k++) {
-                    int first = costmodel_forwards_first (known[i].s, p, v, m, k);
+                    int first = workload_forwards_first (known[i].s, p, v, m, k);
 
                     /* Orders that follow from the times may do fewer. */
                     assert_true (seen.forwards_first[k] <= first);
-                    if (!costmodel_schedule_is_greedy (known[i].s))
+                    if (!workload_schedule_is_greedy (known[i].s))
                         assert_int_equal (seen.forwards_first[k], first);
                     for (int what = 0; what < 2 + seen.splits; what++)
                         assert_int_equal (seen.count[k][what], m * v);

@@ -213,7 +213,7 @@ static void whole_space (void **state)
         int gpu[16];
 
         /* A framework that runs everything. */
-        s.profile.schedules = (1u << (SCHEDULE_V_MIN + 1)) - 1;
+        s.profile.schedules = (1u << SCHEDULES) - 1;
         if (round % 3) /* else replicas alone are best, most often */
             p.axes.pp = 2;
         settings.granularity = MAPPER_GPU;

@@ -71,7 +71,7 @@ static struct trial random_trial (struct rng *r)
             d->ep = power (r, 4);
             d->etp = rng_below (r, 2) ? d->tp : 1;
         }
-        t.config.schedule = (enum workload_schedule) rng_below (r, SCHEDULE_V_MIN + 1);
+        t.config.schedule = (enum workload_schedule) rng_below (r, SCHEDULES);
         d->vpp = workload_default_vpp (t.config.schedule);
         t.config.micro_batch = power (r, 3);
         t.config.zero = rng_below (r, 4);

@@ -8,6 +8,7 @@
 rank() {
     case $1 in
     base) echo 0 ;;
+    workload/schedule) echo 5 ;;
     workload | topology) echo 10 ;;
     topology/*) echo 11 ;;
     memest | costmodel) echo 20 ;;

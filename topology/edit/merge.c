@@ -8,12 +8,6 @@
 #include <time.h>
 
 #include "base/json.h"
-#include "topology/topology_private.h"
-
-int merge_place (const struct merge *m, const struct merge_source *s, int node)
-{
-    return (int) json_integer_value (json_object_get (m->index, s->c->node[node].name));
-}
 
 /* ---- the files ---- */
 

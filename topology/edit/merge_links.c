@@ -19,6 +19,12 @@
 
 /* ---- what the files give ---- */
 
+/* Place of a source's node in the merged nodes. */
+static int place_of (const struct merge *m, const struct merge_source *s, int node)
+{
+    return (int) json_integer_value (json_object_get (m->index, s->c->node[node].name));
+}
+
 /* A file about one node: its GPU matrix is the links inside. */
 static bool inside_only (const struct merge_source *s)
 {
@@ -36,7 +42,7 @@ static bool same_nodes (const struct merge *m, const struct merge_source *s)
     if (s->c->n_nodes != m->n_nodes)
         return false;
     for (int i = 0; i < m->n_nodes; i++)
-        if (merge_place (m, s, i) != i ||
+        if (place_of (m, s, i) != i ||
             json_integer_value (json_object_get (json_array_get (m->nodes, (size_t) i),
                                                  "gpus")) != s->c->node[i].gpus_listed)
             return false;
@@ -406,7 +412,7 @@ static void put_source (const struct merge *m, struct planes *p, int k, bool nom
 
     for (int a = 0; a < c->n_nodes; a++)
         for (int b = 0; b < c->n_nodes; b++) {
-            int i = merge_place (m, s, a), j = merge_place (m, s, b);
+            int i = place_of (m, s, a), j = place_of (m, s, b);
             const struct topology_links *l = c->has_gpu_matrix ? &c->gpu_links
                                              : a == b          ? c->node[a].intra
                                                                : &c->inter;
@@ -522,7 +528,7 @@ static void put_pair_totals (const struct merge *m, const struct merge_source *s
 
     for (int a = 0; a < c->n_nodes; a++)
         for (int b = 0; b < c->n_nodes; b++) {
-            size_t i = (size_t) merge_place (m, s, a), j = (size_t) merge_place (m, s, b);
+            size_t i = (size_t) place_of (m, s, a), j = (size_t) place_of (m, s, b);
             double x = a == b ? NAN : topology_matrix_at (&c->pair_bytes_per_s, a, b);
 
             if (!isnan (x))

@@ -28,9 +28,6 @@ struct merge {
     struct error *err;
 };
 
-/** Place of a source's node in the merged nodes. */
-int merge_place (const struct merge *m, const struct merge_source *s, int node);
-
 /** `links` and `measured` of the merged document; the nodes are there. */
 enum status merge_links (struct merge *m);
 enum status merge_measured (struct merge *m);

@@ -1,0 +1,58 @@
+/* What the writers of launchers' files have in common. */
+#include "launch/launch_private.h"
+
+#include <assert.h>
+#include <string.h>
+
+struct text *launch_file (struct launch_files *f, const char *path, unsigned mode)
+{
+    for (int i = 0; i < f->n; i++)
+        if (strcmp (f->file[i].path, path) == 0)
+            return &f->file[i].text;
+    assert (f->n < LAUNCH_FILES_MAX);
+    f->file[f->n].path = path;
+    f->file[f->n].mode = mode;
+    return &f->file[f->n++].text;
+}
+
+const char *launch_script_text (const char *name)
+{
+    const struct launch_shipped *s = launch_shipped_scripts;
+
+    while (s->name && strcmp (s->name, name) != 0)
+        s++;
+    assert (s->name);
+    return s->text;
+}
+
+void launch_script (struct launch_files *f, const char *path, const char *name)
+{
+    struct text *t = launch_file (f, path, 0755);
+
+    if (t->len == 0)
+        text_add (t, "%s", launch_script_text (name));
+}
+
+const struct topology_node *launch_node_of (const struct launch_input *in, int rank)
+{
+    return &in->cluster->node[in->cluster->node_of_gpu[in->gpu[rank]]];
+}
+
+const char *launch_uuid_of (const struct launch_input *in, int rank)
+{
+    const struct topology_node *n = launch_node_of (in, rank);
+
+    return n->gpu_uuid ? n->gpu_uuid[in->gpu[rank] - n->first_gpu] : NULL;
+}
+
+int launch_block (const struct launch_input *in)
+{
+    int n = in->most_ranks;
+
+    if (in->plan->n_ranks != n * in->nodes)
+        return 0;
+    for (int r = 0; r < in->plan->n_ranks; r++)
+        if (launch_node_of (in, r) != launch_node_of (in, r - r % n))
+            return 0;
+    return n;
+}

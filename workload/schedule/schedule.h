@@ -1,0 +1,105 @@
+/* Pipeline schedules: one file each, one line in the table of schedule.c.
+ *
+ * The rooms above ask here for everything that tells one schedule from another: memest how
+ * much a stage holds, costmodel the order of operations, the lower bound how far forwards can
+ * run ahead, the search and the readers what is legal.  1F1B, GPipe and the interleaved
+ * schedule have faster recurrences besides (costmodel/schedule.c); a new schedule needs
+ * none. */
+#ifndef WORKLOAD_SCHEDULE_SCHEDULE_H
+#define WORKLOAD_SCHEDULE_SCHEDULE_H
+
+#include <stdbool.h>
+
+enum workload_schedule {
+    SCHEDULE_1F1B,
+    SCHEDULE_GPIPE,
+    SCHEDULE_INTERLEAVED,
+    SCHEDULE_ZB1P, /* zero-bubble schedules: Qi et al., arXiv 2401.10241, 2405.15362 */
+    SCHEDULE_ZB2P,
+    SCHEDULE_ZBV,
+    SCHEDULE_V_HALF,
+    SCHEDULE_V_MIN,
+    SCHEDULES
+};
+
+enum workload_operation { OPERATION_FORWARD, OPERATION_BACKWARD, OPERATION_WEIGHTS };
+
+/** One operation: a chunk of a stage on one micro-batch. */
+struct workload_op {
+    enum workload_operation what;
+    int chunk, micro;
+};
+
+struct workload_pipeline_size {
+    int stages, chunks, microbatches; /* chunks of layers on every stage */
+};
+
+/** What a schedule is. */
+struct workload_schedule_rules {
+    const char *name; /* on the command line and in files */
+    int chunks;       /* of layers on every stage unless told otherwise; 1: always one */
+    bool v_shaped; /* two chunks, the second placed in reverse: the first stage also has the
+                      last layers */
+    bool splits_backward; /* weights' gradients are put off */
+    bool whole_groups;    /* needs a multiple of `stages` micro-batches */
+
+    /** Activations that a stage holds at most, in micro-batches of all its chunks. */
+    double (*in_flight) (struct workload_pipeline_size size, int stage);
+
+    /** Forwards of chunks that a stage does before its first backward, whatever they take:
+     *  at most so many. */
+    int (*forwards_first) (struct workload_pipeline_size size, int stage);
+
+    /** A stage's operations in order, where the schedule fixes it; else NULL.
+     *  @param[out] op  [workload_schedule_operations] */
+    void (*order) (struct workload_pipeline_size size, int stage, struct workload_op *op);
+
+    /** Where the order follows from the times: chunks whose activations a stage may hold. */
+    int (*memory_limit) (int stages);
+};
+const struct workload_schedule_rules *workload_schedule_rules (enum workload_schedule s);
+
+static inline const char *workload_schedule_name (enum workload_schedule s)
+{
+    return workload_schedule_rules (s)->name;
+}
+bool workload_schedule_parse (const char *s, enum workload_schedule *out);
+
+static inline bool workload_schedule_is_v (enum workload_schedule s)
+{
+    return workload_schedule_rules (s)->v_shaped;
+}
+
+static inline bool workload_schedule_splits_backward (enum workload_schedule s)
+{
+    return workload_schedule_rules (s)->splits_backward;
+}
+
+static inline int workload_default_vpp (enum workload_schedule s)
+{
+    return workload_schedule_rules (s)->chunks;
+}
+
+/** Does the order follow from the times? */
+static inline bool workload_schedule_is_greedy (enum workload_schedule s)
+{
+    return !workload_schedule_rules (s)->order;
+}
+
+/** The schedule's forwards_first. */
+static inline int workload_forwards_first (enum workload_schedule s, int stages,
+                                           int chunks, int microbatches, int stage)
+{
+    return workload_schedule_rules (s)->forwards_first (
+        (struct workload_pipeline_size){stages, chunks, microbatches}, stage);
+}
+
+/** Operations of one stage in all. */
+static inline int workload_schedule_operations (enum workload_schedule s,
+                                                struct workload_pipeline_size size)
+{
+    return (workload_schedule_splits_backward (s) ? 3 : 2) * size.chunks *
+           size.microbatches;
+}
+
+#endif

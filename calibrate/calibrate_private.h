@@ -4,6 +4,8 @@
 
 #include "calibrate/calibrate.h"
 
+#define COUNT_OF(ARRAY) (sizeof (ARRAY) / sizeof *(ARRAY))
+
 /** A row of a runs file and where its columns are. */
 #define CALIBRATE_SPELLED_MAX 96 /* bytes of a GPU type's spelling */
 
@@ -54,6 +56,12 @@ void calibrate_count_reason (struct calibrate_reason *list, int *n, const char *
 
 /** Has the run figures that the part's fit looks at? */
 bool calibrate_has_figures (const struct calibrate_run *run, enum calibrate_part part);
+
+/** Find the contract's columns in the table of a runs file; what is absent is noted.
+ *  @return ST_OK; ST_INVALID, naming it, for a column that is twice there or that no row can
+ *          do without */
+enum status calibrate_map_columns (const char *path, struct calibrate_runs *runs,
+                                   struct row *r, struct error *err);
 
 /** The text of a cell by the column's name. */
 const char *calibrate_cell (const struct row *r, const char *name);

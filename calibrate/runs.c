@@ -12,138 +12,6 @@
 
 #include "base/units.h"
 
-static const char *const columns[] = {"source",
-                                      "model",
-                                      "params_b",
-                                      "layers",
-                                      "hidden",
-                                      "heads",
-                                      "kv_heads",
-                                      "ffn",
-                                      "vocab",
-                                      "seq",
-                                      "gpu",
-                                      "gpu_mem_gb",
-                                      "gpus",
-                                      "gpus_per_node",
-                                      "inter_node_gbps",
-                                      "tp",
-                                      "pp",
-                                      "vpp",
-                                      "dp",
-                                      "cp",
-                                      "ep",
-                                      "sp",
-                                      "zero",
-                                      "micro_batch",
-                                      "global_batch",
-                                      "precision",
-                                      "attention",
-                                      "recompute",
-                                      "iter_time_s",
-                                      "tokens_per_s_per_gpu",
-                                      "tflops_per_gpu",
-                                      "mfu",
-                                      "peak_mem_gb",
-                                      "oom",
-                                      "notes"};
-
-#define COUNT_OF(ARRAY) (sizeof (ARRAY) / sizeof *(ARRAY))
-#define N_COLUMNS ((int) COUNT_OF (columns))
-
-/* ---- a row's cells ---- */
-
-const char *calibrate_cell (const struct row *r, const char *name)
-{
-    for (int i = 0; i < N_COLUMNS; i++)
-        if (strcmp (columns[i], name) == 0)
-            return r->column[i] < 0
-                       ? ""
-                       : r->table->cell[(size_t) r->index * (size_t) r->table->columns +
-                                        (size_t) r->column[i]];
-    return "";
-}
-
-/* A number, which words in brackets may follow ("1(8)" is 1); false when empty or none. */
-static bool number (const struct row *r, const char *name, double *x)
-{
-    const char *s = calibrate_cell (r, name);
-    char *end;
-    double value = strtod (s, &end);
-
-    if (end == s || !isfinite (value))
-        return false;
-    end += strspn (end, " ");
-    if (*end != '\0' && *end != '(')
-        return false;
-    *x = value;
-    return true;
-}
-
-int calibrate_whole (const struct row *r, const char *name, int absent)
-{
-    double x;
-
-    if (calibrate_cell (r, name)[0] == '\0')
-        return absent;
-    if (!number (r, name, &x) || x < 0 || x > 1 << 30 || x != floor (x))
-        return -1;
-    return (int) x;
-}
-
-bool calibrate_stated (const struct row *r, const char *name, double absent, double *x)
-{
-    *x = absent;
-    return calibrate_cell (r, name)[0] == '\0' || (number (r, name, x) && *x > 0);
-}
-
-bool calibrate_contains (const char *s, const char *part)
-{
-    size_t n = strlen (part);
-
-    for (; *s; s++)
-        if (strncasecmp (s, part, n) == 0)
-            return true;
-    return false;
-}
-
-bool calibrate_note (const struct row *r, const char *key, char *value, size_t size)
-{
-    const char *s = calibrate_cell (r, "notes");
-    size_t n = strlen (key);
-
-    while (*s) {
-        size_t len = strcspn (s, ";"), skip = strspn (s, " ");
-
-        if (len > skip + n && strncmp (s + skip, key, n) == 0 && s[skip + n] == '=') {
-            snprintf (value, size, "%.*s", (int) (len - skip - n - 1), s + skip + n + 1);
-            return true;
-        }
-        s += len + (s[len] == ';');
-    }
-    return false;
-}
-
-int calibrate_note_int (const struct row *r, const char *key, int absent)
-{
-    char value[64], *end;
-    long n;
-
-    if (!calibrate_note (r, key, value, sizeof value))
-        return absent;
-    n = strtol (value, &end, 10);
-    return end == value || n < 0 || n > 1 << 30 ? -1 : (int) n;
-}
-
-bool calibrate_note_true (const struct row *r, const char *key)
-{
-    char value[64];
-
-    return calibrate_note (r, key, value, sizeof value) && strcmp (value, "true") == 0;
-}
-
-/* ---- the job ---- */
-
 static bool read_precision (const char *s, enum workload_precision *p)
 {
     /* Automatic mixed precision keeps fp32 weights and states. */
@@ -436,48 +304,6 @@ void calibrate_count_reason (struct calibrate_reason *list, int *n, const char *
     list[i].count++;
 }
 
-/* Columns without which no row can be used. */
-static bool is_needed (const char *column)
-{
-    static const char *const needed[] = {"layers", "hidden", "heads",
-                                         "ffn",    "vocab",  "seq",
-                                         "gpu",    "gpus",   "global_batch"};
-
-    for (size_t i = 0; i < COUNT_OF (needed); i++)
-        if (strcmp (needed[i], column) == 0)
-            return true;
-    return false;
-}
-
-static enum status map_columns (const char *path, struct calibrate_runs *runs,
-                                struct row *r, struct error *err)
-{
-    const struct csv_table *t = &runs->table;
-    const char *name = strcmp (path, "-") == 0 ? "standard input" : path;
-    struct text missing = {0};
-    bool refused = false;
-    enum status st = ST_OK;
-
-    r->table = t;
-    for (int i = 0; i < N_COLUMNS; i++) {
-        r->column[i] = csv_table_column (t, columns[i], 0);
-        if (r->column[i] < 0) {
-            text_add (&missing, "%s%s", missing.len ? ", " : "", columns[i]);
-            refused = refused || is_needed (columns[i]);
-        } else if (csv_table_column (t, columns[i], r->column[i] + 1) >= 0) {
-            st = err_set (err, ST_INVALID, "%s: the header has %s twice", name,
-                          columns[i]);
-        }
-    }
-    if (refused)
-        st = err_set (err, ST_INVALID, "%s: the header lacks %s", name,
-                      text_str (&missing));
-    if (missing.len > 0)
-        snprintf (runs->absent, sizeof runs->absent, "%s", text_str (&missing));
-    text_free (&missing);
-    return st;
-}
-
 /* What a row leaves out is as in its source's framework: the ZeRO stage, recomputation, and
  * the attention; never flash attention on GPUs without bf16, which its kernels do not
  * serve.  A profile that serves a source only by its GPU type says nothing of how it
@@ -522,7 +348,7 @@ enum status calibrate_runs_read (const char *path, struct calibrate_runs *out,
     enum status st = csv_table_read (path, &runs.table, err);
 
     if (st == ST_OK)
-        st = map_columns (path, &runs, &r, err);
+        st = calibrate_map_columns (path, &runs, &r, err);
     if (st == ST_OK &&
         !(runs.run = calloc ((size_t) runs.table.rows + 1, sizeof *runs.run)))
         st = err_nomem (err);

@@ -1,0 +1,178 @@
+/* The columns of a runs file, and what their cells say. */
+#include "calibrate/calibrate_private.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const columns[] = {"source",
+                                      "model",
+                                      "params_b",
+                                      "layers",
+                                      "hidden",
+                                      "heads",
+                                      "kv_heads",
+                                      "ffn",
+                                      "vocab",
+                                      "seq",
+                                      "gpu",
+                                      "gpu_mem_gb",
+                                      "gpus",
+                                      "gpus_per_node",
+                                      "inter_node_gbps",
+                                      "tp",
+                                      "pp",
+                                      "vpp",
+                                      "dp",
+                                      "cp",
+                                      "ep",
+                                      "sp",
+                                      "zero",
+                                      "micro_batch",
+                                      "global_batch",
+                                      "precision",
+                                      "attention",
+                                      "recompute",
+                                      "iter_time_s",
+                                      "tokens_per_s_per_gpu",
+                                      "tflops_per_gpu",
+                                      "mfu",
+                                      "peak_mem_gb",
+                                      "oom",
+                                      "notes"};
+
+#define N_COLUMNS ((int) COUNT_OF (columns))
+
+/* Columns without which no row can be used. */
+static bool is_needed (const char *column)
+{
+    static const char *const needed[] = {"layers", "hidden", "heads",
+                                         "ffn",    "vocab",  "seq",
+                                         "gpu",    "gpus",   "global_batch"};
+
+    for (size_t i = 0; i < COUNT_OF (needed); i++)
+        if (strcmp (needed[i], column) == 0)
+            return true;
+    return false;
+}
+
+enum status calibrate_map_columns (const char *path, struct calibrate_runs *runs,
+                                   struct row *r, struct error *err)
+{
+    const struct csv_table *t = &runs->table;
+    const char *name = strcmp (path, "-") == 0 ? "standard input" : path;
+    struct text missing = {0};
+    bool refused = false;
+    enum status st = ST_OK;
+
+    r->table = t;
+    for (int i = 0; i < N_COLUMNS; i++) {
+        r->column[i] = csv_table_column (t, columns[i], 0);
+        if (r->column[i] < 0) {
+            text_add (&missing, "%s%s", missing.len ? ", " : "", columns[i]);
+            refused = refused || is_needed (columns[i]);
+        } else if (csv_table_column (t, columns[i], r->column[i] + 1) >= 0) {
+            st = err_set (err, ST_INVALID, "%s: the header has %s twice", name,
+                          columns[i]);
+        }
+    }
+    if (refused)
+        st = err_set (err, ST_INVALID, "%s: the header lacks %s", name,
+                      text_str (&missing));
+    if (missing.len > 0)
+        snprintf (runs->absent, sizeof runs->absent, "%s", text_str (&missing));
+    text_free (&missing);
+    return st;
+}
+
+const char *calibrate_cell (const struct row *r, const char *name)
+{
+    for (int i = 0; i < N_COLUMNS; i++)
+        if (strcmp (columns[i], name) == 0)
+            return r->column[i] < 0
+                       ? ""
+                       : r->table->cell[(size_t) r->index * (size_t) r->table->columns +
+                                        (size_t) r->column[i]];
+    return "";
+}
+
+/* A number, which words in brackets may follow ("1(8)" is 1); false when empty or none. */
+static bool number (const struct row *r, const char *name, double *x)
+{
+    const char *s = calibrate_cell (r, name);
+    char *end;
+    double value = strtod (s, &end);
+
+    if (end == s || !isfinite (value))
+        return false;
+    end += strspn (end, " ");
+    if (*end != '\0' && *end != '(')
+        return false;
+    *x = value;
+    return true;
+}
+
+int calibrate_whole (const struct row *r, const char *name, int absent)
+{
+    double x;
+
+    if (calibrate_cell (r, name)[0] == '\0')
+        return absent;
+    if (!number (r, name, &x) || x < 0 || x > 1 << 30 || x != floor (x))
+        return -1;
+    return (int) x;
+}
+
+bool calibrate_stated (const struct row *r, const char *name, double absent, double *x)
+{
+    *x = absent;
+    return calibrate_cell (r, name)[0] == '\0' || (number (r, name, x) && *x > 0);
+}
+
+bool calibrate_contains (const char *s, const char *part)
+{
+    size_t n = strlen (part);
+
+    for (; *s; s++)
+        if (strncasecmp (s, part, n) == 0)
+            return true;
+    return false;
+}
+
+bool calibrate_note (const struct row *r, const char *key, char *value, size_t size)
+{
+    const char *s = calibrate_cell (r, "notes");
+    size_t n = strlen (key);
+
+    while (*s) {
+        size_t len = strcspn (s, ";"), skip = strspn (s, " ");
+
+        if (len > skip + n && strncmp (s + skip, key, n) == 0 && s[skip + n] == '=') {
+            snprintf (value, size, "%.*s", (int) (len - skip - n - 1), s + skip + n + 1);
+            return true;
+        }
+        s += len + (s[len] == ';');
+    }
+    return false;
+}
+
+int calibrate_note_int (const struct row *r, const char *key, int absent)
+{
+    char value[64], *end;
+    long n;
+
+    if (!calibrate_note (r, key, value, sizeof value))
+        return absent;
+    n = strtol (value, &end, 10);
+    return end == value || n < 0 || n > 1 << 30 ? -1 : (int) n;
+}
+
+bool calibrate_note_true (const struct row *r, const char *key)
+{
+    char value[64];
+
+    return calibrate_note (r, key, value, sizeof value) && strcmp (value, "true") == 0;
+}
+
+/* ---- the job ---- */

@@ -2,7 +2,6 @@
 #include "bwprobe/coordinator.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -14,8 +13,6 @@
 
 /* Nobody needs longer to leave. */
 #define LEAVE_S 3.0
-/* Without a terminal, how often a line says how far the run is. */
-#define SAY_S 20.0
 /* A connection that is silent for so long is dead, though nobody closed it; where the user's
  * time-out is short, twice that. */
 #define SILENCE_S 6.0
@@ -103,98 +100,6 @@ void coordinator_interrupt (struct coordinator *c)
     (void) n;
 }
 
-double coordinator_elapsed (const struct coordinator *c)
-{
-    return clock_s () - c->begun_s;
-}
-
-/* ---- words ---- */
-
-static void say (struct coordinator *c, const char *fmt, va_list ap)
-{
-    progress_end (&c->progress);
-    fputs ("bwprobe: ", stderr);
-    vfprintf (stderr, fmt, ap);
-    fputc ('\n', stderr);
-}
-
-void coordinator_say (struct coordinator *c, const char *fmt, ...)
-{
-    va_list ap;
-
-    va_start (ap, fmt);
-    say (c, fmt, ap);
-    va_end (ap);
-}
-
-void coordinator_fault (struct coordinator *c, const char *fmt, ...)
-{
-    struct fault *more = realloc (c->fault, ((size_t) c->n_faults + 1) * sizeof *more);
-    va_list ap;
-
-    va_start (ap, fmt);
-    say (c, fmt, ap);
-    va_end (ap);
-    if (!more)
-        return;
-    c->fault = more;
-    va_start (ap, fmt);
-    vsnprintf (more[c->n_faults].text, sizeof more->text, fmt, ap);
-    va_end (ap);
-    c->n_faults++;
-}
-
-/* "0:35 left", "" while nobody can know. */
-static void time_left (const struct coordinator *c, char *out, size_t size)
-{
-    double left;
-
-    out[0] = '\0';
-    if (c->rounds_all == 0 || c->rounds_done >= c->rounds_all)
-        return;
-    left = c->plan.seconds * (double) (c->rounds_all - c->rounds_done) /
-           (double) c->rounds_all;
-    snprintf (out, size, ", %ld of %ld rounds, %d:%02d left", c->rounds_done,
-              c->rounds_all, (int) left / 60, (int) left % 60);
-}
-
-void coordinator_show (struct coordinator *c)
-{
-    double now = clock_s ();
-    char left[96];
-
-    if (c->progress.on ? now - c->progress.last_s < 0.1 : now - c->said_s < SAY_S)
-        return;
-    time_left (c, left, sizeof left);
-    if (c->progress.on) {
-        progress_show (&c->progress, "bwprobe: %s%s", c->doing, left);
-    } else {
-        c->said_s = now;
-        coordinator_say (c, "%s%s", c->doing, left);
-    }
-}
-
-/* ---- what nobody waited for ---- */
-
-void coordinator_unexpected (struct coordinator *c, const struct roster_event *e)
-{
-    char byte[16];
-
-    if (e->what == ROSTER_WAKE) {
-        while (read (c->wake[0], byte, sizeof byte) > 0)
-            ;
-        if (!c->interrupted)
-            coordinator_say (c, "interrupted: what was measured is written");
-        c->interrupted = true;
-    } else if (e->what == ROSTER_GONE) {
-        const char *name = e->member->endpoint >= 0 ? c->end[e->member->endpoint].name
-                                                    : e->member->hello.node;
-
-        coordinator_fault (c, "rank %u (%s) is gone: %s", e->member->rank, name,
-                           e->member->gone);
-    }
-}
-
 /* ---- the journal ---- */
 
 static bool keeps_journal (const struct coordinator *c)
@@ -229,15 +134,6 @@ static enum status begin_journal (struct coordinator *c, struct error *err)
                                    : "nothing to resume from (%ld values): begun anew",
                          taken);
     return st;
-}
-
-void coordinator_check_journal (struct coordinator *c)
-{
-    if (!c->journal || !journal_trouble (c->journal) || c->journal_told)
-        return;
-    c->journal_told = true;
-    coordinator_fault (c, "%s.part: %s: what was measured lately is not on disk",
-                       c->set.output, journal_trouble (c->journal));
 }
 
 /* ---- the end ---- */

@@ -77,7 +77,7 @@ struct coordinator {
     int suspects;
 };
 
-/* ---- coordinator.c ---- */
+/* ---- coordinator_say.c ---- */
 
 /** Print "bwprobe: ..." to standard error, past the progress line. */
 void coordinator_say (struct coordinator *c, const char *fmt, ...)

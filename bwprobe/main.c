@@ -15,8 +15,8 @@
 #include "bwprobe/coordinator.h"
 #include "bwprobe/cuda.h"
 #include "bwprobe/interface.h"
+#include "bwprobe/orders.h"
 #include "bwprobe/start.h"
-#include "bwprobe/station.h"
 
 const char *argp_program_version = "bwprobe " LINKWISE_VERSION;
 
@@ -349,7 +349,7 @@ static enum status be_a_rank (const struct options *o, const struct start *start
     describe (s, m, &hello);
     /* Without MPI the way to rank 0 is the launcher's choice, not --interface's. */
     st = station_join (s, &m->place, start->mpi ? own : NULL, &hello, deadline, err);
-    return st == ST_OK ? station_work (s, err) : st;
+    return st == ST_OK ? orders_work (s, err) : st;
 }
 
 static int complain (const struct start *s, enum status st, const struct error *err)

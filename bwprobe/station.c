@@ -10,8 +10,6 @@
 #include <unistd.h>
 
 #include "base/progress.h"
-#include "bwprobe/cuda.h"
-#include "bwprobe/probe.h"
 #include "bwprobe/transport.h"
 
 /* A connection that does not greet within this time is none of ours. */
@@ -406,6 +404,16 @@ enum status station_read (struct station *s, int fd, void *data, size_t n,
 
 /* ---- the beginning ---- */
 
+enum status station_await_order (struct station *s, struct error *err)
+{
+    enum status st = ST_OK;
+    bool ready;
+
+    while (st == ST_OK && !s->bye && !s->has_order)
+        st = look (s, -1, 0, 60, &ready, err);
+    return s->bye ? ST_OK : st;
+}
+
 static enum status say_hello (struct station *s, const struct net_place *rank0,
                               const char *from, struct msg_hello *hello, double deadline,
                               struct error *err)
@@ -418,14 +426,7 @@ static enum status say_hello (struct station *s, const struct net_place *rank0,
     station_begin (s, MSG_HELLO);
     messages_hello (&s->out, hello);
     st = station_send (s, err);
-    while (st == ST_OK && !s->has_order && !s->bye) {
-        bool ready;
-
-        st = look (s, -1, 0, 60, &ready, err);
-        if (s->bye)
-            return ST_OK;
-    }
-    return st;
+    return st == ST_OK ? station_await_order (s, err) : st;
 }
 
 enum status station_join (struct station *s, const struct net_place *rank0,
@@ -449,126 +450,6 @@ enum status station_join (struct station *s, const struct net_place *rank0,
         deadline = fmin (deadline, clock_s () + JOIN_AGAIN_S);
         usleep ((useconds_t) (JOIN_PAUSE_S * 1e6 * tries));
     }
-}
-
-/* ---- orders ---- */
-
-static enum status do_welcome (struct station *s, struct error *err)
-{
-    struct msg_opened opened = {.ok = 0};
-    struct error why = {""};
-    int gpus = cuda_gpus (NULL);
-
-    messages_welcome (&s->order, &s->how);
-    s->transport = wire_good (&s->order) ? transport_find (s->how.transport) : NULL;
-    if (!s->transport)
-        return err_set (err, ST_IO, "rank 0 asked for a transport that this rank lacks");
-    if (gpus > 0)
-        cuda_describe ((int) s->how.local % gpus, &opened.gpu);
-    opened.ok = s->transport->open (s, &opened, &why) == ST_OK;
-    snprintf (opened.reason, sizeof opened.reason, "%.*s", MESSAGES_REASON - 1, why.text);
-    station_begin (s, MSG_OPENED);
-    messages_opened (&s->out, &opened);
-    return station_send (s, err);
-}
-
-static enum status do_parent (struct station *s, struct error *err)
-{
-    struct msg_parent parent;
-    struct msg_parent_done done = {.ok = 0};
-    struct error why = {""};
-    enum status st = ST_OK;
-
-    messages_parent (&s->order, &parent);
-    if (!wire_good (&s->order) || !s->transport || !s->transport->parent)
-        return err_set (err, ST_IO, "rank 0 asked for a parent where there is none");
-    done.generation = parent.generation;
-    s->seq = STATION_PARENT | parent.generation;
-    s->aborted = false;
-    if (parent.make_id)
-        st = s->transport->make_id (s, done.id, &why);
-    else
-        st = s->transport->parent (s, &parent, &why);
-    done.ok = st == ST_OK;
-    s->seq = 0;
-    snprintf (done.reason, sizeof done.reason, "%.*s", MESSAGES_REASON - 1, why.text);
-    station_begin (s, MSG_PARENT_DONE);
-    messages_parent_done (&s->out, &done);
-    return station_send (s, err);
-}
-
-static enum status do_run (struct station *s, struct error *err)
-{
-    struct msg_run run;
-    struct msg_result result;
-
-    messages_run (&s->order, &run);
-    if (!wire_good (&s->order) || !s->transport || run.seq == 0)
-        return err_set (err, ST_IO, "rank 0 sent a broken order");
-    /* Words for this order may have come before it: none does, since rank 0 waits. */
-    s->seq = run.seq;
-    s->aborted = s->collective = false;
-    s->gone = 0;
-    probe_run (s, &run, &result);
-    result.collective = s->collective;
-    result.refused = s->door.refused;
-    memcpy (result.refused_from, s->door.refused_from, sizeof result.refused_from);
-    s->door.refused = 0;
-    s->seq = 0;
-    s->aborted = false;
-    station_begin (s, MSG_RESULT);
-    messages_result (&s->out, &result);
-    return station_send (s, err);
-}
-
-static enum status do_compute (struct station *s, struct error *err)
-{
-    struct msg_computed done = {.ok = 0};
-    struct error why = {""};
-    int gpus = cuda_gpus (&why);
-
-    if (gpus > 0)
-        done.ok = cuda_compute ((int) s->how.local % gpus, &done, &why) == ST_OK;
-    snprintf (done.reason, sizeof done.reason, "%.*s", MESSAGES_REASON - 1, why.text);
-    station_begin (s, MSG_COMPUTED);
-    messages_computed (&s->out, &done);
-    return station_send (s, err);
-}
-
-enum status station_work (struct station *s, struct error *err)
-{
-    enum status st = ST_OK;
-
-    while (st == ST_OK) {
-        bool ready;
-
-        if (s->bye)
-            return ST_OK;
-        if (!s->has_order) {
-            st = look (s, -1, 0, 60, &ready, err);
-            if (s->bye)
-                return ST_OK;
-            continue;
-        }
-        s->has_order = false;
-        switch (s->order.type) {
-        case MSG_WELCOME:
-            st = do_welcome (s, err);
-            break;
-        case MSG_PARENT:
-            st = do_parent (s, err);
-            break;
-        case MSG_RUN:
-            st = do_run (s, err);
-            break;
-        case MSG_COMPUTE:
-            st = do_compute (s, err);
-            break;
-        default:
-            break;
-        }
-    }
-    return st;
 }
 
 void station_close (struct station *s)

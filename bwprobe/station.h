@@ -62,7 +62,7 @@ struct station {
 enum status station_open_door (struct station *s, const char *address,
                                const struct net_token *token, struct error *err);
 
-/** Connect to rank 0, say hello, and wait for its first order, which station_work carries out.
+/** Connect to rank 0, say hello, and wait for its first order, which orders_work carries out.
  *  Where rank 0 closes the connection instead, as it does with the longest silent ones of a
  *  flood, try again a few times.
  *
@@ -109,8 +109,8 @@ void station_begin (struct station *s, enum message type);
 /** Send it. */
 enum status station_send (struct station *s, struct error *err);
 
-/** Carry out what rank 0 asks until it says goodbye or is gone. */
-enum status station_work (struct station *s, struct error *err);
+/** Wait for rank 0's next order (has_order) or its goodbye (bye). */
+enum status station_await_order (struct station *s, struct error *err);
 
 void station_close (struct station *s);
 

@@ -70,6 +70,25 @@ struct costmodel_compute {
     double expert_optimizer_s;        /* the same per expert parameter */
 };
 
+/* What ranks send as the published models count it. */
+
+/** One micro-batch's activations over one stage boundary. */
+static inline double costmodel_published_message_bytes (const struct workload_model *m,
+                                                        const struct workload_job *j,
+                                                        const struct workload_config *c)
+{
+    return 2.0 * c->micro_batch * (double) j->seq * m->hidden;
+}
+
+/** Pipette's gradients of the first stage on a rank. */
+static inline double costmodel_pipette_gradient_bytes (const struct workload_model *m,
+                                                       const struct workload_config *c)
+{
+    double h = m->hidden;
+
+    return 2.0 * (h * m->vocab + 16.0 * h * h * m->layers / c->deg.pp) / c->deg.tp;
+}
+
 /** FLOP/s of matrix products in this precision: a type without bf16 runs at fp16's rate;
  *  0 where the type cannot run it (fp8). */
 double costmodel_matrix_rate (const struct topology_gpu_type *t,
@@ -405,6 +424,31 @@ void costmodel_sync_least (const struct workload_profile *p,
                            const struct costmodel_ring *r, int n,
                            const struct costmodel_volume *v, double *start_s,
                            double *s_per_param);
+
+/** Time of one message over one link, or over one flow's share of a way:
+ *
+ *      t = start + latency + bytes / (rate x the profile's send_link); INFINITY at rate 0 */
+double costmodel_send_s (const struct workload_profile *p, double bytes,
+                         double bytes_per_s, double latency_s);
+
+/** One collective of a tensor-parallel group on such links: an all-reduce, under sequence
+ *  parallelism a reduce-scatter and an all-gather. */
+double costmodel_tp_operation_s (const struct workload_profile *p,
+                                 const struct workload_config *c,
+                                 const struct costmodel_ring *r, double bytes);
+
+/** One step of the context-parallel ring; INFINITY at rate 0. */
+double costmodel_cp_hop_s (const struct workload_profile *p, double bytes,
+                           double bytes_per_s, double latency_s);
+
+/** What the cp-1 steps of a layer cost beside its attention, which each hides its part of
+ *  (docs/formulas.md, T11). */
+double costmodel_cp_exposed_s (int cp, double hop_s, double attention_s);
+
+/** One all-to-all whose slowest rank sends for inside_s inside its node and for outside_s out
+ *  of it, both at the links' full rates. */
+double costmodel_exchange_s (const struct workload_profile *p, double inside_s,
+                             double outside_s, double latency_s);
 
 /** What synchronisation of sync_s costs a stage when the profile's part of under_s of its
  *  compute can hide it: the rest, and the slowdown that the hidden part causes. */

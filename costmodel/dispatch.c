@@ -100,28 +100,13 @@ static bool same_way (const struct topology_cluster *c, int src, int one, int ot
             (intra->bytes_per_s.n == 0 && intra->latency_s.n == 0));
 }
 
-double costmodel_ep_exposed_s (const struct workload_profile *p,
-                               const struct workload_config *c, int microbatches,
-                               int stage, double ep_s, double under_s, double *hidden_s)
-{
-    double chunks = (double) microbatches * c->deg.vpp;
-
-    *hidden_s = 0.0;
-    if (isfinite (ep_s) && workload_exchanges_overlap (p, c))
-        *hidden_s = fmin (p->time.moe_overlap * ep_s, under_s) *
-                    (1.0 - workload_forwards_first (c->schedule, c->deg.pp, c->deg.vpp,
-                                                    microbatches, stage) /
-                               chunks);
-    return ep_s - *hidden_s + p->time.overlap_slowdown * *hidden_s;
-}
-
 double alltoall_of (const struct terms *t, const int *gpu, struct workload_group ep,
                     struct scratch *s, struct use_log *log, int *unmeasured)
 {
     const struct topology_cluster *c = t->problem.cluster;
     const struct workload_profile *p = t->problem.profile;
     const struct workload_model *m = t->problem.model;
-    double worst = 0.0, latency = 0.0, every = t->volume.ep_bytes * m->top_k / ep.size;
+    double most_inside = 0.0, most_outside = 0.0, latency = 0.0, every = t->volume.ep_bytes * m->top_k / ep.size;
     int nodes = count_members (t, gpu, ep, s), before = -1;
     struct parcels parcel = {.near = every, .far_last = every};
 
@@ -162,7 +147,8 @@ double alltoall_of (const struct terms *t, const int *gpu, struct workload_group
             paired = fmax (paired, sent / c->node[a].node_bytes_per_s);
         outside =
             fmax (outside, s->member[i] * paired * (s->share[a] > 1 ? s->share[a] : 1));
-        worst = fmax (worst, fmax (inside, outside / p->time.link_out));
+        most_inside = fmax (most_inside, inside);
+        most_outside = fmax (most_outside, outside);
     }
-    return p->time.collective_s + latency + worst / p->time.link;
+    return costmodel_exchange_s (p, most_inside, most_outside, latency);
 }

@@ -82,7 +82,7 @@ int published_sends (const struct terms *t, const int *src, const int *dst,
 {
     const struct costmodel_problem *p = &t->problem;
     double ways = p->kind == COSTMODEL_PIPETTE ? 2.0 : 1.0;
-    double bytes = 2.0 * p->config->micro_batch * (double) p->job->seq * p->model->hidden;
+    double bytes = costmodel_published_message_bytes (p->model, p->job, p->config);
     int flows = uniform_flows (t, src, dst) ? 1 : t->slot, unmeasured = 0;
 
     for (int i = 0; i < t->slot; i++)
@@ -98,9 +98,8 @@ int published_sends (const struct terms *t, const int *src, const int *dst,
 static double pipette_sync_s (const struct terms *t, const int *gpu, struct scratch *s,
                               struct use_log *log, int *unmeasured)
 {
-    const struct workload_model *m = t->problem.model;
-    double h = m->hidden, intra = 0.0, inter = 0.0;
-    double bytes = 2.0 * (h * m->vocab + 16.0 * h * h * m->layers / t->pp) / t->tp;
+    double bytes = costmodel_pipette_gradient_bytes (t->problem.model, t->problem.config);
+    double intra = 0.0, inter = 0.0;
     int n = t->dp * t->cp;
 
     for (int j = 0; j < t->tp && n > 1; j++) {

@@ -292,21 +292,18 @@ static void slot_cp (const struct terms *t, const int *gpu, int stage, struct sc
     for (int j = 0; j < cp.stride; j++) {
         struct costmodel_ring r =
             ring_of (t, gpu + j, cp.size, cp.stride, NULL, s->share, s, log, "cp");
-        double hop = r.latency_s / steps + p->profile->time.collective_s;
-        double rate = costmodel_ring_rate (&r);
+        double rate = costmodel_ring_rate (&r), latency_s = r.latency_s / steps;
 
         out->unmeasured += r.unmeasured;
         out_of_node |= r.nodes > 1;
-        if (rate <= 0.0)
-            fwd = back = INFINITY;
-        else {
-            fwd = fmax (fwd, hop + t->volume.cp_bytes / rate);
-            back = fmax (back, hop + 2.0 * t->volume.cp_bytes / rate);
-        }
+        fwd = fmax (fwd, costmodel_cp_hop_s (p->profile, t->volume.cp_bytes, rate,
+                                             latency_s));
+        back = fmax (back, costmodel_cp_hop_s (p->profile, 2.0 * t->volume.cp_bytes, rate,
+                                               latency_s));
     }
     out->busy_s[out_of_node] += p->layers[stage] * steps * (fwd + back);
-    fwd = steps * fmax (0.0, fwd - k->attention_fwd_s / t->cp);
-    back = steps * fmax (0.0, back - k->attention_back_s / t->cp);
+    fwd = costmodel_cp_exposed_s (t->cp, fwd, k->attention_fwd_s);
+    back = costmodel_cp_exposed_s (t->cp, back, k->attention_back_s);
     fwd *= p->layers[stage];
     back *= p->layers[stage];
     out->fwd_s += fwd;
@@ -329,10 +326,7 @@ void slot_price (const struct terms *t, const int *gpu, int stage, int d,
         struct costmodel_ring r =
             ring_of (t, g + k * t->tp, t->tp, 1, NULL, share, s, log, "tp");
         double op =
-            p->config->sequence_parallel
-                ? 2.0 * costmodel_half_allreduce_s (p->profile, &r, t->tp,
-                                                    t->volume.tp_bytes)
-                : costmodel_allreduce_s (p->profile, &r, t->tp, t->volume.tp_bytes);
+            costmodel_tp_operation_s (p->profile, p->config, &r, t->volume.tp_bytes);
 
         if (op > once) {
             once = op;
@@ -463,9 +457,7 @@ static double flow_s (const struct terms *t, int src, int dst, double bytes, int
 
     if (a != b && t->limited)
         bw = smaller (bw, topology_share (c, a, b, out, in));
-    return bw > 0 ? t->problem.profile->time.collective_s + l.latency_s +
-                        bytes / (bw * t->problem.profile->time.send_link)
-                  : INFINITY;
+    return costmodel_send_s (t->problem.profile, bytes, bw, l.latency_s);
 }
 
 bool uniform_flows (const struct terms *t, const int *src, const int *dst)
@@ -641,27 +633,6 @@ double exposed_price (const struct terms *t, const int *gpu, int stage, double s
     }
     return costmodel_exposed_s (t->problem.profile, sync_s,
                                 times * fmax (0.0, under - busy));
-}
-
-double costmodel_tp_exposed_s (const struct workload_profile *p,
-                               const struct workload_config *c, double tp_s,
-                               double under_s)
-{
-    double hidden = p->time.tp_comm_overlap && c->sequence_parallel && isfinite (tp_s)
-                        ? fmin (p->time.tp_overlap * tp_s, under_s)
-                        : 0.0;
-
-    return tp_s - hidden + p->time.overlap_slowdown * hidden;
-}
-
-double costmodel_exposed_s (const struct workload_profile *p, double sync_s,
-                            double under_s)
-{
-    double exposed = fmax (0.0, sync_s - p->time.dp_overlap * under_s);
-
-    if (!isfinite (sync_s))
-        return sync_s; /* ranks that are not connected */
-    return exposed + p->time.overlap_slowdown * (sync_s - exposed);
 }
 
 double optimizer_price (const struct terms *t, const int *gpu, int stage)

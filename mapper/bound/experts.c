@@ -39,9 +39,8 @@ static double exchange_s (const struct pool *pool, const struct workload_config 
     /* At best as much of it hides as on the last stage, where fewest forwards come first. */
     return costmodel_ep_exposed_s (p, c, workload_microbatches (pool->problem->job, c),
                                    c->deg.pp - 1,
-                                   p->time.collective_s + latency +
-                                       fmax (near, far / p->time.link_out) / p->time.link,
-                                   INFINITY, &hidden);
+                                   costmodel_exchange_s (p, near, far, latency), INFINITY,
+                                   &hidden);
 }
 
 double bound_exchange_s (const struct pool *pool, const struct workload_config *c,

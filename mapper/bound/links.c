@@ -51,22 +51,7 @@ static double ring_latency (const struct pool *pool, const struct best_rates *x,
     return (one + (n - 1) * others) * (n - 1) / n;
 }
 
-/* One TP all-reduce on these links. */
-static double tp_operation_s (const struct workload_profile *p,
-                              const struct workload_config *c,
-                              const struct costmodel_volume *v,
-                              const struct costmodel_ring *r)
-{
-    int n = c->deg.tp;
-
-    return c->sequence_parallel
-               ? costmodel_tp_exposed_s (
-                     p, c, 2.0 * costmodel_half_allreduce_s (p, r, n, v->tp_bytes),
-                     INFINITY)
-               : costmodel_allreduce_s (p, r, n, v->tp_bytes);
-}
-
-/* The same on `nodes` nodes. */
+/* One TP all-reduce on `nodes` nodes. */
 static double tp_operation (const struct pool *pool, const struct best_rates *x,
                             const struct workload_config *c,
                             const struct costmodel_volume *v, int nodes)
@@ -82,10 +67,12 @@ static double tp_operation (const struct pool *pool, const struct best_rates *x,
                                .latency_s = ring_latency (pool, x, n, nodes == 1),
                                .nodes = nodes,
                                .nvls = x->nvls};
-    double least = tp_operation_s (p, c, v, &r);
+    double least = costmodel_tp_operation_s (p, c, &r, v->tp_bytes);
 
     r.nvls = 0.0;
-    return pool->nvls_or_ring ? fmin (least, tp_operation_s (p, c, v, &r)) : least;
+    if (pool->nvls_or_ring)
+        least = fmin (least, costmodel_tp_operation_s (p, c, &r, v->tp_bytes));
+    return costmodel_tp_exposed_s (p, c, least, INFINITY);
 }
 
 double bound_tp_across (const struct pool *pool, const struct best_rates *r,
@@ -113,11 +100,7 @@ void bound_tp (const struct pool *pool, const struct best_rates *r,
 
 static double flow (const struct pool *pool, double bytes, double rate, double latency_s)
 {
-    const struct workload_profile *p = pool->problem->profile;
-
-    return rate > 0
-               ? p->time.collective_s + latency_s + bytes / (rate * p->time.send_link)
-               : INFINITY;
+    return costmodel_send_s (pool->problem->profile, bytes, rate, latency_s);
 }
 
 /* Forward all-reduces of the kind of layer that has fewest; backward has no fewer. */
@@ -332,17 +315,19 @@ void bound_cp (const struct pool *pool, const struct workload_config *c,
                double attention_back_s, double *fwd_s, double *back_s)
 {
     struct best_rates r = bound_rates (pool, 0);
-    double steps = c->deg.cp - 1.0;
+    const struct workload_profile *p = pool->problem->profile;
+    double latency_s = least_latency (&r);
     double rate =
         fmax (r.inside.bytes_per_s, ring_rate (pool, &r, pool->max_node_gpus, 1));
-    double hop = pool->problem->profile->time.collective_s + least_latency (&r);
 
     *fwd_s = *back_s = 0.0;
     if (c->deg.cp == 1 || rate <= 0)
         return;
-    *fwd_s = steps * fmax (0.0, hop + v->cp_bytes / rate - attention_fwd_s / c->deg.cp);
-    *back_s =
-        steps * fmax (0.0, hop + 2.0 * v->cp_bytes / rate - attention_back_s / c->deg.cp);
+    *fwd_s = costmodel_cp_exposed_s (
+        c->deg.cp, costmodel_cp_hop_s (p, v->cp_bytes, rate, latency_s), attention_fwd_s);
+    *back_s = costmodel_cp_exposed_s (
+        c->deg.cp, costmodel_cp_hop_s (p, 2.0 * v->cp_bytes, rate, latency_s),
+        attention_back_s);
 }
 
 double bound_tied_s (const struct pool *pool, double bytes)

@@ -65,7 +65,7 @@ static double slowest_stage (const struct ask *x)
 static double sends (const struct ask *x)
 {
     const struct mapper_problem *p = x->pool->problem;
-    double bytes = 2.0 * x->c->micro_batch * (double) p->job->seq * p->model->hidden;
+    double bytes = costmodel_published_message_bytes (p->model, p->job, x->c);
     double inter = x->pool->inter_bytes_per_s,
            any = fmax (inter, x->pool->intra_bytes_per_s);
     double leave = ceiling (x->p, x->pool->max_node_gpus) - 1.0,
@@ -83,7 +83,7 @@ static double gradients (const struct ask *x)
     const struct mapper_problem *p = x->pool->problem;
     const struct workload_model *m = p->model;
     int n = x->c->deg.dp * x->c->deg.cp, tp = x->c->deg.tp;
-    double nodes = ceiling (n, x->pool->max_node_gpus), h = m->hidden, layer, bytes;
+    double nodes = ceiling (n, x->pool->max_node_gpus), layer, bytes;
     double rate = nodes > 1
                       ? x->pool->inter_bytes_per_s
                       : fmax (x->pool->inter_bytes_per_s, x->pool->intra_bytes_per_s);
@@ -97,8 +97,7 @@ static double gradients (const struct ask *x)
         bytes = 2.0 * (n - 1) / n * 2.0 * ceiling (x->layers, x->p) * layer;
     } else {
         bytes = nodes > 1
-                    ? 2.0 * (nodes - 1) / nodes *
-                          (2.0 * (h * m->vocab + 16.0 * h * h * m->layers / x->p) / tp)
+                    ? 2.0 * (nodes - 1) / nodes * costmodel_pipette_gradient_bytes (m, x->c)
                     : 0.0;
     }
     return bytes > 0 ? (rate > 0 ? bytes / rate : INFINITY) : 0.0;

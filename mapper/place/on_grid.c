@@ -151,8 +151,7 @@ static void take_published (struct on_grid *o)
     const struct workload_model *m = p->model;
     const struct workload_config *c = o->x->c;
     const struct workload_degrees *d = &c->deg;
-    double message = 2.0 * c->micro_batch * (double) p->job->seq * m->hidden,
-           h = m->hidden;
+    double message = costmodel_published_message_bytes (m, p->job, c);
     int rounds = workload_microbatches (p->job, c) / d->pp, n = d->dp * d->cp;
     bool amp = p->cost_model == COSTMODEL_AMP;
     struct workload_stage first = workload_stage_of (m, c, o->x->layers, 0);
@@ -162,8 +161,8 @@ static void take_published (struct on_grid *o)
     o->p.send_bytes = (amp ? 1.0 : 2.0) * message;
     o->p.lanes = 1.0;
     o->p.ring_bytes = amp ? 2.0 * (n - 1) / n * 2.0 * (params.dense + params.expert)
-                          : 2.0 * (o->p.columns - 1) / o->p.columns * 2.0 *
-                                (h * m->vocab + 16.0 * h * h * m->layers / d->pp) / d->tp;
+                          : 2.0 * (o->p.columns - 1) / o->p.columns *
+                                costmodel_pipette_gradient_bytes (m, c);
     for (int row = 0; row < o->p.rows; row++) {
         o->ring_share[row] = 1.0;
         o->hidden_s[row] = amp || row == 0 ? 0.0 : INFINITY;

@@ -80,9 +80,10 @@ static void permute (const struct partition *p, int *order, int at, double slowe
 
         struct topology_link l = topology_link (p->c, p->node->first_gpu + order[at - 1],
                                                 p->node->first_gpu + order[at]);
-        double link_s = l.bytes_per_s > 0 ? 2.0 * (p->tp - 1.0) / p->tp * p->bytes /
-                                                (l.bytes_per_s * p->profile->time.link)
-                                          : INFINITY;
+        struct costmodel_ring one = {.inside_bytes_per_s = l.bytes_per_s,
+                                     .between_bytes_per_s = INFINITY,
+                                     .nodes = 1};
+        double link_s = costmodel_allreduce_s (p->profile, &one, p->tp, p->bytes);
 
         if (fmax (slowest, link_s) < *best_s)
             permute (p, order, at + 1, fmax (slowest, link_s), best, best_s);

@@ -1,0 +1,79 @@
+/* What ranks send, priced over rates: the price of a placement asks with the links it has, the
+ * lower bound with the best that there are. */
+#include "costmodel/costmodel.h"
+
+#include <math.h>
+
+double costmodel_send_s (const struct workload_profile *p, double bytes,
+                         double bytes_per_s, double latency_s)
+{
+    return bytes_per_s > 0 ? p->time.collective_s + latency_s +
+                                 bytes / (bytes_per_s * p->time.send_link)
+                           : INFINITY;
+}
+
+double costmodel_tp_operation_s (const struct workload_profile *p,
+                                 const struct workload_config *c,
+                                 const struct costmodel_ring *r, double bytes)
+{
+    return c->sequence_parallel
+               ? 2.0 * costmodel_half_allreduce_s (p, r, c->deg.tp, bytes)
+               : costmodel_allreduce_s (p, r, c->deg.tp, bytes);
+}
+
+double costmodel_cp_hop_s (const struct workload_profile *p, double bytes,
+                           double bytes_per_s, double latency_s)
+{
+    return bytes_per_s > 0 ? latency_s + p->time.collective_s + bytes / bytes_per_s
+                           : INFINITY;
+}
+
+double costmodel_cp_exposed_s (int cp, double hop_s, double attention_s)
+{
+    return (cp - 1.0) * fmax (0.0, hop_s - attention_s / cp);
+}
+
+double costmodel_exchange_s (const struct workload_profile *p, double inside_s,
+                             double outside_s, double latency_s)
+{
+    return p->time.collective_s + latency_s +
+           fmax (inside_s, outside_s / p->time.link_out) / p->time.link;
+}
+
+/* ---- what compute hides ---- */
+
+double costmodel_tp_exposed_s (const struct workload_profile *p,
+                               const struct workload_config *c, double tp_s,
+                               double under_s)
+{
+    double hidden = p->time.tp_comm_overlap && c->sequence_parallel && isfinite (tp_s)
+                        ? fmin (p->time.tp_overlap * tp_s, under_s)
+                        : 0.0;
+
+    return tp_s - hidden + p->time.overlap_slowdown * hidden;
+}
+
+double costmodel_exposed_s (const struct workload_profile *p, double sync_s,
+                            double under_s)
+{
+    double exposed = fmax (0.0, sync_s - p->time.dp_overlap * under_s);
+
+    if (!isfinite (sync_s))
+        return sync_s; /* ranks that are not connected */
+    return exposed + p->time.overlap_slowdown * (sync_s - exposed);
+}
+
+double costmodel_ep_exposed_s (const struct workload_profile *p,
+                               const struct workload_config *c, int microbatches,
+                               int stage, double ep_s, double under_s, double *hidden_s)
+{
+    double chunks = (double) microbatches * c->deg.vpp;
+
+    *hidden_s = 0.0;
+    if (isfinite (ep_s) && workload_exchanges_overlap (p, c))
+        *hidden_s = fmin (p->time.moe_overlap * ep_s, under_s) *
+                    (1.0 - workload_forwards_first (c->schedule, c->deg.pp, c->deg.vpp,
+                                                    microbatches, stage) /
+                               chunks);
+    return ep_s - *hidden_s + p->time.overlap_slowdown * *hidden_s;
+}

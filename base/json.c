@@ -13,7 +13,8 @@ enum status json_parse (const char *name, const char *data, size_t len, json_t *
 {
     size_t mark = file_mark (data, len);
     json_error_t why;
-    json_t *v = json_loadb (data + mark, len - mark, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &why);
+    json_t *v = json_loadb (data + mark, len - mark,
+                            JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &why);
 
     if (!v && len == 0)
         return err_set (err, ST_INVALID, "%s: expected JSON, found an empty file", name);

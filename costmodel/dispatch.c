@@ -106,7 +106,8 @@ double alltoall_of (const struct terms *t, const int *gpu, struct workload_group
     const struct topology_cluster *c = t->problem.cluster;
     const struct workload_profile *p = t->problem.profile;
     const struct workload_model *m = t->problem.model;
-    double most_inside = 0.0, most_outside = 0.0, latency = 0.0, every = t->volume.ep_bytes * m->top_k / ep.size;
+    double most_inside = 0.0, most_outside = 0.0, latency = 0.0,
+           every = t->volume.ep_bytes * m->top_k / ep.size;
     int nodes = count_members (t, gpu, ep, s), before = -1;
     struct parcels parcel = {.near = every, .far_last = every};
 

@@ -95,8 +95,8 @@ static double sending_s (const struct player *x, enum workload_operation what, i
     return hop_s (x->p, here, there);
 }
 
-static void perform (struct player *x, enum workload_operation what, int stage,
-                     int chunk, int micro, double start, double length)
+static void perform (struct player *x, enum workload_operation what, int stage, int chunk,
+                     int micro, double start, double length)
 {
     int k = virtual_of (x, stage, chunk);
     double end = start + length;
@@ -147,12 +147,12 @@ static bool play_orders (struct player *x, enum workload_schedule s)
 
         for (int i = 0; i < p->stages; i++)
             for (; at[i] < n; at[i]++, left--) {
-                const struct workload_op *o = &op[(size_t) i * (size_t) n + (size_t) at[i]];
+                const struct workload_op *o =
+                    &op[(size_t) i * (size_t) n + (size_t) at[i]];
                 double ready =
                     o->what == OPERATION_WEIGHTS
                         ? x->clock[i]
-                        : input_at (x, o->what, virtual_of (x, i, o->chunk),
-                                    o->micro);
+                        : input_at (x, o->what, virtual_of (x, i, o->chunk), o->micro);
 
                 if (isnan (ready))
                     break;

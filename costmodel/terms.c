@@ -296,8 +296,8 @@ static void slot_cp (const struct terms *t, const int *gpu, int stage, struct sc
 
         out->unmeasured += r.unmeasured;
         out_of_node |= r.nodes > 1;
-        fwd = fmax (fwd, costmodel_cp_hop_s (p->profile, t->volume.cp_bytes, rate,
-                                             latency_s));
+        fwd = fmax (fwd,
+                    costmodel_cp_hop_s (p->profile, t->volume.cp_bytes, rate, latency_s));
         back = fmax (back, costmodel_cp_hop_s (p->profile, 2.0 * t->volume.cp_bytes, rate,
                                                latency_s));
     }

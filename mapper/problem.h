@@ -61,14 +61,15 @@ static inline bool mapper_node_allowed (const struct mapper_problem *p, int node
 }
 
 /** The most bytes that a stage may take on a GPU that reports so many. */
-static inline double mapper_memory_limit (const struct mapper_problem *p, double gpu_bytes)
+static inline double mapper_memory_limit (const struct mapper_problem *p,
+                                          double gpu_bytes)
 {
     return memest_limit (p->profile, gpu_bytes, p->memory_limit_pct, p->oom_risk);
 }
 
 /** What memest is asked for one configuration. */
-static inline struct memest_problem mapper_memory_problem (const struct mapper_problem *p,
-                                                           const struct workload_config *c)
+static inline struct memest_problem
+mapper_memory_problem (const struct mapper_problem *p, const struct workload_config *c)
 {
     return (struct memest_problem){p->model, p->job, c, p->profile, p->memory_model};
 }

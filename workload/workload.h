@@ -206,8 +206,8 @@ static inline double workload_in_flight (const struct workload_config *c,
                                          int microbatches, int stage)
 {
     return workload_schedule_rules (c->schedule)
-        ->in_flight (
-            (struct workload_pipeline_size){c->deg.pp, c->deg.vpp, microbatches}, stage);
+        ->in_flight ((struct workload_pipeline_size){c->deg.pp, c->deg.vpp, microbatches},
+                     stage);
 }
 
 /** Micro-batches times chunks of a stage, under schedules that are played out. */

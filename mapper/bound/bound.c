@@ -274,8 +274,8 @@ int bound_divided (const struct pool *pool, const struct workload_config *c, int
 }
 
 enum status bound_of_problem (const struct mapper_problem *p,
-                                const struct workload_config *c, bool tight,
-                                double *bound_s, struct error *err)
+                              const struct workload_config *c, bool tight,
+                              double *bound_s, struct error *err)
 {
     struct pool pool;
     enum status st = pool_init (&pool, p, err);

@@ -29,6 +29,10 @@ enum status bound_of_problem (const struct mapper_problem *p,
 
 /* ---- what splitting layers may assume ---- */
 
+/** Seconds of one tensor-parallel collective of a group with a GPU of that class or a slower
+ *  one, at best; 0 where no such group can be linked. */
+double bound_tp_s (const struct pool *pool, const struct workload_config *c, int class);
+
 /** Seconds of one stage boundary, there and back, when it crosses nodes at best; 0 where
  *  no two nodes are linked. */
 double bound_send_s (const struct pool *pool, const struct workload_config *c);
@@ -45,7 +49,7 @@ double bound_tail_s (const struct pool *pool, const struct workload_config *c);
  *  @param[in] caps      as pool_memory_fits leaves it
  *  @return ST_OK, ST_NOMEM, or ST_NOFIT when there is none */
 enum status bound_split (const struct pool *pool, const struct workload_config *c,
-                        bool by_class, const int *caps, int *layers,
-                        int *class_of_stage, struct error *err);
+                         bool by_class, const int *caps, int *layers, int *class_of_stage,
+                         struct error *err);
 
 #endif

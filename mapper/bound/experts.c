@@ -37,10 +37,9 @@ static double exchange_s (const struct pool *pool, const struct workload_config 
         latency = fmax (latency, r.between.latency_s);
     }
     /* At best as much of it hides as on the last stage, where fewest forwards come first. */
-    return costmodel_ep_exposed_s (p, c, workload_microbatches (pool->problem->job, c),
-                                   c->deg.pp - 1,
-                                   costmodel_exchange_s (p, near, far, latency), INFINITY,
-                                   &hidden);
+    return costmodel_ep_exposed_s (
+        p, c, workload_microbatches (pool->problem->job, c), c->deg.pp - 1,
+        costmodel_exchange_s (p, near, far, latency), INFINITY, &hidden);
 }
 
 double bound_exchange_s (const struct pool *pool, const struct workload_config *c,

@@ -98,6 +98,18 @@ void bound_tp (const struct pool *pool, const struct best_rates *r,
     *across = bound_tp_across (pool, r, c, v, 2);
 }
 
+double bound_tp_s (const struct pool *pool, const struct workload_config *c, int class)
+{
+    const struct mapper_problem *p = pool->problem;
+    struct best_rates rates = bound_rates (pool, class);
+    struct costmodel_volume v;
+    double inside, across;
+
+    costmodel_volume (p->model, p->job, c, p->profile, &v);
+    bound_tp (pool, &rates, c, &v, &inside, &across);
+    return isfinite (fmin (inside, across)) ? fmin (inside, across) : 0.0;
+}
+
 static double flow (const struct pool *pool, double bytes, double rate, double latency_s)
 {
     return costmodel_send_s (pool->problem->profile, bytes, rate, latency_s);

@@ -96,9 +96,9 @@ static double gradients (const struct ask *x)
             layer = fmin (layer, workload_expert_layer_params (m, tp));
         bytes = 2.0 * (n - 1) / n * 2.0 * ceiling (x->layers, x->p) * layer;
     } else {
-        bytes = nodes > 1
-                    ? 2.0 * (nodes - 1) / nodes * costmodel_pipette_gradient_bytes (m, x->c)
-                    : 0.0;
+        bytes = nodes > 1 ? 2.0 * (nodes - 1) / nodes *
+                                costmodel_pipette_gradient_bytes (m, x->c)
+                          : 0.0;
     }
     return bytes > 0 ? (rate > 0 ? bytes / rate : INFINITY) : 0.0;
 }

@@ -348,8 +348,8 @@ static struct held held_of (const struct frame *f, int k, int kind, int layers, 
     rows_layer_more (f, k, kind, how, &fwd, &back);
     h.fwd_s += layers * fwd;
     h.back_s += layers * back;
-    h.rest = x->m -
-             workload_forwards_first (x->schedule, x->p, x->v, x->m, k) / (double) x->v;
+    h.rest =
+        x->m - workload_forwards_first (x->schedule, x->p, x->v, x->m, k) / (double) x->v;
     return h;
 }
 

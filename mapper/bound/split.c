@@ -279,8 +279,8 @@ static void slow_rings (const struct pool *pool, int from, struct best *b,
 }
 
 enum status bound_split (const struct pool *pool, const struct workload_config *c,
-                          bool by_class, const int *caps, int *layers,
-                          int *class_of_stage, struct error *err)
+                         bool by_class, const int *caps, int *layers, int *class_of_stage,
+                         struct error *err)
 {
     int *cap = malloc (2 * (size_t) c->deg.pp * sizeof (int));
     enum status st = cap ? ST_OK : err_nomem (err);

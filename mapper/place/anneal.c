@@ -133,8 +133,8 @@ static void anneal (struct placer *x, enum unit unit, int moves, struct candidat
     count_uses (x);
     hot = 1e-3 * here;
     cold = 1e-7 * here;
-    for (int i = 0; i < moves && (i % BETWEEN_LOOKS != 0 || !deadline_passed (x->deadline));
-         i++) {
+    for (int i = 0;
+         i < moves && (i % BETWEEN_LOOKS != 0 || !deadline_passed (x->deadline)); i++) {
         double temperature = hot * pow (cold / hot, (double) i / moves);
 
         if (unit == UNIT_NODE)

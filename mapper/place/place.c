@@ -105,8 +105,8 @@ static void choose (struct placer *x, enum mapper_granularity granularity,
 static enum status refuse (const struct placer *x, enum mapper_granularity granularity,
                            struct placed *out, struct error *err)
 {
-    bool all = place_tries_all (x->pool) && !uses_matter (x->pool) &&
-               granularity != MAPPER_NODE;
+    bool all =
+        place_tries_all (x->pool) && !uses_matter (x->pool) && granularity != MAPPER_NODE;
 
     for (int i = 0; i < x->c->deg.pp * x->pool->n_classes; i++)
         all = all && x->allowed[i];
@@ -168,11 +168,8 @@ enum status place_config (const struct pool *pool, const struct groups *g,
                           enum mapper_granularity granularity, struct effort effort,
                           unsigned long seed, struct placed *out, struct error *err)
 {
-    struct placer base = {.pool = pool,
-                          .groups = g,
-                          .c = c,
-                          .deadline = effort.deadline,
-                          .rng = {seed}};
+    struct placer base = {
+        .pool = pool, .groups = g, .c = c, .deadline = effort.deadline, .rng = {seed}};
     struct effort little = effort;
     struct placed other = {0};
     enum status st, second;

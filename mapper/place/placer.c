@@ -111,7 +111,7 @@ void placer_release (struct placer *x)
 }
 
 enum status candidate_init (const struct placer *x, struct candidate *k,
-                                   struct error *err)
+                            struct error *err)
 {
     k->price = (struct costmodel_price){.unmeasured = 1 << 30, .step_s = INFINITY};
     k->gpu = malloc ((size_t) x->n * sizeof (int));
@@ -133,7 +133,7 @@ void candidate_release (struct candidate *k)
 }
 
 void candidate_copy (const struct placer *x, const struct candidate *from,
-                            struct candidate *to)
+                     struct candidate *to)
 {
     to->price = from->price;
     layout_copy (&to->layout, &from->layout, x->pool->n_nodes);

@@ -39,30 +39,12 @@ static struct class_time time_of (const struct pool *pool,
 {
     const struct mapper_problem *p = pool->problem;
     struct costmodel_compute k;
-    struct costmodel_volume v;
-    struct costmodel_ring ring = {.inside_bytes_per_s = pool->intra_bytes_per_s,
-                                  .between_bytes_per_s = INFINITY,
-                                  .latency_s = c->deg.tp * pool->intra_latency_s,
-                                  .nodes = 1,
-                                  .nvls = pool->class[q].type->nvls_efficiency};
-    double speed = pool->class[q].speed, tp = 0.0, fwd_ops, back_ops;
+    double speed = pool->class[q].speed, tp = bound_tp_s (pool, c, q), fwd_ops, back_ops;
     struct workload_stage one = {.dense = 1}, none = {0};
     struct costmodel_stage_time layer, empty;
     struct class_time t;
 
     costmodel_compute (p->model, p->job, c, p->profile, pool->class[q].type, &k);
-    costmodel_volume (p->model, p->job, c, p->profile, &v);
-    if (c->deg.tp > pool->max_node_gpus)
-        ring = (struct costmodel_ring){
-            .inside_bytes_per_s = INFINITY,
-            .between_bytes_per_s =
-                fmin (pool->inter_bytes_per_s * c->deg.tp, pool->node_bytes_per_s),
-            .latency_s = c->deg.tp * pool->inter_latency_s,
-            .nodes = c->deg.tp};
-    if (c->deg.tp > 1 && costmodel_ring_rate (&ring) > 0)
-        tp = costmodel_tp_exposed_s (
-            p->profile, c,
-            costmodel_allreduce_s (p->profile, &ring, c->deg.tp, v.tp_bytes), INFINITY);
     /* Of a model with experts, every layer counts as one with them. */
     if (p->model->experts > 0)
         one = (struct workload_stage){.expert = 1};
@@ -546,7 +528,7 @@ enum status stages_split (const struct pool *pool, const struct workload_config 
         st = solve_mip (&x, layers, class_of_stage, err);
     } else if (st == ST_OK) {
         st = bound_split (pool, c, slots != NULL, x.class_cap, layers, class_of_stage,
-                           err);
+                          err);
         if (st == ST_NOFIT || (st == ST_OK && !enough_memory (&x, layers)))
             st = c->deg.vpp > 1 ? chunk_split (&x, layers, class_of_stage, err)
                                 : solve_mip (&x, layers, class_of_stage, err);

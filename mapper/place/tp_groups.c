@@ -292,8 +292,8 @@ static void write_groups (const struct partition *p, const int *chosen, int *gpu
 }
 
 enum status place_tp_groups (const struct topology_cluster *c,
-                              const struct workload_profile *profile, int node, int tp,
-                              double bytes, double layer_s, int *gpu, struct error *err)
+                             const struct workload_profile *profile, int node, int tp,
+                             double bytes, double layer_s, int *gpu, struct error *err)
 {
     const struct topology_node *n = &c->node[node];
     struct partition p = {.c = c,
@@ -359,7 +359,7 @@ enum status groups_init (struct groups *g, const struct pool *pool,
         } else {
             costmodel_compute (p->model, p->job, &one, p->profile, n->type, &k);
             st = place_tp_groups (c, p->profile, pool->node[i], g->tp, v.tp_bytes,
-                                   k.dense.fwd_s + k.dense.back_s, gpu, err);
+                                  k.dense.fwd_s + k.dense.back_s, gpu, err);
             for (int x = 0; x < n->gpus && st == ST_OK; x++)
                 gpu[x] += n->first_gpu;
         }

@@ -49,7 +49,8 @@ static int even_split_fits (const struct memest_problem *memory, bool alike, dou
     return 1;
 }
 
-bool pool_memory_fits (const struct pool *pool, const struct workload_config *c, int *caps)
+bool pool_memory_fits (const struct pool *pool, const struct workload_config *c,
+                       int *caps)
 {
     const struct mapper_problem *p = pool->problem;
     int pp = c->deg.pp, room = 0, layers = p->model->layers;

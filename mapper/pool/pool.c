@@ -197,9 +197,9 @@ static bool most_links_are_bad (const struct pool *pool, int i, double usual)
     for (int k = 0; k < pool->n_nodes; k++) {
         int a = pool->node[i], b = pool->node[k];
 
-        bad += k != i &&
-               (pool_link_badness (c, a, b) + pool_link_badness (c, b, a)) * (pool->n_nodes - 1) >
-                   POOR * usual;
+        bad += k != i && (pool_link_badness (c, a, b) + pool_link_badness (c, b, a)) *
+                                 (pool->n_nodes - 1) >
+                             POOR * usual;
     }
     return 2 * bad > pool->n_nodes - 1;
 }

@@ -340,7 +340,7 @@ static void vary_pp (struct enumeration *e, struct workload_config c)
 }
 
 enum status pool_configurations (const struct pool *pool, struct workload_config **list,
-                             long *n, json_t **space, struct error *err)
+                                 long *n, json_t **space, struct error *err)
 {
     const struct mapper_problem *p = pool->problem;
     const struct mapper_axes *a = &p->axes;

@@ -339,10 +339,11 @@ static enum status work_batch (struct search *x, struct entry *batch, int n,
         } else {
             struct rng mix = {x->s->seed * 1000003u + (unsigned long) batch[i].index};
 
-            st[i] = place_config (
-                &x->pool, groups_for (x, c->deg.tp), c, x->s->granularity,
-                (struct effort){1, 1, cut (x) / search_weight (x, c), tries, &x->deadline},
-                rng_next (&mix), &placed[i], &why[i]);
+            st[i] =
+                place_config (&x->pool, groups_for (x, c->deg.tp), c, x->s->granularity,
+                              (struct effort){1, 1, cut (x) / search_weight (x, c), tries,
+                                              &x->deadline},
+                              rng_next (&mix), &placed[i], &why[i]);
         }
         show_progress (x);
     }
@@ -500,8 +501,8 @@ static enum status place_again (const struct search *x, long at, int seed,
     struct rng mix = {x->s->seed * 1000003u + (unsigned long) x->placed_index[at] +
                       0x5eed + ((uint64_t) seed << 32)};
 
-    return place_config (&x->pool, groups_for (x, c->deg.tp), c, x->s->granularity, effort,
-                         rng_next (&mix), out, err);
+    return place_config (&x->pool, groups_for (x, c->deg.tp), c, x->s->granularity,
+                         effort, rng_next (&mix), out, err);
 }
 
 /* Place the best few again with several seeds; the order of the list is kept.
@@ -548,18 +549,18 @@ static enum status polish (struct search *x, struct error *err)
     double gain = INFINITY;
     int most = 1;
 
-    for (int round = 0, exact = 1;
-         st == ST_OK && exact <= most && gain > POLISH_WORTH && !deadline_passed (&x->deadline);
+    for (int round = 0, exact = 1; st == ST_OK && exact <= most && gain > POLISH_WORTH &&
+                                   !deadline_passed (&x->deadline);
          round++, exact *= POLISH_GROWTH) {
         long pick[POLISHED];
         int n = pick_best (x, pick);
         double before = search_value (x, x->best).step_s, moved = 0.0;
 
         most = x->s->polish / (n > 1 ? n : 1);
-        st = polish_round (
-            x, pick, n, round,
-            (struct effort){most > 1 ? most : 1, exact, INFINITY, TRIED_LEAST, &x->deadline}, &moved,
-            err);
+        st = polish_round (x, pick, n, round,
+                           (struct effort){most > 1 ? most : 1, exact, INFINITY,
+                                           TRIED_LEAST, &x->deadline},
+                           &moved, err);
         gain = fmin (moved, 1.0 - search_value (x, x->best).step_s / before);
     }
     return st;

@@ -403,7 +403,8 @@ static void check_in_its_own (const struct setting *s, const int *gpu, double st
 }
 
 /* What the planner finds for the configuration, and what exchanges make of it. */
-static void check_planned (struct rng *r, struct setting *s, const double bound[BOUND_RUNS + 1])
+static void check_planned (struct rng *r, struct setting *s,
+                           const double bound[BOUND_RUNS + 1])
 {
     struct mapper_settings settings = mapper_settings_default ();
     struct mapper_problem p = problem_for (s);

@@ -25,8 +25,10 @@ static struct topology_cluster *node_of (double bw[8][8], int n, const double *s
     struct text t = {0};
     struct topology_cluster *c;
 
-    text_add (&t, "{\"version\":1,\"nodes\":[{\"name\":\"a\",\"gpus\":%d,\"gpu_type\":"
-                  "\"v100-sxm2-16g\",\"speed\":[", n);
+    text_add (&t,
+              "{\"version\":1,\"nodes\":[{\"name\":\"a\",\"gpus\":%d,\"gpu_type\":"
+              "\"v100-sxm2-16g\",\"speed\":[",
+              n);
     for (int i = 0; i < n; i++)
         text_add (&t, "%s%g", i ? "," : "", speed ? speed[i] : 1.0);
     text_add (&t, "]}],\"links\":{\"intra\":{\"latency_us\":5,\"bandwidth_gb_per_s\":[");
@@ -43,12 +45,11 @@ static struct topology_cluster *node_of (double bw[8][8], int n, const double *s
 }
 
 /* What a layer takes on a group in this ring order: the contract of place_tp_groups. */
-static double ring_cost (const struct topology_cluster *c, const struct workload_profile *p,
-                         const int *gpu, int tp)
+static double ring_cost (const struct topology_cluster *c,
+                         const struct workload_profile *p, const int *gpu, int tp)
 {
-    struct costmodel_ring r = {.inside_bytes_per_s = INFINITY,
-                               .between_bytes_per_s = INFINITY,
-                               .nodes = 1};
+    struct costmodel_ring r = {
+        .inside_bytes_per_s = INFINITY, .between_bytes_per_s = INFINITY, .nodes = 1};
     double slowest = INFINITY;
 
     for (int i = 0; i < tp; i++) {
@@ -62,8 +63,8 @@ static double ring_cost (const struct topology_cluster *c, const struct workload
 }
 
 /* The best ring over a subset, all orders tried. */
-static double best_ring (const struct topology_cluster *c, const struct workload_profile *p,
-                         int *gpu, int tp, int at)
+static double best_ring (const struct topology_cluster *c,
+                         const struct workload_profile *p, int *gpu, int tp, int at)
 {
     double best = INFINITY;
 
@@ -125,7 +126,8 @@ static struct outcome brute (const struct topology_cluster *c,
 }
 
 static struct outcome outcome_of (const struct topology_cluster *c,
-                                  const struct workload_profile *p, const int *gpu, int tp)
+                                  const struct workload_profile *p, const int *gpu,
+                                  int tp)
 {
     struct outcome o = {0, 0};
 
@@ -138,8 +140,8 @@ static struct outcome outcome_of (const struct topology_cluster *c,
     return o;
 }
 
-static void check_optimal (const struct topology_cluster *c, const struct workload_profile *p,
-                           int tp, int *gpu)
+static void check_optimal (const struct topology_cluster *c,
+                           const struct workload_profile *p, int tp, int *gpu)
 {
     struct error err = {""};
     struct outcome got, want;
@@ -155,8 +157,10 @@ static void check_optimal (const struct topology_cluster *c, const struct worklo
     CLOSE (got.sum, want.sum, 1e-9);
 }
 
-static const int twice[8][2] = {{0, 3}, {0, 4}, {1, 2}, {1, 5}, {2, 3}, {4, 7}, {5, 6}, {6, 7}};
-static const int once[8][2] = {{0, 1}, {0, 2}, {1, 3}, {2, 6}, {3, 7}, {4, 5}, {4, 6}, {5, 7}};
+static const int twice[8][2] = {{0, 3}, {0, 4}, {1, 2}, {1, 5},
+                                {2, 3}, {4, 7}, {5, 6}, {6, 7}};
+static const int once[8][2] = {{0, 1}, {0, 2}, {1, 3}, {2, 6},
+                               {3, 7}, {4, 5}, {4, 6}, {5, 7}};
 
 /* On the cube mesh pairs take double links, which index order does not; moving a double
  * link moves the groups. */
@@ -178,8 +182,10 @@ static void hybrid_cube_mesh (void **state)
     topology_cluster_destroy (c);
 
     /* 0-1 and 2-3 and so on become the double links. */
-    const int swapped[8][2] = {{0, 1}, {2, 3}, {4, 5}, {6, 7}, {0, 2}, {1, 3}, {4, 6}, {5, 7}};
-    const int rest[8][2] = {{0, 3}, {0, 4}, {1, 2}, {1, 5}, {2, 6}, {4, 7}, {5, 6}, {3, 7}};
+    const int swapped[8][2] = {{0, 1}, {2, 3}, {4, 5}, {6, 7},
+                               {0, 2}, {1, 3}, {4, 6}, {5, 7}};
+    const int rest[8][2] = {{0, 3}, {0, 4}, {1, 2}, {1, 5},
+                            {2, 6}, {4, 7}, {5, 6}, {3, 7}};
 
     cube_mesh (bw, swapped, rest);
     c = node_of (bw, 8, NULL);

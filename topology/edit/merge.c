@@ -222,8 +222,7 @@ static void merge_top (struct merge *m)
     }
     /* A machine's name is not the cluster's. */
     if (m->n_nodes > 1 &&
-        json_object_get (m->index,
-                         json_string_value (json_object_get (m->doc, "name"))))
+        json_object_get (m->index, json_string_value (json_object_get (m->doc, "name"))))
         json_object_del (m->doc, "name");
     if (m->n > 1)
         json_object_del (m->doc, "captured");

@@ -97,9 +97,11 @@ static size_t add_pair (struct links_table *t, size_t at, double *work,
         (what == LINKS_LATENCY ? m->latency : m->bandwidth)[ij] = s.median;
         m->any_latency |= what == LINKS_LATENCY;
         if (what == LINKS_BANDWIDTH)
-            json_object_set_new (pair, "isolated_gb_per_s", topology_links_spread (&s, UNITS_GB));
+            json_object_set_new (pair, "isolated_gb_per_s",
+                                 topology_links_spread (&s, UNITS_GB));
         else
-            json_object_set_new (pair, "latency_us", topology_links_spread (&s, UNITS_US));
+            json_object_set_new (pair, "latency_us",
+                                 topology_links_spread (&s, UNITS_US));
     }
     for (size_t k = at; k < end; k++)
         if (t->sample[k].what == LINKS_FAILED)

@@ -27,10 +27,10 @@ static void order (struct workload_pipeline_size size, int stage, struct workloa
     schedule_take_turns (size, schedule_warm_up (size, before_turns (size, stage)), op);
 }
 
-const struct workload_schedule_rules schedule_interleaved = {
-    .name = "interleaved",
-    .chunks = 2,
-    .whole_groups = true,
-    .in_flight = in_flight,
-    .forwards_first = forwards_first,
-    .order = order};
+const struct workload_schedule_rules schedule_interleaved = {.name = "interleaved",
+                                                             .chunks = 2,
+                                                             .whole_groups = true,
+                                                             .in_flight = in_flight,
+                                                             .forwards_first =
+                                                                 forwards_first,
+                                                             .order = order};

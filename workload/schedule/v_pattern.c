@@ -75,9 +75,9 @@ static void pattern_order (int pace, struct workload_pipeline_size size, int sta
                            struct workload_op *op)
 {
     static const struct workload_op passes[4] = {{OPERATION_FORWARD, 0, 0},
-                                              {OPERATION_FORWARD, 1, 0},
-                                              {OPERATION_BACKWARD, 1, 0},
-                                              {OPERATION_BACKWARD, 0, 0}};
+                                                 {OPERATION_FORWARD, 1, 0},
+                                                 {OPERATION_BACKWARD, 1, 0},
+                                                 {OPERATION_BACKWARD, 0, 0}};
     struct pattern t;
     struct timed once[SLOTS], *all;
     bool used[SLOTS] = {false};

@@ -6,7 +6,7 @@
 #include "mapper/pool/pool.h"
 
 /** How closely?  Each is higher than the one before, and about 100 times as slow. */
-enum bound_how {
+enum bound_level {
     BOUND_FRACTIONS, /* layers in fractions, memory left aside */
     BOUND_SPLITS,    /* whole layers within memory */
     BOUND_PLAYED,    /* interleaved: splits played out where they are few */
@@ -16,7 +16,7 @@ enum bound_how {
 /** Lower bound of one configuration over every placement and split of layers.
  *  See bound.c. */
 double bound_of (const struct pool *pool, const struct workload_config *c,
-                 enum bound_how how);
+                 enum bound_level level);
 
 /** The same for a published cost model. See published.c. */
 double bound_published (const struct pool *pool, const struct workload_config *c);

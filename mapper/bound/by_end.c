@@ -1,6 +1,6 @@
 /* Layers to stages, so that all end by a given time.
  *
- * The rows of a stage (bound_rows.c) grow with its layers, given how many the stages after
+ * The rows of a stage (rows.c) grow with its layers, given how many the stages after
  * it hold at most.  So for a given end of stage 0, and the step that it makes with its
  * tail, every stage has a most number of layers, from the last stage to the first, and both
  * are too early while these do not add up to the model's.  Where so many stages are on slow
@@ -9,7 +9,7 @@
  *
  * Stage 0's layers, kind of slot and placement set its tail: each is tried.  Where weights'
  * gradients are put off, the end is the step: every stage's own with its tail. */
-#include "mapper/bound/schedule.h"
+#include "mapper/bound/by_end.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -23,11 +23,11 @@ struct first_stage {
 };
 
 /* The step when stage 0's end is given. */
-static struct rows_times times_of (const struct frame *f, const struct first_stage *first,
-                                   double end)
+static struct rows_times times_of (const struct pipeline_case *pc,
+                                   const struct first_stage *first, double end)
 {
     double tail = first->layers > 0
-                      ? rows_tail_s (f, 0, first->kind, first->layers, f->first, end)
+                      ? rows_tail_s (pc, 0, first->kind, first->layers, pc->first, end)
                       : 0.0;
 
     return (struct rows_times){end, end + tail};
@@ -51,63 +51,65 @@ static long sum_of (const int *a, int n)
 
 /* Can the stages hold all layers and end by then, with as many on slow slots as must be?
  * If so, the layers on slow slots at least; -1 if not. */
-static long layers_on_slow (const struct frame *f, const struct first_stage *first,
-                            double end)
+static long layers_on_slow (const struct pipeline_case *pc,
+                            const struct first_stage *first, double end)
 {
-    struct rows_times then = times_of (f, first, end);
-    const struct bound_pipeline *x = f->x;
+    struct rows_times then = times_of (pc, first, end);
+    const struct bound_pipeline *x = pc->x;
     int n = 0, slow = x->slow - first->kind, below = 0, never = x->model->layers + 1;
-    int *most = f->work, *loss = f->work + x->p; /* sorted, of the stages so far */
+    int *most = pc->work, *loss = pc->work + x->p; /* sorted, of the stages so far */
     long held, fast;
 
     for (int k = x->p - 1; k >= (first->layers > 0 ? 1 : 0); k--, n++) {
-        int any = rows_most_layers (f, k, 0, below, &then), less = 0;
+        int any = rows_most_layers (pc, k, 0, below, &then), less = 0;
 
         if (any == 0)
             return -1;
         if (slow > 0)
-            less = rows_most_layers (f, k, 1, below, &then);
+            less = rows_most_layers (pc, k, 1, below, &then);
         insert (most, n, any);
         insert (loss, n, less > 0 ? any - less : never);
         below += any;
     }
     held = below + (long) first->layers;
     if (slow > n || held - sum_of (loss, slow) < x->model->layers ||
-        (first->layers > 0 && rows_end_s (f, 0, first->kind, first->layers, below) > end))
+        (first->layers > 0 &&
+         rows_end_s (pc, 0, first->kind, first->layers, below) > end))
         return -1;
     fast = sum_of (most + slow, n - slow) + (first->kind == 0 ? first->layers : 0);
     return fast < x->model->layers ? x->model->layers - fast : 0;
 }
 
-static bool can_end (struct frame *f, const struct first_stage *first, double then)
+static bool can_end (struct pipeline_case *pc, const struct first_stage *first,
+                     double then)
 {
-    f->slow_layers = f->x->slow * f->x->v;
+    pc->slow_layers = pc->x->slow * pc->x->v;
     for (int round = 0; round < 3; round++) {
-        long least = layers_on_slow (f, first, then);
+        long least = layers_on_slow (pc, first, then);
 
         if (least < 0)
             return false;
-        if (least <= f->slow_layers)
+        if (least <= pc->slow_layers)
             return true;
-        f->slow_layers = (int) least; /* which makes all ways longer */
+        pc->slow_layers = (int) least; /* which makes all ways longer */
     }
     return true;
 }
 
 /* The least end by bisection; give_up where it is no lower. */
-static double least_end (struct frame *f, const struct first_stage *first, double lo,
-                         double give_up)
+static double least_end (struct pipeline_case *pc, const struct first_stage *first,
+                         double lo, double give_up)
 {
     double hi = give_up;
 
-    if (can_end (f, first, lo * (1.0 + 1e-12)))
+    if (can_end (pc, first, lo * (1.0 + 1e-12)))
         return lo;
-    if (!(hi > lo) || !can_end (f, first, hi))
+    if (!(hi > lo) || !can_end (pc, first, hi))
         return give_up;
     for (int i = 0; i < 50 && hi - lo > 1e-7 * lo; i++) {
         double mid = 0.5 * (lo + hi);
 
-        if (can_end (f, first, mid))
+        if (can_end (pc, first, mid))
             hi = mid;
         else
             lo = mid;
@@ -125,25 +127,25 @@ static int least_first (const struct bound_pipeline *x)
  * stage k, Y, follow Y' = Y + (T - fixed_k - carry Y) / pace: linear in T.  A stage on a
  * slow slot adds less to Y, and what it adds less shrinks by 1 - carry / pace with every
  * stage after it. */
-static double fractional_end (const struct frame *f)
+static double fractional_end (const struct pipeline_case *pc)
 {
-    const struct bound_pipeline *x = f->x;
-    double fwd = f->part[0][FORWARD].slope, back = f->part[0][BACKWARD].slope;
-    double carry = (fwd + (f->split ? 0.0 : back)) / x->v, pace = x->m * (fwd + back);
+    const struct bound_pipeline *x = pc->x;
+    double fwd = pc->part[0][FORWARD].slope, back = pc->part[0][BACKWARD].slope;
+    double carry = (fwd + (pc->split ? 0.0 : back)) / x->v, pace = x->m * (fwd + back);
     double held = 0.0, times = 0.0, least = 0.0, slower, less;
 
     for (int k = 0; k < x->p; k++) {
-        double fixed = rows_fixed_s (f, k);
+        double fixed = rows_fixed_s (pc, k);
 
-        if (k == 0 && f->first.experts && x->slow == 0)
+        if (k == 0 && pc->first.experts && x->slow == 0)
             fixed += x->m * least_first (x) *
-                     (f->first.experts->fwd_s + f->first.experts->back_s);
+                     (pc->first.experts->fwd_s + pc->first.experts->back_s);
 
         held = held * (1.0 - carry / pace) - fixed / pace;
         times = times * (1.0 - carry / pace) + 1.0 / pace;
         least = fmax (least, fixed);
     }
-    slower = pace + x->m * (f->more_s[FORWARD] + f->more_s[BACKWARD]);
+    slower = pace + x->m * (pc->more_s[FORWARD] + pc->more_s[BACKWARD]);
     less = x->slow * (1.0 / pace - 1.0 / slower) * pow (1.0 - carry / pace, x->p - 1);
     return fmax (least, fmax ((x->model->layers - held) / times,
                               (x->model->layers - held -
@@ -152,34 +154,35 @@ static double fractional_end (const struct frame *f)
 }
 
 /* The least of the bound over fractions of layers.  Tails grow with the layers. */
-static double loose_bound (const struct frame *f)
+static double loose_bound (const struct pipeline_case *pc)
 {
-    double end = fractional_end (f), least = INFINITY;
+    double end = fractional_end (pc), least = INFINITY;
 
-    if (!f->split)
-        return end + rows_tail_s (f, 0, 0, least_first (f->x), f->first, end);
-    for (enum bound_way way = BOUND_WHOLE; way < BOUND_WAYS; way++)
-        for (int k = 0; k < 2 && f->x->way[way]; k++)
-            least = fmin (least,
-                          rows_tail_s (f, k, 0, f->x->v, (struct how){way, NULL}, end));
+    if (!pc->split)
+        return end + rows_tail_s (pc, 0, 0, least_first (pc->x), pc->first, end);
+    for (enum tp_span span = SPAN_NONE; span < SPANS; span++)
+        for (int k = 0; k < 2 && pc->x->span[span]; k++)
+            least = fmin (least, rows_tail_s (pc, k, 0, pc->x->v,
+                                              (struct stage_placing){span, NULL}, end));
     return end + least;
 }
 
 /* An end that can be, to bisect from; lo may be 0, where layers' slack is all. */
-static double some_end (struct frame *f, const struct first_stage *first, double lo)
+static double some_end (struct pipeline_case *pc, const struct first_stage *first,
+                        double lo)
 {
     double width = 0.02 * lo + 1e-6;
 
-    while (!can_end (f, first, lo + width) && width < 1e6 * (lo + 1.0))
+    while (!can_end (pc, first, lo + width) && width < 1e6 * (lo + 1.0))
         width *= 2.0;
     return lo + width;
 }
 
 /* The least step with stage 0 on that kind of slot, where it is below `best`. */
-static double with_first (struct frame *f, int kind, double lo, double best,
+static double with_first (struct pipeline_case *pc, int kind, double lo, double best,
                           struct first_stage *at, double *end_at)
 {
-    const struct bound_pipeline *x = f->x;
+    const struct bound_pipeline *x = pc->x;
     int most = (x->model->layers - (x->p - 1) * x->v) / x->v;
     int even = x->model->layers / (x->p * x->v);
 
@@ -190,13 +193,13 @@ static double with_first (struct frame *f, int kind, double lo, double best,
         double end, step_s;
 
         if ((x->cap && first.layers > x->cap[kind * x->p]) ||
-            lo + rows_tail_s (f, 0, kind, first.layers, f->first, lo) >= best)
+            lo + rows_tail_s (pc, 0, kind, first.layers, pc->first, lo) >= best)
             continue;
         end = isfinite (best)
-                  ? best - rows_tail_s (f, 0, kind, first.layers, f->first, best)
-                  : some_end (f, &first, lo);
-        end = least_end (f, &first, lo, end);
-        step_s = end + rows_tail_s (f, 0, kind, first.layers, f->first, end);
+                  ? best - rows_tail_s (pc, 0, kind, first.layers, pc->first, best)
+                  : some_end (pc, &first, lo);
+        end = least_end (pc, &first, lo, end);
+        step_s = end + rows_tail_s (pc, 0, kind, first.layers, pc->first, end);
         if (step_s < best) {
             best = step_s;
             *at = first;
@@ -208,24 +211,25 @@ static double with_first (struct frame *f, int kind, double lo, double best,
 
 /* For schedules that do not put weights' gradients off.
  * @param[out] at, end_at  stage 0 and its end there */
-static double first_by_first (struct frame *f, struct first_stage *at, double *end_at)
+static double first_by_first (struct pipeline_case *pc, struct first_stage *at,
+                              double *end_at)
 {
-    const struct bound_pipeline *x = f->x;
-    double lo = fractional_end (f), best = INFINITY;
+    const struct bound_pipeline *x = pc->x;
+    double lo = fractional_end (pc), best = INFINITY;
 
     if (x->slow < x->p)
-        best = with_first (f, 0, lo, best, at, end_at);
-    return x->slow > 0 ? with_first (f, 1, lo, best, at, end_at) : best;
+        best = with_first (pc, 0, lo, best, at, end_at);
+    return x->slow > 0 ? with_first (pc, 1, lo, best, at, end_at) : best;
 }
 
-static double tight_bound (struct frame *f)
+static double tight_bound (struct pipeline_case *pc)
 {
     struct first_stage first = {0, 0};
-    double end = fractional_end (f);
+    double end = fractional_end (pc);
 
-    if (f->split)
-        return least_end (f, &first, end, some_end (f, &first, end));
-    return first_by_first (f, &first, &end);
+    if (pc->split)
+        return least_end (pc, &first, end, some_end (pc, &first, end));
+    return first_by_first (pc, &first, &end);
 }
 
 /* Can whole chunks be held at all? */
@@ -243,58 +247,60 @@ static bool has_room (const struct bound_pipeline *x)
     return !x->cap || room >= x->model->layers / x->v;
 }
 
-static double one_bound (const struct bound_pipeline *x, struct how first,
-                         enum bound_how how, int *work)
+static double one_bound (const struct bound_pipeline *x, struct stage_placing first,
+                         enum bound_level level, int *work)
 {
-    struct frame f;
+    struct pipeline_case pc;
     double rows_s;
 
-    rows_init (&f, x, first, work);
+    rows_init (&pc, x, first, work);
     if (!work)
-        return loose_bound (&f);
-    rows_s = tight_bound (&f);
-    f.slow_layers = x->slow * x->v;
-    return how >= BOUND_PLAYED && x->v > 1 ? bound_played (&f, rows_s) : rows_s;
+        return loose_bound (&pc);
+    rows_s = tight_bound (&pc);
+    pc.slow_layers = x->slow * x->v;
+    return level >= BOUND_PLAYED && x->v > 1 ? bound_played (&pc, rows_s) : rows_s;
 }
 
 /* The least over stage 0's ways; where every stage's own end counts, each has taken the
  * best of all. */
-static double least_bound (const struct bound_pipeline *x, enum bound_how how, int *work)
+static double least_bound (const struct bound_pipeline *x, enum bound_level level,
+                           int *work)
 {
-    struct how first[HOWS_MAX];
+    struct stage_placing first[PLACINGS_MAX];
     double least = INFINITY;
     int n;
 
     if (workload_schedule_splits_backward (x->schedule))
-        return one_bound (x, (struct how){BOUND_WHOLE, NULL}, how, work);
-    n = rows_hows (x, x->first_way, first);
+        return one_bound (x, (struct stage_placing){SPAN_NONE, NULL}, level, work);
+    n = rows_placings (x, x->first_span, first);
     for (int i = 0; i < n; i++)
-        least = fmin (least, one_bound (x, first[i], how, work));
+        least = fmin (least, one_bound (x, first[i], level, work));
     return least;
 }
 
-double bound_scheduled (const struct bound_pipeline *x, enum bound_how how)
+double bound_by_end (const struct bound_pipeline *x, enum bound_level level)
 {
-    int *work = how > BOUND_FRACTIONS ? malloc (2 * (size_t) x->p * sizeof *work) : NULL;
-    double least = has_room (x) ? least_bound (x, how, work) : INFINITY;
+    int *work =
+        level > BOUND_FRACTIONS ? malloc (2 * (size_t) x->p * sizeof *work) : NULL;
+    double least = has_room (x) ? least_bound (x, level, work) : INFINITY;
 
     free (work);
     return least;
 }
 
 /* Stages 1 to p-1 with their most layers by then, those on slow slots which lose least. */
-static void most_by (const struct frame *f, const struct first_stage *first, double end,
-                     int *layers, bool *slow)
+static void most_by (const struct pipeline_case *pc, const struct first_stage *first,
+                     double end, int *layers, bool *slow)
 {
-    struct rows_times then = times_of (f, first, end);
-    const struct bound_pipeline *x = f->x;
-    int below = 0, *slower = f->work;
+    struct rows_times then = times_of (pc, first, end);
+    const struct bound_pipeline *x = pc->x;
+    int below = 0, *slower = pc->work;
 
     layers[0] = first->layers;
     slow[0] = first->kind == 1;
     for (int k = x->p - 1; k > 0; k--) {
-        layers[k] = rows_most_layers (f, k, 0, below, &then);
-        slower[k] = x->slow > 0 ? rows_most_layers (f, k, 1, below, &then) : 0;
+        layers[k] = rows_most_layers (pc, k, 0, below, &then);
+        slower[k] = x->slow > 0 ? rows_most_layers (pc, k, 1, below, &then) : 0;
         slow[k] = false;
         below += layers[k];
     }
@@ -312,20 +318,20 @@ static void most_by (const struct frame *f, const struct first_stage *first, dou
     }
 }
 
-bool bound_scheduled_split (const struct bound_pipeline *x, int *layers, bool *slow)
+bool bound_by_end_split (const struct bound_pipeline *x, int *layers, bool *slow)
 {
     int *work = malloc (2 * (size_t) x->p * sizeof *work);
     struct first_stage first = {0, 0};
-    struct frame f;
+    struct pipeline_case pc;
     double end = 0.0;
     long more = -(long) x->model->layers;
 
-    rows_init (&f, x,
-               (struct how){x->way[BOUND_WHOLE] ? BOUND_WHOLE : BOUND_ALL_SPAN, NULL},
+    rows_init (&pc, x,
+               (struct stage_placing){x->span[SPAN_NONE] ? SPAN_NONE : SPAN_ALL, NULL},
                work);
-    if (work && has_room (x) && isfinite (first_by_first (&f, &first, &end)) &&
-        can_end (&f, &first, end * (1.0 + 2e-7))) {
-        most_by (&f, &first, end * (1.0 + 2e-7), layers, slow);
+    if (work && has_room (x) && isfinite (first_by_first (&pc, &first, &end)) &&
+        can_end (&pc, &first, end * (1.0 + 2e-7))) {
+        most_by (&pc, &first, end * (1.0 + 2e-7), layers, slow);
         more += sum_of (layers, x->p);
     }
     /* What is too much comes from the stages that would end last. */
@@ -334,7 +340,7 @@ bool bound_scheduled_split (const struct bound_pipeline *x, int *layers, bool *s
         double latest = 0.0;
 
         for (int k = 1; k < x->p; k++) {
-            double then = rows_end_s (&f, k, slow[k], layers[k], 0);
+            double then = rows_end_s (&pc, k, slow[k], layers[k], 0);
 
             if (layers[k] > x->v && (last < 0 || then > latest)) {
                 latest = then;

@@ -11,7 +11,7 @@ static double exchange_s (const struct pool *pool, const struct workload_config 
 {
     const struct workload_profile *p = pool->problem->profile;
     const struct workload_model *m = pool->problem->model;
-    struct best_rates r = bound_rates (pool, 0);
+    struct link_rates r = link_rates_of (pool, 0);
     int n = c->deg.ep;
     int there = n - h < pool->max_node_gpus ? n - h : pool->max_node_gpus;
     double mine = (double) m->experts / n;
@@ -120,7 +120,7 @@ void bound_expert_ways (const struct pool *pool, const struct workload_config *c
                         const struct costmodel_volume *v, bool whole,
                         struct expert_ways *out)
 {
-    struct best_rates rates = bound_rates (pool, 0);
+    struct link_rates rates = link_rates_of (pool, 0);
     const struct workload_degrees *d = &c->deg;
     int n = workload_expert_shards (d), gpus = pool->max_node_gpus;
     bool within = whole && d->tp % d->etp == 0;

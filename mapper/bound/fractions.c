@@ -1,70 +1,71 @@
 /* One replica's pipeline in fractions of layers, for the lower bound, and what follows it;
- * bound_stages.c says what the rows are. */
+ * recursion.c says what the rows are. */
 #include "mapper/bound/bound_private.h"
 
 #include <math.h>
 
 #include "base/extremes.h"
 
-struct stage_line bound_line (const struct pace *x, int k, int kind)
+struct stage_times stage_times_of (const struct bound_case *x, int k, int kind)
 {
-    const struct best *b = x->b;
-    const struct slot_pace *s = &b->slot[kind];
-    struct stage_line l = {s->micro_s, s->micro_s, s->fwd_s, s->back_s};
+    const struct config_times *times = x->times;
+    const struct slot_times *s = &times->slot[kind];
+    struct stage_times l = {s->micro_s, s->micro_s, s->fwd_s, s->back_s};
 
     if (k == 0) {
         l.fwd_s += s->embed_fwd_s;
         l.back_s += s->embed_back_s;
         if (x->slow == 0) { /* they may be in another replica */
-            l.layer_fwd_s += b->first_fwd_s;
-            l.layer_back_s += b->first_back_s;
+            l.layer_fwd_s += times->first_fwd_s;
+            l.layer_back_s += times->first_back_s;
         }
-        if (x->span) {
-            l.layer_fwd_s += b->span_fwd_s[kind];
-            l.layer_back_s += b->span_back_s[kind];
+        if (x->spans_here) {
+            l.layer_fwd_s += times->span_fwd_s[kind];
+            l.layer_back_s += times->span_back_s[kind];
         }
     }
-    if (k == b->p - 1) {
+    if (k == times->p - 1) {
         l.fwd_s += s->head_fwd_s;
         l.back_s += s->head_back_s;
     }
     return l;
 }
 
-void bound_row_weights (const struct best *b, int k, double *fwd, double *back)
+void bound_row_weights (const struct config_times *times, int k, double *fwd,
+                        double *back)
 {
-    int before = b->p - k < b->m ? b->p - k : b->m;
+    int before = times->p - k < times->m ? times->p - k : times->m;
 
-    *fwd = b->total_only ? b->m : b->gpipe ? b->m - 1 : b->m - before;
-    *back = b->total_only ? b->m : b->m - 1.0;
+    *fwd = times->total_only ? times->m : times->gpipe ? times->m - 1 : times->m - before;
+    *back = times->total_only ? times->m : times->m - 1.0;
 }
 
-int bound_rounds_left (const struct best *b, int k)
+int bound_rounds_left (const struct config_times *times, int k)
 {
-    int left = b->m - 1 - (b->p - 1 - k);
+    int left = times->m - 1 - (times->p - 1 - k);
 
-    return b->gpipe || b->total_only || left < 1 ? 0 : left;
+    return times->gpipe || times->total_only || left < 1 ? 0 : left;
 }
 
-double bound_beyond (const struct best *b)
+double bound_dearer_s (const struct config_times *times)
 {
-    return b->total_only ? 0.0 : b->more_s;
+    return times->total_only ? 0.0 : times->dearer_s;
 }
 
 /* ---- fractions of layers ---- */
 
 /* The least P of rows (1). */
-static double fractions_1 (const struct pace *x)
+static double fractions_1 (const struct bound_case *x)
 {
-    const struct best *b = x->b;
+    const struct config_times *times = x->times;
     double shares = 0.0, weights = 0.0, least_loss = INFINITY, worst = 0.0;
 
-    for (int k = 0; k < b->p; k++) {
+    for (int k = 0; k < times->p; k++) {
         double wf, wb, fixed[2], per_layer[2];
 
-        bound_row_weights (b, k, &wf, &wb);
+        bound_row_weights (times, k, &wf, &wb);
         for (int kind = 0; kind < 2; kind++) {
-            struct stage_line l = bound_line (x, k, kind);
+            struct stage_times l = stage_times_of (x, k, kind);
 
             fixed[kind] = wb * l.back_s + wf * l.fwd_s;
             per_layer[kind] = wb * l.layer_back_s + wf * l.layer_fwd_s;
@@ -81,7 +82,7 @@ static double fractions_1 (const struct pace *x)
     }
     if (x->slow > 0 && isfinite (least_loss))
         weights -= x->slow * larger (0.0, least_loss);
-    return weights > 0 ? larger (worst, (b->layers + shares) / weights) : worst;
+    return weights > 0 ? larger (worst, (times->layers + shares) / weights) : worst;
 }
 
 /* The least P of rows (2): they are added up with the weights y_k >= 0 for which stage i's
@@ -89,21 +90,22 @@ static double fractions_1 (const struct pace *x)
  * y is at least the layers and the fixed parts.  Where the slow slots lower the sum of y
  * least is found by trying all (the next sum grows with the last).  0 where some stage has
  * no such row. */
-static double fractions_2 (const struct pace *x)
+static double fractions_2 (const struct bound_case *x)
 {
-    const struct best *b = x->b;
+    const struct config_times *times = x->times;
     double sums[128], shares = 0.0;
 
-    if (b->slot[0].fwd_s + b->slot[0].back_s <= 0 || bound_rounds_left (b, 0) == 0 ||
+    if (times->slot[0].fwd_s + times->slot[0].back_s <= 0 ||
+        bound_rounds_left (times, 0) == 0 ||
         x->slow >= (int) (sizeof sums / sizeof *sums))
         return 0.0;
     for (int c = 0; c <= x->slow; c++)
         sums[c] = c == 0 ? 0.0 : -INFINITY;
-    for (int k = 0; k < b->p; k++) {
+    for (int k = 0; k < times->p; k++) {
         double inverse[2], share = INFINITY;
 
         for (int kind = 0; kind < 2; kind++) {
-            struct stage_line l = bound_line (x, k, kind);
+            struct stage_times l = stage_times_of (x, k, kind);
 
             inverse[kind] = 1.0 / (l.layer_fwd_s + l.layer_back_s);
             share = smaller (share, (l.fwd_s + l.back_s) * inverse[kind]);
@@ -117,69 +119,72 @@ static double fractions_2 (const struct pace *x)
                     best =
                         larger (best, sums[c - kind] +
                                           larger (0.0, inverse[kind] - sums[c - kind]) /
-                                              bound_rounds_left (b, k));
+                                              bound_rounds_left (times, k));
             sums[c] = best;
         }
     }
-    return isfinite (sums[x->slow]) ? (b->layers + shares) / sums[x->slow] : 0.0;
+    return isfinite (sums[x->slow]) ? (times->layers + shares) / sums[x->slow] : 0.0;
 }
 
-double bound_least_pace (const struct pace *x)
+double bound_least_rest_s (const struct bound_case *x)
 {
     return larger (fractions_1 (x), fractions_2 (x));
 }
 
 /* What a layer takes more on stage 0 than on others, where both are on one kind of slot.  A
  * slot that is slow since its groups span nodes has that in its own times. */
-static double first_alone (const struct pace *x)
+static double first_alone (const struct bound_case *x)
 {
     double least = INFINITY;
 
     for (int kind = 0; kind <= (x->slow > 0); kind++) {
-        struct stage_line l = bound_line (x, 0, kind);
-        const struct slot_pace *s = &x->b->slot[kind];
+        struct stage_times l = stage_times_of (x, 0, kind);
+        const struct slot_times *s = &x->times->slot[kind];
 
         least = smaller (least, l.layer_fwd_s + l.layer_back_s - s->fwd_s - s->back_s);
     }
     return least;
 }
 
-double bound_sum_fast (const struct pace *x)
+double bound_least_way_s (const struct bound_case *x)
 {
-    double sum = bound_beyond (x->b) + bound_slow_sends_s (x->b, x->b->p, x->slow);
+    double sum = bound_dearer_s (x->times) +
+                 bound_slow_run_sends_s (x->times, x->times->p, x->slow);
 
-    if (x->b->total_only)
+    if (x->times->total_only)
         return 0.0;
 
-    for (int k = 0; k < x->b->p; k++) {
-        struct stage_line l = bound_line (x, k, 0);
+    for (int k = 0; k < x->times->p; k++) {
+        struct stage_times l = stage_times_of (x, k, 0);
 
         sum += l.fwd_s + l.back_s;
     }
-    sum += (x->b->p == 1 ? x->b->layers : 1) * first_alone (x);
-    return sum + x->b->layers * (x->b->slot[0].fwd_s + x->b->slot[0].back_s);
+    sum += (x->times->p == 1 ? x->times->layers : 1) * first_alone (x);
+    return sum + x->times->layers * (x->times->slot[0].fwd_s + x->times->slot[0].back_s);
 }
 
 /* The least end of stage 0. */
-static double fractional_end (const struct pace *x)
+static double fractional_end (const struct bound_case *x)
 {
-    const struct best *b = x->b;
-    const struct slot_pace *fast = &b->slot[0], *slow = &b->slot[1];
+    const struct config_times *times = x->times;
+    const struct slot_times *fast = &times->slot[0], *slow = &times->slot[1];
     double more = slow->fwd_s + slow->back_s - fast->fwd_s - fast->back_s;
-    double most = bound_least_pace (x);
-    double base = bound_sum_fast (x), end, per_fast;
+    double most = bound_least_rest_s (x);
+    double base = bound_least_way_s (x), end, per_fast;
 
-    if (b->total_only || x->slow == 0)
+    if (times->total_only || x->slow == 0)
         return base + most;
     base += most + 2.0 * x->slow * (slow->micro_s - fast->micro_s);
-    per_fast = (b->p - x->slow) / ((b->m - 1.0) * fast->back_s +
-                                   (b->m - (b->p < b->m ? b->p : b->m)) * fast->fwd_s);
-    if (b->p == x->slow || !isfinite (per_fast))
+    per_fast = (times->p - x->slow) /
+               ((times->m - 1.0) * fast->back_s +
+                (times->m - (times->p < times->m ? times->p : times->m)) * fast->fwd_s);
+    if (times->p == x->slow || !isfinite (per_fast))
         return base + more * x->slow;
     /* A larger P may put fewer layers on the slow slots: their number falls in P, so the
      * end is linear in it until every slow stage has its one layer. */
-    end = base + more * larger (x->slow, b->layers - most * per_fast);
-    return smaller (end, base + larger (0.0, (b->layers - x->slow) / per_fast - most) +
+    end = base + more * larger (x->slow, times->layers - most * per_fast);
+    return smaller (end, base +
+                             larger (0.0, (times->layers - x->slow) / per_fast - most) +
                              more * x->slow);
 }
 
@@ -187,12 +192,12 @@ static double fractional_end (const struct pace *x)
 
 /* What of stage 0, with `first` layers on that kind of slot, can hide its synchronisation;
  * any of the layers may be of the dearer kind, as the end has them. */
-static double under_s (const struct pace *x, double first, int kind)
+static double under_s (const struct bound_case *x, double first, int kind)
 {
-    struct stage_line l = bound_line (x, 0, kind);
+    struct stage_times l = stage_times_of (x, 0, kind);
 
     return l.fwd_s + l.back_s + first * (l.layer_fwd_s + l.layer_back_s) +
-           bound_beyond (x->b);
+           bound_dearer_s (x->times);
 }
 
 /* After stage 0's end.  Groups that span nodes hide it too: rings inside nodes do not meet
@@ -200,35 +205,36 @@ static double under_s (const struct pace *x, double first, int kind)
  * more by d, that replica ends later by d too, so at least as much later as is hidden.  But
  * the replica with the slow slots may be another one, that ends later than the other need:
  * then `ahead` more may be hidden. */
-double bound_tail (const struct pace *x, double first, int kind, double ahead)
+double first_tail_s (const struct bound_case *x, double first, int kind, double ahead)
 {
-    const struct best *b = x->b;
-    double sync = b->sync_fixed_s[kind][x->way] + first * b->sync_layer_s[kind][x->way];
+    const struct config_times *times = x->times;
+    double sync =
+        times->sync_fixed_s[kind][x->span] + first * times->sync_layer_s[kind][x->span];
 
-    return b->tail_fixed_s[kind] + first * b->tail_layer_s[kind] +
-           costmodel_exposed_s (b->profile, sync,
-                                b->hides * larger (under_s (x, first, kind),
-                                                   under_s (x, first, 0) + ahead));
+    return times->tail_fixed_s[kind] + first * times->tail_layer_s[kind] +
+           costmodel_exposed_s (times->profile, sync,
+                                times->hides * larger (under_s (x, first, kind),
+                                                       under_s (x, first, 0) + ahead));
 }
 
 /* The end of stage 0 by its row (2) when it takes first_s and all others are on fast slots:
  * C_0 counts m-p+1 times, theirs twice.  0 where there is no such row. */
-static double end_by_first (const struct pace *x, int first, double first_s,
+static double end_by_first (const struct bound_case *x, int first, double first_s,
                             double sends_s)
 {
-    const struct best *b = x->b;
-    const struct slot_pace *s = &b->slot[0];
-    double others = 2.0 * (b->p - 1) * s->micro_s + s->head_fwd_s + s->head_back_s +
-                    (b->layers - first) * (s->fwd_s + s->back_s) + sends_s;
+    const struct config_times *times = x->times;
+    const struct slot_times *s = &times->slot[0];
+    double others = 2.0 * (times->p - 1) * s->micro_s + s->head_fwd_s + s->head_back_s +
+                    (times->layers - first) * (s->fwd_s + s->back_s) + sends_s;
 
-    return bound_rounds_left (b, 0) > 0
-               ? bound_beyond (b) + 2.0 * others + (b->m - b->p + 1) * first_s
-               : 0.0;
+    return bound_rounds_left (times, 0) > 0 ? bound_dearer_s (times) + 2.0 * others +
+                                                  (times->m - times->p + 1) * first_s
+                                            : 0.0;
 }
 
-static double first_fast (const struct pace *x, int first)
+static double first_fast (const struct bound_case *x, int first)
 {
-    const struct slot_pace *s = &x->b->slot[0];
+    const struct slot_times *s = &x->times->slot[0];
 
     return 2.0 * s->micro_s + s->embed_fwd_s + s->embed_back_s +
            first * (s->fwd_s + s->back_s);
@@ -236,36 +242,37 @@ static double first_fast (const struct pace *x, int first)
 
 /* How much more than at least may stage 0 take in another replica that does not end later
  * than end_s?  Its end is at least least_s and that by row (2). */
-double bound_ahead (const struct pace *x, int first, double end_s, double least_s)
+double bound_ahead (const struct bound_case *x, int first, double end_s, double least_s)
 {
-    const struct best *b = x->b;
+    const struct config_times *times = x->times;
     double by_row;
 
-    if (x->slow == 0 || b->p == 1)
+    if (x->slow == 0 || times->p == 1)
         return 0.0;
-    by_row = end_by_first (x, first, first_fast (x, first), bound_sends_s (b, b->p));
+    by_row = end_by_first (x, first, first_fast (x, first),
+                           bound_run_sends_s (times, times->p));
     if (by_row > 0.0)
-        return larger (0.0,
-                       smaller (end_s - least_s, (end_s - by_row) / (b->m - b->p + 1)));
+        return larger (
+            0.0, smaller (end_s - least_s, (end_s - by_row) / (times->m - times->p + 1)));
     return larger (0.0, end_s - least_s);
 }
 
 /* The end in the replica whose first stage spans nodes, where the slow slots are in
  * another one. */
-double bound_span_end (const struct pace *x, int first)
+double bound_span_end (const struct bound_case *x, int first)
 {
-    double span = x->b->span_fwd_s[0] + x->b->span_back_s[0];
+    double span = x->times->span_fwd_s[0] + x->times->span_back_s[0];
 
-    return x->way == BOUND_ONE_SPANS && !x->span && x->b->p > 1
+    return x->span == SPAN_ONE && !x->spans_here && x->times->p > 1
                ? end_by_first (x, first, first_fast (x, first) + first * span,
-                               (x->b->p - 1) *
-                                   x->b->send_s[0]) /* it may save crossings */
+                               (x->times->p - 1) *
+                                   x->times->send.any_s) /* it may save crossings */
                : 0.0;
 }
 
-double bound_least_end (const struct pace *x)
+double bound_least_end (const struct bound_case *x)
 {
-    struct pace none = *x;
+    struct bound_case none = *x;
 
     none.slow = 0;
     return fractional_end (&none);
@@ -274,35 +281,35 @@ double bound_least_end (const struct pace *x)
 /* The least tail over l_0 from least to most.  It is linear but for what is hidden: the
  * larger of two lines, so it is the lower of two convex functions, each with its least at
  * an end or where just all is hidden. */
-static double least_tail (const struct pace *x, int least, int most, int kind,
+static double least_tail (const struct bound_case *x, int least, int most, int kind,
                           double ahead)
 {
-    const struct best *b = x->b;
-    double tail =
-        smaller (bound_tail (x, least, kind, ahead), bound_tail (x, most, kind, ahead));
+    const struct config_times *times = x->times;
+    double tail = smaller (first_tail_s (x, least, kind, ahead),
+                           first_tail_s (x, most, kind, ahead));
 
     for (int i = 0; i <= kind; i++) {
-        struct stage_line l = bound_line (x, 0, i);
-        double part = b->profile->time.dp_overlap * b->hides;
+        struct stage_times l = stage_times_of (x, 0, i);
+        double part = times->profile->time.dp_overlap * times->hides;
         double slope =
-            part * (l.layer_fwd_s + l.layer_back_s) - b->sync_layer_s[kind][x->way];
-        double start = b->sync_fixed_s[kind][x->way] -
+            part * (l.layer_fwd_s + l.layer_back_s) - times->sync_layer_s[kind][x->span];
+        double start = times->sync_fixed_s[kind][x->span] -
                        part * (under_s (x, 0, i) + (i == 0 ? ahead : 0.0));
         double at = start / slope;
 
         if (slope > 0 && at > least && at < most)
-            tail = smaller (tail, bound_tail (x, at, kind, ahead));
+            tail = smaller (tail, first_tail_s (x, at, kind, ahead));
     }
     return tail;
 }
 
-double bound_fractions (const struct pace *x)
+double bound_fractions (const struct bound_case *x)
 {
-    const struct best *b = x->b;
-    int least = b->p == 1 ? b->layers : 1, most = b->layers - b->p + 1;
+    const struct config_times *times = x->times;
+    int least = times->p == 1 ? times->layers : 1, most = times->layers - times->p + 1;
     double end = larger (fractional_end (x), bound_span_end (x, least));
     /* Largest where l_0 is least. */
     double ahead = bound_ahead (x, least, end, bound_least_end (x));
 
-    return end + least_tail (x, least, most, x->slow >= b->p, ahead);
+    return end + least_tail (x, least, most, x->slow >= times->p, ahead);
 }

@@ -3,9 +3,9 @@
 
 #include <math.h>
 
-struct best_rates bound_rates (const struct pool *pool, int from)
+struct link_rates link_rates_of (const struct pool *pool, int from)
 {
-    struct best_rates r = {.inside = pool->touching[0][from],
+    struct link_rates r = {.inside = pool->touching[0][from],
                            .between = pool->touching[1][from],
                            .node_bytes_per_s = pool->node_bytes_per_s,
                            .nvls = from == 0 ? pool->nvls : 0.0};
@@ -19,20 +19,20 @@ struct best_rates bound_rates (const struct pool *pool, int from)
 }
 
 /* Rate between nodes with `lanes` lanes, `share` groups or flows at a time. */
-static double cross_rate (const struct best_rates *r, double lanes, double share)
+static double cross_rate (const struct link_rates *r, double lanes, double share)
 {
     return fmin (fmax (1.0, lanes) * r->between.bytes_per_s, r->node_bytes_per_s / share);
 }
 
 /* The part of it that a ring reaches. */
-static double ring_rate (const struct pool *pool, const struct best_rates *r,
+static double ring_rate (const struct pool *pool, const struct link_rates *r,
                          double lanes, double share)
 {
     return cross_rate (r, lanes, share) * pool->problem->profile->time.link_out;
 }
 
 /* The lower latency of those links that there are. */
-static double least_latency (const struct best_rates *r)
+static double least_latency (const struct link_rates *r)
 {
     if (!(r->inside.bytes_per_s > 0))
         return r->between.latency_s;
@@ -41,10 +41,10 @@ static double least_latency (const struct best_rates *r)
 }
 
 /* Of n-1 hops of a ring, of which one at least is over the links of x. */
-static double ring_latency (const struct pool *pool, const struct best_rates *x, int n,
+static double ring_latency (const struct pool *pool, const struct link_rates *x, int n,
                             bool inside)
 {
-    struct best_rates any = bound_rates (pool, 0);
+    struct link_rates any = link_rates_of (pool, 0);
     double one = inside ? x->inside.latency_s : least_latency (x);
     double others = inside ? any.inside.latency_s : least_latency (&any);
 
@@ -52,7 +52,7 @@ static double ring_latency (const struct pool *pool, const struct best_rates *x,
 }
 
 /* One TP all-reduce on `nodes` nodes. */
-static double tp_operation (const struct pool *pool, const struct best_rates *x,
+static double tp_operation (const struct pool *pool, const struct link_rates *x,
                             const struct workload_config *c,
                             const struct costmodel_volume *v, int nodes)
 {
@@ -75,7 +75,7 @@ static double tp_operation (const struct pool *pool, const struct best_rates *x,
     return costmodel_tp_exposed_s (p, c, least, INFINITY);
 }
 
-double bound_tp_across (const struct pool *pool, const struct best_rates *r,
+double bound_tp_across (const struct pool *pool, const struct link_rates *r,
                         const struct workload_config *c, const struct costmodel_volume *v,
                         int least_nodes)
 {
@@ -86,7 +86,7 @@ double bound_tp_across (const struct pool *pool, const struct best_rates *r,
     return least;
 }
 
-void bound_tp (const struct pool *pool, const struct best_rates *r,
+void bound_tp (const struct pool *pool, const struct link_rates *r,
                const struct workload_config *c, const struct costmodel_volume *v,
                double *inside, double *across)
 {
@@ -101,7 +101,7 @@ void bound_tp (const struct pool *pool, const struct best_rates *r,
 double bound_tp_s (const struct pool *pool, const struct workload_config *c, int class)
 {
     const struct mapper_problem *p = pool->problem;
-    struct best_rates rates = bound_rates (pool, class);
+    struct link_rates rates = link_rates_of (pool, class);
     struct costmodel_volume v;
     double inside, across;
 
@@ -138,9 +138,9 @@ static double least_operations (const struct workload_model *m,
  * crossings are left out. */
 void bound_sends (const struct pool *pool, const struct workload_config *c,
                   const struct costmodel_volume *v, double inside, double across,
-                  double send_s[3])
+                  struct boundary_sends *send)
 {
-    struct best_rates r = bound_rates (pool, 0);
+    struct link_rates r = link_rates_of (pool, 0);
     double within = flow (pool, v->p2p_bytes, r.inside.bytes_per_s, r.inside.latency_s);
     double cross =
         flow (pool, v->p2p_bytes, cross_rate (&r, 1, c->deg.tp), r.between.latency_s);
@@ -148,15 +148,15 @@ void bound_sends (const struct pool *pool, const struct workload_config *c,
     double any = fmin (within, alone);
     int per_node = pool->max_node_gpus / c->deg.tp;
 
-    send_s[0] = send_s[1] = send_s[2] = 0.0;
+    *send = (struct boundary_sends){0.0, 0.0, 0.0};
     if (c->deg.pp == 1)
         return;
-    send_s[0] = 2.0 * any;
+    send->any_s = 2.0 * any;
     if (per_node >= 1 && cross > any && isfinite (cross) &&
         (c->deg.tp == 1 ||
          least_operations (pool->problem->model, c) * (across - inside) >= cross)) {
-        send_s[1] = 2.0 * (cross - any);
-        send_s[2] = per_node;
+        send->crossing_s = 2.0 * (cross - any);
+        send->per_node = per_node;
     }
 }
 
@@ -188,27 +188,28 @@ void bound_pairs (const struct pool *pool, const struct workload_config *c,
                          &pool->touching[1][from], any);
 }
 
-double bound_sends_s (const struct best *b, int stages)
+double bound_run_sends_s (const struct config_times *times, int stages)
 {
-    double crossings = b->send_s[2] > 0 ? ceil (stages / b->send_s[2]) - 1.0 : 0.0;
+    double crossings =
+        times->send.per_node > 0 ? ceil (stages / times->send.per_node) - 1.0 : 0.0;
 
     return stages < 2 ? 0.0
-                      : (stages - 1) * b->send_s[0] +
-                            (crossings > 0 ? crossings * b->send_s[1] : 0.0);
+                      : (stages - 1) * times->send.any_s +
+                            (crossings > 0 ? crossings * times->send.crossing_s : 0.0);
 }
 
-double bound_slow_sends_s (const struct best *b, int stages, int slow)
+double bound_slow_run_sends_s (const struct config_times *times, int stages, int slow)
 {
-    double any = b->pair_s[0][0], mixed = b->pair_s[0][1];
-    double all_slow = (stages - 1) * b->pair_s[1][1], some = INFINITY;
+    double any = times->pair_s[0][0], mixed = times->pair_s[0][1];
+    double all_slow = (stages - 1) * times->pair_s[1][1], some = INFINITY;
 
     if (stages < 2 || slow < 1)
-        return bound_sends_s (b, stages);
+        return bound_run_sends_s (times, stages);
     /* Slow slots touch as many boundaries as they are, one of them with a fast one. */
     if (slow < stages)
-        some = (stages - 1 - slow) * any + (slow - 1) * fmin (mixed, b->pair_s[1][1]) +
-               mixed;
-    return fmax (bound_sends_s (b, stages), fmin (some, all_slow));
+        some = (stages - 1 - slow) * any +
+               (slow - 1) * fmin (mixed, times->pair_s[1][1]) + mixed;
+    return fmax (bound_run_sends_s (times, stages), fmin (some, all_slow));
 }
 
 /* A line under what a group of n on these links takes; the least of both so far. */
@@ -251,10 +252,10 @@ static void take_across (const struct pool *pool, struct costmodel_ring r, int l
  * that all but a tree's chains inside nodes and its hops are best on the fewest: chains are
  * taken as on the most nodes, hops as on the best number, which is the most or a power of
  * two; a hierarchical all-reduce has the fewest on about the root of n. */
-static void best_across (const struct pool *pool, const struct best_rates *x, int n,
-                         int per_node, int lanes, double share,
-                         const struct costmodel_volume *v, double *per_param,
-                         double *fixed)
+static void least_across (const struct pool *pool, const struct link_rates *x, int n,
+                          int per_node, int lanes, double share,
+                          const struct costmodel_volume *v, double *per_param,
+                          double *fixed)
 {
     int least = (n + per_node - 1) / per_node > 2 ? (n + per_node - 1) / per_node : 2;
     int most = n < pool->n_nodes ? n : pool->n_nodes, root = (int) sqrt (n);
@@ -280,14 +281,14 @@ static void best_across (const struct pool *pool, const struct best_rates *x, in
         take_across (pool, r, least, most, n, v, per_param, fixed);
 }
 
-void bound_sync (const struct pool *pool, const struct best_rates *x, int n,
+void bound_sync (const struct pool *pool, const struct link_rates *x, int n,
                  const struct costmodel_volume *v, int per_node, double share,
                  double *per_param, double *fixed)
 {
     bound_sync_lanes (pool, x, n, v, per_node, per_node, share, per_param, fixed);
 }
 
-void bound_sync_lanes (const struct pool *pool, const struct best_rates *x, int n,
+void bound_sync_lanes (const struct pool *pool, const struct link_rates *x, int n,
                        const struct costmodel_volume *v, int per_node, int lanes,
                        double share, double *per_param, double *fixed)
 {
@@ -305,7 +306,7 @@ void bound_sync_lanes (const struct pool *pool, const struct best_rates *x, int 
     if (n <= per_node && n <= lanes)
         take_least (pool, &one, n, v, per_param, fixed);
     if (x->between.bytes_per_s > 0)
-        best_across (pool, x, n, per_node, lanes, share, v, per_param, fixed);
+        least_across (pool, x, n, per_node, lanes, share, v, per_param, fixed);
     if (!isfinite (*fixed))
         *per_param = 0.0;
 }
@@ -313,7 +314,7 @@ void bound_sync_lanes (const struct pool *pool, const struct best_rates *x, int 
 double bound_send_s (const struct pool *pool, const struct workload_config *c)
 {
     const struct mapper_problem *p = pool->problem;
-    struct best_rates r = bound_rates (pool, 0);
+    struct link_rates r = link_rates_of (pool, 0);
     struct costmodel_volume v;
     double s;
 
@@ -326,7 +327,7 @@ void bound_cp (const struct pool *pool, const struct workload_config *c,
                const struct costmodel_volume *v, double attention_fwd_s,
                double attention_back_s, double *fwd_s, double *back_s)
 {
-    struct best_rates r = bound_rates (pool, 0);
+    struct link_rates r = link_rates_of (pool, 0);
     const struct workload_profile *p = pool->problem->profile;
     double latency_s = least_latency (&r);
     double rate =
@@ -344,7 +345,7 @@ void bound_cp (const struct pool *pool, const struct workload_config *c,
 
 double bound_tied_s (const struct pool *pool, double bytes)
 {
-    struct best_rates r = bound_rates (pool, 0);
+    struct link_rates r = link_rates_of (pool, 0);
 
     return flow (pool, bytes, fmax (r.inside.bytes_per_s, cross_rate (&r, 1, 1)),
                  least_latency (&r));

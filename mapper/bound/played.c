@@ -1,4 +1,4 @@
-/* Stages wait for each other in more ways than the rows of bound_rows.c tell: a stage that
+/* Stages wait for each other in more ways than the rows of rows.c tell: a stage that
  * is slower than the others keeps all of them in its step.  Where the order of operations
  * is given beforehand, the end of every stage grows with each time in it, so that a split
  * played out with all times at their best is a bound of that split.
@@ -24,7 +24,7 @@
 
 /* The splits so far: stages k to p-1 of one. */
 struct tree {
-    const struct frame *f;
+    const struct pipeline_case *pc;
     struct costmodel_pipeline pipeline;
     double *fwd_s, *back_s, *send_s, *end_s, *work;
     int *layers, *kind, *most; /* [p]; [p]; [2 * p] of find_room */
@@ -54,7 +54,7 @@ static void add_layers (const struct bound_slot *s, const struct workload_model 
 /* What stage k's layers take: chunk after chunk round the stages, as the model has them. */
 static struct pair stage_s (const struct tree *t, int k)
 {
-    const struct bound_pipeline *x = t->f->x;
+    const struct bound_pipeline *x = t->pc->x;
     struct pair sum = {0.0, 0.0}, more;
     int from = 0;
 
@@ -63,7 +63,7 @@ static struct pair stage_s (const struct tree *t, int k)
     for (int c = 0; c < x->v; c++, from += x->model->layers / x->v)
         add_layers (&x->slot[t->kind[k]], x->model, from, t->layers[k] / x->v, &sum);
     if (k == 0) {
-        rows_layer_more (t->f, k, t->kind[k], t->f->first, &more.fwd_s, &more.back_s);
+        rows_layer_more (t->pc, k, t->kind[k], t->pc->first, &more.fwd_s, &more.back_s);
         sum.fwd_s += t->layers[k] * more.fwd_s;
         sum.back_s += t->layers[k] * more.back_s;
     }
@@ -73,7 +73,7 @@ static struct pair stage_s (const struct tree *t, int k)
 /* One chunk of stage k, which takes its share of the stage, whichever layers it has. */
 static void set_chunk (struct tree *t, int c, int k, struct pair stage)
 {
-    const struct bound_pipeline *x = t->f->x;
+    const struct bound_pipeline *x = t->pc->x;
     const struct bound_slot *s = &x->slot[t->kind[k]];
     int at = c * x->p + k;
     struct pair sum = {(stage.fwd_s + s->micro_s) / x->v,
@@ -100,7 +100,7 @@ static void set_chunk (struct tree *t, int c, int k, struct pair stage)
  * are.  A slot that need not be slow may be so too. */
 static double send_of (const struct tree *t, int k)
 {
-    const struct bound_pipeline *x = t->f->x;
+    const struct bound_pipeline *x = t->pc->x;
     int slow = t->kind[k] + t->kind[(k + 1) % x->p];
 
     return slow == 0   ? x->any_s
@@ -111,7 +111,7 @@ static double send_of (const struct tree *t, int k)
 /* The split in hand, played out. */
 static double played (struct tree *t)
 {
-    const struct bound_pipeline *x = t->f->x;
+    const struct bound_pipeline *x = t->pc->x;
     int below = x->model->layers;
     double least = 0.0;
 
@@ -127,7 +127,7 @@ static double played (struct tree *t)
     for (int k = 0; k < x->p; k++) {
         below -= t->layers[k];
         least = fmax (
-            least, rows_step_s (t->f, k, t->kind[k], t->layers[k], below, t->end_s[k]));
+            least, rows_step_s (t->pc, k, t->kind[k], t->layers[k], below, t->end_s[k]));
     }
     return least;
 }
@@ -135,11 +135,11 @@ static double played (struct tree *t)
 /* Stage 0 gets what it was to have. */
 static void whole_split (struct tree *t, int below)
 {
-    const struct frame *f = t->f;
+    const struct pipeline_case *pc = t->pc;
     double step;
 
-    if (below + t->layers[0] != f->x->model->layers ||
-        rows_end_s (f, 0, t->kind[0], t->layers[0], below) > t->then.end_s)
+    if (below + t->layers[0] != pc->x->model->layers ||
+        rows_end_s (pc, 0, t->kind[0], t->layers[0], below) > t->then.end_s)
         return;
     step = played (t);
     if (step >= t->step_s)
@@ -150,18 +150,18 @@ static void whole_split (struct tree *t, int below)
 
 static long *room_of (const struct tree *t, int k)
 {
-    return t->room + (size_t) k * ((size_t) t->f->x->slow + 1);
+    return t->room + (size_t) k * ((size_t) t->pc->x->slow + 1);
 }
 
 /* Fill in t->room by t->then. */
 static void find_room (struct tree *t)
 {
-    const struct bound_pipeline *x = t->f->x;
+    const struct bound_pipeline *x = t->pc->x;
     int below = 0, *most = t->most, *slower = most + x->p;
 
     for (int k = x->p - 1; k > 0; k--) {
-        most[k] = rows_most_layers (t->f, k, 0, below, &t->then);
-        slower[k] = x->slow > 0 ? rows_most_layers (t->f, k, 1, below, &t->then) : 0;
+        most[k] = rows_most_layers (t->pc, k, 0, below, &t->then);
+        slower[k] = x->slow > 0 ? rows_most_layers (t->pc, k, 1, below, &t->then) : 0;
         below += most[k];
     }
     for (int s = 0; s <= x->slow; s++)
@@ -179,7 +179,7 @@ static void find_room (struct tree *t)
 /* All ways to give stages 1 to k layers, `slow` of them on slow slots. */
 static void try_stage (struct tree *t, int k, int below, int slow)
 {
-    const struct bound_pipeline *x = t->f->x;
+    const struct bound_pipeline *x = t->pc->x;
     int held = x->model->layers - t->layers[0] - below;
 
     if (k == 0 && slow == 0)
@@ -192,7 +192,7 @@ static void try_stage (struct tree *t, int k, int below, int slow)
         room = room_of (t, k - 1)[slow - kind];
         t->kind[k] = kind;
         t->left -= NODE_WORK;
-        for (int n = rows_most_layers (t->f, k, kind, below, &t->then);
+        for (int n = rows_most_layers (t->pc, k, kind, below, &t->then);
              n > 0 && held - n <= room && t->left > 0; n -= x->v) {
             if (held - n < (k - 1) * x->v)
                 continue;
@@ -205,8 +205,8 @@ static void try_stage (struct tree *t, int k, int below, int slow)
 /* All splits with so many layers on stage 0. */
 static void try_first (struct tree *t, int kind, int layers)
 {
-    const struct bound_pipeline *x = t->f->x;
-    double tail = rows_tail_s (t->f, 0, kind, layers, t->f->first, t->step_s);
+    const struct bound_pipeline *x = t->pc->x;
+    double tail = rows_tail_s (t->pc, 0, kind, layers, t->pc->first, t->step_s);
 
     t->kind[0] = kind;
     t->layers[0] = layers;
@@ -218,7 +218,7 @@ static void try_first (struct tree *t, int kind, int layers)
 
 static void try_all (struct tree *t)
 {
-    const struct bound_pipeline *x = t->f->x;
+    const struct bound_pipeline *x = t->pc->x;
     int most = x->model->layers - (x->p - 1) * x->v, even = x->model->layers / x->p;
 
     even -= even % x->v;
@@ -232,12 +232,12 @@ static void try_all (struct tree *t)
         }
 }
 
-static bool tree_init (struct tree *t, const struct frame *f)
+static bool tree_init (struct tree *t, const struct pipeline_case *pc)
 {
-    const struct bound_pipeline *x = f->x;
+    const struct bound_pipeline *x = pc->x;
     size_t p = (size_t) x->p, chunks = p * (size_t) x->v;
 
-    *t = (struct tree){.f = f,
+    *t = (struct tree){.pc = pc,
                        .fwd_s = malloc ((2 * chunks + 2 * p +
                                          (size_t) COSTMODEL_SCHEDULE_WORK (x->p, x->v)) *
                                         sizeof (double)),
@@ -263,11 +263,11 @@ static bool tree_init (struct tree *t, const struct frame *f)
     return true;
 }
 
-double bound_played (const struct frame *f, double rows_s)
+double bound_played (const struct pipeline_case *pc, double rows_s)
 {
     double reach = REACH * rows_s, least = rows_s;
     struct tree t = {0};
-    bool more = isfinite (rows_s) && !f->split && tree_init (&t, f);
+    bool more = isfinite (rows_s) && !pc->split && tree_init (&t, pc);
 
     for (int round = 0; more && round < ROUNDS; round++, reach *= 2.0) {
         t.step_s = rows_s + reach;

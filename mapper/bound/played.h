@@ -9,6 +9,6 @@
  *
  *  @param rows_s  what the rows say of the frame
  *  @return rows_s or more: no placement of stage 0 in the frame's way is faster */
-double bound_played (const struct frame *f, double rows_s);
+double bound_played (const struct pipeline_case *pc, double rows_s);
 
 #endif

@@ -58,7 +58,7 @@ struct figures {
 /* Room for the recursion over one configuration.  A state is (layers, stages on slow slots,
  * kind of the first slot); it keeps several figures where one would blur them. */
 struct recursion {
-    const struct pace *x;
+    const struct bound_case *x;
     struct choice *choice;      /* [p * states], or NULL: not asked for */
     struct choice first;        /* stage 0's in the best split */
     int width;                  /* slow + 1 */
@@ -77,12 +77,13 @@ static int state_of (const struct recursion *r, int layers, int slow, int kind)
 
 /* Rows (1) and (2) with (3) of a stage that takes fwd and back before stages and sends
  * that sum up to `after`. */
-static double rows (const struct best *b, int k, double fwd, double back, double after)
+static double rows (const struct config_times *times, int k, double fwd, double back,
+                    double after)
 {
     double wf, wb, most;
-    int left = bound_rounds_left (b, k), run = b->p - k;
+    int left = bound_rounds_left (times, k), run = times->p - k;
 
-    bound_row_weights (b, k, &wf, &wb);
+    bound_row_weights (times, k, &wf, &wb);
     most = wb * back + wf * fwd;
     if (left > 0) {
         int rounds = (left - 1) / run, rest = left - 1 - rounds * run;
@@ -98,7 +99,7 @@ static double rows (const struct best *b, int k, double fwd, double back, double
 static double run_rows (const struct recursion *r, int k, double after,
                         const struct figures *f)
 {
-    int left = bound_rounds_left (r->x->b, k), n = r->x->b->p - k;
+    int left = bound_rounds_left (r->x->times, k), n = r->x->times->p - k;
     double both = f->run[0], most = 0.0;
 
     if (n > r->runs)
@@ -112,19 +113,19 @@ static double run_rows (const struct recursion *r, int k, double after,
 }
 
 /* The most layers that stage k may hold on this kind of slot: row (1) and memory. */
-static int most_layers (const struct pace *x, int k, int kind, double most)
+static int most_layers (const struct bound_case *x, int k, int kind, double most)
 {
-    const struct best *b = x->b;
-    struct stage_line l = bound_line (x, k, kind);
-    double wf, wb, fixed, per_layer, n = b->layers - b->p + 1;
+    const struct config_times *times = x->times;
+    struct stage_times l = stage_times_of (x, k, kind);
+    double wf, wb, fixed, per_layer, n = times->layers - times->p + 1;
 
-    bound_row_weights (b, k, &wf, &wb);
+    bound_row_weights (times, k, &wf, &wb);
     fixed = wb * l.back_s + wf * l.fwd_s;
     per_layer = wb * l.layer_back_s + wf * l.layer_fwd_s;
     if (per_layer > 0)
         n = smaller (n, floor ((most - fixed) / per_layer * (1 + 1e-12)));
     if (x->cap)
-        n = smaller (n, x->cap[kind * b->p + k]);
+        n = smaller (n, x->cap[kind * times->p + k]);
     return n < 0 ? 0 : (int) n;
 }
 
@@ -178,21 +179,22 @@ static bool add_figures (struct recursion *r, int state, const struct figures *f
 static void add_here (struct recursion *r, int k, int kind, int here, int from,
                       double most)
 {
-    const struct best *b = r->x->b;
-    struct stage_line l = bound_line (r->x, k, kind);
+    const struct config_times *times = r->x->times;
+    struct stage_times l = stage_times_of (r->x, k, kind);
     int slow = from / 2 % r->width, layers = from / 2 / r->width;
     int to = state_of (r, layers + here,
                        slow + kind < r->width ? slow + kind : r->width - 1, kind);
     double fwd = l.fwd_s + here * l.layer_fwd_s, back = l.back_s + here * l.layer_back_s;
-    double both = fwd + back, send = k < b->p - 1 ? b->pair_s[kind][from % 2] : 0.0;
-    double base = bound_sends_s (b, b->p - k);
+    double both = fwd + back,
+           send = k < times->p - 1 ? times->pair_s[kind][from % 2] : 0.0;
+    double base = bound_run_sends_s (times, times->p - k);
 
     for (int i = 0; i < r->n_now[from]; i++) {
         const struct figures *f = &r->now[(size_t) from * (size_t) r->keep + (size_t) i];
         double after = larger (f->sum + send, f->bare + base);
         struct figures now = {.sum = f->sum + send + both, .bare = f->bare + both};
 
-        if (rows (b, k, fwd, back, after) > most)
+        if (rows (times, k, fwd, back, after) > most)
             continue;
         if (r->runs > 0) {
             now.run[0] = both;
@@ -210,8 +212,8 @@ static void add_here (struct recursion *r, int k, int kind, int here, int from,
 /* Add stage k to every state. */
 static void add_stage (struct recursion *r, int k, double most)
 {
-    const struct best *b = r->x->b;
-    int layers = b->layers, others = b->p - 1 - k;
+    const struct config_times *times = r->x->times;
+    int layers = times->layers, others = times->p - 1 - k;
 
     memset (r->n_next, 0, (size_t) r->states * sizeof (int));
     for (int kind = 0; kind < 2; kind++) {
@@ -236,7 +238,7 @@ static void add_stage (struct recursion *r, int k, double most)
 static void find_room (struct recursion *r, double most)
 {
     r->room[0] = 0;
-    for (int k = 0; k < r->x->b->p; k++) {
+    for (int k = 0; k < r->x->times->p; k++) {
         int fast = most_layers (r->x, k, 0, most), slow = most_layers (r->x, k, 1, most);
 
         r->room[k + 1] = r->room[k] + (fast > slow ? fast : slow);
@@ -247,17 +249,18 @@ static void find_room (struct recursion *r, double most)
 static double first_step (const struct recursion *r, int kind, int from, double least,
                           double most)
 {
-    const struct best *b = r->x->b;
-    struct stage_line l = bound_line (r->x, 0, kind);
-    int here = b->layers - from / 2 / r->width;
+    const struct config_times *times = r->x->times;
+    struct stage_times l = stage_times_of (r->x, 0, kind);
+    int here = times->layers - from / 2 / r->width;
     double fwd = l.fwd_s + here * l.layer_fwd_s, back = l.back_s + here * l.layer_back_s;
-    double both = fwd + back, send = b->p > 1 ? b->pair_s[kind][from % 2] : 0.0;
+    double both = fwd + back, send = times->p > 1 ? times->pair_s[kind][from % 2] : 0.0;
     double best = INFINITY;
 
     for (int i = 0; i < r->n_now[from]; i++) {
         const struct figures *f = &r->now[(size_t) from * (size_t) r->keep + (size_t) i];
-        double after = larger (f->sum + send, f->bare + bound_sends_s (b, b->p));
-        double own = rows (b, 0, fwd, back, after), end;
+        double after =
+            larger (f->sum + send, f->bare + bound_run_sends_s (times, times->p));
+        double own = rows (times, 0, fwd, back, after), end;
         struct figures now;
 
         now.run[0] = both;
@@ -267,26 +270,26 @@ static double first_step (const struct recursion *r, int kind, int from, double 
             own = larger (own, run_rows (r, 0, after, &now));
         if (own > most)
             continue;
-        end =
-            larger (least, own) + (b->total_only ? 0.0 : bound_beyond (b) + both + after);
+        end = larger (least, own) +
+              (times->total_only ? 0.0 : bound_dearer_s (times) + both + after);
         end = larger (end, bound_span_end (r->x, here));
-        best =
-            smaller (best, end + bound_tail (r->x, here, kind,
-                                             bound_ahead (r->x, here, end, r->least_s)));
+        best = smaller (best,
+                        end + first_tail_s (r->x, here, kind,
+                                            bound_ahead (r->x, here, end, r->least_s)));
     }
     return best;
 }
 
 static double add_first (struct recursion *r, double least, double most)
 {
-    const struct best *b = r->x->b;
+    const struct config_times *times = r->x->times;
     double best = INFINITY;
 
     for (int kind = 0; kind < 2; kind++) {
         int room = most_layers (r->x, 0, kind, most);
-        int from = state_of (r, room < b->layers ? b->layers - room : 0, 0, 0);
+        int from = state_of (r, room < times->layers ? times->layers - room : 0, 0, 0);
 
-        for (int at = from; at < state_of (r, b->layers, 0, 0); at++) {
+        for (int at = from; at < state_of (r, times->layers, 0, 0); at++) {
             double step;
 
             if (r->n_now[at] == 0 || at / 2 % r->width + kind < r->x->slow)
@@ -296,7 +299,7 @@ static double add_first (struct recursion *r, double least, double most)
                 continue;
             best = step;
             r->first =
-                (struct choice){(short) (b->layers - at / 2 / r->width),
+                (struct choice){(short) (times->layers - at / 2 / r->width),
                                 (short) (at / 2 % r->width), kind == 1, at % 2 == 1};
         }
     }
@@ -307,15 +310,15 @@ static double add_first (struct recursion *r, double least, double most)
  * P >= `least`. */
 static double step_of (struct recursion *r, double least, double most)
 {
-    const struct best *b = r->x->b;
+    const struct config_times *times = r->x->times;
 
     find_room (r, most);
-    if (r->room[b->p] < b->layers)
+    if (r->room[times->p] < times->layers)
         return INFINITY;
     memset (r->n_now, 0, (size_t) r->states * sizeof (int));
     r->n_now[0] = 1;
     r->now[0] = (struct figures){0};
-    for (int k = b->p - 1; k > 0; k--) {
+    for (int k = times->p - 1; k > 0; k--) {
         struct figures *now = r->now;
         int *n_now = r->n_now;
 
@@ -360,10 +363,11 @@ static struct interval narrow (struct recursion *r, double least, double most)
     }
 }
 
-static bool recursion_init (struct recursion *r, const struct pace *x, int keep, int runs)
+static bool recursion_init (struct recursion *r, const struct bound_case *x, int keep,
+                            int runs)
 {
-    const struct best *b = x->b;
-    size_t states = (size_t) (b->layers + 1) * (size_t) (x->slow + 1) * 2;
+    const struct config_times *times = x->times;
+    size_t states = (size_t) (times->layers + 1) * (size_t) (x->slow + 1) * 2;
 
     *r = (struct recursion){0};
     if (states * (size_t) keep > STATES_MAX)
@@ -376,7 +380,7 @@ static bool recursion_init (struct recursion *r, const struct pace *x, int keep,
                             .least_s = bound_least_end (x)};
     r->now = malloc (2 * states * (size_t) keep * sizeof *r->now);
     r->n_now = malloc (2 * states * sizeof *r->n_now);
-    r->room = malloc ((size_t) (b->p + 1) * sizeof (int));
+    r->room = malloc ((size_t) (times->p + 1) * sizeof (int));
     r->next = r->now ? r->now + states * (size_t) keep : NULL;
     r->n_next = r->n_now ? r->n_now + states : NULL;
     return r->now && r->n_now && r->room;
@@ -393,8 +397,8 @@ static void recursion_release (struct recursion *r)
 /* The interval of P that the bound comes from; false when no split fits. */
 static bool best_interval (struct recursion *r, struct interval *out)
 {
-    double sum = bound_sum_fast (r->x);
-    double least = bound_least_pace (r->x) * (1.0 - 1e-9);
+    double sum = bound_least_way_s (r->x);
+    double least = bound_least_rest_s (r->x) * (1.0 - 1e-9);
     double most = least, step = step_of (r, least, INFINITY);
 
     if (!isfinite (step))
@@ -409,7 +413,7 @@ static bool best_interval (struct recursion *r, struct interval *out)
     return true;
 }
 
-static double splits_with (const struct pace *x, int keep, int runs)
+static double splits_with (const struct bound_case *x, int keep, int runs)
 {
     double loose = bound_fractions (x);
     struct recursion r = {0};
@@ -425,21 +429,21 @@ static double splits_with (const struct pace *x, int keep, int runs)
     return at.step_s;
 }
 
-double bound_splits (const struct pace *x)
+double bound_splits (const struct bound_case *x)
 {
     return splits_with (x, 1, 0);
 }
 
-double bound_runs (const struct pace *x)
+double bound_runs (const struct bound_case *x)
 {
-    const struct best *b = x->b;
-    double cells = 2.0 * FIGURES * b->p * (b->layers + 1.0) * (x->slow + 1.0);
+    const struct config_times *times = x->times;
+    double cells = 2.0 * FIGURES * times->p * (times->layers + 1.0) * (x->slow + 1.0);
 
     return cells > RUNS_CELLS ? bound_splits (x) : splits_with (x, FIGURES, RUNS);
 }
 
-enum status bound_best_split (const struct pace *x, double *step_s, int *layers,
-                              bool *slow, struct error *err)
+enum status bound_least_split (const struct bound_case *x, double *step_s, int *layers,
+                               bool *slow, struct error *err)
 {
     struct recursion r;
     struct interval at;
@@ -447,12 +451,12 @@ enum status bound_best_split (const struct pace *x, double *step_s, int *layers,
 
     if (!recursion_init (&r, x, 1, 0) || !best_interval (&r, &at))
         st = err_set (err, ST_NOFIT, "no split of the layers was found");
-    if (st == ST_OK &&
-        !(r.choice = malloc ((size_t) x->b->p * (size_t) r.states * sizeof *r.choice)))
+    if (st == ST_OK && !(r.choice = malloc ((size_t) x->times->p * (size_t) r.states *
+                                            sizeof *r.choice)))
         st = err_nomem (err);
     if (st == ST_OK) {
         struct choice c;
-        int left = x->b->layers;
+        int left = x->times->layers;
 
         *step_s = step_of (&r, at.least, at.most);
         c = r.first;
@@ -460,7 +464,7 @@ enum status bound_best_split (const struct pace *x, double *step_s, int *layers,
             layers[k] = c.layers;
             slow[k] = c.slow;
             left -= c.layers;
-            if (k == x->b->p - 1)
+            if (k == x->times->p - 1)
                 break;
             c = r.choice[(size_t) (k + 1) * (size_t) r.states +
                          (size_t) state_of (&r, left, c.slow_after, c.slow_next)];

@@ -46,9 +46,10 @@ static double mean_s (const struct workload_model *m, double dense, double exper
     return m->experts == 0 ? dense : dense + (expert - dense) / m->expert_every;
 }
 
-static double slack_of (const struct frame *f, const struct line *l, int start)
+static double slack_of (const struct pipeline_case *pc, const struct layer_cost *l,
+                        int start)
 {
-    const struct workload_model *m = f->x->model;
+    const struct workload_model *m = pc->x->model;
     int more = m->dense_layers > start ? m->dense_layers - start : 0;
 
     if (m->experts == 0)
@@ -60,23 +61,23 @@ static double slack_of (const struct frame *f, const struct line *l, int start)
 }
 
 /* Nodes that the stages from..to are on at least, beyond one. */
-static int crossings (const struct frame *f, int from, int to)
+static int crossings (const struct pipeline_case *pc, int from, int to)
 {
-    const struct bound_pipeline *x = f->x;
+    const struct bound_pipeline *x = pc->x;
     int first = from == 0 ? x->beside : x->per_node, rest = to - from + 1 - first;
 
-    if (f->spans || x->per_node == 0 || !(x->cross_s > x->any_s) || rest <= 0)
+    if (pc->spans || x->per_node == 0 || !(x->cross_s > x->any_s) || rest <= 0)
         return 0;
     return (rest + x->per_node - 1) / x->per_node;
 }
 
 /* The boundaries between the stages from..to in one direction. */
-static double sends_s (const struct frame *f, int from, int to)
+static double sends_s (const struct pipeline_case *pc, int from, int to)
 {
-    int cross = crossings (f, from, to), rest = to - from - cross;
+    int cross = crossings (pc, from, to), rest = to - from - cross;
 
-    return (cross > 0 ? cross * f->x->cross_s : 0.0) +
-           (rest > 0 ? rest * f->x->any_s : 0.0);
+    return (cross > 0 ? cross * pc->x->cross_s : 0.0) +
+           (rest > 0 ? rest * pc->x->any_s : 0.0);
 }
 
 static double of_layer (const struct bound_layer *l, enum part part)
@@ -84,12 +85,12 @@ static double of_layer (const struct bound_layer *l, enum part part)
     return part == FORWARD ? l->fwd_s : part == BACKWARD ? l->back_s : l->input_s;
 }
 
-static struct line line_of (const struct workload_model *m,
-                            const struct bound_layer kind[2], enum part part)
+static struct layer_cost line_of (const struct workload_model *m,
+                                  const struct bound_layer kind[2], enum part part)
 {
     double d = of_layer (&kind[0], part), e = of_layer (&kind[1], part);
 
-    return (struct line){d, e, mean_s (m, d, e), smaller (d, e)};
+    return (struct layer_cost){d, e, mean_s (m, d, e), smaller (d, e)};
 }
 
 /* What a layer takes at least more on a slow slot. */
@@ -103,96 +104,99 @@ static double least_more (const struct bound_pipeline *x, enum part part)
     return x->slow > 0 ? larger (0.0, least) : 0.0;
 }
 
-int rows_hows (const struct bound_pipeline *x, const bool way[BOUND_WAYS],
-               struct how out[HOWS_MAX])
+int rows_placings (const struct bound_pipeline *x, const bool span[SPANS],
+                   struct stage_placing out[PLACINGS_MAX])
 {
     int n = 0;
 
-    for (int i = BOUND_ONE_SPANS; i < BOUND_WAYS; i++)
-        if (way[i])
-            out[n++] = (struct how){(enum bound_way) i, NULL};
-    for (int i = 0; way[BOUND_WHOLE] && i < x->n_experts; i++)
-        out[n++] = (struct how){BOUND_WHOLE, &x->experts[i]};
-    if (way[BOUND_WHOLE] && x->n_experts == 0)
-        out[n++] = (struct how){BOUND_WHOLE, NULL};
+    for (int i = SPAN_ONE; i < SPANS; i++)
+        if (span[i])
+            out[n++] = (struct stage_placing){(enum tp_span) i, NULL};
+    for (int i = 0; span[SPAN_NONE] && i < x->n_experts; i++)
+        out[n++] = (struct stage_placing){SPAN_NONE, &x->experts[i]};
+    if (span[SPAN_NONE] && x->n_experts == 0)
+        out[n++] = (struct stage_placing){SPAN_NONE, NULL};
     return n;
 }
 
 /* Does a group span nodes in this replica?  One alone may be in another than slow slots. */
-static bool span_here (const struct bound_pipeline *x, struct how how)
+static bool span_here (const struct bound_pipeline *x, struct stage_placing placing)
 {
-    return how.way == BOUND_ALL_SPAN || (how.way == BOUND_ONE_SPANS && x->slow == 0);
+    return placing.span == SPAN_ALL || (placing.span == SPAN_ONE && x->slow == 0);
 }
 
-void rows_init (struct frame *f, const struct bound_pipeline *x, struct how first,
-                int *work)
+void rows_init (struct pipeline_case *pc, const struct bound_pipeline *x,
+                struct stage_placing first, int *work)
 {
     const struct workload_model *m = x->model;
 
-    *f = (struct frame){.x = x,
-                        .split = workload_schedule_splits_backward (x->schedule),
-                        .v_shaped = workload_schedule_is_v (x->schedule),
-                        .first = first,
-                        .spans = span_here (x, first),
-                        .work = work};
-    f->n_hows = rows_hows (x, x->way, f->how);
+    *pc = (struct pipeline_case){.x = x,
+                                 .split = workload_schedule_splits_backward (x->schedule),
+                                 .v_shaped = workload_schedule_is_v (x->schedule),
+                                 .first = first,
+                                 .spans = span_here (x, first),
+                                 .work = work};
+    pc->n_placings = rows_placings (x, x->span, pc->placing);
     for (enum part part = 0; part < N_PARTS; part++) {
         for (int i = 0; i < m->layers; i++)
-            f->all_s[part] +=
+            pc->all_s[part] +=
                 of_layer (&x->slot[0].layer[workload_is_expert_layer (m, i)], part);
         for (int kind = 0; kind < 2; kind++)
-            f->part[kind][part] = line_of (m, x->slot[kind].layer, part);
-        f->more_s[part] = least_more (x, part);
+            pc->part[kind][part] = line_of (m, x->slot[kind].layer, part);
+        pc->more_s[part] = least_more (x, part);
     }
 }
 
 /* n layers in a row, of which the first is layer `start` of the model or a later one. */
-static double run_s (const struct frame *f, const struct line *l, double n, int start)
+static double run_s (const struct pipeline_case *pc, const struct layer_cost *l, double n,
+                     int start)
 {
-    return larger (n * l->slope - slack_of (f, l, start), n * l->least_slope);
+    return larger (n * l->slope - slack_of (pc, l, start), n * l->least_slope);
 }
 
 /* Which virtual stage is chunk c of stage k? */
-static int virtual_of (const struct frame *f, int k, int c)
+static int virtual_of (const struct pipeline_case *pc, int k, int c)
 {
-    int p = f->x->p;
+    int p = pc->x->p;
 
-    return c * p + (f->v_shaped && c % 2 ? p - 1 - k : k);
+    return c * p + (pc->v_shaped && c % 2 ? p - 1 - k : k);
 }
 
 /* The layers of one stage for one micro-batch. */
-static double stage_s (const struct frame *f, enum part part, int k, int kind,
+static double stage_s (const struct pipeline_case *pc, enum part part, int k, int kind,
                        double layers)
 {
     double sum = 0.0;
 
-    for (int c = 0; c < f->x->v; c++)
-        sum += run_s (f, &f->part[kind][part], layers / f->x->v, virtual_of (f, k, c));
+    for (int c = 0; c < pc->x->v; c++)
+        sum +=
+            run_s (pc, &pc->part[kind][part], layers / pc->x->v, virtual_of (pc, k, c));
     return sum;
 }
 
 /* One chunk of each of some stages in a row, from stage `from` on, that hold so many layers
  * in all their chunks: a chunk takes its share of its stage, whichever kinds of layers it
  * has itself. */
-static double row_s (const struct frame *f, enum part part, int from, double layers)
+static double row_s (const struct pipeline_case *pc, enum part part, int from,
+                     double layers)
 {
-    const struct bound_pipeline *x = f->x;
+    const struct bound_pipeline *x = pc->x;
     double sum = 0.0;
 
     for (int c = 0; c < x->v; c++)
-        sum += run_s (f, &f->part[0][part], layers / x->v,
-                      c * x->p + (c == 0 || !f->v_shaped ? from : 0));
+        sum += run_s (pc, &pc->part[0][part], layers / x->v,
+                      c * x->p + (c == 0 || !pc->v_shaped ? from : 0));
     return sum / x->v;
 }
 
 /* All boundaries that a micro-batch crosses forward. */
-static double way_down_s (const struct frame *f)
+static double way_down_s (const struct pipeline_case *pc)
 {
-    const struct bound_pipeline *x = f->x;
-    double row = sends_s (f, 0, x->p - 1);
-    bool crosses = crossings (f, 0, x->p - 1) > 0;
+    const struct bound_pipeline *x = pc->x;
+    double row = sends_s (pc, 0, x->p - 1);
+    bool crosses = crossings (pc, 0, x->p - 1) > 0;
 
-    if (f->v_shaped || x->v == 1) /* the turns are on one stage */
+    if (pc->v_shaped || x->v == 1) /* the turns are on one stage */
         return x->v * row;
     /* Going round to the first stage ends on its node: a crossing more in each round. */
     return x->v * row + (x->v - 1) * (crosses ? x->cross_s : x->any_s);
@@ -200,16 +204,16 @@ static double way_down_s (const struct frame *f)
 
 /* What follows stage k's end.  A micro-batch's compute, which hides the synchronisation, is
  * at most an m-th of the end. */
-double rows_tail_s (const struct frame *f, int k, int kind, double layers, struct how how,
-                    double end)
+double rows_tail_s (const struct pipeline_case *pc, int k, int kind, double layers,
+                    struct stage_placing placing, double end)
 {
-    const struct bound_pipeline *x = f->x;
+    const struct bound_pipeline *x = pc->x;
     const struct bound_slot *slot = &x->slot[kind];
-    const struct bound_tail *t = k == 0 ? &slot->first : &slot->other;
-    double sync = t->sync_fixed_s[how.way] + layers * t->sync_layer_s[how.way];
+    const struct stage_tail *t = k == 0 ? &slot->first : &slot->other;
+    double sync = t->sync_fixed_s[placing.span] + layers * t->sync_layer_s[placing.span];
 
-    if (how.experts)
-        sync += how.experts->sync_fixed_s + layers * how.experts->sync_layer_s;
+    if (placing.experts)
+        sync += placing.experts->sync_fixed_s + layers * placing.experts->sync_layer_s;
 
     return t->fixed_s + layers * t->layer_s +
            costmodel_exposed_s (x->profile, sync, x->hides * end / x->m);
@@ -220,16 +224,16 @@ struct ends {
     double fwd_s, back_s;
 };
 
-static struct ends ends_of (const struct frame *f, int k, int kind)
+static struct ends ends_of (const struct pipeline_case *pc, int k, int kind)
 {
-    const struct bound_slot *s = &f->x->slot[kind];
+    const struct bound_slot *s = &pc->x->slot[kind];
     struct ends e = {s->micro_s, s->micro_s};
 
     if (k == 0) {
         e.fwd_s += s->embed_fwd_s + s->tp_s;
         e.back_s += s->embed_back_s;
     }
-    if (k == (f->v_shaped ? 0 : f->x->p - 1)) {
+    if (k == (pc->v_shaped ? 0 : pc->x->p - 1)) {
         e.fwd_s += s->head_fwd_s;
         e.back_s += s->head_back_s + s->tp_s;
     }
@@ -238,64 +242,67 @@ static struct ends ends_of (const struct frame *f, int k, int kind)
 
 /* Down to stage k, or up from it, through the first chunks of the stages above it, which
  * hold `above` layers at least. */
-static double through_above (const struct frame *f, enum part part, int k, double above)
+static double through_above (const struct pipeline_case *pc, enum part part, int k,
+                             double above)
 {
-    const struct bound_slot *s = &f->x->slot[0];
+    const struct bound_slot *s = &pc->x->slot[0];
 
     if (k == 0)
         return 0.0;
-    return k * s->micro_s / f->x->v + row_s (f, part, 0, above) + sends_s (f, 0, k) +
-           (part == FORWARD ? s->embed_fwd_s + s->tp_s / f->x->v : s->embed_back_s);
+    return k * s->micro_s / pc->x->v + row_s (pc, part, 0, above) + sends_s (pc, 0, k) +
+           (part == FORWARD ? s->embed_fwd_s + s->tp_s / pc->x->v : s->embed_back_s);
 }
 
 /* Down from stage k's last chunk to the end of all, or back from there to it, where chunks
  * are not in a V: the stages after it hold `below` layers at least. */
-static double through_below (const struct frame *f, enum part part, int k, double below)
+static double through_below (const struct pipeline_case *pc, enum part part, int k,
+                             double below)
 {
-    const struct bound_slot *s = &f->x->slot[0];
-    int between = f->x->p - 1 - k;
+    const struct bound_slot *s = &pc->x->slot[0];
+    int between = pc->x->p - 1 - k;
 
     if (between == 0)
         return 0.0;
-    return between * s->micro_s / f->x->v + row_s (f, part, k + 1, below) +
-           sends_s (f, k, f->x->p - 1) +
-           (part == FORWARD ? s->head_fwd_s : s->head_back_s + s->tp_s / f->x->v);
+    return between * s->micro_s / pc->x->v + row_s (pc, part, k + 1, below) +
+           sends_s (pc, k, pc->x->p - 1) +
+           (part == FORWARD ? s->head_fwd_s : s->head_back_s + s->tp_s / pc->x->v);
 }
 
 /* Back from the last chunk of all to the last chunk of stage k, where weights' gradients
  * are put off. */
-static double back_to (const struct frame *f, int k, double layers, double above)
+static double back_to (const struct pipeline_case *pc, int k, double layers, double above)
 {
-    const struct bound_pipeline *x = f->x;
+    const struct bound_pipeline *x = pc->x;
     const struct bound_slot *s = &x->slot[0];
-    int between = f->v_shaped ? k : x->p - 1 - k;
-    double held = f->v_shaped ? above : between;
+    int between = pc->v_shaped ? k : x->p - 1 - k;
+    double held = pc->v_shaped ? above : between;
 
     if (between == 0)
         return 0.0;
     /* Without a V, the stages after the first hold what it does not. */
-    if (!f->v_shaped && k == 0)
+    if (!pc->v_shaped && k == 0)
         held = x->model->layers - layers;
-    return between * s->micro_s / x->v + row_s (f, INPUT, f->v_shaped ? 0 : k + 1, held) +
-           (f->v_shaped ? sends_s (f, 0, k) : sends_s (f, k, x->p - 1)) +
+    return between * s->micro_s / x->v +
+           row_s (pc, INPUT, pc->v_shaped ? 0 : k + 1, held) +
+           (pc->v_shaped ? sends_s (pc, 0, k) : sends_s (pc, k, x->p - 1)) +
            s->head_input_s + s->tp_s / x->v;
 }
 
 /* Back to stage k and up from it, where both are whole backwards: all other stages', which
  * hold what stage k does not. */
-static double back_and_up (const struct frame *f, int k, double layers)
+static double back_and_up (const struct pipeline_case *pc, int k, double layers)
 {
-    const struct bound_pipeline *x = f->x;
+    const struct bound_pipeline *x = pc->x;
     const struct bound_slot *s = &x->slot[0];
-    const struct line *l = &f->part[0][BACKWARD];
+    const struct layer_cost *l = &pc->part[0][BACKWARD];
     double held = (x->model->layers - layers) / x->v, slack = 0.0;
 
     for (int c = 0; c < x->v; c++)
-        slack += (k > 0 ? slack_of (f, l, c * x->p) : 0.0) +
-                 (k < x->p - 1 ? slack_of (f, l, c * x->p + k + 1) : 0.0);
+        slack += (k > 0 ? slack_of (pc, l, c * x->p) : 0.0) +
+                 (k < x->p - 1 ? slack_of (pc, l, c * x->p + k + 1) : 0.0);
     return (x->p - 1) * s->micro_s / x->v +
            larger (held * l->slope - slack / x->v, held * l->least_slope) +
-           sends_s (f, 0, k) + sends_s (f, k, x->p - 1) +
+           sends_s (pc, 0, k) + sends_s (pc, k, x->p - 1) +
            (k > 0 ? s->embed_back_s : 0.0) +
            (k < x->p - 1 ? s->head_back_s + s->tp_s / x->v : 0.0);
 }
@@ -312,40 +319,40 @@ struct held {
 
 /* A group whose exchanges are slow, one that spans nodes and the slow slots may be in
  * different replicas. */
-void rows_layer_more (const struct frame *f, int k, int kind, struct how how,
-                      double *fwd_s, double *back_s)
+void rows_layer_more (const struct pipeline_case *pc, int k, int kind,
+                      struct stage_placing placing, double *fwd_s, double *back_s)
 {
-    const struct bound_pipeline *x = f->x;
+    const struct bound_pipeline *x = pc->x;
 
     *fwd_s = *back_s = 0.0;
-    if (how.experts && x->slow == 0) {
-        *fwd_s = how.experts->fwd_s;
-        *back_s = how.experts->back_s;
+    if (placing.experts && x->slow == 0) {
+        *fwd_s = placing.experts->fwd_s;
+        *back_s = placing.experts->back_s;
     }
-    if (span_here (x, how)) {
+    if (span_here (x, placing)) {
         const struct bound_slot *s = &x->slot[kind];
-        const struct bound_tail *t = k == 0 ? &s->first : &s->other;
+        const struct stage_tail *t = k == 0 ? &s->first : &s->other;
 
         *fwd_s += t->span_fwd_s;
         *back_s += t->span_back_s;
     }
 }
 
-static struct held held_of (const struct frame *f, int k, int kind, int layers, int below,
-                            struct how how)
+static struct held held_of (const struct pipeline_case *pc, int k, int kind, int layers,
+                            int below, struct stage_placing placing)
 {
-    const struct bound_pipeline *x = f->x;
-    struct ends e = ends_of (f, k, kind);
+    const struct bound_pipeline *x = pc->x;
+    struct ends e = ends_of (pc, k, kind);
     double micro = x->slot[kind].micro_s;
     struct held h = {.k = k, .kind = kind, .layers = layers};
     double fwd, back;
 
     h.above = larger (k * x->v, x->model->layers - layers - below);
-    h.layer_fwd_s = micro + stage_s (f, FORWARD, k, kind, layers);
-    h.layer_back_s = micro + stage_s (f, BACKWARD, k, kind, layers);
+    h.layer_fwd_s = micro + stage_s (pc, FORWARD, k, kind, layers);
+    h.layer_back_s = micro + stage_s (pc, BACKWARD, k, kind, layers);
     h.fwd_s = e.fwd_s - micro + h.layer_fwd_s;
     h.back_s = e.back_s - micro + h.layer_back_s;
-    rows_layer_more (f, k, kind, how, &fwd, &back);
+    rows_layer_more (pc, k, kind, placing, &fwd, &back);
     h.fwd_s += layers * fwd;
     h.back_s += layers * back;
     h.rest =
@@ -354,51 +361,54 @@ static struct held held_of (const struct frame *f, int k, int kind, int layers, 
 }
 
 /* All layers once in one direction, those on slow slots with what they take more. */
-static double all_layers_s (const struct frame *f, enum part part, const struct held *h)
+static double all_layers_s (const struct pipeline_case *pc, enum part part,
+                            const struct held *h)
 {
-    int others = (f->x->slow - 1) * f->x->v, slow = f->slow_layers;
+    int others = (pc->x->slow - 1) * pc->x->v, slow = pc->slow_layers;
 
     if (h->kind == 1 && h->layers + others > slow)
         slow = h->layers + others;
-    return f->all_s[part] + slow * f->more_s[part];
+    return pc->all_s[part] + slow * pc->more_s[part];
 }
 
 /* A micro-batch's whole way down. */
-static double down_s (const struct frame *f, const struct held *h)
+static double down_s (const struct pipeline_case *pc, const struct held *h)
 {
-    const struct bound_slot *s = &f->x->slot[0];
+    const struct bound_slot *s = &pc->x->slot[0];
 
-    return f->x->p * s->micro_s + all_layers_s (f, FORWARD, h) + s->embed_fwd_s +
-           s->tp_s + s->head_fwd_s + way_down_s (f);
+    return pc->x->p * s->micro_s + all_layers_s (pc, FORWARD, h) + s->embed_fwd_s +
+           s->tp_s + s->head_fwd_s + way_down_s (pc);
 }
 
 /* How many layers do the stages after it hold at least, where chunks are not in a V? */
-static double held_below (const struct frame *f, const struct held *h)
+static double held_below (const struct pipeline_case *pc, const struct held *h)
 {
-    return h->k == 0 ? f->x->model->layers - h->layers : (f->x->p - 1 - h->k) * f->x->v;
+    return h->k == 0 ? pc->x->model->layers - h->layers
+                     : (pc->x->p - 1 - h->k) * pc->x->v;
 }
 
 /* Row (2), to its own end or to stage 0's. */
-static double first_backward_row (const struct frame *f, const struct held *h, bool own)
+static double first_backward_row (const struct pipeline_case *pc, const struct held *h,
+                                  bool own)
 {
     double back;
 
-    if (f->split)
-        back = back_to (f, h->k, h->layers, h->above);
+    if (pc->split)
+        back = back_to (pc, h->k, h->layers, h->above);
     else if (own)
-        back = through_below (f, BACKWARD, h->k, held_below (f, h));
+        back = through_below (pc, BACKWARD, h->k, held_below (pc, h));
     else
-        back = back_and_up (f, h->k, h->layers);
-    return down_s (f, h) + f->x->m * h->back_s + h->rest * h->layer_fwd_s + back;
+        back = back_and_up (pc, h->k, h->layers);
+    return down_s (pc, h) + pc->x->m * h->back_s + h->rest * h->layer_fwd_s + back;
 }
 
 /* What the head and the embedding cost their stages between the first backward and the
  * last forward.  Their all-reduces belong to all chunks alike.  With whole groups of
  * micro-batches the last chunk's first forward and last backward are outside, and of the
  * first chunk up to 2 p - 1 of each. */
-static double ends_between_s (const struct frame *f, const struct held *h)
+static double ends_between_s (const struct pipeline_case *pc, const struct held *h)
 {
-    const struct bound_pipeline *x = f->x;
+    const struct bound_pipeline *x = pc->x;
     const struct bound_slot *s = &x->slot[h->kind];
     bool whole = x->m % x->p == 0;
     double sum = 0.0;
@@ -413,89 +423,89 @@ static double ends_between_s (const struct frame *f, const struct held *h)
 }
 
 /* Row (3); 0 where it tells nothing. */
-static double last_forward_row (const struct frame *f, const struct held *h)
+static double last_forward_row (const struct pipeline_case *pc, const struct held *h)
 {
-    const struct bound_pipeline *x = f->x;
+    const struct bound_pipeline *x = pc->x;
     const struct bound_slot *s = &x->slot[0];
-    double below = held_below (f, h), up;
+    double below = held_below (pc, h), up;
 
-    if (f->split || !(h->rest > 0.0))
+    if (pc->split || !(h->rest > 0.0))
         return 0.0;
-    up = x->p * s->micro_s + all_layers_s (f, BACKWARD, h) + s->embed_back_s +
-         s->head_back_s + s->tp_s + way_down_s (f);
-    return down_s (f, h) + through_below (f, BACKWARD, h->k, below) +
-           h->rest * (h->layer_fwd_s + h->layer_back_s) + ends_between_s (f, h) +
-           through_below (f, FORWARD, h->k, below) + up +
-           (f->spans
+    up = x->p * s->micro_s + all_layers_s (pc, BACKWARD, h) + s->embed_back_s +
+         s->head_back_s + s->tp_s + way_down_s (pc);
+    return down_s (pc, h) + through_below (pc, BACKWARD, h->k, below) +
+           h->rest * (h->layer_fwd_s + h->layer_back_s) + ends_between_s (pc, h) +
+           through_below (pc, FORWARD, h->k, below) + up +
+           (pc->spans
                 ? 0.0
-                : x->v * larger (0.0, x->slow_sends_s - 2.0 * sends_s (f, 0, x->p - 1)));
+                : x->v * larger (0.0, x->slow_sends_s - 2.0 * sends_s (pc, 0, x->p - 1)));
 }
 
 /* The least end of stage 0, or of stage k itself (`own`), when stage k holds so many layers
  * and the stages after it at most `below`. */
-static double end_s (const struct frame *f, int k, int kind, int layers, int below,
-                     struct how how, bool own)
+static double end_s (const struct pipeline_case *pc, int k, int kind, int layers,
+                     int below, struct stage_placing placing, bool own)
 {
-    struct held h = held_of (f, k, kind, layers, below, how);
-    double up = own ? 0.0 : through_above (f, BACKWARD, k, h.above), end;
+    struct held h = held_of (pc, k, kind, layers, below, placing);
+    double up = own ? 0.0 : through_above (pc, BACKWARD, k, h.above), end;
 
-    end = through_above (f, FORWARD, k, h.above) + f->x->m * (h.fwd_s + h.back_s) + up;
-    end = larger (end, first_backward_row (f, &h, own));
-    return own ? end : larger (end, last_forward_row (f, &h));
+    end = through_above (pc, FORWARD, k, h.above) + pc->x->m * (h.fwd_s + h.back_s) + up;
+    end = larger (end, first_backward_row (pc, &h, own));
+    return own ? end : larger (end, last_forward_row (pc, &h));
 }
 
 /* The same with what follows it, in one way. */
-static double step_in (const struct frame *f, int k, int kind, int layers, int below,
-                       struct how how, double end)
+static double step_in (const struct pipeline_case *pc, int k, int kind, int layers,
+                       int below, struct stage_placing placing, double end)
 {
-    end = larger (end, end_s (f, k, kind, layers, below, how, true));
-    return end + rows_tail_s (f, k, kind, layers, how, end);
+    end = larger (end, end_s (pc, k, kind, layers, below, placing, true));
+    return end + rows_tail_s (pc, k, kind, layers, placing, end);
 }
 
-double rows_step_s (const struct frame *f, int k, int kind, int layers, int below,
-                    double end)
+double rows_step_s (const struct pipeline_case *pc, int k, int kind, int layers,
+                    int below, double end)
 {
-    struct frame spans = *f;
+    struct pipeline_case spans = *pc;
     double least = INFINITY;
 
-    if (k == 0 && !f->split)
-        return step_in (f, k, kind, layers, below, f->first, end);
+    if (k == 0 && !pc->split)
+        return step_in (pc, k, kind, layers, below, pc->first, end);
     spans.spans = true;
-    for (int i = 0; i < f->n_hows; i++)
-        least = smaller (least, step_in (span_here (f->x, f->how[i]) ? &spans : f, k,
-                                         kind, layers, below, f->how[i], end));
+    for (int i = 0; i < pc->n_placings; i++)
+        least = smaller (least, step_in (span_here (pc->x, pc->placing[i]) ? &spans : pc,
+                                         k, kind, layers, below, pc->placing[i], end));
     return least;
 }
 
-double rows_end_s (const struct frame *f, int k, int kind, int layers, int below)
+double rows_end_s (const struct pipeline_case *pc, int k, int kind, int layers, int below)
 {
-    struct how how = {BOUND_WHOLE, NULL};
+    struct stage_placing placing = {SPAN_NONE, NULL};
 
-    if (f->split)
-        return rows_step_s (f, k, kind, layers, below, 0.0);
-    return end_s (f, k, kind, layers, below, k == 0 ? f->first : how, false);
+    if (pc->split)
+        return rows_step_s (pc, k, kind, layers, below, 0.0);
+    return end_s (pc, k, kind, layers, below, k == 0 ? pc->first : placing, false);
 }
 
 /* Does stage k's part of both hold? */
-static bool ends_by (const struct frame *f, int k, int kind, int layers, int below,
-                     const struct rows_times *then)
+static bool ends_by (const struct pipeline_case *pc, int k, int kind, int layers,
+                     int below, const struct rows_times *then)
 {
-    return rows_end_s (f, k, kind, layers, below) <= then->end_s &&
-           (f->split || k == 0 ||
-            rows_step_s (f, k, kind, layers, below, 0.0) <= then->step_s);
+    return rows_end_s (pc, k, kind, layers, below) <= then->end_s &&
+           (pc->split || k == 0 ||
+            rows_step_s (pc, k, kind, layers, below, 0.0) <= then->step_s);
 }
 
-int rows_most_layers (const struct frame *f, int k, int kind, int below,
+int rows_most_layers (const struct pipeline_case *pc, int k, int kind, int below,
                       const struct rows_times *then)
 {
-    const struct bound_pipeline *x = f->x;
+    const struct bound_pipeline *x = pc->x;
     int most = x->model->layers - (x->p - 1) * x->v, fits = 0, over;
 
     if (x->cap && x->cap[kind * x->p + k] < most)
         most = x->cap[kind * x->p + k];
     over = most / x->v + 1;
     for (int try = 1; over - fits > 1; try = fits + (over - fits) / 2)
-        if (ends_by (f, k, kind, try * x->v, below, then))
+        if (ends_by (pc, k, kind, try * x->v, below, then))
             fits = try;
         else
             over = try;
@@ -503,22 +513,22 @@ int rows_most_layers (const struct frame *f, int k, int kind, int below,
 }
 
 /* The lines' slack is left. */
-double rows_fixed_s (const struct frame *f, int k)
+double rows_fixed_s (const struct pipeline_case *pc, int k)
 {
-    const struct bound_pipeline *x = f->x;
-    struct ends e = ends_of (f, k, 0);
+    const struct bound_pipeline *x = pc->x;
+    struct ends e = ends_of (pc, k, 0);
     double slack = 0.0;
 
     for (enum part part = FORWARD; part <= BACKWARD; part++) {
-        const struct line *l = &f->part[0][part];
+        const struct layer_cost *l = &pc->part[0][part];
         double stage = 0.0;
 
         for (int c = 0; c < x->v; c++)
-            stage += slack_of (f, l, virtual_of (f, k, c));
+            stage += slack_of (pc, l, virtual_of (pc, k, c));
         slack += x->m * stage;
-        for (int c = 0; c < x->v && k > 0 && (part == FORWARD || !f->split); c++)
-            slack += slack_of (f, l, c * x->p) / x->v;
+        for (int c = 0; c < x->v && k > 0 && (part == FORWARD || !pc->split); c++)
+            slack += slack_of (pc, l, c * x->p) / x->v;
     }
-    return through_above (f, FORWARD, k, 0) + x->m * (e.fwd_s + e.back_s) +
-           (f->split ? 0.0 : through_above (f, BACKWARD, k, 0)) - slack;
+    return through_above (pc, FORWARD, k, 0) + x->m * (e.fwd_s + e.back_s) +
+           (pc->split ? 0.0 : through_above (pc, BACKWARD, k, 0)) - slack;
 }

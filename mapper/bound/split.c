@@ -1,4 +1,4 @@
-/* Layers to stages by the lower bound (bound_stages.c; with chunks bound_schedule.c), then
+/* Layers to stages by the lower bound (recursion.c; with chunks by_end.c), then
  * by the exact schedule: the bound's rows do not know all that stages wait for, so single
  * layers (one of every chunk) are moved between stages, and slow slots too, while that
  * shortens the pipeline as it plays out with the best links. */
@@ -12,7 +12,7 @@
 
 /* A split in hand and room to play it out. */
 struct hand {
-    const struct pace *x;
+    const struct bound_case *x;
     const struct bound_pipeline *all; /* tails of the stages after stage 0 */
     enum workload_schedule schedule;
     struct costmodel_pipeline pipeline;
@@ -24,11 +24,11 @@ struct hand {
 };
 
 /* Chunk c of stage k: its share of the stage, and embedding or head. */
-static void set_chunk (struct hand *h, int c, int k, const struct stage_line *l)
+static void set_chunk (struct hand *h, int c, int k, const struct stage_times *l)
 {
-    const struct best *b = h->x->b;
-    const struct slot_pace *s = &b->slot[h->slow[k]];
-    int v = h->pipeline.chunks, at = c * b->p + k;
+    const struct config_times *times = h->x->times;
+    const struct slot_times *s = &times->slot[h->slow[k]];
+    int v = h->pipeline.chunks, at = c * times->p + k;
     double layers = (double) h->layers[k] / v;
 
     h->fwd_s[at] = s->micro_s / v + layers * l->layer_fwd_s;
@@ -37,7 +37,7 @@ static void set_chunk (struct hand *h, int c, int k, const struct stage_line *l)
         h->fwd_s[at] += s->embed_fwd_s;
         h->back_s[at] += s->embed_back_s;
     }
-    if (at == b->p * v - 1) {
+    if (at == times->p * v - 1) {
         h->fwd_s[at] += s->head_fwd_s;
         h->back_s[at] += s->head_back_s;
     }
@@ -46,36 +46,37 @@ static void set_chunk (struct hand *h, int c, int k, const struct stage_line *l)
 /* What follows the end of a stage after stage 0. */
 static double tail_s (const struct hand *h, int k)
 {
-    const struct bound_tail *t = &h->all->slot[h->slow[k]].other;
-    double sync = t->sync_fixed_s[h->x->way] + h->layers[k] * t->sync_layer_s[h->x->way];
+    const struct stage_tail *t = &h->all->slot[h->slow[k]].other;
+    double sync =
+        t->sync_fixed_s[h->x->span] + h->layers[k] * t->sync_layer_s[h->x->span];
     double under = 0.0;
 
     for (int c = 0; c < h->pipeline.chunks; c++)
-        under += h->fwd_s[c * h->x->b->p + k] + h->back_s[c * h->x->b->p + k];
+        under += h->fwd_s[c * h->x->times->p + k] + h->back_s[c * h->x->times->p + k];
     return t->fixed_s + h->layers[k] * t->layer_s +
-           costmodel_exposed_s (h->x->b->profile, sync, h->x->b->hides * under);
+           costmodel_exposed_s (h->x->times->profile, sync, h->x->times->hides * under);
 }
 
 static double play (struct hand *h)
 {
-    const struct best *b = h->x->b;
+    const struct config_times *times = h->x->times;
     int v = h->pipeline.chunks;
     double step;
 
-    for (int k = 0; k < b->p; k++) {
-        struct stage_line l = bound_line (h->x, k, h->slow[k]);
+    for (int k = 0; k < times->p; k++) {
+        struct stage_times l = stage_times_of (h->x, k, h->slow[k]);
 
         for (int c = 0; c < v; c++)
             set_chunk (h, c, k, &l);
-        if (k < b->p - 1)
-            h->send_s[k] =
-                fmax (0.5 * b->pair_s[h->slow[k]][h->slow[k + 1]],
-                      0.5 * (bound_sends_s (b, k + 2) - bound_sends_s (b, k + 1)));
+        if (k < times->p - 1)
+            h->send_s[k] = fmax (0.5 * times->pair_s[h->slow[k]][h->slow[k + 1]],
+                                 0.5 * (bound_run_sends_s (times, k + 2) -
+                                        bound_run_sends_s (times, k + 1)));
     }
     h->left--;
     costmodel_schedule (h->schedule, &h->pipeline, true, h->end_s, h->work);
-    step = h->end_s[0] + bound_tail (h->x, h->layers[0], h->slow[0], 0.0);
-    for (int k = 1; k < b->p; k++)
+    step = h->end_s[0] + first_tail_s (h->x, h->layers[0], h->slow[0], 0.0);
+    for (int k = 1; k < times->p; k++)
         step = fmax (step, h->end_s[k] + tail_s (h, k));
     return step;
 }
@@ -83,7 +84,7 @@ static double play (struct hand *h)
 static bool fits (const struct hand *h, int k)
 {
     return h->layers[k] >= h->pipeline.chunks &&
-           h->layers[k] <= h->x->cap[h->slow[k] * h->x->b->p + k];
+           h->layers[k] <= h->x->cap[h->slow[k] * h->x->times->p + k];
 }
 
 static bool better (struct hand *h)
@@ -125,7 +126,7 @@ static bool try_move (struct hand *h, int from, int to)
 
 static void better_split (struct hand *h)
 {
-    int p = h->x->b->p, still = 0;
+    int p = h->x->times->p, still = 0;
 
     h->step_s = play (h);
     /* Until no pair of stages has anything to give. */
@@ -139,7 +140,7 @@ static void better_split (struct hand *h)
 /* Put the stages of one kind of slot before those of the other. */
 static void sort_kinds (struct hand *h, bool slow_first)
 {
-    int p = h->x->b->p;
+    int p = h->x->times->p;
 
     for (int i = 1; i < p; i++)
         for (int k = i; k > 0 && h->slow[k] == slow_first && h->slow[k - 1] != slow_first;
@@ -156,7 +157,7 @@ static void sort_kinds (struct hand *h, bool slow_first)
 /* From the split in hand, and from the same with the slow slots at either end. */
 static void better_splits (struct hand *h, int *layers, bool *slow)
 {
-    size_t p = (size_t) h->x->b->p;
+    size_t p = (size_t) h->x->times->p;
     double best = INFINITY;
     long each = h->left / 3;
 
@@ -165,7 +166,7 @@ static void better_splits (struct hand *h, int *layers, bool *slow)
 
         if (start > 0)
             sort_kinds (h, start == 1);
-        for (int k = 0; k < h->x->b->p; k++)
+        for (int k = 0; k < h->x->times->p; k++)
             legal = legal && fits (h, k);
         if (!legal)
             continue;
@@ -181,20 +182,20 @@ static void better_splits (struct hand *h, int *layers, bool *slow)
 }
 
 /* As the split of a configuration: 1F1B where it puts weights' gradients off. */
-static bool hand_init (struct hand *h, const struct pace *x,
+static bool hand_init (struct hand *h, const struct bound_case *x,
                        const struct bound_pipeline *all, const struct workload_config *c)
 {
-    const struct best *b = x->b;
-    size_t p = (size_t) b->p, v = (size_t) c->deg.vpp;
+    const struct config_times *times = x->times;
+    size_t p = (size_t) times->p, v = (size_t) c->deg.vpp;
     double *room = malloc (
-        (2 * v * p + 2 * p + (size_t) COSTMODEL_SCHEDULE_WORK (b->p, c->deg.vpp)) *
+        (2 * v * p + 2 * p + (size_t) COSTMODEL_SCHEDULE_WORK (times->p, c->deg.vpp)) *
         sizeof (double));
 
     *h = (struct hand){.x = x,
                        .all = all,
                        .schedule = c->schedule,
                        .fwd_s = room,
-                       .left = PLAYED_CELLS / (b->p * b->p * c->deg.vpp) + 50};
+                       .left = PLAYED_CELLS / (times->p * times->p * c->deg.vpp) + 50};
     if (workload_schedule_splits_backward (c->schedule))
         h->schedule = SCHEDULE_1F1B;
     h->layers = malloc (2 * p * sizeof (int));
@@ -207,16 +208,17 @@ static bool hand_init (struct hand *h, const struct pace *x,
     h->send_s = h->back_s + v * p;
     h->end_s = h->send_s + p;
     h->work = h->end_s + p;
-    h->send_s[p - 1] = 0.5 * (b->send_s[0] + b->send_s[1]); /* round to the first stage */
+    h->send_s[p - 1] =
+        0.5 * (times->send.any_s + times->send.crossing_s); /* round to the first stage */
     h->pipeline =
-        (struct costmodel_pipeline){.stages = b->p,
-                                    .microbatches = b->m,
+        (struct costmodel_pipeline){.stages = times->p,
+                                    .microbatches = times->m,
                                     .chunks = c->deg.vpp,
                                     .fwd_s = h->fwd_s,
                                     .back_s = h->back_s,
                                     .send_s = h->send_s,
                                     .return_s = h->send_s,
-                                    .blocking = b->profile->time.blocking_sends};
+                                    .blocking = times->profile->time.blocking_sends};
     return true;
 }
 
@@ -228,21 +230,20 @@ static void hand_release (struct hand *h)
 }
 
 /* The best split of one division of the slots, when it is better than *step_s. */
-static enum status split_divided (const struct pool *pool,
-                                  const struct workload_config *c, const struct pace *x,
-                                  const struct bound_pipeline *all, int from,
-                                  double *step_s, int *layers, int *class_of_stage,
-                                  struct error *err)
+static enum status
+split_divided (const struct pool *pool, const struct workload_config *c,
+               const struct bound_case *x, const struct bound_pipeline *all, int from,
+               double *step_s, int *layers, int *class_of_stage, struct error *err)
 {
     struct hand h;
     enum status st = hand_init (&h, x, all, c) ? ST_OK : err_nomem (err);
     double bound;
 
     if (st == ST_OK && c->deg.vpp > 1) {
-        if (!bound_scheduled_split (all, h.layers, h.slow))
+        if (!bound_by_end_split (all, h.layers, h.slow))
             st = err_set (err, ST_NOFIT, "no split of the chunks was found");
     } else if (st == ST_OK)
-        st = bound_best_split (x, &bound, h.layers, h.slow, err);
+        st = bound_least_split (x, &bound, h.layers, h.slow, err);
     if (st == ST_OK) {
         better_splits (&h, h.best_layers, h.best_slow);
         if (!isfinite (h.step_s))
@@ -262,19 +263,19 @@ static enum status split_divided (const struct pool *pool,
 
 /* Stages of slow slots hold all slow nodes, badly linked ones too: those are in the ring of
  * their synchronisation. */
-static void slow_rings (const struct pool *pool, int from, struct best *b,
+static void slow_rings (const struct pool *pool, int from, struct config_times *times,
                         struct bound_pipeline *all)
 {
-    double times = 1.0;
+    double poor = 1.0;
 
     for (int i = 0; i < pool->n_nodes; i++)
         if (pool_node_class (pool, pool->node[i]) >= from)
-            times = fmax (times, pool->poorness[i]);
-    for (int way = 0; way < BOUND_WAYS; way++) {
-        b->sync_layer_s[1][way] *= times;
-        b->sync_fixed_s[1][way] *= times;
-        all->slot[1].other.sync_layer_s[way] *= times;
-        all->slot[1].other.sync_fixed_s[way] *= times;
+            poor = fmax (poor, pool->poorness[i]);
+    for (int span = 0; span < SPANS; span++) {
+        times->sync_layer_s[1][span] *= poor;
+        times->sync_fixed_s[1][span] *= poor;
+        all->slot[1].other.sync_layer_s[span] *= poor;
+        all->slot[1].other.sync_fixed_s[span] *= poor;
     }
 }
 
@@ -289,21 +290,21 @@ enum status bound_split (const struct pool *pool, const struct workload_config *
     /* The division that costs most decides; where none binds, none. */
     for (int from = by_class ? pool->n_classes - 1 : 0; st == ST_OK && from >= 0;
          from--) {
-        struct best b;
-        struct pace x = {.b = &b, .cap = cap};
+        struct config_times times;
+        struct bound_case x = {.times = &times, .cap = cap};
         struct bound_pipeline all;
 
-        x.slow = bound_divided (pool, c, from, cap, &b, &all);
-        x.way =
-            b.sync_fixed_s[0][BOUND_WHOLE] < INFINITY && c->deg.tp <= pool->max_node_gpus
-                ? BOUND_WHOLE
-                : BOUND_ALL_SPAN;
-        b.total_only = false;
+        x.slow = bound_divided (pool, c, from, cap, &times, &all);
+        x.span = times.sync_fixed_s[0][SPAN_NONE] < INFINITY &&
+                         c->deg.tp <= pool->max_node_gpus
+                     ? SPAN_NONE
+                     : SPAN_ALL;
+        times.total_only = false;
         if ((x.slow == 0 && (from > 0 || step_s > 0.0)) || x.slow > c->deg.pp)
             continue;
         bound_caps (pool, c->deg.pp, from, false, caps, cap);
         if (x.slow > 0)
-            slow_rings (pool, from, &b, &all);
+            slow_rings (pool, from, &times, &all);
         st =
             split_divided (pool, c, &x, &all, from, &step_s, layers, class_of_stage, err);
     }

@@ -11,7 +11,7 @@
  *     T >= sum of all F and B + n (sum over stages a..b of F and B and the sends between)
  *          + w_b B_b + rest (F_b + B_b)
  *
- * for single stages, short runs of stages and all of them (bound_stages.c tells why), plus stage
+ * for single stages, short runs of stages and all of them (recursion.c tells why), plus stage
  * 0's synchronisation.  The runs keep full stages apart: two in a row set a slower pace
  * than one, since their sends come on top. */
 #include "mapper/bound/bound.h"

@@ -80,10 +80,10 @@ static struct entry heap_pop (struct search *x)
 /* What no placement of the configuration beats, in the objective's measure and under the
  * cost model asked for. */
 static double bound (const struct search *x, const struct workload_config *c,
-                     enum bound_how how)
+                     enum bound_level level)
 {
     double s = x->p->cost_model == COSTMODEL_CRITICAL_PATH
-                   ? bound_of (&x->pool, c, how)
+                   ? bound_of (&x->pool, c, level)
                    : bound_published (&x->pool, c);
 
     return s * search_weight (x, c);
@@ -296,7 +296,7 @@ static void put_aside (struct search *x, const struct entry *e, enum refusal ref
 static bool leave (const struct search *x, const struct entry *e, int i)
 {
     return deadline_passed (&x->deadline) &&
-           (x->best >= 0 || (e->how > BOUND_FRACTIONS && i > 0));
+           (x->best >= 0 || (e->level > BOUND_FRACTIONS && i > 0));
 }
 
 /* How many placements each of n configurations in a small pool may try: the first ones all
@@ -331,11 +331,11 @@ static enum status work_batch (struct search *x, struct entry *batch, int n,
         left[i] = leave (x, &batch[i], i);
         if (left[i])
             continue;
-        bounded[i] = batch[i].how < (c->deg.vpp > 1 ? BOUND_PLAYED : BOUND_SPLITS);
+        bounded[i] = batch[i].level < (c->deg.vpp > 1 ? BOUND_PLAYED : BOUND_SPLITS);
         if (bounded[i]) {
-            batch[i].how++;
+            batch[i].level++;
             if (!deadline_passed (&x->deadline))
-                batch[i].bound_s = fmax (batch[i].bound_s, bound (x, c, batch[i].how));
+                batch[i].bound_s = fmax (batch[i].bound_s, bound (x, c, batch[i].level));
         } else {
             struct rng mix = {x->s->seed * 1000003u + (unsigned long) batch[i].index};
 

@@ -9,9 +9,9 @@
 
 /* A configuration on its way. */
 struct entry {
-    double bound_s;     /* times weight(): of the objective */
-    long index;         /* in the list: ties go to the earlier */
-    enum bound_how how; /* of its bound */
+    double bound_s;         /* times weight(): of the objective */
+    long index;             /* in the list: ties go to the earlier */
+    enum bound_level level; /* of its bound */
 };
 
 struct search {

@@ -101,7 +101,7 @@ static void check_below (const struct mapper_problem *p, const struct workload_c
 
     ok (pool_init (&pool, p, &err), &err);
     for (int how = BOUND_FRACTIONS; how <= BOUND_RUNS; how++) {
-        double bound = bound_of (&pool, c, (enum bound_how) how);
+        double bound = bound_of (&pool, c, (enum bound_level) how);
 
         /* Infinite where nothing fits in memory; an order by hand does not ask. */
         if (isfinite (bound) && !(step_s >= bound * (1 - 1e-9)))
@@ -176,17 +176,17 @@ static void put (glp_prob *mip, int n, const int *at, const double *coef, double
 
 /* Columns: 1 the step, then for every stage y (is it slow?) and its layers on either kind.
  * The row says: step >= S + own * (F, B of stage k) + after * (C of the stages after). */
-static void put_row (glp_prob *mip, const struct pace *x, int k, double fwd, double back,
-                     double after)
+static void put_row (glp_prob *mip, const struct bound_case *x, int k, double fwd,
+                     double back, double after)
 {
-    const struct best *b = x->b;
+    const struct config_times *times = x->times;
     int at[64], n = 0;
-    double coef[64], fixed = b->more_s + b->tail_fixed_s[0];
+    double coef[64], fixed = times->dearer_s + times->tail_fixed_s[0];
 
     at[++n] = 1;
     coef[n] = 1;
-    for (int i = 0; i < b->p; i++) {
-        struct stage_line l[2] = {bound_line (x, i, 0), bound_line (x, i, 1)};
+    for (int i = 0; i < times->p; i++) {
+        struct stage_times l[2] = {stage_times_of (x, i, 0), stage_times_of (x, i, 1)};
         double wf = 1 + (i == k ? fwd : i > k ? after : 0);
         double wb = 1 + (i == k ? back : i > k ? after : 0);
         double more[2];
@@ -195,7 +195,7 @@ static void put_row (glp_prob *mip, const struct pace *x, int k, double fwd, dou
             more[kind] = wf * l[kind].fwd_s + wb * l[kind].back_s;
             at[++n] = 3 + 3 * i + kind;
             coef[n] = -(wf * l[kind].layer_fwd_s + wb * l[kind].layer_back_s) -
-                      (i == 0 ? b->tail_layer_s[0] : 0);
+                      (i == 0 ? times->tail_layer_s[0] : 0);
         }
         fixed += more[0];
         at[++n] = 2 + 3 * i;
@@ -204,9 +204,9 @@ static void put_row (glp_prob *mip, const struct pace *x, int k, double fwd, dou
     put (mip, n, at, coef, fixed);
 }
 
-static double solve (const struct pace *x)
+static double solve (const struct bound_case *x)
 {
-    const struct best *b = x->b;
+    const struct config_times *times = x->times;
     glp_prob *mip = glp_create_prob ();
     int all[64], n = 0;
     double one[64], step;
@@ -214,16 +214,16 @@ static double solve (const struct pace *x)
     bool proven;
 
     glp_set_obj_dir (mip, GLP_MIN);
-    glp_add_cols (mip, 1 + 3 * b->p);
+    glp_add_cols (mip, 1 + 3 * times->p);
     glp_set_col_bnds (mip, 1, GLP_LO, 0, 0);
     glp_set_obj_coef (mip, 1, 1);
-    for (int k = 0; k < b->p; k++) {
-        int y = 2 + 3 * k, left = bound_rounds_left (b, k);
+    for (int k = 0; k < times->p; k++) {
+        int y = 2 + 3 * k, left = bound_rounds_left (times, k);
         double wf, wb;
 
         glp_set_col_kind (mip, y, GLP_BV);
         for (int kind = 0; kind < 2; kind++) {
-            double cap = x->cap[kind * b->p + k], sign = kind ? 1 : -1;
+            double cap = x->cap[kind * times->p + k], sign = kind ? 1 : -1;
 
             glp_set_col_kind (mip, y + 1 + kind, GLP_IV);
             glp_set_col_bnds (mip, y + 1 + kind, GLP_DB, 0, cap > 0 ? cap : 1);
@@ -238,7 +238,7 @@ static double solve (const struct pace *x)
         bound_row_weights (b, k, &wf, &wb);
         put_row (mip, x, k, wf, wb, 0);
         if (left > 0) {
-            int run = b->p - k, rounds = (left - 1) / run;
+            int run = times->p - k, rounds = (left - 1) / run;
 
             put_row (mip, x, k, left, left, 1);
             put_row (mip, x, k, left - rounds * (run - 1), left - rounds * (run - 1),
@@ -246,10 +246,10 @@ static double solve (const struct pace *x)
         }
     }
     glp_add_rows (mip, 2);
-    glp_set_row_bnds (mip, glp_get_num_rows (mip), GLP_FX, b->layers, b->layers);
+    glp_set_row_bnds (mip, glp_get_num_rows (mip), GLP_FX, times->layers, times->layers);
     glp_set_mat_row (mip, glp_get_num_rows (mip), n, all, one);
     n = 0;
-    for (int k = 0; k < b->p; k++) {
+    for (int k = 0; k < times->p; k++) {
         all[++n] = 2 + 3 * k;
         one[n] = 1;
     }
@@ -278,27 +278,28 @@ static void equal_to_glpk (void **state)
         struct mapper_problem p = problem_for (&s);
         struct pool pool;
         struct error err = {""};
-        struct best b;
+        struct config_times times;
         int cap[16];
-        struct pace x = {.b = &b, .cap = cap};
+        struct bound_case x = {.times = &times, .cap = cap};
 
         ok (pool_init (&pool, &p, &err), &err);
         s.config = config_of (1, 2 + rng_below (&r, 4), 1, 1);
         if (workload_config_check (&s.model, &s.job, &s.config, NULL) == ST_OK) {
             double mip, mine;
 
-            bound_divided (&pool, &s.config, pool.n_classes > 1 ? 1 : 0, NULL, &b, NULL);
+            bound_divided (&pool, &s.config, pool.n_classes > 1 ? 1 : 0, NULL, &times,
+                           NULL);
             /* Kinds that differ, a count of slow stages, limits of memory; no sends. */
-            b.slot[1].fwd_s *= 1.0 + rng_unit (&r);
-            b.slot[1].back_s *= 1.0 + rng_unit (&r);
-            b.slot[1].micro_s *= 1.3;
-            b.tail_layer_s[1] = b.tail_layer_s[0];
-            b.tail_fixed_s[1] = b.tail_fixed_s[0];
-            memset (b.send_s, 0, sizeof b.send_s);
-            memset (b.pair_s, 0, sizeof b.pair_s);
-            x.slow = rng_below (&r, b.p + 1);
-            for (int k = 0; k < 2 * b.p; k++)
-                cap[k] = 1 + rng_below (&r, b.layers);
+            times.slot[1].fwd_s *= 1.0 + rng_unit (&r);
+            times.slot[1].back_s *= 1.0 + rng_unit (&r);
+            times.slot[1].micro_s *= 1.3;
+            times.tail_layer_s[1] = times.tail_layer_s[0];
+            times.tail_fixed_s[1] = times.tail_fixed_s[0];
+            times.send = (struct boundary_sends){0.0, 0.0, 0.0};
+            memset (times.pair_s, 0, sizeof times.pair_s);
+            x.slow = rng_below (&r, times.p + 1);
+            for (int k = 0; k < 2 * times.p; k++)
+                cap[k] = 1 + rng_below (&r, times.layers);
             mip = solve (&x);
             mine = bound_splits (&x);
             found += isfinite (mip);

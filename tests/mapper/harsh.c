@@ -350,7 +350,7 @@ static void bounds_in (const struct mapper_problem *p, const struct workload_con
 
     ok (pool_init (&pool, p, &err), &err);
     for (int how = BOUND_FRACTIONS; how <= BOUND_RUNS; how++)
-        bound[how] = bound_of (&pool, c, (enum bound_how) how);
+        bound[how] = bound_of (&pool, c, (enum bound_level) how);
     pool_release (&pool);
     /* Bisection ends within a ten-millionth. */
     assert_true (bound[BOUND_SPLITS] >= bound[BOUND_FRACTIONS] * (1 - 1e-6));

@@ -1,7 +1,7 @@
 /* Lower bounds of the schedules other than 1F1B and GPipe: interleaved, and the
  * zero-bubble ones. */
-#ifndef MAPPER_BOUND_SCHEDULE_H
-#define MAPPER_BOUND_SCHEDULE_H
+#ifndef MAPPER_BOUND_BY_END_H
+#define MAPPER_BOUND_BY_END_H
 
 #include "mapper/bound/bound.h"
 
@@ -13,13 +13,13 @@ struct bound_layer {
 
 /** What is known of a stage's TP groups: all lie inside nodes; one of some replica spans
  *  nodes; all do. */
-enum bound_way { BOUND_WHOLE, BOUND_ONE_SPANS, BOUND_ALL_SPAN, BOUND_WAYS };
+enum tp_span { SPAN_NONE, SPAN_ONE, SPAN_ALL, SPANS };
 
 /** What follows a stage's last backward at best, linear in the stage's layers, and what a
  *  TP group that spans nodes adds to a layer. */
-struct bound_tail {
+struct stage_tail {
     double span_fwd_s, span_back_s;
-    double sync_layer_s[BOUND_WAYS], sync_fixed_s[BOUND_WAYS]; /* synchronisation */
+    double sync_layer_s[SPANS], sync_fixed_s[SPANS]; /* synchronisation */
     double layer_s, fixed_s; /* what nothing hides: optimiser, tied */
 };
 
@@ -30,7 +30,7 @@ struct bound_slot {
     double tp_s; /* the all-reduce of the embedding, and that of the head */
     double embed_fwd_s, embed_back_s;
     double head_fwd_s, head_back_s, head_input_s;
-    struct bound_tail first, other; /* stage 0's tail, with the embedding, and others' */
+    struct stage_tail first, other; /* stage 0's tail, with the embedding, and others' */
 };
 
 /** What a way to place a stage's experts adds: to a layer, and to synchronisation. */
@@ -47,9 +47,9 @@ struct bound_pipeline {
     enum workload_schedule schedule;
     int m, p, v; /* micro-batches, stages, chunks of a stage */
     int slow;    /* of one replica, so many stages at least are on slow slots */
-    struct bound_slot slot[2];  /* any, and a slow one: nowhere less */
-    bool way[BOUND_WAYS];       /* which are possible for a stage */
-    bool first_way[BOUND_WAYS]; /* and for stage 0 */
+    struct bound_slot slot[2]; /* any, and a slow one: nowhere less */
+    bool span[SPANS];          /* which are possible for a stage */
+    bool first_span[SPANS];    /* and for stage 0 */
     /* One boundary in one direction: anywhere, and between nodes where a node holds at most
      * per_node stages of a pipeline; per_node 0: any number. */
     double any_s, cross_s;
@@ -71,7 +71,7 @@ struct bound_pipeline {
  *
  *  @param how  over fractions of layers; over whole ones within `cap`; and splits played out
  *  @return INFINITY where no such split fits the caps */
-double bound_scheduled (const struct bound_pipeline *x, enum bound_how how);
+double bound_by_end (const struct bound_pipeline *x, enum bound_level level);
 
 /** The split that the tight bound comes from, nearly, for schedules that do not put
  *  weights' gradients off.
@@ -79,6 +79,6 @@ double bound_scheduled (const struct bound_pipeline *x, enum bound_how how);
  *  @param[out] layers  [p] whole chunks
  *  @param[out] slow    [p] is the stage on slow slots?
  *  @return false when there is none, or no memory */
-bool bound_scheduled_split (const struct bound_pipeline *x, int *layers, bool *slow);
+bool bound_by_end_split (const struct bound_pipeline *x, int *layers, bool *slow);
 
 #endif

@@ -351,3 +351,21 @@ void costmodel_stage_compute (const struct workload_config *c,
         out->weight_s += k->head_weight_s;
     }
 }
+
+void costmodel_compute_least (const struct costmodel_compute *k, double speed, bool first,
+                              struct costmodel_compute *least)
+{
+    enum { MEMBERS = 2 * 6 + 7 };
+    union {
+        struct costmodel_compute k;
+        double s[MEMBERS];
+    } from = {*k}, to = {*least};
+
+    _Static_assert(sizeof from.k == sizeof from.s, "all members are seconds");
+    for (int i = 0; i < MEMBERS; i++) {
+        double here = from.s[i] / speed;
+
+        to.s[i] = first ? here : fmin (to.s[i], here);
+    }
+    *least = to.k;
+}

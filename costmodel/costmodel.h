@@ -52,7 +52,8 @@ struct costmodel_problem {
 
 /* ---- what does not depend on the placement ---- */
 
-/** Seconds of one layer for one micro-batch on one GPU type at speed 1. */
+/** Seconds of one layer for one micro-batch on one GPU type at speed 1, and nothing else
+ *  (costmodel_compute_least). */
 struct costmodel_layer {
     double fwd_s, back_s; /* back without recomputation */
     double weight_s;      /* of back: the weights' gradients */
@@ -60,7 +61,8 @@ struct costmodel_layer {
     double attention_fwd_s, attention_back_s; /* of fwd and back */
 };
 
-/** Seconds of compute on one GPU type at speed 1, for one micro-batch. */
+/** Seconds of compute on one GPU type at speed 1, for one micro-batch: seconds alone
+ *  (costmodel_compute_least). */
 struct costmodel_compute {
     struct costmodel_layer dense, expert;
     double embed_fwd_s, embed_back_s; /* first stage's extra */
@@ -100,6 +102,11 @@ double costmodel_matrix_rate (const struct topology_gpu_type *t,
 void costmodel_compute (const struct workload_model *m, const struct workload_job *j,
                         const struct workload_config *c, const struct workload_profile *p,
                         const struct topology_gpu_type *t, struct costmodel_compute *out);
+
+/** Lower every member of `least` to what k takes on a GPU of that speed, where that is less.
+ *  @param[in] first  least holds nothing yet: take all */
+void costmodel_compute_least (const struct costmodel_compute *k, double speed, bool first,
+                              struct costmodel_compute *least);
 
 /** One micro-batch on one stage. */
 struct costmodel_stage_time {

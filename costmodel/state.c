@@ -16,27 +16,26 @@ static enum status allocate (struct costmodel_state *s, struct error *err)
     size_t pp = (size_t) t->pp, dp = (size_t) t->dp, cells = pp * dp;
     size_t rows = pp + 1, nodes = (size_t) s->nodes;
     double *d =
-        calloc (3 * cells + 2 * dp + 4 * pp + (size_t) pipeline_work (t), sizeof *d);
-    int *i = calloc (pp * nodes + 2 * rows * nodes + 2 * cells + 2 * rows * dp + 2 * pp,
-                     sizeof *i);
+        calloc (3 * cells + 2 * dp + 2 * pp + (size_t) pipeline_work (t), sizeof *d);
+    int *i =
+        calloc (pp * nodes + 2 * rows * nodes + 2 * cells + 2 * rows * dp, sizeof *i);
     bool *b = calloc (cells + rows * dp + 2 * pp + rows + dp, sizeof *b);
 
     s->send_s = d;
     s->slot_node = i;
     s->slot_dirty = b;
     s->slot = calloc (cells, sizeof *s->slot);
+    s->stage_end = calloc (pp, sizeof *s->stage_end);
     s->gpu = malloc ((size_t) s->n * sizeof (int));
     s->lane_s = calloc ((size_t) t->world + dp, sizeof *s->lane_s);
     s->stamp = calloc (rows * nodes, sizeof *s->stamp);
-    if (!d || !i || !b || !s->slot || !s->gpu || !s->stamp || !s->lane_s)
+    if (!d || !i || !b || !s->slot || !s->stage_end || !s->gpu || !s->stamp || !s->lane_s)
         return err_nomem (err);
     s->return_s = d + cells;
     s->end_s = s->return_s + cells;
     s->tied_ab_s = s->end_s + cells;
     s->tied_ba_s = s->tied_ab_s + dp;
-    s->sync_s = s->tied_ba_s + dp;
-    s->optimizer_s = s->sync_s + pp;
-    s->latest_s = s->optimizer_s + pp;
+    s->latest_s = s->tied_ba_s + dp;
     s->sum_s = s->latest_s + pp;
     s->work = s->sum_s + pp;
     s->touched_slot = i + cells;
@@ -45,8 +44,6 @@ static enum status allocate (struct costmodel_state *s, struct error *err)
     s->flows_in = s->flows_out + rows * nodes;
     s->touched_sends = s->flows_in + rows * nodes;
     s->sends_unmeasured = s->touched_sends + rows * dp;
-    s->stage_unmeasured = s->sends_unmeasured + rows * dp;
-    s->sync_unmeasured = s->stage_unmeasured + pp;
     s->pipe_s = s->lane_s + t->world;
     s->sends_dirty = b + cells;
     s->stage_dirty = s->sends_dirty + rows * dp;
@@ -237,8 +234,8 @@ static void reprice_stage (struct costmodel_state *s, int stage)
         journal_slot (s, d * t->pp + stage);
     unmeasured =
         stage_price (t, s->gpu, stage, &s->scratch, NULL, &s->slot[stage], t->pp);
-    s->unmeasured += unmeasured - s->stage_unmeasured[stage];
-    s->stage_unmeasured[stage] = unmeasured;
+    s->unmeasured += unmeasured - s->stage_end[stage].unmeasured;
+    s->stage_end[stage].unmeasured = unmeasured;
     memset (s->replica_dirty, true, (size_t) t->dp * sizeof *s->replica_dirty);
 }
 
@@ -285,21 +282,20 @@ static void reprice_sends (struct costmodel_state *s, int k)
 static void reprice_tail (struct costmodel_state *s, int stage)
 {
     const struct terms *t = &s->t;
+    struct stage_end *end = &s->stage_end[stage];
     int unmeasured;
 
     if (is_published (s)) {
-        s->sync_s[stage] =
-            published_sync_s (t, s->gpu, stage, &s->scratch, NULL, &unmeasured);
+        end->sync_s = published_sync_s (t, s->gpu, stage, &s->scratch, NULL, &unmeasured);
     } else {
         double sync_s = sync_price (t, s->gpu, stage, s->slot_node + stage * t->dp,
                                     &s->scratch, NULL, &unmeasured);
 
-        s->sync_s[stage] =
-            exposed_price (t, s->gpu, stage, sync_s, &s->slot[stage], t->pp);
-        s->optimizer_s[stage] = optimizer_price (t, s->gpu, stage);
+        end->sync_s = exposed_price (t, s->gpu, stage, sync_s, &s->slot[stage], t->pp);
+        end->optimizer_s = optimizer_price (t, s->gpu, stage);
     }
-    s->unmeasured += unmeasured - s->sync_unmeasured[stage];
-    s->sync_unmeasured[stage] = unmeasured;
+    s->unmeasured += unmeasured - end->sync_unmeasured;
+    end->sync_unmeasured = unmeasured;
 }
 
 /* Do two replicas take as long everywhere, as they do where links and GPUs are alike? */
@@ -376,7 +372,7 @@ static void sum_up (struct costmodel_state *s)
         }
     }
     for (int i = 0; i < pp; i++) {
-        double tail = s->sync_s[i] + s->optimizer_s[i];
+        double tail = s->stage_end[i].sync_s + s->stage_end[i].optimizer_s;
 
         if (i == 0 || i == pp - 1)
             tail += s->tied_s;
@@ -418,7 +414,8 @@ static void sum_published (struct costmodel_state *s)
 
     for (int i = 0; i < t->pp; i++) {
         s->latest_s[i] = 0.0;
-        syncs += s->sync_s[i];
+        s->sum_s[i] = s->stage_end[i].sync_s;
+        syncs += s->sum_s[i];
     }
     for (int d = 0; d < t->dp; d++) {
         for (int i = 0; i < t->pp; i++)
@@ -427,7 +424,7 @@ static void sum_published (struct costmodel_state *s)
         slowest = fmax (slowest, s->pipe_s[d]);
         pipes += s->pipe_s[d];
     }
-    part = published_step (t, s->latest_s, slowest, s->sync_s);
+    part = published_step (t, s->latest_s, slowest, s->sum_s);
     s->price = (struct costmodel_price){.unmeasured = s->unmeasured,
                                         .step_s = published_sum_s (&part)};
     if (!isfinite (s->price.step_s))
@@ -511,6 +508,7 @@ void costmodel_state_destroy (struct costmodel_state *s)
     free (s->layers);
     free (s->gpu);
     free (s->slot);
+    free (s->stage_end);
     free (s->send_s);
     free (s->lane_s);
     free (s->slot_node);

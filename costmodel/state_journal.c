@@ -17,17 +17,16 @@ enum status journal_init (struct costmodel_state *s, struct error *err)
     size_t sends = cells + dp;
 
     w->slot_time = malloc (cells * sizeof *w->slot_time);
-    w->there_s = malloc ((2 * sends + cells + 2 * pp) * sizeof (double));
-    w->slot = malloc ((cells + 2 * sends + dp + 2 * pp) * sizeof (int));
-    if (!w->slot_time || !w->there_s || !w->slot)
+    w->there_s = malloc ((2 * sends + cells) * sizeof (double));
+    w->stage_end = malloc (pp * sizeof *w->stage_end);
+    w->slot = malloc ((cells + 2 * sends + dp) * sizeof (int));
+    if (!w->slot_time || !w->there_s || !w->stage_end || !w->slot)
         return err_nomem (err);
     w->back_s = w->there_s + sends;
     w->end_s = w->back_s + sends;
-    w->tail_s = w->end_s + cells;
     w->sends = w->slot + cells;
     w->sends_unmeasured = w->sends + sends;
     w->replica = w->sends_unmeasured + sends;
-    w->stage_unmeasured = w->replica + dp;
     return ST_OK;
 }
 
@@ -36,17 +35,15 @@ void journal_release (struct costmodel_state *s)
     free (s->was.slot);
     free (s->was.slot_time);
     free (s->was.there_s);
+    free (s->was.stage_end);
 }
 
-/* s->sync_unmeasured follows s->stage_unmeasured, s->optimizer_s follows s->sync_s. */
 void journal_begin (struct costmodel_state *s)
 {
     struct journal *w = &s->was;
-    size_t both = 2 * (size_t) s->t.pp;
 
     w->n_slots = w->n_sends = w->n_replicas = 0;
-    memcpy (w->tail_s, s->sync_s, both * sizeof *w->tail_s);
-    memcpy (w->stage_unmeasured, s->stage_unmeasured, both * sizeof (int));
+    memcpy (w->stage_end, s->stage_end, (size_t) s->t.pp * sizeof *w->stage_end);
     w->tied_s = s->tied_s;
     w->unmeasured = s->unmeasured;
     w->price = s->price;
@@ -93,8 +90,7 @@ void journal_restore (struct costmodel_state *s)
     for (int i = 0; i < w->n_replicas; i++)
         memcpy (s->end_s + (size_t) w->replica[i] * pp, w->end_s + (size_t) i * pp,
                 pp * sizeof (double));
-    memcpy (s->sync_s, w->tail_s, 2 * pp * sizeof *w->tail_s);
-    memcpy (s->stage_unmeasured, w->stage_unmeasured, 2 * pp * sizeof (int));
+    memcpy (s->stage_end, w->stage_end, pp * sizeof *s->stage_end);
     s->tied_s = w->tied_s;
     s->unmeasured = w->unmeasured;
     s->price = w->price;

@@ -5,6 +5,13 @@
 
 #include "costmodel/costmodel_private.h"
 
+/** What follows a stage's last backward, and the unmeasured links of its slots and of its
+ *  synchronisation. */
+struct stage_end {
+    double sync_s, optimizer_s;
+    int unmeasured, sync_unmeasured;
+};
+
 /** What the last exchange changed, as it was before. */
 struct journal {
     int n_slots, n_sends, n_replicas;
@@ -13,8 +20,7 @@ struct journal {
     double *there_s, *back_s;    /* [(pp + 1) * dp] */
     int *sends_unmeasured;       /* [(pp + 1) * dp] */
     double *end_s;               /* [dp * pp] */
-    double *tail_s;              /* [2 * pp] sync_s and optimizer_s */
-    int *stage_unmeasured;       /* [2 * pp] and sync_unmeasured */
+    struct stage_end *stage_end; /* [pp] */
     double tied_s;
     int unmeasured;
     struct costmodel_price price;
@@ -35,7 +41,7 @@ struct costmodel_state {
     double *send_s, *return_s;     /* [dp * pp] */
     double *end_s;                 /* [dp * pp] */
     double *tied_ab_s, *tied_ba_s; /* [dp] */
-    double *sync_s, *optimizer_s;  /* [pp] */
+    struct stage_end *stage_end;   /* [pp] */
     double *latest_s, *sum_s;      /* [pp] scratch */
     double *lane_s; /* [world] published models: sends of each rank to the next stage */
     double *pipe_s; /* [dp] their slowest sum down a replica */
@@ -45,8 +51,6 @@ struct costmodel_state {
     int *tp_share;             /* [pp * nodes] TP groups that cross nodes */
     int *flows_out, *flows_in; /* [(pp + 1) * nodes] of all replicas' sends */
     unsigned *stamp;           /* [(pp + 1) * nodes] exchange that last changed flows */
-    int *stage_unmeasured;     /* [pp] */
-    int *sync_unmeasured;      /* [pp] */
     int *sends_unmeasured;     /* [(pp + 1) * dp] */
     int *touched_slot;         /* [pp * dp] to be repriced: a list */
     int *touched_sends;        /* [(pp + 1) * dp] the same */

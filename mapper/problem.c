@@ -34,6 +34,26 @@ struct mapper_axes mapper_axes_of (const struct workload_config *c)
                                 .schedule = (int) c->schedule};
 }
 
+static bool holds (int fixed, int value)
+{
+    return fixed == MAPPER_FREE || fixed == value;
+}
+
+bool mapper_axes_hold (const struct mapper_axes *fixed, const struct workload_config *c)
+{
+    struct mapper_axes has = mapper_axes_of (c);
+
+    return holds (fixed->tp, has.tp) && holds (fixed->pp, has.pp) &&
+           holds (fixed->dp, has.dp) && holds (fixed->cp, has.cp) &&
+           holds (fixed->ep, has.ep) && holds (fixed->etp, has.etp) &&
+           holds (fixed->vpp, has.vpp) && holds (fixed->micro_batch, has.micro_batch) &&
+           holds (fixed->zero, has.zero) &&
+           holds (fixed->sequence_parallel, has.sequence_parallel) &&
+           holds (fixed->recompute, has.recompute) &&
+           holds (fixed->recompute_layers, has.recompute_layers) &&
+           holds (fixed->schedule, has.schedule);
+}
+
 const char *mapper_objective_name (enum mapper_objective o)
 {
     return o == MAPPER_GPU_HOURS ? "gpu-hours" : "step";

@@ -17,26 +17,20 @@ static void least_compute (const struct pool *pool, const struct workload_config
     *out = (struct least_compute){0};
     for (int q = from; q < to; q++) {
         struct costmodel_compute k;
-        double *a = (double *) &out->k, *b = (double *) &k;
-        double optimizer_s, expert_optimizer_s;
 
         costmodel_compute (p->model, p->job, c, p->profile, pool->class[q].type, &k);
-        optimizer_s = k.optimizer_s;
         /* The least of the rest is not the rest of the least. */
         k.dense.weight_s = k.dense.back_s - k.dense.weight_s;
         k.expert.weight_s = k.expert.back_s - k.expert.weight_s;
         k.head_weight_s = k.head_back_s - k.head_weight_s;
-        expert_optimizer_s = k.expert_optimizer_s;
         out->attention_fwd_s = fmax (out->attention_fwd_s, k.dense.attention_fwd_s);
         out->attention_back_s = fmax (out->attention_back_s, k.dense.attention_back_s);
         out->speed = fmax (out->speed, pool->best_speed[q]);
-        for (size_t i = 0; i < sizeof k / sizeof (double); i++) {
-            b[i] /= pool->best_speed[q];
-            a[i] = q == from ? b[i] : fmin (a[i], b[i]);
-        }
+        costmodel_compute_least (&k, pool->best_speed[q], q == from, &out->k);
         /* The optimiser runs at memory speed, which a slow GPU's factor leaves alone. */
-        out->k.optimizer_s = fmin (out->k.optimizer_s, optimizer_s);
-        out->k.expert_optimizer_s = fmin (out->k.expert_optimizer_s, expert_optimizer_s);
+        out->k.optimizer_s = fmin (out->k.optimizer_s, k.optimizer_s);
+        out->k.expert_optimizer_s =
+            fmin (out->k.expert_optimizer_s, k.expert_optimizer_s);
     }
 }
 

@@ -35,6 +35,7 @@ struct grid {
     struct grid_pairs pairs;
     int *node;         /* [n] by cell, row by row; beyond the cells, spares */
     int *best;         /* [n] */
+    int *cell_of;      /* [n] by node, while annealing */
     double *sum;       /* [columns] */
     double *soft;      /* [columns] exp (sharp * (sum - base)) */
     double *edge;      /* [cells] the same of (ring link to the next column - hidden) */
@@ -411,7 +412,7 @@ static int neighbour (struct grid *g, int cell)
     return cell + g->columns < g->cells ? cell + g->columns : cell - g->columns;
 }
 
-static struct drawn draw (struct grid *g, const int *cell_of)
+static struct drawn draw (struct grid *g)
 {
     int kind = rng_below (&g->rng, 16), i = rng_below (&g->rng, g->cells), j;
 
@@ -427,17 +428,17 @@ static struct drawn draw (struct grid *g, const int *cell_of)
 
         if (at < 0)
             return (struct drawn){0};
-        j = cell_of[g->pairs.near[(size_t) g->node[i] * NEAR + (size_t) near]];
+        j = g->cell_of[g->pairs.near[(size_t) g->node[i] * NEAR + (size_t) near]];
         i = at;
     } else
         j = rng_below (&g->rng, g->n);
     return (struct drawn){i != j && alike (g, i, j) ? MOVE_SWAP : MOVE_NONE, i, j, 0};
 }
 
-static void note_cells (const struct grid *g, int *cell_of)
+static void note_cells (struct grid *g)
 {
     for (int i = 0; i < g->n; i++)
-        cell_of[g->node[i]] = i;
+        g->cell_of[g->node[i]] = i;
 }
 
 static void keep_best (struct grid *g)
@@ -456,17 +457,17 @@ static double soft_cost (const struct grid *g)
 }
 
 /* From the nodes in hand; temperatures in seconds. */
-static void anneal (struct grid *g, long moves, double hot, double cold, int *cell_of)
+static void anneal (struct grid *g, long moves, double hot, double cold)
 {
     double here, cooling = pow (cold / hot, 1.0 / (double) (moves > 64 ? moves / 64 : 1));
     double temperature = hot;
 
     evaluate (g);
     keep_best (g);
-    note_cells (g, cell_of);
+    note_cells (g);
     here = soft_cost (g);
     for (long k = 0; k < moves; k++) {
-        struct drawn d = draw (g, cell_of);
+        struct drawn d = draw (g);
         double there;
 
         if (k % 64 == 63)
@@ -480,10 +481,10 @@ static void anneal (struct grid *g, long moves, double hot, double cold, int *ce
             here = soft_cost (g);
             keep_best (g);
             if (d.move == MOVE_SWAP) {
-                cell_of[g->node[d.a]] = d.a;
-                cell_of[g->node[d.b]] = d.b;
+                g->cell_of[g->node[d.a]] = d.a;
+                g->cell_of[g->node[d.b]] = d.b;
             } else
-                note_cells (g, cell_of);
+                note_cells (g);
         } else if (d.move == MOVE_SWAP) {
             swap_nodes (g, d.a, d.b);
         } else {
@@ -514,7 +515,8 @@ static bool allocate (struct grid *g)
     if (!g->node || !g->sum)
         return false;
     g->best = g->node + n;
-    g->edge_at = g->best + 2 * n; /* cell_of lies between */
+    g->cell_of = g->best + n;
+    g->edge_at = g->cell_of + n;
     g->soft = g->sum + columns;
     g->edge = g->soft + columns;
     g->new_edge = g->edge + rows * columns;
@@ -585,11 +587,11 @@ void grid_improve (struct grid *g, int *order, bool anew, long moves)
     g->best_cost = INFINITY;
     if (g->n > GRID_LARGE && has_rings (g)) {
         g->ring_sharp /= BLUNT;
-        anneal (g, moves, hot, cold, g->best + g->n);
+        anneal (g, moves, hot, cold);
         g->ring_sharp *= BLUNT;
         memcpy (g->node, g->best, (size_t) g->n * sizeof (int));
         hot = cold;
     }
-    anneal (g, moves, hot, cold, g->best + g->n);
+    anneal (g, moves, hot, cold);
     memcpy (order, g->best, (size_t) g->n * sizeof (int));
 }

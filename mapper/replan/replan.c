@@ -290,18 +290,6 @@ static enum status search_any (const struct mapper_problem *p,
     return ST_OK;
 }
 
-/* Has the old configuration what the axes fix? */
-static bool axes_hold (const struct mapper_axes *asked, const struct workload_config *old)
-{
-    struct mapper_axes has = mapper_axes_of (old);
-    const int *a = (const int *) asked, *b = (const int *) &has;
-
-    for (size_t i = 0; i < sizeof has / sizeof *b; i++)
-        if (a[i] != MAPPER_FREE && a[i] != b[i])
-            return false;
-    return true;
-}
-
 /* The search and the moves of the old degrees.  @param[out] why the old degrees cannot
  * serve, with ST_INVALID and ST_NOFIT */
 static enum status
@@ -314,7 +302,7 @@ keep_degrees (const struct mapper_problem *p, const struct workload_plan *old,
     struct mapper_settings best = *s;
     enum status st;
 
-    if (!axes_hold (&p->axes, &old->config))
+    if (!mapper_axes_hold (&p->axes, &old->config))
         return err_set (why, ST_INVALID, "the options ask for others");
     same.axes = mapper_axes_of (&old->config);
     best.tie = 0;

@@ -235,7 +235,7 @@ static double solve (const struct bound_case *x)
             all[++n] = y + 1 + kind;
             one[n] = 1;
         }
-        bound_row_weights (b, k, &wf, &wb);
+        bound_row_weights (times, k, &wf, &wb);
         put_row (mip, x, k, wf, wb, 0);
         if (left > 0) {
             int run = times->p - k, rounds = (left - 1) / run;

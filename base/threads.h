@@ -8,10 +8,6 @@ static inline int threads_max (void)
 {
     return omp_get_max_threads ();
 }
-static inline void threads_set (int n)
-{
-    omp_set_num_threads (n);
-}
 /* Which thread of a parallel loop this is, from 0. */
 static inline int threads_self (void)
 {
@@ -25,10 +21,6 @@ static inline int threads_self (void)
 static inline int threads_max (void)
 {
     return 1;
-}
-static inline void threads_set (int n)
-{
-    (void) n;
 }
 #endif
 

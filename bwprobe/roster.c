@@ -428,22 +428,3 @@ struct roster_event roster_next (struct roster *r, double deadline)
             return event (ROSTER_NOTHING, NULL, NULL);
     }
 }
-
-void roster_flush (struct roster *r, double seconds)
-{
-    double deadline = clock_s () + seconds;
-
-    for (bool waiting = true; waiting && clock_s () < deadline;) {
-        waiting = false;
-        for (int i = 0; i < r->size; i++) {
-            struct member *m = &r->member[i];
-
-            if (m->state == MEMBER_HERE && m->out.len > 0) {
-                flush_member (r, m);
-                waiting |= m->state == MEMBER_HERE && m->out.len > 0;
-            }
-        }
-        if (waiting)
-            usleep (1000);
-    }
-}

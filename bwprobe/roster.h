@@ -74,7 +74,4 @@ void roster_drop (struct roster *r, struct member *m, const char *fmt, ...)
 /** Connections without the right token so far, and where the last one came from. */
 long roster_refused (const struct roster *r, const char **from);
 
-/** Wait until everything that was sent has left, at most `seconds`. */
-void roster_flush (struct roster *r, double seconds);
-
 #endif

@@ -264,8 +264,8 @@ int cli_cluster_import (int argc, char **argv)
               "machines into a node file, for `linkwise cluster merge`.\v"
               "Example: linkwise cluster import sendrecv.log -o links.json\n\n"
               "Formats of links:");
-    for (const char *const *f = topology_links_import_formats () + 1; *f; f++)
-        text_add (&doc, " %s", *f);
+    for (int i = 0; topology_links_import_format_at (i); i++)
+        text_add (&doc, " %s", topology_links_import_format_at (i));
     text_add (&doc, "\nFormats of machines:");
     for (int i = 0; topology_format_at (i); i++)
         text_add (&doc, " %s", topology_format_at (i)->name);

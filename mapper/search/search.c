@@ -92,13 +92,13 @@ static double bound (const struct search *x, const struct workload_config *c,
 /* @return as progress() does; outside the first thread of a loop nothing is shown */
 static bool show_progress (const struct search *x)
 {
-    double best = x->best < 0 ? INFINITY : x->placed[x->best].price.step_s, least;
+    double best = x->best < 0 ? INFINITY : x->placed[x->best].plan.price.step_s, least;
 
     if (!x->s->progress || threads_self () != 0)
         return false;
     least = search_least_bound (x);
     if (x->best >= 0)
-        least /= search_weight (x, &x->config[x->placed_index[x->best]]);
+        least /= search_weight (x, &x->config[x->placed[x->best].index]);
     return x->s->progress (x->s->context, x->n - x->heap_n, x->n, best, least);
 }
 
@@ -109,7 +109,7 @@ static enum status bound_all (struct search *x, struct error *err)
 
     if (!bounds)
         return err_nomem (err);
-#pragma omp parallel for schedule(dynamic, 64)
+#pragma omp parallel for schedule(dynamic, 64) num_threads(x->threads)
     for (long i = 0; i < x->n; i++) {
         bounds[i] = pool_memory_fits (&x->pool, &x->config[i], NULL)
                         ? bound (x, &x->config[i], BOUND_FRACTIONS)
@@ -153,7 +153,7 @@ static bool next_heap (struct search *x)
         fewest = n < fewest ? n : fewest;
     }
     if (x->n_waiting == 0 ||
-        (x->best >= 0 && x->placed[x->best].price.unmeasured < fewest))
+        (x->best >= 0 && x->placed[x->best].plan.price.unmeasured < fewest))
         return false;
     x->needed = fewest;
     x->waiting_bound_s = INFINITY;
@@ -204,7 +204,7 @@ static const struct groups *groups_for (const struct search *x, int tp)
  * nobody measured than must be, every configuration might avoid them. */
 static double cut (const struct search *x)
 {
-    if (x->best < 0 || x->placed[x->best].price.unmeasured > x->needed)
+    if (x->best < 0 || x->placed[x->best].plan.price.unmeasured > x->needed)
         return INFINITY;
     return search_value (x, x->best).step_s;
 }
@@ -244,31 +244,17 @@ static enum status keep (struct search *x, struct placed *placed, const struct e
 {
     if (x->n_placed == x->placed_cap) {
         long cap = x->placed_cap ? 2 * x->placed_cap : 64;
-        struct placed *a = realloc (x->placed, (size_t) cap * sizeof *a);
+        struct kept *more = realloc (x->placed, (size_t) cap * sizeof *more);
 
-        x->placed = a ? a : x->placed;
-
-        long *b = realloc (x->placed_index, (size_t) cap * sizeof *b);
-
-        x->placed_index = b ? b : x->placed_index;
-
-        double *c = realloc (x->placed_bound, (size_t) cap * sizeof *c);
-
-        x->placed_bound = c ? c : x->placed_bound;
-
-        bool *d = realloc (x->placed_tight, (size_t) cap * sizeof *d);
-
-        x->placed_tight = d ? d : x->placed_tight;
-        if (!a || !b || !c || !d) {
+        if (!more) {
             placed_release (placed);
             return err_nomem (err);
         }
+        x->placed = more;
         x->placed_cap = cap;
     }
-    x->placed[x->n_placed] = *placed;
-    x->placed_index[x->n_placed] = e->index;
-    x->placed_bound[x->n_placed] = bound_placed (x, placed, e);
-    x->placed_tight[x->n_placed] = false;
+    x->placed[x->n_placed] =
+        (struct kept){*placed, e->index, bound_placed (x, placed, e), false};
     if (x->best < 0 || search_better (x, x->n_placed, x->best))
         x->best = x->n_placed;
     x->n_placed++;
@@ -324,7 +310,7 @@ static enum status work_batch (struct search *x, struct entry *batch, int n,
         if (made != ST_OK)
             return made;
     }
-#pragma omp parallel for schedule(dynamic, 1) if (n > 1)
+#pragma omp parallel for schedule(dynamic, 1) num_threads(x->threads) if (n > 1)
     for (int i = 0; i < n; i++) {
         const struct workload_config *c = &x->config[batch[i].index];
 
@@ -399,7 +385,7 @@ static bool next_entry (struct search *x, struct entry *e)
         *e = heap_pop (x);
         if (e->bound_s < cut (x) ||
             config_simpler (&x->config[e->index],
-                            &x->config[x->placed_index[search_simplest (x)]]))
+                            &x->config[x->placed[search_simplest (x)].index]))
             return true;
     }
     return false;
@@ -432,27 +418,27 @@ static void tighten_placed (struct search *x)
         long pick[2] = {-1, -1}; /* the lowest, one for each of two threads */
 
         for (long i = 0; i < x->n_placed; i++) {
-            if (x->placed_tight[i] || !(x->placed_bound[i] < close))
+            if (x->placed[i].tight || !(x->placed[i].bound < close))
                 continue;
             for (int k = 0; k < 2; k++)
-                if (pick[k] < 0 || x->placed_bound[i] < x->placed_bound[pick[k]]) {
+                if (pick[k] < 0 || x->placed[i].bound < x->placed[pick[k]].bound) {
                     if (k == 0)
                         pick[1] = pick[0];
                     pick[k] = i;
                     break;
                 }
         }
-        if (pick[0] < 0 || search_least_bound (x) < x->placed_bound[pick[0]] ||
+        if (pick[0] < 0 || search_least_bound (x) < x->placed[pick[0]].bound ||
             deadline_passed (&x->deadline))
             return;
-#pragma omp parallel for schedule(dynamic, 1)
+#pragma omp parallel for schedule(dynamic, 1) num_threads(x->threads)
         for (int k = 0; k < 2; k++)
             if (pick[k] >= 0) {
-                const struct workload_config *c = &x->config[x->placed_index[pick[k]]];
+                const struct workload_config *c = &x->config[x->placed[pick[k]].index];
 
-                x->placed_bound[pick[k]] =
-                    fmax (x->placed_bound[pick[k]], bound (x, c, BOUND_RUNS));
-                x->placed_tight[pick[k]] = true;
+                x->placed[pick[k]].bound =
+                    fmax (x->placed[pick[k]].bound, bound (x, c, BOUND_RUNS));
+                x->placed[pick[k]].tight = true;
             }
     }
 }
@@ -482,7 +468,7 @@ static int pick_best (const struct search *x, long *pick)
         pick[n] = next;
     }
     for (int i = 0; i < n; i++) {
-        double bound_s = x->placed_bound[pick[i]];
+        double bound_s = x->placed[pick[i]].bound;
 
         if (!small && bound_s < best_s &&
             search_value (x, pick[i]).step_s > bound_s * (1 + CLOSE_ENOUGH) &&
@@ -497,8 +483,8 @@ static enum status place_again (const struct search *x, long at, int seed,
                                 struct effort effort, struct placed *out,
                                 struct error *err)
 {
-    const struct workload_config *c = &x->config[x->placed_index[at]];
-    struct rng mix = {x->s->seed * 1000003u + (unsigned long) x->placed_index[at] +
+    const struct workload_config *c = &x->config[x->placed[at].index];
+    struct rng mix = {x->s->seed * 1000003u + (unsigned long) x->placed[at].index +
                       0x5eed + ((uint64_t) seed << 32)};
 
     return place_config (&x->pool, groups_for (x, c->deg.tp), c, x->s->granularity,
@@ -515,7 +501,8 @@ static enum status polish_round (struct search *x, const long *pick, int n, int 
     struct error why;
     bool failed = false;
 
-#pragma omp parallel for schedule(dynamic, 1) private(why) if (n > 0)
+#pragma omp parallel for schedule(dynamic, 1) \
+    num_threads(x->threads) private(why) if (n > 0)
     for (int i = 0; i < n * POLISH_SEEDS; i++) {
         st[i] = place_again (x, pick[i / POLISH_SEEDS],
                              round * POLISH_SEEDS + i % POLISH_SEEDS, effort, &again[i],
@@ -523,7 +510,7 @@ static enum status polish_round (struct search *x, const long *pick, int n, int 
         show_progress (x);
     }
     for (int i = 0; i < n * POLISH_SEEDS; i++) {
-        struct placed *old = &x->placed[pick[i / POLISH_SEEDS]];
+        struct placed *old = &x->placed[pick[i / POLISH_SEEDS]].plan;
 
         failed = failed || st[i] == ST_NOMEM;
         if (st[i] == ST_OK && mapper_price_less (&again[i].price, &old->price)) {
@@ -569,14 +556,11 @@ static enum status polish (struct search *x, struct error *err)
 static void release (struct search *x)
 {
     for (long i = 0; i < x->n_placed; i++)
-        placed_release (&x->placed[i]);
+        placed_release (&x->placed[i].plan);
     for (int i = 0; i < x->groups_n; i++)
         groups_release (&x->groups[i]);
     free (x->groups);
     free (x->placed);
-    free (x->placed_index);
-    free (x->placed_bound);
-    free (x->placed_tight);
     free (x->config);
     free (x->heap);
     free (x->waiting);
@@ -631,20 +615,18 @@ enum status mapper_search (const struct mapper_problem *p,
 {
     struct search x = {.p = p,
                        .s = s,
+                       .threads = s->threads > 0 ? s->threads : threads_max (),
                        .best = -1,
                        .info = info,
                        .start_s = clock_s (),
                        .unplaced_bound = INFINITY,
                        .waiting_bound_s = INFINITY};
-    int threads = threads_max ();
 
     x.deadline = (struct deadline){
         .until_s = s->time_limit_s > 0 ? x.start_s + s->time_limit_s : INFINITY,
         .stop = s->stop,
         .context = s->context};
     *info = (struct mapper_info){0};
-    if (s->threads > 0)
-        threads_set (s->threads);
 
     enum status st = pool_init (&x.pool, p, err);
 
@@ -652,6 +634,5 @@ enum status mapper_search (const struct mapper_problem *p,
         st = search_pool (&x, r, err);
     info->seconds = clock_s () - x.start_s;
     release (&x);
-    threads_set (threads);
     return st;
 }

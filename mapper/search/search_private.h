@@ -14,6 +14,14 @@ struct entry {
     enum bound_level level; /* of its bound */
 };
 
+/* A configuration that was placed. */
+struct kept {
+    struct placed plan;
+    long index;   /* of the configuration */
+    double bound; /* of the objective, as unplaced_bound */
+    bool tight;   /* bounded as closely as can be */
+};
+
 struct search {
     const struct mapper_problem *p;
     const struct mapper_settings *s;
@@ -30,10 +38,7 @@ struct search {
     int needed;             /* such links of those in the heap, at least */
     struct groups *groups;  /* [max tp + 1] by tp, made when first needed */
     int groups_n;
-    struct placed *placed; /* [n_placed] */
-    long *placed_index;    /* of configuration */
-    double *placed_bound;  /* of the objective, as unplaced_bound */
-    bool *placed_tight;    /* bounded as closely as can be */
+    struct kept *placed; /* [n_placed] */
     long n_placed, placed_cap;
     long best;             /* of placed; -1: none */
     double unplaced_bound; /* the least of those that could not be placed; INFINITY */
@@ -41,6 +46,7 @@ struct search {
     struct mapper_info *info;
     double start_s;
     struct deadline deadline;
+    int threads;
 };
 
 /** What a configuration's seconds are multiplied by, for the objective. */

@@ -18,9 +18,9 @@ double search_weight (const struct search *x, const struct workload_config *c)
 
 struct costmodel_price search_value (const struct search *x, long i)
 {
-    struct costmodel_price v = x->placed[i].price;
+    struct costmodel_price v = x->placed[i].plan.price;
 
-    v.step_s *= search_weight (x, &x->config[x->placed_index[i]]);
+    v.step_s *= search_weight (x, &x->config[x->placed[i].index]);
     return v;
 }
 
@@ -38,7 +38,7 @@ double search_least_bound (const struct search *x)
     if (x->heap_n > 0)
         least = fmin (least, x->heap[0].bound_s);
     for (long i = 0; i < x->n_placed; i++)
-        least = fmin (least, x->placed_bound[i]);
+        least = fmin (least, x->placed[i].bound);
     return least;
 }
 
@@ -51,8 +51,8 @@ long search_simplest (const struct search *x)
 
     most.step_s *= 1.0 + x->s->tie;
     for (long i = 0; i < x->n_placed && x->s->tie > 0; i++) {
-        const struct workload_config *c = &x->config[x->placed_index[i]],
-                                     *p = &x->config[x->placed_index[pick]];
+        const struct workload_config *c = &x->config[x->placed[i].index],
+                                     *p = &x->config[x->placed[pick].index];
         struct costmodel_price v = search_value (x, i);
 
         if (!mapper_price_less (&most, &v) &&
@@ -66,8 +66,8 @@ long search_simplest (const struct search *x)
 /* The largest chance of a stage of running out of memory; NAN where nobody knows it. */
 static double chance_of (const struct search *x, long i)
 {
-    const struct workload_config *c = &x->config[x->placed_index[i]];
-    const struct placed *placed = &x->placed[i];
+    const struct workload_config *c = &x->config[x->placed[i].index];
+    const struct placed *placed = &x->placed[i].plan;
     struct memest_problem memory = {x->p->model, x->p->job, c, x->p->profile,
                                     x->p->memory_model};
     int per_stage = (int) workload_world (&c->deg) / c->deg.pp;
@@ -155,13 +155,13 @@ static enum status list_top (const struct search *x, struct mapper_result *r,
     qsort (list, (size_t) x->n_placed, sizeof *list, by_price);
     for (int i = 0; i < n; i++) {
         long at = list[i].at;
-        const struct workload_config *c = &x->config[x->placed_index[at]];
+        const struct workload_config *c = &x->config[x->placed[at].index];
 
         r->top[i] = (struct mapper_choice){
             .config = *c,
-            .step_s = x->placed[at].price.step_s,
+            .step_s = x->placed[at].plan.price.step_s,
             .lower_bound_s =
-                fmin (x->placed_bound[at], list[i].price.step_s) / search_weight (x, c),
+                fmin (x->placed[at].bound, list[i].price.step_s) / search_weight (x, c),
             .tie = is_tie (x, at)};
     }
     r->n_top = n;
@@ -197,8 +197,8 @@ static enum status prefer_default (const struct search *x, struct mapper_result 
 enum status search_finish (struct search *x, struct mapper_result *out, struct error *err)
 {
     long pick = choice (x);
-    const struct placed *placed = &x->placed[pick];
-    const struct workload_config *c = &x->config[x->placed_index[pick]];
+    const struct placed *placed = &x->placed[pick].plan;
+    const struct workload_config *c = &x->config[x->placed[pick].index];
     double w = search_weight (x, c);
     struct mapper_result r = {.lower_bound_s = search_least_bound (x) / w,
                               .model_error = x->p->profile->time.residual};

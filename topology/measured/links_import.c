@@ -21,14 +21,9 @@ static const struct links_format *const formats[] = {
     &links_format_pairs,      &links_format_matrix};
 enum { FORMATS = sizeof formats / sizeof *formats };
 
-const char *const *topology_links_import_formats (void)
+const char *topology_links_import_format_at (int i)
 {
-    static const char *names[FORMATS + 2];
-
-    names[0] = "auto";
-    for (int i = 0; i < FORMATS; i++)
-        names[i + 1] = formats[i]->name;
-    return names;
+    return i < FORMATS ? formats[i]->name : NULL;
 }
 
 static const struct links_format *find_format (const char *name, const char *text)

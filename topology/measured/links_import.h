@@ -25,7 +25,7 @@
 enum status topology_links_import (const char *path, const char *format, json_t **doc,
                                    struct notes *notes, struct error *err);
 
-/** The formats' names, "auto" first, NULL-terminated: for --help. */
-const char *const *topology_links_import_formats (void);
+/** The name of the i-th format, or NULL after the last. */
+const char *topology_links_import_format_at (int i);
 
 #endif

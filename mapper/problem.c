@@ -50,7 +50,8 @@ bool mapper_axes_hold (const struct mapper_axes *fixed, const struct workload_co
            holds (fixed->zero, has.zero) &&
            holds (fixed->sequence_parallel, has.sequence_parallel) &&
            holds (fixed->recompute, has.recompute) &&
-           holds (fixed->recompute_layers, has.recompute_layers) &&
+           (fixed->recompute == MAPPER_FREE ||
+            fixed->recompute_layers == has.recompute_layers) &&
            holds (fixed->schedule, has.schedule);
 }
 

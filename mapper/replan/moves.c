@@ -188,12 +188,7 @@ enum status mover_init (struct mover *x, const struct pool *pool,
     enum status st;
 
     *x = (struct mover){.pool = pool,
-                        .priced = {.model = p->model,
-                                   .job = p->job,
-                                   .config = c,
-                                   .profile = p->profile,
-                                   .cluster = p->cluster,
-                                   .layers = layers},
+                        .priced = mapper_priced (p, c, layers),
                         .world = (int) workload_world (&c->deg)};
     x->per_stage = x->world / c->deg.pp;
     st = mover_allocate (x, err);

@@ -326,11 +326,77 @@ static void random_changes (void **state)
     assert_true (moves > 0);
 }
 
+/* Ranks move by the cost model that was asked for: what the moves gain is what the step
+ * loses under it. */
+static void moves_by_the_model_asked_for (void **state)
+{
+    static const enum costmodel_kind kinds[] = {COSTMODEL_CRITICAL_PATH,
+                                                COSTMODEL_PIPETTE, COSTMODEL_AMP};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        struct rng r = {29};
+        int moves = 0;
+
+        for (int round = 0; round < 4; round++) {
+            struct setting s =
+                a_job (random_cluster (&r, 9, 2, 2, 0, false, false), 2, 4, 2);
+            struct workload_plan old = plan_of (&s);
+            struct mapper_replan_settings how = mapper_replan_settings_default ();
+            struct setting now = s;
+            struct mapper_problem p;
+            struct outcome o;
+            double gains = 0.0;
+
+            now.cluster = random_cluster (&r, 9, 2, 8, 0, false, false);
+            p = problem_for (&now, true);
+            p.cost_model = kinds[i];
+            o = replan_with (&p, &old, &how);
+            for (int k = 0; k < o.x.n_moves; k++)
+                gains += o.x.move[k].gain_s;
+            assert_true (fabs (o.x.stay_step_s - o.r.estimate.step_s - gains) <=
+                         1e-9 * o.x.stay_step_s);
+            moves += o.x.n_moves;
+            release (&o);
+            workload_plan_release (&old);
+            topology_cluster_destroy (now.cluster);
+            topology_cluster_destroy (s.cluster);
+        }
+        assert_true (moves > 0);
+    }
+}
+
+/* A plan that recomputes some of a stage's layers is the old degrees, not others. */
+static void some_layers_recomputed (void **state)
+{
+    struct rng r = {5};
+    struct setting s = a_job (random_cluster (&r, 4, 2, 2, 0, false, false), 2, 2, 2);
+    struct mapper_replan_settings how = mapper_replan_settings_default ();
+    struct workload_plan old;
+    struct mapper_problem p;
+    struct outcome o;
+    (void) state;
+
+    s.config.recompute = RECOMPUTE_FULL;
+    s.config.recompute_layers = 2;
+    old = plan_of (&s);
+    p = problem_for (&s, false);
+    o = replan_with (&p, &old, &how);
+    assert_int_equal (o.x.verdict, MAPPER_STAY);
+    assert_string_equal (o.x.old_degrees, "");
+    assert_int_equal (o.r.config.recompute_layers, 2);
+    release (&o);
+    workload_plan_release (&old);
+    topology_cluster_destroy (s.cluster);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (nothing_changed), cmocka_unit_test (a_bad_link),
-        cmocka_unit_test (a_lost_node), cmocka_unit_test (random_changes)};
+        cmocka_unit_test (a_lost_node), cmocka_unit_test (random_changes),
+        cmocka_unit_test (moves_by_the_model_asked_for),
+        cmocka_unit_test (some_layers_recomputed)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

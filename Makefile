@@ -69,7 +69,7 @@ endif
 
 MAPPER := pool bound place search replan
 ROOMS := base workload workload/schedule topology topology/machine topology/measured topology/edit topology/survey \
-         memest costmodel calibrate mapper $(MAPPER:%=mapper/%) check launch report
+         memest costmodel calibrate mapper $(MAPPER:%=mapper/%) check launch report api
 LIB_SRC := $(sort $(wildcard $(ROOMS:%=%/*.c)))
 CLI_SRC := $(sort $(wildcard cli/*.c))
 PROBE_SRC := $(sort $(wildcard bwprobe/*.c))

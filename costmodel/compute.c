@@ -369,3 +369,25 @@ void costmodel_compute_least (const struct costmodel_compute *k, double speed, b
     }
     *least = to.k;
 }
+
+bool costmodel_note_type (const struct topology_gpu_type *t,
+                          enum workload_precision precision, struct notes *notes)
+{
+    if (precision != PREC_BF16 || t->bf16_flop_per_s > 0)
+        return false;
+    notes_add (notes, "GPU type %s has no bf16; its fp16 rate is used", t->name);
+    return true;
+}
+
+void costmodel_note_types (const struct topology_cluster *c,
+                           enum workload_precision precision, struct notes *notes)
+{
+    const struct topology_gpu_type *said = NULL;
+
+    for (int i = 0; i < c->n_nodes; i++) {
+        const struct topology_gpu_type *t = c->node[i].type;
+
+        if (t != said && costmodel_note_type (t, precision, notes))
+            said = t;
+    }
+}

@@ -96,6 +96,13 @@ static inline double costmodel_pipette_gradient_bytes (const struct workload_mod
 double costmodel_matrix_rate (const struct topology_gpu_type *t,
                               enum workload_precision precision);
 
+/** Note a type, or all of a cluster's, that run at fp16's rate for want of bf16.
+ *  @return does it? */
+bool costmodel_note_type (const struct topology_gpu_type *t,
+                          enum workload_precision precision, struct notes *notes);
+void costmodel_note_types (const struct topology_cluster *c,
+                           enum workload_precision precision, struct notes *notes);
+
 /** Tiles and waves of the matrix products, attention, a roofline for the rest, and a
  *  floor of launches (docs/time.md, "Compute").  The type must be able to run the
  *  precision. */

@@ -1,6 +1,9 @@
 /* Names and defaults of the problem. */
 #include "mapper/problem.h"
 
+#include <math.h>
+#include <string.h>
+
 struct mapper_axes mapper_axes_free (void)
 {
     return (struct mapper_axes){.tp = MAPPER_FREE,
@@ -58,4 +61,90 @@ bool mapper_axes_hold (const struct mapper_axes *fixed, const struct workload_co
 const char *mapper_objective_name (enum mapper_objective o)
 {
     return o == MAPPER_GPU_HOURS ? "gpu-hours" : "step";
+}
+
+bool mapper_objective_parse (const char *s, enum mapper_objective *o)
+{
+    for (int i = MAPPER_STEP; i <= MAPPER_GPU_HOURS; i++)
+        if (strcmp (mapper_objective_name ((enum mapper_objective) i), s) == 0) {
+            *o = (enum mapper_objective) i;
+            return true;
+        }
+    return false;
+}
+
+bool mapper_granularity_parse (const char *s, enum mapper_granularity *g)
+{
+    static const char *const names[] = {"auto", "node", "gpu"};
+
+    for (int i = MAPPER_AUTO; i <= MAPPER_GPU; i++)
+        if (strcmp (names[i], s) == 0) {
+            *g = (enum mapper_granularity) i;
+            return true;
+        }
+    return false;
+}
+
+static int or_usual (int value, int usual)
+{
+    return value == MAPPER_FREE ? usual : value;
+}
+
+struct workload_config mapper_axes_config (const struct mapper_axes *a)
+{
+    struct workload_config c = {
+        .deg = {.tp = or_usual (a->tp, 1),
+                .pp = or_usual (a->pp, 1),
+                .dp = or_usual (a->dp, 1),
+                .cp = or_usual (a->cp, 1),
+                .ep = or_usual (a->ep, 1)},
+        .micro_batch = or_usual (a->micro_batch, 1),
+        .zero = or_usual (a->zero, 1),
+        .recompute = (enum workload_recompute) or_usual (a->recompute, RECOMPUTE_NONE),
+        .recompute_layers = a->recompute_layers,
+        .schedule = (enum workload_schedule) or_usual (a->schedule, SCHEDULE_1F1B)};
+
+    c.deg.vpp = or_usual (a->vpp, workload_default_vpp (c.schedule));
+    c.deg.etp = or_usual (a->etp, c.deg.tp);
+    c.sequence_parallel = c.deg.tp > 1 && or_usual (a->sequence_parallel, 1);
+    return c;
+}
+
+enum status mapper_axes_config_on (const struct topology_cluster *c,
+                                   const struct mapper_axes *a,
+                                   struct workload_config *out, struct error *err)
+{
+    struct workload_config config = mapper_axes_config (a);
+    struct workload_degrees *d = &config.deg, one = *d;
+    long long fixed, have = 0, need;
+
+    one.dp = 1;
+    fixed = workload_world (&one);
+    for (int i = 0; i < c->n_nodes; i++)
+        have += c->node[i].drained ? 0 : c->node[i].gpus;
+    if (a->dp == MAPPER_FREE && have / fixed > 0)
+        d->dp = (int) (have / fixed);
+    need = workload_world (d);
+    if (need > have && need <= WORKLOAD_RANKS_MAX)
+        return err_set (
+            err, ST_INVALID,
+            "tp %d x cp %d x pp %d x dp %d needs %lld GPUs, the cluster has %lld", d->tp,
+            d->cp, d->pp, d->dp, need, have);
+    *out = config;
+    return ST_OK;
+}
+
+double mapper_stage_memory (const struct mapper_problem *p,
+                            const struct workload_config *c, const int *layers,
+                            const int *gpu, int stage, struct memest_stage *out)
+{
+    struct memest_problem memory = mapper_memory_problem (p, c);
+    struct workload_stage held = workload_stage_of (p->model, c, layers, stage);
+    int per_stage = (int) workload_world (&c->deg) / c->deg.pp;
+    double least = INFINITY;
+
+    memest_stage (&memory, stage, &held, out);
+    for (int k = stage * per_stage; k < (stage + 1) * per_stage; k++)
+        least = fmin (least, topology_gpu_type_of (p->cluster, gpu[k])->memory_bytes);
+    return least;
 }

@@ -27,18 +27,30 @@ struct mapper_axes mapper_axes_of (const struct workload_config *c);
 /** Has the configuration what the axes fix? */
 bool mapper_axes_hold (const struct mapper_axes *fixed, const struct workload_config *c);
 
+/** One configuration, axes that are free taking their usual values: degrees of 1, ZeRO 1,
+ *  sequence parallelism on where tp > 1, nothing recomputed, 1F1B. */
+struct workload_config mapper_axes_config (const struct mapper_axes *a);
+
+/** The same on a cluster: dp, unless it is fixed, is what the GPUs in use leave.
+ *  @return ST_OK, or ST_INVALID when the cluster has too few GPUs */
+enum status mapper_axes_config_on (const struct topology_cluster *c,
+                                   const struct mapper_axes *a,
+                                   struct workload_config *out, struct error *err);
+
 /** What is to be least. */
 enum mapper_objective {
     MAPPER_STEP,     /* seconds of a step */
     MAPPER_GPU_HOURS /* seconds of a step x GPUs in use */
 };
 const char *mapper_objective_name (enum mapper_objective o);
+bool mapper_objective_parse (const char *s, enum mapper_objective *o);
 
 enum mapper_granularity {
     MAPPER_AUTO, /* node, unless gpu gains over 0.5 % */
     MAPPER_NODE, /* every node gets consecutive ranks */
     MAPPER_GPU   /* single GPUs anywhere */
 };
+bool mapper_granularity_parse (const char *s, enum mapper_granularity *g);
 
 struct mapper_problem {
     const struct workload_model *model;
@@ -75,6 +87,16 @@ mapper_memory_problem (const struct mapper_problem *p, const struct workload_con
 {
     return (struct memest_problem){p->model, p->job, c, p->profile, p->memory_model};
 }
+
+/** Memory of a stage of a placement.
+ *  @param[in] layers  [pp]  @param[in] gpu  [world]
+ *  @return bytes of the smallest GPU that the stage got */
+double mapper_stage_memory (const struct mapper_problem *p,
+                            const struct workload_config *c, const int *layers,
+                            const int *gpu, int stage, struct memest_stage *out);
+
+/** Larger clusters are referred to by their file in a plan. */
+#define MAPPER_WHOLE_CLUSTER_NODES 256
 
 /** A placement's price, on the problem's cluster. */
 static inline struct costmodel_problem mapper_priced (const struct mapper_problem *p,

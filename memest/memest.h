@@ -40,6 +40,12 @@ struct memest_stage {
 enum memest_model { MEMEST_LINKWISE, MEMEST_FUJII, MEMEST_KORTHIKANTI };
 const char *memest_model_name (enum memest_model m);
 bool memest_model_parse (const char *s, enum memest_model *m);
+/** The part of a GPU in percent that an estimate may take unless told otherwise: 80 under
+ *  Fujii's rule, 95 else. */
+static inline double memest_usual_limit_pct (enum memest_model m)
+{
+    return m == MEMEST_FUJII ? 80 : 95;
+}
 
 /** Everything that an estimate is about; all borrowed.  The configuration must have passed
  *  workload_config_check. */

@@ -321,6 +321,20 @@ enum status topology_hostlist_expand (const char *list, char ***names, int *n,
                                       struct error *err);
 void topology_hostlist_free (char **names);
 
+/** Set marked[] of the nodes of a host list to value, or with "rack:LIST" of all nodes in
+ *  racks or below switches of those names; a drained node is never marked.
+ *
+ *  @param[in]     option  what the list was given for, for messages
+ *  @param[in,out] marked  [n_nodes]
+ *  @return ST_OK, ST_NOMEM, or ST_USAGE for a list or name that is not right */
+enum status topology_mark_nodes (const struct topology_cluster *c, const char *list,
+                                 const char *option, bool value, bool *marked,
+                                 struct error *err);
+
+/** The first `most` GPUs that are in use, node by node in file order.
+ *  @param[out] gpu  [most]  @return how many there are */
+int topology_gpus_in_order (const struct topology_cluster *c, int most, int *gpu);
+
 /** Statistics of the measured links between nodes (and GPUs, with links.gpu). */
 struct topology_link_stats {
     long pairs, unmeasured;                                      /* directed */

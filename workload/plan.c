@@ -346,20 +346,31 @@ static enum status read_plan (const struct json_at *root, struct workload_plan *
     return st;
 }
 
-enum status workload_plan_read (const char *path, struct workload_plan *out,
-                                struct notes *notes, struct error *err)
+enum status workload_plan_from_json (json_t *doc, const char *name,
+                                     struct workload_plan *out, struct notes *notes,
+                                     struct error *err)
 {
-    struct workload_plan p = {0};
-    enum status st = json_read (path, &p.doc, err);
-    struct json_at root =
-        json_root (p.doc, strcmp (path, "-") == 0 ? "standard input" : path);
+    struct workload_plan p = {.doc = json_incref (doc)};
+    struct json_at root = json_root (p.doc, name);
+    enum status st = read_plan (&root, &p, notes, err);
 
-    if (st == ST_OK)
-        st = read_plan (&root, &p, notes, err);
     if (st == ST_OK)
         *out = p;
     else
         workload_plan_release (&p);
+    return st;
+}
+
+enum status workload_plan_read (const char *path, struct workload_plan *out,
+                                struct notes *notes, struct error *err)
+{
+    json_t *doc = NULL;
+    enum status st = json_read (path, &doc, err);
+
+    if (st == ST_OK)
+        st = workload_plan_from_json (
+            doc, strcmp (path, "-") == 0 ? "standard input" : path, out, notes, err);
+    json_decref (doc);
     return st;
 }
 

@@ -568,6 +568,10 @@ struct workload_plan {
  */
 enum status workload_plan_read (const char *path, struct workload_plan *p,
                                 struct notes *notes, struct error *err);
+/** The same from a parsed document.  @param[in] doc  a reference is kept */
+enum status workload_plan_from_json (json_t *doc, const char *name,
+                                     struct workload_plan *p, struct notes *notes,
+                                     struct error *err);
 void workload_plan_release (struct workload_plan *p);
 
 /** SHA-256 (64 hexadecimal digits and a NUL) of what the plan's estimate depends on:

@@ -77,4 +77,13 @@ enum status mapper_replan (const struct mapper_problem *p,
 json_t *mapper_replanned_to_json (const struct mapper_problem *p,
                                   const struct mapper_replanned *x, const char *from);
 
+/** Place a plan anew on other nodes with its degrees and layers: a plan by nodes stays one
+ *  where that is possible.  Quick, since nodes are held while it runs.
+ *
+ *  @param[in]  p  the plan's problem with every axis fixed, on the nodes that were given
+ *  @return as mapper_search, whose outputs it has */
+enum status mapper_bind (const struct mapper_problem *p, const struct workload_plan *plan,
+                         struct mapper_result *r, struct mapper_info *info,
+                         struct error *err);
+
 #endif

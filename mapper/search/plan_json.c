@@ -6,8 +6,6 @@
 
 #include "base/json.h"
 
-#define WHOLE_CLUSTER_NODES 256
-
 enum status mapper_result_to_plan (const struct mapper_problem *p,
                                    const struct mapper_result *r,
                                    struct workload_plan *plan, struct error *err)
@@ -44,7 +42,7 @@ enum status mapper_result_to_plan (const struct mapper_problem *p,
 static json_t *cluster_json (const struct topology_cluster *c, const char *file,
                              const char *sha256)
 {
-    if (c->n_nodes <= WHOLE_CLUSTER_NODES || !file)
+    if (c->n_nodes <= MAPPER_WHOLE_CLUSTER_NODES || !file)
         return topology_cluster_to_json (c);
     return json_pack ("{s:s, s:i, s:s, s:s}", "name", c->name, "nodes", c->n_nodes,
                       "file", file, "sha256", sha256);
@@ -109,8 +107,7 @@ static json_t *memory_json (const struct mapper_problem *p, const struct mapper_
             r->memory[worst].peak_bytes / r->gpu_bytes[worst])
             worst = i;
     }
-    limit =
-        memest_limit (p->profile, r->gpu_bytes[worst], p->memory_limit_pct, p->oom_risk);
+    limit = mapper_memory_limit (p, r->gpu_bytes[worst]);
     return json_pack ("{s:f, s:f, s:f, s:o, s:i, s:o}", "peak_bytes",
                       r->memory[worst].peak_bytes, "gpu_bytes", r->gpu_bytes[worst],
                       "limit_bytes", limit, "oom_probability",

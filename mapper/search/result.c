@@ -28,25 +28,12 @@ void mapper_info_release (struct mapper_info *info)
 static enum status describe_memory (const struct mapper_problem *p,
                                     struct mapper_result *r, struct error *err)
 {
-    const struct workload_degrees *d = &r->config.deg;
-    int per_stage = (int) workload_world (d) / d->pp;
-    struct memest_problem memory = {p->model, p->job, &r->config, p->profile,
-                                    p->memory_model};
-
-    for (int i = 0; i < d->pp; i++) {
-        struct workload_stage held =
-            workload_stage_of (p->model, &r->config, r->layers, i);
+    for (int i = 0; i < r->config.deg.pp; i++) {
         double limit;
 
-        memest_stage (&memory, i, &held, &r->memory[i]);
-        r->gpu_bytes[i] = INFINITY;
-        for (int k = 0; k < per_stage; k++)
-            r->gpu_bytes[i] =
-                fmin (r->gpu_bytes[i],
-                      topology_gpu_type_of (p->cluster, r->gpu[i * per_stage + k])
-                          ->memory_bytes);
-        limit =
-            memest_limit (p->profile, r->gpu_bytes[i], p->memory_limit_pct, p->oom_risk);
+        r->gpu_bytes[i] =
+            mapper_stage_memory (p, &r->config, r->layers, r->gpu, i, &r->memory[i]);
+        limit = mapper_memory_limit (p, r->gpu_bytes[i]);
         if (r->memory[i].peak_bytes > limit)
             return err_set (
                 err, ST_NOFIT,
@@ -66,9 +53,8 @@ static bool order_fits (const struct mapper_problem *p, const struct mapper_resu
 
     for (int k = 0; k < world; k++)
         if (r->memory[k / per_stage].peak_bytes >
-            memest_limit (p->profile,
-                          topology_gpu_type_of (p->cluster, gpu[k])->memory_bytes,
-                          p->memory_limit_pct, p->oom_risk))
+            mapper_memory_limit (p,
+                                 topology_gpu_type_of (p->cluster, gpu[k])->memory_bytes))
             return false;
     return true;
 }

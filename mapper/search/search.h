@@ -37,6 +37,20 @@ struct mapper_settings {
 #define MAPPER_USUAL_TIE 1e-3
 struct mapper_settings mapper_settings_default (void);
 
+/** Which nodes to use, in the words of the command line. */
+struct mapper_nodes {
+    const char *only, *exclude, *pin; /* host lists; NULL: not given */
+    int nodes, spares;                /* 0: not given */
+};
+
+/** A problem's node_allowed, node_pinned (where `pin` is given) and max_nodes.
+ *  @param[out] allowed, pinned  [n_nodes]; pinned all false at first
+ *  @return ST_OK, ST_NOMEM; ST_USAGE for what contradicts the cluster or itself; ST_NOFIT
+ *          when no node is left */
+enum status mapper_choose_nodes (const struct mapper_nodes *x,
+                                 const struct topology_cluster *c, bool *allowed,
+                                 bool *pinned, int *max_nodes, struct error *err);
+
 /** One configuration that was placed. */
 struct mapper_choice {
     struct workload_config config;

@@ -68,25 +68,15 @@ static double chance_of (const struct search *x, long i)
 {
     const struct workload_config *c = &x->config[x->placed[i].index];
     const struct placed *placed = &x->placed[i].plan;
-    struct memest_problem memory = {x->p->model, x->p->job, c, x->p->profile,
-                                    x->p->memory_model};
-    int per_stage = (int) workload_world (&c->deg) / c->deg.pp;
     double most = 0.0;
 
     for (int k = 0; k < c->deg.pp; k++) {
-        struct workload_stage held =
-            workload_stage_of (x->p->model, c, placed->layers, k);
-        double chance, gpu_bytes = INFINITY;
         struct memest_stage s;
-
-        memest_stage (&memory, k, &held, &s);
-        for (int j = 0; j < per_stage; j++)
-            gpu_bytes =
-                fmin (gpu_bytes,
-                      topology_gpu_type_of (x->p->cluster, placed->gpu[k * per_stage + j])
-                          ->memory_bytes);
-        chance =
+        double gpu_bytes =
+            mapper_stage_memory (x->p, c, placed->layers, placed->gpu, k, &s);
+        double chance =
             memest_chance (x->p->memory_model, x->p->profile, s.peak_bytes, gpu_bytes);
+
         most = chance > most || isnan (chance) ? chance : most;
     }
     return most;

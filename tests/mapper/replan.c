@@ -392,11 +392,12 @@ static void some_layers_recomputed (void **state)
 
 int main (void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (nothing_changed), cmocka_unit_test (a_bad_link),
-        cmocka_unit_test (a_lost_node), cmocka_unit_test (random_changes),
-        cmocka_unit_test (moves_by_the_model_asked_for),
-        cmocka_unit_test (some_layers_recomputed)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test (nothing_changed),
+                                       cmocka_unit_test (a_bad_link),
+                                       cmocka_unit_test (a_lost_node),
+                                       cmocka_unit_test (random_changes),
+                                       cmocka_unit_test (moves_by_the_model_asked_for),
+                                       cmocka_unit_test (some_layers_recomputed)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

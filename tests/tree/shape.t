@@ -16,6 +16,8 @@ rank() {
     mapper/pool) echo 31 ;; mapper/bound) echo 32 ;; mapper/place) echo 33 ;;
     mapper/search) echo 34 ;; mapper/replan) echo 35 ;;
     launch | report) echo 40 ;;
+    .) echo 44 ;; # linkwise.h
+    api) echo 45 ;;
     cli | bwprobe) echo 50 ;;
     *) echo "$1 has no rank in $0" >>"$T/upward" ; echo 0 ;;
     esac

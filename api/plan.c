@@ -1,0 +1,448 @@
+/* Plans: read, told, priced, checked, emitted. */
+#include "api/api.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "check/check.h"
+#include "launch/launch.h"
+
+/* ---- reading ---- */
+
+/* The plan's own cluster: whole, or a reference to its file. */
+static enum status own_cluster (const struct workload_plan *plan, const char *plan_name,
+                                struct linkwise_cluster **out, struct notes *notes,
+                                struct error *err)
+{
+    json_t *doc = json_object_get (plan->doc, "cluster");
+    const char *file = json_string_value (json_object_get (doc, "file"));
+    const char *sha256 = json_string_value (json_object_get (doc, "sha256"));
+    struct topology_cluster *c = NULL;
+    char where[4200], hex[65], *text;
+    size_t len;
+    enum status st;
+
+    snprintf (where, sizeof where, "%.4000s: cluster", plan_name);
+    if (file) {
+        st = file_read (file, &text, &len, err);
+        if (st != ST_OK) {
+            err_prefix (err, "%s (give the CLUSTER as an argument)", where);
+            return st;
+        }
+        file_sha256 (text, len, hex);
+        free (text);
+        if (sha256 && strcmp (hex, sha256) != 0)
+            return err_set (
+                err, ST_INVALID,
+                "%s: %s has changed since the plan was made; give the CLUSTER as an "
+                "argument",
+                where, file);
+        st = topology_cluster_read (file, &c, notes, err);
+    } else {
+        st = topology_cluster_from_json (doc, where, NULL, &c, notes, err);
+    }
+    if (st == ST_OK && !(*out = api_cluster_of (c, file)))
+        st = err_nomem (err);
+    return st;
+}
+
+enum status api_plan_read (const char *arg, const char *cluster_arg,
+                           const struct linkwise_cluster *cluster,
+                           struct linkwise_plan **out, struct notes *notes,
+                           struct error *err)
+{
+    struct linkwise_plan *p = calloc (1, sizeof *p);
+    enum status st = p ? workload_plan_read (arg, &p->plan, notes, err) : err_nomem (err);
+
+    if (st == ST_OK && cluster)
+        p->cluster = api_cluster_use (cluster);
+    else if (st == ST_OK && cluster_arg)
+        st = (enum status) linkwise_cluster_read (
+            cluster_arg, &p->cluster, (struct linkwise_notes *) (void *) notes,
+            (struct linkwise_error *) (void *) err);
+    else if (st == ST_OK)
+        st = own_cluster (&p->plan, arg, &p->cluster, notes, err);
+    if (st == ST_OK)
+        st = workload_profile_read (p->plan.profile, &p->profile, notes, err);
+    if (st != ST_OK) {
+        linkwise_plan_destroy (p);
+        return st;
+    }
+    p->other_cluster = cluster || cluster_arg;
+    p->lower_bound_s = p->default_order_step_s = NAN;
+    workload_recompute_text (&p->plan.config, p->recompute);
+    *out = p;
+    return ST_OK;
+}
+
+enum linkwise_status linkwise_plan_read (const char *arg,
+                                         const struct linkwise_cluster *cluster,
+                                         struct linkwise_plan **out,
+                                         struct linkwise_notes *notes,
+                                         struct linkwise_error *err)
+{
+    API_NEED (arg);
+    API_NEED (out);
+    return (enum linkwise_status) api_plan_read (arg, NULL, cluster, out,
+                                                 api_notes (notes), api_error (err));
+}
+
+void linkwise_plan_destroy (struct linkwise_plan *p)
+{
+    if (!p)
+        return;
+    workload_plan_release (&p->plan);
+    linkwise_cluster_destroy (p->cluster);
+    free (p);
+}
+
+/* ---- what is in it ---- */
+
+enum linkwise_status linkwise_plan_config (const struct linkwise_plan *plan,
+                                           struct linkwise_config *out,
+                                           struct linkwise_error *err)
+{
+    const struct workload_config *c;
+
+    API_NEED (plan);
+    API_SIZED (out);
+    c = &plan->plan.config;
+    *out = (struct linkwise_config){.size = sizeof *out,
+                                    .tp = c->deg.tp,
+                                    .pp = c->deg.pp,
+                                    .dp = c->deg.dp,
+                                    .cp = c->deg.cp,
+                                    .ep = c->deg.ep,
+                                    .etp = c->deg.etp,
+                                    .vpp = c->deg.vpp,
+                                    .micro_batch = c->micro_batch,
+                                    .zero = c->zero,
+                                    .sequence_parallel = c->sequence_parallel,
+                                    .recompute = plan->recompute,
+                                    .schedule = workload_schedule_name (c->schedule),
+                                    .layers = plan->plan.layers_per_stage};
+    return LINKWISE_OK;
+}
+
+int linkwise_plan_ranks (const struct linkwise_plan *plan)
+{
+    return plan ? plan->plan.n_ranks : -1;
+}
+
+enum linkwise_status linkwise_plan_rank (const struct linkwise_plan *plan, int rank,
+                                         struct linkwise_rank *out,
+                                         struct linkwise_error *err)
+{
+    struct workload_coords at;
+
+    API_NEED (plan);
+    API_SIZED (out);
+    if (rank < 0 || rank >= plan->plan.n_ranks)
+        return (enum linkwise_status) err_set (
+            api_error (err), ST_USAGE, "%s: expected a rank from 0 to %d, found %d",
+            __func__, plan->plan.n_ranks - 1, rank);
+    at = workload_coords_of (&plan->plan.config.deg, rank);
+    *out = (struct linkwise_rank){.size = sizeof *out,
+                                  .node = plan->plan.place[rank].node,
+                                  .gpu = plan->plan.place[rank].gpu,
+                                  .tp = at.tp,
+                                  .cp = at.cp,
+                                  .ep = at.ep,
+                                  .dp = at.dp,
+                                  .pp = at.pp};
+    return LINKWISE_OK;
+}
+
+/* ---- what it costs ---- */
+
+struct costmodel_problem api_plan_priced (const struct linkwise_plan *p,
+                                          const struct topology_cluster *c)
+{
+    return (struct costmodel_problem){.model = &p->plan.model,
+                                      .job = &p->plan.job,
+                                      .config = &p->plan.config,
+                                      .profile = &p->profile,
+                                      .cluster = c,
+                                      .layers = p->plan.layers_per_stage};
+}
+
+enum status api_plan_gpus (const struct linkwise_plan *p,
+                           const struct topology_cluster *c, int **gpu, struct error *err)
+{
+    int *list = calloc ((size_t) p->plan.n_ranks, sizeof *list);
+    enum status st =
+        list ? costmodel_plan_gpus (&p->plan, c, list, err) : err_nomem (err);
+
+    if (st == ST_OK)
+        *gpu = list;
+    else
+        free (list);
+    return st;
+}
+
+static const struct topology_cluster *cluster_for (const struct linkwise_plan *p,
+                                                   const struct linkwise_cluster *given)
+{
+    return given ? given->c : p->cluster->c;
+}
+
+enum linkwise_status linkwise_plan_estimate (const struct linkwise_plan *plan,
+                                             const struct linkwise_cluster *cluster,
+                                             const char *cost_model,
+                                             struct linkwise_estimate *out,
+                                             struct linkwise_error *err)
+{
+    enum costmodel_kind kind;
+    int *gpu = NULL;
+    enum status st;
+
+    API_NEED (plan);
+    API_SIZED (out);
+    st = api_cost_model (cost_model, &kind, api_error (err));
+    if (st == ST_OK)
+        st = api_plan_gpus (plan, cluster_for (plan, cluster), &gpu, api_error (err));
+    if (st == ST_OK) {
+        struct costmodel_problem priced =
+            api_plan_priced (plan, cluster_for (plan, cluster));
+
+        priced.kind = kind;
+        st = api_price (&priced, gpu, out, api_error (err));
+    }
+    if (st == ST_OK && !cluster && !cost_model) {
+        out->lower_bound_s = plan->lower_bound_s;
+        out->default_order_step_s = plan->default_order_step_s;
+    }
+    free (gpu);
+    return (enum linkwise_status) st;
+}
+
+enum linkwise_status linkwise_plan_memory (const struct linkwise_plan *plan,
+                                           struct linkwise_memory *out,
+                                           struct linkwise_error *err)
+{
+    const struct topology_cluster *c;
+    struct mapper_problem problem;
+    double most = -1.0;
+    int *gpu = NULL;
+    enum status st;
+
+    API_NEED (plan);
+    API_SIZED (out);
+    c = plan->cluster->c;
+    st = api_plan_gpus (plan, c, &gpu, api_error (err));
+    if (st != ST_OK)
+        return (enum linkwise_status) st;
+    problem = api_plan_problem (plan, c);
+    for (int i = 0; i < plan->plan.config.deg.pp; i++) {
+        struct memest_stage s;
+        double gpu_bytes = mapper_stage_memory (&problem, &plan->plan.config,
+                                                plan->plan.layers_per_stage, gpu, i, &s);
+
+        if (s.peak_bytes / gpu_bytes <= most)
+            continue;
+        most = s.peak_bytes / gpu_bytes;
+        api_memory (
+            &s, i, gpu_bytes, mapper_memory_limit (&problem, gpu_bytes),
+            memest_chance (problem.memory_model, &plan->profile, s.peak_bytes, gpu_bytes),
+            out);
+    }
+    free (gpu);
+    return LINKWISE_OK;
+}
+
+/* ---- checking ---- */
+
+struct linkwise_check {
+    struct check_report report;
+};
+
+enum linkwise_status linkwise_plan_check (const struct linkwise_plan *plan,
+                                          const struct linkwise_cluster *cluster,
+                                          struct linkwise_check **out,
+                                          struct linkwise_error *err)
+{
+    struct linkwise_check *c;
+    enum status st;
+
+    API_NEED (plan);
+    API_NEED (out);
+    c = malloc (sizeof *c);
+    st = c ? check_plan (&plan->plan, cluster_for (plan, cluster), &plan->profile,
+                         &c->report, api_error (err))
+           : err_nomem (api_error (err));
+    if (st == ST_OK)
+        *out = c;
+    else
+        free (c);
+    return (enum linkwise_status) st;
+}
+
+void linkwise_check_destroy (struct linkwise_check *c)
+{
+    free (c);
+}
+
+int linkwise_check_count (const struct linkwise_check *check)
+{
+    return check ? check->report.n : -1;
+}
+
+int linkwise_check_failed (const struct linkwise_check *check)
+{
+    return check ? check->report.failed : -1;
+}
+
+enum linkwise_status linkwise_check_at (const struct linkwise_check *check, int i,
+                                        struct linkwise_finding *out,
+                                        struct linkwise_error *err)
+{
+    API_NEED (check);
+    API_SIZED (out);
+    if (i < 0 || i >= check->report.n)
+        return (enum linkwise_status) err_set (
+            api_error (err), ST_USAGE, "%s: expected a finding from 0 to %d, found %d",
+            __func__, check->report.n - 1, i);
+    *out = (struct linkwise_finding){
+        .size = sizeof *out,
+        .what = check->report.item[i].what,
+        .verdict = (enum linkwise_verdict) check->report.item[i].verdict,
+        .found = check->report.item[i].text};
+    return LINKWISE_OK;
+}
+
+/* ---- writing ---- */
+
+enum status api_cluster_reference (const struct linkwise_cluster *c, const char **file,
+                                   char hex[65], struct error *err)
+{
+    char *text;
+    size_t len;
+    enum status st;
+
+    *file = NULL;
+    if (c->c->n_nodes <= MAPPER_WHOLE_CLUSTER_NODES || !c->arg ||
+        strcmp (c->arg, "-") == 0 || strchr (c->arg, ' '))
+        return ST_OK;
+    st = file_read (c->arg, &text, &len, err);
+    if (st == ST_OK) {
+        file_sha256 (text, len, hex);
+        free (text);
+        *file = c->arg;
+    }
+    return st;
+}
+
+enum status api_plan_document (const struct linkwise_plan *p, json_t **out,
+                               struct error *err)
+{
+    json_t *doc = json_copy (p->plan.doc), *own = json_object_get (doc, "cluster");
+    char hex[65] = "", where[PATH_MAX];
+    const char *file = json_string_value (json_object_get (own, "file"));
+    enum status st = doc ? ST_OK : err_nomem (err);
+
+    if (st == ST_OK && p->other_cluster)
+        st = api_cluster_reference (p->cluster, &file, hex, err);
+    if (st != ST_OK) {
+        json_decref (doc);
+        return st;
+    }
+    if (file && realpath (file, where)) {
+        own = p->other_cluster
+                  ? json_pack ("{s:s, s:i, s:s}", "name", p->cluster->c->name, "nodes",
+                               p->cluster->c->n_nodes, "sha256", hex)
+                  : json_copy (own);
+        json_object_set_new (own, "file", json_string (where));
+        json_object_set_new (doc, "cluster", own);
+    } else if (p->other_cluster) {
+        json_object_set_new (doc, "cluster", topology_cluster_to_json (p->cluster->c));
+    }
+    *out = doc;
+    return ST_OK;
+}
+
+/* The document with the cluster that the plan is for. */
+static enum status document (const struct linkwise_plan *p, json_t **out,
+                             struct error *err)
+{
+    if (p->other_cluster)
+        return api_plan_document (p, out, err);
+    *out = json_incref (p->plan.doc);
+    return ST_OK;
+}
+
+enum linkwise_status linkwise_plan_to_json (const struct linkwise_plan *plan, char **json,
+                                            struct linkwise_error *err)
+{
+    json_t *doc;
+    enum status st;
+
+    API_NEED (plan);
+    API_NEED (json);
+    st = document (plan, &doc, api_error (err));
+    return st == ST_OK ? api_text (doc, json, err) : (enum linkwise_status) st;
+}
+
+enum linkwise_status linkwise_plan_write (const struct linkwise_plan *plan,
+                                          const char *path, struct linkwise_error *err)
+{
+    json_t *doc = NULL;
+    enum status st;
+
+    API_NEED (plan);
+    API_NEED (path);
+    st = document (plan, &doc, api_error (err));
+    if (st == ST_OK)
+        st = json_write (path, doc, api_error (err));
+    json_decref (doc);
+    return (enum linkwise_status) st;
+}
+
+enum status api_emit (const struct linkwise_plan *p, const char *to, const char *folder,
+                      const char *program, struct notes *refused, struct error *err)
+{
+    json_t *doc = NULL;
+    int *gpu = NULL;
+    enum status st = api_plan_gpus (p, p->cluster->c, &gpu, err);
+
+    if (st == ST_OK)
+        st = api_plan_document (p, &doc, err);
+    if (st == ST_OK) {
+        const struct launch_request request = {.plan = &p->plan,
+                                               .cluster = p->cluster->c,
+                                               .gpu = gpu,
+                                               .doc = doc,
+                                               .linkwise = program,
+                                               .to = to};
+
+        st = launch_emit (&request, folder, refused, err);
+    }
+    json_decref (doc);
+    free (gpu);
+    return st;
+}
+
+enum linkwise_status linkwise_plan_emit (const struct linkwise_plan *plan, const char *to,
+                                         const char *folder, struct linkwise_notes *notes,
+                                         struct linkwise_error *err)
+{
+    API_NEED (plan);
+    API_NEED (to);
+    API_NEED (folder);
+    if (folder[0] == '\0')
+        return (enum linkwise_status) err_set (api_error (err), ST_USAGE,
+                                               "%s: folder: expected a name, found \"\"",
+                                               __func__);
+    return (enum linkwise_status) api_emit (plan, to, folder, "linkwise",
+                                            api_notes (notes), api_error (err));
+}
+
+const char *linkwise_launcher_at (int i)
+{
+    const struct launch_target *t = i >= 0 ? launch_target_at (i) : NULL;
+
+    return t ? t->name : NULL;
+}

@@ -1,0 +1,74 @@
+/* Nodes by what people call them: host lists, racks, switches, file order. */
+#include <string.h>
+
+#include "topology/topology.h"
+
+/* Nodes of a rack, or below a switch, of that name. */
+static enum status mark_rack (const struct topology_cluster *c, const char *rack,
+                              const char *option, bool value, bool *marked,
+                              struct error *err)
+{
+    int found = 0;
+
+    for (int i = 0; i < c->n_nodes; i++) {
+        const struct topology_node *n = &c->node[i];
+        bool is_in = n->rack && strcmp (n->rack, rack) == 0;
+
+        for (int k = 0; k < n->levels && !is_in; k++)
+            is_in = strcmp (n->switches[k], rack) == 0;
+        if (is_in)
+            marked[i] = value && !n->drained;
+        found += is_in;
+    }
+    return found > 0 ? ST_OK
+                     : err_set (err, ST_USAGE,
+                                "%s: the cluster %s has no rack and no switch \"%s\"",
+                                option, c->name, rack);
+}
+
+static enum status mark_node (const struct topology_cluster *c, const char *name,
+                              const char *option, bool value, bool *marked,
+                              struct error *err)
+{
+    int node = topology_node_of_host (c, name);
+
+    if (node == -2)
+        return err_set (err, ST_USAGE,
+                        "%s: \"%s\" may be several nodes of the cluster %s, whose names "
+                        "differ after the first dot",
+                        option, name, c->name);
+    if (node < 0)
+        return err_set (err, ST_USAGE, "%s: the cluster %s has no node \"%s\"", option,
+                        c->name, name);
+    marked[node] = value && !c->node[node].drained;
+    return ST_OK;
+}
+
+enum status topology_mark_nodes (const struct topology_cluster *c, const char *list,
+                                 const char *option, bool value, bool *marked,
+                                 struct error *err)
+{
+    bool racks = strncmp (list, "rack:", 5) == 0;
+    char **names;
+    int n;
+    enum status st = topology_hostlist_expand (list + (racks ? 5 : 0), &names, &n, err);
+
+    if (st != ST_OK) {
+        err_prefix (err, "%s", option);
+        return st;
+    }
+    for (int i = 0; i < n && st == ST_OK; i++)
+        st = (racks ? mark_rack : mark_node) (c, names[i], option, value, marked, err);
+    topology_hostlist_free (names);
+    return st;
+}
+
+int topology_gpus_in_order (const struct topology_cluster *c, int most, int *gpu)
+{
+    int n = 0;
+
+    for (int i = 0; i < c->n_nodes; i++)
+        for (int k = 0; k < c->node[i].gpus && n < most && !c->node[i].drained; k++)
+            gpu[n++] = c->node[i].first_gpu + k;
+    return n;
+}

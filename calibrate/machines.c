@@ -9,9 +9,9 @@
 #include "base/units.h"
 
 /* What a pair of GPUs and a node reach.  Inside: nccl-tests' bus bandwidth of two GPUs
- * (A100 and H100: docs/formulas.md, T8, and the tables of links in bench/RESULTS.md;
- * others in proportion to their vendors' link rates); off the node: the vendors' reference machines (DGX-1,
- * DGX A100, DGX H100, HGX B200; cloud nodes for PCIe types). */
+ * (A100 and H100: docs/formulas.md, T8; others in proportion to their vendors' link
+ * rates); off the node: the vendors' reference machines (DGX-1, DGX A100, DGX H100, HGX
+ * B200; cloud nodes for PCIe types). */
 static const struct {
     const char *prefix; /* of the type's name */
     double intra_gb_per_s, intra_us, node_gb_per_s;

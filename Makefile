@@ -90,7 +90,7 @@ TESTS := $(TEST_SRC:%.c=$B/%)
 
 # ---- targets ----
 
-.PHONY: all run check check-long check-gpu bench bench-plans accuracy accuracy-memory accuracy-times accuracy-links deps deps-test info help install clean config
+.PHONY: all run check check-long check-gpu bench bench-plans accuracy accuracy-memory accuracy-times accuracy-links results deps deps-test info help install clean config
 .DEFAULT_GOAL := all
 
 all: $B/linkwise $B/bwprobe $B/liblinkwise.a $B/liblinkwise.so $B/linkwise.pc
@@ -104,6 +104,7 @@ help:
 ## make check-gpu    the tests that need a GPU (docs/gpu-check.md)
 ## make bench    measure speed
 ## make accuracy RUNS=DIR   estimates beside measured runs
+## make results RUNS=DIR    bench and accuracy, written to bench/RESULTS.md
 ## make info     what was found on this machine
 ## make deps     install the build packages (apt); deps-test: those of optional tests
 ## make install  prefix=/usr/local DESTDIR=
@@ -168,6 +169,10 @@ bench: $B/bench/speed $B/bench/annealer $B/bench/planted $B/bench/cluster $B/ben
 	@$B/bench/probe
 bench-plans: $B/linkwise $B/bench/plans
 	@$B/bench/plans $B/linkwise
+
+# PARTS="accuracy plans" measures these alone.
+results: $B/linkwise $(addprefix $B/bench/,accuracy accuracy_times accuracy_links speed annealer planted cluster probe plans)
+	@BUILD='$B' RUNS='$(RUNS)' PARTS='$(PARTS)' CC='$(CC)' CFLAGS='$(CFLAGS)' sh bench/results.sh
 
 info:
 	@printf '%-10s %s\n' version '$(VERSION)' \

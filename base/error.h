@@ -37,7 +37,7 @@ void err_prefix (struct error *err, const char *fmt, ...)
 /** err_set (err, ST_NOMEM, "out of memory"). */
 enum status err_nomem (struct error *err);
 
-/** The program's exit code for a status (DESIGN.md, Contract): 0, 1, 2 or 3. */
+/** The program's exit code for a status (docs/outputs.md): 0, 1, 2 or 3. */
 int status_exit_code (enum status code);
 
 #endif

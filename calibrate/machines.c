@@ -9,9 +9,9 @@
 #include "base/units.h"
 
 /* What a pair of GPUs and a node reach.  Inside: nccl-tests' bus bandwidth of two GPUs
- * (A100 and H100: FORMULAS T8 and ../docs/accuracy.md's link tables; others in proportion
- * to their vendors' link rates); off the node: the vendors' reference machines (DGX-1,
- * DGX A100, DGX H100, HGX B200; cloud nodes for PCIe types). */
+ * (A100 and H100: docs/formulas.md, T8; others in proportion to their vendors' link
+ * rates); off the node: the vendors' reference machines (DGX-1, DGX A100, DGX H100, HGX
+ * B200; cloud nodes for PCIe types). */
 static const struct {
     const char *prefix; /* of the type's name */
     double intra_gb_per_s, intra_us, node_gb_per_s;
@@ -27,8 +27,8 @@ static const struct {
 #define NIC_GB_PER_S 12.5 /* the slowest that reference machines have */
 #define INTER_US 12.0
 /* Of a network that nobody describes, large jobs get less a node than small ones: they
- * cross more switches, and a ring runs at its slowest hop.  CORRECTIONS T10 found powers
- * from .2 to .9 of the number of nodes, one at 8. */
+ * cross more switches, and a ring runs at its slowest hop: powers from .2 to .9 of the
+ * number of nodes, one at 8 (docs/formulas.md, T10). */
 #define JOB_SIZE_POWER 0.8
 
 enum status calibrate_cluster (const struct calibrate_run *run,

@@ -1,9 +1,9 @@
 /* Compute: every layer as its matrix products, its attention and its elementwise kernels.
  *
- * The host's launches are a floor under a layer's time, joined smoothly (CORRECTIONS T14:
- * fourth powers).  Backward does every product twice, once for the inputs' gradients and
- * once for the weights', and flash attention 2.5 times (FlashAttention-2, arXiv
- * 2307.08691, section 3.2). */
+ * The host's launches are a floor under a layer's time, joined smoothly by fourth powers
+ * (docs/formulas.md, T14).  Backward does every product twice, once for the inputs'
+ * gradients and once for the weights', and flash attention 2.5 times (FlashAttention-2,
+ * arXiv 2307.08691, section 3.2). */
 #include "costmodel/costmodel_private.h"
 
 #include <math.h>
@@ -25,7 +25,7 @@
 /* Tokens sorted by expert and back: read and written twice, per token-expert pair and
  * hidden unit. */
 #define PERMUTE_TRAFFIC 8.0
-/* Loss over a vocabulary entry, forward and backward together (CORRECTIONS T16).  With
+/* Loss over a vocabulary entry, forward and backward together (docs/formulas.md, T16).  With
  * logits gathered from all ranks it is over all entries and by separate operations: cast
  * to fp32, log-softmax, the accuracy's argmax, and three gradients, all read and written;
  * beyond one rank the gathered parts are copied twice (Aleph Alpha's framework). */

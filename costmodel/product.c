@@ -4,8 +4,8 @@
 #include <math.h>
 
 /* Output tiles of the vendors' libraries, and the part of the best rate that a kernel with
- * such tiles reaches (CORRECTIONS, "Constants from 13B and 30B"; the small ones keep the
- * ratio of reuse, m n / (m + n), in between). */
+ * such tiles reaches (docs/formulas.md, T13; the small ones keep the ratio of reuse,
+ * m n / (m + n), in between). */
 static const struct {
     double m, n, part;
 } tiles[] = {

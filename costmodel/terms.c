@@ -277,9 +277,9 @@ static void slot_compute (const struct terms *t, const int *gpu, int stage,
     }
 }
 
-/* Context parallelism: the ring's steps that attention does not hide (FORMULAS T11);
- * backward carries keys and values and their gradients.  s->share has the rings of all
- * replicas. */
+/* Context parallelism: the ring's steps that attention does not hide (docs/formulas.md,
+ * T11); backward carries keys and values and their gradients.  s->share has the rings of
+ * all replicas. */
 static void slot_cp (const struct terms *t, const int *gpu, int stage, struct scratch *s,
                      struct use_log *log, struct slot_time *out)
 {

@@ -1,5 +1,5 @@
-/* Weights, gradients and optimizer state (FORMULAS Z0-Z3), activations by schedule and
- * recomputation (A1-A11), logits (A9), buffers and overheads, all with CORRECTIONS. */
+/* Weights, gradients and optimizer state, activations by schedule and recomputation, logits,
+ * buffers and overheads.  Z0 to O3 are labels of docs/formulas.md. */
 #include "memest/memest_private.h"
 
 #include <math.h>
@@ -139,7 +139,7 @@ static double sampled_away (const struct memest_problem *p, const struct shape *
            p->profile->memory.wta_dropped_bytes * w->h / w->r - 4.0 * 8.0 * budget;
 }
 
-/* A layer's activations per token, nothing recomputed (A7 with CORRECTIONS). */
+/* A layer's activations per token, nothing recomputed (A7). */
 static double dense_layer_bytes (const struct memest_problem *p, const struct shape *w)
 {
     double ffn = p->model->ffn / w->t;

@@ -1,4 +1,4 @@
-/* Parameter counts (FORMULAS.md P1-P5 with CORRECTIONS.md). */
+/* Parameter counts (docs/formulas.md, P1 to P5). */
 #include "workload/workload.h"
 
 #include <math.h>

@@ -97,9 +97,9 @@ const struct workload_model *workload_presets (int *n);
 
 /** Parameters of one layer without experts on one of tp tensor-parallel ranks.
  *
- *  FORMULAS.md P1 with CORRECTIONS.md P1 and P2: shapes use heads x head_dim, a rank holds
- *  max(1, k/tp) key/value heads; norms, the biases of row-parallel layers and latent
- *  attention's down-projections are whole on every rank. */
+ *  docs/formulas.md, P1 and P2: shapes use heads x head_dim, a rank holds max(1, k/tp)
+ *  key/value heads; norms, the biases of row-parallel layers and latent attention's
+ *  down-projections are whole on every rank. */
 double workload_layer_params (const struct workload_model *m, int tp);
 
 /** The same of a layer with experts, but for the routed experts: attention, norms, router,

@@ -10,9 +10,9 @@
  *                 + a little for every estimated link
  *
  * The weight is how often a micro-batch's way down and up is exposed, 1 + floor ((m-1)/p)
- * + a part of the last round (Pipette's hidden critical path; MAPPING of the 1F1B
- * recurrence).  Maxima are softened while annealing, so that every link tells; the best
- * is kept by the maxima themselves, and the caller prices it exactly. */
+ * + a part of the last round (docs/formulas.md, T18).  Maxima are softened while
+ * annealing, so that every link tells; the best is kept by the maxima themselves, and the
+ * caller prices it exactly. */
 #include "mapper/place/grid_pairs.h"
 
 #include <float.h>

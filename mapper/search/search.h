@@ -173,7 +173,7 @@ enum status mapper_result_to_plan (const struct mapper_problem *p,
                                    const struct mapper_result *r,
                                    struct workload_plan *plan, struct error *err);
 
-/** The whole plan file, as DESIGN.md's contract has it.
+/** The whole plan file, as docs/plan.md has it.
  *
  *  @param[in] cluster_file  the file that the cluster came from and the SHA-256 of its
  *                           text, written instead of clusters of more than 256 nodes;

@@ -26,7 +26,7 @@
 
 static const char *const presets[] = {"calm", "busy", "failing", "mixed"};
 
-/* What is planned on how many GPUs, and the gap that issue 5 of the project asks for. */
+/* What is planned on how many GPUs. */
 struct row {
     int gpus;
     const char *model, *seq, *batch;

@@ -15,7 +15,7 @@
  * The step is at least the end of stage 0 plus its synchronisation and optimiser, which
  * grow with its layers.  A TP group may span nodes in a placement by hand, and then its
  * data-parallel groups see other links.  So the bound is the least of three cases (enum
- * bound_way):
+ * tp_span):
  *
  * SPAN_NONE: stage 0's TP groups all lie inside nodes, so that the tp groups of its
  * synchronisation share a node's way out, with as many lanes as TP groups fit a node.

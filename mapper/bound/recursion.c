@@ -3,8 +3,9 @@
  *
  * What is bounded is one replica: the one with the most stages on slow slots (bound.c says
  * how many at least).  With C_k = F_k + B_k, S one micro-batch's way down and up (all C and
- * all sends X), w = p-1-k the forwards that stage k does before its first backward, and r_k
- * those that it still has to do after it, 1F1B has for every stage k
+ * all sends X), w = p-1-k the forwards that stage k does before its forwards and backwards
+ * take turns, and r_k those that it still has to do after its first backward, 1F1B has for
+ * every stage k
  *
  *     end of stage 0 >= S + (m-1) B_k + r_k F_k                                        (1)
  *     end of stage 0 >= S + (m-1-w) C_k + sum over i > k of C_i and the sends from k on (2)

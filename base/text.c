@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+
 static bool text_reserve (struct text *t, size_t more)
 {
     if (t->failed)
@@ -121,22 +123,12 @@ void notes_free (struct notes *n)
 struct table {
     int columns;
     int cells; /* header included */
-    int cap;
     char **cell;
 };
 
 static void table_put (struct table *t, const char *s)
 {
-    if (t->cells == t->cap) {
-        int cap = t->cap ? t->cap * 2 : 64;
-        char **cell = realloc (t->cell, (size_t) cap * sizeof *cell);
-
-        if (!cell)
-            return;
-        t->cell = cell;
-        t->cap = cap;
-    }
-    char *copy = strdup (s);
+    char *copy = array_grow (&t->cell, t->cells, sizeof *t->cell) ? strdup (s) : NULL;
 
     if (copy)
         t->cell[t->cells++] = copy;

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "bwprobe/coordinator_private.h"
 
 enum { SAMPLE = 8 }; /* pairs that are compared */
@@ -261,15 +262,8 @@ void passes_take (void *coordinator, const struct journal_item *item)
         p->residual = (float) item->residual;
     if (item->kind == SCHEDULE_KINDS)
         return;
-    if ((c->n_done & (c->n_done - 1)) == 0) {
-        size_t cap = c->n_done ? 2 * c->n_done : 1;
-        uint64_t *more = realloc (c->done, cap * sizeof *more);
-
-        if (!more)
-            return;
-        c->done = more;
-    }
-    c->done[c->n_done++] = key_of (item->kind, item->pass, item->src, item->dst);
+    if (array_grow (&c->done, c->n_done, sizeof *c->done))
+        c->done[c->n_done++] = key_of (item->kind, item->pass, item->src, item->dst);
 }
 
 static bool is_done (const struct coordinator *c, int kind, int pass,

@@ -6,29 +6,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+
 #define HOSTS_MAX 1000000
 
 struct list {
     char **name;
-    int n, cap;
+    int n;
 };
 
 static enum status list_add (struct list *l, const char *name, struct error *err)
 {
     if (l->n == HOSTS_MAX)
         return err_set (err, ST_USAGE, "a host list has more than %d names", HOSTS_MAX);
-    if (l->n + 1 >= l->cap) {
-        int cap = l->cap ? l->cap * 2 : 64;
-        char **more = realloc (l->name, (size_t) cap * sizeof *more);
-
-        if (!more)
-            return err_nomem (err);
-        l->name = more;
-        l->cap = cap;
-    }
-    if (!(l->name[l->n] = strdup (name)))
+    if (!array_grow (&l->name, l->n, sizeof *l->name) || !(l->name[l->n] = strdup (name)))
         return err_nomem (err);
-    l->name[++l->n] = NULL;
+    l->n++;
     return ST_OK;
 }
 
@@ -152,10 +145,15 @@ enum status topology_hostlist_expand (const char *list, char ***names, int *n,
             break;
         p += len + 1;
     }
+    if (st == ST_OK && !array_grow (&l.name, l.n, sizeof *l.name))
+        st = err_nomem (err);
     if (st != ST_OK) {
-        topology_hostlist_free (l.name);
+        while (l.n > 0)
+            free (l.name[--l.n]);
+        free (l.name);
         return st;
     }
+    l.name[l.n] = NULL;
     *names = l.name;
     *n = l.n;
     return ST_OK;

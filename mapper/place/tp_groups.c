@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+
 #define COLUMNS_MAX 20000 /* beyond, index order */
 #define TP_MAX 16         /* ring orders are enumerated */
 #define MILP_NODES 5000
@@ -30,7 +32,7 @@ struct partition {
     int tp, groups;
     double bytes, layer_s;
     struct column *column;
-    int n_columns, cap;
+    int n_columns;
 };
 
 /* Time of one all-reduce on a ring in this order. */
@@ -99,15 +101,8 @@ static enum status add_column (struct partition *p, const int *subset, struct er
     int order[TP_MAX];
     double slowest = INFINITY;
 
-    if (p->n_columns == p->cap) {
-        int cap = p->cap ? 2 * p->cap : 128;
-        struct column *more = realloc (p->column, (size_t) cap * sizeof *more);
-
-        if (!more)
-            return err_nomem (err);
-        p->column = more;
-        p->cap = cap;
-    }
+    if (!array_grow (&p->column, p->n_columns, sizeof *p->column))
+        return err_nomem (err);
     memcpy (order, subset, (size_t) p->tp * sizeof (int));
     memcpy (k.gpu, subset, (size_t) p->tp * sizeof (int));
     permute (p, order, 1, 0.0, k.gpu, &k.cost_s);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/array.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/npy.h"
@@ -27,15 +28,11 @@ void topology_document_release (struct topology_document *d)
 static enum status add_side (struct topology_document *d, json_t *reference, char *bytes,
                              size_t len, struct error *err)
 {
-    struct topology_side *more =
-        realloc (d->side, ((size_t) d->n_sides + 1) * sizeof *more);
-
-    if (!more || !reference) {
+    if (!reference || !array_grow (&d->side, d->n_sides, sizeof *d->side)) {
         json_decref (reference);
         free (bytes);
         return err_nomem (err);
     }
-    d->side = more;
     d->side[d->n_sides++] = (struct topology_side){reference, bytes, len};
     return ST_OK;
 }

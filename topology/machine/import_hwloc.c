@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/xml.h"
 #include "topology/machine/import_private.h"
 
@@ -173,13 +174,9 @@ static enum status add_nic (struct reading *r, const struct xml *pci)
 
     if (!device)
         return ST_OK;
-
-    const struct xml **more =
-        realloc (r->nic, ((size_t) r->m->n_nics + 1) * sizeof *more);
-
-    if (!more || !(n = machine_add_nic (r->m)))
+    if (!array_grow (&r->nic, r->m->n_nics, sizeof *r->nic) ||
+        !(n = machine_add_nic (r->m)))
         return err_nomem (r->in->err);
-    r->nic = more;
     r->nic[r->m->n_nics - 1] = pci;
     n->rdma = rdma;
     n->numa = one_numa (local_object (pci));

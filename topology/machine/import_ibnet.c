@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "topology/machine/import_private.h"
 #include "topology/topology.h"
 
@@ -28,7 +29,7 @@ struct device {
 struct reading {
     const struct import *in;
     struct device *device;
-    int n, cap;
+    int n;
     json_t *index; /* id -> place in device[] */
     int *leaf;     /* switches with hosts */
     int n_leaves;
@@ -47,15 +48,8 @@ static int device_of (struct reading *r, const char *id, size_t len)
         return (int) json_integer_value (known);
     if (r->n == IDS_MAX)
         return -1;
-    if (r->n == r->cap) {
-        int cap = r->cap ? 2 * r->cap : 256;
-        struct device *more = realloc (r->device, (size_t) cap * sizeof *more);
-
-        if (!more)
-            return -1;
-        r->device = more;
-        r->cap = cap;
-    }
+    if (!array_grow (&r->device, r->n, sizeof *r->device))
+        return -1;
     r->device[r->n] = (struct device){.is_switch = key[0] == 'S', .level = -1};
     strcpy (r->device[r->n].id, key);
     json_object_set_new (r->index, key, json_integer (r->n));
@@ -64,11 +58,8 @@ static int device_of (struct reading *r, const char *id, size_t len)
 
 static bool add_peer (struct device *d, int peer)
 {
-    int *more = realloc (d->peer, ((size_t) d->n_peers + 1) * sizeof *more);
-
-    if (!more)
+    if (!array_grow (&d->peer, d->n_peers, sizeof *d->peer))
         return false;
-    d->peer = more;
     d->peer[d->n_peers++] = peer;
     return true;
 }

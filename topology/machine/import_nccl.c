@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/xml.h"
 #include "topology/machine/import_private.h"
 
@@ -110,12 +111,10 @@ static enum status add_nic (struct reading *r, const struct xml *x)
     const char *name = named (x, "net") ? xml_attr (x, "name") : NULL, *busid;
     int port = named (x, "net") ? (int) number (x, "port") : 0;
     struct text t = {0};
-    const struct xml **more =
-        realloc (r->nic, ((size_t) r->m->n_nics + 1) * sizeof *more);
-    struct machine_nic *n = more ? machine_add_nic (r->m) : NULL;
+    struct machine_nic *n = array_grow (&r->nic, r->m->n_nics, sizeof *r->nic)
+                                ? machine_add_nic (r->m)
+                                : NULL;
 
-    if (more)
-        r->nic = more;
     if (!n)
         return err_nomem (r->in->err);
     while (pci && !named (pci, "pci"))

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/array.h"
 #include "topology/machine/import_private.h"
 #include "topology/topology.h"
 
@@ -22,7 +23,7 @@ struct unit {
 struct reading {
     const struct import *in;
     struct unit *unit;
-    int n, cap;
+    int n;
     bool blocks;
     long size[TOPOLOGY_SWITCHES_MAX]; /* BlockSizes, ascending */
     int n_sizes;
@@ -41,15 +42,8 @@ static enum status fail (const struct reading *r, int line, const char *what,
 
 static struct unit *add_unit (struct reading *r)
 {
-    if (r->n == r->cap) {
-        int cap = r->cap ? 2 * r->cap : 64;
-        struct unit *more = realloc (r->unit, (size_t) cap * sizeof *more);
-
-        if (!more)
-            return NULL;
-        r->unit = more;
-        r->cap = cap;
-    }
+    if (!array_grow (&r->unit, r->n, sizeof *r->unit))
+        return NULL;
     r->unit[r->n] = (struct unit){.up = -1};
     return &r->unit[r->n++];
 }

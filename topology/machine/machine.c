@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "topology/known.h"
 #include "topology/topology_private.h"
 
@@ -18,38 +19,28 @@ const char *machine_path_word (enum machine_path p)
     return words[p];
 }
 
-/* Room for one more of n things of `size` bytes, zeroed; NULL: out of memory. */
-static void *one_more (void **list, int *n, size_t size)
-{
-    char *more = realloc (*list, ((size_t) *n + 1) * size);
-
-    if (!more)
-        return NULL;
-    *list = more;
-    return memset (more + (size_t) (*n)++ * size, 0, size);
-}
-
 struct machine_gpu *machine_add_gpu (struct machine *m)
 {
-    struct machine_gpu *g = one_more ((void **) &m->gpu, &m->n_gpus, sizeof *g);
-
-    if (g)
-        g->numa = -1;
-    return g;
+    if (!array_grow (&m->gpu, m->n_gpus, sizeof *m->gpu))
+        return NULL;
+    m->gpu[m->n_gpus] = (struct machine_gpu){.numa = -1};
+    return &m->gpu[m->n_gpus++];
 }
 
 struct machine_nic *machine_add_nic (struct machine *m)
 {
-    struct machine_nic *n = one_more ((void **) &m->nic, &m->n_nics, sizeof *n);
-
-    if (n)
-        n->numa = -1;
-    return n;
+    if (!array_grow (&m->nic, m->n_nics, sizeof *m->nic))
+        return NULL;
+    m->nic[m->n_nics] = (struct machine_nic){.numa = -1};
+    return &m->nic[m->n_nics++];
 }
 
 struct machine_numa *machine_add_numa (struct machine *m)
 {
-    return one_more ((void **) &m->numa, &m->n_numa, sizeof *m->numa);
+    if (!array_grow (&m->numa, m->n_numa, sizeof *m->numa))
+        return NULL;
+    m->numa[m->n_numa] = (struct machine_numa){0};
+    return &m->numa[m->n_numa++];
 }
 
 static int by_pci (const void *a, const void *b)

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/stats.h"
 #include "base/units.h"
 
@@ -231,14 +232,9 @@ static enum status read (struct links_table *t, char *text, size_t len)
                     "expected columns src,dst or a,b and a rate or a latency");
             continue;
         }
-        if ((n & (n - 1)) == 0) {
-            struct item *more = realloc (item, (n ? 2 * (size_t) n : 1) * sizeof *more);
-
-            if (!more) {
-                st = err_nomem (t->err);
-                break;
-            }
-            item = more;
+        if (!array_grow (&item, n, sizeof *item)) {
+            st = err_nomem (t->err);
+            break;
         }
         st = read_item (t, &f, lines.number, word, words, &item[n]);
         if (st == ST_OK && item[n].a >= 0)

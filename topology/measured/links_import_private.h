@@ -33,7 +33,7 @@ struct links_table {
         double value;       /* bytes/s or seconds */
         const char *reason; /* of a failure: a constant text */
     } * sample;
-    size_t n_samples, cap_samples;
+    size_t n_samples;
 
     /* One number that the file gives for every pair of its kind; 0: none. */
     double all_intra_bytes_per_s, all_inter_bytes_per_s;

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/array.h"
 #include "base/units.h"
 #include "topology/links_doc.h"
 #include "topology/topology.h"
@@ -17,19 +18,6 @@
 #define ENDS_MAX 4096 /* the document holds matrices over them */
 
 /* ---- the table ---- */
-
-/* Room for one more entry of a growing array that doubles at each power of two. */
-static bool reserve (void **array, int n, size_t size)
-{
-    if (n & (n - 1))
-        return true;
-
-    void *more = realloc (*array, (n ? 2 * (size_t) n : 1) * size);
-
-    if (more)
-        *array = more;
-    return more != NULL;
-}
 
 int links_table_node (struct links_table *t, const char *name)
 {
@@ -39,8 +27,7 @@ int links_table_node (struct links_table *t, const char *name)
     for (int i = t->n_nodes - 1; i >= 0; i--)
         if (strcmp (t->node[i].name, clean) == 0)
             return i;
-    if (t->n_nodes == ENDS_MAX ||
-        !reserve ((void **) &t->node, t->n_nodes, sizeof *t->node)) {
+    if (t->n_nodes == ENDS_MAX || !array_grow (&t->node, t->n_nodes, sizeof *t->node)) {
         err_set (t->err, ST_NOMEM, "%s: more than %d nodes, or out of memory", t->file,
                  ENDS_MAX);
         return -1;
@@ -58,8 +45,7 @@ int links_table_end (struct links_table *t, int node, int gpu)
     for (int i = t->n_ends - 1; i >= 0; i--)
         if (t->end[i].node == node && t->end[i].gpu == gpu)
             return i;
-    if (t->n_ends == ENDS_MAX ||
-        !reserve ((void **) &t->end, t->n_ends, sizeof *t->end)) {
+    if (t->n_ends == ENDS_MAX || !array_grow (&t->end, t->n_ends, sizeof *t->end)) {
         err_set (t->err, ST_NOMEM, "%s: more than %d GPUs, or out of memory", t->file,
                  ENDS_MAX);
         return -1;
@@ -80,15 +66,8 @@ enum status links_table_add (struct links_table *t, int src, int dst,
                         what == LINKS_BANDWIDTH ? "a bandwidth of" : "a latency of",
                         value / (what == LINKS_BANDWIDTH ? UNITS_GB : UNITS_US),
                         what == LINKS_BANDWIDTH ? "GB/s" : "us");
-    if (t->n_samples == t->cap_samples) {
-        size_t cap = t->cap_samples ? 2 * t->cap_samples : 256;
-        struct links_sample *more = realloc (t->sample, cap * sizeof *more);
-
-        if (!more)
-            return err_nomem (t->err);
-        t->sample = more;
-        t->cap_samples = cap;
-    }
+    if (!array_grow (&t->sample, t->n_samples, sizeof *t->sample))
+        return err_nomem (t->err);
     t->sample[t->n_samples++] = (struct links_sample){src, dst, what, value, reason};
     return ST_OK;
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/stats.h"
 #include "base/units.h"
 #include "topology/links_doc.h"
@@ -39,11 +40,9 @@ static double own_rate (const struct topology_passes *p, int i, int j)
 static double *add_pass (struct topology_passes *p)
 {
     size_t cells = (size_t) p->n * (size_t) p->n;
-    double **list = realloc (p->rate, ((size_t) p->passes + 1) * sizeof *list);
     double *rate = malloc (cells * sizeof *rate);
 
-    p->rate = list ? list : p->rate;
-    if (!list || !rate) {
+    if (!rate || !array_grow (&p->rate, p->passes, sizeof *p->rate)) {
         free (rate);
         return NULL;
     }

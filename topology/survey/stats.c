@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/rng.h"
 #include "base/stats.h"
 #include "topology/topology_private.h"
@@ -165,7 +166,7 @@ bool topology_links_visit (const struct topology_cluster *c, topology_visit_fn *
 struct bucket {
     struct topology_tier tier;
     double *bw, *latency_s; /* [n] */
-    size_t n, cap;
+    size_t n;
     bool one_latency;
     double sum, sum_square, measured;
 };
@@ -245,32 +246,18 @@ static struct bucket *bucket_of (struct collecting *w, struct topology_end from,
             return &w->bucket[k];
     }
 
-    struct bucket *more = realloc (w->bucket, ((size_t) w->n + 1) * sizeof *more);
-
-    if (!more)
+    if (!array_grow (&w->bucket, w->n, sizeof *w->bucket))
         return NULL;
-    w->bucket = more;
-    more[w->n] = (struct bucket){.tier = {.where = where, .hops = hops, .rail = rail}};
-    return &more[w->n++];
+    w->bucket[w->n] =
+        (struct bucket){.tier = {.where = where, .hops = hops, .rail = rail}};
+    return &w->bucket[w->n++];
 }
 
 static bool keep_value (struct bucket *b, const struct topology_link *l)
 {
-    if (b->n == b->cap) {
-        size_t cap = b->cap ? 2 * b->cap : 256;
-        double *bw = realloc (b->bw, cap * sizeof *bw);
-
-        if (!bw)
-            return false;
-        b->bw = bw;
-
-        double *latency_s = realloc (b->latency_s, cap * sizeof *latency_s);
-
-        if (!latency_s)
-            return false;
-        b->latency_s = latency_s;
-        b->cap = cap;
-    }
+    if (!array_grow (&b->bw, b->n, sizeof *b->bw) ||
+        !array_grow (&b->latency_s, b->n, sizeof *b->latency_s))
+        return false;
     b->one_latency = b->n == 0 || (b->one_latency && l->latency_s == b->latency_s[0]);
     b->bw[b->n] = l->bytes_per_s;
     b->latency_s[b->n++] = l->latency_s;

@@ -17,9 +17,15 @@ static double middle (const double *v, int n)
     return n % 2 ? v[n / 2] : 0.5 * (v[n / 2 - 1] + v[n / 2]);
 }
 
+void stats_sort (double *v, int n)
+{
+    if (n > 0)
+        qsort (v, (size_t) n, sizeof *v, by_value);
+}
+
 double stats_median (double *v, int n)
 {
-    qsort (v, (size_t) n, sizeof *v, by_value);
+    stats_sort (v, n);
     return middle (v, n);
 }
 

@@ -2,6 +2,9 @@
 #ifndef BASE_STATS_H
 #define BASE_STATS_H
 
+/** Sort v in place, the smallest first. */
+void stats_sort (double *v, int n);
+
 /** The median; v is sorted in place.  NaN when n is 0. */
 double stats_median (double *v, int n);
 

@@ -84,7 +84,7 @@ static double high_latency (const struct coordinator *c, int tier, double *work)
         if (x > 0 && estimate_tier_of (c, p->src, p->dst) == tier)
             work[n++] = x;
     }
-    stats_median (work, n); /* sorts */
+    stats_sort (work, n);
     return stats_quantile (work, n, HIGH_QUANTILE);
 }
 

@@ -255,7 +255,7 @@ static double quantile (const double *v, size_t n, double q, double *work)
     for (size_t i = 0; i < n; i++)
         if (isfinite (v[i]))
             work[k++] = v[i];
-    stats_median (work, k); /* sorts */
+    stats_sort (work, k);
     return stats_quantile (work, k, q);
 }
 

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/stats.h"
+
 struct pair {
     double x, y;
 };
@@ -127,13 +129,6 @@ static double kendall_of (const double *a, const double *b, int n, struct pair *
                : NAN;
 }
 
-static int by_value (const void *a, const void *b)
-{
-    double x = *(const double *) a, y = *(const double *) b;
-
-    return (x > y) - (x < y);
-}
-
 enum status calibrate_errors (const double *estimate, const double *measured, int n,
                               struct calibrate_errors *out, struct error *err)
 {
@@ -154,9 +149,8 @@ enum status calibrate_errors (const double *estimate, const double *measured, in
         e.bias += relative / n;
         e.worst = fmax (e.worst, work[i]);
     }
-    qsort (work, (size_t) n, sizeof *work, by_value);
     if (n > 0)
-        e.median = n % 2 ? work[n / 2] : 0.5 * (work[n / 2 - 1] + work[n / 2]);
+        e.median = stats_median (work, n);
     if (n >= 3) {
         for (int way = 0; way < 2; way++) {
             for (int i = 0; i < n; i++)

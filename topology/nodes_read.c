@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
+
 #define NODES_MAX 1048576
 
 /* ---- lists with one entry per GPU ---- */
@@ -319,12 +321,6 @@ struct switch_use {
     int *id;
 };
 
-static int by_switch (const void *a, const void *b)
-{
-    return strcmp (((const struct switch_use *) a)->name,
-                   ((const struct switch_use *) b)->name);
-}
-
 /* Number the switches, so that comparing two is cheap. */
 static enum status number_switches (struct reader *r)
 {
@@ -343,7 +339,7 @@ static enum status number_switches (struct reader *r)
         for (int l = 0; l < c->node[i].levels; l++)
             use[k++] =
                 (struct switch_use){c->node[i].switches[l], &c->node[i].switch_id[l]};
-    qsort (use, n, sizeof *use, by_switch);
+    qsort (use, n, sizeof *use, order_texts);
     for (k = 0; k < n; k++) {
         id += k > 0 && strcmp (use[k - 1].name, use[k].name) != 0;
         *use[k].id = id;

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/stats.h"
 
 #define COLUMNS_MAX 20000 /* beyond, index order */
 #define TP_MAX 16         /* ring orders are enumerated */
@@ -198,13 +199,6 @@ static double largest_cost (const struct partition *p, const int *chosen)
     return most;
 }
 
-static int by_number (const void *a, const void *b)
-{
-    double x = *(const double *) a, y = *(const double *) b;
-
-    return (x > y) - (x < y);
-}
-
 /* Bisect the columns' costs for the smallest threshold that still partitions. */
 static enum status partition_node (const struct partition *p, int *chosen,
                                    struct error *err)
@@ -220,7 +214,7 @@ static enum status partition_node (const struct partition *p, int *chosen,
         for (int k = 0; k < p->n_columns; k++)
             if (p->column[k].cost_s < most * (1 - 1e-9))
                 cost[hi++] = p->column[k].cost_s;
-        qsort (cost, (size_t) hi, sizeof *cost, by_number);
+        stats_sort (cost, hi);
         while (lo < hi) {
             int mid = lo + (hi - lo) / 2;
             enum status found = solve (p, cost[mid] * (1 + 1e-12), try, err);

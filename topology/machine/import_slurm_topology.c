@@ -9,6 +9,7 @@
 #include <strings.h>
 
 #include "base/array.h"
+#include "base/order.h"
 #include "topology/machine/import_private.h"
 #include "topology/topology.h"
 
@@ -135,12 +136,6 @@ struct by_name {
     int index;
 };
 
-static int compare_names (const void *a, const void *b)
-{
-    return strcmp (((const struct by_name *) a)->name,
-                   ((const struct by_name *) b)->name);
-}
-
 /* Units sorted by name; two of one name are refused.  To be freed. */
 static enum status sort_units (const struct reading *r, struct by_name **out)
 {
@@ -150,7 +145,7 @@ static enum status sort_units (const struct reading *r, struct by_name **out)
         return err_nomem (r->in->err);
     for (int k = 0; k < r->n; k++)
         sorted[k] = (struct by_name){r->unit[k].name, k};
-    qsort (sorted, (size_t) r->n, sizeof *sorted, compare_names);
+    qsort (sorted, (size_t) r->n, sizeof *sorted, order_texts);
     for (int k = 1; k < r->n; k++)
         if (strcmp (sorted[k - 1].name, sorted[k].name) == 0) {
             enum status st = fail (r, r->unit[sorted[k].index].line,
@@ -185,9 +180,8 @@ static enum status link_below (struct reading *r, const struct by_name *sorted, 
     if (st != ST_OK)
         return st;
     for (int i = 0; i < n && st == ST_OK; i++) {
-        struct by_name key = {names[i], 0};
-        struct by_name *found =
-            bsearch (&key, sorted, (size_t) r->n, sizeof key, compare_names);
+        const struct by_name *found =
+            bsearch (&names[i], sorted, (size_t) r->n, sizeof *sorted, order_texts);
 
         if (!found)
             st = fail (r, r->unit[k].line, "Switches: no switch is called ", names[i]);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/order.h"
 #include "topology/known.h"
 #include "topology/topology_private.h"
 
@@ -53,11 +54,6 @@ static int by_pci (const void *a, const void *b)
                : strcmp (x->pci, y->pci);
 }
 
-static int by_nic_name (const void *a, const void *b)
-{
-    return strcmp (*(const char *const *) a, *(const char *const *) b);
-}
-
 static enum status check_nics (const struct machine *m, const char *where,
                                struct error *err)
 {
@@ -67,7 +63,7 @@ static enum status check_nics (const struct machine *m, const char *where,
     for (int i = 0; i < m->n_nics && st == ST_OK; i++)
         name[i] = m->nic[i].name;
     if (st == ST_OK)
-        qsort (name, (size_t) m->n_nics, sizeof *name, by_nic_name);
+        qsort (name, (size_t) m->n_nics, sizeof *name, order_texts);
     for (int i = 1; i < m->n_nics && st == ST_OK; i++)
         if (strcmp (name[i - 1], name[i]) == 0)
             st = err_set (err, ST_INVALID, "%s: the NIC %s is named twice", where,

@@ -246,13 +246,6 @@ enum status topology_passes_read (const struct topology_cluster *base,
 
 /* ---- putting passes together ---- */
 
-static int by_value (const void *a, const void *b)
-{
-    double x = *(const double *) a, y = *(const double *) b;
-
-    return (x > y) - (x < y);
-}
-
 enum status topology_passes_combine (const struct topology_passes *p, const bool *use,
                                      double quantile, double *rate, struct error *err)
 {
@@ -266,7 +259,7 @@ enum status topology_passes_combine (const struct topology_passes *p, const bool
         for (int k = 0; k < p->passes; k++)
             if (use[k] && !isnan (p->rate[k][at]))
                 v[n++] = p->rate[k][at];
-        qsort (v, (size_t) n, sizeof *v, by_value);
+        stats_sort (v, n);
         rate[at] = stats_quantile (v, n, quantile);
     }
     free (v);

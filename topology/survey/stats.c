@@ -366,26 +366,20 @@ static void first_pass (void *context, struct topology_end from, struct topology
         w->failed = true;
 }
 
-static int by_value (const void *a, const void *b)
-{
-    double x = *(const double *) a, y = *(const double *) b;
-
-    return (x > y) - (x < y);
-}
-
 static void finish_bucket (struct bucket *b)
 {
     static const double share[] = {0, .05, .5, .95, 1};
     struct topology_tier *t = &b->tier;
+    int n = (int) b->n;
 
-    if (b->n == 0)
+    if (n == 0)
         return;
-    qsort (b->bw, b->n, sizeof *b->bw, by_value);
+    stats_sort (b->bw, n);
     if (!b->one_latency)
-        qsort (b->latency_s, b->n, sizeof *b->latency_s, by_value);
+        stats_sort (b->latency_s, n);
     for (int k = QUANTILE_5; k <= QUANTILE_95; k++)
-        t->quantile_bytes_per_s[k] = stats_quantile (b->bw, (int) b->n, share[k]);
-    t->latency_s = stats_quantile (b->latency_s, (int) b->n, .5);
+        t->quantile_bytes_per_s[k] = stats_quantile (b->bw, n, share[k]);
+    t->latency_s = stats_quantile (b->latency_s, n, .5);
 
     double mean = b->sum / b->measured;
     double variance = b->sum_square / b->measured - mean * mean;

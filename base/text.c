@@ -77,6 +77,17 @@ void text_clean_line (char *line)
             *line = '?';
 }
 
+bool text_has_word (const char *words, const char *word)
+{
+    size_t len = strcspn (word, " ");
+
+    for (const char *at = words; !word[len] && *at;
+         at += strcspn (at, " "), at += *at == ' ')
+        if (strncmp (at, word, len) == 0 && (at[len] == ' ' || at[len] == '\0'))
+            return true;
+    return false;
+}
+
 void text_add_sh (struct text *t, const char *s)
 {
     text_add_mem (t, "'", 1);

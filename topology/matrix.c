@@ -32,42 +32,31 @@ static enum status read_entry (struct reader *r, const struct json_at *at,
     *x = json_is_number (at->v) ? json_number_value (at->v) : NAN;
     return (json_is_number (at->v) || json_is_null (at->v)) && entry_ok (rule, *x)
                ? ST_OK
-               : json_fail (at, r->err, rule->what);
+               : json_fail (at, r->err, "%s", rule->what);
 }
 
 static enum status read_rows (struct reader *r, const struct json_at *at, int n,
                               const struct entry_rule *rule, struct topology_matrix *m)
 {
-    char expected[64];
-    size_t rows = json_array_size (at->v);
+    double *v;
 
-    snprintf (expected, sizeof expected, "%d rows of %d entries", n, n);
-    if (rows != (size_t) n)
-        return json_fail (at, r->err, expected);
-
-    double *v = malloc ((size_t) n * (size_t) n * sizeof *v);
-
+    if (json_array_size (at->v) != (size_t) n)
+        return json_fail (at, r->err, "%d rows of %d entries", n, n);
+    m->own = v = malloc ((size_t) n * (size_t) n * sizeof *v);
     if (!v)
         return err_nomem (r->err);
-    m->own = v;
     for (int i = 0; i < n; i++) {
         struct json_at row = json_entry (at, (size_t) i);
 
-        if (!json_is_array (row.v) || json_array_size (row.v) != (size_t) n) {
-            snprintf (expected, sizeof expected, "an array of %d", n);
-            return json_fail (&row, r->err, expected);
-        }
+        if (!json_is_array (row.v) || json_array_size (row.v) != (size_t) n)
+            return json_fail (&row, r->err, "an array of %d", n);
         for (int j = 0; j < n; j++) {
             struct json_at e = json_entry (&row, (size_t) j);
             double *x = &v[(size_t) i * (size_t) n + (size_t) j];
-            enum status st = ST_OK;
 
-            if (i == j)
-                *x = NAN;
-            else
-                st = read_entry (r, &e, rule, x);
-            if (st != ST_OK)
-                return st;
+            *x = NAN;
+            if (i != j)
+                TRY (read_entry (r, &e, rule, x));
         }
     }
     m->v = v;
@@ -79,23 +68,18 @@ static enum status read_rows (struct reader *r, const struct json_at *at, int n,
 static enum status read_npy (struct reader *r, const struct json_at *at, int n,
                              const struct entry_rule *rule, struct topology_matrix *m)
 {
-    static const char *const known[] = {"npy", NULL};
     struct json_at file = json_key (at, "npy");
     const char *name;
     char path[PATH_MAX];
-    enum status st = json_want_string (&file, &name, r->err);
 
-    if (st != ST_OK)
-        return st;
-    json_note_unknown (at, known, r->notes);
+    TRY (json_want_string (&file, &name, r->err));
+    json_note_unknown (at, "npy", r->notes);
     if ((size_t) snprintf (path, sizeof path, "%s%s%s",
                            name[0] == '/' || !r->c->folder ? "" : r->c->folder,
                            name[0] == '/' || !r->c->folder ? "" : "/",
                            name) >= sizeof path)
         return json_fail_text (&file, r->err, "the name is too long");
-    st = npy_map (path, &m->npy, r->err);
-    if (st != ST_OK)
-        return st;
+    TRY (npy_map (path, &m->npy, r->err));
     if (m->npy.n != (size_t) n)
         return json_fail_text (&file, r->err, "expected %d x %d entries, found %zu x %zu",
                                n, n, m->npy.n, m->npy.n);
@@ -138,11 +122,8 @@ static enum status read_by_node (struct reader *r, const struct json_at *at, int
                                  const struct entry_rule *rule,
                                  struct topology_pattern *p)
 {
-    char expected[64];
-
-    snprintf (expected, sizeof expected, "a list of %d (one per node)", n);
     if (!json_is_array (at->v) || json_array_size (at->v) != (size_t) n)
-        return json_fail (at, r->err, expected);
+        return json_fail (at, r->err, "a list of %d (one per node)", n);
     return read_list (r, at, rule, &p->by_node, (size_t) n);
 }
 
@@ -167,7 +148,6 @@ static enum status read_by_hops (struct reader *r, const struct json_at *at,
 static enum status read_rule (struct reader *r, const struct json_at *at, int n,
                               const struct entry_rule *rule, struct topology_matrix *m)
 {
-    static const char *const known[] = {"by_node", "by_hops", NULL};
     struct json_at by_node = json_key (at, "by_node"), by_hops = json_key (at, "by_hops");
     struct topology_pattern *p = calloc (1, sizeof *p);
 
@@ -179,7 +159,7 @@ static enum status read_rule (struct reader *r, const struct json_at *at, int n,
     p->larger_is_worse = rule->zero_ok;
     if (by_node.v && by_hops.v)
         return json_fail_text (at, r->err, "by_node and by_hops exclude each other");
-    json_note_unknown (at, known, r->notes);
+    json_note_unknown (at, "by_node by_hops", r->notes);
     return by_node.v ? read_by_node (r, &by_node, n, rule, p)
                      : read_by_hops (r, &by_hops, rule, p);
 }
@@ -198,19 +178,12 @@ enum status topology_matrix_read (struct reader *r, const struct json_at *at, in
         return read_rule (r, at, n, rule, m);
     if (json_is_object (at->v))
         return read_npy (r, at, n, rule, m);
-    if (!json_is_number (at->v)) {
-        char expected[96];
-
-        snprintf (expected, sizeof expected,
-                  "a number, %d rows of %d, or {\"npy\": FILE}", n, n);
-        return json_fail (at, r->err, expected);
-    }
-
-    enum status st = json_want_number (at, 0, rule->zero_ok, rule->max, &x, r->err);
-
-    if (st == ST_OK)
-        m->number = x * rule->unit;
-    return st;
+    if (!json_is_number (at->v))
+        return json_fail (at, r->err, "a number, %d rows of %d, or {\"npy\": FILE}", n,
+                          n);
+    TRY (json_want_number (at, 0, rule->zero_ok, rule->max, &x, r->err));
+    m->number = x * rule->unit;
+    return ST_OK;
 }
 
 static double worse (const struct topology_pattern *p, double x, double y)

@@ -170,23 +170,22 @@ static enum status read_mlp_only (const struct json_at *at, struct workload_mode
 {
     struct json_at list = json_key (at, "mlp_only_layers");
     size_t n;
-    enum status st;
 
     if (!json_has (at, "mlp_only_layers"))
         return ST_OK;
-    st = json_want_array (&list, &n, err);
-    for (size_t i = 0; i < n && st == ST_OK; i++) {
+    TRY (json_want_array (&list, &n, err));
+    for (size_t i = 0; i < n; i++) {
         struct json_at one = json_entry (&list, i);
         long long layer;
 
-        st = json_want_int (&one, 0, m->layers - 1, &layer, err);
-        if (st == ST_OK && layer != (long long) i)
-            st = json_fail_text (&one, err,
-                                 "only the first layers can be without experts");
+        TRY (json_want_int (&one, 0, m->layers - 1, &layer, err));
+        if (layer != (long long) i)
+            return json_fail_text (&one, err,
+                                   "only the first layers can be without experts");
     }
-    if (st == ST_OK && n > 0)
+    if (n > 0)
         m->dense_layers = (int) n;
-    return st;
+    return ST_OK;
 }
 
 static enum status finish_qwen_moe (const struct json_at *at, struct workload_model *m,
@@ -272,12 +271,11 @@ static enum status finish_falcon (const struct json_at *at, struct workload_mode
 static enum status finish_t5 (const struct json_at *at, struct workload_model *m,
                               struct notes *notes, struct error *err)
 {
-    struct json_at proj = json_key (at, "feed_forward_proj");
     const char *s = "relu";
 
     (void) notes;
-    if (json_has (at, "feed_forward_proj") && json_want_string (&proj, &s, err) != ST_OK)
-        return ST_INVALID;
+    if (json_has (at, "feed_forward_proj"))
+        TRY (json_get_string (at, "feed_forward_proj", &s, err));
     m->gated_mlp = strncmp (s, "gated", 5) == 0;
     if (m->decoder_layers == 0)
         m->decoder_layers = m->layers;

@@ -16,26 +16,16 @@ static void *member (struct workload_model *m, const struct workload_field *f)
 static enum status read_fields (const struct json_at *at, const struct workload_field *f,
                                 struct workload_model *m, struct error *err)
 {
-    enum status st = ST_OK;
-
-    for (; f->key && st == ST_OK; f++) {
-        struct json_at one = json_key (at, f->key);
-        long long n;
-
-        bool there = json_has (at, f->key);
-
+    for (; f->key; f++) {
         /* Its older name may have been there. */
-        if (!there && (!f->needed || *(int *) member (m, f) > 0))
+        if (!json_has (at, f->key) && (!f->needed || *(int *) member (m, f) > 0))
             continue;
-        if (f->flag) {
-            st = json_want_bool (&one, member (m, f), err);
-            continue;
-        }
-        st = json_want_int (&one, f->least, f->max, &n, err);
-        if (st == ST_OK)
-            *(int *) member (m, f) = (int) n;
+        if (f->flag)
+            TRY (json_get_bool (at, f->key, member (m, f), err));
+        else
+            TRY (json_get_int (at, f->key, f->least, f->max, member (m, f), err));
     }
-    return st;
+    return ST_OK;
 }
 
 /* Fill what a shape always has, and check that heads and experts agree. */
@@ -100,35 +90,28 @@ enum status workload_model_from_json (json_t *doc, const char *file, const char 
     const struct workload_family *family;
     struct workload_model m = {0};
     const char *s;
-    enum status st = json_want_object (&at, err);
 
-    if (st == ST_OK)
-        st = json_want_string (&type, &s, err);
-    if (st != ST_OK)
-        return st;
+    TRY (json_want_object (&at, err));
+    TRY (json_want_string (&type, &s, err));
     family = workload_family_find (s);
     if (!family) {
         struct text list = {0};
 
-        text_add (&list, "one of ");
         workload_family_list (&list);
-        st = json_fail (&type, err, text_str (&list));
+        json_fail (&type, err, "one of %s", text_str (&list));
         text_free (&list);
-        return st;
+        return ST_INVALID;
     }
     snprintf (m.type, sizeof m.type, "%s", family->type);
     if (json_is_string (title.v))
         name = json_string_value (title.v);
     snprintf (m.name, sizeof m.name, "%.127s", name);
     m.tied = family->tied;
-    st = read_fields (&at, family->fields, &m, err);
-    if (st == ST_OK)
-        st = family->finish (&at, &m, notes, err);
-    if (st == ST_OK)
-        st = check_shape (&at, &m, err);
-    if (st == ST_OK)
-        *out = m;
-    return st;
+    TRY (read_fields (&at, family->fields, &m, err));
+    TRY (family->finish (&at, &m, notes, err));
+    TRY (check_shape (&at, &m, err));
+    *out = m;
+    return ST_OK;
 }
 
 json_t *workload_model_to_json (const struct workload_model *m)

@@ -332,26 +332,37 @@ static void release (struct links_table *t)
 
 /* ---- reading ---- */
 
+/* A text, or the JSON that some tools write instead. */
+static enum status read_as (struct links_table *t, const struct links_format *f,
+                            char *text)
+{
+    struct json_at root = {.key = t->file};
+    enum status st;
+
+    if (f->read && !(f->read_json && links_is_json (text)))
+        return f->read (t, text);
+    TRY (json_parse (t->file, text, strlen (text), &root.v, t->err));
+    st = f->read_json (t, &root);
+    json_decref (root.v);
+    return st;
+}
+
 static enum status read_text (struct links_table *t, const char *format, char *text,
                               size_t len, json_t **doc)
 {
     const struct links_format *f;
-    enum status st;
 
     if (strlen (text) != len)
         return err_set (t->err, ST_INVALID, "%s: expected text, found binary data",
                         t->file);
     text += file_mark (text, len);
-    len = strlen (text);
     if (!(f = find_format (format, text)))
         return err_set (t->err, ST_INVALID,
                         "%s: expected the output of nccl-tests, nvbandwidth, "
                         "p2pBandwidthLatencyTest, mpiGraph or OSU, or a table of links; "
                         "found none of these",
                         t->file);
-    st = f->read (t, text, len);
-    if (st != ST_OK)
-        return st;
+    TRY (read_as (t, f, text));
     if (t->n_samples == 0 && t->all_intra_bytes_per_s <= 0 &&
         t->all_inter_bytes_per_s <= 0 && t->node_bytes_per_s <= 0)
         return err_set (t->err, ST_INVALID, "%s: no links in this output of %s", t->file,
@@ -377,11 +388,10 @@ enum status topology_links_import (const char *path, const char *format, json_t 
                         "osu, matrix, pairs or taccl, found \"%.60s\"",
                         format);
 
-    enum status st = file_read (path, &text, &len, err);
+    TRY (file_read (path, &text, &len, err));
 
-    if (st != ST_OK)
-        return st;
-    st = read_text (&t, format, text, len, doc);
+    enum status st = read_text (&t, format, text, len, doc);
+
     release (&t);
     free (text);
     return st;

@@ -56,6 +56,13 @@ int links_table_end (struct links_table *t, int node, int gpu)
     return t->n_ends++;
 }
 
+int links_table_place (struct links_table *t, const char *name, int gpu)
+{
+    int node = links_table_node (t, name);
+
+    return node < 0 ? -1 : links_table_end (t, node, gpu);
+}
+
 enum status links_table_add (struct links_table *t, int src, int dst,
                              enum links_quantity what, double value, const char *reason)
 {
@@ -70,6 +77,14 @@ enum status links_table_add (struct links_table *t, int src, int dst,
         return err_nomem (t->err);
     t->sample[t->n_samples++] = (struct links_sample){src, dst, what, value, reason};
     return ST_OK;
+}
+
+enum status links_table_add_both (struct links_table *t, int a, int b,
+                                  enum links_quantity what, double value,
+                                  const char *reason)
+{
+    TRY (links_table_add (t, a, b, what, value, reason));
+    return links_table_add (t, b, a, what, value, reason);
 }
 
 enum status links_table_product (struct links_table *t, int node, const char *product)
@@ -88,10 +103,6 @@ enum status links_fail (struct links_table *t, int line, const char *fmt, ...)
     va_start (ap, fmt);
     vsnprintf (what, sizeof what, fmt, ap);
     va_end (ap);
-    /* What a hostile file holds must not reach the terminal as it is. */
-    for (char *s = what; *s; s++)
-        if (iscntrl ((unsigned char) *s))
-            *s = '?';
     return err_set (t->err, ST_INVALID, "%s: line %d: %s", t->file, line, what);
 }
 

@@ -77,6 +77,16 @@ void text_clean_line (char *line)
             *line = '?';
 }
 
+int text_words (char *line, char **word, int max)
+{
+    char *rest, *w;
+    int n = 0;
+
+    while (n < max && (w = strtok_r (n ? NULL : line, " \t", &rest)))
+        word[n++] = w;
+    return n;
+}
+
 bool text_has_word (const char *words, const char *word)
 {
     size_t len = strcspn (word, " ");

@@ -102,6 +102,28 @@ enum status machine_prepare (struct machine *m, const char *where, struct error 
                                                                         : err_nomem (err);
 }
 
+void machine_join_switches (const struct machine *m, const double *to, const double *from,
+                            double *between)
+{
+    for (int i = 0; i < m->n_gpus; i++)
+        for (int j = 0; j < m->n_gpus; j++)
+            if (i != j)
+                between[i * m->n_gpus + j] += to[i] < from[j] ? to[i] : from[j];
+}
+
+void machine_find_paths (struct machine *m,
+                         enum machine_path (*between) (const struct xml *a,
+                                                       const struct xml *b))
+{
+    for (int i = 0; i < m->n_gpus; i++) {
+        for (int j = 0; j < m->n_gpus; j++)
+            if (i != j)
+                m->gpu_path[i * m->n_gpus + j] = between (m->gpu[i].at, m->gpu[j].at);
+        for (int j = 0; j < m->n_nics; j++)
+            m->nic_path[i * m->n_nics + j] = between (m->gpu[i].at, m->nic[j].at);
+    }
+}
+
 void machine_release (struct machine *m)
 {
     for (int i = 0; i < m->n_gpus; i++) {

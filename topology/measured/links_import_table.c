@@ -130,15 +130,8 @@ int links_words (char *line, char separator, char **word, int max)
     int n = 0;
     char *s = line;
 
-    if (!separator) {
-        while (n < max && *(s += strspn (s, " \t"))) {
-            word[n++] = s;
-            s += strcspn (s, " \t");
-            if (*s)
-                *s++ = '\0';
-        }
-        return n;
-    }
+    if (!separator)
+        return text_words (line, word, max);
     while (n < max) {
         char *end = strchr (s, separator), *last;
 

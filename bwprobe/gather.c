@@ -284,14 +284,10 @@ static enum status number_endpoints (struct coordinator *c, struct error *err)
 
 enum status gather_ranks (struct coordinator *c, struct error *err)
 {
-    enum status st;
-
     wait_for_hellos (c);
     if (c->interrupted)
         return err_set (err, ST_IO, "ended before all ranks had come");
-    st = choose_transport (c, err);
-    if (st != ST_OK)
-        return st;
+    TRY (choose_transport (c, err));
     for (int i = 0; i < roster_size (c->roster); i++)
         send_welcome (c, roster_member (c->roster, i));
     collect (c, MSG_OPENED, OPEN_S, "open the transport", take_opened);

@@ -120,10 +120,9 @@ static enum status read_all (struct journal *j, const char *const *name, int n,
     long damaged = 0;
     size_t len, at = 0;
     struct numbering num = {NULL, 0};
-    enum status st = file_read (j->path, &data, &len, err);
+    enum status st = ST_OK;
 
-    if (st != ST_OK)
-        return st;
+    TRY (file_read (j->path, &data, &len, err));
     while (at < len && st == ST_OK) {
         const char *end = memchr (data + at, '\n', len - at);
         json_t *line =

@@ -29,11 +29,6 @@ struct fitting {
     int n_free;
 };
 
-static double *value_of (struct workload_profile *p, const struct workload_constant *k)
-{
-    return (double *) (void *) ((char *) p + k->offset);
-}
-
 static double log_normal_cdf (double z)
 {
     /* Far tails by their asymptote, so that the logarithm stays finite. */
@@ -98,7 +93,7 @@ static double objective (unsigned n, const double *x, double *gradient, void *co
     for (unsigned i = 0; i < n; i++) {
         const struct workload_constant *k = f->fit->constant[f->free_of[i]].constant;
 
-        *value_of (&p, k) *= exp (x[i] * k->spread);
+        *workload_constant_of (&p, k) *= exp (x[i] * k->spread);
         prior += 0.5 * x[i] * x[i];
     }
     sum = data_part (f, &p) + prior;
@@ -117,7 +112,7 @@ static void find_free (struct fitting *f)
         for (int way = -1; way <= 1; way += 2) {
             struct workload_profile p = f->start;
 
-            *value_of (&p, k) *= exp (way * k->spread);
+            *workload_constant_of (&p, k) *= exp (way * k->spread);
             most = fmax (most, fabs (data_part (f, &p) - here));
         }
         f->fit->constant[i].told = most >= 0.5;
@@ -132,7 +127,7 @@ static void list_constants (struct fitting *f)
     const struct workload_constant *all = workload_constants (&n);
 
     for (int i = 0; i < n; i++) {
-        double value = *value_of (&f->start, &all[i]);
+        double value = *workload_constant_of (&f->start, &all[i]);
 
         if (all[i].memory != f->memory || all[i].spread <= 0 || value <= 0)
             continue;
@@ -203,7 +198,7 @@ static enum status fit (struct fitting *f, struct workload_profile *p,
         struct calibrate_fitted *c = &result->constant[f->free_of[i]];
 
         c->after = c->before * exp (x[i] * c->constant->spread);
-        *value_of (p, c->constant) = c->after * c->constant->unit;
+        *workload_constant_of (p, c->constant) = c->after * c->constant->unit;
     }
     *out = *result;
     return ST_OK;

@@ -13,17 +13,20 @@ static void *member (struct workload_model *m, const struct workload_field *f)
     return (char *) m + f->offset;
 }
 
-static enum status read_fields (const struct json_at *at, const struct workload_field *f,
-                                struct workload_model *m, struct error *err)
+static enum status read_fields (const struct workload_reading *r,
+                                const struct workload_field *f, struct workload_model *m)
 {
     for (; f->key; f++) {
+        bool needed = f->kind == FIELD_NEEDED;
+
         /* Its older name may have been there. */
-        if (!json_has (at, f->key) && (!f->needed || *(int *) member (m, f) > 0))
+        if (!json_has (r->at, f->key) && (!needed || *(int *) member (m, f) > 0))
             continue;
-        if (f->flag)
-            TRY (json_get_bool (at, f->key, member (m, f), err));
+        if (f->kind == FIELD_FLAG)
+            TRY (json_get_bool (r->at, f->key, member (m, f), r->err));
         else
-            TRY (json_get_int (at, f->key, f->least, f->max, member (m, f), err));
+            TRY (json_get_int (r->at, f->key, f->kind == FIELD_SIZE ? 0 : 1, f->max,
+                               member (m, f), r->err));
     }
     return ST_OK;
 }
@@ -87,6 +90,7 @@ enum status workload_model_from_json (json_t *doc, const char *file, const char 
 {
     struct json_at root = json_root (doc, file), at = language_of (&root, notes),
                    type = json_key (&at, "model_type"), title = json_key (&root, "name");
+    const struct workload_reading r = {&at, notes, err};
     const struct workload_family *family;
     struct workload_model m = {0};
     const char *s;
@@ -107,8 +111,8 @@ enum status workload_model_from_json (json_t *doc, const char *file, const char 
         name = json_string_value (title.v);
     snprintf (m.name, sizeof m.name, "%.127s", name);
     m.tied = family->tied;
-    TRY (read_fields (&at, family->fields, &m, err));
-    TRY (family->finish (&at, &m, notes, err));
+    TRY (read_fields (&r, family->fields, &m));
+    TRY (family->finish (&r, &m));
     TRY (check_shape (&at, &m, err));
     *out = m;
     return ST_OK;
@@ -123,11 +127,11 @@ json_t *workload_model_to_json (const struct workload_model *m)
     for (const struct workload_field *f = family->fields; f->key && doc; f++) {
         const void *value = member (&copy, f);
 
-        if (f->other)
+        if (f->kind == FIELD_OLDER)
             continue;
-        if (f->flag)
+        if (f->kind == FIELD_FLAG)
             json_object_set_new (doc, f->key, json_boolean (*(const bool *) value));
-        else if (f->needed || *(const int *) value > 0)
+        else if (f->kind == FIELD_NEEDED || *(const int *) value > 0)
             json_object_set_new (doc, f->key, json_integer (*(const int *) value));
     }
     /* Falcon's key/value heads are read in its newer form alone. */

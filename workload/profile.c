@@ -80,11 +80,6 @@ const struct workload_constant *workload_constants (int *n)
     return constants;
 }
 
-static double *value_of (struct workload_profile *p, const struct workload_constant *k)
-{
-    return (double *) (void *) ((char *) p + k->offset);
-}
-
 static enum status read_constants (const struct json_at *at, bool memory,
                                    struct workload_profile *p, struct notes *notes,
                                    struct error *err)
@@ -103,7 +98,7 @@ static enum status read_constants (const struct json_at *at, bool memory,
         if (one.v || isnan (k->absent))
             st = json_want_number (&one, k->least, true, k->most, &x, err);
         if (st == ST_OK)
-            *value_of (p, k) = x * k->unit;
+            *workload_constant_of (p, k) = x * k->unit;
     }
     if (st == ST_OK)
         json_note_unknown (at, text_str (&known), notes);
@@ -312,7 +307,8 @@ void workload_profile_generic_times (struct workload_profile *p)
 {
     for (int i = 0; i < N_CONSTANTS; i++)
         if (!constants[i].memory && constants[i].spread > 0)
-            *value_of (p, &constants[i]) = constants[i].absent * constants[i].unit;
+            *workload_constant_of (p, &constants[i]) =
+                constants[i].absent * constants[i].unit;
 }
 
 const char *workload_profile_shipped (int i)
@@ -360,9 +356,9 @@ static json_t *constants_json (const struct workload_profile *p, bool memory)
 
     for (int i = 0; i < N_CONSTANTS; i++)
         if (constants[i].memory == memory)
-            json_object_set_new (
-                part, constants[i].key,
-                json_real (*value_of (&copy, &constants[i]) / constants[i].unit));
+            json_object_set_new (part, constants[i].key,
+                                 json_real (*workload_constant_of (&copy, &constants[i]) /
+                                            constants[i].unit));
     return part;
 }
 

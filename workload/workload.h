@@ -522,6 +522,13 @@ struct workload_constant {
 /** All constants. @param[out] n how many */
 const struct workload_constant *workload_constants (int *n);
 
+/** Where a profile holds a constant, in SI units. */
+static inline double *workload_constant_of (struct workload_profile *p,
+                                            const struct workload_constant *k)
+{
+    return (double *) (void *) ((char *) p + k->offset);
+}
+
 /** Give the time constants that fits move what is known before any: one set for all
  *  frameworks.  Those of spread 0 are facts of a framework and stay. */
 void workload_profile_generic_times (struct workload_profile *p);

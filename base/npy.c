@@ -213,33 +213,10 @@ enum status npy_map (const char *path, struct npy *m, struct error *err)
     return ST_OK;
 }
 
-enum status npy_open (const char *path, struct npy *m, struct error *err)
-{
-    struct npy mapped;
-    enum status st = npy_map (path, &mapped, err);
-
-    if (st != ST_OK || mapped.v) {
-        if (st == ST_OK)
-            *m = mapped;
-        return st;
-    }
-
-    double *own = malloc (mapped.n * mapped.n * sizeof *own);
-
-    for (size_t i = 0; own && i < mapped.n; i++)
-        for (size_t j = 0; j < mapped.n; j++)
-            own[i * mapped.n + j] = npy_at (&mapped, i, j);
-    if (own)
-        *m = (struct npy){.v = own, .n = mapped.n, .own = own};
-    npy_close (&mapped);
-    return own ? ST_OK : err_nomem (err);
-}
-
 void npy_close (struct npy *m)
 {
     if (m->map)
         munmap (m->map, m->map_len);
-    free (m->own);
     *m = (struct npy){0};
 }
 

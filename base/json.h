@@ -87,6 +87,16 @@ enum status json_get_number (const struct json_at *at, const char *key, double l
 /** Note every member whose name is not among the words of `known`. */
 void json_note_unknown (const struct json_at *at, const char *known, struct notes *notes);
 
+/** A member of an object: a text or NULL, a whole number or 0. */
+static inline const char *json_member_text (const json_t *object, const char *key)
+{
+    return json_string_value (json_object_get (object, key));
+}
+static inline json_int_t json_member_int (const json_t *object, const char *key)
+{
+    return json_integer_value (json_object_get (object, key));
+}
+
 /** A JSON number, or null when x is not finite.  A new reference. */
 json_t *json_number_or_null (double x);
 

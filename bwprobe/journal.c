@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "base/progress.h"
 
 /* More than this is not kept for a disk that stays full. */
@@ -52,7 +53,7 @@ static enum status read_header (const char *path, const json_t *line,
                                 struct numbering *out, struct error *err)
 {
     const json_t *ends = json_object_get (line, "endpoints");
-    const char *used = json_string_value (json_object_get (line, "transport"));
+    const char *used = json_member_text (line, "transport");
     size_t count = json_array_size (ends);
     int *here;
 

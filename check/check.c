@@ -64,8 +64,8 @@ static bool same (double said, double found)
 static enum costmodel_kind kind_of (const struct workload_plan *p)
 {
     enum costmodel_kind kind = COSTMODEL_CRITICAL_PATH;
-    const char *name = json_string_value (
-        json_object_get (json_object_get (p->doc, "estimate"), "cost_model"));
+    const char *name =
+        json_member_text (json_object_get (p->doc, "estimate"), "cost_model");
 
     if (name)
         costmodel_kind_parse (name, &kind);
@@ -239,8 +239,8 @@ static void check_figures (const json_t *estimate, const struct costmodel_estima
     check_say (r, "breakdown", same (sum, e->step_s) ? CHECK_OK : CHECK_FAILED,
                "the parts add up to %.6g s", sum);
     if (isfinite (other) && e->n_unmeasured == 0) {
-        json_int_t unmeasured = json_integer_value (
-            json_object_get (estimate, "default_order_unmeasured_links"));
+        json_int_t unmeasured =
+            json_member_int (estimate, "default_order_unmeasured_links");
         bool faster = other < e->step_s * (1 - AGREES);
 
         /* A step over links that nobody measured is no promise, whatever its price. */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "topology/gpu_product.h"
 #include "topology/links_doc.h"
 
@@ -126,7 +127,7 @@ static double links_of (const json_t *path, size_t i, size_t j)
 json_t *known_intra (const json_t *node, const char *type, double link_gb_per_s)
 {
     const json_t *path = json_object_get (node, "gpu_path");
-    size_t n = (size_t) json_integer_value (json_object_get (node, "gpus"));
+    size_t n = (size_t) json_member_int (node, "gpus");
     double rate = known_link_gb_per_s (type), pair = known_pair_gb_per_s (type);
     bool any = false;
     json_t *rows;

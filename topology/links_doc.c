@@ -51,6 +51,18 @@ void topology_links_name (const char *text, char *out)
     out[n] = '\0';
 }
 
+json_t *topology_intra_short (json_t *list)
+{
+    json_t *first = json_array_get (list, 0);
+
+    for (size_t i = 1; i < json_array_size (list); i++)
+        if (!json_equal (json_array_get (list, i), first))
+            return list;
+    json_incref (first);
+    json_decref (list);
+    return first;
+}
+
 json_t *topology_links_number (double x)
 {
     char s[32];

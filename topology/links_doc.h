@@ -30,6 +30,11 @@ json_t *topology_links_doc_node (json_t *doc, const char *name, int gpus,
  *  @param[out] out  [TOPOLOGY_NAME_MAX + 1] */
 void topology_links_name (const char *text, char *out);
 
+/** `intra` of all nodes out of a list of each one's: one object where all are equal.
+ *  @param[in] list  stolen
+ *  @return a new reference */
+json_t *topology_intra_short (json_t *list);
+
 /** A number for the file, to 7 significant digits: what was measured has no more, and
  *  files stay small.  null when x is not finite.  A new reference. */
 json_t *topology_links_number (double x);

@@ -170,16 +170,15 @@ static bool same_folder (const char *a, const char *b)
 static enum status adopt (struct topology_document *d, json_t *matrix, const char *folder,
                           struct error *err)
 {
-    const char *name = json_string_value (json_object_get (matrix, "npy"));
+    const char *name = json_member_text (matrix, "npy");
     char path[PATH_MAX], *bytes;
     size_t len;
-    enum status st;
 
     if (!name)
         return ST_OK;
     snprintf (path, sizeof path, "%s%s", name[0] == '/' ? "" : folder, name);
-    st = file_read (path, &bytes, &len, err);
-    return st == ST_OK ? add_side (d, json_incref (matrix), bytes, len, err) : st;
+    TRY (file_read (path, &bytes, &len, err));
+    return add_side (d, json_incref (matrix), bytes, len, err);
 }
 
 static enum status adopt_links (struct topology_document *d, json_t *links,
@@ -187,11 +186,10 @@ static enum status adopt_links (struct topology_document *d, json_t *links,
 {
     static const char *const keys[] = {"bandwidth_gb_per_s", "latency_us",
                                        "node_pair_gb_per_s", "estimate_error"};
-    enum status st = ST_OK;
 
-    for (size_t k = 0; k < sizeof keys / sizeof *keys && st == ST_OK; k++)
-        st = adopt (d, json_object_get (links, keys[k]), folder, err);
-    return st;
+    for (size_t k = 0; k < sizeof keys / sizeof *keys; k++)
+        TRY (adopt (d, json_object_get (links, keys[k]), folder, err));
+    return ST_OK;
 }
 
 enum status topology_document_adopt (struct topology_document *d, const char *folder,
@@ -200,24 +198,15 @@ enum status topology_document_adopt (struct topology_document *d, const char *fo
     json_t *links = json_object_get (d->doc, "links"),
            *intra = json_object_get (links, "intra"),
            *inter = json_object_get (links, "inter"), *one;
-    enum status st = adopt_links (d, json_object_get (links, "gpu"), folder, err);
     size_t k;
 
-    if (st == ST_OK)
-        st = adopt_links (d, inter, folder, err);
-    if (st == ST_OK && json_is_object (intra))
-        st = adopt_links (d, intra, folder, err);
-    json_array_foreach (intra, k, one)
-    {
-        if (st == ST_OK)
-            st = adopt_links (d, one, folder, err);
-    }
+    TRY (adopt_links (d, json_object_get (links, "gpu"), folder, err));
+    TRY (adopt_links (d, inter, folder, err));
+    TRY (adopt_links (d, intra, folder, err)); /* nothing in a list */
+    json_array_foreach (intra, k, one) TRY (adopt_links (d, one, folder, err));
     json_array_foreach (json_object_get (inter, "rails"), k, one)
-    {
-        if (st == ST_OK)
-            st = adopt_links (d, one, folder, err);
-    }
-    return st;
+        TRY (adopt_links (d, one, folder, err));
+    return ST_OK;
 }
 
 enum status topology_document_read (const char *arg, const char *out,

@@ -17,12 +17,17 @@
 
 #define GPU_MATRIX_MAX 32768 /* GPUs: 4 GiB */
 
+/* Of links.inter and links.gpu. */
+#define KNOWN_KEYS                                                                   \
+    "bandwidth_gb_per_s latency_us estimate_error node_gb_per_s node_pair_gb_per_s " \
+    "rails nominal source"
+
 /* ---- what the files give ---- */
 
 /* Place of a source's node in the merged nodes. */
 static int place_of (const struct merge *m, const struct merge_source *s, int node)
 {
-    return (int) json_integer_value (json_object_get (m->index, s->c->node[node].name));
+    return (int) json_member_int (m->index, s->c->node[node].name);
 }
 
 /* A file about one node: its GPU matrix is the links inside. */
@@ -42,9 +47,7 @@ static bool same_nodes (const struct merge *m, const struct merge_source *s)
     if (s->c->n_nodes != m->n_nodes)
         return false;
     for (int i = 0; i < m->n_nodes; i++)
-        if (place_of (m, s, i) != i ||
-            json_integer_value (json_object_get (json_array_get (m->nodes, (size_t) i),
-                                                 "gpus")) != s->c->node[i].gpus_listed)
+        if (place_of (m, s, i) != i || merge_gpus_of (m, i) != s->c->node[i].gpus_listed)
             return false;
     return true;
 }
@@ -52,9 +55,6 @@ static bool same_nodes (const struct merge *m, const struct merge_source *s)
 /* Keys of `links`.`name` that linkwise does not know, of all files. */
 static void keep_unknown (const struct merge *m, const char *name, json_t *object)
 {
-    static const char *const known[] = {
-        "bandwidth_gb_per_s", "latency_us", "estimate_error", "node_gb_per_s",
-        "node_pair_gb_per_s", "rails",      "nominal",        "source"};
     const char *key;
     json_t *value;
 
@@ -63,11 +63,7 @@ static void keep_unknown (const struct merge *m, const char *name, json_t *objec
             json_object_get (json_object_get (m->source[k].doc, "links"), name), key,
             value)
         {
-            bool is_known = false;
-
-            for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-                is_known = is_known || strcmp (known[i], key) == 0;
-            if (!is_known)
+            if (!text_has_word (KNOWN_KEYS, key))
                 json_object_set (object, key, value);
         }
 }
@@ -176,17 +172,14 @@ static void fill_intra (const struct merge *m, const int *node, int gpus, json_t
 /* One node's `intra`: the newest file's, the gaps of its matrix filled by older ones. */
 static json_t *merge_intra (const struct merge *m, int at)
 {
-    const char *name = json_string_value (
-        json_object_get (json_array_get (m->nodes, (size_t) at), "name"));
-    int gpus = (int) json_integer_value (
-        json_object_get (json_array_get (m->nodes, (size_t) at), "gpus"));
+    int gpus = merge_gpus_of (m, at);
     int *node = calloc ((size_t) m->n, sizeof *node), best = -1, known = 0;
     json_t *intra = NULL;
 
     for (int k = 0; node && k < m->n; k++) {
         const struct topology_links *l;
 
-        node[k] = topology_node_find (m->source[k].c, name);
+        node[k] = topology_node_find (m->source[k].c, merge_name_of (m, at));
         l = node[k] >= 0 ? inside_links (&m->source[k], node[k]) : NULL;
         if (!l || m->source[k].c->node[node[k]].gpus != gpus || gpus < 2)
             continue;
@@ -204,24 +197,22 @@ static json_t *merge_intra (const struct merge *m, int at)
     return intra;
 }
 
-/* `intra` for all nodes: one object where they are equal. */
+/* `intra` for all nodes. */
 static void merge_all_intra (struct merge *m, json_t *links)
 {
-    json_t *list = json_array (), *first;
-    bool any = false, same = true;
+    json_t *list = json_array ();
+    bool any = false;
 
     for (int i = 0; i < m->n_nodes; i++) {
         json_t *one = merge_intra (m, i);
 
         any = any || one;
         json_array_append_new (list, one ? one : json_null ());
-        same = same &&
-               json_equal (json_array_get (list, (size_t) i), json_array_get (list, 0));
     }
-    first = json_array_get (list, 0);
     if (any)
-        json_object_set (links, "intra", same ? first : list);
-    json_decref (list);
+        json_object_set_new (links, "intra", topology_intra_short (list));
+    else
+        json_decref (list);
 }
 
 /* ---- between nodes, link by link ---- */
@@ -254,13 +245,9 @@ static enum status make_planes (const struct merge *m, struct planes *p)
     for (int k = 0; k < m->n; k++)
         estimates = estimates || m->source[k].c->has_estimates;
     p->first = calloc ((size_t) m->n_nodes + 1, sizeof *p->first);
-    for (int i = 0; p->first && i <= m->n_nodes; i++) {
-        p->first[i] = (int) total;
-        if (i == m->n_nodes)
-            break;
-        total += !p->over_gpus ? 1
-                               : (size_t) json_integer_value (json_object_get (
-                                     json_array_get (m->nodes, (size_t) i), "gpus"));
+    for (int i = 0; p->first && i < m->n_nodes; i++) {
+        total += p->over_gpus ? (size_t) merge_gpus_of (m, i) : 1;
+        p->first[i + 1] = (int) total;
     }
     if (p->over_gpus && total > GPU_MATRIX_MAX)
         return err_set (
@@ -355,10 +342,8 @@ static void put_gpus (struct planes *p, const struct merge_source *s,
 static bool endpoint (const struct merge *m, const struct planes *p, const json_t *end,
                       int *from, int *to)
 {
-    const json_t *at =
-        json_object_get (m->index, json_string_value (json_object_get (end, "node")));
-    int i = (int) json_integer_value (at),
-        gpu = (int) json_integer_value (json_object_get (end, "gpu"));
+    const json_t *at = json_object_get (m->index, json_member_text (end, "node"));
+    int i = (int) json_integer_value (at), gpu = (int) json_member_int (end, "gpu");
 
     if (!at)
         return false;
@@ -432,8 +417,7 @@ static void put_source (const struct merge *m, struct planes *p, int k, bool nom
 static const char *end_text (const struct merge *m, const struct planes *p, int end,
                              char buf[TOPOLOGY_NAME_MAX + 12])
 {
-    const char *name = json_string_value (
-        json_object_get (json_array_get (m->nodes, (size_t) p->node[end]), "name"));
+    const char *name = merge_name_of (m, p->node[end]);
 
     if (p->over_gpus)
         snprintf (buf, TOPOLOGY_NAME_MAX + 12, "%s:%d", name,
@@ -502,12 +486,10 @@ static void set_totals (struct merge *m, json_t *object)
     bool any = false;
 
     for (int i = 0; i < m->n_nodes; i++) {
-        const char *name = json_string_value (
-            json_object_get (json_array_get (m->nodes, (size_t) i), "name"));
         double total = 0;
 
         for (int k = 0; k < m->n; k++) {
-            int node = topology_node_find (m->source[k].c, name);
+            int node = topology_node_find (m->source[k].c, merge_name_of (m, i));
 
             if (node >= 0 && m->source[k].c->node[node].node_bytes_per_s > 0)
                 total = m->source[k].c->node[node].node_bytes_per_s / UNITS_GB;
@@ -628,18 +610,14 @@ static void keep_drained (struct merge *m, json_t *links)
 /* Keys beside intra, inter, gpu and exceptions. */
 static void keep_links_keys (struct merge *m, json_t *links)
 {
-    static const char *const known[] = {"intra", "inter", "gpu", "exceptions"};
     const char *key;
     json_t *value;
 
     for (int k = 0; k < m->n; k++)
         json_object_foreach (json_object_get (m->source[k].doc, "links"), key, value)
         {
-            bool is_known = false;
-
-            for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-                is_known = is_known || strcmp (known[i], key) == 0;
-            if (!is_known && !json_object_get (links, key))
+            if (!text_has_word ("intra inter gpu exceptions", key) &&
+                !json_object_get (links, key))
                 json_object_set (links, key, value);
         }
 }

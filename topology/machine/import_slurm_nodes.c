@@ -7,6 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/json.h"
 #include "topology/machine/import_private.h"
 #include "topology/topology.h"
 
@@ -21,7 +22,7 @@ struct reading {
 /* Gres=gpu:a100:8(S:0-1),gpu:t4:1,nic:2 -> GPUs and the type's word. */
 static enum status read_gres (struct reading *r, const char *gres)
 {
-    const char *node = json_string_value (json_object_get (r->node, "name"));
+    const char *node = json_member_text (r->node, "name");
     long total = 0;
     int kinds = 0;
     char model[64] = "";

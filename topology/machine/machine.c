@@ -395,7 +395,7 @@ static json_t *intra_json (const struct machine *m, const json_t *node)
     if (m->n_gpus < 2)
         return NULL;
     if (!given)
-        return known_intra (node, json_string_value (json_object_get (node, "gpu_type")),
+        return known_intra (node, json_member_text (node, "gpu_type"),
                             known_sm_link_gb_per_s (m->gpu[0].sm));
     rows = json_array ();
     for (int i = 0; i < m->n_gpus; i++) {

@@ -320,7 +320,7 @@ static enum status read_result (struct links_table *t, struct run *r,
                                 const struct json_at *one)
 {
     struct json_at place = json_key (one, "out_of_place");
-    const char *op = json_string_value (json_object_get (one->v, "redop"));
+    const char *op = json_member_text (one->v, "redop");
     struct row row;
 
     if (!json_is_object (place.v))

@@ -53,7 +53,7 @@ static json_t *intervals_of (const struct topology_cluster *c)
 
     json_array_foreach (ends, k, end)
     {
-        const char *node = json_string_value (json_object_get (end, "node"));
+        const char *node = json_member_text (end, "node");
 
         if (node && json_object_get (seen, node))
             single = true;
@@ -67,15 +67,13 @@ static json_t *intervals_of (const struct topology_cluster *c)
         struct text key = {0};
 
         for (int s = 0; s < 2; s++) {
-            end = json_array_get (
-                ends, (size_t) json_integer_value (json_object_get (pair, sides[s])));
+            end = json_array_get (ends, (size_t) json_member_int (pair, sides[s]));
 
-            const char *node = json_string_value (json_object_get (end, "node"));
+            const char *node = json_member_text (end, "node");
 
             text_add (&key, "%s", s ? ">" : "");
             end_key (&key, node ? node : "",
-                     single ? (int) json_integer_value (json_object_get (end, "gpu"))
-                            : -1);
+                     single ? (int) json_member_int (end, "gpu") : -1);
         }
         if (json_is_number (json_object_get (spread, "low")) &&
             json_is_number (json_object_get (spread, "high")))

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/order.h"
 #include "base/units.h"
 #include "topology/survey/stats.h"
@@ -114,7 +115,7 @@ static void look_at_nics (const struct topology_cluster *c, struct text *bad)
 
             json_array_foreach (nics, k, nic)
             {
-                const char *name = json_string_value (json_object_get (nic, "name"));
+                const char *name = json_member_text (nic, "name");
 
                 found = found || (name && strcmp (name, n->gpu_nic[g]) == 0);
             }

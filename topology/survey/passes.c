@@ -73,13 +73,12 @@ static struct topology_passes passes_of (const struct topology_cluster *base)
 static int own_end (const struct topology_passes *p, json_t *ends, json_t *number)
 {
     json_t *end = json_array_get (ends, (size_t) json_integer_value (number));
-    const char *name = json_string_value (json_object_get (end, "node"));
+    const char *name = json_member_text (end, "node");
     int node = name ? topology_node_find (p->base, name) : -1;
 
     if (node < 0 || !p->over_gpus)
         return node;
-    return topology_gpu_find (p->base, node,
-                              (int) json_integer_value (json_object_get (end, "gpu")));
+    return topology_gpu_find (p->base, node, (int) json_member_int (end, "gpu"));
 }
 
 static void put_samples (struct topology_passes *p, int i, int j, json_t *samples)
@@ -103,7 +102,7 @@ enum status topology_passes_own (const struct topology_cluster *base,
     struct topology_passes p = passes_of (base);
     json_t *measured = json_object_get (base->doc, "measured"),
            *ends = json_object_get (measured, "endpoints"), *pair;
-    int passes = (int) json_integer_value (json_object_get (measured, "passes"));
+    int passes = (int) json_member_int (measured, "passes");
     size_t k, found = 0;
 
     *out = p;

@@ -29,6 +29,17 @@ struct journal {
     char trouble[256]; /* "" when all is well */
 };
 
+void journal_item_take (const struct journal_item *item, struct results_pair *p)
+{
+    bool together = item->kind < SCHEDULE_KINDS && schedule_is_together (item->kind);
+
+    results_add (p, together ? RESULTS_TOGETHER : RESULTS_ALONE, item->bytes_per_s);
+    if (together && item->counts_as_alone)
+        results_add (p, RESULTS_ALONE, item->bytes_per_s);
+    results_add (p, RESULTS_LATENCY, item->latency_s);
+    p->residual = fmaxf (p->residual, (float) item->residual);
+}
+
 /* ---- reading ---- */
 
 /* The endpoints of the run that wrote a part of the file, as this run numbers them. */

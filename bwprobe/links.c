@@ -558,8 +558,7 @@ static enum status add_measured (struct writer *w, const char *status)
 {
     struct coordinator *c = (struct coordinator *) w->c;
     json_t *m = json_object_get (w->doc, "measured"), *faults = json_array ();
-    const char *from;
-    long refused = roster_refused (c->roster, &from) + c->refused;
+    long refused = roster_refused (c->roster) + c->refused;
 
     for (int i = 0; i < c->n_faults; i++)
         json_array_append_new (faults, json_string (c->fault[i].text));

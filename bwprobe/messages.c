@@ -88,9 +88,6 @@ void messages_result (struct wire *w, struct msg_result *m)
     wire_f64 (w, &m->bytes_per_s);
     wire_f64 (w, &m->latency_s);
     wire_f64 (w, &m->residual);
-    wire_u32 (w, &m->samples);
-    wire_f64 (w, &m->bytes);
-    wire_f64 (w, &m->seconds);
     wire_u32 (w, &m->refused);
     wire_text (w, m->refused_from, sizeof m->refused_from);
     wire_text (w, m->reason[0], sizeof m->reason[0]);

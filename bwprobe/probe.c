@@ -143,7 +143,7 @@ static enum status find_size (struct station *s, const struct pair *p, double ti
  * samples are appended. */
 static enum status stream (struct station *s, const struct pair *p, double time_s,
                            bool together, size_t largest, struct samples *out,
-                           double *moved, struct error *err)
+                           struct error *err)
 {
     double start = clock_s (), head = together ? HEAD_SHARE * time_s : 0,
            tail = together ? (1 + TAIL_SHARE) * time_s : INFINITY;
@@ -156,7 +156,6 @@ static enum status stream (struct station *s, const struct pair *p, double time_
             double begun = clock_s () - start, t[LIKE];
 
             TRY (block (s, p, size, LIKE, t, err));
-            *moved += LIKE * (double) size;
             if (begun < head || (clock_s () - start > tail && out->n >= SIZES * LIKE))
                 continue;
             for (int i = 1; i < LIKE; i++) {
@@ -213,7 +212,6 @@ static void fit (const struct samples *v, double latency_s, struct msg_result *r
     double rate[SAMPLES_MAX], largest = 0;
     int n = 0;
 
-    r->samples = (uint32_t) v->n;
     r->latency_s = latency_s;
     r->residual = line.residual;
     r->bytes_per_s = line.groups >= 2 && line.slope > 0 ? 1 / line.slope : NAN;
@@ -265,12 +263,11 @@ static bool is_noisy (const struct samples *v, size_t largest)
 /* Alone, what is noisy is measured longer; together, everybody measures for the same time. */
 static enum status stream_until_quiet (struct station *s, const struct pair *p,
                                        double time_s, bool together, size_t largest,
-                                       struct samples *out, double *moved,
-                                       struct error *err)
+                                       struct samples *out, struct error *err)
 {
     out->n = 0;
     for (int i = 0; i <= LONGER; i++) {
-        TRY (stream (s, p, time_s, together, largest, out, moved, err));
+        TRY (stream (s, p, time_s, together, largest, out, err));
         if (together || !is_noisy (out, largest))
             break;
     }
@@ -290,7 +287,7 @@ static enum status send_direction (struct station *s, const struct pair *p, int 
     TRY (find_size (s, p, time_s, latency_s, &largest, err));
     if (together)
         TRY (wait_for_go (s, p->run, direction, err));
-    TRY (stream_until_quiet (s, p, time_s, together, largest, v, &r->bytes, err));
+    TRY (stream_until_quiet (s, p, time_s, together, largest, v, err));
     TRY (check (s, p, direction, largest, err));
     TRY (tell (s, p, SIDE_END, 0, 0, err));
     fit (v, latency_s, r);
@@ -321,8 +318,7 @@ static enum status answer_check (struct station *s, const struct pair *p, int di
 }
 
 static enum status receive_direction (struct station *s, const struct pair *p,
-                                      int direction, struct msg_result *r,
-                                      struct error *err)
+                                      int direction, struct error *err)
 {
     bool together = p->run->kind == RUN_TOGETHER;
 
@@ -342,7 +338,6 @@ static enum status receive_direction (struct station *s, const struct pair *p,
         TRY (s->transport->recv (s, p, note.bytes, (int) note.count, err));
         if (note.what == SIDE_CHECK)
             TRY (answer_check (s, p, direction, note.bytes, err));
-        r->bytes += (double) note.bytes * note.count;
     }
 }
 
@@ -370,7 +365,6 @@ void probe_run (struct station *s, const struct msg_run *run, struct msg_result 
 {
     struct pair p = {.run = run, .side = -1};
     struct error why = {""};
-    double start = clock_s ();
     struct samples *v;
     enum status st;
     int done = 0;
@@ -391,7 +385,7 @@ void probe_run (struct station *s, const struct msg_run *run, struct msg_result 
         bool sends = done == (run->lead ? 0 : 1);
 
         st = sends ? send_direction (s, &p, done, v, result, &why)
-                   : receive_direction (s, &p, done, result, &why);
+                   : receive_direction (s, &p, done, &why);
         if (st != ST_OK)
             break;
         result->ok[done] = 1;
@@ -402,5 +396,4 @@ void probe_run (struct station *s, const struct msg_run *run, struct msg_result 
     s->transport->disconnect (s, st != ST_OK);
     if (p.side >= 0)
         close (p.side);
-    result->seconds = clock_s () - start;
 }

@@ -97,18 +97,15 @@ enum status csv_table_read (const char *path, struct csv_table *out, struct erro
     struct csv_table t = {0};
     char *data;
     size_t len;
-    enum status st = file_read (path, &data, &len, err);
+    enum status st;
 
-    if (st != ST_OK)
-        return st;
+    TRY (file_read (path, &data, &len, err));
 
-    const char *name = strcmp (path, "-") == 0 ? "standard input" : path;
+    const char *name = file_title (path), *why = file_not_text (data, len);
     size_t mark = file_mark (data, len);
 
-    if (file_not_text (data, len))
-        st = err_set (err, ST_INVALID, "%s: %s", name, file_not_text (data, len));
-    else
-        st = parse (name, data + mark, len - mark, &t, err);
+    st = why ? err_set (err, ST_INVALID, "%s: %s", name, why)
+             : parse (name, data + mark, len - mark, &t, err);
     free (data);
     if (st == ST_OK)
         *out = t;

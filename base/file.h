@@ -6,6 +6,12 @@
 
 #include "base/error.h"
 
+/** What messages call the input at path: "standard input" for "-". */
+const char *file_title (const char *path);
+
+/** The error of a call of the system on that file, by errno.  @return ST_IO */
+enum status file_failed (const char *path, struct error *err);
+
 /** Read a whole file; "-" is standard input.
  *
  *  @param[in]  path   a file, a pipe or "-"

@@ -31,12 +31,10 @@ enum status json_read (const char *path, json_t **root, struct error *err)
 {
     char *data;
     size_t len;
-    enum status st = file_read (path, &data, &len, err);
+    enum status st;
 
-    if (st != ST_OK)
-        return st;
-    st = json_parse (strcmp (path, "-") == 0 ? "standard input" : path, data, len, root,
-                     err);
+    TRY (file_read (path, &data, &len, err));
+    st = json_parse (file_title (path), data, len, root, err);
     free (data);
     return st;
 }

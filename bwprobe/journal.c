@@ -231,7 +231,7 @@ static enum status set_aside (const char *path, struct notes *notes, struct erro
 
     snprintf (old, sizeof old, "%s.old", path);
     if (rename (path, old) != 0)
-        return err_set (err, ST_IO, "%s: %s", path, strerror (errno));
+        return file_failed (path, err);
     notes_add (
         notes,
         "%s holds the work of a run that did not end well; it is now called %s, and "
@@ -268,7 +268,7 @@ enum status journal_open (const char *links_path, const char *const *name, int n
     if (st == ST_OK) {
         j->fd = open (j->path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
         if (j->fd < 0)
-            st = err_set (err, ST_IO, "%s: %s", j->path, strerror (errno));
+            st = file_failed (j->path, err);
     }
     if (st != ST_OK) {
         free (j);

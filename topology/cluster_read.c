@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/file.h"
 #include "base/units.h"
 
 /* ---- the document ---- */
@@ -84,8 +85,7 @@ static enum status read_cluster (const char *arg, bool partial,
         line ? topology_line_to_json (arg, &doc, err) : json_read (arg, &doc, err);
 
     if (st == ST_OK)
-        st = from_json (doc, strcmp (arg, "-") == 0 ? "standard input" : arg, folder,
-                        partial, out, notes, err);
+        st = from_json (doc, file_title (arg), folder, partial, out, notes, err);
     json_decref (doc);
     free (folder);
     return st;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "workload/workload_private.h"
 
@@ -200,8 +201,7 @@ enum status workload_model_read (const char *arg, struct workload_model *m,
     }
     if (strcmp (arg, "-") != 0)
         name_from_path (arg, name, sizeof name);
-    st = workload_model_from_json (doc, strcmp (arg, "-") == 0 ? "standard input" : arg,
-                                   name, m, notes, err);
+    st = workload_model_from_json (doc, file_title (arg), name, m, notes, err);
     json_decref (doc);
     return st;
 }

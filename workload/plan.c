@@ -273,8 +273,7 @@ enum status workload_plan_read (const char *path, struct workload_plan *out,
 {
     struct workload_plan p = {0};
     enum status st = json_read (path, &p.doc, err);
-    struct json_at root =
-        json_root (p.doc, strcmp (path, "-") == 0 ? "standard input" : path);
+    struct json_at root = json_root (p.doc, file_title (path));
 
     if (st == ST_OK)
         st = read_plan (&root, &p, notes, err);

@@ -373,9 +373,7 @@ static enum status read_text (struct links_table *t, const char *format, char *t
 enum status topology_links_import (const char *path, const char *format, json_t **doc,
                                    struct notes *notes, struct error *err)
 {
-    struct links_table t = {.file = strcmp (path, "-") == 0 ? "standard input" : path,
-                            .notes = notes,
-                            .err = err};
+    struct links_table t = {.file = file_title (path), .notes = notes, .err = err};
     bool known = strcmp (format, "auto") == 0;
     char *text;
     size_t len;

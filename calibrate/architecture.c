@@ -221,17 +221,16 @@ static const char *refuse (const struct row *r)
 {
     static const char *const words[] = {"multimodal", "grpo",   "mimo",    "bert",
                                         "mamba",      "hybrid", "release", "retro"};
-    const char *name = calibrate_cell (r, "model");
+    const char *name = calibrate_cell (r, "model"), *notes = calibrate_cell (r, "notes");
+    bool other =
+        calibrate_contains (notes, "spec=") && calibrate_contains (notes, "mamba");
 
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (calibrate_contains (name, words[i]))
-            return "architecture not supported (hybrid, multimodal, bert, grpo, mimo, "
-                   "release)";
-    if (calibrate_contains (calibrate_cell (r, "notes"), "spec=") &&
-        calibrate_contains (calibrate_cell (r, "notes"), "mamba"))
+    for (size_t i = 0; i < COUNT_OF (words); i++)
+        other = other || calibrate_contains (name, words[i]);
+    if (other)
         return "architecture not supported (hybrid, multimodal, bert, grpo, mimo, "
                "release)";
-    if (calibrate_contains (calibrate_cell (r, "notes"), "with Adapter"))
+    if (calibrate_contains (notes, "with Adapter"))
         return "adapters other than LoRA are not supported";
     return NULL;
 }

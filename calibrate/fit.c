@@ -1,6 +1,6 @@
 /* Fitting a profile's constants: maximum a posteriori, in logarithms, by NLopt's
  * BOBYQA (Powell 2009) within bounds. */
-#include "calibrate/calibrate.h"
+#include "calibrate/calibrate_private.h"
 
 #include <math.h>
 #include <nlopt.h>
@@ -184,15 +184,12 @@ static enum status fit (struct fitting *f, struct workload_profile *p,
 {
     double x[CALIBRATE_CONSTANTS_MAX] = {0};
     struct calibrate_fit *result = f->fit;
-    enum status st = ST_OK;
 
     list_constants (f);
     find_free (f);
     result->before = objective (0, x, NULL, f);
     if (f->n_free > 0)
-        st = minimise (f, x, err);
-    if (st != ST_OK)
-        return st;
+        TRY (minimise (f, x, err));
     result->after = objective ((unsigned) f->n_free, x, NULL, f);
     for (int i = 0; i < f->n_free; i++) {
         struct calibrate_fitted *c = &result->constant[f->free_of[i]];
@@ -214,8 +211,8 @@ enum status calibrate_memory (const struct calibrate_runs *runs, const bool *use
 
     f.start.memory.residual = fmin (f.start.memory.residual, FITTED_RESIDUAL);
     for (int i = 0; i < runs->n; i++)
-        result.used += (!use || use[i]) &&
-                       (!isnan (runs->run[i].peak_bytes) || runs->run[i].oom >= 0);
+        result.used +=
+            (!use || use[i]) && calibrate_has_figures (&runs->run[i], CALIBRATE_MEMORY);
     if (result.used == 0)
         return err_set (err, ST_INVALID,
                         "no run has a measured peak or an out-of-memory label");

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/json.h"
 #include "topology/topology.h"
 
 json_t *topology_links_now (void)
@@ -36,6 +37,13 @@ json_t *topology_links_doc_node (json_t *doc, const char *name, int gpus,
     if (json_array_append_new (json_object_get (doc, "nodes"), node) != 0)
         return NULL;
     return node;
+}
+
+const json_t *topology_measured_end (const json_t *measured, const json_t *pair,
+                                     const char *side)
+{
+    return json_array_get (json_object_get (measured, "endpoints"),
+                           (size_t) json_member_int (pair, side));
 }
 
 void topology_links_name (const char *text, char *out)

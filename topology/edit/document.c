@@ -63,9 +63,13 @@ static json_t *rows_json (const float *v, int n)
 /* The room begins with the header of the .npy file that it may become. */
 float *topology_matrix_room (int n)
 {
-    char *bytes = malloc (NPY_HEADER + (size_t) n * (size_t) n * sizeof (float));
+    size_t cells = (size_t) n * (size_t) n;
+    char *bytes = malloc (NPY_HEADER + cells * sizeof (float));
+    float *v = bytes ? (float *) (void *) (bytes + NPY_HEADER) : NULL;
 
-    return bytes ? (float *) (void *) (bytes + NPY_HEADER) : NULL;
+    for (size_t k = 0; v && k < cells; k++)
+        v[k] = NAN;
+    return v;
 }
 
 static char *bytes_of (float *v)

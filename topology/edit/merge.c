@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/file.h"
 #include "base/json.h"
 
 /* ---- the files ---- */
@@ -49,9 +50,8 @@ static enum status read_source (struct merge *m, const char *file, int order)
     json_t *copy, *measured;
 
     TRY (topology_cluster_read_partial (file, &c, m->notes, m->err));
-    *s = (struct merge_source){.name = strcmp (file, "-") == 0 ? "standard input" : file,
-                               .doc = json_incref (c->doc),
-                               .order = order};
+    *s = (struct merge_source){
+        .name = file_title (file), .doc = json_incref (c->doc), .order = order};
     m->n++;
     copy = undrained (c->doc);
     st = copy ? topology_cluster_from_json_partial (copy, s->name, c->folder, &s->c, NULL,

@@ -142,14 +142,13 @@ static json_int_t end_number (json_t *ends, json_t *numbers, const json_t *end)
 static void add_pairs (const json_t *measured, json_t *ends, json_t *numbers,
                        json_t *pairs, json_t *place)
 {
-    const json_t *list = json_object_get (measured, "pairs"),
-                 *own = json_object_get (measured, "endpoints"), *pair;
+    const json_t *list = json_object_get (measured, "pairs"), *pair;
     size_t k;
 
     json_array_foreach ((json_t *) list, k, pair)
     {
-        const json_t *src = json_array_get (own, (size_t) json_member_int (pair, "src"));
-        const json_t *dst = json_array_get (own, (size_t) json_member_int (pair, "dst"));
+        const json_t *src = topology_measured_end (measured, pair, "src"),
+                     *dst = topology_measured_end (measured, pair, "dst");
         json_t *copy, *old;
         struct text key = {0};
 

@@ -70,9 +70,8 @@ static struct topology_passes passes_of (const struct topology_cluster *base)
 /* ---- the cluster's own passes ---- */
 
 /* The endpoint of the passes that one of `measured` is; -1: none. */
-static int own_end (const struct topology_passes *p, json_t *ends, json_t *number)
+static int own_end (const struct topology_passes *p, const json_t *end)
 {
-    json_t *end = json_array_get (ends, (size_t) json_integer_value (number));
     const char *name = json_member_text (end, "node");
     int node = name ? topology_node_find (p->base, name) : -1;
 
@@ -101,7 +100,7 @@ enum status topology_passes_own (const struct topology_cluster *base,
 {
     struct topology_passes p = passes_of (base);
     json_t *measured = json_object_get (base->doc, "measured"),
-           *ends = json_object_get (measured, "endpoints"), *pair;
+           *pairs = json_object_get (measured, "pairs"), *pair;
     int passes = (int) json_member_int (measured, "passes");
     size_t k, found = 0;
 
@@ -109,20 +108,17 @@ enum status topology_passes_own (const struct topology_cluster *base,
     if (passes < 2 || passes > 1000 || p.n > TOPOLOGY_PASSES_ENDPOINTS ||
         base->n_rails > 0)
         return ST_OK;
-    json_array_foreach (json_object_get (measured, "pairs"), k, pair)
-    {
-        found +=
-            json_array_size (json_object_get (pair, "isolated_samples_gb_per_s")) > 1;
-    }
+    json_array_foreach (pairs, k, pair) found +=
+        json_array_size (json_object_get (pair, "isolated_samples_gb_per_s")) > 1;
     for (int i = 0; i < passes && found > 0; i++)
         if (!add_pass (&p)) {
             topology_passes_release (&p);
             return err_nomem (err);
         }
-    json_array_foreach (json_object_get (measured, "pairs"), k, pair)
+    json_array_foreach (pairs, k, pair)
     {
-        int i = own_end (&p, ends, json_object_get (pair, "src"));
-        int j = own_end (&p, ends, json_object_get (pair, "dst"));
+        int i = own_end (&p, topology_measured_end (measured, pair, "src"));
+        int j = own_end (&p, topology_measured_end (measured, pair, "dst"));
 
         if (i >= 0 && j >= 0 && i != j && !isnan (own_rate (&p, i, j)))
             put_samples (&p, i, j, json_object_get (pair, "isolated_samples_gb_per_s"));

@@ -85,24 +85,11 @@ static enum status read_change (struct reader *r, const struct json_at *at,
 /* Links of one node, which may share them with others: give it its own. */
 static bool own_intra (struct topology_node *n)
 {
-    struct topology_links *own;
-    bool ok = true;
+    int all[TOPOLOGY_NODE_GPUS_MAX];
 
-    if (n->own_intra)
-        return true;
-    if (!(own = calloc (1, sizeof *own)))
-        return false;
-    n->own_intra = own;
-
-    int *all = malloc (((size_t) n->gpus + 1) * sizeof *all);
-
-    ok = all != NULL;
-    for (int k = 0; ok && k < n->gpus; k++)
+    for (int k = 0; k < n->gpus; k++)
         all[k] = k;
-    ok = ok && topology_links_pick (n->intra, all, n->gpus, own);
-    free (all);
-    n->intra = own;
-    return ok;
+    return n->own_intra || topology_own_intra (n, all);
 }
 
 static bool set_links (struct topology_links *l, int n, int i, int j,

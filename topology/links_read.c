@@ -101,17 +101,10 @@ static enum status read_intra_list (struct reader *r, const struct json_at *at)
 static enum status pick_intra (struct reader *r, struct topology_node *n)
 {
     const struct topology_links *all = n->intra;
-    struct topology_links *own;
 
     if (!all || !n->gpu_index || (all->bytes_per_s.n == 0 && all->latency_s.n == 0))
         return ST_OK;
-    if (!(own = calloc (1, sizeof *own)))
-        return err_nomem (r->err);
-    n->own_intra = own;
-    if (!topology_links_pick (all, n->gpu_index, n->gpus, own))
-        return err_nomem (r->err);
-    n->intra = own;
-    return ST_OK;
+    return topology_own_intra (n, n->gpu_index) ? ST_OK : err_nomem (r->err);
 }
 
 static enum status read_intra (struct reader *r, const struct json_at *links)
@@ -265,21 +258,15 @@ enum status topology_links_read (struct reader *r, const struct json_at *root)
     return topology_exceptions_read (r, &links);
 }
 
-static void lower (double *lowest, double bw)
-{
-    if (bw > 0 && (*lowest <= 0 || bw < *lowest))
-        *lowest = bw;
-}
-
 static void lowest_of_gpu_matrix (struct topology_cluster *c)
 {
     for (int i = 0; i < c->n_gpus; i++)
         for (int j = 0; j < c->n_gpus; j++)
             if (i != j)
-                lower (c->node_of_gpu[i] == c->node_of_gpu[j]
-                           ? &c->lowest_intra_bytes_per_s
-                           : &c->lowest_inter_bytes_per_s,
-                       topology_link_given (c, i, j).bytes_per_s);
+                topology_lower (c->node_of_gpu[i] == c->node_of_gpu[j]
+                                    ? &c->lowest_intra_bytes_per_s
+                                    : &c->lowest_inter_bytes_per_s,
+                                topology_link_given (c, i, j).bytes_per_s);
 }
 
 /* The lowest measured bandwidth of each kind, the price of an unmeasured link. */
@@ -297,14 +284,14 @@ void topology_find_lowest (struct topology_cluster *c)
     for (int k = 0; k < c->n_nodes; k++)
         if (c->node[k].gpus > 1 && c->node[k].intra && c->node[k].intra != seen) {
             seen = c->node[k].intra;
-            lower (&c->lowest_intra_bytes_per_s,
-                   topology_matrix_lowest (&seen->bytes_per_s));
+            topology_lower (&c->lowest_intra_bytes_per_s,
+                            topology_matrix_lowest (&seen->bytes_per_s));
         }
     if (c->has_inter)
         c->lowest_inter_bytes_per_s = topology_matrix_lowest (&c->inter.bytes_per_s);
     for (int k = 0; k < c->n_rails; k++)
-        lower (&c->lowest_inter_bytes_per_s,
-               topology_matrix_lowest (&c->rail[k].bytes_per_s));
+        topology_lower (&c->lowest_inter_bytes_per_s,
+                        topology_matrix_lowest (&c->rail[k].bytes_per_s));
     while (topology_pairs_next (c->except_bytes_per_s, &at, &i, &j, &x))
-        lower (&c->lowest_inter_bytes_per_s, x);
+        topology_lower (&c->lowest_inter_bytes_per_s, x);
 }

@@ -247,7 +247,7 @@ bool topology_matrix_set (struct topology_matrix *m, int n, int i, int j, double
     return true;
 }
 
-static void lower (double *lowest, double x)
+void topology_lower (double *lowest, double x)
 {
     if (x > 0 && (*lowest <= 0 || x < *lowest))
         *lowest = x;
@@ -261,16 +261,16 @@ static double pattern_lowest (const struct topology_matrix *m)
     int i, j;
 
     for (int k = 0; p->by_node && k < m->n; k++)
-        lower (&lowest, p->by_node[k]);
+        topology_lower (&lowest, p->by_node[k]);
     for (int k = 0; p->by_hops && k < p->n_hops; k++)
-        lower (&lowest, p->by_hops[k]);
+        topology_lower (&lowest, p->by_hops[k]);
     while (topology_pairs_next (p->except, &at, &i, &j, &x)) {
-        lower (&lowest, x);
+        topology_lower (&lowest, x);
         others -= i != j;
     }
     /* A number that no pair has, since all are exceptions, is nobody's rate. */
     if (!p->by_node && !p->by_hops && others > 0)
-        lower (&lowest, p->number);
+        topology_lower (&lowest, p->number);
     return lowest;
 }
 
@@ -285,7 +285,7 @@ double topology_matrix_lowest (const struct topology_matrix *m)
     for (int i = 0; i < m->n; i++)
         for (int j = 0; j < m->n; j++)
             if (i != j)
-                lower (&lowest, topology_matrix_at (m, i, j));
+                topology_lower (&lowest, topology_matrix_at (m, i, j));
     return lowest;
 }
 
@@ -331,6 +331,16 @@ bool topology_links_pick (const struct topology_links *from, const int *keep, in
            topology_matrix_pick (&from->latency_s, keep, n, &to->latency_s) &&
            (!from->has_estimates ||
             topology_matrix_pick (&from->estimate_error, keep, n, &to->estimate_error));
+}
+
+bool topology_own_intra (struct topology_node *n, const int *keep)
+{
+    const struct topology_links *all = n->intra;
+
+    if (!(n->own_intra = calloc (1, sizeof *n->own_intra)))
+        return false;
+    n->intra = n->own_intra;
+    return topology_links_pick (all, keep, n->gpus, n->own_intra);
 }
 
 bool topology_links_set (struct topology_links *l, int n, int i, int j,

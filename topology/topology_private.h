@@ -86,6 +86,9 @@ bool topology_matrix_set (struct topology_matrix *m, int n, int i, int j, double
 /** The lowest measured entry off the diagonal in SI units; 0 when there is none. */
 double topology_matrix_lowest (const struct topology_matrix *m);
 
+/** Take x where it is measured and below the lowest so far; 0: there is none yet. */
+void topology_lower (double *lowest, double x);
+
 void topology_matrix_release (struct topology_matrix *m);
 
 /** A matrix of its own with rows and columns keep[0..n). */
@@ -95,6 +98,9 @@ bool topology_matrix_pick (const struct topology_matrix *from, const int *keep, 
 /** Links of their own between the endpoints keep[0..n).  @return false: out of memory */
 bool topology_links_pick (const struct topology_links *from, const int *keep, int n,
                           struct topology_links *to);
+/** Give a node links of its own: those between its GPUs keep[0..gpus) of the links that it
+ *  has.  @return false: out of memory */
+bool topology_own_intra (struct topology_node *n, const int *keep);
 /** Change entry i -> j of links over n endpoints (NaN: unmeasured); who names a bandwidth knows
  *  better than an estimate.  @return false: out of memory */
 bool topology_links_set (struct topology_links *l, int n, int i, int j,

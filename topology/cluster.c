@@ -126,12 +126,11 @@ static struct topology_link link_of (const struct topology_cluster *c, int src, 
     if (links)
         l = topology_link_priced (topology_matrix_at (&links->bytes_per_s, i, j),
                                   topology_matrix_at (&links->latency_s, i, j), lowest);
-    if (topology_pairs_get (c->except_bytes_per_s, src, dst, &bw)) {
+    if (pairs_get (c->except_bytes_per_s, src, dst, &bw)) {
         l.measured = !isnan (bw);
         l.bytes_per_s = l.measured ? bw : lowest;
     }
-    if (topology_pairs_get (c->except_latency_s, src, dst, &latency_s) &&
-        !isnan (latency_s))
+    if (pairs_get (c->except_latency_s, src, dst, &latency_s) && !isnan (latency_s))
         l.latency_s = latency_s;
     return l;
 }
@@ -156,8 +155,7 @@ double topology_link_estimate_error (const struct topology_cluster *c, int src, 
     double bw;
     const struct topology_links *l = links_of (c, src, dst, &i, &j);
 
-    if (!l || !l->has_estimates ||
-        topology_pairs_get (c->except_bytes_per_s, src, dst, &bw))
+    if (!l || !l->has_estimates || pairs_get (c->except_bytes_per_s, src, dst, &bw))
         return NAN;
     return topology_matrix_at (&l->estimate_error, i, j);
 }
@@ -203,8 +201,8 @@ void topology_cluster_destroy (struct topology_cluster *c)
     topology_links_release (&c->inter);
     topology_links_release (&c->gpu_links);
     topology_matrix_release (&c->pair_bytes_per_s);
-    topology_pairs_free (c->except_bytes_per_s);
-    topology_pairs_free (c->except_latency_s);
+    pairs_free (c->except_bytes_per_s);
+    pairs_free (c->except_latency_s);
     free (c->gpu_row);
     free (c->node);
     free (c->node_of_gpu);

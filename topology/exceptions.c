@@ -109,12 +109,12 @@ static bool set_gpu_pairs (struct topology_cluster *c, const struct end *from,
     for (int i = from->first; i < from->first + from->n; i++)
         for (int j = to->first; j < to->first + to->n; j++) {
             if (x->has_bandwidth &&
-                (!only_known || topology_pairs_get (c->except_bytes_per_s, i, j, &old)) &&
-                !topology_pairs_set (&c->except_bytes_per_s, i, j, x->bytes_per_s))
+                (!only_known || pairs_get (c->except_bytes_per_s, i, j, &old)) &&
+                !pairs_set (&c->except_bytes_per_s, i, j, x->bytes_per_s))
                 return false;
             if (x->has_latency &&
-                (!only_known || topology_pairs_get (c->except_latency_s, i, j, &old)) &&
-                !topology_pairs_set (&c->except_latency_s, i, j, x->latency_s))
+                (!only_known || pairs_get (c->except_latency_s, i, j, &old)) &&
+                !pairs_set (&c->except_latency_s, i, j, x->latency_s))
                 return false;
         }
     return true;

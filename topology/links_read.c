@@ -292,6 +292,6 @@ void topology_find_lowest (struct topology_cluster *c)
     for (int k = 0; k < c->n_rails; k++)
         topology_lower (&c->lowest_inter_bytes_per_s,
                         topology_matrix_lowest (&c->rail[k].bytes_per_s));
-    while (topology_pairs_next (c->except_bytes_per_s, &at, &i, &j, &x))
+    while (pairs_next (c->except_bytes_per_s, &at, &i, &j, &x))
         topology_lower (&c->lowest_inter_bytes_per_s, x);
 }

@@ -200,7 +200,7 @@ double topology_matrix_entry (const struct topology_matrix *m, int i, int j)
 
     if (!p)
         return npy_at (&m->npy, (size_t) i, (size_t) j) * m->scale;
-    if (topology_pairs_get (p->except, i, j, &x))
+    if (pairs_get (p->except, i, j, &x))
         return x;
     if (p->by_node)
         return worse (p, p->by_node[i], p->by_node[j]);
@@ -239,7 +239,7 @@ bool topology_matrix_set (struct topology_matrix *m, int n, int i, int j, double
         m->n = n;
     }
     if (m->pattern)
-        return topology_pairs_set (&m->pattern->except, i, j, x);
+        return pairs_set (&m->pattern->except, i, j, x);
     if (m->own)
         m->own[(size_t) i * (size_t) n + (size_t) j] = x / m->scale;
     else
@@ -264,7 +264,7 @@ static double pattern_lowest (const struct topology_matrix *m)
         topology_lower (&lowest, p->by_node[k]);
     for (int k = 0; p->by_hops && k < p->n_hops; k++)
         topology_lower (&lowest, p->by_hops[k]);
-    while (topology_pairs_next (p->except, &at, &i, &j, &x)) {
+    while (pairs_next (p->except, &at, &i, &j, &x)) {
         topology_lower (&lowest, x);
         others -= i != j;
     }
@@ -296,14 +296,15 @@ void topology_matrix_release (struct topology_matrix *m)
     if (m->pattern) {
         free (m->pattern->by_node);
         free (m->pattern->by_hops);
-        topology_pairs_free (m->pattern->except);
+        pairs_free (m->pattern->except);
         free (m->pattern);
     }
     *m = (struct topology_matrix){0};
 }
 
-bool topology_matrix_pick (const struct topology_matrix *from, const int *keep, int n,
-                           struct topology_matrix *to)
+/* A matrix of its own with rows and columns keep[0..n). */
+static bool pick (const struct topology_matrix *from, const int *keep, int n,
+                  struct topology_matrix *to)
 {
     *to = (struct topology_matrix){.number = from->number};
     if (from->n == 0)
@@ -321,26 +322,21 @@ bool topology_matrix_pick (const struct topology_matrix *from, const int *keep, 
 
 /* ---- links ---- */
 
-bool topology_links_pick (const struct topology_links *from, const int *keep, int n,
-                          struct topology_links *to)
-{
-    to->gpu_bytes_per_s = from->gpu_bytes_per_s;
-    to->nominal = from->nominal;
-    to->has_estimates = from->has_estimates;
-    return topology_matrix_pick (&from->bytes_per_s, keep, n, &to->bytes_per_s) &&
-           topology_matrix_pick (&from->latency_s, keep, n, &to->latency_s) &&
-           (!from->has_estimates ||
-            topology_matrix_pick (&from->estimate_error, keep, n, &to->estimate_error));
-}
-
 bool topology_own_intra (struct topology_node *n, const int *keep)
 {
-    const struct topology_links *all = n->intra;
+    const struct topology_links *from = n->intra;
+    struct topology_links *own = calloc (1, sizeof *own);
 
-    if (!(n->own_intra = calloc (1, sizeof *n->own_intra)))
+    if (!own)
         return false;
-    n->intra = n->own_intra;
-    return topology_links_pick (all, keep, n->gpus, n->own_intra);
+    n->intra = n->own_intra = own;
+    own->gpu_bytes_per_s = from->gpu_bytes_per_s;
+    own->nominal = from->nominal;
+    own->has_estimates = from->has_estimates;
+    return pick (&from->bytes_per_s, keep, n->gpus, &own->bytes_per_s) &&
+           pick (&from->latency_s, keep, n->gpus, &own->latency_s) &&
+           (!from->has_estimates ||
+            pick (&from->estimate_error, keep, n->gpus, &own->estimate_error));
 }
 
 bool topology_links_set (struct topology_links *l, int n, int i, int j,

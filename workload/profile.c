@@ -303,14 +303,6 @@ bool workload_exchanges_overlap (const struct workload_profile *p,
            c->recompute != RECOMPUTE_FULL;
 }
 
-void workload_profile_generic_times (struct workload_profile *p)
-{
-    for (int i = 0; i < N_CONSTANTS; i++)
-        if (!constants[i].memory && constants[i].spread > 0)
-            *workload_constant_of (p, &constants[i]) =
-                constants[i].absent * constants[i].unit;
-}
-
 const char *workload_profile_shipped (int i)
 {
     for (int k = 0; workload_shipped_profiles[k].name; k++)

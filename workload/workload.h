@@ -327,12 +327,6 @@ static inline struct workload_group workload_group_of (const struct workload_deg
     return (struct workload_group){d->pp, d->tp * d->cp * d->dp};
 }
 
-/** The first rank of the group that a rank is in. */
-static inline int workload_group_first (struct workload_group g, int rank)
-{
-    return rank - rank / g.stride % g.size * g.stride;
-}
-
 /** Ranks over which optimizer state (and gradients, weights) of dense parameters are
  *  sharded: dp cp; of experts: tp cp dp / (etp ep). */
 static inline int workload_dense_shards (const struct workload_degrees *d)
@@ -528,10 +522,6 @@ static inline double *workload_constant_of (struct workload_profile *p,
 {
     return (double *) (void *) ((char *) p + k->offset);
 }
-
-/** Give the time constants that fits move what is known before any: one set for all
- *  frameworks.  Those of spread 0 are facts of a framework and stay. */
-void workload_profile_generic_times (struct workload_profile *p);
 
 /** Shipped profile number i by name, or NULL beyond the last. */
 const char *workload_profile_shipped (int i);

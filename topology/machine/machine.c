@@ -386,29 +386,17 @@ static void add_rest (const struct machine *m, json_t *node)
 /* Rates that the source itself gives, or those of the type's data sheet; NULL: neither. */
 static json_t *intra_json (const struct machine *m, const json_t *node)
 {
-    size_t n = (size_t) m->n_gpus * (size_t) m->n_gpus;
+    size_t n = (size_t) m->n_gpus;
     bool given = false;
-    json_t *rows;
 
-    for (size_t k = 0; k < n; k++)
+    for (size_t k = 0; k < n * n; k++)
         given = given || m->nvlink_gb_per_s[k] > 0;
-    if (m->n_gpus < 2)
+    if (n < 2)
         return NULL;
-    if (!given)
-        return known_intra (node, json_member_text (node, "gpu_type"),
-                            known_sm_link_gb_per_s (m->gpu[0].sm));
-    rows = json_array ();
-    for (int i = 0; i < m->n_gpus; i++) {
-        json_t *row = json_array ();
-
-        for (int j = 0; j < m->n_gpus; j++) {
-            double x = m->nvlink_gb_per_s[(size_t) i * (size_t) m->n_gpus + (size_t) j];
-
-            json_array_append_new (row, i != j && x > 0 ? json_real (x) : json_null ());
-        }
-        json_array_append_new (rows, row);
-    }
-    return known_intra_of (rows, "NVLink rates as the machine's description gives them");
+    return given ? known_intra_of (m->nvlink_gb_per_s, n,
+                                   "NVLink rates as the machine's description gives them")
+                 : known_intra (node, json_member_text (node, "gpu_type"),
+                                known_sm_link_gb_per_s (m->gpu[0].sm));
 }
 
 /* A legal node name out of any text; noted when it had to change. */

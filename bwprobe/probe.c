@@ -45,9 +45,11 @@ enum {
 #define NOISE 0.01
 enum { LONGER = 3 };
 
-void probe_pattern (uint64_t seed, unsigned char *data, size_t n)
+/* Bytes that differ from message to message and tell where they stand. */
+static void pattern (const struct station *s, int direction, unsigned char *data,
+                     size_t n)
 {
-    struct rng r = {seed};
+    struct rng r = {(uint64_t) s->seq << 1 | (uint64_t) direction};
 
     for (size_t i = 0; i < n; i += 8) {
         uint64_t x = rng_next (&r);
@@ -167,28 +169,30 @@ static enum status stream (struct station *s, const struct pair *p, double time_
     return ST_OK;
 }
 
-/* One message whose content the receiver compares. */
+/* One message whose content the receiver compares.  @param data  [n], is overwritten */
+static enum status send_check (struct station *s, const struct pair *p, int direction,
+                               unsigned char *data, size_t n, struct error *err)
+{
+    struct side_note answer;
+    double t;
+
+    pattern (s, direction, data, n);
+    TRY (s->transport->load (s, data, n, err));
+    TRY (tell (s, p, SIDE_CHECK, n, 1, err));
+    TRY (s->transport->send (s, p, n, 1, &t, err));
+    TRY (hear (s, p, &answer, err));
+    return answer.what == SIDE_ANSWER && answer.count == 1
+               ? ST_OK
+               : err_set (err, ST_IO, "the data arrived changed (checksum)");
+}
+
 static enum status check (struct station *s, const struct pair *p, int direction,
                           size_t largest, struct error *err)
 {
     size_t n = largest < CHECK_BYTES ? largest : CHECK_BYTES;
     unsigned char *data = malloc (n);
-    struct side_note answer;
-    double t;
-    enum status st = data ? ST_OK : err_nomem (err);
+    enum status st = data ? send_check (s, p, direction, data, n, err) : err_nomem (err);
 
-    if (st == ST_OK) {
-        probe_pattern ((uint64_t) s->seq << 1 | (uint64_t) direction, data, n);
-        st = s->transport->load (s, data, n, err);
-    }
-    if (st == ST_OK)
-        st = tell (s, p, SIDE_CHECK, n, 1, err);
-    if (st == ST_OK)
-        st = s->transport->send (s, p, n, 1, &t, err);
-    if (st == ST_OK)
-        st = hear (s, p, &answer, err);
-    if (st == ST_OK && (answer.what != SIDE_ANSWER || answer.count != 1))
-        st = err_set (err, ST_IO, "the data arrived changed (checksum)");
     free (data);
     return st;
 }
@@ -307,7 +311,7 @@ static enum status answer_check (struct station *s, const struct pair *p, int di
     bool same = false;
 
     if (st == ST_OK) {
-        probe_pattern ((uint64_t) s->seq << 1 | (uint64_t) direction, wanted, n);
+        pattern (s, direction, wanted, n);
         same = memcmp (got, wanted, n) == 0;
         st = tell (s, p, SIDE_ANSWER, 0, same, err);
     }

@@ -49,10 +49,9 @@ static int by_pair (const void *a, const void *b)
 }
 
 /* Endpoints of a node follow each other, in GPU order. */
-static int by_place (const void *a, const void *b, void *arg)
+static int by_place (const void *a, const void *b)
 {
-    const struct links_table *t = arg;
-    const struct links_end *x = &t->end[*(const int *) a], *y = &t->end[*(const int *) b];
+    const struct links_end *x = a, *y = b;
 
     if (x->node != y->node)
         return x->node < y->node ? -1 : 1;
@@ -111,27 +110,20 @@ static enum status fill_matrices (struct links_table *t, struct matrices *m,
                                   json_t *pairs)
 {
     size_t cells = (size_t) t->n_ends * (size_t) t->n_ends;
-    int *by = malloc (((size_t) t->n_ends + 1) * sizeof *by),
-        *place = malloc (((size_t) t->n_ends + 1) * sizeof *place);
-    struct links_end *sorted = malloc (((size_t) t->n_ends + 1) * sizeof *sorted);
+    int *place = malloc (((size_t) t->n_ends + 1) * sizeof *place);
     double *work = malloc ((t->n_samples + 1) * sizeof *work);
     enum status st = ST_OK;
 
     m->n = t->n_ends;
     m->bandwidth = malloc ((cells + 1) * sizeof *m->bandwidth);
     m->latency = malloc ((cells + 1) * sizeof *m->latency);
-    if (!by || !place || !sorted || !work || !m->bandwidth || !m->latency) {
+    if (!place || !work || !m->bandwidth || !m->latency) {
         st = err_nomem (t->err);
     } else {
-        for (int i = 0; i < t->n_ends; i++)
-            by[i] = i;
-        qsort_r (by, (size_t) t->n_ends, sizeof *by, by_place, t);
-        for (int i = 0; i < t->n_ends; i++) {
-            place[by[i]] = i;
-            sorted[i] = t->end[by[i]];
-        }
         if (t->n_ends > 0)
-            memcpy (t->end, sorted, (size_t) t->n_ends * sizeof *sorted);
+            qsort (t->end, (size_t) t->n_ends, sizeof *t->end, by_place);
+        for (int i = 0; i < t->n_ends; i++)
+            place[t->end[i].number] = i;
         for (size_t k = 0; k < t->n_samples; k++) {
             t->sample[k].src = place[t->sample[k].src];
             t->sample[k].dst = place[t->sample[k].dst];
@@ -143,9 +135,7 @@ static enum status fill_matrices (struct links_table *t, struct matrices *m,
         for (size_t at = 0; at < t->n_samples;)
             at = add_pair (t, at, work, m, pairs);
     }
-    free (by);
     free (place);
-    free (sorted);
     free (work);
     return st;
 }

@@ -179,6 +179,16 @@ static enum status start_run (struct links_table *t, struct run *r, int line)
     return st;
 }
 
+/* A row in the file's units. */
+static void keep_row (struct run *r, const struct row *row)
+{
+    struct row si = {row->bytes, row->time_s * UNITS_US, row->alg * UNITS_GB,
+                     row->bus * UNITS_GB};
+
+    if (si.bus > 0 && si.time_s > 0 && r->rows < ROWS_MAX)
+        r->row[r->rows++] = si;
+}
+
 /* ---- text ---- */
 
 /* "#  Rank  0 Group  0 Pid   6899 on HOST device  0 [0000:04:00] NVIDIA H100 80GB HBM3" */
@@ -237,11 +247,7 @@ static enum status read_row (struct links_table *t, struct run *r, int number,
         return links_fail (t, number, "expected numbers for time, algbw and busbw");
     if (r->rows == ROWS_MAX)
         return links_fail (t, number, "more than %d results of one run", ROWS_MAX);
-    row.time_s *= UNITS_US;
-    row.alg *= UNITS_GB;
-    row.bus *= UNITS_GB;
-    if (row.bus > 0 && row.time_s > 0)
-        r->row[r->rows++] = row;
+    keep_row (r, &row);
     for (int i = 2; i < r->time_at; i++)
         r->reduces |= text_has_word (REDUCTIONS, word[i]);
     return ST_OK;
@@ -333,11 +339,7 @@ static enum status read_result (struct links_table *t, struct run *r,
     TRY (json_get_number (&place, "alg_bw", 0, true, 1e9, &row.alg, t->err));
     TRY (json_get_number (&place, "bus_bw", 0, true, 1e9, &row.bus, t->err));
     r->reduces |= op && text_has_word (REDUCTIONS, op);
-    row.time_s *= UNITS_US;
-    row.alg *= UNITS_GB;
-    row.bus *= UNITS_GB;
-    if (row.bus > 0 && row.time_s > 0 && r->rows < ROWS_MAX)
-        r->row[r->rows++] = row;
+    keep_row (r, &row);
     return ST_OK;
 }
 

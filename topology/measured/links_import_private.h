@@ -26,6 +26,7 @@ struct links_table {
     bool gpus_known; /* the file lists all GPUs of its nodes */
     struct links_end {
         int node, gpu; /* gpu: index on the node */
+        int number;    /* by which samples name it */
     } * end;
     int n_ends;
     struct links_sample {

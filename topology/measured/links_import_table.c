@@ -50,7 +50,7 @@ int links_table_end (struct links_table *t, int node, int gpu)
                  ENDS_MAX);
         return -1;
     }
-    t->end[t->n_ends] = (struct links_end){node, gpu};
+    t->end[t->n_ends] = (struct links_end){node, gpu, t->n_ends};
     if (t->node[node].gpus <= gpu)
         t->node[node].gpus = gpu + 1;
     return t->n_ends++;

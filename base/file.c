@@ -21,6 +21,20 @@ const char *file_title (const char *path)
     return strcmp (path, "-") == 0 ? "standard input" : path;
 }
 
+const char *file_name (const char *path)
+{
+    const char *slash = strrchr (path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
+int file_stem (const char *path)
+{
+    size_t n = strlen (path);
+
+    return (int) n - (n > 5 && strcmp (path + n - 5, ".json") == 0 ? 5 : 0);
+}
+
 enum status file_failed (const char *path, struct error *err)
 {
     return err_set (err, ST_IO, "%s: %s", path, strerror (errno));

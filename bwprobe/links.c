@@ -41,17 +41,14 @@ struct writer {
 static char *beside (const struct writer *w, const char *what, const char **base)
 {
     const char *path = w->c->set.output;
-    size_t len = strlen (path);
     struct text t = {0};
 
-    if (len > 5 && strcmp (path + len - 5, ".json") == 0)
-        len -= 5;
-    text_add (&t, "%.*s-%s", (int) len, path, what);
+    text_add (&t, "%.*s-%s", file_stem (path), path, what);
     if (t.failed) {
         text_free (&t);
         return NULL;
     }
-    *base = strrchr (t.s, '/') ? strrchr (t.s, '/') + 1 : t.s;
+    *base = file_name (t.s);
     return t.s;
 }
 

@@ -79,8 +79,8 @@ static enum status read_cluster (const char *arg, bool partial,
     struct stat sb;
     json_t *doc = NULL;
     bool line = strchr (arg, ' ') && stat (arg, &sb) != 0;
-    const char *slash = strrchr (arg, '/');
-    char *folder = slash && !line ? strndup (arg, (size_t) (slash - arg) + 1) : NULL;
+    const char *name = file_name (arg);
+    char *folder = name > arg && !line ? strndup (arg, (size_t) (name - arg)) : NULL;
     enum status st =
         line ? topology_line_to_json (arg, &doc, err) : json_read (arg, &doc, err);
 

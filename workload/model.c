@@ -150,25 +150,18 @@ json_t *workload_model_to_json (const struct workload_model *m)
 static void name_from_path (const char *path, char *name, size_t size)
 {
     char copy[4096];
+    const char *base;
 
     snprintf (copy, sizeof copy, "%s", path);
-
-    char *slash = strrchr (copy, '/'), *base = slash ? slash + 1 : copy;
-
-    if (strcmp (base, "config.json") == 0 && slash && slash != copy) {
-        *slash = '\0';
-        slash = strrchr (copy, '/');
-        base = slash ? slash + 1 : copy;
+    base = file_name (copy);
+    if (strcmp (base, "config.json") == 0 && base > copy + 1) {
+        copy[base - copy - 1] = '\0';
+        base = file_name (copy);
     }
-
-    size_t n = strlen (base);
-
-    if (n > 5 && strcmp (base + n - 5, ".json") == 0)
-        n -= 5;
-    snprintf (name, size, "%.*s", (int) n, base);
+    snprintf (name, size, "%.*s", file_stem (base), base);
 }
 
-static const struct workload_model *find_preset (const char *name)
+const struct workload_model *workload_preset_find (const char *name)
 {
     int n;
     const struct workload_model *all = workload_presets (&n);
@@ -182,7 +175,7 @@ static const struct workload_model *find_preset (const char *name)
 enum status workload_model_read (const char *arg, struct workload_model *m,
                                  struct notes *notes, struct error *err)
 {
-    const struct workload_model *preset = find_preset (arg);
+    const struct workload_model *preset = workload_preset_find (arg);
     struct error why;
     json_t *doc;
     char name[128] = "model";

@@ -94,6 +94,8 @@ json_t *workload_model_to_json (const struct workload_model *m);
 
 /** The built-in presets. @param[out] n how many */
 const struct workload_model *workload_presets (int *n);
+/** One by name, or NULL. */
+const struct workload_model *workload_preset_find (const char *name);
 
 /** Parameters of one layer without experts on one of tp tensor-parallel ranks.
  *

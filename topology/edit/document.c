@@ -108,20 +108,17 @@ enum status topology_document_matrix (struct topology_document *d, json_t *objec
 /* "big.json" -> "big.0.npy" */
 static char *side_name (const char *base, int k)
 {
-    size_t n = strlen (base);
     struct text t = {0};
 
-    if (n > 5 && strcmp (base + n - 5, ".json") == 0)
-        n -= 5;
-    text_add (&t, "%.*s.%d.npy", (int) n, base, k);
+    text_add (&t, "%.*s.%d.npy", file_stem (base), base, k);
     return t.s;
 }
 
 enum status topology_document_write (struct topology_document *d, const char *path,
                                      struct error *err)
 {
-    const char *slash = strrchr (path, '/'), *base = slash ? slash + 1 : path;
-    char *folder = slash ? strndup (path, (size_t) (slash - path) + 1) : strdup (".");
+    const char *base = file_name (path);
+    char *folder = base > path ? strndup (path, (size_t) (base - path)) : strdup (".");
     struct file_item *item = calloc ((size_t) d->n_sides + 1, sizeof *item);
     char *text = NULL;
     enum status st = folder && item ? ST_OK : err_nomem (err);
@@ -219,8 +216,8 @@ enum status topology_document_read (const char *arg, const char *out,
 {
     struct topology_cluster *c = NULL;
     struct topology_document x = {0};
-    const char *slash = strrchr (out, '/');
-    char *to = slash ? strndup (out, (size_t) (slash - out) + 1) : strdup ("."), *from;
+    const char *name = file_name (out);
+    char *to = name > out ? strndup (out, (size_t) (name - out)) : strdup ("."), *from;
     enum status st = to ? topology_cluster_read_partial (arg, &c, notes, err) : ST_NOMEM;
 
     if (st == ST_OK) {

@@ -72,8 +72,7 @@ static int foreign_line (const char *data, size_t len)
 static enum status read_machine (const struct importer *importer, const struct import *in,
                                  json_t **doc)
 {
-    const char *slash = strrchr (in->name, '/'), *base = slash ? slash + 1 : in->name,
-               *dot = strrchr (base, '.');
+    const char *base = file_name (in->name), *dot = strrchr (base, '.');
     size_t len = dot && dot > base ? (size_t) (dot - base) : strlen (base);
     struct machine m = {.source = strdup (importer->source), .name = strndup (base, len)};
     enum status st = importer->read_machine (in, &m);

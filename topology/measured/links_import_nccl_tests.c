@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/stats.h"
 #include "base/units.h"
 
@@ -353,8 +354,7 @@ static enum status read_json (struct links_table *t, const struct json_at *root)
     size_t n;
 
     if (path)
-        snprintf (r.op, sizeof r.op, "%s",
-                  strrchr (path, '/') ? strrchr (path, '/') + 1 : path);
+        snprintf (r.op, sizeof r.op, "%s", file_name (path));
     TRY (read_devices (t, &r, &config));
     TRY (json_want_array (&results, &n, t->err));
     for (size_t i = 0; i < n; i++) {

@@ -5,36 +5,26 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/file.h"
 
 #define COLUMNS_MAX 4096
 
 struct reading {
     struct csv_table *t;
-    int n, cap; /* cells after the header */
     int column; /* of the current row */
     int line;   /* rows seen, the header counted */
-    int found_cap;
     bool failed;
 };
 
-static bool push (char ***list, int *n, int *cap, const char *text, size_t len)
+static bool push (char ***list, int *n, const char *text, size_t len)
 {
     char *copy = strndup (text ? text : "", len);
 
-    if (copy && *n == *cap) {
-        int more = *cap ? 2 * *cap : 256;
-        char **grown = realloc (*list, (size_t) more * sizeof *grown);
-
-        if (!grown) {
-            free (copy);
-            return false;
-        }
-        *list = grown;
-        *cap = more;
-    }
-    if (!copy)
+    if (!copy || !array_grow (list, *n, sizeof **list)) {
+        free (copy);
         return false;
+    }
     (*list)[(*n)++] = copy;
     return true;
 }
@@ -46,13 +36,10 @@ static void on_cell (void *text, size_t len, void *context)
     if (r->failed || r->column >= COLUMNS_MAX)
         return;
     r->column++;
-    if (r->line == 0) {
-        int cap = COLUMNS_MAX; /* allocated in one piece before parsing */
-
-        r->failed = !push (&r->t->header, &r->t->columns, &cap, text, len);
-    } else if (r->column <= r->t->columns) {
-        r->failed = !push (&r->t->cell, &r->n, &r->cap, text, len);
-    }
+    if (r->line == 0)
+        r->failed = !push (&r->t->header, &r->t->columns, text, len);
+    else if (r->column <= r->t->columns)
+        r->failed = !push (&r->t->cell, &r->t->cells, text, len);
 }
 
 /* Note how many cells the row had, and give it as many as the header. */
@@ -60,18 +47,11 @@ static bool end_row (struct reading *r)
 {
     struct csv_table *t = r->t;
 
-    if (t->rows == r->found_cap) {
-        int more = r->found_cap ? 2 * r->found_cap : 64;
-        int *grown = realloc (t->found, (size_t) more * sizeof *grown);
-
-        if (!grown)
-            return false;
-        t->found = grown;
-        r->found_cap = more;
-    }
+    if (!array_grow (&t->found, t->rows, sizeof *t->found))
+        return false;
     t->found[t->rows++] = r->column;
     for (int i = r->column; i < t->columns; i++)
-        if (!push (&t->cell, &r->n, &r->cap, "", 0))
+        if (!push (&t->cell, &t->cells, "", 0))
             return false;
     return true;
 }
@@ -93,8 +73,6 @@ static enum status parse (const char *path, const char *data, size_t len,
     struct reading r = {.t = t};
     struct csv_parser p;
 
-    if (!(t->header = calloc (COLUMNS_MAX, sizeof *t->header)))
-        return err_nomem (err);
     if (csv_init (&p, CSV_STRICT | CSV_STRICT_FINI) != 0)
         return err_nomem (err);
 
@@ -103,7 +81,6 @@ static enum status parse (const char *path, const char *data, size_t len,
     int why = csv_error (&p);
 
     csv_free (&p);
-    t->cells = r.n;
     if (r.failed)
         return err_nomem (err);
     if (!good)
@@ -120,18 +97,15 @@ enum status csv_table_read (const char *path, struct csv_table *out, struct erro
     struct csv_table t = {0};
     char *data;
     size_t len;
-    enum status st = file_read (path, &data, &len, err);
+    enum status st;
 
-    if (st != ST_OK)
-        return st;
+    TRY (file_read (path, &data, &len, err));
 
-    const char *name = strcmp (path, "-") == 0 ? "standard input" : path;
+    const char *name = file_title (path), *why = file_not_text (data, len);
     size_t mark = file_mark (data, len);
 
-    if (file_not_text (data, len))
-        st = err_set (err, ST_INVALID, "%s: %s", name, file_not_text (data, len));
-    else
-        st = parse (name, data + mark, len - mark, &t, err);
+    st = why ? err_set (err, ST_INVALID, "%s: %s", name, why)
+             : parse (name, data + mark, len - mark, &t, err);
     free (data);
     if (st == ST_OK)
         *out = t;

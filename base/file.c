@@ -16,6 +16,30 @@
 
 #define FILE_MAX_BYTES ((size_t) 4 << 30)
 
+const char *file_title (const char *path)
+{
+    return strcmp (path, "-") == 0 ? "standard input" : path;
+}
+
+const char *file_name (const char *path)
+{
+    const char *slash = strrchr (path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
+int file_stem (const char *path)
+{
+    size_t n = strlen (path);
+
+    return (int) n - (n > 5 && strcmp (path + n - 5, ".json") == 0 ? 5 : 0);
+}
+
+enum status file_failed (const char *path, struct error *err)
+{
+    return err_set (err, ST_IO, "%s: %s", path, strerror (errno));
+}
+
 static enum status read_fd (int fd, const char *name, char **data, size_t *len,
                             struct error *err)
 {
@@ -41,8 +65,10 @@ static enum status read_fd (int fd, const char *name, char **data, size_t *len,
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0) {
+            enum status failed = file_failed (name, err);
+
             free (buf);
-            return err_set (err, ST_IO, "%s: %s", name, strerror (errno));
+            return failed;
         }
         if (got == 0)
             break;
@@ -68,17 +94,16 @@ static enum status read_fd (int fd, const char *name, char **data, size_t *len,
 
 enum status file_read (const char *path, char **data, size_t *len, struct error *err)
 {
-    if (strcmp (path, "-") == 0)
-        return read_fd (STDIN_FILENO, "standard input", data, len, err);
-
-    int fd = open (path, O_RDONLY | O_CLOEXEC);
+    bool is_input = strcmp (path, "-") == 0;
+    int fd = is_input ? STDIN_FILENO : open (path, O_RDONLY | O_CLOEXEC);
 
     if (fd < 0)
-        return err_set (err, ST_IO, "%s: %s", path, strerror (errno));
+        return file_failed (path, err);
 
-    enum status st = read_fd (fd, path, data, len, err);
+    enum status st = read_fd (fd, file_title (path), data, len, err);
 
-    close (fd);
+    if (!is_input)
+        close (fd);
     return st;
 }
 
@@ -135,20 +160,16 @@ static enum status write_temp (const char *path, const char *data, size_t len,
     int fd = mkstemp (tmp);
 
     if (fd < 0)
-        return err_set (err, ST_IO, "%s: %s", path, strerror (errno));
+        return file_failed (path, err);
 
     bool ok = write_all (fd, data, len) && fchmod (fd, mode) == 0 && fsync (fd) == 0;
-    int why = errno;
+    enum status st = ok ? ST_OK : file_failed (path, err);
 
-    if (close (fd) != 0 && ok) {
-        ok = false;
-        why = errno;
-    }
-    if (!ok) {
+    if (close (fd) != 0 && ok)
+        st = file_failed (path, err);
+    if (st != ST_OK)
         unlink (tmp);
-        return err_set (err, ST_IO, "%s: %s", path, strerror (why));
-    }
-    return ST_OK;
+    return st;
 }
 
 enum status file_write (const char *path, const char *data, size_t len, struct error *err)
@@ -159,18 +180,17 @@ enum status file_write (const char *path, const char *data, size_t len, struct e
     if (strcmp (path, "-") == 0)
         return write_all (STDOUT_FILENO, data, len)
                    ? ST_OK
-                   : err_set (err, ST_IO, "standard output: %s", strerror (errno));
+                   : file_failed ("standard output", err);
     if (exists && !S_ISREG (st.st_mode)) {
         int fd = open (path, O_WRONLY | O_CLOEXEC);
 
         if (fd < 0)
-            return err_set (err, ST_IO, "%s: %s", path, strerror (errno));
+            return file_failed (path, err);
 
-        bool ok = write_all (fd, data, len);
-        int why = errno;
+        enum status written = write_all (fd, data, len) ? ST_OK : file_failed (path, err);
 
         close (fd);
-        return ok ? ST_OK : err_set (err, ST_IO, "%s: %s", path, strerror (why));
+        return written;
     }
 
     char tmp[PATH_MAX];
@@ -179,17 +199,13 @@ enum status file_write (const char *path, const char *data, size_t len, struct e
     umask (mask);
 
     unsigned mode = exists ? st.st_mode & 07777 : 0666 & ~mask;
-    enum status status = write_temp (path, data, len, mode, tmp, sizeof tmp, err);
 
-    if (status != ST_OK)
-        return status;
-    if (rename (tmp, path) != 0) {
-        int why = errno;
-
-        unlink (tmp);
-        return err_set (err, ST_IO, "%s: %s", path, strerror (why));
-    }
-    return ST_OK;
+    TRY (write_temp (path, data, len, mode, tmp, sizeof tmp, err));
+    if (rename (tmp, path) == 0)
+        return ST_OK;
+    file_failed (path, err);
+    unlink (tmp);
+    return ST_IO;
 }
 
 /* Make the folders that path (below base_len bytes) lies in; those made here are
@@ -209,7 +225,7 @@ static enum status make_parents (const char *path, char **made, int *n_made, int
             if (*n_made < cap && (made[*n_made] = strdup (part)))
                 ++*n_made;
         } else if (errno != EEXIST) {
-            return err_set (err, ST_IO, "%s: %s", part, strerror (errno));
+            return file_failed (part, err);
         }
     }
     return ST_OK;
@@ -251,7 +267,7 @@ enum status file_write_set (const char *dir, const struct file_item *item, int n
     }
     for (int i = 0; i < n && st == ST_OK; i++)
         if (rename (tmp[i], name[i]) != 0)
-            st = err_set (err, ST_IO, "%s: %s", name[i], strerror (errno));
+            st = file_failed (name[i], err);
     if (st != ST_OK) {
         for (int i = 0; i < n_tmp; i++)
             unlink (tmp[i]);

@@ -6,6 +6,18 @@
 
 #include "base/error.h"
 
+/** What messages call the input at path: "standard input" for "-". */
+const char *file_title (const char *path);
+
+/** The name of a file in its folder. */
+const char *file_name (const char *path);
+
+/** Bytes of a path without its ".json", as "%.*s" takes them. */
+int file_stem (const char *path);
+
+/** The error of a call of the system on that file, by errno.  @return ST_IO */
+enum status file_failed (const char *path, struct error *err);
+
 /** Read a whole file; "-" is standard input.
  *
  *  @param[in]  path   a file, a pipe or "-"

@@ -31,12 +31,10 @@ enum status json_read (const char *path, json_t **root, struct error *err)
 {
     char *data;
     size_t len;
-    enum status st = file_read (path, &data, &len, err);
+    enum status st;
 
-    if (st != ST_OK)
-        return st;
-    st = json_parse (strcmp (path, "-") == 0 ? "standard input" : path, data, len, root,
-                     err);
+    TRY (file_read (path, &data, &len, err));
+    st = json_parse (file_title (path), data, len, root, err);
     free (data);
     return st;
 }
@@ -185,31 +183,43 @@ static void describe_value (const json_t *v, struct text *t)
     }
 }
 
-enum status json_fail (const struct json_at *at, struct error *err, const char *expected)
+/* "PLACE: WHAT", with what was expected and found there where `fmt` is the expectation. */
+static enum status fail (const struct json_at *at, struct error *err, bool expects,
+                         const char *fmt, va_list ap)
 {
     struct text t = {0};
+    char what[1024];
 
+    vsnprintf (what, sizeof what, fmt, ap);
     describe_place (at, &t);
-    text_add (&t, ": expected %s, found ", expected);
-    describe_value (at->v, &t);
+    text_add (&t, ": %s%s", expects ? "expected " : "", what);
+    if (expects) {
+        text_add (&t, ", found ");
+        describe_value (at->v, &t);
+    }
     err_set (err, ST_INVALID, "%s", text_str (&t));
     text_free (&t);
+    return ST_INVALID;
+}
+
+enum status json_fail (const struct json_at *at, struct error *err, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start (ap, fmt);
+    fail (at, err, true, fmt, ap);
+    va_end (ap);
     return ST_INVALID;
 }
 
 enum status json_fail_text (const struct json_at *at, struct error *err, const char *fmt,
                             ...)
 {
-    struct text t = {0};
-    char what[1024];
     va_list ap;
 
     va_start (ap, fmt);
-    vsnprintf (what, sizeof what, fmt, ap);
+    fail (at, err, false, fmt, ap);
     va_end (ap);
-    describe_place (at, &t);
-    err_set (err, ST_INVALID, "%s: %s", text_str (&t), what);
-    text_free (&t);
     return ST_INVALID;
 }
 
@@ -254,7 +264,6 @@ enum status json_want_int (const struct json_at *at, long long lo, long long hi,
                            long long *n, struct error *err)
 {
     double x = json_number_value (at->v);
-    char expected[96];
 
     if (json_is_integer (at->v) && json_integer_value (at->v) >= lo &&
         json_integer_value (at->v) <= hi) {
@@ -266,8 +275,7 @@ enum status json_want_int (const struct json_at *at, long long lo, long long hi,
         *n = (long long) x;
         return ST_OK;
     }
-    snprintf (expected, sizeof expected, "a whole number from %lld to %lld", lo, hi);
-    return json_fail (at, err, expected);
+    return json_fail (at, err, "a whole number from %lld to %lld", lo, hi);
 }
 
 enum status json_want_number (const struct json_at *at, double lo, bool lo_ok, double hi,
@@ -282,35 +290,61 @@ enum status json_want_number (const struct json_at *at, double lo, bool lo_ok, d
         }
     }
 
-    char expected[96];
-    int n =
-        snprintf (expected, sizeof expected, "a number %s %g", lo_ok ? ">=" : ">", lo);
-
-    if (isfinite (hi))
-        snprintf (expected + n, sizeof expected - (size_t) n, " and <= %g", hi);
-    return json_fail (at, err, expected);
+    return isfinite (hi) ? json_fail (at, err, "a number %s %g and <= %g",
+                                      lo_ok ? ">=" : ">", lo, hi)
+                         : json_fail (at, err, "a number %s %g", lo_ok ? ">=" : ">", lo);
 }
 
-void json_note_unknown (const struct json_at *at, const char *const *known,
-                        struct notes *notes)
+enum status json_get_string (const struct json_at *at, const char *key, const char **s,
+                             struct error *err)
+{
+    struct json_at one = json_key (at, key);
+
+    return json_want_string (&one, s, err);
+}
+
+enum status json_get_bool (const struct json_at *at, const char *key, bool *b,
+                           struct error *err)
+{
+    struct json_at one = json_key (at, key);
+
+    return json_want_bool (&one, b, err);
+}
+
+enum status json_get_int (const struct json_at *at, const char *key, int lo, int hi,
+                          int *n, struct error *err)
+{
+    struct json_at one = json_key (at, key);
+    long long x;
+
+    TRY (json_want_int (&one, lo, hi, &x, err));
+    *n = (int) x;
+    return ST_OK;
+}
+
+enum status json_get_number (const struct json_at *at, const char *key, double lo,
+                             bool lo_ok, double hi, double *x, struct error *err)
+{
+    struct json_at one = json_key (at, key);
+
+    return json_want_number (&one, lo, lo_ok, hi, x, err);
+}
+
+void json_note_unknown (const struct json_at *at, const char *known, struct notes *notes)
 {
     const char *key;
     json_t *value;
 
     json_object_foreach (at->v, key, value)
     {
-        bool found = false;
+        struct json_at child = json_key (at, key);
+        struct text t = {0};
 
-        for (int i = 0; known[i] && !found; i++)
-            found = strcmp (known[i], key) == 0;
-        if (!found) {
-            struct json_at child = json_key (at, key);
-            struct text t = {0};
-
-            describe_place (&child, &t);
-            notes_add (notes, "%s: unknown key, ignored", text_str (&t));
-            text_free (&t);
-        }
+        if (text_has_word (known, key))
+            continue;
+        describe_place (&child, &t);
+        notes_add (notes, "%s: unknown key, ignored", text_str (&t));
+        text_free (&t);
     }
 }
 

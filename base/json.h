@@ -49,7 +49,8 @@ struct json_at json_key (const struct json_at *at, const char *key);
 struct json_at json_entry (const struct json_at *at, size_t index);
 
 /** "file: place: expected WHAT, found VALUE" with ST_INVALID. */
-enum status json_fail (const struct json_at *at, struct error *err, const char *expected);
+enum status json_fail (const struct json_at *at, struct error *err, const char *fmt, ...)
+    __attribute__ ((format (printf, 3, 4)));
 /** "file: place: TEXT" with ST_INVALID. */
 enum status json_fail_text (const struct json_at *at, struct error *err, const char *fmt,
                             ...) __attribute__ ((format (printf, 3, 4)));
@@ -73,9 +74,28 @@ enum status json_want_int (const struct json_at *at, long long lo, long long hi,
 enum status json_want_number (const struct json_at *at, double lo, bool lo_ok, double hi,
                               double *x, struct error *err);
 
-/** Note every member whose name is not in the NULL-terminated list `known`. */
-void json_note_unknown (const struct json_at *at, const char *const *known,
-                        struct notes *notes);
+/* The same of an object's member. */
+enum status json_get_string (const struct json_at *at, const char *key, const char **s,
+                             struct error *err);
+enum status json_get_bool (const struct json_at *at, const char *key, bool *b,
+                           struct error *err);
+enum status json_get_int (const struct json_at *at, const char *key, int lo, int hi,
+                          int *n, struct error *err);
+enum status json_get_number (const struct json_at *at, const char *key, double lo,
+                             bool lo_ok, double hi, double *x, struct error *err);
+
+/** Note every member whose name is not among the words of `known`. */
+void json_note_unknown (const struct json_at *at, const char *known, struct notes *notes);
+
+/** A member of an object: a text or NULL, a whole number or 0. */
+static inline const char *json_member_text (const json_t *object, const char *key)
+{
+    return json_string_value (json_object_get (object, key));
+}
+static inline json_int_t json_member_int (const json_t *object, const char *key)
+{
+    return json_integer_value (json_object_get (object, key));
+}
 
 /** A JSON number, or null when x is not finite.  A new reference. */
 json_t *json_number_or_null (double x);

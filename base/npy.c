@@ -15,12 +15,16 @@
 
 #define HOST_IS_BIG_ENDIAN (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__)
 
-struct header {
-    bool big_endian, fortran;
-    int item; /* bytes: 4 or 8 */
-    size_t n;
-    size_t data; /* offset of the first entry */
-};
+/* Where entry i, j lies. */
+static unsigned char *place (const struct npy *m, size_t i, size_t j)
+{
+    return m->entry + (m->fortran ? j * m->n + i : i * m->n + j) * (size_t) m->item;
+}
+
+static bool swapped (const struct npy *m)
+{
+    return m->big_endian != HOST_IS_BIG_ENDIAN;
+}
 
 /* The text after 'key': in the header's Python dictionary, or NULL. */
 static const char *member (const char *dict, const char *key)
@@ -35,9 +39,12 @@ static const char *member (const char *dict, const char *key)
     return p;
 }
 
-static enum status parse_header (const char *path, const unsigned char *map, size_t len,
-                                 struct header *h, struct error *err)
+/* What the header of the mapped file says. */
+static enum status parse_header (const char *path, struct npy *m, struct error *err)
 {
+    const unsigned char *map = m->map;
+    size_t len = m->map_len, entries;
+
     if (len < 12 || memcmp (map, "\x93NUMPY", 6) != 0)
         return err_set (err, ST_INVALID, "%s: expected a .npy file, found something else",
                         path);
@@ -86,27 +93,19 @@ static enum status parse_header (const char *path, const unsigned char *map, siz
         return err_set (err, ST_INVALID,
                         "%s: expected a square matrix, found shape %.*s)", path,
                         (int) strcspn (shape, ")}\n"), shape);
-    h->big_endian = sign == '>' || (sign == '=' && HOST_IS_BIG_ENDIAN);
-    h->fortran = strncmp (order, "True", 4) == 0;
-    h->item = item;
-    h->n = (size_t) rows;
-    h->data = start + dict_len;
-    if (len != h->data + h->n * h->n * (size_t) item)
+    m->big_endian = sign == '>' || (sign == '=' && HOST_IS_BIG_ENDIAN);
+    m->fortran = strncmp (order, "True", 4) == 0;
+    m->item = item;
+    m->n = (size_t) rows;
+    m->entry = (unsigned char *) m->map + start + dict_len;
+    entries = m->n * m->n * (size_t) item;
+    if (len != start + dict_len + entries)
         return err_set (err, ST_INVALID,
                         "%s: expected %zu bytes for %zu x %zu entries, found %zu", path,
-                        h->data + h->n * h->n * (size_t) item, h->n, h->n, len);
+                        start + dict_len + entries, m->n, m->n, len);
+    if (!swapped (m) && !m->fortran && item == 8 && (start + dict_len) % 8 == 0)
+        m->v = (const double *) (const void *) m->entry;
     return ST_OK;
-}
-
-/* Where entry i, j lies. */
-static unsigned char *place (const struct npy *m, size_t i, size_t j)
-{
-    return m->entry + (m->fortran ? j * m->n + i : i * m->n + j) * (size_t) m->item;
-}
-
-static bool swapped (const struct npy *m)
-{
-    return m->big_endian != HOST_IS_BIG_ENDIAN;
 }
 
 static double load (const unsigned char *from, int item, bool swap)
@@ -172,74 +171,40 @@ void npy_set (struct npy *m, size_t i, size_t j, double x)
 enum status npy_map (const char *path, struct npy *m, struct error *err)
 {
     struct stat sb;
-    struct header h;
     int fd = open (path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
     if (fd < 0)
-        return err_set (err, ST_IO, "%s: %s", path, strerror (errno));
+        return file_failed (path, err);
     if (fstat (fd, &sb) != 0 || !S_ISREG (sb.st_mode)) {
         close (fd);
         return err_set (err, ST_INVALID, "%s: expected a regular file", path);
     }
 
     size_t len = (size_t) sb.st_size;
-    unsigned char *map =
-        len ? mmap (NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, fd, 0)
-            : MAP_FAILED;
-    int why = errno;
+    struct npy found = {.map_len = len};
+    enum status st;
 
+    found.map =
+        len ? mmap (NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, fd, 0)
+            : NULL;
+    st = found.map == MAP_FAILED ? file_failed (path, err) : ST_OK;
     close (fd);
     if (len == 0)
         return err_set (err, ST_INVALID, "%s: expected a .npy file, found an empty file",
                         path);
-    if (map == MAP_FAILED)
-        return err_set (err, ST_IO, "%s: %s", path, strerror (why));
-
-    enum status st = parse_header (path, map, len, &h, err);
-
-    if (st != ST_OK) {
-        munmap (map, len);
-        return st;
-    }
-    *m = (struct npy){.n = h.n,
-                      .map = map,
-                      .map_len = len,
-                      .entry = map + h.data,
-                      .item = h.item,
-                      .big_endian = h.big_endian,
-                      .fortran = h.fortran};
-    if (!swapped (m) && !h.fortran && h.item == 8 && h.data % 8 == 0)
-        m->v = (const double *) (const void *) m->entry;
-    return ST_OK;
-}
-
-enum status npy_open (const char *path, struct npy *m, struct error *err)
-{
-    struct npy mapped;
-    enum status st = npy_map (path, &mapped, err);
-
-    if (st != ST_OK || mapped.v) {
-        if (st == ST_OK)
-            *m = mapped;
-        return st;
-    }
-
-    double *own = malloc (mapped.n * mapped.n * sizeof *own);
-
-    for (size_t i = 0; own && i < mapped.n; i++)
-        for (size_t j = 0; j < mapped.n; j++)
-            own[i * mapped.n + j] = npy_at (&mapped, i, j);
-    if (own)
-        *m = (struct npy){.v = own, .n = mapped.n, .own = own};
-    npy_close (&mapped);
-    return own ? ST_OK : err_nomem (err);
+    TRY (st);
+    st = parse_header (path, &found, err);
+    if (st == ST_OK)
+        *m = found;
+    else
+        npy_close (&found);
+    return st;
 }
 
 void npy_close (struct npy *m)
 {
     if (m->map)
         munmap (m->map, m->map_len);
-    free (m->own);
     *m = (struct npy){0};
 }
 

@@ -8,32 +8,26 @@
 
 #include "base/error.h"
 
-/** A square matrix from a file. */
+/** A square matrix in a file that is mapped. */
 struct npy {
-    const double *v; /* [n*n] row-major, NaN where the file says so; NULL when the file's
-                        entries are of another form and npy_map left them so */
+    const double
+        *v; /* [n*n] row-major, NaN where the file says so: native 8-byte floats in
+                        C order; NULL where entries are of another form, for npy_at */
     size_t n;
-    void *map; /* the mapping, or NULL when all was converted into own memory */
+    void *map;
     size_t map_len;
-    double *own;
     unsigned char *entry; /* of the mapping: the first entry */
     int item;             /* bytes of an entry: 4 or 8 */
     bool big_endian, fortran;
 };
 
-/** Map a two-dimensional square matrix of floats.
- *
- *  Native 8-byte floats in C order are used where they lie; 4-byte floats, the other
- *  byte order and Fortran order are converted into memory, so that v is always there.
+/** Map a two-dimensional square matrix of floats: of 4 or 8 bytes, in either byte order, in C
+ *  or Fortran order.
  *
  *  @param[in]  path  a regular file of exactly the size that its header says
  *  @param[out] m     release with npy_close
- *  @return ST_OK, ST_IO, ST_NOMEM, or ST_INVALID for anything but such a matrix
+ *  @return ST_OK, ST_IO, or ST_INVALID for anything but such a matrix
  */
-enum status npy_open (const char *path, struct npy *m, struct error *err);
-
-/** The same without any conversion, for matrices too large to copy: v is NULL when
- *  npy_at has to be used. */
 enum status npy_map (const char *path, struct npy *m, struct error *err);
 
 /** Entry i, j of a mapped matrix, whatever its form. */

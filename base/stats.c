@@ -10,17 +10,18 @@ static int by_value (const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static double middle (const double *v, int n)
+void stats_sort (double *v, int n)
 {
-    if (n == 0)
-        return NAN;
-    return n % 2 ? v[n / 2] : 0.5 * (v[n / 2 - 1] + v[n / 2]);
+    if (n > 0)
+        qsort (v, (size_t) n, sizeof *v, by_value);
 }
 
 double stats_median (double *v, int n)
 {
-    qsort (v, (size_t) n, sizeof *v, by_value);
-    return middle (v, n);
+    stats_sort (v, n);
+    if (n == 0)
+        return NAN;
+    return n % 2 ? v[n / 2] : 0.5 * (v[n / 2 - 1] + v[n / 2]);
 }
 
 double stats_quantile (const double *v, int n, double q)
@@ -34,32 +35,6 @@ double stats_quantile (const double *v, int n, double q)
     return k + 1 < n ? v[k] + (at - k) * (v[k + 1] - v[k]) : v[n - 1];
 }
 
-/* The median of |v - median| without another array: v is sorted, so the distances grow
- * away from the middle on both sides and can be merged. */
-static double mad_of (const double *v, int n, double median)
-{
-    int left = 0, right = 0;
-    double last = 0, before = 0;
-
-    while (right < n && v[right] < median)
-        right++;
-    left = right - 1;
-    for (int k = 0; k <= n / 2; k++) {
-        double a = left >= 0 ? median - v[left] : INFINITY;
-        double b = right < n ? v[right] - median : INFINITY;
-
-        before = last;
-        if (a <= b) {
-            last = a;
-            left--;
-        } else {
-            last = b;
-            right++;
-        }
-    }
-    return n % 2 ? last : 0.5 * (before + last);
-}
-
 struct stats_spread stats_spread_of (double *v, int n)
 {
     struct stats_spread s = {.n = n,
@@ -71,8 +46,6 @@ struct stats_spread stats_spread_of (double *v, int n)
 
     if (n == 0)
         return s;
-    s.mad = mad_of (v, n, s.median);
-
     /* Cut k values off either end while the rest still holds the median often enough. */
     double term = ldexp (1.0, -n), below = term;
     int k = 0;
@@ -89,6 +62,9 @@ struct stats_spread stats_spread_of (double *v, int n)
     s.low = v[k];
     s.high = v[n - 1 - k];
     s.confidence = n == 1 ? 0 : 1 - 2 * below;
+    for (int i = 0; i < n; i++)
+        v[i] = fabs (v[i] - s.median);
+    s.mad = stats_median (v, n);
     return s;
 }
 

@@ -2,6 +2,9 @@
 #ifndef BASE_STATS_H
 #define BASE_STATS_H
 
+/** Sort v in place, the smallest first. */
+void stats_sort (double *v, int n);
+
 /** The median; v is sorted in place.  NaN when n is 0. */
 double stats_median (double *v, int n);
 
@@ -18,7 +21,7 @@ struct stats_spread {
     double confidence; /* ... that holds it with this probability */
 };
 
-/** Spread of n samples; v is sorted in place.  All NaN when n is 0.
+/** Spread of n samples, which are overwritten.  All NaN when n is 0.
  *
  *  The interval is the narrowest pair of order statistics, symmetric in rank, that holds
  *  the true median with probability 0.95 or more, whatever the distribution:

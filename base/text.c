@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+
 static bool text_reserve (struct text *t, size_t more)
 {
     if (t->failed)
@@ -75,6 +77,27 @@ void text_clean_line (char *line)
             *line = '?';
 }
 
+int text_words (char *line, char **word, int max)
+{
+    char *rest, *w;
+    int n = 0;
+
+    while (n < max && (w = strtok_r (n ? NULL : line, " \t", &rest)))
+        word[n++] = w;
+    return n;
+}
+
+bool text_has_word (const char *words, const char *word)
+{
+    size_t len = strcspn (word, " ");
+
+    for (const char *at = words; !word[len] && *at;
+         at += strcspn (at, " "), at += *at == ' ')
+        if (strncmp (at, word, len) == 0 && (at[len] == ' ' || at[len] == '\0'))
+            return true;
+    return false;
+}
+
 void text_add_sh (struct text *t, const char *s)
 {
     text_add_mem (t, "'", 1);
@@ -121,22 +144,12 @@ void notes_free (struct notes *n)
 struct table {
     int columns;
     int cells; /* header included */
-    int cap;
     char **cell;
 };
 
 static void table_put (struct table *t, const char *s)
 {
-    if (t->cells == t->cap) {
-        int cap = t->cap ? t->cap * 2 : 64;
-        char **cell = realloc (t->cell, (size_t) cap * sizeof *cell);
-
-        if (!cell)
-            return;
-        t->cell = cell;
-        t->cap = cap;
-    }
-    char *copy = strdup (s);
+    char *copy = array_grow (&t->cell, t->cells, sizeof *t->cell) ? strdup (s) : NULL;
 
     if (copy)
         t->cell[t->cells++] = copy;

@@ -27,6 +27,14 @@ void text_free (struct text *t);
 void text_clean (struct text *t);
 void text_clean_line (char *line);
 
+/** Cut a line into words in place, at blanks and tabs.
+ *  @param[out] word  [max]
+ *  @return how many; words beyond max are dropped */
+int text_words (char *line, char **word, int max);
+
+/** Is the word among `words`, which have one blank between them? */
+bool text_has_word (const char *words, const char *word);
+
 /** Append s as one POSIX shell word in single quotes: it is never expanded. */
 void text_add_sh (struct text *t, const char *s);
 

@@ -194,26 +194,11 @@ const struct xml *xml_next (const struct xml *x, const struct xml *top)
     return x == top ? NULL : x->next;
 }
 
-static int depth_of (const struct xml *x)
-{
-    int n = 0;
-
-    for (; x->up; x = x->up)
-        n++;
-    return n;
-}
-
 const struct xml *xml_common (const struct xml *a, const struct xml *b)
 {
-    int x = depth_of (a), y = depth_of (b), top = (x < y ? x : y) - 1;
-
-    for (; x > top && a; x--)
-        a = a->up;
-    for (; y > top && b; y--)
-        b = b->up;
-    while (a != b) {
-        a = a->up;
-        b = b->up;
-    }
-    return a;
+    for (a = a->up; a; a = a->up)
+        for (const struct xml *x = b->up; x; x = x->up)
+            if (x == a)
+                return a;
+    return NULL;
 }

@@ -135,6 +135,18 @@ static void hold_out (const struct calibrate_runs *r, fold_of *fold,
     free (p);
 }
 
+/* Give the time constants that fits move what is known before any: one set for all
+ * frameworks.  Those of spread 0 are facts of a framework and stay. */
+static void set_generic_times (struct workload_profile *p)
+{
+    int n;
+    const struct workload_constant *k = workload_constants (&n);
+
+    for (int i = 0; i < n; i++)
+        if (!k[i].memory && k[i].spread > 0)
+            *workload_constant_of (p, &k[i]) = k[i].absent * k[i].unit;
+}
+
 static void estimate_all (const struct calibrate_runs *r, fold_of *fold,
                           double *estimate[COLUMNS])
 {
@@ -145,7 +157,7 @@ static void estimate_all (const struct calibrate_runs *r, fold_of *fold,
         die (&err);
     steps_of (r, p, estimate[SHIPPED]);
     for (int i = 0; i < r->n; i++)
-        workload_profile_generic_times (&p[i]);
+        set_generic_times (&p[i]);
     steps_of (r, p, estimate[PRIOR]);
     if (fold)
         hold_out (r, fold, &p[r->n - 1], estimate[HELD_OUT]);

@@ -73,8 +73,6 @@ struct coordinator {
     struct fault *fault; /* [n_faults] */
     int n_faults;
     long refused; /* foreign connections, at the ranks' doors */
-    char refused_from[NET_ADDRESS];
-    int suspects;
 };
 
 /* ---- coordinator_say.c ---- */
@@ -163,6 +161,14 @@ enum { MODEL_MEDIAN, MODEL_ENDS, MODEL_NODES, MODEL_TOGETHER, ESTIMATE_MODELS };
 
 /** Tier of a directed pair. */
 int estimate_tier_of (const struct coordinator *c, int src, int dst);
+/** The medians of one quantity of the tier's pairs that have it.
+ *  @param[out] v  [results_count ()]
+ *  @return how many */
+int estimate_values (const struct coordinator *c, int tier, enum results_what what,
+                     double *v);
+/** The part of its tier's median that a pair reaches alone; NaN. */
+double estimate_part (const struct coordinator *c, const struct estimate_tier *tier,
+                      const struct results_pair *p);
 /** Try the models, links held out in turn.
  *  @param[out] tier  release with estimate_release */
 enum status estimate_try (const struct coordinator *c,

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "bwprobe/coordinator_private.h"
 
 /* Without a terminal, how often a line says how far the run is. */
@@ -33,19 +34,16 @@ void coordinator_say (struct coordinator *c, const char *fmt, ...)
 
 void coordinator_fault (struct coordinator *c, const char *fmt, ...)
 {
-    struct fault *more = realloc (c->fault, ((size_t) c->n_faults + 1) * sizeof *more);
     va_list ap;
 
     va_start (ap, fmt);
     say (c, fmt, ap);
     va_end (ap);
-    if (!more)
+    if (!array_grow (&c->fault, c->n_faults, sizeof *c->fault))
         return;
-    c->fault = more;
     va_start (ap, fmt);
-    vsnprintf (more[c->n_faults].text, sizeof more->text, fmt, ap);
+    vsnprintf (c->fault[c->n_faults++].text, sizeof c->fault->text, fmt, ap);
     va_end (ap);
-    c->n_faults++;
 }
 
 /* "0:35 left", "" while nobody can know. */

@@ -32,26 +32,6 @@ struct library {
     int symbols;
 };
 
-static const struct symbol driver_symbols[] = {CUDA_DRIVER (DRIVER_SYMBOL)};
-static const struct symbol runtime_symbols[] = {CUDA_RUNTIME (RUNTIME_SYMBOL)};
-static const struct symbol nccl_symbols[] = {CUDA_NCCL (NCCL_SYMBOL)};
-static const struct symbol blas_symbols[] = {CUDA_BLAS (BLAS_SYMBOL)};
-
-#define COUNT(array) ((int) (sizeof array / sizeof *array))
-
-static const struct library driver_library = {
-    {"libcuda.so.1"}, driver_symbols, COUNT (driver_symbols)};
-static const struct library runtime_library = {
-    {"libcudart.so.13", "libcudart.so.12", "libcudart.so"},
-    runtime_symbols,
-    COUNT (runtime_symbols)};
-static const struct library nccl_library = {
-    {"libnccl.so.2", "libnccl.so"}, nccl_symbols, COUNT (nccl_symbols)};
-static const struct library blas_library = {
-    {"libcublas.so.13", "libcublas.so.12", "libcublas.so"},
-    blas_symbols,
-    COUNT (blas_symbols)};
-
 /* Where a library is that the loader does not know of. */
 static void *open_in_cuda_home (const char *file)
 {
@@ -94,41 +74,27 @@ static bool load (const struct library *l, void *functions, struct error *err)
     return true;
 }
 
-const struct cuda_driver *cuda_load_driver (struct error *err)
-{
-    static struct cuda_driver f;
-    static bool loaded;
+#define COUNT(array) ((int) (sizeof array / sizeof *array))
 
-    loaded = loaded || load (&driver_library, &f, err);
-    return loaded ? &f : NULL;
-}
+/* cuda_load_KIND: the functions of one library, looked up once. */
+#define LOADER(kind, symbols, ...)                                                     \
+    const struct cuda_##kind *cuda_load_##kind (struct error *err)                     \
+    {                                                                                  \
+        static const struct symbol symbol[] = {symbols};                               \
+        static const struct library library = {{__VA_ARGS__}, symbol, COUNT (symbol)}; \
+        static struct cuda_##kind f;                                                   \
+        static bool loaded;                                                            \
+                                                                                       \
+        loaded = loaded || load (&library, &f, err);                                   \
+        return loaded ? &f : NULL;                                                     \
+    }
 
-const struct cuda_runtime *cuda_load_runtime (struct error *err)
-{
-    static struct cuda_runtime f;
-    static bool loaded;
-
-    loaded = loaded || load (&runtime_library, &f, err);
-    return loaded ? &f : NULL;
-}
-
-const struct cuda_nccl *cuda_load_nccl (struct error *err)
-{
-    static struct cuda_nccl f;
-    static bool loaded;
-
-    loaded = loaded || load (&nccl_library, &f, err);
-    return loaded ? &f : NULL;
-}
-
-const struct cuda_blas *cuda_load_blas (struct error *err)
-{
-    static struct cuda_blas f;
-    static bool loaded;
-
-    loaded = loaded || load (&blas_library, &f, err);
-    return loaded ? &f : NULL;
-}
+LOADER (driver, CUDA_DRIVER (DRIVER_SYMBOL), "libcuda.so.1")
+LOADER (runtime, CUDA_RUNTIME (RUNTIME_SYMBOL), "libcudart.so.13", "libcudart.so.12",
+        "libcudart.so")
+LOADER (nccl, CUDA_NCCL (NCCL_SYMBOL), "libnccl.so.2", "libnccl.so")
+LOADER (blas, CUDA_BLAS (BLAS_SYMBOL), "libcublas.so.13", "libcublas.so.12",
+        "libcublas.so")
 
 enum status cuda_check (const struct cuda_runtime *rt, cudaError_t result,
                         const char *what, struct error *err)

@@ -59,26 +59,20 @@ static enum status timed (struct gpu_work *w,
     double deadline = clock_s () + GIVE_UP_S;
     cudaError_t result;
     float ms = 0;
-    enum status st =
-        cuda_check (w->rt, w->rt->cudaEventRecord (w->begin, w->stream), "event", err);
 
-    if (st == ST_OK)
-        st = work (w, err);
-    if (st == ST_OK)
-        st = cuda_check (w->rt, w->rt->cudaEventRecord (w->end, w->stream), "event", err);
-    if (st != ST_OK)
-        return st;
+    TRY (cuda_check (w->rt, w->rt->cudaEventRecord (w->begin, w->stream), "event", err));
+    TRY (work (w, err));
+    TRY (cuda_check (w->rt, w->rt->cudaEventRecord (w->end, w->stream), "event", err));
     while ((result = w->rt->cudaEventQuery (w->end)) == cudaErrorNotReady) {
         if (clock_s () > deadline)
             return err_set (err, ST_IO, "the GPU did not finish within %g s", GIVE_UP_S);
         usleep (50);
     }
-    st = cuda_check (w->rt, result, "the GPU", err);
-    if (st == ST_OK)
-        st = cuda_check (w->rt, w->rt->cudaEventElapsedTime (&ms, w->begin, w->end),
-                         "event", err);
+    TRY (cuda_check (w->rt, result, "the GPU", err));
+    TRY (cuda_check (w->rt, w->rt->cudaEventElapsedTime (&ms, w->begin, w->end), "event",
+                     err));
     *seconds = (double) ms * 1e-3;
-    return st;
+    return ST_OK;
 }
 
 static enum status median_of (struct gpu_work *w,
@@ -86,16 +80,13 @@ static enum status median_of (struct gpu_work *w,
                               double *seconds, struct error *err)
 {
     double t[TIMES], until = clock_s () + WARM_UP_S;
-    enum status st = ST_OK;
 
-    while (st == ST_OK && clock_s () < until)
-        st = timed (w, work, t, err);
-    for (int i = 0; i < TIMES && st == ST_OK; i++)
-        st = timed (w, work, &t[i], err);
-    if (st == ST_OK)
-        *seconds = stats_median (t, TIMES);
-    return st == ST_OK && !(*seconds > 0) ? err_set (err, ST_IO, "no time was measured")
-                                          : st;
+    while (clock_s () < until)
+        TRY (timed (w, work, t, err));
+    for (int i = 0; i < TIMES; i++)
+        TRY (timed (w, work, &t[i], err));
+    *seconds = stats_median (t, TIMES);
+    return *seconds > 0 ? ST_OK : err_set (err, ST_IO, "no time was measured");
 }
 
 static enum status prepare (struct gpu_work *w, int device, struct error *err)
@@ -104,39 +95,32 @@ static enum status prepare (struct gpu_work *w, int device, struct error *err)
     size_t free_bytes = 0, all = 0, bytes;
     int major = 0;
     void **matrix[] = {&w->a, &w->b, &w->c};
-    enum status st = cuda_check (rt, rt->cudaSetDevice (device), "cudaSetDevice", err);
 
-    if (st == ST_OK)
-        st = cuda_check (rt, rt->cudaMemGetInfo (&free_bytes, &all), "cudaMemGetInfo",
-                         err);
-    if (st == ST_OK)
-        st = cuda_check (rt,
-                         rt->cudaDeviceGetAttribute (
-                             &major, cudaDevAttrComputeCapabilityMajor, device),
-                         "cudaDeviceGetAttribute", err);
+    TRY (cuda_check (rt, rt->cudaSetDevice (device), "cudaSetDevice", err));
+    TRY (cuda_check (rt, rt->cudaMemGetInfo (&free_bytes, &all), "cudaMemGetInfo", err));
+    TRY (cuda_check (
+        rt,
+        rt->cudaDeviceGetAttribute (&major, cudaDevAttrComputeCapabilityMajor, device),
+        "cudaDeviceGetAttribute", err));
     w->n = free_bytes > (size_t) 8 * N_LARGE * N_LARGE ? N_LARGE : N_SMALL;
     w->type = major >= 8 ? CUDA_R_16BF : CUDA_R_16F;
     bytes = (size_t) w->n * (size_t) w->n * 2;
-    for (int i = 0; i < 3 && st == ST_OK; i++) {
-        st = cuda_check (rt, rt->cudaMalloc (matrix[i], bytes), "cudaMalloc", err);
+    for (int i = 0; i < 3; i++) {
+        TRY (cuda_check (rt, rt->cudaMalloc (matrix[i], bytes), "cudaMalloc", err));
         /* 0x3c3c is about 1 in fp16 and 0.01 in bf16: zeros would draw less power. */
-        if (st == ST_OK)
-            st = cuda_check (rt, rt->cudaMemset (*matrix[i], 0x3c, bytes), "cudaMemset",
-                             err);
+        TRY (
+            cuda_check (rt, rt->cudaMemset (*matrix[i], 0x3c, bytes), "cudaMemset", err));
     }
-    if (st == ST_OK)
-        st = cuda_check (
-            rt, rt->cudaStreamCreateWithFlags (&w->stream, cudaStreamNonBlocking),
-            "stream", err);
-    if (st == ST_OK)
-        st = cuda_check (rt, rt->cudaEventCreate (&w->begin), "event", err);
-    if (st == ST_OK)
-        st = cuda_check (rt, rt->cudaEventCreate (&w->end), "event", err);
-    if (st == ST_OK &&
-        (w->blas->cublasCreate (&w->handle) != CUBLAS_STATUS_SUCCESS ||
-         w->blas->cublasSetStream (w->handle, w->stream) != CUBLAS_STATUS_SUCCESS))
-        st = err_set (err, ST_IO, "cuBLAS does not start");
-    return st;
+    TRY (cuda_check (rt,
+                     rt->cudaStreamCreateWithFlags (&w->stream, cudaStreamNonBlocking),
+                     "stream", err));
+    TRY (cuda_check (rt, rt->cudaEventCreate (&w->begin), "event", err));
+    TRY (cuda_check (rt, rt->cudaEventCreate (&w->end), "event", err));
+    return w->blas->cublasCreate (&w->handle) == CUBLAS_STATUS_SUCCESS &&
+                   w->blas->cublasSetStream (w->handle, w->stream) ==
+                       CUBLAS_STATUS_SUCCESS
+               ? ST_OK
+               : err_set (err, ST_IO, "cuBLAS does not start");
 }
 
 static void release (struct gpu_work *w)

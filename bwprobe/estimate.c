@@ -70,21 +70,36 @@ static int gather_links (const struct coordinator *c, int tier, int model,
     return n;
 }
 
-#define HIGH_QUANTILE 0.99
-
-/* The latency of an estimated link: as with its rate, what it has at worst. */
-static double high_latency (const struct coordinator *c, int tier, double *work)
+int estimate_values (const struct coordinator *c, int tier, enum results_what what,
+                     double *v)
 {
     int n = 0;
 
     for (size_t i = 0; i < results_count (c->results); i++) {
         const struct results_pair *p = results_at (c->results, i);
-        double x = results_median (p, RESULTS_LATENCY);
+        double x = results_median (p, what);
 
         if (x > 0 && estimate_tier_of (c, p->src, p->dst) == tier)
-            work[n++] = x;
+            v[n++] = x;
     }
-    stats_median (work, n); /* sorts */
+    return n;
+}
+
+double estimate_part (const struct coordinator *c, const struct estimate_tier *tier,
+                      const struct results_pair *p)
+{
+    return results_median (p, RESULTS_ALONE) /
+           tier[estimate_tier_of (c, p->src, p->dst)].median_bytes_per_s;
+}
+
+#define HIGH_QUANTILE 0.99
+
+/* The latency of an estimated link: as with its rate, what it has at worst. */
+static double high_latency (const struct coordinator *c, int tier, double *work)
+{
+    int n = estimate_values (c, tier, RESULTS_LATENCY, work);
+
+    stats_sort (work, n);
     return stats_quantile (work, n, HIGH_QUANTILE);
 }
 

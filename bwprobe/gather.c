@@ -173,29 +173,27 @@ static void node_key (const struct member *m, bool by_address, char *out, size_t
     snprintf (out, size, "%s", name);
 }
 
-/* True if some host name came from several addresses. */
+/* True if some host name came from several addresses: from that of its first rank, and from
+ * another. */
 static bool names_repeat (struct coordinator *c)
 {
-    const struct member *first = NULL;
-
     for (int i = 0; i < roster_size (c->roster); i++) {
-        const struct member *m = roster_member (c->roster, i);
+        const struct member *m = roster_member (c->roster, i), *first = m;
 
-        if (!m->opened.ok)
-            continue;
-        for (int k = 0; k < i; k++) {
-            first = roster_member (c->roster, k);
-            if (first->opened.ok && strcmp (first->hello.node, m->hello.node) == 0 &&
-                strcmp (first->hello.door.address, m->hello.door.address) != 0) {
-                coordinator_say (c,
-                                 "the host name %s comes from %s and from %s: nodes are "
-                                 "named by their addresses too",
-                                 m->hello.node, first->hello.door.address,
-                                 m->hello.door.address);
-                return true;
-            }
-            if (first->opened.ok && strcmp (first->hello.node, m->hello.node) == 0)
-                break;
+        for (int k = 0; k < i && first == m; k++) {
+            const struct member *other = roster_member (c->roster, k);
+
+            if (other->opened.ok && strcmp (other->hello.node, m->hello.node) == 0)
+                first = other;
+        }
+        if (m->opened.ok &&
+            strcmp (first->hello.door.address, m->hello.door.address) != 0) {
+            coordinator_say (c,
+                             "the host name %s comes from %s and from %s: nodes are "
+                             "named by their addresses too",
+                             m->hello.node, first->hello.door.address,
+                             m->hello.door.address);
+            return true;
         }
     }
     return false;
@@ -284,14 +282,10 @@ static enum status number_endpoints (struct coordinator *c, struct error *err)
 
 enum status gather_ranks (struct coordinator *c, struct error *err)
 {
-    enum status st;
-
     wait_for_hellos (c);
     if (c->interrupted)
         return err_set (err, ST_IO, "ended before all ranks had come");
-    st = choose_transport (c, err);
-    if (st != ST_OK)
-        return st;
+    TRY (choose_transport (c, err));
     for (int i = 0; i < roster_size (c->roster); i++)
         send_welcome (c, roster_member (c->roster, i));
     collect (c, MSG_OPENED, OPEN_S, "open the transport", take_opened);

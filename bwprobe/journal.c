@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "base/progress.h"
 
 /* More than this is not kept for a disk that stays full. */
@@ -27,6 +28,17 @@ struct journal {
     double written_s;
     char trouble[256]; /* "" when all is well */
 };
+
+void journal_item_take (const struct journal_item *item, struct results_pair *p)
+{
+    bool together = item->kind < SCHEDULE_KINDS && schedule_is_together (item->kind);
+
+    results_add (p, together ? RESULTS_TOGETHER : RESULTS_ALONE, item->bytes_per_s);
+    if (together && item->counts_as_alone)
+        results_add (p, RESULTS_ALONE, item->bytes_per_s);
+    results_add (p, RESULTS_LATENCY, item->latency_s);
+    p->residual = fmaxf (p->residual, (float) item->residual);
+}
 
 /* ---- reading ---- */
 
@@ -52,7 +64,7 @@ static enum status read_header (const char *path, const json_t *line,
                                 struct numbering *out, struct error *err)
 {
     const json_t *ends = json_object_get (line, "endpoints");
-    const char *used = json_string_value (json_object_get (line, "transport"));
+    const char *used = json_member_text (line, "transport");
     size_t count = json_array_size (ends);
     int *here;
 
@@ -120,10 +132,9 @@ static enum status read_all (struct journal *j, const char *const *name, int n,
     long damaged = 0;
     size_t len, at = 0;
     struct numbering num = {NULL, 0};
-    enum status st = file_read (j->path, &data, &len, err);
+    enum status st = ST_OK;
 
-    if (st != ST_OK)
-        return st;
+    TRY (file_read (j->path, &data, &len, err));
     while (at < len && st == ST_OK) {
         const char *end = memchr (data + at, '\n', len - at);
         json_t *line =
@@ -220,7 +231,7 @@ static enum status set_aside (const char *path, struct notes *notes, struct erro
 
     snprintf (old, sizeof old, "%s.old", path);
     if (rename (path, old) != 0)
-        return err_set (err, ST_IO, "%s: %s", path, strerror (errno));
+        return file_failed (path, err);
     notes_add (
         notes,
         "%s holds the work of a run that did not end well; it is now called %s, and "
@@ -257,7 +268,7 @@ enum status journal_open (const char *links_path, const char *const *name, int n
     if (st == ST_OK) {
         j->fd = open (j->path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
         if (j->fd < 0)
-            st = err_set (err, ST_IO, "%s: %s", j->path, strerror (errno));
+            st = file_failed (j->path, err);
     }
     if (st != ST_OK) {
         free (j);

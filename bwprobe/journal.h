@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "bwprobe/results.h"
 #include "bwprobe/schedule.h"
 
 /** One thing that was measured. */
@@ -24,6 +25,9 @@ struct journal_item {
     bool counts_as_alone; /* measured together, but as good as alone */
     const char *reason;
 };
+
+/** Take what an item that did not fail says into the results of its pair. */
+void journal_item_take (const struct journal_item *item, struct results_pair *p);
 
 struct journal;
 

@@ -41,17 +41,14 @@ struct writer {
 static char *beside (const struct writer *w, const char *what, const char **base)
 {
     const char *path = w->c->set.output;
-    size_t len = strlen (path);
     struct text t = {0};
 
-    if (len > 5 && strcmp (path + len - 5, ".json") == 0)
-        len -= 5;
-    text_add (&t, "%.*s-%s", (int) len, path, what);
+    text_add (&t, "%.*s-%s", file_stem (path), path, what);
     if (t.failed) {
         text_free (&t);
         return NULL;
     }
-    *base = strrchr (t.s, '/') ? strrchr (t.s, '/') + 1 : t.s;
+    *base = file_name (t.s);
     return t.s;
 }
 
@@ -255,7 +252,7 @@ static double quantile (const double *v, size_t n, double q, double *work)
     for (size_t i = 0; i < n; i++)
         if (isfinite (v[i]))
             work[k++] = v[i];
-    stats_median (work, k); /* sorts */
+    stats_sort (work, k);
     return stats_quantile (work, k, q);
 }
 
@@ -558,24 +555,20 @@ static enum status add_measured (struct writer *w, const char *status)
 {
     struct coordinator *c = (struct coordinator *) w->c;
     json_t *m = json_object_get (w->doc, "measured"), *faults = json_array ();
-    const char *from;
-    long refused = roster_refused (c->roster, &from) + c->refused;
+    long refused = roster_refused (c->roster) + c->refused;
 
     for (int i = 0; i < c->n_faults; i++)
         json_array_append_new (faults, json_string (c->fault[i].text));
-    json_object_set_new (m, "status", json_string (status));
-    json_object_set_new (m, "transport", json_string (c->transport->name));
-    json_object_set_new (m, "versions", versions_json (c));
-    json_object_set_new (m, "passes", json_integer (c->passes_done));
-    json_object_set_new (m, "passes_asked", json_integer (c->set.passes));
-    json_object_set_new (m, "seconds", topology_links_number (coordinator_elapsed (c)));
-    json_object_set_new (m, "ranks", json_integer (roster_size (c->roster)));
-    json_object_set_new (m, "seed", json_integer ((json_int_t) c->set.seed));
-    json_object_set_new (m, "isolation", isolation_json (c));
-    json_object_set_new (m, "faults", faults);
-    json_object_set_new (m, "refused_connections", json_integer (refused));
-    json_object_set_new (m, "estimates", estimates_json (w));
-    json_object_set_new (m, "endpoints", endpoints_json (c));
+    json_object_update_new (
+        m, json_pack ("{s:s, s:s, s:o, s:i, s:i, s:o, s:i, s:I, s:o, s:o, s:I, s:o, s:o}",
+                      "status", status, "transport", c->transport->name, "versions",
+                      versions_json (c), "passes", c->passes_done, "passes_asked",
+                      c->set.passes, "seconds",
+                      topology_links_number (coordinator_elapsed (c)), "ranks",
+                      roster_size (c->roster), "seed", (json_int_t) c->set.seed,
+                      "isolation", isolation_json (c), "faults", faults,
+                      "refused_connections", (json_int_t) refused, "estimates",
+                      estimates_json (w), "endpoints", endpoints_json (c)));
     return add_pairs (w, m);
 }
 
@@ -583,7 +576,6 @@ enum status links_write (struct coordinator *c, const char *status,
                          struct estimate_tier *tier, struct error *err)
 {
     struct writer w = {.c = c, .tier = tier, .err = err};
-    char *s = NULL;
     enum status st;
 
     w.doc = topology_links_doc_create ("bwprobe");
@@ -594,18 +586,15 @@ enum status links_write (struct coordinator *c, const char *status,
     if (st == ST_OK)
         st = add_measured (&w, status);
     if (st == ST_OK) {
-        s = json_dumps (w.doc, JSON_COMPACT | JSON_REAL_PRECISION (7));
-        st = s ? ST_OK : err_nomem (err);
-    }
-    if (st == ST_OK) {
+        char *s = json_dumps (w.doc, JSON_COMPACT | JSON_REAL_PRECISION (7));
         struct text t = {0};
 
-        text_add_mem (&t, s, strlen (s));
-        text_add_mem (&t, "\n", 1);
-        st = t.failed ? err_nomem (err) : file_write (c->set.output, t.s, t.len, err);
+        text_add (&t, "%s\n", s ? s : "");
+        st = s && !t.failed ? file_write (c->set.output, t.s, t.len, err)
+                            : err_nomem (err);
         text_free (&t);
+        free (s);
     }
-    free (s);
     json_decref (w.doc);
     return st;
 }

@@ -337,19 +337,16 @@ static enum status be_a_rank (const struct options *o, const struct start *start
     char own[NET_ADDRESS];
     double deadline = clock_s () + o->set.start_s;
     struct msg_hello hello;
-    enum status st = own_address (o, start, m, own, err);
 
     s->rank = start->rank;
     s->size = start->size;
-    if (st == ST_OK)
-        st = station_open_door (s, own, &m->token, err);
-    if (st != ST_OK)
-        return st;
+    TRY (own_address (o, start, m, own, err));
+    TRY (station_open_door (s, own, &m->token, err));
     /* Looking for GPUs may take seconds, and rank 0 hears only who speaks at once. */
     describe (s, m, &hello);
     /* Without MPI the way to rank 0 is the launcher's choice, not --interface's. */
-    st = station_join (s, &m->place, start->mpi ? own : NULL, &hello, deadline, err);
-    return st == ST_OK ? orders_work (s, err) : st;
+    TRY (station_join (s, &m->place, start->mpi ? own : NULL, &hello, deadline, err));
+    return orders_work (s, err);
 }
 
 static int complain (const struct start *s, enum status st, const struct error *err)

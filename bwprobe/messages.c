@@ -88,9 +88,6 @@ void messages_result (struct wire *w, struct msg_result *m)
     wire_f64 (w, &m->bytes_per_s);
     wire_f64 (w, &m->latency_s);
     wire_f64 (w, &m->residual);
-    wire_u32 (w, &m->samples);
-    wire_f64 (w, &m->bytes);
-    wire_f64 (w, &m->seconds);
     wire_u32 (w, &m->refused);
     wire_text (w, m->refused_from, sizeof m->refused_from);
     wire_text (w, m->reason[0], sizeof m->reason[0]);
@@ -120,23 +117,16 @@ void messages_bye (struct wire *w, struct msg_bye *m)
 
 void side_note_write (const struct side_note *n, unsigned char out[SIDE_NOTE])
 {
-    for (int i = 0; i < 4; i++) {
-        out[i] = (unsigned char) (n->what >> 8 * i);
-        out[4 + i] = (unsigned char) (n->count >> 8 * i);
-    }
-    for (int i = 0; i < 8; i++)
-        out[8 + i] = (unsigned char) (n->bytes >> 8 * i);
+    wire_put (out, n->what, 4);
+    wire_put (out + 4, n->count, 4);
+    wire_put (out + 8, n->bytes, 8);
 }
 
 bool side_note_read (const unsigned char in[SIDE_NOTE], struct side_note *n)
 {
-    *n = (struct side_note){0};
-    for (int i = 0; i < 4; i++) {
-        n->what |= (uint32_t) in[i] << 8 * i;
-        n->count |= (uint32_t) in[4 + i] << 8 * i;
-    }
-    for (int i = 0; i < 8; i++)
-        n->bytes |= (uint64_t) in[8 + i] << 8 * i;
+    *n = (struct side_note){.what = (uint32_t) wire_get (in, 4),
+                            .count = (uint32_t) wire_get (in + 4, 4),
+                            .bytes = wire_get (in + 8, 8)};
     return n->what >= SIDE_BLOCK && n->what <= SIDE_END && n->count <= 1u << 20 &&
            n->bytes <= (uint64_t) 1 << 40;
 }

@@ -22,7 +22,7 @@
 #include "bwprobe/net.h"
 #include "bwprobe/wire.h"
 
-enum { MESSAGES_VERSION = 1, MESSAGES_REASON = 256, MESSAGES_NAME = 256, NCCL_ID = 128 };
+enum { MESSAGES_VERSION = 2, MESSAGES_REASON = 256, MESSAGES_NAME = 256, NCCL_ID = 128 };
 
 enum message {
     MSG_HELLO = 1,
@@ -114,9 +114,6 @@ struct msg_result {
     uint8_t measured;   /* this rank sent: the numbers below are there */
     double bytes_per_s, latency_s;
     double residual;  /* of the fit, relative */
-    uint32_t samples; /* timed messages in the fit */
-    double bytes;     /* moved in all, both directions */
-    double seconds;   /* the whole order took */
     uint32_t refused; /* foreign connections turned away since the last result */
     char refused_from[NET_ADDRESS];
     char reason[2][MESSAGES_REASON]; /* of a failure, by direction */

@@ -57,13 +57,6 @@ static bool sort_by_end (const struct models_link *link, int n, int n_ends, bool
     return true;
 }
 
-static int by_value (const void *a, const void *b)
-{
-    double x = *(const double *) a, y = *(const double *) b;
-
-    return (x > y) - (x < y);
-}
-
 /* What each end reaches. */
 static enum status learn_side (const struct models_link *link, int n, int n_ends,
                                bool sending, double *reach, double *work,
@@ -77,7 +70,7 @@ static enum status learn_side (const struct models_link *link, int n, int n_ends
 
         for (int i = x.first[e]; i < x.first[e + 1]; i++)
             work[k++] = link[x.at[i]].value;
-        qsort (work, (size_t) k, sizeof *work, by_value);
+        stats_sort (work, k);
         reach[e] = k >= END_LINKS_MIN ? stats_quantile (work, k, END_QUANTILE) : NAN;
     }
     free (x.first);
@@ -176,12 +169,12 @@ static void summarize (double *part, int n, struct models_trial *t)
         (struct models_trial){.tried = n, .error_p50 = NAN, .error_p90 = NAN, .low = NAN};
     if (n < TRIED_MIN)
         return;
-    qsort (part, (size_t) n, sizeof *part, by_value);
+    stats_sort (part, n);
     t->low = fmin (1, stats_quantile (part, n, LOW_QUANTILE));
     /* |prediction / value - 1|, as somebody who compares the two sees it. */
     for (int i = 0; i < n; i++)
         part[i] = fabs (1 / part[i] - 1);
-    qsort (part, (size_t) n, sizeof *part, by_value);
+    stats_sort (part, n);
     t->error_p50 = stats_quantile (part, n, 0.5);
     t->error_p90 = stats_quantile (part, n, 0.9);
     t->accepted = stats_quantile (part, n, 0.75) <= ERROR_MAX;

@@ -54,8 +54,6 @@ static enum status settle (struct station *s, ncclResult_t result, ncclComm_t co
     ncclResult_t now = result;
 
     while (comm && (now == ncclSuccess || now == ncclInProgress)) {
-        enum status st;
-
         result = t->nccl->ncclCommGetAsyncError (comm, &now);
         if (result != ncclSuccess)
             now = result;
@@ -63,9 +61,7 @@ static enum status settle (struct station *s, ncclResult_t result, ncclComm_t co
             break;
         if (clock_s () > deadline)
             return err_set (err, ST_IO, "%s: no progress within the time-out", what);
-        st = station_pause (s, side, 0.001, err);
-        if (st != ST_OK)
-            return st;
+        TRY (station_pause (s, side, 0.001, err));
     }
     return now == ncclSuccess ? ST_OK : failed (t, now, comm, what, err);
 }
@@ -84,11 +80,8 @@ static enum status reach (struct station *s, cudaEvent_t event, int side,
 
     while ((result = t->rt->cudaEventQuery (event)) == cudaErrorNotReady) {
         ncclResult_t now = ncclSuccess;
-        enum status st =
-            station_pause (s, side, clock_s () - begun < SPIN_S ? 0 : 0.001, err);
 
-        if (st != ST_OK)
-            return st;
+        TRY (station_pause (s, side, clock_s () - begun < SPIN_S ? 0 : 0.001, err));
         if (t->nccl->ncclCommGetAsyncError (t->pair, &now) != ncclSuccess ||
             (now != ncclSuccess && now != ncclInProgress))
             return failed (t, now, t->pair, "the transfer", err);
@@ -138,16 +131,32 @@ static void nccl_close (struct station *s)
     s->state = NULL;
 }
 
+static enum status open_device (struct transport_state *t, int device, size_t bytes,
+                                struct error *err)
+{
+    TRY (cuda_check (t->rt, t->rt->cudaSetDevice (device), "cudaSetDevice", err));
+    TRY (cuda_check (t->rt, t->rt->cudaMalloc ((void **) &t->out, bytes), "cudaMalloc",
+                     err));
+    TRY (cuda_check (t->rt, t->rt->cudaMalloc ((void **) &t->in, bytes), "cudaMalloc",
+                     err));
+    TRY (cuda_check (t->rt,
+                     t->rt->cudaStreamCreateWithFlags (&t->stream, cudaStreamNonBlocking),
+                     "stream", err));
+    for (; t->events <= QUEUE; t->events++)
+        TRY (cuda_check (t->rt, t->rt->cudaEventCreate (&t->event[t->events]), "event",
+                         err));
+    return ST_OK;
+}
+
 static enum status nccl_open (struct station *s, struct msg_opened *opened,
                               struct error *err)
 {
     struct transport_state *t = calloc (1, sizeof *t);
     int gpus = cuda_gpus (err);
-    size_t bytes = s->how.max_bytes + ANSWER;
-    enum status st = t ? ST_OK : err_nomem (err);
+    enum status st;
 
     if (!t)
-        return st;
+        return err_nomem (err);
     t->rt = cuda_load_runtime (err);
     t->nccl = t->rt ? cuda_load_nccl (err) : NULL;
     if (gpus < 1 || !t->nccl) {
@@ -155,21 +164,7 @@ static enum status nccl_open (struct station *s, struct msg_opened *opened,
         return ST_IO;
     }
     s->state = t;
-    st = cuda_check (t->rt, t->rt->cudaSetDevice ((int) s->how.local % gpus),
-                     "cudaSetDevice", err);
-    if (st == ST_OK)
-        st = cuda_check (t->rt, t->rt->cudaMalloc ((void **) &t->out, bytes),
-                         "cudaMalloc", err);
-    if (st == ST_OK)
-        st = cuda_check (t->rt, t->rt->cudaMalloc ((void **) &t->in, bytes), "cudaMalloc",
-                         err);
-    if (st == ST_OK)
-        st = cuda_check (
-            t->rt, t->rt->cudaStreamCreateWithFlags (&t->stream, cudaStreamNonBlocking),
-            "stream", err);
-    for (; st == ST_OK && t->events <= QUEUE; t->events += st == ST_OK)
-        st = cuda_check (t->rt, t->rt->cudaEventCreate (&t->event[t->events]), "event",
-                         err);
+    st = open_device (t, (int) s->how.local % gpus, s->how.max_bytes + ANSWER, err);
     if (st == ST_OK)
         describe_versions (t, opened);
     else
@@ -269,18 +264,16 @@ static enum status nccl_connect (struct station *s, const struct pair *p,
 {
     struct transport_state *t = s->state;
     unsigned char id[NCCL_ID] = {0};
-    enum status st;
 
     if (p->run->split)
         return split (s, (int) p->run->color, !p->run->lead, p->side, err);
     if (p->run->lead) {
-        st = nccl_make_id (s, id, err);
-        if (st == ST_OK)
-            st = station_write (s, p->side, id, sizeof id, err);
+        TRY (nccl_make_id (s, id, err));
+        TRY (station_write (s, p->side, id, sizeof id, err));
     } else {
-        st = station_read (s, p->side, id, sizeof id, err);
+        TRY (station_read (s, p->side, id, sizeof id, err));
     }
-    return st == ST_OK ? join (s, &t->pair, id, 2, !p->run->lead, p->side, err) : st;
+    return join (s, &t->pair, id, 2, !p->run->lead, p->side, err);
 }
 
 static void nccl_disconnect (struct station *s, bool broken)
@@ -330,11 +323,8 @@ static enum status queue_one (struct station *s, const struct pair *p, bool send
             send == !answer
                 ? t->nccl->ncclSend (out, n, ncclUint8, partner, t->pair, t->stream)
                 : t->nccl->ncclRecv (in, n, ncclUint8, partner, t->pair, t->stream);
-        enum status st =
-            settle (s, result, t->pair, p->side, s->how.timeout_s, "the transfer", err);
 
-        if (st != ST_OK)
-            return st;
+        TRY (settle (s, result, t->pair, p->side, s->how.timeout_s, "the transfer", err));
     }
     return ST_OK;
 }
@@ -344,48 +334,42 @@ static enum status run_queue (struct station *s, const struct pair *p, bool send
                               size_t bytes, int count, double *seconds, struct error *err)
 {
     struct transport_state *t = s->state;
-    enum status st =
-        cuda_check (t->rt, t->rt->cudaEventRecord (t->event[0], t->stream), "event", err);
 
-    for (int i = 0; i < count && st == ST_OK; i++) {
-        st = queue_one (s, p, send, bytes, err);
-        if (st == ST_OK)
-            st = cuda_check (t->rt, t->rt->cudaEventRecord (t->event[i + 1], t->stream),
-                             "event", err);
+    TRY (cuda_check (t->rt, t->rt->cudaEventRecord (t->event[0], t->stream), "event",
+                     err));
+    for (int i = 0; i < count; i++) {
+        TRY (queue_one (s, p, send, bytes, err));
+        TRY (cuda_check (t->rt, t->rt->cudaEventRecord (t->event[i + 1], t->stream),
+                         "event", err));
     }
-    if (st == ST_OK)
-        st = reach (s, t->event[count], p->side, err);
-    for (int i = 0; i < count && st == ST_OK && seconds; i++) {
+    TRY (reach (s, t->event[count], p->side, err));
+    for (int i = 0; i < count && seconds; i++) {
         float ms = 0;
 
-        st = cuda_check (t->rt,
+        TRY (cuda_check (t->rt,
                          t->rt->cudaEventElapsedTime (&ms, t->event[i], t->event[i + 1]),
-                         "event", err);
+                         "event", err));
         seconds[i] = (double) ms * 1e-3;
     }
-    return st;
+    return ST_OK;
 }
 
 static enum status nccl_send (struct station *s, const struct pair *p, size_t bytes,
                               int count, double *seconds, struct error *err)
 {
-    enum status st = ST_OK;
-
-    for (int i = 0; i < count && st == ST_OK; i += QUEUE)
-        st = run_queue (s, p, true, bytes, count - i < QUEUE ? count - i : QUEUE,
-                        seconds + i, err);
-    return st;
+    for (int i = 0; i < count; i += QUEUE)
+        TRY (run_queue (s, p, true, bytes, count - i < QUEUE ? count - i : QUEUE,
+                        seconds + i, err));
+    return ST_OK;
 }
 
 static enum status nccl_recv (struct station *s, const struct pair *p, size_t bytes,
                               int count, struct error *err)
 {
-    enum status st = ST_OK;
-
-    for (int i = 0; i < count && st == ST_OK; i += QUEUE)
-        st = run_queue (s, p, false, bytes, count - i < QUEUE ? count - i : QUEUE, NULL,
-                        err);
-    return st;
+    for (int i = 0; i < count; i += QUEUE)
+        TRY (run_queue (s, p, false, bytes, count - i < QUEUE ? count - i : QUEUE, NULL,
+                        err));
+    return ST_OK;
 }
 
 static enum status nccl_load (struct station *s, const void *data, size_t bytes,

@@ -19,6 +19,7 @@
 
 #include "base/file.h"
 #include "base/progress.h"
+#include "bwprobe/wire.h"
 
 enum status net_token_random (struct net_token *t, struct error *err)
 {
@@ -344,26 +345,14 @@ void net_peer_address (int fd, char *address)
 
 static const char magic[8] = {'b', 'w', 'p', 'r', 'o', 'b', 'e', '1'};
 
-static void put32 (unsigned char *p, uint32_t x)
-{
-    for (int i = 0; i < 4; i++)
-        p[i] = (unsigned char) (x >> 8 * i);
-}
-
-static uint32_t get32 (const unsigned char *p)
-{
-    return (uint32_t) p[0] | (uint32_t) p[1] << 8 | (uint32_t) p[2] << 16 |
-           (uint32_t) p[3] << 24;
-}
-
 void net_greeting_write (const struct net_token *t, const struct net_greeting *g,
                          unsigned char out[NET_GREETING])
 {
     memcpy (out, magic, sizeof magic);
     memcpy (out + 8, t->byte, NET_TOKEN);
-    put32 (out + 24, g->purpose);
-    put32 (out + 28, g->seq);
-    put32 (out + 32, g->from);
+    wire_put (out + 24, g->purpose, 4);
+    wire_put (out + 28, g->seq, 4);
+    wire_put (out + 32, g->from, 4);
 }
 
 bool net_greeting_read (const struct net_token *t, const unsigned char in[NET_GREETING],
@@ -374,8 +363,8 @@ bool net_greeting_read (const struct net_token *t, const unsigned char in[NET_GR
     memcpy (got.byte, in + 8, NET_TOKEN);
     if (memcmp (in, magic, sizeof magic) != 0 || !net_token_equal (t, &got))
         return false;
-    g->purpose = get32 (in + 24);
-    g->seq = get32 (in + 28);
-    g->from = get32 (in + 32);
+    g->purpose = (uint32_t) wire_get (in + 24, 4);
+    g->seq = (uint32_t) wire_get (in + 28, 4);
+    g->from = (uint32_t) wire_get (in + 32, 4);
     return true;
 }

@@ -100,21 +100,19 @@ enum status orders_work (struct station *s, struct error *err)
         s->has_order = false;
         switch (s->order.type) {
         case MSG_WELCOME:
-            st = do_welcome (s, err);
+            TRY (do_welcome (s, err));
             break;
         case MSG_PARENT:
-            st = do_parent (s, err);
+            TRY (do_parent (s, err));
             break;
         case MSG_RUN:
-            st = do_run (s, err);
+            TRY (do_run (s, err));
             break;
         case MSG_COMPUTE:
-            st = do_compute (s, err);
+            TRY (do_compute (s, err));
             break;
         default:
             break;
         }
-        if (st != ST_OK)
-            return st;
     }
 }

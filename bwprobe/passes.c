@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "bwprobe/coordinator_private.h"
 
 enum { SAMPLE = 8 }; /* pairs that are compared */
@@ -246,30 +247,15 @@ void passes_take (void *coordinator, const struct journal_item *item)
 {
     struct coordinator *c = coordinator;
     struct results_pair *p = results_get (c->results, item->src, item->dst);
-    bool together = item->kind < SCHEDULE_KINDS && schedule_is_together (item->kind);
 
-    if (!p)
-        return;
     /* What failed is measured again. */
-    if (item->failed || !(item->bytes_per_s > 0))
+    if (!p || item->failed || !(item->bytes_per_s > 0))
         return;
-    results_add (p, together ? RESULTS_TOGETHER : RESULTS_ALONE, item->bytes_per_s);
-    if (together && item->counts_as_alone)
-        results_add (p, RESULTS_ALONE, item->bytes_per_s);
-    results_add (p, RESULTS_LATENCY, item->latency_s);
-    if (item->residual > (double) p->residual)
-        p->residual = (float) item->residual;
+    journal_item_take (item, p);
     if (item->kind == SCHEDULE_KINDS)
         return;
-    if ((c->n_done & (c->n_done - 1)) == 0) {
-        size_t cap = c->n_done ? 2 * c->n_done : 1;
-        uint64_t *more = realloc (c->done, cap * sizeof *more);
-
-        if (!more)
-            return;
-        c->done = more;
-    }
-    c->done[c->n_done++] = key_of (item->kind, item->pass, item->src, item->dst);
+    if (array_grow (&c->done, c->n_done, sizeof *c->done))
+        c->done[c->n_done++] = key_of (item->kind, item->pass, item->src, item->dst);
 }
 
 static bool is_done (const struct coordinator *c, int kind, int pass,

@@ -45,9 +45,11 @@ enum {
 #define NOISE 0.01
 enum { LONGER = 3 };
 
-void probe_pattern (uint64_t seed, unsigned char *data, size_t n)
+/* Bytes that differ from message to message and tell where they stand. */
+static void pattern (const struct station *s, int direction, unsigned char *data,
+                     size_t n)
 {
-    struct rng r = {seed};
+    struct rng r = {(uint64_t) s->seq << 1 | (uint64_t) direction};
 
     for (size_t i = 0; i < n; i += 8) {
         uint64_t x = rng_next (&r);
@@ -70,11 +72,11 @@ static enum status hear (struct station *s, const struct pair *p, struct side_no
                          struct error *err)
 {
     unsigned char in[SIDE_NOTE];
-    enum status st = station_read (s, p->side, in, sizeof in, err);
 
-    if (st == ST_OK && !side_note_read (in, note))
-        return err_set (err, ST_IO, "the partner sent a broken note");
-    return st;
+    TRY (station_read (s, p->side, in, sizeof in, err));
+    return side_note_read (in, note)
+               ? ST_OK
+               : err_set (err, ST_IO, "the partner sent a broken note");
 }
 
 /* ---- the sender ---- */
@@ -88,9 +90,8 @@ struct samples {
 static enum status block (struct station *s, const struct pair *p, size_t bytes,
                           int count, double *seconds, struct error *err)
 {
-    enum status st = tell (s, p, SIDE_BLOCK, bytes, count, err);
-
-    return st == ST_OK ? s->transport->send (s, p, bytes, count, seconds, err) : st;
+    TRY (tell (s, p, SIDE_BLOCK, bytes, count, err));
+    return s->transport->send (s, p, bytes, count, seconds, err);
 }
 
 /* Half of a short round trip, after some that warm the connection up. */
@@ -98,16 +99,13 @@ static enum status measure_latency (struct station *s, const struct pair *p,
                                     double time_s, double *latency_s, struct error *err)
 {
     double t[SHORT_MAX];
-    enum status st = block (s, p, SHORT_BYTES, 4, t, err);
     int n;
 
-    if (st != ST_OK)
-        return st;
+    TRY (block (s, p, SHORT_BYTES, 4, t, err));
     n = (int) fmin (SHORT_MAX, fmax (5, SHORT_SHARE * time_s / t[3]));
-    st = block (s, p, SHORT_BYTES, n, t, err);
-    if (st == ST_OK)
-        *latency_s = 0.5 * stats_median (t, n);
-    return st;
+    TRY (block (s, p, SHORT_BYTES, n, t, err));
+    *latency_s = 0.5 * stats_median (t, n);
+    return ST_OK;
 }
 
 static size_t whole_size (double bytes, uint64_t most)
@@ -127,11 +125,9 @@ static enum status find_size (struct station *s, const struct pair *p, double ti
     size_t size = whole_size (FIRST_BYTES, s->how.max_bytes);
 
     for (int tries = 0; tries < 8; tries++) {
-        enum status st = block (s, p, size, 1, &t, err);
         size_t next;
 
-        if (st != ST_OK)
-            return st;
+        TRY (block (s, p, size, 1, &t, err));
         t = fmax (t - latency_s, 1e-9);
         next = whole_size (fmin (target / t * (double) size, 16.0 * (double) size),
                            s->how.max_bytes);
@@ -149,7 +145,7 @@ static enum status find_size (struct station *s, const struct pair *p, double ti
  * samples are appended. */
 static enum status stream (struct station *s, const struct pair *p, double time_s,
                            bool together, size_t largest, struct samples *out,
-                           double *moved, struct error *err)
+                           struct error *err)
 {
     double start = clock_s (), head = together ? HEAD_SHARE * time_s : 0,
            tail = together ? (1 + TAIL_SHARE) * time_s : INFINITY;
@@ -160,11 +156,8 @@ static enum status stream (struct station *s, const struct pair *p, double time_
         for (int k = 0; k < SIZES; k++) {
             size_t size = largest >> k;
             double begun = clock_s () - start, t[LIKE];
-            enum status st = block (s, p, size, LIKE, t, err);
 
-            if (st != ST_OK)
-                return st;
-            *moved += LIKE * (double) size;
+            TRY (block (s, p, size, LIKE, t, err));
             if (begun < head || (clock_s () - start > tail && out->n >= SIZES * LIKE))
                 continue;
             for (int i = 1; i < LIKE; i++) {
@@ -176,28 +169,30 @@ static enum status stream (struct station *s, const struct pair *p, double time_
     return ST_OK;
 }
 
-/* One message whose content the receiver compares. */
+/* One message whose content the receiver compares.  @param data  [n], is overwritten */
+static enum status send_check (struct station *s, const struct pair *p, int direction,
+                               unsigned char *data, size_t n, struct error *err)
+{
+    struct side_note answer;
+    double t;
+
+    pattern (s, direction, data, n);
+    TRY (s->transport->load (s, data, n, err));
+    TRY (tell (s, p, SIDE_CHECK, n, 1, err));
+    TRY (s->transport->send (s, p, n, 1, &t, err));
+    TRY (hear (s, p, &answer, err));
+    return answer.what == SIDE_ANSWER && answer.count == 1
+               ? ST_OK
+               : err_set (err, ST_IO, "the data arrived changed (checksum)");
+}
+
 static enum status check (struct station *s, const struct pair *p, int direction,
                           size_t largest, struct error *err)
 {
     size_t n = largest < CHECK_BYTES ? largest : CHECK_BYTES;
     unsigned char *data = malloc (n);
-    struct side_note answer;
-    double t;
-    enum status st = data ? ST_OK : err_nomem (err);
+    enum status st = data ? send_check (s, p, direction, data, n, err) : err_nomem (err);
 
-    if (st == ST_OK) {
-        probe_pattern ((uint64_t) s->seq << 1 | (uint64_t) direction, data, n);
-        st = s->transport->load (s, data, n, err);
-    }
-    if (st == ST_OK)
-        st = tell (s, p, SIDE_CHECK, n, 1, err);
-    if (st == ST_OK)
-        st = s->transport->send (s, p, n, 1, &t, err);
-    if (st == ST_OK)
-        st = hear (s, p, &answer, err);
-    if (st == ST_OK && (answer.what != SIDE_ANSWER || answer.count != 1))
-        st = err_set (err, ST_IO, "the data arrived changed (checksum)");
     free (data);
     return st;
 }
@@ -221,7 +216,6 @@ static void fit (const struct samples *v, double latency_s, struct msg_result *r
     double rate[SAMPLES_MAX], largest = 0;
     int n = 0;
 
-    r->samples = (uint32_t) v->n;
     r->latency_s = latency_s;
     r->residual = line.residual;
     r->bytes_per_s = line.groups >= 2 && line.slope > 0 ? 1 / line.slope : NAN;
@@ -244,17 +238,16 @@ static enum status wait_for_go (struct station *s, const struct msg_run *run,
 {
     struct msg_seq ready = {.seq = run->seq, .direction = (uint8_t) direction};
     double deadline = clock_s () + 4 * s->how.timeout_s;
-    enum status st;
 
     station_begin (s, MSG_READY);
     messages_seq (&s->out, &ready);
-    st = station_send (s, err);
-    while (st == ST_OK && s->gone <= direction) {
+    TRY (station_send (s, err));
+    while (s->gone <= direction) {
         if (clock_s () > deadline)
             return err_set (err, ST_IO, "rank 0 never said go");
-        st = station_pause (s, -1, 0.05, err);
+        TRY (station_pause (s, -1, 0.05, err));
     }
-    return st;
+    return ST_OK;
 }
 
 /* Do the largest messages' times scatter, as they do where a processor is late? */
@@ -274,49 +267,38 @@ static bool is_noisy (const struct samples *v, size_t largest)
 /* Alone, what is noisy is measured longer; together, everybody measures for the same time. */
 static enum status stream_until_quiet (struct station *s, const struct pair *p,
                                        double time_s, bool together, size_t largest,
-                                       struct samples *out, double *moved,
-                                       struct error *err)
+                                       struct samples *out, struct error *err)
 {
-    enum status st = ST_OK;
-
     out->n = 0;
-    for (int i = 0; i <= LONGER && st == ST_OK; i++) {
-        st = stream (s, p, time_s, together, largest, out, moved, err);
-        if (together || st != ST_OK || !is_noisy (out, largest))
+    for (int i = 0; i <= LONGER; i++) {
+        TRY (stream (s, p, time_s, together, largest, out, err));
+        if (together || !is_noisy (out, largest))
             break;
     }
-    return st;
+    return ST_OK;
 }
 
+/* @param[out] v  room for the samples */
 static enum status send_direction (struct station *s, const struct pair *p, int direction,
-                                   struct msg_result *r, struct error *err)
+                                   struct samples *v, struct msg_result *r,
+                                   struct error *err)
 {
     bool together = p->run->kind == RUN_TOGETHER;
-    double time_s = together ? s->how.together_s : s->how.alone_s, latency_s = 0;
-    struct samples *v = malloc (sizeof *v);
-    size_t largest = 0;
-    enum status st = v ? ST_OK : err_nomem (err);
+    double time_s = together ? s->how.together_s : s->how.alone_s, latency_s;
+    size_t largest;
 
-    if (st == ST_OK)
-        st = measure_latency (s, p, time_s, &latency_s, err);
-    if (st == ST_OK)
-        st = find_size (s, p, time_s, latency_s, &largest, err);
-    if (st == ST_OK && together)
-        st = wait_for_go (s, p->run, direction, err);
-    if (st == ST_OK)
-        st = stream_until_quiet (s, p, time_s, together, largest, v, &r->bytes, err);
-    if (st == ST_OK)
-        st = check (s, p, direction, largest, err);
-    if (st == ST_OK)
-        st = tell (s, p, SIDE_END, 0, 0, err);
-    if (st == ST_OK) {
-        fit (v, latency_s, r);
-        if (together)
-            r->bytes_per_s = mean_rate (v, latency_s);
-        r->measured = 1;
-    }
-    free (v);
-    return st;
+    TRY (measure_latency (s, p, time_s, &latency_s, err));
+    TRY (find_size (s, p, time_s, latency_s, &largest, err));
+    if (together)
+        TRY (wait_for_go (s, p->run, direction, err));
+    TRY (stream_until_quiet (s, p, time_s, together, largest, v, err));
+    TRY (check (s, p, direction, largest, err));
+    TRY (tell (s, p, SIDE_END, 0, 0, err));
+    fit (v, latency_s, r);
+    if (together)
+        r->bytes_per_s = mean_rate (v, latency_s);
+    r->measured = 1;
+    return ST_OK;
 }
 
 /* ---- the receiver ---- */
@@ -329,7 +311,7 @@ static enum status answer_check (struct station *s, const struct pair *p, int di
     bool same = false;
 
     if (st == ST_OK) {
-        probe_pattern ((uint64_t) s->seq << 1 | (uint64_t) direction, wanted, n);
+        pattern (s, direction, wanted, n);
         same = memcmp (got, wanted, n) == 0;
         st = tell (s, p, SIDE_ANSWER, 0, same, err);
     }
@@ -340,34 +322,26 @@ static enum status answer_check (struct station *s, const struct pair *p, int di
 }
 
 static enum status receive_direction (struct station *s, const struct pair *p,
-                                      int direction, struct msg_result *r,
-                                      struct error *err)
+                                      int direction, struct error *err)
 {
     bool together = p->run->kind == RUN_TOGETHER;
 
     for (;;) {
         struct side_note note;
-        enum status st;
 
         /* In a round with others, the sender may be waiting for the slowest of them. */
         if (together)
-            st =
-                station_wait (s, p->side, POLLIN, clock_s () + 5 * s->how.timeout_s, err);
-        else
-            st = ST_OK;
-        if (st == ST_OK)
-            st = hear (s, p, &note, err);
-        if (st != ST_OK || note.what == SIDE_END)
-            return st;
+            TRY (station_wait (s, p->side, POLLIN, clock_s () + 5 * s->how.timeout_s,
+                               err));
+        TRY (hear (s, p, &note, err));
+        if (note.what == SIDE_END)
+            return ST_OK;
         if ((note.what != SIDE_BLOCK && note.what != SIDE_CHECK) || note.count < 1 ||
             note.bytes < 1 || note.bytes > s->how.max_bytes)
             return err_set (err, ST_IO, "the partner sent a broken note");
-        st = s->transport->recv (s, p, note.bytes, (int) note.count, err);
-        if (st == ST_OK && note.what == SIDE_CHECK)
-            st = answer_check (s, p, direction, note.bytes, err);
-        if (st != ST_OK)
-            return st;
-        r->bytes += (double) note.bytes * note.count;
+        TRY (s->transport->recv (s, p, note.bytes, (int) note.count, err));
+        if (note.what == SIDE_CHECK)
+            TRY (answer_check (s, p, direction, note.bytes, err));
     }
 }
 
@@ -395,7 +369,7 @@ void probe_run (struct station *s, const struct msg_run *run, struct msg_result 
 {
     struct pair p = {.run = run, .side = -1};
     struct error why = {""};
-    double start = clock_s ();
+    struct samples *v;
     enum status st;
     int done = 0;
 
@@ -407,22 +381,23 @@ void probe_run (struct station *s, const struct msg_run *run, struct msg_result 
             failed (result, k, &why);
         return;
     }
-    st = open_side (s, &p, &why);
+    v = malloc (sizeof *v);
+    st = v ? open_side (s, &p, &why) : err_nomem (&why);
     if (st == ST_OK)
         st = s->transport->connect (s, &p, &why);
     for (; done < 2 && st == ST_OK; done++) {
         bool sends = done == (run->lead ? 0 : 1);
 
-        st = sends ? send_direction (s, &p, done, result, &why)
-                   : receive_direction (s, &p, done, result, &why);
+        st = sends ? send_direction (s, &p, done, v, result, &why)
+                   : receive_direction (s, &p, done, &why);
         if (st != ST_OK)
             break;
         result->ok[done] = 1;
     }
+    free (v);
     for (int k = done; k < 2 && st != ST_OK; k++)
         failed (result, k, &why);
     s->transport->disconnect (s, st != ST_OK);
     if (p.side >= 0)
         close (p.side);
-    result->seconds = clock_s () - start;
 }

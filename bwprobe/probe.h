@@ -15,7 +15,4 @@
  */
 void probe_run (struct station *s, const struct msg_run *run, struct msg_result *result);
 
-/** Fill n bytes that differ from message to message and tell where they stand. */
-void probe_pattern (uint64_t seed, unsigned char *data, size_t n);
-
 #endif

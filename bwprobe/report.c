@@ -58,8 +58,7 @@ static struct cell *fill_cells (const struct coordinator *c,
     for (size_t i = 0; i < results_count (c->results) && cell; i++) {
         const struct results_pair *p = results_at (c->results, i);
         struct cell *x = &cell[group[p->src] * rows + group[p->dst]];
-        double part = results_median (p, RESULTS_ALONE) /
-                      tier[estimate_tier_of (c, p->src, p->dst)].median_bytes_per_s;
+        double part = estimate_part (c, tier, p);
 
         if (isfinite (part))
             x->worst = isnan (x->worst) ? part : fmin (x->worst, part);
@@ -186,8 +185,7 @@ static void print_tiers (const struct coordinator *c, const struct estimate_tier
         cell_number (t, tier[k].estimated > 0 ? error_of (&tier[k]) : NAN, 0.01, "%.2g");
         table_cell (t, "%ld", tier[k].unmeasured - tier[k].estimated);
     }
-    if (t)
-        table_print (t, out_file (c));
+    table_print (t, out_file (c));
     table_destroy (t);
 }
 
@@ -231,8 +229,7 @@ static void print_bad (const struct coordinator *c, const struct bad *bad, int n
         else
             table_cell (t, "%s", verdict ? verdict : "");
     }
-    if (t)
-        table_print (t, out_file (c));
+    table_print (t, out_file (c));
     table_destroy (t);
 }
 
@@ -244,8 +241,7 @@ static void print_worst (const struct coordinator *c, const struct estimate_tier
 
     for (size_t i = 0; i < n && bad; i++) {
         const struct results_pair *p = results_at (c->results, i);
-        double part = results_median (p, RESULTS_ALONE) /
-                      tier[estimate_tier_of (c, p->src, p->dst)].median_bytes_per_s;
+        double part = estimate_part (c, tier, p);
 
         if (p->failures > 0 && !isfinite (part))
             part = -1;
@@ -330,8 +326,7 @@ void report_plan (struct coordinator *c)
         table_cell (t, "%d", p->passes);
         table_cell (t, "%.1f", p->seconds);
     }
-    if (t)
-        table_print (t, out);
+    table_print (t, out);
     table_destroy (t);
     fprintf (out, "expected time %.0f s%s\n", c->plan.seconds,
              c->plan.whole ? "" : "; the budget does not hold every pair in every pass");

@@ -4,11 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+#include "base/pairs.h"
+
 struct results {
     struct results_pair *pair;
-    size_t n, cap;
-    uint32_t *slot; /* [slots] hash table of indices + 1; 0: free */
-    size_t slots;   /* a power of two, at least twice n */
+    size_t n;
+    struct pairs *place; /* of each pair in the list */
 };
 
 struct results *results_create (void)
@@ -23,66 +25,28 @@ void results_destroy (struct results *r)
     for (size_t i = 0; i < r->n; i++)
         free (r->pair[i].reason);
     free (r->pair);
-    free (r->slot);
+    pairs_free (r->place);
     free (r);
-}
-
-static size_t hash (int src, int dst)
-{
-    uint64_t z = ((uint64_t) (uint32_t) src << 32 | (uint32_t) dst) * 0x9e3779b97f4a7c15u;
-
-    return (size_t) (z ^ z >> 29);
-}
-
-/* The slot that holds the pair, or the free one where it belongs. */
-static size_t find_slot (const struct results *r, int src, int dst)
-{
-    size_t i = hash (src, dst) & (r->slots - 1);
-
-    while (r->slot[i] &&
-           (r->pair[r->slot[i] - 1].src != src || r->pair[r->slot[i] - 1].dst != dst))
-        i = (i + 1) & (r->slots - 1);
-    return i;
-}
-
-static bool grow (struct results *r)
-{
-    size_t cap = r->cap ? 2 * r->cap : 256, slots = 4 * cap;
-    struct results_pair *pair = realloc (r->pair, cap * sizeof *pair);
-    uint32_t *slot = pair ? calloc (slots, sizeof *slot) : NULL;
-
-    if (pair)
-        r->pair = pair;
-    if (!slot)
-        return false;
-    free (r->slot);
-    r->slot = slot;
-    r->slots = slots;
-    r->cap = cap;
-    for (size_t i = 0; i < r->n; i++)
-        r->slot[find_slot (r, r->pair[i].src, r->pair[i].dst)] = (uint32_t) i + 1;
-    return true;
 }
 
 struct results_pair *results_get (struct results *r, int src, int dst)
 {
-    size_t at;
+    double at = (double) r->n;
 
-    if (r->n == r->cap && !grow (r))
-        return NULL;
-    at = find_slot (r, src, dst);
-    if (!r->slot[at]) {
-        r->pair[r->n] = (struct results_pair){.src = src, .dst = dst};
-        r->slot[at] = (uint32_t) ++r->n;
+    if (!pairs_get (r->place, src, dst, &at)) {
+        if (!array_grow (&r->pair, r->n, sizeof *r->pair) ||
+            !pairs_set (&r->place, src, dst, at))
+            return NULL;
+        r->pair[r->n++] = (struct results_pair){.src = src, .dst = dst};
     }
-    return &r->pair[r->slot[at] - 1];
+    return &r->pair[(size_t) at];
 }
 
 const struct results_pair *results_find (const struct results *r, int src, int dst)
 {
-    uint32_t i = r->n ? r->slot[find_slot (r, src, dst)] : 0;
+    double at;
 
-    return i ? &r->pair[i - 1] : NULL;
+    return pairs_get (r->place, src, dst, &at) ? &r->pair[(size_t) at] : NULL;
 }
 
 size_t results_count (const struct results *r)

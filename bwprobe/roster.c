@@ -44,7 +44,6 @@ struct roster {
     struct stranger *stranger;
     int n_strangers, strangers; /* places; taken */
     long refused;
-    char refused_from[NET_ADDRESS];
     struct epoll_event event[EVENTS];
     int n_events, at_event;
     struct wire out, in;
@@ -133,9 +132,8 @@ struct member *roster_member (struct roster *r, int rank)
     return &r->member[rank];
 }
 
-long roster_refused (const struct roster *r, const char **from)
+long roster_refused (const struct roster *r)
 {
-    *from = r->refused_from;
     return r->refused;
 }
 
@@ -144,7 +142,6 @@ long roster_refused (const struct roster *r, const char **from)
 static void refuse (struct roster *r, struct stranger *s)
 {
     r->refused++;
-    net_peer_address (s->fd, r->refused_from);
     close (s->fd);
     s->fd = -1;
     r->strangers--;

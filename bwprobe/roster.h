@@ -71,7 +71,7 @@ void roster_ping (struct roster *r, struct member *m);
 void roster_drop (struct roster *r, struct member *m, const char *fmt, ...)
     __attribute__ ((format (printf, 3, 4)));
 
-/** Connections without the right token so far, and where the last one came from. */
-long roster_refused (const struct roster *r, const char **from);
+/** Connections without the right token so far. */
+long roster_refused (const struct roster *r);
 
 #endif

@@ -209,7 +209,6 @@ static void note_refused (struct coordinator *c, const struct member *m,
     if (r->refused == 0)
         return;
     c->refused += r->refused;
-    memcpy (c->refused_from, r->refused_from, sizeof c->refused_from);
     coordinator_say (c, "%s refused %u foreign connection%s, the last from %s",
                      m->hello.node, r->refused, r->refused > 1 ? "s" : "",
                      r->refused_from);
@@ -369,13 +368,7 @@ static void record (struct work *w, const struct task *t, int direction,
     if (r->trial || !(p = results_get (c->results, src, dst)))
         return;
     if (ok) {
-        results_add (p, r->together ? RESULTS_TOGETHER : RESULTS_ALONE,
-                     sent->bytes_per_s);
-        if (r->counts_as_alone)
-            results_add (p, RESULTS_ALONE, sent->bytes_per_s);
-        results_add (p, RESULTS_LATENCY, sent->latency_s);
-        if (sent->residual > (double) p->residual)
-            p->residual = (float) sent->residual;
+        journal_item_take (&item, p);
     } else {
         bool first = p->failures == 0;
 

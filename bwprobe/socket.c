@@ -76,9 +76,9 @@ static enum status socket_connect (struct station *s, const struct pair *p,
     double deadline = clock_s () + s->how.timeout_s;
     struct net_greeting from = {
         .purpose = NET_DATA, .seq = p->run->seq, .from = p->run->partner};
-    enum status st = station_knock (s, &p->run->door, NET_DATA, deadline, &t->to, err);
 
-    return st == ST_OK ? station_admit (s, &from, deadline, &t->from, err) : st;
+    TRY (station_knock (s, &p->run->door, NET_DATA, deadline, &t->to, err));
+    return station_admit (s, &from, deadline, &t->from, err);
 }
 
 static enum status socket_send (struct station *s, const struct pair *p, size_t bytes,
@@ -86,33 +86,29 @@ static enum status socket_send (struct station *s, const struct pair *p, size_t 
 {
     struct transport_state *t = s->state;
     unsigned char answer;
-    enum status st = ST_OK;
 
     (void) p;
-    for (int i = 0; i < count && st == ST_OK; i++) {
+    for (int i = 0; i < count; i++) {
         double start = clock_s ();
 
-        st = station_write (s, t->to, t->out, bytes, err);
-        if (st == ST_OK)
-            st = station_read (s, t->to, &answer, 1, err);
+        TRY (station_write (s, t->to, t->out, bytes, err));
+        TRY (station_read (s, t->to, &answer, 1, err));
         seconds[i] = clock_s () - start;
     }
-    return st;
+    return ST_OK;
 }
 
 static enum status socket_recv (struct station *s, const struct pair *p, size_t bytes,
                                 int count, struct error *err)
 {
     struct transport_state *t = s->state;
-    enum status st = ST_OK;
 
     (void) p;
-    for (int i = 0; i < count && st == ST_OK; i++) {
-        st = station_read (s, t->from, t->in, bytes, err);
-        if (st == ST_OK)
-            st = station_write (s, t->from, "", 1, err);
+    for (int i = 0; i < count; i++) {
+        TRY (station_read (s, t->from, t->in, bytes, err));
+        TRY (station_write (s, t->from, "", 1, err));
     }
-    return st;
+    return ST_OK;
 }
 
 static enum status socket_load (struct station *s, const void *data, size_t bytes,

@@ -96,15 +96,14 @@ static enum status find_host (const char *text, bool slurm, char *address,
 {
     char **names;
     int n;
-    enum status st;
 
     if (!slurm)
         return resolve (text, address, err);
-    st = topology_hostlist_expand (text, &names, &n, err);
-    if (st != ST_OK)
-        return st;
-    st = n > 0 ? resolve (names[0], address, err)
-               : err_set (err, ST_USAGE, "Slurm's list of nodes is empty");
+    TRY (topology_hostlist_expand (text, &names, &n, err));
+
+    enum status st = n > 0 ? resolve (names[0], address, err)
+                           : err_set (err, ST_USAGE, "Slurm's list of nodes is empty");
+
     topology_hostlist_free (names);
     return st;
 }
@@ -113,18 +112,17 @@ static enum status find_port (char *(*get) (const char *), const struct net_toke
                               uint32_t asked, uint32_t *port, struct error *err)
 {
     const char *store = get ("TORCHELASTIC_USE_AGENT_STORE");
-    bool set = false;
-    enum status st = ST_OK;
+    bool set;
 
     *port = asked;
     if (asked > 0)
         return ST_OK;
-    st = number (get, "MASTER_PORT", 65534, port, &set, err);
-    if (st == ST_OK && set && store && strcmp (store, "True") == 0)
+    TRY (number (get, "MASTER_PORT", 65534, port, &set, err));
+    if (set && store && strcmp (store, "True") == 0)
         ++*port;
-    else if (st == ST_OK && !set)
+    else if (!set)
         *port = PORT_FIRST + (job->byte[0] | (uint32_t) job->byte[1] << 8) % PORTS;
-    return st;
+    return ST_OK;
 }
 
 enum status start_from_variables (char *(*get) (const char *), uint32_t port,
@@ -141,14 +139,11 @@ enum status start_from_variables (char *(*get) (const char *), uint32_t port,
             err, ST_USAGE,
             "this process is not a rank of a job: start it with mpirun, with "
             "srun, or with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT set");
-    st = number (get, d->size, RANKS_MAX, &found.size, &set, err);
-    if (st == ST_OK)
-        st = number (get, d->rank, RANKS_MAX, &found.rank, &set, err);
-    if (st == ST_OK && found.rank >= found.size)
-        st = err_set (err, ST_USAGE, "%s is %u, but %s is %u", d->rank, found.rank,
-                      d->size, found.size);
-    if (st != ST_OK)
-        return st;
+    TRY (number (get, d->size, RANKS_MAX, &found.size, &set, err));
+    TRY (number (get, d->rank, RANKS_MAX, &found.rank, &set, err));
+    if (found.rank >= found.size)
+        return err_set (err, ST_USAGE, "%s is %u, but %s is %u", d->rank, found.rank,
+                        d->size, found.size);
     job_name (get, d, &job);
     net_token_of_text (text_str (&job), &found.token);
     st = find_port (get, &found.token, port, &found.meet.port, err);
@@ -178,9 +173,9 @@ enum status start_find (int *argc, char ***argv, uint32_t port, struct start *s,
 enum status start_share (const struct start *s, struct start_meeting *m,
                          struct error *err)
 {
-    enum status st = s->mpi ? start_mpi_share (m, err) : ST_OK;
-
-    return st == ST_OK && !m->ok ? err_set (err, ST_IO, "rank 0 does not start") : st;
+    if (s->mpi)
+        TRY (start_mpi_share (m, err));
+    return m->ok ? ST_OK : err_set (err, ST_IO, "rank 0 does not start");
 }
 
 void start_finish (const struct start *s)

@@ -181,7 +181,6 @@ static enum status heard (struct station *s, struct wire *w, struct error *err)
 static enum status listen_to_rank0 (struct station *s, struct error *err)
 {
     struct wire *w = &s->heard;
-    enum status st = ST_OK;
 
     for (;;) {
         ssize_t n =
@@ -196,17 +195,15 @@ static enum status listen_to_rank0 (struct station *s, struct error *err)
         if (n < 0)
             return err_set (err, ST_IO, "rank 0 is gone: %s", strerror (errno));
         s->n_in += (size_t) n;
-        for (size_t used = 1; used > 0 && st == ST_OK;) {
+        for (size_t used = 1; used > 0;) {
             if (!wire_take (w, s->in, s->n_in, &used))
                 return err_set (err, ST_IO, "rank 0 sent something that is no message");
             if (used > 0) {
                 memmove (s->in, s->in + used, s->n_in - used);
                 s->n_in -= used;
-                st = heard (s, w, err);
+                TRY (heard (s, w, err));
             }
         }
-        if (st != ST_OK)
-            return st;
     }
 }
 
@@ -306,7 +303,6 @@ enum status station_admit (struct station *s, const struct net_greeting *wanted,
         int i = find_waiting (&s->door, wanted);
         double left = deadline - clock_s ();
         bool ready;
-        enum status st;
 
         if (i >= 0) {
             *fd = s->door.waiting[i].fd;
@@ -316,9 +312,7 @@ enum status station_admit (struct station *s, const struct net_greeting *wanted,
         if (left <= 0)
             return err_set (err, ST_IO,
                             "the partner did not connect within the time-out");
-        st = look (s, -1, 0, fmin (left, 0.1), &ready, err);
-        if (st != ST_OK)
-            return st;
+        TRY (look (s, -1, 0, fmin (left, 0.1), &ready, err));
     }
 }
 
@@ -329,10 +323,9 @@ enum status station_knock (struct station *s, const struct net_place *door,
     struct net_greeting g = {.purpose = purpose, .seq = s->seq, .from = s->rank};
     unsigned char greeting[NET_GREETING];
     int conn;
-    enum status st = net_connect (door, s->door.place.address, &conn, err);
+    enum status st;
 
-    if (st != ST_OK)
-        return st;
+    TRY (net_connect (door, s->door.place.address, &conn, err));
     st = station_wait (s, conn, POLLOUT, deadline, err);
     if (st == ST_OK)
         st = net_connected (conn, err);
@@ -364,10 +357,7 @@ enum status station_write (struct station *s, int fd, const void *data, size_t n
             n -= (size_t) k;
             deadline = clock_s () + s->how.timeout_s;
         } else if (k < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
-            enum status st = station_wait (s, fd, POLLOUT, deadline, err);
-
-            if (st != ST_OK)
-                return st;
+            TRY (station_wait (s, fd, POLLOUT, deadline, err));
         } else if (!(k < 0 && errno == EINTR)) {
             return err_set (err, ST_IO, "the connection broke: %s", strerror (errno));
         }
@@ -391,10 +381,7 @@ enum status station_read (struct station *s, int fd, void *data, size_t n,
         } else if (k == 0) {
             return err_set (err, ST_IO, "the partner closed the connection");
         } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-            enum status st = station_wait (s, fd, POLLIN, deadline, err);
-
-            if (st != ST_OK)
-                return st;
+            TRY (station_wait (s, fd, POLLIN, deadline, err));
         } else if (errno != EINTR) {
             return err_set (err, ST_IO, "the connection broke: %s", strerror (errno));
         }
@@ -418,15 +405,12 @@ static enum status say_hello (struct station *s, const struct net_place *rank0,
                               const char *from, struct msg_hello *hello, double deadline,
                               struct error *err)
 {
-    enum status st = net_connect_until (rank0, from, deadline, &s->control, err);
-
-    if (st != ST_OK)
-        return st;
+    TRY (net_connect_until (rank0, from, deadline, &s->control, err));
     net_keepalive (s->control, 60);
     station_begin (s, MSG_HELLO);
     messages_hello (&s->out, hello);
-    st = station_send (s, err);
-    return st == ST_OK ? station_await_order (s, err) : st;
+    TRY (station_send (s, err));
+    return station_await_order (s, err);
 }
 
 enum status station_join (struct station *s, const struct net_place *rank0,

@@ -22,41 +22,22 @@ struct suspect {
     double badness; /* 1: failed; else how far below */
 };
 
-struct tier_values {
-    double median, mad;
-};
-
 static double alone (const struct coordinator *c, int src, int dst)
 {
     return results_median (results_find (c->results, src, dst), RESULTS_ALONE);
 }
 
-static void tier_medians (const struct coordinator *c, struct tier_values *tier)
+/* How the rates of each tier lie. */
+static void tier_spreads (const struct coordinator *c, struct stats_spread *tier)
 {
-    size_t n = results_count (c->results);
-    double *v = malloc ((n + 1) * sizeof *v);
+    double *v = malloc ((results_count (c->results) + 1) * sizeof *v);
 
-    for (int t = 0; t < ESTIMATE_TIERS; t++) {
-        int k = 0;
-
-        tier[t] = (struct tier_values){NAN, NAN};
-        for (size_t i = 0; i < n && v; i++) {
-            const struct results_pair *p = results_at (c->results, i);
-            double x = results_median (p, RESULTS_ALONE);
-
-            if (estimate_tier_of (c, p->src, p->dst) == t && isfinite (x))
-                v[k++] = x;
-        }
-        if (k > 0) {
-            struct stats_spread s = stats_spread_of (v, k);
-
-            tier[t] = (struct tier_values){s.median, s.mad};
-        }
-    }
+    for (int t = 0; t < ESTIMATE_TIERS; t++)
+        tier[t] = stats_spread_of (v, v ? estimate_values (c, t, RESULTS_ALONE, v) : 0);
     free (v);
 }
 
-static double badness_of (const struct results_pair *p, const struct tier_values *tier)
+static double badness_of (const struct results_pair *p, const struct stats_spread *tier)
 {
     struct stats_spread s = results_spread (p, RESULTS_ALONE);
 
@@ -83,7 +64,7 @@ static int worst_first (const void *a, const void *b)
     return x->src != y->src ? x->src - y->src : x->dst - y->dst;
 }
 
-static int find_suspects (const struct coordinator *c, const struct tier_values *tier,
+static int find_suspects (const struct coordinator *c, const struct stats_spread *tier,
                           struct suspect **out)
 {
     size_t n = results_count (c->results);
@@ -197,13 +178,13 @@ static void record (struct coordinator *c, const struct suspect *s,
 
 void suspects_run (struct coordinator *c)
 {
-    struct tier_values tier[ESTIMATE_TIERS];
+    struct stats_spread tier[ESTIMATE_TIERS];
     struct suspect *s;
     /* Links that failed are looked at in any case: a time-out each is soon over. */
     double until = fmax (c->set.budget_s, coordinator_elapsed (c) + 10);
     int n;
 
-    tier_medians (c, tier);
+    tier_spreads (c, tier);
     n = find_suspects (c, tier, &s);
     for (int i = 0; i < n && i < SUSPECTS_MAX && !c->interrupted; i++) {
         double median = tier[estimate_tier_of (c, s[i].src, s[i].dst)].median,
@@ -226,7 +207,6 @@ void suspects_run (struct coordinator *c)
             verdict = judge (c, &s[i], again, fine);
         }
         record (c, &s[i], verdict);
-        c->suspects++;
     }
     free (s);
 }

@@ -11,13 +11,13 @@ void wire_begin (struct wire *w, uint8_t type)
     w->len = 0;
 }
 
-static void put (unsigned char *p, uint64_t x, int n)
+void wire_put (unsigned char *p, uint64_t x, int n)
 {
     for (int i = 0; i < n; i++)
         p[i] = (unsigned char) (x >> 8 * i);
 }
 
-static uint64_t get (const unsigned char *p, int n)
+uint64_t wire_get (const unsigned char *p, int n)
 {
     uint64_t x = 0;
 
@@ -29,7 +29,7 @@ static uint64_t get (const unsigned char *p, int n)
 void wire_end (struct wire *w)
 {
     w->len = w->at;
-    put (w->data, w->len, 4);
+    wire_put (w->data, w->len, 4);
     w->data[4] = w->type;
 }
 
@@ -39,7 +39,7 @@ bool wire_take (struct wire *w, const unsigned char *buf, size_t len, size_t *us
     if (len < 4)
         return true;
 
-    size_t n = (size_t) get (buf, 4);
+    size_t n = (size_t) wire_get (buf, 4);
 
     if (n < WIRE_HEADER || n > WIRE_MAX)
         return false;
@@ -80,8 +80,8 @@ static uint64_t integer (struct wire *w, uint64_t x, int n)
     if (!p)
         return 0;
     if (w->writing)
-        put (p, x, n);
-    return get (p, n);
+        wire_put (p, x, n);
+    return wire_get (p, n);
 }
 
 void wire_u8 (struct wire *w, uint8_t *x)

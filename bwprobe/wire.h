@@ -37,6 +37,10 @@ bool wire_take (struct wire *w, const unsigned char *buf, size_t len, size_t *us
 /** True if everything was read and nothing is left over. */
 bool wire_good (const struct wire *w);
 
+/** Write a whole number into n bytes, or read it from them: little-endian. */
+void wire_put (unsigned char *p, uint64_t x, int n);
+uint64_t wire_get (const unsigned char *p, int n);
+
 /* Fields, little-endian.  A text has at most size - 1 characters and no NUL. */
 void wire_u8 (struct wire *w, uint8_t *x);
 void wire_u32 (struct wire *w, uint32_t *x);

@@ -53,22 +53,15 @@ static const struct {
 /* The layers that the row states, if any, must be the preset's: a cut-down proxy is not. */
 static bool is_preset (const struct row *r, const char *name, struct workload_model *m)
 {
-    int n;
-    const struct workload_model *all = workload_presets (&n);
+    for (size_t k = 0; k < COUNT_OF (known); k++)
+        if (strncasecmp (name, known[k].word, strlen (known[k].word)) == 0) {
+            const struct workload_model *preset = workload_preset_find (known[k].preset);
+            bool same = calibrate_whole (r, "layers", preset->layers) == preset->layers;
 
-    for (size_t k = 0; k < sizeof known / sizeof *known; k++) {
-        size_t len = strlen (known[k].word);
-
-        if (strncasecmp (name, known[k].word, len) != 0)
-            continue;
-        for (int i = 0; i < n; i++)
-            if (strcmp (all[i].name, known[k].preset) == 0) {
-                if (calibrate_whole (r, "layers", all[i].layers) != all[i].layers)
-                    return false;
-                *m = all[i];
-                return true;
-            }
-    }
+            if (same)
+                *m = *preset;
+            return same;
+        }
     return false;
 }
 
@@ -221,17 +214,16 @@ static const char *refuse (const struct row *r)
 {
     static const char *const words[] = {"multimodal", "grpo",   "mimo",    "bert",
                                         "mamba",      "hybrid", "release", "retro"};
-    const char *name = calibrate_cell (r, "model");
+    const char *name = calibrate_cell (r, "model"), *notes = calibrate_cell (r, "notes");
+    bool other =
+        calibrate_contains (notes, "spec=") && calibrate_contains (notes, "mamba");
 
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (calibrate_contains (name, words[i]))
-            return "architecture not supported (hybrid, multimodal, bert, grpo, mimo, "
-                   "release)";
-    if (calibrate_contains (calibrate_cell (r, "notes"), "spec=") &&
-        calibrate_contains (calibrate_cell (r, "notes"), "mamba"))
+    for (size_t i = 0; i < COUNT_OF (words); i++)
+        other = other || calibrate_contains (name, words[i]);
+    if (other)
         return "architecture not supported (hybrid, multimodal, bert, grpo, mimo, "
                "release)";
-    if (calibrate_contains (calibrate_cell (r, "notes"), "with Adapter"))
+    if (calibrate_contains (notes, "with Adapter"))
         return "adapters other than LoRA are not supported";
     return NULL;
 }

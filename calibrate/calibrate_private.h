@@ -6,13 +6,12 @@
 
 #define COUNT_OF(ARRAY) (sizeof (ARRAY) / sizeof *(ARRAY))
 
-/** A row of a runs file and where its columns are. */
 #define CALIBRATE_SPELLED_MAX 96 /* bytes of a GPU type's spelling */
 
+/** A row of a runs file. */
 struct row {
     const struct csv_table *table;
     int index;
-    int column[64]; /* of the contract's columns, in their order */
 };
 
 /** The model of a row.  @return NULL, or why the row must be skipped (a literal) */
@@ -60,8 +59,8 @@ bool calibrate_has_figures (const struct calibrate_run *run, enum calibrate_part
 /** Find the contract's columns in the table of a runs file; what is absent is noted.
  *  @return ST_OK; ST_INVALID, naming it, for a column that is twice there or that no row can
  *          do without */
-enum status calibrate_map_columns (const char *path, struct calibrate_runs *runs,
-                                   struct row *r, struct error *err);
+enum status calibrate_check_columns (const char *path, struct calibrate_runs *runs,
+                                     struct error *err);
 
 /** The text of a cell by the column's name. */
 const char *calibrate_cell (const struct row *r, const char *name);

@@ -6,79 +6,40 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const columns[] = {"source",
-                                      "model",
-                                      "params_b",
-                                      "layers",
-                                      "hidden",
-                                      "heads",
-                                      "kv_heads",
-                                      "ffn",
-                                      "vocab",
-                                      "seq",
-                                      "gpu",
-                                      "gpu_mem_gb",
-                                      "gpus",
-                                      "gpus_per_node",
-                                      "inter_node_gbps",
-                                      "tp",
-                                      "pp",
-                                      "vpp",
-                                      "dp",
-                                      "cp",
-                                      "ep",
-                                      "sp",
-                                      "zero",
-                                      "micro_batch",
-                                      "global_batch",
-                                      "precision",
-                                      "attention",
-                                      "recompute",
-                                      "iter_time_s",
-                                      "tokens_per_s_per_gpu",
-                                      "tflops_per_gpu",
-                                      "mfu",
-                                      "peak_mem_gb",
-                                      "oom",
-                                      "notes"};
+#include "base/file.h"
 
-#define N_COLUMNS ((int) COUNT_OF (columns))
+#define COLUMNS                                                                        \
+    "source model params_b layers hidden heads kv_heads ffn vocab seq gpu gpu_mem_gb " \
+    "gpus gpus_per_node inter_node_gbps tp pp vpp dp cp ep sp zero micro_batch "       \
+    "global_batch precision attention recompute iter_time_s tokens_per_s_per_gpu "     \
+    "tflops_per_gpu mfu peak_mem_gb oom notes"
 
-/* Columns without which no row can be used. */
-static bool is_needed (const char *column)
-{
-    static const char *const needed[] = {"layers", "hidden", "heads",
-                                         "ffn",    "vocab",  "seq",
-                                         "gpu",    "gpus",   "global_batch"};
+/* Without them no row can be used. */
+static const char needed[] = "layers hidden heads ffn vocab seq gpu gpus global_batch";
 
-    for (size_t i = 0; i < COUNT_OF (needed); i++)
-        if (strcmp (needed[i], column) == 0)
-            return true;
-    return false;
-}
-
-enum status calibrate_map_columns (const char *path, struct calibrate_runs *runs,
-                                   struct row *r, struct error *err)
+enum status calibrate_check_columns (const char *path, struct calibrate_runs *runs,
+                                     struct error *err)
 {
     const struct csv_table *t = &runs->table;
-    const char *name = strcmp (path, "-") == 0 ? "standard input" : path;
+    char columns[] = COLUMNS, *column[64];
+    int n = text_words (columns, column, 64);
     struct text missing = {0};
     bool refused = false;
     enum status st = ST_OK;
 
-    r->table = t;
-    for (int i = 0; i < N_COLUMNS; i++) {
-        r->column[i] = csv_table_column (t, columns[i], 0);
-        if (r->column[i] < 0) {
-            text_add (&missing, "%s%s", missing.len ? ", " : "", columns[i]);
-            refused = refused || is_needed (columns[i]);
-        } else if (csv_table_column (t, columns[i], r->column[i] + 1) >= 0) {
-            st = err_set (err, ST_INVALID, "%s: the header has %s twice", name,
-                          columns[i]);
+    for (int i = 0; i < n; i++) {
+        int at = csv_table_column (t, column[i], 0);
+
+        if (at < 0) {
+            text_add (&missing, "%s%s", missing.len ? ", " : "", column[i]);
+            refused = refused || text_has_word (needed, column[i]);
+        } else if (csv_table_column (t, column[i], at + 1) >= 0) {
+            st = err_set (err, ST_INVALID, "%s: the header has %s twice",
+                          file_title (path), column[i]);
         }
     }
     if (refused)
-        st = err_set (err, ST_INVALID, "%s: the header lacks %s", name,
+        st = err_set (err, ST_INVALID, "%s: the header lacks %s", file_title (path),
                       text_str (&missing));
     if (missing.len > 0)
         snprintf (runs->absent, sizeof runs->absent, "%s", text_str (&missing));
@@ -88,13 +49,12 @@ enum status calibrate_map_columns (const char *path, struct calibrate_runs *runs
 
 const char *calibrate_cell (const struct row *r, const char *name)
 {
-    for (int i = 0; i < N_COLUMNS; i++)
-        if (strcmp (columns[i], name) == 0)
-            return r->column[i] < 0
-                       ? ""
-                       : r->table->cell[(size_t) r->index * (size_t) r->table->columns +
-                                        (size_t) r->column[i]];
-    return "";
+    const struct csv_table *t = r->table;
+    int column = csv_table_column (t, name, 0);
+
+    return column < 0
+               ? ""
+               : t->cell[(size_t) r->index * (size_t) t->columns + (size_t) column];
 }
 
 /* A number, which words in brackets may follow ("1(8)" is 1); false when empty or none. */
@@ -174,5 +134,3 @@ bool calibrate_note_true (const struct row *r, const char *key)
 
     return calibrate_note (r, key, value, sizeof value) && strcmp (value, "true") == 0;
 }
-
-/* ---- the job ---- */

@@ -85,13 +85,11 @@ enum status calibrate_profile_for (const struct calibrate_run *run,
                                    struct workload_profile *out, struct error *err)
 {
     struct calibrate_shelf shelf;
-    enum status st = calibrate_shelf_open (&shelf, err);
 
-    if (st == ST_OK)
-        calibrate_shelf_find (&shelf, run, out);
-    if (st == ST_OK)
-        calibrate_shelf_close (&shelf);
-    return st;
+    TRY (calibrate_shelf_open (&shelf, err));
+    calibrate_shelf_find (&shelf, run, out);
+    calibrate_shelf_close (&shelf);
+    return ST_OK;
 }
 
 enum status calibrate_profiles (const struct calibrate_runs *runs,

@@ -1,6 +1,6 @@
 /* Fitting a profile's constants: maximum a posteriori, in logarithms, by NLopt's
  * BOBYQA (Powell 2009) within bounds. */
-#include "calibrate/calibrate.h"
+#include "calibrate/calibrate_private.h"
 
 #include <math.h>
 #include <nlopt.h>
@@ -28,11 +28,6 @@ struct fitting {
     int free_of[CALIBRATE_CONSTANTS_MAX]; /* variables: index into fit->constant */
     int n_free;
 };
-
-static double *value_of (struct workload_profile *p, const struct workload_constant *k)
-{
-    return (double *) (void *) ((char *) p + k->offset);
-}
 
 static double log_normal_cdf (double z)
 {
@@ -98,7 +93,7 @@ static double objective (unsigned n, const double *x, double *gradient, void *co
     for (unsigned i = 0; i < n; i++) {
         const struct workload_constant *k = f->fit->constant[f->free_of[i]].constant;
 
-        *value_of (&p, k) *= exp (x[i] * k->spread);
+        *workload_constant_of (&p, k) *= exp (x[i] * k->spread);
         prior += 0.5 * x[i] * x[i];
     }
     sum = data_part (f, &p) + prior;
@@ -117,7 +112,7 @@ static void find_free (struct fitting *f)
         for (int way = -1; way <= 1; way += 2) {
             struct workload_profile p = f->start;
 
-            *value_of (&p, k) *= exp (way * k->spread);
+            *workload_constant_of (&p, k) *= exp (way * k->spread);
             most = fmax (most, fabs (data_part (f, &p) - here));
         }
         f->fit->constant[i].told = most >= 0.5;
@@ -132,7 +127,7 @@ static void list_constants (struct fitting *f)
     const struct workload_constant *all = workload_constants (&n);
 
     for (int i = 0; i < n; i++) {
-        double value = *value_of (&f->start, &all[i]);
+        double value = *workload_constant_of (&f->start, &all[i]);
 
         if (all[i].memory != f->memory || all[i].spread <= 0 || value <= 0)
             continue;
@@ -189,21 +184,18 @@ static enum status fit (struct fitting *f, struct workload_profile *p,
 {
     double x[CALIBRATE_CONSTANTS_MAX] = {0};
     struct calibrate_fit *result = f->fit;
-    enum status st = ST_OK;
 
     list_constants (f);
     find_free (f);
     result->before = objective (0, x, NULL, f);
     if (f->n_free > 0)
-        st = minimise (f, x, err);
-    if (st != ST_OK)
-        return st;
+        TRY (minimise (f, x, err));
     result->after = objective ((unsigned) f->n_free, x, NULL, f);
     for (int i = 0; i < f->n_free; i++) {
         struct calibrate_fitted *c = &result->constant[f->free_of[i]];
 
         c->after = c->before * exp (x[i] * c->constant->spread);
-        *value_of (p, c->constant) = c->after * c->constant->unit;
+        *workload_constant_of (p, c->constant) = c->after * c->constant->unit;
     }
     *out = *result;
     return ST_OK;
@@ -219,8 +211,8 @@ enum status calibrate_memory (const struct calibrate_runs *runs, const bool *use
 
     f.start.memory.residual = fmin (f.start.memory.residual, FITTED_RESIDUAL);
     for (int i = 0; i < runs->n; i++)
-        result.used += (!use || use[i]) &&
-                       (!isnan (runs->run[i].peak_bytes) || runs->run[i].oom >= 0);
+        result.used +=
+            (!use || use[i]) && calibrate_has_figures (&runs->run[i], CALIBRATE_MEMORY);
     if (result.used == 0)
         return err_set (err, ST_INVALID,
                         "no run has a measured peak or an out-of-memory label");

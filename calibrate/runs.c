@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/units.h"
 
 static bool read_precision (const char *s, enum workload_precision *p)
@@ -328,10 +329,8 @@ static enum status assume_framework (struct calibrate_runs *runs, struct error *
 {
     struct calibrate_shelf shelf;
     struct workload_profile p;
-    enum status st = calibrate_shelf_open (&shelf, err);
 
-    if (st != ST_OK)
-        return st;
+    TRY (calibrate_shelf_open (&shelf, err));
     for (int i = 0; i < runs->n; i++) {
         calibrate_shelf_find (&shelf, &runs->run[i], &p);
         assume (&runs->run[i], &p);
@@ -344,11 +343,11 @@ enum status calibrate_runs_read (const char *path, struct calibrate_runs *out,
                                  struct error *err)
 {
     struct calibrate_runs runs = {0};
-    struct row r = {0};
+    struct row r = {.table = &runs.table};
     enum status st = csv_table_read (path, &runs.table, err);
 
     if (st == ST_OK)
-        st = calibrate_map_columns (path, &runs, &r, err);
+        st = calibrate_check_columns (path, &runs, err);
     if (st == ST_OK &&
         !(runs.run = calloc ((size_t) runs.table.rows + 1, sizeof *runs.run)))
         st = err_nomem (err);
@@ -372,9 +371,8 @@ enum status calibrate_runs_read (const char *path, struct calibrate_runs *out,
         for (int i = 0; i < runs.n_skipped; i++)
             text_add (&why, "%s%d %s", i ? ", " : ": ", runs.skipped[i].count,
                       runs.skipped[i].reason);
-        st = err_set (err, ST_INVALID, "%s: no row is left of %d%s",
-                      strcmp (path, "-") == 0 ? "standard input" : path, runs.table.rows,
-                      text_str (&why));
+        st = err_set (err, ST_INVALID, "%s: no row is left of %d%s", file_title (path),
+                      runs.table.rows, text_str (&why));
         text_free (&why);
     }
     if (st == ST_OK)

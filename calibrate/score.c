@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/stats.h"
+
 struct pair {
     double x, y;
 };
@@ -46,44 +48,32 @@ static double correlation (const double *a, const double *b, int n)
     return aa > 0 && bb > 0 ? ab / sqrt (aa * bb) : NAN;
 }
 
-static int by_x_then_y (const void *a, const void *b)
+static int by_y (const void *a, const void *b)
 {
     const struct pair *p = a, *q = b;
-    int order = by_x (a, b);
 
-    return order != 0 ? order : (p->y > q->y) - (p->y < q->y);
+    return (p->y > q->y) - (p->y < q->y);
 }
 
-/* Pairs of equal neighbours in a sorted list, over runs of entries for which same holds. */
+static int by_x_then_y (const void *a, const void *b)
+{
+    int order = by_x (a, b);
+
+    return order != 0 ? order : by_y (a, b);
+}
+
+/* Pairs of equals in a sorted list. */
 static double tied_pairs (const struct pair *p, int n,
-                          bool (*same) (const struct pair *a, const struct pair *b))
+                          int (*order) (const void *a, const void *b))
 {
     double pairs = 0;
 
-    for (int i = 0; i < n;) {
-        int k = i;
-
-        while (k < n && same (&p[i], &p[k]))
-            k++;
+    for (int i = 0, k; i < n; i = k) {
+        for (k = i + 1; k < n && order (&p[i], &p[k]) == 0; k++)
+            ;
         pairs += 0.5 * (k - i) * (k - i - 1.0);
-        i = k;
     }
     return pairs;
-}
-
-static bool same_x (const struct pair *a, const struct pair *b)
-{
-    return a->x == b->x;
-}
-
-static bool same_y (const struct pair *a, const struct pair *b)
-{
-    return a->y == b->y;
-}
-
-static bool same_both (const struct pair *a, const struct pair *b)
-{
-    return same_x (a, b) && same_y (a, b);
 }
 
 /* Sort by y, stably, and count the pairs that stood the other way round.
@@ -117,21 +107,14 @@ static double kendall_of (const double *a, const double *b, int n, struct pair *
     for (int i = 0; i < n; i++)
         p[i] = (struct pair){a[i], b[i]};
     qsort (p, (size_t) n, sizeof *p, by_x_then_y);
-    ties_a = tied_pairs (p, n, same_x);
-    ties = tied_pairs (p, n, same_both);
+    ties_a = tied_pairs (p, n, by_x);
+    ties = tied_pairs (p, n, by_x_then_y);
     swaps = sort_counting (p, n, work);
-    ties_b = tied_pairs (p, n, same_y);
+    ties_b = tied_pairs (p, n, by_y);
     return pairs > ties_a && pairs > ties_b
                ? (pairs - ties_a - ties_b + ties - 2 * swaps) /
                      sqrt ((pairs - ties_a) * (pairs - ties_b))
                : NAN;
-}
-
-static int by_value (const void *a, const void *b)
-{
-    double x = *(const double *) a, y = *(const double *) b;
-
-    return (x > y) - (x < y);
 }
 
 enum status calibrate_errors (const double *estimate, const double *measured, int n,
@@ -154,9 +137,8 @@ enum status calibrate_errors (const double *estimate, const double *measured, in
         e.bias += relative / n;
         e.worst = fmax (e.worst, work[i]);
     }
-    qsort (work, (size_t) n, sizeof *work, by_value);
     if (n > 0)
-        e.median = n % 2 ? work[n / 2] : 0.5 * (work[n / 2 - 1] + work[n / 2]);
+        e.median = stats_median (work, n);
     if (n >= 3) {
         for (int way = 0; way < 2; way++) {
             for (int i = 0; i < n; i++)

@@ -60,9 +60,9 @@ enum status calibrate_score_times (const struct calibrate_runs *runs,
 {
     size_t size = (size_t) runs->n + 1;
     const struct calibrate_run **run = calloc (size, sizeof *run);
-    double *estimate = calloc (size, sizeof *estimate),
-           *measured = calloc (size, sizeof *measured);
-    enum status st = run && estimate && measured ? ST_OK : err_nomem (err);
+    double *estimate = calloc (2 * size, sizeof *estimate);
+    enum status st = run && estimate ? ST_OK : err_nomem (err);
+    double *measured = st == ST_OK ? estimate + size : NULL;
     int n = 0;
 
     for (int i = 0; i < runs->n && st == ST_OK; i++) {
@@ -78,7 +78,6 @@ enum status calibrate_score_times (const struct calibrate_runs *runs,
         st = calibrate_regret (run, estimate, n, &out->regret, err);
     free (run);
     free (estimate);
-    free (measured);
     return st;
 }
 

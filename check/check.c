@@ -29,6 +29,11 @@ void check_say (struct check_report *r, const char *what, enum check_verdict ver
     r->failed += verdict == CHECK_FAILED;
 }
 
+static enum check_verdict verdict_of (bool holds)
+{
+    return holds ? CHECK_OK : CHECK_FAILED;
+}
+
 /* A number of an object, NAN when it is not there. */
 static double number_of (const json_t *object, const char *key)
 {
@@ -64,8 +69,8 @@ static bool same (double said, double found)
 static enum costmodel_kind kind_of (const struct workload_plan *p)
 {
     enum costmodel_kind kind = COSTMODEL_CRITICAL_PATH;
-    const char *name = json_string_value (
-        json_object_get (json_object_get (p->doc, "estimate"), "cost_model"));
+    const char *name =
+        json_member_text (json_object_get (p->doc, "estimate"), "cost_model");
 
     if (name)
         costmodel_kind_parse (name, &kind);
@@ -117,11 +122,11 @@ static void check_degrees (const struct workload_plan *p, struct check_report *r
 
     for (int i = 0; i < d->pp; i++)
         layers += p->layers_per_stage[i];
-    check_say (r, "degrees", product == p->n_ranks ? CHECK_OK : CHECK_FAILED,
+    check_say (r, "degrees", verdict_of (product == p->n_ranks),
                "tp %d x cp %d x dp %d x pp %d = %lld of %d ranks", d->tp, d->cp, d->dp,
                d->pp, product, p->n_ranks);
     if (isnan (said) || same (said, microbatches))
-        check_say (r, "batch", batch == p->job.global_batch ? CHECK_OK : CHECK_FAILED,
+        check_say (r, "batch", verdict_of (batch == p->job.global_batch),
                    "%d replicas x %d micro-batches x %d = %lld of %d sequences", d->dp,
                    microbatches, p->config.micro_batch, batch, p->job.global_batch);
     else
@@ -129,7 +134,7 @@ static void check_degrees (const struct workload_plan *p, struct check_report *r
                    "%d sequences are %d micro-batches of %d on each of %d replicas, the "
                    "file says %g",
                    p->job.global_batch, microbatches, p->config.micro_batch, d->dp, said);
-    check_say (r, "layers", layers == p->model.layers ? CHECK_OK : CHECK_FAILED,
+    check_say (r, "layers", verdict_of (layers == p->model.layers),
                "%d stages hold %d of %d layers", d->pp, layers, p->model.layers);
 }
 
@@ -147,8 +152,7 @@ static void check_memory_said (const struct workload_plan *p, double peak, doubl
         check_say (r, "memory said", CHECK_NOTE, "of another placement, ignored");
     else
         check_say (r, "memory said",
-                   same (said, peak) && same (said_limit, limit) ? CHECK_OK
-                                                                 : CHECK_FAILED,
+                   verdict_of (same (said, peak) && same (said_limit, limit)),
                    "the file says %s of %s GiB, it is %.6g of %.6g",
                    said_text (said / UNITS_GIB).s, said_text (said_limit / UNITS_GIB).s,
                    peak / UNITS_GIB, limit / UNITS_GIB);
@@ -163,8 +167,8 @@ static void check_memory (const struct workload_plan *p, const struct topology_c
     struct memest_problem memory = {&p->model, &p->job, &p->config, profile,
                                     MEMEST_LINKWISE};
     double most = -1, peak = 0, limit = 0;
-    double fullest = -1, fullest_peak = 0,
-           fullest_limit = 0; /* what a plan file states */
+    /* Of the fullest GPU: what a plan file states. */
+    double fullest = -1, fullest_peak = 0, fullest_limit = 0;
 
     memest_model_parse (p->memory_model, &memory.by);
     for (int i = 0; i < d->pp; i++) {
@@ -191,7 +195,7 @@ static void check_memory (const struct workload_plan *p, const struct topology_c
             limit = least;
         }
     }
-    check_say (r, "memory", most <= 1.0 ? CHECK_OK : CHECK_FAILED,
+    check_say (r, "memory", verdict_of (most <= 1.0),
                "stage %d needs %.1f GiB, the limit is %.1f GiB", worst, peak / UNITS_GIB,
                limit / UNITS_GIB);
     check_memory_said (p, fullest_peak, fullest_limit, r);
@@ -208,14 +212,12 @@ static void check_bound (const json_t *estimate, double step_s, struct check_rep
         check_say (r, "lower bound", CHECK_FAILED,
                    "the file says nothing of a lower bound");
     else
-        check_say (r, "lower bound", holds ? CHECK_OK : CHECK_FAILED, "%.6g s is %s",
-                   bound,
+        check_say (r, "lower bound", verdict_of (holds), "%.6g s is %s", bound,
                    holds       ? "not above the step"
                    : bound > 0 ? "above the step"
                                : "no time");
     check_say (r, "gap",
-               holds && fabs (gap - (step_s / bound - 1)) <= 10 * AGREES ? CHECK_OK
-                                                                         : CHECK_FAILED,
+               verdict_of (holds && fabs (gap - (step_s / bound - 1)) <= 10 * AGREES),
                "the file says %s, step / lower bound - 1 is %s", said_text (gap).s,
                said_text (holds ? step_s / bound - 1 : NAN).s);
 }
@@ -232,15 +234,14 @@ static void check_figures (const json_t *estimate, const struct costmodel_estima
 
     json_object_foreach (parts, key, part) sum += json_number_value (part);
     check_say (r, "rates",
-               same (mfu, e->mfu) && (isnan (tokens) || same (tokens, e->tokens_per_s))
-                   ? CHECK_OK
-                   : CHECK_FAILED,
+               verdict_of (same (mfu, e->mfu) &&
+                           (isnan (tokens) || same (tokens, e->tokens_per_s))),
                "MFU %.4g, the file says %s", e->mfu, said_text (mfu).s);
-    check_say (r, "breakdown", same (sum, e->step_s) ? CHECK_OK : CHECK_FAILED,
+    check_say (r, "breakdown", verdict_of (same (sum, e->step_s)),
                "the parts add up to %.6g s", sum);
     if (isfinite (other) && e->n_unmeasured == 0) {
-        json_int_t unmeasured = json_integer_value (
-            json_object_get (estimate, "default_order_unmeasured_links"));
+        json_int_t unmeasured =
+            json_member_int (estimate, "default_order_unmeasured_links");
         bool faster = other < e->step_s * (1 - AGREES);
 
         /* A step over links that nobody measured is no promise, whatever its price. */
@@ -249,9 +250,8 @@ static void check_figures (const json_t *estimate, const struct costmodel_estima
                        "%.6g s, but over %lld links that nobody measured", other,
                        (long long) unmeasured);
         else
-            check_say (r, "default", faster ? CHECK_FAILED : CHECK_OK,
-                       "%.6g s, %s than the plan", other,
-                       faster ? "faster" : "no faster");
+            check_say (r, "default", verdict_of (!faster), "%.6g s, %s than the plan",
+                       other, faster ? "faster" : "no faster");
     }
 }
 
@@ -273,11 +273,11 @@ static void check_time (const struct workload_plan *p, const struct costmodel_es
                        e->n_unmeasured);
         return;
     }
-    check_say (r, "step time", same (said, e->step_s) ? CHECK_OK : CHECK_FAILED,
+    check_say (r, "step time", verdict_of (same (said, e->step_s)),
                "%.6g s played out, the file says %s s", e->step_s, said_text (said).s);
     check_bound (estimate, e->step_s, r);
     check_figures (estimate, e, r);
-    check_say (r, "links", (size_t) e->n_unmeasured == listed ? CHECK_OK : CHECK_FAILED,
+    check_say (r, "links", verdict_of ((size_t) e->n_unmeasured == listed),
                "%d links that nobody measured are used, the file lists %zu",
                e->n_unmeasured, listed);
 }

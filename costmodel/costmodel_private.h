@@ -92,10 +92,10 @@ void scratch_release (struct scratch *s);
  *  them are estimates. */
 struct use_log {
     struct costmodel_unmeasured *list;
-    int n, cap;
+    int n;
     bool all;       /* note every link */
     uint64_t *used; /* [n_used] keys of links, some of them several times */
-    size_t n_used, cap_used;
+    size_t n_used;
     bool failed; /* out of memory */
 };
 

@@ -10,23 +10,16 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/array.h"
+
 void use_log_add (struct use_log *log, int src, int dst, const char *use)
 {
     if (!log || log->failed)
         return;
-    if (log->n == log->cap) {
-        int cap = log->cap ? 2 * log->cap : 16;
-        struct costmodel_unmeasured *more =
-            realloc (log->list, (size_t) cap * sizeof *more);
-
-        if (!more) {
-            log->failed = true;
-            return;
-        }
-        log->list = more;
-        log->cap = cap;
-    }
-    log->list[log->n++] = (struct costmodel_unmeasured){src, dst, use};
+    if (array_grow (&log->list, log->n, sizeof *log->list))
+        log->list[log->n++] = (struct costmodel_unmeasured){src, dst, use};
+    else
+        log->failed = true;
 }
 
 /* A link as one number: a pair of GPUs, or of nodes where those of all their GPUs are one. */
@@ -38,16 +31,9 @@ static void use_log_note (struct use_log *log, const struct topology_cluster *c,
     int a = c->node_of_gpu[src], b = c->node_of_gpu[dst];
     bool nodes = a != b && !c->has_gpu_links;
 
-    if (log->n_used == log->cap_used) {
-        size_t cap = log->cap_used ? 2 * log->cap_used : 256;
-        uint64_t *more = realloc (log->used, cap * sizeof *more);
-
-        if (!more) {
-            log->failed = true;
-            return;
-        }
-        log->used = more;
-        log->cap_used = cap;
+    if (!array_grow (&log->used, log->n_used, sizeof *log->used)) {
+        log->failed = true;
+        return;
     }
     log->used[log->n_used++] = nodes ? BETWEEN_NODES | (uint64_t) a << 32 | (unsigned) b
                                      : (uint64_t) src << 32 | (unsigned) dst;

@@ -31,8 +31,8 @@ static void write_include (const struct launch_input *in, int block, struct text
     text_add (t, "\n");
 }
 
-static enum status write_own (const struct launch_input *in, int block, bool all,
-                              struct launch_files *f, struct text *readme)
+static void write_own (const struct launch_input *in, int block, bool all,
+                       struct launch_files *f, struct text *readme)
 {
     struct text *hosts = launch_file (f, "deepspeed/hostfile", 0644);
 
@@ -46,7 +46,6 @@ static enum status write_own (const struct launch_input *in, int block, bool all
               "    deepspeed --hostfile deepspeed/hostfile%s \\\n"
               "        --no_python --no_local_rank ./exec.sh PROGRAM\n",
               all ? "" : " --include \"$(cat deepspeed/include)\"");
-    return ST_OK;
 }
 
 static enum status write_deepspeed (const struct launch_input *in, struct launch_files *f,
@@ -55,13 +54,12 @@ static enum status write_deepspeed (const struct launch_input *in, struct launch
     struct text ranks = {0}, hosts = {0};
     int block = launch_block (in);
     bool all;
-    enum status st;
 
-    if (block && ascending (in, block, &all))
-        return write_own (in, block, all, f, readme);
-    st = launch_rankfile (in, "*", &ranks, &hosts, err);
-    if (st != ST_OK)
-        return st;
+    if (block && ascending (in, block, &all)) {
+        write_own (in, block, all, f, readme);
+        return ST_OK;
+    }
+    TRY (launch_rankfile (in, "*", &ranks, &hosts, err));
     *launch_file (f, "deepspeed/hostfile", 0644) = hosts;
     *launch_file (f, "deepspeed/rankfile", 0644) = ranks;
     text_add (
@@ -75,13 +73,10 @@ static enum status write_deepspeed (const struct launch_input *in, struct launch
     return ST_OK;
 }
 
-static const char *const paths[] = {"deepspeed/hostfile", "deepspeed/include",
-                                    "deepspeed/rankfile", NULL};
-
 const struct launcher launch_deepspeed = {
     .target = {"deepspeed",
                "DeepSpeed host file, or a rankfile for its openmpi launcher"},
     .readme = "deepspeed/README",
-    .paths = paths,
+    .paths = {"deepspeed/hostfile", "deepspeed/include", "deepspeed/rankfile"},
     .write = write_deepspeed,
 };

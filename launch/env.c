@@ -18,11 +18,9 @@ static enum status write_env (const struct launch_input *in, struct launch_files
     return ST_OK;
 }
 
-static const char *const paths[] = {"env/node.sh", NULL};
-
 const struct launcher launch_env = {
     .target = {"env", "one process per rank, for env://"},
     .readme = "env/README",
-    .paths = paths,
+    .paths = {"env/node.sh"},
     .write = write_env,
 };

@@ -231,10 +231,7 @@ static enum status write_kubernetes (const struct launch_input *in,
                                      struct launch_files *f, struct text *readme,
                                      struct error *err)
 {
-    enum status st = check_expressible (in, f, err);
-
-    if (st != ST_OK)
-        return st;
+    TRY (check_expressible (in, f, err));
     write_json (f, "kubernetes/configmap.json", config_map (f));
     write_json (f, "kubernetes/job.json", indexed_job (in, f));
     write_json (f, "kubernetes/mpijob.json", mpi_job (in, f));
@@ -251,12 +248,10 @@ static enum status write_kubernetes (const struct launch_input *in,
     return ST_OK;
 }
 
-static const char *const paths[] = {"kubernetes/configmap.json", "kubernetes/job.json",
-                                    "kubernetes/mpijob.json", NULL};
-
 const struct launcher launch_kubernetes = {
     .target = {"kubernetes", "Kubernetes indexed Job and Kubeflow MPIJob"},
     .readme = "kubernetes/README",
-    .paths = paths,
+    .paths = {"kubernetes/configmap.json", "kubernetes/job.json",
+              "kubernetes/mpijob.json"},
     .write = write_kubernetes,
 };

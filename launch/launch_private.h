@@ -48,8 +48,8 @@ extern const struct launch_shipped launch_shipped_scripts[];
 /** One launcher: its files and its part of the README. */
 struct launcher {
     struct launch_target target;
-    const char *readme;       /* its own, in its folder */
-    const char *const *paths; /* NULL-terminated: everything else that only it writes */
+    const char *readme;   /* its own, in its folder */
+    const char *paths[6]; /* up to a NULL: everything else that only it writes */
     /** Write the files and the README's part, or say no: ST_NOFIT with the reason and the
      *  nearest thing that works in err, files untouched. */
     enum status (*write) (const struct launch_input *in, struct launch_files *f,

@@ -143,11 +143,9 @@ static enum status write_megatron (const struct launch_input *in, struct launch_
     const struct workload_plan *p = in->plan;
     const struct workload_config *c = &p->config;
     const struct workload_degrees *d = &c->deg;
-    enum status st = check_expressible (p, err);
     struct text *t;
 
-    if (st != ST_OK)
-        return st;
+    TRY (check_expressible (p, err));
     t = launch_file (f, "megatron/args", 0644);
     text_add (t,
               "--tensor-model-parallel-size %d\n--pipeline-model-parallel-size %d\n"
@@ -174,11 +172,9 @@ static enum status write_megatron (const struct launch_input *in, struct launch_
     return ST_OK;
 }
 
-static const char *const paths[] = {"megatron/args", NULL};
-
 const struct launcher launch_megatron = {
     .target = {"megatron", "Megatron-LM arguments of the plan"},
     .readme = "megatron/README",
-    .paths = paths,
+    .paths = {"megatron/args"},
     .write = write_megatron,
 };

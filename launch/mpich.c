@@ -21,11 +21,9 @@ static enum status write_mpich (const struct launch_input *in, struct launch_fil
     return ST_OK;
 }
 
-static const char *const paths[] = {"mpich/machinefile", NULL};
-
 const struct launcher launch_mpich = {
     .target = {"mpich", "MPICH machine file"},
     .readme = "mpich/README",
-    .paths = paths,
+    .paths = {"mpich/machinefile"},
     .write = write_mpich,
 };

@@ -79,10 +79,8 @@ enum status launch_rankfile (const struct launch_input *in, const char *slot,
 {
     const struct topology_cluster *c = in->cluster;
     const struct workload_plan *p = in->plan;
-    enum status st = check_names (in, err);
 
-    if (st != ST_OK)
-        return st;
+    TRY (check_names (in, err));
     for (int r = 0; r < p->n_ranks; r++)
         text_add (ranks, "rank %d=%s slot=%s\n", r, p->place[r].node, slot);
     for (int i = 0; i < c->n_nodes; i++)
@@ -95,12 +93,11 @@ static enum status write_openmpi (const struct launch_input *in, struct launch_f
                                   struct text *readme, struct error *err)
 {
     struct text ranks = {0}, hosts = {0};
-    enum status st = launch_rankfile (in, "*", &ranks, &hosts, err);
+    struct text *five;
+    enum status st;
 
-    if (st != ST_OK)
-        return st;
-    struct text *five = launch_file (f, "openmpi5/README", 0644);
-
+    TRY (launch_rankfile (in, "*", &ranks, &hosts, err));
+    five = launch_file (f, "openmpi5/README", 0644);
     text_add (launch_file (f, "openmpi5/hostfile", 0644), "%s", text_str (&hosts));
     *launch_file (f, "openmpi/rankfile", 0644) = ranks;
     *launch_file (f, "openmpi/hostfile", 0644) = hosts;
@@ -122,13 +119,10 @@ static enum status write_openmpi (const struct launch_input *in, struct launch_f
     return st;
 }
 
-static const char *const paths[] = {"openmpi/rankfile",  "openmpi/hostfile",
-                                    "openmpi5/rankfile", "openmpi5/hostfile",
-                                    "openmpi5/README",   NULL};
-
 const struct launcher launch_openmpi = {
     .target = {"openmpi", "Open MPI 4 and 5: rankfile and hostfile"},
     .readme = "openmpi/README",
-    .paths = paths,
+    .paths = {"openmpi/rankfile", "openmpi/hostfile", "openmpi5/rankfile",
+              "openmpi5/hostfile", "openmpi5/README"},
     .write = write_openmpi,
 };

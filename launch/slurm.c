@@ -91,12 +91,9 @@ static enum status write_slurm (const struct launch_input *in, struct launch_fil
     return ST_OK;
 }
 
-static const char *const paths[] = {"slurm/hostfile", "slurm/job.sbatch",
-                                    "slurm/multi-prog", NULL};
-
 const struct launcher launch_slurm = {
     .target = {"slurm", "Slurm host file, multi-prog file and batch script"},
     .readme = "slurm/README",
-    .paths = paths,
+    .paths = {"slurm/hostfile", "slurm/job.sbatch", "slurm/multi-prog"},
     .write = write_slurm,
 };

@@ -32,11 +32,9 @@ static enum status write_torchrun (const struct launch_input *in, struct launch_
     return ST_OK;
 }
 
-static const char *const paths[] = {"torchrun/agents.txt", "torchrun/node.sh", NULL};
-
 const struct launcher launch_torchrun = {
     .target = {"torchrun", "torchrun agents under the static rendezvous"},
     .readme = "torchrun/README",
-    .paths = paths,
+    .paths = {"torchrun/agents.txt", "torchrun/node.sh"},
     .write = write_torchrun,
 };

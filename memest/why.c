@@ -119,10 +119,8 @@ static bool fewest_gpus (const struct attempt *a, struct workload_config *out,
 
     for (int way = 0; way < 4; way++) {
         struct workload_config c = *now;
-        int *value = way == 0   ? &c.deg.dp
-                     : way == 1 ? &c.deg.cp
-                     : way == 2 ? &c.deg.pp
-                                : &c.deg.tp;
+        int *const values[] = {&c.deg.dp, &c.deg.cp, &c.deg.pp, &c.deg.tp},
+                   *value = values[way];
 
         if (!grow (a, &c, value) || (fewest > 0 && workload_world (&c.deg) >= fewest))
             continue;

@@ -82,13 +82,6 @@ int topology_gpu_find (const struct topology_cluster *c, int node, int index)
 
 /* ---- links ---- */
 
-static struct topology_link link_of (const struct topology_links *l, int i, int j,
-                                     double lowest)
-{
-    return topology_link_priced (topology_matrix_at (&l->bytes_per_s, i, j),
-                                 topology_matrix_at (&l->latency_s, i, j), lowest);
-}
-
 int topology_rail_of (const struct topology_cluster *c, int gpu)
 {
     const struct topology_node *n = &c->node[c->node_of_gpu[gpu]];
@@ -97,39 +90,47 @@ int topology_rail_of (const struct topology_cluster *c, int gpu)
                        : topology_gpu_index (c, gpu) % c->n_rails;
 }
 
-/* Between GPUs, by everything but links.gpu and exceptions between single GPUs. */
-static struct topology_link level_link (const struct topology_cluster *c, int src,
-                                        int dst, double lowest)
+/* The links that two GPUs see, but for exceptions between single GPUs, and their places in
+ * these; NULL: none. */
+static const struct topology_links *links_of (const struct topology_cluster *c, int src,
+                                              int dst, int *i, int *j)
 {
-    int a = c->node_of_gpu[src], b = c->node_of_gpu[dst];
-    const struct topology_node *n = &c->node[a];
+    const struct topology_node *n = &c->node[c->node_of_gpu[src]];
 
-    if (a != b && c->n_rails > 0 &&
-        topology_rail_of (c, src) == topology_rail_of (c, dst))
-        return link_of (&c->rail[topology_rail_of (c, src)], a, b, lowest);
-    if (a != b)
-        return topology_node_link (c, a, b);
-    if (!n->intra)
-        return (struct topology_link){0};
-    return link_of (n->intra, src - n->first_gpu, dst - n->first_gpu, lowest);
+    if (c->has_gpu_matrix) {
+        *i = c->gpu_row ? c->gpu_row[src] : src;
+        *j = c->gpu_row ? c->gpu_row[dst] : dst;
+        return &c->gpu_links;
+    }
+    *i = c->node_of_gpu[src];
+    *j = c->node_of_gpu[dst];
+    if (*i == *j) {
+        *i = src - n->first_gpu;
+        *j = dst - n->first_gpu;
+        return n->intra;
+    }
+    if (c->n_rails > 0 && topology_rail_of (c, src) == topology_rail_of (c, dst))
+        return &c->rail[topology_rail_of (c, src)];
+    return &c->inter;
 }
 
-/* The same with them. */
-static struct topology_link gpu_link (const struct topology_cluster *c, int src, int dst,
-                                      double lowest)
+/* @param lowest  the price where nobody measured, bytes/s */
+static struct topology_link link_of (const struct topology_cluster *c, int src, int dst,
+                                     double lowest)
 {
+    int i, j;
     double bw, latency_s;
-    struct topology_link l =
-        c->has_gpu_matrix ? link_of (&c->gpu_links, c->gpu_row ? c->gpu_row[src] : src,
-                                     c->gpu_row ? c->gpu_row[dst] : dst, lowest)
-                          : level_link (c, src, dst, lowest);
+    const struct topology_links *links = links_of (c, src, dst, &i, &j);
+    struct topology_link l = {0};
 
-    if (topology_pairs_get (c->except_bytes_per_s, src, dst, &bw)) {
+    if (links)
+        l = topology_link_priced (topology_matrix_at (&links->bytes_per_s, i, j),
+                                  topology_matrix_at (&links->latency_s, i, j), lowest);
+    if (pairs_get (c->except_bytes_per_s, src, dst, &bw)) {
         l.measured = !isnan (bw);
         l.bytes_per_s = l.measured ? bw : lowest;
     }
-    if (topology_pairs_get (c->except_latency_s, src, dst, &latency_s) &&
-        !isnan (latency_s))
+    if (pairs_get (c->except_latency_s, src, dst, &latency_s) && !isnan (latency_s))
         l.latency_s = latency_s;
     return l;
 }
@@ -137,42 +138,26 @@ static struct topology_link gpu_link (const struct topology_cluster *c, int src,
 struct topology_link topology_link_given (const struct topology_cluster *c, int src,
                                           int dst)
 {
-    return c->has_gpu_links ? gpu_link (c, src, dst, 0.0) : level_link (c, src, dst, 0.0);
+    return link_of (c, src, dst, 0.0);
 }
 
 struct topology_link topology_link (const struct topology_cluster *c, int src, int dst)
 {
-    double lowest = c->node_of_gpu[src] == c->node_of_gpu[dst]
+    return link_of (c, src, dst,
+                    c->node_of_gpu[src] == c->node_of_gpu[dst]
                         ? c->lowest_intra_bytes_per_s
-                        : c->lowest_inter_bytes_per_s;
-
-    return c->has_gpu_links ? gpu_link (c, src, dst, lowest)
-                            : level_link (c, src, dst, lowest);
-}
-
-/* ---- estimates ---- */
-
-static double error_of (const struct topology_links *l, int i, int j)
-{
-    return l && l->has_estimates ? topology_matrix_at (&l->estimate_error, i, j) : NAN;
+                        : c->lowest_inter_bytes_per_s);
 }
 
 double topology_link_estimate_error (const struct topology_cluster *c, int src, int dst)
 {
-    int a = c->node_of_gpu[src], b = c->node_of_gpu[dst];
-    const struct topology_node *n = &c->node[a];
+    int i, j;
     double bw;
+    const struct topology_links *l = links_of (c, src, dst, &i, &j);
 
-    if (topology_pairs_get (c->except_bytes_per_s, src, dst, &bw))
+    if (!l || !l->has_estimates || pairs_get (c->except_bytes_per_s, src, dst, &bw))
         return NAN;
-    if (c->has_gpu_matrix)
-        return error_of (&c->gpu_links, c->gpu_row ? c->gpu_row[src] : src,
-                         c->gpu_row ? c->gpu_row[dst] : dst);
-    if (a == b)
-        return error_of (n->intra, src - n->first_gpu, dst - n->first_gpu);
-    if (c->n_rails > 0 && topology_rail_of (c, src) == topology_rail_of (c, dst))
-        return error_of (&c->rail[topology_rail_of (c, src)], a, b);
-    return error_of (&c->inter, a, b);
+    return topology_matrix_at (&l->estimate_error, i, j);
 }
 
 /* ---- release ---- */
@@ -216,8 +201,8 @@ void topology_cluster_destroy (struct topology_cluster *c)
     topology_links_release (&c->inter);
     topology_links_release (&c->gpu_links);
     topology_matrix_release (&c->pair_bytes_per_s);
-    topology_pairs_free (c->except_bytes_per_s);
-    topology_pairs_free (c->except_latency_s);
+    pairs_free (c->except_bytes_per_s);
+    pairs_free (c->except_latency_s);
     free (c->gpu_row);
     free (c->node);
     free (c->node_of_gpu);

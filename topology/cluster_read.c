@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/file.h"
 #include "base/units.h"
 
 /* ---- the document ---- */
@@ -13,29 +14,22 @@
 static enum status read_document (struct reader *r, const struct json_at *root,
                                   const char *name)
 {
-    static const char *const known[] = {"version", "name",      "nodes",    "links",
-                                        "source",  "gpu_types", "measured", "captured",
-                                        "synth",   "planted",   NULL};
-    struct json_at version = json_key (root, "version"), title = json_key (root, "name");
     const char *s = name;
-    long long v;
-    enum status st = json_want_object (root, r->err);
+    int version;
 
-    if (st == ST_OK)
-        st = json_want_int (&version, 1, 1, &v, r->err);
-    if (st == ST_OK && json_has (root, "name"))
-        st = json_want_string (&title, &s, r->err);
-    if (st == ST_OK && !(r->c->name = strdup (s)))
-        st = err_nomem (r->err);
-    if (st == ST_OK)
-        st = topology_types_read (r, root);
-    if (st == ST_OK)
-        st = topology_nodes_read (r, root);
-    if (st == ST_OK)
-        st = topology_links_read (r, root);
-    if (st == ST_OK)
-        json_note_unknown (root, known, r->notes);
-    return st;
+    TRY (json_want_object (root, r->err));
+    TRY (json_get_int (root, "version", 1, 1, &version, r->err));
+    if (json_has (root, "name"))
+        TRY (json_get_string (root, "name", &s, r->err));
+    if (!(r->c->name = strdup (s)))
+        return err_nomem (r->err);
+    TRY (topology_types_read (r, root));
+    TRY (topology_nodes_read (r, root));
+    TRY (topology_links_read (r, root));
+    json_note_unknown (
+        root, "version name nodes links source gpu_types measured captured synth planted",
+        r->notes);
+    return ST_OK;
 }
 
 static enum status from_json (json_t *doc, const char *name, const char *folder,
@@ -85,14 +79,13 @@ static enum status read_cluster (const char *arg, bool partial,
     struct stat sb;
     json_t *doc = NULL;
     bool line = strchr (arg, ' ') && stat (arg, &sb) != 0;
-    const char *slash = strrchr (arg, '/');
-    char *folder = slash && !line ? strndup (arg, (size_t) (slash - arg) + 1) : NULL;
+    const char *name = file_name (arg);
+    char *folder = name > arg && !line ? strndup (arg, (size_t) (name - arg)) : NULL;
     enum status st =
         line ? topology_line_to_json (arg, &doc, err) : json_read (arg, &doc, err);
 
     if (st == ST_OK)
-        st = from_json (doc, strcmp (arg, "-") == 0 ? "standard input" : arg, folder,
-                        partial, out, notes, err);
+        st = from_json (doc, file_title (arg), folder, partial, out, notes, err);
     json_decref (doc);
     free (folder);
     return st;

@@ -32,10 +32,8 @@ static enum status read_end (struct reader *r, const struct json_at *at, struct 
     const struct topology_cluster *c = r->c;
     const char *s, *colon;
     char name[TOPOLOGY_NAME_MAX + 1];
-    enum status st = json_want_string (at, &s, r->err);
 
-    if (st != ST_OK)
-        return st;
+    TRY (json_want_string (at, &s, r->err));
     colon = strchr (s, ':');
 
     size_t len = colon ? (size_t) (colon - s) : strlen (s);
@@ -70,44 +68,28 @@ static enum status read_change (struct reader *r, const struct json_at *at,
 {
     struct json_at bw = json_key (at, "bandwidth_gb_per_s"),
                    latency = json_key (at, "latency_us");
-    double value = NAN;
-    enum status st = ST_OK;
+    double gb_per_s = NAN, us = NAN;
 
-    *x = (struct change){.has_bandwidth = bw.v != NULL, .has_latency = latency.v != NULL};
     if (!bw.v && !latency.v)
         return json_fail_text (at, r->err,
                                "expected bandwidth_gb_per_s, latency_us or both");
     if (bw.v && !json_is_null (bw.v))
-        st = json_want_number (&bw, 0, false, GB_PER_S_MAX, &value, r->err);
-    x->bytes_per_s = value * UNITS_GB;
-    value = NAN;
-    if (st == ST_OK && latency.v && !json_is_null (latency.v))
-        st = json_want_number (&latency, 0, true, LATENCY_US_MAX, &value, r->err);
-    x->latency_s = value * UNITS_US;
-    return st;
+        TRY (json_want_number (&bw, 0, false, GB_PER_S_MAX, &gb_per_s, r->err));
+    if (latency.v && !json_is_null (latency.v))
+        TRY (json_want_number (&latency, 0, true, LATENCY_US_MAX, &us, r->err));
+    *x = (struct change){bw.v != NULL, latency.v != NULL, gb_per_s * UNITS_GB,
+                         us * UNITS_US};
+    return ST_OK;
 }
 
 /* Links of one node, which may share them with others: give it its own. */
 static bool own_intra (struct topology_node *n)
 {
-    struct topology_links *own;
-    bool ok = true;
+    int all[TOPOLOGY_NODE_GPUS_MAX];
 
-    if (n->own_intra)
-        return true;
-    if (!(own = calloc (1, sizeof *own)))
-        return false;
-    n->own_intra = own;
-
-    int *all = malloc (((size_t) n->gpus + 1) * sizeof *all);
-
-    ok = all != NULL;
-    for (int k = 0; ok && k < n->gpus; k++)
+    for (int k = 0; k < n->gpus; k++)
         all[k] = k;
-    ok = ok && topology_links_pick (n->intra, all, n->gpus, own);
-    free (all);
-    n->intra = own;
-    return ok;
+    return n->own_intra || topology_own_intra (n, all);
 }
 
 static bool set_links (struct topology_links *l, int n, int i, int j,
@@ -127,12 +109,12 @@ static bool set_gpu_pairs (struct topology_cluster *c, const struct end *from,
     for (int i = from->first; i < from->first + from->n; i++)
         for (int j = to->first; j < to->first + to->n; j++) {
             if (x->has_bandwidth &&
-                (!only_known || topology_pairs_get (c->except_bytes_per_s, i, j, &old)) &&
-                !topology_pairs_set (&c->except_bytes_per_s, i, j, x->bytes_per_s))
+                (!only_known || pairs_get (c->except_bytes_per_s, i, j, &old)) &&
+                !pairs_set (&c->except_bytes_per_s, i, j, x->bytes_per_s))
                 return false;
             if (x->has_latency &&
-                (!only_known || topology_pairs_get (c->except_latency_s, i, j, &old)) &&
-                !topology_pairs_set (&c->except_latency_s, i, j, x->latency_s))
+                (!only_known || pairs_get (c->except_latency_s, i, j, &old)) &&
+                !pairs_set (&c->except_latency_s, i, j, x->latency_s))
                 return false;
         }
     return true;
@@ -163,23 +145,17 @@ static bool apply (struct topology_cluster *c, const struct end *from,
 
 static enum status read_exception (struct reader *r, const struct json_at *at)
 {
-    static const char *const known[] = {
-        "from", "to", "bandwidth_gb_per_s", "latency_us", "state", "source", NULL};
     struct topology_cluster *c = r->c;
     struct json_at from_at = json_key (at, "from"), to_at = json_key (at, "to");
     struct end from, to;
     struct change x;
-    enum status st = json_want_object (at, r->err);
 
-    if (st == ST_OK)
-        st = read_end (r, &from_at, &from);
-    if (st == ST_OK)
-        st = read_end (r, &to_at, &to);
-    if (st == ST_OK)
-        st = read_change (r, at, &x);
-    if (st != ST_OK)
-        return st;
-    json_note_unknown (at, known, r->notes);
+    TRY (json_want_object (at, r->err));
+    TRY (read_end (r, &from_at, &from));
+    TRY (read_end (r, &to_at, &to));
+    TRY (read_change (r, at, &x));
+    json_note_unknown (at, "from to bandwidth_gb_per_s latency_us state source",
+                       r->notes);
     if (from.drained || to.drained)
         return ST_OK;
     if (from.node == to.node && (!from.single || !to.single || from.first == to.first))
@@ -193,16 +169,15 @@ static enum status read_exception (struct reader *r, const struct json_at *at)
 enum status topology_exceptions_read (struct reader *r, const struct json_at *links)
 {
     struct json_at at = json_key (links, "exceptions");
-    size_t n = 0;
-    enum status st;
+    size_t n;
 
     if (!json_has (links, "exceptions"))
         return ST_OK;
-    st = json_want_array (&at, &n, r->err);
-    for (size_t k = 0; k < n && st == ST_OK; k++) {
+    TRY (json_want_array (&at, &n, r->err));
+    for (size_t k = 0; k < n; k++) {
         struct json_at one = json_entry (&at, k);
 
-        st = read_exception (r, &one);
+        TRY (read_exception (r, &one));
     }
-    return st;
+    return ST_OK;
 }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "topology/gpu_product.h"
 #include "topology/links_doc.h"
 
@@ -90,29 +91,34 @@ double known_pair_gb_per_s (const char *type)
     return !k ? 0 : k->links > 0 ? k->links * k->link_gb_per_s : k->pci_gb_per_s;
 }
 
-/* The number that stands in all entries off the diagonal, or NULL. */
-static json_t *one_number (json_t *rows)
+/* An `intra` object of nominal figures.  @param bandwidth  stolen */
+static json_t *nominal (json_t *bandwidth, const char *source)
 {
-    json_t *first = json_array_get (json_array_get (rows, 0), 1);
-    size_t n = json_array_size (rows);
-
-    for (size_t i = 0; i < n; i++)
-        for (size_t j = 0; j < n; j++)
-            if (i != j &&
-                !json_equal (json_array_get (json_array_get (rows, i), j), first))
-                return NULL;
-    return json_is_number (first) ? first : NULL;
+    return json_pack ("{s:o, s:f, s:b, s:s}", "bandwidth_gb_per_s", bandwidth,
+                      "latency_us", TOPOLOGY_INTRA_LATENCY_US, "nominal", 1, "source",
+                      source);
 }
 
-json_t *known_intra_of (json_t *bandwidth, const char *source)
+json_t *known_intra_of (const double *gb_per_s, size_t n, const char *source)
 {
-    json_t *one = json_is_array (bandwidth) ? one_number (bandwidth) : NULL;
-    json_t *intra = json_pack ("{s:O, s:f, s:b, s:s}", "bandwidth_gb_per_s",
-                               one ? one : bandwidth, "latency_us",
-                               TOPOLOGY_INTRA_LATENCY_US, "nominal", 1, "source", source);
+    json_t *rows = json_array ();
+    bool alike = gb_per_s[1] > 0;
 
-    json_decref (bandwidth);
-    return intra;
+    for (size_t i = 0; i < n; i++) {
+        json_t *row = json_array ();
+
+        for (size_t j = 0; j < n; j++) {
+            double x = gb_per_s[i * n + j];
+
+            alike = alike && (i == j || (x <= gb_per_s[1] && x >= gb_per_s[1]));
+            json_array_append_new (row, i != j && x > 0 ? json_real (x) : json_null ());
+        }
+        json_array_append_new (rows, row);
+    }
+    if (!alike)
+        return nominal (rows, source);
+    json_decref (rows);
+    return nominal (json_real (gb_per_s[1]), source);
 }
 
 /* NVLinks of a pair: "NV12" is 12. */
@@ -126,10 +132,11 @@ static double links_of (const json_t *path, size_t i, size_t j)
 json_t *known_intra (const json_t *node, const char *type, double link_gb_per_s)
 {
     const json_t *path = json_object_get (node, "gpu_path");
-    size_t n = (size_t) json_integer_value (json_object_get (node, "gpus"));
+    size_t n = (size_t) json_member_int (node, "gpus");
     double rate = known_link_gb_per_s (type), pair = known_pair_gb_per_s (type);
+    double *gb_per_s;
     bool any = false;
-    json_t *rows;
+    json_t *intra;
 
     rate = rate > 0 ? rate : link_gb_per_s;
     for (size_t i = 0; i < n; i++)
@@ -138,17 +145,13 @@ json_t *known_intra (const json_t *node, const char *type, double link_gb_per_s)
     if (n < 2 || (any ? rate <= 0 : pair <= 0))
         return NULL;
     if (!any)
-        return known_intra_of (json_real (pair), "rate of the GPU type's links");
-    rows = json_array ();
-    for (size_t i = 0; i < n; i++) {
-        json_t *row = json_array ();
-
-        for (size_t j = 0; j < n; j++) {
-            double x = rate * links_of (path, i, j);
-
-            json_array_append_new (row, i != j && x > 0 ? json_real (x) : json_null ());
-        }
-        json_array_append_new (rows, row);
-    }
-    return known_intra_of (rows, "NVLinks counted, times the rate of one");
+        return nominal (json_real (pair), "rate of the GPU type's links");
+    if (!(gb_per_s = malloc (n * n * sizeof *gb_per_s)))
+        return NULL;
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j < n; j++)
+            gb_per_s[i * n + j] = rate * links_of (path, i, j);
+    intra = known_intra_of (gb_per_s, n, "NVLinks counted, times the rate of one");
+    free (gb_per_s);
+    return intra;
 }

@@ -35,8 +35,8 @@ double known_pair_gb_per_s (const char *type);
  */
 json_t *known_intra (const json_t *node, const char *type, double link_gb_per_s);
 
-/** An `intra` object of nominal figures.
- *  @param[in] bandwidth  a number or rows; stolen; equal entries become one number */
-json_t *known_intra_of (json_t *bandwidth, const char *source);
+/** `intra` of the rates that a description gives; equal ones become one number.
+ *  @param[in] gb_per_s  [n*n] row-major, one way; 0: no link; n is 2 or more */
+json_t *known_intra_of (const double *gb_per_s, size_t n, const char *source);
 
 #endif

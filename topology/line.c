@@ -18,6 +18,7 @@ struct part {
 };
 
 #define LINE_NODES_MAX 131072
+#define PARTS_MAX 64
 
 static enum status parse_field (char *word, struct part *p, struct error *err)
 {
@@ -80,12 +81,8 @@ static enum status parse_part (char *text, struct part *p, struct error *err)
                         "cluster on one line: expected a GPU type after %dx%d", p->nodes,
                         p->gpus);
     strcpy (p->type, word);
-    while ((word = strtok_r (NULL, " \t", &save))) {
-        enum status st = parse_field (word, p, err);
-
-        if (st != ST_OK)
-            return st;
-    }
+    while ((word = strtok_r (NULL, " \t", &save)))
+        TRY (parse_field (word, p, err));
     return ST_OK;
 }
 
@@ -145,11 +142,9 @@ static json_t *inter_json (const struct part *part, int n_parts, int n_nodes)
 static enum status build (const struct part *part, int n_parts, const char *line,
                           json_t **doc, struct error *err)
 {
-    json_t *nodes, *intra;
+    json_t *nodes = json_array (), *intra = json_array (), *links = json_object ();
     int n = 0;
 
-    nodes = json_array ();
-    intra = json_array ();
     for (int i = 0; i < n_parts; i++)
         for (int a = 0; a < part[i].nodes; a++, n++) {
             char name[32];
@@ -160,13 +155,7 @@ static enum status build (const struct part *part, int n_parts, const char *line
                                               part[i].gpus, "gpu_type", part[i].type));
             json_array_append_new (intra, intra_json (&part[i]));
         }
-
-    json_t *links = json_object ();
-
-    if (n_parts == 1)
-        json_object_set (links, "intra", json_array_get (intra, 0));
-    else
-        json_object_set (links, "intra", intra);
+    json_object_set (links, "intra", n_parts == 1 ? json_array_get (intra, 0) : intra);
     json_object_set_new (links, "inter", inter_json (part, n_parts, n));
     json_decref (intra);
     *doc = json_pack ("{s:i, s:s, s:o, s:o}", "version", 1, "name", line, "nodes", nodes,
@@ -174,31 +163,36 @@ static enum status build (const struct part *part, int n_parts, const char *line
     return *doc ? ST_OK : err_nomem (err);
 }
 
-enum status topology_line_to_json (const char *line, json_t **doc, struct error *err)
+/* The parts of a text, which is cut up. */
+static enum status parse_parts (char *text, struct part *part, int *n, struct error *err)
 {
-    enum { PARTS_MAX = 64 };
-    struct part part[PARTS_MAX];
-    int n_parts = 0, n_nodes = 0;
-    char *copy = strdup (line), *text = copy;
-    enum status st = copy ? ST_OK : err_nomem (err);
+    int n_nodes = 0;
 
-    while (st == ST_OK && text) {
+    for (*n = 0; text; ++*n) {
         char *plus = strstr (text, " + ");
 
         if (plus)
             *plus = '\0';
-        if (n_parts == PARTS_MAX)
-            st = err_set (err, ST_INVALID, "cluster on one line: more than %d parts",
-                          PARTS_MAX);
-        else
-            st = parse_part (text, &part[n_parts], err);
-        if (st == ST_OK)
-            n_nodes += part[n_parts++].nodes;
-        if (st == ST_OK && n_nodes > LINE_NODES_MAX)
-            st = err_set (err, ST_INVALID, "cluster on one line: more than %d nodes",
-                          LINE_NODES_MAX);
+        if (*n == PARTS_MAX)
+            return err_set (err, ST_INVALID, "cluster on one line: more than %d parts",
+                            PARTS_MAX);
+        TRY (parse_part (text, &part[*n], err));
+        n_nodes += part[*n].nodes;
+        if (n_nodes > LINE_NODES_MAX)
+            return err_set (err, ST_INVALID, "cluster on one line: more than %d nodes",
+                            LINE_NODES_MAX);
         text = plus ? plus + 3 : NULL;
     }
+    return ST_OK;
+}
+
+enum status topology_line_to_json (const char *line, json_t **doc, struct error *err)
+{
+    struct part part[PARTS_MAX];
+    int n_parts = 0;
+    char *copy = strdup (line);
+    enum status st = copy ? parse_parts (copy, part, &n_parts, err) : err_nomem (err);
+
     free (copy);
     return st == ST_OK ? build (part, n_parts, line, doc, err) : st;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/json.h"
 #include "topology/topology.h"
 
 json_t *topology_links_now (void)
@@ -38,6 +39,13 @@ json_t *topology_links_doc_node (json_t *doc, const char *name, int gpus,
     return node;
 }
 
+const json_t *topology_measured_end (const json_t *measured, const json_t *pair,
+                                     const char *side)
+{
+    return json_array_get (json_object_get (measured, "endpoints"),
+                           (size_t) json_member_int (pair, side));
+}
+
 void topology_links_name (const char *text, char *out)
 {
     int n = 0;
@@ -49,6 +57,18 @@ void topology_links_name (const char *text, char *out)
     if (!isalnum ((unsigned char) out[0]))
         out[0] = 'n';
     out[n] = '\0';
+}
+
+json_t *topology_intra_short (json_t *list)
+{
+    json_t *first = json_array_get (list, 0);
+
+    for (size_t i = 1; i < json_array_size (list); i++)
+        if (!json_equal (json_array_get (list, i), first))
+            return list;
+    json_incref (first);
+    json_decref (list);
+    return first;
 }
 
 json_t *topology_links_number (double x)

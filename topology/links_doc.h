@@ -26,9 +26,18 @@ json_t *topology_links_now (void);
 json_t *topology_links_doc_node (json_t *doc, const char *name, int gpus,
                                  const char *gpu_type);
 
+/** The endpoint of one of `measured`'s pairs, by `src` or `dst`; NULL: it names none. */
+const json_t *topology_measured_end (const json_t *measured, const json_t *pair,
+                                     const char *side);
+
 /** Turn any text into a node name that the contract allows: other characters become '-'.
  *  @param[out] out  [TOPOLOGY_NAME_MAX + 1] */
 void topology_links_name (const char *text, char *out);
+
+/** `intra` of all nodes out of a list of each one's: one object where all are equal.
+ *  @param[in] list  stolen
+ *  @return a new reference */
+json_t *topology_intra_short (json_t *list);
 
 /** A number for the file, to 7 significant digits: what was measured has no more, and
  *  files stay small.  null when x is not finite.  A new reference. */

@@ -10,31 +10,26 @@
 #define GB_PER_S_MAX 1e9
 
 static enum status read_links (struct reader *r, const struct json_at *at, int n,
-                               bool over_nodes, const char *const *known,
+                               bool over_nodes, const char *known,
                                struct topology_links *l)
 {
     struct json_at bw = json_key (at, "bandwidth_gb_per_s"),
                    latency = json_key (at, "latency_us"),
-                   nominal = json_key (at, "nominal"),
                    error = json_key (at, "estimate_error");
-    enum status st = json_want_object (at, r->err);
 
-    if (st == ST_OK)
-        st = topology_matrix_read (r, &bw, n, over_nodes, MATRIX_BANDWIDTH,
-                                   &l->bytes_per_s);
-    if (st == ST_OK)
-        st = topology_matrix_read (r, &latency, n, over_nodes, MATRIX_LATENCY,
-                                   &l->latency_s);
-    if (st == ST_OK && json_has (at, "nominal"))
-        st = json_want_bool (&nominal, &l->nominal, r->err);
-    if (st == ST_OK && json_has (at, "estimate_error")) {
-        st = topology_matrix_read (r, &error, n, over_nodes, MATRIX_ERROR,
-                                   &l->estimate_error);
+    TRY (json_want_object (at, r->err));
+    TRY (topology_matrix_read (r, &bw, n, over_nodes, MATRIX_BANDWIDTH, &l->bytes_per_s));
+    TRY (
+        topology_matrix_read (r, &latency, n, over_nodes, MATRIX_LATENCY, &l->latency_s));
+    if (json_has (at, "nominal"))
+        TRY (json_get_bool (at, "nominal", &l->nominal, r->err));
+    if (json_has (at, "estimate_error")) {
+        TRY (topology_matrix_read (r, &error, n, over_nodes, MATRIX_ERROR,
+                                   &l->estimate_error));
         l->has_estimates = r->c->has_estimates = true;
     }
-    if (st == ST_OK)
-        json_note_unknown (at, known, r->notes);
-    return st;
+    json_note_unknown (at, known, r->notes);
+    return ST_OK;
 }
 
 /* ---- links ---- */
@@ -42,22 +37,16 @@ static enum status read_links (struct reader *r, const struct json_at *at, int n
 static enum status read_one_intra (struct reader *r, const struct json_at *at, int gpus,
                                    struct topology_links *l)
 {
-    static const char *const known[] = {"bandwidth_gb_per_s",
-                                        "latency_us",
-                                        "estimate_error",
-                                        "gpu_gb_per_s",
-                                        "nominal",
-                                        "source",
-                                        NULL};
-    struct json_at total = json_key (at, "gpu_gb_per_s");
     double gb = 0;
-    enum status st = read_links (r, at, gpus, false, known, l);
 
-    if (st == ST_OK && json_has (at, "gpu_gb_per_s"))
-        st = json_want_number (&total, 0, false, GB_PER_S_MAX, &gb, r->err);
-    if (st == ST_OK)
-        l->gpu_bytes_per_s = gb * UNITS_GB;
-    return st;
+    TRY (read_links (r, at, gpus, false,
+                     "bandwidth_gb_per_s latency_us estimate_error gpu_gb_per_s nominal "
+                     "source",
+                     l));
+    if (json_has (at, "gpu_gb_per_s"))
+        TRY (json_get_number (at, "gpu_gb_per_s", 0, false, GB_PER_S_MAX, &gb, r->err));
+    l->gpu_bytes_per_s = gb * UNITS_GB;
+    return ST_OK;
 }
 
 /* One object serves all nodes; a matrix in it needs all nodes to have as many GPUs. */
@@ -72,10 +61,8 @@ static enum status read_shared_intra (struct reader *r, const struct json_at *at
     if (!c->intra)
         return err_nomem (r->err);
     c->n_intra = 1;
-
-    enum status st = read_one_intra (r, at, gpus, c->intra);
-
-    for (int i = 0; i < c->n_nodes && st == ST_OK; i++) {
+    TRY (read_one_intra (r, at, gpus, c->intra));
+    for (int i = 0; i < c->n_nodes; i++) {
         if ((c->intra->bytes_per_s.n > 0 || c->intra->latency_s.n > 0 ||
              c->intra->estimate_error.n > 0) &&
             c->node[i].gpus_listed != gpus)
@@ -85,19 +72,16 @@ static enum status read_shared_intra (struct reader *r, const struct json_at *at
                                    c->node[i].name, c->node[i].gpus_listed, gpus);
         c->node[i].intra = c->intra;
     }
-    return st;
+    return ST_OK;
 }
 
 static enum status read_intra_list (struct reader *r, const struct json_at *at)
 {
     struct topology_cluster *c = r->c;
-    char expected[64];
 
-    if (json_array_size (at->v) != (size_t) c->n_nodes) {
-        snprintf (expected, sizeof expected, "one object, or a list of %d (one per node)",
-                  c->n_nodes);
-        return json_fail (at, r->err, expected);
-    }
+    if (json_array_size (at->v) != (size_t) c->n_nodes)
+        return json_fail (at, r->err, "one object, or a list of %d (one per node)",
+                          c->n_nodes);
     c->intra = calloc ((size_t) c->n_nodes, sizeof *c->intra);
     if (!c->intra)
         return err_nomem (r->err);
@@ -107,11 +91,7 @@ static enum status read_intra_list (struct reader *r, const struct json_at *at)
 
         if (json_is_null (one.v))
             continue;
-
-        enum status st = read_one_intra (r, &one, c->node[i].gpus_listed, &c->intra[i]);
-
-        if (st != ST_OK)
-            return st;
+        TRY (read_one_intra (r, &one, c->node[i].gpus_listed, &c->intra[i]));
         c->node[i].intra = &c->intra[i];
     }
     return ST_OK;
@@ -121,37 +101,29 @@ static enum status read_intra_list (struct reader *r, const struct json_at *at)
 static enum status pick_intra (struct reader *r, struct topology_node *n)
 {
     const struct topology_links *all = n->intra;
-    struct topology_links *own;
 
     if (!all || !n->gpu_index || (all->bytes_per_s.n == 0 && all->latency_s.n == 0))
         return ST_OK;
-    if (!(own = calloc (1, sizeof *own)))
-        return err_nomem (r->err);
-    n->own_intra = own;
-    if (!topology_links_pick (all, n->gpu_index, n->gpus, own))
-        return err_nomem (r->err);
-    n->intra = own;
-    return ST_OK;
+    return topology_own_intra (n, n->gpu_index) ? ST_OK : err_nomem (r->err);
 }
 
 static enum status read_intra (struct reader *r, const struct json_at *links)
 {
     struct json_at at = json_key (links, "intra");
-    enum status st = ST_OK;
 
     if (json_has (links, "intra"))
-        st = json_is_array (at.v) ? read_intra_list (r, &at) : read_shared_intra (r, &at);
-    for (int i = 0; i < r->c->n_nodes && st == ST_OK; i++) {
+        TRY (json_is_array (at.v) ? read_intra_list (r, &at)
+                                  : read_shared_intra (r, &at));
+    for (int i = 0; i < r->c->n_nodes; i++) {
         struct topology_node *n = &r->c->node[i];
 
         if (n->gpus > 1 && !n->intra && !r->c->has_gpu_matrix && !r->partial)
-            st = json_fail_text (links, r->err,
-                                 "intra: required, since node %s has %d GPUs", n->name,
-                                 n->gpus);
-        if (st == ST_OK)
-            st = pick_intra (r, n);
+            return json_fail_text (links, r->err,
+                                   "intra: required, since node %s has %d GPUs", n->name,
+                                   n->gpus);
+        TRY (pick_intra (r, n));
     }
-    return st;
+    return ST_OK;
 }
 
 /* node_gb_per_s of `inter` or `gpu`: a number, or a list with one entry per node. */
@@ -160,26 +132,19 @@ static enum status read_node_totals (struct reader *r, const struct json_at *int
     struct topology_cluster *c = r->c;
     struct json_at at = json_key (inter, "node_gb_per_s");
     bool list = json_is_array (at.v);
-    char expected[64];
 
     if (!json_has (inter, "node_gb_per_s"))
         return ST_OK;
-    if (list && json_array_size (at.v) != (size_t) c->n_nodes) {
-        snprintf (expected, sizeof expected, "a number, or a list of %d (one per node)",
-                  c->n_nodes);
-        return json_fail (&at, r->err, expected);
-    }
+    if (list && json_array_size (at.v) != (size_t) c->n_nodes)
+        return json_fail (&at, r->err, "a number, or a list of %d (one per node)",
+                          c->n_nodes);
     for (int i = 0; i < c->n_nodes; i++) {
         struct json_at one = list ? json_entry (&at, (size_t) i) : at;
         double gb;
 
         if (json_is_null (one.v))
             continue;
-
-        enum status st = json_want_number (&one, 0, false, GB_PER_S_MAX, &gb, r->err);
-
-        if (st != ST_OK)
-            return st;
+        TRY (json_want_number (&one, 0, false, GB_PER_S_MAX, &gb, r->err));
         c->node[i].node_bytes_per_s = gb * UNITS_GB;
     }
     return ST_OK;
@@ -190,39 +155,31 @@ static enum status read_pair_totals (struct reader *r, const struct json_at *int
 {
     struct topology_cluster *c = r->c;
     struct json_at at = json_key (inter, "node_pair_gb_per_s");
-    enum status st;
 
     if (!json_has (inter, "node_pair_gb_per_s"))
         return ST_OK;
-    st = topology_matrix_read (r, &at, c->n_nodes, true, MATRIX_BANDWIDTH,
-                               &c->pair_bytes_per_s);
-    c->lowest_pair_bytes_per_s =
-        st == ST_OK ? topology_matrix_lowest (&c->pair_bytes_per_s) : 0;
+    TRY (topology_matrix_read (r, &at, c->n_nodes, true, MATRIX_BANDWIDTH,
+                               &c->pair_bytes_per_s));
+    c->lowest_pair_bytes_per_s = topology_matrix_lowest (&c->pair_bytes_per_s);
     c->has_pair_totals = c->lowest_pair_bytes_per_s > 0;
-    return st;
+    return ST_OK;
 }
 
 /* links.gpu: over the GPUs that the file lists, drained ones included. */
 static enum status read_gpu_matrix (struct reader *r, const struct json_at *links)
 {
-    static const char *const known[] = {
-        "bandwidth_gb_per_s", "latency_us", "estimate_error", "node_gb_per_s",
-        "node_pair_gb_per_s", "nominal",    "source",         NULL};
     struct topology_cluster *c = r->c;
     struct json_at at = json_key (links, "gpu");
     int listed = 0;
 
     for (int i = 0; i < c->n_nodes; i++)
         listed += c->node[i].gpus_listed;
-
-    enum status st = read_links (r, &at, listed, false, known, &c->gpu_links);
-
-    if (st == ST_OK)
-        st = read_node_totals (r, &at);
-    if (st == ST_OK)
-        st = read_pair_totals (r, &at);
-    if (st != ST_OK)
-        return st;
+    TRY (read_links (r, &at, listed, false,
+                     "bandwidth_gb_per_s latency_us estimate_error node_gb_per_s "
+                     "node_pair_gb_per_s nominal source",
+                     &c->gpu_links));
+    TRY (read_node_totals (r, &at));
+    TRY (read_pair_totals (r, &at));
     c->has_gpu_links = c->has_gpu_matrix = true;
     if (listed == c->n_gpus)
         return ST_OK;
@@ -238,86 +195,67 @@ static enum status read_gpu_matrix (struct reader *r, const struct json_at *link
 /* inter.rails: GPUs of one rail see these links, those of different rails inter's own. */
 static enum status read_rails (struct reader *r, const struct json_at *inter)
 {
-    static const char *const known[] = {"bandwidth_gb_per_s", "latency_us",
-                                        "estimate_error", "source", NULL};
     struct topology_cluster *c = r->c;
     struct json_at at = json_key (inter, "rails");
     size_t n;
 
     if (!json_has (inter, "rails"))
         return ST_OK;
-
-    enum status st = json_want_array (&at, &n, r->err);
-
-    if (st != ST_OK)
-        return st;
+    TRY (json_want_array (&at, &n, r->err));
     if (n == 0 || n > TOPOLOGY_NODE_GPUS_MAX)
         return json_fail (&at, r->err, "a list with one object per rail");
     if (!(c->rail = calloc (n, sizeof *c->rail)))
         return err_nomem (r->err);
     c->n_rails = (int) n;
     c->has_gpu_links = true;
-    for (size_t k = 0; k < n && st == ST_OK; k++) {
+    for (size_t k = 0; k < n; k++) {
         struct json_at one = json_entry (&at, k);
 
-        st = read_links (r, &one, c->n_nodes, true, known, &c->rail[k]);
+        TRY (read_links (r, &one, c->n_nodes, true,
+                         "bandwidth_gb_per_s latency_us estimate_error source",
+                         &c->rail[k]));
     }
-    for (int i = 0; i < c->n_nodes && st == ST_OK; i++)
+    for (int i = 0; i < c->n_nodes; i++)
         for (int k = 0; c->node[i].gpu_rail && k < c->node[i].gpus; k++)
             if (c->node[i].gpu_rail[k] >= c->n_rails)
                 return json_fail_text (
                     &at, r->err, "%d rails, but a GPU of node %s is on rail %d",
                     c->n_rails, c->node[i].name, c->node[i].gpu_rail[k]);
-    return st;
+    return ST_OK;
 }
 
 static enum status read_inter (struct reader *r, const struct json_at *links)
 {
-    static const char *const known[] = {
-        "bandwidth_gb_per_s", "latency_us", "estimate_error", "nominal", "node_gb_per_s",
-        "node_pair_gb_per_s", "rails",      "source",         NULL};
     struct json_at at = json_key (links, "inter");
-    enum status st = read_links (r, &at, r->c->n_nodes, true, known, &r->c->inter);
 
     r->c->has_inter = true;
-    if (st == ST_OK)
-        st = read_node_totals (r, &at);
-    if (st == ST_OK)
-        st = read_pair_totals (r, &at);
-    return st == ST_OK ? read_rails (r, &at) : st;
+    TRY (read_links (r, &at, r->c->n_nodes, true,
+                     "bandwidth_gb_per_s latency_us estimate_error nominal node_gb_per_s "
+                     "node_pair_gb_per_s rails source",
+                     &r->c->inter));
+    TRY (read_node_totals (r, &at));
+    TRY (read_pair_totals (r, &at));
+    return read_rails (r, &at);
 }
 
 enum status topology_links_read (struct reader *r, const struct json_at *root)
 {
-    static const char *const known[] = {"intra",      "inter",  "gpu",
-                                        "exceptions", "source", NULL};
     struct topology_cluster *c = r->c;
     struct json_at links = json_key (root, "links");
-    enum status st = ST_OK;
 
     if (!json_has (root, "links") && (r->partial || (c->n_nodes == 1 && c->n_gpus == 1)))
         return ST_OK;
-    st = json_want_object (&links, r->err);
-    if (st != ST_OK)
-        return st;
-    json_note_unknown (&links, known, r->notes);
+    TRY (json_want_object (&links, r->err));
+    json_note_unknown (&links, "intra inter gpu exceptions source", r->notes);
     if (json_has (&links, "gpu"))
-        st = read_gpu_matrix (r, &links);
-    if (st == ST_OK)
-        st = read_intra (r, &links);
-    if (st == ST_OK && json_has (&links, "inter") && !c->has_gpu_matrix)
-        st = read_inter (r, &links);
-    if (st == ST_OK && c->n_nodes > 1 && !c->has_inter && !c->has_gpu_matrix &&
-        !r->partial)
-        st = json_fail_text (&links, r->err, "inter: required, since there are %d nodes",
-                             c->n_nodes);
-    return st == ST_OK ? topology_exceptions_read (r, &links) : st;
-}
-
-static void lower (double *lowest, double bw)
-{
-    if (bw > 0 && (*lowest <= 0 || bw < *lowest))
-        *lowest = bw;
+        TRY (read_gpu_matrix (r, &links));
+    TRY (read_intra (r, &links));
+    if (json_has (&links, "inter") && !c->has_gpu_matrix)
+        TRY (read_inter (r, &links));
+    if (c->n_nodes > 1 && !c->has_inter && !c->has_gpu_matrix && !r->partial)
+        return json_fail_text (&links, r->err,
+                               "inter: required, since there are %d nodes", c->n_nodes);
+    return topology_exceptions_read (r, &links);
 }
 
 static void lowest_of_gpu_matrix (struct topology_cluster *c)
@@ -325,10 +263,10 @@ static void lowest_of_gpu_matrix (struct topology_cluster *c)
     for (int i = 0; i < c->n_gpus; i++)
         for (int j = 0; j < c->n_gpus; j++)
             if (i != j)
-                lower (c->node_of_gpu[i] == c->node_of_gpu[j]
-                           ? &c->lowest_intra_bytes_per_s
-                           : &c->lowest_inter_bytes_per_s,
-                       topology_link_given (c, i, j).bytes_per_s);
+                topology_lower (c->node_of_gpu[i] == c->node_of_gpu[j]
+                                    ? &c->lowest_intra_bytes_per_s
+                                    : &c->lowest_inter_bytes_per_s,
+                                topology_link_given (c, i, j).bytes_per_s);
 }
 
 /* The lowest measured bandwidth of each kind, the price of an unmeasured link. */
@@ -346,14 +284,14 @@ void topology_find_lowest (struct topology_cluster *c)
     for (int k = 0; k < c->n_nodes; k++)
         if (c->node[k].gpus > 1 && c->node[k].intra && c->node[k].intra != seen) {
             seen = c->node[k].intra;
-            lower (&c->lowest_intra_bytes_per_s,
-                   topology_matrix_lowest (&seen->bytes_per_s));
+            topology_lower (&c->lowest_intra_bytes_per_s,
+                            topology_matrix_lowest (&seen->bytes_per_s));
         }
     if (c->has_inter)
         c->lowest_inter_bytes_per_s = topology_matrix_lowest (&c->inter.bytes_per_s);
     for (int k = 0; k < c->n_rails; k++)
-        lower (&c->lowest_inter_bytes_per_s,
-               topology_matrix_lowest (&c->rail[k].bytes_per_s));
-    while (topology_pairs_next (c->except_bytes_per_s, &at, &i, &j, &x))
-        lower (&c->lowest_inter_bytes_per_s, x);
+        topology_lower (&c->lowest_inter_bytes_per_s,
+                        topology_matrix_lowest (&c->rail[k].bytes_per_s));
+    while (pairs_next (c->except_bytes_per_s, &at, &i, &j, &x))
+        topology_lower (&c->lowest_inter_bytes_per_s, x);
 }

@@ -32,42 +32,31 @@ static enum status read_entry (struct reader *r, const struct json_at *at,
     *x = json_is_number (at->v) ? json_number_value (at->v) : NAN;
     return (json_is_number (at->v) || json_is_null (at->v)) && entry_ok (rule, *x)
                ? ST_OK
-               : json_fail (at, r->err, rule->what);
+               : json_fail (at, r->err, "%s", rule->what);
 }
 
 static enum status read_rows (struct reader *r, const struct json_at *at, int n,
                               const struct entry_rule *rule, struct topology_matrix *m)
 {
-    char expected[64];
-    size_t rows = json_array_size (at->v);
+    double *v;
 
-    snprintf (expected, sizeof expected, "%d rows of %d entries", n, n);
-    if (rows != (size_t) n)
-        return json_fail (at, r->err, expected);
-
-    double *v = malloc ((size_t) n * (size_t) n * sizeof *v);
-
+    if (json_array_size (at->v) != (size_t) n)
+        return json_fail (at, r->err, "%d rows of %d entries", n, n);
+    m->own = v = malloc ((size_t) n * (size_t) n * sizeof *v);
     if (!v)
         return err_nomem (r->err);
-    m->own = v;
     for (int i = 0; i < n; i++) {
         struct json_at row = json_entry (at, (size_t) i);
 
-        if (!json_is_array (row.v) || json_array_size (row.v) != (size_t) n) {
-            snprintf (expected, sizeof expected, "an array of %d", n);
-            return json_fail (&row, r->err, expected);
-        }
+        if (!json_is_array (row.v) || json_array_size (row.v) != (size_t) n)
+            return json_fail (&row, r->err, "an array of %d", n);
         for (int j = 0; j < n; j++) {
             struct json_at e = json_entry (&row, (size_t) j);
             double *x = &v[(size_t) i * (size_t) n + (size_t) j];
-            enum status st = ST_OK;
 
-            if (i == j)
-                *x = NAN;
-            else
-                st = read_entry (r, &e, rule, x);
-            if (st != ST_OK)
-                return st;
+            *x = NAN;
+            if (i != j)
+                TRY (read_entry (r, &e, rule, x));
         }
     }
     m->v = v;
@@ -79,23 +68,18 @@ static enum status read_rows (struct reader *r, const struct json_at *at, int n,
 static enum status read_npy (struct reader *r, const struct json_at *at, int n,
                              const struct entry_rule *rule, struct topology_matrix *m)
 {
-    static const char *const known[] = {"npy", NULL};
     struct json_at file = json_key (at, "npy");
     const char *name;
     char path[PATH_MAX];
-    enum status st = json_want_string (&file, &name, r->err);
 
-    if (st != ST_OK)
-        return st;
-    json_note_unknown (at, known, r->notes);
+    TRY (json_want_string (&file, &name, r->err));
+    json_note_unknown (at, "npy", r->notes);
     if ((size_t) snprintf (path, sizeof path, "%s%s%s",
                            name[0] == '/' || !r->c->folder ? "" : r->c->folder,
                            name[0] == '/' || !r->c->folder ? "" : "/",
                            name) >= sizeof path)
         return json_fail_text (&file, r->err, "the name is too long");
-    st = npy_map (path, &m->npy, r->err);
-    if (st != ST_OK)
-        return st;
+    TRY (npy_map (path, &m->npy, r->err));
     if (m->npy.n != (size_t) n)
         return json_fail_text (&file, r->err, "expected %d x %d entries, found %zu x %zu",
                                n, n, m->npy.n, m->npy.n);
@@ -138,11 +122,8 @@ static enum status read_by_node (struct reader *r, const struct json_at *at, int
                                  const struct entry_rule *rule,
                                  struct topology_pattern *p)
 {
-    char expected[64];
-
-    snprintf (expected, sizeof expected, "a list of %d (one per node)", n);
     if (!json_is_array (at->v) || json_array_size (at->v) != (size_t) n)
-        return json_fail (at, r->err, expected);
+        return json_fail (at, r->err, "a list of %d (one per node)", n);
     return read_list (r, at, rule, &p->by_node, (size_t) n);
 }
 
@@ -167,7 +148,6 @@ static enum status read_by_hops (struct reader *r, const struct json_at *at,
 static enum status read_rule (struct reader *r, const struct json_at *at, int n,
                               const struct entry_rule *rule, struct topology_matrix *m)
 {
-    static const char *const known[] = {"by_node", "by_hops", NULL};
     struct json_at by_node = json_key (at, "by_node"), by_hops = json_key (at, "by_hops");
     struct topology_pattern *p = calloc (1, sizeof *p);
 
@@ -179,7 +159,7 @@ static enum status read_rule (struct reader *r, const struct json_at *at, int n,
     p->larger_is_worse = rule->zero_ok;
     if (by_node.v && by_hops.v)
         return json_fail_text (at, r->err, "by_node and by_hops exclude each other");
-    json_note_unknown (at, known, r->notes);
+    json_note_unknown (at, "by_node by_hops", r->notes);
     return by_node.v ? read_by_node (r, &by_node, n, rule, p)
                      : read_by_hops (r, &by_hops, rule, p);
 }
@@ -198,19 +178,12 @@ enum status topology_matrix_read (struct reader *r, const struct json_at *at, in
         return read_rule (r, at, n, rule, m);
     if (json_is_object (at->v))
         return read_npy (r, at, n, rule, m);
-    if (!json_is_number (at->v)) {
-        char expected[96];
-
-        snprintf (expected, sizeof expected,
-                  "a number, %d rows of %d, or {\"npy\": FILE}", n, n);
-        return json_fail (at, r->err, expected);
-    }
-
-    enum status st = json_want_number (at, 0, rule->zero_ok, rule->max, &x, r->err);
-
-    if (st == ST_OK)
-        m->number = x * rule->unit;
-    return st;
+    if (!json_is_number (at->v))
+        return json_fail (at, r->err, "a number, %d rows of %d, or {\"npy\": FILE}", n,
+                          n);
+    TRY (json_want_number (at, 0, rule->zero_ok, rule->max, &x, r->err));
+    m->number = x * rule->unit;
+    return ST_OK;
 }
 
 static double worse (const struct topology_pattern *p, double x, double y)
@@ -227,7 +200,7 @@ double topology_matrix_entry (const struct topology_matrix *m, int i, int j)
 
     if (!p)
         return npy_at (&m->npy, (size_t) i, (size_t) j) * m->scale;
-    if (topology_pairs_get (p->except, i, j, &x))
+    if (pairs_get (p->except, i, j, &x))
         return x;
     if (p->by_node)
         return worse (p, p->by_node[i], p->by_node[j]);
@@ -266,7 +239,7 @@ bool topology_matrix_set (struct topology_matrix *m, int n, int i, int j, double
         m->n = n;
     }
     if (m->pattern)
-        return topology_pairs_set (&m->pattern->except, i, j, x);
+        return pairs_set (&m->pattern->except, i, j, x);
     if (m->own)
         m->own[(size_t) i * (size_t) n + (size_t) j] = x / m->scale;
     else
@@ -274,7 +247,7 @@ bool topology_matrix_set (struct topology_matrix *m, int n, int i, int j, double
     return true;
 }
 
-static void lower (double *lowest, double x)
+void topology_lower (double *lowest, double x)
 {
     if (x > 0 && (*lowest <= 0 || x < *lowest))
         *lowest = x;
@@ -288,16 +261,16 @@ static double pattern_lowest (const struct topology_matrix *m)
     int i, j;
 
     for (int k = 0; p->by_node && k < m->n; k++)
-        lower (&lowest, p->by_node[k]);
+        topology_lower (&lowest, p->by_node[k]);
     for (int k = 0; p->by_hops && k < p->n_hops; k++)
-        lower (&lowest, p->by_hops[k]);
-    while (topology_pairs_next (p->except, &at, &i, &j, &x)) {
-        lower (&lowest, x);
+        topology_lower (&lowest, p->by_hops[k]);
+    while (pairs_next (p->except, &at, &i, &j, &x)) {
+        topology_lower (&lowest, x);
         others -= i != j;
     }
     /* A number that no pair has, since all are exceptions, is nobody's rate. */
     if (!p->by_node && !p->by_hops && others > 0)
-        lower (&lowest, p->number);
+        topology_lower (&lowest, p->number);
     return lowest;
 }
 
@@ -312,7 +285,7 @@ double topology_matrix_lowest (const struct topology_matrix *m)
     for (int i = 0; i < m->n; i++)
         for (int j = 0; j < m->n; j++)
             if (i != j)
-                lower (&lowest, topology_matrix_at (m, i, j));
+                topology_lower (&lowest, topology_matrix_at (m, i, j));
     return lowest;
 }
 
@@ -323,14 +296,15 @@ void topology_matrix_release (struct topology_matrix *m)
     if (m->pattern) {
         free (m->pattern->by_node);
         free (m->pattern->by_hops);
-        topology_pairs_free (m->pattern->except);
+        pairs_free (m->pattern->except);
         free (m->pattern);
     }
     *m = (struct topology_matrix){0};
 }
 
-bool topology_matrix_pick (const struct topology_matrix *from, const int *keep, int n,
-                           struct topology_matrix *to)
+/* A matrix of its own with rows and columns keep[0..n). */
+static bool pick (const struct topology_matrix *from, const int *keep, int n,
+                  struct topology_matrix *to)
 {
     *to = (struct topology_matrix){.number = from->number};
     if (from->n == 0)
@@ -348,16 +322,21 @@ bool topology_matrix_pick (const struct topology_matrix *from, const int *keep, 
 
 /* ---- links ---- */
 
-bool topology_links_pick (const struct topology_links *from, const int *keep, int n,
-                          struct topology_links *to)
+bool topology_own_intra (struct topology_node *n, const int *keep)
 {
-    to->gpu_bytes_per_s = from->gpu_bytes_per_s;
-    to->nominal = from->nominal;
-    to->has_estimates = from->has_estimates;
-    return topology_matrix_pick (&from->bytes_per_s, keep, n, &to->bytes_per_s) &&
-           topology_matrix_pick (&from->latency_s, keep, n, &to->latency_s) &&
+    const struct topology_links *from = n->intra;
+    struct topology_links *own = calloc (1, sizeof *own);
+
+    if (!own)
+        return false;
+    n->intra = n->own_intra = own;
+    own->gpu_bytes_per_s = from->gpu_bytes_per_s;
+    own->nominal = from->nominal;
+    own->has_estimates = from->has_estimates;
+    return pick (&from->bytes_per_s, keep, n->gpus, &own->bytes_per_s) &&
+           pick (&from->latency_s, keep, n->gpus, &own->latency_s) &&
            (!from->has_estimates ||
-            topology_matrix_pick (&from->estimate_error, keep, n, &to->estimate_error));
+            pick (&from->estimate_error, keep, n->gpus, &own->estimate_error));
 }
 
 bool topology_links_set (struct topology_links *l, int n, int i, int j,

@@ -7,20 +7,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
+
 #define NODES_MAX 1048576
 
 /* ---- lists with one entry per GPU ---- */
 
-/* Check that node.key, which is there, is a list with one entry per GPU listed. */
-static enum status want_list (struct reader *r, const struct json_at *at, int gpus,
-                              const char *entries)
+/* Find node.key, a list with one entry per GPU listed: some texts, say, or numbers.
+ * @param[out] list  absent where the node has none */
+static enum status find_list (struct reader *r, const struct json_at *node,
+                              const char *key, int gpus, const char *entries,
+                              struct json_at *list)
 {
-    char expected[64];
-
-    snprintf (expected, sizeof expected, "a list of %d %s (one per GPU)", gpus, entries);
-    return json_is_array (at->v) && json_array_size (at->v) == (size_t) gpus
-               ? ST_OK
-               : json_fail (at, r->err, expected);
+    *list = json_key (node, key);
+    if (!json_has (node, key))
+        list->v = NULL;
+    else if (!json_is_array (list->v) || json_array_size (list->v) != (size_t) gpus)
+        return json_fail (list, r->err, "a list of %d %s (one per GPU)", gpus, entries);
+    return ST_OK;
 }
 
 /* The entry of the list that belongs to GPU k of those left. */
@@ -35,25 +39,18 @@ static enum status read_texts (struct reader *r, const struct json_at *node,
                                bool (*good) (const char *), const char *expected,
                                char ***out)
 {
-    struct json_at at = json_key (node, key);
-    enum status st;
+    struct json_at list;
 
-    if (!json_has (node, key))
-        return ST_OK;
-    st = want_list (r, &at, n->gpus_listed, "texts");
-    if (st != ST_OK)
-        return st;
-    if (!(*out = calloc ((size_t) n->gpus + 1, sizeof **out)))
+    TRY (find_list (r, node, key, n->gpus_listed, "texts", &list));
+    if (list.v && !(*out = calloc ((size_t) n->gpus + 1, sizeof **out)))
         return err_nomem (r->err);
-    for (int k = 0; k < n->gpus; k++) {
-        struct json_at one = entry_of (&at, n, k);
+    for (int k = 0; list.v && k < n->gpus; k++) {
+        struct json_at one = entry_of (&list, n, k);
         const char *s;
 
-        st = json_want_string (&one, &s, r->err);
-        if (st == ST_OK && good && !good (s))
-            st = json_fail (&one, r->err, expected);
-        if (st != ST_OK)
-            return st;
+        TRY (json_want_string (&one, &s, r->err));
+        if (good && !good (s))
+            return json_fail (&one, r->err, "%s", expected);
         if (!((*out)[k] = strdup (s)))
             return err_nomem (r->err);
     }
@@ -64,45 +61,35 @@ static enum status read_ints (struct reader *r, const struct json_at *node,
                               const char *key, const struct topology_node *n, int lowest,
                               int **out)
 {
-    struct json_at at = json_key (node, key);
-    enum status st;
+    struct json_at list;
 
-    if (!json_has (node, key))
-        return ST_OK;
-    st = want_list (r, &at, n->gpus_listed, "numbers");
-    if (st != ST_OK)
-        return st;
-    if (!(*out = calloc ((size_t) n->gpus + 1, sizeof **out)))
+    TRY (find_list (r, node, key, n->gpus_listed, "numbers", &list));
+    if (list.v && !(*out = calloc ((size_t) n->gpus + 1, sizeof **out)))
         return err_nomem (r->err);
-    for (int k = 0; k < n->gpus && st == ST_OK; k++) {
-        struct json_at one = entry_of (&at, n, k);
-        long long x = 0;
+    for (int k = 0; list.v && k < n->gpus; k++) {
+        struct json_at one = entry_of (&list, n, k);
+        long long x;
 
-        st = json_want_int (&one, lowest, 65535, &x, r->err);
+        TRY (json_want_int (&one, lowest, 65535, &x, r->err));
         (*out)[k] = (int) x;
     }
-    return st;
+    return ST_OK;
 }
 
 static enum status read_speed (struct reader *r, const struct json_at *node,
                                struct topology_node *n)
 {
-    struct json_at at = json_key (node, "speed");
-    enum status st;
+    struct json_at list;
 
-    if (!json_has (node, "speed"))
-        return ST_OK;
-    st = want_list (r, &at, n->gpus_listed, "numbers");
-    if (st != ST_OK)
-        return st;
-    if (!(n->speed = calloc ((size_t) n->gpus + 1, sizeof *n->speed)))
+    TRY (find_list (r, node, "speed", n->gpus_listed, "numbers", &list));
+    if (list.v && !(n->speed = calloc ((size_t) n->gpus + 1, sizeof *n->speed)))
         return err_nomem (r->err);
-    for (int k = 0; k < n->gpus && st == ST_OK; k++) {
-        struct json_at one = entry_of (&at, n, k);
+    for (int k = 0; list.v && k < n->gpus; k++) {
+        struct json_at one = entry_of (&list, n, k);
 
-        st = json_want_number (&one, 0, false, 1e3, &n->speed[k], r->err);
+        TRY (json_want_number (&one, 0, false, 1e3, &n->speed[k], r->err));
     }
-    return st;
+    return ST_OK;
 }
 
 bool topology_cpus_ok (const char *s)
@@ -124,42 +111,33 @@ bool topology_cpus_ok (const char *s)
 static enum status read_state (struct reader *r, const struct json_at *at, bool *drained)
 {
     const char *s;
-    enum status st = json_want_string (at, &s, r->err);
 
-    if (st == ST_OK && strcmp (s, "ok") != 0 && strcmp (s, "drained") != 0)
-        st = json_fail (at, r->err, "\"ok\" or \"drained\"");
-    *drained = st == ST_OK && strcmp (s, "drained") == 0;
-    return st;
+    TRY (json_want_string (at, &s, r->err));
+    *drained = strcmp (s, "drained") == 0;
+    return *drained || strcmp (s, "ok") == 0
+               ? ST_OK
+               : json_fail (at, r->err, "\"ok\" or \"drained\"");
 }
 
 /* Take drained GPUs out.  A node with all of them drained is drained as a whole. */
 static enum status read_gpu_states (struct reader *r, const struct json_at *node,
                                     struct topology_node *n)
 {
-    struct json_at at = json_key (node, "gpu_state");
-    enum status st;
+    struct json_at list;
     int left = 0;
 
-    if (!json_has (node, "gpu_state"))
+    TRY (find_list (r, node, "gpu_state", n->gpus_listed, "states", &list));
+    if (!list.v)
         return ST_OK;
-    st = want_list (r, &at, n->gpus_listed, "states");
-    if (st != ST_OK)
-        return st;
-
-    int *index = calloc ((size_t) n->gpus + 1, sizeof *index);
-
-    if (!index)
+    if (!(n->gpu_index = calloc ((size_t) n->gpus + 1, sizeof *n->gpu_index)))
         return err_nomem (r->err);
-    n->gpu_index = index;
     for (int k = 0; k < n->gpus; k++) {
-        struct json_at one = json_entry (&at, (size_t) k);
+        struct json_at one = json_entry (&list, (size_t) k);
         bool drained;
 
-        st = read_state (r, &one, &drained);
-        if (st != ST_OK)
-            return st;
+        TRY (read_state (r, &one, &drained));
         if (!drained)
-            index[left++] = k;
+            n->gpu_index[left++] = k;
     }
     n->drained = n->drained || left == 0;
     if (left == 0 || left == n->gpus) {
@@ -177,13 +155,10 @@ static enum status read_switches (struct reader *r, const struct json_at *node,
 {
     struct json_at at = json_key (node, "switches");
     size_t k;
-    enum status st;
 
     if (!json_has (node, "switches"))
         return ST_OK;
-    st = json_want_array (&at, &k, r->err);
-    if (st != ST_OK)
-        return st;
+    TRY (json_want_array (&at, &k, r->err));
     if (k > TOPOLOGY_SWITCHES_MAX)
         return json_fail (&at, r->err, "the switches above the node, at most 16");
     if (!(n->switches = calloc (k + 1, sizeof *n->switches)) ||
@@ -193,9 +168,7 @@ static enum status read_switches (struct reader *r, const struct json_at *node,
         struct json_at one = json_entry (&at, i);
         const char *s;
 
-        st = json_want_string (&one, &s, r->err);
-        if (st != ST_OK)
-            return st;
+        TRY (json_want_string (&one, &s, r->err));
         if (!(n->switches[i] = strdup (s)))
             return err_nomem (r->err);
         n->levels++;
@@ -208,83 +181,65 @@ static enum status read_gpus (struct reader *r, const struct json_at *node,
                               struct topology_node *n)
 {
     struct json_at gpus = json_key (node, "gpus"), type = json_key (node, "gpu_type");
-    long long k = 0;
-    enum status st = ST_OK;
 
-    if (!r->partial || json_has (node, "gpus"))
-        st =
-            json_want_int (&gpus, r->partial ? 0 : 1, TOPOLOGY_NODE_GPUS_MAX, &k, r->err);
-    if (st != ST_OK && !r->partial && json_is_integer (gpus.v) &&
-        json_integer_value (gpus.v) == 0)
+    if (!r->partial && json_is_integer (gpus.v) && json_integer_value (gpus.v) == 0)
         return json_fail_text (
             &gpus, r->err,
             "expected a whole number from 1 to %d, found 0: node %s has "
             "no GPUs to plan on",
             TOPOLOGY_NODE_GPUS_MAX, n->name);
-    n->gpus = n->gpus_listed = (int) k;
-    if (st == ST_OK && json_is_null (type.v) && !r->partial)
+    if (!r->partial || json_has (node, "gpus"))
+        TRY (json_get_int (node, "gpus", r->partial ? 0 : 1, TOPOLOGY_NODE_GPUS_MAX,
+                           &n->gpus, r->err));
+    n->gpus_listed = n->gpus;
+    if (json_is_null (type.v) && !r->partial)
         return json_fail_text (&type, r->err,
                                "expected a text, found null: nobody named the type of "
                                "node %s's GPUs; `linkwise cluster merge FILE --gpu-type "
                                "TYPE -o OUT` does",
                                n->name);
-    if (st == ST_OK && (!r->partial || json_has (node, "gpu_type")))
-        st = topology_type_find (r, &type, &n->type);
-    return st;
+    return !r->partial || json_has (node, "gpu_type")
+               ? topology_type_find (r, &type, &n->type)
+               : ST_OK;
 }
 
 static enum status read_node (struct reader *r, const struct json_at *at,
                               struct topology_node *n)
 {
-    static const char *const known[] = {
-        "name",     "gpus",      "gpu_type",  "speed",    "gpu_uuid", "gpu_numa",
-        "gpu_nic",  "gpu_cpus",  "gpu_pci",   "gpu_rail", "gpu_path", "gpu_state",
-        "rack",     "switches",  "state",     "reason",   "numa",     "nics",
-        "packages", "cpu_model", "gpu_model", "source",   NULL};
-    struct json_at name = json_key (at, "name"), rack = json_key (at, "rack"),
-                   state = json_key (at, "state");
+    struct json_at name = json_key (at, "name"), state = json_key (at, "state");
     const char *s;
-    enum status st = json_want_object (at, r->err);
 
-    if (st == ST_OK)
-        st = json_want_string (&name, &s, r->err);
-    if (st != ST_OK)
-        return st;
+    TRY (json_want_object (at, r->err));
+    TRY (json_want_string (&name, &s, r->err));
     if (!topology_name_ok (s))
         return json_fail (&name, r->err,
                           "a name matching [A-Za-z0-9][A-Za-z0-9._-]{0,252}");
     if (!(n->name = strdup (s)))
         return err_nomem (r->err);
-    st = read_gpus (r, at, n);
-    if (st == ST_OK && json_has (at, "state"))
-        st = read_state (r, &state, &n->drained);
-    if (st == ST_OK)
-        st = read_gpu_states (r, at, n);
-    if (st == ST_OK)
-        st = read_speed (r, at, n);
-    if (st == ST_OK)
-        st = read_ints (r, at, "gpu_numa", n, -1, &n->gpu_numa);
-    if (st == ST_OK)
-        st = read_ints (r, at, "gpu_rail", n, 0, &n->gpu_rail);
-    if (st == ST_OK)
-        st = read_texts (r, at, "gpu_uuid", n, NULL, NULL, &n->gpu_uuid);
-    if (st == ST_OK)
-        st = read_texts (r, at, "gpu_nic", n, NULL, NULL, &n->gpu_nic);
-    if (st == ST_OK)
-        st = read_texts (r, at, "gpu_pci", n, NULL, NULL, &n->gpu_pci);
-    if (st == ST_OK)
-        st = read_texts (r, at, "gpu_cpus", n, topology_cpus_ok,
-                         "a list of cores as in \"0-15,64\"", &n->gpu_cpus);
-    if (st == ST_OK && json_has (at, "rack")) {
-        st = json_want_string (&rack, &s, r->err);
-        if (st == ST_OK && !(n->rack = strdup (s)))
-            st = err_nomem (r->err);
+    TRY (read_gpus (r, at, n));
+    if (json_has (at, "state"))
+        TRY (read_state (r, &state, &n->drained));
+    TRY (read_gpu_states (r, at, n));
+    TRY (read_speed (r, at, n));
+    TRY (read_ints (r, at, "gpu_numa", n, -1, &n->gpu_numa));
+    TRY (read_ints (r, at, "gpu_rail", n, 0, &n->gpu_rail));
+    TRY (read_texts (r, at, "gpu_uuid", n, NULL, NULL, &n->gpu_uuid));
+    TRY (read_texts (r, at, "gpu_nic", n, NULL, NULL, &n->gpu_nic));
+    TRY (read_texts (r, at, "gpu_pci", n, NULL, NULL, &n->gpu_pci));
+    TRY (read_texts (r, at, "gpu_cpus", n, topology_cpus_ok,
+                     "a list of cores as in \"0-15,64\"", &n->gpu_cpus));
+    if (json_has (at, "rack")) {
+        TRY (json_get_string (at, "rack", &s, r->err));
+        if (!(n->rack = strdup (s)))
+            return err_nomem (r->err);
     }
-    if (st == ST_OK)
-        st = read_switches (r, at, n);
-    if (st == ST_OK)
-        json_note_unknown (at, known, r->notes);
-    return st;
+    TRY (read_switches (r, at, n));
+    json_note_unknown (at,
+                       "name gpus gpu_type speed gpu_uuid gpu_numa gpu_nic gpu_cpus "
+                       "gpu_pci gpu_rail gpu_path gpu_state rack switches state reason "
+                       "numa nics packages cpu_model gpu_model source",
+                       r->notes);
+    return ST_OK;
 }
 
 /* ---- all nodes ---- */
@@ -319,12 +274,6 @@ struct switch_use {
     int *id;
 };
 
-static int by_switch (const void *a, const void *b)
-{
-    return strcmp (((const struct switch_use *) a)->name,
-                   ((const struct switch_use *) b)->name);
-}
-
 /* Number the switches, so that comparing two is cheap. */
 static enum status number_switches (struct reader *r)
 {
@@ -343,7 +292,7 @@ static enum status number_switches (struct reader *r)
         for (int l = 0; l < c->node[i].levels; l++)
             use[k++] =
                 (struct switch_use){c->node[i].switches[l], &c->node[i].switch_id[l]};
-    qsort (use, n, sizeof *use, by_switch);
+    qsort (use, n, sizeof *use, order_texts);
     for (k = 0; k < n; k++) {
         id += k > 0 && strcmp (use[k - 1].name, use[k].name) != 0;
         *use[k].id = id;
@@ -357,31 +306,26 @@ enum status topology_nodes_read (struct reader *r, const struct json_at *root)
     struct topology_cluster *c = r->c;
     struct json_at nodes = json_key (root, "nodes");
     size_t n;
-    enum status st = json_want_array (&nodes, &n, r->err);
 
-    if (st != ST_OK)
-        return st;
+    TRY (json_want_array (&nodes, &n, r->err));
     if (n == 0 || n > NODES_MAX)
         return json_fail (&nodes, r->err, "1 to 1048576 nodes");
     if (!(c->node = calloc (n, sizeof *c->node)))
         return err_nomem (r->err);
     c->n_nodes = (int) n;
-    for (size_t i = 0; i < n && st == ST_OK; i++) {
+    for (size_t i = 0; i < n; i++) {
         struct json_at one = json_entry (&nodes, i);
 
-        st = read_node (r, &one, &c->node[i]);
+        TRY (read_node (r, &one, &c->node[i]));
         c->node[i].first_gpu = c->n_gpus;
         c->n_gpus += c->node[i].gpus;
     }
-    if (st == ST_OK)
-        st = sort_names (r, &nodes);
-    if (st == ST_OK)
-        st = number_switches (r);
-    if (st == ST_OK &&
-        !(c->node_of_gpu = calloc ((size_t) c->n_gpus + 1, sizeof *c->node_of_gpu)))
-        st = err_nomem (r->err);
-    for (int i = 0; i < c->n_nodes && st == ST_OK; i++)
+    TRY (sort_names (r, &nodes));
+    TRY (number_switches (r));
+    if (!(c->node_of_gpu = calloc ((size_t) c->n_gpus + 1, sizeof *c->node_of_gpu)))
+        return err_nomem (r->err);
+    for (int i = 0; i < c->n_nodes; i++)
         for (int k = 0; k < c->node[i].gpus; k++)
             c->node_of_gpu[c->node[i].first_gpu + k] = i;
-    return st;
+    return ST_OK;
 }

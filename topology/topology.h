@@ -41,7 +41,7 @@ const struct topology_gpu_type *topology_gpu_type_builtin (const char *name);
 const struct topology_gpu_type *topology_gpu_types_builtin (int *n);
 
 struct topology_pattern;
-struct topology_pairs;
+struct pairs;
 
 /** A matrix of one quantity over n endpoints, or one number for all pairs. */
 struct topology_matrix {
@@ -136,7 +136,7 @@ struct topology_cluster {
     struct topology_links *intra;
     int n_intra;
     int *gpu_row; /* [n_gpus] row of each GPU in links.gpu, or NULL: its number */
-    struct topology_pairs *except_bytes_per_s, *except_latency_s; /* between GPUs */
+    struct pairs *except_bytes_per_s, *except_latency_s; /* between GPUs */
     char *folder; /* of the file, for relative .npy names */
 };
 
@@ -290,15 +290,6 @@ static inline int topology_gpu_index (const struct topology_cluster *c, int gpu)
 
 /** The GPU with that number on a node; -1 when there is none or it is drained. */
 int topology_gpu_find (const struct topology_cluster *c, int node, int index);
-
-/** Cores near a GPU, a list as in "0-15,64-79" that taskset -c, numactl -C and rankfiles
- *  take; NULL when unknown. */
-static inline const char *topology_gpu_cpus (const struct topology_cluster *c, int gpu)
-{
-    const struct topology_node *n = &c->node[c->node_of_gpu[gpu]];
-
-    return n->gpu_cpus ? n->gpu_cpus[gpu - n->first_gpu] : NULL;
-}
 
 /** Levels of switches from node a up to the first that node b is below too: 0 under one
  *  leaf switch; -1 when unknown or not connected. */

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "base/json.h"
+#include "base/pairs.h"
 #include "topology/topology.h"
 
 /** What every part of the cluster file's reader needs. */
@@ -59,7 +60,7 @@ struct topology_pattern {
     double *by_node;                  /* [n] SI units, or NULL */
     double *by_hops; /* [n_hops] SI units; the last also beyond; or NULL */
     int n_hops;
-    struct topology_pairs *except;
+    struct pairs *except;
 };
 
 /** What a matrix holds: which unit and limits its numbers have. */
@@ -86,29 +87,18 @@ bool topology_matrix_set (struct topology_matrix *m, int n, int i, int j, double
 /** The lowest measured entry off the diagonal in SI units; 0 when there is none. */
 double topology_matrix_lowest (const struct topology_matrix *m);
 
+/** Take x where it is measured and below the lowest so far; 0: there is none yet. */
+void topology_lower (double *lowest, double x);
+
 void topology_matrix_release (struct topology_matrix *m);
 
-/** A matrix of its own with rows and columns keep[0..n). */
-bool topology_matrix_pick (const struct topology_matrix *from, const int *keep, int n,
-                           struct topology_matrix *to);
-
-/** Links of their own between the endpoints keep[0..n).  @return false: out of memory */
-bool topology_links_pick (const struct topology_links *from, const int *keep, int n,
-                          struct topology_links *to);
+/** Give a node links of its own: those between its GPUs keep[0..gpus) of the links that it
+ *  has.  @return false: out of memory */
+bool topology_own_intra (struct topology_node *n, const int *keep);
 /** Change entry i -> j of links over n endpoints (NaN: unmeasured); who names a bandwidth knows
  *  better than an estimate.  @return false: out of memory */
 bool topology_links_set (struct topology_links *l, int n, int i, int j,
                          double bytes_per_s);
 void topology_links_release (struct topology_links *l);
-
-/* ---- pairs ---- */
-
-/** Set the number of i -> j; *map is made when NULL.  @return false: out of memory */
-bool topology_pairs_set (struct topology_pairs **map, int i, int j, double x);
-bool topology_pairs_get (const struct topology_pairs *p, int i, int j, double *x);
-/** Go through all pairs in no order.  @param[in,out] at  0 at first */
-bool topology_pairs_next (const struct topology_pairs *p, size_t *at, int *i, int *j,
-                          double *x);
-void topology_pairs_free (struct topology_pairs *p);
 
 #endif

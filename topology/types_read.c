@@ -10,18 +10,6 @@
 static enum status read_gpu_type (struct reader *r, const struct json_at *at,
                                   const char *name, struct topology_gpu_type *t)
 {
-    static const char *const known[] = {"like",
-                                        "memory_gb",
-                                        "memory_gb_per_s",
-                                        "bf16_tflop_per_s",
-                                        "fp16_tflop_per_s",
-                                        "fp8_tflop_per_s",
-                                        "fp32_tflop_per_s",
-                                        "multiprocessors",
-                                        "gemm_efficiency",
-                                        "nvls_efficiency",
-                                        "source",
-                                        NULL};
     const struct {
         const char *key;
         double *value, unit, max;
@@ -34,19 +22,16 @@ static enum status read_gpu_type (struct reader *r, const struct json_at *at,
                  {"fp32_tflop_per_s", &t->fp32_flop_per_s, 1e12, 1e6, false},
                  {"gemm_efficiency", &t->gemm_efficiency, 1, 1, false},
                  {"nvls_efficiency", &t->nvls_efficiency, 1, 1, true}};
-    struct json_at like = json_key (at, "like"), sms = json_key (at, "multiprocessors");
+    struct json_at like = json_key (at, "like");
     const struct topology_gpu_type *base = topology_gpu_type_builtin (name);
-    enum status st = json_want_object (at, r->err);
     const char *like_name;
-    long long n;
 
-    if (st == ST_OK && json_has (at, "like")) {
-        st = json_want_string (&like, &like_name, r->err);
-        if (st == ST_OK && !(base = topology_gpu_type_builtin (like_name)))
-            st = json_fail (&like, r->err, "a built-in GPU type");
+    TRY (json_want_object (at, r->err));
+    if (json_has (at, "like")) {
+        TRY (json_want_string (&like, &like_name, r->err));
+        if (!(base = topology_gpu_type_builtin (like_name)))
+            return json_fail (&like, r->err, "a built-in GPU type");
     }
-    if (st != ST_OK)
-        return st;
     *t = base ? *base : (struct topology_gpu_type){.gemm_efficiency = 0.6};
     snprintf (t->name, sizeof t->name, "%s", name);
     for (size_t i = 0; i < sizeof field / sizeof *field; i++) {
@@ -59,18 +44,17 @@ static enum status read_gpu_type (struct reader *r, const struct json_at *at,
             continue;
         if (!f.v && strcmp (field[i].key, "gemm_efficiency") == 0)
             continue;
-        st = json_want_number (&f, 0, field[i].zero_ok, field[i].max, &x, r->err);
-        if (st != ST_OK)
-            return st;
+        TRY (json_want_number (&f, 0, field[i].zero_ok, field[i].max, &x, r->err));
         *field[i].value = x * field[i].unit;
     }
-    if (!base || json_has (at, "multiprocessors")) {
-        st = json_want_int (&sms, 1, 100000, &n, r->err);
-        if (st != ST_OK)
-            return st;
-        t->multiprocessors = (int) n;
-    }
-    json_note_unknown (at, known, r->notes);
+    if (!base || json_has (at, "multiprocessors"))
+        TRY (
+            json_get_int (at, "multiprocessors", 1, 100000, &t->multiprocessors, r->err));
+    json_note_unknown (at,
+                       "like memory_gb memory_gb_per_s bf16_tflop_per_s "
+                       "fp16_tflop_per_s fp8_tflop_per_s fp32_tflop_per_s "
+                       "multiprocessors gemm_efficiency nvls_efficiency source",
+                       r->notes);
     return ST_OK;
 }
 
@@ -79,13 +63,10 @@ enum status topology_types_read (struct reader *r, const struct json_at *root)
     struct json_at at = json_key (root, "gpu_types");
     const char *name;
     json_t *value;
-    enum status st;
 
     if (!json_has (root, "gpu_types"))
         return ST_OK;
-    st = json_want_object (&at, r->err);
-    if (st != ST_OK)
-        return st;
+    TRY (json_want_object (&at, r->err));
     r->c->type = calloc (json_object_size (at.v) + 1, sizeof *r->c->type);
     if (!r->c->type)
         return err_nomem (r->err);
@@ -95,9 +76,7 @@ enum status topology_types_read (struct reader *r, const struct json_at *root)
 
         if (!topology_name_ok (name) || strlen (name) >= sizeof r->c->type->name)
             return json_fail_text (&one, r->err, "not a legal name of a GPU type");
-        st = read_gpu_type (r, &one, name, &r->c->type[r->c->n_types]);
-        if (st != ST_OK)
-            return st;
+        TRY (read_gpu_type (r, &one, name, &r->c->type[r->c->n_types]));
         r->c->n_types++;
     }
     return ST_OK;
@@ -107,11 +86,9 @@ enum status topology_type_find (struct reader *r, const struct json_at *at,
                                 const struct topology_gpu_type **out)
 {
     const char *name;
-    enum status st = json_want_string (at, &name, r->err);
     int n;
 
-    if (st != ST_OK)
-        return st;
+    TRY (json_want_string (at, &name, r->err));
     for (int i = 0; i < r->c->n_types; i++)
         if (strcmp (r->c->type[i].name, name) == 0) {
             *out = &r->c->type[i];

@@ -65,16 +65,14 @@ static enum status check_tp (const struct workload_model *m,
                              const struct workload_config *c, struct error *err)
 {
     int tp = c->deg.tp;
-    enum status st = divides ("tp", tp, m->heads, "attention heads", err);
 
-    if (st == ST_OK && tp < m->kv_heads)
-        st = divides ("tp", tp, m->kv_heads, "key/value heads", err);
-    if (st == ST_OK && tp > m->kv_heads && tp % m->kv_heads != 0)
-        st = err_set (err, ST_INVALID, "tp %d is no multiple of %d key/value heads", tp,
-                      m->kv_heads);
-    if (st == ST_OK)
-        st = divides ("tp", tp, m->ffn, "columns of the MLP", err);
-    return st;
+    TRY (divides ("tp", tp, m->heads, "attention heads", err));
+    if (tp < m->kv_heads)
+        TRY (divides ("tp", tp, m->kv_heads, "key/value heads", err));
+    if (tp > m->kv_heads && tp % m->kv_heads != 0)
+        return err_set (err, ST_INVALID, "tp %d is no multiple of %d key/value heads", tp,
+                        m->kv_heads);
+    return divides ("tp", tp, m->ffn, "columns of the MLP", err);
 }
 
 /* Context parallelism deals every rank two chunks, one from each end of the sequence, so
@@ -101,7 +99,6 @@ static enum status check_experts (const struct workload_model *m,
 {
     const struct workload_degrees *d = &c->deg;
     long long ranks = (long long) d->tp * d->cp * d->dp;
-    enum status st;
 
     if (m->experts == 0) {
         if (d->ep == 1 && d->etp == d->tp)
@@ -109,18 +106,17 @@ static enum status check_experts (const struct workload_model *m,
         return err_set (err, ST_INVALID, "ep %d, etp %d: %s has no experts", d->ep,
                         d->etp, m->name);
     }
-    st = divides ("ep", d->ep, m->experts, "experts", err);
-    if (st == ST_OK)
-        st = divides ("etp", d->etp, m->expert_ffn, "columns of an expert", err);
-    if (st == ST_OK && d->etp > d->tp)
-        st = err_set (err, ST_INVALID, "etp %d is above tp %d", d->etp, d->tp);
-    if (st == ST_OK && d->etp == d->tp)
-        st = divides ("ep", d->ep, (long long) d->dp * d->cp, "ranks of dp x cp", err);
-    if (st == ST_OK && ranks % ((long long) d->etp * d->ep) != 0)
-        st = err_set (err, ST_INVALID,
-                      "etp %d x ep %d does not divide tp x cp x dp = %lld", d->etp, d->ep,
-                      ranks);
-    return st;
+    TRY (divides ("ep", d->ep, m->experts, "experts", err));
+    TRY (divides ("etp", d->etp, m->expert_ffn, "columns of an expert", err));
+    if (d->etp > d->tp)
+        return err_set (err, ST_INVALID, "etp %d is above tp %d", d->etp, d->tp);
+    if (d->etp == d->tp)
+        TRY (divides ("ep", d->ep, (long long) d->dp * d->cp, "ranks of dp x cp", err));
+    return ranks % ((long long) d->etp * d->ep) == 0
+               ? ST_OK
+               : err_set (err, ST_INVALID,
+                          "etp %d x ep %d does not divide tp x cp x dp = %lld", d->etp,
+                          d->ep, ranks);
 }
 
 /* Interleaving needs as many rounds as stages; V shapes have two chunks. */
@@ -214,18 +210,13 @@ enum status workload_config_check (const struct workload_model *m,
                         "replicated",
                         d->tp, d->pp, d->cp, m->name);
 
-    enum status st = check_tp (m, c, err);
-
-    if (st == ST_OK)
-        st = check_experts (m, c, err);
-    if (st == ST_OK)
-        st = check_seq (j, c, err);
-    if (st == ST_OK)
-        st = divides ("dp", d->dp, j->global_batch, "sequences of the global batch", err);
-    if (st == ST_OK)
-        st = divides ("micro-batch", c->micro_batch, j->global_batch / d->dp,
-                      "sequences of a data-parallel replica", err);
-    return st == ST_OK ? check_chunks (m, j, c, err) : st;
+    TRY (check_tp (m, c, err));
+    TRY (check_experts (m, c, err));
+    TRY (check_seq (j, c, err));
+    TRY (divides ("dp", d->dp, j->global_batch, "sequences of the global batch", err));
+    TRY (divides ("micro-batch", c->micro_batch, j->global_batch / d->dp,
+                  "sequences of a data-parallel replica", err));
+    return check_chunks (m, j, c, err);
 }
 
 struct workload_coords workload_coords_of (const struct workload_degrees *d, int rank)

@@ -10,156 +10,146 @@
 #define VOCAB_MAX (1 << 24)
 #define EXPERTS_MAX 65536
 
-#define SIZE(KEY, MEMBER, MAX, NEEDED)                                     \
-    {                                                                      \
-        KEY, offsetof (struct workload_model, MEMBER), MAX, NEEDED, false, \
-            NEEDED ? 1 : 0, false                                          \
-    }
-/* May be left out, but not be 0. */
-#define COUNT(KEY, MEMBER, MAX)                                                    \
-    {                                                                              \
-        KEY, offsetof (struct workload_model, MEMBER), MAX, false, false, 1, false \
-    }
-/* An older name of the field that follows. */
-#define OTHER(KEY, MEMBER, MAX)                                                   \
-    {                                                                             \
-        KEY, offsetof (struct workload_model, MEMBER), MAX, false, false, 1, true \
-    }
-#define FLAG(KEY, MEMBER)                                                       \
-    {                                                                           \
-        KEY, offsetof (struct workload_model, MEMBER), 0, false, true, 0, false \
-    }
-#define END                                \
-    {                                      \
-        NULL, 0, 0, false, false, 0, false \
+#define FIELD(KEY, KIND, MEMBER, MAX)                                    \
+    {                                                                    \
+        KEY, offsetof (struct workload_model, MEMBER), FIELD_##KIND, MAX \
     }
 
-#define LLAMA_SHAPE                                           \
-    SIZE ("hidden_size", hidden, WIDTH_MAX, true),            \
-        SIZE ("num_hidden_layers", layers, LAYERS_MAX, true), \
-        SIZE ("num_attention_heads", heads, WIDTH_MAX, true), \
-        COUNT ("num_key_value_heads", kv_heads, WIDTH_MAX),   \
-        COUNT ("head_dim", head_dim, WIDTH_MAX),              \
-        SIZE ("vocab_size", vocab, VOCAB_MAX, true), FLAG ("tie_word_embeddings", tied)
-#define LLAMA_MLP SIZE ("intermediate_size", ffn, VOCAB_MAX, true)
+#define LLAMA_SHAPE                                                \
+    FIELD ("hidden_size", NEEDED, hidden, WIDTH_MAX),              \
+        FIELD ("num_hidden_layers", NEEDED, layers, LAYERS_MAX),   \
+        FIELD ("num_attention_heads", NEEDED, heads, WIDTH_MAX),   \
+        FIELD ("num_key_value_heads", COUNT, kv_heads, WIDTH_MAX), \
+        FIELD ("head_dim", COUNT, head_dim, WIDTH_MAX),            \
+        FIELD ("vocab_size", NEEDED, vocab, VOCAB_MAX),            \
+        FIELD ("tie_word_embeddings", FLAG, tied, 0)
+#define LLAMA_MLP FIELD ("intermediate_size", NEEDED, ffn, VOCAB_MAX)
 
-static const struct workload_field llama[] = {LLAMA_SHAPE, LLAMA_MLP,
-                                              FLAG ("attention_bias", out_bias),
-                                              FLAG ("mlp_bias", mlp_bias), END};
+static const struct workload_field llama[] = {LLAMA_SHAPE,
+                                              LLAMA_MLP,
+                                              FIELD ("attention_bias", FLAG, out_bias, 0),
+                                              FIELD ("mlp_bias", FLAG, mlp_bias, 0),
+                                              {0}};
 
-static const struct workload_field qwen2[] = {LLAMA_SHAPE, LLAMA_MLP, END};
+static const struct workload_field qwen2[] = {LLAMA_SHAPE, LLAMA_MLP, {0}};
 
-static const struct workload_field qwen3[] = {LLAMA_SHAPE, LLAMA_MLP,
-                                              FLAG ("attention_bias", out_bias), END};
+static const struct workload_field qwen3[] = {
+    LLAMA_SHAPE, LLAMA_MLP, FIELD ("attention_bias", FLAG, out_bias, 0), {0}};
 
 static const struct workload_field mixtral[] = {
-    LLAMA_SHAPE, SIZE ("intermediate_size", expert_ffn, VOCAB_MAX, true),
-    SIZE ("num_local_experts", experts, EXPERTS_MAX, true),
-    SIZE ("num_experts_per_tok", top_k, EXPERTS_MAX, true), END};
+    LLAMA_SHAPE,
+    FIELD ("intermediate_size", NEEDED, expert_ffn, VOCAB_MAX),
+    FIELD ("num_local_experts", NEEDED, experts, EXPERTS_MAX),
+    FIELD ("num_experts_per_tok", NEEDED, top_k, EXPERTS_MAX),
+    {0}};
 
-#define QWEN_EXPERTS                                                 \
-    SIZE ("num_experts", experts, EXPERTS_MAX, true),                \
-        SIZE ("num_experts_per_tok", top_k, EXPERTS_MAX, true),      \
-        SIZE ("moe_intermediate_size", expert_ffn, VOCAB_MAX, true), \
-        COUNT ("decoder_sparse_step", expert_every, LAYERS_MAX),     \
-        SIZE ("first_k_dense_replace", dense_layers, LAYERS_MAX, false)
+#define QWEN_EXPERTS                                                    \
+    FIELD ("num_experts", NEEDED, experts, EXPERTS_MAX),                \
+        FIELD ("num_experts_per_tok", NEEDED, top_k, EXPERTS_MAX),      \
+        FIELD ("moe_intermediate_size", NEEDED, expert_ffn, VOCAB_MAX), \
+        FIELD ("decoder_sparse_step", COUNT, expert_every, LAYERS_MAX), \
+        FIELD ("first_k_dense_replace", SIZE, dense_layers, LAYERS_MAX)
 
 static const struct workload_field qwen2_moe[] = {
-    LLAMA_SHAPE, LLAMA_MLP, QWEN_EXPERTS,
-    SIZE ("shared_expert_intermediate_size", shared_ffn, VOCAB_MAX, false), END};
+    LLAMA_SHAPE,
+    LLAMA_MLP,
+    QWEN_EXPERTS,
+    FIELD ("shared_expert_intermediate_size", SIZE, shared_ffn, VOCAB_MAX),
+    {0}};
 
-static const struct workload_field qwen3_moe[] = {LLAMA_SHAPE, LLAMA_MLP, QWEN_EXPERTS,
-                                                  FLAG ("attention_bias", out_bias), END};
+static const struct workload_field qwen3_moe[] = {
+    LLAMA_SHAPE,
+    LLAMA_MLP,
+    QWEN_EXPERTS,
+    FIELD ("attention_bias", FLAG, out_bias, 0),
+    {0}};
 
 static const struct workload_field deepseek[] = {
     LLAMA_SHAPE,
     LLAMA_MLP,
-    SIZE ("q_lora_rank", q_rank, WIDTH_MAX, false),
-    SIZE ("kv_lora_rank", kv_rank, WIDTH_MAX, true),
-    SIZE ("qk_rope_head_dim", rope_dim, WIDTH_MAX, true),
-    SIZE ("qk_nope_head_dim", nope_dim, WIDTH_MAX, true),
-    SIZE ("v_head_dim", v_dim, WIDTH_MAX, true),
-    SIZE ("n_routed_experts", experts, EXPERTS_MAX, false),
-    SIZE ("n_shared_experts", shared_experts, EXPERTS_MAX, false),
-    SIZE ("num_experts_per_tok", top_k, EXPERTS_MAX, false),
-    SIZE ("n_group", expert_groups, EXPERTS_MAX, false),
-    SIZE ("topk_group", top_groups, EXPERTS_MAX, false),
-    SIZE ("moe_intermediate_size", expert_ffn, VOCAB_MAX, false),
-    SIZE ("first_k_dense_replace", dense_layers, LAYERS_MAX, false),
-    COUNT ("moe_layer_freq", expert_every, LAYERS_MAX),
-    END};
+    FIELD ("q_lora_rank", SIZE, q_rank, WIDTH_MAX),
+    FIELD ("kv_lora_rank", NEEDED, kv_rank, WIDTH_MAX),
+    FIELD ("qk_rope_head_dim", NEEDED, rope_dim, WIDTH_MAX),
+    FIELD ("qk_nope_head_dim", NEEDED, nope_dim, WIDTH_MAX),
+    FIELD ("v_head_dim", NEEDED, v_dim, WIDTH_MAX),
+    FIELD ("n_routed_experts", SIZE, experts, EXPERTS_MAX),
+    FIELD ("n_shared_experts", SIZE, shared_experts, EXPERTS_MAX),
+    FIELD ("num_experts_per_tok", SIZE, top_k, EXPERTS_MAX),
+    FIELD ("n_group", SIZE, expert_groups, EXPERTS_MAX),
+    FIELD ("topk_group", SIZE, top_groups, EXPERTS_MAX),
+    FIELD ("moe_intermediate_size", SIZE, expert_ffn, VOCAB_MAX),
+    FIELD ("first_k_dense_replace", SIZE, dense_layers, LAYERS_MAX),
+    FIELD ("moe_layer_freq", COUNT, expert_every, LAYERS_MAX),
+    {0}};
 
 static const struct workload_field gpt2[] = {
-    SIZE ("n_embd", hidden, WIDTH_MAX, true),
-    SIZE ("n_layer", layers, LAYERS_MAX, true),
-    SIZE ("n_head", heads, WIDTH_MAX, true),
-    SIZE ("n_positions", positions, VOCAB_MAX, true),
-    SIZE ("vocab_size", vocab, VOCAB_MAX, true),
-    SIZE ("n_inner", ffn, VOCAB_MAX, false),
-    FLAG ("tie_word_embeddings", tied),
-    END};
+    FIELD ("n_embd", NEEDED, hidden, WIDTH_MAX),
+    FIELD ("n_layer", NEEDED, layers, LAYERS_MAX),
+    FIELD ("n_head", NEEDED, heads, WIDTH_MAX),
+    FIELD ("n_positions", NEEDED, positions, VOCAB_MAX),
+    FIELD ("vocab_size", NEEDED, vocab, VOCAB_MAX),
+    FIELD ("n_inner", SIZE, ffn, VOCAB_MAX),
+    FIELD ("tie_word_embeddings", FLAG, tied, 0),
+    {0}};
 
-static const struct workload_field gpt_neox[] = {LLAMA_SHAPE, LLAMA_MLP, END};
+static const struct workload_field gpt_neox[] = {LLAMA_SHAPE, LLAMA_MLP, {0}};
 
 static const struct workload_field bloom[] = {
-    OTHER ("n_embed", hidden, WIDTH_MAX),
-    SIZE ("hidden_size", hidden, WIDTH_MAX, true),
-    OTHER ("num_hidden_layers", layers, LAYERS_MAX),
-    SIZE ("n_layer", layers, LAYERS_MAX, true),
-    OTHER ("num_attention_heads", heads, WIDTH_MAX),
-    SIZE ("n_head", heads, WIDTH_MAX, true),
-    SIZE ("vocab_size", vocab, VOCAB_MAX, true),
-    SIZE ("n_inner", ffn, VOCAB_MAX, false),
-    FLAG ("tie_word_embeddings", tied),
-    END};
+    FIELD ("n_embed", OLDER, hidden, WIDTH_MAX),
+    FIELD ("hidden_size", NEEDED, hidden, WIDTH_MAX),
+    FIELD ("num_hidden_layers", OLDER, layers, LAYERS_MAX),
+    FIELD ("n_layer", NEEDED, layers, LAYERS_MAX),
+    FIELD ("num_attention_heads", OLDER, heads, WIDTH_MAX),
+    FIELD ("n_head", NEEDED, heads, WIDTH_MAX),
+    FIELD ("vocab_size", NEEDED, vocab, VOCAB_MAX),
+    FIELD ("n_inner", SIZE, ffn, VOCAB_MAX),
+    FIELD ("tie_word_embeddings", FLAG, tied, 0),
+    {0}};
 
 static const struct workload_field falcon[] = {
-    SIZE ("hidden_size", hidden, WIDTH_MAX, true),
-    OTHER ("n_layer", layers, LAYERS_MAX),
-    SIZE ("num_hidden_layers", layers, LAYERS_MAX, true),
-    OTHER ("n_head", heads, WIDTH_MAX),
-    SIZE ("num_attention_heads", heads, WIDTH_MAX, true),
-    OTHER ("n_head_kv", kv_heads, WIDTH_MAX),
-    COUNT ("num_kv_heads", kv_heads, WIDTH_MAX),
-    SIZE ("num_ln_in_parallel_attn", norms, 2, false),
-    SIZE ("ffn_hidden_size", ffn, VOCAB_MAX, false),
-    SIZE ("vocab_size", vocab, VOCAB_MAX, true),
-    FLAG ("bias", mlp_bias),
-    FLAG ("tie_word_embeddings", tied),
-    END};
+    FIELD ("hidden_size", NEEDED, hidden, WIDTH_MAX),
+    FIELD ("n_layer", OLDER, layers, LAYERS_MAX),
+    FIELD ("num_hidden_layers", NEEDED, layers, LAYERS_MAX),
+    FIELD ("n_head", OLDER, heads, WIDTH_MAX),
+    FIELD ("num_attention_heads", NEEDED, heads, WIDTH_MAX),
+    FIELD ("n_head_kv", OLDER, kv_heads, WIDTH_MAX),
+    FIELD ("num_kv_heads", COUNT, kv_heads, WIDTH_MAX),
+    FIELD ("num_ln_in_parallel_attn", SIZE, norms, 2),
+    FIELD ("ffn_hidden_size", SIZE, ffn, VOCAB_MAX),
+    FIELD ("vocab_size", NEEDED, vocab, VOCAB_MAX),
+    FIELD ("bias", FLAG, mlp_bias, 0),
+    FIELD ("tie_word_embeddings", FLAG, tied, 0),
+    {0}};
 
 static const struct workload_field t5[] = {
-    SIZE ("d_model", hidden, WIDTH_MAX, true),
-    SIZE ("num_layers", layers, LAYERS_MAX, true),
-    SIZE ("num_decoder_layers", decoder_layers, LAYERS_MAX, false),
-    SIZE ("num_heads", heads, WIDTH_MAX, true),
-    SIZE ("d_kv", head_dim, WIDTH_MAX, true),
-    SIZE ("d_ff", ffn, VOCAB_MAX, true),
-    SIZE ("vocab_size", vocab, VOCAB_MAX, true),
-    FLAG ("tie_word_embeddings", tied),
-    END};
+    FIELD ("d_model", NEEDED, hidden, WIDTH_MAX),
+    FIELD ("num_layers", NEEDED, layers, LAYERS_MAX),
+    FIELD ("num_decoder_layers", SIZE, decoder_layers, LAYERS_MAX),
+    FIELD ("num_heads", NEEDED, heads, WIDTH_MAX),
+    FIELD ("d_kv", NEEDED, head_dim, WIDTH_MAX),
+    FIELD ("d_ff", NEEDED, ffn, VOCAB_MAX),
+    FIELD ("vocab_size", NEEDED, vocab, VOCAB_MAX),
+    FIELD ("tie_word_embeddings", FLAG, tied, 0),
+    {0}};
 
 /* ---- what the fields do not say ---- */
 
-static enum status finish_llama (const struct json_at *at, struct workload_model *m,
-                                 struct notes *notes, struct error *err)
+static enum status finish_llama (const struct workload_reading *r,
+                                 struct workload_model *m)
 {
-    (void) err;
     m->gated_mlp = true;
     m->qkv_bias = m->out_bias;
-    if (json_has (at, "sliding_window") && strcmp (m->type, "mistral") == 0)
-        notes_add (notes,
+    if (json_has (r->at, "sliding_window") && strcmp (m->type, "mistral") == 0)
+        notes_add (r->notes,
                    "%s: sliding_window: attention is counted over the whole sequence",
-                   at->key);
+                   r->at->key);
     return ST_OK;
 }
 
-static enum status finish_qwen2 (const struct json_at *at, struct workload_model *m,
-                                 struct notes *notes, struct error *err)
+static enum status finish_qwen2 (const struct workload_reading *r,
+                                 struct workload_model *m)
 {
-    (void) at;
-    (void) notes;
-    (void) err;
+    (void) r;
     m->gated_mlp = m->qkv_bias = true;
     return ST_OK;
 }
@@ -170,77 +160,72 @@ static enum status read_mlp_only (const struct json_at *at, struct workload_mode
 {
     struct json_at list = json_key (at, "mlp_only_layers");
     size_t n;
-    enum status st;
 
     if (!json_has (at, "mlp_only_layers"))
         return ST_OK;
-    st = json_want_array (&list, &n, err);
-    for (size_t i = 0; i < n && st == ST_OK; i++) {
+    TRY (json_want_array (&list, &n, err));
+    for (size_t i = 0; i < n; i++) {
         struct json_at one = json_entry (&list, i);
         long long layer;
 
-        st = json_want_int (&one, 0, m->layers - 1, &layer, err);
-        if (st == ST_OK && layer != (long long) i)
-            st = json_fail_text (&one, err,
-                                 "only the first layers can be without experts");
+        TRY (json_want_int (&one, 0, m->layers - 1, &layer, err));
+        if (layer != (long long) i)
+            return json_fail_text (&one, err,
+                                   "only the first layers can be without experts");
     }
-    if (st == ST_OK && n > 0)
+    if (n > 0)
         m->dense_layers = (int) n;
-    return st;
+    return ST_OK;
 }
 
-static enum status finish_qwen_moe (const struct json_at *at, struct workload_model *m,
-                                    struct notes *notes, struct error *err)
+static enum status finish_qwen_moe (const struct workload_reading *r,
+                                    struct workload_model *m)
 {
     bool second = strcmp (m->type, "qwen2_moe") == 0;
 
-    (void) notes;
     m->gated_mlp = true;
     m->qkv_bias = second || m->out_bias;
     m->qk_norm = !second;
     m->shared_gate = m->shared_ffn > 0;
-    return read_mlp_only (at, m, err);
+    return read_mlp_only (r->at, m, r->err);
 }
 
-static enum status finish_qwen3 (const struct json_at *at, struct workload_model *m,
-                                 struct notes *notes, struct error *err)
+static enum status finish_qwen3 (const struct workload_reading *r,
+                                 struct workload_model *m)
 {
     m->head_dim = m->head_dim > 0 ? m->head_dim : 128; /* transformers' own */
     m->qk_norm = true;
-    return finish_llama (at, m, notes, err);
+    return finish_llama (r, m);
 }
 
-static enum status finish_mixtral (const struct json_at *at, struct workload_model *m,
-                                   struct notes *notes, struct error *err)
+static enum status finish_mixtral (const struct workload_reading *r,
+                                   struct workload_model *m)
 {
     m->ffn = m->expert_ffn; /* there is no dense layer */
-    return finish_llama (at, m, notes, err);
+    return finish_llama (r, m);
 }
 
-static enum status finish_deepseek (const struct json_at *at, struct workload_model *m,
-                                    struct notes *notes, struct error *err)
+static enum status finish_deepseek (const struct workload_reading *r,
+                                    struct workload_model *m)
 {
     m->gated_mlp = true;
     m->head_dim = m->nope_dim + m->rope_dim;
     m->router_bias = strcmp (m->type, "deepseek_v3") == 0;
     m->shared_ffn = m->shared_experts * m->expert_ffn;
     if (m->experts > 0 && (m->top_k == 0 || m->expert_ffn == 0))
-        return json_fail_text (at, err,
+        return json_fail_text (r->at, r->err,
                                "n_routed_experts needs num_experts_per_tok and "
                                "moe_intermediate_size");
-    if (json_has (at, "num_nextn_predict_layers"))
-        notes_add (notes,
+    if (json_has (r->at, "num_nextn_predict_layers"))
+        notes_add (r->notes,
                    "%s: num_nextn_predict_layers: multi-token prediction is not counted",
-                   at->key);
+                   r->at->key);
     return ST_OK;
 }
 
-static enum status finish_gpt (const struct json_at *at, struct workload_model *m,
-                               struct notes *notes, struct error *err)
+static enum status finish_gpt (const struct workload_reading *r, struct workload_model *m)
 {
-    (void) at;
-    (void) notes;
-    (void) err;
+    (void) r;
     m->qkv_bias = m->out_bias = m->mlp_bias = true;
     m->norm = NORM_LAYER;
     m->embedding_norm = strcmp (m->type, "bloom") == 0;
@@ -248,20 +233,18 @@ static enum status finish_gpt (const struct json_at *at, struct workload_model *
     return ST_OK;
 }
 
-static enum status finish_falcon (const struct json_at *at, struct workload_model *m,
-                                  struct notes *notes, struct error *err)
+static enum status finish_falcon (const struct workload_reading *r,
+                                  struct workload_model *m)
 {
-    struct json_at new = json_key (at, "new_decoder_architecture"),
-                   many = json_key (at, "multi_query"),
-                   beside = json_key (at, "parallel_attn");
+    struct json_at new = json_key (r->at, "new_decoder_architecture"),
+                   many = json_key (r->at, "multi_query"),
+                   beside = json_key (r->at, "parallel_attn");
     /* The first configurations of Falcon-40B and Falcon-7B had types of their own. */
     bool grouped = json_is_true (new.v) || strcmp (m->type, "RefinedWeb") == 0;
 
-    (void) notes;
-    (void) err;
     if (!grouped && (!many.v || json_is_true (many.v)))
         m->kv_heads = 1;
-    if (!json_has (at, "num_ln_in_parallel_attn"))
+    if (!json_has (r->at, "num_ln_in_parallel_attn"))
         m->norms = grouped || json_is_false (beside.v) ? 2 : 1;
     m->qkv_bias = m->out_bias = m->mlp_bias;
     m->norm = NORM_LAYER;
@@ -269,15 +252,12 @@ static enum status finish_falcon (const struct json_at *at, struct workload_mode
     return ST_OK;
 }
 
-static enum status finish_t5 (const struct json_at *at, struct workload_model *m,
-                              struct notes *notes, struct error *err)
+static enum status finish_t5 (const struct workload_reading *r, struct workload_model *m)
 {
-    struct json_at proj = json_key (at, "feed_forward_proj");
     const char *s = "relu";
 
-    (void) notes;
-    if (json_has (at, "feed_forward_proj") && json_want_string (&proj, &s, err) != ST_OK)
-        return ST_INVALID;
+    if (json_has (r->at, "feed_forward_proj"))
+        TRY (json_get_string (r->at, "feed_forward_proj", &s, r->err));
     m->gated_mlp = strncmp (s, "gated", 5) == 0;
     if (m->decoder_layers == 0)
         m->decoder_layers = m->layers;
@@ -285,12 +265,10 @@ static enum status finish_t5 (const struct json_at *at, struct workload_model *m
     return ST_OK;
 }
 
-static enum status finish_gemma (const struct json_at *at, struct workload_model *m,
-                                 struct notes *notes, struct error *err)
+static enum status finish_gemma (const struct workload_reading *r,
+                                 struct workload_model *m)
 {
-    (void) at;
-    (void) notes;
-    (void) err;
+    (void) r;
     /* transformers' own, whatever the width. */
     m->head_dim = m->head_dim > 0 ? m->head_dim : 256;
     m->gated_mlp = true;

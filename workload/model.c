@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "workload/workload_private.h"
 
@@ -13,29 +14,22 @@ static void *member (struct workload_model *m, const struct workload_field *f)
     return (char *) m + f->offset;
 }
 
-static enum status read_fields (const struct json_at *at, const struct workload_field *f,
-                                struct workload_model *m, struct error *err)
+static enum status read_fields (const struct workload_reading *r,
+                                const struct workload_field *f, struct workload_model *m)
 {
-    enum status st = ST_OK;
-
-    for (; f->key && st == ST_OK; f++) {
-        struct json_at one = json_key (at, f->key);
-        long long n;
-
-        bool there = json_has (at, f->key);
+    for (; f->key; f++) {
+        bool needed = f->kind == FIELD_NEEDED;
 
         /* Its older name may have been there. */
-        if (!there && (!f->needed || *(int *) member (m, f) > 0))
+        if (!json_has (r->at, f->key) && (!needed || *(int *) member (m, f) > 0))
             continue;
-        if (f->flag) {
-            st = json_want_bool (&one, member (m, f), err);
-            continue;
-        }
-        st = json_want_int (&one, f->least, f->max, &n, err);
-        if (st == ST_OK)
-            *(int *) member (m, f) = (int) n;
+        if (f->kind == FIELD_FLAG)
+            TRY (json_get_bool (r->at, f->key, member (m, f), r->err));
+        else
+            TRY (json_get_int (r->at, f->key, f->kind == FIELD_SIZE ? 0 : 1, f->max,
+                               member (m, f), r->err));
     }
-    return st;
+    return ST_OK;
 }
 
 /* Fill what a shape always has, and check that heads and experts agree. */
@@ -97,38 +91,32 @@ enum status workload_model_from_json (json_t *doc, const char *file, const char 
 {
     struct json_at root = json_root (doc, file), at = language_of (&root, notes),
                    type = json_key (&at, "model_type"), title = json_key (&root, "name");
+    const struct workload_reading r = {&at, notes, err};
     const struct workload_family *family;
     struct workload_model m = {0};
     const char *s;
-    enum status st = json_want_object (&at, err);
 
-    if (st == ST_OK)
-        st = json_want_string (&type, &s, err);
-    if (st != ST_OK)
-        return st;
+    TRY (json_want_object (&at, err));
+    TRY (json_want_string (&type, &s, err));
     family = workload_family_find (s);
     if (!family) {
         struct text list = {0};
 
-        text_add (&list, "one of ");
         workload_family_list (&list);
-        st = json_fail (&type, err, text_str (&list));
+        json_fail (&type, err, "one of %s", text_str (&list));
         text_free (&list);
-        return st;
+        return ST_INVALID;
     }
     snprintf (m.type, sizeof m.type, "%s", family->type);
     if (json_is_string (title.v))
         name = json_string_value (title.v);
     snprintf (m.name, sizeof m.name, "%.127s", name);
     m.tied = family->tied;
-    st = read_fields (&at, family->fields, &m, err);
-    if (st == ST_OK)
-        st = family->finish (&at, &m, notes, err);
-    if (st == ST_OK)
-        st = check_shape (&at, &m, err);
-    if (st == ST_OK)
-        *out = m;
-    return st;
+    TRY (read_fields (&r, family->fields, &m));
+    TRY (family->finish (&r, &m));
+    TRY (check_shape (&at, &m, err));
+    *out = m;
+    return ST_OK;
 }
 
 json_t *workload_model_to_json (const struct workload_model *m)
@@ -140,11 +128,11 @@ json_t *workload_model_to_json (const struct workload_model *m)
     for (const struct workload_field *f = family->fields; f->key && doc; f++) {
         const void *value = member (&copy, f);
 
-        if (f->other)
+        if (f->kind == FIELD_OLDER)
             continue;
-        if (f->flag)
+        if (f->kind == FIELD_FLAG)
             json_object_set_new (doc, f->key, json_boolean (*(const bool *) value));
-        else if (f->needed || *(const int *) value > 0)
+        else if (f->kind == FIELD_NEEDED || *(const int *) value > 0)
             json_object_set_new (doc, f->key, json_integer (*(const int *) value));
     }
     /* Falcon's key/value heads are read in its newer form alone. */
@@ -162,25 +150,18 @@ json_t *workload_model_to_json (const struct workload_model *m)
 static void name_from_path (const char *path, char *name, size_t size)
 {
     char copy[4096];
+    const char *base;
 
     snprintf (copy, sizeof copy, "%s", path);
-
-    char *slash = strrchr (copy, '/'), *base = slash ? slash + 1 : copy;
-
-    if (strcmp (base, "config.json") == 0 && slash && slash != copy) {
-        *slash = '\0';
-        slash = strrchr (copy, '/');
-        base = slash ? slash + 1 : copy;
+    base = file_name (copy);
+    if (strcmp (base, "config.json") == 0 && base > copy + 1) {
+        copy[base - copy - 1] = '\0';
+        base = file_name (copy);
     }
-
-    size_t n = strlen (base);
-
-    if (n > 5 && strcmp (base + n - 5, ".json") == 0)
-        n -= 5;
-    snprintf (name, size, "%.*s", (int) n, base);
+    snprintf (name, size, "%.*s", file_stem (base), base);
 }
 
-static const struct workload_model *find_preset (const char *name)
+const struct workload_model *workload_preset_find (const char *name)
 {
     int n;
     const struct workload_model *all = workload_presets (&n);
@@ -194,7 +175,7 @@ static const struct workload_model *find_preset (const char *name)
 enum status workload_model_read (const char *arg, struct workload_model *m,
                                  struct notes *notes, struct error *err)
 {
-    const struct workload_model *preset = find_preset (arg);
+    const struct workload_model *preset = workload_preset_find (arg);
     struct error why;
     json_t *doc;
     char name[128] = "model";
@@ -213,8 +194,7 @@ enum status workload_model_read (const char *arg, struct workload_model *m,
     }
     if (strcmp (arg, "-") != 0)
         name_from_path (arg, name, sizeof name);
-    st = workload_model_from_json (doc, strcmp (arg, "-") == 0 ? "standard input" : arg,
-                                   name, m, notes, err);
+    st = workload_model_from_json (doc, file_title (arg), name, m, notes, err);
     json_decref (doc);
     return st;
 }

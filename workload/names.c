@@ -10,15 +10,21 @@ static const char *const attentions[] = {"flash", "fused", "unfused", "flash1"};
 static const char *const all_reduces[] = {"auto",         "ring", "tree",
                                           "hierarchical", "nvls", "nvls-tree"};
 
-static int find (const char *s, const char *const *names, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (strcmp (names[i], s) == 0)
-            return (int) i;
-    return -1;
-}
+/* Defines workload_X_parse: the value of enum workload_X that a word names. */
+#define PARSER(X, names)                                              \
+    bool workload_##X##_parse (const char *s, enum workload_##X *out) \
+    {                                                                 \
+        for (size_t i = 0; i < sizeof names / sizeof *names; i++)     \
+            if (strcmp (names[i], s) == 0) {                          \
+                *out = (enum workload_##X) i;                         \
+                return true;                                          \
+            }                                                         \
+        return false;                                                 \
+    }
 
-#define FIND(s, names) find (s, names, sizeof names / sizeof *names)
+PARSER (precision, precisions)
+PARSER (attention, attentions)
+PARSER (all_reduce, all_reduces)
 
 const char *workload_precision_name (enum workload_precision p)
 {
@@ -33,33 +39,6 @@ const char *workload_attention_name (enum workload_attention a)
 const char *workload_all_reduce_name (enum workload_all_reduce a)
 {
     return all_reduces[a];
-}
-
-bool workload_all_reduce_parse (const char *s, enum workload_all_reduce *a)
-{
-    int i = FIND (s, all_reduces);
-
-    if (i >= 0)
-        *a = (enum workload_all_reduce) i;
-    return i >= 0;
-}
-
-bool workload_precision_parse (const char *s, enum workload_precision *p)
-{
-    int i = FIND (s, precisions);
-
-    if (i >= 0)
-        *p = (enum workload_precision) i;
-    return i >= 0;
-}
-
-bool workload_attention_parse (const char *s, enum workload_attention *a)
-{
-    int i = FIND (s, attentions);
-
-    if (i >= 0)
-        *a = (enum workload_attention) i;
-    return i >= 0;
 }
 
 bool workload_choice_parse (const char *s, enum workload_choice *c)
@@ -84,23 +63,21 @@ const char *workload_recompute_text (const struct workload_config *c, char buf[2
 bool workload_recompute_parse (const char *s, enum workload_recompute *r, int *layers)
 {
     char *end;
+    long n = 0;
 
-    if (strcmp (s, "none") == 0)
+    if (strncmp (s, "full:", 5) == 0) {
+        n = s[5] >= '0' && s[5] <= '9' ? strtol (s + 5, &end, 10) : 0;
+        if (n < 1 || n > INT_MAX || *end)
+            return false;
+        *r = RECOMPUTE_FULL;
+    } else if (strcmp (s, "none") == 0)
         *r = RECOMPUTE_NONE;
     else if (strcmp (s, "selective") == 0)
         *r = RECOMPUTE_SELECTIVE;
     else if (strcmp (s, "full") == 0)
         *r = RECOMPUTE_FULL;
-    else if (strncmp (s, "full:", 5) == 0 && s[5] >= '0' && s[5] <= '9') {
-        long n = strtol (s + 5, &end, 10);
-
-        if (*end || n < 1 || n > INT_MAX)
-            return false;
-        *r = RECOMPUTE_FULL;
-        *layers = (int) n;
-        return true;
-    } else
+    else
         return false;
-    *layers = 0;
+    *layers = (int) n;
     return true;
 }

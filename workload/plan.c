@@ -9,161 +9,111 @@
 
 /* ---- reading ---- */
 
-static enum status read_word (const struct json_at *root, const char *key, const char **s,
-                              struct error *err)
-{
-    struct json_at at = json_key (root, key);
-
-    return json_want_string (&at, s, err);
-}
-
-static enum status read_int (const struct json_at *root, const char *key, int lo, int hi,
-                             int *out, struct error *err)
-{
-    struct json_at at = json_key (root, key);
-    long long n;
-    enum status st = json_want_int (&at, lo, hi, &n, err);
-
-    if (st == ST_OK)
-        *out = (int) n;
-    return st;
-}
-
 static enum status read_choice (const struct json_at *job, const char *key,
                                 enum workload_choice *c, struct error *err)
 {
-    struct json_at at = json_key (job, key);
     bool yes;
-    enum status st = ST_OK;
 
-    if (json_has (job, key)) {
-        st = json_want_bool (&at, &yes, err);
-        *c = st == ST_OK && yes ? CHOICE_YES : CHOICE_NO;
-    }
-    return st;
+    if (!json_has (job, key))
+        return ST_OK;
+    TRY (json_get_bool (job, key, &yes, err));
+    *c = yes ? CHOICE_YES : CHOICE_NO;
+    return ST_OK;
 }
 
 /* What only memory depends on. */
 static enum status read_memory_job (const struct json_at *job, struct workload_plan *p,
                                     struct error *err)
 {
-    struct json_at limit = json_key (job, "memory_limit_pct"),
-                   risk = json_key (job, "oom_risk"),
-                   model = json_key (job, "memory_model"),
-                   wta = json_key (job, "wta_crs"), lora = json_key (job, "lora");
-    const char *s;
-    enum status st = read_choice (job, "fused_norm", &p->job.fused_norm, err);
+    const char *s = "linkwise";
 
-    if (st == ST_OK)
-        st = read_choice (job, "fused_mlp", &p->job.fused_mlp, err);
-    if (st == ST_OK)
-        st = read_choice (job, "gathered_logits", &p->job.gathered_logits, err);
-    if (st == ST_OK && json_has (job, "wta_crs"))
-        st = json_want_number (&wta, 0, true, 1, &p->job.wta_crs, err);
-    if (st == ST_OK && json_has (job, "lora"))
-        st = json_want_bool (&lora, &p->job.lora, err);
     p->memory_limit_pct = 95;
-    if (st == ST_OK && json_has (job, "memory_limit_pct"))
-        st = json_want_number (&limit, 0, false, 100, &p->memory_limit_pct, err);
-    if (st == ST_OK && json_has (job, "oom_risk"))
-        st = json_want_number (&risk, 0, true, 0.999999, &p->oom_risk, err);
-    strcpy (p->memory_model, "linkwise");
-    if (st == ST_OK && json_has (job, "memory_model")) {
-        st = json_want_string (&model, &s, err);
-        if (st == ST_OK)
-            snprintf (p->memory_model, sizeof p->memory_model, "%.31s", s);
-    }
-    return st;
+    TRY (read_choice (job, "fused_norm", &p->job.fused_norm, err));
+    TRY (read_choice (job, "fused_mlp", &p->job.fused_mlp, err));
+    TRY (read_choice (job, "gathered_logits", &p->job.gathered_logits, err));
+    if (json_has (job, "wta_crs"))
+        TRY (json_get_number (job, "wta_crs", 0, true, 1, &p->job.wta_crs, err));
+    if (json_has (job, "lora"))
+        TRY (json_get_bool (job, "lora", &p->job.lora, err));
+    if (json_has (job, "memory_limit_pct"))
+        TRY (json_get_number (job, "memory_limit_pct", 0, false, 100,
+                              &p->memory_limit_pct, err));
+    if (json_has (job, "oom_risk"))
+        TRY (json_get_number (job, "oom_risk", 0, true, 0.999999, &p->oom_risk, err));
+    if (json_has (job, "memory_model"))
+        TRY (json_get_string (job, "memory_model", &s, err));
+    snprintf (p->memory_model, sizeof p->memory_model, "%.31s", s);
+    return ST_OK;
 }
 
 static enum status read_job (const struct json_at *root, struct workload_plan *p,
                              struct error *err)
 {
-    struct json_at job = json_key (root, "job");
-    const char *s;
-    enum status st = json_want_object (&job, err);
+    struct json_at job = json_key (root, "job"), precision = json_key (&job, "precision"),
+                   attention = json_key (&job, "attention");
+    const char *s, *profile = WORKLOAD_PROFILE_DEFAULT;
 
-    if (st == ST_OK)
-        st = read_int (&job, "seq", 1, 1 << 30, &p->job.seq, err);
-    if (st == ST_OK)
-        st = read_int (&job, "global_batch", 1, 1 << 30, &p->job.global_batch, err);
-    if (st == ST_OK)
-        st = read_word (&job, "precision", &s, err);
-    if (st == ST_OK && !workload_precision_parse (s, &p->job.precision)) {
-        struct json_at at = json_key (&job, "precision");
-
-        st = json_fail (&at, err, "bf16, fp16, fp8 or fp32");
+    TRY (json_want_object (&job, err));
+    TRY (json_get_int (&job, "seq", 1, 1 << 30, &p->job.seq, err));
+    TRY (json_get_int (&job, "global_batch", 1, 1 << 30, &p->job.global_batch, err));
+    TRY (json_want_string (&precision, &s, err));
+    if (!workload_precision_parse (s, &p->job.precision))
+        return json_fail (&precision, err, "bf16, fp16, fp8 or fp32");
+    if (json_has (&job, "attention")) {
+        TRY (json_want_string (&attention, &s, err));
+        if (!workload_attention_parse (s, &p->job.attention))
+            return json_fail (&attention, err, "flash, fused or unfused");
     }
-    if (st == ST_OK && json_has (&job, "attention")) {
-        struct json_at at = json_key (&job, "attention");
-
-        st = json_want_string (&at, &s, err);
-        if (st == ST_OK && !workload_attention_parse (s, &p->job.attention))
-            st = json_fail (&at, err, "flash, fused or unfused");
-    }
-    snprintf (p->profile, sizeof p->profile, "%s", WORKLOAD_PROFILE_DEFAULT);
-    if (st == ST_OK && json_has (&job, "profile")) {
-        st = read_word (&job, "profile", &s, err);
-        if (st == ST_OK)
-            snprintf (p->profile, sizeof p->profile, "%.255s", s);
-    }
-    return st == ST_OK ? read_memory_job (&job, p, err) : st;
+    if (json_has (&job, "profile"))
+        TRY (json_get_string (&job, "profile", &profile, err));
+    snprintf (p->profile, sizeof p->profile, "%.255s", profile);
+    return read_memory_job (&job, p, err);
 }
 
-static enum status read_degrees (const struct json_at *root, struct workload_plan *p,
+static enum status read_degrees (const struct json_at *root, struct workload_degrees *d,
                                  struct error *err)
 {
     struct json_at at = json_key (root, "degrees");
-    struct workload_degrees *d = &p->config.deg;
-    enum status st = json_want_object (&at, err);
+    const struct {
+        const char *key;
+        int *value;
+        bool needed;
+    } degree[] = {{"tp", &d->tp, true},   {"pp", &d->pp, true},  {"dp", &d->dp, true},
+                  {"cp", &d->cp, false},  {"ep", &d->ep, false}, {"etp", &d->etp, false},
+                  {"vpp", &d->vpp, false}};
 
     *d = (struct workload_degrees){.cp = 1, .ep = 1, .vpp = 1};
-    if (st == ST_OK)
-        st = read_int (&at, "tp", 1, WORKLOAD_RANKS_MAX, &d->tp, err);
-    d->etp = d->tp;
-    if (st == ST_OK)
-        st = read_int (&at, "pp", 1, WORKLOAD_RANKS_MAX, &d->pp, err);
-    if (st == ST_OK)
-        st = read_int (&at, "dp", 1, WORKLOAD_RANKS_MAX, &d->dp, err);
-    if (st == ST_OK && json_has (&at, "cp"))
-        st = read_int (&at, "cp", 1, WORKLOAD_RANKS_MAX, &d->cp, err);
-    if (st == ST_OK && json_has (&at, "ep"))
-        st = read_int (&at, "ep", 1, WORKLOAD_RANKS_MAX, &d->ep, err);
-    if (st == ST_OK && json_has (&at, "etp"))
-        st = read_int (&at, "etp", 1, WORKLOAD_RANKS_MAX, &d->etp, err);
-    if (st == ST_OK && json_has (&at, "vpp"))
-        st = read_int (&at, "vpp", 1, WORKLOAD_RANKS_MAX, &d->vpp, err);
-    return st;
+    TRY (json_want_object (&at, err));
+    for (size_t i = 0; i < sizeof degree / sizeof *degree; i++)
+        if (degree[i].needed || json_has (&at, degree[i].key))
+            TRY (json_get_int (&at, degree[i].key, 1, WORKLOAD_RANKS_MAX, degree[i].value,
+                               err));
+    if (!json_has (&at, "etp"))
+        d->etp = d->tp;
+    return ST_OK;
 }
 
 static enum status read_config (const struct json_at *root, struct workload_plan *p,
                                 struct error *err)
 {
     struct workload_config *c = &p->config;
-    struct json_at sp = json_key (root, "sequence_parallel"),
-                   recompute = json_key (root, "recompute"),
+    struct json_at recompute = json_key (root, "recompute"),
                    schedule = json_key (root, "schedule");
     const char *s;
-    enum status st = read_degrees (root, p, err);
+    enum status st;
 
-    if (st == ST_OK)
-        st = read_int (root, "micro_batch", 1, 1 << 30, &c->micro_batch, err);
-    if (st == ST_OK)
-        st = read_int (root, "zero", 0, 3, &c->zero, err);
-    if (st == ST_OK)
-        st = json_want_bool (&sp, &c->sequence_parallel, err);
-    if (st == ST_OK)
-        st = json_want_string (&recompute, &s, err);
-    if (st == ST_OK && !workload_recompute_parse (s, &c->recompute, &c->recompute_layers))
-        st = json_fail (&recompute, err, "none, selective, full or full:K");
-    if (st == ST_OK)
-        st = json_want_string (&schedule, &s, err);
-    if (st == ST_OK && !workload_schedule_parse (s, &c->schedule))
-        st = json_fail (&schedule, err, "the name of a schedule");
-    if (st == ST_OK && (st = workload_job_check (&p->model, &p->job, err)) == ST_OK)
-        st = workload_config_check (&p->model, &p->job, c, err);
-    else
-        return st;
+    TRY (read_degrees (root, &c->deg, err));
+    TRY (json_get_int (root, "micro_batch", 1, 1 << 30, &c->micro_batch, err));
+    TRY (json_get_int (root, "zero", 0, 3, &c->zero, err));
+    TRY (json_get_bool (root, "sequence_parallel", &c->sequence_parallel, err));
+    TRY (json_want_string (&recompute, &s, err));
+    if (!workload_recompute_parse (s, &c->recompute, &c->recompute_layers))
+        return json_fail (&recompute, err, "none, selective, full or full:K");
+    TRY (json_want_string (&schedule, &s, err));
+    if (!workload_schedule_parse (s, &c->schedule))
+        return json_fail (&schedule, err, "the name of a schedule");
+    TRY (workload_job_check (&p->model, &p->job, err));
+    st = workload_config_check (&p->model, &p->job, c, err);
     if (st != ST_OK)
         err_prefix (err, "%s", root->key);
     return st;
@@ -174,20 +124,16 @@ static enum status read_layers (const struct json_at *root, struct workload_plan
 {
     struct json_at at = json_key (root, "layers_per_stage");
     int pp = p->config.deg.pp, sum = 0;
-    char expected[64];
 
-    snprintf (expected, sizeof expected, "%d numbers (one per stage)", pp);
     if (!json_is_array (at.v) || json_array_size (at.v) != (size_t) pp)
-        return json_fail (&at, err, expected);
+        return json_fail (&at, err, "%d numbers (one per stage)", pp);
     if (!(p->layers_per_stage = calloc ((size_t) pp, sizeof (int))))
         return err_nomem (err);
     for (int i = 0; i < pp; i++) {
         struct json_at one = json_entry (&at, (size_t) i);
         long long n;
-        enum status st = json_want_int (&one, 1, p->model.layers, &n, err);
 
-        if (st != ST_OK)
-            return st;
+        TRY (json_want_int (&one, 1, p->model.layers, &n, err));
         p->layers_per_stage[i] = (int) n;
         sum += (int) n;
     }
@@ -210,16 +156,12 @@ static enum status check_coords (const struct json_at *at,
 
     for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
         struct json_at one = json_key (at, want[i].name);
-        char expected[64];
 
-        if (!one.v)
-            continue;
-        if (!json_is_integer (one.v) || json_integer_value (one.v) != want[i].value) {
-            snprintf (expected, sizeof expected,
-                      "%d (rank %d in the order " WORKLOAD_RANK_ORDER ")", want[i].value,
-                      rank);
-            return json_fail (&one, err, expected);
-        }
+        if (one.v &&
+            (!json_is_integer (one.v) || json_integer_value (one.v) != want[i].value))
+            return json_fail (&one, err,
+                              "%d (rank %d in the order " WORKLOAD_RANK_ORDER ")",
+                              want[i].value, rank);
     }
     return ST_OK;
 }
@@ -227,25 +169,19 @@ static enum status check_coords (const struct json_at *at,
 static enum status read_rank (const struct json_at *at, struct workload_plan *p,
                               struct error *err)
 {
-    struct json_at rank_at = json_key (at, "rank"), node = json_key (at, "node"),
-                   gpu = json_key (at, "gpu");
-    long long rank, g;
-    const char *name;
-    enum status st = json_want_object (at, err);
+    struct json_at rank_at = json_key (at, "rank");
+    int rank, gpu;
+    const char *node;
 
-    if (st == ST_OK)
-        st = json_want_int (&rank_at, 0, p->n_ranks - 1, &rank, err);
-    if (st == ST_OK && p->place[rank].node)
-        st = json_fail_text (&rank_at, err, "rank %lld is there twice", rank);
-    if (st == ST_OK)
-        st = json_want_string (&node, &name, err);
-    if (st == ST_OK)
-        st = json_want_int (&gpu, 0, 1 << 20, &g, err);
-    if (st == ST_OK)
-        st = check_coords (at, &p->config.deg, (int) rank, err);
-    if (st == ST_OK)
-        p->place[rank] = (struct workload_place){name, (int) g};
-    return st;
+    TRY (json_want_object (at, err));
+    TRY (json_get_int (at, "rank", 0, p->n_ranks - 1, &rank, err));
+    if (p->place[rank].node)
+        return json_fail_text (&rank_at, err, "rank %d is there twice", rank);
+    TRY (json_get_string (at, "node", &node, err));
+    TRY (json_get_int (at, "gpu", 0, 1 << 20, &gpu, err));
+    TRY (check_coords (at, &p->config.deg, rank, err));
+    p->place[rank] = (struct workload_place){node, gpu};
+    return ST_OK;
 }
 
 static int by_place (const void *a, const void *b)
@@ -283,22 +219,20 @@ static enum status read_ranks (const struct json_at *root, struct workload_plan 
     struct json_at at = json_key (root, "ranks");
     long long world = workload_world (&p->config.deg);
     size_t n;
-    enum status st = json_want_array (&at, &n, err);
 
-    if (st != ST_OK)
-        return st;
+    TRY (json_want_array (&at, &n, err));
     if ((long long) n != world)
         return json_fail_text (
             &at, err, "expected %lld ranks (tp x cp x dp x pp), found %zu", world, n);
     p->n_ranks = (int) world;
     if (!(p->place = calloc (n, sizeof *p->place)))
         return err_nomem (err);
-    for (size_t i = 0; i < n && st == ST_OK; i++) {
+    for (size_t i = 0; i < n; i++) {
         struct json_at one = json_entry (&at, i);
 
-        st = read_rank (&one, p, err);
+        TRY (read_rank (&one, p, err));
     }
-    return st == ST_OK ? check_one_to_one (&at, p, err) : st;
+    return check_one_to_one (&at, p, err);
 }
 
 /* Launchers would number the ranks otherwise than the plan does. */
@@ -306,44 +240,32 @@ static enum status check_order (const struct json_at *root, struct error *err)
 {
     struct json_at order = json_key (root, "rank_order");
     const char *s;
-    enum status st = ST_OK;
 
-    if (json_has (root, "rank_order"))
-        st = json_want_string (&order, &s, err);
-    if (st == ST_OK && json_has (root, "rank_order") &&
-        strcmp (s, WORKLOAD_RANK_ORDER) != 0)
-        st = json_fail (&order, err, WORKLOAD_RANK_ORDER);
-    return st;
+    if (!json_has (root, "rank_order"))
+        return ST_OK;
+    TRY (json_want_string (&order, &s, err));
+    return strcmp (s, WORKLOAD_RANK_ORDER) == 0
+               ? ST_OK
+               : json_fail (&order, err, WORKLOAD_RANK_ORDER);
 }
 
 static enum status read_plan (const struct json_at *root, struct workload_plan *p,
                               struct notes *notes, struct error *err)
 {
-    struct json_at version = json_key (root, "version"), model = json_key (root, "model");
-    long long v;
-    enum status st = json_want_object (root, err);
+    struct json_at model = json_key (root, "model");
+    char where[4200];
+    int version;
 
-    if (st == ST_OK)
-        st = json_want_int (&version, 1, 1, &v, err);
-    if (st == ST_OK)
-        st = json_want_object (&model, err);
-    if (st == ST_OK) {
-        char where[4200];
-
-        snprintf (where, sizeof where, "%s: model", root->key);
-        st = workload_model_from_json (model.v, where, "model", &p->model, notes, err);
-    }
-    if (st == ST_OK)
-        st = read_job (root, p, err);
-    if (st == ST_OK)
-        st = read_config (root, p, err);
-    if (st == ST_OK)
-        st = check_order (root, err);
-    if (st == ST_OK)
-        st = read_layers (root, p, err);
-    if (st == ST_OK)
-        st = read_ranks (root, p, err);
-    return st;
+    TRY (json_want_object (root, err));
+    TRY (json_get_int (root, "version", 1, 1, &version, err));
+    TRY (json_want_object (&model, err));
+    snprintf (where, sizeof where, "%s: model", root->key);
+    TRY (workload_model_from_json (model.v, where, "model", &p->model, notes, err));
+    TRY (read_job (root, p, err));
+    TRY (read_config (root, p, err));
+    TRY (check_order (root, err));
+    TRY (read_layers (root, p, err));
+    return read_ranks (root, p, err);
 }
 
 enum status workload_plan_from_json (json_t *doc, const char *name,
@@ -368,8 +290,7 @@ enum status workload_plan_read (const char *path, struct workload_plan *out,
     enum status st = json_read (path, &doc, err);
 
     if (st == ST_OK)
-        st = workload_plan_from_json (
-            doc, strcmp (path, "-") == 0 ? "standard input" : path, out, notes, err);
+        st = workload_plan_from_json (doc, file_title (path), out, notes, err);
     json_decref (doc);
     return st;
 }

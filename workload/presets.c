@@ -2,10 +2,12 @@
  * for GPT-3 Table 2.1 of Brown et al., arXiv 2005.14165, with GPT-2's vocabulary. */
 #include "workload/workload.h"
 
-/* name, type, layers, hidden, heads, key/value heads, ffn, vocabulary */
-#define SHAPE(NAME, TYPE, L, H, A, K, F, V)                                          \
+/* name, type, layers, hidden, heads, key/value heads, width of a head, ffn, vocabulary */
+#define HEADS(NAME, TYPE, L, H, A, K, D, F, V)                                       \
     .name = NAME, .type = TYPE, .layers = L, .hidden = H, .heads = A, .kv_heads = K, \
-    .head_dim = (H) / (A), .ffn = F, .vocab = V, .norms = 2, .expert_every = 1
+    .head_dim = D, .ffn = F, .vocab = V, .norms = 2, .expert_every = 1
+#define SHAPE(NAME, TYPE, L, H, A, K, F, V) \
+    HEADS (NAME, TYPE, L, H, A, K, (H) / (A), F, V)
 #define LLAMA(NAME, TYPE, L, H, A, K, F, V)                     \
     {                                                           \
         SHAPE (NAME, TYPE, L, H, A, K, F, V), .gated_mlp = true \
@@ -14,10 +16,11 @@
     {                                                                                \
         SHAPE (NAME, "qwen2", L, H, A, K, F, V), .gated_mlp = true, .qkv_bias = true \
     }
-#define MIXTRAL(NAME, L, H, A, K, F, V)                                             \
-    {                                                                               \
-        SHAPE (NAME, "mixtral", L, H, A, K, F, V), .gated_mlp = true, .experts = 8, \
-                                                   .top_k = 2, .expert_ffn = F      \
+/* experts, those of a token, width of one */
+#define EXPERTS(N, K, F) .gated_mlp = true, .experts = N, .top_k = K, .expert_ffn = F
+#define MIXTRAL(NAME, L, H, A, K, F, V)                              \
+    {                                                                \
+        SHAPE (NAME, "mixtral", L, H, A, K, F, V), EXPERTS (8, 2, F) \
     }
 #define BIASED .qkv_bias = true, .out_bias = true, .mlp_bias = true, .norm = NORM_LAYER
 #define GPT(NAME, L, H, A, POSITIONS)                             \
@@ -25,9 +28,8 @@
         SHAPE (NAME, "gpt2", L, H, A, A, 4 * (H), 50257), BIASED, \
             .positions = POSITIONS, .tied = true, .dropout = true \
     }
-#define LATENT(Q)                                                                    \
-    .gated_mlp = true, .q_rank = Q, .kv_rank = 512, .rope_dim = 64, .nope_dim = 128, \
-    .v_dim = 128
+#define LATENT \
+    .q_rank = 1536, .kv_rank = 512, .rope_dim = 64, .nope_dim = 128, .v_dim = 128
 
 static const struct workload_model presets[] = {
     GPT ("gpt2-xl", 48, 1600, 25, 1024),
@@ -45,63 +47,14 @@ static const struct workload_model presets[] = {
     MIXTRAL ("mixtral-8x22b", 56, 6144, 48, 8, 16384, 32000),
     QWEN2 ("qwen2.5-7b", 28, 3584, 28, 4, 18944, 152064),
     QWEN2 ("qwen2.5-72b", 80, 8192, 64, 8, 29568, 152064),
-    {.name = "qwen3-235b-a22b",
-     .type = "qwen3_moe",
-     .layers = 94,
-     .hidden = 4096,
-     .heads = 64,
-     .kv_heads = 4,
-     .head_dim = 128,
-     .ffn = 12288,
-     .vocab = 151936,
-     .norms = 2,
-     .gated_mlp = true,
-     .qk_norm = true,
-     .experts = 128,
-     .top_k = 8,
-     .expert_ffn = 1536,
-     .expert_every = 1},
-    {.name = "deepseek-v2",
-     .type = "deepseek_v2",
-     .layers = 60,
-     .hidden = 5120,
-     .heads = 128,
-     .kv_heads = 128,
-     .head_dim = 192,
-     .ffn = 12288,
-     .vocab = 102400,
-     .norms = 2,
-     LATENT (1536),
-     .experts = 160,
-     .top_k = 6,
-     .expert_groups = 8,
-     .top_groups = 3,
-     .expert_ffn = 1536,
-     .shared_experts = 2,
-     .shared_ffn = 3072,
-     .dense_layers = 1,
-     .expert_every = 1},
-    {.name = "deepseek-v3",
-     .type = "deepseek_v3",
-     .layers = 61,
-     .hidden = 7168,
-     .heads = 128,
-     .kv_heads = 128,
-     .head_dim = 192,
-     .ffn = 18432,
-     .vocab = 129280,
-     .norms = 2,
-     LATENT (1536),
-     .experts = 256,
-     .top_k = 8,
-     .expert_groups = 8,
-     .top_groups = 4,
-     .expert_ffn = 2048,
-     .shared_experts = 1,
-     .shared_ffn = 2048,
-     .router_bias = true,
-     .dense_layers = 3,
-     .expert_every = 1},
+    {HEADS ("qwen3-235b-a22b", "qwen3_moe", 94, 4096, 64, 4, 128, 12288, 151936),
+     EXPERTS (128, 8, 1536), .qk_norm = true},
+    {HEADS ("deepseek-v2", "deepseek_v2", 60, 5120, 128, 128, 192, 12288, 102400), LATENT,
+     EXPERTS (160, 6, 1536), .expert_groups = 8, .top_groups = 3, .shared_experts = 2,
+     .shared_ffn = 3072, .dense_layers = 1},
+    {HEADS ("deepseek-v3", "deepseek_v3", 61, 7168, 128, 128, 192, 18432, 129280), LATENT,
+     EXPERTS (256, 8, 2048), .expert_groups = 8, .top_groups = 4, .shared_experts = 1,
+     .shared_ffn = 2048, .router_bias = true, .dense_layers = 3},
     {SHAPE ("gpt-neox-20b", "gpt_neox", 44, 6144, 64, 64, 24576, 50432), BIASED},
     {SHAPE ("bloom-176b", "bloom", 70, 14336, 112, 112, 57344, 250880), BIASED,
      .tied = true, .embedding_norm = true},

@@ -80,18 +80,12 @@ const struct workload_constant *workload_constants (int *n)
     return constants;
 }
 
-static double *value_of (struct workload_profile *p, const struct workload_constant *k)
-{
-    return (double *) (void *) ((char *) p + k->offset);
-}
-
 static enum status read_constants (const struct json_at *at, bool memory,
                                    struct workload_profile *p, struct notes *notes,
                                    struct error *err)
 {
-    const char *known[N_CONSTANTS + 1] = {0};
+    struct text known = {0};
     enum status st = json_want_object (at, err);
-    int n = 0;
 
     for (int i = 0; i < N_CONSTANTS && st == ST_OK; i++) {
         const struct workload_constant *k = &constants[i];
@@ -100,14 +94,15 @@ static enum status read_constants (const struct json_at *at, bool memory,
 
         if (k->memory != memory)
             continue;
-        known[n++] = k->key;
+        text_add (&known, "%s ", k->key);
         if (one.v || isnan (k->absent))
             st = json_want_number (&one, k->least, true, k->most, &x, err);
         if (st == ST_OK)
-            *value_of (p, k) = x * k->unit;
+            *workload_constant_of (p, k) = x * k->unit;
     }
     if (st == ST_OK)
-        json_note_unknown (at, known, notes);
+        json_note_unknown (at, text_str (&known), notes);
+    text_free (&known);
     return st;
 }
 
@@ -126,24 +121,22 @@ static enum status read_schedules (const struct json_at *root, const char *key,
 {
     struct json_at list = json_key (root, key);
     size_t n;
-    enum status st;
 
     if (!list.v)
         return ST_OK;
-    st = json_want_array (&list, &n, err);
+    TRY (json_want_array (&list, &n, err));
     *schedules = 0;
-    for (size_t i = 0; i < n && st == ST_OK; i++) {
+    for (size_t i = 0; i < n; i++) {
         struct json_at one = json_entry (&list, i);
         enum workload_schedule s;
         const char *word;
 
-        st = json_want_string (&one, &word, err);
-        if (st == ST_OK && !workload_schedule_parse (word, &s))
-            st = json_fail (&one, err, "the name of a schedule");
-        if (st == ST_OK)
-            *schedules |= 1u << s;
+        TRY (json_want_string (&one, &word, err));
+        if (!workload_schedule_parse (word, &s))
+            return json_fail (&one, err, "the name of a schedule");
+        *schedules |= 1u << s;
     }
-    return st;
+    return ST_OK;
 }
 
 static enum status read_sources (const struct json_at *root, struct workload_profile *p,
@@ -152,23 +145,22 @@ static enum status read_sources (const struct json_at *root, struct workload_pro
     struct json_at list = json_key (root, "sources"), gpu = json_key (root, "gpu");
     const char *s;
     size_t n = 0;
-    enum status st = list.v ? json_want_array (&list, &n, err) : ST_OK;
 
-    if (st == ST_OK && n > WORKLOAD_SOURCES_MAX)
-        st = json_fail (&list, err, "at most 16 sources");
-    for (size_t i = 0; i < n && st == ST_OK; i++) {
+    if (list.v)
+        TRY (json_want_array (&list, &n, err));
+    if (n > WORKLOAD_SOURCES_MAX)
+        return json_fail (&list, err, "at most 16 sources");
+    for (size_t i = 0; i < n; i++) {
         struct json_at one = json_entry (&list, i);
 
-        st = json_want_string (&one, &s, err);
-        if (st == ST_OK)
-            snprintf (p->source[p->n_sources++], sizeof p->source[0], "%.63s", s);
+        TRY (json_want_string (&one, &s, err));
+        snprintf (p->source[p->n_sources++], sizeof p->source[0], "%.63s", s);
     }
-    if (st == ST_OK && gpu.v) {
-        st = json_want_string (&gpu, &s, err);
-        if (st == ST_OK)
-            snprintf (p->gpu, sizeof p->gpu, "%.63s", s);
-    }
-    return st;
+    if (!gpu.v)
+        return ST_OK;
+    TRY (json_want_string (&gpu, &s, err));
+    snprintf (p->gpu, sizeof p->gpu, "%.63s", s);
+    return ST_OK;
 }
 
 /* One of three words, as its number; the first where the key is absent. */
@@ -177,204 +169,126 @@ static enum status read_word (const struct json_at *root, const char *key,
 {
     struct json_at at = json_key (root, key);
     const char *s = words[0];
-    enum status st = at.v ? json_want_string (&at, &s, err) : ST_OK;
-    char expected[64];
-    int k = 0;
 
-    if (st != ST_OK)
-        return st;
-    while (k < 3 && strcmp (words[k], s) != 0)
-        k++;
-    snprintf (expected, sizeof expected, "%s, %s or %s", words[0], words[1], words[2]);
-    if (k == 3)
-        return json_fail (&at, err, expected);
-    *out = k;
-    return ST_OK;
+    if (at.v)
+        TRY (json_want_string (&at, &s, err));
+    for (int k = 0; k < 3; k++)
+        if (strcmp (words[k], s) == 0) {
+            *out = k;
+            return ST_OK;
+        }
+    return json_fail (&at, err, "%s, %s or %s", words[0], words[1], words[2]);
 }
 
 static const char *const partitions[] = {"even", "parameters", "modules"};
 static const char *const recomputes[] = {"selective", "none", "full"};
 static const char *const measured_ranks[] = {"max", "last", "first"};
 
-static enum status read_partition (const struct json_at *root, struct workload_profile *p,
-                                   struct error *err)
-{
-    int k = 0;
-    enum status st = read_word (root, "partition", partitions, &k, err);
-
-    p->partition = (enum workload_partition) k;
-    return st;
-}
-
 static enum status read_measured (const struct json_at *root, struct workload_profile *p,
                                   struct error *err)
 {
     struct json_at memory = json_key (root, "measured_memory");
     const char *s;
-    int rank = 0;
-    enum status st = read_word (root, "measured_rank", measured_ranks, &rank, err);
+    int rank;
 
+    TRY (read_word (root, "measured_rank", measured_ranks, &rank, err));
     p->measured_rank = (enum workload_measured) rank;
-    if (st == ST_OK && memory.v) {
-        st = json_want_string (&memory, &s, err);
-        if (st == ST_OK && strcmp (s, "driver") != 0 && strcmp (s, "allocated") != 0)
-            st = json_fail (&memory, err, "\"driver\" or \"allocated\"");
-        p->measured_allocated = st == ST_OK && strcmp (s, "allocated") == 0;
+    if (!memory.v)
+        return ST_OK;
+    TRY (json_want_string (&memory, &s, err));
+    p->measured_allocated = strcmp (s, "allocated") == 0;
+    return p->measured_allocated || strcmp (s, "driver") == 0
+               ? ST_OK
+               : json_fail (&memory, err, "\"driver\" or \"allocated\"");
+}
+
+/* The defaults that a run of the framework has. */
+static enum status read_defaults (const struct json_at *root, struct workload_profile *p,
+                                  struct error *err)
+{
+    struct json_at attention = json_key (root, "attention"),
+                   all_reduce = json_key (root, "all_reduce");
+    const char *s;
+    int word, layers;
+
+    if (attention.v) {
+        TRY (json_want_string (&attention, &s, err));
+        if (!workload_attention_parse (s, &p->attention))
+            return json_fail (&attention, err, "flash, fused, unfused or flash1");
     }
-    return st;
-}
-
-static enum status read_attention (const struct json_at *root, struct workload_profile *p,
-                                   struct error *err)
-{
-    struct json_at at = json_key (root, "attention");
-    const char *s;
-    enum status st = at.v ? json_want_string (&at, &s, err) : ST_OK;
-
-    if (st == ST_OK && at.v && !workload_attention_parse (s, &p->attention))
-        st = json_fail (&at, err, "flash, fused, unfused or flash1");
-    return st;
-}
-
-static enum status read_recompute (const struct json_at *root, struct workload_profile *p,
-                                   struct error *err)
-{
-    int k = 0, layers;
-    enum status st = read_word (root, "recompute", recomputes, &k, err);
-
-    workload_recompute_parse (recomputes[k], &p->recompute, &layers);
-    return st;
-}
-
-static enum status read_all_reduce (const struct json_at *root,
-                                    struct workload_profile *p, struct error *err)
-{
-    struct json_at at = json_key (root, "all_reduce");
-    const char *s;
-    enum status st = at.v ? json_want_string (&at, &s, err) : ST_OK;
-
-    if (st == ST_OK && at.v && !workload_all_reduce_parse (s, &p->time.all_reduce))
-        st = json_fail (&at, err, "auto, ring, tree, hierarchical, nvls or nvls-tree");
-    return st;
+    TRY (read_word (root, "recompute", recomputes, &word, err));
+    workload_recompute_parse (recomputes[word], &p->recompute, &layers);
+    if (all_reduce.v) {
+        TRY (json_want_string (&all_reduce, &s, err));
+        if (!workload_all_reduce_parse (s, &p->time.all_reduce))
+            return json_fail (&all_reduce, err,
+                              "auto, ring, tree, hierarchical, nvls or nvls-tree");
+    }
+    TRY (read_word (root, "partition", partitions, &word, err));
+    p->partition = (enum workload_partition) word;
+    return ST_OK;
 }
 
 static enum status read_framework (const struct json_at *root, struct workload_profile *p,
                                    struct error *err)
 {
-    struct json_at zero = json_key (root, "zero_with_pipeline"),
-                   stage = json_key (root, "zero");
-    long long n = 1;
-    enum status st = ST_OK;
+    struct json_at zero = json_key (root, "zero"),
+                   with_pipeline = json_key (root, "zero_with_pipeline");
 
     p->fused_norm = p->fused_mlp = p->fused_rotary = p->fused_accumulation = true;
-    if (stage.v)
-        st = json_want_int (&stage, 0, 3, &n, err);
-    p->zero = stage.v ? (int) n : 0;
-    n = 1;
-    if (st == ST_OK)
-        st = read_flag (root, "fused_norm", &p->fused_norm, err);
-    if (st == ST_OK)
-        st = read_flag (root, "fused_mlp", &p->fused_mlp, err);
-    if (st == ST_OK)
-        st = read_flag (root, "gathered_logits", &p->gathered_logits, err);
-    if (st == ST_OK)
-        st = read_flag (root, "keeps_gathered", &p->keeps_gathered, err);
-    if (st == ST_OK)
-        st = read_flag (root, "fused_rotary", &p->fused_rotary, err);
-    if (st == ST_OK)
-        st = read_flag (root, "fused_accumulation", &p->fused_accumulation, err);
-    if (st == ST_OK)
-        st = read_flag (root, "separate_gate", &p->separate_gate, err);
-    if (st == ST_OK)
-        st = read_flag (root, "all_reduced_gradients", &p->time.all_reduced_gradients,
-                        err);
-    if (st == ST_OK)
-        st = read_attention (root, p, err);
-    if (st == ST_OK)
-        st = read_recompute (root, p, err);
-    if (st == ST_OK)
-        st = read_all_reduce (root, p, err);
-    if (st == ST_OK)
-        st = read_partition (root, p, err);
-    if (st == ST_OK)
-        st = read_flag (root, "blocking_sends", &p->time.blocking_sends, err);
-    if (st == ST_OK)
-        st = read_flag (root, "tp_comm_overlap", &p->time.tp_comm_overlap, err);
-    if (st == ST_OK)
-        st = read_flag (root, "deduplicated_dispatch", &p->time.deduplicated_dispatch,
-                        err);
-    if (st == ST_OK && zero.v)
-        st = json_want_int (&zero, 0, 3, &n, err);
-    p->zero_with_pipeline = (int) n;
+    if (zero.v)
+        TRY (json_get_int (root, "zero", 0, 3, &p->zero, err));
+    TRY (read_flag (root, "fused_norm", &p->fused_norm, err));
+    TRY (read_flag (root, "fused_mlp", &p->fused_mlp, err));
+    TRY (read_flag (root, "gathered_logits", &p->gathered_logits, err));
+    TRY (read_flag (root, "keeps_gathered", &p->keeps_gathered, err));
+    TRY (read_flag (root, "fused_rotary", &p->fused_rotary, err));
+    TRY (read_flag (root, "fused_accumulation", &p->fused_accumulation, err));
+    TRY (read_flag (root, "separate_gate", &p->separate_gate, err));
+    TRY (read_flag (root, "all_reduced_gradients", &p->time.all_reduced_gradients, err));
+    TRY (read_defaults (root, p, err));
+    TRY (read_flag (root, "blocking_sends", &p->time.blocking_sends, err));
+    TRY (read_flag (root, "tp_comm_overlap", &p->time.tp_comm_overlap, err));
+    TRY (read_flag (root, "deduplicated_dispatch", &p->time.deduplicated_dispatch, err));
+    p->zero_with_pipeline = 1;
+    if (with_pipeline.v)
+        TRY (
+            json_get_int (root, "zero_with_pipeline", 0, 3, &p->zero_with_pipeline, err));
     p->schedules = 1u << SCHEDULE_1F1B | 1u << SCHEDULE_INTERLEAVED;
     p->schedules_on_request = json_has (root, "schedules") ? 0 : 1u << SCHEDULE_GPIPE;
-    if (st == ST_OK)
-        st = read_schedules (root, "schedules", &p->schedules, err);
-    if (st == ST_OK)
-        st = read_schedules (root, "schedules_on_request", &p->schedules_on_request, err);
-    if (st == ST_OK)
-        st = read_sources (root, p, err);
-    return st == ST_OK ? read_measured (root, p, err) : st;
+    TRY (read_schedules (root, "schedules", &p->schedules, err));
+    TRY (read_schedules (root, "schedules_on_request", &p->schedules_on_request, err));
+    TRY (read_sources (root, p, err));
+    return read_measured (root, p, err);
 }
 
 static enum status read_document (json_t *doc, const char *file,
                                   struct workload_profile *out, struct notes *notes,
                                   struct error *err)
 {
-    static const char *const known[] = {"version",
-                                        "name",
-                                        "source",
-                                        "sources",
-                                        "gpu",
-                                        "fused_norm",
-                                        "fused_mlp",
-                                        "gathered_logits",
-                                        "keeps_gathered",
-                                        "fused_rotary",
-                                        "fused_accumulation",
-                                        "separate_gate",
-                                        "all_reduced_gradients",
-                                        "zero",
-                                        "attention",
-                                        "recompute",
-                                        "all_reduce",
-                                        "partition",
-                                        "blocking_sends",
-                                        "deduplicated_dispatch",
-                                        "tp_comm_overlap",
-                                        "zero_with_pipeline",
-                                        "schedules",
-                                        "schedules_on_request",
-                                        "memory",
-                                        "time",
-                                        "measured_rank",
-                                        "measured_memory",
-                                        "fit",
-                                        NULL};
-    struct json_at root = json_root (doc, file), version = json_key (&root, "version"),
-                   name = json_key (&root, "name"), memory = json_key (&root, "memory"),
+    struct json_at root = json_root (doc, file), memory = json_key (&root, "memory"),
                    time = json_key (&root, "time");
     struct workload_profile p = {0};
     const char *s;
-    long long v;
-    enum status st = json_want_object (&root, err);
+    int version;
 
-    if (st == ST_OK)
-        st = json_want_int (&version, 1, 1, &v, err);
-    if (st == ST_OK)
-        st = json_want_string (&name, &s, err);
-    if (st != ST_OK)
-        return st;
+    TRY (json_want_object (&root, err));
+    TRY (json_get_int (&root, "version", 1, 1, &version, err));
+    TRY (json_get_string (&root, "name", &s, err));
     snprintf (p.name, sizeof p.name, "%.63s", s);
     snprintf (p.from, sizeof p.from, "%.255s", file);
-    st = read_framework (&root, &p, err);
-    if (st == ST_OK)
-        st = read_constants (&memory, true, &p, notes, err);
-    if (st == ST_OK)
-        st = read_constants (&time, false, &p, notes, err);
-    if (st != ST_OK)
-        return st;
-    json_note_unknown (&root, known, notes);
+    TRY (read_framework (&root, &p, err));
+    TRY (read_constants (&memory, true, &p, notes, err));
+    TRY (read_constants (&time, false, &p, notes, err));
+    json_note_unknown (&root,
+                       "version name source sources gpu fused_norm fused_mlp "
+                       "gathered_logits keeps_gathered fused_rotary fused_accumulation "
+                       "separate_gate all_reduced_gradients zero attention recompute "
+                       "all_reduce partition blocking_sends deduplicated_dispatch "
+                       "tp_comm_overlap zero_with_pipeline schedules "
+                       "schedules_on_request memory time measured_rank measured_memory "
+                       "fit",
+                       notes);
     *out = p;
     return ST_OK;
 }
@@ -387,13 +301,6 @@ bool workload_exchanges_overlap (const struct workload_profile *p,
 
     return p->time.moe_overlap > 0.0 && c->deg.ep > 1 && joins &&
            c->recompute != RECOMPUTE_FULL;
-}
-
-void workload_profile_generic_times (struct workload_profile *p)
-{
-    for (int i = 0; i < N_CONSTANTS; i++)
-        if (!constants[i].memory && constants[i].spread > 0)
-            *value_of (p, &constants[i]) = constants[i].absent * constants[i].unit;
 }
 
 const char *workload_profile_shipped (int i)
@@ -441,9 +348,9 @@ static json_t *constants_json (const struct workload_profile *p, bool memory)
 
     for (int i = 0; i < N_CONSTANTS; i++)
         if (constants[i].memory == memory)
-            json_object_set_new (
-                part, constants[i].key,
-                json_real (*value_of (&copy, &constants[i]) / constants[i].unit));
+            json_object_set_new (part, constants[i].key,
+                                 json_real (*workload_constant_of (&copy, &constants[i]) /
+                                            constants[i].unit));
     return part;
 }
 

@@ -94,6 +94,8 @@ json_t *workload_model_to_json (const struct workload_model *m);
 
 /** The built-in presets. @param[out] n how many */
 const struct workload_model *workload_presets (int *n);
+/** One by name, or NULL. */
+const struct workload_model *workload_preset_find (const char *name);
 
 /** Parameters of one layer without experts on one of tp tensor-parallel ranks.
  *
@@ -327,12 +329,6 @@ static inline struct workload_group workload_group_of (const struct workload_deg
     return (struct workload_group){d->pp, d->tp * d->cp * d->dp};
 }
 
-/** The first rank of the group that a rank is in. */
-static inline int workload_group_first (struct workload_group g, int rank)
-{
-    return rank - rank / g.stride % g.size * g.stride;
-}
-
 /** Ranks over which optimizer state (and gradients, weights) of dense parameters are
  *  sharded: dp cp; of experts: tp cp dp / (etp ep). */
 static inline int workload_dense_shards (const struct workload_degrees *d)
@@ -522,9 +518,12 @@ struct workload_constant {
 /** All constants. @param[out] n how many */
 const struct workload_constant *workload_constants (int *n);
 
-/** Give the time constants that fits move what is known before any: one set for all
- *  frameworks.  Those of spread 0 are facts of a framework and stay. */
-void workload_profile_generic_times (struct workload_profile *p);
+/** Where a profile holds a constant, in SI units. */
+static inline double *workload_constant_of (struct workload_profile *p,
+                                            const struct workload_constant *k)
+{
+    return (double *) (void *) ((char *) p + k->offset);
+}
 
 /** Shipped profile number i by name, or NULL beyond the last. */
 const char *workload_profile_shipped (int i);

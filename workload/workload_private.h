@@ -9,12 +9,22 @@
 struct workload_field {
     const char *key; /* NULL ends a table */
     size_t offset;
+    enum {
+        FIELD_NEEDED, /* an int from 1 that must be there */
+        FIELD_SIZE,   /* an int from 0 that may be left out */
+        FIELD_COUNT,  /* the same from 1 */
+        FIELD_OLDER,  /* the same, an older name of the field of the same member that
+                         follows in the table; read, but never written */
+        FIELD_FLAG    /* a bool */
+    } kind;
     int max;
-    bool needed; /* must be there */
-    bool flag;   /* a bool, not an int */
-    int least;   /* of an int: 1, or 0 where that is a size too */
-    bool other;  /* an older name of the field of the same member that follows in the
-                    table; read, but never written */
+};
+
+/** A model while it is read. */
+struct workload_reading {
+    const struct json_at *at;
+    struct notes *notes;
+    struct error *err;
 };
 
 /** A model family. */
@@ -22,8 +32,8 @@ struct workload_family {
     const char *type; /* model_type */
     const struct workload_field *fields;
     bool tied; /* embeddings, unless the file says otherwise */
-    enum status (*finish) (const struct json_at *at, struct workload_model *m,
-                           struct notes *notes, struct error *err);
+    /** What the fields do not say. */
+    enum status (*finish) (const struct workload_reading *r, struct workload_model *m);
 };
 
 /** The family of a model_type, or NULL. */

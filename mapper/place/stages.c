@@ -22,6 +22,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
+
 #define MILP_NODES 400
 #define MILP_COLUMNS 24 /* classes x stages up to which it solves in time */
 #define RUN_MAX 4       /* runs of up to so many stages are rows */
@@ -395,13 +397,6 @@ static enum status chunk_split (const struct split *x, int *layers, int *class_o
     return st;
 }
 
-static int by_number_down (const void *a, const void *b)
-{
-    int x = *(const int *) a, y = *(const int *) b;
-
-    return (x < y) - (x > y);
-}
-
 /* Different memory limits, and how many GPUs each has at most on the nodes allowed. */
 static enum status find_levels (struct split *x, struct error *err)
 {
@@ -431,7 +426,7 @@ static enum status find_levels (struct split *x, struct error *err)
 
             size[i] = k->limit_bytes >= x->limit_bytes[j] ? n->gpus : 0;
         }
-        qsort (size, (size_t) pool->n_nodes, sizeof (int), by_number_down);
+        qsort (size, (size_t) pool->n_nodes, sizeof (int), order_ints_down);
         x->have[j] = 0;
         for (int i = 0; i < pool->n_nodes && (most == 0 || i < most); i++)
             x->have[j] += size[i];

@@ -12,6 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+#include "base/stats.h"
+
 #define COLUMNS_MAX 20000 /* beyond, index order */
 #define TP_MAX 16         /* ring orders are enumerated */
 #define MILP_NODES 5000
@@ -30,7 +33,7 @@ struct partition {
     int tp, groups;
     double bytes, layer_s;
     struct column *column;
-    int n_columns, cap;
+    int n_columns;
 };
 
 /* Time of one all-reduce on a ring in this order. */
@@ -99,15 +102,8 @@ static enum status add_column (struct partition *p, const int *subset, struct er
     int order[TP_MAX];
     double slowest = INFINITY;
 
-    if (p->n_columns == p->cap) {
-        int cap = p->cap ? 2 * p->cap : 128;
-        struct column *more = realloc (p->column, (size_t) cap * sizeof *more);
-
-        if (!more)
-            return err_nomem (err);
-        p->column = more;
-        p->cap = cap;
-    }
+    if (!array_grow (&p->column, p->n_columns, sizeof *p->column))
+        return err_nomem (err);
     memcpy (order, subset, (size_t) p->tp * sizeof (int));
     memcpy (k.gpu, subset, (size_t) p->tp * sizeof (int));
     permute (p, order, 1, 0.0, k.gpu, &k.cost_s);
@@ -203,13 +199,6 @@ static double largest_cost (const struct partition *p, const int *chosen)
     return most;
 }
 
-static int by_number (const void *a, const void *b)
-{
-    double x = *(const double *) a, y = *(const double *) b;
-
-    return (x > y) - (x < y);
-}
-
 /* Bisect the columns' costs for the smallest threshold that still partitions. */
 static enum status partition_node (const struct partition *p, int *chosen,
                                    struct error *err)
@@ -225,7 +214,7 @@ static enum status partition_node (const struct partition *p, int *chosen,
         for (int k = 0; k < p->n_columns; k++)
             if (p->column[k].cost_s < most * (1 - 1e-9))
                 cost[hi++] = p->column[k].cost_s;
-        qsort (cost, (size_t) hi, sizeof *cost, by_number);
+        stats_sort (cost, hi);
         while (lo < hi) {
             int mid = lo + (hi - lo) / 2;
             enum status found = solve (p, cost[mid] * (1 + 1e-12), try, err);

@@ -5,14 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "base/stats.h"
 
 #define POOR 1.3 /* times the usual badness of links */
-
-static int by_size_down (const void *a, const void *b)
-{
-    return *(const int *) b - *(const int *) a;
-}
 
 /* GPUs of the max_nodes largest nodes. */
 static enum status count_gpus (struct pool *pool, struct error *err)
@@ -25,7 +21,7 @@ static enum status count_gpus (struct pool *pool, struct error *err)
         return err_nomem (err);
     for (int i = 0; i < pool->n_nodes; i++)
         size[i] = c->node[pool->node[i]].gpus;
-    qsort (size, (size_t) pool->n_nodes, sizeof (int), by_size_down);
+    qsort (size, (size_t) pool->n_nodes, sizeof (int), order_ints_down);
     pool->max_node_gpus = size[0];
     for (int i = 0; i < pool->n_nodes && (most == 0 || i < most); i++)
         pool->n_gpus += size[i];

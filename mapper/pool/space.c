@@ -4,13 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+
 #define TP_WIDE 8 /* on smaller nodes tp is tried up to here, across nodes */
 #define CP_TOKENS 4096
 
 /* A sorted list of different numbers. */
 struct values {
     int *v;
-    int n, cap;
+    int n;
 };
 
 static bool values_add (struct values *s, int x)
@@ -22,15 +24,8 @@ static bool values_add (struct values *s, int x)
             return true;
         at--;
     }
-    if (s->n == s->cap) {
-        int cap = s->cap ? 2 * s->cap : 16;
-        int *more = realloc (s->v, (size_t) cap * sizeof (int));
-
-        if (!more)
-            return false;
-        s->v = more;
-        s->cap = cap;
-    }
+    if (!array_grow (&s->v, s->n, sizeof *s->v))
+        return false;
     memmove (s->v + at + 1, s->v + at, (size_t) (s->n - at) * sizeof (int));
     s->v[at] = x;
     s->n++;
@@ -56,7 +51,7 @@ static bool divisors (int n, long long most, int fixed, struct values *out)
 struct enumeration {
     const struct pool *pool;
     struct workload_config *list;
-    long n, cap;
+    long n;
     /* Values that occur */
     struct values tp, pp, dp, cp, ep, etp, vpp, micro_batch, zero;
     bool sp[2], recompute[3], schedule[SCHEDULES];
@@ -82,16 +77,9 @@ static void take (struct enumeration *e, const struct workload_config *c)
     if (workload_config_check (p->model, p->job, c, NULL) != ST_OK ||
         workload_config_offered (c, p->profile, NULL) != ST_OK)
         return;
-    if (e->n == e->cap) {
-        long cap = e->cap ? 2 * e->cap : 1024;
-        struct workload_config *more = realloc (e->list, (size_t) cap * sizeof *more);
-
-        if (!more) {
-            e->failed = true;
-            return;
-        }
-        e->list = more;
-        e->cap = cap;
+    if (!array_grow (&e->list, e->n, sizeof *e->list)) {
+        e->failed = true;
+        return;
     }
     e->list[e->n++] = *c;
     e->failed = !values_add (&e->tp, c->deg.tp) || !values_add (&e->pp, c->deg.pp) ||

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/progress.h"
 #include "base/rng.h"
 #include "base/threads.h"
@@ -177,12 +178,10 @@ static enum status need_groups (struct search *x, int tp, struct error *err)
         if (x->groups[i].tp == tp)
             return ST_OK;
 
-    struct groups *more = realloc (x->groups, (size_t) (x->groups_n + 1) * sizeof *more);
     struct workload_config c = {.deg = {tp, 1, 1, 1, 1, tp, 1}, .micro_batch = 1};
 
-    if (!more)
+    if (!array_grow (&x->groups, x->groups_n, sizeof *x->groups))
         return err_nomem (err);
-    x->groups = more;
 
     enum status st = groups_init (&x->groups[x->groups_n], &x->pool, &c, err);
 
@@ -242,16 +241,9 @@ static double bound_placed (const struct search *x, const struct placed *placed,
 static enum status keep (struct search *x, struct placed *placed, const struct entry *e,
                          struct error *err)
 {
-    if (x->n_placed == x->placed_cap) {
-        long cap = x->placed_cap ? 2 * x->placed_cap : 64;
-        struct kept *more = realloc (x->placed, (size_t) cap * sizeof *more);
-
-        if (!more) {
-            placed_release (placed);
-            return err_nomem (err);
-        }
-        x->placed = more;
-        x->placed_cap = cap;
+    if (!array_grow (&x->placed, x->n_placed, sizeof *x->placed)) {
+        placed_release (placed);
+        return err_nomem (err);
     }
     x->placed[x->n_placed] =
         (struct kept){*placed, e->index, bound_placed (x, placed, e), false};

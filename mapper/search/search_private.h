@@ -39,7 +39,7 @@ struct search {
     struct groups *groups;  /* [max tp + 1] by tp, made when first needed */
     int groups_n;
     struct kept *placed; /* [n_placed] */
-    long n_placed, placed_cap;
+    long n_placed;
     long best;             /* of placed; -1: none */
     double unplaced_bound; /* the least of those that could not be placed; INFINITY */
     struct error unplaced; /* why the first of them could not */

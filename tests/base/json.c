@@ -20,9 +20,9 @@ static void parse_faults (void **state)
         json_t *root = NULL;
         struct error err = {""};
 
-        assert_int_equal (json_parse ("f.json", bad[i].text, strlen (bad[i].text), &root,
-                                      &err),
-                          ST_INVALID);
+        assert_int_equal (
+            json_parse ("f.json", bad[i].text, strlen (bad[i].text), &root, &err),
+            ST_INVALID);
         assert_null (root);
         assert_non_null (strstr (err.text, "f.json: "));
         if (!strstr (err.text, bad[i].says))
@@ -42,8 +42,7 @@ static void place_expected_found (void **state)
 
     e = json_entry (&b, 1);
     assert_int_equal (json_want_number (&e, 0, false, INFINITY, &x, &err), ST_INVALID);
-    assert_string_equal (err.text,
-                         "f.json: a.b[1]: expected a number > 0, found -2.5");
+    assert_string_equal (err.text, "f.json: a.b[1]: expected a number > 0, found -2.5");
     e = json_entry (&b, 2);
     assert_int_equal (json_want_int (&e, 1, 5, &n, &err), ST_INVALID);
     assert_string_equal (err.text, "f.json: a.b[2]: expected a whole number from 1 to 5, "
@@ -54,7 +53,8 @@ static void place_expected_found (void **state)
                          "f.json: a.b[4]: expected true or false, found an array of 1");
     e = json_key (&a, "missing");
     assert_int_equal (json_want_object (&e, &err), ST_INVALID);
-    assert_string_equal (err.text, "f.json: a.missing: expected an object, found nothing");
+    assert_string_equal (err.text,
+                         "f.json: a.missing: expected an object, found nothing");
     /* Outputs are untouched. */
     assert_true (x == 7 && n == 7);
     json_decref (doc);
@@ -80,13 +80,12 @@ static void whole_numbers (void **state)
 
 static void unknown_keys_are_noted (void **state)
 {
-    static const char *const known[] = {"a", NULL};
     json_t *doc = json_loads ("{\"a\":1,\"b\":2}", 0, NULL);
     struct json_at root = json_root (doc, "f");
     struct notes notes = {0};
     (void) state;
 
-    json_note_unknown (&root, known, &notes);
+    json_note_unknown (&root, "a c", &notes);
     assert_int_equal (notes.n, 1);
     assert_string_equal (notes.line[0], "f: b: unknown key, ignored");
     notes_free (&notes);

@@ -39,7 +39,6 @@ static void messages_come_back (void **state)
                                 .measured = 1,
                                 .bytes_per_s = 1.5e9,
                                 .latency_s = 3e-6,
-                                .samples = 40,
                                 .reason = {"", "broke"}},
                       result2;
 

@@ -116,8 +116,8 @@ static void drained_gpus (void **state)
     assert_int_equal (topology_gpu_index (c, 1), 2);
     assert_int_equal (topology_gpu_find (c, 0, 2), 1);
     assert_int_equal (topology_gpu_find (c, 0, 1), -1);
-    assert_string_equal (topology_gpu_cpus (c, 1), "4-7,12");
-    assert_null (topology_gpu_cpus (c, 2));
+    assert_string_equal (c->node[0].gpu_cpus[1], "4-7,12");
+    assert_null (c->node[1].gpu_cpus);
     assert_string_equal (c->node[0].gpu_nic[1], "m2");
     assert_int_equal (c->node[0].gpu_numa[1], 1);
     CLOSE (topology_gpu_speed (c, 1), 0.7, 0);

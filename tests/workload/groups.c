@@ -47,7 +47,7 @@ static void check_group (const struct workload_degrees *d, const struct generato
 {
     struct workload_group group = workload_group_of (d, kind);
     int member[4096], n = members_of (g, mask, world, rank, member);
-    int first = workload_group_first (group, rank);
+    int first = rank - rank / group.stride % group.size * group.stride;
     bool same = n == group.size;
 
     for (int i = 0; i < n && same; i++)

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/array.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/npy.h"
@@ -27,15 +28,11 @@ void topology_document_release (struct topology_document *d)
 static enum status add_side (struct topology_document *d, json_t *reference, char *bytes,
                              size_t len, struct error *err)
 {
-    struct topology_side *more =
-        realloc (d->side, ((size_t) d->n_sides + 1) * sizeof *more);
-
-    if (!more || !reference) {
+    if (!reference || !array_grow (&d->side, d->n_sides, sizeof *d->side)) {
         json_decref (reference);
         free (bytes);
         return err_nomem (err);
     }
-    d->side = more;
     d->side[d->n_sides++] = (struct topology_side){reference, bytes, len};
     return ST_OK;
 }
@@ -66,9 +63,13 @@ static json_t *rows_json (const float *v, int n)
 /* The room begins with the header of the .npy file that it may become. */
 float *topology_matrix_room (int n)
 {
-    char *bytes = malloc (NPY_HEADER + (size_t) n * (size_t) n * sizeof (float));
+    size_t cells = (size_t) n * (size_t) n;
+    char *bytes = malloc (NPY_HEADER + cells * sizeof (float));
+    float *v = bytes ? (float *) (void *) (bytes + NPY_HEADER) : NULL;
 
-    return bytes ? (float *) (void *) (bytes + NPY_HEADER) : NULL;
+    for (size_t k = 0; v && k < cells; k++)
+        v[k] = NAN;
+    return v;
 }
 
 static char *bytes_of (float *v)
@@ -107,20 +108,17 @@ enum status topology_document_matrix (struct topology_document *d, json_t *objec
 /* "big.json" -> "big.0.npy" */
 static char *side_name (const char *base, int k)
 {
-    size_t n = strlen (base);
     struct text t = {0};
 
-    if (n > 5 && strcmp (base + n - 5, ".json") == 0)
-        n -= 5;
-    text_add (&t, "%.*s.%d.npy", (int) n, base, k);
+    text_add (&t, "%.*s.%d.npy", file_stem (base), base, k);
     return t.s;
 }
 
 enum status topology_document_write (struct topology_document *d, const char *path,
                                      struct error *err)
 {
-    const char *slash = strrchr (path, '/'), *base = slash ? slash + 1 : path;
-    char *folder = slash ? strndup (path, (size_t) (slash - path) + 1) : strdup (".");
+    const char *base = file_name (path);
+    char *folder = base > path ? strndup (path, (size_t) (base - path)) : strdup (".");
     struct file_item *item = calloc ((size_t) d->n_sides + 1, sizeof *item);
     char *text = NULL;
     enum status st = folder && item ? ST_OK : err_nomem (err);
@@ -173,16 +171,15 @@ static bool same_folder (const char *a, const char *b)
 static enum status adopt (struct topology_document *d, json_t *matrix, const char *folder,
                           struct error *err)
 {
-    const char *name = json_string_value (json_object_get (matrix, "npy"));
+    const char *name = json_member_text (matrix, "npy");
     char path[PATH_MAX], *bytes;
     size_t len;
-    enum status st;
 
     if (!name)
         return ST_OK;
     snprintf (path, sizeof path, "%s%s", name[0] == '/' ? "" : folder, name);
-    st = file_read (path, &bytes, &len, err);
-    return st == ST_OK ? add_side (d, json_incref (matrix), bytes, len, err) : st;
+    TRY (file_read (path, &bytes, &len, err));
+    return add_side (d, json_incref (matrix), bytes, len, err);
 }
 
 static enum status adopt_links (struct topology_document *d, json_t *links,
@@ -190,11 +187,10 @@ static enum status adopt_links (struct topology_document *d, json_t *links,
 {
     static const char *const keys[] = {"bandwidth_gb_per_s", "latency_us",
                                        "node_pair_gb_per_s", "estimate_error"};
-    enum status st = ST_OK;
 
-    for (size_t k = 0; k < sizeof keys / sizeof *keys && st == ST_OK; k++)
-        st = adopt (d, json_object_get (links, keys[k]), folder, err);
-    return st;
+    for (size_t k = 0; k < sizeof keys / sizeof *keys; k++)
+        TRY (adopt (d, json_object_get (links, keys[k]), folder, err));
+    return ST_OK;
 }
 
 enum status topology_document_adopt (struct topology_document *d, const char *folder,
@@ -203,24 +199,15 @@ enum status topology_document_adopt (struct topology_document *d, const char *fo
     json_t *links = json_object_get (d->doc, "links"),
            *intra = json_object_get (links, "intra"),
            *inter = json_object_get (links, "inter"), *one;
-    enum status st = adopt_links (d, json_object_get (links, "gpu"), folder, err);
     size_t k;
 
-    if (st == ST_OK)
-        st = adopt_links (d, inter, folder, err);
-    if (st == ST_OK && json_is_object (intra))
-        st = adopt_links (d, intra, folder, err);
-    json_array_foreach (intra, k, one)
-    {
-        if (st == ST_OK)
-            st = adopt_links (d, one, folder, err);
-    }
+    TRY (adopt_links (d, json_object_get (links, "gpu"), folder, err));
+    TRY (adopt_links (d, inter, folder, err));
+    TRY (adopt_links (d, intra, folder, err)); /* nothing in a list */
+    json_array_foreach (intra, k, one) TRY (adopt_links (d, one, folder, err));
     json_array_foreach (json_object_get (inter, "rails"), k, one)
-    {
-        if (st == ST_OK)
-            st = adopt_links (d, one, folder, err);
-    }
-    return st;
+        TRY (adopt_links (d, one, folder, err));
+    return ST_OK;
 }
 
 enum status topology_document_read (const char *arg, const char *out,
@@ -229,8 +216,8 @@ enum status topology_document_read (const char *arg, const char *out,
 {
     struct topology_cluster *c = NULL;
     struct topology_document x = {0};
-    const char *slash = strrchr (out, '/');
-    char *to = slash ? strndup (out, (size_t) (slash - out) + 1) : strdup ("."), *from;
+    const char *name = file_name (out);
+    char *to = name > out ? strndup (out, (size_t) (name - out)) : strdup ("."), *from;
     enum status st = to ? topology_cluster_read_partial (arg, &c, notes, err) : ST_NOMEM;
 
     if (st == ST_OK) {

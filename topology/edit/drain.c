@@ -4,17 +4,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "topology/edit/edit.h"
 #include "topology/topology.h"
 
 static json_t *find_node (const json_t *doc, const char *name)
 {
-    json_t *nodes = json_object_get (doc, "nodes"), *node;
+    json_t *node;
     size_t i;
 
-    json_array_foreach (
-        nodes, i, node) if (strcmp (json_string_value (json_object_get (node, "name")),
-                                    name) == 0) return node;
+    json_array_foreach (json_object_get (doc, "nodes"), i, node)
+    {
+        if (strcmp (json_member_text (node, "name"), name) == 0)
+            return node;
+    }
     return NULL;
 }
 
@@ -45,7 +48,7 @@ static enum status find_gpu (const json_t *doc, const char *what, json_t **node,
     if (!name)
         return err_nomem (err);
     *node = find_node (doc, name);
-    gpus = json_integer_value (json_object_get (*node, "gpus"));
+    gpus = json_member_int (*node, "gpus");
     if (!*node)
         st = err_set (err, ST_USAGE, "%s: the cluster has no node \"%s\"", what, name);
     else if (end == colon + 1 || *end || k < 0 || k >= gpus)
@@ -61,11 +64,9 @@ static enum status drain_gpu (json_t *doc, const char *what, bool back, struct e
     json_t *node, *states;
     size_t gpu, gpus;
     bool all_ok = true;
-    enum status st = find_gpu (doc, what, &node, &gpu, err);
 
-    if (st != ST_OK)
-        return st;
-    gpus = (size_t) json_integer_value (json_object_get (node, "gpus"));
+    TRY (find_gpu (doc, what, &node, &gpu, err));
+    gpus = (size_t) json_member_int (node, "gpus");
     states = json_object_get (node, "gpu_state");
     if (!states) {
         states = json_array ();
@@ -82,28 +83,19 @@ static enum status drain_gpu (json_t *doc, const char *what, bool back, struct e
     return ST_OK;
 }
 
-/* {name: node} of all nodes. */
-static json_t *nodes_by_name (const json_t *doc)
-{
-    json_t *index = json_object (), *node;
-    size_t i;
-
-    json_array_foreach (json_object_get (doc, "nodes"), i, node)
-        json_object_set (index, json_string_value (json_object_get (node, "name")), node);
-    return index;
-}
-
 static enum status drain_nodes (json_t *doc, const char *what, bool back,
                                 const char *reason, struct error *err)
 {
+    json_t *index, *node;
     char **names;
+    enum status st = ST_OK;
+    size_t k;
     int n;
-    enum status st = topology_hostlist_expand (what, &names, &n, err);
-    json_t *index;
 
-    if (st != ST_OK)
-        return st;
-    index = nodes_by_name (doc);
+    TRY (topology_hostlist_expand (what, &names, &n, err));
+    index = json_object ();
+    json_array_foreach (json_object_get (doc, "nodes"), k, node)
+        json_object_set (index, json_member_text (node, "name"), node);
     for (int i = 0; i < n && st == ST_OK; i++)
         if (!json_object_get (index, names[i]))
             st = err_set (err, ST_USAGE, "%s: the cluster has no node \"%s\"", what,
@@ -132,8 +124,7 @@ static enum status check_end (const json_t *doc, const char *end, struct error *
 
 static bool is_drained (const json_t *one, const char *from, const char *to)
 {
-    const char *a = json_string_value (json_object_get (one, "from")),
-               *b = json_string_value (json_object_get (one, "to"));
+    const char *a = json_member_text (one, "from"), *b = json_member_text (one, "to");
 
     return a && b && json_object_get (one, "state") && strcmp (a, from) == 0 &&
            strcmp (b, to) == 0;
@@ -177,7 +168,7 @@ static const json_t *intra_of (const json_t *doc, const char *end)
 
     json_array_foreach (json_object_get (doc, "nodes"), i, node)
     {
-        const char *name = json_string_value (json_object_get (node, "name"));
+        const char *name = json_member_text (node, "name");
 
         if (json_is_array (intra) && strlen (name) == strcspn (end, ":") &&
             strncmp (name, end, strlen (name)) == 0)

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/file.h"
 #include "base/json.h"
 
 /* ---- the files ---- */
@@ -44,15 +45,13 @@ static json_t *undrained (const json_t *doc)
 static enum status read_source (struct merge *m, const char *file, int order)
 {
     struct merge_source *s = &m->source[m->n];
-    struct topology_cluster *c = NULL;
-    enum status st = topology_cluster_read_partial (file, &c, m->notes, m->err);
+    struct topology_cluster *c;
+    enum status st;
     json_t *copy, *measured;
 
-    if (st != ST_OK)
-        return st;
-    *s = (struct merge_source){.name = strcmp (file, "-") == 0 ? "standard input" : file,
-                               .doc = json_incref (c->doc),
-                               .order = order};
+    TRY (topology_cluster_read_partial (file, &c, m->notes, m->err));
+    *s = (struct merge_source){
+        .name = file_title (file), .doc = json_incref (c->doc), .order = order};
     m->n++;
     copy = undrained (c->doc);
     st = copy ? topology_cluster_from_json_partial (copy, s->name, c->folder, &s->c, NULL,
@@ -112,7 +111,7 @@ static void note_conflict (struct merge *m, const char *node, const char *key,
 static void merge_node (struct merge *m, const struct merge_source *s, json_t *into,
                         const json_t *node)
 {
-    const char *name = json_string_value (json_object_get (node, "name")), *key;
+    const char *name = json_member_text (node, "name"), *key;
     json_t *value;
 
     json_object_foreach ((json_t *) node, key, value)
@@ -135,7 +134,7 @@ static void drop_lists (struct merge *m, json_t *node)
     static const char *const keys[] = {"speed",    "gpu_uuid", "gpu_numa",
                                        "gpu_nic",  "gpu_cpus", "gpu_pci",
                                        "gpu_rail", "gpu_path", "gpu_state"};
-    size_t gpus = (size_t) json_integer_value (json_object_get (node, "gpus"));
+    size_t gpus = (size_t) json_member_int (node, "gpus");
 
     for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
         json_t *list = json_object_get (node, keys[k]);
@@ -143,7 +142,7 @@ static void drop_lists (struct merge *m, json_t *node)
         if (!list || json_array_size (list) == gpus)
             continue;
         notes_add (m->notes, "node %s has %zu GPUs: %s with %zu entries is left out",
-                   json_string_value (json_object_get (node, "name")), gpus, keys[k],
+                   json_member_text (node, "name"), gpus, keys[k],
                    json_array_size (list));
         json_object_del (node, keys[k]);
     }
@@ -159,7 +158,7 @@ static void merge_nodes (struct merge *m)
         for (int k = 0; k < m->n; k++)
             json_array_foreach (json_object_get (m->source[k].doc, "nodes"), i, node)
             {
-                const char *name = json_string_value (json_object_get (node, "name"));
+                const char *name = json_member_text (node, "name");
                 json_t *at = json_object_get (m->index, name);
 
                 if (!at && pass == 0) {
@@ -211,8 +210,7 @@ static void merge_top (struct merge *m)
         struct text t = {0};
 
         for (int k = 0; k < m->n; k++) {
-            const char *source =
-                json_string_value (json_object_get (m->source[k].doc, "source"));
+            const char *source = json_member_text (m->source[k].doc, "source");
 
             text_add (&t, "%s%s%s%s", k ? "; " : "merged: ", m->source[k].name,
                       source ? ": " : "", source ? source : "");
@@ -221,8 +219,7 @@ static void merge_top (struct merge *m)
         text_free (&t);
     }
     /* A machine's name is not the cluster's. */
-    if (m->n_nodes > 1 &&
-        json_object_get (m->index, json_string_value (json_object_get (m->doc, "name"))))
+    if (m->n_nodes > 1 && json_object_get (m->index, json_member_text (m->doc, "name")))
         json_object_del (m->doc, "name");
     if (m->n > 1)
         json_object_del (m->doc, "captured");
@@ -236,7 +233,7 @@ static enum status check_nodes (struct merge *m)
 
     json_array_foreach (m->nodes, i, node)
     {
-        const char *name = json_string_value (json_object_get (node, "name"));
+        const char *name = json_member_text (node, "name");
 
         if (json_number_value (json_object_get (node, "gpus")) <= 0)
             return err_set (
@@ -257,33 +254,28 @@ static enum status check_nodes (struct merge *m)
 /* The result as a planner will read it; what lies in side files is not there yet. */
 static enum status check_result (struct merge *m)
 {
-    struct topology_cluster *c = NULL;
-    enum status st = ST_OK;
+    struct topology_cluster *c;
 
-    if (m->out->n_sides == 0)
-        st = topology_cluster_from_json (m->doc, "the merged cluster", NULL, &c, NULL,
-                                         m->err);
+    if (m->out->n_sides > 0)
+        return ST_OK;
+    TRY (topology_cluster_from_json (m->doc, "the merged cluster", NULL, &c, NULL,
+                                     m->err));
     topology_cluster_destroy (c);
-    return st;
+    return ST_OK;
 }
 
 static enum status merge_all (struct merge *m, const char *gpu_type)
 {
-    enum status st;
-
     sort_sources (m);
     merge_nodes (m);
     merge_top (m);
-    st = merge_links (m);
-    if (st == ST_OK)
-        st = merge_measured (m);
-    if (st == ST_OK && gpu_type)
-        st = topology_name_type (m->doc, gpu_type, m->err);
-    if (st == ST_OK)
-        st = check_nodes (m);
-    if (st == ST_OK)
-        st = merge_fill (m);
-    return st == ST_OK ? check_result (m) : st;
+    TRY (merge_links (m));
+    merge_measured (m);
+    if (gpu_type)
+        TRY (topology_name_type (m->doc, gpu_type, m->err));
+    TRY (check_nodes (m));
+    TRY (merge_fill (m));
+    return check_result (m);
 }
 
 enum status topology_merge (const char *const *file, int n, const char *gpu_type,

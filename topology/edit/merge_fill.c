@@ -9,15 +9,9 @@
 
 /* ---- nominal links ---- */
 
-static const char *name_of (const json_t *node)
-{
-    return json_string_value (json_object_get (node, "name"));
-}
-
 static enum status fill_intra (struct merge *m, json_t *links)
 {
-    json_t *intra = json_object_get (links, "intra"), *list, *node, *first;
-    bool same = true;
+    json_t *intra = json_object_get (links, "intra"), *list, *node;
     size_t i;
 
     if (json_is_object (intra))
@@ -26,13 +20,12 @@ static enum status fill_intra (struct merge *m, json_t *links)
     json_array_foreach (m->nodes, i, node)
     {
         json_t *one = json_array_get (intra, i);
-        long long gpus = json_integer_value (json_object_get (node, "gpus"));
+        long long gpus = json_member_int (node, "gpus");
 
         json_array_append (list, json_is_object (one) ? one : json_null ());
         if (gpus < 2 || json_is_object (one))
             continue;
-        one =
-            known_intra (node, json_string_value (json_object_get (node, "gpu_type")), 0);
+        one = known_intra (node, json_member_text (node, "gpu_type"), 0);
         if (!one) {
             json_decref (list);
             return err_set (
@@ -40,17 +33,17 @@ static enum status fill_intra (struct merge *m, json_t *links)
                 "links.intra: no file gives the links inside node %s (%lld GPUs), "
                 "and nothing is known about its type: add a links file "
                 "(bwprobe, `linkwise cluster import`)",
-                name_of (node), gpus);
+                json_member_text (node, "name"), gpus);
         }
         json_array_set_new (list, i, one);
         notes_add (m->notes, "node %s: links inside it are its GPU type's nominal ones",
-                   name_of (node));
+                   json_member_text (node, "name"));
     }
-    first = json_array_get (list, 0);
-    json_array_foreach (list, i, node) same = same && json_equal (node, first);
-    if (!json_is_null (first) || !same)
-        json_object_set (links, "intra", same ? first : list);
-    json_decref (list);
+    list = topology_intra_short (list);
+    if (json_is_null (list))
+        json_decref (list);
+    else
+        json_object_set_new (links, "intra", list);
     return ST_OK;
 }
 
@@ -101,7 +94,7 @@ static enum status fill_inter (struct merge *m, json_t *links)
                 "links.inter: no file gives the links between the nodes, and the "
                 "NICs of node %s are not known with their rates: add a links file "
                 "(bwprobe, `linkwise cluster import`)",
-                name_of (node));
+                json_member_text (node, "name"));
         }
         json_array_append_new (rates, json_real (rate));
         json_array_append_new (totals, json_real (total));
@@ -118,11 +111,10 @@ static enum status fill_inter (struct merge *m, json_t *links)
 enum status merge_fill (struct merge *m)
 {
     json_t *links = json_object_get (m->doc, "links");
-    enum status st = ST_OK;
 
     if (!json_object_get (links, "gpu"))
-        st = fill_intra (m, links);
-    return st == ST_OK ? fill_inter (m, links) : st;
+        TRY (fill_intra (m, links));
+    return fill_inter (m, links);
 }
 
 /* ---- measured ---- */
@@ -134,8 +126,8 @@ static json_int_t end_number (json_t *ends, json_t *numbers, const json_t *end)
     json_t *known;
     json_int_t n;
 
-    text_add (&key, "%s:%lld", json_string_value (json_object_get (end, "node")),
-              (long long) json_integer_value (json_object_get (end, "gpu")));
+    text_add (&key, "%s:%lld", json_member_text (end, "node"),
+              (long long) json_member_int (end, "gpu"));
     known = json_object_get (numbers, text_str (&key));
     n = known ? json_integer_value (known) : (json_int_t) json_array_size (ends);
     if (!known) {
@@ -150,16 +142,13 @@ static json_int_t end_number (json_t *ends, json_t *numbers, const json_t *end)
 static void add_pairs (const json_t *measured, json_t *ends, json_t *numbers,
                        json_t *pairs, json_t *place)
 {
-    const json_t *list = json_object_get (measured, "pairs"),
-                 *own = json_object_get (measured, "endpoints"), *pair;
+    const json_t *list = json_object_get (measured, "pairs"), *pair;
     size_t k;
 
     json_array_foreach ((json_t *) list, k, pair)
     {
-        const json_t *src = json_array_get (
-            own, (size_t) json_integer_value (json_object_get (pair, "src")));
-        const json_t *dst = json_array_get (
-            own, (size_t) json_integer_value (json_object_get (pair, "dst")));
+        const json_t *src = topology_measured_end (measured, pair, "src"),
+                     *dst = topology_measured_end (measured, pair, "dst");
         json_t *copy, *old;
         struct text key = {0};
 
@@ -168,9 +157,8 @@ static void add_pairs (const json_t *measured, json_t *ends, json_t *numbers,
         copy = json_copy ((json_t *) pair);
         json_object_set_new (copy, "src", json_integer (end_number (ends, numbers, src)));
         json_object_set_new (copy, "dst", json_integer (end_number (ends, numbers, dst)));
-        text_add (&key, "%lld %lld",
-                  (long long) json_integer_value (json_object_get (copy, "src")),
-                  (long long) json_integer_value (json_object_get (copy, "dst")));
+        text_add (&key, "%lld %lld", (long long) json_member_int (copy, "src"),
+                  (long long) json_member_int (copy, "dst"));
         old = json_object_get (place, text_str (&key));
         if (old)
             json_array_set_new (pairs, (size_t) json_integer_value (old), copy);
@@ -188,7 +176,7 @@ static json_t *file_json (const struct merge_source *s, const json_t *measured)
 {
     static const char *const kept[] = {"tool", "when", "estimates"};
     json_t *file = json_pack ("{s:s}", "file", s->name);
-    const char *csv = json_string_value (json_object_get (measured, "pairs_csv"));
+    const char *csv = json_member_text (measured, "pairs_csv");
 
     for (size_t k = 0; k < sizeof kept / sizeof *kept; k++)
         json_object_set (file, kept[k], json_object_get (measured, kept[k]));
@@ -204,7 +192,7 @@ static json_t *file_json (const struct merge_source *s, const json_t *measured)
 }
 
 /* `measured` of the newest file, with the endpoints and pairs of all, and what was merged. */
-enum status merge_measured (struct merge *m)
+void merge_measured (struct merge *m)
 {
     json_t *ends = json_array (), *numbers = json_object (), *pairs = json_array (),
            *place = json_object (), *files = json_array (), *result = NULL;
@@ -239,5 +227,4 @@ enum status merge_measured (struct merge *m)
     json_decref (pairs);
     json_decref (place);
     json_decref (files);
-    return ST_OK;
 }

@@ -17,12 +17,17 @@
 
 #define GPU_MATRIX_MAX 32768 /* GPUs: 4 GiB */
 
+/* Of links.inter and links.gpu. */
+#define KNOWN_KEYS                                                                   \
+    "bandwidth_gb_per_s latency_us estimate_error node_gb_per_s node_pair_gb_per_s " \
+    "rails nominal source"
+
 /* ---- what the files give ---- */
 
 /* Place of a source's node in the merged nodes. */
 static int place_of (const struct merge *m, const struct merge_source *s, int node)
 {
-    return (int) json_integer_value (json_object_get (m->index, s->c->node[node].name));
+    return (int) json_member_int (m->index, s->c->node[node].name);
 }
 
 /* A file about one node: its GPU matrix is the links inside. */
@@ -42,9 +47,7 @@ static bool same_nodes (const struct merge *m, const struct merge_source *s)
     if (s->c->n_nodes != m->n_nodes)
         return false;
     for (int i = 0; i < m->n_nodes; i++)
-        if (place_of (m, s, i) != i ||
-            json_integer_value (json_object_get (json_array_get (m->nodes, (size_t) i),
-                                                 "gpus")) != s->c->node[i].gpus_listed)
+        if (place_of (m, s, i) != i || merge_gpus_of (m, i) != s->c->node[i].gpus_listed)
             return false;
     return true;
 }
@@ -52,9 +55,6 @@ static bool same_nodes (const struct merge *m, const struct merge_source *s)
 /* Keys of `links`.`name` that linkwise does not know, of all files. */
 static void keep_unknown (const struct merge *m, const char *name, json_t *object)
 {
-    static const char *const known[] = {
-        "bandwidth_gb_per_s", "latency_us", "estimate_error", "node_gb_per_s",
-        "node_pair_gb_per_s", "rails",      "nominal",        "source"};
     const char *key;
     json_t *value;
 
@@ -63,11 +63,7 @@ static void keep_unknown (const struct merge *m, const char *name, json_t *objec
             json_object_get (json_object_get (m->source[k].doc, "links"), name), key,
             value)
         {
-            bool is_known = false;
-
-            for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-                is_known = is_known || strcmp (known[i], key) == 0;
-            if (!is_known)
+            if (!text_has_word (KNOWN_KEYS, key))
                 json_object_set (object, key, value);
         }
 }
@@ -81,13 +77,12 @@ static json_t *intra_of (const struct merge_source *s, int node)
            *intra = json_object_get (links, "intra");
 
     if (inside_only (s)) {
-        json_t *copy = topology_cluster_to_json (s->c), *gpu, *keep;
+        json_t *copy = topology_cluster_to_json (s->c), *gpu;
 
-        gpu = json_object_get (json_object_get (copy, "links"), "gpu");
+        gpu = json_incref (json_object_get (json_object_get (copy, "links"), "gpu"));
         json_object_del (gpu, "node_gb_per_s");
-        keep = json_incref (gpu);
         json_decref (copy);
-        return keep;
+        return gpu;
     }
     if (json_is_array (intra))
         intra = json_array_get (intra, (size_t) node);
@@ -111,8 +106,12 @@ static bool has_gaps (const struct topology_links *l, int gpus)
     return false;
 }
 
-static const struct topology_links *inside_links (const struct merge_source *s, int node)
+/* A file's links inside its node of that number with so many GPUs, or NULL. */
+static const struct topology_links *inside_links (const struct merge_source *s, int node,
+                                                  int gpus)
 {
+    if (node < 0 || s->c->node[node].gpus != gpus)
+        return NULL;
     return inside_only (s) ? &s->c->gpu_links : s->c->node[node].intra;
 }
 
@@ -127,11 +126,10 @@ static json_t *newest_entry (const struct merge *m, const int *node, int gpus, i
     *error = NAN;
     for (int kind = 0; kind < KNOWN_KINDS; kind++)
         for (int k = m->n - 1; k >= 0; k--) {
-            const struct topology_links *l =
-                node[k] >= 0 ? inside_links (&m->source[k], node[k]) : NULL;
+            const struct topology_links *l = inside_links (&m->source[k], node[k], gpus);
             double x, e;
 
-            if (!l || m->source[k].c->node[node[k]].gpus != gpus)
+            if (!l)
                 continue;
             x = topology_matrix_at (&l->bytes_per_s, i, j);
             e = error_at (l, i, j);
@@ -176,52 +174,46 @@ static void fill_intra (const struct merge *m, const int *node, int gpus, json_t
 /* One node's `intra`: the newest file's, the gaps of its matrix filled by older ones. */
 static json_t *merge_intra (const struct merge *m, int at)
 {
-    const char *name = json_string_value (
-        json_object_get (json_array_get (m->nodes, (size_t) at), "name"));
-    int gpus = (int) json_integer_value (
-        json_object_get (json_array_get (m->nodes, (size_t) at), "gpus"));
-    int *node = calloc ((size_t) m->n, sizeof *node), best = -1, known = 0;
+    const struct topology_links *l, *best = NULL;
+    int gpus = merge_gpus_of (m, at), known = 0, newest = 0;
+    int *node = calloc ((size_t) m->n, sizeof *node);
     json_t *intra = NULL;
 
     for (int k = 0; node && k < m->n; k++) {
-        const struct topology_links *l;
-
-        node[k] = topology_node_find (m->source[k].c, name);
-        l = node[k] >= 0 ? inside_links (&m->source[k], node[k]) : NULL;
-        if (!l || m->source[k].c->node[node[k]].gpus != gpus || gpus < 2)
+        node[k] = topology_node_find (m->source[k].c, merge_name_of (m, at));
+        l = inside_links (&m->source[k], node[k], gpus);
+        if (!l || gpus < 2)
             continue;
         known++;
-        if (best < 0 || !l->nominal ||
-            inside_links (&m->source[best], node[best])->nominal)
-            best = k;
+        if (!best || !l->nominal || best->nominal) {
+            best = l;
+            newest = k;
+        }
     }
-    if (best >= 0)
-        intra = intra_of (&m->source[best], node[best]);
-    if (intra && known > 1 &&
-        has_gaps (inside_links (&m->source[best], node[best]), gpus))
+    if (best)
+        intra = intra_of (&m->source[newest], node[newest]);
+    if (intra && known > 1 && has_gaps (best, gpus))
         fill_intra (m, node, gpus, intra);
     free (node);
     return intra;
 }
 
-/* `intra` for all nodes: one object where they are equal. */
+/* `intra` for all nodes. */
 static void merge_all_intra (struct merge *m, json_t *links)
 {
-    json_t *list = json_array (), *first;
-    bool any = false, same = true;
+    json_t *list = json_array ();
+    bool any = false;
 
     for (int i = 0; i < m->n_nodes; i++) {
         json_t *one = merge_intra (m, i);
 
         any = any || one;
         json_array_append_new (list, one ? one : json_null ());
-        same = same &&
-               json_equal (json_array_get (list, (size_t) i), json_array_get (list, 0));
     }
-    first = json_array_get (list, 0);
     if (any)
-        json_object_set (links, "intra", same ? first : list);
-    json_decref (list);
+        json_object_set_new (links, "intra", topology_intra_short (list));
+    else
+        json_decref (list);
 }
 
 /* ---- between nodes, link by link ---- */
@@ -236,9 +228,12 @@ struct planes {
     float
         *error; /* [n*n] of estimates, as topology_links has it; NULL: no file has any */
     char *weak; /* [n*n] 1: nominal, or an estimate: anything measured replaces it */
-    double conflicts, largest;
-    int conflict_from, conflict_to, conflict_source; /* of the largest */
-    float conflict_old, conflict_new;
+    double conflicts;
+    struct {
+        double share; /* of the larger rate */
+        int from, to, source;
+        float old, new;
+    } largest; /* of the conflicts */
 };
 
 static int end_of (const struct planes *p, int node)
@@ -248,19 +243,15 @@ static int end_of (const struct planes *p, int node)
 
 static enum status make_planes (const struct merge *m, struct planes *p)
 {
-    size_t cells, total = 0;
+    size_t total = 0;
     bool estimates = false;
 
     for (int k = 0; k < m->n; k++)
         estimates = estimates || m->source[k].c->has_estimates;
     p->first = calloc ((size_t) m->n_nodes + 1, sizeof *p->first);
-    for (int i = 0; p->first && i <= m->n_nodes; i++) {
-        p->first[i] = (int) total;
-        if (i == m->n_nodes)
-            break;
-        total += !p->over_gpus ? 1
-                               : (size_t) json_integer_value (json_object_get (
-                                     json_array_get (m->nodes, (size_t) i), "gpus"));
+    for (int i = 0; p->first && i < m->n_nodes; i++) {
+        total += p->over_gpus ? (size_t) merge_gpus_of (m, i) : 1;
+        p->first[i + 1] = (int) total;
     }
     if (p->over_gpus && total > GPU_MATRIX_MAX)
         return err_set (
@@ -269,21 +260,16 @@ static enum status make_planes (const struct merge *m, struct planes *p)
             "more than %d GPUs is not written",
             total, GPU_MATRIX_MAX);
     p->n = (int) total;
-    cells = total * total;
     p->node = calloc (total + 1, sizeof *p->node);
     p->bw = topology_matrix_room (p->n);
     p->us = topology_matrix_room (p->n);
-    p->weak = calloc (cells + 1, 1);
     p->error = estimates ? topology_matrix_room (p->n) : NULL;
+    p->weak = calloc (total * total + 1, 1);
     if (!p->first || !p->node || !p->bw || !p->us || !p->weak || (estimates && !p->error))
         return err_nomem (m->err);
     for (int i = 0; i < m->n_nodes; i++)
         for (int k = p->first[i]; k < end_of (p, i); k++)
             p->node[k] = i;
-    for (size_t k = 0; k < cells; k++)
-        p->bw[k] = p->us[k] = NAN;
-    for (size_t k = 0; k < cells && estimates; k++)
-        p->error[k] = NAN;
     return ST_OK;
 }
 
@@ -314,17 +300,17 @@ static void put (struct planes *p, const struct giver *from, int i, int j,
     if (!l.measured || (weak && !isnan (old) && !p->weak[at]))
         return;
     if (!weak && !p->weak[at] && !isnan (old) && old != new) {
-        double change =
+        double share =
             fabs ((double) new - (double) old) / fmax ((double) new, (double) old);
 
         p->conflicts++;
-        if (change > p->largest) {
-            p->largest = change;
-            p->conflict_from = i;
-            p->conflict_to = j;
-            p->conflict_source = from->source;
-            p->conflict_old = old;
-            p->conflict_new = new;
+        if (share > p->largest.share) {
+            p->largest.share = share;
+            p->largest.from = i;
+            p->largest.to = j;
+            p->largest.source = from->source;
+            p->largest.old = old;
+            p->largest.new = new;
         }
     }
     p->bw[at] = new;
@@ -355,10 +341,8 @@ static void put_gpus (struct planes *p, const struct merge_source *s,
 static bool endpoint (const struct merge *m, const struct planes *p, const json_t *end,
                       int *from, int *to)
 {
-    const json_t *at =
-        json_object_get (m->index, json_string_value (json_object_get (end, "node")));
-    int i = (int) json_integer_value (at),
-        gpu = (int) json_integer_value (json_object_get (end, "gpu"));
+    const json_t *at = json_object_get (m->index, json_member_text (end, "node"));
+    int i = (int) json_integer_value (at), gpu = (int) json_member_int (end, "gpu");
 
     if (!at)
         return false;
@@ -376,21 +360,16 @@ static void forget_failed (const struct merge *m, struct planes *p,
                            const struct merge_source *s)
 {
     const json_t *measured = json_object_get (s->doc, "measured"),
-                 *ends = json_object_get (measured, "endpoints"),
                  *pairs = json_object_get (measured, "pairs"), *pair;
     size_t k;
 
     json_array_foreach ((json_t *) pairs, k, pair)
     {
-        const json_t *src = json_object_get (pair, "src"),
-                     *dst = json_object_get (pair, "dst");
         int a, a_end, b, b_end;
 
         if (!json_object_get (pair, "failed") ||
-            !endpoint (m, p, json_array_get (ends, (size_t) json_integer_value (src)), &a,
-                       &a_end) ||
-            !endpoint (m, p, json_array_get (ends, (size_t) json_integer_value (dst)), &b,
-                       &b_end))
+            !endpoint (m, p, topology_measured_end (measured, pair, "src"), &a, &a_end) ||
+            !endpoint (m, p, topology_measured_end (measured, pair, "dst"), &b, &b_end))
             continue;
         for (int i = a; i < a_end; i++)
             for (int j = b; j < b_end; j++) {
@@ -432,8 +411,7 @@ static void put_source (const struct merge *m, struct planes *p, int k, bool nom
 static const char *end_text (const struct merge *m, const struct planes *p, int end,
                              char buf[TOPOLOGY_NAME_MAX + 12])
 {
-    const char *name = json_string_value (
-        json_object_get (json_array_get (m->nodes, (size_t) p->node[end]), "name"));
+    const char *name = merge_name_of (m, p->node[end]);
 
     if (p->over_gpus)
         snprintf (buf, TOPOLOGY_NAME_MAX + 12, "%s:%d", name,
@@ -452,9 +430,19 @@ static void note_conflicts (const struct merge *m, const struct planes *p)
             m->notes,
             "%.0f links are given by several files: the newer hold; the largest change "
             "is %s -> %s, from %.4g to %.4g GB/s (%s)",
-            p->conflicts, end_text (m, p, p->conflict_from, from),
-            end_text (m, p, p->conflict_to, to), (double) p->conflict_old,
-            (double) p->conflict_new, m->source[p->conflict_source].name);
+            p->conflicts, end_text (m, p, p->largest.from, from),
+            end_text (m, p, p->largest.to, to), (double) p->largest.old,
+            (double) p->largest.new, m->source[p->largest.source].name);
+}
+
+/* A plane becomes a matrix of the document. */
+static enum status set_plane (const struct merge *m, json_t *object, const char *key,
+                              float **v, int n)
+{
+    float *given = *v;
+
+    *v = NULL;
+    return topology_document_matrix (m->out, object, key, given, n, false, m->err);
 }
 
 /* Latencies as one number where they are; what nobody measured is left out of that. */
@@ -467,13 +455,8 @@ static enum status set_latency (struct merge *m, struct planes *p, json_t *objec
         one = isnan (one) ? p->us[k] : one;
         same = same && (isnan (p->us[k]) || p->us[k] == one);
     }
-    if (!same) {
-        float *us = p->us;
-
-        p->us = NULL;
-        return topology_document_matrix (m->out, object, "latency_us", us, p->n, false,
-                                         m->err);
-    }
+    if (!same)
+        return set_plane (m, object, "latency_us", &p->us, p->n);
     json_object_set_new (
         object, "latency_us",
         json_real (isnan (one) ? TOPOLOGY_INTER_LATENCY_US : (double) one));
@@ -483,16 +466,11 @@ static enum status set_latency (struct merge *m, struct planes *p, json_t *objec
 /* Which links are still estimates. */
 static enum status set_estimates (struct merge *m, struct planes *p, json_t *object)
 {
-    float *error = p->error;
     bool any = false;
 
-    for (size_t k = 0; error && k < (size_t) p->n * (size_t) p->n && !any; k++)
-        any = !isnan (error[k]);
-    if (!any)
-        return ST_OK;
-    p->error = NULL;
-    return topology_document_matrix (m->out, object, "estimate_error", error, p->n, false,
-                                     m->err);
+    for (size_t k = 0; p->error && k < (size_t) p->n * (size_t) p->n && !any; k++)
+        any = !isnan (p->error[k]);
+    return any ? set_plane (m, object, "estimate_error", &p->error, p->n) : ST_OK;
 }
 
 /* What all GPUs of a node reach together: of the newest file that says. */
@@ -502,12 +480,10 @@ static void set_totals (struct merge *m, json_t *object)
     bool any = false;
 
     for (int i = 0; i < m->n_nodes; i++) {
-        const char *name = json_string_value (
-            json_object_get (json_array_get (m->nodes, (size_t) i), "name"));
         double total = 0;
 
         for (int k = 0; k < m->n; k++) {
-            int node = topology_node_find (m->source[k].c, name);
+            int node = topology_node_find (m->source[k].c, merge_name_of (m, i));
 
             if (node >= 0 && m->source[k].c->node[node].node_bytes_per_s > 0)
                 total = m->source[k].c->node[node].node_bytes_per_s / UNITS_GB;
@@ -539,23 +515,27 @@ static void put_pair_totals (const struct merge *m, const struct merge_source *s
 /* What all GPUs of a node send to those of another together, the same. */
 static enum status set_pair_totals (struct merge *m, json_t *object)
 {
-    size_t cells = (size_t) m->n_nodes * (size_t) m->n_nodes;
-    bool any = false;
-    float *gb;
+    float *gb = NULL;
 
-    for (int k = 0; k < m->n; k++)
-        any = any || m->source[k].c->has_pair_totals;
-    if (!any)
-        return ST_OK;
-    if (!(gb = topology_matrix_room (m->n_nodes)))
-        return err_nomem (m->err);
-    for (size_t k = 0; k < cells; k++)
-        gb[k] = NAN;
-    for (int k = 0; k < m->n; k++)
-        if (m->source[k].c->has_pair_totals)
-            put_pair_totals (m, &m->source[k], gb);
-    return topology_document_matrix (m->out, object, "node_pair_gb_per_s", gb, m->n_nodes,
-                                     false, m->err);
+    for (int k = 0; k < m->n; k++) {
+        if (!m->source[k].c->has_pair_totals)
+            continue;
+        if (!gb && !(gb = topology_matrix_room (m->n_nodes)))
+            return err_nomem (m->err);
+        put_pair_totals (m, &m->source[k], gb);
+    }
+    return gb ? set_plane (m, object, "node_pair_gb_per_s", &gb, m->n_nodes) : ST_OK;
+}
+
+static enum status set_planes (struct merge *m, struct planes *p, json_t *object)
+{
+    note_conflicts (m, p);
+    keep_unknown (m, p->over_gpus ? "gpu" : "inter", object);
+    TRY (set_plane (m, object, "bandwidth_gb_per_s", &p->bw, p->n));
+    TRY (set_latency (m, p, object));
+    TRY (set_estimates (m, p, object));
+    set_totals (m, object);
+    return set_pair_totals (m, object);
 }
 
 static enum status merge_planes (struct merge *m, json_t *links)
@@ -572,21 +552,8 @@ static enum status merge_planes (struct merge *m, json_t *links)
     for (int nominal = 1; nominal >= 0 && st == ST_OK; nominal--)
         for (int k = 0; k < m->n; k++)
             put_source (m, &p, k, nominal);
-    if (st == ST_OK) {
-        note_conflicts (m, &p);
-        keep_unknown (m, p.over_gpus ? "gpu" : "inter", object);
-        st = topology_document_matrix (m->out, object, "bandwidth_gb_per_s", p.bw, p.n,
-                                       false, m->err);
-        p.bw = NULL;
-    }
     if (st == ST_OK)
-        st = set_latency (m, &p, object);
-    if (st == ST_OK)
-        st = set_estimates (m, &p, object);
-    if (st == ST_OK) {
-        set_totals (m, object);
-        st = set_pair_totals (m, object);
-    }
+        st = set_planes (m, &p, object);
     if (st == ST_OK) {
         json_object_set (links, p.over_gpus ? "gpu" : "inter", object);
         if (!p.over_gpus)
@@ -628,18 +595,14 @@ static void keep_drained (struct merge *m, json_t *links)
 /* Keys beside intra, inter, gpu and exceptions. */
 static void keep_links_keys (struct merge *m, json_t *links)
 {
-    static const char *const known[] = {"intra", "inter", "gpu", "exceptions"};
     const char *key;
     json_t *value;
 
     for (int k = 0; k < m->n; k++)
         json_object_foreach (json_object_get (m->source[k].doc, "links"), key, value)
         {
-            bool is_known = false;
-
-            for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-                is_known = is_known || strcmp (known[i], key) == 0;
-            if (!is_known && !json_object_get (links, key))
+            if (!text_has_word ("intra inter gpu exceptions", key) &&
+                !json_object_get (links, key))
                 json_object_set (links, key, value);
         }
 }
@@ -648,42 +611,39 @@ static void keep_links_keys (struct merge *m, json_t *links)
 static enum status take_whole (struct merge *m, const struct merge_source *s)
 {
     json_t *links = json_deep_copy (json_object_get (s->doc, "links"));
-    enum status st;
 
     if (!links)
         return err_nomem (m->err);
     json_object_set_new (m->doc, "links", links);
-    st = topology_document_adopt (m->out, s->c->folder ? s->c->folder : "", m->err);
-    if (st == ST_OK && !s->c->has_gpu_matrix)
+    TRY (topology_document_adopt (m->out, s->c->folder ? s->c->folder : "", m->err));
+    if (!s->c->has_gpu_matrix)
         merge_all_intra (m, links);
-    return st;
+    return ST_OK;
 }
 
 enum status merge_links (struct merge *m)
 {
-    int giving = 0, giver = -1;
+    const struct merge_source *giver = NULL;
+    int giving = 0;
     json_t *links;
-    enum status st = ST_OK;
 
     for (int k = 0; k < m->n; k++)
         if (gives_between (&m->source[k])) {
             giving++;
-            giver = k;
+            giver = &m->source[k];
         }
-    if (giving == 1 && same_nodes (m, &m->source[giver]))
-        st = take_whole (m, &m->source[giver]);
+    if (giving == 1 && same_nodes (m, giver))
+        TRY (take_whole (m, giver));
     else {
         links = json_object ();
         json_object_set_new (m->doc, "links", links);
         if (giving > 0)
-            st = merge_planes (m, links);
+            TRY (merge_planes (m, links));
         else
             merge_all_intra (m, links);
     }
-    if (st == ST_OK) {
-        links = json_object_get (m->doc, "links");
-        keep_drained (m, links);
-        keep_links_keys (m, links);
-    }
-    return st;
+    links = json_object_get (m->doc, "links");
+    keep_drained (m, links);
+    keep_links_keys (m, links);
+    return ST_OK;
 }

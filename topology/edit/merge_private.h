@@ -2,6 +2,7 @@
 #ifndef TOPOLOGY_MERGE_PRIVATE_H
 #define TOPOLOGY_MERGE_PRIVATE_H
 
+#include "base/json.h"
 #include "topology/edit/edit.h"
 #include "topology/topology.h"
 
@@ -28,9 +29,23 @@ struct merge {
     struct error *err;
 };
 
+/** Merged node number i: its document, its name, its GPUs. */
+static inline const json_t *merge_node_at (const struct merge *m, int i)
+{
+    return json_array_get (m->nodes, (size_t) i);
+}
+static inline const char *merge_name_of (const struct merge *m, int i)
+{
+    return json_member_text (merge_node_at (m, i), "name");
+}
+static inline int merge_gpus_of (const struct merge *m, int i)
+{
+    return (int) json_member_int (merge_node_at (m, i), "gpus");
+}
+
 /** `links` and `measured` of the merged document; the nodes are there. */
 enum status merge_links (struct merge *m);
-enum status merge_measured (struct merge *m);
+void merge_measured (struct merge *m);
 
 /** Links that no file gives, from what is known about types and NICs. */
 enum status merge_fill (struct merge *m);

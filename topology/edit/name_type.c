@@ -2,8 +2,10 @@
  * it; a node. */
 #include <string.h>
 
+#include "base/json.h"
 #include "topology/edit/edit.h"
 #include "topology/known.h"
+#include "topology/links_doc.h"
 #include "topology/topology.h"
 
 static bool is_type (const json_t *doc, const char *type)
@@ -27,19 +29,6 @@ static json_t *intra_list (json_t *doc)
     return list;
 }
 
-/* One object for all where they are equal. */
-static json_t *shorten (json_t *list)
-{
-    json_t *first = json_array_get (list, 0);
-
-    for (size_t i = 1; i < json_array_size (list); i++)
-        if (!json_equal (json_array_get (list, i), first))
-            return list;
-    json_incref (first);
-    json_decref (list);
-    return first;
-}
-
 enum status topology_name_type (json_t *doc, const char *type, struct error *err)
 {
     json_t *nodes = json_object_get (doc, "nodes"),
@@ -56,13 +45,12 @@ enum status topology_name_type (json_t *doc, const char *type, struct error *err
     list = intra_list (doc);
     json_array_foreach (nodes, i, node)
     {
-        long long gpus = json_integer_value (json_object_get (node, "gpus"));
+        long long gpus = json_member_int (node, "gpus");
 
         if (gpus > 0 && !json_is_string (json_object_get (node, "gpu_type")))
             json_object_set_new (node, "gpu_type", json_string (type));
         if (gpus > 1 && json_is_null (json_array_get (list, i))) {
-            json_t *intra = known_intra (
-                node, json_string_value (json_object_get (node, "gpu_type")), 0);
+            json_t *intra = known_intra (node, json_member_text (node, "gpu_type"), 0);
 
             if (intra)
                 json_array_set_new (list, i, intra);
@@ -77,7 +65,7 @@ enum status topology_name_type (json_t *doc, const char *type, struct error *err
         links = json_object ();
         json_object_set_new (doc, "links", links);
     }
-    json_object_set_new (links, "intra", shorten (list));
+    json_object_set_new (links, "intra", topology_intra_short (list));
     return ST_OK;
 }
 

@@ -38,7 +38,7 @@ static enum status look (struct machine *m, struct notes *notes, struct error *e
         /* len counts the NUL. */
         struct import in = {"this machine", xml, strlen (xml), notes, err};
 
-        st = import_hwloc_machine (&in, m);
+        st = import_hwloc.read_machine (&in, m);
         hwloc_free_xmlbuffer (topology, xml);
     }
     hwloc_topology_destroy (topology);
@@ -63,11 +63,8 @@ static void add_nvlinks (struct machine *m, const struct nvml_gpu *gpu, int n)
                 m->links[i * m->n_gpus + j]++;
         }
     }
-    for (int i = 0; to_switch && i < m->n_gpus; i++)
-        for (int j = 0; j < m->n_gpus; j++)
-            if (i != j)
-                m->links[i * m->n_gpus + j] +=
-                    to_switch[i] < to_switch[j] ? to_switch[i] : to_switch[j];
+    if (to_switch)
+        machine_join_switches (m, to_switch, to_switch, m->links);
     m->has_nvlinks = to_switch != NULL;
     free (to_switch);
 }
@@ -140,7 +137,8 @@ static void add_rates (struct machine *m)
 
 enum status topology_capture (json_t **doc, struct notes *notes, struct error *err)
 {
-    struct machine m = {.source = strdup ("linkwise topo")};
+    struct machine m = {.source = strdup ("linkwise topo"),
+                        .name = strdup ("this machine")};
     char host[256] = "";
     enum status st = look (&m, notes, err);
 

@@ -19,7 +19,7 @@ const struct topology_format *topology_format_at (int i)
 const struct topology_format *topology_format_detect (const char *data, size_t len)
 {
     for (int i = 0; i < N_IMPORTERS; i++)
-        if (!file_not_text (data, len) && importers[i]->is (data, len))
+        if (!file_not_text (data, len) && importers[i]->is (data))
             return &importers[i]->format;
     return NULL;
 }
@@ -32,7 +32,7 @@ static const struct importer *choose (const struct import *in, const char *forma
 
     for (int i = 0; i < N_IMPORTERS && !found; i++)
         if (strcmp (format, "auto") == 0
-                ? importers[i]->is (in->data, in->len)
+                ? importers[i]->is (in->data)
                 : strcmp (format, importers[i]->format.name) == 0)
             found = importers[i];
     for (int i = 0; i < N_IMPORTERS; i++)
@@ -68,6 +68,21 @@ static int foreign_line (const char *data, size_t len)
     return 0;
 }
 
+/* A machine is called after its file, unless that names it. */
+static enum status read_machine (const struct importer *importer, const struct import *in,
+                                 json_t **doc)
+{
+    const char *base = file_name (in->name), *dot = strrchr (base, '.');
+    size_t len = dot && dot > base ? (size_t) (dot - base) : strlen (base);
+    struct machine m = {.source = strdup (importer->source), .name = strndup (base, len)};
+    enum status st = importer->read_machine (in, &m);
+
+    if (st == ST_OK)
+        st = machine_to_json (&m, in->name, doc, in->notes, in->err);
+    machine_release (&m);
+    return st;
+}
+
 enum status topology_import (const char *name, const char *data, size_t len,
                              const char *format, json_t **doc, struct notes *notes,
                              struct error *err)
@@ -86,5 +101,7 @@ enum status topology_import (const char *name, const char *data, size_t len,
 
     const struct importer *importer = choose (&in, format, &st);
 
-    return importer ? importer->read (&in, doc) : st;
+    return !importer        ? st
+           : importer->read ? importer->read (&in, doc)
+                            : read_machine (importer, &in, doc);
 }

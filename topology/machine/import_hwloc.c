@@ -21,8 +21,6 @@ struct reading {
     const struct import *in;
     struct machine *m;
     const struct xml *root;
-    const struct xml **gpu; /* [n_gpus] their PCI devices, in the machine's order */
-    const struct xml **nic; /* [n_nics] */
 };
 
 /* ---- objects ---- */
@@ -152,9 +150,10 @@ static enum status add_gpu (struct reading *r, const struct xml *pci)
     if (!g)
         return err_nomem (r->in->err);
     if (!busid || !machine_pci (busid, g->pci))
-        return err_set (r->in->err, ST_INVALID,
-                        "%s: line %d: pci_busid: expected a PCI address, found \"%.40s\"",
-                        r->in->name, pci->line, busid ? busid : "");
+        return import_fail (r->in,
+                            "line %d: pci_busid: expected a PCI address, found \"%.40s\"",
+                            pci->line, busid ? busid : "");
+    g->at = pci;
     g->vendor = n.vendor;
     g->device = n.device;
     g->model = copy (device_info (pci, "GPUModel"));
@@ -173,14 +172,9 @@ static enum status add_nic (struct reading *r, const struct xml *pci)
 
     if (!device)
         return ST_OK;
-
-    const struct xml **more =
-        realloc (r->nic, ((size_t) r->m->n_nics + 1) * sizeof *more);
-
-    if (!more || !(n = machine_add_nic (r->m)))
+    if (!(n = machine_add_nic (r->m)))
         return err_nomem (r->in->err);
-    r->nic = more;
-    r->nic[r->m->n_nics - 1] = pci;
+    n->at = pci;
     n->rdma = rdma;
     n->numa = one_numa (local_object (pci));
     if (busid)
@@ -221,33 +215,17 @@ static enum status read_objects (struct reading *r)
             st = add_nic (r, x);
     }
     if (st == ST_OK && !machine)
-        st = err_set (r->in->err, ST_INVALID, "%s: hwloc XML without a Machine object",
-                      r->in->name);
+        st = import_fail (r->in, "hwloc XML without a Machine object");
     if (st == ST_OK) {
         const char *host = info (machine, "HostName");
 
-        m->name =
-            host ? strndup (host, strcspn (host, ".")) : import_base_name (r->in->name);
+        if (host) {
+            free (m->name);
+            m->name = strndup (host, strcspn (host, "."));
+        }
         st = machine_prepare (m, r->in->name, r->in->err);
     }
     return st;
-}
-
-/* The PCI device of each GPU, now that they are sorted. */
-static enum status find_gpus (struct reading *r)
-{
-    if (!(r->gpu = calloc ((size_t) r->m->n_gpus + 1, sizeof *r->gpu)))
-        return err_nomem (r->in->err);
-    for (const struct xml *x = r->root; x; x = xml_next (x, r->root)) {
-        char pci[MACHINE_PCI_TEXT];
-        const char *busid =
-            is_type (x, "PCIDev") && is_gpu (x) ? xml_attr (x, "pci_busid") : NULL;
-        int i = busid && machine_pci (busid, pci) ? machine_find_gpu (r->m, pci) : -1;
-
-        if (i >= 0)
-            r->gpu[i] = x;
-    }
-    return ST_OK;
 }
 
 /* ---- paths ---- */
@@ -280,19 +258,6 @@ static enum machine_path path_between (const struct xml *a, const struct xml *b)
     return is_type (top, "Machine") && one_numa (top) < 0 ? PATH_SYS : PATH_NODE;
 }
 
-static void find_paths (struct reading *r)
-{
-    struct machine *m = r->m;
-
-    for (int i = 0; i < m->n_gpus; i++) {
-        for (int j = 0; j < m->n_gpus; j++)
-            if (i != j)
-                m->gpu_path[i * m->n_gpus + j] = path_between (r->gpu[i], r->gpu[j]);
-        for (int j = 0; j < m->n_nics; j++)
-            m->nic_path[i * m->n_nics + j] = path_between (r->gpu[i], r->nic[j]);
-    }
-}
-
 /* ---- NVLinks ---- */
 
 enum { END_OTHER = -1, END_SWITCH = -2 };
@@ -309,7 +274,7 @@ static int end_of (const struct reading *r, const char *gp_index)
         if (is_type (x, "PCIDev") && subtype && strcmp (subtype, "NVSwitch") == 0)
             return END_SWITCH;
         for (int i = 0; i < r->m->n_gpus; i++)
-            if (r->gpu[i] == x || r->gpu[i] == x->up)
+            if (r->m->gpu[i].at == x || r->m->gpu[i].at == x->up)
                 return i;
         return END_OTHER;
     }
@@ -375,20 +340,13 @@ static enum status read_nvlinks (struct reading *r, const struct xml *d)
     if (!to_switch || !index || !value || !end)
         st = err_nomem (r->in->err);
     else if (n > 512 || n_values != n * n)
-        st = err_set (r->in->err, ST_INVALID,
-                      "%s: line %d: %s: expected %zu x %zu values, found %zu",
-                      r->in->name, d->line, xml_attr (d, "name"), n, n, n_values);
+        st = import_fail (r->in, "line %d: %s: expected %zu x %zu values, found %zu",
+                          d->line, xml_attr (d, "name"), n, n, n_values);
     for (size_t k = 0; st == ST_OK && k < n; k++)
         end[k] = end_of (r, index[k]);
     if (st == ST_OK) {
-        double *from_switch = to_switch + g;
-
-        add_links (m, end, n, value, to_switch, from_switch);
-        for (size_t i = 0; i < g; i++)
-            for (size_t j = 0; j < g; j++)
-                if (i != j)
-                    m->nvlink_gb_per_s[i * g + j] +=
-                        to_switch[i] < from_switch[j] ? to_switch[i] : from_switch[j];
+        add_links (m, end, n, value, to_switch, to_switch + g);
+        machine_join_switches (m, to_switch, to_switch + g, m->nvlink_gb_per_s);
         m->has_nvlinks = true;
     }
     free (to_switch);
@@ -402,70 +360,49 @@ static enum status read_nvlinks (struct reading *r, const struct xml *d)
 
 /* ---- the document ---- */
 
-static enum status read_machine (struct reading *r)
+static enum status read_root (struct reading *r)
 {
     const char *version = xml_attr (r->root, "version");
-    enum status st;
+    bool topology = strcmp (r->root->name, "topology") == 0;
 
-    if (strcmp (r->root->name, "topology") != 0 || !version ||
-        (version[0] != '2' && version[0] != '3'))
-        return err_set (
-            r->in->err, ST_INVALID,
-            "%s: expected hwloc XML of version 2 or 3, found %s %.20s; hwloc 1's "
+    if (!topology || !version || (version[0] != '2' && version[0] != '3'))
+        return import_fail (
+            r->in,
+            "expected hwloc XML of version 2 or 3, found %s %.20s; hwloc 1's "
             "files are converted by hwloc 2's lstopo",
-            r->in->name,
-            strcmp (r->root->name, "topology") == 0 ? "version" : "the element",
-            strcmp (r->root->name, "topology") == 0 ? (version ? version : "1")
-                                                    : r->root->name);
-    st = read_objects (r);
-    if (st == ST_OK)
-        st = find_gpus (r);
-    if (st == ST_OK)
-        find_paths (r);
-    for (const struct xml *x = r->root->first; x && st == ST_OK && !r->m->has_nvlinks;
-         x = x->next) {
+            topology ? "version" : "the element",
+            topology ? (version ? version : "1") : r->root->name);
+    TRY (read_objects (r));
+    machine_find_paths (r->m, path_between);
+    for (const struct xml *x = r->root->first; x && !r->m->has_nvlinks; x = x->next) {
         const char *name =
             strncmp (x->name, "distances2", 10) == 0 ? xml_attr (x, "name") : NULL;
 
         if (name && (strcmp (name, "NVLinkBandwidth") == 0 ||
                      strcmp (name, "XGMIBandwidth") == 0))
-            st = read_nvlinks (r, x);
+            TRY (read_nvlinks (r, x));
     }
-    return st;
+    return ST_OK;
 }
 
-enum status import_hwloc_machine (const struct import *in, struct machine *m)
+static enum status read_machine (const struct import *in, struct machine *m)
 {
     struct xml *root;
-    enum status st = xml_parse (in->name, in->data, in->len, &root, in->err);
-    struct reading r = {.in = in, .m = m};
+    enum status st;
 
-    if (st != ST_OK)
-        return st;
-    r.root = root;
-    st = read_machine (&r);
-    free (r.gpu);
-    free (r.nic);
+    TRY (xml_parse (in->name, in->data, in->len, &root, in->err));
+    st = read_root (&(struct reading){in, m, root});
     xml_free (root);
     return st;
 }
 
-static enum status read_hwloc (const struct import *in, json_t **doc)
+static bool is_hwloc (const char *data)
 {
-    struct machine m = {.source = strdup ("hwloc XML")};
-    enum status st = import_hwloc_machine (in, &m);
-
-    if (st == ST_OK)
-        st = machine_to_json (&m, in->name, doc, in->notes, in->err);
-    machine_release (&m);
-    return st;
-}
-
-static bool is_hwloc (const char *data, size_t len)
-{
-    (void) len;
     return import_is_xml (data, "topology");
 }
 
 const struct importer import_hwloc = {
-    {"hwloc", "hwloc XML, as `lstopo FILE.xml` writes it"}, is_hwloc, read_hwloc};
+    .format = {"hwloc", "hwloc XML, as `lstopo FILE.xml` writes it"},
+    .is = is_hwloc,
+    .read_machine = read_machine,
+    .source = "hwloc XML"};

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "topology/machine/import_private.h"
 #include "topology/topology.h"
 
@@ -28,8 +29,9 @@ struct device {
 struct reading {
     const struct import *in;
     struct device *device;
-    int n, cap;
+    int n;
     json_t *index; /* id -> place in device[] */
+    int open;      /* device whose cables the lines tell; -1: none */
     int *leaf;     /* switches with hosts */
     int n_leaves;
 };
@@ -47,15 +49,8 @@ static int device_of (struct reading *r, const char *id, size_t len)
         return (int) json_integer_value (known);
     if (r->n == IDS_MAX)
         return -1;
-    if (r->n == r->cap) {
-        int cap = r->cap ? 2 * r->cap : 256;
-        struct device *more = realloc (r->device, (size_t) cap * sizeof *more);
-
-        if (!more)
-            return -1;
-        r->device = more;
-        r->cap = cap;
-    }
+    if (!array_grow (&r->device, r->n, sizeof *r->device))
+        return -1;
     r->device[r->n] = (struct device){.is_switch = key[0] == 'S', .level = -1};
     strcpy (r->device[r->n].id, key);
     json_object_set_new (r->index, key, json_integer (r->n));
@@ -64,11 +59,8 @@ static int device_of (struct reading *r, const char *id, size_t len)
 
 static bool add_peer (struct device *d, int peer)
 {
-    int *more = realloc (d->peer, ((size_t) d->n_peers + 1) * sizeof *more);
-
-    if (!more)
+    if (!array_grow (&d->peer, d->n_peers, sizeof *d->peer))
         return false;
-    d->peer = more;
     d->peer[d->n_peers++] = peer;
     return true;
 }
@@ -112,49 +104,32 @@ static void read_name (struct device *d, const char *line)
 
 /* "Switch 24 "S-..." # "..."" and "Ca 2 "H-..." # "..."" begin a device; "[22] "H-..."[1]"
  * is a cable of it. */
-static enum status read_lines (struct reading *r)
+static enum status read_line (void *context, char *line, int number)
 {
-    const char *at = r->in->data;
-    struct text line = {0};
-    int open = -1;
-    enum status st = ST_OK;
+    struct reading *r = context;
+    const char *s = line + strspn (line, " \t"), *id;
+    bool begins = strncmp (s, "Switch", 6) == 0 || strncmp (s, "Ca", 2) == 0 ||
+                  strncmp (s, "Rt", 2) == 0;
+    size_t len;
+    int d;
 
-    for (int number = 1; st == ST_OK && import_line (&at, &line); number++) {
-        const char *s = line.s + strspn (line.s, " \t"), *id;
-        bool begins = strncmp (s, "Switch", 6) == 0 || strncmp (s, "Ca", 2) == 0 ||
-                      strncmp (s, "Rt", 2) == 0;
-        size_t len;
-
-        if (!begins && s[0] != '[') {
-            open = s[0] == '\0' || strchr (s, '=') ? -1 : open;
-            continue;
-        }
-        if (!(id = quoted (s, &len))) {
-            st = err_set (r->in->err, ST_INVALID,
-                          "%s: line %d: expected a device as in \"S-0002c902004b0b78\"",
-                          r->in->name, number);
-            continue;
-        }
-
-        int d = device_of (r, id, len);
-
-        if (d < 0)
-            st = err_set (r->in->err, ST_INVALID, "%s: more than %d devices", r->in->name,
-                          IDS_MAX);
-        else if (begins) {
-            open = d;
-            read_name (&r->device[d], s);
-        } else if (open < 0)
-            st = err_set (r->in->err, ST_INVALID,
-                          "%s: line %d: a cable before any Switch or Ca", r->in->name,
-                          number);
-        else if (!add_peer (&r->device[open], d))
-            st = err_nomem (r->in->err);
+    if (!begins && s[0] != '[') {
+        r->open = s[0] == '\0' || strchr (s, '=') ? -1 : r->open;
+        return ST_OK;
     }
-    if (st == ST_OK && line.failed)
-        st = err_nomem (r->in->err);
-    text_free (&line);
-    return st;
+    if (!(id = quoted (s, &len)))
+        return import_fail (
+            r->in, "line %d: expected a device as in \"S-0002c902004b0b78\"", number);
+    if ((d = device_of (r, id, len)) < 0)
+        return import_fail (r->in, "more than %d devices", IDS_MAX);
+    if (begins) {
+        r->open = d;
+        read_name (&r->device[d], s);
+        return ST_OK;
+    }
+    if (r->open < 0)
+        return import_fail (r->in, "line %d: a cable before any Switch or Ca", number);
+    return add_peer (&r->device[r->open], d) ? ST_OK : err_nomem (r->in->err);
 }
 
 /* ---- the tree ---- */
@@ -318,18 +293,15 @@ static enum status build (struct reading *r, json_t **doc)
     for (int l = 0; l < r->n_leaves && st == ST_OK; l++)
         add_hosts (r, l, levels, group, nodes, seen, &unnamed);
     if (far > 0)
-        notes_add (
-            r->in->notes,
-            "%s: no tree: %.0f pairs of leaf switches are farther apart than their "
-            "groups say",
-            r->in->name, far);
+        import_note (r->in,
+                     "no tree: %.0f pairs of leaf switches are farther apart than their "
+                     "groups say",
+                     far);
     if (unnamed > 0)
-        notes_add (r->in->notes,
-                   "%s: %d hosts whose description is no host name: left out",
-                   r->in->name, unnamed);
+        import_note (r->in, "%d hosts whose description is no host name: left out",
+                     unnamed);
     if (st == ST_OK && json_array_size (nodes) == 0)
-        st = err_set (r->in->err, ST_INVALID, "%s: no host hangs from a switch in it",
-                      r->in->name);
+        st = import_fail (r->in, "no host hangs from a switch in it");
     if (st == ST_OK)
         *doc = json_pack ("{s:i, s:s, s:O}", "version", 1, "source", "ibnetdiscover",
                           "nodes", nodes);
@@ -343,16 +315,15 @@ static enum status build (struct reading *r, json_t **doc)
 
 static enum status read_ibnet (const struct import *in, json_t **doc)
 {
-    struct reading r = {.in = in, .index = json_object ()};
-    enum status st = read_lines (&r);
+    struct reading r = {.in = in, .index = json_object (), .open = -1};
+    enum status st = import_lines (in, read_line, &r);
 
     if (st == ST_OK) {
         find_shared_names (&r);
         st = find_leaves (&r);
     }
     if (st == ST_OK && r.n_leaves > 8192)
-        st = err_set (in->err, ST_INVALID, "%s: %d leaf switches, at most 8192", in->name,
-                      r.n_leaves);
+        st = import_fail (in, "%d leaf switches, at most 8192", r.n_leaves);
     if (st == ST_OK)
         st = build (&r, doc);
     for (int k = 0; k < r.n; k++)
@@ -363,11 +334,12 @@ static enum status read_ibnet (const struct import *in, json_t **doc)
     return st;
 }
 
-static bool is_ibnet (const char *data, size_t len)
+static bool is_ibnet (const char *data)
 {
-    (void) len;
     return strstr (data, "switchguid=") || strstr (data, "caguid=");
 }
 
 const struct importer import_ibnet = {
-    {"ibnetdiscover", "the output of `ibnetdiscover`"}, is_ibnet, read_ibnet};
+    .format = {"ibnetdiscover", "the output of `ibnetdiscover`"},
+    .is = is_ibnet,
+    .read = read_ibnet};

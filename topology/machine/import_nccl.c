@@ -12,8 +12,7 @@ struct reading {
     const struct import *in;
     struct machine *m;
     const struct xml *root;
-    const struct xml **gpu, **nic; /* their <pci>, or <net> where it has none */
-    int unclassed;                 /* PCI devices that could be anything */
+    int unclassed; /* PCI devices that could be anything */
 };
 
 static bool named (const struct xml *x, const char *name)
@@ -79,9 +78,8 @@ static bool is_bare_nic (const struct xml *pci)
 static enum status bad_address (const struct reading *r, const struct xml *x,
                                 const char *busid)
 {
-    return err_set (r->in->err, ST_INVALID,
-                    "%s: line %d: busid: expected a PCI address, found \"%.40s\"",
-                    r->in->name, x->line, busid ? busid : "");
+    return import_fail (r->in, "line %d: busid: expected a PCI address, found \"%.40s\"",
+                        x->line, busid ? busid : "");
 }
 
 static enum status add_gpu (struct reading *r, const struct xml *pci)
@@ -95,6 +93,7 @@ static enum status add_gpu (struct reading *r, const struct xml *pci)
         return err_nomem (r->in->err);
     if (!busid || !machine_pci (busid, g->pci))
         return bad_address (r, pci, busid);
+    g->at = pci;
     g->vendor = hex (pci, "vendor");
     g->device = hex (pci, "device");
     g->sm = gpu ? (int) number (gpu, "sm") : 0;
@@ -110,17 +109,14 @@ static enum status add_nic (struct reading *r, const struct xml *x)
     const char *name = named (x, "net") ? xml_attr (x, "name") : NULL, *busid;
     int port = named (x, "net") ? (int) number (x, "port") : 0;
     struct text t = {0};
-    const struct xml **more =
-        realloc (r->nic, ((size_t) r->m->n_nics + 1) * sizeof *more);
-    struct machine_nic *n = more ? machine_add_nic (r->m) : NULL;
+    struct machine_nic *n = machine_add_nic (r->m);
 
-    if (more)
-        r->nic = more;
     if (!n)
         return err_nomem (r->in->err);
+    /* <pci><nic><net/>; some files have <cpu><nic><net/>. */
     while (pci && !named (pci, "pci"))
         pci = pci->up;
-    r->nic[r->m->n_nics - 1] = x;
+    n->at = pci ? pci : x;
     busid = pci ? xml_attr (pci, "busid") : NULL;
     if (busid && !machine_pci (busid, n->pci))
         return bad_address (r, pci, busid);
@@ -160,17 +156,7 @@ static enum status read_devices (struct reading *r)
                  !child (x, "nic"))
             r->unclassed++;
     }
-    if (st == ST_OK)
-        st = machine_prepare (r->m, r->in->name, r->in->err);
-    if (st == ST_OK && !(r->gpu = calloc ((size_t) r->m->n_gpus + 1, sizeof *r->gpu)))
-        st = err_nomem (r->in->err);
-    for (const struct xml *x = r->root; x && st == ST_OK; x = xml_next (x, r->root)) {
-        char pci[MACHINE_PCI_TEXT];
-
-        if (named (x, "pci") && is_gpu (x) && machine_pci (xml_attr (x, "busid"), pci))
-            r->gpu[machine_find_gpu (r->m, pci)] = x;
-    }
-    return st;
+    return st == ST_OK ? machine_prepare (r->m, r->in->name, r->in->err) : st;
 }
 
 /* ---- paths ---- */
@@ -185,30 +171,6 @@ static enum machine_path path_between (const struct xml *a, const struct xml *b)
     if (named (top, "pci"))
         return a->up == top && b->up == top ? PATH_PIX : PATH_PXB;
     return named (top, "cpu") ? PATH_NODE : PATH_SYS;
-}
-
-/* The PCI device of a <net>: <pci><nic><net/>; some files have <cpu><nic><net/>. */
-static const struct xml *nic_place (const struct xml *x)
-{
-    const struct xml *pci = x;
-
-    while (pci && !named (pci, "pci"))
-        pci = pci->up;
-    return pci ? pci : x;
-}
-
-static void find_paths (struct reading *r)
-{
-    struct machine *m = r->m;
-
-    for (int i = 0; i < m->n_gpus; i++) {
-        for (int j = 0; j < m->n_gpus; j++)
-            if (i != j)
-                m->gpu_path[i * m->n_gpus + j] = path_between (r->gpu[i], r->gpu[j]);
-        for (int j = 0; j < m->n_nics; j++)
-            m->nic_path[i * m->n_nics + j] =
-                path_between (r->gpu[i], nic_place (r->nic[j]));
-    }
 }
 
 /* ---- NVLinks ---- */
@@ -228,15 +190,13 @@ static void read_nvlink (struct reading *r, int gpu, const struct xml *link,
         if (hex (link, "tclass") == 0x068000)
             to_switch[gpu] += count;
     } else if (other == gpu)
-        notes_add (r->in->notes,
-                   "%s: line %d: the NVLinks of GPU %s lead to itself: left out",
-                   r->in->name, link->line, r->m->gpu[gpu].pci);
+        import_note (r->in, "line %d: the NVLinks of GPU %s lead to itself: left out",
+                     link->line, r->m->gpu[gpu].pci);
     else if (other < 0)
-        notes_add (
-            r->in->notes,
-            "%s: line %d: NVLinks of GPU %s lead to %.40s, which is no GPU here: left "
-            "out",
-            r->in->name, link->line, r->m->gpu[gpu].pci, target ? target : "nothing");
+        import_note (
+            r->in,
+            "line %d: NVLinks of GPU %s lead to %.40s, which is no GPU here: left out",
+            link->line, r->m->gpu[gpu].pci, target ? target : "nothing");
     else
         r->m->links[gpu * r->m->n_gpus + other] += count;
 }
@@ -249,81 +209,60 @@ static enum status read_nvlinks (struct reading *r)
     if (!to_switch)
         return err_nomem (r->in->err);
     for (int i = 0; i < m->n_gpus; i++) {
-        const struct xml *gpu = child (r->gpu[i], "gpu");
+        const struct xml *gpu = child (m->gpu[i].at, "gpu");
 
         for (const struct xml *x = gpu ? gpu->first : NULL; x; x = x->next)
             if (named (x, "nvlink"))
                 read_nvlink (r, i, x, to_switch);
     }
-    for (int i = 0; i < m->n_gpus; i++)
-        for (int j = 0; j < m->n_gpus; j++)
-            if (i != j)
-                m->links[i * m->n_gpus + j] +=
-                    to_switch[i] < to_switch[j] ? to_switch[i] : to_switch[j];
+    machine_join_switches (m, to_switch, to_switch, m->links);
     free (to_switch);
     return ST_OK;
 }
 
 /* ---- the document ---- */
 
-static enum status read_machine (struct reading *r)
+static enum status read_root (struct reading *r)
 {
+    if (named (r->root, "graphs"))
+        return import_fail (
+            r->in, "an NCCL graph (rings and trees, NCCL_GRAPH_FILE), not a topology: "
+                   "NCCL_TOPO_DUMP_FILE=FILE makes a job write its topology");
+    if (!named (r->root, "system"))
+        return import_fail (
+            r->in, "expected NCCL topology XML with the element system, found %.40s",
+            r->root->name);
+    TRY (read_devices (r));
+    TRY (read_nvlinks (r));
+    machine_find_paths (r->m, path_between);
+    if (r->unclassed > 0)
+        import_note (
+            r->in,
+            "%d PCI devices have no class: GPUs and NICs among them cannot be told",
+            r->unclassed);
+    if (r->m->n_gpus > 0 && !r->m->n_nics)
+        import_note (r->in, "no NIC is described");
+    return ST_OK;
+}
+
+static enum status read_machine (const struct import *in, struct machine *m)
+{
+    struct xml *root;
     enum status st;
 
-    if (named (r->root, "graphs"))
-        return err_set (
-            r->in->err, ST_INVALID,
-            "%s: an NCCL graph (rings and trees, NCCL_GRAPH_FILE), not a topology: "
-            "NCCL_TOPO_DUMP_FILE=FILE makes a job write its topology",
-            r->in->name);
-    if (!named (r->root, "system"))
-        return err_set (
-            r->in->err, ST_INVALID,
-            "%s: expected NCCL topology XML with the element system, found %.40s",
-            r->in->name, r->root->name);
-    st = read_devices (r);
-    if (st == ST_OK)
-        st = read_nvlinks (r);
-    if (st == ST_OK)
-        find_paths (r);
-    if (st == ST_OK && r->unclassed > 0)
-        notes_add (
-            r->in->notes,
-            "%s: %d PCI devices have no class: GPUs and NICs among them cannot be told",
-            r->in->name, r->unclassed);
-    if (st == ST_OK && r->m->n_gpus > 0 && !r->m->n_nics)
-        notes_add (r->in->notes, "%s: no NIC is described", r->in->name);
+    TRY (xml_parse (in->name, in->data, in->len, &root, in->err));
+    st = read_root (&(struct reading){in, m, root, 0});
+    xml_free (root);
     return st;
 }
 
-static enum status read_nccl (const struct import *in, json_t **doc)
+static bool is_nccl (const char *data)
 {
-    struct machine m = {.source = strdup ("NCCL topology XML"),
-                        .name = import_base_name (in->name)};
-    struct xml *root;
-    enum status st = xml_parse (in->name, in->data, in->len, &root, in->err);
-    struct reading r = {.in = in, .m = &m};
-
-    if (st == ST_OK) {
-        r.root = root;
-        st = read_machine (&r);
-        if (st == ST_OK)
-            st = machine_to_json (&m, in->name, doc, in->notes, in->err);
-        xml_free (root);
-    }
-    free (r.gpu);
-    free (r.nic);
-    machine_release (&m);
-    return st;
-}
-
-static bool is_nccl (const char *data, size_t len)
-{
-    (void) len;
     return import_is_xml (data, "system") || import_is_xml (data, "graphs");
 }
 
 const struct importer import_nccl = {
-    {"nccl-topo", "NCCL topology XML (NCCL_TOPO_DUMP_FILE, NCCL_TOPO_FILE)"},
-    is_nccl,
-    read_nccl};
+    .format = {"nccl-topo", "NCCL topology XML (NCCL_TOPO_DUMP_FILE, NCCL_TOPO_FILE)"},
+    .is = is_nccl,
+    .read_machine = read_machine,
+    .source = "NCCL topology XML"};

@@ -16,23 +16,27 @@ struct import {
     struct error *err;
 };
 
-/** One importer: is it that format, and its reader. */
+/** One importer: is it that format, and its reader, of a whole document or of one machine. */
 struct importer {
     struct topology_format format;
-    bool (*is) (const char *data, size_t len);
+    bool (*is) (const char *data);
     enum status (*read) (const struct import *in, json_t **doc);
+    /** Fill a machine and prepare it. */
+    enum status (*read_machine) (const struct import *in, struct machine *m);
+    const char *source; /* of a machine */
 };
 
 /* One file each. */
 extern const struct importer import_hwloc, import_nccl, import_smi, import_slurm_topology,
     import_slurm_nodes, import_ibnet;
 
-/** Fill a machine from hwloc's XML; machine_prepare has been called.  For
- *  topology_capture, which adds to it. */
-enum status import_hwloc_machine (const struct import *in, struct machine *m);
+/** "FILE: TEXT" with ST_INVALID. */
+enum status import_fail (const struct import *in, const char *fmt, ...)
+    __attribute__ ((format (printf, 2, 3)));
 
-/** The name that a file gives to what has none: without folder and last suffix. */
-char *import_base_name (const char *path);
+/** Note "FILE: TEXT". */
+void import_note (const struct import *in, const char *fmt, ...)
+    __attribute__ ((format (printf, 2, 3)));
 
 /** Whether the first tag of a text that is XML has that name. */
 bool import_is_xml (const char *data, const char *root);
@@ -45,7 +49,9 @@ bool import_is_xml (const char *data, const char *root);
  */
 bool import_line (const char **at, struct text *line);
 
-/** Split a line at blanks, in place.  @return the number of words, at most max */
-int import_words (char *line, char **word, int max);
+/** Take the lines of a text one by one, numbered from 1; they may be changed. */
+enum status import_lines (const struct import *in,
+                          enum status (*take) (void *context, char *line, int number),
+                          void *context);
 
 #endif

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/json.h"
 #include "topology/machine/import_private.h"
 #include "topology/topology.h"
 
@@ -21,7 +22,7 @@ struct reading {
 /* Gres=gpu:a100:8(S:0-1),gpu:t4:1,nic:2 -> GPUs and the type's word. */
 static enum status read_gres (struct reading *r, const char *gres)
 {
-    const char *node = json_string_value (json_object_get (r->node, "name"));
+    const char *node = json_member_text (r->node, "name");
     long total = 0;
     int kinds = 0;
     char model[64] = "";
@@ -45,10 +46,9 @@ static enum status read_gres (struct reading *r, const char *gres)
 
         if (count && (end == count + 1 || *end || k < 0 || k > TOPOLOGY_NODE_GPUS_MAX)) {
             if (isdigit ((unsigned char) count[1]))
-                return err_set (
-                    r->in->err, ST_INVALID,
-                    "%s: node %s: Gres: expected gpu:TYPE:COUNT, found \"%.60s\"",
-                    r->in->name, node, one);
+                return import_fail (
+                    r->in, "node %s: Gres: expected gpu:TYPE:COUNT, found \"%.60s\"",
+                    node, one);
             k = 1; /* gpu:a100: one of that type */
         } else if (count)
             *count = '\0';
@@ -58,12 +58,11 @@ static enum status read_gres (struct reading *r, const char *gres)
             snprintf (model, sizeof model, "%s", strchr (one, ':') + 1);
     }
     if (total > TOPOLOGY_NODE_GPUS_MAX)
-        return err_set (r->in->err, ST_INVALID, "%s: node %s: %ld GPUs, at most %d",
-                        r->in->name, node, total, TOPOLOGY_NODE_GPUS_MAX);
+        return import_fail (r->in, "node %s: %ld GPUs, at most %d", node, total,
+                            TOPOLOGY_NODE_GPUS_MAX);
     json_object_set_new (r->node, "gpus", json_integer (total));
     if (kinds > 1)
-        notes_add (r->in->notes, "%s: node %s: GPUs of %d kinds: a node has one",
-                   r->in->name, node, kinds);
+        import_note (r->in, "node %s: GPUs of %d kinds: a node has one", node, kinds);
     else if (model[0]) {
         const struct topology_gpu_type *type = topology_gpu_type_builtin (model);
 
@@ -90,12 +89,10 @@ static void read_state (struct reading *r, const char *state)
 static enum status begin_node (struct reading *r, const char *name)
 {
     if (!topology_name_ok (name))
-        return err_set (r->in->err, ST_INVALID,
-                        "%s: NodeName: expected a node's name, found \"%.60s\"",
-                        r->in->name, name);
+        return import_fail (r->in, "NodeName: expected a node's name, found \"%.60s\"",
+                            name);
     if (json_object_get (r->seen, name))
-        return err_set (r->in->err, ST_INVALID, "%s: node %s comes twice", r->in->name,
-                        name);
+        return import_fail (r->in, "node %s comes twice", name);
     json_object_set_new (r->seen, name, json_true ());
     r->node = json_pack ("{s:s, s:i, s:n}", "name", name, "gpus", 0, "gpu_type");
     json_array_append_new (r->nodes, r->node);
@@ -131,12 +128,12 @@ static size_t key_length (const char *s)
     return isupper ((unsigned char) s[0]) && s[n] == '=' ? n : 0;
 }
 
-static enum status read_line (struct reading *r, char *line)
+static enum status read_line (void *context, char *line, int number)
 {
-    enum status st = ST_OK;
     char *p = line + strspn (line, " \t");
 
-    while (*p && st == ST_OK) {
+    (void) number;
+    while (*p) {
         size_t n = key_length (p);
         char *value = p + n + 1, *end = value;
 
@@ -156,42 +153,36 @@ static enum status read_line (struct reading *r, char *line)
             end--;
         p[n] = '\0';
         *end = '\0';
-        st = take (r, p, value);
+        TRY (take (context, p, value));
         p = next;
     }
-    return st;
+    return ST_OK;
 }
 
 static enum status read_nodes (const struct import *in, json_t **doc)
 {
     struct reading r = {.in = in, .nodes = json_array (), .seen = json_object ()};
-    const char *at = in->data;
-    struct text line = {0};
-    enum status st = ST_OK;
+    enum status st = import_lines (in, read_line, &r);
 
-    while (st == ST_OK && import_line (&at, &line))
-        st = read_line (&r, line.s);
-    if (st == ST_OK && line.failed)
-        st = err_nomem (in->err);
     if (st == ST_OK && json_array_size (r.nodes) == 0)
-        st = err_set (in->err, ST_INVALID, "%s: no NodeName= in it", in->name);
+        st = import_fail (in, "no NodeName= in it");
     if (st == ST_OK) {
         *doc = json_pack ("{s:i, s:s, s:O}", "version", 1, "source", "scontrol show node",
                           "nodes", r.nodes);
         st = *doc ? ST_OK : err_nomem (in->err);
     }
-    text_free (&line);
     json_decref (r.nodes);
     json_decref (r.seen);
     return st;
 }
 
-static bool is_nodes (const char *data, size_t len)
+static bool is_nodes (const char *data)
 {
-    (void) len;
     data += strspn (data, " \t\r\n");
     return strncmp (data, "NodeName=", 9) == 0;
 }
 
 const struct importer import_slurm_nodes = {
-    {"slurm-nodes", "the output of `scontrol show node`"}, is_nodes, read_nodes};
+    .format = {"slurm-nodes", "the output of `scontrol show node`"},
+    .is = is_nodes,
+    .read = read_nodes};

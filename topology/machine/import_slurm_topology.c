@@ -8,6 +8,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/array.h"
+#include "base/order.h"
 #include "topology/machine/import_private.h"
 #include "topology/topology.h"
 
@@ -22,7 +24,7 @@ struct unit {
 struct reading {
     const struct import *in;
     struct unit *unit;
-    int n, cap;
+    int n;
     bool blocks;
     long size[TOPOLOGY_SWITCHES_MAX]; /* BlockSizes, ascending */
     int n_sizes;
@@ -35,21 +37,13 @@ struct reading {
 static enum status fail (const struct reading *r, int line, const char *what,
                          const char *found)
 {
-    return err_set (r->in->err, ST_INVALID, "%s: line %d: %s%.60s", r->in->name, line,
-                    what, found);
+    return import_fail (r->in, "line %d: %s%.60s", line, what, found);
 }
 
 static struct unit *add_unit (struct reading *r)
 {
-    if (r->n == r->cap) {
-        int cap = r->cap ? 2 * r->cap : 64;
-        struct unit *more = realloc (r->unit, (size_t) cap * sizeof *more);
-
-        if (!more)
-            return NULL;
-        r->unit = more;
-        r->cap = cap;
-    }
+    if (!array_grow (&r->unit, r->n, sizeof *r->unit))
+        return NULL;
     r->unit[r->n] = (struct unit){.up = -1};
     return &r->unit[r->n++];
 }
@@ -106,32 +100,21 @@ static enum status read_pair (struct reading *r, char *word, struct unit **unit,
         return set_once (r, &(*unit)->below, value, line);
     if (strcasecmp (word, "LinkSpeed") == 0)
         return ST_OK;
-    notes_add (r->in->notes, "%s: line %d: unknown key %.40s, ignored", r->in->name, line,
-               word);
+    import_note (r->in, "line %d: unknown key %.40s, ignored", line, word);
     return ST_OK;
 }
 
-static enum status read_lines (struct reading *r)
+static enum status read_line (void *context, char *line, int number)
 {
-    const char *at = r->in->data;
-    struct text line = {0};
-    enum status st = ST_OK;
+    char *word[16];
+    struct unit *unit = NULL;
+    int n;
 
-    for (int number = 1; st == ST_OK && import_line (&at, &line); number++) {
-        char *word[16];
-        struct unit *unit = NULL;
-
-        line.s[strcspn (line.s, "#")] = '\0';
-
-        int n = import_words (line.s, word, 16);
-
-        for (int k = 0; k < n && st == ST_OK; k++)
-            st = read_pair (r, word[k], &unit, number);
-    }
-    if (st == ST_OK && line.failed)
-        st = err_nomem (r->in->err);
-    text_free (&line);
-    return st;
+    line[strcspn (line, "#")] = '\0';
+    n = text_words (line, word, 16);
+    for (int k = 0; k < n; k++)
+        TRY (read_pair (context, word[k], &unit, number));
+    return ST_OK;
 }
 
 /* ---- the tree ---- */
@@ -140,12 +123,6 @@ struct by_name {
     const char *name;
     int index;
 };
-
-static int compare_names (const void *a, const void *b)
-{
-    return strcmp (((const struct by_name *) a)->name,
-                   ((const struct by_name *) b)->name);
-}
 
 /* Units sorted by name; two of one name are refused.  To be freed. */
 static enum status sort_units (const struct reading *r, struct by_name **out)
@@ -156,7 +133,7 @@ static enum status sort_units (const struct reading *r, struct by_name **out)
         return err_nomem (r->in->err);
     for (int k = 0; k < r->n; k++)
         sorted[k] = (struct by_name){r->unit[k].name, k};
-    qsort (sorted, (size_t) r->n, sizeof *sorted, compare_names);
+    qsort (sorted, (size_t) r->n, sizeof *sorted, order_texts);
     for (int k = 1; k < r->n; k++)
         if (strcmp (sorted[k - 1].name, sorted[k].name) == 0) {
             enum status st = fail (r, r->unit[sorted[k].index].line,
@@ -191,9 +168,8 @@ static enum status link_below (struct reading *r, const struct by_name *sorted, 
     if (st != ST_OK)
         return st;
     for (int i = 0; i < n && st == ST_OK; i++) {
-        struct by_name key = {names[i], 0};
-        struct by_name *found =
-            bsearch (&key, sorted, (size_t) r->n, sizeof key, compare_names);
+        const struct by_name *found =
+            bsearch (&names[i], sorted, (size_t) r->n, sizeof *sorted, order_texts);
 
         if (!found)
             st = fail (r, r->unit[k].line, "Switches: no switch is called ", names[i]);
@@ -284,20 +260,15 @@ static enum status add_nodes (struct reading *r, int k)
 
 static enum status read_document (struct reading *r, json_t **doc)
 {
-    enum status st = read_lines (r);
-
-    if (st == ST_OK && r->n == 0)
-        st = err_set (r->in->err, ST_INVALID,
-                      "%s: no SwitchName= or BlockName=", r->in->name);
-    if (st == ST_OK)
-        st = link_tree (r);
-    for (int k = 0; k < r->n && st == ST_OK; k++)
+    TRY (import_lines (r->in, read_line, r));
+    if (r->n == 0)
+        return import_fail (r->in, "no SwitchName= or BlockName=");
+    TRY (link_tree (r));
+    for (int k = 0; k < r->n; k++)
         if (r->unit[k].nodes)
-            st = add_nodes (r, k);
-    if (st == ST_OK && json_array_size (r->nodes) == 0)
-        st = err_set (r->in->err, ST_INVALID, "%s: no Nodes= in it", r->in->name);
-    if (st != ST_OK)
-        return st;
+            TRY (add_nodes (r, k));
+    if (json_array_size (r->nodes) == 0)
+        return import_fail (r->in, "no Nodes= in it");
     *doc = json_pack ("{s:i, s:s, s:O}", "version", 1, "source",
                       r->blocks ? "Slurm topology.conf (block)"
                                 : "Slurm topology.conf (tree)",
@@ -322,9 +293,8 @@ static enum status read_topology (const struct import *in, json_t **doc)
 }
 
 /* A line that begins with SwitchName= or BlockName=. */
-static bool is_topology (const char *data, size_t len)
+static bool is_topology (const char *data)
 {
-    (void) len;
     for (const char *p = data; p && *p;
          p = strchr (p, '\n') ? strchr (p, '\n') + 1 : NULL) {
         p += strspn (p, " \t\r");
@@ -336,6 +306,6 @@ static bool is_topology (const char *data, size_t len)
 }
 
 const struct importer import_slurm_topology = {
-    {"slurm-topology", "Slurm's topology.conf, tree or block"},
-    is_topology,
-    read_topology};
+    .format = {"slurm-topology", "Slurm's topology.conf, tree or block"},
+    .is = is_topology,
+    .read = read_topology};

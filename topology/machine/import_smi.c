@@ -31,7 +31,7 @@ struct reading {
 
 static enum status fail (const struct reading *r, const char *row, const char *what)
 {
-    return err_set (r->in->err, ST_INVALID, "%s: row %.40s: %s", r->in->name, row, what);
+    return import_fail (r->in, "row %.40s: %s", row, what);
 }
 
 /* "GPU12" -> 12, else -1. */
@@ -54,7 +54,7 @@ static int split (char *line, bool tabs, char **cell, int max)
     int n = 0;
 
     if (!tabs)
-        return import_words (line, cell, max);
+        return text_words (line, cell, max);
     for (char *p = line; p && n < max;) {
         char *tab = strchr (p, '\t'), *end;
 
@@ -85,11 +85,9 @@ static enum status add_device (struct reading *r, const char *name)
 
     for (int k = 0; k < r->n; k++)
         if (strcmp (r->device[k].name, name) == 0)
-            return err_set (r->in->err, ST_INVALID, "%s: the header names %.40s twice",
-                            r->in->name, name);
+            return import_fail (r->in, "the header names %.40s twice", name);
     if (r->n == COLUMNS_MAX || strlen (name) >= sizeof d->name)
-        return err_set (r->in->err, ST_INVALID, "%s: too many or too long columns",
-                        r->in->name);
+        return import_fail (r->in, "too many or too long columns");
     d = &r->device[r->n++];
     *d = (struct device){.gpu = gpu_number (name)};
     snprintf (d->name, sizeof d->name, "%s", name);
@@ -162,21 +160,19 @@ static enum status read_row (struct reading *r, struct device *d, char **cell, i
     if (d->seen)
         return fail (r, d->name, "comes twice");
     if (n < r->n)
-        return err_set (
-            r->in->err, ST_INVALID,
-            "%s: row %s: expected %d cells (one per device of the header), found "
-            "%d",
-            r->in->name, d->name, r->n, n);
+        return import_fail (
+            r->in, "row %s: expected %d cells (one per device of the header), found %d",
+            d->name, r->n, n);
     d->seen = true;
     if (!(d->cell = calloc ((size_t) r->n, 8)))
         return err_nomem (r->in->err);
     for (int k = 0; k < r->n; k++) {
         if (!read_cell (cell[k], &links, &path))
-            return err_set (
-                r->in->err, ST_INVALID,
-                "%s: row %s, column %s: expected X, NV#, PIX, PXB, PHB, NODE or "
-                "SYS, found \"%.20s\"",
-                r->in->name, d->name, r->device[k].name, cell[k]);
+            return import_fail (
+                r->in,
+                "row %s, column %s: expected X, NV#, PIX, PXB, PHB, NODE or SYS, found "
+                "\"%.20s\"",
+                d->name, r->device[k].name, cell[k]);
         snprintf (d->cell + 8 * k, 8, "%s", cell[k]);
     }
     if (r->cpu_column >= 0 && r->n + r->cpu_column < n)
@@ -191,7 +187,7 @@ static void read_legend (struct reading *r, char *line)
 {
     char *colon = strchr (line, ':'), *word[2];
 
-    if (!colon || import_words (line, word, 2) < 2)
+    if (!colon || text_words (line, word, 2) < 2)
         return;
     word[0][strcspn (word[0], ":")] = '\0';
     for (int k = 0; k < r->n; k++)
@@ -200,52 +196,41 @@ static void read_legend (struct reading *r, char *line)
             strcpy (r->device[k].name, word[1]);
 }
 
+static enum status read_line (void *context, char *line, int number)
+{
+    struct reading *r = context;
+    struct device *d = NULL;
+    char *cell[COLUMNS_MAX + 8], first[64];
+    int n, skip;
+
+    (void) number;
+    if (r->n == 0)
+        return is_header (line) ? read_header (r, line) : ST_OK;
+    if (sscanf (line, "%63s", first) != 1)
+        return ST_OK;
+    for (int k = 0; k < r->n && !d; k++)
+        if (strcmp (r->device[k].name, first) == 0)
+            d = &r->device[k];
+    if (!d) {
+        read_legend (r, line);
+        return ST_OK;
+    }
+    n = split (line, r->tabs, cell, COLUMNS_MAX + 8);
+    skip = n > 0 && cell[0][0] == '\0' ? 2 : 1; /* a tab may stand before the name */
+    return read_row (r, d, cell + skip, n - skip);
+}
+
 static enum status read_table (struct reading *r)
 {
-    const char *at = r->in->data;
-    struct text line = {0};
-    enum status st = ST_OK;
-
-    while (st == ST_OK && import_line (&at, &line)) {
-        char *cell[COLUMNS_MAX + 8], *s = line.s, first[64];
-
-        if (r->n == 0) {
-            if (is_header (s))
-                st = read_header (r, s);
-            continue;
-        }
-        if (sscanf (s, "%63s", first) != 1)
-            continue;
-
-        struct device *d = NULL;
-
-        for (int k = 0; k < r->n && !d; k++)
-            if (strcmp (r->device[k].name, first) == 0)
-                d = &r->device[k];
-        if (!d) {
-            read_legend (r, s);
-            continue;
-        }
-
-        int n = split (s, r->tabs, cell, COLUMNS_MAX + 8);
-        int skip =
-            n > 0 && cell[0][0] == '\0' ? 2 : 1; /* a tab may stand before the name */
-
-        st = read_row (r, d, cell + skip, n - skip);
-    }
-    if (st == ST_OK && line.failed)
-        st = err_nomem (r->in->err);
-    text_free (&line);
-    if (st == ST_OK && r->n == 0)
-        st =
-            err_set (r->in->err, ST_INVALID,
-                     "%s: no table of nvidia-smi topo -m: a line with GPU0 and the other "
-                     "devices is expected",
-                     r->in->name);
-    for (int k = 0; k < r->n && st == ST_OK; k++)
+    TRY (import_lines (r->in, read_line, r));
+    if (r->n == 0)
+        return import_fail (r->in,
+                            "no table of nvidia-smi topo -m: a line with GPU0 and the "
+                            "other devices is expected");
+    for (int k = 0; k < r->n; k++)
         if (!r->device[k].seen && r->device[k].gpu >= 0)
-            st = fail (r, r->device[k].name, "missing: the table is cut off");
-    return st;
+            return fail (r, r->device[k].name, "missing: the table is cut off");
+    return ST_OK;
 }
 
 /* ---- the machine ---- */
@@ -268,9 +253,8 @@ static void guess_numa (struct reading *r, struct device **gpu, int n)
         }
         r->m->gpu[i].numa = id;
     }
-    notes_add (r->in->notes,
-               "%s: no NUMA column: nodes are numbered by the cores of the CPU column",
-               r->in->name);
+    import_note (r->in,
+                 "no NUMA column: nodes are numbered by the cores of the CPU column");
 }
 
 static enum status fill_gpus (struct reading *r, struct device **gpu, int n)
@@ -281,8 +265,7 @@ static enum status fill_gpus (struct reading *r, struct device **gpu, int n)
         struct machine_gpu *g;
 
         if (!gpu[i])
-            return err_set (r->in->err, ST_INVALID, "%s: GPU%d is missing among %d GPUs",
-                            r->in->name, i, n);
+            return import_fail (r->in, "GPU%d is missing among %d GPUs", i, n);
         if (!(g = machine_add_gpu (r->m)))
             return err_nomem (r->in->err);
         if (topology_cpus_ok (gpu[i]->cpus) && !(g->cpus = strdup (gpu[i]->cpus)))
@@ -332,58 +315,44 @@ static void fill_paths (struct reading *r, struct device **gpu, int n)
     for (int i = 0; i < n; i++)
         for (int j = 0; j < i; j++)
             if (m->links[i * n + j] != m->links[j * n + i])
-                notes_add (r->in->notes, "%s: GPU%d to GPU%d and back differ in NVLinks",
-                           r->in->name, i, j);
+                import_note (r->in, "GPU%d to GPU%d and back differ in NVLinks", i, j);
 }
 
-static enum status read_machine (struct reading *r)
+static enum status fill_machine (struct reading *r)
 {
     struct device *gpu[TOPOLOGY_NODE_GPUS_MAX] = {NULL};
-    enum status st = read_table (r);
     int n = 0;
 
-    for (int k = 0; k < r->n && st == ST_OK; k++)
+    TRY (read_table (r));
+    for (int k = 0; k < r->n; k++)
         if (r->device[k].gpu >= 0) {
             gpu[r->device[k].gpu] = &r->device[k];
             n++;
         }
-    if (st == ST_OK)
-        st = fill_gpus (r, gpu, n);
-    if (st == ST_OK)
-        st = fill_nics (r);
-    if (st == ST_OK)
-        st = machine_prepare (r->m, r->in->name, r->in->err);
-    if (st == ST_OK)
-        fill_paths (r, gpu, n);
-    return st;
+    TRY (fill_gpus (r, gpu, n));
+    TRY (fill_nics (r));
+    TRY (machine_prepare (r->m, r->in->name, r->in->err));
+    fill_paths (r, gpu, n);
+    return ST_OK;
 }
 
-static enum status read_smi (const struct import *in, json_t **doc)
+static enum status read_machine (const struct import *in, struct machine *m)
 {
-    struct machine m = {.source = strdup ("nvidia-smi topo -m"),
-                        .name = import_base_name (in->name)};
-    struct reading r = {.in = in, .m = &m};
-    enum status st = ST_NOMEM;
+    struct reading r = {
+        .in = in, .m = m, .device = calloc (COLUMNS_MAX, sizeof *r.device)};
+    enum status st = r.device ? fill_machine (&r) : err_nomem (in->err);
 
-    if ((r.device = calloc (COLUMNS_MAX, sizeof *r.device)))
-        st = read_machine (&r);
-    else
-        err_nomem (in->err);
-    if (st == ST_OK)
-        st = machine_to_json (&m, in->name, doc, in->notes, in->err);
     for (int k = 0; k < r.n; k++)
         free (r.device[k].cell);
     free (r.device);
-    machine_release (&m);
     return st;
 }
 
-static bool is_smi (const char *data, size_t len)
+static bool is_smi (const char *data)
 {
     struct text line = {0};
     bool found = false;
 
-    (void) len;
     for (int k = 0; k < 200 && !found && import_line (&data, &line); k++)
         found = is_header (line.s);
     text_free (&line);
@@ -391,4 +360,7 @@ static bool is_smi (const char *data, size_t len)
 }
 
 const struct importer import_smi = {
-    {"nvidia-smi", "the table of `nvidia-smi topo -m`"}, is_smi, read_smi};
+    .format = {"nvidia-smi", "the table of `nvidia-smi topo -m`"},
+    .is = is_smi,
+    .read_machine = read_machine,
+    .source = "nvidia-smi topo -m"};

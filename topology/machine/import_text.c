@@ -1,16 +1,32 @@
 /* Texts as importers read them: names, lines, words, the first tag. */
 #include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/file.h"
 #include "topology/machine/import_private.h"
 
-char *import_base_name (const char *path)
+enum status import_fail (const struct import *in, const char *fmt, ...)
 {
-    const char *slash = strrchr (path, '/'), *base = slash ? slash + 1 : path,
-               *dot = strrchr (base, '.');
+    char what[1024];
+    va_list ap;
 
-    return strndup (base, dot && dot > base ? (size_t) (dot - base) : strlen (base));
+    va_start (ap, fmt);
+    vsnprintf (what, sizeof what, fmt, ap);
+    va_end (ap);
+    return err_set (in->err, ST_INVALID, "%s: %s", in->name, what);
+}
+
+void import_note (const struct import *in, const char *fmt, ...)
+{
+    char what[1024];
+    va_list ap;
+
+    va_start (ap, fmt);
+    vsnprintf (what, sizeof what, fmt, ap);
+    va_end (ap);
+    notes_add (in->notes, "%s: %s", in->name, what);
 }
 
 bool import_is_xml (const char *data, const char *root)
@@ -65,13 +81,18 @@ bool import_line (const char **at, struct text *line)
     return !line->failed;
 }
 
-int import_words (char *line, char **word, int max)
+enum status import_lines (const struct import *in,
+                          enum status (*take) (void *context, char *line, int number),
+                          void *context)
 {
-    char *save;
-    int n = 0;
+    const char *at = in->data;
+    struct text line = {0};
+    enum status st = ST_OK;
 
-    for (char *w = strtok_r (line, " \t", &save); w && n < max;
-         w = strtok_r (NULL, " \t", &save))
-        word[n++] = w;
-    return n;
+    for (int number = 1; st == ST_OK && import_line (&at, &line); number++)
+        st = take (context, line.s, number);
+    if (st == ST_OK && line.failed)
+        st = err_nomem (in->err);
+    text_free (&line);
+    return st;
 }

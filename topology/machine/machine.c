@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+#include "base/order.h"
 #include "topology/known.h"
 #include "topology/topology_private.h"
 
@@ -18,38 +20,28 @@ const char *machine_path_word (enum machine_path p)
     return words[p];
 }
 
-/* Room for one more of n things of `size` bytes, zeroed; NULL: out of memory. */
-static void *one_more (void **list, int *n, size_t size)
-{
-    char *more = realloc (*list, ((size_t) *n + 1) * size);
-
-    if (!more)
-        return NULL;
-    *list = more;
-    return memset (more + (size_t) (*n)++ * size, 0, size);
-}
-
 struct machine_gpu *machine_add_gpu (struct machine *m)
 {
-    struct machine_gpu *g = one_more ((void **) &m->gpu, &m->n_gpus, sizeof *g);
-
-    if (g)
-        g->numa = -1;
-    return g;
+    if (!array_grow (&m->gpu, m->n_gpus, sizeof *m->gpu))
+        return NULL;
+    m->gpu[m->n_gpus] = (struct machine_gpu){.numa = -1};
+    return &m->gpu[m->n_gpus++];
 }
 
 struct machine_nic *machine_add_nic (struct machine *m)
 {
-    struct machine_nic *n = one_more ((void **) &m->nic, &m->n_nics, sizeof *n);
-
-    if (n)
-        n->numa = -1;
-    return n;
+    if (!array_grow (&m->nic, m->n_nics, sizeof *m->nic))
+        return NULL;
+    m->nic[m->n_nics] = (struct machine_nic){.numa = -1};
+    return &m->nic[m->n_nics++];
 }
 
 struct machine_numa *machine_add_numa (struct machine *m)
 {
-    return one_more ((void **) &m->numa, &m->n_numa, sizeof *m->numa);
+    if (!array_grow (&m->numa, m->n_numa, sizeof *m->numa))
+        return NULL;
+    m->numa[m->n_numa] = (struct machine_numa){0};
+    return &m->numa[m->n_numa++];
 }
 
 static int by_pci (const void *a, const void *b)
@@ -62,11 +54,6 @@ static int by_pci (const void *a, const void *b)
                : strcmp (x->pci, y->pci);
 }
 
-static int by_nic_name (const void *a, const void *b)
-{
-    return strcmp (*(const char *const *) a, *(const char *const *) b);
-}
-
 static enum status check_nics (const struct machine *m, const char *where,
                                struct error *err)
 {
@@ -76,7 +63,7 @@ static enum status check_nics (const struct machine *m, const char *where,
     for (int i = 0; i < m->n_nics && st == ST_OK; i++)
         name[i] = m->nic[i].name;
     if (st == ST_OK)
-        qsort (name, (size_t) m->n_nics, sizeof *name, by_nic_name);
+        qsort (name, (size_t) m->n_nics, sizeof *name, order_texts);
     for (int i = 1; i < m->n_nics && st == ST_OK; i++)
         if (strcmp (name[i - 1], name[i]) == 0)
             st = err_set (err, ST_INVALID, "%s: the NIC %s is named twice", where,
@@ -113,6 +100,28 @@ enum status machine_prepare (struct machine *m, const char *where, struct error 
     m->nic_path = calloc (g * n + 1, sizeof *m->nic_path);
     return m->links && m->nvlink_gb_per_s && m->gpu_path && m->nic_path ? ST_OK
                                                                         : err_nomem (err);
+}
+
+void machine_join_switches (const struct machine *m, const double *to, const double *from,
+                            double *between)
+{
+    for (int i = 0; i < m->n_gpus; i++)
+        for (int j = 0; j < m->n_gpus; j++)
+            if (i != j)
+                between[i * m->n_gpus + j] += to[i] < from[j] ? to[i] : from[j];
+}
+
+void machine_find_paths (struct machine *m,
+                         enum machine_path (*between) (const struct xml *a,
+                                                       const struct xml *b))
+{
+    for (int i = 0; i < m->n_gpus; i++) {
+        for (int j = 0; j < m->n_gpus; j++)
+            if (i != j)
+                m->gpu_path[i * m->n_gpus + j] = between (m->gpu[i].at, m->gpu[j].at);
+        for (int j = 0; j < m->n_nics; j++)
+            m->nic_path[i * m->n_nics + j] = between (m->gpu[i].at, m->nic[j].at);
+    }
 }
 
 void machine_release (struct machine *m)
@@ -377,29 +386,17 @@ static void add_rest (const struct machine *m, json_t *node)
 /* Rates that the source itself gives, or those of the type's data sheet; NULL: neither. */
 static json_t *intra_json (const struct machine *m, const json_t *node)
 {
-    size_t n = (size_t) m->n_gpus * (size_t) m->n_gpus;
+    size_t n = (size_t) m->n_gpus;
     bool given = false;
-    json_t *rows;
 
-    for (size_t k = 0; k < n; k++)
+    for (size_t k = 0; k < n * n; k++)
         given = given || m->nvlink_gb_per_s[k] > 0;
-    if (m->n_gpus < 2)
+    if (n < 2)
         return NULL;
-    if (!given)
-        return known_intra (node, json_string_value (json_object_get (node, "gpu_type")),
-                            known_sm_link_gb_per_s (m->gpu[0].sm));
-    rows = json_array ();
-    for (int i = 0; i < m->n_gpus; i++) {
-        json_t *row = json_array ();
-
-        for (int j = 0; j < m->n_gpus; j++) {
-            double x = m->nvlink_gb_per_s[(size_t) i * (size_t) m->n_gpus + (size_t) j];
-
-            json_array_append_new (row, i != j && x > 0 ? json_real (x) : json_null ());
-        }
-        json_array_append_new (rows, row);
-    }
-    return known_intra_of (rows, "NVLink rates as the machine's description gives them");
+    return given ? known_intra_of (m->nvlink_gb_per_s, n,
+                                   "NVLink rates as the machine's description gives them")
+                 : known_intra (node, json_member_text (node, "gpu_type"),
+                                known_sm_link_gb_per_s (m->gpu[0].sm));
 }
 
 /* A legal node name out of any text; noted when it had to change. */

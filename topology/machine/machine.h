@@ -9,6 +9,8 @@
 #include "base/error.h"
 #include "base/text.h"
 
+struct xml;
+
 /** How two devices are connected, from near to far: nvidia-smi's words. */
 enum machine_path { PATH_UNKNOWN, PATH_PIX, PATH_PXB, PATH_PHB, PATH_NODE, PATH_SYS };
 
@@ -24,6 +26,7 @@ struct machine_gpu {
     int sm;                     /* CUDA compute capability x 10, as NCCL gives it; 0 */
     int numa;                   /* -1: unknown */
     char *cpus;                 /* "0-15,64", or NULL */
+    const struct xml *at;       /* the element that describes it, while XML is read */
 };
 
 struct machine_nic {
@@ -31,7 +34,8 @@ struct machine_nic {
     char pci[MACHINE_PCI_TEXT];
     int numa;
     bool rdma;
-    double gb_per_s; /* 0: unknown */
+    double gb_per_s;      /* 0: unknown */
+    const struct xml *at; /* as of a GPU */
 };
 
 struct machine_numa {
@@ -69,6 +73,17 @@ struct machine_numa *machine_add_numa (struct machine *m);
  *  @param[in] where  for messages
  *  @return ST_OK, ST_INVALID or ST_NOMEM */
 enum status machine_prepare (struct machine *m, const char *where, struct error *err);
+
+/** Two GPUs behind switches reach what the one has to them and the other from them: add that.
+ *  @param[in]     to, from  [n_gpus]
+ *  @param[in,out] between   [n_gpus * n_gpus] */
+void machine_join_switches (const struct machine *m, const double *to, const double *from,
+                            double *between);
+
+/** How GPUs reach each other and the NICs, from the elements that describe them. */
+void machine_find_paths (struct machine *m,
+                         enum machine_path (*between) (const struct xml *a,
+                                                       const struct xml *b));
 
 void machine_release (struct machine *m);
 

@@ -49,10 +49,9 @@ static int by_pair (const void *a, const void *b)
 }
 
 /* Endpoints of a node follow each other, in GPU order. */
-static int by_place (const void *a, const void *b, void *arg)
+static int by_place (const void *a, const void *b)
 {
-    const struct links_table *t = arg;
-    const struct links_end *x = &t->end[*(const int *) a], *y = &t->end[*(const int *) b];
+    const struct links_end *x = a, *y = b;
 
     if (x->node != y->node)
         return x->node < y->node ? -1 : 1;
@@ -111,27 +110,20 @@ static enum status fill_matrices (struct links_table *t, struct matrices *m,
                                   json_t *pairs)
 {
     size_t cells = (size_t) t->n_ends * (size_t) t->n_ends;
-    int *by = malloc (((size_t) t->n_ends + 1) * sizeof *by),
-        *place = malloc (((size_t) t->n_ends + 1) * sizeof *place);
-    struct links_end *sorted = malloc (((size_t) t->n_ends + 1) * sizeof *sorted);
+    int *place = malloc (((size_t) t->n_ends + 1) * sizeof *place);
     double *work = malloc ((t->n_samples + 1) * sizeof *work);
     enum status st = ST_OK;
 
     m->n = t->n_ends;
     m->bandwidth = malloc ((cells + 1) * sizeof *m->bandwidth);
     m->latency = malloc ((cells + 1) * sizeof *m->latency);
-    if (!by || !place || !sorted || !work || !m->bandwidth || !m->latency) {
+    if (!place || !work || !m->bandwidth || !m->latency) {
         st = err_nomem (t->err);
     } else {
-        for (int i = 0; i < t->n_ends; i++)
-            by[i] = i;
-        qsort_r (by, (size_t) t->n_ends, sizeof *by, by_place, t);
-        for (int i = 0; i < t->n_ends; i++) {
-            place[by[i]] = i;
-            sorted[i] = t->end[by[i]];
-        }
         if (t->n_ends > 0)
-            memcpy (t->end, sorted, (size_t) t->n_ends * sizeof *sorted);
+            qsort (t->end, (size_t) t->n_ends, sizeof *t->end, by_place);
+        for (int i = 0; i < t->n_ends; i++)
+            place[t->end[i].number] = i;
         for (size_t k = 0; k < t->n_samples; k++) {
             t->sample[k].src = place[t->sample[k].src];
             t->sample[k].dst = place[t->sample[k].dst];
@@ -143,9 +135,7 @@ static enum status fill_matrices (struct links_table *t, struct matrices *m,
         for (size_t at = 0; at < t->n_samples;)
             at = add_pair (t, at, work, m, pairs);
     }
-    free (by);
     free (place);
-    free (sorted);
     free (work);
     return st;
 }
@@ -332,26 +322,37 @@ static void release (struct links_table *t)
 
 /* ---- reading ---- */
 
+/* A text, or the JSON that some tools write instead. */
+static enum status read_as (struct links_table *t, const struct links_format *f,
+                            char *text)
+{
+    struct json_at root = {.key = t->file};
+    enum status st;
+
+    if (f->read && !(f->read_json && links_is_json (text)))
+        return f->read (t, text);
+    TRY (json_parse (t->file, text, strlen (text), &root.v, t->err));
+    st = f->read_json (t, &root);
+    json_decref (root.v);
+    return st;
+}
+
 static enum status read_text (struct links_table *t, const char *format, char *text,
                               size_t len, json_t **doc)
 {
     const struct links_format *f;
-    enum status st;
 
     if (strlen (text) != len)
         return err_set (t->err, ST_INVALID, "%s: expected text, found binary data",
                         t->file);
     text += file_mark (text, len);
-    len = strlen (text);
     if (!(f = find_format (format, text)))
         return err_set (t->err, ST_INVALID,
                         "%s: expected the output of nccl-tests, nvbandwidth, "
                         "p2pBandwidthLatencyTest, mpiGraph or OSU, or a table of links; "
                         "found none of these",
                         t->file);
-    st = f->read (t, text, len);
-    if (st != ST_OK)
-        return st;
+    TRY (read_as (t, f, text));
     if (t->n_samples == 0 && t->all_intra_bytes_per_s <= 0 &&
         t->all_inter_bytes_per_s <= 0 && t->node_bytes_per_s <= 0)
         return err_set (t->err, ST_INVALID, "%s: no links in this output of %s", t->file,
@@ -362,9 +363,7 @@ static enum status read_text (struct links_table *t, const char *format, char *t
 enum status topology_links_import (const char *path, const char *format, json_t **doc,
                                    struct notes *notes, struct error *err)
 {
-    struct links_table t = {.file = strcmp (path, "-") == 0 ? "standard input" : path,
-                            .notes = notes,
-                            .err = err};
+    struct links_table t = {.file = file_title (path), .notes = notes, .err = err};
     bool known = strcmp (format, "auto") == 0;
     char *text;
     size_t len;
@@ -377,11 +376,10 @@ enum status topology_links_import (const char *path, const char *format, json_t 
                         "osu, matrix, pairs or taccl, found \"%.60s\"",
                         format);
 
-    enum status st = file_read (path, &text, &len, err);
+    TRY (file_read (path, &text, &len, err));
 
-    if (st != ST_OK)
-        return st;
-    st = read_text (&t, format, text, len, doc);
+    enum status st = read_text (&t, format, text, len, doc);
+
     release (&t);
     free (text);
     return st;

@@ -64,29 +64,27 @@ static bool matches (const char *text)
 static enum status read_cells (struct links_table *t, const struct form *f, int number,
                                int row, const int *end, int n, char **word, int words)
 {
-    enum status st = ST_OK;
-
     if (words != n + 1)
         return links_fail (t, number, "expected a name and %d cells, found %d cells", n,
                            words - 1);
-    for (int j = 0; j < n && st == ST_OK; j++) {
+    for (int j = 0; j < n; j++) {
         int a = end[f->rows_receive ? j : row], b = end[f->rows_receive ? row : j];
         double x;
 
         if (j == row || !*word[j + 1])
             continue;
         if (links_absent (word[j + 1]))
-            st = links_table_add (t, a, b, LINKS_FAILED, 0, "the file says nan");
+            TRY (links_table_add (t, a, b, LINKS_FAILED, 0, "the file says nan"));
         else if (!links_number (word[j + 1], &x) || x <= 0)
             return links_fail (t, number, "expected a number > 0, found \"%.40s\"",
                                word[j + 1]);
         else
-            st = links_table_add (t, a, b, LINKS_BANDWIDTH, x * f->unit, NULL);
+            TRY (links_table_add (t, a, b, LINKS_BANDWIDTH, x * f->unit, NULL));
     }
-    return st;
+    return ST_OK;
 }
 
-static enum status read (struct links_table *t, char *text, size_t len)
+static enum status read (struct links_table *t, char *text)
 {
     struct links_lines lines = {.next = text};
     struct form f = {0};
@@ -95,7 +93,6 @@ static enum status read (struct links_table *t, char *text, size_t len)
     char separator = 0;
     enum status st = word && end ? ST_OK : err_nomem (t->err);
 
-    (void) len;
     for (char *line; st == ST_OK && (line = links_line (&lines));) {
         int words;
 
@@ -113,16 +110,14 @@ static enum status read (struct links_table *t, char *text, size_t len)
             f.unit = f.unit > 0 ? f.unit : UNITS_GB;
             words = links_words (line, separator, word, COLUMNS_MAX + 2);
             for (int j = 1; j < words && st == ST_OK; j++) {
-                int node = j <= COLUMNS_MAX ? links_table_node (t, word[j]) : -1;
-
-                end[n] = node < 0 ? -1 : links_table_end (t, node, 0);
+                end[n] = j <= COLUMNS_MAX ? links_table_place (t, word[j], 0) : -1;
                 if (end[n] < 0)
                     st = links_fail (t, lines.number,
                                      "too many columns, or out of memory");
                 else if (end[n] != n)
                     st = links_fail (t, lines.number, "\"%.60s\" stands twice", word[j]);
                 else if (f.gpus > 0)
-                    t->node[node].gpus = f.gpus;
+                    t->node[t->end[n].node].gpus = f.gpus;
                 n++;
             }
             continue;
@@ -149,4 +144,4 @@ static enum status read (struct links_table *t, char *text, size_t len)
     return st;
 }
 
-const struct links_format links_format_matrix = {"matrix", matches, read};
+const struct links_format links_format_matrix = {"matrix", matches, read, NULL};

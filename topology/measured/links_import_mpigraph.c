@@ -61,30 +61,26 @@ static enum status read_columns (struct links_table *t, struct header *h, int nu
 static enum status read_row (struct links_table *t, const struct header *h, int number,
                              int row, char **word, int n)
 {
-    enum status st = ST_OK;
-
     if (n < h->n + 1 || row >= h->n)
         return links_fail (t, number, "expected a row of %d numbers, found %d", h->n,
                            n - 1);
-    for (int j = 0; j < h->n && st == ST_OK; j++) {
+    for (int j = 0; j < h->n; j++) {
         int a = h->end[row], b = h->end[j];
         double x;
 
-        if (j == row)
-            continue;
-        if (links_absent (word[j + 1]))
+        if (j == row || links_absent (word[j + 1]))
             continue;
         if (!links_number (word[j + 1], &x))
             return links_fail (t, number, "expected a number, found \"%.40s\"",
                                word[j + 1]);
         if (x > 0)
-            st = links_table_add (t, h->sends ? a : b, h->sends ? b : a, LINKS_BANDWIDTH,
-                                  x * MIB, NULL);
+            TRY (links_table_add (t, h->sends ? a : b, h->sends ? b : a, LINKS_BANDWIDTH,
+                                  x * MIB, NULL));
     }
-    return st;
+    return ST_OK;
 }
 
-static enum status read_text (struct links_table *t, char *text)
+static enum status read (struct links_table *t, char *text)
 {
     struct links_lines lines = {.next = text};
     struct header *h = calloc (1, sizeof *h);
@@ -121,70 +117,54 @@ static enum status read_table (struct links_table *t, const struct json_at *at,
 {
     struct json_at hosts = json_key (at, "gpus"), rows = json_key (at, "bandwidth");
     size_t n, n_rows;
-    enum status st = json_want_array (&hosts, &n, t->err);
     int end[COLUMNS_MAX];
 
-    if (st == ST_OK)
-        st = json_want_array (&rows, &n_rows, t->err);
-    if (st == ST_OK && (n < 2 || n > COLUMNS_MAX || n != n_rows))
-        st = json_fail (&rows, t->err, "as many rows as there are hosts, from 2");
-    for (size_t i = 0; st == ST_OK && i < n; i++) {
+    TRY (json_want_array (&hosts, &n, t->err));
+    TRY (json_want_array (&rows, &n_rows, t->err));
+    if (n < 2 || n > COLUMNS_MAX || n != n_rows)
+        return json_fail (&rows, t->err, "as many rows as there are hosts, from 2");
+    for (size_t i = 0; i < n; i++) {
         struct json_at one = json_entry (&hosts, i);
         const char *name;
 
-        st = json_want_string (&one, &name, t->err);
-        if (st == ST_OK) {
-            int node = links_table_node (t, name);
-
-            end[i] = node < 0 ? -1 : links_table_end (t, node, 0);
-            st = end[i] < 0 ? ST_NOMEM : ST_OK;
-        }
+        TRY (json_want_string (&one, &name, t->err));
+        if ((end[i] = links_table_place (t, name, 0)) < 0)
+            return ST_NOMEM;
     }
-    for (size_t i = 0; st == ST_OK && i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         struct json_at row = json_entry (&rows, i);
-        size_t width = 0;
+        size_t width;
 
-        st = json_want_array (&row, &width, t->err);
-        if (st == ST_OK && width != n)
-            st = json_fail (&row, t->err, "as many entries as there are hosts");
-        for (size_t j = 0; st == ST_OK && j < n; j++) {
+        TRY (json_want_array (&row, &width, t->err));
+        if (width != n)
+            return json_fail (&row, t->err, "as many entries as there are hosts");
+        for (size_t j = 0; j < n; j++) {
             struct json_at cell = json_entry (&row, j);
-            double x = 0;
+            double x;
 
             if (end[i] == end[j] || json_is_null (cell.v))
                 continue;
-            st = json_want_number (&cell, 0, false, 1e9, &x, t->err);
-            if (st == ST_OK)
-                st = links_table_add (t, end[sends ? i : j], end[sends ? j : i],
-                                      LINKS_BANDWIDTH, x * MIB, NULL);
+            TRY (json_want_number (&cell, 0, false, 1e9, &x, t->err));
+            TRY (links_table_add (t, end[sends ? i : j], end[sends ? j : i],
+                                  LINKS_BANDWIDTH, x * MIB, NULL));
         }
     }
-    return st;
+    return ST_OK;
 }
 
-static enum status read_json (struct links_table *t, const char *text, size_t len)
+static enum status read_json (struct links_table *t, const struct json_at *root)
 {
-    json_t *doc;
-    enum status st = json_parse (t->file, text, len, &doc, t->err);
+    struct json_at recv = json_key (root, "0"), send = json_key (root, "1");
 
-    if (st != ST_OK)
-        return st;
-
-    struct json_at root = json_root (doc, t->file), recv = json_key (&root, "0"),
-                   send = json_key (&root, "1");
-
-    st = read_table (t, &recv, false);
-    if (st == ST_OK)
-        st = read_table (t, &send, true);
-    json_decref (doc);
-    return st;
+    TRY (read_table (t, &recv, false));
+    return read_table (t, &send, true);
 }
 
 static bool matches (const char *text)
 {
     const char *s = text + strspn (text, " \t\r\n");
 
-    if (*s == '{')
+    if (links_is_json (text))
         return strstr (s, "\"gpus\"") && strstr (s, "\"bandwidth\"");
     for (; s; s = (s = strchr (s, '\n')) ? s + 1 : NULL)
         if ((strncmp (s, "Send", 4) == 0 || strncmp (s, "Recv", 4) == 0) &&
@@ -193,10 +173,4 @@ static bool matches (const char *text)
     return false;
 }
 
-static enum status read (struct links_table *t, char *text, size_t len)
-{
-    return text[strspn (text, " \t\r\n")] == '{' ? read_json (t, text, len)
-                                                 : read_text (t, text);
-}
-
-const struct links_format links_format_mpigraph = {"mpigraph", matches, read};
+const struct links_format links_format_mpigraph = {"mpigraph", matches, read, read_json};

@@ -18,10 +18,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/stats.h"
 #include "base/units.h"
 
 enum { RANKS_MAX = 4096, ROWS_MAX = 512, WORDS_MAX = 64, DEVICES_MAX = 1024 };
+
+#define REDUCTIONS "sum prod max min avg"
 
 struct row {
     double bytes, time_s, alg, bus; /* alg and bus in bytes/s */
@@ -80,7 +83,6 @@ static enum status pair_run (struct links_table *t, const struct run *r, double 
     double bytes[ROWS_MAX], seconds[ROWS_MAX];
     int a = links_table_end (t, r->rank_node[0], r->rank_gpu[0]),
         b = links_table_end (t, r->rank_node[1], r->rank_gpu[1]);
-    enum status st = ST_OK;
 
     if (a < 0 || b < 0)
         return ST_NOMEM;
@@ -93,18 +95,13 @@ static enum status pair_run (struct links_table *t, const struct run *r, double 
 
     struct stats_line fit = stats_fit_line (bytes, seconds, r->rows);
 
-    for (int k = 0; k < 2 && st == ST_OK; k++) {
-        if (r->rows == 0)
-            st = links_table_add (t, k ? b : a, k ? a : b, LINKS_FAILED, 0,
-                                  "the run printed no result");
-        else
-            st = links_table_add (t, k ? b : a, k ? a : b, LINKS_BANDWIDTH, bus, NULL);
-        if (st == ST_OK && r->rows > 0 && is_op (r, "sendrecv") && fit.groups >= 2 &&
-            fit.intercept > 0)
-            st = links_table_add (t, k ? b : a, k ? a : b, LINKS_LATENCY, fit.intercept,
-                                  NULL);
-    }
-    return st;
+    if (r->rows == 0)
+        return links_table_add_both (t, a, b, LINKS_FAILED, 0,
+                                     "the run printed no result");
+    TRY (links_table_add_both (t, a, b, LINKS_BANDWIDTH, bus, NULL));
+    return is_op (r, "sendrecv") && fit.groups >= 2 && fit.intercept > 0
+               ? links_table_add_both (t, a, b, LINKS_LATENCY, fit.intercept, NULL)
+               : ST_OK;
 }
 
 static enum status finish_run (struct links_table *t, struct run *r)
@@ -183,6 +180,16 @@ static enum status start_run (struct links_table *t, struct run *r, int line)
     return st;
 }
 
+/* A row in the file's units. */
+static void keep_row (struct run *r, const struct row *row)
+{
+    struct row si = {row->bytes, row->time_s * UNITS_US, row->alg * UNITS_GB,
+                     row->bus * UNITS_GB};
+
+    if (si.bus > 0 && si.time_s > 0 && r->rows < ROWS_MAX)
+        r->row[r->rows++] = si;
+}
+
 /* ---- text ---- */
 
 /* "#  Rank  0 Group  0 Pid   6899 on HOST device  0 [0000:04:00] NVIDIA H100 80GB HBM3" */
@@ -241,15 +248,9 @@ static enum status read_row (struct links_table *t, struct run *r, int number,
         return links_fail (t, number, "expected numbers for time, algbw and busbw");
     if (r->rows == ROWS_MAX)
         return links_fail (t, number, "more than %d results of one run", ROWS_MAX);
-    row.time_s *= UNITS_US;
-    row.alg *= UNITS_GB;
-    row.bus *= UNITS_GB;
-    if (row.bus > 0 && row.time_s > 0)
-        r->row[r->rows++] = row;
+    keep_row (r, &row);
     for (int i = 2; i < r->time_at; i++)
-        r->reduces |= strcmp (word[i], "sum") == 0 || strcmp (word[i], "prod") == 0 ||
-                      strcmp (word[i], "max") == 0 || strcmp (word[i], "min") == 0 ||
-                      strcmp (word[i], "avg") == 0;
+        r->reduces |= text_has_word (REDUCTIONS, word[i]);
     return ST_OK;
 }
 
@@ -298,130 +299,88 @@ static enum status read_line (struct links_table *t, struct run *r, int number,
 static enum status read_devices (struct links_table *t, struct run *r,
                                  const struct json_at *config)
 {
-    struct json_at devices = json_key (config, "devices"), per[2];
-    long long each = 1, k;
+    struct json_at devices = json_key (config, "devices");
+    int threads, gpus;
     size_t n;
-    enum status st = json_want_array (&devices, &n, t->err);
 
-    /* One entry a process, although each may drive several GPUs. */
-    per[0] = json_key (config, "nthreads");
-    per[1] = json_key (config, "ngpus");
-    for (int i = 0; i < 2 && st == ST_OK; i++) {
-        st = json_want_int (&per[i], 1, DEVICES_MAX, &k, t->err);
-        each = st == ST_OK ? each * k : 1;
-    }
-    for (size_t i = 0; i < n && st == ST_OK; i++) {
-        struct json_at one = json_entry (&devices, i), host = json_key (&one, "hostname"),
-                       device = json_key (&one, "device"),
+    TRY (json_want_array (&devices, &n, t->err));
+    TRY (json_get_int (config, "nthreads", 1, DEVICES_MAX, &threads, t->err));
+    TRY (json_get_int (config, "ngpus", 1, DEVICES_MAX, &gpus, t->err));
+    for (size_t i = 0; i < n; i++) {
+        struct json_at one = json_entry (&devices, i),
                        info = json_key (&one, "device_info");
         const char *name, *product = "";
-        long long gpu;
+        int first;
 
-        st = json_want_string (&host, &name, t->err);
-        if (st == ST_OK)
-            st = json_want_int (&device, 0, DEVICES_MAX - 1, &gpu, t->err);
-        if (st == ST_OK && info.v)
-            st = json_want_string (&info, &product, t->err);
-        for (k = 0; k < each && st == ST_OK; k++)
-            st = add_rank (t, r, 1, name, (int) (gpu + k), product);
+        TRY (json_get_string (&one, "hostname", &name, t->err));
+        TRY (json_get_int (&one, "device", 0, DEVICES_MAX - 1, &first, t->err));
+        if (info.v)
+            TRY (json_want_string (&info, &product, t->err));
+        /* One entry a process, although each may drive several GPUs. */
+        for (int k = 0; k < threads * gpus; k++)
+            TRY (add_rank (t, r, 1, name, first + k, product));
     }
-    return st;
+    return ST_OK;
 }
 
 static enum status read_result (struct links_table *t, struct run *r,
                                 const struct json_at *one)
 {
-    static const char *const reductions[] = {"sum", "prod", "max", "min", "avg"};
-    struct json_at size = json_key (one, "size"), place = json_key (one, "out_of_place"),
-                   redop = json_key (one, "redop");
-    const char *op = json_string_value (redop.v);
-    struct row row = {0};
+    struct json_at place = json_key (one, "out_of_place");
+    const char *op = json_member_text (one->v, "redop");
+    struct row row;
 
     if (!json_is_object (place.v))
         place = json_key (one, "in_place");
 
-    struct json_at time = json_key (&place, "time"), alg = json_key (&place, "alg_bw"),
-                   bus = json_key (&place, "bus_bw");
+    const char *time = json_object_get (place.v, "time") ? "time" : "cpu_time";
 
-    if (!time.v)
-        time = json_key (&place, "cpu_time");
-
-    enum status st = json_want_number (&size, 0, true, 1e18, &row.bytes, t->err);
-
-    if (st == ST_OK)
-        st = json_want_number (&time, 0, true, 1e12, &row.time_s, t->err);
-    if (st == ST_OK)
-        st = json_want_number (&alg, 0, true, 1e9, &row.alg, t->err);
-    if (st == ST_OK)
-        st = json_want_number (&bus, 0, true, 1e9, &row.bus, t->err);
-    for (size_t i = 0; op && i < sizeof reductions / sizeof *reductions; i++)
-        r->reduces |= strcmp (op, reductions[i]) == 0;
-    row.time_s *= UNITS_US;
-    row.alg *= UNITS_GB;
-    row.bus *= UNITS_GB;
-    if (st == ST_OK && row.bus > 0 && row.time_s > 0 && r->rows < ROWS_MAX)
-        r->row[r->rows++] = row;
-    return st;
+    TRY (json_get_number (one, "size", 0, true, 1e18, &row.bytes, t->err));
+    TRY (json_get_number (&place, time, 0, true, 1e12, &row.time_s, t->err));
+    TRY (json_get_number (&place, "alg_bw", 0, true, 1e9, &row.alg, t->err));
+    TRY (json_get_number (&place, "bus_bw", 0, true, 1e9, &row.bus, t->err));
+    r->reduces |= op && text_has_word (REDUCTIONS, op);
+    keep_row (r, &row);
+    return ST_OK;
 }
 
-static enum status read_json (struct links_table *t, struct run *r, const char *text,
-                              size_t len)
+static enum status read_json (struct links_table *t, const struct json_at *root)
 {
-    json_t *doc;
-    enum status st = json_parse (t->file, text, len, &doc, t->err);
-
-    if (st != ST_OK)
-        return st;
-
-    struct json_at root = json_root (doc, t->file), config = json_key (&root, "config"),
-                   results = json_key (&root, "results"), args = json_key (&root, "args"),
+    struct json_at config = json_key (root, "config"),
+                   results = json_key (root, "results"), args = json_key (root, "args"),
                    program = json_entry (&args, 0);
     const char *path = json_string_value (program.v);
-    size_t n = 0;
+    struct run r = {.line = 1};
+    size_t n;
 
-    r->line = 1;
     if (path)
-        snprintf (r->op, sizeof r->op, "%s",
-                  strrchr (path, '/') ? strrchr (path, '/') + 1 : path);
-    st = read_devices (t, r, &config);
-    if (st == ST_OK)
-        st = json_want_array (&results, &n, t->err);
-    for (size_t i = 0; i < n && st == ST_OK; i++) {
+        snprintf (r.op, sizeof r.op, "%s", file_name (path));
+    TRY (read_devices (t, &r, &config));
+    TRY (json_want_array (&results, &n, t->err));
+    for (size_t i = 0; i < n; i++) {
         struct json_at one = json_entry (&results, i);
 
-        st = read_result (t, r, &one);
+        TRY (read_result (t, &r, &one));
     }
-    if (st == ST_OK)
-        st = finish_run (t, r);
-    json_decref (doc);
-    return st;
+    return finish_run (t, &r);
 }
 
 static bool matches (const char *text)
 {
-    if (text[strspn (text, " \t\r\n")] == '{')
+    if (links_is_json (text))
         return strstr (text, "\"out_of_place\"") && strstr (text, "\"bus_bw\"");
     return strstr (text, "# nThread ") && strstr (text, "busbw");
 }
 
-static enum status read (struct links_table *t, char *text, size_t len)
+static enum status read (struct links_table *t, char *text)
 {
     struct links_lines lines = {.next = text};
-    struct run *r = calloc (1, sizeof *r);
-    enum status st = ST_OK;
+    struct run r = {.line = 0};
 
-    if (!r)
-        return err_nomem (t->err);
-    if (text[strspn (text, " \t\r\n")] == '{') {
-        st = read_json (t, r, text, len);
-    } else {
-        for (char *line; st == ST_OK && (line = links_line (&lines));)
-            st = read_line (t, r, lines.number, line);
-        if (st == ST_OK)
-            st = finish_run (t, r);
-    }
-    free (r);
-    return st;
+    for (char *line; (line = links_line (&lines));)
+        TRY (read_line (t, &r, lines.number, line));
+    return finish_run (t, &r);
 }
 
-const struct links_format links_format_nccl_tests = {"nccl-tests", matches, read};
+const struct links_format links_format_nccl_tests = {"nccl-tests", matches, read,
+                                                     read_json};

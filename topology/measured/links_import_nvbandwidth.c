@@ -57,9 +57,7 @@ static enum status complete_devices (struct links_table *t, struct found *f, int
                         "%s: a matrix of %d GPUs, but %d devices are listed", t->file, n,
                         f->devices);
     while (f->devices < n) {
-        int node = links_table_node (t, "n0");
-
-        if (node < 0 || (f->end[f->devices] = links_table_end (t, node, f->devices)) < 0)
+        if ((f->end[f->devices] = links_table_place (t, "n0", f->devices)) < 0)
             return ST_NOMEM;
         f->devices++;
     }
@@ -69,27 +67,26 @@ static enum status complete_devices (struct links_table *t, struct found *f, int
 static enum status add_matrices (struct links_table *t, struct found *f)
 {
     bool engines = false;
-    enum status st = ST_OK;
 
     for (int k = 0; k < KINDS; k++)
         engines |= f->grid[k].v && kinds[k].what == LINKS_BANDWIDTH && !kinds[k].kernel;
-    for (int k = 0; k < KINDS && st == ST_OK; k++) {
+    for (int k = 0; k < KINDS; k++) {
         const struct links_grid *g = &f->grid[k];
 
         if (!g->v || (engines && kinds[k].kernel))
             continue;
-        st = complete_devices (t, f, g->n);
-        for (int i = 0; i < g->n && st == ST_OK; i++)
-            for (int j = 0; j < g->n && st == ST_OK; j++) {
+        TRY (complete_devices (t, f, g->n));
+        for (int i = 0; i < g->n; i++)
+            for (int j = 0; j < g->n; j++) {
                 double x = g->v[i * g->n + j] * kinds[k].unit;
                 bool send = kinds[k].row_sends;
 
                 if (i != j && !isnan (x) && x > 0)
-                    st = links_table_add (t, f->end[send ? i : j], f->end[send ? j : i],
-                                          kinds[k].what, x, NULL);
+                    TRY (links_table_add (t, f->end[send ? i : j], f->end[send ? j : i],
+                                          kinds[k].what, x, NULL));
             }
     }
-    return st;
+    return ST_OK;
 }
 
 /* ---- text ---- */
@@ -124,12 +121,12 @@ static enum status read_device (struct links_table *t, struct found *f, int numb
     if (f->devices == GPUS_MAX)
         return links_fail (t, number, "more than %d GPUs", GPUS_MAX);
 
-    int node = links_table_node (t, host);
+    int end = links_table_place (t, host, (int) gpu);
 
-    if (node < 0 || (f->end[f->devices] = links_table_end (t, node, (int) gpu)) < 0)
+    if (end < 0)
         return ST_NOMEM;
-    f->devices++;
-    return links_table_product (t, node, name);
+    f->end[f->devices++] = end;
+    return links_table_product (t, t->end[end].node, name);
 }
 
 static enum status read_text (struct links_table *t, struct found *f, char *text)
@@ -169,91 +166,91 @@ static enum status read_cells (struct links_table *t, const struct json_at *rows
                                struct links_grid *g)
 {
     size_t n;
-    enum status st = json_want_array (rows, &n, t->err);
 
-    if (st == ST_OK && (n == 0 || n > GPUS_MAX))
+    TRY (json_want_array (rows, &n, t->err));
+    if (n == 0 || n > GPUS_MAX)
         return json_fail (rows, t->err, "a square matrix");
     links_grid_free (g);
-    if (st == ST_OK && !(g->v = malloc (n * n * sizeof *g->v)))
+    if (!(g->v = malloc (n * n * sizeof *g->v)))
         return err_nomem (t->err);
-    for (size_t i = 0; i < n && st == ST_OK; i++) {
+    for (size_t i = 0; i < n; i++) {
         struct json_at row = json_entry (rows, i);
-        size_t width = 0;
+        size_t width;
 
-        st = json_want_array (&row, &width, t->err);
-        if (st == ST_OK && width != n)
-            st = json_fail (&row, t->err, "a row as long as the matrix is high");
-        for (size_t j = 0; j < n && st == ST_OK; j++) {
+        TRY (json_want_array (&row, &width, t->err));
+        if (width != n)
+            return json_fail (&row, t->err, "a row as long as the matrix is high");
+        for (size_t j = 0; j < n; j++) {
             struct json_at cell = json_entry (&row, j);
             const char *s;
 
             g->v[i * n + j] = NAN;
-            st = json_want_string (&cell, &s, t->err);
-            if (st == ST_OK && !links_absent (s) && !links_number (s, &g->v[i * n + j]))
-                st = json_fail (&cell, t->err, "a number as a text, or N/A");
+            TRY (json_want_string (&cell, &s, t->err));
+            if (!links_absent (s) && !links_number (s, &g->v[i * n + j]))
+                return json_fail (&cell, t->err, "a number as a text, or N/A");
         }
     }
-    if (st == ST_OK)
-        g->n = (int) n;
-    return st;
+    g->n = (int) n;
+    return ST_OK;
 }
 
-static enum status read_json (struct links_table *t, struct found *f, const char *text,
-                              size_t len)
+static enum status read_cases (struct links_table *t, struct found *f,
+                               const struct json_at *root)
 {
-    json_t *doc;
-    size_t n;
-    enum status st = json_parse (t->file, text, len, &doc, t->err);
-
-    if (st != ST_OK)
-        return st;
-
-    struct json_at root = json_root (doc, t->file), top = json_key (&root, "nvbandwidth"),
+    struct json_at top = json_key (root, "nvbandwidth"),
                    cases = json_key (&top, "testcases");
+    size_t n;
 
-    st = json_want_array (&cases, &n, t->err);
-    for (size_t i = 0; st == ST_OK && i < n; i++) {
-        struct json_at one = json_entry (&cases, i), name = json_key (&one, "name"),
+    TRY (json_want_array (&cases, &n, t->err));
+    for (size_t i = 0; i < n; i++) {
+        struct json_at one = json_entry (&cases, i),
                        rows = json_key (&one, "bandwidth_matrix");
+        const struct kind *kind;
         const char *s;
 
-        st = json_want_string (&name, &s, t->err);
-
-        const struct kind *kind = st == ST_OK ? kind_of (s) : NULL;
-
+        TRY (json_get_string (&one, "name", &s, t->err));
+        kind = kind_of (s);
         if (kind && rows.v) /* without it: waived or failed */
-            st = read_cells (t, &rows, &f->grid[kind - kinds]);
+            TRY (read_cells (t, &rows, &f->grid[kind - kinds]));
     }
-    json_decref (doc);
-    return st;
+    return ST_OK;
 }
 
-static bool matches (const char *text)
+/* What was read, or why it was not, into the table. */
+static enum status finish (struct links_table *t, struct found *f, enum status st)
 {
-    if (text[strspn (text, " \t\r\n")] == '{')
-        return strstr (text, "\"nvbandwidth\"") && strstr (text, "\"testcases\"");
-    return strstr (text, "nvbandwidth Version") ||
-           (strstr (text, "\nRunning ") && strstr (text, "GPU(row)"));
-}
-
-static enum status read (struct links_table *t, char *text, size_t len)
-{
-    struct found *f = calloc (1, sizeof *f);
-    bool json = text[strspn (text, " \t\r\n")] == '{';
-    enum status st = !f     ? err_nomem (t->err)
-                     : json ? read_json (t, f, text, len)
-                            : read_text (t, f, text);
-
     t->gpus_known = true;
     if (st == ST_OK)
         st = add_matrices (t, f);
     if (st == ST_OK && t->n_nodes == 1 && strcmp (t->node[0].name, "n0") == 0)
         notes_add (t->notes, "%s: it does not name its host: the node is called n0",
                    t->file);
-    for (int k = 0; f && k < KINDS; k++)
+    for (int k = 0; k < KINDS; k++)
         links_grid_free (&f->grid[k]);
-    free (f);
     return st;
 }
 
-const struct links_format links_format_nvbandwidth = {"nvbandwidth", matches, read};
+static bool matches (const char *text)
+{
+    if (links_is_json (text))
+        return strstr (text, "\"nvbandwidth\"") && strstr (text, "\"testcases\"");
+    return strstr (text, "nvbandwidth Version") ||
+           (strstr (text, "\nRunning ") && strstr (text, "GPU(row)"));
+}
+
+static enum status read (struct links_table *t, char *text)
+{
+    struct found f = {.devices = 0};
+
+    return finish (t, &f, read_text (t, &f, text));
+}
+
+static enum status read_json (struct links_table *t, const struct json_at *root)
+{
+    struct found f = {.devices = 0};
+
+    return finish (t, &f, read_cases (t, &f, root));
+}
+
+const struct links_format links_format_nvbandwidth = {"nvbandwidth", matches, read,
+                                                      read_json};

@@ -34,35 +34,28 @@ struct osu_table {
 
 static enum status finish (struct links_table *t, const struct osu_table *o)
 {
-    int a, b, n0, n1;
-    enum status st = ST_OK;
+    int a, b;
 
     if (!o->any || o->kind == NONE)
         return ST_OK;
-    if ((n0 = links_table_node (t, "n0")) < 0 || (n1 = links_table_node (t, "n1")) < 0 ||
-        (a = links_table_end (t, n0, 0)) < 0 || (b = links_table_end (t, n1, 0)) < 0)
+    if ((a = links_table_place (t, "n0", 0)) < 0 ||
+        (b = links_table_place (t, "n1", 0)) < 0)
         return ST_NOMEM;
     switch (o->kind) {
     case NONE:
         break;
     case BANDWIDTH:
-        st = links_table_add (t, a, b, LINKS_BANDWIDTH, o->value * 1e6, NULL);
-        break;
+        return links_table_add (t, a, b, LINKS_BANDWIDTH, o->value * 1e6, NULL);
     case BOTH_WAYS:
-        for (int k = 0; k < 2 && st == ST_OK; k++)
-            st = links_table_add (t, k ? b : a, k ? a : b, LINKS_BANDWIDTH,
-                                  0.5 * o->value * 1e6, NULL);
-        break;
+        return links_table_add_both (t, a, b, LINKS_BANDWIDTH, 0.5 * o->value * 1e6,
+                                     NULL);
     case LATENCY:
-        for (int k = 0; k < 2 && st == ST_OK; k++)
-            st = links_table_add (t, k ? b : a, k ? a : b, LINKS_LATENCY,
-                                  o->value * UNITS_US, NULL);
-        break;
+        return links_table_add_both (t, a, b, LINKS_LATENCY, o->value * UNITS_US, NULL);
     case MULTIPLE:
         t->node_bytes_per_s = o->value * 1e6;
         break;
     }
-    return st;
+    return ST_OK;
 }
 
 static bool matches (const char *text)
@@ -70,19 +63,17 @@ static bool matches (const char *text)
     return strstr (text, "# OSU MPI") != NULL;
 }
 
-static enum status read (struct links_table *t, char *text, size_t len)
+static enum status read (struct links_table *t, char *text)
 {
     struct links_lines lines = {.next = text};
     struct osu_table o = {.kind = NONE};
-    enum status st = ST_OK;
 
-    (void) len;
-    for (char *line; st == ST_OK && (line = links_line (&lines));) {
+    for (char *line; (line = links_line (&lines));) {
         char *word[4];
         double bytes, value;
 
         if (strncmp (line, "# OSU MPI", 9) == 0) {
-            st = finish (t, &o);
+            TRY (finish (t, &o));
             o = (struct osu_table){.kind = kind_of (line)};
             if (o.kind == NONE)
                 notes_add (t->notes, "%s: line %d: %.60s: left out", t->file,
@@ -100,15 +91,14 @@ static enum status read (struct links_table *t, char *text, size_t len)
             o.value = value;
         }
     }
-    if (st == ST_OK)
-        st = finish (t, &o);
-    if (st == ST_OK && t->n_nodes > 0)
+    TRY (finish (t, &o));
+    if (t->n_nodes > 0)
         notes_add (
             t->notes,
             "%s: it does not name its hosts: the node of rank 0 is called n0, that of "
             "rank 1 n1",
             t->file);
-    return st;
+    return ST_OK;
 }
 
-const struct links_format links_format_osu = {"osu", matches, read};
+const struct links_format links_format_osu = {"osu", matches, read, NULL};

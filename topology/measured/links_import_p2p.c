@@ -43,20 +43,18 @@ static enum kind kind_of (const char *line)
 static enum status add_grid (struct links_table *t, int node, const struct links_grid *g,
                              enum links_quantity what, double unit, bool row_sends)
 {
-    enum status st = ST_OK;
-
-    for (int i = 0; i < g->n && st == ST_OK; i++)
-        for (int j = 0; j < g->n && st == ST_OK; j++) {
+    for (int i = 0; i < g->n; i++)
+        for (int j = 0; j < g->n; j++) {
             int a = links_table_end (t, node, i), b = links_table_end (t, node, j);
             double x = g->v[i * g->n + j] * unit;
 
             if (a < 0 || b < 0)
                 return ST_NOMEM;
             if (i != j && x > 0)
-                st = links_table_add (t, row_sends ? a : b, row_sends ? b : a, what, x,
-                                      NULL);
+                TRY (links_table_add (t, row_sends ? a : b, row_sends ? b : a, what, x,
+                                      NULL));
         }
-    return st;
+    return ST_OK;
 }
 
 /* Say it where copies through the host are faster than the peer-to-peer ones taken. */
@@ -127,7 +125,7 @@ static void read_device (struct machine *m, const char *line)
     snprintf (m->product, sizeof m->product, "%.*s", (int) (n < 100 ? n : 100), name);
 }
 
-static enum status read (struct links_table *t, char *text, size_t len)
+static enum status read (struct links_table *t, char *text)
 {
     struct links_lines lines = {.next = text};
     struct machine m = {.product = ""};
@@ -135,7 +133,6 @@ static enum status read (struct links_table *t, char *text, size_t len)
     int machines = 0;
     enum status st = ST_OK;
 
-    (void) len;
     t->gpus_known = true;
     for (char *line; st == ST_OK && (line = links_line (&lines));) {
         enum kind found = kind_of (line);
@@ -161,4 +158,4 @@ static enum status read (struct links_table *t, char *text, size_t len)
     return st;
 }
 
-const struct links_format links_format_p2p = {"p2p", matches, read};
+const struct links_format links_format_p2p = {"p2p", matches, read, NULL};

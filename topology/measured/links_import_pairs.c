@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/stats.h"
 #include "base/units.h"
 
@@ -103,36 +104,27 @@ static enum status read_item (struct links_table *t, const struct form *f, int n
     bool directed = f->at[SRC] >= 0 && f->at[DST] >= 0;
     int place[2] = {f->at[directed ? SRC : A], f->at[directed ? DST : B]}, end[2];
     double gpus;
-    enum status st;
 
     it->a = -1;
     for (int c = 0; c < NONE; c++)
         if (f->at[c] >= n)
             return links_fail (t, number, "expected at least %d cells, found %d",
                                f->at[c] + 1, n);
-    st = cell (t, f, number, word, GPUS, &gpus);
-    if (st != ST_OK || gpus > 1 ||
-        (f->at[OP] >= 0 && strncmp (word[f->at[OP]], "sendrecv", 8) != 0))
-        return st;
-    for (int k = 0; k < 2; k++) {
-        int node = links_table_node (t, word[place[k]]);
-
-        if (node < 0 || (end[k] = links_table_end (t, node, 0)) < 0)
+    TRY (cell (t, f, number, word, GPUS, &gpus));
+    if (gpus > 1 || (f->at[OP] >= 0 && strncmp (word[f->at[OP]], "sendrecv", 8) != 0))
+        return ST_OK;
+    for (int k = 0; k < 2; k++)
+        if ((end[k] = links_table_place (t, word[place[k]], 0)) < 0)
             return ST_NOMEM;
-    }
     if (end[0] == end[1])
         return links_fail (t, number, "a link from \"%.60s\" to itself", word[place[0]]);
     it->b = end[1];
-    st = cell (t, f, number, word, RATE, &it->rate);
-    if (st == ST_OK)
-        st = cell (t, f, number, word, LATENCY, &it->latency);
-    if (st == ST_OK)
-        st = cell (t, f, number, word, BYTES, &it->bytes);
-    if (st == ST_OK)
-        st = cell (t, f, number, word, TIME, &it->time);
-    if (st == ST_OK)
-        it->a = end[0];
-    return st;
+    TRY (cell (t, f, number, word, RATE, &it->rate));
+    TRY (cell (t, f, number, word, LATENCY, &it->latency));
+    TRY (cell (t, f, number, word, BYTES, &it->bytes));
+    TRY (cell (t, f, number, word, TIME, &it->time));
+    it->a = end[0];
+    return ST_OK;
 }
 
 static int by_link (const void *a, const void *b)
@@ -149,10 +141,8 @@ static int by_link (const void *a, const void *b)
 static enum status add (struct links_table *t, bool directed, const struct item *it,
                         enum links_quantity what, double x, const char *reason)
 {
-    enum status st = links_table_add (t, it->a, it->b, what, x, reason);
-
-    return st != ST_OK || directed ? st
-                                   : links_table_add (t, it->b, it->a, what, x, reason);
+    return directed ? links_table_add (t, it->a, it->b, what, x, reason)
+                    : links_table_add_both (t, it->a, it->b, what, x, reason);
 }
 
 /* The lines of one link, sorted by size. */
@@ -163,28 +153,27 @@ static enum status add_link (struct links_table *t, const struct form *f,
     const struct item *largest = &it[n - 1];
     double *bytes = work, *seconds = work + n;
     int k = 0;
-    enum status st = ST_OK;
 
-    for (int i = 0; i < n && st == ST_OK; i++) {
+    for (int i = 0; i < n; i++) {
         if (!isnan (it[i].latency))
-            st = add (t, directed, &it[i], LINKS_LATENCY, it[i].latency, NULL);
+            TRY (add (t, directed, &it[i], LINKS_LATENCY, it[i].latency, NULL));
         if (!isnan (it[i].bytes) && !isnan (it[i].time)) {
             bytes[k] = it[i].bytes;
             seconds[k++] = it[i].time;
         }
         if (sizes && it[i].bytes < largest->bytes)
             continue;
-        if (st == ST_OK && !isnan (it[i].rate))
-            st = add (t, directed, &it[i], LINKS_BANDWIDTH, it[i].rate, NULL);
-        else if (st == ST_OK && f->at[RATE] >= 0)
-            st = add (t, directed, &it[i], LINKS_FAILED, 0, "the file has no number");
+        if (!isnan (it[i].rate))
+            TRY (add (t, directed, &it[i], LINKS_BANDWIDTH, it[i].rate, NULL));
+        else if (f->at[RATE] >= 0)
+            TRY (add (t, directed, &it[i], LINKS_FAILED, 0, "the file has no number"));
     }
 
     struct stats_line fit = stats_fit_line (bytes, seconds, k);
 
-    if (st == ST_OK && f->at[LATENCY] < 0 && fit.groups >= 2 && fit.intercept > 0)
-        st = add (t, directed, largest, LINKS_LATENCY, fit.intercept, NULL);
-    return st;
+    return f->at[LATENCY] < 0 && fit.groups >= 2 && fit.intercept > 0
+               ? add (t, directed, largest, LINKS_LATENCY, fit.intercept, NULL)
+               : ST_OK;
 }
 
 static enum status add_links (struct links_table *t, const struct form *f,
@@ -204,7 +193,7 @@ static enum status add_links (struct links_table *t, const struct form *f,
     return st;
 }
 
-static enum status read (struct links_table *t, char *text, size_t len)
+static enum status read (struct links_table *t, char *text)
 {
     struct links_lines lines = {.next = text};
     struct form f;
@@ -214,7 +203,6 @@ static enum status read (struct links_table *t, char *text, size_t len)
     bool header = false;
     enum status st = ST_OK;
 
-    (void) len;
     for (char *line; st == ST_OK && (line = links_line (&lines));) {
         if (line[0] == '#' && t->source.len == 0)
             text_add (&t->source, "%.400s", line + 1 + strspn (line + 1, " "));
@@ -231,14 +219,9 @@ static enum status read (struct links_table *t, char *text, size_t len)
                     "expected columns src,dst or a,b and a rate or a latency");
             continue;
         }
-        if ((n & (n - 1)) == 0) {
-            struct item *more = realloc (item, (n ? 2 * (size_t) n : 1) * sizeof *more);
-
-            if (!more) {
-                st = err_nomem (t->err);
-                break;
-            }
-            item = more;
+        if (!array_grow (&item, n, sizeof *item)) {
+            st = err_nomem (t->err);
+            break;
         }
         st = read_item (t, &f, lines.number, word, words, &item[n]);
         if (st == ST_OK && item[n].a >= 0)
@@ -258,4 +241,4 @@ static enum status read (struct links_table *t, char *text, size_t len)
     return st;
 }
 
-const struct links_format links_format_pairs = {"pairs", matches, read};
+const struct links_format links_format_pairs = {"pairs", matches, read, NULL};

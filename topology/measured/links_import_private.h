@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "base/json.h"
@@ -25,6 +26,7 @@ struct links_table {
     bool gpus_known; /* the file lists all GPUs of its nodes */
     struct links_end {
         int node, gpu; /* gpu: index on the node */
+        int number;    /* by which samples name it */
     } * end;
     int n_ends;
     struct links_sample {
@@ -33,7 +35,7 @@ struct links_table {
         double value;       /* bytes/s or seconds */
         const char *reason; /* of a failure: a constant text */
     } * sample;
-    size_t n_samples, cap_samples;
+    size_t n_samples;
 
     /* One number that the file gives for every pair of its kind; 0: none. */
     double all_intra_bytes_per_s, all_inter_bytes_per_s;
@@ -49,10 +51,16 @@ int links_table_node (struct links_table *t, const char *name);
 
 /** Find an endpoint, or add it.  @return its index, or -1 with err set */
 int links_table_end (struct links_table *t, int node, int gpu);
+/** The same by the node's name. */
+int links_table_place (struct links_table *t, const char *name, int gpu);
 
 /** Add a sample; src != dst are endpoints. */
 enum status links_table_add (struct links_table *t, int src, int dst,
                              enum links_quantity what, double value, const char *reason);
+/** Add it for both directions. */
+enum status links_table_add_both (struct links_table *t, int a, int b,
+                                  enum links_quantity what, double value,
+                                  const char *reason);
 
 /** Name a node's GPU product, if it has none yet. */
 enum status links_table_product (struct links_table *t, int node, const char *product);
@@ -98,12 +106,20 @@ enum status links_grid_read (struct links_table *t, struct links_lines *lines,
                              char *header, int skip, struct links_grid *grid);
 void links_grid_free (struct links_grid *g);
 
+/** Does a text look like a JSON object? */
+static inline bool links_is_json (const char *text)
+{
+    return text[strspn (text, " \t\r\n")] == '{';
+}
+
 /** A format: one of the links_import_*.c files. */
 struct links_format {
     const char *name;
     bool (*matches) (const char *text);
-    /** @param text  NUL-terminated, the importer's to change */
-    enum status (*read) (struct links_table *t, char *text, size_t len);
+    /** Read a text, NUL-terminated and the importer's to change; NULL: there is only JSON. */
+    enum status (*read) (struct links_table *t, char *text);
+    /** Read JSON; NULL: there is none. */
+    enum status (*read_json) (struct links_table *t, const struct json_at *root);
 };
 
 extern const struct links_format links_format_nccl_tests, links_format_nvbandwidth,

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/array.h"
 #include "base/units.h"
 #include "topology/links_doc.h"
 #include "topology/topology.h"
@@ -17,19 +18,6 @@
 #define ENDS_MAX 4096 /* the document holds matrices over them */
 
 /* ---- the table ---- */
-
-/* Room for one more entry of a growing array that doubles at each power of two. */
-static bool reserve (void **array, int n, size_t size)
-{
-    if (n & (n - 1))
-        return true;
-
-    void *more = realloc (*array, (n ? 2 * (size_t) n : 1) * size);
-
-    if (more)
-        *array = more;
-    return more != NULL;
-}
 
 int links_table_node (struct links_table *t, const char *name)
 {
@@ -39,8 +27,7 @@ int links_table_node (struct links_table *t, const char *name)
     for (int i = t->n_nodes - 1; i >= 0; i--)
         if (strcmp (t->node[i].name, clean) == 0)
             return i;
-    if (t->n_nodes == ENDS_MAX ||
-        !reserve ((void **) &t->node, t->n_nodes, sizeof *t->node)) {
+    if (t->n_nodes == ENDS_MAX || !array_grow (&t->node, t->n_nodes, sizeof *t->node)) {
         err_set (t->err, ST_NOMEM, "%s: more than %d nodes, or out of memory", t->file,
                  ENDS_MAX);
         return -1;
@@ -58,16 +45,22 @@ int links_table_end (struct links_table *t, int node, int gpu)
     for (int i = t->n_ends - 1; i >= 0; i--)
         if (t->end[i].node == node && t->end[i].gpu == gpu)
             return i;
-    if (t->n_ends == ENDS_MAX ||
-        !reserve ((void **) &t->end, t->n_ends, sizeof *t->end)) {
+    if (t->n_ends == ENDS_MAX || !array_grow (&t->end, t->n_ends, sizeof *t->end)) {
         err_set (t->err, ST_NOMEM, "%s: more than %d GPUs, or out of memory", t->file,
                  ENDS_MAX);
         return -1;
     }
-    t->end[t->n_ends] = (struct links_end){node, gpu};
+    t->end[t->n_ends] = (struct links_end){node, gpu, t->n_ends};
     if (t->node[node].gpus <= gpu)
         t->node[node].gpus = gpu + 1;
     return t->n_ends++;
+}
+
+int links_table_place (struct links_table *t, const char *name, int gpu)
+{
+    int node = links_table_node (t, name);
+
+    return node < 0 ? -1 : links_table_end (t, node, gpu);
 }
 
 enum status links_table_add (struct links_table *t, int src, int dst,
@@ -80,17 +73,18 @@ enum status links_table_add (struct links_table *t, int src, int dst,
                         what == LINKS_BANDWIDTH ? "a bandwidth of" : "a latency of",
                         value / (what == LINKS_BANDWIDTH ? UNITS_GB : UNITS_US),
                         what == LINKS_BANDWIDTH ? "GB/s" : "us");
-    if (t->n_samples == t->cap_samples) {
-        size_t cap = t->cap_samples ? 2 * t->cap_samples : 256;
-        struct links_sample *more = realloc (t->sample, cap * sizeof *more);
-
-        if (!more)
-            return err_nomem (t->err);
-        t->sample = more;
-        t->cap_samples = cap;
-    }
+    if (!array_grow (&t->sample, t->n_samples, sizeof *t->sample))
+        return err_nomem (t->err);
     t->sample[t->n_samples++] = (struct links_sample){src, dst, what, value, reason};
     return ST_OK;
+}
+
+enum status links_table_add_both (struct links_table *t, int a, int b,
+                                  enum links_quantity what, double value,
+                                  const char *reason)
+{
+    TRY (links_table_add (t, a, b, what, value, reason));
+    return links_table_add (t, b, a, what, value, reason);
 }
 
 enum status links_table_product (struct links_table *t, int node, const char *product)
@@ -109,10 +103,6 @@ enum status links_fail (struct links_table *t, int line, const char *fmt, ...)
     va_start (ap, fmt);
     vsnprintf (what, sizeof what, fmt, ap);
     va_end (ap);
-    /* What a hostile file holds must not reach the terminal as it is. */
-    for (char *s = what; *s; s++)
-        if (iscntrl ((unsigned char) *s))
-            *s = '?';
     return err_set (t->err, ST_INVALID, "%s: line %d: %s", t->file, line, what);
 }
 
@@ -140,15 +130,8 @@ int links_words (char *line, char separator, char **word, int max)
     int n = 0;
     char *s = line;
 
-    if (!separator) {
-        while (n < max && *(s += strspn (s, " \t"))) {
-            word[n++] = s;
-            s += strcspn (s, " \t");
-            if (*s)
-                *s++ = '\0';
-        }
-        return n;
-    }
+    if (!separator)
+        return text_words (line, word, max);
     while (n < max) {
         char *end = strchr (s, separator), *last;
 

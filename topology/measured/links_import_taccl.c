@@ -12,45 +12,30 @@
 
 static bool matches (const char *text)
 {
-    return text[strspn (text, " \t\r\n")] == '{' &&
-           strstr (text, "\"node_betas_list\"") && strstr (text, "\"remote_beta\"");
+    return links_is_json (text) && strstr (text, "\"node_betas_list\"") &&
+           strstr (text, "\"remote_beta\"");
 }
 
-static enum status read_root (struct links_table *t, const struct json_at *root)
+static enum status read_json (struct links_table *t, const struct json_at *root)
 {
-    struct json_at name = json_key (root, "name"),
-                   gpus = json_key (root, "gpus_per_node"),
-                   alpha = json_key (root, "alpha"),
-                   betas = json_key (root, "node_betas_list"),
-                   far_alpha = json_key (root, "remote_alpha"),
-                   far_beta = json_key (root, "remote_beta");
-    const char *s;
-    long long g;
+    struct json_at betas = json_key (root, "node_betas_list"),
+                   only = json_entry (&betas, 0);
+    const char *name;
+    int gpus;
     double near_us, near_beta, far_us, beta;
     size_t classes;
-    enum status st = json_want_string (&name, &s, t->err);
 
-    if (st == ST_OK)
-        st = json_want_int (&gpus, 1, 1024, &g, t->err);
-    if (st == ST_OK)
-        st = json_want_number (&alpha, 0, true, 1e9, &near_us, t->err);
-    if (st == ST_OK)
-        st = json_want_array (&betas, &classes, t->err);
-    if (st == ST_OK)
-        st = json_want_number (&far_alpha, 0, true, 1e9, &far_us, t->err);
-    if (st == ST_OK)
-        st = json_want_number (&far_beta, 0, false, 1e9, &beta, t->err);
-    if (st != ST_OK)
-        return st;
+    TRY (json_get_string (root, "name", &name, t->err));
+    TRY (json_get_int (root, "gpus_per_node", 1, 1024, &gpus, t->err));
+    TRY (json_get_number (root, "alpha", 0, true, 1e9, &near_us, t->err));
+    TRY (json_want_array (&betas, &classes, t->err));
+    TRY (json_get_number (root, "remote_alpha", 0, true, 1e9, &far_us, t->err));
+    TRY (json_get_number (root, "remote_beta", 0, false, 1e9, &beta, t->err));
     t->gpus_known = true;
     t->all_inter_bytes_per_s = 1e6 / (beta * UNITS_US);
     t->all_inter_latency_s = far_us * UNITS_US;
     if (classes == 1) {
-        struct json_at only = json_entry (&betas, 0);
-
-        st = json_want_number (&only, 0, false, 1e9, &near_beta, t->err);
-        if (st != ST_OK)
-            return st;
+        TRY (json_want_number (&only, 0, false, 1e9, &near_beta, t->err));
         t->all_intra_bytes_per_s = 1e6 / (near_beta * UNITS_US);
         t->all_intra_latency_s = near_us * UNITS_US;
     } else {
@@ -65,25 +50,10 @@ static enum status read_root (struct links_table *t, const struct json_at *root)
 
         if (node < 0)
             return ST_NOMEM;
-        t->node[node].gpus = (int) g;
+        t->node[node].gpus = gpus;
     }
-    text_add (&t->source, "TACCL topology %.100s", s);
+    text_add (&t->source, "TACCL topology %.100s", name);
     return ST_OK;
 }
 
-static enum status read (struct links_table *t, char *text, size_t len)
-{
-    json_t *doc;
-    enum status st = json_parse (t->file, text, len, &doc, t->err);
-
-    if (st != ST_OK)
-        return st;
-
-    struct json_at root = json_root (doc, t->file);
-
-    st = read_root (t, &root);
-    json_decref (doc);
-    return st;
-}
-
-const struct links_format links_format_taccl = {"taccl", matches, read};
+const struct links_format links_format_taccl = {"taccl", matches, NULL, read_json};

@@ -8,6 +8,7 @@
 
 #include "base/rng.h"
 #include "base/stats.h"
+#include "topology/links_doc.h"
 #include "topology/topology_private.h"
 
 #define RATIOS_MAX (1 << 20)
@@ -45,15 +46,14 @@ static void end_key (struct text *t, const char *node, int gpu)
  * GPU.  A new reference. */
 static json_t *intervals_of (const struct topology_cluster *c)
 {
-    json_t *measured = json_object_get (c->doc, "measured"),
-           *ends = json_object_get (measured, "endpoints"), *pair, *end,
+    json_t *measured = json_object_get (c->doc, "measured"), *pair, *end,
            *seen = json_object (), *map = json_object ();
     bool single = false;
     size_t k;
 
-    json_array_foreach (ends, k, end)
+    json_array_foreach (json_object_get (measured, "endpoints"), k, end)
     {
-        const char *node = json_string_value (json_object_get (end, "node"));
+        const char *node = json_member_text (end, "node");
 
         if (node && json_object_get (seen, node))
             single = true;
@@ -67,15 +67,12 @@ static json_t *intervals_of (const struct topology_cluster *c)
         struct text key = {0};
 
         for (int s = 0; s < 2; s++) {
-            end = json_array_get (
-                ends, (size_t) json_integer_value (json_object_get (pair, sides[s])));
-
-            const char *node = json_string_value (json_object_get (end, "node"));
+            const json_t *at = topology_measured_end (measured, pair, sides[s]);
+            const char *node = json_member_text (at, "node");
 
             text_add (&key, "%s", s ? ">" : "");
             end_key (&key, node ? node : "",
-                     single ? (int) json_integer_value (json_object_get (end, "gpu"))
-                            : -1);
+                     single ? (int) json_member_int (at, "gpu") : -1);
         }
         if (json_is_number (json_object_get (spread, "low")) &&
             json_is_number (json_object_get (spread, "high")))
@@ -220,19 +217,17 @@ static void compare (struct walk *w, struct topology_end from_a, struct topology
     insert (w, change);
 }
 
-static void visit (void *context, struct topology_end from, struct topology_end to,
-                   const struct topology_link *l, double alike)
+static void visit (void *context, const struct topology_visited *v)
 {
     struct walk *w = context;
-    struct topology_end other_from, other_to;
-    (void) l;
+    struct topology_end from, to; /* in the other cluster */
 
-    if (!find_end (w, from, &other_from) || !find_end (w, to, &other_to))
+    if (!find_end (w, v->from, &from) || !find_end (w, v->to, &to))
         return;
     if (w->walks_b)
-        compare (w, other_from, other_to, from, to, alike);
+        compare (w, from, to, v->from, v->to, v->alike);
     else
-        compare (w, from, to, other_from, other_to, alike);
+        compare (w, v->from, v->to, from, to, v->alike);
 }
 
 /* How finely a cluster tells its links apart. */

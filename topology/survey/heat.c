@@ -11,17 +11,16 @@ struct drawing {
     int *cell;     /* [n_nodes] */
 };
 
-static void add (void *context, struct topology_end from, struct topology_end to,
-                 const struct topology_link *l, double alike)
+static void add (void *context, const struct topology_visited *v)
 {
     struct drawing *d = context;
-    size_t at;
+    size_t at = (size_t) d->cell[v->from.node] * (size_t) d->out->n +
+                (size_t) d->cell[v->to.node];
 
-    if (from.node == to.node || !l->measured)
+    if (v->from.node == v->to.node || !v->link.measured)
         return;
-    at = (size_t) d->cell[from.node] * (size_t) d->out->n + (size_t) d->cell[to.node];
-    d->out->share[at] += alike * l->bytes_per_s;
-    d->links[at] += alike;
+    d->out->share[at] += v->alike * v->link.bytes_per_s;
+    d->links[at] += v->alike;
 }
 
 static void finish (struct drawing *d)

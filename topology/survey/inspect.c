@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
+#include "base/order.h"
 #include "base/units.h"
 #include "topology/survey/stats.h"
 
@@ -77,18 +79,13 @@ struct owner {
     int gpu;
 };
 
-static int by_id (const void *a, const void *b)
-{
-    return strcmp (((const struct owner *) a)->id, ((const struct owner *) b)->id);
-}
-
 /* Two GPUs of one identity; from a part of `owner` that is filled here. */
 static void look_for_twice (const struct topology_cluster *c, struct owner *owner,
                             size_t n, const char *what, struct text *bad)
 {
     char a[TOPOLOGY_END_TEXT], b[TOPOLOGY_END_TEXT];
 
-    qsort (owner, n, sizeof *owner, by_id);
+    qsort (owner, n, sizeof *owner, order_texts);
     for (size_t k = 1; k < n; k++)
         if (strcmp (owner[k - 1].id, owner[k].id) == 0) {
             int x = owner[k - 1].gpu, y = owner[k].gpu;
@@ -118,7 +115,7 @@ static void look_at_nics (const struct topology_cluster *c, struct text *bad)
 
             json_array_foreach (nics, k, nic)
             {
-                const char *name = json_string_value (json_object_get (nic, "name"));
+                const char *name = json_member_text (nic, "name");
 
                 found = found || (name && strcmp (name, n->gpu_nic[g]) == 0);
             }

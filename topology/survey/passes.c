@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/stats.h"
 #include "base/units.h"
 #include "topology/links_doc.h"
@@ -39,11 +40,9 @@ static double own_rate (const struct topology_passes *p, int i, int j)
 static double *add_pass (struct topology_passes *p)
 {
     size_t cells = (size_t) p->n * (size_t) p->n;
-    double **list = realloc (p->rate, ((size_t) p->passes + 1) * sizeof *list);
     double *rate = malloc (cells * sizeof *rate);
 
-    p->rate = list ? list : p->rate;
-    if (!list || !rate) {
+    if (!rate || !array_grow (&p->rate, p->passes, sizeof *p->rate)) {
         free (rate);
         return NULL;
     }
@@ -71,16 +70,14 @@ static struct topology_passes passes_of (const struct topology_cluster *base)
 /* ---- the cluster's own passes ---- */
 
 /* The endpoint of the passes that one of `measured` is; -1: none. */
-static int own_end (const struct topology_passes *p, json_t *ends, json_t *number)
+static int own_end (const struct topology_passes *p, const json_t *end)
 {
-    json_t *end = json_array_get (ends, (size_t) json_integer_value (number));
-    const char *name = json_string_value (json_object_get (end, "node"));
+    const char *name = json_member_text (end, "node");
     int node = name ? topology_node_find (p->base, name) : -1;
 
     if (node < 0 || !p->over_gpus)
         return node;
-    return topology_gpu_find (p->base, node,
-                              (int) json_integer_value (json_object_get (end, "gpu")));
+    return topology_gpu_find (p->base, node, (int) json_member_int (end, "gpu"));
 }
 
 static void put_samples (struct topology_passes *p, int i, int j, json_t *samples)
@@ -103,28 +100,25 @@ enum status topology_passes_own (const struct topology_cluster *base,
 {
     struct topology_passes p = passes_of (base);
     json_t *measured = json_object_get (base->doc, "measured"),
-           *ends = json_object_get (measured, "endpoints"), *pair;
-    int passes = (int) json_integer_value (json_object_get (measured, "passes"));
+           *pairs = json_object_get (measured, "pairs"), *pair;
+    int passes = (int) json_member_int (measured, "passes");
     size_t k, found = 0;
 
     *out = p;
     if (passes < 2 || passes > 1000 || p.n > TOPOLOGY_PASSES_ENDPOINTS ||
         base->n_rails > 0)
         return ST_OK;
-    json_array_foreach (json_object_get (measured, "pairs"), k, pair)
-    {
-        found +=
-            json_array_size (json_object_get (pair, "isolated_samples_gb_per_s")) > 1;
-    }
+    json_array_foreach (pairs, k, pair) found +=
+        json_array_size (json_object_get (pair, "isolated_samples_gb_per_s")) > 1;
     for (int i = 0; i < passes && found > 0; i++)
         if (!add_pass (&p)) {
             topology_passes_release (&p);
             return err_nomem (err);
         }
-    json_array_foreach (json_object_get (measured, "pairs"), k, pair)
+    json_array_foreach (pairs, k, pair)
     {
-        int i = own_end (&p, ends, json_object_get (pair, "src"));
-        int j = own_end (&p, ends, json_object_get (pair, "dst"));
+        int i = own_end (&p, topology_measured_end (measured, pair, "src"));
+        int j = own_end (&p, topology_measured_end (measured, pair, "dst"));
 
         if (i >= 0 && j >= 0 && i != j && !isnan (own_rate (&p, i, j)))
             put_samples (&p, i, j, json_object_get (pair, "isolated_samples_gb_per_s"));
@@ -247,13 +241,6 @@ enum status topology_passes_read (const struct topology_cluster *base,
 
 /* ---- putting passes together ---- */
 
-static int by_value (const void *a, const void *b)
-{
-    double x = *(const double *) a, y = *(const double *) b;
-
-    return (x > y) - (x < y);
-}
-
 enum status topology_passes_combine (const struct topology_passes *p, const bool *use,
                                      double quantile, double *rate, struct error *err)
 {
@@ -267,7 +254,7 @@ enum status topology_passes_combine (const struct topology_passes *p, const bool
         for (int k = 0; k < p->passes; k++)
             if (use[k] && !isnan (p->rate[k][at]))
                 v[n++] = p->rate[k][at];
-        qsort (v, (size_t) n, sizeof *v, by_value);
+        stats_sort (v, n);
         rate[at] = stats_quantile (v, n, quantile);
     }
     free (v);

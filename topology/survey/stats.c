@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/rng.h"
 #include "base/stats.h"
 #include "topology/topology_private.h"
@@ -32,10 +33,12 @@ const char *topology_end_text (const struct topology_cluster *c, struct topology
 static void visit_pair (const struct topology_cluster *c, int x, int y, double alike,
                         topology_visit_fn *fn, void *context)
 {
-    struct topology_link l = topology_link_given (c, x, y);
+    struct topology_visited v = {{c->node_of_gpu[x], x},
+                                 {c->node_of_gpu[y], y},
+                                 topology_link_given (c, x, y),
+                                 alike};
 
-    fn (context, (struct topology_end){c->node_of_gpu[x], x},
-        (struct topology_end){c->node_of_gpu[y], y}, &l, alike);
+    fn (context, &v);
 }
 
 static void visit_inside (const struct topology_cluster *c, int i, topology_visit_fn *fn,
@@ -48,10 +51,13 @@ static void visit_inside (const struct topology_cluster *c, int i, topology_visi
         return;
     if (!c->has_gpu_matrix && n->intra->bytes_per_s.n == 0 &&
         n->intra->latency_s.n == 0 && n->intra->estimate_error.n == 0) {
-        struct topology_link l = topology_link_given (c, n->first_gpu, n->first_gpu + 1);
+        struct topology_visited v = {
+            {i, -1},
+            {i, -1},
+            topology_link_given (c, n->first_gpu, n->first_gpu + 1),
+            g * (g - 1)};
 
-        fn (context, (struct topology_end){i, -1}, (struct topology_end){i, -1}, &l,
-            g * (g - 1));
+        fn (context, &v);
         return;
     }
     for (int x = n->first_gpu; x < n->first_gpu + n->gpus; x++)
@@ -71,11 +77,14 @@ static void visit_row (const struct topology_cluster *c, int i, const double *by
                        const double *latency_s, topology_visit_fn *fn, void *context)
 {
     for (int j = 0; j < c->n_nodes; j++) {
-        struct topology_link l = topology_link_priced (bytes_per_s[j], latency_s[j], 0.0);
+        struct topology_visited v = {
+            {i, -1},
+            {j, -1},
+            topology_link_priced (bytes_per_s[j], latency_s[j], 0.0),
+            1};
 
         if (i != j)
-            fn (context, (struct topology_end){i, -1}, (struct topology_end){j, -1}, &l,
-                1);
+            fn (context, &v);
     }
 }
 
@@ -89,10 +98,10 @@ static bool visit_nodes (const struct topology_cluster *c, topology_visit_fn *fn
 
     if (c->inter.bytes_per_s.n == 0 && c->inter.latency_s.n == 0 &&
         c->inter.estimate_error.n == 0) {
-        struct topology_link l = topology_node_link (c, 0, 1);
+        struct topology_visited v = {
+            {0, -1}, {1, -1}, topology_node_link (c, 0, 1), (double) n * (n - 1)};
 
-        fn (context, (struct topology_end){0, -1}, (struct topology_end){1, -1}, &l,
-            (double) n * (n - 1));
+        fn (context, &v);
         return true;
     }
     bw = malloc (2 * STRIP * width * sizeof *bw);
@@ -165,7 +174,7 @@ bool topology_links_visit (const struct topology_cluster *c, topology_visit_fn *
 struct bucket {
     struct topology_tier tier;
     double *bw, *latency_s; /* [n] */
-    size_t n, cap;
+    size_t n;
     bool one_latency;
     double sum, sum_square, measured;
 };
@@ -200,6 +209,15 @@ static bool same_place (const struct topology_node *a, const struct topology_nod
            (a->rack && b->rack ? strcmp (a->rack, b->rack) == 0 : a->rack == b->rack);
 }
 
+/* Do racks alone tell how far nodes are? */
+static bool only_racks (const struct topology_cluster *c)
+{
+    for (int i = 0; i < c->n_nodes; i++)
+        if (c->node[i].levels > 0)
+            return false;
+    return true;
+}
+
 static bool find_runs (struct collecting *w)
 {
     const struct topology_node *node = w->c->node;
@@ -228,14 +246,14 @@ static int distance (struct collecting *w, int a, int b)
     return w->hops;
 }
 
-static struct bucket *bucket_of (struct collecting *w, struct topology_end from,
-                                 struct topology_end to)
+static struct bucket *bucket_of (struct collecting *w, const struct topology_visited *v)
 {
-    enum topology_where where = from.node == to.node ? TOPOLOGY_INSIDE : TOPOLOGY_BETWEEN;
+    enum topology_where where =
+        v->from.node == v->to.node ? TOPOLOGY_INSIDE : TOPOLOGY_BETWEEN;
     bool split = w->tiers && where == TOPOLOGY_BETWEEN;
-    int hops = split ? distance (w, from.node, to.node) : -1;
-    int rail = split && w->c->n_rails > 0 && from.gpu >= 0
-                   ? rail_number (w->c, from.gpu) == rail_number (w->c, to.gpu)
+    int hops = split ? distance (w, v->from.node, v->to.node) : -1;
+    int rail = split && w->c->n_rails > 0 && v->from.gpu >= 0
+                   ? rail_number (w->c, v->from.gpu) == rail_number (w->c, v->to.gpu)
                    : -1;
 
     for (int k = w->n - 1; k >= 0; k--) {
@@ -245,32 +263,18 @@ static struct bucket *bucket_of (struct collecting *w, struct topology_end from,
             return &w->bucket[k];
     }
 
-    struct bucket *more = realloc (w->bucket, ((size_t) w->n + 1) * sizeof *more);
-
-    if (!more)
+    if (!array_grow (&w->bucket, w->n, sizeof *w->bucket))
         return NULL;
-    w->bucket = more;
-    more[w->n] = (struct bucket){.tier = {.where = where, .hops = hops, .rail = rail}};
-    return &more[w->n++];
+    w->bucket[w->n] =
+        (struct bucket){.tier = {.where = where, .hops = hops, .rail = rail}};
+    return &w->bucket[w->n++];
 }
 
 static bool keep_value (struct bucket *b, const struct topology_link *l)
 {
-    if (b->n == b->cap) {
-        size_t cap = b->cap ? 2 * b->cap : 256;
-        double *bw = realloc (b->bw, cap * sizeof *bw);
-
-        if (!bw)
-            return false;
-        b->bw = bw;
-
-        double *latency_s = realloc (b->latency_s, cap * sizeof *latency_s);
-
-        if (!latency_s)
-            return false;
-        b->latency_s = latency_s;
-        b->cap = cap;
-    }
+    if (!array_grow (&b->bw, b->n, sizeof *b->bw) ||
+        !array_grow (&b->latency_s, b->n, sizeof *b->latency_s))
+        return false;
     b->one_latency = b->n == 0 || (b->one_latency && l->latency_s == b->latency_s[0]);
     b->bw[b->n] = l->bytes_per_s;
     b->latency_s[b->n++] = l->latency_s;
@@ -278,127 +282,115 @@ static bool keep_value (struct bucket *b, const struct topology_link *l)
 }
 
 /* One call stands for all pairs of nodes. */
-static bool is_general (struct topology_end from, struct topology_end to, double alike)
+static bool is_general (const struct topology_visited *v)
 {
-    return from.node != to.node && from.gpu < 0 && alike > 1;
+    return v->from.node != v->to.node && v->from.gpu < 0 && v->alike > 1;
 }
 
 /* Sums; finish turns them into means. */
-static void note_nodes (struct collecting *w, struct topology_end from,
-                        struct topology_end to, const struct topology_link *l,
-                        double alike)
+static void note_nodes (struct collecting *w, const struct topology_visited *v)
 {
-    struct topology_node_stats *node = w->out->node, *a = &node[from.node],
-                               *b = &node[to.node];
+    struct topology_node_stats *node = w->out->node, *a = &node[v->from.node],
+                               *b = &node[v->to.node];
+    double rate = v->link.bytes_per_s;
 
-    if (from.node == to.node)
+    if (v->from.node == v->to.node)
         return;
-    if (is_general (from, to, alike)) {
+    if (is_general (v)) {
         for (int i = 0; i < w->c->n_nodes; i++)
-            node[i] = (struct topology_node_stats){.out_bytes_per_s = l->bytes_per_s,
-                                                   .in_bytes_per_s = l->bytes_per_s,
-                                                   .lowest_bytes_per_s = l->bytes_per_s,
+            node[i] = (struct topology_node_stats){.out_bytes_per_s = rate,
+                                                   .in_bytes_per_s = rate,
+                                                   .lowest_bytes_per_s = rate,
                                                    .lowest_node = -1,
                                                    .out_links = 1,
                                                    .in_links = 1};
         return;
     }
-    if (!l->measured) {
-        a->unmeasured += alike;
+    if (!v->link.measured) {
+        a->unmeasured += v->alike;
         return;
     }
-    a->out_bytes_per_s += alike * l->bytes_per_s;
-    a->out_links += alike;
-    b->in_bytes_per_s += alike * l->bytes_per_s;
-    b->in_links += alike;
-    if (a->lowest_node < 0 || l->bytes_per_s < a->lowest_bytes_per_s) {
-        a->lowest_bytes_per_s = l->bytes_per_s;
-        a->lowest_node = to.node;
+    a->out_bytes_per_s += v->alike * rate;
+    a->out_links += v->alike;
+    b->in_bytes_per_s += v->alike * rate;
+    b->in_links += v->alike;
+    if (a->lowest_node < 0 || rate < a->lowest_bytes_per_s) {
+        a->lowest_bytes_per_s = rate;
+        a->lowest_node = v->to.node;
     }
 }
 
-static double estimate_error (const struct topology_cluster *c, struct topology_end from,
-                              struct topology_end to)
+/* Of an estimate; NaN for what was measured. */
+static double estimate_error (const struct topology_cluster *c,
+                              const struct topology_visited *v)
 {
-    int src = from.gpu, dst = to.gpu;
+    int src = v->from.gpu, dst = v->to.gpu;
 
-    if (src < 0 && from.node != to.node)
-        return c->inter.has_estimates
-                   ? topology_matrix_at (&c->inter.estimate_error, from.node, to.node)
-                   : NAN;
+    if (!c->has_estimates || !v->link.measured)
+        return NAN;
+    if (src < 0 && v->from.node != v->to.node)
+        return c->inter.has_estimates ? topology_matrix_at (&c->inter.estimate_error,
+                                                            v->from.node, v->to.node)
+                                      : NAN;
     if (src < 0) {
-        src = c->node[from.node].first_gpu;
+        src = c->node[v->from.node].first_gpu;
         dst = src + 1;
     }
     return topology_link_estimate_error (c, src, dst);
 }
 
-static void note_estimate (struct collecting *w, double error, double alike)
-{
-    if (isnan (error))
-        return;
-    w->out->estimated += alike;
-    w->out->estimate_error = fmax (w->out->estimate_error, error);
-}
-
-static void first_pass (void *context, struct topology_end from, struct topology_end to,
-                        const struct topology_link *l, double alike)
+static void first_pass (void *context, const struct topology_visited *v)
 {
     struct collecting *w = context;
-    struct bucket *b = bucket_of (w, from, to);
+    struct bucket *b = bucket_of (w, v);
+    double rate = v->link.bytes_per_s, *q;
 
     if (w->whole)
-        first_pass (w->whole, from, to, l, alike);
+        first_pass (w->whole, v);
     if (!b) {
         w->failed = true;
         return;
     }
     if (w->tiers) {
-        note_nodes (w, from, to, l, alike);
-        w->out->links += alike;
-        if (w->c->has_estimates && l->measured)
-            note_estimate (w, estimate_error (w->c, from, to), alike);
+        double error = estimate_error (w->c, v);
+
+        note_nodes (w, v);
+        w->out->links += v->alike;
+        w->out->estimated += isnan (error) ? 0 : v->alike;
+        w->out->estimate_error = fmax (w->out->estimate_error, error);
     }
-    b->tier.links += alike;
-    if (!l->measured) {
-        b->tier.unmeasured += alike;
+    b->tier.links += v->alike;
+    if (!v->link.measured) {
+        b->tier.unmeasured += v->alike;
         return;
     }
-
-    double *q = b->tier.quantile_bytes_per_s;
-
-    if (b->measured == 0 || l->bytes_per_s < q[QUANTILE_MIN])
-        q[QUANTILE_MIN] = l->bytes_per_s;
-    if (b->measured == 0 || l->bytes_per_s > q[QUANTILE_MAX])
-        q[QUANTILE_MAX] = l->bytes_per_s;
-    b->measured += alike;
-    b->sum += alike * l->bytes_per_s;
-    b->sum_square += alike * l->bytes_per_s * l->bytes_per_s;
+    q = b->tier.quantile_bytes_per_s;
+    if (b->measured == 0 || rate < q[QUANTILE_MIN])
+        q[QUANTILE_MIN] = rate;
+    if (b->measured == 0 || rate > q[QUANTILE_MAX])
+        q[QUANTILE_MAX] = rate;
+    b->measured += v->alike;
+    b->sum += v->alike * rate;
+    b->sum_square += v->alike * rate * rate;
     if ((w->stride == 1 || b->n == 0 || rng_below (&w->rng, w->stride) == 0) &&
-        !keep_value (b, l))
+        !keep_value (b, &v->link))
         w->failed = true;
-}
-
-static int by_value (const void *a, const void *b)
-{
-    double x = *(const double *) a, y = *(const double *) b;
-
-    return (x > y) - (x < y);
 }
 
 static void finish_bucket (struct bucket *b)
 {
     static const double share[] = {0, .05, .5, .95, 1};
     struct topology_tier *t = &b->tier;
+    int n = (int) b->n;
 
-    if (b->n == 0)
+    if (n == 0)
         return;
-    qsort (b->bw, b->n, sizeof *b->bw, by_value);
+    stats_sort (b->bw, n);
     if (!b->one_latency)
-        qsort (b->latency_s, b->n, sizeof *b->latency_s, by_value);
+        stats_sort (b->latency_s, n);
     for (int k = QUANTILE_5; k <= QUANTILE_95; k++)
-        t->quantile_bytes_per_s[k] = stats_quantile (b->bw, (int) b->n, share[k]);
-    t->latency_s = stats_quantile (b->latency_s, (int) b->n, .5);
+        t->quantile_bytes_per_s[k] = stats_quantile (b->bw, n, share[k]);
+    t->latency_s = stats_quantile (b->latency_s, n, .5);
 
     double mean = b->sum / b->measured;
     double variance = b->sum_square / b->measured - mean * mean;
@@ -422,54 +414,48 @@ static void insert_worst (struct collecting *w, struct topology_outlier x)
 }
 
 /* The rate the other way; 0 when unmeasured.  Nodes come one after the other. */
-static double back_of (struct collecting *w, struct topology_end from,
-                       struct topology_end to)
+static double back_of (struct collecting *w, const struct topology_visited *v)
 {
     const struct topology_cluster *c = w->c;
-    struct topology_link l;
+    int from = v->from.node;
+    double back;
 
-    if (from.gpu >= 0) {
-        l = topology_link_given (c, to.gpu, from.gpu);
+    if (v->from.gpu >= 0) {
+        struct topology_link l = topology_link_given (c, v->to.gpu, v->from.gpu);
+
         return l.measured ? l.bytes_per_s : 0;
     }
-    if (from.node < w->back_first || from.node >= w->back_first + STRIP) {
-        int rows = c->n_nodes - from.node < STRIP ? c->n_nodes - from.node : STRIP;
+    if (from < w->back_first || from >= w->back_first + STRIP) {
+        int rows = c->n_nodes - from < STRIP ? c->n_nodes - from : STRIP;
 
-        w->back_first = from.node;
-        topology_matrix_strip (&c->inter.bytes_per_s, true, from.node, rows, c->n_nodes,
+        w->back_first = from;
+        topology_matrix_strip (&c->inter.bytes_per_s, true, from, rows, c->n_nodes,
                                w->back);
     }
-
-    double back = w->back[(size_t) (from.node - w->back_first) * (size_t) c->n_nodes +
-                          (size_t) to.node];
-
+    back = w->back[(size_t) (from - w->back_first) * (size_t) c->n_nodes +
+                   (size_t) v->to.node];
     return isnan (back) ? 0 : back;
 }
 
-static void second_pass (void *context, struct topology_end from, struct topology_end to,
-                         const struct topology_link *l, double alike)
+static void second_pass (void *context, const struct topology_visited *v)
 {
     struct collecting *w = context;
-    double median = bucket_of (w, from, to)->tier.quantile_bytes_per_s[QUANTILE_50];
+    double median = bucket_of (w, v)->tier.quantile_bytes_per_s[QUANTILE_50];
+    double rate = v->link.bytes_per_s, share = rate / median, back;
+    bool inside = v->from.node == v->to.node;
 
-    if (!l->measured || is_general (from, to, alike) ||
-        (from.gpu < 0 && from.node == to.node))
+    if (!v->link.measured || is_general (v) || (v->from.gpu < 0 && inside))
         return;
-
-    double back = back_of (w, from, to), share = l->bytes_per_s / median;
-
-    w->out->slow += share < TOPOLOGY_SLOW ? alike : 0;
+    back = back_of (w, v);
+    w->out->slow += share < TOPOLOGY_SLOW ? v->alike : 0;
     if (share < w->listed_below)
-        insert_worst (w,
-                      (struct topology_outlier){from, to, l->bytes_per_s, back, share});
-    if (back > 0 &&
-        (from.node < to.node || (from.node == to.node && from.gpu < to.gpu))) {
-        double larger = l->bytes_per_s > back ? l->bytes_per_s : back;
-        double d = fabs (l->bytes_per_s - back) / larger;
+        insert_worst (w, (struct topology_outlier){v->from, v->to, rate, back, share});
+    if (back > 0 && (inside ? v->from.gpu < v->to.gpu : v->from.node < v->to.node)) {
+        double d = fabs (rate - back) / fmax (rate, back);
 
         w->out->asymmetry_pairs++;
         w->asymmetry_sum += d;
-        w->out->asymmetry_max = d > w->out->asymmetry_max ? d : w->out->asymmetry_max;
+        w->out->asymmetry_max = fmax (w->out->asymmetry_max, d);
     }
 }
 
@@ -526,9 +512,7 @@ static bool begin (struct collecting *w)
     w->listed_below = w->worst_max > 0 ? 1 : -1;
     w->back_first = -STRIP;
     w->near = -1;
-    w->racks = true;
-    for (int i = 0; i < c->n_nodes; i++)
-        w->racks = w->racks && c->node[i].levels == 0;
+    w->racks = only_racks (c);
     out->node = calloc ((size_t) c->n_nodes, sizeof *out->node);
     out->worst = calloc ((size_t) w->worst_max + 1, sizeof *out->worst);
     if (w->tiers && !c->has_gpu_links &&
@@ -599,16 +583,13 @@ void topology_stats_release (struct topology_stats *s)
 const char *topology_tier_text (const struct topology_cluster *c,
                                 const struct topology_tier *t, char buf[64])
 {
-    bool racks = true;
     const char *rail = t->rail < 0 ? "" : t->rail ? ", same rail" : ", other rail";
 
-    for (int i = 0; i < c->n_nodes; i++)
-        racks = racks && c->node[i].levels == 0;
     if (t->where == TOPOLOGY_INSIDE)
         snprintf (buf, 64, "inside nodes");
     else if (t->hops < 0)
         snprintf (buf, 64, "between nodes%s", rail);
-    else if (racks)
+    else if (only_racks (c))
         snprintf (buf, 64, "between nodes, %s%s", t->hops ? "other racks" : "same rack",
                   rail);
     else if (t->hops == 0)

@@ -15,15 +15,13 @@ struct topology_end {
 const char *topology_end_text (const struct topology_cluster *c, struct topology_end e,
                                char buf[TOPOLOGY_END_TEXT]);
 
-/** Called for each directed link that the cluster file tells apart.
- *
- *  @param[in] l      bytes_per_s is 0 and measured false where nobody measured
- *  @param[in] alike  how many links this one stands for: a number for all nodes is one
- *                    call
- */
-typedef void topology_visit_fn (void *context, struct topology_end from,
-                                struct topology_end to, const struct topology_link *l,
-                                double alike);
+/** A directed link that the cluster file tells apart. */
+struct topology_visited {
+    struct topology_end from, to;
+    struct topology_link link; /* 0 bytes/s and not measured where nobody measured */
+    double alike; /* how many links it stands for: a number for all nodes is one call */
+};
+typedef void topology_visit_fn (void *context, const struct topology_visited *v);
 
 /** Told now and then which share of a long walk is done. */
 struct topology_watch {

@@ -1,10 +1,10 @@
-/* A hash map from a directed pair of endpoints to a number, for the few links that differ
- * from a rule.  Open addressing, linear probing, at most half full. */
-#include "topology/topology_private.h"
+/* Open addressing, linear probing, at most half full. */
+#include "base/pairs.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 
-struct topology_pairs {
+struct pairs {
     uint64_t *key; /* [cap] the pair + 1; 0 is free */
     double *value;
     size_t n, cap; /* cap is a power of two */
@@ -16,7 +16,7 @@ static uint64_t key_of (int i, int j)
 }
 
 /* Where the key is, or the free place where it belongs. */
-static size_t slot (const struct topology_pairs *p, uint64_t key)
+static size_t slot (const struct pairs *p, uint64_t key)
 {
     size_t at = (size_t) (key * 0x9e3779b97f4a7c15u >> 20) & (p->cap - 1);
 
@@ -25,9 +25,9 @@ static size_t slot (const struct topology_pairs *p, uint64_t key)
     return at;
 }
 
-static bool grow (struct topology_pairs *p)
+static bool grow (struct pairs *p)
 {
-    struct topology_pairs old = *p;
+    struct pairs old = *p;
 
     p->cap = old.cap ? old.cap * 2 : 64;
     p->key = calloc (p->cap, sizeof *p->key);
@@ -50,9 +50,9 @@ static bool grow (struct topology_pairs *p)
     return true;
 }
 
-bool topology_pairs_set (struct topology_pairs **map, int i, int j, double x)
+bool pairs_set (struct pairs **map, int i, int j, double x)
 {
-    struct topology_pairs *p = *map ? *map : calloc (1, sizeof *p);
+    struct pairs *p = *map ? *map : calloc (1, sizeof *p);
 
     if (!p)
         return false;
@@ -68,7 +68,7 @@ bool topology_pairs_set (struct topology_pairs **map, int i, int j, double x)
     return true;
 }
 
-bool topology_pairs_get (const struct topology_pairs *p, int i, int j, double *x)
+bool pairs_get (const struct pairs *p, int i, int j, double *x)
 {
     if (!p || p->n == 0)
         return false;
@@ -81,8 +81,7 @@ bool topology_pairs_get (const struct topology_pairs *p, int i, int j, double *x
     return true;
 }
 
-bool topology_pairs_next (const struct topology_pairs *p, size_t *at, int *i, int *j,
-                          double *x)
+bool pairs_next (const struct pairs *p, size_t *at, int *i, int *j, double *x)
 {
     for (; p && *at < p->cap; ++*at)
         if (p->key[*at]) {
@@ -97,7 +96,7 @@ bool topology_pairs_next (const struct topology_pairs *p, size_t *at, int *i, in
     return false;
 }
 
-void topology_pairs_free (struct topology_pairs *p)
+void pairs_free (struct pairs *p)
 {
     if (!p)
         return;

@@ -1,0 +1,15 @@
+#include "base/order.h"
+
+#include <string.h>
+
+int order_texts (const void *a, const void *b)
+{
+    return strcmp (*(const char *const *) a, *(const char *const *) b);
+}
+
+int order_ints_down (const void *a, const void *b)
+{
+    int x = *(const int *) a, y = *(const int *) b;
+
+    return (x < y) - (x > y);
+}

@@ -101,15 +101,10 @@ static double row (const struct bound_case *x, const int *layers, const int *kin
 
     for (int i = 0; i < times->p; i++) {
         struct stage_times l = stage_times_of (x, i, kind[i]);
+        double more = i > k ? after : 0;
 
-        sum += (1 + (i == k  ? fwd
-                     : i > k ? after
-                             : 0)) *
-                   (l.fwd_s + layers[i] * l.layer_fwd_s) +
-               (1 + (i == k  ? back
-                     : i > k ? after
-                             : 0)) *
-                   (l.back_s + layers[i] * l.layer_back_s);
+        sum += (1 + (i == k ? fwd : more)) * (l.fwd_s + layers[i] * l.layer_fwd_s) +
+               (1 + (i == k ? back : more)) * (l.back_s + layers[i] * l.layer_back_s);
     }
     return sum;
 }

@@ -16,12 +16,18 @@ libdir ?= $(prefix)/lib
 bindir ?= $(prefix)/bin
 DESTDIR ?=
 CUDA_HOME ?= $(patsubst %/bin/nvcc,%,$(firstword $(shell command -v nvcc 2>/dev/null) /usr/local/cuda/bin/nvcc))
+# Compilers, or test files, at once; -jN on the command line goes before it.
+JOBS ?= $(or $(shell nproc 2>/dev/null),2)
+ifeq ($(MAKELEVEL)$(filter -j%,$(MAKEFLAGS)),0)
+MAKEFLAGS += -j$(JOBS)
+endif
 VERSION := $(shell sed -n 's/.*LINKWISE_VERSION "\(.*\)".*/\1/p' base/version.h)
 
-# The Debian and Ubuntu packages.  Without those of DEPS nothing builds; a test that needs
-# one of TEST_DEPS skips and names it.
-DEPS := gcc libc6-dev make pkg-config libglpk-dev libjansson-dev libhwloc-dev libexpat1-dev libmd-dev \
-        libcsv-dev libnlopt-dev libcmocka-dev perl
+# The Debian and Ubuntu packages.  Without those of NEEDS, each behind one of its headers, nothing
+# builds; a test that needs one of TEST_DEPS skips and names it.
+NEEDS := stdio.h:libc6-dev glpk.h:libglpk-dev jansson.h:libjansson-dev hwloc.h:libhwloc-dev expat.h:libexpat1-dev \
+         sha2.h:libmd-dev csv.h:libcsv-dev nlopt.h:libnlopt-dev
+DEPS := gcc make pkg-config $(foreach n,$(NEEDS),$(lastword $(subst :, ,$n))) libcmocka-dev perl
 # bwprobe builds without MPI too: libopenmpi-dev is what starts it under mpirun.
 TEST_DEPS := clang openmpi-bin libopenmpi-dev mpich slurmctld slurmd slurm-client python3-torch numactl iproute2 \
              python3-jsonschema hostname
@@ -38,7 +44,11 @@ endif
 hash := \#
 
 headers = $(shell printf '$(foreach h,$(1),$(hash)include <$(h)>\n)' | $(CC) $(2) -E - >/dev/null 2>&1 && echo yes)
-HAVE_DEPS := $(and $(call headers,glpk.h jansson.h hwloc.h expat.h sys/types.h sha2.h csv.h nlopt.h stdarg.h stddef.h stdint.h setjmp.h cmocka.h),$(shell command -v prove))
+found = $(call headers,sys/types.h $(foreach n,$(1),$(firstword $(subst :, ,$n))))
+missing = $(if $(call found,$(1)),,$(foreach n,$(1),$(if $(call found,$n),,$(lastword $(subst :, ,$n)))))
+MISSING := $(strip $(if $(shell command -v $(firstword $(CC))),$(call missing,$(NEEDS)),gcc))
+TEST_MISSING := $(strip $(MISSING) $(if $(call headers,stdarg.h stddef.h stdint.h setjmp.h cmocka.h),,libcmocka-dev) \
+                $(if $(shell command -v prove),,perl))
 HAVE_OPENMP := $(shell printf '$(hash)include <omp.h>\nint main (void) { return omp_get_max_threads () < 1; }\n' | $(CC) -fopenmp -x c - -o /dev/null 2>/dev/null && echo yes)
 HAVE_CUDA := $(call headers,cuda_runtime_api.h,-I$(CUDA_HOME)/include)
 HAVE_NCCL := $(call headers,nccl.h cuda.h cublas_v2.h,-I$(CUDA_HOME)/include)
@@ -76,9 +86,14 @@ PROBE_SRC := $(sort $(wildcard bwprobe/*.c))
 HEADERS := $(sort $(wildcard $(ROOMS:%=%/*.h)))
 PROFILES := $(sort $(wildcard workload/profiles/*.json))
 SCRIPTS := $(sort $(wildcard launch/scripts/*))
-TEST_SRC := $(filter-out tests/lib/%,$(sort $(wildcard tests/*/*.c)))
-GPU_SH := $(sort $(wildcard tests/gpu/*.t))
-TEST_SH := $(filter-out $(GPU_SH),$(sort $(wildcard tests/*/*.t)))
+BENCH := $(patsubst %.c,$B/%,$(wildcard bench/*.c))
+# The tests that T names, files or folders; without it all that need no GPU.
+T =
+named = $(filter %.c %.t,$(wildcard $(foreach n,$(patsubst tests/%,%,$(patsubst $B/%,%,$(1:%/=%))),$(addprefix tests/$n,.c .t /*.c /*.t) tests/$n)))
+CHOSEN := $(sort $(if $(T),$(foreach t,$(T),$(or $(call named,$t),$(error T=$t names no test below tests/))), \
+          $(filter-out tests/lib/% tests/gpu/%,$(wildcard tests/*/*.c tests/*/*.t))))
+TEST_SH := $(filter %.t,$(CHOSEN))
+TESTS := $(patsubst %.c,$B/%,$(filter %.c,$(CHOSEN)))
 
 LIB_OBJ := $(LIB_SRC:%.c=$B/obj/%.o) $B/obj/gen/profiles.o $B/obj/gen/scripts.o
 CLI_OBJ := $(CLI_SRC:%.c=$B/obj/%.o)
@@ -86,42 +101,52 @@ PROBE_OBJ := $(PROBE_SRC:%.c=$B/obj/%.o)
 # What bwprobe takes of the library: base and the core of topology.
 PROBE_LIB_SRC := $(wildcard base/*.c topology/*.c)
 PROBE_LIB_OBJ := $(filter $(PROBE_LIB_SRC:%.c=$B/obj/%.o),$(LIB_OBJ))
-TESTS := $(TEST_SRC:%.c=$B/%)
 
 # ---- targets ----
 
-.PHONY: all run check check-long check-gpu bench bench-plans accuracy accuracy-memory accuracy-times accuracy-links results deps deps-test info help install clean config
+.PHONY: all run check check-long check-gpu bench bench-plans accuracy accuracy-memory accuracy-times accuracy-links \
+        results deps deps-test info help install uninstall clean config missing packages-then-run packages-then-check
 .DEFAULT_GOAL := all
+.DELETE_ON_ERROR:
+# Some goals change what others find: those go one after the other.
+ifneq ($(and $(word 2,$(MAKECMDGOALS)),$(filter clean config deps deps-test,$(MAKECMDGOALS))$(TEST_MISSING)),)
+.NOTPARALLEL:
+endif
 
 all: $B/linkwise $B/bwprobe $B/liblinkwise.a $B/liblinkwise.so $B/linkwise.pc
 
 help:
 	@sed -n 's/^## //p' Makefile
 
-## make run      build, then plan the bundled example and write its launcher files
-## make check    build and run the tests
+## make            build linkwise and bwprobe, on all cores
+## make run        build, then plan the bundled example and write its launcher files
+## make check      build and run the tests
+## make check T="mapper/bounds cli"   these tests alone, files or folders of tests/
+##                 or by hand: bash tests/cli/main_job.t, build/tests/mapper/bounds
 ## make check-long   the tests that take longer
 ## make check-gpu    the tests that need a GPU (docs/gpu-check.md)
-## make bench    measure speed
+## make bench      measure speed
 ## make accuracy RUNS=DIR   estimates beside measured runs
 ## make results RUNS=DIR    bench and accuracy, written to bench/RESULTS.md
-## make info     what was found on this machine
-## make deps     install the build packages (apt); deps-test: those of optional tests
-## make install  prefix=/usr/local DESTDIR=
+## make info       what was found on this machine
+## make deps       install the build packages (apt); deps-test: those of optional tests
+## make install    prefix=/usr/local DESTDIR=; make uninstall takes the same files away
 ## make config CC=clang CFLAGS=-O3   remember choices in config.mk
-## SAN=1 with any of them: AddressSanitizer and UBSan, in build/san; V=1 shows commands
+## make clean      remove build/
+## With any of them: JOBS=N or -jN, how much at once (as many as cores); V=1 shows commands;
+## SAN=1 is AddressSanitizer and UBSan, in build/san; LINKWISE_SEED=N draws other random tests
 
-# A missing build package is installed first; then make starts anew, since what it found
+# A package that is missing is installed first; then make starts anew, since what it found
 # has changed.
-ifneq ($(HAVE_DEPS),)
-run: run-example
-check: run-tests
-else
-run check:
-	$(if $(DEPS_TRIED),$(error build packages are still missing after installing: $(DEPS)))
-	@$(MAKE) --no-print-directory deps
-	@$(MAKE) --no-print-directory DEPS_TRIED=1 $@
-endif
+run: $(if $(MISSING),packages-then-run,run-example)
+check: $(if $(TEST_MISSING),packages-then-check,run-tests)
+packages-then-run packages-then-check: packages-then-%:
+	$(if $(DEPS_TRIED),$(error build packages are still missing after installing: $(TEST_MISSING)))
+	@sh tests/lib/install-packages.sh --ask $(DEPS)
+	@$(MAKE) --no-print-directory DEPS_TRIED=1 $*
+
+missing:
+	@echo 'missing build packages: $(TEST_MISSING); `make deps` installs them' >&2; exit 1
 
 deps:
 	@sh tests/lib/install-packages.sh $(DEPS)
@@ -143,31 +168,28 @@ run-example: all
 TEST_ENV = OMP_WAIT_POLICY=passive LINKWISE=$(CURDIR)/$B/linkwise BWPROBE=$(CURDIR)/$B/bwprobe CUDA_HOME='$(CUDA_HOME)' \
     CMOCKA_MESSAGE_OUTPUT=TAP CC='$(CC)' \
     LSAN_OPTIONS=suppressions=$(CURDIR)/tests/lib/lsan.supp:print_suppressions=0
-run-tests: all $(TESTS)
-	@$(TEST_ENV) prove --jobs 2 --timer --exec '' $(TESTS) $(TEST_SH)
+PROVE = prove --timer --exec ''
+AT_ONCE = --jobs $(patsubst 1,2,$(or $(patsubst -j%,%,$(filter -j%,$(MAKEFLAGS))),$(JOBS)))
+run-tests: $(if $(TEST_SH),all) $(TESTS)
+	@$(TEST_ENV) $(PROVE) $(if $(word 2,$(CHOSEN)),$(AT_ONCE),--verbose) $(TESTS) $(TEST_SH)
 
 check-long: all $(TESTS)
-	@LINKWISE_LONG=1 $(TEST_ENV) prove --timer --exec '' $(TESTS) $(TEST_SH)
+	@LINKWISE_LONG=1 $(TEST_ENV) $(PROVE) $(TESTS) $(TEST_SH)
 
 check-gpu: all
-	@$(TEST_ENV) prove --timer --verbose --exec '' $(GPU_SH)
+	@$(TEST_ENV) $(PROVE) --verbose $(sort $(wildcard tests/gpu/*.t))
 
 RUNS ?= runs
-accuracy: accuracy-memory accuracy-times accuracy-links
+accuracy: $(BENCH)
+	@for b in accuracy accuracy_times accuracy_links; do $B/bench/$$b $(RUNS) || exit; done
 accuracy-memory: $B/bench/accuracy
-	@$B/bench/accuracy $(RUNS)
-accuracy-times: $B/bench/accuracy_times
-	@$B/bench/accuracy_times $(RUNS)
-accuracy-links: $B/bench/accuracy_links
-	@$B/bench/accuracy_links $(RUNS)
+accuracy-times accuracy-links: accuracy-%: $B/bench/accuracy_%
+accuracy-memory accuracy-times accuracy-links:
+	@$< $(RUNS)
 
-bench: $B/bench/speed $B/bench/annealer $B/bench/planted $B/bench/cluster $B/bench/probe bench-plans
-	@$B/bench/speed
-	@$B/bench/annealer
-	@$B/bench/planted
-	@$B/bench/cluster
-	@$B/bench/probe
-bench-plans: $B/linkwise $B/bench/plans
+bench: bench-plans $(BENCH)
+	@for b in speed annealer planted cluster probe; do $B/bench/$$b || exit; done
+bench-plans: $B/linkwise $(BENCH)
 	@$B/bench/plans $B/linkwise
 
 # PARTS="accuracy plans" measures these alone.
@@ -177,7 +199,7 @@ results: $B/linkwise $(addprefix $B/bench/,accuracy accuracy_times accuracy_link
 info:
 	@printf '%-10s %s\n' version '$(VERSION)' \
 	    compiler "$$($(CC) --version 2>/dev/null | head -n 1)" \
-	    packages '$(if $(HAVE_DEPS),all build packages found,some of these are missing: $(DEPS))' \
+	    packages '$(if $(TEST_MISSING),missing: $(TEST_MISSING),all build packages found)' \
 	    OpenMP '$(if $(HAVE_OPENMP),yes,no: the search uses one thread)' \
 	    mpirun "$$(mpirun --version 2>/dev/null | head -n 1 | grep . || echo 'no: its launcher test skips')" \
 	    MPI '$(if $(HAVE_MPI),bwprobe starts under mpirun,no mpicc: bwprobe starts by srun or by RANK and WORLD_SIZE)' \
@@ -186,9 +208,7 @@ info:
 	    clang "$$(clang --version 2>/dev/null | head -n 1 | grep . || echo 'no: its warnings test skips')"
 
 config:
-	@: >config.mk
-	@for v in CC CFLAGS LDFLAGS prefix CUDA_HOME MPICC; do :; done
-	@printf '%s\n' $(foreach v,CC CFLAGS LDFLAGS prefix CUDA_HOME MPICC,$(if $(filter command%,$(origin $v)),'$v := $($v)')) >config.mk
+	@printf '%s\n' $(foreach v,CC CFLAGS LDFLAGS prefix CUDA_HOME MPICC JOBS,$(if $(filter command%,$(origin $v)),'$v := $($v)')) >config.mk
 	@cat config.mk
 
 install: all
@@ -204,6 +224,12 @@ clean:
 	rm -rf build
 
 # ---- rules ----
+
+# What everything is built with: a change of it builds anew.
+SETTINGS := $(MAKEFILE_LIST)
+
+# Nothing is compiled where a header is missing.
+$(if $(MISSING),$(LIB_OBJ) $(CLI_OBJ) $(PROBE_OBJ)) $(if $(TEST_MISSING),$(TESTS)): | missing
 
 $B/linkwise: $(CLI_OBJ) $B/liblinkwise.a
 	$(call say,LD,$@)
@@ -226,7 +252,7 @@ $B/liblinkwise.so: $(LIB_OBJ)
 	$(call say,LD,$@)
 	$Q$(CC) -shared -Wl,-soname,liblinkwise.so $(OUR_LDFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
-$B/linkwise.pc: Makefile base/version.h
+$B/linkwise.pc: $(SETTINGS) base/version.h
 	$(call say,GEN,$@)
 	$Qmkdir -p $(@D) && printf '%s\n' 'prefix=$(prefix)' 'libdir=$(libdir)' \
 	    'includedir=$(includedir)/linkwise' '' 'Name: linkwise' \
@@ -243,11 +269,11 @@ texts = mkdir -p $(@D) && { \
 	  done; \
 	  echo '{NULL, NULL}};'; } >$@
 
-$B/gen/profiles.c: $(PROFILES) Makefile
+$B/gen/profiles.c: $(PROFILES) $(SETTINGS)
 	$(call say,GEN,$@)
 	$Q$(call texts,workload/workload_private.h,workload_shipped workload_shipped_profiles,.json,$(PROFILES))
 
-$B/gen/scripts.c: $(SCRIPTS) Makefile
+$B/gen/scripts.c: $(SCRIPTS) $(SETTINGS)
 	$(call say,GEN,$@)
 	$Q$(call texts,launch/launch_private.h,launch_shipped launch_shipped_scripts,,$(SCRIPTS))
 
@@ -255,7 +281,7 @@ $B/obj/gen/%.o: $B/gen/%.c
 	$(call say,CC,$<)
 	$Qmkdir -p $(@D) && $(CC) $(OUR_CFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 
-$B/obj/%.o: %.c Makefile
+$B/obj/%.o: %.c $(SETTINGS)
 	$(call say,CC,$<)
 	$Qmkdir -p $(@D) && $(CC) $(OUR_CFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 
@@ -277,4 +303,4 @@ $B/bench/%: bench/%.c $B/liblinkwise.a
 	$Qmkdir -p $(@D) && $(CC) $(OUR_CFLAGS) $(CFLAGS) -MMD -MP -o $@ $(filter %.c %.o,$^) \
 	    $B/liblinkwise.a $(OUR_LDFLAGS) $(LDFLAGS) $(LIBS)
 
--include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(PROBE_OBJ:.o=.d) $(TESTS:=.d) $B/bench/speed.d $B/bench/annealer.d $B/bench/planted.d $B/bench/cluster.d $B/bench/probe.d $B/bench/plans.d $B/bench/accuracy_links.d
+-include $(patsubst %.o,%.d,$(LIB_OBJ) $(CLI_OBJ) $(PROBE_OBJ)) $(addsuffix .d,$(TESTS) $(BENCH))

@@ -4,15 +4,9 @@
 # real mpirun bwprobe finds every rate within 3 %, sees the trunk's contention, names the dead
 # link and the lost host, and ends; --resume measures what was missing.
 . tests/lib/tap.sh
-: "${BWPROBE:?run me through make check}"
-
-[ "$(id -u)" = 0 ] || skip_all "not root: hosts are made of network namespaces"
-for package in ip:iproute2 tc:iproute2 mpirun.openmpi:openmpi-bin python3:python3; do
-    command -v "${package%:*}" >/dev/null || skip_all "package ${package#*:} is not installed"
-done
+needs_hosts
+needs openmpi-bin mpirun.openmpi
 ldd "$BWPROBE" | grep -q libmpi || skip_all "bwprobe was built without MPI (package libopenmpi-dev)"
-unshare --mount --net --uts --ipc --pid --fork true 2>/dev/null ||
-    skip_all "this system does not allow namespaces"
 
 cat >"$T/inside.sh" <<'S'
 . tests/lib/hosts.sh
@@ -66,7 +60,7 @@ tc -n h2 filter del dev eth0 parent 1: prio 1
 probe "h1 h2 h3 h4 h5 h6 h7" --resume >"$1/report2" 2>"$1/err2"
 cat "$1/rc.0" >"$1/second.rc"
 S
-SANDBOX_LIMIT=150 tests/lib/sandbox.sh "$T/inside.sh" "$T" >"$T/sandbox.out" 2>&1
+SANDBOX_LIMIT=150 in_sandbox "$T/inside.sh" "$T" >"$T/sandbox.out" 2>&1
 cat "$T/err" "$T/report" >"$T/all" 2>/dev/null
 
 [ "$(cat "$T/first.rc" 2>/dev/null)" = 1 ] && [ "$(wc -l <"$T/left")" = 7 ] &&

@@ -5,7 +5,6 @@
 # measures all links.
 . tests/lib/tap.sh
 . tests/lib/placed.sh
-: "${BWPROBE:?run me through make check}"
 needs_hosts
 needs_slurm
 mpi=

@@ -14,28 +14,24 @@ struct links {
     int n;
 };
 
-/* About half of all pairs, both ways: the slower of the two ends, `wild` of 100 pairs at a third. */
-static void draw (struct links *l, const double *slow, int wild, struct rng *r)
+/* About half of all pairs, both ways: half the rate where one of the two ends is in the set
+ * `slow`, and `wild` of 100 pairs at a third. */
+static struct links drawn (unsigned slow, int wild, uint64_t seed)
 {
-    l->n = 0;
+    struct links l = {.n = 0};
+    struct rng r = {seed};
+
     for (int i = 0; i < ENDS; i++)
         for (int j = 0; j < i; j++) {
-            double x =
-                10 * fmin (slow[i], slow[j]) * (rng_below (r, 100) < wild ? 0.3 : 1);
+            double x = (slow >> i | slow >> j) & 1 ? 5 : 10;
 
-            if (rng_below (r, 2))
+            x *= rng_below (&r, 100) < wild ? 0.3 : 1;
+            if (rng_below (&r, 2))
                 continue;
-            l->link[l->n++] =
-                (struct models_link){i, j, x * (1 + 0.02 * rng_unit (r)), 1};
-            l->link[l->n++] =
-                (struct models_link){j, i, x * (1 + 0.02 * rng_unit (r)), 1};
+            l.link[l.n++] = (struct models_link){i, j, x * (1 + 0.02 * rng_unit (&r)), 1};
+            l.link[l.n++] = (struct models_link){j, i, x * (1 + 0.02 * rng_unit (&r)), 1};
         }
-}
-
-static void even (double slow[ENDS])
-{
-    for (int i = 0; i < ENDS; i++)
-        slow[i] = 1;
+    return l;
 }
 
 static struct models_trial try (const struct links *l, int n_ends)
@@ -49,14 +45,10 @@ static struct models_trial try (const struct links *l, int n_ends)
 
 static void a_kind_explains_even_links (void **state)
 {
-    struct links l;
-    struct rng r = {1};
-    double slow[ENDS];
+    struct links l = drawn (0, 0, 1);
     struct models_trial t;
 
     (void) state;
-    even (slow);
-    draw (&l, slow, 0, &r);
     t = try (&l, 0);
     assert_true (t.accepted && t.tried == l.n);
     assert_true (t.error_p50 <= t.error_p90 && t.error_p90 < 0.02);
@@ -66,18 +58,13 @@ static void a_kind_explains_even_links (void **state)
 /* A few slow ends: only the model that knows them says so. */
 static void ends_explain_slow_nodes (void **state)
 {
-    struct links l;
-    struct rng r = {2};
-    double slow[ENDS];
+    struct links l = drawn (1u << 3 | 1u << 11, 0, 2);
     struct models_trial kind, ends;
     struct models_fit fit;
     struct models_link q = {3, 7, NAN, 1};
     struct error err;
 
     (void) state;
-    even (slow);
-    slow[3] = slow[11] = 0.5;
-    draw (&l, slow, 0, &r);
     kind = try (&l, 0);
     ends = try (&l, ENDS);
     assert_true (kind.low < 0.6 && ends.low > 0.95 && ends.accepted);
@@ -93,16 +80,10 @@ static void ends_explain_slow_nodes (void **state)
 /* A third of the nodes with half the network: neither kind is the odd one out. */
 static void ends_explain_mixed_clusters (void **state)
 {
-    struct links l;
-    struct rng r = {6};
-    double slow[ENDS];
+    struct links l = drawn ((1u << ENDS / 3) - 1, 0, 6);
     struct models_trial t;
 
     (void) state;
-    even (slow);
-    for (int i = 0; i < ENDS / 3; i++)
-        slow[i] = 0.5;
-    draw (&l, slow, 0, &r);
     t = try (&l, ENDS);
     assert_true (t.accepted && t.low > 0.95);
     assert_false (try (&l, 0).accepted);
@@ -111,13 +92,9 @@ static void ends_explain_mixed_clusters (void **state)
 /* Slow pairs that nothing explains do not move the middle, but the low end tells of them. */
 static void wild_links_lower_the_low_end (void **state)
 {
-    struct links l;
-    struct rng r = {3};
-    double slow[ENDS];
+    struct links l = drawn (0, 6, 3);
 
     (void) state;
-    even (slow);
-    draw (&l, slow, 6, &r);
     for (int n_ends = 0; n_ends <= ENDS; n_ends += ENDS) {
         struct models_trial t = try (&l, n_ends);
 
@@ -127,13 +104,9 @@ static void wild_links_lower_the_low_end (void **state)
 
 static void what_nothing_explains_is_refused (void **state)
 {
-    struct links l;
-    struct rng r = {4};
-    double slow[ENDS];
+    struct links l = drawn (0, 45, 4);
 
     (void) state;
-    even (slow);
-    draw (&l, slow, 45, &r);
     assert_false (try (&l, 0).accepted);
     assert_false (try (&l, ENDS).accepted);
     l.n = 8;
@@ -146,17 +119,13 @@ static void what_nothing_explains_is_refused (void **state)
 /* An end with too few links is not guessed. */
 static void unknown_ends_stay_unknown (void **state)
 {
-    struct links l;
-    struct rng r = {5};
-    double slow[ENDS];
+    struct links l = drawn (0, 0, 5);
     struct models_fit fit;
     struct models_link q = {ENDS - 1, 2, NAN, 1};
     struct error err;
     int n = 0;
 
     (void) state;
-    even (slow);
-    draw (&l, slow, 0, &r);
     for (int i = 0; i < l.n; i++)
         if (l.link[i].src != ENDS - 1)
             l.link[n++] = l.link[i];

@@ -3,15 +3,9 @@
 # that is thinner than a host.  The links file tells what all of a host reach together by where
 # they send to, and merge keeps it for the planner.
 . tests/lib/tap.sh
-: "${BWPROBE:?run me through make check}"
-
-[ "$(id -u)" = 0 ] || skip_all "not root: hosts are made of network namespaces"
-for package in ip:iproute2 tc:iproute2 mpirun.openmpi:openmpi-bin python3:python3; do
-    command -v "${package%:*}" >/dev/null || skip_all "package ${package#*:} is not installed"
-done
+needs_hosts
+needs openmpi-bin mpirun.openmpi
 ldd "$BWPROBE" | grep -q libmpi || skip_all "bwprobe was built without MPI (package libopenmpi-dev)"
-unshare --mount --net --uts --ipc --pid --fork true 2>/dev/null ||
-    skip_all "this system does not allow namespaces"
 
 cat >"$T/inside.sh" <<'S'
 . tests/lib/hosts.sh
@@ -30,7 +24,7 @@ mpirun.openmpi --allow-run-as-root --mca plm_rsh_agent "$HOSTS_RSH" \
     --measure 0.05 --timeout 2 --budget 60 --seed 7 --interface 10.77.0.0/24 \
     -o "$1/links.json"
 S
-SANDBOX_LIMIT=60 tests/lib/sandbox.sh "$T/inside.sh" "$T" >"$T/sandbox.out" 2>&1
+SANDBOX_LIMIT=60 in_sandbox "$T/inside.sh" "$T" >"$T/sandbox.out" 2>&1
 result $? "the links are measured" "$T/sandbox.out"
 check() { # FILE NAME
     python3 - "$1" >"$T/why" 2>&1 <<'P'

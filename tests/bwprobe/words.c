@@ -214,6 +214,17 @@ static void take (void *context, const struct journal_item *item)
         taken[n_taken++] = *item;
 }
 
+/* Fill in a new file's name, and write that of its journal. */
+static void journal_path (char *path, char part[64])
+{
+    int fd = mkstemp (path);
+
+    assert_true (fd >= 0);
+    close (fd);
+    snprintf (part, 64, "%s.part", path);
+    n_taken = 0;
+}
+
 static void journal_is_read_back (void **state)
 {
     static const char *const names[] = {"a/0", "b/0", "c/0"}, *const later[] = {"c/0",
@@ -225,12 +236,9 @@ static void journal_is_read_back (void **state)
     char *data;
     size_t len;
     long n;
-    int fd = mkstemp (path);
 
     (void) state;
-    assert_true (fd >= 0);
-    close (fd);
-    snprintf (part, sizeof part, "%s.part", path);
+    journal_path (path, part);
     ok (journal_open (path, names, 3, "socket", false, take, NULL, &n, &j, &notes, &err),
         &err);
     for (int i = 0; i < 3; i++)
@@ -346,14 +354,10 @@ static void a_damaged_journal_keeps_the_rest (void **state)
     struct notes notes = {.n = 0};
     struct journal *j = NULL;
     long n;
-    int fd = mkstemp (path);
 
     (void) state;
-    assert_true (fd >= 0);
-    close (fd);
-    snprintf (part, sizeof part, "%s.part", path);
+    journal_path (path, part);
     ok (file_write (part, text, sizeof text - 1, &err), &err);
-    n_taken = 0;
     ok (journal_open (path, names, 2, "socket", true, take, NULL, &n, &j, &notes, &err),
         &err);
     journal_close (j, true);

@@ -228,19 +228,6 @@ static void held_out (void **state)
 
 /* ---- times ---- */
 
-static double step_time (const struct calibrate_run *run,
-                         const struct workload_profile *p)
-{
-    struct topology_cluster *c;
-    struct error err = {""};
-    double step_s;
-
-    ok (calibrate_cluster (run, &c, &err), &err);
-    ok (calibrate_step (run, c, p, &step_s, &err), &err);
-    topology_cluster_destroy (c);
-    return step_s;
-}
-
 /* The runs of a profile with slower kernels and links. */
 static struct workload_profile timed (struct calibrate_runs *r,
                                       const struct workload_profile *start)
@@ -251,7 +238,7 @@ static struct workload_profile timed (struct calibrate_runs *r,
     truth.time.link *= 0.8;
     for (int i = 0; i < r->n; i++)
         r->run[i].iter_time_s =
-            step_time (&r->run[i], &truth) * exp (i % 2 ? .002 : -.002);
+            runs_step (&r->run[i], &truth) * exp (i % 2 ? .002 : -.002);
     return truth;
 }
 
@@ -274,7 +261,7 @@ static void planted_times (void **state)
     CLOSE (constant_of (&fit, "gemm").after, p.time.gemm, 1e-12);
     assert_true (constant_of (&fit, "gemm").told && constant_of (&fit, "link").told);
     for (int i = 0; i < r.n; i++)
-        CLOSE (step_time (&r.run[i], &p), r.run[i].iter_time_s, 0.01);
+        CLOSE (runs_step (&r.run[i], &p), r.run[i].iter_time_s, 0.01);
     /* All these runs have flash attention: no scores are written.  Memory is not touched. */
     assert_false (constant_of (&fit, "score_traffic").told);
     CLOSE (p.time.score_traffic, start.time.score_traffic, 0);

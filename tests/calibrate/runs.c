@@ -178,14 +178,10 @@ static void exchanges_priced (void **state)
         struct calibrate_runs r =
             ONE ("model=gpt-moe", "tp=1", "vpp=2", "ep=4", notes[k % 3]);
         struct workload_profile p = profile_of (WORKLOAD_PROFILE_DEFAULT);
-        struct topology_cluster *c;
-        struct error err = {""};
 
         p.time.moe_overlap = k / 3;
-        ok (calibrate_cluster (&r.run[0], &c, &err), &err);
-        ok (calibrate_step (&r.run[0], c, &p, &step_s[k / 3][k % 3], &err), &err);
+        step_s[k / 3][k % 3] = runs_step (&r.run[0], &p);
         peak[k / 3][k % 3] = calibrate_peak (&r.run[0], &p, MEMEST_LINKWISE);
-        topology_cluster_destroy (c);
         calibrate_runs_release (&r);
     }
     assert_true (step_s[0][0] == step_s[0][2] && step_s[1][0] == step_s[1][1]);
@@ -296,12 +292,8 @@ static void mix_of_one_type (void **state)
     for (int i = 0; i < 2; i++) {
         struct calibrate_runs r = ONE (gpu[i]);
         struct workload_profile p = profile_of (WORKLOAD_PROFILE_DEFAULT);
-        struct topology_cluster *c;
-        struct error err = {""};
 
-        ok (calibrate_cluster (&r.run[0], &c, &err), &err);
-        ok (calibrate_step (&r.run[0], c, &p, &step_s[i], &err), &err);
-        topology_cluster_destroy (c);
+        step_s[i] = runs_step (&r.run[0], &p);
         calibrate_runs_release (&r);
     }
     CLOSE (step_s[0], step_s[1], 1e-12);

@@ -2,7 +2,7 @@
 # bind: the plan's configuration and layers, placed on the nodes given alone; what it cannot do
 # it says with the contract's exit codes.
 . tests/lib/tap.sh
-command -v python3 >/dev/null || skip_all "package python3 is not installed"
+needs python3 python3
 L=$LINKWISE
 C=examples/clusters/h100-17.json
 $L plan $C llama-2-70b --seq 4096 --global-batch 1024 --nodes 12 --tp 8 --pp 4 --dp 3 --micro-batch 1 -o "$T/plan.json" >"$T/why" 2>&1 ||

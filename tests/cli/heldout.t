@@ -3,11 +3,10 @@
 # another, and the default order stays where the gain may be chance; refuses what is no other
 # measurement.
 . tests/lib/tap.sh
-command -v python3 >/dev/null || skip_all "package python3 is not installed"
+needs python3 python3
 L=$LINKWISE
 A=examples/clusters/a100-16-before.json B=examples/clusters/a100-16-after.json
 job="llama-2-70b --seq 4096 --global-batch 256 --tp 4 --pp 4 --dp 8"
-json() { python3 -c "import json,sys; d=json.load(open('$1')); print($2)"; }
 
 expect 0 "planned on one, priced on another" "^held out [+-][0-9.]+ % over the default order .95 % interval: [+-][0-9.]+ to [+-][0-9.]+. on 1 measurement that" \
     $L plan $B $job --heldout-links $A -o "$T/one.json"

@@ -2,7 +2,7 @@
 # A long search on a terminal: a progress line after a second; Ctrl-C ends it with the best plan
 # so far, marked as not proven, whose bound holds.
 . tests/lib/tap.sh
-command -v python3 >/dev/null || skip_all "package python3 is not installed"
+needs python3 python3
 L=$LINKWISE
 $L cluster synth mixed --nodes 1024 --gpus 8 --seed 3 -o "$T/c.json" >/dev/null || exit 1
 cat >"$T/onterm.py" <<'P'

@@ -5,16 +5,12 @@
 L=$LINKWISE
 C=examples/clusters/h100-17.json M=examples/models/llama-2-70b.json
 job="--seq 4096 --global-batch 1024"
-json() { python3 -c "import json,sys; d=json.load(open('$1')); print($2)"; }
-command -v python3 >/dev/null || skip_all "package python3 is not installed"
+needs python3 python3
 
 expect 0 "plan" "^plan     tp [0-9]+, pp [0-9]+, dp [0-9]+" $L plan $C $M $job -o "$T/plan.json"
-for line in "cluster  h100-17: 17 nodes, 136 GPUs" "search   [0-9]+ configurations: [0-9]+ refused" \
-    "step     [0-9.]+ s, [0-9]+ tokens/s, MFU [0-9.]+ %" "memory   [0-9.]+ GiB at the peak" \
-    "gap      [0-9.]+ %" "default  [0-9.]+ s" "plan written to"; do
-    grep -Eq "^$line" "$T/out"
-    result $? "prints: $line" "$T/out"
-done
+prints "^cluster  h100-17: 17 nodes, 136 GPUs" "^search   [0-9]+ configurations: [0-9]+ refused" \
+    "^step     [0-9.]+ s, [0-9]+ tokens/s, MFU [0-9.]+ %" "^memory   [0-9.]+ GiB at the peak" \
+    "^gap      [0-9.]+ %" "^default  [0-9.]+ s" "^plan written to"
 expect 0 "check" "step time    ok" $L check "$T/plan.json"
 expect 0 "check on the cluster file" "lower bound  ok" $L check "$T/plan.json" $C
 expect 0 "eval" "step_s" $L eval "$T/plan.json" $C --json

@@ -2,11 +2,10 @@
 # plan --from: stays put where nothing changed or moving costs more, moves what a lost node or
 # a bad link asks for, takes other degrees where the old ones cannot run; refuses another job.
 . tests/lib/tap.sh
-command -v python3 >/dev/null || skip_all "package python3 is not installed"
+needs python3 python3
 L=$LINKWISE
 C=examples/clusters/h100-17.json M=examples/models/llama-2-70b.json
 job="--seq 4096 --global-batch 1024"
-json() { python3 -c "import json,sys; d=json.load(open('$1')); print($2)"; }
 places() { json "$1" "[(r['node'], r['gpu']) for r in d['ranks']]"; }
 
 $L plan $C $M $job --tp 8 --pp 4 --dp 4 -o "$T/old.json" >/dev/null

@@ -1,22 +1,8 @@
 #!/bin/bash
 # What the program writes is valid against docs/schema, and so are the shipped files.
 . tests/lib/tap.sh
-command -v python3 >/dev/null || skip_all "package python3 is not installed"
-PY=
-for p in python3 /usr/bin/python3; do
-    $p -c 'import jsonschema' 2>/dev/null && PY=$p && break
-done
-[ -n "$PY" ] || skip_all "package python3-jsonschema is not installed"
+needs_python jsonschema python3-jsonschema
 L=$LINKWISE
-valid() { # SCHEMA FILE NAME
-    $PY - "docs/schema/$1.schema.json" "$2" >"$T/why" 2>&1 <<'P'
-import json, sys, jsonschema
-schema, doc = (json.load(open(f)) for f in sys.argv[1:])
-jsonschema.Draft202012Validator.check_schema(schema) if hasattr(jsonschema, "Draft202012Validator") else None
-jsonschema.validate(doc, schema)
-P
-    result $? "$3" "$T/why"
-}
 for f in examples/clusters/*.json; do valid cluster "$f" "$f"; done
 for f in workload/profiles/*.json; do valid profile "$f" "$f"; done
 $L plan examples/clusters/h100-17.json llama-2-70b --seq 4096 --global-batch 1024 -o "$T/plan.json" >/dev/null

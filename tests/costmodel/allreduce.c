@@ -143,11 +143,8 @@ static void of_a_plan (void **state)
     for (int i = 0; i < 16; i++)
         gpu[i] = i;
     for (int i = 0; i < 3; i++) {
-        struct setting s = {.cluster = cluster_of (line[i % 2]),
-                            .model = small_model (4),
-                            .job = {.seq = 8192, .global_batch = 16},
-                            .profile = profile_of (WORKLOAD_PROFILE_DEFAULT),
-                            .config = config_of (8, 1, 2, 1)};
+        struct setting s =
+            small_job_as (cluster_of (line[i % 2]), 4, 8192, 16, config_of (8, 1, 2, 1));
         struct costmodel_problem p;
         struct costmodel_estimate e;
         struct error err = {""};
@@ -165,7 +162,6 @@ static void of_a_plan (void **state)
             json_decref (doc);
         }
         s.config.sequence_parallel = false;
-        workload_layers_even (4, 1, s.layers);
         p = problem_of (&s);
         ok (costmodel_estimate (&p, gpu, true, &e, &err), &err);
         assert_int_equal (e.tp_by, i == 2 ? ALL_REDUCE_RING : tp[i]);

@@ -124,11 +124,8 @@ static void inside (void **state)
 
 static struct setting overlap_setting (int pp, int vpp, int global_batch)
 {
-    struct setting s = {.cluster = cluster_of ("8x1 a100-sxm4-80g inter:5"),
-                        .model = small_model (16),
-                        .job = {.seq = 1024, .global_batch = global_batch},
-                        .profile = profile_of (WORKLOAD_PROFILE_DEFAULT),
-                        .config = config_of (1, pp, RANKS / pp, 1)};
+    struct setting s = small_job_as (cluster_of ("8x1 a100-sxm4-80g inter:5"), 16, 1024,
+                                     global_batch, config_of (1, pp, RANKS / pp, 1));
 
     s.model.experts = 8;
     s.model.top_k = 2;
@@ -136,7 +133,6 @@ static struct setting overlap_setting (int pp, int vpp, int global_batch)
     s.config.deg.ep = 4;
     s.config.deg.vpp = vpp;
     s.config.schedule = vpp > 1 ? SCHEDULE_INTERLEAVED : SCHEDULE_1F1B;
-    workload_layers_even (s.model.layers, pp, s.layers);
     return s;
 }
 

@@ -1,5 +1,5 @@
 /* What explains a step: the link that binds, the trace, other people's cost models. */
-#include "tests/lib/fixture.h"
+#include "tests/lib/clusters.h"
 
 #include "costmodel/costmodel.h"
 
@@ -8,24 +8,12 @@ static const int in_order[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 1
 /* Four nodes of one GPU; 1 <-> 2 runs at `slow` GB/s, the others at 10. */
 static struct setting chain (double slow)
 {
-    char text[1024];
-    struct setting s = {.model = small_model (8),
-                        .job = {.seq = 1024, .global_batch = 16},
-                        .profile = profile_of (WORKLOAD_PROFILE_DEFAULT),
-                        .config = config_of (1, 4, 1, 1)};
+    double rate[4 * 4];
 
-    snprintf (text, sizeof text,
-              "{\"version\":1,\"nodes\":["
-              "{\"name\":\"n0\",\"gpus\":1,\"gpu_type\":\"a100-sxm4-80g\"},"
-              "{\"name\":\"n1\",\"gpus\":1,\"gpu_type\":\"a100-sxm4-80g\"},"
-              "{\"name\":\"n2\",\"gpus\":1,\"gpu_type\":\"a100-sxm4-80g\"},"
-              "{\"name\":\"n3\",\"gpus\":1,\"gpu_type\":\"a100-sxm4-80g\"}],"
-              "\"links\":{\"inter\":{\"latency_us\":10,\"bandwidth_gb_per_s\":"
-              "[[null,10,10,10],[10,null,%g,10],[10,%g,null,10],[10,10,10,null]]}}}",
-              slow, slow);
-    s.cluster = cluster_from (text);
-    workload_layers_even (8, 4, s.layers);
-    return s;
+    for (int k = 0; k < 16; k++)
+        rate[k] = k == 1 * 4 + 2 || k == 2 * 4 + 1 ? slow : 10;
+    return small_job_as (cluster_of_rates (4, 1, "a100-sxm4-80g", false, rate), 8, 1024,
+                         16, config_of (1, 4, 1, 1));
 }
 
 /* The slow pair is found, and what is promised is what a cluster without it takes. */
@@ -69,11 +57,9 @@ static void sharing (void **state)
         double alone_s = 0, step_s, unshared_s;
 
         for (int k = 0; k < 2; k++) {
-            struct setting s = {.cluster = cluster_of (line[k]),
-                                .model = small_model (8),
-                                .job = {.seq = 1024, .global_batch = 32},
-                                .profile = profile_of (WORKLOAD_PROFILE_DEFAULT),
-                                .config = {.deg = deg[i], .micro_batch = 1, .zero = 1}};
+            struct setting s = small_job_as (
+                cluster_of (line[k]), 8, 1024, 32,
+                (struct workload_config){.deg = deg[i], .micro_batch = 1, .zero = 1});
             struct costmodel_problem p = problem_of (&s);
             struct error err = {""};
 
@@ -82,7 +68,6 @@ static void sharing (void **state)
                 s.model.top_k = 2;
                 s.model.expert_ffn = 1024;
             }
-            workload_layers_even (8, deg[i].pp, s.layers);
             step_s = step_of (&s, in_order, NULL);
             ok (costmodel_unshared_step (&p, in_order, &unshared_s, &err), &err);
             if (k == 0)

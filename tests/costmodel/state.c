@@ -1,12 +1,12 @@
 /* The price that follows exchanges equals the price from scratch, always. */
-#include "tests/lib/fixture.h"
+#include "tests/lib/clusters.h"
 
 static void random_exchanges (void **state)
 {
     static const int degrees[][4] = {{1, 2, 4, 1}, {2, 2, 2, 1}, {2, 1, 4, 1},
                                      {4, 2, 1, 1}, {1, 4, 2, 1}, {2, 2, 1, 2},
                                      {1, 1, 4, 2}, {1, 5, 1, 1}};
-    struct rng r = {21};
+    struct rng r = seeded (21);
     (void) state;
 
     for (int i = 0; i < 60; i++) {
@@ -77,17 +77,13 @@ static void long_walks (void **state)
         {4, 2, 4, 1, 1, 1, false}, {8, 4, 1, 1, 1, 1, true},  {2, 4, 4, 1, 1, 2, false},
         {2, 2, 4, 2, 1, 1, true},  {1, 4, 8, 1, 4, 1, false}, {4, 4, 2, 1, 2, 1, false},
         {3, 2, 5, 1, 1, 1, true},  {1, 8, 4, 1, 1, 1, true},  {1, 4, 8, 1, 4, 2, false}};
-    struct rng r = {22};
+    struct rng r = seeded (22);
     (void) state;
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct setting s = {
-            .cluster =
-                random_cluster (&r, 8, 4, 4, i % 3 ? 0 : 0.05, i % 4 != 3, i % 4 == 2),
-            .model = small_model (16),
-            .job = {.seq = 512, .global_batch = 64},
-            .profile = profile_of (WORKLOAD_PROFILE_DEFAULT),
-            .config = config_of (cases[i].tp, cases[i].pp, cases[i].dp, 1)};
+        struct setting s = small_job_as (
+            random_cluster (&r, 8, 4, 4, i % 3 ? 0 : 0.05, i % 4 != 3, i % 4 == 2), 16,
+            512, 64, config_of (cases[i].tp, cases[i].pp, cases[i].dp, 1));
         struct costmodel_problem p;
         struct costmodel_state *x;
         struct error err;
@@ -104,7 +100,6 @@ static void long_walks (void **state)
             s.model.expert_ffn = 1024;
             s.profile.time.moe_overlap = .5;
         }
-        workload_layers_even (16, cases[i].pp, s.layers);
         for (int k = 0; k < 32; k++)
             gpu[k] = k;
         p = problem_of (&s);

@@ -1,19 +1,15 @@
 /* The price of a placed plan: closed forms on easy clusters, parts that sum, links that
  * matter, names that do not. */
-#include "tests/lib/fixture.h"
+#include "tests/lib/clusters.h"
 
 static struct setting setting_of (const char *cluster, int layers, int tp, int pp, int dp)
 {
-    struct setting s = {.cluster = cluster_of (cluster),
-                        .model = small_model (layers),
-                        .job = {.seq = 1024, .global_batch = 16 * dp},
-                        .profile = profile_of (WORKLOAD_PROFILE_DEFAULT),
-                        .config = config_of (tp, pp, dp, 1)};
+    struct setting s = small_job_as (cluster_of (cluster), layers, 1024, 16 * dp,
+                                     config_of (tp, pp, dp, 1));
 
     /* Nothing hidden, nothing in pieces: what the formulas below say. */
     s.profile.time.dp_overlap = s.profile.time.dp_bucket_bytes = 0;
     s.profile.time.link_out = s.profile.time.send_link = 1;
-    workload_layers_even (layers, pp, s.layers);
     return s;
 }
 
@@ -185,26 +181,22 @@ static void random_placements (void **state)
 {
     static const int degrees[][3] = {{1, 1, 8}, {2, 2, 2}, {4, 2, 1}, {1, 4, 2},
                                      {2, 1, 4}, {8, 1, 1}, {1, 8, 1}, {2, 4, 1}};
-    struct rng r = {11};
+    struct rng r = {12};
     (void) state;
 
     for (int i = 0; i < 400; i++) {
         const int *d = degrees[rng_below (&r, 8)];
         bool gpu_links = rng_below (&r, 4) == 0, totals = rng_below (&r, 2);
         struct rng copy = r;
-        struct setting s = {.cluster = random_cluster (&r, 2, 4, 4, 0, totals, gpu_links),
-                            .model = small_model (8),
-                            .job = {.seq = 512, .global_batch = 16},
-                            .profile = profile_of (WORKLOAD_PROFILE_DEFAULT),
-                            .config = config_of (d[0], d[1], d[2], 1)};
+        struct setting s =
+            small_job_as (random_cluster (&r, 2, 4, 4, 0, totals, gpu_links), 8, 512, 16,
+                          config_of (d[0], d[1], d[2], 1));
         struct setting slow = s;
         struct costmodel_problem p;
         struct costmodel_estimate e, all;
         struct error err;
         int gpu[8] = {0, 1, 2, 3, 4, 5, 6, 7};
 
-        workload_layers_even (8, d[1], s.layers);
-        workload_layers_even (8, d[1], slow.layers);
         shuffle (&r, gpu, 8);
         e = estimate_of (&s, gpu);
         CLOSE (part_sum (&e.part), e.step_s, 1e-9);
@@ -240,16 +232,13 @@ static void random_placements (void **state)
 /* Exchanging two nodes in the file and in the placement is no change. */
 static void renumbering (void **state)
 {
-    struct rng r = {5};
+    struct rng r = seeded (5);
     (void) state;
 
     for (int i = 0; i < 100; i++) {
-        struct setting a = {.cluster = random_cluster (&r, 3, 1, 8, 0, false, false),
-                            .model = small_model (6),
-                            .job = {.seq = 512, .global_batch = 12},
-                            .profile = profile_of (WORKLOAD_PROFILE_DEFAULT),
-                            .config =
-                                i % 2 ? config_of (1, 3, 1, 1) : config_of (1, 1, 3, 1)};
+        struct setting a =
+            small_job_as (random_cluster (&r, 3, 1, 8, 0, false, false), 6, 512, 12,
+                          i % 2 ? config_of (1, 3, 1, 1) : config_of (1, 1, 3, 1));
         struct setting b = a;
         json_t *doc = topology_cluster_to_json (a.cluster);
         json_t *inter = json_object_get (json_object_get (doc, "links"), "inter"),
@@ -259,8 +248,6 @@ static void renumbering (void **state)
         int from[3], gpu[3] = {0, 1, 2}, moved[3];
         struct error err;
 
-        workload_layers_even (6, a.config.deg.pp, a.layers);
-        workload_layers_even (6, a.config.deg.pp, b.layers);
         for (int k = 0; k < 3; k++)
             from[to[k]] = k;
         for (int x = 0; x < 3; x++) {

@@ -3,11 +3,7 @@
 # are printed beside the estimates.  Without a GPU the smallest shapes run on the CPU, which
 # shows that the program works, and the comparison is skipped.
 . tests/lib/tap.sh
-PY=
-for p in python3 /usr/bin/python3; do
-    $p -c 'import torch' 2>/dev/null && PY=$p && break
-done
-[ -n "$PY" ] || skip_all "no PyTorch (package python3-torch): nothing is trained and nothing compared"
+needs_python torch python3-torch
 $PY tests/gpu/train.py --tiny --steps 2 --linkwise "$LINKWISE" >"$T/tiny" 2>&1 &&
     [ "$(grep -cE '^(llama|gpt) ' "$T/tiny")" = 2 ]
 result $? "both families train on the CPU" "$T/tiny"

@@ -19,8 +19,7 @@ running() { # N PATTERN: wait until N processes match
     for i in $(seq 60); do [ "$(pgrep -c -f "$2")" = "$1" ] && break; sleep 0.1; done
     pgrep -c -f "$2"
 }
-timeout 60 ./each-node.sh env/node.sh "$1/program" >"$1/report" 2>"$1/report.err"
-echo $? >"$1/report.rc"
+noted "$1/report" timeout 60 ./each-node.sh env/node.sh "$1/program"
 # A rank that fails, with arguments that a shell would like to read.
 word="it's \$(touch $1/pwned) \"a b\"; *"$'\n\n'
 timeout 60 ./each-node.sh env/node.sh sh -c 'printf "%s<%s>" "$RANK" "$1" >"$2/word$RANK"; 
@@ -54,7 +53,7 @@ echo "$? $(grep -c saved "$1/pod")" >"$1/pod.rc"
 S2
 in_sandbox "$T/inside.sh" "$T" >"$T/sandbox.out" 2>&1
 
-reported env "$T" "$T/report" "$T/report.err"
+reported env "$T" "$T/report"
 is() { # NAME FILE TEXT LOG
     [ "$(cat "$T/$2" 2>/dev/null)" = "$3" ]
     { result $? "$1" /dev/fd/3; } 3< <(cat "$T/$2" "$T/$4" 2>&1)

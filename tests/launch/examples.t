@@ -5,7 +5,7 @@
 . tests/lib/tap.sh
 . tests/lib/placed.sh
 
-command -v python3 >/dev/null || skip_all "package python3 is not installed"
+needs python3 python3
 for name in place-ranks launch-with-mpirun launch-with-slurm; do
     sed -n "/^<!-- examples\/$name -->\$/,/^<!-- end -->\$/p" README.md | sed '1,2d;/^```$/d;/^<!-- end/d' >"$T/readme"
     diff "$T/readme" "examples/$name" >"$T/diff"

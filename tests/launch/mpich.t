@@ -15,17 +15,12 @@ cat >"$T/inside.sh" <<'S2'
 hosts_up h1 h2 h3 h4 h5 h6 h7 h8
 cd "$1/launch"
 run="mpiexec.hydra -launcher rsh -launcher-exec $HOSTS_RSH -iface br0"
-since=$(date +%s%N)
-$run -n 64 -f mpich/machinefile ./exec.sh "$1/program" >"$1/report" 2>"$1/mpiexec.err"
-echo $? >"$1/report.rc"
-echo $((($(date +%s%N) - since) / 1000000)) >"$1/ms"
-$run -n 64 -f <(sort mpich/machinefile) ./exec.sh "$1/program" >"$1/wrong" 2>"$1/wrong.err"
-echo $? >"$1/wrong.rc"
+noted "$1/report" $run -n 64 -f mpich/machinefile ./exec.sh "$1/program"
+noted "$1/wrong" $run -n 64 -f <(sort mpich/machinefile) ./exec.sh "$1/program"
 S2
 in_sandbox "$T/inside.sh" "$T" >"$T/sandbox.out" 2>&1
 
-reported mpiexec "$T" "$T/report" "$T/mpiexec.err"
-[ "$(cat "$T/wrong.rc")" != 0 ] && grep -q "belongs on h[1-8], but runs on h[1-8]" "$T/wrong.err"
-result $? "another order is refused by the wrapper" "$T/wrong.err"
-echo "# mpiexec with 64 ranks: $(cat "$T/ms") ms"
+reported mpiexec "$T" "$T/report"
+stopped wrong
+echo "# mpiexec with 64 ranks: $(cat "$T/report.ms") ms"
 done_testing

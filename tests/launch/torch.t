@@ -41,10 +41,7 @@ export LINKWISE_RSH=$HOSTS_RSH LINKWISE_TORCHRUN="torchrun -r 9:1 -t 9:1" GLOO_S
 for order in interleaved nodes; do
     cd "$1/$order/launch"
     for way in $(ways $order); do
-        since=$(date +%s%N)
-        timeout 90 ./each-node.sh $way/node.sh "$2" "$1/rank.py" >"../$way.out" 2>"../$way.err"
-        echo $? >"../$way.rc"
-        echo $((($(date +%s%N) - since) / 1000000)) >"../$way.ms"
+        noted "../$way" timeout 90 ./each-node.sh $way/node.sh "$2" "$1/rank.py"
     done
 done
 S2

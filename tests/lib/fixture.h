@@ -1,4 +1,4 @@
-/* What many tests need: cmocka, a cluster on one line, a problem, random clusters. */
+/* What many tests need: cmocka, a cluster on one line, a problem and its step. */
 #ifndef TESTS_LIB_FIXTURE_H
 #define TESTS_LIB_FIXTURE_H
 
@@ -58,6 +58,23 @@ static inline struct topology_cluster *cluster_from (const char *text)
     return c;
 }
 
+/* What a cluster's text is refused with: the status, and words of the message. */
+static inline enum status cluster_refused (const char *text, const char *says)
+{
+    struct topology_cluster *c = NULL;
+    struct error err = {""};
+    json_t *doc = json_loads (text, 0, NULL);
+    enum status st;
+
+    assert_non_null (doc);
+    st = topology_cluster_from_json (doc, "test", NULL, &c, NULL, &err);
+    assert_null (c);
+    if (!strstr (err.text, says))
+        fail_msg ("\"%s\" does not say \"%s\"", err.text, says);
+    json_decref (doc);
+    return st;
+}
+
 static inline struct workload_model model_of (const char *name)
 {
     struct workload_model m;
@@ -74,13 +91,6 @@ static inline struct workload_profile profile_of (const char *name)
 
     ok (workload_profile_read (name, &p, NULL, &err), &err);
     return p;
-}
-
-/* Experts' all-to-alls that hide under compute: none, a part or all, at some cost. */
-static inline void draw_overlap (struct rng *r, struct workload_profile *p)
-{
-    p->time.moe_overlap = .5 * rng_below (r, 3);
-    p->time.overlap_slowdown = rng_below (r, 3) ? 0 : .3;
 }
 
 /* A small Llama shape whose communication matters beside its compute. */
@@ -120,6 +130,28 @@ struct setting {
     enum costmodel_kind kind;
 };
 
+/* Small Llama layers on a cluster, in the usual profile. */
+static inline struct setting small_job (struct topology_cluster *c, int layers, int seq,
+                                        int global_batch)
+{
+    return (struct setting){.cluster = c,
+                            .model = small_model (layers),
+                            .job = {.seq = seq, .global_batch = global_batch},
+                            .profile = profile_of (WORKLOAD_PROFILE_DEFAULT)};
+}
+
+/* The same split evenly over a configuration's stages. */
+static inline struct setting small_job_as (struct topology_cluster *c, int layers,
+                                           int seq, int global_batch,
+                                           struct workload_config config)
+{
+    struct setting s = small_job (c, layers, seq, global_batch);
+
+    s.config = config;
+    workload_layers_even (layers, config.deg.pp, s.layers);
+    return s;
+}
+
 static inline struct costmodel_problem problem_of (const struct setting *s)
 {
     return (struct costmodel_problem){.model = &s->model,
@@ -131,85 +163,6 @@ static inline struct costmodel_problem problem_of (const struct setting *s)
                                       .kind = s->kind};
 }
 
-/* What all GPUs of one node send to another's, of some pairs not known. */
-static inline void random_pair_totals (struct text *t, struct rng *r, int nodes, int gpus)
-{
-    text_add (t, "\"node_pair_gb_per_s\":[");
-    for (int i = 0; i < nodes; i++) {
-        text_add (t, "%s[", i ? "," : "");
-        for (int j = 0; j < nodes; j++)
-            if (rng_below (r, 10) == 0)
-                text_add (t, "%snull", j ? "," : "");
-            else
-                text_add (t, "%s%.1f", j ? "," : "", 5.0 + 20.0 * gpus * rng_unit (r));
-        text_add (t, "]");
-    }
-    text_add (t, "],");
-}
-
-/* A cluster with random directed links: log-uniform bandwidths over a factor `spread`,
- * inside nodes around 200 GB/s, every other time one number a node, and between them around
- * 20.  Some are unmeasured. */
-static inline struct topology_cluster *random_cluster (struct rng *r, int nodes, int gpus,
-                                                       double spread, double unmeasured,
-                                                       bool node_totals, bool gpu_links)
-{
-    struct text t = {0};
-    int n = gpu_links ? nodes * gpus : nodes;
-
-    text_add (&t, "{\"version\":1,\"name\":\"random\",\"nodes\":[");
-    for (int i = 0; i < nodes; i++)
-        text_add (&t, "%s{\"name\":\"n%d\",\"gpus\":%d,\"gpu_type\":\"a100-sxm4-80g\"}",
-                  i ? "," : "", i, gpus);
-    text_add (&t, "],\"links\":{");
-    if (!gpu_links && gpus > 1) {
-        bool plain = rng_below (r, 2);
-
-        text_add (&t, "\"intra\":[");
-        for (int k = 0; k < nodes; k++) {
-            text_add (&t, "%s{\"latency_us\":3,\"bandwidth_gb_per_s\":", k ? "," : "");
-            if (plain)
-                text_add (&t, "%.3f}", 200.0 * pow (spread, rng_unit (r) - 0.5));
-            for (int i = 0; i < gpus && !plain; i++) {
-                text_add (&t, "%s[", i ? "," : "[");
-                for (int j = 0; j < gpus; j++)
-                    text_add (&t, "%s%.3f", j ? "," : "",
-                              200.0 * pow (spread, rng_unit (r) - 0.5));
-                text_add (&t, i == gpus - 1 ? "]]}" : "]");
-            }
-        }
-        text_add (&t, "]%s", nodes > 1 ? "," : "");
-    }
-    if (nodes > 1 || gpu_links) {
-        text_add (&t, "\"%s\":{\"latency_us\":10,", gpu_links ? "gpu" : "inter");
-        if (node_totals)
-            text_add (&t, "\"node_gb_per_s\":%.1f,", 20.0 * (1 + rng_below (r, gpus)));
-        if (node_totals && rng_below (r, 2))
-            random_pair_totals (&t, r, nodes, gpus);
-        text_add (&t, "\"bandwidth_gb_per_s\":[");
-        for (int i = 0; i < n; i++) {
-            text_add (&t, "%s[", i ? "," : "");
-            for (int j = 0; j < n; j++) {
-                bool inside = gpu_links && i / gpus == j / gpus;
-
-                if (i != j && rng_unit (r) < unmeasured)
-                    text_add (&t, "%snull", j ? "," : "");
-                else
-                    text_add (&t, "%s%.3f", j ? "," : "",
-                              (inside ? 200.0 : 20.0) * pow (spread, rng_unit (r) - 0.5));
-            }
-            text_add (&t, "]");
-        }
-        text_add (&t, "]}");
-    }
-    text_add (&t, "}}");
-
-    struct topology_cluster *c = cluster_from (text_str (&t));
-
-    text_free (&t);
-    return c;
-}
-
 static inline void shuffle (struct rng *r, int *v, int n)
 {
     for (int i = n - 1; i > 0; i--) {
@@ -217,6 +170,23 @@ static inline void shuffle (struct rng *r, int *v, int n)
 
         v[i] = v[k];
         v[k] = x;
+    }
+}
+
+static inline void in_file_order (int *v, int n)
+{
+    for (int i = 0; i < n; i++)
+        v[i] = i;
+}
+
+/* Any split of `left` layers or chunks, one to a stage at least. */
+static inline void split_anyhow (struct rng *r, int left, int stages, int *layers)
+{
+    for (int k = 0; k < stages; k++) {
+        int rest = stages - 1 - k;
+
+        layers[k] = rest ? 1 + rng_below (r, left - rest) : left;
+        left -= layers[k];
     }
 }
 

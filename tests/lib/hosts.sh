@@ -1,4 +1,4 @@
-# Source me inside a sandbox (tests/lib/sandbox.sh): hosts made of network namespaces.
+# Source me inside a sandbox (in_sandbox of tests/lib/tap.sh): hosts made of network namespaces.
 #
 #     hosts_up h1 h2 h3     one namespace per host on a bridge 10.77.0.0/24, each with its own
 #                           host name; $HOSTS_RSH HOST COMMAND... runs a command there
@@ -107,4 +107,15 @@ hosts_cut() {
 hosts_kill() {
     ip link set "v$(awk -v h="$1" '$2 == h { split($1, a, "."); print a[4] }' /etc/hosts)" down
     kill -9 $(ip netns pids "$1")
+}
+
+# noted FILE COMMAND...: run it, with its output in FILE.out and FILE.err, its exit code in FILE.rc
+# and its milliseconds in FILE.ms.
+noted() {
+    local to=$1 since
+    since=$(date +%s%N)
+    shift
+    "$@" >"$to.out" 2>"$to.err"
+    echo $? >"$to.rc"
+    echo $((($(date +%s%N) - since) / 1000000)) >"$to.ms"
 }

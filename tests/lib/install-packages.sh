@@ -1,6 +1,9 @@
 #!/bin/sh
-# install-packages.sh PACKAGE...: install what is missing with apt, through sudo where not
-# root.  Says in one sentence what is missing where it cannot.
+# install-packages.sh [--ask] PACKAGE...: install what is missing with apt, through sudo where not
+# root; with --ask only after a yes where somebody sits at a terminal.  Says what it installs, and
+# in one sentence what is missing where it cannot.
+ask=
+[ "$1" != --ask ] || { ask=yes; shift; }
 missing=
 for p in "$@"; do
     dpkg-query -W -f='${Status}' "$p" 2>/dev/null | grep -q 'ok installed' ||
@@ -19,7 +22,15 @@ elif command -v sudo >/dev/null; then
 else
     cannot "only root can install them (no sudo here)"
 fi
-echo "installing:$missing"
+echo "installing with ${sudo:+sudo }apt-get:$missing"
+if [ -n "$ask" ] && [ -t 0 ]; then
+    printf 'Go on? [Y/n] '
+    read -r answer || answer=n
+    case $answer in
+    '' | [Yy]*) ;;
+    *) cannot "you did not want them installed" ;;
+    esac
+fi
 export DEBIAN_FRONTEND=noninteractive
 get() { $sudo apt-get install -y --no-install-recommends "$@" >/dev/null; }
 get $missing 2>/dev/null || { $sudo apt-get update >/dev/null && get $missing; } && exit

@@ -46,7 +46,8 @@ P
 
 # What a rank reports: a program, and the three things that must hold of what it printed.
 #     reporter FILE                   write the program
-#     reported NAME DIR REPORT ERROR  it ran (REPORT.rc is 0), as map.txt says, and saw its GPU
+#     reported NAME DIR JOB           what `noted` noted in JOB: it ran, as map.txt says, and saw
+#                                     its GPU
 reporter() {
     printf '#!/bin/sh\n%s\n' \
         'echo "$RANK $(hostname) $LINKWISE_GPU $CUDA_VISIBLE_DEVICES $LOCAL_RANK $WORLD_SIZE $MASTER_ADDR"' >"$1"
@@ -57,58 +58,19 @@ reported() {
     n=$(wc -l <"$2/launch/map.txt")
     first=$(awk 'NR == 1 { print $2 }' "$2/launch/map.txt")
     [ "$(cat "$3.rc" 2>/dev/null)" = 0 ]
-    result $? "$1: the job runs" "$4"
-    same_as_map "$2" "$3"
-    result $? "$1: every rank is on the planned host and GPU" "$3"
-    awk -v m="$first" -v n="$n" '$4 != "GPU-" $2 "-" $3 || $5 != 0 || $6 != n || $7 != m { bad = 1 } END { exit bad || NR != n }' "$3"
-    result $? "$1: it sees the GPU's UUID, local rank 0, the world and rank 0's host" "$3"
+    result $? "$1: the job runs" "$3.err"
+    same_as_map "$2" "$3.out"
+    result $? "$1: every rank is on the planned host and GPU" "$3.out"
+    awk -v m="$first" -v n="$n" '$4 != "GPU-" $2 "-" $3 || $5 != 0 || $6 != n || $7 != m { bad = 1 } END { exit bad || NR != n }' "$3.out"
+    result $? "$1: it sees the GPU's UUID, local rank 0, the world and rank 0's host" "$3.out"
 }
 
-# $PY: a python3 that has a module, or the whole test skips.
-needs_python() { # MODULE PACKAGE
-    for PY in python3 /usr/bin/python3; do
-        $PY -c "import $1" 2>/dev/null && return
-    done
-    skip_all "package $2 is not installed"
-}
-needs_slurm() {
-    needs slurmctld slurmctld
-    needs slurmd slurmd
-    needs slurm-client srun sbatch
+# stopped NAME: a job in another order, $T/NAME, was refused by the wrapper.
+stopped() {
+    [ "$(cat "$T/$1.rc")" != 0 ] && grep -q "belongs on h[1-8], but runs on h[1-8]" "$T/$1.err"
+    result $? "another order is refused by the wrapper" "$T/$1.err"
 }
 
 same_as_map() {
     sort -n "$2" | awk '{ print $1, $2, $3 }' | cmp -s - "$1/launch/map.txt"
-}
-
-# needs PACKAGE COMMAND...: skip the whole test where a command is missing.
-needs() {
-    local package=$1 command
-    shift
-    for command in "$@"; do
-        command -v "$command" >/dev/null || skip_all "package $package is not installed"
-    done
-}
-
-# Hosts are namespaces; whatever is made in them lies in $T.
-why_no_hosts() {
-    if [ "$(id -u)" != 0 ]; then
-        echo "not root: hosts are made of network namespaces"
-    elif ! command -v ip >/dev/null; then
-        echo "package iproute2 is not installed"
-    elif ! command -v hostname >/dev/null; then
-        echo "package hostname is not installed"
-    elif ! command -v python3 >/dev/null; then
-        echo "package python3 is not installed"
-    elif ! unshare --mount --net --uts --ipc --pid --fork true 2>/dev/null; then
-        echo "this system does not allow namespaces"
-    fi
-}
-needs_hosts() {
-    local why
-    why=$(why_no_hosts)
-    [ -z "$why" ] || skip_all "$why"
-}
-in_sandbox() {
-    TMPDIR=$T tests/lib/sandbox.sh "$@"
 }

@@ -1,6 +1,5 @@
 # Source me after tap.sh: jobs of bwprobe without MPI, over the loopback.
-: "${BWPROBE:?run me through make check}"
-command -v python3 >/dev/null || skip_all "package python3 is not installed"
+needs python3 python3
 
 port=$((20000 + $$ % 10000))
 # $OPTIONS go to every rank.  NCCL takes each for a host of its own, so that several may share a

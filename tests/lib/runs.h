@@ -68,4 +68,17 @@ static inline enum status runs_read (const char *text, struct calibrate_runs *r,
     return st;
 }
 
+static inline double runs_step (const struct calibrate_run *run,
+                                const struct workload_profile *p)
+{
+    struct topology_cluster *c;
+    struct error err = {""};
+    double step_s;
+
+    ok (calibrate_cluster (run, &c, &err), &err);
+    ok (calibrate_step (run, c, p, &step_s, &err), &err);
+    topology_cluster_destroy (c);
+    return step_s;
+}
+
 #endif

@@ -1,5 +1,12 @@
-# Source me: TAP for shell tests, and a folder of their own in $T.
-: "${LINKWISE:?run me through make check}"
+# Source me from the root: TAP for shell tests, a folder of their own in $T, and what a test
+# needs.  What is tested is what `make check` says, or by hand what `make` built.
+: "${LINKWISE:=$PWD/build/linkwise}" "${BWPROBE:=$PWD/build/bwprobe}" "${CC:=cc}"
+: "${CUDA_HOME:=/usr/local/cuda}" "${OMP_WAIT_POLICY:=passive}"
+: "${LSAN_OPTIONS:=suppressions=$PWD/tests/lib/lsan.supp:print_suppressions=0}"
+export LINKWISE BWPROBE CC CUDA_HOME OMP_WAIT_POLICY LSAN_OPTIONS
+for program in "$LINKWISE" "$BWPROBE"; do
+    [ -x "$program" ] || { echo "Bail out!  There is no $program: run make first"; exit 1; }
+done
 T=$(mktemp -d "${TMPDIR:-/tmp}/linkwise-test.XXXXXX")
 trap 'rm -rf "$T"' EXIT
 tap_n=0 tap_failed=0
@@ -30,9 +37,82 @@ expect() {
     result $? "$name" "$T/why"
 }
 
+# prints PATTERN...: each in what `expect` ran last printed.
+prints() {
+    local pattern
+    for pattern in "$@"; do
+        grep -Eq -- "$pattern" "$T/out"
+        result $? "prints: $pattern" "$T/out"
+    done
+}
+
 skip_all() {
     echo "1..0 # SKIP $1"
     exit 0
+}
+
+# needs PACKAGE COMMAND...: skip the whole test where a command is missing.
+needs() {
+    local package=$1 command
+    shift
+    for command in "$@"; do
+        command -v "$command" >/dev/null || skip_all "package $package is not installed"
+    done
+}
+
+# $PY: a python3 that has a module, or the whole test skips.
+needs_python() { # MODULE PACKAGE
+    for PY in python3 /usr/bin/python3; do
+        $PY -c "import $1" 2>/dev/null && return
+    done
+    skip_all "package $2 is not installed"
+}
+
+# valid SCHEMA FILE NAME: after needs_python jsonschema; of docs/schema.
+valid() {
+    $PY - "docs/schema/$1.schema.json" "$2" >"$T/why" 2>&1 <<'P'
+import json, sys, jsonschema
+schema, doc = (json.load(open(f)) for f in sys.argv[1:])
+jsonschema.Draft202012Validator.check_schema(schema) if hasattr(jsonschema, "Draft202012Validator") else None
+jsonschema.validate(doc, schema)
+P
+    result $? "$3" "$T/why"
+}
+
+# json FILE EXPRESSION: of d, the file's document, in Python.
+json() {
+    python3 -c "import json, sys; d = json.load(open(sys.argv[1])); print($2)" "$1"
+}
+
+# Hosts are namespaces (tests/lib/hosts.sh): why there can be none, or nothing.
+why_no_hosts() {
+    if [ "$(id -u)" != 0 ]; then
+        echo "not root: hosts are made of network namespaces"
+    elif ! command -v ip >/dev/null || ! command -v tc >/dev/null; then
+        echo "package iproute2 is not installed"
+    elif ! command -v hostname >/dev/null; then
+        echo "package hostname is not installed"
+    elif ! command -v python3 >/dev/null; then
+        echo "package python3 is not installed"
+    elif ! unshare --mount --net --uts --ipc --pid --fork true 2>/dev/null; then
+        echo "this system does not allow namespaces"
+    fi
+}
+needs_hosts() {
+    local why
+    why=$(why_no_hosts)
+    [ -z "$why" ] || skip_all "$why"
+}
+needs_slurm() {
+    needs slurmctld slurmctld
+    needs slurmd slurmd
+    needs slurm-client srun sbatch
+}
+# in_sandbox SCRIPT [ARGUMENT...]: as root in mount, network, host-name, IPC and process namespaces
+# of its own; whatever it starts ends with it, and whatever is made in it lies in $T.
+in_sandbox() {
+    TMPDIR=$T timeout -k 5 "${SANDBOX_LIMIT:-300}" \
+        unshare --mount --net --uts --ipc --pid --fork --kill-child=KILL --mount-proc bash "$@"
 }
 
 done_testing() {

@@ -1,8 +1,8 @@
 /* The lower bound of models with experts: below placements that put exchanging ranks or
  * those that hold the same experts on a node, and below what single exchanges make of
  * them; near them where nodes are equal. */
-#include "mapper/bound/bound.h"
-#include "tests/lib/fixture.h"
+#include "tests/lib/bounds.h"
+#include "tests/lib/clusters.h"
 
 /* Experts in all layers, in some, or behind others; what they hold weighs much. */
 static struct workload_model expert_model (struct rng *r, bool alike)
@@ -61,8 +61,7 @@ static bool draw_config (struct rng *r, struct setting *s)
         d->vpp = 2 + rng_below (r, 2);
     c->zero = rng_below (r, d->pp == 1 ? 4 : 2);
     c->recompute = (enum workload_recompute) rng_below (r, 3);
-    return d->dp > 0 && workload_config_check (&s->model, &s->job, c, NULL) == ST_OK &&
-           workload_world (d) <= s->cluster->n_gpus && s->model.layers % d->vpp == 0;
+    return d->dp > 0 && possible (s);
 }
 
 /* Ranks of a stage in tiles of `ep` exchanging ones by `same` that hold the same experts;
@@ -80,15 +79,14 @@ static void tile_stage (const struct workload_degrees *d, int ep, int same, int 
 }
 
 /* Stage after stage in tiles, or at random. */
-static void draw_order (struct rng *r, const struct setting *s, int *gpu)
+static void draw_tiles (struct rng *r, const struct setting *s, int *gpu)
 {
     const struct workload_degrees *d = &s->config.deg;
     int n = s->cluster->n_gpus, stage = d->tp * d->cp * d->dp, rank[128];
     int ep = 1 + rng_below (r, d->ep),
         same = 1 + rng_below (r, workload_expert_shards (d));
 
-    for (int k = 0; k < n; k++)
-        gpu[k] = k;
+    in_file_order (gpu, n);
     if (rng_below (r, 5) == 0) {
         shuffle (r, gpu, n);
         return;
@@ -99,85 +97,17 @@ static void draw_order (struct rng *r, const struct setting *s, int *gpu)
             gpu[p * stage + rank[k]] = p * stage + k;
 }
 
-static void draw_layers (struct rng *r, struct setting *s)
-{
-    int pp = s->config.deg.pp, v = s->config.deg.vpp;
-
-    workload_layers_even (s->model.layers / v, pp, s->layers);
-    for (int moves = rng_below (r, 3); moves > 0; moves--) {
-        int from = rng_below (r, pp), to = rng_below (r, pp);
-
-        if (s->layers[from] > 1) {
-            s->layers[from]--;
-            s->layers[to]++;
-        }
-    }
-    for (int k = 0; k < pp; k++)
-        s->layers[k] *= v;
-}
-
-/* The least step that exchanges of two GPUs lead to from an order. */
-static double climb (struct rng *r, const struct setting *s, int *gpu, int moves)
-{
-    struct costmodel_problem p = problem_of (s);
-    struct costmodel_state *state;
-    struct error err = {""};
-    int n = s->cluster->n_gpus;
-    double step;
-
-    ok (costmodel_state_create (&p, gpu, n, &state, &err), &err);
-    step = costmodel_state_price (state).step_s;
-    for (int i = 0; i < moves && n > 1; i++) {
-        int a = rng_below (r, n), b = rng_below (r, n);
-        double now;
-
-        if (a == b)
-            continue;
-        costmodel_state_exchange (state, &a, &b, 1);
-        now = costmodel_state_price (state).step_s;
-        if (now <= step)
-            step = now;
-        else
-            costmodel_state_exchange (state, &a, &b, 1);
-    }
-    memcpy (gpu, costmodel_state_gpus (state), (size_t) n * sizeof (int));
-    costmodel_state_destroy (state);
-    return step;
-}
-
-static struct mapper_problem problem_for (const struct setting *s)
-{
-    return (struct mapper_problem){.model = &s->model,
-                                   .job = &s->job,
-                                   .profile = &s->profile,
-                                   .cluster = s->cluster,
-                                   .axes = mapper_axes_free (),
-                                   .memory_limit_pct = 1e9}; /* no limit */
-}
-
 static void check_below (struct rng *r, struct setting *s, int orders)
 {
-    struct mapper_problem p = problem_for (s);
-    struct error err = {""};
-    double loose, tight;
+    struct mapper_problem p = unlimited (s);
+    double bound[2];
     int gpu[128];
 
-    ok (bound_of_problem (&p, &s->config, false, &loose, &err), &err);
-    ok (bound_of_problem (&p, &s->config, true, &tight, &err), &err);
+    find_bounds (&p, s, bound);
     for (int i = 0; i < orders; i++) {
-        const struct workload_degrees *d = &s->config.deg;
-        double step;
-
         draw_layers (r, s);
-        draw_order (r, s, gpu);
-        climb (r, s, gpu, 60);
-        step = step_of (s, gpu, NULL);
-        if (step < loose * (1 - 1e-9) || step < tight * (1 - 1e-9))
-            fail_msg (
-                "%s, tp %d pp %d dp %d cp %d ep %d etp %d vpp %d zero %d: step %.9g "
-                "below a bound, %.9g or %.9g",
-                workload_schedule_name (s->config.schedule), d->tp, d->pp, d->dp, d->cp,
-                d->ep, d->etp, d->vpp, s->config.zero, step, loose, tight);
+        draw_tiles (r, s, gpu);
+        above (s, "by hand", gpu, climb (r, s, gpu, 60), 2, bound);
     }
 }
 

@@ -2,134 +2,28 @@
  * what nodes reach together, few layers beside a large head, every schedule.  Orders and
  * splits that are far from the planner's climb from there towards the bound. */
 #include "mapper/bound/bound_private.h"
-#include "mapper/mapper.h"
-#include "memest/memest.h"
-#include "tests/lib/fixture.h"
+#include "tests/lib/bounds.h"
+#include "tests/lib/clusters.h"
 
 #define MOST_GPUS 48
 #define MOST_STAGES 8
 
-/* A number of a wide range, or one that many links share. */
-static double drawn (struct rng *r, double lo, double hi)
-{
-    return lo * pow (hi / lo, rng_unit (r));
-}
-
-/* One number or a matrix. */
-static void add_rates (struct text *t, struct rng *r, int n, double lo, double hi)
-{
-    bool matrix = n > 1 && rng_below (r, 3) == 0;
-
-    if (!matrix) {
-        text_add (t, "%.4g", drawn (r, lo, hi));
-        return;
-    }
-    text_add (t, "[");
-    for (int i = 0; i < n; i++) {
-        text_add (t, "%s[", i ? "," : "");
-        for (int j = 0; j < n; j++)
-            text_add (t, "%s%.4g", j ? "," : "", drawn (r, lo, hi));
-        text_add (t, "]");
-    }
-    text_add (t, "]");
-}
-
-static int latency_us (struct rng *r)
-{
-    static const int some[] = {0, 3, 10, 300};
-
-    return some[rng_below (r, 4)];
-}
-
-/* What all GPUs of a node reach: together, and to another node. */
-static void add_totals (struct text *t, struct rng *r, int nodes)
-{
-    int how = rng_below (r, 4);
-
-    if (how == 0)
-        text_add (t, "\"node_gb_per_s\":%.4g,", drawn (r, 2, 400));
-    if (how == 1) {
-        text_add (t, "\"node_gb_per_s\":");
-        for (int i = 0; i < nodes; i++)
-            if (rng_below (r, 5))
-                text_add (t, "%s%.4g", i ? "," : "[", drawn (r, 2, 400));
-            else
-                text_add (t, "%snull", i ? "," : "[");
-        text_add (t, "],");
-    }
-    if (nodes > 1 && rng_below (r, 3) == 0) {
-        text_add (t, "\"node_pair_gb_per_s\":");
-        add_rates (t, r, nodes, 1, 400);
-        text_add (t, ",");
-    }
-}
-
-/* Links between nodes: of nodes, of rails too, or of single GPUs. */
-static void add_between (struct text *t, struct rng *r, int nodes, int gpus)
-{
-    int how = rng_below (r, 6), rails = 1 + rng_below (r, 4);
-
-    text_add (t, ",\"%s\":{\"latency_us\":", how == 0 ? "gpu" : "inter");
-    if (rng_below (r, 4) == 0)
-        add_rates (t, r, how == 0 ? gpus : nodes, 1, 1000);
-    else
-        text_add (t, "%d", latency_us (r));
-    text_add (t, ",");
-    add_totals (t, r, nodes);
-    for (int k = 0; k < rails && how == 1; k++) {
-        text_add (t,
-                  "%s{\"latency_us\":%d,\"bandwidth_gb_per_s\":", k ? "," : "\"rails\":[",
-                  latency_us (r));
-        add_rates (t, r, nodes, 1, 100);
-        text_add (t, k == rails - 1 ? "}]," : "}");
-    }
-    text_add (t, "\"bandwidth_gb_per_s\":");
-    add_rates (t, r, how == 0 ? gpus : nodes, 1, 100);
-    text_add (t, "}");
-}
-
 /* Up to five nodes of one size or of several, of one type or of three. */
 static struct topology_cluster *harsh_cluster (struct rng *r)
 {
-    static const char *const type[] = {"h100-sxm5-80g", "a100-sxm4-80g", "v100-sxm2-32g"};
-    static const int sizes[] = {1, 2, 3, 4, 5, 6, 7, 8, 8};
-    struct text t = {0};
-    int nodes = 1 + rng_below (r, 5), size[5], all = sizes[rng_below (r, 9)], gpus = 0;
-    int types = 1 + rng_below (r, 3), unlike = rng_below (r, 2),
-        slower = rng_below (r, 3) == 0, slow_inside = rng_below (r, 3) == 0;
+    bool slow_inside = rng_below (r, 3) == 0, unlike = rng_below (r, 2);
 
-    text_add (&t, "{\"version\":1,\"name\":\"harsh\",\"nodes\":[");
-    for (int i = 0; i < nodes; i++) {
-        size[i] = unlike ? sizes[rng_below (r, 9)] : all;
-        gpus += size[i];
-        text_add (&t, "%s{\"name\":\"n%d\",\"gpus\":%d,\"gpu_type\":\"%s\"", i ? "," : "",
-                  i, size[i], type[rng_below (r, types)]);
-        if (slower) {
-            text_add (&t, ",\"speed\":[");
-            for (int k = 0; k < size[i]; k++)
-                text_add (&t, "%s%g", k ? "," : "", rng_below (r, 5) ? 1.0 : 0.6);
-            text_add (&t, "]");
-        }
-        text_add (&t, "}");
-    }
-    text_add (&t, "],\"links\":{\"intra\":[");
-    for (int i = 0; i < nodes; i++) {
-        text_add (&t, "%s{\"latency_us\":%d,", i ? "," : "", latency_us (r));
-        if (rng_below (r, 6) == 0)
-            text_add (&t, "\"gpu_gb_per_s\":%.4g,", drawn (r, 1, 400));
-        text_add (&t, "\"bandwidth_gb_per_s\":");
-        add_rates (&t, r, size[i], slow_inside ? 1 : 100, slow_inside ? 30 : 400);
-        text_add (&t, "}");
-    }
-    text_add (&t, "]");
-    if (nodes > 1)
-        add_between (&t, r, nodes, gpus);
-    text_add (&t, "}}");
-
-    struct topology_cluster *c = cluster_from (text_str (&t));
-
-    text_free (&t);
-    return c;
+    return drawn_cluster (
+        r,
+        &(struct cluster_draw){.nodes = 1 + rng_below (r, 5),
+                               .gpus = unlike ? 8 : 1 + rng_below (r, 8),
+                               .most_gpus = unlike ? MOST_GPUS : 0,
+                               .type = rng_below (r, 2),
+                               .types = 1 + rng_below (r, 3),
+                               .speeds = rng_below (r, 3) ? 0 : 4,
+                               .inside = {slow_inside ? 1 : 100, slow_inside ? 30 : 400},
+                               .between = {1, 100},
+                               .forms = true});
 }
 
 /* Few layers beside a head of any size; with experts in all layers, some or none. */
@@ -218,71 +112,7 @@ static bool draw_config (struct rng *r, struct setting *s)
     if (c->recompute == RECOMPUTE_FULL && rng_below (r, 2))
         c->recompute_layers = 1 + rng_below (r, 2);
     c->sequence_parallel = d->tp > 1 && rng_below (r, 2);
-    return workload_config_check (&s->model, &s->job, c, NULL) == ST_OK &&
-           s->model.layers % d->vpp == 0;
-}
-
-/* Every chunk of a stage holds as many layers. */
-static void draw_layers (struct rng *r, struct setting *s)
-{
-    int pp = s->config.deg.pp, v = s->config.deg.vpp, left = s->model.layers / v;
-
-    if (rng_below (r, 2))
-        workload_layers_even (left, pp, s->layers);
-    else
-        for (int k = 0; k < pp; k++) {
-            int rest = pp - 1 - k;
-
-            s->layers[k] = rest ? 1 + rng_below (r, left - rest) : left;
-            left -= s->layers[k];
-        }
-    for (int k = 0; k < pp; k++)
-        s->layers[k] *= v;
-}
-
-/* GPUs in file order or at random, and ranks of TP groups beside each other or apart. */
-static void draw_order (struct rng *r, const struct setting *s, int *gpu)
-{
-    const struct workload_degrees *d = &s->config.deg;
-    int n = s->cluster->n_gpus, world = (int) workload_world (d), how = rng_below (r, 4);
-
-    for (int k = 0; k < n; k++)
-        gpu[k] = k;
-    if (how == 0)
-        shuffle (r, gpu, n);
-    for (int k = 0; how == 1 && k < world; k++) /* a group's next rank is dp x pp on */
-        gpu[k] = k % d->tp * (world / d->tp) + k / d->tp;
-    for (int k = 0; how == 2 && k < world; k++)
-        gpu[k] = world - 1 - k;
-}
-
-/* The least step that exchanges of two GPUs lead to. */
-static double climb (struct rng *r, const struct setting *s, int *gpu, int moves)
-{
-    struct costmodel_problem p = problem_of (s);
-    struct costmodel_state *state;
-    struct error err = {""};
-    int n = s->cluster->n_gpus;
-    double step;
-
-    ok (costmodel_state_create (&p, gpu, n, &state, &err), &err);
-    step = costmodel_state_price (state).step_s;
-    for (int i = 0; i < moves && n > 1; i++) {
-        int a = rng_below (r, n), b = rng_below (r, n);
-        double now;
-
-        if (a == b)
-            continue;
-        costmodel_state_exchange (state, &a, &b, 1);
-        now = costmodel_state_price (state).step_s;
-        if (now <= step)
-            step = now;
-        else
-            costmodel_state_exchange (state, &a, &b, 1);
-    }
-    memcpy (gpu, costmodel_state_gpus (state), (size_t) n * sizeof (int));
-    costmodel_state_destroy (state);
-    return step_of (s, gpu, NULL);
+    return possible (s);
 }
 
 /* A chunk's layer of one stage to another where that is no longer. */
@@ -310,37 +140,6 @@ static double climb_layers (struct rng *r, struct setting *s, const int *gpu, do
     return step;
 }
 
-static void say_failed (const struct setting *s, const int *gpu, double step,
-                        const double *bound)
-{
-    const struct workload_config *c = &s->config;
-    const struct workload_degrees *d = &c->deg;
-    struct text t = {0};
-
-    for (int k = 0; k < d->pp; k++)
-        text_add (&t, " %d", s->layers[k]);
-    text_add (&t, "; GPUs");
-    for (int k = 0; k < workload_world (d); k++)
-        text_add (&t, " %d", gpu[k]);
-    fail_msg (
-        "%s, tp %d pp %d dp %d cp %d ep %d etp %d vpp %d zero %d recompute %d:%d, "
-        "%d micro-batches, experts %d: step %.9g below a bound, %.9g %.9g %.9g; layers%s",
-        workload_schedule_name (c->schedule), d->tp, d->pp, d->dp, d->cp, d->ep, d->etp,
-        d->vpp, c->zero, (int) c->recompute, c->recompute_layers,
-        workload_microbatches (&s->job, c), s->model.experts, step, bound[0], bound[1],
-        bound[2], text_str (&t));
-}
-
-static struct mapper_problem problem_for (const struct setting *s)
-{
-    return (struct mapper_problem){.model = &s->model,
-                                   .job = &s->job,
-                                   .profile = &s->profile,
-                                   .cluster = s->cluster,
-                                   .axes = mapper_axes_free (),
-                                   .memory_limit_pct = 1e9}; /* no limit */
-}
-
 /* The bounds in a pool. */
 static void bounds_in (const struct mapper_problem *p, const struct workload_config *c,
                        double bound[BOUND_RUNS + 1])
@@ -357,40 +156,23 @@ static void bounds_in (const struct mapper_problem *p, const struct workload_con
     assert_true (bound[BOUND_RUNS] >= bound[BOUND_FRACTIONS] * (1 - 1e-6));
 }
 
-static void check_step (const struct setting *s, const int *gpu, double step,
-                        const double bound[BOUND_RUNS + 1])
-{
-    for (int how = BOUND_FRACTIONS; how <= BOUND_RUNS; how++)
-        if (!(step >= bound[how] * (1 - 1e-9)))
-            say_failed (s, gpu, step, bound);
-}
-
 /* The least memory limit that an order keeps, in percent. */
 static double least_limit_pct (const struct setting *s, const int *gpu)
 {
-    struct memest_problem memory = {&s->model, &s->job, &s->config, &s->profile,
-                                    MEMEST_LINKWISE};
     int pp = s->config.deg.pp, slot = (int) workload_world (&s->config.deg) / pp;
-    double most = 0.0;
+    double peak[MOST_STAGES], most = 0.0;
 
-    for (int i = 0; i < pp; i++) {
-        struct workload_stage held =
-            workload_stage_of (&s->model, &s->config, s->layers, i);
-        struct memest_stage m;
-
-        memest_stage (&memory, i, &held, &m);
-        for (int k = i * slot; k < (i + 1) * slot; k++)
-            most =
-                fmax (most, m.peak_bytes /
-                                topology_gpu_type_of (s->cluster, gpu[k])->memory_bytes);
-    }
+    find_peaks (s, peak);
+    for (int k = 0; k < pp * slot; k++)
+        most = fmax (most, peak[k / slot] /
+                               topology_gpu_type_of (s->cluster, gpu[k])->memory_bytes);
     return 100 * most * (1 + 1e-12);
 }
 
 /* The bound of no more nodes, and no more memory, than an order takes. */
 static void check_in_its_own (const struct setting *s, const int *gpu, double step)
 {
-    struct mapper_problem p = problem_for (s);
+    struct mapper_problem p = unlimited (s);
     bool used[5] = {false};
     double bound[BOUND_RUNS + 1];
 
@@ -399,7 +181,7 @@ static void check_in_its_own (const struct setting *s, const int *gpu, double st
     p.node_allowed = used;
     p.memory_limit_pct = least_limit_pct (s, gpu);
     bounds_in (&p, &s->config, bound);
-    check_step (s, gpu, step, bound);
+    above (s, "by hand", gpu, step, BOUND_RUNS + 1, bound);
 }
 
 /* What the planner finds for the configuration, and what exchanges make of it. */
@@ -407,9 +189,8 @@ static void check_planned (struct rng *r, struct setting *s,
                            const double bound[BOUND_RUNS + 1])
 {
     struct mapper_settings settings = mapper_settings_default ();
-    struct mapper_problem p = problem_for (s);
-    struct mapper_result result = {0};
-    struct mapper_info info;
+    struct mapper_problem p = unlimited (s);
+    struct found o;
     struct error err = {""};
     int n = s->cluster->n_gpus, gpu[MOST_GPUS], at = 0;
     bool used[MOST_GPUS] = {false};
@@ -419,25 +200,23 @@ static void check_planned (struct rng *r, struct setting *s,
     settings.granularity = (enum mapper_granularity) rng_below (r, 3);
     settings.threads = 1;
     settings.seed = rng_next (r);
-    if (mapper_search (&p, &settings, &result, &info, &err) == ST_OK) {
-        assert_true (result.lower_bound_s <= result.estimate.step_s * (1 + 1e-12));
-        memcpy (s->layers, result.layers, (size_t) s->config.deg.pp * sizeof (int));
-        for (; at < workload_world (&s->config.deg); at++)
-            used[gpu[at] = result.gpu[at]] = true;
-        for (int k = 0; k < n; k++)
-            if (!used[k])
-                gpu[at++] = k;
-        step = climb (r, s, gpu, 100);
-        check_step (s, gpu, step, bound);
-        check_in_its_own (s, gpu, step);
-        mapper_result_release (&result);
-    }
-    mapper_info_release (&info);
+    if (try_search (&p, &settings, &o, &err) != ST_OK)
+        return;
+    take (s, &o.r);
+    for (; at < workload_world (&s->config.deg); at++)
+        used[gpu[at] = o.r.gpu[at]] = true;
+    for (int k = 0; k < n; k++)
+        if (!used[k])
+            gpu[at++] = k;
+    step = climb (r, s, gpu, 100);
+    above (s, "planned", gpu, step, BOUND_RUNS + 1, bound);
+    check_in_its_own (s, gpu, step);
+    found_release (&o);
 }
 
 static void check_below (struct rng *r, struct setting *s, int orders)
 {
-    struct mapper_problem p = problem_for (s);
+    struct mapper_problem p = unlimited (s);
     double bound[BOUND_RUNS + 1];
     int gpu[MOST_GPUS];
 
@@ -450,7 +229,7 @@ static void check_below (struct rng *r, struct setting *s, int orders)
         step = climb (r, s, gpu, 100);
         step = climb_layers (r, s, gpu, step, 20);
         step = climb (r, s, gpu, 100);
-        check_step (s, gpu, step, bound);
+        above (s, "by hand", gpu, step, BOUND_RUNS + 1, bound);
         check_in_its_own (s, gpu, step);
     }
     if (s->cluster->n_gpus > 8 &&
@@ -483,14 +262,11 @@ static void below_everything (void **state)
 /* One order by hand; the cluster is released. */
 static void check_order (struct setting *s, const int *gpu)
 {
-    struct mapper_problem p = problem_for (s);
-    double loose, tight, step = step_of (s, gpu, NULL);
-    struct error err = {""};
+    struct mapper_problem p = unlimited (s);
+    double bound[2];
 
-    ok (bound_of_problem (&p, &s->config, false, &loose, &err), &err);
-    ok (bound_of_problem (&p, &s->config, true, &tight, &err), &err);
-    if (!(step >= loose * (1 - 1e-9) && step >= tight * (1 - 1e-9)))
-        fail_msg ("step %.9g below a bound, %.9g or %.9g", step, loose, tight);
+    find_bounds (&p, s, bound);
+    above (s, "by hand", gpu, step_of (s, gpu, NULL), 2, bound);
     topology_cluster_destroy (s->cluster);
 }
 
@@ -498,7 +274,7 @@ static void check_order (struct setting *s, const int *gpu)
 struct by_hand {
     int gpus;
     const char *type;
-    const char *speed; /* a list; NULL where all are alike */
+    double speed[8]; /* 0 where all are alike */
     int latency_us;
     double gb_per_s;
 };
@@ -508,31 +284,22 @@ static struct topology_cluster *cluster_by_hand (int nodes, const struct by_hand
 {
     struct text t = {0};
 
-    text_add (&t, "{\"version\":1,\"name\":\"by hand\",\"nodes\":[");
-    for (int i = 0; i < nodes; i++) {
-        text_add (&t, "%s{\"name\":\"n%d\",\"gpus\":%d,\"gpu_type\":\"%s\"", i ? "," : "",
-                  i, node[i].gpus, node[i].type);
-        if (node[i].speed)
-            text_add (&t, ",\"speed\":[%s]", node[i].speed);
-        text_add (&t, "}");
-    }
+    for (int i = 0; i < nodes; i++)
+        add_node (&t, i, node[i].gpus, node[i].type,
+                  node[i].speed[0] > 0 ? node[i].speed : NULL);
     text_add (&t, "],\"links\":{\"intra\":[");
     for (int i = 0; i < nodes; i++)
         text_add (&t, "%s{\"latency_us\":%d,\"bandwidth_gb_per_s\":%g}", i ? "," : "",
                   node[i].latency_us, node[i].gb_per_s);
     text_add (&t, "],\"inter\":{%s}}}", inter);
-
-    struct topology_cluster *c = cluster_from (text_str (&t));
-
-    text_free (&t);
-    return c;
+    return cluster_written (&t);
 }
 
 /* Nothing crosses from slower to faster GPUs where no stage is on these. */
 static void all_on_slower (void **state)
 {
-    const struct by_hand node[] = {{6, "a100-sxm4-80g", NULL, 300, 267},
-                                   {3, "h100-sxm5-80g", NULL, 10, 284}};
+    const struct by_hand node[] = {{6, "a100-sxm4-80g", {0}, 300, 267},
+                                   {3, "h100-sxm5-80g", {0}, 10, 284}};
     struct setting s = {.cluster = cluster_by_hand (
                             2, node, "\"latency_us\":300,\"bandwidth_gb_per_s\":1.2"),
                         .model = small_model (10),
@@ -550,10 +317,10 @@ static void all_on_slower (void **state)
  * on either side. */
 static void spanning_saves_crossings (void **state)
 {
-    const struct by_hand node[] = {{6, "h100-sxm5-80g", NULL, 10, 245},
-                                   {6, "h100-sxm5-80g", NULL, 3, 200},
-                                   {2, "h100-sxm5-80g", NULL, 10, 155},
-                                   {4, "h100-sxm5-80g", NULL, 0, 124}};
+    const struct by_hand node[] = {{6, "h100-sxm5-80g", {0}, 10, 245},
+                                   {6, "h100-sxm5-80g", {0}, 3, 200},
+                                   {2, "h100-sxm5-80g", {0}, 10, 155},
+                                   {4, "h100-sxm5-80g", {0}, 0, 124}};
     struct setting s = {.cluster =
                             cluster_by_hand (4, node,
                                              "\"latency_us\":300,\"node_gb_per_s\":2.243,"
@@ -579,11 +346,11 @@ static void spanning_saves_crossings (void **state)
 /* Rings of one lane whose members are on two nodes, though TP groups would need three. */
 static void uneven_rings (void **state)
 {
-    const struct by_hand node[] = {{3, "h100-sxm5-80g", "0.6,1,1", 0, 380},
-                                   {3, "h100-sxm5-80g", "1,1,0.6", 3, 338},
-                                   {3, "h100-sxm5-80g", "1,1,0.6", 0, 242},
-                                   {3, "h100-sxm5-80g", "0.6,1,1", 3, 163},
-                                   {3, "h100-sxm5-80g", "1,1,1", 10, 273}};
+    const struct by_hand node[] = {{3, "h100-sxm5-80g", {0.6, 1, 1}, 0, 380},
+                                   {3, "h100-sxm5-80g", {1, 1, 0.6}, 3, 338},
+                                   {3, "h100-sxm5-80g", {1, 1, 0.6}, 0, 242},
+                                   {3, "h100-sxm5-80g", {0.6, 1, 1}, 3, 163},
+                                   {3, "h100-sxm5-80g", {1, 1, 1}, 10, 273}};
     struct setting s = {.cluster =
                             cluster_by_hand (5, node,
                                              "\"latency_us\":3,\"node_gb_per_s\":33.58,"
@@ -608,8 +375,8 @@ static void uneven_rings (void **state)
 /* Where NVLS is all that a profile allows, GPUs without it go by rings: of two, sooner. */
 static void rings_without_nvls (void **state)
 {
-    const struct by_hand node[] = {{2, "h100-sxm5-80g", NULL, 3, 1},
-                                   {2, "a100-sxm4-80g", NULL, 3, 1}};
+    const struct by_hand node[] = {{2, "h100-sxm5-80g", {0}, 3, 1},
+                                   {2, "a100-sxm4-80g", {0}, 3, 1}};
     const char *between = "\"latency_us\":3,\"bandwidth_gb_per_s\":0.5";
     struct setting s = {.cluster = cluster_by_hand (2, node, between),
                         .model = small_model (4),

@@ -1,7 +1,6 @@
 /* The gain over the default order on measurements that the plan was not made from: none on
  * noise, found where links are slow every time, equal to pricing the plan by hand. */
-#include "mapper/replan/heldout.h"
-#include "tests/lib/fixture.h"
+#include "tests/lib/search.h"
 #include "topology/edit/edit.h"
 
 static double normal (struct rng *r)
@@ -48,11 +47,7 @@ static struct mapper_heldout plan_on (const struct setting *s,
 {
     struct mapper_settings settings = mapper_settings_default ();
     struct mapper_heldout_settings how = mapper_heldout_settings_default ();
-    struct mapper_problem q = {.model = &s->model,
-                               .job = &s->job,
-                               .profile = &s->profile,
-                               .axes = mapper_axes_of (&s->config),
-                               .memory_limit_pct = 95};
+    struct mapper_problem q = search_config (s);
     struct topology_cluster *c;
     struct mapper_info info;
     struct mapper_heldout h;
@@ -246,15 +241,9 @@ static void two_real_ones (void **state)
         struct topology_passes p;
         struct mapper_settings settings = mapper_settings_default ();
         struct mapper_heldout_settings how = mapper_heldout_settings_default ();
-        struct mapper_problem q = {.model = &s.model,
-                                   .job = &s.job,
-                                   .profile = &s.profile,
-                                   .cluster = s.cluster,
-                                   .axes = mapper_axes_of (&s.config),
-                                   .memory_limit_pct = 95};
+        struct mapper_problem q = search_config (&s);
         const bool held_out[] = {false, true};
-        struct mapper_result r;
-        struct mapper_info info;
+        struct found o;
         struct mapper_heldout h;
         struct error err = {""};
         int order[128], placed[128];
@@ -265,15 +254,14 @@ static void two_real_ones (void **state)
             order[i] = i;
         ok (topology_passes_read (s.cluster, &file[1 - k], 1, &p, NULL, &err), &err);
         assert_int_equal (p.passes, 2);
-        ok (mapper_search (&q, &settings, &r, &info, &err), &err);
-        memcpy (placed, r.gpu, sizeof placed);
-        memcpy (other.layers, r.layers, 4 * sizeof (int));
-        ok (mapper_heldout (&q, &settings, &how, &p, held_out, &r, &h, &err), &err);
+        o = search (&q, NULL);
+        memcpy (placed, o.r.gpu, sizeof placed);
+        memcpy (other.layers, o.r.layers, 4 * sizeof (int));
+        ok (mapper_heldout (&q, &settings, &how, &p, held_out, &o.r, &h, &err), &err);
         gain = 1 - step_of (&other, placed, NULL) / step_of (&other, order, NULL);
         assert_true (fabs (h.gain - gain) < 1e-6);
         assert_true (h.high - h.low > 1e-4);
-        mapper_result_release (&r);
-        mapper_info_release (&info);
+        found_release (&o);
         topology_passes_release (&p);
         topology_cluster_destroy (other.cluster);
         topology_cluster_destroy (s.cluster);

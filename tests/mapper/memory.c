@@ -1,7 +1,6 @@
 /* The few estimates that tell whether a configuration fits at all say what all of them do. */
-#include "mapper/mapper.h"
 #include "mapper/pool/pool.h"
-#include "tests/lib/fixture.h"
+#include "tests/lib/search.h"
 
 struct counts {
     long fit, over;
@@ -10,12 +9,7 @@ struct counts {
 /* Every configuration of a free search. */
 static void compare (const struct setting *s, struct counts *n)
 {
-    struct mapper_problem p = {.model = &s->model,
-                               .job = &s->job,
-                               .profile = &s->profile,
-                               .cluster = s->cluster,
-                               .axes = mapper_axes_free (),
-                               .memory_limit_pct = 94};
+    struct mapper_problem p = search_problem (s);
     struct workload_config *list;
     struct pool pool;
     struct error err;
@@ -23,6 +17,7 @@ static void compare (const struct setting *s, struct counts *n)
     int caps[200 * CLASSES_MAX];
     long all;
 
+    p.memory_limit_pct = 94;
     ok (pool_init (&pool, &p, &err), &err);
     ok (pool_configurations (&pool, &list, &all, &space, &err), &err);
     for (long i = 0; i < all; i++) {

@@ -1,60 +1,36 @@
 /* Which nodes a plan uses: pinned ones always, no more than allowed, the best ones; equal to
  * trying every placement where that can be done. */
-#include "tests/lib/fixture.h"
+#include "tests/lib/clusters.h"
+#include "tests/lib/search.h"
 
 static struct setting a_job (struct topology_cluster *c)
 {
-    return (struct setting){.cluster = c,
-                            .model = small_model (8),
-                            .job = {.seq = 2048, .global_batch = 16},
-                            .profile = profile_of ("megatron-core")};
+    return small_job (c, 8, 2048, 16);
 }
 
 static struct mapper_problem problem_for (const struct setting *s, int tp, int pp, int dp)
 {
-    struct mapper_problem p = {.model = &s->model,
-                               .job = &s->job,
-                               .profile = &s->profile,
-                               .cluster = s->cluster,
-                               .axes = mapper_axes_free (),
-                               .memory_limit_pct = 95};
+    struct mapper_problem p = search_degrees (s, tp, pp, dp);
 
-    p.axes.tp = tp;
-    p.axes.pp = pp;
-    p.axes.dp = dp;
     p.axes.micro_batch = p.axes.zero = 1;
     return p;
 }
 
-static struct mapper_result plan (const struct mapper_problem *p)
-{
-    struct mapper_settings s = mapper_settings_default ();
-    struct mapper_result r;
-    struct mapper_info info;
-    struct error err = {""};
-
-    ok (mapper_search (p, &s, &r, &info, &err), &err);
-    assert_true (r.lower_bound_s <= r.estimate.step_s);
-    mapper_info_release (&info);
-    return r;
-}
-
-static int ranks_on (const struct mapper_problem *p, const struct mapper_result *r,
-                     int node)
+static int ranks_on (const struct mapper_problem *p, const struct found *o, int node)
 {
     int n = 0;
 
-    for (int k = 0; k < (int) workload_world (&r->config.deg); k++)
-        n += p->cluster->node_of_gpu[r->gpu[k]] == node;
+    for (int k = 0; k < (int) workload_world (&o->r.config.deg); k++)
+        n += p->cluster->node_of_gpu[o->r.gpu[k]] == node;
     return n;
 }
 
-static int nodes_of (const struct mapper_problem *p, const struct mapper_result *r)
+static int nodes_of (const struct mapper_problem *p, const struct found *o)
 {
     int n = 0;
 
     for (int i = 0; i < p->cluster->n_nodes; i++)
-        n += ranks_on (p, r, i) > 0;
+        n += ranks_on (p, o, i) > 0;
     return n;
 }
 
@@ -62,13 +38,13 @@ static int nodes_of (const struct mapper_problem *p, const struct mapper_result 
  * over every choice of the other nodes. */
 static void pinned_small (void **state)
 {
-    struct rng rng = {13};
+    struct rng rng = seeded (13);
     (void) state;
 
     for (int round = 0; round < 6; round++) {
         struct setting s = a_job (random_cluster (&rng, 6, 1, 6, 0, false, false));
         struct mapper_problem p = problem_for (&s, 1, 2, 2);
-        struct mapper_result free_one = plan (&p), r;
+        struct found free_one = search (&p, NULL), o;
         bool allowed[6], pinned[6] = {0};
         double least = INFINITY;
         int left_out = 0;
@@ -77,10 +53,10 @@ static void pinned_small (void **state)
             left_out++;
         pinned[left_out] = true;
         p.node_pinned = pinned;
-        r = plan (&p);
-        assert_int_equal (ranks_on (&p, &r, left_out), 1);
-        assert_true (r.estimate.step_s >= free_one.estimate.step_s * (1 - 1e-12));
-        mapper_result_release (&free_one);
+        o = search (&p, NULL);
+        assert_int_equal (ranks_on (&p, &o, left_out), 1);
+        assert_true (o.r.estimate.step_s >= free_one.r.estimate.step_s * (1 - 1e-12));
+        found_release (&free_one);
 
         p.node_pinned = NULL;
         p.node_allowed = allowed;
@@ -93,12 +69,12 @@ static void pinned_small (void **state)
             }
             if (n != 4 || !allowed[left_out])
                 continue;
-            free_one = plan (&p);
-            least = fmin (least, free_one.estimate.step_s);
-            mapper_result_release (&free_one);
+            free_one = search (&p, NULL);
+            least = fmin (least, free_one.r.estimate.step_s);
+            found_release (&free_one);
         }
-        CLOSE (r.estimate.step_s, least, 1e-9);
-        mapper_result_release (&r);
+        CLOSE (o.r.estimate.step_s, least, 1e-9);
+        found_release (&o);
         topology_cluster_destroy (s.cluster);
     }
 }
@@ -106,22 +82,22 @@ static void pinned_small (void **state)
 /* Beyond enumeration: with limits on nodes and without, by nodes and by single GPUs. */
 static void pinned_large (void **state)
 {
-    struct rng rng = {29};
+    struct rng rng = seeded (29);
     (void) state;
 
     for (int round = 0; round < 6; round++) {
         struct setting s = a_job (random_cluster (&rng, 12, 2, 3, 0, false, round % 2));
         struct mapper_problem p = problem_for (&s, 2, 4, 2);
         bool pinned[12] = {0};
-        struct mapper_result r;
+        struct found o;
 
         pinned[11] = pinned[round] = true;
         p.node_pinned = pinned;
         p.max_nodes = round < 3 ? 8 : 0;
-        r = plan (&p);
-        assert_true (ranks_on (&p, &r, 11) > 0 && ranks_on (&p, &r, round) > 0);
-        assert_true (p.max_nodes == 0 || nodes_of (&p, &r) <= p.max_nodes);
-        mapper_result_release (&r);
+        o = search (&p, NULL);
+        assert_true (ranks_on (&p, &o, 11) > 0 && ranks_on (&p, &o, round) > 0);
+        assert_true (p.max_nodes == 0 || nodes_of (&p, &o) <= p.max_nodes);
+        found_release (&o);
         topology_cluster_destroy (s.cluster);
     }
 }
@@ -132,16 +108,13 @@ static void too_many_pinned (void **state)
     struct setting s = a_job (cluster_of ("6x1 a100-sxm4-80g inter:20"));
     struct mapper_problem p = problem_for (&s, 1, 2, 2);
     const bool pinned[6] = {true, true, true, true, true, false};
-    struct mapper_settings settings = mapper_settings_default ();
-    struct mapper_result r;
-    struct mapper_info info;
+    struct found o;
     struct error err = {""};
     (void) state;
 
     p.node_pinned = pinned;
-    assert_int_equal (mapper_search (&p, &settings, &r, &info, &err), ST_INVALID);
+    assert_int_equal (try_search (&p, NULL, &o, &err), ST_INVALID);
     assert_true (strstr (err.text, "5 nodes are pinned") != NULL);
-    mapper_info_release (&info);
     topology_cluster_destroy (s.cluster);
 }
 

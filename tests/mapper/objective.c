@@ -1,43 +1,26 @@
 /* What is to be least: GPU hours find what every number of GPUs costs, with a bound that holds
  * for them; plans that are as good give way to the simplest; GPUs that do not factor are
  * left out as pays. */
-#include "tests/lib/fixture.h"
-
-struct outcome {
-    struct mapper_result r;
-    struct mapper_info info;
-};
+#include "tests/lib/clusters.h"
+#include "tests/lib/search.h"
 
 static struct mapper_problem problem_for (const struct setting *s,
                                           enum mapper_objective objective)
 {
-    return (struct mapper_problem){.model = &s->model,
-                                   .job = &s->job,
-                                   .profile = &s->profile,
-                                   .cluster = s->cluster,
-                                   .axes = mapper_axes_free (),
-                                   .memory_limit_pct = 95,
-                                   .objective = objective};
+    struct mapper_problem p = search_problem (s);
+
+    p.objective = objective;
+    return p;
 }
 
-static bool search (const struct mapper_problem *p, double tie, struct outcome *o)
+static bool finds (const struct mapper_problem *p, double tie, struct found *o)
 {
-    struct mapper_settings s = mapper_settings_default ();
+    struct mapper_settings how = mapper_settings_default ();
     struct error err = {""};
-    enum status st;
 
-    s.tie = tie;
-    s.top = 1000;
-    st = mapper_search (p, &s, &o->r, &o->info, &err);
-    if (st != ST_OK)
-        mapper_info_release (&o->info);
-    return st == ST_OK;
-}
-
-static void release (struct outcome *o)
-{
-    mapper_result_release (&o->r);
-    mapper_info_release (&o->info);
+    how.tie = tie;
+    how.top = 1000;
+    return try_search (p, &how, o, &err) == ST_OK;
 }
 
 static double value (const struct mapper_problem *p, const struct mapper_result *r)
@@ -49,16 +32,13 @@ static double value (const struct mapper_problem *p, const struct mapper_result 
 
 static struct setting a_job (struct topology_cluster *c)
 {
-    return (struct setting){.cluster = c,
-                            .model = small_model (6),
-                            .job = {.seq = 1024, .global_batch = 24},
-                            .profile = profile_of ("megatron-core")};
+    return small_job (c, 6, 1024, 24);
 }
 
 /* Every tp, pp and dp by itself: none is below the bound, and the least is what was found. */
 static void least_of_all (void **state)
 {
-    struct rng rng = {23};
+    struct rng rng = seeded (23);
     int rounds = getenv ("LINKWISE_LONG") ? 20 : 1;
     (void) state;
 
@@ -66,11 +46,11 @@ static void least_of_all (void **state)
         for (int objective = 0; objective < 2; objective++) {
             struct setting s = a_job (random_cluster (&rng, 3, 2, 3, 0, false, false));
             struct mapper_problem p = problem_for (&s, (enum mapper_objective) objective);
-            struct outcome best, one;
+            struct found best, one;
             double least = INFINITY, bound;
 
             p.axes.micro_batch = p.axes.zero = 1;
-            assert_true (search (&p, 0, &best));
+            assert_true (finds (&p, 0, &best));
             assert_true (best.info.proven);
             bound = best.r.lower_bound_s * value (&p, &best.r) / best.r.estimate.step_s;
             for (int tp = 1; tp <= 2; tp++)
@@ -79,15 +59,15 @@ static void least_of_all (void **state)
                         p.axes.tp = tp;
                         p.axes.pp = pp;
                         p.axes.dp = dp;
-                        if (tp * pp * dp > s.cluster->n_gpus || !search (&p, 0, &one))
+                        if (tp * pp * dp > s.cluster->n_gpus || !finds (&p, 0, &one))
                             continue;
                         assert_true (value (&p, &one.r) >= bound * (1 - 1e-9));
                         least = fmin (least, value (&p, &one.r));
-                        release (&one);
+                        found_release (&one);
                     }
             /* The search of all places each with the same effort or more. */
             assert_true (value (&p, &best.r) <= least * (1 + 1e-3));
-            release (&best);
+            found_release (&best);
             topology_cluster_destroy (s.cluster);
         }
 }
@@ -98,16 +78,16 @@ static void few_or_many (void **state)
     struct setting s = a_job (cluster_of ("4x2 a100-sxm4-80g intra:200 inter:1"));
     struct mapper_problem step = problem_for (&s, MAPPER_STEP),
                           hours = problem_for (&s, MAPPER_GPU_HOURS);
-    struct outcome a, b;
+    struct found a, b;
     (void) state;
 
-    assert_true (search (&step, 0, &a));
-    assert_true (search (&hours, 0, &b));
+    assert_true (finds (&step, 0, &a));
+    assert_true (finds (&hours, 0, &b));
     assert_true (value (&hours, &b.r) < value (&hours, &a.r));
     assert_true (a.r.estimate.step_s < b.r.estimate.step_s);
     assert_true (workload_world (&b.r.config.deg) < workload_world (&a.r.config.deg));
-    release (&a);
-    release (&b);
+    found_release (&a);
+    found_release (&b);
     topology_cluster_destroy (s.cluster);
 }
 
@@ -116,19 +96,19 @@ static void gpus_that_do_not_factor (void **state)
 {
     struct setting s = a_job (cluster_of ("7x1 a100-sxm4-80g inter:20"));
     struct mapper_problem p = problem_for (&s, MAPPER_STEP);
-    struct outcome all, fewer;
+    struct found all, fewer;
     (void) state;
 
-    assert_true (search (&p, 0, &all));
+    assert_true (finds (&p, 0, &all));
     assert_true (workload_world (&all.r.config.deg) >= 6);
     for (int nodes = 1; nodes < 7; nodes++) {
         p.max_nodes = nodes;
-        assert_true (search (&p, 0, &fewer));
+        assert_true (finds (&p, 0, &fewer));
         assert_true (workload_world (&fewer.r.config.deg) <= nodes);
         assert_true (fewer.r.estimate.step_s >= all.r.estimate.step_s * (1 - 1e-9));
-        release (&fewer);
+        found_release (&fewer);
     }
-    release (&all);
+    found_release (&all);
     topology_cluster_destroy (s.cluster);
 }
 
@@ -142,22 +122,22 @@ static int axes_in_use (const struct workload_degrees *d)
  * gives up, and no other that is as good has fewer axes. */
 static void ties (void **state)
 {
-    struct rng rng = {41};
+    struct rng rng = seeded (41);
     int simpler = 0, ordered = 0;
     (void) state;
 
     for (int round = 0; round < 4; round++) {
         struct setting s = a_job (random_cluster (&rng, 3, 2, 1.2, 0, false, false));
         struct mapper_problem p = problem_for (&s, MAPPER_STEP);
-        struct outcome best, tied;
+        struct found best, tied;
         double tie = round % 2 ? 0.1 : 0.4;
 
         if (round >= 2) { /* ZeRO and sequence parallelism are left to choose */
             p.axes.tp = 2;
             p.axes.dp = 3;
         }
-        assert_true (search (&p, 0, &best));
-        assert_true (search (&p, tie, &tied));
+        assert_true (finds (&p, 0, &best));
+        assert_true (finds (&p, tie, &tied));
         assert_true (tied.r.estimate.step_s <=
                      best.r.estimate.step_s * (1 + tie) * (1 + 1e-12));
         CLOSE (tied.r.estimate.step_s, best.r.estimate.step_s * (1 + tied.r.given_up),
@@ -181,8 +161,8 @@ static void ties (void **state)
             ordered++;
             CLOSE (tied.r.estimate.step_s, tied.r.default_order_step_s, 1e-12);
         }
-        release (&best);
-        release (&tied);
+        found_release (&best);
+        found_release (&tied);
         topology_cluster_destroy (s.cluster);
     }
     assert_true (simpler > 0 && ordered > 0);

@@ -1,17 +1,15 @@
 /* A placement that is the best by construction is found: all links of its pipelines and
  * rings have one rate, every other link at most three quarters of it. */
-#include "tests/lib/fixture.h"
-
-#include "topology/edit/edit.h"
 #include "tests/lib/planted.h"
+#include "tests/lib/search.h"
+#include "topology/edit/edit.h"
 
 static void find_planted (const char *preset, int nodes, int stages)
 {
     struct topology_synth y = topology_synth_default ();
     struct topology_document d = {0};
-    struct mapper_settings settings = mapper_settings_default ();
-    struct mapper_result r;
-    struct mapper_info info;
+    struct mapper_problem p;
+    struct found o;
     struct error err = {""};
     struct setting s = {.model = model_of ("llama-2-13b"),
                         .job = {.seq = 4096},
@@ -29,26 +27,14 @@ static void find_planted (const char *preset, int nodes, int stages)
     s.config = config_of (8, stages,
                           (int) json_integer_value (json_object_get (planted, "dp")), 1);
     s.job.global_batch = 8 * s.config.deg.dp;
-
-    struct mapper_problem p = {.model = &s.model,
-                               .job = &s.job,
-                               .profile = &s.profile,
-                               .cluster = s.cluster,
-                               .axes = mapper_axes_free (),
-                               .memory_limit_pct = 95};
-
-    p.axes.tp = 8;
-    p.axes.pp = stages;
-    p.axes.dp = s.config.deg.dp;
+    p = search_degrees (&s, 8, stages, s.config.deg.dp);
     p.axes.micro_batch = p.axes.zero = p.axes.sequence_parallel = 1;
     p.axes.recompute = RECOMPUTE_SELECTIVE;
-    ok (mapper_search (&p, &settings, &r, &info, &err), &err);
-    s.config = r.config;
-    memcpy (s.layers, r.layers, (size_t) stages * sizeof (int));
-    assert_true (r.estimate.step_s <= step_of (&s, gpu, NULL) * 1.001);
+    o = search (&p, NULL);
+    take (&s, &o.r);
+    assert_true (o.r.estimate.step_s <= step_of (&s, gpu, NULL) * 1.001);
     free (gpu);
-    mapper_result_release (&r);
-    mapper_info_release (&info);
+    found_release (&o);
     topology_cluster_destroy (s.cluster);
     topology_document_release (&d);
 }

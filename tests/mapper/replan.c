@@ -1,46 +1,24 @@
 /* Replanning moves as few ranks as pays: none where nothing changed or moving costs more,
  * those of a lost node or a bad link otherwise; the list of moves leads from the old plan to
  * the new one. */
-#include "mapper/replan/replan.h"
-#include "tests/lib/fixture.h"
+#include "tests/lib/clusters.h"
+#include "tests/lib/search.h"
 
 static struct setting a_job (struct topology_cluster *c, int tp, int pp, int dp)
 {
-    return (struct setting){.cluster = c,
-                            .model = small_model (8),
-                            .job = {.seq = 2048, .global_batch = 64},
-                            .profile = profile_of ("megatron-core"),
-                            .config = config_of (tp, pp, dp, 1)};
-}
-
-static struct mapper_problem problem_for (const struct setting *s, bool fixed)
-{
-    struct mapper_problem p = {.model = &s->model,
-                               .job = &s->job,
-                               .profile = &s->profile,
-                               .cluster = s->cluster,
-                               .axes = mapper_axes_free (),
-                               .memory_limit_pct = 95};
-
-    if (fixed)
-        p.axes = mapper_axes_of (&s->config);
-    return p;
+    return small_job_as (c, 8, 2048, 64, config_of (tp, pp, dp, 1));
 }
 
 /* A plan of the setting's configuration. */
 static struct workload_plan plan_of (const struct setting *s)
 {
-    struct mapper_problem p = problem_for (s, true);
-    struct mapper_settings settings = mapper_settings_default ();
-    struct mapper_result r;
-    struct mapper_info info;
+    struct mapper_problem p = search_config (s);
+    struct found o = search (&p, NULL);
     struct workload_plan plan;
     struct error err = {""};
 
-    ok (mapper_search (&p, &settings, &r, &info, &err), &err);
-    ok (mapper_result_to_plan (&p, &r, &plan, &err), &err);
-    mapper_result_release (&r);
-    mapper_info_release (&info);
+    ok (mapper_result_to_plan (&p, &o.r, &plan, &err), &err);
+    found_release (&o);
     return plan;
 }
 
@@ -74,32 +52,13 @@ static void release (struct outcome *o)
 static struct topology_cluster *with_links (int nodes, int gpus, double usual,
                                             const int (*pair)[2], int n, double rate)
 {
-    struct text t = {0};
-    struct topology_cluster *c;
+    double gb[16 * 16];
 
-    text_add (&t, "{\"version\":1,\"name\":\"test\",\"nodes\":[");
-    for (int i = 0; i < nodes; i++)
-        text_add (&t, "%s{\"name\":\"n%d\",\"gpus\":%d,\"gpu_type\":\"a100-sxm4-80g\"}",
-                  i ? "," : "", i, gpus);
-    text_add (&t, "],\"links\":{\"intra\":{\"bandwidth_gb_per_s\":200,\"latency_us\":3},"
-                  "\"inter\":{\"latency_us\":10,\"bandwidth_gb_per_s\":[");
-    for (int i = 0; i < nodes; i++) {
-        text_add (&t, "%s[", i ? "," : "");
-        for (int j = 0; j < nodes; j++) {
-            double gb = usual;
-
-            for (int k = 0; k < n; k++)
-                if ((pair[k][0] == i && pair[k][1] == j) ||
-                    (pair[k][0] == j && pair[k][1] == i))
-                    gb = rate;
-            text_add (&t, "%s%g", j ? "," : "", gb);
-        }
-        text_add (&t, "]");
-    }
-    text_add (&t, "]}}}");
-    c = cluster_from (text_str (&t));
-    text_free (&t);
-    return c;
+    for (int k = 0; k < nodes * nodes; k++)
+        gb[k] = usual;
+    for (int k = 0; k < n; k++)
+        gb[pair[k][0] * nodes + pair[k][1]] = gb[pair[k][1] * nodes + pair[k][0]] = rate;
+    return cluster_of_rates (nodes, gpus, "a100-sxm4-80g", false, gb);
 }
 
 static int node_of (const struct topology_cluster *c, const struct workload_plan *plan,
@@ -112,14 +71,14 @@ static int node_of (const struct topology_cluster *c, const struct workload_plan
 
 static void nothing_changed (void **state)
 {
-    struct rng r = {3};
+    struct rng r = seeded (3);
     struct mapper_replan_settings how = mapper_replan_settings_default ();
     (void) state;
 
     for (int round = 0; round < 3; round++) {
         struct setting s = a_job (random_cluster (&r, 9, 2, 3, 0, false, false), 2, 4, 2);
         struct workload_plan old = plan_of (&s);
-        struct mapper_problem p = problem_for (&s, false);
+        struct mapper_problem p = search_problem (&s);
         struct outcome o = replan_with (&p, &old, &how);
 
         assert_int_equal (o.x.verdict, MAPPER_STAY);
@@ -148,8 +107,8 @@ static void a_bad_link (void **state)
 
     later.cluster = now;
 
-    struct mapper_problem p = problem_for (&later, false),
-                          before = problem_for (&s, false);
+    struct mapper_problem p = search_problem (&later),
+                          before = search_problem (&s);
     struct outcome o = replan_with (&p, &old, &how);
     double gain_s = o.x.stay_step_s - o.r.estimate.step_s;
 
@@ -193,7 +152,7 @@ static void a_lost_node (void **state)
 {
     struct setting s = a_job (with_links (9, 2, 20, NULL, 0, 0), 2, 4, 2);
     struct workload_plan old = plan_of (&s);
-    struct mapper_problem p = problem_for (&s, false);
+    struct mapper_problem p = search_problem (&s);
     struct mapper_replan_settings how = mapper_replan_settings_default ();
     bool allowed[9];
     int lost = node_of (s.cluster, &old, 6);
@@ -283,7 +242,7 @@ static void random_changes (void **state)
                  {6, 4, 2, 4, 2},
                  {7, 1, 1, 3, 2},
                  {4, 2, 1, 4, 2}};
-    struct rng r = {17};
+    struct rng r = seeded (17);
     int rounds = getenv ("LINKWISE_LONG") ? 30 : 2, moves = 0;
     (void) state;
 
@@ -295,15 +254,12 @@ static void random_changes (void **state)
                        cases[i].pp, cases[i].dp);
             struct workload_plan old = plan_of (&s);
             struct mapper_replan_settings how = mapper_replan_settings_default ();
-            struct mapper_settings settings = mapper_settings_default ();
-            struct mapper_result fresh;
-            struct mapper_info info;
-            struct error err = {""};
             struct setting now = s;
+            struct found fresh;
 
             now.cluster = random_cluster (&r, nodes, gpus, 8, 0, false, false);
 
-            struct mapper_problem p = problem_for (&now, false);
+            struct mapper_problem p = search_problem (&now);
             struct outcome o = replan_with (&p, &old, &how);
 
             assert_true (o.r.estimate.step_s <= o.x.stay_step_s * (1 + 1e-12));
@@ -311,13 +267,12 @@ static void random_changes (void **state)
                 check_moves (&now, &old, &o);
                 moves += o.x.n_moves;
             }
-            p = problem_for (&now, true);
-            ok (mapper_search (&p, &settings, &fresh, &info, &err), &err);
-            if (memcmp (fresh.layers, old.layers_per_stage,
+            p = search_config (&now);
+            fresh = search (&p, NULL);
+            if (memcmp (fresh.r.layers, old.layers_per_stage,
                         (size_t) cases[i].pp * sizeof (int)) == 0)
-                assert_true (o.r.estimate.step_s <= fresh.estimate.step_s * 1.002);
-            mapper_result_release (&fresh);
-            mapper_info_release (&info);
+                assert_true (o.r.estimate.step_s <= fresh.r.estimate.step_s * 1.002);
+            found_release (&fresh);
             release (&o);
             workload_plan_release (&old);
             topology_cluster_destroy (now.cluster);
@@ -335,7 +290,7 @@ static void moves_by_the_model_asked_for (void **state)
     (void) state;
 
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        struct rng r = {29};
+        struct rng r = seeded (29);
         int moves = 0;
 
         for (int round = 0; round < 4; round++) {
@@ -349,7 +304,7 @@ static void moves_by_the_model_asked_for (void **state)
             double gains = 0.0;
 
             now.cluster = random_cluster (&r, 9, 2, 8, 0, false, false);
-            p = problem_for (&now, true);
+            p = search_config (&now);
             p.cost_model = kinds[i];
             o = replan_with (&p, &old, &how);
             for (int k = 0; k < o.x.n_moves; k++)
@@ -369,7 +324,7 @@ static void moves_by_the_model_asked_for (void **state)
 /* A plan that recomputes some of a stage's layers is the old degrees, not others. */
 static void some_layers_recomputed (void **state)
 {
-    struct rng r = {5};
+    struct rng r = seeded (5);
     struct setting s = a_job (random_cluster (&r, 4, 2, 2, 0, false, false), 2, 2, 2);
     struct mapper_replan_settings how = mapper_replan_settings_default ();
     struct workload_plan old;
@@ -380,7 +335,7 @@ static void some_layers_recomputed (void **state)
     s.config.recompute = RECOMPUTE_FULL;
     s.config.recompute_layers = 2;
     old = plan_of (&s);
-    p = problem_for (&s, false);
+    p = search_problem (&s);
     o = replan_with (&p, &old, &how);
     assert_int_equal (o.x.verdict, MAPPER_STAY);
     assert_string_equal (o.x.old_degrees, "");

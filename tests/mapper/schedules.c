@@ -1,8 +1,7 @@
 /* Every schedule, with and without experts: no split of the layers and no placement is
  * below the bounds, and the search takes all of them. */
-#include "mapper/bound/bound.h"
-#include "memest/memest.h"
-#include "tests/lib/fixture.h"
+#include "tests/lib/bounds.h"
+#include "tests/lib/clusters.h"
 
 static const enum workload_schedule all[] = {
     SCHEDULE_1F1B, SCHEDULE_GPIPE, SCHEDULE_INTERLEAVED, SCHEDULE_ZB1P,
@@ -64,26 +63,7 @@ static bool draw_config (struct rng *r, struct setting *s)
     c->zero = rng_below (r, d->pp == 1 ? 4 : 2);
     c->recompute = (enum workload_recompute) rng_below (r, 3);
     c->sequence_parallel = d->tp > 1 && rng_below (r, 2);
-    return workload_config_check (&s->model, &s->job, c, NULL) == ST_OK &&
-           workload_world (d) <= s->cluster->n_gpus && s->model.layers % d->vpp == 0;
-}
-
-/* Every chunk of a stage holds as many layers. */
-static void draw_layers (struct rng *r, struct setting *s)
-{
-    int pp = s->config.deg.pp, v = s->config.deg.vpp, left = s->model.layers / v;
-
-    if (rng_below (r, 2))
-        workload_layers_even (left, pp, s->layers);
-    else
-        for (int k = 0; k < pp; k++) {
-            int rest = pp - 1 - k;
-
-            s->layers[k] = rest ? 1 + rng_below (r, left - rest) : left;
-            left -= s->layers[k];
-        }
-    for (int k = 0; k < pp; k++)
-        s->layers[k] *= v;
+    return possible (s);
 }
 
 /* Sends that wait, tokens that go to a node once, all-reduces and all-to-alls that are
@@ -101,37 +81,20 @@ static void bound_holds (void **state)
                             .model = random_model (&r),
                             .job = {.seq = 512, .global_batch = 1 << rng_below (&r, 8)},
                             .profile = profile_of (profiles[rng_below (&r, 4)])};
-        struct mapper_problem p = {.model = &s.model,
-                                   .job = &s.job,
-                                   .profile = &s.profile,
-                                   .cluster = s.cluster,
-                                   .axes = mapper_axes_free (),
-                                   .memory_limit_pct = 1e9}; /* no limit */
-        int n = s.cluster->n_gpus, gpu[128];
+        struct mapper_problem p = unlimited (&s);
+        int gpu[128];
 
         draw_overlap (&r, &s.profile);
         for (int i = 0; i < 300; i++) {
-            double loose, tight, step;
-            struct error err = {""};
+            double bound[2];
 
             if (!draw_config (&r, &s))
                 continue;
-            ok (bound_of_problem (&p, &s.config, false, &loose, &err), &err);
-            ok (bound_of_problem (&p, &s.config, true, &tight, &err), &err);
-            for (int k = 0; k < n; k++)
-                gpu[k] = k;
+            find_bounds (&p, &s, bound);
             for (int tries = 0; tries < 4; tries++) {
                 draw_layers (&r, &s);
-                if (rng_below (&r, 3))
-                    shuffle (&r, gpu, n);
-                step = step_of (&s, gpu, NULL);
-                if (step < loose * (1 - 1e-9) || step < tight * (1 - 1e-9))
-                    fail_msg ("%s, tp %d pp %d dp %d cp %d ep %d etp %d vpp %d: step "
-                              "%.9g below a bound, %.9g or %.9g",
-                              workload_schedule_name (s.config.schedule), s.config.deg.tp,
-                              s.config.deg.pp, s.config.deg.dp, s.config.deg.cp,
-                              s.config.deg.ep, s.config.deg.etp, s.config.deg.vpp, step,
-                              loose, tight);
+                draw_order (&r, &s, gpu);
+                above (&s, "by hand", gpu, step_of (&s, gpu, NULL), 2, bound);
             }
             tried[s.config.schedule]++;
         }
@@ -141,32 +104,14 @@ static void bound_holds (void **state)
         assert_true (tried[k] > rounds / 4);
 }
 
-static struct mapper_result search (const struct mapper_problem *p,
-                                    struct mapper_info *info)
-{
-    struct mapper_settings settings = mapper_settings_default ();
-    struct mapper_result r = {0};
-    struct error err = {""};
-
-    settings.granularity = MAPPER_GPU;
-    ok (mapper_search (p, &settings, &r, info, &err), &err);
-    return r;
-}
-
 static bool in_memory (const struct setting *s, double limit_bytes)
 {
-    struct memest_problem memory = {&s->model, &s->job, &s->config, &s->profile,
-                                    MEMEST_LINKWISE};
+    double peak[32];
 
-    for (int i = 0; i < s->config.deg.pp; i++) {
-        struct workload_stage held =
-            workload_stage_of (&s->model, &s->config, s->layers, i);
-        struct memest_stage m;
-
-        memest_stage (&memory, i, &held, &m);
-        if (m.peak_bytes > limit_bytes)
+    find_peaks (s, peak);
+    for (int i = 0; i < s->config.deg.pp; i++)
+        if (peak[i] > limit_bytes)
             return false;
-    }
     return true;
 }
 
@@ -189,7 +134,8 @@ static void whole_space (void **state)
     int rounds = getenv ("LINKWISE_LONG") ? 300 : 16, chunked = 0, experts = 0;
     (void) state;
 
-    for (int round = 0; round < rounds; round++) {
+    for (int round = 0; round < rounds || (round < 8 * rounds && chunked * experts == 0);
+         round++) {
         int nodes = 1 + rng_below (&r, 2), gpus = 4 / nodes, n = nodes * gpus;
         struct setting s = {.cluster =
                                 random_cluster (&r, nodes, gpus, 4, 0, false, false),
@@ -198,78 +144,62 @@ static void whole_space (void **state)
                             .profile = profile_of ("megatron-core")};
         double pct = rng_below (&r, 3) ? 95 : 3 + 10 * rng_unit (&r);
         double limit = pct / 100 * topology_gpu_type_of (s.cluster, 0)->memory_bytes;
-        struct mapper_problem p = {.model = &s.model,
-                                   .job = &s.job,
-                                   .profile = &s.profile,
-                                   .cluster = s.cluster,
-                                   .axes = mapper_axes_free (),
-                                   .memory_limit_pct = pct},
-                              fixed;
+        struct mapper_problem p = search_problem (&s), fixed;
         struct mapper_settings settings = mapper_settings_default ();
-        struct mapper_result best = {0}, other;
-        struct mapper_info info;
+        struct found best, other;
         struct error err = {""};
         enum status st;
         int gpu[16];
 
+        p.memory_limit_pct = pct;
         /* A framework that runs everything. */
         s.profile.schedules = (1u << SCHEDULES) - 1;
         if (round % 3) /* else replicas alone are best, most often */
             p.axes.pp = 2;
         settings.granularity = MAPPER_GPU;
-        st = mapper_search (&p, &settings, &best, &info, &err);
+        st = try_search (&p, &settings, &best, &err);
         if (st == ST_OK) {
             /* Which stage gets which kind of layer is not tried out. */
-            assert_true (info.proven || s.model.dense_layers > 0 ||
+            assert_true (best.info.proven || s.model.dense_layers > 0 ||
                          s.model.expert_every > 1);
-            s.config = best.config;
-            memcpy (s.layers, best.layers, (size_t) s.config.deg.pp * sizeof (int));
+            take (&s, &best.r);
             assert_true (in_memory (&s, limit));
             assert_true (
-                lists (&info, "schedule",
+                lists (&best.info, "schedule",
                        json_string (workload_schedule_name (s.config.schedule))));
-            assert_true (lists (&info, "ep", json_integer (s.config.deg.ep)));
-            assert_true (lists (&info, "etp", json_integer (s.config.deg.etp)));
-            assert_true (lists (&info, "vpp", json_integer (s.config.deg.vpp)));
+            assert_true (lists (&best.info, "ep", json_integer (s.config.deg.ep)));
+            assert_true (lists (&best.info, "etp", json_integer (s.config.deg.etp)));
+            assert_true (lists (&best.info, "vpp", json_integer (s.config.deg.vpp)));
             chunked += s.config.deg.vpp > 1;
             experts += s.config.deg.ep > 1;
         } else
             assert_int_equal (st, ST_NOFIT);
         for (int i = 0; i < 400; i++) {
-            double step;
-
             if (!draw_config (&r, &s) ||
                 (p.axes.pp != MAPPER_FREE && s.config.deg.pp != p.axes.pp))
                 continue;
             draw_layers (&r, &s);
-            for (int k = 0; k < n; k++)
-                gpu[k] = k;
+            in_file_order (gpu, n);
             shuffle (&r, gpu, n);
             if (!in_memory (&s, limit))
                 continue;
             if (st != ST_OK)
                 fail_msg ("%s fits, but: %s", workload_schedule_name (s.config.schedule),
                           err.text);
-            step = step_of (&s, gpu, NULL);
-            if (step < best.lower_bound_s * (1 - 1e-9))
-                fail_msg ("%s, tp %d pp %d dp %d ep %d vpp %d: step %.9g below %.9g",
-                          workload_schedule_name (s.config.schedule), s.config.deg.tp,
-                          s.config.deg.pp, s.config.deg.dp, s.config.deg.ep,
-                          s.config.deg.vpp, step, best.lower_bound_s);
+            above (&s, "by hand", gpu, step_of (&s, gpu, NULL), 1, &best.r.lower_bound_s);
         }
-        mapper_info_release (&info);
         if (st == ST_OK) {
             fixed = p;
             fixed.axes.schedule = (int) all[rng_below (&r, 8)];
-            if (mapper_search (&fixed, &settings, &other, &info, &err) == ST_OK) {
-                assert_int_equal (other.config.schedule, fixed.axes.schedule);
-                assert_true (best.estimate.step_s <= other.estimate.step_s * (1 + 1e-9));
-                assert_true (best.lower_bound_s <= other.lower_bound_s * (1 + 1e-9));
-                mapper_result_release (&other);
+            if (try_search (&fixed, &settings, &other, &err) == ST_OK) {
+                assert_int_equal (other.r.config.schedule, fixed.axes.schedule);
+                assert_true (best.r.estimate.step_s <=
+                             other.r.estimate.step_s * (1 + 1e-9));
+                assert_true (best.r.lower_bound_s <= other.r.lower_bound_s * (1 + 1e-9));
+                found_release (&other);
             }
-            mapper_info_release (&info);
+            found_release (&best);
         }
-        mapper_result_release (&best);
         topology_cluster_destroy (s.cluster);
     }
     assert_true (chunked > 0 && experts > 0);
@@ -278,39 +208,30 @@ static void whole_space (void **state)
 /* What only forks of the framework run is priced when asked for, never chosen. */
 static void on_request (void **state)
 {
-    struct setting s = {.cluster = cluster_of ("2x4 a100-sxm4-80g intra:200 inter:10"),
-                        .model = small_model (12),
-                        .job = {.seq = 2048, .global_batch = 16},
-                        .profile = profile_of ("megatron-core")};
-    struct mapper_problem p = {.model = &s.model,
-                               .job = &s.job,
-                               .profile = &s.profile,
-                               .cluster = s.cluster,
-                               .axes = mapper_axes_free (),
-                               .memory_limit_pct = 95};
-    struct mapper_info info;
-    struct mapper_result r;
+    struct setting s =
+        small_job (cluster_of ("2x4 a100-sxm4-80g intra:200 inter:10"), 12, 2048, 16);
+    struct mapper_problem p = search_problem (&s);
+    struct mapper_settings settings = mapper_settings_default ();
+    struct found o;
     (void) state;
 
+    settings.granularity = MAPPER_GPU;
     p.axes.pp = 4;
-    r = search (&p, &info);
-    assert_true (lists (&info, "schedule", json_string ("1f1b")));
-    assert_true (lists (&info, "schedule", json_string ("interleaved")));
-    assert_false (lists (&info, "schedule", json_string ("gpipe")));
-    assert_false (lists (&info, "schedule", json_string ("zb2p")));
-    mapper_result_release (&r);
-    mapper_info_release (&info);
+    o = search (&p, &settings);
+    assert_true (lists (&o.info, "schedule", json_string ("1f1b")));
+    assert_true (lists (&o.info, "schedule", json_string ("interleaved")));
+    assert_false (lists (&o.info, "schedule", json_string ("gpipe")));
+    assert_false (lists (&o.info, "schedule", json_string ("zb2p")));
+    found_release (&o);
     p.axes.schedule = SCHEDULE_ZB2P;
-    r = search (&p, &info);
-    assert_int_equal (r.config.schedule, SCHEDULE_ZB2P);
-    mapper_result_release (&r);
-    mapper_info_release (&info);
+    o = search (&p, &settings);
+    assert_int_equal (o.r.config.schedule, SCHEDULE_ZB2P);
+    found_release (&o);
     s.profile.schedules = 1u << SCHEDULE_1F1B | 1u << SCHEDULE_ZB2P;
     p.axes.schedule = MAPPER_FREE;
-    r = search (&p, &info);
-    assert_true (lists (&info, "schedule", json_string ("zb2p")));
-    mapper_result_release (&r);
-    mapper_info_release (&info);
+    o = search (&p, &settings);
+    assert_true (lists (&o.info, "schedule", json_string ("zb2p")));
+    found_release (&o);
     topology_cluster_destroy (s.cluster);
 }
 

@@ -1,76 +1,35 @@
 /* The search: equal to exhaustive search on small clusters, its bound below everything,
  * never worse than the default order, the same on any number of threads. */
-#include "mapper/bound/bound.h"
-#include "tests/lib/fixture.h"
-
-struct outcome {
-    struct mapper_result r;
-    struct mapper_info info;
-};
-
-static struct mapper_problem search_problem (const struct setting *s)
-{
-    return (struct mapper_problem){.model = &s->model,
-                                   .job = &s->job,
-                                   .profile = &s->profile,
-                                   .cluster = s->cluster,
-                                   .axes = mapper_axes_free (),
-                                   .memory_limit_pct = 95,
-                                   .cost_model = s->kind};
-}
-
-static void fix_axes (struct mapper_problem *p, const struct workload_config *c)
-{
-    p->axes.tp = c->deg.tp;
-    p->axes.pp = c->deg.pp;
-    p->axes.dp = c->deg.dp;
-    p->axes.micro_batch = c->micro_batch;
-    p->axes.zero = c->zero;
-    p->axes.recompute = (int) c->recompute;
-    p->axes.sequence_parallel = c->sequence_parallel;
-    p->axes.ep = c->deg.ep;
-    p->axes.etp = c->deg.etp;
-    p->axes.vpp = c->deg.vpp;
-    p->axes.schedule = (int) c->schedule;
-}
+#include "tests/lib/bounds.h"
+#include "tests/lib/clusters.h"
 
 /* A proven plan.  @return false when there is none */
 static bool finds (const struct mapper_problem *p, enum mapper_granularity g, int threads,
-                   unsigned long seed, struct outcome *o)
+                   unsigned long seed, struct found *o)
 {
     struct mapper_settings s = mapper_settings_default ();
     struct error err = {""};
     enum status st;
 
-    *o = (struct outcome){0};
     s.granularity = g;
     s.threads = threads;
     s.seed = seed;
-    st = mapper_search (p, &s, &o->r, &o->info, &err);
-    if (st == ST_NOFIT) {
-        mapper_info_release (&o->info);
+    st = try_search (p, &s, o, &err);
+    if (st == ST_NOFIT)
         return false;
-    }
     ok (st, &err);
     assert_true (o->info.proven);
     assert_true (o->r.lower_bound_s > 0);
-    assert_true (o->r.lower_bound_s <= o->r.estimate.step_s);
     return true;
 }
 
-static struct outcome search (const struct mapper_problem *p, enum mapper_granularity g,
-                              int threads, unsigned long seed)
+static struct found proven (const struct mapper_problem *p, enum mapper_granularity g,
+                            int threads, unsigned long seed)
 {
-    struct outcome o;
+    struct found o;
 
     assert_true (finds (p, g, threads, seed, &o));
     return o;
-}
-
-static void release (struct outcome *o)
-{
-    mapper_result_release (&o->r);
-    mapper_info_release (&o->info);
 }
 
 /* Best step over every injective map of ranks to GPUs; unmeasured links first.  With
@@ -85,25 +44,13 @@ struct exhaustive {
     double step_s;
 };
 
-static bool consecutive (const struct exhaustive *x)
-{
-    const int *node_of = x->s->cluster->node_of_gpu;
-
-    for (int a = 0; a < x->world; a++)
-        for (int b = a + 2; b < x->world; b++)
-            if (node_of[x->gpu[a]] == node_of[x->gpu[b]] &&
-                node_of[x->gpu[b - 1]] != node_of[x->gpu[b]])
-                return false;
-    return true;
-}
-
 static void enumerate (struct exhaustive *x, int at)
 {
     if (at == x->world) {
         int unmeasured = 0;
         double step;
 
-        if (x->by_node && !consecutive (x))
+        if (x->by_node && !consecutive (x->s->cluster, x->gpu, at))
             return;
         step = step_of (x->s, x->gpu, &unmeasured);
         if (isfinite (step) && (unmeasured < x->unmeasured ||
@@ -154,22 +101,18 @@ static void small_clusters (void **state)
     for (int round = 0; round < 2 * long_run; round++)
         for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
             int nodes = cases[i].nodes, gpus = cases[i].gpus;
-            struct setting s = {
-                .cluster =
-                    random_cluster (&r, nodes, gpus, 6, rng_below (&r, 3) ? 0 : 0.15,
-                                    rng_below (&r, 2), rng_below (&r, 4) == 0),
-                .model = small_model (8),
-                .job = {.seq = 512, .global_batch = 24},
-                .profile = profile_of (WORKLOAD_PROFILE_DEFAULT),
-                .config = config_of (cases[i].tp, cases[i].pp, cases[i].dp, 1),
-                .kind = round < long_run ? COSTMODEL_CRITICAL_PATH
-                        : i % 2          ? COSTMODEL_PIPETTE
-                                         : COSTMODEL_AMP};
-            struct mapper_problem p = search_problem (&s);
+            struct setting s = small_job_as (
+                random_cluster (&r, nodes, gpus, 6, rng_below (&r, 3) ? 0 : 0.15,
+                                rng_below (&r, 2), rng_below (&r, 4) == 0),
+                8, 512, 24, config_of (cases[i].tp, cases[i].pp, cases[i].dp, 1));
+            struct mapper_problem p;
 
-            fix_axes (&p, &s.config);
+            s.kind = round < long_run ? COSTMODEL_CRITICAL_PATH
+                     : i % 2          ? COSTMODEL_PIPETTE
+                                      : COSTMODEL_AMP;
+            p = search_config (&s);
             for (int by_node = 0; by_node <= 1; by_node++) {
-                struct outcome o;
+                struct found o;
                 struct exhaustive x = {.s = &s,
                                        .world = (int) workload_world (&s.config.deg),
                                        .n = nodes * gpus,
@@ -179,7 +122,6 @@ static void small_clusters (void **state)
 
                 /* The links that are not measured may leave no way between nodes. */
                 if (!finds (&p, by_node ? MAPPER_NODE : MAPPER_GPU, 0, 1, &o)) {
-                    workload_layers_even (s.model.layers, s.config.deg.pp, s.layers);
                     enumerate (&x, 0);
                     assert_false (isfinite (x.step_s));
                     continue;
@@ -187,8 +129,7 @@ static void small_clusters (void **state)
                 if (s.config.deg.pp <= 3 && x.world <= 4 && round % 2 == 0) {
                     enumerate_splits (&x, &s, 0, s.model.layers);
                 } else {
-                    memcpy (s.layers, o.r.layers,
-                            (size_t) s.config.deg.pp * sizeof (int));
+                    take (&s, &o.r);
                     enumerate (&x, 0);
                 }
                 assert_int_equal (o.r.estimate.n_unmeasured > 0, x.unmeasured > 0);
@@ -197,7 +138,7 @@ static void small_clusters (void **state)
                     assert_true (o.r.estimate.n_unmeasured == 0 &&
                                  o.r.estimate.step_s <=
                                      o.r.default_order_step_s * (1 + 1e-9));
-                release (&o);
+                found_release (&o);
             }
             topology_cluster_destroy (s.cluster);
         }
@@ -220,18 +161,16 @@ static void retype (struct setting *s, const char *type)
 /* Random configurations, layer splits and placements never beat the bound. */
 static void bound_holds (void **state)
 {
-    struct rng r = seeded (41);
+    struct rng r = seeded (43);
     (void) state;
 
     for (int round = 0; round < 40; round++) {
         int nodes = 1 + rng_below (&r, 5), gpus = 1 << rng_below (&r, 3),
             n = nodes * gpus;
-        struct setting s = {
-            .cluster = random_cluster (&r, nodes, gpus, 5, rng_below (&r, 2) ? 0 : 0.1,
+        struct setting s =
+            small_job (random_cluster (&r, nodes, gpus, 5, rng_below (&r, 2) ? 0 : 0.1,
                                        rng_below (&r, 2), rng_below (&r, 4) == 0),
-            .model = small_model (4 + rng_below (&r, 9)),
-            .job = {.seq = 512, .global_batch = 8 << rng_below (&r, 4)},
-            .profile = profile_of (WORKLOAD_PROFILE_DEFAULT)};
+                       4 + rng_below (&r, 9), 512, 8 << rng_below (&r, 4));
 
         if (rng_below (&r, 2))
             retype (&s, "h100-sxm5-80g");
@@ -239,13 +178,12 @@ static void bound_holds (void **state)
         s.profile.time.tp_comm_overlap = rng_below (&r, 2);
 
         struct mapper_problem p = search_problem (&s);
-        struct outcome o = search (&p, MAPPER_GPU, 0, 1);
+        struct found o = proven (&p, MAPPER_GPU, 0, 1);
         int tried = 0;
 
         for (int i = 0; i < 4000 && tried < 150; i++) {
-            int gpu[64], left = s.model.layers;
-            double loose, tight, step;
-            struct error err = {""};
+            int gpu[64];
+            double bound[3];
 
             s.config = config_of (1 << rng_below (&r, 4), 1 + rng_below (&r, 6),
                                   1 << rng_below (&r, 3), 1 << rng_below (&r, 3));
@@ -253,34 +191,18 @@ static void bound_holds (void **state)
             s.config.sequence_parallel &= rng_below (&r, 2);
             s.config.recompute = (enum workload_recompute) rng_below (&r, 3);
             s.config.schedule = rng_below (&r, 4) ? SCHEDULE_1F1B : SCHEDULE_GPIPE;
-            if (workload_config_check (&s.model, &s.job, &s.config, NULL) != ST_OK ||
-                workload_world (&s.config.deg) > n)
+            if (!possible (&s))
                 continue;
             tried++;
-            for (int k = 0; k < s.config.deg.pp; k++) { /* any split */
-                int rest = s.config.deg.pp - 1 - k;
-
-                s.layers[k] = rest ? 1 + rng_below (&r, left - rest) : left;
-                left -= s.layers[k];
-            }
-            if (rng_below (&r, 2))
-                workload_layers_even (s.model.layers, s.config.deg.pp, s.layers);
-            for (int k = 0; k < n; k++)
-                gpu[k] = k;
-            if (rng_below (&r, 3))
-                shuffle (&r, gpu, n);
-            step = step_of (&s, gpu, NULL);
-            ok (bound_of_problem (&p, &s.config, false, &loose, &err), &err);
-            ok (bound_of_problem (&p, &s.config, true, &tight, &err), &err);
-            if (step < loose * (1 - 1e-9) || step < tight * (1 - 1e-9))
-                fail_msg ("tp %d pp %d dp %d: step %.9g below a bound %.9g %.9g",
-                          s.config.deg.tp, s.config.deg.pp, s.config.deg.dp, step, loose,
-                          tight);
-            if (s.config.schedule == SCHEDULE_1F1B)
-                assert_true (step >= o.r.lower_bound_s * (1 - 1e-9));
+            draw_layers (&r, &s);
+            draw_order (&r, &s, gpu);
+            find_bounds (&p, &s, bound);
+            bound[2] = o.r.lower_bound_s;
+            above (&s, "by hand", gpu, step_of (&s, gpu, NULL),
+                   s.config.schedule == SCHEDULE_1F1B ? 3 : 2, bound);
         }
         assert_true (tried > 20 || n == 1);
-        release (&o);
+        found_release (&o);
         topology_cluster_destroy (s.cluster);
     }
 }
@@ -301,9 +223,9 @@ static void free_beats_fixed (void **state)
                         .job = {.seq = 4096, .global_batch = 256},
                         .profile = profile_of (WORKLOAD_PROFILE_DEFAULT)};
     struct mapper_problem p = search_problem (&s), fixed;
-    struct outcome one = search (&p, MAPPER_AUTO, 1, 1),
-                   two = search (&p, MAPPER_AUTO, 2, 1),
-                   many = search (&p, MAPPER_AUTO, 7, 1), other;
+    struct found one = proven (&p, MAPPER_AUTO, 1, 1),
+                 two = proven (&p, MAPPER_AUTO, 2, 1),
+                 many = proven (&p, MAPPER_AUTO, 7, 1), other;
     int world = (int) workload_world (&one.r.config.deg);
     (void) state;
 
@@ -313,24 +235,24 @@ static void free_beats_fixed (void **state)
     assert_memory_equal (one.r.layers, many.r.layers,
                          (size_t) one.r.config.deg.pp * sizeof (int));
     assert_true (one.r.lower_bound_s == many.r.lower_bound_s);
-    other = search (&p, MAPPER_AUTO, 0, 99);
+    other = proven (&p, MAPPER_AUTO, 0, 99);
     CLOSE (other.r.estimate.step_s, one.r.estimate.step_s, 0.01);
-    release (&other);
+    found_release (&other);
     assert_int_equal (one.r.estimate.n_unmeasured, 0);
     assert_true (one.r.estimate.step_s <= one.r.default_order_step_s);
     for (int tp = 1; tp <= 8; tp *= 2) {
         fixed = p;
         fixed.axes.tp = tp;
-        other = search (&fixed, MAPPER_AUTO, 0, 1);
+        other = proven (&fixed, MAPPER_AUTO, 0, 1);
         assert_int_equal (other.r.config.deg.tp, tp);
         assert_true (other.r.lower_bound_s >= one.r.lower_bound_s * (1 - 1e-9));
         /* The free search may stop within 0.5 % of single GPUs' gain. */
         assert_true (one.r.estimate.step_s <= other.r.estimate.step_s * 1.006);
-        release (&other);
+        found_release (&other);
     }
-    release (&one);
-    release (&two);
-    release (&many);
+    found_release (&one);
+    found_release (&two);
+    found_release (&many);
     topology_cluster_destroy (s.cluster);
 }
 
@@ -342,17 +264,13 @@ static void leaves_out_the_worst (void **state)
                         .model = model_of ("llama-2-70b"),
                         .job = {.seq = 4096, .global_batch = 1024},
                         .profile = profile_of (WORKLOAD_PROFILE_DEFAULT)};
-    struct mapper_problem p = search_problem (&s);
-    struct outcome o;
-    struct costmodel_problem q;
+    struct mapper_problem p = search_degrees (&s, 8, 4, 4);
+    struct found o;
     bool used[17] = {false};
     int out = -1, order[128], n = 0;
     (void) state;
 
-    p.axes.tp = 8;
-    p.axes.pp = 4;
-    p.axes.dp = 4;
-    o = search (&p, MAPPER_AUTO, 0, 1);
+    o = proven (&p, MAPPER_AUTO, 0, 1);
     assert_int_equal (o.r.estimate.n_unmeasured, 0);
     for (int k = 0; k < 128; k++)
         used[s.cluster->node_of_gpu[o.r.gpu[k]]] = true;
@@ -360,10 +278,7 @@ static void leaves_out_the_worst (void **state)
         if (!used[i])
             out = i;
     /* Leaving out any other node, the rest in file order, is never faster. */
-    s.config = o.r.config;
-    memcpy (s.layers, o.r.layers, 4 * sizeof (int));
-    q = problem_of (&s);
-    (void) q;
+    take (&s, &o.r);
     for (int skip = 0; skip < 17; skip++) {
         n = 0;
         for (int i = 0; i < 17; i++)
@@ -372,7 +287,7 @@ static void leaves_out_the_worst (void **state)
         assert_true (step_of (&s, order, NULL) >= o.r.estimate.step_s * (1 - 1e-9));
     }
     assert_true (out >= 0);
-    release (&o);
+    found_release (&o);
     topology_cluster_destroy (s.cluster);
 }
 
@@ -380,36 +295,31 @@ static void leaves_out_the_worst (void **state)
  * nothing else is possible. */
 static void odd_clusters (void **state)
 {
-    struct setting s = {.model = small_model (12),
-                        .job = {.seq = 1024, .global_batch = 48},
-                        .profile = profile_of (WORKLOAD_PROFILE_DEFAULT)};
+    struct setting s = small_job (NULL, 12, 1024, 48);
     struct mapper_problem p;
-    struct outcome o;
+    struct found o;
     (void) state;
 
     s.cluster = cluster_of ("1x8 a100-sxm4-80g intra:200 inter:20 + 1x4 a100-sxm4-80g "
                             "intra:200 inter:20 + 1x3 a100-sxm4-80g intra:200 inter:20");
     p = search_problem (&s);
-    o = search (&p, MAPPER_AUTO, 0, 1);
+    o = proven (&p, MAPPER_AUTO, 0, 1);
     assert_true (workload_world (&o.r.config.deg) >= 12);
-    release (&o);
+    found_release (&o);
     topology_cluster_destroy (s.cluster);
 
     /* A pipeline over two generations: the fast stages take more layers. */
     s.cluster = cluster_of ("1x4 h100-sxm5-80g intra:370 inter:40 + 1x4 v100-sxm2-32g "
                             "intra:130 inter:40");
-    p = search_problem (&s);
-    p.axes.tp = 4;
-    p.axes.pp = 2;
-    p.axes.dp = 1;
-    o = search (&p, MAPPER_AUTO, 0, 1);
+    p = search_degrees (&s, 4, 2, 1);
+    o = proven (&p, MAPPER_AUTO, 0, 1);
     assert_true (o.r.layers[0] != o.r.layers[1]);
     for (int i = 0; i < 2; i++) {
         bool fast = s.cluster->node_of_gpu[o.r.gpu[4 * i]] == 0;
 
         assert_true (fast == (o.r.layers[i] > o.r.layers[1 - i]));
     }
-    release (&o);
+    found_release (&o);
     topology_cluster_destroy (s.cluster);
 
     /* One slow node of three equals none at two stages. */
@@ -423,19 +333,19 @@ static void odd_clusters (void **state)
     p = search_problem (&s);
     p.axes.pp = 2;
     p.axes.dp = 1;
-    o = search (&p, MAPPER_AUTO, 0, 1);
+    o = proven (&p, MAPPER_AUTO, 0, 1);
     assert_int_equal (o.r.estimate.n_unmeasured, 0);
-    release (&o);
+    found_release (&o);
     p.axes.pp = 3; /* a chain a-c-b has only measured links */
-    o = search (&p, MAPPER_AUTO, 0, 1);
+    o = proven (&p, MAPPER_AUTO, 0, 1);
     assert_int_equal (o.r.estimate.n_unmeasured, 0);
     assert_int_equal (s.cluster->node_of_gpu[o.r.gpu[1]], 2);
-    release (&o);
+    found_release (&o);
     p.axes.pp = 1;
     p.axes.dp = 3; /* a ring of three cannot avoid a-b */
-    o = search (&p, MAPPER_AUTO, 0, 1);
+    o = proven (&p, MAPPER_AUTO, 0, 1);
     assert_true (o.r.estimate.n_unmeasured > 0);
-    release (&o);
+    found_release (&o);
     topology_cluster_destroy (s.cluster);
 }
 
@@ -444,25 +354,20 @@ static void odd_clusters (void **state)
 static void blocks_across_nodes (void **state)
 {
     static const int degrees[][4] = {{2, 4, 1, 3}, {1, 1, 8, 3}, {1, 4, 1, 6}};
-    struct setting s = {.model = small_model (12),
-                        .job = {.seq = 3072, .global_batch = 48},
-                        .profile = profile_of (WORKLOAD_PROFILE_DEFAULT)};
-    struct rng r = {37};
+    struct rng r = seeded (37);
     (void) state;
 
     for (size_t i = 0; i < sizeof degrees / sizeof *degrees; i++) {
-        struct mapper_problem p;
-        struct outcome o;
+        struct setting s =
+            small_job (random_cluster (&r, 3, 8, 2, 0, false, false), 12, 3072, 48);
+        struct mapper_problem p =
+            search_degrees (&s, degrees[i][0], degrees[i][1], degrees[i][2]);
+        struct found o;
 
-        s.cluster = random_cluster (&r, 3, 8, 2, 0, false, false);
-        p = search_problem (&s);
-        p.axes.tp = degrees[i][0];
-        p.axes.pp = degrees[i][1];
-        p.axes.dp = degrees[i][2];
         p.axes.cp = degrees[i][3];
-        o = search (&p, MAPPER_AUTO, 0, 1);
+        o = proven (&p, MAPPER_AUTO, 0, 1);
         assert_false (mapper_default_is_better (&o.r));
-        release (&o);
+        found_release (&o);
         topology_cluster_destroy (s.cluster);
     }
 }
@@ -473,44 +378,23 @@ static void dead_links (void **state)
     (void) state;
 
     for (int dead = 1; dead <= 2; dead++) {
-        struct setting s = {.model = small_model (12),
-                            .job = {.seq = 1024, .global_batch = 48},
-                            .profile = profile_of (WORKLOAD_PROFILE_DEFAULT)};
-        struct text t = {0};
+        struct setting s = small_job (NULL, 12, 1024, 48);
         struct mapper_problem p;
-        struct outcome o;
+        struct found o;
+        double rate[4 * 4];
 
-        text_add (&t, "{\"version\":1,\"nodes\":[");
-        for (int i = 0; i < 4; i++)
-            text_add (&t,
-                      "%s{\"name\":\"n%d\",\"gpus\":4,\"gpu_type\":\"a100-sxm4-80g\"}",
-                      i ? "," : "", i);
-        text_add (&t,
-                  "],\"links\":{\"intra\":{\"latency_us\":3,\"bandwidth_gb_per_s\":200},"
-                  "\"inter\":{\"latency_us\":9,\"bandwidth_gb_per_s\":[");
-        for (int i = 0; i < 4; i++)
-            for (int j = 0; j < 4; j++)
-                text_add (&t, "%s%s%s",
-                          j   ? ","
-                          : i ? "],["
-                              : "[",
-                          (i + j) % dead == 0 ? "1e-100" : "20",
-                          i == 3 && j == 3 ? "]" : "");
-        text_add (&t, "]}}}");
-        s.cluster = cluster_from (text_str (&t));
-        text_free (&t);
-        p = search_problem (&s);
-        p.axes.tp = 4;
-        p.axes.pp = 2;
-        p.axes.dp = 2;
-        o = search (&p, MAPPER_AUTO, 0, 1);
+        for (int k = 0; k < 16; k++)
+            rate[k] = (k / 4 + k % 4) % dead == 0 ? 1e-100 : 20;
+        s.cluster = cluster_of_rates (4, 4, "a100-sxm4-80g", false, rate);
+        p = search_degrees (&s, 4, 2, 2);
+        o = proven (&p, MAPPER_AUTO, 0, 1);
         assert_true (isfinite (o.r.estimate.step_s));
-        release (&o);
+        found_release (&o);
         topology_cluster_destroy (s.cluster);
     }
 }
 
-static bool space_has (const struct outcome *o, const char *axis, int value)
+static bool space_has (const struct found *o, const char *axis, int value)
 {
     json_t *list = json_object_get (o->info.space, axis), *v;
     size_t i;
@@ -523,30 +407,28 @@ static bool space_has (const struct outcome *o, const char *axis, int value)
  * profile offers, tp beyond nodes that are small. */
 static void axes_searched (void **state)
 {
-    struct setting s = {.cluster = cluster_of ("2x4 a100-sxm4-80g intra:200 inter:20"),
-                        .model = small_model (8),
-                        .job = {.seq = 16384, .global_batch = 8},
-                        .profile = profile_of (WORKLOAD_PROFILE_DEFAULT)};
+    struct setting s =
+        small_job (cluster_of ("2x4 a100-sxm4-80g intra:200 inter:20"), 8, 16384, 8);
     struct mapper_problem p = search_problem (&s);
-    struct outcome o = search (&p, MAPPER_AUTO, 0, 1);
+    struct found o = proven (&p, MAPPER_AUTO, 0, 1);
     (void) state;
 
     assert_true (space_has (&o, "cp", 1) && space_has (&o, "cp", 4) &&
                  !space_has (&o, "cp", 8));
     assert_true (space_has (&o, "zero", 3) && space_has (&o, "tp", 8));
-    release (&o);
+    found_release (&o);
     s.job.global_batch = 1; /* one sequence: only tp, pp and cp can share it */
     p.axes.tp = 1;
     p.axes.pp = 1;
-    o = search (&p, MAPPER_AUTO, 0, 1);
+    o = proven (&p, MAPPER_AUTO, 0, 1);
     assert_int_equal (o.r.config.deg.cp, 4);
-    release (&o);
+    found_release (&o);
     s.profile = profile_of ("huggingface-amp"); /* no ZeRO with a pipeline */
     s.job.global_batch = 8;
     p.axes.pp = 2;
-    o = search (&p, MAPPER_AUTO, 0, 1);
+    o = proven (&p, MAPPER_AUTO, 0, 1);
     assert_true (space_has (&o, "zero", 0) && !space_has (&o, "zero", 1));
-    release (&o);
+    found_release (&o);
     topology_cluster_destroy (s.cluster);
 
     /* Fits only with tensor parallelism across nodes of one GPU. */
@@ -558,9 +440,9 @@ static void axes_searched (void **state)
     p.axes.pp = 1;
     p.axes.dp = 1;
     p.axes.cp = 1;
-    o = search (&p, MAPPER_AUTO, 0, 1);
+    o = proven (&p, MAPPER_AUTO, 0, 1);
     assert_true (o.r.config.deg.tp > 1);
-    release (&o);
+    found_release (&o);
     topology_cluster_destroy (s.cluster);
 }
 
@@ -612,20 +494,18 @@ static void small_and_proven (void **state)
 
     for (int round = 0; round < rounds; round++) {
         int gpus = 1 + rng_below (&r, 4), nodes = 1 + rng_below (&r, 8 / gpus);
-        struct setting s = {.cluster =
-                                random_cluster (&r, nodes, gpus, 6, 0, rng_below (&r, 2),
-                                                rng_below (&r, 4) == 0),
-                            .model = small_model (8),
-                            .job = {.seq = 512, .global_batch = 24},
-                            .profile = profile_of (WORKLOAD_PROFILE_DEFAULT)};
+        struct setting s =
+            small_job (random_cluster (&r, nodes, gpus, 6, 0, rng_below (&r, 2),
+                                       rng_below (&r, 4) == 0),
+                       8, 512, 24);
         struct mapper_problem p = search_problem (&s);
-        struct outcome o;
+        struct found o;
 
         p.axes.micro_batch = 1;
         p.axes.recompute = RECOMPUTE_NONE;
-        o = search (&p, MAPPER_GPU, 0, 1);
+        o = proven (&p, MAPPER_GPU, 0, 1);
         CLOSE (o.r.lower_bound_s, o.r.estimate.step_s, 1e-9);
-        release (&o);
+        found_release (&o);
         topology_cluster_destroy (s.cluster);
     }
 }

@@ -1,6 +1,6 @@
 /* The cluster file beyond matrices: rules, rails, exceptions, drained GPUs, what is known
  * about devices, and statistics over all of it. */
-#include "tests/lib/fixture.h"
+#include "tests/lib/clusters.h"
 
 #include "topology/survey/diff.h"
 #include "topology/survey/inspect.h"
@@ -166,18 +166,8 @@ static void breaches (void **state)
          "nobody named the type"}};
     (void) state;
 
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        json_t *doc = json_loads (bad[i].doc, 0, NULL);
-        struct topology_cluster *c = NULL;
-        struct error err = {""};
-
-        assert_non_null (doc);
-        assert_int_equal (topology_cluster_from_json (doc, "c", NULL, &c, NULL, &err),
-                          ST_INVALID);
-        if (!strstr (err.text, bad[i].says))
-            fail_msg ("\"%s\" does not say \"%s\"", err.text, bad[i].says);
-        json_decref (doc);
-    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_int_equal (cluster_refused (bad[i].doc, bad[i].says), ST_INVALID);
 }
 
 /* ---- statistics ---- */
@@ -226,25 +216,15 @@ static void link_by_link (void **state)
     enum { N = 45 };
     struct topology_cluster *c;
     struct topology_stats s;
-    struct text t = {0};
-    struct rng r = {3};
+    struct rng r = seeded (3);
     struct error err;
-    double sum = 0, most = 0, lowest = INFINITY;
+    double rate[N * N], sum = 0, most = 0, lowest = INFINITY;
     int pairs = 0, unmeasured = 0, from = -1, to = -1;
     (void) state;
 
-    text_add (&t, "{\"version\":1,\"nodes\":[");
-    for (int i = 0; i < N; i++)
-        text_add (&t, "%s" NODE ("n%d", ""), i ? "," : "", i);
-    text_add (&t, "],\"links\":{\"intra\":{\"bandwidth_gb_per_s\":100,\"latency_us\":2},"
-                  "\"inter\":{\"latency_us\":9,\"bandwidth_gb_per_s\":[");
-    for (int i = 0; i < N * N; i++) {
-        text_add (&t, "%s", i % N ? "," : i ? ",[" : "[");
-        text_add (&t, rng_below (&r, 20) ? "%.6f" : "null", 10 + 20 * rng_unit (&r));
-        text_add (&t, "%s", i % N == N - 1 ? "]" : "");
-    }
-    text_add (&t, "]}}}");
-    c = cluster_from (text_str (&t));
+    for (int k = 0; k < N * N; k++)
+        rate[k] = rng_below (&r, 20) ? 10 + 20 * rng_unit (&r) : NAN;
+    c = cluster_of_rates (N, 2, "t4", false, rate);
     ok (topology_stats_collect (c, 3, NULL, &s, &err), &err);
     for (int i = 0; i < N; i++)
         for (int j = 0; j < N; j++) {
@@ -286,7 +266,6 @@ static void link_by_link (void **state)
     }
     topology_stats_release (&s);
     topology_cluster_destroy (c);
-    text_free (&t);
 }
 
 /* One number for all pairs counts for all, and is looked at once. */

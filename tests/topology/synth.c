@@ -1,6 +1,6 @@
 /* Drawn clusters: each preset has the statistics that it says, and a planted placement is
  * one that no link outside it could improve. */
-#include "tests/lib/fixture.h"
+#include "tests/lib/search.h"
 
 #include "topology/survey/diff.h"
 #include "topology/edit/edit.h"
@@ -129,16 +129,8 @@ static void planted (void **state)
                         .job = {.seq = 4096, .global_batch = 256},
                         .profile = profile_of (WORKLOAD_PROFILE_DEFAULT),
                         .config = config_of (8, 4, 4, 1)};
-    struct mapper_problem p = {.model = &s.model,
-                               .job = &s.job,
-                               .profile = &s.profile,
-                               .cluster = c,
-                               .axes = mapper_axes_free (),
-                               .memory_limit_pct = 95};
-    struct mapper_settings settings = mapper_settings_default ();
-    struct mapper_result r;
-    struct mapper_info info;
-    struct error err;
+    struct mapper_problem p = search_degrees (&s, 8, 4, 4);
+    struct found o;
     int node[4][4], gpu[128], best = 0;
     (void) state;
 
@@ -163,19 +155,14 @@ static void planted (void **state)
     for (int k = 0; k < 4; k++)
         CLOSE (topology_node_link (c, node[k][0], node[k][1]).bytes_per_s, 48e9, 1e-4);
 
-    p.axes.tp = 8;
-    p.axes.pp = 4;
-    p.axes.dp = 4;
     p.axes.micro_batch = 1;
     p.axes.zero = 1;
     p.axes.sequence_parallel = 1;
     p.axes.recompute = RECOMPUTE_NONE;
-    ok (mapper_search (&p, &settings, &r, &info, &err), &err);
-    memcpy (s.layers, r.layers, 4 * sizeof *r.layers);
-    s.config = r.config;
-    CLOSE (r.estimate.step_s, step_of (&s, gpu, NULL), 1e-3);
-    mapper_result_release (&r);
-    mapper_info_release (&info);
+    o = search (&p, NULL);
+    take (&s, &o.r);
+    CLOSE (o.r.estimate.step_s, step_of (&s, gpu, NULL), 1e-3);
+    found_release (&o);
     json_decref (doc);
     topology_cluster_destroy (c);
 }

@@ -1,0 +1,141 @@
+/* What tests of lower bounds draw, and what they must hold for. */
+#ifndef TESTS_LIB_BOUNDS_H
+#define TESTS_LIB_BOUNDS_H
+
+#include "mapper/bound/bound.h"
+#include "tests/lib/search.h"
+
+/* Experts' all-to-alls that hide under compute: none, a part or all, at some cost. */
+static inline void draw_overlap (struct rng *r, struct workload_profile *p)
+{
+    p->time.moe_overlap = .5 * rng_below (r, 3);
+    p->time.overlap_slowdown = rng_below (r, 3) ? 0 : .3;
+}
+
+/* A configuration that the setting's cluster can run. */
+static inline bool possible (const struct setting *s)
+{
+    return workload_config_check (&s->model, &s->job, &s->config, NULL) == ST_OK &&
+           workload_world (&s->config.deg) <= s->cluster->n_gpus &&
+           s->model.layers % s->config.deg.vpp == 0;
+}
+
+/* An even split, one that is nearly so, or any; every chunk of a stage holds as many. */
+static inline void draw_layers (struct rng *r, struct setting *s)
+{
+    int pp = s->config.deg.pp, v = s->config.deg.vpp, how = rng_below (r, 3);
+
+    workload_layers_even (s->model.layers / v, pp, s->layers);
+    if (how == 1)
+        split_anyhow (r, s->model.layers / v, pp, s->layers);
+    for (int moves = how == 2 ? rng_below (r, 6) : 0; moves > 0; moves--) {
+        int from = rng_below (r, pp), to = rng_below (r, pp);
+
+        if (s->layers[from] > 1) {
+            s->layers[from]--;
+            s->layers[to]++;
+        }
+    }
+    for (int k = 0; k < pp; k++)
+        s->layers[k] *= v;
+}
+
+/* GPUs in file order, backwards, at random or a few of them exchanged, or ranks of TP groups
+ * apart.  @param[out] gpu  [the cluster's n_gpus] */
+static inline void draw_order (struct rng *r, const struct setting *s, int *gpu)
+{
+    const struct workload_degrees *d = &s->config.deg;
+    int n = s->cluster->n_gpus, world = (int) workload_world (d), how = rng_below (r, 5);
+
+    in_file_order (gpu, n);
+    if (how == 0)
+        shuffle (r, gpu, n);
+    for (int k = 0; k < world && how == 1; k++) /* a group's next rank is dp x pp on */
+        gpu[k] = k % d->tp * (world / d->tp) + k / d->tp;
+    for (int k = 0; k < n && how == 2; k++)
+        gpu[k] = n - 1 - k;
+    for (int k = 0; k < 3 && how == 3; k++) {
+        int a = rng_below (r, n), b = rng_below (r, n), x = gpu[a];
+
+        gpu[a] = gpu[b];
+        gpu[b] = x;
+    }
+}
+
+/* The least step that exchanges of two GPUs lead to. */
+static inline double climb (struct rng *r, const struct setting *s, int *gpu, int moves)
+{
+    struct costmodel_problem p = problem_of (s);
+    struct costmodel_state *state;
+    struct error err = {""};
+    int n = s->cluster->n_gpus;
+    double step;
+
+    ok (costmodel_state_create (&p, gpu, n, &state, &err), &err);
+    step = costmodel_state_price (state).step_s;
+    for (int i = 0; i < moves && n > 1; i++) {
+        int a = rng_below (r, n), b = rng_below (r, n);
+        double now;
+
+        if (a == b)
+            continue;
+        costmodel_state_exchange (state, &a, &b, 1);
+        now = costmodel_state_price (state).step_s;
+        if (now <= step)
+            step = now;
+        else
+            costmodel_state_exchange (state, &a, &b, 1);
+    }
+    memcpy (gpu, costmodel_state_gpus (state), (size_t) n * sizeof (int));
+    costmodel_state_destroy (state);
+    return step_of (s, gpu, NULL);
+}
+
+/* A step of the setting's configuration is below none of its bounds.  `what` says where it
+ * is from; gpu may be NULL. */
+static inline void above (const struct setting *s, const char *what, const int *gpu,
+                          double step, int n, const double *bound)
+{
+    const struct workload_config *c = &s->config;
+    const struct workload_degrees *d = &c->deg;
+
+    for (int i = 0; i < n; i++)
+        if (!(step >= bound[i] * (1 - 1e-9))) {
+            struct text t = {0};
+
+            for (int k = 0; k < d->pp; k++)
+                text_add (&t, " %d", s->layers[k]);
+            text_add (&t, gpu ? "; GPUs" : "");
+            for (int k = 0; gpu && k < workload_world (d); k++)
+                text_add (&t, " %d", gpu[k]);
+            fail_msg (
+                "%s, %s, tp %d pp %d dp %d cp %d ep %d etp %d vpp %d zero %d "
+                "recompute %d:%d, micro-batch %d of %d, experts %d: step %.9g below "
+                "bound %d of %d, %.9g; layers%s",
+                what, workload_schedule_name (c->schedule), d->tp, d->pp, d->dp, d->cp,
+                d->ep, d->etp, d->vpp, c->zero, (int) c->recompute, c->recompute_layers,
+                c->micro_batch, s->job.global_batch, s->model.experts, step, i, n,
+                bound[i], text_str (&t));
+        }
+}
+
+/* The loose bound of the setting's configuration and the tight one. */
+static inline void find_bounds (const struct mapper_problem *p, const struct setting *s,
+                                double bound[2])
+{
+    struct error err = {""};
+
+    for (int tight = 0; tight < 2; tight++)
+        ok (bound_of_problem (p, &s->config, tight, &bound[tight], &err), &err);
+}
+
+/* The same where no memory limits it. */
+static inline struct mapper_problem unlimited (const struct setting *s)
+{
+    struct mapper_problem p = search_problem (s);
+
+    p.memory_limit_pct = 1e9;
+    return p;
+}
+
+#endif

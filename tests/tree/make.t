@@ -1,0 +1,45 @@
+#!/bin/bash
+# The makefile: T names tests, -j and JOBS say how many run at once; where a build package is
+# missing it is named, and installed for `make check` only after a yes where there is a terminal.
+. tests/lib/tap.sh
+run() { env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS -u SAN PATH="$T/bin:$PATH" make --no-print-directory "$@"; }
+proves() { # NAME WANT OPTION...: what prove is given
+    run -n check "${@:3}" >"$T/out" 2>&1
+    [ "$(sed -n "s/.*prove --timer --exec '' //p" "$T/out" | xargs)" = "$2" ]
+    result $? "$1" "$T/out"
+}
+proves "one test, and all it prints" "--verbose build/tests/mapper/bounds" T=mapper/bounds
+proves "files and folders, however they are written" \
+    "--jobs 3 build/tests/base/text build/tests/check/plan tests/tree/make.t tests/tree/shape.t" \
+    -j3 T="tests/tree/ tests/base/text.c build/tests/check/plan"
+proves "as many at once as JOBS says" "--jobs 7 tests/tree/make.t tests/tree/shape.t" JOBS=7 T=tree
+proves "at least two" "--jobs 2 tests/tree/make.t tests/tree/shape.t" -j1 T=tree
+expect 2 "a test that is not there" "T=mapper/none names no test" run check T=mapper/none
+
+mkdir "$T/bin"
+cat >"$T/bin/cc" <<'S'
+#!/bin/sh
+text=$(cat)
+case $text in *nlopt.h* | *csv.h*) exit 1 ;; esac
+S
+printf '#!/bin/sh\ncase "$*" in *libcsv-dev) exit 1 ;; esac\necho install ok installed\n' >"$T/bin/dpkg-query"
+printf '#!/bin/sh\necho "$*" >>"%s"\n' "$T/log" >"$T/bin/apt-get"
+printf '#!/bin/sh\nexec "$@"\n' >"$T/bin/sudo"
+chmod +x "$T"/bin/*
+expect 2 "missing packages are named" "missing build packages: libcsv-dev libnlopt-dev; .make deps. installs them" \
+    run CC="$T/bin/cc" B="$T/build"
+[ ! -e "$T/build" ]
+result $? "... and nothing is compiled"
+run CC="$T/bin/cc" B="$T/build" check </dev/null >"$T/out" 2>&1
+grep -Eq "^installing with (sudo )?apt-get: libcsv-dev$" "$T/out" && grep -q "install.* libcsv-dev$" "$T/log" &&
+    grep -q "still missing after installing: libcsv-dev libnlopt-dev" "$T/out"
+result $? "without a terminal make check says what it installs, and does" "$T/out"
+if command -v script >/dev/null; then
+    for answer in n y; do
+        : >"$T/log"
+        echo $answer | PATH=$T/bin:$PATH script -qec "sh tests/lib/install-packages.sh --ask libcsv-dev perl" /dev/null >"$T/out" 2>&1
+        grep -q "Go on" "$T/out" && [ "$(grep -c libcsv-dev "$T/log")" = $([ $answer = y ] && echo 1 || echo 0) ]
+        result $? "on a terminal it asks: $answer" "$T/out"
+    done
+fi
+done_testing

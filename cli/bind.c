@@ -12,42 +12,22 @@ struct bind_input {
     const char *plan, *cluster, *only, *out;
 };
 
-enum { OPT_ONLY = 512, OPT_CLUSTER };
+#define INPUT struct bind_input
 
-static const struct argp_option options[] = {
-    {"only", OPT_ONLY, "HOSTLIST", 0, "the nodes that were given, as in n[01-16,20]", 0},
-    {"cluster", OPT_CLUSTER, "CLUSTER", 0, "instead of the plan's own cluster", 0},
-    {"output", 'o', "PLAN", 0, "write the plan file; - is standard output", 0},
+static const struct cli_option options[] = {
+    {"only", 0, "HOSTLIST", "the nodes that were given, as in n[01-16,20]",
+     CLI_TEXT (only)},
+    {"cluster", 0, "CLUSTER", "instead of the plan's own cluster", CLI_TEXT (cluster)},
+    {"output", 'o', "PLAN", "write the plan file; - is standard output", CLI_TEXT (out)},
     {0}};
 
-static error_t parse (int key, char *arg, struct argp_state *state)
+static void check (void *input, struct argp_state *state)
 {
-    struct bind_input *in = state->input;
+    const struct bind_input *in = input;
 
-    switch (key) {
-    case OPT_ONLY:
-        in->only = arg;
-        return 0;
-    case OPT_CLUSTER:
-        in->cluster = arg;
-        return 0;
-    case 'o':
-        in->out = arg;
-        return 0;
-    case ARGP_KEY_ARG:
-        if (in->plan)
-            argp_error (state, "PLAN expected, found \"%s\" too", arg);
-        in->plan = arg;
-        return 0;
-    case ARGP_KEY_END:
-        if (!in->plan || !in->only || !in->out)
-            argp_error (state, "PLAN, --only HOSTLIST and -o PLAN are required");
-        if (in->cluster && strcmp (in->plan, "-") == 0 && strcmp (in->cluster, "-") == 0)
-            argp_error (state, "only one input can be standard input");
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
+    if (!in->plan || !in->only || !in->out)
+        argp_error (state, "PLAN, --only HOSTLIST and -o PLAN are required");
+    cli_one_stdin (cli_is_dash (in->plan) + cli_is_dash (in->cluster), state);
 }
 
 /* Did every node of the plan hold consecutive ranks, as node-aware libraries assume? */
@@ -125,23 +105,18 @@ static enum status write_plan (const struct bind_input *in,
                                const struct mapper_result *r,
                                const struct mapper_info *info, struct error *err)
 {
-    json_t *own = json_object_get (plan->doc, "cluster");
-    const char *file = json_string_value (json_object_get (own, "file"));
-    const char *sha256 = json_string_value (json_object_get (own, "sha256"));
-    char hex[65] = "", step[32];
-    json_t *doc;
-    enum status st = ST_OK;
+    const char *file;
+    char hex[65], step[32];
+    json_t *doc = NULL;
+    enum status st =
+        cli_cluster_reference (in->cluster, plan, p->cluster, &file, hex, err);
 
-    if (in->cluster) {
-        st = cli_cluster_reference (in->cluster, p->cluster, &file, hex, err);
-        sha256 = hex;
-    }
-    if (st != ST_OK)
-        return st;
-    doc = mapper_plan_to_json (p, r, info, file, sha256 ? sha256 : "");
-    st = doc ? json_write (in->out, doc, err) : err_nomem (err);
+    if (st == ST_OK && !(doc = mapper_plan_to_json (p, r, info, file, hex)))
+        st = err_nomem (err);
+    if (st == ST_OK)
+        st = json_write (in->out, doc, err);
     json_decref (doc);
-    if (st == ST_OK && strcmp (in->out, "-") != 0)
+    if (st == ST_OK && !cli_is_dash (in->out))
         printf ("%d ranks placed anew: step %s, %.2f %% above its bound; written to %s\n",
                 plan->n_ranks, cli_seconds (r->estimate.step_s, step),
                 100.0 * (r->estimate.step_s / r->lower_bound_s - 1.0), in->out);
@@ -167,69 +142,53 @@ static enum status enough_gpus (const struct bind_input *in,
         plan->n_ranks, in->only, n, in->plan, in->only);
 }
 
-static enum status run (const struct bind_input *in, struct notes *notes,
-                        struct error *err)
+static enum status run (void *input, struct notes *notes, struct error *err)
 {
-    struct workload_plan plan = {0};
-    struct topology_cluster *c = NULL;
-    struct workload_profile profile;
+    const struct bind_input *in = input;
+    struct cli_planned x = {0};
     struct mapper_result r = {0};
     struct mapper_info info = {0};
     bool *allowed = NULL;
-    enum status st =
-        cli_plan_read (in->plan, in->cluster, &plan, &c, &profile, notes, err);
+    enum status st = cli_plan_read (in->plan, in->cluster, &x, notes, err);
 
-    if (st != ST_OK)
-        return st;
-    if (!(allowed = calloc ((size_t) c->n_nodes, sizeof *allowed)))
+    if (st == ST_OK && !(allowed = calloc ((size_t) x.cluster->n_nodes, sizeof *allowed)))
         st = err_nomem (err);
     if (st == ST_OK)
-        st = cli_mark_nodes (c, in->only, "--only", true, allowed, err);
+        st = cli_mark_nodes (x.cluster, in->only, "--only", true, allowed, err);
     if (st == ST_OK)
-        st = enough_gpus (in, &plan, c, allowed, err);
+        st = enough_gpus (in, &x.plan, x.cluster, allowed, err);
     if (st == ST_OK) {
-        struct mapper_problem p = {.model = &plan.model,
-                                   .job = &plan.job,
-                                   .profile = &profile,
-                                   .cluster = c,
-                                   .axes = mapper_axes_of (&plan.config),
+        struct mapper_problem p = {.model = &x.plan.model,
+                                   .job = &x.plan.job,
+                                   .profile = &x.profile,
+                                   .cluster = x.cluster,
+                                   .axes = mapper_axes_of (&x.plan.config),
                                    .node_allowed = allowed,
-                                   .memory_limit_pct = plan.memory_limit_pct,
-                                   .oom_risk = plan.oom_risk};
+                                   .memory_limit_pct = x.plan.memory_limit_pct,
+                                   .oom_risk = x.plan.oom_risk};
 
-        memest_model_parse (plan.memory_model, &p.memory_model);
-        cli_note_types (c, plan.job.precision, notes);
-        st = place (&p, &plan, &r, &info, err);
+        memest_model_parse (x.plan.memory_model, &p.memory_model);
+        cli_note_types (x.cluster, x.plan.job.precision, notes);
+        st = place (&p, &x.plan, &r, &info, err);
         if (st == ST_OK)
-            st = write_plan (in, &plan, &p, &r, &info, err);
+            st = write_plan (in, &x.plan, &p, &r, &info, err);
     }
     mapper_result_release (&r);
     mapper_info_release (&info);
     free (allowed);
-    workload_plan_release (&plan);
-    topology_cluster_destroy (c);
+    cli_plan_release (&x);
     return st;
 }
 
-int cli_bind (int argc, char **argv)
-{
-    const struct argp argp = {
-        .options = options,
-        .parser = parse,
-        .args_doc = "PLAN",
-        .doc =
-            "Place a plan anew on the nodes that a scheduler gave: the same degrees and "
+const struct cli_command cli_bind = {
+    .name = "bind",
+    .what = "place a plan anew on the nodes that a scheduler gave",
+    .arguments = "PLAN",
+    .help = "Place a plan anew on the nodes that a scheduler gave: the same degrees and "
             "layers, other GPUs.\v"
             "Example: linkwise bind plan.json --only \"$SLURM_JOB_NODELIST\" -o "
-            "bound.json\n\nThe batch script that `emit --to slurm` writes calls it."};
-    struct bind_input in = {0};
-    struct notes notes = {0};
-    struct error err = {""};
-
-    cli_parse (&argp, argc, argv, &in);
-
-    enum status st = run (&in, &notes, &err);
-
-    cli_warn ("bind", &notes);
-    return cli_end ("bind", st, &err);
-}
+            "bound.json\n\nThe batch script that `emit --to slurm` writes calls it.",
+    .options = {options, 0, check},
+    .places = {0, 1, "PLAN", NULL, {CLI_PLACE (plan)}},
+    .input_size = sizeof (INPUT),
+    .run = run};

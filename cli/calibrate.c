@@ -14,49 +14,24 @@ struct calibrate_input {
     bool json;
 };
 
-enum { OPT_PROFILE = 256, OPT_NAME };
+#define INPUT struct calibrate_input
 
-static const struct argp_option options[] = {
-    {"profile", OPT_PROFILE, "NAME|FILE", 0,
-     "where the fit starts (default: the shipped profile of most rows)", 0},
-    {"name", OPT_NAME, "NAME", 0, "of the fitted profile (default: PROFILE's file name)",
-     0},
-    {"output", 'o', "PROFILE", 0, "write the fitted profile; - is standard output, alone",
-     0},
-    {"json", 'j', NULL, 0, "print one JSON document", 0},
+static const struct cli_option options[] = {
+    {"profile", 0, "NAME|FILE",
+     "where the fit starts (default: the shipped profile of most rows)",
+     CLI_TEXT (profile)},
+    {"name", 0, "NAME", "of the fitted profile (default: PROFILE's file name)",
+     CLI_TEXT (name)},
+    {"output", 'o', "PROFILE", "write the fitted profile; - is standard output, alone",
+     CLI_TEXT (out)},
+    {CLI_JSON},
     {0}};
 
-static error_t parse (int key, char *arg, struct argp_state *state)
+static void check (void *input, struct argp_state *state)
 {
-    struct calibrate_input *in = state->input;
+    const struct calibrate_input *in = input;
 
-    switch (key) {
-    case OPT_PROFILE:
-        in->profile = arg;
-        return 0;
-    case OPT_NAME:
-        in->name = arg;
-        return 0;
-    case 'o':
-        in->out = arg;
-        return 0;
-    case 'j':
-        in->json = true;
-        return 0;
-    case ARGP_KEY_ARG:
-        if (state->arg_num > 0)
-            argp_error (state, "one RUNS.csv expected, found \"%s\" too", arg);
-        in->runs = arg;
-        return 0;
-    case ARGP_KEY_END:
-        if (!in->runs)
-            argp_error (state, "RUNS.csv is required");
-        if (in->json && in->out && strcmp (in->out, "-") == 0)
-            argp_error (state, "--json and -o - both want standard output");
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
+    cli_one_stdout (in->json, "-o", in->out, state);
 }
 
 /* ---- fits and their scores ---- */
@@ -186,8 +161,7 @@ static const char *grouping_name (enum calibrate_grouping by)
 
 static void print_constants (const char *part, const struct calibrate_fit *fit)
 {
-    static const char *const header[] = {"<constant", "before", "after", "<", NULL};
-    struct table *t = table_create (header);
+    struct table *t = cli_table ("<constant", "before", "after", "<");
 
     for (int i = 0; i < fit->n; i++) {
         const struct calibrate_fitted *k = &fit->constant[i];
@@ -198,8 +172,7 @@ static void print_constants (const char *part, const struct calibrate_fit *fit)
         table_cell (t, "%s", k->told ? "fitted" : "not told by these runs");
     }
     printf ("\n%s constants (docs/profile.md has their units):\n", part);
-    table_print (t, stdout);
-    table_destroy (t);
+    cli_table_end (t);
 }
 
 static void memory_cells (struct table *t, const struct scores *s)
@@ -332,7 +305,7 @@ static void name_profile (const struct calibrate_input *in, struct workload_prof
 
     if (in->name)
         snprintf (p->name, sizeof p->name, "%.63s", in->name);
-    if (in->name || !base || strcmp (base, "-") == 0)
+    if (in->name || !base || cli_is_dash (base))
         return;
     base = slash ? slash + 1 : base;
     n = strlen (base);
@@ -377,7 +350,6 @@ static enum status answer (const struct calibrate_input *in, const struct calibr
                            struct error *err)
 {
     json_t *profile = profile_json (c), *doc;
-    bool to_stdout = in->out && strcmp (in->out, "-") == 0;
     enum status st = profile ? ST_OK : err_nomem (err);
 
     if (st == ST_OK && in->out)
@@ -390,7 +362,7 @@ static enum status answer (const struct calibrate_input *in, const struct calibr
         if (st == ST_OK)
             st = cli_print_json (json_incref (doc), err);
         json_decref (doc);
-    } else if (st == ST_OK && !to_stdout) {
+    } else if (st == ST_OK && !cli_is_dash (in->out)) {
         cli_print_rows (in->runs, &c->runs);
         printf ("the fit starts from profile %s\n", c->start.from);
         for (enum calibrate_part i = 0; i < CALIBRATE_PARTS; i++)
@@ -406,9 +378,9 @@ static enum status answer (const struct calibrate_input *in, const struct calibr
 
 /* ---- the command ---- */
 
-static enum status run (const struct calibrate_input *in, struct notes *notes,
-                        struct error *err)
+static enum status run (void *input, struct notes *notes, struct error *err)
 {
+    const struct calibrate_input *in = input;
     struct calibration c = {0};
     struct progress progress;
     enum status st = calibrate_runs_read (in->runs, &c.runs, err);
@@ -427,7 +399,7 @@ static enum status run (const struct calibrate_input *in, struct notes *notes,
         st = err_set (err, ST_INVALID,
                       "%s: no run has a measured peak, an out-of-memory label or a step "
                       "time that can be estimated",
-                      strcmp (in->runs, "-") == 0 ? "standard input" : in->runs);
+                      cli_input_name (in->runs));
     if (st == ST_OK) {
         name_profile (in, &c.fitted);
         name_sources (&c.runs, &c.fitted);
@@ -439,29 +411,19 @@ static enum status run (const struct calibrate_input *in, struct notes *notes,
     return st;
 }
 
-int cli_calibrate (int argc, char **argv)
-{
-    const struct argp argp = {
-        .options = options,
-        .parser = parse,
-        .args_doc = "RUNS.csv",
-        .doc = "Fit the constants of a framework profile to measured runs.\v"
-               "Example: linkwise calibrate runs.csv -o mine.json\n\nA handful of runs "
-               "will do: constants start at the profile's values, stay near them unless "
-               "the runs say otherwise, and those that the runs cannot tell are left "
-               "alone and named.  Peaks and out-of-memory labels tell memory constants, "
-               "step times those of time.  The error that counts is that of the runs "
-               "left out of "
-               "the fit.  RUNS.csv is a runs file (docs/runs.md) or - for standard "
-               "input."};
-    struct calibrate_input in = {0};
-    struct notes notes = {0};
-    struct error err = {""};
-
-    cli_parse (&argp, argc, argv, &in);
-
-    enum status st = run (&in, &notes, &err);
-
-    cli_warn ("calibrate", &notes);
-    return cli_end ("calibrate", st, &err);
-}
+const struct cli_command cli_calibrate = {
+    .name = "calibrate",
+    .what = "fit a framework profile to measured runs",
+    .arguments = "RUNS.csv",
+    .help = "Fit the constants of a framework profile to measured runs.\v"
+            "Example: linkwise calibrate runs.csv -o mine.json\n\nA handful of runs "
+            "will do: constants start at the profile's values, stay near them unless "
+            "the runs say otherwise, and those that the runs cannot tell are left "
+            "alone and named.  Peaks and out-of-memory labels tell memory constants, "
+            "step times those of time.  The error that counts is that of the runs "
+            "left out of the fit.  RUNS.csv is a runs file (docs/runs.md) or - for "
+            "standard input.",
+    .options = {options, 0, check},
+    .places = {1, 1, "one RUNS.csv", "RUNS.csv is required", {CLI_PLACE (runs)}},
+    .input_size = sizeof (INPUT),
+    .run = run};

@@ -16,58 +16,35 @@ struct check_input {
     bool json;
 };
 
-static const struct argp_option options[] = {
-    {"running", 'r', "TABLE", 0,
+#define INPUT struct check_input
+
+static const struct cli_option options[] = {
+    {"running", 'r', "TABLE",
      "compare with where a job's ranks are: lines `rank host gpu-uuid`, as the emitted "
      "where.sh prints; - is standard input",
-     0},
-    {"json", 'j', NULL, 0, "print one JSON document", 0},
+     CLI_TEXT (running)},
+    {CLI_JSON},
     {0}};
 
-static error_t parse (int key, char *arg, struct argp_state *state)
+static void check (void *input, struct argp_state *state)
 {
-    struct check_input *in = state->input;
+    const struct check_input *in = input;
 
-    switch (key) {
-    case 'j':
-        in->json = true;
-        return 0;
-    case 'r':
-        in->running = arg;
-        return 0;
-    case ARGP_KEY_ARG:
-        if (state->arg_num == 0)
-            in->plan = arg;
-        else if (state->arg_num == 1)
-            in->cluster = arg;
-        else
-            argp_error (state, "PLAN and CLUSTER expected, found \"%s\" too", arg);
-        return 0;
-    case ARGP_KEY_END:
-        if (!in->plan)
-            argp_error (state, "PLAN is required");
-        if (in->running && strcmp (in->running, "-") == 0 && strcmp (in->plan, "-") == 0)
-            argp_error (state, "only one input can be standard input");
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
+    cli_one_stdin (cli_is_dash (in->plan) + cli_is_dash (in->running), state);
 }
 
 static const char *const verdicts[] = {"ok", "note", "FAILED"};
 
 static void print_report (const struct check_report *r)
 {
-    static const char *const header[] = {"<check", "<", "<found", NULL};
-    struct table *t = table_create (header);
+    struct table *t = cli_table ("<check", "<", "<found");
 
     for (int i = 0; i < r->n; i++) {
         table_cell (t, "%s", r->item[i].what);
         table_cell (t, "%s", verdicts[r->item[i].verdict]);
         table_cell (t, "%s", r->item[i].text);
     }
-    table_print (t, stdout);
-    table_destroy (t);
+    cli_table_end (t);
 }
 
 /* A running job beside its plan. */
@@ -78,14 +55,12 @@ struct running {
 
 static void print_differences (const struct workload_plan *p, const struct running *run)
 {
-    static const char *const header[] = {"rank",     "<planned host", "GPU",
-                                         "<runs on", "<GPU",          NULL};
     struct table *t;
     int n = run->found.n_differences;
 
     if (n == 0)
         return;
-    t = table_create (header);
+    t = cli_table ("rank", "<planned host", "GPU", "<runs on", "<GPU");
     for (int i = 0; i < n && i < SHOWN; i++) {
         int r = run->found.difference[i].rank;
         const struct check_place *here = &run->place[r];
@@ -97,8 +72,7 @@ static void print_differences (const struct workload_plan *p, const struct runni
         table_cell (t, "%s", here->gpu);
     }
     printf ("\n");
-    table_print (t, stdout);
-    table_destroy (t);
+    cli_table_end (t);
     if (n > SHOWN)
         printf ("and %d more\n", n - SHOWN);
 }
@@ -141,10 +115,9 @@ static json_t *report_json (const struct check_report *r, const struct workload_
     return doc;
 }
 
-static enum status compare (const struct check_input *in, const struct workload_plan *p,
-                            const struct topology_cluster *c,
-                            const struct workload_profile *profile, struct running *run,
-                            struct check_report *r, struct error *err)
+static enum status compare (const struct check_input *in, const struct cli_planned *x,
+                            struct running *run, struct check_report *r,
+                            struct error *err)
 {
     char *text;
     size_t len;
@@ -152,73 +125,58 @@ static enum status compare (const struct check_input *in, const struct workload_
 
     if (st != ST_OK)
         return st;
-    run->place = calloc ((size_t) p->n_ranks, sizeof *run->place);
-    st = run->place ? check_running_parse (
-                          strcmp (in->running, "-") == 0 ? "standard input" : in->running,
-                          text, p->n_ranks, run->place, err)
+    run->place = calloc ((size_t) x->plan.n_ranks, sizeof *run->place);
+    st = run->place ? check_running_parse (cli_input_name (in->running), text,
+                                           x->plan.n_ranks, run->place, err)
                     : err_nomem (err);
     free (text);
-    return st == ST_OK ? check_running (p, c, profile, run->place, r, &run->found, err)
+    return st == ST_OK ? check_running (&x->plan, x->cluster, &x->profile, run->place, r,
+                                        &run->found, err)
                        : st;
 }
 
-static enum status run (const struct check_input *in, struct notes *notes,
-                        struct error *err)
+static enum status run (void *input, struct notes *notes, struct error *err)
 {
-    struct workload_plan plan = {0};
-    struct topology_cluster *c = NULL;
-    struct workload_profile profile;
+    const struct check_input *in = input;
+    struct cli_planned x = {0};
     struct check_report r;
     struct running job = {0};
-    enum status st =
-        cli_plan_read (in->plan, in->cluster, &plan, &c, &profile, notes, err);
+    enum status st = cli_plan_read (in->plan, in->cluster, &x, notes, err);
 
-    if (st != ST_OK)
-        return st;
-    st = check_plan (&plan, c, &profile, &r, err);
+    if (st == ST_OK)
+        st = check_plan (&x.plan, x.cluster, &x.profile, &r, err);
     if (st == ST_OK && in->running)
-        st = compare (in, &plan, c, &profile, &job, &r, err);
-    if (st == ST_OK) {
-        if (in->json)
-            st = cli_print_json (report_json (&r, &plan, &job), err);
-        else {
-            print_report (&r);
-            print_differences (&plan, &job);
-        }
+        st = compare (in, &x, &job, &r, err);
+    if (st == ST_OK && in->json)
+        st = cli_print_json (report_json (&r, &x.plan, &job), err);
+    else if (st == ST_OK) {
+        print_report (&r);
+        print_differences (&x.plan, &job);
     }
     if (st == ST_OK && r.failed > 0)
         st = err_set (err, ST_INVALID, "%s: %d of %d checks failed", in->plan, r.failed,
                       r.n);
     free (job.place);
     free (job.found.difference);
-    workload_plan_release (&plan);
-    topology_cluster_destroy (c);
+    cli_plan_release (&x);
     return st;
 }
 
-int cli_check (int argc, char **argv)
-{
-    const struct argp argp = {
-        .options = options,
-        .parser = parse,
-        .args_doc = "PLAN [CLUSTER]",
-        .doc =
-            "Check a plan without the search: GPUs, degrees, memory, step time, bound; "
-            "and "
-            "with "
-            "--running, whether a job really is where the plan says, and what it costs "
-            "where it is not.\v"
+const struct cli_command cli_check = {
+    .name = "check",
+    .what = "check a plan independently of the search",
+    .arguments = "PLAN [CLUSTER]",
+    .help = "Check a plan without the search: GPUs, degrees, memory, step time, bound; "
+            "and with --running, whether a job really is where the plan says, and what "
+            "it costs where it is not.\v"
             "Example: linkwise check plan.json\n"
             "  srun ... ./exec.sh ./where.sh | linkwise check plan.json --running -\n\n"
-            "Without CLUSTER the plan's own is used.  Exit code 1 when a check fails."};
-    struct check_input in = {0};
-    struct notes notes = {0};
-    struct error err = {""};
-
-    cli_parse (&argp, argc, argv, &in);
-
-    enum status st = run (&in, &notes, &err);
-
-    cli_warn ("check", &notes);
-    return cli_end ("check", st, &err);
-}
+            "Without CLUSTER the plan's own is used.  Exit code 1 when a check fails.",
+    .options = {options, 0, check},
+    .places = {1,
+               2,
+               "PLAN and CLUSTER",
+               "PLAN is required",
+               {CLI_PLACE (plan), CLI_PLACE (cluster)}},
+    .input_size = sizeof (INPUT),
+    .run = run};

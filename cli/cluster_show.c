@@ -1,22 +1,24 @@
 /* linkwise cluster show, linkwise cluster check: a cluster's nodes and links. */
-#include "cli/cluster.h"
+#include "cli/cli.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/units.h"
 #include "topology/survey/inspect.h"
 #include "topology/survey/stats.h"
 
 struct show_input {
-    const char *cluster, *color;
+    const char *cluster;
     int worst, cells;
+    int color; /* a word of the option's */
     bool json;
 };
 
-enum { OPT_WORST = 512, OPT_CELLS, OPT_COLOR };
+#define INPUT struct show_input
 
 /* ---- tables ---- */
 
@@ -28,10 +30,9 @@ static void rate_cell (struct table *t, double bytes_per_s)
 
 static void print_nodes (const struct topology_cluster *c, const struct topology_stats *s)
 {
-    static const char *const header[] = {
-        "<node",   "GPUs",   "<type", "<state",         "<above it", "out GB/s",
-        "in GB/s", "lowest", "<to",   "unmeasured out", NULL};
-    struct table *t = table_create (header);
+    struct table *t =
+        cli_table ("<node", "GPUs", "<type", "<state", "<above it", "out GB/s", "in GB/s",
+                   "lowest", "<to", "unmeasured out");
 
     for (int i = 0; i < c->n_nodes; i++) {
         const struct topology_node *n = &c->node[i];
@@ -51,16 +52,13 @@ static void print_nodes (const struct topology_cluster *c, const struct topology
         table_cell (t, "%s", x->lowest_node >= 0 ? c->node[x->lowest_node].name : "-");
         table_cell (t, "%.0f", x->unmeasured);
     }
-    table_print (t, stdout);
-    table_destroy (t);
+    cli_table_end (t);
 }
 
 static void print_tiers (const struct topology_cluster *c, const struct topology_stats *s)
 {
-    static const char *const header[] = {"<links", "number",     "unmeasured", "min GB/s",
-                                         "5 %",    "median",     "95 %",       "max",
-                                         "CV %",   "latency us", NULL};
-    struct table *t = table_create (header);
+    struct table *t = cli_table ("<links", "number", "unmeasured", "min GB/s", "5 %",
+                                 "median", "95 %", "max", "CV %", "latency us");
     char name[64];
 
     for (int k = 0; k < s->n_tiers; k++) {
@@ -75,8 +73,7 @@ static void print_tiers (const struct topology_cluster *c, const struct topology
         table_cell (t, any ? "%.1f" : "-", 100 * x->cv);
         table_cell (t, any ? "%.3g" : "-", x->latency_s / UNITS_US);
     }
-    table_print (t, stdout);
-    table_destroy (t);
+    cli_table_end (t);
     if (s->asymmetry_pairs > 0)
         printf ("the two directions of a pair differ by %.1f %% (mean), at most %.1f %%; "
                 "%.0f links are under %.0f %% of their median\n",
@@ -138,9 +135,8 @@ static void print_estimates (const struct topology_cluster *c,
 
 static void print_worst (const struct topology_cluster *c, const struct topology_stats *s)
 {
-    static const char *const header[] = {"<worst links", "<to",         "GB/s",
-                                         "back GB/s",    "% of median", NULL};
-    struct table *t = table_create (header);
+    struct table *t =
+        cli_table ("<worst links", "<to", "GB/s", "back GB/s", "% of median");
     char from[TOPOLOGY_END_TEXT], to[TOPOLOGY_END_TEXT];
 
     for (int k = 0; k < s->n_worst; k++) {
@@ -152,11 +148,8 @@ static void print_worst (const struct topology_cluster *c, const struct topology
         rate_cell (t, o->back_bytes_per_s);
         table_cell (t, "%.0f", 100 * o->share);
     }
-    if (s->n_worst > 0) {
-        putchar ('\n');
-        table_print (t, stdout);
-    }
-    table_destroy (t);
+    putchar ('\n');
+    cli_table_end (t);
 }
 
 /* ---- the heat map ---- */
@@ -182,6 +175,17 @@ static void print_cell (double share, bool self, bool color)
                 s);
 }
 
+/* Words of --color. */
+enum { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
+
+static bool is_colored (int when)
+{
+    const char *no = getenv ("NO_COLOR");
+
+    return when == COLOR_ALWAYS ||
+           (when == COLOR_AUTO && !(no && *no) && isatty (STDOUT_FILENO) == 1);
+}
+
 static enum status print_heat (const struct topology_cluster *c,
                                const struct topology_stats *s,
                                const struct show_input *in, struct error *err)
@@ -191,7 +195,7 @@ static enum status print_heat (const struct topology_cluster *c,
     struct topology_watch watch = cli_watch (&progress);
     enum status st = topology_heat_collect (c, in->cells, s->between_median_bytes_per_s,
                                             &watch, &h, err);
-    bool color = cli_color (in->color);
+    bool color = is_colored (in->color);
     int width = 4;
 
     progress_end (&progress);
@@ -219,51 +223,6 @@ static enum status print_heat (const struct topology_cluster *c,
 
 /* ---- show ---- */
 
-static const struct argp_option show_options[] = {
-    {"worst", OPT_WORST, "N", 0, "how many of the worst links to list (default 10)", 0},
-    {"cells", OPT_CELLS, "N", 0,
-     "side of the heat map (default 40; nodes share cells where there are more); 0: none",
-     0},
-    {"color", OPT_COLOR, "auto|always|never", 0,
-     "of the heat map (default auto: on a terminal, unless NO_COLOR is set)", 0},
-    {"json", 'j', NULL, 0, "print one JSON document", 0},
-    {0}};
-
-static error_t parse_show (int key, char *arg, struct argp_state *state)
-{
-    struct show_input *in = state->input;
-
-    switch (key) {
-    case OPT_WORST:
-        in->worst = cli_int (arg, "--worst", 0, 100000, state);
-        return 0;
-    case OPT_CELLS:
-        in->cells = cli_int (arg, "--cells", 0, 400, state);
-        return 0;
-    case OPT_COLOR:
-        if (strcmp (arg, "auto") != 0 && strcmp (arg, "always") != 0 &&
-            strcmp (arg, "never") != 0)
-            argp_error (state, "--color: expected auto, always or never, found \"%s\"",
-                        arg);
-        in->color = arg;
-        return 0;
-    case 'j':
-        in->json = true;
-        return 0;
-    case ARGP_KEY_ARG:
-        if (in->cluster)
-            argp_error (state, "CLUSTER expected, found \"%s\" too", arg);
-        in->cluster = arg;
-        return 0;
-    case ARGP_KEY_END:
-        if (!in->cluster)
-            argp_error (state, "CLUSTER is required");
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-}
-
 static enum status print_json (const struct topology_cluster *c,
                                const struct topology_stats *s, struct error *err)
 {
@@ -282,9 +241,9 @@ static enum status print_json (const struct topology_cluster *c,
     return cli_print_json (doc, err);
 }
 
-static enum status show (const struct show_input *in, struct notes *notes,
-                         struct error *err)
+static enum status show (void *input, struct notes *notes, struct error *err)
 {
+    const struct show_input *in = input;
     struct topology_cluster *c = NULL;
     struct topology_stats s = {0};
     enum status st = topology_cluster_read_partial (in->cluster, &c, notes, err);
@@ -308,7 +267,8 @@ static enum status show (const struct show_input *in, struct notes *notes,
             print_tiers (c, &s);
             print_estimates (c, &s);
         }
-        print_worst (c, &s);
+        if (s.n_worst > 0)
+            print_worst (c, &s);
         if (in->cells > 0)
             st = print_heat (c, &s, in, err);
     }
@@ -317,27 +277,35 @@ static enum status show (const struct show_input *in, struct notes *notes,
     return st;
 }
 
-int cli_cluster_show (int argc, char **argv)
+static const struct cli_option show_options[] = {
+    {"worst", 0, "N", "how many of the worst links to list (default 10)",
+     CLI_INT (worst, 0, 100000)},
+    {"cells", 0, "N",
+     "side of the heat map (default 40; nodes share cells where there are more); 0: none",
+     CLI_INT (cells, 0, 400)},
+    {"color", 0, "auto|always|never",
+     "of the heat map (default auto: on a terminal, unless NO_COLOR is set)",
+     CLI_WORD (color)},
+    {CLI_JSON},
+    {0}};
+
+static void init_show (void *input)
 {
-    const struct argp argp = {
-        .options = show_options,
-        .parser = parse_show,
-        .args_doc = "CLUSTER",
-        .doc =
-            "Show a cluster: its nodes one a line, its links by tier, the worst links, "
-            "a heat map.\v"
-            "Example: linkwise cluster show examples/clusters/h100-17.json"};
-    struct show_input in = {.worst = 10, .cells = 40, .color = "auto"};
-    struct notes notes = {0};
-    struct error err = {""};
-
-    cli_parse (&argp, argc, argv, &in);
-
-    enum status st = show (&in, &notes, &err);
-
-    cli_warn ("cluster show", &notes);
-    return cli_end ("cluster show", st, &err);
+    *(struct show_input *) input = (struct show_input){.worst = 10, .cells = 40};
 }
+
+const struct cli_command cli_cluster_show = {
+    .name = "cluster show",
+    .what = "nodes, tiers, the worst links, a heat map",
+    .arguments = "CLUSTER",
+    .help = "Show a cluster: its nodes one a line, its links by tier, the worst links, "
+            "a heat map.\v"
+            "Example: linkwise cluster show examples/clusters/h100-17.json",
+    .options = {show_options, 0, NULL},
+    .places = {1, 1, "CLUSTER", "CLUSTER is required", {CLI_PLACE (cluster)}},
+    .input_size = sizeof (INPUT),
+    .init = init_show,
+    .run = show};
 
 /* ---- check ---- */
 
@@ -345,16 +313,14 @@ static const char *const verdicts[] = {"ok", "note", "FAILED"};
 
 static void print_findings (const struct topology_inspection *x)
 {
-    static const char *const header[] = {"<check", "<", "<found", NULL};
-    struct table *t = table_create (header);
+    struct table *t = cli_table ("<check", "<", "<found");
 
     for (int k = 0; k < x->n; k++) {
         table_cell (t, "%s", x->finding[k].what);
         table_cell (t, "%s", verdicts[x->finding[k].verdict]);
         table_cell (t, "%s", x->finding[k].text);
     }
-    table_print (t, stdout);
-    table_destroy (t);
+    cli_table_end (t);
 }
 
 static json_t *findings_json (const struct topology_inspection *x)
@@ -370,54 +336,41 @@ static json_t *findings_json (const struct topology_inspection *x)
                       list);
 }
 
-static enum status check (const struct show_input *in, struct notes *notes,
-                          struct error *err)
+static enum status check (void *input, struct notes *notes, struct error *err)
 {
+    const struct show_input *in = input;
     struct topology_cluster *c = NULL;
-    struct topology_inspection x;
+    struct topology_inspection x = {.n = 0};
     struct progress progress;
     struct topology_watch watch;
     enum status st = topology_cluster_read (in->cluster, &c, notes, err);
 
-    if (st != ST_OK)
-        return st;
     watch = cli_watch (&progress);
-    st = topology_inspect (c, &watch, &x, err);
+    if (st == ST_OK)
+        st = topology_inspect (c, &watch, &x, err);
     progress_end (&progress);
-    if (st == ST_OK) {
-        if (in->json)
-            st = cli_print_json (findings_json (&x), err);
-        else
-            print_findings (&x);
-        if (st == ST_OK && x.failed > 0)
-            st = err_set (err, ST_INVALID, "%s: %d of %d checks failed", in->cluster,
-                          x.failed, x.n);
-        topology_inspection_release (&x);
-    }
+    if (st == ST_OK && in->json)
+        st = cli_print_json (findings_json (&x), err);
+    else if (st == ST_OK)
+        print_findings (&x);
+    if (st == ST_OK && x.failed > 0)
+        st = err_set (err, ST_INVALID, "%s: %d of %d checks failed", in->cluster,
+                      x.failed, x.n);
+    topology_inspection_release (&x);
     topology_cluster_destroy (c);
     return st;
 }
 
-static const struct argp_option check_options[] = {
-    {"json", 'j', NULL, 0, "print one JSON document", 0}, {0}};
+static const struct cli_option check_options[] = {{CLI_JSON}, {0}};
 
-int cli_cluster_check (int argc, char **argv)
-{
-    const struct argp argp = {
-        .options = check_options,
-        .parser = parse_show,
-        .args_doc = "CLUSTER",
-        .doc = "Check that a cluster can be planned on, and say what is odd about it.\v"
-               "Example: linkwise cluster check examples/clusters/h100-17.json\n\nExit "
-               "code 1 when the file breaks the format or a check fails."};
-    struct show_input in = {0};
-    struct notes notes = {0};
-    struct error err = {""};
-
-    cli_parse (&argp, argc, argv, &in);
-
-    enum status st = check (&in, &notes, &err);
-
-    cli_warn ("cluster check", &notes);
-    return cli_end ("cluster check", st, &err);
-}
+const struct cli_command cli_cluster_check = {
+    .name = "cluster check",
+    .what = "can it be planned on, and what is odd about it",
+    .arguments = "CLUSTER",
+    .help = "Check that a cluster can be planned on, and say what is odd about it.\v"
+            "Example: linkwise cluster check examples/clusters/h100-17.json\n\nExit "
+            "code 1 when the file breaks the format or a check fails.",
+    .options = {check_options, 0, NULL},
+    .places = {1, 1, "CLUSTER", "CLUSTER is required", {CLI_PLACE (cluster)}},
+    .input_size = sizeof (INPUT),
+    .run = check};

@@ -1,4 +1,4 @@
-/* What all commands do alike: parsing, messages, printing. */
+/* What commands say alike. */
 #include "cli/cli.h"
 
 #include "base/units.h"
@@ -7,35 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/json.h"
-#include "base/version.h"
-
-static void print_version (FILE *out, struct argp_state *state)
-{
-    (void) state;
-    fputs ("linkwise " LINKWISE_VERSION "\n", out);
-}
-
-void cli_parse (const struct argp *argp, int argc, char **argv, void *input)
-{
-    static char name[64];
-
-    /* argp takes the program's name for its messages from argv[0]. */
-    snprintf (name, sizeof name, "linkwise %s", argv[0]);
-    argv[0] = name;
-    argp_err_exit_status = 2;
-    argp_program_version_hook = print_version;
-    argp_parse (argp, argc, argv, 0, NULL, input);
-}
-
-int cli_end (const char *command, enum status st, const struct error *err)
-{
-    if (st != ST_OK)
-        fprintf (stderr, "linkwise %s: %s\n", command, err->text);
-    return status_exit_code (st);
-}
 
 void cli_warn (const char *command, struct notes *notes)
 {
@@ -47,13 +20,13 @@ void cli_warn (const char *command, struct notes *notes)
     notes_free (notes);
 }
 
-void cli_note_drained (const struct topology_cluster *c, const int *gpu, int n,
-                       struct notes *notes)
+void cli_note_drained (const struct cli_planned *x, struct notes *notes)
 {
+    const struct topology_cluster *c = x->cluster;
     int said = -1; /* ranks of one node mostly follow each other */
 
-    for (int r = 0; r < n; r++) {
-        int node = c->node_of_gpu[gpu[r]];
+    for (int r = 0; r < x->plan.n_ranks; r++) {
+        int node = c->node_of_gpu[x->gpu[r]];
 
         if (c->node[node].drained && node != said)
             notes_add (notes, "rank %d is on node %s, which is drained", r,
@@ -95,12 +68,10 @@ struct topology_watch cli_watch (struct progress *p)
     return (struct topology_watch){on_links, p};
 }
 
-bool cli_color (const char *when)
+void cli_table_end (struct table *t)
 {
-    const char *no = getenv ("NO_COLOR");
-
-    return strcmp (when, "always") == 0 ||
-           (strcmp (when, "auto") == 0 && !(no && *no) && isatty (STDOUT_FILENO) == 1);
+    table_print (t, stdout);
+    table_destroy (t);
 }
 
 enum status cli_print_json (json_t *doc, struct error *err)
@@ -143,7 +114,6 @@ const char *cli_chance (double p, char buf[32])
 
 void cli_print_breakdown (const struct costmodel_estimate *e)
 {
-    static const char *const header[] = {"<step goes to", "s", "%", NULL};
     const struct costmodel_breakdown *b = &e->part;
     const struct {
         const char *name;
@@ -157,7 +127,7 @@ void cli_print_breakdown (const struct costmodel_estimate *e)
                 {"data parallel", b->dp_s},
                 {"optimizer", b->optimizer_s},
                 {"step", e->step_s}};
-    struct table *t = table_create (header);
+    struct table *t = cli_table ("<step goes to", "s", "%");
 
     for (size_t i = 0; i < sizeof part / sizeof *part; i++) {
         if (part[i].s == 0.0)
@@ -166,8 +136,7 @@ void cli_print_breakdown (const struct costmodel_estimate *e)
         table_cell (t, "%.4f", part[i].s);
         table_cell (t, "%.1f", 100.0 * part[i].s / e->step_s);
     }
-    table_print (t, stdout);
-    table_destroy (t);
+    cli_table_end (t);
     printf ("along stage %d, replica %d, which ends last", e->stage, e->replica);
     if (b->tp_s > 0)
         printf ("; tensor parallel by %s", workload_all_reduce_name (e->tp_by));
@@ -234,15 +203,9 @@ void cli_describe_config (const struct workload_config *c, struct text *out)
         text_add (out, ", vpp %d", c->deg.vpp);
 }
 
-enum costmodel_kind cli_cost_model (const char *arg, struct argp_state *state)
+bool cli_parse_cost_model (const char *word, void *kind)
 {
-    enum costmodel_kind kind = COSTMODEL_CRITICAL_PATH;
-
-    if (!costmodel_kind_parse (arg, &kind))
-        argp_error (state,
-                    "--cost-model: expected critical-path, pipette or amp, found \"%s\"",
-                    arg);
-    return kind;
+    return costmodel_kind_parse (word, kind);
 }
 
 const char *cli_model_authors (enum costmodel_kind kind)

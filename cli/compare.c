@@ -14,12 +14,13 @@
 
 struct compare_input {
     struct cli_job job;
-    const char **arg; /* [n] two clusters, then models */
-    int n;
+    struct cli_list list; /* two clusters, then models */
     int worst;
-    double share;
+    double change_pct;
     bool json;
 };
+
+#define INPUT struct compare_input
 
 /* All that is compared. */
 struct comparison {
@@ -27,15 +28,13 @@ struct comparison {
     struct topology_stats stats[2];
     bool snapshots;
     struct topology_diff diff;
+    const struct workload_job *job; /* of all models */
     struct compared {
         struct workload_model model;
-        struct workload_job job;
         struct report_compared result;
     } * model; /* [n_models] */
     int n_models;
 };
-
-enum { OPT_WORST = 512, OPT_CHANGE };
 
 /* ---- links ---- */
 
@@ -144,8 +143,7 @@ static void print_links (const struct comparison *x)
     row (t, "  largest", "%.1f",
          s[0].asymmetry_pairs > 0 ? 100 * s[0].asymmetry_max : NAN,
          s[1].asymmetry_pairs > 0 ? 100 * s[1].asymmetry_max : NAN);
-    table_print (t, stdout);
-    table_destroy (t);
+    cli_table_end (t);
 }
 
 static void print_worst (const struct comparison *x)
@@ -178,10 +176,9 @@ static void print_worst (const struct comparison *x)
 
 static void print_changes (const struct comparison *x)
 {
-    static const char *const header[] = {"<changed links", "<to",      "before GB/s",
-                                         "after",          "change %", NULL};
     const struct topology_diff *d = &x->diff;
-    struct table *t = table_create (header);
+    struct table *t =
+        cli_table ("<changed links", "<to", "before GB/s", "after", "change %");
     char from[TOPOLOGY_END_TEXT], to[TOPOLOGY_END_TEXT];
 
     for (int k = 0; k < d->n; k++) {
@@ -299,17 +296,14 @@ static void print_kept (const struct report_compared *r)
 
 static void print_model (const struct comparison *x, const struct compared *m)
 {
-    static const char *const header[] = {
-        "<best plan on",      "GPUs",  "step s", "tokens/s",
-        "GPU h / 1e9 tokens", "gap %", "<split", NULL};
-    struct table *t = table_create (header);
+    struct table *t = cli_table ("<best plan on", "GPUs", "step s", "tokens/s",
+                                 "GPU h / 1e9 tokens", "gap %", "<split");
 
     printf ("\n%s, %d sequences of %d tokens a step\n", m->model.name,
-            m->job.global_batch, m->job.seq);
+            x->job->global_batch, x->job->seq);
     for (int k = 0; k < 2; k++)
         plan_row (x, t, k, &m->result.best[k]);
-    table_print (t, stdout);
-    table_destroy (t);
+    cli_table_end (t);
     print_kept (&m->result);
 }
 
@@ -331,11 +325,11 @@ static json_t *best_json (const struct report_best *b)
                       b->gpu_hours, "proven", b->info.proven);
 }
 
-static json_t *model_json (const struct compared *m)
+static json_t *model_json (const struct comparison *x, const struct compared *m)
 {
     const struct report_compared *r = &m->result;
     json_t *doc = json_pack ("{s:s, s:i, s:i, s:[o, o]}", "model", m->model.name, "seq",
-                             m->job.seq, "global_batch", m->job.global_batch, "best",
+                             x->job->seq, "global_batch", x->job->global_batch, "best",
                              best_json (&r->best[0]), best_json (&r->best[1]));
 
     if (r->has_kept)
@@ -365,15 +359,13 @@ static enum status compare_model (const struct compare_input *in,
     struct mapper_problem p[2];
     struct mapper_settings settings = mapper_settings_default ();
     struct progress progress;
-    enum status st = workload_model_read (name, &m->model, notes, err);
+    enum status st = cli_job_read (&in->job, name, &m->model, &profile, notes, err);
 
-    if (st == ST_OK)
-        st = cli_job_resolve (&in->job, &m->model, &m->job, &profile, notes, err);
     if (st != ST_OK)
         return st;
     for (int k = 0; k < 2; k++) {
-        cli_note_types (x->c[k], m->job.precision, notes);
-        p[k] = cli_problem (&in->job, &m->model, &m->job, &profile, x->c[k]);
+        cli_note_types (x->c[k], x->job->precision, notes);
+        p[k] = cli_problem (&in->job, &m->model, &profile, x->c[k]);
     }
     progress_start (&progress);
     settings.tie = MAPPER_USUAL_TIE; /* the plans that `plan` would make */
@@ -395,8 +387,9 @@ static enum status collect (const struct compare_input *in, struct comparison *x
 
     for (int k = 0; k < 2 && st == ST_OK; k++) {
         /* Plans need whole clusters; links alone can be looked at in any. */
-        st = in->n > 2 ? topology_cluster_read (in->arg[k], &x->c[k], notes, err)
-                       : topology_cluster_read_partial (in->arg[k], &x->c[k], notes, err);
+        st = in->list.n > 2
+                 ? topology_cluster_read (in->list.arg[k], &x->c[k], notes, err)
+                 : topology_cluster_read_partial (in->list.arg[k], &x->c[k], notes, err);
         if (st == ST_OK)
             st = topology_stats_collect (x->c[k], in->worst, &watch, &x->stats[k], err);
     }
@@ -405,12 +398,12 @@ static enum status collect (const struct compare_input *in, struct comparison *x
         return st;
     x->snapshots = topology_same_cluster (x->c[0], x->c[1]);
     if (x->snapshots)
-        st =
-            topology_diff_collect (x->c[0], x->c[1], in->share, in->worst, &x->diff, err);
-    if (st == ST_OK && !(x->model = calloc ((size_t) in->n, sizeof *x->model)))
+        st = topology_diff_collect (x->c[0], x->c[1], in->change_pct / 100, in->worst,
+                                    &x->diff, err);
+    if (st == ST_OK && !(x->model = calloc ((size_t) in->list.n, sizeof *x->model)))
         st = err_nomem (err);
-    for (int k = 2; k < in->n && st == ST_OK; k++) {
-        st = compare_model (in, x, in->arg[k], &x->model[x->n_models], notes, err);
+    for (int k = 2; k < in->list.n && st == ST_OK; k++) {
+        st = compare_model (in, x, in->list.arg[k], &x->model[x->n_models], notes, err);
         x->n_models += st == ST_OK;
     }
     return st;
@@ -431,7 +424,7 @@ static enum status print_json (const struct comparison *x, struct error *err)
     json_t *models = json_array ();
 
     for (int k = 0; k < x->n_models; k++)
-        json_array_append_new (models, model_json (&x->model[k]));
+        json_array_append_new (models, model_json (x, &x->model[k]));
     return cli_print_json (
         json_pack ("{s:i, s:[o, o], s:o, s:o}", "version", 1, "clusters",
                    topology_stats_json (x->c[0], &x->stats[0]),
@@ -440,16 +433,16 @@ static enum status print_json (const struct comparison *x, struct error *err)
         err);
 }
 
-static enum status run (const struct compare_input *in, struct notes *notes,
-                        struct error *err)
+static enum status run (void *input, struct notes *notes, struct error *err)
 {
-    struct comparison x = {.c = {NULL, NULL}};
+    const struct compare_input *in = input;
+    struct comparison x = {.job = &in->job.job};
     enum status st = collect (in, &x, notes, err);
 
     if (st == ST_OK && in->json)
         st = print_json (&x, err);
     else if (st == ST_OK)
-        print_text (&x, in->share);
+        print_text (&x, in->change_pct / 100);
     for (int k = 0; k < x.n_models; k++)
         report_compared_release (&x.model[k].result);
     free (x.model);
@@ -461,81 +454,55 @@ static enum status run (const struct compare_input *in, struct notes *notes,
     return st;
 }
 
-static const struct argp_option options[] = {
-    {"worst", OPT_WORST, "N", 0, "how many links to list (default 5)", 2},
-    {"change", OPT_CHANGE, "PCT", 0,
-     "a link without intervals changed when its rate did by more (default 10)", 2},
-    {"json", 'j', NULL, 0, "print one JSON document", 2},
+static const struct cli_option options[] = {
+    {"worst", 0, "N", "how many links to list (default 5)", CLI_INT (worst, 0, 100000)},
+    {"change", 0, "PCT",
+     "a link without intervals changed when its rate did by more (default 10)",
+     CLI_ABOVE (change_pct, 0, 1e4)},
+    {CLI_JSON},
     {0}};
 
-static error_t parse (int key, char *arg, struct argp_state *state)
-{
-    struct compare_input *in = state->input;
+static const struct cli_part parts[] = {
+    {&cli_job_options, offsetof (INPUT, job),
+     "The job (what is given is fixed, what is not is searched; --seq is 4096 and "
+     "--global-batch 1024 unless given):",
+     1},
+    {0}};
 
-    switch (key) {
-    case ARGP_KEY_INIT:
-        state->child_inputs[0] = &in->job;
-        return 0;
-    case OPT_WORST:
-        in->worst = cli_int (arg, "--worst", 0, 100000, state);
-        return 0;
-    case OPT_CHANGE:
-        in->share = cli_number (arg, "--change", 0, 1e4, state) / 100;
-        return 0;
-    case 'j':
-        in->json = true;
-        return 0;
-    case ARGP_KEY_ARG:
-        in->arg[in->n++] = arg;
-        return 0;
-    case ARGP_KEY_END:
-        if (in->n < 2)
-            argp_error (state, "two CLUSTERs are required");
-        if (strcmp (in->arg[0], "-") == 0 && strcmp (in->arg[1], "-") == 0)
-            argp_error (state, "only one input can be standard input");
-        if (in->job.layers)
-            argp_error (
-                state, "--layers-per-stage: the search chooses the layers of each stage");
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
+static void init (void *input)
+{
+    struct compare_input *in = input;
+
+    in->job = cli_job_default ();
+    in->job.job.seq = 4096;
+    in->job.job.global_batch = 1024;
+    in->worst = 5;
+    in->change_pct = 10;
 }
 
-int cli_compare (int argc, char **argv)
+static void check (void *input, struct argp_state *state)
 {
-    const struct argp_child children[] = {
-        {&cli_job_argp, 0,
-         "The job (what is given is fixed, what is not is searched; --seq is 4096 and "
-         "--global-batch 1024 unless given):",
-         1},
-        {0}};
-    const struct argp argp = {
-        .options = options,
-        .parser = parse,
-        .args_doc = "CLUSTER CLUSTER [MODEL...]",
-        .doc = "Compare two clusters: their links, and the best plan of each model on "
-               "both.\v"
-               "Example: linkwise compare examples/clusters/h100-17.json "
-               "examples/clusters/h100-10.json llama-2-13b\n\nTwo files about the same "
-               "nodes are one cluster at two times: then also the links that changed, "
-               "and whether a new plan pays.",
-        .children = children};
-    struct compare_input in = {.job = cli_job_default (),
-                               .arg = calloc ((size_t) argc + 1, sizeof *in.arg),
-                               .worst = 5,
-                               .share = 0.1};
-    struct notes notes = {0};
-    struct error err = {""};
-    enum status st;
+    const struct compare_input *in = input;
 
-    in.job.seq = 4096;
-    in.job.global_batch = 1024;
-    if (!in.arg)
-        return cli_end ("compare", err_nomem (&err), &err);
-    cli_parse (&argp, argc, argv, &in);
-    st = run (&in, &notes, &err);
-    free (in.arg);
-    cli_warn ("compare", &notes);
-    return cli_end ("compare", st, &err);
+    cli_one_stdin (cli_is_dash (in->list.arg[0]) + cli_is_dash (in->list.arg[1]), state);
+    if (in->job.layers)
+        argp_error (state,
+                    "--layers-per-stage: the search chooses the layers of each stage");
 }
+
+const struct cli_command cli_compare = {
+    .name = "compare",
+    .what = "two clusters, or one at two times, side by side",
+    .arguments = "CLUSTER CLUSTER [MODEL...]",
+    .help = "Compare two clusters: their links, and the best plan of each model on "
+            "both.\v"
+            "Example: linkwise compare examples/clusters/h100-17.json "
+            "examples/clusters/h100-10.json llama-2-13b\n\nTwo files about the same "
+            "nodes are one cluster at two times: then also the links that changed, "
+            "and whether a new plan pays.",
+    .options = {options, 2, check},
+    .parts = parts,
+    .places = {2, CLI_ANY, NULL, "two CLUSTERs are required", {CLI_LIST (list)}},
+    .input_size = sizeof (INPUT),
+    .init = init,
+    .run = run};

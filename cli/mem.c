@@ -14,43 +14,32 @@ struct mem_input {
     bool json;
 };
 
-static const struct argp_option options[] = {
-    {"gpu", 'g', "TYPE", 0, "GPU type (`linkwise gpus` lists them)", 0},
-    {"json", 'j', NULL, 0, "print one JSON document", 0},
+#define INPUT struct mem_input
+
+static const struct cli_option options[] = {
+    {"gpu", 'g', "TYPE", "GPU type (`linkwise gpus` lists them)", CLI_TEXT (gpu)},
+    {CLI_JSON},
     {0}};
 
-static error_t parse (int key, char *arg, struct argp_state *state)
-{
-    struct mem_input *in = state->input;
+static const struct cli_part parts[] = {
+    {&cli_job_options, offsetof (INPUT, job), "The job:", 1}, {0}};
 
-    switch (key) {
-    case ARGP_KEY_INIT:
-        state->child_inputs[0] = &in->job;
-        return 0;
-    case 'g':
-        in->gpu = arg;
-        return 0;
-    case 'j':
-        in->json = true;
-        return 0;
-    case ARGP_KEY_ARG:
-        if (state->arg_num > 0)
-            argp_error (state, "one MODEL expected, found \"%s\" too", arg);
-        in->model = arg;
-        return 0;
-    case ARGP_KEY_END:
-        if (!in->model || !in->gpu || in->job.seq == 0)
-            argp_error (state, "MODEL, --gpu and --seq are required");
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
+static void init (void *input)
+{
+    ((struct mem_input *) input)->job = cli_job_default ();
+}
+
+static void check (void *input, struct argp_state *state)
+{
+    const struct mem_input *in = input;
+
+    if (!in->model || !in->gpu || in->job.job.seq == 0)
+        argp_error (state, "MODEL, --gpu and --seq are required");
 }
 
 /* Everything that one call is about. */
 struct estimate {
     struct workload_model model;
-    struct workload_job job;
     struct workload_profile profile;
     struct workload_config config;
     struct memest_problem problem;
@@ -63,10 +52,9 @@ struct estimate {
 
 static void print_stages (const struct estimate *e)
 {
-    static const char *const header[] = {
-        "stage",  "layers",  "weights",  "gradients", "optimizer", "activations",
-        "logits", "buffers", "overhead", "peak",      "limit",     NULL};
-    struct table *t = table_create (header);
+    struct table *t =
+        cli_table ("stage", "layers", "weights", "gradients", "optimizer", "activations",
+                   "logits", "buffers", "overhead", "peak", "limit");
 
     for (int i = 0; i < e->config.deg.pp; i++) {
         const struct memest_stage *s = &e->stage[i];
@@ -81,8 +69,7 @@ static void print_stages (const struct estimate *e)
             table_cell (t, "%.2f", kind[k] / UNITS_GIB);
     }
     printf ("GiB on one GPU of each stage:\n");
-    table_print (t, stdout);
-    table_destroy (t);
+    cli_table_end (t);
 }
 
 /* Which kind is too much, by how much, and what would help. */
@@ -166,13 +153,13 @@ static enum status default_batch (struct cli_job *j, const struct workload_confi
     long long batch = (long long) c->deg.dp * c->micro_batch;
     bool holds_more = c->schedule == SCHEDULE_INTERLEAVED || c->schedule == SCHEDULE_ZB2P;
 
-    if (j->global_batch > 0)
+    if (j->job.global_batch > 0)
         return ST_OK;
     if (batch < 1 << 30 && c->deg.pp < 1 << 24)
         batch *= (long long) c->deg.pp * (holds_more ? 2 : 1);
     if (batch > 1 << 30)
         return err_set (err, ST_INVALID, "dp, pp and micro-batch: too large");
-    j->global_batch = (int) batch;
+    j->job.global_batch = (int) batch;
     return ST_OK;
 }
 
@@ -189,22 +176,21 @@ static enum status read_input (struct mem_input *in, struct estimate *e,
                         in->gpu);
     st = default_batch (&in->job, &e->config, err);
     if (st == ST_OK)
-        st = workload_model_read (in->model, &e->model, notes, err);
-    if (st == ST_OK)
-        st = cli_job_resolve (&in->job, &e->model, &e->job, &e->profile, notes, err);
-    if (st == ST_OK && e->job.precision == PREC_FP8 && e->gpu->fp8_flop_per_s <= 0)
+        st = cli_job_read (&in->job, in->model, &e->model, &e->profile, notes, err);
+    if (st == ST_OK && in->job.job.precision == PREC_FP8 && e->gpu->fp8_flop_per_s <= 0)
         st = err_set (err, ST_INVALID, "GPU type %s cannot run fp8", e->gpu->name);
     if (st == ST_OK)
-        cli_note_type (e->gpu, e->job.precision, notes);
+        cli_note_type (e->gpu, in->job.job.precision, notes);
     if (st == ST_OK)
-        st = workload_config_check (&e->model, &e->job, &e->config, err);
+        st = workload_config_check (&e->model, &in->job.job, &e->config, err);
     if (st == ST_OK)
         st = workload_config_offered (&e->config, &e->profile, err);
     return st;
 }
 
-static enum status run (struct mem_input *in, struct notes *notes, struct error *err)
+static enum status run (void *input, struct notes *notes, struct error *err)
 {
+    struct mem_input *in = input;
     struct estimate e = {0};
     enum status st = read_input (in, &e, notes, err);
 
@@ -216,7 +202,7 @@ static enum status run (struct mem_input *in, struct notes *notes, struct error 
                                  : err_nomem (err);
     }
     if (st == ST_OK) {
-        e.problem = (struct memest_problem){&e.model, &e.job, &e.config, &e.profile,
+        e.problem = (struct memest_problem){&e.model, &in->job.job, &e.config, &e.profile,
                                             in->job.memory_model};
         e.limit_bytes = memest_limit (&e.profile, e.gpu->memory_bytes,
                                       cli_memory_limit (&in->job), in->job.oom_risk);
@@ -238,27 +224,18 @@ static enum status run (struct mem_input *in, struct notes *notes, struct error 
     return st;
 }
 
-int cli_mem (int argc, char **argv)
-{
-    const struct argp_child children[] = {{&cli_job_argp, 0, "The job:", 1}, {0}};
-    const struct argp argp = {
-        .options = options,
-        .parser = parse,
-        .args_doc = "MODEL",
-        .doc = "Estimate the memory of one GPU of every stage, by kind, in GiB.\v"
-               "Example: linkwise mem llama-2-70b --gpu h100-sxm5-80g --seq 4096 --tp 8 "
-               "--pp 4 --dp 4\n\nMODEL is a Hugging Face config.json, a preset "
-               "(`linkwise models`), or - for standard input.  Degrees default to 1, the "
-               "global batch to one that fills the pipeline.",
-        .children = children};
-    struct mem_input in = {.job = cli_job_default ()};
-    struct notes notes = {0};
-    struct error err = {""};
-
-    cli_parse (&argp, argc, argv, &in);
-
-    enum status st = run (&in, &notes, &err);
-
-    cli_warn ("mem", &notes);
-    return cli_end ("mem", st, &err);
-}
+const struct cli_command cli_mem = {
+    .name = "mem",
+    .what = "estimate memory by stage and by kind",
+    .arguments = "MODEL",
+    .help = "Estimate the memory of one GPU of every stage, by kind, in GiB.\v"
+            "Example: linkwise mem llama-2-70b --gpu h100-sxm5-80g --seq 4096 --tp 8 "
+            "--pp 4 --dp 4\n\nMODEL is a Hugging Face config.json, a preset "
+            "(`linkwise models`), or - for standard input.  Degrees default to 1, the "
+            "global batch to one that fills the pipeline.",
+    .options = {options, 0, check},
+    .parts = parts,
+    .places = {0, 1, "one MODEL", NULL, {CLI_PLACE (model)}},
+    .input_size = sizeof (INPUT),
+    .init = init,
+    .run = run};

@@ -20,158 +20,83 @@ struct plan_input {
     const char *cluster, *model, *only, *exclude, *pin, *out;
     enum costmodel_kind kind;
     int nodes, spares;
-    enum mapper_objective objective;
+    int granularity, objective; /* as mapper's enums have them */
+    double tie_pct;
     bool json;
 };
 
-enum {
-    OPT_NODES = 512,
-    OPT_SPARES,
-    OPT_ONLY,
-    OPT_EXCLUDE,
-    OPT_GRANULARITY,
-    OPT_TIME,
-    OPT_THREADS,
-    OPT_SEED,
-    OPT_TOP,
-    OPT_OBJECTIVE,
-    OPT_TIE,
-    OPT_PIN
-};
+#define INPUT struct plan_input
 
-static const struct argp_option options[] = {
-    {"nodes", OPT_NODES, "N", 0, "use at most N nodes, the best ones", 2},
-    {"spares", OPT_SPARES, "N", 0, "leave N nodes idle", 2},
-    {"only", OPT_ONLY, "HOSTLIST", 0,
+static const struct cli_option options[] = {
+    {"nodes", 0, "N", "use at most N nodes, the best ones", CLI_INT (nodes, 1, 1 << 30)},
+    {"spares", 0, "N", "leave N nodes idle", CLI_INT (spares, 0, 1 << 30)},
+    {"only", 0, "HOSTLIST",
      "use these nodes alone, as in n[01-16,20], or rack:r[1-2] for all nodes of racks or "
      "below switches of these names",
-     2},
-    {"exclude", OPT_EXCLUDE, "HOSTLIST", 0, "do not use these nodes", 2},
-    {"pin", OPT_PIN, "HOSTLIST", 0, "use these nodes in any case", 2},
-    {"granularity", OPT_GRANULARITY, "auto|node|gpu", 0,
+     CLI_TEXT (only)},
+    {"exclude", 0, "HOSTLIST", "do not use these nodes", CLI_TEXT (exclude)},
+    {"pin", 0, "HOSTLIST", "use these nodes in any case", CLI_TEXT (pin)},
+    {"granularity", 0, "auto|node|gpu",
      "node gives every node consecutive ranks, gpu places single GPUs freely, auto "
-     "(default) "
-     "takes node unless gpu gains over 0.5 %",
-     2},
-    CLI_COST_MODEL_OPTION (2),
-    {"objective", OPT_OBJECTIVE, "step|gpu-hours", 0,
+     "(default) takes node unless gpu gains over 0.5 %",
+     CLI_WORD (granularity)},
+    {CLI_COST_MODEL},
+    {"objective", 0, "step|gpu-hours",
      "what is to be least: the time of a step (default), or that times the GPUs in use",
-     2},
-    {"tie", OPT_TIE, "PCT", 0,
+     CLI_WORD (objective)},
+    {"tie", 0, "PCT",
      "plans within so many percent of the best are as good: the simplest is taken, in "
-     "the "
-     "default order where that is one of them (default 0.1; 0: the best itself)",
-     2},
-    {"time-limit", OPT_TIME, "S", 0, "stop after S seconds with the best plan so far", 2},
-    {"threads", OPT_THREADS, "N", 0, "default: all cores", 2},
-    {"seed", OPT_SEED, "N", 0, "the same seed gives the same plan (default 1)", 2},
-    {"top", OPT_TOP, "N", 0, "list the N best configurations (default 5)", 2},
-    {"output", 'o', "PLAN", 0, "write the plan file; - is standard output", 2},
-    {"json", 'j', NULL, 0, "print the plan file instead of a summary", 2},
+     "the default order where that is one of them (default 0.1; 0: the best itself)",
+     CLI_FROM_0 (tie_pct, 100)},
+    {"time-limit", 0, "S", "stop after S seconds with the best plan so far",
+     CLI_ABOVE (settings.time_limit_s, 0, 1e9)},
+    {"threads", 0, "N", "default: all cores", CLI_INT (settings.threads, 1, 4096)},
+    {"seed", 0, "N", "the same seed gives the same plan (default 1)",
+     CLI_SEED (settings.seed)},
+    {"top", 0, "N", "list the N best configurations (default 5)",
+     CLI_INT (settings.top, 0, 10000)},
+    {"output", 'o', "PLAN", "write the plan file; - is standard output", CLI_TEXT (out)},
+    {"json", 'j', NULL, "print the plan file instead of a summary", CLI_FLAG (json)},
     {0}};
 
-static int is_stdin (const char *arg)
+static const struct cli_part parts[] = {
+    {&cli_job_options, offsetof (INPUT, job),
+     "The job (what is given is fixed, what is not is searched):", 1},
+    {&plan_passes_options, offsetof (INPUT, passes),
+     "Links that were measured several times:", 4},
+    {&plan_from_options, offsetof (INPUT, from), "A job that runs already:", 3},
+    {0}};
+
+static void init (void *input)
 {
-    return arg && strcmp (arg, "-") == 0;
+    struct plan_input *in = input;
+
+    in->job = cli_job_default ();
+    in->from = plan_from_default ();
+    in->settings = mapper_settings_default ();
+    in->tie_pct = 100 * MAPPER_USUAL_TIE;
 }
 
-static error_t parse (int key, char *arg, struct argp_state *state)
+static void check (void *input, struct argp_state *state)
 {
-    struct plan_input *in = state->input;
-    const int most = 1 << 30;
+    const struct plan_input *in = input;
+    const char *from = in->from.file;
 
-    switch (key) {
-    case ARGP_KEY_INIT:
-        state->child_inputs[0] = &in->job;
-        state->child_inputs[1] = &in->passes;
-        state->child_inputs[2] = &in->from;
-        return 0;
-    case OPT_NODES:
-        in->nodes = cli_int (arg, "--nodes", 1, most, state);
-        return 0;
-    case OPT_SPARES:
-        in->spares = cli_int (arg, "--spares", 0, most, state);
-        return 0;
-    case OPT_ONLY:
-        in->only = arg;
-        return 0;
-    case OPT_EXCLUDE:
-        in->exclude = arg;
-        return 0;
-    case OPT_PIN:
-        in->pin = arg;
-        return 0;
-    case OPT_GRANULARITY:
-        if (strcmp (arg, "auto") == 0)
-            in->settings.granularity = MAPPER_AUTO;
-        else if (strcmp (arg, "node") == 0)
-            in->settings.granularity = MAPPER_NODE;
-        else if (strcmp (arg, "gpu") == 0)
-            in->settings.granularity = MAPPER_GPU;
-        else
-            argp_error (state, "--granularity: expected auto, node or gpu, found \"%s\"",
-                        arg);
-        return 0;
-    case CLI_OPT_COST_MODEL:
-        in->kind = cli_cost_model (arg, state);
-        return 0;
-    case OPT_OBJECTIVE:
-        if (strcmp (arg, "step") != 0 && strcmp (arg, "gpu-hours") != 0)
-            argp_error (state, "--objective: expected step or gpu-hours, found \"%s\"",
-                        arg);
-        in->objective = strcmp (arg, "step") == 0 ? MAPPER_STEP : MAPPER_GPU_HOURS;
-        return 0;
-    case OPT_TIE:
-        in->settings.tie = cli_number_from_0 (arg, "--tie", 100, state) / 100;
-        return 0;
-    case OPT_TIME:
-        in->settings.time_limit_s = cli_number (arg, "--time-limit", 0, 1e9, state);
-        return 0;
-    case OPT_THREADS:
-        in->settings.threads = cli_int (arg, "--threads", 1, 4096, state);
-        return 0;
-    case OPT_SEED:
-        in->settings.seed = (unsigned long) cli_int (arg, "--seed", 0, most, state);
-        return 0;
-    case OPT_TOP:
-        in->settings.top = cli_int (arg, "--top", 0, 10000, state);
-        return 0;
-    case 'o':
-        in->out = arg;
-        return 0;
-    case 'j':
-        in->json = true;
-        return 0;
-    case ARGP_KEY_ARG:
-        if (state->arg_num == 0)
-            in->cluster = arg;
-        else if (state->arg_num == 1)
-            in->model = arg;
-        else
-            argp_error (state, "CLUSTER and MODEL expected, found \"%s\" too", arg);
-        return 0;
-    case ARGP_KEY_END:
-        if (!in->from.file && (!in->cluster || !in->model))
-            argp_error (state, "CLUSTER and MODEL are required");
-        if (!in->from.file && (in->job.seq == 0 || in->job.global_batch == 0))
-            argp_error (state, "--seq and --global-batch are required");
-        if (!in->from.file && in->from.any_option)
-            argp_error (state,
-                        "--move-cost, --remaining-steps and --degrees need --from PLAN");
-        if (in->from.file && plan_passes_asked (&in->passes))
-            argp_error (state, "--links, --heldout-links and --robust compare with the "
-                               "default order, --from with the old plan: leave out one");
-        if (in->job.layers)
-            argp_error (state,
-                        "--layers-per-stage: plan chooses the layers of each stage");
-        if (is_stdin (in->cluster) + is_stdin (in->model) + is_stdin (in->from.file) +
-                plan_passes_stdins (&in->passes) >
-            1)
-            argp_error (state, "only one input can be standard input");
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
+    if (!from && (!in->cluster || !in->model))
+        argp_error (state, "CLUSTER and MODEL are required");
+    if (!from && (in->job.job.seq == 0 || in->job.job.global_batch == 0))
+        argp_error (state, "--seq and --global-batch are required");
+    if (!from && plan_from_asked (&in->from))
+        argp_error (state,
+                    "--move-cost, --remaining-steps and --degrees need --from PLAN");
+    if (from && plan_passes_asked (&in->passes))
+        argp_error (state, "--links, --heldout-links and --robust compare with the "
+                           "default order, --from with the old plan: leave out one");
+    if (in->job.layers)
+        argp_error (state, "--layers-per-stage: plan chooses the layers of each stage");
+    cli_one_stdin (cli_is_dash (in->cluster) + cli_is_dash (in->model) +
+                       cli_is_dash (from) + plan_passes_stdins (&in->passes),
+                   state);
 }
 
 /* ---- which nodes ---- */
@@ -518,30 +443,16 @@ static void print_top (const struct mapper_problem *p, const struct mapper_resul
     table_destroy (t);
 }
 
-/* The file that a large cluster is referred to by: the argument, or the old plan's. */
-static enum status reference (const struct plan_input *in,
-                              const struct topology_cluster *c, const char **file,
-                              char hex[65], struct error *err)
-{
-    json_t *own = json_object_get (in->from.old.doc, "cluster");
-    const char *sha256 = json_string_value (json_object_get (own, "sha256"));
-
-    if (in->cluster)
-        return cli_cluster_reference (in->cluster, c, file, hex, err);
-    *file = json_string_value (json_object_get (own, "file"));
-    snprintf (hex, 65, "%s", sha256 ? sha256 : "");
-    return ST_OK;
-}
-
 static enum status answer (const struct plan_input *in, const struct mapper_problem *p,
                            const struct mapper_result *r, const struct mapper_info *info,
                            struct error *err)
 {
-    char hex[65] = "";
+    char hex[65];
     const char *file;
-    bool to_stdout = in->json || (in->out && strcmp (in->out, "-") == 0);
+    bool to_stdout = in->json || cli_is_dash (in->out);
     json_t *doc = NULL;
-    enum status st = reference (in, p->cluster, &file, hex, err);
+    enum status st = cli_cluster_reference (in->cluster, &in->from.old.plan, p->cluster,
+                                            &file, hex, err);
 
     if (st == ST_OK && !(doc = mapper_plan_to_json (p, r, info, file, hex)))
         st = err_nomem (err);
@@ -550,7 +461,7 @@ static enum status answer (const struct plan_input *in, const struct mapper_prob
                              mapper_replanned_to_json (p, &in->from.done, in->from.file));
     if (st == ST_OK && in->passes.priced)
         mapper_heldout_to_json (&in->passes.done, doc);
-    if (st == ST_OK && in->out && strcmp (in->out, "-") != 0)
+    if (st == ST_OK && in->out && !cli_is_dash (in->out))
         st = json_write (in->out, doc, err);
     if (st == ST_OK && to_stdout)
         st = json_write ("-", doc, err);
@@ -582,8 +493,8 @@ static enum status search (struct plan_input *in, struct mapper_problem *p,
     in->settings.stop = is_interrupted;
     in->settings.context = &progress;
     sigaction (SIGINT, &act, &old);
-    st = in->from.file ? mapper_replan (p, &in->from.old, &in->settings, &in->from.how,
-                                        &r, &info, &in->from.done, err)
+    st = in->from.file ? mapper_replan (p, &in->from.old.plan, &in->settings,
+                                        &in->from.how, &r, &info, &in->from.done, err)
                        : mapper_search (p, &in->settings, &r, &info, err);
     if (st == ST_OK && !in->from.file)
         st = plan_passes_price (&in->passes, p, &in->settings, &r, err);
@@ -609,9 +520,8 @@ static enum status search (struct plan_input *in, struct mapper_problem *p,
 
 /* The cluster, the model and the job that the arguments and options name. */
 struct plan_job {
-    struct topology_cluster *c;
+    struct topology_cluster *c; /* NULL with --from, which has its own */
     struct workload_model m;
-    struct workload_job job;
     struct workload_profile profile;
     struct mapper_problem p;
 };
@@ -622,35 +532,38 @@ static enum status read_job (struct plan_input *in, struct plan_job *x,
     enum status st;
 
     if (in->from.file)
-        return plan_from_read (&in->from, &in->job, in->cluster, in->model, &x->c,
-                               &x->profile, &x->p, notes, err);
+        return plan_from_read (&in->from, &in->job, in->cluster, in->model, &x->p, notes,
+                               err);
     st = topology_cluster_read (in->cluster, &x->c, notes, err);
     if (st == ST_OK)
-        st = workload_model_read (in->model, &x->m, notes, err);
+        st = cli_job_read (&in->job, in->model, &x->m, &x->profile, notes, err);
     if (st == ST_OK)
-        st = cli_job_resolve (&in->job, &x->m, &x->job, &x->profile, notes, err);
-    if (st == ST_OK)
-        x->p = cli_problem (&in->job, &x->m, &x->job, &x->profile, x->c);
+        x->p = cli_problem (&in->job, &x->m, &x->profile, x->c);
     return st;
 }
 
-static enum status run (struct plan_input *in, struct notes *notes, struct error *err)
+static enum status run (void *input, struct notes *notes, struct error *err)
 {
+    struct plan_input *in = input;
     struct plan_job x = {0};
-    bool *allowed = NULL; /* and after it, who is pinned */
+    bool *allowed = NULL, *pinned = NULL;
     enum status st = read_job (in, &x, notes, err);
 
-    if (st == ST_OK && !(allowed = calloc (2 * (size_t) x.c->n_nodes, sizeof *allowed)))
-        st = err_nomem (err);
-    if (st == ST_OK)
-        st = choose_nodes (in, x.c, allowed, allowed + x.c->n_nodes, &x.p.max_nodes, err);
     if (st == ST_OK) {
-        cli_note_types (x.c, x.p.job->precision, notes);
+        allowed = calloc ((size_t) x.p.cluster->n_nodes, sizeof *allowed);
+        pinned = calloc ((size_t) x.p.cluster->n_nodes, sizeof *pinned);
+        st = allowed && pinned
+                 ? choose_nodes (in, x.p.cluster, allowed, pinned, &x.p.max_nodes, err)
+                 : err_nomem (err);
+    }
+    if (st == ST_OK) {
+        cli_note_types (x.p.cluster, x.p.job->precision, notes);
         x.p.cost_model = in->kind;
         x.p.node_allowed = allowed;
-        x.p.node_pinned = in->pin ? allowed + x.c->n_nodes : NULL;
-        x.p.objective = in->objective;
-        in->from.how.tie = in->settings.tie;
+        x.p.node_pinned = in->pin ? pinned : NULL;
+        x.p.objective = (enum mapper_objective) in->objective;
+        in->settings.granularity = (enum mapper_granularity) in->granularity;
+        in->settings.tie = in->from.how.tie = in->tie_pct / 100;
         if (!in->from.file)
             st = plan_passes_read (&in->passes, &x.p, notes, err);
     }
@@ -659,48 +572,27 @@ static enum status run (struct plan_input *in, struct notes *notes, struct error
         st = search (in, &x.p, err);
     }
     free (allowed);
+    free (pinned);
     plan_from_release (&in->from);
     plan_passes_release (&in->passes);
     topology_cluster_destroy (x.c);
     return st;
 }
 
-int cli_plan (int argc, char **argv)
-{
-    const struct argp_child children[] = {
-        {&cli_job_argp, 0,
-         "The job (what is given is fixed, what is not is searched):", 1},
-        {&plan_passes_argp, 0, "Links that were measured several times:", 4},
-        {&plan_from_argp, 0, "A job that runs already:", 3},
-        {0}};
-    const struct argp argp = {
-        .options = options,
-        .parser = parse,
-        .args_doc = "CLUSTER MODEL\n--from PLAN [CLUSTER]",
-        .doc =
-            "Find how to split a training job over a cluster, and which rank runs on "
-            "which GPU.\v"
-            "Example: linkwise plan examples/clusters/h100-17.json llama-2-70b --seq "
-            "4096 "
-            "--global-batch 1024 -o plan.json\n\nCLUSTER is a cluster file, a cluster on "
-            "one line (\"2x8 h100-sxm5-80g intra:370 inter:48\", GB/s), or -.  MODEL is "
-            "a "
-            "Hugging Face config.json, a preset (`linkwise models`), or -.",
-        .children = children};
-    struct plan_input in = {.job = cli_job_default (),
-                            .passes = {.how = mapper_heldout_settings_default ()},
-                            .from = {.how = mapper_replan_settings_default ()},
-                            .settings = mapper_settings_default ()};
-    struct notes notes = {0};
-    struct error err = {""};
-
-    in.settings.tie = MAPPER_USUAL_TIE;
-    cli_parse (&argp, argc, argv, &in);
-
-    enum status st = run (&in, &notes, &err);
-
-    cli_warn ("plan", &notes);
-    if (st != ST_OK && err.text[0] == '\0')
-        return status_exit_code (st);
-    return cli_end ("plan", st, &err);
-}
+const struct cli_command cli_plan = {
+    .name = "plan",
+    .what = "find degrees and a placement for a model on a cluster",
+    .arguments = "CLUSTER MODEL\n--from PLAN [CLUSTER]",
+    .help =
+        "Find how to split a training job over a cluster, and which rank runs on "
+        "which GPU.\v"
+        "Example: linkwise plan examples/clusters/h100-17.json llama-2-70b --seq "
+        "4096 --global-batch 1024 -o plan.json\n\nCLUSTER is a cluster file, a "
+        "cluster on one line (\"2x8 h100-sxm5-80g intra:370 inter:48\", GB/s), or -.  "
+        "MODEL is a Hugging Face config.json, a preset (`linkwise models`), or -.",
+    .options = {options, 2, check},
+    .parts = parts,
+    .places = {0, 2, "CLUSTER and MODEL", NULL, {CLI_PLACE (cluster), CLI_PLACE (model)}},
+    .input_size = sizeof (INPUT),
+    .init = init,
+    .run = run};

@@ -6,15 +6,20 @@
 #include "mapper/replan/replan.h"
 
 struct plan_from {
-    const char *file; /* NULL: a plan of its own */
-    bool any_option;  /* one of its other options was given */
+    const char *file;   /* NULL: a plan of its own */
+    double move_cost_s; /* below 0: not given */
+    int degrees;        /* a word of the option's; below 0: not given */
     struct mapper_replan_settings how;
-    struct workload_plan old;
+    struct cli_planned old; /* on the cluster as it is now */
     struct mapper_replanned done;
 };
 
-/** An argp child that fills the struct plan_from that is its input. */
-extern const struct argp plan_from_argp;
+/** What fills a struct plan_from, which is at first what plan_from_default says. */
+extern const struct cli_options plan_from_options;
+struct plan_from plan_from_default (void);
+
+/** Was one of its options but --from given? */
+bool plan_from_asked (const struct plan_from *x);
 
 /** Read the old plan, and the cluster as it is now.
  *
@@ -23,7 +28,6 @@ extern const struct argp plan_from_argp;
  *  @return ST_OK; ST_USAGE for a job that is not the plan's; as cli_plan_read */
 enum status plan_from_read (struct plan_from *x, const struct cli_job *job,
                             const char *cluster, const char *model,
-                            struct topology_cluster **c, struct workload_profile *profile,
                             struct mapper_problem *p, struct notes *notes,
                             struct error *err);
 void plan_from_release (struct plan_from *x);

@@ -7,29 +7,14 @@
 
 #define WHOLE_NODES 256 /* clusters up to here stand in the plan file */
 
-enum { OPT_LINKS = 672, OPT_HELDOUT, OPT_ROBUST };
-
-static const struct argp_option options[] = {
-    {"links", OPT_LINKS, "FILE", 0,
-     "another measurement of the cluster's links (a links or cluster file; may be given "
-     "several times): each link counts with its median, and the gain over the default "
-     "order is priced on each measurement with a placement made from the others",
-     0},
-    {"heldout-links", OPT_HELDOUT, "FILE", 0,
-     "a measurement that the plan is priced on and not made from (may be given several "
-     "times)",
-     0},
-    {"robust", OPT_ROBUST, "Q", 0,
-     "plan on this quantile of each link's rate over the measurements, as in 0.1, "
-     "instead "
-     "of the median",
-     0},
-    {0}};
+#define INPUT struct plan_passes
 
 /* Files planned on stand before those held out. */
-static void add_file (struct plan_passes *x, const char *file, bool held_out,
-                      struct argp_state *state)
+static void take_file (const struct cli_option *o, const char *given, void *value,
+                       struct argp_state *state)
 {
+    struct plan_passes *x = value;
+    bool held_out = strcmp (o->name, "heldout-links") == 0;
     int n = x->n_links + x->n_heldout, at = held_out ? n : x->n_links;
     const char **list = realloc (x->file, ((size_t) n + 1) * sizeof *list);
 
@@ -38,42 +23,40 @@ static void add_file (struct plan_passes *x, const char *file, bool held_out,
     x->file = list;
     for (int k = n; k > at; k--)
         list[k] = list[k - 1];
-    list[at] = file;
+    list[at] = given;
     *(held_out ? &x->n_heldout : &x->n_links) += 1;
 }
 
-static error_t parse (int key, char *arg, struct argp_state *state)
-{
-    struct plan_passes *x = state->input;
+static const struct cli_option options[] = {
+    {"links", 0, "FILE",
+     "another measurement of the cluster's links (a links or cluster file; may be given "
+     "several times): each link counts with its median, and the gain over the default "
+     "order is priced on each measurement with a placement made from the others",
+     .take = take_file},
+    {"heldout-links", 0, "FILE",
+     "a measurement that the plan is priced on and not made from (may be given several "
+     "times)",
+     .take = take_file},
+    {"robust", 0, "Q",
+     "plan on this quantile of each link's rate over the measurements, as in 0.1, "
+     "instead of the median",
+     CLI_ABOVE (robust, 0, 1)},
+    {0}};
 
-    switch (key) {
-    case OPT_LINKS:
-    case OPT_HELDOUT:
-        add_file (x, arg, key == OPT_HELDOUT, state);
-        return 0;
-    case OPT_ROBUST:
-        x->how.quantile = cli_number (arg, "--robust", 0, 1, state);
-        x->robust = true;
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-}
-
-const struct argp plan_passes_argp = {.options = options, .parser = parse};
+const struct cli_options plan_passes_options = {options, 0, NULL};
 
 int plan_passes_stdins (const struct plan_passes *x)
 {
     int n = 0;
 
     for (int k = 0; k < x->n_links + x->n_heldout; k++)
-        n += strcmp (x->file[k], "-") == 0;
+        n += cli_is_dash (x->file[k]);
     return n;
 }
 
 bool plan_passes_asked (const struct plan_passes *x)
 {
-    return x->n_links + x->n_heldout > 0 || x->robust;
+    return x->n_links + x->n_heldout > 0 || x->robust > 0;
 }
 
 /* ---- reading ---- */
@@ -121,7 +104,10 @@ enum status plan_passes_read (struct plan_passes *x, struct mapper_problem *p,
         files > 0 ? topology_passes_read (c, x->file, files, &x->passes, notes, err)
                   : topology_passes_own (c, &x->passes, err);
 
-    if (st == ST_OK && x->robust && x->passes.passes - x->n_heldout < 2)
+    x->how = mapper_heldout_settings_default ();
+    if (x->robust > 0)
+        x->how.quantile = x->robust;
+    if (st == ST_OK && x->robust > 0 && x->passes.passes - x->n_heldout < 2)
         st = err_set (err, ST_USAGE,
                       "--robust: %s has one measurement of its links to plan on: give "
                       "others by --links FILE, or a cluster that bwprobe measured in "
@@ -129,7 +115,7 @@ enum status plan_passes_read (struct plan_passes *x, struct mapper_problem *p,
                       c->name);
     if (st == ST_OK)
         st = mark_held_out (x, err);
-    if (st != ST_OK || (x->n_links == 0 && !x->robust))
+    if (st != ST_OK || (x->n_links == 0 && x->robust <= 0))
         return st;
     if (c->n_nodes > WHOLE_NODES)
         return err_set (

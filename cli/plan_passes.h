@@ -10,7 +10,7 @@ struct plan_passes {
     const char **file; /* [n_links + n_heldout] those planned on first */
     int n_links, n_heldout;
     struct mapper_heldout_settings how;
-    bool robust;                   /* a quantile was asked for */
+    double robust;                 /* the quantile that was asked for; 0: none */
     struct topology_passes passes; /* none: passes.passes < 2 */
     bool *held_out;                /* [passes] or NULL: all in turn */
     struct topology_cluster
@@ -19,8 +19,8 @@ struct plan_passes {
     struct mapper_heldout done;
 };
 
-/** An argp child that fills the struct plan_passes that is its input. */
-extern const struct argp plan_passes_argp;
+/** What fills a struct plan_passes, which is zeros at first. */
+extern const struct cli_options plan_passes_options;
 
 /** How many of its files are standard input. */
 int plan_passes_stdins (const struct plan_passes *x);

@@ -25,8 +25,7 @@ static void print_reasons (const char *because, const struct calibrate_reason *l
         table_cell (t, "%s", list[i].reason);
     }
     if (n > 0)
-        table_print (t, stdout);
-    table_destroy (t);
+        cli_table_end (t);
 }
 
 void cli_note_columns (const struct calibrate_runs *runs, struct notes *notes)

@@ -10,12 +10,25 @@
 
 struct time_input {
     struct cli_job job;
-    const char *first, *second; /* CLUSTER MODEL, or PLAN CLUSTER */
+    const char *cluster, *model, *plan;
     const char *placement;
     const char *trace; /* file, or NULL */
     enum costmodel_kind kind;
     bool json;
 };
+
+#define INPUT struct time_input
+
+static const struct cli_option price_options[] = {
+    {"trace", 0, "FILE",
+     "write the schedule as Chrome trace JSON, which opens in Perfetto",
+     CLI_TEXT (trace)},
+    {CLI_COST_MODEL},
+    {CLI_JSON},
+    {0}};
+
+/* Of both commands. */
+static const struct cli_options of_price = {price_options, 0, NULL};
 
 static void print_estimate (const struct costmodel_estimate *e)
 {
@@ -45,7 +58,6 @@ static enum status write_trace (const struct costmodel_problem *p, const int *gp
 
     own.kind = COSTMODEL_CRITICAL_PATH;
     st = costmodel_trace (&own, gpu, &trace, err);
-
     if (st == ST_OK)
         st = file_write (file, text_str (&trace), trace.len, err);
     text_free (&trace);
@@ -71,7 +83,6 @@ static enum status price (const struct costmodel_problem *p, const int *gpu,
     double unshared_s = 0.0;
     bool found = false;
     char step[32];
-    bool answer = !in->trace || strcmp (in->trace, "-") != 0;
     enum status st = costmodel_estimate (p, gpu, true, &e, err);
 
     if (st != ST_OK)
@@ -89,7 +100,7 @@ static enum status price (const struct costmodel_problem *p, const int *gpu,
                              costmodel_binding_to_json (p->cluster, &binding, found));
         json_object_set_new (doc, "unshared_step_s", json_real (unshared_s));
         st = cli_print_json (doc, err);
-    } else if (st == ST_OK && answer) {
+    } else if (st == ST_OK && !cli_is_dash (in->trace)) {
         if (title)
             printf ("%s\n", title);
         if (e.kind == COSTMODEL_CRITICAL_PATH)
@@ -129,7 +140,7 @@ static enum status place (const struct time_input *in, const struct topology_clu
     int n = 0, world = (int) workload_world (deg);
     enum status st;
 
-    if (strcmp (in->placement, "default") == 0) {
+    if (!in->placement || strcmp (in->placement, "default") == 0) {
         for (int i = 0; i < c->n_nodes; i++)
             for (int k = 0; k < c->node[i].gpus && n < world && !c->node[i].drained; k++)
                 gpu[n++] = c->node[i].first_gpu + k;
@@ -173,26 +184,23 @@ static enum status fill_dp (const struct time_input *in, const struct topology_c
     return ST_OK;
 }
 
-static enum status run_time (struct time_input *in, struct notes *notes,
-                             struct error *err)
+static enum status run_time (void *input, struct notes *notes, struct error *err)
 {
+    const struct time_input *in = input;
     struct topology_cluster *c = NULL;
     struct workload_model m;
-    struct workload_job job;
     struct workload_profile profile;
     struct workload_config config = cli_job_config (&in->job);
     int *gpu = NULL, *layers = NULL;
     struct text title = {0};
-    enum status st = topology_cluster_read (in->first, &c, notes, err);
+    enum status st = topology_cluster_read (in->cluster, &c, notes, err);
 
     if (st == ST_OK)
-        st = workload_model_read (in->second, &m, notes, err);
-    if (st == ST_OK)
-        st = cli_job_resolve (&in->job, &m, &job, &profile, notes, err);
+        st = cli_job_read (&in->job, in->model, &m, &profile, notes, err);
     if (st == ST_OK)
         st = fill_dp (in, c, &config, err);
     if (st == ST_OK)
-        st = workload_config_check (&m, &job, &config, err);
+        st = workload_config_check (&m, &in->job.job, &config, err);
     if (st == ST_OK) {
         int world = (int) workload_world (&config.deg);
 
@@ -205,14 +213,14 @@ static enum status run_time (struct time_input *in, struct notes *notes,
     }
     if (st == ST_OK) {
         struct costmodel_problem p = {.model = &m,
-                                      .job = &job,
+                                      .job = &in->job.job,
                                       .config = &config,
                                       .profile = &profile,
                                       .cluster = c,
                                       .layers = layers,
                                       .kind = in->kind};
 
-        cli_note_types (c, job.precision, notes);
+        cli_note_types (c, in->job.job.precision, notes);
         text_add (&title, "%s on %s: ", m.name, c->name);
         cli_describe_config (&config, &title);
         text_clean (&title);
@@ -225,184 +233,97 @@ static enum status run_time (struct time_input *in, struct notes *notes,
     return st;
 }
 
-enum { OPT_PLACEMENT = 512, OPT_TRACE };
-
-static void check_output (const struct time_input *in, struct argp_state *state)
-{
-    if (in->json && in->trace && strcmp (in->trace, "-") == 0)
-        argp_error (state, "--json and --trace - both want standard output");
-}
-
-static const struct argp_option time_options[] = {
-    {"placement", OPT_PLACEMENT, "default|PLAN", 0,
-     "Megatron's order over the nodes as listed, or a plan's ranks", 0},
-    {"trace", OPT_TRACE, "FILE", 0,
-     "write the schedule as Chrome trace JSON, which opens in Perfetto", 0},
-    CLI_COST_MODEL_OPTION (0),
-    {"json", 'j', NULL, 0, "print one JSON document", 0},
+static const struct cli_option time_options[] = {
+    {"placement", 0, "default|PLAN",
+     "Megatron's order over the nodes as listed, or a plan's ranks",
+     CLI_TEXT (placement)},
     {0}};
 
-static error_t parse_time (int key, char *arg, struct argp_state *state)
-{
-    struct time_input *in = state->input;
+static const struct cli_part time_parts[] = {
+    {&of_price, 0, NULL, 0},
+    {&cli_job_options, offsetof (INPUT, job),
+     "The job (degrees default to 1, dp is what the GPUs leave):", 1},
+    {0}};
 
-    switch (key) {
-    case ARGP_KEY_INIT:
-        state->child_inputs[0] = &in->job;
-        return 0;
-    case OPT_PLACEMENT:
-        in->placement = arg;
-        return 0;
-    case OPT_TRACE:
-        in->trace = arg;
-        return 0;
-    case CLI_OPT_COST_MODEL:
-        in->kind = cli_cost_model (arg, state);
-        return 0;
-    case 'j':
-        in->json = true;
-        return 0;
-    case ARGP_KEY_ARG:
-        if (state->arg_num == 0)
-            in->first = arg;
-        else if (state->arg_num == 1)
-            in->second = arg;
-        else
-            argp_error (state, "CLUSTER and MODEL expected, found \"%s\" too", arg);
-        return 0;
-    case ARGP_KEY_END:
-        if (!in->second)
-            argp_error (state, "CLUSTER and MODEL are required");
-        if (in->job.seq == 0 || in->job.global_batch == 0)
-            argp_error (state, "--seq and --global-batch are required");
-        check_output (in, state);
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
+static void init_time (void *input)
+{
+    ((struct time_input *) input)->job = cli_job_default ();
 }
 
-int cli_time (int argc, char **argv)
+static void check_eval (void *input, struct argp_state *state)
 {
-    const struct argp_child children[] = {
-        {&cli_job_argp, 0,
-         "The job (degrees default to 1, dp is what the GPUs leave):", 1},
-        {0}};
-    const struct argp argp = {.options = time_options,
-                              .parser = parse_time,
-                              .args_doc = "CLUSTER MODEL",
-                              .doc =
-                                  "Estimate the time of one optimiser step, in seconds.\v"
-                                  "Example: linkwise time examples/clusters/h100-17.json "
-                                  "llama-2-70b --seq 4096 "
-                                  "--global-batch 1024 --tp 8 --pp 4 --dp 4",
-                              .children = children};
-    struct time_input in = {.job = cli_job_default (), .placement = "default"};
-    struct notes notes = {0};
-    struct error err = {""};
+    const struct time_input *in = input;
 
-    cli_parse (&argp, argc, argv, &in);
-
-    enum status st = run_time (&in, &notes, &err);
-
-    cli_warn ("time", &notes);
-    return cli_end ("time", st, &err);
+    cli_one_stdout (in->json, "--trace", in->trace, state);
 }
+
+static void check_time (void *input, struct argp_state *state)
+{
+    const struct time_input *in = input;
+
+    if (in->job.job.seq == 0 || in->job.job.global_batch == 0)
+        argp_error (state, "--seq and --global-batch are required");
+    check_eval (input, state);
+}
+
+const struct cli_command cli_time = {
+    .name = "time",
+    .what = "estimate the step time of one configuration",
+    .arguments = "CLUSTER MODEL",
+    .help =
+        "Estimate the time of one optimiser step, in seconds.\v"
+        "Example: linkwise time examples/clusters/h100-17.json llama-2-70b --seq 4096 "
+        "--global-batch 1024 --tp 8 --pp 4 --dp 4",
+    .options = {time_options, 0, check_time},
+    .parts = time_parts,
+    .places = {2,
+               2,
+               "CLUSTER and MODEL",
+               "CLUSTER and MODEL are required",
+               {CLI_PLACE (cluster), CLI_PLACE (model)}},
+    .input_size = sizeof (INPUT),
+    .init = init_time,
+    .run = run_time};
 
 /* ---- eval ---- */
 
-static enum status run_eval (struct time_input *in, struct notes *notes,
-                             struct error *err)
+static enum status run_eval (void *input, struct notes *notes, struct error *err)
 {
-    struct workload_plan plan = {0};
-    struct topology_cluster *c = NULL;
-    struct workload_profile profile;
-    int *gpu = NULL;
-    enum status st =
-        cli_plan_read (in->first, in->second, &plan, &c, &profile, notes, err);
+    const struct time_input *in = input;
+    struct cli_planned x = {0};
+    enum status st = cli_plan_read (in->plan, in->cluster, &x, notes, err);
 
-    if (st != ST_OK)
-        return st;
-    if (!(gpu = calloc ((size_t) plan.n_ranks, sizeof *gpu)))
-        st = err_nomem (err);
     if (st == ST_OK)
-        st = costmodel_plan_gpus (&plan, c, gpu, err);
+        st = cli_plan_gpus (&x, err);
     if (st == ST_OK) {
-        struct costmodel_problem p = {.model = &plan.model,
-                                      .job = &plan.job,
-                                      .config = &plan.config,
-                                      .profile = &profile,
-                                      .cluster = c,
-                                      .layers = plan.layers_per_stage,
+        struct costmodel_problem p = {.model = &x.plan.model,
+                                      .job = &x.plan.job,
+                                      .config = &x.plan.config,
+                                      .profile = &x.profile,
+                                      .cluster = x.cluster,
+                                      .layers = x.plan.layers_per_stage,
                                       .kind = in->kind};
 
-        cli_note_types (c, plan.job.precision, notes);
-        cli_note_drained (c, gpu, plan.n_ranks, notes);
-        st = price (&p, gpu, in, NULL, notes, err);
+        cli_note_types (x.cluster, x.plan.job.precision, notes);
+        cli_note_drained (&x, notes);
+        st = price (&p, x.gpu, in, NULL, notes, err);
     }
-    free (gpu);
-    workload_plan_release (&plan);
-    topology_cluster_destroy (c);
+    cli_plan_release (&x);
     return st;
 }
 
-static const struct argp_option eval_options[] = {
-    {"trace", OPT_TRACE, "FILE", 0,
-     "write the schedule as Chrome trace JSON, which opens in Perfetto", 0},
-    CLI_COST_MODEL_OPTION (0),
-    {"json", 'j', NULL, 0, "print one JSON document", 0},
-    {0}};
-
-static error_t parse_eval (int key, char *arg, struct argp_state *state)
-{
-    struct time_input *in = state->input;
-
-    switch (key) {
-    case OPT_TRACE:
-        in->trace = arg;
-        return 0;
-    case CLI_OPT_COST_MODEL:
-        in->kind = cli_cost_model (arg, state);
-        return 0;
-    case 'j':
-        in->json = true;
-        return 0;
-    case ARGP_KEY_ARG:
-        if (state->arg_num == 0)
-            in->first = arg;
-        else if (state->arg_num == 1)
-            in->second = arg;
-        else
-            argp_error (state, "PLAN and CLUSTER expected, found \"%s\" too", arg);
-        return 0;
-    case ARGP_KEY_END:
-        if (!in->first)
-            argp_error (state, "PLAN is required");
-        check_output (in, state);
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-}
-
-int cli_eval (int argc, char **argv)
-{
-    const struct argp argp = {
-        .options = eval_options,
-        .parser = parse_eval,
-        .args_doc = "PLAN [CLUSTER]",
-        .doc =
-            "Price a plan's placement, in seconds a step, on CLUSTER or on its own.\v"
+const struct cli_command cli_eval = {
+    .name = "eval",
+    .what = "price a plan's placement, also one edited by hand",
+    .arguments = "PLAN [CLUSTER]",
+    .help = "Price a plan's placement, in seconds a step, on CLUSTER or on its own.\v"
             "Example: linkwise eval plan.json examples/clusters/h100-17.json\n\nThe plan "
-            "may have been edited by hand; its own estimate is ignored."};
-    struct time_input in = {0};
-    struct notes notes = {0};
-    struct error err = {""};
-
-    cli_parse (&argp, argc, argv, &in);
-
-    enum status st = run_eval (&in, &notes, &err);
-
-    cli_warn ("eval", &notes);
-    return cli_end ("eval", st, &err);
-}
+            "may have been edited by hand; its own estimate is ignored.",
+    .options = {price_options, 0, check_eval},
+    .places = {1,
+               2,
+               "PLAN and CLUSTER",
+               "PLAN is required",
+               {CLI_PLACE (plan), CLI_PLACE (cluster)}},
+    .input_size = sizeof (INPUT),
+    .run = run_eval};

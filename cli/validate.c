@@ -16,46 +16,24 @@ struct validate_input {
     bool json;
 };
 
-enum { OPT_PROFILE = 256, OPT_PER_ROW };
+#define INPUT struct validate_input
 
-static const struct argp_option options[] = {
-    {"profile", OPT_PROFILE, "NAME|FILE", 0,
+static const struct cli_option options[] = {
+    {"profile", 0, "NAME|FILE",
      "one profile for all rows (default: the shipped one that names a row's source, else "
      "its GPU type's)",
-     0},
-    {"per-row", OPT_PER_ROW, "FILE.csv", 0,
-     "write the same rows with their estimates; - is standard output, alone", 0},
-    {"json", 'j', NULL, 0, "print one JSON document", 0},
+     CLI_TEXT (profile)},
+    {"per-row", 0, "FILE.csv",
+     "write the same rows with their estimates; - is standard output, alone",
+     CLI_TEXT (per_row)},
+    {CLI_JSON},
     {0}};
 
-static error_t parse (int key, char *arg, struct argp_state *state)
+static void check (void *input, struct argp_state *state)
 {
-    struct validate_input *in = state->input;
+    const struct validate_input *in = input;
 
-    switch (key) {
-    case OPT_PROFILE:
-        in->profile = arg;
-        return 0;
-    case OPT_PER_ROW:
-        in->per_row = arg;
-        return 0;
-    case 'j':
-        in->json = true;
-        return 0;
-    case ARGP_KEY_ARG:
-        if (state->arg_num > 0)
-            argp_error (state, "one RUNS.csv expected, found \"%s\" too", arg);
-        in->runs = arg;
-        return 0;
-    case ARGP_KEY_END:
-        if (!in->runs)
-            argp_error (state, "RUNS.csv is required");
-        if (in->json && in->per_row && strcmp (in->per_row, "-") == 0)
-            argp_error (state, "--json and --per-row - both want standard output");
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
+    cli_one_stdout (in->json, "--per-row", in->per_row, state);
 }
 
 /* What one call is about. */
@@ -254,18 +232,15 @@ static enum status labels_of (const struct validation *v, struct calibrate_label
 static void print_labels (const struct calibrate_labels *own,
                           const struct calibrate_labels *fujii)
 {
-    static const char *const header[] = {
-        "<rule",       "AUC", "precision", "recall", "precision at recall .99",
-        "Brier score", NULL};
-    struct table *t = table_create (header);
+    struct table *t = cli_table ("<rule", "AUC", "precision", "recall",
+                                 "precision at recall .99", "Brier score");
 
     printf ("\nout of memory, %d of %d labelled runs:\n", own->positive, own->n);
     table_cell (t, "linkwise, probability .5");
     cli_label_cells (t, own);
     table_cell (t, "Fujii's estimate over 80 %%");
     cli_label_cells (t, fujii);
-    table_print (t, stdout);
-    table_destroy (t);
+    cli_table_end (t);
 }
 
 static enum status print_scores (const struct validation *v, const char *path,
@@ -398,9 +373,9 @@ static enum status prepare (const struct validate_input *in, struct validation *
     return calibrate_profiles (&v->runs, in->profile ? &forced : NULL, v->profile, err);
 }
 
-static enum status run (const struct validate_input *in, struct notes *notes,
-                        struct error *err)
+static enum status run (void *input, struct notes *notes, struct error *err)
 {
+    const struct validate_input *in = input;
     struct validation v = {0};
     enum status st = prepare (in, &v, notes, err);
 
@@ -410,7 +385,7 @@ static enum status run (const struct validate_input *in, struct notes *notes,
         st = write_per_row (&v, in->per_row, err);
     if (st == ST_OK && in->json)
         st = print_json (&v, err);
-    else if (st == ST_OK && !(in->per_row && strcmp (in->per_row, "-") == 0))
+    else if (st == ST_OK && !cli_is_dash (in->per_row))
         st = print_scores (&v, in->runs, err);
     free (v.profile);
     free (v.need_bytes);
@@ -420,24 +395,15 @@ static enum status run (const struct validate_input *in, struct notes *notes,
     return st;
 }
 
-int cli_validate (int argc, char **argv)
-{
-    const struct argp argp = {
-        .options = options,
-        .parser = parse,
-        .args_doc = "RUNS.csv",
-        .doc = "Estimates beside the measurements of a runs file (docs/runs.md).\v"
-               "Example: linkwise validate runs.csv --per-row estimates.csv\n\nRUNS.csv "
-               "is a runs file or - for standard input.  Rows that cannot be estimated "
-               "are skipped, and counted by reason."};
-    struct validate_input in = {0};
-    struct notes notes = {0};
-    struct error err = {""};
-
-    cli_parse (&argp, argc, argv, &in);
-
-    enum status st = run (&in, &notes, &err);
-
-    cli_warn ("validate", &notes);
-    return cli_end ("validate", st, &err);
-}
+const struct cli_command cli_validate = {
+    .name = "validate",
+    .what = "estimates beside the measurements of a runs file",
+    .arguments = "RUNS.csv",
+    .help = "Estimates beside the measurements of a runs file (docs/runs.md).\v"
+            "Example: linkwise validate runs.csv --per-row estimates.csv\n\nRUNS.csv "
+            "is a runs file or - for standard input.  Rows that cannot be estimated "
+            "are skipped, and counted by reason.",
+    .options = {options, 0, check},
+    .places = {1, 1, "one RUNS.csv", "RUNS.csv is required", {CLI_PLACE (runs)}},
+    .input_size = sizeof (INPUT),
+    .run = run};

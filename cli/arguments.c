@@ -1,0 +1,270 @@
+#include "cli/arguments.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/version.h"
+
+/* ---- kinds of options ---- */
+
+void cli_take_flag (const struct cli_option *o, const char *given, void *value,
+                    struct argp_state *state)
+{
+    (void) o;
+    (void) given;
+    (void) state;
+    *(bool *) value = true;
+}
+
+void cli_take_text (const struct cli_option *o, const char *given, void *value,
+                    struct argp_state *state)
+{
+    (void) o;
+    (void) state;
+    *(const char **) value = given;
+}
+
+void cli_take_int (const struct cli_option *o, const char *given, void *value,
+                   struct argp_state *state)
+{
+    char *end;
+
+    errno = 0;
+
+    long n = strtol (given, &end, 10);
+
+    if (end == given || *end || errno || n < o->lo || n > o->hi)
+        argp_error (state,
+                    "--%s: expected a whole number from %.0f to %.0f, found \"%s\"",
+                    o->name, o->lo, o->hi, given);
+    *(int *) value = (int) n;
+}
+
+void cli_take_seed (const struct cli_option *o, const char *given, void *value,
+                    struct argp_state *state)
+{
+    int n;
+
+    cli_take_int (o, given, &n, state);
+    *(unsigned long *) value = (unsigned long) n;
+}
+
+static bool is_number (const char *given, double *x)
+{
+    char *end;
+
+    *x = strtod (given, &end);
+    return end != given && !*end && isfinite (*x);
+}
+
+void cli_take_above (const struct cli_option *o, const char *given, void *value,
+                     struct argp_state *state)
+{
+    double x;
+
+    if (!is_number (given, &x) || x <= o->lo || x > o->hi)
+        argp_error (state, "--%s: expected a number above %g, at most %g, found \"%s\"",
+                    o->name, o->lo, o->hi, given);
+    *(double *) value = x;
+}
+
+void cli_take_from_0 (const struct cli_option *o, const char *given, void *value,
+                      struct argp_state *state)
+{
+    double x;
+
+    if (!is_number (given, &x) || x < 0 || x > o->hi)
+        argp_error (state, "--%s: expected a number from 0 to %g, found \"%s\"", o->name,
+                    o->hi, given);
+    *(double *) value = x;
+}
+
+/* --name: expected a, b or c, found "x" */
+static void refuse_word (const struct cli_option *o, const char *given,
+                         struct argp_state *state)
+{
+    struct text words = {0};
+    const char *word = o->argument, *end;
+
+    for (; (end = strchr (word, '|')); word = end + 1)
+        text_add (&words, "%s%.*s", word == o->argument ? "" : ", ", (int) (end - word),
+                  word);
+    argp_error (state, "--%s: expected %s or %s, found \"%s\"", o->name,
+                text_str (&words), word, given);
+}
+
+void cli_take_word (const struct cli_option *o, const char *given, void *value,
+                    struct argp_state *state)
+{
+    size_t len = strlen (given);
+    int i = 0;
+
+    for (const char *word = o->argument; *word; i++) {
+        size_t n = strcspn (word, "|");
+
+        if (n == len && strncmp (word, given, n) == 0) {
+            *(int *) value = i;
+            return;
+        }
+        word += word[n] ? n + 1 : n;
+    }
+    refuse_word (o, given, state);
+}
+
+void cli_take_parsed (const struct cli_option *o, const char *given, void *value,
+                      struct argp_state *state)
+{
+    if (!o->parse (given, value))
+        refuse_word (o, given, state);
+}
+
+/* ---- parsing ---- */
+
+#define OPTIONS_MAX 32
+#define TABLES_MAX 4
+
+/* One table as argp wants it: the command's own, or a part's. */
+struct group {
+    const struct cli_command *command; /* NULL: a part's */
+    const struct cli_options *options;
+    char *input;
+    int arguments; /* that were given */
+    struct argp argp;
+    struct argp_option option[OPTIONS_MAX + 1];
+};
+
+static void take_arguments (struct group *g, char **arg, int n, struct argp_state *state)
+{
+    const struct cli_places *p = &g->command->places;
+
+    g->arguments = n;
+    if (p->most == CLI_ANY) {
+        *(struct cli_list *) (g->input + p->at[0]) =
+            (struct cli_list){(const char *const *) arg, n};
+        return;
+    }
+    if (p->most == 0)
+        argp_error (state, "no argument expected, found \"%s\"%s", arg[0],
+                    p->expected ? p->expected : "");
+    if (n > p->most)
+        argp_error (state, "%s expected, found \"%s\" too", p->expected, arg[p->most]);
+    for (int i = 0; i < n; i++)
+        *(const char **) (g->input + p->at[i]) = arg[i];
+}
+
+/* Keys of options without a letter begin after all characters. */
+static int key_of (const struct cli_option *line, int i)
+{
+    return line[i].letter ? line[i].letter : 256 + i;
+}
+
+static error_t parse (int key, char *given, struct argp_state *state)
+{
+    struct group *g = state->input;
+    const struct cli_command *c = g->command;
+    const struct cli_option *line = g->options->line;
+
+    switch (key) {
+    case ARGP_KEY_INIT: /* groups of parts follow their command's */
+        for (int i = 0; c && c->parts && c->parts[i].options; i++)
+            state->child_inputs[i] = g + 1 + i;
+        return 0;
+    case ARGP_KEY_ARGS: /* the command's own group is asked before its parts */
+        take_arguments (g, state->argv + state->next, state->argc - state->next, state);
+        return 0;
+    case ARGP_KEY_END:
+        if (c && g->arguments < c->places.needed)
+            argp_error (state, "%s", c->places.required);
+        if (g->options->check)
+            g->options->check (g->input, state);
+        return 0;
+    default:
+        for (int i = 0; line && line[i].name; i++)
+            if (key == key_of (line, i)) {
+                line[i].take (&line[i], given, g->input + line[i].at, state);
+                return 0;
+            }
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static void fill_group (struct group *g, const struct cli_options *options, void *input)
+{
+    const struct cli_option *line = options->line;
+
+    g->options = options;
+    g->input = input;
+    for (int i = 0; line && line[i].name; i++) {
+        assert (i < OPTIONS_MAX);
+        g->option[i] =
+            (struct argp_option){line[i].name, key_of (line, i), line[i].argument, 0,
+                                 line[i].help, options->group};
+    }
+    g->argp = (struct argp){.options = g->option, .parser = parse};
+}
+
+static void print_version (FILE *out, struct argp_state *state)
+{
+    (void) state;
+    fputs ("linkwise " LINKWISE_VERSION "\n", out);
+}
+
+void cli_parse (const struct cli_command *c, int argc, char **argv, void *input)
+{
+    struct group group[TABLES_MAX] = {{.command = c}};
+    struct argp_child child[TABLES_MAX] = {{0}};
+    struct text help = {0};
+    static char name[64]; /* argv[0] points to it from now on */
+
+    fill_group (&group[0], &c->options, input);
+    for (int i = 0; c->parts && c->parts[i].options; i++) {
+        const struct cli_part *part = &c->parts[i];
+
+        assert (i + 1 < TABLES_MAX);
+        fill_group (&group[i + 1], part->options, (char *) input + part->at);
+        child[i] = (struct argp_child){&group[i + 1].argp, 0, part->heading, part->group};
+    }
+    text_add (&help, "%s", c->help);
+    if (c->add_help)
+        c->add_help (&help);
+    group[0].argp.args_doc = c->arguments;
+    group[0].argp.doc = text_str (&help);
+    group[0].argp.children = child;
+
+    /* argp takes the program's name for its messages from argv[0]. */
+    snprintf (name, sizeof name, "linkwise %s", c->name);
+    argv[0] = name;
+    argp_err_exit_status = 2;
+    argp_program_version_hook = print_version;
+    argp_parse (&group[0].argp, argc, argv, 0, NULL, &group[0]);
+    text_free (&help);
+}
+
+/* ---- standard input and output ---- */
+
+bool cli_is_dash (const char *arg)
+{
+    return arg && strcmp (arg, "-") == 0;
+}
+
+const char *cli_input_name (const char *arg)
+{
+    return cli_is_dash (arg) ? "standard input" : arg;
+}
+
+void cli_one_stdin (int n, struct argp_state *state)
+{
+    if (n > 1)
+        argp_error (state, "only one input can be standard input");
+}
+
+void cli_one_stdout (bool json, const char *option, const char *file,
+                     struct argp_state *state)
+{
+    if (json && cli_is_dash (file))
+        argp_error (state, "--json and %s - both want standard output", option);
+}

@@ -1,0 +1,156 @@
+/* What commands read alike: plans and their clusters, lists of nodes. */
+#include "cli/cli.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/json.h"
+
+/* The plan's own cluster: whole, or a reference to its file. */
+static enum status cluster_of_plan (const struct workload_plan *plan,
+                                    const char *plan_name,
+                                    struct topology_cluster **cluster,
+                                    struct notes *notes, struct error *err)
+{
+    json_t *doc = json_object_get (plan->doc, "cluster");
+    const char *file = json_string_value (json_object_get (doc, "file"));
+    const char *sha256 = json_string_value (json_object_get (doc, "sha256"));
+    char where[4200], hex[65], *text;
+    size_t len;
+    enum status st;
+
+    snprintf (where, sizeof where, "%.4000s: cluster", plan_name);
+    if (!file)
+        return topology_cluster_from_json (doc, where, NULL, cluster, notes, err);
+    st = file_read (file, &text, &len, err);
+    if (st != ST_OK) {
+        err_prefix (err, "%s (give the CLUSTER as an argument)", where);
+        return st;
+    }
+    file_sha256 (text, len, hex);
+    free (text);
+    if (sha256 && strcmp (hex, sha256) != 0)
+        return err_set (
+            err, ST_INVALID,
+            "%s: %s has changed since the plan was made; give the CLUSTER as an "
+            "argument",
+            where, file);
+    return topology_cluster_read (file, cluster, notes, err);
+}
+
+enum status cli_plan_read (const char *plan, const char *cluster, struct cli_planned *x,
+                           struct notes *notes, struct error *err)
+{
+    enum status st = workload_plan_read (plan, &x->plan, notes, err);
+
+    if (st == ST_OK)
+        st = cluster ? topology_cluster_read (cluster, &x->cluster, notes, err)
+                     : cluster_of_plan (&x->plan, plan, &x->cluster, notes, err);
+    return st == ST_OK ? workload_profile_read (x->plan.profile, &x->profile, notes, err)
+                       : st;
+}
+
+enum status cli_plan_gpus (struct cli_planned *x, struct error *err)
+{
+    x->gpu = calloc ((size_t) x->plan.n_ranks, sizeof *x->gpu);
+    return x->gpu ? costmodel_plan_gpus (&x->plan, x->cluster, x->gpu, err)
+                  : err_nomem (err);
+}
+
+void cli_plan_release (struct cli_planned *x)
+{
+    workload_plan_release (&x->plan);
+    topology_cluster_destroy (x->cluster);
+    free (x->gpu);
+}
+
+/* Nodes of a rack, or below a switch, of that name. */
+static enum status mark_rack (const struct topology_cluster *c, const char *rack,
+                              const char *option, bool value, bool *allowed,
+                              struct error *err)
+{
+    int found = 0;
+
+    for (int i = 0; i < c->n_nodes; i++) {
+        const struct topology_node *n = &c->node[i];
+        bool is_in = n->rack && strcmp (n->rack, rack) == 0;
+
+        for (int k = 0; k < n->levels && !is_in; k++)
+            is_in = strcmp (n->switches[k], rack) == 0;
+        if (is_in)
+            allowed[i] = value && !n->drained;
+        found += is_in;
+    }
+    return found > 0 ? ST_OK
+                     : err_set (err, ST_USAGE,
+                                "%s: the cluster %s has no rack and no switch \"%s\"",
+                                option, c->name, rack);
+}
+
+static enum status mark_node (const struct topology_cluster *c, const char *name,
+                              const char *option, bool value, bool *allowed,
+                              struct error *err)
+{
+    int node = topology_node_of_host (c, name);
+
+    if (node == -2)
+        return err_set (err, ST_USAGE,
+                        "%s: \"%s\" may be several nodes of the cluster %s, whose names "
+                        "differ after the first dot",
+                        option, name, c->name);
+    if (node < 0)
+        return err_set (err, ST_USAGE, "%s: the cluster %s has no node \"%s\"", option,
+                        c->name, name);
+    allowed[node] = value && !c->node[node].drained;
+    return ST_OK;
+}
+
+enum status cli_mark_nodes (const struct topology_cluster *c, const char *list,
+                            const char *option, bool value, bool *allowed,
+                            struct error *err)
+{
+    bool racks = strncmp (list, "rack:", 5) == 0;
+    char **names;
+    int n;
+    enum status st = topology_hostlist_expand (list + (racks ? 5 : 0), &names, &n, err);
+
+    if (st != ST_OK) {
+        err_prefix (err, "%s", option);
+        return st;
+    }
+    for (int i = 0; i < n && st == ST_OK; i++)
+        st = (racks ? mark_rack : mark_node) (c, names[i], option, value, allowed, err);
+    topology_hostlist_free (names);
+    return st;
+}
+
+enum status cli_cluster_reference (const char *arg, const struct workload_plan *plan,
+                                   const struct topology_cluster *c, const char **file,
+                                   char hex[65], struct error *err)
+{
+    char *text;
+    size_t len;
+    enum status st;
+
+    hex[0] = '\0';
+    *file = NULL;
+    if (!arg) {
+        json_t *own = json_object_get (plan->doc, "cluster");
+        const char *sha256 = json_string_value (json_object_get (own, "sha256"));
+
+        *file = json_string_value (json_object_get (own, "file"));
+        snprintf (hex, 65, "%s", sha256 ? sha256 : "");
+        return ST_OK;
+    }
+    if (c->n_nodes <= 256 || cli_is_dash (arg) || strchr (arg, ' '))
+        return ST_OK;
+    st = file_read (arg, &text, &len, err);
+    if (st == ST_OK) {
+        file_sha256 (text, len, hex);
+        free (text);
+        *file = arg;
+    }
+    return st;
+}

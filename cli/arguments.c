@@ -9,48 +9,15 @@
 
 #include "base/version.h"
 
-/* ---- kinds of options ---- */
+/* ---- one option ---- */
 
-void cli_take_flag (const struct cli_option *o, const char *given, void *value,
-                    struct argp_state *state)
-{
-    (void) o;
-    (void) given;
-    (void) state;
-    *(bool *) value = true;
-}
-
-void cli_take_text (const struct cli_option *o, const char *given, void *value,
-                    struct argp_state *state)
-{
-    (void) o;
-    (void) state;
-    *(const char **) value = given;
-}
-
-void cli_take_int (const struct cli_option *o, const char *given, void *value,
-                   struct argp_state *state)
+static bool is_whole (const char *given, long *n)
 {
     char *end;
 
     errno = 0;
-
-    long n = strtol (given, &end, 10);
-
-    if (end == given || *end || errno || n < o->lo || n > o->hi)
-        argp_error (state,
-                    "--%s: expected a whole number from %.0f to %.0f, found \"%s\"",
-                    o->name, o->lo, o->hi, given);
-    *(int *) value = (int) n;
-}
-
-void cli_take_seed (const struct cli_option *o, const char *given, void *value,
-                    struct argp_state *state)
-{
-    int n;
-
-    cli_take_int (o, given, &n, state);
-    *(unsigned long *) value = (unsigned long) n;
+    *n = strtol (given, &end, 10);
+    return end != given && !*end && !errno;
 }
 
 static bool is_number (const char *given, double *x)
@@ -61,26 +28,20 @@ static bool is_number (const char *given, double *x)
     return end != given && !*end && isfinite (*x);
 }
 
-void cli_take_above (const struct cli_option *o, const char *given, void *value,
-                     struct argp_state *state)
+/* Which of "a|b|c" it is; -1: none. */
+static int find_word (const char *words, const char *given)
 {
-    double x;
+    size_t len = strlen (given);
 
-    if (!is_number (given, &x) || x <= o->lo || x > o->hi)
-        argp_error (state, "--%s: expected a number above %g, at most %g, found \"%s\"",
-                    o->name, o->lo, o->hi, given);
-    *(double *) value = x;
-}
+    for (int i = 0;; i++) {
+        size_t n = strcspn (words, "|");
 
-void cli_take_from_0 (const struct cli_option *o, const char *given, void *value,
-                      struct argp_state *state)
-{
-    double x;
-
-    if (!is_number (given, &x) || x < 0 || x > o->hi)
-        argp_error (state, "--%s: expected a number from 0 to %g, found \"%s\"", o->name,
-                    o->hi, given);
-    *(double *) value = x;
+        if (n == len && strncmp (words, given, n) == 0)
+            return i;
+        if (!words[n])
+            return -1;
+        words += n + 1;
+    }
 }
 
 /* --name: expected a, b or c, found "x" */
@@ -97,29 +58,56 @@ static void refuse_word (const struct cli_option *o, const char *given,
                 text_str (&words), word, given);
 }
 
-void cli_take_word (const struct cli_option *o, const char *given, void *value,
-                    struct argp_state *state)
+static void take (const struct cli_option *o, const char *given, void *value,
+                  struct argp_state *state)
 {
-    size_t len = strlen (given);
-    int i = 0;
+    long n = 0;
+    double x = 0;
 
-    for (const char *word = o->argument; *word; i++) {
-        size_t n = strcspn (word, "|");
-
-        if (n == len && strncmp (word, given, n) == 0) {
-            *(int *) value = i;
-            return;
-        }
-        word += word[n] ? n + 1 : n;
+    switch (o->kind) {
+    case CLI_KIND_FLAG:
+        *(bool *) value = true;
+        return;
+    case CLI_KIND_TEXT:
+        *(const char **) value = given;
+        return;
+    case CLI_KIND_INT:
+    case CLI_KIND_SEED:
+        if (!is_whole (given, &n) || n < o->lo || n > o->hi)
+            argp_error (state,
+                        "--%s: expected a whole number from %.0f to %.0f, found \"%s\"",
+                        o->name, o->lo, o->hi, given);
+        if (o->kind == CLI_KIND_INT)
+            *(int *) value = (int) n;
+        else
+            *(unsigned long *) value = (unsigned long) n;
+        return;
+    case CLI_KIND_ABOVE:
+        if (!is_number (given, &x) || x <= o->lo || x > o->hi)
+            argp_error (state,
+                        "--%s: expected a number above %g, at most %g, found \"%s\"",
+                        o->name, o->lo, o->hi, given);
+        *(double *) value = x;
+        return;
+    case CLI_KIND_FROM_0:
+        if (!is_number (given, &x) || x < 0 || x > o->hi)
+            argp_error (state, "--%s: expected a number from 0 to %g, found \"%s\"",
+                        o->name, o->hi, given);
+        *(double *) value = x;
+        return;
+    case CLI_KIND_WORD:
+        *(int *) value = find_word (o->argument, given);
+        if (*(int *) value < 0)
+            refuse_word (o, given, state);
+        return;
+    case CLI_KIND_PARSED:
+        if (!o->parse (given, value))
+            refuse_word (o, given, state);
+        return;
+    case CLI_KIND_TAKEN:
+        o->take (o, given, value, state);
+        return;
     }
-    refuse_word (o, given, state);
-}
-
-void cli_take_parsed (const struct cli_option *o, const char *given, void *value,
-                      struct argp_state *state)
-{
-    if (!o->parse (given, value))
-        refuse_word (o, given, state);
 }
 
 /* ---- parsing ---- */
@@ -140,10 +128,11 @@ struct group {
 static void take_arguments (struct group *g, char **arg, int n, struct argp_state *state)
 {
     const struct cli_places *p = &g->command->places;
+    const size_t *at = g->command->at;
 
     g->arguments = n;
     if (p->most == CLI_ANY) {
-        *(struct cli_list *) (g->input + p->at[0]) =
+        *(struct cli_list *) (g->input + at[0]) =
             (struct cli_list){(const char *const *) arg, n};
         return;
     }
@@ -153,7 +142,7 @@ static void take_arguments (struct group *g, char **arg, int n, struct argp_stat
     if (n > p->most)
         argp_error (state, "%s expected, found \"%s\" too", p->expected, arg[p->most]);
     for (int i = 0; i < n; i++)
-        *(const char **) (g->input + p->at[i]) = arg[i];
+        *(const char **) (g->input + at[i]) = arg[i];
 }
 
 /* Keys of options without a letter begin after all characters. */
@@ -185,7 +174,7 @@ static error_t parse (int key, char *given, struct argp_state *state)
     default:
         for (int i = 0; line && line[i].name; i++)
             if (key == key_of (line, i)) {
-                line[i].take (&line[i], given, g->input + line[i].at, state);
+                take (&line[i], given, g->input + line[i].at, state);
                 return 0;
             }
         return ARGP_ERR_UNKNOWN;
@@ -198,11 +187,14 @@ static void fill_group (struct group *g, const struct cli_options *options, void
 
     g->options = options;
     g->input = input;
+    if (options->init)
+        options->init (input);
     for (int i = 0; line && line[i].name; i++) {
         assert (i < OPTIONS_MAX);
         g->option[i] =
-            (struct argp_option){line[i].name, key_of (line, i), line[i].argument, 0,
-                                 line[i].help, options->group};
+            (struct argp_option){line[i].name,     key_of (line, i),
+                                 line[i].argument, 0,
+                                 line[i].help,     options->group + line[i].group};
     }
     g->argp = (struct argp){.options = g->option, .parser = parse};
 }
@@ -220,7 +212,6 @@ void cli_parse (const struct cli_command *c, int argc, char **argv, void *input)
     struct text help = {0};
     static char name[64]; /* argv[0] points to it from now on */
 
-    fill_group (&group[0], &c->options, input);
     for (int i = 0; c->parts && c->parts[i].options; i++) {
         const struct cli_part *part = &c->parts[i];
 
@@ -228,6 +219,7 @@ void cli_parse (const struct cli_command *c, int argc, char **argv, void *input)
         fill_group (&group[i + 1], part->options, (char *) input + part->at);
         child[i] = (struct argp_child){&group[i + 1].argp, 0, part->heading, part->group};
     }
+    fill_group (&group[0], &c->options, input); /* and defaults over the parts' */
     text_add (&help, "%s", c->help);
     if (c->add_help)
         c->add_help (&help);

@@ -188,7 +188,8 @@ const struct cli_command cli_bind = {
             "layers, other GPUs.\v"
             "Example: linkwise bind plan.json --only \"$SLURM_JOB_NODELIST\" -o "
             "bound.json\n\nThe batch script that `emit --to slurm` writes calls it.",
-    .options = {options, 0, check},
-    .places = {0, 1, "PLAN", NULL, {CLI_PLACE (plan)}},
+    .options = {.line = options, .check = check},
+    .places = {.most = 1, .expected = "PLAN"},
+    .at = {CLI_PLACE (plan)},
     .input_size = sizeof (INPUT),
     .run = run};

@@ -423,7 +423,8 @@ const struct cli_command cli_calibrate = {
             "step times those of time.  The error that counts is that of the runs "
             "left out of the fit.  RUNS.csv is a runs file (docs/runs.md) or - for "
             "standard input.",
-    .options = {options, 0, check},
-    .places = {1, 1, "one RUNS.csv", "RUNS.csv is required", {CLI_PLACE (runs)}},
+    .options = {.line = options, .check = check},
+    .places = {1, 1, "one RUNS.csv", "RUNS.csv is required"},
+    .at = {CLI_PLACE (runs)},
     .input_size = sizeof (INPUT),
     .run = run};

@@ -172,11 +172,8 @@ const struct cli_command cli_check = {
             "Example: linkwise check plan.json\n"
             "  srun ... ./exec.sh ./where.sh | linkwise check plan.json --running -\n\n"
             "Without CLUSTER the plan's own is used.  Exit code 1 when a check fails.",
-    .options = {options, 0, check},
-    .places = {1,
-               2,
-               "PLAN and CLUSTER",
-               "PLAN is required",
-               {CLI_PLACE (plan), CLI_PLACE (cluster)}},
+    .options = {.line = options, .check = check},
+    .places = {1, 2, "PLAN and CLUSTER", "PLAN is required"},
+    .at = {CLI_PLACE (plan), CLI_PLACE (cluster)},
     .input_size = sizeof (INPUT),
     .run = run};

@@ -42,9 +42,6 @@ struct cli_job {
 };
 extern const struct cli_options cli_job_options;
 
-/** Defaults before parsing. */
-struct cli_job cli_job_default (void);
-
 /** The limit in percent: as given, else 80 under Fujii's model and 95 otherwise. */
 double cli_memory_limit (const struct cli_job *j);
 
@@ -66,10 +63,10 @@ struct mapper_problem cli_problem (const struct cli_job *in,
 struct workload_config cli_job_config (const struct cli_job *in);
 
 /** Layers of each stage: the option's list, or the profile's split.
- *  @param[out] layers [pp] */
+ *  @param[out] layers [pp] to be freed, also after a failure */
 enum status cli_job_layers (const struct cli_job *in, const struct workload_model *m,
                             const struct workload_config *c,
-                            const struct workload_profile *profile, int *layers,
+                            const struct workload_profile *profile, int **layers,
                             struct error *err);
 
 /** A plan, the cluster that it is for, and where its ranks are.  Zeros at first. */

@@ -20,12 +20,10 @@ struct edit_input {
 
 #define INPUT struct edit_input
 
-static const struct cli_option output[] = {
-    {"output", 'o', "FILE", "where to write; - is standard output", CLI_TEXT (out)}, {0}};
-
-/* After the other options in --help. */
-static const struct cli_options output_last = {output, 1, NULL};
-static const struct cli_part parts[] = {{&output_last, 0, NULL, 0}, {0}};
+/* The last in --help. */
+#define OUTPUT                                                                     \
+    "output", 'o', "FILE", "where to write; - is standard output", CLI_TEXT (out), \
+        .group = 1
 
 static void check (void *input, struct argp_state *state)
 {
@@ -78,6 +76,7 @@ static enum status end (const struct edit_input *in, enum status st,
 
 static const struct cli_option merge_options[] = {
     {"gpu-type", 0, "TYPE", "of GPUs whose type no file names", CLI_TEXT (gpu_type)},
+    {OUTPUT},
     {0}};
 
 static enum status merge (void *input, struct notes *notes, struct error *err)
@@ -102,9 +101,9 @@ const struct cli_command cli_cluster_merge = {
             "times in the files where all have one, else the file named later.  "
             "Conflicts are named.  What no file gives is filled from data sheets, and "
             "marked as nominal.",
-    .options = {merge_options, 0, check},
-    .parts = parts,
-    .places = {.most = CLI_ANY, .at = {CLI_LIST (list)}},
+    .options = {.line = merge_options, .check = check},
+    .places = {.most = CLI_ANY},
+    .at = {CLI_LIST (list)},
     .input_size = sizeof (INPUT),
     .run = merge};
 
@@ -148,17 +147,19 @@ static enum status read_other (const struct edit_input *in, json_t **doc,
 static void take_name (const struct cli_option *o, const char *given, void *value,
                        struct argp_state *state)
 {
+    (void) o;
     if (!topology_name_ok (given))
         argp_error (state, "--name: expected a node's name, found \"%s\"", given);
-    cli_take_text (o, given, value, state);
+    *(const char **) value = given;
 }
 
 static const struct cli_option import_options[] = {
     {"format", 0, "NAME", "how to read that file (default auto)", CLI_TEXT (format)},
     {"name", 0, "NODE", "the name of its node, for a file that does not tell its host's",
-     CLI_TAKE (take_name, const char *, name)},
+     CLI_TAKEN (take_name, const char *, name)},
     {"gpu-type", 0, "TYPE", "of GPUs whose type the file leaves open",
      CLI_TEXT (gpu_type)},
+    {OUTPUT},
     {0}};
 
 static enum status import (void *input, struct notes *notes, struct error *err)
@@ -194,9 +195,9 @@ const struct cli_command cli_cluster_import = {
             "machines into a node file, for `linkwise cluster merge`.\v"
             "Example: linkwise cluster import sendrecv.log -o links.json\n\n",
     .add_help = list_formats,
-    .options = {import_options, 0, check},
-    .parts = parts,
-    .places = {.most = CLI_ANY, .at = {CLI_LIST (list)}},
+    .options = {.line = import_options, .check = check},
+    .places = {.most = CLI_ANY},
+    .at = {CLI_LIST (list)},
     .input_size = sizeof (INPUT),
     .run = import};
 
@@ -205,6 +206,7 @@ const struct cli_command cli_cluster_import = {
 static const struct cli_option drain_options[] = {
     {"undrain", 0, NULL, "put back into use", CLI_FLAG (back)},
     {"reason", 0, "TEXT", "kept beside a node's state", CLI_TEXT (reason)},
+    {OUTPUT},
     {0}};
 
 static enum status drain (void *input, struct notes *notes, struct error *err)
@@ -229,9 +231,9 @@ const struct cli_command cli_cluster_drain = {
             "cluster.json\n\nWHAT is a host list (n[1-3,7]), a GPU (NODE:GPU), or a "
             "link: FROM->TO one way, A<->B or A--B both ways, between nodes or GPUs.  "
             "What is known about drained things stays in the file.",
-    .options = {drain_options, 0, check},
-    .parts = parts,
-    .places = {.most = CLI_ANY, .at = {CLI_LIST (list)}},
+    .options = {.line = drain_options, .check = check},
+    .places = {.most = CLI_ANY},
+    .at = {CLI_LIST (list)},
     .input_size = sizeof (INPUT),
     .run = drain};
 
@@ -259,6 +261,7 @@ static const struct cli_option synth_options[] = {
      CLI_INT (synth.plant, 1, 1048576)},
     {"npy", 0, NULL, "the matrix beside the file, whatever its size",
      CLI_FLAG (synth.npy)},
+    {OUTPUT},
     {0}};
 
 static void init_synth (void *input)
@@ -306,9 +309,8 @@ const struct cli_command cli_cluster_synth = {
             "Example: linkwise cluster synth busy --nodes 64 --seed 7 -o "
             "busy-64.json\n\nPresets:\n",
     .add_help = list_presets,
-    .options = {synth_options, 0, check},
-    .parts = parts,
-    .places = {.most = CLI_ANY, .at = {CLI_LIST (list)}},
+    .options = {.line = synth_options, .init = init_synth, .check = check},
+    .places = {.most = CLI_ANY},
+    .at = {CLI_LIST (list)},
     .input_size = sizeof (INPUT),
-    .init = init_synth,
     .run = synth};

@@ -301,10 +301,10 @@ const struct cli_command cli_cluster_show = {
     .help = "Show a cluster: its nodes one a line, its links by tier, the worst links, "
             "a heat map.\v"
             "Example: linkwise cluster show examples/clusters/h100-17.json",
-    .options = {show_options, 0, NULL},
-    .places = {1, 1, "CLUSTER", "CLUSTER is required", {CLI_PLACE (cluster)}},
+    .options = {.line = show_options, .init = init_show},
+    .places = {1, 1, "CLUSTER", "CLUSTER is required"},
+    .at = {CLI_PLACE (cluster)},
     .input_size = sizeof (INPUT),
-    .init = init_show,
     .run = show};
 
 /* ---- check ---- */
@@ -370,7 +370,8 @@ const struct cli_command cli_cluster_check = {
     .help = "Check that a cluster can be planned on, and say what is odd about it.\v"
             "Example: linkwise cluster check examples/clusters/h100-17.json\n\nExit "
             "code 1 when the file breaks the format or a check fails.",
-    .options = {check_options, 0, NULL},
-    .places = {1, 1, "CLUSTER", "CLUSTER is required", {CLI_PLACE (cluster)}},
+    .options = {.line = check_options},
+    .places = {1, 1, "CLUSTER", "CLUSTER is required"},
+    .at = {CLI_PLACE (cluster)},
     .input_size = sizeof (INPUT),
     .run = check};

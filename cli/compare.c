@@ -473,7 +473,6 @@ static void init (void *input)
 {
     struct compare_input *in = input;
 
-    in->job = cli_job_default ();
     in->job.job.seq = 4096;
     in->job.job.global_batch = 1024;
     in->worst = 5;
@@ -500,9 +499,9 @@ const struct cli_command cli_compare = {
             "examples/clusters/h100-10.json llama-2-13b\n\nTwo files about the same "
             "nodes are one cluster at two times: then also the links that changed, "
             "and whether a new plan pays.",
-    .options = {options, 2, check},
+    .options = {.line = options, .group = 2, .init = init, .check = check},
     .parts = parts,
-    .places = {2, CLI_ANY, NULL, "two CLUSTERs are required", {CLI_LIST (list)}},
+    .places = {2, CLI_ANY, NULL, "two CLUSTERs are required"},
+    .at = {CLI_LIST (list)},
     .input_size = sizeof (INPUT),
-    .init = init,
     .run = run};

@@ -122,7 +122,8 @@ const struct cli_command cli_emit = {
             "rest.\v"
             "Example: linkwise emit plan.json --to openmpi -d launch\n\nLaunchers:\n",
     .add_help = list_launchers,
-    .options = {options, 0, check},
-    .places = {0, 2, "PLAN and CLUSTER", NULL, {CLI_PLACE (plan), CLI_PLACE (cluster)}},
+    .options = {.line = options, .check = check},
+    .places = {.most = 2, .expected = "PLAN and CLUSTER"},
+    .at = {CLI_PLACE (plan), CLI_PLACE (cluster)},
     .input_size = sizeof (INPUT),
     .run = run};

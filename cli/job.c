@@ -111,6 +111,12 @@ static const struct cli_option options[] = {
     {"layers-per-stage", 0, "N,N,...", "instead of an even split", CLI_TEXT (layers)},
     {0}};
 
+static void init (void *input)
+{
+    *(struct cli_job *) input = (struct cli_job){.axes = mapper_axes_free (),
+                                                 .profile = WORKLOAD_PROFILE_DEFAULT};
+}
+
 /* Degrees that exclude each other whatever the model and the cluster. */
 static void refuse_contradictions (const struct mapper_axes *a, struct argp_state *state)
 {
@@ -159,13 +165,8 @@ static void check (void *input, struct argp_state *state)
     refuse_contradictions (&j->axes, state);
 }
 
-const struct cli_options cli_job_options = {options, 1, check};
-
-struct cli_job cli_job_default (void)
-{
-    return (struct cli_job){.axes = mapper_axes_free (),
-                            .profile = WORKLOAD_PROFILE_DEFAULT};
-}
+const struct cli_options cli_job_options = {
+    .line = options, .group = 1, .init = init, .check = check};
 
 double cli_memory_limit (const struct cli_job *j)
 {
@@ -228,26 +229,28 @@ struct workload_config cli_job_config (const struct cli_job *in)
 
 enum status cli_job_layers (const struct cli_job *in, const struct workload_model *m,
                             const struct workload_config *c,
-                            const struct workload_profile *profile, int *layers,
+                            const struct workload_profile *profile, int **out,
                             struct error *err)
 {
     const char *p = in->layers;
+    int pp = c->deg.pp, *layers = *out = calloc ((size_t) pp, sizeof *layers);
     long sum = 0;
 
+    if (!layers)
+        return err_nomem (err);
     if (!p) {
-        workload_layers_split (m, profile->partition, c->deg.pp, layers);
+        workload_layers_split (m, profile->partition, pp, layers);
         return ST_OK;
     }
-    for (int i = 0; i < c->deg.pp; i++) {
+    for (int i = 0; i < pp; i++) {
         char *end;
         long n = strtol (p, &end, 10);
 
-        if (end == p || n < 1 || n > m->layers ||
-            *end != (i + 1 < c->deg.pp ? ',' : '\0'))
+        if (end == p || n < 1 || n > m->layers || *end != (i + 1 < pp ? ',' : '\0'))
             return err_set (err, ST_USAGE,
                             "--layers-per-stage: expected %d numbers from 1 to %d, found "
                             "\"%s\"",
-                            c->deg.pp, m->layers, in->layers);
+                            pp, m->layers, in->layers);
         layers[i] = (int) n;
         sum += n;
         p = end + 1;

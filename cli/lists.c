@@ -65,7 +65,7 @@ const struct cli_command cli_gpus = {.name = "gpus",
                                      .what = "list the built-in GPU types",
                                      .help =
                                          "The built-in GPU types: dense vendor peaks.",
-                                     .options = {options, 0, NULL},
+                                     .options = {.line = options},
                                      .input_size = sizeof (INPUT),
                                      .run = run_gpus};
 
@@ -96,6 +96,6 @@ const struct cli_command cli_models = {
     .name = "models",
     .what = "list the model presets",
     .help = "The model presets; any command takes their names.",
-    .options = {options, 0, NULL},
+    .options = {.line = options},
     .input_size = sizeof (INPUT),
     .run = run_models};

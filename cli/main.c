@@ -72,8 +72,6 @@ static int run (const struct cli_command *c, int argc, char **argv)
     enum status st = input ? ST_OK : err_nomem (&err);
 
     if (st == ST_OK) {
-        if (c->init)
-            c->init (input);
         cli_parse (c, argc, argv, input);
         st = c->run (input, &notes, &err);
     }

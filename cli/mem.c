@@ -24,11 +24,6 @@ static const struct cli_option options[] = {
 static const struct cli_part parts[] = {
     {&cli_job_options, offsetof (INPUT, job), "The job:", 1}, {0}};
 
-static void init (void *input)
-{
-    ((struct mem_input *) input)->job = cli_job_default ();
-}
-
 static void check (void *input, struct argp_state *state)
 {
     const struct mem_input *in = input;
@@ -196,10 +191,9 @@ static enum status run (void *input, struct notes *notes, struct error *err)
 
     if (st == ST_OK) {
         e.stage = calloc ((size_t) e.config.deg.pp, sizeof *e.stage);
-        e.layers = calloc ((size_t) e.config.deg.pp, sizeof *e.layers);
-        st = e.stage && e.layers ? cli_job_layers (&in->job, &e.model, &e.config,
-                                                   &e.profile, e.layers, err)
-                                 : err_nomem (err);
+        st = e.stage ? cli_job_layers (&in->job, &e.model, &e.config, &e.profile,
+                                       &e.layers, err)
+                     : err_nomem (err);
     }
     if (st == ST_OK) {
         e.problem = (struct memest_problem){&e.model, &in->job.job, &e.config, &e.profile,
@@ -233,9 +227,9 @@ const struct cli_command cli_mem = {
             "--pp 4 --dp 4\n\nMODEL is a Hugging Face config.json, a preset "
             "(`linkwise models`), or - for standard input.  Degrees default to 1, the "
             "global batch to one that fills the pipeline.",
-    .options = {options, 0, check},
+    .options = {.line = options, .check = check},
     .parts = parts,
-    .places = {0, 1, "one MODEL", NULL, {CLI_PLACE (model)}},
+    .places = {.most = 1, .expected = "one MODEL"},
+    .at = {CLI_PLACE (model)},
     .input_size = sizeof (INPUT),
-    .init = init,
     .run = run};

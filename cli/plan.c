@@ -71,8 +71,6 @@ static void init (void *input)
 {
     struct plan_input *in = input;
 
-    in->job = cli_job_default ();
-    in->from = plan_from_default ();
     in->settings = mapper_settings_default ();
     in->tie_pct = 100 * MAPPER_USUAL_TIE;
 }
@@ -590,9 +588,9 @@ const struct cli_command cli_plan = {
         "4096 --global-batch 1024 -o plan.json\n\nCLUSTER is a cluster file, a "
         "cluster on one line (\"2x8 h100-sxm5-80g intra:370 inter:48\", GB/s), or -.  "
         "MODEL is a Hugging Face config.json, a preset (`linkwise models`), or -.",
-    .options = {options, 2, check},
+    .options = {.line = options, .group = 2, .init = init, .check = check},
     .parts = parts,
-    .places = {0, 2, "CLUSTER and MODEL", NULL, {CLI_PLACE (cluster), CLI_PLACE (model)}},
+    .places = {.most = 2, .expected = "CLUSTER and MODEL"},
+    .at = {CLI_PLACE (cluster), CLI_PLACE (model)},
     .input_size = sizeof (INPUT),
-    .init = init,
     .run = run};

@@ -26,13 +26,13 @@ static const struct cli_option options[] = {
      CLI_WORD (degrees)},
     {0}};
 
-const struct cli_options plan_from_options = {options, 0, NULL};
-
-struct plan_from plan_from_default (void)
+static void init (void *input)
 {
-    return (struct plan_from){
+    *(struct plan_from *) input = (struct plan_from){
         .move_cost_s = -1, .degrees = -1, .how = mapper_replan_settings_default ()};
 }
+
+const struct cli_options plan_from_options = {.line = options, .init = init};
 
 bool plan_from_asked (const struct plan_from *x)
 {
@@ -76,36 +76,33 @@ static enum status check_number (const struct plan_from *x, const char *option, 
                     option, given, x->file, has);
 }
 
-/* Other options of the job must be the plan's too, where they were given. */
+/* Other options of the job must be the plan's too, where they were given: not 0. */
 static enum status check_job (const struct plan_from *x, const struct cli_job *given,
                               struct error *err)
 {
-    const struct cli_job usual = cli_job_default ();
     const struct workload_job *job = &given->job, *has = &x->old.plan.job;
-    enum memest_model model = usual.memory_model;
+    enum memest_model model = MEMEST_LINKWISE;
 
     memest_model_parse (x->old.plan.memory_model, &model);
 
     const struct {
         const char *option;
-        double given, usual, has;
-    } members[] = {
-        {"--precision", job->precision, usual.job.precision, has->precision},
-        {"--attention", job->attention, usual.job.attention, has->attention},
-        {"--fused-norm", job->fused_norm, usual.job.fused_norm, has->fused_norm},
-        {"--fused-mlp", job->fused_mlp, usual.job.fused_mlp, has->fused_mlp},
-        {"--gathered-logits", job->gathered_logits, usual.job.gathered_logits,
-         has->gathered_logits},
-        {"--wta-crs", job->wta_crs, usual.job.wta_crs, has->wta_crs},
-        {"--lora", job->lora, usual.job.lora, has->lora},
-        {"--memory-model", given->memory_model, usual.memory_model, model}};
+        double given, has;
+    } member[] = {{"--precision", job->precision, has->precision},
+                  {"--attention", job->attention, has->attention},
+                  {"--fused-norm", job->fused_norm, has->fused_norm},
+                  {"--fused-mlp", job->fused_mlp, has->fused_mlp},
+                  {"--gathered-logits", job->gathered_logits, has->gathered_logits},
+                  {"--wta-crs", job->wta_crs, has->wta_crs},
+                  {"--lora", job->lora, has->lora},
+                  {"--memory-model", given->memory_model, model}};
 
-    for (size_t i = 0; i < sizeof members / sizeof *members; i++)
-        if (members[i].given != members[i].usual && members[i].given != members[i].has)
+    for (size_t i = 0; i < sizeof member / sizeof *member; i++)
+        if (member[i].given != 0 && member[i].given != member[i].has)
             return err_set (err, ST_USAGE,
                             "%s: %s was planned otherwise: leave it out to replan that "
                             "job, or --from out to plan another",
-                            members[i].option, x->file);
+                            member[i].option, x->file);
     return ST_OK;
 }
 

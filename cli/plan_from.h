@@ -14,9 +14,8 @@ struct plan_from {
     struct mapper_replanned done;
 };
 
-/** What fills a struct plan_from, which is at first what plan_from_default says. */
+/** What fills it. */
 extern const struct cli_options plan_from_options;
-struct plan_from plan_from_default (void);
 
 /** Was one of its options but --from given? */
 bool plan_from_asked (const struct plan_from *x);

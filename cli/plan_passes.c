@@ -32,18 +32,18 @@ static const struct cli_option options[] = {
      "another measurement of the cluster's links (a links or cluster file; may be given "
      "several times): each link counts with its median, and the gain over the default "
      "order is priced on each measurement with a placement made from the others",
-     .take = take_file},
+     .kind = CLI_KIND_TAKEN, .take = take_file},
     {"heldout-links", 0, "FILE",
      "a measurement that the plan is priced on and not made from (may be given several "
      "times)",
-     .take = take_file},
+     .kind = CLI_KIND_TAKEN, .take = take_file},
     {"robust", 0, "Q",
      "plan on this quantile of each link's rate over the measurements, as in 0.1, "
      "instead of the median",
      CLI_ABOVE (robust, 0, 1)},
     {0}};
 
-const struct cli_options plan_passes_options = {options, 0, NULL};
+const struct cli_options plan_passes_options = {.line = options};
 
 int plan_passes_stdins (const struct plan_passes *x)
 {

@@ -19,7 +19,7 @@ struct plan_passes {
     struct mapper_heldout done;
 };
 
-/** What fills a struct plan_passes, which is zeros at first. */
+/** What fills it. */
 extern const struct cli_options plan_passes_options;
 
 /** How many of its files are standard input. */

@@ -19,16 +19,26 @@ struct time_input {
 
 #define INPUT struct time_input
 
-static const struct cli_option price_options[] = {
-    {"trace", 0, "FILE",
-     "write the schedule as Chrome trace JSON, which opens in Perfetto",
-     CLI_TEXT (trace)},
-    {CLI_COST_MODEL},
-    {CLI_JSON},
-    {0}};
+#define PRICE_OPTIONS                                                    \
+    {"trace", 0, "FILE",                                                 \
+     "write the schedule as Chrome trace JSON, which opens in Perfetto", \
+     CLI_TEXT (trace)},                                                  \
+        {CLI_COST_MODEL},                                                \
+    {                                                                    \
+        CLI_JSON                                                         \
+    }
 
-/* Of both commands. */
-static const struct cli_options of_price = {price_options, 0, NULL};
+/* What was asked for, and what it is about. */
+static void print_title (const struct cli_planned *x)
+{
+    struct text t = {0};
+
+    text_add (&t, "%s on %s: ", x->plan.model.name, x->cluster->name);
+    cli_describe_config (&x->plan.config, &t);
+    text_clean (&t);
+    puts (text_str (&t));
+    text_free (&t);
+}
 
 static void print_estimate (const struct costmodel_estimate *e)
 {
@@ -73,42 +83,48 @@ static void print_estimated (const struct costmodel_estimate *e)
     text_free (&t);
 }
 
-/* Price one placement and print it, after a title (NULL: none). */
-static enum status price (const struct costmodel_problem *p, const int *gpu,
-                          const struct time_input *in, const char *title,
+/* Price one placement and print it. */
+static enum status price (const struct time_input *in, const struct cli_planned *x,
                           struct notes *notes, struct error *err)
 {
+    const struct costmodel_problem p = {.model = &x->plan.model,
+                                        .job = &x->plan.job,
+                                        .config = &x->plan.config,
+                                        .profile = &x->profile,
+                                        .cluster = x->cluster,
+                                        .layers = x->plan.layers_per_stage,
+                                        .kind = in->kind};
     struct costmodel_estimate e;
     struct costmodel_binding binding;
     double unshared_s = 0.0;
     bool found = false;
     char step[32];
-    enum status st = costmodel_estimate (p, gpu, true, &e, err);
+    enum status st = costmodel_estimate (&p, x->gpu, true, &e, err);
 
     if (st != ST_OK)
         return st;
-    st = costmodel_find_binding (p, gpu, e.step_s, &binding, &found, err);
+    st = costmodel_find_binding (&p, x->gpu, e.step_s, &binding, &found, err);
     if (st == ST_OK)
-        st = costmodel_unshared_step (p, gpu, &unshared_s, err);
+        st = costmodel_unshared_step (&p, x->gpu, &unshared_s, err);
     if (st == ST_OK && in->trace)
-        st = write_trace (p, gpu, in->trace, notes, err);
+        st = write_trace (&p, x->gpu, in->trace, notes, err);
     if (st == ST_OK && in->json) {
         json_t *doc = costmodel_estimate_to_json (&e);
 
         json_object_set_new (doc, "version", json_integer (1));
         json_object_set_new (doc, "binding_link",
-                             costmodel_binding_to_json (p->cluster, &binding, found));
+                             costmodel_binding_to_json (p.cluster, &binding, found));
         json_object_set_new (doc, "unshared_step_s", json_real (unshared_s));
         st = cli_print_json (doc, err);
     } else if (st == ST_OK && !cli_is_dash (in->trace)) {
-        if (title)
-            printf ("%s\n", title);
+        if (in->model)
+            print_title (x);
         if (e.kind == COSTMODEL_CRITICAL_PATH)
             print_estimate (&e);
         else
             printf ("step     %s by the cost model of %s\n", cli_seconds (e.step_s, step),
                     cli_model_authors (e.kind));
-        cli_print_binding (p->cluster, found ? &binding : NULL, unshared_s, e.step_s);
+        cli_print_binding (p.cluster, found ? &binding : NULL, unshared_s, e.step_s);
         print_estimated (&e);
     }
     free (e.unmeasured);
@@ -132,18 +148,20 @@ static void note_degrees (const char *name, const struct workload_plan *plan,
 }
 
 /* The placement of a plan, or Megatron's order over the nodes that are not drained. */
-static enum status place (const struct time_input *in, const struct topology_cluster *c,
-                          const struct workload_degrees *deg, int *gpu,
+static enum status place (const struct time_input *in, struct cli_planned *x,
                           struct notes *notes, struct error *err)
 {
+    const struct topology_cluster *c = x->cluster;
     struct workload_plan plan;
-    int n = 0, world = (int) workload_world (deg);
+    int n = 0, world = (int) workload_world (&x->plan.config.deg);
     enum status st;
 
+    if (!(x->gpu = calloc ((size_t) world, sizeof *x->gpu)))
+        return err_nomem (err);
     if (!in->placement || strcmp (in->placement, "default") == 0) {
         for (int i = 0; i < c->n_nodes; i++)
             for (int k = 0; k < c->node[i].gpus && n < world && !c->node[i].drained; k++)
-                gpu[n++] = c->node[i].first_gpu + k;
+                x->gpu[n++] = c->node[i].first_gpu + k;
         return ST_OK;
     }
     st = workload_plan_read (in->placement, &plan, NULL, err);
@@ -154,82 +172,59 @@ static enum status place (const struct time_input *in, const struct topology_clu
                       "%s: the plan has %d ranks, the degrees multiply to %d",
                       in->placement, plan.n_ranks, world);
     else
-        st = costmodel_plan_gpus (&plan, c, gpu, err);
+        st = costmodel_plan_gpus (&plan, c, x->gpu, err);
     if (st == ST_OK)
-        note_degrees (in->placement, &plan, deg, notes);
+        note_degrees (in->placement, &plan, &x->plan.config.deg, notes);
     workload_plan_release (&plan);
     return st;
 }
 
 /* dp is what the GPUs leave, unless it is given. */
 static enum status fill_dp (const struct time_input *in, const struct topology_cluster *c,
-                            struct workload_config *config, struct error *err)
+                            struct workload_degrees *d, struct error *err)
 {
-    struct workload_degrees one = config->deg;
+    struct workload_degrees one = *d;
     long long fixed, have = 0, need;
 
     one.dp = 1;
     fixed = workload_world (&one);
-
     for (int i = 0; i < c->n_nodes; i++)
         have += c->node[i].drained ? 0 : c->node[i].gpus;
     if (in->job.axes.dp == MAPPER_FREE && have / fixed > 0)
-        config->deg.dp = (int) (have / fixed);
-    need = workload_world (&config->deg);
+        d->dp = (int) (have / fixed);
+    need = workload_world (d);
     if (need > have && need <= WORKLOAD_RANKS_MAX)
         return err_set (
             err, ST_INVALID,
-            "tp %d x cp %d x pp %d x dp %d needs %lld GPUs, the cluster has %lld",
-            config->deg.tp, config->deg.cp, config->deg.pp, config->deg.dp, need, have);
+            "tp %d x cp %d x pp %d x dp %d needs %lld GPUs, the cluster has %lld", d->tp,
+            d->cp, d->pp, d->dp, need, have);
     return ST_OK;
 }
 
 static enum status run_time (void *input, struct notes *notes, struct error *err)
 {
     const struct time_input *in = input;
-    struct topology_cluster *c = NULL;
-    struct workload_model m;
-    struct workload_profile profile;
-    struct workload_config config = cli_job_config (&in->job);
-    int *gpu = NULL, *layers = NULL;
-    struct text title = {0};
-    enum status st = topology_cluster_read (in->cluster, &c, notes, err);
+    struct cli_planned x = {
+        .plan = {.job = in->job.job, .config = cli_job_config (&in->job)}};
+    struct workload_plan *plan = &x.plan;
+    enum status st = topology_cluster_read (in->cluster, &x.cluster, notes, err);
 
     if (st == ST_OK)
-        st = cli_job_read (&in->job, in->model, &m, &profile, notes, err);
+        st = cli_job_read (&in->job, in->model, &plan->model, &x.profile, notes, err);
     if (st == ST_OK)
-        st = fill_dp (in, c, &config, err);
+        st = fill_dp (in, x.cluster, &plan->config.deg, err);
     if (st == ST_OK)
-        st = workload_config_check (&m, &in->job.job, &config, err);
+        st = workload_config_check (&plan->model, &plan->job, &plan->config, err);
+    if (st == ST_OK)
+        st = cli_job_layers (&in->job, &plan->model, &plan->config, &x.profile,
+                             &plan->layers_per_stage, err);
+    if (st == ST_OK)
+        st = place (in, &x, notes, err);
     if (st == ST_OK) {
-        int world = (int) workload_world (&config.deg);
-
-        gpu = calloc ((size_t) world, sizeof *gpu);
-        layers = calloc ((size_t) config.deg.pp, sizeof *layers);
-        st = gpu && layers ? cli_job_layers (&in->job, &m, &config, &profile, layers, err)
-                           : err_nomem (err);
-        if (st == ST_OK)
-            st = place (in, c, &config.deg, gpu, notes, err);
+        cli_note_types (x.cluster, plan->job.precision, notes);
+        st = price (in, &x, notes, err);
     }
-    if (st == ST_OK) {
-        struct costmodel_problem p = {.model = &m,
-                                      .job = &in->job.job,
-                                      .config = &config,
-                                      .profile = &profile,
-                                      .cluster = c,
-                                      .layers = layers,
-                                      .kind = in->kind};
-
-        cli_note_types (c, in->job.job.precision, notes);
-        text_add (&title, "%s on %s: ", m.name, c->name);
-        cli_describe_config (&config, &title);
-        text_clean (&title);
-        st = price (&p, gpu, in, text_str (&title), notes, err);
-    }
-    text_free (&title);
-    free (gpu);
-    free (layers);
-    topology_cluster_destroy (c);
+    cli_plan_release (&x);
     return st;
 }
 
@@ -237,18 +232,13 @@ static const struct cli_option time_options[] = {
     {"placement", 0, "default|PLAN",
      "Megatron's order over the nodes as listed, or a plan's ranks",
      CLI_TEXT (placement)},
+    PRICE_OPTIONS,
     {0}};
 
 static const struct cli_part time_parts[] = {
-    {&of_price, 0, NULL, 0},
     {&cli_job_options, offsetof (INPUT, job),
      "The job (degrees default to 1, dp is what the GPUs leave):", 1},
     {0}};
-
-static void init_time (void *input)
-{
-    ((struct time_input *) input)->job = cli_job_default ();
-}
 
 static void check_eval (void *input, struct argp_state *state)
 {
@@ -274,15 +264,11 @@ const struct cli_command cli_time = {
         "Estimate the time of one optimiser step, in seconds.\v"
         "Example: linkwise time examples/clusters/h100-17.json llama-2-70b --seq 4096 "
         "--global-batch 1024 --tp 8 --pp 4 --dp 4",
-    .options = {time_options, 0, check_time},
+    .options = {.line = time_options, .check = check_time},
     .parts = time_parts,
-    .places = {2,
-               2,
-               "CLUSTER and MODEL",
-               "CLUSTER and MODEL are required",
-               {CLI_PLACE (cluster), CLI_PLACE (model)}},
+    .places = {2, 2, "CLUSTER and MODEL", "CLUSTER and MODEL are required"},
+    .at = {CLI_PLACE (cluster), CLI_PLACE (model)},
     .input_size = sizeof (INPUT),
-    .init = init_time,
     .run = run_time};
 
 /* ---- eval ---- */
@@ -296,21 +282,15 @@ static enum status run_eval (void *input, struct notes *notes, struct error *err
     if (st == ST_OK)
         st = cli_plan_gpus (&x, err);
     if (st == ST_OK) {
-        struct costmodel_problem p = {.model = &x.plan.model,
-                                      .job = &x.plan.job,
-                                      .config = &x.plan.config,
-                                      .profile = &x.profile,
-                                      .cluster = x.cluster,
-                                      .layers = x.plan.layers_per_stage,
-                                      .kind = in->kind};
-
         cli_note_types (x.cluster, x.plan.job.precision, notes);
         cli_note_drained (&x, notes);
-        st = price (&p, x.gpu, in, NULL, notes, err);
+        st = price (in, &x, notes, err);
     }
     cli_plan_release (&x);
     return st;
 }
+
+static const struct cli_option eval_options[] = {PRICE_OPTIONS, {0}};
 
 const struct cli_command cli_eval = {
     .name = "eval",
@@ -319,11 +299,8 @@ const struct cli_command cli_eval = {
     .help = "Price a plan's placement, in seconds a step, on CLUSTER or on its own.\v"
             "Example: linkwise eval plan.json examples/clusters/h100-17.json\n\nThe plan "
             "may have been edited by hand; its own estimate is ignored.",
-    .options = {price_options, 0, check_eval},
-    .places = {1,
-               2,
-               "PLAN and CLUSTER",
-               "PLAN is required",
-               {CLI_PLACE (plan), CLI_PLACE (cluster)}},
+    .options = {.line = eval_options, .check = check_eval},
+    .places = {1, 2, "PLAN and CLUSTER", "PLAN is required"},
+    .at = {CLI_PLACE (plan), CLI_PLACE (cluster)},
     .input_size = sizeof (INPUT),
     .run = run_eval};

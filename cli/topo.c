@@ -145,8 +145,7 @@ const struct cli_command cli_topo = {
         "Example: linkwise topo -o $(hostname -s).json\n\n"
         "With --from, from a file instead.  Formats:\n",
     .add_help = list_formats,
-    .options = {options, 0, check},
+    .options = {.line = options, .init = init, .check = check},
     .places = {.expected = " (--from FILE reads a file)"},
     .input_size = sizeof (INPUT),
-    .init = init,
     .run = run};

@@ -403,7 +403,8 @@ const struct cli_command cli_validate = {
             "Example: linkwise validate runs.csv --per-row estimates.csv\n\nRUNS.csv "
             "is a runs file or - for standard input.  Rows that cannot be estimated "
             "are skipped, and counted by reason.",
-    .options = {options, 0, check},
-    .places = {1, 1, "one RUNS.csv", "RUNS.csv is required", {CLI_PLACE (runs)}},
+    .options = {.line = options, .check = check},
+    .places = {1, 1, "one RUNS.csv", "RUNS.csv is required"},
+    .at = {CLI_PLACE (runs)},
     .input_size = sizeof (INPUT),
     .run = run};

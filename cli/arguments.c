@@ -145,6 +145,34 @@ static void take_arguments (struct group *g, char **arg, int n, struct argp_stat
         *(const char **) (g->input + at[i]) = arg[i];
 }
 
+static const char *text_of (const struct group *g, const struct cli_option *line)
+{
+    return *(const char **) (g->input + line->at);
+}
+
+static bool lacks_option (const struct group *g)
+{
+    for (const struct cli_option *line = g->options->line; line && line->name; line++)
+        if (line->needed && !text_of (g, line))
+            return true;
+    return false;
+}
+
+static void refuse_two_outputs (const struct group *g, struct argp_state *state)
+{
+    const char *alone = NULL;
+    bool json = false;
+
+    for (const struct cli_option *line = g->options->line; line && line->name; line++) {
+        if (line->alone && cli_is_dash (text_of (g, line)))
+            alone = line->alone;
+        if (line->letter == 'j')
+            json = *(bool *) (g->input + line->at);
+    }
+    if (json && alone)
+        argp_error (state, "--json and %s - both want standard output", alone);
+}
+
 /* Keys of options without a letter begin after all characters. */
 static int key_of (const struct cli_option *line, int i)
 {
@@ -166,10 +194,11 @@ static error_t parse (int key, char *given, struct argp_state *state)
         take_arguments (g, state->argv + state->next, state->argc - state->next, state);
         return 0;
     case ARGP_KEY_END:
-        if (c && g->arguments < c->places.needed)
+        if (c && (g->arguments < c->places.needed || lacks_option (g)))
             argp_error (state, "%s", c->places.required);
         if (g->options->check)
             g->options->check (g->input, state);
+        refuse_two_outputs (g, state);
         return 0;
     default:
         for (int i = 0; line && line[i].name; i++)
@@ -210,7 +239,6 @@ void cli_parse (const struct cli_command *c, int argc, char **argv, void *input)
     struct group group[TABLES_MAX] = {{.command = c}};
     struct argp_child child[TABLES_MAX] = {{0}};
     struct text help = {0};
-    static char name[64]; /* argv[0] points to it from now on */
 
     for (int i = 0; c->parts && c->parts[i].options; i++) {
         const struct cli_part *part = &c->parts[i];
@@ -227,9 +255,6 @@ void cli_parse (const struct cli_command *c, int argc, char **argv, void *input)
     group[0].argp.doc = text_str (&help);
     group[0].argp.children = child;
 
-    /* argp takes the program's name for its messages from argv[0]. */
-    snprintf (name, sizeof name, "linkwise %s", c->name);
-    argv[0] = name;
     argp_err_exit_status = 2;
     argp_program_version_hook = print_version;
     argp_parse (&group[0].argp, argc, argv, 0, NULL, &group[0]);
@@ -252,11 +277,4 @@ void cli_one_stdin (int n, struct argp_state *state)
 {
     if (n > 1)
         argp_error (state, "only one input can be standard input");
-}
-
-void cli_one_stdout (bool json, const char *option, const char *file,
-                     struct argp_state *state)
-{
-    if (json && cli_is_dash (file))
-        argp_error (state, "--json and %s - both want standard output", option);
 }

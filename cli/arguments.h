@@ -36,7 +36,9 @@ struct cli_option {
     bool (*parse) (const char *given, void *value); /* false: not a word that it knows */
     void (*take) (const struct cli_option *o, const char *given, void *value,
                   struct argp_state *state);
-    int group; /* of argp, above the table's: later in --help */
+    bool needed;       /* a text that must be given, as places.required says */
+    const char *alone; /* its name in messages: no --json where its text is "-" */
+    int group;         /* of argp, above the table's: later in --help */
 };
 
 /* The end of an option's line: kind, member of the struct that the table fills, limits.
@@ -79,7 +81,7 @@ struct cli_places {
     int needed, most;     /* CLI_ANY: all go to one struct cli_list */
     const char *expected; /* "PLAN and CLUSTER", as in "... expected, found "x" too"; if
                              there are none, what else does, or NULL */
-    const char *required; /* "PLAN is required": fewer than needed were given */
+    const char *required; /* "PLAN is required": these, or options, are lacking */
 };
 #define CLI_ANY INT_MAX
 
@@ -91,8 +93,6 @@ struct cli_list {
 #define CLI_LIST(member) CLI_AT (struct cli_list, member)
 
 struct cli_command {
-    const char *name;                    /* "cluster show" */
-    const char *what;                    /* one line for the list of commands */
     const char *arguments;               /* "PLAN [CLUSTER]" */
     const char *help;                    /* what it does, '\v', an example and the rest */
     void (*add_help) (struct text *out); /* what tables know, after help; or NULL */
@@ -103,9 +103,10 @@ struct cli_command {
     size_t input_size; /* of the struct that is filled */
     enum status (*run) (void *input, struct notes *notes, struct error *err);
 };
+#define CLI_RUN(function) .input_size = sizeof (INPUT), .run = function
 
 /** Fill input, zeros at first, with defaults and what the command line says; a usage error,
- *  --help and the like end the program.  argv[0] becomes "linkwise NAME". */
+ *  --help and the like end the program.  argv[0] begins messages. */
 void cli_parse (const struct cli_command *c, int argc, char **argv, void *input);
 
 /** Is it "-", standard input or output?  False for NULL. */
@@ -116,9 +117,5 @@ const char *cli_input_name (const char *arg);
 
 /** End with a usage error if n > 1 inputs are standard input. */
 void cli_one_stdin (int n, struct argp_state *state);
-
-/** End with one if a document and that option's file both want standard output. */
-void cli_one_stdout (bool json, const char *option, const char *file,
-                     struct argp_state *state);
 
 #endif

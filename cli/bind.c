@@ -16,17 +16,16 @@ struct bind_input {
 
 static const struct cli_option options[] = {
     {"only", 0, "HOSTLIST", "the nodes that were given, as in n[01-16,20]",
-     CLI_TEXT (only)},
+     CLI_TEXT (only), .needed = true},
     {"cluster", 0, "CLUSTER", "instead of the plan's own cluster", CLI_TEXT (cluster)},
-    {"output", 'o', "PLAN", "write the plan file; - is standard output", CLI_TEXT (out)},
+    {"output", 'o', "PLAN", "write the plan file; - is standard output", CLI_TEXT (out),
+     .needed = true},
     {0}};
 
 static void check (void *input, struct argp_state *state)
 {
     const struct bind_input *in = input;
 
-    if (!in->plan || !in->only || !in->out)
-        argp_error (state, "PLAN, --only HOSTLIST and -o PLAN are required");
     cli_one_stdin (cli_is_dash (in->plan) + cli_is_dash (in->cluster), state);
 }
 
@@ -181,15 +180,12 @@ static enum status run (void *input, struct notes *notes, struct error *err)
 }
 
 const struct cli_command cli_bind = {
-    .name = "bind",
-    .what = "place a plan anew on the nodes that a scheduler gave",
     .arguments = "PLAN",
     .help = "Place a plan anew on the nodes that a scheduler gave: the same degrees and "
             "layers, other GPUs.\v"
             "Example: linkwise bind plan.json --only \"$SLURM_JOB_NODELIST\" -o "
             "bound.json\n\nThe batch script that `emit --to slurm` writes calls it.",
     .options = {.line = options, .check = check},
-    .places = {.most = 1, .expected = "PLAN"},
+    .places = {1, 1, "PLAN", "PLAN, --only HOSTLIST and -o PLAN are required"},
     .at = {CLI_PLACE (plan)},
-    .input_size = sizeof (INPUT),
-    .run = run};
+    CLI_RUN (run)};

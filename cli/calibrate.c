@@ -23,16 +23,9 @@ static const struct cli_option options[] = {
     {"name", 0, "NAME", "of the fitted profile (default: PROFILE's file name)",
      CLI_TEXT (name)},
     {"output", 'o', "PROFILE", "write the fitted profile; - is standard output, alone",
-     CLI_TEXT (out)},
+     CLI_TEXT (out), .alone = "-o"},
     {CLI_JSON},
     {0}};
-
-static void check (void *input, struct argp_state *state)
-{
-    const struct calibrate_input *in = input;
-
-    cli_one_stdout (in->json, "-o", in->out, state);
-}
 
 /* ---- fits and their scores ---- */
 
@@ -412,8 +405,6 @@ static enum status run (void *input, struct notes *notes, struct error *err)
 }
 
 const struct cli_command cli_calibrate = {
-    .name = "calibrate",
-    .what = "fit a framework profile to measured runs",
     .arguments = "RUNS.csv",
     .help = "Fit the constants of a framework profile to measured runs.\v"
             "Example: linkwise calibrate runs.csv -o mine.json\n\nA handful of runs "
@@ -423,8 +414,7 @@ const struct cli_command cli_calibrate = {
             "step times those of time.  The error that counts is that of the runs "
             "left out of the fit.  RUNS.csv is a runs file (docs/runs.md) or - for "
             "standard input.",
-    .options = {.line = options, .check = check},
+    .options = {.line = options},
     .places = {1, 1, "one RUNS.csv", "RUNS.csv is required"},
     .at = {CLI_PLACE (runs)},
-    .input_size = sizeof (INPUT),
-    .run = run};
+    CLI_RUN (run)};

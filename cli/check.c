@@ -163,8 +163,6 @@ static enum status run (void *input, struct notes *notes, struct error *err)
 }
 
 const struct cli_command cli_check = {
-    .name = "check",
-    .what = "check a plan independently of the search",
     .arguments = "PLAN [CLUSTER]",
     .help = "Check a plan without the search: GPUs, degrees, memory, step time, bound; "
             "and with --running, whether a job really is where the plan says, and what "
@@ -175,5 +173,4 @@ const struct cli_command cli_check = {
     .options = {.line = options, .check = check},
     .places = {1, 2, "PLAN and CLUSTER", "PLAN is required"},
     .at = {CLI_PLACE (plan), CLI_PLACE (cluster)},
-    .input_size = sizeof (INPUT),
-    .run = run};
+    CLI_RUN (run)};

@@ -102,8 +102,8 @@ enum status cli_cluster_reference (const char *arg, const struct workload_plan *
 
 /* ---- messages ---- */
 
-/** Print the notes as warnings, and release them. */
-void cli_warn (const char *command, struct notes *notes);
+/** Print the notes as warnings of "linkwise NAME", and release them. */
+void cli_warn (const char *who, struct notes *notes);
 
 /** Note the ranks that are on drained nodes. */
 void cli_note_drained (const struct cli_planned *x, struct notes *notes);

@@ -23,15 +23,7 @@ struct edit_input {
 /* The last in --help. */
 #define OUTPUT                                                                     \
     "output", 'o', "FILE", "where to write; - is standard output", CLI_TEXT (out), \
-        .group = 1
-
-static void check (void *input, struct argp_state *state)
-{
-    const struct edit_input *in = input;
-
-    if (!in->out)
-        argp_error (state, "-o FILE is required");
-}
+        .needed = true, .group = 1
 
 static enum status count_arguments (const struct edit_input *in, int least, int most,
                                     const char *expected, struct error *err)
@@ -91,8 +83,6 @@ static enum status merge (void *input, struct notes *notes, struct error *err)
 }
 
 const struct cli_command cli_cluster_merge = {
-    .name = "cluster merge",
-    .what = "put node, links and cluster files together",
     .arguments = "FILE...",
     .help = "Put node files, links files and cluster files together to one cluster "
             "file.\v"
@@ -101,11 +91,10 @@ const struct cli_command cli_cluster_merge = {
             "times in the files where all have one, else the file named later.  "
             "Conflicts are named.  What no file gives is filled from data sheets, and "
             "marked as nominal.",
-    .options = {.line = merge_options, .check = check},
-    .places = {.most = CLI_ANY},
+    .options = {.line = merge_options},
+    .places = {.most = CLI_ANY, .required = "-o FILE is required"},
     .at = {CLI_LIST (list)},
-    .input_size = sizeof (INPUT),
-    .run = merge};
+    CLI_RUN (merge)};
 
 /* ---- import ---- */
 
@@ -188,18 +177,15 @@ static void list_formats (struct text *out)
 }
 
 const struct cli_command cli_cluster_import = {
-    .name = "cluster import",
-    .what = "turn other tools' output into a links or node file",
     .arguments = "FILE",
     .help = "Turn what other tools printed into a links file, or a description of "
             "machines into a node file, for `linkwise cluster merge`.\v"
             "Example: linkwise cluster import sendrecv.log -o links.json\n\n",
     .add_help = list_formats,
-    .options = {.line = import_options, .check = check},
-    .places = {.most = CLI_ANY},
+    .options = {.line = import_options},
+    .places = {.most = CLI_ANY, .required = "-o FILE is required"},
     .at = {CLI_LIST (list)},
-    .input_size = sizeof (INPUT),
-    .run = import};
+    CLI_RUN (import)};
 
 /* ---- drain ---- */
 
@@ -223,19 +209,16 @@ static enum status drain (void *input, struct notes *notes, struct error *err)
 }
 
 const struct cli_command cli_cluster_drain = {
-    .name = "cluster drain",
-    .what = "take nodes, GPUs or links out of use, or back",
     .arguments = "CLUSTER WHAT...",
     .help = "Take nodes, GPUs or links out of use, or put them back.\v"
             "Example: linkwise cluster drain cluster.json n3 n5:2 'n0<->n1' -o "
             "cluster.json\n\nWHAT is a host list (n[1-3,7]), a GPU (NODE:GPU), or a "
             "link: FROM->TO one way, A<->B or A--B both ways, between nodes or GPUs.  "
             "What is known about drained things stays in the file.",
-    .options = {.line = drain_options, .check = check},
-    .places = {.most = CLI_ANY},
+    .options = {.line = drain_options},
+    .places = {.most = CLI_ANY, .required = "-o FILE is required"},
     .at = {CLI_LIST (list)},
-    .input_size = sizeof (INPUT),
-    .run = drain};
+    CLI_RUN (drain)};
 
 /* ---- synth ---- */
 
@@ -302,15 +285,12 @@ static void list_presets (struct text *out)
 }
 
 const struct cli_command cli_cluster_synth = {
-    .name = "cluster synth",
-    .what = "draw a cluster for trials",
     .arguments = "PRESET",
     .help = "Draw a cluster for trials.\v"
             "Example: linkwise cluster synth busy --nodes 64 --seed 7 -o "
             "busy-64.json\n\nPresets:\n",
     .add_help = list_presets,
-    .options = {.line = synth_options, .init = init_synth, .check = check},
-    .places = {.most = CLI_ANY},
+    .options = {.line = synth_options, .init = init_synth},
+    .places = {.most = CLI_ANY, .required = "-o FILE is required"},
     .at = {CLI_LIST (list)},
-    .input_size = sizeof (INPUT),
-    .run = synth};
+    CLI_RUN (synth)};

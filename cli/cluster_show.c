@@ -295,8 +295,6 @@ static void init_show (void *input)
 }
 
 const struct cli_command cli_cluster_show = {
-    .name = "cluster show",
-    .what = "nodes, tiers, the worst links, a heat map",
     .arguments = "CLUSTER",
     .help = "Show a cluster: its nodes one a line, its links by tier, the worst links, "
             "a heat map.\v"
@@ -304,8 +302,7 @@ const struct cli_command cli_cluster_show = {
     .options = {.line = show_options, .init = init_show},
     .places = {1, 1, "CLUSTER", "CLUSTER is required"},
     .at = {CLI_PLACE (cluster)},
-    .input_size = sizeof (INPUT),
-    .run = show};
+    CLI_RUN (show)};
 
 /* ---- check ---- */
 
@@ -364,8 +361,6 @@ static enum status check (void *input, struct notes *notes, struct error *err)
 static const struct cli_option check_options[] = {{CLI_JSON}, {0}};
 
 const struct cli_command cli_cluster_check = {
-    .name = "cluster check",
-    .what = "can it be planned on, and what is odd about it",
     .arguments = "CLUSTER",
     .help = "Check that a cluster can be planned on, and say what is odd about it.\v"
             "Example: linkwise cluster check examples/clusters/h100-17.json\n\nExit "
@@ -373,5 +368,4 @@ const struct cli_command cli_cluster_check = {
     .options = {.line = check_options},
     .places = {1, 1, "CLUSTER", "CLUSTER is required"},
     .at = {CLI_PLACE (cluster)},
-    .input_size = sizeof (INPUT),
-    .run = check};
+    CLI_RUN (check)};

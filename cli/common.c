@@ -10,13 +10,12 @@
 
 #include "base/json.h"
 
-void cli_warn (const char *command, struct notes *notes)
+void cli_warn (const char *who, struct notes *notes)
 {
     for (int i = 0; i < notes->n; i++)
-        fprintf (stderr, "linkwise %s: warning: %s\n", command, notes->line[i]);
+        fprintf (stderr, "%s: warning: %s\n", who, notes->line[i]);
     if (notes->dropped > 0)
-        fprintf (stderr, "linkwise %s: warning: %d more warnings\n", command,
-                 notes->dropped);
+        fprintf (stderr, "%s: warning: %d more warnings\n", who, notes->dropped);
     notes_free (notes);
 }
 

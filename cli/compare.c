@@ -490,8 +490,6 @@ static void check (void *input, struct argp_state *state)
 }
 
 const struct cli_command cli_compare = {
-    .name = "compare",
-    .what = "two clusters, or one at two times, side by side",
     .arguments = "CLUSTER CLUSTER [MODEL...]",
     .help = "Compare two clusters: their links, and the best plan of each model on "
             "both.\v"
@@ -503,5 +501,4 @@ const struct cli_command cli_compare = {
     .parts = parts,
     .places = {2, CLI_ANY, NULL, "two CLUSTERs are required"},
     .at = {CLI_LIST (list)},
-    .input_size = sizeof (INPUT),
-    .run = run};
+    CLI_RUN (run)};

@@ -15,15 +15,13 @@ struct emit_input {
 
 static const struct cli_option options[] = {
     {"to", 't', "NAME,...|all", "launchers to write for (default all)", CLI_TEXT (to)},
-    {"directory", 'd', "DIR", "where to write", CLI_TEXT (dir)},
+    {"directory", 'd', "DIR", "where to write", CLI_TEXT (dir), .needed = true},
     {0}};
 
 static void check (void *input, struct argp_state *state)
 {
     const struct emit_input *in = input;
 
-    if (!in->plan || !in->dir)
-        argp_error (state, "PLAN and -d DIR are required");
     if (in->dir[0] == '\0')
         argp_error (state, "-d: expected a folder, found \"\"");
 }
@@ -114,8 +112,6 @@ static void list_launchers (struct text *out)
 }
 
 const struct cli_command cli_emit = {
-    .name = "emit",
-    .what = "write the files that launchers take",
     .arguments = "PLAN [CLUSTER]",
     .help = "Write the files that put every rank on its planned GPU.  A launcher that "
             "cannot express the plan is refused with the reason; `--to all` writes the "
@@ -123,7 +119,6 @@ const struct cli_command cli_emit = {
             "Example: linkwise emit plan.json --to openmpi -d launch\n\nLaunchers:\n",
     .add_help = list_launchers,
     .options = {.line = options, .check = check},
-    .places = {.most = 2, .expected = "PLAN and CLUSTER"},
+    .places = {1, 2, "PLAN and CLUSTER", "PLAN and -d DIR are required"},
     .at = {CLI_PLACE (plan), CLI_PLACE (cluster)},
-    .input_size = sizeof (INPUT),
-    .run = run};
+    CLI_RUN (run)};

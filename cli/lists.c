@@ -61,13 +61,10 @@ static enum status run_gpus (void *input, struct notes *notes, struct error *err
     return answer (input, t, "gpus", list, err);
 }
 
-const struct cli_command cli_gpus = {.name = "gpus",
-                                     .what = "list the built-in GPU types",
-                                     .help =
+const struct cli_command cli_gpus = {.help =
                                          "The built-in GPU types: dense vendor peaks.",
                                      .options = {.line = options},
-                                     .input_size = sizeof (INPUT),
-                                     .run = run_gpus};
+                                     CLI_RUN (run_gpus)};
 
 static enum status run_models (void *input, struct notes *notes, struct error *err)
 {
@@ -93,9 +90,6 @@ static enum status run_models (void *input, struct notes *notes, struct error *e
 }
 
 const struct cli_command cli_models = {
-    .name = "models",
-    .what = "list the model presets",
     .help = "The model presets; any command takes their names.",
     .options = {.line = options},
-    .input_size = sizeof (INPUT),
-    .run = run_models};
+    CLI_RUN (run_models)};

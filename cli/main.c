@@ -7,17 +7,32 @@
 
 #include "base/version.h"
 
-/* Its subcommands have a menu of their own. */
-static const struct cli_command cluster = {
-    .name = "cluster", .what = "show, check, merge, import, drain or draw clusters"};
-
+/* A choice of commands, or of subcommands. */
 struct menu {
     const char *name;  /* "linkwise cluster" */
     const char *usage; /* and the title of the list */
     const char *more;  /* after the list */
-    int width;         /* of the list's names */
-    const struct cli_command *const *command;
+    int width;         /* of its names */
+    const struct {
+        const char *name, *what;
+        const struct cli_command *command; /* NULL: the menu of clusters */
+    } line[16];                            /* the first without a name ends them */
 };
+
+static const struct menu cluster = {
+    .name = "linkwise cluster",
+    .usage = "Usage: linkwise cluster COMMAND [ARGUMENT...]\n"
+             "  linkwise cluster show examples/clusters/h100-17.json\n\nCommands:\n",
+    .more = "\n`linkwise cluster COMMAND --help` tells more.\n",
+    .width = 7,
+    .line = {
+        {"show", "nodes, tiers, the worst links, a heat map", &cli_cluster_show},
+        {"check", "can it be planned on, and what is odd about it", &cli_cluster_check},
+        {"merge", "put node, links and cluster files together", &cli_cluster_merge},
+        {"import", "turn other tools' output into a links or node file",
+         &cli_cluster_import},
+        {"drain", "take nodes, GPUs or links out of use, or back", &cli_cluster_drain},
+        {"synth", "draw a cluster for trials", &cli_cluster_synth}}};
 
 static const struct menu program = {
     .name = "linkwise",
@@ -31,39 +46,32 @@ static const struct menu program = {
         "\n`linkwise COMMAND --help` tells more.  Exit codes: 0 done, 1 failed or bad "
         "content,\n2 bad options, 3 nothing fits.\n",
     .width = 9,
-    .command = (const struct cli_command *const[]){
-        &cli_plan, &cli_mem, &cli_time, &cli_eval, &cli_check, &cli_emit, &cluster,
-        &cli_compare, &cli_topo, &cli_bind, &cli_validate, &cli_calibrate, &cli_gpus,
-        &cli_models, NULL}};
-
-static const struct menu cluster_menu = {
-    .name = "linkwise cluster",
-    .usage = "Usage: linkwise cluster COMMAND [ARGUMENT...]\n"
-             "  linkwise cluster show examples/clusters/h100-17.json\n\nCommands:\n",
-    .more = "\n`linkwise cluster COMMAND --help` tells more.\n",
-    .width = 7,
-    .command = (const struct cli_command *const[]){
-        &cli_cluster_show, &cli_cluster_check, &cli_cluster_merge, &cli_cluster_import,
-        &cli_cluster_drain, &cli_cluster_synth, NULL}};
-
-static const char *last_word (const char *name)
-{
-    const char *blank = strrchr (name, ' ');
-
-    return blank ? blank + 1 : name;
-}
+    .line = {
+        {"plan", "find degrees and a placement for a model on a cluster", &cli_plan},
+        {"mem", "estimate memory by stage and by kind", &cli_mem},
+        {"time", "estimate the step time of one configuration", &cli_time},
+        {"eval", "price a plan's placement, also one edited by hand", &cli_eval},
+        {"check", "check a plan independently of the search", &cli_check},
+        {"emit", "write the files that launchers take", &cli_emit},
+        {"cluster", "show, check, merge, import, drain or draw clusters", NULL},
+        {"compare", "two clusters, or one at two times, side by side", &cli_compare},
+        {"topo", "describe this machine, or read its description", &cli_topo},
+        {"bind", "place a plan anew on the nodes that a scheduler gave", &cli_bind},
+        {"validate", "estimates beside the measurements of a runs file", &cli_validate},
+        {"calibrate", "fit a framework profile to measured runs", &cli_calibrate},
+        {"gpus", "list the built-in GPU types", &cli_gpus},
+        {"models", "list the model presets", &cli_models}}};
 
 static int print_help (const struct menu *m, FILE *out, int code)
 {
     fputs (m->usage, out);
-    for (int i = 0; m->command[i]; i++)
-        fprintf (out, "  %-*s %s\n", m->width, last_word (m->command[i]->name),
-                 m->command[i]->what);
+    for (int i = 0; m->line[i].name; i++)
+        fprintf (out, "  %-*s %s\n", m->width, m->line[i].name, m->line[i].what);
     fputs (m->more, out);
     return code;
 }
 
-/* Parse, do it, say what went wrong: warnings, then the error. */
+/* Parse, do it, say what went wrong: warnings, then the error.  argv[0] begins messages. */
 static int run (const struct cli_command *c, int argc, char **argv)
 {
     void *input = calloc (1, c->input_size);
@@ -75,9 +83,9 @@ static int run (const struct cli_command *c, int argc, char **argv)
         cli_parse (c, argc, argv, input);
         st = c->run (input, &notes, &err);
     }
-    cli_warn (c->name, &notes);
+    cli_warn (argv[0], &notes);
     if (st != ST_OK && err.text[0])
-        fprintf (stderr, "linkwise %s: %s\n", c->name, err.text);
+        fprintf (stderr, "%s: %s\n", argv[0], err.text);
     free (input);
     return status_exit_code (st);
 }
@@ -98,16 +106,17 @@ static int choose (const struct menu *m, int argc, char **argv)
     if (strcmp (argv[1], "--help") == 0 || strcmp (argv[1], "-?") == 0 ||
         strcmp (argv[1], "help") == 0)
         return print_help (m, stdout, 0);
-    for (int i = 0; m->command[i]; i++) {
-        const struct cli_command *c = m->command[i];
+    for (int i = 0; m->line[i].name; i++)
+        if (strcmp (argv[1], m->line[i].name) == 0) {
+            char name[64];
+            int code;
 
-        if (strcmp (argv[1], last_word (c->name)) == 0) {
-            int code = c == &cluster ? choose (&cluster_menu, argc - 1, argv + 1)
-                                     : run (c, argc - 1, argv + 1);
-
+            snprintf (name, sizeof name, "%s %s", m->name, argv[1]);
+            argv[1] = name;
+            code = m->line[i].command ? run (m->line[i].command, argc - 1, argv + 1)
+                                      : choose (&cluster, argc - 1, argv + 1);
             return m == &program ? answered (code) : code;
         }
-    }
     fprintf (stderr, "%s: unknown command \"%s\" (`%s --help` lists them)\n", m->name,
              argv[1], m->name);
     return 2;

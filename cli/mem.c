@@ -219,8 +219,6 @@ static enum status run (void *input, struct notes *notes, struct error *err)
 }
 
 const struct cli_command cli_mem = {
-    .name = "mem",
-    .what = "estimate memory by stage and by kind",
     .arguments = "MODEL",
     .help = "Estimate the memory of one GPU of every stage, by kind, in GiB.\v"
             "Example: linkwise mem llama-2-70b --gpu h100-sxm5-80g --seq 4096 --tp 8 "
@@ -231,5 +229,4 @@ const struct cli_command cli_mem = {
     .parts = parts,
     .places = {.most = 1, .expected = "one MODEL"},
     .at = {CLI_PLACE (model)},
-    .input_size = sizeof (INPUT),
-    .run = run};
+    CLI_RUN (run)};

@@ -566,7 +566,7 @@ static enum status run (void *input, struct notes *notes, struct error *err)
             st = plan_passes_read (&in->passes, &x.p, notes, err);
     }
     if (st == ST_OK) {
-        cli_warn ("plan", notes);
+        cli_warn ("linkwise plan", notes);
         st = search (in, &x.p, err);
     }
     free (allowed);
@@ -578,8 +578,6 @@ static enum status run (void *input, struct notes *notes, struct error *err)
 }
 
 const struct cli_command cli_plan = {
-    .name = "plan",
-    .what = "find degrees and a placement for a model on a cluster",
     .arguments = "CLUSTER MODEL\n--from PLAN [CLUSTER]",
     .help =
         "Find how to split a training job over a cluster, and which rank runs on "
@@ -592,5 +590,4 @@ const struct cli_command cli_plan = {
     .parts = parts,
     .places = {.most = 2, .expected = "CLUSTER and MODEL"},
     .at = {CLI_PLACE (cluster), CLI_PLACE (model)},
-    .input_size = sizeof (INPUT),
-    .run = run};
+    CLI_RUN (run)};

@@ -19,13 +19,17 @@ struct time_input {
 
 #define INPUT struct time_input
 
-#define PRICE_OPTIONS                                                    \
-    {"trace", 0, "FILE",                                                 \
-     "write the schedule as Chrome trace JSON, which opens in Perfetto", \
-     CLI_TEXT (trace)},                                                  \
-        {CLI_COST_MODEL},                                                \
-    {                                                                    \
-        CLI_JSON                                                         \
+#define PRICE_OPTIONS                                                       \
+    {                                                                       \
+        "trace",                                                            \
+        0,                                                                  \
+        "FILE",                                                             \
+        "write the schedule as Chrome trace JSON, which opens in Perfetto", \
+        CLI_TEXT (trace),                                                   \
+        .alone = "--trace"},                                                \
+        {CLI_COST_MODEL},                                                   \
+    {                                                                       \
+        CLI_JSON                                                            \
     }
 
 /* What was asked for, and what it is about. */
@@ -240,36 +244,25 @@ static const struct cli_part time_parts[] = {
      "The job (degrees default to 1, dp is what the GPUs leave):", 1},
     {0}};
 
-static void check_eval (void *input, struct argp_state *state)
-{
-    const struct time_input *in = input;
-
-    cli_one_stdout (in->json, "--trace", in->trace, state);
-}
-
-static void check_time (void *input, struct argp_state *state)
+static void check (void *input, struct argp_state *state)
 {
     const struct time_input *in = input;
 
     if (in->job.job.seq == 0 || in->job.job.global_batch == 0)
         argp_error (state, "--seq and --global-batch are required");
-    check_eval (input, state);
 }
 
 const struct cli_command cli_time = {
-    .name = "time",
-    .what = "estimate the step time of one configuration",
     .arguments = "CLUSTER MODEL",
     .help =
         "Estimate the time of one optimiser step, in seconds.\v"
         "Example: linkwise time examples/clusters/h100-17.json llama-2-70b --seq 4096 "
         "--global-batch 1024 --tp 8 --pp 4 --dp 4",
-    .options = {.line = time_options, .check = check_time},
+    .options = {.line = time_options, .check = check},
     .parts = time_parts,
     .places = {2, 2, "CLUSTER and MODEL", "CLUSTER and MODEL are required"},
     .at = {CLI_PLACE (cluster), CLI_PLACE (model)},
-    .input_size = sizeof (INPUT),
-    .run = run_time};
+    CLI_RUN (run_time)};
 
 /* ---- eval ---- */
 
@@ -293,14 +286,11 @@ static enum status run_eval (void *input, struct notes *notes, struct error *err
 static const struct cli_option eval_options[] = {PRICE_OPTIONS, {0}};
 
 const struct cli_command cli_eval = {
-    .name = "eval",
-    .what = "price a plan's placement, also one edited by hand",
     .arguments = "PLAN [CLUSTER]",
     .help = "Price a plan's placement, in seconds a step, on CLUSTER or on its own.\v"
             "Example: linkwise eval plan.json examples/clusters/h100-17.json\n\nThe plan "
             "may have been edited by hand; its own estimate is ignored.",
-    .options = {.line = eval_options, .check = check_eval},
+    .options = {.line = eval_options},
     .places = {1, 2, "PLAN and CLUSTER", "PLAN is required"},
     .at = {CLI_PLACE (plan), CLI_PLACE (cluster)},
-    .input_size = sizeof (INPUT),
-    .run = run_eval};
+    CLI_RUN (run_eval)};

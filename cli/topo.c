@@ -136,8 +136,6 @@ static void list_formats (struct text *out)
 }
 
 const struct cli_command cli_topo = {
-    .name = "topo",
-    .what = "describe this machine, or read its description",
     .arguments = "",
     .help =
         "Describe this machine as a node file: packages, NUMA nodes, GPUs, NICs, which "
@@ -147,5 +145,4 @@ const struct cli_command cli_topo = {
     .add_help = list_formats,
     .options = {.line = options, .init = init, .check = check},
     .places = {.expected = " (--from FILE reads a file)"},
-    .input_size = sizeof (INPUT),
-    .run = run};
+    CLI_RUN (run)};

@@ -25,16 +25,9 @@ static const struct cli_option options[] = {
      CLI_TEXT (profile)},
     {"per-row", 0, "FILE.csv",
      "write the same rows with their estimates; - is standard output, alone",
-     CLI_TEXT (per_row)},
+     CLI_TEXT (per_row), .alone = "--per-row"},
     {CLI_JSON},
     {0}};
-
-static void check (void *input, struct argp_state *state)
-{
-    const struct validate_input *in = input;
-
-    cli_one_stdout (in->json, "--per-row", in->per_row, state);
-}
 
 /* What one call is about. */
 struct validation {
@@ -396,15 +389,12 @@ static enum status run (void *input, struct notes *notes, struct error *err)
 }
 
 const struct cli_command cli_validate = {
-    .name = "validate",
-    .what = "estimates beside the measurements of a runs file",
     .arguments = "RUNS.csv",
     .help = "Estimates beside the measurements of a runs file (docs/runs.md).\v"
             "Example: linkwise validate runs.csv --per-row estimates.csv\n\nRUNS.csv "
             "is a runs file or - for standard input.  Rows that cannot be estimated "
             "are skipped, and counted by reason.",
-    .options = {.line = options, .check = check},
+    .options = {.line = options},
     .places = {1, 1, "one RUNS.csv", "RUNS.csv is required"},
     .at = {CLI_PLACE (runs)},
-    .input_size = sizeof (INPUT),
-    .run = run};
+    CLI_RUN (run)};

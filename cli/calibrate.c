@@ -282,10 +282,10 @@ static enum status usual_profile (const struct calibrate_runs *runs,
         }
     }
     if (st == ST_OK && most < runs->n)
-        notes_add (notes,
-                   "%d of %d rows are served by other profiles than %s; all are fitted "
-                   "on it",
-                   runs->n - most, runs->n, p->name);
+        notes_add (
+            notes,
+            "%d of %d rows are served by other profiles than %s; all are fitted on it",
+            runs->n - most, runs->n, p->name);
     free (each);
     return st;
 }
@@ -407,13 +407,12 @@ static enum status run (void *input, struct notes *notes, struct error *err)
 const struct cli_command cli_calibrate = {
     .arguments = "RUNS.csv",
     .help = "Fit the constants of a framework profile to measured runs.\v"
-            "Example: linkwise calibrate runs.csv -o mine.json\n\nA handful of runs "
-            "will do: constants start at the profile's values, stay near them unless "
-            "the runs say otherwise, and those that the runs cannot tell are left "
-            "alone and named.  Peaks and out-of-memory labels tell memory constants, "
-            "step times those of time.  The error that counts is that of the runs "
-            "left out of the fit.  RUNS.csv is a runs file (docs/runs.md) or - for "
-            "standard input.",
+            "Example: linkwise calibrate runs.csv -o mine.json\n\nA handful of runs will "
+            "do: constants start at the profile's values, stay near them unless the runs "
+            "say otherwise, and those that the runs cannot tell are left alone and "
+            "named.  Peaks and out-of-memory labels tell memory constants, step times "
+            "those of time.  The error that counts is that of the runs left out of the "
+            "fit.  RUNS.csv is a runs file (docs/runs.md) or - for standard input.",
     .options = {.line = options},
     .places = {1, 1, "one RUNS.csv", "RUNS.csv is required"},
     .at = {CLI_PLACE (runs)},

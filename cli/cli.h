@@ -84,6 +84,9 @@ enum status cli_plan_read (const char *plan, const char *cluster, struct cli_pla
 enum status cli_plan_gpus (struct cli_planned *x, struct error *err);
 void cli_plan_release (struct cli_planned *x);
 
+/** The plan's job on its cluster, within its limits; no axis is set. */
+struct mapper_problem cli_plan_problem (const struct cli_planned *x);
+
 /** Set allowed[] of the nodes of a host list to value, or with "rack:LIST" of all nodes in
  *  racks or below switches of those names; a drained node is never allowed.
  *  @return ST_OK, ST_NOMEM, or ST_USAGE for a list or name that is not right */

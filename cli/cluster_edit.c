@@ -84,13 +84,13 @@ static enum status merge (void *input, struct notes *notes, struct error *err)
 
 const struct cli_command cli_cluster_merge = {
     .arguments = "FILE...",
-    .help = "Put node files, links files and cluster files together to one cluster "
-            "file.\v"
-            "Example: linkwise cluster merge n0.json n1.json links.json -o "
-            "cluster.json\n\nOf two values for one thing the newer file's holds: by the "
-            "times in the files where all have one, else the file named later.  "
-            "Conflicts are named.  What no file gives is filled from data sheets, and "
-            "marked as nominal.",
+    .help =
+        "Put node files, links files and cluster files together to one cluster file.\v"
+        "Example: linkwise cluster merge n0.json n1.json links.json -o "
+        "cluster.json\n\nOf two values for one thing the newer file's holds: by the "
+        "times in the files where all have one, else the file named later.  "
+        "Conflicts are named.  What no file gives is filled from data sheets, and marked "
+        "as nominal.",
     .options = {.line = merge_options},
     .places = {.most = CLI_ANY, .required = "-o FILE is required"},
     .at = {CLI_LIST (list)},

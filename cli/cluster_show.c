@@ -296,8 +296,8 @@ static void init_show (void *input)
 
 const struct cli_command cli_cluster_show = {
     .arguments = "CLUSTER",
-    .help = "Show a cluster: its nodes one a line, its links by tier, the worst links, "
-            "a heat map.\v"
+    .help = "Show a cluster: its nodes one a line, its links by tier, the worst links, a "
+            "heat map.\v"
             "Example: linkwise cluster show examples/clusters/h100-17.json",
     .options = {.line = show_options, .init = init_show},
     .places = {1, 1, "CLUSTER", "CLUSTER is required"},
@@ -363,8 +363,8 @@ static const struct cli_option check_options[] = {{CLI_JSON}, {0}};
 const struct cli_command cli_cluster_check = {
     .arguments = "CLUSTER",
     .help = "Check that a cluster can be planned on, and say what is odd about it.\v"
-            "Example: linkwise cluster check examples/clusters/h100-17.json\n\nExit "
-            "code 1 when the file breaks the format or a check fails.",
+            "Example: linkwise cluster check examples/clusters/h100-17.json\n\nExit code "
+            "1 when the file breaks the format or a check fails.",
     .options = {.line = check_options},
     .places = {1, 1, "CLUSTER", "CLUSTER is required"},
     .at = {CLI_PLACE (cluster)},

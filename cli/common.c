@@ -152,11 +152,10 @@ void cli_say_estimated (const struct costmodel_estimate *e, const char *who,
                         struct text *out)
 {
     if (e->links_estimated > 0)
-        text_add (
-            out,
-            "links    %d of %d that %s uses are estimated, not measured: 9 of 10 that "
-            "were held out came within %.2g %%\n",
-            e->links_estimated, e->links_used, who, 100 * e->estimate_error);
+        text_add (out,
+                  "links    %d of %d that %s uses are estimated, not measured: 9 of 10 "
+                  "that were held out came within %.2g %%\n",
+                  e->links_estimated, e->links_used, who, 100 * e->estimate_error);
 }
 
 /* Less than this part of a step is not worth a line. */
@@ -177,11 +176,10 @@ void cli_print_binding (const struct topology_cluster *c,
             b->median_bytes_per_s / UNITS_GB, cli_seconds (b->step_s, step),
             100.0 * (1.0 - b->step_s / step_s));
     if (unshared_step_s < step_s * (1.0 - WORTH_SAYING))
-        printf (
-            "sharing  of nodes' ways out: with what each pair has alone the step would "
-            "take %s (%.2f %% less)\n",
-            cli_seconds (unshared_step_s, step),
-            100.0 * (1.0 - unshared_step_s / step_s));
+        printf ("sharing  of nodes' ways out: with what each pair has alone the step "
+                "would take %s (%.2f %% less)\n",
+                cli_seconds (unshared_step_s, step),
+                100.0 * (1.0 - unshared_step_s / step_s));
 }
 
 void cli_describe_config (const struct workload_config *c, struct text *out)

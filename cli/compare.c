@@ -201,10 +201,9 @@ static void print_diff (const struct comparison *x, double share)
 {
     const struct topology_diff *d = &x->diff;
 
-    printf (
-        "\none cluster at two times: of %.0f links that both measured, %.0f got slower "
-        "and %.0f faster\nbeyond ",
-        d->compared, d->slower, d->faster);
+    printf ("\none cluster at two times: of %.0f links that both measured, %.0f got "
+            "slower and %.0f faster\nbeyond ",
+            d->compared, d->slower, d->faster);
     if (d->with_intervals >= d->compared && d->compared > 0)
         printf ("their intervals");
     else if (d->with_intervals > 0)
@@ -491,12 +490,12 @@ static void check (void *input, struct argp_state *state)
 
 const struct cli_command cli_compare = {
     .arguments = "CLUSTER CLUSTER [MODEL...]",
-    .help = "Compare two clusters: their links, and the best plan of each model on "
-            "both.\v"
-            "Example: linkwise compare examples/clusters/h100-17.json "
-            "examples/clusters/h100-10.json llama-2-13b\n\nTwo files about the same "
-            "nodes are one cluster at two times: then also the links that changed, "
-            "and whether a new plan pays.",
+    .help =
+        "Compare two clusters: their links, and the best plan of each model on both.\v"
+        "Example: linkwise compare examples/clusters/h100-17.json "
+        "examples/clusters/h100-10.json llama-2-13b\n\nTwo files about the same nodes "
+        "are one cluster at two times: then also the links that changed, and whether a "
+        "new plan pays.",
     .options = {.line = options, .group = 2, .init = init, .check = check},
     .parts = parts,
     .places = {2, CLI_ANY, NULL, "two CLUSTERs are required"},

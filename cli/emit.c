@@ -113,10 +113,10 @@ static void list_launchers (struct text *out)
 
 const struct cli_command cli_emit = {
     .arguments = "PLAN [CLUSTER]",
-    .help = "Write the files that put every rank on its planned GPU.  A launcher that "
-            "cannot express the plan is refused with the reason; `--to all` writes the "
-            "rest.\v"
-            "Example: linkwise emit plan.json --to openmpi -d launch\n\nLaunchers:\n",
+    .help =
+        "Write the files that put every rank on its planned GPU.  A launcher that cannot "
+        "express the plan is refused with the reason; `--to all` writes the rest.\v"
+        "Example: linkwise emit plan.json --to openmpi -d launch\n\nLaunchers:\n",
     .add_help = list_launchers,
     .options = {.line = options, .check = check},
     .places = {1, 2, "PLAN and CLUSTER", "PLAN and -d DIR are required"},

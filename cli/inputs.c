@@ -34,8 +34,7 @@ static enum status cluster_of_plan (const struct workload_plan *plan,
     if (sha256 && strcmp (hex, sha256) != 0)
         return err_set (
             err, ST_INVALID,
-            "%s: %s has changed since the plan was made; give the CLUSTER as an "
-            "argument",
+            "%s: %s has changed since the plan was made; give the CLUSTER as an argument",
             where, file);
     return topology_cluster_read (file, cluster, notes, err);
 }
@@ -57,6 +56,19 @@ enum status cli_plan_gpus (struct cli_planned *x, struct error *err)
     x->gpu = calloc ((size_t) x->plan.n_ranks, sizeof *x->gpu);
     return x->gpu ? costmodel_plan_gpus (&x->plan, x->cluster, x->gpu, err)
                   : err_nomem (err);
+}
+
+struct mapper_problem cli_plan_problem (const struct cli_planned *x)
+{
+    struct mapper_problem p = {.model = &x->plan.model,
+                               .job = &x->plan.job,
+                               .profile = &x->profile,
+                               .cluster = x->cluster,
+                               .memory_limit_pct = x->plan.memory_limit_pct,
+                               .oom_risk = x->plan.oom_risk};
+
+    memest_model_parse (x->plan.memory_model, &p.memory_model);
+    return p;
 }
 
 void cli_plan_release (struct cli_planned *x)

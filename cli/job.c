@@ -127,9 +127,8 @@ static void refuse_contradictions (const struct mapper_axes *a, struct argp_stat
     bool chunks = workload_default_vpp (schedule) > 1;
 
     if (a->sequence_parallel == 1 && a->tp == 1)
-        argp_error (state,
-                    "--sequence-parallel on splits over the tensor-parallel group, "
-                    "and --tp is 1: leave out one of the two");
+        argp_error (state, "--sequence-parallel on splits over the tensor-parallel "
+                           "group, and --tp is 1: leave out one of the two");
     if (a->tp != MAPPER_FREE && a->etp > a->tp)
         argp_error (state, "--etp %d is above --tp %d: ask for %d or less", a->etp, a->tp,
                     a->tp);
@@ -140,8 +139,8 @@ static void refuse_contradictions (const struct mapper_axes *a, struct argp_stat
         return;
     if (!chunks && a->vpp > 1)
         argp_error (state,
-                    "--vpp %d: the %s schedule has one chunk a stage: ask for "
-                    "--schedule interleaved, or leave out --vpp",
+                    "--vpp %d: the %s schedule has one chunk a stage: ask for --schedule "
+                    "interleaved, or leave out --vpp",
                     a->vpp, name);
     if (workload_schedule_is_v (schedule) && a->vpp != 2)
         argp_error (state, "--vpp %d: the %s schedule has two chunks a stage", a->vpp,
@@ -247,10 +246,10 @@ enum status cli_job_layers (const struct cli_job *in, const struct workload_mode
         long n = strtol (p, &end, 10);
 
         if (end == p || n < 1 || n > m->layers || *end != (i + 1 < pp ? ',' : '\0'))
-            return err_set (err, ST_USAGE,
-                            "--layers-per-stage: expected %d numbers from 1 to %d, found "
-                            "\"%s\"",
-                            pp, m->layers, in->layers);
+            return err_set (
+                err, ST_USAGE,
+                "--layers-per-stage: expected %d numbers from 1 to %d, found \"%s\"", pp,
+                m->layers, in->layers);
         layers[i] = (int) n;
         sum += n;
         p = end + 1;

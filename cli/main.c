@@ -36,15 +36,13 @@ static const struct menu cluster = {
 
 static const struct menu program = {
     .name = "linkwise",
-    .usage =
-        "Usage: linkwise COMMAND [ARGUMENT...]\n"
-        "  linkwise plan examples/clusters/h100-17.json llama-2-70b --seq 4096 "
-        "--global-batch 1024\n\n"
-        "How should a training job be split over these machines, and which rank should "
-        "run on\nwhich GPU?\n\nCommands:\n",
-    .more =
-        "\n`linkwise COMMAND --help` tells more.  Exit codes: 0 done, 1 failed or bad "
-        "content,\n2 bad options, 3 nothing fits.\n",
+    .usage = "Usage: linkwise COMMAND [ARGUMENT...]\n"
+             "  linkwise plan examples/clusters/h100-17.json llama-2-70b --seq 4096 "
+             "--global-batch 1024\n\n"
+             "How should a training job be split over these machines, and which rank "
+             "should run on\nwhich GPU?\n\nCommands:\n",
+    .more = "\n`linkwise COMMAND --help` tells more.  Exit codes: 0 done, 1 failed or "
+            "bad content,\n2 bad options, 3 nothing fits.\n",
     .width = 9,
     .line = {
         {"plan", "find degrees and a placement for a model on a cluster", &cli_plan},

@@ -222,9 +222,9 @@ const struct cli_command cli_mem = {
     .arguments = "MODEL",
     .help = "Estimate the memory of one GPU of every stage, by kind, in GiB.\v"
             "Example: linkwise mem llama-2-70b --gpu h100-sxm5-80g --seq 4096 --tp 8 "
-            "--pp 4 --dp 4\n\nMODEL is a Hugging Face config.json, a preset "
-            "(`linkwise models`), or - for standard input.  Degrees default to 1, the "
-            "global batch to one that fills the pipeline.",
+            "--pp 4 --dp 4\n\nMODEL is a Hugging Face config.json, a preset (`linkwise "
+            "models`), or - for standard input.  Degrees default to 1, the global batch "
+            "to one that fills the pipeline.",
     .options = {.line = options, .check = check},
     .parts = parts,
     .places = {.most = 1, .expected = "one MODEL"},

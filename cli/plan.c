@@ -145,20 +145,18 @@ static enum status choose_nodes (const struct plan_input *in,
     if (n == 0)
         return err_set (
             err, ST_NOFIT,
-            "no node of %s is left to use: shorten --exclude, name other nodes "
-            "in --only, or put drained ones back (linkwise cluster drain "
-            "--undrain)",
+            "no node of %s is left to use: shorten --exclude, name other nodes in "
+            "--only, or put drained ones back (linkwise cluster drain --undrain)",
             c->name);
     if (in->nodes > c->n_nodes)
         return err_set (err, ST_USAGE,
-                        "--nodes %d: the cluster %s has %d: ask for that "
-                        "many or fewer",
+                        "--nodes %d: the cluster %s has %d: ask for that many or fewer",
                         in->nodes, c->name, c->n_nodes);
     if (in->spares >= n && in->spares > 0)
-        return err_set (err, ST_USAGE,
-                        "--spares %d: only %d nodes can be used, and one at "
-                        "least must be",
-                        in->spares, n);
+        return err_set (
+            err, ST_USAGE,
+            "--spares %d: only %d nodes can be used, and one at least must be",
+            in->spares, n);
     *max_nodes = in->nodes;
     if (in->spares > 0 && (*max_nodes == 0 || *max_nodes > n - in->spares))
         *max_nodes = n - in->spares;
@@ -306,11 +304,10 @@ static void print_ties (const struct mapper_problem *p, const struct mapper_resu
         text_add (out, "cost     %.1f GPU hours for 1e9 tokens\n",
                   mapper_gpu_hours (p->job, &r->config, r->estimate.step_s));
     if (r->ties > 1)
-        text_add (
-            out,
-            "ties     %d of the configurations placed are within %.1f %% of the best, "
-            "the model's error\n",
-            r->ties, 100 * r->model_error);
+        text_add (out,
+                  "ties     %d of the configurations placed are within %.1f %% of the "
+                  "best, the model's error\n",
+                  r->ties, 100 * r->model_error);
     if (r->given_up > 1e-6)
         text_add (out,
                   "         one that is simpler or has memory to spare is taken, %.2f %% "
@@ -445,9 +442,9 @@ static enum status answer (const struct plan_input *in, const struct mapper_prob
                            const struct mapper_result *r, const struct mapper_info *info,
                            struct error *err)
 {
-    char hex[65];
-    const char *file;
     bool to_stdout = in->json || cli_is_dash (in->out);
+    const char *file;
+    char hex[65];
     json_t *doc = NULL;
     enum status st = cli_cluster_reference (in->cluster, &in->from.old.plan, p->cluster,
                                             &file, hex, err);
@@ -580,11 +577,11 @@ static enum status run (void *input, struct notes *notes, struct error *err)
 const struct cli_command cli_plan = {
     .arguments = "CLUSTER MODEL\n--from PLAN [CLUSTER]",
     .help =
-        "Find how to split a training job over a cluster, and which rank runs on "
-        "which GPU.\v"
-        "Example: linkwise plan examples/clusters/h100-17.json llama-2-70b --seq "
-        "4096 --global-batch 1024 -o plan.json\n\nCLUSTER is a cluster file, a "
-        "cluster on one line (\"2x8 h100-sxm5-80g intra:370 inter:48\", GB/s), or -.  "
+        "Find how to split a training job over a cluster, and which rank runs on which "
+        "GPU.\v"
+        "Example: linkwise plan examples/clusters/h100-17.json llama-2-70b --seq 4096 "
+        "--global-batch 1024 -o plan.json\n\nCLUSTER is a cluster file, a cluster on one "
+        "line (\"2x8 h100-sxm5-80g intra:370 inter:48\", GB/s), or -.  "
         "MODEL is a Hugging Face config.json, a preset (`linkwise models`), or -.",
     .options = {.line = options, .group = 2, .init = init, .check = check},
     .parts = parts,

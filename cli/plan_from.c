@@ -127,13 +127,12 @@ enum status plan_from_read (struct plan_from *x, const struct cli_job *job,
         st = workload_profile_read (job->profile, &x->old.profile, notes, err);
     if (st != ST_OK)
         return st;
-    *p = cli_problem (job, &old->model, &x->old.profile, x->old.cluster);
-    p->job = &old->job;
-    if (job->memory_limit_pct <= 0 && job->oom_risk <= 0) {
-        p->memory_limit_pct = old->memory_limit_pct;
-        p->oom_risk = old->oom_risk;
+    *p = cli_plan_problem (&x->old);
+    p->axes = job->axes;
+    if (job->memory_limit_pct > 0 || job->oom_risk > 0) {
+        p->memory_limit_pct = cli_memory_limit (job);
+        p->oom_risk = job->oom_risk;
     }
-    memest_model_parse (old->memory_model, &p->memory_model);
     x->how.move_cost_s = fmax (x->move_cost_s, 0);
     x->how.any_degrees = x->degrees > 0;
     return ST_OK;

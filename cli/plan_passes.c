@@ -108,22 +108,21 @@ enum status plan_passes_read (struct plan_passes *x, struct mapper_problem *p,
     if (x->robust > 0)
         x->how.quantile = x->robust;
     if (st == ST_OK && x->robust > 0 && x->passes.passes - x->n_heldout < 2)
-        st = err_set (err, ST_USAGE,
-                      "--robust: %s has one measurement of its links to plan on: give "
-                      "others by --links FILE, or a cluster that bwprobe measured in "
-                      "several passes",
-                      c->name);
+        st = err_set (
+            err, ST_USAGE,
+            "--robust: %s has one measurement of its links to plan on: give others by "
+            "--links FILE, or a cluster that bwprobe measured in several passes",
+            c->name);
     if (st == ST_OK)
         st = mark_held_out (x, err);
     if (st != ST_OK || (x->n_links == 0 && x->robust <= 0))
         return st;
     if (c->n_nodes > WHOLE_NODES)
-        return err_set (
-            err, ST_USAGE,
-            "--links and --robust: %s has %d nodes, and a plan of more than %d "
-            "only names its cluster file: give --heldout-links FILE, which "
-            "plans on that file as it is",
-            c->name, c->n_nodes, WHOLE_NODES);
+        return err_set (err, ST_USAGE,
+                        "--links and --robust: %s has %d nodes, and a plan of more than "
+                        "%d only names its cluster file: give --heldout-links FILE, "
+                        "which plans on that file as it is",
+                        c->name, c->n_nodes, WHOLE_NODES);
     return combine (x, p, err);
 }
 
@@ -157,8 +156,7 @@ void plan_passes_say (const struct plan_passes *x, struct text *out)
     }
     text_add (
         out,
-        "held out %+.2f %% over the default order (%.0f %% interval: %+.2f to %+.2f) "
-        "on ",
+        "held out %+.2f %% over the default order (%.0f %% interval: %+.2f to %+.2f) on ",
         100 * h->gain, 100 * h->confidence, 100 * h->low, 100 * h->high);
     if (x->held_out)
         text_add (out, "%d %s%s that it was not made from\n", h->measurements, what,

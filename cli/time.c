@@ -51,10 +51,9 @@ static void print_estimate (const struct costmodel_estimate *e)
     printf ("step     %s, %.0f tokens/s, MFU %.1f %%\n", cli_seconds (e->step_s, step),
             e->tokens_per_s, 100.0 * e->mfu);
     if (e->n_unmeasured > 0)
-        printf (
-            "links    %d that nobody measured are used, at the lowest bandwidth of their "
-            "kind\n",
-            e->n_unmeasured);
+        printf ("links    %d that nobody measured are used, at the lowest bandwidth of "
+                "their kind\n",
+                e->n_unmeasured);
     printf ("\n");
     cli_print_breakdown (e);
 }
@@ -254,10 +253,9 @@ static void check (void *input, struct argp_state *state)
 
 const struct cli_command cli_time = {
     .arguments = "CLUSTER MODEL",
-    .help =
-        "Estimate the time of one optimiser step, in seconds.\v"
-        "Example: linkwise time examples/clusters/h100-17.json llama-2-70b --seq 4096 "
-        "--global-batch 1024 --tp 8 --pp 4 --dp 4",
+    .help = "Estimate the time of one optimiser step, in seconds.\v"
+            "Example: linkwise time examples/clusters/h100-17.json llama-2-70b --seq "
+            "4096 --global-batch 1024 --tp 8 --pp 4 --dp 4",
     .options = {.line = time_options, .check = check},
     .parts = time_parts,
     .places = {2, 2, "CLUSTER and MODEL", "CLUSTER and MODEL are required"},

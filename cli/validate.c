@@ -391,9 +391,9 @@ static enum status run (void *input, struct notes *notes, struct error *err)
 const struct cli_command cli_validate = {
     .arguments = "RUNS.csv",
     .help = "Estimates beside the measurements of a runs file (docs/runs.md).\v"
-            "Example: linkwise validate runs.csv --per-row estimates.csv\n\nRUNS.csv "
-            "is a runs file or - for standard input.  Rows that cannot be estimated "
-            "are skipped, and counted by reason.",
+            "Example: linkwise validate runs.csv --per-row estimates.csv\n\nRUNS.csv is "
+            "a runs file or - for standard input.  Rows that cannot be estimated are "
+            "skipped, and counted by reason.",
     .options = {.line = options},
     .places = {1, 1, "one RUNS.csv", "RUNS.csv is required"},
     .at = {CLI_PLACE (runs)},

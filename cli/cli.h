@@ -132,9 +132,8 @@ const char *cli_chance (double p, char buf[32]);
 
 /** Print where the step goes, one part a line. */
 void cli_print_breakdown (const struct costmodel_estimate *e);
-/** Add a line on the estimated links that `who` uses, where there are any. */
-void cli_say_estimated (const struct costmodel_estimate *e, const char *who,
-                        struct text *out);
+/** Print a line on the estimated links that `who` uses, where there are any. */
+void cli_print_estimated (const struct costmodel_estimate *e, const char *who);
 
 /** Columns that the file's header lacks, as a warning. */
 void cli_note_columns (const struct calibrate_runs *runs, struct notes *notes);
@@ -156,6 +155,10 @@ json_t *cli_labels_json (const struct calibrate_labels *l);
 json_t *cli_times_json (const struct calibrate_time_scores *s);
 /** Reasons as a list of "reason", "rows" and "first_row".  A new reference. */
 json_t *cli_reasons_json (const struct calibrate_reason *list, int n);
+
+/** printf, with control characters replaced: what files name must not reach a terminal as
+ *  it is. */
+void cli_print (const char *format, ...) __attribute__ ((format (printf, 1, 2)));
 
 /** A table with these columns. */
 #define cli_table(...) table_create ((const char *const[]){__VA_ARGS__, NULL})
@@ -186,7 +189,8 @@ void cli_print_binding (const struct topology_cluster *c,
                         const struct costmodel_binding *b, double unshared_step_s,
                         double step_s);
 
-/** One line: degrees and the other choices. */
-void cli_describe_config (const struct workload_config *c, struct text *out);
+/** Degrees and the other choices, as in a sentence. */
+#define CLI_CONFIG_TEXT 256
+const char *cli_config_text (const struct workload_config *c, char buf[CLI_CONFIG_TEXT]);
 
 #endif

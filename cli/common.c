@@ -3,7 +3,9 @@
 
 #include "base/units.h"
 
+#include <ctype.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +19,20 @@ void cli_warn (const char *who, struct notes *notes)
     if (notes->dropped > 0)
         fprintf (stderr, "%s: warning: %d more warnings\n", who, notes->dropped);
     notes_free (notes);
+}
+
+void cli_print (const char *format, ...)
+{
+    char *text;
+    va_list ap;
+
+    va_start (ap, format);
+    if (vasprintf (&text, format, ap) < 0)
+        text = NULL;
+    va_end (ap);
+    for (const char *c = text; c && *c; c++)
+        putchar (iscntrl ((unsigned char) *c) && *c != '\n' ? '?' : *c);
+    free (text);
 }
 
 void cli_note_drained (const struct cli_planned *x, struct notes *notes)
@@ -148,14 +164,12 @@ void cli_print_breakdown (const struct costmodel_estimate *e)
             e->ep_hidden_s);
 }
 
-void cli_say_estimated (const struct costmodel_estimate *e, const char *who,
-                        struct text *out)
+void cli_print_estimated (const struct costmodel_estimate *e, const char *who)
 {
     if (e->links_estimated > 0)
-        text_add (out,
-                  "links    %d of %d that %s uses are estimated, not measured: 9 of 10 "
-                  "that were held out came within %.2g %%\n",
-                  e->links_estimated, e->links_used, who, 100 * e->estimate_error);
+        printf ("links    %d of %d that %s uses are estimated, not measured: 9 of 10 "
+                "that were held out came within %.2g %%\n",
+                e->links_estimated, e->links_used, who, 100 * e->estimate_error);
 }
 
 /* Less than this part of a step is not worth a line. */
@@ -182,22 +196,26 @@ void cli_print_binding (const struct topology_cluster *c,
                 100.0 * (1.0 - unshared_step_s / step_s));
 }
 
-void cli_describe_config (const struct workload_config *c, struct text *out)
+const char *cli_config_text (const struct workload_config *c, char buf[CLI_CONFIG_TEXT])
 {
-    char word[24];
+    const struct workload_degrees *d = &c->deg;
+    char cp[24] = "", ep[24] = "", etp[24] = "", vpp[24] = "", word[24];
 
-    text_add (out, "tp %d, pp %d, dp %d", c->deg.tp, c->deg.pp, c->deg.dp);
-    if (c->deg.cp > 1)
-        text_add (out, ", cp %d", c->deg.cp);
-    if (c->deg.ep > 1)
-        text_add (out, ", ep %d", c->deg.ep);
-    if (c->deg.etp != c->deg.tp)
-        text_add (out, ", etp %d", c->deg.etp);
-    text_add (out, ", micro-batch %d, zero %d, sequence parallelism %s, recompute %s, %s",
-              c->micro_batch, c->zero, c->sequence_parallel ? "on" : "off",
-              workload_recompute_text (c, word), workload_schedule_name (c->schedule));
-    if (c->deg.vpp > 1)
-        text_add (out, ", vpp %d", c->deg.vpp);
+    if (d->cp > 1)
+        snprintf (cp, sizeof cp, ", cp %d", d->cp);
+    if (d->ep > 1)
+        snprintf (ep, sizeof ep, ", ep %d", d->ep);
+    if (d->etp != d->tp)
+        snprintf (etp, sizeof etp, ", etp %d", d->etp);
+    if (d->vpp > 1)
+        snprintf (vpp, sizeof vpp, ", vpp %d", d->vpp);
+    snprintf (buf, CLI_CONFIG_TEXT,
+              "tp %d, pp %d, dp %d%s%s%s, micro-batch %d, zero %d, sequence parallelism "
+              "%s, recompute %s, %s%s",
+              d->tp, d->pp, d->dp, cp, ep, etp, c->micro_batch, c->zero,
+              c->sequence_parallel ? "on" : "off", workload_recompute_text (c, word),
+              workload_schedule_name (c->schedule), vpp);
+    return buf;
 }
 
 bool cli_parse_cost_model (const char *word, void *kind)

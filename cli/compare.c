@@ -252,7 +252,7 @@ static void plan_row (const struct comparison *x, struct table *t, int k,
                       const struct report_best *b)
 {
     char name[40];
-    struct text words = {0};
+    char config[CLI_CONFIG_TEXT];
 
     table_cell (t, "%s", title (x->c[k], name));
     if (!b->fits) {
@@ -261,14 +261,12 @@ static void plan_row (const struct comparison *x, struct table *t, int k,
         table_cell (t, "%s", b->why);
         return;
     }
-    cli_describe_config (&b->plan.config, &words);
     table_cell (t, "%lld", workload_world (&b->plan.config.deg));
     table_cell (t, "%.3f", b->plan.estimate.step_s);
     table_cell (t, "%.0f", b->plan.estimate.tokens_per_s);
     table_cell (t, "%.1f", b->gpu_hours);
     table_cell (t, "%.2f", 100 * (b->plan.estimate.step_s / b->plan.lower_bound_s - 1));
-    table_cell (t, "%s", text_str (&words));
-    text_free (&words);
+    table_cell (t, "%s", cli_config_text (&b->plan.config, config));
 }
 
 /* A new plan under half a percent shorter is not worth moving a job. */

@@ -89,16 +89,13 @@ static void print_why (const struct estimate *e)
 static void print_estimate (const struct estimate *e)
 {
     const struct memest_stage *s = &e->stage[e->worst];
-    struct text words = {0};
-    char chance[32];
+    char chance[32], config[CLI_CONFIG_TEXT];
 
-    cli_describe_config (&e->config, &words);
     printf ("%s, %.2f billion parameters", e->model.name,
             workload_model_params (&e->model) / 1e9);
     if (e->model.experts > 0)
         printf (" (%.2f active)", workload_active_params (&e->model) / 1e9);
-    printf (", on %s\n%s\n", e->gpu->name, text_str (&words));
-    text_free (&words);
+    printf (", on %s\n%s\n", e->gpu->name, cli_config_text (&e->config, config));
     print_stages (e);
     printf ("stage %d peaks at %.2f GiB of %.2f GiB: %s; chance of running out %s\n",
             e->worst, s->peak_bytes / UNITS_GIB, e->limit_bytes / UNITS_GIB,

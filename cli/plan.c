@@ -27,6 +27,18 @@ struct plan_input {
 
 #define INPUT struct plan_input
 
+/* What it is about: the cluster, the model and the job that the arguments and options name,
+ * and what was found. */
+struct planning {
+    struct plan_input *in;
+    struct topology_cluster *c; /* NULL with --from, which has its own */
+    struct workload_model m;
+    struct workload_profile profile;
+    struct mapper_problem p;
+    struct mapper_result r;
+    struct mapper_info info;
+};
+
 static const struct cli_option options[] = {
     {"nodes", 0, "N", "use at most N nodes, the best ones", CLI_INT (nodes, 1, 1 << 30)},
     {"spares", 0, "N", "leave N nodes idle", CLI_INT (spares, 0, 1 << 30)},
@@ -202,35 +214,34 @@ static bool is_interrupted (void *context)
 
 /* ---- the answer ---- */
 
-static void print_cluster (const struct topology_cluster *c, struct text *out)
+static void print_cluster (const struct topology_cluster *c)
 {
     struct topology_link_stats s;
 
-    text_add (out, "cluster  %s: %d nodes, %d GPUs (", c->name, c->n_nodes, c->n_gpus);
+    cli_print ("cluster  %s: %d nodes, %d GPUs (", c->name, c->n_nodes, c->n_gpus);
     for (int i = 0; i < c->n_nodes; i++) {
         bool seen = false;
 
         for (int k = 0; k < i && !seen; k++)
             seen = c->node[k].type == c->node[i].type;
         if (!seen)
-            text_add (out, "%s%s", i ? ", " : "", c->node[i].type->name);
+            cli_print ("%s%s", i ? ", " : "", c->node[i].type->name);
     }
-    text_add (out, ")");
+    cli_print (")");
     if (c->n_nodes > 1 && topology_inter_stats (c, &s, NULL) == ST_OK) {
-        text_add (out, "; between nodes %.2f / %.2f / %.2f GB/s (min / median / max)",
-                  s.min_bytes_per_s / UNITS_GB, s.median_bytes_per_s / UNITS_GB,
-                  s.max_bytes_per_s / UNITS_GB);
+        cli_print ("; between nodes %.2f / %.2f / %.2f GB/s (min / median / max)",
+                   s.min_bytes_per_s / UNITS_GB, s.median_bytes_per_s / UNITS_GB,
+                   s.max_bytes_per_s / UNITS_GB);
         if (s.unmeasured > 0)
-            text_add (out, ", %ld of %ld links unmeasured", s.unmeasured, s.pairs);
+            cli_print (", %ld of %ld links unmeasured", s.unmeasured, s.pairs);
     }
-    text_add (out, "\n");
+    cli_print ("\n");
 }
 
-static void print_nodes_left (const struct mapper_problem *p,
-                              const struct mapper_result *r,
-                              const struct mapper_info *info, struct text *out)
+static void print_nodes_left (const struct planning *x)
 {
-    const struct topology_cluster *c = p->cluster;
+    const struct topology_cluster *c = x->p.cluster;
+    const struct mapper_result *r = &x->r;
     long long world = workload_world (&r->config.deg);
     bool *used = calloc ((size_t) c->n_nodes, sizeof *used);
     int n = 0, shown = 0;
@@ -241,23 +252,21 @@ static void print_nodes_left (const struct mapper_problem *p,
         used[c->node_of_gpu[r->gpu[k]]] = true;
     for (int i = 0; i < c->n_nodes; i++)
         n += used[i];
-    text_add (out, "GPUs     %lld of %d on %d of %d nodes", world, c->n_gpus, n,
-              c->n_nodes);
+    cli_print ("GPUs     %lld of %d on %d of %d nodes", world, c->n_gpus, n, c->n_nodes);
     for (int i = 0; i < c->n_nodes && shown < 8; i++)
         if (!used[i])
-            text_add (out, "%s%s", shown++ ? ", " : "; left out: ", c->node[i].name);
+            cli_print ("%s%s", shown++ ? ", " : "; left out: ", c->node[i].name);
     if (c->n_nodes - n > shown)
-        text_add (out, " and %d more", c->n_nodes - n - shown);
-    text_add (out, "\n");
-    if (info->joined_gpus > 0)
-        text_add (out,
-                  "         measured links join %d GPUs at most: measure others, or fix "
-                  "degrees that need more\n",
-                  info->joined_gpus);
+        cli_print (" and %d more", c->n_nodes - n - shown);
+    cli_print ("\n");
+    if (x->info.joined_gpus > 0)
+        cli_print ("         measured links join %d GPUs at most: measure others, or fix "
+                   "degrees that need more\n",
+                   x->info.joined_gpus);
     free (used);
 }
 
-static void print_layers (const struct mapper_result *r, struct text *out)
+static void print_layers (const struct mapper_result *r)
 {
     int pp = r->config.deg.pp;
     bool even = true;
@@ -266,17 +275,18 @@ static void print_layers (const struct mapper_result *r, struct text *out)
         even = even && r->layers[i] == r->layers[0];
     if (pp == 1)
         return;
-    text_add (out, "layers  ");
+    cli_print ("layers  ");
     if (even)
-        text_add (out, " %d on each of %d stages", r->layers[0], pp);
+        cli_print (" %d on each of %d stages", r->layers[0], pp);
     for (int i = 0; i < pp && !even; i++)
-        text_add (out, " %d", r->layers[i]);
-    text_add (out, "%s\n", even ? "" : " by stage");
+        cli_print (" %d", r->layers[i]);
+    cli_print ("%s\n", even ? "" : " by stage");
 }
 
-static void print_memory (const struct mapper_problem *p, const struct mapper_result *r,
-                          struct text *out)
+static void print_memory (const struct planning *x)
 {
+    const struct mapper_problem *p = &x->p;
+    const struct mapper_result *r = &x->r;
     char chance[32];
     int worst = 0;
 
@@ -284,8 +294,7 @@ static void print_memory (const struct mapper_problem *p, const struct mapper_re
         if (r->memory[i].peak_bytes / r->gpu_bytes[i] >
             r->memory[worst].peak_bytes / r->gpu_bytes[worst])
             worst = i;
-    text_add (
-        out,
+    cli_print (
         "memory   %.1f GiB at the peak (stage %d), the limit is %.1f GiB; chance of "
         "running out %s\n",
         r->memory[worst].peak_bytes / UNITS_GIB, worst,
@@ -297,163 +306,146 @@ static void print_memory (const struct mapper_problem *p, const struct mapper_re
 }
 
 /* What else is as good, and what simplicity cost. */
-static void print_ties (const struct mapper_problem *p, const struct mapper_result *r,
-                        struct text *out)
+static void print_ties (const struct planning *x)
 {
-    if (p->objective == MAPPER_GPU_HOURS)
-        text_add (out, "cost     %.1f GPU hours for 1e9 tokens\n",
-                  mapper_gpu_hours (p->job, &r->config, r->estimate.step_s));
+    const struct mapper_result *r = &x->r;
+
+    if (x->p.objective == MAPPER_GPU_HOURS)
+        cli_print ("cost     %.1f GPU hours for 1e9 tokens\n",
+                   mapper_gpu_hours (x->p.job, &r->config, r->estimate.step_s));
     if (r->ties > 1)
-        text_add (out,
-                  "ties     %d of the configurations placed are within %.1f %% of the "
-                  "best, the model's error\n",
-                  r->ties, 100 * r->model_error);
+        cli_print ("ties     %d of the configurations placed are within %.1f %% of the "
+                   "best, the model's error\n",
+                   r->ties, 100 * r->model_error);
     if (r->given_up > 1e-6)
-        text_add (out,
-                  "         one that is simpler or has memory to spare is taken, %.2f %% "
-                  "above the best (--tie)\n",
-                  100 * r->given_up);
+        cli_print (
+            "         one that is simpler or has memory to spare is taken, %.2f %% "
+            "above the best (--tie)\n",
+            100 * r->given_up);
 }
 
-static void print_bounds (const struct mapper_result *r, const struct mapper_info *info,
-                          struct text *out)
+static void print_bounds (const struct planning *x)
 {
+    const struct mapper_result *r = &x->r;
     char bound[32], step[32];
     double gap = r->estimate.step_s / r->lower_bound_s - 1.0;
 
-    text_add (out, "gap      %.2f %% above %s, which no plan of this space can beat%s\n",
-              100.0 * gap, cli_seconds (r->lower_bound_s, bound),
-              info->proven    ? ""
-              : info->stopped ? " (search stopped early)"
-                              : " (not proven: some could not be placed or reached)");
+    cli_print ("gap      %.2f %% above %s, which no plan of this space can beat%s\n",
+               100.0 * gap, cli_seconds (r->lower_bound_s, bound),
+               x->info.proven    ? ""
+               : x->info.stopped ? " (search stopped early)"
+                                 : " (not proven: some could not be placed or reached)");
     if (isfinite (r->default_order_step_s))
-        text_add (out,
-                  "default  %s in Megatron's order on the nodes as listed: this "
-                  "placement saves %.2f %%",
-                  cli_seconds (r->default_order_step_s, step),
-                  100.0 * (1.0 - r->estimate.step_s / r->default_order_step_s));
+        cli_print ("default  %s in Megatron's order on the nodes as listed: this "
+                   "placement saves %.2f %%",
+                   cli_seconds (r->default_order_step_s, step),
+                   100.0 * (1.0 - r->estimate.step_s / r->default_order_step_s));
     else
-        text_add (out, "default  Megatron's order on the nodes as listed does not fit in "
-                       "memory or is not connected");
+        cli_print ("default  Megatron's order on the nodes as listed does not fit in "
+                   "memory or is not connected");
     if (r->default_order_unmeasured > 0)
-        text_add (out, " (it uses %d links that nobody measured)",
-                  r->default_order_unmeasured);
-    text_add (out, "\n");
+        cli_print (" (it uses %d links that nobody measured)",
+                   r->default_order_unmeasured);
+    cli_print ("\n");
     if (isfinite (r->gpu_step_s) && isfinite (r->node_step_s) &&
         r->gpu_step_s < r->node_step_s * (1.0 - 1e-6))
-        text_add (out, "         placing single GPUs %s %.2f %% over whole nodes\n",
-                  r->granularity == MAPPER_GPU ? "gains" : "would gain only",
-                  100.0 * (1.0 - r->gpu_step_s / r->node_step_s));
+        cli_print ("         placing single GPUs %s %.2f %% over whole nodes\n",
+                   r->granularity == MAPPER_GPU ? "gains" : "would gain only",
+                   100.0 * (1.0 - r->gpu_step_s / r->node_step_s));
 }
 
-static void print_summary (const struct plan_input *in, const struct mapper_problem *p,
-                           const struct mapper_result *r, const struct mapper_info *info)
+static void print_summary (const struct planning *x)
 {
+    const struct mapper_problem *p = &x->p;
+    const struct mapper_result *r = &x->r;
+    const struct mapper_info *info = &x->info;
     struct costmodel_binding binding;
     double unshared_s;
     bool found;
-    struct text t = {0};
-    char step[32];
+    char step[32], config[CLI_CONFIG_TEXT];
 
-    print_cluster (p->cluster, &t);
-    text_add (&t,
-              "model    %s: %.2f billion parameters; %d sequences of %d tokens a step\n",
-              p->model->name, workload_model_params (p->model) / 1e9,
-              p->job->global_batch, p->job->seq);
-    text_add (&t, "search   %ld configurations: %ld refused for memory, %ld placed, ",
-              info->configurations, info->refused_memory, info->placed);
+    print_cluster (p->cluster);
+    cli_print ("model    %s: %.2f billion parameters; %d sequences of %d tokens a step\n",
+               p->model->name, workload_model_params (p->model) / 1e9,
+               p->job->global_batch, p->job->seq);
+    printf ("search   %ld configurations: %ld refused for memory, %ld placed, ",
+            info->configurations, info->refused_memory, info->placed);
     if (info->unplaced > 0)
-        text_add (&t, "%ld not to be placed, ", info->unplaced);
-    text_add (&t, "%ld %s; %.2f s\n",
-              info->configurations - info->refused_memory - info->placed - info->unplaced,
-              info->stopped ? "cut by their bound or not reached" : "cut by their bound",
-              info->seconds);
-    text_add (&t, "\nplan     ");
-    cli_describe_config (&r->config, &t);
-    text_add (&t, "\n");
-    print_layers (r, &t);
-    print_nodes_left (p, r, info, &t);
-    text_add (&t, "step     %s, %.0f tokens/s, MFU %.1f %%",
-              cli_seconds (r->estimate.step_s, step), r->estimate.tokens_per_s,
-              100.0 * r->estimate.mfu);
+        printf ("%ld not to be placed, ", info->unplaced);
+    printf ("%ld %s; %.2f s\n",
+            info->configurations - info->refused_memory - info->placed - info->unplaced,
+            info->stopped ? "cut by their bound or not reached" : "cut by their bound",
+            info->seconds);
+    printf ("\nplan     %s\n", cli_config_text (&r->config, config));
+    print_layers (r);
+    print_nodes_left (x);
+    printf ("step     %s, %.0f tokens/s, MFU %.1f %%",
+            cli_seconds (r->estimate.step_s, step), r->estimate.tokens_per_s,
+            100.0 * r->estimate.mfu);
     if (p->cost_model != COSTMODEL_CRITICAL_PATH)
-        text_add (&t, ", by the cost model of %s", cli_model_authors (p->cost_model));
-    text_add (&t, "\n");
-    print_memory (p, r, &t);
-    print_bounds (r, info, &t);
-    plan_passes_say (&in->passes, &t);
-    print_ties (p, r, &t);
+        printf (", by the cost model of %s", cli_model_authors (p->cost_model));
+    printf ("\n");
+    print_memory (x);
+    print_bounds (x);
+    plan_passes_print (&x->in->passes);
+    print_ties (x);
     if (r->estimate.n_unmeasured > 0)
-        text_add (&t, "links    %d that nobody measured had to be used\n",
-                  r->estimate.n_unmeasured);
-    cli_say_estimated (&r->estimate, "this plan", &t);
-    text_add (&t, "\n");
-    text_clean (&t);
-    fputs (text_str (&t), stdout);
-    text_free (&t);
+        printf ("links    %d that nobody measured had to be used\n",
+                r->estimate.n_unmeasured);
+    cli_print_estimated (&r->estimate, "this plan");
+    printf ("\n");
     cli_print_breakdown (&r->estimate);
     if (mapper_explain (p, r, &binding, &found, &unshared_s, NULL) == ST_OK)
         cli_print_binding (p->cluster, found ? &binding : NULL, unshared_s,
                            r->estimate.step_s);
 }
 
-static void print_top (const struct mapper_problem *p, const struct mapper_result *r)
+static void print_top (const struct planning *x)
 {
-    static const char *const dense[] = {"step s", "bound s",    "tp",          "pp",
-                                        "dp",     "cp",         "micro-batch", "zero",
-                                        "SP",     "<recompute", "<schedule",   NULL};
-    static const char *const experts[] = {
-        "step s", "bound s",     "tp",   "pp", "dp",         "cp",        "ep",
-        "etp",    "micro-batch", "zero", "SP", "<recompute", "<schedule", NULL};
-    struct table *t = table_create (p->model->experts > 0 ? experts : dense);
+    bool experts = x->p.model->experts > 0;
+    struct table *t =
+        experts ? cli_table ("step s", "bound s", "tp", "pp", "dp", "cp", "ep", "etp",
+                             "micro-batch", "zero", "SP", "<recompute", "<schedule")
+                : cli_table ("step s", "bound s", "tp", "pp", "dp", "cp", "micro-batch",
+                             "zero", "SP", "<recompute", "<schedule");
 
-    for (int i = 0; i < r->n_top; i++) {
-        const struct workload_config *c = &r->top[i].config;
+    for (int i = 0; i < x->r.n_top; i++) {
+        const struct workload_config *c = &x->r.top[i].config;
+        const struct workload_degrees *d = &c->deg;
+        const int number[] = {d->tp, d->pp,  d->dp,          d->cp,
+                              d->ep, d->etp, c->micro_batch, c->zero};
         char word[24];
 
-        table_cell (t, "%.4f", r->top[i].step_s);
-        table_cell (t, "%.4f", r->top[i].lower_bound_s);
-        table_cell (t, "%d", c->deg.tp);
-        table_cell (t, "%d", c->deg.pp);
-        table_cell (t, "%d", c->deg.dp);
-        table_cell (t, "%d", c->deg.cp);
-        if (p->model->experts > 0) {
-            table_cell (t, "%d", c->deg.ep);
-            table_cell (t, "%d", c->deg.etp);
-        }
-        table_cell (t, "%d", c->micro_batch);
-        table_cell (t, "%d", c->zero);
+        table_cell (t, "%.4f", x->r.top[i].step_s);
+        table_cell (t, "%.4f", x->r.top[i].lower_bound_s);
+        for (int k = 0; k < 8; k++)
+            if (experts || k < 4 || k > 5) /* ep and etp */
+                table_cell (t, "%d", number[k]);
         table_cell (t, "%s", c->sequence_parallel ? "on" : "off");
         table_cell (t, "%s", workload_recompute_text (c, word));
-        if (c->deg.vpp > 1)
-            table_cell (t, "%s, vpp %d", workload_schedule_name (c->schedule),
-                        c->deg.vpp);
-        else
-            table_cell (t, "%s", workload_schedule_name (c->schedule));
+        table_cell (t, d->vpp > 1 ? "%s, vpp %d" : "%s",
+                    workload_schedule_name (c->schedule), d->vpp);
     }
-    if (r->n_top > 1) {
-        printf ("\nbest configurations, each placed:\n");
-        table_print (t, stdout);
-    }
-    table_destroy (t);
+    printf ("\nbest configurations, each placed:\n");
+    cli_table_end (t);
 }
 
-static enum status answer (const struct plan_input *in, const struct mapper_problem *p,
-                           const struct mapper_result *r, const struct mapper_info *info,
-                           struct error *err)
+static enum status answer (const struct planning *x, struct error *err)
 {
+    const struct plan_input *in = x->in;
     bool to_stdout = in->json || cli_is_dash (in->out);
     const char *file;
     char hex[65];
     json_t *doc = NULL;
-    enum status st = cli_cluster_reference (in->cluster, &in->from.old.plan, p->cluster,
+    enum status st = cli_cluster_reference (in->cluster, &in->from.old.plan, x->p.cluster,
                                             &file, hex, err);
 
-    if (st == ST_OK && !(doc = mapper_plan_to_json (p, r, info, file, hex)))
+    if (st == ST_OK && !(doc = mapper_plan_to_json (&x->p, &x->r, &x->info, file, hex)))
         st = err_nomem (err);
     if (st == ST_OK && in->from.file)
-        json_object_set_new (doc, "replan",
-                             mapper_replanned_to_json (p, &in->from.done, in->from.file));
+        json_object_set_new (
+            doc, "replan",
+            mapper_replanned_to_json (&x->p, &in->from.done, in->from.file));
     if (st == ST_OK && in->passes.priced)
         mapper_heldout_to_json (&in->passes.done, doc);
     if (st == ST_OK && in->out && !cli_is_dash (in->out))
@@ -463,22 +455,32 @@ static enum status answer (const struct plan_input *in, const struct mapper_prob
     json_decref (doc);
     if (st != ST_OK || to_stdout)
         return st;
-    print_summary (in, p, r, info);
-    if (in->from.file) {
-        putchar ('\n');
-        plan_from_print (&in->from, p, r);
-    }
-    print_top (p, r);
+    print_summary (x);
+    if (in->from.file)
+        plan_from_print (&in->from, &x->p, &x->r);
+    if (x->r.n_top > 1)
+        print_top (x);
     if (in->out)
         printf ("\nplan written to %s\n", in->out);
     return ST_OK;
 }
 
-static enum status search (struct plan_input *in, struct mapper_problem *p,
-                           struct error *err)
+/* Why nothing fits, and what would. */
+static void print_miss (const struct planning *x, const char *why)
 {
-    struct mapper_result r = {0};
-    struct mapper_info info;
+    struct text words = {0};
+
+    text_add (&words, "linkwise plan: %s: %s on %d GPUs of %s\n", why, x->p.model->name,
+              x->p.cluster->n_gpus, x->p.cluster->name);
+    mapper_explain_miss (&x->p, &x->info, &words);
+    text_clean (&words);
+    fputs (text_str (&words), stderr);
+    text_free (&words);
+}
+
+static enum status search (struct planning *x, struct error *err)
+{
+    struct plan_input *in = x->in;
     struct progress progress;
     struct sigaction act = {.sa_handler = on_interrupt, .sa_flags = SA_RESETHAND}, old;
     enum status st;
@@ -488,42 +490,26 @@ static enum status search (struct plan_input *in, struct mapper_problem *p,
     in->settings.stop = is_interrupted;
     in->settings.context = &progress;
     sigaction (SIGINT, &act, &old);
-    st = in->from.file ? mapper_replan (p, &in->from.old.plan, &in->settings,
-                                        &in->from.how, &r, &info, &in->from.done, err)
-                       : mapper_search (p, &in->settings, &r, &info, err);
+    st = in->from.file
+             ? mapper_replan (&x->p, &in->from.old.plan, &in->settings, &in->from.how,
+                              &x->r, &x->info, &in->from.done, err)
+             : mapper_search (&x->p, &in->settings, &x->r, &x->info, err);
     if (st == ST_OK && !in->from.file)
-        st = plan_passes_price (&in->passes, p, &in->settings, &r, err);
+        st = plan_passes_price (&in->passes, &x->p, &in->settings, &x->r, err);
     sigaction (SIGINT, &old, NULL);
     progress_end (&progress);
     if (st == ST_OK)
-        st = answer (in, p, &r, &info, err);
-    else if (info.missed) {
-        struct text words = {0};
-
-        text_add (&words, "linkwise plan: %s: %s on %d GPUs of %s\n", err->text,
-                  p->model->name, p->cluster->n_gpus, p->cluster->name);
-        mapper_explain_miss (p, &info, &words);
-        text_clean (&words);
-        fputs (text_str (&words), stderr);
-        text_free (&words);
-        err->text[0] = '\0';
+        return answer (x, err);
+    if (x->info.missed) {
+        print_miss (x, err->text);
+        err->text[0] = '\0'; /* said */
     }
-    mapper_result_release (&r);
-    mapper_info_release (&info);
     return st;
 }
 
-/* The cluster, the model and the job that the arguments and options name. */
-struct plan_job {
-    struct topology_cluster *c; /* NULL with --from, which has its own */
-    struct workload_model m;
-    struct workload_profile profile;
-    struct mapper_problem p;
-};
-
-static enum status read_job (struct plan_input *in, struct plan_job *x,
-                             struct notes *notes, struct error *err)
+static enum status read_job (struct planning *x, struct notes *notes, struct error *err)
 {
+    struct plan_input *in = x->in;
     enum status st;
 
     if (in->from.file)
@@ -540,9 +526,9 @@ static enum status read_job (struct plan_input *in, struct plan_job *x,
 static enum status run (void *input, struct notes *notes, struct error *err)
 {
     struct plan_input *in = input;
-    struct plan_job x = {0};
+    struct planning x = {.in = in};
     bool *allowed = NULL, *pinned = NULL;
-    enum status st = read_job (in, &x, notes, err);
+    enum status st = read_job (&x, notes, err);
 
     if (st == ST_OK) {
         allowed = calloc ((size_t) x.p.cluster->n_nodes, sizeof *allowed);
@@ -564,10 +550,12 @@ static enum status run (void *input, struct notes *notes, struct error *err)
     }
     if (st == ST_OK) {
         cli_warn ("linkwise plan", notes);
-        st = search (in, &x.p, err);
+        st = search (&x, err);
     }
     free (allowed);
     free (pinned);
+    mapper_result_release (&x.r);
+    mapper_info_release (&x.info);
     plan_from_release (&in->from);
     plan_passes_release (&in->passes);
     topology_cluster_destroy (x.c);

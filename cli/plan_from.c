@@ -227,6 +227,7 @@ static void print_moves (const struct mapper_replanned *d,
 void plan_from_print (const struct plan_from *x, const struct mapper_problem *p,
                       const struct mapper_result *r)
 {
+    putchar ('\n');
     if (x->done.verdict == MAPPER_STAY)
         print_stay (&x->done);
     else

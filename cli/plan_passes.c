@@ -142,7 +142,7 @@ enum status plan_passes_price (struct plan_passes *x, const struct mapper_proble
 
 /* ---- saying ---- */
 
-void plan_passes_say (const struct plan_passes *x, struct text *out)
+void plan_passes_print (const struct plan_passes *x)
 {
     const struct mapper_heldout *h = &x->done;
     const char *what = h->by_file ? "measurement" : "pass";
@@ -150,23 +150,22 @@ void plan_passes_say (const struct plan_passes *x, struct text *out)
     if (!x->priced)
         return;
     if (isnan (h->gain)) {
-        text_add (out, "held out no gain can be told: the default order or the placement "
-                       "cannot run\n");
+        printf ("held out no gain can be told: the default order or the placement "
+                "cannot run\n");
         return;
     }
-    text_add (
-        out,
+    printf (
         "held out %+.2f %% over the default order (%.0f %% interval: %+.2f to %+.2f) on ",
         100 * h->gain, 100 * h->confidence, 100 * h->low, 100 * h->high);
     if (x->held_out)
-        text_add (out, "%d %s%s that it was not made from\n", h->measurements, what,
-                  h->measurements > 1 ? "s" : "");
+        printf ("%d %s%s that it was not made from\n", h->measurements, what,
+                h->measurements > 1 ? "s" : "");
     else
-        text_add (out, "%d %s, each with a placement made from the others\n",
-                  h->measurements, h->by_file ? "measurements" : "passes");
+        printf ("%d %s, each with a placement made from the others\n", h->measurements,
+                h->by_file ? "measurements" : "passes");
     if (h->kept_default)
-        text_add (out, "         that %s: the ranks stay in the default order\n",
-                  h->high <= 0 ? "is none" : "may be none");
+        printf ("         that %s: the ranks stay in the default order\n",
+                h->high <= 0 ? "is none" : "may be none");
 }
 
 void plan_passes_release (struct plan_passes *x)

@@ -37,7 +37,7 @@ enum status plan_passes_price (struct plan_passes *x, const struct mapper_proble
                                const struct mapper_settings *s, struct mapper_result *r,
                                struct error *err);
 /** Lines for the summary; none where nothing was priced. */
-void plan_passes_say (const struct plan_passes *x, struct text *out);
+void plan_passes_print (const struct plan_passes *x);
 void plan_passes_release (struct plan_passes *x);
 
 #endif

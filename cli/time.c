@@ -32,18 +32,6 @@ struct time_input {
         CLI_JSON                                                            \
     }
 
-/* What was asked for, and what it is about. */
-static void print_title (const struct cli_planned *x)
-{
-    struct text t = {0};
-
-    text_add (&t, "%s on %s: ", x->plan.model.name, x->cluster->name);
-    cli_describe_config (&x->plan.config, &t);
-    text_clean (&t);
-    puts (text_str (&t));
-    text_free (&t);
-}
-
 static void print_estimate (const struct costmodel_estimate *e)
 {
     char step[32];
@@ -77,15 +65,6 @@ static enum status write_trace (const struct costmodel_problem *p, const int *gp
     return st;
 }
 
-static void print_estimated (const struct costmodel_estimate *e)
-{
-    struct text t = {0};
-
-    cli_say_estimated (e, "this placement", &t);
-    fputs (text_str (&t), stdout);
-    text_free (&t);
-}
-
 /* Price one placement and print it. */
 static enum status price (const struct time_input *in, const struct cli_planned *x,
                           struct notes *notes, struct error *err)
@@ -101,7 +80,7 @@ static enum status price (const struct time_input *in, const struct cli_planned 
     struct costmodel_binding binding;
     double unshared_s = 0.0;
     bool found = false;
-    char step[32];
+    char step[32], config[CLI_CONFIG_TEXT];
     enum status st = costmodel_estimate (&p, x->gpu, true, &e, err);
 
     if (st != ST_OK)
@@ -121,14 +100,15 @@ static enum status price (const struct time_input *in, const struct cli_planned 
         st = cli_print_json (doc, err);
     } else if (st == ST_OK && !cli_is_dash (in->trace)) {
         if (in->model)
-            print_title (x);
+            cli_print ("%s on %s: %s\n", x->plan.model.name, p.cluster->name,
+                       cli_config_text (p.config, config));
         if (e.kind == COSTMODEL_CRITICAL_PATH)
             print_estimate (&e);
         else
             printf ("step     %s by the cost model of %s\n", cli_seconds (e.step_s, step),
                     cli_model_authors (e.kind));
         cli_print_binding (p.cluster, found ? &binding : NULL, unshared_s, e.step_s);
-        print_estimated (&e);
+        cli_print_estimated (&e, "this placement");
     }
     free (e.unmeasured);
     return st;

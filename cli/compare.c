@@ -24,11 +24,12 @@ struct compare_input {
 
 /* All that is compared. */
 struct comparison {
+    const struct compare_input *in;
     struct topology_cluster *c[2];
+    char title[2][40]; /* their names, short enough for a column's head */
     struct topology_stats stats[2];
     bool snapshots;
     struct topology_diff diff;
-    const struct workload_job *job; /* of all models */
     struct compared {
         struct workload_model model;
         struct report_compared result;
@@ -37,25 +38,6 @@ struct comparison {
 };
 
 /* ---- links ---- */
-
-/* The name of a cluster, short enough for a column's head. */
-static const char *title (const struct topology_cluster *c, char buf[40])
-{
-    const char *slash = strrchr (c->name, '/');
-
-    snprintf (buf, 40, "%s", strchr (c->name, ' ') || !slash ? c->name : slash + 1);
-    return buf;
-}
-
-static struct table *side_by_side (const struct comparison *x, const char *first)
-{
-    char name[2][40], head[48];
-    const char *header[] = {head, title (x->c[0], name[0]), title (x->c[1], name[1]),
-                            NULL};
-
-    snprintf (head, sizeof head, "<%s", first);
-    return table_create (header);
-}
 
 /* One row of numbers; NaN is "-". */
 static void row (struct table *t, const char *what, const char *format, double a,
@@ -80,26 +62,29 @@ static int gpus_of (const struct topology_cluster *c)
     return n;
 }
 
-static const struct topology_tier *find_tier (const struct comparison *x, int k,
+/* A tier that a cluster has not. */
+static const struct topology_tier none = {.links = NAN, .unmeasured = NAN};
+
+static const struct topology_tier *find_tier (const struct topology_stats *s,
                                               const struct topology_tier *like)
 {
-    for (int i = 0; i < x->stats[k].n_tiers; i++) {
-        const struct topology_tier *t = &x->stats[k].tier[i];
+    for (int i = 0; i < s->n_tiers; i++) {
+        const struct topology_tier *t = &s->tier[i];
 
         if (t->where == like->where && t->hops == like->hops && t->rail == like->rail)
             return t;
     }
-    return NULL;
+    return &none;
 }
 
+/* In GB/s; NaN where nothing was measured. */
 static double rate_of (const struct topology_tier *t, int q)
 {
-    return t && t->quantile_bytes_per_s[q] > 0 ? t->quantile_bytes_per_s[q] / UNITS_GB
-                                               : NAN;
+    return t->quantile_bytes_per_s[q] > 0 ? t->quantile_bytes_per_s[q] / UNITS_GB : NAN;
 }
 
-static void tier_rows (const struct comparison *x, struct table *t,
-                       const struct topology_tier *a, const struct topology_tier *b)
+static void tier_rows (struct table *t, const char *name, const struct topology_tier *a,
+                       const struct topology_tier *b)
 {
     static const struct {
         const char *what;
@@ -109,51 +94,49 @@ static void tier_rows (const struct comparison *x, struct table *t,
                  {"  median", QUANTILE_50},
                  {"  95 %", QUANTILE_95},
                  {"  highest", QUANTILE_MAX}};
-    char name[64];
+    double in_a = isnan (rate_of (a, 0)) ? NAN : 1,
+           in_b = isnan (rate_of (b, 0)) ? NAN : 1;
 
-    row (t, topology_tier_text (x->c[a ? 0 : 1], a ? a : b, name), "%.0f",
-         a ? a->links : NAN, b ? b->links : NAN);
-    row (t, "  failed or unmeasured", "%.0f", a ? a->unmeasured : NAN,
-         b ? b->unmeasured : NAN);
+    row (t, name, "%.0f", a->links, b->links);
+    row (t, "  failed or unmeasured", "%.0f", a->unmeasured, b->unmeasured);
     for (size_t k = 0; k < sizeof rates / sizeof *rates; k++)
         row (t, rates[k].what, "%.4g", rate_of (a, rates[k].q), rate_of (b, rates[k].q));
-    row (t, "  CV %", "%.1f", a && rate_of (a, 0) > 0 ? 100 * a->cv : NAN,
-         b && rate_of (b, 0) > 0 ? 100 * b->cv : NAN);
-    row (t, "  latency us (median)", "%.3g",
-         a && rate_of (a, 0) > 0 ? a->latency_s / UNITS_US : NAN,
-         b && rate_of (b, 0) > 0 ? b->latency_s / UNITS_US : NAN);
+    row (t, "  CV %", "%.1f", in_a * 100 * a->cv, in_b * 100 * b->cv);
+    row (t, "  latency us (median)", "%.3g", in_a * a->latency_s / UNITS_US,
+         in_b * b->latency_s / UNITS_US);
 }
 
 static void print_links (const struct comparison *x)
 {
-    struct table *t = side_by_side (x, "");
-    const struct topology_stats *s = x->stats;
+    struct table *t = cli_table ("<", x->title[0], x->title[1]);
+    const struct topology_stats *a = &x->stats[0], *b = &x->stats[1];
+    double in_a = a->asymmetry_pairs > 0 ? 100 : NAN,
+           in_b = b->asymmetry_pairs > 0 ? 100 : NAN;
+    char name[64];
 
     row (t, "nodes", "%.0f", x->c[0]->n_nodes, x->c[1]->n_nodes);
     row (t, "GPUs in use", "%.0f", gpus_of (x->c[0]), gpus_of (x->c[1]));
-    for (int i = 0; i < s[0].n_tiers; i++)
-        tier_rows (x, t, &s[0].tier[i], find_tier (x, 1, &s[0].tier[i]));
-    for (int i = 0; i < s[1].n_tiers; i++)
-        if (!find_tier (x, 0, &s[1].tier[i]))
-            tier_rows (x, t, NULL, &s[1].tier[i]);
-    row (t, "links under 80 % of their median", "%.0f", s[0].slow, s[1].slow);
-    row (t, "asymmetry % (mean)", "%.1f",
-         s[0].asymmetry_pairs > 0 ? 100 * s[0].asymmetry_mean : NAN,
-         s[1].asymmetry_pairs > 0 ? 100 * s[1].asymmetry_mean : NAN);
-    row (t, "  largest", "%.1f",
-         s[0].asymmetry_pairs > 0 ? 100 * s[0].asymmetry_max : NAN,
-         s[1].asymmetry_pairs > 0 ? 100 * s[1].asymmetry_max : NAN);
+    for (int i = 0; i < a->n_tiers; i++)
+        tier_rows (t, topology_tier_text (x->c[0], &a->tier[i], name), &a->tier[i],
+                   find_tier (b, &a->tier[i]));
+    for (int i = 0; i < b->n_tiers; i++)
+        if (find_tier (a, &b->tier[i]) == &none)
+            tier_rows (t, topology_tier_text (x->c[1], &b->tier[i], name), &none,
+                       &b->tier[i]);
+    row (t, "links under 80 % of their median", "%.0f", a->slow, b->slow);
+    row (t, "asymmetry % (mean)", "%.1f", in_a * a->asymmetry_mean,
+         in_b * b->asymmetry_mean);
+    row (t, "  largest", "%.1f", in_a * a->asymmetry_max, in_b * b->asymmetry_max);
     cli_table_end (t);
 }
 
 static void print_worst (const struct comparison *x)
 {
-    struct table *t = side_by_side (x, "worst links, GB/s, % of their median");
-    int n = x->stats[0].n_worst > x->stats[1].n_worst ? x->stats[0].n_worst
-                                                      : x->stats[1].n_worst;
+    struct table *t =
+        cli_table ("<worst links, GB/s, % of their median", x->title[0], x->title[1]);
     char from[TOPOLOGY_END_TEXT], to[TOPOLOGY_END_TEXT];
 
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < x->stats[0].n_worst || i < x->stats[1].n_worst; i++) {
         table_cell (t, "%d", i + 1);
         for (int k = 0; k < 2; k++) {
             const struct topology_outlier *o = &x->stats[k].worst[i];
@@ -167,22 +150,18 @@ static void print_worst (const struct comparison *x)
                             o->bytes_per_s / UNITS_GB, 100 * o->share);
         }
     }
-    if (n > 0) {
-        putchar ('\n');
-        table_print (t, stdout);
-    }
-    table_destroy (t);
+    putchar ('\n');
+    cli_table_end (t);
 }
 
 static void print_changes (const struct comparison *x)
 {
-    const struct topology_diff *d = &x->diff;
     struct table *t =
         cli_table ("<changed links", "<to", "before GB/s", "after", "change %");
     char from[TOPOLOGY_END_TEXT], to[TOPOLOGY_END_TEXT];
 
-    for (int k = 0; k < d->n; k++) {
-        const struct topology_change *c = &d->change[k];
+    for (int k = 0; k < x->diff.n; k++) {
+        const struct topology_change *c = &x->diff.change[k];
 
         table_cell (t, "%s", topology_end_text (x->c[0], c->from, from));
         table_cell (t, "%s", topology_end_text (x->c[0], c->to, to));
@@ -190,16 +169,14 @@ static void print_changes (const struct comparison *x)
         table_cell (t, "%.4g", c->new_bytes_per_s / UNITS_GB);
         table_cell (t, "%+.1f", 100 * (c->new_bytes_per_s / c->old_bytes_per_s - 1));
     }
-    if (d->n > 0) {
-        putchar ('\n');
-        table_print (t, stdout);
-    }
-    table_destroy (t);
+    putchar ('\n');
+    cli_table_end (t);
 }
 
-static void print_diff (const struct comparison *x, double share)
+static void print_diff (const struct comparison *x)
 {
     const struct topology_diff *d = &x->diff;
+    double share = x->in->change_pct / 100;
 
     printf ("\none cluster at two times: of %.0f links that both measured, %.0f got "
             "slower and %.0f faster\nbeyond ",
@@ -217,7 +194,8 @@ static void print_diff (const struct comparison *x, double share)
                 d->vanished);
     if (d->nodes_gone > 0 || d->nodes_new > 0)
         printf ("%d nodes are gone, %d are new\n", d->nodes_gone, d->nodes_new);
-    print_changes (x);
+    if (d->n > 0)
+        print_changes (x);
 }
 
 static json_t *diff_json (const struct comparison *x)
@@ -248,13 +226,12 @@ static json_t *diff_json (const struct comparison *x)
 
 /* ---- models ---- */
 
-static void plan_row (const struct comparison *x, struct table *t, int k,
-                      const struct report_best *b)
+static void plan_row (struct table *t, const char *cluster, const struct report_best *b)
 {
-    char name[40];
+    const struct costmodel_estimate *e = &b->plan.estimate;
     char config[CLI_CONFIG_TEXT];
 
-    table_cell (t, "%s", title (x->c[k], name));
+    table_cell (t, "%s", cluster);
     if (!b->fits) {
         for (int i = 0; i < 5; i++)
             table_cell (t, "-");
@@ -262,10 +239,10 @@ static void plan_row (const struct comparison *x, struct table *t, int k,
         return;
     }
     table_cell (t, "%lld", workload_world (&b->plan.config.deg));
-    table_cell (t, "%.3f", b->plan.estimate.step_s);
-    table_cell (t, "%.0f", b->plan.estimate.tokens_per_s);
+    table_cell (t, "%.3f", e->step_s);
+    table_cell (t, "%.0f", e->tokens_per_s);
     table_cell (t, "%.1f", b->gpu_hours);
-    table_cell (t, "%.2f", 100 * (b->plan.estimate.step_s / b->plan.lower_bound_s - 1));
+    table_cell (t, "%.2f", 100 * (e->step_s / b->plan.lower_bound_s - 1));
     table_cell (t, "%s", cli_config_text (&b->plan.config, config));
 }
 
@@ -297,9 +274,9 @@ static void print_model (const struct comparison *x, const struct compared *m)
                                  "GPU h / 1e9 tokens", "gap %", "<split");
 
     printf ("\n%s, %d sequences of %d tokens a step\n", m->model.name,
-            x->job->global_batch, x->job->seq);
+            x->in->job.job.global_batch, x->in->job.job.seq);
     for (int k = 0; k < 2; k++)
-        plan_row (x, t, k, &m->result.best[k]);
+        plan_row (t, x->title[k], &m->result.best[k]);
     cli_table_end (t);
     print_kept (&m->result);
 }
@@ -307,27 +284,26 @@ static void print_model (const struct comparison *x, const struct compared *m)
 static json_t *best_json (const struct report_best *b)
 {
     const struct workload_degrees *d = &b->plan.config.deg;
-    json_t *degrees;
+    const struct costmodel_estimate *e = &b->plan.estimate;
 
     if (!b->fits)
         return json_pack ("{s:b, s:s}", "fits", 0, "why", b->why);
-    degrees =
-        json_pack ("{s:i, s:i, s:i, s:i, s:i, s:i, s:i}", "tp", d->tp, "pp", d->pp, "dp",
-                   d->dp, "cp", d->cp, "ep", d->ep, "etp", d->etp, "vpp", d->vpp);
-    return json_pack ("{s:b, s:I, s:o, s:i, s:f, s:f, s:f, s:f, s:b}", "fits", 1, "gpus",
-                      (json_int_t) workload_world (d), "degrees", degrees, "micro_batch",
-                      b->plan.config.micro_batch, "step_s", b->plan.estimate.step_s,
-                      "lower_bound_s", b->plan.lower_bound_s, "tokens_per_s",
-                      b->plan.estimate.tokens_per_s, "gpu_hours_per_1e9_tokens",
-                      b->gpu_hours, "proven", b->info.proven);
+    return json_pack (
+        "{s:b, s:I, s:{s:i, s:i, s:i, s:i, s:i, s:i, s:i}, s:i, s:f, s:f, s:f, s:f, s:b}",
+        "fits", 1, "gpus", (json_int_t) workload_world (d), "degrees", "tp", d->tp, "pp",
+        d->pp, "dp", d->dp, "cp", d->cp, "ep", d->ep, "etp", d->etp, "vpp", d->vpp,
+        "micro_batch", b->plan.config.micro_batch, "step_s", e->step_s, "lower_bound_s",
+        b->plan.lower_bound_s, "tokens_per_s", e->tokens_per_s,
+        "gpu_hours_per_1e9_tokens", b->gpu_hours, "proven", b->info.proven);
 }
 
 static json_t *model_json (const struct comparison *x, const struct compared *m)
 {
     const struct report_compared *r = &m->result;
-    json_t *doc = json_pack ("{s:s, s:i, s:i, s:[o, o]}", "model", m->model.name, "seq",
-                             x->job->seq, "global_batch", x->job->global_batch, "best",
-                             best_json (&r->best[0]), best_json (&r->best[1]));
+    json_t *doc =
+        json_pack ("{s:s, s:i, s:i, s:[o, o]}", "model", m->model.name, "seq",
+                   x->in->job.job.seq, "global_batch", x->in->job.job.global_batch,
+                   "best", best_json (&r->best[0]), best_json (&r->best[1]));
 
     if (r->has_kept)
         json_object_set_new (
@@ -347,22 +323,22 @@ static bool on_progress (void *context, long done, long total, double best_step_
     return false;
 }
 
-static enum status compare_model (const struct compare_input *in,
-                                  const struct comparison *x, const char *name,
+static enum status compare_model (const struct comparison *x, const char *name,
                                   struct compared *m, struct notes *notes,
                                   struct error *err)
 {
+    const struct cli_job *job = &x->in->job;
     struct workload_profile profile;
     struct mapper_problem p[2];
     struct mapper_settings settings = mapper_settings_default ();
     struct progress progress;
-    enum status st = cli_job_read (&in->job, name, &m->model, &profile, notes, err);
+    enum status st = cli_job_read (job, name, &m->model, &profile, notes, err);
 
     if (st != ST_OK)
         return st;
     for (int k = 0; k < 2; k++) {
-        cli_note_types (x->c[k], x->job->precision, notes);
-        p[k] = cli_problem (&in->job, &m->model, &profile, x->c[k]);
+        cli_note_types (x->c[k], job->job.precision, notes);
+        p[k] = cli_problem (job, &m->model, &profile, x->c[k]);
     }
     progress_start (&progress);
     settings.tie = MAPPER_USUAL_TIE; /* the plans that `plan` would make */
@@ -375,9 +351,9 @@ static enum status compare_model (const struct compare_input *in,
 
 /* ---- all ---- */
 
-static enum status collect (const struct compare_input *in, struct comparison *x,
-                            struct notes *notes, struct error *err)
+static enum status collect (struct comparison *x, struct notes *notes, struct error *err)
 {
+    const struct compare_input *in = x->in;
     struct progress progress;
     struct topology_watch watch = cli_watch (&progress);
     enum status st = ST_OK;
@@ -393,6 +369,12 @@ static enum status collect (const struct compare_input *in, struct comparison *x
     progress_end (&progress);
     if (st != ST_OK)
         return st;
+    for (int k = 0; k < 2; k++) {
+        const char *name = x->c[k]->name,
+                   *slash = strchr (name, ' ') ? NULL : strrchr (name, '/');
+
+        snprintf (x->title[k], sizeof x->title[k], "%s", slash ? slash + 1 : name);
+    }
     x->snapshots = topology_same_cluster (x->c[0], x->c[1]);
     if (x->snapshots)
         st = topology_diff_collect (x->c[0], x->c[1], in->change_pct / 100, in->worst,
@@ -400,18 +382,19 @@ static enum status collect (const struct compare_input *in, struct comparison *x
     if (st == ST_OK && !(x->model = calloc ((size_t) in->list.n, sizeof *x->model)))
         st = err_nomem (err);
     for (int k = 2; k < in->list.n && st == ST_OK; k++) {
-        st = compare_model (in, x, in->list.arg[k], &x->model[x->n_models], notes, err);
+        st = compare_model (x, in->list.arg[k], &x->model[x->n_models], notes, err);
         x->n_models += st == ST_OK;
     }
     return st;
 }
 
-static void print_text (const struct comparison *x, double share)
+static void print_text (const struct comparison *x)
 {
     print_links (x);
-    print_worst (x);
+    if (x->stats[0].n_worst + x->stats[1].n_worst > 0)
+        print_worst (x);
     if (x->snapshots)
-        print_diff (x, share);
+        print_diff (x);
     for (int k = 0; k < x->n_models; k++)
         print_model (x, &x->model[k]);
 }
@@ -433,13 +416,13 @@ static enum status print_json (const struct comparison *x, struct error *err)
 static enum status run (void *input, struct notes *notes, struct error *err)
 {
     const struct compare_input *in = input;
-    struct comparison x = {.job = &in->job.job};
-    enum status st = collect (in, &x, notes, err);
+    struct comparison x = {.in = in};
+    enum status st = collect (&x, notes, err);
 
     if (st == ST_OK && in->json)
         st = print_json (&x, err);
     else if (st == ST_OK)
-        print_text (&x, in->change_pct / 100);
+        print_text (&x);
     for (int k = 0; k < x.n_models; k++)
         report_compared_release (&x.model[k].result);
     free (x.model);

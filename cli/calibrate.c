@@ -29,18 +29,11 @@ static const struct cli_option options[] = {
 
 /* ---- fits and their scores ---- */
 
-/* How well profiles meet the runs; a part's own members are set. */
-struct scores {
-    struct calibrate_errors peaks;
-    struct calibrate_labels labels;
-    struct calibrate_time_scores times;
-};
-
 /* The memory or the time constants. */
 struct part {
     struct calibrate_runs runs; /* those that have the figures; rows of all runs */
     struct calibrate_fit fit;
-    struct scores start, fitted, held_out;
+    struct cli_scores start, fitted, held_out; /* of the part alone */
     enum calibrate_grouping by;
     int groups; /* left out one at a time; 1: there is nothing to hold out */
 };
@@ -52,37 +45,27 @@ struct calibration {
     struct part part[CALIBRATE_PARTS];
 };
 
-static enum status score_times (const struct calibrate_runs *runs,
-                                const struct workload_profile *profile, /* [runs->n] */
-                                struct scores *s, struct error *err)
+/* @param[in] profile  [runs->n] */
+static enum status score (const struct calibrate_runs *runs, enum calibrate_part what,
+                          const struct workload_profile *profile, struct cli_scores *s,
+                          struct error *err)
 {
-    struct calibrate_steps steps;
-    enum status st = calibrate_steps_estimate (runs, profile, NULL, NULL, &steps, err);
+    struct calibrate_steps steps = {0};
+    enum status st =
+        what == CALIBRATE_TIME
+            ? calibrate_steps_estimate (runs, profile, NULL, NULL, &steps, err)
+            : ST_OK;
 
-    if (st != ST_OK)
-        return st;
-    st = calibrate_score_times (runs, steps.step_s, NULL, &s->times, err);
+    if (st == ST_OK)
+        st = cli_score (runs, profile, steps.step_s, NULL, s, err);
     calibrate_steps_release (&steps);
     return st;
 }
 
-static enum status score (const struct calibrate_runs *runs, enum calibrate_part what,
-                          const struct workload_profile *profile, /* [runs->n] */
-                          struct scores *s, struct error *err)
-{
-    enum status st;
-
-    if (what == CALIBRATE_TIME)
-        return score_times (runs, profile, s, err);
-    st = calibrate_memory_errors (runs, profile, false, NULL, &s->peaks, err);
-    return st == ST_OK ? calibrate_memory_labels (runs, profile, MEMEST_LINKWISE, 1.0,
-                                                  &s->labels, err)
-                       : st;
-}
-
+/* The same by one profile for all.  @param[out] work  [runs->n] */
 static enum status score_one (const struct calibrate_runs *runs, enum calibrate_part what,
                               const struct workload_profile *p,
-                              struct workload_profile *work, struct scores *s,
+                              struct workload_profile *work, struct cli_scores *s,
                               struct error *err)
 {
     enum status st = calibrate_profiles (runs, p, work, err);
@@ -168,7 +151,7 @@ static void print_constants (const char *part, const struct calibrate_fit *fit)
     cli_table_end (t);
 }
 
-static void memory_cells (struct table *t, const struct scores *s)
+static void memory_cells (struct table *t, const struct cli_scores *s)
 {
     bool peaks = s->peaks.n > 0;
 
@@ -183,7 +166,7 @@ static void memory_cells (struct table *t, const struct scores *s)
 }
 
 static void score_row (struct table *t, enum calibrate_part what, const char *name,
-                       const struct scores *s)
+                       const struct cli_scores *s)
 {
     table_cell (t, "%s", name);
     if (what == CALIBRATE_TIME)
@@ -222,7 +205,7 @@ static void print_part (enum calibrate_part what, const struct part *m)
     table_destroy (t);
 }
 
-static json_t *scores_json (enum calibrate_part what, const struct scores *s)
+static json_t *scores_json (enum calibrate_part what, const struct cli_scores *s)
 {
     if (what == CALIBRATE_TIME)
         return cli_times_json (&s->times);

@@ -33,20 +33,6 @@ static void check (void *input, struct argp_state *state)
     cli_one_stdin (cli_is_dash (in->plan) + cli_is_dash (in->running), state);
 }
 
-static const char *const verdicts[] = {"ok", "note", "FAILED"};
-
-static void print_report (const struct check_report *r)
-{
-    struct table *t = cli_table ("<check", "<", "<found");
-
-    for (int i = 0; i < r->n; i++) {
-        table_cell (t, "%s", r->item[i].what);
-        table_cell (t, "%s", verdicts[r->item[i].verdict]);
-        table_cell (t, "%s", r->item[i].text);
-    }
-    cli_table_end (t);
-}
-
 /* A running job beside its plan. */
 struct running {
     struct check_place *place; /* [n_ranks]; NULL without --running */
@@ -98,21 +84,28 @@ static json_t *running_json (const struct workload_plan *p, const struct running
                       json_number_or_null (run->found.step_s), "differences", list);
 }
 
-static json_t *report_json (const struct check_report *r, const struct workload_plan *p,
-                            const struct running *run)
+static enum status answer (const struct check_input *in, const struct workload_plan *p,
+                           const struct check_report *r, const struct running *run,
+                           struct error *err)
 {
+    struct table *t = cli_table ("<check", "<", "<found");
     json_t *list = json_array (), *doc;
+    enum status st;
 
     for (int i = 0; i < r->n; i++)
-        json_array_append_new (
-            list, json_pack ("{s:s, s:s, s:s}", "check", r->item[i].what, "verdict",
-                             verdicts[r->item[i].verdict], "found", r->item[i].text));
+        cli_finding (t, list, r->item[i].what, r->item[i].verdict, r->item[i].text);
     doc =
         json_pack ("{s:i, s:b, s:o, s:o}", "version", 1, "ok", r->failed == 0, "step_s",
                    r->step_s > 0 ? json_real (r->step_s) : json_null (), "checks", list);
     if (run->place)
         json_object_set_new (doc, "running", running_json (p, run));
-    return doc;
+    st = cli_answer (in->json, t, doc, err);
+    if (!in->json)
+        print_differences (p, run);
+    if (st == ST_OK && r->failed > 0)
+        st = err_set (err, ST_INVALID, "%s: %d of %d checks failed", in->plan, r->failed,
+                      r->n);
+    return st;
 }
 
 static enum status compare (const struct check_input *in, const struct cli_planned *x,
@@ -147,15 +140,8 @@ static enum status run (void *input, struct notes *notes, struct error *err)
         st = check_plan (&x.plan, x.cluster, &x.profile, &r, err);
     if (st == ST_OK && in->running)
         st = compare (in, &x, &job, &r, err);
-    if (st == ST_OK && in->json)
-        st = cli_print_json (report_json (&r, &x.plan, &job), err);
-    else if (st == ST_OK) {
-        print_report (&r);
-        print_differences (&x.plan, &job);
-    }
-    if (st == ST_OK && r.failed > 0)
-        st = err_set (err, ST_INVALID, "%s: %d of %d checks failed", in->plan, r.failed,
-                      r.n);
+    if (st == ST_OK)
+        st = answer (in, &x.plan, &r, &job, err);
     free (job.place);
     free (job.found.difference);
     cli_plan_release (&x);

@@ -147,6 +147,21 @@ enum status cli_rows_json (json_t *doc, const struct calibrate_runs *runs,
 /** Print why step times cannot be estimated, if some cannot. */
 void cli_print_missing (const struct calibrate_reason *missing, int n);
 
+/** How well estimates meet what was measured. */
+struct cli_scores {
+    struct calibrate_errors peaks, states;
+    double coverage;                       /* part of the peaks in their 90 % intervals */
+    struct calibrate_labels labels, fujii; /* by linkwise's memory model and by Fujii's */
+    struct calibrate_time_scores times;
+};
+
+/** @param[in] profile  [runs->n] that estimate
+ *  @param[in] step_s   [runs->n] estimated; NULL: times are not scored
+ *  @param[in] use      [runs->n] which count, labels aside; NULL: all */
+enum status cli_score (const struct calibrate_runs *runs,
+                       const struct workload_profile *profile, const double *step_s,
+                       const bool *use, struct cli_scores *s, struct error *err);
+
 /** Scores as objects with the units in their keys; unknown ones are null.  New
  *  references. */
 json_t *cli_errors_json (const struct calibrate_errors *e);
@@ -164,6 +179,14 @@ void cli_print (const char *format, ...) __attribute__ ((format (printf, 1, 2)))
 #define cli_table(...) table_create ((const char *const[]){__VA_ARGS__, NULL})
 /** Print the table, and destroy it. */
 void cli_table_end (struct table *t);
+
+/** Print the table or the document, and release both. */
+enum status cli_answer (bool json, struct table *t, json_t *doc, struct error *err);
+
+/** Add what a check found to the table and the list of a document.
+ *  @param[in] verdict  0: ok, 1: a note, 2: failed, as check and topology have them */
+void cli_finding (struct table *t, json_t *list, const char *what, int verdict,
+                  const char *found);
 
 /** A table's next cell: the number, in two digits above 1e6, or "-" when it is not
  *  finite. */

@@ -306,31 +306,24 @@ const struct cli_command cli_cluster_show = {
 
 /* ---- check ---- */
 
-static const char *const verdicts[] = {"ok", "note", "FAILED"};
-
-static void print_findings (const struct topology_inspection *x)
+static enum status answer (const struct show_input *in,
+                           const struct topology_inspection *x, struct error *err)
 {
     struct table *t = cli_table ("<check", "<", "<found");
-
-    for (int k = 0; k < x->n; k++) {
-        table_cell (t, "%s", x->finding[k].what);
-        table_cell (t, "%s", verdicts[x->finding[k].verdict]);
-        table_cell (t, "%s", x->finding[k].text);
-    }
-    cli_table_end (t);
-}
-
-static json_t *findings_json (const struct topology_inspection *x)
-{
     json_t *list = json_array ();
+    enum status st;
 
     for (int k = 0; k < x->n; k++)
-        json_array_append_new (list,
-                               json_pack ("{s:s, s:s, s:s}", "check", x->finding[k].what,
-                                          "verdict", verdicts[x->finding[k].verdict],
-                                          "found", x->finding[k].text));
-    return json_pack ("{s:i, s:b, s:o}", "version", 1, "ok", x->failed == 0, "checks",
-                      list);
+        cli_finding (t, list, x->finding[k].what, x->finding[k].verdict,
+                     x->finding[k].text);
+    st = cli_answer (
+        in->json, t,
+        json_pack ("{s:i, s:b, s:o}", "version", 1, "ok", x->failed == 0, "checks", list),
+        err);
+    return st != ST_OK || x->failed == 0
+               ? st
+               : err_set (err, ST_INVALID, "%s: %d of %d checks failed", in->cluster,
+                          x->failed, x->n);
 }
 
 static enum status check (void *input, struct notes *notes, struct error *err)
@@ -339,20 +332,14 @@ static enum status check (void *input, struct notes *notes, struct error *err)
     struct topology_cluster *c = NULL;
     struct topology_inspection x = {.n = 0};
     struct progress progress;
-    struct topology_watch watch;
+    struct topology_watch watch = cli_watch (&progress);
     enum status st = topology_cluster_read (in->cluster, &c, notes, err);
 
-    watch = cli_watch (&progress);
     if (st == ST_OK)
         st = topology_inspect (c, &watch, &x, err);
     progress_end (&progress);
-    if (st == ST_OK && in->json)
-        st = cli_print_json (findings_json (&x), err);
-    else if (st == ST_OK)
-        print_findings (&x);
-    if (st == ST_OK && x.failed > 0)
-        st = err_set (err, ST_INVALID, "%s: %d of %d checks failed", in->cluster,
-                      x.failed, x.n);
+    if (st == ST_OK)
+        st = answer (in, &x, err);
     topology_inspection_release (&x);
     topology_cluster_destroy (c);
     return st;

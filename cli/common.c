@@ -89,6 +89,29 @@ void cli_table_end (struct table *t)
     table_destroy (t);
 }
 
+void cli_finding (struct table *t, json_t *list, const char *what, int verdict,
+                  const char *found)
+{
+    static const char *const verdicts[] = {"ok", "note", "FAILED"};
+
+    table_cell (t, "%s", what);
+    table_cell (t, "%s", verdicts[verdict]);
+    table_cell (t, "%s", found);
+    json_array_append_new (list, json_pack ("{s:s, s:s, s:s}", "check", what, "verdict",
+                                            verdicts[verdict], "found", found));
+}
+
+enum status cli_answer (bool json, struct table *t, json_t *doc, struct error *err)
+{
+    if (json) {
+        table_destroy (t);
+        return cli_print_json (doc, err);
+    }
+    json_decref (doc);
+    cli_table_end (t);
+    return ST_OK;
+}
+
 enum status cli_print_json (json_t *doc, struct error *err)
 {
     enum status st = doc ? json_write ("-", doc, err) : err_nomem (err);

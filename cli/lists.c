@@ -15,21 +15,9 @@ struct list_input {
 
 static const struct cli_option options[] = {{CLI_JSON}, {0}};
 
-/* One of the two is printed, both go. */
-static enum status answer (const struct list_input *in, struct table *t, const char *key,
-                           json_t *list, struct error *err)
-{
-    if (in->json) {
-        table_destroy (t);
-        return cli_print_json (json_pack ("{s:i, s:o}", "version", 1, key, list), err);
-    }
-    json_decref (list);
-    cli_table_end (t);
-    return ST_OK;
-}
-
 static enum status run_gpus (void *input, struct notes *notes, struct error *err)
 {
+    const struct list_input *in = input;
     struct table *t = cli_table ("<type", "memory GB", "memory GB/s", "bf16 TF/s",
                                  "fp16 TF/s", "fp8 TF/s", "fp32 TF/s", "SMs");
     json_t *list = json_array ();
@@ -58,7 +46,8 @@ static enum status run_gpus (void *input, struct notes *notes, struct error *err
             table_cell (t, rate[k] > 0 ? "%.1f" : "-", rate[k] / 1e12);
         table_cell (t, "%d", g->multiprocessors);
     }
-    return answer (input, t, "gpus", list, err);
+    return cli_answer (in->json, t, json_pack ("{s:i, s:o}", "version", 1, "gpus", list),
+                       err);
 }
 
 const struct cli_command cli_gpus = {.help =
@@ -68,6 +57,7 @@ const struct cli_command cli_gpus = {.help =
 
 static enum status run_models (void *input, struct notes *notes, struct error *err)
 {
+    const struct list_input *in = input;
     struct table *t = cli_table ("<model", "parameters 1e9", "layers", "hidden", "heads",
                                  "kv heads", "ffn", "vocabulary");
     json_t *list = json_array ();
@@ -86,7 +76,8 @@ static enum status run_models (void *input, struct notes *notes, struct error *e
         for (int k = 0; k < 6; k++)
             table_cell (t, "%d", size[k]);
     }
-    return answer (input, t, "models", list, err);
+    return cli_answer (in->json, t,
+                       json_pack ("{s:i, s:o}", "version", 1, "models", list), err);
 }
 
 const struct cli_command cli_models = {

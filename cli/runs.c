@@ -76,6 +76,25 @@ enum status cli_rows_json (json_t *doc, const struct calibrate_runs *runs,
     return ST_OK;
 }
 
+enum status cli_score (const struct calibrate_runs *runs,
+                       const struct workload_profile *profile, const double *step_s,
+                       const bool *use, struct cli_scores *s, struct error *err)
+{
+    enum status st = calibrate_memory_errors (runs, profile, false, use, &s->peaks, err);
+
+    if (st == ST_OK)
+        st = calibrate_memory_errors (runs, profile, true, use, &s->states, err);
+    if (st == ST_OK)
+        st = calibrate_memory_labels (runs, profile, MEMEST_LINKWISE, 1.0, &s->labels,
+                                      err);
+    if (st == ST_OK)
+        st = calibrate_memory_labels (runs, profile, MEMEST_FUJII, 0.8, &s->fujii, err);
+    if (st == ST_OK && step_s)
+        st = calibrate_score_times (runs, step_s, use, &s->times, err);
+    s->coverage = calibrate_memory_coverage (runs, profile, use);
+    return st;
+}
+
 json_t *cli_errors_json (const struct calibrate_errors *e)
 {
     bool any = e->n > 0;

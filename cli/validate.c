@@ -130,80 +130,59 @@ static enum status write_per_row (const struct validation *v, const char *path,
 
 /* ---- scores ---- */
 
-static void mark_source (const struct validation *v, int first, bool *use)
+static bool same_source (const struct validation *v, int a, int b)
 {
-    for (int i = 0; i < v->runs.n; i++)
-        use[i] = strcmp (v->runs.run[i].source, v->runs.run[first].source) == 0 &&
-                 strcmp (v->profile[i].name, v->profile[first].name) == 0;
+    return strcmp (v->runs.run[a].source, v->runs.run[b].source) == 0 &&
+           strcmp (v->profile[a].name, v->profile[b].name) == 0;
 }
 
-/* Is this the first run of its source and profile? */
-static bool is_first (const struct validation *v, int run)
+static void add_row (struct table *t, const char *source, const char *profile, bool times,
+                     const struct cli_scores *s)
 {
-    for (int i = 0; i < run; i++)
-        if (strcmp (v->runs.run[i].source, v->runs.run[run].source) == 0 &&
-            strcmp (v->profile[i].name, v->profile[run].name) == 0)
-            return false;
-    return true;
+    table_cell (t, "%s", source);
+    table_cell (t, "%s", profile);
+    table_cell (t, "%d", times ? s->times.errors.n : s->peaks.n);
+    if (times) {
+        cli_time_cells (t, &s->times);
+        return;
+    }
+    cli_error_cells (t, &s->peaks);
+    cli_cell (t, "%.0f", 100 * s->coverage);
+    cli_cell (t, "%.3f", s->peaks.spearman);
 }
 
-/* A table has a line for every source and profile, and one for all together. */
-typedef enum status add_cells (const struct validation *v, const bool *use,
-                               struct table *t, struct error *err);
-
-static enum status peak_cells (const struct validation *v, const bool *use,
-                               struct table *t, struct error *err)
+/* Peaks or step times: a line for every source and profile, and one for all together. */
+static enum status print_by_source (const struct validation *v, bool times,
+                                    const struct cli_scores *all, struct error *err)
 {
-    struct calibrate_errors e;
-    enum status st = calibrate_memory_errors (&v->runs, v->profile, false, use, &e, err);
-
-    if (st != ST_OK)
-        return st;
-    table_cell (t, "%d", e.n);
-    cli_error_cells (t, &e);
-    cli_cell (t, "%.0f", 100 * calibrate_memory_coverage (&v->runs, v->profile, use));
-    cli_cell (t, "%.3f", e.spearman);
-    return ST_OK;
-}
-
-static enum status time_cells (const struct validation *v, const bool *use,
-                               struct table *t, struct error *err)
-{
-    struct calibrate_time_scores s;
-    enum status st = calibrate_score_times (&v->runs, v->steps.step_s, use, &s, err);
-
-    if (st != ST_OK)
-        return st;
-    table_cell (t, "%d", s.errors.n);
-    cli_time_cells (t, &s);
-    return ST_OK;
-}
-
-static enum status print_by_source (const struct validation *v, const char *title,
-                                    const char *const *header, add_cells *add,
-                                    struct error *err)
-{
-    struct table *t = table_create (header);
-    bool *use = calloc ((size_t) v->runs.n + 1, sizeof *use);
+    struct table *t =
+        times ? cli_table ("<source", "<profile", "runs", CLI_TIME_HEADERS)
+              : cli_table ("<source", "<profile", "peaks", "MAPE %", "median %", "bias %",
+                           "worst %", "in 90 % interval, %", "Spearman");
+    bool *use = calloc ((size_t) v->runs.n, sizeof *use);
     enum status st = use ? ST_OK : err_nomem (err);
     int rows = 0;
 
     for (int i = 0; i < v->runs.n && st == ST_OK; i++) {
-        if (!is_first (v, i))
+        struct cli_scores s;
+        int first = 0;
+
+        while (!same_source (v, first, i))
+            first++;
+        if (first < i)
             continue;
-        mark_source (v, i, use);
-        table_cell (t, "%s", v->runs.run[i].source);
-        table_cell (t, "%s", v->profile[i].name);
-        st = add (v, use, t, err);
+        for (int k = 0; k < v->runs.n; k++)
+            use[k] = same_source (v, i, k);
+        st = cli_score (&v->runs, v->profile, v->steps.step_s, use, &s, err);
+        if (st == ST_OK)
+            add_row (t, v->runs.run[i].source, v->profile[i].name, times, &s);
         rows++;
     }
-    if (st == ST_OK && rows > 1) {
-        table_cell (t, "all");
-        table_cell (t, "%s", "");
-        st = add (v, NULL, t, err);
-    }
+    if (rows > 1)
+        add_row (t, "all", "", times, all);
     if (st == ST_OK) {
-        printf ("\n%s, estimated against measured:\n", title);
+        printf ("\n%s, estimated against measured:\n",
+                times ? "step times" : "memory peaks");
         table_print (t, stdout);
     }
     table_destroy (t);
@@ -211,99 +190,42 @@ static enum status print_by_source (const struct validation *v, const char *titl
     return st;
 }
 
-static enum status labels_of (const struct validation *v, struct calibrate_labels *own,
-                              struct calibrate_labels *fujii, struct error *err)
-{
-    enum status st =
-        calibrate_memory_labels (&v->runs, v->profile, MEMEST_LINKWISE, 1.0, own, err);
-
-    return st == ST_OK ? calibrate_memory_labels (&v->runs, v->profile, MEMEST_FUJII, 0.8,
-                                                  fujii, err)
-                       : st;
-}
-
-static void print_labels (const struct calibrate_labels *own,
-                          const struct calibrate_labels *fujii)
+static void print_labels (const struct cli_scores *s)
 {
     struct table *t = cli_table ("<rule", "AUC", "precision", "recall",
                                  "precision at recall .99", "Brier score");
 
-    printf ("\nout of memory, %d of %d labelled runs:\n", own->positive, own->n);
+    printf ("\nout of memory, %d of %d labelled runs:\n", s->labels.positive,
+            s->labels.n);
     table_cell (t, "linkwise, probability .5");
-    cli_label_cells (t, own);
+    cli_label_cells (t, &s->labels);
     table_cell (t, "Fujii's estimate over 80 %%");
-    cli_label_cells (t, fujii);
+    cli_label_cells (t, &s->fujii);
     cli_table_end (t);
 }
 
 static enum status print_scores (const struct validation *v, const char *path,
-                                 struct error *err)
+                                 const struct cli_scores *all, struct error *err)
 {
-    static const char *const peaks[] = {
-        "<source",  "<profile", "peaks",   "MAPE %",
-        "median %", "bias %",   "worst %", "in 90 % interval, %",
-        "Spearman", NULL};
-    static const char *const times[] = {"<source", "<profile", "runs", CLI_TIME_HEADERS,
-                                        NULL};
-    struct calibrate_labels own, fujii;
-    enum status st = labels_of (v, &own, &fujii, err);
     bool any_peak = false, any_time = false;
+    enum status st = ST_OK;
 
-    if (st != ST_OK)
-        return st;
     for (int i = 0; i < v->runs.n; i++) {
         any_peak |= !isnan (v->runs.run[i].peak_bytes);
         any_time |= !isnan (v->runs.run[i].iter_time_s);
     }
     cli_print_rows (path, &v->runs);
     if (any_peak)
-        st = print_by_source (v, "memory peaks", peaks, peak_cells, err);
-    if (st == ST_OK && own.n > 0)
-        print_labels (&own, &fujii);
+        st = print_by_source (v, false, all, err);
+    if (st == ST_OK && all->labels.n > 0)
+        print_labels (all);
     if (st == ST_OK && any_time)
-        st = print_by_source (v, "step times", times, time_cells, err);
+        st = print_by_source (v, true, all, err);
     if (st == ST_OK)
         cli_print_missing (v->steps.missing, v->steps.n_missing);
-    if (st == ST_OK && !any_peak && !any_time && own.n == 0)
+    if (st == ST_OK && !any_peak && !any_time && all->labels.n == 0)
         printf ("no run has a measured peak, an out-of-memory label or a step time\n");
     return st;
-}
-
-static enum status memory_json (const struct validation *v, json_t **out,
-                                struct error *err)
-{
-    struct calibrate_errors peaks, states;
-    struct calibrate_labels own, fujii;
-    enum status st = labels_of (v, &own, &fujii, err);
-
-    if (st == ST_OK)
-        st = calibrate_memory_errors (&v->runs, v->profile, false, NULL, &peaks, err);
-    if (st == ST_OK)
-        st = calibrate_memory_errors (&v->runs, v->profile, true, NULL, &states, err);
-    if (st != ST_OK)
-        return st;
-    *out = json_pack ("{s:o, s:o, s:o, s:o, s:o}", "peak", cli_errors_json (&peaks),
-                      "peak_in_90_pct_interval_pct",
-                      json_number_or_null (
-                          100 * calibrate_memory_coverage (&v->runs, v->profile, NULL)),
-                      "static", cli_errors_json (&states), "oom", cli_labels_json (&own),
-                      "oom_fujii", cli_labels_json (&fujii));
-    return *out ? ST_OK : err_nomem (err);
-}
-
-static enum status time_json (const struct validation *v, json_t **out, struct error *err)
-{
-    struct calibrate_time_scores s;
-    enum status st = calibrate_score_times (&v->runs, v->steps.step_s, NULL, &s, err);
-
-    if (st != ST_OK)
-        return st;
-    *out = cli_times_json (&s);
-    return *out && json_object_set_new (
-                       *out, "not_estimated",
-                       cli_reasons_json (v->steps.missing, v->steps.n_missing)) == 0
-               ? ST_OK
-               : err_nomem (err);
 }
 
 /* The profiles in use, each once. */
@@ -320,25 +242,27 @@ static json_t *profiles_json (const struct validation *v)
     return seen;
 }
 
-static enum status print_json (const struct validation *v, struct error *err)
+static enum status print_json (const struct validation *v, const struct cli_scores *s,
+                               struct error *err)
 {
-    json_t *memory = NULL, *times = NULL, *doc = json_pack ("{s:i}", "version", 1);
+    json_t *doc = json_pack ("{s:i}", "version", 1), *times = cli_times_json (&s->times);
     enum status st = cli_rows_json (doc, &v->runs, err);
 
-    if (st == ST_OK)
-        st = memory_json (v, &memory, err);
-    if (st == ST_OK)
-        st = time_json (v, &times, err);
-    if (st != ST_OK) {
-        json_decref (doc);
-        json_decref (memory);
-        json_decref (times);
-        return st;
-    }
+    json_object_set_new (times, "not_estimated",
+                         cli_reasons_json (v->steps.missing, v->steps.n_missing));
     json_object_set_new (doc, "profiles", profiles_json (v));
-    json_object_set_new (doc, "memory", memory);
+    json_object_set_new (
+        doc, "memory",
+        json_pack ("{s:o, s:o, s:o, s:o, s:o}", "peak", cli_errors_json (&s->peaks),
+                   "peak_in_90_pct_interval_pct", json_number_or_null (100 * s->coverage),
+                   "static", cli_errors_json (&s->states), "oom",
+                   cli_labels_json (&s->labels), "oom_fujii",
+                   cli_labels_json (&s->fujii)));
     json_object_set_new (doc, "time", times);
-    return cli_print_json (doc, err);
+    if (st == ST_OK)
+        st = cli_print_json (json_incref (doc), err);
+    json_decref (doc);
+    return st;
 }
 
 /* ---- the command ---- */
@@ -370,16 +294,19 @@ static enum status run (void *input, struct notes *notes, struct error *err)
 {
     const struct validate_input *in = input;
     struct validation v = {0};
+    struct cli_scores all;
     enum status st = prepare (in, &v, notes, err);
 
     if (st == ST_OK)
         st = estimate (&v, err);
     if (st == ST_OK && in->per_row)
         st = write_per_row (&v, in->per_row, err);
+    if (st == ST_OK)
+        st = cli_score (&v.runs, v.profile, v.steps.step_s, NULL, &all, err);
     if (st == ST_OK && in->json)
-        st = print_json (&v, err);
+        st = print_json (&v, &all, err);
     else if (st == ST_OK && !cli_is_dash (in->per_row))
-        st = print_scores (&v, in->runs, err);
+        st = print_scores (&v, in->runs, &all, err);
     free (v.profile);
     free (v.need_bytes);
     free (v.peak_bytes);

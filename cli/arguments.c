@@ -220,10 +220,13 @@ static void fill_group (struct group *g, const struct cli_options *options, void
         options->init (input);
     for (int i = 0; line && line[i].name; i++) {
         assert (i < OPTIONS_MAX);
-        g->option[i] =
-            (struct argp_option){line[i].name,     key_of (line, i),
-                                 line[i].argument, 0,
-                                 line[i].help,     options->group + line[i].group};
+        g->option[i] = (struct argp_option){.name = line[i].name,
+                                            .key = key_of (line, i),
+                                            .arg = line[i].argument,
+                                            .doc = line[i].help,
+                                            .group = options->group + line[i].group};
+        if (line[i].usual)
+            take (&line[i], line[i].usual, g->input + line[i].at, NULL);
     }
     g->argp = (struct argp){.options = g->option, .parser = parse};
 }

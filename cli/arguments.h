@@ -36,6 +36,7 @@ struct cli_option {
     bool (*parse) (const char *given, void *value); /* false: not a word that it knows */
     void (*take) (const struct cli_option *o, const char *given, void *value,
                   struct argp_state *state);
+    const char *usual; /* what is taken before all else; NULL: what is there */
     bool needed;       /* a text that must be given, as places.required says */
     const char *alone; /* its name in messages: no --json where its text is "-" */
     int group;         /* of argp, above the table's: later in --help */

@@ -110,8 +110,9 @@ static bool is_machine_format (const char *format)
 static enum status read_other (const struct edit_input *in, json_t **doc,
                                struct notes *notes, struct error *err)
 {
-    const char *file = in->list.arg[0], *format = in->format ? in->format : "auto";
-    bool automatic = strcmp (format, "auto") == 0, machine = is_machine_format (format);
+    const char *file = in->list.arg[0];
+    bool automatic = strcmp (in->format, "auto") == 0,
+         machine = is_machine_format (in->format);
     char *data = NULL;
     size_t len = 0;
     enum status st = ST_OK;
@@ -127,8 +128,8 @@ static enum status read_other (const struct edit_input *in, json_t **doc,
             st = err_set (err, ST_INVALID, "%s: %s", file, why);
     }
     if (st == ST_OK)
-        st = machine ? topology_import (file, data, len, format, doc, notes, err)
-                     : topology_links_import (file, format, doc, notes, err);
+        st = machine ? topology_import (file, data, len, in->format, doc, notes, err)
+                     : topology_links_import (file, in->format, doc, notes, err);
     free (data);
     return st;
 }
@@ -143,7 +144,8 @@ static void take_name (const struct cli_option *o, const char *given, void *valu
 }
 
 static const struct cli_option import_options[] = {
-    {"format", 0, "NAME", "how to read that file (default auto)", CLI_TEXT (format)},
+    {"format", 0, "NAME", "how to read that file (default auto)", CLI_TEXT (format),
+     .usual = "auto"},
     {"name", 0, "NODE", "the name of its node, for a file that does not tell its host's",
      CLI_TAKEN (take_name, const char *, name)},
     {"gpu-type", 0, "TYPE", "of GPUs whose type the file leaves open",

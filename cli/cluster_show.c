@@ -279,27 +279,22 @@ static enum status show (void *input, struct notes *notes, struct error *err)
 
 static const struct cli_option show_options[] = {
     {"worst", 0, "N", "how many of the worst links to list (default 10)",
-     CLI_INT (worst, 0, 100000)},
+     CLI_INT (worst, 0, 100000), .usual = "10"},
     {"cells", 0, "N",
      "side of the heat map (default 40; nodes share cells where there are more); 0: none",
-     CLI_INT (cells, 0, 400)},
+     CLI_INT (cells, 0, 400), .usual = "40"},
     {"color", 0, "auto|always|never",
      "of the heat map (default auto: on a terminal, unless NO_COLOR is set)",
      CLI_WORD (color)},
     {CLI_JSON},
     {0}};
 
-static void init_show (void *input)
-{
-    *(struct show_input *) input = (struct show_input){.worst = 10, .cells = 40};
-}
-
 const struct cli_command cli_cluster_show = {
     .arguments = "CLUSTER",
     .help = "Show a cluster: its nodes one a line, its links by tier, the worst links, a "
             "heat map.\v"
             "Example: linkwise cluster show examples/clusters/h100-17.json",
-    .options = {.line = show_options, .init = init_show},
+    .options = {.line = show_options},
     .places = {1, 1, "CLUSTER", "CLUSTER is required"},
     .at = {CLI_PLACE (cluster)},
     CLI_RUN (show)};

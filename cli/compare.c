@@ -435,10 +435,11 @@ static enum status run (void *input, struct notes *notes, struct error *err)
 }
 
 static const struct cli_option options[] = {
-    {"worst", 0, "N", "how many links to list (default 5)", CLI_INT (worst, 0, 100000)},
+    {"worst", 0, "N", "how many links to list (default 5)", CLI_INT (worst, 0, 100000),
+     .usual = "5"},
     {"change", 0, "PCT",
      "a link without intervals changed when its rate did by more (default 10)",
-     CLI_ABOVE (change_pct, 0, 1e4)},
+     CLI_ABOVE (change_pct, 0, 1e4), .usual = "10"},
     {CLI_JSON},
     {0}};
 
@@ -449,19 +450,13 @@ static const struct cli_part parts[] = {
      1},
     {0}};
 
-static void init (void *input)
-{
-    struct compare_input *in = input;
-
-    in->job.job.seq = 4096;
-    in->job.job.global_batch = 1024;
-    in->worst = 5;
-    in->change_pct = 10;
-}
-
 static void check (void *input, struct argp_state *state)
 {
-    const struct compare_input *in = input;
+    struct compare_input *in = input;
+    struct workload_job *job = &in->job.job;
+
+    job->seq = job->seq ? job->seq : 4096;
+    job->global_batch = job->global_batch ? job->global_batch : 1024;
 
     cli_one_stdin (cli_is_dash (in->list.arg[0]) + cli_is_dash (in->list.arg[1]), state);
     if (in->job.layers)
@@ -477,7 +472,7 @@ const struct cli_command cli_compare = {
         "examples/clusters/h100-10.json llama-2-13b\n\nTwo files about the same nodes "
         "are one cluster at two times: then also the links that changed, and whether a "
         "new plan pays.",
-    .options = {.line = options, .group = 2, .init = init, .check = check},
+    .options = {.line = options, .group = 2, .check = check},
     .parts = parts,
     .places = {2, CLI_ANY, NULL, "two CLUSTERs are required"},
     .at = {CLI_LIST (list)},

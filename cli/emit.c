@@ -14,7 +14,8 @@ struct emit_input {
 #define INPUT struct emit_input
 
 static const struct cli_option options[] = {
-    {"to", 't', "NAME,...|all", "launchers to write for (default all)", CLI_TEXT (to)},
+    {"to", 't', "NAME,...|all", "launchers to write for (default all)", CLI_TEXT (to),
+     .usual = "all"},
     {"directory", 'd', "DIR", "where to write", CLI_TEXT (dir), .needed = true},
     {0}};
 
@@ -89,7 +90,7 @@ static enum status run (void *input, struct notes *notes, struct error *err)
                                                .gpu = x.gpu,
                                                .doc = doc,
                                                .linkwise = own_path (path),
-                                               .to = in->to ? in->to : "all"};
+                                               .to = in->to};
 
         cli_note_drained (&x, notes);
         st = launch_emit (&request, in->dir, &refused, err);

@@ -141,7 +141,7 @@ static enum status place (const struct time_input *in, struct cli_planned *x,
 
     if (!(x->gpu = calloc ((size_t) world, sizeof *x->gpu)))
         return err_nomem (err);
-    if (!in->placement || strcmp (in->placement, "default") == 0) {
+    if (strcmp (in->placement, "default") == 0) {
         for (int i = 0; i < c->n_nodes; i++)
             for (int k = 0; k < c->node[i].gpus && n < world && !c->node[i].drained; k++)
                 x->gpu[n++] = c->node[i].first_gpu + k;
@@ -213,8 +213,8 @@ static enum status run_time (void *input, struct notes *notes, struct error *err
 
 static const struct cli_option time_options[] = {
     {"placement", 0, "default|PLAN",
-     "Megatron's order over the nodes as listed, or a plan's ranks",
-     CLI_TEXT (placement)},
+     "Megatron's order over the nodes as listed, or a plan's ranks", CLI_TEXT (placement),
+     .usual = "default"},
     PRICE_OPTIONS,
     {0}};
 

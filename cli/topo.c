@@ -19,19 +19,15 @@ struct topo_input {
 static const struct cli_option options[] = {
     {"from", 0, "FILE", "a description from elsewhere instead of this machine",
      CLI_TEXT (from)},
-    {"format", 0, "NAME", "how to read that file (default auto)", CLI_TEXT (format)},
+    {"format", 0, "NAME", "how to read that file (default auto)", CLI_TEXT (format),
+     .usual = "auto"},
     {"name", 0, "NODE", "the node's name (default: the host's, or what the file says)",
      CLI_TEXT (name)},
     {"gpu-type", 0, "TYPE", "of GPUs whose type the description leaves open",
      CLI_TEXT (gpu_type)},
     {"output", 'o', "FILE", "where to write the node file (default standard output)",
-     CLI_TEXT (out)},
+     CLI_TEXT (out), .usual = "-"},
     {0}};
-
-static void init (void *input)
-{
-    *(struct topo_input *) input = (struct topo_input){.format = "auto", .out = "-"};
-}
 
 static void check (void *input, struct argp_state *state)
 {
@@ -143,6 +139,6 @@ const struct cli_command cli_topo = {
         "Example: linkwise topo -o $(hostname -s).json\n\n"
         "With --from, from a file instead.  Formats:\n",
     .add_help = list_formats,
-    .options = {.line = options, .init = init, .check = check},
+    .options = {.line = options, .check = check},
     .places = {.expected = " (--from FILE reads a file)"},
     CLI_RUN (run)};

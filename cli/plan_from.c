@@ -3,7 +3,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define INPUT struct plan_from
@@ -65,18 +64,9 @@ static enum status check_model (const struct plan_from *x, const char *arg,
     return st;
 }
 
-static enum status check_number (const struct plan_from *x, const char *option, int given,
-                                 int has, struct error *err)
-{
-    if (given == 0 || given == has)
-        return ST_OK;
-    return err_set (err, ST_USAGE,
-                    "%s %d: %s has %d: leave it out to replan that job, or --from out to "
-                    "plan another",
-                    option, given, x->file, has);
-}
+#define LEAVE_IT "leave it out to replan that job, or --from out to plan another"
 
-/* Other options of the job must be the plan's too, where they were given: not 0. */
+/* Options of the job must be the plan's too, where they were given: not 0. */
 static enum status check_job (const struct plan_from *x, const struct cli_job *given,
                               struct error *err)
 {
@@ -88,7 +78,9 @@ static enum status check_job (const struct plan_from *x, const struct cli_job *g
     const struct {
         const char *option;
         double given, has;
-    } member[] = {{"--precision", job->precision, has->precision},
+    } member[] = {{"--seq", job->seq, has->seq},
+                  {"--global-batch", job->global_batch, has->global_batch},
+                  {"--precision", job->precision, has->precision},
                   {"--attention", job->attention, has->attention},
                   {"--fused-norm", job->fused_norm, has->fused_norm},
                   {"--fused-mlp", job->fused_mlp, has->fused_mlp},
@@ -97,12 +89,15 @@ static enum status check_job (const struct plan_from *x, const struct cli_job *g
                   {"--lora", job->lora, has->lora},
                   {"--memory-model", given->memory_model, model}};
 
-    for (size_t i = 0; i < sizeof member / sizeof *member; i++)
-        if (member[i].given != 0 && member[i].given != member[i].has)
-            return err_set (err, ST_USAGE,
-                            "%s: %s was planned otherwise: leave it out to replan that "
-                            "job, or --from out to plan another",
-                            member[i].option, x->file);
+    for (size_t i = 0; i < sizeof member / sizeof *member; i++) {
+        if (member[i].given == 0 || member[i].given == member[i].has)
+            continue;
+        if (i < 2) /* numbers */
+            return err_set (err, ST_USAGE, "%s %.0f: %s has %.0f: " LEAVE_IT,
+                            member[i].option, member[i].given, x->file, member[i].has);
+        return err_set (err, ST_USAGE, "%s: %s was planned otherwise: " LEAVE_IT,
+                        member[i].option, x->file);
+    }
     return ST_OK;
 }
 
@@ -111,16 +106,10 @@ enum status plan_from_read (struct plan_from *x, const struct cli_job *job,
                             struct mapper_problem *p, struct notes *notes,
                             struct error *err)
 {
-    const struct workload_plan *old = &x->old.plan;
     enum status st = cli_plan_read (x->file, cluster, &x->old, notes, err);
 
     if (st == ST_OK && model)
         st = check_model (x, model, notes, err);
-    if (st == ST_OK)
-        st = check_number (x, "--seq", job->job.seq, old->job.seq, err);
-    if (st == ST_OK)
-        st = check_number (x, "--global-batch", job->job.global_batch,
-                           old->job.global_batch, err);
     if (st == ST_OK)
         st = check_job (x, job, err);
     if (st == ST_OK && strcmp (job->profile, WORKLOAD_PROFILE_DEFAULT) != 0)
@@ -178,7 +167,6 @@ static void print_go (const struct mapper_replanned *d, const struct mapper_resu
         printf (": the old placement cannot run here");
         if (d->ranks_gone > 0)
             printf (" (%d ranks have lost their GPU)", d->ranks_gone);
-        putchar ('\n');
     } else {
         printf (": the step takes %s instead of %s, %.2f %% less",
                 cli_seconds (d->best_step_s, best), cli_seconds (d->stay_step_s, stay),
@@ -186,21 +174,10 @@ static void print_go (const struct mapper_replanned *d, const struct mapper_resu
         if (d->move_cost_s > 0 && isfinite (d->pays_after_steps))
             printf ("; %.0f s of moving have paid after %.0f steps", d->move_cost_s,
                     ceil (d->pays_after_steps));
-        putchar ('\n');
     }
+    putchar ('\n');
     if (d->verdict == MAPPER_RESTART && d->old_degrees[0])
         printf ("         the old degrees: %s\n", d->old_degrees);
-}
-
-/* "n1, n2, n3 and 5 more" */
-static void name_nodes (const struct topology_cluster *c, const struct mapper_move *m,
-                        struct text *t)
-{
-    for (int k = 0; k < m->n_nodes && k < 4; k++)
-        text_add (t, "%s%s", k ? ", " : "", c->node[m->node[k]].name);
-    if (m->n_nodes > 4)
-        text_add (t, " and %d more", m->n_nodes - 4);
-    text_clean (t);
 }
 
 static void print_moves (const struct mapper_replanned *d,
@@ -212,7 +189,10 @@ static void print_moves (const struct mapper_replanned *d,
         const struct mapper_move *m = &d->move[k];
         struct text names = {0};
 
-        name_nodes (c, m, &names);
+        for (int i = 0; i < m->n_nodes && i < 4; i++)
+            text_add (&names, "%s%s", i ? ", " : "", c->node[m->node[i]].name);
+        if (m->n_nodes > 4)
+            text_add (&names, " and %d more", m->n_nodes - 4);
         table_cell (t, "%s", text_str (&names));
         table_cell (t, "%d", m->n_ranks);
         cli_cell (t, "%.4f", m->gain_s);

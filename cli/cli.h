@@ -94,8 +94,10 @@ enum status cli_mark_nodes (const struct topology_cluster *c, const char *list,
                             const char *option, bool value, bool *allowed,
                             struct error *err);
 
-/** How a plan names its cluster's file, where it does: that of a cluster of more than 256
- *  nodes, by the argument, or without one that of the plan that was read.
+#define CLI_WHOLE_NODES 256 /* clusters up to here stand in the plan file */
+
+/** How a plan names its cluster's file, where it does: that of a larger cluster, by the
+ *  argument, or without one that of the plan that was read.
  *  @param[in]  arg   NULL: plan's own; plan is not looked at otherwise
  *  @param[out] file  NULL where the cluster is written whole
  *  @param[out] hex   the digest of the file's text, "" where there is none */

@@ -8,35 +8,42 @@
 #include "base/file.h"
 #include "base/json.h"
 
+static enum status digest (const char *file, char hex[65], struct error *err)
+{
+    char *text;
+    size_t len;
+    enum status st = file_read (file, &text, &len, err);
+
+    if (st != ST_OK)
+        return st;
+    file_sha256 (text, len, hex);
+    free (text);
+    return ST_OK;
+}
+
 /* The plan's own cluster: whole, or a reference to its file. */
-static enum status cluster_of_plan (const struct workload_plan *plan,
-                                    const char *plan_name,
+static enum status cluster_of_plan (const struct workload_plan *plan, const char *name,
                                     struct topology_cluster **cluster,
                                     struct notes *notes, struct error *err)
 {
     json_t *doc = json_object_get (plan->doc, "cluster");
     const char *file = json_string_value (json_object_get (doc, "file"));
     const char *sha256 = json_string_value (json_object_get (doc, "sha256"));
-    char where[4200], hex[65], *text;
-    size_t len;
+    char where[4200], hex[65];
     enum status st;
 
-    snprintf (where, sizeof where, "%.4000s: cluster", plan_name);
+    snprintf (where, sizeof where, "%.4000s: cluster", name);
     if (!file)
         return topology_cluster_from_json (doc, where, NULL, cluster, notes, err);
-    st = file_read (file, &text, &len, err);
-    if (st != ST_OK) {
+    st = digest (file, hex, err);
+    if (st != ST_OK)
         err_prefix (err, "%s (give the CLUSTER as an argument)", where);
-        return st;
-    }
-    file_sha256 (text, len, hex);
-    free (text);
-    if (sha256 && strcmp (hex, sha256) != 0)
-        return err_set (
+    else if (sha256 && strcmp (hex, sha256) != 0)
+        st = err_set (
             err, ST_INVALID,
             "%s: %s has changed since the plan was made; give the CLUSTER as an argument",
             where, file);
-    return topology_cluster_read (file, cluster, notes, err);
+    return st == ST_OK ? topology_cluster_read (file, cluster, notes, err) : st;
 }
 
 enum status cli_plan_read (const char *plan, const char *cluster, struct cli_planned *x,
@@ -80,8 +87,7 @@ void cli_plan_release (struct cli_planned *x)
 
 /* Nodes of a rack, or below a switch, of that name. */
 static enum status mark_rack (const struct topology_cluster *c, const char *rack,
-                              const char *option, bool value, bool *allowed,
-                              struct error *err)
+                              bool value, bool *allowed, struct error *err)
 {
     int found = 0;
 
@@ -97,24 +103,23 @@ static enum status mark_rack (const struct topology_cluster *c, const char *rack
     }
     return found > 0 ? ST_OK
                      : err_set (err, ST_USAGE,
-                                "%s: the cluster %s has no rack and no switch \"%s\"",
-                                option, c->name, rack);
+                                "the cluster %s has no rack and no switch \"%s\"",
+                                c->name, rack);
 }
 
 static enum status mark_node (const struct topology_cluster *c, const char *name,
-                              const char *option, bool value, bool *allowed,
-                              struct error *err)
+                              bool value, bool *allowed, struct error *err)
 {
     int node = topology_node_of_host (c, name);
 
     if (node == -2)
         return err_set (err, ST_USAGE,
-                        "%s: \"%s\" may be several nodes of the cluster %s, whose names "
+                        "\"%s\" may be several nodes of the cluster %s, whose names "
                         "differ after the first dot",
-                        option, name, c->name);
+                        name, c->name);
     if (node < 0)
-        return err_set (err, ST_USAGE, "%s: the cluster %s has no node \"%s\"", option,
-                        c->name, name);
+        return err_set (err, ST_USAGE, "the cluster %s has no node \"%s\"", c->name,
+                        name);
     allowed[node] = value && !c->node[node].drained;
     return ST_OK;
 }
@@ -124,16 +129,14 @@ enum status cli_mark_nodes (const struct topology_cluster *c, const char *list,
                             struct error *err)
 {
     bool racks = strncmp (list, "rack:", 5) == 0;
-    char **names;
-    int n;
+    char **names = NULL;
+    int n = 0;
     enum status st = topology_hostlist_expand (list + (racks ? 5 : 0), &names, &n, err);
 
-    if (st != ST_OK) {
-        err_prefix (err, "%s", option);
-        return st;
-    }
     for (int i = 0; i < n && st == ST_OK; i++)
-        st = (racks ? mark_rack : mark_node) (c, names[i], option, value, allowed, err);
+        st = (racks ? mark_rack : mark_node) (c, names[i], value, allowed, err);
+    if (st != ST_OK)
+        err_prefix (err, "%s", option);
     topology_hostlist_free (names);
     return st;
 }
@@ -142,27 +145,13 @@ enum status cli_cluster_reference (const char *arg, const struct workload_plan *
                                    const struct topology_cluster *c, const char **file,
                                    char hex[65], struct error *err)
 {
-    char *text;
-    size_t len;
-    enum status st;
+    json_t *own = arg ? NULL : json_object_get (plan->doc, "cluster");
+    const char *sha256 = json_string_value (json_object_get (own, "sha256"));
 
-    hex[0] = '\0';
-    *file = NULL;
-    if (!arg) {
-        json_t *own = json_object_get (plan->doc, "cluster");
-        const char *sha256 = json_string_value (json_object_get (own, "sha256"));
-
-        *file = json_string_value (json_object_get (own, "file"));
-        snprintf (hex, 65, "%s", sha256 ? sha256 : "");
+    *file = json_string_value (json_object_get (own, "file"));
+    snprintf (hex, 65, "%s", sha256 ? sha256 : "");
+    if (!arg || c->n_nodes <= CLI_WHOLE_NODES || cli_is_dash (arg) || strchr (arg, ' '))
         return ST_OK;
-    }
-    if (c->n_nodes <= 256 || cli_is_dash (arg) || strchr (arg, ' '))
-        return ST_OK;
-    st = file_read (arg, &text, &len, err);
-    if (st == ST_OK) {
-        file_sha256 (text, len, hex);
-        free (text);
-        *file = arg;
-    }
-    return st;
+    *file = arg;
+    return digest (arg, hex, err);
 }

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WHOLE_NODES 256 /* clusters up to here stand in the plan file */
-
 #define INPUT struct plan_passes
 
 /* Files planned on stand before those held out. */
@@ -117,12 +115,12 @@ enum status plan_passes_read (struct plan_passes *x, struct mapper_problem *p,
         st = mark_held_out (x, err);
     if (st != ST_OK || (x->n_links == 0 && x->robust <= 0))
         return st;
-    if (c->n_nodes > WHOLE_NODES)
+    if (c->n_nodes > CLI_WHOLE_NODES)
         return err_set (err, ST_USAGE,
                         "--links and --robust: %s has %d nodes, and a plan of more than "
                         "%d only names its cluster file: give --heldout-links FILE, "
                         "which plans on that file as it is",
-                        c->name, c->n_nodes, WHOLE_NODES);
+                        c->name, c->n_nodes, CLI_WHOLE_NODES);
     return combine (x, p, err);
 }
 

@@ -39,7 +39,7 @@ static bool is_by_node (const struct workload_plan *plan)
 
 /* Everything that one call is about. */
 struct binding {
-    struct cli_planned old;
+    struct cli_work old;
     struct mapper_problem p;
     struct mapper_result r;
     struct mapper_info info;
@@ -117,7 +117,7 @@ static enum status write_plan (const struct bind_input *in, const struct binding
 }
 
 /* The nodes that the scheduler gave; have they as many GPUs as the plan has ranks? */
-static enum status allow (const struct bind_input *in, const struct cli_planned *x,
+static enum status allow (const struct bind_input *in, const struct cli_work *x,
                           bool *allowed, struct error *err)
 {
     const struct topology_cluster *c = x->cluster;
@@ -146,7 +146,7 @@ static enum status run (void *input, struct notes *notes, struct error *err)
         st = allowed ? allow (in, &b.old, allowed, err) : err_nomem (err);
     }
     if (st == ST_OK) {
-        b.p = cli_plan_problem (&b.old);
+        b.p = cli_problem (&b.old);
         b.p.axes = mapper_axes_of (&b.old.plan.config);
         b.p.node_allowed = allowed;
         cli_note_types (b.old.cluster, b.old.plan.job.precision, notes);
@@ -157,7 +157,7 @@ static enum status run (void *input, struct notes *notes, struct error *err)
     mapper_result_release (&b.r);
     mapper_info_release (&b.info);
     free (allowed);
-    cli_plan_release (&b.old);
+    cli_work_release (&b.old);
     return st;
 }
 

@@ -108,7 +108,7 @@ static enum status answer (const struct check_input *in, const struct workload_p
     return st;
 }
 
-static enum status compare (const struct check_input *in, const struct cli_planned *x,
+static enum status compare (const struct check_input *in, const struct cli_work *x,
                             struct running *run, struct check_report *r,
                             struct error *err)
 {
@@ -131,7 +131,7 @@ static enum status compare (const struct check_input *in, const struct cli_plann
 static enum status run (void *input, struct notes *notes, struct error *err)
 {
     const struct check_input *in = input;
-    struct cli_planned x = {0};
+    struct cli_work x = {0};
     struct check_report r;
     struct running job = {0};
     enum status st = cli_plan_read (in->plan, in->cluster, &x, notes, err);
@@ -144,7 +144,7 @@ static enum status run (void *input, struct notes *notes, struct error *err)
         st = answer (in, &x.plan, &r, &job, err);
     free (job.place);
     free (job.found.difference);
-    cli_plan_release (&x);
+    cli_work_release (&x);
     return st;
 }
 

@@ -47,45 +47,38 @@ double cli_memory_limit (const struct cli_job *j);
 
 /* ---- inputs ---- */
 
-/** Read the model and the job's profile, and check the job against the model. */
-enum status cli_job_read (const struct cli_job *in, const char *model,
-                          struct workload_model *m, struct workload_profile *profile,
-                          struct notes *notes, struct error *err);
+/** What is trained, and where: a plan of a file, or as much of one as arguments and options
+ *  say.  Zeros at first; release it, also after a failure. */
+struct cli_work {
+    struct workload_plan plan;
+    struct topology_cluster *cluster;
+    struct workload_profile profile;
+    int *gpu; /* [n_ranks] where the ranks are; NULL where that is not said */
+};
+void cli_work_release (struct cli_work *x);
 
-/** The search that the options ask for, on all nodes that are not drained. */
-struct mapper_problem cli_problem (const struct cli_job *in,
-                                   const struct workload_model *m,
-                                   const struct workload_profile *profile,
-                                   const struct topology_cluster *c);
+/** Read a plan and its profile.  @param[in] cluster  NULL: the plan's own */
+enum status cli_plan_read (const char *plan, const char *cluster, struct cli_work *x,
+                           struct notes *notes, struct error *err);
+/** Look up the plan's GPUs. */
+enum status cli_plan_gpus (struct cli_work *x, struct error *err);
+
+/** Read the model and the job's profile, and check the job against the model; the plan's
+ *  limits are the options'. */
+enum status cli_job_read (const struct cli_job *in, const char *model, struct cli_work *x,
+                          struct notes *notes, struct error *err);
 
 /** One configuration from the options, axes not given taking their defaults (degrees 1,
  *  ZeRO 1, sequence parallelism on where tp > 1, nothing recomputed, 1F1B). */
 struct workload_config cli_job_config (const struct cli_job *in);
 
-/** Layers of each stage: the option's list, or the profile's split.
- *  @param[out] layers [pp] to be freed, also after a failure */
-enum status cli_job_layers (const struct cli_job *in, const struct workload_model *m,
-                            const struct workload_config *c,
-                            const struct workload_profile *profile, int **layers,
+/** Layers of each stage of the configuration: the option's list, or the profile's split. */
+enum status cli_job_layers (const struct cli_job *in, struct cli_work *x,
                             struct error *err);
 
-/** A plan, the cluster that it is for, and where its ranks are.  Zeros at first. */
-struct cli_planned {
-    struct workload_plan plan;
-    struct topology_cluster *cluster;
-    struct workload_profile profile;
-    int *gpu; /* [n_ranks] after cli_plan_gpus */
-};
-
-/** @param[in]  cluster  NULL: the plan's own
- *  @param[out] x        release it, also after a failure */
-enum status cli_plan_read (const char *plan, const char *cluster, struct cli_planned *x,
-                           struct notes *notes, struct error *err);
-enum status cli_plan_gpus (struct cli_planned *x, struct error *err);
-void cli_plan_release (struct cli_planned *x);
-
-/** The plan's job on its cluster, within its limits; no axis is set. */
-struct mapper_problem cli_plan_problem (const struct cli_planned *x);
+/** The search for that job on its cluster, on all nodes that are not drained, within the
+ *  plan's limits; no axis is set. */
+struct mapper_problem cli_problem (const struct cli_work *x);
 
 /** Set allowed[] of the nodes of a host list to value, or with "rack:LIST" of all nodes in
  *  racks or below switches of those names; a drained node is never allowed.
@@ -111,7 +104,7 @@ enum status cli_cluster_reference (const char *arg, const struct workload_plan *
 void cli_warn (const char *who, struct notes *notes);
 
 /** Note the ranks that are on drained nodes. */
-void cli_note_drained (const struct cli_planned *x, struct notes *notes);
+void cli_note_drained (const struct cli_work *x, struct notes *notes);
 
 /** Note a type, or all of a cluster's, that run at fp16's rate for want of bf16; true if
  *  it does. */

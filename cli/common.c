@@ -35,7 +35,7 @@ void cli_print (const char *format, ...)
     free (text);
 }
 
-void cli_note_drained (const struct cli_planned *x, struct notes *notes)
+void cli_note_drained (const struct cli_work *x, struct notes *notes)
 {
     const struct topology_cluster *c = x->cluster;
     int said = -1; /* ranks of one node mostly follow each other */

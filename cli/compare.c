@@ -31,7 +31,7 @@ struct comparison {
     bool snapshots;
     struct topology_diff diff;
     struct compared {
-        struct workload_model model;
+        struct cli_work work;
         struct report_compared result;
     } * model; /* [n_models] */
     int n_models;
@@ -273,7 +273,7 @@ static void print_model (const struct comparison *x, const struct compared *m)
     struct table *t = cli_table ("<best plan on", "GPUs", "step s", "tokens/s",
                                  "GPU h / 1e9 tokens", "gap %", "<split");
 
-    printf ("\n%s, %d sequences of %d tokens a step\n", m->model.name,
+    printf ("\n%s, %d sequences of %d tokens a step\n", m->work.plan.model.name,
             x->in->job.job.global_batch, x->in->job.job.seq);
     for (int k = 0; k < 2; k++)
         plan_row (t, x->title[k], &m->result.best[k]);
@@ -301,7 +301,7 @@ static json_t *model_json (const struct comparison *x, const struct compared *m)
 {
     const struct report_compared *r = &m->result;
     json_t *doc =
-        json_pack ("{s:s, s:i, s:i, s:[o, o]}", "model", m->model.name, "seq",
+        json_pack ("{s:s, s:i, s:i, s:[o, o]}", "model", m->work.plan.model.name, "seq",
                    x->in->job.job.seq, "global_batch", x->in->job.job.global_batch,
                    "best", best_json (&r->best[0]), best_json (&r->best[1]));
 
@@ -327,18 +327,18 @@ static enum status compare_model (const struct comparison *x, const char *name,
                                   struct compared *m, struct notes *notes,
                                   struct error *err)
 {
-    const struct cli_job *job = &x->in->job;
-    struct workload_profile profile;
     struct mapper_problem p[2];
     struct mapper_settings settings = mapper_settings_default ();
     struct progress progress;
-    enum status st = cli_job_read (job, name, &m->model, &profile, notes, err);
+    enum status st = cli_job_read (&x->in->job, name, &m->work, notes, err);
 
     if (st != ST_OK)
         return st;
     for (int k = 0; k < 2; k++) {
-        cli_note_types (x->c[k], job->job.precision, notes);
-        p[k] = cli_problem (job, &m->model, &profile, x->c[k]);
+        p[k] = cli_problem (&m->work);
+        p[k].cluster = x->c[k];
+        p[k].axes = x->in->job.axes;
+        cli_note_types (x->c[k], p[k].job->precision, notes);
     }
     progress_start (&progress);
     settings.tie = MAPPER_USUAL_TIE; /* the plans that `plan` would make */

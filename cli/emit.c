@@ -46,8 +46,8 @@ static void print_refused (const struct notes *refused)
 
 /* The plan as it can be read from any folder: with the cluster that was given for it, and
  * its file's name made absolute.  out: a new reference. */
-static enum status document (const struct cli_planned *x, const char *cluster,
-                             json_t **out, struct error *err)
+static enum status document (const struct cli_work *x, const char *cluster, json_t **out,
+                             struct error *err)
 {
     char hex[65], where[PATH_MAX];
     const char *file;
@@ -74,7 +74,7 @@ static enum status document (const struct cli_planned *x, const char *cluster,
 static enum status run (void *input, struct notes *notes, struct error *err)
 {
     const struct emit_input *in = input;
-    struct cli_planned x = {0};
+    struct cli_work x = {0};
     struct notes refused = {0};
     char path[PATH_MAX];
     json_t *doc = NULL;
@@ -101,7 +101,7 @@ static enum status run (void *input, struct notes *notes, struct error *err)
     print_refused (&refused);
     notes_free (&refused);
     json_decref (doc);
-    cli_plan_release (&x);
+    cli_work_release (&x);
     return st;
 }
 

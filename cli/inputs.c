@@ -46,7 +46,7 @@ static enum status cluster_of_plan (const struct workload_plan *plan, const char
     return st == ST_OK ? topology_cluster_read (file, cluster, notes, err) : st;
 }
 
-enum status cli_plan_read (const char *plan, const char *cluster, struct cli_planned *x,
+enum status cli_plan_read (const char *plan, const char *cluster, struct cli_work *x,
                            struct notes *notes, struct error *err)
 {
     enum status st = workload_plan_read (plan, &x->plan, notes, err);
@@ -58,14 +58,14 @@ enum status cli_plan_read (const char *plan, const char *cluster, struct cli_pla
                        : st;
 }
 
-enum status cli_plan_gpus (struct cli_planned *x, struct error *err)
+enum status cli_plan_gpus (struct cli_work *x, struct error *err)
 {
     x->gpu = calloc ((size_t) x->plan.n_ranks, sizeof *x->gpu);
     return x->gpu ? costmodel_plan_gpus (&x->plan, x->cluster, x->gpu, err)
                   : err_nomem (err);
 }
 
-struct mapper_problem cli_plan_problem (const struct cli_planned *x)
+struct mapper_problem cli_problem (const struct cli_work *x)
 {
     struct mapper_problem p = {.model = &x->plan.model,
                                .job = &x->plan.job,
@@ -78,7 +78,7 @@ struct mapper_problem cli_plan_problem (const struct cli_planned *x)
     return p;
 }
 
-void cli_plan_release (struct cli_planned *x)
+void cli_work_release (struct cli_work *x)
 {
     workload_plan_release (&x->plan);
     topology_cluster_destroy (x->cluster);

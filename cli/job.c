@@ -1,6 +1,7 @@
 /* The options of a job, and what it is by them. */
 #include "cli/cli.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #define INPUT struct cli_job
@@ -174,35 +175,26 @@ double cli_memory_limit (const struct cli_job *j)
     return j->memory_model == MEMEST_FUJII ? 80 : 95;
 }
 
-enum status cli_job_read (const struct cli_job *in, const char *model,
-                          struct workload_model *m, struct workload_profile *profile,
+enum status cli_job_read (const struct cli_job *in, const char *model, struct cli_work *x,
                           struct notes *notes, struct error *err)
 {
-    enum status st = workload_model_read (model, m, notes, err);
+    struct workload_plan *p = &x->plan;
+    enum status st = workload_model_read (model, &p->model, notes, err);
 
+    p->job = in->job;
+    p->memory_limit_pct = cli_memory_limit (in);
+    p->oom_risk = in->oom_risk;
+    snprintf (p->memory_model, sizeof p->memory_model, "%s",
+              memest_model_name (in->memory_model));
     if (st == ST_OK)
-        st = workload_job_check (m, &in->job, err);
-    return st == ST_OK ? workload_profile_read (in->profile, profile, notes, err) : st;
+        st = workload_job_check (&p->model, &p->job, err);
+    return st == ST_OK ? workload_profile_read (in->profile, &x->profile, notes, err)
+                       : st;
 }
 
 static int or_default (int value, int fallback)
 {
     return value == MAPPER_FREE ? fallback : value;
-}
-
-struct mapper_problem cli_problem (const struct cli_job *in,
-                                   const struct workload_model *m,
-                                   const struct workload_profile *profile,
-                                   const struct topology_cluster *c)
-{
-    return (struct mapper_problem){.model = m,
-                                   .job = &in->job,
-                                   .profile = profile,
-                                   .cluster = c,
-                                   .axes = in->axes,
-                                   .memory_limit_pct = cli_memory_limit (in),
-                                   .oom_risk = in->oom_risk,
-                                   .memory_model = in->memory_model};
 }
 
 struct workload_config cli_job_config (const struct cli_job *in)
@@ -226,19 +218,18 @@ struct workload_config cli_job_config (const struct cli_job *in)
     return c;
 }
 
-enum status cli_job_layers (const struct cli_job *in, const struct workload_model *m,
-                            const struct workload_config *c,
-                            const struct workload_profile *profile, int **out,
+enum status cli_job_layers (const struct cli_job *in, struct cli_work *x,
                             struct error *err)
 {
+    const struct workload_model *m = &x->plan.model;
     const char *p = in->layers;
-    int pp = c->deg.pp, *layers = *out = calloc ((size_t) pp, sizeof *layers);
+    int pp = x->plan.config.deg.pp, *layers = calloc ((size_t) pp, sizeof *layers);
     long sum = 0;
 
-    if (!layers)
+    if (!(x->plan.layers_per_stage = layers))
         return err_nomem (err);
     if (!p) {
-        workload_layers_split (m, profile->partition, pp, layers);
+        workload_layers_split (m, x->profile.partition, pp, layers);
         return ST_OK;
     }
     for (int i = 0; i < pp; i++) {

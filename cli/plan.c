@@ -27,13 +27,10 @@ struct plan_input {
 
 #define INPUT struct plan_input
 
-/* What it is about: the cluster, the model and the job that the arguments and options name,
- * and what was found. */
+/* What was asked for, what it is about, and what was found. */
 struct planning {
     struct plan_input *in;
-    struct topology_cluster *c; /* NULL with --from, which has its own */
-    struct workload_model m;
-    struct workload_profile profile;
+    struct cli_work work; /* without --from, which has its own */
     struct mapper_problem p;
     struct mapper_result r;
     struct mapper_info info;
@@ -515,11 +512,10 @@ static enum status read_job (struct planning *x, struct notes *notes, struct err
     if (in->from.file)
         return plan_from_read (&in->from, &in->job, in->cluster, in->model, &x->p, notes,
                                err);
-    st = topology_cluster_read (in->cluster, &x->c, notes, err);
+    st = topology_cluster_read (in->cluster, &x->work.cluster, notes, err);
     if (st == ST_OK)
-        st = cli_job_read (&in->job, in->model, &x->m, &x->profile, notes, err);
-    if (st == ST_OK)
-        x->p = cli_problem (&in->job, &x->m, &x->profile, x->c);
+        st = cli_job_read (&in->job, in->model, &x->work, notes, err);
+    x->p = cli_problem (&x->work);
     return st;
 }
 
@@ -539,6 +535,7 @@ static enum status run (void *input, struct notes *notes, struct error *err)
     }
     if (st == ST_OK) {
         cli_note_types (x.p.cluster, x.p.job->precision, notes);
+        x.p.axes = in->job.axes;
         x.p.cost_model = in->kind;
         x.p.node_allowed = allowed;
         x.p.node_pinned = in->pin ? pinned : NULL;
@@ -558,7 +555,7 @@ static enum status run (void *input, struct notes *notes, struct error *err)
     mapper_info_release (&x.info);
     plan_from_release (&in->from);
     plan_passes_release (&in->passes);
-    topology_cluster_destroy (x.c);
+    cli_work_release (&x.work);
     return st;
 }
 

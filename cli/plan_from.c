@@ -116,8 +116,7 @@ enum status plan_from_read (struct plan_from *x, const struct cli_job *job,
         st = workload_profile_read (job->profile, &x->old.profile, notes, err);
     if (st != ST_OK)
         return st;
-    *p = cli_plan_problem (&x->old);
-    p->axes = job->axes;
+    *p = cli_problem (&x->old);
     if (job->memory_limit_pct > 0 || job->oom_risk > 0) {
         p->memory_limit_pct = cli_memory_limit (job);
         p->oom_risk = job->oom_risk;
@@ -129,7 +128,7 @@ enum status plan_from_read (struct plan_from *x, const struct cli_job *job,
 
 void plan_from_release (struct plan_from *x)
 {
-    cli_plan_release (&x->old);
+    cli_work_release (&x->old);
     mapper_replanned_release (&x->done);
 }
 

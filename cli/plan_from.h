@@ -10,7 +10,7 @@ struct plan_from {
     double move_cost_s; /* below 0: not given */
     int degrees;        /* a word of the option's; below 0: not given */
     struct mapper_replan_settings how;
-    struct cli_planned old; /* on the cluster as it is now */
+    struct cli_work old; /* on the cluster as it is now */
     struct mapper_replanned done;
 };
 

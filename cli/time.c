@@ -66,7 +66,7 @@ static enum status write_trace (const struct costmodel_problem *p, const int *gp
 }
 
 /* Price one placement and print it. */
-static enum status price (const struct time_input *in, const struct cli_planned *x,
+static enum status price (const struct time_input *in, const struct cli_work *x,
                           struct notes *notes, struct error *err)
 {
     const struct costmodel_problem p = {.model = &x->plan.model,
@@ -131,7 +131,7 @@ static void note_degrees (const char *name, const struct workload_plan *plan,
 }
 
 /* The placement of a plan, or Megatron's order over the nodes that are not drained. */
-static enum status place (const struct time_input *in, struct cli_planned *x,
+static enum status place (const struct time_input *in, struct cli_work *x,
                           struct notes *notes, struct error *err)
 {
     const struct topology_cluster *c = x->cluster;
@@ -187,27 +187,25 @@ static enum status fill_dp (const struct time_input *in, const struct topology_c
 static enum status run_time (void *input, struct notes *notes, struct error *err)
 {
     const struct time_input *in = input;
-    struct cli_planned x = {
-        .plan = {.job = in->job.job, .config = cli_job_config (&in->job)}};
+    struct cli_work x = {.plan = {.config = cli_job_config (&in->job)}};
     struct workload_plan *plan = &x.plan;
     enum status st = topology_cluster_read (in->cluster, &x.cluster, notes, err);
 
     if (st == ST_OK)
-        st = cli_job_read (&in->job, in->model, &plan->model, &x.profile, notes, err);
+        st = cli_job_read (&in->job, in->model, &x, notes, err);
     if (st == ST_OK)
         st = fill_dp (in, x.cluster, &plan->config.deg, err);
     if (st == ST_OK)
         st = workload_config_check (&plan->model, &plan->job, &plan->config, err);
     if (st == ST_OK)
-        st = cli_job_layers (&in->job, &plan->model, &plan->config, &x.profile,
-                             &plan->layers_per_stage, err);
+        st = cli_job_layers (&in->job, &x, err);
     if (st == ST_OK)
         st = place (in, &x, notes, err);
     if (st == ST_OK) {
         cli_note_types (x.cluster, plan->job.precision, notes);
         st = price (in, &x, notes, err);
     }
-    cli_plan_release (&x);
+    cli_work_release (&x);
     return st;
 }
 
@@ -247,7 +245,7 @@ const struct cli_command cli_time = {
 static enum status run_eval (void *input, struct notes *notes, struct error *err)
 {
     const struct time_input *in = input;
-    struct cli_planned x = {0};
+    struct cli_work x = {0};
     enum status st = cli_plan_read (in->plan, in->cluster, &x, notes, err);
 
     if (st == ST_OK)
@@ -257,7 +255,7 @@ static enum status run_eval (void *input, struct notes *notes, struct error *err
         cli_note_drained (&x, notes);
         st = price (in, &x, notes, err);
     }
-    cli_plan_release (&x);
+    cli_work_release (&x);
     return st;
 }
 

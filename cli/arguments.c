@@ -131,7 +131,7 @@ static void take_arguments (struct group *g, char **arg, int n, struct argp_stat
     const size_t *at = g->command->at;
 
     g->arguments = n;
-    if (p->most == CLI_ANY) {
+    if (p->list) {
         *(struct cli_list *) (g->input + at[0]) =
             (struct cli_list){(const char *const *) arg, n};
         return;
@@ -150,12 +150,14 @@ static const char *text_of (const struct group *g, const struct cli_option *line
     return *(const char **) (g->input + line->at);
 }
 
-static bool lacks_option (const struct group *g)
+static bool is_complete (const struct group *g)
 {
+    const struct cli_places *p = &g->command->places;
+
     for (const struct cli_option *line = g->options->line; line && line->name; line++)
         if (line->needed && !text_of (g, line))
-            return true;
-    return false;
+            return false;
+    return g->arguments >= p->needed || p->counted;
 }
 
 static void refuse_two_outputs (const struct group *g, struct argp_state *state)
@@ -194,7 +196,7 @@ static error_t parse (int key, char *given, struct argp_state *state)
         take_arguments (g, state->argv + state->next, state->argc - state->next, state);
         return 0;
     case ARGP_KEY_END:
-        if (c && (g->arguments < c->places.needed || lacks_option (g)))
+        if (c && !is_complete (g))
             argp_error (state, "%s", c->places.required);
         if (g->options->check)
             g->options->check (g->input, state);
@@ -262,6 +264,15 @@ void cli_parse (const struct cli_command *c, int argc, char **argv, void *input)
     argp_program_version_hook = print_version;
     argp_parse (&group[0].argp, argc, argv, 0, NULL, &group[0]);
     text_free (&help);
+
+    const struct cli_places *p = &c->places;
+    int n = group[0].arguments;
+
+    if (p->counted && (n < p->needed || n > p->most)) {
+        fprintf (stderr, "%s: expected %s, found %d argument%s\n", argv[0], p->counted, n,
+                 n == 1 ? "" : "s");
+        exit (2);
+    }
 }
 
 /* ---- standard input and output ---- */

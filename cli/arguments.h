@@ -4,7 +4,6 @@
 #define CLI_ARGUMENTS_H
 
 #include <argp.h>
-#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -79,12 +78,13 @@ struct cli_part {
 
 /** Arguments that are no options. */
 struct cli_places {
-    int needed, most;     /* CLI_ANY: all go to one struct cli_list */
+    int needed, most;
     const char *expected; /* "PLAN and CLUSTER", as in "... expected, found "x" too"; if
                              there are none, what else does, or NULL */
     const char *required; /* "PLAN is required": these, or options, are lacking */
+    bool list;            /* any number is taken, all into one struct cli_list */
+    const char *counted;  /* these are expected, as is said when all else was well */
 };
-#define CLI_ANY INT_MAX
 
 struct cli_list {
     const char *const *arg; /* [n] borrowed from main's */
@@ -100,7 +100,7 @@ struct cli_command {
     struct cli_options options;
     const struct cli_part *parts; /* or NULL */
     struct cli_places places;
-    size_t at[2];      /* CLI_PLACE or CLI_LIST: where arguments go */
+    size_t at[2];      /* where arguments go: CLI_PLACE, or CLI_LIST */
     size_t input_size; /* of the struct that is filled */
     enum status (*run) (void *input, struct notes *notes, struct error *err);
 };

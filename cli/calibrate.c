@@ -151,58 +151,47 @@ static void print_constants (const char *part, const struct calibrate_fit *fit)
     cli_table_end (t);
 }
 
-static void memory_cells (struct table *t, const struct cli_scores *s)
-{
-    bool peaks = s->peaks.n > 0;
-
-    cli_cell (t, "%.2f", peaks ? 100 * s->peaks.mape : NAN);
-    cli_cell (t, "%.2f", peaks ? 100 * s->peaks.median : NAN);
-    cli_cell (t, "%.2f", peaks ? 100 * s->peaks.worst : NAN);
-    if (s->labels.n > 0)
-        cli_label_cells (t, &s->labels);
-    else
-        for (int i = 0; i < 5; i++)
-            table_cell (t, "-");
-}
-
 static void score_row (struct table *t, enum calibrate_part what, const char *name,
                        const struct cli_scores *s)
 {
+    bool peaks = s->peaks.n > 0;
+
     table_cell (t, "%s", name);
-    if (what == CALIBRATE_TIME)
+    if (what == CALIBRATE_TIME) {
         cli_time_cells (t, &s->times);
-    else
-        memory_cells (t, s);
+        return;
+    }
+    cli_cell (t, "%.2f", peaks ? 100 * s->peaks.mape : NAN);
+    cli_cell (t, "%.2f", peaks ? 100 * s->peaks.median : NAN);
+    cli_cell (t, "%.2f", peaks ? 100 * s->peaks.worst : NAN);
+    cli_label_cells (t, &s->labels);
 }
 
 static void print_part (enum calibrate_part what, const struct part *m)
 {
-    static const char *const memory_header[] = {
-        "<profile",    "peak MAPE %", "median %", "worst %",
-        "OOM AUC",     "precision",   "recall",   "precision at recall .99",
-        "Brier score", NULL};
-    static const char *const time_header[] = {"<profile", CLI_TIME_HEADERS, NULL};
     struct table *t;
     char name[64];
 
     if (m->runs.n == 0)
         return;
     print_constants (part_names[what], &m->fit);
-    t = table_create (what == CALIBRATE_TIME ? time_header : memory_header);
+    if (what == CALIBRATE_TIME) {
+        printf ("\n%d step times:\n", m->start.times.errors.n);
+        t = cli_table ("<profile", CLI_TIME_HEADERS);
+    } else {
+        printf ("\n%d peaks and %d out-of-memory labels:\n", m->start.peaks.n,
+                m->start.labels.n);
+        t = cli_table ("<profile", "peak MAPE %", "median %", "worst %", "OOM AUC",
+                       "precision", "recall", "precision at recall .99", "Brier score");
+    }
     score_row (t, what, "before", &m->start);
     score_row (t, what, "fitted, on the runs that it saw", &m->fitted);
     snprintf (name, sizeof name, "fitted, each %s left out", grouping_name (m->by));
     if (m->groups > 1)
         score_row (t, what, name, &m->held_out);
-    if (what == CALIBRATE_TIME)
-        printf ("\n%d step times:\n", m->start.times.errors.n);
-    else
-        printf ("\n%d peaks and %d out-of-memory labels:\n", m->start.peaks.n,
-                m->start.labels.n);
-    table_print (t, stdout);
+    cli_table_end (t);
     if (m->groups == 1)
         printf ("all runs are of one configuration: there is none to leave out\n");
-    table_destroy (t);
 }
 
 static json_t *scores_json (enum calibrate_part what, const struct cli_scores *s)
@@ -334,10 +323,8 @@ static enum status answer (const struct calibrate_input *in, const struct calibr
         doc = json_pack ("{s:i, s:s, s:o, s:o, s:O}", "version", 1, "start",
                          c->start.from, "memory", part_json (c, CALIBRATE_MEMORY), "time",
                          part_json (c, CALIBRATE_TIME), "profile", profile);
-        st = cli_rows_json (doc, &c->runs, err);
-        if (st == ST_OK)
-            st = cli_print_json (json_incref (doc), err);
-        json_decref (doc);
+        json_object_update_new (doc, cli_rows_json (&c->runs));
+        st = cli_print_json (doc, err);
     } else if (st == ST_OK && !cli_is_dash (in->out)) {
         cli_print_rows (in->runs, &c->runs);
         printf ("the fit starts from profile %s\n", c->start.from);

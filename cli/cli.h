@@ -135,9 +135,8 @@ void cli_note_columns (const struct calibrate_runs *runs, struct notes *notes);
 
 /** Say how many rows of a runs file serve, and why the others do not. */
 void cli_print_rows (const char *path, const struct calibrate_runs *runs);
-/** The same as "rows", "used" and "skipped" of a document. */
-enum status cli_rows_json (json_t *doc, const struct calibrate_runs *runs,
-                           struct error *err);
+/** The same as "rows", "used" and "skipped".  A new reference. */
+json_t *cli_rows_json (const struct calibrate_runs *runs);
 
 /** Print why step times cannot be estimated, if some cannot. */
 void cli_print_missing (const struct calibrate_reason *missing, int n);

@@ -1,6 +1,7 @@
 /* linkwise cluster merge, import, drain, synth: cluster files made of others. */
 #include "cli/cli.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,41 +26,30 @@ struct edit_input {
     "output", 'o', "FILE", "where to write; - is standard output", CLI_TEXT (out), \
         .needed = true, .group = 1
 
-static enum status count_arguments (const struct edit_input *in, int least, int most,
-                                    const char *expected, struct error *err)
-{
-    int n = in->list.n;
+#define EDITING(least, most_of, what)              \
+    .places = {.needed = least,                    \
+               .most = most_of,                    \
+               .list = true,                       \
+               .counted = what,                    \
+               .required = "-o FILE is required"}, \
+    .at = {CLI_LIST (list)}
 
-    return n >= least && n <= most
-               ? ST_OK
-               : err_set (err, ST_USAGE, "expected %s, found %d argument%s", expected, n,
-                          n == 1 ? "" : "s");
-}
-
-/* Write, and say so unless the document went to standard output. */
-static enum status write_out (struct topology_document *d, const char *out,
-                              struct error *err)
-{
-    json_t *nodes = json_object_get (d->doc, "nodes"), *node;
-    enum status st = topology_document_write (d, out, err);
-    long long gpus = 0;
-    size_t i;
-
-    json_array_foreach (nodes, i, node) gpus +=
-        json_integer_value (json_object_get (node, "gpus"));
-    if (st == ST_OK && !cli_is_dash (out))
-        printf ("%zu node%s, %lld GPU%s written to %s%s\n", json_array_size (nodes),
-                json_array_size (nodes) == 1 ? "" : "s", gpus, gpus == 1 ? "" : "s", out,
-                d->n_sides > 0 ? " and .npy files beside it" : "");
-    return st;
-}
-
-/* Write what came out well. */
+/* Write what came out well, and say so unless it went to standard output. */
 static enum status end (const struct edit_input *in, enum status st,
                         struct topology_document *d, struct error *err)
 {
+    json_t *nodes = json_object_get (d->doc, "nodes"), *node;
+    size_t n = json_array_size (nodes), i;
+    long long gpus = 0;
+
+    json_array_foreach (nodes, i, node) gpus +=
+        json_integer_value (json_object_get (node, "gpus"));
     if (st == ST_OK)
-        st = write_out (d, in->out, err);
+        st = topology_document_write (d, in->out, err);
+    if (st == ST_OK && !cli_is_dash (in->out))
+        printf ("%zu node%s, %lld GPU%s written to %s%s\n", n, n == 1 ? "" : "s", gpus,
+                gpus == 1 ? "" : "s", in->out,
+                d->n_sides > 0 ? " and .npy files beside it" : "");
     topology_document_release (d);
     return st;
 }
@@ -75,10 +65,8 @@ static enum status merge (void *input, struct notes *notes, struct error *err)
 {
     const struct edit_input *in = input;
     struct topology_document d = {0};
-    enum status st = count_arguments (in, 1, INT_MAX, "FILE...", err);
-
-    if (st == ST_OK)
-        st = topology_merge (in->list.arg, in->list.n, in->gpu_type, &d, notes, err);
+    enum status st =
+        topology_merge (in->list.arg, in->list.n, in->gpu_type, &d, notes, err);
     return end (in, st, &d, err);
 }
 
@@ -92,8 +80,7 @@ const struct cli_command cli_cluster_merge = {
         "Conflicts are named.  What no file gives is filled from data sheets, and marked "
         "as nominal.",
     .options = {.line = merge_options},
-    .places = {.most = CLI_ANY, .required = "-o FILE is required"},
-    .at = {CLI_LIST (list)},
+    EDITING (1, INT_MAX, "FILE..."),
     CLI_RUN (merge)};
 
 /* ---- import ---- */
@@ -157,10 +144,7 @@ static enum status import (void *input, struct notes *notes, struct error *err)
 {
     const struct edit_input *in = input;
     struct topology_document d = {0};
-    enum status st = count_arguments (in, 1, 1, "FILE", err);
-
-    if (st == ST_OK)
-        st = read_other (in, &d.doc, notes, err);
+    enum status st = read_other (in, &d.doc, notes, err);
     if (st == ST_OK && in->name)
         st = topology_rename_node (d.doc, in->name, err);
     if (st == ST_OK && in->gpu_type)
@@ -185,8 +169,7 @@ const struct cli_command cli_cluster_import = {
             "Example: linkwise cluster import sendrecv.log -o links.json\n\n",
     .add_help = list_formats,
     .options = {.line = import_options},
-    .places = {.most = CLI_ANY, .required = "-o FILE is required"},
-    .at = {CLI_LIST (list)},
+    EDITING (1, 1, "FILE"),
     CLI_RUN (import)};
 
 /* ---- drain ---- */
@@ -201,10 +184,8 @@ static enum status drain (void *input, struct notes *notes, struct error *err)
 {
     const struct edit_input *in = input;
     struct topology_document d = {0};
-    enum status st = count_arguments (in, 2, INT_MAX, "CLUSTER and WHAT...", err);
+    enum status st = topology_document_read (in->list.arg[0], in->out, &d, notes, err);
 
-    if (st == ST_OK)
-        st = topology_document_read (in->list.arg[0], in->out, &d, notes, err);
     for (int k = 1; k < in->list.n && st == ST_OK; k++)
         st = topology_drain (d.doc, in->list.arg[k], in->back, in->reason, err);
     return end (in, st, &d, err);
@@ -218,8 +199,7 @@ const struct cli_command cli_cluster_drain = {
             "link: FROM->TO one way, A<->B or A--B both ways, between nodes or GPUs.  "
             "What is known about drained things stays in the file.",
     .options = {.line = drain_options},
-    .places = {.most = CLI_ANY, .required = "-o FILE is required"},
-    .at = {CLI_LIST (list)},
+    EDITING (2, INT_MAX, "CLUSTER and WHAT..."),
     CLI_RUN (drain)};
 
 /* ---- synth ---- */
@@ -265,17 +245,15 @@ static enum status synth (void *input, struct notes *notes, struct error *err)
     struct edit_input *in = input;
     struct topology_document d = {0};
     struct progress progress;
-    enum status st = count_arguments (in, 1, 1, "PRESET", err);
+    enum status st;
 
     (void) notes;
-    if (st == ST_OK) {
-        progress_start (&progress);
-        in->synth.preset = in->list.arg[0];
-        in->synth.progress = on_progress;
-        in->synth.context = &progress;
-        st = topology_synthesize (&in->synth, &d, err);
-        progress_end (&progress);
-    }
+    progress_start (&progress);
+    in->synth.preset = in->list.arg[0];
+    in->synth.progress = on_progress;
+    in->synth.context = &progress;
+    st = topology_synthesize (&in->synth, &d, err);
+    progress_end (&progress);
     return end (in, st, &d, err);
 }
 
@@ -293,6 +271,5 @@ const struct cli_command cli_cluster_synth = {
             "busy-64.json\n\nPresets:\n",
     .add_help = list_presets,
     .options = {.line = synth_options, .init = init_synth},
-    .places = {.most = CLI_ANY, .required = "-o FILE is required"},
-    .at = {CLI_LIST (list)},
+    EDITING (1, 1, "PRESET"),
     CLI_RUN (synth)};

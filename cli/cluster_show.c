@@ -83,17 +83,23 @@ static void print_tiers (const struct topology_cluster *c, const struct topology
         printf ("percentiles are of a sample of the links\n");
 }
 
+static double number (const json_t *object, const char *key)
+{
+    return json_number_value (json_object_get (object, key));
+}
+
 /* The model by which links were estimated: of those used the one whose low end is nearest. */
 static const json_t *model_of (const json_t *estimates)
 {
     const json_t *list = json_object_get (estimates, "models"), *best = NULL, *m;
     size_t i;
 
-    json_array_foreach (
-        list, i, m) if (json_is_true (json_object_get (m, "used")) &&
-                        (!best || json_number_value (json_object_get (m, "low")) >
-                                      json_number_value (json_object_get (best, "low"))))
-        best = m;
+    json_array_foreach (list, i, m)
+    {
+        if (json_is_true (json_object_get (m, "used")) &&
+            (!best || number (m, "low") > number (best, "low")))
+            best = m;
+    }
     return best;
 }
 
@@ -119,7 +125,7 @@ static void print_estimates (const struct topology_cluster *c,
                 s->estimated, s->links, 100 * s->estimate_error);
     json_array_foreach (estimates_of (c), i, one)
     {
-        double n = json_number_value (json_object_get (one, "estimated"));
+        double n = number (one, "estimated");
         const json_t *model = model_of (one);
         const char *links = json_string_value (json_object_get (one, "links")),
                    *from = json_string_value (json_object_get (model, "from"));
@@ -127,9 +133,8 @@ static void print_estimates (const struct topology_cluster *c,
         if (n > 0 && links && from)
             printf ("%.0f links (%s) are estimated from %s: 9 of 10 held-out ones came "
                     "within %.2g %%; written at %.0f %% of that\n",
-                    n, links, from,
-                    100 * json_number_value (json_object_get (model, "error_p90")),
-                    100 * json_number_value (json_object_get (model, "low")));
+                    n, links, from, 100 * number (model, "error_p90"),
+                    100 * number (model, "low"));
     }
 }
 
@@ -226,18 +231,16 @@ static enum status print_heat (const struct topology_cluster *c,
 static enum status print_json (const struct topology_cluster *c,
                                const struct topology_stats *s, struct error *err)
 {
-    json_t *doc = json_pack ("{s:i}", "version", 1), *stats = topology_stats_json (c, s);
+    json_t *doc = json_pack ("{s:i}", "version", 1);
 
-    if (doc && stats)
-        json_object_update (doc, stats);
-    if (doc && s->estimated > 0)
+    json_object_update_new (doc, topology_stats_json (c, s));
+    if (s->estimated > 0)
         json_object_set_new (
             doc, "estimated_links",
             json_pack ("{s:I, s:I, s:f}", "links", (json_int_t) s->estimated, "of",
                        (json_int_t) s->links, "held_out_error", s->estimate_error));
-    if (doc && estimates_of (c))
+    if (estimates_of (c))
         json_object_set (doc, "estimates", (json_t *) estimates_of (c));
-    json_decref (stats);
     return cli_print_json (doc, err);
 }
 

@@ -474,6 +474,6 @@ const struct cli_command cli_compare = {
         "new plan pays.",
     .options = {.line = options, .group = 2, .check = check},
     .parts = parts,
-    .places = {2, CLI_ANY, NULL, "two CLUSTERs are required"},
+    .places = {.needed = 2, .list = true, .required = "two CLUSTERs are required"},
     .at = {CLI_LIST (list)},
     CLI_RUN (run)};

@@ -3,7 +3,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/json.h"
 
@@ -16,16 +15,14 @@ static int row_number (int index)
 static void print_reasons (const char *because, const struct calibrate_reason *list,
                            int n)
 {
-    const char *const header[] = {"rows", "first", because, NULL};
-    struct table *t = table_create (header);
+    struct table *t = n > 0 ? cli_table ("rows", "first", because) : NULL;
 
     for (int i = 0; i < n; i++) {
         table_cell (t, "%d", list[i].count);
         table_cell (t, "%d", row_number (list[i].first_row));
         table_cell (t, "%s", list[i].reason);
     }
-    if (n > 0)
-        cli_table_end (t);
+    cli_table_end (t);
 }
 
 void cli_note_columns (const struct calibrate_runs *runs, struct notes *notes)
@@ -36,9 +33,8 @@ void cli_note_columns (const struct calibrate_runs *runs, struct notes *notes)
 
 void cli_print_rows (const char *path, const struct calibrate_runs *runs)
 {
-    printf ("%s: %d rows, %d used, %d skipped\n",
-            strcmp (path, "-") == 0 ? "standard input" : path, runs->table.rows, runs->n,
-            runs->table.rows - runs->n);
+    printf ("%s: %d rows, %d used, %d skipped\n", cli_input_name (path), runs->table.rows,
+            runs->n, runs->table.rows - runs->n);
     print_reasons ("<skipped because", runs->skipped, runs->n_skipped);
 }
 
@@ -61,19 +57,10 @@ json_t *cli_reasons_json (const struct calibrate_reason *reason, int n)
     return list;
 }
 
-enum status cli_rows_json (json_t *doc, const struct calibrate_runs *runs,
-                           struct error *err)
+json_t *cli_rows_json (const struct calibrate_runs *runs)
 {
-    json_t *list = cli_reasons_json (runs->skipped, runs->n_skipped);
-
-    if (!doc || json_object_set_new (doc, "rows", json_integer (runs->table.rows)) ||
-        json_object_set_new (doc, "used", json_integer (runs->n)) ||
-        json_object_set_new (doc, "skipped", json_incref (list))) {
-        json_decref (list);
-        return err_nomem (err);
-    }
-    json_decref (list);
-    return ST_OK;
+    return json_pack ("{s:i, s:i, s:o}", "rows", runs->table.rows, "used", runs->n,
+                      "skipped", cli_reasons_json (runs->skipped, runs->n_skipped));
 }
 
 enum status cli_score (const struct calibrate_runs *runs,
@@ -141,11 +128,13 @@ void cli_cell (struct table *t, const char *format, double value)
 
 void cli_label_cells (struct table *t, const struct calibrate_labels *l)
 {
-    cli_cell (t, "%.4f", l->auc);
-    cli_cell (t, "%.3f", l->precision);
-    cli_cell (t, "%.3f", l->recall);
-    cli_cell (t, "%.3f", l->precision_at_99);
-    cli_cell (t, "%.4f", l->brier);
+    bool any = l->n > 0;
+
+    cli_cell (t, "%.4f", any ? l->auc : NAN);
+    cli_cell (t, "%.3f", any ? l->precision : NAN);
+    cli_cell (t, "%.3f", any ? l->recall : NAN);
+    cli_cell (t, "%.3f", any ? l->precision_at_99 : NAN);
+    cli_cell (t, "%.4f", any ? l->brier : NAN);
 }
 
 void cli_error_cells (struct table *t, const struct calibrate_errors *e)

@@ -59,6 +59,11 @@ static enum status describe (const struct topo_input *in, json_t **doc,
 
 #define NODES_SHOWN 40
 
+static long long whole (const json_t *object, const char *key)
+{
+    return json_integer_value (json_object_get (object, key));
+}
+
 static void print_nodes (const json_t *doc)
 {
     struct table *t = cli_table ("<node", "packages", "NUMA", "GPUs", "<type", "NICs",
@@ -84,11 +89,9 @@ static void print_nodes (const json_t *doc)
                       name ? ", " : "", name ? name : "");
         }
         table_cell (t, "%s", json_string_value (json_object_get (n, "name")));
-        table_cell (t, "%lld",
-                    (long long) json_integer_value (json_object_get (n, "packages")));
+        table_cell (t, "%lld", whole (n, "packages"));
         table_cell (t, "%zu", json_array_size (json_object_get (n, "numa")));
-        table_cell (t, "%lld",
-                    (long long) json_integer_value (json_object_get (n, "gpus")));
+        table_cell (t, "%lld", whole (n, "gpus"));
         table_cell (t, "%s", type ? type : "-");
         table_cell (t, "%zu", json_array_size (json_object_get (n, "nics")));
         table_cell (t, "%s", text_str (&near));

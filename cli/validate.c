@@ -246,10 +246,8 @@ static enum status print_json (const struct validation *v, const struct cli_scor
                                struct error *err)
 {
     json_t *doc = json_pack ("{s:i}", "version", 1), *times = cli_times_json (&s->times);
-    enum status st = cli_rows_json (doc, &v->runs, err);
 
-    json_object_set_new (times, "not_estimated",
-                         cli_reasons_json (v->steps.missing, v->steps.n_missing));
+    json_object_update_new (doc, cli_rows_json (&v->runs));
     json_object_set_new (doc, "profiles", profiles_json (v));
     json_object_set_new (
         doc, "memory",
@@ -258,11 +256,10 @@ static enum status print_json (const struct validation *v, const struct cli_scor
                    "static", cli_errors_json (&s->states), "oom",
                    cli_labels_json (&s->labels), "oom_fujii",
                    cli_labels_json (&s->fujii)));
+    json_object_set_new (times, "not_estimated",
+                         cli_reasons_json (v->steps.missing, v->steps.n_missing));
     json_object_set_new (doc, "time", times);
-    if (st == ST_OK)
-        st = cli_print_json (json_incref (doc), err);
-    json_decref (doc);
-    return st;
+    return cli_print_json (doc, err);
 }
 
 /* ---- the command ---- */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/version.h"
+#include "cli/cli.h"
 
 /* ---- one option ---- */
 
@@ -72,15 +73,11 @@ static void take (const struct cli_option *o, const char *given, void *value,
         *(const char **) value = given;
         return;
     case CLI_KIND_INT:
-    case CLI_KIND_SEED:
         if (!is_whole (given, &n) || n < o->lo || n > o->hi)
             argp_error (state,
                         "--%s: expected a whole number from %.0f to %.0f, found \"%s\"",
                         o->name, o->lo, o->hi, given);
-        if (o->kind == CLI_KIND_INT)
-            *(int *) value = (int) n;
-        else
-            *(unsigned long *) value = (unsigned long) n;
+        *(int *) value = (int) n;
         return;
     case CLI_KIND_ABOVE:
         if (!is_number (given, &x) || x <= o->lo || x > o->hi)
@@ -273,22 +270,4 @@ void cli_parse (const struct cli_command *c, int argc, char **argv, void *input)
                  n == 1 ? "" : "s");
         exit (2);
     }
-}
-
-/* ---- standard input and output ---- */
-
-bool cli_is_dash (const char *arg)
-{
-    return arg && strcmp (arg, "-") == 0;
-}
-
-const char *cli_input_name (const char *arg)
-{
-    return cli_is_dash (arg) ? "standard input" : arg;
-}
-
-void cli_one_stdin (int n, struct argp_state *state)
-{
-    if (n > 1)
-        argp_error (state, "only one input can be standard input");
 }

@@ -16,7 +16,6 @@ enum cli_kind {
     CLI_KIND_FLAG,   /* bool */
     CLI_KIND_TEXT,   /* const char * */
     CLI_KIND_INT,    /* int, from lo to hi */
-    CLI_KIND_SEED,   /* unsigned long, from lo to hi */
     CLI_KIND_ABOVE,  /* double, above lo, at most hi */
     CLI_KIND_FROM_0, /* double, from 0, which counts, to hi */
     CLI_KIND_WORD,   /* one of the argument's words; int: its place among them, from 0 */
@@ -49,7 +48,6 @@ struct cli_option {
 #define CLI_FLAG(member) CLI_KIND (FLAG, bool, member)
 #define CLI_TEXT(member) CLI_KIND (TEXT, const char *, member)
 #define CLI_INT(member, least, most) CLI_KIND (INT, int, member), .lo = least, .hi = most
-#define CLI_SEED(member) CLI_KIND (SEED, unsigned long, member), .hi = 1 << 30
 #define CLI_ABOVE(member, below, most) \
     CLI_KIND (ABOVE, double, member), .lo = below, .hi = most
 #define CLI_FROM_0(member, most) CLI_KIND (FROM_0, double, member), .hi = most
@@ -109,14 +107,5 @@ struct cli_command {
 /** Fill input, zeros at first, with defaults and what the command line says; a usage error,
  *  --help and the like end the program.  argv[0] begins messages. */
 void cli_parse (const struct cli_command *c, int argc, char **argv, void *input);
-
-/** Is it "-", standard input or output?  False for NULL. */
-bool cli_is_dash (const char *arg);
-
-/** "-" as messages name it, other arguments as they are. */
-const char *cli_input_name (const char *arg);
-
-/** End with a usage error if n > 1 inputs are standard input. */
-void cli_one_stdin (int n, struct argp_state *state);
 
 #endif

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
 #include "cli/cli.h"
 
 struct bind_input {

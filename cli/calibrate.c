@@ -6,9 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
-#include "base/progress.h"
-
 struct calibrate_input {
     const char *runs, *profile, *name, *out;
     bool json;

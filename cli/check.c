@@ -3,10 +3,8 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/file.h"
-#include "base/json.h"
 #include "cli/cli.h"
 
 #define SHOWN 20 /* ranks that are printed one by one */

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/progress.h"
 #include "base/text.h"
 #include "calibrate/calibrate.h"
@@ -46,6 +47,15 @@ extern const struct cli_options cli_job_options;
 double cli_memory_limit (const struct cli_job *j);
 
 /* ---- inputs ---- */
+
+/** Is it "-", standard input or output?  False for NULL. */
+bool cli_is_dash (const char *arg);
+
+/** "-" as messages name it, other arguments as they are. */
+const char *cli_input_name (const char *arg);
+
+/** End with a usage error if n > 1 inputs are standard input. */
+void cli_one_stdin (int n, struct argp_state *state);
 
 /** What is trained, and where: a plan of a file, or as much of one as arguments and options
  *  say.  Zeros at first; release it, also after a failure. */

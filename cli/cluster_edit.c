@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "base/json.h"
 #include "topology/edit/edit.h"
 #include "topology/machine/import.h"
 #include "topology/measured/links_import.h"
@@ -16,6 +15,7 @@ struct edit_input {
     struct cli_list list; /* arguments */
     const char *out, *gpu_type, *format, *name, *reason;
     bool back;
+    int seed, epoch;
     struct topology_synth synth;
 };
 
@@ -209,9 +209,9 @@ static const struct cli_option synth_options[] = {
     {"gpus", 0, "N", "of a node (default 8)", CLI_INT (synth.gpus, 1, 1024)},
     {"gpu-type", 0, "TYPE", "default h100-sxm5-80g", CLI_TEXT (synth.gpu_type)},
     {"seed", 0, "N", "the same seed draws the same cluster (default 1)",
-     CLI_SEED (synth.seed)},
+     CLI_INT (seed, 0, 1 << 30), .usual = "1"},
     {"epoch", 0, "N", "the same cluster measured another time (default 0)",
-     CLI_SEED (synth.epoch)},
+     CLI_INT (epoch, 0, 1 << 30)},
     {"leaf", 0, "N", "nodes under a leaf switch (default 16)",
      CLI_INT (synth.leaf, 1, 1048576)},
     {"pod", 0, "N", "leaf switches in a pod (default 8)",
@@ -250,6 +250,8 @@ static enum status synth (void *input, struct notes *notes, struct error *err)
     (void) notes;
     progress_start (&progress);
     in->synth.preset = in->list.arg[0];
+    in->synth.seed = (unsigned long) in->seed;
+    in->synth.epoch = (unsigned long) in->epoch;
     in->synth.progress = on_progress;
     in->synth.context = &progress;
     st = topology_synthesize (&in->synth, &d, err);

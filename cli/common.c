@@ -10,7 +10,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
+bool cli_is_dash (const char *arg)
+{
+    return arg && strcmp (arg, "-") == 0;
+}
+
+const char *cli_input_name (const char *arg)
+{
+    return cli_is_dash (arg) ? "standard input" : arg;
+}
+
+void cli_one_stdin (int n, struct argp_state *state)
+{
+    if (n > 1)
+        argp_error (state, "only one input can be standard input");
+}
 
 void cli_warn (const char *who, struct notes *notes)
 {

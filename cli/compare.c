@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
-#include "base/progress.h"
 #include "base/units.h"
 #include "report/compare.h"
 #include "topology/survey/diff.h"

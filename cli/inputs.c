@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "base/json.h"
 
 static enum status digest (const char *file, char hex[65], struct error *err)
 {

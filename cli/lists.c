@@ -1,10 +1,6 @@
 /* linkwise gpus, linkwise models: the built-in tables. */
 #include "cli/cli.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
-#include "base/json.h"
 #include "base/units.h"
 
 struct list_input {

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/json.h"
 #include "base/units.h"
 #include "memest/memest.h"
 

@@ -6,10 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "base/json.h"
-#include "base/progress.h"
 #include "base/units.h"
 
 struct plan_input {
@@ -19,7 +16,7 @@ struct plan_input {
     struct mapper_settings settings;
     const char *cluster, *model, *only, *exclude, *pin, *out;
     enum costmodel_kind kind;
-    int nodes, spares;
+    int nodes, spares, seed;
     int granularity, objective; /* as mapper's enums have them */
     double tie_pct;
     bool json;
@@ -61,7 +58,7 @@ static const struct cli_option options[] = {
      CLI_ABOVE (settings.time_limit_s, 0, 1e9)},
     {"threads", 0, "N", "default: all cores", CLI_INT (settings.threads, 1, 4096)},
     {"seed", 0, "N", "the same seed gives the same plan (default 1)",
-     CLI_SEED (settings.seed)},
+     CLI_INT (seed, 0, 1 << 30), .usual = "1"},
     {"top", 0, "N", "list the N best configurations (default 5)",
      CLI_INT (settings.top, 0, 10000)},
     {"output", 'o', "PLAN", "write the plan file; - is standard output", CLI_TEXT (out)},
@@ -541,6 +538,7 @@ static enum status run (void *input, struct notes *notes, struct error *err)
         x.p.node_pinned = in->pin ? pinned : NULL;
         x.p.objective = (enum mapper_objective) in->objective;
         in->settings.granularity = (enum mapper_granularity) in->granularity;
+        in->settings.seed = (unsigned long) in->seed;
         in->settings.tie = in->from.how.tie = in->tie_pct / 100;
         if (!in->from.file)
             st = plan_passes_read (&in->passes, &x.p, notes, err);

@@ -4,8 +4,6 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "base/json.h"
-
 /* Rows are counted from 1, the header being the first. */
 static int row_number (int index)
 {

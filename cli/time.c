@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "base/json.h"
 
 struct time_input {
     struct cli_job job;

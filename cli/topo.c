@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "base/json.h"
 #include "topology/edit/edit.h"
 #include "topology/machine/import.h"
 

@@ -7,8 +7,6 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "base/json.h"
-#include "base/progress.h"
 #include "base/units.h"
 
 struct validate_input {

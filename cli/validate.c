@@ -31,7 +31,6 @@ static const struct cli_option options[] = {
 struct validation {
     struct calibrate_runs runs;
     struct workload_profile *profile; /* [runs.n] */
-    double *need_bytes, *peak_bytes;  /* [runs.n] estimates */
     struct calibrate_steps steps;
 };
 
@@ -46,13 +45,6 @@ static enum status estimate (struct validation *v, struct error *err)
     enum status st;
 
     progress_start (&progress);
-    for (int i = 0; i < v->runs.n; i++) {
-        const struct calibrate_run *run = &v->runs.run[i];
-
-        v->peak_bytes[i] = calibrate_peak (run, &v->profile[i], MEMEST_LINKWISE);
-        v->need_bytes[i] = calibrate_need (run, &v->profile[i], MEMEST_LINKWISE);
-        progress_show (&progress, "estimating memory: %d of %d runs", i, v->runs.n);
-    }
     st = calibrate_steps_estimate (&v->runs, v->profile, on_run, &progress, &v->steps,
                                    err);
     progress_end (&progress);
@@ -72,41 +64,33 @@ static bool is_added (const char *column)
     return false;
 }
 
-/* One line: the file's own cells, then four more; estimates of an earlier call go. */
-static void write_line (FILE *out, const struct csv_table *t, char **cell,
-                        const char *const *more)
+/* The file's own cells of one line; estimates of an earlier call go. */
+static void write_cells (FILE *out, const struct csv_table *t, char **cell)
 {
     for (int i = 0; i < t->columns; i++)
         if (!is_added (t->header[i])) {
             csv_write_cell (out, cell[i]);
             fputc (',', out);
         }
-    for (int i = 0; i < 4; i++)
-        fprintf (out, "%s%c", more[i], i < 3 ? ',' : '\n');
 }
 
-static void write_row (FILE *out, const struct validation *v, int row, int run)
+static void write_estimates (FILE *out, const struct validation *v, int i)
 {
-    const struct csv_table *t = &v->runs.table;
-    char value[4][32] = {"", "", "", ""};
-    const char *more[] = {value[0], value[1], value[2], value[3]};
+    const struct calibrate_run *run = &v->runs.run[i];
+    const struct workload_profile *profile = &v->profile[i];
+    double need = calibrate_need (run, profile, MEMEST_LINKWISE),
+           p = memest_oom_probability (profile, need, run->gpu_bytes);
 
-    if (run >= 0) {
-        double p = memest_oom_probability (&v->profile[run], v->need_bytes[run],
-                                           v->runs.run[run].gpu_bytes);
-
-        if (isfinite (v->steps.step_s[run]))
-            snprintf (value[0], sizeof value[0], "%.6g", v->steps.step_s[run]);
-        snprintf (value[1], sizeof value[1], "%.6g", v->peak_bytes[run] / UNITS_GIB);
-        snprintf (value[2], sizeof value[2], "%.6g", p);
-        snprintf (value[3], sizeof value[3], "%d", p < 0.5);
-    }
-    write_line (out, t, t->cell + (size_t) row * (size_t) t->columns, more);
+    if (isfinite (v->steps.step_s[i]))
+        fprintf (out, "%.6g", v->steps.step_s[i]);
+    fprintf (out, ",%.6g,%.6g,%d\n",
+             calibrate_peak (run, profile, MEMEST_LINKWISE) / UNITS_GIB, p, p < 0.5);
 }
 
 static enum status write_per_row (const struct validation *v, const char *path,
                                   struct error *err)
 {
+    const struct csv_table *t = &v->runs.table;
     char *data = NULL;
     size_t len = 0;
     FILE *out = open_memstream (&data, &len);
@@ -114,12 +98,14 @@ static enum status write_per_row (const struct validation *v, const char *path,
 
     if (!out)
         return err_nomem (err);
-    write_line (out, &v->runs.table, v->runs.table.header, added);
-    for (int row = 0, run = 0; row < v->runs.table.rows; row++) {
-        bool used = run < v->runs.n && v->runs.run[run].row == row;
-
-        write_row (out, v, row, used ? run : -1);
-        run += used;
+    write_cells (out, t, t->header);
+    fprintf (out, "%s,%s,%s,%s\n", added[0], added[1], added[2], added[3]);
+    for (int row = 0, run = 0; row < t->rows; row++) {
+        write_cells (out, t, t->cell + (size_t) row * (size_t) t->columns);
+        if (run < v->runs.n && v->runs.run[run].row == row)
+            write_estimates (out, v, run++);
+        else
+            fputs (",,,\n", out);
     }
     st = fclose (out) == 0 ? file_write (path, data, len, err) : err_nomem (err);
     free (data);
@@ -267,7 +253,6 @@ static enum status prepare (const struct validate_input *in, struct validation *
 {
     struct workload_profile forced;
     enum status st = ST_OK;
-    size_t n;
 
     if (in->profile)
         st = workload_profile_read (in->profile, &forced, notes, err);
@@ -276,11 +261,7 @@ static enum status prepare (const struct validate_input *in, struct validation *
     if (st != ST_OK)
         return st;
     cli_note_columns (&v->runs, notes);
-    n = (size_t) v->runs.n;
-    v->profile = calloc (n, sizeof *v->profile);
-    v->need_bytes = calloc (n, sizeof *v->need_bytes);
-    v->peak_bytes = calloc (n, sizeof *v->peak_bytes);
-    if (!v->profile || !v->need_bytes || !v->peak_bytes)
+    if (!(v->profile = calloc ((size_t) v->runs.n, sizeof *v->profile)))
         return err_nomem (err);
     return calibrate_profiles (&v->runs, in->profile ? &forced : NULL, v->profile, err);
 }
@@ -303,8 +284,6 @@ static enum status run (void *input, struct notes *notes, struct error *err)
     else if (st == ST_OK && !cli_is_dash (in->per_row))
         st = print_scores (&v, in->runs, &all, err);
     free (v.profile);
-    free (v.need_bytes);
-    free (v.peak_bytes);
     calibrate_steps_release (&v.steps);
     calibrate_runs_release (&v.runs);
     return st;

@@ -38,12 +38,6 @@ static const char *own_path (char path[PATH_MAX])
     return path;
 }
 
-static void print_refused (const struct notes *refused)
-{
-    for (int i = 0; i < refused->n; i++)
-        fprintf (stderr, "linkwise emit: not written: %s\n", refused->line[i]);
-}
-
 /* The plan as it can be read from any folder: with the cluster that was given for it, and
  * its file's name made absolute.  out: a new reference. */
 static enum status document (const struct cli_work *x, const char *cluster, json_t **out,
@@ -98,7 +92,8 @@ static enum status run (void *input, struct notes *notes, struct error *err)
     if (st == ST_OK)
         printf ("%d ranks written to %s; %s/README has the commands\n", x.plan.n_ranks,
                 in->dir, in->dir);
-    print_refused (&refused);
+    for (int i = 0; i < refused.n; i++)
+        fprintf (stderr, "linkwise emit: not written: %s\n", refused.line[i]);
     notes_free (&refused);
     json_decref (doc);
     cli_work_release (&x);

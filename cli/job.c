@@ -16,10 +16,15 @@ static bool parse_on (const char *word, void *value)
     return known;
 }
 
-static bool parse_choice (const char *word, void *value)
-{
-    return workload_choice_parse (word, value);
-}
+#define PARSE(name, of)                              \
+    static bool name (const char *word, void *value) \
+    {                                                \
+        return of (word, value);                     \
+    }
+PARSE (parse_choice, workload_choice_parse)
+PARSE (parse_precision, workload_precision_parse)
+PARSE (parse_attention, workload_attention_parse)
+PARSE (parse_memory_model, memest_model_parse)
 
 static bool parse_recompute (const char *word, void *value)
 {
@@ -38,21 +43,6 @@ static bool parse_schedule (const char *word, void *value)
 
     *(int *) value = (int) schedule;
     return known;
-}
-
-static bool parse_precision (const char *word, void *value)
-{
-    return workload_precision_parse (word, value);
-}
-
-static bool parse_attention (const char *word, void *value)
-{
-    return workload_attention_parse (word, value);
-}
-
-static bool parse_memory_model (const char *word, void *value)
-{
-    return memest_model_parse (word, value);
 }
 
 static const struct cli_option options[] = {

@@ -1,6 +1,5 @@
 /* linkwise plan: the search, and its answer. */
-#include "cli/plan_from.h"
-#include "cli/plan_passes.h"
+#include "cli/plan.h"
 
 #include <math.h>
 #include <signal.h>

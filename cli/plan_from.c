@@ -1,5 +1,5 @@
 /* linkwise plan --from: an old plan on the cluster as it is now. */
-#include "cli/plan_from.h"
+#include "cli/plan.h"
 
 #include <math.h>
 #include <stdio.h>

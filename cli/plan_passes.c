@@ -1,4 +1,5 @@
-#include "cli/plan_passes.h"
+/* linkwise plan --links, --heldout-links, --robust. */
+#include "cli/plan.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -59,18 +60,6 @@ bool plan_passes_asked (const struct plan_passes *x)
 
 /* ---- reading ---- */
 
-static enum status mark_held_out (struct plan_passes *x, struct error *err)
-{
-    if (x->n_heldout == 0)
-        return ST_OK;
-    x->held_out = calloc ((size_t) x->passes.passes, sizeof *x->held_out);
-    if (!x->held_out)
-        return err_nomem (err);
-    for (int k = 0; k < x->n_heldout; k++)
-        x->held_out[1 + x->n_links + k] = true;
-    return ST_OK;
-}
-
 /* The cluster with each link's median or quantile over what is planned on. */
 static enum status combine (struct plan_passes *x, struct mapper_problem *p,
                             struct error *err)
@@ -111,8 +100,11 @@ enum status plan_passes_read (struct plan_passes *x, struct mapper_problem *p,
             "--robust: %s has one measurement of its links to plan on: give others by "
             "--links FILE, or a cluster that bwprobe measured in several passes",
             c->name);
-    if (st == ST_OK)
-        st = mark_held_out (x, err);
+    if (st == ST_OK && x->n_heldout > 0 &&
+        !(x->held_out = calloc ((size_t) x->passes.passes, sizeof *x->held_out)))
+        st = err_nomem (err);
+    for (int k = 0; k < x->n_heldout && st == ST_OK; k++)
+        x->held_out[1 + x->n_links + k] = true;
     if (st != ST_OK || (x->n_links == 0 && x->robust <= 0))
         return st;
     if (c->n_nodes > CLI_WHOLE_NODES)

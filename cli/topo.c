@@ -41,18 +41,17 @@ static void check (void *input, struct argp_state *state)
 static enum status describe (const struct topo_input *in, json_t **doc,
                              struct notes *notes, struct error *err)
 {
-    char *data;
-    size_t len;
+    char *data = NULL;
+    size_t len = 0;
     enum status st;
 
     if (!in->from)
         return topology_capture (doc, notes, err);
     st = file_read (in->from, &data, &len, err);
-    if (st == ST_OK) {
+    if (st == ST_OK)
         st = topology_import (cli_input_name (in->from), data, len, in->format, doc,
                               notes, err);
-        free (data);
-    }
+    free (data);
     return st;
 }
 

@@ -39,18 +39,6 @@ static void on_run (void *context, int done, int of)
     progress_show (context, "estimating step times: %d of %d runs", done, of);
 }
 
-static enum status estimate (struct validation *v, struct error *err)
-{
-    struct progress progress;
-    enum status st;
-
-    progress_start (&progress);
-    st = calibrate_steps_estimate (&v->runs, v->profile, on_run, &progress, &v->steps,
-                                   err);
-    progress_end (&progress);
-    return st;
-}
-
 /* ---- every row ---- */
 
 static const char *const added[] = {"est_iter_time_s", "est_peak_mem_gb",
@@ -271,10 +259,14 @@ static enum status run (void *input, struct notes *notes, struct error *err)
     const struct validate_input *in = input;
     struct validation v = {0};
     struct cli_scores all;
+    struct progress progress;
     enum status st = prepare (in, &v, notes, err);
 
+    progress_start (&progress);
     if (st == ST_OK)
-        st = estimate (&v, err);
+        st = calibrate_steps_estimate (&v.runs, v.profile, on_run, &progress, &v.steps,
+                                       err);
+    progress_end (&progress);
     if (st == ST_OK && in->per_row)
         st = write_per_row (&v, in->per_row, err);
     if (st == ST_OK)

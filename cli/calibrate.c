@@ -125,17 +125,14 @@ out:
 
 /* ---- what is printed ---- */
 
-static const char *const part_names[CALIBRATE_PARTS] = {"memory", "time"};
-
 static const char *grouping_name (enum calibrate_grouping by)
 {
     return by == CALIBRATE_BY_MODEL ? "model" : "configuration";
 }
 
-static void print_constants (const char *part, const struct calibrate_fit *fit)
+/* Rows of a table and entries of a list; either may be NULL. */
+static void add_constants (const struct calibrate_fit *fit, struct table *t, json_t *list)
 {
-    struct table *t = cli_table ("<constant", "before", "after", "<");
-
     for (int i = 0; i < fit->n; i++) {
         const struct calibrate_fitted *k = &fit->constant[i];
 
@@ -143,9 +140,10 @@ static void print_constants (const char *part, const struct calibrate_fit *fit)
         table_cell (t, "%.4g", k->before);
         table_cell (t, "%.4g", k->after);
         table_cell (t, "%s", k->told ? "fitted" : "not told by these runs");
+        json_array_append_new (list, json_pack ("{s:s, s:f, s:f, s:b}", "constant",
+                                                k->constant->key, "before", k->before,
+                                                "after", k->after, "told", k->told));
     }
-    printf ("\n%s constants (docs/profile.md has their units):\n", part);
-    cli_table_end (t);
 }
 
 static void score_row (struct table *t, enum calibrate_part what, const char *name,
@@ -166,12 +164,13 @@ static void score_row (struct table *t, enum calibrate_part what, const char *na
 
 static void print_part (enum calibrate_part what, const struct part *m)
 {
-    struct table *t;
+    struct table *t = cli_table ("<constant", "before", "after", "<");
     char name[64];
 
-    if (m->runs.n == 0)
-        return;
-    print_constants (part_names[what], &m->fit);
+    add_constants (&m->fit, t, NULL);
+    printf ("\n%s constants (docs/profile.md has their units):\n",
+            what == CALIBRATE_TIME ? "time" : "memory");
+    cli_table_end (t);
     if (what == CALIBRATE_TIME) {
         printf ("\n%d step times:\n", m->start.times.errors.n);
         t = cli_table ("<profile", CLI_TIME_HEADERS);
@@ -208,20 +207,14 @@ static json_t *part_json (const struct calibration *c, enum calibrate_part what)
     if (m->runs.n == 0)
         return json_null ();
     list = json_array ();
-    for (int i = 0; i < m->fit.n; i++) {
-        const struct calibrate_fitted *k = &m->fit.constant[i];
-
-        json_array_append_new (list, json_pack ("{s:s, s:f, s:f, s:b}", "constant",
-                                                k->constant->key, "before", k->before,
-                                                "after", k->after, "told", k->told));
-    }
+    add_constants (&m->fit, NULL, list);
     doc = json_pack ("{s:i, s:o, s:o, s:o, s:o}", "runs", m->fit.used, "constants", list,
                      "before", scores_json (what, &m->start), "fitted",
                      scores_json (what, &m->fitted), "left_out",
                      m->groups > 1 ? scores_json (what, &m->held_out) : json_null ());
-    if (doc && m->groups > 1)
+    if (m->groups > 1)
         json_object_set_new (doc, "left_out_by", json_string (grouping_name (m->by)));
-    if (doc && what == CALIBRATE_TIME)
+    if (what == CALIBRATE_TIME)
         json_object_set_new (doc, "not_estimated",
                              cli_reasons_json (m->runs.skipped, m->runs.n_skipped));
     return doc;
@@ -326,7 +319,8 @@ static enum status answer (const struct calibrate_input *in, const struct calibr
         cli_print_rows (in->runs, &c->runs);
         printf ("the fit starts from profile %s\n", c->start.from);
         for (enum calibrate_part i = 0; i < CALIBRATE_PARTS; i++)
-            print_part (i, &c->part[i]);
+            if (c->part[i].runs.n > 0)
+                print_part (i, &c->part[i]);
         cli_print_missing (c->part[CALIBRATE_TIME].runs.skipped,
                            c->part[CALIBRATE_TIME].runs.n_skipped);
         if (in->out)

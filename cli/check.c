@@ -37,69 +37,62 @@ struct running {
     struct check_running found;
 };
 
-static void print_differences (const struct workload_plan *p, const struct running *run)
+/* Ranks that are elsewhere: the first as rows of a table, all as entries of a list. */
+static void add_differences (const struct workload_plan *p, const struct running *run,
+                             struct table *t, json_t *list)
 {
-    struct table *t;
-    int n = run->found.n_differences;
-
-    if (n == 0)
-        return;
-    t = cli_table ("rank", "<planned host", "GPU", "<runs on", "<GPU");
-    for (int i = 0; i < n && i < SHOWN; i++) {
-        int r = run->found.difference[i].rank;
-        const struct check_place *here = &run->place[r];
-
-        table_cell (t, "%d", r);
-        table_cell (t, "%s", p->place[r].node);
-        table_cell (t, "%d", p->place[r].gpu);
-        table_cell (t, "%s", here->host[0] ? here->host : "(no report)");
-        table_cell (t, "%s", here->gpu);
-    }
-    printf ("\n");
-    cli_table_end (t);
-    if (n > SHOWN)
-        printf ("and %d more\n", n - SHOWN);
-}
-
-static json_t *running_json (const struct workload_plan *p, const struct running *run)
-{
-    json_t *list = json_array ();
-
     for (int i = 0; i < run->found.n_differences; i++) {
         int r = run->found.difference[i].rank;
+        const struct workload_place *plan = &p->place[r];
         const struct check_place *here = &run->place[r];
         bool reported = here->host[0] != '\0';
+        struct table *shown = i < SHOWN ? t : NULL;
 
+        table_cell (shown, "%d", r);
+        table_cell (shown, "%s", plan->node);
+        table_cell (shown, "%d", plan->gpu);
+        table_cell (shown, "%s", reported ? here->host : "(no report)");
+        table_cell (shown, "%s", here->gpu);
         json_array_append_new (
             list, json_pack ("{s:i, s:s, s:i, s:o, s:o}", "rank", r, "planned_node",
-                             p->place[r].node, "planned_gpu", p->place[r].gpu, "host",
+                             plan->node, "planned_gpu", plan->gpu, "host",
                              reported ? json_string (here->host) : json_null (), "gpu",
                              reported ? json_string (here->gpu) : json_null ()));
     }
-    return json_pack ("{s:i, s:i, s:o, s:o, s:o}", "ranks", run->found.n_ranks,
-                      "reported", run->found.reported, "planned_step_s",
-                      json_number_or_null (run->found.planned_step_s), "step_s",
-                      json_number_or_null (run->found.step_s), "differences", list);
 }
 
 static enum status answer (const struct check_input *in, const struct workload_plan *p,
                            const struct check_report *r, const struct running *run,
                            struct error *err)
 {
-    struct table *t = cli_table ("<check", "<", "<found");
-    json_t *list = json_array (), *doc;
+    const struct check_running *found = &run->found;
+    struct table *t = cli_table ("<check", "<", "<found"),
+                 *moved = cli_table ("rank", "<planned host", "GPU", "<runs on", "<GPU");
+    json_t *checks = json_array (), *list = json_array (), *doc;
     enum status st;
 
     for (int i = 0; i < r->n; i++)
-        cli_finding (t, list, r->item[i].what, r->item[i].verdict, r->item[i].text);
-    doc =
-        json_pack ("{s:i, s:b, s:o, s:o}", "version", 1, "ok", r->failed == 0, "step_s",
-                   r->step_s > 0 ? json_real (r->step_s) : json_null (), "checks", list);
+        cli_finding (t, checks, r->item[i].what, r->item[i].verdict, r->item[i].text);
+    add_differences (p, run, moved, list);
+    doc = json_pack ("{s:i, s:b, s:o, s:o}", "version", 1, "ok", r->failed == 0, "step_s",
+                     r->step_s > 0 ? json_real (r->step_s) : json_null (), "checks",
+                     checks);
     if (run->place)
-        json_object_set_new (doc, "running", running_json (p, run));
+        json_object_set_new (
+            doc, "running",
+            json_pack ("{s:i, s:i, s:o, s:o, s:O}", "ranks", found->n_ranks, "reported",
+                       found->reported, "planned_step_s",
+                       json_number_or_null (found->planned_step_s), "step_s",
+                       json_number_or_null (found->step_s), "differences", list));
+    json_decref (list);
     st = cli_answer (in->json, t, doc, err);
-    if (!in->json)
-        print_differences (p, run);
+    if (!in->json && found->n_differences > 0) {
+        printf ("\n");
+        table_print (moved, stdout);
+        if (found->n_differences > SHOWN)
+            printf ("and %d more\n", found->n_differences - SHOWN);
+    }
+    table_destroy (moved);
     if (st == ST_OK && r->failed > 0)
         st = err_set (err, ST_INVALID, "%s: %d of %d checks failed", in->plan, r->failed,
                       r->n);

@@ -84,21 +84,15 @@ static double rate_of (const struct topology_tier *t, int q)
 static void tier_rows (struct table *t, const char *name, const struct topology_tier *a,
                        const struct topology_tier *b)
 {
-    static const struct {
-        const char *what;
-        int q;
-    } rates[] = {{"  lowest GB/s", QUANTILE_MIN},
-                 {"  5 %", QUANTILE_5},
-                 {"  median", QUANTILE_50},
-                 {"  95 %", QUANTILE_95},
-                 {"  highest", QUANTILE_MAX}};
+    static const char *const quantile[] = {"  lowest GB/s", "  5 %", "  median", "  95 %",
+                                           "  highest"};
     double in_a = isnan (rate_of (a, 0)) ? NAN : 1,
            in_b = isnan (rate_of (b, 0)) ? NAN : 1;
 
     row (t, name, "%.0f", a->links, b->links);
     row (t, "  failed or unmeasured", "%.0f", a->unmeasured, b->unmeasured);
-    for (size_t k = 0; k < sizeof rates / sizeof *rates; k++)
-        row (t, rates[k].what, "%.4g", rate_of (a, rates[k].q), rate_of (b, rates[k].q));
+    for (int q = QUANTILE_MIN; q <= QUANTILE_MAX; q++)
+        row (t, quantile[q], "%.4g", rate_of (a, q), rate_of (b, q));
     row (t, "  CV %", "%.1f", in_a * 100 * a->cv, in_b * 100 * b->cv);
     row (t, "  latency us (median)", "%.3g", in_a * a->latency_s / UNITS_US,
          in_b * b->latency_s / UNITS_US);
@@ -152,23 +146,28 @@ static void print_worst (const struct comparison *x)
     cli_table_end (t);
 }
 
-static void print_changes (const struct comparison *x)
+/* The links that changed, as rows of a table and entries of a list; either may be NULL. */
+static void add_changes (const struct comparison *x, struct table *t, json_t *list)
 {
-    struct table *t =
-        cli_table ("<changed links", "<to", "before GB/s", "after", "change %");
     char from[TOPOLOGY_END_TEXT], to[TOPOLOGY_END_TEXT];
 
     for (int k = 0; k < x->diff.n; k++) {
         const struct topology_change *c = &x->diff.change[k];
+        double before = c->old_bytes_per_s / UNITS_GB,
+               after = c->new_bytes_per_s / UNITS_GB;
 
-        table_cell (t, "%s", topology_end_text (x->c[0], c->from, from));
-        table_cell (t, "%s", topology_end_text (x->c[0], c->to, to));
-        table_cell (t, "%.4g", c->old_bytes_per_s / UNITS_GB);
-        table_cell (t, "%.4g", c->new_bytes_per_s / UNITS_GB);
+        topology_end_text (x->c[0], c->from, from);
+        topology_end_text (x->c[0], c->to, to);
+        table_cell (t, "%s", from);
+        table_cell (t, "%s", to);
+        table_cell (t, "%.4g", before);
+        table_cell (t, "%.4g", after);
         table_cell (t, "%+.1f", 100 * (c->new_bytes_per_s / c->old_bytes_per_s - 1));
+        json_array_append_new (list,
+                               json_pack ("{s:s, s:s, s:f, s:f, s:b}", "from", from, "to",
+                                          to, "before_gb_per_s", before, "after_gb_per_s",
+                                          after, "by_interval", c->by_interval));
     }
-    putchar ('\n');
-    cli_table_end (t);
 }
 
 static void print_diff (const struct comparison *x)
@@ -192,27 +191,22 @@ static void print_diff (const struct comparison *x)
                 d->vanished);
     if (d->nodes_gone > 0 || d->nodes_new > 0)
         printf ("%d nodes are gone, %d are new\n", d->nodes_gone, d->nodes_new);
-    if (d->n > 0)
-        print_changes (x);
+    if (d->n > 0) {
+        struct table *t =
+            cli_table ("<changed links", "<to", "before GB/s", "after", "change %");
+
+        add_changes (x, t, NULL);
+        putchar ('\n');
+        cli_table_end (t);
+    }
 }
 
 static json_t *diff_json (const struct comparison *x)
 {
     const struct topology_diff *d = &x->diff;
     json_t *list = json_array ();
-    char from[TOPOLOGY_END_TEXT], to[TOPOLOGY_END_TEXT];
 
-    for (int k = 0; k < d->n; k++) {
-        const struct topology_change *c = &d->change[k];
-
-        json_array_append_new (
-            list,
-            json_pack ("{s:s, s:s, s:f, s:f, s:b}", "from",
-                       topology_end_text (x->c[0], c->from, from), "to",
-                       topology_end_text (x->c[0], c->to, to), "before_gb_per_s",
-                       c->old_bytes_per_s / UNITS_GB, "after_gb_per_s",
-                       c->new_bytes_per_s / UNITS_GB, "by_interval", c->by_interval));
-    }
+    add_changes (x, NULL, list);
     return json_pack ("{s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:i, s:i, s:o}", "compared",
                       (json_int_t) d->compared, "with_intervals",
                       (json_int_t) d->with_intervals, "slower", (json_int_t) d->slower,

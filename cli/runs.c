@@ -4,22 +4,27 @@
 #include <math.h>
 #include <stdio.h>
 
-/* Rows are counted from 1, the header being the first. */
-static int row_number (int index)
+/* Rows of a table and entries of a list; either may be NULL.  Rows of the file are counted
+ * from 1, the header being the first. */
+static void add_reasons (const struct calibrate_reason *reason, int n, struct table *t,
+                         json_t *list)
 {
-    return index + 2;
+    for (int i = 0; i < n; i++) {
+        table_cell (t, "%d", reason[i].count);
+        table_cell (t, "%d", reason[i].first_row + 2);
+        table_cell (t, "%s", reason[i].reason);
+        json_array_append_new (list, json_pack ("{s:s, s:i, s:i}", "reason",
+                                                reason[i].reason, "rows", reason[i].count,
+                                                "first_row", reason[i].first_row + 2));
+    }
 }
 
-static void print_reasons (const char *because, const struct calibrate_reason *list,
+static void print_reasons (const char *because, const struct calibrate_reason *reason,
                            int n)
 {
     struct table *t = n > 0 ? cli_table ("rows", "first", because) : NULL;
 
-    for (int i = 0; i < n; i++) {
-        table_cell (t, "%d", list[i].count);
-        table_cell (t, "%d", row_number (list[i].first_row));
-        table_cell (t, "%s", list[i].reason);
-    }
+    add_reasons (reason, n, t, NULL);
     cli_table_end (t);
 }
 
@@ -47,11 +52,7 @@ json_t *cli_reasons_json (const struct calibrate_reason *reason, int n)
 {
     json_t *list = json_array ();
 
-    for (int i = 0; i < n; i++)
-        json_array_append_new (list,
-                               json_pack ("{s:s, s:i, s:i}", "reason", reason[i].reason,
-                                          "rows", reason[i].count, "first_row",
-                                          row_number (reason[i].first_row)));
+    add_reasons (reason, n, NULL, list);
     return list;
 }
 

@@ -110,7 +110,6 @@ static void take (const struct cli_option *o, const char *given, void *value,
 /* ---- parsing ---- */
 
 #define OPTIONS_MAX 32
-#define TABLES_MAX 4
 
 /* One table as argp wants it: the command's own, or a part's. */
 struct group {
@@ -186,7 +185,7 @@ static error_t parse (int key, char *given, struct argp_state *state)
 
     switch (key) {
     case ARGP_KEY_INIT: /* groups of parts follow their command's */
-        for (int i = 0; c && c->parts && c->parts[i].options; i++)
+        for (int i = 0; c && i < CLI_PARTS_MAX && c->parts[i].options; i++)
             state->child_inputs[i] = g + 1 + i;
         return 0;
     case ARGP_KEY_ARGS: /* the command's own group is asked before its parts */
@@ -238,14 +237,13 @@ static void print_version (FILE *out, struct argp_state *state)
 
 void cli_parse (const struct cli_command *c, int argc, char **argv, void *input)
 {
-    struct group group[TABLES_MAX] = {{.command = c}};
-    struct argp_child child[TABLES_MAX] = {{0}};
+    struct group group[CLI_PARTS_MAX + 1] = {{.command = c}};
+    struct argp_child child[CLI_PARTS_MAX + 1] = {{0}};
     struct text help = {0};
 
-    for (int i = 0; c->parts && c->parts[i].options; i++) {
+    for (int i = 0; i < CLI_PARTS_MAX && c->parts[i].options; i++) {
         const struct cli_part *part = &c->parts[i];
 
-        assert (i + 1 < TABLES_MAX);
         fill_group (&group[i + 1], part->options, (char *) input + part->at);
         child[i] = (struct argp_child){&group[i + 1].argp, 0, part->heading, part->group};
     }

@@ -66,11 +66,13 @@ struct cli_options {
 
 /** A table of others among the options of a command. */
 struct cli_part {
-    const struct cli_options *options; /* NULL ends a list of parts */
+    const struct cli_options *options; /* NULL: there is none */
     size_t at;                         /* of its struct in the command's */
     const char *heading;               /* above it in --help */
     int group;
 };
+
+#define CLI_PARTS_MAX 3
 
 /* ---- commands ---- */
 
@@ -96,7 +98,7 @@ struct cli_command {
     const char *help;                    /* what it does, '\v', an example and the rest */
     void (*add_help) (struct text *out); /* what tables know, after help; or NULL */
     struct cli_options options;
-    const struct cli_part *parts; /* or NULL */
+    struct cli_part parts[CLI_PARTS_MAX];
     struct cli_places places;
     size_t at[2];      /* where arguments go: CLI_PLACE, or CLI_LIST */
     size_t input_size; /* of the struct that is filled */

@@ -343,14 +343,12 @@ static enum status check (void *input, struct notes *notes, struct error *err)
     return st;
 }
 
-static const struct cli_option check_options[] = {{CLI_JSON}, {0}};
-
 const struct cli_command cli_cluster_check = {
     .arguments = "CLUSTER",
     .help = "Check that a cluster can be planned on, and say what is odd about it.\v"
             "Example: linkwise cluster check examples/clusters/h100-17.json\n\nExit code "
             "1 when the file breaks the format or a check fails.",
-    .options = {.line = check_options},
+    .options = {.line = (const struct cli_option[]){{CLI_JSON}, {0}}},
     .places = {1, 1, "CLUSTER", "CLUSTER is required"},
     .at = {CLI_PLACE (cluster)},
     CLI_RUN (check)};

@@ -435,13 +435,6 @@ static const struct cli_option options[] = {
     {CLI_JSON},
     {0}};
 
-static const struct cli_part parts[] = {
-    {&cli_job_options, offsetof (INPUT, job),
-     "The job (what is given is fixed, what is not is searched; --seq is 4096 and "
-     "--global-batch 1024 unless given):",
-     1},
-    {0}};
-
 static void check (void *input, struct argp_state *state)
 {
     struct compare_input *in = input;
@@ -465,7 +458,10 @@ const struct cli_command cli_compare = {
         "are one cluster at two times: then also the links that changed, and whether a "
         "new plan pays.",
     .options = {.line = options, .group = 2, .check = check},
-    .parts = parts,
+    .parts = {{&cli_job_options, offsetof (INPUT, job),
+               "The job (what is given is fixed, what is not is searched; --seq is 4096 "
+               "and --global-batch 1024 unless given):",
+               1}},
     .places = {.needed = 2, .list = true, .required = "two CLUSTERs are required"},
     .at = {CLI_LIST (list)},
     CLI_RUN (run)};

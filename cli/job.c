@@ -143,15 +143,15 @@ static void refuse_contradictions (const struct mapper_axes *a, struct argp_stat
 static void check (void *input, struct argp_state *state)
 {
     const struct cli_job *j = input;
-    bool own = j->memory_model == MEMEST_LINKWISE;
+    bool lora = j->job.lora, own = j->memory_model == MEMEST_LINKWISE;
 
     if (j->oom_risk > 0 && j->memory_limit_pct > 0)
         argp_error (state, "--memory-limit and --oom-risk contradict each other");
     if (j->oom_risk > 0 && !own)
         argp_error (state, "--oom-risk: only linkwise's own memory model has one");
-    if ((j->job.lora || j->job.wta_crs > 0) && !own)
+    if ((lora || j->job.wta_crs > 0) && !own)
         argp_error (state, "%s: only linkwise's own memory model knows it",
-                    j->job.lora ? "--lora" : "--wta-crs");
+                    lora ? "--lora" : "--wta-crs");
     refuse_contradictions (&j->axes, state);
 }
 

@@ -20,9 +20,6 @@ static const struct cli_option options[] = {
     {CLI_JSON},
     {0}};
 
-static const struct cli_part parts[] = {
-    {&cli_job_options, offsetof (INPUT, job), "The job:", 1}, {0}};
-
 static void check (void *input, struct argp_state *state)
 {
     const struct mem_input *in = input;
@@ -226,7 +223,7 @@ const struct cli_command cli_mem = {
             "models`), or - for standard input.  Degrees default to 1, the global batch "
             "to one that fills the pipeline.",
     .options = {.line = options, .check = check},
-    .parts = parts,
+    .parts = {{&cli_job_options, offsetof (INPUT, job), "The job:", 1}},
     .places = {.most = 1, .expected = "one MODEL"},
     .at = {CLI_PLACE (model)},
     CLI_RUN (run)};

@@ -64,14 +64,6 @@ static const struct cli_option options[] = {
     {"json", 'j', NULL, "print the plan file instead of a summary", CLI_FLAG (json)},
     {0}};
 
-static const struct cli_part parts[] = {
-    {&cli_job_options, offsetof (INPUT, job),
-     "The job (what is given is fixed, what is not is searched):", 1},
-    {&plan_passes_options, offsetof (INPUT, passes),
-     "Links that were measured several times:", 4},
-    {&plan_from_options, offsetof (INPUT, from), "A job that runs already:", 3},
-    {0}};
-
 static void init (void *input)
 {
     struct plan_input *in = input;
@@ -566,7 +558,12 @@ const struct cli_command cli_plan = {
         "line (\"2x8 h100-sxm5-80g intra:370 inter:48\", GB/s), or -.  "
         "MODEL is a Hugging Face config.json, a preset (`linkwise models`), or -.",
     .options = {.line = options, .group = 2, .init = init, .check = check},
-    .parts = parts,
+    .parts = {{&cli_job_options, offsetof (INPUT, job),
+               "The job (what is given is fixed, what is not is searched):", 1},
+              {&plan_passes_options, offsetof (INPUT, passes),
+               "Links that were measured several times:", 4},
+              {&plan_from_options, offsetof (INPUT, from),
+               "A job that runs already:", 3}},
     .places = {.most = 2, .expected = "CLUSTER and MODEL"},
     .at = {CLI_PLACE (cluster), CLI_PLACE (model)},
     CLI_RUN (run)};

@@ -215,11 +215,6 @@ static const struct cli_option time_options[] = {
     PRICE_OPTIONS,
     {0}};
 
-static const struct cli_part time_parts[] = {
-    {&cli_job_options, offsetof (INPUT, job),
-     "The job (degrees default to 1, dp is what the GPUs leave):", 1},
-    {0}};
-
 static void check (void *input, struct argp_state *state)
 {
     const struct time_input *in = input;
@@ -234,7 +229,8 @@ const struct cli_command cli_time = {
             "Example: linkwise time examples/clusters/h100-17.json llama-2-70b --seq "
             "4096 --global-batch 1024 --tp 8 --pp 4 --dp 4",
     .options = {.line = time_options, .check = check},
-    .parts = time_parts,
+    .parts = {{&cli_job_options, offsetof (INPUT, job),
+               "The job (degrees default to 1, dp is what the GPUs leave):", 1}},
     .places = {2, 2, "CLUSTER and MODEL", "CLUSTER and MODEL are required"},
     .at = {CLI_PLACE (cluster), CLI_PLACE (model)},
     CLI_RUN (run_time)};
@@ -258,14 +254,12 @@ static enum status run_eval (void *input, struct notes *notes, struct error *err
     return st;
 }
 
-static const struct cli_option eval_options[] = {PRICE_OPTIONS, {0}};
-
 const struct cli_command cli_eval = {
     .arguments = "PLAN [CLUSTER]",
     .help = "Price a plan's placement, in seconds a step, on CLUSTER or on its own.\v"
             "Example: linkwise eval plan.json examples/clusters/h100-17.json\n\nThe plan "
             "may have been edited by hand; its own estimate is ignored.",
-    .options = {.line = eval_options},
+    .options = {.line = (const struct cli_option[]){PRICE_OPTIONS, {0}}},
     .places = {1, 2, "PLAN and CLUSTER", "PLAN is required"},
     .at = {CLI_PLACE (plan), CLI_PLACE (cluster)},
     CLI_RUN (run_eval)};

@@ -1,3 +1,5 @@
+/* Tables of options into argp's, and what was given into the struct that they name.  Every
+ * table is a group of argp's with a struct group as its input; parse serves them all. */
 #include "cli/arguments.h"
 
 #include <assert.h>
@@ -150,7 +152,7 @@ static bool is_complete (const struct group *g)
 {
     const struct cli_places *p = &g->command->places;
 
-    for (const struct cli_option *line = g->options->line; line && line->name; line++)
+    for (const struct cli_option *line = g->options->line; line->name; line++)
         if (line->needed && !text_of (g, line))
             return false;
     return g->arguments >= p->needed || p->counted;
@@ -161,7 +163,7 @@ static void refuse_two_outputs (const struct group *g, struct argp_state *state)
     const char *alone = NULL;
     bool json = false;
 
-    for (const struct cli_option *line = g->options->line; line && line->name; line++) {
+    for (const struct cli_option *line = g->options->line; line->name; line++) {
         if (line->alone && cli_is_dash (text_of (g, line)))
             alone = line->alone;
         if (line->letter == 'j')
@@ -171,17 +173,10 @@ static void refuse_two_outputs (const struct group *g, struct argp_state *state)
         argp_error (state, "--json and %s - both want standard output", alone);
 }
 
-/* Keys of options without a letter begin after all characters. */
-static int key_of (const struct cli_option *line, int i)
-{
-    return line[i].letter ? line[i].letter : 256 + i;
-}
-
 static error_t parse (int key, char *given, struct argp_state *state)
 {
     struct group *g = state->input;
     const struct cli_command *c = g->command;
-    const struct cli_option *line = g->options->line;
 
     switch (key) {
     case ARGP_KEY_INIT: /* groups of parts follow their command's */
@@ -199,9 +194,11 @@ static error_t parse (int key, char *given, struct argp_state *state)
         refuse_two_outputs (g, state);
         return 0;
     default:
-        for (int i = 0; line && line[i].name; i++)
-            if (key == key_of (line, i)) {
-                take (&line[i], given, g->input + line[i].at, state);
+        for (int i = 0; g->option[i].name; i++)
+            if (key == g->option[i].key) {
+                const struct cli_option *line = &g->options->line[i];
+
+                take (line, given, g->input + line->at, state);
                 return 0;
             }
         return ARGP_ERR_UNKNOWN;
@@ -216,15 +213,17 @@ static void fill_group (struct group *g, const struct cli_options *options, void
     g->input = input;
     if (options->init)
         options->init (input);
-    for (int i = 0; line && line[i].name; i++) {
+    for (int i = 0; line->name; i++, line++) {
         assert (i < OPTIONS_MAX);
-        g->option[i] = (struct argp_option){.name = line[i].name,
-                                            .key = key_of (line, i),
-                                            .arg = line[i].argument,
-                                            .doc = line[i].help,
-                                            .group = options->group + line[i].group};
-        if (line[i].usual)
-            take (&line[i], line[i].usual, g->input + line[i].at, NULL);
+        g->option[i] = (struct argp_option){
+            line->name,
+            line->letter ? line->letter : 256 + i, /* after all characters */
+            line->argument,
+            0,
+            line->help,
+            options->group + line->group};
+        if (line->usual)
+            take (line, line->usual, g->input + line->at, NULL);
     }
     g->argp = (struct argp){.options = g->option, .parser = parse};
 }

@@ -42,32 +42,21 @@ struct calibration {
     struct part part[CALIBRATE_PARTS];
 };
 
-/* @param[in] profile  [runs->n] */
+/* @param[in]     p     one profile for all runs, or NULL: those in `each`
+ * @param[in,out] each  [runs->n] */
 static enum status score (const struct calibrate_runs *runs, enum calibrate_part what,
-                          const struct workload_profile *profile, struct cli_scores *s,
-                          struct error *err)
+                          const struct workload_profile *p, struct workload_profile *each,
+                          struct cli_scores *s, struct error *err)
 {
     struct calibrate_steps steps = {0};
-    enum status st =
-        what == CALIBRATE_TIME
-            ? calibrate_steps_estimate (runs, profile, NULL, NULL, &steps, err)
-            : ST_OK;
+    enum status st = p ? calibrate_profiles (runs, p, each, err) : ST_OK;
 
+    if (st == ST_OK && what == CALIBRATE_TIME)
+        st = calibrate_steps_estimate (runs, each, NULL, NULL, &steps, err);
     if (st == ST_OK)
-        st = cli_score (runs, profile, steps.step_s, NULL, s, err);
+        st = cli_score (runs, each, steps.step_s, NULL, s, err);
     calibrate_steps_release (&steps);
     return st;
-}
-
-/* The same by one profile for all.  @param[out] work  [runs->n] */
-static enum status score_one (const struct calibrate_runs *runs, enum calibrate_part what,
-                              const struct workload_profile *p,
-                              struct workload_profile *work, struct cli_scores *s,
-                              struct error *err)
-{
-    enum status st = calibrate_profiles (runs, p, work, err);
-
-    return st == ST_OK ? score (runs, what, work, s, err) : st;
 }
 
 static void on_fold (void *context, int done, int of)
@@ -106,16 +95,16 @@ static enum status fit_part (struct calibration *c, enum calibrate_part what,
              ? calibrate_time (&m->runs, NULL, &c->fitted, &m->fit, err)
              : calibrate_memory (&m->runs, NULL, &c->fitted, &m->fit, err);
     if (st == ST_OK)
-        st = score_one (&m->runs, what, &c->start, work, &m->start, err);
+        st = score (&m->runs, what, &c->start, work, &m->start, err);
     if (st == ST_OK)
-        st = score_one (&m->runs, what, &c->fitted, work, &m->fitted, err);
+        st = score (&m->runs, what, &c->fitted, work, &m->fitted, err);
     if (st == ST_OK)
         st = choose_groups (m, group, err);
     if (st == ST_OK && m->groups > 1) {
         st = calibrate_held_out (&m->runs, group, m->groups, what, &c->start, on_fold,
                                  progress, work, err);
         if (st == ST_OK)
-            st = score (&m->runs, what, work, &m->held_out, err);
+            st = score (&m->runs, what, NULL, work, &m->held_out, err);
     }
 out:
     free (work);

@@ -380,17 +380,6 @@ static enum status collect (struct comparison *x, struct notes *notes, struct er
     return st;
 }
 
-static void print_text (const struct comparison *x)
-{
-    print_links (x);
-    if (x->stats[0].n_worst + x->stats[1].n_worst > 0)
-        print_worst (x);
-    if (x->snapshots)
-        print_diff (x);
-    for (int k = 0; k < x->n_models; k++)
-        print_model (x, &x->model[k]);
-}
-
 static enum status print_json (const struct comparison *x, struct error *err)
 {
     json_t *models = json_array ();
@@ -413,8 +402,15 @@ static enum status run (void *input, struct notes *notes, struct error *err)
 
     if (st == ST_OK && in->json)
         st = print_json (&x, err);
-    else if (st == ST_OK)
-        print_text (&x);
+    else if (st == ST_OK) {
+        print_links (&x);
+        if (x.stats[0].n_worst + x.stats[1].n_worst > 0)
+            print_worst (&x);
+        if (x.snapshots)
+            print_diff (&x);
+        for (int k = 0; k < x.n_models; k++)
+            print_model (&x, &x.model[k]);
+    }
     for (int k = 0; k < x.n_models; k++)
         report_compared_release (&x.model[k].result);
     free (x.model);

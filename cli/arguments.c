@@ -129,7 +129,7 @@ static void take_arguments (struct group *g, char **arg, int n, struct argp_stat
     const size_t *at = g->command->at;
 
     g->arguments = n;
-    if (p->list) {
+    if (g->command->list) {
         *(struct cli_list *) (g->input + at[0]) =
             (struct cli_list){(const char *const *) arg, n};
         return;
@@ -150,12 +150,12 @@ static const char *text_of (const struct group *g, const struct cli_option *line
 
 static bool is_complete (const struct group *g)
 {
-    const struct cli_places *p = &g->command->places;
+    const struct cli_command *c = g->command;
 
     for (const struct cli_option *line = g->options->line; line->name; line++)
         if (line->needed && !text_of (g, line))
             return false;
-    return g->arguments >= p->needed || p->counted;
+    return g->arguments >= c->places.needed || c->counted;
 }
 
 static void refuse_two_outputs (const struct group *g, struct argp_state *state)
@@ -262,8 +262,8 @@ void cli_parse (const struct cli_command *c, int argc, char **argv, void *input)
     const struct cli_places *p = &c->places;
     int n = group[0].arguments;
 
-    if (p->counted && (n < p->needed || n > p->most)) {
-        fprintf (stderr, "%s: expected %s, found %d argument%s\n", argv[0], p->counted, n,
+    if (c->counted && (n < p->needed || n > p->most)) {
+        fprintf (stderr, "%s: expected %s, found %d argument%s\n", argv[0], c->counted, n,
                  n == 1 ? "" : "s");
         exit (2);
     }

@@ -82,8 +82,6 @@ struct cli_places {
     const char *expected; /* "PLAN and CLUSTER", as in "... expected, found "x" too"; if
                              there are none, what else does, or NULL */
     const char *required; /* "PLAN is required": these, or options, are lacking */
-    bool list;            /* any number is taken, all into one struct cli_list */
-    const char *counted;  /* these are expected, as is said when all else was well */
 };
 
 struct cli_list {
@@ -100,8 +98,10 @@ struct cli_command {
     struct cli_options options;
     struct cli_part parts[CLI_PARTS_MAX];
     struct cli_places places;
-    size_t at[2];      /* where arguments go: CLI_PLACE, or CLI_LIST */
-    size_t input_size; /* of the struct that is filled */
+    bool list;           /* any number is taken, all into one struct cli_list */
+    const char *counted; /* these are expected, as is said when all else was well */
+    size_t at[2];        /* where arguments go: CLI_PLACE, or CLI_LIST */
+    size_t input_size;   /* of the struct that is filled */
     enum status (*run) (void *input, struct notes *notes, struct error *err);
 };
 #define CLI_RUN(function) .input_size = sizeof (INPUT), .run = function

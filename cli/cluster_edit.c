@@ -26,12 +26,9 @@ struct edit_input {
     "output", 'o', "FILE", "where to write; - is standard output", CLI_TEXT (out), \
         .needed = true, .group = 1
 
-#define EDITING(least, most_of, what)              \
-    .places = {.needed = least,                    \
-               .most = most_of,                    \
-               .list = true,                       \
-               .counted = what,                    \
-               .required = "-o FILE is required"}, \
+/* How many arguments there are, as is said when all else was well. */
+#define EDITING(least, most, what)                                                       \
+    .places = {least, most, NULL, "-o FILE is required"}, .list = true, .counted = what, \
     .at = {CLI_LIST (list)}
 
 /* Write what came out well, and say so unless it went to standard output. */

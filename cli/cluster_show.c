@@ -160,14 +160,11 @@ static void print_worst (const struct topology_cluster *c, const struct topology
 /* ---- the heat map ---- */
 
 /* A tenth of the median as a digit, '#' from 95 % on; '?': nobody measured it. */
-static char shade (double share)
-{
-    return isnan (share) ? '?' : share >= 0.95 ? '#' : (char) ('0' + (int) (10 * share));
-}
-
 static void print_cell (double share, bool self, bool color)
 {
-    char s = self && isnan (share) ? '.' : shade (share);
+    char s = isnan (share)   ? (self ? '.' : '?')
+             : share >= 0.95 ? '#'
+                             : (char) ('0' + (int) (10 * share));
 
     if (!color || s == '.')
         printf (" %c", s);

@@ -1,14 +1,14 @@
 /* What commands say alike. */
 #include "cli/cli.h"
 
-#include "base/units.h"
-
 #include <ctype.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/units.h"
 
 bool cli_is_dash (const char *arg)
 {

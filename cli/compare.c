@@ -42,13 +42,8 @@ static void row (struct table *t, const char *what, const char *format, double a
                  double b)
 {
     table_cell (t, "%s", what);
-    for (int k = 0; k < 2; k++) {
-        char s[40];
-        double v = k ? b : a;
-
-        snprintf (s, sizeof s, format, v);
-        table_cell (t, "%s", isnan (v) ? "-" : s);
-    }
+    table_cell (t, !isnan (a) ? format : "-", a);
+    table_cell (t, !isnan (b) ? format : "-", b);
 }
 
 static int gpus_of (const struct topology_cluster *c)
@@ -458,6 +453,7 @@ const struct cli_command cli_compare = {
                "The job (what is given is fixed, what is not is searched; --seq is 4096 "
                "and --global-batch 1024 unless given):",
                1}},
-    .places = {.needed = 2, .list = true, .required = "two CLUSTERs are required"},
+    .places = {.needed = 2, .required = "two CLUSTERs are required"},
+    .list = true,
     .at = {CLI_LIST (list)},
     CLI_RUN (run)};

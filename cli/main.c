@@ -88,15 +88,6 @@ static int run (const struct cli_command *c, int argc, char **argv)
     return status_exit_code (st);
 }
 
-/* An answer that did not reach its reader is no answer. */
-static int answered (int code)
-{
-    if (fflush (stdout) == 0 && !ferror (stdout))
-        return code;
-    fputs ("linkwise: standard output: write error\n", stderr);
-    return code ? code : 1;
-}
-
 static int choose (const struct menu *m, int argc, char **argv)
 {
     if (argc < 2)
@@ -113,7 +104,12 @@ static int choose (const struct menu *m, int argc, char **argv)
             argv[1] = name;
             code = m->line[i].command ? run (m->line[i].command, argc - 1, argv + 1)
                                       : choose (&cluster, argc - 1, argv + 1);
-            return m == &program ? answered (code) : code;
+            if (m == &program && (fflush (stdout) != 0 || ferror (stdout))) {
+                /* An answer that did not reach its reader is no answer. */
+                fputs ("linkwise: standard output: write error\n", stderr);
+                code = code ? code : 1;
+            }
+            return code;
         }
     fprintf (stderr, "%s: unknown command \"%s\" (`%s --help` lists them)\n", m->name,
              argv[1], m->name);

@@ -210,17 +210,17 @@ static void print_cluster (const struct topology_cluster *c)
         for (int k = 0; k < i && !seen; k++)
             seen = c->node[k].type == c->node[i].type;
         if (!seen)
-            cli_print ("%s%s", i ? ", " : "", c->node[i].type->name);
+            printf ("%s%s", i ? ", " : "", c->node[i].type->name);
     }
-    cli_print (")");
+    printf (")");
     if (c->n_nodes > 1 && topology_inter_stats (c, &s, NULL) == ST_OK) {
-        cli_print ("; between nodes %.2f / %.2f / %.2f GB/s (min / median / max)",
-                   s.min_bytes_per_s / UNITS_GB, s.median_bytes_per_s / UNITS_GB,
-                   s.max_bytes_per_s / UNITS_GB);
+        printf ("; between nodes %.2f / %.2f / %.2f GB/s (min / median / max)",
+                s.min_bytes_per_s / UNITS_GB, s.median_bytes_per_s / UNITS_GB,
+                s.max_bytes_per_s / UNITS_GB);
         if (s.unmeasured > 0)
-            cli_print (", %ld of %ld links unmeasured", s.unmeasured, s.pairs);
+            printf (", %ld of %ld links unmeasured", s.unmeasured, s.pairs);
     }
-    cli_print ("\n");
+    printf ("\n");
 }
 
 static void print_nodes_left (const struct planning *x)
@@ -237,17 +237,17 @@ static void print_nodes_left (const struct planning *x)
         used[c->node_of_gpu[r->gpu[k]]] = true;
     for (int i = 0; i < c->n_nodes; i++)
         n += used[i];
-    cli_print ("GPUs     %lld of %d on %d of %d nodes", world, c->n_gpus, n, c->n_nodes);
+    printf ("GPUs     %lld of %d on %d of %d nodes", world, c->n_gpus, n, c->n_nodes);
     for (int i = 0; i < c->n_nodes && shown < 8; i++)
         if (!used[i])
-            cli_print ("%s%s", shown++ ? ", " : "; left out: ", c->node[i].name);
+            printf ("%s%s", shown++ ? ", " : "; left out: ", c->node[i].name);
     if (c->n_nodes - n > shown)
-        cli_print (" and %d more", c->n_nodes - n - shown);
-    cli_print ("\n");
+        printf (" and %d more", c->n_nodes - n - shown);
+    printf ("\n");
     if (x->info.joined_gpus > 0)
-        cli_print ("         measured links join %d GPUs at most: measure others, or fix "
-                   "degrees that need more\n",
-                   x->info.joined_gpus);
+        printf ("         measured links join %d GPUs at most: measure others, or fix "
+                "degrees that need more\n",
+                x->info.joined_gpus);
     free (used);
 }
 
@@ -260,12 +260,12 @@ static void print_layers (const struct mapper_result *r)
         even = even && r->layers[i] == r->layers[0];
     if (pp == 1)
         return;
-    cli_print ("layers  ");
+    printf ("layers  ");
     if (even)
-        cli_print (" %d on each of %d stages", r->layers[0], pp);
+        printf (" %d on each of %d stages", r->layers[0], pp);
     for (int i = 0; i < pp && !even; i++)
-        cli_print (" %d", r->layers[i]);
-    cli_print ("%s\n", even ? "" : " by stage");
+        printf (" %d", r->layers[i]);
+    printf ("%s\n", even ? "" : " by stage");
 }
 
 static void print_memory (const struct planning *x)
@@ -279,7 +279,7 @@ static void print_memory (const struct planning *x)
         if (r->memory[i].peak_bytes / r->gpu_bytes[i] >
             r->memory[worst].peak_bytes / r->gpu_bytes[worst])
             worst = i;
-    cli_print (
+    printf (
         "memory   %.1f GiB at the peak (stage %d), the limit is %.1f GiB; chance of "
         "running out %s\n",
         r->memory[worst].peak_bytes / UNITS_GIB, worst,
@@ -296,17 +296,16 @@ static void print_ties (const struct planning *x)
     const struct mapper_result *r = &x->r;
 
     if (x->p.objective == MAPPER_GPU_HOURS)
-        cli_print ("cost     %.1f GPU hours for 1e9 tokens\n",
-                   mapper_gpu_hours (x->p.job, &r->config, r->estimate.step_s));
+        printf ("cost     %.1f GPU hours for 1e9 tokens\n",
+                mapper_gpu_hours (x->p.job, &r->config, r->estimate.step_s));
     if (r->ties > 1)
-        cli_print ("ties     %d of the configurations placed are within %.1f %% of the "
-                   "best, the model's error\n",
-                   r->ties, 100 * r->model_error);
+        printf ("ties     %d of the configurations placed are within %.1f %% of the "
+                "best, the model's error\n",
+                r->ties, 100 * r->model_error);
     if (r->given_up > 1e-6)
-        cli_print (
-            "         one that is simpler or has memory to spare is taken, %.2f %% "
-            "above the best (--tie)\n",
-            100 * r->given_up);
+        printf ("         one that is simpler or has memory to spare is taken, %.2f %% "
+                "above the best (--tie)\n",
+                100 * r->given_up);
 }
 
 static void print_bounds (const struct planning *x)
@@ -315,28 +314,27 @@ static void print_bounds (const struct planning *x)
     char bound[32], step[32];
     double gap = r->estimate.step_s / r->lower_bound_s - 1.0;
 
-    cli_print ("gap      %.2f %% above %s, which no plan of this space can beat%s\n",
-               100.0 * gap, cli_seconds (r->lower_bound_s, bound),
-               x->info.proven    ? ""
-               : x->info.stopped ? " (search stopped early)"
-                                 : " (not proven: some could not be placed or reached)");
+    printf ("gap      %.2f %% above %s, which no plan of this space can beat%s\n",
+            100.0 * gap, cli_seconds (r->lower_bound_s, bound),
+            x->info.proven    ? ""
+            : x->info.stopped ? " (search stopped early)"
+                              : " (not proven: some could not be placed or reached)");
     if (isfinite (r->default_order_step_s))
-        cli_print ("default  %s in Megatron's order on the nodes as listed: this "
-                   "placement saves %.2f %%",
-                   cli_seconds (r->default_order_step_s, step),
-                   100.0 * (1.0 - r->estimate.step_s / r->default_order_step_s));
+        printf ("default  %s in Megatron's order on the nodes as listed: this placement "
+                "saves %.2f %%",
+                cli_seconds (r->default_order_step_s, step),
+                100.0 * (1.0 - r->estimate.step_s / r->default_order_step_s));
     else
-        cli_print ("default  Megatron's order on the nodes as listed does not fit in "
-                   "memory or is not connected");
+        printf ("default  Megatron's order on the nodes as listed does not fit in memory "
+                "or is not connected");
     if (r->default_order_unmeasured > 0)
-        cli_print (" (it uses %d links that nobody measured)",
-                   r->default_order_unmeasured);
-    cli_print ("\n");
+        printf (" (it uses %d links that nobody measured)", r->default_order_unmeasured);
+    printf ("\n");
     if (isfinite (r->gpu_step_s) && isfinite (r->node_step_s) &&
         r->gpu_step_s < r->node_step_s * (1.0 - 1e-6))
-        cli_print ("         placing single GPUs %s %.2f %% over whole nodes\n",
-                   r->granularity == MAPPER_GPU ? "gains" : "would gain only",
-                   100.0 * (1.0 - r->gpu_step_s / r->node_step_s));
+        printf ("         placing single GPUs %s %.2f %% over whole nodes\n",
+                r->granularity == MAPPER_GPU ? "gains" : "would gain only",
+                100.0 * (1.0 - r->gpu_step_s / r->node_step_s));
 }
 
 static void print_summary (const struct planning *x)

@@ -117,12 +117,9 @@ json_t *cli_times_json (const struct calibrate_time_scores *s)
 
 void cli_cell (struct table *t, const char *format, double value)
 {
-    if (fabs (value) > 1e6 && isfinite (value))
-        table_cell (t, "%.2g", value); /* a typing error must not blow up the table */
-    else if (isfinite (value))
-        table_cell (t, format, value);
-    else
-        table_cell (t, "-");
+    if (fabs (value) > 1e6)
+        format = "%.2g"; /* a typing error must not blow up the table */
+    table_cell (t, isfinite (value) ? format : "-", value);
 }
 
 void cli_label_cells (struct table *t, const struct calibrate_labels *l)

@@ -90,7 +90,7 @@ static void check (void *input, struct argp_state *state)
     if (in->job.layers)
         argp_error (state, "--layers-per-stage: plan chooses the layers of each stage");
     cli_one_stdin (cli_is_dash (in->cluster) + cli_is_dash (in->model) +
-                       cli_is_dash (from) + plan_passes_stdins (&in->passes),
+                       cli_is_dash (from) + in->passes.n_stdins,
                    state);
 }
 

@@ -42,7 +42,7 @@ void plan_from_print (const struct plan_from *x, const struct mapper_problem *p,
 
 struct plan_passes {
     const char **file; /* [n_links + n_heldout] those planned on first */
-    int n_links, n_heldout;
+    int n_links, n_heldout, n_stdins;
     struct mapper_heldout_settings how;
     double robust;                     /* the quantile that was asked for; 0: none */
     struct topology_passes passes;     /* none: passes.passes < 2 */
@@ -54,9 +54,6 @@ struct plan_passes {
 
 /** What fills it. */
 extern const struct cli_options plan_passes_options;
-
-/** How many of its files are standard input. */
-int plan_passes_stdins (const struct plan_passes *x);
 
 /** Was one of its options given? */
 bool plan_passes_asked (const struct plan_passes *x);

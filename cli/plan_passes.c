@@ -24,6 +24,7 @@ static void take_file (const struct cli_option *o, const char *given, void *valu
         list[k] = list[k - 1];
     list[at] = given;
     *(held_out ? &x->n_heldout : &x->n_links) += 1;
+    x->n_stdins += cli_is_dash (given);
 }
 
 static const struct cli_option options[] = {
@@ -43,15 +44,6 @@ static const struct cli_option options[] = {
     {0}};
 
 const struct cli_options plan_passes_options = {.line = options};
-
-int plan_passes_stdins (const struct plan_passes *x)
-{
-    int n = 0;
-
-    for (int k = 0; k < x->n_links + x->n_heldout; k++)
-        n += cli_is_dash (x->file[k]);
-    return n;
-}
 
 bool plan_passes_asked (const struct plan_passes *x)
 {
@@ -140,8 +132,8 @@ void plan_passes_print (const struct plan_passes *x)
     if (!x->priced)
         return;
     if (isnan (h->gain)) {
-        printf ("held out no gain can be told: the default order or the placement "
-                "cannot run\n");
+        printf ("held out no gain can be told: the default order or the placement cannot "
+                "run\n");
         return;
     }
     printf (

@@ -55,7 +55,6 @@ static enum status write_trace (const struct costmodel_problem *p, const int *gp
     if (p->kind != COSTMODEL_CRITICAL_PATH)
         notes_add (notes, "%s plays no schedule out: the trace is of the critical path's",
                    cli_model_authors (p->kind));
-
     own.kind = COSTMODEL_CRITICAL_PATH;
     st = costmodel_trace (&own, gpu, &trace, err);
     if (st == ST_OK)

@@ -161,7 +161,7 @@ struct cli_scores {
 
 /** @param[in] profile  [runs->n] that estimate
  *  @param[in] step_s   [runs->n] estimated; NULL: times are not scored
- *  @param[in] use      [runs->n] which count, labels aside; NULL: all */
+ *  @param[in] use      [runs->n] which count; labels are not scored then; NULL: all */
 enum status cli_score (const struct calibrate_runs *runs,
                        const struct workload_profile *profile, const double *step_s,
                        const bool *use, struct cli_scores *s, struct error *err);

@@ -70,10 +70,10 @@ enum status cli_score (const struct calibrate_runs *runs,
 
     if (st == ST_OK)
         st = calibrate_memory_errors (runs, profile, true, use, &s->states, err);
-    if (st == ST_OK)
+    if (st == ST_OK && !use)
         st = calibrate_memory_labels (runs, profile, MEMEST_LINKWISE, 1.0, &s->labels,
                                       err);
-    if (st == ST_OK)
+    if (st == ST_OK && !use)
         st = calibrate_memory_labels (runs, profile, MEMEST_FUJII, 0.8, &s->fujii, err);
     if (st == ST_OK && step_s)
         st = calibrate_score_times (runs, step_s, use, &s->times, err);

@@ -18,18 +18,10 @@ struct time_input {
 
 #define INPUT struct time_input
 
-#define PRICE_OPTIONS                                                       \
-    {                                                                       \
-        "trace",                                                            \
-        0,                                                                  \
-        "FILE",                                                             \
+#define TRACE                                                               \
+    "trace", 0, "FILE",                                                     \
         "write the schedule as Chrome trace JSON, which opens in Perfetto", \
-        CLI_TEXT (trace),                                                   \
-        .alone = "--trace"},                                                \
-        {CLI_COST_MODEL},                                                   \
-    {                                                                       \
-        CLI_JSON                                                            \
-    }
+        CLI_TEXT (trace), .alone = "--trace"
 
 static void print_estimate (const struct costmodel_estimate *e)
 {
@@ -211,7 +203,9 @@ static const struct cli_option time_options[] = {
     {"placement", 0, "default|PLAN",
      "Megatron's order over the nodes as listed, or a plan's ranks", CLI_TEXT (placement),
      .usual = "default"},
-    PRICE_OPTIONS,
+    {TRACE},
+    {CLI_COST_MODEL},
+    {CLI_JSON},
     {0}};
 
 static void check (void *input, struct argp_state *state)
@@ -253,12 +247,15 @@ static enum status run_eval (void *input, struct notes *notes, struct error *err
     return st;
 }
 
+static const struct cli_option eval_options[] = {
+    {TRACE}, {CLI_COST_MODEL}, {CLI_JSON}, {0}};
+
 const struct cli_command cli_eval = {
     .arguments = "PLAN [CLUSTER]",
     .help = "Price a plan's placement, in seconds a step, on CLUSTER or on its own.\v"
             "Example: linkwise eval plan.json examples/clusters/h100-17.json\n\nThe plan "
             "may have been edited by hand; its own estimate is ignored.",
-    .options = {.line = (const struct cli_option[]){PRICE_OPTIONS, {0}}},
+    .options = {.line = eval_options},
     .places = {1, 2, "PLAN and CLUSTER", "PLAN is required"},
     .at = {CLI_PLACE (plan), CLI_PLACE (cluster)},
     CLI_RUN (run_eval)};

@@ -6,73 +6,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
-#include "base/progress.h"
-
 struct calibrate_input {
     const char *runs, *profile, *name, *out;
     bool json;
 };
 
-enum { OPT_PROFILE = 256, OPT_NAME };
+#define INPUT struct calibrate_input
 
-static const struct argp_option options[] = {
-    {"profile", OPT_PROFILE, "NAME|FILE", 0,
-     "where the fit starts (default: the shipped profile of most rows)", 0},
-    {"name", OPT_NAME, "NAME", 0, "of the fitted profile (default: PROFILE's file name)",
-     0},
-    {"output", 'o', "PROFILE", 0, "write the fitted profile; - is standard output, alone",
-     0},
-    {"json", 'j', NULL, 0, "print one JSON document", 0},
+static const struct cli_option options[] = {
+    {"profile", 0, "NAME|FILE",
+     "where the fit starts (default: the shipped profile of most rows)",
+     CLI_TEXT (profile)},
+    {"name", 0, "NAME", "of the fitted profile (default: PROFILE's file name)",
+     CLI_TEXT (name)},
+    {"output", 'o', "PROFILE", "write the fitted profile; - is standard output, alone",
+     CLI_TEXT (out), .alone = "-o"},
+    {CLI_JSON},
     {0}};
 
-static error_t parse (int key, char *arg, struct argp_state *state)
-{
-    struct calibrate_input *in = state->input;
-
-    switch (key) {
-    case OPT_PROFILE:
-        in->profile = arg;
-        return 0;
-    case OPT_NAME:
-        in->name = arg;
-        return 0;
-    case 'o':
-        in->out = arg;
-        return 0;
-    case 'j':
-        in->json = true;
-        return 0;
-    case ARGP_KEY_ARG:
-        if (state->arg_num > 0)
-            argp_error (state, "one RUNS.csv expected, found \"%s\" too", arg);
-        in->runs = arg;
-        return 0;
-    case ARGP_KEY_END:
-        if (!in->runs)
-            argp_error (state, "RUNS.csv is required");
-        if (in->json && in->out && strcmp (in->out, "-") == 0)
-            argp_error (state, "--json and -o - both want standard output");
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-}
-
 /* ---- fits and their scores ---- */
-
-/* How well profiles meet the runs; a part's own members are set. */
-struct scores {
-    struct calibrate_errors peaks;
-    struct calibrate_labels labels;
-    struct calibrate_time_scores times;
-};
 
 /* The memory or the time constants. */
 struct part {
     struct calibrate_runs runs; /* those that have the figures; rows of all runs */
     struct calibrate_fit fit;
-    struct scores start, fitted, held_out;
+    struct cli_scores start, fitted, held_out; /* of the part alone */
     enum calibrate_grouping by;
     int groups; /* left out one at a time; 1: there is nothing to hold out */
 };
@@ -84,42 +42,21 @@ struct calibration {
     struct part part[CALIBRATE_PARTS];
 };
 
-static enum status score_times (const struct calibrate_runs *runs,
-                                const struct workload_profile *profile, /* [runs->n] */
-                                struct scores *s, struct error *err)
+/* @param[in]     p     one profile for all runs, or NULL: those in `each`
+ * @param[in,out] each  [runs->n] */
+static enum status score (const struct calibrate_runs *runs, enum calibrate_part what,
+                          const struct workload_profile *p, struct workload_profile *each,
+                          struct cli_scores *s, struct error *err)
 {
-    struct calibrate_steps steps;
-    enum status st = calibrate_steps_estimate (runs, profile, NULL, NULL, &steps, err);
+    struct calibrate_steps steps = {0};
+    enum status st = p ? calibrate_profiles (runs, p, each, err) : ST_OK;
 
-    if (st != ST_OK)
-        return st;
-    st = calibrate_score_times (runs, steps.step_s, NULL, &s->times, err);
+    if (st == ST_OK && what == CALIBRATE_TIME)
+        st = calibrate_steps_estimate (runs, each, NULL, NULL, &steps, err);
+    if (st == ST_OK)
+        st = cli_score (runs, each, steps.step_s, NULL, s, err);
     calibrate_steps_release (&steps);
     return st;
-}
-
-static enum status score (const struct calibrate_runs *runs, enum calibrate_part what,
-                          const struct workload_profile *profile, /* [runs->n] */
-                          struct scores *s, struct error *err)
-{
-    enum status st;
-
-    if (what == CALIBRATE_TIME)
-        return score_times (runs, profile, s, err);
-    st = calibrate_memory_errors (runs, profile, false, NULL, &s->peaks, err);
-    return st == ST_OK ? calibrate_memory_labels (runs, profile, MEMEST_LINKWISE, 1.0,
-                                                  &s->labels, err)
-                       : st;
-}
-
-static enum status score_one (const struct calibrate_runs *runs, enum calibrate_part what,
-                              const struct workload_profile *p,
-                              struct workload_profile *work, struct scores *s,
-                              struct error *err)
-{
-    enum status st = calibrate_profiles (runs, p, work, err);
-
-    return st == ST_OK ? score (runs, what, work, s, err) : st;
 }
 
 static void on_fold (void *context, int done, int of)
@@ -158,16 +95,16 @@ static enum status fit_part (struct calibration *c, enum calibrate_part what,
              ? calibrate_time (&m->runs, NULL, &c->fitted, &m->fit, err)
              : calibrate_memory (&m->runs, NULL, &c->fitted, &m->fit, err);
     if (st == ST_OK)
-        st = score_one (&m->runs, what, &c->start, work, &m->start, err);
+        st = score (&m->runs, what, &c->start, work, &m->start, err);
     if (st == ST_OK)
-        st = score_one (&m->runs, what, &c->fitted, work, &m->fitted, err);
+        st = score (&m->runs, what, &c->fitted, work, &m->fitted, err);
     if (st == ST_OK)
         st = choose_groups (m, group, err);
     if (st == ST_OK && m->groups > 1) {
         st = calibrate_held_out (&m->runs, group, m->groups, what, &c->start, on_fold,
                                  progress, work, err);
         if (st == ST_OK)
-            st = score (&m->runs, what, work, &m->held_out, err);
+            st = score (&m->runs, what, NULL, work, &m->held_out, err);
     }
 out:
     free (work);
@@ -177,18 +114,14 @@ out:
 
 /* ---- what is printed ---- */
 
-static const char *const part_names[CALIBRATE_PARTS] = {"memory", "time"};
-
 static const char *grouping_name (enum calibrate_grouping by)
 {
     return by == CALIBRATE_BY_MODEL ? "model" : "configuration";
 }
 
-static void print_constants (const char *part, const struct calibrate_fit *fit)
+/* Rows of a table and entries of a list; either may be NULL. */
+static void add_constants (const struct calibrate_fit *fit, struct table *t, json_t *list)
 {
-    static const char *const header[] = {"<constant", "before", "after", "<", NULL};
-    struct table *t = table_create (header);
-
     for (int i = 0; i < fit->n; i++) {
         const struct calibrate_fitted *k = &fit->constant[i];
 
@@ -196,67 +129,57 @@ static void print_constants (const char *part, const struct calibrate_fit *fit)
         table_cell (t, "%.4g", k->before);
         table_cell (t, "%.4g", k->after);
         table_cell (t, "%s", k->told ? "fitted" : "not told by these runs");
+        json_array_append_new (list, json_pack ("{s:s, s:f, s:f, s:b}", "constant",
+                                                k->constant->key, "before", k->before,
+                                                "after", k->after, "told", k->told));
     }
-    printf ("\n%s constants (docs/profile.md has their units):\n", part);
-    table_print (t, stdout);
-    table_destroy (t);
-}
-
-static void memory_cells (struct table *t, const struct scores *s)
-{
-    bool peaks = s->peaks.n > 0;
-
-    cli_cell (t, "%.2f", peaks ? 100 * s->peaks.mape : NAN);
-    cli_cell (t, "%.2f", peaks ? 100 * s->peaks.median : NAN);
-    cli_cell (t, "%.2f", peaks ? 100 * s->peaks.worst : NAN);
-    if (s->labels.n > 0)
-        cli_label_cells (t, &s->labels);
-    else
-        for (int i = 0; i < 5; i++)
-            table_cell (t, "-");
 }
 
 static void score_row (struct table *t, enum calibrate_part what, const char *name,
-                       const struct scores *s)
+                       const struct cli_scores *s)
 {
+    bool peaks = s->peaks.n > 0;
+
     table_cell (t, "%s", name);
-    if (what == CALIBRATE_TIME)
+    if (what == CALIBRATE_TIME) {
         cli_time_cells (t, &s->times);
-    else
-        memory_cells (t, s);
+        return;
+    }
+    cli_cell (t, "%.2f", peaks ? 100 * s->peaks.mape : NAN);
+    cli_cell (t, "%.2f", peaks ? 100 * s->peaks.median : NAN);
+    cli_cell (t, "%.2f", peaks ? 100 * s->peaks.worst : NAN);
+    cli_label_cells (t, &s->labels);
 }
 
 static void print_part (enum calibrate_part what, const struct part *m)
 {
-    static const char *const memory_header[] = {
-        "<profile",    "peak MAPE %", "median %", "worst %",
-        "OOM AUC",     "precision",   "recall",   "precision at recall .99",
-        "Brier score", NULL};
-    static const char *const time_header[] = {"<profile", CLI_TIME_HEADERS, NULL};
-    struct table *t;
+    struct table *t = cli_table ("<constant", "before", "after", "<");
     char name[64];
 
-    if (m->runs.n == 0)
-        return;
-    print_constants (part_names[what], &m->fit);
-    t = table_create (what == CALIBRATE_TIME ? time_header : memory_header);
+    add_constants (&m->fit, t, NULL);
+    printf ("\n%s constants (docs/profile.md has their units):\n",
+            what == CALIBRATE_TIME ? "time" : "memory");
+    cli_table_end (t);
+    if (what == CALIBRATE_TIME) {
+        printf ("\n%d step times:\n", m->start.times.errors.n);
+        t = cli_table ("<profile", CLI_TIME_HEADERS);
+    } else {
+        printf ("\n%d peaks and %d out-of-memory labels:\n", m->start.peaks.n,
+                m->start.labels.n);
+        t = cli_table ("<profile", "peak MAPE %", "median %", "worst %", "OOM AUC",
+                       "precision", "recall", "precision at recall .99", "Brier score");
+    }
     score_row (t, what, "before", &m->start);
     score_row (t, what, "fitted, on the runs that it saw", &m->fitted);
     snprintf (name, sizeof name, "fitted, each %s left out", grouping_name (m->by));
     if (m->groups > 1)
         score_row (t, what, name, &m->held_out);
-    if (what == CALIBRATE_TIME)
-        printf ("\n%d step times:\n", m->start.times.errors.n);
-    else
-        printf ("\n%d peaks and %d out-of-memory labels:\n", m->start.peaks.n,
-                m->start.labels.n);
-    table_print (t, stdout);
+    cli_table_end (t);
     if (m->groups == 1)
         printf ("all runs are of one configuration: there is none to leave out\n");
-    table_destroy (t);
 }
 
-static json_t *scores_json (enum calibrate_part what, const struct scores *s)
+static json_t *scores_json (enum calibrate_part what, const struct cli_scores *s)
 {
     if (what == CALIBRATE_TIME)
         return cli_times_json (&s->times);
@@ -273,20 +196,14 @@ static json_t *part_json (const struct calibration *c, enum calibrate_part what)
     if (m->runs.n == 0)
         return json_null ();
     list = json_array ();
-    for (int i = 0; i < m->fit.n; i++) {
-        const struct calibrate_fitted *k = &m->fit.constant[i];
-
-        json_array_append_new (list, json_pack ("{s:s, s:f, s:f, s:b}", "constant",
-                                                k->constant->key, "before", k->before,
-                                                "after", k->after, "told", k->told));
-    }
+    add_constants (&m->fit, NULL, list);
     doc = json_pack ("{s:i, s:o, s:o, s:o, s:o}", "runs", m->fit.used, "constants", list,
                      "before", scores_json (what, &m->start), "fitted",
                      scores_json (what, &m->fitted), "left_out",
                      m->groups > 1 ? scores_json (what, &m->held_out) : json_null ());
-    if (doc && m->groups > 1)
+    if (m->groups > 1)
         json_object_set_new (doc, "left_out_by", json_string (grouping_name (m->by)));
-    if (doc && what == CALIBRATE_TIME)
+    if (what == CALIBRATE_TIME)
         json_object_set_new (doc, "not_estimated",
                              cli_reasons_json (m->runs.skipped, m->runs.n_skipped));
     return doc;
@@ -316,10 +233,10 @@ static enum status usual_profile (const struct calibrate_runs *runs,
         }
     }
     if (st == ST_OK && most < runs->n)
-        notes_add (notes,
-                   "%d of %d rows are served by other profiles than %s; all are fitted "
-                   "on it",
-                   runs->n - most, runs->n, p->name);
+        notes_add (
+            notes,
+            "%d of %d rows are served by other profiles than %s; all are fitted on it",
+            runs->n - most, runs->n, p->name);
     free (each);
     return st;
 }
@@ -332,7 +249,7 @@ static void name_profile (const struct calibrate_input *in, struct workload_prof
 
     if (in->name)
         snprintf (p->name, sizeof p->name, "%.63s", in->name);
-    if (in->name || !base || strcmp (base, "-") == 0)
+    if (in->name || !base || cli_is_dash (base))
         return;
     base = slash ? slash + 1 : base;
     n = strlen (base);
@@ -377,7 +294,6 @@ static enum status answer (const struct calibrate_input *in, const struct calibr
                            struct error *err)
 {
     json_t *profile = profile_json (c), *doc;
-    bool to_stdout = in->out && strcmp (in->out, "-") == 0;
     enum status st = profile ? ST_OK : err_nomem (err);
 
     if (st == ST_OK && in->out)
@@ -386,15 +302,14 @@ static enum status answer (const struct calibrate_input *in, const struct calibr
         doc = json_pack ("{s:i, s:s, s:o, s:o, s:O}", "version", 1, "start",
                          c->start.from, "memory", part_json (c, CALIBRATE_MEMORY), "time",
                          part_json (c, CALIBRATE_TIME), "profile", profile);
-        st = cli_rows_json (doc, &c->runs, err);
-        if (st == ST_OK)
-            st = cli_print_json (json_incref (doc), err);
-        json_decref (doc);
-    } else if (st == ST_OK && !to_stdout) {
+        json_object_update_new (doc, cli_rows_json (&c->runs));
+        st = cli_print_json (doc, err);
+    } else if (st == ST_OK && !cli_is_dash (in->out)) {
         cli_print_rows (in->runs, &c->runs);
         printf ("the fit starts from profile %s\n", c->start.from);
         for (enum calibrate_part i = 0; i < CALIBRATE_PARTS; i++)
-            print_part (i, &c->part[i]);
+            if (c->part[i].runs.n > 0)
+                print_part (i, &c->part[i]);
         cli_print_missing (c->part[CALIBRATE_TIME].runs.skipped,
                            c->part[CALIBRATE_TIME].runs.n_skipped);
         if (in->out)
@@ -406,9 +321,9 @@ static enum status answer (const struct calibrate_input *in, const struct calibr
 
 /* ---- the command ---- */
 
-static enum status run (const struct calibrate_input *in, struct notes *notes,
-                        struct error *err)
+static enum status run (void *input, struct notes *notes, struct error *err)
 {
+    const struct calibrate_input *in = input;
     struct calibration c = {0};
     struct progress progress;
     enum status st = calibrate_runs_read (in->runs, &c.runs, err);
@@ -427,7 +342,7 @@ static enum status run (const struct calibrate_input *in, struct notes *notes,
         st = err_set (err, ST_INVALID,
                       "%s: no run has a measured peak, an out-of-memory label or a step "
                       "time that can be estimated",
-                      strcmp (in->runs, "-") == 0 ? "standard input" : in->runs);
+                      cli_input_name (in->runs));
     if (st == ST_OK) {
         name_profile (in, &c.fitted);
         name_sources (&c.runs, &c.fitted);
@@ -439,29 +354,16 @@ static enum status run (const struct calibrate_input *in, struct notes *notes,
     return st;
 }
 
-int cli_calibrate (int argc, char **argv)
-{
-    const struct argp argp = {
-        .options = options,
-        .parser = parse,
-        .args_doc = "RUNS.csv",
-        .doc = "Fit the constants of a framework profile to measured runs.\v"
-               "Example: linkwise calibrate runs.csv -o mine.json\n\nA handful of runs "
-               "will do: constants start at the profile's values, stay near them unless "
-               "the runs say otherwise, and those that the runs cannot tell are left "
-               "alone and named.  Peaks and out-of-memory labels tell memory constants, "
-               "step times those of time.  The error that counts is that of the runs "
-               "left out of "
-               "the fit.  RUNS.csv is a runs file (docs/runs.md) or - for standard "
-               "input."};
-    struct calibrate_input in = {0};
-    struct notes notes = {0};
-    struct error err = {""};
-
-    cli_parse (&argp, argc, argv, &in);
-
-    enum status st = run (&in, &notes, &err);
-
-    cli_warn ("calibrate", &notes);
-    return cli_end ("calibrate", st, &err);
-}
+const struct cli_command cli_calibrate = {
+    .arguments = "RUNS.csv",
+    .help = "Fit the constants of a framework profile to measured runs.\v"
+            "Example: linkwise calibrate runs.csv -o mine.json\n\nA handful of runs will "
+            "do: constants start at the profile's values, stay near them unless the runs "
+            "say otherwise, and those that the runs cannot tell are left alone and "
+            "named.  Peaks and out-of-memory labels tell memory constants, step times "
+            "those of time.  The error that counts is that of the runs left out of the "
+            "fit.  RUNS.csv is a runs file (docs/runs.md) or - for standard input.",
+    .options = {.line = options},
+    .places = {1, 1, "one RUNS.csv", "RUNS.csv is required"},
+    .at = {CLI_PLACE (runs)},
+    CLI_RUN (run)};

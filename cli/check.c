@@ -3,10 +3,8 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/file.h"
-#include "base/json.h"
 #include "cli/cli.h"
 
 #define SHOWN 20 /* ranks that are printed one by one */
@@ -16,58 +14,21 @@ struct check_input {
     bool json;
 };
 
-static const struct argp_option options[] = {
-    {"running", 'r', "TABLE", 0,
+#define INPUT struct check_input
+
+static const struct cli_option options[] = {
+    {"running", 'r', "TABLE",
      "compare with where a job's ranks are: lines `rank host gpu-uuid`, as the emitted "
      "where.sh prints; - is standard input",
-     0},
-    {"json", 'j', NULL, 0, "print one JSON document", 0},
+     CLI_TEXT (running)},
+    {CLI_JSON},
     {0}};
 
-static error_t parse (int key, char *arg, struct argp_state *state)
+static void check (void *input, struct argp_state *state)
 {
-    struct check_input *in = state->input;
+    const struct check_input *in = input;
 
-    switch (key) {
-    case 'j':
-        in->json = true;
-        return 0;
-    case 'r':
-        in->running = arg;
-        return 0;
-    case ARGP_KEY_ARG:
-        if (state->arg_num == 0)
-            in->plan = arg;
-        else if (state->arg_num == 1)
-            in->cluster = arg;
-        else
-            argp_error (state, "PLAN and CLUSTER expected, found \"%s\" too", arg);
-        return 0;
-    case ARGP_KEY_END:
-        if (!in->plan)
-            argp_error (state, "PLAN is required");
-        if (in->running && strcmp (in->running, "-") == 0 && strcmp (in->plan, "-") == 0)
-            argp_error (state, "only one input can be standard input");
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-}
-
-static const char *const verdicts[] = {"ok", "note", "FAILED"};
-
-static void print_report (const struct check_report *r)
-{
-    static const char *const header[] = {"<check", "<", "<found", NULL};
-    struct table *t = table_create (header);
-
-    for (int i = 0; i < r->n; i++) {
-        table_cell (t, "%s", r->item[i].what);
-        table_cell (t, "%s", verdicts[r->item[i].verdict]);
-        table_cell (t, "%s", r->item[i].text);
-    }
-    table_print (t, stdout);
-    table_destroy (t);
+    cli_one_stdin (cli_is_dash (in->plan) + cli_is_dash (in->running), state);
 }
 
 /* A running job beside its plan. */
@@ -76,75 +37,71 @@ struct running {
     struct check_running found;
 };
 
-static void print_differences (const struct workload_plan *p, const struct running *run)
+/* Ranks that are elsewhere: the first as rows of a table, all as entries of a list. */
+static void add_differences (const struct workload_plan *p, const struct running *run,
+                             struct table *t, json_t *list)
 {
-    static const char *const header[] = {"rank",     "<planned host", "GPU",
-                                         "<runs on", "<GPU",          NULL};
-    struct table *t;
-    int n = run->found.n_differences;
-
-    if (n == 0)
-        return;
-    t = table_create (header);
-    for (int i = 0; i < n && i < SHOWN; i++) {
-        int r = run->found.difference[i].rank;
-        const struct check_place *here = &run->place[r];
-
-        table_cell (t, "%d", r);
-        table_cell (t, "%s", p->place[r].node);
-        table_cell (t, "%d", p->place[r].gpu);
-        table_cell (t, "%s", here->host[0] ? here->host : "(no report)");
-        table_cell (t, "%s", here->gpu);
-    }
-    printf ("\n");
-    table_print (t, stdout);
-    table_destroy (t);
-    if (n > SHOWN)
-        printf ("and %d more\n", n - SHOWN);
-}
-
-static json_t *running_json (const struct workload_plan *p, const struct running *run)
-{
-    json_t *list = json_array ();
-
     for (int i = 0; i < run->found.n_differences; i++) {
         int r = run->found.difference[i].rank;
+        const struct workload_place *plan = &p->place[r];
         const struct check_place *here = &run->place[r];
         bool reported = here->host[0] != '\0';
+        struct table *shown = i < SHOWN ? t : NULL;
 
+        table_cell (shown, "%d", r);
+        table_cell (shown, "%s", plan->node);
+        table_cell (shown, "%d", plan->gpu);
+        table_cell (shown, "%s", reported ? here->host : "(no report)");
+        table_cell (shown, "%s", here->gpu);
         json_array_append_new (
             list, json_pack ("{s:i, s:s, s:i, s:o, s:o}", "rank", r, "planned_node",
-                             p->place[r].node, "planned_gpu", p->place[r].gpu, "host",
+                             plan->node, "planned_gpu", plan->gpu, "host",
                              reported ? json_string (here->host) : json_null (), "gpu",
                              reported ? json_string (here->gpu) : json_null ()));
     }
-    return json_pack ("{s:i, s:i, s:o, s:o, s:o}", "ranks", run->found.n_ranks,
-                      "reported", run->found.reported, "planned_step_s",
-                      json_number_or_null (run->found.planned_step_s), "step_s",
-                      json_number_or_null (run->found.step_s), "differences", list);
 }
 
-static json_t *report_json (const struct check_report *r, const struct workload_plan *p,
-                            const struct running *run)
+static enum status answer (const struct check_input *in, const struct workload_plan *p,
+                           const struct check_report *r, const struct running *run,
+                           struct error *err)
 {
-    json_t *list = json_array (), *doc;
+    const struct check_running *found = &run->found;
+    struct table *t = cli_table ("<check", "<", "<found"),
+                 *moved = cli_table ("rank", "<planned host", "GPU", "<runs on", "<GPU");
+    json_t *checks = json_array (), *list = json_array (), *doc;
+    enum status st;
 
     for (int i = 0; i < r->n; i++)
-        json_array_append_new (
-            list, json_pack ("{s:s, s:s, s:s}", "check", r->item[i].what, "verdict",
-                             verdicts[r->item[i].verdict], "found", r->item[i].text));
-    doc =
-        json_pack ("{s:i, s:b, s:o, s:o}", "version", 1, "ok", r->failed == 0, "step_s",
-                   r->step_s > 0 ? json_real (r->step_s) : json_null (), "checks", list);
+        cli_finding (t, checks, r->item[i].what, r->item[i].verdict, r->item[i].text);
+    add_differences (p, run, moved, list);
+    doc = json_pack ("{s:i, s:b, s:o, s:o}", "version", 1, "ok", r->failed == 0, "step_s",
+                     r->step_s > 0 ? json_real (r->step_s) : json_null (), "checks",
+                     checks);
     if (run->place)
-        json_object_set_new (doc, "running", running_json (p, run));
-    return doc;
+        json_object_set_new (
+            doc, "running",
+            json_pack ("{s:i, s:i, s:o, s:o, s:O}", "ranks", found->n_ranks, "reported",
+                       found->reported, "planned_step_s",
+                       json_number_or_null (found->planned_step_s), "step_s",
+                       json_number_or_null (found->step_s), "differences", list));
+    json_decref (list);
+    st = cli_answer (in->json, t, doc, err);
+    if (!in->json && found->n_differences > 0) {
+        printf ("\n");
+        table_print (moved, stdout);
+        if (found->n_differences > SHOWN)
+            printf ("and %d more\n", found->n_differences - SHOWN);
+    }
+    table_destroy (moved);
+    if (st == ST_OK && r->failed > 0)
+        st = err_set (err, ST_INVALID, "%s: %d of %d checks failed", in->plan, r->failed,
+                      r->n);
+    return st;
 }
 
-static enum status compare (const struct check_input *in, const struct workload_plan *p,
-                            const struct topology_cluster *c,
-                            const struct workload_profile *profile, struct running *run,
-                            struct check_report *r, struct error *err)
+static enum status compare (const struct check_input *in, const struct cli_work *x,
+                            struct running *run, struct check_report *r,
+                            struct error *err)
 {
     char *text;
     size_t len;
@@ -152,73 +109,45 @@ static enum status compare (const struct check_input *in, const struct workload_
 
     if (st != ST_OK)
         return st;
-    run->place = calloc ((size_t) p->n_ranks, sizeof *run->place);
-    st = run->place ? check_running_parse (
-                          strcmp (in->running, "-") == 0 ? "standard input" : in->running,
-                          text, p->n_ranks, run->place, err)
+    run->place = calloc ((size_t) x->plan.n_ranks, sizeof *run->place);
+    st = run->place ? check_running_parse (cli_input_name (in->running), text,
+                                           x->plan.n_ranks, run->place, err)
                     : err_nomem (err);
     free (text);
-    return st == ST_OK ? check_running (p, c, profile, run->place, r, &run->found, err)
+    return st == ST_OK ? check_running (&x->plan, x->cluster, &x->profile, run->place, r,
+                                        &run->found, err)
                        : st;
 }
 
-static enum status run (const struct check_input *in, struct notes *notes,
-                        struct error *err)
+static enum status run (void *input, struct notes *notes, struct error *err)
 {
-    struct workload_plan plan = {0};
-    struct topology_cluster *c = NULL;
-    struct workload_profile profile;
+    const struct check_input *in = input;
+    struct cli_work x = {0};
     struct check_report r;
     struct running job = {0};
-    enum status st =
-        cli_plan_read (in->plan, in->cluster, &plan, &c, &profile, notes, err);
+    enum status st = cli_plan_read (in->plan, in->cluster, &x, notes, err);
 
-    if (st != ST_OK)
-        return st;
-    st = check_plan (&plan, c, &profile, &r, err);
+    if (st == ST_OK)
+        st = check_plan (&x.plan, x.cluster, &x.profile, &r, err);
     if (st == ST_OK && in->running)
-        st = compare (in, &plan, c, &profile, &job, &r, err);
-    if (st == ST_OK) {
-        if (in->json)
-            st = cli_print_json (report_json (&r, &plan, &job), err);
-        else {
-            print_report (&r);
-            print_differences (&plan, &job);
-        }
-    }
-    if (st == ST_OK && r.failed > 0)
-        st = err_set (err, ST_INVALID, "%s: %d of %d checks failed", in->plan, r.failed,
-                      r.n);
+        st = compare (in, &x, &job, &r, err);
+    if (st == ST_OK)
+        st = answer (in, &x.plan, &r, &job, err);
     free (job.place);
     free (job.found.difference);
-    workload_plan_release (&plan);
-    topology_cluster_destroy (c);
+    cli_work_release (&x);
     return st;
 }
 
-int cli_check (int argc, char **argv)
-{
-    const struct argp argp = {
-        .options = options,
-        .parser = parse,
-        .args_doc = "PLAN [CLUSTER]",
-        .doc =
-            "Check a plan without the search: GPUs, degrees, memory, step time, bound; "
-            "and "
-            "with "
-            "--running, whether a job really is where the plan says, and what it costs "
-            "where it is not.\v"
+const struct cli_command cli_check = {
+    .arguments = "PLAN [CLUSTER]",
+    .help = "Check a plan without the search: GPUs, degrees, memory, step time, bound; "
+            "and with --running, whether a job really is where the plan says, and what "
+            "it costs where it is not.\v"
             "Example: linkwise check plan.json\n"
             "  srun ... ./exec.sh ./where.sh | linkwise check plan.json --running -\n\n"
-            "Without CLUSTER the plan's own is used.  Exit code 1 when a check fails."};
-    struct check_input in = {0};
-    struct notes notes = {0};
-    struct error err = {""};
-
-    cli_parse (&argp, argc, argv, &in);
-
-    enum status st = run (&in, &notes, &err);
-
-    cli_warn ("check", &notes);
-    return cli_end ("check", st, &err);
-}
+            "Without CLUSTER the plan's own is used.  Exit code 1 when a check fails.",
+    .options = {.line = options, .check = check},
+    .places = {1, 2, "PLAN and CLUSTER", "PLAN is required"},
+    .at = {CLI_PLACE (plan), CLI_PLACE (cluster)},
+    CLI_RUN (run)};

@@ -2,120 +2,93 @@
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
 
-#include <argp.h>
 #include <stdbool.h>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/progress.h"
 #include "base/text.h"
 #include "calibrate/calibrate.h"
+#include "cli/arguments.h"
 #include "mapper/mapper.h"
 #include "topology/survey/stats.h"
 #include "topology/topology.h"
 #include "workload/workload.h"
 
-/** A subcommand: argv[0] is its name.  @return the program's exit code */
-struct cli_command {
-    const char *name;
-    const char *what; /* one line for the list of commands */
-    int (*run) (int argc, char **argv);
-};
-
-/* One file each. */
-int cli_plan (int argc, char **argv);
-int cli_mem (int argc, char **argv);
-int cli_time (int argc, char **argv);
-int cli_eval (int argc, char **argv);
-int cli_check (int argc, char **argv);
-int cli_emit (int argc, char **argv);
-int cli_validate (int argc, char **argv);
-int cli_calibrate (int argc, char **argv);
-int cli_topo (int argc, char **argv);
-int cli_cluster (int argc, char **argv);
-int cli_compare (int argc, char **argv);
-int cli_bind (int argc, char **argv);
-int cli_gpus (int argc, char **argv);
-int cli_models (int argc, char **argv);
+/* The commands. */
+extern const struct cli_command cli_plan, cli_mem, cli_time, cli_eval, cli_check,
+    cli_emit, cli_compare, cli_topo, cli_bind, cli_validate, cli_calibrate, cli_gpus,
+    cli_models, cli_cluster_show, cli_cluster_check, cli_cluster_merge,
+    cli_cluster_import, cli_cluster_drain, cli_cluster_synth;
 
 /* ---- options that several commands share ---- */
 
+/* Whole lines of a table of options; INPUT has `bool json`, `enum costmodel_kind kind`. */
+#define CLI_JSON "json", 'j', NULL, "print one JSON document", CLI_FLAG (json)
+#define CLI_COST_MODEL                                                   \
+    "cost-model", 0, "critical-path|pipette|amp",                        \
+        "whose way of putting a step together (default: critical-path)", \
+        CLI_PARSED (cli_parse_cost_model, enum costmodel_kind, kind)
+bool cli_parse_cost_model (const char *word, void *kind);
+
 /** The job and its split; MAPPER_FREE or 0 where not given. */
 struct cli_job {
-    int seq, global_batch;
+    struct workload_job job;
     struct mapper_axes axes;
-    enum workload_precision precision;
-    enum workload_attention attention;
     const char *profile;
     const char *layers; /* comma-separated, as given; NULL */
-    enum workload_choice fused_norm, fused_mlp, gathered_logits;
-    double wta_crs;
-    bool lora;
     enum memest_model memory_model;
     double memory_limit_pct; /* 0: the memory model's usual one */
     double oom_risk;
 };
+extern const struct cli_options cli_job_options;
 
 /** The limit in percent: as given, else 80 under Fujii's model and 95 otherwise. */
 double cli_memory_limit (const struct cli_job *j);
 
-/** Defaults before parsing. */
-struct cli_job cli_job_default (void);
-
-/** An argp child that fills the struct cli_job that is its input. */
-extern const struct argp cli_job_argp;
-
-/** Parse a whole number from lo to hi, or a number above lo, up to hi, or end with a usage
- *  error that names the option. */
-int cli_int (const char *arg, const char *option, int lo, int hi,
-             struct argp_state *state);
-double cli_number (const char *arg, const char *option, double lo, double hi,
-                   struct argp_state *state);
-/** The same from 0, which counts, to hi. */
-double cli_number_from_0 (const char *arg, const char *option, double hi,
-                          struct argp_state *state);
-
-/** argp_parse with the program's habits: usage errors exit 2, "linkwise NAME" in
- *  messages. */
-void cli_parse (const struct argp *argp, int argc, char **argv, void *input);
-
-/* ---- messages ---- */
-
-/** Print "linkwise NAME: text" to standard error and return the status's exit code; 0 and
- *  silence for ST_OK. */
-int cli_end (const char *command, enum status st, const struct error *err);
-/** Print the notes as warnings, and release them. */
-void cli_warn (const char *command, struct notes *notes);
-
 /* ---- inputs ---- */
 
-/** Read the job's profile and check the job against the model. */
-enum status cli_job_resolve (const struct cli_job *in, const struct workload_model *m,
-                             struct workload_job *job, struct workload_profile *profile,
-                             struct notes *notes, struct error *err);
+/** Is it "-", standard input or output?  False for NULL. */
+bool cli_is_dash (const char *arg);
 
-/** The search that the options ask for, on all nodes that are not drained. */
-struct mapper_problem cli_problem (const struct cli_job *in,
-                                   const struct workload_model *m,
-                                   const struct workload_job *job,
-                                   const struct workload_profile *profile,
-                                   const struct topology_cluster *c);
+/** "-" as messages name it, other arguments as they are. */
+const char *cli_input_name (const char *arg);
+
+/** End with a usage error if n > 1 inputs are standard input. */
+void cli_one_stdin (int n, struct argp_state *state);
+
+/** What is trained, and where: a plan of a file, or as much of one as arguments and options
+ *  say.  Zeros at first; release it, also after a failure. */
+struct cli_work {
+    struct workload_plan plan;
+    struct topology_cluster *cluster;
+    struct workload_profile profile;
+    int *gpu; /* [n_ranks] where the ranks are; NULL where that is not said */
+};
+void cli_work_release (struct cli_work *x);
+
+/** Read a plan and its profile.  @param[in] cluster  NULL: the plan's own */
+enum status cli_plan_read (const char *plan, const char *cluster, struct cli_work *x,
+                           struct notes *notes, struct error *err);
+/** Look up the plan's GPUs. */
+enum status cli_plan_gpus (struct cli_work *x, struct error *err);
+
+/** Read the model and the job's profile, and check the job against the model; the plan's
+ *  limits are the options'. */
+enum status cli_job_read (const struct cli_job *in, const char *model, struct cli_work *x,
+                          struct notes *notes, struct error *err);
 
 /** One configuration from the options, axes not given taking their defaults (degrees 1,
  *  ZeRO 1, sequence parallelism on where tp > 1, nothing recomputed, 1F1B). */
 struct workload_config cli_job_config (const struct cli_job *in);
 
-/** Layers of each stage: the option's list, or the profile's split.
- *  @param[out] layers [pp] */
-enum status cli_job_layers (const struct cli_job *in, const struct workload_model *m,
-                            const struct workload_config *c,
-                            const struct workload_profile *profile, int *layers,
+/** Layers of each stage of the configuration: the option's list, or the profile's split. */
+enum status cli_job_layers (const struct cli_job *in, struct cli_work *x,
                             struct error *err);
 
-/** A plan and the cluster that it is for: the argument, or the plan's own. */
-enum status cli_plan_read (const char *plan_arg, const char *cluster_arg,
-                           struct workload_plan *plan, struct topology_cluster **cluster,
-                           struct workload_profile *profile, struct notes *notes,
-                           struct error *err);
+/** The search for that job on its cluster, on all nodes that are not drained, within the
+ *  plan's limits; no axis is set. */
+struct mapper_problem cli_problem (const struct cli_work *x);
 
 /** Set allowed[] of the nodes of a host list to value, or with "rack:LIST" of all nodes in
  *  racks or below switches of those names; a drained node is never allowed.
@@ -124,19 +97,24 @@ enum status cli_mark_nodes (const struct topology_cluster *c, const char *list,
                             const char *option, bool value, bool *allowed,
                             struct error *err);
 
-/** The file that a cluster of more than 256 nodes is referred to by in a plan, and the
- *  digest of its text.  @param[out] file  arg, or NULL where the cluster is written whole */
-enum status cli_cluster_reference (const char *arg, const struct topology_cluster *c,
-                                   const char **file, char hex[65], struct error *err);
+#define CLI_WHOLE_NODES 256 /* clusters up to here stand in the plan file */
 
-/** A plan's document as it can be read from any folder: with the cluster that was given
- *  for it, and its file's name made absolute.  @param[out] out  a new reference */
-enum status cli_plan_document (const struct workload_plan *plan, const char *cluster_arg,
-                               const struct topology_cluster *c, json_t **out,
-                               struct error *err);
+/** How a plan names its cluster's file, where it does: that of a larger cluster, by the
+ *  argument, or without one that of the plan that was read.
+ *  @param[in]  arg   NULL: plan's own; plan is not looked at otherwise
+ *  @param[out] file  NULL where the cluster is written whole
+ *  @param[out] hex   the digest of the file's text, "" where there is none */
+enum status cli_cluster_reference (const char *arg, const struct workload_plan *plan,
+                                   const struct topology_cluster *c, const char **file,
+                                   char hex[65], struct error *err);
+
+/* ---- messages ---- */
+
+/** Print the notes as warnings of "linkwise NAME", and release them. */
+void cli_warn (const char *who, struct notes *notes);
+
 /** Note the ranks that are on drained nodes. */
-void cli_note_drained (const struct topology_cluster *c, const int *gpu, int n,
-                       struct notes *notes);
+void cli_note_drained (const struct cli_work *x, struct notes *notes);
 
 /** Note a type, or all of a cluster's, that run at fp16's rate for want of bf16; true if
  *  it does. */
@@ -144,10 +122,6 @@ bool cli_note_type (const struct topology_gpu_type *t, enum workload_precision p
                     struct notes *notes);
 void cli_note_types (const struct topology_cluster *c, enum workload_precision precision,
                      struct notes *notes);
-
-/** Whether standard output takes colour: "always", "never", or "auto" (a terminal, and
- *  NO_COLOR is empty or not set). */
-bool cli_color (const char *when);
 
 /** A watch that shows "looking at links: 40 %" on the progress line. */
 struct topology_watch cli_watch (struct progress *p);
@@ -163,21 +137,34 @@ const char *cli_chance (double p, char buf[32]);
 
 /** Print where the step goes, one part a line. */
 void cli_print_breakdown (const struct costmodel_estimate *e);
-/** Add a line on the estimated links that `who` uses, where there are any. */
-void cli_say_estimated (const struct costmodel_estimate *e, const char *who,
-                        struct text *out);
+/** Print a line on the estimated links that `who` uses, where there are any. */
+void cli_print_estimated (const struct costmodel_estimate *e, const char *who);
 
 /** Columns that the file's header lacks, as a warning. */
 void cli_note_columns (const struct calibrate_runs *runs, struct notes *notes);
 
 /** Say how many rows of a runs file serve, and why the others do not. */
 void cli_print_rows (const char *path, const struct calibrate_runs *runs);
-/** The same as "rows", "used" and "skipped" of a document. */
-enum status cli_rows_json (json_t *doc, const struct calibrate_runs *runs,
-                           struct error *err);
+/** The same as "rows", "used" and "skipped".  A new reference. */
+json_t *cli_rows_json (const struct calibrate_runs *runs);
 
 /** Print why step times cannot be estimated, if some cannot. */
 void cli_print_missing (const struct calibrate_reason *missing, int n);
+
+/** How well estimates meet what was measured. */
+struct cli_scores {
+    struct calibrate_errors peaks, states;
+    double coverage;                       /* part of the peaks in their 90 % intervals */
+    struct calibrate_labels labels, fujii; /* by linkwise's memory model and by Fujii's */
+    struct calibrate_time_scores times;
+};
+
+/** @param[in] profile  [runs->n] that estimate
+ *  @param[in] step_s   [runs->n] estimated; NULL: times are not scored
+ *  @param[in] use      [runs->n] which count; labels are not scored then; NULL: all */
+enum status cli_score (const struct calibrate_runs *runs,
+                       const struct workload_profile *profile, const double *step_s,
+                       const bool *use, struct cli_scores *s, struct error *err);
 
 /** Scores as objects with the units in their keys; unknown ones are null.  New
  *  references. */
@@ -187,6 +174,23 @@ json_t *cli_labels_json (const struct calibrate_labels *l);
 json_t *cli_times_json (const struct calibrate_time_scores *s);
 /** Reasons as a list of "reason", "rows" and "first_row".  A new reference. */
 json_t *cli_reasons_json (const struct calibrate_reason *list, int n);
+
+/** printf, with control characters replaced: what files name must not reach a terminal as
+ *  it is. */
+void cli_print (const char *format, ...) __attribute__ ((format (printf, 1, 2)));
+
+/** A table with these columns. */
+#define cli_table(...) table_create ((const char *const[]){__VA_ARGS__, NULL})
+/** Print the table, and destroy it. */
+void cli_table_end (struct table *t);
+
+/** Print the table or the document, and release both. */
+enum status cli_answer (bool json, struct table *t, json_t *doc, struct error *err);
+
+/** Add what a check found to the table and the list of a document.
+ *  @param[in] verdict  0: ok, 1: a note, 2: failed, as check and topology have them */
+void cli_finding (struct table *t, json_t *list, const char *what, int verdict,
+                  const char *found);
 
 /** A table's next cell: the number, in two digits above 1e6, or "-" when it is not
  *  finite. */
@@ -203,15 +207,6 @@ void cli_time_cells (struct table *t, const struct calibrate_time_scores *s);
     "MAPE %", "median %", "bias %", "worst %", "Spearman", "Kendall", "regret, mean %", \
         "groups with regret <= 2 %"
 
-/** The option --cost-model of several commands, in a group of their help. */
-enum { CLI_OPT_COST_MODEL = 1024 };
-#define CLI_COST_MODEL_OPTION(group)                                               \
-    {                                                                              \
-        "cost-model", CLI_OPT_COST_MODEL, "critical-path|pipette|amp", 0,          \
-            "whose way of putting a step together (default: critical-path)", group \
-    }
-enum costmodel_kind cli_cost_model (const char *arg, struct argp_state *state);
-
 /** A published model in words. */
 const char *cli_model_authors (enum costmodel_kind kind);
 
@@ -221,7 +216,8 @@ void cli_print_binding (const struct topology_cluster *c,
                         const struct costmodel_binding *b, double unshared_step_s,
                         double step_s);
 
-/** One line: degrees and the other choices. */
-void cli_describe_config (const struct workload_config *c, struct text *out);
+/** Degrees and the other choices, as in a sentence. */
+#define CLI_CONFIG_TEXT 256
+const char *cli_config_text (const struct workload_config *c, char buf[CLI_CONFIG_TEXT]);
 
 #endif

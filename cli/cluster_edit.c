@@ -1,208 +1,84 @@
 /* linkwise cluster merge, import, drain, synth: cluster files made of others. */
-#include "cli/cluster.h"
+#include "cli/cli.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
-#include "base/json.h"
-#include "base/progress.h"
 #include "topology/edit/edit.h"
 #include "topology/machine/import.h"
 #include "topology/measured/links_import.h"
-#include "topology/topology.h"
 
 struct edit_input {
-    const char **arg; /* [n] */
-    int n;
+    struct cli_list list; /* arguments */
     const char *out, *gpu_type, *format, *name, *reason;
     bool back;
+    int seed, epoch;
     struct topology_synth synth;
 };
 
-enum {
-    OPT_TYPE = 512,
-    OPT_FORMAT,
-    OPT_NAME,
-    OPT_BACK,
-    OPT_REASON,
-    OPT_NODES,
-    OPT_GPUS,
-    OPT_SEED,
-    OPT_EPOCH,
-    OPT_LEAF,
-    OPT_POD,
-    OPT_INTRA,
-    OPT_INTER,
-    OPT_PLANT,
-    OPT_NPY
-};
+#define INPUT struct edit_input
 
-#define OUTPUT_OPTION                                                       \
-    {                                                                       \
-        "output", 'o', "FILE", 0, "where to write; - is standard output", 1 \
-    }
+/* The last in --help. */
+#define OUTPUT                                                                     \
+    "output", 'o', "FILE", "where to write; - is standard output", CLI_TEXT (out), \
+        .needed = true, .group = 1
 
-static error_t parse_synth (int key, char *arg, struct argp_state *state,
-                            struct topology_synth *s)
-{
-    const int most = 1 << 30;
+/* How many arguments there are, as is said when all else was well. */
+#define EDITING(least, most, what)                                                       \
+    .places = {least, most, NULL, "-o FILE is required"}, .list = true, .counted = what, \
+    .at = {CLI_LIST (list)}
 
-    switch (key) {
-    case OPT_TYPE:
-        s->gpu_type = arg;
-        return 0;
-    case OPT_NODES:
-        s->nodes = cli_int (arg, "--nodes", 1, 1048576, state);
-        return 0;
-    case OPT_GPUS:
-        s->gpus = cli_int (arg, "--gpus", 1, 1024, state);
-        return 0;
-    case OPT_SEED:
-        s->seed = (unsigned long) cli_int (arg, "--seed", 0, most, state);
-        return 0;
-    case OPT_EPOCH:
-        s->epoch = (unsigned long) cli_int (arg, "--epoch", 0, most, state);
-        return 0;
-    case OPT_LEAF:
-        s->leaf = cli_int (arg, "--leaf", 1, 1048576, state);
-        return 0;
-    case OPT_POD:
-        s->pod = cli_int (arg, "--pod", 1, 1048576, state);
-        return 0;
-    case OPT_INTRA:
-        s->intra_gb_per_s = cli_number (arg, "--intra", 0, 1e6, state);
-        return 0;
-    case OPT_INTER:
-        s->inter_gb_per_s = cli_number (arg, "--inter", 0, 1e6, state);
-        return 0;
-    case OPT_PLANT:
-        s->plant = cli_int (arg, "--plant", 1, 1048576, state);
-        return 0;
-    case OPT_NPY:
-        s->npy = true;
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-}
-
-static error_t parse (int key, char *arg, struct argp_state *state)
-{
-    struct edit_input *in = state->input;
-
-    switch (key) {
-    case 'o':
-        in->out = arg;
-        return 0;
-    case OPT_TYPE:
-        in->gpu_type = in->synth.gpu_type = arg;
-        return 0;
-    case OPT_FORMAT:
-        in->format = arg;
-        return 0;
-    case OPT_NAME:
-        if (!topology_name_ok (arg))
-            argp_error (state, "--name: expected a node's name, found \"%s\"", arg);
-        in->name = arg;
-        return 0;
-    case OPT_BACK:
-        in->back = true;
-        return 0;
-    case OPT_REASON:
-        in->reason = arg;
-        return 0;
-    case ARGP_KEY_ARG:
-        in->arg[in->n++] = arg;
-        return 0;
-    case ARGP_KEY_END:
-        if (!in->out)
-            argp_error (state, "-o FILE is required");
-        return 0;
-    default:
-        return parse_synth (key, arg, state, &in->synth);
-    }
-}
-
-/* Parse; the arguments are at least lo and at most hi. */
-static struct edit_input read_arguments (const struct argp *argp, int argc, char **argv,
-                                         int lo, int hi, const char *expected)
-{
-    struct edit_input in = {.arg = calloc ((size_t) argc + 1, sizeof *in.arg),
-                            .format = "auto",
-                            .synth = topology_synth_default ()};
-
-    if (!in.arg) {
-        fputs ("linkwise: out of memory\n", stderr);
-        exit (1);
-    }
-    cli_parse (argp, argc, argv, &in);
-    if (in.n < lo || in.n > hi) {
-        fprintf (stderr, "%s: expected %s, found %d argument%s\n", argv[0], expected,
-                 in.n, in.n == 1 ? "" : "s");
-        exit (2);
-    }
-    return in;
-}
-
-static int end (const char *command, struct edit_input *in, enum status st,
-                struct notes *notes, const struct error *err)
-{
-    free (in->arg);
-    cli_warn (command, notes);
-    return cli_end (command, st, err);
-}
-
-/* Write, and say so unless the document went to standard output. */
-static enum status write_out (struct topology_document *d, const char *out,
-                              struct error *err)
+/* Write what came out well, and say so unless it went to standard output. */
+static enum status end (const struct edit_input *in, enum status st,
+                        struct topology_document *d, struct error *err)
 {
     json_t *nodes = json_object_get (d->doc, "nodes"), *node;
-    enum status st = topology_document_write (d, out, err);
+    size_t n = json_array_size (nodes), i;
     long long gpus = 0;
-    size_t i;
 
     json_array_foreach (nodes, i, node) gpus +=
         json_integer_value (json_object_get (node, "gpus"));
-    if (st == ST_OK && strcmp (out, "-") != 0)
-        printf ("%zu node%s, %lld GPU%s written to %s%s\n", json_array_size (nodes),
-                json_array_size (nodes) == 1 ? "" : "s", gpus, gpus == 1 ? "" : "s", out,
+    if (st == ST_OK)
+        st = topology_document_write (d, in->out, err);
+    if (st == ST_OK && !cli_is_dash (in->out))
+        printf ("%zu node%s, %lld GPU%s written to %s%s\n", n, n == 1 ? "" : "s", gpus,
+                gpus == 1 ? "" : "s", in->out,
                 d->n_sides > 0 ? " and .npy files beside it" : "");
+    topology_document_release (d);
     return st;
 }
 
 /* ---- merge ---- */
 
-int cli_cluster_merge (int argc, char **argv)
-{
-    const struct argp_option options[] = {
-        {"gpu-type", OPT_TYPE, "TYPE", 0, "of GPUs whose type no file names", 0},
-        OUTPUT_OPTION,
-        {0}};
-    const struct argp argp = {
-        .options = options,
-        .parser = parse,
-        .args_doc = "FILE...",
-        .doc =
-            "Put node files, links files and cluster files together to one cluster "
-            "file.\v"
-            "Example: linkwise cluster merge n0.json n1.json links.json -o "
-            "cluster.json\n\nOf two values for one thing the newer file's holds: by the "
-            "times in the files where all have one, else the file named later.  "
-            "Conflicts are named.  What no file gives is filled from data sheets, and "
-            "marked as nominal."};
-    struct edit_input in = read_arguments (&argp, argc, argv, 1, argc, "FILE...");
-    struct topology_document d = {0};
-    struct notes notes = {0};
-    struct error err = {""};
-    enum status st = topology_merge (in.arg, in.n, in.gpu_type, &d, &notes, &err);
+static const struct cli_option merge_options[] = {
+    {"gpu-type", 0, "TYPE", "of GPUs whose type no file names", CLI_TEXT (gpu_type)},
+    {OUTPUT},
+    {0}};
 
-    if (st == ST_OK)
-        st = write_out (&d, in.out, &err);
-    topology_document_release (&d);
-    return end ("cluster merge", &in, st, &notes, &err);
+static enum status merge (void *input, struct notes *notes, struct error *err)
+{
+    const struct edit_input *in = input;
+    struct topology_document d = {0};
+    enum status st =
+        topology_merge (in->list.arg, in->list.n, in->gpu_type, &d, notes, err);
+    return end (in, st, &d, err);
 }
+
+const struct cli_command cli_cluster_merge = {
+    .arguments = "FILE...",
+    .help =
+        "Put node files, links files and cluster files together to one cluster file.\v"
+        "Example: linkwise cluster merge n0.json n1.json links.json -o "
+        "cluster.json\n\nOf two values for one thing the newer file's holds: by the "
+        "times in the files where all have one, else the file named later.  "
+        "Conflicts are named.  What no file gives is filled from data sheets, and marked "
+        "as nominal.",
+    .options = {.line = merge_options},
+    EDITING (1, INT_MAX, "FILE..."),
+    CLI_RUN (merge)};
 
 /* ---- import ---- */
 
@@ -215,26 +91,23 @@ static bool is_machine_format (const char *format)
 }
 
 /* A description of machines, or links; standard input with `auto` is taken for links. */
-static enum status import (const struct edit_input *in, json_t **doc, struct notes *notes,
-                           struct error *err)
+static enum status read_other (const struct edit_input *in, json_t **doc,
+                               struct notes *notes, struct error *err)
 {
-    const char *file = in->arg[0];
+    const char *file = in->list.arg[0], *why;
     bool automatic = strcmp (in->format, "auto") == 0,
          machine = is_machine_format (in->format);
     char *data = NULL;
     size_t len = 0;
     enum status st = ST_OK;
 
-    if (machine || (automatic && strcmp (file, "-") != 0)) {
+    if (machine || (automatic && !cli_is_dash (file))) {
         st = file_read (file, &data, &len, err);
         machine = machine || (st == ST_OK && topology_format_detect (data, len));
     }
-    if (st == ST_OK && data) {
-        const char *why = file_not_text (data, len);
-
-        if (why)
-            st = err_set (err, ST_INVALID, "%s: %s", file, why);
-    }
+    why = st == ST_OK && data ? file_not_text (data, len) : NULL;
+    if (why)
+        st = err_set (err, ST_INVALID, "%s: %s", file, why);
     if (st == ST_OK)
         st = machine ? topology_import (file, data, len, in->format, doc, notes, err)
                      : topology_links_import (file, in->format, doc, notes, err);
@@ -242,81 +115,118 @@ static enum status import (const struct edit_input *in, json_t **doc, struct not
     return st;
 }
 
-int cli_cluster_import (int argc, char **argv)
+static void take_name (const struct cli_option *o, const char *given, void *value,
+                       struct argp_state *state)
 {
-    const struct argp_option options[] = {
-        {"format", OPT_FORMAT, "NAME", 0, "how to read that file (default auto)", 0},
-        {"name", OPT_NAME, "NODE", 0,
-         "the name of its node, for a file that does not tell its host's", 0},
-        {"gpu-type", OPT_TYPE, "TYPE", 0, "of GPUs whose type the file leaves open", 0},
-        OUTPUT_OPTION,
-        {0}};
-    struct text doc = {0};
-    struct argp argp = {.options = options, .parser = parse, .args_doc = "FILE"};
-    struct edit_input in;
-    struct topology_document d = {0};
-    struct notes notes = {0};
-    struct error err = {""};
-    enum status st;
-
-    text_add (&doc,
-              "Turn what other tools printed into a links file, or a description of "
-              "machines into a node file, for `linkwise cluster merge`.\v"
-              "Example: linkwise cluster import sendrecv.log -o links.json\n\n"
-              "Formats of links:");
-    for (int i = 0; topology_links_import_format_at (i); i++)
-        text_add (&doc, " %s", topology_links_import_format_at (i));
-    text_add (&doc, "\nFormats of machines:");
-    for (int i = 0; topology_format_at (i); i++)
-        text_add (&doc, " %s", topology_format_at (i)->name);
-    argp.doc = text_str (&doc);
-    in = read_arguments (&argp, argc, argv, 1, 1, "FILE");
-    text_free (&doc);
-    st = import (&in, &d.doc, &notes, &err);
-    if (st == ST_OK && in.name)
-        st = topology_rename_node (d.doc, in.name, &err);
-    if (st == ST_OK && in.gpu_type)
-        st = topology_name_type (d.doc, in.gpu_type, &err);
-    if (st == ST_OK)
-        st = write_out (&d, in.out, &err);
-    topology_document_release (&d);
-    return end ("cluster import", &in, st, &notes, &err);
+    (void) o;
+    if (!topology_name_ok (given))
+        argp_error (state, "--name: expected a node's name, found \"%s\"", given);
+    *(const char **) value = given;
 }
+
+static const struct cli_option import_options[] = {
+    {"format", 0, "NAME", "how to read that file (default auto)", CLI_TEXT (format),
+     .usual = "auto"},
+    {"name", 0, "NODE", "the name of its node, for a file that does not tell its host's",
+     CLI_TAKEN (take_name, const char *, name)},
+    {"gpu-type", 0, "TYPE", "of GPUs whose type the file leaves open",
+     CLI_TEXT (gpu_type)},
+    {OUTPUT},
+    {0}};
+
+static enum status import (void *input, struct notes *notes, struct error *err)
+{
+    const struct edit_input *in = input;
+    struct topology_document d = {0};
+    enum status st = read_other (in, &d.doc, notes, err);
+    if (st == ST_OK && in->name)
+        st = topology_rename_node (d.doc, in->name, err);
+    if (st == ST_OK && in->gpu_type)
+        st = topology_name_type (d.doc, in->gpu_type, err);
+    return end (in, st, &d, err);
+}
+
+static void list_formats (struct text *out)
+{
+    text_add (out, "Formats of links:");
+    for (int i = 0; topology_links_import_format_at (i); i++)
+        text_add (out, " %s", topology_links_import_format_at (i));
+    text_add (out, "\nFormats of machines:");
+    for (int i = 0; topology_format_at (i); i++)
+        text_add (out, " %s", topology_format_at (i)->name);
+}
+
+const struct cli_command cli_cluster_import = {
+    .arguments = "FILE",
+    .help = "Turn what other tools printed into a links file, or a description of "
+            "machines into a node file, for `linkwise cluster merge`.\v"
+            "Example: linkwise cluster import sendrecv.log -o links.json\n\n",
+    .add_help = list_formats,
+    .options = {.line = import_options},
+    EDITING (1, 1, "FILE"),
+    CLI_RUN (import)};
 
 /* ---- drain ---- */
 
-int cli_cluster_drain (int argc, char **argv)
-{
-    const struct argp_option options[] = {
-        {"undrain", OPT_BACK, NULL, 0, "put back into use", 0},
-        {"reason", OPT_REASON, "TEXT", 0, "kept beside a node's state", 0},
-        OUTPUT_OPTION,
-        {0}};
-    const struct argp argp = {
-        .options = options,
-        .parser = parse,
-        .args_doc = "CLUSTER WHAT...",
-        .doc = "Take nodes, GPUs or links out of use, or put them back.\v"
-               "Example: linkwise cluster drain cluster.json n3 n5:2 'n0<->n1' -o "
-               "cluster.json\n\nWHAT is a host list (n[1-3,7]), a GPU (NODE:GPU), or a "
-               "link: FROM->TO one way, A<->B or A--B both ways, between nodes or GPUs.  "
-               "What is known about drained things stays in the file."};
-    struct edit_input in =
-        read_arguments (&argp, argc, argv, 2, argc, "CLUSTER and WHAT...");
-    struct topology_document d = {0};
-    struct notes notes = {0};
-    struct error err = {""};
-    enum status st = topology_document_read (in.arg[0], in.out, &d, &notes, &err);
+static const struct cli_option drain_options[] = {
+    {"undrain", 0, NULL, "put back into use", CLI_FLAG (back)},
+    {"reason", 0, "TEXT", "kept beside a node's state", CLI_TEXT (reason)},
+    {OUTPUT},
+    {0}};
 
-    for (int k = 1; k < in.n && st == ST_OK; k++)
-        st = topology_drain (d.doc, in.arg[k], in.back, in.reason, &err);
-    if (st == ST_OK)
-        st = write_out (&d, in.out, &err);
-    topology_document_release (&d);
-    return end ("cluster drain", &in, st, &notes, &err);
+static enum status drain (void *input, struct notes *notes, struct error *err)
+{
+    const struct edit_input *in = input;
+    struct topology_document d = {0};
+    enum status st = topology_document_read (in->list.arg[0], in->out, &d, notes, err);
+
+    for (int k = 1; k < in->list.n && st == ST_OK; k++)
+        st = topology_drain (d.doc, in->list.arg[k], in->back, in->reason, err);
+    return end (in, st, &d, err);
 }
 
+const struct cli_command cli_cluster_drain = {
+    .arguments = "CLUSTER WHAT...",
+    .help = "Take nodes, GPUs or links out of use, or put them back.\v"
+            "Example: linkwise cluster drain cluster.json n3 n5:2 'n0<->n1' -o "
+            "cluster.json\n\nWHAT is a host list (n[1-3,7]), a GPU (NODE:GPU), or a "
+            "link: FROM->TO one way, A<->B or A--B both ways, between nodes or GPUs.  "
+            "What is known about drained things stays in the file.",
+    .options = {.line = drain_options},
+    EDITING (2, INT_MAX, "CLUSTER and WHAT..."),
+    CLI_RUN (drain)};
+
 /* ---- synth ---- */
+
+static const struct cli_option synth_options[] = {
+    {"nodes", 0, "N", "default 16", CLI_INT (synth.nodes, 1, 1048576)},
+    {"gpus", 0, "N", "of a node (default 8)", CLI_INT (synth.gpus, 1, 1024)},
+    {"gpu-type", 0, "TYPE", "default h100-sxm5-80g", CLI_TEXT (synth.gpu_type)},
+    {"seed", 0, "N", "the same seed draws the same cluster (default 1)",
+     CLI_INT (seed, 0, 1 << 30), .usual = "1"},
+    {"epoch", 0, "N", "the same cluster measured another time (default 0)",
+     CLI_INT (epoch, 0, 1 << 30)},
+    {"leaf", 0, "N", "nodes under a leaf switch (default 16)",
+     CLI_INT (synth.leaf, 1, 1048576)},
+    {"pod", 0, "N", "leaf switches in a pod (default 8)",
+     CLI_INT (synth.pod, 1, 1048576)},
+    {"intra", 0, "GB/s", "inside nodes (default: the type's)",
+     CLI_ABOVE (synth.intra_gb_per_s, 0, 1e6)},
+    {"inter", 0, "GB/s",
+     "between nodes, of one GPU pair (default 48 since Hopper, 24 before)",
+     CLI_ABOVE (synth.inter_gb_per_s, 0, 1e6)},
+    {"plant", 0, "STAGES",
+     "hide a placement of so many pipeline stages that no other can beat",
+     CLI_INT (synth.plant, 1, 1048576)},
+    {"npy", 0, NULL, "the matrix beside the file, whatever its size",
+     CLI_FLAG (synth.npy)},
+    {OUTPUT},
+    {0}};
+
+static void init_synth (void *input)
+{
+    ((struct edit_input *) input)->synth = topology_synth_default ();
+}
 
 static bool on_progress (void *context, double share)
 {
@@ -324,51 +234,38 @@ static bool on_progress (void *context, double share)
     return false;
 }
 
-int cli_cluster_synth (int argc, char **argv)
+static enum status synth (void *input, struct notes *notes, struct error *err)
 {
-    const struct argp_option options[] = {
-        {"nodes", OPT_NODES, "N", 0, "default 16", 0},
-        {"gpus", OPT_GPUS, "N", 0, "of a node (default 8)", 0},
-        {"gpu-type", OPT_TYPE, "TYPE", 0, "default h100-sxm5-80g", 0},
-        {"seed", OPT_SEED, "N", 0, "the same seed draws the same cluster (default 1)", 0},
-        {"epoch", OPT_EPOCH, "N", 0, "the same cluster measured another time (default 0)",
-         0},
-        {"leaf", OPT_LEAF, "N", 0, "nodes under a leaf switch (default 16)", 0},
-        {"pod", OPT_POD, "N", 0, "leaf switches in a pod (default 8)", 0},
-        {"intra", OPT_INTRA, "GB/s", 0, "inside nodes (default: the type's)", 0},
-        {"inter", OPT_INTER, "GB/s", 0,
-         "between nodes, of one GPU pair (default 48 since Hopper, 24 before)", 0},
-        {"plant", OPT_PLANT, "STAGES", 0,
-         "hide a placement of so many pipeline stages that no other can beat", 0},
-        {"npy", OPT_NPY, NULL, 0, "the matrix beside the file, whatever its size", 0},
-        OUTPUT_OPTION,
-        {0}};
-    struct text doc = {0};
-    struct argp argp = {.options = options, .parser = parse, .args_doc = "PRESET"};
+    struct edit_input *in = input;
     struct topology_document d = {0};
-    struct edit_input in;
     struct progress progress;
-    struct notes notes = {0};
-    struct error err = {""};
     enum status st;
 
-    text_add (&doc, "Draw a cluster for trials.\v"
-                    "Example: linkwise cluster synth busy --nodes 64 --seed 7 -o "
-                    "busy-64.json\n\nPresets:\n");
-    for (int i = 0; topology_preset_at (i); i++)
-        text_add (&doc, "  %-8s %s\n", topology_preset_at (i)->name,
-                  topology_preset_at (i)->what);
-    argp.doc = text_str (&doc);
-    in = read_arguments (&argp, argc, argv, 1, 1, "PRESET");
-    text_free (&doc);
-    in.synth.preset = in.arg[0];
+    (void) notes;
     progress_start (&progress);
-    in.synth.progress = on_progress;
-    in.synth.context = &progress;
-    st = topology_synthesize (&in.synth, &d, &err);
+    in->synth.preset = in->list.arg[0];
+    in->synth.seed = (unsigned long) in->seed;
+    in->synth.epoch = (unsigned long) in->epoch;
+    in->synth.progress = on_progress;
+    in->synth.context = &progress;
+    st = topology_synthesize (&in->synth, &d, err);
     progress_end (&progress);
-    if (st == ST_OK)
-        st = write_out (&d, in.out, &err);
-    topology_document_release (&d);
-    return end ("cluster synth", &in, st, &notes, &err);
+    return end (in, st, &d, err);
 }
+
+static void list_presets (struct text *out)
+{
+    for (int i = 0; topology_preset_at (i); i++)
+        text_add (out, "  %-8s %s\n", topology_preset_at (i)->name,
+                  topology_preset_at (i)->what);
+}
+
+const struct cli_command cli_cluster_synth = {
+    .arguments = "PRESET",
+    .help = "Draw a cluster for trials.\v"
+            "Example: linkwise cluster synth busy --nodes 64 --seed 7 -o "
+            "busy-64.json\n\nPresets:\n",
+    .add_help = list_presets,
+    .options = {.line = synth_options, .init = init_synth},
+    EDITING (1, 1, "PRESET"),
+    CLI_RUN (synth)};

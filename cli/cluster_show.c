@@ -1,22 +1,24 @@
 /* linkwise cluster show, linkwise cluster check: a cluster's nodes and links. */
-#include "cli/cluster.h"
+#include "cli/cli.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/units.h"
 #include "topology/survey/inspect.h"
 #include "topology/survey/stats.h"
 
 struct show_input {
-    const char *cluster, *color;
+    const char *cluster;
     int worst, cells;
+    int color; /* a word of the option's */
     bool json;
 };
 
-enum { OPT_WORST = 512, OPT_CELLS, OPT_COLOR };
+#define INPUT struct show_input
 
 /* ---- tables ---- */
 
@@ -28,10 +30,9 @@ static void rate_cell (struct table *t, double bytes_per_s)
 
 static void print_nodes (const struct topology_cluster *c, const struct topology_stats *s)
 {
-    static const char *const header[] = {
-        "<node",   "GPUs",   "<type", "<state",         "<above it", "out GB/s",
-        "in GB/s", "lowest", "<to",   "unmeasured out", NULL};
-    struct table *t = table_create (header);
+    struct table *t =
+        cli_table ("<node", "GPUs", "<type", "<state", "<above it", "out GB/s", "in GB/s",
+                   "lowest", "<to", "unmeasured out");
 
     for (int i = 0; i < c->n_nodes; i++) {
         const struct topology_node *n = &c->node[i];
@@ -51,16 +52,13 @@ static void print_nodes (const struct topology_cluster *c, const struct topology
         table_cell (t, "%s", x->lowest_node >= 0 ? c->node[x->lowest_node].name : "-");
         table_cell (t, "%.0f", x->unmeasured);
     }
-    table_print (t, stdout);
-    table_destroy (t);
+    cli_table_end (t);
 }
 
 static void print_tiers (const struct topology_cluster *c, const struct topology_stats *s)
 {
-    static const char *const header[] = {"<links", "number",     "unmeasured", "min GB/s",
-                                         "5 %",    "median",     "95 %",       "max",
-                                         "CV %",   "latency us", NULL};
-    struct table *t = table_create (header);
+    struct table *t = cli_table ("<links", "number", "unmeasured", "min GB/s", "5 %",
+                                 "median", "95 %", "max", "CV %", "latency us");
     char name[64];
 
     for (int k = 0; k < s->n_tiers; k++) {
@@ -75,8 +73,7 @@ static void print_tiers (const struct topology_cluster *c, const struct topology
         table_cell (t, any ? "%.1f" : "-", 100 * x->cv);
         table_cell (t, any ? "%.3g" : "-", x->latency_s / UNITS_US);
     }
-    table_print (t, stdout);
-    table_destroy (t);
+    cli_table_end (t);
     if (s->asymmetry_pairs > 0)
         printf ("the two directions of a pair differ by %.1f %% (mean), at most %.1f %%; "
                 "%.0f links are under %.0f %% of their median\n",
@@ -86,17 +83,23 @@ static void print_tiers (const struct topology_cluster *c, const struct topology
         printf ("percentiles are of a sample of the links\n");
 }
 
+static double number (const json_t *object, const char *key)
+{
+    return json_number_value (json_object_get (object, key));
+}
+
 /* The model by which links were estimated: of those used the one whose low end is nearest. */
 static const json_t *model_of (const json_t *estimates)
 {
     const json_t *list = json_object_get (estimates, "models"), *best = NULL, *m;
     size_t i;
 
-    json_array_foreach (
-        list, i, m) if (json_is_true (json_object_get (m, "used")) &&
-                        (!best || json_number_value (json_object_get (m, "low")) >
-                                      json_number_value (json_object_get (best, "low"))))
-        best = m;
+    json_array_foreach (list, i, m)
+    {
+        if (json_is_true (json_object_get (m, "used")) &&
+            (!best || number (m, "low") > number (best, "low")))
+            best = m;
+    }
     return best;
 }
 
@@ -122,7 +125,7 @@ static void print_estimates (const struct topology_cluster *c,
                 s->estimated, s->links, 100 * s->estimate_error);
     json_array_foreach (estimates_of (c), i, one)
     {
-        double n = json_number_value (json_object_get (one, "estimated"));
+        double n = number (one, "estimated");
         const json_t *model = model_of (one);
         const char *links = json_string_value (json_object_get (one, "links")),
                    *from = json_string_value (json_object_get (model, "from"));
@@ -130,17 +133,15 @@ static void print_estimates (const struct topology_cluster *c,
         if (n > 0 && links && from)
             printf ("%.0f links (%s) are estimated from %s: 9 of 10 held-out ones came "
                     "within %.2g %%; written at %.0f %% of that\n",
-                    n, links, from,
-                    100 * json_number_value (json_object_get (model, "error_p90")),
-                    100 * json_number_value (json_object_get (model, "low")));
+                    n, links, from, 100 * number (model, "error_p90"),
+                    100 * number (model, "low"));
     }
 }
 
 static void print_worst (const struct topology_cluster *c, const struct topology_stats *s)
 {
-    static const char *const header[] = {"<worst links", "<to",         "GB/s",
-                                         "back GB/s",    "% of median", NULL};
-    struct table *t = table_create (header);
+    struct table *t =
+        cli_table ("<worst links", "<to", "GB/s", "back GB/s", "% of median");
     char from[TOPOLOGY_END_TEXT], to[TOPOLOGY_END_TEXT];
 
     for (int k = 0; k < s->n_worst; k++) {
@@ -152,24 +153,18 @@ static void print_worst (const struct topology_cluster *c, const struct topology
         rate_cell (t, o->back_bytes_per_s);
         table_cell (t, "%.0f", 100 * o->share);
     }
-    if (s->n_worst > 0) {
-        putchar ('\n');
-        table_print (t, stdout);
-    }
-    table_destroy (t);
+    putchar ('\n');
+    cli_table_end (t);
 }
 
 /* ---- the heat map ---- */
 
 /* A tenth of the median as a digit, '#' from 95 % on; '?': nobody measured it. */
-static char shade (double share)
-{
-    return isnan (share) ? '?' : share >= 0.95 ? '#' : (char) ('0' + (int) (10 * share));
-}
-
 static void print_cell (double share, bool self, bool color)
 {
-    char s = self && isnan (share) ? '.' : shade (share);
+    char s = isnan (share)   ? (self ? '.' : '?')
+             : share >= 0.95 ? '#'
+                             : (char) ('0' + (int) (10 * share));
 
     if (!color || s == '.')
         printf (" %c", s);
@@ -182,6 +177,17 @@ static void print_cell (double share, bool self, bool color)
                 s);
 }
 
+/* Words of --color. */
+enum { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
+
+static bool is_colored (int when)
+{
+    const char *no = getenv ("NO_COLOR");
+
+    return when == COLOR_ALWAYS ||
+           (when == COLOR_AUTO && !(no && *no) && isatty (STDOUT_FILENO) == 1);
+}
+
 static enum status print_heat (const struct topology_cluster *c,
                                const struct topology_stats *s,
                                const struct show_input *in, struct error *err)
@@ -191,7 +197,7 @@ static enum status print_heat (const struct topology_cluster *c,
     struct topology_watch watch = cli_watch (&progress);
     enum status st = topology_heat_collect (c, in->cells, s->between_median_bytes_per_s,
                                             &watch, &h, err);
-    bool color = cli_color (in->color);
+    bool color = is_colored (in->color);
     int width = 4;
 
     progress_end (&progress);
@@ -219,72 +225,25 @@ static enum status print_heat (const struct topology_cluster *c,
 
 /* ---- show ---- */
 
-static const struct argp_option show_options[] = {
-    {"worst", OPT_WORST, "N", 0, "how many of the worst links to list (default 10)", 0},
-    {"cells", OPT_CELLS, "N", 0,
-     "side of the heat map (default 40; nodes share cells where there are more); 0: none",
-     0},
-    {"color", OPT_COLOR, "auto|always|never", 0,
-     "of the heat map (default auto: on a terminal, unless NO_COLOR is set)", 0},
-    {"json", 'j', NULL, 0, "print one JSON document", 0},
-    {0}};
-
-static error_t parse_show (int key, char *arg, struct argp_state *state)
-{
-    struct show_input *in = state->input;
-
-    switch (key) {
-    case OPT_WORST:
-        in->worst = cli_int (arg, "--worst", 0, 100000, state);
-        return 0;
-    case OPT_CELLS:
-        in->cells = cli_int (arg, "--cells", 0, 400, state);
-        return 0;
-    case OPT_COLOR:
-        if (strcmp (arg, "auto") != 0 && strcmp (arg, "always") != 0 &&
-            strcmp (arg, "never") != 0)
-            argp_error (state, "--color: expected auto, always or never, found \"%s\"",
-                        arg);
-        in->color = arg;
-        return 0;
-    case 'j':
-        in->json = true;
-        return 0;
-    case ARGP_KEY_ARG:
-        if (in->cluster)
-            argp_error (state, "CLUSTER expected, found \"%s\" too", arg);
-        in->cluster = arg;
-        return 0;
-    case ARGP_KEY_END:
-        if (!in->cluster)
-            argp_error (state, "CLUSTER is required");
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-}
-
 static enum status print_json (const struct topology_cluster *c,
                                const struct topology_stats *s, struct error *err)
 {
-    json_t *doc = json_pack ("{s:i}", "version", 1), *stats = topology_stats_json (c, s);
+    json_t *doc = json_pack ("{s:i}", "version", 1);
 
-    if (doc && stats)
-        json_object_update (doc, stats);
-    if (doc && s->estimated > 0)
+    json_object_update_new (doc, topology_stats_json (c, s));
+    if (s->estimated > 0)
         json_object_set_new (
             doc, "estimated_links",
             json_pack ("{s:I, s:I, s:f}", "links", (json_int_t) s->estimated, "of",
                        (json_int_t) s->links, "held_out_error", s->estimate_error));
-    if (doc && estimates_of (c))
+    if (estimates_of (c))
         json_object_set (doc, "estimates", (json_t *) estimates_of (c));
-    json_decref (stats);
     return cli_print_json (doc, err);
 }
 
-static enum status show (const struct show_input *in, struct notes *notes,
-                         struct error *err)
+static enum status show (void *input, struct notes *notes, struct error *err)
 {
+    const struct show_input *in = input;
     struct topology_cluster *c = NULL;
     struct topology_stats s = {0};
     enum status st = topology_cluster_read_partial (in->cluster, &c, notes, err);
@@ -308,7 +267,8 @@ static enum status show (const struct show_input *in, struct notes *notes,
             print_tiers (c, &s);
             print_estimates (c, &s);
         }
-        print_worst (c, &s);
+        if (s.n_worst > 0)
+            print_worst (c, &s);
         if (in->cells > 0)
             st = print_heat (c, &s, in, err);
     }
@@ -317,107 +277,75 @@ static enum status show (const struct show_input *in, struct notes *notes,
     return st;
 }
 
-int cli_cluster_show (int argc, char **argv)
-{
-    const struct argp argp = {
-        .options = show_options,
-        .parser = parse_show,
-        .args_doc = "CLUSTER",
-        .doc =
-            "Show a cluster: its nodes one a line, its links by tier, the worst links, "
-            "a heat map.\v"
-            "Example: linkwise cluster show examples/clusters/h100-17.json"};
-    struct show_input in = {.worst = 10, .cells = 40, .color = "auto"};
-    struct notes notes = {0};
-    struct error err = {""};
+static const struct cli_option show_options[] = {
+    {"worst", 0, "N", "how many of the worst links to list (default 10)",
+     CLI_INT (worst, 0, 100000), .usual = "10"},
+    {"cells", 0, "N",
+     "side of the heat map (default 40; nodes share cells where there are more); 0: none",
+     CLI_INT (cells, 0, 400), .usual = "40"},
+    {"color", 0, "auto|always|never",
+     "of the heat map (default auto: on a terminal, unless NO_COLOR is set)",
+     CLI_WORD (color)},
+    {CLI_JSON},
+    {0}};
 
-    cli_parse (&argp, argc, argv, &in);
-
-    enum status st = show (&in, &notes, &err);
-
-    cli_warn ("cluster show", &notes);
-    return cli_end ("cluster show", st, &err);
-}
+const struct cli_command cli_cluster_show = {
+    .arguments = "CLUSTER",
+    .help = "Show a cluster: its nodes one a line, its links by tier, the worst links, a "
+            "heat map.\v"
+            "Example: linkwise cluster show examples/clusters/h100-17.json",
+    .options = {.line = show_options},
+    .places = {1, 1, "CLUSTER", "CLUSTER is required"},
+    .at = {CLI_PLACE (cluster)},
+    CLI_RUN (show)};
 
 /* ---- check ---- */
 
-static const char *const verdicts[] = {"ok", "note", "FAILED"};
-
-static void print_findings (const struct topology_inspection *x)
+static enum status answer (const struct show_input *in,
+                           const struct topology_inspection *x, struct error *err)
 {
-    static const char *const header[] = {"<check", "<", "<found", NULL};
-    struct table *t = table_create (header);
-
-    for (int k = 0; k < x->n; k++) {
-        table_cell (t, "%s", x->finding[k].what);
-        table_cell (t, "%s", verdicts[x->finding[k].verdict]);
-        table_cell (t, "%s", x->finding[k].text);
-    }
-    table_print (t, stdout);
-    table_destroy (t);
-}
-
-static json_t *findings_json (const struct topology_inspection *x)
-{
+    struct table *t = cli_table ("<check", "<", "<found");
     json_t *list = json_array ();
+    enum status st;
 
     for (int k = 0; k < x->n; k++)
-        json_array_append_new (list,
-                               json_pack ("{s:s, s:s, s:s}", "check", x->finding[k].what,
-                                          "verdict", verdicts[x->finding[k].verdict],
-                                          "found", x->finding[k].text));
-    return json_pack ("{s:i, s:b, s:o}", "version", 1, "ok", x->failed == 0, "checks",
-                      list);
+        cli_finding (t, list, x->finding[k].what, x->finding[k].verdict,
+                     x->finding[k].text);
+    st = cli_answer (
+        in->json, t,
+        json_pack ("{s:i, s:b, s:o}", "version", 1, "ok", x->failed == 0, "checks", list),
+        err);
+    return st != ST_OK || x->failed == 0
+               ? st
+               : err_set (err, ST_INVALID, "%s: %d of %d checks failed", in->cluster,
+                          x->failed, x->n);
 }
 
-static enum status check (const struct show_input *in, struct notes *notes,
-                          struct error *err)
+static enum status check (void *input, struct notes *notes, struct error *err)
 {
+    const struct show_input *in = input;
     struct topology_cluster *c = NULL;
-    struct topology_inspection x;
+    struct topology_inspection x = {.n = 0};
     struct progress progress;
-    struct topology_watch watch;
+    struct topology_watch watch = cli_watch (&progress);
     enum status st = topology_cluster_read (in->cluster, &c, notes, err);
 
-    if (st != ST_OK)
-        return st;
-    watch = cli_watch (&progress);
-    st = topology_inspect (c, &watch, &x, err);
+    if (st == ST_OK)
+        st = topology_inspect (c, &watch, &x, err);
     progress_end (&progress);
-    if (st == ST_OK) {
-        if (in->json)
-            st = cli_print_json (findings_json (&x), err);
-        else
-            print_findings (&x);
-        if (st == ST_OK && x.failed > 0)
-            st = err_set (err, ST_INVALID, "%s: %d of %d checks failed", in->cluster,
-                          x.failed, x.n);
-        topology_inspection_release (&x);
-    }
+    if (st == ST_OK)
+        st = answer (in, &x, err);
+    topology_inspection_release (&x);
     topology_cluster_destroy (c);
     return st;
 }
 
-static const struct argp_option check_options[] = {
-    {"json", 'j', NULL, 0, "print one JSON document", 0}, {0}};
-
-int cli_cluster_check (int argc, char **argv)
-{
-    const struct argp argp = {
-        .options = check_options,
-        .parser = parse_show,
-        .args_doc = "CLUSTER",
-        .doc = "Check that a cluster can be planned on, and say what is odd about it.\v"
-               "Example: linkwise cluster check examples/clusters/h100-17.json\n\nExit "
-               "code 1 when the file breaks the format or a check fails."};
-    struct show_input in = {0};
-    struct notes notes = {0};
-    struct error err = {""};
-
-    cli_parse (&argp, argc, argv, &in);
-
-    enum status st = check (&in, &notes, &err);
-
-    cli_warn ("cluster check", &notes);
-    return cli_end ("cluster check", st, &err);
-}
+const struct cli_command cli_cluster_check = {
+    .arguments = "CLUSTER",
+    .help = "Check that a cluster can be planned on, and say what is odd about it.\v"
+            "Example: linkwise cluster check examples/clusters/h100-17.json\n\nExit code "
+            "1 when the file breaks the format or a check fails.",
+    .options = {.line = (const struct cli_option[]){{CLI_JSON}, {0}}},
+    .places = {1, 1, "CLUSTER", "CLUSTER is required"},
+    .at = {CLI_PLACE (cluster)},
+    CLI_RUN (check)};

@@ -1,59 +1,61 @@
-/* What all commands do alike: parsing, messages, printing. */
+/* What commands say alike. */
 #include "cli/cli.h"
 
-#include "base/units.h"
-
+#include <ctype.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/json.h"
-#include "base/version.h"
+#include "base/units.h"
 
-static void print_version (FILE *out, struct argp_state *state)
+bool cli_is_dash (const char *arg)
 {
-    (void) state;
-    fputs ("linkwise " LINKWISE_VERSION "\n", out);
+    return arg && strcmp (arg, "-") == 0;
 }
 
-void cli_parse (const struct argp *argp, int argc, char **argv, void *input)
+const char *cli_input_name (const char *arg)
 {
-    static char name[64];
-
-    /* argp takes the program's name for its messages from argv[0]. */
-    snprintf (name, sizeof name, "linkwise %s", argv[0]);
-    argv[0] = name;
-    argp_err_exit_status = 2;
-    argp_program_version_hook = print_version;
-    argp_parse (argp, argc, argv, 0, NULL, input);
+    return cli_is_dash (arg) ? "standard input" : arg;
 }
 
-int cli_end (const char *command, enum status st, const struct error *err)
+void cli_one_stdin (int n, struct argp_state *state)
 {
-    if (st != ST_OK)
-        fprintf (stderr, "linkwise %s: %s\n", command, err->text);
-    return status_exit_code (st);
+    if (n > 1)
+        argp_error (state, "only one input can be standard input");
 }
 
-void cli_warn (const char *command, struct notes *notes)
+void cli_warn (const char *who, struct notes *notes)
 {
     for (int i = 0; i < notes->n; i++)
-        fprintf (stderr, "linkwise %s: warning: %s\n", command, notes->line[i]);
+        fprintf (stderr, "%s: warning: %s\n", who, notes->line[i]);
     if (notes->dropped > 0)
-        fprintf (stderr, "linkwise %s: warning: %d more warnings\n", command,
-                 notes->dropped);
+        fprintf (stderr, "%s: warning: %d more warnings\n", who, notes->dropped);
     notes_free (notes);
 }
 
-void cli_note_drained (const struct topology_cluster *c, const int *gpu, int n,
-                       struct notes *notes)
+void cli_print (const char *format, ...)
 {
+    char *text;
+    va_list ap;
+
+    va_start (ap, format);
+    if (vasprintf (&text, format, ap) < 0)
+        text = NULL;
+    va_end (ap);
+    for (const char *c = text; c && *c; c++)
+        putchar (iscntrl ((unsigned char) *c) && *c != '\n' ? '?' : *c);
+    free (text);
+}
+
+void cli_note_drained (const struct cli_work *x, struct notes *notes)
+{
+    const struct topology_cluster *c = x->cluster;
     int said = -1; /* ranks of one node mostly follow each other */
 
-    for (int r = 0; r < n; r++) {
-        int node = c->node_of_gpu[gpu[r]];
+    for (int r = 0; r < x->plan.n_ranks; r++) {
+        int node = c->node_of_gpu[x->gpu[r]];
 
         if (c->node[node].drained && node != said)
             notes_add (notes, "rank %d is on node %s, which is drained", r,
@@ -95,12 +97,33 @@ struct topology_watch cli_watch (struct progress *p)
     return (struct topology_watch){on_links, p};
 }
 
-bool cli_color (const char *when)
+void cli_table_end (struct table *t)
 {
-    const char *no = getenv ("NO_COLOR");
+    table_print (t, stdout);
+    table_destroy (t);
+}
 
-    return strcmp (when, "always") == 0 ||
-           (strcmp (when, "auto") == 0 && !(no && *no) && isatty (STDOUT_FILENO) == 1);
+void cli_finding (struct table *t, json_t *list, const char *what, int verdict,
+                  const char *found)
+{
+    static const char *const verdicts[] = {"ok", "note", "FAILED"};
+
+    table_cell (t, "%s", what);
+    table_cell (t, "%s", verdicts[verdict]);
+    table_cell (t, "%s", found);
+    json_array_append_new (list, json_pack ("{s:s, s:s, s:s}", "check", what, "verdict",
+                                            verdicts[verdict], "found", found));
+}
+
+enum status cli_answer (bool json, struct table *t, json_t *doc, struct error *err)
+{
+    if (json) {
+        table_destroy (t);
+        return cli_print_json (doc, err);
+    }
+    json_decref (doc);
+    cli_table_end (t);
+    return ST_OK;
 }
 
 enum status cli_print_json (json_t *doc, struct error *err)
@@ -143,7 +166,6 @@ const char *cli_chance (double p, char buf[32])
 
 void cli_print_breakdown (const struct costmodel_estimate *e)
 {
-    static const char *const header[] = {"<step goes to", "s", "%", NULL};
     const struct costmodel_breakdown *b = &e->part;
     const struct {
         const char *name;
@@ -157,7 +179,7 @@ void cli_print_breakdown (const struct costmodel_estimate *e)
                 {"data parallel", b->dp_s},
                 {"optimizer", b->optimizer_s},
                 {"step", e->step_s}};
-    struct table *t = table_create (header);
+    struct table *t = cli_table ("<step goes to", "s", "%");
 
     for (size_t i = 0; i < sizeof part / sizeof *part; i++) {
         if (part[i].s == 0.0)
@@ -166,8 +188,7 @@ void cli_print_breakdown (const struct costmodel_estimate *e)
         table_cell (t, "%.4f", part[i].s);
         table_cell (t, "%.1f", 100.0 * part[i].s / e->step_s);
     }
-    table_print (t, stdout);
-    table_destroy (t);
+    cli_table_end (t);
     printf ("along stage %d, replica %d, which ends last", e->stage, e->replica);
     if (b->tp_s > 0)
         printf ("; tensor parallel by %s", workload_all_reduce_name (e->tp_by));
@@ -180,15 +201,12 @@ void cli_print_breakdown (const struct costmodel_estimate *e)
             e->ep_hidden_s);
 }
 
-void cli_say_estimated (const struct costmodel_estimate *e, const char *who,
-                        struct text *out)
+void cli_print_estimated (const struct costmodel_estimate *e, const char *who)
 {
     if (e->links_estimated > 0)
-        text_add (
-            out,
-            "links    %d of %d that %s uses are estimated, not measured: 9 of 10 that "
-            "were held out came within %.2g %%\n",
-            e->links_estimated, e->links_used, who, 100 * e->estimate_error);
+        printf ("links    %d of %d that %s uses are estimated, not measured: 9 of 10 "
+                "that were held out came within %.2g %%\n",
+                e->links_estimated, e->links_used, who, 100 * e->estimate_error);
 }
 
 /* Less than this part of a step is not worth a line. */
@@ -209,40 +227,37 @@ void cli_print_binding (const struct topology_cluster *c,
             b->median_bytes_per_s / UNITS_GB, cli_seconds (b->step_s, step),
             100.0 * (1.0 - b->step_s / step_s));
     if (unshared_step_s < step_s * (1.0 - WORTH_SAYING))
-        printf (
-            "sharing  of nodes' ways out: with what each pair has alone the step would "
-            "take %s (%.2f %% less)\n",
-            cli_seconds (unshared_step_s, step),
-            100.0 * (1.0 - unshared_step_s / step_s));
+        printf ("sharing  of nodes' ways out: with what each pair has alone the step "
+                "would take %s (%.2f %% less)\n",
+                cli_seconds (unshared_step_s, step),
+                100.0 * (1.0 - unshared_step_s / step_s));
 }
 
-void cli_describe_config (const struct workload_config *c, struct text *out)
+const char *cli_config_text (const struct workload_config *c, char buf[CLI_CONFIG_TEXT])
 {
-    char word[24];
+    const struct workload_degrees *d = &c->deg;
+    char cp[24] = "", ep[24] = "", etp[24] = "", vpp[24] = "", word[24];
 
-    text_add (out, "tp %d, pp %d, dp %d", c->deg.tp, c->deg.pp, c->deg.dp);
-    if (c->deg.cp > 1)
-        text_add (out, ", cp %d", c->deg.cp);
-    if (c->deg.ep > 1)
-        text_add (out, ", ep %d", c->deg.ep);
-    if (c->deg.etp != c->deg.tp)
-        text_add (out, ", etp %d", c->deg.etp);
-    text_add (out, ", micro-batch %d, zero %d, sequence parallelism %s, recompute %s, %s",
-              c->micro_batch, c->zero, c->sequence_parallel ? "on" : "off",
-              workload_recompute_text (c, word), workload_schedule_name (c->schedule));
-    if (c->deg.vpp > 1)
-        text_add (out, ", vpp %d", c->deg.vpp);
+    if (d->cp > 1)
+        snprintf (cp, sizeof cp, ", cp %d", d->cp);
+    if (d->ep > 1)
+        snprintf (ep, sizeof ep, ", ep %d", d->ep);
+    if (d->etp != d->tp)
+        snprintf (etp, sizeof etp, ", etp %d", d->etp);
+    if (d->vpp > 1)
+        snprintf (vpp, sizeof vpp, ", vpp %d", d->vpp);
+    snprintf (buf, CLI_CONFIG_TEXT,
+              "tp %d, pp %d, dp %d%s%s%s, micro-batch %d, zero %d, sequence parallelism "
+              "%s, recompute %s, %s%s",
+              d->tp, d->pp, d->dp, cp, ep, etp, c->micro_batch, c->zero,
+              c->sequence_parallel ? "on" : "off", workload_recompute_text (c, word),
+              workload_schedule_name (c->schedule), vpp);
+    return buf;
 }
 
-enum costmodel_kind cli_cost_model (const char *arg, struct argp_state *state)
+bool cli_parse_cost_model (const char *word, void *kind)
 {
-    enum costmodel_kind kind = COSTMODEL_CRITICAL_PATH;
-
-    if (!costmodel_kind_parse (arg, &kind))
-        argp_error (state,
-                    "--cost-model: expected critical-path, pipette or amp, found \"%s\"",
-                    arg);
-    return kind;
+    return costmodel_kind_parse (word, kind);
 }
 
 const char *cli_model_authors (enum costmodel_kind kind)

@@ -6,70 +6,44 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
-#include "base/progress.h"
 #include "base/units.h"
 #include "report/compare.h"
 #include "topology/survey/diff.h"
 
 struct compare_input {
     struct cli_job job;
-    const char **arg; /* [n] two clusters, then models */
-    int n;
+    struct cli_list list; /* two clusters, then models */
     int worst;
-    double share;
+    double change_pct;
     bool json;
 };
 
+#define INPUT struct compare_input
+
 /* All that is compared. */
 struct comparison {
+    const struct compare_input *in;
     struct topology_cluster *c[2];
+    char title[2][40]; /* their names, short enough for a column's head */
     struct topology_stats stats[2];
     bool snapshots;
     struct topology_diff diff;
     struct compared {
-        struct workload_model model;
-        struct workload_job job;
+        struct cli_work work;
         struct report_compared result;
     } * model; /* [n_models] */
     int n_models;
 };
 
-enum { OPT_WORST = 512, OPT_CHANGE };
-
 /* ---- links ---- */
-
-/* The name of a cluster, short enough for a column's head. */
-static const char *title (const struct topology_cluster *c, char buf[40])
-{
-    const char *slash = strrchr (c->name, '/');
-
-    snprintf (buf, 40, "%s", strchr (c->name, ' ') || !slash ? c->name : slash + 1);
-    return buf;
-}
-
-static struct table *side_by_side (const struct comparison *x, const char *first)
-{
-    char name[2][40], head[48];
-    const char *header[] = {head, title (x->c[0], name[0]), title (x->c[1], name[1]),
-                            NULL};
-
-    snprintf (head, sizeof head, "<%s", first);
-    return table_create (header);
-}
 
 /* One row of numbers; NaN is "-". */
 static void row (struct table *t, const char *what, const char *format, double a,
                  double b)
 {
     table_cell (t, "%s", what);
-    for (int k = 0; k < 2; k++) {
-        char s[40];
-        double v = k ? b : a;
-
-        snprintf (s, sizeof s, format, v);
-        table_cell (t, "%s", isnan (v) ? "-" : s);
-    }
+    table_cell (t, !isnan (a) ? format : "-", a);
+    table_cell (t, !isnan (b) ? format : "-", b);
 }
 
 static int gpus_of (const struct topology_cluster *c)
@@ -81,81 +55,75 @@ static int gpus_of (const struct topology_cluster *c)
     return n;
 }
 
-static const struct topology_tier *find_tier (const struct comparison *x, int k,
+/* A tier that a cluster has not. */
+static const struct topology_tier none = {.links = NAN, .unmeasured = NAN};
+
+static const struct topology_tier *find_tier (const struct topology_stats *s,
                                               const struct topology_tier *like)
 {
-    for (int i = 0; i < x->stats[k].n_tiers; i++) {
-        const struct topology_tier *t = &x->stats[k].tier[i];
+    for (int i = 0; i < s->n_tiers; i++) {
+        const struct topology_tier *t = &s->tier[i];
 
         if (t->where == like->where && t->hops == like->hops && t->rail == like->rail)
             return t;
     }
-    return NULL;
+    return &none;
 }
 
+/* In GB/s; NaN where nothing was measured. */
 static double rate_of (const struct topology_tier *t, int q)
 {
-    return t && t->quantile_bytes_per_s[q] > 0 ? t->quantile_bytes_per_s[q] / UNITS_GB
-                                               : NAN;
+    return t->quantile_bytes_per_s[q] > 0 ? t->quantile_bytes_per_s[q] / UNITS_GB : NAN;
 }
 
-static void tier_rows (const struct comparison *x, struct table *t,
-                       const struct topology_tier *a, const struct topology_tier *b)
+static void tier_rows (struct table *t, const char *name, const struct topology_tier *a,
+                       const struct topology_tier *b)
 {
-    static const struct {
-        const char *what;
-        int q;
-    } rates[] = {{"  lowest GB/s", QUANTILE_MIN},
-                 {"  5 %", QUANTILE_5},
-                 {"  median", QUANTILE_50},
-                 {"  95 %", QUANTILE_95},
-                 {"  highest", QUANTILE_MAX}};
-    char name[64];
+    static const char *const quantile[] = {"  lowest GB/s", "  5 %", "  median", "  95 %",
+                                           "  highest"};
+    double in_a = isnan (rate_of (a, 0)) ? NAN : 1,
+           in_b = isnan (rate_of (b, 0)) ? NAN : 1;
 
-    row (t, topology_tier_text (x->c[a ? 0 : 1], a ? a : b, name), "%.0f",
-         a ? a->links : NAN, b ? b->links : NAN);
-    row (t, "  failed or unmeasured", "%.0f", a ? a->unmeasured : NAN,
-         b ? b->unmeasured : NAN);
-    for (size_t k = 0; k < sizeof rates / sizeof *rates; k++)
-        row (t, rates[k].what, "%.4g", rate_of (a, rates[k].q), rate_of (b, rates[k].q));
-    row (t, "  CV %", "%.1f", a && rate_of (a, 0) > 0 ? 100 * a->cv : NAN,
-         b && rate_of (b, 0) > 0 ? 100 * b->cv : NAN);
-    row (t, "  latency us (median)", "%.3g",
-         a && rate_of (a, 0) > 0 ? a->latency_s / UNITS_US : NAN,
-         b && rate_of (b, 0) > 0 ? b->latency_s / UNITS_US : NAN);
+    row (t, name, "%.0f", a->links, b->links);
+    row (t, "  failed or unmeasured", "%.0f", a->unmeasured, b->unmeasured);
+    for (int q = QUANTILE_MIN; q <= QUANTILE_MAX; q++)
+        row (t, quantile[q], "%.4g", rate_of (a, q), rate_of (b, q));
+    row (t, "  CV %", "%.1f", in_a * 100 * a->cv, in_b * 100 * b->cv);
+    row (t, "  latency us (median)", "%.3g", in_a * a->latency_s / UNITS_US,
+         in_b * b->latency_s / UNITS_US);
 }
 
 static void print_links (const struct comparison *x)
 {
-    struct table *t = side_by_side (x, "");
-    const struct topology_stats *s = x->stats;
+    struct table *t = cli_table ("<", x->title[0], x->title[1]);
+    const struct topology_stats *a = &x->stats[0], *b = &x->stats[1];
+    double in_a = a->asymmetry_pairs > 0 ? 100 : NAN,
+           in_b = b->asymmetry_pairs > 0 ? 100 : NAN;
+    char name[64];
 
     row (t, "nodes", "%.0f", x->c[0]->n_nodes, x->c[1]->n_nodes);
     row (t, "GPUs in use", "%.0f", gpus_of (x->c[0]), gpus_of (x->c[1]));
-    for (int i = 0; i < s[0].n_tiers; i++)
-        tier_rows (x, t, &s[0].tier[i], find_tier (x, 1, &s[0].tier[i]));
-    for (int i = 0; i < s[1].n_tiers; i++)
-        if (!find_tier (x, 0, &s[1].tier[i]))
-            tier_rows (x, t, NULL, &s[1].tier[i]);
-    row (t, "links under 80 % of their median", "%.0f", s[0].slow, s[1].slow);
-    row (t, "asymmetry % (mean)", "%.1f",
-         s[0].asymmetry_pairs > 0 ? 100 * s[0].asymmetry_mean : NAN,
-         s[1].asymmetry_pairs > 0 ? 100 * s[1].asymmetry_mean : NAN);
-    row (t, "  largest", "%.1f",
-         s[0].asymmetry_pairs > 0 ? 100 * s[0].asymmetry_max : NAN,
-         s[1].asymmetry_pairs > 0 ? 100 * s[1].asymmetry_max : NAN);
-    table_print (t, stdout);
-    table_destroy (t);
+    for (int i = 0; i < a->n_tiers; i++)
+        tier_rows (t, topology_tier_text (x->c[0], &a->tier[i], name), &a->tier[i],
+                   find_tier (b, &a->tier[i]));
+    for (int i = 0; i < b->n_tiers; i++)
+        if (find_tier (a, &b->tier[i]) == &none)
+            tier_rows (t, topology_tier_text (x->c[1], &b->tier[i], name), &none,
+                       &b->tier[i]);
+    row (t, "links under 80 % of their median", "%.0f", a->slow, b->slow);
+    row (t, "asymmetry % (mean)", "%.1f", in_a * a->asymmetry_mean,
+         in_b * b->asymmetry_mean);
+    row (t, "  largest", "%.1f", in_a * a->asymmetry_max, in_b * b->asymmetry_max);
+    cli_table_end (t);
 }
 
 static void print_worst (const struct comparison *x)
 {
-    struct table *t = side_by_side (x, "worst links, GB/s, % of their median");
-    int n = x->stats[0].n_worst > x->stats[1].n_worst ? x->stats[0].n_worst
-                                                      : x->stats[1].n_worst;
+    struct table *t =
+        cli_table ("<worst links, GB/s, % of their median", x->title[0], x->title[1]);
     char from[TOPOLOGY_END_TEXT], to[TOPOLOGY_END_TEXT];
 
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < x->stats[0].n_worst || i < x->stats[1].n_worst; i++) {
         table_cell (t, "%d", i + 1);
         for (int k = 0; k < 2; k++) {
             const struct topology_outlier *o = &x->stats[k].worst[i];
@@ -169,45 +137,42 @@ static void print_worst (const struct comparison *x)
                             o->bytes_per_s / UNITS_GB, 100 * o->share);
         }
     }
-    if (n > 0) {
-        putchar ('\n');
-        table_print (t, stdout);
-    }
-    table_destroy (t);
+    putchar ('\n');
+    cli_table_end (t);
 }
 
-static void print_changes (const struct comparison *x)
+/* The links that changed, as rows of a table and entries of a list; either may be NULL. */
+static void add_changes (const struct comparison *x, struct table *t, json_t *list)
 {
-    static const char *const header[] = {"<changed links", "<to",      "before GB/s",
-                                         "after",          "change %", NULL};
-    const struct topology_diff *d = &x->diff;
-    struct table *t = table_create (header);
     char from[TOPOLOGY_END_TEXT], to[TOPOLOGY_END_TEXT];
 
-    for (int k = 0; k < d->n; k++) {
-        const struct topology_change *c = &d->change[k];
+    for (int k = 0; k < x->diff.n; k++) {
+        const struct topology_change *c = &x->diff.change[k];
+        double before = c->old_bytes_per_s / UNITS_GB,
+               after = c->new_bytes_per_s / UNITS_GB;
 
-        table_cell (t, "%s", topology_end_text (x->c[0], c->from, from));
-        table_cell (t, "%s", topology_end_text (x->c[0], c->to, to));
-        table_cell (t, "%.4g", c->old_bytes_per_s / UNITS_GB);
-        table_cell (t, "%.4g", c->new_bytes_per_s / UNITS_GB);
+        topology_end_text (x->c[0], c->from, from);
+        topology_end_text (x->c[0], c->to, to);
+        table_cell (t, "%s", from);
+        table_cell (t, "%s", to);
+        table_cell (t, "%.4g", before);
+        table_cell (t, "%.4g", after);
         table_cell (t, "%+.1f", 100 * (c->new_bytes_per_s / c->old_bytes_per_s - 1));
+        json_array_append_new (list,
+                               json_pack ("{s:s, s:s, s:f, s:f, s:b}", "from", from, "to",
+                                          to, "before_gb_per_s", before, "after_gb_per_s",
+                                          after, "by_interval", c->by_interval));
     }
-    if (d->n > 0) {
-        putchar ('\n');
-        table_print (t, stdout);
-    }
-    table_destroy (t);
 }
 
-static void print_diff (const struct comparison *x, double share)
+static void print_diff (const struct comparison *x)
 {
     const struct topology_diff *d = &x->diff;
+    double share = x->in->change_pct / 100;
 
-    printf (
-        "\none cluster at two times: of %.0f links that both measured, %.0f got slower "
-        "and %.0f faster\nbeyond ",
-        d->compared, d->slower, d->faster);
+    printf ("\none cluster at two times: of %.0f links that both measured, %.0f got "
+            "slower and %.0f faster\nbeyond ",
+            d->compared, d->slower, d->faster);
     if (d->with_intervals >= d->compared && d->compared > 0)
         printf ("their intervals");
     else if (d->with_intervals > 0)
@@ -221,26 +186,22 @@ static void print_diff (const struct comparison *x, double share)
                 d->vanished);
     if (d->nodes_gone > 0 || d->nodes_new > 0)
         printf ("%d nodes are gone, %d are new\n", d->nodes_gone, d->nodes_new);
-    print_changes (x);
+    if (d->n > 0) {
+        struct table *t =
+            cli_table ("<changed links", "<to", "before GB/s", "after", "change %");
+
+        add_changes (x, t, NULL);
+        putchar ('\n');
+        cli_table_end (t);
+    }
 }
 
 static json_t *diff_json (const struct comparison *x)
 {
     const struct topology_diff *d = &x->diff;
     json_t *list = json_array ();
-    char from[TOPOLOGY_END_TEXT], to[TOPOLOGY_END_TEXT];
 
-    for (int k = 0; k < d->n; k++) {
-        const struct topology_change *c = &d->change[k];
-
-        json_array_append_new (
-            list,
-            json_pack ("{s:s, s:s, s:f, s:f, s:b}", "from",
-                       topology_end_text (x->c[0], c->from, from), "to",
-                       topology_end_text (x->c[0], c->to, to), "before_gb_per_s",
-                       c->old_bytes_per_s / UNITS_GB, "after_gb_per_s",
-                       c->new_bytes_per_s / UNITS_GB, "by_interval", c->by_interval));
-    }
+    add_changes (x, NULL, list);
     return json_pack ("{s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:i, s:i, s:o}", "compared",
                       (json_int_t) d->compared, "with_intervals",
                       (json_int_t) d->with_intervals, "slower", (json_int_t) d->slower,
@@ -252,27 +213,24 @@ static json_t *diff_json (const struct comparison *x)
 
 /* ---- models ---- */
 
-static void plan_row (const struct comparison *x, struct table *t, int k,
-                      const struct report_best *b)
+static void plan_row (struct table *t, const char *cluster, const struct report_best *b)
 {
-    char name[40];
-    struct text words = {0};
+    const struct costmodel_estimate *e = &b->plan.estimate;
+    char config[CLI_CONFIG_TEXT];
 
-    table_cell (t, "%s", title (x->c[k], name));
+    table_cell (t, "%s", cluster);
     if (!b->fits) {
         for (int i = 0; i < 5; i++)
             table_cell (t, "-");
         table_cell (t, "%s", b->why);
         return;
     }
-    cli_describe_config (&b->plan.config, &words);
     table_cell (t, "%lld", workload_world (&b->plan.config.deg));
-    table_cell (t, "%.3f", b->plan.estimate.step_s);
-    table_cell (t, "%.0f", b->plan.estimate.tokens_per_s);
+    table_cell (t, "%.3f", e->step_s);
+    table_cell (t, "%.0f", e->tokens_per_s);
     table_cell (t, "%.1f", b->gpu_hours);
-    table_cell (t, "%.2f", 100 * (b->plan.estimate.step_s / b->plan.lower_bound_s - 1));
-    table_cell (t, "%s", text_str (&words));
-    text_free (&words);
+    table_cell (t, "%.2f", 100 * (e->step_s / b->plan.lower_bound_s - 1));
+    table_cell (t, "%s", cli_config_text (&b->plan.config, config));
 }
 
 /* A new plan under half a percent shorter is not worth moving a job. */
@@ -299,44 +257,40 @@ static void print_kept (const struct report_compared *r)
 
 static void print_model (const struct comparison *x, const struct compared *m)
 {
-    static const char *const header[] = {
-        "<best plan on",      "GPUs",  "step s", "tokens/s",
-        "GPU h / 1e9 tokens", "gap %", "<split", NULL};
-    struct table *t = table_create (header);
+    struct table *t = cli_table ("<best plan on", "GPUs", "step s", "tokens/s",
+                                 "GPU h / 1e9 tokens", "gap %", "<split");
 
-    printf ("\n%s, %d sequences of %d tokens a step\n", m->model.name,
-            m->job.global_batch, m->job.seq);
+    printf ("\n%s, %d sequences of %d tokens a step\n", m->work.plan.model.name,
+            x->in->job.job.global_batch, x->in->job.job.seq);
     for (int k = 0; k < 2; k++)
-        plan_row (x, t, k, &m->result.best[k]);
-    table_print (t, stdout);
-    table_destroy (t);
+        plan_row (t, x->title[k], &m->result.best[k]);
+    cli_table_end (t);
     print_kept (&m->result);
 }
 
 static json_t *best_json (const struct report_best *b)
 {
     const struct workload_degrees *d = &b->plan.config.deg;
-    json_t *degrees;
+    const struct costmodel_estimate *e = &b->plan.estimate;
 
     if (!b->fits)
         return json_pack ("{s:b, s:s}", "fits", 0, "why", b->why);
-    degrees =
-        json_pack ("{s:i, s:i, s:i, s:i, s:i, s:i, s:i}", "tp", d->tp, "pp", d->pp, "dp",
-                   d->dp, "cp", d->cp, "ep", d->ep, "etp", d->etp, "vpp", d->vpp);
-    return json_pack ("{s:b, s:I, s:o, s:i, s:f, s:f, s:f, s:f, s:b}", "fits", 1, "gpus",
-                      (json_int_t) workload_world (d), "degrees", degrees, "micro_batch",
-                      b->plan.config.micro_batch, "step_s", b->plan.estimate.step_s,
-                      "lower_bound_s", b->plan.lower_bound_s, "tokens_per_s",
-                      b->plan.estimate.tokens_per_s, "gpu_hours_per_1e9_tokens",
-                      b->gpu_hours, "proven", b->info.proven);
+    return json_pack (
+        "{s:b, s:I, s:{s:i, s:i, s:i, s:i, s:i, s:i, s:i}, s:i, s:f, s:f, s:f, s:f, s:b}",
+        "fits", 1, "gpus", (json_int_t) workload_world (d), "degrees", "tp", d->tp, "pp",
+        d->pp, "dp", d->dp, "cp", d->cp, "ep", d->ep, "etp", d->etp, "vpp", d->vpp,
+        "micro_batch", b->plan.config.micro_batch, "step_s", e->step_s, "lower_bound_s",
+        b->plan.lower_bound_s, "tokens_per_s", e->tokens_per_s,
+        "gpu_hours_per_1e9_tokens", b->gpu_hours, "proven", b->info.proven);
 }
 
-static json_t *model_json (const struct compared *m)
+static json_t *model_json (const struct comparison *x, const struct compared *m)
 {
     const struct report_compared *r = &m->result;
-    json_t *doc = json_pack ("{s:s, s:i, s:i, s:[o, o]}", "model", m->model.name, "seq",
-                             m->job.seq, "global_batch", m->job.global_batch, "best",
-                             best_json (&r->best[0]), best_json (&r->best[1]));
+    json_t *doc =
+        json_pack ("{s:s, s:i, s:i, s:[o, o]}", "model", m->work.plan.model.name, "seq",
+                   x->in->job.job.seq, "global_batch", x->in->job.job.global_batch,
+                   "best", best_json (&r->best[0]), best_json (&r->best[1]));
 
     if (r->has_kept)
         json_object_set_new (
@@ -356,24 +310,22 @@ static bool on_progress (void *context, long done, long total, double best_step_
     return false;
 }
 
-static enum status compare_model (const struct compare_input *in,
-                                  const struct comparison *x, const char *name,
+static enum status compare_model (const struct comparison *x, const char *name,
                                   struct compared *m, struct notes *notes,
                                   struct error *err)
 {
-    struct workload_profile profile;
     struct mapper_problem p[2];
     struct mapper_settings settings = mapper_settings_default ();
     struct progress progress;
-    enum status st = workload_model_read (name, &m->model, notes, err);
+    enum status st = cli_job_read (&x->in->job, name, &m->work, notes, err);
 
-    if (st == ST_OK)
-        st = cli_job_resolve (&in->job, &m->model, &m->job, &profile, notes, err);
     if (st != ST_OK)
         return st;
     for (int k = 0; k < 2; k++) {
-        cli_note_types (x->c[k], m->job.precision, notes);
-        p[k] = cli_problem (&in->job, &m->model, &m->job, &profile, x->c[k]);
+        p[k] = cli_problem (&m->work);
+        p[k].cluster = x->c[k];
+        p[k].axes = x->in->job.axes;
+        cli_note_types (x->c[k], p[k].job->precision, notes);
     }
     progress_start (&progress);
     settings.tie = MAPPER_USUAL_TIE; /* the plans that `plan` would make */
@@ -386,44 +338,41 @@ static enum status compare_model (const struct compare_input *in,
 
 /* ---- all ---- */
 
-static enum status collect (const struct compare_input *in, struct comparison *x,
-                            struct notes *notes, struct error *err)
+static enum status collect (struct comparison *x, struct notes *notes, struct error *err)
 {
+    const struct compare_input *in = x->in;
     struct progress progress;
     struct topology_watch watch = cli_watch (&progress);
     enum status st = ST_OK;
 
     for (int k = 0; k < 2 && st == ST_OK; k++) {
         /* Plans need whole clusters; links alone can be looked at in any. */
-        st = in->n > 2 ? topology_cluster_read (in->arg[k], &x->c[k], notes, err)
-                       : topology_cluster_read_partial (in->arg[k], &x->c[k], notes, err);
+        st = in->list.n > 2
+                 ? topology_cluster_read (in->list.arg[k], &x->c[k], notes, err)
+                 : topology_cluster_read_partial (in->list.arg[k], &x->c[k], notes, err);
         if (st == ST_OK)
             st = topology_stats_collect (x->c[k], in->worst, &watch, &x->stats[k], err);
     }
     progress_end (&progress);
     if (st != ST_OK)
         return st;
+    for (int k = 0; k < 2; k++) {
+        const char *name = x->c[k]->name,
+                   *slash = strchr (name, ' ') ? NULL : strrchr (name, '/');
+
+        snprintf (x->title[k], sizeof x->title[k], "%s", slash ? slash + 1 : name);
+    }
     x->snapshots = topology_same_cluster (x->c[0], x->c[1]);
     if (x->snapshots)
-        st =
-            topology_diff_collect (x->c[0], x->c[1], in->share, in->worst, &x->diff, err);
-    if (st == ST_OK && !(x->model = calloc ((size_t) in->n, sizeof *x->model)))
+        st = topology_diff_collect (x->c[0], x->c[1], in->change_pct / 100, in->worst,
+                                    &x->diff, err);
+    if (st == ST_OK && !(x->model = calloc ((size_t) in->list.n, sizeof *x->model)))
         st = err_nomem (err);
-    for (int k = 2; k < in->n && st == ST_OK; k++) {
-        st = compare_model (in, x, in->arg[k], &x->model[x->n_models], notes, err);
+    for (int k = 2; k < in->list.n && st == ST_OK; k++) {
+        st = compare_model (x, in->list.arg[k], &x->model[x->n_models], notes, err);
         x->n_models += st == ST_OK;
     }
     return st;
-}
-
-static void print_text (const struct comparison *x, double share)
-{
-    print_links (x);
-    print_worst (x);
-    if (x->snapshots)
-        print_diff (x, share);
-    for (int k = 0; k < x->n_models; k++)
-        print_model (x, &x->model[k]);
 }
 
 static enum status print_json (const struct comparison *x, struct error *err)
@@ -431,7 +380,7 @@ static enum status print_json (const struct comparison *x, struct error *err)
     json_t *models = json_array ();
 
     for (int k = 0; k < x->n_models; k++)
-        json_array_append_new (models, model_json (&x->model[k]));
+        json_array_append_new (models, model_json (x, &x->model[k]));
     return cli_print_json (
         json_pack ("{s:i, s:[o, o], s:o, s:o}", "version", 1, "clusters",
                    topology_stats_json (x->c[0], &x->stats[0]),
@@ -440,16 +389,23 @@ static enum status print_json (const struct comparison *x, struct error *err)
         err);
 }
 
-static enum status run (const struct compare_input *in, struct notes *notes,
-                        struct error *err)
+static enum status run (void *input, struct notes *notes, struct error *err)
 {
-    struct comparison x = {.c = {NULL, NULL}};
-    enum status st = collect (in, &x, notes, err);
+    const struct compare_input *in = input;
+    struct comparison x = {.in = in};
+    enum status st = collect (&x, notes, err);
 
     if (st == ST_OK && in->json)
         st = print_json (&x, err);
-    else if (st == ST_OK)
-        print_text (&x, in->share);
+    else if (st == ST_OK) {
+        print_links (&x);
+        if (x.stats[0].n_worst + x.stats[1].n_worst > 0)
+            print_worst (&x);
+        if (x.snapshots)
+            print_diff (&x);
+        for (int k = 0; k < x.n_models; k++)
+            print_model (&x, &x.model[k]);
+    }
     for (int k = 0; k < x.n_models; k++)
         report_compared_release (&x.model[k].result);
     free (x.model);
@@ -461,81 +417,43 @@ static enum status run (const struct compare_input *in, struct notes *notes,
     return st;
 }
 
-static const struct argp_option options[] = {
-    {"worst", OPT_WORST, "N", 0, "how many links to list (default 5)", 2},
-    {"change", OPT_CHANGE, "PCT", 0,
-     "a link without intervals changed when its rate did by more (default 10)", 2},
-    {"json", 'j', NULL, 0, "print one JSON document", 2},
+static const struct cli_option options[] = {
+    {"worst", 0, "N", "how many links to list (default 5)", CLI_INT (worst, 0, 100000),
+     .usual = "5"},
+    {"change", 0, "PCT",
+     "a link without intervals changed when its rate did by more (default 10)",
+     CLI_ABOVE (change_pct, 0, 1e4), .usual = "10"},
+    {CLI_JSON},
     {0}};
 
-static error_t parse (int key, char *arg, struct argp_state *state)
+static void check (void *input, struct argp_state *state)
 {
-    struct compare_input *in = state->input;
+    struct compare_input *in = input;
+    struct workload_job *job = &in->job.job;
 
-    switch (key) {
-    case ARGP_KEY_INIT:
-        state->child_inputs[0] = &in->job;
-        return 0;
-    case OPT_WORST:
-        in->worst = cli_int (arg, "--worst", 0, 100000, state);
-        return 0;
-    case OPT_CHANGE:
-        in->share = cli_number (arg, "--change", 0, 1e4, state) / 100;
-        return 0;
-    case 'j':
-        in->json = true;
-        return 0;
-    case ARGP_KEY_ARG:
-        in->arg[in->n++] = arg;
-        return 0;
-    case ARGP_KEY_END:
-        if (in->n < 2)
-            argp_error (state, "two CLUSTERs are required");
-        if (strcmp (in->arg[0], "-") == 0 && strcmp (in->arg[1], "-") == 0)
-            argp_error (state, "only one input can be standard input");
-        if (in->job.layers)
-            argp_error (
-                state, "--layers-per-stage: the search chooses the layers of each stage");
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
+    job->seq = job->seq ? job->seq : 4096;
+    job->global_batch = job->global_batch ? job->global_batch : 1024;
+
+    cli_one_stdin (cli_is_dash (in->list.arg[0]) + cli_is_dash (in->list.arg[1]), state);
+    if (in->job.layers)
+        argp_error (state,
+                    "--layers-per-stage: the search chooses the layers of each stage");
 }
 
-int cli_compare (int argc, char **argv)
-{
-    const struct argp_child children[] = {
-        {&cli_job_argp, 0,
-         "The job (what is given is fixed, what is not is searched; --seq is 4096 and "
-         "--global-batch 1024 unless given):",
-         1},
-        {0}};
-    const struct argp argp = {
-        .options = options,
-        .parser = parse,
-        .args_doc = "CLUSTER CLUSTER [MODEL...]",
-        .doc = "Compare two clusters: their links, and the best plan of each model on "
-               "both.\v"
-               "Example: linkwise compare examples/clusters/h100-17.json "
-               "examples/clusters/h100-10.json llama-2-13b\n\nTwo files about the same "
-               "nodes are one cluster at two times: then also the links that changed, "
-               "and whether a new plan pays.",
-        .children = children};
-    struct compare_input in = {.job = cli_job_default (),
-                               .arg = calloc ((size_t) argc + 1, sizeof *in.arg),
-                               .worst = 5,
-                               .share = 0.1};
-    struct notes notes = {0};
-    struct error err = {""};
-    enum status st;
-
-    in.job.seq = 4096;
-    in.job.global_batch = 1024;
-    if (!in.arg)
-        return cli_end ("compare", err_nomem (&err), &err);
-    cli_parse (&argp, argc, argv, &in);
-    st = run (&in, &notes, &err);
-    free (in.arg);
-    cli_warn ("compare", &notes);
-    return cli_end ("compare", st, &err);
-}
+const struct cli_command cli_compare = {
+    .arguments = "CLUSTER CLUSTER [MODEL...]",
+    .help =
+        "Compare two clusters: their links, and the best plan of each model on both.\v"
+        "Example: linkwise compare examples/clusters/h100-17.json "
+        "examples/clusters/h100-10.json llama-2-13b\n\nTwo files about the same nodes "
+        "are one cluster at two times: then also the links that changed, and whether a "
+        "new plan pays.",
+    .options = {.line = options, .group = 2, .check = check},
+    .parts = {{&cli_job_options, offsetof (INPUT, job),
+               "The job (what is given is fixed, what is not is searched; --seq is 4096 "
+               "and --global-batch 1024 unless given):",
+               1}},
+    .places = {.needed = 2, .required = "two CLUSTERs are required"},
+    .list = true,
+    .at = {CLI_LIST (list)},
+    CLI_RUN (run)};

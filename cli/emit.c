@@ -11,39 +11,20 @@ struct emit_input {
     const char *plan, *cluster, *to, *dir;
 };
 
-static const struct argp_option options[] = {
-    {"to", 't', "NAME,...|all", 0, "launchers to write for (default all)", 0},
-    {"directory", 'd', "DIR", 0, "where to write", 0},
+#define INPUT struct emit_input
+
+static const struct cli_option options[] = {
+    {"to", 't', "NAME,...|all", "launchers to write for (default all)", CLI_TEXT (to),
+     .usual = "all"},
+    {"directory", 'd', "DIR", "where to write", CLI_TEXT (dir), .needed = true},
     {0}};
 
-static error_t parse (int key, char *arg, struct argp_state *state)
+static void check (void *input, struct argp_state *state)
 {
-    struct emit_input *in = state->input;
+    const struct emit_input *in = input;
 
-    switch (key) {
-    case 't':
-        in->to = arg;
-        return 0;
-    case 'd':
-        in->dir = arg;
-        return 0;
-    case ARGP_KEY_ARG:
-        if (state->arg_num == 0)
-            in->plan = arg;
-        else if (state->arg_num == 1)
-            in->cluster = arg;
-        else
-            argp_error (state, "PLAN and CLUSTER expected, found \"%s\" too", arg);
-        return 0;
-    case ARGP_KEY_END:
-        if (!in->plan || !in->dir)
-            argp_error (state, "PLAN and -d DIR are required");
-        if (in->dir[0] == '\0')
-            argp_error (state, "-d: expected a folder, found \"\"");
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
+    if (in->dir[0] == '\0')
+        argp_error (state, "-d: expected a folder, found \"\"");
 }
 
 /* This program's own path, for scripts that call it; its name where that is not known. */
@@ -57,79 +38,83 @@ static const char *own_path (char path[PATH_MAX])
     return path;
 }
 
-static void print_refused (const struct notes *refused)
+/* The plan as it can be read from any folder: with the cluster that was given for it, and
+ * its file's name made absolute.  out: a new reference. */
+static enum status document (const struct cli_work *x, const char *cluster, json_t **out,
+                             struct error *err)
 {
-    for (int i = 0; i < refused->n; i++)
-        fprintf (stderr, "linkwise emit: not written: %s\n", refused->line[i]);
-}
-
-static enum status run (const struct emit_input *in, struct notes *notes,
-                        struct error *err)
-{
-    struct workload_plan plan = {0};
-    struct topology_cluster *c = NULL;
-    struct workload_profile profile;
-    struct notes refused = {0};
-    char path[PATH_MAX];
-    json_t *doc = NULL;
-    int *gpu = NULL;
+    char hex[65], where[PATH_MAX];
+    const char *file;
+    json_t *own = json_object_get (x->plan.doc, "cluster");
     enum status st =
-        cli_plan_read (in->plan, in->cluster, &plan, &c, &profile, notes, err);
+        cli_cluster_reference (cluster, &x->plan, x->cluster, &file, hex, err);
 
     if (st != ST_OK)
         return st;
-    if (!(gpu = calloc ((size_t) plan.n_ranks, sizeof *gpu)))
-        st = err_nomem (err);
+    if (!(*out = json_copy (x->plan.doc)))
+        return err_nomem (err);
+    if (file && realpath (file, where)) {
+        own = cluster ? json_pack ("{s:s, s:i, s:s}", "name", x->cluster->name, "nodes",
+                                   x->cluster->n_nodes, "sha256", hex)
+                      : json_copy (own);
+        json_object_set_new (own, "file", json_string (where));
+        json_object_set_new (*out, "cluster", own);
+    } else if (cluster) {
+        json_object_set_new (*out, "cluster", topology_cluster_to_json (x->cluster));
+    }
+    return ST_OK;
+}
+
+static enum status run (void *input, struct notes *notes, struct error *err)
+{
+    const struct emit_input *in = input;
+    struct cli_work x = {0};
+    struct notes refused = {0};
+    char path[PATH_MAX];
+    json_t *doc = NULL;
+    enum status st = cli_plan_read (in->plan, in->cluster, &x, notes, err);
+
     if (st == ST_OK)
-        st = costmodel_plan_gpus (&plan, c, gpu, err);
+        st = cli_plan_gpus (&x, err);
     if (st == ST_OK)
-        st = cli_plan_document (&plan, in->cluster, c, &doc, err);
+        st = document (&x, in->cluster, &doc, err);
     if (st == ST_OK) {
-        const struct launch_request request = {.plan = &plan,
-                                               .cluster = c,
-                                               .gpu = gpu,
+        const struct launch_request request = {.plan = &x.plan,
+                                               .cluster = x.cluster,
+                                               .gpu = x.gpu,
                                                .doc = doc,
                                                .linkwise = own_path (path),
                                                .to = in->to};
 
-        cli_note_drained (c, gpu, plan.n_ranks, notes);
+        cli_note_drained (&x, notes);
         st = launch_emit (&request, in->dir, &refused, err);
     }
     if (st == ST_OK)
-        printf ("%d ranks written to %s; %s/README has the commands\n", plan.n_ranks,
+        printf ("%d ranks written to %s; %s/README has the commands\n", x.plan.n_ranks,
                 in->dir, in->dir);
-    print_refused (&refused);
+    for (int i = 0; i < refused.n; i++)
+        fprintf (stderr, "linkwise emit: not written: %s\n", refused.line[i]);
     notes_free (&refused);
     json_decref (doc);
-    free (gpu);
-    workload_plan_release (&plan);
-    topology_cluster_destroy (c);
+    cli_work_release (&x);
     return st;
 }
 
-int cli_emit (int argc, char **argv)
+static void list_launchers (struct text *out)
 {
-    struct text doc = {0};
-    struct argp argp = {
-        .options = options, .parser = parse, .args_doc = "PLAN [CLUSTER]"};
-    struct emit_input in = {.to = "all"};
-    struct notes notes = {0};
-    struct error err = {""};
-
-    text_add (&doc,
-              "Write the files that put every rank on its planned GPU.  A launcher that "
-              "cannot express the plan is refused with the reason; `--to all` writes the "
-              "rest.\v"
-              "Example: linkwise emit plan.json --to openmpi -d launch\n\nLaunchers:\n");
     for (int i = 0; launch_target_at (i); i++)
-        text_add (&doc, "  %-12s %s\n", launch_target_at (i)->name,
+        text_add (out, "  %-12s %s\n", launch_target_at (i)->name,
                   launch_target_at (i)->what);
-    argp.doc = text_str (&doc);
-    cli_parse (&argp, argc, argv, &in);
-    text_free (&doc);
-
-    enum status st = run (&in, &notes, &err);
-
-    cli_warn ("emit", &notes);
-    return cli_end ("emit", st, &err);
 }
+
+const struct cli_command cli_emit = {
+    .arguments = "PLAN [CLUSTER]",
+    .help =
+        "Write the files that put every rank on its planned GPU.  A launcher that cannot "
+        "express the plan is refused with the reason; `--to all` writes the rest.\v"
+        "Example: linkwise emit plan.json --to openmpi -d launch\n\nLaunchers:\n",
+    .add_help = list_launchers,
+    .options = {.line = options, .check = check},
+    .places = {1, 2, "PLAN and CLUSTER", "PLAN and -d DIR are required"},
+    .at = {CLI_PLACE (plan), CLI_PLACE (cluster)},
+    CLI_RUN (run)};

@@ -1,65 +1,26 @@
 /* linkwise gpus, linkwise models: the built-in tables. */
 #include "cli/cli.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
-#include "base/json.h"
 #include "base/units.h"
 
 struct list_input {
     bool json;
 };
 
-static error_t parse_list (int key, char *arg, struct argp_state *state)
+#define INPUT struct list_input
+
+static const struct cli_option options[] = {{CLI_JSON}, {0}};
+
+static enum status run_gpus (void *input, struct notes *notes, struct error *err)
 {
-    struct list_input *in = state->input;
-
-    switch (key) {
-    case 'j':
-        in->json = true;
-        return 0;
-    case ARGP_KEY_ARG:
-        argp_error (state, "no argument expected, found \"%s\"", arg);
-        return EINVAL;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-}
-
-static const struct argp_option list_options[] = {
-    {"json", 'j', NULL, 0, "print one JSON document", 0}, {0}};
-
-static struct list_input parse (int argc, char **argv, const char *doc)
-{
-    struct list_input in = {0};
-    struct argp argp = {.options = list_options, .parser = parse_list, .doc = doc};
-
-    cli_parse (&argp, argc, argv, &in);
-    return in;
-}
-
-static int print_list (const char *command, const char *key, json_t *list)
-{
-    struct error err;
-
-    return cli_end (
-        command, cli_print_json (json_pack ("{s:i, s:o}", "version", 1, key, list), &err),
-        &err);
-}
-
-int cli_gpus (int argc, char **argv)
-{
-    static const char *const header[] = {"<type",     "memory GB", "memory GB/s",
-                                         "bf16 TF/s", "fp16 TF/s", "fp8 TF/s",
-                                         "fp32 TF/s", "SMs",       NULL};
-    struct list_input in =
-        parse (argc, argv, "The built-in GPU types: dense vendor peaks.");
-    struct table *t = table_create (header);
+    const struct list_input *in = input;
+    struct table *t = cli_table ("<type", "memory GB", "memory GB/s", "bf16 TF/s",
+                                 "fp16 TF/s", "fp8 TF/s", "fp32 TF/s", "SMs");
     json_t *list = json_array ();
     int n;
     const struct topology_gpu_type *all = topology_gpu_types_builtin (&n);
 
+    (void) notes;
     for (int i = 0; i < n; i++) {
         const struct topology_gpu_type *g = &all[i];
         double rate[] = {g->bf16_flop_per_s, g->fp16_flop_per_s, g->fp8_flop_per_s,
@@ -81,28 +42,25 @@ int cli_gpus (int argc, char **argv)
             table_cell (t, rate[k] > 0 ? "%.1f" : "-", rate[k] / 1e12);
         table_cell (t, "%d", g->multiprocessors);
     }
-    if (in.json) {
-        table_destroy (t);
-        return print_list ("gpus", "gpus", list);
-    }
-    table_print (t, stdout);
-    table_destroy (t);
-    json_decref (list);
-    return 0;
+    return cli_answer (in->json, t, json_pack ("{s:i, s:o}", "version", 1, "gpus", list),
+                       err);
 }
 
-int cli_models (int argc, char **argv)
+const struct cli_command cli_gpus = {.help =
+                                         "The built-in GPU types: dense vendor peaks.",
+                                     .options = {.line = options},
+                                     CLI_RUN (run_gpus)};
+
+static enum status run_models (void *input, struct notes *notes, struct error *err)
 {
-    static const char *const header[] = {"<model", "parameters 1e9", "layers",
-                                         "hidden", "heads",          "kv heads",
-                                         "ffn",    "vocabulary",     NULL};
-    struct list_input in =
-        parse (argc, argv, "The model presets; any command takes their names.");
-    struct table *t = table_create (header);
+    const struct list_input *in = input;
+    struct table *t = cli_table ("<model", "parameters 1e9", "layers", "hidden", "heads",
+                                 "kv heads", "ffn", "vocabulary");
     json_t *list = json_array ();
     int n;
     const struct workload_model *all = workload_presets (&n);
 
+    (void) notes;
     for (int i = 0; i < n; i++) {
         const struct workload_model *m = &all[i];
         const int size[] = {m->layers,   m->hidden, m->heads,
@@ -114,12 +72,11 @@ int cli_models (int argc, char **argv)
         for (int k = 0; k < 6; k++)
             table_cell (t, "%d", size[k]);
     }
-    if (in.json) {
-        table_destroy (t);
-        return print_list ("models", "models", list);
-    }
-    table_print (t, stdout);
-    table_destroy (t);
-    json_decref (list);
-    return 0;
+    return cli_answer (in->json, t,
+                       json_pack ("{s:i, s:o}", "version", 1, "models", list), err);
 }
+
+const struct cli_command cli_models = {
+    .help = "The model presets; any command takes their names.",
+    .options = {.line = options},
+    CLI_RUN (run_models)};

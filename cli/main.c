@@ -7,66 +7,120 @@
 
 #include "base/version.h"
 
-static const struct cli_command commands[] = {
-    {"plan", "find degrees and a placement for a model on a cluster", cli_plan},
-    {"mem", "estimate memory by stage and by kind", cli_mem},
-    {"time", "estimate the step time of one configuration", cli_time},
-    {"eval", "price a plan's placement, also one edited by hand", cli_eval},
-    {"check", "check a plan independently of the search", cli_check},
-    {"emit", "write the files that launchers take", cli_emit},
-    {"cluster", "show, check, merge, import, drain or draw clusters", cli_cluster},
-    {"compare", "two clusters, or one at two times, side by side", cli_compare},
-    {"topo", "describe this machine, or read its description", cli_topo},
-    {"bind", "place a plan anew on the nodes that a scheduler gave", cli_bind},
-    {"validate", "estimates beside the measurements of a runs file", cli_validate},
-    {"calibrate", "fit a framework profile to measured runs", cli_calibrate},
-    {"gpus", "list the built-in GPU types", cli_gpus},
-    {"models", "list the model presets", cli_models},
+/* A choice of commands, or of subcommands. */
+struct menu {
+    const char *name;  /* "linkwise cluster" */
+    const char *usage; /* and the title of the list */
+    const char *more;  /* after the list */
+    int width;         /* of its names */
+    const struct {
+        const char *name, *what;
+        const struct cli_command *command; /* NULL: the menu of clusters */
+    } line[16];                            /* the first without a name ends them */
 };
 
-static void print_help (FILE *out)
+static const struct menu cluster = {
+    .name = "linkwise cluster",
+    .usage = "Usage: linkwise cluster COMMAND [ARGUMENT...]\n"
+             "  linkwise cluster show examples/clusters/h100-17.json\n\nCommands:\n",
+    .more = "\n`linkwise cluster COMMAND --help` tells more.\n",
+    .width = 7,
+    .line = {
+        {"show", "nodes, tiers, the worst links, a heat map", &cli_cluster_show},
+        {"check", "can it be planned on, and what is odd about it", &cli_cluster_check},
+        {"merge", "put node, links and cluster files together", &cli_cluster_merge},
+        {"import", "turn other tools' output into a links or node file",
+         &cli_cluster_import},
+        {"drain", "take nodes, GPUs or links out of use, or back", &cli_cluster_drain},
+        {"synth", "draw a cluster for trials", &cli_cluster_synth}}};
+
+static const struct menu program = {
+    .name = "linkwise",
+    .usage = "Usage: linkwise COMMAND [ARGUMENT...]\n"
+             "  linkwise plan examples/clusters/h100-17.json llama-2-70b --seq 4096 "
+             "--global-batch 1024\n\n"
+             "How should a training job be split over these machines, and which rank "
+             "should run on\nwhich GPU?\n\nCommands:\n",
+    .more = "\n`linkwise COMMAND --help` tells more.  Exit codes: 0 done, 1 failed or "
+            "bad content,\n2 bad options, 3 nothing fits.\n",
+    .width = 9,
+    .line = {
+        {"plan", "find degrees and a placement for a model on a cluster", &cli_plan},
+        {"mem", "estimate memory by stage and by kind", &cli_mem},
+        {"time", "estimate the step time of one configuration", &cli_time},
+        {"eval", "price a plan's placement, also one edited by hand", &cli_eval},
+        {"check", "check a plan independently of the search", &cli_check},
+        {"emit", "write the files that launchers take", &cli_emit},
+        {"cluster", "show, check, merge, import, drain or draw clusters", NULL},
+        {"compare", "two clusters, or one at two times, side by side", &cli_compare},
+        {"topo", "describe this machine, or read its description", &cli_topo},
+        {"bind", "place a plan anew on the nodes that a scheduler gave", &cli_bind},
+        {"validate", "estimates beside the measurements of a runs file", &cli_validate},
+        {"calibrate", "fit a framework profile to measured runs", &cli_calibrate},
+        {"gpus", "list the built-in GPU types", &cli_gpus},
+        {"models", "list the model presets", &cli_models}}};
+
+static int print_help (const struct menu *m, FILE *out, int code)
 {
-    fputs (
-        "Usage: linkwise COMMAND [ARGUMENT...]\n"
-        "  linkwise plan examples/clusters/h100-17.json llama-2-70b --seq 4096 "
-        "--global-batch 1024\n\n"
-        "How should a training job be split over these machines, and which rank should "
-        "run on\nwhich GPU?\n\nCommands:\n",
-        out);
-    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
-        fprintf (out, "  %-9s %s\n", commands[i].name, commands[i].what);
-    fputs ("\n`linkwise COMMAND --help` tells more.  Exit codes: 0 done, 1 failed or bad "
-           "content,\n2 bad options, 3 nothing fits.\n",
-           out);
+    fputs (m->usage, out);
+    for (int i = 0; m->line[i].name; i++)
+        fprintf (out, "  %-*s %s\n", m->width, m->line[i].name, m->line[i].what);
+    fputs (m->more, out);
+    return code;
+}
+
+/* Parse, do it, say what went wrong: warnings, then the error.  argv[0] begins messages. */
+static int run (const struct cli_command *c, int argc, char **argv)
+{
+    void *input = calloc (1, c->input_size);
+    struct notes notes = {0};
+    struct error err = {""};
+    enum status st = input ? ST_OK : err_nomem (&err);
+
+    if (st == ST_OK) {
+        cli_parse (c, argc, argv, input);
+        st = c->run (input, &notes, &err);
+    }
+    cli_warn (argv[0], &notes);
+    if (st != ST_OK && err.text[0])
+        fprintf (stderr, "%s: %s\n", argv[0], err.text);
+    free (input);
+    return status_exit_code (st);
+}
+
+static int choose (const struct menu *m, int argc, char **argv)
+{
+    if (argc < 2)
+        return print_help (m, stderr, 2);
+    if (strcmp (argv[1], "--help") == 0 || strcmp (argv[1], "-?") == 0 ||
+        strcmp (argv[1], "help") == 0)
+        return print_help (m, stdout, 0);
+    for (int i = 0; m->line[i].name; i++)
+        if (strcmp (argv[1], m->line[i].name) == 0) {
+            char name[64];
+            int code;
+
+            snprintf (name, sizeof name, "%s %s", m->name, argv[1]);
+            argv[1] = name;
+            code = m->line[i].command ? run (m->line[i].command, argc - 1, argv + 1)
+                                      : choose (&cluster, argc - 1, argv + 1);
+            if (m == &program && (fflush (stdout) != 0 || ferror (stdout))) {
+                /* An answer that did not reach its reader is no answer. */
+                fputs ("linkwise: standard output: write error\n", stderr);
+                code = code ? code : 1;
+            }
+            return code;
+        }
+    fprintf (stderr, "%s: unknown command \"%s\" (`%s --help` lists them)\n", m->name,
+             argv[1], m->name);
+    return 2;
 }
 
 int main (int argc, char **argv)
 {
-    if (argc < 2) {
-        print_help (stderr);
-        return 2;
-    }
-    if (strcmp (argv[1], "--help") == 0 || strcmp (argv[1], "-?") == 0 ||
-        strcmp (argv[1], "help") == 0) {
-        print_help (stdout);
-        return 0;
-    }
-    if (strcmp (argv[1], "--version") == 0 || strcmp (argv[1], "-V") == 0) {
+    if (argc > 1 && (strcmp (argv[1], "--version") == 0 || strcmp (argv[1], "-V") == 0)) {
         puts ("linkwise " LINKWISE_VERSION);
         return 0;
     }
-    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
-        if (strcmp (argv[1], commands[i].name) == 0) {
-            int code = commands[i].run (argc - 1, argv + 1);
-
-            /* An answer that did not reach its reader is no answer. */
-            if (fflush (stdout) != 0 || ferror (stdout)) {
-                fputs ("linkwise: standard output: write error\n", stderr);
-                return code ? code : 1;
-            }
-            return code;
-        }
-    fprintf (stderr, "linkwise: unknown command \"%s\" (`linkwise --help` lists them)\n",
-             argv[1]);
-    return 2;
+    return choose (&program, argc, argv);
 }

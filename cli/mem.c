@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/json.h"
 #include "base/units.h"
 #include "memest/memest.h"
 
@@ -14,61 +13,45 @@ struct mem_input {
     bool json;
 };
 
-static const struct argp_option options[] = {
-    {"gpu", 'g', "TYPE", 0, "GPU type (`linkwise gpus` lists them)", 0},
-    {"json", 'j', NULL, 0, "print one JSON document", 0},
+#define INPUT struct mem_input
+
+static const struct cli_option options[] = {
+    {"gpu", 'g', "TYPE", "GPU type (`linkwise gpus` lists them)", CLI_TEXT (gpu)},
+    {CLI_JSON},
     {0}};
 
-static error_t parse (int key, char *arg, struct argp_state *state)
+static void check (void *input, struct argp_state *state)
 {
-    struct mem_input *in = state->input;
+    const struct mem_input *in = input;
 
-    switch (key) {
-    case ARGP_KEY_INIT:
-        state->child_inputs[0] = &in->job;
-        return 0;
-    case 'g':
-        in->gpu = arg;
-        return 0;
-    case 'j':
-        in->json = true;
-        return 0;
-    case ARGP_KEY_ARG:
-        if (state->arg_num > 0)
-            argp_error (state, "one MODEL expected, found \"%s\" too", arg);
-        in->model = arg;
-        return 0;
-    case ARGP_KEY_END:
-        if (!in->model || !in->gpu || in->job.seq == 0)
-            argp_error (state, "MODEL, --gpu and --seq are required");
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
+    if (!in->model || !in->gpu || in->job.job.seq == 0)
+        argp_error (state, "MODEL, --gpu and --seq are required");
 }
 
 /* Everything that one call is about. */
 struct estimate {
-    struct workload_model model;
-    struct workload_job job;
-    struct workload_profile profile;
-    struct workload_config config;
+    struct cli_work work;
     struct memest_problem problem;
     const struct topology_gpu_type *gpu;
     struct memest_stage *stage; /* [pp] */
-    int *layers;                /* [pp] */
     int worst;
     double limit_bytes;
+    double chance;   /* of running out */
+    struct text fix; /* the smallest change that makes it fit; "": none, or it fits */
 };
+
+static bool fits (const struct estimate *e)
+{
+    return e->stage[e->worst].peak_bytes <= e->limit_bytes;
+}
 
 static void print_stages (const struct estimate *e)
 {
-    static const char *const header[] = {
-        "stage",  "layers",  "weights",  "gradients", "optimizer", "activations",
-        "logits", "buffers", "overhead", "peak",      "limit",     NULL};
-    struct table *t = table_create (header);
+    struct table *t =
+        cli_table ("stage", "layers", "weights", "gradients", "optimizer", "activations",
+                   "logits", "buffers", "overhead", "peak", "limit");
 
-    for (int i = 0; i < e->config.deg.pp; i++) {
+    for (int i = 0; i < e->problem.config->deg.pp; i++) {
         const struct memest_stage *s = &e->stage[i];
         const double kind[] = {
             s->weights_bytes,     s->gradients_bytes, s->optimizer_bytes,
@@ -76,91 +59,74 @@ static void print_stages (const struct estimate *e)
             s->overhead_bytes,    s->peak_bytes,      e->limit_bytes};
 
         table_cell (t, "%d", i);
-        table_cell (t, "%d", e->layers[i]);
+        table_cell (t, "%d", e->work.plan.layers_per_stage[i]);
         for (size_t k = 0; k < sizeof kind / sizeof *kind; k++)
             table_cell (t, "%.2f", kind[k] / UNITS_GIB);
     }
     printf ("GiB on one GPU of each stage:\n");
-    table_print (t, stdout);
-    table_destroy (t);
+    cli_table_end (t);
 }
 
 /* Which kind is too much, by how much, and what would help. */
 static void print_why (const struct estimate *e)
 {
     const struct memest_stage *s = &e->stage[e->worst];
-    struct workload_config changed;
-    struct text words = {0};
     double bytes;
     const char *kind = memest_largest_kind (s, &bytes);
 
     printf ("%.2f GiB too much on stage %d; most of it is %s, %.2f GiB\n",
             (s->peak_bytes - e->limit_bytes) / UNITS_GIB, e->worst, kind,
             bytes / UNITS_GIB);
-    if (memest_smallest_change (&e->problem, e->layers, e->limit_bytes, &changed, &words))
-        printf ("it would fit with %s\n", text_str (&words));
+    if (e->fix.len > 0)
+        printf ("it would fit with %s\n", text_str (&e->fix));
     else
         printf ("no single change of the configuration makes it fit\n");
-    text_free (&words);
 }
 
 static void print_estimate (const struct estimate *e)
 {
-    const struct memest_stage *s = &e->stage[e->worst];
-    struct text words = {0};
-    char chance[32];
+    const struct workload_model *m = e->problem.model;
+    char chance[32], config[CLI_CONFIG_TEXT];
 
-    cli_describe_config (&e->config, &words);
-    printf ("%s, %.2f billion parameters", e->model.name,
-            workload_model_params (&e->model) / 1e9);
-    if (e->model.experts > 0)
-        printf (" (%.2f active)", workload_active_params (&e->model) / 1e9);
-    printf (", on %s\n%s\n", e->gpu->name, text_str (&words));
-    text_free (&words);
+    printf ("%s, %.2f billion parameters", m->name, workload_model_params (m) / 1e9);
+    if (m->experts > 0)
+        printf (" (%.2f active)", workload_active_params (m) / 1e9);
+    printf (", on %s\n%s\n", e->gpu->name, cli_config_text (e->problem.config, config));
     print_stages (e);
     printf ("stage %d peaks at %.2f GiB of %.2f GiB: %s; chance of running out %s\n",
-            e->worst, s->peak_bytes / UNITS_GIB, e->limit_bytes / UNITS_GIB,
-            s->peak_bytes <= e->limit_bytes ? "fits" : "does not fit",
-            cli_chance (memest_chance (e->problem.by, &e->profile, s->peak_bytes,
-                                       e->gpu->memory_bytes),
-                        chance));
-    if (s->peak_bytes > e->limit_bytes)
+            e->worst, e->stage[e->worst].peak_bytes / UNITS_GIB,
+            e->limit_bytes / UNITS_GIB, fits (e) ? "fits" : "does not fit",
+            cli_chance (e->chance, chance));
+    if (!fits (e))
         print_why (e);
 }
 
 static json_t *estimate_json (const struct estimate *e)
 {
-    const struct memest_stage *worst = &e->stage[e->worst];
-    struct workload_config changed;
-    struct text words = {0};
     json_t *list = json_array (), *doc;
 
-    for (int i = 0; i < e->config.deg.pp; i++) {
+    for (int i = 0; i < e->problem.config->deg.pp; i++) {
         json_t *one = memest_stage_to_json (&e->stage[i]);
 
-        json_object_set_new (one, "layers", json_integer (e->layers[i]));
+        json_object_set_new (one, "layers",
+                             json_integer (e->work.plan.layers_per_stage[i]));
         json_array_append_new (list, one);
     }
-    doc = json_pack (
-        "{s:i, s:f, s:f, s:f, s:b, s:o, s:i, s:o}", "version", 1, "peak_bytes",
-        worst->peak_bytes, "gpu_bytes", e->gpu->memory_bytes, "limit_bytes",
-        e->limit_bytes, "fits", worst->peak_bytes <= e->limit_bytes, "oom_probability",
-        json_number_or_null (memest_chance (e->problem.by, &e->profile, worst->peak_bytes,
-                                            e->gpu->memory_bytes)),
-        "binding_stage", e->worst, "per_stage", list);
-    if (doc && worst->peak_bytes > e->limit_bytes)
+    doc = json_pack ("{s:i, s:f, s:f, s:f, s:b, s:o, s:i, s:o}", "version", 1,
+                     "peak_bytes", e->stage[e->worst].peak_bytes, "gpu_bytes",
+                     e->gpu->memory_bytes, "limit_bytes", e->limit_bytes, "fits",
+                     fits (e), "oom_probability", json_number_or_null (e->chance),
+                     "binding_stage", e->worst, "per_stage", list);
+    if (doc && !fits (e))
         json_object_set_new (doc, "would_fit_with",
-                             memest_smallest_change (&e->problem, e->layers,
-                                                     e->limit_bytes, &changed, &words)
-                                 ? json_string (text_str (&words))
-                                 : json_null ());
-    text_free (&words);
+                             e->fix.len > 0 ? json_string (text_str (&e->fix))
+                                            : json_null ());
     return doc;
 }
 
 /* Without a batch, one that fills the pipeline: as many micro-batches as stages, and twice
  * that where a stage can hold more of them. */
-static enum status default_batch (struct cli_job *j, const struct workload_config *c,
+static enum status default_batch (struct workload_job *j, const struct workload_config *c,
                                   struct error *err)
 {
     long long batch = (long long) c->deg.dp * c->micro_batch;
@@ -179,86 +145,85 @@ static enum status default_batch (struct cli_job *j, const struct workload_confi
 static enum status read_input (struct mem_input *in, struct estimate *e,
                                struct notes *notes, struct error *err)
 {
+    struct workload_plan *plan = &e->work.plan;
+    const struct workload_job *job = &in->job.job;
     enum status st;
 
-    e->config = cli_job_config (&in->job);
-    e->gpu = topology_gpu_type_builtin (in->gpu);
-    if (!e->gpu)
+    plan->config = cli_job_config (&in->job);
+    if (!(e->gpu = topology_gpu_type_builtin (in->gpu)))
         return err_set (err, ST_USAGE,
                         "--gpu: unknown type \"%s\" (`linkwise gpus` lists them)",
                         in->gpu);
-    st = default_batch (&in->job, &e->config, err);
+    st = default_batch (&in->job.job, &plan->config, err);
     if (st == ST_OK)
-        st = workload_model_read (in->model, &e->model, notes, err);
-    if (st == ST_OK)
-        st = cli_job_resolve (&in->job, &e->model, &e->job, &e->profile, notes, err);
-    if (st == ST_OK && e->job.precision == PREC_FP8 && e->gpu->fp8_flop_per_s <= 0)
+        st = cli_job_read (&in->job, in->model, &e->work, notes, err);
+    if (st == ST_OK && job->precision == PREC_FP8 && e->gpu->fp8_flop_per_s <= 0)
         st = err_set (err, ST_INVALID, "GPU type %s cannot run fp8", e->gpu->name);
     if (st == ST_OK)
-        cli_note_type (e->gpu, e->job.precision, notes);
+        cli_note_type (e->gpu, job->precision, notes);
     if (st == ST_OK)
-        st = workload_config_check (&e->model, &e->job, &e->config, err);
+        st = workload_config_check (&plan->model, job, &plan->config, err);
     if (st == ST_OK)
-        st = workload_config_offered (&e->config, &e->profile, err);
-    return st;
+        st = workload_config_offered (&plan->config, &e->work.profile, err);
+    return st == ST_OK ? cli_job_layers (&in->job, &e->work, err) : st;
 }
 
-static enum status run (struct mem_input *in, struct notes *notes, struct error *err)
+static enum status estimate (struct estimate *e, const struct cli_job *job,
+                             struct error *err)
 {
-    struct estimate e = {0};
+    const struct workload_plan *plan = &e->work.plan;
+    const int *layers = plan->layers_per_stage;
+    struct workload_config changed;
+
+    e->problem = (struct memest_problem){&plan->model, &plan->job, &plan->config,
+                                         &e->work.profile, job->memory_model};
+    e->limit_bytes = memest_limit (&e->work.profile, e->gpu->memory_bytes,
+                                   plan->memory_limit_pct, plan->oom_risk);
+    e->stage = calloc ((size_t) plan->config.deg.pp, sizeof *e->stage);
+    if (!e->stage)
+        return err_nomem (err);
+    for (int i = 0; i < plan->config.deg.pp; i++) {
+        struct workload_stage held =
+            workload_stage_of (&plan->model, &plan->config, layers, i);
+
+        memest_stage (&e->problem, i, &held, &e->stage[i]);
+        if (e->stage[i].peak_bytes > e->stage[e->worst].peak_bytes)
+            e->worst = i;
+    }
+    e->chance = memest_chance (job->memory_model, &e->work.profile,
+                               e->stage[e->worst].peak_bytes, e->gpu->memory_bytes);
+    if (!fits (e))
+        memest_smallest_change (&e->problem, layers, e->limit_bytes, &changed, &e->fix);
+    return ST_OK;
+}
+
+static enum status run (void *input, struct notes *notes, struct error *err)
+{
+    struct mem_input *in = input;
+    struct estimate e = {.worst = 0};
     enum status st = read_input (in, &e, notes, err);
 
-    if (st == ST_OK) {
-        e.stage = calloc ((size_t) e.config.deg.pp, sizeof *e.stage);
-        e.layers = calloc ((size_t) e.config.deg.pp, sizeof *e.layers);
-        st = e.stage && e.layers ? cli_job_layers (&in->job, &e.model, &e.config,
-                                                   &e.profile, e.layers, err)
-                                 : err_nomem (err);
-    }
-    if (st == ST_OK) {
-        e.problem = (struct memest_problem){&e.model, &e.job, &e.config, &e.profile,
-                                            in->job.memory_model};
-        e.limit_bytes = memest_limit (&e.profile, e.gpu->memory_bytes,
-                                      cli_memory_limit (&in->job), in->job.oom_risk);
-        for (int i = 0; i < e.config.deg.pp; i++) {
-            struct workload_stage held =
-                workload_stage_of (&e.model, &e.config, e.layers, i);
-
-            memest_stage (&e.problem, i, &held, &e.stage[i]);
-            if (e.stage[i].peak_bytes > e.stage[e.worst].peak_bytes)
-                e.worst = i;
-        }
-        if (in->json)
-            st = cli_print_json (estimate_json (&e), err);
-        else
-            print_estimate (&e);
-    }
+    if (st == ST_OK)
+        st = estimate (&e, &in->job, err);
+    if (st == ST_OK && in->json)
+        st = cli_print_json (estimate_json (&e), err);
+    else if (st == ST_OK)
+        print_estimate (&e);
     free (e.stage);
-    free (e.layers);
+    text_free (&e.fix);
+    cli_work_release (&e.work);
     return st;
 }
 
-int cli_mem (int argc, char **argv)
-{
-    const struct argp_child children[] = {{&cli_job_argp, 0, "The job:", 1}, {0}};
-    const struct argp argp = {
-        .options = options,
-        .parser = parse,
-        .args_doc = "MODEL",
-        .doc = "Estimate the memory of one GPU of every stage, by kind, in GiB.\v"
-               "Example: linkwise mem llama-2-70b --gpu h100-sxm5-80g --seq 4096 --tp 8 "
-               "--pp 4 --dp 4\n\nMODEL is a Hugging Face config.json, a preset "
-               "(`linkwise models`), or - for standard input.  Degrees default to 1, the "
-               "global batch to one that fills the pipeline.",
-        .children = children};
-    struct mem_input in = {.job = cli_job_default ()};
-    struct notes notes = {0};
-    struct error err = {""};
-
-    cli_parse (&argp, argc, argv, &in);
-
-    enum status st = run (&in, &notes, &err);
-
-    cli_warn ("mem", &notes);
-    return cli_end ("mem", st, &err);
-}
+const struct cli_command cli_mem = {
+    .arguments = "MODEL",
+    .help = "Estimate the memory of one GPU of every stage, by kind, in GiB.\v"
+            "Example: linkwise mem llama-2-70b --gpu h100-sxm5-80g --seq 4096 --tp 8 "
+            "--pp 4 --dp 4\n\nMODEL is a Hugging Face config.json, a preset (`linkwise "
+            "models`), or - for standard input.  Degrees default to 1, the global batch "
+            "to one that fills the pipeline.",
+    .options = {.line = options, .check = check},
+    .parts = {{&cli_job_options, offsetof (INPUT, job), "The job:", 1}},
+    .places = {.most = 1, .expected = "one MODEL"},
+    .at = {CLI_PLACE (model)},
+    CLI_RUN (run)};

@@ -1,15 +1,11 @@
 /* linkwise plan: the search, and its answer. */
-#include "cli/plan_from.h"
-#include "cli/plan_passes.h"
+#include "cli/plan.h"
 
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "base/json.h"
-#include "base/progress.h"
 #include "base/units.h"
 
 struct plan_input {
@@ -19,159 +15,83 @@ struct plan_input {
     struct mapper_settings settings;
     const char *cluster, *model, *only, *exclude, *pin, *out;
     enum costmodel_kind kind;
-    int nodes, spares;
-    enum mapper_objective objective;
+    int nodes, spares, seed;
+    int granularity, objective; /* as mapper's enums have them */
+    double tie_pct;
     bool json;
 };
 
-enum {
-    OPT_NODES = 512,
-    OPT_SPARES,
-    OPT_ONLY,
-    OPT_EXCLUDE,
-    OPT_GRANULARITY,
-    OPT_TIME,
-    OPT_THREADS,
-    OPT_SEED,
-    OPT_TOP,
-    OPT_OBJECTIVE,
-    OPT_TIE,
-    OPT_PIN
+#define INPUT struct plan_input
+
+/* What was asked for, what it is about, and what was found. */
+struct planning {
+    struct plan_input *in;
+    struct cli_work work; /* without --from, which has its own */
+    struct mapper_problem p;
+    struct mapper_result r;
+    struct mapper_info info;
 };
 
-static const struct argp_option options[] = {
-    {"nodes", OPT_NODES, "N", 0, "use at most N nodes, the best ones", 2},
-    {"spares", OPT_SPARES, "N", 0, "leave N nodes idle", 2},
-    {"only", OPT_ONLY, "HOSTLIST", 0,
+static const struct cli_option options[] = {
+    {"nodes", 0, "N", "use at most N nodes, the best ones", CLI_INT (nodes, 1, 1 << 30)},
+    {"spares", 0, "N", "leave N nodes idle", CLI_INT (spares, 0, 1 << 30)},
+    {"only", 0, "HOSTLIST",
      "use these nodes alone, as in n[01-16,20], or rack:r[1-2] for all nodes of racks or "
      "below switches of these names",
-     2},
-    {"exclude", OPT_EXCLUDE, "HOSTLIST", 0, "do not use these nodes", 2},
-    {"pin", OPT_PIN, "HOSTLIST", 0, "use these nodes in any case", 2},
-    {"granularity", OPT_GRANULARITY, "auto|node|gpu", 0,
+     CLI_TEXT (only)},
+    {"exclude", 0, "HOSTLIST", "do not use these nodes", CLI_TEXT (exclude)},
+    {"pin", 0, "HOSTLIST", "use these nodes in any case", CLI_TEXT (pin)},
+    {"granularity", 0, "auto|node|gpu",
      "node gives every node consecutive ranks, gpu places single GPUs freely, auto "
-     "(default) "
-     "takes node unless gpu gains over 0.5 %",
-     2},
-    CLI_COST_MODEL_OPTION (2),
-    {"objective", OPT_OBJECTIVE, "step|gpu-hours", 0,
+     "(default) takes node unless gpu gains over 0.5 %",
+     CLI_WORD (granularity)},
+    {CLI_COST_MODEL},
+    {"objective", 0, "step|gpu-hours",
      "what is to be least: the time of a step (default), or that times the GPUs in use",
-     2},
-    {"tie", OPT_TIE, "PCT", 0,
+     CLI_WORD (objective)},
+    {"tie", 0, "PCT",
      "plans within so many percent of the best are as good: the simplest is taken, in "
-     "the "
-     "default order where that is one of them (default 0.1; 0: the best itself)",
-     2},
-    {"time-limit", OPT_TIME, "S", 0, "stop after S seconds with the best plan so far", 2},
-    {"threads", OPT_THREADS, "N", 0, "default: all cores", 2},
-    {"seed", OPT_SEED, "N", 0, "the same seed gives the same plan (default 1)", 2},
-    {"top", OPT_TOP, "N", 0, "list the N best configurations (default 5)", 2},
-    {"output", 'o', "PLAN", 0, "write the plan file; - is standard output", 2},
-    {"json", 'j', NULL, 0, "print the plan file instead of a summary", 2},
+     "the default order where that is one of them (default 0.1; 0: the best itself)",
+     CLI_FROM_0 (tie_pct, 100)},
+    {"time-limit", 0, "S", "stop after S seconds with the best plan so far",
+     CLI_ABOVE (settings.time_limit_s, 0, 1e9)},
+    {"threads", 0, "N", "default: all cores", CLI_INT (settings.threads, 1, 4096)},
+    {"seed", 0, "N", "the same seed gives the same plan (default 1)",
+     CLI_INT (seed, 0, 1 << 30), .usual = "1"},
+    {"top", 0, "N", "list the N best configurations (default 5)",
+     CLI_INT (settings.top, 0, 10000)},
+    {"output", 'o', "PLAN", "write the plan file; - is standard output", CLI_TEXT (out)},
+    {"json", 'j', NULL, "print the plan file instead of a summary", CLI_FLAG (json)},
     {0}};
 
-static int is_stdin (const char *arg)
+static void init (void *input)
 {
-    return arg && strcmp (arg, "-") == 0;
+    struct plan_input *in = input;
+
+    in->settings = mapper_settings_default ();
+    in->tie_pct = 100 * MAPPER_USUAL_TIE;
 }
 
-static error_t parse (int key, char *arg, struct argp_state *state)
+static void check (void *input, struct argp_state *state)
 {
-    struct plan_input *in = state->input;
-    const int most = 1 << 30;
+    const struct plan_input *in = input;
+    const char *from = in->from.file;
 
-    switch (key) {
-    case ARGP_KEY_INIT:
-        state->child_inputs[0] = &in->job;
-        state->child_inputs[1] = &in->passes;
-        state->child_inputs[2] = &in->from;
-        return 0;
-    case OPT_NODES:
-        in->nodes = cli_int (arg, "--nodes", 1, most, state);
-        return 0;
-    case OPT_SPARES:
-        in->spares = cli_int (arg, "--spares", 0, most, state);
-        return 0;
-    case OPT_ONLY:
-        in->only = arg;
-        return 0;
-    case OPT_EXCLUDE:
-        in->exclude = arg;
-        return 0;
-    case OPT_PIN:
-        in->pin = arg;
-        return 0;
-    case OPT_GRANULARITY:
-        if (strcmp (arg, "auto") == 0)
-            in->settings.granularity = MAPPER_AUTO;
-        else if (strcmp (arg, "node") == 0)
-            in->settings.granularity = MAPPER_NODE;
-        else if (strcmp (arg, "gpu") == 0)
-            in->settings.granularity = MAPPER_GPU;
-        else
-            argp_error (state, "--granularity: expected auto, node or gpu, found \"%s\"",
-                        arg);
-        return 0;
-    case CLI_OPT_COST_MODEL:
-        in->kind = cli_cost_model (arg, state);
-        return 0;
-    case OPT_OBJECTIVE:
-        if (strcmp (arg, "step") != 0 && strcmp (arg, "gpu-hours") != 0)
-            argp_error (state, "--objective: expected step or gpu-hours, found \"%s\"",
-                        arg);
-        in->objective = strcmp (arg, "step") == 0 ? MAPPER_STEP : MAPPER_GPU_HOURS;
-        return 0;
-    case OPT_TIE:
-        in->settings.tie = cli_number_from_0 (arg, "--tie", 100, state) / 100;
-        return 0;
-    case OPT_TIME:
-        in->settings.time_limit_s = cli_number (arg, "--time-limit", 0, 1e9, state);
-        return 0;
-    case OPT_THREADS:
-        in->settings.threads = cli_int (arg, "--threads", 1, 4096, state);
-        return 0;
-    case OPT_SEED:
-        in->settings.seed = (unsigned long) cli_int (arg, "--seed", 0, most, state);
-        return 0;
-    case OPT_TOP:
-        in->settings.top = cli_int (arg, "--top", 0, 10000, state);
-        return 0;
-    case 'o':
-        in->out = arg;
-        return 0;
-    case 'j':
-        in->json = true;
-        return 0;
-    case ARGP_KEY_ARG:
-        if (state->arg_num == 0)
-            in->cluster = arg;
-        else if (state->arg_num == 1)
-            in->model = arg;
-        else
-            argp_error (state, "CLUSTER and MODEL expected, found \"%s\" too", arg);
-        return 0;
-    case ARGP_KEY_END:
-        if (!in->from.file && (!in->cluster || !in->model))
-            argp_error (state, "CLUSTER and MODEL are required");
-        if (!in->from.file && (in->job.seq == 0 || in->job.global_batch == 0))
-            argp_error (state, "--seq and --global-batch are required");
-        if (!in->from.file && in->from.any_option)
-            argp_error (state,
-                        "--move-cost, --remaining-steps and --degrees need --from PLAN");
-        if (in->from.file && plan_passes_asked (&in->passes))
-            argp_error (state, "--links, --heldout-links and --robust compare with the "
-                               "default order, --from with the old plan: leave out one");
-        if (in->job.layers)
-            argp_error (state,
-                        "--layers-per-stage: plan chooses the layers of each stage");
-        if (is_stdin (in->cluster) + is_stdin (in->model) + is_stdin (in->from.file) +
-                plan_passes_stdins (&in->passes) >
-            1)
-            argp_error (state, "only one input can be standard input");
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
+    if (!from && (!in->cluster || !in->model))
+        argp_error (state, "CLUSTER and MODEL are required");
+    if (!from && (in->job.job.seq == 0 || in->job.job.global_batch == 0))
+        argp_error (state, "--seq and --global-batch are required");
+    if (!from && plan_from_asked (&in->from))
+        argp_error (state,
+                    "--move-cost, --remaining-steps and --degrees need --from PLAN");
+    if (from && plan_passes_asked (&in->passes))
+        argp_error (state, "--links, --heldout-links and --robust compare with the "
+                           "default order, --from with the old plan: leave out one");
+    if (in->job.layers)
+        argp_error (state, "--layers-per-stage: plan chooses the layers of each stage");
+    cli_one_stdin (cli_is_dash (in->cluster) + cli_is_dash (in->model) +
+                       cli_is_dash (from) + in->passes.n_stdins,
+                   state);
 }
 
 /* ---- which nodes ---- */
@@ -222,20 +142,18 @@ static enum status choose_nodes (const struct plan_input *in,
     if (n == 0)
         return err_set (
             err, ST_NOFIT,
-            "no node of %s is left to use: shorten --exclude, name other nodes "
-            "in --only, or put drained ones back (linkwise cluster drain "
-            "--undrain)",
+            "no node of %s is left to use: shorten --exclude, name other nodes in "
+            "--only, or put drained ones back (linkwise cluster drain --undrain)",
             c->name);
     if (in->nodes > c->n_nodes)
         return err_set (err, ST_USAGE,
-                        "--nodes %d: the cluster %s has %d: ask for that "
-                        "many or fewer",
+                        "--nodes %d: the cluster %s has %d: ask for that many or fewer",
                         in->nodes, c->name, c->n_nodes);
     if (in->spares >= n && in->spares > 0)
-        return err_set (err, ST_USAGE,
-                        "--spares %d: only %d nodes can be used, and one at "
-                        "least must be",
-                        in->spares, n);
+        return err_set (
+            err, ST_USAGE,
+            "--spares %d: only %d nodes can be used, and one at least must be",
+            in->spares, n);
     *max_nodes = in->nodes;
     if (in->spares > 0 && (*max_nodes == 0 || *max_nodes > n - in->spares))
         *max_nodes = n - in->spares;
@@ -281,35 +199,34 @@ static bool is_interrupted (void *context)
 
 /* ---- the answer ---- */
 
-static void print_cluster (const struct topology_cluster *c, struct text *out)
+static void print_cluster (const struct topology_cluster *c)
 {
     struct topology_link_stats s;
 
-    text_add (out, "cluster  %s: %d nodes, %d GPUs (", c->name, c->n_nodes, c->n_gpus);
+    cli_print ("cluster  %s: %d nodes, %d GPUs (", c->name, c->n_nodes, c->n_gpus);
     for (int i = 0; i < c->n_nodes; i++) {
         bool seen = false;
 
         for (int k = 0; k < i && !seen; k++)
             seen = c->node[k].type == c->node[i].type;
         if (!seen)
-            text_add (out, "%s%s", i ? ", " : "", c->node[i].type->name);
+            printf ("%s%s", i ? ", " : "", c->node[i].type->name);
     }
-    text_add (out, ")");
+    printf (")");
     if (c->n_nodes > 1 && topology_inter_stats (c, &s, NULL) == ST_OK) {
-        text_add (out, "; between nodes %.2f / %.2f / %.2f GB/s (min / median / max)",
-                  s.min_bytes_per_s / UNITS_GB, s.median_bytes_per_s / UNITS_GB,
-                  s.max_bytes_per_s / UNITS_GB);
+        printf ("; between nodes %.2f / %.2f / %.2f GB/s (min / median / max)",
+                s.min_bytes_per_s / UNITS_GB, s.median_bytes_per_s / UNITS_GB,
+                s.max_bytes_per_s / UNITS_GB);
         if (s.unmeasured > 0)
-            text_add (out, ", %ld of %ld links unmeasured", s.unmeasured, s.pairs);
+            printf (", %ld of %ld links unmeasured", s.unmeasured, s.pairs);
     }
-    text_add (out, "\n");
+    printf ("\n");
 }
 
-static void print_nodes_left (const struct mapper_problem *p,
-                              const struct mapper_result *r,
-                              const struct mapper_info *info, struct text *out)
+static void print_nodes_left (const struct planning *x)
 {
-    const struct topology_cluster *c = p->cluster;
+    const struct topology_cluster *c = x->p.cluster;
+    const struct mapper_result *r = &x->r;
     long long world = workload_world (&r->config.deg);
     bool *used = calloc ((size_t) c->n_nodes, sizeof *used);
     int n = 0, shown = 0;
@@ -320,23 +237,21 @@ static void print_nodes_left (const struct mapper_problem *p,
         used[c->node_of_gpu[r->gpu[k]]] = true;
     for (int i = 0; i < c->n_nodes; i++)
         n += used[i];
-    text_add (out, "GPUs     %lld of %d on %d of %d nodes", world, c->n_gpus, n,
-              c->n_nodes);
+    printf ("GPUs     %lld of %d on %d of %d nodes", world, c->n_gpus, n, c->n_nodes);
     for (int i = 0; i < c->n_nodes && shown < 8; i++)
         if (!used[i])
-            text_add (out, "%s%s", shown++ ? ", " : "; left out: ", c->node[i].name);
+            printf ("%s%s", shown++ ? ", " : "; left out: ", c->node[i].name);
     if (c->n_nodes - n > shown)
-        text_add (out, " and %d more", c->n_nodes - n - shown);
-    text_add (out, "\n");
-    if (info->joined_gpus > 0)
-        text_add (out,
-                  "         measured links join %d GPUs at most: measure others, or fix "
-                  "degrees that need more\n",
-                  info->joined_gpus);
+        printf (" and %d more", c->n_nodes - n - shown);
+    printf ("\n");
+    if (x->info.joined_gpus > 0)
+        printf ("         measured links join %d GPUs at most: measure others, or fix "
+                "degrees that need more\n",
+                x->info.joined_gpus);
     free (used);
 }
 
-static void print_layers (const struct mapper_result *r, struct text *out)
+static void print_layers (const struct mapper_result *r)
 {
     int pp = r->config.deg.pp;
     bool even = true;
@@ -345,17 +260,18 @@ static void print_layers (const struct mapper_result *r, struct text *out)
         even = even && r->layers[i] == r->layers[0];
     if (pp == 1)
         return;
-    text_add (out, "layers  ");
+    printf ("layers  ");
     if (even)
-        text_add (out, " %d on each of %d stages", r->layers[0], pp);
+        printf (" %d on each of %d stages", r->layers[0], pp);
     for (int i = 0; i < pp && !even; i++)
-        text_add (out, " %d", r->layers[i]);
-    text_add (out, "%s\n", even ? "" : " by stage");
+        printf (" %d", r->layers[i]);
+    printf ("%s\n", even ? "" : " by stage");
 }
 
-static void print_memory (const struct mapper_problem *p, const struct mapper_result *r,
-                          struct text *out)
+static void print_memory (const struct planning *x)
 {
+    const struct mapper_problem *p = &x->p;
+    const struct mapper_result *r = &x->r;
     char chance[32];
     int worst = 0;
 
@@ -363,8 +279,7 @@ static void print_memory (const struct mapper_problem *p, const struct mapper_re
         if (r->memory[i].peak_bytes / r->gpu_bytes[i] >
             r->memory[worst].peak_bytes / r->gpu_bytes[worst])
             worst = i;
-    text_add (
-        out,
+    printf (
         "memory   %.1f GiB at the peak (stage %d), the limit is %.1f GiB; chance of "
         "running out %s\n",
         r->memory[worst].peak_bytes / UNITS_GIB, worst,
@@ -376,203 +291,179 @@ static void print_memory (const struct mapper_problem *p, const struct mapper_re
 }
 
 /* What else is as good, and what simplicity cost. */
-static void print_ties (const struct mapper_problem *p, const struct mapper_result *r,
-                        struct text *out)
+static void print_ties (const struct planning *x)
 {
-    if (p->objective == MAPPER_GPU_HOURS)
-        text_add (out, "cost     %.1f GPU hours for 1e9 tokens\n",
-                  mapper_gpu_hours (p->job, &r->config, r->estimate.step_s));
+    const struct mapper_result *r = &x->r;
+
+    if (x->p.objective == MAPPER_GPU_HOURS)
+        printf ("cost     %.1f GPU hours for 1e9 tokens\n",
+                mapper_gpu_hours (x->p.job, &r->config, r->estimate.step_s));
     if (r->ties > 1)
-        text_add (
-            out,
-            "ties     %d of the configurations placed are within %.1f %% of the best, "
-            "the model's error\n",
-            r->ties, 100 * r->model_error);
+        printf ("ties     %d of the configurations placed are within %.1f %% of the "
+                "best, the model's error\n",
+                r->ties, 100 * r->model_error);
     if (r->given_up > 1e-6)
-        text_add (out,
-                  "         one that is simpler or has memory to spare is taken, %.2f %% "
-                  "above the best (--tie)\n",
-                  100 * r->given_up);
+        printf ("         one that is simpler or has memory to spare is taken, %.2f %% "
+                "above the best (--tie)\n",
+                100 * r->given_up);
 }
 
-static void print_bounds (const struct mapper_result *r, const struct mapper_info *info,
-                          struct text *out)
+static void print_bounds (const struct planning *x)
 {
+    const struct mapper_result *r = &x->r;
     char bound[32], step[32];
     double gap = r->estimate.step_s / r->lower_bound_s - 1.0;
 
-    text_add (out, "gap      %.2f %% above %s, which no plan of this space can beat%s\n",
-              100.0 * gap, cli_seconds (r->lower_bound_s, bound),
-              info->proven    ? ""
-              : info->stopped ? " (search stopped early)"
+    printf ("gap      %.2f %% above %s, which no plan of this space can beat%s\n",
+            100.0 * gap, cli_seconds (r->lower_bound_s, bound),
+            x->info.proven    ? ""
+            : x->info.stopped ? " (search stopped early)"
                               : " (not proven: some could not be placed or reached)");
     if (isfinite (r->default_order_step_s))
-        text_add (out,
-                  "default  %s in Megatron's order on the nodes as listed: this "
-                  "placement saves %.2f %%",
-                  cli_seconds (r->default_order_step_s, step),
-                  100.0 * (1.0 - r->estimate.step_s / r->default_order_step_s));
+        printf ("default  %s in Megatron's order on the nodes as listed: this placement "
+                "saves %.2f %%",
+                cli_seconds (r->default_order_step_s, step),
+                100.0 * (1.0 - r->estimate.step_s / r->default_order_step_s));
     else
-        text_add (out, "default  Megatron's order on the nodes as listed does not fit in "
-                       "memory or is not connected");
+        printf ("default  Megatron's order on the nodes as listed does not fit in memory "
+                "or is not connected");
     if (r->default_order_unmeasured > 0)
-        text_add (out, " (it uses %d links that nobody measured)",
-                  r->default_order_unmeasured);
-    text_add (out, "\n");
+        printf (" (it uses %d links that nobody measured)", r->default_order_unmeasured);
+    printf ("\n");
     if (isfinite (r->gpu_step_s) && isfinite (r->node_step_s) &&
         r->gpu_step_s < r->node_step_s * (1.0 - 1e-6))
-        text_add (out, "         placing single GPUs %s %.2f %% over whole nodes\n",
-                  r->granularity == MAPPER_GPU ? "gains" : "would gain only",
-                  100.0 * (1.0 - r->gpu_step_s / r->node_step_s));
+        printf ("         placing single GPUs %s %.2f %% over whole nodes\n",
+                r->granularity == MAPPER_GPU ? "gains" : "would gain only",
+                100.0 * (1.0 - r->gpu_step_s / r->node_step_s));
 }
 
-static void print_summary (const struct plan_input *in, const struct mapper_problem *p,
-                           const struct mapper_result *r, const struct mapper_info *info)
+static void print_summary (const struct planning *x)
 {
+    const struct mapper_problem *p = &x->p;
+    const struct mapper_result *r = &x->r;
+    const struct mapper_info *info = &x->info;
     struct costmodel_binding binding;
     double unshared_s;
     bool found;
-    struct text t = {0};
-    char step[32];
+    char step[32], config[CLI_CONFIG_TEXT];
 
-    print_cluster (p->cluster, &t);
-    text_add (&t,
-              "model    %s: %.2f billion parameters; %d sequences of %d tokens a step\n",
-              p->model->name, workload_model_params (p->model) / 1e9,
-              p->job->global_batch, p->job->seq);
-    text_add (&t, "search   %ld configurations: %ld refused for memory, %ld placed, ",
-              info->configurations, info->refused_memory, info->placed);
+    print_cluster (p->cluster);
+    cli_print ("model    %s: %.2f billion parameters; %d sequences of %d tokens a step\n",
+               p->model->name, workload_model_params (p->model) / 1e9,
+               p->job->global_batch, p->job->seq);
+    printf ("search   %ld configurations: %ld refused for memory, %ld placed, ",
+            info->configurations, info->refused_memory, info->placed);
     if (info->unplaced > 0)
-        text_add (&t, "%ld not to be placed, ", info->unplaced);
-    text_add (&t, "%ld %s; %.2f s\n",
-              info->configurations - info->refused_memory - info->placed - info->unplaced,
-              info->stopped ? "cut by their bound or not reached" : "cut by their bound",
-              info->seconds);
-    text_add (&t, "\nplan     ");
-    cli_describe_config (&r->config, &t);
-    text_add (&t, "\n");
-    print_layers (r, &t);
-    print_nodes_left (p, r, info, &t);
-    text_add (&t, "step     %s, %.0f tokens/s, MFU %.1f %%",
-              cli_seconds (r->estimate.step_s, step), r->estimate.tokens_per_s,
-              100.0 * r->estimate.mfu);
+        printf ("%ld not to be placed, ", info->unplaced);
+    printf ("%ld %s; %.2f s\n",
+            info->configurations - info->refused_memory - info->placed - info->unplaced,
+            info->stopped ? "cut by their bound or not reached" : "cut by their bound",
+            info->seconds);
+    printf ("\nplan     %s\n", cli_config_text (&r->config, config));
+    print_layers (r);
+    print_nodes_left (x);
+    printf ("step     %s, %.0f tokens/s, MFU %.1f %%",
+            cli_seconds (r->estimate.step_s, step), r->estimate.tokens_per_s,
+            100.0 * r->estimate.mfu);
     if (p->cost_model != COSTMODEL_CRITICAL_PATH)
-        text_add (&t, ", by the cost model of %s", cli_model_authors (p->cost_model));
-    text_add (&t, "\n");
-    print_memory (p, r, &t);
-    print_bounds (r, info, &t);
-    plan_passes_say (&in->passes, &t);
-    print_ties (p, r, &t);
+        printf (", by the cost model of %s", cli_model_authors (p->cost_model));
+    printf ("\n");
+    print_memory (x);
+    print_bounds (x);
+    plan_passes_print (&x->in->passes);
+    print_ties (x);
     if (r->estimate.n_unmeasured > 0)
-        text_add (&t, "links    %d that nobody measured had to be used\n",
-                  r->estimate.n_unmeasured);
-    cli_say_estimated (&r->estimate, "this plan", &t);
-    text_add (&t, "\n");
-    text_clean (&t);
-    fputs (text_str (&t), stdout);
-    text_free (&t);
+        printf ("links    %d that nobody measured had to be used\n",
+                r->estimate.n_unmeasured);
+    cli_print_estimated (&r->estimate, "this plan");
+    printf ("\n");
     cli_print_breakdown (&r->estimate);
     if (mapper_explain (p, r, &binding, &found, &unshared_s, NULL) == ST_OK)
         cli_print_binding (p->cluster, found ? &binding : NULL, unshared_s,
                            r->estimate.step_s);
 }
 
-static void print_top (const struct mapper_problem *p, const struct mapper_result *r)
+static void print_top (const struct planning *x)
 {
-    static const char *const dense[] = {"step s", "bound s",    "tp",          "pp",
-                                        "dp",     "cp",         "micro-batch", "zero",
-                                        "SP",     "<recompute", "<schedule",   NULL};
-    static const char *const experts[] = {
-        "step s", "bound s",     "tp",   "pp", "dp",         "cp",        "ep",
-        "etp",    "micro-batch", "zero", "SP", "<recompute", "<schedule", NULL};
-    struct table *t = table_create (p->model->experts > 0 ? experts : dense);
+    bool experts = x->p.model->experts > 0;
+    struct table *t =
+        experts ? cli_table ("step s", "bound s", "tp", "pp", "dp", "cp", "ep", "etp",
+                             "micro-batch", "zero", "SP", "<recompute", "<schedule")
+                : cli_table ("step s", "bound s", "tp", "pp", "dp", "cp", "micro-batch",
+                             "zero", "SP", "<recompute", "<schedule");
 
-    for (int i = 0; i < r->n_top; i++) {
-        const struct workload_config *c = &r->top[i].config;
+    for (int i = 0; i < x->r.n_top; i++) {
+        const struct workload_config *c = &x->r.top[i].config;
+        const struct workload_degrees *d = &c->deg;
+        const int number[] = {d->tp, d->pp,  d->dp,          d->cp,
+                              d->ep, d->etp, c->micro_batch, c->zero};
         char word[24];
 
-        table_cell (t, "%.4f", r->top[i].step_s);
-        table_cell (t, "%.4f", r->top[i].lower_bound_s);
-        table_cell (t, "%d", c->deg.tp);
-        table_cell (t, "%d", c->deg.pp);
-        table_cell (t, "%d", c->deg.dp);
-        table_cell (t, "%d", c->deg.cp);
-        if (p->model->experts > 0) {
-            table_cell (t, "%d", c->deg.ep);
-            table_cell (t, "%d", c->deg.etp);
-        }
-        table_cell (t, "%d", c->micro_batch);
-        table_cell (t, "%d", c->zero);
+        table_cell (t, "%.4f", x->r.top[i].step_s);
+        table_cell (t, "%.4f", x->r.top[i].lower_bound_s);
+        for (int k = 0; k < 8; k++)
+            if (experts || k < 4 || k > 5) /* ep and etp */
+                table_cell (t, "%d", number[k]);
         table_cell (t, "%s", c->sequence_parallel ? "on" : "off");
         table_cell (t, "%s", workload_recompute_text (c, word));
-        if (c->deg.vpp > 1)
-            table_cell (t, "%s, vpp %d", workload_schedule_name (c->schedule),
-                        c->deg.vpp);
-        else
-            table_cell (t, "%s", workload_schedule_name (c->schedule));
+        table_cell (t, d->vpp > 1 ? "%s, vpp %d" : "%s",
+                    workload_schedule_name (c->schedule), d->vpp);
     }
-    if (r->n_top > 1) {
-        printf ("\nbest configurations, each placed:\n");
-        table_print (t, stdout);
-    }
-    table_destroy (t);
+    printf ("\nbest configurations, each placed:\n");
+    cli_table_end (t);
 }
 
-/* The file that a large cluster is referred to by: the argument, or the old plan's. */
-static enum status reference (const struct plan_input *in,
-                              const struct topology_cluster *c, const char **file,
-                              char hex[65], struct error *err)
+static enum status answer (const struct planning *x, struct error *err)
 {
-    json_t *own = json_object_get (in->from.old.doc, "cluster");
-    const char *sha256 = json_string_value (json_object_get (own, "sha256"));
-
-    if (in->cluster)
-        return cli_cluster_reference (in->cluster, c, file, hex, err);
-    *file = json_string_value (json_object_get (own, "file"));
-    snprintf (hex, 65, "%s", sha256 ? sha256 : "");
-    return ST_OK;
-}
-
-static enum status answer (const struct plan_input *in, const struct mapper_problem *p,
-                           const struct mapper_result *r, const struct mapper_info *info,
-                           struct error *err)
-{
-    char hex[65] = "";
+    const struct plan_input *in = x->in;
+    bool to_stdout = in->json || cli_is_dash (in->out);
     const char *file;
-    bool to_stdout = in->json || (in->out && strcmp (in->out, "-") == 0);
+    char hex[65];
     json_t *doc = NULL;
-    enum status st = reference (in, p->cluster, &file, hex, err);
+    enum status st = cli_cluster_reference (in->cluster, &in->from.old.plan, x->p.cluster,
+                                            &file, hex, err);
 
-    if (st == ST_OK && !(doc = mapper_plan_to_json (p, r, info, file, hex)))
+    if (st == ST_OK && !(doc = mapper_plan_to_json (&x->p, &x->r, &x->info, file, hex)))
         st = err_nomem (err);
     if (st == ST_OK && in->from.file)
-        json_object_set_new (doc, "replan",
-                             mapper_replanned_to_json (p, &in->from.done, in->from.file));
+        json_object_set_new (
+            doc, "replan",
+            mapper_replanned_to_json (&x->p, &in->from.done, in->from.file));
     if (st == ST_OK && in->passes.priced)
         mapper_heldout_to_json (&in->passes.done, doc);
-    if (st == ST_OK && in->out && strcmp (in->out, "-") != 0)
+    if (st == ST_OK && in->out && !cli_is_dash (in->out))
         st = json_write (in->out, doc, err);
     if (st == ST_OK && to_stdout)
         st = json_write ("-", doc, err);
     json_decref (doc);
     if (st != ST_OK || to_stdout)
         return st;
-    print_summary (in, p, r, info);
-    if (in->from.file) {
-        putchar ('\n');
-        plan_from_print (&in->from, p, r);
-    }
-    print_top (p, r);
+    print_summary (x);
+    if (in->from.file)
+        plan_from_print (&in->from, &x->p, &x->r);
+    if (x->r.n_top > 1)
+        print_top (x);
     if (in->out)
         printf ("\nplan written to %s\n", in->out);
     return ST_OK;
 }
 
-static enum status search (struct plan_input *in, struct mapper_problem *p,
-                           struct error *err)
+/* Why nothing fits, and what would. */
+static void print_miss (const struct planning *x, const char *why)
 {
-    struct mapper_result r = {0};
-    struct mapper_info info;
+    struct text words = {0};
+
+    text_add (&words, "linkwise plan: %s: %s on %d GPUs of %s\n", why, x->p.model->name,
+              x->p.cluster->n_gpus, x->p.cluster->name);
+    mapper_explain_miss (&x->p, &x->info, &words);
+    text_clean (&words);
+    fputs (text_str (&words), stderr);
+    text_free (&words);
+}
+
+static enum status search (struct planning *x, struct error *err)
+{
+    struct plan_input *in = x->in;
     struct progress progress;
     struct sigaction act = {.sa_handler = on_interrupt, .sa_flags = SA_RESETHAND}, old;
     enum status st;
@@ -582,125 +473,95 @@ static enum status search (struct plan_input *in, struct mapper_problem *p,
     in->settings.stop = is_interrupted;
     in->settings.context = &progress;
     sigaction (SIGINT, &act, &old);
-    st = in->from.file ? mapper_replan (p, &in->from.old, &in->settings, &in->from.how,
-                                        &r, &info, &in->from.done, err)
-                       : mapper_search (p, &in->settings, &r, &info, err);
+    st = in->from.file
+             ? mapper_replan (&x->p, &in->from.old.plan, &in->settings, &in->from.how,
+                              &x->r, &x->info, &in->from.done, err)
+             : mapper_search (&x->p, &in->settings, &x->r, &x->info, err);
     if (st == ST_OK && !in->from.file)
-        st = plan_passes_price (&in->passes, p, &in->settings, &r, err);
+        st = plan_passes_price (&in->passes, &x->p, &in->settings, &x->r, err);
     sigaction (SIGINT, &old, NULL);
     progress_end (&progress);
     if (st == ST_OK)
-        st = answer (in, p, &r, &info, err);
-    else if (info.missed) {
-        struct text words = {0};
-
-        text_add (&words, "linkwise plan: %s: %s on %d GPUs of %s\n", err->text,
-                  p->model->name, p->cluster->n_gpus, p->cluster->name);
-        mapper_explain_miss (p, &info, &words);
-        text_clean (&words);
-        fputs (text_str (&words), stderr);
-        text_free (&words);
-        err->text[0] = '\0';
+        return answer (x, err);
+    if (x->info.missed) {
+        print_miss (x, err->text);
+        err->text[0] = '\0'; /* said */
     }
-    mapper_result_release (&r);
-    mapper_info_release (&info);
     return st;
 }
 
-/* The cluster, the model and the job that the arguments and options name. */
-struct plan_job {
-    struct topology_cluster *c;
-    struct workload_model m;
-    struct workload_job job;
-    struct workload_profile profile;
-    struct mapper_problem p;
-};
-
-static enum status read_job (struct plan_input *in, struct plan_job *x,
-                             struct notes *notes, struct error *err)
+static enum status read_job (struct planning *x, struct notes *notes, struct error *err)
 {
+    struct plan_input *in = x->in;
     enum status st;
 
     if (in->from.file)
-        return plan_from_read (&in->from, &in->job, in->cluster, in->model, &x->c,
-                               &x->profile, &x->p, notes, err);
-    st = topology_cluster_read (in->cluster, &x->c, notes, err);
+        return plan_from_read (&in->from, &in->job, in->cluster, in->model, &x->p, notes,
+                               err);
+    st = topology_cluster_read (in->cluster, &x->work.cluster, notes, err);
     if (st == ST_OK)
-        st = workload_model_read (in->model, &x->m, notes, err);
-    if (st == ST_OK)
-        st = cli_job_resolve (&in->job, &x->m, &x->job, &x->profile, notes, err);
-    if (st == ST_OK)
-        x->p = cli_problem (&in->job, &x->m, &x->job, &x->profile, x->c);
+        st = cli_job_read (&in->job, in->model, &x->work, notes, err);
+    x->p = cli_problem (&x->work);
     return st;
 }
 
-static enum status run (struct plan_input *in, struct notes *notes, struct error *err)
+static enum status run (void *input, struct notes *notes, struct error *err)
 {
-    struct plan_job x = {0};
-    bool *allowed = NULL; /* and after it, who is pinned */
-    enum status st = read_job (in, &x, notes, err);
+    struct plan_input *in = input;
+    struct planning x = {.in = in};
+    bool *allowed = NULL, *pinned = NULL;
+    enum status st = read_job (&x, notes, err);
 
-    if (st == ST_OK && !(allowed = calloc (2 * (size_t) x.c->n_nodes, sizeof *allowed)))
-        st = err_nomem (err);
-    if (st == ST_OK)
-        st = choose_nodes (in, x.c, allowed, allowed + x.c->n_nodes, &x.p.max_nodes, err);
     if (st == ST_OK) {
-        cli_note_types (x.c, x.p.job->precision, notes);
+        allowed = calloc ((size_t) x.p.cluster->n_nodes, sizeof *allowed);
+        pinned = calloc ((size_t) x.p.cluster->n_nodes, sizeof *pinned);
+        st = allowed && pinned
+                 ? choose_nodes (in, x.p.cluster, allowed, pinned, &x.p.max_nodes, err)
+                 : err_nomem (err);
+    }
+    if (st == ST_OK) {
+        cli_note_types (x.p.cluster, x.p.job->precision, notes);
+        x.p.axes = in->job.axes;
         x.p.cost_model = in->kind;
         x.p.node_allowed = allowed;
-        x.p.node_pinned = in->pin ? allowed + x.c->n_nodes : NULL;
-        x.p.objective = in->objective;
-        in->from.how.tie = in->settings.tie;
+        x.p.node_pinned = in->pin ? pinned : NULL;
+        x.p.objective = (enum mapper_objective) in->objective;
+        in->settings.granularity = (enum mapper_granularity) in->granularity;
+        in->settings.seed = (unsigned long) in->seed;
+        in->settings.tie = in->from.how.tie = in->tie_pct / 100;
         if (!in->from.file)
             st = plan_passes_read (&in->passes, &x.p, notes, err);
     }
     if (st == ST_OK) {
-        cli_warn ("plan", notes);
-        st = search (in, &x.p, err);
+        cli_warn ("linkwise plan", notes);
+        st = search (&x, err);
     }
     free (allowed);
+    free (pinned);
+    mapper_result_release (&x.r);
+    mapper_info_release (&x.info);
     plan_from_release (&in->from);
     plan_passes_release (&in->passes);
-    topology_cluster_destroy (x.c);
+    cli_work_release (&x.work);
     return st;
 }
 
-int cli_plan (int argc, char **argv)
-{
-    const struct argp_child children[] = {
-        {&cli_job_argp, 0,
-         "The job (what is given is fixed, what is not is searched):", 1},
-        {&plan_passes_argp, 0, "Links that were measured several times:", 4},
-        {&plan_from_argp, 0, "A job that runs already:", 3},
-        {0}};
-    const struct argp argp = {
-        .options = options,
-        .parser = parse,
-        .args_doc = "CLUSTER MODEL\n--from PLAN [CLUSTER]",
-        .doc =
-            "Find how to split a training job over a cluster, and which rank runs on "
-            "which GPU.\v"
-            "Example: linkwise plan examples/clusters/h100-17.json llama-2-70b --seq "
-            "4096 "
-            "--global-batch 1024 -o plan.json\n\nCLUSTER is a cluster file, a cluster on "
-            "one line (\"2x8 h100-sxm5-80g intra:370 inter:48\", GB/s), or -.  MODEL is "
-            "a "
-            "Hugging Face config.json, a preset (`linkwise models`), or -.",
-        .children = children};
-    struct plan_input in = {.job = cli_job_default (),
-                            .passes = {.how = mapper_heldout_settings_default ()},
-                            .from = {.how = mapper_replan_settings_default ()},
-                            .settings = mapper_settings_default ()};
-    struct notes notes = {0};
-    struct error err = {""};
-
-    in.settings.tie = MAPPER_USUAL_TIE;
-    cli_parse (&argp, argc, argv, &in);
-
-    enum status st = run (&in, &notes, &err);
-
-    cli_warn ("plan", &notes);
-    if (st != ST_OK && err.text[0] == '\0')
-        return status_exit_code (st);
-    return cli_end ("plan", st, &err);
-}
+const struct cli_command cli_plan = {
+    .arguments = "CLUSTER MODEL\n--from PLAN [CLUSTER]",
+    .help =
+        "Find how to split a training job over a cluster, and which rank runs on which "
+        "GPU.\v"
+        "Example: linkwise plan examples/clusters/h100-17.json llama-2-70b --seq 4096 "
+        "--global-batch 1024 -o plan.json\n\nCLUSTER is a cluster file, a cluster on one "
+        "line (\"2x8 h100-sxm5-80g intra:370 inter:48\", GB/s), or -.  "
+        "MODEL is a Hugging Face config.json, a preset (`linkwise models`), or -.",
+    .options = {.line = options, .group = 2, .init = init, .check = check},
+    .parts = {{&cli_job_options, offsetof (INPUT, job),
+               "The job (what is given is fixed, what is not is searched):", 1},
+              {&plan_passes_options, offsetof (INPUT, passes),
+               "Links that were measured several times:", 4},
+              {&plan_from_options, offsetof (INPUT, from),
+               "A job that runs already:", 3}},
+    .places = {.most = 2, .expected = "CLUSTER and MODEL"},
+    .at = {CLI_PLACE (cluster), CLI_PLACE (model)},
+    CLI_RUN (run)};

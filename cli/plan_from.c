@@ -1,58 +1,42 @@
 /* linkwise plan --from: an old plan on the cluster as it is now. */
-#include "cli/plan_from.h"
+#include "cli/plan.h"
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-enum { OPT_FROM = 640, OPT_COST, OPT_REMAINING, OPT_DEGREES };
+#define INPUT struct plan_from
 
-static const struct argp_option options[] = {
-    {"from", OPT_FROM, "PLAN", 0,
+static const struct cli_option options[] = {
+    {"from", 0, "PLAN",
      "plan anew from this plan: its job and degrees, moving as few ranks as pays; "
-     "CLUSTER "
-     "(the plan's own if not given) is the cluster as it is now",
-     0},
-    {"move-cost", OPT_COST, "S", 0,
+     "CLUSTER (the plan's own if not given) is the cluster as it is now",
+     CLI_TEXT (file)},
+    {"move-cost", 0, "S",
      "what stopping, moving and starting again costs, in seconds (default 0); less gain "
      "than that over the remaining steps, and the job stays as it is",
-     0},
-    {"remaining-steps", OPT_REMAINING, "N", 0,
-     "steps that the job still has (default: as many as a day holds)", 0},
-    {"degrees", OPT_DEGREES, "same|any", 0,
+     CLI_FROM_0 (move_cost_s, 1e12)},
+    {"remaining-steps", 0, "N",
+     "steps that the job still has (default: as many as a day holds)",
+     CLI_ABOVE (how.remaining_steps, 0, 1e12)},
+    {"degrees", 0, "same|any",
      "keep the old plan's degrees while they can run (default), or search all that no "
      "option fixes",
-     0},
+     CLI_WORD (degrees)},
     {0}};
 
-static error_t parse (int key, char *arg, struct argp_state *state)
+static void init (void *input)
 {
-    struct plan_from *x = state->input;
-
-    x->any_option =
-        x->any_option || key == OPT_COST || key == OPT_REMAINING || key == OPT_DEGREES;
-    switch (key) {
-    case OPT_FROM:
-        x->file = arg;
-        return 0;
-    case OPT_COST:
-        x->how.move_cost_s = cli_number_from_0 (arg, "--move-cost", 1e12, state);
-        return 0;
-    case OPT_REMAINING:
-        x->how.remaining_steps = cli_number (arg, "--remaining-steps", 0, 1e12, state);
-        return 0;
-    case OPT_DEGREES:
-        if (strcmp (arg, "same") != 0 && strcmp (arg, "any") != 0)
-            argp_error (state, "--degrees: expected same or any, found \"%s\"", arg);
-        x->how.any_degrees = strcmp (arg, "any") == 0;
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
+    *(struct plan_from *) input = (struct plan_from){
+        .move_cost_s = -1, .degrees = -1, .how = mapper_replan_settings_default ()};
 }
 
-const struct argp plan_from_argp = {.options = options, .parser = parse};
+const struct cli_options plan_from_options = {.line = options, .init = init};
+
+bool plan_from_asked (const struct plan_from *x)
+{
+    return x->move_cost_s >= 0 || x->how.remaining_steps > 0 || x->degrees >= 0;
+}
 
 /* ---- reading ---- */
 
@@ -67,98 +51,84 @@ static enum status check_model (const struct plan_from *x, const char *arg,
     if (st != ST_OK)
         return st;
     a = workload_model_to_json (&m);
-    b = workload_model_to_json (&x->old.model);
+    b = workload_model_to_json (&x->old.plan.model);
     if (!a || !b)
         st = err_nomem (err);
     else if (!json_equal (a, b))
         st = err_set (err, ST_USAGE,
                       "--from: %s is a plan of %s, not of %s: leave MODEL out to replan "
                       "that job, or --from out to plan another",
-                      x->file, x->old.model.name, m.name);
+                      x->file, x->old.plan.model.name, m.name);
     json_decref (a);
     json_decref (b);
     return st;
 }
 
-static enum status check_number (const struct plan_from *x, const char *option, int given,
-                                 int has, struct error *err)
-{
-    if (given == 0 || given == has)
-        return ST_OK;
-    return err_set (err, ST_USAGE,
-                    "%s %d: %s has %d: leave it out to replan that job, or --from out to "
-                    "plan another",
-                    option, given, x->file, has);
-}
+#define LEAVE_IT "leave it out to replan that job, or --from out to plan another"
 
-/* Other options of the job must be the plan's too, where they were given. */
-static enum status check_job (const struct plan_from *x, const struct cli_job *job,
+/* Options of the job must be the plan's too, where they were given: not 0. */
+static enum status check_job (const struct plan_from *x, const struct cli_job *given,
                               struct error *err)
 {
-    const struct cli_job usual = cli_job_default ();
-    const struct workload_job *has = &x->old.job;
-    enum memest_model model = usual.memory_model;
-    const char *other = NULL;
+    const struct workload_job *job = &given->job, *has = &x->old.plan.job;
+    enum memest_model model = MEMEST_LINKWISE;
 
-    memest_model_parse (x->old.memory_model, &model);
-    if (job->precision != usual.precision && job->precision != has->precision)
-        other = "--precision";
-    else if (job->attention != usual.attention && job->attention != has->attention)
-        other = "--attention";
-    else if (job->fused_norm != usual.fused_norm && job->fused_norm != has->fused_norm)
-        other = "--fused-norm";
-    else if (job->fused_mlp != usual.fused_mlp && job->fused_mlp != has->fused_mlp)
-        other = "--fused-mlp";
-    else if (job->gathered_logits != usual.gathered_logits &&
-             job->gathered_logits != has->gathered_logits)
-        other = "--gathered-logits";
-    else if (job->wta_crs > 0 && job->wta_crs != has->wta_crs)
-        other = "--wta-crs";
-    else if (job->lora && !has->lora)
-        other = "--lora";
-    else if (job->memory_model != usual.memory_model && job->memory_model != model)
-        other = "--memory-model";
-    if (!other)
-        return ST_OK;
-    return err_set (err, ST_USAGE,
-                    "%s: %s was planned otherwise: leave it out to replan that job, or "
-                    "--from out to plan another",
-                    other, x->file);
+    memest_model_parse (x->old.plan.memory_model, &model);
+
+    const struct {
+        const char *option;
+        double given, has;
+    } member[] = {{"--seq", job->seq, has->seq},
+                  {"--global-batch", job->global_batch, has->global_batch},
+                  {"--precision", job->precision, has->precision},
+                  {"--attention", job->attention, has->attention},
+                  {"--fused-norm", job->fused_norm, has->fused_norm},
+                  {"--fused-mlp", job->fused_mlp, has->fused_mlp},
+                  {"--gathered-logits", job->gathered_logits, has->gathered_logits},
+                  {"--wta-crs", job->wta_crs, has->wta_crs},
+                  {"--lora", job->lora, has->lora},
+                  {"--memory-model", given->memory_model, model}};
+
+    for (size_t i = 0; i < sizeof member / sizeof *member; i++) {
+        if (member[i].given == 0 || member[i].given == member[i].has)
+            continue;
+        if (i < 2) /* numbers */
+            return err_set (err, ST_USAGE, "%s %.0f: %s has %.0f: " LEAVE_IT,
+                            member[i].option, member[i].given, x->file, member[i].has);
+        return err_set (err, ST_USAGE, "%s: %s was planned otherwise: " LEAVE_IT,
+                        member[i].option, x->file);
+    }
+    return ST_OK;
 }
 
 enum status plan_from_read (struct plan_from *x, const struct cli_job *job,
                             const char *cluster, const char *model,
-                            struct topology_cluster **c, struct workload_profile *profile,
                             struct mapper_problem *p, struct notes *notes,
                             struct error *err)
 {
-    enum status st = cli_plan_read (x->file, cluster, &x->old, c, profile, notes, err);
+    enum status st = cli_plan_read (x->file, cluster, &x->old, notes, err);
 
     if (st == ST_OK && model)
         st = check_model (x, model, notes, err);
     if (st == ST_OK)
-        st = check_number (x, "--seq", job->seq, x->old.job.seq, err);
-    if (st == ST_OK)
-        st = check_number (x, "--global-batch", job->global_batch,
-                           x->old.job.global_batch, err);
-    if (st == ST_OK)
         st = check_job (x, job, err);
     if (st == ST_OK && strcmp (job->profile, WORKLOAD_PROFILE_DEFAULT) != 0)
-        st = workload_profile_read (job->profile, profile, notes, err);
+        st = workload_profile_read (job->profile, &x->old.profile, notes, err);
     if (st != ST_OK)
         return st;
-    *p = cli_problem (job, &x->old.model, &x->old.job, profile, *c);
-    if (job->memory_limit_pct <= 0 && job->oom_risk <= 0) {
-        p->memory_limit_pct = x->old.memory_limit_pct;
-        p->oom_risk = x->old.oom_risk;
+    *p = cli_problem (&x->old);
+    if (job->memory_limit_pct > 0 || job->oom_risk > 0) {
+        p->memory_limit_pct = cli_memory_limit (job);
+        p->oom_risk = job->oom_risk;
     }
-    memest_model_parse (x->old.memory_model, &p->memory_model);
+    x->how.move_cost_s = fmax (x->move_cost_s, 0);
+    x->how.any_degrees = x->degrees > 0;
     return ST_OK;
 }
 
 void plan_from_release (struct plan_from *x)
 {
-    workload_plan_release (&x->old);
+    cli_work_release (&x->old);
     mapper_replanned_release (&x->done);
 }
 
@@ -196,7 +166,6 @@ static void print_go (const struct mapper_replanned *d, const struct mapper_resu
         printf (": the old placement cannot run here");
         if (d->ranks_gone > 0)
             printf (" (%d ranks have lost their GPU)", d->ranks_gone);
-        putchar ('\n');
     } else {
         printf (": the step takes %s instead of %s, %.2f %% less",
                 cli_seconds (d->best_step_s, best), cli_seconds (d->stay_step_s, stay),
@@ -204,35 +173,25 @@ static void print_go (const struct mapper_replanned *d, const struct mapper_resu
         if (d->move_cost_s > 0 && isfinite (d->pays_after_steps))
             printf ("; %.0f s of moving have paid after %.0f steps", d->move_cost_s,
                     ceil (d->pays_after_steps));
-        putchar ('\n');
     }
+    putchar ('\n');
     if (d->verdict == MAPPER_RESTART && d->old_degrees[0])
         printf ("         the old degrees: %s\n", d->old_degrees);
-}
-
-/* "n1, n2, n3 and 5 more" */
-static void name_nodes (const struct topology_cluster *c, const struct mapper_move *m,
-                        struct text *t)
-{
-    for (int k = 0; k < m->n_nodes && k < 4; k++)
-        text_add (t, "%s%s", k ? ", " : "", c->node[m->node[k]].name);
-    if (m->n_nodes > 4)
-        text_add (t, " and %d more", m->n_nodes - 4);
-    text_clean (t);
 }
 
 static void print_moves (const struct mapper_replanned *d,
                          const struct topology_cluster *c)
 {
-    static const char *const header[] = {
-        "<move between nodes", "ranks", "gain s", "%", "<", NULL};
-    struct table *t = table_create (header);
+    struct table *t = cli_table ("<move between nodes", "ranks", "gain s", "%", "<");
 
     for (int k = 0; k < d->n_moves; k++) {
         const struct mapper_move *m = &d->move[k];
         struct text names = {0};
 
-        name_nodes (c, m, &names);
+        for (int i = 0; i < m->n_nodes && i < 4; i++)
+            text_add (&names, "%s%s", i ? ", " : "", c->node[m->node[i]].name);
+        if (m->n_nodes > 4)
+            text_add (&names, " and %d more", m->n_nodes - 4);
         table_cell (t, "%s", text_str (&names));
         table_cell (t, "%d", m->n_ranks);
         cli_cell (t, "%.4f", m->gain_s);
@@ -240,19 +199,18 @@ static void print_moves (const struct mapper_replanned *d,
         table_cell (t, "%s", m->forced ? "had to" : "");
         text_free (&names);
     }
-    if (d->n_moves > 0) {
-        putchar ('\n');
-        table_print (t, stdout);
-    }
-    table_destroy (t);
+    putchar ('\n');
+    cli_table_end (t);
 }
 
 void plan_from_print (const struct plan_from *x, const struct mapper_problem *p,
                       const struct mapper_result *r)
 {
+    putchar ('\n');
     if (x->done.verdict == MAPPER_STAY)
         print_stay (&x->done);
     else
         print_go (&x->done, r);
-    print_moves (&x->done, p->cluster);
+    if (x->done.n_moves > 0)
+        print_moves (&x->done, p->cluster);
 }

@@ -1,35 +1,19 @@
-#include "cli/plan_passes.h"
+/* linkwise plan --links, --heldout-links, --robust. */
+#include "cli/plan.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define WHOLE_NODES 256 /* clusters up to here stand in the plan file */
-
-enum { OPT_LINKS = 672, OPT_HELDOUT, OPT_ROBUST };
-
-static const struct argp_option options[] = {
-    {"links", OPT_LINKS, "FILE", 0,
-     "another measurement of the cluster's links (a links or cluster file; may be given "
-     "several times): each link counts with its median, and the gain over the default "
-     "order is priced on each measurement with a placement made from the others",
-     0},
-    {"heldout-links", OPT_HELDOUT, "FILE", 0,
-     "a measurement that the plan is priced on and not made from (may be given several "
-     "times)",
-     0},
-    {"robust", OPT_ROBUST, "Q", 0,
-     "plan on this quantile of each link's rate over the measurements, as in 0.1, "
-     "instead "
-     "of the median",
-     0},
-    {0}};
+#define INPUT struct plan_passes
 
 /* Files planned on stand before those held out. */
-static void add_file (struct plan_passes *x, const char *file, bool held_out,
-                      struct argp_state *state)
+static void take_file (const struct cli_option *o, const char *given, void *value,
+                       struct argp_state *state)
 {
+    struct plan_passes *x = value;
+    bool held_out = strcmp (o->name, "heldout-links") == 0;
     int n = x->n_links + x->n_heldout, at = held_out ? n : x->n_links;
     const char **list = realloc (x->file, ((size_t) n + 1) * sizeof *list);
 
@@ -38,57 +22,35 @@ static void add_file (struct plan_passes *x, const char *file, bool held_out,
     x->file = list;
     for (int k = n; k > at; k--)
         list[k] = list[k - 1];
-    list[at] = file;
+    list[at] = given;
     *(held_out ? &x->n_heldout : &x->n_links) += 1;
+    x->n_stdins += cli_is_dash (given);
 }
 
-static error_t parse (int key, char *arg, struct argp_state *state)
-{
-    struct plan_passes *x = state->input;
+static const struct cli_option options[] = {
+    {"links", 0, "FILE",
+     "another measurement of the cluster's links (a links or cluster file; may be given "
+     "several times): each link counts with its median, and the gain over the default "
+     "order is priced on each measurement with a placement made from the others",
+     .kind = CLI_KIND_TAKEN, .take = take_file},
+    {"heldout-links", 0, "FILE",
+     "a measurement that the plan is priced on and not made from (may be given several "
+     "times)",
+     .kind = CLI_KIND_TAKEN, .take = take_file},
+    {"robust", 0, "Q",
+     "plan on this quantile of each link's rate over the measurements, as in 0.1, "
+     "instead of the median",
+     CLI_ABOVE (robust, 0, 1)},
+    {0}};
 
-    switch (key) {
-    case OPT_LINKS:
-    case OPT_HELDOUT:
-        add_file (x, arg, key == OPT_HELDOUT, state);
-        return 0;
-    case OPT_ROBUST:
-        x->how.quantile = cli_number (arg, "--robust", 0, 1, state);
-        x->robust = true;
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-}
-
-const struct argp plan_passes_argp = {.options = options, .parser = parse};
-
-int plan_passes_stdins (const struct plan_passes *x)
-{
-    int n = 0;
-
-    for (int k = 0; k < x->n_links + x->n_heldout; k++)
-        n += strcmp (x->file[k], "-") == 0;
-    return n;
-}
+const struct cli_options plan_passes_options = {.line = options};
 
 bool plan_passes_asked (const struct plan_passes *x)
 {
-    return x->n_links + x->n_heldout > 0 || x->robust;
+    return x->n_links + x->n_heldout > 0 || x->robust > 0;
 }
 
 /* ---- reading ---- */
-
-static enum status mark_held_out (struct plan_passes *x, struct error *err)
-{
-    if (x->n_heldout == 0)
-        return ST_OK;
-    x->held_out = calloc ((size_t) x->passes.passes, sizeof *x->held_out);
-    if (!x->held_out)
-        return err_nomem (err);
-    for (int k = 0; k < x->n_heldout; k++)
-        x->held_out[1 + x->n_links + k] = true;
-    return ST_OK;
-}
 
 /* The cluster with each link's median or quantile over what is planned on. */
 static enum status combine (struct plan_passes *x, struct mapper_problem *p,
@@ -121,23 +83,28 @@ enum status plan_passes_read (struct plan_passes *x, struct mapper_problem *p,
         files > 0 ? topology_passes_read (c, x->file, files, &x->passes, notes, err)
                   : topology_passes_own (c, &x->passes, err);
 
-    if (st == ST_OK && x->robust && x->passes.passes - x->n_heldout < 2)
-        st = err_set (err, ST_USAGE,
-                      "--robust: %s has one measurement of its links to plan on: give "
-                      "others by --links FILE, or a cluster that bwprobe measured in "
-                      "several passes",
-                      c->name);
-    if (st == ST_OK)
-        st = mark_held_out (x, err);
-    if (st != ST_OK || (x->n_links == 0 && !x->robust))
-        return st;
-    if (c->n_nodes > WHOLE_NODES)
-        return err_set (
+    x->how = mapper_heldout_settings_default ();
+    if (x->robust > 0)
+        x->how.quantile = x->robust;
+    if (st == ST_OK && x->robust > 0 && x->passes.passes - x->n_heldout < 2)
+        st = err_set (
             err, ST_USAGE,
-            "--links and --robust: %s has %d nodes, and a plan of more than %d "
-            "only names its cluster file: give --heldout-links FILE, which "
-            "plans on that file as it is",
-            c->name, c->n_nodes, WHOLE_NODES);
+            "--robust: %s has one measurement of its links to plan on: give others by "
+            "--links FILE, or a cluster that bwprobe measured in several passes",
+            c->name);
+    if (st == ST_OK && x->n_heldout > 0 &&
+        !(x->held_out = calloc ((size_t) x->passes.passes, sizeof *x->held_out)))
+        st = err_nomem (err);
+    for (int k = 0; k < x->n_heldout && st == ST_OK; k++)
+        x->held_out[1 + x->n_links + k] = true;
+    if (st != ST_OK || (x->n_links == 0 && x->robust <= 0))
+        return st;
+    if (c->n_nodes > CLI_WHOLE_NODES)
+        return err_set (err, ST_USAGE,
+                        "--links and --robust: %s has %d nodes, and a plan of more than "
+                        "%d only names its cluster file: give --heldout-links FILE, "
+                        "which plans on that file as it is",
+                        c->name, c->n_nodes, CLI_WHOLE_NODES);
     return combine (x, p, err);
 }
 
@@ -157,7 +124,7 @@ enum status plan_passes_price (struct plan_passes *x, const struct mapper_proble
 
 /* ---- saying ---- */
 
-void plan_passes_say (const struct plan_passes *x, struct text *out)
+void plan_passes_print (const struct plan_passes *x)
 {
     const struct mapper_heldout *h = &x->done;
     const char *what = h->by_file ? "measurement" : "pass";
@@ -165,24 +132,22 @@ void plan_passes_say (const struct plan_passes *x, struct text *out)
     if (!x->priced)
         return;
     if (isnan (h->gain)) {
-        text_add (out, "held out no gain can be told: the default order or the placement "
-                       "cannot run\n");
+        printf ("held out no gain can be told: the default order or the placement cannot "
+                "run\n");
         return;
     }
-    text_add (
-        out,
-        "held out %+.2f %% over the default order (%.0f %% interval: %+.2f to %+.2f) "
-        "on ",
+    printf (
+        "held out %+.2f %% over the default order (%.0f %% interval: %+.2f to %+.2f) on ",
         100 * h->gain, 100 * h->confidence, 100 * h->low, 100 * h->high);
     if (x->held_out)
-        text_add (out, "%d %s%s that it was not made from\n", h->measurements, what,
-                  h->measurements > 1 ? "s" : "");
+        printf ("%d %s%s that it was not made from\n", h->measurements, what,
+                h->measurements > 1 ? "s" : "");
     else
-        text_add (out, "%d %s, each with a placement made from the others\n",
-                  h->measurements, h->by_file ? "measurements" : "passes");
+        printf ("%d %s, each with a placement made from the others\n", h->measurements,
+                h->by_file ? "measurements" : "passes");
     if (h->kept_default)
-        text_add (out, "         that %s: the ranks stay in the default order\n",
-                  h->high <= 0 ? "is none" : "may be none");
+        printf ("         that %s: the ranks stay in the default order\n",
+                h->high <= 0 ? "is none" : "may be none");
 }
 
 void plan_passes_release (struct plan_passes *x)

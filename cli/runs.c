@@ -3,30 +3,29 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
-#include "base/json.h"
-
-/* Rows are counted from 1, the header being the first. */
-static int row_number (int index)
+/* Rows of a table and entries of a list; either may be NULL.  Rows of the file are counted
+ * from 1, the header being the first. */
+static void add_reasons (const struct calibrate_reason *reason, int n, struct table *t,
+                         json_t *list)
 {
-    return index + 2;
+    for (int i = 0; i < n; i++) {
+        table_cell (t, "%d", reason[i].count);
+        table_cell (t, "%d", reason[i].first_row + 2);
+        table_cell (t, "%s", reason[i].reason);
+        json_array_append_new (list, json_pack ("{s:s, s:i, s:i}", "reason",
+                                                reason[i].reason, "rows", reason[i].count,
+                                                "first_row", reason[i].first_row + 2));
+    }
 }
 
-static void print_reasons (const char *because, const struct calibrate_reason *list,
+static void print_reasons (const char *because, const struct calibrate_reason *reason,
                            int n)
 {
-    const char *const header[] = {"rows", "first", because, NULL};
-    struct table *t = table_create (header);
+    struct table *t = n > 0 ? cli_table ("rows", "first", because) : NULL;
 
-    for (int i = 0; i < n; i++) {
-        table_cell (t, "%d", list[i].count);
-        table_cell (t, "%d", row_number (list[i].first_row));
-        table_cell (t, "%s", list[i].reason);
-    }
-    if (n > 0)
-        table_print (t, stdout);
-    table_destroy (t);
+    add_reasons (reason, n, t, NULL);
+    cli_table_end (t);
 }
 
 void cli_note_columns (const struct calibrate_runs *runs, struct notes *notes)
@@ -37,9 +36,8 @@ void cli_note_columns (const struct calibrate_runs *runs, struct notes *notes)
 
 void cli_print_rows (const char *path, const struct calibrate_runs *runs)
 {
-    printf ("%s: %d rows, %d used, %d skipped\n",
-            strcmp (path, "-") == 0 ? "standard input" : path, runs->table.rows, runs->n,
-            runs->table.rows - runs->n);
+    printf ("%s: %d rows, %d used, %d skipped\n", cli_input_name (path), runs->table.rows,
+            runs->n, runs->table.rows - runs->n);
     print_reasons ("<skipped because", runs->skipped, runs->n_skipped);
 }
 
@@ -54,27 +52,33 @@ json_t *cli_reasons_json (const struct calibrate_reason *reason, int n)
 {
     json_t *list = json_array ();
 
-    for (int i = 0; i < n; i++)
-        json_array_append_new (list,
-                               json_pack ("{s:s, s:i, s:i}", "reason", reason[i].reason,
-                                          "rows", reason[i].count, "first_row",
-                                          row_number (reason[i].first_row)));
+    add_reasons (reason, n, NULL, list);
     return list;
 }
 
-enum status cli_rows_json (json_t *doc, const struct calibrate_runs *runs,
-                           struct error *err)
+json_t *cli_rows_json (const struct calibrate_runs *runs)
 {
-    json_t *list = cli_reasons_json (runs->skipped, runs->n_skipped);
+    return json_pack ("{s:i, s:i, s:o}", "rows", runs->table.rows, "used", runs->n,
+                      "skipped", cli_reasons_json (runs->skipped, runs->n_skipped));
+}
 
-    if (!doc || json_object_set_new (doc, "rows", json_integer (runs->table.rows)) ||
-        json_object_set_new (doc, "used", json_integer (runs->n)) ||
-        json_object_set_new (doc, "skipped", json_incref (list))) {
-        json_decref (list);
-        return err_nomem (err);
-    }
-    json_decref (list);
-    return ST_OK;
+enum status cli_score (const struct calibrate_runs *runs,
+                       const struct workload_profile *profile, const double *step_s,
+                       const bool *use, struct cli_scores *s, struct error *err)
+{
+    enum status st = calibrate_memory_errors (runs, profile, false, use, &s->peaks, err);
+
+    if (st == ST_OK)
+        st = calibrate_memory_errors (runs, profile, true, use, &s->states, err);
+    if (st == ST_OK && !use)
+        st = calibrate_memory_labels (runs, profile, MEMEST_LINKWISE, 1.0, &s->labels,
+                                      err);
+    if (st == ST_OK && !use)
+        st = calibrate_memory_labels (runs, profile, MEMEST_FUJII, 0.8, &s->fujii, err);
+    if (st == ST_OK && step_s)
+        st = calibrate_score_times (runs, step_s, use, &s->times, err);
+    s->coverage = calibrate_memory_coverage (runs, profile, use);
+    return st;
 }
 
 json_t *cli_errors_json (const struct calibrate_errors *e)
@@ -113,21 +117,20 @@ json_t *cli_times_json (const struct calibrate_time_scores *s)
 
 void cli_cell (struct table *t, const char *format, double value)
 {
-    if (fabs (value) > 1e6 && isfinite (value))
-        table_cell (t, "%.2g", value); /* a typing error must not blow up the table */
-    else if (isfinite (value))
-        table_cell (t, format, value);
-    else
-        table_cell (t, "-");
+    if (fabs (value) > 1e6)
+        format = "%.2g"; /* a typing error must not blow up the table */
+    table_cell (t, isfinite (value) ? format : "-", value);
 }
 
 void cli_label_cells (struct table *t, const struct calibrate_labels *l)
 {
-    cli_cell (t, "%.4f", l->auc);
-    cli_cell (t, "%.3f", l->precision);
-    cli_cell (t, "%.3f", l->recall);
-    cli_cell (t, "%.3f", l->precision_at_99);
-    cli_cell (t, "%.4f", l->brier);
+    bool any = l->n > 0;
+
+    cli_cell (t, "%.4f", any ? l->auc : NAN);
+    cli_cell (t, "%.3f", any ? l->precision : NAN);
+    cli_cell (t, "%.3f", any ? l->recall : NAN);
+    cli_cell (t, "%.3f", any ? l->precision_at_99 : NAN);
+    cli_cell (t, "%.4f", any ? l->brier : NAN);
 }
 
 void cli_error_cells (struct table *t, const struct calibrate_errors *e)

@@ -6,16 +6,22 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "base/json.h"
 
 struct time_input {
     struct cli_job job;
-    const char *first, *second; /* CLUSTER MODEL, or PLAN CLUSTER */
+    const char *cluster, *model, *plan;
     const char *placement;
     const char *trace; /* file, or NULL */
     enum costmodel_kind kind;
     bool json;
 };
+
+#define INPUT struct time_input
+
+#define TRACE                                                               \
+    "trace", 0, "FILE",                                                     \
+        "write the schedule as Chrome trace JSON, which opens in Perfetto", \
+        CLI_TEXT (trace), .alone = "--trace"
 
 static void print_estimate (const struct costmodel_estimate *e)
 {
@@ -24,10 +30,9 @@ static void print_estimate (const struct costmodel_estimate *e)
     printf ("step     %s, %.0f tokens/s, MFU %.1f %%\n", cli_seconds (e->step_s, step),
             e->tokens_per_s, 100.0 * e->mfu);
     if (e->n_unmeasured > 0)
-        printf (
-            "links    %d that nobody measured are used, at the lowest bandwidth of their "
-            "kind\n",
-            e->n_unmeasured);
+        printf ("links    %d that nobody measured are used, at the lowest bandwidth of "
+                "their kind\n",
+                e->n_unmeasured);
     printf ("\n");
     cli_print_breakdown (e);
 }
@@ -42,63 +47,58 @@ static enum status write_trace (const struct costmodel_problem *p, const int *gp
     if (p->kind != COSTMODEL_CRITICAL_PATH)
         notes_add (notes, "%s plays no schedule out: the trace is of the critical path's",
                    cli_model_authors (p->kind));
-
     own.kind = COSTMODEL_CRITICAL_PATH;
     st = costmodel_trace (&own, gpu, &trace, err);
-
     if (st == ST_OK)
         st = file_write (file, text_str (&trace), trace.len, err);
     text_free (&trace);
     return st;
 }
 
-static void print_estimated (const struct costmodel_estimate *e)
-{
-    struct text t = {0};
-
-    cli_say_estimated (e, "this placement", &t);
-    fputs (text_str (&t), stdout);
-    text_free (&t);
-}
-
-/* Price one placement and print it, after a title (NULL: none). */
-static enum status price (const struct costmodel_problem *p, const int *gpu,
-                          const struct time_input *in, const char *title,
+/* Price one placement and print it. */
+static enum status price (const struct time_input *in, const struct cli_work *x,
                           struct notes *notes, struct error *err)
 {
+    const struct costmodel_problem p = {.model = &x->plan.model,
+                                        .job = &x->plan.job,
+                                        .config = &x->plan.config,
+                                        .profile = &x->profile,
+                                        .cluster = x->cluster,
+                                        .layers = x->plan.layers_per_stage,
+                                        .kind = in->kind};
     struct costmodel_estimate e;
     struct costmodel_binding binding;
     double unshared_s = 0.0;
     bool found = false;
-    char step[32];
-    bool answer = !in->trace || strcmp (in->trace, "-") != 0;
-    enum status st = costmodel_estimate (p, gpu, true, &e, err);
+    char step[32], config[CLI_CONFIG_TEXT];
+    enum status st = costmodel_estimate (&p, x->gpu, true, &e, err);
 
     if (st != ST_OK)
         return st;
-    st = costmodel_find_binding (p, gpu, e.step_s, &binding, &found, err);
+    st = costmodel_find_binding (&p, x->gpu, e.step_s, &binding, &found, err);
     if (st == ST_OK)
-        st = costmodel_unshared_step (p, gpu, &unshared_s, err);
+        st = costmodel_unshared_step (&p, x->gpu, &unshared_s, err);
     if (st == ST_OK && in->trace)
-        st = write_trace (p, gpu, in->trace, notes, err);
+        st = write_trace (&p, x->gpu, in->trace, notes, err);
     if (st == ST_OK && in->json) {
         json_t *doc = costmodel_estimate_to_json (&e);
 
         json_object_set_new (doc, "version", json_integer (1));
         json_object_set_new (doc, "binding_link",
-                             costmodel_binding_to_json (p->cluster, &binding, found));
+                             costmodel_binding_to_json (p.cluster, &binding, found));
         json_object_set_new (doc, "unshared_step_s", json_real (unshared_s));
         st = cli_print_json (doc, err);
-    } else if (st == ST_OK && answer) {
-        if (title)
-            printf ("%s\n", title);
+    } else if (st == ST_OK && !cli_is_dash (in->trace)) {
+        if (in->model)
+            cli_print ("%s on %s: %s\n", x->plan.model.name, p.cluster->name,
+                       cli_config_text (p.config, config));
         if (e.kind == COSTMODEL_CRITICAL_PATH)
             print_estimate (&e);
         else
             printf ("step     %s by the cost model of %s\n", cli_seconds (e.step_s, step),
                     cli_model_authors (e.kind));
-        cli_print_binding (p->cluster, found ? &binding : NULL, unshared_s, e.step_s);
-        print_estimated (&e);
+        cli_print_binding (p.cluster, found ? &binding : NULL, unshared_s, e.step_s);
+        cli_print_estimated (&e, "this placement");
     }
     free (e.unmeasured);
     return st;
@@ -121,18 +121,20 @@ static void note_degrees (const char *name, const struct workload_plan *plan,
 }
 
 /* The placement of a plan, or Megatron's order over the nodes that are not drained. */
-static enum status place (const struct time_input *in, const struct topology_cluster *c,
-                          const struct workload_degrees *deg, int *gpu,
+static enum status place (const struct time_input *in, struct cli_work *x,
                           struct notes *notes, struct error *err)
 {
+    const struct topology_cluster *c = x->cluster;
     struct workload_plan plan;
-    int n = 0, world = (int) workload_world (deg);
+    int n = 0, world = (int) workload_world (&x->plan.config.deg);
     enum status st;
 
+    if (!(x->gpu = calloc ((size_t) world, sizeof *x->gpu)))
+        return err_nomem (err);
     if (strcmp (in->placement, "default") == 0) {
         for (int i = 0; i < c->n_nodes; i++)
             for (int k = 0; k < c->node[i].gpus && n < world && !c->node[i].drained; k++)
-                gpu[n++] = c->node[i].first_gpu + k;
+                x->gpu[n++] = c->node[i].first_gpu + k;
         return ST_OK;
     }
     st = workload_plan_read (in->placement, &plan, NULL, err);
@@ -143,266 +145,117 @@ static enum status place (const struct time_input *in, const struct topology_clu
                       "%s: the plan has %d ranks, the degrees multiply to %d",
                       in->placement, plan.n_ranks, world);
     else
-        st = costmodel_plan_gpus (&plan, c, gpu, err);
+        st = costmodel_plan_gpus (&plan, c, x->gpu, err);
     if (st == ST_OK)
-        note_degrees (in->placement, &plan, deg, notes);
+        note_degrees (in->placement, &plan, &x->plan.config.deg, notes);
     workload_plan_release (&plan);
     return st;
 }
 
 /* dp is what the GPUs leave, unless it is given. */
 static enum status fill_dp (const struct time_input *in, const struct topology_cluster *c,
-                            struct workload_config *config, struct error *err)
+                            struct workload_degrees *d, struct error *err)
 {
-    struct workload_degrees one = config->deg;
+    struct workload_degrees one = *d;
     long long fixed, have = 0, need;
 
     one.dp = 1;
     fixed = workload_world (&one);
-
     for (int i = 0; i < c->n_nodes; i++)
         have += c->node[i].drained ? 0 : c->node[i].gpus;
     if (in->job.axes.dp == MAPPER_FREE && have / fixed > 0)
-        config->deg.dp = (int) (have / fixed);
-    need = workload_world (&config->deg);
+        d->dp = (int) (have / fixed);
+    need = workload_world (d);
     if (need > have && need <= WORKLOAD_RANKS_MAX)
         return err_set (
             err, ST_INVALID,
-            "tp %d x cp %d x pp %d x dp %d needs %lld GPUs, the cluster has %lld",
-            config->deg.tp, config->deg.cp, config->deg.pp, config->deg.dp, need, have);
+            "tp %d x cp %d x pp %d x dp %d needs %lld GPUs, the cluster has %lld", d->tp,
+            d->cp, d->pp, d->dp, need, have);
     return ST_OK;
 }
 
-static enum status run_time (struct time_input *in, struct notes *notes,
-                             struct error *err)
+static enum status run_time (void *input, struct notes *notes, struct error *err)
 {
-    struct topology_cluster *c = NULL;
-    struct workload_model m;
-    struct workload_job job;
-    struct workload_profile profile;
-    struct workload_config config = cli_job_config (&in->job);
-    int *gpu = NULL, *layers = NULL;
-    struct text title = {0};
-    enum status st = topology_cluster_read (in->first, &c, notes, err);
+    const struct time_input *in = input;
+    struct cli_work x = {.plan = {.config = cli_job_config (&in->job)}};
+    struct workload_plan *plan = &x.plan;
+    enum status st = topology_cluster_read (in->cluster, &x.cluster, notes, err);
 
     if (st == ST_OK)
-        st = workload_model_read (in->second, &m, notes, err);
+        st = cli_job_read (&in->job, in->model, &x, notes, err);
     if (st == ST_OK)
-        st = cli_job_resolve (&in->job, &m, &job, &profile, notes, err);
+        st = fill_dp (in, x.cluster, &plan->config.deg, err);
     if (st == ST_OK)
-        st = fill_dp (in, c, &config, err);
+        st = workload_config_check (&plan->model, &plan->job, &plan->config, err);
     if (st == ST_OK)
-        st = workload_config_check (&m, &job, &config, err);
+        st = cli_job_layers (&in->job, &x, err);
+    if (st == ST_OK)
+        st = place (in, &x, notes, err);
     if (st == ST_OK) {
-        int world = (int) workload_world (&config.deg);
-
-        gpu = calloc ((size_t) world, sizeof *gpu);
-        layers = calloc ((size_t) config.deg.pp, sizeof *layers);
-        st = gpu && layers ? cli_job_layers (&in->job, &m, &config, &profile, layers, err)
-                           : err_nomem (err);
-        if (st == ST_OK)
-            st = place (in, c, &config.deg, gpu, notes, err);
+        cli_note_types (x.cluster, plan->job.precision, notes);
+        st = price (in, &x, notes, err);
     }
-    if (st == ST_OK) {
-        struct costmodel_problem p = {.model = &m,
-                                      .job = &job,
-                                      .config = &config,
-                                      .profile = &profile,
-                                      .cluster = c,
-                                      .layers = layers,
-                                      .kind = in->kind};
-
-        cli_note_types (c, job.precision, notes);
-        text_add (&title, "%s on %s: ", m.name, c->name);
-        cli_describe_config (&config, &title);
-        text_clean (&title);
-        st = price (&p, gpu, in, text_str (&title), notes, err);
-    }
-    text_free (&title);
-    free (gpu);
-    free (layers);
-    topology_cluster_destroy (c);
+    cli_work_release (&x);
     return st;
 }
 
-enum { OPT_PLACEMENT = 512, OPT_TRACE };
-
-static void check_output (const struct time_input *in, struct argp_state *state)
-{
-    if (in->json && in->trace && strcmp (in->trace, "-") == 0)
-        argp_error (state, "--json and --trace - both want standard output");
-}
-
-static const struct argp_option time_options[] = {
-    {"placement", OPT_PLACEMENT, "default|PLAN", 0,
-     "Megatron's order over the nodes as listed, or a plan's ranks", 0},
-    {"trace", OPT_TRACE, "FILE", 0,
-     "write the schedule as Chrome trace JSON, which opens in Perfetto", 0},
-    CLI_COST_MODEL_OPTION (0),
-    {"json", 'j', NULL, 0, "print one JSON document", 0},
+static const struct cli_option time_options[] = {
+    {"placement", 0, "default|PLAN",
+     "Megatron's order over the nodes as listed, or a plan's ranks", CLI_TEXT (placement),
+     .usual = "default"},
+    {TRACE},
+    {CLI_COST_MODEL},
+    {CLI_JSON},
     {0}};
 
-static error_t parse_time (int key, char *arg, struct argp_state *state)
+static void check (void *input, struct argp_state *state)
 {
-    struct time_input *in = state->input;
+    const struct time_input *in = input;
 
-    switch (key) {
-    case ARGP_KEY_INIT:
-        state->child_inputs[0] = &in->job;
-        return 0;
-    case OPT_PLACEMENT:
-        in->placement = arg;
-        return 0;
-    case OPT_TRACE:
-        in->trace = arg;
-        return 0;
-    case CLI_OPT_COST_MODEL:
-        in->kind = cli_cost_model (arg, state);
-        return 0;
-    case 'j':
-        in->json = true;
-        return 0;
-    case ARGP_KEY_ARG:
-        if (state->arg_num == 0)
-            in->first = arg;
-        else if (state->arg_num == 1)
-            in->second = arg;
-        else
-            argp_error (state, "CLUSTER and MODEL expected, found \"%s\" too", arg);
-        return 0;
-    case ARGP_KEY_END:
-        if (!in->second)
-            argp_error (state, "CLUSTER and MODEL are required");
-        if (in->job.seq == 0 || in->job.global_batch == 0)
-            argp_error (state, "--seq and --global-batch are required");
-        check_output (in, state);
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
+    if (in->job.job.seq == 0 || in->job.job.global_batch == 0)
+        argp_error (state, "--seq and --global-batch are required");
 }
 
-int cli_time (int argc, char **argv)
-{
-    const struct argp_child children[] = {
-        {&cli_job_argp, 0,
-         "The job (degrees default to 1, dp is what the GPUs leave):", 1},
-        {0}};
-    const struct argp argp = {.options = time_options,
-                              .parser = parse_time,
-                              .args_doc = "CLUSTER MODEL",
-                              .doc =
-                                  "Estimate the time of one optimiser step, in seconds.\v"
-                                  "Example: linkwise time examples/clusters/h100-17.json "
-                                  "llama-2-70b --seq 4096 "
-                                  "--global-batch 1024 --tp 8 --pp 4 --dp 4",
-                              .children = children};
-    struct time_input in = {.job = cli_job_default (), .placement = "default"};
-    struct notes notes = {0};
-    struct error err = {""};
-
-    cli_parse (&argp, argc, argv, &in);
-
-    enum status st = run_time (&in, &notes, &err);
-
-    cli_warn ("time", &notes);
-    return cli_end ("time", st, &err);
-}
+const struct cli_command cli_time = {
+    .arguments = "CLUSTER MODEL",
+    .help = "Estimate the time of one optimiser step, in seconds.\v"
+            "Example: linkwise time examples/clusters/h100-17.json llama-2-70b --seq "
+            "4096 --global-batch 1024 --tp 8 --pp 4 --dp 4",
+    .options = {.line = time_options, .check = check},
+    .parts = {{&cli_job_options, offsetof (INPUT, job),
+               "The job (degrees default to 1, dp is what the GPUs leave):", 1}},
+    .places = {2, 2, "CLUSTER and MODEL", "CLUSTER and MODEL are required"},
+    .at = {CLI_PLACE (cluster), CLI_PLACE (model)},
+    CLI_RUN (run_time)};
 
 /* ---- eval ---- */
 
-static enum status run_eval (struct time_input *in, struct notes *notes,
-                             struct error *err)
+static enum status run_eval (void *input, struct notes *notes, struct error *err)
 {
-    struct workload_plan plan = {0};
-    struct topology_cluster *c = NULL;
-    struct workload_profile profile;
-    int *gpu = NULL;
-    enum status st =
-        cli_plan_read (in->first, in->second, &plan, &c, &profile, notes, err);
+    const struct time_input *in = input;
+    struct cli_work x = {0};
+    enum status st = cli_plan_read (in->plan, in->cluster, &x, notes, err);
 
-    if (st != ST_OK)
-        return st;
-    if (!(gpu = calloc ((size_t) plan.n_ranks, sizeof *gpu)))
-        st = err_nomem (err);
     if (st == ST_OK)
-        st = costmodel_plan_gpus (&plan, c, gpu, err);
+        st = cli_plan_gpus (&x, err);
     if (st == ST_OK) {
-        struct costmodel_problem p = {.model = &plan.model,
-                                      .job = &plan.job,
-                                      .config = &plan.config,
-                                      .profile = &profile,
-                                      .cluster = c,
-                                      .layers = plan.layers_per_stage,
-                                      .kind = in->kind};
-
-        cli_note_types (c, plan.job.precision, notes);
-        cli_note_drained (c, gpu, plan.n_ranks, notes);
-        st = price (&p, gpu, in, NULL, notes, err);
+        cli_note_types (x.cluster, x.plan.job.precision, notes);
+        cli_note_drained (&x, notes);
+        st = price (in, &x, notes, err);
     }
-    free (gpu);
-    workload_plan_release (&plan);
-    topology_cluster_destroy (c);
+    cli_work_release (&x);
     return st;
 }
 
-static const struct argp_option eval_options[] = {
-    {"trace", OPT_TRACE, "FILE", 0,
-     "write the schedule as Chrome trace JSON, which opens in Perfetto", 0},
-    CLI_COST_MODEL_OPTION (0),
-    {"json", 'j', NULL, 0, "print one JSON document", 0},
-    {0}};
+static const struct cli_option eval_options[] = {
+    {TRACE}, {CLI_COST_MODEL}, {CLI_JSON}, {0}};
 
-static error_t parse_eval (int key, char *arg, struct argp_state *state)
-{
-    struct time_input *in = state->input;
-
-    switch (key) {
-    case OPT_TRACE:
-        in->trace = arg;
-        return 0;
-    case CLI_OPT_COST_MODEL:
-        in->kind = cli_cost_model (arg, state);
-        return 0;
-    case 'j':
-        in->json = true;
-        return 0;
-    case ARGP_KEY_ARG:
-        if (state->arg_num == 0)
-            in->first = arg;
-        else if (state->arg_num == 1)
-            in->second = arg;
-        else
-            argp_error (state, "PLAN and CLUSTER expected, found \"%s\" too", arg);
-        return 0;
-    case ARGP_KEY_END:
-        if (!in->first)
-            argp_error (state, "PLAN is required");
-        check_output (in, state);
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-}
-
-int cli_eval (int argc, char **argv)
-{
-    const struct argp argp = {
-        .options = eval_options,
-        .parser = parse_eval,
-        .args_doc = "PLAN [CLUSTER]",
-        .doc =
-            "Price a plan's placement, in seconds a step, on CLUSTER or on its own.\v"
+const struct cli_command cli_eval = {
+    .arguments = "PLAN [CLUSTER]",
+    .help = "Price a plan's placement, in seconds a step, on CLUSTER or on its own.\v"
             "Example: linkwise eval plan.json examples/clusters/h100-17.json\n\nThe plan "
-            "may have been edited by hand; its own estimate is ignored."};
-    struct time_input in = {0};
-    struct notes notes = {0};
-    struct error err = {""};
-
-    cli_parse (&argp, argc, argv, &in);
-
-    enum status st = run_eval (&in, &notes, &err);
-
-    cli_warn ("eval", &notes);
-    return cli_end ("eval", st, &err);
-}
+            "may have been edited by hand; its own estimate is ignored.",
+    .options = {.line = eval_options},
+    .places = {1, 2, "PLAN and CLUSTER", "PLAN is required"},
+    .at = {CLI_PLACE (plan), CLI_PLACE (cluster)},
+    CLI_RUN (run_eval)};

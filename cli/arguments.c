@@ -1,0 +1,270 @@
+/* Tables of options into argp's, and what was given into the struct that they name.  Every
+ * table is a group of argp's with a struct group as its input; parse serves them all. */
+#include "cli/arguments.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/version.h"
+#include "cli/cli.h"
+
+/* ---- one option ---- */
+
+static bool is_whole (const char *given, long *n)
+{
+    char *end;
+
+    errno = 0;
+    *n = strtol (given, &end, 10);
+    return end != given && !*end && !errno;
+}
+
+static bool is_number (const char *given, double *x)
+{
+    char *end;
+
+    *x = strtod (given, &end);
+    return end != given && !*end && isfinite (*x);
+}
+
+/* Which of "a|b|c" it is; -1: none. */
+static int find_word (const char *words, const char *given)
+{
+    size_t len = strlen (given);
+
+    for (int i = 0;; i++) {
+        size_t n = strcspn (words, "|");
+
+        if (n == len && strncmp (words, given, n) == 0)
+            return i;
+        if (!words[n])
+            return -1;
+        words += n + 1;
+    }
+}
+
+/* --name: expected a, b or c, found "x" */
+static void refuse_word (const struct cli_option *o, const char *given,
+                         struct argp_state *state)
+{
+    struct text words = {0};
+    const char *word = o->argument, *end;
+
+    for (; (end = strchr (word, '|')); word = end + 1)
+        text_add (&words, "%s%.*s", word == o->argument ? "" : ", ", (int) (end - word),
+                  word);
+    argp_error (state, "--%s: expected %s or %s, found \"%s\"", o->name,
+                text_str (&words), word, given);
+}
+
+static void take (const struct cli_option *o, const char *given, void *value,
+                  struct argp_state *state)
+{
+    long n = 0;
+    double x = 0;
+
+    switch (o->kind) {
+    case CLI_KIND_FLAG:
+        *(bool *) value = true;
+        return;
+    case CLI_KIND_TEXT:
+        *(const char **) value = given;
+        return;
+    case CLI_KIND_INT:
+        if (!is_whole (given, &n) || n < o->lo || n > o->hi)
+            argp_error (state,
+                        "--%s: expected a whole number from %.0f to %.0f, found \"%s\"",
+                        o->name, o->lo, o->hi, given);
+        *(int *) value = (int) n;
+        return;
+    case CLI_KIND_ABOVE:
+        if (!is_number (given, &x) || x <= o->lo || x > o->hi)
+            argp_error (state,
+                        "--%s: expected a number above %g, at most %g, found \"%s\"",
+                        o->name, o->lo, o->hi, given);
+        *(double *) value = x;
+        return;
+    case CLI_KIND_FROM_0:
+        if (!is_number (given, &x) || x < 0 || x > o->hi)
+            argp_error (state, "--%s: expected a number from 0 to %g, found \"%s\"",
+                        o->name, o->hi, given);
+        *(double *) value = x;
+        return;
+    case CLI_KIND_WORD:
+        *(int *) value = find_word (o->argument, given);
+        if (*(int *) value < 0)
+            refuse_word (o, given, state);
+        return;
+    case CLI_KIND_PARSED:
+        if (!o->parse (given, value))
+            refuse_word (o, given, state);
+        return;
+    case CLI_KIND_TAKEN:
+        o->take (o, given, value, state);
+        return;
+    }
+}
+
+/* ---- parsing ---- */
+
+#define OPTIONS_MAX 32
+
+/* One table as argp wants it: the command's own, or a part's. */
+struct group {
+    const struct cli_command *command; /* NULL: a part's */
+    const struct cli_options *options;
+    char *input;
+    int arguments; /* that were given */
+    struct argp argp;
+    struct argp_option option[OPTIONS_MAX + 1];
+};
+
+static void take_arguments (struct group *g, char **arg, int n, struct argp_state *state)
+{
+    const struct cli_places *p = &g->command->places;
+    const size_t *at = g->command->at;
+
+    g->arguments = n;
+    if (g->command->list) {
+        *(struct cli_list *) (g->input + at[0]) =
+            (struct cli_list){(const char *const *) arg, n};
+        return;
+    }
+    if (p->most == 0)
+        argp_error (state, "no argument expected, found \"%s\"%s", arg[0],
+                    p->expected ? p->expected : "");
+    if (n > p->most)
+        argp_error (state, "%s expected, found \"%s\" too", p->expected, arg[p->most]);
+    for (int i = 0; i < n; i++)
+        *(const char **) (g->input + at[i]) = arg[i];
+}
+
+static const char *text_of (const struct group *g, const struct cli_option *line)
+{
+    return *(const char **) (g->input + line->at);
+}
+
+static bool is_complete (const struct group *g)
+{
+    const struct cli_command *c = g->command;
+
+    for (const struct cli_option *line = g->options->line; line->name; line++)
+        if (line->needed && !text_of (g, line))
+            return false;
+    return g->arguments >= c->places.needed || c->counted;
+}
+
+static void refuse_two_outputs (const struct group *g, struct argp_state *state)
+{
+    const char *alone = NULL;
+    bool json = false;
+
+    for (const struct cli_option *line = g->options->line; line->name; line++) {
+        if (line->alone && cli_is_dash (text_of (g, line)))
+            alone = line->alone;
+        if (line->letter == 'j')
+            json = *(bool *) (g->input + line->at);
+    }
+    if (json && alone)
+        argp_error (state, "--json and %s - both want standard output", alone);
+}
+
+static error_t parse (int key, char *given, struct argp_state *state)
+{
+    struct group *g = state->input;
+    const struct cli_command *c = g->command;
+
+    switch (key) {
+    case ARGP_KEY_INIT: /* groups of parts follow their command's */
+        for (int i = 0; c && i < CLI_PARTS_MAX && c->parts[i].options; i++)
+            state->child_inputs[i] = g + 1 + i;
+        return 0;
+    case ARGP_KEY_ARGS: /* the command's own group is asked before its parts */
+        take_arguments (g, state->argv + state->next, state->argc - state->next, state);
+        return 0;
+    case ARGP_KEY_END:
+        if (c && !is_complete (g))
+            argp_error (state, "%s", c->places.required);
+        if (g->options->check)
+            g->options->check (g->input, state);
+        refuse_two_outputs (g, state);
+        return 0;
+    default:
+        for (int i = 0; g->option[i].name; i++)
+            if (key == g->option[i].key) {
+                const struct cli_option *line = &g->options->line[i];
+
+                take (line, given, g->input + line->at, state);
+                return 0;
+            }
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static void fill_group (struct group *g, const struct cli_options *options, void *input)
+{
+    const struct cli_option *line = options->line;
+
+    g->options = options;
+    g->input = input;
+    if (options->init)
+        options->init (input);
+    for (int i = 0; line->name; i++, line++) {
+        assert (i < OPTIONS_MAX);
+        g->option[i] = (struct argp_option){
+            line->name,
+            line->letter ? line->letter : 256 + i, /* after all characters */
+            line->argument,
+            0,
+            line->help,
+            options->group + line->group};
+        if (line->usual)
+            take (line, line->usual, g->input + line->at, NULL);
+    }
+    g->argp = (struct argp){.options = g->option, .parser = parse};
+}
+
+static void print_version (FILE *out, struct argp_state *state)
+{
+    (void) state;
+    fputs ("linkwise " LINKWISE_VERSION "\n", out);
+}
+
+void cli_parse (const struct cli_command *c, int argc, char **argv, void *input)
+{
+    struct group group[CLI_PARTS_MAX + 1] = {{.command = c}};
+    struct argp_child child[CLI_PARTS_MAX + 1] = {{0}};
+    struct text help = {0};
+
+    for (int i = 0; i < CLI_PARTS_MAX && c->parts[i].options; i++) {
+        const struct cli_part *part = &c->parts[i];
+
+        fill_group (&group[i + 1], part->options, (char *) input + part->at);
+        child[i] = (struct argp_child){&group[i + 1].argp, 0, part->heading, part->group};
+    }
+    fill_group (&group[0], &c->options, input); /* and defaults over the parts' */
+    text_add (&help, "%s", c->help);
+    if (c->add_help)
+        c->add_help (&help);
+    group[0].argp.args_doc = c->arguments;
+    group[0].argp.doc = text_str (&help);
+    group[0].argp.children = child;
+
+    argp_err_exit_status = 2;
+    argp_program_version_hook = print_version;
+    argp_parse (&group[0].argp, argc, argv, 0, NULL, &group[0]);
+    text_free (&help);
+
+    const struct cli_places *p = &c->places;
+    int n = group[0].arguments;
+
+    if (c->counted && (n < p->needed || n > p->most)) {
+        fprintf (stderr, "%s: expected %s, found %d argument%s\n", argv[0], c->counted, n,
+                 n == 1 ? "" : "s");
+        exit (2);
+    }
+}

@@ -1,0 +1,243 @@
+/* The options of a job, and what it is by them. */
+#include "cli/cli.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define INPUT struct cli_job
+#define MOST (1 << 30)
+
+static bool parse_on (const char *word, void *value)
+{
+    enum workload_choice choice = CHOICE_NO;
+    bool known = workload_choice_parse (word, &choice);
+
+    *(int *) value = choice == CHOICE_YES;
+    return known;
+}
+
+#define PARSE(name, of)                              \
+    static bool name (const char *word, void *value) \
+    {                                                \
+        return of (word, value);                     \
+    }
+PARSE (parse_choice, workload_choice_parse)
+PARSE (parse_precision, workload_precision_parse)
+PARSE (parse_attention, workload_attention_parse)
+PARSE (parse_memory_model, memest_model_parse)
+
+static bool parse_recompute (const char *word, void *value)
+{
+    struct mapper_axes *a = value;
+    enum workload_recompute recompute = RECOMPUTE_NONE;
+    bool known = workload_recompute_parse (word, &recompute, &a->recompute_layers);
+
+    a->recompute = (int) recompute;
+    return known;
+}
+
+static bool parse_schedule (const char *word, void *value)
+{
+    enum workload_schedule schedule = SCHEDULE_1F1B;
+    bool known = workload_schedule_parse (word, &schedule);
+
+    *(int *) value = (int) schedule;
+    return known;
+}
+
+static const struct cli_option options[] = {
+    {"seq", 0, "TOKENS", "tokens of one sequence", CLI_INT (job.seq, 1, MOST)},
+    {"global-batch", 0, "N", "sequences of one optimiser step",
+     CLI_INT (job.global_batch, 1, MOST)},
+    {"tp", 0, "N", "tensor-parallel degree", CLI_INT (axes.tp, 1, MOST)},
+    {"pp", 0, "N", "pipeline stages", CLI_INT (axes.pp, 1, MOST)},
+    {"dp", 0, "N", "data-parallel degree, context parallelism not counted",
+     CLI_INT (axes.dp, 1, MOST)},
+    {"cp", 0, "N", "context-parallel degree", CLI_INT (axes.cp, 1, MOST)},
+    {"ep", 0, "N", "expert-parallel degree", CLI_INT (axes.ep, 1, MOST)},
+    {"etp", 0, "N", "tensor-parallel degree of experts", CLI_INT (axes.etp, 1, MOST)},
+    {"vpp", 0, "N", "model chunks of a stage", CLI_INT (axes.vpp, 1, MOST)},
+    {"micro-batch", 0, "N", "sequences of one micro-batch",
+     CLI_INT (axes.micro_batch, 1, MOST)},
+    {"zero", 0, "0..3", "ZeRO stage; 1 is Megatron's distributed optimizer",
+     CLI_INT (axes.zero, 0, 3)},
+    {"sequence-parallel", 0, "on|off", "split norms over the tensor-parallel group",
+     CLI_PARSED (parse_on, int, axes.sequence_parallel)},
+    {"recompute", 0, "none|selective|full|full:K",
+     "activation recomputation; K of a stage's layers",
+     CLI_PARSED (parse_recompute, struct mapper_axes, axes)},
+    {"schedule", 0, "1f1b|interleaved|gpipe|zb1p|zb2p|zbv|v-half|v-min",
+     "pipeline schedule (default 1f1b; plan searches those that the profile's framework "
+     "runs)",
+     CLI_PARSED (parse_schedule, int, axes.schedule)},
+    {"precision", 0, "bf16|fp16|fp8|fp32", "default bf16",
+     CLI_PARSED (parse_precision, enum workload_precision, job.precision)},
+    {"attention", 0, "flash|fused|unfused",
+     "fused keeps the scores but has one softmax kernel (default flash)",
+     CLI_PARSED (parse_attention, enum workload_attention, job.attention)},
+    {"fused-norm", 0, "on|off", "norms in one kernel (default: the profile's)",
+     CLI_PARSED (parse_choice, enum workload_choice, job.fused_norm)},
+    {"fused-mlp", 0, "on|off",
+     "the MLP's activation in one kernel (default: the profile's)",
+     CLI_PARSED (parse_choice, enum workload_choice, job.fused_mlp)},
+    {"gathered-logits", 0, "on|off",
+     "logits gathered over tp, not split (default: the profile's)",
+     CLI_PARSED (parse_choice, enum workload_choice, job.gathered_logits)},
+    {"wta-crs", 0, "BUDGET",
+     "winner-take-all column-row sampling: linear layers keep this part of their inputs "
+     "(the published 2.7 times less memory is LoRA and WTA-CRS together)",
+     CLI_ABOVE (job.wta_crs, 0, 1)},
+    {"lora", 0, NULL, "train adapters alone: no gradients or optimizer state",
+     CLI_FLAG (job.lora)},
+    {"profile", 0, "NAME|FILE",
+     "framework profile (default " WORKLOAD_PROFILE_DEFAULT ")", CLI_TEXT (profile)},
+    {"memory-limit", 0, "PCT",
+     "part of the memory that the driver reports (default 95; Fujii's rule is 80)",
+     CLI_ABOVE (memory_limit_pct, 0, 100)},
+    {"oom-risk", 0, "P", "instead: the largest chance of running out, 0 to 1",
+     CLI_ABOVE (oom_risk, 0, 0.999999)},
+    {"memory-model", 0, "linkwise|fujii|korthikanti",
+     "whose memory formulas (default linkwise)",
+     CLI_PARSED (parse_memory_model, enum memest_model, memory_model)},
+    {"layers-per-stage", 0, "N,N,...", "instead of an even split", CLI_TEXT (layers)},
+    {0}};
+
+static void init (void *input)
+{
+    *(struct cli_job *) input = (struct cli_job){.axes = mapper_axes_free (),
+                                                 .profile = WORKLOAD_PROFILE_DEFAULT};
+}
+
+/* Degrees that exclude each other whatever the model and the cluster. */
+static void refuse_contradictions (const struct mapper_axes *a, struct argp_state *state)
+{
+    bool fixed = a->schedule != MAPPER_FREE;
+    enum workload_schedule schedule =
+        fixed ? (enum workload_schedule) a->schedule : SCHEDULE_INTERLEAVED;
+    const char *name = workload_schedule_name (schedule);
+    bool chunks = workload_default_vpp (schedule) > 1;
+
+    if (a->sequence_parallel == 1 && a->tp == 1)
+        argp_error (state, "--sequence-parallel on splits over the tensor-parallel "
+                           "group, and --tp is 1: leave out one of the two");
+    if (a->tp != MAPPER_FREE && a->etp > a->tp)
+        argp_error (state, "--etp %d is above --tp %d: ask for %d or less", a->etp, a->tp,
+                    a->tp);
+    if (a->pp == 1 && chunks && (fixed || a->vpp > 1))
+        argp_error (state, "%s needs a pipeline, and --pp is 1: leave out one of the two",
+                    fixed ? name : "--vpp above 1");
+    if (!fixed || a->vpp == MAPPER_FREE)
+        return;
+    if (!chunks && a->vpp > 1)
+        argp_error (state,
+                    "--vpp %d: the %s schedule has one chunk a stage: ask for --schedule "
+                    "interleaved, or leave out --vpp",
+                    a->vpp, name);
+    if (workload_schedule_is_v (schedule) && a->vpp != 2)
+        argp_error (state, "--vpp %d: the %s schedule has two chunks a stage", a->vpp,
+                    name);
+    if (chunks && a->vpp < 2)
+        argp_error (state, "--vpp %d: the %s schedule needs 2 or more", a->vpp, name);
+}
+
+static void check (void *input, struct argp_state *state)
+{
+    const struct cli_job *j = input;
+    bool lora = j->job.lora, own = j->memory_model == MEMEST_LINKWISE;
+
+    if (j->oom_risk > 0 && j->memory_limit_pct > 0)
+        argp_error (state, "--memory-limit and --oom-risk contradict each other");
+    if (j->oom_risk > 0 && !own)
+        argp_error (state, "--oom-risk: only linkwise's own memory model has one");
+    if ((lora || j->job.wta_crs > 0) && !own)
+        argp_error (state, "%s: only linkwise's own memory model knows it",
+                    lora ? "--lora" : "--wta-crs");
+    refuse_contradictions (&j->axes, state);
+}
+
+const struct cli_options cli_job_options = {
+    .line = options, .group = 1, .init = init, .check = check};
+
+double cli_memory_limit (const struct cli_job *j)
+{
+    if (j->memory_limit_pct > 0)
+        return j->memory_limit_pct;
+    return j->memory_model == MEMEST_FUJII ? 80 : 95;
+}
+
+enum status cli_job_read (const struct cli_job *in, const char *model, struct cli_work *x,
+                          struct notes *notes, struct error *err)
+{
+    struct workload_plan *p = &x->plan;
+    enum status st = workload_model_read (model, &p->model, notes, err);
+
+    p->job = in->job;
+    p->memory_limit_pct = cli_memory_limit (in);
+    p->oom_risk = in->oom_risk;
+    snprintf (p->memory_model, sizeof p->memory_model, "%s",
+              memest_model_name (in->memory_model));
+    if (st == ST_OK)
+        st = workload_job_check (&p->model, &p->job, err);
+    return st == ST_OK ? workload_profile_read (in->profile, &x->profile, notes, err)
+                       : st;
+}
+
+static int or_default (int value, int fallback)
+{
+    return value == MAPPER_FREE ? fallback : value;
+}
+
+struct workload_config cli_job_config (const struct cli_job *in)
+{
+    const struct mapper_axes *a = &in->axes;
+    struct workload_config c = {
+        .deg = {.tp = or_default (a->tp, 1),
+                .pp = or_default (a->pp, 1),
+                .dp = or_default (a->dp, 1),
+                .cp = or_default (a->cp, 1),
+                .ep = or_default (a->ep, 1)},
+        .micro_batch = or_default (a->micro_batch, 1),
+        .zero = or_default (a->zero, 1),
+        .recompute = (enum workload_recompute) or_default (a->recompute, RECOMPUTE_NONE),
+        .recompute_layers = a->recompute_layers,
+        .schedule = (enum workload_schedule) or_default (a->schedule, SCHEDULE_1F1B)};
+
+    c.deg.vpp = or_default (a->vpp, workload_default_vpp (c.schedule));
+    c.deg.etp = or_default (a->etp, c.deg.tp);
+    c.sequence_parallel = c.deg.tp > 1 && or_default (a->sequence_parallel, 1);
+    return c;
+}
+
+enum status cli_job_layers (const struct cli_job *in, struct cli_work *x,
+                            struct error *err)
+{
+    const struct workload_model *m = &x->plan.model;
+    const char *p = in->layers;
+    int pp = x->plan.config.deg.pp, *layers = calloc ((size_t) pp, sizeof *layers);
+    long sum = 0;
+
+    if (!(x->plan.layers_per_stage = layers))
+        return err_nomem (err);
+    if (!p) {
+        workload_layers_split (m, x->profile.partition, pp, layers);
+        return ST_OK;
+    }
+    for (int i = 0; i < pp; i++) {
+        char *end;
+        long n = strtol (p, &end, 10);
+
+        if (end == p || n < 1 || n > m->layers || *end != (i + 1 < pp ? ',' : '\0'))
+            return err_set (
+                err, ST_USAGE,
+                "--layers-per-stage: expected %d numbers from 1 to %d, found \"%s\"", pp,
+                m->layers, in->layers);
+        layers[i] = (int) n;
+        sum += n;
+        p = end + 1;
+    }
+    if (sum != m->layers)
+        return err_set (err, ST_INVALID,
+                        "--layers-per-stage: %s sums to %ld, the model has %d layers",
+                        in->layers, sum, m->layers);
+    return ST_OK;
+}

@@ -1,0 +1,73 @@
+/* Parts of linkwise plan that plan.c uses alone. */
+#ifndef CLI_PLAN_H
+#define CLI_PLAN_H
+
+#include "cli/cli.h"
+#include "mapper/replan/heldout.h"
+#include "mapper/replan/replan.h"
+
+/* ---- --from: an old plan on the cluster as it is now ---- */
+
+struct plan_from {
+    const char *file;   /* NULL: a plan of its own */
+    double move_cost_s; /* below 0: not given */
+    int degrees;        /* a word of the option's; below 0: not given */
+    struct mapper_replan_settings how;
+    struct cli_work old; /* on the cluster as it is now */
+    struct mapper_replanned done;
+};
+
+/** What fills it. */
+extern const struct cli_options plan_from_options;
+
+/** Was one of its options but --from given? */
+bool plan_from_asked (const struct plan_from *x);
+
+/** Read the old plan, and the cluster as it is now.
+ *
+ *  @param[in]  cluster, model  arguments; NULL where not given: the plan's own
+ *  @param[out] p  the problem, on the plan's model and job; the options' limits hold
+ *  @return ST_OK; ST_USAGE for a job that is not the plan's; as cli_plan_read */
+enum status plan_from_read (struct plan_from *x, const struct cli_job *job,
+                            const char *cluster, const char *model,
+                            struct mapper_problem *p, struct notes *notes,
+                            struct error *err);
+void plan_from_release (struct plan_from *x);
+
+/** Say whether to stay or to go, and what each move gains. */
+void plan_from_print (const struct plan_from *x, const struct mapper_problem *p,
+                      const struct mapper_result *r);
+
+/* ---- --links, --heldout-links, --robust: plan on some measurements, price on others ---- */
+
+struct plan_passes {
+    const char **file; /* [n_links + n_heldout] those planned on first */
+    int n_links, n_heldout, n_stdins;
+    struct mapper_heldout_settings how;
+    double robust;                     /* the quantile that was asked for; 0: none */
+    struct topology_passes passes;     /* none: passes.passes < 2 */
+    bool *held_out;                    /* [passes] or NULL: all in turn */
+    struct topology_cluster *combined; /* what is planned on; NULL: the cluster itself */
+    bool priced;                       /* done says what came out */
+    struct mapper_heldout done;
+};
+
+/** What fills it. */
+extern const struct cli_options plan_passes_options;
+
+/** Was one of its options given? */
+bool plan_passes_asked (const struct plan_passes *x);
+
+/** Read the measurements; p's cluster becomes what is to be planned on. */
+enum status plan_passes_read (struct plan_passes *x, struct mapper_problem *p,
+                              struct notes *notes, struct error *err);
+
+/** After the search: price on what was held out, keep the default order if need be. */
+enum status plan_passes_price (struct plan_passes *x, const struct mapper_problem *p,
+                               const struct mapper_settings *s, struct mapper_result *r,
+                               struct error *err);
+/** Lines for the summary; none where nothing was priced. */
+void plan_passes_print (const struct plan_passes *x);
+void plan_passes_release (struct plan_passes *x);
+
+#endif

@@ -33,23 +33,27 @@ void interleaved_play (const struct costmodel_pipeline *p, bool skip, double *en
 
 struct use_log;
 
-/** Everything of a problem that does not depend on the placement. */
+/** Everything of a problem that does not depend on the placement, and room to price one. */
 struct terms {
     struct costmodel_problem problem;
     int tp, cp, dp, pp, microbatches;
     int slot; /* tp * cp: ranks of one stage of one replica */
     int world;
+    const int *gpu; /* [world] the placement in hand */
     struct costmodel_volume volume;
     struct workload_stage *held;          /* [pp] */
     struct workload_stage_params *params; /* [pp] */
     struct costmodel_stage_time *stage;   /* [pp * n_types] at speed 1 */
-    bool plain;        /* one kind of link inside every node, one between any two */
-    bool limited;      /* somewhere flows share what a node reaches */
-    int *type_of_node; /* [n_nodes] */
+    bool plain;         /* one kind of link inside every node, one between any two */
+    bool limited;       /* somewhere flows share what a node reaches */
+    const int *node_of; /* [n_gpus] the cluster's */
+    int *type_of_node;  /* [n_nodes] */
     int n_types;
     const struct topology_gpu_type *type[TYPES_MAX];
     struct costmodel_compute compute[TYPES_MAX]; /* by type; unset when refused[] */
     bool refused[TYPES_MAX];                     /* the type cannot run the precision */
+    struct scratch *scratch;
+    struct use_log *log;     /* where unmeasured links are listed, or NULL */
     struct slow_links *slow; /* where links in use are noted, or NULL */
 };
 
@@ -60,10 +64,10 @@ struct slow_links {
     int n;
 };
 
-/** The link from src to dst, as the problem takes it; noted as `use` in log when nobody
- *  measured it, and then counted. */
+/** The link from src to dst, as the problem takes it; listed as `use` when nobody measured
+ *  it, and then counted. */
 struct topology_link link_between (const struct terms *t, int src, int dst,
-                                   const char *use, struct use_log *log, int *unmeasured);
+                                   const char *use, int *unmeasured);
 
 /** @return ST_OK, ST_NOMEM, or ST_INVALID for more than TYPES_MAX types */
 enum status terms_init (struct terms *t, const struct costmodel_problem *p,
@@ -85,8 +89,39 @@ struct scratch {
     int n_shared;
     int *group, *times; /* [world] kinds of groups */
 };
-enum status scratch_init (struct scratch *s, const struct terms *t, struct error *err);
-void scratch_release (struct scratch *s);
+/** @return NULL when out of memory */
+struct scratch *scratch_create (int nodes, int world);
+void scratch_destroy (struct scratch *s);
+
+/** A group's GPUs: gpu[0], gpu[stride], ... gpu[(n-1) stride].  Where the groups beside it
+ *  are meant too, they begin at gpu[1] to gpu[stride-1]. */
+struct members {
+    const int *gpu;
+    int n, stride;
+    const int
+        *node; /* [n] the nodes of each place, SPREAD where not one; NULL: not known */
+};
+
+static inline struct members members_of (const int *gpu, struct workload_group g)
+{
+    return (struct members){gpu, g.size, g.stride, NULL};
+}
+
+static inline const int *member_at (const struct members *m, int i)
+{
+    return m->gpu + (size_t) i * (size_t) m->stride;
+}
+
+static inline int member_node (const struct terms *t, const struct members *m, int i)
+{
+    return m->node && m->node[i] != SPREAD ? m->node[i] : t->node_of[*member_at (m, i)];
+}
+
+/** Count the members on each node, nodes in order of first appearance: into s->order,
+ *  s->lead (their first members), s->count; s->first says where in these, until `bucketed`
+ *  has cleared it.  @return nodes */
+int bucket (const struct terms *t, const struct members *m);
+void bucketed (const struct terms *t, int nodes);
 
 /** Unmeasured links that were used, for the plan's list; and all, where it matters which of
  *  them are estimates. */
@@ -104,26 +139,19 @@ void use_log_count (struct use_log *log, const struct topology_cluster *c,
                     struct costmodel_estimate *e);
 void use_log_release (struct use_log *log);
 
-/** Note one link; log may be NULL. */
-void use_log_add (struct use_log *log, int src, int dst, const char *use);
-
-/** A ring over GPUs gpu[0], gpu[stride], ... gpu[(n-1) stride] as NCCL lays it: node by
- *  node in the order of first appearance, with as many lanes between two nodes as both
- *  have members, and inside a node from member to member.
+/** A ring as NCCL lays it: node by node in the order of first appearance, with as many lanes
+ *  between two nodes as both have members, and inside a node from member to member.
  *
- *  @param[in] node   [n] the members' nodes, SPREAD where not known; or NULL
  *  @param[in] share  [n_nodes] how many such groups share each node's way out
- *  @param     log    where unmeasured links are listed, as `use`; may be NULL
+ *  @param[in] use    what unmeasured links are listed as
  */
-struct costmodel_ring ring_of (const struct terms *t, const int *gpu, int n, int stride,
-                               const int *node, const int *share, struct scratch *s,
-                               struct use_log *log, const char *use);
+struct costmodel_ring ring_of (const struct terms *t, const struct members *m,
+                               const int *share, const char *use);
 
-/** Seconds of one all-to-all of an expert-parallel group from gpu[0] on, there or back: one
- *  peer after another over each GPU's own links, under what a node reaches when s->share
- *  groups leave it. */
-double alltoall_of (const struct terms *t, const int *gpu, struct workload_group ep,
-                    struct scratch *s, struct use_log *log, int *unmeasured);
+/** Seconds of one all-to-all of an expert-parallel group, there or back: one peer after
+ *  another over each GPU's own links, under what a node reaches when s->share groups leave
+ *  it. */
+double alltoall_of (const struct terms *t, const struct members *ep, int *unmeasured);
 
 /** One stage of one replica. */
 struct slot_time {
@@ -147,11 +175,16 @@ bool inside_node (const struct terms *t, const int *gpu, int n);
 bool change_tp_shares (const struct terms *t, const int *gpu, int groups, int *share,
                        int by);
 
+/** GPUs of a slot; those of a stage's slots follow each other. */
+static inline const int *slot_gpus (const struct terms *t, int stage, int d)
+{
+    return t->gpu + (size_t) (stage * t->dp + d) * (size_t) t->slot;
+}
+
 /** Price one slot: compute and tensor parallelism.
  *
  *  @param[in] share  [n_nodes] TP groups of the stage that cross nodes */
-void slot_price (const struct terms *t, const int *gpu, int stage, int d,
-                 const int *share, struct scratch *s, struct use_log *log,
+void slot_price (const struct terms *t, int stage, int d, const int *share,
                  struct slot_time *out);
 
 /** Does a stage exchange tokens with experts? */
@@ -171,8 +204,7 @@ static inline bool is_joint (const struct terms *t, int stage)
  *
  *  @param[out] out  [dp], `apart` entries from one replica to the next
  *  @return unmeasured links */
-int stage_price (const struct terms *t, const int *gpu, int stage, struct scratch *s,
-                 struct use_log *log, struct slot_time *out, int apart);
+int stage_price (const struct terms *t, int stage, struct slot_time *out, int apart);
 
 /** Do activations go from stage i to the next: is it not the last one, or do chunks go
  *  round? */
@@ -183,16 +215,6 @@ static inline bool has_boundary (const struct terms *t, int stage)
             t->problem.config->deg.vpp > 1);
 }
 
-/** Price the sends between stage a and stage b of every replica, all replicas sending at
- *  the same time.
- *
- *  @param[out] ab_s, ba_s  [dp] seconds a -> b and b -> a, stride apart
- *  @return unmeasured links
- */
-int boundary_price (const struct terms *t, const int *gpu, int a, int b, double bytes,
-                    double *ab_s, double *ba_s, int stride, struct scratch *s,
-                    struct use_log *log, const char *use);
-
 /** Are all links between two slots alike, so that one flow stands for all? */
 bool uniform_flows (const struct terms *t, const int *src, const int *dst);
 
@@ -201,65 +223,62 @@ void change_flow_shares (const struct terms *t, const int *src, const int *dst,
                          int *share, int *share_in, int by);
 
 /** Price the sends between two slots under the flows of all replicas.
+ *  @param[in] tied  tied embeddings' gradients, not activations
  *  @return unmeasured links */
-int sends_price (const struct terms *t, const int *src, const int *dst, double bytes,
-                 const int *share, const int *share_in, struct use_log *log,
-                 const char *use, double *there, double *back);
+int sends_price (const struct terms *t, const int *src, const int *dst, bool tied,
+                 const int *share, const int *share_in, double *there, double *back);
 
 /** Seconds of a stage's gradient and weight synchronisation over data parallelism.
  *  INFINITY when a link has no price.
  *
  *  @param[in] slot_node  [dp] nodes of the stage's slots, or SPREAD; or NULL */
-double sync_price (const struct terms *t, const int *gpu, int stage, const int *slot_node,
-                   struct scratch *s, struct use_log *log, int *unmeasured);
+double sync_price (const struct terms *t, int stage, const int *slot_node,
+                   int *unmeasured);
 
 /** How the collectives of its dense parameters' first group go. */
-enum workload_all_reduce sync_by (const struct terms *t, const int *gpu, int stage,
-                                  struct scratch *s);
+enum workload_all_reduce sync_by (const struct terms *t, int stage);
 
 /** What of its synchronisation a stage waits for, beside its slowest slot: it hides under
  *  what the slowest slot does while no slot takes links of the kind that it needs.
  *  @param slot  as stage_price leaves it */
-double exposed_price (const struct terms *t, const int *gpu, int stage, double sync_s,
+double exposed_price (const struct terms *t, int stage, double sync_s,
                       const struct slot_time *slot, int apart);
 
 /** Seconds of the optimiser on a stage: its slowest GPU. */
-double optimizer_price (const struct terms *t, const int *gpu, int stage);
+double optimizer_price (const struct terms *t, int stage);
 
-/** Play the pipeline of one replica.
- *
- *  @param[in]  slot          [pp] of the replica
- *  @param[in]  send, return  [pp] as in struct costmodel_pipeline
- *  @param[in]  skip          whole periods
- *  @param[in]  watch         with it everything is played out; may be NULL
- *  @param[out] end_s         [pp]
- *  @param      work          [pipeline_work (t)] */
-void pipeline_play (const struct terms *t, const struct slot_time *slot,
-                    const double *send_s, const double *return_s, bool skip,
-                    const struct costmodel_watch *watch, double *end_s, double *work);
-int pipeline_work (const struct terms *t);
+/** The pipelines of a placement: those of one replica, or of all, replica after replica. */
+struct replicas {
+    struct slot_time *slot; /* [dp * pp] */
+    double *send_s,
+        *return_s; /* [dp * pp] as in struct costmodel_pipeline; after those of
+                                  all replicas [dp] tied embeddings', last stage to first */
+    double *end_s; /* [dp * pp] */
+    double *work;  /* scratch */
+};
+/** @return ST_OK or ST_NOMEM; release it in any case */
+enum status replicas_init (struct replicas *r, const struct terms *t, struct error *err);
+void replicas_release (struct replicas *r);
 
-/** The same for two replicas at once, with whole periods skipped: arrays of two. */
-void pipeline_play_two (const struct terms *t, const struct slot_time *const *slot,
-                        const double *const *send_s, const double *const *return_s,
-                        double *const *end_s, double *work);
-
-/** Number of the first rank of a slot. */
-static inline int slot_rank (const struct terms *t, int stage, int d)
+/** Those from the d-th on. */
+static inline struct replicas replicas_from (const struct replicas *r,
+                                             const struct terms *t, int d)
 {
-    return (stage * t->dp + d) * t->slot;
+    int at = d * t->pp;
+
+    return (struct replicas){r->slot + at, r->send_s + at, r->return_s + at,
+                             r->end_s + at, r->work};
 }
 
-/* Everything of one placement, replica-major so that a pipeline's times are adjacent. */
-struct priced {
-    const struct terms *t;
-    struct slot_time *slot;    /* [dp * pp] */
-    double *send_s, *return_s; /* [dp * pp] */
-    double *end_s;             /* [dp * pp] */
-    double *tail_s;            /* [pp] synchronisation, tied embedding */
-    double *optimizer_s;       /* [pp] */
-    double *work;
-};
+/** Play the pipeline of the first replica into end_s.
+ *
+ *  @param[in] skip   whole periods
+ *  @param[in] watch  with it everything is played out; may be NULL */
+void pipeline_play (const struct terms *t, struct replicas r, bool skip,
+                    const struct costmodel_watch *watch);
+
+/** The same for the first ones of two at once, with whole periods skipped. */
+void pipeline_play_two (const struct terms *t, const struct replicas r[2]);
 
 /* ---- published models (published.c): the problem's kind is one ---- */
 
@@ -269,11 +288,10 @@ double published_compute_s (const struct terms *t, const struct slot_time *slot)
 /** One micro-batch's sends from each rank of a slot to its peer.
  *  @param[out] lane_s  [slot] @return unmeasured links */
 int published_sends (const struct terms *t, const int *src, const int *dst,
-                     struct use_log *log, double *lane_s);
+                     double *lane_s);
 
 /** Gradients of a stage. */
-double published_sync_s (const struct terms *t, const int *gpu, int stage,
-                         struct scratch *s, struct use_log *log, int *unmeasured);
+double published_sync_s (const struct terms *t, int stage, int *unmeasured);
 
 /** The step's parts.
  *  @param[in] compute_s  [pp] the slowest slot's
@@ -288,12 +306,14 @@ static inline double published_sum_s (const struct costmodel_breakdown *b)
     return b->compute_s + b->bubble_s + b->pp_s + b->dp_s;
 }
 
-/** All of one pricing. */
+/** Everything of one placement. */
 struct pricing {
     struct terms t;
-    struct scratch s;
-    struct priced x;
     struct use_log log;
+    struct replicas r;
+    double *tail_s;                   /* [pp] synchronisation, tied embedding */
+    double *optimizer_s;              /* [pp] */
+    double *zero_s, *without_sends_s; /* [pp] nothing; a replica's ends with such sends */
 };
 
 /** Price the parts of a placement.
@@ -306,8 +326,8 @@ enum status pricing_init (struct pricing *q, const struct costmodel_problem *p,
 void pricing_release (struct pricing *q);
 
 /** The estimate by a published model, without its rates.  @return ST_OK or ST_NOMEM */
-enum status published_price (struct pricing *q, const int *gpu,
-                             struct costmodel_estimate *e, struct error *err);
+enum status published_price (struct pricing *q, struct costmodel_estimate *e,
+                             struct error *err);
 
 /** costmodel_estimate that also notes the slowest links in use. */
 enum status estimate_noting (const struct costmodel_problem *p, const int *gpu_of_rank,

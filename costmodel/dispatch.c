@@ -66,26 +66,14 @@ static double far_parcel (const struct terms *t, struct parcels *p, int members)
 }
 
 /* Count the ranks on each one's node into s->member.  @return nodes */
-static int count_members (const struct terms *t, const int *gpu, struct workload_group ep,
-                          struct scratch *s)
+static int count_members (const struct terms *t, const struct members *ep)
 {
-    const int *node_of = t->problem.cluster->node_of_gpu;
-    int nodes = 0;
+    struct scratch *s = t->scratch;
+    int nodes = bucket (t, ep);
 
-    for (int i = 0; i < ep.size; i++) {
-        int a = node_of[gpu[i * ep.stride]];
-
-        if (s->first[a] < 0) {
-            s->first[a] = nodes;
-            s->order[nodes] = a;
-            s->count[nodes++] = 0;
-        }
-        s->count[s->first[a]]++;
-    }
-    for (int i = 0; i < ep.size; i++)
-        s->member[i] = s->count[s->first[node_of[gpu[i * ep.stride]]]];
-    for (int k = 0; k < nodes; k++)
-        s->first[s->order[k]] = -1;
+    for (int i = 0; i < ep->n; i++)
+        s->member[i] = s->count[s->first[member_node (t, ep, i)]];
+    bucketed (t, nodes);
     return nodes;
 }
 
@@ -100,23 +88,23 @@ static bool same_way (const struct topology_cluster *c, int src, int one, int ot
             (intra->bytes_per_s.n == 0 && intra->latency_s.n == 0));
 }
 
-double alltoall_of (const struct terms *t, const int *gpu, struct workload_group ep,
-                    struct scratch *s, struct use_log *log, int *unmeasured)
+double alltoall_of (const struct terms *t, const struct members *ep, int *unmeasured)
 {
+    const struct scratch *s = t->scratch;
     const struct topology_cluster *c = t->problem.cluster;
     const struct workload_profile *p = t->problem.profile;
     const struct workload_model *m = t->problem.model;
     double most_inside = 0.0, most_outside = 0.0, latency = 0.0,
-           every = t->volume.ep_bytes * m->top_k / ep.size;
-    int nodes = count_members (t, gpu, ep, s), before = -1;
+           every = t->volume.ep_bytes * m->top_k / ep->n;
+    int nodes = count_members (t, ep), before = -1;
     struct parcels parcel = {.near = every, .far_last = every};
 
     /* GPUs also hand on what came from their peers on other nodes. */
     if (p->time.deduplicated_dispatch)
         parcel.near = nodes * t->volume.ep_bytes *
-                      costmodel_visit_chance (m, (double) m->experts / ep.size);
-    for (int i = 0; i < ep.size; i++) {
-        int src = gpu[i * ep.stride], a = c->node_of_gpu[src];
+                      costmodel_visit_chance (m, (double) m->experts / ep->n);
+    for (int i = 0; i < ep->n; i++) {
+        int src = *member_at (ep, i), a = t->node_of[src];
         double inside = 0.0, outside = 0.0, sent = 0.0, paired = 0.0;
         int missing = *unmeasured, last = -1;
         struct topology_link l = {0};
@@ -124,22 +112,22 @@ double alltoall_of (const struct terms *t, const int *gpu, struct workload_group
         /* As the one before, whose links were all measured. */
         if (before >= 0 && same_way (c, src, src, before))
             continue;
-        for (int j = 0; j < ep.size; j++) {
-            int dst = gpu[j * ep.stride];
-            bool near = c->node_of_gpu[dst] == a;
+        for (int j = 0; j < ep->n; j++) {
+            int dst = *member_at (ep, j);
+            bool near = t->node_of[dst] == a;
             double bytes = near ? parcel.near : far_parcel (t, &parcel, s->member[j]);
 
             if (j == i)
                 continue;
             if (last < 0 || !l.measured || !same_way (c, src, last, dst))
-                l = link_between (t, src, dst, "ep", log, unmeasured);
+                l = link_between (t, src, dst, "ep", unmeasured);
             last = dst;
             if (l.bytes_per_s <= 0.0)
                 return INFINITY;
             *(near ? &inside : &outside) += bytes / l.bytes_per_s;
             sent += near ? 0.0 : bytes;
             if (!near && t->limited && c->has_pair_totals)
-                paired += bytes / topology_pair_total (c, a, c->node_of_gpu[dst]);
+                paired += bytes / topology_pair_total (c, a, t->node_of[dst]);
             latency = fmax (latency, l.latency_s);
         }
         before = *unmeasured == missing ? src : -1;

@@ -4,72 +4,56 @@
 #include <math.h>
 #include <stdlib.h>
 
-static enum status priced_init (struct priced *x, const struct terms *t,
-                                struct error *err)
+/* The sends from a stage to the next one, or (tied) from the last to the first: of all
+ * replicas at the same time.
+ * @param[in] at, apart  where those of replica 0 are in the replicas' sends, and the next */
+static void price_boundary (struct pricing *q, int stage, bool tied, int at, int apart)
 {
-    size_t n = (size_t) t->dp * (size_t) t->pp;
+    const struct terms *t = &q->t;
+    const int *from = slot_gpus (t, stage, 0),
+              *to = slot_gpus (t, (stage + 1) % t->pp, 0);
+    int *out = t->scratch->share, *in = t->scratch->share_in, n = t->dp * t->slot;
 
-    *x = (struct priced){.t = t};
-    x->slot = calloc (n, sizeof *x->slot);
-    x->send_s = calloc (3 * n + 2 * (size_t) t->pp + 2 * (size_t) t->dp, sizeof (double));
-    x->work = calloc ((size_t) pipeline_work (t), sizeof (double));
-    if (!x->slot || !x->send_s || !x->work)
-        return err_nomem (err);
-    x->return_s = x->send_s + n;
-    x->end_s = x->return_s + n;
-    x->tail_s = x->end_s + n;
-    x->optimizer_s = x->tail_s + t->pp;
-    return ST_OK;
-}
-
-static void priced_release (struct priced *x)
-{
-    free (x->slot);
-    free (x->send_s);
-    free (x->work);
+    for (int i = 0; i < n; i += t->slot)
+        change_flow_shares (t, from + i, to + i, out, in, 1);
+    for (int i = 0; i < n; i += t->slot, at += apart)
+        sends_price (t, from + i, to + i, tied, out, in, &q->r.send_s[at],
+                     &q->r.return_s[at]);
+    for (int i = 0; i < n; i += t->slot)
+        change_flow_shares (t, from + i, to + i, out, in, -1);
 }
 
 /* Slots, boundaries and synchronisation of every stage. */
-static void price_parts (struct priced *x, const int *gpu, struct scratch *s,
-                         struct use_log *log)
+static void price_parts (struct pricing *q)
 {
-    const struct terms *t = x->t;
+    const struct terms *t = &q->t;
+    struct replicas *r = &q->r;
     int pp = t->pp, ignored;
 
     for (int i = 0; i < pp; i++) {
-        stage_price (t, gpu, i, s, log, &x->slot[i], pp);
+        stage_price (t, i, &r->slot[i], pp);
         if (has_boundary (t, i))
-            boundary_price (t, gpu, i, (i + 1) % pp, t->volume.p2p_bytes, x->send_s + i,
-                            x->return_s + i, pp, s, log, "pp");
-        x->tail_s[i] = exposed_price (
-            t, gpu, i, sync_price (t, gpu, i, NULL, s, log, &ignored), &x->slot[i], pp);
-        x->optimizer_s[i] = optimizer_price (t, gpu, i);
+            price_boundary (q, i, false, i, pp);
+        q->tail_s[i] =
+            exposed_price (t, i, sync_price (t, i, NULL, &ignored), &r->slot[i], pp);
+        q->optimizer_s[i] = optimizer_price (t, i);
     }
     if (t->volume.tied_bytes > 0) {
         double worst = 0.0;
 
-        /* end_s is free until the schedules are played. */
-        boundary_price (t, gpu, pp - 1, 0, t->volume.tied_bytes, x->end_s,
-                        x->end_s + t->dp, 1, s, log, "dp");
-        for (int d = 0; d < 2 * t->dp; d++)
-            worst = fmax (worst, x->end_s[d]);
-        x->tail_s[0] += worst;
-        x->tail_s[pp - 1] += worst;
+        price_boundary (q, pp - 1, true, t->dp * pp, 1);
+        for (int at = t->dp * pp; at < t->dp * (pp + 1); at++)
+            worst = fmax (worst, fmax (r->send_s[at], r->return_s[at]));
+        q->tail_s[0] += worst;
+        q->tail_s[pp - 1] += worst;
     }
 }
 
-static void play (const struct priced *x, int d, bool skip, const double *send_s,
-                  const double *return_s, double *end_s)
-{
-    pipeline_play (x->t, x->slot + d * x->t->pp, send_s, return_s, skip, NULL, end_s,
-                   x->work);
-}
-
 /* The stage and replica that end last, and the step's parts along them. */
-static enum status find_path (const struct priced *x, bool skip,
-                              struct costmodel_estimate *e, struct error *err)
+static void find_path (const struct pricing *q, bool skip, struct costmodel_estimate *e)
 {
-    const struct terms *t = x->t;
+    const struct terms *t = &q->t;
+    const double *end_s = q->r.end_s;
     int pp = t->pp;
 
     e->step_s = -1.0;
@@ -77,10 +61,10 @@ static enum status find_path (const struct priced *x, bool skip,
         int slowest = 0;
 
         for (int d = 1; d < t->dp; d++)
-            if (x->end_s[d * pp + i] > x->end_s[slowest * pp + i])
+            if (end_s[d * pp + i] > end_s[slowest * pp + i])
                 slowest = d;
 
-        double end = x->end_s[slowest * pp + i] + x->tail_s[i] + x->optimizer_s[i];
+        double end = end_s[slowest * pp + i] + q->tail_s[i] + q->optimizer_s[i];
 
         if (end > e->step_s) {
             e->step_s = end;
@@ -90,52 +74,49 @@ static enum status find_path (const struct priced *x, bool skip,
     }
 
     /* The same pipeline with sends that take no time tells bubble from P2P. */
-    double *zero = calloc (2 * (size_t) pp, sizeof *zero);
+    struct replicas alone = replicas_from (&q->r, t, e->replica);
+    double end = alone.end_s[e->stage], without_sends;
 
-    if (!zero)
-        return err_nomem (err);
-    play (x, e->replica, skip, zero, zero, zero + pp);
+    alone.send_s = alone.return_s = q->zero_s;
+    alone.end_s = q->without_sends_s;
+    pipeline_play (t, alone, skip, NULL);
+    without_sends = alone.end_s[e->stage];
 
-    double without_sends = zero[pp + e->stage];
-    const struct slot_time *slot = &x->slot[e->replica * pp + e->stage];
+    const struct slot_time *slot = &alone.slot[e->stage];
     double busy = t->microbatches * (slot->fwd_s + slot->back_s);
 
     e->tp_by = slot->tp_by;
     e->ep_hidden_s = t->microbatches * slot->ep_hidden_s;
-
-    free (zero);
     e->part = (struct costmodel_breakdown){
         .tp_s = t->microbatches * slot->tp_s,
         .cp_s = t->microbatches * slot->cp_s,
         .ep_s = t->microbatches * slot->ep_s,
         .bubble_s = fmax (0.0, without_sends - busy),
-        .pp_s = fmax (0.0, x->end_s[e->replica * pp + e->stage] - without_sends),
-        .dp_s = x->tail_s[e->stage],
-        .optimizer_s = x->optimizer_s[e->stage],
+        .pp_s = fmax (0.0, end - without_sends),
+        .dp_s = q->tail_s[e->stage],
+        .optimizer_s = q->optimizer_s[e->stage],
     };
     e->part.compute_s = e->step_s - e->part.tp_s - e->part.cp_s - e->part.ep_s -
                         e->part.bubble_s - e->part.pp_s - e->part.dp_s -
                         e->part.optimizer_s;
-    return ST_OK;
 }
 
-static void rates (const struct terms *t, const int *gpu, struct costmodel_estimate *e)
+static void rates (const struct terms *t, struct costmodel_estimate *e)
 {
     const struct costmodel_problem *p = &t->problem;
     double peak = 0.0;
 
     for (int r = 0; r < t->world; r++)
-        peak += costmodel_matrix_rate (topology_gpu_type_of (p->cluster, gpu[r]),
+        peak += costmodel_matrix_rate (topology_gpu_type_of (p->cluster, t->gpu[r]),
                                        p->job->precision);
     e->mfu = costmodel_model_flop (p->model, p->job) / (e->step_s * peak);
     e->tokens_per_s = (double) p->job->seq * p->job->global_batch / e->step_s;
 }
 
-static enum status check_types (const struct terms *t, const int *gpu, struct error *err)
+static enum status check_types (const struct terms *t, struct error *err)
 {
     for (int r = 0; r < t->world; r++) {
-        int node = t->problem.cluster->node_of_gpu[gpu[r]];
-        int k = t->type_of_node[node];
+        int node = t->node_of[t->gpu[r]], k = t->type_of_node[node];
 
         if (t->refused[k])
             return err_set (err, ST_INVALID, "node %s: GPU type %s cannot run %s",
@@ -145,31 +126,37 @@ static enum status check_types (const struct terms *t, const int *gpu, struct er
     return ST_OK;
 }
 
-void pricing_release (struct pricing *p)
+void pricing_release (struct pricing *q)
 {
-    use_log_release (&p->log);
-    priced_release (&p->x);
-    scratch_release (&p->s);
-    terms_release (&p->t);
+    use_log_release (&q->log);
+    replicas_release (&q->r);
+    terms_release (&q->t);
+    free (q->tail_s);
 }
 
 enum status pricing_init (struct pricing *q, const struct costmodel_problem *p,
                           const int *gpu_of_rank, struct slow_links *slow,
                           struct error *err)
 {
+    int pp = p->config->deg.pp;
     enum status st;
 
-    *q = (struct pricing){.log.all = p->cluster->has_estimates};
-    st = terms_init (&q->t, p, err);
-    q->t.slow = slow;
+    *q = (struct pricing){.log.all = p->cluster->has_estimates,
+                          .tail_s = calloc (4 * (size_t) pp, sizeof *q->tail_s)};
+    st = q->tail_s ? terms_init (&q->t, p, err) : err_nomem (err);
+    if (st == ST_OK) {
+        q->optimizer_s = q->tail_s + pp;
+        q->zero_s = q->optimizer_s + pp;
+        q->without_sends_s = q->zero_s + pp;
+        q->t.gpu = gpu_of_rank;
+        q->t.log = &q->log;
+        q->t.slow = slow;
+        st = check_types (&q->t, err);
+    }
     if (st == ST_OK)
-        st = check_types (&q->t, gpu_of_rank, err);
-    if (st == ST_OK)
-        st = scratch_init (&q->s, &q->t, err);
-    if (st == ST_OK)
-        st = priced_init (&q->x, &q->t, err);
+        st = replicas_init (&q->r, &q->t, err);
     if (st == ST_OK && p->kind == COSTMODEL_CRITICAL_PATH)
-        price_parts (&q->x, gpu_of_rank, &q->s, &q->log);
+        price_parts (q);
     return st;
 }
 
@@ -182,13 +169,13 @@ enum status estimate_noting (const struct costmodel_problem *p, const int *gpu_o
     enum status st = pricing_init (&q, p, gpu_of_rank, slow, err);
 
     if (st == ST_OK && p->kind != COSTMODEL_CRITICAL_PATH) {
-        st = published_price (&q, gpu_of_rank, &e, err);
+        st = published_price (&q, &e, err);
     } else if (st == ST_OK) {
         for (int d = 0; d < q.t.dp; d++)
-            play (&q.x, d, skip, q.x.send_s + d * q.t.pp, q.x.return_s + d * q.t.pp,
-                  q.x.end_s + d * q.t.pp);
-        st = find_path (&q.x, skip, &e, err);
-        e.dp_by = sync_by (&q.t, gpu_of_rank, e.stage, &q.s);
+            pipeline_play (&q.t, replicas_from (&q.r, &q.t, d), skip, NULL);
+        find_path (&q, skip, &e);
+        q.t.log = NULL; /* all is listed */
+        e.dp_by = sync_by (&q.t, e.stage);
     }
     if (st == ST_OK && q.log.failed)
         st = err_nomem (err);
@@ -197,7 +184,7 @@ enum status estimate_noting (const struct costmodel_problem *p, const int *gpu_o
                       "ranks that must talk are not connected: no link of "
                       "that kind was measured");
     if (st == ST_OK) {
-        rates (&q.t, gpu_of_rank, &e);
+        rates (&q.t, &e);
         e.unmeasured = q.log.list;
         e.n_unmeasured = q.log.n;
         q.log.list = NULL;

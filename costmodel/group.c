@@ -12,7 +12,8 @@
 
 #include "base/array.h"
 
-void use_log_add (struct use_log *log, int src, int dst, const char *use)
+/* Note one link; log may be NULL. */
+static void use_log_add (struct use_log *log, int src, int dst, const char *use)
 {
     if (!log || log->failed)
         return;
@@ -110,21 +111,21 @@ static void note_slow (const struct topology_cluster *c, struct slow_links *s, i
 }
 
 struct topology_link link_between (const struct terms *t, int src, int dst,
-                                   const char *use, struct use_log *log, int *unmeasured)
+                                   const char *use, int *unmeasured)
 {
     const struct topology_cluster *c = t->problem.cluster;
     const struct costmodel_what_if *w = t->problem.what_if;
-    int a = c->node_of_gpu[src], b = c->node_of_gpu[dst];
+    int a = t->node_of[src], b = t->node_of[dst];
     struct topology_link l = a != b && !c->has_gpu_links ? topology_node_link (c, a, b)
                                                          : topology_link (c, src, dst);
     double bytes_per_s = l.bytes_per_s;
 
     if (!l.measured) {
         ++*unmeasured;
-        use_log_add (log, src, dst, use);
+        use_log_add (t->log, src, dst, use);
     }
-    if (log && log->all)
-        use_log_note (log, c, src, dst);
+    if (t->log && t->log->all)
+        use_log_note (t->log, c, src, dst);
     if (w && same_link (c, w->src_gpu, w->dst_gpu, src, dst))
         bytes_per_s = w->bytes_per_s;
     if (t->slow && a != b)
@@ -137,7 +138,6 @@ struct topology_link link_between (const struct terms *t, int src, int dst,
 struct walk {
     const struct terms *t;
     struct costmodel_ring ring;
-    struct use_log *log;
     const char *use;
 };
 
@@ -150,17 +150,17 @@ static void meet_inside (struct walk *w, double bytes_per_s, double latency_s)
 
 static struct topology_link take_link (struct walk *w, int src, int dst)
 {
-    return link_between (w->t, src, dst, w->use, w->log, &w->ring.unmeasured);
+    return link_between (w->t, src, dst, w->use, &w->ring.unmeasured);
 }
 
 /* The one link that there is from node a to node b; src and dst are on them. */
 static inline struct topology_link node_link (struct walk *w, int a, int b, int src,
                                               int dst)
 {
-    const struct costmodel_problem *p = &w->t->problem;
-    struct topology_link l = topology_node_link (p->cluster, a, b);
+    const struct terms *t = w->t;
+    struct topology_link l = topology_node_link (t->problem.cluster, a, b);
 
-    return l.measured && !p->what_if && !w->t->slow && !(w->log && w->log->all)
+    return l.measured && !t->problem.what_if && !t->slow && !(t->log && t->log->all)
                ? l
                : take_link (w, src, dst);
 }
@@ -180,7 +180,7 @@ static void walk_alike (struct walk *w, const struct topology_links *intra, int 
 static void walk_inside (struct walk *w, const int *member, int k, bool open)
 {
     const struct topology_cluster *c = w->t->problem.cluster;
-    const struct topology_links *intra = c->node[c->node_of_gpu[member[0]]].intra;
+    const struct topology_links *intra = c->node[w->t->node_of[member[0]]].intra;
 
     for (int i = 0; i < k; i++) {
         struct topology_link l = take_link (w, member[i], member[(i + 1) % k]);
@@ -196,7 +196,7 @@ static void walk_between (struct walk *w, const int *from, int n_from, const int
                           int n_to, const int *share)
 {
     const struct topology_cluster *c = w->t->problem.cluster;
-    int a = c->node_of_gpu[from[0]], b = c->node_of_gpu[to[0]];
+    int a = w->t->node_of[from[0]], b = w->t->node_of[to[0]];
     int lanes = n_from < n_to ? n_from : n_to;
     double sum = 0.0, latency_s = 0.0;
 
@@ -220,29 +220,18 @@ static void walk_between (struct walk *w, const int *from, int n_from, const int
     w->ring.latency_s += latency_s;
 }
 
-static struct costmodel_ring ring_walked (struct walk *w, int n, int nodes)
+int bucket (const struct terms *t, const struct members *m)
 {
-    w->ring.nodes = nodes;
-    w->ring.latency_s *= (n - 1.0) / n; /* n hops in all */
-    return w->ring;
-}
-
-/* Bucket the members by node, nodes in order of first appearance: their first members
- * into s->lead, how many into s->count.  @return nodes */
-static int bucket (const struct terms *t, const int *gpu, int n, int stride,
-                   const int *node, struct scratch *s)
-{
-    const int *node_of = t->problem.cluster->node_of_gpu;
+    struct scratch *s = t->scratch;
     int nodes = 0;
 
-    for (int i = 0; i < n; i++) {
-        int g = gpu[(size_t) i * (size_t) stride];
-        int a = node && node[i] != SPREAD ? node[i] : node_of[g];
+    for (int i = 0; i < m->n; i++) {
+        int a = member_node (t, m, i);
 
         if (s->first[a] < 0) {
             s->first[a] = nodes;
             s->order[nodes] = a;
-            s->lead[nodes] = g;
+            s->lead[nodes] = *member_at (m, i);
             s->count[nodes++] = 0;
         }
         s->count[s->first[a]]++;
@@ -250,25 +239,31 @@ static int bucket (const struct terms *t, const int *gpu, int n, int stride,
     return nodes;
 }
 
-/* All members, node by node, into s->member. */
-static void list_members (const struct terms *t, const int *gpu, int n, int stride,
-                          int nodes, struct scratch *s)
+void bucketed (const struct terms *t, int nodes)
 {
-    const int *node_of = t->problem.cluster->node_of_gpu;
+    for (int k = 0; k < nodes; k++)
+        t->scratch->first[t->scratch->order[k]] = -1;
+}
+
+/* All members, node by node, into s->member. */
+static void list_members (const struct terms *t, const struct members *m, int nodes)
+{
+    struct scratch *s = t->scratch;
 
     for (int k = 0, at = 0; k < nodes; at += s->count[k++])
         s->next[k] = at;
-    for (int i = 0; i < n; i++) {
-        int g = gpu[(size_t) i * (size_t) stride];
+    for (int i = 0; i < m->n; i++) {
+        int g = *member_at (m, i);
 
-        s->member[s->next[s->first[node_of[g]]]++] = g;
+        s->member[s->next[s->first[t->node_of[g]]]++] = g;
     }
 }
 
 /* Around a group whose links differ inside nodes, or from GPU to GPU. */
-static void walk_members (struct walk *w, int nodes, const int *share,
-                          const struct scratch *s)
+static void walk_members (struct walk *w, int nodes, const int *share)
 {
+    const struct scratch *s = w->t->scratch;
+
     for (int k = 0, at = 0; k < nodes; at += s->count[k++]) {
         int to = k + 1 < nodes ? at + s->count[k] : 0;
 
@@ -281,10 +276,10 @@ static void walk_members (struct walk *w, int nodes, const int *share,
 }
 
 /* Around one where each node and each pair of nodes has one kind of link. */
-static void walk_nodes (struct walk *w, int nodes, const int *share,
-                        const struct scratch *s)
+static void walk_nodes (struct walk *w, int nodes, const int *share)
 {
     const struct topology_node *node = w->t->problem.cluster->node;
+    const struct scratch *s = w->t->scratch;
 
     for (int k = 0; k < nodes; k++) {
         int to = k + 1 < nodes ? k + 1 : 0;
@@ -296,70 +291,60 @@ static void walk_nodes (struct walk *w, int nodes, const int *share,
     }
 }
 
-struct costmodel_ring ring_of (const struct terms *t, const int *gpu, int n, int stride,
-                               const int *node, const int *share, struct scratch *s,
-                               struct use_log *log, const char *use)
+struct costmodel_ring ring_of (const struct terms *t, const struct members *m,
+                               const int *share, const char *use)
 {
     struct walk w = {.t = t,
                      .ring = {.inside_bytes_per_s = INFINITY,
                               .between_bytes_per_s = INFINITY,
                               .nvls = INFINITY},
-                     .log = log,
                      .use = use};
-    int nodes;
+    const struct scratch *s = t->scratch;
 
-    if (n == 1)
+    if (m->n == 1)
         return w.ring;
-    nodes = bucket (t, gpu, n, stride, node, s);
+    w.ring.nodes = bucket (t, m);
     if (!t->plain)
-        list_members (t, gpu, n, stride, nodes, s);
-    for (int k = 0; k < nodes; k++) {
-        s->first[s->order[k]] = -1;
+        list_members (t, m, w.ring.nodes);
+    for (int k = 0; k < w.ring.nodes; k++)
         w.ring.nvls =
             smaller (w.ring.nvls, t->type[t->type_of_node[s->order[k]]]->nvls_efficiency);
-    }
-    (t->plain ? walk_nodes : walk_members) (&w, nodes, share, s);
-    return ring_walked (&w, n, nodes);
+    bucketed (t, w.ring.nodes);
+    (t->plain ? walk_nodes : walk_members) (&w, w.ring.nodes, share);
+    w.ring.latency_s *= (m->n - 1.0) / m->n; /* n hops in all */
+    return w.ring;
 }
 
-enum status scratch_init (struct scratch *s, const struct terms *t, struct error *err)
+struct scratch *scratch_create (int nodes, int world)
 {
-    size_t n = (size_t) t->problem.cluster->n_nodes;
-    size_t members = (size_t) t->world;
+    size_t n = (size_t) nodes, members = (size_t) world;
+    struct scratch *s = malloc (sizeof *s);
+    int *room = calloc (8 * n + 3 * members, sizeof *room);
 
-    s->share = calloc (n, sizeof (int));
-    s->share_in = calloc (n, sizeof (int));
-    s->first = malloc (n * sizeof (int));
-    s->order = malloc (n * sizeof (int));
-    s->count = malloc (n * sizeof (int));
-    s->lead = malloc (n * sizeof (int));
-    s->next = malloc (n * sizeof (int));
-    s->member = malloc (members * sizeof (int));
-    s->shared = malloc (n * sizeof (int));
-    s->group = malloc (members * sizeof (int));
-    s->times = malloc (members * sizeof (int));
-    if (!s->share || !s->share_in || !s->first || !s->order || !s->count || !s->lead ||
-        !s->next || !s->member || !s->shared || !s->group || !s->times) {
-        scratch_release (s);
-        return err_nomem (err);
+    if (!s || !room) {
+        free (s);
+        free (room);
+        return NULL;
     }
+    *s = (struct scratch){.share = room,
+                          .share_in = room + n,
+                          .first = room + 2 * n,
+                          .order = room + 3 * n,
+                          .count = room + 4 * n,
+                          .lead = room + 5 * n,
+                          .next = room + 6 * n,
+                          .shared = room + 7 * n,
+                          .member = room + 8 * n,
+                          .group = room + 8 * n + members,
+                          .times = room + 8 * n + 2 * members};
     for (size_t i = 0; i < n; i++)
         s->first[i] = -1;
-    return ST_OK;
+    return s;
 }
 
-void scratch_release (struct scratch *s)
+void scratch_destroy (struct scratch *s)
 {
-    free (s->share);
-    free (s->share_in);
-    free (s->first);
-    free (s->order);
-    free (s->count);
-    free (s->lead);
-    free (s->next);
-    free (s->member);
-    free (s->shared);
-    free (s->group);
-    free (s->times);
-    *s = (struct scratch){0};
+    if (s)
+        free (s->share);
+    free (s);
 }

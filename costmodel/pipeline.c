@@ -2,11 +2,28 @@
 #include "costmodel/costmodel_private.h"
 
 #include <math.h>
+#include <stdlib.h>
 
-int pipeline_work (const struct terms *t)
+enum status replicas_init (struct replicas *r, const struct terms *t, struct error *err)
 {
-    return 6 * t->pp * t->problem.config->deg.vpp +
-           COSTMODEL_SCHEDULE_WORK (t->pp, t->problem.config->deg.vpp);
+    size_t n = (size_t) t->dp * (size_t) t->pp;
+    int pp = t->pp, v = t->problem.config->deg.vpp;
+    int work = 6 * pp * v + COSTMODEL_SCHEDULE_WORK (pp, v);
+
+    r->slot = calloc (n, sizeof *r->slot);
+    r->send_s = calloc (3 * n + 2 * (size_t) t->dp + (size_t) work, sizeof *r->send_s);
+    if (!r->slot || !r->send_s)
+        return err_nomem (err);
+    r->return_s = r->send_s + n + t->dp;
+    r->end_s = r->return_s + n + t->dp;
+    r->work = r->end_s + n;
+    return ST_OK;
+}
+
+void replicas_release (struct replicas *r)
+{
+    free (r->slot);
+    free (r->send_s);
 }
 
 /* A stage's layers in chunk `chunk`, as workload_stage_of deals them. */
@@ -17,9 +34,8 @@ static double chunk_share (const struct terms *t, int stage, int chunk)
     return (double) workload_chunk_layers (layers, v, chunk) / layers;
 }
 
-/* Fill one replica's pipeline.  @return false when a rank of it cannot be reached */
-static bool fill (const struct terms *t, const struct slot_time *slot,
-                  const double *send_s, const double *return_s,
+/* Fill the first replica's pipeline.  @return false when a rank of it cannot be reached */
+static bool fill (const struct terms *t, const struct replicas *r,
                   struct costmodel_pipeline *p, double *work)
 {
     int pp = t->pp, v = t->problem.config->deg.vpp;
@@ -31,11 +47,11 @@ static bool fill (const struct terms *t, const struct slot_time *slot,
                                      .fwd_s = fwd,
                                      .back_s = back,
                                      .weight_s = weight,
-                                     .send_s = send_s,
-                                     .return_s = return_s,
+                                     .send_s = r->send_s,
+                                     .return_s = r->return_s,
                                      .blocking = t->problem.profile->time.blocking_sends};
     for (int i = 0; i < pp; i++) {
-        const struct slot_time *s = &slot[i];
+        const struct slot_time *s = &r->slot[i];
         const struct costmodel_stage_time *a = &s->embedding, *b = &s->head;
 
         for (int c = 0; c < v; c++) {
@@ -60,32 +76,31 @@ static void never (int stages, double *end_s)
         end_s[k] = INFINITY;
 }
 
-void pipeline_play (const struct terms *t, const struct slot_time *slot,
-                    const double *send_s, const double *return_s, bool skip,
-                    const struct costmodel_watch *watch, double *end_s, double *work)
+void pipeline_play (const struct terms *t, struct replicas r, bool skip,
+                    const struct costmodel_watch *watch)
 {
     enum workload_schedule schedule = t->problem.config->schedule;
     struct costmodel_pipeline p;
 
-    if (!fill (t, slot, send_s, return_s, &p, work))
-        never (t->pp, end_s);
+    if (!fill (t, &r, &p, r.work))
+        never (t->pp, r.end_s);
     else if (!watch)
-        costmodel_schedule (schedule, &p, skip, end_s, work + 6 * p.chunks * p.stages);
-    else if (!costmodel_play (schedule, &p, end_s, watch))
-        never (t->pp, end_s);
+        costmodel_schedule (schedule, &p, skip, r.end_s,
+                            r.work + 6 * p.chunks * p.stages);
+    else if (!costmodel_play (schedule, &p, r.end_s, watch))
+        never (t->pp, r.end_s);
 }
 
-void pipeline_play_two (const struct terms *t, const struct slot_time *const *slot,
-                        const double *const *send_s, const double *const *return_s,
-                        double *const *end_s, double *work)
+void pipeline_play_two (const struct terms *t, const struct replicas r[2])
 {
     enum workload_schedule schedule = t->problem.config->schedule;
     int one = 3 * t->pp * t->problem.config->deg.vpp;
+    double *const end_s[2] = {r[0].end_s, r[1].end_s}, *work = r[0].work;
     struct costmodel_pipeline p[2];
     bool ok[2];
 
     for (int y = 0; y < 2; y++) {
-        ok[y] = fill (t, slot[y], send_s[y], return_s[y], &p[y], work + y * one);
+        ok[y] = fill (t, &r[y], &p[y], work + y * one);
         if (!ok[y])
             never (t->pp, end_s[y]);
     }

@@ -30,45 +30,26 @@ bool costmodel_kind_parse (const char *s, enum costmodel_kind *k)
     return false;
 }
 
-/* Bandwidth of the slowest link between consecutive of n GPUs, `stride` apart, on
- * different nodes or on one, as a ring; INFINITY when there is none of the kind. */
-static double slowest (const struct terms *t, const int *gpu, int n, int stride,
-                       bool between, struct use_log *log, int *unmeasured)
+/* Bandwidth of the slowest link between consecutive members on different nodes or on one, as a
+ * ring; INFINITY when there is none of the kind. */
+static double slowest (const struct terms *t, const struct members *m, bool between,
+                       int *unmeasured)
 {
-    const struct topology_cluster *c = t->problem.cluster;
     double least = INFINITY;
 
-    for (int i = 0; i < n && n > 1; i++) {
-        int a = gpu[(size_t) i * (size_t) stride],
-            b = gpu[(size_t) ((i + 1) % n) * (size_t) stride];
+    for (int i = 0; i < m->n && m->n > 1; i++) {
+        int a = *member_at (m, i), b = *member_at (m, (i + 1) % m->n);
 
-        if ((c->node_of_gpu[a] != c->node_of_gpu[b]) == between)
-            least =
-                fmin (least, link_between (t, a, b, "dp", log, unmeasured).bytes_per_s);
+        if ((t->node_of[a] != t->node_of[b]) == between)
+            least = fmin (least, link_between (t, a, b, "dp", unmeasured).bytes_per_s);
     }
     return least;
 }
 
-/* The largest group on one node, and how many nodes, of n GPUs `stride` apart. */
-static void spread_of (const struct terms *t, const int *gpu, int n, int stride,
-                       struct scratch *s, int *largest, int *nodes)
+/* Seconds of a ring of `size` for so many bytes. */
+static double ring_s (double size, double bytes, double bytes_per_s)
 {
-    const int *node_of = t->problem.cluster->node_of_gpu;
-
-    *largest = *nodes = 0;
-    for (int i = 0; i < n; i++) {
-        int a = node_of[gpu[(size_t) i * (size_t) stride]];
-
-        if (s->first[a] < 0) {
-            s->first[a] = *nodes;
-            s->order[*nodes] = a;
-            s->count[(*nodes)++] = 0;
-        }
-        if (++s->count[s->first[a]] > *largest)
-            *largest = s->count[s->first[a]];
-    }
-    for (int i = 0; i < *nodes; i++)
-        s->first[s->order[i]] = -1;
+    return 2.0 * (size - 1) / size * bytes / bytes_per_s;
 }
 
 double published_compute_s (const struct terms *t, const struct slot_time *slot)
@@ -78,7 +59,7 @@ double published_compute_s (const struct terms *t, const struct slot_time *slot)
 }
 
 int published_sends (const struct terms *t, const int *src, const int *dst,
-                     struct use_log *log, double *lane_s)
+                     double *lane_s)
 {
     const struct costmodel_problem *p = &t->problem;
     double ways = p->kind == COSTMODEL_PIPETTE ? 2.0 : 1.0;
@@ -89,58 +70,55 @@ int published_sends (const struct terms *t, const int *src, const int *dst,
         lane_s[i] =
             i < flows
                 ? ways * bytes /
-                      link_between (t, src[i], dst[i], "pp", log, &unmeasured).bytes_per_s
+                      link_between (t, src[i], dst[i], "pp", &unmeasured).bytes_per_s
                 : lane_s[0];
     return unmeasured;
 }
 
 /* Rings of the first stage's gradients: between nodes and inside them. */
-static double pipette_sync_s (const struct terms *t, const int *gpu, struct scratch *s,
-                              struct use_log *log, int *unmeasured)
+static double pipette_sync_s (const struct terms *t, int *unmeasured)
 {
     double bytes = costmodel_pipette_gradient_bytes (t->problem.model, t->problem.config);
     double intra = 0.0, inter = 0.0;
-    int n = t->dp * t->cp;
 
-    for (int j = 0; j < t->tp && n > 1; j++) {
-        int largest, nodes;
+    for (int j = 0; j < t->tp; j++) {
+        struct members m = {t->gpu + j, t->dp * t->cp, t->tp, NULL};
+        int nodes = bucket (t, &m), largest = 0;
 
-        spread_of (t, gpu + j, n, t->tp, s, &largest, &nodes);
+        for (int k = 0; k < nodes; k++)
+            if (t->scratch->count[k] > largest)
+                largest = t->scratch->count[k];
+        bucketed (t, nodes);
         if (nodes > 1)
             inter =
-                fmax (inter, 2.0 * (nodes - 1) / nodes * bytes /
-                                 slowest (t, gpu + j, n, t->tp, true, log, unmeasured));
+                fmax (inter, ring_s (nodes, bytes, slowest (t, &m, true, unmeasured)));
         if (largest > 1)
             intra =
-                fmax (intra, 2.0 * (largest - 1) / largest * bytes /
-                                 slowest (t, gpu + j, n, t->tp, false, log, unmeasured));
+                fmax (intra, ring_s (largest, bytes, slowest (t, &m, false, unmeasured)));
     }
     return intra + inter;
 }
 
-static double amp_sync_s (const struct terms *t, const int *gpu, int stage,
-                          struct use_log *log, int *unmeasured)
+static double amp_sync_s (const struct terms *t, int stage, int *unmeasured)
 {
     double bytes = 2.0 * (t->params[stage].dense + t->params[stage].expert), worst = 0.0;
-    int n = t->dp * t->cp;
 
-    for (int j = 0; j < t->tp && n > 1; j++) {
-        const int *g = gpu + slot_rank (t, stage, 0) + j;
-        double bw = fmin (slowest (t, g, n, t->tp, true, log, unmeasured),
-                          slowest (t, g, n, t->tp, false, log, unmeasured));
+    for (int j = 0; j < t->tp; j++) {
+        struct members m = {slot_gpus (t, stage, 0) + j, t->dp * t->cp, t->tp, NULL};
+        double bw =
+            fmin (slowest (t, &m, true, unmeasured), slowest (t, &m, false, unmeasured));
 
-        worst = fmax (worst, 2.0 * (n - 1) / n * bytes / bw);
+        worst = fmax (worst, ring_s (m.n, bytes, bw));
     }
     return worst;
 }
 
-double published_sync_s (const struct terms *t, const int *gpu, int stage,
-                         struct scratch *s, struct use_log *log, int *unmeasured)
+double published_sync_s (const struct terms *t, int stage, int *unmeasured)
 {
     *unmeasured = 0;
     if (t->problem.kind == COSTMODEL_AMP)
-        return amp_sync_s (t, gpu, stage, log, unmeasured);
-    return stage == 0 ? pipette_sync_s (t, gpu, s, log, unmeasured) : 0.0;
+        return amp_sync_s (t, stage, unmeasured);
+    return stage == 0 ? pipette_sync_s (t, unmeasured) : 0.0;
 }
 
 struct costmodel_breakdown published_step (const struct terms *t, const double *compute_s,
@@ -164,8 +142,8 @@ struct costmodel_breakdown published_step (const struct terms *t, const double *
                                         .dp_s = sync};
 }
 
-enum status published_price (struct pricing *q, const int *gpu,
-                             struct costmodel_estimate *e, struct error *err)
+enum status published_price (struct pricing *q, struct costmodel_estimate *e,
+                             struct error *err)
 {
     const struct terms *t = &q->t;
     int pp = t->pp, unmeasured;
@@ -176,18 +154,18 @@ enum status published_price (struct pricing *q, const int *gpu,
     if (!work)
         return err_nomem (err);
     for (int i = 0; i < pp; i++) {
-        stage_price (t, gpu, i, &q->s, &q->log, &q->x.slot[i], pp);
-        sync_s[i] = published_sync_s (t, gpu, i, &q->s, &q->log, &unmeasured);
+        stage_price (t, i, &q->r.slot[i], pp);
+        sync_s[i] = published_sync_s (t, i, &unmeasured);
         for (int d = 0; d < t->dp; d++)
             compute_s[i] =
-                fmax (compute_s[i], published_compute_s (t, &q->x.slot[d * pp + i]));
+                fmax (compute_s[i], published_compute_s (t, &q->r.slot[d * pp + i]));
         if (compute_s[i] > compute_s[e->stage])
             e->stage = i;
     }
     for (int d = 0; d < t->dp; d++) {
         for (int i = 0; i + 1 < pp; i++)
-            published_sends (t, gpu + slot_rank (t, i, d), gpu + slot_rank (t, i + 1, d),
-                             &q->log, lane_s + (size_t) i * slot);
+            published_sends (t, slot_gpus (t, i, d), slot_gpus (t, i + 1, d),
+                             lane_s + (size_t) i * slot);
         for (size_t r = 0; r < slot; r++) {
             double sum = 0.0;
 
@@ -201,7 +179,7 @@ enum status published_price (struct pricing *q, const int *gpu,
     }
     e->part = published_step (t, compute_s, slowest_s, sync_s);
     e->step_s = published_sum_s (&e->part);
-    e->tp_by = q->x.slot[e->replica * pp + e->stage].tp_by;
+    e->tp_by = q->r.slot[e->replica * pp + e->stage].tp_by;
     e->dp_by = ALL_REDUCE_RING;
     free (work);
     return ST_OK;

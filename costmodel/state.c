@@ -15,38 +15,31 @@ static enum status allocate (struct costmodel_state *s, struct error *err)
     const struct terms *t = &s->t;
     size_t pp = (size_t) t->pp, dp = (size_t) t->dp, cells = pp * dp;
     size_t rows = pp + 1, nodes = (size_t) s->nodes;
-    double *d =
-        calloc (3 * cells + 2 * dp + 2 * pp + (size_t) pipeline_work (t), sizeof *d);
+    double *d = calloc (2 * pp + (size_t) t->world + dp, sizeof *d);
     int *i =
         calloc (pp * nodes + 2 * rows * nodes + 2 * cells + 2 * rows * dp, sizeof *i);
     bool *b = calloc (cells + rows * dp + 2 * pp + rows + dp, sizeof *b);
 
-    s->send_s = d;
+    s->latest_s = d;
     s->slot_node = i;
-    s->slot_dirty = b;
-    s->slot = calloc (cells, sizeof *s->slot);
+    s->slots.is = b;
     s->stage_end = calloc (pp, sizeof *s->stage_end);
     s->gpu = malloc ((size_t) s->n * sizeof (int));
-    s->lane_s = calloc ((size_t) t->world + dp, sizeof *s->lane_s);
     s->stamp = calloc (rows * nodes, sizeof *s->stamp);
-    if (!d || !i || !b || !s->slot || !s->stage_end || !s->gpu || !s->stamp || !s->lane_s)
+    if (!d || !i || !b || !s->stage_end || !s->gpu || !s->stamp)
         return err_nomem (err);
-    s->return_s = d + cells;
-    s->end_s = s->return_s + cells;
-    s->tied_ab_s = s->end_s + cells;
-    s->tied_ba_s = s->tied_ab_s + dp;
-    s->latest_s = s->tied_ba_s + dp;
-    s->sum_s = s->latest_s + pp;
-    s->work = s->sum_s + pp;
-    s->touched_slot = i + cells;
-    s->tp_share = s->touched_slot + cells;
+    s->t.gpu = s->gpu;
+    s->sum_s = d + pp;
+    s->lane_s = s->sum_s + pp;
+    s->pipe_s = s->lane_s + t->world;
+    s->slots.list = i + cells;
+    s->tp_share = s->slots.list + cells;
     s->flows_out = s->tp_share + pp * nodes;
     s->flows_in = s->flows_out + rows * nodes;
-    s->touched_sends = s->flows_in + rows * nodes;
-    s->sends_unmeasured = s->touched_sends + rows * dp;
-    s->pipe_s = s->lane_s + t->world;
-    s->sends_dirty = b + cells;
-    s->stage_dirty = s->sends_dirty + rows * dp;
+    s->sends.list = s->flows_in + rows * nodes;
+    s->sends_unmeasured = s->sends.list + rows * dp;
+    s->sends.is = b + cells;
+    s->stage_dirty = s->sends.is + rows * dp;
     s->crossing = s->stage_dirty + pp;
     s->boundary_dirty = s->crossing + pp;
     s->replica_dirty = s->boundary_dirty + rows;
@@ -55,9 +48,10 @@ static enum status allocate (struct costmodel_state *s, struct error *err)
 
 /* ---- what an exchange touches ---- */
 
-static const int *slot_gpus (const struct costmodel_state *s, int slot)
+/* GPUs of the slot with that number. */
+static const int *gpus_of (const struct costmodel_state *s, int slot)
 {
-    return s->gpu + (size_t) slot * (size_t) s->t.slot;
+    return slot_gpus (&s->t, 0, slot);
 }
 
 /* Number of the slot that sends `k` go to. */
@@ -80,25 +74,25 @@ static int source_of (const struct costmodel_state *s, int k)
 /* Take the flows of sends off their nodes or put them on, and mark those nodes. */
 static void count_flows (struct costmodel_state *s, int k, int by)
 {
-    const int *node_of = s->t.problem.cluster->node_of_gpu;
+    const int *node_of = s->t.node_of;
     int from = source_of (s, k), to = target_of (s, k);
     int a = s->slot_node[from], b = s->slot_node[to];
-    const int *src = slot_gpus (s, from), *dst = slot_gpus (s, to);
+    const int *src = gpus_of (s, from), *dst = gpus_of (s, to);
     size_t row = (size_t) (k / s->t.dp) * (size_t) s->nodes;
+    int *out = s->flows_out + row, *in = s->flows_in + row;
+    unsigned *stamp = s->stamp + row;
 
     if (a != SPREAD && b != SPREAD) {
         if (a != b) {
-            s->flows_out[row + (size_t) a] += by * s->t.slot;
-            s->flows_in[row + (size_t) b] += by * s->t.slot;
+            out[a] += by * s->t.slot;
+            in[b] += by * s->t.slot;
         }
-        s->stamp[row + (size_t) a] = s->stamp[row + (size_t) b] = s->exchanges;
+        stamp[a] = stamp[b] = s->exchanges;
         return;
     }
-    change_flow_shares (&s->t, src, dst, s->flows_out + row, s->flows_in + row, by);
-    for (int r = 0; r < s->t.slot; r++) {
-        s->stamp[row + (size_t) node_of[src[r]]] = s->exchanges;
-        s->stamp[row + (size_t) node_of[dst[r]]] = s->exchanges;
-    }
+    change_flow_shares (&s->t, src, dst, out, in, by);
+    for (int r = 0; r < s->t.slot; r++)
+        stamp[node_of[src[r]]] = stamp[node_of[dst[r]]] = s->exchanges;
 }
 
 /* Do published models price the placement? */
@@ -113,12 +107,20 @@ static bool has_sends (const struct costmodel_state *s, int stage)
     return is_published (s) ? stage < s->t.pp - 1 : has_boundary (&s->t, stage);
 }
 
+/* @return was it not touched yet? */
+static bool touch (struct touched *x, int number)
+{
+    if (x->is[number])
+        return false;
+    x->is[number] = true;
+    x->list[x->n++] = number;
+    return true;
+}
+
 static void touch_sends (struct costmodel_state *s, int k)
 {
-    if (s->sends_dirty[k])
-        return;
-    s->sends_dirty[k] = s->boundary_dirty[k / s->t.dp] = true;
-    s->touched_sends[s->n_sends++] = k;
+    if (touch (&s->sends, k))
+        s->boundary_dirty[k / s->t.dp] = true;
 }
 
 /* A slot, and the sends from and to it. */
@@ -127,10 +129,9 @@ static void touch_slot (struct costmodel_state *s, int slot)
     const struct terms *t = &s->t;
     int stage = slot / t->dp, d = slot % t->dp, before = (stage + t->pp - 1) % t->pp;
 
-    if (s->slot_dirty[slot])
+    if (!touch (&s->slots, slot))
         return;
-    s->slot_dirty[slot] = s->stage_dirty[stage] = true;
-    s->touched_slot[s->n_slots++] = slot;
+    s->stage_dirty[stage] = true;
     if (has_sends (s, stage))
         touch_sends (s, slot);
     if (has_sends (s, before))
@@ -140,21 +141,32 @@ static void touch_slot (struct costmodel_state *s, int slot)
         touch_sends (s, t->pp * t->dp + d);
 }
 
+/* Nothing is touched any more. */
+static void forget (struct touched *x)
+{
+    while (x->n > 0)
+        x->is[x->list[--x->n]] = false;
+}
+
+static int *tp_share_of (const struct costmodel_state *s, int stage)
+{
+    return s->tp_share + (size_t) stage * (size_t) s->nodes;
+}
+
 /* Take what is touched out of the counts, or put it back. */
 static void count_touched (struct costmodel_state *s, int by)
 {
     const struct terms *t = &s->t;
 
-    for (int i = 0; i < s->n_slots; i++) {
-        int slot = s->touched_slot[i], stage = slot / t->dp;
+    for (int i = 0; i < s->slots.n; i++) {
+        int slot = s->slots.list[i], stage = slot / t->dp;
 
         if (s->slot_node[slot] == SPREAD &&
-            change_tp_shares (t, slot_gpus (s, slot), t->cp,
-                              s->tp_share + (size_t) stage * (size_t) s->nodes, by))
+            change_tp_shares (t, gpus_of (s, slot), t->cp, tp_share_of (s, stage), by))
             s->crossing[stage] = true;
     }
-    for (int i = 0; i < s->n_sends && t->limited; i++)
-        count_flows (s, s->touched_sends[i], by);
+    for (int i = 0; i < s->sends.n && t->limited; i++)
+        count_flows (s, s->sends.list[i], by);
 }
 
 /* After a change of GPUs. */
@@ -162,11 +174,11 @@ static void find_slot_nodes (struct costmodel_state *s)
 {
     const struct terms *t = &s->t;
 
-    for (int i = 0; i < s->n_slots; i++) {
-        const int *g = slot_gpus (s, s->touched_slot[i]);
+    for (int i = 0; i < s->slots.n; i++) {
+        int slot = s->slots.list[i];
+        const int *g = gpus_of (s, slot);
 
-        s->slot_node[s->touched_slot[i]] =
-            inside_node (t, g, t->slot) ? t->problem.cluster->node_of_gpu[g[0]] : SPREAD;
+        s->slot_node[slot] = inside_node (t, g, t->slot) ? t->node_of[g[0]] : SPREAD;
     }
 }
 
@@ -177,10 +189,8 @@ static void touch_sharers (struct costmodel_state *s)
 
     for (int i = 0; i < t->pp; i++) {
         for (int k = i * t->dp; k < (i + 1) * t->dp && s->crossing[i]; k++)
-            if (s->slot_node[k] == SPREAD && !s->slot_dirty[k]) {
-                s->slot_dirty[k] = true;
-                s->touched_slot[s->n_slots++] = k;
-            }
+            if (s->slot_node[k] == SPREAD)
+                touch (&s->slots, k);
         s->crossing[i] = false;
     }
     for (int i = 0; i <= t->pp && t->limited; i++) {
@@ -212,14 +222,12 @@ static void reprice_slot (struct costmodel_state *s, int k)
 {
     const struct terms *t = &s->t;
     int stage = k / t->dp, d = k % t->dp;
-    struct slot_time *slot = &s->slot[d * t->pp + stage], old = *slot;
+    struct slot_time *slot = &s->r.slot[d * t->pp + stage], old = *slot;
 
-    s->slot_dirty[k] = false;
     if (is_joint (t, stage))
         return; /* with its whole stage */
     journal_slot (s, d * t->pp + stage);
-    slot_price (t, s->gpu, stage, d, s->tp_share + (size_t) stage * (size_t) s->nodes,
-                &s->scratch, NULL, slot);
+    slot_price (t, stage, d, tp_share_of (s, stage), slot);
     s->unmeasured += slot->unmeasured - old.unmeasured;
     if (!same_times (slot, &old))
         s->replica_dirty[d] = true;
@@ -232,8 +240,7 @@ static void reprice_stage (struct costmodel_state *s, int stage)
 
     for (int d = 0; d < t->dp; d++)
         journal_slot (s, d * t->pp + stage);
-    unmeasured =
-        stage_price (t, s->gpu, stage, &s->scratch, NULL, &s->slot[stage], t->pp);
+    unmeasured = stage_price (t, stage, &s->r.slot[stage], t->pp);
     s->unmeasured += unmeasured - s->stage_end[stage].unmeasured;
     s->stage_end[stage].unmeasured = unmeasured;
     memset (s->replica_dirty, true, (size_t) t->dp * sizeof *s->replica_dirty);
@@ -241,7 +248,6 @@ static void reprice_stage (struct costmodel_state *s, int stage)
 
 static void count_unmeasured_sends (struct costmodel_state *s, int k, int unmeasured)
 {
-    s->sends_dirty[k] = false;
     s->unmeasured += unmeasured - s->sends_unmeasured[k];
     s->sends_unmeasured[k] = unmeasured;
 }
@@ -250,8 +256,8 @@ static void reprice_lanes (struct costmodel_state *s, int k)
 {
     count_unmeasured_sends (
         s, k,
-        published_sends (&s->t, slot_gpus (s, source_of (s, k)),
-                         slot_gpus (s, target_of (s, k)), NULL,
+        published_sends (&s->t, gpus_of (s, source_of (s, k)),
+                         gpus_of (s, target_of (s, k)),
                          s->lane_s + (size_t) k * (size_t) s->t.slot));
     s->replica_dirty[k % s->t.dp] = true;
 }
@@ -259,24 +265,22 @@ static void reprice_lanes (struct costmodel_state *s, int k)
 static void reprice_sends (struct costmodel_state *s, int k)
 {
     const struct terms *t = &s->t;
-    int row = k / t->dp, d = k % t->dp, unmeasured;
-    bool tied = row == t->pp;
-    double *ab = sends_there (s, k), *ba = sends_back (s, k), there, back;
+    int row = k / t->dp, at = sends_at (s, k);
+    size_t nodes = (size_t) row * (size_t) s->nodes;
+    double there, back;
 
     journal_sends (s, k);
-    unmeasured =
-        sends_price (t, slot_gpus (s, source_of (s, k)), slot_gpus (s, target_of (s, k)),
-                     tied ? t->volume.tied_bytes : t->volume.p2p_bytes,
-                     s->flows_out + (size_t) row * (size_t) s->nodes,
-                     s->flows_in + (size_t) row * (size_t) s->nodes, NULL,
-                     tied ? "dp" : "pp", &there, &back);
-    count_unmeasured_sends (s, k, unmeasured);
-    if (*ab == there && *ba == back)
+    count_unmeasured_sends (s, k,
+                            sends_price (t, gpus_of (s, source_of (s, k)),
+                                         gpus_of (s, target_of (s, k)), row == t->pp,
+                                         s->flows_out + nodes, s->flows_in + nodes,
+                                         &there, &back));
+    if (s->r.send_s[at] == there && s->r.return_s[at] == back)
         return;
-    *ab = there;
-    *ba = back;
-    if (!tied)
-        s->replica_dirty[d] = true;
+    s->r.send_s[at] = there;
+    s->r.return_s[at] = back;
+    if (row < t->pp)
+        s->replica_dirty[k % t->dp] = true;
 }
 
 static void reprice_tail (struct costmodel_state *s, int stage)
@@ -286,13 +290,12 @@ static void reprice_tail (struct costmodel_state *s, int stage)
     int unmeasured;
 
     if (is_published (s)) {
-        end->sync_s = published_sync_s (t, s->gpu, stage, &s->scratch, NULL, &unmeasured);
+        end->sync_s = published_sync_s (t, stage, &unmeasured);
     } else {
-        double sync_s = sync_price (t, s->gpu, stage, s->slot_node + stage * t->dp,
-                                    &s->scratch, NULL, &unmeasured);
+        double sync_s = sync_price (t, stage, s->slot_node + stage * t->dp, &unmeasured);
 
-        end->sync_s = exposed_price (t, s->gpu, stage, sync_s, &s->slot[stage], t->pp);
-        end->optimizer_s = optimizer_price (t, s->gpu, stage);
+        end->sync_s = exposed_price (t, stage, sync_s, &s->r.slot[stage], t->pp);
+        end->optimizer_s = optimizer_price (t, stage);
     }
     s->unmeasured += unmeasured - end->sync_unmeasured;
     end->sync_unmeasured = unmeasured;
@@ -301,12 +304,14 @@ static void reprice_tail (struct costmodel_state *s, int stage)
 /* Do two replicas take as long everywhere, as they do where links and GPUs are alike? */
 static bool same_replicas (const struct costmodel_state *s, int a, int b)
 {
-    size_t pp = (size_t) s->t.pp, x = (size_t) a * pp, y = (size_t) b * pp;
-    bool same = memcmp (s->send_s + x, s->send_s + y, pp * sizeof (double)) == 0 &&
-                memcmp (s->return_s + x, s->return_s + y, pp * sizeof (double)) == 0;
+    size_t pp = (size_t) s->t.pp, bytes = pp * sizeof (double);
+    struct replicas x = replicas_from (&s->r, &s->t, a),
+                    y = replicas_from (&s->r, &s->t, b);
+    bool same = memcmp (x.send_s, y.send_s, bytes) == 0 &&
+                memcmp (x.return_s, y.return_s, bytes) == 0;
 
     for (size_t i = 0; i < pp && same; i++)
-        same = same_times (&s->slot[x + i], &s->slot[y + i]);
+        same = same_times (&x.slot[i], &y.slot[i]);
     return same;
 }
 
@@ -315,7 +320,8 @@ static bool same_replicas (const struct costmodel_state *s, int a, int b)
 static void play_dirty (struct costmodel_state *s)
 {
     const struct terms *t = &s->t;
-    int pp = t->pp, waiting = -1, first = -1;
+    struct replicas two[2];
+    int pp = t->pp, waiting = 0, first = -1;
 
     for (int d = 0; d < t->dp; d++) {
         if (!s->replica_dirty[d])
@@ -326,25 +332,17 @@ static void play_dirty (struct costmodel_state *s)
         else if (same_replicas (s, first, d))
             continue;
         s->replica_dirty[d] = false;
-        if (waiting < 0) {
-            waiting = d * pp;
-            continue;
+        two[waiting++] = replicas_from (&s->r, t, d);
+        if (waiting == 2) {
+            pipeline_play_two (t, two);
+            waiting = 0;
         }
-
-        const struct slot_time *const slot[] = {s->slot + waiting, s->slot + d * pp};
-        const double *const send_s[] = {s->send_s + waiting, s->send_s + d * pp};
-        const double *const return_s[] = {s->return_s + waiting, s->return_s + d * pp};
-        double *const end_s[] = {s->end_s + waiting, s->end_s + d * pp};
-
-        pipeline_play_two (t, slot, send_s, return_s, end_s, s->work);
-        waiting = -1;
     }
-    if (waiting >= 0)
-        pipeline_play (t, s->slot + waiting, s->send_s + waiting, s->return_s + waiting,
-                       true, NULL, s->end_s + waiting, s->work);
+    if (waiting == 1)
+        pipeline_play (t, two[0], true, NULL);
     for (int d = 0; d < t->dp; d++)
         if (s->replica_dirty[d]) {
-            memcpy (s->end_s + d * pp, s->end_s + first * pp,
+            memcpy (s->r.end_s + d * pp, s->r.end_s + first * pp,
                     (size_t) pp * sizeof (double));
             s->replica_dirty[d] = false;
         }
@@ -364,7 +362,7 @@ static void sum_up (struct costmodel_state *s)
     memset (s->latest_s, 0, (size_t) pp * sizeof *s->latest_s);
     memset (s->sum_s, 0, (size_t) pp * sizeof *s->sum_s);
     for (int d = 0; d < t->dp; d++) {
-        const double *end = s->end_s + d * pp;
+        const double *end = s->r.end_s + d * pp;
 
         for (int i = 0; i < pp; i++) {
             s->latest_s[i] = end[i] > s->latest_s[i] ? end[i] : s->latest_s[i];
@@ -420,7 +418,7 @@ static void sum_published (struct costmodel_state *s)
     for (int d = 0; d < t->dp; d++) {
         for (int i = 0; i < t->pp; i++)
             s->latest_s[i] =
-                fmax (s->latest_s[i], published_compute_s (t, &s->slot[d * t->pp + i]));
+                fmax (s->latest_s[i], published_compute_s (t, &s->r.slot[d * t->pp + i]));
         slowest = fmax (slowest, s->pipe_s[d]);
         pipes += s->pipe_s[d];
     }
@@ -438,10 +436,10 @@ static void reprice (struct costmodel_state *s)
     const struct terms *t = &s->t;
 
     journal_begin (s);
-    for (int i = 0; i < s->n_slots; i++)
-        reprice_slot (s, s->touched_slot[i]);
-    for (int i = 0; i < s->n_sends; i++)
-        (is_published (s) ? reprice_lanes : reprice_sends) (s, s->touched_sends[i]);
+    for (int i = 0; i < s->slots.n; i++)
+        reprice_slot (s, s->slots.list[i]);
+    for (int i = 0; i < s->sends.n; i++)
+        (is_published (s) ? reprice_lanes : reprice_sends) (s, s->sends.list[i]);
     for (int i = 0; i < t->pp; i++) {
         if (!s->stage_dirty[i])
             continue;
@@ -452,11 +450,12 @@ static void reprice (struct costmodel_state *s)
     }
     if (s->boundary_dirty[t->pp]) {
         s->tied_s = 0.0;
-        for (int d = 0; d < t->dp; d++)
-            s->tied_s = fmax (s->tied_s, fmax (s->tied_ab_s[d], s->tied_ba_s[d]));
+        for (int at = t->dp * t->pp; at < t->dp * (t->pp + 1); at++)
+            s->tied_s = fmax (s->tied_s, fmax (s->r.send_s[at], s->r.return_s[at]));
     }
     memset (s->boundary_dirty, 0, (size_t) (t->pp + 1) * sizeof *s->boundary_dirty);
-    s->n_slots = s->n_sends = 0;
+    forget (&s->slots);
+    forget (&s->sends);
     if (is_published (s)) {
         sum_dirty (s);
         sum_published (s);
@@ -487,7 +486,7 @@ enum status costmodel_state_create (const struct costmodel_problem *p, const int
         st = terms_init (&s->t, &s->problem, err);
     }
     if (st == ST_OK)
-        st = scratch_init (&s->scratch, &s->t, err);
+        st = replicas_init (&s->r, &s->t, err);
     if (st == ST_OK)
         st = allocate (s, err);
     if (st != ST_OK) {
@@ -504,16 +503,14 @@ void costmodel_state_destroy (struct costmodel_state *s)
     if (!s)
         return;
     terms_release (&s->t);
-    scratch_release (&s->scratch);
+    replicas_release (&s->r);
     free (s->layers);
     free (s->gpu);
-    free (s->slot);
     free (s->stage_end);
-    free (s->send_s);
-    free (s->lane_s);
+    free (s->latest_s);
     free (s->slot_node);
     free (s->stamp);
-    free (s->slot_dirty);
+    free (s->slots.is);
     journal_release (s);
     free (s);
 }
@@ -575,11 +572,8 @@ void costmodel_state_undo (struct costmodel_state *s, const int *a, const int *b
         return;
     }
     exchange (s, a, b, n);
-    for (int i = 0; i < s->n_slots; i++)
-        s->slot_dirty[s->touched_slot[i]] = false;
-    for (int i = 0; i < s->n_sends; i++)
-        s->sends_dirty[s->touched_sends[i]] = false;
-    s->n_slots = s->n_sends = 0;
+    forget (&s->slots);
+    forget (&s->sends);
     memset (s->stage_dirty, 0, pp * sizeof *s->stage_dirty);
     memset (s->crossing, 0, pp * sizeof *s->crossing);
     memset (s->boundary_dirty, 0, (pp + 1) * sizeof *s->boundary_dirty);

@@ -13,28 +13,24 @@
 enum status journal_init (struct costmodel_state *s, struct error *err)
 {
     struct journal *w = &s->was;
-    size_t pp = (size_t) s->t.pp, dp = (size_t) s->t.dp, cells = pp * dp;
-    size_t sends = cells + dp;
+    size_t pp = (size_t) s->t.pp, dp = (size_t) s->t.dp;
 
-    w->slot_time = malloc (cells * sizeof *w->slot_time);
-    w->there_s = malloc ((2 * sends + cells) * sizeof (double));
+    w->slot = malloc (pp * dp * sizeof *w->slot);
+    w->sends = malloc ((pp + 1) * dp * sizeof *w->sends);
+    w->replica = malloc (dp * sizeof *w->replica);
+    w->end_s = malloc (pp * dp * sizeof *w->end_s);
     w->stage_end = malloc (pp * sizeof *w->stage_end);
-    w->slot = malloc ((cells + 2 * sends + dp) * sizeof (int));
-    if (!w->slot_time || !w->there_s || !w->stage_end || !w->slot)
-        return err_nomem (err);
-    w->back_s = w->there_s + sends;
-    w->end_s = w->back_s + sends;
-    w->sends = w->slot + cells;
-    w->sends_unmeasured = w->sends + sends;
-    w->replica = w->sends_unmeasured + sends;
-    return ST_OK;
+    return w->slot && w->sends && w->replica && w->end_s && w->stage_end
+               ? ST_OK
+               : err_nomem (err);
 }
 
 void journal_release (struct costmodel_state *s)
 {
     free (s->was.slot);
-    free (s->was.slot_time);
-    free (s->was.there_s);
+    free (s->was.sends);
+    free (s->was.replica);
+    free (s->was.end_s);
     free (s->was.stage_end);
 }
 
@@ -51,46 +47,56 @@ void journal_begin (struct costmodel_state *s)
 
 void journal_slot (struct costmodel_state *s, int at)
 {
-    s->was.slot[s->was.n_slots] = at;
-    s->was.slot_time[s->was.n_slots++] = s->slot[at];
+    struct journal *w = &s->was;
+
+    w->slot[w->n_slots].at = at;
+    w->slot[w->n_slots++].time = s->r.slot[at];
 }
 
 void journal_sends (struct costmodel_state *s, int k)
 {
     struct journal *w = &s->was;
+    int at = sends_at (s, k);
 
-    w->sends[w->n_sends] = k;
-    w->there_s[w->n_sends] = *sends_there (s, k);
-    w->back_s[w->n_sends] = *sends_back (s, k);
-    w->sends_unmeasured[w->n_sends++] = s->sends_unmeasured[k];
+    w->sends[w->n_sends].k = k;
+    w->sends[w->n_sends].unmeasured = s->sends_unmeasured[k];
+    w->sends[w->n_sends].there_s = s->r.send_s[at];
+    w->sends[w->n_sends++].back_s = s->r.return_s[at];
+}
+
+/* One replica's ends. */
+static void copy_ends (const struct costmodel_state *s, double *to, int i,
+                       const double *from, int k)
+{
+    size_t pp = (size_t) s->t.pp;
+
+    memcpy (to + (size_t) i * pp, from + (size_t) k * pp, pp * sizeof *to);
 }
 
 void journal_replica (struct costmodel_state *s, int d)
 {
     struct journal *w = &s->was;
-    size_t pp = (size_t) s->t.pp;
 
-    memcpy (w->end_s + (size_t) w->n_replicas * pp, s->end_s + (size_t) d * pp,
-            pp * sizeof (double));
+    copy_ends (s, w->end_s, w->n_replicas, s->r.end_s, d);
     w->replica[w->n_replicas++] = d;
 }
 
 void journal_restore (struct costmodel_state *s)
 {
     const struct journal *w = &s->was;
-    size_t pp = (size_t) s->t.pp;
 
     for (int i = 0; i < w->n_slots; i++)
-        s->slot[w->slot[i]] = w->slot_time[i];
+        s->r.slot[w->slot[i].at] = w->slot[i].time;
     for (int i = 0; i < w->n_sends; i++) {
-        *sends_there (s, w->sends[i]) = w->there_s[i];
-        *sends_back (s, w->sends[i]) = w->back_s[i];
-        s->sends_unmeasured[w->sends[i]] = w->sends_unmeasured[i];
+        int k = w->sends[i].k, at = sends_at (s, k);
+
+        s->r.send_s[at] = w->sends[i].there_s;
+        s->r.return_s[at] = w->sends[i].back_s;
+        s->sends_unmeasured[k] = w->sends[i].unmeasured;
     }
     for (int i = 0; i < w->n_replicas; i++)
-        memcpy (s->end_s + (size_t) w->replica[i] * pp, w->end_s + (size_t) i * pp,
-                pp * sizeof (double));
-    memcpy (s->stage_end, w->stage_end, pp * sizeof *s->stage_end);
+        copy_ends (s, s->r.end_s, w->replica[i], w->end_s, i);
+    memcpy (s->stage_end, w->stage_end, (size_t) s->t.pp * sizeof *s->stage_end);
     s->tied_s = w->tied_s;
     s->unmeasured = w->unmeasured;
     s->price = w->price;

@@ -15,10 +15,15 @@ struct stage_end {
 /** What the last exchange changed, as it was before. */
 struct journal {
     int n_slots, n_sends, n_replicas;
-    int *slot, *sends, *replica; /* [pp * dp], [(pp + 1) * dp], [dp] which */
-    struct slot_time *slot_time; /* [pp * dp] */
-    double *there_s, *back_s;    /* [(pp + 1) * dp] */
-    int *sends_unmeasured;       /* [(pp + 1) * dp] */
+    struct {
+        int at;
+        struct slot_time time;
+    } * slot; /* [pp * dp] */
+    struct {
+        int k, unmeasured;
+        double there_s, back_s;
+    } * sends;                   /* [(pp + 1) * dp] */
+    int *replica;                /* [dp] which */
     double *end_s;               /* [dp * pp] */
     struct stage_end *stage_end; /* [pp] */
     double tied_s;
@@ -26,60 +31,49 @@ struct journal {
     struct costmodel_price price;
 };
 
+/** Numbers of what is to be repriced. */
+struct touched {
+    int n, *list;
+    bool *is; /* by number: is it on the list? */
+};
+
 /** Slots are numbered stage by stage, as their ranks are: stage * dp + d.  The sends of
  *  slot [stage, d] to the next stage have its number; row pp is tied embeddings', from the
- *  last stage to the first.  Times are replica-major, d * pp + stage, so that a pipeline's
- *  are adjacent. */
+ *  last stage to the first. */
 struct costmodel_state {
     struct terms t;
     struct costmodel_problem problem; /* of t, with the layers copied */
     struct workload_config config;
-    struct scratch scratch;
     int n, nodes;
     int *layers, *gpu;
-    struct slot_time *slot;        /* [dp * pp] */
-    double *send_s, *return_s;     /* [dp * pp] */
-    double *end_s;                 /* [dp * pp] */
-    double *tied_ab_s, *tied_ba_s; /* [dp] */
-    struct stage_end *stage_end;   /* [pp] */
-    double *latest_s, *sum_s;      /* [pp] scratch */
+    struct replicas r;
+    struct stage_end *stage_end; /* [pp] */
+    double *latest_s, *sum_s;    /* [pp] scratch */
     double *lane_s; /* [world] published models: sends of each rank to the next stage */
     double *pipe_s; /* [dp] their slowest sum down a replica */
-    double *work;
     double tied_s;
-    int *slot_node;            /* [pp * dp] the slot's node, or SPREAD */
-    int *tp_share;             /* [pp * nodes] TP groups that cross nodes */
-    int *flows_out, *flows_in; /* [(pp + 1) * nodes] of all replicas' sends */
-    unsigned *stamp;           /* [(pp + 1) * nodes] exchange that last changed flows */
-    int *sends_unmeasured;     /* [(pp + 1) * dp] */
-    int *touched_slot;         /* [pp * dp] to be repriced: a list */
-    int *touched_sends;        /* [(pp + 1) * dp] the same */
-    int n_slots, n_sends;      /* of the lists */
-    bool *slot_dirty;          /* [pp * dp] is on the list */
-    bool *sends_dirty;         /* [(pp + 1) * dp] */
-    bool *stage_dirty;         /* [pp] some slot of it is */
-    bool *boundary_dirty;      /* [pp + 1] some sends of it are */
-    bool *crossing;            /* [pp] counts of TP groups that cross nodes changed */
-    bool *replica_dirty;       /* [dp] */
-    unsigned exchanges;        /* so far, for stamp[] */
-    int unmeasured;            /* links, of everything that is priced */
+    int *slot_node;              /* [pp * dp] the slot's node, or SPREAD */
+    int *tp_share;               /* [pp * nodes] TP groups that cross nodes */
+    int *flows_out, *flows_in;   /* [(pp + 1) * nodes] of all replicas' sends */
+    unsigned *stamp;             /* [(pp + 1) * nodes] exchange that last changed flows */
+    int *sends_unmeasured;       /* [(pp + 1) * dp] */
+    struct touched slots, sends; /* [pp * dp], [(pp + 1) * dp] */
+    bool *stage_dirty;           /* [pp] some slot of it is touched */
+    bool *boundary_dirty;        /* [pp + 1] some sends of it are */
+    bool *crossing;              /* [pp] counts of TP groups that cross nodes changed */
+    bool *replica_dirty;         /* [dp] */
+    unsigned exchanges;          /* so far, for stamp[] */
+    int unmeasured;              /* links, of everything that is priced */
     struct costmodel_price price;
     struct journal was;
 };
 
-/** Seconds of sends k there, and back. */
-static inline double *sends_there (const struct costmodel_state *s, int k)
+/** Where sends k are in send_s and return_s. */
+static inline int sends_at (const struct costmodel_state *s, int k)
 {
     int row = k / s->t.dp, d = k % s->t.dp;
 
-    return row == s->t.pp ? &s->tied_ab_s[d] : &s->send_s[d * s->t.pp + row];
-}
-
-static inline double *sends_back (const struct costmodel_state *s, int k)
-{
-    int row = k / s->t.dp, d = k % s->t.dp;
-
-    return row == s->t.pp ? &s->tied_ba_s[d] : &s->return_s[d * s->t.pp + row];
+    return row == s->t.pp ? k : d * s->t.pp + row;
 }
 
 /* ---- state_journal.c ---- */

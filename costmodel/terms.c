@@ -42,12 +42,14 @@ enum status terms_init (struct terms *t, const struct costmodel_problem *p,
                         .pp = d->pp,
                         .microbatches = workload_microbatches (p->job, p->config),
                         .slot = d->tp * d->cp,
-                        .world = (int) workload_world (d)};
+                        .world = (int) workload_world (d),
+                        .node_of = c->node_of_gpu};
     costmodel_volume (p->model, p->job, p->config, p->profile, &t->volume);
     t->type_of_node = malloc ((size_t) c->n_nodes * sizeof (int));
     t->held = calloc ((size_t) d->pp, sizeof *t->held);
     t->params = calloc ((size_t) d->pp, sizeof *t->params);
-    if (!t->type_of_node || !t->held || !t->params) {
+    t->scratch = scratch_create (c->n_nodes, t->world);
+    if (!t->type_of_node || !t->held || !t->params || !t->scratch) {
         terms_release (t);
         return err_nomem (err);
     }
@@ -89,25 +91,25 @@ void terms_release (struct terms *t)
     free (t->held);
     free (t->params);
     free (t->stage);
+    scratch_destroy (t->scratch);
     t->type_of_node = NULL;
     t->held = NULL;
     t->params = NULL;
     t->stage = NULL;
+    t->scratch = NULL;
 }
 
 static int type_of (const struct terms *t, int gpu)
 {
-    return t->type_of_node[t->problem.cluster->node_of_gpu[gpu]];
+    return t->type_of_node[t->node_of[gpu]];
 }
 
 /* ---- one stage of one replica ---- */
 
 bool inside_node (const struct terms *t, const int *gpu, int n)
 {
-    const int *node_of = t->problem.cluster->node_of_gpu;
-
     for (int i = 1; i < n; i++)
-        if (node_of[gpu[i]] != node_of[gpu[0]])
+        if (t->node_of[gpu[i]] != t->node_of[gpu[0]])
             return false;
     return true;
 }
@@ -115,7 +117,6 @@ bool inside_node (const struct terms *t, const int *gpu, int n)
 bool change_tp_shares (const struct terms *t, const int *gpu, int groups, int *share,
                        int by)
 {
-    const int *node_of = t->problem.cluster->node_of_gpu;
     bool any = false;
 
     if (t->tp == 1)
@@ -130,61 +131,54 @@ bool change_tp_shares (const struct terms *t, const int *gpu, int groups, int *s
             bool seen = false;
 
             for (int j = 0; j < i && !seen; j++)
-                seen = node_of[g[j]] == node_of[g[i]];
+                seen = t->node_of[g[j]] == t->node_of[g[i]];
             if (!seen)
-                share[node_of[g[i]]] += by;
+                share[t->node_of[g[i]]] += by;
         }
     }
     return any;
 }
 
-/* The groups of n ranks, `stride` apart, that run through the same nodes in the same order. */
+/* The groups beside each other that run through the same nodes in the same order. */
 struct kinds {
     int n;
     int *group, *times; /* [n] one of each, and how many they are; in scratch */
 };
 
 /* Do two groups, at all places whose GPUs are on several nodes? */
-static bool same_nodes (const struct terms *t, const int *g, int stride, const int *loose,
+static bool same_nodes (const struct terms *t, const struct members *m, const int *loose,
                         int n_loose, int j, int k)
 {
-    const int *node_of = t->problem.cluster->node_of_gpu;
-
     for (int i = 0; i < n_loose; i++) {
-        const int *place = g + (size_t) loose[i] * (size_t) stride;
+        const int *place = member_at (m, loose[i]);
 
-        if (node_of[place[j]] != node_of[place[k]])
+        if (t->node_of[place[j]] != t->node_of[place[k]])
             return false;
     }
     return true;
 }
 
-/* Sort the groups by kind; a kind may come out twice.
- *
- *  @param[in] node  [n] nodes of the places, SPREAD where there are several; NULL: to be
- *                   found out */
-static struct kinds kinds_of (const struct terms *t, const int *g, int n, int stride,
-                              const int *node, struct scratch *s)
+/* Sort the groups by kind; a kind may come out twice. */
+static struct kinds kinds_of (const struct terms *t, const struct members *m)
 {
-    struct kinds k = {0, s->group, s->times};
-    int *loose = s->member, n_loose = 0;
+    struct kinds k = {0, t->scratch->group, t->scratch->times};
+    int *loose = t->scratch->member, n_loose = 0;
 
-    for (int i = 0; i < n; i++)
-        if (node ? node[i] == SPREAD
-                 : !inside_node (t, g + (size_t) i * (size_t) stride, stride))
+    for (int i = 0; i < m->n; i++)
+        if (m->node ? m->node[i] == SPREAD
+                    : !inside_node (t, member_at (m, i), m->stride))
             loose[n_loose++] = i;
     if (n_loose == 0) {
         k.n = 1;
         k.group[0] = 0;
-        k.times[0] = stride;
+        k.times[0] = m->stride;
     }
-    for (int j = 0; j < stride && n_loose > 0; j++) {
+    for (int j = 0; j < m->stride && n_loose > 0; j++) {
         int like = k.n;
 
-        if (k.n > 0 && same_nodes (t, g, stride, loose, n_loose, k.group[0], j))
+        if (k.n > 0 && same_nodes (t, m, loose, n_loose, k.group[0], j))
             like = 0;
-        else if (k.n > 1 &&
-                 same_nodes (t, g, stride, loose, n_loose, k.group[k.n - 1], j))
+        else if (k.n > 1 && same_nodes (t, m, loose, n_loose, k.group[k.n - 1], j))
             like = k.n - 1;
         if (like == k.n) {
             k.group[k.n] = j;
@@ -195,36 +189,30 @@ static struct kinds kinds_of (const struct terms *t, const int *g, int n, int st
     return k;
 }
 
-/* Add the groups that leave a node to the shares of the nodes that they touch. */
-static void add_shares (const struct terms *t, const int *g, int n, int stride,
-                        const int *node, const struct kinds *kinds, struct scratch *s)
+/* The j-th of the groups. */
+static struct members beside (const struct members *m, int j)
 {
-    const int *node_of = t->problem.cluster->node_of_gpu;
+    return (struct members){m->gpu + j, m->n, m->stride, m->node};
+}
+
+/* Add the groups that leave a node to the shares of the nodes that they touch. */
+static void add_shares (const struct terms *t, const struct members *m,
+                        const struct kinds *kinds)
+{
+    struct scratch *s = t->scratch;
 
     for (int q = 0; q < kinds->n && t->limited; q++) {
-        int nodes = 0;
+        struct members one = beside (m, kinds->group[q]);
+        int nodes = bucket (t, &one);
 
-        for (int k = 0; k < n; k++) {
-            int a =
-                node && node[k] != SPREAD
-                    ? node[k]
-                    : node_of[g[(size_t) k * (size_t) stride + (size_t) kinds->group[q]]];
-
-            if (s->first[a] < 0) {
-                s->first[a] = nodes;
-                s->order[nodes++] = a;
-            }
-        }
-        for (int k = 0; k < nodes; k++) {
+        for (int k = 0; k < nodes && nodes > 1; k++) {
             int a = s->order[k];
 
-            s->first[a] = -1;
-            if (nodes == 1)
-                continue;
             if (s->share[a] == 0)
                 s->shared[s->n_shared++] = a;
             s->share[a] += kinds->times[q];
         }
+        bucketed (t, nodes);
     }
 }
 
@@ -233,6 +221,14 @@ static void clear_shares (struct scratch *s)
 {
     while (s->n_shared > 0)
         s->share[s->shared[--s->n_shared]] = 0;
+}
+
+/* A stage's groups of a kind. */
+static struct members stage_groups (const struct terms *t, int stage,
+                                    enum workload_group_kind kind)
+{
+    return members_of (slot_gpus (t, stage, 0),
+                       workload_group_of (&t->problem.config->deg, kind));
 }
 
 /* The embedding's and the head's part of a slot, which belong to its first and last
@@ -260,7 +256,7 @@ static void slot_compute (const struct terms *t, const int *gpu, int stage,
     const struct topology_cluster *c = t->problem.cluster;
 
     for (int i = 0; i < t->slot; i++) {
-        int node = c->node_of_gpu[gpu[i]], k = t->type_of_node[node];
+        int node = t->node_of[gpu[i]], k = t->type_of_node[node];
         const struct costmodel_stage_time *once = &t->stage[stage * t->n_types + k];
         double speed = topology_gpu_speed (c, gpu[i]);
 
@@ -268,7 +264,7 @@ static void slot_compute (const struct terms *t, const int *gpu, int stage,
             out->fwd_s = out->back_s = INFINITY;
             return;
         }
-        if (i > 0 && !c->node[node].speed && c->node_of_gpu[gpu[i - 1]] == node)
+        if (i > 0 && !c->node[node].speed && t->node_of[gpu[i - 1]] == node)
             continue; /* as the one before */
         out->fwd_s = larger (out->fwd_s, once->fwd_s / speed);
         out->back_s = larger (out->back_s, once->back_s / speed);
@@ -278,20 +274,19 @@ static void slot_compute (const struct terms *t, const int *gpu, int stage,
 }
 
 /* Context parallelism: the ring's steps that attention does not hide (docs/formulas.md,
- * T11); backward carries keys and values and their gradients.  s->share has the rings of
- * all replicas. */
-static void slot_cp (const struct terms *t, const int *gpu, int stage, struct scratch *s,
-                     struct use_log *log, struct slot_time *out)
+ * T11); backward carries keys and values and their gradients.  t->scratch->share has the
+ * rings of all replicas. */
+static void slot_cp (const struct terms *t, int stage, int d, struct slot_time *out)
 {
     const struct costmodel_problem *p = &t->problem;
-    const struct costmodel_layer *k = &t->compute[type_of (t, gpu[0])].dense;
-    struct workload_group cp = workload_group_of (&p->config->deg, GROUP_CP);
-    double steps = cp.size - 1.0, fwd = 0.0, back = 0.0;
+    struct members cp = stage_groups (t, stage, GROUP_CP);
+    const struct costmodel_layer *k = &t->compute[type_of (t, cp.gpu[0])].dense;
+    double steps = cp.n - 1.0, fwd = 0.0, back = 0.0;
     bool out_of_node = false;
 
     for (int j = 0; j < cp.stride; j++) {
-        struct costmodel_ring r =
-            ring_of (t, gpu + j, cp.size, cp.stride, NULL, s->share, s, log, "cp");
+        struct members one = beside (&cp, d * t->slot + j);
+        struct costmodel_ring r = ring_of (t, &one, t->scratch->share, "cp");
         double rate = costmodel_ring_rate (&r), latency_s = r.latency_s / steps;
 
         out->unmeasured += r.unmeasured;
@@ -311,20 +306,19 @@ static void slot_cp (const struct terms *t, const int *gpu, int stage, struct sc
     out->cp_s = fwd + back;
 }
 
-void slot_price (const struct terms *t, const int *gpu, int stage, int d,
-                 const int *share, struct scratch *s, struct use_log *log,
+void slot_price (const struct terms *t, int stage, int d, const int *share,
                  struct slot_time *out)
 {
     const struct costmodel_problem *p = &t->problem;
-    const int *g = gpu + slot_rank (t, stage, d);
+    const int *g = slot_gpus (t, stage, d);
     struct slot_time slot = {.tp_by = ALL_REDUCE_RING};
     double once = 0.0, fwd_ops, back_ops;
     bool out_of_node = false;
 
     slot_compute (t, g, stage, &slot);
     for (int k = 0; k < t->cp && t->tp > 1; k++) {
-        struct costmodel_ring r =
-            ring_of (t, g + k * t->tp, t->tp, 1, NULL, share, s, log, "tp");
+        struct members tp = {g + k * t->tp, t->tp, 1, NULL};
+        struct costmodel_ring r = ring_of (t, &tp, share, "tp");
         double op =
             costmodel_tp_operation_s (p->profile, p->config, &r, t->volume.tp_bytes);
 
@@ -356,50 +350,44 @@ void slot_price (const struct terms *t, const int *gpu, int stage, int d,
 }
 
 /* Add to the shares `count` rows of groups that send at the same time. */
-static void add_row_shares (const struct terms *t, const int *gpu, int count,
-                            struct workload_group group, struct scratch *s)
+static void add_row_shares (const struct terms *t, struct members row, int count)
 {
-    for (int k = 0; k < count; k++) {
-        const int *g = gpu + (size_t) k * (size_t) (group.size * group.stride);
-        struct kinds kinds = kinds_of (t, g, group.size, group.stride, NULL, s);
+    for (int k = 0; k < count; k++, row.gpu += (size_t) row.n * (size_t) row.stride) {
+        struct kinds kinds = kinds_of (t, &row);
 
-        add_shares (t, g, group.size, group.stride, NULL, &kinds, s);
+        add_shares (t, &row, &kinds);
     }
 }
 
 /* All replicas' rings of keys and values at the same time. */
-static void cp_price (const struct terms *t, const int *gpu, int stage, struct scratch *s,
-                      struct use_log *log, struct slot_time *out, int apart)
+static void cp_price (const struct terms *t, int stage, struct slot_time *out, int apart)
 {
-    struct workload_group cp = workload_group_of (&t->problem.config->deg, GROUP_CP);
-
-    add_row_shares (t, gpu + slot_rank (t, stage, 0), t->dp, cp, s);
+    add_row_shares (t, stage_groups (t, stage, GROUP_CP), t->dp);
     for (int d = 0; d < t->dp; d++)
         if (isfinite (out[d * apart].fwd_s))
-            slot_cp (t, gpu + slot_rank (t, stage, d), stage, s, log, &out[d * apart]);
-    clear_shares (s);
+            slot_cp (t, stage, d, &out[d * apart]);
+    clear_shares (t->scratch);
 }
 
 /* Expert parallelism: tokens go to their experts and back, in each direction; a group
  * spans replicas, so that the slowest group holds up the stage. */
-static double ep_price (const struct terms *t, const int *gpu, int stage,
-                        struct scratch *s, struct use_log *log, int *unmeasured,
+static double ep_price (const struct terms *t, int stage, int *unmeasured,
                         bool *out_of_node)
 {
-    const struct workload_degrees *d = &t->problem.config->deg;
-    const int *g = gpu + slot_rank (t, stage, 0);
-    struct workload_group ep = workload_group_of (d, GROUP_EP),
-                          sync = workload_group_of (d, GROUP_EXPERT_SYNC);
+    struct members ep = stage_groups (t, stage, GROUP_EP),
+                   sync = stage_groups (t, stage, GROUP_EXPERT_SYNC);
     double worst = 0.0;
 
-    add_row_shares (t, g, sync.size, ep, s);
-    for (int k = 0; k < sync.size; k++)
-        *out_of_node |= !inside_node (t, g + k * sync.stride, sync.stride);
-    for (int k = 0; k < sync.size; k++)
-        for (int j = 0; j < ep.stride; j++)
-            worst = fmax (
-                worst, alltoall_of (t, g + k * sync.stride + j, ep, s, log, unmeasured));
-    clear_shares (s);
+    add_row_shares (t, ep, sync.n);
+    for (int k = 0; k < sync.n; k++)
+        *out_of_node |= !inside_node (t, ep.gpu + k * sync.stride, sync.stride);
+    for (int k = 0; k < sync.n; k++)
+        for (int j = 0; j < ep.stride; j++) {
+            struct members one = beside (&ep, k * sync.stride + j);
+
+            worst = fmax (worst, alltoall_of (t, &one, unmeasured));
+        }
+    clear_shares (t->scratch);
     return worst;
 }
 
@@ -419,21 +407,21 @@ static void slot_ep (const struct terms *t, int stage, double fwd_s, bool out_of
     slot->busy_s[out_of_node] += all;
 }
 
-int stage_price (const struct terms *t, const int *gpu, int stage, struct scratch *s,
-                 struct use_log *log, struct slot_time *out, int apart)
+int stage_price (const struct terms *t, int stage, struct slot_time *out, int apart)
 {
-    int unmeasured = 0, experts = t->held[stage].expert;
+    const int *g = slot_gpus (t, stage, 0);
+    int unmeasured = 0, experts = t->held[stage].expert, *share = t->scratch->share;
     double once = 0.0;
     bool out_of_node = false;
 
     if (has_experts (t, stage))
-        once = ep_price (t, gpu, stage, s, log, &unmeasured, &out_of_node);
-    change_tp_shares (t, gpu + slot_rank (t, stage, 0), t->dp * t->cp, s->share, 1);
+        once = ep_price (t, stage, &unmeasured, &out_of_node);
+    change_tp_shares (t, g, t->dp * t->cp, share, 1);
     for (int d = 0; d < t->dp; d++)
-        slot_price (t, gpu, stage, d, s->share, s, log, &out[d * apart]);
-    change_tp_shares (t, gpu + slot_rank (t, stage, 0), t->dp * t->cp, s->share, -1);
+        slot_price (t, stage, d, share, &out[d * apart]);
+    change_tp_shares (t, g, t->dp * t->cp, share, -1);
     if (t->cp > 1)
-        cp_price (t, gpu, stage, s, log, out, apart);
+        cp_price (t, stage, out, apart);
     for (int d = 0; d < t->dp; d++) {
         struct slot_time *slot = &out[d * apart];
 
@@ -446,185 +434,155 @@ int stage_price (const struct terms *t, const int *gpu, int stage, struct scratc
 
 /* ---- stage boundaries ---- */
 
-/* Seconds of one flow src -> dst that shares its nodes' ways with others. */
-static double flow_s (const struct terms *t, int src, int dst, double bytes, int out,
-                      int in, int *unmeasured, struct use_log *log, const char *use)
+/* Flows between two slots at the same time as others. */
+struct flows {
+    double bytes;
+    const char *use;
+    int unmeasured;
+};
+
+/* Seconds of one of them, src -> dst, when so many share its nodes' ways. */
+static double flow_s (const struct terms *t, struct flows *f, int src, int dst, int out,
+                      int in)
 {
-    const struct topology_cluster *c = t->problem.cluster;
-    int a = c->node_of_gpu[src], b = c->node_of_gpu[dst];
-    struct topology_link l = link_between (t, src, dst, use, log, unmeasured);
+    int a = t->node_of[src], b = t->node_of[dst];
+    struct topology_link l = link_between (t, src, dst, f->use, &f->unmeasured);
     double bw = l.bytes_per_s;
 
     if (a != b && t->limited)
-        bw = smaller (bw, topology_share (c, a, b, out, in));
-    return costmodel_send_s (t->problem.profile, bytes, bw, l.latency_s);
+        bw = smaller (bw, topology_share (t->problem.cluster, a, b, out, in));
+    return costmodel_send_s (t->problem.profile, f->bytes, bw, l.latency_s);
 }
 
 bool uniform_flows (const struct terms *t, const int *src, const int *dst)
 {
     const struct topology_cluster *c = t->problem.cluster;
-    const struct topology_node *a = &c->node[c->node_of_gpu[src[0]]];
 
     if (c->has_gpu_links || !inside_node (t, src, t->slot) ||
         !inside_node (t, dst, t->slot))
         return false;
-    return c->node_of_gpu[src[0]] != c->node_of_gpu[dst[0]] ||
-           (a->intra->bytes_per_s.n == 0 && a->intra->latency_s.n == 0);
+    return t->node_of[src[0]] != t->node_of[dst[0]] ||
+           alike_inside (&c->node[t->node_of[src[0]]]);
 }
 
 void change_flow_shares (const struct terms *t, const int *src, const int *dst,
                          int *share, int *share_in, int by)
 {
-    const int *node_of = t->problem.cluster->node_of_gpu;
-
     for (int i = 0; i < t->slot; i++)
-        if (node_of[src[i]] != node_of[dst[i]]) {
-            share[node_of[src[i]]] += by;
-            share_in[node_of[dst[i]]] += by;
+        if (t->node_of[src[i]] != t->node_of[dst[i]]) {
+            share[t->node_of[src[i]]] += by;
+            share_in[t->node_of[dst[i]]] += by;
         }
 }
 
-int sends_price (const struct terms *t, const int *src, const int *dst, double bytes,
-                 const int *share, const int *share_in, struct use_log *log,
-                 const char *use, double *there, double *back)
+int sends_price (const struct terms *t, const int *src, const int *dst, bool tied,
+                 const int *share, const int *share_in, double *there, double *back)
 {
-    const struct topology_cluster *c = t->problem.cluster;
-    const int *node_of = c->node_of_gpu;
-    int flows = uniform_flows (t, src, dst) ? 1 : t->slot, unmeasured = 0, like = 0;
+    struct flows f = {tied ? t->volume.tied_bytes : t->volume.p2p_bytes,
+                      tied ? "dp" : "pp", 0};
+    int n = uniform_flows (t, src, dst) ? 1 : t->slot, like = 0;
 
     *there = *back = 0.0;
-    for (int i = 0; i < flows; i++) {
-        int a = node_of[src[i]], b = node_of[dst[i]], before = unmeasured;
+    for (int i = 0; i < n; i++) {
+        int a = t->node_of[src[i]], b = t->node_of[dst[i]], before = f.unmeasured;
 
         /* As the one before, between the same two nodes. */
-        if (i > 0 && !log && a != b && a == node_of[src[i - 1]] &&
-            b == node_of[dst[i - 1]] && !c->has_gpu_links) {
-            unmeasured += like;
+        if (i > 0 && !t->log && a != b && a == t->node_of[src[i - 1]] &&
+            b == t->node_of[dst[i - 1]] && !t->problem.cluster->has_gpu_links) {
+            f.unmeasured += like;
             continue;
         }
-        *there = larger (*there, flow_s (t, src[i], dst[i], bytes, share[a], share_in[b],
-                                         &unmeasured, log, use));
-        *back = larger (*back, flow_s (t, dst[i], src[i], bytes, share_in[b], share[a],
-                                       &unmeasured, log, use));
-        like = unmeasured - before;
+        *there = larger (*there, flow_s (t, &f, src[i], dst[i], share[a], share_in[b]));
+        *back = larger (*back, flow_s (t, &f, dst[i], src[i], share_in[b], share[a]));
+        like = f.unmeasured - before;
     }
-    return unmeasured;
-}
-
-int boundary_price (const struct terms *t, const int *gpu, int a, int b, double bytes,
-                    double *ab_s, double *ba_s, int stride, struct scratch *s,
-                    struct use_log *log, const char *use)
-{
-    int unmeasured = 0;
-
-    for (int d = 0; d < t->dp; d++)
-        change_flow_shares (t, gpu + slot_rank (t, a, d), gpu + slot_rank (t, b, d),
-                            s->share, s->share_in, 1);
-    for (int d = 0; d < t->dp; d++)
-        unmeasured += sends_price (
-            t, gpu + slot_rank (t, a, d), gpu + slot_rank (t, b, d), bytes, s->share,
-            s->share_in, log, use, &ab_s[(size_t) d * (size_t) stride],
-            &ba_s[(size_t) d * (size_t) stride]);
-    for (int d = 0; d < t->dp; d++)
-        change_flow_shares (t, gpu + slot_rank (t, a, d), gpu + slot_rank (t, b, d),
-                            s->share, s->share_in, -1);
-    return unmeasured;
+    return f.unmeasured;
 }
 
 /* ---- data parallelism ---- */
 
 /* Has every node that a kind of groups runs through one kind of link inside, and every pair
  * of nodes one? */
-static bool is_plain (const struct terms *t, const int *g, int n, int stride)
+static bool is_plain (const struct terms *t, const struct members *m)
 {
     const struct topology_cluster *c = t->problem.cluster;
     bool plain = !c->has_gpu_links;
 
-    for (int i = 0; i < n && plain && !t->plain; i++)
-        plain = alike_inside (&c->node[c->node_of_gpu[g[(size_t) i * (size_t) stride]]]);
+    for (int i = 0; i < m->n && plain && !t->plain; i++)
+        plain = alike_inside (&c->node[t->node_of[*member_at (m, i)]]);
     return plain;
 }
 
-/* Seconds of the groups of n ranks of a stage, `stride` apart, that hold `params`
- * parameters each; node as kinds_of takes it. */
-static double ring_price (const struct terms *t, const int *g, int n, int stride,
-                          const int *node, double params, struct scratch *s,
-                          struct use_log *log, int *unmeasured)
+/* Seconds of a stage's groups that hold `params` parameters each. */
+static double ring_price (const struct terms *t, const struct members *m, double params,
+                          int *unmeasured)
 {
-    struct kinds kinds = kinds_of (t, g, n, stride, node, s);
+    struct kinds kinds = kinds_of (t, m);
     /* Where a kind of groups sees the same links, one of it stands for all; each is listed
      * for itself when links are unmeasured, unless all are one kind. */
-    bool one = kinds.n == 1 && is_plain (t, g, n, stride);
-    bool each = !one && (log || !t->plain);
+    bool one = kinds.n == 1 && is_plain (t, m);
+    bool each = !one && (t->log || !t->plain);
     double worst = 0.0;
 
-    add_shares (t, g, n, stride, node, &kinds, s);
-    for (int j = 0; j < (each ? stride : kinds.n); j++) {
-        int group = each ? j : kinds.group[j];
-        struct costmodel_ring r =
-            ring_of (t, g + group, n, stride, node, s->share, s, log, "dp");
+    add_shares (t, m, &kinds);
+    for (int j = 0; j < (each ? m->stride : kinds.n); j++) {
+        struct members group = beside (m, each ? j : kinds.group[j]);
+        struct costmodel_ring r = ring_of (t, &group, t->scratch->share, "dp");
 
-        worst = larger (worst,
-                        costmodel_sync_s (t->problem.profile, &r, n, &t->volume, params));
+        worst = larger (
+            worst, costmodel_sync_s (t->problem.profile, &r, m->n, &t->volume, params));
         *unmeasured += r.unmeasured * (one || each ? 1 : kinds.times[j]);
     }
-    clear_shares (s);
+    clear_shares (t->scratch);
     return worst;
 }
 
-double sync_price (const struct terms *t, const int *gpu, int stage, const int *slot_node,
-                   struct scratch *s, struct use_log *log, int *unmeasured)
+double sync_price (const struct terms *t, int stage, const int *slot_node,
+                   int *unmeasured)
 {
-    const struct workload_degrees *d = &t->problem.config->deg;
-    const int *g = gpu + slot_rank (t, stage, 0);
-    struct workload_group dense = workload_group_of (d, GROUP_SYNC),
-                          experts = workload_group_of (d, GROUP_EXPERT_SYNC);
+    struct members dense = stage_groups (t, stage, GROUP_SYNC),
+                   experts = stage_groups (t, stage, GROUP_EXPERT_SYNC);
     double time = 0.0;
 
     *unmeasured = 0;
-    if (dense.size > 1)
-        time = ring_price (t, g, dense.size, dense.stride, t->cp == 1 ? slot_node : NULL,
-                           t->params[stage].dense, s, log, unmeasured);
-    if (experts.size > 1 && t->params[stage].expert > 0)
-        time += ring_price (t, g, experts.size, experts.stride, NULL,
-                            t->params[stage].expert, s, log, unmeasured);
+    dense.node = t->cp == 1 ? slot_node : NULL;
+    if (dense.n > 1)
+        time = ring_price (t, &dense, t->params[stage].dense, unmeasured);
+    if (experts.n > 1 && t->params[stage].expert > 0)
+        time += ring_price (t, &experts, t->params[stage].expert, unmeasured);
     return time;
 }
 
-enum workload_all_reduce sync_by (const struct terms *t, const int *gpu, int stage,
-                                  struct scratch *s)
+enum workload_all_reduce sync_by (const struct terms *t, int stage)
 {
-    const int *g = gpu + slot_rank (t, stage, 0);
-    struct workload_group all = workload_group_of (&t->problem.config->deg, GROUP_SYNC);
-    struct kinds kinds = kinds_of (t, g, all.size, all.stride, NULL, s);
+    struct members all = stage_groups (t, stage, GROUP_SYNC);
+    struct kinds kinds = kinds_of (t, &all);
     struct costmodel_ring r;
 
-    add_shares (t, g, all.size, all.stride, NULL, &kinds, s);
-    r = ring_of (t, g, all.size, all.stride, NULL, s->share, s, NULL, "dp");
-    clear_shares (s);
-    return costmodel_sync_by (t->problem.profile, &r, all.size, &t->volume,
+    add_shares (t, &all, &kinds);
+    r = ring_of (t, &all, t->scratch->share, "dp");
+    clear_shares (t->scratch);
+    return costmodel_sync_by (t->problem.profile, &r, all.n, &t->volume,
                               t->params[stage].dense);
 }
 
 /* Does one of the stage's data-parallel groups leave a node? */
-static bool sync_leaves_node (const struct terms *t, const int *gpu, int stage)
+static bool sync_leaves_node (const struct terms *t, int stage)
 {
-    const int *node_of = t->problem.cluster->node_of_gpu;
-    const int *g = gpu + slot_rank (t, stage, 0);
-    struct workload_group all = workload_group_of (&t->problem.config->deg, GROUP_SYNC);
+    struct members all = stage_groups (t, stage, GROUP_SYNC);
 
-    for (int i = all.stride; i < all.size * all.stride; i++)
-        if (node_of[g[i]] != node_of[g[i % all.stride]])
+    for (int i = all.stride; i < all.n * all.stride; i++)
+        if (t->node_of[all.gpu[i]] != t->node_of[all.gpu[i % all.stride]])
             return true;
     return false;
 }
 
-double exposed_price (const struct terms *t, const int *gpu, int stage, double sync_s,
+double exposed_price (const struct terms *t, int stage, double sync_s,
                       const struct slot_time *slot, int apart)
 {
     double times = t->problem.config->zero == 3 ? t->microbatches : 1.0;
     double under = 0.0, busy = 0.0;
-    bool leaves = sync_leaves_node (t, gpu, stage);
+    bool leaves = sync_leaves_node (t, stage);
 
     /* A ring stands still while any of its members' links are taken. */
     for (int d = 0; d < t->dp; d++, slot += apart) {
@@ -635,9 +593,9 @@ double exposed_price (const struct terms *t, const int *gpu, int stage, double s
                                 times * fmax (0.0, under - busy));
 }
 
-double optimizer_price (const struct terms *t, const int *gpu, int stage)
+double optimizer_price (const struct terms *t, int stage)
 {
-    const int *g = gpu + slot_rank (t, stage, 0);
+    const int *g = slot_gpus (t, stage, 0);
     const struct workload_stage_params *n = &t->params[stage];
     double worst = 0.0;
     int n_gpus = t->n_types == 1 ? 1 : t->dp * t->slot; /* the type is all that tells */

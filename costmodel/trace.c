@@ -50,9 +50,9 @@ static void see (void *context, const struct costmodel_event *e)
     trace_event (x, name, e->stage, e->start_s, e->end_s);
 }
 
-static void trace_replicas (const struct priced *x, struct tracing *tr)
+static void trace_replicas (const struct pricing *q, struct tracing *tr)
 {
-    const struct terms *t = x->t;
+    const struct terms *t = &q->t;
     struct costmodel_watch watch = {see, tr};
 
     for (int d = 0; d < t->dp; d++) {
@@ -60,20 +60,18 @@ static void trace_replicas (const struct priced *x, struct tracing *tr)
         trace_name (tr, "process_name", 0, "replica", d);
         for (int i = 0; i < t->pp; i++)
             trace_name (tr, "thread_name", i, "stage", i);
-        pipeline_play (t, x->slot + d * t->pp, x->send_s + d * t->pp,
-                       x->return_s + d * t->pp, false, &watch, x->end_s + d * t->pp,
-                       x->work);
+        pipeline_play (t, replicas_from (&q->r, t, d), false, &watch);
     }
     for (int i = 0; i < t->pp; i++) {
         double end = 0.0; /* replicas wait for the slowest */
 
         for (int d = 0; d < t->dp; d++)
-            end = fmax (end, x->end_s[d * t->pp + i]);
+            end = fmax (end, q->r.end_s[d * t->pp + i]);
         for (tr->replica = 0; tr->replica < t->dp; tr->replica++) {
-            if (x->tail_s[i] > 0.0)
-                trace_event (tr, "data parallel", i, end, end + x->tail_s[i]);
-            trace_event (tr, "optimizer", i, end + x->tail_s[i],
-                         end + x->tail_s[i] + x->optimizer_s[i]);
+            if (q->tail_s[i] > 0.0)
+                trace_event (tr, "data parallel", i, end, end + q->tail_s[i]);
+            trace_event (tr, "optimizer", i, end + q->tail_s[i],
+                         end + q->tail_s[i] + q->optimizer_s[i]);
         }
     }
 }
@@ -96,7 +94,7 @@ enum status costmodel_trace (const struct costmodel_problem *p, const int *gpu_o
     st = pricing_init (&q, p, gpu_of_rank, NULL, err);
     if (st == ST_OK) {
         text_add (out, "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n");
-        trace_replicas (&q.x, &tr);
+        trace_replicas (&q, &tr);
         text_add (out, "\n]}\n");
         if (out->failed)
             st = err_nomem (err);

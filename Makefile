@@ -14,6 +14,8 @@ prefix ?= /usr/local
 includedir ?= $(prefix)/include
 libdir ?= $(prefix)/lib
 bindir ?= $(prefix)/bin
+datadir ?= $(prefix)/share
+docdir ?= $(datadir)/doc/linkwise
 DESTDIR ?=
 CUDA_HOME ?= $(patsubst %/bin/nvcc,%,$(firstword $(shell command -v nvcc 2>/dev/null) /usr/local/cuda/bin/nvcc))
 # Compilers, or test files, at once; -jN on the command line goes before it.
@@ -59,15 +61,15 @@ pkg = $(shell pkg-config $(1) $(2) 2>/dev/null)
 
 OPENMP := $(if $(HAVE_OPENMP),-fopenmp,-Wno-unknown-pragmas)
 WARN := -Wall -Wextra -Wshadow -Wmissing-prototypes
-OUR_CFLAGS := -std=c11 -D_GNU_SOURCE -I. -fPIC $(WARN) $(OPENMP) $(SAN_FLAGS) \
+OUR_CFLAGS := -std=c11 -D_GNU_SOURCE -I. -fPIC -fvisibility=hidden $(WARN) $(OPENMP) $(SAN_FLAGS) \
               $(call pkg,--cflags,jansson libmd hwloc expat)
 PROBE_CFLAGS := $(if $(HAVE_MPI),-DBWPROBE_MPI $(filter -I%,$(MPI_FLAGS))) \
                 $(if $(HAVE_NCCL),-DBWPROBE_NCCL -isystem $(CUDA_HOME)/include)
 PROBE_LIBS := $(if $(HAVE_MPI),$(filter -L% -l%,$(MPI_FLAGS))) \
               $(or $(call pkg,--libs,jansson hwloc expat),-ljansson -lhwloc -lexpat) \
               $(or $(call pkg,--libs,libmd),-lmd) -lm -ldl -lpthread
-LIBS := -lglpk $(or $(call pkg,--libs,jansson hwloc expat),-ljansson -lhwloc -lexpat) \
-        $(or $(call pkg,--libs,libmd),-lmd) -lcsv -lnlopt -lm
+LIBS := -lglpk -lcsv $(or $(call pkg,--libs,jansson hwloc expat),-ljansson -lhwloc -lexpat) \
+        $(or $(call pkg,--libs,libmd),-lmd) $(or $(call pkg,--libs,nlopt),-lnlopt) -lm
 OUR_LDFLAGS := $(OPENMP) $(SAN_FLAGS)
 
 ifneq ($(V),1)
@@ -83,15 +85,16 @@ ROOMS := base workload workload/schedule topology topology/machine topology/meas
 LIB_SRC := $(sort $(wildcard $(ROOMS:%=%/*.c)))
 CLI_SRC := $(sort $(wildcard cli/*.c))
 PROBE_SRC := $(sort $(wildcard bwprobe/*.c))
-HEADERS := $(sort $(wildcard $(ROOMS:%=%/*.h)))
+PAGES := README.md NEWS LICENSE CONTRIBUTING.md $(wildcard docs/*.md docs/notes/*.md) bench/RESULTS.md
+SCHEMAS := $(wildcard docs/schema/*.json)
 PROFILES := $(sort $(wildcard workload/profiles/*.json))
 SCRIPTS := $(sort $(wildcard launch/scripts/*))
 BENCH := $(patsubst %.c,$B/%,$(wildcard bench/*.c))
 # The tests that T names, files or folders; without it all that need no GPU.
 T =
-named = $(filter %.c %.t,$(wildcard $(foreach n,$(patsubst tests/%,%,$(patsubst $B/%,%,$(1:%/=%))),$(addprefix tests/$n,.c .t /*.c /*.t) tests/$n)))
+named = $(filter-out tests/install/%.c,$(filter %.c %.t,$(wildcard $(foreach n,$(patsubst tests/%,%,$(patsubst $B/%,%,$(1:%/=%))),$(addprefix tests/$n,.c .t /*.c /*.t) tests/$n))))
 CHOSEN := $(sort $(if $(T),$(foreach t,$(T),$(or $(call named,$t),$(error T=$t names no test below tests/))), \
-          $(filter-out tests/lib/% tests/gpu/%,$(wildcard tests/*/*.c tests/*/*.t))))
+          $(filter-out tests/lib/% tests/gpu/% tests/install/%.c,$(wildcard tests/*/*.c tests/*/*.t))))
 TEST_SH := $(filter %.t,$(CHOSEN))
 TESTS := $(patsubst %.c,$B/%,$(filter %.c,$(CHOSEN)))
 
@@ -113,7 +116,7 @@ ifneq ($(and $(word 2,$(MAKECMDGOALS)),$(filter clean config deps deps-test,$(MA
 .NOTPARALLEL:
 endif
 
-all: $B/linkwise $B/bwprobe $B/liblinkwise.a $B/liblinkwise.so $B/linkwise.pc
+all: $B/linkwise $B/bwprobe $B/liblinkwise.a $B/liblinkwise.so
 
 help:
 	@sed -n 's/^## //p' Makefile
@@ -211,14 +214,38 @@ config:
 	@printf '%s\n' $(foreach v,CC CFLAGS LDFLAGS prefix CUDA_HOME MPICC JOBS,$(if $(filter command%,$(origin $v)),'$v := $($v)')) >config.mk
 	@cat config.mk
 
+# DESTDIR may have blanks.  What uninstall takes away is this list.
 install: all
-	install -d $(DESTDIR)$(bindir) $(DESTDIR)$(libdir)/pkgconfig
-	install -m 755 $B/linkwise $B/bwprobe $(DESTDIR)$(bindir)/
-	install -m 644 $B/liblinkwise.a $(DESTDIR)$(libdir)/
-	install -m 755 $B/liblinkwise.so $(DESTDIR)$(libdir)/
-	install -m 644 $B/linkwise.pc $(DESTDIR)$(libdir)/pkgconfig/
-	for h in $(filter-out %_private.h,$(HEADERS)); do \
-	    install -D -m 644 $$h $(DESTDIR)$(includedir)/linkwise/$$h; done
+	install -d "$(DESTDIR)$(bindir)" "$(DESTDIR)$(libdir)/pkgconfig" "$(DESTDIR)$(includedir)" \
+	    "$(DESTDIR)$(datadir)/linkwise/schema"
+	install -m 755 $B/linkwise $B/bwprobe "$(DESTDIR)$(bindir)/"
+	install -m 644 linkwise.h "$(DESTDIR)$(includedir)/"
+	install -m 644 $B/liblinkwise.a "$(DESTDIR)$(libdir)/"
+	install -m 755 $B/$(SONAME) "$(DESTDIR)$(libdir)/"
+	ln -sf $(SONAME) "$(DESTDIR)$(libdir)/liblinkwise.so"
+	@$(write_pc) >"$(DESTDIR)$(libdir)/pkgconfig/linkwise.pc"
+	install -m 644 $(SCHEMAS) "$(DESTDIR)$(datadir)/linkwise/schema/"
+	for f in $(PAGES); do install -D -m 644 $$f "$(DESTDIR)$(docdir)/$$f" || exit; done
+
+uninstall:
+	rm -f "$(DESTDIR)$(bindir)/linkwise" "$(DESTDIR)$(bindir)/bwprobe" "$(DESTDIR)$(includedir)/linkwise.h" \
+	    "$(DESTDIR)$(libdir)/liblinkwise.a" "$(DESTDIR)$(libdir)/liblinkwise.so" "$(DESTDIR)$(libdir)/$(SONAME)" \
+	    "$(DESTDIR)$(libdir)/pkgconfig/linkwise.pc"
+	for f in $(notdir $(SCHEMAS)); do rm -f "$(DESTDIR)$(datadir)/linkwise/schema/$$f"; done
+	for f in $(PAGES); do rm -f "$(DESTDIR)$(docdir)/$$f"; done
+	for d in "$(docdir)/docs/notes" "$(docdir)/docs" "$(docdir)/bench" "$(docdir)" \
+	    "$(datadir)/linkwise/schema" "$(datadir)/linkwise"; do \
+	    rmdir "$(DESTDIR)$$d" 2>/dev/null || :; done
+
+# linkwise.pc as this prefix needs it: what a static program links beside the library is in
+# Requires.private where pkg-config knows it, else in Libs.private; so is hwloc, since hwloc.pc
+# asks for a libudev that hwloc's own package does not bring.
+write_pc = known=; rest='-lglpk -lcsv -lhwloc'; for p in jansson expat nlopt libmd; do \
+	  if pkg-config --exists $$p 2>/dev/null; then known="$$known $$p"; else rest="$$rest -l$${p\#lib}"; fi; done; \
+	printf '%s\n' 'prefix=$(prefix)' 'libdir=$(libdir)' 'includedir=$(includedir)' '' 'Name: linkwise' \
+	  'Description: placement of training jobs on measured clusters' 'Version: $(VERSION)' \
+	  "Requires.private:$$known" 'Libs: -L$${libdir} -llinkwise' \
+	  "Libs.private: $$rest -lm -lpthread $(HAVE_OPENMP:yes=-lgomp)" 'Cflags: -I$${includedir}'
 
 clean:
 	rm -rf build
@@ -248,17 +275,15 @@ $B/liblinkwise.a: $(LIB_OBJ)
 	$(call say,AR,$@)
 	$Qrm -f $@ && ar rcs $@ $^
 
-$B/liblinkwise.so: $(LIB_OBJ)
+# The number changes when a program that was built before would no longer run.
+SONAME := liblinkwise.so.0
+$B/$(SONAME): $(LIB_OBJ) api/linkwise.map
 	$(call say,LD,$@)
-	$Q$(CC) -shared -Wl,-soname,liblinkwise.so $(OUR_LDFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+	$Q$(CC) -shared -Wl,-soname,$(SONAME) -Wl,--version-script=api/linkwise.map $(OUR_LDFLAGS) $(LDFLAGS) \
+	    -o $@ $(LIB_OBJ) $(LIBS)
 
-$B/linkwise.pc: $(SETTINGS) base/version.h
-	$(call say,GEN,$@)
-	$Qmkdir -p $(@D) && printf '%s\n' 'prefix=$(prefix)' 'libdir=$(libdir)' \
-	    'includedir=$(includedir)/linkwise' '' 'Name: linkwise' \
-	    'Description: placement of training jobs on measured clusters' \
-	    'Version: $(VERSION)' 'Libs: -L$${libdir} -llinkwise' \
-	    'Libs.private: $(LIBS)' 'Cflags: -I$${includedir}' >$@
+$B/liblinkwise.so: $B/$(SONAME)
+	$Qln -sf $(SONAME) $@
 
 # Shipped texts as C strings: $(call texts,HEADER,TABLE'S TYPE AND NAME,SUFFIX TO DROP,FILES)
 texts = mkdir -p $(@D) && { \

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/version.h"
 #include "topology/survey/diff.h"
 
@@ -251,4 +252,24 @@ const char *linkwise_gpu_type_at (int i)
     const struct topology_gpu_type *t = topology_gpu_types_builtin (&n);
 
     return i >= 0 && i < n ? t[i].name : NULL;
+}
+
+enum status api_cluster_reference (const struct linkwise_cluster *c, const char **file,
+                                   char hex[65], struct error *err)
+{
+    char *text;
+    size_t len;
+    enum status st;
+
+    *file = NULL;
+    if (c->c->n_nodes <= MAPPER_WHOLE_CLUSTER_NODES || !c->arg ||
+        strcmp (c->arg, "-") == 0 || strchr (c->arg, ' '))
+        return ST_OK;
+    st = file_read (c->arg, &text, &len, err);
+    if (st == ST_OK) {
+        file_sha256 (text, len, hex);
+        free (text);
+        *file = c->arg;
+    }
+    return st;
 }

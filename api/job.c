@@ -286,7 +286,7 @@ linkwise_memory (const struct linkwise_model *model,
     struct workload_config c;
     struct workload_job j;
     struct memest_problem problem;
-    struct memest_stage s;
+    struct memest_stage s = {0};
     int *layers = NULL, at = 0;
     enum status st;
 

@@ -316,26 +316,6 @@ enum linkwise_status linkwise_check_at (const struct linkwise_check *check, int 
 
 /* ---- writing ---- */
 
-enum status api_cluster_reference (const struct linkwise_cluster *c, const char **file,
-                                   char hex[65], struct error *err)
-{
-    char *text;
-    size_t len;
-    enum status st;
-
-    *file = NULL;
-    if (c->c->n_nodes <= MAPPER_WHOLE_CLUSTER_NODES || !c->arg ||
-        strcmp (c->arg, "-") == 0 || strchr (c->arg, ' '))
-        return ST_OK;
-    st = file_read (c->arg, &text, &len, err);
-    if (st == ST_OK) {
-        file_sha256 (text, len, hex);
-        free (text);
-        *file = c->arg;
-    }
-    return st;
-}
-
 enum status api_plan_document (const struct linkwise_plan *p, json_t **out,
                                struct error *err)
 {

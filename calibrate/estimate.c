@@ -262,3 +262,9 @@ enum status calibrate_step (const struct calibrate_run *run,
 {
     return calibrate_step_by (run, cluster, p, COSTMODEL_CRITICAL_PATH, step_s, err);
 }
+
+bool calibrate_has_figures (const struct calibrate_run *run, enum calibrate_part part)
+{
+    return part == CALIBRATE_TIME ? !isnan (run->iter_time_s)
+                                  : !isnan (run->peak_bytes) || run->oom >= 0;
+}

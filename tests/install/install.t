@@ -63,7 +63,7 @@ result $? "the shared library gives linkwise_* alone" "$T/more"
 # Every function of the header is there, and no other.
 grep -oE '\blinkwise_[a-z_]+ \(' linkwise.h | tr -d ' (' | sort -u >"$T/named"
 sed -n 's/^static inline .*\(linkwise_[a-z_]*\) (.*/\1/p' linkwise.h | sort -u >"$T/inline"
-nm -D --defined-only "$P/lib/liblinkwise.so" | awk '$2 == "T" { print $3 }' | sort -u >"$T/given"
+nm -D --defined-only "$P/lib/liblinkwise.so" | awk '$2 == "T" { sub (/@.*/, "", $3); print $3 }' | sort -u >"$T/given"
 comm -13 "$T/given" "$T/named" | comm -23 - "$T/inline" >"$T/more"
 comm -23 "$T/given" "$T/named" >>"$T/more"
 [ ! -s "$T/more" ]

@@ -61,7 +61,7 @@ pkg = $(shell pkg-config $(1) $(2) 2>/dev/null)
 
 OPENMP := $(if $(HAVE_OPENMP),-fopenmp,-Wno-unknown-pragmas)
 WARN := -Wall -Wextra -Wshadow -Wmissing-prototypes
-OUR_CFLAGS := -std=c11 -D_GNU_SOURCE -I. -fPIC -fvisibility=hidden $(WARN) $(OPENMP) $(SAN_FLAGS) \
+OUR_CFLAGS := -std=c11 -D_GNU_SOURCE -I. -fPIC $(WARN) $(OPENMP) $(SAN_FLAGS) \
               $(call pkg,--cflags,jansson libmd hwloc expat)
 PROBE_CFLAGS := $(if $(HAVE_MPI),-DBWPROBE_MPI $(filter -I%,$(MPI_FLAGS))) \
                 $(if $(HAVE_NCCL),-DBWPROBE_NCCL -isystem $(CUDA_HOME)/include)
@@ -270,6 +270,8 @@ $B/obj/libprobe.a: $(PROBE_LIB_OBJ)
 	$Qrm -f $@ && ar rcs $@ $^
 
 $(PROBE_OBJ): OUR_CFLAGS += $(PROBE_CFLAGS)
+# The shared library gives what linkwise.h marks; programs must show argp_program_version to libc.
+$(LIB_OBJ): OUR_CFLAGS += -fvisibility=hidden
 
 $B/liblinkwise.a: $(LIB_OBJ)
 	$(call say,AR,$@)

@@ -29,7 +29,7 @@ struct comparison {
     bool snapshots;
     struct topology_diff diff;
     struct compared {
-        struct cli_work work;
+        struct linkwise_plan work;
         struct report_compared result;
     } * model; /* [n_models] */
     int n_models;
@@ -322,10 +322,9 @@ static enum status compare_model (const struct comparison *x, const char *name,
     if (st != ST_OK)
         return st;
     for (int k = 0; k < 2; k++) {
-        p[k] = cli_problem (&m->work);
-        p[k].cluster = x->c[k];
+        p[k] = api_plan_problem (&m->work, x->c[k]);
         p[k].axes = x->in->job.axes;
-        cli_note_types (x->c[k], p[k].job->precision, notes);
+        costmodel_note_types (x->c[k], p[k].job->precision, notes);
     }
     progress_start (&progress);
     settings.tie = MAPPER_USUAL_TIE; /* the plans that `plan` would make */

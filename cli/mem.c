@@ -30,7 +30,7 @@ static void check (void *input, struct argp_state *state)
 
 /* Everything that one call is about. */
 struct estimate {
-    struct cli_work work;
+    struct linkwise_plan work;
     struct memest_problem problem;
     const struct topology_gpu_type *gpu;
     struct memest_stage *stage; /* [pp] */
@@ -147,25 +147,21 @@ static enum status read_input (struct mem_input *in, struct estimate *e,
 {
     struct workload_plan *plan = &e->work.plan;
     const struct workload_job *job = &in->job.job;
-    enum status st;
 
-    plan->config = cli_job_config (&in->job);
+    plan->config = mapper_axes_config (&in->job.axes);
     if (!(e->gpu = topology_gpu_type_builtin (in->gpu)))
         return err_set (err, ST_USAGE,
                         "--gpu: unknown type \"%s\" (`linkwise gpus` lists them)",
                         in->gpu);
-    st = default_batch (&in->job.job, &plan->config, err);
-    if (st == ST_OK)
-        st = cli_job_read (&in->job, in->model, &e->work, notes, err);
-    if (st == ST_OK && job->precision == PREC_FP8 && e->gpu->fp8_flop_per_s <= 0)
-        st = err_set (err, ST_INVALID, "GPU type %s cannot run fp8", e->gpu->name);
-    if (st == ST_OK)
-        cli_note_type (e->gpu, job->precision, notes);
-    if (st == ST_OK)
-        st = workload_config_check (&plan->model, job, &plan->config, err);
-    if (st == ST_OK)
-        st = workload_config_offered (&plan->config, &e->work.profile, err);
-    return st == ST_OK ? cli_job_layers (&in->job, &e->work, err) : st;
+    TRY (default_batch (&in->job.job, &plan->config, err));
+    TRY (cli_job_read (&in->job, in->model, &e->work, notes, err));
+    if (!(costmodel_matrix_rate (e->gpu, job->precision) > 0))
+        return err_set (err, ST_INVALID, "GPU type %s cannot run %s", e->gpu->name,
+                        workload_precision_name (job->precision));
+    costmodel_note_type (e->gpu, job->precision, notes);
+    TRY (workload_config_check (&plan->model, job, &plan->config, err));
+    TRY (workload_config_offered (&plan->config, &e->work.profile, err));
+    return cli_job_layers (&in->job, &e->work, err);
 }
 
 static enum status estimate (struct estimate *e, const struct cli_job *job,
@@ -211,7 +207,7 @@ static enum status run (void *input, struct notes *notes, struct error *err)
         print_estimate (&e);
     free (e.stage);
     text_free (&e.fix);
-    cli_work_release (&e.work);
+    api_plan_release (&e.work);
     return st;
 }
 

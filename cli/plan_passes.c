@@ -99,12 +99,12 @@ enum status plan_passes_read (struct plan_passes *x, struct mapper_problem *p,
         x->held_out[1 + x->n_links + k] = true;
     if (st != ST_OK || (x->n_links == 0 && x->robust <= 0))
         return st;
-    if (c->n_nodes > CLI_WHOLE_NODES)
+    if (c->n_nodes > MAPPER_WHOLE_CLUSTER_NODES)
         return err_set (err, ST_USAGE,
                         "--links and --robust: %s has %d nodes, and a plan of more than "
                         "%d only names its cluster file: give --heldout-links FILE, "
                         "which plans on that file as it is",
-                        c->name, c->n_nodes, CLI_WHOLE_NODES);
+                        c->name, c->n_nodes, MAPPER_WHOLE_CLUSTER_NODES);
     return combine (x, p, err);
 }
 

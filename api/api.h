@@ -179,8 +179,13 @@ enum status api_price (const struct costmodel_problem *p, const int *gpu,
 enum status api_profile (const struct linkwise_profile *given,
                          struct workload_profile *out, struct error *err);
 
-/** A stage's memory in the caller's terms. */
-void api_memory (const struct memest_stage *s, int stage, double gpu_bytes,
-                 double limit_bytes, double chance, struct linkwise_memory *out);
+/** Memory of every stage of a plan, whose ranks need not be known.
+ *  @param[out] stage  [pp]  @return the fullest */
+int api_stages (const struct mapper_problem *p, const struct linkwise_plan *x,
+                struct memest_stage *stage);
+
+/** A stage's memory within the problem's limits, in the caller's terms. */
+void api_memory (const struct mapper_problem *p, const struct memest_stage *s, int stage,
+                 double gpu_bytes, struct linkwise_memory *out);
 
 #endif

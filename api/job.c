@@ -210,46 +210,41 @@ describe (const struct linkwise_model *model, const struct linkwise_profile *pro
 
 /* ---- one configuration ---- */
 
-void api_memory (const struct memest_stage *s, int stage, double gpu_bytes,
-                 double limit_bytes, double chance, struct linkwise_memory *out)
+void api_memory (const struct mapper_problem *p, const struct memest_stage *s, int stage,
+                 double gpu_bytes, struct linkwise_memory *out)
 {
-    *out = (struct linkwise_memory){.size = sizeof *out,
-                                    .stage = stage,
-                                    .peak_bytes = s->peak_bytes,
-                                    .gpu_bytes = gpu_bytes,
-                                    .limit_bytes = limit_bytes,
-                                    .oom_probability = chance,
-                                    .weights_bytes = s->weights_bytes,
-                                    .gradients_bytes = s->gradients_bytes,
-                                    .optimizer_bytes = s->optimizer_bytes,
-                                    .activations_bytes = s->activations_bytes,
-                                    .logits_bytes = s->logits_bytes,
-                                    .buffers_bytes = s->buffers_bytes,
-                                    .overhead_bytes = s->overhead_bytes};
+    *out = (struct linkwise_memory){
+        .size = sizeof *out,
+        .stage = stage,
+        .peak_bytes = s->peak_bytes,
+        .gpu_bytes = gpu_bytes,
+        .limit_bytes = mapper_memory_limit (p, gpu_bytes),
+        .oom_probability =
+            memest_chance (p->memory_model, p->profile, s->peak_bytes, gpu_bytes),
+        .weights_bytes = s->weights_bytes,
+        .gradients_bytes = s->gradients_bytes,
+        .optimizer_bytes = s->optimizer_bytes,
+        .activations_bytes = s->activations_bytes,
+        .logits_bytes = s->logits_bytes,
+        .buffers_bytes = s->buffers_bytes,
+        .overhead_bytes = s->overhead_bytes};
 }
 
-/* The stage asked for, or the fullest. */
-static enum status pick_stage (const struct memest_problem *p, const int *layers,
-                               int stage, struct memest_stage *out, int *at,
-                               struct error *err)
+int api_stages (const struct mapper_problem *p, const struct linkwise_plan *x,
+                struct memest_stage *stage)
 {
-    int pp = p->config->deg.pp;
+    const struct memest_problem memory = mapper_memory_problem (p, &x->plan.config);
+    int fullest = 0;
 
-    if (stage < -1 || stage >= pp)
-        return err_set (err, ST_USAGE, "stage: expected -1 to %d, found %d", pp - 1,
-                        stage);
-    *at = -1;
-    for (int i = stage < 0 ? 0 : stage; i <= (stage < 0 ? pp - 1 : stage); i++) {
-        struct workload_stage held = workload_stage_of (p->model, p->config, layers, i);
-        struct memest_stage s;
+    for (int i = 0; i < x->plan.config.deg.pp; i++) {
+        struct workload_stage held =
+            workload_stage_of (p->model, memory.config, x->plan.layers_per_stage, i);
 
-        memest_stage (p, i, &held, &s);
-        if (*at < 0 || s.peak_bytes > out->peak_bytes) {
-            *out = s;
-            *at = i;
-        }
+        memest_stage (&memory, i, &held, &stage[i]);
+        if (stage[i].peak_bytes > stage[fullest].peak_bytes)
+            fullest = i;
     }
-    return ST_OK;
+    return fullest;
 }
 
 enum linkwise_status
@@ -261,10 +256,9 @@ linkwise_memory (const struct linkwise_model *model,
 {
     const struct topology_gpu_type *type;
     struct linkwise_plan x = {.cluster = NULL};
-    struct memest_problem problem = {&x.plan.model, &x.plan.job, &x.plan.config,
-                                     &x.profile, MEMEST_LINKWISE};
-    struct memest_stage s;
-    int at = 0;
+    struct mapper_problem p;
+    struct memest_stage *s = NULL;
+    int pp, fullest;
     enum status st;
 
     API_NEED (model);
@@ -280,18 +274,21 @@ linkwise_memory (const struct linkwise_model *model,
     if (st == ST_OK && !(costmodel_matrix_rate (type, x.plan.job.precision) > 0))
         st = err_set (api_error (err), ST_INVALID, "GPU type %s cannot run %s", gpu,
                       workload_precision_name (x.plan.job.precision));
-    if (st == ST_OK)
-        st = pick_stage (&problem, x.plan.layers_per_stage, stage, &s, &at,
-                         api_error (err));
+    pp = x.plan.config.deg.pp;
+    if (st == ST_OK && (stage < -1 || stage >= pp))
+        st = err_set (api_error (err), ST_USAGE, "stage: expected -1 to %d, found %d",
+                      pp - 1, stage);
+    if (st == ST_OK && !(s = calloc ((size_t) pp, sizeof *s)))
+        st = err_nomem (api_error (err));
     if (st == ST_OK) {
         costmodel_note_type (type, x.plan.job.precision, api_notes (notes));
-        api_memory (
-            &s, at, type->memory_bytes,
-            memest_limit (&x.profile, type->memory_bytes,
-                          memest_usual_limit_pct (MEMEST_LINKWISE), 0),
-            memest_chance (MEMEST_LINKWISE, &x.profile, s.peak_bytes, type->memory_bytes),
-            out);
+        p = api_plan_problem (&x, NULL);
+        p.memory_limit_pct = memest_usual_limit_pct (p.memory_model);
+        fullest = api_stages (&p, &x, s);
+        stage = stage < 0 ? fullest : stage;
+        api_memory (&p, &s[stage], stage, type->memory_bytes, out);
     }
+    free (s);
     api_plan_release (&x);
     return (enum linkwise_status) st;
 }

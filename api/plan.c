@@ -272,10 +272,7 @@ enum linkwise_status linkwise_plan_memory (const struct linkwise_plan *plan,
         if (s.peak_bytes / gpu_bytes <= most)
             continue;
         most = s.peak_bytes / gpu_bytes;
-        api_memory (
-            &s, i, gpu_bytes, mapper_memory_limit (&problem, gpu_bytes),
-            memest_chance (problem.memory_model, &plan->profile, s.peak_bytes, gpu_bytes),
-            out);
+        api_memory (&problem, &s, i, gpu_bytes, out);
     }
     free (gpu);
     return LINKWISE_OK;

@@ -105,18 +105,17 @@ static enum status compare (const struct check_input *in, const struct linkwise_
 {
     char *text;
     size_t len;
-    enum status st = file_read (in->running, &text, &len, err);
+    enum status st;
 
-    if (st != ST_OK)
-        return st;
+    TRY (file_read (in->running, &text, &len, err));
     run->place = calloc ((size_t) x->plan.n_ranks, sizeof *run->place);
     st = run->place ? check_running_parse (cli_input_name (in->running), text,
                                            x->plan.n_ranks, run->place, err)
                     : err_nomem (err);
     free (text);
-    return st == ST_OK ? check_running (&x->plan, x->cluster->c, &x->profile, run->place,
-                                        r, &run->found, err)
-                       : st;
+    TRY (st);
+    return check_running (&x->plan, x->cluster->c, &x->profile, run->place, r,
+                          &run->found, err);
 }
 
 static enum status run (void *input, struct notes *notes, struct error *err)

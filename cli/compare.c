@@ -317,10 +317,9 @@ static enum status compare_model (const struct comparison *x, const char *name,
     struct mapper_problem p[2];
     struct mapper_settings settings = mapper_settings_default ();
     struct progress progress;
-    enum status st = cli_job_read (&x->in->job, name, &m->work, notes, err);
+    enum status st;
 
-    if (st != ST_OK)
-        return st;
+    TRY (cli_job_read (&x->in->job, name, &m->work, notes, err));
     for (int k = 0; k < 2; k++) {
         p[k] = api_plan_problem (&m->work, x->c[k]);
         p[k].axes = x->in->job.axes;
@@ -353,8 +352,7 @@ static enum status collect (struct comparison *x, struct notes *notes, struct er
             st = topology_stats_collect (x->c[k], in->worst, &watch, &x->stats[k], err);
     }
     progress_end (&progress);
-    if (st != ST_OK)
-        return st;
+    TRY (st);
     for (int k = 0; k < 2; k++) {
         const char *name = x->c[k]->name,
                    *slash = strchr (name, ' ') ? NULL : strrchr (name, '/');
@@ -363,15 +361,14 @@ static enum status collect (struct comparison *x, struct notes *notes, struct er
     }
     x->snapshots = topology_same_cluster (x->c[0], x->c[1]);
     if (x->snapshots)
-        st = topology_diff_collect (x->c[0], x->c[1], in->change_pct / 100, in->worst,
-                                    &x->diff, err);
-    if (st == ST_OK && !(x->model = calloc ((size_t) in->list.n, sizeof *x->model)))
-        st = err_nomem (err);
-    for (int k = 2; k < in->list.n && st == ST_OK; k++) {
-        st = compare_model (x, in->list.arg[k], &x->model[x->n_models], notes, err);
-        x->n_models += st == ST_OK;
-    }
-    return st;
+        TRY (topology_diff_collect (x->c[0], x->c[1], in->change_pct / 100, in->worst,
+                                    &x->diff, err));
+    if (!(x->model = calloc ((size_t) in->list.n, sizeof *x->model)))
+        return err_nomem (err);
+    for (; x->n_models + 2 < in->list.n; x->n_models++)
+        TRY (compare_model (x, in->list.arg[x->n_models + 2], &x->model[x->n_models],
+                            notes, err));
+    return ST_OK;
 }
 
 static enum status print_json (const struct comparison *x, struct error *err)

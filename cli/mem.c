@@ -164,32 +164,23 @@ static enum status read_input (struct mem_input *in, struct estimate *e,
     return cli_job_layers (&in->job, &e->work, err);
 }
 
-static enum status estimate (struct estimate *e, const struct cli_job *job,
-                             struct error *err)
+static enum status estimate (struct estimate *e, struct error *err)
 {
+    const struct mapper_problem p = api_plan_problem (&e->work, NULL);
     const struct workload_plan *plan = &e->work.plan;
-    const int *layers = plan->layers_per_stage;
     struct workload_config changed;
 
-    e->problem = (struct memest_problem){&plan->model, &plan->job, &plan->config,
-                                         &e->work.profile, job->memory_model};
-    e->limit_bytes = memest_limit (&e->work.profile, e->gpu->memory_bytes,
-                                   plan->memory_limit_pct, plan->oom_risk);
+    e->problem = mapper_memory_problem (&p, &plan->config);
+    e->limit_bytes = mapper_memory_limit (&p, e->gpu->memory_bytes);
     e->stage = calloc ((size_t) plan->config.deg.pp, sizeof *e->stage);
     if (!e->stage)
         return err_nomem (err);
-    for (int i = 0; i < plan->config.deg.pp; i++) {
-        struct workload_stage held =
-            workload_stage_of (&plan->model, &plan->config, layers, i);
-
-        memest_stage (&e->problem, i, &held, &e->stage[i]);
-        if (e->stage[i].peak_bytes > e->stage[e->worst].peak_bytes)
-            e->worst = i;
-    }
-    e->chance = memest_chance (job->memory_model, &e->work.profile,
-                               e->stage[e->worst].peak_bytes, e->gpu->memory_bytes);
+    e->worst = api_stages (&p, &e->work, e->stage);
+    e->chance = memest_chance (p.memory_model, p.profile, e->stage[e->worst].peak_bytes,
+                               e->gpu->memory_bytes);
     if (!fits (e))
-        memest_smallest_change (&e->problem, layers, e->limit_bytes, &changed, &e->fix);
+        memest_smallest_change (&e->problem, plan->layers_per_stage, e->limit_bytes,
+                                &changed, &e->fix);
     return ST_OK;
 }
 
@@ -200,7 +191,7 @@ static enum status run (void *input, struct notes *notes, struct error *err)
     enum status st = read_input (in, &e, notes, err);
 
     if (st == ST_OK)
-        st = estimate (&e, &in->job, err);
+        st = estimate (&e, err);
     if (st == ST_OK && in->json)
         st = cli_print_json (estimate_json (&e), err);
     else if (st == ST_OK)

@@ -215,15 +215,13 @@ static void print_memory (const struct planning *x)
         if (r->memory[i].peak_bytes / r->gpu_bytes[i] >
             r->memory[worst].peak_bytes / r->gpu_bytes[worst])
             worst = i;
-    printf (
-        "memory   %.1f GiB at the peak (stage %d), the limit is %.1f GiB; chance of "
-        "running out %s\n",
-        r->memory[worst].peak_bytes / UNITS_GIB, worst,
-        memest_limit (p->profile, r->gpu_bytes[worst], p->memory_limit_pct, p->oom_risk) /
-            UNITS_GIB,
-        cli_chance (memest_chance (p->memory_model, p->profile,
-                                   r->memory[worst].peak_bytes, r->gpu_bytes[worst]),
-                    chance));
+    printf ("memory   %.1f GiB at the peak (stage %d), the limit is %.1f GiB; chance of "
+            "running out %s\n",
+            r->memory[worst].peak_bytes / UNITS_GIB, worst,
+            mapper_memory_limit (p, r->gpu_bytes[worst]) / UNITS_GIB,
+            cli_chance (memest_chance (p->memory_model, p->profile,
+                                       r->memory[worst].peak_bytes, r->gpu_bytes[worst]),
+                        chance));
 }
 
 /* What else is as good, and what simplicity cost. */

@@ -60,7 +60,11 @@ struct linkwise_cluster *api_cluster_use (const struct linkwise_cluster *c);
 enum status api_plan_read (const char *arg, const char *cluster, struct linkwise_plan *p,
                            struct notes *notes, struct error *err);
 /** Release what is in it. */
-void api_plan_release (struct linkwise_plan *p);
+static inline void api_plan_release (struct linkwise_plan *p)
+{
+    workload_plan_release (&p->plan);
+    linkwise_cluster_destroy (p->cluster);
+}
 
 /** linkwise_plan_emit.
  *  @param[in] program  that emitted scripts call
@@ -82,13 +86,33 @@ void api_note_drained (const struct linkwise_plan *p, const int *gpu,
                        struct notes *notes);
 
 /** What the plan's placement is priced with, on a cluster. */
-struct costmodel_problem api_plan_priced (const struct linkwise_plan *p,
-                                          const struct topology_cluster *c);
+static inline struct costmodel_problem api_plan_priced (const struct linkwise_plan *p,
+                                                        const struct topology_cluster *c)
+{
+    return (struct costmodel_problem){.model = &p->plan.model,
+                                      .job = &p->plan.job,
+                                      .config = &p->plan.config,
+                                      .profile = &p->profile,
+                                      .cluster = c,
+                                      .layers = p->plan.layers_per_stage};
+}
 
 /** The search for the plan's job within its limits, every axis fixed, on all nodes of the
  *  cluster that are not drained. */
-struct mapper_problem api_plan_problem (const struct linkwise_plan *p,
-                                        const struct topology_cluster *c);
+static inline struct mapper_problem api_plan_problem (const struct linkwise_plan *p,
+                                                      const struct topology_cluster *c)
+{
+    struct mapper_problem problem = {.model = &p->plan.model,
+                                     .job = &p->plan.job,
+                                     .profile = &p->profile,
+                                     .cluster = c,
+                                     .axes = mapper_axes_of (&p->plan.config),
+                                     .memory_limit_pct = p->plan.memory_limit_pct,
+                                     .oom_risk = p->plan.oom_risk};
+
+    memest_model_parse (p->plan.memory_model, &problem.memory_model);
+    return problem;
+}
 
 /** A search's result as a plan file.  A cluster of more than 256 nodes that came from a file
  *  is referred to by its name and digest.

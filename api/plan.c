@@ -88,12 +88,6 @@ enum linkwise_status linkwise_plan_read (const char *arg,
     return (enum linkwise_status) st;
 }
 
-void api_plan_release (struct linkwise_plan *p)
-{
-    workload_plan_release (&p->plan);
-    linkwise_cluster_destroy (p->cluster);
-}
-
 void linkwise_plan_destroy (struct linkwise_plan *p)
 {
     if (p)
@@ -159,32 +153,6 @@ enum linkwise_status linkwise_plan_rank (const struct linkwise_plan *plan, int r
 }
 
 /* ---- what it costs ---- */
-
-struct costmodel_problem api_plan_priced (const struct linkwise_plan *p,
-                                          const struct topology_cluster *c)
-{
-    return (struct costmodel_problem){.model = &p->plan.model,
-                                      .job = &p->plan.job,
-                                      .config = &p->plan.config,
-                                      .profile = &p->profile,
-                                      .cluster = c,
-                                      .layers = p->plan.layers_per_stage};
-}
-
-struct mapper_problem api_plan_problem (const struct linkwise_plan *p,
-                                        const struct topology_cluster *c)
-{
-    struct mapper_problem problem = {.model = &p->plan.model,
-                                     .job = &p->plan.job,
-                                     .profile = &p->profile,
-                                     .cluster = c,
-                                     .axes = mapper_axes_of (&p->plan.config),
-                                     .memory_limit_pct = p->plan.memory_limit_pct,
-                                     .oom_risk = p->plan.oom_risk};
-
-    memest_model_parse (p->plan.memory_model, &problem.memory_model);
-    return problem;
-}
 
 enum status api_plan_gpus (const struct linkwise_plan *p,
                            const struct topology_cluster *c, int **gpu, struct error *err)

@@ -20,7 +20,7 @@ struct linkwise_notes {
 struct linkwise_cluster {
     atomic_int users;
     struct topology_cluster *c;
-    char *arg; /* the file or line that it was read from; NULL: a text */
+    char *file; /* that it was read from; NULL: one line, a text, standard input */
 };
 
 struct linkwise_model {
@@ -31,6 +31,7 @@ struct linkwise_profile {
     struct workload_profile p;
 };
 
+/** Commands and functions that know a part of it alone leave the rest zeros. */
 struct linkwise_plan {
     struct workload_plan plan; /* with its document */
     struct workload_profile profile;
@@ -40,47 +41,87 @@ struct linkwise_plan {
     char recompute[24];                         /* linkwise_plan_config's word */
 };
 
-/** Take over a cluster.  @param[in] arg  copied; NULL: none
- *  @return NULL when out of memory; the cluster is destroyed then */
-struct linkwise_cluster *api_cluster_of (struct topology_cluster *c, const char *arg);
+/** Take over a cluster.  @param[in] file  copied; NULL: none
+ *  @return ST_OK, or ST_NOMEM; the cluster is destroyed then */
+enum status api_cluster_of (struct topology_cluster *c, const char *file,
+                            struct linkwise_cluster **out, struct error *err);
+
+/** linkwise_cluster_read. */
+enum status api_cluster_read (const char *arg, struct linkwise_cluster **out,
+                              struct notes *notes, struct error *err);
 
 /** One more that uses it. */
 struct linkwise_cluster *api_cluster_use (const struct linkwise_cluster *c);
 
-/** Read a plan; its cluster is the one given or, NULL, its own.
- *  @param[in] cluster_arg  where `cluster` is NULL, the argument of another one, or NULL */
-enum status api_plan_read (const char *arg, const char *cluster_arg,
-                           const struct linkwise_cluster *cluster,
-                           struct linkwise_plan **out, struct notes *notes,
-                           struct error *err);
+/** Read a plan and its profile.
+ *  @param[in]     cluster  argument of another one than the plan's own, or NULL
+ *  @param[in,out] p        zeros, or with the cluster that it is to have; api_plan_release
+ *                          it, also after a failure */
+enum status api_plan_read (const char *arg, const char *cluster, struct linkwise_plan *p,
+                           struct notes *notes, struct error *err);
+/** Release what is in it. */
+static inline void api_plan_release (struct linkwise_plan *p)
+{
+    workload_plan_release (&p->plan);
+    linkwise_cluster_destroy (p->cluster);
+}
 
-/** linkwise_plan_emit.  @param[in] program  that emitted scripts call */
+/** linkwise_plan_emit.
+ *  @param[in] program  that emitted scripts call
+ *  @param     notes    ranks on drained nodes
+ *  @param     refused  which launchers cannot express the plan, and why */
 enum status api_emit (const struct linkwise_plan *p, const char *to, const char *folder,
-                      const char *program, struct notes *refused, struct error *err);
+                      const char *program, struct notes *notes, struct notes *refused,
+                      struct error *err);
 
-/** Cluster-wide GPU of each rank on a cluster.  @param[out] gpu  free it
+/** Cluster-wide GPU of each rank on a cluster.
+ *  @param[out] gpu  free it
  *  @return ST_OK, ST_NOMEM, or ST_INVALID naming the rank that has none */
 enum status api_plan_gpus (const struct linkwise_plan *p,
                            const struct topology_cluster *c, int **gpu,
                            struct error *err);
 
+/** Note the ranks that are on drained nodes of the plan's cluster. */
+void api_note_drained (const struct linkwise_plan *p, const int *gpu,
+                       struct notes *notes);
+
 /** What the plan's placement is priced with, on a cluster. */
-struct costmodel_problem api_plan_priced (const struct linkwise_plan *p,
-                                          const struct topology_cluster *c);
+static inline struct costmodel_problem api_plan_priced (const struct linkwise_plan *p,
+                                                        const struct topology_cluster *c)
+{
+    return (struct costmodel_problem){.model = &p->plan.model,
+                                      .job = &p->plan.job,
+                                      .config = &p->plan.config,
+                                      .profile = &p->profile,
+                                      .cluster = c,
+                                      .layers = p->plan.layers_per_stage};
+}
 
-/** The plan's problem with every axis fixed, as replanning and binding start from it. */
-struct mapper_problem api_plan_problem (const struct linkwise_plan *p,
-                                        const struct topology_cluster *c);
+/** The search for the plan's job within its limits, every axis fixed, on all nodes of the
+ *  cluster that are not drained. */
+static inline struct mapper_problem api_plan_problem (const struct linkwise_plan *p,
+                                                      const struct topology_cluster *c)
+{
+    struct mapper_problem problem = {.model = &p->plan.model,
+                                     .job = &p->plan.job,
+                                     .profile = &p->profile,
+                                     .cluster = c,
+                                     .axes = mapper_axes_of (&p->plan.config),
+                                     .memory_limit_pct = p->plan.memory_limit_pct,
+                                     .oom_risk = p->plan.oom_risk};
 
-/** The file that a cluster of more than 256 nodes is referred to by in a plan, and the
- *  digest of its text.  @param[out] file  NULL where the cluster is written whole */
-enum status api_cluster_reference (const struct linkwise_cluster *c, const char **file,
-                                   char hex[65], struct error *err);
+    memest_model_parse (p->plan.memory_model, &problem.memory_model);
+    return problem;
+}
 
-/** A plan's document as it can be read from any folder: with its cluster, or the cluster's
- *  file by an absolute name.  @param[out] out  a new reference */
-enum status api_plan_document (const struct linkwise_plan *p, json_t **out,
-                               struct error *err);
+/** A search's result as a plan file.  A cluster of more than 256 nodes that came from a file
+ *  is referred to by its name and digest.
+ *  @param[out] out  a new reference */
+enum status api_result_document (const struct mapper_problem *p,
+                                 const struct mapper_result *r,
+                                 const struct mapper_info *info,
+                                 const struct linkwise_cluster *cluster, json_t **out,
+                                 struct error *err);
 
 /** A document as a text for the caller.  @param[in] doc  stolen; NULL: out of memory */
 enum linkwise_status api_text (json_t *doc, char **json, struct linkwise_error *err);
@@ -120,10 +161,22 @@ static inline struct error *api_error (struct linkwise_error *err)
     return (struct error *) (void *) err;
 }
 
+/** The other way. */
+#define API_ERROR(ERR) ((struct linkwise_error *) (void *) (ERR))
+#define API_NOTES(NOTES) ((struct linkwise_notes *) (void *) (NOTES))
+
 static inline struct notes *api_notes (struct linkwise_notes *n)
 {
     return n ? &n->list : NULL;
 }
+
+/** Return unless the word, where it is given, is one that PARSE knows. */
+#define API_WORD(IN, WORD, PARSE, OUT)                                       \
+    do {                                                                     \
+        if ((IN)->WORD && !PARSE ((IN)->WORD, OUT))                          \
+            return err_set (err, ST_USAGE, "%s: unknown word \"%s\"", #WORD, \
+                            (IN)->WORD);                                     \
+    } while (0)
 
 /** The job in the rooms' terms, checked against the model. */
 enum status api_job (const struct linkwise_job *in, const struct workload_model *m,
@@ -133,19 +186,12 @@ enum status api_job (const struct linkwise_job *in, const struct workload_model 
 enum status api_axes (const struct linkwise_config *in, struct mapper_axes *out,
                       struct error *err);
 
-/** One configuration, what is not given at its usual value, and its layers.
- *
- *  @param[in]  c       dp is what its GPUs leave where it is not given; NULL: 1
- *  @param[out] layers  free it
- *  @return ST_OK, ST_NOMEM, ST_USAGE for words, or ST_INVALID for what does not fit the
- *          model, the job and the cluster */
-enum status api_config (const struct linkwise_config *in, const struct workload_model *m,
-                        const struct workload_job *job,
-                        const struct workload_profile *profile,
-                        const struct topology_cluster *c, struct workload_config *out,
-                        int **layers, struct error *err);
+/** Words of the axes recompute (into struct mapper_axes) and schedule (into its int).
+ *  @return false: not a word that it knows */
+bool api_parse_recompute (const char *word, void *axes);
+bool api_parse_schedule (const char *word, void *axis);
 
-/** A cost model's name; NULL: the usual one. */
+/** A cost model's name; NULL leaves what is there. */
 enum status api_cost_model (const char *word, enum costmodel_kind *out,
                             struct error *err);
 
@@ -157,8 +203,13 @@ enum status api_price (const struct costmodel_problem *p, const int *gpu,
 enum status api_profile (const struct linkwise_profile *given,
                          struct workload_profile *out, struct error *err);
 
-/** A stage's memory in the caller's terms. */
-void api_memory (const struct memest_stage *s, int stage, double gpu_bytes,
-                 double limit_bytes, double chance, struct linkwise_memory *out);
+/** Memory of every stage of a plan, whose ranks need not be known.
+ *  @param[out] stage  [pp]  @return the fullest */
+int api_stages (const struct mapper_problem *p, const struct linkwise_plan *x,
+                struct memest_stage *stage);
+
+/** A stage's memory within the problem's limits, in the caller's terms. */
+void api_memory (const struct mapper_problem *p, const struct memest_stage *s, int stage,
+                 double gpu_bytes, struct linkwise_memory *out);
 
 #endif

@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "base/file.h"
 #include "base/version.h"
 #include "topology/survey/diff.h"
 
@@ -61,19 +61,20 @@ const char *linkwise_notes_at (const struct linkwise_notes *n, int i)
 
 /* ---- clusters ---- */
 
-struct linkwise_cluster *api_cluster_of (struct topology_cluster *c, const char *arg)
+enum status api_cluster_of (struct topology_cluster *c, const char *file,
+                            struct linkwise_cluster **out, struct error *err)
 {
-    struct linkwise_cluster *x = malloc (sizeof *x);
+    struct linkwise_cluster *x = calloc (1, sizeof *x);
 
-    if (x) {
-        *x = (struct linkwise_cluster){.c = c, .arg = arg ? strdup (arg) : NULL};
-        atomic_init (&x->users, 1);
-        if (!arg || x->arg)
-            return x;
+    if (!x || (file && !(x->file = strdup (file)))) {
+        topology_cluster_destroy (c);
+        free (x);
+        return err_nomem (err);
     }
-    topology_cluster_destroy (c);
-    free (x);
-    return NULL;
+    x->c = c;
+    atomic_init (&x->users, 1);
+    *out = x;
+    return ST_OK;
 }
 
 struct linkwise_cluster *api_cluster_use (const struct linkwise_cluster *c)
@@ -84,17 +85,14 @@ struct linkwise_cluster *api_cluster_use (const struct linkwise_cluster *c)
     return x;
 }
 
-static enum linkwise_status take (enum status st, struct topology_cluster *c,
-                                  const char *arg, struct linkwise_cluster **out,
-                                  struct linkwise_error *err)
+enum status api_cluster_read (const char *arg, struct linkwise_cluster **out,
+                              struct notes *notes, struct error *err)
 {
-    struct linkwise_cluster *x = st == ST_OK ? api_cluster_of (c, arg) : NULL;
+    struct topology_cluster *c;
+    bool is_file = strcmp (arg, "-") != 0 && access (arg, F_OK) == 0; /* not one line */
 
-    if (st == ST_OK && !x)
-        st = err_nomem (api_error (err));
-    if (st == ST_OK)
-        *out = x;
-    return (enum linkwise_status) st;
+    TRY (topology_cluster_read (arg, &c, notes, err));
+    return api_cluster_of (c, is_file ? arg : NULL, out, err);
 }
 
 enum linkwise_status linkwise_cluster_read (const char *arg,
@@ -102,13 +100,10 @@ enum linkwise_status linkwise_cluster_read (const char *arg,
                                             struct linkwise_notes *notes,
                                             struct linkwise_error *err)
 {
-    struct topology_cluster *c = NULL;
-    enum status st;
-
     API_NEED (arg);
     API_NEED (out);
-    st = topology_cluster_read (arg, &c, api_notes (notes), api_error (err));
-    return take (st, c, arg, out, err);
+    return (enum linkwise_status) api_cluster_read (arg, out, api_notes (notes),
+                                                    api_error (err));
 }
 
 enum linkwise_status linkwise_cluster_parse (const char *json, const char *folder,
@@ -127,7 +122,9 @@ enum linkwise_status linkwise_cluster_parse (const char *json, const char *folde
         st = topology_cluster_from_json (doc, "cluster", folder, &c, api_notes (notes),
                                          api_error (err));
     json_decref (doc);
-    return take (st, c, NULL, out, err);
+    if (st == ST_OK)
+        st = api_cluster_of (c, NULL, out, api_error (err));
+    return (enum linkwise_status) st;
 }
 
 void linkwise_cluster_destroy (struct linkwise_cluster *c)
@@ -135,7 +132,7 @@ void linkwise_cluster_destroy (struct linkwise_cluster *c)
     if (!c || atomic_fetch_sub (&c->users, 1) > 1)
         return;
     topology_cluster_destroy (c->c);
-    free (c->arg);
+    free (c->file);
     free (c);
 }
 
@@ -252,24 +249,4 @@ const char *linkwise_gpu_type_at (int i)
     const struct topology_gpu_type *t = topology_gpu_types_builtin (&n);
 
     return i >= 0 && i < n ? t[i].name : NULL;
-}
-
-enum status api_cluster_reference (const struct linkwise_cluster *c, const char **file,
-                                   char hex[65], struct error *err)
-{
-    char *text;
-    size_t len;
-    enum status st;
-
-    *file = NULL;
-    if (c->c->n_nodes <= MAPPER_WHOLE_CLUSTER_NODES || !c->arg ||
-        strcmp (c->arg, "-") == 0 || strchr (c->arg, ' '))
-        return ST_OK;
-    st = file_read (c->arg, &text, &len, err);
-    if (st == ST_OK) {
-        file_sha256 (text, len, hex);
-        free (text);
-        *file = c->arg;
-    }
-    return st;
 }

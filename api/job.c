@@ -89,17 +89,6 @@ enum status api_profile (const struct linkwise_profile *given,
 
 /* ---- words ---- */
 
-static enum status unknown (struct error *err, const char *what, const char *found)
-{
-    return err_set (err, ST_USAGE, "%s: unknown word \"%s\"", what, found);
-}
-
-static enum status choice (const char *what, const char *word, enum workload_choice *out,
-                           struct error *err)
-{
-    return !word || workload_choice_parse (word, out) ? ST_OK : unknown (err, what, word);
-}
-
 enum status api_job (const struct linkwise_job *in, const struct workload_model *m,
                      struct workload_job *out, struct error *err)
 {
@@ -107,171 +96,155 @@ enum status api_job (const struct linkwise_job *in, const struct workload_model 
                              .global_batch = in->global_batch,
                              .wta_crs = in->wta_crs,
                              .lora = in->lora};
-    enum status st = ST_OK;
 
-    if (in->precision && !workload_precision_parse (in->precision, &j.precision))
-        return unknown (err, "precision", in->precision);
-    if (in->attention && !workload_attention_parse (in->attention, &j.attention))
-        return unknown (err, "attention", in->attention);
-    st = choice ("fused_norm", in->fused_norm, &j.fused_norm, err);
-    if (st == ST_OK)
-        st = choice ("fused_mlp", in->fused_mlp, &j.fused_mlp, err);
-    if (st == ST_OK)
-        st = choice ("gathered_logits", in->gathered_logits, &j.gathered_logits, err);
-    if (st == ST_OK)
-        st = workload_job_check (m, &j, err);
-    if (st == ST_OK)
-        *out = j;
-    return st;
+    API_WORD (in, precision, workload_precision_parse, &j.precision);
+    API_WORD (in, attention, workload_attention_parse, &j.attention);
+    API_WORD (in, fused_norm, workload_choice_parse, &j.fused_norm);
+    API_WORD (in, fused_mlp, workload_choice_parse, &j.fused_mlp);
+    API_WORD (in, gathered_logits, workload_choice_parse, &j.gathered_logits);
+    TRY (workload_job_check (m, &j, err));
+    *out = j;
+    return ST_OK;
 }
 
-/* A value that is free, or within limits. */
-static enum status in_limits (const char *what, int value, int lo, int hi,
-                              struct error *err)
+bool api_parse_recompute (const char *word, void *axes)
 {
-    if (value == LINKWISE_FREE || (value >= lo && value <= hi))
-        return ST_OK;
-    return err_set (err, ST_USAGE, "%s: expected %d to %d or -1, found %d", what, lo, hi,
-                    value);
+    struct mapper_axes *a = axes;
+    enum workload_recompute recompute = RECOMPUTE_NONE;
+    bool known = workload_recompute_parse (word, &recompute, &a->recompute_layers);
+
+    a->recompute = (int) recompute;
+    return known;
+}
+
+bool api_parse_schedule (const char *word, void *axis)
+{
+    enum workload_schedule schedule = SCHEDULE_1F1B;
+    bool known = workload_schedule_parse (word, &schedule);
+
+    *(int *) axis = (int) schedule;
+    return known;
 }
 
 enum status api_axes (const struct linkwise_config *in, struct mapper_axes *out,
                       struct error *err)
 {
+    const struct linkwise_config none = linkwise_config ();
+    const struct linkwise_config *c = in ? in : &none;
     struct mapper_axes a = mapper_axes_free ();
     const struct {
         const char *what;
         int value, lo, hi;
         int *axis;
-    } axes[] = {{"tp", in ? in->tp : -1, 1, 1 << 20, &a.tp},
-                {"pp", in ? in->pp : -1, 1, 1 << 20, &a.pp},
-                {"dp", in ? in->dp : -1, 1, 1 << 20, &a.dp},
-                {"cp", in ? in->cp : -1, 1, 1 << 20, &a.cp},
-                {"ep", in ? in->ep : -1, 1, 1 << 20, &a.ep},
-                {"etp", in ? in->etp : -1, 1, 1 << 20, &a.etp},
-                {"vpp", in ? in->vpp : -1, 1, 1 << 20, &a.vpp},
-                {"micro_batch", in ? in->micro_batch : -1, 1, 1 << 20, &a.micro_batch},
-                {"zero", in ? in->zero : -1, 0, 3, &a.zero},
-                {"sequence_parallel", in ? in->sequence_parallel : -1, 0, 1,
-                 &a.sequence_parallel}};
-    enum workload_recompute recompute;
-    enum workload_schedule schedule;
+    } axes[] = {{"tp", c->tp, 1, 1 << 20, &a.tp},
+                {"pp", c->pp, 1, 1 << 20, &a.pp},
+                {"dp", c->dp, 1, 1 << 20, &a.dp},
+                {"cp", c->cp, 1, 1 << 20, &a.cp},
+                {"ep", c->ep, 1, 1 << 20, &a.ep},
+                {"etp", c->etp, 1, 1 << 20, &a.etp},
+                {"vpp", c->vpp, 1, 1 << 20, &a.vpp},
+                {"micro_batch", c->micro_batch, 1, 1 << 20, &a.micro_batch},
+                {"zero", c->zero, 0, 3, &a.zero},
+                {"sequence_parallel", c->sequence_parallel, 0, 1, &a.sequence_parallel}};
 
     for (size_t i = 0; i < sizeof axes / sizeof *axes; i++) {
-        enum status st =
-            in_limits (axes[i].what, axes[i].value, axes[i].lo, axes[i].hi, err);
+        int value = axes[i].value;
 
-        if (st != ST_OK)
-            return st;
-        *axes[i].axis = axes[i].value;
+        if (value != LINKWISE_FREE && (value < axes[i].lo || value > axes[i].hi))
+            return err_set (err, ST_USAGE, "%s: expected %d to %d or -1, found %d",
+                            axes[i].what, axes[i].lo, axes[i].hi, value);
+        *axes[i].axis = value;
     }
-    if (in && in->recompute) {
-        if (!workload_recompute_parse (in->recompute, &recompute, &a.recompute_layers))
-            return unknown (err, "recompute", in->recompute);
-        a.recompute = (int) recompute;
-    }
-    if (in && in->schedule) {
-        if (!workload_schedule_parse (in->schedule, &schedule))
-            return unknown (err, "schedule", in->schedule);
-        a.schedule = (int) schedule;
-    }
+    API_WORD (c, recompute, api_parse_recompute, &a);
+    API_WORD (c, schedule, api_parse_schedule, &a.schedule);
     *out = a;
     return ST_OK;
 }
 
-static enum status take_layers (const int *given, const struct workload_model *m,
-                                enum workload_partition by, int pp, int **out,
+/* Layers of the stages as given, or NULL: as the profile splits them. */
+static enum status take_layers (const int *given, struct linkwise_plan *x,
                                 struct error *err)
 {
-    int *layers = malloc ((size_t) pp * sizeof *layers);
+    const struct workload_model *m = &x->plan.model;
+    int pp = x->plan.config.deg.pp, *layers = malloc ((size_t) pp * sizeof *layers);
     long long sum = 0;
 
-    if (!layers)
+    if (!(x->plan.layers_per_stage = layers))
         return err_nomem (err);
-    if (!given)
-        workload_layers_split (m, by, pp, layers);
+    if (!given) {
+        workload_layers_split (m, x->profile.partition, pp, layers);
+        return ST_OK;
+    }
     for (int i = 0; i < pp; i++) {
-        layers[i] = given ? given[i] : layers[i];
+        layers[i] = given[i];
         sum = layers[i] < 1 ? m->layers + 1LL : sum + layers[i];
     }
-    if (sum != m->layers) {
-        free (layers);
-        return err_set (err, ST_INVALID,
-                        "layers: expected one or more on each stage and %d in all",
-                        m->layers);
-    }
-    *out = layers;
-    return ST_OK;
+    if (sum == m->layers)
+        return ST_OK;
+    return err_set (err, ST_INVALID,
+                    "layers: expected one or more on each stage and %d in all",
+                    m->layers);
 }
 
-enum status api_config (const struct linkwise_config *in, const struct workload_model *m,
-                        const struct workload_job *job,
-                        const struct workload_profile *profile,
-                        const struct topology_cluster *c, struct workload_config *out,
-                        int **layers, struct error *err)
+/* A job's configuration, what is not given at its usual value, as a plan without ranks.
+ * dp is what the cluster's GPUs leave where it is not given; no cluster: 1. */
+static enum status
+describe (const struct linkwise_model *model, const struct linkwise_profile *profile,
+          const struct linkwise_job *job, const struct linkwise_config *config,
+          const struct topology_cluster *c, struct linkwise_plan *x, struct error *err)
 {
+    struct workload_plan *p = &x->plan;
     struct mapper_axes axes;
-    struct workload_config config;
-    enum status st = api_axes (in, &axes, err);
 
-    if (st == ST_OK && c)
-        st = mapper_axes_config_on (c, &axes, &config, err);
-    else if (st == ST_OK)
-        config = mapper_axes_config (&axes);
-    if (st == ST_OK)
-        st = workload_config_check (m, job, &config, err);
-    if (st == ST_OK)
-        st = workload_config_offered (&config, profile, err);
-    if (st == ST_OK)
-        st = take_layers (in ? in->layers : NULL, m, profile->partition, config.deg.pp,
-                          layers, err);
-    if (st == ST_OK)
-        *out = config;
-    return st;
+    p->model = model->m;
+    TRY (api_profile (profile, &x->profile, err));
+    TRY (api_job (job, &p->model, &p->job, err));
+    TRY (api_axes (config, &axes, err));
+    p->config = mapper_axes_config (&axes);
+    if (c)
+        TRY (mapper_axes_config_on (c, &axes, &p->config, err));
+    TRY (workload_config_check (&p->model, &p->job, &p->config, err));
+    TRY (workload_config_offered (&p->config, &x->profile, err));
+    return take_layers (config ? config->layers : NULL, x, err);
 }
 
 /* ---- one configuration ---- */
 
-void api_memory (const struct memest_stage *s, int stage, double gpu_bytes,
-                 double limit_bytes, double chance, struct linkwise_memory *out)
+void api_memory (const struct mapper_problem *p, const struct memest_stage *s, int stage,
+                 double gpu_bytes, struct linkwise_memory *out)
 {
-    *out = (struct linkwise_memory){.size = sizeof *out,
-                                    .stage = stage,
-                                    .peak_bytes = s->peak_bytes,
-                                    .gpu_bytes = gpu_bytes,
-                                    .limit_bytes = limit_bytes,
-                                    .oom_probability = chance,
-                                    .weights_bytes = s->weights_bytes,
-                                    .gradients_bytes = s->gradients_bytes,
-                                    .optimizer_bytes = s->optimizer_bytes,
-                                    .activations_bytes = s->activations_bytes,
-                                    .logits_bytes = s->logits_bytes,
-                                    .buffers_bytes = s->buffers_bytes,
-                                    .overhead_bytes = s->overhead_bytes};
+    *out = (struct linkwise_memory){
+        .size = sizeof *out,
+        .stage = stage,
+        .peak_bytes = s->peak_bytes,
+        .gpu_bytes = gpu_bytes,
+        .limit_bytes = mapper_memory_limit (p, gpu_bytes),
+        .oom_probability =
+            memest_chance (p->memory_model, p->profile, s->peak_bytes, gpu_bytes),
+        .weights_bytes = s->weights_bytes,
+        .gradients_bytes = s->gradients_bytes,
+        .optimizer_bytes = s->optimizer_bytes,
+        .activations_bytes = s->activations_bytes,
+        .logits_bytes = s->logits_bytes,
+        .buffers_bytes = s->buffers_bytes,
+        .overhead_bytes = s->overhead_bytes};
 }
 
-/* The stage asked for, or the fullest. */
-static enum status pick_stage (const struct memest_problem *p, const int *layers,
-                               int stage, struct memest_stage *out, int *at,
-                               struct error *err)
+int api_stages (const struct mapper_problem *p, const struct linkwise_plan *x,
+                struct memest_stage *stage)
 {
-    int pp = p->config->deg.pp;
+    const struct memest_problem memory = mapper_memory_problem (p, &x->plan.config);
+    int fullest = 0;
 
-    if (stage < -1 || stage >= pp)
-        return err_set (err, ST_USAGE, "stage: expected -1 to %d, found %d", pp - 1,
-                        stage);
-    *at = -1;
-    for (int i = stage < 0 ? 0 : stage; i <= (stage < 0 ? pp - 1 : stage); i++) {
-        struct workload_stage held = workload_stage_of (p->model, p->config, layers, i);
-        struct memest_stage s;
+    for (int i = 0; i < x->plan.config.deg.pp; i++) {
+        struct workload_stage held =
+            workload_stage_of (p->model, memory.config, x->plan.layers_per_stage, i);
 
-        memest_stage (p, i, &held, &s);
-        if (*at < 0 || s.peak_bytes > out->peak_bytes) {
-            *out = s;
-            *at = i;
-        }
+        memest_stage (&memory, i, &held, &stage[i]);
+        if (stage[i].peak_bytes > stage[fullest].peak_bytes)
+            fullest = i;
     }
-    return ST_OK;
+    return fullest;
 }
 
 enum linkwise_status
@@ -282,12 +255,10 @@ linkwise_memory (const struct linkwise_model *model,
                  struct linkwise_error *err)
 {
     const struct topology_gpu_type *type;
-    struct workload_profile p;
-    struct workload_config c;
-    struct workload_job j;
-    struct memest_problem problem;
-    struct memest_stage s = {0};
-    int *layers = NULL, at = 0;
+    struct linkwise_plan x = {.cluster = NULL};
+    struct mapper_problem p;
+    struct memest_stage *s = NULL;
+    int pp, fullest;
     enum status st;
 
     API_NEED (model);
@@ -297,39 +268,50 @@ linkwise_memory (const struct linkwise_model *model,
     API_NEED (gpu);
     API_SIZED (out);
     if (!(type = topology_gpu_type_builtin (gpu)))
-        return (enum linkwise_status) unknown (api_error (err), "gpu", gpu);
-    st = api_profile (profile, &p, api_error (err));
-    if (st == ST_OK)
-        st = api_job (job, &model->m, &j, api_error (err));
-    if (st == ST_OK && !(costmodel_matrix_rate (type, j.precision) > 0))
+        return (enum linkwise_status) err_set (api_error (err), ST_USAGE,
+                                               "gpu: unknown word \"%s\"", gpu);
+    st = describe (model, profile, job, config, NULL, &x, api_error (err));
+    if (st == ST_OK && !(costmodel_matrix_rate (type, x.plan.job.precision) > 0))
         st = err_set (api_error (err), ST_INVALID, "GPU type %s cannot run %s", gpu,
-                      workload_precision_name (j.precision));
-    if (st == ST_OK)
-        st = api_config (config, &model->m, &j, &p, NULL, &c, &layers, api_error (err));
-    problem = (struct memest_problem){&model->m, &j, &c, &p, MEMEST_LINKWISE};
-    if (st == ST_OK)
-        st = pick_stage (&problem, layers, stage, &s, &at, api_error (err));
-    free (layers);
+                      workload_precision_name (x.plan.job.precision));
+    pp = x.plan.config.deg.pp;
+    if (st == ST_OK && (stage < -1 || stage >= pp))
+        st = err_set (api_error (err), ST_USAGE, "stage: expected -1 to %d, found %d",
+                      pp - 1, stage);
+    if (st == ST_OK && !(s = calloc ((size_t) pp, sizeof *s)))
+        st = err_nomem (api_error (err));
     if (st == ST_OK) {
-        costmodel_note_type (type, j.precision, api_notes (notes));
-        api_memory (&s, at, type->memory_bytes,
-                    memest_limit (&p, type->memory_bytes,
-                                  memest_usual_limit_pct (MEMEST_LINKWISE), 0),
-                    memest_chance (MEMEST_LINKWISE, &p, s.peak_bytes, type->memory_bytes),
-                    out);
+        costmodel_note_type (type, x.plan.job.precision, api_notes (notes));
+        p = api_plan_problem (&x, NULL);
+        p.memory_limit_pct = memest_usual_limit_pct (p.memory_model);
+        fullest = api_stages (&p, &x, s);
+        stage = stage < 0 ? fullest : stage;
+        api_memory (&p, &s[stage], stage, type->memory_bytes, out);
     }
+    free (s);
+    api_plan_release (&x);
     return (enum linkwise_status) st;
 }
 
-static void fill_estimate (const struct costmodel_estimate *e,
-                           struct linkwise_estimate *out)
+enum status api_cost_model (const char *word, enum costmodel_kind *out, struct error *err)
 {
-    const struct costmodel_breakdown *b = &e->part;
+    if (!word || costmodel_kind_parse (word, out))
+        return ST_OK;
+    return err_set (err, ST_USAGE, "cost_model: unknown word \"%s\"", word);
+}
 
+enum status api_price (const struct costmodel_problem *p, const int *gpu,
+                       struct linkwise_estimate *out, struct error *err)
+{
+    struct costmodel_estimate e;
+    const struct costmodel_breakdown *b = &e.part;
+
+    TRY (costmodel_estimate (p, gpu, true, &e, err));
+    free (e.unmeasured);
     *out = (struct linkwise_estimate){.size = sizeof *out,
-                                      .step_s = e->step_s,
-                                      .tokens_per_s = e->tokens_per_s,
-                                      .mfu = e->mfu,
+                                      .step_s = e.step_s,
+                                      .tokens_per_s = e.tokens_per_s,
+                                      .mfu = e.mfu,
                                       .compute_s = b->compute_s,
                                       .tp_s = b->tp_s,
                                       .cp_s = b->cp_s,
@@ -338,30 +320,11 @@ static void fill_estimate (const struct costmodel_estimate *e,
                                       .pp_s = b->pp_s,
                                       .dp_s = b->dp_s,
                                       .optimizer_s = b->optimizer_s,
-                                      .stage = e->stage,
-                                      .replica = e->replica,
-                                      .unmeasured_links = e->n_unmeasured,
+                                      .stage = e.stage,
+                                      .replica = e.replica,
+                                      .unmeasured_links = e.n_unmeasured,
                                       .lower_bound_s = NAN,
                                       .default_order_step_s = NAN};
-}
-
-enum status api_cost_model (const char *word, enum costmodel_kind *out, struct error *err)
-{
-    *out = COSTMODEL_CRITICAL_PATH;
-    return !word || costmodel_kind_parse (word, out) ? ST_OK
-                                                     : unknown (err, "cost_model", word);
-}
-
-enum status api_price (const struct costmodel_problem *p, const int *gpu,
-                       struct linkwise_estimate *out, struct error *err)
-{
-    struct costmodel_estimate e;
-    enum status st = costmodel_estimate (p, gpu, true, &e, err);
-
-    if (st != ST_OK)
-        return st;
-    fill_estimate (&e, out);
-    free (e.unmeasured);
     return ST_OK;
 }
 
@@ -372,11 +335,9 @@ linkwise_time (const struct linkwise_cluster *cluster, const struct linkwise_mod
                struct linkwise_estimate *out, struct linkwise_notes *notes,
                struct linkwise_error *err)
 {
-    struct workload_profile p;
-    struct workload_config c;
-    struct workload_job j;
-    enum costmodel_kind kind;
-    int *layers = NULL, *gpu = NULL;
+    struct linkwise_plan x = {.cluster = NULL};
+    struct costmodel_problem priced = api_plan_priced (&x, cluster ? cluster->c : NULL);
+    int world, *gpu = NULL;
     enum status st;
 
     API_NEED (cluster);
@@ -385,30 +346,19 @@ linkwise_time (const struct linkwise_cluster *cluster, const struct linkwise_mod
     if (config)
         API_SIZED (config);
     API_SIZED (out);
-    st = api_cost_model (cost_model, &kind, api_error (err));
+    st = api_cost_model (cost_model, &priced.kind, api_error (err));
     if (st == ST_OK)
-        st = api_profile (profile, &p, api_error (err));
-    if (st == ST_OK)
-        st = api_job (job, &model->m, &j, api_error (err));
-    if (st == ST_OK)
-        st = api_config (config, &model->m, &j, &p, cluster->c, &c, &layers,
-                         api_error (err));
-    if (st == ST_OK && !(gpu = malloc ((size_t) workload_world (&c.deg) * sizeof *gpu)))
+        st = describe (model, profile, job, config, cluster->c, &x, api_error (err));
+    world = (int) workload_world (&x.plan.config.deg);
+    if (st == ST_OK && !(gpu = malloc ((size_t) world * sizeof *gpu)))
         st = err_nomem (api_error (err));
     if (st == ST_OK) {
-        struct costmodel_problem priced = {.model = &model->m,
-                                           .job = &j,
-                                           .config = &c,
-                                           .profile = &p,
-                                           .cluster = cluster->c,
-                                           .layers = layers,
-                                           .kind = kind};
-
-        costmodel_note_types (cluster->c, j.precision, api_notes (notes));
-        topology_gpus_in_order (cluster->c, (int) workload_world (&c.deg), gpu);
+        costmodel_note_types (cluster->c, x.plan.job.precision, api_notes (notes));
+        topology_gpus_in_order (cluster->c, world, gpu);
+        priced.layers = x.plan.layers_per_stage;
         st = api_price (&priced, gpu, out, api_error (err));
     }
-    free (layers);
+    api_plan_release (&x);
     free (gpu);
     return (enum linkwise_status) st;
 }

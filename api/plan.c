@@ -13,6 +13,17 @@
 
 /* ---- reading ---- */
 
+static enum status digest (const char *file, char hex[65], struct error *err)
+{
+    char *text;
+    size_t len;
+
+    TRY (file_read (file, &text, &len, err));
+    file_sha256 (text, len, hex);
+    free (text);
+    return ST_OK;
+}
+
 /* The plan's own cluster: whole, or a reference to its file. */
 static enum status own_cluster (const struct workload_plan *plan, const char *plan_name,
                                 struct linkwise_cluster **out, struct notes *notes,
@@ -21,62 +32,38 @@ static enum status own_cluster (const struct workload_plan *plan, const char *pl
     json_t *doc = json_object_get (plan->doc, "cluster");
     const char *file = json_string_value (json_object_get (doc, "file"));
     const char *sha256 = json_string_value (json_object_get (doc, "sha256"));
-    struct topology_cluster *c = NULL;
-    char where[4200], hex[65], *text;
-    size_t len;
+    struct topology_cluster *c;
+    char where[4200], hex[65];
     enum status st;
 
     snprintf (where, sizeof where, "%.4000s: cluster", plan_name);
-    if (file) {
-        st = file_read (file, &text, &len, err);
-        if (st != ST_OK) {
-            err_prefix (err, "%s (give the CLUSTER as an argument)", where);
-            return st;
-        }
-        file_sha256 (text, len, hex);
-        free (text);
-        if (sha256 && strcmp (hex, sha256) != 0)
-            return err_set (
-                err, ST_INVALID,
-                "%s: %s has changed since the plan was made; give the CLUSTER as an "
-                "argument",
-                where, file);
-        st = topology_cluster_read (file, &c, notes, err);
-    } else {
-        st = topology_cluster_from_json (doc, where, NULL, &c, notes, err);
+    if (!file) {
+        TRY (topology_cluster_from_json (doc, where, NULL, &c, notes, err));
+        return api_cluster_of (c, NULL, out, err);
     }
-    if (st == ST_OK && !(*out = api_cluster_of (c, file)))
-        st = err_nomem (err);
-    return st;
+    st = digest (file, hex, err);
+    if (st != ST_OK)
+        err_prefix (err, "%s (give the CLUSTER as an argument)", where);
+    else if (sha256 && strcmp (hex, sha256) != 0)
+        st = err_set (
+            err, ST_INVALID,
+            "%s: %s has changed since the plan was made; give the CLUSTER as an argument",
+            where, file);
+    return st == ST_OK ? api_cluster_read (file, out, notes, err) : st;
 }
 
-enum status api_plan_read (const char *arg, const char *cluster_arg,
-                           const struct linkwise_cluster *cluster,
-                           struct linkwise_plan **out, struct notes *notes,
-                           struct error *err)
+enum status api_plan_read (const char *arg, const char *cluster, struct linkwise_plan *p,
+                           struct notes *notes, struct error *err)
 {
-    struct linkwise_plan *p = calloc (1, sizeof *p);
-    enum status st = p ? workload_plan_read (arg, &p->plan, notes, err) : err_nomem (err);
-
-    if (st == ST_OK && cluster)
-        p->cluster = api_cluster_use (cluster);
-    else if (st == ST_OK && cluster_arg)
-        st = (enum status) linkwise_cluster_read (
-            cluster_arg, &p->cluster, (struct linkwise_notes *) (void *) notes,
-            (struct linkwise_error *) (void *) err);
-    else if (st == ST_OK)
-        st = own_cluster (&p->plan, arg, &p->cluster, notes, err);
-    if (st == ST_OK)
-        st = workload_profile_read (p->plan.profile, &p->profile, notes, err);
-    if (st != ST_OK) {
-        linkwise_plan_destroy (p);
-        return st;
-    }
-    p->other_cluster = cluster || cluster_arg;
+    p->other_cluster = cluster || p->cluster;
     p->lower_bound_s = p->default_order_step_s = NAN;
+    TRY (workload_plan_read (arg, &p->plan, notes, err));
+    if (cluster)
+        TRY (api_cluster_read (cluster, &p->cluster, notes, err));
+    else if (!p->cluster)
+        TRY (own_cluster (&p->plan, arg, &p->cluster, notes, err));
     workload_recompute_text (&p->plan.config, p->recompute);
-    *out = p;
-    return ST_OK;
+    return workload_profile_read (p->plan.profile, &p->profile, notes, err);
 }
 
 enum linkwise_status linkwise_plan_read (const char *arg,
@@ -85,18 +72,26 @@ enum linkwise_status linkwise_plan_read (const char *arg,
                                          struct linkwise_notes *notes,
                                          struct linkwise_error *err)
 {
+    struct linkwise_plan *p;
+    enum status st;
+
     API_NEED (arg);
     API_NEED (out);
-    return (enum linkwise_status) api_plan_read (arg, NULL, cluster, out,
-                                                 api_notes (notes), api_error (err));
+    if (!(p = calloc (1, sizeof *p)))
+        return (enum linkwise_status) err_nomem (api_error (err));
+    p->cluster = cluster ? api_cluster_use (cluster) : NULL;
+    st = api_plan_read (arg, NULL, p, api_notes (notes), api_error (err));
+    if (st == ST_OK)
+        *out = p;
+    else
+        linkwise_plan_destroy (p);
+    return (enum linkwise_status) st;
 }
 
 void linkwise_plan_destroy (struct linkwise_plan *p)
 {
-    if (!p)
-        return;
-    workload_plan_release (&p->plan);
-    linkwise_cluster_destroy (p->cluster);
+    if (p)
+        api_plan_release (p);
     free (p);
 }
 
@@ -159,17 +154,6 @@ enum linkwise_status linkwise_plan_rank (const struct linkwise_plan *plan, int r
 
 /* ---- what it costs ---- */
 
-struct costmodel_problem api_plan_priced (const struct linkwise_plan *p,
-                                          const struct topology_cluster *c)
-{
-    return (struct costmodel_problem){.model = &p->plan.model,
-                                      .job = &p->plan.job,
-                                      .config = &p->plan.config,
-                                      .profile = &p->profile,
-                                      .cluster = c,
-                                      .layers = p->plan.layers_per_stage};
-}
-
 enum status api_plan_gpus (const struct linkwise_plan *p,
                            const struct topology_cluster *c, int **gpu, struct error *err)
 {
@@ -184,6 +168,21 @@ enum status api_plan_gpus (const struct linkwise_plan *p,
     return st;
 }
 
+void api_note_drained (const struct linkwise_plan *p, const int *gpu, struct notes *notes)
+{
+    const struct topology_cluster *c = p->cluster->c;
+    int said = -1; /* ranks of one node mostly follow each other */
+
+    for (int r = 0; r < p->plan.n_ranks; r++) {
+        int node = c->node_of_gpu[gpu[r]];
+
+        if (c->node[node].drained && node != said)
+            notes_add (notes, "rank %d is on node %s, which is drained", r,
+                       c->node[node].name);
+        said = node;
+    }
+}
+
 static const struct topology_cluster *cluster_for (const struct linkwise_plan *p,
                                                    const struct linkwise_cluster *given)
 {
@@ -196,22 +195,18 @@ enum linkwise_status linkwise_plan_estimate (const struct linkwise_plan *plan,
                                              struct linkwise_estimate *out,
                                              struct linkwise_error *err)
 {
-    enum costmodel_kind kind;
+    struct costmodel_problem priced;
     int *gpu = NULL;
     enum status st;
 
     API_NEED (plan);
     API_SIZED (out);
-    st = api_cost_model (cost_model, &kind, api_error (err));
+    priced = api_plan_priced (plan, cluster_for (plan, cluster));
+    st = api_cost_model (cost_model, &priced.kind, api_error (err));
     if (st == ST_OK)
-        st = api_plan_gpus (plan, cluster_for (plan, cluster), &gpu, api_error (err));
-    if (st == ST_OK) {
-        struct costmodel_problem priced =
-            api_plan_priced (plan, cluster_for (plan, cluster));
-
-        priced.kind = kind;
+        st = api_plan_gpus (plan, priced.cluster, &gpu, api_error (err));
+    if (st == ST_OK)
         st = api_price (&priced, gpu, out, api_error (err));
-    }
     if (st == ST_OK && !cluster && !cost_model) {
         out->lower_bound_s = plan->lower_bound_s;
         out->default_order_step_s = plan->default_order_step_s;
@@ -245,10 +240,7 @@ enum linkwise_status linkwise_plan_memory (const struct linkwise_plan *plan,
         if (s.peak_bytes / gpu_bytes <= most)
             continue;
         most = s.peak_bytes / gpu_bytes;
-        api_memory (
-            &s, i, gpu_bytes, mapper_memory_limit (&problem, gpu_bytes),
-            memest_chance (problem.memory_model, &plan->profile, s.peak_bytes, gpu_bytes),
-            out);
+        api_memory (&problem, &s, i, gpu_bytes, out);
     }
     free (gpu);
     return LINKWISE_OK;
@@ -316,20 +308,42 @@ enum linkwise_status linkwise_check_at (const struct linkwise_check *check, int 
 
 /* ---- writing ---- */
 
-enum status api_plan_document (const struct linkwise_plan *p, json_t **out,
-                               struct error *err)
+/* The file that a plan names instead of a cluster of many nodes, and the digest of its text.
+ * file: NULL where the cluster is written whole. */
+static enum status reference (const struct linkwise_cluster *c, const char **file,
+                              char hex[65], struct error *err)
 {
-    json_t *doc = json_copy (p->plan.doc), *own = json_object_get (doc, "cluster");
-    char hex[65] = "", where[PATH_MAX];
-    const char *file = json_string_value (json_object_get (own, "file"));
-    enum status st = doc ? ST_OK : err_nomem (err);
+    *file = c->c->n_nodes > MAPPER_WHOLE_CLUSTER_NODES ? c->file : NULL;
+    return *file ? digest (*file, hex, err) : ST_OK;
+}
 
-    if (st == ST_OK && p->other_cluster)
-        st = api_cluster_reference (p->cluster, &file, hex, err);
-    if (st != ST_OK) {
-        json_decref (doc);
-        return st;
-    }
+enum status api_result_document (const struct mapper_problem *p,
+                                 const struct mapper_result *r,
+                                 const struct mapper_info *info,
+                                 const struct linkwise_cluster *cluster, json_t **out,
+                                 struct error *err)
+{
+    char hex[65] = "";
+    const char *file;
+
+    TRY (reference (cluster, &file, hex, err));
+    *out = mapper_plan_to_json (p, r, info, file, hex);
+    return *out ? ST_OK : err_nomem (err);
+}
+
+/* The plan as it can be read from any folder: with its cluster, or the cluster's file by an
+ * absolute name.  out: a new reference. */
+static enum status portable (const struct linkwise_plan *p, json_t **out,
+                             struct error *err)
+{
+    json_t *doc, *own = json_object_get (p->plan.doc, "cluster");
+    char hex[65], where[PATH_MAX];
+    const char *file = json_string_value (json_object_get (own, "file"));
+
+    if (p->other_cluster)
+        TRY (reference (p->cluster, &file, hex, err));
+    if (!(doc = json_copy (p->plan.doc)))
+        return err_nomem (err);
     if (file && realpath (file, where)) {
         own = p->other_cluster
                   ? json_pack ("{s:s, s:i, s:s}", "name", p->cluster->c->name, "nodes",
@@ -349,7 +363,7 @@ static enum status document (const struct linkwise_plan *p, json_t **out,
                              struct error *err)
 {
     if (p->other_cluster)
-        return api_plan_document (p, out, err);
+        return portable (p, out, err);
     *out = json_incref (p->plan.doc);
     return ST_OK;
 }
@@ -382,14 +396,15 @@ enum linkwise_status linkwise_plan_write (const struct linkwise_plan *plan,
 }
 
 enum status api_emit (const struct linkwise_plan *p, const char *to, const char *folder,
-                      const char *program, struct notes *refused, struct error *err)
+                      const char *program, struct notes *notes, struct notes *refused,
+                      struct error *err)
 {
     json_t *doc = NULL;
     int *gpu = NULL;
     enum status st = api_plan_gpus (p, p->cluster->c, &gpu, err);
 
     if (st == ST_OK)
-        st = api_plan_document (p, &doc, err);
+        st = portable (p, &doc, err);
     if (st == ST_OK) {
         const struct launch_request request = {.plan = &p->plan,
                                                .cluster = p->cluster->c,
@@ -398,6 +413,7 @@ enum status api_emit (const struct linkwise_plan *p, const char *to, const char 
                                                .linkwise = program,
                                                .to = to};
 
+        api_note_drained (p, gpu, notes);
         st = launch_emit (&request, folder, refused, err);
     }
     json_decref (doc);
@@ -416,7 +432,7 @@ enum linkwise_status linkwise_plan_emit (const struct linkwise_plan *plan, const
         return (enum linkwise_status) err_set (api_error (err), ST_USAGE,
                                                "%s: folder: expected a name, found \"\"",
                                                __func__);
-    return (enum linkwise_status) api_emit (plan, to, folder, "linkwise",
+    return (enum linkwise_status) api_emit (plan, to, folder, "linkwise", NULL,
                                             api_notes (notes), api_error (err));
 }
 

@@ -5,63 +5,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct mapper_problem api_plan_problem (const struct linkwise_plan *p,
-                                        const struct topology_cluster *c)
-{
-    struct mapper_problem problem = {.model = &p->plan.model,
-                                     .job = &p->plan.job,
-                                     .profile = &p->profile,
-                                     .cluster = c,
-                                     .axes = mapper_axes_of (&p->plan.config),
-                                     .memory_limit_pct = p->plan.memory_limit_pct,
-                                     .oom_risk = p->plan.oom_risk};
-
-    memest_model_parse (p->plan.memory_model, &problem.memory_model);
-    return problem;
-}
-
 /* ---- settings ---- */
 
-/* A search's inputs in the rooms' terms. */
+/* A search's inputs in the rooms' terms, and what came out. */
 struct request {
+    struct linkwise_settings in;
     struct mapper_problem p;
     struct mapper_settings s;
-    struct workload_job job;
-    struct workload_profile profile;
-    bool *allowed, *pinned; /* [n_nodes] */
-    bool stop;              /* progress() has said so */
-    const struct linkwise_settings *from;
+    bool *marks; /* what the problem's nodes point to */
+    bool stop;   /* progress() has said so */
+    struct mapper_result result;
+    struct mapper_info info;
 };
-
-static enum status word_of (const char *what, const char *word, bool known,
-                            struct error *err)
-{
-    return !word || known
-               ? ST_OK
-               : err_set (err, ST_USAGE, "%s: unknown word \"%s\"", what, word);
-}
 
 static enum status take_words (const struct linkwise_settings *in, struct request *r,
                                struct error *err)
 {
-    enum status st = api_cost_model (in->cost_model, &r->p.cost_model, err);
-
-    if (st == ST_OK)
-        st = word_of ("memory_model", in->memory_model,
-                      in->memory_model &&
-                          memest_model_parse (in->memory_model, &r->p.memory_model),
-                      err);
-    if (st == ST_OK)
-        st = word_of ("granularity", in->granularity,
-                      in->granularity &&
-                          mapper_granularity_parse (in->granularity, &r->s.granularity),
-                      err);
-    if (st == ST_OK)
-        st = word_of ("objective", in->objective,
-                      in->objective &&
-                          mapper_objective_parse (in->objective, &r->p.objective),
-                      err);
-    return st;
+    API_WORD (in, cost_model, costmodel_kind_parse, &r->p.cost_model);
+    API_WORD (in, memory_model, memest_model_parse, &r->p.memory_model);
+    API_WORD (in, granularity, mapper_granularity_parse, &r->s.granularity);
+    API_WORD (in, objective, mapper_objective_parse, &r->p.objective);
+    return ST_OK;
 }
 
 static enum status take_numbers (const struct linkwise_settings *in, struct request *r,
@@ -103,7 +67,7 @@ static bool on_progress (void *context, long done, long total, double best_step_
 {
     struct request *r = context;
 
-    if (r->from->progress (r->from->context, done, total, best_step_s, lower_bound_s))
+    if (r->in.progress (r->in.context, done, total, best_step_s, lower_bound_s))
         r->stop = true;
     return r->stop;
 }
@@ -115,62 +79,53 @@ static bool is_stopped (void *context)
     return r->stop;
 }
 
-static enum status take_settings (const struct linkwise_settings *in, struct request *r,
-                                  struct error *err)
+/* The memory limit asked for; of an old plan its own unless one is. */
+static void take_limit (const struct linkwise_settings *in, bool old,
+                        struct mapper_problem *p)
 {
-    const struct topology_cluster *c = r->p.cluster;
-    const struct mapper_nodes nodes = {in->only, in->exclude, in->pin, in->nodes,
-                                       in->spares};
-    enum status st = take_words (in, r, err);
+    if (old && !(in->memory_limit_pct > 0) && !(in->oom_risk > 0))
+        return;
+    p->oom_risk = in->oom_risk;
+    p->memory_limit_pct = in->memory_limit_pct > 0
+                              ? in->memory_limit_pct
+                              : memest_usual_limit_pct (p->memory_model);
+}
 
-    if (st == ST_OK)
-        st = take_numbers (in, r, err);
-    if (st == ST_OK && !(r->allowed = calloc (2 * (size_t) c->n_nodes, sizeof (bool))))
-        st = err_nomem (err);
-    if (st != ST_OK)
-        return st;
-    r->pinned = r->allowed + c->n_nodes;
-    r->p.node_allowed = r->allowed;
-    r->p.node_pinned = in->pin ? r->pinned : NULL;
+/* @param[in] given  NULL: the usual ones
+ * @param[in] old    does the problem come from an old plan? */
+static enum status take_settings (const struct linkwise_settings *given, bool old,
+                                  struct request *r, struct error *err)
+{
+    const struct linkwise_settings *in = &r->in;
+    struct mapper_nodes nodes;
+
+    r->in = given ? *given : linkwise_settings ();
+    r->s = mapper_settings_default ();
+    nodes = (struct mapper_nodes){in->only, in->exclude, in->pin, in->nodes, in->spares};
+    TRY (take_words (in, r, err));
+    TRY (take_numbers (in, r, err));
+    take_limit (in, old, &r->p);
     if (in->progress) {
-        r->from = in;
         r->s.progress = on_progress;
         r->s.stop = is_stopped;
         r->s.context = r;
     }
-    return mapper_choose_nodes (&nodes, c, r->allowed, r->pinned, &r->p.max_nodes, err);
-}
-
-/* The memory limit asked for, or else: of an old plan, the usual one of the model. */
-static void take_limit (const struct linkwise_settings *in,
-                        const struct workload_plan *old, struct mapper_problem *p)
-{
-    p->memory_limit_pct = in->memory_limit_pct;
-    p->oom_risk = in->oom_risk;
-    if (in->memory_limit_pct > 0 || in->oom_risk > 0)
-        return;
-    p->memory_limit_pct =
-        old ? old->memory_limit_pct : memest_usual_limit_pct (p->memory_model);
-    p->oom_risk = old ? old->oom_risk : 0.0;
+    return mapper_choose_nodes (&nodes, &r->p, &r->marks, err);
 }
 
 /* ---- results ---- */
 
 /* A result as a plan.  @param[in] extra  put into the document; stolen; may be NULL */
-static enum status plan_of (const struct mapper_problem *p, const struct mapper_result *r,
-                            const struct mapper_info *info,
+static enum status plan_of (const struct request *r,
                             const struct linkwise_cluster *cluster, json_t *extra,
                             struct linkwise_plan **out, struct error *err)
 {
     struct linkwise_plan *x = calloc (1, sizeof *x);
-    char hex[65] = "", recompute[24];
-    const char *file = NULL;
     json_t *doc = NULL;
     enum status st =
-        x ? api_cluster_reference (cluster, &file, hex, err) : err_nomem (err);
+        x ? api_result_document (&r->p, &r->result, &r->info, cluster, &doc, err)
+          : err_nomem (err);
 
-    if (st == ST_OK && !(doc = mapper_plan_to_json (p, r, info, file, hex)))
-        st = err_nomem (err);
     if (st == ST_OK && extra)
         json_object_update (doc, extra);
     if (st == ST_OK)
@@ -181,14 +136,20 @@ static enum status plan_of (const struct mapper_problem *p, const struct mapper_
         free (x);
         return st;
     }
-    x->profile = *p->profile;
+    x->profile = *r->p.profile;
     x->cluster = api_cluster_use (cluster);
-    x->lower_bound_s = r->lower_bound_s;
-    x->default_order_step_s = r->default_order_step_s;
-    snprintf (x->recompute, sizeof x->recompute, "%s",
-              workload_recompute_text (&r->config, recompute));
+    x->lower_bound_s = r->result.lower_bound_s;
+    x->default_order_step_s = r->result.default_order_step_s;
+    workload_recompute_text (&r->result.config, x->recompute);
     *out = x;
     return ST_OK;
+}
+
+static void request_release (struct request *r)
+{
+    mapper_result_release (&r->result);
+    mapper_info_release (&r->info);
+    free (r->marks);
 }
 
 /* "nothing fits": what came closest, in one line more. */
@@ -212,11 +173,9 @@ enum linkwise_status linkwise_search (
     const struct linkwise_config *fixed, const struct linkwise_settings *settings,
     struct linkwise_plan **out, struct linkwise_notes *notes, struct linkwise_error *err)
 {
-    const struct linkwise_settings usual = linkwise_settings ();
-    const struct linkwise_settings *in = settings ? settings : &usual;
-    struct request r = {.s = mapper_settings_default ()};
-    struct mapper_result result = {0};
-    struct mapper_info info = {0};
+    struct workload_profile by;
+    struct workload_job trained;
+    struct request r = {.marks = NULL};
     enum status st;
 
     API_NEED (cluster);
@@ -228,25 +187,22 @@ enum linkwise_status linkwise_search (
         API_SIZED (settings);
     API_NEED (out);
     r.p = (struct mapper_problem){
-        .model = &model->m, .job = &r.job, .profile = &r.profile, .cluster = cluster->c};
-    st = api_profile (profile, &r.profile, api_error (err));
+        .model = &model->m, .job = &trained, .profile = &by, .cluster = cluster->c};
+    st = api_profile (profile, &by, api_error (err));
     if (st == ST_OK)
-        st = api_job (job, &model->m, &r.job, api_error (err));
+        st = api_job (job, &model->m, &trained, api_error (err));
     if (st == ST_OK)
         st = api_axes (fixed, &r.p.axes, api_error (err));
     if (st == ST_OK)
-        st = take_settings (in, &r, api_error (err));
+        st = take_settings (settings, false, &r, api_error (err));
     if (st == ST_OK) {
-        take_limit (in, NULL, &r.p);
-        costmodel_note_types (cluster->c, r.job.precision, api_notes (notes));
-        st = mapper_search (&r.p, &r.s, &result, &info, api_error (err));
-        say_miss (&r.p, &info, api_error (err));
+        costmodel_note_types (cluster->c, trained.precision, api_notes (notes));
+        st = mapper_search (&r.p, &r.s, &r.result, &r.info, api_error (err));
+        say_miss (&r.p, &r.info, api_error (err));
     }
     if (st == ST_OK)
-        st = plan_of (&r.p, &result, &info, cluster, NULL, out, api_error (err));
-    mapper_result_release (&result);
-    mapper_info_release (&info);
-    free (r.allowed);
+        st = plan_of (&r, cluster, NULL, out, api_error (err));
+    request_release (&r);
     return (enum linkwise_status) st;
 }
 
@@ -259,10 +215,7 @@ enum linkwise_status linkwise_bind (const struct linkwise_plan *plan,
                                     struct linkwise_error *err)
 {
     const struct mapper_nodes nodes = {.only = only};
-    struct mapper_result result = {0};
-    struct mapper_info info = {0};
-    struct mapper_problem p;
-    bool *allowed;
+    struct request r = {.marks = NULL};
     enum status st;
 
     API_NEED (plan);
@@ -270,20 +223,14 @@ enum linkwise_status linkwise_bind (const struct linkwise_plan *plan,
     API_NEED (out);
     if (!cluster)
         cluster = plan->cluster;
-    p = api_plan_problem (plan, cluster->c);
-    allowed = calloc ((size_t) cluster->c->n_nodes, sizeof *allowed);
-    st = allowed ? mapper_choose_nodes (&nodes, cluster->c, allowed, NULL, &p.max_nodes,
-                                        api_error (err))
-                 : err_nomem (api_error (err));
-    p.node_allowed = allowed;
-    costmodel_note_types (cluster->c, p.job->precision, api_notes (notes));
+    r.p = api_plan_problem (plan, cluster->c);
+    costmodel_note_types (cluster->c, r.p.job->precision, api_notes (notes));
+    st = mapper_choose_nodes (&nodes, &r.p, &r.marks, api_error (err));
     if (st == ST_OK)
-        st = mapper_bind (&p, &plan->plan, &result, &info, api_error (err));
+        st = mapper_bind (&r.p, &plan->plan, &r.result, &r.info, api_error (err));
     if (st == ST_OK)
-        st = plan_of (&p, &result, &info, cluster, NULL, out, api_error (err));
-    mapper_result_release (&result);
-    mapper_info_release (&info);
-    free (allowed);
+        st = plan_of (&r, cluster, NULL, out, api_error (err));
+    request_release (&r);
     return (enum linkwise_status) st;
 }
 
@@ -293,13 +240,9 @@ linkwise_replan (const struct linkwise_plan *plan, const struct linkwise_cluster
                  struct linkwise_replanning *how, struct linkwise_plan **out,
                  struct linkwise_notes *notes, struct linkwise_error *err)
 {
-    const struct linkwise_settings usual = linkwise_settings ();
-    const struct linkwise_settings *in = settings ? settings : &usual;
     struct mapper_replan_settings moves = mapper_replan_settings_default ();
-    struct request r = {.s = mapper_settings_default ()};
+    struct request r = {.marks = NULL};
     struct mapper_replanned done = {0};
-    struct mapper_result result = {0};
-    struct mapper_info info = {0};
     enum status st;
 
     API_NEED (plan);
@@ -316,22 +259,21 @@ linkwise_replan (const struct linkwise_plan *plan, const struct linkwise_cluster
         cluster = plan->cluster;
     r.p = api_plan_problem (plan, cluster->c);
     r.p.axes = mapper_axes_free ();
-    st = take_settings (in, &r, api_error (err));
+    st = take_settings (settings, true, &r, api_error (err));
     if (st == ST_OK) {
-        take_limit (in, &plan->plan, &r.p);
         costmodel_note_types (cluster->c, r.p.job->precision, api_notes (notes));
-        moves.tie = in->tie;
+        moves.tie = r.in.tie;
         if (how) {
             moves.move_cost_s = how->move_cost_s;
             moves.remaining_steps = how->remaining_steps;
             moves.any_degrees = how->any_degrees;
         }
-        st = mapper_replan (&r.p, &plan->plan, &r.s, &moves, &result, &info, &done,
+        st = mapper_replan (&r.p, &plan->plan, &r.s, &moves, &r.result, &r.info, &done,
                             api_error (err));
     }
     if (st == ST_OK)
         st = plan_of (
-            &r.p, &result, &info, cluster,
+            &r, cluster,
             json_pack ("{s:o}", "replan", mapper_replanned_to_json (&r.p, &done, "plan")),
             out, api_error (err));
     if (st == ST_OK && how) {
@@ -339,8 +281,6 @@ linkwise_replan (const struct linkwise_plan *plan, const struct linkwise_cluster
         how->stay_step_s = done.stay_step_s;
     }
     mapper_replanned_release (&done);
-    mapper_result_release (&result);
-    mapper_info_release (&info);
-    free (r.allowed);
+    request_release (&r);
     return (enum linkwise_status) st;
 }

@@ -99,43 +99,42 @@ static enum status answer (const struct check_input *in, const struct workload_p
     return st;
 }
 
-static enum status compare (const struct check_input *in, const struct cli_work *x,
+static enum status compare (const struct check_input *in, const struct linkwise_plan *x,
                             struct running *run, struct check_report *r,
                             struct error *err)
 {
     char *text;
     size_t len;
-    enum status st = file_read (in->running, &text, &len, err);
+    enum status st;
 
-    if (st != ST_OK)
-        return st;
+    TRY (file_read (in->running, &text, &len, err));
     run->place = calloc ((size_t) x->plan.n_ranks, sizeof *run->place);
     st = run->place ? check_running_parse (cli_input_name (in->running), text,
                                            x->plan.n_ranks, run->place, err)
                     : err_nomem (err);
     free (text);
-    return st == ST_OK ? check_running (&x->plan, x->cluster, &x->profile, run->place, r,
-                                        &run->found, err)
-                       : st;
+    TRY (st);
+    return check_running (&x->plan, x->cluster->c, &x->profile, run->place, r,
+                          &run->found, err);
 }
 
 static enum status run (void *input, struct notes *notes, struct error *err)
 {
     const struct check_input *in = input;
-    struct cli_work x = {0};
+    struct linkwise_plan x = {.cluster = NULL};
     struct check_report r;
     struct running job = {0};
-    enum status st = cli_plan_read (in->plan, in->cluster, &x, notes, err);
+    enum status st = api_plan_read (in->plan, in->cluster, &x, notes, err);
 
     if (st == ST_OK)
-        st = check_plan (&x.plan, x.cluster, &x.profile, &r, err);
+        st = check_plan (&x.plan, x.cluster->c, &x.profile, &r, err);
     if (st == ST_OK && in->running)
         st = compare (in, &x, &job, &r, err);
     if (st == ST_OK)
         st = answer (in, &x.plan, &r, &job, err);
     free (job.place);
     free (job.found.difference);
-    cli_work_release (&x);
+    api_plan_release (&x);
     return st;
 }
 

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 
+#include "api/api.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/progress.h"
@@ -43,9 +44,6 @@ struct cli_job {
 };
 extern const struct cli_options cli_job_options;
 
-/** The limit in percent: as given, else 80 under Fujii's model and 95 otherwise. */
-double cli_memory_limit (const struct cli_job *j);
-
 /* ---- inputs ---- */
 
 /** Is it "-", standard input or output?  False for NULL. */
@@ -57,71 +55,23 @@ const char *cli_input_name (const char *arg);
 /** End with a usage error if n > 1 inputs are standard input. */
 void cli_one_stdin (int n, struct argp_state *state);
 
-/** What is trained, and where: a plan of a file, or as much of one as arguments and options
- *  say.  Zeros at first; release it, also after a failure. */
-struct cli_work {
-    struct workload_plan plan;
-    struct topology_cluster *cluster;
-    struct workload_profile profile;
-    int *gpu; /* [n_ranks] where the ranks are; NULL where that is not said */
-};
-void cli_work_release (struct cli_work *x);
-
-/** Read a plan and its profile.  @param[in] cluster  NULL: the plan's own */
-enum status cli_plan_read (const char *plan, const char *cluster, struct cli_work *x,
-                           struct notes *notes, struct error *err);
-/** Look up the plan's GPUs. */
-enum status cli_plan_gpus (struct cli_work *x, struct error *err);
+/** The options' memory limit into a plan. */
+void cli_job_limit (const struct cli_job *in, struct workload_plan *plan);
 
 /** Read the model and the job's profile, and check the job against the model; the plan's
  *  limits are the options'. */
-enum status cli_job_read (const struct cli_job *in, const char *model, struct cli_work *x,
-                          struct notes *notes, struct error *err);
-
-/** One configuration from the options, axes not given taking their defaults (degrees 1,
- *  ZeRO 1, sequence parallelism on where tp > 1, nothing recomputed, 1F1B). */
-struct workload_config cli_job_config (const struct cli_job *in);
+enum status cli_job_read (const struct cli_job *in, const char *model,
+                          struct linkwise_plan *x, struct notes *notes,
+                          struct error *err);
 
 /** Layers of each stage of the configuration: the option's list, or the profile's split. */
-enum status cli_job_layers (const struct cli_job *in, struct cli_work *x,
+enum status cli_job_layers (const struct cli_job *in, struct linkwise_plan *x,
                             struct error *err);
-
-/** The search for that job on its cluster, on all nodes that are not drained, within the
- *  plan's limits; no axis is set. */
-struct mapper_problem cli_problem (const struct cli_work *x);
-
-/** Set allowed[] of the nodes of a host list to value, or with "rack:LIST" of all nodes in
- *  racks or below switches of those names; a drained node is never allowed.
- *  @return ST_OK, ST_NOMEM, or ST_USAGE for a list or name that is not right */
-enum status cli_mark_nodes (const struct topology_cluster *c, const char *list,
-                            const char *option, bool value, bool *allowed,
-                            struct error *err);
-
-#define CLI_WHOLE_NODES 256 /* clusters up to here stand in the plan file */
-
-/** How a plan names its cluster's file, where it does: that of a larger cluster, by the
- *  argument, or without one that of the plan that was read.
- *  @param[in]  arg   NULL: plan's own; plan is not looked at otherwise
- *  @param[out] file  NULL where the cluster is written whole
- *  @param[out] hex   the digest of the file's text, "" where there is none */
-enum status cli_cluster_reference (const char *arg, const struct workload_plan *plan,
-                                   const struct topology_cluster *c, const char **file,
-                                   char hex[65], struct error *err);
 
 /* ---- messages ---- */
 
 /** Print the notes as warnings of "linkwise NAME", and release them. */
 void cli_warn (const char *who, struct notes *notes);
-
-/** Note the ranks that are on drained nodes. */
-void cli_note_drained (const struct cli_work *x, struct notes *notes);
-
-/** Note a type, or all of a cluster's, that run at fp16's rate for want of bf16; true if
- *  it does. */
-bool cli_note_type (const struct topology_gpu_type *t, enum workload_precision precision,
-                    struct notes *notes);
-void cli_note_types (const struct topology_cluster *c, enum workload_precision precision,
-                     struct notes *notes);
 
 /** A watch that shows "looking at links: 40 %" on the progress line. */
 struct topology_watch cli_watch (struct progress *p);

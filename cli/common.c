@@ -49,43 +49,6 @@ void cli_print (const char *format, ...)
     free (text);
 }
 
-void cli_note_drained (const struct cli_work *x, struct notes *notes)
-{
-    const struct topology_cluster *c = x->cluster;
-    int said = -1; /* ranks of one node mostly follow each other */
-
-    for (int r = 0; r < x->plan.n_ranks; r++) {
-        int node = c->node_of_gpu[x->gpu[r]];
-
-        if (c->node[node].drained && node != said)
-            notes_add (notes, "rank %d is on node %s, which is drained", r,
-                       c->node[node].name);
-        said = node;
-    }
-}
-
-bool cli_note_type (const struct topology_gpu_type *t, enum workload_precision precision,
-                    struct notes *notes)
-{
-    if (precision != PREC_BF16 || t->bf16_flop_per_s > 0)
-        return false;
-    notes_add (notes, "GPU type %s has no bf16; its fp16 rate is used", t->name);
-    return true;
-}
-
-void cli_note_types (const struct topology_cluster *c, enum workload_precision precision,
-                     struct notes *notes)
-{
-    const struct topology_gpu_type *said = NULL;
-
-    for (int i = 0; i < c->n_nodes; i++) {
-        const struct topology_gpu_type *t = c->node[i].type;
-
-        if (t != said && cli_note_type (t, precision, notes))
-            said = t;
-    }
-}
-
 static void on_links (void *context, double share)
 {
     progress_show (context, "looking at links: %.0f %%", 100 * share);

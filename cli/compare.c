@@ -29,7 +29,7 @@ struct comparison {
     bool snapshots;
     struct topology_diff diff;
     struct compared {
-        struct cli_work work;
+        struct linkwise_plan work;
         struct report_compared result;
     } * model; /* [n_models] */
     int n_models;
@@ -317,15 +317,13 @@ static enum status compare_model (const struct comparison *x, const char *name,
     struct mapper_problem p[2];
     struct mapper_settings settings = mapper_settings_default ();
     struct progress progress;
-    enum status st = cli_job_read (&x->in->job, name, &m->work, notes, err);
+    enum status st;
 
-    if (st != ST_OK)
-        return st;
+    TRY (cli_job_read (&x->in->job, name, &m->work, notes, err));
     for (int k = 0; k < 2; k++) {
-        p[k] = cli_problem (&m->work);
-        p[k].cluster = x->c[k];
+        p[k] = api_plan_problem (&m->work, x->c[k]);
         p[k].axes = x->in->job.axes;
-        cli_note_types (x->c[k], p[k].job->precision, notes);
+        costmodel_note_types (x->c[k], p[k].job->precision, notes);
     }
     progress_start (&progress);
     settings.tie = MAPPER_USUAL_TIE; /* the plans that `plan` would make */
@@ -354,8 +352,7 @@ static enum status collect (struct comparison *x, struct notes *notes, struct er
             st = topology_stats_collect (x->c[k], in->worst, &watch, &x->stats[k], err);
     }
     progress_end (&progress);
-    if (st != ST_OK)
-        return st;
+    TRY (st);
     for (int k = 0; k < 2; k++) {
         const char *name = x->c[k]->name,
                    *slash = strchr (name, ' ') ? NULL : strrchr (name, '/');
@@ -364,15 +361,14 @@ static enum status collect (struct comparison *x, struct notes *notes, struct er
     }
     x->snapshots = topology_same_cluster (x->c[0], x->c[1]);
     if (x->snapshots)
-        st = topology_diff_collect (x->c[0], x->c[1], in->change_pct / 100, in->worst,
-                                    &x->diff, err);
-    if (st == ST_OK && !(x->model = calloc ((size_t) in->list.n, sizeof *x->model)))
-        st = err_nomem (err);
-    for (int k = 2; k < in->list.n && st == ST_OK; k++) {
-        st = compare_model (x, in->list.arg[k], &x->model[x->n_models], notes, err);
-        x->n_models += st == ST_OK;
-    }
-    return st;
+        TRY (topology_diff_collect (x->c[0], x->c[1], in->change_pct / 100, in->worst,
+                                    &x->diff, err));
+    if (!(x->model = calloc ((size_t) in->list.n, sizeof *x->model)))
+        return err_nomem (err);
+    for (; x->n_models + 2 < in->list.n; x->n_models++)
+        TRY (compare_model (x, in->list.arg[x->n_models + 2], &x->model[x->n_models],
+                            notes, err));
+    return ST_OK;
 }
 
 static enum status print_json (const struct comparison *x, struct error *err)

@@ -38,65 +38,23 @@ static const char *own_path (char path[PATH_MAX])
     return path;
 }
 
-/* The plan as it can be read from any folder: with the cluster that was given for it, and
- * its file's name made absolute.  out: a new reference. */
-static enum status document (const struct cli_work *x, const char *cluster, json_t **out,
-                             struct error *err)
-{
-    char hex[65], where[PATH_MAX];
-    const char *file;
-    json_t *own = json_object_get (x->plan.doc, "cluster");
-    enum status st =
-        cli_cluster_reference (cluster, &x->plan, x->cluster, &file, hex, err);
-
-    if (st != ST_OK)
-        return st;
-    if (!(*out = json_copy (x->plan.doc)))
-        return err_nomem (err);
-    if (file && realpath (file, where)) {
-        own = cluster ? json_pack ("{s:s, s:i, s:s}", "name", x->cluster->name, "nodes",
-                                   x->cluster->n_nodes, "sha256", hex)
-                      : json_copy (own);
-        json_object_set_new (own, "file", json_string (where));
-        json_object_set_new (*out, "cluster", own);
-    } else if (cluster) {
-        json_object_set_new (*out, "cluster", topology_cluster_to_json (x->cluster));
-    }
-    return ST_OK;
-}
-
 static enum status run (void *input, struct notes *notes, struct error *err)
 {
     const struct emit_input *in = input;
-    struct cli_work x = {0};
+    struct linkwise_plan x = {.cluster = NULL};
     struct notes refused = {0};
     char path[PATH_MAX];
-    json_t *doc = NULL;
-    enum status st = cli_plan_read (in->plan, in->cluster, &x, notes, err);
+    enum status st = api_plan_read (in->plan, in->cluster, &x, notes, err);
 
     if (st == ST_OK)
-        st = cli_plan_gpus (&x, err);
-    if (st == ST_OK)
-        st = document (&x, in->cluster, &doc, err);
-    if (st == ST_OK) {
-        const struct launch_request request = {.plan = &x.plan,
-                                               .cluster = x.cluster,
-                                               .gpu = x.gpu,
-                                               .doc = doc,
-                                               .linkwise = own_path (path),
-                                               .to = in->to};
-
-        cli_note_drained (&x, notes);
-        st = launch_emit (&request, in->dir, &refused, err);
-    }
+        st = api_emit (&x, in->to, in->dir, own_path (path), notes, &refused, err);
     if (st == ST_OK)
         printf ("%d ranks written to %s; %s/README has the commands\n", x.plan.n_ranks,
                 in->dir, in->dir);
     for (int i = 0; i < refused.n; i++)
         fprintf (stderr, "linkwise emit: not written: %s\n", refused.line[i]);
     notes_free (&refused);
-    json_decref (doc);
-    cli_work_release (&x);
+    api_plan_release (&x);
     return st;
 }
 

@@ -26,25 +26,6 @@ PARSE (parse_precision, workload_precision_parse)
 PARSE (parse_attention, workload_attention_parse)
 PARSE (parse_memory_model, memest_model_parse)
 
-static bool parse_recompute (const char *word, void *value)
-{
-    struct mapper_axes *a = value;
-    enum workload_recompute recompute = RECOMPUTE_NONE;
-    bool known = workload_recompute_parse (word, &recompute, &a->recompute_layers);
-
-    a->recompute = (int) recompute;
-    return known;
-}
-
-static bool parse_schedule (const char *word, void *value)
-{
-    enum workload_schedule schedule = SCHEDULE_1F1B;
-    bool known = workload_schedule_parse (word, &schedule);
-
-    *(int *) value = (int) schedule;
-    return known;
-}
-
 static const struct cli_option options[] = {
     {"seq", 0, "TOKENS", "tokens of one sequence", CLI_INT (job.seq, 1, MOST)},
     {"global-batch", 0, "N", "sequences of one optimiser step",
@@ -65,11 +46,11 @@ static const struct cli_option options[] = {
      CLI_PARSED (parse_on, int, axes.sequence_parallel)},
     {"recompute", 0, "none|selective|full|full:K",
      "activation recomputation; K of a stage's layers",
-     CLI_PARSED (parse_recompute, struct mapper_axes, axes)},
+     CLI_PARSED (api_parse_recompute, struct mapper_axes, axes)},
     {"schedule", 0, "1f1b|interleaved|gpipe|zb1p|zb2p|zbv|v-half|v-min",
      "pipeline schedule (default 1f1b; plan searches those that the profile's framework "
      "runs)",
-     CLI_PARSED (parse_schedule, int, axes.schedule)},
+     CLI_PARSED (api_parse_schedule, int, axes.schedule)},
     {"precision", 0, "bf16|fp16|fp8|fp32", "default bf16",
      CLI_PARSED (parse_precision, enum workload_precision, job.precision)},
     {"attention", 0, "flash|fused|unfused",
@@ -158,57 +139,29 @@ static void check (void *input, struct argp_state *state)
 const struct cli_options cli_job_options = {
     .line = options, .group = 1, .init = init, .check = check};
 
-double cli_memory_limit (const struct cli_job *j)
+void cli_job_limit (const struct cli_job *in, struct workload_plan *plan)
 {
-    if (j->memory_limit_pct > 0)
-        return j->memory_limit_pct;
-    return j->memory_model == MEMEST_FUJII ? 80 : 95;
+    plan->oom_risk = in->oom_risk;
+    plan->memory_limit_pct = in->memory_limit_pct > 0
+                                 ? in->memory_limit_pct
+                                 : memest_usual_limit_pct (in->memory_model);
 }
 
-enum status cli_job_read (const struct cli_job *in, const char *model, struct cli_work *x,
-                          struct notes *notes, struct error *err)
+enum status cli_job_read (const struct cli_job *in, const char *model,
+                          struct linkwise_plan *x, struct notes *notes, struct error *err)
 {
     struct workload_plan *p = &x->plan;
-    enum status st = workload_model_read (model, &p->model, notes, err);
 
     p->job = in->job;
-    p->memory_limit_pct = cli_memory_limit (in);
-    p->oom_risk = in->oom_risk;
+    cli_job_limit (in, p);
     snprintf (p->memory_model, sizeof p->memory_model, "%s",
               memest_model_name (in->memory_model));
-    if (st == ST_OK)
-        st = workload_job_check (&p->model, &p->job, err);
-    return st == ST_OK ? workload_profile_read (in->profile, &x->profile, notes, err)
-                       : st;
+    TRY (workload_model_read (model, &p->model, notes, err));
+    TRY (workload_job_check (&p->model, &p->job, err));
+    return workload_profile_read (in->profile, &x->profile, notes, err);
 }
 
-static int or_default (int value, int fallback)
-{
-    return value == MAPPER_FREE ? fallback : value;
-}
-
-struct workload_config cli_job_config (const struct cli_job *in)
-{
-    const struct mapper_axes *a = &in->axes;
-    struct workload_config c = {
-        .deg = {.tp = or_default (a->tp, 1),
-                .pp = or_default (a->pp, 1),
-                .dp = or_default (a->dp, 1),
-                .cp = or_default (a->cp, 1),
-                .ep = or_default (a->ep, 1)},
-        .micro_batch = or_default (a->micro_batch, 1),
-        .zero = or_default (a->zero, 1),
-        .recompute = (enum workload_recompute) or_default (a->recompute, RECOMPUTE_NONE),
-        .recompute_layers = a->recompute_layers,
-        .schedule = (enum workload_schedule) or_default (a->schedule, SCHEDULE_1F1B)};
-
-    c.deg.vpp = or_default (a->vpp, workload_default_vpp (c.schedule));
-    c.deg.etp = or_default (a->etp, c.deg.tp);
-    c.sequence_parallel = c.deg.tp > 1 && or_default (a->sequence_parallel, 1);
-    return c;
-}
-
-enum status cli_job_layers (const struct cli_job *in, struct cli_work *x,
+enum status cli_job_layers (const struct cli_job *in, struct linkwise_plan *x,
                             struct error *err)
 {
     const struct workload_model *m = &x->plan.model;

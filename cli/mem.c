@@ -30,7 +30,7 @@ static void check (void *input, struct argp_state *state)
 
 /* Everything that one call is about. */
 struct estimate {
-    struct cli_work work;
+    struct linkwise_plan work;
     struct memest_problem problem;
     const struct topology_gpu_type *gpu;
     struct memest_stage *stage; /* [pp] */
@@ -147,53 +147,40 @@ static enum status read_input (struct mem_input *in, struct estimate *e,
 {
     struct workload_plan *plan = &e->work.plan;
     const struct workload_job *job = &in->job.job;
-    enum status st;
 
-    plan->config = cli_job_config (&in->job);
+    plan->config = mapper_axes_config (&in->job.axes);
     if (!(e->gpu = topology_gpu_type_builtin (in->gpu)))
         return err_set (err, ST_USAGE,
                         "--gpu: unknown type \"%s\" (`linkwise gpus` lists them)",
                         in->gpu);
-    st = default_batch (&in->job.job, &plan->config, err);
-    if (st == ST_OK)
-        st = cli_job_read (&in->job, in->model, &e->work, notes, err);
-    if (st == ST_OK && job->precision == PREC_FP8 && e->gpu->fp8_flop_per_s <= 0)
-        st = err_set (err, ST_INVALID, "GPU type %s cannot run fp8", e->gpu->name);
-    if (st == ST_OK)
-        cli_note_type (e->gpu, job->precision, notes);
-    if (st == ST_OK)
-        st = workload_config_check (&plan->model, job, &plan->config, err);
-    if (st == ST_OK)
-        st = workload_config_offered (&plan->config, &e->work.profile, err);
-    return st == ST_OK ? cli_job_layers (&in->job, &e->work, err) : st;
+    TRY (default_batch (&in->job.job, &plan->config, err));
+    TRY (cli_job_read (&in->job, in->model, &e->work, notes, err));
+    if (!(costmodel_matrix_rate (e->gpu, job->precision) > 0))
+        return err_set (err, ST_INVALID, "GPU type %s cannot run %s", e->gpu->name,
+                        workload_precision_name (job->precision));
+    costmodel_note_type (e->gpu, job->precision, notes);
+    TRY (workload_config_check (&plan->model, job, &plan->config, err));
+    TRY (workload_config_offered (&plan->config, &e->work.profile, err));
+    return cli_job_layers (&in->job, &e->work, err);
 }
 
-static enum status estimate (struct estimate *e, const struct cli_job *job,
-                             struct error *err)
+static enum status estimate (struct estimate *e, struct error *err)
 {
+    const struct mapper_problem p = api_plan_problem (&e->work, NULL);
     const struct workload_plan *plan = &e->work.plan;
-    const int *layers = plan->layers_per_stage;
     struct workload_config changed;
 
-    e->problem = (struct memest_problem){&plan->model, &plan->job, &plan->config,
-                                         &e->work.profile, job->memory_model};
-    e->limit_bytes = memest_limit (&e->work.profile, e->gpu->memory_bytes,
-                                   plan->memory_limit_pct, plan->oom_risk);
+    e->problem = mapper_memory_problem (&p, &plan->config);
+    e->limit_bytes = mapper_memory_limit (&p, e->gpu->memory_bytes);
     e->stage = calloc ((size_t) plan->config.deg.pp, sizeof *e->stage);
     if (!e->stage)
         return err_nomem (err);
-    for (int i = 0; i < plan->config.deg.pp; i++) {
-        struct workload_stage held =
-            workload_stage_of (&plan->model, &plan->config, layers, i);
-
-        memest_stage (&e->problem, i, &held, &e->stage[i]);
-        if (e->stage[i].peak_bytes > e->stage[e->worst].peak_bytes)
-            e->worst = i;
-    }
-    e->chance = memest_chance (job->memory_model, &e->work.profile,
-                               e->stage[e->worst].peak_bytes, e->gpu->memory_bytes);
+    e->worst = api_stages (&p, &e->work, e->stage);
+    e->chance = memest_chance (p.memory_model, p.profile, e->stage[e->worst].peak_bytes,
+                               e->gpu->memory_bytes);
     if (!fits (e))
-        memest_smallest_change (&e->problem, layers, e->limit_bytes, &changed, &e->fix);
+        memest_smallest_change (&e->problem, plan->layers_per_stage, e->limit_bytes,
+                                &changed, &e->fix);
     return ST_OK;
 }
 
@@ -204,14 +191,14 @@ static enum status run (void *input, struct notes *notes, struct error *err)
     enum status st = read_input (in, &e, notes, err);
 
     if (st == ST_OK)
-        st = estimate (&e, &in->job, err);
+        st = estimate (&e, err);
     if (st == ST_OK && in->json)
         st = cli_print_json (estimate_json (&e), err);
     else if (st == ST_OK)
         print_estimate (&e);
     free (e.stage);
     text_free (&e.fix);
-    cli_work_release (&e.work);
+    api_plan_release (&e.work);
     return st;
 }
 

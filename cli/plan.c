@@ -13,9 +13,10 @@ struct plan_input {
     struct plan_from from;
     struct plan_passes passes;
     struct mapper_settings settings;
-    const char *cluster, *model, *only, *exclude, *pin, *out;
+    struct mapper_nodes nodes;
+    const char *cluster, *model, *out;
     enum costmodel_kind kind;
-    int nodes, spares, seed;
+    int seed;
     int granularity, objective; /* as mapper's enums have them */
     double tie_pct;
     bool json;
@@ -26,21 +27,22 @@ struct plan_input {
 /* What was asked for, what it is about, and what was found. */
 struct planning {
     struct plan_input *in;
-    struct cli_work work; /* without --from, which has its own */
+    struct linkwise_plan work; /* the old plan, or what is known before there is one */
     struct mapper_problem p;
     struct mapper_result r;
     struct mapper_info info;
 };
 
 static const struct cli_option options[] = {
-    {"nodes", 0, "N", "use at most N nodes, the best ones", CLI_INT (nodes, 1, 1 << 30)},
-    {"spares", 0, "N", "leave N nodes idle", CLI_INT (spares, 0, 1 << 30)},
+    {"nodes", 0, "N", "use at most N nodes, the best ones",
+     CLI_INT (nodes.nodes, 1, 1 << 30)},
+    {"spares", 0, "N", "leave N nodes idle", CLI_INT (nodes.spares, 0, 1 << 30)},
     {"only", 0, "HOSTLIST",
      "use these nodes alone, as in n[01-16,20], or rack:r[1-2] for all nodes of racks or "
      "below switches of these names",
-     CLI_TEXT (only)},
-    {"exclude", 0, "HOSTLIST", "do not use these nodes", CLI_TEXT (exclude)},
-    {"pin", 0, "HOSTLIST", "use these nodes in any case", CLI_TEXT (pin)},
+     CLI_TEXT (nodes.only)},
+    {"exclude", 0, "HOSTLIST", "do not use these nodes", CLI_TEXT (nodes.exclude)},
+    {"pin", 0, "HOSTLIST", "use these nodes in any case", CLI_TEXT (nodes.pin)},
     {"granularity", 0, "auto|node|gpu",
      "node gives every node consecutive ranks, gpu places single GPUs freely, auto "
      "(default) takes node unless gpu gains over 0.5 %",
@@ -92,72 +94,6 @@ static void check (void *input, struct argp_state *state)
     cli_one_stdin (cli_is_dash (in->cluster) + cli_is_dash (in->model) +
                        cli_is_dash (from) + in->passes.n_stdins,
                    state);
-}
-
-/* ---- which nodes ---- */
-
-/* Nodes that must hold ranks: among those allowed, no more than may be used. */
-static enum status pin_nodes (const struct plan_input *in,
-                              const struct topology_cluster *c, const bool *allowed,
-                              int max_nodes, bool *pinned, struct error *err)
-{
-    enum status st = cli_mark_nodes (c, in->pin, "--pin", true, pinned, err);
-    int n = 0;
-
-    for (int i = 0; i < c->n_nodes && st == ST_OK; i++) {
-        n += pinned[i];
-        if (pinned[i] && !allowed[i])
-            st = err_set (err, ST_USAGE,
-                          "--pin: %s is left out by --only or --exclude: leave it out of "
-                          "one of the two",
-                          c->node[i].name);
-    }
-    if (st == ST_OK && n == 0)
-        st = err_set (err, ST_USAGE, "--pin %s: all of them are drained", in->pin);
-    if (st == ST_OK && max_nodes > 0 && n > max_nodes)
-        st = err_set (err, ST_USAGE,
-                      "--pin: %d nodes are pinned, and --nodes or --spares leave %d", n,
-                      max_nodes);
-    return st;
-}
-
-/* @param[out] allowed, pinned  [n_nodes] */
-static enum status choose_nodes (const struct plan_input *in,
-                                 const struct topology_cluster *c, bool *allowed,
-                                 bool *pinned, int *max_nodes, struct error *err)
-{
-    enum status st = ST_OK;
-    int n = 0;
-
-    for (int i = 0; i < c->n_nodes; i++)
-        allowed[i] = !in->only && !c->node[i].drained;
-    if (in->only)
-        st = cli_mark_nodes (c, in->only, "--only", true, allowed, err);
-    if (st == ST_OK && in->exclude)
-        st = cli_mark_nodes (c, in->exclude, "--exclude", false, allowed, err);
-    if (st != ST_OK)
-        return st;
-    for (int i = 0; i < c->n_nodes; i++)
-        n += allowed[i];
-    if (n == 0)
-        return err_set (
-            err, ST_NOFIT,
-            "no node of %s is left to use: shorten --exclude, name other nodes in "
-            "--only, or put drained ones back (linkwise cluster drain --undrain)",
-            c->name);
-    if (in->nodes > c->n_nodes)
-        return err_set (err, ST_USAGE,
-                        "--nodes %d: the cluster %s has %d: ask for that many or fewer",
-                        in->nodes, c->name, c->n_nodes);
-    if (in->spares >= n && in->spares > 0)
-        return err_set (
-            err, ST_USAGE,
-            "--spares %d: only %d nodes can be used, and one at least must be",
-            in->spares, n);
-    *max_nodes = in->nodes;
-    if (in->spares > 0 && (*max_nodes == 0 || *max_nodes > n - in->spares))
-        *max_nodes = n - in->spares;
-    return in->pin ? pin_nodes (in, c, allowed, *max_nodes, pinned, err) : ST_OK;
 }
 
 /* ---- progress ---- */
@@ -279,15 +215,13 @@ static void print_memory (const struct planning *x)
         if (r->memory[i].peak_bytes / r->gpu_bytes[i] >
             r->memory[worst].peak_bytes / r->gpu_bytes[worst])
             worst = i;
-    printf (
-        "memory   %.1f GiB at the peak (stage %d), the limit is %.1f GiB; chance of "
-        "running out %s\n",
-        r->memory[worst].peak_bytes / UNITS_GIB, worst,
-        memest_limit (p->profile, r->gpu_bytes[worst], p->memory_limit_pct, p->oom_risk) /
-            UNITS_GIB,
-        cli_chance (memest_chance (p->memory_model, p->profile,
-                                   r->memory[worst].peak_bytes, r->gpu_bytes[worst]),
-                    chance));
+    printf ("memory   %.1f GiB at the peak (stage %d), the limit is %.1f GiB; chance of "
+            "running out %s\n",
+            r->memory[worst].peak_bytes / UNITS_GIB, worst,
+            mapper_memory_limit (p, r->gpu_bytes[worst]) / UNITS_GIB,
+            cli_chance (memest_chance (p->memory_model, p->profile,
+                                       r->memory[worst].peak_bytes, r->gpu_bytes[worst]),
+                        chance));
 }
 
 /* What else is as good, and what simplicity cost. */
@@ -417,14 +351,10 @@ static enum status answer (const struct planning *x, struct error *err)
 {
     const struct plan_input *in = x->in;
     bool to_stdout = in->json || cli_is_dash (in->out);
-    const char *file;
-    char hex[65];
     json_t *doc = NULL;
-    enum status st = cli_cluster_reference (in->cluster, &in->from.old.plan, x->p.cluster,
-                                            &file, hex, err);
+    enum status st =
+        api_result_document (&x->p, &x->r, &x->info, x->work.cluster, &doc, err);
 
-    if (st == ST_OK && !(doc = mapper_plan_to_json (&x->p, &x->r, &x->info, file, hex)))
-        st = err_nomem (err);
     if (st == ST_OK && in->from.file)
         json_object_set_new (
             doc, "replan",
@@ -474,8 +404,8 @@ static enum status search (struct planning *x, struct error *err)
     in->settings.context = &progress;
     sigaction (SIGINT, &act, &old);
     st = in->from.file
-             ? mapper_replan (&x->p, &in->from.old.plan, &in->settings, &in->from.how,
-                              &x->r, &x->info, &in->from.done, err)
+             ? mapper_replan (&x->p, &x->work.plan, &in->settings, &in->from.how, &x->r,
+                              &x->info, &in->from.done, err)
              : mapper_search (&x->p, &in->settings, &x->r, &x->info, err);
     if (st == ST_OK && !in->from.file)
         st = plan_passes_price (&in->passes, &x->p, &in->settings, &x->r, err);
@@ -490,59 +420,48 @@ static enum status search (struct planning *x, struct error *err)
     return st;
 }
 
-static enum status read_job (struct planning *x, struct notes *notes, struct error *err)
+/* The problem and how it is to be searched. */
+static enum status read_input (struct planning *x, bool **marks, struct notes *notes,
+                               struct error *err)
 {
     struct plan_input *in = x->in;
-    enum status st;
 
-    if (in->from.file)
-        return plan_from_read (&in->from, &in->job, in->cluster, in->model, &x->p, notes,
-                               err);
-    st = topology_cluster_read (in->cluster, &x->work.cluster, notes, err);
-    if (st == ST_OK)
-        st = cli_job_read (&in->job, in->model, &x->work, notes, err);
-    x->p = cli_problem (&x->work);
-    return st;
+    if (in->from.file) {
+        TRY (plan_from_read (&in->from, &in->job, in->cluster, in->model, &x->work, notes,
+                             err));
+    } else {
+        TRY (api_cluster_read (in->cluster, &x->work.cluster, notes, err));
+        TRY (cli_job_read (&in->job, in->model, &x->work, notes, err));
+    }
+    x->p = api_plan_problem (&x->work, x->work.cluster->c);
+    TRY (mapper_choose_nodes (&in->nodes, &x->p, marks, err));
+    costmodel_note_types (x->p.cluster, x->p.job->precision, notes);
+    x->p.axes = in->job.axes;
+    x->p.cost_model = in->kind;
+    x->p.objective = (enum mapper_objective) in->objective;
+    in->settings.granularity = (enum mapper_granularity) in->granularity;
+    in->settings.seed = (unsigned long) in->seed;
+    in->settings.tie = in->from.how.tie = in->tie_pct / 100;
+    return in->from.file ? ST_OK : plan_passes_read (&in->passes, &x->p, notes, err);
 }
 
 static enum status run (void *input, struct notes *notes, struct error *err)
 {
     struct plan_input *in = input;
     struct planning x = {.in = in};
-    bool *allowed = NULL, *pinned = NULL;
-    enum status st = read_job (&x, notes, err);
+    bool *marks = NULL;
+    enum status st = read_input (&x, &marks, notes, err);
 
-    if (st == ST_OK) {
-        allowed = calloc ((size_t) x.p.cluster->n_nodes, sizeof *allowed);
-        pinned = calloc ((size_t) x.p.cluster->n_nodes, sizeof *pinned);
-        st = allowed && pinned
-                 ? choose_nodes (in, x.p.cluster, allowed, pinned, &x.p.max_nodes, err)
-                 : err_nomem (err);
-    }
-    if (st == ST_OK) {
-        cli_note_types (x.p.cluster, x.p.job->precision, notes);
-        x.p.axes = in->job.axes;
-        x.p.cost_model = in->kind;
-        x.p.node_allowed = allowed;
-        x.p.node_pinned = in->pin ? pinned : NULL;
-        x.p.objective = (enum mapper_objective) in->objective;
-        in->settings.granularity = (enum mapper_granularity) in->granularity;
-        in->settings.seed = (unsigned long) in->seed;
-        in->settings.tie = in->from.how.tie = in->tie_pct / 100;
-        if (!in->from.file)
-            st = plan_passes_read (&in->passes, &x.p, notes, err);
-    }
     if (st == ST_OK) {
         cli_warn ("linkwise plan", notes);
         st = search (&x, err);
     }
-    free (allowed);
-    free (pinned);
+    free (marks);
     mapper_result_release (&x.r);
     mapper_info_release (&x.info);
-    plan_from_release (&in->from);
+    mapper_replanned_release (&in->from.done);
     plan_passes_release (&in->passes);
-    cli_work_release (&x.work);
+    api_plan_release (&x.work);
     return st;
 }
 

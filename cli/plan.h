@@ -13,7 +13,6 @@ struct plan_from {
     double move_cost_s; /* below 0: not given */
     int degrees;        /* a word of the option's; below 0: not given */
     struct mapper_replan_settings how;
-    struct cli_work old; /* on the cluster as it is now */
     struct mapper_replanned done;
 };
 
@@ -26,13 +25,12 @@ bool plan_from_asked (const struct plan_from *x);
 /** Read the old plan, and the cluster as it is now.
  *
  *  @param[in]  cluster, model  arguments; NULL where not given: the plan's own
- *  @param[out] p  the problem, on the plan's model and job; the options' limits hold
- *  @return ST_OK; ST_USAGE for a job that is not the plan's; as cli_plan_read */
+ *  @param[in,out] old  zeros; the options' limits hold
+ *  @return ST_OK; ST_USAGE for a job that is not the plan's; as api_plan_read */
 enum status plan_from_read (struct plan_from *x, const struct cli_job *job,
                             const char *cluster, const char *model,
-                            struct mapper_problem *p, struct notes *notes,
+                            struct linkwise_plan *old, struct notes *notes,
                             struct error *err);
-void plan_from_release (struct plan_from *x);
 
 /** Say whether to stay or to go, and what each move gains. */
 void plan_from_print (const struct plan_from *x, const struct mapper_problem *p,

@@ -41,24 +41,24 @@ bool plan_from_asked (const struct plan_from *x)
 /* ---- reading ---- */
 
 /* A model that is given beside the plan must be the plan's. */
-static enum status check_model (const struct plan_from *x, const char *arg,
+static enum status check_model (const struct plan_from *x,
+                                const struct workload_plan *old, const char *arg,
                                 struct notes *notes, struct error *err)
 {
     struct workload_model m;
-    enum status st = workload_model_read (arg, &m, notes, err);
+    enum status st = ST_OK;
     json_t *a, *b;
 
-    if (st != ST_OK)
-        return st;
+    TRY (workload_model_read (arg, &m, notes, err));
     a = workload_model_to_json (&m);
-    b = workload_model_to_json (&x->old.plan.model);
+    b = workload_model_to_json (&old->model);
     if (!a || !b)
         st = err_nomem (err);
     else if (!json_equal (a, b))
         st = err_set (err, ST_USAGE,
                       "--from: %s is a plan of %s, not of %s: leave MODEL out to replan "
                       "that job, or --from out to plan another",
-                      x->file, x->old.plan.model.name, m.name);
+                      x->file, old->model.name, m.name);
     json_decref (a);
     json_decref (b);
     return st;
@@ -67,13 +67,13 @@ static enum status check_model (const struct plan_from *x, const char *arg,
 #define LEAVE_IT "leave it out to replan that job, or --from out to plan another"
 
 /* Options of the job must be the plan's too, where they were given: not 0. */
-static enum status check_job (const struct plan_from *x, const struct cli_job *given,
-                              struct error *err)
+static enum status check_job (const struct plan_from *x, const struct workload_plan *old,
+                              const struct cli_job *given, struct error *err)
 {
-    const struct workload_job *job = &given->job, *has = &x->old.plan.job;
+    const struct workload_job *job = &given->job, *has = &old->job;
     enum memest_model model = MEMEST_LINKWISE;
 
-    memest_model_parse (x->old.plan.memory_model, &model);
+    memest_model_parse (old->memory_model, &model);
 
     const struct {
         const char *option;
@@ -103,33 +103,20 @@ static enum status check_job (const struct plan_from *x, const struct cli_job *g
 
 enum status plan_from_read (struct plan_from *x, const struct cli_job *job,
                             const char *cluster, const char *model,
-                            struct mapper_problem *p, struct notes *notes,
+                            struct linkwise_plan *old, struct notes *notes,
                             struct error *err)
 {
-    enum status st = cli_plan_read (x->file, cluster, &x->old, notes, err);
-
-    if (st == ST_OK && model)
-        st = check_model (x, model, notes, err);
-    if (st == ST_OK)
-        st = check_job (x, job, err);
-    if (st == ST_OK && strcmp (job->profile, WORKLOAD_PROFILE_DEFAULT) != 0)
-        st = workload_profile_read (job->profile, &x->old.profile, notes, err);
-    if (st != ST_OK)
-        return st;
-    *p = cli_problem (&x->old);
-    if (job->memory_limit_pct > 0 || job->oom_risk > 0) {
-        p->memory_limit_pct = cli_memory_limit (job);
-        p->oom_risk = job->oom_risk;
-    }
+    TRY (api_plan_read (x->file, cluster, old, notes, err));
+    if (model)
+        TRY (check_model (x, &old->plan, model, notes, err));
+    TRY (check_job (x, &old->plan, job, err));
+    if (strcmp (job->profile, WORKLOAD_PROFILE_DEFAULT) != 0)
+        TRY (workload_profile_read (job->profile, &old->profile, notes, err));
+    if (job->memory_limit_pct > 0 || job->oom_risk > 0)
+        cli_job_limit (job, &old->plan);
     x->how.move_cost_s = fmax (x->move_cost_s, 0);
     x->how.any_degrees = x->degrees > 0;
     return ST_OK;
-}
-
-void plan_from_release (struct plan_from *x)
-{
-    cli_work_release (&x->old);
-    mapper_replanned_release (&x->done);
 }
 
 /* ---- saying ---- */

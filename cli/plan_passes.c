@@ -79,32 +79,31 @@ enum status plan_passes_read (struct plan_passes *x, struct mapper_problem *p,
 {
     const struct topology_cluster *c = p->cluster;
     int files = x->n_links + x->n_heldout;
-    enum status st =
-        files > 0 ? topology_passes_read (c, x->file, files, &x->passes, notes, err)
-                  : topology_passes_own (c, &x->passes, err);
 
+    TRY (files > 0 ? topology_passes_read (c, x->file, files, &x->passes, notes, err)
+                   : topology_passes_own (c, &x->passes, err));
     x->how = mapper_heldout_settings_default ();
     if (x->robust > 0)
         x->how.quantile = x->robust;
-    if (st == ST_OK && x->robust > 0 && x->passes.passes - x->n_heldout < 2)
-        st = err_set (
+    if (x->robust > 0 && x->passes.passes - x->n_heldout < 2)
+        return err_set (
             err, ST_USAGE,
             "--robust: %s has one measurement of its links to plan on: give others by "
             "--links FILE, or a cluster that bwprobe measured in several passes",
             c->name);
-    if (st == ST_OK && x->n_heldout > 0 &&
+    if (x->n_heldout > 0 &&
         !(x->held_out = calloc ((size_t) x->passes.passes, sizeof *x->held_out)))
-        st = err_nomem (err);
-    for (int k = 0; k < x->n_heldout && st == ST_OK; k++)
+        return err_nomem (err);
+    for (int k = 0; k < x->n_heldout; k++)
         x->held_out[1 + x->n_links + k] = true;
-    if (st != ST_OK || (x->n_links == 0 && x->robust <= 0))
-        return st;
-    if (c->n_nodes > CLI_WHOLE_NODES)
+    if (x->n_links == 0 && x->robust <= 0)
+        return ST_OK;
+    if (c->n_nodes > MAPPER_WHOLE_CLUSTER_NODES)
         return err_set (err, ST_USAGE,
                         "--links and --robust: %s has %d nodes, and a plan of more than "
                         "%d only names its cluster file: give --heldout-links FILE, "
                         "which plans on that file as it is",
-                        c->name, c->n_nodes, CLI_WHOLE_NODES);
+                        c->name, c->n_nodes, MAPPER_WHOLE_CLUSTER_NODES);
     return combine (x, p, err);
 }
 

@@ -56,30 +56,24 @@ static enum status write_trace (const struct costmodel_problem *p, const int *gp
 }
 
 /* Price one placement and print it. */
-static enum status price (const struct time_input *in, const struct cli_work *x,
-                          struct notes *notes, struct error *err)
+static enum status price (const struct time_input *in, const struct linkwise_plan *x,
+                          const int *gpu, struct notes *notes, struct error *err)
 {
-    const struct costmodel_problem p = {.model = &x->plan.model,
-                                        .job = &x->plan.job,
-                                        .config = &x->plan.config,
-                                        .profile = &x->profile,
-                                        .cluster = x->cluster,
-                                        .layers = x->plan.layers_per_stage,
-                                        .kind = in->kind};
+    struct costmodel_problem p = api_plan_priced (x, x->cluster->c);
     struct costmodel_estimate e;
     struct costmodel_binding binding;
     double unshared_s = 0.0;
     bool found = false;
     char step[32], config[CLI_CONFIG_TEXT];
-    enum status st = costmodel_estimate (&p, x->gpu, true, &e, err);
+    enum status st;
 
-    if (st != ST_OK)
-        return st;
-    st = costmodel_find_binding (&p, x->gpu, e.step_s, &binding, &found, err);
+    p.kind = in->kind;
+    TRY (costmodel_estimate (&p, gpu, true, &e, err));
+    st = costmodel_find_binding (&p, gpu, e.step_s, &binding, &found, err);
     if (st == ST_OK)
-        st = costmodel_unshared_step (&p, x->gpu, &unshared_s, err);
+        st = costmodel_unshared_step (&p, gpu, &unshared_s, err);
     if (st == ST_OK && in->trace)
-        st = write_trace (&p, x->gpu, in->trace, notes, err);
+        st = write_trace (&p, gpu, in->trace, notes, err);
     if (st == ST_OK && in->json) {
         json_t *doc = costmodel_estimate_to_json (&e);
 
@@ -121,81 +115,59 @@ static void note_degrees (const char *name, const struct workload_plan *plan,
 }
 
 /* The placement of a plan, or Megatron's order over the nodes that are not drained. */
-static enum status place (const struct time_input *in, struct cli_work *x,
-                          struct notes *notes, struct error *err)
+static enum status place (const struct time_input *in, const struct linkwise_plan *x,
+                          int *gpu, struct notes *notes, struct error *err)
 {
-    const struct topology_cluster *c = x->cluster;
     struct workload_plan plan;
-    int n = 0, world = (int) workload_world (&x->plan.config.deg);
+    int world = (int) workload_world (&x->plan.config.deg);
     enum status st;
 
-    if (!(x->gpu = calloc ((size_t) world, sizeof *x->gpu)))
-        return err_nomem (err);
     if (strcmp (in->placement, "default") == 0) {
-        for (int i = 0; i < c->n_nodes; i++)
-            for (int k = 0; k < c->node[i].gpus && n < world && !c->node[i].drained; k++)
-                x->gpu[n++] = c->node[i].first_gpu + k;
+        topology_gpus_in_order (x->cluster->c, world, gpu);
         return ST_OK;
     }
-    st = workload_plan_read (in->placement, &plan, NULL, err);
-    if (st != ST_OK)
-        return st;
+    TRY (workload_plan_read (in->placement, &plan, NULL, err));
     if (plan.n_ranks != world)
         st = err_set (err, ST_INVALID,
                       "%s: the plan has %d ranks, the degrees multiply to %d",
                       in->placement, plan.n_ranks, world);
     else
-        st = costmodel_plan_gpus (&plan, c, x->gpu, err);
+        st = costmodel_plan_gpus (&plan, x->cluster->c, gpu, err);
     if (st == ST_OK)
         note_degrees (in->placement, &plan, &x->plan.config.deg, notes);
     workload_plan_release (&plan);
     return st;
 }
 
-/* dp is what the GPUs leave, unless it is given. */
-static enum status fill_dp (const struct time_input *in, const struct topology_cluster *c,
-                            struct workload_degrees *d, struct error *err)
+static enum status read_job (const struct time_input *in, struct linkwise_plan *x,
+                             struct notes *notes, struct error *err)
 {
-    struct workload_degrees one = *d;
-    long long fixed, have = 0, need;
+    struct workload_plan *plan = &x->plan;
 
-    one.dp = 1;
-    fixed = workload_world (&one);
-    for (int i = 0; i < c->n_nodes; i++)
-        have += c->node[i].drained ? 0 : c->node[i].gpus;
-    if (in->job.axes.dp == MAPPER_FREE && have / fixed > 0)
-        d->dp = (int) (have / fixed);
-    need = workload_world (d);
-    if (need > have && need <= WORKLOAD_RANKS_MAX)
-        return err_set (
-            err, ST_INVALID,
-            "tp %d x cp %d x pp %d x dp %d needs %lld GPUs, the cluster has %lld", d->tp,
-            d->cp, d->pp, d->dp, need, have);
-    return ST_OK;
+    TRY (api_cluster_read (in->cluster, &x->cluster, notes, err));
+    TRY (cli_job_read (&in->job, in->model, x, notes, err));
+    TRY (mapper_axes_config_on (x->cluster->c, &in->job.axes, &plan->config, err));
+    TRY (workload_config_check (&plan->model, &plan->job, &plan->config, err));
+    return cli_job_layers (&in->job, x, err);
 }
 
 static enum status run_time (void *input, struct notes *notes, struct error *err)
 {
     const struct time_input *in = input;
-    struct cli_work x = {.plan = {.config = cli_job_config (&in->job)}};
-    struct workload_plan *plan = &x.plan;
-    enum status st = topology_cluster_read (in->cluster, &x.cluster, notes, err);
+    struct linkwise_plan x = {.cluster = NULL};
+    int *gpu = NULL;
+    enum status st = read_job (in, &x, notes, err);
 
-    if (st == ST_OK)
-        st = cli_job_read (&in->job, in->model, &x, notes, err);
-    if (st == ST_OK)
-        st = fill_dp (in, x.cluster, &plan->config.deg, err);
-    if (st == ST_OK)
-        st = workload_config_check (&plan->model, &plan->job, &plan->config, err);
-    if (st == ST_OK)
-        st = cli_job_layers (&in->job, &x, err);
-    if (st == ST_OK)
-        st = place (in, &x, notes, err);
     if (st == ST_OK) {
-        cli_note_types (x.cluster, plan->job.precision, notes);
-        st = price (in, &x, notes, err);
+        gpu = calloc ((size_t) workload_world (&x.plan.config.deg), sizeof *gpu);
+        st = gpu ? place (in, &x, gpu, notes, err) : err_nomem (err);
     }
-    cli_work_release (&x);
+    if (st == ST_OK) {
+        costmodel_note_types (x.cluster->c, x.plan.job.precision, notes);
+        st = price (in, &x, gpu, notes, err);
+    }
+    free (gpu);
+    api_plan_release (&x);
     return st;
 }
 
@@ -233,17 +205,19 @@ const struct cli_command cli_time = {
 static enum status run_eval (void *input, struct notes *notes, struct error *err)
 {
     const struct time_input *in = input;
-    struct cli_work x = {0};
-    enum status st = cli_plan_read (in->plan, in->cluster, &x, notes, err);
+    struct linkwise_plan x = {.cluster = NULL};
+    int *gpu = NULL;
+    enum status st = api_plan_read (in->plan, in->cluster, &x, notes, err);
 
     if (st == ST_OK)
-        st = cli_plan_gpus (&x, err);
+        st = api_plan_gpus (&x, x.cluster->c, &gpu, err);
     if (st == ST_OK) {
-        cli_note_types (x.cluster, x.plan.job.precision, notes);
-        cli_note_drained (&x, notes);
-        st = price (in, &x, notes, err);
+        costmodel_note_types (x.cluster->c, x.plan.job.precision, notes);
+        api_note_drained (&x, gpu, notes);
+        st = price (in, &x, gpu, notes, err);
     }
-    cli_work_release (&x);
+    free (gpu);
+    api_plan_release (&x);
     return st;
 }
 

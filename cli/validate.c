@@ -240,14 +240,10 @@ static enum status prepare (const struct validate_input *in, struct validation *
                             struct notes *notes, struct error *err)
 {
     struct workload_profile forced;
-    enum status st = ST_OK;
 
     if (in->profile)
-        st = workload_profile_read (in->profile, &forced, notes, err);
-    if (st == ST_OK)
-        st = calibrate_runs_read (in->runs, &v->runs, err);
-    if (st != ST_OK)
-        return st;
+        TRY (workload_profile_read (in->profile, &forced, notes, err));
+    TRY (calibrate_runs_read (in->runs, &v->runs, err));
     cli_note_columns (&v->runs, notes);
     if (!(v->profile = calloc ((size_t) v->runs.n, sizeof *v->profile)))
         return err_nomem (err);

@@ -1,4 +1,6 @@
 /* Which nodes a search may use, and which it must. */
+#include <stdlib.h>
+
 #include "mapper/search/search.h"
 
 /* Nodes that must hold ranks: among those allowed, no more than may be used. */
@@ -26,21 +28,13 @@ static enum status pin_nodes (const struct mapper_nodes *x,
     return st;
 }
 
-enum status mapper_choose_nodes (const struct mapper_nodes *x,
-                                 const struct topology_cluster *c, bool *allowed,
-                                 bool *pinned, int *max_nodes, struct error *err)
+/* How many nodes are left to use, at most so many of them. */
+static enum status count_nodes (const struct mapper_nodes *x,
+                                const struct topology_cluster *c, const bool *allowed,
+                                int *max_nodes, struct error *err)
 {
-    enum status st = ST_OK;
     int n = 0;
 
-    for (int i = 0; i < c->n_nodes; i++)
-        allowed[i] = !x->only && !c->node[i].drained;
-    if (x->only)
-        st = topology_mark_nodes (c, x->only, "--only", true, allowed, err);
-    if (st == ST_OK && x->exclude)
-        st = topology_mark_nodes (c, x->exclude, "--exclude", false, allowed, err);
-    if (st != ST_OK)
-        return st;
     for (int i = 0; i < c->n_nodes; i++)
         n += allowed[i];
     if (n == 0)
@@ -63,5 +57,28 @@ enum status mapper_choose_nodes (const struct mapper_nodes *x,
     *max_nodes = x->nodes;
     if (x->spares > 0 && (*max_nodes == 0 || *max_nodes > n - x->spares))
         *max_nodes = n - x->spares;
-    return x->pin ? pin_nodes (x, c, allowed, *max_nodes, pinned, err) : ST_OK;
+    return ST_OK;
+}
+
+enum status mapper_choose_nodes (const struct mapper_nodes *x, struct mapper_problem *p,
+                                 bool **marks, struct error *err)
+{
+    const struct topology_cluster *c = p->cluster;
+    bool *allowed = calloc (2 * (size_t) c->n_nodes, sizeof *allowed), *pinned;
+
+    if (!(*marks = allowed))
+        return err_nomem (err);
+    pinned = allowed + c->n_nodes;
+    for (int i = 0; i < c->n_nodes; i++)
+        allowed[i] = !x->only && !c->node[i].drained;
+    if (x->only)
+        TRY (topology_mark_nodes (c, x->only, "--only", true, allowed, err));
+    if (x->exclude)
+        TRY (topology_mark_nodes (c, x->exclude, "--exclude", false, allowed, err));
+    TRY (count_nodes (x, c, allowed, &p->max_nodes, err));
+    if (x->pin)
+        TRY (pin_nodes (x, c, allowed, p->max_nodes, pinned, err));
+    p->node_allowed = allowed;
+    p->node_pinned = x->pin ? pinned : NULL;
+    return ST_OK;
 }

@@ -43,13 +43,12 @@ struct mapper_nodes {
     int nodes, spares;                /* 0: not given */
 };
 
-/** A problem's node_allowed, node_pinned (where `pin` is given) and max_nodes.
- *  @param[out] allowed, pinned  [n_nodes]; pinned all false at first
+/** Limit a problem to them: its node_allowed, node_pinned and max_nodes.
+ *  @param[out] marks  what these point to; free it, also after a failure
  *  @return ST_OK, ST_NOMEM; ST_USAGE for what contradicts the cluster or itself; ST_NOFIT
  *          when no node is left */
-enum status mapper_choose_nodes (const struct mapper_nodes *x,
-                                 const struct topology_cluster *c, bool *allowed,
-                                 bool *pinned, int *max_nodes, struct error *err);
+enum status mapper_choose_nodes (const struct mapper_nodes *x, struct mapper_problem *p,
+                                 bool **marks, struct error *err);
 
 /** One configuration that was placed. */
 struct mapper_choice {

@@ -277,6 +277,25 @@ static void nodes_and_settings_hold (void **state)
     linkwise_plan_destroy (bound);
 }
 
+/* A chance of running out instead of a part of the memory, in the plan file too. */
+static void a_risk_limits_memory (void **state)
+{
+    struct world *w = *state;
+    struct linkwise_settings s = linkwise_settings ();
+    struct linkwise_memory m = {.size = sizeof m};
+    struct linkwise_plan *p = NULL, *again = NULL;
+
+    s.oom_risk = 0.01;
+    good (linkwise_search (w->cluster, w->model, NULL, &w->job, NULL, &s, &p, NULL,
+                           &w->err),
+          &w->err);
+    good (linkwise_plan_memory (p, &m, &w->err), &w->err);
+    assert_true (m.oom_probability <= 0.01);
+    good (linkwise_replan (w->plan, NULL, &s, NULL, &again, NULL, &w->err), &w->err);
+    linkwise_plan_destroy (p);
+    linkwise_plan_destroy (again);
+}
+
 static void a_running_job_is_replanned (void **state)
 {
     struct world *w = *state;
@@ -590,6 +609,7 @@ int main (void)
                                        cmocka_unit_test (one_configuration_is_estimated),
                                        cmocka_unit_test (a_plan_goes_through_a_file),
                                        cmocka_unit_test (nodes_and_settings_hold),
+                                       cmocka_unit_test (a_risk_limits_memory),
                                        cmocka_unit_test (a_running_job_is_replanned),
                                        cmocka_unit_test (nothing_is_looked_at),
                                        cmocka_unit_test (clusters_refuse),

@@ -30,7 +30,7 @@ static enum status own_cluster (const struct workload_plan *plan, const char *pl
     if (file) {
         st = file_read (file, &text, &len, err);
         if (st != ST_OK) {
-            err_prefix (err, "%s (give the CLUSTER as an argument)", where);
+            err_prefix (err, "%s (give CLUSTER as an argument)", where);
             return st;
         }
         file_sha256 (text, len, hex);
@@ -38,8 +38,7 @@ static enum status own_cluster (const struct workload_plan *plan, const char *pl
         if (sha256 && strcmp (hex, sha256) != 0)
             return err_set (
                 err, ST_INVALID,
-                "%s: %s has changed since the plan was made; give the CLUSTER as an "
-                "argument",
+                "%s: %s has changed since the plan was made; give CLUSTER as an argument",
                 where, file);
         st = topology_cluster_read (file, &c, notes, err);
     } else {

@@ -36,11 +36,11 @@ static enum status cluster_of_plan (const struct workload_plan *plan, const char
         return topology_cluster_from_json (doc, where, NULL, cluster, notes, err);
     st = digest (file, hex, err);
     if (st != ST_OK)
-        err_prefix (err, "%s (give the CLUSTER as an argument)", where);
+        err_prefix (err, "%s (give CLUSTER as an argument)", where);
     else if (sha256 && strcmp (hex, sha256) != 0)
         st = err_set (
             err, ST_INVALID,
-            "%s: %s has changed since the plan was made; give the CLUSTER as an argument",
+            "%s: %s has changed since the plan was made; give CLUSTER as an argument",
             where, file);
     return st == ST_OK ? topology_cluster_read (file, cluster, notes, err) : st;
 }
@@ -113,8 +113,8 @@ static enum status mark_node (const struct topology_cluster *c, const char *name
 
     if (node == -2)
         return err_set (err, ST_USAGE,
-                        "\"%s\" may be several nodes of the cluster %s, whose names "
-                        "differ after the first dot",
+                        "\"%s\" is ambiguous: names of nodes of the cluster %s differ "
+                        "only after the first dot",
                         name, c->name);
     if (node < 0)
         return err_set (err, ST_USAGE, "the cluster %s has no node \"%s\"", c->name,

@@ -100,8 +100,8 @@ enum status cli_mark_nodes (const struct topology_cluster *c, const char *list,
 
 #define CLI_WHOLE_NODES 256 /* clusters up to here stand in the plan file */
 
-/** How a plan names its cluster's file, where it does: that of a larger cluster, by the
- *  argument, or without one that of the plan that was read.
+/** The file that a plan names for a large cluster: the argument, or without one the file
+ *  that the plan read from a file names.
  *  @param[in]  arg   NULL: plan's own; plan is not looked at otherwise
  *  @param[out] file  NULL where the cluster is written whole
  *  @param[out] hex   the digest of the file's text, "" where there is none */
@@ -117,8 +117,8 @@ void cli_warn (const char *who, struct notes *notes);
 /** Note the ranks that are on drained nodes. */
 void cli_note_drained (const struct cli_work *x, struct notes *notes);
 
-/** Note a type, or all of a cluster's, that run at fp16's rate for want of bf16; true if
- *  it does. */
+/** Note that a GPU type, or types of a cluster, have no bf16 and run at fp16's rate; true
+ *  if so. */
 bool cli_note_type (const struct topology_gpu_type *t, enum workload_precision precision,
                     struct notes *notes);
 void cli_note_types (const struct topology_cluster *c, enum workload_precision precision,

@@ -358,8 +358,8 @@ static void print_summary (const struct planning *x)
         printf ("%ld impossible to place, ", info->unplaced);
     printf ("%ld %s; %.2f s\n",
             info->configurations - info->refused_memory - info->placed - info->unplaced,
-            info->stopped ? "pruned by their bound or not reached"
-                          : "pruned by their bound",
+            info->stopped ? "pruned by bounds or not reached"
+                          : "pruned by bounds",
             info->seconds);
     printf ("\nplan     %s\n", cli_config_text (&r->config, config));
     print_layers (r);
@@ -375,7 +375,7 @@ static void print_summary (const struct planning *x)
     plan_passes_print (&x->in->passes);
     print_ties (x);
     if (r->estimate.n_unmeasured > 0)
-        printf ("links    %d unmeasured links are used, since no placement avoids them\n",
+        printf ("links    %d unmeasured links had to be used\n",
                 r->estimate.n_unmeasured);
     cli_print_estimated (&r->estimate, "this plan");
     printf ("\n");

@@ -22,7 +22,7 @@ expect 2 "time limit 0" "time-limit: expected a number above 0" $plan "$C" llama
 expect 2 "unknown node" 'only: the cluster .* has no node "m1"' $plan "$C" llama-2-7b $job --only m1
 expect 2 "malformed host list" 'only: host list' $plan "$C" llama-2-7b $job --only 'n[1-'
 expect 2 "unknown recompute" "recompute: expected none" $plan "$C" llama-2-7b $job --recompute much
-expect 0 "the slowest links that a number can name" "pruned by their bound" $plan "2x8 h100-sxm5-80g intra:370 inter:1e-320 + 2x8 h100-sxm5-80g intra:370 inter:2e-320" llama-2-7b --seq 4096 --global-batch 64
+expect 0 "the slowest links that a number can name" "pruned by bounds" $plan "2x8 h100-sxm5-80g intra:370 inter:1e-320 + 2x8 h100-sxm5-80g intra:370 inter:2e-320" llama-2-7b --seq 4096 --global-batch 64
 expect 3 "excluded nodes are no GPUs that are there" "would fit on 32 such GPUs" $plan "64x8 h100-sxm5-80g intra:370 inter:48" llama-3-70b --seq 8192 --global-batch 16 --only n0
 expect 2 "all spare" "spares 2: only 2 nodes" $plan "$C" llama-2-7b $job --spares 2
 expect 2 "a pinned node that is not there" 'pin: the cluster .* has no node "m1"' $plan "$C" llama-2-7b $job --pin m1

@@ -44,7 +44,7 @@ printf 'src,dst,gb_per_s\ng1,g2,20\ng2,g1,19\n' >"$T/pairs.csv"
 expect 0 "import of links" "2 nodes, 2 GPUs written" $L cluster import "$T/pairs.csv" -o "$T/links.json"
 expect 0 "merge" "2 nodes, 4 GPUs written" $L cluster merge "$T/g1.json" "$T/g2.json" "$T/links.json" -o "$T/c.json"
 expect 0 "the result can be planned on" "links between +ok +between nodes: 2 links, 19 / 19.5 / 20" $L cluster check "$T/c.json"
-expect 0 "cores stay" "cores +ok +known near the GPUs of 2 of 2" $L cluster check "$T/c.json"
+expect 0 "cores stay" "cores +ok +known for the GPUs of 2 of 2" $L cluster check "$T/c.json"
 flat "$T/c.json" >"$T/flat"
 has "direction is kept" "$T/flat" '"bandwidth_gb_per_s":\[\[null,20.0\],\[19.0,null\]\]'
 has "cores are in it" "$T/flat" '"gpu_cpus":\["0-3","4-7"\]'

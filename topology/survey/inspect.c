@@ -167,11 +167,10 @@ static void look_at_cores (const struct topology_cluster *c,
 
     for (int i = 0; i < c->n_nodes; i++)
         known += c->node[i].gpu_cpus != NULL;
-    text_add (&t, "known near the GPUs of %d of %d nodes", known, c->n_nodes);
+    text_add (&t, "known for the GPUs of %d of %d nodes", known, c->n_nodes);
     if (known < c->n_nodes)
         text_add (&t,
-                  ": ranks elsewhere are not bound to cores (`linkwise topo` finds "
-                  "them)");
+                  "; other ranks are not bound to cores (`linkwise topo` finds them)");
     add (out, known < c->n_nodes ? TOPOLOGY_NOTE : TOPOLOGY_OK, "cores", &t);
     text_free (&t);
 }

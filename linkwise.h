@@ -282,7 +282,7 @@ struct linkwise_estimate {
     /* Along the pipeline stage that ends last; they sum to step_s. */
     double compute_s, tp_s, cp_s, ep_s, bubble_s, pp_s, dp_s, optimizer_s;
     int stage, replica;   /* that end last */
-    int unmeasured_links; /* that had to be used though nobody measured them */
+    int unmeasured_links; /* that the placement uses */
     /* Of plans that were searched; NaN elsewhere. */
     double lower_bound_s;        /* no plan of the space asked for is shorter */
     double default_order_step_s; /* the same configuration in Megatron's order */
@@ -317,7 +317,7 @@ struct linkwise_settings {
         *exclude;             /* host lists, "n[01-16,20]" or "rack:r[1-2]"; NULL: none */
     const char *pin;          /* nodes that must hold ranks */
     int nodes;                /* use at most so many; 0: no limit */
-    int spares;               /* leave so many idle */
+    int spares;               /* leave at least so many idle */
     double memory_limit_pct;  /* of what the driver reports; 0: the memory model's */
     double oom_risk;          /* above 0: a chance of running out instead */
     const char *memory_model; /* "linkwise" (NULL), "fujii", "korthikanti" */
@@ -328,8 +328,8 @@ struct linkwise_settings {
     unsigned long seed;       /* the same seed gives the same plan */
     double time_limit_s;      /* 0: none; only this reads the clock */
     int top;                  /* configurations to list in the plan file */
-    double tie;               /* plans within this share of the best are as good: the
-                                   simplest is taken */
+    double tie;               /* plans within this share of the best count as equal:
+                                   the simplest is taken */
     /** Called now and then from one thread; NULL: never.  Returning true ends the search
      *  with the best plan so far.  best_step_s is INFINITY before the first plan,
      *  lower_bound_s 0 before the first bound. */
@@ -356,7 +356,7 @@ struct linkwise_plan;
 /** Find the degrees and the placement with the shortest step.
  *
  *  @param[in]  profile   NULL: megatron-core
- *  @param[in]  fixed     what is given is fixed, what is not is searched; NULL: all free
+ *  @param[in]  fixed     given members are fixed, the search chooses the others; NULL: all free
  *  @param[in]  settings  NULL: linkwise_settings ()
  *  @return LINKWISE_OK; LINKWISE_NOFIT when nothing fits in memory or the GPUs are not
  *          connected; LINKWISE_INVALID when nothing divides */
@@ -459,7 +459,7 @@ LINKWISE_API enum linkwise_status linkwise_plan_memory (const struct linkwise_pl
 
 /* ---- checking and launching ---- */
 
-/** An independent check of a plan, without a line of the search. */
+/** An independent check of a plan, with no code of the search. */
 struct linkwise_check;
 
 enum linkwise_verdict { LINKWISE_CHECK_OK, LINKWISE_CHECK_NOTE, LINKWISE_CHECK_FAILED };

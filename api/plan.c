@@ -43,11 +43,11 @@ static enum status own_cluster (const struct workload_plan *plan, const char *pl
     }
     st = digest (file, hex, err);
     if (st != ST_OK)
-        err_prefix (err, "%s (give the CLUSTER as an argument)", where);
+        err_prefix (err, "%s (give CLUSTER as an argument)", where);
     else if (sha256 && strcmp (hex, sha256) != 0)
         st = err_set (
             err, ST_INVALID,
-            "%s: %s has changed since the plan was made; give the CLUSTER as an argument",
+            "%s: %s has changed since the plan was made; give CLUSTER as an argument",
             where, file);
     return st == ST_OK ? api_cluster_read (file, out, notes, err) : st;
 }

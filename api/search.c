@@ -53,7 +53,7 @@ static enum status take_numbers (const struct linkwise_settings *in, struct requ
                         "other");
     if (in->oom_risk > 0 && r->p.memory_model != MEMEST_LINKWISE)
         return err_set (err, ST_USAGE,
-                        "oom_risk: only linkwise's own memory model has one");
+                        "oom_risk needs the memory model linkwise");
     r->s.threads = in->threads;
     r->s.seed = in->seed;
     r->s.time_limit_s = in->time_limit_s;

@@ -15,9 +15,8 @@ struct csv_table {
     int cells; /* that are allocated in cell */
 };
 
-/** Read a whole file ("-" is standard input).  A row with fewer cells than the header has
- *  empty ones at its end, one with more lacks those; `found` tells.  Empty lines are passed
- *  over.
+/** Read a whole file ("-" is standard input).  A short row is filled up with empty
+ *  cells, a long one is cut; `found` has the number in the file.  Empty lines are skipped.
  *  @param[out] t  release with csv_table_release
  *  @return ST_OK, ST_IO, ST_NOMEM, or ST_INVALID */
 enum status csv_table_read (const char *path, struct csv_table *t, struct error *err);

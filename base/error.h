@@ -34,8 +34,8 @@ enum status err_set (struct error *err, enum status code, const char *fmt, ...)
 void err_prefix (struct error *err, const char *fmt, ...)
     __attribute__ ((format (printf, 2, 3)));
 
-/** Pass a failure up: leave the function with the call's status unless it is ST_OK.  Where
- *  nothing is held that would have to be released. */
+/** Pass a failure up: leave the function with the call's status unless it is ST_OK.  Only
+ *  where nothing has to be released. */
 #define TRY(call)                     \
     do {                              \
         enum status status_ = (call); \

@@ -1,5 +1,5 @@
-/* The larger and the smaller of two numbers: fmax and fmin are calls into libm, which cost as
- * much as what inner loops compare. */
+/* The larger and the smaller of two numbers: fmax and fmin are calls into libm, which are
+ * too slow for inner loops. */
 #ifndef BASE_EXTREMES_H
 #define BASE_EXTREMES_H
 

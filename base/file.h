@@ -12,7 +12,7 @@ const char *file_title (const char *path);
 /** The name of a file in its folder. */
 const char *file_name (const char *path);
 
-/** Bytes of a path without its ".json", as "%.*s" takes them. */
+/** Length of a path without its ".json", for "%.*s". */
 int file_stem (const char *path);
 
 /** The error of a call of the system on that file, by errno.  @return ST_IO */
@@ -29,7 +29,7 @@ enum status file_failed (const char *path, struct error *err);
 enum status file_read (const char *path, char **data, size_t *len, struct error *err);
 
 /** Why bytes cannot be a text file: "compressed with gzip: unpack it first" and the like.
- *  @return a phrase that follows "FILE: ", or NULL when nothing speaks against it */
+ *  @return a phrase that follows "FILE: ", or NULL when they may be text */
 const char *file_not_text (const char *data, size_t len);
 
 /** Bytes of the byte-order mark that a text begins with, as some editors and spreadsheets

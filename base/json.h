@@ -43,7 +43,7 @@ enum status json_write (const char *path, const json_t *root, struct error *err)
 
 /** The root of a document. */
 struct json_at json_root (json_t *v, const char *name);
-/** An object's member; .v is NULL when it is absent or `at` is no object. */
+/** An object's member; .v is NULL when it is absent or `at` is not an object. */
 struct json_at json_key (const struct json_at *at, const char *key);
 /** An array's entry. */
 struct json_at json_entry (const struct json_at *at, size_t index);

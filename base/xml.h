@@ -41,8 +41,7 @@ void xml_free (struct xml *root);
 /** An attribute's value, or NULL. */
 const char *xml_attr (const struct xml *x, const char *key);
 
-/** The innermost element that both stand in, other than themselves; NULL when one is the
- *  root. */
+/** The innermost element around both, not one of them itself; NULL when one is the root. */
 const struct xml *xml_common (const struct xml *a, const struct xml *b);
 
 /** The element after x in document order inside top, or NULL: for loops over a whole tree

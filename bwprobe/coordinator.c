@@ -130,8 +130,8 @@ static enum status begin_journal (struct coordinator *c, struct error *err)
     free (name);
     if (st == ST_OK && c->set.resume)
         coordinator_say (c,
-                         taken > 0 ? "%ld values of the earlier run are taken over"
-                                   : "nothing to resume from (%ld values): begun anew",
+                         taken > 0 ? "%ld values of the earlier run are reused"
+                                   : "nothing to resume from (%ld values): starting anew",
                          taken);
     return st;
 }
@@ -189,8 +189,8 @@ static void warn_of_mpirun (struct coordinator *c)
     for (int i = 0; i < roster_size (c->roster) && c->set.mpi_outlives; i++)
         if (roster_member (c->roster, i)->state == MEMBER_GONE) {
             coordinator_say (c,
-                             "all ranks that are left end now; if mpirun stays (it waits "
-                             "for a host that is lost), end it with kill -9");
+                             "the remaining ranks end now; if mpirun keeps waiting for a "
+                             "lost host, end it with kill -9");
             return;
         }
 }
@@ -220,7 +220,8 @@ static struct coordinator_outcome write_down (struct coordinator *c)
         if (c->journal) {
             journal_flush (c->journal);
             coordinator_check_journal (c);
-            coordinator_say (c, "what was measured is in %s.part: --resume continues",
+            coordinator_say (c, "the measurements so far are in %s.part: --resume "
+                                "continues",
                              c->set.output);
         }
     }

@@ -1,4 +1,4 @@
-/* Rank 0's second half: it says who measures what when, and writes down what comes back.  It
+/* Rank 0's second half: it orders the measurements and records their results.  It
  * runs in a thread of its own and speaks to all ranks, its own included, over the control
  * channel. */
 #ifndef BWPROBE_COORDINATOR_H

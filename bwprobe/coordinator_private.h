@@ -55,7 +55,7 @@ struct coordinator {
 
     struct results *results;
     struct journal *journal; /* NULL: none is kept */
-    bool journal_told;       /* its trouble was said */
+    bool journal_told;       /* its fault was reported */
     struct rng rng;
     uint32_t seq;
     uint32_t generation; /* of the parent communicator; 0: none yet */
@@ -116,7 +116,7 @@ struct round {
     int n;
 };
 
-/** What came of one pair: bytes/s of a -> b and b -> a, NaN where it failed. */
+/** The result of one pair: bytes/s of a -> b and b -> a, NaN where it failed. */
 struct round_value {
     double bytes_per_s[2];
 };
@@ -129,7 +129,7 @@ double round_run (struct coordinator *c, const struct round *r,
 
 /* ---- passes.c ---- */
 
-/** Learn what a round takes and how many pairs may measure at once, and make the plan. */
+/** Measure the time of a round and how many pairs may measure at once; make the plan. */
 void passes_prepare (struct coordinator *c);
 /** All passes. */
 void passes_run (struct coordinator *c);
@@ -143,7 +143,7 @@ void suspects_run (struct coordinator *c);
 
 /* ---- estimate.c ---- */
 
-/** Estimates of links that were not measured, and how they did on links that were. */
+/** Estimates of links that were not measured, and their errors on links that were. */
 struct estimate_tier {
     const char *name;          /* "inside nodes", "same GPU index", "other GPU index" */
     long measured, unmeasured; /* directed pairs */
@@ -174,8 +174,8 @@ double estimate_part (const struct coordinator *c, const struct estimate_tier *t
 enum status estimate_try (const struct coordinator *c,
                           struct estimate_tier tier[ESTIMATE_TIERS], struct error *err);
 void estimate_release (struct estimate_tier tier[ESTIMATE_TIERS]);
-/** What a directed pair reaches at least, by the best model that was accepted and applies:
- *  the low end of what it predicts; NaN.
+/** The low end of a directed pair's estimate, by the best accepted model that applies;
+ *  NaN if there is none.
  *  @param[out] error  of that model, held out; untouched where there is no estimate */
 double estimate_value (const struct coordinator *c, const struct estimate_tier *tier,
                        int src, int dst, double *error);

@@ -84,7 +84,7 @@ void coordinator_unexpected (struct coordinator *c, const struct roster_event *e
         while (read (c->wake[0], byte, sizeof byte) > 0)
             ;
         if (!c->interrupted)
-            coordinator_say (c, "interrupted: what was measured is written");
+            coordinator_say (c, "interrupted: the measurements so far are written");
         c->interrupted = true;
     } else if (e->what == ROSTER_GONE) {
         const char *name = e->member->endpoint >= 0 ? c->end[e->member->endpoint].name
@@ -100,6 +100,6 @@ void coordinator_check_journal (struct coordinator *c)
     if (!c->journal || !journal_trouble (c->journal) || c->journal_told)
         return;
     c->journal_told = true;
-    coordinator_fault (c, "%s.part: %s: what was measured lately is not on disk",
+    coordinator_fault (c, "%s.part: %s: the latest measurements are not on disk",
                        c->set.output, journal_trouble (c->journal));
 }

@@ -35,7 +35,7 @@ static void wait_for_hellos (struct coordinator *c)
             break;
         else
             coordinator_unexpected (c, &e);
-        snprintf (c->doing, sizeof c->doing, "%d of %d ranks have come", come, size);
+        snprintf (c->doing, sizeof c->doing, "%d of %d ranks have connected", come, size);
         coordinator_show (c);
     }
     for (int i = 0; i < size; i++) {
@@ -45,7 +45,8 @@ static void wait_for_hellos (struct coordinator *c)
             continue;
         /* From here on it would be too late. */
         m->state = MEMBER_GONE;
-        snprintf (m->gone, sizeof m->gone, "it did not come within %g s", c->set.start_s);
+        snprintf (m->gone, sizeof m->gone, "it did not connect within %g s",
+                  c->set.start_s);
         coordinator_fault (c, "rank %d: %s", i, m->gone);
     }
 }
@@ -73,8 +74,7 @@ static enum status choose_transport (struct coordinator *c, struct error *err)
         if (cannot)
             coordinator_say (
                 c,
-                "host memory over TCP is measured: NCCL cannot be used on %s "
-                "(rank %u): %s",
+                "measuring host memory over TCP: NCCL cannot be used on %s (rank %u): %s",
                 cannot->hello.node, cannot->rank, cannot->hello.no_nccl);
     } else if (strcmp (name, "nccl") == 0 && can == 0 && cannot) {
         return err_set (err, ST_IO, "NCCL cannot be used on %s (rank %u): %s",
@@ -156,7 +156,7 @@ static void take_opened (struct coordinator *c, struct member *m, struct wire *w
     if (!wire_good (w))
         m->opened.ok = 0;
     if (!m->opened.ok)
-        coordinator_fault (c, "rank %u (%s) takes no part: %s", m->rank, m->hello.node,
+        coordinator_fault (c, "rank %u (%s) is left out: %s", m->rank, m->hello.node,
                            m->opened.reason);
 }
 
@@ -189,8 +189,8 @@ static bool names_repeat (struct coordinator *c)
         if (m->opened.ok &&
             strcmp (first->hello.door.address, m->hello.door.address) != 0) {
             coordinator_say (c,
-                             "the host name %s comes from %s and from %s: nodes are "
-                             "named by their addresses too",
+                             "the host name %s is that of %s and of %s: names of nodes "
+                             "get the address too",
                              m->hello.node, first->hello.door.address,
                              m->hello.door.address);
             return true;
@@ -284,7 +284,7 @@ enum status gather_ranks (struct coordinator *c, struct error *err)
 {
     wait_for_hellos (c);
     if (c->interrupted)
-        return err_set (err, ST_IO, "ended before all ranks had come");
+        return err_set (err, ST_IO, "ended before all ranks had connected");
     TRY (choose_transport (c, err));
     for (int i = 0; i < roster_size (c->roster); i++)
         send_welcome (c, roster_member (c->roster, i));

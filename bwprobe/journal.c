@@ -69,7 +69,7 @@ static enum status read_header (const char *path, const json_t *line,
     int *here;
 
     if (!used || !json_is_array (ends) || count > INT_MAX)
-        return err_set (err, ST_INVALID, "%s: this is no journal of bwprobe", path);
+        return err_set (err, ST_INVALID, "%s: not a journal of bwprobe", path);
     if (strcmp (used, transport) != 0)
         return err_set (err, ST_INVALID,
                         "%s: measured over %s, not over %s: its values cannot be joined "
@@ -142,7 +142,7 @@ static enum status read_all (struct journal *j, const char *const *name, int n,
         struct journal_item item;
 
         if (!line && at == 0 && len > 0)
-            st = err_set (err, ST_INVALID, "%s: this is no journal of bwprobe", j->path);
+            st = err_set (err, ST_INVALID, "%s: not a journal of bwprobe", j->path);
         /* Only the last line can have been cut off; what else cannot be read is left aside. */
         if (!end)
             break;
@@ -159,7 +159,7 @@ static enum status read_all (struct journal *j, const char *const *name, int n,
     }
     j->good = (off_t) at;
     if (st == ST_OK && damaged > 0)
-        notes_add (notes, "%s: %ld lines are damaged: what they told is measured again",
+        notes_add (notes, "%s: %ld lines are damaged: their values are measured again",
                    j->path, damaged);
     free (num.here);
     free (data);
@@ -234,8 +234,8 @@ static enum status set_aside (const char *path, struct notes *notes, struct erro
         return file_failed (path, err);
     notes_add (
         notes,
-        "%s holds the work of a run that did not end well; it is now called %s, and "
-        "--resume would have continued it",
+        "%s is from an unfinished run, which --resume would have continued; it is now "
+        "named %s",
         path, old);
     return ST_OK;
 }

@@ -54,32 +54,32 @@ enum {
 static const struct argp_option option_table[] = {
     {"output", 'o', "LINKS", 0, "the links file (links.json); - is standard output", 0},
     {"transport", OPT_TRANSPORT, "nccl|socket|auto", 0,
-     "nccl: GPU memory; socket: host memory over TCP; auto (default): nccl where every "
-     "rank "
+     "nccl: GPU memory; socket: host memory over TCP; auto (default): nccl if every rank "
      "has a GPU, NCCL and CUDA",
      0},
-    {"passes", OPT_PASSES, "N", 0, "how often each link is measured (3)", 0},
+    {"passes", OPT_PASSES, "N", 0, "measure each link this many times (3)", 0},
     {"budget", OPT_BUDGET, "S", 0,
-     "seconds for all of it (600); where they do not hold every pair, the most telling "
-     "ones",
+     "seconds for the whole run (600); if too short for all pairs, those that plans use "
+     "first are measured",
      0},
-    {"gemm", OPT_GEMM, NULL, 0, "measure each GPU's matrix and copy rate too", 0},
-    {"resume", OPT_RESUME, NULL, 0, "continue the run whose work is in LINKS.part", 0},
+    {"gemm", OPT_GEMM, NULL, 0, "also measure each GPU's rate of matrix products and "
+                                "copies", 0},
+    {"resume", OPT_RESUME, NULL, 0, "continue the unfinished run in LINKS.part", 0},
     {"dry-run", OPT_DRY_RUN, NULL, 0, "print the rounds and the expected time", 0},
     {"interface", OPT_INTERFACE, "NAME|NETWORK", 0,
-     "the only interface to use, for NCCL's sockets too: ib0, 10.0.0.0/8 or an address "
-     "(what NCCL_SOCKET_IFNAME says)",
+     "use only this network interface, also for NCCL's sockets: ib0, 10.0.0.0/8 or an "
+     "address (NCCL_SOCKET_IFNAME)",
      0},
-    {"port", OPT_PORT, "N", 0, "without MPI: where rank 0 listens (MASTER_PORT)", 0},
+    {"port", OPT_PORT, "N", 0, "port where rank 0 listens, without MPI (MASTER_PORT)", 0},
     {"timeout", OPT_TIMEOUT, "S", 0,
-     "a pair that makes no progress for so long has failed (socket 3, nccl 10)", 0},
+     "a pair fails after S seconds without progress (socket 3, nccl 10)", 0},
     {"start-timeout", OPT_START, "S", 0,
-     "a rank that has not come by then is left out (60)", 0},
+     "leave out ranks that do not start within S seconds (60)", 0},
     {"measure", OPT_MEASURE, "S", 0,
-     "time for one direction of one pair (socket 0.1, nccl 0.02)", 0},
+     "seconds for each direction of a pair (socket 0.1, nccl 0.02)", 0},
     {"max-size", OPT_MAX_SIZE, "MIB", 0, "largest message, MiB (socket 64, nccl 256)", 0},
-    {"pause", OPT_PAUSE, "S", 0, "between passes, so that they see other moments (2)", 0},
-    {"seed", OPT_SEED, "N", 0, "order of the rounds (the clock)", 0},
+    {"pause", OPT_PAUSE, "S", 0, "seconds between passes (2)", 0},
+    {"seed", OPT_SEED, "N", 0, "seed for the order of the rounds (the clock)", 0},
     {"color", OPT_COLOR, "auto|always|never", 0, "colours in the heat map (auto)", 0},
     {0}};
 
@@ -194,15 +194,13 @@ static struct options read_options (int argc, char **argv)
         option_table,
         parse_option,
         NULL,
-        "mpirun --enable-recovery -np 16 --hostfile hosts bwprobe -o links.json\n\n"
-        "Measure every directed link between the ranks of this job, one rank for each "
-        "GPU (or "
-        "for each host), and write a links file that linkwise takes.\v"
-        "It also runs under `srun --mpi=pmix`, under plain srun, and with RANK, "
-        "WORLD_SIZE, "
-        "MASTER_ADDR and MASTER_PORT set.  Exit codes: 0 all that the budget holds was "
-        "measured, 1 something "
-        "failed (the links file says what), 2 bad options, 3 nothing to measure.",
+        "mpirun --enable-recovery -np 16 --hostfile hosts bwprobe -o "
+        "links.json\n\nMeasure every directed link between the ranks of this job, one "
+        "rank per GPU (or per host), and write a links file for linkwise.  Defaults are "
+        "in parentheses.\vIt also runs under `srun --mpi=pmix`, under plain srun, and "
+        "with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT set.  Exit codes: 0 all "
+        "pairs within the budget were measured, 1 something failed (the links file says "
+        "what), 2 bad options, 3 nothing to measure.",
         NULL,
         NULL,
         NULL};

@@ -1,7 +1,7 @@
 /* Models that predict a link from others, and how far to trust them.
  *
  * A model says value = factor * basis, with a basis that the caller chooses (1: the factor is
- * a median), or value = factor * min (out[src], in[dst]), by what its two ends reach with
+ * a median), or value = factor * min (out[src], in[dst]), by the rates of its two ends with
  * others: a link is as fast as the slower of its ends.  Both are fitted by quantiles, so that a
  * few wild links do not move them, and tried on links that are held out, a fifth of the pairs
  * at a time, both directions of a pair together.
@@ -28,11 +28,11 @@ struct models_fit {
                          the model has none */
 };
 
-/** How it did on links held out. */
+/** Its errors on held-out links. */
 struct models_trial {
     int tried;
     double error_p50, error_p90; /* relative; NaN when too few were tried */
-    double low; /* 99 of 100 reach this part of what was predicted, at most 1; NaN */
+    double low; /* 99 of 100 reach this part of the prediction, at most 1; NaN */
     bool
         accepted; /* three of four come within 10 %: their kind or their ends explain them */
 };
@@ -48,7 +48,7 @@ enum status models_learn (const struct models_link *link, int n, int n_ends,
 enum status models_try (const struct models_link *link, int n, int n_ends,
                         struct models_trial *trial, struct error *err);
 
-/** What a model says of a link; NaN where it knows too little. */
+/** The model's prediction for a link; NaN where it knows too little. */
 double models_predict (const struct models_fit *fit, const struct models_link *link);
 
 void models_release (struct models_fit *fit);

@@ -189,7 +189,7 @@ static enum status nccl_make_id (struct station *s, unsigned char id[NCCL_ID],
     ncclUniqueId made;
     ncclResult_t result = t->nccl->ncclGetUniqueId (&made);
 
-    _Static_assert(sizeof made == NCCL_ID, "NCCL's id has another size");
+    _Static_assert(sizeof made == NCCL_ID, "NCCL's id has an unexpected size");
     if (result != ncclSuccess)
         return failed (t, result, NULL, "ncclGetUniqueId", err);
     memcpy (id, &made, NCCL_ID);

@@ -258,7 +258,7 @@ enum status net_connect (const struct net_place *to, const char *from, int *fd,
     int one = 1, s;
 
     if (n == 0)
-        return err_set (err, ST_IO, "%s is no address", to->address);
+        return err_set (err, ST_IO, "%s is not an address", to->address);
     s = socket (ss.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (s < 0)
         return connect_failed (to, s, err);

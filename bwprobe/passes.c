@@ -217,8 +217,8 @@ void passes_prepare (struct coordinator *c)
     if (!c->plan.whole && !c->set.dry_run)
         coordinator_say (
             c,
-            "the budget of %g s does not hold every pair in every pass: what "
-            "plans use first is measured (--dry-run tells more)",
+            "the budget of %g s is too short for every pair in every pass: pairs that "
+            "plans use first are measured (--dry-run tells more)",
             c->set.budget_s);
     /* Without memory for them the circle method's rounds serve. */
     c->stride =

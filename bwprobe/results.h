@@ -13,7 +13,7 @@ enum { RESULTS_SAMPLES = 8 };
 
 enum results_what { RESULTS_ALONE, RESULTS_TOGETHER, RESULTS_LATENCY, RESULTS_WHATS };
 
-/** What measuring a suspect again told. */
+/** The finding of a suspect's second measurement. */
 enum results_verdict {
     VERDICT_NONE,
     VERDICT_MOMENT,      /* fine with a new connection: it was the moment */
@@ -50,7 +50,7 @@ const struct results_pair *results_find (const struct results *r, int src, int d
 size_t results_count (const struct results *r);
 struct results_pair *results_at (struct results *r, size_t i);
 
-/** Add a sample; beyond RESULTS_SAMPLES the oldest gives way. */
+/** Add a sample; beyond RESULTS_SAMPLES it replaces the oldest. */
 void results_add (struct results_pair *p, enum results_what what, double value);
 /** Record a failure; the reason is copied. */
 void results_fail (struct results_pair *p, const char *reason);

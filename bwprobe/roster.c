@@ -343,7 +343,7 @@ static bool take_frame (struct roster *r, struct member *m)
     for (;;) {
         if (!wire_take (&r->in, m->in, m->n_in, &used) ||
             (used == 0 && m->n_in == ROSTER_IN)) {
-            roster_drop (r, m, "it sent something that is no message");
+            roster_drop (r, m, "it sent an invalid message");
             return false;
         }
         if (used == 0)

@@ -10,8 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/** A round of pairs of nodes that stand `shift` apart, i with i + shift: of the cycles that
- *  these make every second (third) pair, beginning with number `colour`. */
+/** A round of pairs of nodes that are `shift` apart, i with i + shift.  Such pairs form
+ *  cycles; a round takes every second (third) pair of each, from number `colour` on. */
 struct schedule_stride {
     int shift, colour;
 };
@@ -91,13 +91,13 @@ struct schedule_timing {
 struct schedule_part {
     long rounds; /* in one pass of this kind, all of them */
     long taken;  /* of these, in the first pass: all, or a random choice */
-    int passes;  /* 0: left out */
+    int passes;  /* 0: not measured */
     double seconds;
 };
 
 struct schedule_plan {
     int at_once;
-    bool levelled; /* measuring together gives the same as alone: only together is done */
+    bool levelled; /* measuring together gives the same as alone: only the former is done */
     struct schedule_part part[SCHEDULE_KINDS];
     double seconds; /* all of it */
     bool whole;     /* every pair is measured, in every pass asked for */
@@ -106,7 +106,7 @@ struct schedule_plan {
 /** Part of the budget that is kept for measuring suspects again. */
 #define SCHEDULE_RESERVE 0.1
 
-/** True for kinds of which the strides say what to take when they do not fit. */
+/** True for kinds that take rounds in the strides' order when not all of them fit. */
 static inline bool schedule_is_strided (enum schedule_kind k)
 {
     return k == SCHEDULE_NODES || k == SCHEDULE_RAILS_TOGETHER;

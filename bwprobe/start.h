@@ -3,7 +3,7 @@
  * Under mpirun, mpiexec and `srun --mpi=pmix` by MPI; otherwise by what the launcher puts into
  * the environment: RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT (torchrun and most others),
  * or Slurm's own variables.  MPI is used for this alone: all later words travel over TCP, so
- * that a lost rank is no concern of MPI's.
+ * that a lost rank does not disturb MPI.
  */
 #ifndef BWPROBE_START_H
 #define BWPROBE_START_H

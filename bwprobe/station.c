@@ -197,7 +197,7 @@ static enum status listen_to_rank0 (struct station *s, struct error *err)
         s->n_in += (size_t) n;
         for (size_t used = 1; used > 0;) {
             if (!wire_take (w, s->in, s->n_in, &used))
-                return err_set (err, ST_IO, "rank 0 sent something that is no message");
+                return err_set (err, ST_IO, "rank 0 sent an invalid message");
             if (used > 0) {
                 memmove (s->in, s->in + used, s->n_in - used);
                 s->n_in -= used;
@@ -427,8 +427,9 @@ enum status station_join (struct station *s, const struct net_place *rank0,
         s->n_in = 0;
         if (tries == JOIN_TRIES)
             return err_set (err, ST_IO,
-                            "rank 0 at %s port %u does not let this rank in: is it "
-                            "another job's, has another BWPROBE_TOKEN, or came too late?",
+                            "rank 0 at %s port %u refuses this rank: does it belong to "
+                            "another job, has it another BWPROBE_TOKEN, or is it too "
+                            "late?",
                             rank0->address, rank0->port);
         /* Rank 0 may also be gone: nobody waits for its return. */
         deadline = fmin (deadline, clock_s () + JOIN_AGAIN_S);

@@ -164,7 +164,7 @@ static const char *apply_experts (const struct row *r, struct workload_model *m)
     m->expert_every = 1;
     m->experts = calibrate_note_int (r, "num-experts", 0);
     if (m->experts < 0)
-        return "its experts are not understood";
+        return "its experts are in an unknown form";
     if (m->experts == 0)
         return calibrate_whole (r, "ep", 1) > 1 ? "its experts are not stated" : NULL;
     m->top_k = calibrate_note_int (r, "moe-router-topk", 2);
@@ -172,7 +172,7 @@ static const char *apply_experts (const struct row *r, struct workload_model *m)
     m->shared_ffn = calibrate_note_int (r, "moe-shared-expert-intermediate-size", 0);
     if (m->top_k < 1 || m->top_k > m->experts || m->expert_ffn < 1 ||
         m->expert_ffn > 1 << 24 || m->shared_ffn < 0 || m->experts > 65536)
-        return "its experts are not understood";
+        return "its experts are in an unknown form";
     if (calibrate_note (r, "moe-layer-freq", value, sizeof value)) {
         int dense = 0, rest = 0;
 
@@ -203,7 +203,7 @@ static const char *apply_latent (const struct row *r, struct workload_model *m)
     for (size_t i = 0; i < sizeof size / sizeof *size; i++) {
         *size[i].value = calibrate_note_int (r, size[i].key, size[i].absent);
         if (*size[i].value < (i == 0 || i == 2 ? 0 : 1) || *size[i].value > 1 << 20)
-            return "its latent attention is not understood";
+            return "its latent attention is in an unknown form";
     }
     m->head_dim = m->nope_dim + m->rope_dim;
     return NULL;

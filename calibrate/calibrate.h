@@ -109,8 +109,8 @@ void calibrate_profile_unknown (struct workload_profile *p);
 double calibrate_peak (const struct calibrate_run *run, const struct workload_profile *p,
                        enum memest_model by);
 
-/** What decides whether the run fits: the fullest rank, overheads included.  In a mix a
- *  rank on larger GPUs counts by as much less, so that all are held against `gpu_bytes`. */
+/** What decides whether the run fits: the fullest rank, overheads included.  In a mix, the
+ *  memory of a rank on larger GPUs is scaled down, so that all compare with `gpu_bytes`. */
 double calibrate_need (const struct calibrate_run *run, const struct workload_profile *p,
                        enum memest_model by);
 
@@ -231,7 +231,7 @@ enum status calibrate_runs_of (const struct calibrate_runs *all, enum calibrate_
 struct calibrate_fitted {
     const struct workload_constant *constant;
     double before, after; /* in the file's unit */
-    bool told;            /* the data can tell it; else it stays where it was */
+    bool told;            /* the data determine it; else it keeps its value */
 };
 
 #define CALIBRATE_CONSTANTS_MAX 64
@@ -253,7 +253,7 @@ struct calibrate_fit {
  *
  *  P from memest_oom_probability: a maximum a posteriori fit with a log-normal prior.  A
  *  constant that changes the data's part by less than one half when moved by its spread
- *  either way is not told by the data and stays where it was.
+ *  either way is not determined by the data and keeps its value.
  *
  *  @param[in]     use  [runs->n]; NULL: all
  *  @param[in,out] p    start and result
@@ -306,8 +306,8 @@ enum status calibrate_groups (const struct calibrate_runs *runs,
                               enum calibrate_grouping by, int *group, int *n,
                               struct error *err);
 
-/** For every group the profile whose part's constants were fitted on all runs of the
- *  others; the prior where those, or the group itself, have no figures of it.
+/** For every group, a profile with the part's constants fitted on the other groups' runs.
+ *  It is the prior where those, or the group itself, have no such figures.
  *
  *  @param[in]  group     [runs->n] 0 to n_groups - 1; a number may be unused
  *  @param[in]  progress  called before each fit; NULL: never

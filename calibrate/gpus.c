@@ -165,7 +165,7 @@ static const char *read_network (const struct row *r,
     double gbps[CALIBRATE_TYPES_MAX];
 
     if (!for_parts (r, "inter_node_gbps", gbps, run->n_parts))
-        return "inter_node_gbps is no positive number";
+        return "inter_node_gbps is not a positive number";
     for (int i = 0; i < run->n_parts; i++) {
         if (gbps[i] > 0 && (gbps[i] < GBPS_MIN || gbps[i] > GBPS_MAX))
             return "inter_node_gbps is out of range";
@@ -219,7 +219,7 @@ static const char *count_nodes (int nodes, struct calibrate_run *run)
     if (sum == nodes)
         return NULL;
     if (sum != run->gpus || !whole)
-        return "the nodes of its GPU mix are not those of gpus";
+        return "the nodes of its GPU mix do not make up gpus";
     for (int i = 0; i < run->n_parts; i++)
         run->part[i].nodes /= run->gpus_per_node;
     return NULL;
@@ -232,7 +232,7 @@ static const char *read_types (const struct row *r, bool mixed,
     double gb[CALIBRATE_TYPES_MAX];
 
     if (!for_parts (r, "gpu_mem_gb", gb, run->n_parts))
-        return "gpu_mem_gb is no positive number";
+        return "gpu_mem_gb is not a positive number";
     run->gpu_bytes = INFINITY;
     for (int i = 0; i < run->n_parts; i++) {
         const struct topology_gpu_type *t = calibrate_gpu_type (spelled[i], gb[i]);
@@ -277,6 +277,6 @@ const char *calibrate_read_machines (const struct row *r, struct calibrate_run *
         return "gpus unknown";
     run->gpus_per_node = calibrate_whole (r, "gpus_per_node", 8);
     if (run->gpus_per_node < 1)
-        return "gpus_per_node is no whole number";
+        return "gpus_per_node is not a whole number";
     return read_gpu (r, run);
 }

@@ -193,12 +193,12 @@ static const char *read_degrees (const struct row *r, struct calibrate_run *run)
     d->vpp = calibrate_whole (r, "vpp", 1);
     d->etp = calibrate_note_int (r, "expert-tensor-parallel-size", d->tp);
     if (d->tp < 1 || d->pp < 1 || d->cp < 1 || d->ep < 1 || d->vpp < 1 || d->etp < 1)
-        return "a degree is no whole number";
+        return "a degree is not a whole number";
     rest = (long long) d->tp * d->pp;
     if (rest <= run->gpus)
         rest *= d->cp;
     if (calibrate_whole (r, "dp", 1) < 1)
-        return "dp is no whole number";
+        return "dp is not a whole number";
     /* The GPUs are what is certain: some sources' dp counts cp too, or less. */
     if (run->gpus % rest != 0)
         return "tp x pp x cp does not divide gpus";
@@ -221,7 +221,7 @@ static const char *read_config (const struct row *r, struct calibrate_run *run)
     c->zero = calibrate_whole (r, "zero", 0);
     run->zero_said = calibrate_cell (r, "zero")[0] != '\0';
     if (c->micro_batch < 1)
-        return "micro_batch is no whole number";
+        return "micro_batch is not a whole number";
     if (c->zero < 0 || c->zero > 3)
         return "zero is not 0 to 3";
     if (sp[0] != '\0' && strcmp (sp, "0") != 0 && strcmp (sp, "1") != 0)
@@ -247,9 +247,9 @@ static const char *read_measured (const struct row *r, struct calibrate_run *run
     run->static_bytes = NAN;
     run->oom = -1;
     if (!calibrate_stated (r, "iter_time_s", NAN, &run->iter_time_s))
-        return "iter_time_s is no positive number";
+        return "iter_time_s is not a positive number";
     if (!calibrate_stated (r, "peak_mem_gb", NAN, &run->peak_bytes))
-        return "peak_mem_gb is no positive number";
+        return "peak_mem_gb is not a positive number";
     run->peak_bytes *= UNITS_GIB;
     if (calibrate_note (r, "alloc_bytes", value, sizeof value) &&
         strtod (value, NULL) > 0)

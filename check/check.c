@@ -131,7 +131,7 @@ static void check_degrees (const struct workload_plan *p, struct check_report *r
                    microbatches, p->config.micro_batch, batch, p->job.global_batch);
     else
         check_say (r, "batch", CHECK_FAILED,
-                   "%d sequences are %d micro-batches of %d on each of %d replicas, the "
+                   "%d sequences make %d micro-batches of %d on each of %d replicas, the "
                    "file says %g",
                    p->job.global_batch, microbatches, p->config.micro_batch, d->dp, said);
     check_say (r, "layers", verdict_of (layers == p->model.layers),
@@ -147,13 +147,13 @@ static void check_memory_said (const struct workload_plan *p, double peak, doubl
            said_limit = number_of (memory, "limit_bytes");
 
     if (!json_is_object (memory))
-        check_say (r, "memory said", CHECK_NOTE, "the file says nothing of memory");
+        check_say (r, "memory said", CHECK_NOTE, "the file has no memory figures");
     else if (is_stale (p))
-        check_say (r, "memory said", CHECK_NOTE, "of another placement, ignored");
+        check_say (r, "memory said", CHECK_NOTE, "for another placement, ignored");
     else
         check_say (r, "memory said",
                    verdict_of (same (said, peak) && same (said_limit, limit)),
-                   "the file says %s of %s GiB, it is %.6g of %.6g",
+                   "the file says %s of %s GiB, recomputed: %.6g of %.6g",
                    said_text (said / UNITS_GIB).s, said_text (said_limit / UNITS_GIB).s,
                    peak / UNITS_GIB, limit / UNITS_GIB);
 }
@@ -210,12 +210,12 @@ static void check_bound (const json_t *estimate, double step_s, struct check_rep
 
     if (isnan (bound))
         check_say (r, "lower bound", CHECK_FAILED,
-                   "the file says nothing of a lower bound");
+                   "the file has no lower bound");
     else
         check_say (r, "lower bound", verdict_of (holds), "%.6g s is %s", bound,
-                   holds       ? "not above the step"
-                   : bound > 0 ? "above the step"
-                               : "no time");
+                   holds       ? "not above the step time"
+                   : bound > 0 ? "above the step time"
+                               : "not a time");
     check_say (r, "gap",
                verdict_of (holds && fabs (gap - (step_s / bound - 1)) <= 10 * AGREES),
                "the file says %s, step / lower bound - 1 is %s", said_text (gap).s,
@@ -247,7 +247,7 @@ static void check_figures (const json_t *estimate, const struct costmodel_estima
         /* A step over links that nobody measured is no promise, whatever its price. */
         if (faster && unmeasured > 0)
             check_say (r, "default", CHECK_OK,
-                       "%.6g s, but over %lld links that nobody measured", other,
+                       "%.6g s, but over %lld unmeasured links", other,
                        (long long) unmeasured);
         else
             check_say (r, "default", verdict_of (!faster), "%.6g s, %s than the plan",
@@ -264,21 +264,21 @@ static void check_time (const struct workload_plan *p, const struct costmodel_es
 
     r->step_s = e->step_s;
     if (!json_is_object (estimate) || is_stale (p)) {
-        check_say (r, "step time", CHECK_NOTE, "%.6g s played out; %s", e->step_s,
+        check_say (r, "step time", CHECK_NOTE, "%.6g s simulated; %s", e->step_s,
                    json_is_object (estimate)
-                       ? "the file's own estimate is of another placement and is ignored"
+                       ? "the file's estimate is for another placement and is ignored"
                        : "the file has no estimate");
         if (e->n_unmeasured > 0)
-            check_say (r, "links", CHECK_NOTE, "%d links that nobody measured are used",
+            check_say (r, "links", CHECK_NOTE, "%d unmeasured links are used",
                        e->n_unmeasured);
         return;
     }
     check_say (r, "step time", verdict_of (same (said, e->step_s)),
-               "%.6g s played out, the file says %s s", e->step_s, said_text (said).s);
+               "%.6g s simulated, the file says %s s", e->step_s, said_text (said).s);
     check_bound (estimate, e->step_s, r);
     check_figures (estimate, e, r);
     check_say (r, "links", verdict_of ((size_t) e->n_unmeasured == listed),
-               "%d links that nobody measured are used, the file lists %zu",
+               "%d unmeasured links are used, the file lists %zu",
                e->n_unmeasured, listed);
 }
 

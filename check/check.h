@@ -1,5 +1,5 @@
-/* An independent check of a plan: what the planner claims, worked out again from the
- * memory estimator and the played-out schedule, without a line of the search. */
+/* An independent check of a plan: the planner's claims are computed again from the
+ * memory estimator and a full simulation of the schedule, with no code of the search. */
 #ifndef CHECK_CHECK_H
 #define CHECK_CHECK_H
 
@@ -25,7 +25,7 @@ struct check_report {
     struct check_item item[CHECK_ITEMS_MAX];
     int n;
     int failed;
-    double step_s; /* played out in full; 0 when it could not be */
+    double step_s; /* simulated in full; 0 when that failed */
 };
 
 /** Add what was found. */
@@ -36,12 +36,12 @@ void check_say (struct check_report *r, const char *what, enum check_verdict ver
  *
  *  Checked: every rank on a GPU of the cluster that is not drained, once; degrees
  *  multiply to the ranks and layers sum to the model's; every stage fits the memory limit
- *  of its smallest GPU; unmeasured links are listed; the step, every micro-batch played
- *  out, is what the file says, and not below its lower bound (beyond 30 million micro-batches
- *  over all stages and replicas, whole periods are skipped); the file's other figures (gap,
- *  rates, breakdown, memory) follow from that; the default order is not faster.  A file whose ranks or
- *  configuration were edited after planning (its estimate carries a digest of them) has a
- *  stale estimate: a note, not a failure.
+ *  of its smallest GPU; unmeasured links are listed; the step time, with every
+ *  micro-batch simulated, is what the file says, and not below its lower bound (beyond 30
+ *  million micro-batches over all stages and replicas, whole periods are skipped); the file's
+ *  other figures (gap, rates, breakdown, memory) agree with it; the default order is not
+ *  faster.  If ranks or configuration were edited after planning, the estimate is stale (it
+ *  carries a digest of them): a note, not a failure.
  *
  *  @param[out] r  filled also when something failed
  *  @return ST_OK when the check ran, whatever it found; ST_NOMEM
@@ -64,7 +64,7 @@ struct check_place {
  *  @param[in]  name   for messages
  *  @param[out] place  [n_ranks]; a rank that is not in the table keeps an empty host
  *  @return ST_OK, or ST_INVALID with name, line, expected and found: another number of
- *          words, a rank beyond n_ranks or there twice, no host's name
+ *          words, a rank beyond n_ranks or repeated, no host name
  */
 enum status check_running_parse (const char *name, const char *text, int n_ranks,
                                  struct check_place *place, struct error *err);
@@ -87,7 +87,7 @@ struct check_running {
  *
  *  Hosts are compared by name, a short name standing for a full one; GPUs by UUID where the
  *  cluster has them and by index where the job reports that, and two ranks on one GPU are
- *  found in any case.  A GPU that cannot be told apart is taken for the planned one.
+ *  found in any case.  A GPU that cannot be identified counts as the planned one.
  *
  *  @param[in,out] r    items are added: ranks, hosts, GPUs and the step as the job runs
  *  @param[out]    out  also when something differs

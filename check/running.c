@@ -82,7 +82,7 @@ static enum status parse_line (const char *name, int line, const char *s, size_t
     if (!gpu_ok (found.gpu))
         return bad_line (name, line, "a GPU's UUID or index, or -", word[2], n[2], err);
     if (place[rank].host[0])
-        return err_set (err, ST_INVALID, "%s: line %d: rank %ld is there twice", name,
+        return err_set (err, ST_INVALID, "%s: line %d: rank %ld appears twice", name,
                         line, rank);
     place[rank] = found;
     return ST_OK;
@@ -212,7 +212,7 @@ static const char *running_gpus (const struct comparison *x, bool *taken, int *g
         if (!x->place[r].host[0])
             return "some ranks did not report";
         if (x->node[r] < 0 || x->gpu[r] == GPU_FOREIGN)
-            return "it uses GPUs that the cluster file does not have";
+            return "the job uses GPUs that are not in the cluster file";
         gpu[r] = x->gpu[r] >= 0 ? c->node[x->node[r]].first_gpu + x->gpu[r] : -1;
         if (gpu[r] >= 0 && taken[gpu[r]])
             return "two ranks share a GPU";
@@ -307,8 +307,8 @@ static void report (const struct comparison *x, const struct check_running *out,
     else if (x->unknown > 0)
         check_say (
             r, "running GPUs", CHECK_NOTE,
-            "%d ranks: the GPU cannot be told (no UUIDs in the cluster file, or none "
-            "reported)",
+            "%d ranks have an unknown GPU: the cluster file has no UUIDs, or none was "
+            "reported",
             x->unknown);
     else
         check_say (r, "running GPUs", CHECK_OK,

@@ -34,8 +34,8 @@ struct cli_option {
     bool (*parse) (const char *given, void *value); /* false: not a word that it knows */
     void (*take) (const struct cli_option *o, const char *given, void *value,
                   struct argp_state *state);
-    const char *usual; /* what is taken before all else; NULL: what is there */
-    bool needed;       /* a text that must be given, as places.required says */
+    const char *usual; /* the default, as text; NULL: what init leaves there */
+    bool needed;       /* a text that must be given; places.required is the error */
     const char *alone; /* its name in messages: no --json where its text is "-" */
     int group;         /* of argp, above the table's: later in --help */
 };
@@ -79,9 +79,9 @@ struct cli_part {
 /** Arguments that are no options. */
 struct cli_places {
     int needed, most;
-    const char *expected; /* "PLAN and CLUSTER", as in "... expected, found "x" too"; if
-                             there are none, what else does, or NULL */
-    const char *required; /* "PLAN is required": these, or options, are lacking */
+    const char *expected; /* "PLAN and CLUSTER", as in "... expected, found "x" too"; with
+                             no arguments, a hint, or NULL */
+    const char *required; /* "PLAN is required": the error when some are missing */
 };
 
 struct cli_list {

@@ -11,9 +11,10 @@ struct bind_input {
 #define INPUT struct bind_input
 
 static const struct cli_option options[] = {
-    {"only", 0, "HOSTLIST", "the nodes that were given, as in n[01-16,20]",
+    {"only", 0, "HOSTLIST", "the allocated nodes, as in n[01-16,20]",
      CLI_TEXT (only), .needed = true},
-    {"cluster", 0, "CLUSTER", "instead of the plan's own cluster", CLI_TEXT (cluster)},
+    {"cluster", 0, "CLUSTER", "use this cluster instead of the plan's own",
+     CLI_TEXT (cluster)},
     {"output", 'o', "PLAN", "write the plan file; - is standard output", CLI_TEXT (out),
      .needed = true},
     {0}};
@@ -61,7 +62,8 @@ static enum status bind_to (const struct bind_input *in, const struct linkwise_p
         st =
             (enum status) linkwise_plan_estimate (bound, NULL, NULL, &e, API_ERROR (err));
     if (st == ST_OK && !cli_is_dash (in->out))
-        printf ("%d ranks placed anew: step %s, %.2f %% above its bound; written to %s\n",
+        printf ("%d ranks placed anew: step %s, %.2f %% above its lower bound; written "
+                "to %s\n",
                 bound->plan.n_ranks, cli_seconds (e.step_s, step),
                 100.0 * (e.step_s / e.lower_bound_s - 1.0), in->out);
     linkwise_plan_destroy (bound);
@@ -84,10 +86,11 @@ static enum status run (void *input, struct notes *notes, struct error *err)
 
 const struct cli_command cli_bind = {
     .arguments = "PLAN",
-    .help = "Place a plan anew on the nodes that a scheduler gave: the same degrees and "
-            "layers, other GPUs.\v"
+    .help = "Place a plan on the nodes that a scheduler allocated.  Degrees and layers "
+            "stay the same, only the GPUs change.\v"
             "Example: linkwise bind plan.json --only \"$SLURM_JOB_NODELIST\" -o "
-            "bound.json\n\nThe batch script that `emit --to slurm` writes calls it.",
+            "bound.json\n\n"
+            "The batch script of `emit --to slurm` runs this command.",
     .options = {.line = options, .check = check},
     .places = {1, 1, "PLAN", "PLAN, --only HOSTLIST and -o PLAN are required"},
     .at = {CLI_PLACE (plan)},

@@ -15,11 +15,12 @@ struct calibrate_input {
 
 static const struct cli_option options[] = {
     {"profile", 0, "NAME|FILE",
-     "where the fit starts (default: the shipped profile of most rows)",
+     "profile to start from (default: the shipped profile of most rows)",
      CLI_TEXT (profile)},
-    {"name", 0, "NAME", "of the fitted profile (default: PROFILE's file name)",
+    {"name", 0, "NAME", "name of the fitted profile (default: the file name of -o)",
      CLI_TEXT (name)},
-    {"output", 'o', "PROFILE", "write the fitted profile; - is standard output, alone",
+    {"output", 'o', "PROFILE", "write the fitted profile; - is standard output, without "
+                               "the tables",
      CLI_TEXT (out), .alone = "-o"},
     {CLI_JSON},
     {0}};
@@ -61,7 +62,7 @@ static enum status score (const struct calibrate_runs *runs, enum calibrate_part
 
 static void on_fold (void *context, int done, int of)
 {
-    progress_show (context, "fitting: %d of %d groups held out", done, of);
+    progress_show (context, "fitting: held out %d of %d groups", done, of);
 }
 
 /* Models are left out one at a time; where there is one model alone, configurations. */
@@ -128,7 +129,7 @@ static void add_constants (const struct calibrate_fit *fit, struct table *t, jso
         table_cell (t, "%s", k->constant->key);
         table_cell (t, "%.4g", k->before);
         table_cell (t, "%.4g", k->after);
-        table_cell (t, "%s", k->told ? "fitted" : "not told by these runs");
+        table_cell (t, "%s", k->told ? "fitted" : "not determined by these runs");
         json_array_append_new (list, json_pack ("{s:s, s:f, s:f, s:b}", "constant",
                                                 k->constant->key, "before", k->before,
                                                 "after", k->after, "told", k->told));
@@ -170,13 +171,13 @@ static void print_part (enum calibrate_part what, const struct part *m)
                        "precision", "recall", "precision at recall .99", "Brier score");
     }
     score_row (t, what, "before", &m->start);
-    score_row (t, what, "fitted, on the runs that it saw", &m->fitted);
-    snprintf (name, sizeof name, "fitted, each %s left out", grouping_name (m->by));
+    score_row (t, what, "fitted, on the same runs", &m->fitted);
+    snprintf (name, sizeof name, "fitted, each %s held out", grouping_name (m->by));
     if (m->groups > 1)
         score_row (t, what, name, &m->held_out);
     cli_table_end (t);
     if (m->groups == 1)
-        printf ("all runs are of one configuration: there is none to leave out\n");
+        printf ("all runs have one configuration: none can be held out\n");
 }
 
 static json_t *scores_json (enum calibrate_part what, const struct cli_scores *s)
@@ -235,7 +236,8 @@ static enum status usual_profile (const struct calibrate_runs *runs,
     if (st == ST_OK && most < runs->n)
         notes_add (
             notes,
-            "%d of %d rows are served by other profiles than %s; all are fitted on it",
+            "%d of %d rows usually take another profile than %s; the fit starts from it "
+            "for all rows",
             runs->n - most, runs->n, p->name);
     free (each);
     return st;
@@ -357,12 +359,12 @@ static enum status run (void *input, struct notes *notes, struct error *err)
 const struct cli_command cli_calibrate = {
     .arguments = "RUNS.csv",
     .help = "Fit the constants of a framework profile to measured runs.\v"
-            "Example: linkwise calibrate runs.csv -o mine.json\n\nA handful of runs will "
-            "do: constants start at the profile's values, stay near them unless the runs "
-            "say otherwise, and those that the runs cannot tell are left alone and "
-            "named.  Peaks and out-of-memory labels tell memory constants, step times "
-            "those of time.  The error that counts is that of the runs left out of the "
-            "fit.  RUNS.csv is a runs file (docs/runs.md) or - for standard input.",
+            "Example: linkwise calibrate runs.csv -o mine.json\n\n"
+            "A handful of runs is enough.  Each constant starts at the profile's value "
+            "and moves only as far as the runs support; a constant that they do not "
+            "determine stays and is named.  Peaks and out-of-memory labels fit memory "
+            "constants, step times fit time constants.  Trust the error on the held-out "
+            "runs.  RUNS.csv is a runs file (docs/runs.md) or - for standard input.",
     .options = {.line = options},
     .places = {1, 1, "one RUNS.csv", "RUNS.csv is required"},
     .at = {CLI_PLACE (runs)},

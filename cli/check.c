@@ -18,8 +18,8 @@ struct check_input {
 
 static const struct cli_option options[] = {
     {"running", 'r', "TABLE",
-     "compare with where a job's ranks are: lines `rank host gpu-uuid`, as the emitted "
-     "where.sh prints; - is standard input",
+     "compare the plan with a running job: lines `rank host gpu-uuid`, as the emitted "
+     "where.sh prints them; - is standard input",
      CLI_TEXT (running)},
     {CLI_JSON},
     {0}};
@@ -140,12 +140,12 @@ static enum status run (void *input, struct notes *notes, struct error *err)
 
 const struct cli_command cli_check = {
     .arguments = "PLAN [CLUSTER]",
-    .help = "Check a plan without the search: GPUs, degrees, memory, step time, bound; "
-            "and with --running, whether a job really is where the plan says, and what "
-            "it costs where it is not.\v"
-            "Example: linkwise check plan.json\n"
-            "  srun ... ./exec.sh ./where.sh | linkwise check plan.json --running -\n\n"
-            "Without CLUSTER the plan's own is used.  Exit code 1 when a check fails.",
+    .help = "Check a plan independently of the search: GPUs, degrees, memory, step time, "
+            "bound.  With --running, also check that a job's ranks are where the plan "
+            "says, and price the difference.\v"
+            "Example: linkwise check plan.json\n  srun ... ./exec.sh ./where.sh | "
+            "linkwise check plan.json --running -\n\n"
+            "CLUSTER defaults to the plan's own.  Exit code 1: a check failed.",
     .options = {.line = options, .check = check},
     .places = {1, 2, "PLAN and CLUSTER", "PLAN is required"},
     .at = {CLI_PLACE (plan), CLI_PLACE (cluster)},

@@ -26,9 +26,10 @@ extern const struct cli_command cli_plan, cli_mem, cli_time, cli_eval, cli_check
 
 /* Whole lines of a table of options; INPUT has `bool json`, `enum costmodel_kind kind`. */
 #define CLI_JSON "json", 'j', NULL, "print one JSON document", CLI_FLAG (json)
-#define CLI_COST_MODEL                                                   \
-    "cost-model", 0, "critical-path|pipette|amp",                        \
-        "whose way of putting a step together (default: critical-path)", \
+#define CLI_COST_MODEL                                                                \
+    "cost-model", 0, "critical-path|pipette|amp",                                     \
+        "step-time model: linkwise's critical-path (default), or a published one to " \
+        "compare with",                                                               \
         CLI_PARSED (cli_parse_cost_model, enum costmodel_kind, kind)
 bool cli_parse_cost_model (const char *word, void *kind);
 

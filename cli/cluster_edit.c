@@ -23,7 +23,7 @@ struct edit_input {
 
 /* The last in --help. */
 #define OUTPUT                                                                     \
-    "output", 'o', "FILE", "where to write; - is standard output", CLI_TEXT (out), \
+    "output", 'o', "FILE", "write this file; - is standard output", CLI_TEXT (out), \
         .needed = true, .group = 1
 
 /* How many arguments there are, as is said when all else was well. */
@@ -54,7 +54,8 @@ static enum status end (const struct edit_input *in, enum status st,
 /* ---- merge ---- */
 
 static const struct cli_option merge_options[] = {
-    {"gpu-type", 0, "TYPE", "of GPUs whose type no file names", CLI_TEXT (gpu_type)},
+    {"gpu-type", 0, "TYPE", "type of the GPUs, for nodes without one in any file",
+     CLI_TEXT (gpu_type)},
     {OUTPUT},
     {0}};
 
@@ -70,12 +71,11 @@ static enum status merge (void *input, struct notes *notes, struct error *err)
 const struct cli_command cli_cluster_merge = {
     .arguments = "FILE...",
     .help =
-        "Put node files, links files and cluster files together to one cluster file.\v"
-        "Example: linkwise cluster merge n0.json n1.json links.json -o "
-        "cluster.json\n\nOf two values for one thing the newer file's holds: by the "
-        "times in the files where all have one, else the file named later.  "
-        "Conflicts are named.  What no file gives is filled from data sheets, and marked "
-        "as nominal.",
+        "Merge node files, links files and cluster files into one cluster file.\v"
+        "Example: linkwise cluster merge n0.json n1.json links.json -o cluster.json\n\n"
+        "Where files disagree, the newer one wins: by the times in the files if all have "
+        "one, else by their order here.  Disagreements are listed.  Missing values come "
+        "from data sheets and are marked as nominal.",
     .options = {.line = merge_options},
     EDITING (1, INT_MAX, "FILE..."),
     CLI_RUN (merge)};
@@ -125,11 +125,11 @@ static void take_name (const struct cli_option *o, const char *given, void *valu
 }
 
 static const struct cli_option import_options[] = {
-    {"format", 0, "NAME", "how to read that file (default auto)", CLI_TEXT (format),
+    {"format", 0, "NAME", "format of FILE (default auto)", CLI_TEXT (format),
      .usual = "auto"},
-    {"name", 0, "NODE", "the name of its node, for a file that does not tell its host's",
+    {"name", 0, "NODE", "name of the node, for a file without its host's name",
      CLI_TAKEN (take_name, const char *, name)},
-    {"gpu-type", 0, "TYPE", "of GPUs whose type the file leaves open",
+    {"gpu-type", 0, "TYPE", "type of the GPUs, for nodes without one",
      CLI_TEXT (gpu_type)},
     {OUTPUT},
     {0}};
@@ -158,8 +158,8 @@ static void list_formats (struct text *out)
 
 const struct cli_command cli_cluster_import = {
     .arguments = "FILE",
-    .help = "Turn what other tools printed into a links file, or a description of "
-            "machines into a node file, for `linkwise cluster merge`.\v"
+    .help = "Convert other tools' measurements to a links file, or a machine description "
+            "to a node file, for `linkwise cluster merge`.\v"
             "Example: linkwise cluster import sendrecv.log -o links.json\n\n",
     .add_help = list_formats,
     .options = {.line = import_options},
@@ -169,8 +169,9 @@ const struct cli_command cli_cluster_import = {
 /* ---- drain ---- */
 
 static const struct cli_option drain_options[] = {
-    {"undrain", 0, NULL, "put back into use", CLI_FLAG (back)},
-    {"reason", 0, "TEXT", "kept beside a node's state", CLI_TEXT (reason)},
+    {"undrain", 0, NULL, "put them back into use", CLI_FLAG (back)},
+    {"reason", 0, "TEXT", "a note to keep with the state of the nodes",
+     CLI_TEXT (reason)},
     {OUTPUT},
     {0}};
 
@@ -189,9 +190,10 @@ const struct cli_command cli_cluster_drain = {
     .arguments = "CLUSTER WHAT...",
     .help = "Take nodes, GPUs or links out of use, or put them back.\v"
             "Example: linkwise cluster drain cluster.json n3 n5:2 'n0<->n1' -o "
-            "cluster.json\n\nWHAT is a host list (n[1-3,7]), a GPU (NODE:GPU), or a "
-            "link: FROM->TO one way, A<->B or A--B both ways, between nodes or GPUs.  "
-            "What is known about drained things stays in the file.",
+            "cluster.json\n\n"
+            "WHAT is a host list (n[1-3,7]), a GPU (NODE:GPU), or a link: FROM->TO one "
+            "way, A<->B or A--B both ways, between nodes or GPUs.  The file keeps all "
+            "data about drained parts.",
     .options = {.line = drain_options},
     EDITING (2, INT_MAX, "CLUSTER and WHAT..."),
     CLI_RUN (drain)};
@@ -199,26 +201,27 @@ const struct cli_command cli_cluster_drain = {
 /* ---- synth ---- */
 
 static const struct cli_option synth_options[] = {
-    {"nodes", 0, "N", "default 16", CLI_INT (synth.nodes, 1, 1048576)},
-    {"gpus", 0, "N", "of a node (default 8)", CLI_INT (synth.gpus, 1, 1024)},
-    {"gpu-type", 0, "TYPE", "default h100-sxm5-80g", CLI_TEXT (synth.gpu_type)},
-    {"seed", 0, "N", "the same seed draws the same cluster (default 1)",
+    {"nodes", 0, "N", "number of nodes (default 16)", CLI_INT (synth.nodes, 1, 1048576)},
+    {"gpus", 0, "N", "GPUs per node (default 8)", CLI_INT (synth.gpus, 1, 1024)},
+    {"gpu-type", 0, "TYPE", "GPU type (default h100-sxm5-80g)",
+     CLI_TEXT (synth.gpu_type)},
+    {"seed", 0, "N", "the same seed gives the same cluster (default 1)",
      CLI_INT (seed, 0, 1 << 30), .usual = "1"},
-    {"epoch", 0, "N", "the same cluster measured another time (default 0)",
+    {"epoch", 0, "N", "draw the N-th measurement of the same cluster (default 0)",
      CLI_INT (epoch, 0, 1 << 30)},
-    {"leaf", 0, "N", "nodes under a leaf switch (default 16)",
+    {"leaf", 0, "N", "nodes per leaf switch (default 16)",
      CLI_INT (synth.leaf, 1, 1048576)},
-    {"pod", 0, "N", "leaf switches in a pod (default 8)",
+    {"pod", 0, "N", "leaf switches per pod (default 8)",
      CLI_INT (synth.pod, 1, 1048576)},
-    {"intra", 0, "GB/s", "inside nodes (default: the type's)",
+    {"intra", 0, "GB/s", "bandwidth inside nodes (default: the GPU type's)",
      CLI_ABOVE (synth.intra_gb_per_s, 0, 1e6)},
     {"inter", 0, "GB/s",
-     "between nodes, of one GPU pair (default 48 since Hopper, 24 before)",
+     "bandwidth of one GPU pair between nodes (default 48 since Hopper, 24 before)",
      CLI_ABOVE (synth.inter_gb_per_s, 0, 1e6)},
     {"plant", 0, "STAGES",
-     "hide a placement of so many pipeline stages that no other can beat",
+     "hide a best possible placement with this many pipeline stages",
      CLI_INT (synth.plant, 1, 1048576)},
-    {"npy", 0, NULL, "the matrix beside the file, whatever its size",
+    {"npy", 0, NULL, "write the matrix to a .npy file at any size",
      CLI_FLAG (synth.npy)},
     {OUTPUT},
     {0}};
@@ -230,7 +233,7 @@ static void init_synth (void *input)
 
 static bool on_progress (void *context, double share)
 {
-    progress_show (context, "drawing: %.0f %%", 100 * share);
+    progress_show (context, "generating: %.0f %%", 100 * share);
     return false;
 }
 
@@ -262,9 +265,9 @@ static void list_presets (struct text *out)
 
 const struct cli_command cli_cluster_synth = {
     .arguments = "PRESET",
-    .help = "Draw a cluster for trials.\v"
-            "Example: linkwise cluster synth busy --nodes 64 --seed 7 -o "
-            "busy-64.json\n\nPresets:\n",
+    .help = "Generate a synthetic cluster.\v"
+            "Example: linkwise cluster synth busy --nodes 64 --seed 7 -o busy-64.json\n\n"
+            "Presets:\n",
     .add_help = list_presets,
     .options = {.line = synth_options, .init = init_synth},
     EDITING (1, 1, "PRESET"),

@@ -31,8 +31,8 @@ static void rate_cell (struct table *t, double bytes_per_s)
 static void print_nodes (const struct topology_cluster *c, const struct topology_stats *s)
 {
     struct table *t =
-        cli_table ("<node", "GPUs", "<type", "<state", "<above it", "out GB/s", "in GB/s",
-                   "lowest", "<to", "unmeasured out");
+        cli_table ("<node", "GPUs", "<type", "<state", "<switch or rack", "out GB/s",
+                   "in GB/s", "lowest", "<to", "unmeasured out");
 
     for (int i = 0; i < c->n_nodes; i++) {
         const struct topology_node *n = &c->node[i];
@@ -80,7 +80,7 @@ static void print_tiers (const struct topology_cluster *c, const struct topology
                 100 * s->asymmetry_mean, 100 * s->asymmetry_max, s->slow,
                 100 * TOPOLOGY_SLOW);
     if (s->sampled)
-        printf ("percentiles are of a sample of the links\n");
+        printf ("percentiles come from a sample of the links\n");
 }
 
 static double number (const json_t *object, const char *key)
@@ -120,8 +120,8 @@ static void print_estimates (const struct topology_cluster *c,
     size_t i;
 
     if (s->estimated > 0)
-        printf ("%.0f of %.0f links are estimated, not measured: 9 of 10 that were held "
-                "out came within %.2g %%\n",
+        printf ("%.0f of %.0f links are estimated, not measured: 90 %% of held-out links "
+                "came within %.2g %%\n",
                 s->estimated, s->links, 100 * s->estimate_error);
     json_array_foreach (estimates_of (c), i, one)
     {
@@ -131,8 +131,8 @@ static void print_estimates (const struct topology_cluster *c,
                    *from = json_string_value (json_object_get (model, "from"));
 
         if (n > 0 && links && from)
-            printf ("%.0f links (%s) are estimated from %s: 9 of 10 held-out ones came "
-                    "within %.2g %%; written at %.0f %% of that\n",
+            printf ("%.0f links (%s) are estimated from %s: 90 %% of held-out links came "
+                    "within %.2g %%; the file has %.0f %% of the estimate\n",
                     n, links, from, 100 * number (model, "error_p90"),
                     100 * number (model, "low"));
     }
@@ -209,10 +209,10 @@ static enum status print_heat (const struct topology_cluster *c,
         width = len > width ? len : width;
     }
     width = width > 24 ? 24 : width;
-    printf ("\nlinks between nodes, row to column, in tenths of the median of %.4g GB/s "
-            "(# from 95 %%, ? unmeasured)%s\n",
+    printf ("\nlinks from row to column, in tenths of the median of %.4g GB/s (#: 95 %% "
+            "or more, ?: unmeasured)%s\n",
             h.median_bytes_per_s / UNITS_GB,
-            h.n < c->n_nodes ? "; a cell holds several nodes, the first is named" : "");
+            h.n < c->n_nodes ? "; a cell covers several nodes, the first is named" : "");
     for (int i = 0; i < h.n; i++) {
         printf ("%-*.*s", width, width, c->node[h.first[i]].name);
         for (int j = 0; j < h.n; j++)
@@ -278,21 +278,22 @@ static enum status show (void *input, struct notes *notes, struct error *err)
 }
 
 static const struct cli_option show_options[] = {
-    {"worst", 0, "N", "how many of the worst links to list (default 10)",
+    {"worst", 0, "N", "number of worst links to list (default 10)",
      CLI_INT (worst, 0, 100000), .usual = "10"},
     {"cells", 0, "N",
-     "side of the heat map (default 40; nodes share cells where there are more); 0: none",
+     "rows and columns of the heat map (default 40; in larger clusters a cell covers "
+     "several nodes); 0: no heat map",
      CLI_INT (cells, 0, 400), .usual = "40"},
     {"color", 0, "auto|always|never",
-     "of the heat map (default auto: on a terminal, unless NO_COLOR is set)",
+     "colour the heat map (default auto: on a terminal, unless NO_COLOR is set)",
      CLI_WORD (color)},
     {CLI_JSON},
     {0}};
 
 const struct cli_command cli_cluster_show = {
     .arguments = "CLUSTER",
-    .help = "Show a cluster: its nodes one a line, its links by tier, the worst links, a "
-            "heat map.\v"
+    .help = "Show a cluster: its nodes, its links by tier, the worst links and a heat "
+            "map.\v"
             "Example: linkwise cluster show examples/clusters/h100-17.json",
     .options = {.line = show_options},
     .places = {1, 1, "CLUSTER", "CLUSTER is required"},
@@ -342,9 +343,9 @@ static enum status check (void *input, struct notes *notes, struct error *err)
 
 const struct cli_command cli_cluster_check = {
     .arguments = "CLUSTER",
-    .help = "Check that a cluster can be planned on, and say what is odd about it.\v"
-            "Example: linkwise cluster check examples/clusters/h100-17.json\n\nExit code "
-            "1 when the file breaks the format or a check fails.",
+    .help = "Check that a cluster file can be used, and note oddities.\v"
+            "Example: linkwise cluster check examples/clusters/h100-17.json\n\n"
+            "Exit code 1: the file breaks the format, or a check failed.",
     .options = {.line = (const struct cli_option[]){{CLI_JSON}, {0}}},
     .places = {1, 1, "CLUSTER", "CLUSTER is required"},
     .at = {CLI_PLACE (cluster)},

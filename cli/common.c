@@ -23,7 +23,7 @@ const char *cli_input_name (const char *arg)
 void cli_one_stdin (int n, struct argp_state *state)
 {
     if (n > 1)
-        argp_error (state, "only one input can be standard input");
+        argp_error (state, "only one input can be standard input (-)");
 }
 
 void cli_warn (const char *who, struct notes *notes)
@@ -51,7 +51,7 @@ void cli_print (const char *format, ...)
 
 static void on_links (void *context, double share)
 {
-    progress_show (context, "looking at links: %.0f %%", 100 * share);
+    progress_show (context, "reading links: %.0f %%", 100 * share);
 }
 
 struct topology_watch cli_watch (struct progress *p)
@@ -152,23 +152,24 @@ void cli_print_breakdown (const struct costmodel_estimate *e)
         table_cell (t, "%.1f", 100.0 * part[i].s / e->step_s);
     }
     cli_table_end (t);
-    printf ("along stage %d, replica %d, which ends last", e->stage, e->replica);
+    printf ("times of stage %d, replica %d, which ends last", e->stage, e->replica);
     if (b->tp_s > 0)
-        printf ("; tensor parallel by %s", workload_all_reduce_name (e->tp_by));
+        printf ("; tensor parallelism uses %s", workload_all_reduce_name (e->tp_by));
     if (b->dp_s > 0)
-        printf ("; data parallel by %s", workload_all_reduce_name (e->dp_by));
+        printf ("; data parallelism uses %s", workload_all_reduce_name (e->dp_by));
     printf ("\n");
     if (e->ep_hidden_s > 0)
         printf (
-            "hidden   %.4f s of experts' exchanges under other micro-batches' compute\n",
+            "hidden   %.4f s of expert-parallel exchanges behind other micro-batches' "
+            "compute\n",
             e->ep_hidden_s);
 }
 
 void cli_print_estimated (const struct costmodel_estimate *e, const char *who)
 {
     if (e->links_estimated > 0)
-        printf ("links    %d of %d that %s uses are estimated, not measured: 9 of 10 "
-                "that were held out came within %.2g %%\n",
+        printf ("links    %d of the %d links of %s are estimated: 90 %% of held-out "
+                "links came within %.2g %%\n",
                 e->links_estimated, e->links_used, who, 100 * e->estimate_error);
 }
 
@@ -183,16 +184,15 @@ void cli_print_binding (const struct topology_cluster *c,
 
     if (b && b->step_s < step_s * (1.0 - WORTH_SAYING))
         printf (
-            "link     %s - %s (%s, %.2f GB/s) holds it up most: at the median of %.2f "
-            "GB/s the step would take %s (%.2f %% less)\n",
+            "link     %s - %s (%s, %.2f GB/s) delays the step most: at the median of "
+            "%.2f GB/s it would take %s (%.2f %% less)\n",
             c->node[c->node_of_gpu[b->src_gpu]].name,
             c->node[c->node_of_gpu[b->dst_gpu]].name, b->use, b->bytes_per_s / UNITS_GB,
             b->median_bytes_per_s / UNITS_GB, cli_seconds (b->step_s, step),
             100.0 * (1.0 - b->step_s / step_s));
     if (unshared_step_s < step_s * (1.0 - WORTH_SAYING))
-        printf ("sharing  of nodes' ways out: with what each pair has alone the step "
-                "would take %s (%.2f %% less)\n",
-                cli_seconds (unshared_step_s, step),
+        printf ("sharing  GPUs of a node that send at once share its bandwidth: this "
+                "costs %.2f %% of the step\n",
                 100.0 * (1.0 - unshared_step_s / step_s));
 }
 

@@ -170,22 +170,24 @@ static void print_diff (const struct comparison *x)
     const struct topology_diff *d = &x->diff;
     double share = x->in->change_pct / 100;
 
-    printf ("\none cluster at two times: of %.0f links that both measured, %.0f got "
-            "slower and %.0f faster\nbeyond ",
+    printf ("\none cluster at two times: of %.0f links measured in both, %.0f got slower "
+            "and %.0f faster\nby more than ",
             d->compared, d->slower, d->faster);
     if (d->with_intervals >= d->compared && d->compared > 0)
         printf ("their intervals");
     else if (d->with_intervals > 0)
-        printf ("their intervals (%.0f links), or by over %.0f %% (the others)",
+        printf ("their intervals (%.0f links) or %.0f %% (the others)",
                 d->with_intervals, 100 * share);
     else
         printf ("%.0f %% (the files have no intervals)", 100 * share);
     printf ("; the median link has %.1f %% of its old rate\n", 100 * d->median_ratio);
     if (d->appeared > 0 || d->vanished > 0)
-        printf ("%.0f links are measured only now, %.0f no more\n", d->appeared,
-                d->vanished);
+        printf ("%.0f links are measured only in the second file, %.0f only in the "
+                "first\n",
+                d->appeared, d->vanished);
     if (d->nodes_gone > 0 || d->nodes_new > 0)
-        printf ("%d nodes are gone, %d are new\n", d->nodes_gone, d->nodes_new);
+        printf ("%d nodes are only in the first file, %d only in the second\n",
+                d->nodes_gone, d->nodes_new);
     if (d->n > 0) {
         struct table *t =
             cli_table ("<changed links", "<to", "before GB/s", "after", "change %");
@@ -243,16 +245,17 @@ static void print_kept (const struct report_compared *r)
     if (!r->has_kept)
         return;
     if (!isfinite (r->kept_step_s)) {
-        printf ("the old plan cannot run on the links and nodes as they are now\n");
+        printf ("the old plan cannot run on the second cluster\n");
         return;
     }
-    printf ("the old plan takes %.3f s on the new links; a new one saves %.2f %%: %s",
+    printf ("the old plan takes %.3f s on the second cluster; a new plan saves %.2f %%: "
+            "%s",
             r->kept_step_s, 100 * gain, gain >= PAYS ? "it pays" : "it does not pay");
     if (r->moved >= 0)
         printf (" (%d of %lld ranks move)\n", r->moved,
                 workload_world (&r->best[1].plan.config.deg));
     else
-        printf (" (other degrees: all ranks start anew)\n");
+        printf (" (other degrees: all ranks restart)\n");
 }
 
 static void print_model (const struct comparison *x, const struct compared *m)
@@ -414,10 +417,12 @@ static enum status run (void *input, struct notes *notes, struct error *err)
 }
 
 static const struct cli_option options[] = {
-    {"worst", 0, "N", "how many links to list (default 5)", CLI_INT (worst, 0, 100000),
+    {"worst", 0, "N", "number of worst links to list (default 5)",
+     CLI_INT (worst, 0, 100000),
      .usual = "5"},
     {"change", 0, "PCT",
-     "a link without intervals changed when its rate did by more (default 10)",
+     "smallest change of a link's rate to report, in percent, if the files give no "
+     "intervals (default 10)",
      CLI_ABOVE (change_pct, 0, 1e4), .usual = "10"},
     {CLI_JSON},
     {0}};
@@ -439,15 +444,15 @@ static void check (void *input, struct argp_state *state)
 const struct cli_command cli_compare = {
     .arguments = "CLUSTER CLUSTER [MODEL...]",
     .help =
-        "Compare two clusters: their links, and the best plan of each model on both.\v"
+        "Compare two clusters: their links, and the best plan of each model on each.\v"
         "Example: linkwise compare examples/clusters/h100-17.json "
-        "examples/clusters/h100-10.json llama-2-13b\n\nTwo files about the same nodes "
-        "are one cluster at two times: then also the links that changed, and whether a "
-        "new plan pays.",
+        "examples/clusters/h100-10.json llama-2-13b\n\n"
+        "Two files with the same nodes are one cluster at two times.  Then the output "
+        "also lists changed links and says whether a new plan pays.",
     .options = {.line = options, .group = 2, .check = check},
     .parts = {{&cli_job_options, offsetof (INPUT, job),
-               "The job (what is given is fixed, what is not is searched; --seq is 4096 "
-               "and --global-batch 1024 unless given):",
+               "The job (the search chooses degrees and settings that are not given; "
+               "--seq defaults to 4096, --global-batch to 1024):",
                1}},
     .places = {.needed = 2, .required = "two CLUSTERs are required"},
     .list = true,

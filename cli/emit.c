@@ -14,9 +14,10 @@ struct emit_input {
 #define INPUT struct emit_input
 
 static const struct cli_option options[] = {
-    {"to", 't', "NAME,...|all", "launchers to write for (default all)", CLI_TEXT (to),
+    {"to", 't', "NAME,...|all", "launchers to write files for (default all)",
+     CLI_TEXT (to),
      .usual = "all"},
-    {"directory", 'd', "DIR", "where to write", CLI_TEXT (dir), .needed = true},
+    {"directory", 'd', "DIR", "folder to write to", CLI_TEXT (dir), .needed = true},
     {0}};
 
 static void check (void *input, struct argp_state *state)
@@ -70,7 +71,8 @@ const struct cli_command cli_emit = {
     .help =
         "Write the files that put every rank on its planned GPU.  A launcher that cannot "
         "express the plan is refused with the reason; `--to all` writes the rest.\v"
-        "Example: linkwise emit plan.json --to openmpi -d launch\n\nLaunchers:\n",
+        "Example: linkwise emit plan.json --to openmpi -d launch\n\n"
+        "Launchers:\n",
     .add_help = list_launchers,
     .options = {.line = options, .check = check},
     .places = {1, 2, "PLAN and CLUSTER", "PLAN and -d DIR are required"},

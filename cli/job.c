@@ -27,60 +27,65 @@ PARSE (parse_attention, workload_attention_parse)
 PARSE (parse_memory_model, memest_model_parse)
 
 static const struct cli_option options[] = {
-    {"seq", 0, "TOKENS", "tokens of one sequence", CLI_INT (job.seq, 1, MOST)},
-    {"global-batch", 0, "N", "sequences of one optimiser step",
+    {"seq", 0, "TOKENS", "tokens per sequence", CLI_INT (job.seq, 1, MOST)},
+    {"global-batch", 0, "N", "sequences per optimiser step",
      CLI_INT (job.global_batch, 1, MOST)},
     {"tp", 0, "N", "tensor-parallel degree", CLI_INT (axes.tp, 1, MOST)},
-    {"pp", 0, "N", "pipeline stages", CLI_INT (axes.pp, 1, MOST)},
-    {"dp", 0, "N", "data-parallel degree, context parallelism not counted",
+    {"pp", 0, "N", "pipeline-parallel degree: the number of stages",
+     CLI_INT (axes.pp, 1, MOST)},
+    {"dp", 0, "N", "data-parallel degree, not counting context parallelism",
      CLI_INT (axes.dp, 1, MOST)},
     {"cp", 0, "N", "context-parallel degree", CLI_INT (axes.cp, 1, MOST)},
     {"ep", 0, "N", "expert-parallel degree", CLI_INT (axes.ep, 1, MOST)},
     {"etp", 0, "N", "tensor-parallel degree of experts", CLI_INT (axes.etp, 1, MOST)},
-    {"vpp", 0, "N", "model chunks of a stage", CLI_INT (axes.vpp, 1, MOST)},
-    {"micro-batch", 0, "N", "sequences of one micro-batch",
+    {"vpp", 0, "N", "model chunks per stage (interleaving)", CLI_INT (axes.vpp, 1, MOST)},
+    {"micro-batch", 0, "N", "sequences per micro-batch",
      CLI_INT (axes.micro_batch, 1, MOST)},
     {"zero", 0, "0..3", "ZeRO stage; 1 is Megatron's distributed optimizer",
      CLI_INT (axes.zero, 0, 3)},
     {"sequence-parallel", 0, "on|off", "split norms over the tensor-parallel group",
      CLI_PARSED (parse_on, int, axes.sequence_parallel)},
     {"recompute", 0, "none|selective|full|full:K",
-     "activation recomputation; K of a stage's layers",
+     "activation recomputation; full:K recomputes K layers of each stage",
      CLI_PARSED (api_parse_recompute, struct mapper_axes, axes)},
     {"schedule", 0, "1f1b|interleaved|gpipe|zb1p|zb2p|zbv|v-half|v-min",
-     "pipeline schedule (default 1f1b; plan searches those that the profile's framework "
-     "runs)",
+     "pipeline schedule (default 1f1b; plan and compare try all that the profile "
+     "supports)",
      CLI_PARSED (api_parse_schedule, int, axes.schedule)},
-    {"precision", 0, "bf16|fp16|fp8|fp32", "default bf16",
+    {"precision", 0, "bf16|fp16|fp8|fp32", "training precision (default bf16)",
      CLI_PARSED (parse_precision, enum workload_precision, job.precision)},
     {"attention", 0, "flash|fused|unfused",
-     "fused keeps the scores but has one softmax kernel (default flash)",
+     "attention kernels; fused: one softmax kernel, scores stay in memory (default "
+     "flash)",
      CLI_PARSED (parse_attention, enum workload_attention, job.attention)},
-    {"fused-norm", 0, "on|off", "norms in one kernel (default: the profile's)",
+    {"fused-norm", 0, "on|off", "run each norm as one kernel (default: the profile's)",
      CLI_PARSED (parse_choice, enum workload_choice, job.fused_norm)},
     {"fused-mlp", 0, "on|off",
-     "the MLP's activation in one kernel (default: the profile's)",
+     "run the MLP's activation as one kernel (default: the profile's)",
      CLI_PARSED (parse_choice, enum workload_choice, job.fused_mlp)},
     {"gathered-logits", 0, "on|off",
-     "logits gathered over tp, not split (default: the profile's)",
+     "each tensor-parallel rank holds all logits, not a part (default: the profile's)",
      CLI_PARSED (parse_choice, enum workload_choice, job.gathered_logits)},
     {"wta-crs", 0, "BUDGET",
-     "winner-take-all column-row sampling: linear layers keep this part of their inputs "
-     "(the published 2.7 times less memory is LoRA and WTA-CRS together)",
+     "winner-take-all column-row sampling: linear layers keep this fraction of their "
+     "inputs (the published 2.7-fold saving needs --lora too)",
      CLI_ABOVE (job.wta_crs, 0, 1)},
-    {"lora", 0, NULL, "train adapters alone: no gradients or optimizer state",
+    {"lora", 0, NULL, "train LoRA adapters only: no gradients or optimizer state",
      CLI_FLAG (job.lora)},
     {"profile", 0, "NAME|FILE",
      "framework profile (default " WORKLOAD_PROFILE_DEFAULT ")", CLI_TEXT (profile)},
     {"memory-limit", 0, "PCT",
-     "part of the memory that the driver reports (default 95; Fujii's rule is 80)",
+     "use at most this share of the memory that the driver reports (default 95; 80 with "
+     "--memory-model fujii)",
      CLI_ABOVE (memory_limit_pct, 0, 100)},
-    {"oom-risk", 0, "P", "instead: the largest chance of running out, 0 to 1",
+    {"oom-risk", 0, "P", "replaces --memory-limit: accept at most this probability of "
+                         "running out of memory, 0 to 1",
      CLI_ABOVE (oom_risk, 0, 0.999999)},
     {"memory-model", 0, "linkwise|fujii|korthikanti",
-     "whose memory formulas (default linkwise)",
+     "memory formulas: linkwise's own (default), or published ones to compare with",
      CLI_PARSED (parse_memory_model, enum memest_model, memory_model)},
-    {"layers-per-stage", 0, "N,N,...", "instead of an even split", CLI_TEXT (layers)},
+    {"layers-per-stage", 0, "N,N,...", "layers of each stage, for mem and time (default: "
+                                       "the profile's split)", CLI_TEXT (layers)},
     {0}};
 
 static void init (void *input)
@@ -129,9 +134,9 @@ static void check (void *input, struct argp_state *state)
     if (j->oom_risk > 0 && j->memory_limit_pct > 0)
         argp_error (state, "--memory-limit and --oom-risk contradict each other");
     if (j->oom_risk > 0 && !own)
-        argp_error (state, "--oom-risk: only linkwise's own memory model has one");
+        argp_error (state, "--oom-risk needs --memory-model linkwise");
     if ((lora || j->job.wta_crs > 0) && !own)
-        argp_error (state, "%s: only linkwise's own memory model knows it",
+        argp_error (state, "%s needs --memory-model linkwise",
                     lora ? "--lora" : "--wta-crs");
     refuse_contradictions (&j->axes, state);
 }

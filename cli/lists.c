@@ -47,7 +47,8 @@ static enum status run_gpus (void *input, struct notes *notes, struct error *err
 }
 
 const struct cli_command cli_gpus = {.help =
-                                         "The built-in GPU types: dense vendor peaks.",
+                                         "List the built-in GPU types with the vendors' "
+                                         "dense peaks.",
                                      .options = {.line = options},
                                      CLI_RUN (run_gpus)};
 
@@ -77,6 +78,6 @@ static enum status run_models (void *input, struct notes *notes, struct error *e
 }
 
 const struct cli_command cli_models = {
-    .help = "The model presets; any command takes their names.",
+    .help = "List the model presets.  Every MODEL argument takes their names.",
     .options = {.line = options},
     CLI_RUN (run_models)};

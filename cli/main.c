@@ -23,16 +23,20 @@ static const struct menu cluster = {
     .name = "linkwise cluster",
     .usage = "Usage: linkwise cluster COMMAND [ARGUMENT...]\n"
              "  linkwise cluster show examples/clusters/h100-17.json\n\nCommands:\n",
-    .more = "\n`linkwise cluster COMMAND --help` tells more.\n",
+    .more = "\n`linkwise cluster COMMAND --help` lists the options.\n",
     .width = 7,
     .line = {
-        {"show", "nodes, tiers, the worst links, a heat map", &cli_cluster_show},
-        {"check", "can it be planned on, and what is odd about it", &cli_cluster_check},
-        {"merge", "put node, links and cluster files together", &cli_cluster_merge},
-        {"import", "turn other tools' output into a links or node file",
+        {"show", "show nodes, link tiers, the worst links and a heat map",
+         &cli_cluster_show},
+        {"check", "check that a cluster file can be used, and note oddities",
+         &cli_cluster_check},
+        {"merge", "merge node, links and cluster files into one cluster file",
+         &cli_cluster_merge},
+        {"import", "convert other tools' output to a links or node file",
          &cli_cluster_import},
-        {"drain", "take nodes, GPUs or links out of use, or back", &cli_cluster_drain},
-        {"synth", "draw a cluster for trials", &cli_cluster_synth}}};
+        {"drain", "take nodes, GPUs or links out of use, or put them back",
+         &cli_cluster_drain},
+        {"synth", "generate a synthetic cluster", &cli_cluster_synth}}};
 
 static const struct menu program = {
     .name = "linkwise",
@@ -41,21 +45,24 @@ static const struct menu program = {
              "--global-batch 1024\n\n"
              "How should a training job be split over these machines, and which rank "
              "should run on\nwhich GPU?\n\nCommands:\n",
-    .more = "\n`linkwise COMMAND --help` tells more.  Exit codes: 0 done, 1 failed or "
-            "bad content,\n2 bad options, 3 nothing fits.\n",
+    .more = "\n`linkwise COMMAND --help` lists the options.  Exit codes: 0 done, 1 "
+            "failed or bad\ncontent, 2 bad options, 3 nothing fits.\n",
     .width = 9,
     .line = {
-        {"plan", "find degrees and a placement for a model on a cluster", &cli_plan},
-        {"mem", "estimate memory by stage and by kind", &cli_mem},
+        {"plan", "find parallel degrees and a placement for a model on a cluster",
+         &cli_plan},
+        {"mem", "estimate the memory of a GPU, by stage and by kind", &cli_mem},
         {"time", "estimate the step time of one configuration", &cli_time},
-        {"eval", "price a plan's placement, also one edited by hand", &cli_eval},
+        {"eval", "estimate the step time of a plan, also one edited by hand", &cli_eval},
         {"check", "check a plan independently of the search", &cli_check},
-        {"emit", "write the files that launchers take", &cli_emit},
-        {"cluster", "show, check, merge, import, drain or draw clusters", NULL},
-        {"compare", "two clusters, or one at two times, side by side", &cli_compare},
-        {"topo", "describe this machine, or read its description", &cli_topo},
-        {"bind", "place a plan anew on the nodes that a scheduler gave", &cli_bind},
-        {"validate", "estimates beside the measurements of a runs file", &cli_validate},
+        {"emit", "write a plan's files for mpirun, srun, torchrun and others", &cli_emit},
+        {"cluster", "show, check, merge, import, drain or generate clusters", NULL},
+        {"compare", "compare two clusters, or one cluster at two times", &cli_compare},
+        {"topo", "describe this machine, or convert another tool's description",
+         &cli_topo},
+        {"bind", "place a plan on the nodes that a scheduler allocated", &cli_bind},
+        {"validate", "compare estimates with the measurements of a runs file",
+         &cli_validate},
         {"calibrate", "fit a framework profile to measured runs", &cli_calibrate},
         {"gpus", "list the built-in GPU types", &cli_gpus},
         {"models", "list the model presets", &cli_models}}};

@@ -63,7 +63,7 @@ static void print_stages (const struct estimate *e)
         for (size_t k = 0; k < sizeof kind / sizeof *kind; k++)
             table_cell (t, "%.2f", kind[k] / UNITS_GIB);
     }
-    printf ("GiB on one GPU of each stage:\n");
+    printf ("GiB on each GPU of a stage:\n");
     cli_table_end (t);
 }
 
@@ -74,7 +74,7 @@ static void print_why (const struct estimate *e)
     double bytes;
     const char *kind = memest_largest_kind (s, &bytes);
 
-    printf ("%.2f GiB too much on stage %d; most of it is %s, %.2f GiB\n",
+    printf ("%.2f GiB too much on stage %d; its largest part is %s, %.2f GiB\n",
             (s->peak_bytes - e->limit_bytes) / UNITS_GIB, e->worst, kind,
             bytes / UNITS_GIB);
     if (e->fix.len > 0)
@@ -93,7 +93,8 @@ static void print_estimate (const struct estimate *e)
         printf (" (%.2f active)", workload_active_params (m) / 1e9);
     printf (", on %s\n%s\n", e->gpu->name, cli_config_text (e->problem.config, config));
     print_stages (e);
-    printf ("stage %d peaks at %.2f GiB of %.2f GiB: %s; chance of running out %s\n",
+    printf ("stage %d peaks at %.2f GiB, the limit is %.2f GiB: %s; chance of running "
+            "out %s\n",
             e->worst, e->stage[e->worst].peak_bytes / UNITS_GIB,
             e->limit_bytes / UNITS_GIB, fits (e) ? "fits" : "does not fit",
             cli_chance (e->chance, chance));
@@ -206,9 +207,10 @@ const struct cli_command cli_mem = {
     .arguments = "MODEL",
     .help = "Estimate the memory of one GPU of every stage, by kind, in GiB.\v"
             "Example: linkwise mem llama-2-70b --gpu h100-sxm5-80g --seq 4096 --tp 8 "
-            "--pp 4 --dp 4\n\nMODEL is a Hugging Face config.json, a preset (`linkwise "
-            "models`), or - for standard input.  Degrees default to 1, the global batch "
-            "to one that fills the pipeline.",
+            "--pp 4 --dp 4\n\n"
+            "MODEL is a Hugging Face config.json, a preset (`linkwise models`), or - for "
+            "standard input.  Degrees default to 1.  The default global batch just fills "
+            "the pipeline.",
     .options = {.line = options, .check = check},
     .parts = {{&cli_job_options, offsetof (INPUT, job), "The job:", 1}},
     .places = {.most = 1, .expected = "one MODEL"},

@@ -34,30 +34,31 @@ struct planning {
 };
 
 static const struct cli_option options[] = {
-    {"nodes", 0, "N", "use at most N nodes, the best ones",
+    {"nodes", 0, "N", "use at most N nodes; the search picks them",
      CLI_INT (nodes.nodes, 1, 1 << 30)},
-    {"spares", 0, "N", "leave N nodes idle", CLI_INT (nodes.spares, 0, 1 << 30)},
+    {"spares", 0, "N", "leave at least N nodes idle", CLI_INT (nodes.spares, 0, 1 << 30)},
     {"only", 0, "HOSTLIST",
-     "use these nodes alone, as in n[01-16,20], or rack:r[1-2] for all nodes of racks or "
-     "below switches of these names",
+     "use only these nodes, as in n[01-16,20]; rack:r[1-2] means all nodes in these "
+     "racks or under these switches",
      CLI_TEXT (nodes.only)},
     {"exclude", 0, "HOSTLIST", "do not use these nodes", CLI_TEXT (nodes.exclude)},
-    {"pin", 0, "HOSTLIST", "use these nodes in any case", CLI_TEXT (nodes.pin)},
+    {"pin", 0, "HOSTLIST", "these nodes must hold ranks", CLI_TEXT (nodes.pin)},
     {"granularity", 0, "auto|node|gpu",
-     "node gives every node consecutive ranks, gpu places single GPUs freely, auto "
-     "(default) takes node unless gpu gains over 0.5 %",
+     "node: each node holds consecutive ranks; gpu: a rank may go to any GPU; auto "
+     "(default): node, unless gpu gains over 0.5 %",
      CLI_WORD (granularity)},
     {CLI_COST_MODEL},
     {"objective", 0, "step|gpu-hours",
-     "what is to be least: the time of a step (default), or that times the GPUs in use",
+     "what to minimise: the step time (default), or step time x GPUs in use",
      CLI_WORD (objective)},
     {"tie", 0, "PCT",
-     "plans within so many percent of the best are as good: the simplest is taken, in "
-     "the default order where that is one of them (default 0.1; 0: the best itself)",
+     "plans within PCT % of the best count as equal: take the simplest, in the default "
+     "rank order if possible (default 0.1; 0: take the best)",
      CLI_FROM_0 (tie_pct, 100)},
     {"time-limit", 0, "S", "stop after S seconds with the best plan so far",
      CLI_ABOVE (settings.time_limit_s, 0, 1e9)},
-    {"threads", 0, "N", "default: all cores", CLI_INT (settings.threads, 1, 4096)},
+    {"threads", 0, "N", "number of threads (default: all cores)",
+     CLI_INT (settings.threads, 1, 4096)},
     {"seed", 0, "N", "the same seed gives the same plan (default 1)",
      CLI_INT (seed, 0, 1 << 30), .usual = "1"},
     {"top", 0, "N", "list the N best configurations (default 5)",
@@ -148,15 +149,15 @@ static void print_cluster (const struct topology_cluster *c)
         if (!seen)
             printf ("%s%s", i ? ", " : "", c->node[i].type->name);
     }
-    printf (")");
+    printf (")\n");
     if (c->n_nodes > 1 && topology_inter_stats (c, &s, NULL) == ST_OK) {
-        printf ("; between nodes %.2f / %.2f / %.2f GB/s (min / median / max)",
+        printf ("network  %.2f / %.2f / %.2f GB/s between nodes (min / median / max)",
                 s.min_bytes_per_s / UNITS_GB, s.median_bytes_per_s / UNITS_GB,
                 s.max_bytes_per_s / UNITS_GB);
         if (s.unmeasured > 0)
-            printf (", %ld of %ld links unmeasured", s.unmeasured, s.pairs);
+            printf ("; %ld of %ld unmeasured", s.unmeasured, s.pairs);
+        printf ("\n");
     }
-    printf ("\n");
 }
 
 static void print_nodes_left (const struct planning *x)
@@ -181,8 +182,8 @@ static void print_nodes_left (const struct planning *x)
         printf (" and %d more", c->n_nodes - n - shown);
     printf ("\n");
     if (x->info.joined_gpus > 0)
-        printf ("         measured links join %d GPUs at most: measure others, or fix "
-                "degrees that need more\n",
+        printf ("         only %d GPUs are connected by measured links: to use more, "
+                "measure more links or fix higher degrees\n",
                 x->info.joined_gpus);
     free (used);
 }
@@ -215,8 +216,8 @@ static void print_memory (const struct planning *x)
         if (r->memory[i].peak_bytes / r->gpu_bytes[i] >
             r->memory[worst].peak_bytes / r->gpu_bytes[worst])
             worst = i;
-    printf ("memory   %.1f GiB at the peak (stage %d), the limit is %.1f GiB; chance of "
-            "running out %s\n",
+    printf ("memory   %.1f GiB peak (stage %d), limit %.1f GiB; chance of running out "
+            "%s\n",
             r->memory[worst].peak_bytes / UNITS_GIB, worst,
             mapper_memory_limit (p, r->gpu_bytes[worst]) / UNITS_GIB,
             cli_chance (memest_chance (p->memory_model, p->profile,
@@ -233,11 +234,11 @@ static void print_ties (const struct planning *x)
         printf ("cost     %.1f GPU hours for 1e9 tokens\n",
                 mapper_gpu_hours (x->p.job, &r->config, r->estimate.step_s));
     if (r->ties > 1)
-        printf ("ties     %d of the configurations placed are within %.1f %% of the "
-                "best, the model's error\n",
+        printf ("ties     %d placed configurations are within %.1f %% of the best: the "
+                "step-time model's error\n",
                 r->ties, 100 * r->model_error);
     if (r->given_up > 1e-6)
-        printf ("         one that is simpler or has memory to spare is taken, %.2f %% "
+        printf ("         the plan is simpler or leaves more memory free, and is %.2f %% "
                 "above the best (--tie)\n",
                 100 * r->given_up);
 }
@@ -248,25 +249,25 @@ static void print_bounds (const struct planning *x)
     char bound[32], step[32];
     double gap = r->estimate.step_s / r->lower_bound_s - 1.0;
 
-    printf ("gap      %.2f %% above %s, which no plan of this space can beat%s\n",
+    printf ("gap      %.2f %% at most to the best plan: none in the searched space is "
+            "below %s%s\n",
             100.0 * gap, cli_seconds (r->lower_bound_s, bound),
             x->info.proven    ? ""
-            : x->info.stopped ? " (search stopped early)"
-                              : " (not proven: some could not be placed or reached)");
+            : x->info.stopped ? " (not proven: the search stopped early)"
+                              : " (not proven: some configurations could not be placed)");
     if (isfinite (r->default_order_step_s))
-        printf ("default  %s in Megatron's order on the nodes as listed: this placement "
-                "saves %.2f %%",
+        printf ("default  %s in Megatron's rank order: this plan saves %.2f %%",
                 cli_seconds (r->default_order_step_s, step),
                 100.0 * (1.0 - r->estimate.step_s / r->default_order_step_s));
     else
-        printf ("default  Megatron's order on the nodes as listed does not fit in memory "
-                "or is not connected");
+        printf ("default  Megatron's rank order does not fit in memory or is not "
+                "connected");
     if (r->default_order_unmeasured > 0)
-        printf (" (it uses %d links that nobody measured)", r->default_order_unmeasured);
+        printf (" (%d links there are unmeasured)", r->default_order_unmeasured);
     printf ("\n");
     if (isfinite (r->gpu_step_s) && isfinite (r->node_step_s) &&
         r->gpu_step_s < r->node_step_s * (1.0 - 1e-6))
-        printf ("         placing single GPUs %s %.2f %% over whole nodes\n",
+        printf ("         placing single GPUs instead of whole nodes %s %.2f %%\n",
                 r->granularity == MAPPER_GPU ? "gains" : "would gain only",
                 100.0 * (1.0 - r->gpu_step_s / r->node_step_s));
 }
@@ -288,10 +289,11 @@ static void print_summary (const struct planning *x)
     printf ("search   %ld configurations: %ld refused for memory, %ld placed, ",
             info->configurations, info->refused_memory, info->placed);
     if (info->unplaced > 0)
-        printf ("%ld not to be placed, ", info->unplaced);
+        printf ("%ld impossible to place, ", info->unplaced);
     printf ("%ld %s; %.2f s\n",
             info->configurations - info->refused_memory - info->placed - info->unplaced,
-            info->stopped ? "cut by their bound or not reached" : "cut by their bound",
+            info->stopped ? "pruned by bounds or not reached"
+                          : "pruned by bounds",
             info->seconds);
     printf ("\nplan     %s\n", cli_config_text (&r->config, config));
     print_layers (r);
@@ -300,14 +302,14 @@ static void print_summary (const struct planning *x)
             cli_seconds (r->estimate.step_s, step), r->estimate.tokens_per_s,
             100.0 * r->estimate.mfu);
     if (p->cost_model != COSTMODEL_CRITICAL_PATH)
-        printf (", by the cost model of %s", cli_model_authors (p->cost_model));
+        printf (", by the cost model %s", cli_model_authors (p->cost_model));
     printf ("\n");
     print_memory (x);
     print_bounds (x);
     plan_passes_print (&x->in->passes);
     print_ties (x);
     if (r->estimate.n_unmeasured > 0)
-        printf ("links    %d that nobody measured had to be used\n",
+        printf ("links    %d unmeasured links had to be used\n",
                 r->estimate.n_unmeasured);
     cli_print_estimated (&r->estimate, "this plan");
     printf ("\n");
@@ -343,7 +345,7 @@ static void print_top (const struct planning *x)
         table_cell (t, d->vpp > 1 ? "%s, vpp %d" : "%s",
                     workload_schedule_name (c->schedule), d->vpp);
     }
-    printf ("\nbest configurations, each placed:\n");
+    printf ("\nbest configurations after placement:\n");
     cli_table_end (t);
 }
 
@@ -471,16 +473,18 @@ const struct cli_command cli_plan = {
         "Find how to split a training job over a cluster, and which rank runs on which "
         "GPU.\v"
         "Example: linkwise plan examples/clusters/h100-17.json llama-2-70b --seq 4096 "
-        "--global-batch 1024 -o plan.json\n\nCLUSTER is a cluster file, a cluster on one "
-        "line (\"2x8 h100-sxm5-80g intra:370 inter:48\", GB/s), or -.  "
-        "MODEL is a Hugging Face config.json, a preset (`linkwise models`), or -.",
+        "--global-batch 1024 -o plan.json\n\n"
+        "CLUSTER is a cluster file, a cluster on one line (\"2x8 h100-sxm5-80g intra:370 "
+        "inter:48\", in GB/s), or - for standard input.  MODEL is a Hugging Face "
+        "config.json, a preset (`linkwise models`), or -.",
     .options = {.line = options, .group = 2, .init = init, .check = check},
     .parts = {{&cli_job_options, offsetof (INPUT, job),
-               "The job (what is given is fixed, what is not is searched):", 1},
+               "The job (the search chooses degrees and settings that are not given):",
+               1},
               {&plan_passes_options, offsetof (INPUT, passes),
-               "Links that were measured several times:", 4},
+               "Several measurements of the links:", 4},
               {&plan_from_options, offsetof (INPUT, from),
-               "A job that runs already:", 3}},
+               "Replanning a running job:", 3}},
     .places = {.most = 2, .expected = "CLUSTER and MODEL"},
     .at = {CLI_PLACE (cluster), CLI_PLACE (model)},
     CLI_RUN (run)};

@@ -9,19 +9,19 @@
 
 static const struct cli_option options[] = {
     {"from", 0, "PLAN",
-     "plan anew from this plan: its job and degrees, moving as few ranks as pays; "
-     "CLUSTER (the plan's own if not given) is the cluster as it is now",
+     "replan the job of this plan: keep its degrees, and move ranks only where that "
+     "pays; CLUSTER is the cluster as it is now (default: the plan's)",
      CLI_TEXT (file)},
     {"move-cost", 0, "S",
-     "what stopping, moving and starting again costs, in seconds (default 0); less gain "
-     "than that over the remaining steps, and the job stays as it is",
+     "seconds to stop, move and restart the job (default 0); the job stays as it is "
+     "unless the remaining steps save more than this",
      CLI_FROM_0 (move_cost_s, 1e12)},
     {"remaining-steps", 0, "N",
-     "steps that the job still has (default: as many as a day holds)",
+     "steps left to run (default: as many as fit in a day)",
      CLI_ABOVE (how.remaining_steps, 0, 1e12)},
     {"degrees", 0, "same|any",
-     "keep the old plan's degrees while they can run (default), or search all that no "
-     "option fixes",
+     "same: keep the old degrees while they can run (default); any: search all degrees "
+     "that no option fixes",
      CLI_WORD (degrees)},
     {0}};
 
@@ -130,13 +130,13 @@ static void print_stay (const struct mapper_replanned *d)
         printf ("replan   stay put: no placement found is better than the old one\n");
         return;
     }
-    printf ("replan   stay put: the step takes %s as it is, %s at best: %.2f %% less",
+    printf ("replan   stay put: the step takes %s now, %s at best: %.2f %% less",
             cli_seconds (d->stay_step_s, stay), cli_seconds (d->best_step_s, best),
             100 * gain_s / d->stay_step_s);
     if (gain_s * d->remaining_steps > d->move_cost_s)
-        printf (" is no gain to speak of\n");
+        printf (", which is too little to count\n");
     else
-        printf (" over %.0f steps saves %.0f s, moving costs %.0f s\n",
+        printf (": over %.0f steps that saves %.0f s, moving costs %.0f s\n",
                 d->remaining_steps, gain_s * d->remaining_steps, d->move_cost_s);
 }
 
@@ -146,7 +146,7 @@ static void print_go (const struct mapper_replanned *d, const struct mapper_resu
     int world = (int) workload_world (&r->config.deg);
 
     if (d->verdict == MAPPER_RESTART)
-        printf ("replan   start anew, with all %d ranks in other places", world);
+        printf ("replan   restart: all %d ranks get other places", world);
     else
         printf ("replan   move %d of %d ranks", d->ranks_moved, world);
     if (!isfinite (d->stay_step_s)) {
@@ -158,12 +158,12 @@ static void print_go (const struct mapper_replanned *d, const struct mapper_resu
                 cli_seconds (d->best_step_s, best), cli_seconds (d->stay_step_s, stay),
                 100 * (1 - d->best_step_s / d->stay_step_s));
         if (d->move_cost_s > 0 && isfinite (d->pays_after_steps))
-            printf ("; %.0f s of moving have paid after %.0f steps", d->move_cost_s,
+            printf ("; moving costs %.0f s and pays off after %.0f steps", d->move_cost_s,
                     ceil (d->pays_after_steps));
     }
     putchar ('\n');
     if (d->verdict == MAPPER_RESTART && d->old_degrees[0])
-        printf ("         the old degrees: %s\n", d->old_degrees);
+        printf ("         not with the old degrees: %s\n", d->old_degrees);
 }
 
 static void print_moves (const struct mapper_replanned *d,
@@ -183,7 +183,7 @@ static void print_moves (const struct mapper_replanned *d,
         table_cell (t, "%d", m->n_ranks);
         cli_cell (t, "%.4f", m->gain_s);
         cli_cell (t, "%.2f", 100 * m->gain_s / d->best_step_s);
-        table_cell (t, "%s", m->forced ? "had to" : "");
+        table_cell (t, "%s", m->forced ? "forced" : "");
         text_free (&names);
     }
     putchar ('\n');

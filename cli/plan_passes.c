@@ -29,17 +29,16 @@ static void take_file (const struct cli_option *o, const char *given, void *valu
 
 static const struct cli_option options[] = {
     {"links", 0, "FILE",
-     "another measurement of the cluster's links (a links or cluster file; may be given "
-     "several times): each link counts with its median, and the gain over the default "
-     "order is priced on each measurement with a placement made from the others",
+     "another measurement of the links, a links or cluster file (repeatable).  The plan "
+     "uses each link's median.  The gain over the default order is cross-validated: each "
+     "measurement prices a placement made from the others",
      .kind = CLI_KIND_TAKEN, .take = take_file},
     {"heldout-links", 0, "FILE",
-     "a measurement that the plan is priced on and not made from (may be given several "
-     "times)",
+     "a measurement to price the plan on, but not to make it from (repeatable)",
      .kind = CLI_KIND_TAKEN, .take = take_file},
     {"robust", 0, "Q",
-     "plan on this quantile of each link's rate over the measurements, as in 0.1, "
-     "instead of the median",
+     "plan on this quantile of each link's measured rates, as in 0.1, instead of the "
+     "median",
      CLI_ABOVE (robust, 0, 1)},
     {0}};
 
@@ -100,9 +99,9 @@ enum status plan_passes_read (struct plan_passes *x, struct mapper_problem *p,
         return ST_OK;
     if (c->n_nodes > MAPPER_WHOLE_CLUSTER_NODES)
         return err_set (err, ST_USAGE,
-                        "--links and --robust: %s has %d nodes, and a plan of more than "
-                        "%d only names its cluster file: give --heldout-links FILE, "
-                        "which plans on that file as it is",
+                        "--links and --robust: %s has %d nodes, at most %d are possible: "
+                        "give --heldout-links FILE, which plans on the cluster file as "
+                        "it is",
                         c->name, c->n_nodes, MAPPER_WHOLE_CLUSTER_NODES);
     return combine (x, p, err);
 }
@@ -131,22 +130,22 @@ void plan_passes_print (const struct plan_passes *x)
     if (!x->priced)
         return;
     if (isnan (h->gain)) {
-        printf ("held out no gain can be told: the default order or the placement cannot "
-                "run\n");
+        printf ("held out unknown gain: the default order or the placement cannot run\n");
         return;
     }
     printf (
-        "held out %+.2f %% over the default order (%.0f %% interval: %+.2f to %+.2f) on ",
+        "held out gain %+.2f %% over the default order (%.0f %% interval: %+.2f to "
+        "%+.2f) on ",
         100 * h->gain, 100 * h->confidence, 100 * h->low, 100 * h->high);
     if (x->held_out)
-        printf ("%d %s%s that it was not made from\n", h->measurements, what,
+        printf ("%d %s%s not used for planning\n", h->measurements, what,
                 h->measurements > 1 ? "s" : "");
     else
         printf ("%d %s, each with a placement made from the others\n", h->measurements,
                 h->by_file ? "measurements" : "passes");
     if (h->kept_default)
-        printf ("         that %s: the ranks stay in the default order\n",
-                h->high <= 0 ? "is none" : "may be none");
+        printf ("         %s: the ranks stay in the default order\n",
+                h->high <= 0 ? "that is no gain" : "that may be no gain");
 }
 
 void plan_passes_release (struct plan_passes *x)

@@ -20,7 +20,7 @@ struct time_input {
 
 #define TRACE                                                               \
     "trace", 0, "FILE",                                                     \
-        "write the schedule as Chrome trace JSON, which opens in Perfetto", \
+        "write the schedule as Chrome trace JSON, to open in Perfetto", \
         CLI_TEXT (trace), .alone = "--trace"
 
 static void print_estimate (const struct costmodel_estimate *e)
@@ -30,8 +30,8 @@ static void print_estimate (const struct costmodel_estimate *e)
     printf ("step     %s, %.0f tokens/s, MFU %.1f %%\n", cli_seconds (e->step_s, step),
             e->tokens_per_s, 100.0 * e->mfu);
     if (e->n_unmeasured > 0)
-        printf ("links    %d that nobody measured are used, at the lowest bandwidth of "
-                "their kind\n",
+        printf ("links    %d unmeasured links are used, at the lowest measured bandwidth "
+                "of their kind\n",
                 e->n_unmeasured);
     printf ("\n");
     cli_print_breakdown (e);
@@ -45,7 +45,8 @@ static enum status write_trace (const struct costmodel_problem *p, const int *gp
     enum status st;
 
     if (p->kind != COSTMODEL_CRITICAL_PATH)
-        notes_add (notes, "%s plays no schedule out: the trace is of the critical path's",
+        notes_add (notes, "%s has no schedule to trace: the trace shows the "
+                          "critical-path model",
                    cli_model_authors (p->kind));
     own.kind = COSTMODEL_CRITICAL_PATH;
     st = costmodel_trace (&own, gpu, &trace, err);
@@ -110,7 +111,7 @@ static void note_degrees (const char *name, const struct workload_plan *plan,
         d->cp != given->cp || d->ep != given->ep)
         notes_add (notes,
                    "%s is a plan of tp %d, pp %d, dp %d, cp %d, ep %d; its ranks are "
-                   "priced with the degrees given here (`linkwise eval` takes its own)",
+                   "priced with the degrees given here (`linkwise eval` uses the plan's)",
                    name, d->tp, d->pp, d->dp, d->cp, d->ep);
 }
 
@@ -173,7 +174,8 @@ static enum status run_time (void *input, struct notes *notes, struct error *err
 
 static const struct cli_option time_options[] = {
     {"placement", 0, "default|PLAN",
-     "Megatron's order over the nodes as listed, or a plan's ranks", CLI_TEXT (placement),
+     "default: Megatron's rank order over the nodes as listed; PLAN: the ranks of a plan "
+     "file", CLI_TEXT (placement),
      .usual = "default"},
     {TRACE},
     {CLI_COST_MODEL},
@@ -195,7 +197,8 @@ const struct cli_command cli_time = {
             "4096 --global-batch 1024 --tp 8 --pp 4 --dp 4",
     .options = {.line = time_options, .check = check},
     .parts = {{&cli_job_options, offsetof (INPUT, job),
-               "The job (degrees default to 1, dp is what the GPUs leave):", 1}},
+               "The job (degrees default to 1, --dp to the most that the GPUs allow):",
+               1}},
     .places = {2, 2, "CLUSTER and MODEL", "CLUSTER and MODEL are required"},
     .at = {CLI_PLACE (cluster), CLI_PLACE (model)},
     CLI_RUN (run_time)};
@@ -226,9 +229,9 @@ static const struct cli_option eval_options[] = {
 
 const struct cli_command cli_eval = {
     .arguments = "PLAN [CLUSTER]",
-    .help = "Price a plan's placement, in seconds a step, on CLUSTER or on its own.\v"
-            "Example: linkwise eval plan.json examples/clusters/h100-17.json\n\nThe plan "
-            "may have been edited by hand; its own estimate is ignored.",
+    .help = "Estimate the step time of a plan, on CLUSTER or on the plan's own cluster.\v"
+            "Example: linkwise eval plan.json examples/clusters/h100-17.json\n\n"
+            "The plan may be edited by hand: the estimate in the file is ignored.",
     .options = {.line = eval_options},
     .places = {1, 2, "PLAN and CLUSTER", "PLAN is required"},
     .at = {CLI_PLACE (plan), CLI_PLACE (cluster)},

@@ -16,15 +16,16 @@ struct topo_input {
 #define INPUT struct topo_input
 
 static const struct cli_option options[] = {
-    {"from", 0, "FILE", "a description from elsewhere instead of this machine",
+    {"from", 0, "FILE", "read this file instead of this machine",
      CLI_TEXT (from)},
-    {"format", 0, "NAME", "how to read that file (default auto)", CLI_TEXT (format),
+    {"format", 0, "NAME", "format of the --from file (default auto)", CLI_TEXT (format),
      .usual = "auto"},
-    {"name", 0, "NODE", "the node's name (default: the host's, or what the file says)",
+    {"name", 0, "NODE", "name of the node (default: the host's name, or the name in the "
+                        "file)",
      CLI_TEXT (name)},
-    {"gpu-type", 0, "TYPE", "of GPUs whose type the description leaves open",
+    {"gpu-type", 0, "TYPE", "type of the GPUs, for nodes without one",
      CLI_TEXT (gpu_type)},
-    {"output", 'o', "FILE", "where to write the node file (default standard output)",
+    {"output", 'o', "FILE", "write the node file (default: standard output)",
      CLI_TEXT (out), .usual = "-"},
     {0}};
 
@@ -114,7 +115,7 @@ static enum status run (void *input, struct notes *notes, struct error *err)
         st = json_write (in->out, doc, err);
     if (st == ST_OK && !cli_is_dash (in->out)) {
         print_nodes (doc);
-        printf ("written to %s; `linkwise cluster merge` joins it with others and with "
+        printf ("written to %s; `linkwise cluster merge` joins it with other nodes and "
                 "measured links\n",
                 in->out);
     }
@@ -128,17 +129,17 @@ static void list_formats (struct text *out)
         text_add (out, "  %-14s  %s\n", topology_format_at (i)->name,
                   topology_format_at (i)->what);
     text_add (out,
-              "\nA node file is a cluster file in which what is not known is left open; "
-              "`linkwise cluster merge` puts such files and measured links together.");
+              "\nA node file is a cluster file that may lack unknown values.  `linkwise "
+              "cluster merge` joins node files and measured links.");
 }
 
 const struct cli_command cli_topo = {
     .arguments = "",
     .help =
-        "Describe this machine as a node file: packages, NUMA nodes, GPUs, NICs, which "
-        "NIC and which cores are near which GPU, NVLinks.\v"
+        "Describe this machine as a node file: packages, NUMA nodes, GPUs, NICs, "
+        "NVLinks, and the nearest NIC and cores of each GPU.\v"
         "Example: linkwise topo -o $(hostname -s).json\n\n"
-        "With --from, from a file instead.  Formats:\n",
+        "Formats that --from reads:\n",
     .add_help = list_formats,
     .options = {.line = options, .check = check},
     .places = {.expected = " (--from FILE reads a file)"},

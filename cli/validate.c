@@ -18,11 +18,12 @@ struct validate_input {
 
 static const struct cli_option options[] = {
     {"profile", 0, "NAME|FILE",
-     "one profile for all rows (default: the shipped one that names a row's source, else "
-     "its GPU type's)",
+     "profile for all rows (default: for each row the shipped profile of its source, "
+     "else of its GPU type)",
      CLI_TEXT (profile)},
     {"per-row", 0, "FILE.csv",
-     "write the same rows with their estimates; - is standard output, alone",
+     "write the rows with their estimates added; - is standard output, without the "
+     "tables",
      CLI_TEXT (per_row), .alone = "--per-row"},
     {CLI_JSON},
     {0}};
@@ -153,7 +154,7 @@ static enum status print_by_source (const struct validation *v, bool times,
     if (rows > 1)
         add_row (t, "all", "", times, all);
     if (st == ST_OK) {
-        printf ("\n%s, estimated against measured:\n",
+        printf ("\n%s, estimated and measured:\n",
                 times ? "step times" : "memory peaks");
         table_print (t, stdout);
     }
@@ -279,10 +280,10 @@ static enum status run (void *input, struct notes *notes, struct error *err)
 
 const struct cli_command cli_validate = {
     .arguments = "RUNS.csv",
-    .help = "Estimates beside the measurements of a runs file (docs/runs.md).\v"
-            "Example: linkwise validate runs.csv --per-row estimates.csv\n\nRUNS.csv is "
-            "a runs file or - for standard input.  Rows that cannot be estimated are "
-            "skipped, and counted by reason.",
+    .help = "Compare estimates with the measurements of a runs file (docs/runs.md).\v"
+            "Example: linkwise validate runs.csv --per-row estimates.csv\n\n"
+            "RUNS.csv is a runs file or - for standard input.  Rows that cannot be "
+            "estimated are skipped and counted by reason.",
     .options = {.line = options},
     .places = {1, 1, "one RUNS.csv", "RUNS.csv is required"},
     .at = {CLI_PLACE (runs)},

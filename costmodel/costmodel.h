@@ -23,7 +23,7 @@ struct costmodel_what_if {
     double bytes_per_s;
 };
 
-/** Whose way of putting a step together. */
+/** Step-time models: linkwise's critical path, and two published ones. */
 enum costmodel_kind { COSTMODEL_CRITICAL_PATH, COSTMODEL_PIPETTE, COSTMODEL_AMP };
 const char *costmodel_kind_name (enum costmodel_kind k);
 bool costmodel_kind_parse (const char *s, enum costmodel_kind *k);
@@ -38,7 +38,7 @@ struct costmodel_problem {
     const struct topology_cluster *cluster;
     const int *layers;                       /* [pp] layers of each stage */
     const struct costmodel_what_if *what_if; /* NULL: links as they are */
-    bool unshared; /* flows that go at one time have what each has alone */
+    bool unshared; /* concurrent flows share nothing: each goes as fast as alone */
     /** Published models, for comparison on the same placement:
      *
      *  Pipette (Yim et al., DATE 2024): floor(m/p) [p (F+B) + T_PP] + (p-1)(F+B) +
@@ -147,7 +147,7 @@ void costmodel_volume (const struct workload_model *m, const struct workload_job
 
 /** Chance that a token visits at least one of `held` consecutive experts, routing being
  *  even: with top_k of E experts 1 - C(E-held, k) / C(E, k); where experts are in groups of
- *  which a token visits top_groups, the same over how many of them those are of.
+ *  which a token visits top_groups, the mean over how many of these hold some of them.
  *
  *  @param[in] held  1 to the model's experts */
 double costmodel_visit_chance (const struct workload_model *m, double held);
@@ -415,8 +415,8 @@ enum workload_all_reduce costmodel_allreduce_by (const struct workload_profile *
                                                  const struct costmodel_ring *r, int n,
                                                  double bytes);
 
-/** A line under it whatever the bytes: the least start and the least seconds per byte over
- *  the algorithms that may be chosen. */
+/** A linear lower bound for any number of bytes: the least start and the least seconds per
+ *  byte over the algorithms that may be chosen. */
 void costmodel_allreduce_least (const struct workload_profile *p,
                                 const struct costmodel_ring *r, int n, double *start_s,
                                 double *s_per_byte);
@@ -433,7 +433,7 @@ enum workload_all_reduce costmodel_sync_by (const struct workload_profile *p,
                                             const struct costmodel_volume *v,
                                             double params);
 
-/** A line under it whatever the parameters. */
+/** A linear lower bound for any number of parameters. */
 void costmodel_sync_least (const struct workload_profile *p,
                            const struct costmodel_ring *r, int n,
                            const struct costmodel_volume *v, double *start_s,
@@ -455,8 +455,8 @@ double costmodel_tp_operation_s (const struct workload_profile *p,
 double costmodel_cp_hop_s (const struct workload_profile *p, double bytes,
                            double bytes_per_s, double latency_s);
 
-/** What the cp-1 steps of a layer cost beside its attention, which each hides its part of
- *  (docs/formulas.md, T11). */
+/** Exposed time of a layer's cp-1 ring steps: each step hides under its part of the
+ *  attention (docs/formulas.md, T11). */
 double costmodel_cp_exposed_s (int cp, double hop_s, double attention_s);
 
 /** One all-to-all whose slowest rank sends for inside_s inside its node and for outside_s out

@@ -69,14 +69,11 @@ enum status launch_generic (const struct launch_input *in, struct launch_files *
     text_add (
         readme,
         "A placed job: %d ranks on %d nodes, tp %d x cp %d x dp %d x pp %d, in "
-        "Megatron's\n"
-        "rank order tp-cp-ep-dp-pp.  map.txt says `rank host gpu`; exec.sh starts a "
-        "program\n"
-        "as one rank on its GPU, which is the program's only one (LOCAL_RANK=0), and "
-        "refuses\n"
-        "to run on another host than the planned one.  Run the commands below in this "
-        "folder,\n"
-        "which every node must see under the same path; PROGRAM is yours.\n",
+        "Megatron's\nrank order tp-cp-ep-dp-pp.  map.txt has lines `rank host gpu`.  "
+        "exec.sh starts a program\nas one rank on its GPU, the only GPU that the program "
+        "sees (LOCAL_RANK=0), and refuses\nto run on another host than the planned one.  "
+        "Run the commands below in this folder.\nEvery node must see it under the same "
+        "path.  PROGRAM is your program.\n",
         in->plan->n_ranks, in->nodes, d->tp, d->cp, d->dp, d->pp);
     text_add (
         readme,

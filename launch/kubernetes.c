@@ -65,16 +65,14 @@ static enum status check_expressible (const struct launch_input *in,
         if (!name_ok (n->name))
             return err_set (
                 err, ST_NOFIT,
-                "\"%s\" is no name that a Kubernetes node can have (lower-case "
-                "letters, digits, '-' and '.'); give the nodes the names of "
-                "`kubectl get nodes` in the cluster file",
+                "\"%s\" is not a valid Kubernetes node name (lower-case letters, digits, "
+                "'-' and '.'); use the names of `kubectl get nodes` in the cluster file",
                 n->name);
         if (n->gpus_listed != first->gpus_listed)
             return err_set (
                 err, ST_NOFIT,
-                "the pods of a Job are alike, but %s has %d GPUs and %s %d; a "
-                "plan with --only nodes of one size works, and so do env and "
-                "torchrun",
+                "the pods of a Job are alike, but %s has %d GPUs and %s %d; plan with "
+                "--only nodes of one size, or use env or torchrun",
                 first->name, first->gpus_listed, n->name, n->gpus_listed);
     }
     for (size_t i = 0; i < N_CONTENT; i++)
@@ -82,9 +80,8 @@ static enum status check_expressible (const struct launch_input *in,
     if (bytes > CONFIG_MAP_MAX)
         return err_set (
             err, ST_NOFIT,
-            "the map needs a ConfigMap of %zu bytes, Kubernetes takes %d; put "
-            "this folder on a volume that all pods mount and run env/node.sh "
-            "there",
+            "the map needs a ConfigMap of %zu bytes, Kubernetes allows %d; put this "
+            "folder on a volume that all pods mount and run env/node.sh there",
             bytes, CONFIG_MAP_MAX);
     return ST_OK;
 }

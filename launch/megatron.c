@@ -97,19 +97,18 @@ static enum status check_chunks (const struct workload_plan *p, struct error *er
             other++;
         if (other < vpp)
             return err_set (err, ST_NOFIT,
-                            "the %d layers of stage %d do not divide into %d chunks; a "
-                            "plan made with --vpp %d works",
+                            "the %d layers of stage %d do not divide into %d chunks; "
+                            "plan with --vpp %d",
                             p->layers_per_stage[stage], stage, vpp, other);
         return err_set (err, ST_NOFIT,
-                        "the %d layers of stage %d do not divide into %d chunks; a plan "
-                        "made with --schedule 1f1b works",
+                        "the %d layers of stage %d do not divide into %d chunks; plan "
+                        "with --schedule 1f1b",
                         p->layers_per_stage[stage], stage, vpp);
     }
     if (c->recompute == RECOMPUTE_FULL && c->recompute_layers % vpp != 0)
         return err_set (err, ST_NOFIT,
                         "Megatron-LM recomputes equally many layers in each of a stage's "
-                        "%d chunks, not %d in all; a plan made with --recompute full:%d "
-                        "works",
+                        "%d chunks, not %d in all; plan with --recompute full:%d",
                         vpp, c->recompute_layers, (c->recompute_layers / vpp + 1) * vpp);
     return ST_OK;
 }
@@ -124,13 +123,12 @@ static enum status check_expressible (const struct workload_plan *p, struct erro
         c->deg.pp > 1)
         return err_set (
             err, ST_NOFIT,
-            "Megatron-LM has no %s schedule; a plan made with --schedule 1f1b "
-            "works",
+            "Megatron-LM has no %s schedule; plan with --schedule 1f1b",
             schedule);
     if (c->zero >= 2 && c->deg.pp > 1)
         return err_set (err, ST_NOFIT,
                         "Megatron-LM shards gradients (zero %d) through FSDP, without a "
-                        "pipeline; a plan made with --zero 1, or with --pp 1, works",
+                        "pipeline; plan with --zero 1 or --pp 1",
                         c->zero);
     if (p->model.layers > LAYOUT_MAX)
         return err_set (err, ST_NOFIT, "a layout of more than %d layers", LAYOUT_MAX);

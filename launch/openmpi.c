@@ -58,8 +58,8 @@ static enum status check_names (const struct launch_input *in, struct error *err
         used[n++] = c->node[i].name;
         if (!name_ok (c->node[i].name))
             st = err_set (err, ST_NOFIT,
-                          "a rankfile cannot hold the host name \"%s\"; mpich and env "
-                          "can, or name the node otherwise in the cluster file",
+                          "a rankfile cannot hold the host name \"%s\"; use mpich or "
+                          "env, or another name in the cluster file",
                           c->node[i].name);
     }
     if (st == ST_OK)
@@ -67,8 +67,8 @@ static enum status check_names (const struct launch_input *in, struct error *err
     for (int i = 1; i < n && st == ST_OK; i++)
         if (by_short_name (&used[i - 1], &used[i]) == 0)
             st = err_set (err, ST_NOFIT,
-                          "it takes the hosts %s and %s for one, since it cuts names at "
-                          "the first dot; mpich, slurm and env do not",
+                          "it cuts names at the first dot, so the hosts %s and %s are "
+                          "one to it; use mpich, slurm or env",
                           used[i - 1], used[i]);
     free (used);
     return st;

@@ -37,7 +37,7 @@ enum status mapper_axes_config_on (const struct topology_cluster *c,
                                    const struct mapper_axes *a,
                                    struct workload_config *out, struct error *err);
 
-/** What is to be least. */
+/** What to minimise. */
 enum mapper_objective {
     MAPPER_STEP,     /* seconds of a step */
     MAPPER_GPU_HOURS /* seconds of a step x GPUs in use */

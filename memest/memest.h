@@ -26,7 +26,7 @@ struct memest_stage {
     double peak_bytes;     /* the sum */
 };
 
-/** Whose formulas.
+/** The source of the formulas.
  *
  *  MEMEST_FUJII: Fujii, Watanabe, Yokota, arXiv 2411.06465: model states of 6 + 12/dp bytes
  *  per parameter (18 without a distributed optimizer, eq. 4) and s b h (12 + 4 k/a + 8 f/h)
@@ -68,14 +68,14 @@ struct memest_problem {
 void memest_stage (const struct memest_problem *p, int stage,
                    const struct workload_stage *held, struct memest_stage *out);
 
-/** What a stage with so many layers needs at least, whichever of the model's they are: each
- *  kind of memory at its least. */
+/** The least memory of a stage with this many layers, whichever they are: the least of each
+ *  kind. */
 void memest_stage_least (const struct memest_problem *p, int stage, int layers,
                          struct memest_stage *out);
 
-/** The most layers, whichever of the model's, that a stage can hold within limit_bytes, as
- *  many in each of its chunks, at most `layers`; 0 when not even one fits.  Memory never
- *  falls when every chunk gets a layer more; it may when only some do. */
+/** The most layers, at most `layers`, that a stage can hold within limit_bytes, whichever
+ *  they are, the same number in each chunk; 0 when none fits.  One more layer in every
+ *  chunk never lowers memory; one more in some chunks may. */
 int memest_max_layers (const struct memest_problem *p, int stage, int layers,
                        double limit_bytes);
 
@@ -84,8 +84,8 @@ int memest_max_layers (const struct memest_problem *p, int stage, int layers,
 double memest_oom_probability (const struct workload_profile *p, double peak_bytes,
                                double gpu_bytes);
 
-/** The same for an estimate by any model: NAN for other people's, whose errors the profile
- *  does not know. */
+/** The same for an estimate by any model: NAN for published ones, since the profile does
+ *  not know their errors. */
 static inline double memest_chance (enum memest_model by,
                                     const struct workload_profile *p, double peak_bytes,
                                     double gpu_bytes)

@@ -13,7 +13,7 @@ struct report_best {
     double gpu_hours; /* for 1e9 tokens, on the GPUs that the plan uses */
 };
 
-/** The best plans of one model, and what becomes of the first on the second cluster. */
+/** The best plans of one model, and the first plan on the second cluster. */
 struct report_compared {
     struct report_best best[2];
     /* Where the second cluster is the first at another time, and both have a plan: */

@@ -20,13 +20,13 @@ double known_link_gb_per_s (const char *type);
 /** The same by compute capability x 10. */
 double known_sm_link_gb_per_s (int sm);
 
-/** GB/s one way between any two GPUs of one node of a type, where its data sheet says so
- *  without more knowledge of the node: all links through a switch, or PCIe; 0 otherwise. */
+/** GB/s one way between any two GPUs of one node of a type, where the data sheet is
+ *  enough to know it: all links through a switch, or PCIe; 0 otherwise. */
 double known_pair_gb_per_s (const char *type);
 
 /** `intra` of a node from what is known about its type: NVLinks counted in gpu_path times
- *  the rate of one; without any there, known_pair_gb_per_s between all.  Pairs without
- *  NVLink beside such with are null.
+ *  the rate of one; without any there, known_pair_gb_per_s between all.  Where only some
+ *  pairs have NVLink, the others are null.
  *
  *  @param[in] node             its gpus and gpu_path are read
  *  @param[in] type             or NULL

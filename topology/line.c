@@ -48,7 +48,7 @@ static enum status parse_field (char *word, struct part *p, struct error *err)
                                 "\"%s\"",
                                 word, field[i].zero_ok ? ">=" : ">", colon + 1);
             if (p->given & 1u << i)
-                return err_set (err, ST_INVALID, "cluster on one line: %s is there twice",
+                return err_set (err, ST_INVALID, "cluster on one line: %s appears twice",
                                 word);
             p->given |= 1u << i;
             *field[i].value = x;

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/stats.h"
 
-/* What a link's latency is taken to be where nobody measured it: the defaults of a cluster
+/* The assumed latency of links that nobody measured: the defaults of a cluster
  * on one line (docs/cluster.md). */
 #define TOPOLOGY_INTRA_LATENCY_US 8.0
 #define TOPOLOGY_INTER_LATENCY_US 12.0

@@ -67,7 +67,7 @@ static enum status read_shared_intra (struct reader *r, const struct json_at *at
              c->intra->estimate_error.n > 0) &&
             c->node[i].gpus_listed != gpus)
             return json_fail_text (at, r->err,
-                                   "one matrix serves nodes of one size: node %s has %d "
+                                   "one matrix needs nodes of one size: node %s has %d "
                                    "GPUs, another %d; give a list, one per node",
                                    c->node[i].name, c->node[i].gpus_listed, gpus);
         c->node[i].intra = c->intra;

@@ -34,8 +34,8 @@ static enum status mark_node (const struct topology_cluster *c, const char *name
 
     if (node == -2)
         return err_set (err, ST_USAGE,
-                        "%s: \"%s\" may be several nodes of the cluster %s, whose names "
-                        "differ after the first dot",
+                        "%s: \"%s\" is ambiguous: names of nodes of the cluster %s "
+                        "differ only after the first dot",
                         option, name, c->name);
     if (node < 0)
         return err_set (err, ST_USAGE, "%s: the cluster %s has no node \"%s\"", option,

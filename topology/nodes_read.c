@@ -194,9 +194,9 @@ static enum status read_gpus (struct reader *r, const struct json_at *node,
     n->gpus_listed = n->gpus;
     if (json_is_null (type.v) && !r->partial)
         return json_fail_text (&type, r->err,
-                               "expected a text, found null: nobody named the type of "
-                               "node %s's GPUs; `linkwise cluster merge FILE --gpu-type "
-                               "TYPE -o OUT` does",
+                               "expected a text, found null: the GPU type of node %s is "
+                               "unknown; `linkwise cluster merge FILE --gpu-type TYPE -o "
+                               "OUT` sets it",
                                n->name);
     return !r->partial || json_has (node, "gpu_type")
                ? topology_type_find (r, &type, &n->type)

@@ -55,7 +55,7 @@ struct topology_matrix {
     struct topology_pattern *pattern; /* a rule instead of entries, or NULL; owned */
 };
 
-/** The same as topology_matrix_at, for matrices that are no plain array. */
+/** The same as topology_matrix_at, for matrices that are not a plain array. */
 double topology_matrix_entry (const struct topology_matrix *m, int i, int j);
 
 /** Entry i -> j in SI units; NaN when unmeasured. */
@@ -187,7 +187,7 @@ int topology_node_find (const struct topology_cluster *c, const char *name);
 
 /** Index of the node that a host's name means: the node of that name or, where one of the
  *  two is short, the only one that is the same up to the first dot.
- *  @return -1 for none, -2 where a short name may be several nodes */
+ *  @return -1 for none, -2 where a short name is ambiguous */
 int topology_node_of_host (const struct topology_cluster *c, const char *host);
 
 /** True if a text is a legal node name: [A-Za-z0-9][A-Za-z0-9._-]{0,252}. */
@@ -244,9 +244,9 @@ static inline double topology_pair_total (const struct topology_cluster *c, int 
     return isnan (pair) ? c->lowest_pair_bytes_per_s : pair;
 }
 
-/** What each of `out` flows that leave node a and `in` that reach node b at one time can
- *  have from a to b at most, a != b: its part of what the nodes reach in all and of what
- *  all GPUs of a send to those of b.
+/** The most that a flow from node a to b can have, a != b, while `out` flows leave a and `in`
+ *  flows reach b: its share of each node's total, and of the total from all GPUs of a to
+ *  those of b.
  *
  *  @param[in] out, in  1 or more (less counts as 1)
  *  @return bytes/s; INFINITY where no total is known */
@@ -291,7 +291,7 @@ static inline int topology_gpu_index (const struct topology_cluster *c, int gpu)
 /** The GPU with that number on a node; -1 when there is none or it is drained. */
 int topology_gpu_find (const struct topology_cluster *c, int node, int index);
 
-/** Levels of switches from node a up to the first that node b is below too: 0 under one
+/** Levels of switches from node a up to the first switch that is above b too: 0 under one
  *  leaf switch; -1 when unknown or not connected. */
 int topology_hops (const struct topology_cluster *c, int a, int b);
 

@@ -51,8 +51,8 @@ enum status topology_line_to_json (const char *line, json_t **doc, struct error 
 
 /* ---- matrices ---- */
 
-/** Entries that a rule gives: one number, the worse of what both ends have, or what the
- *  number of switch levels between them has; and the pairs that differ. */
+/** Entries by a rule: one number, the worse of both ends' numbers, or a number for each
+ *  count of switch levels between them; and exceptions. */
 struct topology_pattern {
     const struct topology_cluster *c; /* for by_hops */
     bool larger_is_worse;             /* latency */
@@ -95,8 +95,8 @@ void topology_matrix_release (struct topology_matrix *m);
 /** Give a node links of its own: those between its GPUs keep[0..gpus) of the links that it
  *  has.  @return false: out of memory */
 bool topology_own_intra (struct topology_node *n, const int *keep);
-/** Change entry i -> j of links over n endpoints (NaN: unmeasured); who names a bandwidth knows
- *  better than an estimate.  @return false: out of memory */
+/** Change entry i -> j of links over n endpoints (NaN: unmeasured); this
+ *  bandwidth replaces an estimate.  @return false: out of memory */
 bool topology_links_set (struct topology_links *l, int n, int i, int j,
                          double bytes_per_s);
 void topology_links_release (struct topology_links *l);

@@ -70,7 +70,8 @@ static enum status check_tp (const struct workload_model *m,
     if (tp < m->kv_heads)
         TRY (divides ("tp", tp, m->kv_heads, "key/value heads", err));
     if (tp > m->kv_heads && tp % m->kv_heads != 0)
-        return err_set (err, ST_INVALID, "tp %d is no multiple of %d key/value heads", tp,
+        return err_set (err, ST_INVALID, "tp %d is not a multiple of %d key/value "
+                                         "heads", tp,
                         m->kv_heads);
     return divides ("tp", tp, m->ffn, "columns of the MLP", err);
 }
@@ -131,8 +132,8 @@ static enum status check_chunks (const struct workload_model *m,
     if (c->schedule != SCHEDULE_1F1B && c->schedule != SCHEDULE_GPIPE &&
         (long long) micro * d->vpp > WORKLOAD_CHUNK_RUNS_MAX)
         return err_set (err, ST_INVALID,
-                        "%d micro-batches in %d chunks: the %s schedule is priced for at "
-                        "most %d of both together",
+                        "%d micro-batches x %d chunks: the %s schedule can be priced up "
+                        "to %d in all",
                         micro, d->vpp, name, WORKLOAD_CHUNK_RUNS_MAX);
     if (workload_default_vpp (c->schedule) == 1)
         return d->vpp == 1 ? ST_OK
@@ -162,12 +163,12 @@ enum status workload_config_offered (const struct workload_config *c,
                                      const struct workload_profile *p, struct error *err)
 {
     if (!((p->schedules | p->schedules_on_request) >> c->schedule & 1))
-        return err_set (err, ST_INVALID, "profile %s does not offer the %s schedule",
+        return err_set (err, ST_INVALID, "profile %s does not support the %s schedule",
                         p->name, workload_schedule_name (c->schedule));
     if (c->deg.pp > 1 && c->zero > p->zero_with_pipeline)
         return err_set (err, ST_INVALID,
-                        "zero %d with pp %d: profile %s offers at most zero %d "
-                        "with a pipeline",
+                        "zero %d with pp %d: profile %s supports at most zero %d with a "
+                        "pipeline",
                         c->zero, c->deg.pp, p->name, p->zero_with_pipeline);
     return ST_OK;
 }
@@ -206,8 +207,8 @@ enum status workload_config_check (const struct workload_model *m,
 
     if (m->decoder_layers > 0 && (d->tp > 1 || d->pp > 1 || d->cp > 1))
         return err_set (err, ST_INVALID,
-                        "tp %d, pp %d, cp %d: encoder-decoder models such as %s are only "
-                        "replicated",
+                        "tp %d, pp %d, cp %d: encoder-decoder models such as %s support "
+                        "data parallelism only",
                         d->tp, d->pp, d->cp, m->name);
 
     TRY (check_tp (m, c, err));

@@ -56,7 +56,7 @@ static enum status check_shape (const struct json_at *at, struct workload_model 
     if (m->expert_every == 0)
         m->expert_every = 1;
     if (m->top_k > m->experts && m->experts > 0)
-        return json_fail_text (at, err, "a token cannot visit %d of %d experts", m->top_k,
+        return json_fail_text (at, err, "a token cannot go to %d of %d experts", m->top_k,
                                m->experts);
     if (m->expert_groups > 0 && m->experts % m->expert_groups != 0)
         return json_fail_text (at, err, "%d groups do not divide %d experts",
@@ -65,10 +65,10 @@ static enum status check_shape (const struct json_at *at, struct workload_model 
         (m->top_groups > m->expert_groups ||
          (long long) m->top_groups * (m->experts / m->expert_groups) < m->top_k))
         return json_fail_text (at, err,
-                               "a token cannot visit %d experts in %d of %d groups",
+                               "a token cannot go to %d experts in %d of %d groups",
                                m->top_k, m->top_groups, m->expert_groups);
     if (m->experts > 0 && m->top_k == 0)
-        return json_fail_text (at, err, "experts, but a token visits none");
+        return json_fail_text (at, err, "the model has experts, but tokens go to none");
     return ST_OK;
 }
 
@@ -81,7 +81,7 @@ static struct json_at language_of (const struct json_at *root, struct notes *not
     if (!json_is_object (text.v) ||
         (json_is_string (type.v) && workload_family_find (json_string_value (type.v))))
         return *root;
-    notes_add (notes, "%s: text_config: the language model alone is counted", root->key);
+    notes_add (notes, "%s: text_config: only the language model is counted", root->key);
     return text;
 }
 

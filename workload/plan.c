@@ -176,7 +176,7 @@ static enum status read_rank (const struct json_at *at, struct workload_plan *p,
     TRY (json_want_object (at, err));
     TRY (json_get_int (at, "rank", 0, p->n_ranks - 1, &rank, err));
     if (p->place[rank].node)
-        return json_fail_text (&rank_at, err, "rank %d is there twice", rank);
+        return json_fail_text (&rank_at, err, "rank %d appears twice", rank);
     TRY (json_get_string (at, "node", &node, err));
     TRY (json_get_int (at, "gpu", 0, 1 << 20, &gpu, err));
     TRY (check_coords (at, &p->config.deg, rank, err));

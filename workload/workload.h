@@ -49,14 +49,14 @@ struct workload_model {
     int experts;        /* routed experts of a layer */
     int top_k;          /* that a token visits */
     int expert_groups;  /* equal groups of consecutive experts; 0: one */
-    int top_groups;     /* that a token's experts are in at most; 0: any */
+    int top_groups;     /* at most this many hold a token's experts; 0: any */
     int expert_ffn;     /* width of one */
     int shared_experts; /* DeepSeek: each as wide as a routed one */
     int shared_ffn;     /* width of the shared experts together */
     bool shared_gate;   /* a gate in front of the shared expert */
     bool router_bias;
     int dense_layers; /* first layers without experts */
-    int expert_every; /* of the others every so many-th has experts; 1: all */
+    int expert_every; /* of the others every expert_every-th has experts; 1: all */
     /* Multi-head latent attention (DeepSeek) */
     int q_rank;                    /* 0: queries are not compressed */
     int kv_rank;                   /* 0: no latent attention */
@@ -202,8 +202,8 @@ const char *workload_recompute_text (const struct workload_config *c, char buf[2
 bool workload_recompute_parse (const char *s, enum workload_recompute *r, int *layers);
 
 #define WORKLOAD_RANKS_MAX (1 << 24) /* of one job */
-/** Micro-batches of all its layers whose activations a stage holds at its worst moment;
- *  fractions of them under interleaving. */
+/** Micro-batches in flight on a stage at its worst moment, each with the activations of all
+ *  its layers; a fraction under interleaving. */
 static inline double workload_in_flight (const struct workload_config *c,
                                          int microbatches, int stage)
 {
@@ -244,8 +244,8 @@ struct workload_layers {
 struct workload_stage {
     int dense, expert; /* layers without and with experts */
     bool embedding, head;
-    /* Of several chunks, what the first and the last one have of these layers; those
-     * between are alike.  No layers at all: so are the ends. */
+    /* Of several chunks: the layers of the first and of the last one; those between are
+     * alike.  Both empty: all chunks are alike. */
     struct workload_layers first, last;
 };
 
@@ -263,15 +263,15 @@ struct workload_stage workload_stage_of (const struct workload_model *m,
                                          const struct workload_config *c,
                                          const int *layers, int stage);
 
-/** The same when only this stage's number of layers is known: the stages before it are
- *  taken to hold one layer each: where the model's first layers have no experts, the
- *  fewest experts that so many layers could have. */
+/** The same when only this stage's number of layers is known.  The stages before it count
+ *  as one layer each: where the model's first layers have no experts, this gives the
+ *  fewest experts that so many layers can have. */
 struct workload_stage workload_stage_guess (const struct workload_model *m,
                                             const struct workload_config *c, int stage,
                                             int layers);
 
-/** The fewest and the most of its layers that could have experts, in each of its chunks,
- *  whatever the other stages hold, one layer or more a chunk. */
+/** The fewest and the most layers with experts that a stage can have in each of its
+ *  chunks, whatever the other stages hold (one layer or more a chunk). */
 void workload_stage_range (const struct workload_model *m,
                            const struct workload_config *c, int stage, int layers,
                            struct workload_stage *fewest, struct workload_stage *most);
@@ -395,7 +395,7 @@ void workload_layers_split (const struct workload_model *m, enum workload_partit
 
 #define WORKLOAD_SOURCES_MAX 16
 
-/** Whose memory a source states: of the fullest stage, the last or the first one. */
+/** The stage that a source measures: the fullest, the last or the first. */
 enum workload_measured { MEASURED_MAX, MEASURED_LAST, MEASURED_FIRST };
 
 /** Constants in which training frameworks differ (a JSON file; docs/profile.md). */
@@ -487,7 +487,7 @@ struct workload_profile {
     } time;
 };
 
-/** Does a choice of the job hold, given the profile's? */
+/** The job's choice, or the profile's where the job makes none. */
 static inline bool workload_choose (enum workload_choice job, bool profile)
 {
     return job == CHOICE_PROFILE ? profile : job == CHOICE_YES;
@@ -550,7 +550,7 @@ struct workload_plan {
     struct workload_job job;
     struct workload_config config;
     char profile[256];
-    char memory_model[32]; /* whose formulas: "linkwise", "fujii", "korthikanti" */
+    char memory_model[32]; /* its formulas: "linkwise", "fujii", "korthikanti" */
     double memory_limit_pct;
     double oom_risk;       /* above 0: the limit is a chance of running out instead */
     int *layers_per_stage; /* [pp] */

@@ -377,8 +377,7 @@ static enum status even_split (const struct split *x, int *layers, int *class_of
         st = ST_NOFIT;
     return st == ST_NOFIT
                ? err_set (err, ST_NOFIT,
-                          "no split of the layers fits in the memory of the GPUs that "
-                          "there are")
+                          "no split of the layers fits in the memory of these GPUs")
                : st;
 }
 

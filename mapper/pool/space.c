@@ -285,18 +285,16 @@ static enum status explain_empty (const struct pool *pool, struct error *err)
     if (a->sequence_parallel == 1 && a->tp == 1)
         return err_set (
             err, ST_INVALID,
-            "sequence parallelism splits over the tensor-parallel group, and tp "
-            "is 1");
+            "sequence parallelism needs tp above 1");
     fixed = workload_world (&c.deg);
     if (fixed > pool->n_gpus)
         return err_set (err, ST_INVALID,
                         "tp %d x cp %d x pp %d x dp %d needs %lld GPUs, %d can be used: "
-                        "lower one of them, leave one free, or use more nodes",
+                        "lower a degree, leave one free, or use more nodes",
                         c.deg.tp, c.deg.cp, c.deg.pp, c.deg.dp, fixed, pool->n_gpus);
     if (fixed < pool->n_pinned)
         return err_set (err, ST_INVALID,
-                        "%d nodes are pinned, and no configuration asked for has so many "
-                        "ranks",
+                        "%d nodes are pinned, but no configuration has that many ranks",
                         pool->n_pinned);
     return err_set (err, ST_INVALID,
                     "no configuration divides the model, the batch of %d and %d GPUs",

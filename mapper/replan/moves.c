@@ -203,8 +203,7 @@ enum status mover_init (struct mover *x, const struct pool *pool,
     if (st == ST_OK && !mover_legal (x, x->order))
         st = err_set (
             err, ST_NOFIT,
-            "the old placement needs other nodes than the limit on nodes and the "
-            "pinned ones leave");
+            "the old placement breaks the limit on nodes or leaves out pinned nodes");
     if (st == ST_OK)
         st = costmodel_state_create (&x->priced, x->order, x->n, &x->state, err);
     if (st == ST_OK)

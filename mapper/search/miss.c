@@ -148,7 +148,8 @@ void mapper_explain_miss (const struct mapper_problem *p, const struct mapper_in
     add_change (p, miss, out);
     if (miss->memory.peak_bytes <= miss->limit_bytes)
         text_add (out,
-                  "  the GPUs with that much memory are too few, or on too many nodes\n");
+                  "  too few GPUs have that much memory, or they are on too many "
+                  "nodes\n");
     if (axis) {
         text_add (out, "it would fit without fixing %s\n", axis);
         return;

@@ -15,15 +15,15 @@ static enum status pin_nodes (const struct mapper_nodes *x,
         n += pinned[i];
         if (pinned[i] && !allowed[i])
             st = err_set (err, ST_USAGE,
-                          "--pin: %s is left out by --only or --exclude: leave it out of "
-                          "one of the two",
+                          "--pin: --only or --exclude rules out node %s",
                           c->node[i].name);
     }
     if (st == ST_OK && n == 0)
-        st = err_set (err, ST_USAGE, "--pin %s: all of them are drained", x->pin);
+        st = err_set (err, ST_USAGE, "--pin %s: all these nodes are drained", x->pin);
     if (st == ST_OK && max_nodes > 0 && n > max_nodes)
         st = err_set (err, ST_USAGE,
-                      "--pin: %d nodes are pinned, and --nodes or --spares leave %d", n,
+                      "--pin: %d nodes are pinned, but --nodes or --spares allow only "
+                      "%d", n,
                       max_nodes);
     return st;
 }
@@ -40,9 +40,8 @@ static enum status count_nodes (const struct mapper_nodes *x,
     if (n == 0)
         return err_set (
             err, ST_NOFIT,
-            "no node of %s is left to use: shorten --exclude, name other nodes "
-            "in --only, or put drained ones back (linkwise cluster drain "
-            "--undrain)",
+            "%s has no node left to use: shorten --exclude, name other nodes in --only, "
+            "or put drained ones back (linkwise cluster drain --undrain)",
             c->name);
     if (x->nodes > c->n_nodes)
         return err_set (err, ST_USAGE,
@@ -51,8 +50,8 @@ static enum status count_nodes (const struct mapper_nodes *x,
                         x->nodes, c->name, c->n_nodes);
     if (x->spares >= n && x->spares > 0)
         return err_set (err, ST_USAGE,
-                        "--spares %d: only %d nodes can be used, and one at "
-                        "least must be",
+                        "--spares %d: only %d nodes can be used, and at least one must "
+                        "stay in use",
                         x->spares, n);
     *max_nodes = x->nodes;
     if (x->spares > 0 && (*max_nodes == 0 || *max_nodes > n - x->spares))

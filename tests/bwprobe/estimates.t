@@ -36,6 +36,6 @@ assert m["estimates"][0]["estimated"] == n * (n - 1) - len (seen)'
 mkdir "$T/elsewhere"
 "$LINKWISE" cluster merge "$T/links.json" --gpu-type a100-sxm4-80g -o "$T/elsewhere/c.json" >"$T/out" 2>&1
 result $? "merge takes it" "$T/out"
-expect 0 "and a placement says what it stands on" "^links +[0-9]+ of 12 that this placement uses are estimated, not measured" \
+expect 0 "and a placement says what it stands on" "^links +[0-9]+ of the 12 links of this placement are estimated" \
     "$LINKWISE" time "$T/elsewhere/c.json" gpt2-xl --seq 1024 --global-batch 48 --dp 12
 done_testing

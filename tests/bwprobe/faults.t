@@ -128,9 +128,9 @@ ended 1 30
 result $? "a rank that does not come is left out" "$T/err.0"
 says "it is named, and so is one with another token" '
 for r in (2, 3):
-    assert any ("rank %d" % r in f and "did not come" in f for f in m["faults"]), m["faults"]
+    assert any ("rank %d" % r in f and "did not connect" in f for f in m["faults"]), m["faults"]
 assert len (m["pairs"]) == 2'
-grep -q "rank 2: rank 0 at 127.0.0.1 port $port does not let this rank in: .*BWPROBE_TOKEN" "$T/err.2"
+grep -q "rank 2: rank 0 at 127.0.0.1 port $port refuses this rank: .*BWPROBE_TOKEN" "$T/err.2"
 result $? "which is told what may be wrong" "$T/err.2"
 rm -f "$T"/links.json*
 

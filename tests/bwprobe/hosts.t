@@ -110,7 +110,7 @@ check "the lost host is named, and the file says faults" '
 assert d["measured"]["status"] == "faults"
 assert any ("h8/0" in f for f in d["measured"]["faults"]), d["measured"]["faults"]
 assert [e["survived"] for e in d["measured"]["endpoints"]].count (False) == 1'
-grep -q "if mpirun stays" "$T/err"
+grep -q "if mpirun keeps waiting" "$T/err"
 result $? "rank 0 says that mpirun may stay" "$T/err"
 [ "$(cat "$T/second.rc" 2>/dev/null)" = 0 ] && grep -q "values of the earlier run" "$T/err2"
 result $? "--resume ends with exit code 0" "$T/err2"

@@ -240,7 +240,7 @@ static void breaches (void **state)
         {"schedule", "\"zigzag\"", "schedule: expected the name of a schedule"},
         {"layers_per_stage", "[8]", "layers_per_stage: expected 2 numbers"},
         {"layers_per_stage", "[5,5]", "the stages hold 10 layers, the model has 8"},
-        {"ranks.3.rank", "0", "rank 0 is there twice"},
+        {"ranks.3.rank", "0", "rank 0 appears twice"},
         {"ranks.0.rank", "9",
          "ranks[0].rank: expected a whole number from 0 to 3, found 9"},
         {"ranks.0.node", NULL, "ranks[0].node: expected a text, found nothing"},

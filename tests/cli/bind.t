@@ -20,7 +20,7 @@ assert {p[0] for p in places} <= set(sys.argv[3:]), {p[0] for p in places} - set
 P
 }
 nodes=$(seq -f 'cnode2-%03g' 2 17)
-expect 0 "on other nodes" "128 ranks placed anew: step [0-9.]+ s, [0-9.]+ % above its bound; written to" \
+expect 0 "on other nodes" "128 ranks placed anew: step [0-9.]+ s, [0-9.]+ % above its lower bound; written to" \
     $L bind "$T/plan.json" --only 'cnode2-[002-017]' -o "$T/bound.json"
 same "$T/plan.json" "$T/bound.json" $nodes >"$T/why" 2>&1
 result $? "... the same configuration, there alone" "$T/why"
@@ -66,7 +66,7 @@ cmp -s <(grep '"node"' "$T/full-bound.json" | sed 's/\.lab\.example//') <(grep '
     cmp -s <(grep '"node"' "$T/short-bound.json") <(grep '"node"' "$T/bound.json")
 result $? "... are the same nodes"
 sed 's/"cnode2-002.lab.example"/"cnode2-001.west"/' "$T/full.json" >"$T/two.json"
-expect 2 "a short name of two nodes" '"cnode2-001" may be several nodes of the cluster h100-17' $L bind "$T/two.json" --only 'cnode2-[001-017]' -o "$T/no.json"
+expect 2 "a short name of two nodes" '"cnode2-001" is ambiguous: names of nodes of the cluster h100-17' $L bind "$T/two.json" --only 'cnode2-[001-017]' -o "$T/no.json"
 expect 2 "a host list that is none" "only: host list" $L bind "$T/plan.json" --only 'n[1-' -o "$T/no.json"
 expect 2 "no nodes" "PLAN, --only HOSTLIST and -o PLAN are required" $L bind "$T/plan.json" -o "$T/no.json"
 expect 1 "no plan" "none.json: No such file" $L bind "$T/none.json" --only cnode2-001 -o "$T/no.json"

@@ -9,7 +9,7 @@ needs python3 python3
 
 expect 0 "plan" "^plan     tp [0-9]+, pp [0-9]+, dp [0-9]+" $L plan $C $M $job -o "$T/plan.json"
 prints "^cluster  h100-17: 17 nodes, 136 GPUs" "^search   [0-9]+ configurations: [0-9]+ refused" \
-    "^step     [0-9.]+ s, [0-9]+ tokens/s, MFU [0-9.]+ %" "^memory   [0-9.]+ GiB at the peak" \
+    "^step     [0-9.]+ s, [0-9]+ tokens/s, MFU [0-9.]+ %" "^memory   [0-9.]+ GiB peak" \
     "^gap      [0-9.]+ %" "^default  [0-9.]+ s" "^plan written to"
 expect 0 "check" "step time    ok" $L check "$T/plan.json"
 expect 0 "check on the cluster file" "lower bound  ok" $L check "$T/plan.json" $C
@@ -92,7 +92,7 @@ expect 0 "six GPU types" "^step  " $L plan "$L1" gpt2-xl --seq 512 --global-batc
 $L plan "1x2 h100-sxm5-80g intra:300" gpt2-xl --seq 128 --global-batch 1073741824 --micro-batch 1 --pp 2 --dp 1 --tp 1 -o "$T/big.json" >/dev/null
 json "$T/big.json" "d['schedule'] == '1f1b' and d['estimate']['mfu'] < 1" | grep -q True
 result $? "a very large batch takes years, not milliseconds" "$T/big.json"
-expect 1 "a very large batch in chunks" "micro-batches in 2 chunks: the interleaved schedule is priced for at most" \
+expect 1 "a very large batch in chunks" "micro-batches x 2 chunks: the interleaved schedule can be priced up to" \
     $L plan "1x2 h100-sxm5-80g intra:300" gpt2-xl --seq 128 --global-batch 1073741824 --micro-batch 1 --pp 2 --schedule interleaved --vpp 2
 expect 0 "a very large batch checks" "lower bound +ok" timeout 10 $L check "$T/big.json"
 

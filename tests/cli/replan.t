@@ -39,10 +39,10 @@ assert abs(sum(m["gain_s"] for m in p["moves"]) - (p["stay_step_s"] - new["estim
 assert old["layers_per_stage"] == new["layers_per_stage"] and old["degrees"] == new["degrees"]
 P
 result $? "... the file tells the moves" "$T/why"
-expect 0 "moving costs more" "^replan   stay put: .* over 10 steps saves [0-9]+ s, moving costs 300 s" \
+expect 0 "moving costs more" "^replan   stay put: .* over 10 steps that saves [0-9]+ s, moving costs 300 s" \
     $L plan --from "$T/old.json" "$T/now.json" --move-cost 300 --remaining-steps 10 -o "$T/stay.json"
 [ "$(places "$T/old.json")" = "$(places "$T/stay.json")" ] && expect 0 "... is priced as it is" "step time +ok" $L check "$T/stay.json"
-expect 0 "moving pays after a while" "300 s of moving have paid after [0-9]+ steps" $L plan --from "$T/old.json" "$T/now.json" --move-cost 300
+expect 0 "moving pays after a while" "moving costs 300 s and pays off after [0-9]+ steps" $L plan --from "$T/old.json" "$T/now.json" --move-cost 300
 expect 0 "the same arguments as without --from" "move 16 of 128" $L plan "$T/now.json" $M $job --from "$T/old.json"
 
 # Links that differ a little, one node idle, one link down to a tenth: one end of it goes to the
@@ -90,5 +90,5 @@ expect 1 "a cluster is no plan" "expected|missing" $L plan --from $C
 echo '{"version": 1, "ranks": 3' >"$T/cut.json"
 expect 1 "half a plan" "cut.json: line" $L plan --from "$T/cut.json"
 expect 1 "an empty plan" "expected JSON, found an empty file" $L plan --from /dev/null
-expect 3 "nothing is left" "no node of h100-17 is left to use" $L plan --from "$T/old.json" --exclude 'cnode2-[001-017]'
+expect 3 "nothing is left" "h100-17 has no node left to use" $L plan --from "$T/old.json" --exclude 'cnode2-[001-017]'
 done_testing

@@ -26,7 +26,7 @@ expect 0 "full host names, UUIDs in small letters" "running hosts +ok" $L check 
 table index '{ sub(/.*-/, "", $3); print }'
 expect 0 "GPUs by index" "running GPUs +ok" $L check "$T/plan.json" --running "$T/index"
 table unknown '{ print $1, $2, "-" }'
-expect 0 "GPUs not known" "running GPUs +note +8 ranks: the GPU cannot be told" $L check "$T/plan.json" --running "$T/unknown"
+expect 0 "GPUs not known" "running GPUs +note +8 ranks have an unknown GPU" $L check "$T/plan.json" --running "$T/unknown"
 grep -q "+0.00 %" "$T/out"
 result $? "... are taken for the planned ones" "$T/out"
 
@@ -75,7 +75,7 @@ result $? "... which has no step"
 table exchanged '{ split($3, u, "-"); print $1, $2, "GPU-" $2 "-" 1 - u[3] }'
 fails "the other GPU of the host" exchanged "running GPUs +FAILED +8 ranks are on the planned host, but not on the planned GPU"
 table foreign '{ print $1, $2, NR == 3 ? "GPU-new" : $3 }'
-fails "a GPU that the cluster file does not have" foreign "cannot be estimated: it uses GPUs that the cluster file does not have"
+fails "a GPU that the cluster file does not have" foreign "cannot be estimated: the job uses GPUs that are not in the cluster file"
 table stranger '{ print $1, NR == 3 ? "h9" : $2, $3 }'
 fails "a host that the cluster file does not have" stranger "running hosts +FAILED +1 ranks .*h9 is not in the cluster file"
 table short 'NR != 5'
@@ -99,7 +99,7 @@ bad "no host name" '0 h;1 GPU-1\n' "expected a host's name, found"
 bad "no UUID" '0 h1 \e[31m\n' 'expected a GPU.s UUID or index, or -, found "\?\[31m"'
 bad "a long word" "0 $(head -c 5000 /dev/zero | tr '\0' a) GPU-1\n" "expected a host's name"
 printf '0 h1 -\n0 h2 -\n' >"$T/twice"
-expect 1 "a rank twice" "twice: line 2: rank 0 is there twice" $L check "$T/plan.json" --running "$T/twice"
+expect 1 "a rank twice" "twice: line 2: rank 0 appears twice" $L check "$T/plan.json" --running "$T/twice"
 expect 1 "no table" "none: No such file" $L check "$T/plan.json" --running "$T/none"
 expect 2 "two standard inputs" "only one input" $L check - --running -
 : >"$T/empty"

@@ -42,8 +42,8 @@ result $? "a file with estimates is a runs file; they are replaced"
 
 expect 0 "calibrate" "profile written to .*mine.json" $L calibrate "$T/runs.csv" --profile llm-foundry -o "$T/mine.json"
 prints "the fit starts from profile llm-foundry" "^base_gb +0.8 +[0-9.]+ +fitted" \
-    "^score_bytes +7 +7 +not told by these runs" "^6 peaks and 8 out-of-memory labels" \
-    "^before +[0-9.]+" "^fitted, on the runs that it saw +[0-9.]+" "^fitted, each model left out +[0-9.]+"
+    "^score_bytes +7 +7 +not determined by these runs" "^6 peaks and 8 out-of-memory labels" \
+    "^before +[0-9.]+" "^fitted, on the same runs +[0-9.]+" "^fitted, each model held out +[0-9.]+"
 mape() { $L validate "$T/runs.csv" --profile "$1" --json | sed -n '/"peak"/,/}/s/.*"mape_pct": \([0-9.]*\).*/\1/p'; }
 awk -v a="$(mape "$T/mine.json")" -v b="$(mape llm-foundry)" 'BEGIN { exit !(a > 0 && a < b) }'
 result $? "the written profile meets its runs better than the one it started from"
@@ -52,7 +52,7 @@ $L calibrate "$T/runs.csv" --profile llm-foundry -o - >"$T/stdout.json"
 cmp -s <(grep -v '"name"' "$T/stdout.json") <(grep -v '"name"' "$T/mine.json")
 result $? "the same profile on standard output"
 { echo "$header"; row llama-a 8 1 1 24.0 0; } >"$T/one.csv"
-expect 0 "one run" "all runs are of one configuration" $L calibrate "$T/one.csv"
+expect 0 "one run" "all runs have one configuration" $L calibrate "$T/one.csv"
 { echo "$header"; row llama-a 8 1 1 "" ""; } >"$T/unmeasured.csv"
 expect 1 "nothing measured" "unmeasured.csv: no run has a measured peak, an out-of-memory label or a step time" $L calibrate "$T/unmeasured.csv"
 expect 0 "validate without anything measured" "no run has a measured peak, an out-of-memory label or a step time" $L validate "$T/unmeasured.csv"
@@ -77,8 +77,8 @@ expect 0 "validate both" "memory peaks" $L validate "$T/both.csv" --profile mega
 grep -q "^step times" "$T/out" && grep -q "^out of memory, 2 of 8" "$T/out"
 result $? "... with every table" "$T/out"
 expect 0 "calibrate step times" "^8 step times:" $L calibrate "$T/times.csv" --profile megatron-core -o "$T/fast.json"
-prints "^gemm +1 +0\.[0-9]+ +fitted" "^score_traffic +66 +66 +not told by these runs" \
-    "^before +9\.1" "^fitted, on the runs that it saw +[01]\.[0-9]" "^fitted, each model left out +[0-9.]+"
+prints "^gemm +1 +0\.[0-9]+ +fitted" "^score_traffic +66 +66 +not determined by these runs" \
+    "^before +9\.1" "^fitted, on the same runs +[01]\.[0-9]" "^fitted, each model held out +[0-9.]+"
 ! grep -q "memory constants" "$T/out" && grep -q '"memory": null' "$T/fast.json" && grep -q '"not_estimated": \[\]' "$T/fast.json"
 result $? "the record of a fit of times alone" "$T/fast.json"
 mape_of() { $L validate "$1" --profile "$2" --json | sed -n '/"step"/,/}/s/.*"mape_pct": \([0-9.]*\).*/\1/p'; }
@@ -101,7 +101,7 @@ result $? "... fits each to its own figures" "$T/out"
 } >"$T/some.csv"
 for c in validate calibrate; do
     expect 0 "$c with times that cannot be estimated" "^ +2 +12 +node n0: GPU type a100-sxm4-80g cannot run fp8" $L $c "$T/some.csv" --profile megatron-core
-    grep -Eq "^ +1 +14 +the nodes of its GPU mix are not those of gpus" "$T/out" && ! grep -Eiw "nan|inf" "$T/out"
+    grep -Eq "^ +1 +14 +the nodes of its GPU mix do not make up gpus" "$T/out" && ! grep -Eiw "nan|inf" "$T/out"
     result $? "... with every reason, and no NaN" "$T/out"
 done
 $L validate "$T/some.csv" --profile megatron-core --per-row - | tail -3 | grep -c ',,[0-9.]*,[0-9.e-]*,[01]$' >"$T/empty"
@@ -143,15 +143,15 @@ awk -v a="$(limit)" -v b="$(limit --memory-limit 80)" -v c="$(limit --memory-mod
     'BEGIN { exit !(a / b > 1.18749 && a / b < 1.18751 && c == b && d / c > 1.1249 && d / c < 1.1251 && e < f) }'
 result $? "95 % by default, 80 under Fujii's model, what is given before both, and a risk"
 expect 2 "a limit and a risk" "contradict each other" $L mem llama-2-7b --gpu t4 --seq 128 --memory-limit 80 --oom-risk 0.1
-expect 2 "a risk of another model" "only linkwise's own" $L mem llama-2-7b --gpu t4 --seq 128 --memory-model fujii --oom-risk 0.1
+expect 2 "a risk of another model" "oom-risk needs --memory-model linkwise" $L mem llama-2-7b --gpu t4 --seq 128 --memory-model fujii --oom-risk 0.1
 expect 0 "no chance under another model" "chance of running out unknown under this model" \
     $L mem llama-2-7b --gpu h100-sxm5-80g --seq 4096 --tp 8 --memory-model fujii
 expect 2 "a risk above 1" "oom-risk: expected a number above 0" $L mem llama-2-7b --gpu t4 --seq 128 --oom-risk 2
 expect 2 "a budget above 1" "wta-crs: expected a number above 0, at most 1" $L mem llama-2-7b --gpu t4 --seq 128 --wta-crs 1.5
-expect 0 "the sampling's headline" "LoRA and WTA-CRS together" $L mem --help
+expect 0 "the sampling's headline" "saving needs --lora too" $L mem --help
 expect 0 "a tiny chance" "chance of running out < 0.001 %" $L mem gpt2-xl --gpu b300-288g --seq 128
 expect 0 "a sure thing" "chance of running out > 99.999 %" $L mem llama-2-70b --gpu t4 --seq 128
-grep -Eq "GiB too much on stage 0; most of it is optimizer state, [0-9.]+ GiB" "$T/out" &&
+grep -Eq "GiB too much on stage 0; its largest part is optimizer state, [0-9.]+ GiB" "$T/out" &&
     grep -Eq "^it would fit with |^no single change" "$T/out"
 result $? "... which stage and kind, by how much, and what would help" "$T/out"
 done_testing

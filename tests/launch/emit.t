@@ -110,7 +110,7 @@ layers 10,8,7,7 "--pipeline-model-parallel-layout Etttttttttt|tttttttt|ttttttt|t
 
 # ---- says no ----
 $L plan "4x8 h100-sxm5-80g intra:370 inter:48" llama-2-7b --seq 4096 --global-batch 64 --tp 4 --pp 4 --dp 2 --schedule gpipe -o "$T/gpipe.json" >/dev/null
-expect 3 "megatron: no gpipe" "megatron: Megatron-LM has no gpipe schedule; a plan made with --schedule 1f1b works" \
+expect 3 "megatron: no gpipe" "megatron: Megatron-LM has no gpipe schedule; plan with --schedule 1f1b" \
     $L emit "$T/gpipe.json" --to openmpi,megatron -d "$T/no"
 [ ! -e "$T/no" ]
 result $? "... and nothing is written when a target was named"
@@ -125,17 +125,17 @@ chunks() { # OPTIONS...: a plan in chunks
 }
 says_no() { # NAME WHY WORKS OPTIONS...: a refusal, and the plan that it recommends
     chunks "${@:4}"
-    expect 3 "megatron: $1" "$2; a plan made with $3 works" $L emit "$T/chunks.json" --to megatron -d "$T/no"
+    expect 3 "megatron: $1" "$2; plan with $3" $L emit "$T/chunks.json" --to megatron -d "$T/no"
     chunks "${@:4}" $3
     expect 0 "... what it recommends works" "32 ranks" $L emit "$T/chunks.json" --to megatron -d "$T/recommended"
 }
 says_no "recomputed layers that do not divide into chunks" "equally many layers in each of a stage's 4 chunks, not 5 in all" "--recompute full:8" --vpp 4 --recompute full:5
 chunks --vpp 2
 edit "$T/chunks.json" "d['degrees']['vpp'] = 3"
-expect 3 "megatron: layers that do not divide into chunks" "the 8 layers of stage 0 do not divide into 3 chunks; a plan made with --vpp 2 works" \
+expect 3 "megatron: layers that do not divide into chunks" "the 8 layers of stage 0 do not divide into 3 chunks; plan with --vpp 2" \
     $L emit "$T/chunks.json" --to megatron -d "$T/no"
 edit "$T/chunks.json" "d['degrees']['vpp'] = 2; d['layers_per_stage'] = [9, 8, 8, 7]"
-expect 3 "megatron: ... nor into fewer" "the 9 layers of stage 0 do not divide into 2 chunks; a plan made with --schedule 1f1b works" \
+expect 3 "megatron: ... nor into fewer" "the 9 layers of stage 0 do not divide into 2 chunks; plan with --schedule 1f1b" \
     $L emit "$T/chunks.json" --to megatron -d "$T/no"
 rename() { # NEW...: the plan on hosts of other names
     python3 - "$T/a/plan.json" "$T/names.json" "$@" <<'P'
@@ -147,19 +147,19 @@ json.dump(d, open(sys.argv[2], "w"))
 P
 }
 rename Node_1
-expect 3 "kubernetes: names" '"Node_1" is no name that a Kubernetes node can have' $L emit "$T/names.json" --to kubernetes -d "$T/no"
+expect 3 "kubernetes: names" '"Node_1" is not a valid Kubernetes node name' $L emit "$T/names.json" --to kubernetes -d "$T/no"
 expect 0 "... the others take them" "not written: kubernetes" $L emit "$T/names.json" -d "$T/rest"
 rename n1.rack-a n1.rack-b
-expect 3 "openmpi: names that are one up to the dot" "takes the hosts n1.rack-[ab] and n1.rack-[ab] for one" \
+expect 3 "openmpi: names that are one up to the dot" "the hosts n1.rack-[ab] and n1.rack-[ab] are one to it" \
     $L emit "$T/names.json" --to openmpi -d "$T/no"
 for name in rank slots 007 1a.b; do
     rename $name
-    expect 3 "openmpi: a host called $name" "cannot hold the host name \"$name\"; mpich and env can" $L emit "$T/names.json" --to openmpi -d "$T/no"
+    expect 3 "openmpi: a host called $name" "cannot hold the host name \"$name\"; use mpich or env" $L emit "$T/names.json" --to openmpi -d "$T/no"
 done
 rename 10.0.0.1 10.0.0.2 node-7 7a
 expect 0 "openmpi: addresses and digits first" "8 ranks" $L emit "$T/names.json" --to openmpi -d "$T/addresses"
 $L plan "1x8 h100-sxm5-80g intra:370 + 1x4 h100-sxm5-80g intra:370 inter:48" llama-2-7b --seq 4096 --global-batch 12 --tp 4 --pp 1 --dp 3 -o "$T/mixed.json" >/dev/null
-expect 3 "kubernetes: nodes of two sizes" "n0 has 8 GPUs and n1 4; .*--only nodes of one size works" $L emit "$T/mixed.json" --to kubernetes -d "$T/no"
+expect 3 "kubernetes: nodes of two sizes" "n0 has 8 GPUs and n1 4; .*--only nodes of one size" $L emit "$T/mixed.json" --to kubernetes -d "$T/no"
 expect 0 "slurm: nodes of two sizes" "12 ranks" $L emit "$T/mixed.json" --to slurm -d "$T/mixed"
 ! grep -rq 'gres=' "$T/mixed/slurm" "$T/mixed/README" && grep -q '^#SBATCH --exclusive' "$T/mixed/slurm/job.sbatch" &&
     grep -q '^#SBATCH --gpus=12$' "$T/mixed/slurm/job.sbatch" && [ "$(grep -c -- 'srun -n 12 -m arbitrary --gpus=12 ' "$T/mixed/slurm/README")" = 2 ]

@@ -12,7 +12,7 @@ for name in place-ranks launch-with-mpirun launch-with-slurm; do
     result $? "the README prints examples/$name" "$T/diff"
 done
 examples/place-ranks examples/clusters/h100-17.json llama-2-70b "$T/placed" >"$T/out" 2>&1 &&
-    grep -q "this placement saves" "$T/out" && [ "$(wc -l <"$T/placed/launch/map.txt")" = "$(sed -n 's/ ranks written.*//p' "$T/out")" ] &&
+    grep -q "this plan saves" "$T/out" && [ "$(wc -l <"$T/placed/launch/map.txt")" = "$(sed -n 's/ ranks written.*//p' "$T/out")" ] &&
     tail -n 4 "$T/out" | cmp -s - <(head -n 4 "$T/placed/launch/map.txt")
 result $? "place-ranks" "$T/out"
 

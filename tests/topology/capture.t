@@ -57,7 +57,7 @@ is() { # NAME KEY VALUE
     result $? "$1" "$T/why"
 }
 export HWLOC_XMLFILE=$T/machine.xml
-expect 0 "without the driver's library" "libnvidia-ml.so.1 is not here" $L topo -o "$T/node.json"
+expect 0 "without the driver's library" "libnvidia-ml.so.1 is missing" $L topo -o "$T/node.json"
 is "GPUs in PCI order" gpu_pci '["0000:06:00.0", "0000:07:00.0", "0000:87:00.0"]'
 is "their NUMA nodes" gpu_numa '[0, 0, 1]'
 is "their cores" gpu_cpus '["0-3", "0-3", "4-7"]'
@@ -70,7 +70,7 @@ if ! ${CC:-cc} -shared -fPIC -o "$T/libnvidia-ml.so.1" "$T/nvml.c" 2>"$T/why"; t
     done_testing
 fi
 export LD_LIBRARY_PATH=$T
-expect 0 "with it" "driver's GPU at 0000:99:00.0 is no PCI device that hwloc sees" $L topo -o "$T/node.json"
+expect 0 "with it" "driver's GPU at 0000:99:00.0 is not a PCI device that hwloc sees" $L topo -o "$T/node.json"
 grep -q '"NV5"' "$T/node.json"
 result $? "NVLinks to each other and through the switch"
 is "the model's name" gpu_model '"NVIDIA A100-SXM4-80GB"'

@@ -172,7 +172,7 @@ static void nccl_rings (void **state)
 
     (void) state;
     NEAR (bandwidth (doc, "intra", 0, 1), 229.98);
-    assert_true (noted ("taken for every pair inside nodes"));
+    assert_true (noted ("used for every pair inside nodes"));
     json_decref (doc);
 
     /* 4 ranks on 2 nodes: alltoall sends 2 of each rank's 3 shares off the node. */
@@ -269,7 +269,7 @@ static void nvbandwidth (void **state)
     NEAR (bandwidth (doc, "gpu", 0, 1), 23.25); /* the mean of both tests */
     NEAR (bandwidth (doc, "gpu", 1, 0), 21.25);
     NEAR (at (doc, "gpu", "latency_us", 1, 0), 0.8);
-    assert_true (noted ("called n0"));
+    assert_true (noted ("named n0"));
     json_decref (doc);
 
     doc = imported (
@@ -402,7 +402,7 @@ static void tables (void **state)
     (void) state;
     NEAR (bandwidth (doc, "inter", 1, 0), 1.048576);
     assert_true (isnan (bandwidth (doc, "inter", 0, 1)));
-    assert_true (noted ("4 GPUs a node"));
+    assert_true (noted ("4 GPUs per node"));
     json_decref (doc);
 
     doc = imported ("a,b,delay_ms,gbps\nx,y,67,0.8\n", "pairs");
@@ -449,8 +449,8 @@ static void refused (void **state)
         {"matrix", ",a,b\na,,1\n", "expected 2 rows, found 1", ST_INVALID},
         {"matrix", ",a,b\nb,,1\na,1,\n",
          "expected row 1 of 2, in the order of the columns", ST_INVALID},
-        {"matrix", ",a,a\n", "\"a\" stands twice", ST_INVALID},
-        {"matrix", ",a,b\na,,1e30\nb,1,\n", "a bandwidth of 1e+30 GB/s of a link is none",
+        {"matrix", ",a,a\n", "\"a\" appears twice", ST_INVALID},
+        {"matrix", ",a,b\na,,1e30\nb,1,\n", "a bandwidth of 1e+30 GB/s is impossible for a link",
          ST_INVALID},
         {"matrix", ",a,b\na,,-1\nb,1,\n", "expected a number > 0, found \"-1\"",
          ST_INVALID},

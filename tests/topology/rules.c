@@ -163,7 +163,7 @@ static void breaches (void **state)
         {"{\"version\":1,\"nodes\":[{\"name\":\"a\",\"gpus\":0,\"gpu_type\":null}]}",
          "has no GPUs to plan on"},
         {"{\"version\":1,\"nodes\":[{\"name\":\"a\",\"gpus\":1,\"gpu_type\":null}]}",
-         "nobody named the type"}};
+         "the GPU type of node"}};
     (void) state;
 
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)

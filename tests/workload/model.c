@@ -266,7 +266,7 @@ static void bad_configs (void **state)
         {"{\"model_type\":\"mixtral\",\"hidden_size\":64,\"num_hidden_layers\":2,"
          "\"num_attention_heads\":4,\"vocab_size\":100,\"intermediate_size\":128,"
          "\"num_local_experts\":4,\"num_experts_per_tok\":8}",
-         "a token cannot visit 8 of 4 experts"},
+         "a token cannot go to 8 of 4 experts"},
         {"{\"model_type\":\"mixtral\",\"hidden_size\":64,\"num_hidden_layers\":2,"
          "\"num_attention_heads\":4,\"vocab_size\":100,\"intermediate_size\":128}",
          "num_local_experts: expected a whole number from 1 to 65536, found nothing"},
@@ -274,7 +274,7 @@ static void bad_configs (void **state)
          "\"num_attention_heads\":4,\"vocab_size\":100,\"intermediate_size\":128,"
          "\"num_experts\":8,\"num_experts_per_tok\":2,\"moe_intermediate_size\":64,"
          "\"mlp_only_layers\":[2]}",
-         "only the first layers can be without experts"},
+         "layers without experts must come first"},
         {"{\"model_type\":\"deepseek_v3\",\"hidden_size\":64,\"num_hidden_layers\":4,"
          "\"num_attention_heads\":4,\"vocab_size\":100,\"intermediate_size\":128}",
          "kv_lora_rank: expected a whole number from 1"},

@@ -186,7 +186,7 @@ static enum status check_links (const json_t *doc, const char *from, const char 
     bool inside = a == b && strncmp (from, to, a) == 0;
 
     if (inside && (!from[a] || !to[b] || strcmp (from, to) == 0))
-        return err_set (err, ST_USAGE, "%s, %s: a link has two nodes or two GPUs", from,
+        return err_set (err, ST_USAGE, "%s, %s: a link joins two nodes or two GPUs", from,
                         to);
     if (!json_is_object (json_object_get (links, "gpu")) &&
         !json_is_object (inside ? intra_of (doc, from)

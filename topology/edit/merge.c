@@ -102,7 +102,8 @@ static void note_conflict (struct merge *m, const char *node, const char *key,
 
     /* A state is meant to change. */
     if (strcmp (key, "state") != 0 && strcmp (key, "reason") != 0 && a && b)
-        notes_add (m->notes, "node %s: %s: %.80s gives way to %.80s of %s", node, key, a,
+        notes_add (m->notes, "node %s: %s: %.80s is replaced by %.80s of %s", node, key,
+                   a,
                    b, s->name);
     free (a);
     free (b);
@@ -141,7 +142,7 @@ static void drop_lists (struct merge *m, json_t *node)
 
         if (!list || json_array_size (list) == gpus)
             continue;
-        notes_add (m->notes, "node %s has %zu GPUs: %s with %zu entries is left out",
+        notes_add (m->notes, "node %s has %zu GPUs: %s with %zu entries is ignored",
                    json_member_text (node, "name"), gpus, keys[k],
                    json_array_size (list));
         json_object_del (node, keys[k]);
@@ -200,7 +201,7 @@ static void merge_top (struct merge *m)
                 json_t *old = json_object_get (types, type);
 
                 if (old && !json_equal (old, one))
-                    notes_add (m->notes, "gpu_types.%s: that of %s holds", type,
+                    notes_add (m->notes, "gpu_types.%s: the type in %s is used", type,
                                m->source[k].name);
                 json_object_set (types, type, one);
             }
@@ -238,13 +239,13 @@ static enum status check_nodes (struct merge *m)
         if (json_number_value (json_object_get (node, "gpus")) <= 0)
             return err_set (
                 m->err, ST_INVALID,
-                "node %s has no GPUs: no file says how many; leave its file out, "
-                "or add one that does (topo, scontrol show node)",
+                "node %s has no GPUs: no file gives their number; leave its file out, or "
+                "add one that does (topo, scontrol show node)",
                 name);
         if (!json_is_string (json_object_get (node, "gpu_type")))
             return err_set (
                 m->err, ST_INVALID,
-                "node %s: no file names the type of its GPUs: --gpu-type TYPE does "
+                "node %s: no file names the type of its GPUs: give --gpu-type TYPE "
                 "(`linkwise gpus` lists them)",
                 name);
     }

@@ -30,13 +30,14 @@ static enum status fill_intra (struct merge *m, json_t *links)
             json_decref (list);
             return err_set (
                 m->err, ST_INVALID,
-                "links.intra: no file gives the links inside node %s (%lld GPUs), "
-                "and nothing is known about its type: add a links file "
-                "(bwprobe, `linkwise cluster import`)",
+                "links.intra: no file gives the links inside node %s (%lld GPUs), and "
+                "its GPU type has no known rate: add a links file (bwprobe, `linkwise "
+                "cluster import`)",
                 json_member_text (node, "name"), gpus);
         }
         json_array_set_new (list, i, one);
-        notes_add (m->notes, "node %s: links inside it are its GPU type's nominal ones",
+        notes_add (m->notes, "node %s: its inside links have the nominal rate of its GPU "
+                             "type",
                    json_member_text (node, "name"));
     }
     list = topology_intra_short (list);
@@ -91,15 +92,15 @@ static enum status fill_inter (struct merge *m, json_t *links)
             json_decref (totals);
             return err_set (
                 m->err, ST_INVALID,
-                "links.inter: no file gives the links between the nodes, and the "
-                "NICs of node %s are not known with their rates: add a links file "
-                "(bwprobe, `linkwise cluster import`)",
+                "links.inter: no file gives the links between the nodes, and the NIC "
+                "rates of node %s are unknown: add a links file (bwprobe, `linkwise "
+                "cluster import`)",
                 json_member_text (node, "name"));
         }
         json_array_append_new (rates, json_real (rate));
         json_array_append_new (totals, json_real (total));
     }
-    notes_add (m->notes, "links between nodes are the nominal rates of their NICs");
+    notes_add (m->notes, "links between nodes have the nominal rates of their NICs");
     json_object_set_new (links, "inter",
                          json_pack ("{s:{s:o}, s:f, s:o, s:b, s:s}", "bandwidth_gb_per_s",
                                     "by_node", rates, "latency_us",

@@ -256,8 +256,8 @@ static enum status make_planes (const struct merge *m, struct planes *p)
     if (p->over_gpus && total > GPU_MATRIX_MAX)
         return err_set (
             m->err, ST_INVALID,
-            "%zu GPUs whose links are told apart in several files: a matrix over "
-            "more than %d GPUs is not written",
+            "several files give the links of single GPUs, %zu in all: a matrix over more "
+            "than %d GPUs is not written",
             total, GPU_MATRIX_MAX);
     p->n = (int) total;
     p->node = calloc (total + 1, sizeof *p->node);
@@ -428,8 +428,8 @@ static void note_conflicts (const struct merge *m, const struct planes *p)
     if (p->conflicts > 0)
         notes_add (
             m->notes,
-            "%.0f links are given by several files: the newer hold; the largest change "
-            "is %s -> %s, from %.4g to %.4g GB/s (%s)",
+            "%.0f links are in several files: the newest values are used; the largest "
+            "change is %s -> %s, from %.4g to %.4g GB/s (%s)",
             p->conflicts, end_text (m, p, p->largest.from, from),
             end_text (m, p, p->largest.to, to), (double) p->largest.old,
             (double) p->largest.new, m->source[p->largest.source].name);

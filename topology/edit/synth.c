@@ -34,9 +34,9 @@ enum preset { CALM, BUSY, FAILING, MIXED };
 
 static const struct topology_preset presets[] = {
     {"calm", "small differences between nodes and links"},
-    {"busy", "routes collide: slower across pods, a tenth of the pairs at half"},
+    {"busy", "routes collide: slower across pods, a tenth of the pairs at half rate"},
     {"failing", "a few half-rate nodes, slow GPUs and bad links"},
-    {"mixed", "a quarter of the nodes of the GPU generation before"}};
+    {"mixed", "a quarter of the nodes have the previous GPU generation"}};
 
 #define N_PRESETS ((int) (sizeof presets / sizeof *presets))
 
@@ -179,7 +179,7 @@ static enum status plant (struct drawing *d, struct error *err)
     d->dp = n / s->plant;
     if (d->dp == 0)
         return err_set (err, ST_USAGE,
-                        "--plant %d: only %d healthy nodes of one type are there",
+                        "--plant %d: the cluster has only %d healthy nodes of one type",
                         s->plant, n);
     for (int k = 0; k < d->dp * s->plant; k++)
         d->place[d->planted[k]] = k;
@@ -370,14 +370,14 @@ static enum status check (const struct topology_synth *s, struct drawing *d,
     if (d->intra <= 0 && s->gpus > 1)
         return err_set (
             err, ST_USAGE,
-            "nothing is known about the links between %s GPUs: give --intra GB/s",
+            "the rate of links between %s GPUs is unknown: give --intra GB/s",
             s->gpu_type);
     d->first_older = s->nodes;
     if (d->preset != MIXED)
         return ST_OK;
     d->older = older_type (s->gpu_type);
     if (!d->older)
-        return err_set (err, ST_USAGE, "mixed: no older type than %s is known",
+        return err_set (err, ST_USAGE, "mixed: no GPU type older than %s is known",
                         s->gpu_type);
     d->first_older = s->nodes - s->nodes / 4;
     d->older_intra = known_pair_gb_per_s (d->older);

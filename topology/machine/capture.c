@@ -33,7 +33,7 @@ static enum status look (struct machine *m, struct notes *notes, struct error *e
             0 ||
         hwloc_topology_load (topology) != 0 ||
         hwloc_topology_export_xmlbuffer (topology, &xml, &len, 0) != 0)
-        st = err_set (err, ST_IO, "hwloc cannot look at this machine");
+        st = err_set (err, ST_IO, "hwloc cannot read this machine");
     else {
         /* len counts the NUL. */
         struct import in = {"this machine", xml, strlen (xml), notes, err};
@@ -78,7 +78,7 @@ static void add_nvml (struct machine *m, struct notes *notes)
     for (int i = 0; i < m->n_gpus; i++)
         nvidia += m->gpu[i].vendor == 0x10de;
     if (why && nvidia > 0)
-        notes_add (notes, "%s: models, UUIDs and NVLinks are those that hwloc knows",
+        notes_add (notes, "%s: models, UUIDs and NVLinks come from hwloc alone",
                    why);
     for (int k = 0; k < n; k++) {
         int i = machine_find_gpu (m, gpu[k].pci);
@@ -86,7 +86,7 @@ static void add_nvml (struct machine *m, struct notes *notes)
         if (i < 0) {
             notes_add (
                 notes,
-                "the driver's GPU at %s is no PCI device that hwloc sees: left out",
+                "the driver's GPU at %s is not a PCI device that hwloc sees: left out",
                 gpu[k].pci);
             continue;
         }

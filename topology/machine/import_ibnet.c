@@ -294,14 +294,14 @@ static enum status build (struct reading *r, json_t **doc)
         add_hosts (r, l, levels, group, nodes, seen, &unnamed);
     if (far > 0)
         import_note (r->in,
-                     "no tree: %.0f pairs of leaf switches are farther apart than their "
-                     "groups say",
+                     "not a tree: %.0f pairs of leaf switches are farther apart than the "
+                     "switch levels show",
                      far);
     if (unnamed > 0)
-        import_note (r->in, "%d hosts whose description is no host name: left out",
+        import_note (r->in, "%d hosts are left out: their description is not a host name",
                      unnamed);
     if (st == ST_OK && json_array_size (nodes) == 0)
-        st = import_fail (r->in, "no host hangs from a switch in it");
+        st = import_fail (r->in, "the file has no host at a switch");
     if (st == ST_OK)
         *doc = json_pack ("{s:i, s:s, s:O}", "version", 1, "source", "ibnetdiscover",
                           "nodes", nodes);

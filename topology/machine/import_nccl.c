@@ -195,7 +195,7 @@ static void read_nvlink (struct reading *r, int gpu, const struct xml *link,
     else if (other < 0)
         import_note (
             r->in,
-            "line %d: NVLinks of GPU %s lead to %.40s, which is no GPU here: left out",
+            "line %d: NVLinks of GPU %s lead to %.40s, which is not a GPU here: left out",
             link->line, r->m->gpu[gpu].pci, target ? target : "nothing");
     else
         r->m->links[gpu * r->m->n_gpus + other] += count;
@@ -238,7 +238,7 @@ static enum status read_root (struct reading *r)
     if (r->unclassed > 0)
         import_note (
             r->in,
-            "%d PCI devices have no class: GPUs and NICs among them cannot be told",
+            "%d PCI devices have no class: GPUs and NICs among them are not found",
             r->unclassed);
     if (r->m->n_gpus > 0 && !r->m->n_nics)
         import_note (r->in, "no NIC is described");

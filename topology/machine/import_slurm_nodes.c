@@ -62,7 +62,8 @@ static enum status read_gres (struct reading *r, const char *gres)
                             TOPOLOGY_NODE_GPUS_MAX);
     json_object_set_new (r->node, "gpus", json_integer (total));
     if (kinds > 1)
-        import_note (r->in, "node %s: GPUs of %d kinds: a node has one", node, kinds);
+        import_note (r->in, "node %s: GPUs of %d types: a node can have only one", node,
+                     kinds);
     else if (model[0]) {
         const struct topology_gpu_type *type = topology_gpu_type_builtin (model);
 
@@ -92,7 +93,7 @@ static enum status begin_node (struct reading *r, const char *name)
         return import_fail (r->in, "NodeName: expected a node's name, found \"%.60s\"",
                             name);
     if (json_object_get (r->seen, name))
-        return import_fail (r->in, "node %s comes twice", name);
+        return import_fail (r->in, "node %s appears twice", name);
     json_object_set_new (r->seen, name, json_true ());
     r->node = json_pack ("{s:s, s:i, s:n}", "name", name, "gpus", 0, "gpu_type");
     json_array_append_new (r->nodes, r->node);
@@ -165,7 +166,7 @@ static enum status read_nodes (const struct import *in, json_t **doc)
     enum status st = import_lines (in, read_line, &r);
 
     if (st == ST_OK && json_array_size (r.nodes) == 0)
-        st = import_fail (in, "no NodeName= in it");
+        st = import_fail (in, "the file has no NodeName=");
     if (st == ST_OK) {
         *doc = json_pack ("{s:i, s:s, s:O}", "version", 1, "source", "scontrol show node",
                           "nodes", r.nodes);

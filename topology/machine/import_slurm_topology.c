@@ -69,7 +69,7 @@ static enum status read_sizes (struct reading *r, const char *s, int line)
 static enum status set_once (struct reading *r, char **field, const char *value, int line)
 {
     if (*field)
-        return fail (r, line, "a key comes twice: ", value);
+        return fail (r, line, "a key appears twice: ", value);
     *field = strdup (value);
     return *field ? ST_OK : err_nomem (r->in->err);
 }
@@ -137,7 +137,7 @@ static enum status sort_units (const struct reading *r, struct by_name **out)
     for (int k = 1; k < r->n; k++)
         if (strcmp (sorted[k - 1].name, sorted[k].name) == 0) {
             enum status st = fail (r, r->unit[sorted[k].index].line,
-                                   "a second unit is called ", sorted[k].name);
+                                   "two switches or blocks are named ", sorted[k].name);
 
             free (sorted);
             return st;
@@ -172,7 +172,7 @@ static enum status link_below (struct reading *r, const struct by_name *sorted, 
             bsearch (&names[i], sorted, (size_t) r->n, sizeof *sorted, order_texts);
 
         if (!found)
-            st = fail (r, r->unit[k].line, "Switches: no switch is called ", names[i]);
+            st = fail (r, r->unit[k].line, "Switches: no switch is named ", names[i]);
         else if (r->unit[found->index].up >= 0 && r->unit[found->index].up != k)
             st = fail (r, r->unit[k].line, "a switch below two others: ", names[i]);
         else
@@ -198,7 +198,7 @@ static enum status link_tree (struct reading *r)
             levels++;
         if (levels > TOPOLOGY_SWITCHES_MAX)
             st = fail (r, r->unit[k].line,
-                       "more than 16 levels of switches, or a circle, above ",
+                       "more than 16 levels of switches, or a cycle, above ",
                        r->unit[k].name);
     }
     return st;
@@ -262,13 +262,13 @@ static enum status read_document (struct reading *r, json_t **doc)
 {
     TRY (import_lines (r->in, read_line, r));
     if (r->n == 0)
-        return import_fail (r->in, "no SwitchName= or BlockName=");
+        return import_fail (r->in, "the file has no SwitchName= or BlockName=");
     TRY (link_tree (r));
     for (int k = 0; k < r->n; k++)
         if (r->unit[k].nodes)
             TRY (add_nodes (r, k));
     if (json_array_size (r->nodes) == 0)
-        return import_fail (r->in, "no Nodes= in it");
+        return import_fail (r->in, "the file has no Nodes=");
     *doc = json_pack ("{s:i, s:s, s:O}", "version", 1, "source",
                       r->blocks ? "Slurm topology.conf (block)"
                                 : "Slurm topology.conf (tree)",

@@ -158,7 +158,7 @@ static enum status read_row (struct reading *r, struct device *d, char **cell, i
     enum machine_path path;
 
     if (d->seen)
-        return fail (r, d->name, "comes twice");
+        return fail (r, d->name, "appears twice");
     if (n < r->n)
         return import_fail (
             r->in, "row %s: expected %d cells (one per device of the header), found %d",

@@ -324,11 +324,12 @@ static void add_gpus (const struct machine *m, json_t *node, struct notes *notes
         json_array_append_new (pcis, json_string (g->pci));
     }
     if (!one) {
-        notes_add (notes, "%s: the GPUs are of several types: a node has one", where);
+        notes_add (notes, "%s: the GPUs are of several types: a node can have only one",
+                   where);
         type = NULL;
     } else if (!type)
         notes_add (notes,
-                   "%s: the GPUs' type is not known%s%s%s%s: name it with --gpu-type",
+                   "%s: the GPU type is unknown%s%s%s%s: give it with --gpu-type",
                    where, model ? " (" : "", model ? model : "", model ? ")" : "", "");
     json_object_set_new (node, "gpu_type", type ? json_string (type) : json_null ());
     if (model)
@@ -336,7 +337,7 @@ static void add_gpus (const struct machine *m, json_t *node, struct notes *notes
     if (numa)
         json_object_set (node, "gpu_numa", numas);
     else
-        notes_add (notes, "%s: not all GPUs' NUMA nodes are known", where);
+        notes_add (notes, "%s: the NUMA nodes of some GPUs are unknown", where);
     if (pci)
         json_object_set (node, "gpu_pci", pcis);
     json_decref (numas);
@@ -347,7 +348,7 @@ static void add_gpus (const struct machine *m, json_t *node, struct notes *notes
     if (m->n_gpus > 1)
         json_object_set_new (node, "gpu_path", gpu_path_json (m));
     if (m->n_gpus > 1 && !m->has_nvlinks)
-        notes_add (notes, "%s: nothing is said of NVLinks", where);
+        notes_add (notes, "%s: the description has no NVLinks", where);
 }
 
 static void add_rest (const struct machine *m, json_t *node)
@@ -415,7 +416,7 @@ static void node_name (const char *s, const char *where, char out[TOPOLOGY_NAME_
     if (n == 0)
         strcpy (out, "node");
     else if (strcmp (out, s - n) != 0)
-        notes_add (notes, "%s: the node is called %s here", where, out);
+        notes_add (notes, "%s: the node is named %s", where, out);
 }
 
 enum status machine_to_json (const struct machine *m, const char *where, json_t **doc,

@@ -97,7 +97,7 @@ int nvml_gpus (struct nvml_gpu **out, const char **why)
     *out = NULL;
     *why = NULL;
     if (!load (&n)) {
-        *why = "the NVIDIA driver's library libnvidia-ml.so.1 is not here";
+        *why = "the NVIDIA driver's library libnvidia-ml.so.1 is missing";
         if (n.library)
             dlclose (n.library);
         return 0;

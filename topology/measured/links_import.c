@@ -290,8 +290,8 @@ static enum status to_json (struct links_table *t, const char *tool, json_t **do
             json_object_set_new (measured, "latency_assumed", json_true ());
             notes_add (
                 t->notes,
-                "%s: no latencies in it; %g us inside nodes and %g us between them "
-                "are assumed",
+                "%s: the file has no latencies: %g us inside nodes and %g us between "
+                "them are assumed",
                 t->file, TOPOLOGY_INTRA_LATENCY_US, TOPOLOGY_INTER_LATENCY_US);
         }
         json_object_set_new (measured, "gpus_known", json_boolean (t->gpus_known));

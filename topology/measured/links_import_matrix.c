@@ -115,7 +115,7 @@ static enum status read (struct links_table *t, char *text)
                     st = links_fail (t, lines.number,
                                      "too many columns, or out of memory");
                 else if (end[n] != n)
-                    st = links_fail (t, lines.number, "\"%.60s\" stands twice", word[j]);
+                    st = links_fail (t, lines.number, "\"%.60s\" appears twice", word[j]);
                 else if (f.gpus > 0)
                     t->node[t->end[n].node].gpus = f.gpus;
                 n++;
@@ -136,8 +136,8 @@ static enum status read (struct links_table *t, char *text)
         st = links_fail (t, lines.number, "expected %d rows, found %d", n, row);
     if (st == ST_OK && f.gpus > 1)
         notes_add (t->notes,
-                   "%s: %d GPUs a node took part: the rates may not be those of one pair "
-                   "alone",
+                   "%s: %d GPUs per node took part: the rates may not be those of one "
+                   "pair alone",
                    t->file, f.gpus);
     free (word);
     free (end);

@@ -127,21 +127,21 @@ static enum status finish_run (struct links_table *t, struct run *r)
         t->all_intra_bytes_per_s = fmax (t->all_intra_bytes_per_s, bus);
         notes_add (
             t->notes,
-            "%s: line %d: the busbw of %d ranks on one node, %.4g GB/s, is taken for "
+            "%s: line %d: the busbw of %d ranks on one node, %.4g GB/s, is used for "
             "every pair inside nodes",
             t->file, r->line, r->ranks, bus / UNITS_GB);
     } else if (most == 1) {
         t->all_inter_bytes_per_s = fmax (t->all_inter_bytes_per_s, bus);
         notes_add (
             t->notes,
-            "%s: line %d: the busbw over %d nodes, %.4g GB/s, is taken for every pair "
+            "%s: line %d: the busbw over %d nodes, %.4g GB/s, is used for every pair "
             "between nodes",
             t->file, r->line, nodes, bus / UNITS_GB);
     } else if (is_op (r, "sendrecv")) {
         notes_add (
             t->notes,
-            "%s: line %d: one sendrecv ring over %d ranks on %d nodes does not tell "
-            "which hop was the slowest: left out; run sendrecv_perf on pairs",
+            "%s: line %d: a sendrecv ring over %d ranks on %d nodes does not show its "
+            "slowest hop: left out; run sendrecv_perf on pairs",
             t->file, r->line, r->ranks, nodes);
     } else {
         double g = most, ranks = r->ranks;

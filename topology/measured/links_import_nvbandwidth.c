@@ -223,7 +223,7 @@ static enum status finish (struct links_table *t, struct found *f, enum status s
     if (st == ST_OK)
         st = add_matrices (t, f);
     if (st == ST_OK && t->n_nodes == 1 && strcmp (t->node[0].name, "n0") == 0)
-        notes_add (t->notes, "%s: it does not name its host: the node is called n0",
+        notes_add (t->notes, "%s: the file does not name its host: the node is named n0",
                    t->file);
     for (int k = 0; k < KINDS; k++)
         links_grid_free (&f->grid[k]);

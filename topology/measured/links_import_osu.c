@@ -95,8 +95,8 @@ static enum status read (struct links_table *t, char *text)
     if (t->n_nodes > 0)
         notes_add (
             t->notes,
-            "%s: it does not name its hosts: the node of rank 0 is called n0, that of "
-            "rank 1 n1",
+            "%s: the file does not name its hosts: the nodes of ranks 0 and 1 are named "
+            "n0 and n1",
             t->file);
     return ST_OK;
 }

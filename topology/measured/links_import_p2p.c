@@ -72,8 +72,8 @@ static void compare_host (struct links_table *t, const struct machine *m, enum k
     if (faster > 0)
         notes_add (
             t->notes,
-            "%s: node %s: copies through the host are faster than peer-to-peer ones "
-            "on %d of %d links: NCCL_P2P_DISABLE=1 may pay there",
+            "%s: node %s: copies through the host are faster than peer-to-peer copies on "
+            "%d of %d links: try NCCL_P2P_DISABLE=1 there",
             t->file, name, faster, pairs);
 }
 
@@ -97,7 +97,8 @@ static enum status finish_machine (struct links_table *t, struct machine *m, int
             if (m->grid[l].v && (l == LATENCY || !m->grid[LATENCY].v))
                 st = add_grid (t, node, &m->grid[l], LINKS_LATENCY, UNITS_US, true);
         notes_add (t->notes,
-                   "%s: it does not name its host: the node is called %s; %s taken",
+                   "%s: the file does not name its host: the node is named %s; %s are "
+                   "used",
                    t->file, name, kind_name[k]);
         compare_host (t, m, (enum kind) k, name);
     }

@@ -234,8 +234,8 @@ static enum status read (struct links_table *t, char *text)
     if (st == ST_OK && left_out > 0)
         notes_add (
             t->notes,
-            "%s: %d rows of several GPUs a node, or of other operations than sendrecv, "
-            "are left out",
+            "%s: %d rows are left out: several GPUs per node, or another operation than "
+            "sendrecv",
             t->file, left_out);
     free (item);
     return st;

@@ -69,7 +69,8 @@ enum status links_table_add (struct links_table *t, int src, int dst,
     /* What a cluster file may hold. */
     if ((what == LINKS_BANDWIDTH && !(value > 0 && value <= 1e9 * UNITS_GB)) ||
         (what == LINKS_LATENCY && !(value >= 0 && value <= 1e9 * UNITS_US)))
-        return err_set (t->err, ST_INVALID, "%s: %s %g %s of a link is none", t->file,
+        return err_set (t->err, ST_INVALID, "%s: %s %g %s is impossible for a link",
+                        t->file,
                         what == LINKS_BANDWIDTH ? "a bandwidth of" : "a latency of",
                         value / (what == LINKS_BANDWIDTH ? UNITS_GB : UNITS_US),
                         what == LINKS_BANDWIDTH ? "GB/s" : "us");

@@ -40,8 +40,8 @@ static enum status read_json (struct links_table *t, const struct json_at *root)
         t->all_intra_latency_s = near_us * UNITS_US;
     } else {
         notes_add (t->notes,
-                   "%s: it names %zu classes of links inside a node, not which pair has "
-                   "which: only the links between nodes are taken",
+                   "%s: it names %zu classes of links inside a node, but not their "
+                   "pairs: only the links between nodes are used",
                    t->file, classes);
     }
     /* Two nodes stand for as many as there are. */

@@ -121,7 +121,7 @@ static void look_at_nics (const struct topology_cluster *c, struct text *bad)
             }
             if (!found) {
                 text_add (bad,
-                          "%snode %s has no NIC %.40s, which its GPU %d is said to use",
+                          "%snode %s has no NIC %.40s, but its GPU %d uses it",
                           bad->len ? "; " : "", n->name, n->gpu_nic[g],
                           topology_gpu_index (c, n->first_gpu + g));
                 return;
@@ -167,10 +167,10 @@ static void look_at_cores (const struct topology_cluster *c,
 
     for (int i = 0; i < c->n_nodes; i++)
         known += c->node[i].gpu_cpus != NULL;
-    text_add (&t, "near the GPUs of %d of %d nodes", known, c->n_nodes);
+    text_add (&t, "known for the GPUs of %d of %d nodes", known, c->n_nodes);
     if (known < c->n_nodes)
         text_add (&t,
-                  ": ranks of the others are not bound (`linkwise topo` captures them)");
+                  "; other ranks are not bound to cores (`linkwise topo` finds them)");
     add (out, known < c->n_nodes ? TOPOLOGY_NOTE : TOPOLOGY_OK, "cores", &t);
     text_free (&t);
 }
@@ -204,7 +204,7 @@ static void look_at_tier (const struct topology_cluster *c, const struct topolog
                   q[QUANTILE_MIN] / UNITS_GB, q[QUANTILE_50] / UNITS_GB,
                   q[QUANTILE_MAX] / UNITS_GB);
     if (nominal)
-        text_add (&s, ", of data sheets: nobody measured them");
+        text_add (&s, ", from data sheets: not measured");
     if (t->unmeasured > 0)
         text_add (&s, "; %.0f unmeasured", t->unmeasured);
     add (out,

@@ -217,12 +217,12 @@ enum status topology_passes_read (const struct topology_cluster *base,
     if (p.n > TOPOLOGY_PASSES_ENDPOINTS)
         return err_set (
             err, ST_INVALID,
-            "%s: measurements are compared of at most %d endpoints, it has %d",
+            "%s: measurements of at most %d endpoints can be compared, it has %d",
             base->name, TOPOLOGY_PASSES_ENDPOINTS, p.n);
     if (base->n_rails > 0)
         return err_set (err, ST_INVALID,
-                        "%s: measurements are compared of links between nodes or between "
-                        "GPUs, not of rails",
+                        "%s: only measurements between nodes or between GPUs can be "
+                        "compared, not of rails",
                         base->name);
     if (!(rate = add_pass (&p)))
         return err_nomem (err);

@@ -5,6 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+bool calibrate_has_figures (const struct calibrate_run *run, enum calibrate_part part)
+{
+    return part == CALIBRATE_TIME ? !isnan (run->iter_time_s)
+                                  : !isnan (run->peak_bytes) || run->oom >= 0;
+}
+
 /* The type that sets the pace of a mix, whose stages the others wait for. */
 static const struct topology_gpu_type *slowest_type (const struct calibrate_run *run)
 {

@@ -115,12 +115,6 @@ enum status calibrate_groups (const struct calibrate_runs *runs,
     return ST_OK;
 }
 
-bool calibrate_has_figures (const struct calibrate_run *run, enum calibrate_part part)
-{
-    return part == CALIBRATE_TIME ? !isnan (run->iter_time_s)
-                                  : !isnan (run->peak_bytes) || run->oom >= 0;
-}
-
 enum status calibrate_held_out (const struct calibrate_runs *runs, const int *group,
                                 int n_groups, enum calibrate_part part,
                                 const struct workload_profile *prior,

@@ -281,10 +281,8 @@ enum status bound_of_problem (const struct mapper_problem *p,
                               double *bound_s, struct error *err)
 {
     struct pool pool;
-    enum status st = pool_init (&pool, p, err);
 
-    if (st != ST_OK)
-        return st;
+    TRY (pool_init (&pool, p, err));
     *bound_s = bound_of (&pool, c, tight ? BOUND_RUNS : BOUND_FRACTIONS);
     pool_release (&pool);
     return ST_OK;

@@ -6,41 +6,38 @@ static enum status pin_nodes (const struct mapper_nodes *x,
                               const struct topology_cluster *c, const bool *allowed,
                               int max_nodes, bool *pinned, struct error *err)
 {
-    enum status st = topology_mark_nodes (c, x->pin, "--pin", true, pinned, err);
     int n = 0;
 
-    for (int i = 0; i < c->n_nodes && st == ST_OK; i++) {
+    TRY (topology_mark_nodes (c, x->pin, "--pin", true, pinned, err));
+    for (int i = 0; i < c->n_nodes; i++) {
         n += pinned[i];
         if (pinned[i] && !allowed[i])
-            st = err_set (err, ST_USAGE,
-                          "--pin: %s is left out by --only or --exclude: leave it out of "
-                          "one of the two",
-                          c->node[i].name);
+            return err_set (err, ST_USAGE,
+                            "--pin: %s is left out by --only or --exclude: leave it out "
+                            "of one of the two",
+                            c->node[i].name);
     }
-    if (st == ST_OK && n == 0)
-        st = err_set (err, ST_USAGE, "--pin %s: all of them are drained", x->pin);
-    if (st == ST_OK && max_nodes > 0 && n > max_nodes)
-        st = err_set (err, ST_USAGE,
-                      "--pin: %d nodes are pinned, and --nodes or --spares leave %d", n,
-                      max_nodes);
-    return st;
+    if (n == 0)
+        return err_set (err, ST_USAGE, "--pin %s: all of them are drained", x->pin);
+    if (max_nodes > 0 && n > max_nodes)
+        return err_set (err, ST_USAGE,
+                        "--pin: %d nodes are pinned, and --nodes or --spares leave %d", n,
+                        max_nodes);
+    return ST_OK;
 }
 
 enum status mapper_choose_nodes (const struct mapper_nodes *x,
                                  const struct topology_cluster *c, bool *allowed,
                                  bool *pinned, int *max_nodes, struct error *err)
 {
-    enum status st = ST_OK;
     int n = 0;
 
     for (int i = 0; i < c->n_nodes; i++)
         allowed[i] = !x->only && !c->node[i].drained;
     if (x->only)
-        st = topology_mark_nodes (c, x->only, "--only", true, allowed, err);
-    if (st == ST_OK && x->exclude)
-        st = topology_mark_nodes (c, x->exclude, "--exclude", false, allowed, err);
-    if (st != ST_OK)
-        return st;
+        TRY (topology_mark_nodes (c, x->only, "--only", true, allowed, err));
+    if (x->exclude)
+        TRY (topology_mark_nodes (c, x->exclude, "--exclude", false, allowed, err));
     for (int i = 0; i < c->n_nodes; i++)
         n += allowed[i];
     if (n == 0)

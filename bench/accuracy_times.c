@@ -336,17 +336,17 @@ static void print_published (const struct calibrate_runs *r)
 {
     size_t size = (size_t) r->n + 1;
     double *x = calloc (size, sizeof *x), *y = calloc (size, sizeof *y);
-    struct workload_profile shipped;
+    struct workload_profile *shipped = calloc (size, sizeof *shipped);
     struct calibrate_errors e;
     struct error err;
 
+    if (calibrate_profiles (r, NULL, shipped, &err) != ST_OK)
+        die (&err);
     for (int kind = COSTMODEL_PIPETTE; kind <= COSTMODEL_AMP; kind++) {
         int n = 0;
 
         for (int i = 0; i < r->n; i++) {
-            if (calibrate_profile_for (&r->run[i], &shipped, &err) != ST_OK)
-                die (&err);
-            x[n] = published_step (&r->run[i], &shipped, (enum costmodel_kind) kind);
+            x[n] = published_step (&r->run[i], &shipped[i], (enum costmodel_kind) kind);
             y[n] = r->run[i].iter_time_s;
             n += isfinite (x[n]);
         }
@@ -360,6 +360,7 @@ static void print_published (const struct calibrate_runs *r)
         table_cell (table, "%.1f, %.3f", 100 * e.mape, e.spearman);
         table_cell (table, "%s", "");
     }
+    free (shipped);
     free (x);
     free (y);
 }

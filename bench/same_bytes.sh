@@ -88,7 +88,7 @@ while IFS='|' read -r cluster model options; do
     done
     wait
     find "$T/$n" -type f -exec sed -i -E "s/(\"seconds\": )[0-9.e-]+/\1CLOCK/
-        s/(by their bound; )[0-9.]+ s/\1CLOCK s/; s/^emitted_by=.*/emitted_by=PROGRAM/" {} +
+        s/(by their bound|by bounds); [0-9.]+ s/\1; CLOCK s/; s/^emitted_by=.*/emitted_by=PROGRAM/" {} +
     [ -s "$T/$n/old/plan.json" ] && planned=$((planned + 1))
     rm -r "$T/$n"/*/bin
     if diff -r "$T/$n/old" "$T/$n/new" >"$T/$n/diff"; then

@@ -86,12 +86,6 @@ const struct topology_gpu_type *calibrate_gpu_type (const char *name, double mem
 enum status calibrate_cluster (const struct calibrate_run *run,
                                struct topology_cluster **out, struct error *err);
 
-/** The shipped profile that serves a run: the one that names its source, else its GPU
- *  type's (of a mix, the slowest one's), else the default; these two as
- *  calibrate_profile_unknown has them.  @param[out] p  a copy */
-enum status calibrate_profile_for (const struct calibrate_run *run,
-                                   struct workload_profile *p, struct error *err);
-
 /** Standard deviation of log (measured / estimate) of memory for a framework that no
  *  profile names: the root mean square over five sources (BLOOM, BigScience's V100 runs,
  *  InternEvo, LitGPT, WTA-CRS) under the default profile, each counted once; leaving one
@@ -146,8 +140,9 @@ enum status calibrate_steps_estimate (const struct calibrate_runs *runs,
                                       struct error *err);
 void calibrate_steps_release (struct calibrate_steps *s);
 
-/** The profile of every run: `forced` for all, or with NULL each one's shipped one.
- *  @param[out] out  [runs->n] */
+/** The profile of every run: `forced` for all, or with NULL the shipped one that names its
+ *  source, else its GPU type's (of a mix, the slowest one's), else the default; these two as
+ *  calibrate_profile_unknown has them.  @param[out] out  [runs->n] */
 enum status calibrate_profiles (const struct calibrate_runs *runs,
                                 const struct workload_profile *forced,
                                 struct workload_profile *out, struct error *err);

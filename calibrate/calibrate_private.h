@@ -44,7 +44,7 @@ struct calibrate_shelf {
 enum status calibrate_shelf_open (struct calibrate_shelf *shelf, struct error *err);
 void calibrate_shelf_close (struct calibrate_shelf *shelf);
 
-/** As calibrate_profile_for; reads `source` and GPU types of the run.  @param[out] out  a
+/** As calibrate_profiles; reads `source` and GPU types of the run.  @param[out] out  a
  *  copy */
 void calibrate_shelf_find (const struct calibrate_shelf *shelf,
                            const struct calibrate_run *run, struct workload_profile *out);

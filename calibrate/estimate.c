@@ -5,6 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+bool calibrate_has_figures (const struct calibrate_run *run, enum calibrate_part part)
+{
+    return part == CALIBRATE_TIME ? !isnan (run->iter_time_s)
+                                  : !isnan (run->peak_bytes) || run->oom >= 0;
+}
+
 /* The type that sets the pace of a mix, whose stages the others wait for. */
 static const struct topology_gpu_type *slowest_type (const struct calibrate_run *run)
 {
@@ -79,17 +85,6 @@ void calibrate_shelf_find (const struct calibrate_shelf *shelf,
     }
     *out = by_gpu ? *by_gpu : *standard;
     calibrate_profile_unknown (out);
-}
-
-enum status calibrate_profile_for (const struct calibrate_run *run,
-                                   struct workload_profile *out, struct error *err)
-{
-    struct calibrate_shelf shelf;
-
-    TRY (calibrate_shelf_open (&shelf, err));
-    calibrate_shelf_find (&shelf, run, out);
-    calibrate_shelf_close (&shelf);
-    return ST_OK;
 }
 
 enum status calibrate_profiles (const struct calibrate_runs *runs,
@@ -261,10 +256,4 @@ enum status calibrate_step (const struct calibrate_run *run,
                             struct error *err)
 {
     return calibrate_step_by (run, cluster, p, COSTMODEL_CRITICAL_PATH, step_s, err);
-}
-
-bool calibrate_has_figures (const struct calibrate_run *run, enum calibrate_part part)
-{
-    return part == CALIBRATE_TIME ? !isnan (run->iter_time_s)
-                                  : !isnan (run->peak_bytes) || run->oom >= 0;
 }

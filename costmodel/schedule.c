@@ -27,11 +27,6 @@ struct rounds {
     double (*back_end)[LANES]; /* [n + 1] of each stage's last backward */
 };
 
-static inline double later (double a, double b)
-{
-    return a > b ? a : b;
-}
-
 static void play_round (const struct rounds *r, int round)
 {
     int last = r->n - 1, from = last - round, to = last - round + r->m - 1;
@@ -41,15 +36,15 @@ static void play_round (const struct rounds *r, int round)
             r->clock[0][y] += r->fwd[0][y];
         for (int k = 1; k <= last; k++)
             for (int y = 0; y < LANES; y++)
-                r->clock[k][y] = later (r->clock[k][y] + r->fwd[k][y],
-                                        r->clock[k - 1][y] + r->in[k][y]);
+                r->clock[k][y] = larger (r->clock[k][y] + r->fwd[k][y],
+                                         r->clock[k - 1][y] + r->in[k][y]);
     }
     from = from > 0 ? from : 0;
     to = to < last ? to : last;
     /* Upwards, so that back_end[k+1] still is the round before's. */
     for (int k = from; k <= to; k++)
         for (int y = 0; y < LANES; y++)
-            r->clock[k][y] = r->back_end[k][y] = later (
+            r->clock[k][y] = r->back_end[k][y] = larger (
                 r->clock[k][y] + r->back[k][y], r->back_end[k + 1][y] + r->under[k][y]);
 }
 
@@ -60,9 +55,9 @@ static void play_lane (const struct rounds *r, int y)
     r->clock[0][y] += r->fwd[0][y];
     for (int k = 1; k < r->n; k++)
         r->clock[k][y] =
-            later (r->clock[k][y] + r->fwd[k][y], r->clock[k - 1][y] + r->in[k][y]);
+            larger (r->clock[k][y] + r->fwd[k][y], r->clock[k - 1][y] + r->in[k][y]);
     for (int k = 0; k < r->n; k++)
-        r->clock[k][y] = r->back_end[k][y] = later (
+        r->clock[k][y] = r->back_end[k][y] = larger (
             r->clock[k][y] + r->back[k][y], r->back_end[k + 1][y] + r->under[k][y]);
 }
 

@@ -92,11 +92,7 @@ void terms_release (struct terms *t)
     free (t->params);
     free (t->stage);
     scratch_destroy (t->scratch);
-    t->type_of_node = NULL;
-    t->held = NULL;
-    t->params = NULL;
-    t->stage = NULL;
-    t->scratch = NULL;
+    *t = (struct terms){0};
 }
 
 static int type_of (const struct terms *t, int gpu)

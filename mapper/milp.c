@@ -62,6 +62,15 @@ enum status milp_solve (glp_prob **mip, int node_limit, bool *proven, struct err
     return ST_OK;
 }
 
+void milp_row (glp_prob *mip, int kind, double low, double high, int n, const int *at,
+               const double *coef)
+{
+    int row = glp_add_rows (mip, 1);
+
+    glp_set_row_bnds (mip, row, kind, low, high);
+    glp_set_mat_row (mip, row, n, at, coef);
+}
+
 void milp_done (glp_prob *mip)
 {
     if (mip)

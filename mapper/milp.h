@@ -15,6 +15,10 @@
  *          errors */
 enum status milp_solve (glp_prob **mip, int node_limit, bool *proven, struct error *err);
 
+/** Add a row: n columns at[1..n] with coef[1..n], bounded as glp_set_row_bnds has it. */
+void milp_row (glp_prob *mip, int kind, double low, double high, int n, const int *at,
+               const double *coef);
+
 /** Delete the problem (NULL is fine) and this thread's GLPK environment. */
 void milp_done (glp_prob *mip);
 

@@ -62,26 +62,24 @@ static int slow_stages (const struct pool *pool, const struct workload_config *c
 
 /* SPAN_ALL with rings of `lanes` lanes: a node has GPUs of at most gpus/lanes TP
  * indices, so every group of stage 0 is on `nodes` nodes or more. */
-static double more_lanes (const struct pool *pool, const struct workload_config *c,
-                          const struct least_terms *x, int from, struct bound_case one,
+static double more_lanes (const struct least_terms *x, int from, struct bound_case one,
                           int lanes, int nodes,
                           double (*bound) (const struct bound_case *))
 {
+    const struct pool *pool = x->b.pool;
     struct config_times times = *one.times;
     struct link_rates all = link_rates_of (pool, 0);
 
     for (int kind = 0; kind < 2; kind++) {
         struct link_rates r = link_rates_of (pool, kind == 0 ? 0 : from);
-        double each, start;
+        struct line sync = bound_sync (&x->b, &r, workload_dense_shards (&x->b.c->deg),
+                                       pool->max_node_gpus, lanes, 1);
 
-        bound_sync_lanes (pool, &r, workload_dense_shards (&c->deg), &x->volume,
-                          pool->max_node_gpus, lanes, 1, &each, &start);
-        if (kind == 0 || isfinite (start))
-            config_times_put_sync (pool, c, x, each, start, kind, SPAN_ALL, &times);
+        if (kind == 0 || isfinite (sync.fixed))
+            config_times_put_sync (x, sync, kind, SPAN_ALL, &times);
     }
     if (nodes > 1)
-        config_times_put_spans (bound_tp_across (pool, &all, c, &x->volume, nodes),
-                                &times);
+        config_times_put_spans (bound_tp_across (&x->b, &all, nodes), &times);
     if (!isfinite (times.span_fwd_s[0]))
         return INFINITY;
     one.times = &times;
@@ -90,38 +88,38 @@ static double more_lanes (const struct pool *pool, const struct workload_config 
 
 /* SPAN_NONE: the lowest over the ways to place stage 0's experts, or, where these are not
  * to be told apart, with every figure of them at its least. */
-static double whole_groups (const struct workload_config *c, const struct least_terms *x,
-                            struct bound_case one, enum bound_level level,
+static double whole_groups (const struct least_terms *x, struct bound_case one,
+                            enum bound_level level,
                             double (*bound) (const struct bound_case *))
 {
     const struct config_times *any = one.times;
     struct config_times times = *any;
-    double least = INFINITY, least_layer_s, least_fixed_s;
+    struct line all = least_experts_sync (x, &x->whole.least);
+    double least = INFINITY;
 
-    if (!experts_told_apart (c, x, level > BOUND_FRACTIONS))
+    if (!experts_told_apart (x, level > BOUND_FRACTIONS))
         return bound (&one);
-    least_experts_sync (c, x, &x->whole.least, &least_layer_s, &least_fixed_s);
     one.times = &times;
     for (int i = 0; i < x->whole.n; i++) {
         const struct expert_way *w = &x->whole.way[i];
-        double layer_s, fixed_s;
+        struct line sync = least_experts_sync (x, w);
+        struct both_ways more = least_exchanges_more (x, w);
 
-        least_experts_sync (c, x, w, &layer_s, &fixed_s);
         for (int kind = 0; kind < 2; kind++) {
             times.sync_layer_s[kind][SPAN_NONE] =
-                any->sync_layer_s[kind][SPAN_NONE] + layer_s - least_layer_s;
+                any->sync_layer_s[kind][SPAN_NONE] + sync.each - all.each;
             times.sync_fixed_s[kind][SPAN_NONE] =
-                any->sync_fixed_s[kind][SPAN_NONE] + fixed_s - least_fixed_s;
+                any->sync_fixed_s[kind][SPAN_NONE] + sync.fixed - all.fixed;
         }
-        least_exchanges_more (c, x, w, &times.first_fwd_s, &times.first_back_s);
+        times.first_fwd_s = more.fwd_s;
+        times.first_back_s = more.back_s;
         least = fmin (least, bound (&one));
     }
     return least;
 }
 
 /* The lowest of the three cases. */
-static double any_way (const struct pool *pool, const struct workload_config *c,
-                       const struct least_terms *x, int from,
+static double any_way (const struct least_terms *x, int from,
                        const struct config_times *times, int slow, const int *cap,
                        enum bound_level level)
 {
@@ -130,9 +128,9 @@ static double any_way (const struct pool *pool, const struct workload_config *c,
                                                   : level == BOUND_RUNS ? bound_runs
                                                                         : bound_splits;
     struct bound_case one = {.times = times, .span = SPAN_NONE, .cap = cap, .slow = slow};
-    int tp = c->deg.tp, gpus = pool->max_node_gpus, lanes = gpus / tp;
+    int tp = x->b.c->deg.tp, gpus = x->b.pool->max_node_gpus, lanes = gpus / tp;
     bool can_span = tp > 1 && isfinite (times->span_fwd_s[0]);
-    double least = lanes > 0 ? whole_groups (c, x, one, level, bound) : INFINITY;
+    double least = lanes > 0 ? whole_groups (x, one, level, bound) : INFINITY;
     struct config_times apart = *times;
 
     /* A group that spans may save crossings, and what it costs counts here. */
@@ -161,7 +159,7 @@ static double any_way (const struct pool *pool, const struct workload_config *c,
         if (indices > gpus || gpus / indices <= lanes)
             continue;
         lanes = gpus / indices;
-        least = fmin (least, more_lanes (pool, c, x, from, one, lanes, nodes, bound));
+        least = fmin (least, more_lanes (x, from, one, lanes, nodes, bound));
     }
     return least;
 }
@@ -181,38 +179,42 @@ void bound_caps (const struct pool *pool, int pp, int from, bool spans, const in
     }
 }
 
-/* Does that bound serve?  It is the only one of most schedules, and it also tells layers
- * with experts from others. */
-static bool scheduled (const struct pool *pool, const struct config_times *times)
+/* The higher of the bounds that serve.  That of all schedules is the only one of most, and
+ * it also tells layers with experts from others. */
+static double higher_bound (const struct least_terms *x, int from,
+                            const struct config_times *times,
+                            const struct slow_slots *slots, int slow, const int *cap,
+                            enum bound_level level)
 {
-    return times->total_only || !pool_layers_alike (pool);
+    double bound = 0.0;
+
+    if (times->total_only || !pool_layers_alike (x->b.pool))
+        bound = bound_any_schedule (x, times, slots, slow, cap, level);
+    if (!times->total_only)
+        bound = fmax (bound, any_way (x, from, times, slow, cap, level));
+    return bound;
 }
 
 /* The bound when slots are fast or slow by class `from`; 0 when it tells nothing. */
-static double divided_bound (const struct pool *pool, const struct workload_config *c,
-                             const struct least_terms *x, int from, bool spans,
+static double divided_bound (const struct least_terms *x, int from, bool spans,
                              const int *caps, int *cap, enum bound_level level)
 {
+    const struct pool *pool = x->b.pool;
+    const struct workload_config *c = x->b.c;
     int slow = slow_stages (pool, c, from, spans);
     struct config_times times = x->times;
     struct slow_slots slots;
-    double bound = 0.0;
 
     if (slow == 0)
         return 0.0;
     if (slow > c->deg.pp || (!spans && from == pool->n_classes))
         return INFINITY; /* fewer GPUs than ranks */
-    slow_slots_init (pool, c, x, from, spans, &slots);
-    slow_slots_put (pool, c, x, &slots, &times);
+    slow_slots_init (x, from, spans, &slots);
+    slow_slots_put (x, &slots, &times);
     if (caps)
         bound_caps (pool, c->deg.pp, from, spans, caps, cap);
-    cap = caps ? cap : NULL;
-    if (scheduled (pool, &times))
-        bound = bound_any_schedule (pool, c, x, &times, &slots, slow, cap, level);
-    if (!times.total_only)
-        bound = fmax (bound,
-                      any_way (pool, c, x, spans ? 0 : from, &times, slow, cap, level));
-    return bound;
+    return higher_bound (x, spans ? 0 : from, &times, &slots, slow, caps ? cap : NULL,
+                         level);
 }
 
 static double bound_with (const struct pool *pool, const struct workload_config *c,
@@ -223,22 +225,17 @@ static double bound_with (const struct pool *pool, const struct workload_config 
 
     least_terms_init (pool, c, &x);
     for (int from = 1; from <= pool->n_classes; from++) {
-        most = fmax (most, divided_bound (pool, c, &x, from, false, caps, cap, level));
+        most = fmax (most, divided_bound (&x, from, false, caps, cap, level));
         /* Where groups inside nodes are fewer, some slot is slow or spans. */
-        if (x.across > x.inside && c->deg.tp <= pool->max_node_gpus &&
+        if (x.tp.across > x.tp.inside && c->deg.tp <= pool->max_node_gpus &&
             slow_stages (pool, c, from, true) > slow_stages (pool, c, from, false))
-            most = fmax (most, divided_bound (pool, c, &x, from, true, caps, cap, level));
+            most = fmax (most, divided_bound (&x, from, true, caps, cap, level));
     }
     if (most > 0.0)
         return most;
     if (caps)
         bound_caps (pool, c->deg.pp, 0, true, caps, cap);
-    cap = caps ? cap : NULL;
-    if (scheduled (pool, &x.times))
-        most = bound_any_schedule (pool, c, &x, &x.times, NULL, 0, cap, level);
-    if (!x.times.total_only)
-        most = fmax (most, any_way (pool, c, &x, 0, &x.times, 0, cap, level));
-    return most;
+    return higher_bound (&x, 0, &x.times, NULL, 0, caps ? cap : NULL, level);
 }
 
 double bound_of (const struct pool *pool, const struct workload_config *c,
@@ -271,24 +268,10 @@ int bound_divided (const struct pool *pool, const struct workload_config *c, int
     least_terms_init (pool, c, &x);
     *times = x.times;
     if (slow > 0) {
-        slow_slots_init (pool, c, &x, from, false, &slots);
-        slow_slots_put (pool, c, &x, &slots, times);
+        slow_slots_init (&x, from, false, &slots);
+        slow_slots_put (&x, &slots, times);
     }
     if (pipeline)
-        *pipeline = bound_pipeline_of (pool, c, &x, times, &slots, slow, cap);
+        *pipeline = bound_pipeline_of (&x, times, &slots, slow, cap);
     return slow;
-}
-
-enum status bound_of_problem (const struct mapper_problem *p,
-                              const struct workload_config *c, bool tight,
-                              double *bound_s, struct error *err)
-{
-    struct pool pool;
-    enum status st = pool_init (&pool, p, err);
-
-    if (st != ST_OK)
-        return st;
-    *bound_s = bound_of (&pool, c, tight ? BOUND_RUNS : BOUND_FRACTIONS);
-    pool_release (&pool);
-    return ST_OK;
 }

@@ -21,12 +21,6 @@ double bound_of (const struct pool *pool, const struct workload_config *c,
 /** The same for a published cost model. See published.c. */
 double bound_published (const struct pool *pool, const struct workload_config *c);
 
-/** bound_of in a pool of its own: BOUND_RUNS when tight, else BOUND_FRACTIONS.
- *  @return ST_OK or as pool_init */
-enum status bound_of_problem (const struct mapper_problem *p,
-                              const struct workload_config *c, bool tight,
-                              double *bound_s, struct error *err);
-
 /* ---- what splitting layers may assume ---- */
 
 /** Seconds of one tensor-parallel collective of a group with a GPU of that class or a slower

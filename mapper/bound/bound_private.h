@@ -8,6 +8,19 @@
 #include "mapper/bound/bound.h"
 #include "mapper/bound/by_end.h"
 
+/** A configuration in a pool, and what its ranks send. */
+struct bounded {
+    const struct pool *pool;
+    const struct workload_config *c;
+    struct costmodel_volume volume;
+};
+struct bounded bounded_of (const struct pool *pool, const struct workload_config *c);
+
+/** So much for each of several, and once. */
+struct line {
+    double each, fixed;
+};
+
 /** Least seconds of one micro-batch on a slot. */
 struct slot_times {
     double fwd_s, back_s; /* per layer, of the cheaper kind */
@@ -82,25 +95,23 @@ struct link_rates {
 };
 struct link_rates link_rates_of (const struct pool *pool, int from);
 
-/** One TP all-reduce inside a node and across nodes; INFINITY where impossible. */
-void bound_tp (const struct pool *pool, const struct link_rates *r,
-               const struct workload_config *c, const struct costmodel_volume *v,
-               double *inside, double *across);
+/** One TP all-reduce inside a node, across nodes, and the less of the two; INFINITY where
+ *  impossible. */
+struct tp_times {
+    double inside, across, least;
+};
+struct tp_times bound_tp (const struct bounded *b, const struct link_rates *r);
 
 /** The same on at least so many nodes. */
-double bound_tp_across (const struct pool *pool, const struct link_rates *r,
-                        const struct workload_config *c, const struct costmodel_volume *v,
+double bound_tp_across (const struct bounded *b, const struct link_rates *r,
                         int least_nodes);
 
 /** The boundaries of a pipeline, at one TP collective inside a node and across nodes. */
-void bound_sends (const struct pool *pool, const struct workload_config *c,
-                  const struct costmodel_volume *v, double inside, double across,
-                  struct boundary_sends *send);
+struct boundary_sends bound_sends (const struct bounded *b, double inside, double across);
 
 /** By the kinds of the two slots, when the slow ones have a GPU of class `from` or slower;
  *  0: all alike. */
-void bound_pairs (const struct pool *pool, const struct workload_config *c,
-                  const struct costmodel_volume *v, int from, double pair_s[2][2]);
+void bound_pairs (const struct bounded *b, int from, double pair_s[2][2]);
 
 /** Sends between `stages` consecutive stages, there and back, by how many nodes they need;
  *  and at least, when `slow` of them or more are on slow slots. */
@@ -108,20 +119,13 @@ double bound_run_sends_s (const struct config_times *times, int stages);
 double bound_slow_run_sends_s (const struct config_times *times, int stages, int slow);
 
 /** Context parallelism per layer, not hidden by the attention. */
-void bound_cp (const struct pool *pool, const struct workload_config *c,
-               const struct costmodel_volume *v, double attention_fwd_s,
-               double attention_back_s, double *fwd_s, double *back_s);
+struct both_ways bound_cp (const struct bounded *b, struct both_ways attention);
 
-/** Synchronisation of stage 0 per parameter, and its fixed part, when a node can hold
- *  `per_node` of a group's n members and `share` groups leave it together. */
-void bound_sync (const struct pool *pool, const struct link_rates *r, int n,
-                 const struct costmodel_volume *v, int per_node, double share,
-                 double *per_param, double *fixed);
-
-/** The same when some node holds no more than `lanes` of them. */
-void bound_sync_lanes (const struct pool *pool, const struct link_rates *r, int n,
-                       const struct costmodel_volume *v, int per_node, int lanes,
-                       double share, double *per_param, double *fixed);
+/** Synchronisation of stage 0 for each parameter, and its fixed part, when a node can hold
+ *  `per_node` of a group's n members, some node no more than `lanes` of them, and `share`
+ *  groups leave it together. */
+struct line bound_sync (const struct bounded *b, const struct link_rates *r, int n,
+                        int per_node, int lanes, double share);
 
 /** All-reduce of tied embeddings. */
 double bound_tied_s (const struct pool *pool, double bytes);
@@ -129,13 +133,12 @@ double bound_tied_s (const struct pool *pool, double bytes);
 /* ---- experts.c ---- */
 
 /** One all-to-all of experts, wherever the group's ranks are; 0 where there is none. */
-double bound_exchange_s (const struct pool *pool, const struct workload_config *c,
-                         const struct costmodel_volume *v);
+double bound_exchange_s (const struct bounded *b);
 
 /** A way to place the experts of a stage, at best. */
 struct expert_way {
-    double exchange_s;         /* one all-to-all */
-    double per_param, start_s; /* their synchronisation */
+    double exchange_s; /* one all-to-all */
+    struct line sync;  /* for each parameter */
 };
 
 /** All of them: what exchanges on one node is synchronised across nodes, and the other way
@@ -147,9 +150,7 @@ struct expert_ways {
 };
 
 /** @param[in] whole  all TP groups of the stage lie inside nodes */
-void bound_expert_ways (const struct pool *pool, const struct workload_config *c,
-                        const struct costmodel_volume *v, bool whole,
-                        struct expert_ways *out);
+struct expert_ways bound_expert_ways (const struct bounded *b, bool whole);
 
 /** Is some way of a below all of b in something? */
 bool bound_ways_differ (const struct expert_ways *a, const struct expert_ways *b);
@@ -161,16 +162,16 @@ bool bound_ways_differ (const struct expert_ways *a, const struct expert_ways *b
 struct least_compute {
     struct costmodel_compute k;
     double speed;
-    double attention_fwd_s, attention_back_s; /* the largest: what hides CP */
+    struct both_ways attention; /* the largest: what hides CP */
 };
 
 /** A configuration at its best, and what tells its slots apart. */
 struct least_terms {
+    struct bounded b;
     struct config_times times;
     struct least_compute all;
-    double inside, across;
-    double cp_fwd_s, cp_back_s;
-    struct costmodel_volume volume;
+    struct tp_times tp;
+    struct both_ways cp;
     /* Experts. */
     double exchange_s;              /* their all-to-all, wherever they are */
     double expert_params;           /* of a layer's experts on a rank */
@@ -190,13 +191,11 @@ struct slow_slots {
     double tp_s;
     struct link_rates rates;
 };
-void slow_slots_init (const struct pool *pool, const struct workload_config *c,
-                      const struct least_terms *x, int from, bool spans,
+void slow_slots_init (const struct least_terms *x, int from, bool spans,
                       struct slow_slots *s);
 
 /** Put the slow slots into the times: of a layer, the kind where it takes least more. */
-void slow_slots_put (const struct pool *pool, const struct workload_config *c,
-                     const struct least_terms *x, const struct slow_slots *s,
+void slow_slots_put (const struct least_terms *x, const struct slow_slots *s,
                      struct config_times *times);
 
 /** One layer of a kind, with its all-reduces and all-to-alls; input_s: back_s without what
@@ -206,15 +205,12 @@ struct layer_times {
 };
 
 /** @param tp_s, exchange_s  one all-reduce, one all-to-all */
-struct layer_times least_layer_times (const struct mapper_problem *p,
-                                      const struct workload_config *c,
+struct layer_times least_layer_times (const struct bounded *b,
                                       const struct costmodel_compute *k, bool expert,
                                       double tp_s, double exchange_s);
 
 /** What a layer of a kind takes more on a slow slot than on any. */
-struct layer_times slow_slots_more (const struct pool *pool,
-                                    const struct workload_config *c,
-                                    const struct least_terms *x,
+struct layer_times slow_slots_more (const struct least_terms *x,
                                     const struct slow_slots *s, bool expert);
 
 /** How many layers of the model have experts, or have none? */
@@ -223,53 +219,47 @@ int count_layers (const struct workload_model *m, bool expert);
 /** What a layer takes more when its group spans nodes, at across_s an all-reduce. */
 void config_times_put_spans (double across_s, struct config_times *times);
 
-/** Parameters of stage 0 on a rank, at least: of a layer (of one with experts what it holds
- *  beside the routed ones), and fixed. */
-void least_first_params (const struct pool *pool, const struct workload_config *c,
-                         double *layer, double *fixed);
+/** Parameters of stage 0 on a rank, at least: of each layer (of one with experts what it
+ *  holds beside the routed ones), and fixed. */
+struct line least_first_params (const struct bounded *b);
 
-/** Synchronisation of a stage's data-parallel groups per parameter, and its start.  Where
- *  TP groups span, a node may hold more ranks of one than TP groups fit it, though the
+/** Synchronisation of a stage's data-parallel groups for each parameter, and its start.
+ *  Where TP groups span, a node may hold more ranks of one than TP groups fit it, though the
  *  node with the fewest does not. */
-void least_sync_terms (const struct pool *pool, const struct link_rates *r,
-                       const struct workload_config *c, const struct costmodel_volume *v,
-                       enum tp_span span, double *each, double *start);
+struct line least_sync_terms (const struct bounded *b, const struct link_rates *r,
+                              enum tp_span span);
 
 /** Is synchronisation hidden under more of a stage's work than every end contains? */
 bool sync_is_hidden (const struct workload_config *c);
 
-/** Synchronisation of stage 0 out of its seconds per parameter and its start, the experts'
- *  at their least. */
-void config_times_put_sync (const struct pool *pool, const struct workload_config *c,
-                            const struct least_terms *x, double each, double start,
-                            int kind, enum tp_span span, struct config_times *times);
+/** Synchronisation of stage 0 out of its seconds for each parameter and its start, the
+ *  experts' at their least. */
+void config_times_put_sync (const struct least_terms *x, struct line sync, int kind,
+                            enum tp_span span, struct config_times *times);
 
-/** Seconds that experts add to stage 0's synchronisation, as far as its layers with them
- *  are known. */
-void least_experts_sync (const struct workload_config *c, const struct least_terms *x,
-                         const struct expert_way *w, double *layer_s, double *fixed_s);
+/** Seconds that experts add to stage 0's synchronisation for each layer, as far as its
+ *  layers with them are known. */
+struct line least_experts_sync (const struct least_terms *x, const struct expert_way *w);
 
 /** What a layer of stage 0 takes more for its exchanges than one anywhere. */
-void least_exchanges_more (const struct workload_config *c, const struct least_terms *x,
-                           const struct expert_way *w, double *fwd_s, double *back_s);
+struct both_ways least_exchanges_more (const struct least_terms *x,
+                                       const struct expert_way *w);
 
 /** Does it pay to look at each way to place stage 0's experts? */
-bool experts_told_apart (const struct workload_config *c, const struct least_terms *x,
-                         bool tight);
+bool experts_told_apart (const struct least_terms *x, bool tight);
 
 /* ---- pipeline.c ---- */
 
 /** A configuration as by_end.c takes it, with so many stages of a replica on slow
  *  slots.  Experts add nothing yet.
  *  @param[in] slots  unused for 0 slow stages */
-struct bound_pipeline
-bound_pipeline_of (const struct pool *pool, const struct workload_config *c,
-                   const struct least_terms *x, const struct config_times *times,
-                   const struct slow_slots *slots, int slow, const int *cap);
+struct bound_pipeline bound_pipeline_of (const struct least_terms *x,
+                                         const struct config_times *times,
+                                         const struct slow_slots *slots, int slow,
+                                         const int *cap);
 
 /** Its bound by by_end.c, over all ways to place stage 0 and the experts. */
-double bound_any_schedule (const struct pool *pool, const struct workload_config *c,
-                           const struct least_terms *x, const struct config_times *times,
+double bound_any_schedule (const struct least_terms *x, const struct config_times *times,
                            const struct slow_slots *slots, int slow, const int *cap,
                            enum bound_level level);
 

@@ -139,7 +139,7 @@ static double fractional_end (const struct pipeline_case *pc)
 
         if (k == 0 && pc->first.experts && x->slow == 0)
             fixed += x->m * least_first (x) *
-                     (pc->first.experts->fwd_s + pc->first.experts->back_s);
+                     (pc->first.experts->more.fwd_s + pc->first.experts->more.back_s);
 
         held = held * (1.0 - carry / pace) - fixed / pace;
         times = times * (1.0 - carry / pace) + 1.0 / pace;

@@ -5,6 +5,11 @@
 
 #include "mapper/bound/bound.h"
 
+/** Seconds of a micro-batch in each direction. */
+struct both_ways {
+    double fwd_s, back_s;
+};
+
 /** One layer for one micro-batch, at best. */
 struct bound_layer {
     double fwd_s, back_s;
@@ -18,7 +23,7 @@ enum tp_span { SPAN_NONE, SPAN_ONE, SPAN_ALL, SPANS };
 /** What follows a stage's last backward at best, linear in the stage's layers, and what a
  *  TP group that spans nodes adds to a layer. */
 struct stage_tail {
-    double span_fwd_s, span_back_s;
+    struct both_ways span;
     double sync_layer_s[SPANS], sync_fixed_s[SPANS]; /* synchronisation */
     double layer_s, fixed_s; /* what nothing hides: optimiser, tied */
 };
@@ -36,7 +41,7 @@ struct bound_slot {
 /** What a way to place a stage's experts adds: to a layer, and to synchronisation. */
 #define EXPERT_WAYS 8
 struct bound_experts {
-    double fwd_s, back_s;
+    struct both_ways more;
     double sync_layer_s, sync_fixed_s;
 };
 

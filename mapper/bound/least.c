@@ -9,43 +9,43 @@
 #include <math.h>
 #include <string.h>
 
-static void least_compute (const struct pool *pool, const struct workload_config *c,
-                           int from, int to, struct least_compute *out)
+static struct least_compute least_compute (const struct bounded *b, int from)
 {
+    const struct pool *pool = b->pool;
     const struct mapper_problem *p = pool->problem;
+    struct least_compute out = {0};
 
-    *out = (struct least_compute){0};
-    for (int q = from; q < to; q++) {
+    for (int q = from; q < pool->n_classes; q++) {
         struct costmodel_compute k;
 
-        costmodel_compute (p->model, p->job, c, p->profile, pool->class[q].type, &k);
+        costmodel_compute (p->model, p->job, b->c, p->profile, pool->class[q].type, &k);
         /* The least of the rest is not the rest of the least. */
         k.dense.weight_s = k.dense.back_s - k.dense.weight_s;
         k.expert.weight_s = k.expert.back_s - k.expert.weight_s;
         k.head_weight_s = k.head_back_s - k.head_weight_s;
-        out->attention_fwd_s = fmax (out->attention_fwd_s, k.dense.attention_fwd_s);
-        out->attention_back_s = fmax (out->attention_back_s, k.dense.attention_back_s);
-        out->speed = fmax (out->speed, pool->best_speed[q]);
-        costmodel_compute_least (&k, pool->best_speed[q], q == from, &out->k);
+        out.attention.fwd_s = fmax (out.attention.fwd_s, k.dense.attention_fwd_s);
+        out.attention.back_s = fmax (out.attention.back_s, k.dense.attention_back_s);
+        out.speed = fmax (out.speed, pool->best_speed[q]);
+        costmodel_compute_least (&k, pool->best_speed[q], q == from, &out.k);
         /* The optimiser runs at memory speed, which a slow GPU's factor leaves alone. */
-        out->k.optimizer_s = fmin (out->k.optimizer_s, k.optimizer_s);
-        out->k.expert_optimizer_s =
-            fmin (out->k.expert_optimizer_s, k.expert_optimizer_s);
+        out.k.optimizer_s = fmin (out.k.optimizer_s, k.optimizer_s);
+        out.k.expert_optimizer_s = fmin (out.k.expert_optimizer_s, k.expert_optimizer_s);
     }
+    return out;
 }
 
-struct layer_times least_layer_times (const struct mapper_problem *p,
-                                      const struct workload_config *c,
+struct layer_times least_layer_times (const struct bounded *b,
                                       const struct costmodel_compute *k, bool expert,
                                       double tp_s, double exchange_s)
 {
+    const struct workload_config *c = b->c;
     struct workload_stage one = {.dense = !expert, .expert = expert};
     const struct costmodel_layer *l = expert ? &k->expert : &k->dense;
     bool again = c->recompute != RECOMPUTE_NONE && c->recompute_layers == 0;
     double exchanges = expert ? 2.0 : 0.0, more;
     struct layer_times x;
 
-    costmodel_tp_operations (p->model, c, &one, &x.fwd_ops, &x.back_ops);
+    costmodel_tp_operations (b->pool->problem->model, c, &one, &x.fwd_ops, &x.back_ops);
     /* Recomputing some layers of a stage, it is one of the others. */
     if (!again && c->recompute == RECOMPUTE_FULL)
         x.back_ops = x.fwd_ops;
@@ -77,81 +77,72 @@ static struct slot_times ends_of (const struct mapper_problem *p,
 }
 
 /* Any slot: the cheaper kind of layer, and what all layers take beyond it. */
-static void fast_slot (const struct pool *pool, const struct workload_config *c,
-                       const struct least_compute *l, double inside, double across,
-                       double exchange_s, struct config_times *times)
+static void fast_slot (struct least_terms *x)
 {
-    const struct mapper_problem *p = pool->problem;
-    double tp = fmin (inside, across);
+    const struct mapper_problem *p = x->b.pool->problem;
+    struct config_times *times = &x->times;
     struct slot_times *s = &times->slot[0];
 
-    *s = ends_of (p, l, tp);
+    *s = ends_of (p, &x->all, x->tp.least);
     s->fwd_s = s->back_s = times->fwd_ops = times->back_ops = INFINITY;
-    times->tp_s[0] = times->tp_s[1] = tp;
+    times->tp_s[0] = times->tp_s[1] = x->tp.least;
     for (int expert = 0; expert < 2; expert++) {
         int n = count_layers (p->model, expert);
-        struct layer_times x = least_layer_times (p, c, &l->k, expert, tp, exchange_s);
+        struct layer_times l =
+            least_layer_times (&x->b, &x->all.k, expert, x->tp.least, x->exchange_s);
 
         if (n == 0)
             continue;
-        s->fwd_s = fmin (s->fwd_s, x.fwd_s);
-        s->back_s = fmin (s->back_s, x.back_s);
-        times->dearer_s += n * (x.fwd_s + x.back_s);
-        times->fwd_ops = fmin (times->fwd_ops, x.fwd_ops);
-        times->back_ops = fmin (times->back_ops, x.back_ops);
+        s->fwd_s = fmin (s->fwd_s, l.fwd_s);
+        s->back_s = fmin (s->back_s, l.back_s);
+        times->dearer_s += n * (l.fwd_s + l.back_s);
+        times->fwd_ops = fmin (times->fwd_ops, l.fwd_ops);
+        times->back_ops = fmin (times->back_ops, l.back_ops);
     }
     times->dearer_s -= times->layers * (s->fwd_s + s->back_s);
 }
 
-void least_first_params (const struct pool *pool, const struct workload_config *c,
-                         double *layer, double *fixed)
+struct line least_first_params (const struct bounded *b)
 {
-    const struct workload_model *m = pool->problem->model;
-    struct workload_stage ends = {.embedding = true,
-                                  .head = c->deg.pp == 1 ||
-                                          workload_schedule_is_v (c->schedule)};
+    const struct workload_model *m = b->pool->problem->model;
+    const struct workload_degrees *d = &b->c->deg;
+    struct workload_stage ends = {
+        .embedding = true, .head = d->pp == 1 || workload_schedule_is_v (b->c->schedule)};
+    struct line params = {workload_layer_params (m, d->tp),
+                          workload_stage_params (m, b->c, &ends).dense};
 
-    *fixed = workload_stage_params (m, c, &ends).dense;
-    *layer = workload_layer_params (m, c->deg.tp);
     if (m->experts > 0)
-        *layer = fmin (*layer, workload_expert_layer_params (m, c->deg.tp));
+        params.each = fmin (params.each, workload_expert_layer_params (m, d->tp));
+    return params;
 }
 
-static void experts_terms (const struct pool *pool, const struct workload_config *c,
-                           struct least_terms *x)
+static void experts_terms (struct least_terms *x)
 {
-    const struct workload_model *m = pool->problem->model;
+    const struct workload_model *m = x->b.pool->problem->model;
+    const struct workload_config *c = x->b.c;
     struct workload_stage one = {.expert = 1};
     int n = count_layers (m, true);
 
-    x->whole.least = x->span.least = (struct expert_way){0};
-    x->exchange_s = x->expert_params = x->expert_share = 0.0;
-    x->whole.n = x->span.n = 0;
-    x->span_helps = false;
     if (n == 0)
         return;
-    x->exchange_s = bound_exchange_s (pool, c, &x->volume);
+    x->exchange_s = bound_exchange_s (&x->b);
     x->expert_params = workload_stage_params (m, c, &one).expert;
     /* How many of both kinds a stage has is not known here. */
     if (n == m->layers || c->deg.pp == 1)
         x->expert_share = n / (double) m->layers;
-    bound_expert_ways (pool, c, &x->volume, true, &x->whole);
-    x->span = x->whole;
-    if (c->deg.tp > 1)
-        bound_expert_ways (pool, c, &x->volume, false, &x->span);
+    x->whole = bound_expert_ways (&x->b, true);
+    x->span = c->deg.tp > 1 ? bound_expert_ways (&x->b, false) : x->whole;
     x->span_helps = bound_ways_differ (&x->span, &x->whole);
 }
 
-void least_sync_terms (const struct pool *pool, const struct link_rates *r,
-                       const struct workload_config *c, const struct costmodel_volume *v,
-                       enum tp_span span, double *each, double *start)
+struct line least_sync_terms (const struct bounded *b, const struct link_rates *r,
+                              enum tp_span span)
 {
-    int gpus = pool->max_node_gpus, groups = gpus / c->deg.tp;
+    int gpus = b->pool->max_node_gpus, groups = gpus / b->c->deg.tp;
     bool whole = span == SPAN_NONE;
 
-    bound_sync_lanes (pool, r, workload_dense_shards (&c->deg), v, whole ? groups : gpus,
-                      span == SPAN_ALL ? gpus : groups, whole ? c->deg.tp : 1, each,
-                      start);
+    return bound_sync (b, r, workload_dense_shards (&b->c->deg), whole ? groups : gpus,
+                       span == SPAN_ALL ? gpus : groups, whole ? b->c->deg.tp : 1);
 }
 
 bool sync_is_hidden (const struct workload_config *c)
@@ -159,67 +150,64 @@ bool sync_is_hidden (const struct workload_config *c)
     return c->zero == 3 && c->deg.pp > 1;
 }
 
-void least_experts_sync (const struct workload_config *c, const struct least_terms *x,
-                         const struct expert_way *w, double *layer_s, double *fixed_s)
+struct line least_experts_sync (const struct least_terms *x, const struct expert_way *w)
 {
-    bool there = x->expert_share > 0.0 && !sync_is_hidden (c);
-
-    *layer_s = there ? x->expert_share * x->expert_params * w->per_param : 0.0;
-    *fixed_s = there ? w->start_s : 0.0;
+    if (!(x->expert_share > 0.0) || sync_is_hidden (x->b.c))
+        return (struct line){0.0, 0.0};
+    return (struct line){x->expert_share * x->expert_params * w->sync.each,
+                         w->sync.fixed};
 }
 
-void least_exchanges_more (const struct workload_config *c, const struct least_terms *x,
-                           const struct expert_way *w, double *fwd_s, double *back_s)
+struct both_ways least_exchanges_more (const struct least_terms *x,
+                                       const struct expert_way *w)
 {
-    *fwd_s = 2.0 * x->expert_share * fmax (0.0, w->exchange_s - x->exchange_s);
-    *back_s = (c->recompute == RECOMPUTE_FULL ? 2.0 : 1.0) * *fwd_s;
+    double fwd_s = 2.0 * x->expert_share * fmax (0.0, w->exchange_s - x->exchange_s);
+
+    return (struct both_ways){fwd_s,
+                              (x->b.c->recompute == RECOMPUTE_FULL ? 2.0 : 1.0) * fwd_s};
 }
 
-bool experts_told_apart (const struct workload_config *c, const struct least_terms *x,
-                         bool tight)
+bool experts_told_apart (const struct least_terms *x, bool tight)
 {
-    return x->expert_share > 0.0 && x->whole.n > 1 && (tight || c->deg.pp == 1);
+    return x->expert_share > 0.0 && x->whole.n > 1 && (tight || x->b.c->deg.pp == 1);
 }
 
-void config_times_put_sync (const struct pool *pool, const struct workload_config *c,
-                            const struct least_terms *x, double each, double start,
-                            int kind, enum tp_span span, struct config_times *times)
+void config_times_put_sync (const struct least_terms *x, struct line sync, int kind,
+                            enum tp_span span, struct config_times *times)
 {
-    double layer, fixed, expert_layer_s, expert_fixed_s;
+    struct line params = least_first_params (&x->b);
+    struct line experts =
+        least_experts_sync (x, span == SPAN_NONE ? &x->whole.least : &x->span.least);
 
-    least_first_params (pool, c, &layer, &fixed);
-    if (sync_is_hidden (c))
-        each = start = 0.0;
-    least_experts_sync (c, x, span == SPAN_NONE ? &x->whole.least : &x->span.least,
-                        &expert_layer_s, &expert_fixed_s);
-    times->sync_layer_s[kind][span] = each * layer + expert_layer_s;
-    times->sync_fixed_s[kind][span] = each * fixed + start + expert_fixed_s;
+    if (sync_is_hidden (x->b.c))
+        sync = (struct line){0.0, 0.0};
+    times->sync_layer_s[kind][span] = sync.each * params.each + experts.each;
+    times->sync_fixed_s[kind][span] =
+        sync.each * params.fixed + sync.fixed + experts.fixed;
 }
 
 /* Stage 0's synchronisation and optimiser on one kind of slot, per layer and fixed. */
-static void put_tail (const struct pool *pool, const struct link_rates *r,
-                      const struct workload_config *c, const struct costmodel_compute *k,
-                      const struct least_terms *x, int kind, struct config_times *times)
+static void put_tail (const struct least_terms *x, const struct link_rates *r,
+                      const struct costmodel_compute *k, int kind,
+                      struct config_times *times)
 {
-    const struct costmodel_volume *v = &x->volume;
-    double layer, fixed;
+    const struct pool *pool = x->b.pool;
+    struct line params = least_first_params (&x->b);
 
-    least_first_params (pool, c, &layer, &fixed);
     for (enum tp_span span = SPAN_NONE; span < SPANS; span++) {
-        double each, start;
+        struct line sync = least_sync_terms (&x->b, r, span);
 
-        least_sync_terms (pool, r, c, v, span, &each, &start);
-        if (kind == 0 || isfinite (start))
-            config_times_put_sync (pool, c, x, each, start, kind, span, times);
+        if (kind == 0 || isfinite (sync.fixed))
+            config_times_put_sync (x, sync, kind, span, times);
     }
-    times->tail_layer_s[kind] = k->optimizer_s * layer + x->expert_share *
-                                                             x->expert_params *
-                                                             k->expert_optimizer_s;
+    times->tail_layer_s[kind] = k->optimizer_s * params.each + x->expert_share *
+                                                                   x->expert_params *
+                                                                   k->expert_optimizer_s;
     times->tail_fixed_s[kind] =
-        k->optimizer_s * fixed + pool->problem->profile->time.step_s;
-    if (v->tied_bytes > 0)
-        times->tail_fixed_s[kind] += bound_tied_s (pool, v->tied_bytes);
-    times->hides = c->zero == 3 ? times->m : 1.0;
+        k->optimizer_s * params.fixed + pool->problem->profile->time.step_s;
+    if (x->b.volume.tied_bytes > 0)
+        times->tail_fixed_s[kind] += bound_tied_s (pool, x->b.volume.tied_bytes);
+    times->hides = x->b.c->zero == 3 ? times->m : 1.0;
 }
 
 void config_times_put_spans (double across_s, struct config_times *times)
@@ -232,37 +220,33 @@ void config_times_put_spans (double across_s, struct config_times *times)
     }
 }
 
-void slow_slots_init (const struct pool *pool, const struct workload_config *c,
-                      const struct least_terms *x, int from, bool spans,
+void slow_slots_init (const struct least_terms *x, int from, bool spans,
                       struct slow_slots *s)
 {
-    double inside, across;
+    double least;
 
     *s = (struct slow_slots){.from = from,
-                             .slower = from < pool->n_classes,
+                             .slower = from < x->b.pool->n_classes,
                              .spans = spans,
-                             .tp_s = fmin (x->inside, x->across)};
-    least_compute (pool, c, from, pool->n_classes, &s->k);
+                             .k = least_compute (&x->b, from),
+                             .tp_s = x->tp.least};
     if (!s->slower || spans)
         return;
-    s->rates = link_rates_of (pool, from); /* its group touches the slow GPU */
-    bound_tp (pool, &s->rates, c, &x->volume, &inside, &across);
-    if (isfinite (fmin (inside, across)))
-        s->tp_s = fmax (s->tp_s, fmin (inside, across));
+    s->rates = link_rates_of (x->b.pool, from); /* its group touches the slow GPU */
+    least = bound_tp (&x->b, &s->rates).least;
+    if (isfinite (least))
+        s->tp_s = fmax (s->tp_s, least);
 }
 
-struct layer_times slow_slots_more (const struct pool *pool,
-                                    const struct workload_config *c,
-                                    const struct least_terms *x,
+struct layer_times slow_slots_more (const struct least_terms *x,
                                     const struct slow_slots *s, bool expert)
 {
-    const struct mapper_problem *p = pool->problem;
-    double tp = fmin (x->inside, x->across);
     struct layer_times any =
-        least_layer_times (p, c, &x->all.k, expert, tp, x->exchange_s);
+        least_layer_times (&x->b, &x->all.k, expert, x->tp.least, x->exchange_s);
     struct layer_times slow =
-        least_layer_times (p, c, &s->k.k, expert, s->tp_s, x->exchange_s);
+        least_layer_times (&x->b, &s->k.k, expert, s->tp_s, x->exchange_s);
     struct layer_times more = {INFINITY, INFINITY, INFINITY, any.fwd_ops, any.back_ops};
+    double across = x->tp.across - x->tp.least;
 
     if (s->slower) {
         more.fwd_s = fmax (0.0, slow.fwd_s - any.fwd_s);
@@ -270,17 +254,17 @@ struct layer_times slow_slots_more (const struct pool *pool,
         more.input_s = fmax (0.0, slow.input_s - any.input_s);
     }
     if (s->spans) {
-        more.fwd_s = fmin (more.fwd_s, any.fwd_ops * (x->across - tp));
-        more.back_s = fmin (more.back_s, any.back_ops * (x->across - tp));
-        more.input_s = fmin (more.input_s, any.back_ops * (x->across - tp));
+        more.fwd_s = fmin (more.fwd_s, any.fwd_ops * across);
+        more.back_s = fmin (more.back_s, any.back_ops * across);
+        more.input_s = fmin (more.input_s, any.back_ops * across);
     }
     return more;
 }
 
-void slow_slots_put (const struct pool *pool, const struct workload_config *c,
-                     const struct least_terms *x, const struct slow_slots *s,
+void slow_slots_put (const struct least_terms *x, const struct slow_slots *s,
                      struct config_times *times)
 {
+    const struct mapper_problem *p = x->b.pool->problem;
     bool by_class = s->slower && !s->spans;
     double fwd = INFINITY, back = INFINITY;
 
@@ -288,23 +272,23 @@ void slow_slots_put (const struct pool *pool, const struct workload_config *c,
     if (s->spans)
         times->send.crossing_s = times->send.per_node = 0.0;
     else if (s->slower)
-        bound_sends (pool, c, &x->volume, s->tp_s, x->across, &times->send);
+        times->send = bound_sends (&x->b, s->tp_s, x->tp.across);
     if (by_class) {
-        bound_pairs (pool, c, &x->volume, s->from, times->pair_s);
-        put_tail (pool, &s->rates, c, &s->k.k, x, 1, times);
+        bound_pairs (&x->b, s->from, times->pair_s);
+        put_tail (x, &s->rates, &s->k.k, 1, times);
     }
-    times->tp_s[1] = s->spans ? x->across : s->tp_s; /* a slow slot may span already */
-    config_times_put_spans (x->across, times);
+    times->tp_s[1] = s->spans ? x->tp.across : s->tp_s; /* a slow slot may span already */
+    config_times_put_spans (x->tp.across, times);
     for (int expert = 0; expert < 2; expert++) {
         struct layer_times more;
 
-        if (count_layers (pool->problem->model, expert) == 0)
+        if (count_layers (p->model, expert) == 0)
             continue;
-        more = slow_slots_more (pool, c, x, s, expert);
+        more = slow_slots_more (x, s, expert);
         fwd = fmin (fwd, more.fwd_s);
         back = fmin (back, more.back_s);
     }
-    times->slot[1] = by_class ? ends_of (pool->problem, &s->k, s->tp_s) : times->slot[0];
+    times->slot[1] = by_class ? ends_of (p, &s->k, s->tp_s) : times->slot[0];
     times->slot[1].fwd_s = times->slot[0].fwd_s + fwd;
     times->slot[1].back_s = times->slot[0].back_s + back;
 }
@@ -314,12 +298,12 @@ void least_terms_init (const struct pool *pool, const struct workload_config *c,
 {
     const struct mapper_problem *p = pool->problem;
     struct link_rates rates = link_rates_of (pool, 0);
-    struct costmodel_volume *v = &x->volume;
     struct config_times *times = &x->times;
 
-    costmodel_volume (p->model, p->job, c, p->profile, v);
-    least_compute (pool, c, 0, pool->n_classes, &x->all);
-    bound_tp (pool, &rates, c, v, &x->inside, &x->across);
+    *x = (struct least_terms){.b = bounded_of (pool, c)};
+    x->all = least_compute (&x->b, 0);
+    x->tp = bound_tp (&x->b, &rates);
+    x->cp = bound_cp (&x->b, x->all.attention);
     *times = (struct config_times){
         .m = workload_microbatches (p->job, c),
         .p = c->deg.pp,
@@ -328,17 +312,15 @@ void least_terms_init (const struct pool *pool, const struct workload_config *c,
         .total_only = c->schedule != SCHEDULE_GPIPE && c->schedule != SCHEDULE_1F1B,
         .profile = p->profile,
     };
-    experts_terms (pool, c, x);
-    fast_slot (pool, c, &x->all, x->inside, x->across, x->exchange_s, times);
-    bound_cp (pool, c, v, x->all.attention_fwd_s, x->all.attention_back_s, &x->cp_fwd_s,
-              &x->cp_back_s);
-    times->slot[0].fwd_s += x->cp_fwd_s;
-    times->slot[0].back_s += x->cp_back_s;
+    experts_terms (x);
+    fast_slot (x);
+    times->slot[0].fwd_s += x->cp.fwd_s;
+    times->slot[0].back_s += x->cp.back_s;
     times->slot[1] = times->slot[0];
-    config_times_put_spans (x->across, times);
-    bound_sends (pool, c, v, x->inside, x->across, &times->send);
-    bound_pairs (pool, c, v, 0, times->pair_s);
-    put_tail (pool, &rates, c, &x->all.k, x, 0, times);
+    config_times_put_spans (x->tp.across, times);
+    times->send = bound_sends (&x->b, x->tp.inside, x->tp.across);
+    bound_pairs (&x->b, 0, times->pair_s);
+    put_tail (x, &rates, &x->all.k, 0, times);
     memcpy (times->sync_layer_s[1], times->sync_layer_s[0],
             sizeof times->sync_layer_s[0]);
     memcpy (times->sync_fixed_s[1], times->sync_fixed_s[0],

@@ -51,13 +51,22 @@ static double ring_latency (const struct pool *pool, const struct link_rates *x,
     return (one + (n - 1) * others) * (n - 1) / n;
 }
 
-/* One TP all-reduce on `nodes` nodes. */
-static double tp_operation (const struct pool *pool, const struct link_rates *x,
-                            const struct workload_config *c,
-                            const struct costmodel_volume *v, int nodes)
+struct bounded bounded_of (const struct pool *pool, const struct workload_config *c)
 {
+    const struct mapper_problem *p = pool->problem;
+    struct bounded b = {.pool = pool, .c = c};
+
+    costmodel_volume (p->model, p->job, c, p->profile, &b.volume);
+    return b;
+}
+
+/* One TP all-reduce on `nodes` nodes. */
+static double tp_operation (const struct bounded *b, const struct link_rates *x,
+                            int nodes)
+{
+    const struct pool *pool = b->pool;
     const struct workload_profile *p = pool->problem->profile;
-    int n = c->deg.tp;
+    int n = b->c->deg.tp;
     struct costmodel_ring r = {.inside_bytes_per_s = nodes == 1  ? x->inside.bytes_per_s
                                                      : n > nodes ? pool->intra_bytes_per_s
                                                                  : INFINITY,
@@ -67,47 +76,45 @@ static double tp_operation (const struct pool *pool, const struct link_rates *x,
                                .latency_s = ring_latency (pool, x, n, nodes == 1),
                                .nodes = nodes,
                                .nvls = x->nvls};
-    double least = costmodel_tp_operation_s (p, c, &r, v->tp_bytes);
+    double least = costmodel_tp_operation_s (p, b->c, &r, b->volume.tp_bytes);
 
     r.nvls = 0.0;
     if (pool->nvls_or_ring)
-        least = fmin (least, costmodel_tp_operation_s (p, c, &r, v->tp_bytes));
-    return costmodel_tp_exposed_s (p, c, least, INFINITY);
+        least = fmin (least, costmodel_tp_operation_s (p, b->c, &r, b->volume.tp_bytes));
+    return costmodel_tp_exposed_s (p, b->c, least, INFINITY);
 }
 
-double bound_tp_across (const struct pool *pool, const struct link_rates *r,
-                        const struct workload_config *c, const struct costmodel_volume *v,
+double bound_tp_across (const struct bounded *b, const struct link_rates *r,
                         int least_nodes)
 {
+    int most = b->c->deg.tp < b->pool->n_nodes ? b->c->deg.tp : b->pool->n_nodes;
     double least = INFINITY;
 
-    for (int nodes = least_nodes; nodes <= c->deg.tp && nodes <= pool->n_nodes; nodes++)
-        least = fmin (least, tp_operation (pool, r, c, v, nodes));
+    for (int nodes = least_nodes; nodes <= most; nodes++)
+        least = fmin (least, tp_operation (b, r, nodes));
     return least;
 }
 
-void bound_tp (const struct pool *pool, const struct link_rates *r,
-               const struct workload_config *c, const struct costmodel_volume *v,
-               double *inside, double *across)
+struct tp_times bound_tp (const struct bounded *b, const struct link_rates *r)
 {
-    *inside = *across = c->deg.tp == 1 ? 0.0 : INFINITY;
-    if (c->deg.tp == 1)
-        return;
-    if (c->deg.tp <= pool->max_node_gpus)
-        *inside = tp_operation (pool, r, c, v, 1);
-    *across = bound_tp_across (pool, r, c, v, 2);
+    struct tp_times t = {INFINITY, INFINITY, INFINITY};
+
+    if (b->c->deg.tp == 1)
+        return (struct tp_times){0.0, 0.0, 0.0};
+    if (b->c->deg.tp <= b->pool->max_node_gpus)
+        t.inside = tp_operation (b, r, 1);
+    t.across = bound_tp_across (b, r, 2);
+    t.least = fmin (t.inside, t.across);
+    return t;
 }
 
 double bound_tp_s (const struct pool *pool, const struct workload_config *c, int class)
 {
-    const struct mapper_problem *p = pool->problem;
+    struct bounded b = bounded_of (pool, c);
     struct link_rates rates = link_rates_of (pool, class);
-    struct costmodel_volume v;
-    double inside, across;
+    double least = bound_tp (&b, &rates).least;
 
-    costmodel_volume (p->model, p->job, c, p->profile, &v);
-    bound_tp (pool, &rates, c, &v, &inside, &across);
-    return isfinite (fmin (inside, across)) ? fmin (inside, across) : 0.0;
+    return isfinite (least) ? least : 0.0;
 }
 
 static double flow (const struct pool *pool, double bytes, double rate, double latency_s)
@@ -136,56 +143,54 @@ static double least_operations (const struct workload_model *m,
  * lets its two boundaries share what one crossing takes, so that it saves at most a whole
  * one; it costs all-reduces across nodes in its one layer or more.  Where that could pay,
  * crossings are left out. */
-void bound_sends (const struct pool *pool, const struct workload_config *c,
-                  const struct costmodel_volume *v, double inside, double across,
-                  struct boundary_sends *send)
+struct boundary_sends bound_sends (const struct bounded *b, double inside, double across)
 {
+    const struct pool *pool = b->pool;
     struct link_rates r = link_rates_of (pool, 0);
-    double within = flow (pool, v->p2p_bytes, r.inside.bytes_per_s, r.inside.latency_s);
-    double cross =
-        flow (pool, v->p2p_bytes, cross_rate (&r, 1, c->deg.tp), r.between.latency_s);
-    double alone = flow (pool, v->p2p_bytes, cross_rate (&r, 1, 1), r.between.latency_s);
-    double any = fmin (within, alone);
-    int per_node = pool->max_node_gpus / c->deg.tp;
+    int tp = b->c->deg.tp, per_node = pool->max_node_gpus / tp;
+    double bytes = b->volume.p2p_bytes, between_s = r.between.latency_s;
+    double within = flow (pool, bytes, r.inside.bytes_per_s, r.inside.latency_s);
+    double cross = flow (pool, bytes, cross_rate (&r, 1, tp), between_s);
+    double any = fmin (within, flow (pool, bytes, cross_rate (&r, 1, 1), between_s));
+    struct boundary_sends send = {0.0, 0.0, 0.0};
 
-    *send = (struct boundary_sends){0.0, 0.0, 0.0};
-    if (c->deg.pp == 1)
-        return;
-    send->any_s = 2.0 * any;
+    if (b->c->deg.pp == 1)
+        return send;
+    send.any_s = 2.0 * any;
     if (per_node >= 1 && cross > any && isfinite (cross) &&
-        (c->deg.tp == 1 ||
-         least_operations (pool->problem->model, c) * (across - inside) >= cross)) {
-        send->crossing_s = 2.0 * (cross - any);
-        send->per_node = per_node;
+        (tp == 1 ||
+         least_operations (pool->problem->model, b->c) * (across - inside) >= cross)) {
+        send.crossing_s = 2.0 * (cross - any);
+        send.per_node = per_node;
     }
+    return send;
 }
 
-/* There and back on the better of two links; at least `least` where there is none. */
-static double pair_s (const struct pool *pool, double bytes,
-                      const struct best_link *inside, const struct best_link *between,
+/* There and back on the better of the two kinds of links; at least `least` where there is
+ * none. */
+static double pair_s (const struct bounded *b,
+                      const struct best_link links[2][CLASSES_MAX], int class,
                       double least)
 {
-    double s = 2.0 * fmin (flow (pool, bytes, inside->bytes_per_s, inside->latency_s),
-                           flow (pool, bytes,
-                                 fmin (between->bytes_per_s, pool->node_bytes_per_s),
+    const struct best_link *inside = &links[0][class], *between = &links[1][class];
+    double bytes = b->volume.p2p_bytes;
+    double s = 2.0 * fmin (flow (b->pool, bytes, inside->bytes_per_s, inside->latency_s),
+                           flow (b->pool, bytes,
+                                 fmin (between->bytes_per_s, b->pool->node_bytes_per_s),
                                  between->latency_s));
 
     return isfinite (s) ? fmax (s, least) : least;
 }
 
-void bound_pairs (const struct pool *pool, const struct workload_config *c,
-                  const struct costmodel_volume *v, int from, double pair[2][2])
+void bound_pairs (const struct bounded *b, int from, double pair[2][2])
 {
-    double any =
-        pair_s (pool, v->p2p_bytes, &pool->touching[0][0], &pool->touching[1][0], 0.0);
+    double any = b->c->deg.pp > 1 ? pair_s (b, b->pool->touching, 0, 0.0) : 0.0;
 
-    pair[0][0] = pair[0][1] = pair[1][0] = pair[1][1] = c->deg.pp > 1 ? any : 0.0;
-    if (from == 0 || c->deg.pp == 1)
+    pair[0][0] = pair[0][1] = pair[1][0] = pair[1][1] = any;
+    if (from == 0 || b->c->deg.pp == 1)
         return;
-    pair[0][1] = pair[1][0] =
-        pair_s (pool, v->p2p_bytes, &pool->mixing[0][from], &pool->mixing[1][from], any);
-    pair[1][1] = pair_s (pool, v->p2p_bytes, &pool->touching[0][from],
-                         &pool->touching[1][from], any);
+    pair[0][1] = pair[1][0] = pair_s (b, b->pool->mixing, from, any);
+    pair[1][1] = pair_s (b, b->pool->touching, from, any);
 }
 
 double bound_run_sends_s (const struct config_times *times, int stages)
@@ -213,37 +218,36 @@ double bound_slow_run_sends_s (const struct config_times *times, int stages, int
 }
 
 /* A line under what a group of n on these links takes; the least of both so far. */
-static void take_least (const struct pool *pool, const struct costmodel_ring *r, int n,
-                        const struct costmodel_volume *v, double *per_param,
-                        double *fixed)
+static void take_least (const struct bounded *b, const struct costmodel_ring *r, int n,
+                        struct line *sync)
 {
     struct costmodel_ring one = *r;
 
     if (!(costmodel_ring_rate (r) > 0))
         return;
-    for (int without = 0; without <= pool->nvls_or_ring; without++) {
+    for (int without = 0; without <= b->pool->nvls_or_ring; without++) {
         double start, each;
 
         if (without)
             one.nvls = 0.0;
-        costmodel_sync_least (pool->problem->profile, &one, n, v, &start, &each);
-        *fixed = fmin (*fixed, start);
-        *per_param = fmin (*per_param, each);
+        costmodel_sync_least (b->pool->problem->profile, &one, n, &b->volume, &start,
+                              &each);
+        sync->fixed = fmin (sync->fixed, start);
+        sync->each = fmin (sync->each, each);
     }
 }
 
 /* The same on more than the `least` nodes that the group needs, at most on `most`. */
-static void take_across (const struct pool *pool, struct costmodel_ring r, int least,
-                         int most, int n, const struct costmodel_volume *v,
-                         double *per_param, double *fixed)
+static void take_across (const struct bounded *b, struct costmodel_ring r, int least,
+                         int most, int n, struct line *sync)
 {
     if (r.nodes <= least || r.nodes > most)
         return;
     if (n > most)
         r.inside_bytes_per_s =
-            pool->intra_bytes_per_s * (n - r.nodes) / (double) (n - most);
+            b->pool->intra_bytes_per_s * (n - r.nodes) / (double) (n - most);
     /* Every bucket starts anew, so that hops count in what a parameter takes too. */
-    take_least (pool, &r, n, v, per_param, fixed);
+    take_least (b, &r, n, sync);
 }
 
 /* The same across nodes, of which the group needs `least`.
@@ -252,11 +256,10 @@ static void take_across (const struct pool *pool, struct costmodel_ring r, int l
  * that all but a tree's chains inside nodes and its hops are best on the fewest: chains are
  * taken as on the most nodes, hops as on the best number, which is the most or a power of
  * two; a hierarchical all-reduce has the fewest on about the root of n. */
-static void least_across (const struct pool *pool, const struct link_rates *x, int n,
-                          int per_node, int lanes, double share,
-                          const struct costmodel_volume *v, double *per_param,
-                          double *fixed)
+static void least_across (const struct bounded *b, const struct link_rates *x, int n,
+                          int per_node, int lanes, double share, struct line *sync)
 {
+    const struct pool *pool = b->pool;
     int least = (n + per_node - 1) / per_node > 2 ? (n + per_node - 1) / per_node : 2;
     int most = n < pool->n_nodes ? n : pool->n_nodes, root = (int) sqrt (n);
     bool levels = pool->problem->profile->time.all_reduce == ALL_REDUCE_HIERARCHICAL;
@@ -270,77 +273,67 @@ static void least_across (const struct pool *pool, const struct link_rates *x, i
 
     if (least > most)
         return;
-    if (n > most && v->dp_all_reduce)
+    if (n > most && b->volume.dp_all_reduce)
         r.inside_bytes_per_s *= (n - least) / (double) (n - most);
-    take_least (pool, &r, n, v, per_param, fixed);
-    for (int power = 2; v->dp_all_reduce && power < 2 * most; power *= 2) {
+    take_least (b, &r, n, sync);
+    if (!b->volume.dp_all_reduce)
+        return;
+    for (int power = 2; power < 2 * most; power *= 2) {
         r.nodes = power < most ? power : most;
-        take_across (pool, r, least, most, n, v, per_param, fixed);
+        take_across (b, r, least, most, n, sync);
     }
-    for (r.nodes = root; v->dp_all_reduce && levels && r.nodes <= root + 1; r.nodes++)
-        take_across (pool, r, least, most, n, v, per_param, fixed);
+    for (r.nodes = root; levels && r.nodes <= root + 1; r.nodes++)
+        take_across (b, r, least, most, n, sync);
 }
 
-void bound_sync (const struct pool *pool, const struct link_rates *x, int n,
-                 const struct costmodel_volume *v, int per_node, double share,
-                 double *per_param, double *fixed)
-{
-    bound_sync_lanes (pool, x, n, v, per_node, per_node, share, per_param, fixed);
-}
-
-void bound_sync_lanes (const struct pool *pool, const struct link_rates *x, int n,
-                       const struct costmodel_volume *v, int per_node, int lanes,
-                       double share, double *per_param, double *fixed)
+struct line bound_sync (const struct bounded *b, const struct link_rates *x, int n,
+                        int per_node, int lanes, double share)
 {
     struct costmodel_ring one = {.inside_bytes_per_s = x->inside.bytes_per_s,
                                  .between_bytes_per_s = INFINITY,
-                                 .latency_s = (n - 1) * pool->intra_latency_s,
+                                 .latency_s = (n - 1) * b->pool->intra_latency_s,
                                  .nodes = 1,
-                                 .nvls = pool->nvls};
+                                 .nvls = b->pool->nvls};
+    struct line sync = {INFINITY, INFINITY};
 
-    *per_param = *fixed = 0.0;
     if (n == 1)
-        return;
-    *per_param = *fixed = INFINITY;
+        return (struct line){0.0, 0.0};
     per_node = per_node > 1 ? per_node : 1;
     if (n <= per_node && n <= lanes)
-        take_least (pool, &one, n, v, per_param, fixed);
+        take_least (b, &one, n, &sync);
     if (x->between.bytes_per_s > 0)
-        least_across (pool, x, n, per_node, lanes, share, v, per_param, fixed);
-    if (!isfinite (*fixed))
-        *per_param = 0.0;
+        least_across (b, x, n, per_node, lanes, share, &sync);
+    if (!isfinite (sync.fixed))
+        sync.each = 0.0;
+    return sync;
 }
 
 double bound_send_s (const struct pool *pool, const struct workload_config *c)
 {
-    const struct mapper_problem *p = pool->problem;
+    struct bounded b = bounded_of (pool, c);
     struct link_rates r = link_rates_of (pool, 0);
-    struct costmodel_volume v;
-    double s;
+    double s = flow (pool, b.volume.p2p_bytes, cross_rate (&r, 1, c->deg.tp),
+                     r.between.latency_s);
 
-    costmodel_volume (p->model, p->job, c, p->profile, &v);
-    s = flow (pool, v.p2p_bytes, cross_rate (&r, 1, c->deg.tp), r.between.latency_s);
     return isfinite (s) ? 2.0 * s : 0.0;
 }
 
-void bound_cp (const struct pool *pool, const struct workload_config *c,
-               const struct costmodel_volume *v, double attention_fwd_s,
-               double attention_back_s, double *fwd_s, double *back_s)
+struct both_ways bound_cp (const struct bounded *b, struct both_ways attention)
 {
-    struct link_rates r = link_rates_of (pool, 0);
-    const struct workload_profile *p = pool->problem->profile;
-    double latency_s = least_latency (&r);
+    struct link_rates r = link_rates_of (b->pool, 0);
+    const struct workload_profile *p = b->pool->problem->profile;
+    double latency_s = least_latency (&r), bytes = b->volume.cp_bytes;
     double rate =
-        fmax (r.inside.bytes_per_s, ring_rate (pool, &r, pool->max_node_gpus, 1));
+        fmax (r.inside.bytes_per_s, ring_rate (b->pool, &r, b->pool->max_node_gpus, 1));
+    int cp = b->c->deg.cp;
 
-    *fwd_s = *back_s = 0.0;
-    if (c->deg.cp == 1 || rate <= 0)
-        return;
-    *fwd_s = costmodel_cp_exposed_s (
-        c->deg.cp, costmodel_cp_hop_s (p, v->cp_bytes, rate, latency_s), attention_fwd_s);
-    *back_s = costmodel_cp_exposed_s (
-        c->deg.cp, costmodel_cp_hop_s (p, 2.0 * v->cp_bytes, rate, latency_s),
-        attention_back_s);
+    if (cp == 1 || rate <= 0)
+        return (struct both_ways){0.0, 0.0};
+    return (struct both_ways){
+        costmodel_cp_exposed_s (cp, costmodel_cp_hop_s (p, bytes, rate, latency_s),
+                                attention.fwd_s),
+        costmodel_cp_exposed_s (cp, costmodel_cp_hop_s (p, 2.0 * bytes, rate, latency_s),
+                                attention.back_s)};
 }
 
 double bound_tied_s (const struct pool *pool, double bytes)

@@ -11,101 +11,94 @@
 
 /* A stage's tail as by_end.c takes it: stage 0's, or (fixed 0) that of one without
  * embedding. */
-static struct stage_tail tail_of (const struct pool *pool,
-                                  const struct workload_config *c,
-                                  const struct least_terms *x,
+static struct stage_tail tail_of (const struct least_terms *x,
                                   const struct config_times *times, int kind, bool first)
 {
-    struct link_rates rates = link_rates_of (pool, 0);
-    struct stage_tail t = {.span_fwd_s = times->span_fwd_s[kind],
-                           .span_back_s = times->span_back_s[kind],
+    const struct workload_config *c = x->b.c;
+    struct link_rates rates = link_rates_of (x->b.pool, 0);
+    struct stage_tail t = {.span = {times->span_fwd_s[kind], times->span_back_s[kind]},
                            .layer_s = times->tail_layer_s[kind],
                            .fixed_s = first ? times->tail_fixed_s[kind]
-                                            : pool->problem->profile->time.step_s};
+                                            : times->profile->time.step_s};
 
     for (enum tp_span span = SPAN_NONE; span < SPANS; span++) {
-        double per_param = 0.0, start = 0.0;
+        struct line sync = {0.0, 0.0};
 
         if (!first && (c->zero < 3 || c->deg.pp == 1))
-            least_sync_terms (pool, &rates, c, &x->volume, span, &per_param, &start);
+            sync = least_sync_terms (&x->b, &rates, span);
         t.sync_layer_s[span] = times->sync_layer_s[kind][span];
-        t.sync_fixed_s[span] = first ? times->sync_fixed_s[kind][span] : start;
+        t.sync_fixed_s[span] = first ? times->sync_fixed_s[kind][span] : sync.fixed;
     }
     return t;
 }
 
 /* The ways to place a stage's experts as by_end.c takes them.  @return how many */
-static int scheduled_experts (const struct workload_config *c,
-                              const struct least_terms *x, bool tight,
+static int scheduled_experts (const struct least_terms *x, bool tight,
                               struct bound_experts *out)
 {
-    double all_layer_s, all_fixed_s, layer_s, fixed_s;
+    struct line all = least_experts_sync (x, &x->whole.least);
 
-    if (!experts_told_apart (c, x, tight))
+    if (!experts_told_apart (x, tight))
         return 0;
-    least_experts_sync (c, x, &x->whole.least, &all_layer_s, &all_fixed_s);
     for (int i = 0; i < x->whole.n; i++) {
-        least_experts_sync (c, x, &x->whole.way[i], &layer_s, &fixed_s);
-        least_exchanges_more (c, x, &x->whole.way[i], &out[i].fwd_s, &out[i].back_s);
-        out[i].sync_layer_s = layer_s - all_layer_s;
-        out[i].sync_fixed_s = fixed_s - all_fixed_s;
+        struct line sync = least_experts_sync (x, &x->whole.way[i]);
+
+        out[i] = (struct bound_experts){least_exchanges_more (x, &x->whole.way[i]),
+                                        sync.each - all.each, sync.fixed - all.fixed};
     }
     return x->whole.n;
 }
 
 /* A kind of slot as by_end.c takes it. */
-static struct bound_slot bound_slot_of (const struct pool *pool,
-                                        const struct workload_config *c,
-                                        const struct least_terms *x,
+static struct bound_slot bound_slot_of (const struct least_terms *x,
                                         const struct config_times *times,
                                         const struct slow_slots *slow)
 {
-    const struct mapper_problem *p = pool->problem;
     int kind = slow != NULL;
-    double tp = fmin (x->inside, x->across);
     bool by_class = slow && slow->slower && !slow->spans;
     const struct costmodel_compute *k = by_class ? &slow->k.k : &x->all.k;
     struct bound_slot s = {.micro_s = times->slot[kind].micro_s,
-                           .tp_s = by_class ? slow->tp_s : tp,
+                           .tp_s = by_class ? slow->tp_s : x->tp.least,
                            .embed_fwd_s = k->embed_fwd_s,
                            .embed_back_s = k->embed_back_s,
                            .head_fwd_s = k->head_fwd_s,
                            .head_back_s = k->head_back_s,
                            .head_input_s = k->head_weight_s,
-                           .first = tail_of (pool, c, x, times, kind, true),
-                           .other = tail_of (pool, c, x, times, kind, false)};
+                           .first = tail_of (x, times, kind, true),
+                           .other = tail_of (x, times, kind, false)};
 
     for (int i = 0; i < 2; i++) {
-        bool expert = count_layers (p->model, i) > 0 ? i : !i;
+        bool expert = count_layers (x->b.pool->problem->model, i) > 0 ? i : !i;
         struct layer_times l =
-            least_layer_times (p, c, &x->all.k, expert, tp, x->exchange_s);
+            least_layer_times (&x->b, &x->all.k, expert, x->tp.least, x->exchange_s);
         struct layer_times more = {0};
 
         if (slow)
-            more = slow_slots_more (pool, c, x, slow, expert);
-        s.layer[i] = (struct bound_layer){l.fwd_s + x->cp_fwd_s + more.fwd_s,
-                                          l.back_s + x->cp_back_s + more.back_s,
-                                          l.input_s + x->cp_back_s + more.input_s};
+            more = slow_slots_more (x, slow, expert);
+        s.layer[i] = (struct bound_layer){l.fwd_s + x->cp.fwd_s + more.fwd_s,
+                                          l.back_s + x->cp.back_s + more.back_s,
+                                          l.input_s + x->cp.back_s + more.input_s};
     }
     return s;
 }
 
-struct bound_pipeline
-bound_pipeline_of (const struct pool *pool, const struct workload_config *c,
-                   const struct least_terms *x, const struct config_times *times,
-                   const struct slow_slots *slots, int slow, const int *cap)
+struct bound_pipeline bound_pipeline_of (const struct least_terms *x,
+                                         const struct config_times *times,
+                                         const struct slow_slots *slots, int slow,
+                                         const int *cap)
 {
-    bool inside = c->deg.tp <= pool->max_node_gpus;
+    const struct workload_config *c = x->b.c;
+    bool inside = c->deg.tp <= x->b.pool->max_node_gpus;
     bool can_span = c->deg.tp > 1 && isfinite (times->span_fwd_s[0]);
     struct bound_pipeline s = {
-        .model = pool->problem->model,
-        .profile = pool->problem->profile,
+        .model = x->b.pool->problem->model,
+        .profile = times->profile,
         .schedule = c->schedule,
         .m = times->m,
         .p = times->p,
         .v = c->deg.vpp,
         .slow = slow,
-        .slot = {bound_slot_of (pool, c, x, times, NULL)},
+        .slot = {bound_slot_of (x, times, NULL)},
         .span = {inside, inside && can_span, can_span},
         .first_span = {inside, inside && can_span, can_span},
         .any_s = 0.5 * times->send.any_s,
@@ -118,49 +111,47 @@ bound_pipeline_of (const struct pool *pool, const struct workload_config *c,
 
     for (int i = 0; i < 4; i++)
         s.pair_s[i / 2][i % 2] = 0.5 * times->pair_s[i / 2][i % 2];
-    s.slot[1] = slow > 0 ? bound_slot_of (pool, c, x, times, slots) : s.slot[0];
+    s.slot[1] = slow > 0 ? bound_slot_of (x, times, slots) : s.slot[0];
     if (slow > 0)
         s.slow_sends_s = bound_slow_run_sends_s (times, times->p, slow);
     return s;
 }
 
-/* What fewer lanes than a node has room for add to stage 0's synchronisation. */
-static void fewer_lanes (const struct pool *pool, const struct workload_config *c,
-                         const struct least_terms *x, const struct link_rates *rates,
-                         int lanes, enum tp_span span, struct stage_tail *t)
+/* Stage 0's tail as it is, with what fewer lanes than a node has room for add to its
+ * synchronisation. */
+static void fewer_lanes (const struct least_terms *x, const struct slow_slots *slots,
+                         const struct bound_pipeline *all, int lanes, enum tp_span span,
+                         struct bound_pipeline *s)
 {
-    bool whole = span == SPAN_NONE;
-    int per_node = pool->max_node_gpus / (whole ? c->deg.tp : 1);
-    int n = workload_dense_shards (&c->deg);
-    double layer, fixed, each[2], start[2];
+    int n = workload_dense_shards (&x->b.c->deg);
+    int share = span == SPAN_NONE ? x->b.c->deg.tp : 1;
+    int per_node = x->b.pool->max_node_gpus / share;
+    struct line params = least_first_params (&x->b);
 
-    for (int i = 0; i < 2; i++)
-        bound_sync_lanes (pool, rates, n, &x->volume, per_node, i ? lanes : per_node,
-                          whole ? c->deg.tp : 1, &each[i], &start[i]);
-    if (!isfinite (start[1]) || sync_is_hidden (c))
-        return;
-    least_first_params (pool, c, &layer, &fixed);
-    t->sync_layer_s[span] += layer * fmax (0.0, each[1] - each[0]);
-    t->sync_fixed_s[span] +=
-        fixed * fmax (0.0, each[1] - each[0]) + fmax (0.0, start[1] - start[0]);
-}
+    for (int kind = 0; kind < 2; kind++) {
+        struct link_rates rates =
+            link_rates_of (x->b.pool, kind && slots && slots->slower ? slots->from : 0);
+        struct line wide = bound_sync (&x->b, &rates, n, per_node, per_node, share);
+        struct line few = bound_sync (&x->b, &rates, n, per_node, lanes, share);
+        struct stage_tail *t = &s->slot[kind].first;
+        double more = fmax (0.0, few.each - wide.each);
 
-/* The rates of a kind of slot. */
-static struct link_rates rates_of (const struct pool *pool,
-                                   const struct slow_slots *slots, int kind)
-{
-    return link_rates_of (pool, kind && slots && slots->slower ? slots->from : 0);
+        *t = all->slot[kind].first;
+        if (!isfinite (few.fixed) || sync_is_hidden (x->b.c))
+            continue;
+        t->sync_layer_s[span] += params.each * more;
+        t->sync_fixed_s[span] += params.fixed * more + fmax (0.0, few.fixed - wide.fixed);
+    }
 }
 
 /* All of stage 0's TP groups span nodes: the lowest over how many nodes, with the lanes
  * that leaves (bound.c, more_lanes). */
-static double all_span (const struct pool *pool, const struct workload_config *c,
-                        const struct least_terms *x, const struct slow_slots *slots,
+static double all_span (const struct least_terms *x, const struct slow_slots *slots,
                         const struct config_times *times,
                         const struct bound_pipeline *all, enum bound_level level)
 {
-    int gpus = pool->max_node_gpus, tp = c->deg.tp, lanes = gpus / tp;
-    struct link_rates rates = link_rates_of (pool, 0);
+    int gpus = x->b.pool->max_node_gpus, tp = x->b.c->deg.tp, lanes = gpus / tp;
+    struct link_rates rates = link_rates_of (x->b.pool, 0);
     struct bound_pipeline s = *all;
     double least = INFINITY;
 
@@ -174,38 +165,30 @@ static double all_span (const struct pool *pool, const struct workload_config *c
             continue;
         lanes = gpus / indices;
         if (nodes > 1)
-            config_times_put_spans (bound_tp_across (pool, &rates, c, &x->volume, nodes),
-                                    &across);
+            config_times_put_spans (bound_tp_across (&x->b, &rates, nodes), &across);
         if (!isfinite (across.span_fwd_s[0]))
             continue;
-        for (int kind = 0; kind < 2; kind++) {
-            struct link_rates own = rates_of (pool, slots, kind);
-            struct stage_tail *t = &s.slot[kind].first;
-
-            *t = all->slot[kind].first;
-            t->span_fwd_s = across.span_fwd_s[kind];
-            t->span_back_s = across.span_back_s[kind];
-            fewer_lanes (pool, c, x, &own, lanes, SPAN_ALL, t);
-        }
+        fewer_lanes (x, slots, all, lanes, SPAN_ALL, &s);
+        for (int kind = 0; kind < 2; kind++)
+            s.slot[kind].first.span =
+                (struct both_ways){across.span_fwd_s[kind], across.span_back_s[kind]};
         least = fmin (least, bound_by_end (&s, level));
     }
     return least;
 }
 
 /* The lowest over the lanes of stage 0's synchronisation. */
-static double by_lanes (const struct pool *pool, const struct workload_config *c,
-                        const struct least_terms *x, const struct slow_slots *slots,
+static double by_lanes (const struct least_terms *x, const struct slow_slots *slots,
                         const struct config_times *times,
                         const struct bound_pipeline *all, enum bound_level level)
 {
-    int room = pool->max_node_gpus / c->deg.tp, members = workload_dense_shards (&c->deg);
+    int room = x->b.pool->max_node_gpus / x->b.c->deg.tp;
+    int members = workload_dense_shards (&x->b.c->deg), crossings = -1;
     struct bound_pipeline s = *all;
     double least;
-    int crossings = -1;
 
     s.first_span[SPAN_NONE] = s.first_span[SPAN_ALL] = false;
-    least =
-        fmin (bound_by_end (&s, level), all_span (pool, c, x, slots, times, all, level));
+    least = fmin (bound_by_end (&s, level), all_span (x, slots, times, all, level));
     memset (s.first_span, 0, sizeof s.first_span);
     s.first_span[SPAN_NONE] = true;
     for (int lanes = room < members ? room : members; lanes >= 1; lanes--) {
@@ -219,29 +202,23 @@ static double by_lanes (const struct pool *pool, const struct workload_config *c
         s.beside = now > 0 && s.p - 1 - (now - 1) * s.per_node < room
                        ? s.p - 1 - (now - 1) * s.per_node
                        : room;
-        for (int kind = 0; kind < 2; kind++) {
-            struct link_rates rates = rates_of (pool, slots, kind);
-
-            s.slot[kind].first = all->slot[kind].first;
-            fewer_lanes (pool, c, x, &rates, lanes, SPAN_NONE, &s.slot[kind].first);
-        }
+        fewer_lanes (x, slots, all, lanes, SPAN_NONE, &s);
         least = fmin (least, bound_by_end (&s, level));
     }
     return least;
 }
 
-double bound_any_schedule (const struct pool *pool, const struct workload_config *c,
-                           const struct least_terms *x, const struct config_times *times,
+double bound_any_schedule (const struct least_terms *x, const struct config_times *times,
                            const struct slow_slots *slots, int slow, const int *cap,
                            enum bound_level level)
 {
-    struct bound_pipeline s = bound_pipeline_of (pool, c, x, times, slots, slow, cap);
+    struct bound_pipeline s = bound_pipeline_of (x, times, slots, slow, cap);
     bool tight = level > BOUND_FRACTIONS;
 
-    s.n_experts = scheduled_experts (c, x, tight, s.experts);
+    s.n_experts = scheduled_experts (x, tight, s.experts);
     /* Where every stage has a tail of its own, stage 0 is nothing special. */
     if (!tight || s.per_node == 0 || !s.span[SPAN_NONE] ||
-        workload_schedule_splits_backward (c->schedule))
+        workload_schedule_splits_backward (s.schedule))
         return bound_by_end (&s, level);
-    return by_lanes (pool, c, x, slots, times, &s, level);
+    return by_lanes (x, slots, times, &s, level);
 }

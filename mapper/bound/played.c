@@ -35,13 +35,8 @@ struct tree {
     long left;
 };
 
-/* One micro-batch forward and backward. */
-struct pair {
-    double fwd_s, back_s;
-};
-
 static void add_layers (const struct bound_slot *s, const struct workload_model *m,
-                        int from, int n, struct pair *sum)
+                        int from, int n, struct both_ways *sum)
 {
     for (int i = from; i < from + n; i++) {
         const struct bound_layer *l = &s->layer[workload_is_expert_layer (m, i)];
@@ -52,10 +47,10 @@ static void add_layers (const struct bound_slot *s, const struct workload_model 
 }
 
 /* What stage k's layers take: chunk after chunk round the stages, as the model has them. */
-static struct pair stage_s (const struct tree *t, int k)
+static struct both_ways stage_s (const struct tree *t, int k)
 {
     const struct bound_pipeline *x = t->pc->x;
-    struct pair sum = {0.0, 0.0}, more;
+    struct both_ways sum = {0.0, 0.0};
     int from = 0;
 
     for (int i = 0; i < k; i++)
@@ -63,7 +58,8 @@ static struct pair stage_s (const struct tree *t, int k)
     for (int c = 0; c < x->v; c++, from += x->model->layers / x->v)
         add_layers (&x->slot[t->kind[k]], x->model, from, t->layers[k] / x->v, &sum);
     if (k == 0) {
-        rows_layer_more (t->pc, k, t->kind[k], t->pc->first, &more.fwd_s, &more.back_s);
+        struct both_ways more = rows_layer_more (t->pc, k, t->kind[k], t->pc->first);
+
         sum.fwd_s += t->layers[k] * more.fwd_s;
         sum.back_s += t->layers[k] * more.back_s;
     }
@@ -71,13 +67,13 @@ static struct pair stage_s (const struct tree *t, int k)
 }
 
 /* One chunk of stage k, which takes its share of the stage, whichever layers it has. */
-static void set_chunk (struct tree *t, int c, int k, struct pair stage)
+static void set_chunk (struct tree *t, int c, int k, struct both_ways stage)
 {
     const struct bound_pipeline *x = t->pc->x;
     const struct bound_slot *s = &x->slot[t->kind[k]];
     int at = c * x->p + k;
-    struct pair sum = {(stage.fwd_s + s->micro_s) / x->v,
-                       (stage.back_s + s->micro_s) / x->v};
+    struct both_ways sum = {(stage.fwd_s + s->micro_s) / x->v,
+                            (stage.back_s + s->micro_s) / x->v};
 
     /* Their all-reduces belong to all chunks alike. */
     if (k == 0)
@@ -116,7 +112,7 @@ static double played (struct tree *t)
     double least = 0.0;
 
     for (int k = 0; k < x->p; k++) {
-        struct pair stage = stage_s (t, k);
+        struct both_ways stage = stage_s (t, k);
 
         for (int c = 0; c < x->v; c++)
             set_chunk (t, c, k, stage);

@@ -220,14 +220,10 @@ double rows_tail_s (const struct pipeline_case *pc, int k, int kind, double laye
 }
 
 /* What one stage does for a micro-batch beside its layers. */
-struct ends {
-    double fwd_s, back_s;
-};
-
-static struct ends ends_of (const struct pipeline_case *pc, int k, int kind)
+static struct both_ways ends_of (const struct pipeline_case *pc, int k, int kind)
 {
     const struct bound_slot *s = &pc->x->slot[kind];
-    struct ends e = {s->micro_s, s->micro_s};
+    struct both_ways e = {s->micro_s, s->micro_s};
 
     if (k == 0) {
         e.fwd_s += s->embed_fwd_s + s->tp_s;
@@ -319,42 +315,40 @@ struct held {
 
 /* A group whose exchanges are slow, one that spans nodes and the slow slots may be in
  * different replicas. */
-void rows_layer_more (const struct pipeline_case *pc, int k, int kind,
-                      struct stage_placing placing, double *fwd_s, double *back_s)
+struct both_ways rows_layer_more (const struct pipeline_case *pc, int k, int kind,
+                                  struct stage_placing placing)
 {
     const struct bound_pipeline *x = pc->x;
+    struct both_ways more = {0.0, 0.0};
 
-    *fwd_s = *back_s = 0.0;
-    if (placing.experts && x->slow == 0) {
-        *fwd_s = placing.experts->fwd_s;
-        *back_s = placing.experts->back_s;
-    }
+    if (placing.experts && x->slow == 0)
+        more = placing.experts->more;
     if (span_here (x, placing)) {
         const struct bound_slot *s = &x->slot[kind];
         const struct stage_tail *t = k == 0 ? &s->first : &s->other;
 
-        *fwd_s += t->span_fwd_s;
-        *back_s += t->span_back_s;
+        more.fwd_s += t->span.fwd_s;
+        more.back_s += t->span.back_s;
     }
+    return more;
 }
 
 static struct held held_of (const struct pipeline_case *pc, int k, int kind, int layers,
                             int below, struct stage_placing placing)
 {
     const struct bound_pipeline *x = pc->x;
-    struct ends e = ends_of (pc, k, kind);
+    struct both_ways e = ends_of (pc, k, kind);
+    struct both_ways more = rows_layer_more (pc, k, kind, placing);
     double micro = x->slot[kind].micro_s;
     struct held h = {.k = k, .kind = kind, .layers = layers};
-    double fwd, back;
 
     h.above = larger (k * x->v, x->model->layers - layers - below);
     h.layer_fwd_s = micro + stage_s (pc, FORWARD, k, kind, layers);
     h.layer_back_s = micro + stage_s (pc, BACKWARD, k, kind, layers);
     h.fwd_s = e.fwd_s - micro + h.layer_fwd_s;
     h.back_s = e.back_s - micro + h.layer_back_s;
-    rows_layer_more (pc, k, kind, placing, &fwd, &back);
-    h.fwd_s += layers * fwd;
-    h.back_s += layers * back;
+    h.fwd_s += layers * more.fwd_s;
+    h.back_s += layers * more.back_s;
     h.rest =
         x->m - workload_forwards_first (x->schedule, x->p, x->v, x->m, k) / (double) x->v;
     return h;
@@ -516,7 +510,7 @@ int rows_most_layers (const struct pipeline_case *pc, int k, int kind, int below
 double rows_fixed_s (const struct pipeline_case *pc, int k)
 {
     const struct bound_pipeline *x = pc->x;
-    struct ends e = ends_of (pc, k, 0);
+    struct both_ways e = ends_of (pc, k, 0);
     double slack = 0.0;
 
     for (enum part part = FORWARD; part <= BACKWARD; part++) {

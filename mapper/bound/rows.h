@@ -68,8 +68,8 @@ double rows_step_s (const struct pipeline_case *pc, int k, int kind, int layers,
 
 /** What a layer of stage k takes more in such a way, in a replica that has as many slow
  *  slots as any has at least. */
-void rows_layer_more (const struct pipeline_case *pc, int k, int kind,
-                      struct stage_placing placing, double *fwd_s, double *back_s);
+struct both_ways rows_layer_more (const struct pipeline_case *pc, int k, int kind,
+                                  struct stage_placing placing);
 
 /** What follows stage k's end. */
 double rows_tail_s (const struct pipeline_case *pc, int k, int kind, double layers,

@@ -136,40 +136,33 @@ static void add_columns (glp_prob *mip, const struct split *x)
 /* One class a stage, its layers only with it, all layers placed, slots enough. */
 static void add_assignment (glp_prob *mip, const struct split *x)
 {
-    int pp = x->c->deg.pp, layers = x->pool->problem->model->layers, row, n, have = 0;
+    int pp = x->c->deg.pp, layers = x->pool->problem->model->layers, n, have = 0;
     int *at = x->at;
     double *coef = x->coef;
 
     for (int i = 0; i < pp; i++) {
-        row = glp_add_rows (mip, 1);
         for (int k = 0; k < x->classes; k++) {
             at[k + 1] = col_y (x, i, k);
             coef[k + 1] = 1;
         }
-        glp_set_row_bnds (mip, row, GLP_FX, 1, 1);
-        glp_set_mat_row (mip, row, x->classes, at, coef);
+        milp_row (mip, GLP_FX, 1, 1, x->classes, at, coef);
         for (int k = 0; k < x->classes; k++) {
             at[1] = col_l (x, i, k);
             at[2] = col_y (x, i, k);
             coef[1] = 1;
             coef[2] = -cap_at (x, i, 0);
-            row = glp_add_rows (mip, 2);
-            glp_set_row_bnds (mip, row, GLP_UP, 0, 0);
-            glp_set_mat_row (mip, row, 2, at, coef);
+            milp_row (mip, GLP_UP, 0, 0, 2, at, coef);
             coef[2] = -1; /* at least one layer */
-            glp_set_row_bnds (mip, row + 1, GLP_LO, 0, 0);
-            glp_set_mat_row (mip, row + 1, 2, at, coef);
+            milp_row (mip, GLP_LO, 0, 0, 2, at, coef);
         }
     }
-    row = glp_add_rows (mip, 1);
     n = 0;
     for (int i = 0; i < pp; i++)
         for (int k = 0; k < x->classes; k++) {
             at[++n] = col_l (x, i, k);
             coef[n] = 1;
         }
-    glp_set_row_bnds (mip, row, GLP_FX, layers, layers);
-    glp_set_mat_row (mip, row, n, at, coef);
+    milp_row (mip, GLP_FX, layers, layers, n, at, coef);
     for (int upto = 0; upto < x->classes - 1; upto++) {
         have += x->slots[upto];
         n = 0;
@@ -178,9 +171,7 @@ static void add_assignment (glp_prob *mip, const struct split *x)
                 at[++n] = col_y (x, i, k);
                 coef[n] = x->c->deg.dp;
             }
-        row = glp_add_rows (mip, 1);
-        glp_set_row_bnds (mip, row, GLP_UP, 0, have);
-        glp_set_mat_row (mip, row, n, at, coef);
+        milp_row (mip, GLP_UP, 0, have, n, at, coef);
     }
 }
 
@@ -189,12 +180,11 @@ static void add_assignment (glp_prob *mip, const struct split *x)
  * level's GPUs serve every stage that needs less. */
 static void add_levels (glp_prob *mip, const struct split *x, int before)
 {
-    int pp = x->c->deg.pp, row, n;
+    int pp = x->c->deg.pp, n;
     long long world = workload_world (&x->c->deg);
 
     glp_add_cols (mip, pp * x->levels);
     for (int i = 0; i < pp; i++) {
-        row = glp_add_rows (mip, 1);
         for (int j = 0; j < x->levels; j++) {
             int z = before + 1 + i * x->levels + j;
 
@@ -204,8 +194,7 @@ static void add_levels (glp_prob *mip, const struct split *x, int before)
             x->at[j + 1] = z;
             x->coef[j + 1] = 1;
         }
-        glp_set_row_bnds (mip, row, GLP_FX, 1, 1);
-        glp_set_mat_row (mip, row, x->levels, x->at, x->coef);
+        milp_row (mip, GLP_FX, 1, 1, x->levels, x->at, x->coef);
     }
     for (int upto = 0; upto < x->levels; upto++) {
         n = 0;
@@ -214,9 +203,7 @@ static void add_levels (glp_prob *mip, const struct split *x, int before)
                 x->at[++n] = before + 1 + i * x->levels + j;
                 x->coef[n] = (double) world / pp;
             }
-        row = glp_add_rows (mip, 1);
-        glp_set_row_bnds (mip, row, GLP_UP, 0, x->have[upto]);
-        glp_set_mat_row (mip, row, n, x->at, x->coef);
+        milp_row (mip, GLP_UP, 0, x->have[upto], n, x->at, x->coef);
     }
 }
 
@@ -232,7 +219,7 @@ static bool excludes (const struct split *x, int k, int j)
 /* A stage's layers fit its level, and some class is as fast and as large as it asks. */
 static void add_memory (glp_prob *mip, const struct split *x)
 {
-    int pp = x->c->deg.pp, before = n_before_z (x), row;
+    int pp = x->c->deg.pp, before = n_before_z (x);
 
     add_levels (mip, x, before);
     for (int i = 0; i < pp; i++) {
@@ -246,9 +233,7 @@ static void add_memory (glp_prob *mip, const struct split *x)
             x->at[++n] = before + 1 + i * x->levels + j;
             x->coef[n] = -cap_at (x, i, j);
         }
-        row = glp_add_rows (mip, 1);
-        glp_set_row_bnds (mip, row, GLP_UP, 0, 0);
-        glp_set_mat_row (mip, row, n, x->at, x->coef);
+        milp_row (mip, GLP_UP, 0, 0, n, x->at, x->coef);
         for (int k = 0; k < x->classes && x->slots; k++)
             for (int j = 0; j < x->levels; j++) {
                 if (!excludes (x, k, j))
@@ -256,9 +241,7 @@ static void add_memory (glp_prob *mip, const struct split *x)
                 x->at[1] = col_y (x, i, k);
                 x->at[2] = before + 1 + i * x->levels + j;
                 x->coef[1] = x->coef[2] = 1;
-                row = glp_add_rows (mip, 1);
-                glp_set_row_bnds (mip, row, GLP_UP, 0, 1);
-                glp_set_mat_row (mip, row, 2, x->at, x->coef);
+                milp_row (mip, GLP_UP, 0, 1, 2, x->at, x->coef);
             }
     }
 }
@@ -280,7 +263,6 @@ static void add_run (glp_prob *mip, const struct split *x, int first, int last,
         length = last - first + 1;
     int wait = pp - 1 - last < m - 1 ? pp - 1 - last : m - 1;
     int rounds = (m - 1 - wait) / length, rest = m - 1 - wait - rounds * length;
-    int row;
 
     if (x->c->schedule == SCHEDULE_GPIPE) { /* every stage's pace is its own */
         if (length > 1)
@@ -289,7 +271,6 @@ static void add_run (glp_prob *mip, const struct split *x, int first, int last,
         rounds = m - 1;
         rest = 0;
     }
-    row = glp_add_rows (mip, 1);
     at[++n] = 1;
     coef[n] = 1;
     for (int i = 0; i < pp; i++)
@@ -311,8 +292,7 @@ static void add_run (glp_prob *mip, const struct split *x, int first, int last,
             at[++n] = col_l (x, i, k);
             coef[n] = -(w.back * t[k].back_s + w.fwd * t[k].fwd_s);
         }
-    glp_set_row_bnds (mip, row, GLP_LO, rounds * (length - 1) * send_s, 0);
-    glp_set_mat_row (mip, row, n, at, coef);
+    milp_row (mip, GLP_LO, rounds * (length - 1) * send_s, 0, n, at, coef);
 }
 
 static void add_pace (glp_prob *mip, const struct split *x)

@@ -124,11 +124,9 @@ static enum status make_columns (struct partition *p, struct error *err)
     for (int i = 0; i < p->tp; i++)
         subset[i] = i;
     for (;;) {
-        enum status st = add_column (p, subset, err);
         int i = p->tp - 1;
 
-        if (st != ST_OK)
-            return st;
+        TRY (add_column (p, subset, err));
         while (i >= 0 && subset[i] == n - p->tp + i)
             i--;
         if (i < 0)
@@ -292,18 +290,16 @@ enum status place_tp_groups (const struct topology_cluster *c,
                           .groups = n->gpus / tp,
                           .bytes = bytes,
                           .layer_s = layer_s};
-    int *chosen = NULL;
-    enum status st = ST_OK;
+    int *chosen;
+    enum status st;
 
     for (int i = 0; i < n->gpus; i++)
         gpu[i] = i;
     if (tp == 1 || p.groups == 0 || tp > TP_MAX || node_alike (c, n) ||
         binomial (n->gpus, tp) > COLUMNS_MAX)
         return ST_OK;
-    if (!(chosen = malloc ((size_t) p.groups * sizeof (int))))
-        st = err_nomem (err);
-    if (st == ST_OK)
-        st = make_columns (&p, err);
+    chosen = malloc ((size_t) p.groups * sizeof (int));
+    st = chosen ? make_columns (&p, err) : err_nomem (err);
     if (st == ST_OK)
         st = partition_node (&p, chosen, err);
     if (st == ST_OK)

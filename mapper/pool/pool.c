@@ -444,19 +444,18 @@ static bool is_all_alike (const struct pool *pool)
     return true;
 }
 
-enum status pool_init (struct pool *pool, const struct mapper_problem *p,
-                       struct error *err)
+/* The allowed nodes that can run the precision, and their classes. */
+static enum status find_nodes (struct pool *pool, struct error *err)
 {
+    const struct mapper_problem *p = pool->problem;
     const struct topology_cluster *c = p->cluster;
+    double step = 0.02;
     bool any = false;
 
-    *pool = (struct pool){.problem = p};
     pool->node = malloc ((size_t) c->n_nodes * sizeof (int));
     pool->class_of_gpu = malloc ((size_t) c->n_gpus * sizeof (int));
-    if (!pool->node || !pool->class_of_gpu) {
-        pool_release (pool);
+    if (!pool->node || !pool->class_of_gpu)
         return err_nomem (err);
-    }
     for (int g = 0; g < c->n_gpus; g++)
         pool->class_of_gpu[g] = -1;
     for (int i = 0; i < c->n_nodes; i++) {
@@ -466,35 +465,41 @@ enum status pool_init (struct pool *pool, const struct mapper_problem *p,
         if (allowed && costmodel_matrix_rate (c->node[i].type, p->job->precision) > 0)
             pool->node[pool->n_nodes++] = i;
     }
-    if (pool->n_nodes == 0) {
-        pool_release (pool);
+    if (pool->n_nodes == 0)
         return any ? err_set (err, ST_INVALID, "no GPU of %s can run %s", c->name,
                               workload_precision_name (p->job->precision))
                    : err_set (err, ST_NOFIT,
                               "no node of %s is left to use: all are "
                               "excluded or drained",
                               c->name);
-    }
-
-    enum status st = count_gpus (pool, err);
-    double step = 0.02;
-
+    TRY (count_gpus (pool, err));
     /* Steps of speed are widened until the classes are few; then types alone count. */
-    while (st == ST_OK && !make_classes (pool, step, CLASSES_FEW) && step < 64)
+    while (!make_classes (pool, step, CLASSES_FEW) && step < 64)
         step *= 2;
-    if (st == ST_OK && step >= 64 && !make_classes (pool, 0, CLASSES_MAX))
-        st = err_set (err, ST_INVALID, "more than %d GPU types in one plan", CLASSES_MAX);
-    if (st != ST_OK) {
-        pool_release (pool);
-        return st;
-    }
+    if (step >= 64 && !make_classes (pool, 0, CLASSES_MAX))
+        return err_set (err, ST_INVALID, "more than %d GPU types in one plan",
+                        CLASSES_MAX);
     order_classes (pool);
-    st = see_links (pool, err);
-    if (st == ST_OK)
-        st = find_poorness (pool, err);
-    if (st == ST_OK)
-        st = count_groups (pool, err);
+    return ST_OK;
+}
+
+static enum status describe (struct pool *pool, struct error *err)
+{
+    TRY (find_nodes (pool, err));
+    TRY (see_links (pool, err));
+    TRY (find_poorness (pool, err));
+    TRY (count_groups (pool, err));
     pool->all_alike = is_all_alike (pool);
+    return ST_OK;
+}
+
+enum status pool_init (struct pool *pool, const struct mapper_problem *p,
+                       struct error *err)
+{
+    enum status st;
+
+    *pool = (struct pool){.problem = p};
+    st = describe (pool, err);
     if (st != ST_OK)
         pool_release (pool);
     return st;

@@ -189,7 +189,6 @@ static enum status find_interval (struct heldout *h, bool in_turn,
                                   struct mapper_heldout *out, struct error *err)
 {
     double variance, sum = 0, z = normal_z (h->how->confidence), weight;
-    enum status st;
 
     for (int k = 0; k < h->passes->passes; k++)
         if (!isnan (h->gain[k])) {
@@ -198,9 +197,7 @@ static enum status find_interval (struct heldout *h, bool in_turn,
         }
     if (out->measurements == 0)
         return ST_OK;
-    st = draw_gains (h, &variance, err);
-    if (st != ST_OK)
-        return st;
+    TRY (draw_gains (h, &variance, err));
     weight = 1.0 / out->measurements;
     if (in_turn && out->measurements > 1)
         weight += 1.0 / (out->measurements - 1);

@@ -184,31 +184,24 @@ enum status mover_init (struct mover *x, const struct pool *pool,
                         const struct workload_config *c, const int *layers,
                         const int *home, struct error *err)
 {
-    const struct mapper_problem *p = pool->problem;
-    enum status st;
-
     *x = (struct mover){.pool = pool,
-                        .priced = mapper_priced (p, c, layers),
+                        .priced = mapper_priced (pool->problem, c, layers),
                         .world = (int) workload_world (&c->deg)};
     x->per_stage = x->world / c->deg.pp;
-    st = mover_allocate (x, err);
-    if (st == ST_OK && x->world > x->n)
-        st = err_set (err, ST_NOFIT, "the old degrees need %d GPUs, %d can be used",
-                      x->world, x->n);
-    if (st == ST_OK) {
-        memcpy (x->home, home, (size_t) x->world * sizeof (int));
-        pool_stage_classes (pool, c, layers, x->fits);
-        st = complete (x, err);
-    }
-    if (st == ST_OK && !mover_legal (x, x->order))
-        st = err_set (
+    TRY (mover_allocate (x, err));
+    if (x->world > x->n)
+        return err_set (err, ST_NOFIT, "the old degrees need %d GPUs, %d can be used",
+                        x->world, x->n);
+    memcpy (x->home, home, (size_t) x->world * sizeof (int));
+    pool_stage_classes (pool, c, layers, x->fits);
+    TRY (complete (x, err));
+    if (!mover_legal (x, x->order))
+        return err_set (
             err, ST_NOFIT,
             "the old placement breaks the limit on nodes or leaves out pinned nodes");
-    if (st == ST_OK)
-        st = costmodel_state_create (&x->priced, x->order, x->n, &x->state, err);
-    if (st == ST_OK)
-        index_positions (x);
-    return st;
+    TRY (costmodel_state_create (&x->priced, x->order, x->n, &x->state, err));
+    index_positions (x);
+    return ST_OK;
 }
 
 void mover_release (struct mover *x)
@@ -522,16 +515,14 @@ static enum status trim_groups (struct mover *x, const struct costmodel_price *m
                                 struct error *err)
 {
     struct groups_of_moves g;
-    enum status st = find_groups (x, &g, err);
-    bool *made = st == ST_OK ? malloc (((size_t) g.n + 1) * sizeof *made) : NULL;
+    bool *made;
     int k;
 
-    if (st == ST_OK && !made) {
+    TRY (find_groups (x, &g, err));
+    if (!(made = malloc (((size_t) g.n + 1) * sizeof *made))) {
         groups_of_moves_release (&g);
         return err_nomem (err);
     }
-    if (st != ST_OK)
-        return st;
     memset (made, true, ((size_t) g.n + 1) * sizeof *made);
     while ((k = least_of_groups (x, &g, made, g.forced, most)) >= 0)
         made[k] = false;
@@ -603,14 +594,12 @@ static bool bring_home (struct mover *x, bool groups, const struct costmodel_pri
 enum status mover_trim (struct mover *x, bool groups, double slack, struct error *err)
 {
     struct costmodel_price most = mover_price (x);
-    enum status st;
 
     most.step_s *= 1.0 + slack;
-    st = trim_groups (x, &most, err);
-    while (st == ST_OK &&
-           (bring_home (x, false, &most) || (groups && bring_home (x, true, &most)))) {
+    TRY (trim_groups (x, &most, err));
+    while (bring_home (x, false, &most) || (groups && bring_home (x, true, &most))) {
     }
-    return st;
+    return ST_OK;
 }
 
 /* ---- the list ---- */
@@ -692,10 +681,9 @@ enum status mover_list (struct mover *x, struct mapper_move **out, int *n,
                         struct error *err)
 {
     struct groups_of_moves g;
-    enum status st = find_groups (x, &g, err);
+    enum status st;
 
-    if (st != ST_OK)
-        return st;
+    TRY (find_groups (x, &g, err));
 
     bool *made = calloc ((size_t) g.n + 1, sizeof *made);
     struct mapper_move *list = calloc ((size_t) g.n + 1, sizeof *list);

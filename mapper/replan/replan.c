@@ -17,13 +17,20 @@ struct mapper_replan_settings mapper_replan_settings_default (void)
     return (struct mapper_replan_settings){.tie = MAPPER_USUAL_TIE};
 }
 
-void mapper_replanned_release (struct mapper_replanned *x)
+static void drop_moves (struct mapper_replanned *x)
 {
     for (int k = 0; k < x->n_moves; k++) {
         free (x->move[k].rank);
         free (x->move[k].node);
     }
     free (x->move);
+    x->move = NULL;
+    x->n_moves = x->ranks_moved = 0;
+}
+
+void mapper_replanned_release (struct mapper_replanned *x)
+{
+    drop_moves (x);
     *x = (struct mapper_replanned){0};
 }
 
@@ -38,8 +45,7 @@ static int find_homes (const struct mapper_problem *p, const struct workload_pla
 
     for (int r = 0; r < old->n_ranks; r++) {
         int node = topology_node_find (c, old->place[r].node);
-        bool may = node >= 0 &&
-                   (p->node_allowed ? p->node_allowed[node] : !c->node[node].drained);
+        bool may = node >= 0 && mapper_node_allowed (p, node);
 
         home[r] = may ? topology_gpu_find (c, node, old->place[r].gpu) : -1;
         gone += home[r] < 0;
@@ -164,17 +170,6 @@ static bool worth_it (const struct mapper_replan_settings *how,
            gain_s * out->remaining_steps > how->move_cost_s;
 }
 
-static void drop_moves (struct mapper_replanned *out)
-{
-    for (int k = 0; k < out->n_moves; k++) {
-        free (out->move[k].rank);
-        free (out->move[k].node);
-    }
-    free (out->move);
-    out->move = NULL;
-    out->n_moves = out->ranks_moved = 0;
-}
-
 /* The old placement as it is, where it can run. */
 static enum status price_stay (const struct mapper_problem *p,
                                const struct workload_plan *old, const int *home,
@@ -205,10 +200,9 @@ static enum status same_degrees (const struct mapper_problem *p,
 {
     struct pool pool;
     struct mover x = {0};
-    enum status st = pool_init (&pool, p, err);
+    enum status st;
 
-    if (st != ST_OK)
-        return st;
+    TRY (pool_init (&pool, p, err));
     st = mover_init (&x, &pool, &old->config, old->layers_per_stage, home, err);
     if (st == ST_OK)
         st = move_ranks (&x, old, p, s, how->tie, r, out, err);

@@ -23,8 +23,7 @@ void find_miss (const struct pool *pool, const struct workload_config *list, lon
                 miss.gpu_bytes = pool->class[q].type->memory_bytes;
             }
         for (int k = 0; k < pp && (!info->missed || worst < least); k++) {
-            struct memest_problem memory = {p->model, p->job, c, p->profile,
-                                            p->memory_model};
+            struct memest_problem memory = mapper_memory_problem (p, c);
             struct workload_stage held = workload_stage_guess (p->model, c, k, layers);
             struct memest_stage s;
 
@@ -105,8 +104,7 @@ static bool is_mixed (const struct topology_cluster *c)
 static void add_change (const struct mapper_problem *p, const struct mapper_miss *miss,
                         struct text *out)
 {
-    struct memest_problem memory = {p->model, p->job, &miss->config, p->profile,
-                                    p->memory_model};
+    struct memest_problem memory = mapper_memory_problem (p, &miss->config);
     struct workload_config changed;
     struct text words = {0};
     int *layers = malloc ((size_t) miss->config.deg.pp * sizeof (int));

@@ -8,24 +8,23 @@ static enum status pin_nodes (const struct mapper_nodes *x,
                               const struct topology_cluster *c, const bool *allowed,
                               int max_nodes, bool *pinned, struct error *err)
 {
-    enum status st = topology_mark_nodes (c, x->pin, "--pin", true, pinned, err);
     int n = 0;
 
-    for (int i = 0; i < c->n_nodes && st == ST_OK; i++) {
+    TRY (topology_mark_nodes (c, x->pin, "--pin", true, pinned, err));
+    for (int i = 0; i < c->n_nodes; i++) {
         n += pinned[i];
         if (pinned[i] && !allowed[i])
-            st = err_set (err, ST_USAGE,
-                          "--pin: --only or --exclude rules out node %s",
-                          c->node[i].name);
+            return err_set (err, ST_USAGE, "--pin: --only or --exclude rules out node %s",
+                            c->node[i].name);
     }
-    if (st == ST_OK && n == 0)
-        st = err_set (err, ST_USAGE, "--pin %s: all these nodes are drained", x->pin);
-    if (st == ST_OK && max_nodes > 0 && n > max_nodes)
-        st = err_set (err, ST_USAGE,
-                      "--pin: %d nodes are pinned, but --nodes or --spares allow only "
-                      "%d", n,
-                      max_nodes);
-    return st;
+    if (n == 0)
+        return err_set (err, ST_USAGE, "--pin %s: all these nodes are drained", x->pin);
+    if (max_nodes > 0 && n > max_nodes)
+        return err_set (
+            err, ST_USAGE,
+            "--pin: %d nodes are pinned, but --nodes or --spares allow only %d", n,
+            max_nodes);
+    return ST_OK;
 }
 
 /* How many nodes are left to use, at most so many of them. */

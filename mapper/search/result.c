@@ -148,10 +148,9 @@ enum status mapper_result_put (const struct mapper_problem *p,
                                const int *gpu, struct mapper_result *r, struct error *err)
 {
     struct pool pool;
-    enum status st = pool_init (&pool, p, err);
+    enum status st;
 
-    if (st != ST_OK)
-        return st;
+    TRY (pool_init (&pool, p, err));
     st = result_put (&pool, config, layers, gpu, r, err);
     pool_release (&pool);
     return st;
@@ -161,10 +160,9 @@ enum status mapper_default_order (const struct mapper_problem *p, int *gpu,
                                   struct error *err)
 {
     struct pool pool;
-    enum status st = pool_init (&pool, p, err);
+    enum status st;
 
-    if (st != ST_OK)
-        return st;
+    TRY (pool_init (&pool, p, err));
     st = pool_default_order (&pool, gpu, err);
     pool_release (&pool);
     return st;

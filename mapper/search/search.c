@@ -183,11 +183,9 @@ static enum status need_groups (struct search *x, int tp, struct error *err)
     if (!array_grow (&x->groups, x->groups_n, sizeof *x->groups))
         return err_nomem (err);
 
-    enum status st = groups_init (&x->groups[x->groups_n], &x->pool, &c, err);
-
-    if (st == ST_OK)
-        x->groups_n++;
-    return st;
+    TRY (groups_init (&x->groups[x->groups_n], &x->pool, &c, err));
+    x->groups_n++;
+    return ST_OK;
 }
 
 static const struct groups *groups_for (const struct search *x, int tp)
@@ -296,12 +294,8 @@ static enum status work_batch (struct search *x, struct entry *batch, int n,
     bool left[BATCH] = {false}, bounded[BATCH] = {false};
     long tries = tries_for (x, n);
 
-    for (int i = 0; i < n; i++) {
-        enum status made = need_groups (x, x->config[batch[i].index].deg.tp, err);
-
-        if (made != ST_OK)
-            return made;
-    }
+    for (int i = 0; i < n; i++)
+        TRY (need_groups (x, x->config[batch[i].index].deg.tp, err));
 #pragma omp parallel for schedule(dynamic, 1) num_threads(x->threads) if (n > 1)
     for (int i = 0; i < n; i++) {
         const struct workload_config *c = &x->config[batch[i].index];
@@ -563,20 +557,21 @@ static enum status search_pool (struct search *x, struct mapper_result *r,
                                 struct error *err)
 {
     struct mapper_info *info = x->info;
-    enum status st = pool_configurations (&x->pool, &x->config, &x->n, &info->space, err);
+    enum status st = ST_OK;
 
-    if (st != ST_OK)
-        return st;
+    TRY (pool_configurations (&x->pool, &x->config, &x->n, &info->space, err));
     info->configurations = x->n;
-    if (!(x->heap = malloc ((size_t) x->n * sizeof *x->heap)))
+    x->heap = malloc ((size_t) x->n * sizeof *x->heap);
+    x->waiting = malloc ((size_t) x->n * sizeof *x->waiting);
+    if (!x->heap || !x->waiting)
         return err_nomem (err);
-    if (!(x->waiting = malloc ((size_t) x->n * sizeof *x->waiting)))
-        return err_nomem (err);
-    st = bound_all (x, err);
+    TRY (bound_all (x, err));
     while (st == ST_OK && x->heap_n == 0 && next_heap (x))
         st = run (x, err);
     info->placed = x->n_placed;
-    if (st == ST_OK && x->best >= 0) {
+    if (st != ST_OK)
+        return st;
+    if (x->best >= 0) {
         bool open = x->heap_n > 0 && x->heap[0].bound_s < cut (x);
 
         info->joined_gpus =
@@ -584,16 +579,14 @@ static enum status search_pool (struct search *x, struct mapper_result *r,
         info->proven = !info->stopped && !isfinite (x->unplaced_bound) && !open;
         if (!info->stopped) { /* who stops it wants to go on */
             tighten_placed (x);
-            st = polish (x, err);
+            TRY (polish (x, err));
         }
-        return st == ST_OK ? search_finish (x, r, err) : st;
+        return search_finish (x, r, err);
     }
-    if (st == ST_OK && info->refused_memory == x->n) {
+    if (info->refused_memory == x->n) {
         find_miss (&x->pool, x->config, x->n, info);
         return err_set (err, ST_NOFIT, "nothing fits in memory");
     }
-    if (st != ST_OK)
-        return st;
     return err_set (err, ST_NOFIT, "%s",
                     x->unplaced.text[0] ? x->unplaced.text
                                         : "the GPUs that fit are not connected: no link "

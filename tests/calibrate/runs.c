@@ -207,7 +207,7 @@ static void mixes (void **state)
         struct workload_profile p;
         struct error err = {""};
 
-        ok (calibrate_profile_for (&r.run[0], &p, &err), &err);
+        ok (calibrate_profiles (&r, NULL, &p, &err), &err);
         assert_string_equal (p.name, i == 1 ? "megatron-v100" : "deepspeed-t4");
         if (i == 1)
             ok (workload_profile_read ("deepspeed-t4", &p, NULL, &err), &err);
@@ -639,11 +639,11 @@ static void profiles (void **state)
     struct error err = {""};
     (void) state;
 
-    ok (calibrate_profile_for (&r.run[0], &p, &err), &err);
+    ok (calibrate_profiles (&r, NULL, &p, &err), &err);
     assert_string_equal (p.name, "aleph-alpha");
     calibrate_runs_release (&r);
     r = ONE ("source=nobody");
-    ok (calibrate_profile_for (&r.run[0], &p, &err), &err);
+    ok (calibrate_profiles (&r, NULL, &p, &err), &err);
     assert_string_equal (p.name, WORKLOAD_PROFILE_DEFAULT);
     calibrate_runs_release (&r);
 }
@@ -658,7 +658,7 @@ static void framework (void **state)
     (void) state;
 
     assert_int_equal (r.run[0].config.zero, 1);
-    ok (calibrate_profile_for (&r.run[0], &p, &err), &err);
+    ok (calibrate_profiles (&r, NULL, &p, &err), &err);
     assert_int_equal (p.measured_rank, MEASURED_FIRST);
     /* The last stage has one micro-batch in flight, and the logits. */
     all = p;

@@ -5,6 +5,19 @@
 #include "mapper/bound/bound.h"
 #include "tests/lib/search.h"
 
+/* bound_of in a pool of its own: BOUND_RUNS when tight, else BOUND_FRACTIONS. */
+static inline enum status bound_of_problem (const struct mapper_problem *p,
+                              const struct workload_config *c, bool tight,
+                              double *bound_s, struct error *err)
+{
+    struct pool pool;
+
+    TRY (pool_init (&pool, p, err));
+    *bound_s = bound_of (&pool, c, tight ? BOUND_RUNS : BOUND_FRACTIONS);
+    pool_release (&pool);
+    return ST_OK;
+}
+
 /* Experts' all-to-alls that hide under compute: none, a part or all, at some cost. */
 static inline void draw_overlap (struct rng *r, struct workload_profile *p)
 {

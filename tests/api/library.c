@@ -454,6 +454,12 @@ static void estimates_refuse (void **state)
     job.precision = "fp3";
     refused (TIME (w->cluster, w->model, &job, NULL, NULL, &e), LINKWISE_USAGE, &w->err,
              "precision: unknown word \"fp3\"");
+    for (int i = 0; i < 3; i++) {
+        job = w->job;
+        job.wta_crs = (double[]){NAN, -0.5, 1.5}[i];
+        refused (TIME (w->cluster, w->model, &job, NULL, NULL, &e), LINKWISE_USAGE,
+                 &w->err, "wta_crs: expected 0 to 1");
+    }
     job = linkwise_job (0, 0);
     assert_int_equal (TIME (w->cluster, w->model, &job, NULL, NULL, &e),
                       LINKWISE_INVALID);

@@ -527,7 +527,11 @@ static void searches_refuse (void **state)
     good (linkwise_cluster_read ("1x1 t4", &small, NULL, &w->err), &w->err);
     good (linkwise_model_read ("llama-3-405b", &large, NULL, &w->err), &w->err);
     refused (SEARCH (small, large, &w->job, NULL, NULL, &p), LINKWISE_NOFIT, &w->err,
-             "nothing fits in memory");
+             "nothing fits in memory; closest: tp 1, pp 1");
+    SEARCH (small, large, &w->job, NULL, NULL, &p);
+    assert_non_null (strstr (w->err.text, ": stage 0 with 126 layers needs "));
+    assert_non_null (strstr (w->err.text, "GiB; it would fit on "));
+    assert_null (strchr (w->err.text, '?'));
     assert_null (p);
     linkwise_cluster_destroy (small);
     linkwise_model_destroy (large);

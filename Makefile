@@ -92,7 +92,7 @@ SCRIPTS := $(sort $(wildcard launch/scripts/*))
 BENCH := $(patsubst %.c,$B/%,$(wildcard bench/*.c))
 # The tests that T names, files or folders; without it all that need no GPU.
 T =
-named = $(filter-out tests/install/%.c,$(filter %.c %.t,$(wildcard $(foreach n,$(patsubst tests/%,%,$(patsubst $B/%,%,$(1:%/=%))),$(addprefix tests/$n,.c .t /*.c /*.t) tests/$n))))
+named = $(filter-out tests/lib/% tests/install/%.c,$(filter %.c %.t,$(wildcard $(foreach n,$(patsubst tests/%,%,$(patsubst $B/%,%,$(1:%/=%))),$(addprefix tests/$n,.c .t /*.c /*.t) tests/$n))))
 CHOSEN := $(sort $(if $(T),$(foreach t,$(T),$(or $(call named,$t),$(error T=$t names no test below tests/))), \
           $(filter-out tests/lib/% tests/gpu/% tests/install/%.c,$(wildcard tests/*/*.c tests/*/*.t))))
 TEST_SH := $(filter %.t,$(CHOSEN))

@@ -85,7 +85,8 @@ ROOMS := base workload workload/schedule topology topology/machine topology/meas
 LIB_SRC := $(sort $(wildcard $(ROOMS:%=%/*.c)))
 CLI_SRC := $(sort $(wildcard cli/*.c))
 PROBE_SRC := $(sort $(wildcard bwprobe/*.c))
-PAGES := README.md NEWS LICENSE CONTRIBUTING.md $(wildcard docs/*.md docs/notes/*.md) bench/RESULTS.md
+PAGES := README.md NEWS LICENSE LICENSES/GPL-3.0-or-later.txt CONTRIBUTING.md \
+         $(wildcard docs/*.md docs/notes/*.md) bench/RESULTS.md
 SCHEMAS := $(wildcard docs/schema/*.json)
 PROFILES := $(sort $(wildcard workload/profiles/*.json))
 SCRIPTS := $(sort $(wildcard launch/scripts/*))
@@ -233,7 +234,7 @@ uninstall:
 	    "$(DESTDIR)$(libdir)/pkgconfig/linkwise.pc"
 	for f in $(notdir $(SCHEMAS)); do rm -f "$(DESTDIR)$(datadir)/linkwise/schema/$$f"; done
 	for f in $(PAGES); do rm -f "$(DESTDIR)$(docdir)/$$f"; done
-	for d in "$(docdir)/docs/notes" "$(docdir)/docs" "$(docdir)/bench" "$(docdir)" \
+	for d in "$(docdir)/docs/notes" "$(docdir)/docs" "$(docdir)/bench" "$(docdir)/LICENSES" "$(docdir)" \
 	    "$(datadir)/linkwise/schema" "$(datadir)/linkwise"; do \
 	    rmdir "$(DESTDIR)$$d" 2>/dev/null || :; done
 

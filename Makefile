@@ -85,14 +85,15 @@ ROOMS := base workload workload/schedule topology topology/machine topology/meas
 LIB_SRC := $(sort $(wildcard $(ROOMS:%=%/*.c)))
 CLI_SRC := $(sort $(wildcard cli/*.c))
 PROBE_SRC := $(sort $(wildcard bwprobe/*.c))
-PAGES := README.md NEWS LICENSE CONTRIBUTING.md $(wildcard docs/*.md docs/notes/*.md) bench/RESULTS.md
+PAGES := README.md NEWS LICENSE LICENSES/GPL-3.0-or-later.txt CONTRIBUTING.md \
+         $(wildcard docs/*.md docs/notes/*.md) bench/RESULTS.md
 SCHEMAS := $(wildcard docs/schema/*.json)
 PROFILES := $(sort $(wildcard workload/profiles/*.json))
 SCRIPTS := $(sort $(wildcard launch/scripts/*))
 BENCH := $(patsubst %.c,$B/%,$(wildcard bench/*.c))
 # The tests that T names, files or folders; without it all that need no GPU.
 T =
-named = $(filter-out tests/install/%.c,$(filter %.c %.t,$(wildcard $(foreach n,$(patsubst tests/%,%,$(patsubst $B/%,%,$(1:%/=%))),$(addprefix tests/$n,.c .t /*.c /*.t) tests/$n))))
+named = $(filter-out tests/lib/% tests/install/%.c,$(filter %.c %.t,$(wildcard $(foreach n,$(patsubst tests/%,%,$(patsubst $B/%,%,$(1:%/=%))),$(addprefix tests/$n,.c .t /*.c /*.t) tests/$n))))
 CHOSEN := $(sort $(if $(T),$(foreach t,$(T),$(or $(call named,$t),$(error T=$t names no test below tests/))), \
           $(filter-out tests/lib/% tests/gpu/% tests/install/%.c,$(wildcard tests/*/*.c tests/*/*.t))))
 TEST_SH := $(filter %.t,$(CHOSEN))
@@ -233,7 +234,7 @@ uninstall:
 	    "$(DESTDIR)$(libdir)/pkgconfig/linkwise.pc"
 	for f in $(notdir $(SCHEMAS)); do rm -f "$(DESTDIR)$(datadir)/linkwise/schema/$$f"; done
 	for f in $(PAGES); do rm -f "$(DESTDIR)$(docdir)/$$f"; done
-	for d in "$(docdir)/docs/notes" "$(docdir)/docs" "$(docdir)/bench" "$(docdir)" \
+	for d in "$(docdir)/docs/notes" "$(docdir)/docs" "$(docdir)/bench" "$(docdir)/LICENSES" "$(docdir)" \
 	    "$(datadir)/linkwise/schema" "$(datadir)/linkwise"; do \
 	    rmdir "$(DESTDIR)$$d" 2>/dev/null || :; done
 

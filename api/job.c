@@ -97,6 +97,8 @@ enum status api_job (const struct linkwise_job *in, const struct workload_model 
                              .wta_crs = in->wta_crs,
                              .lora = in->lora};
 
+    if (!(in->wta_crs >= 0 && in->wta_crs <= 1))
+        return err_set (err, ST_USAGE, "wta_crs: expected 0 to 1, found %g", in->wta_crs);
     API_WORD (in, precision, workload_precision_parse, &j.precision);
     API_WORD (in, attention, workload_attention_parse, &j.attention);
     API_WORD (in, fused_norm, workload_choice_parse, &j.fused_norm);

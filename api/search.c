@@ -49,11 +49,9 @@ static enum status take_numbers (const struct linkwise_settings *in, struct requ
                             limits[i].what, limits[i].hi, limits[i].value);
     if (in->memory_limit_pct > 0 && in->oom_risk > 0)
         return err_set (err, ST_USAGE,
-                        "memory_limit_pct and oom_risk contradict each "
-                        "other");
+                        "memory_limit_pct and oom_risk contradict each other");
     if (in->oom_risk > 0 && r->p.memory_model != MEMEST_LINKWISE)
-        return err_set (err, ST_USAGE,
-                        "oom_risk needs the memory model linkwise");
+        return err_set (err, ST_USAGE, "oom_risk needs the memory model linkwise");
     r->s.threads = in->threads;
     r->s.seed = in->seed;
     r->s.time_limit_s = in->time_limit_s;
@@ -156,15 +154,20 @@ static void request_release (struct request *r)
 static void say_miss (const struct mapper_problem *p, const struct mapper_info *info,
                       struct error *err)
 {
-    struct text words = {0};
-    struct error why;
+    struct text words = {0}, all = {0};
+    char *rest, *line;
 
     if (!info->missed || !err)
         return;
     mapper_explain_miss (p, info, &words);
-    why = *err;
-    err_set (err, ST_NOFIT, "%.500s; %s", why.text, text_str (&words));
+    text_add (&all, "%s", err->text);
+    line = words.s ? strtok_r (words.s, "\n", &rest) : NULL;
+    for (; line; line = strtok_r (NULL, "\n", &rest))
+        text_add (&all, "%s%s", all.len && all.s[all.len - 1] == ':' ? " " : "; ",
+                  line + strspn (line, " "));
+    err_set (err, ST_NOFIT, "%s", text_str (&all));
     text_free (&words);
+    text_free (&all);
 }
 
 enum linkwise_status linkwise_search (

@@ -164,8 +164,7 @@ static enum status heard (struct station *s, struct wire *w, struct error *err)
     case MSG_COMPUTE:
         if (s->has_order)
             return err_set (err, ST_IO,
-                            "rank 0 gave a second order before the first was "
-                            "done");
+                            "rank 0 gave a second order before the first was done");
         s->order = *w;
         s->has_order = true;
         return ST_OK;

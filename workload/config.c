@@ -70,9 +70,8 @@ static enum status check_tp (const struct workload_model *m,
     if (tp < m->kv_heads)
         TRY (divides ("tp", tp, m->kv_heads, "key/value heads", err));
     if (tp > m->kv_heads && tp % m->kv_heads != 0)
-        return err_set (err, ST_INVALID, "tp %d is not a multiple of %d key/value "
-                                         "heads", tp,
-                        m->kv_heads);
+        return err_set (err, ST_INVALID, "tp %d is not a multiple of %d key/value heads",
+                        tp, m->kv_heads);
     return divides ("tp", tp, m->ffn, "columns of the MLP", err);
 }
 

@@ -469,8 +469,7 @@ static enum status find_nodes (struct pool *pool, struct error *err)
         return any ? err_set (err, ST_INVALID, "no GPU of %s can run %s", c->name,
                               workload_precision_name (p->job->precision))
                    : err_set (err, ST_NOFIT,
-                              "no node of %s is left to use: all are "
-                              "excluded or drained",
+                              "no node of %s is left to use: all are excluded or drained",
                               c->name);
     TRY (count_gpus (pool, err));
     /* Steps of speed are widened until the classes are few; then types alone count. */

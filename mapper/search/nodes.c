@@ -44,8 +44,7 @@ static enum status count_nodes (const struct mapper_nodes *x,
             c->name);
     if (x->nodes > c->n_nodes)
         return err_set (err, ST_USAGE,
-                        "--nodes %d: the cluster %s has %d: ask for that "
-                        "many or fewer",
+                        "--nodes %d: the cluster %s has %d: ask for that many or fewer",
                         x->nodes, c->name, c->n_nodes);
     if (x->spares >= n && x->spares > 0)
         return err_set (err, ST_USAGE,

@@ -454,6 +454,12 @@ static void estimates_refuse (void **state)
     job.precision = "fp3";
     refused (TIME (w->cluster, w->model, &job, NULL, NULL, &e), LINKWISE_USAGE, &w->err,
              "precision: unknown word \"fp3\"");
+    for (int i = 0; i < 3; i++) {
+        job = w->job;
+        job.wta_crs = (double[]){NAN, -0.5, 1.5}[i];
+        refused (TIME (w->cluster, w->model, &job, NULL, NULL, &e), LINKWISE_USAGE,
+                 &w->err, "wta_crs: expected 0 to 1");
+    }
     job = linkwise_job (0, 0);
     assert_int_equal (TIME (w->cluster, w->model, &job, NULL, NULL, &e),
                       LINKWISE_INVALID);
@@ -521,7 +527,11 @@ static void searches_refuse (void **state)
     good (linkwise_cluster_read ("1x1 t4", &small, NULL, &w->err), &w->err);
     good (linkwise_model_read ("llama-3-405b", &large, NULL, &w->err), &w->err);
     refused (SEARCH (small, large, &w->job, NULL, NULL, &p), LINKWISE_NOFIT, &w->err,
-             "nothing fits in memory");
+             "nothing fits in memory; closest: tp 1, pp 1");
+    SEARCH (small, large, &w->job, NULL, NULL, &p);
+    assert_non_null (strstr (w->err.text, ": stage 0 with 126 layers needs "));
+    assert_non_null (strstr (w->err.text, "GiB; it would fit on "));
+    assert_null (strchr (w->err.text, '?'));
     assert_null (p);
     linkwise_cluster_destroy (small);
     linkwise_model_destroy (large);

@@ -15,7 +15,8 @@ install install prefix="$P"
 result $? "make install" "$T/out"
 for f in bin/linkwise bin/bwprobe include/linkwise.h lib/liblinkwise.a lib/liblinkwise.so \
     lib/liblinkwise.so.0 lib/pkgconfig/linkwise.pc share/doc/linkwise/README.md \
-    share/doc/linkwise/LICENSE share/doc/linkwise/docs/search.md \
+    share/doc/linkwise/LICENSE share/doc/linkwise/LICENSES/GPL-3.0-or-later.txt \
+    share/doc/linkwise/docs/search.md \
     share/linkwise/schema/plan.schema.json; do
     [ -e "$P/$f" ] || echo "$f is missing"
 done >"$T/missing"

@@ -15,6 +15,7 @@ proves "files and folders, however they are written" \
 proves "as many at once as JOBS says" "--jobs 7 tests/tree/make.t tests/tree/shape.t" JOBS=7 T=tree
 proves "at least two" "--jobs 2 tests/tree/make.t tests/tree/shape.t" -j1 T=tree
 expect 2 "a test that is not there" "T=mapper/none names no test" run check T=mapper/none
+expect 2 "helpers are no tests" "T=lib names no test" run check T=lib
 
 mkdir "$T/bin"
 cat >"$T/bin/cc" <<'S'

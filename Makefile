@@ -216,12 +216,12 @@ config:
 	@cat config.mk
 
 # DESTDIR may have blanks.  What uninstall takes away is this list.
-install: all
+install: all $B/obj/install/liblinkwise.a
 	install -d "$(DESTDIR)$(bindir)" "$(DESTDIR)$(libdir)/pkgconfig" "$(DESTDIR)$(includedir)" \
 	    "$(DESTDIR)$(datadir)/linkwise/schema"
 	install -m 755 $B/linkwise $B/bwprobe "$(DESTDIR)$(bindir)/"
 	install -m 644 linkwise.h "$(DESTDIR)$(includedir)/"
-	install -m 644 $B/liblinkwise.a "$(DESTDIR)$(libdir)/"
+	install -m 644 $B/obj/install/liblinkwise.a "$(DESTDIR)$(libdir)/"
 	install -m 755 $B/$(SONAME) "$(DESTDIR)$(libdir)/"
 	ln -sf $(SONAME) "$(DESTDIR)$(libdir)/liblinkwise.so"
 	@$(write_pc) >"$(DESTDIR)$(libdir)/pkgconfig/linkwise.pc"
@@ -277,6 +277,11 @@ $(LIB_OBJ): OUR_CFLAGS += -fvisibility=hidden
 $B/liblinkwise.a: $(LIB_OBJ)
 	$(call say,AR,$@)
 	$Qrm -f $@ && ar rcs $@ $^
+
+# What is installed is one object in which names other than linkwise_* are its own.
+$B/obj/install/liblinkwise.a: $(LIB_OBJ)
+	$Qmkdir -p $(@D) && rm -f $@ && ld -r -o $(@D)/linkwise.o $^ && \
+	    objcopy --localize-hidden $(@D)/linkwise.o && ar rcs $@ $(@D)/linkwise.o
 
 # The number changes when a program that was built before would no longer run.
 SONAME := liblinkwise.so.0

@@ -61,6 +61,9 @@ result $? "the example has about 40 lines"
 nm -D --defined-only "$P/lib/liblinkwise.so" | awk '$3 !~ /^linkwise_/ && $2 != "A" { print $3 }' >"$T/more"
 [ ! -s "$T/more" ]
 result $? "the shared library gives linkwise_* alone" "$T/more"
+nm -g --defined-only "$P/lib/liblinkwise.a" | awk 'NF == 3 && $3 !~ /^linkwise_/ { print $3 }' >"$T/more"
+[ ! -s "$T/more" ]
+result $? "... and so does the static one" "$T/more"
 # Every function of the header is there, and no other.
 grep -oE '\blinkwise_[a-z_]+ \(' linkwise.h | tr -d ' (' | sort -u >"$T/named"
 sed -n 's/^static inline .*\(linkwise_[a-z_]*\) (.*/\1/p' linkwise.h | sort -u >"$T/inline"

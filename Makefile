@@ -108,8 +108,9 @@ PROBE_LIB_OBJ := $(filter $(PROBE_LIB_SRC:%.c=$B/obj/%.o),$(LIB_OBJ))
 
 # ---- targets ----
 
-.PHONY: all run check check-long check-gpu bench bench-plans accuracy accuracy-memory accuracy-times accuracy-links \
-        results deps deps-test info help install uninstall clean config missing packages-then-run packages-then-check
+.PHONY: all run check check-long check-gpu bench bench-plans accuracy accuracy-memory accuracy-times \
+        accuracy-sources accuracy-links results deps deps-test info help install uninstall clean config missing \
+        packages-then-run packages-then-check
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 # Some goals change what others find: those go one after the other.
@@ -185,10 +186,10 @@ check-gpu: all
 
 RUNS ?= runs
 accuracy: $(BENCH)
-	@for b in accuracy accuracy_times accuracy_links; do $B/bench/$$b $(RUNS) || exit; done
+	@for b in accuracy accuracy_times accuracy_sources accuracy_links; do $B/bench/$$b $(RUNS) || exit; done
 accuracy-memory: $B/bench/accuracy
-accuracy-times accuracy-links: accuracy-%: $B/bench/accuracy_%
-accuracy-memory accuracy-times accuracy-links:
+accuracy-times accuracy-sources accuracy-links: accuracy-%: $B/bench/accuracy_%
+accuracy-memory accuracy-times accuracy-sources accuracy-links:
 	@$< $(RUNS)
 
 bench: bench-plans $(BENCH)
@@ -197,7 +198,8 @@ bench-plans: $B/linkwise $(BENCH)
 	@$B/bench/plans $B/linkwise
 
 # PARTS="accuracy plans" measures these alone.
-results: $B/linkwise $(addprefix $B/bench/,accuracy accuracy_times accuracy_links speed annealer planted cluster probe plans)
+results: $B/linkwise $(addprefix $B/bench/,accuracy accuracy_times accuracy_sources accuracy_links speed annealer planted cluster \
+         probe plans)
 	@BUILD='$B' RUNS='$(RUNS)' PARTS='$(PARTS)' CC='$(CC)' CFLAGS='$(CFLAGS)' sh bench/results.sh
 
 info:

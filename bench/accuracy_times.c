@@ -324,7 +324,7 @@ static double published_step (const struct calibrate_run *run,
     struct error err;
     double step_s = NAN;
 
-    if (calibrate_cluster (run, &c, &err) != ST_OK)
+    if (calibrate_cluster (run, p, &c, &err) != ST_OK)
         die (&err);
     calibrate_step_by (run, c, p, kind, &step_s, &err);
     topology_cluster_destroy (c);

@@ -5,11 +5,11 @@
 #     make results RUNS=DIR                                all parts
 #     make results RUNS=DIR PARTS="accuracy links plans"   some; the others are named as not run
 #
-# Parts: accuracy, times and links, which need RUNS, a folder of runs files; planted, annealer,
-# speed, plans, cluster, probe.  The page says nothing of hosts and folders.
+# Parts: accuracy, times, sources and links, which need RUNS, a folder of runs files; planted,
+# annealer, speed, plans, cluster, probe.  The page says nothing of hosts and folders.
 set -eu
 build=${BUILD:-build} runs=${RUNS:-} out=bench/RESULTS.md
-parts=${PARTS:-accuracy times links plans planted annealer speed cluster probe}
+parts=${PARTS:-accuracy times sources links plans planted annealer speed cluster probe}
 tmp=$(mktemp "${TMPDIR:-/tmp}/linkwise-results.XXXXXX")
 trap 'rm -f "$tmp" "$tmp.table"' EXIT
 
@@ -38,7 +38,7 @@ cat >"$tmp" <<HEAD
 # Results
 
 Every table that the project's own figures come from, as its command printed it; \`make results\`
-writes this page. [docs/accuracy.md](../docs/accuracy.md) tells how to read the first three,
+writes this page. [docs/accuracy.md](../docs/accuracy.md) tells how to read the first four,
 [docs/search.md](../docs/search.md) what is searched. Times depend on the machine and on what else
 it did: compare numbers of one page with each other.
 
@@ -52,14 +52,17 @@ it did: compare numbers of one page with each other.
 HEAD
 
 if [ ! -d "$runs" ]; then
-    echo "bench/results.sh: no runs files: make results RUNS=DIR adds accuracy, times and links" >&2
-    parts=$(for p in $parts; do case $p in accuracy | times | links) ;; *) echo "$p" ;; esac; done)
+    echo "bench/results.sh: no runs files: make results RUNS=DIR adds the parts that need them" >&2
+    parts=$(for p in $parts; do case $p in accuracy | times | sources | links) ;; *) echo "$p" ;; esac; done)
     parts=$(echo $parts)
 fi
 part accuracy "Memory: estimates beside measured runs" "make accuracy-memory RUNS=DIR" \
     "Peaks and out-of-memory labels of published runs." "$build/bench/accuracy" "$runs"
 part times "Step times: estimates beside measured runs" "make accuracy-times RUNS=DIR" \
     "Step times of published runs, by source." "$build/bench/accuracy_times" "$runs"
+part sources "Sources: every file of measured runs" "make accuracy-sources RUNS=DIR" \
+    "Estimates of every source as a user gets them; below, what fitting to five runs gains." \
+    "$build/bench/accuracy_sources" "$runs"
 part links "Links: a straight line beside measured times" "make accuracy-links RUNS=DIR" \
     "Times of NCCL between pairs of nodes, at sizes that the line was not fitted to." \
     "$build/bench/accuracy_links" "$runs"

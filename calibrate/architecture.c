@@ -43,12 +43,19 @@ static const struct family families[] = {
 /* Sources' spellings of models that are presets. */
 static const struct {
     const char *word, *preset;
-} known[] = {
-    {"deepseekv3", "deepseek-v3"},          {"deepseek-v3", "deepseek-v3"},
-    {"deepseekv2", "deepseek-v2"},          {"qwen3_235b_a22b", "qwen3-235b-a22b"},
-    {"qwen3-235b-a22b", "qwen3-235b-a22b"}, {"mixtral_8x7b", "mixtral-8x7b"},
-    {"mixtral-8x7b", "mixtral-8x7b"},       {"mixtral_8x22b", "mixtral-8x22b"},
-    {"mixtral-8x22b", "mixtral-8x22b"}};
+} known[] = {{"deepseekv3", "deepseek-v3"},
+             {"deepseek-v3", "deepseek-v3"},
+             {"qwen3_30b_a3b", "qwen3-30b-a3b"},
+             {"qwen3-30b-a3b", "qwen3-30b-a3b"},
+             {"kimi_k2", "kimi-k2"},
+             {"kimi-k2", "kimi-k2"},
+             {"deepseekv2", "deepseek-v2"},
+             {"qwen3_235b_a22b", "qwen3-235b-a22b"},
+             {"qwen3-235b-a22b", "qwen3-235b-a22b"},
+             {"mixtral_8x7b", "mixtral-8x7b"},
+             {"mixtral-8x7b", "mixtral-8x7b"},
+             {"mixtral_8x22b", "mixtral-8x22b"},
+             {"mixtral-8x22b", "mixtral-8x22b"}};
 
 /* The layers that the row states, if any, must be the preset's: a cut-down proxy is not. */
 static bool is_preset (const struct row *r, const char *name, struct workload_model *m)

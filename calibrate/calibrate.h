@@ -22,13 +22,17 @@
 struct calibrate_run {
     int row; /* of the file, the header not counted */
     char source[64];
+    char framework[64];          /* what ran it, as the row spells it; "": not said */
     struct workload_model model; /* its name is the row's */
     struct workload_job job;
     struct workload_config config;
     /* Does the row state them?  Else they are those of the source's profile. */
-    bool attention_said, zero_said, recompute_said;
+    bool precision_said, attention_said, zero_said, recompute_said, micro_batch_said;
     enum workload_choice exchange_overlap; /* all-to-alls beside compute, too */
-    int *layers; /* [WORKLOAD_PARTITIONS * pp] as the row says, else as each
+    bool chunked_loss; /* logits exist an eighth at a time (torchtune, Liger kernels) */
+    double
+        state_bytes; /* a parameter's weight, gradient and optimizer state; 0: not said */
+    int *layers;     /* [WORKLOAD_PARTITIONS * pp] as the row says, else as each
                                   partition has them; entry p * pp + i is of stage i */
     struct {
         const struct topology_gpu_type *type;
@@ -81,9 +85,11 @@ void calibrate_runs_release (struct calibrate_runs *r);
 const struct topology_gpu_type *calibrate_gpu_type (const char *name, double memory_gb);
 
 /** The machines of a run as a cluster: its nodes and GPU types, its `inter_node_gbps`,
- *  and the usual links of such machines where the row is silent.
+ *  and the usual links of such machines where the row is silent, less in large jobs where
+ *  the profile says so of its source's network.
  *  @param[out] out  destroy with topology_cluster_destroy */
 enum status calibrate_cluster (const struct calibrate_run *run,
+                               const struct workload_profile *p,
                                struct topology_cluster **out, struct error *err);
 
 /** Standard deviation of log (measured / estimate) of memory for a framework that no
@@ -92,11 +98,24 @@ enum status calibrate_cluster (const struct calibrate_run *run,
  *  out gives .34 to .42 (bench/accuracy.c prints it). */
 #define CALIBRATE_UNKNOWN_RESIDUAL 0.38
 
+/** The same of step times: the default profile on sources that no profile names and no
+ *  framework's profile serves. */
+#define CALIBRATE_UNKNOWN_TIME_RESIDUAL 0.2
+
 /** Make a profile serve a framework that it does not know: its residual is that of unknown
  *  frameworks, and its runs' memory is the fullest rank's, with the driver's overheads. */
 void calibrate_profile_unknown (struct workload_profile *p);
 
 /* ---- estimates ---- */
+
+/** Standard deviation of log (measured / estimate) of a run's step time: the profile's, and
+ *  more for what its row or its framework leaves open (docs/runs.md). */
+double calibrate_time_spread (const struct calibrate_run *run,
+                              const struct workload_profile *p);
+
+/** A 90 % interval goes from estimate / factor to estimate x factor. @param spread  of the
+ *  logarithm */
+double calibrate_interval (double spread);
 
 /** The peak of the rank that the profile's runs measured, in bytes as they measured it
  *  (with the driver's overheads, or the allocator's). */

@@ -35,6 +35,9 @@ const char *calibrate_read_layers (const struct row *r, struct calibrate_run *ru
 /** Is the profile of that source's framework? */
 bool calibrate_names_source (const struct workload_profile *p, const char *source);
 
+/** Is the profile the run's by its source or its framework, not by its GPU type alone? */
+bool calibrate_serves (const struct workload_profile *p, const struct calibrate_run *run);
+
 /** The shipped profiles, read once for many runs. */
 struct calibrate_shelf {
     struct workload_profile *profile; /* [n] */
@@ -77,5 +80,21 @@ bool calibrate_note (const struct row *r, const char *key, char *value, size_t s
 int calibrate_note_int (const struct row *r, const char *key, int absent);
 /** Is there key=true? */
 bool calibrate_note_true (const struct row *r, const char *key);
+
+#define CALIBRATE_FEW_MOST 12 /* up to so many runs are few */
+
+/** Step times of a few runs. */
+struct calibrate_few {
+    const struct calibrate_run **run;  /* [n] */
+    struct topology_cluster **cluster; /* [n] their machines */
+    double *step_s; /* [n] estimates by the profile that the fit starts at */
+    int n;
+};
+
+/** Fit a profile's time constants to a few runs: a scale, and at most two constants that meet
+ *  runs left out clearly better.  See few.c.
+ *  @return ST_OK or ST_NOMEM */
+enum status calibrate_few (const struct calibrate_few *runs, struct workload_profile *p,
+                           struct error *err);
 
 #endif

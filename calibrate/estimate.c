@@ -29,6 +29,7 @@ static const struct topology_gpu_type *slowest_type (const struct calibrate_run 
 void calibrate_profile_unknown (struct workload_profile *p)
 {
     p->memory.residual = CALIBRATE_UNKNOWN_RESIDUAL;
+    p->time.residual = CALIBRATE_UNKNOWN_TIME_RESIDUAL;
     p->measured_rank = MEASURED_MAX;
     p->measured_allocated = false;
 }
@@ -39,6 +40,25 @@ bool calibrate_names_source (const struct workload_profile *p, const char *sourc
         if (strcmp (p->source[i], source) == 0)
             return true;
     return false;
+}
+
+/* How well the profile's frameworks name the run's, in letters: "megatron-bridge" says
+ * more than "megatron".  Where the row has no framework, its source may name it. */
+static size_t names_framework (const struct workload_profile *p,
+                               const struct calibrate_run *run)
+{
+    const char *said = run->framework[0] ? run->framework : run->source;
+    size_t most = 0;
+
+    for (int i = 0; i < p->n_frameworks; i++)
+        if (strlen (p->framework[i]) > most && calibrate_contains (said, p->framework[i]))
+            most = strlen (p->framework[i]);
+    return most;
+}
+
+bool calibrate_serves (const struct workload_profile *p, const struct calibrate_run *run)
+{
+    return calibrate_names_source (p, run->source) || names_framework (p, run) > 0;
 }
 
 enum status calibrate_shelf_open (struct calibrate_shelf *shelf, struct error *err)
@@ -69,7 +89,9 @@ void calibrate_shelf_find (const struct calibrate_shelf *shelf,
                            const struct calibrate_run *run, struct workload_profile *out)
 {
     const char *type = slowest_type (run)->name;
-    const struct workload_profile *by_gpu = NULL, *standard = shelf->profile;
+    const struct workload_profile *by_gpu = NULL, *by_framework = NULL,
+                                  *standard = shelf->profile;
+    size_t letters = 0;
 
     for (int i = 0; i < shelf->n; i++) {
         const struct workload_profile *p = &shelf->profile[i];
@@ -78,10 +100,18 @@ void calibrate_shelf_find (const struct calibrate_shelf *shelf,
             *out = *p;
             return;
         }
+        if (names_framework (p, run) > letters) {
+            letters = names_framework (p, run);
+            by_framework = p;
+        }
         if (!by_gpu && strcmp (p->gpu, type) == 0)
             by_gpu = p;
         if (strcmp (p->name, WORKLOAD_PROFILE_DEFAULT) == 0)
             standard = p;
+    }
+    if (by_framework) {
+        *out = *by_framework;
+        return;
     }
     *out = by_gpu ? *by_gpu : *standard;
     calibrate_profile_unknown (out);
@@ -109,12 +139,46 @@ static const int *layers_of (const struct calibrate_run *run,
     return run->layers + (int) p->partition * run->config.deg.pp;
 }
 
+/* More spread where a profile was not fitted on the source (docs/runs.md). */
+#define SPREAD_EXPERTS 0.15
+#define SPREAD_NETWORK 0.08
+#define SPREAD_MIX 0.2
+
+double calibrate_time_spread (const struct calibrate_run *run,
+                              const struct workload_profile *p)
+{
+    double square = p->time.residual * p->time.residual;
+
+    if (calibrate_names_source (p, run->source) && !p->compute_of_type)
+        return p->time.residual;
+    if (run->model.experts > 0)
+        square += SPREAD_EXPERTS * SPREAD_EXPERTS;
+    if (run->part[0].inter_bytes_per_s <= 0 && run->gpus > run->gpus_per_node)
+        square += SPREAD_NETWORK * SPREAD_NETWORK;
+    if (run->n_parts > 1)
+        square += SPREAD_MIX * SPREAD_MIX;
+    return sqrt (square);
+}
+
+double calibrate_interval (double spread)
+{
+    return exp (1.645 * spread);
+}
+
 /* The profile with the run's own way to run all-to-alls. */
 static struct workload_profile as_run (const struct calibrate_run *run,
                                        const struct workload_profile *p)
 {
     struct workload_profile own = *p;
+    double gradient = run->state_bytes >= 16.0 ? 4.0 : 2.0;
 
+    if (run->state_bytes > 0.0) { /* a 16-bit weight is worked with in any case */
+        own.memory.gradient_bytes = gradient;
+        own.memory.optimizer_bytes = fmax (0.0, run->state_bytes - 2.0 - gradient);
+        own.memory.step_bytes = own.memory.step_bytes > 0.0 ? gradient : 0.0;
+    }
+    if (run->chunked_loss)
+        own.memory.logit_bytes /= 8.0;
     if (run->exchange_overlap == CHOICE_NO)
         own.time.moe_overlap = 0.0;
     else if (run->exchange_overlap == CHOICE_YES && own.time.moe_overlap <= 0.0)
@@ -186,8 +250,9 @@ static double room_of (const struct calibrate_run *run, int stage)
     return isfinite (least) ? least / smallest : 1.0;
 }
 
-double calibrate_need (const struct calibrate_run *run, const struct workload_profile *p,
-                       enum memest_model by)
+/* As calibrate_need, of what the row states. */
+static double need_as_said (const struct calibrate_run *run,
+                            const struct workload_profile *p, enum memest_model by)
 {
     double most = 0.0;
 
@@ -198,6 +263,21 @@ double calibrate_need (const struct calibrate_run *run, const struct workload_pr
         most = fmax (most, s.peak_bytes / room_of (run, i));
     }
     return most;
+}
+
+double calibrate_need (const struct calibrate_run *run, const struct workload_profile *p,
+                       enum memest_model by)
+{
+    struct calibrate_run leanest = *run;
+    double need = need_as_said (run, p, by);
+
+    if (run->recompute_said && (run->config.recompute != RECOMPUTE_SELECTIVE ||
+                                p->selective != SELECTIVE_LAYERS))
+        return need;
+    /* It ran, or did not, with whatever recomputation it took. */
+    leanest.config.recompute = RECOMPUTE_FULL;
+    leanest.config.recompute_layers = 0;
+    return fmin (need, need_as_said (&leanest, p, by));
 }
 
 double calibrate_static (const struct calibrate_run *run,

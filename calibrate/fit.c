@@ -219,12 +219,38 @@ enum status calibrate_memory (const struct calibrate_runs *runs, const bool *use
     return fit (&f, p, out, err);
 }
 
+/* As fit, where there are so few runs that most constants are not told. */
+static enum status fit_few (struct fitting *f, const struct calibrate_few *few,
+                            struct workload_profile *p, struct calibrate_fit *out,
+                            struct error *err)
+{
+    struct calibrate_fit *result = f->fit;
+
+    list_constants (f);
+    result->before = objective (0, NULL, NULL, f);
+    TRY (calibrate_few (few, p, err));
+    f->start = *p;
+    result->after = objective (0, NULL, NULL, f);
+    for (int i = 0; i < result->n; i++) {
+        struct calibrate_fitted *c = &result->constant[i];
+
+        c->after = *workload_constant_of (p, c->constant) / c->constant->unit;
+        c->told = c->after != c->before;
+    }
+    *out = *result;
+    return ST_OK;
+}
+
 enum status calibrate_time (const struct calibrate_runs *runs, const bool *use,
                             struct workload_profile *p, struct calibrate_fit *out,
                             struct error *err)
 {
     struct calibrate_fit result = {0};
     struct fitting f = {.runs = runs, .use = use, .start = *p, .fit = &result};
+    const struct calibrate_run *run[CALIBRATE_FEW_MOST];
+    struct topology_cluster *cluster[CALIBRATE_FEW_MOST];
+    double few_s[CALIBRATE_FEW_MOST];
+    struct calibrate_few few = {run, cluster, few_s, 0};
     enum status st = ST_OK;
 
     f.cluster = calloc ((size_t) runs->n + 1, sizeof (struct topology_cluster *));
@@ -235,9 +261,14 @@ enum status calibrate_time (const struct calibrate_runs *runs, const bool *use,
 
         if ((use && !use[i]) || isnan (runs->run[i].iter_time_s))
             continue;
-        st = calibrate_cluster (&runs->run[i], &f.cluster[i], err);
+        st = calibrate_cluster (&runs->run[i], p, &f.cluster[i], err);
         if (st == ST_OK)
             st = calibrate_step (&runs->run[i], f.cluster[i], p, &step_s, err);
+        if (st == ST_OK && result.used < CALIBRATE_FEW_MOST) {
+            run[few.n] = &runs->run[i];
+            cluster[few.n] = f.cluster[i];
+            few_s[few.n++] = step_s;
+        }
         result.used += st == ST_OK;
         if (st == ST_OK || st == ST_NOMEM)
             continue;
@@ -247,7 +278,9 @@ enum status calibrate_time (const struct calibrate_runs *runs, const bool *use,
     }
     if (st == ST_OK && result.used == 0)
         st = err_set (err, ST_INVALID, "no run has a step time that can be estimated");
-    if (st == ST_OK)
+    if (st == ST_OK && result.used <= CALIBRATE_FEW_MOST)
+        st = fit_few (&f, &few, p, out, err);
+    else if (st == ST_OK)
         st = fit (&f, p, out, err);
     for (int i = 0; i < runs->n; i++)
         topology_cluster_destroy (f.cluster[i]);

@@ -25,18 +25,46 @@ static const struct {
 } gpus[] = {
     {"gb300", NULL, {{288, "gb300-288g"}}},
     {"gb200", NULL, {{192, "gb200-192g"}}},
+    {"gb10", NULL, {{128, "gb10"}}},
+    {"gh200", NULL, {{96, "gh200-96g"}, {144, "gh200-144g"}}},
     {"b300", NULL, {{288, "b300-288g"}}},
     {"b200", NULL, {{192, "b200-192g"}}},
+    {"b100", NULL, {{192, "b100-192g"}}},
     {"h200", NULL, {{141, "h200-sxm-141g"}}},
-    {"h100", "h100-pcie-80g", {{80, "h100-sxm5-80g"}}},
+    {"h800", NULL, {{80, "h800-sxm5-80g"}}},
+    {"h100", "h100-pcie-80g", {{80, "h100-sxm5-80g"}, {96, "h100-sxm5-96g"}}},
+    {"h20", NULL, {{96, "h20-96g"}}},
     {"a800", NULL, {{80, "a800-sxm4-80g"}}},
     {"a100", "a100-pcie-80g", {{80, "a100-sxm4-80g"}, {40, "a100-sxm4-40g"}}},
     {"v100", NULL, {{32, "v100-sxm2-32g"}, {16, "v100-sxm2-16g"}}},
     {"mi355", NULL, {{288, "mi355x"}}},
+    {"mi350", NULL, {{288, "mi350x"}}},
+    {"mi325", NULL, {{256, "mi325x"}}},
     {"mi300", NULL, {{192, "mi300x"}}},
     {"mi250", NULL, {{64, "mi250x"}}},
+    {"titan rtx", NULL, {{24, "titan-rtx"}}},
+    {"titan-rtx", NULL, {{24, "titan-rtx"}}},
+    {"2080 ti", NULL, {{11, "rtx-2080-ti"}}},
+    {"2080ti", NULL, {{11, "rtx-2080-ti"}}},
+    {"2080-ti", NULL, {{11, "rtx-2080-ti"}}},
+    {"rtx 8000", NULL, {{48, "rtx-8000"}}},
+    {"rtx8000", NULL, {{48, "rtx-8000"}}},
+    {"pro 6000", NULL, {{96, "rtx-pro-6000"}}},
+    {"pro-6000", NULL, {{96, "rtx-pro-6000"}}},
+    {"6000 ada", NULL, {{48, "rtx-6000-ada"}}},
+    {"6000-ada", NULL, {{48, "rtx-6000-ada"}}},
+    {"6000ada", NULL, {{48, "rtx-6000-ada"}}},
+    {"a6000", NULL, {{48, "rtx-a6000"}}},
+    {"a5000", NULL, {{24, "rtx-a5000"}}},
+    {"a40", NULL, {{48, "a40"}}},
+    {"a30", NULL, {{24, "a30"}}},
     {"l40s", NULL, {{48, "l40s"}}},
+    {"l40", NULL, {{48, "l40"}}},
     {"a10g", NULL, {{24, "a10g"}}},
+    {"a10", NULL, {{24, "a10"}}},
+    {"5090", NULL, {{32, "rtx-5090"}}},
+    {"5060 ti", NULL, {{16, "rtx-5060-ti"}}},
+    {"5060ti", NULL, {{16, "rtx-5060-ti"}}},
     {"4090", NULL, {{24, "rtx-4090"}}},
     {"3090", NULL, {{24, "rtx-3090"}}},
     {"l4", NULL, {{24, "l4"}}},
@@ -61,7 +89,8 @@ static bool names (const char *spelled, const char *word)
 /* The number in front of "GB" or "g" at the end of a spelling; 0: none. */
 static double spelled_gb (const char *name)
 {
-    static const double sizes[] = {288, 192, 141, 80, 64, 48, 40, 32, 24, 16};
+    static const double sizes[] = {288, 192, 144, 141, 128, 96, 80,
+                                   64,  48,  40,  32,  24,  16, 11};
 
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         char tight[8], spaced[8];

@@ -16,22 +16,25 @@ static const struct {
     const char *prefix; /* of the type's name */
     double intra_gb_per_s, intra_us, node_gb_per_s;
 } usual[] = {
-    {"v100-", 130, 4, 50},   {"t4", 5, 15, 6.25},      {"a10g", 10, 15, 12.5},
-    {"l4", 10, 15, 12.5},    {"rtx-", 12, 15, 12.5},   {"a100-pcie", 20, 12, 50},
-    {"a100-", 230, 3, 200},  {"a800-", 155, 3, 200},   {"h100-pcie", 40, 12, 100},
-    {"h100-", 370, 3, 400},  {"h200-", 370, 3, 400},   {"b200-", 700, 3, 400},
-    {"b300-", 700, 3, 800},  {"gb200-", 700, 3, 400},  {"gb300-", 700, 3, 800},
-    {"mi250x", 50, 12, 100}, {"mi300x", 310, 10, 400}, {"mi355x", 500, 10, 400},
+    {"v100-", 130, 4, 25},     {"titan-rtx", 10, 15, 6.25}, {"t4", 5, 15, 6.25},
+    {"a100-pcie", 20, 12, 25}, {"a30", 20, 12, 12.5},       {"a40", 20, 12, 12.5},
+    {"a100-", 230, 3, 100},    {"a800-", 155, 3, 100},      {"a10", 10, 15, 12.5},
+    {"l4", 10, 15, 12.5},      {"rtx-", 12, 15, 6.25},      {"h100-pcie", 40, 12, 100},
+    {"h100-", 370, 3, 400},    {"h200-", 370, 3, 400},      {"h800-", 160, 3, 400},
+    {"h20-", 370, 3, 400},     {"gh200-", 130, 3, 100},     {"b100-", 700, 3, 400},
+    {"b200-", 700, 3, 400},    {"b300-", 700, 3, 800},      {"gb10", 20, 12, 25},
+    {"gb200-", 700, 3, 400},   {"gb300-", 700, 3, 800},     {"mi250x", 50, 12, 100},
+    {"mi3", 310, 10, 400},
 };
 
 #define NIC_GB_PER_S 12.5 /* the slowest that reference machines have */
 #define INTER_US 12.0
-/* Of a network that nobody describes, large jobs get less a node than small ones: they
- * cross more switches, and a ring runs at its slowest hop: powers from .2 to .9 of the
- * number of nodes, one at 8 (docs/formulas.md, T10). */
-#define JOB_SIZE_POWER 0.8
+/* Where the profile of a source says that larger jobs got less of its network, a node has the
+ * usual rate at so many nodes (docs/formulas.md, T10). */
+#define JOB_SIZE_USUAL 19.0
 
 enum status calibrate_cluster (const struct calibrate_run *run,
+                               const struct workload_profile *p,
                                struct topology_cluster **out, struct error *err)
 {
     struct text line = {0};
@@ -45,7 +48,8 @@ enum status calibrate_cluster (const struct calibrate_run *run,
         double intra = 20, intra_us = 12, node = 25;
         /* An NVL72 rack is one NVLink domain, whatever its trays are called; jobs use 64 of
          * its GPUs, so that degrees divide. */
-        bool rack = strncmp (type->name, "gb", 2) == 0;
+        bool rack =
+            strncmp (type->name, "gb2", 3) == 0 || strncmp (type->name, "gb3", 3) == 0;
         int domain = rack ? 64 : run->gpus_per_node;
         int gpus = run->gpus < domain ? run->gpus : domain;
         int nodes =
@@ -63,7 +67,7 @@ enum status calibrate_cluster (const struct calibrate_run *run,
         else if (run->part[i].inter_bytes_per_s > 0)
             node = run->part[i].inter_bytes_per_s / UNITS_GB;
         else if (job_nodes > 1)
-            node *= pow (8.0 / job_nodes, JOB_SIZE_POWER);
+            node *= pow (JOB_SIZE_USUAL / job_nodes, p->time.job_size_power);
         text_add (&line, "%s%dx%d %s intra:%g inter:%g node:%g intra-us:%g inter-us:%g",
                   i ? " + " : "", nodes, gpus, type->name, intra,
                   fmin (node, fmax (NIC_GB_PER_S, node / gpus)), node, intra_us,

@@ -13,6 +13,10 @@
 #include "base/file.h"
 #include "base/units.h"
 
+/* A micro-batch that nobody states. */
+#define MICRO_BATCH_MOST 64
+#define FILLED_MEMORY 0.9
+
 static bool read_precision (const char *s, enum workload_precision *p)
 {
     /* Automatic mixed precision keeps fp32 weights and states. */
@@ -103,12 +107,29 @@ static void read_sampling (const struct row *r, struct workload_job *j)
     const char *notes = calibrate_cell (r, "notes"), *at = strstr (notes, "WTA-CRS");
     double budget;
 
-    j->lora = calibrate_contains (notes, "LoRA");
+    j->lora = calibrate_contains (notes, "LoRA") ||
+              calibrate_contains (calibrate_cell (r, "model"), "lora");
     if (at &&
         (sscanf (at, "WTA-CRS k/|D|=%lf", &budget) == 1 ||
          sscanf (at, "WTA-CRS %lf", &budget) == 1) &&
         budget > 0 && budget <= 1)
         j->wta_crs = budget;
+}
+
+/* "16 B/parameter" among the notes; 0: they do not say. */
+static double said_state_bytes (const char *notes)
+{
+    const char *at = strstr (notes, " B/parameter");
+    double bytes = 0.0;
+
+    while (at && at > notes && (isdigit ((unsigned char) at[-1]) || at[-1] == '.'))
+        at--;
+    if (at)
+        bytes = strtod (at, NULL);
+    if (!at && calibrate_contains (notes, "8-bit Adam") &&
+        !calibrate_contains (notes, "no 8-bit Adam"))
+        bytes = 6.0; /* 16-bit weights and gradients, two moments of a byte */
+    return bytes >= 2.0 && bytes <= 64.0 ? bytes : 0.0;
 }
 
 static const char *read_job (const struct row *r, struct calibrate_run *run)
@@ -121,9 +142,19 @@ static const char *read_job (const struct row *r, struct calibrate_run *run)
         return "seq unknown";
     if (j->global_batch < 1)
         return "global_batch unknown";
+    run->precision_said = calibrate_cell (r, "precision")[0] != '\0';
     if (!read_precision (calibrate_cell (r, "precision"), &j->precision))
         return "precision not supported";
-    if (calibrate_contains (calibrate_cell (r, "notes"), "quant=bnb"))
+    run->chunked_loss =
+        calibrate_contains (calibrate_cell (r, "notes"), "chunked cross-entropy") ||
+        calibrate_contains (calibrate_cell (r, "notes"), "lmhead-chunks=") ||
+        calibrate_contains (calibrate_cell (r, "notes"), "liger");
+    run->state_bytes = said_state_bytes (calibrate_cell (r, "notes"));
+    if (calibrate_contains (calibrate_cell (r, "notes"), "with CPU offload") ||
+        calibrate_contains (calibrate_cell (r, "notes"), "offloads to host memory"))
+        return "offloading to the host is not supported";
+    if (calibrate_contains (calibrate_cell (r, "notes"), "quant=bnb") ||
+        calibrate_contains (calibrate_cell (r, "notes"), "QLoRA"))
         return "quantised weights are not supported";
     read_sampling (r, j);
     return read_kernels (r, run);
@@ -135,9 +166,11 @@ static bool read_recompute (const struct row *r, struct workload_config *c)
 {
     const char *s = calibrate_cell (r, "recompute");
     int layers = calibrate_note_int (r, "recompute-num-layers", 0);
-    char method[64] = "";
+    char method[64] = "", word[64];
 
-    if (!workload_recompute_parse (*s ? s : "selective", &c->recompute,
+    /* "selective (per op)": what the brackets say is the framework's way. */
+    snprintf (word, sizeof word, "%.*s", (int) strcspn (s, " ("), s);
+    if (!workload_recompute_parse (*s ? word : "selective", &c->recompute,
                                    &c->recompute_layers))
         return false;
     /* Megatron's block method recomputes so many layers of a stage, its uniform method all
@@ -220,6 +253,7 @@ static const char *read_config (const struct row *r, struct calibrate_run *run)
     c->micro_batch = calibrate_whole (r, "micro_batch", 1);
     c->zero = calibrate_whole (r, "zero", 0);
     run->zero_said = calibrate_cell (r, "zero")[0] != '\0';
+    run->micro_batch_said = calibrate_cell (r, "micro_batch")[0] != '\0';
     if (c->micro_batch < 1)
         return "micro_batch is not a whole number";
     if (c->zero < 0 || c->zero > 3)
@@ -270,6 +304,8 @@ static const char *read_row (const struct row *r, struct calibrate_run *run)
                           : "more or fewer cells than the header";
 
     snprintf (run->source, sizeof run->source, "%.63s", calibrate_cell (r, "source"));
+    snprintf (run->framework, sizeof run->framework, "%.63s",
+              calibrate_cell (r, "framework"));
     if (!why)
         why = calibrate_read_machines (r, run);
     if (!why)
@@ -317,12 +353,31 @@ static void assume (struct calibrate_run *run, const struct workload_profile *p)
         flash = flash && run->part[i].type->bf16_flop_per_s > 0;
     if (!run->zero_said)
         run->config.zero = p->zero;
-    if (!run->recompute_said && calibrate_names_source (p, run->source))
+    if (!run->precision_said && calibrate_serves (p, run) &&
+        costmodel_matrix_rate (run->part[0].type, p->precision) > 0)
+        run->job.precision = p->precision;
+    if (!run->recompute_said && calibrate_serves (p, run))
         run->config.recompute = p->recompute;
     if (!run->attention_said)
         run->job.attention = flash || !workload_attention_is_flash (p->attention)
                                  ? p->attention
                                  : ATTENTION_FUSED;
+}
+
+/* Without a pipeline people fill the memory: the largest micro-batch that fits and divides the
+ * rank's batch, but for frameworks whose recipes take one sequence. */
+static void assume_micro_batch (struct calibrate_run *run,
+                                const struct workload_profile *p)
+{
+    int own = run->job.global_batch / run->config.deg.dp, *b = &run->config.micro_batch;
+
+    if (run->micro_batch_said || run->config.deg.pp > 1 || p->one_sequence ||
+        calibrate_names_source (p, run->source))
+        return;
+    for (*b = own < MICRO_BATCH_MOST ? own : MICRO_BATCH_MOST; *b > 1; --*b)
+        if (own % *b == 0 &&
+            calibrate_need (run, p, MEMEST_LINKWISE) <= FILLED_MEMORY * run->gpu_bytes)
+            return;
 }
 
 static enum status assume_framework (struct calibrate_runs *runs, struct error *err)
@@ -334,6 +389,7 @@ static enum status assume_framework (struct calibrate_runs *runs, struct error *
     for (int i = 0; i < runs->n; i++) {
         calibrate_shelf_find (&shelf, &runs->run[i], &p);
         assume (&runs->run[i], &p);
+        assume_micro_batch (&runs->run[i], &p);
     }
     calibrate_shelf_close (&shelf);
     return ST_OK;

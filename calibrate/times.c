@@ -12,7 +12,7 @@ static enum status step_or_reason (const struct calibrate_run *run,
 {
     struct topology_cluster *cluster = NULL;
     struct error why = {""};
-    enum status st = calibrate_cluster (run, &cluster, &why);
+    enum status st = calibrate_cluster (run, p, &cluster, &why);
 
     *step_s = NAN;
     if (st == ST_OK)

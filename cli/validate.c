@@ -42,8 +42,10 @@ static void on_run (void *context, int done, int of)
 
 /* ---- every row ---- */
 
-static const char *const added[] = {"est_iter_time_s", "est_peak_mem_gb",
-                                    "est_oom_probability", "est_fits"};
+static const char *const added[] = {"est_iter_time_s",      "est_iter_time_low_s",
+                                    "est_iter_time_high_s", "est_peak_mem_gb",
+                                    "est_peak_mem_low_gb",  "est_peak_mem_high_gb",
+                                    "est_oom_probability",  "est_fits"};
 
 static bool is_added (const char *column)
 {
@@ -68,12 +70,25 @@ static void write_estimates (FILE *out, const struct validation *v, int i)
     const struct calibrate_run *run = &v->runs.run[i];
     const struct workload_profile *profile = &v->profile[i];
     double need = calibrate_need (run, profile, MEMEST_LINKWISE),
-           p = memest_oom_probability (profile, need, run->gpu_bytes);
+           p = memest_oom_probability (profile, need, run->gpu_bytes),
+           peak = calibrate_peak (run, profile, MEMEST_LINKWISE) / UNITS_GIB,
+           step_s = v->steps.step_s[i];
 
-    if (isfinite (v->steps.step_s[i]))
-        fprintf (out, "%.6g", v->steps.step_s[i]);
-    fprintf (out, ",%.6g,%.6g,%d\n",
-             calibrate_peak (run, profile, MEMEST_LINKWISE) / UNITS_GIB, p, p < 0.5);
+    if (isfinite (step_s)) {
+        double factor = calibrate_interval (calibrate_time_spread (run, profile));
+
+        fprintf (out, "%.6g,%.6g,%.6g", step_s, step_s / factor, step_s * factor);
+    } else {
+        fputs (",,", out);
+    }
+    if (isfinite (peak)) {
+        double factor = calibrate_interval (profile->memory.residual);
+
+        fprintf (out, ",%.6g,%.6g,%.6g,%.6g,%d\n", peak, peak / factor, peak * factor, p,
+                 p < 0.5);
+    } else {
+        fputs (",,,,,\n", out);
+    }
 }
 
 static enum status write_per_row (const struct validation *v, const char *path,
@@ -88,13 +103,15 @@ static enum status write_per_row (const struct validation *v, const char *path,
     if (!out)
         return err_nomem (err);
     write_cells (out, t, t->header);
-    fprintf (out, "%s,%s,%s,%s\n", added[0], added[1], added[2], added[3]);
+    for (size_t i = 0; i < sizeof added / sizeof *added; i++)
+        fprintf (out, "%s%s", i ? "," : "", added[i]);
+    fputc ('\n', out);
     for (int row = 0, run = 0; row < t->rows; row++) {
         write_cells (out, t, t->cell + (size_t) row * (size_t) t->columns);
         if (run < v->runs.n && v->runs.run[run].row == row)
             write_estimates (out, v, run++);
         else
-            fputs (",,,\n", out);
+            fputs (",,,,,,,\n", out);
     }
     st = fclose (out) == 0 ? file_write (path, data, len, err) : err_nomem (err);
     free (data);
@@ -154,8 +171,7 @@ static enum status print_by_source (const struct validation *v, bool times,
     if (rows > 1)
         add_row (t, "all", "", times, all);
     if (st == ST_OK) {
-        printf ("\n%s, estimated and measured:\n",
-                times ? "step times" : "memory peaks");
+        printf ("\n%s, estimated and measured:\n", times ? "step times" : "memory peaks");
         table_print (t, stdout);
     }
     table_destroy (t);

@@ -52,23 +52,52 @@ double costmodel_matrix_rate (const struct topology_gpu_type *t,
     return t->bf16_flop_per_s > 0 ? t->bf16_flop_per_s : t->fp16_flop_per_s;
 }
 
+/* Adapters' kernels beside a layer's own: a dropout, two small products and a sum for each
+ * product that has one, forward. */
+#define LORA_LAUNCHES 2.5
+/* Bytes that they move per token and hidden unit, forward: attention's input dropped out and
+ * read, the results written and added to the products'. */
+#define LORA_TRAFFIC 20.0
+/* Experts on a GPU that computes by its type's constants: kernels of a layer over a dense
+ * one's (routing, sorting, groups), and the rate of grouped products over single ones. */
+#define EXPERT_LAUNCHES 3.0
+#define EXPERT_RATE 0.75
+/* What a wave of tiles costs to start (docs/formulas.md, T13). */
+#define WAVE_S 1e-6
+#define TYPE_WAVE_S 4e-6
+/* Casts to fp8, per element of a product's input or of its output's gradient: read in 16
+ * bits, written and transposed in 8, with the search for the largest. */
+#define CAST_TRAFFIC 4.5
+
 /* One configuration's shapes on one rank, on one GPU type. */
 struct setting {
     const struct workload_model *m;
     const struct workload_job *j;
     const struct workload_config *c;
     const struct workload_profile *p;
+    const struct topology_gpu_type *t;
     struct machine g, plain; /* plain: in 16 bits where the products are in fp8 */
     double tokens, h, r;     /* r: sequence parallelism splits elementwise work */
 };
+
+/* Part of the peak that large products reach, of the GPU type and the profile. */
+static double gemm_efficiency (const struct topology_gpu_type *t,
+                               const struct workload_profile *p,
+                               enum workload_precision precision)
+{
+    bool own = p->compute_of_type && precision == PREC_FP8 && t->fp8_gemm_efficiency > 0;
+
+    return (own ? t->fp8_gemm_efficiency : t->gemm_efficiency) * p->time.gemm;
+}
 
 static struct machine machine_of (const struct topology_gpu_type *t,
                                   const struct workload_profile *p,
                                   enum workload_precision precision)
 {
     return (struct machine){
+        .wave_s = p->compute_of_type ? TYPE_WAVE_S : WAVE_S,
         .matrix_rate =
-            costmodel_matrix_rate (t, precision) * t->gemm_efficiency * p->time.gemm,
+            costmodel_matrix_rate (t, precision) * gemm_efficiency (t, p, precision),
         .memory_rate = t->hbm_bytes_per_s * p->time.memory_bandwidth,
         .multiprocessors = t->multiprocessors,
         .element_bytes = precision == PREC_FP32  ? 4.0
@@ -82,6 +111,8 @@ struct sums {
     double products_s, inputs_s, weights_s; /* forward; backward's two halves */
     double traffic;                         /* bytes, forward */
     double params;                          /* whose gradients are accumulated */
+    double cast_fwd, cast_back;             /* elements that are cast to fp8 */
+    double launches;                        /* kernels over a dense layer's */
 };
 
 /* `count` products of rows x in by in x out. */
@@ -92,6 +123,10 @@ static void add_product (struct sums *s, const struct machine *g, double count,
     s->inputs_s += product_s (g, count, rows, in, out);
     s->weights_s += product_s (g, count, in, out, rows);
     s->params += count * in * out;
+    if (g->element_bytes < 2.0) {
+        s->cast_fwd += count * rows * in;
+        s->cast_back += count * rows * out;
+    }
 }
 
 static double rotary_traffic (const struct setting *x)
@@ -151,7 +186,20 @@ static void add_elementwise (const struct setting *x, struct sums *s)
 
     if (!workload_choose (x->j->fused_norm, x->p->fused_norm))
         per += x->m->norms * UNFUSED_NORM_TRAFFIC;
-    s->traffic += per * x->h / x->r;
+    s->traffic += per * x->h / x->r + (x->j->lora ? LORA_TRAFFIC * x->h : 0.0);
+}
+
+/* Part of the 16-bit peak that a flash attention kernel reaches, forward: less on short
+ * sequences and narrow heads (docs/formulas.md, T20). */
+#define FLASH_HALF_SEQ 400.0
+#define FLASH_BACK 0.82 /* backward's rate over forward's */
+static double flash_efficiency (const struct setting *x)
+{
+    double of_type = x->p->flash2 ? x->t->flash2_efficiency : x->t->flash_efficiency;
+    double narrow = x->m->head_dim > 64 ? 1.0 : x->p->flash2 ? 0.85 : 0.68;
+    double seq = x->j->seq;
+
+    return (of_type > 0 ? of_type : .4) * narrow * seq / (seq + FLASH_HALF_SEQ);
 }
 
 /* Attention over all pairs, or half of them where the kernel skips masked ones. */
@@ -168,6 +216,13 @@ static void attention_time (const struct setting *x, double *fwd, double *back)
         double rate = x->plain.matrix_rate / x->p->time.gemm;
         bool first = x->j->attention == ATTENTION_FLASH1;
 
+        if (x->p->compute_of_type && !first) {
+            rate = costmodel_matrix_rate (x->t, PREC_BF16) * flash_efficiency (x) *
+                   x->p->time.attention;
+            *fwd = 0.5 * flop / rate;
+            *back = 2.5 * *fwd / FLASH_BACK;
+            return;
+        }
         *fwd =
             0.5 * flop / (rate * (first ? x->p->time.attention1 : x->p->time.attention));
         *back = 2.5 * 0.5 * flop /
@@ -214,23 +269,38 @@ static void layer_time (const struct setting *x, const struct sums *s,
     double traffic =
         s->traffic * x->plain.element_bytes / 2.0 * x->tokens / x->plain.memory_rate;
     double accumulate = accumulation_bytes (p) * s->params / x->g.memory_rate;
-    double fwd, back, weight = s->weights_s + accumulate;
+    double fwd, back, weight, floor = x->t->host_factor;
+
+    if (x->j->lora) /* frozen weights have no gradients */
+        weight = 0.0;
+    else if (p->sums_in_products) /* the products' own time leaves memory free for them */
+        weight = fmax (s->weights_s, accumulate);
+    else
+        weight = s->weights_s + accumulate;
+    if (!p->compute_of_type || floor <= 0)
+        floor = 1.0;
+    floor *= s->launches * (x->j->lora ? LORA_LAUNCHES : 1.0);
+
+    double casts = p->compute_of_type ? CAST_TRAFFIC / x->plain.memory_rate : 0.0;
 
     attention_time (x, &out->attention_fwd_s, &out->attention_back_s);
-    fwd = s->products_s + out->attention_fwd_s + traffic;
-    back = s->inputs_s + weight + out->attention_back_s + 2.0 * traffic;
-    out->fwd_s = with_floor (fwd, p->time.layer_launch_fwd_s);
-    out->back_s = with_floor (back, p->time.layer_launch_back_s);
+    fwd = s->products_s + out->attention_fwd_s + traffic + casts * s->cast_fwd;
+    back = s->inputs_s + weight + out->attention_back_s + 2.0 * traffic +
+           casts * s->cast_back;
+    out->fwd_s = with_floor (fwd, floor * p->time.layer_launch_fwd_s);
+    out->back_s = with_floor (back, floor * p->time.layer_launch_back_s);
     out->weight_s = weight * out->back_s / back;
     if (x->c->recompute == RECOMPUTE_FULL)
         out->recompute_s = out->fwd_s + p->time.recompute_s;
     else if (x->c->recompute == RECOMPUTE_SELECTIVE)
-        out->recompute_s = out->attention_fwd_s;
+        out->recompute_s = p->selective == SELECTIVE_PRODUCTS
+                               ? 0.5 * s->products_s + traffic
+                               : out->attention_fwd_s;
 }
 
 static void dense_layer (const struct setting *x, struct costmodel_layer *out)
 {
-    struct sums s = {0};
+    struct sums s = {.launches = 1.0};
 
     add_projections (x, &s);
     add_mlp (x, &s, 1, x->tokens, x->m->ffn / (double) x->c->deg.tp);
@@ -245,13 +315,17 @@ static void expert_layer (const struct setting *x, struct costmodel_layer *out)
     const struct workload_degrees *d = &x->c->deg;
     double mine = m->experts / (double) d->ep;
     double pairs = x->tokens * m->top_k * d->etp / d->tp; /* of a rank, after dispatch */
-    struct sums s = {0};
+    struct setting grouped;
+    struct sums s = {.launches = x->p->compute_of_type ? EXPERT_LAUNCHES : 1.0};
 
     add_projections (x, &s);
     add_product (&s, &x->plain, 1, x->tokens / x->r, x->h, m->experts);
     if (m->shared_ffn > 0)
         add_mlp (x, &s, 1, x->tokens, m->shared_ffn / (double) d->tp);
-    add_mlp (x, &s, mine, pairs / mine, m->expert_ffn / (double) d->etp);
+    grouped = *x;
+    if (x->p->compute_of_type)
+        grouped.g.matrix_rate *= EXPERT_RATE;
+    add_mlp (&grouped, &s, mine, pairs / mine, m->expert_ffn / (double) d->etp);
     s.traffic += PERMUTE_TRAFFIC * x->h * pairs / x->tokens;
     add_elementwise (x, &s);
     layer_time (x, &s, out);
@@ -269,8 +343,9 @@ static void head_time (const struct setting *x, struct costmodel_compute *k)
 
     add_product (&s, &x->plain, 1, x->tokens, x->h, vocab);
     k->head_fwd_s = s.products_s + loss / 3.0;
-    k->head_weight_s =
-        s.weights_s + accumulation_bytes (x->p) * x->h * vocab / x->g.memory_rate;
+    if (!x->j->lora)
+        k->head_weight_s =
+            s.weights_s + accumulation_bytes (x->p) * x->h * vocab / x->g.memory_rate;
     k->head_back_s = s.inputs_s + k->head_weight_s + loss * 2.0 / 3.0;
 }
 
@@ -279,7 +354,8 @@ void costmodel_compute (const struct workload_model *m, const struct workload_jo
                         const struct topology_gpu_type *t, struct costmodel_compute *out)
 {
     enum workload_precision plain = j->precision == PREC_FP8 ? PREC_BF16 : j->precision;
-    struct setting x = {.m = m,
+    struct setting x = {.t = t,
+                        .m = m,
                         .j = j,
                         .c = c,
                         .p = p,
@@ -309,7 +385,7 @@ void costmodel_compute (const struct workload_model *m, const struct workload_jo
              whole) /
             hbm;
 
-        *(i == 0 ? &k.optimizer_s : &k.expert_optimizer_s) = s;
+        *(i == 0 ? &k.optimizer_s : &k.expert_optimizer_s) = j->lora ? 0.0 : s;
     }
     *out = k;
 }

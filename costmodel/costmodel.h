@@ -464,6 +464,18 @@ double costmodel_cp_exposed_s (int cp, double hop_s, double attention_s);
 double costmodel_exchange_s (const struct workload_profile *p, double inside_s,
                              double outside_s, double latency_s);
 
+/** Micro-batches whose compute data-parallel traffic may hide under: all of them where each
+ *  has its own (ZeRO 3); the chunks of an interleaved pipeline that still run after the first
+ *  has its gradients, where the framework starts then (Megatron-Core, schedules.py); else
+ *  one. */
+double costmodel_sync_window (const struct workload_profile *p,
+                              const struct workload_config *c, int microbatches);
+
+/** Part of the data-parallel traffic that nothing can hide: of the chunk that reduces last and
+ *  is needed first, of the first layer gathered and the last one reduced (ZeRO 3). */
+double costmodel_sync_bare (const struct workload_profile *p,
+                            const struct workload_config *c, int layers);
+
 /** What synchronisation of sync_s costs a stage when the profile's part of under_s of its
  *  compute can hide it: the rest, and the slowdown that the hidden part causes. */
 double costmodel_exposed_s (const struct workload_profile *p, double sync_s,

@@ -15,6 +15,7 @@
 
 /** What one GPU reaches in practice. */
 struct machine {
+    double wave_s;      /* start of one wave of tiles */
     double matrix_rate; /* FLOP/s of large, aligned products */
     double memory_rate; /* bytes/s of elementwise kernels */
     double multiprocessors;

@@ -53,6 +53,27 @@ double costmodel_tp_exposed_s (const struct workload_profile *p,
     return tp_s - hidden + p->time.overlap_slowdown * hidden;
 }
 
+double costmodel_sync_window (const struct workload_profile *p,
+                              const struct workload_config *c, int microbatches)
+{
+    double v = c->deg.vpp;
+
+    if (c->zero == 3)
+        return microbatches;
+    if (p->time.dp_chunks && c->schedule == SCHEDULE_INTERLEAVED)
+        return fmax (1.0, (v - 1.0) / v * fmin (microbatches, c->deg.pp));
+    return 1.0;
+}
+
+double costmodel_sync_bare (const struct workload_profile *p,
+                            const struct workload_config *c, int layers)
+{
+    if (p->compute_of_type && c->zero == 3 && c->deg.pp == 1)
+        return 1.0 / fmax (1.0, layers);
+    return p->time.dp_chunks && c->schedule == SCHEDULE_INTERLEAVED ? 1.0 / c->deg.vpp
+                                                                    : 0.0;
+}
+
 double costmodel_exposed_s (const struct workload_profile *p, double sync_s,
                             double under_s)
 {

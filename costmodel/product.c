@@ -12,9 +12,8 @@ static const struct {
     {128, 256, 1.0}, {256, 128, 1.0}, {128, 128, .9}, {128, 64, .7}, {64, 64, .5}};
 
 /* How much of a wave's idle multiprocessors costs time (persistent kernels and split-K
- * hide the rest), and what a wave costs to start (the same source). */
+ * hide the rest; the same source). */
 #define QUANTISATION 0.63
-#define WAVE_S 1e-6
 /* Least depth of one part when the inner dimension is split among multiprocessors. */
 #define SPLIT_DEPTH 512.0
 
@@ -49,7 +48,7 @@ double product_s (const struct machine *g, double batch, double m, double n, dou
 
         best = smaller (best, ((1.0 - QUANTISATION) * flop + QUANTISATION * padded) /
                                       (rate * tiles[i].part) +
-                                  whole * WAVE_S);
+                                  whole * g->wave_s);
     }
     return larger (best, bytes / g->memory_rate);
 }

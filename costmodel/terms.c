@@ -576,7 +576,8 @@ static bool sync_leaves_node (const struct terms *t, int stage)
 double exposed_price (const struct terms *t, int stage, double sync_s,
                       const struct slot_time *slot, int apart)
 {
-    double times = t->problem.config->zero == 3 ? t->microbatches : 1.0;
+    double times =
+        costmodel_sync_window (t->problem.profile, t->problem.config, t->microbatches);
     double under = 0.0, busy = 0.0;
     bool leaves = sync_leaves_node (t, stage);
 
@@ -585,8 +586,10 @@ double exposed_price (const struct terms *t, int stage, double sync_s,
         under = larger (under, slot->fwd_s + slot->back_s);
         busy = larger (busy, slot->busy_s[leaves]);
     }
-    return costmodel_exposed_s (t->problem.profile, sync_s,
-                                times * fmax (0.0, under - busy));
+    return fmax (costmodel_exposed_s (t->problem.profile, sync_s,
+                                      times * fmax (0.0, under - busy)),
+                 sync_s * costmodel_sync_bare (t->problem.profile, t->problem.config,
+                                               t->problem.layers[stage]));
 }
 
 double optimizer_price (const struct terms *t, int stage)

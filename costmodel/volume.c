@@ -50,7 +50,15 @@ static void dp_volume (const struct workload_config *c, int layers, int micro,
         v->dp_bytes = micro * gradient + weight;
         v->dp_phases = micro + 1;
         break;
-    default: /* and weights are gathered for every forward and backward, layer by layer */
+    default:
+        /* And weights are gathered for every forward and backward, layer by layer; beside a
+         * pipeline they stay gathered and gradients are reduced once (torchtitan's
+         * fsdp.py: not resharded after forward). */
+        if (c->deg.pp > 1) {
+            v->dp_bytes = gradient + weight;
+            v->dp_phases = 2 * layers;
+            break;
+        }
         v->dp_bytes = micro * (gradient + 2.0 * weight);
         v->dp_phases = 3 * micro * layers;
         break;
@@ -74,10 +82,14 @@ void costmodel_volume (const struct workload_model *m, const struct workload_job
         .ep_bytes = m->experts > 0 ? share : 0.0,
     };
 
-    dp_volume (c, (m->layers + c->deg.pp - 1) / c->deg.pp, workload_microbatches (j, c),
-               p->time.all_reduced_gradients ? 4.0 : p->memory.gradient_bytes, element,
-               p->time.all_reduced_gradients, &v);
-    if (m->tied && c->deg.pp > 1 && !workload_schedule_is_v (c->schedule))
+    if (!j->lora || c->zero == 3)
+        dp_volume (c, (m->layers + c->deg.pp - 1) / c->deg.pp,
+                   workload_microbatches (j, c),
+                   j->lora                         ? 0.0
+                   : p->time.all_reduced_gradients ? 4.0
+                                                   : p->memory.gradient_bytes,
+                   element, p->time.all_reduced_gradients, &v);
+    if (m->tied && c->deg.pp > 1 && !workload_schedule_is_v (c->schedule) && !j->lora)
         v.tied_bytes = p->memory.gradient_bytes * m->hidden *
                        workload_padded_vocab (m, c->deg.tp) / t;
     *out = v;

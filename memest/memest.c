@@ -24,7 +24,7 @@ static struct state_bytes state_bytes (enum workload_precision precision,
     case PREC_FP32:
         return (struct state_bytes){4, 4, 8, 0};
     case PREC_FP8:
-        return (struct state_bytes){4, gradient, optimizer, 0};
+        return (struct state_bytes){p->memory.fp8_weight_bytes, gradient, optimizer, 0};
     case PREC_BF16:
         break;
     }
@@ -36,6 +36,9 @@ struct shape {
     double tokens; /* of one micro-batch on this rank, s b / c */
     double t, r;   /* TP, and what splits norms (t with sequence parallelism, else 1) */
     double h, q, kv, element;
+    double
+        quantised; /* of an element that a product reads: 1 in fp8, where activations are
+                         counted as the framework keeps them */
 };
 
 static struct shape shape_of (const struct memest_problem *p)
@@ -52,20 +55,28 @@ static struct shape shape_of (const struct memest_problem *p)
         .q = m->heads * (double) m->head_dim / t,
         .kv = fmax (1.0, m->kv_heads / t) * m->head_dim,
         .element = p->job->precision == PREC_FP32 ? 2.0 : 1.0,
+        .quantised =
+            p->job->precision == PREC_FP8 && p->profile->compute_of_type ? 1.0 : 2.0,
     };
 }
 
 /* ---- activations of one layer, bytes per token ---- */
 
-static double mlp_bytes (const struct memest_problem *p, double ffn)
+static double mlp_bytes (const struct memest_problem *p, const struct shape *w,
+                         double ffn)
 {
     const struct workload_profile *f = p->profile;
+    /* The second product's input (A15); a frozen one's is not kept (A16). */
+    double input = p->job->lora ? 6.0 - 2.0 * w->quantised : 2.0 - w->quantised;
 
+    if (!f->compute_of_type)
+        input = 0.0;
     if (!p->model->gated_mlp)
-        return f->memory.plain_mlp_bytes * ffn;
-    return (f->memory.gated_mlp_bytes + (workload_choose (p->job->fused_mlp, f->fused_mlp)
-                                             ? 0.0
-                                             : f->memory.unfused_mlp_bytes)) *
+        return (f->memory.plain_mlp_bytes - input) * ffn;
+    return (f->memory.gated_mlp_bytes - input +
+            (workload_choose (p->job->fused_mlp, f->fused_mlp)
+                 ? 0.0
+                 : f->memory.unfused_mlp_bytes)) *
            ffn;
 }
 
@@ -103,6 +114,12 @@ static double layer_token_bytes (const struct memest_problem *p, const struct sh
     double bytes = (f->memory.norm_bytes + f->memory.attention_bytes / 2.0) * w->h / w->r;
 
     bytes += f->memory.attention_bytes / 2.0 * w->h / w->t;
+    if (f->compute_of_type && p->job->lora)
+        /* Not the inputs of frozen products, but the adapters' own: attention's with its
+         * dropout, whole on every rank, and the output's. */
+        bytes += -4.0 * w->h / w->r + 3.0 * w->h + 3.0 * w->q;
+    else if (f->compute_of_type) /* inputs of the first products */
+        bytes -= 2.0 * (2.0 - w->quantised) * w->h / w->r;
     /* PyTorch's own LayerNorm is one kernel; its RMS norms are not. */
     if (!workload_choose (p->job->fused_norm, f->fused_norm || m->norm == NORM_LAYER))
         bytes += f->memory.unfused_norm_bytes * w->h / w->r;
@@ -139,14 +156,24 @@ static double sampled_away (const struct memest_problem *p, const struct shape *
            p->profile->memory.wta_dropped_bytes * w->h / w->r - 4.0 * 8.0 * budget;
 }
 
+/* What PyTorch's selective recomputation keeps of a layer: its input, attention's output and
+ * the outputs of every second product (A17). */
+static double every_second_bytes (const struct shape *w, double ffn)
+{
+    return 2.0 * w->element * (2.0 * w->h / w->r + 2.0 * w->q + w->kv + ffn);
+}
+
 /* A layer's activations per token, nothing recomputed (A7). */
 static double dense_layer_bytes (const struct memest_problem *p, const struct shape *w)
 {
     double ffn = p->model->ffn / w->t;
-    double kept = w->element * (layer_token_bytes (p, w) + mlp_bytes (p, ffn) +
+    double kept = w->element * (layer_token_bytes (p, w) + mlp_bytes (p, w, ffn) +
                                 gathered_bytes (p, w)) +
                   score_token_bytes (p, w);
 
+    if (p->profile->selective == SELECTIVE_PRODUCTS &&
+        p->config->recompute == RECOMPUTE_SELECTIVE)
+        return every_second_bytes (w, ffn) + 4.0 * p->model->heads / w->t;
     return fmax (0.0, kept - sampled_away (p, w, p->model->ffn));
 }
 
@@ -160,11 +187,12 @@ static double expert_layer_bytes (const struct memest_problem *p, const struct s
     double et = p->config->deg.etp;
     double pairs = (p->config->sequence_parallel ? et / w->t : 1.0) * m->top_k *
                    p->profile->memory.expert_imbalance;
-    double inside = mlp_bytes (p, m->expert_ffn / et);
-    double shared = m->shared_ffn > 0 ? mlp_bytes (p, m->shared_ffn / w->t) : 0.0;
+    double inside = mlp_bytes (p, w, m->expert_ffn / et);
+    double shared = m->shared_ffn > 0 ? mlp_bytes (p, w, m->shared_ffn / w->t) : 0.0;
 
     return w->element *
-               (layer_token_bytes (p, w) + shared + pairs * (4.0 * w->h + inside)) +
+               (layer_token_bytes (p, w) + shared +
+                pairs * (p->profile->memory.expert_token_bytes * w->h + inside)) +
            score_token_bytes (p, w) + 4.0 * m->experts / w->r;
 }
 
@@ -330,6 +358,8 @@ static void state_of (const struct memest_problem *p, const struct workload_stag
            expert = workload_expert_shards (&c->deg);
     double all = n.dense + n.expert, shards = n.dense / dense + n.expert / expert;
 
+    if (p->job->lora && p->profile->compute_of_type && p->job->precision == PREC_FP8)
+        per.weight = 1.0; /* frozen: no transpose is kept */
     s->weights_bytes = per.weight * (c->zero >= 3 ? shards : all);
     if (p->job->lora) {
         s->weights_bytes +=
@@ -339,6 +369,28 @@ static void state_of (const struct memest_problem *p, const struct workload_stag
     s->gradients_bytes = per.gradient * (c->zero >= 2 ? shards : all);
     s->optimizer_bytes =
         per.optimizer * (c->zero >= 1 ? shards : all) + per.unsharded * all;
+}
+
+/* Of gradients on one side, activations and logits on the other, only the larger is there at
+ * once where gradients begin with the backward pass; the optimizer's step has gradients and
+ * its own temporaries (A18).  What they have more at the peak stays with the activations. */
+static void meet (const struct memest_problem *p, const struct workload_stage *held,
+                  struct memest_stage *s)
+{
+    const struct workload_config *c = p->config;
+    struct workload_stage_params n = workload_stage_params (p->model, c, held);
+    double shards = c->zero >= 1 ? workload_dense_shards (&c->deg) : 1.0;
+    double step = p->job->lora
+                      ? 0.0
+                      : p->profile->memory.step_bytes * (n.dense + n.expert) / shards;
+    double forward = s->activations_bytes + s->logits_bytes;
+
+    if (!p->profile->gradients_freed || c->deg.pp > 1 ||
+        workload_microbatches (p->job, c) > 1)
+        return;
+    s->activations_bytes =
+        fmax (0.0, fmax (forward - s->gradients_bytes, step) - s->logits_bytes);
+    s->logits_bytes = fmin (s->logits_bytes, fmax (forward - s->gradients_bytes, step));
 }
 
 void memest_stage (const struct memest_problem *p, int stage,
@@ -357,6 +409,8 @@ void memest_stage (const struct memest_problem *p, int stage,
     s.buffers_bytes = buffer_bytes (p, &w, held, 2.0 * w.element);
     if (held->head)
         s.logits_bytes = logit_bytes (p, &w);
+
+    meet (p, held, &s);
 
     double tensors = s.weights_bytes + s.gradients_bytes + s.optimizer_bytes +
                      s.activations_bytes + s.buffers_bytes + s.logits_bytes;

@@ -33,6 +33,13 @@ struct topology_gpu_type {
     double
         nvls_efficiency; /* part of its links that all-reduces inside NVSwitches (NVLink
                                SHARP) reach; 0: its nodes have none */
+    /* For profiles that leave compute to the GPU type; 0: not known. */
+    double fp8_gemm_efficiency; /* as gemm_efficiency, of the fp8 peak */
+    double flash_efficiency,
+        flash2_efficiency; /* of the bf16 peak, long sequences, forward:
+                                                   cuDNN's or FlashAttention 3's kernels,
+                                                   FlashAttention 2's */
+    double host_factor;    /* the host's time to launch kernels over an A100's */
 };
 
 /** A built-in type by its name, or NULL. */

@@ -21,7 +21,11 @@ static enum status read_gpu_type (struct reader *r, const struct json_at *at,
                  {"fp8_tflop_per_s", &t->fp8_flop_per_s, 1e12, 1e6, true},
                  {"fp32_tflop_per_s", &t->fp32_flop_per_s, 1e12, 1e6, false},
                  {"gemm_efficiency", &t->gemm_efficiency, 1, 1, false},
-                 {"nvls_efficiency", &t->nvls_efficiency, 1, 1, true}};
+                 {"nvls_efficiency", &t->nvls_efficiency, 1, 1, true},
+                 {"fp8_gemm_efficiency", &t->fp8_gemm_efficiency, 1, 1, true},
+                 {"flash_efficiency", &t->flash_efficiency, 1, 1, true},
+                 {"flash2_efficiency", &t->flash2_efficiency, 1, 1, true},
+                 {"host_factor", &t->host_factor, 1, 100, true}};
     struct json_at like = json_key (at, "like");
     const struct topology_gpu_type *base = topology_gpu_type_builtin (name);
     const char *like_name;
@@ -53,7 +57,9 @@ static enum status read_gpu_type (struct reader *r, const struct json_at *at,
     json_note_unknown (at,
                        "like memory_gb memory_gb_per_s bf16_tflop_per_s "
                        "fp16_tflop_per_s fp8_tflop_per_s fp32_tflop_per_s "
-                       "multiprocessors gemm_efficiency nvls_efficiency source",
+                       "multiprocessors gemm_efficiency nvls_efficiency "
+                       "fp8_gemm_efficiency flash_efficiency flash2_efficiency "
+                       "host_factor source",
                        r->notes);
     return ST_OK;
 }

@@ -294,6 +294,22 @@ static void layers_by_modules (int n_layers, int pp, int *layers)
         }
 }
 
+/* Stage after stage takes layers until it has passed its share. */
+static void layers_by_cost (const struct workload_model *m, int pp, int *layers)
+{
+    double h = m->hidden, layer = 4.0 * h * h + 3.0 * h * m->ffn, head = h * m->vocab;
+    double share = (m->layers * layer + head) / pp;
+    int rest = m->layers;
+
+    for (int i = 0; i < pp; i++) {
+        int later = pp - 1 - i,
+            wanted = (int) fmin (floor (share / layer) + 1.0, 1 << 20);
+
+        layers[i] = later == 0 || wanted > rest - later ? rest - later : wanted;
+        rest -= layers[i];
+    }
+}
+
 void workload_layers_split (const struct workload_model *m, enum workload_partition by,
                             int pp, int *layers)
 {
@@ -301,6 +317,8 @@ void workload_layers_split (const struct workload_model *m, enum workload_partit
         layers_by_parameters (m, pp, layers);
     else if (by == PARTITION_MODULES)
         layers_by_modules (m->layers, pp, layers);
+    else if (by == PARTITION_COST)
+        layers_by_cost (m, pp, layers);
     else
         workload_layers_even (m->layers, pp, layers);
 }

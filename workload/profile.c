@@ -24,6 +24,9 @@
 static const struct workload_constant constants[] = {
     MEMORY ("gradient_bytes", gradient_bytes, 1, 0, 16, NAN, 0),
     MEMORY ("optimizer_bytes", optimizer_bytes, 1, 0, 64, NAN, 0),
+    MEMORY ("fp8_weight_bytes", fp8_weight_bytes, 1, 0, 16, 4, 0),
+    MEMORY ("step_bytes", step_bytes, 1, 0, 64, 0, 0),
+    MEMORY ("expert_token_bytes", expert_token_bytes, 1, 0, 64, 4, 0),
     MEMORY ("unsharded_bytes", unsharded_bytes, 1, 0, 64, 0, 0),
     MEMORY ("norm_bytes", norm_bytes, 1, 0, 256, NAN, 0),
     MEMORY ("unfused_norm_bytes", unfused_norm_bytes, 1, 0, 256, 16, .15),
@@ -49,7 +52,7 @@ static const struct workload_constant constants[] = {
     MEMORY ("fragmentation", fragmentation, 1, 1, 4, NAN, .02),
     MEMORY ("residual", residual, 1, 0.001, 1, 0.05, .5),
     TIME ("gemm", gemm, 1, 1e-3, 4, 1, .1),
-    TIME ("attention", attention, 1, 1e-3, 1, .6, .15),
+    TIME ("attention", attention, 1, 1e-3, 2, .6, .15),
     TIME ("attention_back", attention_back, 1, 1e-3, 1, .5, .15),
     TIME ("attention1", attention1, 1, 1e-3, 1, .3, .15),
     TIME ("score_traffic", score_traffic, 1, 0, 1e3, 66, .3),
@@ -60,6 +63,7 @@ static const struct workload_constant constants[] = {
     TIME ("recompute_us", recompute_s, UNITS_US, 0, 1e6, 0, .5),
     TIME ("link", link, 1, 1e-3, 1.5, .85, .3),
     TIME ("link_out", link_out, 1, 1e-3, 1.5, .9, 1),
+    TIME ("job_size_power", job_size_power, 1, 0, 2, 0, 0),
     TIME ("send_link", send_link, 1, 1e-3, 2, 1, .3),
     TIME ("collective_us", collective_s, UNITS_US, 0, 1e6, 45, .3),
     TIME ("dp_bucket_mb", dp_bucket_bytes, 1e6, 0, 1e6, 400, 0),
@@ -108,12 +112,49 @@ static enum status read_constants (const struct json_at *at, bool memory,
 
 /* ---- what the framework keeps and offers ---- */
 
-static enum status read_flag (const struct json_at *root, const char *key, bool *out,
-                              struct error *err)
-{
-    struct json_at at = json_key (root, key);
+/* What is true or false of a framework. */
+static const struct {
+    const char *key;
+    size_t at;
+} flags[] = {
+    {"fused_norm", offsetof (struct workload_profile, fused_norm)},
+    {"fused_mlp", offsetof (struct workload_profile, fused_mlp)},
+    {"gathered_logits", offsetof (struct workload_profile, gathered_logits)},
+    {"keeps_gathered", offsetof (struct workload_profile, keeps_gathered)},
+    {"fused_rotary", offsetof (struct workload_profile, fused_rotary)},
+    {"fused_accumulation", offsetof (struct workload_profile, fused_accumulation)},
+    {"separate_gate", offsetof (struct workload_profile, separate_gate)},
+    {"compute_of_gpu_type", offsetof (struct workload_profile, compute_of_type)},
+    {"flash_attention_2", offsetof (struct workload_profile, flash2)},
+    {"sums_in_products", offsetof (struct workload_profile, sums_in_products)},
+    {"gradients_freed", offsetof (struct workload_profile, gradients_freed)},
+    {"one_sequence", offsetof (struct workload_profile, one_sequence)},
+    {"dp_overlaps_chunks", offsetof (struct workload_profile, time.dp_chunks)},
+    {"all_reduced_gradients",
+     offsetof (struct workload_profile, time.all_reduced_gradients)},
+    {"blocking_sends", offsetof (struct workload_profile, time.blocking_sends)},
+    {"tp_comm_overlap", offsetof (struct workload_profile, time.tp_comm_overlap)},
+    {"deduplicated_dispatch",
+     offsetof (struct workload_profile, time.deduplicated_dispatch)},
+};
 
-    return at.v ? json_want_bool (&at, out, err) : ST_OK;
+#define N_FLAGS (sizeof flags / sizeof *flags)
+
+static bool *flag_of (struct workload_profile *p, size_t i)
+{
+    return (bool *) ((char *) p + flags[i].at);
+}
+
+static enum status read_flags (const struct json_at *root, struct workload_profile *p,
+                               struct error *err)
+{
+    for (size_t i = 0; i < N_FLAGS; i++) {
+        struct json_at at = json_key (root, flags[i].key);
+
+        if (at.v)
+            TRY (json_want_bool (&at, flag_of (p, i), err));
+    }
+    return ST_OK;
 }
 
 static enum status read_schedules (const struct json_at *root, const char *key,
@@ -139,23 +180,35 @@ static enum status read_schedules (const struct json_at *root, const char *key,
     return ST_OK;
 }
 
-static enum status read_sources (const struct json_at *root, struct workload_profile *p,
-                                 struct error *err)
+/* A list of names, none where the key is absent. */
+static enum status read_names (const struct json_at *root, const char *key,
+                               char name[][64], int *n_names, struct error *err)
 {
-    struct json_at list = json_key (root, "sources"), gpu = json_key (root, "gpu");
+    struct json_at list = json_key (root, key);
     const char *s;
     size_t n = 0;
 
     if (list.v)
         TRY (json_want_array (&list, &n, err));
     if (n > WORKLOAD_SOURCES_MAX)
-        return json_fail (&list, err, "at most 16 sources");
+        return json_fail (&list, err, "at most 16 names");
     for (size_t i = 0; i < n; i++) {
         struct json_at one = json_entry (&list, i);
 
         TRY (json_want_string (&one, &s, err));
-        snprintf (p->source[p->n_sources++], sizeof p->source[0], "%.63s", s);
+        snprintf (name[(*n_names)++], 64, "%.63s", s);
     }
+    return ST_OK;
+}
+
+static enum status read_served (const struct json_at *root, struct workload_profile *p,
+                                struct error *err)
+{
+    struct json_at gpu = json_key (root, "gpu");
+    const char *s;
+
+    TRY (read_names (root, "sources", p->source, &p->n_sources, err));
+    TRY (read_names (root, "frameworks", p->framework, &p->n_frameworks, err));
     if (!gpu.v)
         return ST_OK;
     TRY (json_want_string (&gpu, &s, err));
@@ -163,26 +216,34 @@ static enum status read_sources (const struct json_at *root, struct workload_pro
     return ST_OK;
 }
 
-/* One of three words, as its number; the first where the key is absent. */
+/* One of the words, as its number; the first where the key is absent.
+ * @param[in] words  with NULL at their end */
 static enum status read_word (const struct json_at *root, const char *key,
-                              const char *const words[3], int *out, struct error *err)
+                              const char *const *words, int *out, struct error *err)
 {
     struct json_at at = json_key (root, key);
+    struct text all = {0};
     const char *s = words[0];
+    enum status st = at.v ? json_want_string (&at, &s, err) : ST_OK;
 
-    if (at.v)
-        TRY (json_want_string (&at, &s, err));
-    for (int k = 0; k < 3; k++)
+    for (int k = 0; words[k] && st == ST_OK; k++) {
         if (strcmp (words[k], s) == 0) {
             *out = k;
+            text_free (&all);
             return ST_OK;
         }
-    return json_fail (&at, err, "%s, %s or %s", words[0], words[1], words[2]);
+        text_add (&all, "%s%s", k == 0 ? "" : words[k + 1] ? ", " : " or ", words[k]);
+    }
+    if (st == ST_OK)
+        st = json_fail (&at, err, "%s", text_str (&all));
+    text_free (&all);
+    return st;
 }
 
-static const char *const partitions[] = {"even", "parameters", "modules"};
-static const char *const recomputes[] = {"selective", "none", "full"};
-static const char *const measured_ranks[] = {"max", "last", "first"};
+static const char *const partitions[] = {"even", "parameters", "modules", "cost", NULL};
+static const char *const selectives[] = {"attention", "products", "layers", NULL};
+static const char *const recomputes[] = {"selective", "none", "full", NULL};
+static const char *const measured_ranks[] = {"max", "last", "first", NULL};
 
 static enum status read_measured (const struct json_at *root, struct workload_profile *p,
                                   struct error *err)
@@ -207,7 +268,8 @@ static enum status read_defaults (const struct json_at *root, struct workload_pr
                                   struct error *err)
 {
     struct json_at attention = json_key (root, "attention"),
-                   all_reduce = json_key (root, "all_reduce");
+                   all_reduce = json_key (root, "all_reduce"),
+                   precision = json_key (root, "precision");
     const char *s;
     int word, layers;
 
@@ -215,6 +277,11 @@ static enum status read_defaults (const struct json_at *root, struct workload_pr
         TRY (json_want_string (&attention, &s, err));
         if (!workload_attention_parse (s, &p->attention))
             return json_fail (&attention, err, "flash, fused, unfused or flash1");
+    }
+    if (precision.v) {
+        TRY (json_want_string (&precision, &s, err));
+        if (!workload_precision_parse (s, &p->precision))
+            return json_fail (&precision, err, "bf16, fp16, fp8 or fp32");
     }
     TRY (read_word (root, "recompute", recomputes, &word, err));
     workload_recompute_parse (recomputes[word], &p->recompute, &layers);
@@ -224,6 +291,8 @@ static enum status read_defaults (const struct json_at *root, struct workload_pr
             return json_fail (&all_reduce, err,
                               "auto, ring, tree, hierarchical, nvls or nvls-tree");
     }
+    TRY (read_word (root, "selective_recompute", selectives, &word, err));
+    p->selective = (enum workload_selective) word;
     TRY (read_word (root, "partition", partitions, &word, err));
     p->partition = (enum workload_partition) word;
     return ST_OK;
@@ -238,18 +307,8 @@ static enum status read_framework (const struct json_at *root, struct workload_p
     p->fused_norm = p->fused_mlp = p->fused_rotary = p->fused_accumulation = true;
     if (zero.v)
         TRY (json_get_int (root, "zero", 0, 3, &p->zero, err));
-    TRY (read_flag (root, "fused_norm", &p->fused_norm, err));
-    TRY (read_flag (root, "fused_mlp", &p->fused_mlp, err));
-    TRY (read_flag (root, "gathered_logits", &p->gathered_logits, err));
-    TRY (read_flag (root, "keeps_gathered", &p->keeps_gathered, err));
-    TRY (read_flag (root, "fused_rotary", &p->fused_rotary, err));
-    TRY (read_flag (root, "fused_accumulation", &p->fused_accumulation, err));
-    TRY (read_flag (root, "separate_gate", &p->separate_gate, err));
-    TRY (read_flag (root, "all_reduced_gradients", &p->time.all_reduced_gradients, err));
     TRY (read_defaults (root, p, err));
-    TRY (read_flag (root, "blocking_sends", &p->time.blocking_sends, err));
-    TRY (read_flag (root, "tp_comm_overlap", &p->time.tp_comm_overlap, err));
-    TRY (read_flag (root, "deduplicated_dispatch", &p->time.deduplicated_dispatch, err));
+    TRY (read_flags (root, p, err));
     p->zero_with_pipeline = 1;
     if (with_pipeline.v)
         TRY (
@@ -258,7 +317,7 @@ static enum status read_framework (const struct json_at *root, struct workload_p
     p->schedules_on_request = json_has (root, "schedules") ? 0 : 1u << SCHEDULE_GPIPE;
     TRY (read_schedules (root, "schedules", &p->schedules, err));
     TRY (read_schedules (root, "schedules_on_request", &p->schedules_on_request, err));
-    TRY (read_sources (root, p, err));
+    TRY (read_served (root, p, err));
     return read_measured (root, p, err);
 }
 
@@ -280,15 +339,19 @@ static enum status read_document (json_t *doc, const char *file,
     TRY (read_framework (&root, &p, err));
     TRY (read_constants (&memory, true, &p, notes, err));
     TRY (read_constants (&time, false, &p, notes, err));
-    json_note_unknown (&root,
-                       "version name source sources gpu fused_norm fused_mlp "
-                       "gathered_logits keeps_gathered fused_rotary fused_accumulation "
-                       "separate_gate all_reduced_gradients zero attention recompute "
-                       "all_reduce partition blocking_sends deduplicated_dispatch "
-                       "tp_comm_overlap zero_with_pipeline schedules "
-                       "schedules_on_request memory time measured_rank measured_memory "
-                       "fit",
-                       notes);
+    json_note_unknown (
+        &root,
+        "version name source sources frameworks gpu precision fused_norm fused_mlp "
+        "gathered_logits keeps_gathered fused_rotary fused_accumulation "
+        "separate_gate compute_of_gpu_type flash_attention_2 "
+        "selective_recompute sums_in_products gradients_freed one_sequence "
+        "dp_overlaps_chunks "
+        "all_reduced_gradients zero attention recompute "
+        "all_reduce partition blocking_sends deduplicated_dispatch "
+        "tp_comm_overlap zero_with_pipeline schedules "
+        "schedules_on_request memory time measured_rank measured_memory "
+        "fit",
+        notes);
     *out = p;
     return ST_OK;
 }
@@ -367,32 +430,33 @@ static json_t *schedules_json (unsigned schedules)
 
 json_t *workload_profile_to_json (const struct workload_profile *p, const char *source)
 {
-    json_t *sources = json_array (), *doc;
+    json_t *sources = json_array (), *frameworks = json_array (), *doc;
     struct workload_config config = {.recompute = p->recompute};
+    struct workload_profile copy = *p;
     char word[24];
 
     for (int i = 0; i < p->n_sources; i++)
         json_array_append_new (sources, json_string (p->source[i]));
-    doc = json_pack (
-        "{s:i, s:s, s:s, s:o, s:s, s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:b, s:b, "
-        "s:b, s:b, s:b, s:s, s:b, s:b, s:b, s:i, "
-        "s:i, s:o, s:o, s:o, s:o}",
-        "version", 1, "name", p->name, "source", source, "sources", sources,
-        "measured_rank", measured_ranks[p->measured_rank], "measured_memory",
-        p->measured_allocated ? "allocated" : "driver", "attention",
-        workload_attention_name (p->attention), "recompute",
-        workload_recompute_text (&config, word), "all_reduce",
-        workload_all_reduce_name (p->time.all_reduce), "fused_norm", p->fused_norm,
-        "fused_mlp", p->fused_mlp, "gathered_logits", p->gathered_logits,
-        "keeps_gathered", p->keeps_gathered, "fused_rotary", p->fused_rotary,
-        "fused_accumulation", p->fused_accumulation, "separate_gate", p->separate_gate,
-        "all_reduced_gradients", p->time.all_reduced_gradients, "partition",
-        partitions[p->partition], "blocking_sends", p->time.blocking_sends,
-        "deduplicated_dispatch", p->time.deduplicated_dispatch, "tp_comm_overlap",
-        p->time.tp_comm_overlap, "zero", p->zero, "zero_with_pipeline",
-        p->zero_with_pipeline, "schedules", schedules_json (p->schedules),
-        "schedules_on_request", schedules_json (p->schedules_on_request), "memory",
-        constants_json (p, true), "time", constants_json (p, false));
+    for (int i = 0; i < p->n_frameworks; i++)
+        json_array_append_new (frameworks, json_string (p->framework[i]));
+    doc = json_pack ("{s:i, s:s, s:s, s:o, s:o, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, "
+                     "s:i, s:i, s:o, "
+                     "s:o, s:o, s:o}",
+                     "version", 1, "name", p->name, "source", source, "sources", sources,
+                     "frameworks", frameworks, "precision",
+                     workload_precision_name (p->precision), "measured_rank",
+                     measured_ranks[p->measured_rank], "measured_memory",
+                     p->measured_allocated ? "allocated" : "driver", "attention",
+                     workload_attention_name (p->attention), "recompute",
+                     workload_recompute_text (&config, word), "all_reduce",
+                     workload_all_reduce_name (p->time.all_reduce), "selective_recompute",
+                     selectives[p->selective], "partition", partitions[p->partition],
+                     "zero", p->zero, "zero_with_pipeline", p->zero_with_pipeline,
+                     "schedules", schedules_json (p->schedules), "schedules_on_request",
+                     schedules_json (p->schedules_on_request), "memory",
+                     constants_json (p, true), "time", constants_json (p, false));
+    for (size_t i = 0; doc && i < N_FLAGS; i++)
+        json_object_set_new (doc, flags[i].key, json_boolean (*flag_of (&copy, i)));
     if (doc && p->gpu[0])
         json_object_set_new (doc, "gpu", json_string (p->gpu));
     return doc;

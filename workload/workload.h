@@ -381,9 +381,16 @@ void workload_layers_even (int n_layers, int pp, int *layers);
  *  (DeepSpeed's partition_method="parameters").
  *  PARTITION_MODULES: embedding, layers, final norm and head are modules of one list that
  *  is cut into equal parts, the first ones a module longer where it does not divide
- *  (pipe_partition_uniform of Aleph Alpha's framework, github.com/Aleph-Alpha/scaling). */
-enum workload_partition { PARTITION_EVEN, PARTITION_PARAMETERS, PARTITION_MODULES };
-#define WORKLOAD_PARTITIONS 3
+ *  (pipe_partition_uniform of Aleph Alpha's framework, github.com/Aleph-Alpha/scaling).
+ *  PARTITION_COST: a stage closes after the layer that passes its share of the cost, 4 h^2 +
+ *  3 h f of a layer and V h of the head (nanotron, models/base.py). */
+enum workload_partition {
+    PARTITION_EVEN,
+    PARTITION_PARAMETERS,
+    PARTITION_MODULES,
+    PARTITION_COST
+};
+#define WORKLOAD_PARTITIONS 4
 
 /** Layers of every stage; each gets at least one.
  *  @param[in]  pp      at most the model's layers
@@ -398,12 +405,20 @@ void workload_layers_split (const struct workload_model *m, enum workload_partit
 /** The stage that a source measures: the fullest, the last or the first. */
 enum workload_measured { MEASURED_MAX, MEASURED_LAST, MEASURED_FIRST };
 
+/** What selective recomputation repeats: attention (Megatron); every second product and what
+ *  lies between (PyTorch's selective AC in TorchTitan); some whole layers, as many as the
+ *  memory needs (fms-fsdp). */
+enum workload_selective { SELECTIVE_ATTENTION, SELECTIVE_PRODUCTS, SELECTIVE_LAYERS };
+
 /** Constants in which training frameworks differ (a JSON file; docs/profile.md). */
 struct workload_profile {
     char name[64];
     char from[256]; /* the argument it was read by: a shipped name, or a file */
     char source[WORKLOAD_SOURCES_MAX][64]; /* of the runs that it was fitted on */
     int n_sources;
+    char framework[WORKLOAD_SOURCES_MAX]
+                  [64]; /* words of runs' frameworks that it serves */
+    int n_frameworks;
     char gpu[64];            /* the GPU type whose runs it serves by default; "": none */
     bool measured_allocated; /* its runs' memory is the allocator's, without overheads */
     enum workload_measured measured_rank;        /* and of which pipeline stage */
@@ -411,8 +426,20 @@ struct workload_profile {
     bool fused_rotary;                           /* rotary embeddings in one kernel */
     bool fused_accumulation; /* a micro-batch's gradients are added by the kernel that
                                 makes them */
-    bool separate_gate;  /* the two first projections of a gated MLP are layers apart */
-    bool keeps_gathered; /* inputs gathered under sequence parallelism, for backward */
+    bool separate_gate;   /* the two first projections of a gated MLP are layers apart */
+    bool compute_of_type; /* matrix products, attention and launches go by the GPU type's
+                             constants; `gemm` and launch times scale them */
+    bool flash2;          /* flash attention is FlashAttention 2's kernel, not cuDNN's */
+    enum workload_selective selective;
+    bool one_sequence; /* its recipes take micro-batches of one sequence */
+    bool
+        gradients_freed; /* gradients do not outlive a step (set_to_none), so that those of
+                             the only micro-batch never meet its logits */
+    bool
+        sums_in_products; /* gradients are summed in the products' epilogues, in time that
+                              memory has beside them */
+    bool keeps_gathered;  /* inputs gathered under sequence parallelism, for backward */
+    enum workload_precision precision; /* of its runs, where nothing is said */
     enum workload_attention attention; /* of its runs, where nothing is said */
     enum workload_recompute recompute; /* likewise */
     int zero;                          /* the same */
@@ -422,8 +449,13 @@ struct workload_profile {
      * takes, and what only forks or branches of it run. */
     unsigned schedules, schedules_on_request;
     struct {
-        double gradient_bytes;       /* per parameter: 4 fp32 main gradients, 2 bf16 */
-        double optimizer_bytes;      /* per parameter: master copy and moments */
+        double gradient_bytes;   /* per parameter: 4 fp32 main gradients, 2 bf16 */
+        double optimizer_bytes;  /* per parameter: master copy and moments */
+        double fp8_weight_bytes; /* per parameter, of weights that fp8 training keeps */
+        double
+            step_bytes; /* per parameter of a rank's shard: temporaries of the optimizer's
+                              step, where that is a peak of its own; 0: it is none */
+        double expert_token_bytes;   /* kept per token-expert pair and h */
         double unsharded_bytes;      /* per parameter, on top in bf16, never sharded */
         double norm_bytes;           /* kept per token and h: norms' inputs and outputs */
         double unfused_norm_bytes;   /* on top, when norms are not one kernel */
@@ -460,11 +492,13 @@ struct workload_profile {
         double memory_bandwidth;    /* part of the peak that elementwise kernels reach */
         double layer_launch_fwd_s;  /* least time of one layer: the host's launches */
         double layer_launch_back_s;
-        double recompute_s;  /* per recomputed layer: host work */
-        double link;         /* part of a link's bandwidth that collectives reach */
-        double link_out;     /* the same between nodes, over link's */
-        double collective_s; /* start of one collective */
-        double send_link;    /* part of a link's bandwidth that sends reach */
+        double recompute_s;    /* per recomputed layer: host work */
+        double link;           /* part of a link's bandwidth that collectives reach */
+        double link_out;       /* the same between nodes, over link's */
+        double job_size_power; /* of its runs' network, where they do not state it: a node
+                                  has less of it in larger jobs, by this power */
+        double collective_s;   /* start of one collective */
+        double send_link;      /* part of a link's bandwidth that sends reach */
         double
             dp_bucket_bytes; /* data-parallel collectives carry at most so much each; 0:
                                    one collective carries all */
@@ -483,7 +517,10 @@ struct workload_profile {
         bool deduplicated_dispatch; /* a token is sent once to every node and GPU where it
                                        has experts, else once to every expert */
         bool all_reduced_gradients; /* also under ZeRO 1, and in fp32 */
-        bool blocking_sends;        /* a stage waits until what it sends has arrived */
+        bool dp_chunks; /* each chunk of an interleaved pipeline reduces its gradients
+                           after its own last backward and gathers before its first
+                           forward; else all at the ends of the step */
+        bool blocking_sends; /* a stage waits until what it sends has arrived */
     } time;
 };
 

@@ -207,7 +207,7 @@ static void put_tail (const struct least_terms *x, const struct link_rates *r,
         k->optimizer_s * params.fixed + pool->problem->profile->time.step_s;
     if (x->b.volume.tied_bytes > 0)
         times->tail_fixed_s[kind] += bound_tied_s (pool, x->b.volume.tied_bytes);
-    times->hides = x->b.c->zero == 3 ? times->m : 1.0;
+    times->hides = costmodel_sync_window (pool->problem->profile, x->b.c, times->m);
 }
 
 void config_times_put_spans (double across_s, struct config_times *times)

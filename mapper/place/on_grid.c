@@ -98,7 +98,8 @@ static double find_rings (struct on_grid *o, const struct costmodel_volume *v)
     const struct workload_config *c = o->x->c;
     int depth = o->x->layout.depth;
     double ahead = -v->dp_phases * p->profile->time.collective_s, most = 0.0;
-    double times = c->zero == 3 ? workload_microbatches (p->job, c) : 1.0;
+    double times =
+        costmodel_sync_window (p->profile, c, workload_microbatches (p->job, c));
     struct costmodel_compute k;
 
     costmodel_compute (p->model, p->job, c, p->profile, o->x->pool->class[0].type, &k);

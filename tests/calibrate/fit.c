@@ -348,6 +348,71 @@ static void held_out_times (void **state)
     calibrate_runs_release (&r);
 }
 
+/* Mean absolute error of the logarithm of step times, of the runs with use[i] == of. */
+static double error_of (const struct calibrate_runs *r, const bool *use, bool of,
+                        const struct workload_profile *p)
+{
+    double sum = 0.0;
+    int n = 0;
+
+    for (int i = 0; i < r->n; i++)
+        if (use[i] == of) {
+            sum += fabs (log (runs_step (&r->run[i], p) / r->run[i].iter_time_s));
+            n++;
+        }
+    return sum / n;
+}
+
+/* Five runs of a place that is slower as a whole tell how much; runs that only scatter about
+ * the estimate leave it as it is. */
+static void few (void **state)
+{
+    static const double slower[] = {1.3, 1.0};
+    (void) state;
+
+    for (int k = 0; k < 2; k++) {
+        struct calibrate_runs r = plain_runs ();
+        struct workload_profile p = profile_of ("nemo"), start = p;
+        struct calibrate_fit fit;
+        struct error err = {""};
+        bool use[24] = {false};
+
+        for (int i = 0; i < r.n; i++) {
+            use[i] = i % 5 == 0;
+            r.run[i].iter_time_s =
+                runs_step (&r.run[i], &start) * slower[k] * (i % 2 ? 1.04 : 0.96);
+        }
+        ok (calibrate_time (&r, use, &p, &fit, &err), &err);
+        assert_int_equal (fit.used, 5);
+        if (k == 0)
+            assert_true (error_of (&r, use, false, &p) <
+                         0.4 * error_of (&r, use, false, &start));
+        else
+            assert_true (p.time.gemm == start.time.gemm &&
+                         p.time.link == start.time.link);
+        assert_true (p.time.residual < start.time.residual || k == 0);
+        calibrate_runs_release (&r);
+    }
+}
+
+/* One run is too few to leave one out: nothing moves. */
+static void single (void **state)
+{
+    struct calibrate_runs r = plain_runs ();
+    struct workload_profile p = profile_of ("nemo"), start = p;
+    struct calibrate_fit fit;
+    struct error err = {""};
+    bool use[24] = {true};
+    (void) state;
+
+    for (int i = 0; i < r.n; i++)
+        r.run[i].iter_time_s = 2.0 * runs_step (&r.run[i], &start);
+    ok (calibrate_time (&r, use, &p, &fit, &err), &err);
+    assert_true (p.time.gemm == start.time.gemm);
+    assert_true (p.time.residual > start.time.residual);
+    calibrate_runs_release (&r);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
@@ -355,7 +420,8 @@ int main (void)
         cmocka_unit_test (from_labels),    cmocka_unit_test (bounded),
         cmocka_unit_test (nothing_to_fit), cmocka_unit_test (held_out),
         cmocka_unit_test (planted_times),  cmocka_unit_test (times_not_estimated),
-        cmocka_unit_test (held_out_times)};
+        cmocka_unit_test (held_out_times), cmocka_unit_test (few),
+        cmocka_unit_test (single)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

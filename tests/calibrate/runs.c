@@ -211,7 +211,7 @@ static void mixes (void **state)
         assert_string_equal (p.name, i == 1 ? "megatron-v100" : "deepspeed-t4");
         if (i == 1)
             ok (workload_profile_read ("deepspeed-t4", &p, NULL, &err), &err);
-        ok (calibrate_cluster (&r.run[0], &c, &err), &err);
+        ok (calibrate_cluster (&r.run[0], &p, &c, &err), &err);
         assert_int_equal (c->n_gpus, r.run[0].gpus);
         assert_string_equal (c->node[0].type->name, i % 2 ? "v100-sxm2-32g" : "t4");
         assert_string_equal (c->node[1].type->name,
@@ -325,7 +325,17 @@ static void gpu_names (void **state)
                  {"Tesla V100-SXM2-16GB", 0, "v100-sxm2-16g"},
                  {"Tesla T4", 0, "t4"},
                  {"RTX A1000", 8, NULL},
-                 {"L40", 48, NULL},
+                 {"L40", 48, "l40"},
+                 {"H100-96GB", 96, "h100-sxm5-96g"},
+                 {"GH200", 96, "gh200-96g"},
+                 {"NVIDIA A10", 24, "a10"},
+                 {"A10G", 24, "a10g"},
+                 {"TITAN RTX", 24, "titan-rtx"},
+                 {"GeForce RTX 2080 Ti", 11, "rtx-2080-ti"},
+                 {"RTX 6000 Ada", 48, "rtx-6000-ada"},
+                 {"RTX PRO 6000 Blackwell", 96, "rtx-pro-6000"},
+                 {"H20", 96, "h20-96g"},
+                 {"MI325X", 256, "mi325x"},
                  {"GT40", 16, NULL},
                  {"TPUv4", 32, NULL},
                  {"", 80, NULL}};

@@ -11,7 +11,7 @@
     "source,model,params_b,layers,hidden,heads,kv_heads,ffn,vocab,seq,gpu,gpu_mem_gb," \
     "gpus,gpus_per_node,inter_node_gbps,tp,pp,vpp,dp,cp,ep,sp,zero,micro_batch,"       \
     "global_batch,precision,attention,recompute,iter_time_s,tokens_per_s_per_gpu,"     \
-    "tflops_per_gpu,mfu,peak_mem_gb,oom,notes"
+    "tflops_per_gpu,mfu,peak_mem_gb,oom,notes,framework"
 
 /* A plain run that can be read. */
 static const char *const runs_usual[][2] = {{"source", "lab"},
@@ -75,7 +75,7 @@ static inline double runs_step (const struct calibrate_run *run,
     struct error err = {""};
     double step_s;
 
-    ok (calibrate_cluster (run, &c, &err), &err);
+    ok (calibrate_cluster (run, p, &c, &err), &err);
     ok (calibrate_step (run, c, p, &step_s, &err), &err);
     topology_cluster_destroy (c);
     return step_s;

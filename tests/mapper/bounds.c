@@ -41,7 +41,8 @@ static void check_above (const struct mapper_problem *p, const struct setting *s
 
 static void below_everything (void **state)
 {
-    static const char *const profiles[] = {"megatron-core", "megatron-deepspeed"};
+    static const char *const profiles[] = {"megatron-core", "megatron-deepspeed", "nemo",
+                                           "torchtitan"};
     struct rng r = seeded (17);
     int rounds = getenv ("LINKWISE_LONG") ? 1500 : 60, tried = 0;
     (void) state;
@@ -50,8 +51,9 @@ static void below_everything (void **state)
         struct setting s = {.cluster = mixed_cluster (&r),
                             .model = small_model (6 + rng_below (&r, 20)),
                             .job = {.seq = 512 << rng_below (&r, 4),
-                                    .global_batch = 8 << rng_below (&r, 4)},
-                            .profile = profile_of (profiles[rng_below (&r, 2)])};
+                                    .global_batch = 8 << rng_below (&r, 4),
+                                    .lora = rng_below (&r, 8) == 0},
+                            .profile = profile_of (profiles[rng_below (&r, 4)])};
         struct mapper_problem p = search_problem (&s);
 
         for (int i = 0; i < 60; i++) {

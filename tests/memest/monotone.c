@@ -18,7 +18,7 @@
 
 #define TRIALS 100000
 
-static struct workload_profile profiles[4];
+static struct workload_profile profiles[6];
 
 /* A configuration with everything that it is about. */
 struct trial {
@@ -54,7 +54,7 @@ static struct trial random_trial (struct rng *r)
         struct workload_degrees *d = &t.config.deg;
 
         t = (struct trial){.model = random_model (r),
-                           .profile = &profiles[rng_below (r, 4)]};
+                           .profile = &profiles[rng_below (r, 6)]};
         t.job = (struct workload_job){
             .seq = 128 * power (r, 8),
             .precision = (enum workload_precision) rng_below (r, 4),
@@ -239,11 +239,12 @@ static void check_pipeline (const struct trial *t)
 static void random_configurations (void **state)
 {
     static const char *const names[] = {"megatron-core", "megatron-deepspeed",
-                                        "aleph-alpha", "llm-foundry"};
+                                        "aleph-alpha",   "llm-foundry",
+                                        "nemo",          "nanotron"};
     struct rng r = {2024};
     (void) state;
 
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 6; i++)
         profiles[i] = profile_of (names[i]);
     for (int i = 0; i < TRIALS; i++) {
         struct trial t = random_trial (&r);

@@ -110,7 +110,8 @@ static void partitions (void **state)
                  {PARTITION_MODULES, 4, 4, {1, 1, 1, 1}},
                  {PARTITION_EVEN, 40, 4, {10, 10, 10, 10}},
                  {PARTITION_PARAMETERS, 40, 2, {20, 20}},
-                 {PARTITION_PARAMETERS, 40, 4, {9, 11, 11, 9}}};
+                 {PARTITION_PARAMETERS, 40, 4, {9, 11, 11, 9}},
+                 {PARTITION_COST, 40, 4, {11, 11, 11, 7}}};
     struct workload_model m = model_of ("llama-2-13b");
     (void) state;
 

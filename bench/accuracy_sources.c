@@ -1,0 +1,425 @@
+/* Every runs file of a folder on one line, the estimates being those that `linkwise
+ * validate` makes by itself: a part of make accuracy RUNS=DIR.  Below, what fitting the
+ * time constants to a few runs of a source gains on its others. */
+#include <dirent.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/rng.h"
+#include "base/stats.h"
+#include "base/text.h"
+#include "calibrate/calibrate.h"
+
+#define DRAWS 20
+#define DRAWN 5
+#define FEW_LEAST 8  /* step times that a source needs for draws */
+#define FEW_MOST 200 /* of more, every k-th is taken */
+
+static void die (const struct error *err)
+{
+    fprintf (stderr, "accuracy: %s\n", err->text);
+    exit (1);
+}
+
+/* The figures of a source; the last four are the second table's. */
+enum { TIMES, T_MAPE, T_MEDIAN, T_BIAS, T_RANK, T_INSIDE, PEAKS, P_MAPE, P_MEDIAN };
+enum {
+    P_INSIDE = P_MEDIAN + 1,
+    RAN,
+    REFUSED,
+    DRAWN_FROM,
+    UNFITTED,
+    FIVE,
+    WORSE,
+    FIGURES
+};
+
+/* How a table shows them, and which is the worst of several. */
+static const struct {
+    const char *header, *format;
+    enum { COUNT, LARGEST, LEAST, FARTHEST } worst; /* FARTHEST: from 0 */
+} look[FIGURES] = {{"step times", "%.0f", COUNT},   {"MAPE %", "%.1f", LARGEST},
+                   {"median %", "%.1f", LARGEST},   {"bias %", "%+.1f", FARTHEST},
+                   {"Spearman", "%.3f", LEAST},     {"inside %", "%.0f", LEAST},
+                   {"peaks", "%.0f", COUNT},        {"MAPE %", "%.1f", LARGEST},
+                   {"median %", "%.1f", LARGEST},   {"inside %", "%.0f", LEAST},
+                   {"ran", "%.0f", COUNT},          {"refused %", "%.1f", LARGEST},
+                   {"step times", "%.0f", COUNT},   {"MAPE %", "%.1f", LARGEST},
+                   {"5 fitted %", "%.1f", LARGEST}, {"worse %", "%.0f", LARGEST}};
+
+/* fitted: a profile names the source; composed, other: nothing was fitted on it. */
+enum kind { FITTED, COMPOSED, OTHER };
+
+static struct source {
+    char name[64], profile[64];
+    char nothing[256]; /* why no row is usable; "" */
+    enum kind kind;
+    double figure[FIGURES]; /* NAN: none */
+} * source;
+static int n_sources;
+
+/* One file that is being measured. */
+struct file {
+    struct calibrate_runs runs;
+    struct workload_profile *p; /* [runs.n] */
+    bool *use;                  /* [runs.n] has a step time that counts */
+    double *step_s;             /* [runs.n] */
+};
+
+static enum kind kind_of (const struct workload_profile *p, const char *name)
+{
+    if (p->compute_of_type)
+        return COMPOSED;
+    for (int i = 0; i < p->n_sources; i++)
+        if (strcmp (p->source[i], name) == 0)
+            return FITTED;
+    return OTHER;
+}
+
+/* A peak alone that is over the GPU's memory is a formula's. */
+static bool ran (const struct calibrate_run *run)
+{
+    return run->oom == 0 || (run->oom < 0 && (!isnan (run->iter_time_s) ||
+                                              run->peak_bytes <= run->gpu_bytes));
+}
+
+static bool disturbed (const struct calibrate_runs *r, const struct calibrate_run *run)
+{
+    int notes = csv_table_column (&r->table, "notes", 0);
+
+    return notes >= 0 &&
+           strstr (r->table.cell[run->row * r->table.columns + notes], "SLOW");
+}
+
+static void describe (const struct file *f, struct source *s)
+{
+    snprintf (s->profile, sizeof s->profile, "%s", f->p[0].name);
+    s->kind = OTHER;
+    for (int i = 0; i < f->runs.n; i++) {
+        enum kind kind = kind_of (&f->p[i], f->runs.run[i].source);
+
+        if (strcmp (f->p[i].name, f->p[0].name) != 0)
+            snprintf (s->profile, sizeof s->profile, "several");
+        if (kind < s->kind)
+            s->kind = kind;
+    }
+}
+
+static struct calibrate_errors errors_of (const struct calibrate_runs *r,
+                                          const double *step_s, const bool *use)
+{
+    struct calibrate_time_scores score;
+    struct error err;
+
+    if (calibrate_score_times (r, step_s, use, &score, &err) != ST_OK)
+        die (&err);
+    return score.errors;
+}
+
+static void score_times (const struct file *f, double *figure)
+{
+    struct calibrate_errors e = errors_of (&f->runs, f->step_s, f->use);
+    double *far = calloc ((size_t) f->runs.n, sizeof *far);
+    int n = 0, inside = 0;
+
+    for (int i = 0; i < f->runs.n; i++) {
+        const struct calibrate_run *run = &f->runs.run[i];
+
+        if (!f->use[i])
+            continue;
+        far[n] = log (f->step_s[i] / run->iter_time_s);
+        inside += fabs (far[n++]) <=
+                  log (calibrate_interval (calibrate_time_spread (run, &f->p[i])));
+    }
+    figure[TIMES] = n;
+    if (n > 0) {
+        figure[T_MAPE] = 100 * e.mape;
+        figure[T_MEDIAN] = 100 * e.median;
+        figure[T_BIAS] = 100 * stats_median (far, n);
+        figure[T_RANK] = e.spearman;
+        figure[T_INSIDE] = 100.0 * inside / n;
+    }
+    free (far);
+}
+
+static void score_memory (const struct file *f, double *figure)
+{
+    struct calibrate_errors e;
+    struct error err;
+    int n = 0, refused = 0;
+
+    if (calibrate_memory_errors (&f->runs, f->p, false, NULL, &e, &err) != ST_OK)
+        die (&err);
+    figure[PEAKS] = e.n;
+    if (e.n > 0) {
+        figure[P_MAPE] = 100 * e.mape;
+        figure[P_MEDIAN] = 100 * e.median;
+        figure[P_INSIDE] = 100 * calibrate_memory_coverage (&f->runs, f->p, NULL);
+    }
+    for (int i = 0; i < f->runs.n; i++) {
+        const struct calibrate_run *run = &f->runs.run[i];
+
+        if (!ran (run))
+            continue;
+        n++;
+        refused += calibrate_need (run, &f->p[i], MEMEST_LINKWISE) > run->gpu_bytes;
+    }
+    figure[RAN] = n;
+    figure[REFUSED] = n > 0 ? 100.0 * refused / n : NAN;
+}
+
+/* ---- a few runs of a source fitted ---- */
+
+/* MAPE of `others` under the time constants fitted to all but these. */
+static double fitted_mape (const struct calibrate_runs *r, const bool *others,
+                           struct workload_profile p)
+{
+    struct workload_profile *all = calloc ((size_t) r->n, sizeof *all);
+    bool *use = calloc ((size_t) r->n, sizeof *use);
+    struct calibrate_fit fit;
+    struct calibrate_steps steps;
+    struct error err;
+    double mape;
+
+    for (int i = 0; i < r->n; i++)
+        use[i] = !others[i];
+    if (calibrate_time (r, use, &p, &fit, &err) != ST_OK ||
+        calibrate_profiles (r, &p, all, &err) != ST_OK ||
+        calibrate_steps_estimate (r, all, NULL, NULL, &steps, &err) != ST_OK)
+        die (&err);
+    mape = errors_of (r, steps.step_s, others).mape;
+    calibrate_steps_release (&steps);
+    free (all);
+    free (use);
+    return mape;
+}
+
+static void draw (const struct file *f, double *figure)
+{
+    size_t size = (size_t) f->runs.n;
+    struct calibrate_runs some = {.run = calloc (size, sizeof *some.run)};
+    double *step_s = calloc (size, sizeof *step_s), none[DRAWS], five[DRAWS];
+    bool *others = calloc (size, sizeof *others);
+    int every = ((int) figure[TIMES] + FEW_MOST - 1) / FEW_MOST, first = 0, worse = 0;
+    struct rng rng = {1};
+
+    while (!f->use[first])
+        first++;
+    for (int i = first, seen = 0; i < f->runs.n; i++)
+        if (f->use[i] && seen++ % every == 0) {
+            step_s[some.n] = f->step_s[i];
+            some.run[some.n++] = f->runs.run[i];
+        }
+    for (int d = 0; d < DRAWS; d++) {
+        for (int i = 0; i < some.n; i++)
+            others[i] = true;
+        for (int left = DRAWN; left > 0;) {
+            int i = rng_below (&rng, some.n);
+
+            left -= others[i];
+            others[i] = false;
+        }
+        none[d] = errors_of (&some, step_s, others).mape;
+        five[d] = fitted_mape (&some, others, f->p[first]);
+        worse += five[d] > none[d] + 0.01;
+    }
+    figure[DRAWN_FROM] = some.n;
+    figure[UNFITTED] = 100 * stats_median (none, DRAWS);
+    figure[FIVE] = 100 * stats_median (five, DRAWS);
+    figure[WORSE] = 100.0 * worse / DRAWS;
+    free (some.run);
+    free (step_s);
+    free (others);
+}
+
+/* ---- all files ---- */
+
+static void measure (const struct calibrate_runs *runs, struct source *s)
+{
+    size_t n = (size_t) runs->n;
+    struct file f = {*runs, calloc (n, sizeof *f.p), calloc (n, sizeof *f.use), NULL};
+    struct calibrate_steps steps;
+    struct error err;
+
+    if (calibrate_profiles (runs, NULL, f.p, &err) != ST_OK ||
+        calibrate_steps_estimate (runs, f.p, NULL, NULL, &steps, &err) != ST_OK)
+        die (&err);
+    f.step_s = steps.step_s;
+    for (int i = 0; i < runs->n; i++)
+        f.use[i] = !isnan (runs->run[i].iter_time_s) && isfinite (f.step_s[i]) &&
+                   !disturbed (runs, &runs->run[i]);
+    describe (&f, s);
+    score_times (&f, s->figure);
+    score_memory (&f, s->figure);
+    if (s->figure[TIMES] >= FEW_LEAST)
+        draw (&f, s->figure);
+    if (s->figure[TIMES] + s->figure[PEAKS] + s->figure[RAN] <= 0)
+        snprintf (s->nothing, sizeof s->nothing,
+                  "%d rows, none with a step time, a peak or a word that it ran",
+                  runs->n);
+    calibrate_steps_release (&steps);
+    free (f.p);
+    free (f.use);
+}
+
+static void read_source (const char *dir, const char *file, struct source *s)
+{
+    struct calibrate_runs runs;
+    struct error err;
+    char path[4096];
+
+    snprintf (path, sizeof path, "%s/%s", dir, file);
+    snprintf (s->name, sizeof s->name, "%.*s", (int) strlen (file) - 4, file);
+    for (int i = 0; i < FIGURES; i++)
+        s->figure[i] = NAN;
+    if (calibrate_runs_read (path, &runs, &err) == ST_OK) {
+        measure (&runs, s);
+        calibrate_runs_release (&runs);
+    } else {
+        const char *why = strstr (err.text, ".csv: "); /* without the folder */
+
+        snprintf (s->nothing, sizeof s->nothing, "%.250s", why ? why + 6 : err.text);
+    }
+}
+
+/* ---- the tables ---- */
+
+/* Of the sources of these kinds that have the figure; a count's median is the sum. */
+static double summary (int column, const bool *of_kind, bool worst)
+{
+    double *v = calloc ((size_t) n_sources + 1, sizeof *v), sum = 0, out;
+    int n = 0;
+
+    for (int i = 0; i < n_sources; i++)
+        if (of_kind[source[i].kind] && !isnan (source[i].figure[column]))
+            sum += v[n++] = source[i].figure[column];
+    out = stats_median (v, n); /* sorts them */
+    if (look[column].worst == COUNT)
+        out = worst ? NAN : sum;
+    else if (worst && n > 0)
+        out = look[column].worst == LEAST ||
+                      (look[column].worst == FARTHEST && -v[0] > v[n - 1])
+                  ? v[0]
+                  : v[n - 1];
+    free (v);
+    return out;
+}
+
+static void cells (struct table *t, int first, int end, const double *figure)
+{
+    for (int c = first; c < end; c++)
+        if (isnan (figure[c]))
+            table_cell (t, "-");
+        else
+            table_cell (t, look[c].format, figure[c]);
+}
+
+/* The columns from `first` to before `end`, a line for each source that has the first. */
+static void print_sources (int first, int end)
+{
+    static const struct {
+        const char *of;
+        bool kind[3];
+    } group[] = {{"of the fitted", {[FITTED] = true}},
+                 {"of composed and other", {[COMPOSED] = true, [OTHER] = true}},
+                 {"of the sources", {true, true, true}}};
+    static const char *const kinds[] = {"fitted", "composed", "other"};
+    const char *header[FIGURES + 4] = {"<file", "<profile", "<kind"};
+    struct table *t;
+
+    for (int c = first; c < end; c++)
+        header[3 + c - first] = look[c].header;
+    t = table_create (header);
+    for (int i = 0; i < n_sources; i++) {
+        const struct source *s = &source[i];
+
+        if (s->nothing[0] || isnan (s->figure[first]))
+            continue;
+        table_cell (t, "%s", s->name);
+        table_cell (t, "%s", s->profile);
+        table_cell (t, "%s", kinds[s->kind]);
+        cells (t, first, end, s->figure);
+    }
+    for (int line = 0; line < 6; line++) {
+        double figure[FIGURES];
+
+        for (int c = first; c < end; c++)
+            figure[c] = summary (c, group[line / 2].kind, line % 2);
+        table_cell (t, "%s %s", line % 2 ? "worst" : "median", group[line / 2].of);
+        table_cell (t, "%s", "");
+        table_cell (t, "%s", "");
+        cells (t, first, end, figure);
+    }
+    table_print (t, stdout);
+    table_destroy (t);
+}
+
+static void print_refused (const char *of, bool fitted)
+{
+    double refused = 0, n = 0;
+
+    for (int i = 0; i < n_sources; i++)
+        if (source[i].figure[RAN] > 0 && (fitted || source[i].kind != FITTED)) {
+            n += source[i].figure[RAN];
+            refused += source[i].figure[RAN] * source[i].figure[REFUSED] / 100;
+        }
+    printf ("Of %.0f runs%s that ran, %.0f are refused, %.1f %%.\n", n, of, refused,
+            100 * refused / n);
+}
+
+static void print_all (void)
+{
+    printf ("\nSources, each estimated as `linkwise validate` does by itself.  fitted: a "
+            "profile names it;\ncomposed, other: nothing was fitted on it.  bias: median "
+            "of log (estimate / measured); inside: its\n90 %% interval; refused: of the "
+            "runs that ran, those that need more than the GPU has.  Lines of\nmedians "
+            "have the rows of all their sources.\n");
+    print_sources (TIMES, DRAWN_FROM);
+    print_refused ("", true);
+    print_refused (" of composed and other", false);
+    printf ("Step times are without the rows whose notes say SLOW: nanotron's steps that "
+            "an unsteady cluster\ndisturbed.  No usable row:\n");
+    for (int i = 0; i < n_sources; i++)
+        if (source[i].nothing[0])
+            printf ("  %s: %s\n", source[i].name, source[i].nothing);
+    printf (
+        "\nFitting to %d runs, drawn %d times: MAPE of the others with nothing "
+        "fitted, and with the time\nconstants fitted to those %d (medians of the "
+        "draws); worse: share of the draws in which the fit\nloses more than a "
+        "point.  Fitted sources' profiles have seen all of their runs.  At most %d rows "
+        "of\na source, every k-th.\n",
+        DRAWN, DRAWS, DRAWN, FEW_MOST);
+    print_sources (DRAWN_FROM, FIGURES);
+}
+
+static int is_csv (const struct dirent *d)
+{
+    const char *dot = strrchr (d->d_name, '.');
+
+    return dot && strcmp (dot, ".csv") == 0;
+}
+
+int main (int argc, char **argv)
+{
+    struct dirent **file;
+
+    if (argc != 2) {
+        fprintf (stderr, "usage: accuracy_sources DIR (a folder of runs files)\n");
+        return 2;
+    }
+    if ((n_sources = scandir (argv[1], &file, is_csv, alphasort)) < 0) {
+        perror (argv[1]);
+        return 1;
+    }
+    source = calloc ((size_t) n_sources + 1, sizeof *source);
+    for (int i = 0; i < n_sources; i++) {
+        read_source (argv[1], file[i]->d_name, &source[i]);
+        free (file[i]);
+    }
+    print_all ();
+    free (file);
+    free (source);
+    return 0;
+}

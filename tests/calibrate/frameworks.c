@@ -1,0 +1,245 @@
+/* Frameworks: a row's framework finds its profile, which takes compute from the GPU type; and
+ * published runs of frameworks that no source's profile was fitted on. */
+#include "tests/lib/runs.h"
+
+#include "base/units.h"
+
+static struct calibrate_runs one (const char *const *cell)
+{
+    struct calibrate_runs r;
+    struct error err = {""};
+    struct text t = {0};
+
+    text_add (&t, "%s\n", RUNS_HEADER);
+    runs_row (&t, cell);
+    ok (runs_read (text_str (&t), &r, &err), &err);
+    assert_int_equal (r.n, 1);
+    text_free (&t);
+    return r;
+}
+
+#define ONE(...) one ((const char *const[]){__VA_ARGS__, NULL})
+
+/* The source first, then the framework by the longest word, then the default. */
+static void profiles (void **state)
+{
+    static const struct {
+        const char *source, *framework, *profile;
+    } known[] = {{"source=lab", "framework=", "megatron-core"},
+                 {"source=lab", "framework=torchtitan", "torchtitan"},
+                 {"source=lab", "framework=nemo", "nemo"},
+                 {"source=lab", "framework=megatron-bridge", "megatron-bridge"},
+                 {"source=lab", "framework=transformers+accelerate (x)", "fsdp"},
+                 {"source=lab", "framework=xtuner (deepspeed)", "deepspeed"},
+                 {"source=lab", "framework=something else", "megatron-core"},
+                 {"source=TorchTitan_x", "framework=", "torchtitan"},
+                 {"source=NeMo_24.07_perf", "framework=torchtitan", "nemo-h100"}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        struct calibrate_runs r = ONE (known[i].source, known[i].framework);
+        struct workload_profile p;
+        struct error err = {""};
+
+        ok (calibrate_profiles (&r, NULL, &p, &err), &err);
+        assert_string_equal (p.name, known[i].profile);
+        calibrate_runs_release (&r);
+    }
+}
+
+/* Megatron Bridge's recipes are in fp8 unless a row says otherwise or the GPU has none. */
+static void precision (void **state)
+{
+    struct calibrate_runs silent = ONE ("framework=megatron-bridge", "gpu=H100"),
+                          said = ONE ("framework=megatron-bridge", "gpu=H100",
+                                      "precision=bf16"),
+                          old = ONE ("framework=megatron-bridge", "gpu=A100");
+    (void) state;
+
+    assert_int_equal (silent.run[0].job.precision, PREC_FP8);
+    assert_int_equal (said.run[0].job.precision, PREC_BF16);
+    assert_int_equal (old.run[0].job.precision, PREC_BF16);
+    calibrate_runs_release (&silent);
+    calibrate_runs_release (&said);
+    calibrate_runs_release (&old);
+}
+
+/* A network that nobody describes does not get slower with the job, but where the profile of
+ * a source says so. */
+static void networks (void **state)
+{
+    static const char *const profile[] = {"nemo", "aleph-alpha"};
+    (void) state;
+
+    for (int i = 0; i < 2; i++) {
+        double rate[2];
+        struct workload_profile p;
+        struct error err = {""};
+
+        ok (workload_profile_read (profile[i], &p, NULL, &err), &err);
+        for (int k = 0; k < 2; k++) {
+            struct calibrate_runs r =
+                ONE (k == 0 ? "gpus=64" : "gpus=4096", "global_batch=4096");
+            struct topology_cluster *c;
+
+            ok (calibrate_cluster (&r.run[0], &p, &c, &err), &err);
+            rate[k] = c->node[0].node_bytes_per_s;
+            topology_cluster_destroy (c);
+            calibrate_runs_release (&r);
+        }
+        if (i == 0)
+            assert_true (rate[0] == rate[1]);
+        else
+            assert_true (rate[1] < 0.1 * rate[0]);
+    }
+}
+
+/* Whether a run fits is not denied for recomputation that its row does not state. */
+static void silent_recompute (void **state)
+{
+    struct calibrate_runs silent = ONE ("recompute=", "micro_batch=8"),
+                          none = ONE ("micro_batch=8"),
+                          full = ONE ("recompute=full", "micro_batch=8");
+    struct workload_profile p;
+    struct error err = {""};
+    (void) state;
+
+    ok (workload_profile_read ("nemo", &p, NULL, &err), &err);
+    assert_true (calibrate_need (&silent.run[0], &p, MEMEST_LINKWISE) ==
+                 calibrate_need (&full.run[0], &p, MEMEST_LINKWISE));
+    assert_true (calibrate_need (&none.run[0], &p, MEMEST_LINKWISE) >
+                 calibrate_need (&full.run[0], &p, MEMEST_LINKWISE));
+    calibrate_runs_release (&silent);
+    calibrate_runs_release (&none);
+    calibrate_runs_release (&full);
+}
+
+#define LLAMA_8B \
+    "layers=32", "hidden=4096", "heads=32", "kv_heads=8", "ffn=14336", "tp=1", "pp=1"
+#define SHAPE_70B                                                                  \
+    "layers=80", "hidden=8192", "heads=64", "kv_heads=8", "ffn=28672", "seq=8192", \
+        "vocab=32000"
+
+/* Peaks in GiB as their sources measured them: pytorch/torchtitan's benchmarks
+ * (llama3_h100_202412), fms-acceleration (foundation-model-stack, 876e2ed6), NVIDIA's DGX
+ * benchmarks (0efdb23, 741c886), and the Ultra-Scale playbook's experiments (nanotron). */
+static void peaks (void **state)
+{
+    const struct {
+        const char *const *cell;
+        double gib, within;
+    } known[] = {
+#define PEAK(GIB, WITHIN, ...) {(const char *const[]){__VA_ARGS__, NULL}, GIB, WITHIN}
+        PEAK (77.0, .03, LLAMA_8B, "framework=torchtitan", "gpu=H100-96GB", "gpus=8",
+              "zero=3", "micro_batch=2", "global_batch=16", "seq=8192", "vocab=128256",
+              "recompute=selective"),
+        PEAK (62.0, .03, LLAMA_8B, "framework=torchtitan", "gpu=H100-96GB", "gpus=128",
+              "zero=3", "micro_batch=2", "global_batch=256", "seq=8192", "vocab=128256",
+              "recompute=selective"),
+        PEAK (67.46, .02, LLAMA_8B, "framework=accelerate", "gpus=1", "zero=0",
+              "micro_batch=4", "global_batch=4", "recompute=full",
+              "notes=pure bf16 (8 B/parameter)"),
+        PEAK (74.8, .12, LLAMA_8B, "framework=accelerate", "gpus=2", "zero=3",
+              "micro_batch=4", "global_batch=8", "vocab=128256", "recompute=full",
+              "notes=fp32 states (16 B/parameter)"),
+        PEAK (65.97, .1, LLAMA_8B, "framework=nemo", "gpu=H100-SXM5-80GB", "gpus=8",
+              "zero=1", "cp=2", "global_batch=128", "seq=8192", "vocab=128256",
+              "recompute=none"),
+        PEAK (36.67, .1, "framework=nanotron", "gpu=H100-SXM5-80GB", "gpus=8", "tp=1",
+              "pp=1", "layers=16", "hidden=2048", "heads=32", "ffn=8192", "vocab=131072",
+              "global_batch=256", "params_b=1.3422"),
+        PEAK (50.18, .1, "framework=nanotron", "gpu=H100-SXM5-80GB", "gpus=8", "tp=1",
+              "pp=1", "layers=16", "hidden=2048", "heads=32", "ffn=8192", "vocab=131072",
+              "micro_batch=2", "global_batch=256", "params_b=1.3422"),
+    };
+    (void) state;
+
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        struct calibrate_runs r = one (known[i].cell);
+        struct workload_profile p;
+        struct error err = {""};
+        double peak;
+
+        ok (calibrate_profiles (&r, NULL, &p, &err), &err);
+        peak = calibrate_peak (&r.run[0], &p, MEMEST_LINKWISE) / UNITS_GIB;
+        if (fabs (peak / known[i].gib - 1) > known[i].within)
+            fail_msg ("%zu: %.2f GiB, measured %.2f", i, peak, known[i].gib);
+        calibrate_runs_release (&r);
+    }
+}
+
+/* Runs that ran, on GPUs of 80 GB: MLPerf v5.0's Llama 3.1 405B, v4.0's LoRA (HPE, Dell). */
+static void fits (void **state)
+{
+    struct calibrate_runs r[] = {
+        ONE ("framework=nemo", "gpu=H100-SXM5-80GB", "layers=126", "hidden=16384",
+             "heads=128", "kv_heads=8", "ffn=53248", "seq=8192", "vocab=32000",
+             "gpus=2048", "tp=8", "pp=8", "vpp=8", "cp=2", "sp=1", "zero=1",
+             "global_batch=1152", "precision=fp8"),
+        ONE (SHAPE_70B, "framework=nemo", "gpu=H100-SXM5-80GB", "gpus=8", "tp=4", "pp=1",
+             "sp=1", "zero=1", "global_batch=8", "precision=fp8", "notes=LoRA rank 16")};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof r / sizeof *r; i++) {
+        struct workload_profile p;
+        struct error err = {""};
+
+        ok (calibrate_profiles (&r[i], NULL, &p, &err), &err);
+        assert_true (calibrate_need (&r[i].run[0], &p, MEMEST_LINKWISE) <
+                     r[i].run[0].gpu_bytes);
+        calibrate_runs_release (&r[i]);
+    }
+}
+
+/* Step times in seconds: TorchTitan's benchmarks, MLPerf v3.1 (GPT-3 on 10,752 GPUs) and v4.0
+ * (LoRA), IBM's FSDP (fms-fsdp 5a296af), DGX benchmarks. */
+static void steps (void **state)
+{
+    const struct {
+        const char *const *cell;
+        double step_s, within;
+    } known[] = {
+#define STEP(STEP_S, WITHIN, ...) \
+    {(const char *const[]){__VA_ARGS__, NULL}, STEP_S, WITHIN}
+        STEP (2.457, .1, LLAMA_8B, "framework=torchtitan", "gpu=H100-96GB", "gpus=8",
+              "zero=3", "micro_batch=2", "global_batch=16", "seq=8192", "vocab=128256",
+              "recompute=selective", "inter_node_gbps=3200"),
+        STEP (0.930, .15, "model=gpt3-175B", "framework=nemo", "gpu=H100-SXM5-80GB",
+              "layers=96", "hidden=12288", "heads=96", "ffn=49152", "seq=2048",
+              "vocab=51200", "gpus=10752", "tp=4", "pp=8", "vpp=12", "sp=1", "zero=1",
+              "global_batch=2688", "precision=fp8", "inter_node_gbps=3200"),
+        STEP (9.204, .2, SHAPE_70B, "framework=fsdp", "gpu=H100-SXM5-80GB", "gpus=96",
+              "zero=3", "tp=1", "pp=1", "micro_batch=2", "global_batch=192", "seq=4096",
+              "recompute=selective", "inter_node_gbps=800"),
+        STEP (4.076, .12, SHAPE_70B, "framework=nemo", "gpu=H100-SXM5-80GB", "gpus=8",
+              "tp=4", "pp=1", "sp=1", "zero=1", "global_batch=8", "precision=fp8",
+              "notes=LoRA rank 16"),
+        STEP (12.39, .1, LLAMA_8B, "framework=nemo", "gpu=H100-SXM5-80GB", "gpus=8",
+              "cp=2", "zero=1", "global_batch=128", "seq=8192", "vocab=128256")};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        struct calibrate_runs r = one (known[i].cell);
+        struct workload_profile p;
+        struct error err = {""};
+        double step_s;
+
+        ok (calibrate_profiles (&r, NULL, &p, &err), &err);
+        step_s = runs_step (&r.run[0], &p);
+        if (fabs (step_s / known[i].step_s - 1) > known[i].within)
+            fail_msg ("%zu: %.3f s, measured %.3f", i, step_s, known[i].step_s);
+        calibrate_runs_release (&r);
+    }
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (profiles), cmocka_unit_test (precision),
+        cmocka_unit_test (networks), cmocka_unit_test (silent_recompute),
+        cmocka_unit_test (peaks),    cmocka_unit_test (fits),
+        cmocka_unit_test (steps),
+    };
+
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}

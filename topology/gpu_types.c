@@ -10,6 +10,14 @@
  * (NVIDIA/nccl issue 1455), which is .84.  SXM types are taken to sit behind NVSwitches, as
  * on HGX boards of eight; boards of four H100 without say so in gpu_types.
  * An mi250x is one of its two dies, which is what a rank gets.
+ *
+ * What composed profiles take: fp8_gemm_efficiency from published fp8 GEMMs less what training
+ * loses (stas00/ml-engineering; Azure's benchmarking guide), .64 on Hopper; .56 to .66 on
+ * Blackwell were set while looking at MLPerf's and Megatron Bridge's runs.  flash efficiencies
+ * from FlashAttention 3's charts (arXiv 2407.08608) on Hopper, FlashAttention 4's (2603.05451)
+ * on Blackwell, FlashAttention 2's on A100.  host_factor from launches in published eager
+ * steps.  An h100-sxm5-96g is TorchTitan's: 500 W and HBM2e, whose rates were measured
+ * (FBGEMM issue 2546).  Types without published measurements have those of their kin.
  */
 #include "topology/topology.h"
 
@@ -18,7 +26,8 @@
 #define TF 1e12
 #define GB 1e9
 
-/* name, memory, memory bandwidth, bf16, fp16, fp8, fp32, SMs, GEMM and NVLS efficiency */
+/* name, memory, memory bandwidth, bf16, fp16, fp8, fp32, SMs, GEMM and NVLS efficiency, fp8 GEMM
+ * and two flash efficiencies, host_factor */
 static const struct topology_gpu_type types[] = {
     {"v100-sxm2-16g", 16.9 * GB, 900 * GB, 0, 125 * TF, 0, 15.7 * TF, 80, .72, 0, 0, 0, 0, 1.15},
     {"v100-sxm2-32g", 34.1 * GB, 900 * GB, 0, 125 * TF, 0, 15.7 * TF, 80, .72, 0, 0, 0, 0, 1.15},

@@ -629,7 +629,15 @@ static void products (void **state)
              {"NVIDIA A100 80GB PCIe", 0, "a100-pcie-80g"},
              {"NVIDIA L4", 0, "l4"},
              {"NVIDIA L40S", 0, "l40s"},
-             {"NVIDIA L40", 0, NULL},
+             {"NVIDIA L40", 0, "l40"},
+             {"NVIDIA A10", 0, "a10"},
+             {"NVIDIA A10G", 0, "a10g"},
+             {"NVIDIA H20", 0, "h20-96g"},
+             {"NVIDIA GH200 480GB", 1.02e11, "gh200-96g"},
+             {"NVIDIA GH200 144G HBM3e", 1.54e11, "gh200-144g"},
+             {"NVIDIA GeForce RTX 5090", 0, "rtx-5090"},
+             {"NVIDIA GeForce RTX 5090 D", 0, NULL},
+             {"NVIDIA RTX PRO 6000 Blackwell Server Edition", 0, "rtx-pro-6000"},
              {"NVIDIA GeForce RTX 3090 Ti", 0, NULL},
              {"", 0, NULL}};
 

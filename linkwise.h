@@ -202,7 +202,7 @@ struct linkwise_job {
     size_t size;
     int seq;                            /* tokens of one sequence */
     int global_batch;                   /* sequences of one optimiser step */
-    const char *precision;              /* "bf16" (usual), "fp16", "fp8", "fp32" */
+    const char *precision;              /* "bf16" (usual), "fp16", "fp8", "fp32", "tf32" */
     const char *attention;              /* "flash" (usual), "fused", "unfused" */
     const char *fused_norm, *fused_mlp; /* "on", "off"; usual: the profile's */
     const char *gathered_logits;        /* the same */

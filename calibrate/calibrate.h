@@ -113,10 +113,6 @@ void calibrate_profile_unknown (struct workload_profile *p);
 double calibrate_time_spread (const struct calibrate_run *run,
                               const struct workload_profile *p);
 
-/** A 90 % interval goes from estimate / factor to estimate x factor. @param spread  of the
- *  logarithm */
-double calibrate_interval (double spread);
-
 /** The peak of the rank that the profile's runs measured, in bytes as they measured it
  *  (with the driver's overheads, or the allocator's). */
 double calibrate_peak (const struct calibrate_run *run, const struct workload_profile *p,

@@ -160,11 +160,6 @@ double calibrate_time_spread (const struct calibrate_run *run,
     return sqrt (square);
 }
 
-double calibrate_interval (double spread)
-{
-    return exp (1.645 * spread);
-}
-
 /* The profile with the run's own way to run all-to-alls. */
 static struct workload_profile as_run (const struct calibrate_run *run,
                                        const struct workload_profile *p)

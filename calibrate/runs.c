@@ -19,8 +19,10 @@
 
 static bool read_precision (const char *s, enum workload_precision *p)
 {
+    bool tf32 = calibrate_contains (s, "tf32");
+
     /* Automatic mixed precision keeps fp32 weights and states. */
-    if (calibrate_contains (s, "amp") || calibrate_contains (s, "fp32"))
+    if (calibrate_contains (s, "amp") || (calibrate_contains (s, "fp32") && !tf32))
         *p = PREC_FP32;
     else if (*s == '\0' || calibrate_contains (s, "bf16"))
         *p = PREC_BF16;
@@ -28,6 +30,8 @@ static bool read_precision (const char *s, enum workload_precision *p)
         *p = PREC_FP16;
     else if (calibrate_contains (s, "fp8"))
         *p = PREC_FP8;
+    else if (tf32)
+        *p = PREC_TF32;
     else
         return false;
     return true;

@@ -80,8 +80,25 @@ struct topology_watch cli_watch (struct progress *p);
 /** Print a JSON document to standard output. */
 enum status cli_print_json (json_t *doc, struct error *err);
 
+/** What figures come from, as the object `parts` of docs/outputs.md.  New references.
+ *  @param[in] node  [n] whose GPU types are named, each once */
+json_t *cli_parts_json (const struct workload_profile *p,
+                        const struct topology_node *node, int n);
+/** Its keys about the profile alone. */
+json_t *cli_framework_json (const struct workload_profile *p);
+
 /** "3.42 s", "12.1 ms": three digits. buf of 32 bytes. */
 const char *cli_seconds (double s, char buf[32]);
+
+/** A step with the interval that 90 % of runs are in by the profile's residual: "29.846 s
+ *  (90 % of runs: 26.2 to 34.0 s)"; without it where a published model prices. */
+#define CLI_STEP_TEXT 96
+const char *cli_step_text (const struct costmodel_estimate *e,
+                           const struct workload_profile *p, char buf[CLI_STEP_TEXT]);
+/** The interval's ends as `step_low_s` and `step_high_s` of an estimate's document; null
+ *  where there is none. */
+void cli_step_interval_json (const struct costmodel_estimate *e,
+                             const struct workload_profile *p, json_t *doc);
 
 /** A probability in percent, "< 0.001 %" when tiny, words for NAN. buf of 32 bytes. */
 const char *cli_chance (double p, char buf[32]);

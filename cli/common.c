@@ -97,6 +97,33 @@ enum status cli_print_json (json_t *doc, struct error *err)
     return st;
 }
 
+json_t *cli_framework_json (const struct workload_profile *p)
+{
+    return json_pack ("{s:s, s:s, s:s}", "framework", p->name, "framework_kind",
+                      p->compute_of_type ? "composed" : "fitted", "framework_source",
+                      p->origin);
+}
+
+json_t *cli_parts_json (const struct workload_profile *p,
+                        const struct topology_node *node, int n)
+{
+    json_t *parts = cli_framework_json (p), *types = json_array ();
+
+    for (int i = 0; i < n; i++) {
+        const struct topology_gpu_type *t = node[i].type;
+        bool built_in = t && topology_gpu_type_builtin (t->name) == t, seen = !t;
+
+        for (int k = 0; k < i && !seen; k++)
+            seen = node[k].type == t;
+        if (!seen)
+            json_array_append_new (types,
+                                   json_pack ("{s:s, s:s}", "name", t->name, "from",
+                                              built_in ? "built-in" : "cluster file"));
+    }
+    json_object_set_new (parts, "gpu_types", types);
+    return parts;
+}
+
 const char *cli_seconds (double s, char buf[32])
 {
     if (!isfinite (s))
@@ -108,6 +135,47 @@ const char *cli_seconds (double s, char buf[32])
     else
         snprintf (buf, 32, "%.1f us", s * 1e6);
     return buf;
+}
+
+/* NAN where a published model prices: nobody fitted its error. */
+static double interval (const struct costmodel_estimate *e,
+                        const struct workload_profile *p)
+{
+    return e->kind == COSTMODEL_CRITICAL_PATH ? workload_interval (p->time.residual)
+                                              : NAN;
+}
+
+/* Decimals that make three digits of x. */
+static int decimals (double x)
+{
+    return x < 9.995 ? 2 : x < 99.95 ? 1 : 0;
+}
+
+const char *cli_step_text (const struct costmodel_estimate *e,
+                           const struct workload_profile *p, char buf[CLI_STEP_TEXT])
+{
+    /* The unit that cli_seconds takes. */
+    double unit = e->step_s >= 1.0 ? 1.0 : e->step_s >= 1e-3 ? 1e-3 : 1e-6;
+    double factor = interval (e, p), low = e->step_s / factor / unit,
+           high = e->step_s * factor / unit;
+    char step[32];
+
+    cli_seconds (e->step_s, step);
+    if (isfinite (high))
+        snprintf (buf, CLI_STEP_TEXT, "%s (90 %% of runs: %.*f to %.*f%s)", step,
+                  decimals (low), low, decimals (high), high, strchr (step, ' '));
+    else
+        snprintf (buf, CLI_STEP_TEXT, "%s", step);
+    return buf;
+}
+
+void cli_step_interval_json (const struct costmodel_estimate *e,
+                             const struct workload_profile *p, json_t *doc)
+{
+    double factor = interval (e, p);
+
+    json_object_set_new (doc, "step_low_s", json_number_or_null (e->step_s / factor));
+    json_object_set_new (doc, "step_high_s", json_number_or_null (e->step_s * factor));
 }
 
 const char *cli_chance (double p, char buf[32])

@@ -64,7 +64,7 @@ static const struct cli_option options[] = {
     {"top", 0, "N", "list the N best configurations (default 5)",
      CLI_INT (settings.top, 0, 10000)},
     {"output", 'o', "PLAN", "write the plan file; - is standard output", CLI_TEXT (out)},
-    {"json", 'j', NULL, "print the plan file instead of a summary", CLI_FLAG (json)},
+    {"json", 'j', NULL, "print the plan file, and what is behind it, instead of a summary", CLI_FLAG (json)},
     {0}};
 
 static void init (void *input)
@@ -280,7 +280,7 @@ static void print_summary (const struct planning *x)
     struct costmodel_binding binding;
     double unshared_s;
     bool found;
-    char step[32], config[CLI_CONFIG_TEXT];
+    char step[CLI_STEP_TEXT], config[CLI_CONFIG_TEXT];
 
     print_cluster (p->cluster);
     cli_print ("model    %s: %.2f billion parameters; %d sequences of %d tokens a step\n",
@@ -299,7 +299,7 @@ static void print_summary (const struct planning *x)
     print_layers (r);
     print_nodes_left (x);
     printf ("step     %s, %.0f tokens/s, MFU %.1f %%",
-            cli_seconds (r->estimate.step_s, step), r->estimate.tokens_per_s,
+            cli_step_text (&r->estimate, p->profile, step), r->estimate.tokens_per_s,
             100.0 * r->estimate.mfu);
     if (p->cost_model != COSTMODEL_CRITICAL_PATH)
         printf (", by the cost model %s", cli_model_authors (p->cost_model));
@@ -365,6 +365,13 @@ static enum status answer (const struct planning *x, struct error *err)
         mapper_heldout_to_json (&in->passes.done, doc);
     if (st == ST_OK && in->out && !cli_is_dash (in->out))
         st = json_write (in->out, doc, err);
+    if (st == ST_OK && in->json) {
+        cli_step_interval_json (&x->r.estimate, x->p.profile,
+                                json_object_get (doc, "estimate"));
+        json_object_set_new (doc, "parts",
+                             cli_parts_json (x->p.profile, x->p.cluster->node,
+                                             x->p.cluster->n_nodes));
+    }
     if (st == ST_OK && to_stdout)
         st = json_write ("-", doc, err);
     json_decref (doc);

@@ -23,11 +23,12 @@ struct time_input {
         "write the schedule as Chrome trace JSON, to open in Perfetto", \
         CLI_TEXT (trace), .alone = "--trace"
 
-static void print_estimate (const struct costmodel_estimate *e)
+static void print_estimate (const struct costmodel_estimate *e,
+                            const struct workload_profile *p)
 {
-    char step[32];
+    char step[CLI_STEP_TEXT];
 
-    printf ("step     %s, %.0f tokens/s, MFU %.1f %%\n", cli_seconds (e->step_s, step),
+    printf ("step     %s, %.0f tokens/s, MFU %.1f %%\n", cli_step_text (e, p, step),
             e->tokens_per_s, 100.0 * e->mfu);
     if (e->n_unmeasured > 0)
         printf ("links    %d unmeasured links are used, at the lowest measured bandwidth "
@@ -82,13 +83,17 @@ static enum status price (const struct time_input *in, const struct linkwise_pla
         json_object_set_new (doc, "binding_link",
                              costmodel_binding_to_json (p.cluster, &binding, found));
         json_object_set_new (doc, "unshared_step_s", json_real (unshared_s));
+        cli_step_interval_json (&e, &x->profile, doc);
+        json_object_set_new (
+            doc, "parts",
+            cli_parts_json (&x->profile, p.cluster->node, p.cluster->n_nodes));
         st = cli_print_json (doc, err);
     } else if (st == ST_OK && !cli_is_dash (in->trace)) {
         if (in->model)
             cli_print ("%s on %s: %s\n", x->plan.model.name, p.cluster->name,
                        cli_config_text (p.config, config));
         if (e.kind == COSTMODEL_CRITICAL_PATH)
-            print_estimate (&e);
+            print_estimate (&e, &x->profile);
         else
             printf ("step     %s by the cost model of %s\n", cli_seconds (e.step_s, step),
                     cli_model_authors (e.kind));

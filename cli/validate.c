@@ -75,14 +75,14 @@ static void write_estimates (FILE *out, const struct validation *v, int i)
            step_s = v->steps.step_s[i];
 
     if (isfinite (step_s)) {
-        double factor = calibrate_interval (calibrate_time_spread (run, profile));
+        double factor = workload_interval (calibrate_time_spread (run, profile));
 
         fprintf (out, "%.6g,%.6g,%.6g", step_s, step_s / factor, step_s * factor);
     } else {
         fputs (",,", out);
     }
     if (isfinite (peak)) {
-        double factor = calibrate_interval (profile->memory.residual);
+        double factor = workload_interval (profile->memory.residual);
 
         fprintf (out, ",%.6g,%.6g,%.6g,%.6g,%d\n", peak, peak / factor, peak * factor, p,
                  p < 0.5);
@@ -217,27 +217,37 @@ static enum status print_scores (const struct validation *v, const char *path,
     return st;
 }
 
-/* The profiles in use, each once. */
-static json_t *profiles_json (const struct validation *v)
+/* The profiles in use, each once.  @param[out] parts  what they are, and their rows */
+static json_t *profiles_json (const struct validation *v, json_t *parts)
 {
-    json_t *seen = json_object ();
+    json_t *seen = json_object (), *one;
+    size_t k;
 
     for (int i = 0; i < v->runs.n; i++) {
         json_t *n = json_object_get (seen, v->profile[i].name);
 
+        if (!n)
+            json_array_append_new (parts, cli_framework_json (&v->profile[i]));
         json_object_set_new (seen, v->profile[i].name,
                              json_integer (json_integer_value (n) + 1));
     }
+    json_array_foreach (parts, k, one)
+        json_object_set (
+            one, "rows",
+            json_object_get (seen,
+                             json_string_value (json_object_get (one, "framework"))));
     return seen;
 }
 
 static enum status print_json (const struct validation *v, const struct cli_scores *s,
                                struct error *err)
 {
-    json_t *doc = json_pack ("{s:i}", "version", 1), *times = cli_times_json (&s->times);
+    json_t *doc = json_pack ("{s:i}", "version", 1), *times = cli_times_json (&s->times),
+           *parts = json_array ();
 
     json_object_update_new (doc, cli_rows_json (&v->runs));
-    json_object_set_new (doc, "profiles", profiles_json (v));
+    json_object_set_new (doc, "profiles", profiles_json (v, parts));
+    json_object_set_new (doc, "parts", parts);
     json_object_set_new (
         doc, "memory",
         json_pack ("{s:o, s:o, s:o, s:o, s:o}", "peak", cli_errors_json (&s->peaks),

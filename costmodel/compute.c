@@ -46,6 +46,8 @@ double costmodel_matrix_rate (const struct topology_gpu_type *t,
         return t->fp8_flop_per_s;
     case PREC_FP32:
         return t->fp32_flop_per_s;
+    case PREC_TF32:
+        return t->tf32_flop_per_s;
     case PREC_BF16:
         break;
     }
@@ -100,9 +102,8 @@ static struct machine machine_of (const struct topology_gpu_type *t,
             costmodel_matrix_rate (t, precision) * gemm_efficiency (t, p, precision),
         .memory_rate = t->hbm_bytes_per_s * p->time.memory_bandwidth,
         .multiprocessors = t->multiprocessors,
-        .element_bytes = precision == PREC_FP32  ? 4.0
-                         : precision == PREC_FP8 ? 1.0
-                                                 : 2.0,
+        .element_bytes =
+            precision == PREC_FP8 ? 1.0 : workload_element_bytes (precision),
     };
 }
 
@@ -189,7 +190,7 @@ static void add_elementwise (const struct setting *x, struct sums *s)
     s->traffic += per * x->h / x->r + (x->j->lora ? LORA_TRAFFIC * x->h : 0.0);
 }
 
-/* Part of the 16-bit peak that a flash attention kernel reaches, forward: less on short
+/* Part of the 16-bit (or TF32) peak that a flash attention kernel reaches, forward: less on short
  * sequences and narrow heads (docs/formulas.md, T20). */
 #define FLASH_HALF_SEQ 400.0
 #define FLASH_BACK 0.82 /* backward's rate over forward's */
@@ -217,8 +218,10 @@ static void attention_time (const struct setting *x, double *fwd, double *back)
         bool first = x->j->attention == ATTENTION_FLASH1;
 
         if (x->p->compute_of_type && !first) {
-            rate = costmodel_matrix_rate (x->t, PREC_BF16) * flash_efficiency (x) *
-                   x->p->time.attention;
+            bool tf32 = x->j->precision == PREC_TF32;
+
+            rate = costmodel_matrix_rate (x->t, tf32 ? PREC_TF32 : PREC_BF16) *
+                   flash_efficiency (x) * x->p->time.attention;
             *fwd = 0.5 * flop / rate;
             *back = 2.5 * *fwd / FLASH_BACK;
             return;

@@ -69,7 +69,7 @@ void costmodel_volume (const struct workload_model *m, const struct workload_job
                        const struct workload_config *c, const struct workload_profile *p,
                        struct costmodel_volume *out)
 {
-    double element = j->precision == PREC_FP32 ? 4.0 : 2.0;
+    double element = workload_element_bytes (j->precision);
     double tokens = (double) j->seq * c->micro_batch / c->deg.cp, t = c->deg.tp;
     double tensor = element * tokens * m->hidden;
     double share = c->sequence_parallel ? tensor / t : tensor;

@@ -167,6 +167,9 @@ static enum status write_megatron (const struct launch_input *in, struct launch_
               "--use-tp-pp-dp-mapping out.\n\n"
               "    LAUNCHER ... ./exec.sh python3 pretrain_gpt.py $(cat megatron/args) "
               "...\n");
+    if (p->job.precision == PREC_TF32)
+        text_add (readme, "\nThe plan's precision is TF32, which PyTorch takes when told: set\n"
+                          "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE=1.\n");
     return ST_OK;
 }
 

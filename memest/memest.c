@@ -6,9 +6,9 @@
 
 /* Bytes per parameter of weights, gradients and optimizer state.
  *
- * bf16 with fp32 main gradients: 2 + 4 + 12; fp16 with fp16 gradients: 2 + 2 + 16; fp32:
- * 4 + 4 + 8 (Megatron-Core, distributed optimizer documentation).  fp8 keeps bf16 weights
- * and an fp8 copy with its transpose. */
+ * bf16 with fp32 main gradients: 2 + 4 + 12; fp16 with fp16 gradients: 2 + 2 + 16; fp32
+ * and tf32: 4 + 4 + 8 (Megatron-Core, distributed optimizer documentation).  fp8 keeps bf16
+ * weights and an fp8 copy with its transpose. */
 struct state_bytes {
     double weight, gradient, optimizer, unsharded;
 };
@@ -22,6 +22,7 @@ static struct state_bytes state_bytes (enum workload_precision precision,
     case PREC_FP16:
         return (struct state_bytes){2, 2, 16, 0};
     case PREC_FP32:
+    case PREC_TF32:
         return (struct state_bytes){4, 4, 8, 0};
     case PREC_FP8:
         return (struct state_bytes){p->memory.fp8_weight_bytes, gradient, optimizer, 0};
@@ -54,7 +55,7 @@ static struct shape shape_of (const struct memest_problem *p)
         .h = m->hidden,
         .q = m->heads * (double) m->head_dim / t,
         .kv = fmax (1.0, m->kv_heads / t) * m->head_dim,
-        .element = p->job->precision == PREC_FP32 ? 2.0 : 1.0,
+        .element = workload_element_bytes (p->job->precision) / 2.0,
         .quantised =
             p->job->precision == PREC_FP8 && p->profile->compute_of_type ? 1.0 : 2.0,
     };

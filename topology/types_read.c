@@ -20,6 +20,7 @@ static enum status read_gpu_type (struct reader *r, const struct json_at *at,
                  {"fp16_tflop_per_s", &t->fp16_flop_per_s, 1e12, 1e6, true},
                  {"fp8_tflop_per_s", &t->fp8_flop_per_s, 1e12, 1e6, true},
                  {"fp32_tflop_per_s", &t->fp32_flop_per_s, 1e12, 1e6, false},
+                 {"tf32_tflop_per_s", &t->tf32_flop_per_s, 1e12, 1e6, true},
                  {"gemm_efficiency", &t->gemm_efficiency, 1, 1, false},
                  {"nvls_efficiency", &t->nvls_efficiency, 1, 1, true},
                  {"fp8_gemm_efficiency", &t->fp8_gemm_efficiency, 1, 1, true},
@@ -57,7 +58,7 @@ static enum status read_gpu_type (struct reader *r, const struct json_at *at,
     json_note_unknown (at,
                        "like memory_gb memory_gb_per_s bf16_tflop_per_s "
                        "fp16_tflop_per_s fp8_tflop_per_s fp32_tflop_per_s "
-                       "multiprocessors gemm_efficiency nvls_efficiency "
+                       "tf32_tflop_per_s multiprocessors gemm_efficiency nvls_efficiency "
                        "fp8_gemm_efficiency flash_efficiency flash2_efficiency "
                        "host_factor source",
                        r->notes);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const precisions[] = {"bf16", "fp16", "fp8", "fp32"};
+static const char *const precisions[] = {"bf16", "fp16", "fp8", "fp32", "tf32"};
 static const char *const attentions[] = {"flash", "fused", "unfused", "flash1"};
 static const char *const all_reduces[] = {"auto",         "ring", "tree",
                                           "hierarchical", "nvls", "nvls-tree"};

@@ -281,7 +281,7 @@ static enum status read_defaults (const struct json_at *root, struct workload_pr
     if (precision.v) {
         TRY (json_want_string (&precision, &s, err));
         if (!workload_precision_parse (s, &p->precision))
-            return json_fail (&precision, err, "bf16, fp16, fp8 or fp32");
+            return json_fail (&precision, err, "bf16, fp16, fp8, fp32 or tf32");
     }
     TRY (read_word (root, "recompute", recomputes, &word, err));
     workload_recompute_parse (recomputes[word], &p->recompute, &layers);
@@ -321,6 +321,18 @@ static enum status read_framework (const struct json_at *root, struct workload_p
     return read_measured (root, p, err);
 }
 
+/* As much of a text as fits, in whole characters. */
+static void cut_text (const char *s, char *out, size_t size)
+{
+    size_t n = strlen (s);
+
+    if (n >= size)
+        for (n = size - 1; n > 0 && ((unsigned char) s[n] & 0xc0) == 0x80;)
+            n--;
+    memcpy (out, s, n);
+    out[n] = '\0';
+}
+
 static enum status read_document (json_t *doc, const char *file,
                                   struct workload_profile *out, struct notes *notes,
                                   struct error *err)
@@ -336,6 +348,10 @@ static enum status read_document (json_t *doc, const char *file,
     TRY (json_get_string (&root, "name", &s, err));
     snprintf (p.name, sizeof p.name, "%.63s", s);
     snprintf (p.from, sizeof p.from, "%.255s", file);
+    if (json_has (&root, "source")) {
+        TRY (json_get_string (&root, "source", &s, err));
+        cut_text (s, p.origin, sizeof p.origin);
+    }
     TRY (read_framework (&root, &p, err));
     TRY (read_constants (&memory, true, &p, notes, err));
     TRY (read_constants (&time, false, &p, notes, err));
@@ -364,6 +380,11 @@ bool workload_exchanges_overlap (const struct workload_profile *p,
 
     return p->time.moe_overlap > 0.0 && c->deg.ep > 1 && joins &&
            c->recompute != RECOMPUTE_FULL;
+}
+
+double workload_interval (double residual)
+{
+    return exp (1.645 * residual);
 }
 
 const char *workload_profile_shipped (int i)

@@ -132,7 +132,8 @@ double workload_active_params (const struct workload_model *m);
 
 /* ---- the job and the configuration ---- */
 
-enum workload_precision { PREC_BF16, PREC_FP16, PREC_FP8, PREC_FP32 };
+/** tf32 is fp32 in memory and on links, multiplied at the GPU's TF32 rate. */
+enum workload_precision { PREC_BF16, PREC_FP16, PREC_FP8, PREC_FP32, PREC_TF32 };
 enum workload_attention {
     ATTENTION_FLASH,
     ATTENTION_FUSED,   /* scores kept, softmax in one kernel */
@@ -140,6 +141,11 @@ enum workload_attention {
     ATTENTION_FLASH1   /* FlashAttention 1: the same memory, slower */
 };
 
+/** Bytes of an element outside products: activations, weights, what is sent. */
+static inline double workload_element_bytes (enum workload_precision p)
+{
+    return p == PREC_FP32 || p == PREC_TF32 ? 4.0 : 2.0;
+}
 /** Are scores never kept? */
 static inline bool workload_attention_is_flash (enum workload_attention a)
 {
@@ -414,6 +420,7 @@ enum workload_selective { SELECTIVE_ATTENTION, SELECTIVE_PRODUCTS, SELECTIVE_LAY
 struct workload_profile {
     char name[64];
     char from[256]; /* the argument it was read by: a shipped name, or a file */
+    char origin[512]; /* the file's "source": where its values come from; cut where longer */
     char source[WORKLOAD_SOURCES_MAX][64]; /* of the runs that it was fitted on */
     int n_sources;
     char framework[WORKLOAD_SOURCES_MAX]
@@ -539,6 +546,10 @@ static inline bool workload_choose (enum workload_choice job, bool profile)
  *  before its first backward, and holds that chunk's activations too. */
 bool workload_exchanges_overlap (const struct workload_profile *p,
                                  const struct workload_config *c);
+
+/** A 90 % interval goes from estimate / factor to estimate x factor, where errors are
+ *  log-normal: exp (1.645 residual).  @param residual  of the logarithm, as in a profile */
+double workload_interval (double residual);
 
 /** One constant of a profile, for readers, writers and fits. */
 struct workload_constant {

@@ -41,6 +41,26 @@ static void defaults (void **state)
     calibrate_runs_release (&r);
 }
 
+/* Words of precision: tf32 is no fp32, unless something else is said beside it. */
+static void precisions (void **state)
+{
+    static const struct {
+        const char *cell;
+        enum workload_precision precision;
+    } t[] = {{"precision=bf16-true", PREC_BF16}, {"precision=fp16 amp", PREC_FP32},
+             {"precision=fp32", PREC_FP32},      {"precision=tf32", PREC_TF32},
+             {"precision=TF32", PREC_TF32},      {"precision=fp32 (TF32)", PREC_TF32},
+             {"precision=bf16 (tf32)", PREC_BF16}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        struct calibrate_runs r = ONE (t[i].cell);
+
+        assert_int_equal (r.run[0].job.precision, t[i].precision);
+        calibrate_runs_release (&r);
+    }
+}
+
 /* Heads that cannot have run are taken as the nearest that can: BLOOM's 112, not the 96 that
  * its log has beside a hidden size of 14,336. */
 static void impossible_heads (void **state)
@@ -713,6 +733,7 @@ static void published_files (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test (defaults),
+                                       cmocka_unit_test (precisions),
                                        cmocka_unit_test (measured),
                                        cmocka_unit_test (notes),
                                        cmocka_unit_test (cuts),

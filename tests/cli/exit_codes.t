@@ -48,6 +48,7 @@ expect 2 "an empty folder name" 'd: expected a folder, found ""' $L emit plan.js
 
 # ---- 1: content ----
 expect 1 "fp8 on a GPU without it" "GPU type a100-sxm4-80g cannot run fp8" $L mem llama-2-7b --gpu a100-sxm4-80g --seq 4096 --precision fp8
+expect 1 "tf32 on a GPU without it" "GPU type t4 cannot run tf32" $L mem gpt2-xl --gpu t4 --seq 1024 --precision tf32
 expect 0 "bf16 on a GPU without it" "v100-sxm2-32g has no bf16" $L mem gpt2-xl --gpu v100-sxm2-32g --seq 512
 expect 0 "the change that takes the fewest GPUs" "fit with pp 4 .32 GPUs instead of 8" $L mem llama-2-70b --gpu h100-sxm5-80g --seq 4096 --tp 8
 expect 1 "missing cluster" "none.json: No such file" $plan none.json llama-2-7b $job

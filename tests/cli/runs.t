@@ -62,7 +62,7 @@ expect 0 "validate without anything measured" "no run has a measured peak, an ou
 timed() { # CSV: est_iter_time_s x 1.1 becomes iter_time_s
     $L validate "$1" --profile megatron-core --per-row - | awk -F, -v OFS=, -v times="$2" '
         NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i }
-        NR > 1 { e = $(NF - 7); if (e > 0) $(at["iter_time_s"]) = e * 1.1 }
+        NR > 1 { e = $(at["est_iter_time_s"]); if (e > 0) $(at["iter_time_s"]) = e * 1.1 }
         NR > 1 && times == "alone" { $(at["peak_mem_gb"]) = $(at["oom"]) = "" }
         { print }'
 }

@@ -32,6 +32,37 @@ for c in "--tp 8 --pp 4 --recompute full" "--pp 2 --zero 0 --precision fp16" "--
     $L mem llama-2-70b --gpu h100-sxm5-80g --seq 4096 $c --json >"$T/mem.json"
     valid mem "$T/mem.json" "mem $c"
 done
+# What figures come from.
+$PY - workload/profiles/torchtitan.json "$T" <<'P'
+import json, sys
+d = json.load(open(sys.argv[1]))
+d["name"], d["source"] = "mine", "x" + "\u00e9" * 400
+json.dump(d, open(sys.argv[2] + "/mine.json", "w"))
+P
+sed 's/^{/{"gpu_types":{"mine":{"like":"a100-sxm4-80g"}},/;s/"gpu_type": *"[^"]*"/"gpu_type":"mine"/' examples/clusters/a100-16-before.json >"$T/types.json"
+$L time "$T/types.json" llama-2-7b --seq 4096 --global-batch 64 --tp 8 --profile "$T/mine.json" --json >"$T/parts.json"
+valid estimate "$T/parts.json" "time with types of the cluster file"
+$L plan "$T/types.json" llama-2-7b --seq 4096 --global-batch 64 --tp 8 --json -o "$T/file.json" >"$T/printed.json"
+$PY - "$T" >"$T/why" 2>&1 <<'P'
+import json, math, sys
+own, printed, file, time, mem = (json.load(open("%s/%s.json" % (sys.argv[1], f)))
+                                 for f in ("parts", "printed", "file", "time", "mem"))
+assert own["parts"] == {"framework": "mine", "framework_kind": "composed",
+                        "framework_source": "x" + "\u00e9" * 255,
+                        "gpu_types": [{"name": "mine", "from": "cluster file"}]}, own["parts"]
+assert time["parts"]["framework"] == "megatron-core", time["parts"]
+assert time["parts"]["framework_kind"] == "fitted", time["parts"]
+assert time["parts"]["gpu_types"] == [{"name": "h100-sxm5-80g", "from": "built-in"}]
+assert mem["parts"]["gpu_types"] == [{"name": "h100-sxm5-80g", "from": "built-in"}]
+assert printed.pop("parts")["gpu_types"] == own["parts"]["gpu_types"]
+factor = math.exp(1.645 * json.load(open("workload/profiles/torchtitan.json"))["time"]["residual"])
+assert abs(own["step_high_s"] / own["step_s"] - factor) < 1e-9
+assert abs(own["step_s"] / own["step_low_s"] - factor) < 1e-9
+estimate = printed["estimate"]
+assert estimate.pop("step_low_s") < estimate["step_s"] < estimate.pop("step_high_s")
+assert printed == file, "the plan file has other keys"
+P
+result $? "parts and the interval of the step; neither in the plan file" "$T/why"
 $L mem llama-2-70b --gpu t4 --seq 4096 --json >"$T/mem.json" 2>/dev/null
 valid mem "$T/mem.json" "mem that does not fit"
 $L mem llama-2-70b --gpu t4 --seq 4096 --memory-model fujii --json >"$T/mem.json" 2>/dev/null
@@ -46,6 +77,8 @@ $L check "$T/pipette.json" >"$T/why" 2>&1
 result $? "check recomputes its step by that model" "$T/why"
 $L eval "$T/pipette.json" --cost-model amp --json >"$T/eval.json"
 valid estimate "$T/eval.json" "eval by another cost model"
+grep -q '"step_high_s": null' "$T/eval.json" && ! $L eval "$T/pipette.json" --cost-model amp | grep -q "of runs"
+result $? "... whose error nobody knows" "$T/eval.json"
 cat >"$T/runs.csv" <<'C'
 source,model,params_b,layers,hidden,heads,kv_heads,ffn,vocab,seq,gpu,gpu_mem_gb,gpus,gpus_per_node,inter_node_gbps,tp,pp,vpp,dp,cp,ep,sp,zero,micro_batch,global_batch,precision,attention,recompute,iter_time_s,tokens_per_s_per_gpu,tflops_per_gpu,mfu,peak_mem_gb,oom,notes
 lab,llama-a,,8,4096,32,,11008,32000,4096,A100-80GB,,8,8,,1,1,,,,,,1,1,64,,,none,,,,,24.0,0,
@@ -55,6 +88,8 @@ lab,llama-b,,,4096,32,,11008,32000,4096,A100-80GB,,8,8,,8,1,,,,,,1,4,64,,,none,,
 C
 $L validate "$T/runs.csv" --json >"$T/validate.json"
 valid validate "$T/validate.json" "validate"
+$PY -c "import json; d = json.load(open('$T/validate.json')); assert {p['framework']: p['rows'] for p in d['parts']} == d['profiles'], d['parts']" 2>"$T/why"
+result $? "parts: a row for each profile" "$T/why"
 sed -n '1p;2p' "$T/runs.csv" | sed 's/,24.0,0,$/,,,/' | $L validate - --json >"$T/validate.json"
 valid validate "$T/validate.json" "validate without measurements"
 $L calibrate "$T/runs.csv" --json -o "$T/profile.json" >"$T/calibrate.json"

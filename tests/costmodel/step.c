@@ -283,6 +283,12 @@ static void refusals (void **state)
     s.job.precision = PREC_FP8;
     assert_int_equal (costmodel_estimate (&p, in_order, true, &e, &err), ST_INVALID);
     assert_string_equal (err.text, "node n0: GPU type a100-sxm4-80g cannot run fp8");
+    topology_cluster_destroy (s.cluster);
+    s.cluster = cluster_of ("2x1 v100-sxm2-32g inter:10");
+    s.job.precision = PREC_TF32;
+    p = problem_of (&s);
+    assert_int_equal (costmodel_estimate (&p, in_order, true, &e, &err), ST_INVALID);
+    assert_string_equal (err.text, "node n0: GPU type v100-sxm2-32g cannot run tf32");
     s.job.precision = PREC_BF16;
     topology_cluster_destroy (s.cluster);
     s.cluster = cluster_from (
@@ -293,6 +299,36 @@ static void refusals (void **state)
     p = problem_of (&s);
     assert_int_equal (costmodel_estimate (&p, in_order, true, &e, &err), ST_NOFIT);
     topology_cluster_destroy (s.cluster);
+}
+
+/* tf32 is fp32 on a GPU whose fp32 rate is the TF32 one, which flash attention of composed
+ * profiles takes for its peak: products, traffic and sends are the same. */
+static void tf32_rate (void **state)
+{
+    static const char form[] =
+        "{\"version\":1,\"gpu_types\":{\"x\":{\"like\":\"h100-sxm5-80g\",\"%s\":500,"
+        "\"bf16_tflop_per_s\":%d}},\"nodes\":[{\"name\":\"a\",\"gpus\":4,\"gpu_type\":\"x\"}],"
+        "\"links\":{\"intra\":{\"bandwidth_gb_per_s\":200,\"latency_us\":1}}}";
+    (void) state;
+
+    for (int composed = 0; composed < 2; composed++) {
+        double step_s[2];
+
+        for (int k = 0; k < 2; k++) {
+            struct setting s = setting_of ("1x4 h100-sxm5-80g intra:200", 4, 2, 2, 1);
+            char text[512];
+
+            topology_cluster_destroy (s.cluster);
+            snprintf (text, sizeof text, form,
+                      k ? "tf32_tflop_per_s" : "fp32_tflop_per_s", k ? 989 : 500);
+            s.cluster = cluster_from (text);
+            s.job.precision = k ? PREC_TF32 : PREC_FP32;
+            s.profile.compute_of_type = composed;
+            step_s[k] = estimate_of (&s, in_order).step_s;
+            topology_cluster_destroy (s.cluster);
+        }
+        CLOSE (step_s[1], step_s[0], 1e-12);
+    }
 }
 
 /* A GPU at half speed halves its stage, and with it the pipeline. */
@@ -502,6 +538,7 @@ int main (void)
                                        cmocka_unit_test (random_placements),
                                        cmocka_unit_test (renumbering),
                                        cmocka_unit_test (refusals),
+                                       cmocka_unit_test (tf32_rate),
                                        cmocka_unit_test (slow_gpu),
                                        cmocka_unit_test (slow_latency_in_one_group),
                                        cmocka_unit_test (context_rings_share),

@@ -79,6 +79,9 @@ arguments "full recomputation, fp16, ZeRO 0" "$common --recompute-granularity fu
     "$(megatron --tp 4 --pp 4 --dp 2 --micro-batch 1 --zero 0 --sequence-parallel off --recompute full --precision fp16)"
 arguments "recomputation by layers, fp8" "$common --recompute-granularity full --recompute-method block --recompute-num-layers 3 --use-distributed-optimizer --bf16 --fp8-format hybrid" \
     "$(megatron --tp 4 --pp 4 --dp 2 --micro-batch 1 --zero 1 --sequence-parallel off --recompute full:3 --precision fp8)"
+arguments "tf32" "$common" "$(megatron --tp 4 --pp 4 --dp 2 --micro-batch 1 --zero 0 --sequence-parallel off --recompute none --precision tf32)"
+grep -q "^TORCH_ALLOW_TF32_CUBLAS_OVERRIDE=1" "$T/m/megatron/README"
+result $? "megatron: TF32 is PyTorch's switch" "$T/m/megatron/README"
 arguments "ZeRO 3" "--tensor-model-parallel-size 4 --pipeline-model-parallel-size 1 --context-parallel-size 1 --micro-batch-size 1 --global-batch-size 64 --recompute-granularity selective --use-distributed-optimizer --use-megatron-fsdp --data-parallel-sharding-strategy optim_grads_params --no-gradient-accumulation-fusion --ckpt-format fsdp_dtensor --bf16" \
     "$(megatron --tp 4 --pp 1 --dp 8 --micro-batch 1 --zero 3 --sequence-parallel off --recompute selective)"
 layers() { # LAYERS EXPECTED

@@ -82,7 +82,7 @@ static void model_states (void **state)
     }
 }
 
-/* fp16: 2 + 2 + 16; fp32: 4 + 4 + 8; fp8 keeps bf16 weights and fp8 copies, 2 + 2, with
+/* fp16: 2 + 2 + 16; fp32 and tf32: 4 + 4 + 8; fp8 keeps bf16 weights and fp8 copies, 2 + 2, with
  * fp32 gradients and a 12-byte optimizer (Megatron-Core, distributed optimizer). */
 static void precisions (void **state)
 {
@@ -91,12 +91,15 @@ static void precisions (void **state)
     const struct {
         enum workload_precision precision;
         double weight, gradient, optimizer;
-    } per[] = {{PREC_FP16, 2, 2, 16}, {PREC_FP32, 4, 4, 8}, {PREC_FP8, 4, 4, 12}};
+    } per[] = {{PREC_FP16, 2, 2, 16},
+               {PREC_FP32, 4, 4, 8},
+               {PREC_TF32, 4, 4, 8},
+               {PREC_FP8, 4, 4, 12}};
     double n = workload_model_params (&m);
     (void) state;
 
     c.zero = 0;
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof per / sizeof *per; i++) {
         struct workload_job j = {.seq = 128, .global_batch = 64};
         struct memest_stage s;
 

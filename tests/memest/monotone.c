@@ -57,7 +57,7 @@ static struct trial random_trial (struct rng *r)
                            .profile = &profiles[rng_below (r, 6)]};
         t.job = (struct workload_job){
             .seq = 128 * power (r, 8),
-            .precision = (enum workload_precision) rng_below (r, 4),
+            .precision = (enum workload_precision) rng_below (r, 5),
             .attention = (enum workload_attention) rng_below (r, 3),
             .fused_norm = (enum workload_choice) rng_below (r, 3),
             .fused_mlp = (enum workload_choice) rng_below (r, 3),

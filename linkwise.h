@@ -200,10 +200,10 @@ LINKWISE_API const char *linkwise_profile_name (const struct linkwise_profile *p
  *  usual one. */
 struct linkwise_job {
     size_t size;
-    int seq;                            /* tokens of one sequence */
-    int global_batch;                   /* sequences of one optimiser step */
-    const char *precision;              /* "bf16" (usual), "fp16", "fp8", "fp32", "tf32" */
-    const char *attention;              /* "flash" (usual), "fused", "unfused" */
+    int seq;               /* tokens of one sequence */
+    int global_batch;      /* sequences of one optimiser step */
+    const char *precision; /* "bf16" (usual), "fp16", "fp8", "fp32", "tf32" */
+    const char *attention; /* "flash" (usual), "fused", "unfused" */
     const char *fused_norm, *fused_mlp; /* "on", "off"; usual: the profile's */
     const char *gathered_logits;        /* the same */
     double wta_crs;                     /* budget of WTA-CRS, 0 to 1; 0: not used */

@@ -80,8 +80,7 @@ static enum status parse_header (const char *path, struct npy *m, struct error *
 
     if (!descr || !order || !shape)
         return err_set (err, ST_INVALID,
-                        "%s: the .npy header lacks descr, fortran_order or shape",
-                        path);
+                        "%s: the .npy header lacks descr, fortran_order or shape", path);
     if (sscanf (descr, "'%cf%d%c", &sign, &item, &quote) != 3 || quote != '\'' ||
         (item != 4 && item != 8) || !strchr ("<>=", sign))
         return err_set (err, ST_INVALID,

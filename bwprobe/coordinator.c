@@ -220,8 +220,9 @@ static struct coordinator_outcome write_down (struct coordinator *c)
         if (c->journal) {
             journal_flush (c->journal);
             coordinator_check_journal (c);
-            coordinator_say (c, "the measurements so far are in %s.part: --resume "
-                                "continues",
+            coordinator_say (c,
+                             "the measurements so far are in %s.part: --resume "
+                             "continues",
                              c->set.output);
         }
     }

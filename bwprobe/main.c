@@ -62,8 +62,10 @@ static const struct argp_option option_table[] = {
      "seconds for the whole run (600); if too short for all pairs, those that plans use "
      "first are measured",
      0},
-    {"gemm", OPT_GEMM, NULL, 0, "also measure each GPU's rate of matrix products and "
-                                "copies", 0},
+    {"gemm", OPT_GEMM, NULL, 0,
+     "also measure each GPU's rate of matrix products and "
+     "copies",
+     0},
     {"resume", OPT_RESUME, NULL, 0, "continue the unfinished run in LINKS.part", 0},
     {"dry-run", OPT_DRY_RUN, NULL, 0, "print the rounds and the expected time", 0},
     {"interface", OPT_INTERFACE, "NAME|NETWORK", 0,

@@ -329,8 +329,9 @@ void report_plan (struct coordinator *c)
     table_print (t, out);
     table_destroy (t);
     fprintf (out, "expected time %.0f s%s\n", c->plan.seconds,
-             c->plan.whole ? "" : "; the budget is too short for every pair in every "
-                                  "pass");
+             c->plan.whole ? ""
+                           : "; the budget is too short for every pair in every "
+                             "pass");
     if (c->plan.at_once == 0)
         fprintf (out,
                  "(if pairs do not slow each other down: bwprobe measures that first and "

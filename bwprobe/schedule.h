@@ -97,7 +97,8 @@ struct schedule_part {
 
 struct schedule_plan {
     int at_once;
-    bool levelled; /* measuring together gives the same as alone: only the former is done */
+    bool
+        levelled; /* measuring together gives the same as alone: only the former is done */
     struct schedule_part part[SCHEDULE_KINDS];
     double seconds; /* all of it */
     bool whole;     /* every pair is measured, in every pass asked for */

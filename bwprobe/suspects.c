@@ -196,8 +196,7 @@ void suspects_run (struct coordinator *c)
         if (!coordinator_alive (c, s[i].src) || !coordinator_alive (c, s[i].dst))
             continue;
         snprintf (c->doing, sizeof c->doing, "measuring %d of %d suspect links again",
-                  i + 1,
-                  n < SUSPECTS_MAX ? n : SUSPECTS_MAX);
+                  i + 1, n < SUSPECTS_MAX ? n : SUSPECTS_MAX);
         coordinator_show (c);
         verdict = from_way_back (c, &s[i]);
         if (verdict == VERDICT_NONE) {

@@ -209,8 +209,7 @@ static void check_bound (const json_t *estimate, double step_s, struct check_rep
     bool holds = bound > 0 && bound <= step_s * (1 + AGREES);
 
     if (isnan (bound))
-        check_say (r, "lower bound", CHECK_FAILED,
-                   "the file has no lower bound");
+        check_say (r, "lower bound", CHECK_FAILED, "the file has no lower bound");
     else
         check_say (r, "lower bound", verdict_of (holds), "%.6g s is %s", bound,
                    holds       ? "not above the step time"
@@ -246,9 +245,8 @@ static void check_figures (const json_t *estimate, const struct costmodel_estima
 
         /* A step over links that nobody measured is no promise, whatever its price. */
         if (faster && unmeasured > 0)
-            check_say (r, "default", CHECK_OK,
-                       "%.6g s, but over %lld unmeasured links", other,
-                       (long long) unmeasured);
+            check_say (r, "default", CHECK_OK, "%.6g s, but over %lld unmeasured links",
+                       other, (long long) unmeasured);
         else
             check_say (r, "default", verdict_of (!faster), "%.6g s, %s than the plan",
                        other, faster ? "faster" : "no faster");
@@ -278,8 +276,8 @@ static void check_time (const struct workload_plan *p, const struct costmodel_es
     check_bound (estimate, e->step_s, r);
     check_figures (estimate, e, r);
     check_say (r, "links", verdict_of ((size_t) e->n_unmeasured == listed),
-               "%d unmeasured links are used, the file lists %zu",
-               e->n_unmeasured, listed);
+               "%d unmeasured links are used, the file lists %zu", e->n_unmeasured,
+               listed);
 }
 
 /* Is the step short enough to be played out in full?  Beyond, whole periods are skipped, as

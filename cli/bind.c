@@ -11,8 +11,8 @@ struct bind_input {
 #define INPUT struct bind_input
 
 static const struct cli_option options[] = {
-    {"only", 0, "HOSTLIST", "the allocated nodes, as in n[01-16,20]",
-     CLI_TEXT (only), .needed = true},
+    {"only", 0, "HOSTLIST", "the allocated nodes, as in n[01-16,20]", CLI_TEXT (only),
+     .needed = true},
     {"cluster", 0, "CLUSTER", "use this cluster instead of the plan's own",
      CLI_TEXT (cluster)},
     {"output", 'o', "PLAN", "write the plan file; - is standard output", CLI_TEXT (out),

@@ -19,8 +19,9 @@ static const struct cli_option options[] = {
      CLI_TEXT (profile)},
     {"name", 0, "NAME", "name of the fitted profile (default: the file name of -o)",
      CLI_TEXT (name)},
-    {"output", 'o', "PROFILE", "write the fitted profile; - is standard output, without "
-                               "the tables",
+    {"output", 'o', "PROFILE",
+     "write the fitted profile; - is standard output, without "
+     "the tables",
      CLI_TEXT (out), .alone = "-o"},
     {CLI_JSON},
     {0}};

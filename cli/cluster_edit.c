@@ -22,7 +22,7 @@ struct edit_input {
 #define INPUT struct edit_input
 
 /* The last in --help. */
-#define OUTPUT                                                                     \
+#define OUTPUT                                                                      \
     "output", 'o', "FILE", "write this file; - is standard output", CLI_TEXT (out), \
         .needed = true, .group = 1
 
@@ -211,8 +211,7 @@ static const struct cli_option synth_options[] = {
      CLI_INT (epoch, 0, 1 << 30)},
     {"leaf", 0, "N", "nodes per leaf switch (default 16)",
      CLI_INT (synth.leaf, 1, 1048576)},
-    {"pod", 0, "N", "leaf switches per pod (default 8)",
-     CLI_INT (synth.pod, 1, 1048576)},
+    {"pod", 0, "N", "leaf switches per pod (default 8)", CLI_INT (synth.pod, 1, 1048576)},
     {"intra", 0, "GB/s", "bandwidth inside nodes (default: the GPU type's)",
      CLI_ABOVE (synth.intra_gb_per_s, 0, 1e6)},
     {"inter", 0, "GB/s",
@@ -221,8 +220,7 @@ static const struct cli_option synth_options[] = {
     {"plant", 0, "STAGES",
      "hide a best possible placement with this many pipeline stages",
      CLI_INT (synth.plant, 1, 1048576)},
-    {"npy", 0, NULL, "write the matrix to a .npy file at any size",
-     CLI_FLAG (synth.npy)},
+    {"npy", 0, NULL, "write the matrix to a .npy file at any size", CLI_FLAG (synth.npy)},
     {OUTPUT},
     {0}};
 

@@ -251,13 +251,12 @@ void cli_print_binding (const struct topology_cluster *c,
     char step[32];
 
     if (b && b->step_s < step_s * (1.0 - WORTH_SAYING))
-        printf (
-            "link     %s - %s (%s, %.2f GB/s) delays the step most: at the median of "
-            "%.2f GB/s it would take %s (%.2f %% less)\n",
-            c->node[c->node_of_gpu[b->src_gpu]].name,
-            c->node[c->node_of_gpu[b->dst_gpu]].name, b->use, b->bytes_per_s / UNITS_GB,
-            b->median_bytes_per_s / UNITS_GB, cli_seconds (b->step_s, step),
-            100.0 * (1.0 - b->step_s / step_s));
+        printf ("link     %s - %s (%s, %.2f GB/s) delays the step most: at the median of "
+                "%.2f GB/s it would take %s (%.2f %% less)\n",
+                c->node[c->node_of_gpu[b->src_gpu]].name,
+                c->node[c->node_of_gpu[b->dst_gpu]].name, b->use,
+                b->bytes_per_s / UNITS_GB, b->median_bytes_per_s / UNITS_GB,
+                cli_seconds (b->step_s, step), 100.0 * (1.0 - b->step_s / step_s));
     if (unshared_step_s < step_s * (1.0 - WORTH_SAYING))
         printf ("sharing  GPUs of a node that send at once share its bandwidth: this "
                 "costs %.2f %% of the step\n",

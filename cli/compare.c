@@ -176,8 +176,8 @@ static void print_diff (const struct comparison *x)
     if (d->with_intervals >= d->compared && d->compared > 0)
         printf ("their intervals");
     else if (d->with_intervals > 0)
-        printf ("their intervals (%.0f links) or %.0f %% (the others)",
-                d->with_intervals, 100 * share);
+        printf ("their intervals (%.0f links) or %.0f %% (the others)", d->with_intervals,
+                100 * share);
     else
         printf ("%.0f %% (the files have no intervals)", 100 * share);
     printf ("; the median link has %.1f %% of its old rate\n", 100 * d->median_ratio);
@@ -418,8 +418,7 @@ static enum status run (void *input, struct notes *notes, struct error *err)
 
 static const struct cli_option options[] = {
     {"worst", 0, "N", "number of worst links to list (default 5)",
-     CLI_INT (worst, 0, 100000),
-     .usual = "5"},
+     CLI_INT (worst, 0, 100000), .usual = "5"},
     {"change", 0, "PCT",
      "smallest change of a link's rate to report, in percent, if the files give no "
      "intervals (default 10)",

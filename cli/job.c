@@ -78,14 +78,17 @@ static const struct cli_option options[] = {
      "use at most this share of the memory that the driver reports (default 95; 80 with "
      "--memory-model fujii)",
      CLI_ABOVE (memory_limit_pct, 0, 100)},
-    {"oom-risk", 0, "P", "replaces --memory-limit: accept at most this probability of "
-                         "running out of memory, 0 to 1",
+    {"oom-risk", 0, "P",
+     "replaces --memory-limit: accept at most this probability of "
+     "running out of memory, 0 to 1",
      CLI_ABOVE (oom_risk, 0, 0.999999)},
     {"memory-model", 0, "linkwise|fujii|korthikanti",
      "memory formulas: linkwise's own (default), or published ones to compare with",
      CLI_PARSED (parse_memory_model, enum memest_model, memory_model)},
-    {"layers-per-stage", 0, "N,N,...", "layers of each stage, for mem and time (default: "
-                                       "the profile's split)", CLI_TEXT (layers)},
+    {"layers-per-stage", 0, "N,N,...",
+     "layers of each stage, for mem and time (default: "
+     "the profile's split)",
+     CLI_TEXT (layers)},
     {0}};
 
 static void init (void *input)

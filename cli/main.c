@@ -25,18 +25,17 @@ static const struct menu cluster = {
              "  linkwise cluster show examples/clusters/h100-17.json\n\nCommands:\n",
     .more = "\n`linkwise cluster COMMAND --help` lists the options.\n",
     .width = 7,
-    .line = {
-        {"show", "show nodes, link tiers, the worst links and a heat map",
-         &cli_cluster_show},
-        {"check", "check that a cluster file can be used, and note oddities",
-         &cli_cluster_check},
-        {"merge", "merge node, links and cluster files into one cluster file",
-         &cli_cluster_merge},
-        {"import", "convert other tools' output to a links or node file",
-         &cli_cluster_import},
-        {"drain", "take nodes, GPUs or links out of use, or put them back",
-         &cli_cluster_drain},
-        {"synth", "generate a synthetic cluster", &cli_cluster_synth}}};
+    .line = {{"show", "show nodes, link tiers, the worst links and a heat map",
+              &cli_cluster_show},
+             {"check", "check that a cluster file can be used, and note oddities",
+              &cli_cluster_check},
+             {"merge", "merge node, links and cluster files into one cluster file",
+              &cli_cluster_merge},
+             {"import", "convert other tools' output to a links or node file",
+              &cli_cluster_import},
+             {"drain", "take nodes, GPUs or links out of use, or put them back",
+              &cli_cluster_drain},
+             {"synth", "generate a synthetic cluster", &cli_cluster_synth}}};
 
 static const struct menu program = {
     .name = "linkwise",

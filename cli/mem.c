@@ -118,9 +118,9 @@ static json_t *estimate_json (const struct estimate *e)
                      e->gpu->memory_bytes, "limit_bytes", e->limit_bytes, "fits",
                      fits (e), "oom_probability", json_number_or_null (e->chance),
                      "binding_stage", e->worst, "per_stage", list);
-    json_object_set_new (doc, "parts",
-                         cli_parts_json (&e->work.profile,
-                                         &(struct topology_node){.type = e->gpu}, 1));
+    json_object_set_new (
+        doc, "parts",
+        cli_parts_json (&e->work.profile, &(struct topology_node){.type = e->gpu}, 1));
     if (doc && !fits (e))
         json_object_set_new (doc, "would_fit_with",
                              e->fix.len > 0 ? json_string (text_str (&e->fix))

@@ -64,7 +64,8 @@ static const struct cli_option options[] = {
     {"top", 0, "N", "list the N best configurations (default 5)",
      CLI_INT (settings.top, 0, 10000)},
     {"output", 'o', "PLAN", "write the plan file; - is standard output", CLI_TEXT (out)},
-    {"json", 'j', NULL, "print the plan file, and what is behind it, instead of a summary", CLI_FLAG (json)},
+    {"json", 'j', NULL,
+     "print the plan file, and what is behind it, instead of a summary", CLI_FLAG (json)},
     {0}};
 
 static void init (void *input)
@@ -292,8 +293,7 @@ static void print_summary (const struct planning *x)
         printf ("%ld impossible to place, ", info->unplaced);
     printf ("%ld %s; %.2f s\n",
             info->configurations - info->refused_memory - info->placed - info->unplaced,
-            info->stopped ? "pruned by bounds or not reached"
-                          : "pruned by bounds",
+            info->stopped ? "pruned by bounds or not reached" : "pruned by bounds",
             info->seconds);
     printf ("\nplan     %s\n", cli_config_text (&r->config, config));
     print_layers (r);
@@ -368,9 +368,9 @@ static enum status answer (const struct planning *x, struct error *err)
     if (st == ST_OK && in->json) {
         cli_step_interval_json (&x->r.estimate, x->p.profile,
                                 json_object_get (doc, "estimate"));
-        json_object_set_new (doc, "parts",
-                             cli_parts_json (x->p.profile, x->p.cluster->node,
-                                             x->p.cluster->n_nodes));
+        json_object_set_new (
+            doc, "parts",
+            cli_parts_json (x->p.profile, x->p.cluster->node, x->p.cluster->n_nodes));
     }
     if (st == ST_OK && to_stdout)
         st = json_write ("-", doc, err);
@@ -485,13 +485,12 @@ const struct cli_command cli_plan = {
         "inter:48\", in GB/s), or - for standard input.  MODEL is a Hugging Face "
         "config.json, a preset (`linkwise models`), or -.",
     .options = {.line = options, .group = 2, .init = init, .check = check},
-    .parts = {{&cli_job_options, offsetof (INPUT, job),
-               "The job (the search chooses degrees and settings that are not given):",
-               1},
-              {&plan_passes_options, offsetof (INPUT, passes),
-               "Several measurements of the links:", 4},
-              {&plan_from_options, offsetof (INPUT, from),
-               "Replanning a running job:", 3}},
+    .parts =
+        {{&cli_job_options, offsetof (INPUT, job),
+          "The job (the search chooses degrees and settings that are not given):", 1},
+         {&plan_passes_options, offsetof (INPUT, passes),
+          "Several measurements of the links:", 4},
+         {&plan_from_options, offsetof (INPUT, from), "Replanning a running job:", 3}},
     .places = {.most = 2, .expected = "CLUSTER and MODEL"},
     .at = {CLI_PLACE (cluster), CLI_PLACE (model)},
     CLI_RUN (run)};

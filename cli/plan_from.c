@@ -16,8 +16,7 @@ static const struct cli_option options[] = {
      "seconds to stop, move and restart the job (default 0); the job stays as it is "
      "unless the remaining steps save more than this",
      CLI_FROM_0 (move_cost_s, 1e12)},
-    {"remaining-steps", 0, "N",
-     "steps left to run (default: as many as fit in a day)",
+    {"remaining-steps", 0, "N", "steps left to run (default: as many as fit in a day)",
      CLI_ABOVE (how.remaining_steps, 0, 1e12)},
     {"degrees", 0, "same|any",
      "same: keep the old degrees while they can run (default); any: search all degrees "

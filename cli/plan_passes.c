@@ -133,10 +133,9 @@ void plan_passes_print (const struct plan_passes *x)
         printf ("held out unknown gain: the default order or the placement cannot run\n");
         return;
     }
-    printf (
-        "held out gain %+.2f %% over the default order (%.0f %% interval: %+.2f to "
-        "%+.2f) on ",
-        100 * h->gain, 100 * h->confidence, 100 * h->low, 100 * h->high);
+    printf ("held out gain %+.2f %% over the default order (%.0f %% interval: %+.2f to "
+            "%+.2f) on ",
+            100 * h->gain, 100 * h->confidence, 100 * h->low, 100 * h->high);
     if (x->held_out)
         printf ("%d %s%s not used for planning\n", h->measurements, what,
                 h->measurements > 1 ? "s" : "");

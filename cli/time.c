@@ -18,9 +18,8 @@ struct time_input {
 
 #define INPUT struct time_input
 
-#define TRACE                                                               \
-    "trace", 0, "FILE",                                                     \
-        "write the schedule as Chrome trace JSON, to open in Perfetto", \
+#define TRACE                                                                           \
+    "trace", 0, "FILE", "write the schedule as Chrome trace JSON, to open in Perfetto", \
         CLI_TEXT (trace), .alone = "--trace"
 
 static void print_estimate (const struct costmodel_estimate *e,
@@ -46,8 +45,9 @@ static enum status write_trace (const struct costmodel_problem *p, const int *gp
     enum status st;
 
     if (p->kind != COSTMODEL_CRITICAL_PATH)
-        notes_add (notes, "%s has no schedule to trace: the trace shows the "
-                          "critical-path model",
+        notes_add (notes,
+                   "%s has no schedule to trace: the trace shows the "
+                   "critical-path model",
                    cli_model_authors (p->kind));
     own.kind = COSTMODEL_CRITICAL_PATH;
     st = costmodel_trace (&own, gpu, &trace, err);
@@ -180,8 +180,8 @@ static enum status run_time (void *input, struct notes *notes, struct error *err
 static const struct cli_option time_options[] = {
     {"placement", 0, "default|PLAN",
      "default: Megatron's rank order over the nodes as listed; PLAN: the ranks of a plan "
-     "file", CLI_TEXT (placement),
-     .usual = "default"},
+     "file",
+     CLI_TEXT (placement), .usual = "default"},
     {TRACE},
     {CLI_COST_MODEL},
     {CLI_JSON},

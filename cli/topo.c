@@ -16,12 +16,12 @@ struct topo_input {
 #define INPUT struct topo_input
 
 static const struct cli_option options[] = {
-    {"from", 0, "FILE", "read this file instead of this machine",
-     CLI_TEXT (from)},
+    {"from", 0, "FILE", "read this file instead of this machine", CLI_TEXT (from)},
     {"format", 0, "NAME", "format of the --from file (default auto)", CLI_TEXT (format),
      .usual = "auto"},
-    {"name", 0, "NODE", "name of the node (default: the host's name, or the name in the "
-                        "file)",
+    {"name", 0, "NODE",
+     "name of the node (default: the host's name, or the name in the "
+     "file)",
      CLI_TEXT (name)},
     {"gpu-type", 0, "TYPE", "type of the GPUs, for nodes without one",
      CLI_TEXT (gpu_type)},
@@ -135,11 +135,10 @@ static void list_formats (struct text *out)
 
 const struct cli_command cli_topo = {
     .arguments = "",
-    .help =
-        "Describe this machine as a node file: packages, NUMA nodes, GPUs, NICs, "
-        "NVLinks, and the nearest NIC and cores of each GPU.\v"
-        "Example: linkwise topo -o $(hostname -s).json\n\n"
-        "Formats that --from reads:\n",
+    .help = "Describe this machine as a node file: packages, NUMA nodes, GPUs, NICs, "
+            "NVLinks, and the nearest NIC and cores of each GPU.\v"
+            "Example: linkwise topo -o $(hostname -s).json\n\n"
+            "Formats that --from reads:\n",
     .add_help = list_formats,
     .options = {.line = options, .check = check},
     .places = {.expected = " (--from FILE reads a file)"},

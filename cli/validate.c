@@ -231,11 +231,9 @@ static json_t *profiles_json (const struct validation *v, json_t *parts)
         json_object_set_new (seen, v->profile[i].name,
                              json_integer (json_integer_value (n) + 1));
     }
-    json_array_foreach (parts, k, one)
-        json_object_set (
-            one, "rows",
-            json_object_get (seen,
-                             json_string_value (json_object_get (one, "framework"))));
+    json_array_foreach (parts, k, one) json_object_set (
+        one, "rows",
+        json_object_get (seen, json_string_value (json_object_get (one, "framework"))));
     return seen;
 }
 

@@ -102,8 +102,7 @@ static struct machine machine_of (const struct topology_gpu_type *t,
             costmodel_matrix_rate (t, precision) * gemm_efficiency (t, p, precision),
         .memory_rate = t->hbm_bytes_per_s * p->time.memory_bandwidth,
         .multiprocessors = t->multiprocessors,
-        .element_bytes =
-            precision == PREC_FP8 ? 1.0 : workload_element_bytes (precision),
+        .element_bytes = precision == PREC_FP8 ? 1.0 : workload_element_bytes (precision),
     };
 }
 

@@ -121,10 +121,9 @@ static enum status check_expressible (const struct workload_plan *p, struct erro
 
     if (strcmp (schedule, "1f1b") != 0 && strcmp (schedule, "interleaved") != 0 &&
         c->deg.pp > 1)
-        return err_set (
-            err, ST_NOFIT,
-            "Megatron-LM has no %s schedule; plan with --schedule 1f1b",
-            schedule);
+        return err_set (err, ST_NOFIT,
+                        "Megatron-LM has no %s schedule; plan with --schedule 1f1b",
+                        schedule);
     if (c->zero >= 2 && c->deg.pp > 1)
         return err_set (err, ST_NOFIT,
                         "Megatron-LM shards gradients (zero %d) through FSDP, without a "
@@ -168,8 +167,9 @@ static enum status write_megatron (const struct launch_input *in, struct launch_
               "    LAUNCHER ... ./exec.sh python3 pretrain_gpt.py $(cat megatron/args) "
               "...\n");
     if (p->job.precision == PREC_TF32)
-        text_add (readme, "\nThe plan's precision is TF32, which PyTorch takes when told: set\n"
-                          "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE=1.\n");
+        text_add (readme,
+                  "\nThe plan's precision is TF32, which PyTorch takes when told: set\n"
+                  "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE=1.\n");
     return ST_OK;
 }
 

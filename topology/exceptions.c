@@ -162,8 +162,9 @@ static enum status read_exception (struct reader *r, const struct json_at *at)
         return json_fail_text (at, r->err, "expected two GPUs or two nodes");
     if (from.node == to.node ? !c->has_gpu_matrix && !c->node[from.node].intra
                              : !c->has_gpu_matrix && !c->has_inter)
-        return json_fail_text (at, r->err, "an exception for links that the file does "
-                                           "not have");
+        return json_fail_text (at, r->err,
+                               "an exception for links that the file does "
+                               "not have");
     return apply (c, &from, &to, &x) ? ST_OK : err_nomem (r->err);
 }
 

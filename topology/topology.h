@@ -28,7 +28,7 @@ struct topology_gpu_type {
     double memory_bytes;    /* as the driver reports it, not the label's */
     double hbm_bytes_per_s; /* vendor's peak */
     double bf16_flop_per_s, fp16_flop_per_s, fp8_flop_per_s, fp32_flop_per_s,
-        tf32_flop_per_s; /* products of fp32 numbers, rounded to TF32 */
+        tf32_flop_per_s;    /* products of fp32 numbers, rounded to TF32 */
     int multiprocessors;    /* SMs or CUs */
     double gemm_efficiency; /* part of the peak that large matrix products reach */
     double

@@ -170,8 +170,7 @@ static enum status read_mlp_only (const struct json_at *at, struct workload_mode
 
         TRY (json_want_int (&one, 0, m->layers - 1, &layer, err));
         if (layer != (long long) i)
-            return json_fail_text (&one, err,
-                                   "layers without experts must come first");
+            return json_fail_text (&one, err, "layers without experts must come first");
     }
     if (n > 0)
         m->dense_layers = (int) n;

@@ -420,7 +420,8 @@ enum workload_selective { SELECTIVE_ATTENTION, SELECTIVE_PRODUCTS, SELECTIVE_LAY
 struct workload_profile {
     char name[64];
     char from[256]; /* the argument it was read by: a shipped name, or a file */
-    char origin[512]; /* the file's "source": where its values come from; cut where longer */
+    char origin
+        [512]; /* the file's "source": where its values come from; cut where longer */
     char source[WORKLOAD_SOURCES_MAX][64]; /* of the runs that it was fitted on */
     int n_sources;
     char framework[WORKLOAD_SOURCES_MAX]

@@ -283,9 +283,7 @@ static enum status explain_empty (const struct pool *pool, struct error *err)
                         "vpp %d: %d layers do not divide into %d chunks of %d stages",
                         c.deg.vpp, p->model->layers, c.deg.vpp, c.deg.pp);
     if (a->sequence_parallel == 1 && a->tp == 1)
-        return err_set (
-            err, ST_INVALID,
-            "sequence parallelism needs tp above 1");
+        return err_set (err, ST_INVALID, "sequence parallelism needs tp above 1");
     fixed = workload_world (&c.deg);
     if (fixed > pool->n_gpus)
         return err_set (err, ST_INVALID,

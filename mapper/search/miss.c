@@ -145,9 +145,8 @@ void mapper_explain_miss (const struct mapper_problem *p, const struct mapper_in
         miss->gpu_bytes / UNITS_GIB);
     add_change (p, miss, out);
     if (miss->memory.peak_bytes <= miss->limit_bytes)
-        text_add (out,
-                  "  too few GPUs have that much memory, or they are on too many "
-                  "nodes\n");
+        text_add (out, "  too few GPUs have that much memory, or they are on too many "
+                       "nodes\n");
     if (axis) {
         text_add (out, "it would fit without fixing %s\n", axis);
         return;

@@ -109,8 +109,8 @@ static void digest (void **state)
     (void) state;
 
     file_sha256 ("abc", 3, hex); /* FIPS 180-2, appendix B.1 */
-    assert_string_equal (hex,
-                         "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    assert_string_equal (
+        hex, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 }
 
 int main (void)

@@ -86,7 +86,8 @@ static void layouts (void **state)
     expect_1234 ("{'descr': '<f8', 'fortran_order': False, 'shape': (2, 2), }", d, 32);
     expect_1234 ("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 2), }", f, 16);
     expect_1234 ("{'descr': '>f8', 'fortran_order': False, 'shape': (2, 2), }", big, 32);
-    expect_1234 ("{'descr': '<f8', 'fortran_order': True, 'shape': (2, 2), }", fortran, 32);
+    expect_1234 ("{'descr': '<f8', 'fortran_order': True, 'shape': (2, 2), }", fortran,
+                 32);
     expect_1234 ("{'descr': '>f4', 'fortran_order': True, 'shape': (2, 2), }", both, 16);
 }
 
@@ -99,9 +100,11 @@ static void faults (void **state)
     } bad[] = {
         {"{'descr': '<f8', 'fortran_order': False, 'shape': (2, 2), }", 31, "bytes"},
         {"{'descr': '<f8', 'fortran_order': False, 'shape': (2, 2), }", 33, "bytes"},
-        {"{'descr': '<i8', 'fortran_order': False, 'shape': (2, 2), }", 32, "f4 or f8, found '<i8'"},
+        {"{'descr': '<i8', 'fortran_order': False, 'shape': (2, 2), }", 32,
+         "f4 or f8, found '<i8'"},
         {"{'descr': '<f8', 'fortran_order': False, 'shape': (4,), }", 32, "square"},
-        {"{'descr': '<f8', 'fortran_order': False, 'shape': (1, 4), }", 32, "square matrix, found shape (1, 4)"},
+        {"{'descr': '<f8', 'fortran_order': False, 'shape': (1, 4), }", 32,
+         "square matrix, found shape (1, 4)"},
         {"{'descr': '<f8', 'fortran_order': False, 'shape': (0, 0), }", 0, "square"},
         {"{'descr': '<f8', 'fortran_order': False, 'shape': (99999999, 99999999), }", 32,
          "square"},
@@ -150,7 +153,8 @@ static void round_trip (void **state)
 
 int main (void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test (layouts), cmocka_unit_test (faults),
+    const struct CMUnitTest tests[] = {cmocka_unit_test (layouts),
+                                       cmocka_unit_test (faults),
                                        cmocka_unit_test (round_trip)};
 
     return cmocka_run_group_tests (tests, make_path, remove_path);

@@ -129,8 +129,8 @@ static void lines (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (medians), cmocka_unit_test (spreads), cmocka_unit_test (intervals),
-        cmocka_unit_test (lines)};
+        cmocka_unit_test (medians), cmocka_unit_test (spreads),
+        cmocka_unit_test (intervals), cmocka_unit_test (lines)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

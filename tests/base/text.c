@@ -5,8 +5,9 @@
 
 static void shell_words (void **state)
 {
-    static const char *const words[] = {"plain", "two words", "it's", "$(reboot)", "`x`",
-                                        "a\nb", "", "\\", "'; rm -rf /; '"};
+    static const char *const words[] = {"plain",     "two words", "it's",
+                                        "$(reboot)", "`x`",       "a\nb",
+                                        "",          "\\",        "'; rm -rf /; '"};
     (void) state;
 
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {

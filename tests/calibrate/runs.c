@@ -47,9 +47,9 @@ static void precisions (void **state)
     static const struct {
         const char *cell;
         enum workload_precision precision;
-    } t[] = {{"precision=bf16-true", PREC_BF16}, {"precision=fp16 amp", PREC_FP32},
-             {"precision=fp32", PREC_FP32},      {"precision=tf32", PREC_TF32},
-             {"precision=TF32", PREC_TF32},      {"precision=fp32 (TF32)", PREC_TF32},
+    } t[] = {{"precision=bf16-true", PREC_BF16},  {"precision=fp16 amp", PREC_FP32},
+             {"precision=fp32", PREC_FP32},       {"precision=tf32", PREC_TF32},
+             {"precision=TF32", PREC_TF32},       {"precision=fp32 (TF32)", PREC_TF32},
              {"precision=bf16 (tf32)", PREC_BF16}};
     (void) state;
 

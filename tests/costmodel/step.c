@@ -307,7 +307,8 @@ static void tf32_rate (void **state)
 {
     static const char form[] =
         "{\"version\":1,\"gpu_types\":{\"x\":{\"like\":\"h100-sxm5-80g\",\"%s\":500,"
-        "\"bf16_tflop_per_s\":%d}},\"nodes\":[{\"name\":\"a\",\"gpus\":4,\"gpu_type\":\"x\"}],"
+        "\"bf16_tflop_per_s\":%d}},\"nodes\":[{\"name\":\"a\",\"gpus\":4,\"gpu_type\":"
+        "\"x\"}],"
         "\"links\":{\"intra\":{\"bandwidth_gb_per_s\":200,\"latency_us\":1}}}";
     (void) state;
 

@@ -7,8 +7,8 @@
 
 /* bound_of in a pool of its own: BOUND_RUNS when tight, else BOUND_FRACTIONS. */
 static inline enum status bound_of_problem (const struct mapper_problem *p,
-                              const struct workload_config *c, bool tight,
-                              double *bound_s, struct error *err)
+                                            const struct workload_config *c, bool tight,
+                                            double *bound_s, struct error *err)
 {
     struct pool pool;
 

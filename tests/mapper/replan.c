@@ -107,8 +107,7 @@ static void a_bad_link (void **state)
 
     later.cluster = now;
 
-    struct mapper_problem p = search_problem (&later),
-                          before = search_problem (&s);
+    struct mapper_problem p = search_problem (&later), before = search_problem (&s);
     struct outcome o = replan_with (&p, &old, &how);
     double gain_s = o.x.stay_step_s - o.r.estimate.step_s;
 

@@ -5,7 +5,8 @@
 
 static struct memest_stage stage_of (const struct workload_model *m,
                                      const struct workload_job *j,
-                                     const struct workload_config *c, int stage, int layers)
+                                     const struct workload_config *c, int stage,
+                                     int layers)
 {
     struct workload_profile p = profile_of (WORKLOAD_PROFILE_DEFAULT);
     struct memest_problem problem = {m, j, c, &p, MEMEST_LINKWISE};
@@ -30,7 +31,8 @@ static double layer_of (const struct workload_model *m, const struct workload_jo
 static void korthikanti_layer (void **state)
 {
     struct workload_model m = model_of ("gpt3-175b");
-    struct workload_job j = {.seq = 2048, .global_batch = 8, .attention = ATTENTION_FUSED};
+    struct workload_job j = {
+        .seq = 2048, .global_batch = 8, .attention = ATTENTION_FUSED};
     double s = 2048, b = 2, h = m.hidden, a = m.heads, t = 8, sbh = s * b * h;
     const struct {
         int tp;
@@ -284,7 +286,8 @@ static void unlike_chunks (void **state)
     c.schedule = SCHEDULE_INTERLEAVED;
     c.deg.vpp = 2;
     held = workload_stage_of (&m, &c, layers, 0);
-    assert_true (held.first.dense == 3 && held.first.expert == 5 && held.last.expert == 8);
+    assert_true (held.first.dense == 3 && held.first.expert == 5 &&
+                 held.last.expert == 8);
     mean = held;
     mean.first = mean.last = (struct workload_layers){0};
     memest_stage (&q, 0, &held, &s);
@@ -349,9 +352,11 @@ static void norm_kernels (void **state)
 
     for (size_t i = 0; i < 2; i++)
         for (int choice = 0; choice < 3; choice++) {
-            static const enum workload_choice choices[] = {CHOICE_PROFILE, CHOICE_YES, CHOICE_NO};
+            static const enum workload_choice choices[] = {CHOICE_PROFILE, CHOICE_YES,
+                                                           CHOICE_NO};
             struct workload_model m = model_of (known[i].model);
-            struct workload_job j = {.seq = 2048, .global_batch = 8, .fused_norm = CHOICE_YES};
+            struct workload_job j = {
+                .seq = 2048, .global_batch = 8, .fused_norm = CHOICE_YES};
             struct workload_config c = config_of (1, 1, 1, 1);
             struct memest_problem q = {&m, &j, &c, &p, MEMEST_LINKWISE};
             struct workload_stage one = {.dense = 1};
@@ -432,8 +437,8 @@ static void latent_attention (void **state)
     /* 4 q_rank + 2 (kv_rank + rope) + 2 kv_rank + 4 a (nope + rope) + 4 a v bytes a token,
      * against 4 a d of queries and 4 a d of keys and values. */
     CLOSE (layer_of (&whole, &j, &c, 0) - layer_of (&m, &j, &c, 0),
-           tokens * (8 * 128 * 192 -
-                     (4 * 1536 + 2 * (512 + 64) + 2 * 512 + 4 * 128 * 192 + 4 * 128 * 128)),
+           tokens * (8 * 128 * 192 - (4 * 1536 + 2 * (512 + 64) + 2 * 512 +
+                                      4 * 128 * 192 + 4 * 128 * 128)),
            1e-9);
 }
 

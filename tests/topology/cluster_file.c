@@ -5,11 +5,13 @@
 
 #include "base/json.h"
 
-#define NODES "\"nodes\":[{\"name\":\"a\",\"gpus\":2,\"gpu_type\":\"t4\"}," \
-              "{\"name\":\"b\",\"gpus\":2,\"gpu_type\":\"t4\"}]"
+#define NODES                                                     \
+    "\"nodes\":[{\"name\":\"a\",\"gpus\":2,\"gpu_type\":\"t4\"}," \
+    "{\"name\":\"b\",\"gpus\":2,\"gpu_type\":\"t4\"}]"
 #define INTRA "\"intra\":{\"bandwidth_gb_per_s\":10,\"latency_us\":5}"
 #define INTER "\"inter\":{\"bandwidth_gb_per_s\":[[null,3],[2,null]],\"latency_us\":20}"
-#define DOC(NODES_, LINKS) "{\"version\":1,\"name\":\"x\"," NODES_ ",\"links\":{" LINKS "}}"
+#define DOC(NODES_, LINKS) \
+    "{\"version\":1,\"name\":\"x\"," NODES_ ",\"links\":{" LINKS "}}"
 
 static void directed_links (void **state)
 {
@@ -68,10 +70,12 @@ static void names_of_hosts (void **state)
 /* A null link is priced at the lowest measured bandwidth of its kind. */
 static void unmeasured_links (void **state)
 {
-    struct topology_cluster *c = cluster_from (DOC (
-        "\"nodes\":[{\"name\":\"a\",\"gpus\":1,\"gpu_type\":\"t4\"},{\"name\":\"b\",\"gpus\":1,"
-        "\"gpu_type\":\"t4\"},{\"name\":\"c\",\"gpus\":1,\"gpu_type\":\"t4\"}]",
-        "\"inter\":{\"latency_us\":1,\"bandwidth_gb_per_s\":[[0,3,null],[4,0,7],[5,6,0]]}"));
+    struct topology_cluster *c = cluster_from (
+        DOC ("\"nodes\":[{\"name\":\"a\",\"gpus\":1,\"gpu_type\":\"t4\"},{\"name\":\"b\","
+             "\"gpus\":1,"
+             "\"gpu_type\":\"t4\"},{\"name\":\"c\",\"gpus\":1,\"gpu_type\":\"t4\"}]",
+             "\"inter\":{\"latency_us\":1,\"bandwidth_gb_per_s\":[[0,3,null],[4,0,7],[5,"
+             "6,0]]}"));
     struct topology_link l = topology_link (c, 0, 2);
     struct topology_link_stats s;
     struct error err;
@@ -86,8 +90,9 @@ static void unmeasured_links (void **state)
     topology_cluster_destroy (c);
 
     /* Nothing of the kind was measured: no price. */
-    c = cluster_from (DOC (NODES, INTRA ",\"inter\":{\"latency_us\":1,\"bandwidth_gb_per_s\":"
-                                        "[[null,null],[null,null]]}"));
+    c = cluster_from (DOC (NODES,
+                           INTRA ",\"inter\":{\"latency_us\":1,\"bandwidth_gb_per_s\":"
+                                 "[[null,null],[null,null]]}"));
     l = topology_link (c, 0, 2);
     assert_true (!l.measured && l.bytes_per_s == 0);
     topology_cluster_destroy (c);
@@ -98,10 +103,12 @@ static void per_node_and_per_gpu (void **state)
     struct topology_cluster *c = cluster_from (
         DOC ("\"nodes\":[{\"name\":\"a\",\"gpus\":2,\"gpu_type\":\"t4\"},{\"name\":\"b\","
              "\"gpus\":1,\"gpu_type\":\"my\",\"speed\":[0.5],\"rack\":\"r1\",\"state\":"
-             "\"drained\",\"gpu_uuid\":[\"GPU-1\"],\"gpu_numa\":[1],\"gpu_nic\":[\"mlx5_0\"]}],"
+             "\"drained\",\"gpu_uuid\":[\"GPU-1\"],\"gpu_numa\":[1],\"gpu_nic\":[\"mlx5_"
+             "0\"]}],"
              "\"gpu_types\":{\"my\":{\"like\":\"l4\",\"memory_gb\":10}}",
              "\"intra\":[{\"bandwidth_gb_per_s\":[[0,11],[12,0]],\"latency_us\":1},null],"
-             "\"inter\":{\"bandwidth_gb_per_s\":2,\"latency_us\":1,\"node_gb_per_s\":[4,null]}"));
+             "\"inter\":{\"bandwidth_gb_per_s\":2,\"latency_us\":1,\"node_gb_per_s\":[4,"
+             "null]}"));
     (void) state;
 
     CLOSE (topology_link (c, 0, 1).bytes_per_s, 11e9, 1e-12);
@@ -115,8 +122,9 @@ static void per_node_and_per_gpu (void **state)
     assert_string_equal (c->node[1].gpu_nic[0], "mlx5_0");
     topology_cluster_destroy (c);
 
-    c = cluster_from (DOC (NODES, "\"gpu\":{\"latency_us\":1,\"bandwidth_gb_per_s\":[[0,1,2,3],"
-                                  "[4,0,5,6],[7,8,0,9],[10,11,null,0]]}"));
+    c = cluster_from (DOC (NODES,
+                           "\"gpu\":{\"latency_us\":1,\"bandwidth_gb_per_s\":[[0,1,2,3],"
+                           "[4,0,5,6],[7,8,0,9],[10,11,null,0]]}"));
     assert_true (c->has_gpu_links);
     CLOSE (topology_link (c, 2, 1).bytes_per_s, 8e9, 1e-12);
     CLOSE (topology_link (c, 3, 2).bytes_per_s, 1e9, 1e-12); /* lowest inside nodes */
@@ -137,7 +145,8 @@ static void shares (void **state)
     CLOSE (topology_share (c, 0, 1, 1, 1), 6e9, 1e-12);
     CLOSE (topology_share (c, 0, 1, 4, 1), 1.5e9, 1e-12);
     CLOSE (topology_share (c, 0, 1, 1, 4), 1.5e9, 1e-12);
-    CLOSE (topology_share (c, 1, 0, 1, 4), 1.5e9, 1e-12); /* nobody measured: the lowest */
+    CLOSE (topology_share (c, 1, 0, 1, 4), 1.5e9,
+           1e-12); /* nobody measured: the lowest */
     doc = topology_cluster_to_json (c);
     assert_non_null (json_object_get (
         json_object_get (json_object_get (doc, "links"), "inter"), "node_pair_gb_per_s"));
@@ -165,12 +174,14 @@ static void breaches (void **state)
          "nodes[0].name"},
         {DOC ("\"nodes\":[{\"name\":\"a\",\"gpus\":0,\"gpu_type\":\"t4\"}]", ""),
          "nodes[0].gpus: expected a whole number from 1 to 1024, found 0"},
-        {DOC ("\"nodes\":[{\"name\":\"a\",\"gpus\":2000,\"gpu_type\":\"t4\"}]", ""), "found 2000"},
+        {DOC ("\"nodes\":[{\"name\":\"a\",\"gpus\":2000,\"gpu_type\":\"t4\"}]", ""),
+         "found 2000"},
         {DOC ("\"nodes\":[{\"name\":\"a\",\"gpus\":1,\"gpu_type\":\"h100\"}]", ""),
          "unknown GPU type \"h100\" (did you mean h100-sxm5-80g?)"},
-        {DOC ("\"nodes\":[{\"name\":\"a\",\"gpus\":1,\"gpu_type\":\"t4\"},{\"name\":\"a\","
-              "\"gpus\":1,\"gpu_type\":\"t4\"}]",
-              INTER),
+        {DOC (
+             "\"nodes\":[{\"name\":\"a\",\"gpus\":1,\"gpu_type\":\"t4\"},{\"name\":\"a\","
+             "\"gpus\":1,\"gpu_type\":\"t4\"}]",
+             INTER),
          "two nodes are named \"a\""},
         {DOC (NODES, INTER), "intra: required, since node a has 2 GPUs"},
         {DOC (NODES, INTRA), "inter: required, since there are 2 nodes"},
@@ -183,14 +194,16 @@ static void breaches (void **state)
         {DOC (NODES, INTRA ",\"inter\":{\"bandwidth_gb_per_s\":[[null,\"3\"],[2,null]],"
                            "\"latency_us\":1}"),
          "[0][1]: expected a number > 0 or null, found \"3\""},
-        {DOC (NODES, INTRA ",\"inter\":{\"bandwidth_gb_per_s\":[[null,3]],\"latency_us\":1}"),
+        {DOC (NODES,
+              INTRA ",\"inter\":{\"bandwidth_gb_per_s\":[[null,3]],\"latency_us\":1}"),
          "bandwidth_gb_per_s: expected 2 rows of 2 entries, found an array of 1"},
         {DOC (NODES, INTRA ",\"inter\":{\"bandwidth_gb_per_s\":[[null,3],[2]],"
                            "\"latency_us\":1}"),
          "bandwidth_gb_per_s[1]: expected an array of 2, found an array of 1"},
         {DOC (NODES, INTRA ",\"inter\":{\"bandwidth_gb_per_s\":3,\"latency_us\":-1}"),
          "latency_us: expected a number >= 0"},
-        {DOC (NODES, INTRA ",\"inter\":{\"bandwidth_gb_per_s\":3}"), "latency_us: expected"},
+        {DOC (NODES, INTRA ",\"inter\":{\"bandwidth_gb_per_s\":3}"),
+         "latency_us: expected"},
         {DOC (NODES, INTRA ",\"inter\":{\"bandwidth_gb_per_s\":3,\"latency_us\":1,"
                            "\"node_gb_per_s\":[1]}"),
          "node_gb_per_s: expected a number, or a list of 2"},
@@ -202,12 +215,15 @@ static void breaches (void **state)
          "node_pair_gb_per_s[0][1]: expected a number > 0 or null, found 0"},
         {DOC (NODES, "\"intra\":[{\"bandwidth_gb_per_s\":10,\"latency_us\":5}]," INTER),
          "intra: expected one object, or a list of 2"},
-        {DOC ("\"nodes\":[{\"name\":\"a\",\"gpus\":2,\"gpu_type\":\"t4\",\"speed\":[1]}]", INTRA),
+        {DOC ("\"nodes\":[{\"name\":\"a\",\"gpus\":2,\"gpu_type\":\"t4\",\"speed\":[1]}]",
+              INTRA),
          "speed: expected a list of 2 numbers"},
-        {DOC ("\"nodes\":[{\"name\":\"a\",\"gpus\":2,\"gpu_type\":\"t4\",\"speed\":[1,0]}]",
+        {DOC ("\"nodes\":[{\"name\":\"a\",\"gpus\":2,\"gpu_type\":\"t4\",\"speed\":[1,0]}"
+              "]",
               INTRA),
          "speed[1]: expected a number > 0"},
-        {DOC ("\"nodes\":[{\"name\":\"a\",\"gpus\":1,\"gpu_type\":\"t4\",\"state\":\"down\"}]",
+        {DOC ("\"nodes\":[{\"name\":\"a\",\"gpus\":1,\"gpu_type\":\"t4\",\"state\":"
+              "\"down\"}]",
               ""),
          "state: expected \"ok\" or \"drained\", found \"down\""},
         {DOC (NODES ",\"gpu_types\":{\"my\":{\"memory_gb\":10}}", INTRA "," INTER),
@@ -277,12 +293,14 @@ static void unknown_keys_warn (void **state)
 
 int main (void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (directed_links),   cmocka_unit_test (unmeasured_links),
-        cmocka_unit_test (per_node_and_per_gpu),
-                                       cmocka_unit_test (shares), cmocka_unit_test (breaches),
-        cmocka_unit_test (npy_matrix),       cmocka_unit_test (unknown_keys_warn),
-        cmocka_unit_test (names_of_hosts)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test (directed_links),
+                                       cmocka_unit_test (unmeasured_links),
+                                       cmocka_unit_test (per_node_and_per_gpu),
+                                       cmocka_unit_test (shares),
+                                       cmocka_unit_test (breaches),
+                                       cmocka_unit_test (npy_matrix),
+                                       cmocka_unit_test (unknown_keys_warn),
+                                       cmocka_unit_test (names_of_hosts)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -63,45 +63,67 @@ struct good {
     const char *want[12][2];
 };
 
-#define HWLOC(INSIDE)                                                                    \
-    "<?xml version=\"1.0\"?><!DOCTYPE topology SYSTEM \"hwloc2.dtd\">"                   \
-    "<topology version=\"2.0\"><object type=\"Machine\" os_index=\"0\" "                 \
-    "cpuset=\"0x000000ff\" nodeset=\"0x00000003\" gp_index=\"1\">"                       \
+#define HWLOC(INSIDE)                                                    \
+    "<?xml version=\"1.0\"?><!DOCTYPE topology SYSTEM \"hwloc2.dtd\">"   \
+    "<topology version=\"2.0\"><object type=\"Machine\" os_index=\"0\" " \
+    "cpuset=\"0x000000ff\" nodeset=\"0x00000003\" gp_index=\"1\">"       \
     "<info name=\"HostName\" value=\"gpu7.example.org\"/>" INSIDE "</object>"
-#define NUMA(I, CPUS)                                                                    \
-    "<object type=\"NUMANode\" os_index=\"" I "\" cpuset=\"" CPUS "\" nodeset=\"0x"      \
+#define NUMA(I, CPUS)                                                               \
+    "<object type=\"NUMANode\" os_index=\"" I "\" cpuset=\"" CPUS "\" nodeset=\"0x" \
     "0000000" I "\"/>"
-#define PCI_GPU(GP, ADDRESS, INSIDE)                                                     \
-    "<object type=\"PCIDev\" gp_index=\"" GP "\" pci_busid=\"" ADDRESS                   \
+#define PCI_GPU(GP, ADDRESS, INSIDE)                                   \
+    "<object type=\"PCIDev\" gp_index=\"" GP "\" pci_busid=\"" ADDRESS \
     "\" pci_type=\"0302 [10de:20b2] [10de:1463] a1\">" INSIDE "</object>"
-#define PORT(GP)                                                                         \
-    "<object type=\"PCIDev\" subtype=\"NVSwitch\" gp_index=\"" GP                        \
+#define PORT(GP)                                                  \
+    "<object type=\"PCIDev\" subtype=\"NVSwitch\" gp_index=\"" GP \
     "\" pci_busid=\"0000:c0:00.0\" pci_type=\"0680 [10de:1af1] [10de:1af1] a1\"/>"
 
 /* Two packages; a GPU and an InfiniBand NIC behind one PCIe switch under the first, another
  * GPU under the second; both on NVSwitches with 2 and 3 ports. */
-#define TWO_PACKAGES                                                                     \
-    HWLOC (                                                                              \
-        "<object type=\"Package\" cpuset=\"0x0f\" nodeset=\"0x1\" gp_index=\"2\">"       \
-        "<info name=\"CPUModel\" value=\"Test CPU\"/>" NUMA ("0", "0x0f")                \
-        "<object type=\"Bridge\" gp_index=\"3\" bridge_type=\"0-1\">"                    \
-        "<object type=\"Bridge\" gp_index=\"4\" bridge_type=\"1-1\">"                    \
-        "<object type=\"Bridge\" gp_index=\"5\" bridge_type=\"1-1\">"                    \
-        PCI_GPU ("6", "0000:07:00.0", "")                                                \
-        "</object><object type=\"Bridge\" gp_index=\"7\" bridge_type=\"1-1\">"           \
-        "<object type=\"PCIDev\" gp_index=\"8\" pci_busid=\"0000:08:00.0\" "             \
-        "pci_type=\"0207 [15b3:1013] [15b3:0013] 00\">"                                  \
-        "<object type=\"OSDev\" gp_index=\"9\" name=\"ib0\" osdev_type=\"2\"/>"          \
-        "<object type=\"OSDev\" gp_index=\"10\" name=\"mlx5_0\" osdev_type=\"3\"/>"      \
-        "</object></object></object></object></object>"                                  \
-        "<object type=\"Package\" cpuset=\"0xf0\" nodeset=\"0x2\" gp_index=\"12\">"      \
-        NUMA ("1", "0xf0")                                                               \
-        "<object type=\"Bridge\" gp_index=\"13\" bridge_type=\"0-1\">"                   \
-        PCI_GPU ("14", "0000:87:00.0",                                                   \
-                 "<object type=\"OSDev\" gp_index=\"15\" name=\"cuda1\" "                \
-                 "osdev_type=\"5\"><info name=\"GPUModel\" value=\"NVIDIA "              \
-                 "A100-SXM4-80GB\"/></object>")                                          \
-        PORT ("16") PORT ("17") "</object></object>")
+#define TWO_PACKAGES                                                                    \
+    HWLOC (                                                                             \
+        "<object type=\"Package\" cpuset=\"0x0f\" nodeset=\"0x1\" gp_index=\"2\">"      \
+        "<info name=\"CPUModel\" value=\"Test CPU\"/>" NUMA (                           \
+            "0",                                                                        \
+            "0x0f") "<object type=\"Bridge\" gp_index=\"3\" bridge_type=\"0-1\">"       \
+                    "<object type=\"Bridge\" gp_index=\"4\" bridge_type=\"1-1\">"       \
+                    "<object type=\"Bridge\" gp_index=\"5\" "                           \
+                    "bridge_type=\"1-1\">" PCI_GPU (                                    \
+                        "6", "0000:07:00.0",                                            \
+                        "") "</object><object type=\"Bridge\" gp_index=\"7\" "          \
+                            "bridge_type=\"1-1\">"                                      \
+                            "<object type=\"PCIDev\" gp_index=\"8\" "                   \
+                            "pci_busid=\"0000:08:00.0\" "                               \
+                            "pci_type=\"0207 [15b3:1013] [15b3:0013] 00\">"             \
+                            "<object type=\"OSDev\" gp_index=\"9\" name=\"ib0\" "       \
+                            "osdev_type=\"2\"/>"                                        \
+                            "<object type=\"OSDev\" gp_index=\"10\" name=\"mlx5_0\" "   \
+                            "osdev_type=\"3\"/>"                                        \
+                            "</object></object></object></object></object>"             \
+                            "<object type=\"Package\" cpuset=\"0xf0\" nodeset=\"0x2\" " \
+                            "gp_index=\"12\">" NUMA (                                   \
+                                "1",                                                    \
+                                "0xf0") "<object type=\"Bridge\" gp_index=\"13\" "      \
+                                        "bridge_type=\"0-1\">" PCI_GPU ("14",           \
+                                                                        "0000:87:00.0", \
+                                                                        "<object "      \
+                                                                        "type="         \
+                                                                        "\"OSDev\" "    \
+                                                                        "gp_index="     \
+                                                                        "\"15\" "       \
+                                                                        "name="         \
+                                                                        "\"cuda1\" "    \
+                                                                        "osdev_type="   \
+                                                                        "\"5\"><info "  \
+                                                                        "name="         \
+                                                                        "\"GPUModel\" " \
+                                                                        "value="        \
+                                                                        "\"NVIDIA "     \
+                                                                        "A100-SXM4-"    \
+                                                                        "80GB\"/></"    \
+                                                                        "object>")      \
+                                            PORT ("16")                                 \
+                                                PORT ("17") "</object></object>")
 
 static const struct good goods[] = {
     {.name = "hwloc without GPUs",
@@ -343,12 +365,14 @@ static const struct {
     {"<topology version=\"2.0\"></topology>", "without a Machine"},
     {HWLOC (PCI_GPU ("2", "nonsense", "")) "</topology>",
      "pci_busid: expected a PCI address, found \"nonsense\""},
-    {HWLOC (PCI_GPU ("2", "0000:07:00.0", "") PCI_GPU ("3", "0000:07:00.0", ""))
-     "</topology>",
+    {HWLOC (PCI_GPU ("2", "0000:07:00.0", "")
+                PCI_GPU ("3", "0000:07:00.0", "")) "</topology>",
      "two GPUs at the PCI address 0000:07:00.0"},
-    {HWLOC (PCI_GPU ("2", "0000:07:00.0", ""))
-     "<distances2 type=\"PCIDev\" nbobjs=\"2\" name=\"NVLinkBandwidth\">"
-     "<indexes>2 3</indexes><u64values>1 2 3</u64values></distances2></topology>",
+    {HWLOC (PCI_GPU (
+         "2", "0000:07:00.0",
+         "")) "<distances2 type=\"PCIDev\" nbobjs=\"2\" name=\"NVLinkBandwidth\">"
+              "<indexes>2 3</indexes><u64values>1 2 "
+              "3</u64values></distances2></topology>",
      "expected 2 x 2 values, found 3"},
     {"<graphs version=\"1\"></graphs>", "an NCCL graph"},
     {NCCL ("<pci class=\"0x030200\"/>"), "busid: expected a PCI address"},
@@ -400,7 +424,8 @@ static void bad_files (void **state)
     json_t *doc = NULL;
     struct error err = {""};
 
-    assert_int_equal (topology_import ("x", "a", 1, "lstopo", &doc, NULL, &err), ST_USAGE);
+    assert_int_equal (topology_import ("x", "a", 1, "lstopo", &doc, NULL, &err),
+                      ST_USAGE);
     assert_non_null (strstr (err.text, "expected auto, hwloc"));
 }
 
@@ -491,7 +516,8 @@ static const struct {
       {"nodes.0.gpu_nic.7", "\"0101:00:00.0\""}}},
     {"nccl-topo/ndv4-topo.xml",
      "the description has no NVLinks",
-     {{"nodes.0.gpu_numa", "[1,1,0,0,3,3,2,2]"}, {"nodes.0.gpu_nic.5", "\"0106:00:00.0\""}}},
+     {{"nodes.0.gpu_numa", "[1,1,0,0,3,3,2,2]"},
+      {"nodes.0.gpu_nic.5", "\"0106:00:00.0\""}}},
     {"nccl-topo/ndv5-topo.xml",
      "the description has no NVLinks",
      {{"nodes.0.gpu_numa", "[0,0,0,0,1,1,1,1]"}, {"nodes.0.gpu_cpus.7", "\"48-95\""}}},
@@ -503,8 +529,11 @@ static const struct {
       {"links.intra.bandwidth_gb_per_s", "240.0"}}},
     {"nccl-topo/p4de-24xl-topo.xml",
      "the description has no NVLinks",
-     {{"nodes.0.gpu_type", "\"a100-sxm4-80g\""}, {"nodes.0.gpu_nic.1", "\"0000:10:1b.0\""}}},
-    {"nccl-topo/p5.48xl-topo.xml", "32 PCI devices have no class", {{"nodes.0.gpus", "0"}}},
+     {{"nodes.0.gpu_type", "\"a100-sxm4-80g\""},
+      {"nodes.0.gpu_nic.1", "\"0000:10:1b.0\""}}},
+    {"nccl-topo/p5.48xl-topo.xml",
+     "32 PCI devices have no class",
+     {{"nodes.0.gpus", "0"}}},
     {"smi-topo/dgx1_v100_8gpu_4ib.txt",
      "no NUMA column",
      {{"nodes.0.gpu_numa", "[0,0,0,0,1,1,1,1]"},

@@ -22,9 +22,10 @@ static void plain (void **state)
 
 static void mixed (void **state)
 {
-    struct topology_cluster *c = cluster_of (
-        "2x8 h100-sxm5-80g intra:370 inter:48 node:300 + 1x4 a100-sxm4-40g intra:200 inter:20 "
-        "inter-us:30");
+    struct topology_cluster *c =
+        cluster_of ("2x8 h100-sxm5-80g intra:370 inter:48 node:300 + 1x4 a100-sxm4-40g "
+                    "intra:200 inter:20 "
+                    "inter-us:30");
     (void) state;
 
     assert_int_equal (c->n_gpus, 20);
@@ -41,14 +42,21 @@ static void mixed (void **state)
 
 static void bad_lines (void **state)
 {
-    static const char *const bad[] = {
-        "2x8 ",          "2x8 h100-sxm5-80g", /* no intra */
-        "2x1 t4",                             /* no inter */
-        "0x8 t4 intra:1", "2x0 t4 inter:1",    "2x8 nothing intra:1 inter:1",
-        "2x8 t4 intra:-1 inter:1", "2x8 t4 intra:1 inter:nan", "2x8 t4 intra:1 inter:1e999",
-        "2x8 t4 intra:1 outer:1", "2x8 t4 intra inter:1", "2x8 t4 intra:1 inter:1 + ",
-        "99999999999x8 t4 intra:1 inter:1", "-1x8 t4 intra:1",
-        "2x8 t4 intra:1 inter:1 inter:2"};
+    static const char *const bad[] = {"2x8 ",
+                                      "2x8 h100-sxm5-80g", /* no intra */
+                                      "2x1 t4",            /* no inter */
+                                      "0x8 t4 intra:1",
+                                      "2x0 t4 inter:1",
+                                      "2x8 nothing intra:1 inter:1",
+                                      "2x8 t4 intra:-1 inter:1",
+                                      "2x8 t4 intra:1 inter:nan",
+                                      "2x8 t4 intra:1 inter:1e999",
+                                      "2x8 t4 intra:1 outer:1",
+                                      "2x8 t4 intra inter:1",
+                                      "2x8 t4 intra:1 inter:1 + ",
+                                      "99999999999x8 t4 intra:1 inter:1",
+                                      "-1x8 t4 intra:1",
+                                      "2x8 t4 intra:1 inter:1 inter:2"};
     (void) state;
 
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -71,9 +79,9 @@ static void host_lists (void **state)
                 {"n[08-11]", "n08 n09 n10 n11 "},
                 {"r[1-2]n[1-2]-ib", "r1n1-ib r1n2-ib r2n1-ib r2n2-ib "},
                 {"a,b,a", "a b a "}};
-    static const char *const bad[] = {"",       ",",        "a,",       "n[1-3",  "n[3-1]",
-                                      "n[]",    "n[a-b]",   "n[1-]",    "n[-1]",  "n 1",
-                                      "-n",     "n[1-99999999]", "n[1,,2]", "n]1[", "n[1-2000000]"};
+    static const char *const bad[] = {
+        "",      ",",   "a,", "n[1-3",         "n[3-1]",  "n[]",  "n[a-b]",      "n[1-]",
+        "n[-1]", "n 1", "-n", "n[1-99999999]", "n[1,,2]", "n]1[", "n[1-2000000]"};
     (void) state;
 
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {

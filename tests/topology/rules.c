@@ -7,16 +7,16 @@
 #include "topology/survey/stats.h"
 
 #define NODE(NAME, REST) "{\"name\":\"" NAME "\",\"gpus\":2,\"gpu_type\":\"t4\"" REST "}"
-#define FOUR                                                                             \
-    NODE ("a", ",\"switches\":[\"l0\",\"p0\",\"c\"]")                                    \
-    "," NODE ("b", ",\"switches\":[\"l0\",\"p0\",\"c\"]") "," NODE (                     \
-        "c", ",\"switches\":[\"l1\",\"p0\",\"c\"]") "," NODE ("d",                       \
-                                                               ",\"switches\":[\"l2\","  \
-                                                               "\"p1\",\"c\"]")
-#define DOC(NODES, LINKS)                                                                \
-    "{\"version\":1,\"nodes\":[" NODES                                                   \
+#define FOUR                                                                           \
+    NODE ("a", ",\"switches\":[\"l0\",\"p0\",\"c\"]")                                  \
+    "," NODE ("b", ",\"switches\":[\"l0\",\"p0\",\"c\"]") "," NODE (                   \
+        "c", ",\"switches\":[\"l1\",\"p0\",\"c\"]") "," NODE ("d",                     \
+                                                              ",\"switches\":[\"l2\"," \
+                                                              "\"p1\",\"c\"]")
+#define DOC(NODES, LINKS)              \
+    "{\"version\":1,\"nodes\":[" NODES \
     "],\"links\":{\"intra\":{\"bandwidth_gb_per_s\":100,\"latency_us\":2}," LINKS "}}"
-#define INTER(BW, REST)                                                                  \
+#define INTER(BW, REST) \
     "\"inter\":{\"bandwidth_gb_per_s\":" BW ",\"latency_us\":10" REST "}"
 
 static double gb (const struct topology_cluster *c, int src, int dst)
@@ -73,14 +73,14 @@ static void rails (void **state)
 
 static void exceptions (void **state)
 {
-    struct topology_cluster *c = cluster_from (
-        DOC (FOUR, INTER ("10", "") ",\"exceptions\":["
-                                    "{\"from\":\"a\",\"to\":\"b\",\"bandwidth_gb_per_s\":3},"
-                                    "{\"from\":\"c:1\",\"to\":\"d:0\","
-                                    "\"bandwidth_gb_per_s\":null},"
-                                    "{\"from\":\"d:0\",\"to\":\"d:1\","
-                                    "\"bandwidth_gb_per_s\":50,\"latency_us\":4},"
-                                    "{\"from\":\"a\",\"to\":\"b\",\"latency_us\":99}]"));
+    struct topology_cluster *c = cluster_from (DOC (
+        FOUR, INTER ("10", "") ",\"exceptions\":["
+                               "{\"from\":\"a\",\"to\":\"b\",\"bandwidth_gb_per_s\":3},"
+                               "{\"from\":\"c:1\",\"to\":\"d:0\","
+                               "\"bandwidth_gb_per_s\":null},"
+                               "{\"from\":\"d:0\",\"to\":\"d:1\","
+                               "\"bandwidth_gb_per_s\":50,\"latency_us\":4},"
+                               "{\"from\":\"a\",\"to\":\"b\",\"latency_us\":99}]"));
     (void) state;
 
     CLOSE (gb (c, 0, 2), 3.0, 1e-12);
@@ -281,7 +281,8 @@ static void one_for_all (void **state)
     assert_int_equal (s.n_tiers, 2);
     assert_true (s.tier[0].links == 2000.0 * 56);
     assert_true (s.tier[1].links == 2000.0 * 1999 && s.n_worst == 0);
-    ok (topology_heat_collect (c, 10, s.between_median_bytes_per_s, NULL, &h, &err), &err);
+    ok (topology_heat_collect (c, 10, s.between_median_bytes_per_s, NULL, &h, &err),
+        &err);
     assert_int_equal (h.n, 0);
     topology_stats_release (&s);
     topology_cluster_destroy (c);
@@ -318,10 +319,10 @@ static void heat (void **state)
 /* Links of GPUs are looked at one by one, those across rails together. */
 static void rails_visited (void **state)
 {
-    struct topology_cluster *c = cluster_from (DOC (
-        NODE ("a", "") "," NODE ("b", ""),
-        INTER ("4", ",\"rails\":[{\"bandwidth_gb_per_s\":30,\"latency_us\":6},"
-                    "{\"bandwidth_gb_per_s\":40,\"latency_us\":7}]")));
+    struct topology_cluster *c = cluster_from (
+        DOC (NODE ("a", "") "," NODE ("b", ""),
+             INTER ("4", ",\"rails\":[{\"bandwidth_gb_per_s\":30,\"latency_us\":6},"
+                         "{\"bandwidth_gb_per_s\":40,\"latency_us\":7}]")));
     struct topology_stats s;
     struct error err;
     (void) state;
@@ -399,12 +400,12 @@ static void inspection (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (by_node),       cmocka_unit_test (by_hops),
-        cmocka_unit_test (rails),         cmocka_unit_test (exceptions),
-        cmocka_unit_test (drained_gpus),  cmocka_unit_test (breaches),
-        cmocka_unit_test (tiers),         cmocka_unit_test (one_for_all),
-        cmocka_unit_test (heat),          cmocka_unit_test (rails_visited),
-        cmocka_unit_test (link_by_link),  cmocka_unit_test (snapshots),
+        cmocka_unit_test (by_node),      cmocka_unit_test (by_hops),
+        cmocka_unit_test (rails),        cmocka_unit_test (exceptions),
+        cmocka_unit_test (drained_gpus), cmocka_unit_test (breaches),
+        cmocka_unit_test (tiers),        cmocka_unit_test (one_for_all),
+        cmocka_unit_test (heat),         cmocka_unit_test (rails_visited),
+        cmocka_unit_test (link_by_link), cmocka_unit_test (snapshots),
         cmocka_unit_test (inspection)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);

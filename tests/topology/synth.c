@@ -188,9 +188,9 @@ static void refused (void **state)
 
 int main (void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test (calm),   cmocka_unit_test (busy),
-                                       cmocka_unit_test (failing), cmocka_unit_test (mixed),
-                                       cmocka_unit_test (planted), cmocka_unit_test (refused)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (calm),  cmocka_unit_test (busy),    cmocka_unit_test (failing),
+        cmocka_unit_test (mixed), cmocka_unit_test (planted), cmocka_unit_test (refused)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -13,14 +13,16 @@ static void faults (void **state)
     } bad[] = {
         {offsetof (struct workload_config, deg.tp), 3,
          "tp 3 does not divide 64 attention heads (1, 2, 4, 8, 16, 32, 64 would)"},
-        {offsetof (struct workload_config, deg.pp), 81, "pp 81: llama-2-70b has 80 layers"},
+        {offsetof (struct workload_config, deg.pp), 81,
+         "pp 81: llama-2-70b has 80 layers"},
         {offsetof (struct workload_config, deg.dp), 5,
          "dp 5 does not divide 96 sequences of the global batch"},
         {offsetof (struct workload_config, micro_batch), 5,
          "micro-batch 5 does not divide 24 sequences of a data-parallel replica"},
         {offsetof (struct workload_config, deg.cp), 3, "cannot be split"},
         {offsetof (struct workload_config, deg.ep), 2, "has no experts"},
-        {offsetof (struct workload_config, deg.vpp), 2, "vpp 2: the 1f1b schedule has one chunk a stage"},
+        {offsetof (struct workload_config, deg.vpp), 2,
+         "vpp 2: the 1f1b schedule has one chunk a stage"},
         {offsetof (struct workload_config, zero), 4, "expected 0 to 3"},
         {offsetof (struct workload_config, deg.tp), 0, "tp: expected 1 to"},
         {offsetof (struct workload_config, micro_batch), -1, "micro-batch: expected 1"}};
@@ -59,8 +61,8 @@ static void too_many_gpus (void **state)
 /* rank = tp_i + tp (cp_i + cp (dp_i + dp pp_i)), and back. */
 static void coordinates (void **state)
 {
-    struct workload_degrees d = {.tp = 2, .pp = 3, .dp = 4, .cp = 2, .ep = 4, .etp = 2,
-                                 .vpp = 1};
+    struct workload_degrees d = {
+        .tp = 2, .pp = 3, .dp = 4, .cp = 2, .ep = 4, .etp = 2, .vpp = 1};
     (void) state;
 
     for (int r = 0; r < workload_world (&d); r++) {
@@ -146,9 +148,11 @@ static void words (void **state)
     (void) state;
 
     assert_string_equal (workload_recompute_text (&c, buf), "full:3");
-    assert_true (workload_recompute_parse ("full:3", &r, &k) && r == RECOMPUTE_FULL && k == 3);
+    assert_true (workload_recompute_parse ("full:3", &r, &k) && r == RECOMPUTE_FULL &&
+                 k == 3);
     assert_true (workload_recompute_parse ("full", &r, &k) && k == 0);
-    assert_true (workload_recompute_parse ("selective", &r, &k) && r == RECOMPUTE_SELECTIVE);
+    assert_true (workload_recompute_parse ("selective", &r, &k) &&
+                 r == RECOMPUTE_SELECTIVE);
     assert_false (workload_recompute_parse ("full:", &r, &k));
     assert_false (workload_recompute_parse ("full:0", &r, &k));
     assert_false (workload_recompute_parse ("full:-2", &r, &k));
@@ -158,8 +162,10 @@ static void words (void **state)
 
 int main (void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test (faults), cmocka_unit_test (too_many_gpus), cmocka_unit_test (coordinates),
-                                       cmocka_unit_test (even_layers), cmocka_unit_test (partitions), cmocka_unit_test (words)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (faults),      cmocka_unit_test (too_many_gpus),
+        cmocka_unit_test (coordinates), cmocka_unit_test (even_layers),
+        cmocka_unit_test (partitions),  cmocka_unit_test (words)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

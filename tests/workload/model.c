@@ -53,37 +53,46 @@ static void published_configs (void **state)
         const char *name, *doc;
         double params;
     } known[] = {
-#define LLAMA_LIKE(TYPE, H, L, A, K, F, V)                                         \
-    "{\"model_type\":\"" TYPE "\",\"hidden_size\":" #H ",\"num_hidden_layers\":" #L  \
-    ",\"num_attention_heads\":" #A ",\"num_key_value_heads\":" #K                  \
+#define LLAMA_LIKE(TYPE, H, L, A, K, F, V)                                          \
+    "{\"model_type\":\"" TYPE "\",\"hidden_size\":" #H ",\"num_hidden_layers\":" #L \
+    ",\"num_attention_heads\":" #A ",\"num_key_value_heads\":" #K                   \
     ",\"intermediate_size\":" #F ",\"vocab_size\":" #V
         {"llama-3.2-1b",
-         LLAMA_LIKE ("llama", 2048, 16, 32, 8, 8192, 128256) ",\"tie_word_embeddings\":true}",
+         LLAMA_LIKE ("llama", 2048, 16, 32, 8, 8192,
+                     128256) ",\"tie_word_embeddings\":true}",
          1235814400},
-        {"gemma-2b", LLAMA_LIKE ("gemma", 2048, 18, 8, 1, 16384, 256000) ",\"head_dim\":256}",
+        {"gemma-2b",
+         LLAMA_LIKE ("gemma", 2048, 18, 8, 1, 16384, 256000) ",\"head_dim\":256}",
          2506172416},
-        {"gemma-7b", LLAMA_LIKE ("gemma", 3072, 28, 16, 16, 24576, 256000) ",\"head_dim\":256}",
+        {"gemma-7b",
+         LLAMA_LIKE ("gemma", 3072, 28, 16, 16, 24576, 256000) ",\"head_dim\":256}",
          8537680896},
-        {"gemma-2-2b", LLAMA_LIKE ("gemma2", 2304, 26, 8, 4, 9216, 256000) ",\"head_dim\":256}",
+        {"gemma-2-2b",
+         LLAMA_LIKE ("gemma2", 2304, 26, 8, 4, 9216, 256000) ",\"head_dim\":256}",
          2614341888},
-        {"gemma-2-9b", LLAMA_LIKE ("gemma2", 3584, 42, 16, 8, 14336, 256000) ",\"head_dim\":256}",
+        {"gemma-2-9b",
+         LLAMA_LIKE ("gemma2", 3584, 42, 16, 8, 14336, 256000) ",\"head_dim\":256}",
          9241705984},
         {"gemma-2-27b",
-         LLAMA_LIKE ("gemma2", 4608, 46, 32, 16, 36864, 256000) ",\"head_dim\":128}", 27227128320},
+         LLAMA_LIKE ("gemma2", 4608, 46, 32, 16, 36864, 256000) ",\"head_dim\":128}",
+         27227128320},
         {"qwen2-0.5b",
-         LLAMA_LIKE ("qwen2", 896, 24, 14, 2, 4864, 151936) ",\"tie_word_embeddings\":true}",
+         LLAMA_LIKE ("qwen2", 896, 24, 14, 2, 4864,
+                     151936) ",\"tie_word_embeddings\":true}",
          494032768},
         {"qwen3-0.6b",
          LLAMA_LIKE ("qwen3", 1024, 28, 16, 8, 3072,
                      151936) ",\"head_dim\":128,\"tie_word_embeddings\":true}",
          596049920},
-        {"qwen3-8b", LLAMA_LIKE ("qwen3", 4096, 36, 32, 8, 12288, 151936) ",\"head_dim\":128}",
+        {"qwen3-8b",
+         LLAMA_LIKE ("qwen3", 4096, 36, 32, 8, 12288, 151936) ",\"head_dim\":128}",
          8190735360},
         {"qwen3-30b-a3b",
-         LLAMA_LIKE ("qwen3_moe", 2048, 48, 32, 4, 6144,
-                     151936) ",\"head_dim\":128,\"num_experts\":128,\"num_experts_per_tok\":8,"
-                             "\"moe_intermediate_size\":768,\"decoder_sparse_step\":1,"
-                             "\"mlp_only_layers\":[]}",
+         LLAMA_LIKE (
+             "qwen3_moe", 2048, 48, 32, 4, 6144,
+             151936) ",\"head_dim\":128,\"num_experts\":128,\"num_experts_per_tok\":8,"
+                     "\"moe_intermediate_size\":768,\"decoder_sparse_step\":1,"
+                     "\"mlp_only_layers\":[]}",
          30532122624},
         {"qwen1.5-moe-a2.7b",
          LLAMA_LIKE ("qwen2_moe", 2048, 24, 16, 16, 5632,
@@ -92,12 +101,14 @@ static void published_configs (void **state)
                              "\"shared_expert_intermediate_size\":5632}",
          14315784192},
         {"deepseek-v2-lite",
-         LLAMA_LIKE ("deepseek_v2", 2048, 27, 16, 16, 10944,
-                     102400) ",\"q_lora_rank\":null,\"kv_lora_rank\":512,\"qk_rope_head_dim\":64,"
-                             "\"qk_nope_head_dim\":128,\"v_head_dim\":128,\"n_routed_experts\":64,"
-                             "\"n_shared_experts\":2,\"num_experts_per_tok\":6,"
-                             "\"moe_intermediate_size\":1408,\"first_k_dense_replace\":1,"
-                             "\"moe_layer_freq\":1}",
+         LLAMA_LIKE (
+             "deepseek_v2", 2048, 27, 16, 16, 10944,
+             102400) ",\"q_lora_rank\":null,\"kv_lora_rank\":512,\"qk_rope_head_dim\":64,"
+                     "\"qk_nope_head_dim\":128,\"v_head_dim\":128,\"n_routed_experts\":"
+                     "64,"
+                     "\"n_shared_experts\":2,\"num_experts_per_tok\":6,"
+                     "\"moe_intermediate_size\":1408,\"first_k_dense_replace\":1,"
+                     "\"moe_layer_freq\":1}",
          15706484224},
         {"falcon-7b",
          "{\"model_type\":\"falcon\",\"hidden_size\":4544,\"num_hidden_layers\":32,"
@@ -115,10 +126,11 @@ static void published_configs (void **state)
          "\"n_head\":128,\"n_head_kv\":8,\"vocab_size\":65024,"
          "\"parallel_attn\":true,\"bias\":false}",
          41303293952},
-        {"phi-3-mini", LLAMA_LIKE ("phi3", 3072, 32, 32, 32, 8192, 32064) "}", 3821079552},
+        {"phi-3-mini", LLAMA_LIKE ("phi3", 3072, 32, 32, 32, 8192, 32064) "}",
+         3821079552},
         /* A head's width that the file leaves to transformers' default. */
-        {"gemma-2-2b, no head_dim", LLAMA_LIKE ("gemma2", 2304, 26, 8, 4, 9216, 256000) "}",
-         2614341888},
+        {"gemma-2-2b, no head_dim",
+         LLAMA_LIKE ("gemma2", 2304, 26, 8, 4, 9216, 256000) "}", 2614341888},
         /* The language model of a multimodal one. */
         {"llama in llava",
          "{\"model_type\":\"llava\",\"vision_config\":{},\"text_config\":" LLAMA_LIKE (
@@ -166,7 +178,8 @@ static void published_configs (void **state)
         struct error err = {""};
 
         assert_non_null (doc);
-        ok (workload_model_from_json (doc, known[i].name, known[i].name, &m, NULL, &err), &err);
+        ok (workload_model_from_json (doc, known[i].name, known[i].name, &m, NULL, &err),
+            &err);
         if (fabs (workload_model_params (&m) - known[i].params) > 0.5)
             fail_msg ("%s: %.0f parameters, published %.0f", known[i].name,
                       workload_model_params (&m), known[i].params);
@@ -197,7 +210,8 @@ static void tensor_parallel_shares (void **state)
     /* Tied embeddings: both ends of a pipeline hold the matrix, a single stage holds one. */
     m = model_of ("gpt2-xl");
     assert_true (workload_head_params (&m, 1, true) == 2.0 * m.hidden);
-    CLOSE (workload_head_params (&m, 1, false), 2.0 * m.hidden + 50304.0 * m.hidden, 1e-12);
+    CLOSE (workload_head_params (&m, 1, false), 2.0 * m.hidden + 50304.0 * m.hidden,
+           1e-12);
 }
 
 static enum status parse (const char *text, struct workload_model *m, struct error *err)
@@ -211,8 +225,9 @@ static enum status parse (const char *text, struct workload_model *m, struct err
     return st;
 }
 
-#define LLAMA "\"model_type\":\"llama\",\"hidden_size\":64,\"num_hidden_layers\":2," \
-              "\"intermediate_size\":128,\"vocab_size\":100"
+#define LLAMA                                                              \
+    "\"model_type\":\"llama\",\"hidden_size\":64,\"num_hidden_layers\":2," \
+    "\"intermediate_size\":128,\"vocab_size\":100"
 
 static void config_fields (void **state)
 {
@@ -224,7 +239,8 @@ static void config_fields (void **state)
     assert_int_equal (m.kv_heads, 4);
     assert_int_equal (m.head_dim, 16);
     assert_true (m.gated_mlp && !m.tied && m.norm == NORM_RMS);
-    ok (parse ("{" LLAMA ",\"num_attention_heads\":4,\"num_key_value_heads\":2,\"head_dim\":32,"
+    ok (parse ("{" LLAMA
+               ",\"num_attention_heads\":4,\"num_key_value_heads\":2,\"head_dim\":32,"
                "\"tie_word_embeddings\":true}",
                &m, &err),
         &err);
@@ -256,12 +272,15 @@ static void bad_configs (void **state)
          "3 key/value heads do not divide 4 attention heads"},
         {"{" LLAMA ",\"num_attention_heads\":4,\"num_key_value_heads\":8}",
          "8 key/value heads do not divide 4"},
-        {"{\"model_type\":\"llama\",\"hidden_size\":64,\"num_hidden_layers\":1099511627776,"
+        {"{\"model_type\":\"llama\",\"hidden_size\":64,\"num_hidden_layers\":"
+         "1099511627776,"
          "\"num_attention_heads\":4}",
-         "num_hidden_layers: expected a whole number from 1 to 10000, found 1099511627776"},
+         "num_hidden_layers: expected a whole number from 1 to 10000, found "
+         "1099511627776"},
         {"{\"model_type\":\"llama\",\"hidden_size\":64,\"num_hidden_layers\":0}",
          "num_hidden_layers: expected a whole number from 1 to 10000, found 0"},
-        {"{" LLAMA ",\"num_attention_heads\":4,\"num_key_value_heads\":4,\"head_dim\":2000000}",
+        {"{" LLAMA
+         ",\"num_attention_heads\":4,\"num_key_value_heads\":4,\"head_dim\":2000000}",
          "head_dim: expected a whole number from 1 to 1048576, found 2000000"},
         {"{" LLAMA ",\"num_attention_heads\":4,\"num_key_value_heads\":0}",
          "num_key_value_heads: expected a whole number from 1 to 1048576, found 0"},
@@ -360,10 +379,13 @@ static void layers_of_chunks (void **state)
 
 int main (void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (published_counts), cmocka_unit_test (published_configs), cmocka_unit_test (tensor_parallel_shares),
-        cmocka_unit_test (config_fields), cmocka_unit_test (bad_configs),
-        cmocka_unit_test (round_trip), cmocka_unit_test (layers_of_chunks)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test (published_counts),
+                                       cmocka_unit_test (published_configs),
+                                       cmocka_unit_test (tensor_parallel_shares),
+                                       cmocka_unit_test (config_fields),
+                                       cmocka_unit_test (bad_configs),
+                                       cmocka_unit_test (round_trip),
+                                       cmocka_unit_test (layers_of_chunks)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

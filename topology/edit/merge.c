@@ -103,8 +103,7 @@ static void note_conflict (struct merge *m, const char *node, const char *key,
     /* A state is meant to change. */
     if (strcmp (key, "state") != 0 && strcmp (key, "reason") != 0 && a && b)
         notes_add (m->notes, "node %s: %s: %.80s is replaced by %.80s of %s", node, key,
-                   a,
-                   b, s->name);
+                   a, b, s->name);
     free (a);
     free (b);
 }

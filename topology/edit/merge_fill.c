@@ -36,8 +36,9 @@ static enum status fill_intra (struct merge *m, json_t *links)
                 json_member_text (node, "name"), gpus);
         }
         json_array_set_new (list, i, one);
-        notes_add (m->notes, "node %s: its inside links have the nominal rate of its GPU "
-                             "type",
+        notes_add (m->notes,
+                   "node %s: its inside links have the nominal rate of its GPU "
+                   "type",
                    json_member_text (node, "name"));
     }
     list = topology_intra_short (list);

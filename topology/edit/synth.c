@@ -368,10 +368,9 @@ static enum status check (const struct topology_synth *s, struct drawing *d,
                : known_link_gb_per_s (s->gpu_type) >= 20.6 ? 48
                                                            : 24;
     if (d->intra <= 0 && s->gpus > 1)
-        return err_set (
-            err, ST_USAGE,
-            "the rate of links between %s GPUs is unknown: give --intra GB/s",
-            s->gpu_type);
+        return err_set (err, ST_USAGE,
+                        "the rate of links between %s GPUs is unknown: give --intra GB/s",
+                        s->gpu_type);
     d->first_older = s->nodes;
     if (d->preset != MIXED)
         return ST_OK;

@@ -78,8 +78,7 @@ static void add_nvml (struct machine *m, struct notes *notes)
     for (int i = 0; i < m->n_gpus; i++)
         nvidia += m->gpu[i].vendor == 0x10de;
     if (why && nvidia > 0)
-        notes_add (notes, "%s: models, UUIDs and NVLinks come from hwloc alone",
-                   why);
+        notes_add (notes, "%s: models, UUIDs and NVLinks come from hwloc alone", why);
     for (int k = 0; k < n; k++) {
         int i = machine_find_gpu (m, gpu[k].pci);
 

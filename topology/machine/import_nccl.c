@@ -237,8 +237,7 @@ static enum status read_root (struct reading *r)
     machine_find_paths (r->m, path_between);
     if (r->unclassed > 0)
         import_note (
-            r->in,
-            "%d PCI devices have no class: GPUs and NICs among them are not found",
+            r->in, "%d PCI devices have no class: GPUs and NICs among them are not found",
             r->unclassed);
     if (r->m->n_gpus > 0 && !r->m->n_nics)
         import_note (r->in, "no NIC is described");

@@ -120,8 +120,7 @@ static void look_at_nics (const struct topology_cluster *c, struct text *bad)
                 found = found || (name && strcmp (name, n->gpu_nic[g]) == 0);
             }
             if (!found) {
-                text_add (bad,
-                          "%snode %s has no NIC %.40s, but its GPU %d uses it",
+                text_add (bad, "%snode %s has no NIC %.40s, but its GPU %d uses it",
                           bad->len ? "; " : "", n->name, n->gpu_nic[g],
                           topology_gpu_index (c, n->first_gpu + g));
                 return;

@@ -131,7 +131,7 @@ static void score_times (const struct file *f, double *figure)
             continue;
         far[n] = log (f->step_s[i] / run->iter_time_s);
         inside += fabs (far[n++]) <=
-                  log (calibrate_interval (calibrate_time_spread (run, &f->p[i])));
+                  log (workload_interval (calibrate_time_spread (run, &f->p[i])));
     }
     figure[TIMES] = n;
     if (n > 0) {

@@ -2,9 +2,10 @@
  *
  * Two symmetries are used.  GPUs that nothing tells apart (same node, same links, same
  * speed) are taken in order.  And where rings are plain cycles (one node, or one GPU a
- * node), renumbering all replicas, or all ranks of every TP group, round by one changes
- * neither rings nor pipelines, so rank 0 may be asked to have the lowest-numbered of stage
- * 0's GPUs. */
+ * node), renumbering all ranks of every TP group round by one, or all replicas by as many as
+ * an expert group spans, changes neither rings nor pipelines nor expert groups, so the
+ * lowest-numbered of stage 0's GPUs may be asked to be the first rank of a TP group of the
+ * first expert group.  Without experts that is rank 0. */
 #include "mapper/place/place_private.h"
 
 #include <string.h>
@@ -92,6 +93,22 @@ static void leaf (struct exact *x, bool runs)
     }
 }
 
+/* With this GPU for rank `r` of stage 0, can the stage's lowest number still be one of the
+ * first expert group's first ranks?  Numbers are in sorted order. */
+static bool keeps_lowest (const struct exact *x, int r, int gpu)
+{
+    int tp = x->c->deg.tp, ep = x->c->deg.ep, lowest = gpu, first = -1;
+
+    for (int k = 0; k <= r; k++) {
+        int g = k == r ? gpu : x->gpu[k];
+
+        if (k % tp == 0 && k < ep * tp && (first < 0 || g < first))
+            first = g;
+        lowest = g < lowest ? g : lowest;
+    }
+    return r < (ep - 1) * tp || first == lowest;
+}
+
 static void place_rank (struct exact *x, int r, bool runs)
 {
     if (r == x->world) {
@@ -106,8 +123,7 @@ static void place_rank (struct exact *x, int r, bool runs)
             skip = !x->used[j] && x->alike[j][k];
         if (skip || needs_node (x, r, g))
             continue;
-        /* Rank 0 has the lowest number of stage 0; numbers are in sorted order. */
-        if (x->plain_cycles && r > 0 && r < x->per_stage && g < x->gpu[0])
+        if (x->plain_cycles && r < x->per_stage && !keeps_lowest (x, r, g))
             continue;
         x->used[k] = true;
         x->gpu[r] = g;
@@ -141,7 +157,8 @@ long exact_search (const struct pool *pool, struct costmodel_state *state,
                       .any = any};
 
     x.per_stage = x.world / c->deg.pp;
-    x.plain_cycles = c->deg.cp == 1 && (pool->n_nodes == 1 || pool->max_node_gpus == 1);
+    x.plain_cycles = c->deg.cp == 1 && c->deg.etp == c->deg.tp &&
+                     (pool->n_nodes == 1 || pool->max_node_gpus == 1);
     memcpy (x.sorted, gpu, (size_t) n * sizeof (int));
     for (int a = 0; a < n; a++)
         for (int b = 0; b < n; b++)

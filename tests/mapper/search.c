@@ -144,6 +144,47 @@ static void small_clusters (void **state)
         }
 }
 
+/* Placements of experts, whose groups only some renumberings of replicas leave as they are. */
+static void small_experts (void **state)
+{
+    static const struct {
+        int nodes, gpus, tp, pp, dp, ep;
+    } cases[] = {{1, 4, 1, 1, 4, 2}, {1, 4, 2, 1, 2, 2}, {4, 1, 1, 1, 4, 2},
+                 {6, 1, 1, 1, 6, 2}, {6, 1, 1, 1, 6, 3}, {1, 6, 1, 1, 6, 2},
+                 {5, 1, 1, 1, 4, 4}, {6, 1, 1, 2, 2, 2}, {1, 6, 1, 1, 4, 2}};
+    struct rng r = seeded (23);
+    int rounds = getenv ("LINKWISE_LONG") ? 40 : 4;
+    (void) state;
+
+    for (int i = 0; i < rounds * (int) (sizeof cases / sizeof *cases); i++) {
+        int k = i % (int) (sizeof cases / sizeof *cases);
+        struct setting s = small_job_as (
+            random_cluster (&r, cases[k].nodes, cases[k].gpus, 6, 0, rng_below (&r, 2),
+                            false),
+            4, 512, 24, config_of (cases[k].tp, cases[k].pp, cases[k].dp, 1));
+        struct exhaustive x = {.s = &s,
+                               .world = cases[k].tp * cases[k].pp * cases[k].dp,
+                               .n = cases[k].nodes * cases[k].gpus,
+                               .unmeasured = 1 << 30,
+                               .step_s = INFINITY};
+        struct mapper_problem p;
+        struct found o;
+
+        s.model.experts = 12;
+        s.model.top_k = 2;
+        s.model.expert_ffn = s.model.ffn;
+        s.model.expert_every = 1;
+        s.config.deg.ep = cases[k].ep;
+        p = search_config (&s);
+        o = proven (&p, MAPPER_GPU, 0, 1);
+        take (&s, &o.r);
+        enumerate (&x, 0);
+        CLOSE (o.r.estimate.step_s, x.step_s, 1e-9);
+        found_release (&o);
+        topology_cluster_destroy (s.cluster);
+    }
+}
+
 /* All nodes of another GPU type. */
 static void retype (struct setting *s, const char *type)
 {
@@ -513,11 +554,12 @@ static void small_and_proven (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (small_clusters),   cmocka_unit_test (bound_holds),
-        cmocka_unit_test (free_beats_fixed), cmocka_unit_test (leaves_out_the_worst),
-        cmocka_unit_test (odd_clusters),     cmocka_unit_test (blocks_across_nodes),
-        cmocka_unit_test (dead_links),       cmocka_unit_test (axes_searched),
-        cmocka_unit_test (outcomes),         cmocka_unit_test (small_and_proven)};
+        cmocka_unit_test (small_clusters),       cmocka_unit_test (small_experts),
+        cmocka_unit_test (bound_holds),          cmocka_unit_test (free_beats_fixed),
+        cmocka_unit_test (leaves_out_the_worst), cmocka_unit_test (odd_clusters),
+        cmocka_unit_test (blocks_across_nodes),  cmocka_unit_test (dead_links),
+        cmocka_unit_test (axes_searched),        cmocka_unit_test (outcomes),
+        cmocka_unit_test (small_and_proven)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#define BOLD 0.1         /* of the step: what odd pools' places differ by */
 #define BETWEEN_LOOKS 32 /* moves, at whether it is late */
 
 static double energy (const struct costmodel_price *p)
@@ -131,7 +132,7 @@ static void anneal (struct placer *x, enum unit unit, int moves, struct candidat
     if (!isfinite (here))
         return;
     count_uses (x);
-    hot = 1e-3 * here;
+    hot = (x->bold ? BOLD : 1e-3) * here;
     cold = 1e-7 * here;
     for (int i = 0;
          i < moves && (i % BETWEEN_LOOKS != 0 || !deadline_passed (x->deadline)); i++) {

@@ -18,10 +18,10 @@ struct exact {
     int n, world, per_stage;
     bool plain_cycles;
     int most_nodes;
-    int gpu[EXACT_GPUS_MAX];
-    bool alike[EXACT_GPUS_MAX][EXACT_GPUS_MAX]; /* by index in sorted[] */
-    int sorted[EXACT_GPUS_MAX];
-    bool used[EXACT_GPUS_MAX];
+    int gpu[FEW_GPUS_MAX];
+    bool alike[FEW_GPUS_MAX][FEW_GPUS_MAX]; /* by index in sorted[] */
+    int sorted[FEW_GPUS_MAX];
+    bool used[FEW_GPUS_MAX];
     long placements;
     struct exact_best *by_node, *any;
 };
@@ -72,7 +72,7 @@ static bool needs_node (const struct exact *x, int r, int gpu)
 static void leaf (struct exact *x, bool runs)
 {
     struct costmodel_price price;
-    int all[EXACT_GPUS_MAX], at = x->world;
+    int all[FEW_GPUS_MAX], at = x->world;
 
     memcpy (all, x->gpu, (size_t) x->world * sizeof (int));
     for (int k = 0; k < x->n; k++)

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define JOINT_MOVES 4000 /* of groups and GPUs, around those of layers */
+#define FEW_PLACEMENTS 4e5
 #define GRID_SMALL 32         /* nodes */
 #define REPRICED_GPUS 1000000 /* times the GPUs of a stage, in one annealing */
 #define AFTER_GRID 8          /* so many times fewer where a large grid was annealed */
@@ -46,6 +48,16 @@ static bool is_hopeless (const struct effort *e, const struct candidate *k)
     return k->price.unmeasured == 0 && k->price.step_s > e->rival_s * (1.0 + HOPELESS);
 }
 
+/* Are all placements of one split soon tried, in a pool that is not tried whole? */
+static bool has_few (const struct placer *x)
+{
+    double placements = 1.0;
+
+    for (int i = 0; i < x->world; i++)
+        placements *= x->n - i;
+    return x->n <= FEW_GPUS_MAX && placements <= FEW_PLACEMENTS;
+}
+
 /* @param[out] out  exact, skipped_s and moved_s */
 static enum status improve (struct placer *x, enum mapper_granularity granularity,
                             const struct effort *e, struct candidate *by_node,
@@ -54,7 +66,7 @@ static enum status improve (struct placer *x, enum mapper_granularity granularit
     int moves = moves_for (x, e->exact);
     double grid_s;
 
-    if (place_tries_all (x->pool))
+    if (place_tries_all (x->pool) || (e->joint && has_few (x)))
         return exact_splits (x, granularity, e, by_node, any, out, err);
     if (is_hopeless (e, by_node) && is_hopeless (e, any))
         return ST_OK;
@@ -75,6 +87,14 @@ static enum status improve (struct placer *x, enum mapper_granularity granularit
     if (mapper_price_less (&by_node->price, &any->price))
         candidate_copy (x, by_node, any);
     improve_by_gpu (x, moves, any);
+    if (e->joint) {
+        x->bold = true;
+        improve_by_gpu (x, JOINT_MOVES, any);
+        TRY (improve_jointly (x, e->joint, moves, any, err));
+        improve_by_gpu (x, JOINT_MOVES, any);
+        x->bold = false;
+        improve_by_gpu (x, JOINT_MOVES, any);
+    }
     out->moved_s = grid_s > any->price.step_s ? grid_s - any->price.step_s : 0.0;
     return ST_OK;
 }

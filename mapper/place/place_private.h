@@ -50,6 +50,7 @@ struct exact_best {
  *  @param     any      the best of all
  *  @return how many there were */
 #define EXACT_GPUS_MAX 8
+#define FEW_GPUS_MAX 16 /* in a larger pool, where placements are few all the same */
 long exact_search (const struct pool *pool, struct costmodel_state *state,
                    const struct workload_config *c, const bool *allowed, const int *gpu,
                    int n, struct exact_best *by_node, struct exact_best *any);
@@ -100,6 +101,7 @@ struct placer {
     int *late;     /* [n] scratch */
     int *uses;     /* [cluster's n_nodes] scratch: ranks on a node */
     bool *mark;    /* [max of n, cluster's n_nodes] scratch */
+    bool bold;     /* anneal from so hot that places far apart are reached */
     struct rng rng;
 };
 
@@ -184,5 +186,13 @@ void improve_by_node (struct placer *x, int moves, struct candidate *k);
 
 /** Exchange TP groups, then single GPUs. */
 void improve_by_gpu (struct placer *x, int moves, struct candidate *k);
+
+/* ---- joint.c ---- */
+
+/** Move layers between stages, with exchanges of GPUs after each; the candidate receives what
+ *  is better, and the placer its layers.
+ *  @return ST_OK or ST_NOMEM */
+enum status improve_jointly (struct placer *x, int rounds, int moves, struct candidate *k,
+                             struct error *err);
 
 #endif

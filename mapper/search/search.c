@@ -21,15 +21,21 @@
 #define SHOWN 64          /* configurations bounded between two looks at the progress */
 #define PLACED_MAX 4000   /* configurations placed before the search gives up its proof */
 #define TRIED_MAX 1500000 /* placements of one configuration in a small pool */
-#define TRIED_ALL 12000000 /* of all together */
-#define TRIED_LEAST 20000  /* of each when those are used up */
-#define CLOSE_ENOUGH 2e-4  /* of the step: a bound that needs no more work */
-#define TIGHTENED 8        /* pairs of placed configurations bounded closely at most */
-#define POLISHED 4         /* of the best, placed again with more effort */
-#define POLISH_SEEDS 2     /* and so many random numbers */
-#define POLISH_GROWTH 4    /* times the moves of the round before */
-#define POLISH_WORTH 1e-4  /* of the step: a gain that is worth another round */
-#define OUT_OF_REACH 0.05  /* of the best step: no effort brings so much */
+#define TRIED_ALL 12000000    /* of all together */
+#define TRIED_LEAST 20000     /* of each when those are used up */
+#define CLOSE_ENOUGH 2e-4     /* of the step: a bound that needs no more work */
+#define TIGHTENED 8           /* pairs of placed configurations bounded closely at most */
+#define ODD_GPUS 128          /* in a pool that gets more */
+#define JOINT_ROUNDS 4        /* of moves of layers and places */
+#define ODD_CLASSES_GAP 0.005 /* of the best step, to the bound, with several classes */
+#define ODD_GAP 0.04          /* with one */
+#define ODD_REACH 0.5
+#define POLISHED 12       /* in odd pools; else the first */
+#define POLISHED_PLAIN 4  /* of the best, placed again with more effort */
+#define POLISH_SEEDS 2    /* and so many random numbers */
+#define POLISH_GROWTH 4   /* times the moves of the round before */
+#define POLISH_WORTH 1e-4 /* of the step: a gain that is worth another round */
+#define OUT_OF_REACH 0.05 /* of the best step: no effort brings so much */
 
 struct mapper_settings mapper_settings_default (void)
 {
@@ -313,8 +319,8 @@ static enum status work_batch (struct search *x, struct entry *batch, int n,
 
             st[i] =
                 place_config (&x->pool, groups_for (x, c->deg.tp), c, x->s->granularity,
-                              (struct effort){1, 1, cut (x) / search_weight (x, c), tries,
-                                              &x->deadline},
+                              (struct effort){1, 1, 0, cut (x) / search_weight (x, c),
+                                              tries, &x->deadline},
                               rng_next (&mix), &placed[i], &why[i]);
         }
         show_progress (x);
@@ -429,6 +435,16 @@ static void tighten_placed (struct search *x)
     }
 }
 
+/* A small pool of unlike nodes or links whose best plan is far above the bound: layers follow
+ * places there, and what looks bad at first may be the best. */
+static bool is_odd (const struct search *x)
+{
+    double gap = x->pool.n_classes > 1 ? ODD_CLASSES_GAP : ODD_GAP;
+
+    return !x->pool.all_alike && x->pool.n_gpus <= ODD_GPUS &&
+           search_least_bound (x) < search_value (x, x->best).step_s * (1.0 - gap);
+}
+
 /* Those of the best few that more effort may help: nothing is left to find where all
  * placements were tried, where the bound is near, or above the best plan, and where the plan
  * is far from the best.
@@ -440,7 +456,10 @@ static int pick_best (const struct search *x, long *pick)
     bool small = place_tries_all (&x->pool);
     int left = 0;
 
-    for (; n < POLISHED && n < x->n_placed; n++) {
+    int most = is_odd (x) ? POLISHED : POLISHED_PLAIN;
+    double within = is_odd (x) ? ODD_REACH : OUT_OF_REACH;
+
+    for (; n < most && n < x->n_placed; n++) {
         long next = -1;
 
         for (long i = 0; i < x->n_placed; i++) {
@@ -458,7 +477,7 @@ static int pick_best (const struct search *x, long *pick)
 
         if (!small && bound_s < best_s &&
             search_value (x, pick[i]).step_s > bound_s * (1 + CLOSE_ENOUGH) &&
-            search_value (x, pick[i]).step_s < best_s * (1 + OUT_OF_REACH))
+            search_value (x, pick[i]).step_s < best_s * (1 + within))
             pick[left++] = pick[i];
     }
     return left;
@@ -526,12 +545,12 @@ static enum status polish (struct search *x, struct error *err)
                                    !deadline_passed (&x->deadline);
          round++, exact *= POLISH_GROWTH) {
         long pick[POLISHED];
-        int n = pick_best (x, pick);
+        int n = pick_best (x, pick), joint = is_odd (x) ? JOINT_ROUNDS : 0;
         double before = search_value (x, x->best).step_s, moved = 0.0;
 
-        most = x->s->polish / (n > 1 ? n : 1);
+        most = x->s->polish * (joint ? 8 : 1) / (n > 1 ? n : 1);
         st = polish_round (x, pick, n, round,
-                           (struct effort){most > 1 ? most : 1, exact, INFINITY,
+                           (struct effort){most > 1 ? most : 1, exact, joint, INFINITY,
                                            TRIED_LEAST, &x->deadline},
                            &moved, err);
         gain = fmin (moved, 1.0 - search_value (x, x->best).step_s / before);

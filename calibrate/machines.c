@@ -10,8 +10,9 @@
 
 /* What a pair of GPUs and a node reach.  Inside: nccl-tests' bus bandwidth of two GPUs
  * (A100 and H100: docs/formulas.md, T8; others in proportion to their vendors' link
- * rates); off the node: the vendors' reference machines (DGX-1, DGX A100, DGX H100, HGX
- * B200; cloud nodes for PCIe types). */
+ * rates); off the node: the median of the networks that published runs of the generation
+ * state (200 Gbit/s a node of V100, 800 of A100, 3,200 of H100 and B200), 50 to 200 Gbit/s
+ * for PCIe types. */
 static const struct {
     const char *prefix; /* of the type's name */
     double intra_gb_per_s, intra_us, node_gb_per_s;

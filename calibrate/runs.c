@@ -351,16 +351,17 @@ void calibrate_count_reason (struct calibrate_reason *list, int *n, const char *
  * recomputes. */
 static void assume (struct calibrate_run *run, const struct workload_profile *p)
 {
-    bool flash = true;
+    bool flash = true, served = calibrate_serves (p, run), able = served;
 
-    for (int i = 0; i < run->n_parts; i++)
+    for (int i = 0; i < run->n_parts; i++) {
         flash = flash && run->part[i].type->bf16_flop_per_s > 0;
+        able = able && costmodel_matrix_rate (run->part[i].type, p->precision) > 0;
+    }
     if (!run->zero_said)
         run->config.zero = p->zero;
-    if (!run->precision_said && calibrate_serves (p, run) &&
-        costmodel_matrix_rate (run->part[0].type, p->precision) > 0)
+    if (!run->precision_said && able)
         run->job.precision = p->precision;
-    if (!run->recompute_said && calibrate_serves (p, run))
+    if (!run->recompute_said && served)
         run->config.recompute = p->recompute;
     if (!run->attention_said)
         run->job.attention = flash || !workload_attention_is_flash (p->attention)

@@ -192,14 +192,16 @@ static void add_elementwise (const struct setting *x, struct sums *s)
 /* Part of the 16-bit (or TF32) peak that a flash attention kernel reaches, forward: less on short
  * sequences and narrow heads (docs/formulas.md, T20). */
 #define FLASH_HALF_SEQ 400.0
-#define FLASH_BACK 0.82 /* backward's rate over forward's */
+#define FLASH_UNKNOWN 0.4 /* of a type that does not say */
+#define FLASH_BACK 0.82   /* backward's rate over forward's */
 static double flash_efficiency (const struct setting *x)
 {
     double of_type = x->p->flash2 ? x->t->flash2_efficiency : x->t->flash_efficiency;
     double narrow = x->m->head_dim > 64 ? 1.0 : x->p->flash2 ? 0.85 : 0.68;
     double seq = x->j->seq;
 
-    return (of_type > 0 ? of_type : .4) * narrow * seq / (seq + FLASH_HALF_SEQ);
+    return (of_type > 0 ? of_type : FLASH_UNKNOWN) * narrow * seq /
+           (seq + FLASH_HALF_SEQ);
 }
 
 /* Attention over all pairs, or half of them where the kernel skips masked ones. */

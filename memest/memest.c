@@ -380,10 +380,11 @@ static void meet (const struct memest_problem *p, const struct workload_stage *h
 {
     const struct workload_config *c = p->config;
     struct workload_stage_params n = workload_stage_params (p->model, c, held);
-    double shards = c->zero >= 1 ? workload_dense_shards (&c->deg) : 1.0;
-    double step = p->job->lora
-                      ? 0.0
-                      : p->profile->memory.step_bytes * (n.dense + n.expert) / shards;
+    double dense = c->zero >= 1 ? workload_dense_shards (&c->deg) : 1.0,
+           expert = c->zero >= 1 ? workload_expert_shards (&c->deg) : 1.0;
+    double step = p->job->lora ? 0.0
+                               : p->profile->memory.step_bytes *
+                                     (n.dense / dense + n.expert / expert);
     double forward = s->activations_bytes + s->logits_bytes;
 
     if (!p->profile->gradients_freed || c->deg.pp > 1 ||

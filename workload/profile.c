@@ -333,6 +333,21 @@ static void cut_text (const char *s, char *out, size_t size)
     out[n] = '\0';
 }
 
+static void note_unknown (const struct json_at *root, struct notes *notes)
+{
+    struct text known = {0};
+
+    text_add (&known,
+              "version name source sources frameworks gpu precision zero attention "
+              "recompute selective_recompute all_reduce partition "
+              "zero_with_pipeline schedules schedules_on_request memory time "
+              "measured_rank measured_memory fit");
+    for (size_t i = 0; i < N_FLAGS; i++)
+        text_add (&known, " %s", flags[i].key);
+    json_note_unknown (root, text_str (&known), notes);
+    text_free (&known);
+}
+
 static enum status read_document (json_t *doc, const char *file,
                                   struct workload_profile *out, struct notes *notes,
                                   struct error *err)
@@ -355,19 +370,7 @@ static enum status read_document (json_t *doc, const char *file,
     TRY (read_framework (&root, &p, err));
     TRY (read_constants (&memory, true, &p, notes, err));
     TRY (read_constants (&time, false, &p, notes, err));
-    json_note_unknown (
-        &root,
-        "version name source sources frameworks gpu precision fused_norm fused_mlp "
-        "gathered_logits keeps_gathered fused_rotary fused_accumulation "
-        "separate_gate compute_of_gpu_type flash_attention_2 "
-        "selective_recompute sums_in_products gradients_freed one_sequence "
-        "dp_overlaps_chunks "
-        "all_reduced_gradients zero attention recompute "
-        "all_reduce partition blocking_sends deduplicated_dispatch "
-        "tp_comm_overlap zero_with_pipeline schedules "
-        "schedules_on_request memory time measured_rank measured_memory "
-        "fit",
-        notes);
+    note_unknown (&root, notes);
     *out = p;
     return ST_OK;
 }

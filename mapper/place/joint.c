@@ -6,7 +6,6 @@
 #include "mapper/place/place_private.h"
 
 #include <math.h>
-#include <string.h>
 
 #define PROMISING 0.25 /* of the step: a split that starts further off is left */
 
@@ -52,14 +51,12 @@ static enum status round_of_shifts (struct placer *x, int moves, struct candidat
         if (from == to)
             continue;
         candidate_copy (x, best, try);
-        memcpy (try->layers, best->layers, (size_t) pp * sizeof (int));
         TRY (shift_layer (x, from, to, try, err));
         if (!(try->price.step_s < best->price.step_s * (1.0 + PROMISING)))
             continue;
         improve_by_gpu (x, moves, try);
         if (mapper_price_less (&try->price, &best->price)) {
             candidate_copy (x, try, best);
-            memcpy (best->layers, try->layers, (size_t) pp * sizeof (int));
             *gained = true;
         }
     }

@@ -9,8 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define JOINT_MOVES 4000 /* of groups and GPUs, around those of layers */
-#define FEW_PLACEMENTS 4e5
+#define JOINT_MOVES 4000      /* of groups and GPUs, around those of layers */
 #define GRID_SMALL 32         /* nodes */
 #define REPRICED_GPUS 1000000 /* times the GPUs of a stage, in one annealing */
 #define AFTER_GRID 8          /* so many times fewer where a large grid was annealed */
@@ -48,14 +47,14 @@ static bool is_hopeless (const struct effort *e, const struct candidate *k)
     return k->price.unmeasured == 0 && k->price.step_s > e->rival_s * (1.0 + HOPELESS);
 }
 
-/* Are all placements of one split soon tried, in a pool that is not tried whole? */
-static bool has_few (const struct placer *x)
+/* Has one split so few placements? */
+static bool has_few (const struct placer *x, int few)
 {
     double placements = 1.0;
 
     for (int i = 0; i < x->world; i++)
         placements *= x->n - i;
-    return x->n <= FEW_GPUS_MAX && placements <= FEW_PLACEMENTS;
+    return x->n <= FEW_GPUS_MAX && placements <= few;
 }
 
 /* @param[out] out  exact, skipped_s and moved_s */
@@ -66,7 +65,7 @@ static enum status improve (struct placer *x, enum mapper_granularity granularit
     int moves = moves_for (x, e->exact);
     double grid_s;
 
-    if (place_tries_all (x->pool) || (e->joint && has_few (x)))
+    if (place_tries_all (x->pool) || has_few (x, e->few))
         return exact_splits (x, granularity, e, by_node, any, out, err);
     if (is_hopeless (e, by_node) && is_hopeless (e, any))
         return ST_OK;

@@ -122,7 +122,7 @@ enum status candidate_init (const struct placer *x, struct candidate *k,
                             struct error *err);
 void candidate_release (struct candidate *k);
 
-/** Its placement and price. */
+/** Its layers, placement and price. */
 void candidate_copy (const struct placer *x, const struct candidate *from,
                      struct candidate *to);
 

@@ -138,6 +138,7 @@ void candidate_copy (const struct placer *x, const struct candidate *from,
     to->price = from->price;
     layout_copy (&to->layout, &from->layout, x->pool->n_nodes);
     memcpy (to->gpu, from->gpu, (size_t) x->n * sizeof (int));
+    memcpy (to->layers, from->layers, (size_t) x->c->deg.pp * sizeof (int));
 }
 
 bool deadline_passed (const struct deadline *d)

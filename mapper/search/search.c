@@ -29,9 +29,10 @@
 #define JOINT_ROUNDS 4        /* of moves of layers and places */
 #define ODD_CLASSES_GAP 0.005 /* of the best step, to the bound, with several classes */
 #define ODD_GAP 0.04          /* with one */
-#define ODD_REACH 0.5
-#define POLISHED 12       /* in odd pools; else the first */
-#define POLISHED_PLAIN 4  /* of the best, placed again with more effort */
+#define ODD_REACH 0.5         /* as OUT_OF_REACH, in an odd pool */
+#define FEW_PLACEMENTS 200000 /* of a split, tried whole in an odd pool */
+#define POLISHED 12       /* of the best, placed again with more effort, in an odd pool */
+#define POLISHED_PLAIN 4  /* in any other */
 #define POLISH_SEEDS 2    /* and so many random numbers */
 #define POLISH_GROWTH 4   /* times the moves of the round before */
 #define POLISH_WORTH 1e-4 /* of the step: a gain that is worth another round */
@@ -319,7 +320,7 @@ static enum status work_batch (struct search *x, struct entry *batch, int n,
 
             st[i] =
                 place_config (&x->pool, groups_for (x, c->deg.tp), c, x->s->granularity,
-                              (struct effort){1, 1, 0, cut (x) / search_weight (x, c),
+                              (struct effort){1, 1, 0, 0, cut (x) / search_weight (x, c),
                                               tries, &x->deadline},
                               rng_next (&mix), &placed[i], &why[i]);
         }
@@ -509,9 +510,13 @@ static enum status polish_round (struct search *x, const long *pick, int n, int 
 #pragma omp parallel for schedule(dynamic, 1) \
     num_threads(x->threads) private(why) if (n > 0)
     for (int i = 0; i < n * POLISH_SEEDS; i++) {
-        st[i] = place_again (x, pick[i / POLISH_SEEDS],
-                             round * POLISH_SEEDS + i % POLISH_SEEDS, effort, &again[i],
-                             &why);
+        struct effort own = effort;
+
+        if (i % POLISH_SEEDS > 0) /* what is tried whole is so by the first seed */
+            own.few = 0;
+        st[i] =
+            place_again (x, pick[i / POLISH_SEEDS],
+                         round * POLISH_SEEDS + i % POLISH_SEEDS, own, &again[i], &why);
         show_progress (x);
     }
     for (int i = 0; i < n * POLISH_SEEDS; i++) {
@@ -550,8 +555,9 @@ static enum status polish (struct search *x, struct error *err)
 
         most = x->s->polish * (joint ? 8 : 1) / (n > 1 ? n : 1);
         st = polish_round (x, pick, n, round,
-                           (struct effort){most > 1 ? most : 1, exact, joint, INFINITY,
-                                           TRIED_LEAST, &x->deadline},
+                           (struct effort){most > 1 ? most : 1, exact, joint,
+                                           joint && round == 0 ? FEW_PLACEMENTS : 0,
+                                           INFINITY, TRIED_LEAST, &x->deadline},
                            &moved, err);
         gain = fmin (moved, 1.0 - search_value (x, x->best).step_s / before);
     }

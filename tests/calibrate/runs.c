@@ -3,22 +3,6 @@
 
 #include "base/units.h"
 
-static struct calibrate_runs one (const char *const *cell)
-{
-    struct calibrate_runs r;
-    struct error err = {""};
-    struct text t = {0};
-
-    text_add (&t, "%s\n", RUNS_HEADER);
-    runs_row (&t, cell);
-    ok (runs_read (text_str (&t), &r, &err), &err);
-    assert_int_equal (r.n, 1);
-    text_free (&t);
-    return r;
-}
-
-#define ONE(...) one ((const char *const[]){__VA_ARGS__, NULL})
-
 /* Empty cells take the contract's defaults. */
 static void defaults (void **state)
 {

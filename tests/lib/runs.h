@@ -68,6 +68,23 @@ static inline enum status runs_read (const char *text, struct calibrate_runs *r,
     return st;
 }
 
+/* A runs file of one row. */
+static inline struct calibrate_runs one (const char *const *cell)
+{
+    struct calibrate_runs r;
+    struct error err = {""};
+    struct text t = {0};
+
+    text_add (&t, "%s\n", RUNS_HEADER);
+    runs_row (&t, cell);
+    ok (runs_read (text_str (&t), &r, &err), &err);
+    assert_int_equal (r.n, 1);
+    text_free (&t);
+    return r;
+}
+
+#define ONE(...) one ((const char *const[]){__VA_ARGS__, NULL})
+
 static inline double runs_step (const struct calibrate_run *run,
                                 const struct workload_profile *p)
 {

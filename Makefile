@@ -16,6 +16,12 @@ libdir ?= $(prefix)/lib
 bindir ?= $(prefix)/bin
 datadir ?= $(prefix)/share
 docdir ?= $(datadir)/doc/linkwise
+pythondir ?= $(prefix)/lib/python3/dist-packages
+man1dir ?= $(datadir)/man/man1
+man5dir ?= $(datadir)/man/man5
+bashdir ?= $(datadir)/bash-completion/completions
+zshdir ?= $(datadir)/zsh/site-functions
+fishdir ?= $(datadir)/fish/vendor_completions.d
 DESTDIR ?=
 CUDA_HOME ?= $(patsubst %/bin/nvcc,%,$(firstword $(shell command -v nvcc 2>/dev/null) /usr/local/cuda/bin/nvcc))
 # Compilers, or test files, at once; -jN on the command line goes before it.
@@ -76,26 +82,30 @@ endif
 # ---- sources ----
 
 MAPPER := pool bound place search replan
-ROOMS := base workload workload/schedule topology topology/machine topology/measured topology/edit topology/survey \
+ROOMS := base workload workload/schedule topology topology/machine topology/measured topology/edit topology/survey topology/export \
          memest costmodel calibrate mapper $(MAPPER:%=mapper/%) check launch report api
 LIB_SRC := $(sort $(wildcard $(ROOMS:%=%/*.c)))
 CLI_SRC := $(sort $(wildcard cli/*.c))
 PROBE_SRC := $(sort $(wildcard bwprobe/*.c))
 PAGES := README.md NEWS LICENSE LICENSES/GPL-3.0-or-later.txt CONTRIBUTING.md \
          $(wildcard docs/*.md docs/notes/*.md) bench/RESULTS.md
+PYTHON := $(sort $(wildcard python/linkwise/*.py)) python/linkwise/py.typed
 SCHEMAS := $(wildcard docs/schema/*.json)
 PROFILES := $(sort $(wildcard workload/profiles/*.json))
 SCRIPTS := $(sort $(wildcard launch/scripts/*))
+REPORT := $(sort $(wildcard report/page/*))
 BENCH := $(patsubst %.c,$B/%,$(wildcard bench/*.c))
 # The tests that T names, files or folders; without it all that need no GPU.
 T =
 named = $(filter-out tests/lib/% tests/install/%.c,$(filter %.c %.t,$(wildcard $(foreach n,$(patsubst tests/%,%,$(patsubst $B/%,%,$(1:%/=%))),$(addprefix tests/$n,.c .t /*.c /*.t) tests/$n))))
-CHOSEN := $(sort $(if $(T),$(foreach t,$(T),$(or $(call named,$t),$(error T=$t names no test below tests/))), \
+CHOSEN := $(sort $(if $(T),$(foreach t,$(T),$(or $(call named,$t),$(if $(filter mutants fuzz,$(MAKECMDGOALS)),,$(error T=$t names no test below tests/)))), \
           $(filter-out tests/lib/% tests/gpu/% tests/install/%.c,$(wildcard tests/*/*.c tests/*/*.t))))
 TEST_SH := $(filter %.t,$(CHOSEN))
 TESTS := $(patsubst %.c,$B/%,$(filter %.c,$(CHOSEN)))
 
-LIB_OBJ := $(LIB_SRC:%.c=$B/obj/%.o) $B/obj/gen/profiles.o $B/obj/gen/scripts.o
+# The number changes when a program that was built before would no longer run.
+SONAME := liblinkwise.so.0
+LIB_OBJ := $(LIB_SRC:%.c=$B/obj/%.o) $B/obj/gen/profiles.o $B/obj/gen/scripts.o $B/obj/gen/page.o
 CLI_OBJ := $(CLI_SRC:%.c=$B/obj/%.o)
 PROBE_OBJ := $(PROBE_SRC:%.c=$B/obj/%.o)
 # What bwprobe takes of the library: base and the core of topology.
@@ -104,8 +114,8 @@ PROBE_LIB_OBJ := $(filter $(PROBE_LIB_SRC:%.c=$B/obj/%.o),$(LIB_OBJ))
 
 # ---- targets ----
 
-.PHONY: all run check check-long check-gpu bench bench-plans fit accuracy accuracy-memory accuracy-times \
-        accuracy-sources accuracy-links results deps deps-test info help install uninstall clean config missing \
+.PHONY: all run check check-long check-faults check-gpu fuzz bench bench-plans fit accuracy accuracy-memory accuracy-times \
+        accuracy-sources accuracy-links results wheel mutants deps deps-test info help install uninstall dist deb clean config missing \
         packages-then-run packages-then-check
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
@@ -114,7 +124,7 @@ ifneq ($(and $(word 2,$(MAKECMDGOALS)),$(filter clean config deps deps-test,$(MA
 .NOTPARALLEL:
 endif
 
-all: $B/linkwise $B/bwprobe $B/liblinkwise.a $B/liblinkwise.so
+all: $B/linkwise $B/bwprobe $B/liblinkwise.a $B/liblinkwise.so $B/pages/table
 
 help:
 	@sed -n 's/^## //p' Makefile
@@ -125,14 +135,20 @@ help:
 ## make check T="mapper/bounds cli"   these tests alone, files or folders of tests/
 ##                 or by hand: bash tests/cli/main_job.t, build/tests/mapper/bounds
 ## make check-long   the tests that take longer
+## make check-faults FAULTS=100   that many lost allocations, kills and full disks a command; 0: all
+## make fuzz SECONDS=60 T=from    changed inputs for every reader, or for these (docs/reliability.md)
 ## make check-gpu    the tests that need a GPU (docs/gpu-check.md)
 ## make bench      measure speed
+## make mutants    N=20 SEED=1 T="memest mapper/bound": do tests notice one changed operator?
 ## make accuracy RUNS=DIR   estimates beside measured runs
 ## make fit RUNS=DIR        constants fitted to all of these runs together
 ## make results RUNS=DIR    bench and accuracy, written to bench/RESULTS.md
 ## make info       what was found on this machine
 ## make deps       install the build packages (apt); deps-test: those of optional tests
 ## make install    prefix=/usr/local DESTDIR=; make uninstall takes the same files away
+## make wheel      build/wheel/linkwise-*.whl: the Python package with the library in it
+## make dist       build/linkwise-VERSION.tar.xz, of the last commit
+## make deb        Debian packages of it, in build/deb (docs/install.md)
 ## make config CC=clang CFLAGS=-O3   remember choices in config.mk
 ## make clean      remove build/
 ## With any of them: JOBS=N or -jN, how much at once (as many as cores); V=1 shows commands;
@@ -183,6 +199,22 @@ run-tests: $(if $(TEST_SH),all) $(if $(NO_CMOCKA),,$(TESTS))
 check-long: all $(TESTS)
 	@LINKWISE_LONG=1 $(TEST_ENV) $(PROVE) $(TESTS) $(TEST_SH)
 
+# libFuzzer's build of everything is apart, in build/fuzz; fuzz.sh says what is missing.
+SECONDS ?= 60
+FUZZ_FLAGS := T= B=build/fuzz CC=clang OPENMP=-Wno-unknown-pragmas CFLAGS='-O1 -g -DFUZZ' LDFLAGS=-fsanitize=fuzzer \
+    SAN_FLAGS='-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer'
+fuzz: all
+	@sh tests/fuzz/fuzz.sh --needs
+	@$(MAKE) --no-print-directory $(FUZZ_FLAGS) build/fuzz/tests/fuzz/readers
+	@LINKWISE=$(CURDIR)/$B/linkwise FUZZ_JOBS=$(JOBS) sh tests/fuzz/fuzz.sh $(SECONDS) $(T)
+
+# All of what may go wrong in a call: FAULTS=0.
+FAULTS ?= 100
+check-faults: all
+	@rm -f $B/faults.txt; FAULTS=$(FAULTS) FAULTS_TABLE=$(CURDIR)/$B/faults.txt $(TEST_ENV) \
+	    $(PROVE) $(wildcard tests/faults/*.t) tests/bwprobe/faults.t tests/bwprobe/rogue.t; rc=$$?; \
+	printf '%-22s %-7s %9s %8s %8s %8s %6s\n' command fault calls injected ended same wrong; cat $B/faults.txt; exit $$rc
+
 check-gpu: all
 	@$(TEST_ENV) $(PROVE) --verbose $(sort $(wildcard tests/gpu/*.t))
 
@@ -195,6 +227,12 @@ accuracy-memory: $B/bench/accuracy
 accuracy-times accuracy-sources accuracy-links: accuracy-%: $B/bench/accuracy_%
 accuracy-memory accuracy-times accuracy-sources accuracy-links:
 	@$< $(RUNS)
+
+# One change of the sources after another: do their tests notice?
+N ?= 20
+SEED ?= 1
+mutants:
+	@CC='$(CC)' LIBS='$(OUR_LDFLAGS) $(LDFLAGS) $(LIBS)' LDFLAGS='$(LDFLAGS)' SLOW='$(SLOW)' perl bench/mutants.pl $(N) $(SEED) $(T)
 
 bench: bench-plans $(BENCH)
 	@for b in speed annealer planted cluster probe; do $B/bench/$$b || exit; done
@@ -215,9 +253,16 @@ info:
 	    CUDA '$(if $(HAVE_CUDA),headers in $(CUDA_HOME)/include: a test compares them,no headers: none are needed)' \
 	    clang "$$(clang --version 2>/dev/null | head -n 1 | grep . || echo 'no: its warnings test skips')"
 
+wheel: $B/$(SONAME)
+	$Qmkdir -p $B/wheel && strip -o $B/wheel/$(SONAME) $<
+	$Qpython3 python/wheel.py '$(VERSION)' $B/wheel/$(SONAME) $B/wheel
+
 config:
 	@printf '%s\n' $(foreach v,CC CFLAGS LDFLAGS prefix CUDA_HOME JOBS,$(if $(filter command%,$(origin $v)),'$v := $($v)')) >config.mk
 	@cat config.mk
+
+# What packaging/pages.sh makes, by kind; each goes to its own folder, ...dir.
+MADE := man1 man5 bash zsh fish
 
 # DESTDIR may have blanks.  What uninstall takes away is this list.
 install: all $B/obj/install/liblinkwise.a
@@ -230,14 +275,19 @@ install: all $B/obj/install/liblinkwise.a
 	ln -sf $(SONAME) "$(DESTDIR)$(libdir)/liblinkwise.so"
 	@$(write_pc) >"$(DESTDIR)$(libdir)/pkgconfig/linkwise.pc"
 	install -m 644 $(SCHEMAS) "$(DESTDIR)$(datadir)/linkwise/schema/"
+	install -d "$(DESTDIR)$(pythondir)/linkwise"
+	install -m 644 $(PYTHON) "$(DESTDIR)$(pythondir)/linkwise/"
 	for f in $(PAGES); do install -D -m 644 $$f "$(DESTDIR)$(docdir)/$$f" || exit; done
+	$(foreach k,$(MADE),for f in $B/pages/$k/*; do install -D -m 644 $$f "$(DESTDIR)$($(k)dir)/$${f##*/}" || exit; done;)
 
-uninstall:
+uninstall: $B/pages/table
 	rm -f "$(DESTDIR)$(bindir)/linkwise" "$(DESTDIR)$(bindir)/bwprobe" "$(DESTDIR)$(includedir)/linkwise.h" \
 	    "$(DESTDIR)$(libdir)/liblinkwise.a" "$(DESTDIR)$(libdir)/liblinkwise.so" "$(DESTDIR)$(libdir)/$(SONAME)" \
 	    "$(DESTDIR)$(libdir)/pkgconfig/linkwise.pc"
 	for f in $(notdir $(SCHEMAS)); do rm -f "$(DESTDIR)$(datadir)/linkwise/schema/$$f"; done
 	for f in $(PAGES); do rm -f "$(DESTDIR)$(docdir)/$$f"; done
+	rm -rf "$(DESTDIR)$(pythondir)/linkwise"
+	$(foreach k,$(MADE),for f in $B/pages/$k/*; do rm -f "$(DESTDIR)$($(k)dir)/$${f##*/}"; done;)
 	for d in "$(docdir)/docs/notes" "$(docdir)/docs" "$(docdir)/bench" "$(docdir)/LICENSES" "$(docdir)" \
 	    "$(datadir)/linkwise/schema" "$(datadir)/linkwise"; do \
 	    rmdir "$(DESTDIR)$$d" 2>/dev/null || :; done
@@ -251,6 +301,22 @@ write_pc = known=; rest='-lglpk -lcsv -lhwloc'; for p in jansson expat nlopt lib
 	  'Description: placement of training jobs on measured clusters' 'Version: $(VERSION)' \
 	  "Requires.private:$$known" 'Libs: -L$${libdir} -llinkwise' \
 	  "Libs.private: $$rest -lm -lpthread $(HAVE_OPENMP:yes=-lgomp)" 'Cflags: -I$${includedir}'
+
+# The tracked tree of HEAD: the same bytes from the same commit.
+DIST := linkwise-$(VERSION)
+dist:
+	@mkdir -p build
+	git archive --prefix=$(DIST)/ -o build/$(DIST).tar HEAD
+	xz -9 -T1 -f build/$(DIST).tar
+
+# Debian packages of that, into build/deb.  What make knows here is not meant for its make.
+deb: dist
+	rm -rf build/deb
+	mkdir build/deb
+	tar -xf build/$(DIST).tar.xz -C build/deb
+	cp -r build/deb/$(DIST)/packaging/debian build/deb/$(DIST)/
+	cd build/deb/$(DIST) && env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS \
+	    DEB_BUILD_OPTIONS="$${DEB_BUILD_OPTIONS-nocheck}" dpkg-buildpackage -b -us -uc
 
 clean:
 	rm -rf build
@@ -286,8 +352,6 @@ $B/obj/install/liblinkwise.a: $(LIB_OBJ)
 	$Qmkdir -p $(@D) && rm -f $@ && ld -r -o $(@D)/linkwise.o $^ && \
 	    objcopy --localize-hidden $(@D)/linkwise.o && ar rcs $@ $(@D)/linkwise.o
 
-# The number changes when a program that was built before would no longer run.
-SONAME := liblinkwise.so.0
 $B/$(SONAME): $(LIB_OBJ) api/linkwise.map
 	$(call say,LD,$@)
 	$Q$(CC) -shared -Wl,-soname,$(SONAME) -Wl,--version-script=api/linkwise.map $(OUR_LDFLAGS) $(LDFLAGS) \
@@ -313,6 +377,14 @@ $B/gen/scripts.c: $(SCRIPTS) $(SETTINGS)
 	$(call say,GEN,$@)
 	$Q$(call texts,launch/launch_private.h,launch_shipped launch_shipped_scripts,,$(SCRIPTS))
 
+$B/gen/page.c: $(REPORT) $(SETTINGS)
+	$(call say,GEN,$@)
+	$Q$(call texts,report/report_private.h,report_shipped report_shipped_page,,$(REPORT))
+
+$B/pages/table: $(wildcard packaging/*.awk) packaging/pages.sh base/version.h $(PAGES) $B/linkwise $B/bwprobe
+	$(call say,GEN,$(@D))
+	$Q$(if $(SAN_FLAGS),ASAN_OPTIONS=detect_leaks=0) sh packaging/pages.sh $(@D) $B/linkwise $B/bwprobe
+
 $B/obj/gen/%.o: $B/gen/%.c
 	$(call say,CC,$<)
 	$Qmkdir -p $(@D) && $(CC) $(OUR_CFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
@@ -328,9 +400,12 @@ $B/tests/bwprobe/%: tests/bwprobe/%.c $(filter-out %/main.o,$(PROBE_OBJ)) $B/obj
 	    $(CFLAGS) -MMD -MP -o $@ $(filter %.c %.o %.a,$^) \
 	    $(OUR_LDFLAGS) $(LDFLAGS) -lcmocka $(PROBE_LIBS)
 
+# The readers of both programs, and their commands.
+$B/tests/fuzz/readers: $(filter-out %/main.o,$(CLI_OBJ) $(PROBE_OBJ))
+
 $B/tests/%: tests/%.c $B/liblinkwise.a
 	$(call say,CC,$<)
-	$Qmkdir -p $(@D) && $(CC) $(OUR_CFLAGS) $(CFLAGS) -MMD -MP -o $@ $< \
+	$Qmkdir -p $(@D) && $(CC) $(OUR_CFLAGS) $(CFLAGS) -MMD -MP -o $@ $(filter %.c %.o,$^) \
 	    $B/liblinkwise.a $(OUR_LDFLAGS) $(LDFLAGS) -lcmocka $(LIBS)
 
 $B/bench/probe: $B/obj/bwprobe/schedule.o $B/obj/bwprobe/models.o

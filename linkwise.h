@@ -117,7 +117,8 @@ LINKWISE_API enum linkwise_status
 linkwise_cluster_to_json (const struct linkwise_cluster *cluster, char **json,
                           struct linkwise_error *err);
 
-/** How many; -1 for NULL.  GPUs are numbered node by node; drained ones do not count. */
+/** How many; -1 for NULL.  GPUs are numbered node by node; drained GPUs of a node in use do
+ *  not count, a drained node's do. */
 LINKWISE_API int linkwise_cluster_nodes (const struct linkwise_cluster *cluster);
 LINKWISE_API int linkwise_cluster_gpus (const struct linkwise_cluster *cluster);
 
@@ -145,6 +146,17 @@ struct linkwise_link {
 LINKWISE_API enum linkwise_status
 linkwise_cluster_link (const struct linkwise_cluster *cluster, int from, int to,
                        struct linkwise_link *out, struct linkwise_error *err);
+
+/** The directed links among some GPUs, as matrices: what linkwise_cluster_link says of each.
+ *
+ *  @param[in]  gpu          [n] their numbers in the cluster
+ *  @param[out] bytes_per_s  [n*n] row-major, entry i*n + j is gpu[i] -> gpu[j]; NaN where
+ *                           nobody measured it, and for a GPU and itself; NULL: not wanted
+ *  @param[out] latency_s    the same; NaN for a GPU and itself alone */
+LINKWISE_API enum linkwise_status
+linkwise_cluster_links (const struct linkwise_cluster *cluster, const int *gpu, int n,
+                        double *bytes_per_s, double *latency_s,
+                        struct linkwise_error *err);
 
 /** What became of the links between two measurements of one cluster. */
 struct linkwise_difference {
@@ -174,6 +186,12 @@ LINKWISE_API enum linkwise_status linkwise_model_read (const char *arg,
                                                        struct linkwise_model **out,
                                                        struct linkwise_notes *notes,
                                                        struct linkwise_error *err);
+
+/** The same from a config.json's text.
+ *  @param[in] name  of the model, unless the text has its own "name"; NULL: "model" */
+LINKWISE_API enum linkwise_status
+linkwise_model_parse (const char *json, const char *name, struct linkwise_model **out,
+                      struct linkwise_notes *notes, struct linkwise_error *err);
 LINKWISE_API void linkwise_model_destroy (struct linkwise_model *m);
 /** NULL for NULL. */
 LINKWISE_API const char *linkwise_model_name (const struct linkwise_model *m);
@@ -196,8 +214,8 @@ LINKWISE_API const char *linkwise_profile_name (const struct linkwise_profile *p
 
 /* ---- jobs and configurations ---- */
 
-/** What is trained, whatever the split.  Words are those of the command line; NULL takes the
- *  usual one. */
+/** What is trained, whatever the split.  Words are those of the command line; 0 and NULL
+ *  take what is usual for the model, linkwise_memory the batch that fills the pipeline. */
 struct linkwise_job {
     size_t size;
     int seq;               /* tokens of one sequence */
@@ -232,7 +250,7 @@ struct linkwise_config {
     int sequence_parallel; /* 0 or 1 */
     const char *recompute; /* "none", "selective", "full", "full:K", "layernorm,mlp" */
     const char *schedule;  /* "1f1b", "gpipe", "interleaved", "zb1p", ... */
-    const int *layers;     /* [pp] of each stage, or NULL; estimates alone take it */
+    const int *layers;     /* [pp] of each stage, or NULL; a search refuses it */
     int optimizer_bytes;   /* of optimizer state per parameter; -1: the profile's */
 };
 
@@ -264,7 +282,7 @@ struct linkwise_memory {
  *
  *  @param[in] profile  NULL: megatron-core
  *  @param[in] config   NULL: no parallelism
- *  @param[in] gpu      a built-in GPU type
+ *  @param[in] gpu      a built-in GPU type, also "h100" for short
  *  @param[in] stage    0 to pp-1; -1: the fullest
  *  @param[in,out] out  its size is set */
 LINKWISE_API enum linkwise_status
@@ -320,7 +338,8 @@ struct linkwise_settings {
     int nodes;                /* use at most so many; 0: no limit */
     int spares;               /* leave at least so many idle */
     double memory_limit_pct;  /* of what the driver reports; 0: the memory model's */
-    double oom_risk;          /* above 0: a chance of running out instead */
+    double oom_risk;          /* above 0: a chance of running out instead; neither given,
+                                 and a tie: 1 % where that is possible */
     const char *memory_model; /* "linkwise" (NULL), "fujii", "korthikanti" */
     const char *granularity;  /* "auto" (NULL), "node", "gpu" */
     const char *objective;    /* "step" (NULL), "gpu-hours" */
@@ -415,6 +434,12 @@ LINKWISE_API enum linkwise_status
 linkwise_plan_read (const char *arg, const struct linkwise_cluster *cluster,
                     struct linkwise_plan **out, struct linkwise_notes *notes,
                     struct linkwise_error *err);
+
+/** The same from a plan file's text. */
+LINKWISE_API enum linkwise_status
+linkwise_plan_parse (const char *json, const struct linkwise_cluster *cluster,
+                     struct linkwise_plan **out, struct linkwise_notes *notes,
+                     struct linkwise_error *err);
 LINKWISE_API void linkwise_plan_destroy (struct linkwise_plan *p);
 
 /** The plan file's text.  @param[out] json  linkwise_free it */

@@ -59,6 +59,10 @@ struct linkwise_cluster *api_cluster_use (const struct linkwise_cluster *c);
  *                          it, also after a failure */
 enum status api_plan_read (const char *arg, const char *cluster, struct linkwise_plan *p,
                            struct notes *notes, struct error *err);
+/** The same from a parsed document.  @param[in] name  for messages */
+enum status api_plan_from_json (json_t *doc, const char *name, const char *cluster,
+                                struct linkwise_plan *p, struct notes *notes,
+                                struct error *err);
 /** Release what is in it. */
 static inline void api_plan_release (struct linkwise_plan *p)
 {
@@ -184,9 +188,13 @@ static inline struct notes *api_notes (struct linkwise_notes *n)
                             (IN)->WORD);                                     \
     } while (0)
 
-/** The job in the rooms' terms, checked against the model. */
+/** The job in the rooms' terms, checked against the model.  @param notes  what is usual */
 enum status api_job (const struct linkwise_job *in, const struct workload_model *m,
-                     struct workload_job *out, struct error *err);
+                     struct workload_job *out, struct notes *notes, struct error *err);
+
+/** Where no batch is given (0), one that fills the configuration's pipeline: for memory. */
+enum status api_filling_batch (const struct workload_config *c, int *global_batch,
+                               struct error *err);
 
 /** The axes that a configuration fixes; NULL: none. */
 enum status api_axes (const struct linkwise_config *in, struct mapper_axes *out,

@@ -208,6 +208,33 @@ enum linkwise_status linkwise_cluster_link (const struct linkwise_cluster *clust
     return LINKWISE_OK;
 }
 
+enum linkwise_status linkwise_cluster_links (const struct linkwise_cluster *cluster,
+                                             const int *gpu, int n, double *bytes_per_s,
+                                             double *latency_s,
+                                             struct linkwise_error *err)
+{
+    API_NEED (cluster);
+    API_NEED (gpu);
+    for (int i = 0; i < n; i++)
+        if (gpu[i] < 0 || gpu[i] >= cluster->c->n_gpus)
+            return (enum linkwise_status) err_set (
+                api_error (err), ST_USAGE, "%s: expected GPUs from 0 to %d, found %d",
+                __func__, cluster->c->n_gpus - 1, gpu[i]);
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < n; j++) {
+            size_t at = (size_t) i * (size_t) n + (size_t) j;
+            struct topology_link l = {.latency_s = NAN};
+
+            if (gpu[i] != gpu[j])
+                l = topology_link (cluster->c, gpu[i], gpu[j]);
+            if (bytes_per_s)
+                bytes_per_s[at] = l.measured ? l.bytes_per_s : NAN;
+            if (latency_s)
+                latency_s[at] = l.latency_s;
+        }
+    return LINKWISE_OK;
+}
+
 enum linkwise_status linkwise_cluster_compare (const struct linkwise_cluster *before,
                                                const struct linkwise_cluster *after,
                                                double share,

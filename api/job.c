@@ -25,6 +25,31 @@ enum linkwise_status linkwise_model_read (const char *arg, struct linkwise_model
     return (enum linkwise_status) st;
 }
 
+enum linkwise_status linkwise_model_parse (const char *json, const char *name,
+                                           struct linkwise_model **out,
+                                           struct linkwise_notes *notes,
+                                           struct linkwise_error *err)
+{
+    struct linkwise_model *m;
+    json_t *doc = NULL;
+    enum status st;
+
+    API_NEED (json);
+    API_NEED (out);
+    m = malloc (sizeof *m);
+    st = m ? json_parse ("model", json, strlen (json), &doc, api_error (err))
+           : err_nomem (api_error (err));
+    if (st == ST_OK)
+        st = workload_model_from_json (doc, "model", name ? name : "model", &m->m,
+                                       api_notes (notes), api_error (err));
+    json_decref (doc);
+    if (st == ST_OK)
+        *out = m;
+    else
+        free (m);
+    return (enum linkwise_status) st;
+}
+
 void linkwise_model_destroy (struct linkwise_model *m)
 {
     free (m);
@@ -90,7 +115,7 @@ enum status api_profile (const struct linkwise_profile *given,
 /* ---- words ---- */
 
 enum status api_job (const struct linkwise_job *in, const struct workload_model *m,
-                     struct workload_job *out, struct error *err)
+                     struct workload_job *out, struct notes *notes, struct error *err)
 {
     struct workload_job j = {.seq = in->seq,
                              .global_batch = in->global_batch,
@@ -104,8 +129,26 @@ enum status api_job (const struct linkwise_job *in, const struct workload_model 
     API_WORD (in, fused_norm, workload_choice_parse, &j.fused_norm);
     API_WORD (in, fused_mlp, workload_choice_parse, &j.fused_mlp);
     API_WORD (in, gathered_logits, workload_choice_parse, &j.gathered_logits);
+    workload_job_usual (m, &j, notes);
     TRY (workload_job_check (m, &j, err));
     *out = j;
+    return ST_OK;
+}
+
+/* As many micro-batches as stages, and twice that where a stage can hold more of them. */
+enum status api_filling_batch (const struct workload_config *c, int *global_batch,
+                               struct error *err)
+{
+    long long batch = (long long) c->deg.dp * c->micro_batch;
+    bool holds_more = c->schedule == SCHEDULE_INTERLEAVED || c->schedule == SCHEDULE_ZB2P;
+
+    if (*global_batch != 0)
+        return ST_OK;
+    if (batch < 1 << 30 && c->deg.pp < 1 << 24)
+        batch *= (long long) c->deg.pp * (holds_more ? 2 : 1);
+    if (batch > 1 << 30)
+        return err_set (err, ST_INVALID, "dp, pp and micro-batch: too large");
+    *global_batch = (int) batch;
     return ST_OK;
 }
 
@@ -193,22 +236,28 @@ static enum status take_layers (const int *given, struct linkwise_plan *x,
 }
 
 /* A job's configuration, what is not given at its usual value, as a plan without ranks.
- * dp is what the cluster's GPUs leave where it is not given; no cluster: 1. */
-static enum status
-describe (const struct linkwise_model *model, const struct linkwise_profile *profile,
-          const struct linkwise_job *job, const struct linkwise_config *config,
-          const struct topology_cluster *c, struct linkwise_plan *x, struct error *err)
+ * dp is what the cluster's GPUs leave where it is not given; no cluster: 1, and the batch is
+ * what fills the pipeline. */
+static enum status describe (const struct linkwise_model *model,
+                             const struct linkwise_profile *profile,
+                             const struct linkwise_job *job,
+                             const struct linkwise_config *config,
+                             const struct topology_cluster *c, struct linkwise_plan *x,
+                             struct notes *notes, struct error *err)
 {
     struct workload_plan *p = &x->plan;
+    struct linkwise_job asked = *job;
     struct mapper_axes axes;
 
     p->model = model->m;
     TRY (api_profile (profile, &x->profile, err));
-    TRY (api_job (job, &p->model, &p->job, err));
     TRY (api_axes (config, &axes, err));
     p->config = mapper_axes_config (&axes);
     if (c)
         TRY (mapper_axes_config_on (c, &axes, &p->config, err));
+    else
+        TRY (api_filling_batch (&p->config, &asked.global_batch, err));
+    TRY (api_job (&asked, &p->model, &p->job, notes, err));
     TRY (workload_config_check (&p->model, &p->job, &p->config, err));
     TRY (workload_config_offered (&p->config, &x->profile, err));
     return take_layers (config ? config->layers : NULL, x, err);
@@ -263,6 +312,7 @@ linkwise_memory (const struct linkwise_model *model,
     struct linkwise_plan x = {.cluster = NULL};
     struct mapper_problem p;
     struct memest_stage *s = NULL;
+    char hint[TEXT_HINT];
     int pp, fullest;
     enum status st;
 
@@ -272,10 +322,14 @@ linkwise_memory (const struct linkwise_model *model,
         API_SIZED (config);
     API_NEED (gpu);
     API_SIZED (out);
-    if (!(type = topology_gpu_type_builtin (gpu)))
+    if (!(type = topology_gpu_type_meant (gpu)))
         return (enum linkwise_status) err_set (api_error (err), ST_USAGE,
-                                               "gpu: unknown word \"%s\"", gpu);
-    st = describe (model, profile, job, config, NULL, &x, api_error (err));
+                                               "gpu: unknown type \"%s\"%s", gpu,
+                                               topology_gpu_type_hint (gpu, hint));
+    if (strcmp (type->name, gpu) != 0)
+        notes_add (api_notes (notes), "%s: taken as %s", gpu, type->name);
+    st = describe (model, profile, job, config, NULL, &x, api_notes (notes),
+                   api_error (err));
     if (st == ST_OK && !(costmodel_matrix_rate (type, x.plan.job.precision) > 0))
         st = err_set (api_error (err), ST_INVALID, "GPU type %s cannot run %s", gpu,
                       workload_precision_name (x.plan.job.precision));
@@ -353,7 +407,8 @@ linkwise_time (const struct linkwise_cluster *cluster, const struct linkwise_mod
     API_SIZED (out);
     st = api_cost_model (cost_model, &priced.kind, api_error (err));
     if (st == ST_OK)
-        st = describe (model, profile, job, config, cluster->c, &x, api_error (err));
+        st = describe (model, profile, job, config, cluster->c, &x, api_notes (notes),
+                       api_error (err));
     world = (int) workload_world (&x.plan.config.deg);
     if (st == ST_OK && !(gpu = malloc ((size_t) world * sizeof *gpu)))
         st = err_nomem (api_error (err));

@@ -85,18 +85,57 @@ static enum status carry_profile (const struct workload_profile *p, json_t *doc,
                : err_nomem (err);
 }
 
-enum status api_plan_read (const char *arg, const char *cluster, struct linkwise_plan *p,
-                           struct notes *notes, struct error *err)
+enum status api_plan_from_json (json_t *doc, const char *name, const char *cluster,
+                                struct linkwise_plan *p, struct notes *notes,
+                                struct error *err)
 {
     p->other_cluster = cluster || p->cluster;
     p->lower_bound_s = p->default_order_step_s = NAN;
-    TRY (workload_plan_read (arg, &p->plan, notes, err));
+    TRY (workload_plan_from_json (doc, name, &p->plan, notes, err));
     if (cluster)
         TRY (api_cluster_read (cluster, &p->cluster, notes, err));
     else if (!p->cluster)
-        TRY (own_cluster (&p->plan, arg, &p->cluster, notes, err));
+        TRY (own_cluster (&p->plan, name, &p->cluster, notes, err));
     workload_recompute_text (&p->plan.config, p->recompute);
-    return own_profile (&p->plan, arg, &p->profile, notes, err);
+    return own_profile (&p->plan, name, &p->profile, notes, err);
+}
+
+enum status api_plan_read (const char *arg, const char *cluster, struct linkwise_plan *p,
+                           struct notes *notes, struct error *err)
+{
+    json_t *doc = NULL;
+    enum status st = json_read (arg, &doc, err);
+
+    if (st == ST_OK)
+        st = api_plan_from_json (doc, file_title (arg), cluster, p, notes, err);
+    json_decref (doc);
+    return st;
+}
+
+/* A plan from a file's name or, where that is NULL, from a text. */
+static enum linkwise_status plan_from (const char *arg, const char *json,
+                                       const struct linkwise_cluster *cluster,
+                                       struct linkwise_plan **out,
+                                       struct linkwise_notes *notes, struct error *err)
+{
+    struct linkwise_plan *p = calloc (1, sizeof *p);
+    json_t *doc = NULL;
+    enum status st;
+
+    if (!p)
+        return (enum linkwise_status) err_nomem (err);
+    p->cluster = cluster ? api_cluster_use (cluster) : NULL;
+    st = arg ? json_read (arg, &doc, err)
+             : json_parse ("plan", json, strlen (json), &doc, err);
+    if (st == ST_OK)
+        st = api_plan_from_json (doc, arg ? file_title (arg) : "plan", NULL, p,
+                                 api_notes (notes), err);
+    json_decref (doc);
+    if (st == ST_OK)
+        *out = p;
+    else
+        linkwise_plan_destroy (p);
+    return (enum linkwise_status) st;
 }
 
 enum linkwise_status linkwise_plan_read (const char *arg,
@@ -105,20 +144,20 @@ enum linkwise_status linkwise_plan_read (const char *arg,
                                          struct linkwise_notes *notes,
                                          struct linkwise_error *err)
 {
-    struct linkwise_plan *p;
-    enum status st;
-
     API_NEED (arg);
     API_NEED (out);
-    if (!(p = calloc (1, sizeof *p)))
-        return (enum linkwise_status) err_nomem (api_error (err));
-    p->cluster = cluster ? api_cluster_use (cluster) : NULL;
-    st = api_plan_read (arg, NULL, p, api_notes (notes), api_error (err));
-    if (st == ST_OK)
-        *out = p;
-    else
-        linkwise_plan_destroy (p);
-    return (enum linkwise_status) st;
+    return plan_from (arg, NULL, cluster, out, notes, api_error (err));
+}
+
+enum linkwise_status linkwise_plan_parse (const char *json,
+                                          const struct linkwise_cluster *cluster,
+                                          struct linkwise_plan **out,
+                                          struct linkwise_notes *notes,
+                                          struct linkwise_error *err)
+{
+    API_NEED (json);
+    API_NEED (out);
+    return plan_from (NULL, json, cluster, out, notes, api_error (err));
 }
 
 void linkwise_plan_destroy (struct linkwise_plan *p)

@@ -86,6 +86,7 @@ static void take_limit (const struct linkwise_settings *in, bool old,
     if (old && !(in->memory_limit_pct > 0) && !(in->oom_risk > 0))
         return;
     p->oom_risk = in->oom_risk;
+    p->limit_free = !(in->memory_limit_pct > 0) && !(in->oom_risk > 0);
     p->memory_limit_pct = in->memory_limit_pct > 0
                               ? in->memory_limit_pct
                               : memest_usual_limit_pct (p->memory_model);
@@ -111,6 +112,15 @@ static enum status take_settings (const struct linkwise_settings *given, bool ol
         r->s.context = r;
     }
     return mapper_choose_nodes (&nodes, &r->p, &r->marks, err);
+}
+
+static enum status take_fixed (const struct linkwise_config *fixed,
+                               struct mapper_axes *out, struct error *err)
+{
+    if (fixed && fixed->layers)
+        return err_set (err, ST_USAGE,
+                        "layers: a search finds them; they cannot be given");
+    return api_axes (fixed, out, err);
 }
 
 /* ---- results ---- */
@@ -195,15 +205,15 @@ enum linkwise_status linkwise_search (
         .model = &model->m, .job = &trained, .profile = &by, .cluster = cluster->c};
     st = api_profile (profile, &by, api_error (err));
     if (st == ST_OK)
-        st = api_job (job, &model->m, &trained, api_error (err));
+        st = api_job (job, &model->m, &trained, api_notes (notes), api_error (err));
     if (st == ST_OK)
-        st = api_axes (fixed, &r.p.axes, api_error (err));
+        st = take_fixed (fixed, &r.p.axes, api_error (err));
     if (st == ST_OK)
         st = take_settings (settings, false, &r, api_error (err));
     if (st == ST_OK) {
         api_note_nodes (&r.p, r.in.nodes, api_notes (notes));
         costmodel_note_types (cluster->c, trained.precision, api_notes (notes));
-        st = mapper_search (&r.p, &r.s, &r.result, &r.info, api_error (err));
+        st = mapper_search_prudent (&r.p, &r.s, &r.result, &r.info, api_error (err));
         say_miss (&r.p, &r.info, api_error (err));
     }
     if (st == ST_OK)

@@ -372,6 +372,7 @@ static enum status make_parents (const char *path, char **made, int *n_made, int
                                  struct error *err)
 {
     char part[PATH_MAX];
+    struct stat sb;
 
     for (const char *slash = strchr (path + 1, '/'); slash;
          slash = strchr (slash + 1, '/')) {
@@ -382,6 +383,8 @@ static enum status make_parents (const char *path, char **made, int *n_made, int
                 ++*n_made;
         } else if (errno != EEXIST) {
             return file_failed (part, err);
+        } else if (stat (part, &sb) == 0 && !S_ISDIR (sb.st_mode)) {
+            return err_set (err, ST_IO, "%s: expected a folder, found a file", part);
         }
     }
     return ST_OK;
@@ -429,11 +432,9 @@ static enum status move_item (const char *from, const char *dir,
                               const struct file_item *item, struct error *err)
 {
     char old[PATH_MAX], new[PATH_MAX];
-    int n_made = 0;
 
     TRY (join (from, "/", item->path, old, err));
     TRY (join (dir, "/", item->path, new, err));
-    TRY (make_parents (new, NULL, &n_made, 0, err));
     return rename (old, new) == 0 ? ST_OK : file_failed (new, err);
 }
 
@@ -488,6 +489,9 @@ enum status file_write_folder (const char *dir, const struct file_item *item, in
         st = join (dir, "/", item[i].path, path, err);
         if (st == ST_OK && stat (path, &sb) == 0 && S_ISDIR (sb.st_mode))
             st = err_set (err, ST_IO, "%s: expected a file, found a folder", path);
+        /* While the old files are whole: what takes room may fail. */
+        if (st == ST_OK && !is_new)
+            st = make_parents (path, made, &n_made, MADE_MAX, err);
         if (st == ST_OK)
             st = join (from, "/", item[i].path, path, err);
         if (st == ST_OK)
@@ -513,4 +517,12 @@ enum status file_write_folder (const char *dir, const struct file_item *item, in
 void file_sha256 (const char *data, size_t len, char hex[65])
 {
     SHA256Data ((const uint8_t *) data, len, hex);
+}
+
+bool file_same (const char *a, const char *b)
+{
+    struct stat x, y;
+
+    return stat (a, &x) == 0 && stat (b, &y) == 0 && x.st_dev == y.st_dev &&
+           x.st_ino == y.st_ino;
 }

@@ -83,6 +83,9 @@ enum status file_write_set (const char *dir, const struct file_item *item, int n
 enum status file_write_folder (const char *dir, const struct file_item *item, int n,
                                const char *const *gone, struct error *err);
 
+/** Are these one and the same file or folder, by whatever names?  No, where one is not there. */
+bool file_same (const char *a, const char *b);
+
 /** SHA-256 of bytes as 64 lower-case hexadecimal digits and a NUL. */
 void file_sha256 (const char *data, size_t len, char hex[65]);
 

@@ -15,6 +15,10 @@ void progress_start (struct progress *p);
 /** Show a line, at most ten times a second and not in the first second. */
 void progress_show (struct progress *p, const char *fmt, ...)
     __attribute__ ((format (printf, 2, 3)));
+/** The same with the time left at its end, for work of which so much is done, evenly since
+ *  progress_start. */
+void progress_part (struct progress *p, double share, const char *fmt, ...)
+    __attribute__ ((format (printf, 3, 4)));
 /** Clear the line. */
 void progress_end (struct progress *p);
 

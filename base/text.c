@@ -135,6 +135,61 @@ bool text_has_word (const char *words, const char *word)
     return false;
 }
 
+/* Row i of the table: distances of a's first i letters to all beginnings of b. */
+int text_distance (const char *a, const char *b)
+{
+    int row[3][TEXT_FAR], n = (int) strlen (b);
+
+    if (strlen (a) >= TEXT_FAR || n >= TEXT_FAR)
+        return TEXT_FAR;
+    for (int k = 0; k <= n; k++)
+        row[0][k] = k;
+    for (int i = 1; a[i - 1]; i++) {
+        int *now = row[i % 3], *last = row[(i + 2) % 3], *before = row[(i + 1) % 3];
+
+        now[0] = i;
+        for (int k = 1; k <= n; k++) {
+            int x = tolower ((unsigned char) a[i - 1]),
+                y = tolower ((unsigned char) b[k - 1]);
+            int least = last[k - 1] + (x != y);
+
+            if (i > 1 && k > 1 && x == tolower ((unsigned char) b[k - 2]) &&
+                y == tolower ((unsigned char) a[i - 2]) && before[k - 2] + 1 < least)
+                least = before[k - 2] + 1;
+            if (last[k] + 1 < least)
+                least = last[k] + 1;
+            now[k] = now[k - 1] + 1 < least ? now[k - 1] + 1 : least;
+        }
+    }
+    return row[strlen (a) % 3][n];
+}
+
+bool text_near_try (struct text_near *near, const char *word, size_t n)
+{
+    char copy[TEXT_FAR];
+    int d;
+    int most = near->word[0] ? near->distance - 1 : (int) (strlen (near->asked) + 1) / 3;
+
+    if (n == 0 || n >= TEXT_FAR)
+        return false;
+    snprintf (copy, sizeof copy, "%.*s", (int) n, word);
+    d = text_distance (near->asked, copy);
+    if (d == TEXT_FAR || d > most)
+        return false;
+    memcpy (near->word, copy, sizeof copy);
+    near->distance = d;
+    return true;
+}
+
+const char *text_near_hint (const struct text_near *near, const char *before,
+                            char buf[TEXT_HINT])
+{
+    buf[0] = '\0';
+    if (near->word[0])
+        snprintf (buf, TEXT_HINT, "; did you mean %s%s?", before, near->word);
+    return buf;
+}
+
 void text_add_sh (struct text *t, const char *s)
 {
     text_add_mem (t, "'", 1);
@@ -237,17 +292,22 @@ void table_print (const struct table *t, FILE *out)
         if (w > width[i % t->columns])
             width[i % t->columns] = w;
     }
-    for (int i = 0; i < t->cells; i++) {
-        int col = i % t->columns;
-        bool left = t->cell[col][0] == '<', last = col == t->columns - 1;
-        const char *s = t->cell[i] + (i == col && left ? 1 : 0);
+    for (int row = 0; row < t->cells; row += t->columns) {
+        int filled = t->columns;
 
-        /* No blanks at a line's end. */
-        if (left && last)
-            fputs (s, out);
-        else
-            fprintf (out, left ? "%-*s" : "%*s", width[col], s);
-        fputs (last ? "\n" : "  ", out);
+        while (filled > 1 && row + filled <= t->cells && !t->cell[row + filled - 1][0])
+            filled--;
+        for (int col = 0; col < filled && row + col < t->cells; col++) {
+            bool left = t->cell[col][0] == '<', last = col == filled - 1;
+            const char *s = t->cell[row + col] + (row == 0 && left ? 1 : 0);
+
+            /* No blanks at a line's end. */
+            if (left && last)
+                fputs (s, out);
+            else
+                fprintf (out, left ? "%-*s" : "%*s", width[col], s);
+            fputs (last ? "\n" : "  ", out);
+        }
     }
     free (width);
 }

@@ -36,6 +36,27 @@ int text_words (char *line, char **word, int max);
 /** Is the word among `words`, which have one blank between them? */
 bool text_has_word (const char *words, const char *word);
 
+/** How many letters must be added, dropped, changed or swapped with the next to come from one
+ *  word to the other, whatever their case; TEXT_FAR where one is too long to be a word. */
+#define TEXT_FAR 64
+int text_distance (const char *a, const char *b);
+
+/** Looks for the word that was meant: start with {asked}, try words. */
+struct text_near {
+    const char *asked;
+    char word[TEXT_FAR]; /* "" while none is near */
+    int distance;        /* of word */
+};
+/** Is the word nearer than those before, and is at most a third of what was asked for
+ *  changed?
+ *  @param[in] n  of its letters
+ *  @return true: it is in near->word now */
+bool text_near_try (struct text_near *near, const char *word, size_t n);
+/** "; did you mean WORD?", or "" while none is near.  buf of TEXT_HINT bytes. */
+#define TEXT_HINT (TEXT_FAR + 24)
+const char *text_near_hint (const struct text_near *near, const char *before,
+                            char buf[TEXT_HINT]);
+
 /** Append s as one POSIX shell word in single quotes: it is never expanded. */
 void text_add_sh (struct text *t, const char *s);
 

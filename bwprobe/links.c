@@ -590,6 +590,9 @@ static enum status add_measured (struct writer *w, const char *status)
                       "isolation", isolation_json (c), "faults", faults,
                       "refused_connections", (json_int_t) refused, "estimates",
                       estimates_json (w), "endpoints", endpoints_json (c)));
+    /* One rank a node says nothing of how many GPUs it has. */
+    if (c->shape.n == c->shape.nodes)
+        json_object_set_new (m, "gpus_known", json_false ());
     return add_pairs (w, m);
 }
 

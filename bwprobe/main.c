@@ -207,7 +207,7 @@ static struct options read_options (int argc, char **argv)
         option_table,
         parse_option,
         NULL,
-        "mpirun --enable-recovery -np 16 --hostfile hosts bwprobe -o "
+        "  mpirun --enable-recovery -np 16 --hostfile hosts bwprobe -o "
         "links.json\n\nMeasure every directed link between the ranks of this job, one "
         "rank per GPU (or per host), and write a links file for linkwise.  Defaults are "
         "in parentheses.\vIt also runs under `srun --mpi=pmix`, under plain srun, and "

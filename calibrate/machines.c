@@ -8,27 +8,6 @@
 
 #include "base/units.h"
 
-/* What a pair of GPUs and a node reach.  Inside: nccl-tests' bus bandwidth of two GPUs
- * (A100 and H100: docs/formulas.md, T8; others in proportion to their vendors' link
- * rates); off the node: the median of the networks that published runs of the generation
- * state (200 Gbit/s a node of V100, 800 of A100, 3,200 of H100 and B200), 50 to 200 Gbit/s
- * for PCIe types. */
-static const struct {
-    const char *prefix; /* of the type's name */
-    double intra_gb_per_s, intra_us, node_gb_per_s;
-} usual[] = {
-    {"v100-", 130, 4, 25},     {"titan-rtx", 10, 15, 6.25}, {"t4", 5, 15, 6.25},
-    {"a100-pcie", 20, 12, 25}, {"a30", 20, 12, 12.5},       {"a40", 20, 12, 12.5},
-    {"a100-", 230, 3, 100},    {"a800-", 155, 3, 100},      {"a10", 10, 15, 12.5},
-    {"l4", 10, 15, 12.5},      {"rtx-", 12, 15, 6.25},      {"h100-pcie", 40, 12, 100},
-    {"h100-", 370, 3, 400},    {"h200-", 370, 3, 400},      {"h800-", 160, 3, 400},
-    {"h20-", 370, 3, 400},     {"gh200-", 130, 3, 100},     {"b100-", 700, 3, 400},
-    {"b200-", 700, 3, 400},    {"b300-", 700, 3, 800},      {"gb10", 20, 12, 25},
-    {"gb200-", 700, 3, 400},   {"gb300-", 700, 3, 800},     {"mi250x", 50, 12, 100},
-    {"mi3", 310, 10, 400},
-};
-
-#define NIC_GB_PER_S 12.5 /* the slowest that reference machines have */
 #define INTER_US 12.0
 /* Where the profile of a source says that larger jobs got less of its network, a node has the
  * usual rate at so many nodes (docs/formulas.md, T10). */
@@ -59,7 +38,8 @@ enum status calibrate_cluster (const struct calibrate_run *run,
         job_nodes += run->part[i].nodes;
     for (int i = 0; i < run->n_parts; i++) {
         const struct topology_gpu_type *type = run->part[i].type;
-        double intra = 20, intra_us = 12, node = 25;
+        struct topology_usual usual = topology_usual_links (type->name);
+        double intra = usual.intra_gb_per_s, node = usual.node_gb_per_s;
         /* An NVL72 rack is one NVLink domain, whatever its trays are called; jobs use 64 of
          * its GPUs, so that degrees divide. */
         bool rack =
@@ -69,13 +49,6 @@ enum status calibrate_cluster (const struct calibrate_run *run,
         int nodes =
             run->n_parts == 1 ? (run->gpus + gpus - 1) / gpus : run->part[i].nodes;
 
-        for (size_t k = 0; k < sizeof usual / sizeof *usual; k++)
-            if (strncmp (type->name, usual[k].prefix, strlen (usual[k].prefix)) == 0) {
-                intra = usual[k].intra_gb_per_s;
-                intra_us = usual[k].intra_us;
-                node = usual[k].node_gb_per_s;
-                break;
-            }
         intra *= mesh_share (run, type);
         if (rack)
             node *= gpus / 8.0;
@@ -85,8 +58,8 @@ enum status calibrate_cluster (const struct calibrate_run *run,
             node *= pow (JOB_SIZE_USUAL / job_nodes, p->time.job_size_power);
         text_add (&line, "%s%dx%d %s intra:%g inter:%g node:%g intra-us:%g inter-us:%g",
                   i ? " + " : "", nodes, gpus, type->name, intra,
-                  fmin (node, fmax (NIC_GB_PER_S, node / gpus)), node, intra_us,
-                  INTER_US);
+                  fmin (node, fmax (TOPOLOGY_NIC_GB_PER_S, node / gpus)), node,
+                  usual.intra_us, INTER_US);
     }
     st = topology_cluster_read (text_str (&line), out, NULL, err);
     text_free (&line);

@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <getopt.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,13 +54,18 @@ static void refuse_word (const struct cli_option *o, const char *given,
                          struct argp_state *state)
 {
     struct text words = {0};
+    struct text_near near = {.asked = given};
     const char *word = o->argument, *end;
+    char hint[TEXT_HINT];
 
-    for (; (end = strchr (word, '|')); word = end + 1)
+    for (; (end = strchr (word, '|')); word = end + 1) {
         text_add (&words, "%s%.*s", word == o->argument ? "" : ", ", (int) (end - word),
                   word);
-    argp_error (state, "--%s: expected %s or %s, found \"%s\"", o->name,
-                text_str (&words), word, given);
+        text_near_try (&near, word, (size_t) (end - word));
+    }
+    text_near_try (&near, word, strlen (word));
+    argp_error (state, "--%s: expected %s or %s, found \"%s\"%s", o->name,
+                text_str (&words), word, given, text_near_hint (&near, "", hint));
 }
 
 static void take (const struct cli_option *o, const char *given, void *value,
@@ -110,9 +116,10 @@ static void take (const struct cli_option *o, const char *given, void *value,
     }
 }
 
-/* ---- parsing ---- */
+/* ---- unknown options ---- */
 
 #define OPTIONS_MAX 32
+#define GROUPS_MAX (CLI_PARTS_MAX + 1)
 
 /* One table as argp wants it: the command's own, or a part's. */
 struct group {
@@ -123,6 +130,68 @@ struct group {
     struct argp argp;
     struct argp_option option[OPTIONS_MAX + 1];
 };
+
+static const struct option argp_own[] = {{"help", no_argument, NULL, 1},
+                                         {"usage", no_argument, NULL, 1},
+                                         {"version", no_argument, NULL, 1}};
+#define OWN (sizeof argp_own / sizeof *argp_own)
+
+/* What getopt wants: long options, and letters ("o:j").
+ * @param[out] all  [GROUPS_MAX * OPTIONS_MAX + OWN + 1]; @param[out] letters  [2 * that] */
+static void list_options (const struct group *g, struct option *all, char *letters)
+{
+    for (int i = 0; i < GROUPS_MAX; i++)
+        for (const struct argp_option *o = g[i].option; o->name; o++) {
+            *all++ = (struct option){o->name, o->arg ? required_argument : no_argument,
+                                     NULL, 1};
+            if (o->key < 256) {
+                *letters++ = (char) o->key;
+                if (o->arg)
+                    *letters++ = ':';
+            }
+        }
+    memcpy (all, argp_own, sizeof argp_own);
+    all[OWN] = (struct option){0};
+    strcpy (letters, "?V");
+}
+
+/* The long option that nobody knows, and one that may have been meant: argp's own message has no
+ * room for it.  Goes through a copy of the line, since getopt sorts it. */
+static void refuse_unknown (const struct group *g, int argc, char **argv)
+{
+    struct option all[GROUPS_MAX * OPTIONS_MAX + OWN + 1];
+    char letters[2 * GROUPS_MAX * OPTIONS_MAX + 4], hint[TEXT_HINT];
+    char **copy = malloc (((size_t) argc + 1) * sizeof *copy);
+    int key = 0;
+
+    if (!copy)
+        return; /* argp says that the option is unknown */
+    memcpy (copy, argv, ((size_t) argc + 1) * sizeof *copy);
+    list_options (g, all, letters);
+    opterr = optind = optopt = 0;
+    while (key != -1 && (key != '?' || optopt != 0))
+        key = getopt_long (argc, copy, letters, all, NULL);
+    if (key == '?') {
+        const char *given = copy[optind - 1] + strspn (copy[optind - 1], "-");
+        char *name = strndup (given, strcspn (given, "="));
+        struct text_near near = {.asked = name ? name : ""};
+
+        for (const struct option *o = all; o->name; o++)
+            text_near_try (&near, o->name, strlen (o->name));
+        for (const struct option *o = all; o->name && !near.word[0]; o++)
+            if (strlen (near.asked) > 2 && strstr (o->name, near.asked))
+                snprintf (near.word, sizeof near.word, "%s", o->name);
+        if (near.word[0]) {
+            fprintf (stderr, "%s: unrecognized option '--%s'%s\n", argv[0], near.asked,
+                     text_near_hint (&near, "--", hint));
+            exit (2);
+        }
+        free (name);
+    }
+    free (copy);
+}
+
+/* ---- parsing ---- */
 
 static void take_arguments (struct group *g, char **arg, int n, struct argp_state *state)
 {
@@ -138,8 +207,13 @@ static void take_arguments (struct group *g, char **arg, int n, struct argp_stat
     if (p->most == 0)
         argp_error (state, "no argument expected, found \"%s\"%s", arg[0],
                     p->expected ? p->expected : "");
-    if (n > p->most)
-        argp_error (state, "%s expected, found \"%s\" too", p->expected, arg[p->most]);
+    if (n > p->most) {
+        struct text hint = {0};
+
+        cli_hint_quotes (arg, n, &hint);
+        argp_error (state, "%s expected, found \"%s\" too%s", p->expected, arg[p->most],
+                    text_str (&hint));
+    }
     for (int i = 0; i < n; i++)
         *(const char **) (g->input + at[i]) = arg[i];
 }
@@ -237,7 +311,7 @@ static void print_version (FILE *out, struct argp_state *state)
 
 void cli_parse (const struct cli_command *c, int argc, char **argv, void *input)
 {
-    struct group group[CLI_PARTS_MAX + 1] = {{.command = c}};
+    struct group group[GROUPS_MAX] = {{.command = c}};
     struct argp_child child[CLI_PARTS_MAX + 1] = {{0}};
     struct text help = {0};
 
@@ -255,6 +329,7 @@ void cli_parse (const struct cli_command *c, int argc, char **argv, void *input)
     group[0].argp.doc = text_str (&help);
     group[0].argp.children = child;
 
+    refuse_unknown (group, argc, argv);
     argp_err_exit_status = 2;
     argp_program_version_hook = print_version;
     errno = argp_parse (&group[0].argp, argc, argv, 0, NULL, &group[0]);

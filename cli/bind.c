@@ -75,7 +75,7 @@ static enum status run (void *input, struct notes *notes, struct error *err)
 {
     const struct bind_input *in = input;
     struct linkwise_plan old = {.cluster = NULL};
-    enum status st = api_plan_read (in->plan, in->cluster, &old, notes, err);
+    enum status st = cli_plan_read (in->plan, in->cluster, &old, notes, err);
 
     if (st == ST_OK)
         st = are_enough (in, &old, err);

@@ -64,7 +64,8 @@ static enum status score (const struct calibrate_runs *runs, enum calibrate_part
 
 static void on_fold (void *context, int done, int of)
 {
-    progress_show (context, "fitting: held out %d of %d groups", done, of);
+    progress_part (context, (double) done / of, "fitting: held out %d of %d groups", done,
+                   of);
 }
 
 /* Models are left out one at a time; where there is one model alone, configurations. */

@@ -124,7 +124,7 @@ static enum status run (void *input, struct notes *notes, struct error *err)
     struct linkwise_plan x = {.cluster = NULL};
     struct check_report r;
     struct running job = {0};
-    enum status st = api_plan_read (in->plan, in->cluster, &x, notes, err);
+    enum status st = cli_plan_read (in->plan, in->cluster, &x, notes, err);
 
     if (st == ST_OK)
         st = check_plan (&x.plan, x.cluster->c, &x.profile, &r, err);

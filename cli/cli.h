@@ -12,15 +12,17 @@
 #include "calibrate/calibrate.h"
 #include "cli/arguments.h"
 #include "mapper/mapper.h"
-#include "topology/survey/stats.h"
+#include "report/whatif.h"
+#include "topology/survey/diff.h"
 #include "topology/topology.h"
 #include "workload/workload.h"
 
 /* The commands. */
-extern const struct cli_command cli_plan, cli_mem, cli_time, cli_eval, cli_check,
-    cli_emit, cli_compare, cli_topo, cli_bind, cli_validate, cli_calibrate, cli_gpus,
-    cli_models, cli_cluster_show, cli_cluster_check, cli_cluster_merge,
-    cli_cluster_import, cli_cluster_layers, cli_cluster_drain, cli_cluster_synth;
+extern const struct cli_command cli_plan, cli_mem, cli_time, cli_eval, cli_explain,
+    cli_check, cli_emit, cli_compare, cli_report, cli_topo, cli_bind, cli_validate,
+    cli_calibrate, cli_gpus, cli_models, cli_cluster_show, cli_cluster_check,
+    cli_cluster_merge, cli_cluster_import, cli_cluster_layers, cli_cluster_drain,
+    cli_cluster_synth, cli_cluster_export;
 
 /* ---- options that several commands share ---- */
 
@@ -48,16 +50,50 @@ struct cli_job {
 };
 extern const struct cli_options cli_job_options;
 
+/* ---- what-if ---- */
+
+#define CLI_WHAT_IF                                                                      \
+    "what-if", 0, "CHANGES",                                                             \
+        "what changes of the cluster would do to the plan, each alone and all "          \
+        "together, "                                                                     \
+        "in place and planned anew, as in \"drain n7; link n3->n9 = 25; gpu n2:4 speed " \
+        "0.7; +2 nodes like n1; nodes 12; type h200-sxm-141g\" (docs/whatif.md)",        \
+        CLI_TEXT (what_if)
+/** report_whatif_run with a progress line. */
+enum status cli_whatif_run (const struct report_whatif_plan *plan,
+                            struct report_whatif *w, struct error *err);
+void cli_whatif_print (const struct report_whatif *w);
+
 /* ---- inputs ---- */
 
 /** Is it "-", standard input or output?  False for NULL. */
 bool cli_is_dash (const char *arg);
+
+enum cli_place { CLI_CLUSTER, CLI_MODEL, CLI_PLAN };
+/** Add to an error of reading an argument what to type instead, where that can be told.
+ *  @param[in] st  ST_OK: there is no error
+ *  @return st */
+enum status cli_hint (enum cli_place place, const char *arg, enum status st,
+                      struct error *err);
+/** api_cluster_read and api_plan_read, their errors with that. */
+enum status cli_cluster_read (const char *arg, struct linkwise_cluster **out,
+                              struct notes *notes, struct error *err);
+enum status cli_plan_read (const char *arg, const char *cluster, struct linkwise_plan *x,
+                           struct notes *notes, struct error *err);
+/** "; quote the cluster: "4x8 h100"" where arguments are too many because of that. */
+void cli_hint_quotes (char *const *arg, int n, struct text *out);
 
 /** "-" as messages name it, other arguments as they are. */
 const char *cli_input_name (const char *arg);
 
 /** End with a usage error if n > 1 inputs are standard input. */
 void cli_one_stdin (int n, struct argp_state *state);
+
+/** Did nobody name a limit or a chance of running out? */
+static inline bool cli_job_limit_free (const struct cli_job *in)
+{
+    return !(in->memory_limit_pct > 0) && !(in->oom_risk > 0);
+}
 
 /** The options' memory limit into a plan. */
 void cli_job_limit (const struct cli_job *in, struct workload_plan *plan);
@@ -116,8 +152,13 @@ const char *cli_chance (double p, char buf[32]);
 
 /** Print where the step goes, one part a line. */
 void cli_print_breakdown (const struct costmodel_estimate *e);
+/** Which links are nominal, as in "inside and between nodes"; NULL: none. */
+const char *cli_nominal (const struct topology_cluster *c);
 /** Print a line on the estimated links that `who` uses, where there are any. */
 void cli_print_estimated (const struct costmodel_estimate *e, const char *who);
+
+/** The object `diff` of docs/outputs.md.  A new reference. */
+json_t *cli_diff_json (const struct topology_cluster *old, const struct topology_diff *d);
 
 /** Columns that the file's header lacks, as a warning. */
 void cli_note_columns (const struct calibrate_runs *runs, struct notes *notes);
@@ -198,5 +239,9 @@ void cli_print_binding (const struct topology_cluster *c,
 /** Degrees and the other choices, as in a sentence. */
 #define CLI_CONFIG_TEXT 320
 const char *cli_config_text (const struct workload_config *c, char buf[CLI_CONFIG_TEXT]);
+/** Those of them that are others than before; "": none. */
+const char *cli_config_change (const struct workload_config *c,
+                               const struct workload_config *from,
+                               char buf[CLI_CONFIG_TEXT]);
 
 #endif

@@ -231,7 +231,7 @@ static void init_synth (void *input)
 
 static bool on_progress (void *context, double share)
 {
-    progress_show (context, "generating: %.0f %%", 100 * share);
+    progress_part (context, share, "generating: %.0f %%", 100 * share);
     return false;
 }
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/units.h"
+#include "topology/export/export.h"
 #include "topology/survey/inspect.h"
 #include "topology/survey/stats.h"
 
@@ -15,7 +16,7 @@ struct show_input {
     const char *cluster;
     int worst, cells;
     int color; /* a word of the option's */
-    bool json;
+    bool json, prometheus;
 };
 
 #define INPUT struct show_input
@@ -162,33 +163,42 @@ static void print_worst (const struct topology_cluster *c, const struct topology
 
 /* ---- the heat map ---- */
 
-/* A tenth of the median as a digit, '#' from 95 % on; '?': nobody measured it. */
-static void print_cell (double share, bool self, bool color)
-{
-    char s = isnan (share)   ? (self ? '.' : '?')
-             : share >= 0.95 ? '#'
-                             : (char) ('0' + (int) (10 * share));
+/* Words of --color, and how many colours the terminal has. */
+enum { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
+enum depth { LETTERS, COLORS_256, COLORS_ALL };
 
-    if (!color || s == '.')
-        cli_print (" %c", s);
-    else /* background: grey, red, yellow or green */
-        printf ("\033[%sm %c\033[0m",
-                s == '?'                ? "100;97"
-                : share < 0.5           ? "41;97"
-                : share < TOPOLOGY_SLOW ? "43;30"
-                                        : "42;30",
-                s);
+/* None where nobody asked and the output is no terminal that says that it has them. */
+static enum depth depth_of (int when)
+{
+    const char *no = getenv ("NO_COLOR"), *color = getenv ("COLORTERM"),
+               *term = getenv ("TERM");
+
+    if (when == COLOR_NEVER ||
+        (when == COLOR_AUTO && ((no && *no) || isatty (STDOUT_FILENO) != 1)))
+        return LETTERS;
+    if (color && (strcmp (color, "truecolor") == 0 || strcmp (color, "24bit") == 0))
+        return COLORS_ALL;
+    return when == COLOR_ALWAYS || (term && strstr (term, "256color")) ? COLORS_256
+                                                                       : LETTERS;
 }
 
-/* Words of --color. */
-enum { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
-
-static bool is_colored (int when)
+/* The letter stays where there is colour. */
+static void print_cell (double share, bool self, enum depth depth)
 {
-    const char *no = getenv ("NO_COLOR");
+    struct topology_shade s = topology_heat_shade (share);
+    unsigned r = s.fill >> 16, g = s.fill >> 8 & 255, b = s.fill & 255;
 
-    return when == COLOR_ALWAYS ||
-           (when == COLOR_AUTO && !(no && *no) && isatty (STDOUT_FILENO) == 1);
+    if (self && isnan (share))
+        cli_print (" .");
+    else if (depth == LETTERS)
+        cli_print (" %c", s.letter);
+    else if (depth == COLORS_ALL)
+        printf ("\033[48;2;%u;%u;%u;38;5;%dm %c\033[0m", r, g, b, s.light ? 16 : 231,
+                s.letter);
+    else /* the nearest of the cube of 6 x 6 x 6 */
+        printf ("\033[48;5;%u;38;5;%dm %c\033[0m",
+                16 + 36 * ((r + 25) / 51) + 6 * ((g + 25) / 51) + (b + 25) / 51,
+                s.light ? 16 : 231, s.letter);
 }
 
 static enum status print_heat (const struct topology_cluster *c,
@@ -200,7 +210,7 @@ static enum status print_heat (const struct topology_cluster *c,
     struct topology_watch watch = cli_watch (&progress);
     enum status st = topology_heat_collect (c, in->cells, s->between_median_bytes_per_s,
                                             &watch, &h, err);
-    bool color = is_colored (in->color);
+    enum depth depth = depth_of (in->color);
     int width = 4;
 
     progress_end (&progress);
@@ -220,7 +230,7 @@ static enum status print_heat (const struct topology_cluster *c,
     for (int i = 0; i < h.n; i++) {
         cli_print ("%-*.*s", width, width, c->node[h.first[i]].name);
         for (int j = 0; j < h.n; j++)
-            print_cell (h.share[(size_t) i * (size_t) h.n + (size_t) j], i == j, color);
+            print_cell (h.share[(size_t) i * (size_t) h.n + (size_t) j], i == j, depth);
         putchar ('\n');
     }
     topology_heat_release (&h);
@@ -255,10 +265,13 @@ static enum status show (void *input, struct notes *notes, struct error *err)
     struct topology_watch watch = cli_watch (&progress);
     int gpus = 0;
 
+    cli_hint (CLI_CLUSTER, in->cluster, st, err);
     if (st == ST_OK)
         st = topology_stats_collect (c, in->worst, &watch, &s, err);
     progress_end (&progress);
-    if (st == ST_OK && in->json)
+    if (st == ST_OK && in->prometheus)
+        st = topology_export (c, "prometheus", NULL, "-", NULL, err);
+    else if (st == ST_OK && in->json)
         st = print_json (c, &s, err);
     else if (st == ST_OK) {
         for (int i = 0; i < c->n_nodes; i++)
@@ -269,6 +282,8 @@ static enum status show (void *input, struct notes *notes, struct error *err)
         if (s.n_tiers > 0) {
             putchar ('\n');
             print_tiers (c, &s);
+            if (cli_nominal (c))
+                cli_print ("links %s are nominal: not measured\n", cli_nominal (c));
             print_estimates (c, &s);
         }
         if (s.n_worst > 0)
@@ -289,8 +304,11 @@ static const struct cli_option show_options[] = {
      "several nodes); 0: no heat map",
      CLI_INT (cells, 0, 400), .usual = "40"},
     {"color", 0, "auto|always|never",
-     "colour the heat map (default auto: on a terminal, unless NO_COLOR is set)",
+     "colour the heat map (default auto: on a terminal with 256 colours or more, unless "
+     "NO_COLOR is set)",
      CLI_WORD (color)},
+    {"prometheus", 0, NULL, "print link health as `cluster export --to prometheus` does",
+     CLI_FLAG (prometheus)},
     {CLI_JSON},
     {0}};
 
@@ -335,6 +353,7 @@ static enum status check (void *input, struct notes *notes, struct error *err)
     struct topology_watch watch = cli_watch (&progress);
     enum status st = topology_cluster_read (in->cluster, &c, notes, err);
 
+    cli_hint (CLI_CLUSTER, in->cluster, st, err);
     if (st == ST_OK)
         st = topology_inspect (c, &watch, &x, err);
     progress_end (&progress);

@@ -55,7 +55,7 @@ void cli_print (const char *format, ...)
 
 static void on_links (void *context, double share)
 {
-    progress_show (context, "reading links: %.0f %%", 100 * share);
+    progress_part (context, share, "reading links: %.0f %%", 100 * share);
 }
 
 struct topology_watch cli_watch (struct progress *p)
@@ -256,6 +256,21 @@ void cli_print_breakdown (const struct costmodel_estimate *e)
             e->ep_hidden_s);
 }
 
+const char *cli_nominal (const struct topology_cluster *c)
+{
+    json_t *links = topology_nominal (c);
+    size_t n = json_array_size (links);
+    const char *first = json_string_value (json_array_get (links, 0));
+    bool inside = first && strcmp (first, "intra") == 0;
+
+    json_decref (links);
+    return n == 0            ? NULL
+           : c->n_nodes == 1 ? "inside the node"
+           : n == 2          ? "inside and between nodes"
+           : inside          ? "inside nodes"
+                             : "between nodes";
+}
+
 void cli_print_estimated (const struct costmodel_estimate *e, const char *who)
 {
     if (e->links_estimated > 0)
@@ -287,29 +302,71 @@ void cli_print_binding (const struct topology_cluster *c,
                    100.0 * (1.0 - unshared_step_s / step_s));
 }
 
+/* One more word of a list. */
+static void add_word (char buf[CLI_CONFIG_TEXT], const char *fmt, ...)
+{
+    size_t len = strlen (buf);
+    va_list ap;
+
+    len += (size_t) snprintf (buf + len, CLI_CONFIG_TEXT - len, "%s", len ? ", " : "");
+    va_start (ap, fmt);
+    vsnprintf (buf + len, CLI_CONFIG_TEXT - len, fmt, ap);
+    va_end (ap);
+}
+
+/* Where the expert width follows tp, it says nothing. */
+static int own_etp (const struct workload_config *c)
+{
+    return c->deg.etp == c->deg.tp ? 0 : c->deg.etp;
+}
+
+const char *cli_config_change (const struct workload_config *c,
+                               const struct workload_config *from,
+                               char buf[CLI_CONFIG_TEXT])
+{
+    static const struct workload_config plain = {.deg = {.cp = 1, .ep = 1, .vpp = 1},
+                                                 .zero = -1};
+    const struct workload_config *f = from ? from : &plain;
+    const struct workload_degrees *d = &c->deg, *was = &f->deg;
+    char word[WORKLOAD_RECOMPUTE_TEXT], old[WORKLOAD_RECOMPUTE_TEXT];
+    const struct {
+        const char *name;
+        int now, was;
+    } numbers[] = {{"tp", d->tp, was->tp},
+                   {"pp", d->pp, was->pp},
+                   {"dp", d->dp, was->dp},
+                   {"cp", d->cp, was->cp},
+                   {"ep", d->ep, was->ep},
+                   {"etp",
+                    own_etp (c)   ? d->etp
+                    : own_etp (f) ? d->tp
+                                  : 0,
+                    own_etp (f)},
+                   {"micro-batch", c->micro_batch, f->micro_batch},
+                   {"zero", c->zero, f->zero}};
+
+    buf[0] = '\0';
+    for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++)
+        if (numbers[k].now != numbers[k].was)
+            add_word (buf, "%s %d", numbers[k].name, numbers[k].now);
+    if (!from || c->sequence_parallel != f->sequence_parallel)
+        add_word (buf, "sequence parallelism %s", c->sequence_parallel ? "on" : "off");
+    workload_recompute_text (c, word);
+    if (!from || strcmp (word, workload_recompute_text (f, old)) != 0)
+        add_word (buf, "recompute %s", word);
+    if (c->optimizer_bytes != f->optimizer_bytes)
+        add_word (buf, c->optimizer_bytes ? "optimizer %d B" : "optimizer as usual",
+                  c->optimizer_bytes);
+    if (!from || c->schedule != f->schedule)
+        add_word (buf, "%s", workload_schedule_name (c->schedule));
+    if (d->vpp != was->vpp)
+        add_word (buf, "vpp %d", d->vpp);
+    return buf;
+}
+
 const char *cli_config_text (const struct workload_config *c, char buf[CLI_CONFIG_TEXT])
 {
-    const struct workload_degrees *d = &c->deg;
-    char cp[24] = "", ep[24] = "", etp[24] = "", vpp[24] = "", state[32] = "";
-    char word[WORKLOAD_RECOMPUTE_TEXT];
-
-    if (d->cp > 1)
-        snprintf (cp, sizeof cp, ", cp %d", d->cp);
-    if (d->ep > 1)
-        snprintf (ep, sizeof ep, ", ep %d", d->ep);
-    if (d->etp != d->tp)
-        snprintf (etp, sizeof etp, ", etp %d", d->etp);
-    if (d->vpp > 1)
-        snprintf (vpp, sizeof vpp, ", vpp %d", d->vpp);
-    if (c->optimizer_bytes > 0)
-        snprintf (state, sizeof state, ", optimizer %d B", c->optimizer_bytes);
-    snprintf (buf, CLI_CONFIG_TEXT,
-              "tp %d, pp %d, dp %d%s%s%s, micro-batch %d, zero %d, sequence parallelism "
-              "%s, recompute %s%s, %s%s",
-              d->tp, d->pp, d->dp, cp, ep, etp, c->micro_batch, c->zero,
-              c->sequence_parallel ? "on" : "off", workload_recompute_text (c, word),
-              state, workload_schedule_name (c->schedule), vpp);
-    return buf;
+    return cli_config_change (c, NULL, buf);
 }
 
 bool cli_parse_cost_model (const char *word, void *kind)

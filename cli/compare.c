@@ -110,6 +110,11 @@ static void print_links (const struct comparison *x)
         if (find_tier (a, &b->tier[i]) == &none)
             tier_rows (t, topology_tier_text (x->c[1], &b->tier[i], name), &none,
                        &b->tier[i]);
+    if (cli_nominal (x->c[0]) || cli_nominal (x->c[1])) {
+        table_cell (t, "nominal: not measured");
+        for (int k = 0; k < 2; k++)
+            table_cell (t, "%s", cli_nominal (x->c[k]) ? cli_nominal (x->c[k]) : "-");
+    }
     row (t, "links under 80 % of their median", "%.0f", a->slow, b->slow);
     row (t, "asymmetry % (mean)", "%.1f", in_a * a->asymmetry_mean,
          in_b * b->asymmetry_mean);
@@ -142,17 +147,18 @@ static void print_worst (const struct comparison *x)
 }
 
 /* The links that changed, as rows of a table and entries of a list; either may be NULL. */
-static void add_changes (const struct comparison *x, struct table *t, json_t *list)
+static void add_changes (const struct topology_cluster *old,
+                         const struct topology_diff *d, struct table *t, json_t *list)
 {
     char from[TOPOLOGY_END_TEXT], to[TOPOLOGY_END_TEXT];
 
-    for (int k = 0; k < x->diff.n; k++) {
-        const struct topology_change *c = &x->diff.change[k];
+    for (int k = 0; k < d->n; k++) {
+        const struct topology_change *c = &d->change[k];
         double before = c->old_bytes_per_s / UNITS_GB,
                after = c->new_bytes_per_s / UNITS_GB;
 
-        topology_end_text (x->c[0], c->from, from);
-        topology_end_text (x->c[0], c->to, to);
+        topology_end_text (old, c->from, from);
+        topology_end_text (old, c->to, to);
         table_cell (t, "%s", from);
         table_cell (t, "%s", to);
         table_cell (t, "%.4g", before);
@@ -193,18 +199,17 @@ static void print_diff (const struct comparison *x)
         struct table *t =
             cli_table ("<changed links", "<to", "before GB/s", "after", "change %");
 
-        add_changes (x, t, NULL);
+        add_changes (x->c[0], d, t, NULL);
         putchar ('\n');
         cli_table_end (t);
     }
 }
 
-static json_t *diff_json (const struct comparison *x)
+json_t *cli_diff_json (const struct topology_cluster *old, const struct topology_diff *d)
 {
-    const struct topology_diff *d = &x->diff;
     json_t *list = json_array ();
 
-    add_changes (x, NULL, list);
+    add_changes (old, d, NULL, list);
     return json_pack ("{s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:i, s:i, s:o}", "compared",
                       (json_int_t) d->compared, "with_intervals",
                       (json_int_t) d->with_intervals, "slower", (json_int_t) d->slower,
@@ -266,7 +271,7 @@ static void print_model (const struct comparison *x, const struct compared *m)
                                  "GPU h / 1e9 tokens", "gap %", "<split");
 
     cli_print ("\n%s, %d sequences of %d tokens a step\n", m->work.plan.model.name,
-               x->in->job.job.global_batch, x->in->job.job.seq);
+               m->work.plan.job.global_batch, m->work.plan.job.seq);
     for (int k = 0; k < 2; k++)
         plan_row (t, x->title[k], &m->result.best[k]);
     cli_table_end (t);
@@ -289,12 +294,12 @@ static json_t *best_json (const struct report_best *b)
         "gpu_hours_per_1e9_tokens", b->gpu_hours, "proven", b->info.proven);
 }
 
-static json_t *model_json (const struct comparison *x, const struct compared *m)
+static json_t *model_json (const struct compared *m)
 {
     const struct report_compared *r = &m->result;
     json_t *doc =
         json_pack ("{s:s, s:i, s:i, s:[o, o]}", "model", m->work.plan.model.name, "seq",
-                   x->in->job.job.seq, "global_batch", x->in->job.job.global_batch,
+                   m->work.plan.job.seq, "global_batch", m->work.plan.job.global_batch,
                    "best", best_json (&r->best[0]), best_json (&r->best[1]));
 
     if (r->has_kept)
@@ -328,6 +333,7 @@ static enum status compare_model (const struct comparison *x, const char *name,
     for (int k = 0; k < 2; k++) {
         p[k] = api_plan_problem (&m->work, x->c[k]);
         p[k].axes = x->in->job.axes;
+        p[k].limit_free = cli_job_limit_free (&x->in->job);
         costmodel_note_types (x->c[k], p[k].job->precision, notes);
     }
     progress_start (&progress);
@@ -353,6 +359,7 @@ static enum status collect (struct comparison *x, struct notes *notes, struct er
         st = in->list.n > 2
                  ? topology_cluster_read (in->list.arg[k], &x->c[k], notes, err)
                  : topology_cluster_read_partial (in->list.arg[k], &x->c[k], notes, err);
+        cli_hint (CLI_CLUSTER, in->list.arg[k], st, err);
         if (st == ST_OK)
             st = topology_stats_collect (x->c[k], in->worst, &watch, &x->stats[k], err);
     }
@@ -381,12 +388,13 @@ static enum status print_json (const struct comparison *x, struct error *err)
     json_t *models = json_array ();
 
     for (int k = 0; k < x->n_models; k++)
-        json_array_append_new (models, model_json (x, &x->model[k]));
+        json_array_append_new (models, model_json (&x->model[k]));
     return cli_print_json (
         json_pack ("{s:i, s:[o, o], s:o, s:o}", "version", 1, "clusters",
                    topology_stats_json (x->c[0], &x->stats[0]),
                    topology_stats_json (x->c[1], &x->stats[1]), "diff",
-                   x->snapshots ? diff_json (x) : json_null (), "models", models),
+                   x->snapshots ? cli_diff_json (x->c[0], &x->diff) : json_null (),
+                   "models", models),
         err);
 }
 
@@ -430,11 +438,7 @@ static const struct cli_option options[] = {
 
 static void check (void *input, struct argp_state *state)
 {
-    struct compare_input *in = input;
-    struct workload_job *job = &in->job.job;
-
-    job->seq = job->seq ? job->seq : 4096;
-    job->global_batch = job->global_batch ? job->global_batch : 1024;
+    const struct compare_input *in = input;
 
     cli_one_stdin (cli_is_dash (in->list.arg[0]) + cli_is_dash (in->list.arg[1]), state);
 }
@@ -449,8 +453,7 @@ const struct cli_command cli_compare = {
         "also lists changed links and says whether a new plan pays.",
     .options = {.line = options, .group = 2, .check = check},
     .parts = {{&cli_job_options, offsetof (INPUT, job),
-               "The job (the search chooses degrees and settings that are not given; "
-               "--seq defaults to 4096, --global-batch to 1024):",
+               "The job (the search chooses degrees and settings that are not given):",
                1}},
     .places = {.needed = 2, .required = "two CLUSTERs are required"},
     .list = true,

@@ -44,7 +44,7 @@ static enum status run (void *input, struct notes *notes, struct error *err)
     struct linkwise_plan x = {.cluster = NULL};
     struct notes refused = {0};
     char path[PATH_MAX];
-    enum status st = api_plan_read (in->plan, in->cluster, &x, notes, err);
+    enum status st = cli_plan_read (in->plan, in->cluster, &x, notes, err);
 
     if (st == ST_OK)
         st = api_emit (&x, in->to, in->dir, own_path (path), notes, &refused, err);

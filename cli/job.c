@@ -27,8 +27,10 @@ PARSE (parse_attention, workload_attention_parse)
 PARSE (parse_memory_model, memest_model_parse)
 
 static const struct cli_option options[] = {
-    {"seq", 0, "TOKENS", "tokens per sequence", CLI_INT (job.seq, 1, MOST)},
-    {"global-batch", 0, "N", "sequences per optimiser step",
+    {"seq", 0, "TOKENS", "tokens per sequence (default: as the model is usually trained)",
+     CLI_INT (job.seq, 1, MOST)},
+    {"global-batch", 0, "N",
+     "sequences per optimiser step (default: the model's usual, or 4 million tokens)",
      CLI_INT (job.global_batch, 1, MOST)},
     {"tp", 0, "N", "tensor-parallel degree", CLI_INT (axes.tp, 1, MOST)},
     {"pp", 0, "N", "pipeline-parallel degree: the number of stages",
@@ -86,7 +88,8 @@ static const struct cli_option options[] = {
      CLI_ABOVE (memory_limit_pct, 0, 100)},
     {"oom-risk", 0, "P",
      "replaces --memory-limit: accept at most this probability of "
-     "running out of memory, 0 to 1",
+     "running out of memory, 0 to 1 (plan and compare without either: 0.01 where "
+     "possible)",
      CLI_ABOVE (oom_risk, 0, 0.999999)},
     {"memory-model", 0, "linkwise|fujii|korthikanti",
      "memory formulas: linkwise's own (default), or published ones to compare with",
@@ -169,12 +172,15 @@ enum status cli_job_read (const struct cli_job *in, const char *model,
                           struct linkwise_plan *x, struct notes *notes, struct error *err)
 {
     struct workload_plan *p = &x->plan;
+    enum status st;
 
     p->job = in->job;
     cli_job_limit (in, p);
     snprintf (p->memory_model, sizeof p->memory_model, "%s",
               memest_model_name (in->memory_model));
-    TRY (workload_model_read (model, &p->model, notes, err));
+    if ((st = workload_model_read (model, &p->model, notes, err)) != ST_OK)
+        return cli_hint (CLI_MODEL, model, st, err);
+    workload_job_usual (&p->model, &p->job, notes);
     TRY (workload_job_check (&p->model, &p->job, err));
     return workload_profile_read (in->profile, &x->profile, notes, err);
 }

@@ -18,7 +18,7 @@ struct menu {
     const struct {
         const char *name, *what;
         const struct cli_command *command; /* NULL: the menu of clusters */
-    } line[16];                            /* the first without a name ends them */
+    } line[17];                            /* the first without a name ends them */
 };
 
 static const struct menu cluster = {
@@ -39,7 +39,10 @@ static const struct menu cluster = {
               &cli_cluster_layers},
              {"drain", "take nodes, GPUs or links out of use, or put them back",
               &cli_cluster_drain},
-             {"synth", "generate a synthetic cluster", &cli_cluster_synth}}};
+             {"synth", "generate a synthetic cluster", &cli_cluster_synth},
+             {"export",
+              "write the links for Slurm, Prometheus, NumPy, GraphViz, a picture",
+              &cli_cluster_export}}};
 
 static const struct menu program = {
     .name = "linkwise",
@@ -57,10 +60,14 @@ static const struct menu program = {
         {"mem", "estimate the memory of a GPU, by stage and by kind", &cli_mem},
         {"time", "estimate the step time of one configuration", &cli_time},
         {"eval", "estimate the step time of a plan, also one edited by hand", &cli_eval},
+        {"explain", "what each link, node, GPU and setting would gain", &cli_explain},
         {"check", "check a plan independently of the search", &cli_check},
         {"emit", "write a plan's files for mpirun, srun, torchrun and others", &cli_emit},
-        {"cluster", "show, check, merge, import, drain or generate clusters", NULL},
+        {"cluster", "show, check, merge, import, drain, generate or export clusters",
+         NULL},
         {"compare", "compare two clusters, or one cluster at two times", &cli_compare},
+        {"report", "write a plan, a cluster or a comparison as one HTML page",
+         &cli_report},
         {"topo", "describe this machine, or convert another tool's description",
          &cli_topo},
         {"bind", "place a plan on the nodes that a scheduler allocated", &cli_bind},
@@ -116,8 +123,17 @@ static int choose (const struct menu *m, int argc, char **argv)
             return m->line[i].command ? run (m->line[i].command, argc - 1, argv + 1)
                                       : choose (&cluster, argc - 1, argv + 1);
         }
-    fprintf (stderr, "%s: unknown command \"%s\" (`%s --help` lists them)\n", m->name,
-             argv[1], m->name);
+
+    struct text_near near = {.asked = argv[1]};
+    char hint[TEXT_HINT];
+
+    for (int i = 0; m->line[i].name; i++)
+        text_near_try (&near, m->line[i].name, strlen (m->line[i].name));
+    text_near_try (&near, "--help", strlen ("--help"));
+    if (m == &program)
+        text_near_try (&near, "--version", strlen ("--version"));
+    fprintf (stderr, "%s: unknown command \"%s\"%s (`%s --help` lists them)\n", m->name,
+             argv[1], text_near_hint (&near, "", hint), m->name);
     return 2;
 }
 

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/units.h"
 #include "memest/memest.h"
@@ -25,8 +26,9 @@ static void check (void *input, struct argp_state *state)
 {
     const struct mem_input *in = input;
 
-    if (!in->model || !in->gpu || in->job.job.seq == 0)
-        argp_error (state, "MODEL, --gpu and --seq are required");
+    if (!in->model || !in->gpu)
+        argp_error (state, "MODEL and --gpu are required, as in: linkwise mem "
+                           "llama-3-8b --gpu h100");
 }
 
 /* Everything that one call is about. */
@@ -140,36 +142,21 @@ static json_t *estimate_json (const struct estimate *e)
     return doc;
 }
 
-/* Without a batch, one that fills the pipeline: as many micro-batches as stages, and twice
- * that where a stage can hold more of them. */
-static enum status default_batch (struct workload_job *j, const struct workload_config *c,
-                                  struct error *err)
-{
-    long long batch = (long long) c->deg.dp * c->micro_batch;
-    bool holds_more = c->schedule == SCHEDULE_INTERLEAVED || c->schedule == SCHEDULE_ZB2P;
-
-    if (j->global_batch > 0)
-        return ST_OK;
-    if (batch < 1 << 30 && c->deg.pp < 1 << 24)
-        batch *= (long long) c->deg.pp * (holds_more ? 2 : 1);
-    if (batch > 1 << 30)
-        return err_set (err, ST_INVALID, "dp, pp and micro-batch: too large");
-    j->global_batch = (int) batch;
-    return ST_OK;
-}
-
 static enum status read_input (struct mem_input *in, struct estimate *e,
                                struct notes *notes, struct error *err)
 {
     struct workload_plan *plan = &e->work.plan;
     const struct workload_job *job = &in->job.job;
+    char hint[TEXT_HINT];
 
     plan->config = mapper_axes_config (&in->job.axes);
-    if (!(e->gpu = topology_gpu_type_builtin (in->gpu)))
+    if (!(e->gpu = topology_gpu_type_meant (in->gpu)))
         return err_set (err, ST_USAGE,
-                        "--gpu: unknown type \"%s\" (`linkwise gpus` lists them)",
-                        in->gpu);
-    TRY (default_batch (&in->job.job, &plan->config, err));
+                        "--gpu: unknown type \"%s\"%s (`linkwise gpus` lists them)",
+                        in->gpu, topology_gpu_type_hint (in->gpu, hint));
+    if (strcmp (e->gpu->name, in->gpu) != 0)
+        notes_add (notes, "%s: taken as %s", in->gpu, e->gpu->name);
+    TRY (api_filling_batch (&plan->config, &in->job.job.global_batch, err));
     TRY (cli_job_read (&in->job, in->model, &e->work, notes, err));
     if (!(costmodel_matrix_rate (e->gpu, job->precision) > 0))
         return err_set (err, ST_INVALID, "GPU type %s cannot run %s", e->gpu->name,

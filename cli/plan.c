@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/units.h"
 
@@ -14,7 +15,7 @@ struct plan_input {
     struct plan_passes passes;
     struct mapper_settings settings;
     struct mapper_nodes nodes;
-    const char *cluster, *model, *out;
+    const char *cluster, *model, *out, *what_if;
     enum costmodel_kind kind;
     int seed;
     int granularity, objective; /* as mapper's enums have them */
@@ -31,6 +32,7 @@ struct planning {
     struct mapper_problem p;
     struct mapper_result r;
     struct mapper_info info;
+    struct report_whatif what_if;
 };
 
 static const struct cli_option options[] = {
@@ -65,6 +67,7 @@ static const struct cli_option options[] = {
      CLI_INT (seed, 0, 1 << 30), .usual = "1"},
     {"top", 0, "N", "list the N best configurations (default 5)",
      CLI_INT (settings.top, 0, 10000)},
+    {CLI_WHAT_IF},
     {"output", 'o', "PLAN", "write the plan file; - is standard output", CLI_TEXT (out)},
     {"json", 'j', NULL,
      "print the plan file, and what is behind it, instead of a summary", CLI_FLAG (json)},
@@ -84,15 +87,18 @@ static void check (void *input, struct argp_state *state)
     const char *from = in->from.file;
 
     if (!from && (!in->cluster || !in->model))
-        argp_error (state, "CLUSTER and MODEL are required");
-    if (!from && (in->job.job.seq == 0 || in->job.job.global_batch == 0))
-        argp_error (state, "--seq and --global-batch are required");
+        argp_error (state,
+                    "CLUSTER and MODEL are required, as in: linkwise plan \"4x8 h100\" "
+                    "llama-3-8b");
     if (!from && plan_from_asked (&in->from))
         argp_error (state,
                     "--move-cost, --remaining-steps and --degrees need --from PLAN");
     if (from && plan_passes_asked (&in->passes))
         argp_error (state, "--links, --heldout-links and --robust compare with the "
                            "default order, --from with the old plan: leave out one");
+    if (in->what_if && (from || plan_passes_asked (&in->passes)))
+        argp_error (state, "--what-if is about a plan of its own: leave out %s",
+                    from ? "--from" : "--links, --heldout-links and --robust");
     cli_one_stdin (cli_is_dash (in->cluster) + cli_is_dash (in->model) +
                        cli_is_dash (from) + in->passes.n_stdins,
                    state);
@@ -137,6 +143,18 @@ static bool is_interrupted (void *context)
 
 /* ---- the answer ---- */
 
+/* ", nominal inside and between nodes: not measured" */
+static void print_nominal (const struct topology_cluster *c)
+{
+    const char *links = cli_nominal (c);
+
+    if (links)
+        cli_print ("%snominal %s: not measured", c->n_nodes == 1 ? "network  " : ", ",
+                   links);
+    if (c->n_nodes > 1 || links)
+        cli_print ("\n");
+}
+
 static void print_cluster (const struct topology_cluster *c)
 {
     struct topology_link_stats s;
@@ -157,8 +175,8 @@ static void print_cluster (const struct topology_cluster *c)
                    s.max_bytes_per_s / UNITS_GB);
         if (s.unmeasured > 0)
             cli_print ("; %ld of %ld unmeasured", s.unmeasured, s.pairs);
-        cli_print ("\n");
     }
+    print_nominal (c);
 }
 
 static void print_nodes_left (const struct planning *x)
@@ -211,17 +229,46 @@ static void print_layers (const struct mapper_result *r)
     cli_print ("%s\n", even ? "" : " by stage");
 }
 
+/* What a larger chance of running out would gain, or that none is as small as it should be. */
+static void print_risk (const struct planning *x, double chance)
+{
+    const struct mapper_riskier *k = &x->r.riskier;
+    const struct mapper_problem *p = &x->p;
+    char step[32], words[32];
+    bool looked =
+        p->limit_free && p->oom_risk == 0 && x->in->settings.tie > 0 && !x->in->from.file;
+
+    if (k->step_s > 0)
+        cli_print (
+            "risky    %s (%.1f %% less%s), chance of running out %s: --oom-risk %.3f "
+            "takes it\n",
+            cli_seconds (k->step_s, step),
+            100 * (1 - mapper_objective_of (p, &k->config, k->step_s) /
+                           mapper_objective_of (p, &x->r.config, x->r.estimate.step_s)),
+            p->objective == MAPPER_GPU_HOURS ? " GPU hours" : "",
+            cli_chance (k->chance, words), ceil (1000 * k->chance) / 1000);
+    else if (looked && chance > MAPPER_RISK && x->info.stopped)
+        cli_print ("         the search stopped before it looked for a smaller chance\n");
+    else if (looked && chance > MAPPER_RISK)
+        cli_print (
+            "         no plan that was found has a smaller chance: more GPUs or shorter "
+            "sequences would\n");
+}
+
 static void print_memory (const struct planning *x)
 {
     const struct mapper_problem *p = &x->p;
     const struct mapper_result *r = &x->r;
-    char chance[32], ends[CLI_STEP_TEXT];
+    char words[32], ends[CLI_STEP_TEXT];
+    double chance;
     int worst = 0;
 
     for (int i = 1; i < r->config.deg.pp; i++)
         if (r->memory[i].peak_bytes / r->gpu_bytes[i] >
             r->memory[worst].peak_bytes / r->gpu_bytes[worst])
             worst = i;
+    chance = memest_chance (p->memory_model, p->profile, r->memory[worst].peak_bytes,
+                            r->gpu_bytes[worst]);
     cli_print (
         "memory   %.1f GiB peak (stage %d%s), limit %.1f GiB; chance of running out "
         "%s\n",
@@ -229,9 +276,8 @@ static void print_memory (const struct planning *x)
         cli_peak_text (r->memory[worst].peak_bytes,
                        cli_peak_interval (p->memory_model, p->profile), ends),
         mapper_memory_limit (p, r->gpu_bytes[worst]) / UNITS_GIB,
-        cli_chance (memest_chance (p->memory_model, p->profile,
-                                   r->memory[worst].peak_bytes, r->gpu_bytes[worst]),
-                    chance));
+        cli_chance (chance, words));
+    print_risk (x, chance);
 }
 
 /* What else is as good, and what simplicity cost. */
@@ -243,10 +289,9 @@ static void print_ties (const struct planning *x)
         cli_print ("cost     %.1f GPU hours for 1e9 tokens\n",
                    mapper_gpu_hours (x->p.job, &r->config, r->estimate.step_s));
     if (r->ties > 1) {
-        cli_print (
-            "ties     %d placed configurations are within the model's error of the best, "
-            "%.1f %%, and cannot be told apart",
-            r->ties, 100 * r->model_error);
+        cli_print ("ties     %d placed configurations cannot be told apart: "
+                   "the model's error is %.1f %%",
+                   r->ties, 100 * r->model_error);
         if (r->n_top > 1)
             cli_print (" (first %d below)", r->ties < r->n_top ? r->ties : r->n_top);
         cli_print ("\n");
@@ -398,6 +443,8 @@ static enum status answer (const struct planning *x, struct error *err)
             doc, "parts",
             cli_parts_json (x->p.profile, x->p.cluster->node, x->p.cluster->n_nodes));
     }
+    if (st == ST_OK && in->json && in->what_if)
+        json_object_set_new (doc, "what_if", report_whatif_to_json (&x->what_if));
     if (st == ST_OK && to_stdout)
         st = json_write ("-", doc, err);
     json_decref (doc);
@@ -408,6 +455,8 @@ static enum status answer (const struct planning *x, struct error *err)
         plan_from_print (&in->from, &x->p, &x->r);
     if (x->r.n_top > 1)
         print_top (x);
+    if (in->what_if)
+        cli_whatif_print (&x->what_if);
     if (in->out)
         cli_print ("\nplan written to %s\n", in->out);
     return ST_OK;
@@ -426,6 +475,24 @@ static void print_miss (const struct planning *x, const char *why)
     text_free (&words);
 }
 
+/* The plan, and the same search on the changed clusters. */
+static enum status run_what_if (struct planning *x, struct error *err)
+{
+    struct mapper_problem asked = x->p; /* without the chance that the search chose */
+    struct mapper_settings quiet = x->in->settings;
+    struct report_whatif_plan plan = {.p = &asked,
+                                      .nodes = &x->in->nodes,
+                                      .settings = &quiet,
+                                      .config = &x->r.config,
+                                      .layers = x->r.layers,
+                                      .gpu = x->r.gpu,
+                                      .lower_bound_s = x->r.lower_bound_s};
+
+    asked.oom_risk = x->work.plan.oom_risk;
+    quiet.progress = NULL;
+    return cli_whatif_run (&plan, &x->what_if, err);
+}
+
 static enum status search (struct planning *x, struct error *err)
 {
     struct plan_input *in = x->in;
@@ -441,11 +508,13 @@ static enum status search (struct planning *x, struct error *err)
     st = in->from.file
              ? mapper_replan (&x->p, &x->work.plan, &in->settings, &in->from.how, &x->r,
                               &x->info, &in->from.done, err)
-             : mapper_search (&x->p, &in->settings, &x->r, &x->info, err);
+             : mapper_search_prudent (&x->p, &in->settings, &x->r, &x->info, err);
     if (st == ST_OK && !in->from.file)
         st = plan_passes_price (&in->passes, &x->p, &in->settings, &x->r, err);
     sigaction (SIGINT, &old, NULL);
     progress_end (&progress);
+    if (st == ST_OK && in->what_if)
+        st = run_what_if (x, err);
     if (st == ST_OK)
         return answer (x, err);
     if (x->info.missed) {
@@ -465,14 +534,17 @@ static enum status read_input (struct planning *x, bool **marks, struct notes *n
         TRY (plan_from_read (&in->from, &in->job, in->cluster, in->model, &x->work, notes,
                              err));
     } else {
-        TRY (api_cluster_read (in->cluster, &x->work.cluster, notes, err));
+        TRY (cli_cluster_read (in->cluster, &x->work.cluster, notes, err));
         TRY (cli_job_read (&in->job, in->model, &x->work, notes, err));
     }
     x->p = api_plan_problem (&x->work, x->work.cluster->c);
+    if (in->what_if)
+        TRY (report_whatif_read (x->p.cluster, in->what_if, &x->what_if, err));
     TRY (mapper_choose_nodes (&in->nodes, &x->p, marks, err));
     api_note_nodes (&x->p, in->nodes.nodes, notes);
     costmodel_note_types (x->p.cluster, x->p.job->precision, notes);
     x->p.axes = in->job.axes;
+    x->p.limit_free = cli_job_limit_free (&in->job);
     x->p.cost_model = in->kind;
     x->p.objective = (enum mapper_objective) in->objective;
     in->settings.granularity = (enum mapper_granularity) in->granularity;
@@ -497,6 +569,7 @@ static enum status run (void *input, struct notes *notes, struct error *err)
     mapper_info_release (&x.info);
     mapper_replanned_release (&in->from.done);
     plan_passes_release (&in->passes);
+    report_whatif_release (&x.what_if);
     api_plan_release (&x.work);
     return st;
 }
@@ -508,8 +581,8 @@ const struct cli_command cli_plan = {
         "GPU.\v"
         "Example: linkwise plan examples/clusters/h100-17.json llama-2-70b --seq 4096 "
         "--global-batch 1024 -o plan.json\n\n"
-        "CLUSTER is a cluster file, a cluster on one line (\"2x8 h100-sxm5-80g intra:370 "
-        "inter:48\", in GB/s), or - for standard input.  MODEL is a Hugging Face "
+        "CLUSTER is a cluster file, a cluster on one line (\"4x8 h100\", or with GB/s "
+        "\"2x8 h100-sxm5-80g intra:370 inter:48\"), or -.  MODEL is a Hugging Face "
         "config.json, a preset (`linkwise models`), or -.",
     .options = {.line = options, .group = 2, .init = init, .check = check},
     .parts =

@@ -48,7 +48,7 @@ static enum status check_model (const struct plan_from *x,
     enum status st = ST_OK;
     json_t *a, *b;
 
-    TRY (workload_model_read (arg, &m, notes, err));
+    TRY (cli_hint (CLI_MODEL, arg, workload_model_read (arg, &m, notes, err), err));
     a = workload_model_to_json (&m);
     b = workload_model_to_json (&old->model);
     if (!a || !b)
@@ -105,7 +105,7 @@ enum status plan_from_read (struct plan_from *x, const struct cli_job *job,
                             struct linkwise_plan *old, struct notes *notes,
                             struct error *err)
 {
-    TRY (api_plan_read (x->file, cluster, old, notes, err));
+    TRY (cli_plan_read (x->file, cluster, old, notes, err));
     if (model)
         TRY (check_model (x, &old->plan, model, notes, err));
     TRY (check_job (x, &old->plan, job, err));

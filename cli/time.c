@@ -12,6 +12,7 @@ struct time_input {
     const char *cluster, *model, *plan;
     const char *placement;
     const char *trace; /* file, or NULL */
+    const char *what_if;
     enum costmodel_kind kind;
     bool json;
 };
@@ -58,9 +59,32 @@ static enum status write_trace (const struct costmodel_problem *p, const int *gp
     return st;
 }
 
+/* What changes would do to the plan; its degrees are searched anew too. */
+static enum status run_what_if (const struct time_input *in,
+                                const struct linkwise_plan *x, const int *gpu,
+                                struct report_whatif *w, struct error *err)
+{
+    struct mapper_problem p = api_plan_problem (x, x->cluster->c);
+    struct mapper_settings settings = mapper_settings_default ();
+    struct mapper_nodes nodes = {0};
+    struct report_whatif_plan plan = {.p = &p,
+                                      .nodes = &nodes,
+                                      .settings = &settings,
+                                      .config = &x->plan.config,
+                                      .layers = x->plan.layers_per_stage,
+                                      .gpu = gpu};
+
+    p.axes = mapper_axes_free ();
+    p.axes.optimizer_bytes = mapper_axes_of (&x->plan.config).optimizer_bytes;
+    p.cost_model = in->kind;
+    settings.tie = MAPPER_USUAL_TIE;
+    return cli_whatif_run (&plan, w, err);
+}
+
 /* Price one placement and print it. */
 static enum status price (const struct time_input *in, const struct linkwise_plan *x,
-                          const int *gpu, struct notes *notes, struct error *err)
+                          const int *gpu, const struct report_whatif *what_if,
+                          struct notes *notes, struct error *err)
 {
     struct costmodel_problem p = api_plan_priced (x, x->cluster->c);
     struct costmodel_estimate e;
@@ -85,10 +109,13 @@ static enum status price (const struct time_input *in, const struct linkwise_pla
         json_object_set_new (doc, "binding_link",
                              costmodel_binding_to_json (p.cluster, &binding, found));
         json_object_set_new (doc, "unshared_step_s", json_real (unshared_s));
+        json_object_set_new (doc, "nominal_links", topology_nominal (p.cluster));
         cli_interval_json (doc, e.step_s, interval, "step_low_s", "step_high_s");
         json_object_set_new (
             doc, "parts",
             cli_parts_json (&x->profile, p.cluster->node, p.cluster->n_nodes));
+        if (what_if)
+            json_object_set_new (doc, "what_if", report_whatif_to_json (what_if));
         st = cli_print_json (doc, err);
     } else if (st == ST_OK && !cli_is_dash (in->trace)) {
         if (in->model)
@@ -101,6 +128,10 @@ static enum status price (const struct time_input *in, const struct linkwise_pla
                        cli_seconds (e.step_s, step), cli_model_authors (e.kind));
         cli_print_binding (p.cluster, found ? &binding : NULL, unshared_s, e.step_s);
         cli_print_estimated (&e, "this placement");
+        if (cli_nominal (p.cluster))
+            cli_print ("links    nominal %s: not measured\n", cli_nominal (p.cluster));
+        if (what_if)
+            cli_whatif_print (what_if);
     }
     free (e.unmeasured);
     return st;
@@ -152,7 +183,7 @@ static enum status read_job (const struct time_input *in, struct linkwise_plan *
 {
     struct workload_plan *plan = &x->plan;
 
-    TRY (api_cluster_read (in->cluster, &x->cluster, notes, err));
+    TRY (cli_cluster_read (in->cluster, &x->cluster, notes, err));
     TRY (cli_job_read (&in->job, in->model, x, notes, err));
     TRY (mapper_axes_config_on (x->cluster->c, &in->job.axes, &plan->config, err));
     TRY (workload_config_check (&plan->model, &plan->job, &plan->config, err));
@@ -172,7 +203,7 @@ static enum status run_time (void *input, struct notes *notes, struct error *err
     }
     if (st == ST_OK) {
         costmodel_note_types (x.cluster->c, x.plan.job.precision, notes);
-        st = price (in, &x, gpu, notes, err);
+        st = price (in, &x, gpu, NULL, notes, err);
     }
     free (gpu);
     api_plan_release (&x);
@@ -190,24 +221,19 @@ static const struct cli_option time_options[] = {
     {CLI_JSON},
     {0}};
 
-static void check (void *input, struct argp_state *state)
-{
-    const struct time_input *in = input;
-
-    if (in->job.job.seq == 0 || in->job.job.global_batch == 0)
-        argp_error (state, "--seq and --global-batch are required");
-}
-
 const struct cli_command cli_time = {
     .arguments = "CLUSTER MODEL",
     .help = "Estimate the time of one optimiser step, in seconds.\v"
             "Example: linkwise time examples/clusters/h100-17.json llama-2-70b --seq "
             "4096 --global-batch 1024 --tp 8 --pp 4 --dp 4",
-    .options = {.line = time_options, .check = check},
+    .options = {.line = time_options},
     .parts = {{&cli_job_options, offsetof (INPUT, job),
                "The job (degrees default to 1, --dp to the most that the GPUs allow):",
                1}},
-    .places = {2, 2, "CLUSTER and MODEL", "CLUSTER and MODEL are required"},
+    .places =
+        {2, 2, "CLUSTER and MODEL",
+         "CLUSTER and MODEL are required, as in: linkwise time \"4x8 h100\" llama-3-8b "
+         "--tp 8"},
     .at = {CLI_PLACE (cluster), CLI_PLACE (model)},
     CLI_RUN (run_time)};
 
@@ -217,23 +243,30 @@ static enum status run_eval (void *input, struct notes *notes, struct error *err
 {
     const struct time_input *in = input;
     struct linkwise_plan x = {.cluster = NULL};
+    struct report_whatif what_if = {0};
     int *gpu = NULL;
-    enum status st = api_plan_read (in->plan, in->cluster, &x, notes, err);
+    enum status st = cli_plan_read (in->plan, in->cluster, &x, notes, err);
 
     if (st == ST_OK)
         st = api_plan_gpus (&x, x.cluster->c, &gpu, err);
     if (st == ST_OK) {
         costmodel_note_types (x.cluster->c, x.plan.job.precision, notes);
         api_note_drained (&x, gpu, notes);
-        st = price (in, &x, gpu, notes, err);
     }
+    if (st == ST_OK && in->what_if)
+        st = report_whatif_read (x.cluster->c, in->what_if, &what_if, err);
+    if (st == ST_OK && in->what_if)
+        st = run_what_if (in, &x, gpu, &what_if, err);
+    if (st == ST_OK)
+        st = price (in, &x, gpu, in->what_if ? &what_if : NULL, notes, err);
+    report_whatif_release (&what_if);
     free (gpu);
     api_plan_release (&x);
     return st;
 }
 
 static const struct cli_option eval_options[] = {
-    {TRACE}, {CLI_COST_MODEL}, {CLI_JSON}, {0}};
+    {TRACE}, {CLI_COST_MODEL}, {CLI_WHAT_IF}, {CLI_JSON}, {0}};
 
 const struct cli_command cli_eval = {
     .arguments = "PLAN [CLUSTER]",

@@ -37,7 +37,8 @@ struct validation {
 
 static void on_run (void *context, int done, int of)
 {
-    progress_show (context, "estimating step times: %d of %d runs", done, of);
+    progress_part (context, (double) done / of, "estimating step times: %d of %d runs",
+                   done, of);
 }
 
 /* ---- every row ---- */

@@ -47,6 +47,29 @@ enum status costmodel_find_binding (const struct costmodel_problem *p,
     return st;
 }
 
+enum status costmodel_slow_links (const struct costmodel_problem *p,
+                                  const int *gpu_of_rank,
+                                  struct costmodel_binding out[COSTMODEL_SLOW_LINKS],
+                                  int *n, struct error *err)
+{
+    struct slow_links slow = {.directed = true};
+    struct topology_link_stats stats = {0};
+    struct costmodel_estimate e;
+
+    *n = 0;
+    if (p->cluster->n_nodes < 2 || p->cluster->n_nodes > NODES_MAX)
+        return ST_OK;
+    TRY (topology_inter_stats (p->cluster, &stats, err));
+    TRY (estimate_noting (p, gpu_of_rank, true, &slow, &e, err));
+    free (e.unmeasured);
+    for (; *n < slow.n; ++*n) {
+        out[*n] = slow.link[*n];
+        out[*n].median_bytes_per_s = stats.median_bytes_per_s;
+        out[*n].step_s = e.step_s;
+    }
+    return ST_OK;
+}
+
 enum status costmodel_unshared_step (const struct costmodel_problem *p,
                                      const int *gpu_of_rank, double *step_s,
                                      struct error *err)

@@ -198,6 +198,10 @@ struct costmodel_event {
     int stage, chunk, micro;
     enum workload_operation what;
     double start_s, end_s;
+    int number; /* of the stage's chunk along a micro-batch's way forward, from 0 */
+    int from,
+        to; /* stages that its input came from and its output is sent to; -1: none */
+    double arrive_s; /* when the output is there */
 };
 
 /** Sees every event of a pipeline that is played out. */
@@ -314,6 +318,17 @@ enum status costmodel_find_binding (const struct costmodel_problem *p,
                                     struct costmodel_binding *out, bool *found,
                                     struct error *err);
 
+/** The slowest links between nodes that a placement uses, slowest first, there and back counted
+ *  apart; none in clusters of one node, or so many that their median takes long.
+ *
+ *  @param[out] out  step_s is the step as it is
+ *  @return as costmodel_estimate */
+#define COSTMODEL_SLOW_LINKS 12
+enum status costmodel_slow_links (const struct costmodel_problem *p,
+                                  const int *gpu_of_rank,
+                                  struct costmodel_binding out[COSTMODEL_SLOW_LINKS],
+                                  int *n, struct error *err);
+
 /** The step if flows that go at the same time shared no way out of their nodes: how far it is
  *  from the step is what links cost because they are used together.
  *
@@ -327,11 +342,28 @@ json_t *costmodel_binding_to_json (const struct topology_cluster *c,
                                    const struct costmodel_binding *b, bool found);
 
 /** Append the step as Chrome trace events (JSON; opens in Perfetto): a process per replica
- *  with a track per stage, then data-parallel synchronisation and the optimiser.
+ *  with a track per stage and one per link between stages, flows from the operation that sends
+ *  over the link to the one that waits, then data-parallel synchronisation and the optimiser.
  *
  *  @return as costmodel_estimate; ST_INVALID for more than 5 million events */
 enum status costmodel_trace (const struct costmodel_problem *p, const int *gpu_of_rank,
                              struct text *out, struct error *err);
+
+/** What follows a stage's schedule, in this order. */
+struct costmodel_tail {
+    double start_s; /* when the slowest replica's stage has ended */
+    double sync_s, optimizer_s;
+};
+
+/** See every event of one replica's schedule, and what follows it.
+ *
+ *  @param[in]  replica  from 0
+ *  @param[out] tail     [pp]
+ *  @return as costmodel_estimate */
+enum status costmodel_watch_replica (const struct costmodel_problem *p,
+                                     const int *gpu_of_rank, int replica,
+                                     const struct costmodel_watch *watch,
+                                     struct costmodel_tail *tail, struct error *err);
 
 /** The cluster-wide GPU of each of a plan's ranks.
  *

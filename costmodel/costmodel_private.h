@@ -59,10 +59,10 @@ struct terms {
 };
 
 /** The slowest links between nodes that a placement uses, slowest first. */
-#define SLOW_LINKS 12
 struct slow_links {
-    struct costmodel_binding link[SLOW_LINKS];
+    struct costmodel_binding link[COSTMODEL_SLOW_LINKS];
     int n;
+    bool directed; /* there and back are two */
 };
 
 /** The link from src to dst, as the problem takes it; listed as `use` when nobody measured

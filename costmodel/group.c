@@ -80,14 +80,19 @@ void use_log_release (struct use_log *log)
 }
 
 /* Are two directed GPU pairs one link of the cluster? */
-static bool same_link (const struct topology_cluster *c, int a, int b, int x, int y)
+static bool same_way (const struct topology_cluster *c, int a, int b, int x, int y)
 {
     const int *node = c->node_of_gpu;
 
     if (c->has_gpu_links)
-        return (a == x && b == y) || (a == y && b == x);
-    return node[a] != node[b] && ((node[a] == node[x] && node[b] == node[y]) ||
-                                  (node[a] == node[y] && node[b] == node[x]));
+        return a == x && b == y;
+    return node[a] != node[b] && node[a] == node[x] && node[b] == node[y];
+}
+
+/* The same, or each other's way back? */
+static bool same_link (const struct topology_cluster *c, int a, int b, int x, int y)
+{
+    return same_way (c, a, b, x, y) || same_way (c, a, b, y, x);
 }
 
 static void note_slow (const struct topology_cluster *c, struct slow_links *s, int src,
@@ -96,13 +101,14 @@ static void note_slow (const struct topology_cluster *c, struct slow_links *s, i
     int at = s->n;
 
     for (int i = 0; i < s->n; i++)
-        if (same_link (c, s->link[i].src_gpu, s->link[i].dst_gpu, src, dst))
+        if ((s->directed ? same_way : same_link) (c, s->link[i].src_gpu,
+                                                  s->link[i].dst_gpu, src, dst))
             return;
     while (at > 0 && s->link[at - 1].bytes_per_s > bytes_per_s)
         at--;
-    if (at == SLOW_LINKS)
+    if (at == COSTMODEL_SLOW_LINKS)
         return;
-    if (s->n < SLOW_LINKS)
+    if (s->n < COSTMODEL_SLOW_LINKS)
         s->n++;
     for (int i = s->n - 1; i > at; i--)
         s->link[i] = s->link[i - 1];

@@ -95,6 +95,30 @@ static double sending_s (const struct player *x, enum workload_operation what, i
     return hop_s (x->p, here, there);
 }
 
+/* The stage of virtual stage k where that is another one, or -1. */
+static int other_stage (const struct player *x, int k, int here)
+{
+    int stage, chunk;
+
+    if (k < 0 || k >= x->virtuals)
+        return -1;
+    place_of (x, k, &stage, &chunk);
+    return stage == here ? -1 : stage;
+}
+
+static void show (const struct player *x, struct costmodel_event e)
+{
+    int next = e.what == OPERATION_FORWARD ? 1 : -1;
+
+    e.from = e.to = -1;
+    if (e.what != OPERATION_WEIGHTS) {
+        e.from = other_stage (x, e.number - next, e.stage);
+        e.to = other_stage (x, e.number + next, e.stage);
+    }
+    e.arrive_s = e.to < 0 ? e.end_s : e.end_s + hop_s (x->p, e.stage, e.to);
+    x->watch->see (x->watch->context, &e);
+}
+
 static void perform (struct player *x, enum workload_operation what, int stage, int chunk,
                      int micro, double start, double length)
 {
@@ -102,8 +126,8 @@ static void perform (struct player *x, enum workload_operation what, int stage, 
     double end = start + length;
 
     if (x->watch)
-        x->watch->see (x->watch->context,
-                       &(struct costmodel_event){stage, chunk, micro, what, start, end});
+        show (x, (struct costmodel_event){stage, chunk, micro, what, start, end,
+                                          .number = k});
     if (what != OPERATION_WEIGHTS)
         end += sending_s (x, what, k);
     if (what == OPERATION_FORWARD)

@@ -41,11 +41,18 @@ static enum status choose (const char *to, enum choice *chosen, struct error *er
         }
         if (!known) {
             struct text list = {0};
+            char asked[TEXT_FAR], hint[TEXT_HINT];
+            struct text_near near = {.asked = asked};
 
-            for (int i = 0; i < N_LAUNCHERS; i++)
-                text_add (&list, "%s, ", launchers[i]->target.name);
-            err_set (err, ST_USAGE, "--to: unknown launcher \"%.*s\" (%sall)", (int) n, p,
-                     text_str (&list));
+            snprintf (asked, sizeof asked, "%.*s", (int) n, p);
+            for (int i = 0; i < N_LAUNCHERS; i++) {
+                const char *name = launchers[i]->target.name;
+
+                text_add (&list, "%s, ", name);
+                text_near_try (&near, name, strlen (name));
+            }
+            err_set (err, ST_USAGE, "--to: unknown launcher \"%.*s\"%s (%sall)", (int) n,
+                     p, text_near_hint (&near, "", hint), text_str (&list));
             text_free (&list);
             return ST_USAGE;
         }

@@ -65,6 +65,8 @@ struct mapper_problem {
     int max_nodes;            /* use at most so many; 0: no limit */
     double memory_limit_pct;  /* of what the driver reports */
     double oom_risk; /* above 0: a chance of running out instead (memest_limit) */
+    bool
+        limit_free; /* nobody named a limit: mapper_search_prudent may choose a stricter one */
     enum memest_model memory_model;
     enum costmodel_kind cost_model; /* what is minimised, bounded and reported */
     enum mapper_objective objective;

@@ -4,12 +4,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static enum status best_of (const struct mapper_problem *p,
-                            const struct mapper_settings *settings,
-                            struct report_best *out, struct error *err)
+enum status report_find_best (const struct mapper_problem *p,
+                              const struct mapper_settings *settings,
+                              struct report_best *out, struct error *err)
 {
     struct error why = {""};
-    enum status st = mapper_search (p, settings, &out->plan, &out->info, &why);
+    struct mapper_problem own = *p;
+    enum status st = mapper_search_prudent (&own, settings, &out->plan, &out->info, &why);
 
     if (st == ST_NOFIT || st == ST_INVALID) {
         snprintf (out->why, sizeof out->why, "%.255s", why.text);
@@ -24,20 +25,21 @@ static enum status best_of (const struct mapper_problem *p,
     return ST_OK;
 }
 
-/* The same GPUs in the other cluster's numbers.  @return false: one is not there */
-static bool carry (const struct topology_cluster *from, const struct topology_cluster *to,
-                   const int *gpu, long long n, int *out)
+long long report_carry (const struct topology_cluster *from,
+                        const struct topology_cluster *to, const int *gpu, long long n,
+                        int *out)
 {
+    long long lost = 0;
+
     for (long long r = 0; r < n; r++) {
         int node = topology_node_find (to, from->node[from->node_of_gpu[gpu[r]]].name);
 
         out[r] = node < 0 || to->node[node].drained
                      ? -1
                      : topology_gpu_find (to, node, topology_gpu_index (from, gpu[r]));
-        if (out[r] < 0)
-            return false;
+        lost += out[r] < 0;
     }
-    return true;
+    return lost;
 }
 
 static bool same_degrees (const struct workload_degrees *x,
@@ -67,7 +69,7 @@ static enum status keep (const struct mapper_problem *a, const struct mapper_pro
     out->has_kept = true;
     out->kept_step_s = INFINITY;
     out->moved = -1;
-    if (carry (a->cluster, b->cluster, old->gpu, world, gpu)) {
+    if (report_carry (a->cluster, b->cluster, old->gpu, world, gpu) == 0) {
         st = costmodel_estimate (&p, gpu, true, &e, err);
         if (st == ST_OK) {
             out->kept_step_s = e.step_s;
@@ -92,10 +94,10 @@ enum status report_compare (const struct mapper_problem *a,
                             struct report_compared *out, struct error *err)
 {
     struct report_compared x = {.kept_step_s = INFINITY, .moved = -1};
-    enum status st = best_of (a, settings, &x.best[0], err);
+    enum status st = report_find_best (a, settings, &x.best[0], err);
 
     if (st == ST_OK)
-        st = best_of (b, settings, &x.best[1], err);
+        st = report_find_best (b, settings, &x.best[1], err);
     if (st == ST_OK && snapshots && x.best[0].fits && x.best[1].fits)
         st = keep (a, b, &x, err);
     if (st == ST_OK)

@@ -13,6 +13,19 @@ struct report_best {
     double gpu_hours; /* for 1e9 tokens, on the GPUs that the plan uses */
 };
 
+/** Search; that nothing fits is an answer too.
+ *  @param[out] out  zeros before; release its plan and info */
+enum status report_find_best (const struct mapper_problem *p,
+                              const struct mapper_settings *settings,
+                              struct report_best *out, struct error *err);
+
+/** The same GPUs in another cluster's numbers.
+ *  @param[out] out  [n] -1 for one that is not there, or drained
+ *  @return how many are not */
+long long report_carry (const struct topology_cluster *from,
+                        const struct topology_cluster *to, const int *gpu, long long n,
+                        int *out);
+
 /** The best plans of one model, and the first plan on the second cluster. */
 struct report_compared {
     struct report_best best[2];

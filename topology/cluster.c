@@ -25,6 +25,19 @@ static int by_key (const void *key, const void *entry)
     return strcmp (key, (*(const struct topology_node *const *) entry)->name);
 }
 
+int topology_nodes_under (const struct topology_cluster *c, const int *gpu, int n)
+{
+    bool *seen = calloc ((size_t) c->n_nodes, sizeof *seen);
+    int nodes = seen ? 0 : c->n_nodes;
+
+    for (int k = 0; seen && k < n; k++) {
+        nodes += !seen[c->node_of_gpu[gpu[k]]];
+        seen[c->node_of_gpu[gpu[k]]] = true;
+    }
+    free (seen);
+    return nodes;
+}
+
 int topology_node_find (const struct topology_cluster *c, const char *name)
 {
     const struct topology_node **found =
@@ -214,4 +227,18 @@ void topology_cluster_destroy (struct topology_cluster *c)
     free (c->folder);
     json_decref (c->doc);
     free (c);
+}
+
+json_t *topology_nominal (const struct topology_cluster *c)
+{
+    json_t *list = json_array ();
+    bool all = c->has_gpu_matrix && c->gpu_links.nominal, inside = all;
+
+    for (int i = 0; i < c->n_nodes && !c->has_gpu_matrix && !inside; i++)
+        inside = c->node[i].gpus > 1 && c->node[i].intra && c->node[i].intra->nominal;
+    if (inside)
+        json_array_append_new (list, json_string ("intra"));
+    if (c->n_nodes > 1 && (all || (c->has_inter && c->inter.nominal)))
+        json_array_append_new (list, json_string ("inter"));
+    return list;
 }

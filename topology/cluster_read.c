@@ -82,7 +82,7 @@ static enum status read_cluster (const char *arg, bool partial,
     const char *name = file_name (arg);
     char *folder = name > arg && !line ? strndup (arg, (size_t) (name - arg)) : NULL;
     enum status st =
-        line ? topology_line_to_json (arg, &doc, err) : json_read (arg, &doc, err);
+        line ? topology_line_to_json (arg, &doc, notes, err) : json_read (arg, &doc, err);
 
     if (st == ST_OK)
         st = from_json (doc, file_title (arg), folder, partial, out, notes, err);

@@ -1,5 +1,6 @@
 #include "topology/gpu_product.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
@@ -8,9 +9,9 @@
 
 /* Words that must all occur in the product's name, and the type.  The first row that holds
  * wins, so that longer names stand before the shorter ones that they contain. */
-static const struct {
+static const struct product {
     const char *words[3];
-    const char *type;
+    const char *type; /* NULL: it is no built-in one */
 } products[] = {
     {{"GB300"}, "gb300-288g"},
     {{"GB200"}, "gb200-192g"},
@@ -27,6 +28,7 @@ static const struct {
     {{"H100", "80GB", "HBM3"}, "h100-sxm5-80g"},
     {{"H800", "PCIe"}, NULL},
     {{"H800"}, "h800-sxm5-80g"},
+    {{"H20-3e"}, NULL},
     {{"H20"}, "h20-96g"},
     {{"A800-SXM4-80GB"}, "a800-sxm4-80g"},
     {{"A100-SXM4-80GB"}, "a100-sxm4-80g"},
@@ -65,39 +67,56 @@ static const struct {
     {{"MI250X"}, "mi250x"},
 };
 
+/* Whatever their case; Kubernetes' labels have dashes where the driver has blanks. */
+static bool same (char a, char b)
+{
+    return tolower ((unsigned char) (a == '-' ? ' ' : a)) ==
+           tolower ((unsigned char) (b == '-' ? ' ' : b));
+}
+
 /* True if word stands in s and no letter or digit follows it ("L4" is not in "L40"). */
 static bool has_word (const char *s, const char *word)
 {
-    size_t n = strlen (word);
+    for (; *s; s++) {
+        size_t n = 0;
 
-    for (const char *at = strstr (s, word); at; at = strstr (at + 1, word)) {
-        char next = at[n];
-
-        if (!((next >= '0' && next <= '9') || (next >= 'A' && next <= 'Z') ||
-              (next >= 'a' && next <= 'z')))
+        while (word[n] && s[n] && same (s[n], word[n]))
+            n++;
+        if (!word[n] && !isalnum ((unsigned char) s[n]))
             return true;
     }
     return false;
 }
 
-const char *topology_gpu_type_of_product (const char *product, double memory_bytes)
+static const struct product *find (const char *product)
 {
     for (size_t i = 0; i < sizeof products / sizeof *products; i++) {
         bool all = true;
 
         for (int k = 0; k < 3 && products[i].words[k] && all; k++)
             all = has_word (product, products[i].words[k]);
-        if (!all)
-            continue;
-
-        const struct topology_gpu_type *t =
-            products[i].type ? topology_gpu_type_builtin (products[i].type) : NULL;
-
-        /* A card of that name with another memory is another type. */
-        if (!t || (memory_bytes > 0 &&
-                   fabs (memory_bytes - t->memory_bytes) > 0.1 * t->memory_bytes))
-            return NULL;
-        return t->name;
+        if (all)
+            return &products[i];
     }
     return NULL;
+}
+
+const char *topology_gpu_type_of_product (const char *product, double memory_bytes)
+{
+    const struct product *p = find (product);
+    const struct topology_gpu_type *t =
+        p && p->type ? topology_gpu_type_builtin (p->type) : NULL;
+
+    /* A card of that name with another memory is another type. */
+    if (!t || (memory_bytes > 0 &&
+               fabs (memory_bytes - t->memory_bytes) > 0.1 * t->memory_bytes))
+        return NULL;
+    return t->name;
+}
+
+bool topology_gpu_product_other (const char *product)
+{
+    const struct product *p = find (product);
+
+    return p && !p->type;
 }

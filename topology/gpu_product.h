@@ -2,6 +2,8 @@
 #ifndef TOPOLOGY_GPU_PRODUCT_H
 #define TOPOLOGY_GPU_PRODUCT_H
 
+#include <stdbool.h>
+
 /** The name of the built-in type of a product, such as "NVIDIA H100 80GB HBM3".
  *
  *  Only what the text settles: a product with several memory sizes or boards under one name
@@ -12,5 +14,8 @@
  *  @return a name that topology_gpu_type_builtin knows, or NULL
  */
 const char *topology_gpu_type_of_product (const char *product, double memory_bytes);
+
+/** Is it a product that is known to be none of the built-in types ("h100-nvl")? */
+bool topology_gpu_product_other (const char *product);
 
 #endif

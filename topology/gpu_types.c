@@ -27,13 +27,14 @@
 #define GB 1e9
 
 /* name, memory, memory bandwidth, bf16, fp16, fp8, fp32, tf32, SMs, GEMM and NVLS efficiency,
- * fp8 GEMM and two flash efficiencies, host_factor; what measurements tell stays 0. */
+ * fp8 GEMM and two flash efficiencies, host_factor; what measurements tell stays 0.
+ * Of a family the commonest is first: short names mean it. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers"
 static const struct topology_gpu_type types[] = {
-    {"v100-sxm2-16g", 16.9 * GB, 900 * GB, 0, 125 * TF, 0, 15.7 * TF, 0, 80, .72, 0, 0, 0,
-     0, 1.15},
     {"v100-sxm2-32g", 34.1 * GB, 900 * GB, 0, 125 * TF, 0, 15.7 * TF, 0, 80, .72, 0, 0, 0,
+     0, 1.15},
+    {"v100-sxm2-16g", 16.9 * GB, 900 * GB, 0, 125 * TF, 0, 15.7 * TF, 0, 80, .72, 0, 0, 0,
      0, 1.15},
     {"t4", 15.8 * GB, 320 * GB, 0, 65 * TF, 0, 8.1 * TF, 0, 40, .40, 0, 0, 0, 0, 1.15},
     {"titan-rtx", 25.4 * GB, 672 * GB, 0, 130.5 * TF, 0, 16.3 * TF, 0, 72, .60, 0, 0, 0,
@@ -74,9 +75,9 @@ static const struct topology_gpu_type types[] = {
      251.9 * TF, 188, .70, 0, .6, .5, .5, .8},
     {"gb10", 128 * GB, 273 * GB, 125 * TF, 125 * TF, 250 * TF, 31 * TF, 62.5 * TF, 48,
      .70, 0, .6, .5, .5, 1},
-    {"a100-sxm4-40g", 42.3 * GB, 1555 * GB, 312 * TF, 312 * TF, 0, 19.5 * TF, 156 * TF,
-     108, .74, 0, 0, 0.64, 0.64, 1},
     {"a100-sxm4-80g", 85.0 * GB, 2039 * GB, 312 * TF, 312 * TF, 0, 19.5 * TF, 156 * TF,
+     108, .74, 0, 0, 0.64, 0.64, 1},
+    {"a100-sxm4-40g", 42.3 * GB, 1555 * GB, 312 * TF, 312 * TF, 0, 19.5 * TF, 156 * TF,
      108, .74, 0, 0, 0.64, 0.64, 1},
     {"a100-pcie-80g", 85.0 * GB, 1935 * GB, 312 * TF, 312 * TF, 0, 19.5 * TF, 156 * TF,
      108, .66, 0, 0, 0.58, 0.58, 1},

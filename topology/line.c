@@ -1,8 +1,10 @@
 /* A cluster on one line: `2x8 h100-sxm5-80g intra:370 inter:48 + 1x4 l40s intra:20`.
  *
- * It is turned into the document of a cluster file, so that one reader checks both. */
+ * It is turned into the document of a cluster file, so that one reader checks both.  Links that
+ * it does not give are nominal: those of the GPU type's usual machines (usual.c). */
 #include "topology/topology_private.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +17,12 @@ struct part {
     double intra, inter, node; /* GB/s; 0: not given */
     double intra_us, inter_us;
     unsigned given; /* fields, by bit */
+    bool nominal;   /* intra */
 };
+
+#define NOMINAL "the usual machines of the GPU type, nothing measured"
+#define NIC_PAYLOAD 0.96 /* of a NIC's rate: nccl-tests see 46 to 49 GB/s of 400 Gbit/s */
+#define USUAL_GPUS 8     /* of the nodes whose NICs usual.c counts */
 
 #define LINE_NODES_MAX 131072
 #define PARTS_MAX 64
@@ -60,7 +67,19 @@ static enum status parse_field (char *word, struct part *p, struct error *err)
                     word);
 }
 
-static enum status parse_part (char *text, struct part *p, struct error *err)
+/* The type's own name for a short one. */
+static void name_type (struct part *p, struct notes *notes)
+{
+    const struct topology_gpu_type *t = topology_gpu_type_meant (p->type);
+
+    if (!t || strcmp (t->name, p->type) == 0)
+        return;
+    notes_add (notes, "%s: taken as %s", p->type, t->name);
+    strcpy (p->type, t->name);
+}
+
+static enum status parse_part (char *text, struct part *p, struct notes *notes,
+                               struct error *err)
 {
     char *save, *word = strtok_r (text, " \t", &save);
     int used = 0;
@@ -81,16 +100,64 @@ static enum status parse_part (char *text, struct part *p, struct error *err)
                         "cluster on one line: expected a GPU type after %dx%d", p->nodes,
                         p->gpus);
     strcpy (p->type, word);
+    name_type (p, notes);
     while ((word = strtok_r (NULL, " \t", &save)))
         TRY (parse_field (word, p, err));
     return ST_OK;
 }
 
+/* Links that nobody gave.  Between nodes they are all nominal or none is: a part without `inter`
+ * has what the others have.  A GPU has its own NIC where the node has as many.
+ * @return are those between nodes? */
+static bool fill_nominal (struct part *part, int n_parts, int n_nodes,
+                          struct notes *notes)
+{
+    bool inter = n_nodes > 1;
+
+    for (int i = 0; i < n_parts; i++)
+        inter = inter && !(part[i].inter > 0);
+    for (struct part *p = part; p < part + n_parts; p++) {
+        struct notes *say = topology_gpu_type_builtin (p->type) ? notes : NULL;
+        struct topology_usual usual = topology_usual_links (p->type);
+        double nic = fmin (usual.node_gb_per_s, TOPOLOGY_NIC_GB_PER_S),
+               node = usual.node_gb_per_s *
+                      (p->gpus < USUAL_GPUS ? p->gpus : USUAL_GPUS) / USUAL_GPUS;
+
+        p->nominal = p->gpus > 1 && !(p->intra > 0);
+        if (p->nominal) {
+            p->intra = usual.intra_gb_per_s;
+            notes_add (say,
+                       "links inside nodes of %s are nominal, %g GB/s: intra:GB/S "
+                       "sets them",
+                       p->type, p->intra);
+        }
+        if (!inter)
+            continue;
+        node = NIC_PAYLOAD * fmax (nic, node);
+        p->inter = fmin (node, fmax (NIC_PAYLOAD * nic, node / p->gpus));
+        p->node = p->node > 0 ? p->node : node;
+        notes_add (say,
+                   "links between nodes of %s are nominal, %g GB/s a pair of GPUs "
+                   "and %g a node: inter:GB/S and node:GB/S set them",
+                   p->type, p->inter, p->node);
+    }
+    return inter;
+}
+
+static json_t *mark_nominal (json_t *links)
+{
+    json_object_set_new (links, "nominal", json_true ());
+    json_object_set_new (links, "source", json_string (NOMINAL));
+    return links;
+}
+
 static json_t *intra_json (const struct part *p)
 {
-    return p->intra > 0 ? json_pack ("{s:f, s:f}", "bandwidth_gb_per_s", p->intra,
-                                     "latency_us", p->intra_us)
-                        : json_null ();
+    json_t *intra = p->intra > 0 ? json_pack ("{s:f, s:f}", "bandwidth_gb_per_s",
+                                              p->intra, "latency_us", p->intra_us)
+                                 : json_null ();
+
+    return p->nominal ? mark_nominal (intra) : intra;
 }
 
 /* One entry per node from a field of its part; null where the part does not have it and
@@ -139,12 +206,17 @@ static json_t *inter_json (const struct part *part, int n_parts, int n_nodes)
     return inter;
 }
 
-static enum status build (const struct part *part, int n_parts, const char *line,
-                          json_t **doc, struct error *err)
+static enum status build (struct part *part, int n_parts, const char *line,
+                          struct notes *notes, json_t **doc, struct error *err)
 {
     json_t *nodes = json_array (), *intra = json_array (), *links = json_object ();
     int n = 0;
+    bool nominal;
 
+    for (int i = 0; i < n_parts; i++)
+        n += part[i].nodes;
+    nominal = fill_nominal (part, n_parts, n, notes);
+    n = 0;
     for (int i = 0; i < n_parts; i++)
         for (int a = 0; a < part[i].nodes; a++, n++) {
             char name[32];
@@ -156,7 +228,9 @@ static enum status build (const struct part *part, int n_parts, const char *line
             json_array_append_new (intra, intra_json (&part[i]));
         }
     json_object_set (links, "intra", n_parts == 1 ? json_array_get (intra, 0) : intra);
-    json_object_set_new (links, "inter", inter_json (part, n_parts, n));
+    json_object_set_new (links, "inter",
+                         nominal ? mark_nominal (inter_json (part, n_parts, n))
+                                 : inter_json (part, n_parts, n));
     json_decref (intra);
     *doc = json_pack ("{s:i, s:s, s:o, s:o}", "version", 1, "name", line, "nodes", nodes,
                       "links", links);
@@ -164,7 +238,8 @@ static enum status build (const struct part *part, int n_parts, const char *line
 }
 
 /* The parts of a text, which is cut up. */
-static enum status parse_parts (char *text, struct part *part, int *n, struct error *err)
+static enum status parse_parts (char *text, struct part *part, int *n,
+                                struct notes *notes, struct error *err)
 {
     int n_nodes = 0;
 
@@ -176,7 +251,7 @@ static enum status parse_parts (char *text, struct part *part, int *n, struct er
         if (*n == PARTS_MAX)
             return err_set (err, ST_INVALID, "cluster on one line: more than %d parts",
                             PARTS_MAX);
-        TRY (parse_part (text, &part[*n], err));
+        TRY (parse_part (text, &part[*n], notes, err));
         n_nodes += part[*n].nodes;
         if (n_nodes > LINE_NODES_MAX)
             return err_set (err, ST_INVALID, "cluster on one line: more than %d nodes",
@@ -186,13 +261,15 @@ static enum status parse_parts (char *text, struct part *part, int *n, struct er
     return ST_OK;
 }
 
-enum status topology_line_to_json (const char *line, json_t **doc, struct error *err)
+enum status topology_line_to_json (const char *line, json_t **doc, struct notes *notes,
+                                   struct error *err)
 {
     struct part part[PARTS_MAX];
     int n_parts = 0;
     char *copy = strdup (line);
-    enum status st = copy ? parse_parts (copy, part, &n_parts, err) : err_nomem (err);
+    enum status st =
+        copy ? parse_parts (copy, part, &n_parts, notes, err) : err_nomem (err);
 
     free (copy);
-    return st == ST_OK ? build (part, n_parts, line, doc, err) : st;
+    return st == ST_OK ? build (part, n_parts, line, notes, doc, err) : st;
 }

@@ -50,6 +50,12 @@ struct topology_gpu_type {
 
 /** A built-in type by its name, or NULL. */
 const struct topology_gpu_type *topology_gpu_type_builtin (const char *name);
+/** The same, also by other spellings ("h100", "A100-80GB", "mi300"), of several types the usual
+ *  one, and by what drivers call it ("NVIDIA H100 80GB HBM3"). */
+const struct topology_gpu_type *topology_gpu_type_meant (const char *name);
+/** "; did you mean h100-sxm5-80g?", or what else can be said, for a name that is no type's; or
+ *  "". */
+const char *topology_gpu_type_hint (const char *name, char buf[TEXT_HINT]);
 /** All built-in types. @param[out] n how many */
 const struct topology_gpu_type *topology_gpu_types_builtin (int *n);
 
@@ -79,6 +85,13 @@ static inline double topology_matrix_at (const struct topology_matrix *m, int i,
     return m->v ? m->v[(size_t) i * (size_t) m->n + (size_t) j] * m->scale
                 : topology_matrix_entry (m, i, j);
 }
+
+/** Links of a GPU type's usual machines (usual.c): of a pair inside, and a node's NICs together. */
+struct topology_usual {
+    double intra_gb_per_s, intra_us, node_gb_per_s;
+};
+struct topology_usual topology_usual_links (const char *type);
+#define TOPOLOGY_NIC_GB_PER_S 12.5 /* the slowest NIC that such machines have */
 
 /** Bandwidth and latency over one kind of endpoint. */
 struct topology_links {
@@ -158,7 +171,8 @@ struct topology_cluster {
  *  An argument with a blank in it that is not the name of an existing file is a cluster
  *  on one line: `2x8 h100-sxm5-80g intra:370 inter:48 [intra-us:8] [inter-us:12]
  *  [node:300]`, parts joined by " + "; bandwidths in GB/s.  Between nodes of different
- *  parts the lower `inter` holds.
+ *  parts the lower `inter` holds.  Without `intra` or `inter`, links are the GPU type's
+ *  usual ones, marked as nominal, and a note says so.
  *
  *  @param[out] out    destroy with topology_cluster_destroy
  *  @param      notes  unknown keys are noted here; may be NULL
@@ -195,8 +209,14 @@ json_t *topology_cluster_to_json (const struct topology_cluster *c);
 
 void topology_cluster_destroy (struct topology_cluster *c);
 
+/** Which links are figures of data sheets, not measurements: "intra", "inter" or both in a list.
+ *  A new reference. */
+json_t *topology_nominal (const struct topology_cluster *c);
+
 /** Index of the node with that name, or -1. */
 int topology_node_find (const struct topology_cluster *c, const char *name);
+/** How many nodes have these GPUs?  All, where memory is short.  @param[in] gpu [n] */
+int topology_nodes_under (const struct topology_cluster *c, const int *gpu, int n);
 
 /** Index of the node that a host's name means: the node of that name or, where one of the
  *  two is short, the only one that is the same up to the first dot.

@@ -51,7 +51,8 @@ enum status topology_type_find (struct reader *r, const struct json_at *at,
 
 /** Turn a cluster on one line into the document of a cluster file.
  *  @param[out] doc  a new reference */
-enum status topology_line_to_json (const char *line, json_t **doc, struct error *err);
+enum status topology_line_to_json (const char *line, json_t **doc, struct notes *notes,
+                                   struct error *err);
 
 /* ---- matrices ---- */
 

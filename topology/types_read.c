@@ -138,7 +138,7 @@ enum status topology_type_find (struct reader *r, const struct json_at *at,
                                 const struct topology_gpu_type **out)
 {
     const char *name;
-    int n;
+    char hint[TEXT_HINT];
 
     TRY (json_want_string (at, &name, r->err));
     for (int i = 0; i < r->c->n_types; i++)
@@ -148,16 +148,8 @@ enum status topology_type_find (struct reader *r, const struct json_at *at,
         }
     if ((*out = topology_gpu_type_builtin (name)))
         return ST_OK;
-
-    const struct topology_gpu_type *all = topology_gpu_types_builtin (&n);
-    const char *near = NULL;
-
-    for (int i = 0; i < n && !near; i++)
-        if (name[0] && strncasecmp (all[i].name, name, strcspn (name, "-_ ")) == 0)
-            near = all[i].name;
     return json_fail_text (at, r->err,
-                           "unknown GPU type \"%.60s\"%s%s%s; `linkwise gpus` "
-                           "lists the built-in ones, gpu_types adds others",
-                           name, near ? " (did you mean " : "", near ? near : "",
-                           near ? "?)" : "");
+                           "unknown GPU type \"%.60s\"%s (`linkwise gpus` lists the "
+                           "built-in ones, gpu_types adds others)",
+                           name, topology_gpu_type_hint (name, hint));
 }

@@ -2,6 +2,7 @@
  * what.  Limits on sizes keep every product far inside a double's exact integers. */
 #include "workload/workload.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -140,6 +141,7 @@ enum status workload_model_from_json (json_t *doc, const char *file, const char 
     const struct workload_reading r = {&at, notes, err};
     const struct workload_family *family;
     struct workload_model m;
+    long long context = json_member_int (at.v, "max_position_embeddings");
     const char *s;
 
     TRY (json_want_object (&at, err));
@@ -157,6 +159,8 @@ enum status workload_model_from_json (json_t *doc, const char *file, const char 
     if (family->finish)
         TRY (family->finish (&r, &m));
     TRY (check_shape (&at, &m, err));
+    if (context > 0 && context < INT_MAX)
+        m.context = (int) context;
     note_ignored (&root, &r);
     *out = m;
     return ST_OK;
@@ -233,7 +237,7 @@ static enum status no_such_model (const char *arg, const char *why, struct error
     if (hub)
         text_add (&say,
                   "; for a model of the Hugging Face hub: `hf download %s config.json "
-                  "--local-dir %s`, then %s as MODEL",
+                  "--local-dir %s` (a gated one after `hf auth login`), then %s as MODEL",
                   arg, name, name);
     err_set (err, ST_IO, "%s", text_str (&say));
     text_free (&near);

@@ -74,30 +74,6 @@ const struct workload_model *workload_preset_meant (const char *name)
     return NULL;
 }
 
-/* How many letters must be added, dropped or changed to come from one to the other. */
-static int distance (const char *a, const char *b)
-{
-    int row[PLAIN_MAX];
-    int n = (int) strlen (b);
-
-    for (int k = 0; k <= n; k++)
-        row[k] = k;
-    for (int i = 1; *a; i++, a++) {
-        int before = row[0];
-
-        row[0] = i;
-        for (int k = 1; k <= n; k++) {
-            int change = before + (*a != b[k - 1]), least = row[k] + 1;
-
-            before = row[k];
-            if (row[k - 1] + 1 < least)
-                least = row[k - 1] + 1;
-            row[k] = change < least ? change : least;
-        }
-    }
-    return row[n];
-}
-
 void workload_presets_near (const char *name, struct text *out)
 {
     char asked[PLAIN_MAX], own[PLAIN_MAX];
@@ -109,7 +85,7 @@ void workload_presets_near (const char *name, struct text *out)
     for (int d = 1; d <= (int) strlen (asked) / 3 && named < 3; d++)
         for (int i = 0; i < n && named < 3; i++) {
             plain (all[i].name, own);
-            if (distance (asked, own) == d)
+            if (text_distance (asked, own) == d)
                 text_add (out, "%s%s", named++ > 0 ? ", " : "", all[i].name);
         }
 }

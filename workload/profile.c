@@ -492,12 +492,19 @@ enum status workload_profile_read (const char *arg, struct workload_profile *p,
         st = json_parse (shipped->name, shipped->text, strlen (shipped->text), &doc, err);
     } else if ((st = json_read (arg, &doc, &why)) != ST_OK) {
         struct text list = {0};
+        struct text_near near = {.asked = arg};
+        char hint[TEXT_HINT];
+        const char *name;
 
-        for (int i = 0; workload_profile_shipped (i); i++)
-            text_add (&list, "%s%s", i ? ", " : "", workload_profile_shipped (i));
-        err_set (err, st, "profile: %s%s%s%s", why.text,
-                 st == ST_IO ? " (shipped profiles: " : "",
-                 st == ST_IO ? text_str (&list) : "", st == ST_IO ? ")" : "");
+        for (int i = 0; (name = workload_profile_shipped (i)); i++) {
+            text_add (&list, "%s%s", i ? ", " : "", name);
+            text_near_try (&near, name, strlen (name));
+        }
+        if (st == ST_IO)
+            err_set (err, st, "profile: %s%s (shipped profiles: %s)", why.text,
+                     text_near_hint (&near, "", hint), text_str (&list));
+        else
+            err_set (err, st, "profile: %s", why.text);
         text_free (&list);
     }
     if (st == ST_OK)

@@ -179,23 +179,6 @@ void improve_by_node (struct placer *x, int moves, struct candidate *k)
     anneal (x, UNIT_NODE, moves, k);
 }
 
-/* Can two GPUs of one node differ? */
-static bool single_gpus_matter (const struct placer *x)
-{
-    const struct topology_cluster *c = x->pool->problem->cluster;
-
-    if (c->has_gpu_links)
-        return true;
-    for (int i = 0; i < x->pool->n_nodes; i++) {
-        const struct topology_node *n = &c->node[x->pool->node[i]];
-
-        if (n->speed ||
-            (n->gpus > 1 && (n->intra->bytes_per_s.n > 0 || n->intra->latency_s.n > 0)))
-            return true;
-    }
-    return false;
-}
-
 void improve_by_gpu (struct placer *x, int moves, struct candidate *k)
 {
     if (x->world == 1 && x->n == 1)
@@ -203,6 +186,6 @@ void improve_by_gpu (struct placer *x, int moves, struct candidate *k)
     if (!isfinite (k->price.step_s))
         return;
     anneal (x, UNIT_GROUP, moves, k);
-    if (x->c->deg.tp > 1 && single_gpus_matter (x))
+    if (x->c->deg.tp > 1 && pool_gpus_differ (x->pool))
         anneal (x, UNIT_GPU, moves, k);
 }

@@ -1,4 +1,4 @@
-/* Every placement of a small pool, each priced.
+/* Every placement, each priced, where there are few.
  *
  * Two symmetries are used.  GPUs that nothing tells apart (same node, same links, same
  * speed) are taken in order.  And where rings are plain cycles (one node, or one GPU a
@@ -9,6 +9,9 @@
 #include "mapper/place/place_private.h"
 
 #include <string.h>
+
+#define FEW_GPUS_MAX 32
+#define FEW_PLACEMENTS 10000 /* each takes microseconds */
 
 struct exact {
     const struct pool *pool;
@@ -139,6 +142,48 @@ bool place_tries_all (const struct pool *pool)
     for (int i = 0; i < pool->n_nodes; i++)
         n += pool->problem->cluster->node[pool->node[i]].gpus;
     return n <= EXACT_GPUS_MAX;
+}
+
+/* GPUs of a node from its k-th on that are alike. */
+static int alike_from (const struct topology_cluster *c, const struct topology_node *n,
+                       int k)
+{
+    int alike = 1;
+
+    while (k + alike < n->gpus &&
+           interchangeable (c, n->first_gpu + k, n->first_gpu + k + alike))
+        alike++;
+    return alike;
+}
+
+/* ways[w] counts the sequences of w GPUs, alike ones taken once: those of each kind are a
+ * factor 1 + x + x^2/2! + ... + x^s/s! of a polynomial, whose coefficients are ways[w] / w!. */
+bool exact_is_few (const struct pool *pool, int world)
+{
+    const struct topology_cluster *c = pool->problem->cluster;
+    double part[FEW_GPUS_MAX + 1] = {1}, ways = 1;
+    int n = 0;
+
+    for (int i = 0; i < pool->n_nodes; i++)
+        n += c->node[pool->node[i]].gpus;
+    if (n > FEW_GPUS_MAX)
+        return false;
+    for (int i = 0; i < pool->n_nodes; i++) {
+        const struct topology_node *node = &c->node[pool->node[i]];
+
+        for (int k = 0, alike; k < node->gpus; k += alike) {
+            alike = alike_from (c, node, k);
+            for (int w = world; w > 0; w--) {
+                double term = 1;
+
+                for (int j = 1; j <= alike && j <= w; j++)
+                    part[w] += part[w - j] * (term /= j);
+            }
+        }
+    }
+    for (int w = 1; w <= world; w++)
+        ways *= w;
+    return ways * part[world] <= FEW_PLACEMENTS;
 }
 
 long exact_search (const struct pool *pool, struct costmodel_state *state,

@@ -321,20 +321,6 @@ static void try_move (struct motion *m, double temperature, double *here)
         unmake (m);
 }
 
-static bool gpus_differ (const struct pool *pool)
-{
-    const struct topology_cluster *c = pool->problem->cluster;
-
-    for (int i = 0; i < pool->n_nodes; i++) {
-        const struct topology_node *n = &c->node[pool->node[i]];
-
-        if (n->speed ||
-            (n->gpus > 1 && (n->intra->bytes_per_s.n > 0 || n->intra->latency_s.n > 0)))
-            return true;
-    }
-    return c->has_gpu_links;
-}
-
 static void run (struct motion *m, int moves, double hot, const struct deadline *deadline,
                  struct sketch *best)
 {
@@ -366,7 +352,7 @@ enum status sketch_anneal (const struct pool *pool, const struct walks *w,
                            struct sketch *k, struct error *err)
 {
     struct drawn x;
-    struct motion m = {.x = &x, .rng = {seed}, .single = gpus_differ (pool)};
+    struct motion m = {.x = &x, .rng = {seed}, .single = pool_gpus_differ (pool)};
     enum status st = drawn_init (&x, pool, w, c, err);
     size_t n = (size_t) w->n_gpus, pp = (size_t) c->deg.pp;
 

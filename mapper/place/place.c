@@ -1,7 +1,7 @@
 /* One configuration, placed: layers to stages, groups to nodes (starts.c), then improved:
  * from the best start of node-wise and of free layouts whole nodes are exchanged, then
  * single TP groups, then single GPUs (anneal.c).  Pools of up to EXACT_GPUS_MAX GPUs are
- * enumerated instead (exact.c). */
+ * enumerated instead, others where placements are few (exact.c). */
 #include "mapper/place/grid.h"
 #include "mapper/place/place_private.h"
 
@@ -11,6 +11,7 @@
 
 #define GRID_SMALL 32         /* nodes */
 #define REPRICED_GPUS 1000000 /* times the GPUs of a stage, in one annealing */
+#define FEW_TRIES 60000       /* placements of all splits in a larger pool */
 #define AFTER_GRID 8          /* so many times fewer where a large grid was annealed */
 #define PLAYED_OPERATIONS 30000000L /* of a pipeline's schedule, in the same */
 
@@ -46,26 +47,21 @@ static bool is_hopeless (const struct effort *e, const struct candidate *k)
     return k->price.unmeasured == 0 && k->price.step_s > e->rival_s * (1.0 + HOPELESS);
 }
 
-/* Has one split so few placements? */
-static bool has_few (const struct placer *x, int few)
-{
-    double placements = 1.0;
-
-    for (int i = 0; i < x->world; i++)
-        placements *= x->n - i;
-    return x->n <= FEW_GPUS_MAX && placements <= few;
-}
-
 /* @param[out] out  exact, skipped_s and moved_s */
 static enum status improve (struct placer *x, enum mapper_granularity granularity,
                             const struct effort *e, struct candidate *by_node,
                             struct candidate *any, struct placed *out, struct error *err)
 {
+    struct effort some = *e;
     int moves = moves_for (x, e->exact);
     double grid_s;
 
-    if (place_tries_all (x->pool) || has_few (x, e->few))
+    if (place_tries_all (x->pool))
         return exact_splits (x, granularity, e, by_node, any, out, err);
+    if (exact_is_few (x->pool, x->world)) {
+        some.tries = some.tries < FEW_TRIES ? some.tries : FEW_TRIES;
+        return exact_splits (x, granularity, &some, by_node, any, out, err);
+    }
     if (is_hopeless (e, by_node) && is_hopeless (e, any))
         return ST_OK;
     if (on_grid (x, e->grid, by_node))

@@ -45,7 +45,6 @@ bool deadline_passed (const struct deadline *d);
 struct effort {
     int grid;  /* times the moves on grids of whole nodes, which cost next to nothing */
     int exact; /* times those that are priced exactly */
-    int few; /* placements of a split that are all tried in a pool that is not tried whole */
     double
         rival_s; /* the best plan's: a start slower by HOPELESS gets none of these, splits
                        that cannot beat it are not tried; INFINITY: there is none */

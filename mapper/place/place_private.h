@@ -40,8 +40,13 @@ struct exact_best {
     bool better; /* set when a better one was found */
 };
 
+#define EXACT_GPUS_MAX 8 /* of pools where everything is tried */
+
+/** Are the placements of so many ranks few in a larger pool? */
+bool exact_is_few (const struct pool *pool, int world);
+
 /** Try every placement (exact.c) on as many nodes as are allowed; for pools of up to
- *  EXACT_GPUS_MAX GPUs.
+ *  EXACT_GPUS_MAX GPUs, or where they are few.
  *
  *  @param     state    priced placement over the n GPUs given at its creation
  *  @param[in] allowed  [pp * n_classes] may stage i use class k?
@@ -49,8 +54,6 @@ struct exact_best {
  *  @param     by_node  the best that gives every node consecutive ranks
  *  @param     any      the best of all
  *  @return how many there were */
-#define EXACT_GPUS_MAX 8
-#define FEW_GPUS_MAX 16 /* in a larger pool, where placements are few all the same */
 long exact_search (const struct pool *pool, struct costmodel_state *state,
                    const struct workload_config *c, const bool *allowed, const int *gpu,
                    int n, struct exact_best *by_node, struct exact_best *any);

@@ -4,7 +4,8 @@
  * take them replica by replica: depth 1 gives every stage its slots in a row, depth pp gives
  * every replica its own.  A walk may leave what is over on a node idle, so that blocks do not
  * shift over the edges of the nodes after it.  The sequence also goes the other way round.  Then
- * layers are poured: the next one goes to the stage that would end first with it. */
+ * layers are poured: the next one goes to the stage that would end first with it.  Of the best walk
+ * nodes are exchanged: a single bad link would hide a good configuration. */
 #include "mapper/place/sketch_private.h"
 
 #include <math.h>
@@ -12,6 +13,11 @@
 #include <string.h>
 
 #define GROWN_NODES 256 /* from neighbour to neighbour in pools of up to so many */
+#define EXCHANGES 200   /* of nodes in a walk, tried for one configuration */
+#define ALL_GPUS 64     /* of a pool that gets them all */
+
+static const struct costmodel_price no_price = {.unmeasured = 1 << 30,
+                                                .step_s = INFINITY};
 
 void sketch_release (struct sketch *k)
 {
@@ -24,7 +30,7 @@ static enum status room_for (int pp, int n, struct sketch *k, struct error *err)
 {
     *k = (struct sketch){.layers = malloc ((size_t) pp * sizeof (int)),
                          .gpu = malloc ((size_t) n * sizeof (int)),
-                         .price = {.unmeasured = 1 << 30, .step_s = INFINITY}};
+                         .price = no_price};
     if (k->layers && k->gpu)
         return ST_OK;
     sketch_release (k);
@@ -299,6 +305,14 @@ void drawn_take_layers (struct drawn *x, const int *layers)
 
 /* ---- laying out ---- */
 
+/* How a line of nodes is laid out. */
+struct way {
+    int *order; /* [n_nodes] indices into the pool's nodes */
+    int quantum, depth;
+    bool backwards;
+    struct costmodel_price price;
+};
+
 struct layouts {
     struct drawn *x;
     const struct groups *g;
@@ -308,38 +322,44 @@ struct layouts {
     int *line;   /* [n] GPUs in the order of a walk, those that are left out last */
     int *late;   /* [n] scratch */
     struct sketch *best;
+    struct way along; /* the best of those along nodes */
 };
 
-/* Keep the layout in hand where it is legal and better. */
-static void keep_better (struct layouts *l)
+/* Keep the layout in hand where it is better.  @return its price; no_price: it is not legal */
+static struct costmodel_price keep_better (struct layouts *l)
 {
     struct drawn *x = l->x;
     struct costmodel_price price = costmodel_state_price (x->state);
 
     for (int i = 0; i < x->c->deg.pp; i++)
         if (!drawn_fits (x, i))
-            return;
-    if (!mapper_price_less (&price, &l->best->price) || !drawn_uses_fit (x))
-        return;
-    l->best->price = price;
-    memcpy (l->best->gpu, x->gpu, (size_t) x->n * sizeof (int));
-    memcpy (l->best->layers, x->layers, (size_t) x->c->deg.pp * sizeof (int));
+            return no_price;
+    if (!drawn_uses_fit (x))
+        return no_price;
+    if (mapper_price_less (&price, &l->best->price)) {
+        l->best->price = price;
+        memcpy (l->best->gpu, x->gpu, (size_t) x->n * sizeof (int));
+        memcpy (l->best->layers, x->layers, (size_t) x->c->deg.pp * sizeof (int));
+    }
+    return price;
 }
 
-/* Price the GPUs in hand with even layers and with poured ones. */
-static void try_layout (struct layouts *l)
+/* Price the GPUs in hand with even layers and with poured ones.  @return the better price */
+static struct costmodel_price try_layout (struct layouts *l)
 {
     struct drawn *x = l->x;
+    struct costmodel_price even, poured;
 
     drawn_take_layers (x, l->even);
     costmodel_state_reset (x->state, x->gpu);
-    keep_better (l);
+    even = keep_better (l);
     memcpy (l->poured, l->even, (size_t) x->c->deg.pp * sizeof (int));
     if (x->c->deg.pp == 1 || !drawn_pour (x, 0, x->c->deg.pp - 1, 1, l->poured))
-        return;
+        return even;
     drawn_take_layers (x, l->poured);
     costmodel_state_exchange (x->state, NULL, NULL, 0);
-    keep_better (l);
+    poured = keep_better (l);
+    return mapper_price_less (&poured, &even) ? poured : even;
 }
 
 /* GPUs that are laid out together. */
@@ -348,16 +368,21 @@ static int group_of (const struct drawn *x)
     return x->c->deg.tp > x->pool->max_node_gpus ? 1 : x->c->deg.tp;
 }
 
-/* A line through the nodes of a walk, in multiples of `quantum` GPUs of each.
+static const int *order_of (const struct layouts *l, int walk)
+{
+    return l->w->seq + walk * l->x->pool->n_nodes;
+}
+
+/* A line through the nodes in that order, in multiples of `quantum` GPUs of each.
  * @return how many there are */
-static int walk_nodes (struct layouts *l, int walk, int quantum)
+static int walk_nodes (struct layouts *l, const int *order, int quantum)
 {
     const struct pool *pool = l->x->pool;
     const struct topology_cluster *c = pool->problem->cluster;
     int at = 0, late = 0;
 
     for (int i = 0; i < pool->n_nodes; i++) {
-        int node = pool->node[l->w->seq[walk * pool->n_nodes + i]];
+        int node = pool->node[order[i]];
         const int *gpu = l->g->gpu + c->node[node].first_gpu;
         bool may = !pool_nodes_limited (pool) || i < pool->problem->max_nodes;
         int take = may ? l->g->grouped[node] / quantum * quantum : 0;
@@ -374,7 +399,9 @@ static int walk_nodes (struct layouts *l, int walk, int quantum)
 /* A line of single groups, the fastest first, whatever their nodes. */
 static void walk_groups (struct layouts *l)
 {
-    int group = group_of (l->x), n = walk_nodes (l, WALK_MEAN, group), at = 0;
+    int group = group_of (l->x), n, at = 0;
+
+    n = walk_nodes (l, order_of (l, WALK_MEAN), group);
 
     memcpy (l->late, l->line, (size_t) n * sizeof (int));
     for (int q = 0; q < l->x->pool->n_classes; q++)
@@ -391,8 +418,9 @@ static void walk_groups (struct layouts *l)
         }
 }
 
-/* Lay the line out, `depth` stages in a row; backwards, its slots the other way round. */
-static void lay_out (struct layouts *l, int depth, bool backwards)
+/* Lay the line out, `depth` stages in a row; backwards, its slots the other way round.
+ * @return as try_layout */
+static struct costmodel_price lay_out (struct layouts *l, int depth, bool backwards)
 {
     struct drawn *x = l->x;
     const struct workload_degrees *d = &x->c->deg;
@@ -409,20 +437,29 @@ static void lay_out (struct layouts *l, int depth, bool backwards)
             }
     memcpy (x->gpu + x->world, l->line + x->world,
             (size_t) (x->n - x->world) * sizeof (int));
-    try_layout (l);
+    return try_layout (l);
 }
 
-/* Both ways, in the depths that are wanted. */
-static void try_line (struct layouts *l, bool all)
+/* Both ways, in the depths that are wanted.
+ *
+ * @param[in] order  of the nodes, whose line it is; NULL: of single groups */
+static void try_line (struct layouts *l, const int *order, int quantum, bool all)
 {
     int pp = l->x->c->deg.pp;
+    size_t nodes = (size_t) l->x->pool->n_nodes;
     const int depths[] = {1, pp, 2, 4, 8};
 
     for (int k = 0; k < (all ? 5 : 1); k++) {
         if ((k == 1 && pp == 1) || (k > 1 && depths[k] >= pp))
             continue;
-        lay_out (l, depths[k], false);
-        lay_out (l, depths[k], true);
+        for (int back = 0; back < 2; back++) {
+            struct costmodel_price price = lay_out (l, depths[k], back);
+
+            if (!order || !mapper_price_less (&price, &l->along.price))
+                continue;
+            memcpy (l->along.order, order, nodes * sizeof (int));
+            l->along = (struct way){l->along.order, quantum, depths[k], back != 0, price};
+        }
     }
 }
 
@@ -450,31 +487,54 @@ static void try_lines (struct layouts *l, bool all)
     int quantum[3], n = find_quanta (l->x, quantum), before = 0;
 
     walk_groups (l);
-    try_line (l, all);
+    try_line (l, NULL, 0, all);
     for (int k = 0; k < n; k++)
         for (int walk = 0; walk < WALKS; walk++) {
-            int have = walk_nodes (l, walk, quantum[k]);
+            const int *order = order_of (l, walk);
+            int have = walk_nodes (l, order, quantum[k]);
 
             if (walk == 0 && k > 0 && have == before)
                 break; /* nothing is over on any node */
             before = walk == 0 ? have : before;
             if (k == 0 || have >= l->x->world)
-                try_line (l, all);
+                try_line (l, order, quantum[k], all);
         }
 }
 
-bool sketch_is_by_node (const struct pool *pool, const struct workload_config *c,
-                        const struct sketch *k)
+/* Exchange two nodes of the best order.  @return whether that is better; else it is undone */
+static bool exchange_nodes (struct layouts *l, int i, int k)
 {
-    const int *node_of = pool->problem->cluster->node_of_gpu;
-    int world = (int) workload_world (&c->deg);
+    struct way *w = &l->along;
+    struct costmodel_price price = no_price;
+    int had = w->order[i];
 
-    for (int r = 1; r < world; r++)
-        for (int before = 0;
-             before < r - 1 && node_of[k->gpu[r]] != node_of[k->gpu[r - 1]]; before++)
-            if (node_of[k->gpu[before]] == node_of[k->gpu[r]])
-                return false;
-    return true;
+    w->order[i] = w->order[k];
+    w->order[k] = had;
+    if (walk_nodes (l, w->order, w->quantum) >= l->x->world)
+        price = lay_out (l, w->depth, w->backwards);
+    if (mapper_price_less (&price, &w->price)) {
+        w->price = price;
+        return true;
+    }
+    w->order[k] = w->order[i];
+    w->order[i] = had;
+    return false;
+}
+
+/* Exchange nodes as long as that helps: which links a walk uses, and who stays idle. */
+static void better_order (struct layouts *l)
+{
+    int n = l->x->pool->n_nodes, left = EXCHANGES;
+    bool gained = isfinite (l->along.price.step_s);
+
+    if (l->x->n > ALL_GPUS)
+        left = EXCHANGES * ALL_GPUS / l->x->n;
+    while (gained) {
+        gained = false;
+        for (int i = 0; i < n; i++)
+            for (int k = i + 1; k < n && left > 0; k++, left--)
+                gained = exchange_nodes (l, i, k) || gained;
+    }
 }
 
 /* What was found, or none. */
@@ -499,15 +559,18 @@ enum status sketch_build (const struct pool *pool, const struct walks *w,
     *out = (struct sketch){0};
     if (st == ST_OK)
         st = room_for (c->deg.pp, x.n, out, err);
-    l.even = malloc (2 * (pp + n) * sizeof (int));
+    l.even = malloc ((2 * (pp + n) + (size_t) pool->n_nodes) * sizeof (int));
     if (!l.even)
         st = err_nomem (err);
     if (st == ST_OK) {
         l.poured = l.even + pp;
         l.line = l.poured + pp;
         l.late = l.line + n;
+        l.along = (struct way){.order = l.late + n, .price = no_price};
         memcpy (l.even, x.layers, pp * sizeof (int));
         try_lines (&l, all);
+        if (all)
+            better_order (&l);
     }
     free (l.even);
     drawn_release (&x);

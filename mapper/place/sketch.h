@@ -46,10 +46,6 @@ enum status sketch_adopt (const struct pool *pool, const struct walks *w,
                           const struct workload_config *c, const struct sketch *from,
                           struct sketch *out, struct error *err);
 
-/** Has every node consecutive ranks? */
-bool sketch_is_by_node (const struct pool *pool, const struct workload_config *c,
-                        const struct sketch *k);
-
 /** Anneal layers and places together; the sketch receives what is better.
  *
  *  @param[in] moves  that are priced

@@ -599,3 +599,34 @@ enum status pool_default_order (const struct pool *pool, int *gpu, struct error 
     free (seq);
     return ST_OK;
 }
+
+bool pool_is_by_node (const struct pool *pool, const int *gpu, int world)
+{
+    const struct topology_cluster *c = pool->problem->cluster;
+    bool *closed = calloc ((size_t) c->n_nodes, sizeof *closed), ok = closed != NULL;
+
+    for (int k = 1; k < world && ok; k++) {
+        int before = c->node_of_gpu[gpu[k - 1]], here = c->node_of_gpu[gpu[k]];
+
+        closed[before] = closed[before] || here != before;
+        ok = !closed[here];
+    }
+    free (closed);
+    return ok;
+}
+
+bool pool_gpus_differ (const struct pool *pool)
+{
+    const struct topology_cluster *c = pool->problem->cluster;
+
+    if (c->has_gpu_links)
+        return true;
+    for (int i = 0; i < pool->n_nodes; i++) {
+        const struct topology_node *n = &c->node[pool->node[i]];
+
+        if (n->speed ||
+            (n->gpus > 1 && (n->intra->bytes_per_s.n > 0 || n->intra->latency_s.n > 0)))
+            return true;
+    }
+    return false;
+}

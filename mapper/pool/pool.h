@@ -40,9 +40,9 @@ struct pool {
     struct best_link touching[2][CLASSES_MAX], mixing[2][CLASSES_MAX];
     int n_islands;    /* of nodes that measured links join, whichever way they go */
     int *island_gpus; /* [n_islands] most GPUs first */
-    double *reach;    /* [n_nodes] bytes/s of a node's best link out or in, the slower one;
+    double *reach;   /* [n_nodes] bytes/s of a node's best link out or in, the slower one;
                          INFINITY where links between nodes are alike or of GPUs */
-    double *badness;  /* [n_nodes] how slow a node's links are: the sum of the inverse
+    double *badness; /* [n_nodes] how slow a node's links are: the sum of the inverse
                         bandwidths to and from the others, unmeasured ones ten times */
     double
         *poorness; /* [n_nodes] how many times as bad as usual for its class, the median,
@@ -91,6 +91,12 @@ static inline bool pool_uses_matter (const struct pool *pool)
 {
     return pool_nodes_limited (pool) || pool->n_pinned > 0;
 }
+
+/** Has every node consecutive ranks?  No, where memory is short. */
+bool pool_is_by_node (const struct pool *pool, const int *gpu, int world);
+
+/** Can two GPUs of one node differ, by speed or links? */
+bool pool_gpus_differ (const struct pool *pool);
 
 /** Do the ranks leave none of those nodes idle? */
 bool pool_pins_hold (const struct pool *pool, const int *gpu, int world);

@@ -1,5 +1,5 @@
 /* Moving ranks from where they are: exchanges that shorten the step, and what each group of
- * moves brings (moves.c).  Used by replan.c alone. */
+ * moves brings (moves.c, groups.c).  Used by replan.c alone. */
 #ifndef MAPPER_MOVES_H
 #define MAPPER_MOVES_H
 
@@ -32,6 +32,9 @@ void mover_release (struct mover *x);
 /** The placement in hand: [n], the ranks first. */
 const int *mover_gpus (const struct mover *x);
 struct costmodel_price mover_price (const struct mover *x);
+/** The order of prices that a descent follows: the smooth one sees a way where the step alone is
+ *  flat. */
+double mover_height (const struct costmodel_price *p);
 /** Take this placement of the ranks in hand. @param[in] gpu [world] */
 void mover_put (struct mover *x, const int *gpu);
 /** May these ranks stand there, by memory and within the limit on nodes? */
@@ -41,10 +44,14 @@ bool mover_legal (const struct mover *x, const int *gpu);
  *  always the best exchange first. */
 void mover_descend (struct mover *x, bool groups);
 
-/** Take back what moves for nothing: the step stays within a share `slack` of what it is.
- *  First whole groups (the ranks that can move without the others), then exchanges of two
- *  nodes, and of TP groups where `groups`, that bring ranks home. */
-enum status mover_trim (struct mover *x, bool groups, double slack, struct error *err);
+/** Take back whole groups of moves (the ranks that can move without the others), as long as the
+ *  step stays within `most`.
+ *  @return ST_OK or ST_NOMEM */
+enum status mover_trim_groups (struct mover *x, const struct costmodel_price *most,
+                               struct error *err);
+/** Exchange two nodes, and TP groups where `groups`, that bring ranks home, as long as the step
+ *  stays within `most`. */
+void mover_bring_home (struct mover *x, bool groups, const struct costmodel_price *most);
 
 /** The groups of moves from the old placement to the one in hand, each with its gain.
  *  @param[out] out  [*n] release each one's rank and node, and the list */

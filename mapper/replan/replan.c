@@ -130,14 +130,18 @@ static enum status move_ranks (struct mover *x, const struct workload_plan *old,
     bool groups = s->granularity == MAPPER_GPU ||
                   (s->granularity == MAPPER_AUTO && !was_by_node (old));
     int *keep = malloc (2 * (size_t) x->world * sizeof *keep);
-    enum status st = ST_OK;
+    struct costmodel_price most; /* of what is taken back */
+    enum status st;
 
     if (!keep)
         return err_nomem (err);
     mover_descend (x, groups);
     consider (x, r, tie, keep, keep + x->world);
-    st = mover_trim (x, groups, TRIM * tie, err);
+    most = mover_price (x);
+    most.step_s *= 1.0 + TRIM * tie;
+    st = mover_trim_groups (x, &most, err);
     if (st == ST_OK) {
+        mover_bring_home (x, groups, &most);
         memcpy (keep, mover_gpus (x), (size_t) x->world * sizeof (int));
         st = mapper_result_put (p, &old->config, old->layers_per_stage, keep, r, err);
     }

@@ -10,8 +10,7 @@
 #include "base/rng.h"
 #include "base/threads.h"
 
-#define BATCH 64     /* configurations sketched between two looks at the best */
-#define OF_A_SHAPE 2 /* members of a shape that are sketched, those of the least bounds */
+#define BATCH 64               /* configurations sketched between two looks at the best */
 #define IN_ALL_WAYS 300        /* of the best, laid out in all ways */
 #define SKETCHED_GPUS 8000000L /* in all sketches together */
 
@@ -83,24 +82,32 @@ bool look_same_degrees (const struct workload_config *a, const struct workload_c
 static bool same_shape (const struct workload_config *a, const struct workload_config *b)
 {
     return look_same_degrees (a, b) && a->deg.vpp == b->deg.vpp &&
-           a->micro_batch == b->micro_batch && a->schedule == b->schedule;
+           a->micro_batch == b->micro_batch && a->schedule == b->schedule &&
+           a->recompute == b->recompute && a->recompute_modules == b->recompute_modules;
 }
 
-/* How many members of each shape were seen, by a hash of it. */
+/* A member of each shape that was seen, by a hash of it. */
 struct shapes {
     size_t room; /* a power of two */
-    long *first; /* [room] a member's index; -1: free */
-    int *seen;   /* [room] */
+    long *first; /* [room] the member's index; -1: free */
 };
 
 static uint64_t hash_of (const struct workload_config *c)
 {
-    const int *d =
-        (const int[]){c->deg.tp,  c->deg.pp,  c->deg.dp,      c->deg.cp,        c->deg.ep,
-                      c->deg.etp, c->deg.vpp, c->micro_batch, (int) c->schedule};
+    const int d[] = {c->deg.tp,
+                     c->deg.pp,
+                     c->deg.dp,
+                     c->deg.cp,
+                     c->deg.ep,
+                     c->deg.etp,
+                     c->deg.vpp,
+                     c->micro_batch,
+                     (int) c->schedule,
+                     (int) c->recompute,
+                     (int) c->recompute_modules};
     uint64_t h = 0;
 
-    for (int i = 0; i < 9; i++)
+    for (int i = 0; i < (int) (sizeof d / sizeof *d); i++)
         h = (h ^ (uint64_t) d[i]) * 0x9e3779b97f4a7c15u;
     return h ^ h >> 29;
 }
@@ -110,24 +117,24 @@ static enum status shapes_init (struct shapes *s, long n, struct error *err)
     for (s->room = 16; s->room < 2 * (size_t) n;)
         s->room *= 2;
     s->first = malloc (s->room * sizeof *s->first);
-    s->seen = calloc (s->room, sizeof *s->seen);
-    if (!s->first || !s->seen)
+    if (!s->first)
         return err_nomem (err);
     for (size_t i = 0; i < s->room; i++)
         s->first[i] = -1;
     return ST_OK;
 }
 
-/* Count one more member.  @return how many there were */
-static int see (struct shapes *s, const struct workload_config *list, long index)
+/* @return whether no member of its shape was seen before */
+static bool is_new (struct shapes *s, const struct workload_config *list, long index)
 {
     size_t at = hash_of (&list[index]) & (s->room - 1);
 
     while (s->first[at] >= 0 && !same_shape (&list[s->first[at]], &list[index]))
         at = (at + 1) & (s->room - 1);
-    if (s->first[at] < 0)
-        s->first[at] = index;
-    return s->seen[at]++;
+    if (s->first[at] >= 0)
+        return false;
+    s->first[at] = index;
+    return true;
 }
 
 static int by_bound (const void *a, const void *b)
@@ -224,7 +231,7 @@ enum status looks_take (struct search *x, struct looks *l, struct error *err)
         bool last = e->bound_s >= best || l->n * x->pool.n_gpus > SKETCHED_GPUS ||
                     deadline_passed (&x->deadline);
 
-        if (!last && see (&shapes, x->config, e->index) < OF_A_SHAPE)
+        if (!last && is_new (&shapes, x->config, e->index))
             batch[n++] = *e;
         if (n == BATCH || ((last || i + 1 == x->heap_n) && n > 0)) {
             long from = l->n;
@@ -243,7 +250,6 @@ enum status looks_take (struct search *x, struct looks *l, struct error *err)
     if (st == ST_OK)
         st = looks_sort (x, l, err);
     free (shapes.first);
-    free (shapes.seen);
     return st;
 }
 

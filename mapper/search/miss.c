@@ -5,6 +5,8 @@
 
 #include "base/units.h"
 
+#define SEQ_LEAST 128 /* shorter ones are another job */
+
 void find_miss (const struct pool *pool, const struct workload_config *list, long n,
                 struct mapper_info *info)
 {
@@ -120,6 +122,24 @@ static void add_change (const struct mapper_problem *p, const struct mapper_miss
     text_free (&words);
 }
 
+/* A higher limit, where the GPU itself has the room, or shorter sequences. */
+static void add_lighter (const struct mapper_problem *p, const struct mapper_miss *miss,
+                         struct text *out)
+{
+    struct workload_job job = *p->job;
+    struct mapper_problem shorter = *p;
+    double pct = ceil (100 * miss->memory.peak_bytes / miss->gpu_bytes);
+
+    if (pct <= 100)
+        text_add (out, "it would fit with --memory-limit %.0f, and may run out\n", pct);
+    shorter.job = &job;
+    for (job.seq /= 2; job.seq >= SEQ_LEAST; job.seq /= 2)
+        if (fits_with (&shorter, &p->axes, 0)) {
+            text_add (out, "it would fit with --seq %d\n", job.seq);
+            return;
+        }
+}
+
 void mapper_explain_miss (const struct mapper_problem *p, const struct mapper_info *info,
                           struct text *out)
 {
@@ -162,6 +182,7 @@ void mapper_explain_miss (const struct mapper_problem *p, const struct mapper_in
         if ((long long) have * factor < 1 << 20 && fits_with (p, &p->axes, have * factor))
             n_gpus = have * factor;
     }
+    add_lighter (p, miss, out);
     if (n_gpus > 0)
         text_add (out, "it would fit on %d such GPUs, or on GPUs with %.0f GB\n", n_gpus,
                   enough / UNITS_GB);

@@ -91,6 +91,7 @@ static json_t *estimate_json (const struct mapper_problem *p,
                          json_number_or_null (r->default_order_step_s));
     json_object_set_new (e, "default_order_unmeasured_links",
                          json_integer (r->default_order_unmeasured));
+    json_object_set_new (e, "nominal_links", topology_nominal (p->cluster));
     json_object_set_new (e, "digest", json_string (digest));
     return e;
 }
@@ -142,25 +143,41 @@ static json_t *unmeasured_json (const struct topology_cluster *c,
     return list;
 }
 
-static json_t *choice_json (const struct mapper_choice *k)
+/* A configuration with its step.  A new reference. */
+static json_t *config_json (const struct workload_config *c, double step_s)
 {
-    const struct workload_config *c = &k->config;
     char word[WORKLOAD_RECOMPUTE_TEXT];
 
-    return json_pack (
-        "{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:b, s:s, s:s, s:f, s:f, s:b}",
-        "tp", c->deg.tp, "pp", c->deg.pp, "dp", c->deg.dp, "cp", c->deg.cp, "ep",
-        c->deg.ep, "etp", c->deg.etp, "vpp", c->deg.vpp, "micro_batch", c->micro_batch,
-        "zero", c->zero, "sequence_parallel", c->sequence_parallel, "recompute",
-        workload_recompute_text (c, word), "schedule",
-        workload_schedule_name (c->schedule), "step_s", k->step_s, "lower_bound_s",
-        k->lower_bound_s, "tie", k->tie);
+    return json_pack ("{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:b, s:s, s:s, s:f}",
+                      "tp", c->deg.tp, "pp", c->deg.pp, "dp", c->deg.dp, "cp", c->deg.cp,
+                      "ep", c->deg.ep, "etp", c->deg.etp, "vpp", c->deg.vpp,
+                      "micro_batch", c->micro_batch, "zero", c->zero, "sequence_parallel",
+                      c->sequence_parallel, "recompute",
+                      workload_recompute_text (c, word), "schedule",
+                      workload_schedule_name (c->schedule), "step_s", step_s);
+}
+
+static json_t *choice_json (const struct mapper_choice *k)
+{
+    json_t *one = config_json (&k->config, k->step_s);
+
+    json_object_set_new (one, "lower_bound_s", json_real (k->lower_bound_s));
+    json_object_set_new (one, "tie", json_boolean (k->tie));
+    return one;
+}
+
+static json_t *riskier_json (const struct mapper_riskier *k)
+{
+    json_t *one = config_json (&k->config, k->step_s);
+
+    json_object_set_new (one, "oom_probability", json_real (k->chance));
+    return one;
 }
 
 static json_t *search_json (const struct mapper_problem *p, const struct mapper_result *r,
                             const struct mapper_info *info)
 {
-    json_t *top = json_array ();
+    json_t *top = json_array (), *doc;
     json_t *granularity = json_pack ("{s:s, s:o, s:o}", "chosen",
                                      r->granularity == MAPPER_GPU ? "gpu" : "node",
                                      "node_step_s", json_number_or_null (r->node_step_s),
@@ -168,7 +185,7 @@ static json_t *search_json (const struct mapper_problem *p, const struct mapper_
 
     for (int i = 0; i < r->n_top; i++)
         json_array_append_new (top, choice_json (&r->top[i]));
-    return json_pack (
+    doc = json_pack (
         "{s:O, s:I, s:I, s:I, s:I, s:f, s:b, s:s, s:i, s:f, s:f, s:o, s:o}", "space",
         info->space, "configurations", (json_int_t) info->configurations,
         "refused_memory", (json_int_t) info->refused_memory, "placed",
@@ -176,6 +193,9 @@ static json_t *search_json (const struct mapper_problem *p, const struct mapper_
         info->seconds, "proven", info->proven, "objective",
         mapper_objective_name (p->objective), "ties", r->ties, "model_error",
         r->model_error, "given_up", r->given_up, "granularity", granularity, "top", top);
+    if (r->riskier.step_s > 0)
+        json_object_set_new (doc, "riskier", riskier_json (&r->riskier));
+    return doc;
 }
 
 json_t *mapper_plan_to_json (const struct mapper_problem *p,

@@ -112,13 +112,9 @@ static enum status polish_round (struct search *x, const long *pick, int n, int 
 #pragma omp parallel for schedule(dynamic, 1) \
     num_threads(x->threads) private(why) if (n > 0)
     for (int i = 0; i < n * POLISH_SEEDS; i++) {
-        struct effort own = effort;
-
-        if (i % POLISH_SEEDS > 0) /* what is tried whole is so by the first seed */
-            own.few = 0;
-        st[i] =
-            place_again (x, pick[i / POLISH_SEEDS],
-                         round * POLISH_SEEDS + i % POLISH_SEEDS, own, &again[i], &why);
+        st[i] = place_again (x, pick[i / POLISH_SEEDS],
+                             round * POLISH_SEEDS + i % POLISH_SEEDS, effort, &again[i],
+                             &why);
         search_show_progress (x);
     }
     for (int i = 0; i < n * POLISH_SEEDS; i++) {
@@ -158,7 +154,7 @@ static enum status place_best_again (struct search *x, struct error *err)
         most = x->s->polish * x->s->effort / (n > 1 ? n : 1);
         st = polish_round (
             x, pick, n, round,
-            (struct effort){most > 1 ? most : 1, exact, 0, INFINITY, TRIED, &x->deadline},
+            (struct effort){most > 1 ? most : 1, exact, INFINITY, TRIED, &x->deadline},
             &moved, err);
         gain = fmin (moved, 1.0 - search_value (x, x->best).step_s / before);
     }

@@ -82,22 +82,6 @@ static enum status describe_default (const struct pool *pool,
     return st;
 }
 
-/* Has every node consecutive ranks? */
-static bool nodes_consecutive (const struct topology_cluster *c, const int *gpu,
-                               int world)
-{
-    bool *closed = calloc ((size_t) c->n_nodes, sizeof *closed), ok = closed != NULL;
-
-    for (int k = 1; k < world && ok; k++) {
-        int before = c->node_of_gpu[gpu[k - 1]], here = c->node_of_gpu[gpu[k]];
-
-        closed[before] = closed[before] || here != before;
-        ok = !closed[here];
-    }
-    free (closed);
-    return ok;
-}
-
 enum status result_put (const struct pool *pool, const struct workload_config *config,
                         const int *layers, const int *gpu, struct mapper_result *r,
                         struct error *err)
@@ -121,7 +105,7 @@ enum status result_put (const struct pool *pool, const struct workload_config *c
         memcpy (x.layers, layers, pp * sizeof (int));
         memcpy (x.gpu, gpu, world * sizeof (int));
         x.granularity =
-            nodes_consecutive (p->cluster, gpu, (int) world) ? MAPPER_NODE : MAPPER_GPU;
+            pool_is_by_node (pool, gpu, (int) world) ? MAPPER_NODE : MAPPER_GPU;
         priced = mapper_priced (p, &x.config, x.layers);
         st = describe_memory (p, &x, err);
     }
@@ -138,6 +122,7 @@ enum status result_put (const struct pool *pool, const struct workload_config *c
     x.n_top = r->n_top;
     x.model_error = r->model_error;
     x.ties = r->ties;
+    x.riskier = r->riskier;
     r->top = NULL;
     mapper_result_release (r);
     *r = x;

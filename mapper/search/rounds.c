@@ -8,8 +8,7 @@
 #include "base/rng.h"
 #include "base/threads.h"
 
-#define OF_DEGREES 3 /* in a round, of the same degrees */
-#define SIBLINGS 8   /* sketches whose places are tried for others of the same degrees */
+#define SIBLINGS 8 /* sketches whose places are tried for others of the same degrees */
 #define MOVES_PRICED 40000000L /* GPUs of a stage times moves, in one annealing */
 #define FULL_GPUS 24           /* of a pool that gets all moves */
 #define STARTS 8               /* anew, at once */
@@ -21,8 +20,9 @@
 #define NEAR 0.05     /* of the best: worth a start */
 
 static const struct round {
-    int most, moves;
-} rounds[] = {{LOOKS_PICKED_MOST, 250}, {64, 1000}, {16, 4000}, {4, 16000}};
+    int most, of_degrees; /* sketches, and of the same degrees */
+    int moves;
+} rounds[] = {{LOOKS_PICKED_MOST, 16, 250}, {64, 8, 1000}, {16, 4, 4000}, {4, 3, 16000}};
 #define ROUNDS ((int) (sizeof rounds / sizeof *rounds))
 #define FIRST_HOT 0.1 /* of the step; halved from round to round */
 /* The hotter, the longer: else the way back is lost. */
@@ -226,8 +226,8 @@ enum status looks_anneal (struct search *x, struct looks *l, struct error *err)
     double hot = FIRST_HOT;
 
     for (int r = 0; r < ROUNDS; r++, hot /= 2) {
-        int n = looks_pick (x, l, look_value (x, &l->look[0]), OF_DEGREES, rounds[r].most,
-                            pick);
+        int n = looks_pick (x, l, look_value (x, &l->look[0]), rounds[r].of_degrees,
+                            rounds[r].most, pick);
 
         TRY (anneal_picked (x, l, pick, n, rounds[r].moves, hot, r, err));
         TRY (looks_sort (x, l, err));

@@ -15,17 +15,19 @@
 #include "base/progress.h"
 #include "base/threads.h"
 
-#define CELLS_SOON 100000000L   /* in struct limit, before the rest is sketched */
-#define CELLS_WHOLE 1000000000L /* the same where nodes have one size */
-#define CELLS_AFTER 150000000L  /* once it is; */
-#define CELLS_SMALL 3           /* times those in pools */
-#define SMALL_GPUS 64           /* of up to so many */
-#define CHUNK_CELLS 3           /* times those: what chunks cost more */
-#define NEAR_BOUND 0.015        /* of the step */
-#define PLACED_ODD_SOON 8       /* the same in odd pools */
-#define PLACED_SOON 48          /* by bounds alone, before the rest is sketched */
-#define SHOWN 64        /* configurations bounded between two looks at the progress */
-#define PLACED_MAX 4000 /* configurations placed before the search gives up its proof */
+/* In struct limit, before anything is sketched: where nodes differ in size, and where not; and
+ * after. */
+#define CELLS_SOON 100000000L
+#define CELLS_WHOLE 1000000000L
+#define CELLS_AFTER 150000000L
+#define CELLS_SMALL 3 /* times those in small pools */
+#define SMALL_GPUS 64
+#define CHUNK_CELLS 3     /* times the cells: what chunks cost more */
+#define NEAR_BOUND 0.015  /* of the step: an odd pool's plan that needs no sketches */
+#define PLACED_SOON 48    /* by bounds alone, before the rest is sketched */
+#define PLACED_ODD_SOON 8 /* the same in odd pools */
+#define SHOWN 64          /* configurations bounded between two looks at the progress */
+#define PLACED_MAX 4000   /* configurations placed before the search gives up its proof */
 
 struct mapper_settings mapper_settings_default (void)
 {
@@ -299,7 +301,7 @@ static enum status search_pool (struct search *x, struct mapper_result *r,
     while (st == ST_OK && x->heap_n == 0 && next_heap (x))
         st = search_heap (x, err);
     info->placed = x->n_placed;
-    info->sketched = fmax (0, x->sketched - x->n_placed);
+    info->sketched = x->sketched > x->n_placed ? x->sketched - x->n_placed : 0;
     if (st != ST_OK)
         return st;
     if (x->best >= 0) {

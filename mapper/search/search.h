@@ -58,6 +58,13 @@ struct mapper_choice {
     bool tie; /* within the model's error of the best */
 };
 
+/** A plan that more risk would allow. */
+struct mapper_riskier {
+    struct workload_config config;
+    double step_s; /* 0: there is none that is worth it */
+    double chance; /* of running out of memory */
+};
+
 struct mapper_result {
     struct workload_config config;
     int *layers; /* [pp] */
@@ -79,6 +86,7 @@ struct mapper_result {
         given_up; /* share of the objective above the best found, for simplicity or memory to spare */
     double model_error; /* of step times: the profile's residual */
     int ties;           /* configurations placed within it of the best, which included */
+    struct mapper_riskier riskier; /* of mapper_search_prudent */
 };
 
 /** GPU hours for 1e9 tokens. */
@@ -87,6 +95,14 @@ static inline double mapper_gpu_hours (const struct workload_job *j,
 {
     return step_s / 3600 * (double) workload_world (&c->deg) * 1e9 /
            ((double) j->seq * j->global_batch);
+}
+
+/** What the objective counts: seconds of a step, or GPU hours for 1e9 tokens. */
+static inline double mapper_objective_of (const struct mapper_problem *p,
+                                          const struct workload_config *c, double step_s)
+{
+    return p->objective == MAPPER_GPU_HOURS ? mapper_gpu_hours (p->job, c, step_s)
+                                            : step_s;
 }
 
 /** The configuration that came closest to fitting, when none does. */
@@ -126,6 +142,17 @@ struct mapper_info {
 enum status mapper_search (const struct mapper_problem *p,
                            const struct mapper_settings *s, struct mapper_result *r,
                            struct mapper_info *info, struct error *err);
+/** The chance of running out of memory that a plan may have where nobody names a limit. */
+#define MAPPER_RISK 0.01
+
+/** mapper_search; where the limit is free (and a tie given: 0 asks for the best) and the plan runs
+ *  out of memory with a chance above MAPPER_RISK, among the configurations that do not, if any
+ *  does fit.  Bound and proof are about these then, and r->riskier has what the others gain.
+ *  @param[in,out] p  its oom_risk becomes MAPPER_RISK then */
+enum status mapper_search_prudent (struct mapper_problem *p,
+                                   const struct mapper_settings *s,
+                                   struct mapper_result *r, struct mapper_info *info,
+                                   struct error *err);
 void mapper_result_release (struct mapper_result *r);
 
 /** Put another configuration, split and placement into a result: the estimate, the memory

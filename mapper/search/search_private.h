@@ -29,7 +29,6 @@ struct search {
     struct workload_config *config;
     long n;
     long tried;    /* placements in a small pool so far */
-    int few;       /* placements of a split that are all tried in larger pools */
     long sketched; /* configurations */
     struct entry *heap;
     long heap_n;

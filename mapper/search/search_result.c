@@ -4,9 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* A chance of running out above RISKY is worth SAFER of the objective to be rid of: a job
+/* A chance of running out above MAPPER_RISK is worth SAFER of the objective to be rid of: a job
  * that dies of it loses more. */
-#define RISKY 0.01
 #define SAFER 0.01
 
 /* ---- the objective ---- */
@@ -90,13 +89,13 @@ static long choice (const struct search *x)
     long simple = search_simplest (x), pick = -1;
 
     most.step_s *= 1.0 + SAFER;
-    if (x->s->tie <= 0 || x->p->oom_risk > 0 || !(chance_of (x, simple) > RISKY))
+    if (x->s->tie <= 0 || x->p->oom_risk > 0 || !(chance_of (x, simple) > MAPPER_RISK))
         return simple;
     for (long i = 0; i < x->n_placed; i++) {
         struct costmodel_price v = search_value (x, i);
 
         if (!mapper_price_less (&most, &v) && (pick < 0 || search_better (x, i, pick)) &&
-            chance_of (x, i) <= RISKY)
+            chance_of (x, i) <= MAPPER_RISK)
             pick = i;
     }
     return pick < 0 ? simple : pick;

@@ -29,7 +29,7 @@ static enum status keep_look (struct search *x, const struct look *l, struct err
     TRY (sketch_copy (&l->sketch, c->deg.pp, (int) workload_world (&c->deg), &own, err));
     p.layers = own.layers;
     p.gpu = own.gpu;
-    if (sketch_is_by_node (&x->pool, c, &own)) {
+    if (pool_is_by_node (&x->pool, own.gpu, (int) workload_world (&c->deg))) {
         p.granularity = MAPPER_NODE;
         p.node_step_s = own.price.step_s;
     }
@@ -42,14 +42,14 @@ static enum status place_looks (struct search *x, const struct looks *l, int mos
                                 struct error *err)
 {
     long pick[LOOKS_PICKED_MOST];
-    double start = x->best >= 0 ? search_cut (x) : INFINITY;
+    double start = search_cut (x);
     int n = looks_pick (x, l, start, OF_DEGREES_PLACED,
                         most < LOOKS_PICKED_MOST ? most : LOOKS_PICKED_MOST, pick);
 
     for (int i = 0, idle = 0;
          i < n && idle < PLACED_IDLE && !deadline_passed (&x->deadline);) {
         struct entry batch[SEARCH_BATCH];
-        double before = x->best >= 0 ? search_cut (x) : INFINITY;
+        double before = search_cut (x);
         int some = 0;
 
         for (; some < SEARCH_BATCH && i < n; i++) {

@@ -195,6 +195,8 @@ static void folder_all_or_none (void **state)
     const struct file_item bad[] = {{"p/q", "A", 1, 0644}, {"x", "B", 1, 0644}};
     const struct file_item clash[] = {{"p/q", "A", 1, 0644}, {"p", "B", 1, 0644}};
     const struct file_item new[] = {{"a", "C", 1, 0644}, {"seal", "2", 1, 0644}};
+    const struct file_item below[] = {
+        {"z/b", "D", 1, 0644}, {"own/b", "D", 1, 0644}, {"seal", "3", 1, 0644}};
     const char *const none[] = {NULL}, *const old[] = {"x/y/b", NULL};
     struct error err = {""};
     struct stat sb;
@@ -218,7 +220,10 @@ static void folder_all_or_none (void **state)
     holds ("set/own", "mine");
     holds ("set/a", "C");
     holds ("set/seal", "2");
-    /* A file stands where the folder should be. */
+    /* A file stands where the folder should be, or one in it: the old seal stays. */
+    assert_int_equal (file_write_folder (path_of ("set"), below, 3, none, &err), ST_IO);
+    holds ("set/seal", "2");
+    assert_int_not_equal (stat (path_of ("set/z"), &sb), 0);
     ok (file_write (path_of ("plain"), "", 0, &err), &err);
     assert_int_equal (file_write_folder (path_of ("plain"), good, 3, none, &err), ST_IO);
     /* Nothing is left of folders made for a set that fails. */

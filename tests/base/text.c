@@ -26,6 +26,40 @@ static void shell_words (void **state)
     }
 }
 
+/* Letters added, dropped, changed, swapped; what is nearest, and what is too far. */
+static void near_words (void **state)
+{
+    static const struct {
+        const char *a, *b;
+        int distance;
+    } rows[] = {{"", "", 0},         {"", "abc", 3},
+                {"plan", "plna", 1}, {"seq", "sqe", 1},
+                {"1F1B", "1f1b", 0}, {"kitten", "sitting", 3},
+                {"abcd", "badc", 2}, {"selectiv", "selective", 1},
+                {"ca", "abc", 3}};
+    static const char *const words[] = {"tp", "pp", "seq", "micro-batch", "memory-limit"};
+    char many[200], hint[TEXT_HINT];
+    (void) state;
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        assert_int_equal (text_distance (rows[i].a, rows[i].b), rows[i].distance);
+        assert_int_equal (text_distance (rows[i].b, rows[i].a), rows[i].distance);
+    }
+    memset (many, 'a', sizeof many - 1);
+    many[sizeof many - 1] = '\0';
+    assert_int_equal (text_distance (many, many), TEXT_FAR);
+    for (int k = 0; k < 3; k++) {
+        const char *asked[] = {"micro-batches", "frobnicate", many},
+                   *expected[] = {"; did you mean --micro-batch?", "", ""};
+        struct text_near near = {.asked = asked[k]};
+
+        for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+            text_near_try (&near, words[i], strlen (words[i]));
+        text_near_try (&near, many, strlen (many));
+        assert_string_equal (text_near_hint (&near, "--", hint), expected[k]);
+    }
+}
+
 static void table (void **state)
 {
     static const char *const header[] = {"<name", "GB/s", "<note", NULL};
@@ -91,8 +125,9 @@ static void control_characters (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (shell_words), cmocka_unit_test (control_characters),
-        cmocka_unit_test (table), cmocka_unit_test (notes_are_bounded)};
+        cmocka_unit_test (shell_words), cmocka_unit_test (near_words),
+        cmocka_unit_test (control_characters), cmocka_unit_test (table),
+        cmocka_unit_test (notes_are_bounded)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

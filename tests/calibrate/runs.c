@@ -225,168 +225,6 @@ static void exchanges_priced (void **state)
     assert_true (peak[1][0] == peak[0][1] && peak[0][0] == peak[1][2]);
 }
 
-/* Mixes of GPUs: stages fill the nodes in the order said, so that each is as slow as its own
- * type; the profile is the slowest type's in either order; a step lies between those of
- * either type alone. */
-static void mixes (void **state)
-{
-    static const char *const gpu[] = {"gpu=T4:2", "gpu=V100-SXM2-32GB:2",
-                                      "gpu=T4:1+V100-SXM2-32GB:1",
-                                      "gpu=V100-SXM2-32GB:1+T4:1"};
-    double step_s[4], types_s[2];
-    (void) state;
-
-    for (int i = 0; i < 4; i++) {
-        struct calibrate_runs r = ONE (gpu[i], "precision=fp16", "pp=2");
-        struct topology_cluster *c;
-        struct workload_profile p;
-        struct error err = {""};
-
-        ok (calibrate_profiles (&r, NULL, &p, &err), &err);
-        assert_string_equal (p.name, i == 1 ? "megatron-v100" : "deepspeed-t4");
-        if (i == 1)
-            ok (workload_profile_read ("deepspeed-t4", &p, NULL, &err), &err);
-        ok (calibrate_cluster (&r.run[0], &p, &c, &err), &err);
-        assert_int_equal (c->n_gpus, r.run[0].gpus);
-        assert_string_equal (c->node[0].type->name, i % 2 ? "v100-sxm2-32g" : "t4");
-        assert_string_equal (c->node[1].type->name,
-                             i == 1 || i == 2 ? "v100-sxm2-32g" : "t4");
-        ok (calibrate_step (&r.run[0], c, &p, &step_s[i], NULL, &err), &err);
-        topology_cluster_destroy (c);
-        calibrate_runs_release (&r);
-    }
-    types_s[0] = step_s[0];
-    types_s[1] = step_s[1];
-    assert_true (types_s[1] < .5 * types_s[0]);
-    for (int i = 2; i < 4; i++)
-        assert_true (step_s[i] < types_s[0] && step_s[i] > types_s[1]);
-    /* The head is on the last stage: worse where that is the slow one. */
-    assert_true (step_s[3] > step_s[2]);
-}
-
-/* A stage is held against its own GPUs: the fuller first one on 80 GB needs half of what it
- * needs on 40 GB, so that the second decides. */
-static void mix_memory (void **state)
-{
-    static const char *const gpu[] = {"gpu=A100-SXM4-40GB:2",
-                                      "gpu=A100-SXM4-80GB:1+A100-SXM4-40GB:1",
-                                      "gpu=A100-SXM4-40GB:1+A100-SXM4-80GB:1"};
-    struct workload_profile p = profile_of (WORKLOAD_PROFILE_DEFAULT);
-    double need[3];
-    (void) state;
-
-    for (int i = 0; i < 3; i++) {
-        struct calibrate_runs r = ONE (gpu[i], "gpu_mem_gb=", "pp=2", "vocab=1000");
-
-        need[i] = calibrate_need (&r.run[0], &p, MEMEST_LINKWISE);
-        assert_true (r.run[0].gpu_bytes < 50e9);
-        calibrate_runs_release (&r);
-    }
-    assert_true (need[1] < 0.99 * need[0]);
-    CLOSE (need[2], need[0], 1e-12);
-}
-
-/* Usual ways to write a mix are one: numbers of GPUs for nodes, spaces, a network and memory
- * for each part; machines that are named by their maker bring their network. */
-static void mixes_spelled (void **state)
-{
-    static const struct {
-        const char *cell[4];
-        double gbps[2];
-    } t[] = {
-        {{"gpu=V100-SXM2-16GB:1+T4:1", "inter_node_gbps=10"}, {10, 10}},
-        {{"gpu=V100:8+T4:8", "inter_node_gbps=10", "gpu_mem_gb=16"}, {10, 10}},
-        {{"gpu=V100:1 + T4:1", "inter_node_gbps=10/5", "gpu_mem_gb=16+16"}, {10, 5}},
-        {{"gpu=V100 (P3.8xlarge):1+T4 (G4dn.12xlarge):1", "gpu_mem_gb=16"}, {10, 16}},
-        {{"gpu=V100-16GB:1+T4:1", "inter_node_gbps=25 + 50"}, {25, 16}}};
-    (void) state;
-
-    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
-        struct calibrate_runs r = one (t[i].cell);
-
-        assert_int_equal (r.run[0].n_parts, 2);
-        assert_string_equal (r.run[0].part[0].type->name, "v100-sxm2-16g");
-        assert_string_equal (r.run[0].part[1].type->name, "t4");
-        for (int k = 0; k < 2; k++) {
-            assert_int_equal (r.run[0].part[k].nodes, 1);
-            CLOSE (r.run[0].part[k].inter_bytes_per_s, t[i].gbps[k] * 1.25e8, 1e-12);
-        }
-        calibrate_runs_release (&r);
-    }
-}
-
-/* Two parts of one type are that type: also their network, which depends on the job's
- * nodes. */
-static void mix_of_one_type (void **state)
-{
-    static const char *const gpu[] = {"gpu=A100-SXM4-80GB:2",
-                                      "gpu=A100-SXM4-80GB:1+A100-SXM4-80GB:1"};
-    double step_s[2];
-    (void) state;
-
-    for (int i = 0; i < 2; i++) {
-        struct calibrate_runs r = ONE (gpu[i]);
-        struct workload_profile p = profile_of (WORKLOAD_PROFILE_DEFAULT);
-
-        step_s[i] = runs_step (&r.run[0], &p);
-        calibrate_runs_release (&r);
-    }
-    CLOSE (step_s[0], step_s[1], 1e-12);
-}
-
-static void gpu_names (void **state)
-{
-    static const struct {
-        const char *spelled;
-        double memory_gb;
-        const char *type;
-    } known[] = {{"A100-SXM4-80GB", 80, "a100-sxm4-80g"},
-                 {"A100-80GB", 0, "a100-sxm4-80g"},
-                 {"A100", 40, "a100-sxm4-40g"},
-                 {"h100_80gb", 0, "h100-sxm5-80g"},
-                 {"GB200", 186, "gb200-192g"},
-                 {"T4 (G4dn.12xlarge)", 0, "t4"},
-                 {"V100-SXM2-16GB", 0, "v100-sxm2-16g"},
-                 {"V100", 32, "v100-sxm2-32g"},
-                 {"MI300X", 192, "mi300x"},
-                 {"l40s", 0, "l40s"},
-                 {"NVIDIA H100 80GB HBM3", 0, "h100-sxm5-80g"},
-                 {"NVIDIA A100-SXM4-40GB", 0, "a100-sxm4-40g"},
-                 {"NVIDIA A100 40 GB", 0, "a100-sxm4-40g"},
-                 {"NVIDIA A100 80GB PCIe", 0, "a100-pcie-80g"},
-                 {"NVIDIA H100 PCIe", 80, "h100-pcie-80g"},
-                 {"a100_80g", 0, "a100-sxm4-80g"},
-                 {"8xA100", 80, "a100-sxm4-80g"},
-                 {"Tesla V100-SXM2-16GB", 0, "v100-sxm2-16g"},
-                 {"Tesla T4", 0, "t4"},
-                 {"RTX A1000", 8, NULL},
-                 {"L40", 48, "l40"},
-                 {"H100-96GB", 96, "h100-sxm5-96g"},
-                 {"GH200", 96, "gh200-96g"},
-                 {"NVIDIA A10", 24, "a10"},
-                 {"A10G", 24, "a10g"},
-                 {"TITAN RTX", 24, "titan-rtx"},
-                 {"GeForce RTX 2080 Ti", 11, "rtx-2080-ti"},
-                 {"RTX 6000 Ada", 48, "rtx-6000-ada"},
-                 {"RTX PRO 6000 Blackwell", 96, "rtx-pro-6000"},
-                 {"H20", 96, "h20-96g"},
-                 {"MI325X", 256, "mi325x"},
-                 {"GT40", 16, NULL},
-                 {"TPUv4", 32, NULL},
-                 {"", 80, NULL}};
-    (void) state;
-
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-        const struct topology_gpu_type *t =
-            calibrate_gpu_type (known[i].spelled, known[i].memory_gb);
-
-        if (known[i].type)
-            assert_string_equal (t ? t->name : "nothing", known[i].type);
-        else
-            assert_null (t);
-    }
-}
-
 /* Attention, in the words of sources and of Megatron's option. */
 static void attention (void **state)
 {
@@ -748,30 +586,17 @@ static void published_files (void **state)
 
 int main (void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test (defaults),
-                                       cmocka_unit_test (precisions),
-                                       cmocka_unit_test (measured),
-                                       cmocka_unit_test (notes),
-                                       cmocka_unit_test (modules),
-                                       cmocka_unit_test (cuts),
-                                       cmocka_unit_test (impossible_heads),
-                                       cmocka_unit_test (mixes),
-                                       cmocka_unit_test (mixes_spelled),
-                                       cmocka_unit_test (mix_memory),
-                                       cmocka_unit_test (mix_of_one_type),
-                                       cmocka_unit_test (gpu_names),
-                                       cmocka_unit_test (attention),
-                                       cmocka_unit_test (skipped),
-                                       cmocka_unit_test (refused),
-                                       cmocka_unit_test (other_columns),
-                                       cmocka_unit_test (fewer_columns),
-                                       cmocka_unit_test (spreadsheet),
-                                       cmocka_unit_test (noise),
-                                       cmocka_unit_test (profiles),
-                                       cmocka_unit_test (framework),
-                                       cmocka_unit_test (published_files),
-                                       cmocka_unit_test (exchanges),
-                                       cmocka_unit_test (exchanges_priced)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (defaults),         cmocka_unit_test (precisions),
+        cmocka_unit_test (measured),         cmocka_unit_test (notes),
+        cmocka_unit_test (modules),          cmocka_unit_test (cuts),
+        cmocka_unit_test (impossible_heads), cmocka_unit_test (attention),
+        cmocka_unit_test (skipped),          cmocka_unit_test (refused),
+        cmocka_unit_test (other_columns),    cmocka_unit_test (fewer_columns),
+        cmocka_unit_test (spreadsheet),      cmocka_unit_test (noise),
+        cmocka_unit_test (profiles),         cmocka_unit_test (framework),
+        cmocka_unit_test (published_files),  cmocka_unit_test (exchanges),
+        cmocka_unit_test (exchanges_priced)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -135,6 +135,107 @@ static void edited_by_hand (void **state)
 
 static void set_path (json_t *doc, const char *where, json_t *value);
 
+/* A member of a member. */
+static json_t *at_path (json_t *doc, const char *where)
+{
+    const char *dot = strchr (where, '.');
+    char key[32];
+
+    snprintf (key, sizeof key, "%.*s", (int) (dot - where), where);
+    return json_object_get (json_object_get (doc, key), dot + 1);
+}
+
+/* A figure is off by a factor: rounding passes, what is more than a millionth does not; the gap may
+ * be ten of these off, and the bound no more above the step than one. */
+static void margins (void **state)
+{
+    static const struct {
+        const char *where, *what;
+        double factor;
+        bool passes;
+    } t[] = {{"estimate.step_s", "step time", 1 + 5e-7, true},
+             {"estimate.step_s", "step time", 1 - 5e-7, true},
+             {"estimate.step_s", "step time", 1 + 3e-6, false},
+             {"estimate.step_s", "step time", 1 - 3e-6, false},
+             {"estimate.mfu", "rates", 1 + 3e-6, false},
+             {"estimate.mfu", "rates", 1 - 5e-7, true},
+             {"estimate.tokens_per_s", "rates", 1 + 3e-6, false},
+             {"estimate.tokens_per_s", "rates", 1 + 5e-7, true},
+             {"memory.peak_bytes", "memory said", 1 + 3e-6, false},
+             {"memory.peak_bytes", "memory said", 1 - 3e-6, false},
+             {"memory.limit_bytes", "memory said", 1 - 3e-6, false},
+             {"memory.limit_bytes", "memory said", 1 + 5e-7, true}};
+    double step = json_number_value (
+        json_object_get (json_object_get (good, "estimate"), "step_s"));
+    (void) state;
+
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        json_t *doc = json_deep_copy (good);
+        struct check_report r;
+
+        set_path (
+            doc, t[i].where,
+            json_real (json_number_value (at_path (doc, t[i].where)) * t[i].factor));
+        r = check_doc (doc);
+        if ((verdict_of (&r, t[i].what) == CHECK_OK) != t[i].passes)
+            fail_msg ("%s times %.7f", t[i].where, t[i].factor);
+        assert_true (t[i].passes || r.failed > 0);
+        json_decref (doc);
+    }
+    for (int i = 0; i < 8; i++) {
+        static const double above[] = {-.5, 5e-7, 3e-6, 1}, off[] = {5e-6, 2e-5};
+        json_t *doc = json_deep_copy (good);
+        double bound = step * (1 + above[i / 2]);
+        struct check_report r;
+
+        set_path (doc, "estimate.lower_bound_s", json_real (bound));
+        set_path (doc, "estimate.gap", json_real (step / bound - 1 + off[i % 2]));
+        r = check_doc (doc);
+        assert_int_equal (verdict_of (&r, "lower bound"),
+                          i < 4 ? CHECK_OK : CHECK_FAILED);
+        assert_int_equal (verdict_of (&r, "gap"),
+                          i < 4 && i % 2 == 0 ? CHECK_OK : CHECK_FAILED);
+        json_decref (doc);
+    }
+    /* The default order may be no slower than the plan, and no faster either. */
+    for (int i = 0; i < 3; i++) {
+        static const double times[] = {1, 1 - 5e-7, 1 - 3e-6};
+        json_t *doc = json_deep_copy (good);
+        struct check_report r;
+
+        set_path (doc, "estimate.default_order_step_s", json_real (step * times[i]));
+        set_path (doc, "estimate.default_order_unmeasured_links", json_integer (0));
+        r = check_doc (doc);
+        assert_int_equal (verdict_of (&r, "default"), i < 2 ? CHECK_OK : CHECK_FAILED);
+        json_decref (doc);
+    }
+}
+
+/* What is counted is said. */
+static void counts (void **state)
+{
+    static const struct {
+        const char *what, *says;
+    } t[] = {{"GPUs", "4 ranks on 4 different GPUs"},
+             {"degrees", "tp 2 x cp 1 x dp 1 x pp 2 = 4 of 4 ranks"},
+             {"layers", "2 stages hold 8 of 8 layers"},
+             {"links", "0 unmeasured links are used, the file lists 0"}};
+    struct check_report r = check_doc (good);
+    (void) state;
+
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++)
+        for (int k = 0; k < r.n; k++)
+            if (strcmp (r.item[k].what, t[i].what) == 0)
+                assert_string_equal (r.item[k].text, t[i].says);
+    /* A list of links that are not used, or a batch that is not there. */
+    json_t *doc = json_deep_copy (good);
+
+    set_path (doc, "unmeasured_links_used", json_pack ("[{}]"));
+    r = check_doc (doc);
+    assert_int_equal (verdict_of (&r, "links"), CHECK_FAILED);
+    json_decref (doc);
+}
+
 /* The good plan with one value replaced, or removed (NULL). */
 static json_t *damaged (const char *where, const char *value)
 {
@@ -236,7 +337,8 @@ static void breaches (void **state)
         {"degrees", "{\"tp\":1,\"pp\":8,\"dp\":16777216,\"cp\":8388608}",
          "expected at most 16777216 ranks"},
         {"zero", "7", "zero: expected a whole number from 0 to 3"},
-        {"recompute", "\"some\"", "recompute: expected none, selective, full, full:K or modules"},
+        {"recompute", "\"some\"",
+         "recompute: expected none, selective, full, full:K or modules"},
         {"schedule", "\"zigzag\"", "schedule: expected the name of a schedule"},
         {"layers_per_stage", "[8]", "layers_per_stage: expected 2 numbers"},
         {"layers_per_chunk", "[[6],[1,1]]", "layers_per_chunk[1]: expected 1 numbers"},
@@ -298,11 +400,149 @@ static void round_trip (void **state)
     workload_plan_release (&plan);
 }
 
+/* ---- a running job ---- */
+
+static void tables (void **state)
+{
+    static const struct {
+        const char *text, *says; /* NULL: the table is read */
+    } t[] = {{"", NULL},
+             {"# rank host gpu\n\n0 a 1\r\n  1\tb GPU-12ab-34\n2 c -", NULL},
+             {"0 a", "line 1: expected `rank host gpu`, found \"0 a\""},
+             {"0 a 1\n1 a 1 2\n", "line 2: expected `rank host gpu`"},
+             {"3 a 1", "line 1: expected a rank from 0 to 2, found \"3\""},
+             {"-1 a 1", "expected a rank from 0 to 2, found \"-1\""},
+             {"1x a 1", "expected a rank from 0 to 2, found \"1x\""},
+             {"0000000001 a 1", "expected a rank from 0 to 2"},
+             {"0 a/b 1", "expected a host's name, found \"a/b\""},
+             {"0 a -1", "expected a GPU's UUID or index, or -, found \"-1\""},
+             {"0 a 1\n\n0 a 2", "line 3: rank 0 appears twice"}};
+    struct check_place place[3];
+    (void) state;
+
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        struct error err = {""};
+        enum status st = check_running_parse ("table", t[i].text, 3, place, &err);
+
+        assert_int_equal (st, t[i].says ? ST_INVALID : ST_OK);
+        if (t[i].says && !strstr (err.text, t[i].says))
+            fail_msg ("\"%s\" does not say \"%s\"", err.text, t[i].says);
+        if (i != 1)
+            continue;
+        assert_string_equal (place[0].host, "a");
+        assert_string_equal (place[0].gpu, "1");
+        assert_string_equal (place[1].host, "b");
+        assert_string_equal (place[1].gpu, "GPU-12ab-34");
+        assert_string_equal (place[2].gpu, "-");
+    }
+    /* The longest name of a GPU that there is room for, and one more. */
+    for (size_t n = sizeof place[0].gpu - 1; n <= sizeof place[0].gpu; n++) {
+        char line[256] = "0 a ";
+
+        memset (line + 4, 'x', n);
+        assert_int_equal (check_running_parse ("table", line, 3, place, NULL),
+                          n < sizeof place[0].gpu ? ST_OK : ST_INVALID);
+    }
+}
+
+/* What four ranks report of the plan's places: as planned but for the last or the first. */
+static void running (void **state)
+{
+    enum {
+        AS_PLANNED,
+        NO_INDEX,
+        SILENT,
+        STRANGER,
+        FOREIGN,
+        SHARED,
+        EXCHANGED,
+        FULL,
+        CASES
+    };
+    static const struct {
+        int reported, differ;
+        enum check_verdict ranks, hosts, gpus;
+        const char *says;
+        bool priced;
+    } want[CASES] = {
+        {4, 0, CHECK_OK, CHECK_OK, CHECK_OK, "as planned: +0.00 %", true},
+        {4, 0, CHECK_OK, CHECK_OK, CHECK_NOTE, "4 ranks have an unknown GPU", true},
+        {3, 1, CHECK_FAILED, CHECK_OK, CHECK_OK, "some ranks did not report", false},
+        {4, 1, CHECK_OK, CHECK_FAILED, CHECK_OK,
+         "1 ranks are on another host than planned; x is", false},
+        {4, 1, CHECK_OK, CHECK_OK, CHECK_FAILED, "1 ranks are on the planned host",
+         false},
+        {4, 1, CHECK_OK, CHECK_OK, CHECK_FAILED, "ranks 0 and 1 are on the same GPU",
+         false},
+        {4, 2, CHECK_OK, CHECK_FAILED, CHECK_OK, "2 ranks are on another host", true},
+        {4, 2, CHECK_OK, CHECK_FAILED, CHECK_NOTE, "more ranks than it has GPUs", false}};
+    struct workload_profile profile = profile_of (WORKLOAD_PROFILE_DEFAULT);
+    struct topology_cluster *c;
+    struct workload_plan plan;
+    struct error err = {""};
+    (void) state;
+
+    ok (read_plan (good, &plan, &err), &err);
+    ok (topology_cluster_from_json (json_object_get (good, "cluster"), "c", NULL, &c,
+                                    NULL, &err),
+        &err);
+    /* Ranks 0 and 1 on one node, 2 and 3 on another. */
+    assert_string_equal (plan.place[0].node, plan.place[1].node);
+    assert_string_not_equal (plan.place[0].node, plan.place[3].node);
+    for (int i = 0; i < CASES; i++) {
+        struct check_place place[4] = {0}, x;
+        struct check_report r = {0};
+        struct check_running out;
+        bool said = false;
+
+        for (int k = 0; k < 4; k++) {
+            const struct workload_place *at = &plan.place[i == FULL ? k / 4 : k];
+
+            snprintf (place[k].host, sizeof place[k].host, "%s", at->node);
+            snprintf (place[k].gpu, sizeof place[k].gpu, "%d", at->gpu);
+            if (i == NO_INDEX || i == FULL)
+                strcpy (place[k].gpu, "-");
+        }
+        if (i == SILENT)
+            place[3].host[0] = '\0';
+        if (i == STRANGER)
+            strcpy (place[3].host, "x");
+        if (i == FOREIGN)
+            strcpy (place[3].gpu, "9");
+        if (i == SHARED)
+            place[1] = place[0];
+        if (i == EXCHANGED) {
+            x = place[0];
+            place[0] = place[3];
+            place[3] = x;
+        }
+        ok (check_running (&plan, c, &profile, place, &r, &out, &err), &err);
+        assert_int_equal (out.n_ranks, 4);
+        assert_int_equal (out.reported, want[i].reported);
+        assert_int_equal (out.n_differences, want[i].differ);
+        assert_int_equal (verdict_of (&r, "running ranks"), want[i].ranks);
+        assert_int_equal (verdict_of (&r, "running hosts"), want[i].hosts);
+        assert_int_equal (verdict_of (&r, "running GPUs"), want[i].gpus);
+        assert_true (out.planned_step_s > 0 && isfinite (out.step_s) == want[i].priced);
+        if (i <= NO_INDEX)
+            CLOSE (out.step_s, out.planned_step_s, 1e-12);
+        for (int k = 0; k < r.n; k++)
+            said = said || strstr (r.item[k].text, want[i].says);
+        if (!said)
+            fail_msg ("case %d does not say \"%s\"", i, want[i].says);
+        free (out.difference);
+    }
+    workload_plan_release (&plan);
+    topology_cluster_destroy (c);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (sound),         cmocka_unit_test (wrong_claims),
         cmocka_unit_test (false_figures), cmocka_unit_test (edited_by_hand),
+        cmocka_unit_test (tables),        cmocka_unit_test (running),
+        cmocka_unit_test (margins),       cmocka_unit_test (counts),
         cmocka_unit_test (breaches),      cmocka_unit_test (round_trip)};
 
     return cmocka_run_group_tests (tests, make_plan, remove_plan);

@@ -162,12 +162,38 @@ expect 1 "a .npy of the wrong size" "s.0.npy: expected 228 bytes.*found 200" $L 
 expect 2 "side files do not go to standard output" "name a file" $L cluster synth calm --nodes 5 --npy -o -
 
 # ---- showing ----
+if command -v script >/dev/null; then
+    timeout 2 script -qec "$L cluster synth failing --nodes 12000 --npy -o $T/slow.json" /dev/null >"$T/line" </dev/null
+    grep -Eq 'generating: [0-9]+ %, [0-9]+ (s|min) left' "$T/line"
+    result $? "a line with the time left after a second" "$T/line"
+    [ ! -e "$T/slow.json" ]
+    result $? "... and no file of what was ended"
+fi
 expect 0 "heat map" "cnode2-004 4 # # \. # 3" $L cluster show examples/clusters/h100-17.json
 expect 0 "no colour in a file" "cnode2-004 4" $L cluster show examples/clusters/h100-17.json
 ! grep -q "$(printf '\033')" "$T/out"
 result $? "none at all"
-$L cluster show examples/clusters/h100-17.json --color always | grep -q "$(printf '\033\\[41')"
-result $? "colour when asked for"
+$L cluster show examples/clusters/h100-17.json >"$T/letters"
+esc=$(printf '\033') show="$LINKWISE cluster show examples/clusters/h100-17.json"
+colored() { # PATTERN NAME COMMAND...: that in every row, and the letters below it are as ever
+    sed "s/$esc\[[0-9;]*m//g; s/\r//" "$T/colored" | diff "$T/letters" - >"$T/why" &&
+        grep "^cnode2-004 *$esc" "$T/colored" | grep -q "$esc\[$1m 3$esc"
+    result $? "$2" "$T/why"
+}
+COLORTERM='' $show --color always >"$T/colored"
+colored '48;5;[0-9]*;38;5;231' "256 colours when asked for"
+if command -v script >/dev/null; then
+    at() { env TERM=xterm COLORTERM= NO_COLOR= "$@" script -qec "$show 2>/dev/null" /dev/null >"$T/colored" </dev/null; }
+    at TERM=xterm-256color
+    colored '48;5;[0-9]*;38;5;231' "256 colours where TERM says so"
+    at COLORTERM=truecolor
+    colored '48;2;76;85;108;38;5;231' "true colour where COLORTERM says so"
+    for without in TERM=vt100 "COLORTERM=truecolor NO_COLOR=1"; do
+        at $without
+        sed 's/\r//' "$T/colored" | diff "$T/letters" - >"$T/why"
+        result $? "letters: $without" "$T/why"
+    done
+fi
 expect 0 "worst links" "cnode2-004 +cnode2-009 +4.73 +4.73 +35" $L cluster show examples/clusters/h100-17.json --worst 1
 cat >"$T/estimated.json" <<'J'
 {"version": 1, "nodes": [{"name": "a", "gpus": 1, "gpu_type": "a100-sxm4-80g"}, {"name": "b", "gpus": 1, "gpu_type": "a100-sxm4-80g"}],

@@ -12,7 +12,7 @@ expect 2 "no command" "Usage: linkwise" $L
 expect 2 "unknown command" 'unknown command "plna"' $L plna
 expect 2 "unknown option" "unrecognized option" $plan "$C" llama-2-7b $job --frobnicate
 expect 2 "no arguments" "CLUSTER and MODEL are required" $plan
-expect 2 "no job" "seq and --global-batch are required" $plan "$C" llama-2-7b
+expect 0 "no job" "no --seq: 4096 tokens" $plan "$C" llama-2-7b
 expect 2 "malformed number" 'tp: expected a whole number.*found "two"' $plan "$C" llama-2-7b $job --tp two
 expect 2 "number with a tail" 'found "2x"' $plan "$C" llama-2-7b $job --tp 2x
 expect 2 "zero degree" "tp: expected a whole number from 1" $plan "$C" llama-2-7b $job --tp 0
@@ -47,7 +47,7 @@ expect 2 "chunks that the schedule has not" "one chunk a stage: ask for --schedu
 expect 2 "too few chunks" "interleaved schedule needs 2 or more" $L time "$C" llama-2-7b $job --pp 2 --vpp 1 --schedule interleaved
 expect 2 "chunks of a V" "v-half schedule has two chunks" $L mem llama-2-7b --gpu l4 --seq 128 --pp 2 --vpp 3 --schedule v-half
 expect 2 "two standard inputs" "only one input" $plan - - $job
-expect 2 "mem without a GPU" "MODEL, --gpu and --seq are required" $L mem llama-2-7b --seq 128
+expect 2 "mem without a GPU" "MODEL and --gpu are required" $L mem llama-2-7b --seq 128
 expect 2 "unknown GPU type as option" 'gpu: unknown type "nope"' $L mem llama-2-7b --gpu nope --seq 4096
 expect 2 "layers that are no numbers" "layers-per-stage: expected 2 numbers" $L time "$C" llama-2-7b $job --pp 2 --layers-per-stage x,y
 expect 2 "a trace and a document" "both want standard output" $L time "$C" llama-2-7b $job --trace - --json
@@ -74,7 +74,7 @@ sed 's/cnode2-002/cnode2-001/' examples/clusters/h100-17.json >"$T/twice.json"
 expect 1 "duplicate node" 'two nodes are named "cnode2-001"' $plan "$T/twice.json" llama-2-7b $job
 sed '/cnode2-017/d; s/\(cnode2-016.*\),$/\1/' examples/clusters/h100-17.json >"$T/size.json"
 expect 1 "matrix of the wrong size" "expected 16 rows of 16 entries, found an array of 17" $plan "$T/size.json" llama-2-7b $job
-expect 1 "unknown GPU type" 'unknown GPU type "h100"' $plan "1x1 h100" llama-2-7b $job
+expect 1 "unknown GPU type" 'unknown GPU type "k80"' $plan "1x1 k80" llama-2-7b $job
 expect 1 "unknown model" "no preset has that name; near it: llama-2-7b" $plan "$C" llama-7 $job
 expect 0 "a model by its name on the hub" "Llama-3-8B: taken as the preset llama-3-8b" \
     $LINKWISE mem meta-llama/Llama-3-8B --gpu h100-sxm5-80g --seq 512

@@ -37,7 +37,7 @@ result $? "a model through standard input"
 
 # time prices what plan chose, from the plan's ranks
 degrees=$(json "$T/plan.json" "'--tp %(tp)d --pp %(pp)d --dp %(dp)d --vpp %(vpp)d' % d['degrees']")
-others=$(json "$T/plan.json" "'--tp %(tp)d --pp %(dp)d --dp %(pp)d' % d['degrees']")
+others=$(json "$T/plan.json" "'--tp %d --pp %d --dp %d' % (d['degrees']['tp'] * 2, d['degrees']['pp'], d['degrees']['dp'] // 2)")
 rest=$(json "$T/plan.json" "'--micro-batch %d --zero %d --recompute %s --schedule %s --layers-per-stage %s' % (d['micro_batch'], d['zero'], d['recompute'], d['schedule'], ','.join(map(str, d['layers_per_stage'])))")
 $L time $C $M $job $degrees $rest --placement "$T/plan.json" --json >"$T/time.json"
 [ "$(json "$T/time.json" "'%.9g' % d['step_s']")" = "$(json "$T/eval.json" "'%.9g' % d['step_s']")" ]
@@ -105,7 +105,7 @@ result $? "the rankfile is the plan"
 awk '{ print $2 }' "$T/launch/map.txt" | cmp -s - "$T/launch/slurm/hostfile"
 result $? "the host file is the plan"
 expect 2 "unknown launcher" 'unknown launcher "pbs"' $L emit "$T/plan.json" --to pbs -d "$T/launch"
-expect 1 "a file where the folder should be" "Not a directory|File exists" $L emit "$T/plan.json" -d "$T/plan.json"
+expect 1 "a file where the folder should be" "expected a folder, found a file" $L emit "$T/plan.json" -d "$T/plan.json"
 cp -r "$T/launch" "$T/before"
 $L emit "$T/a.json" --to slurm -d "$T/launch" >/dev/null
 diff -r "$T/before/map.txt" "$T/launch/map.txt" >/dev/null

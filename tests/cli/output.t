@@ -73,6 +73,9 @@ clean eval 0 $L eval "$T/plan.json"
 clean check 0 $L check "$T/plan.json"
 clean "cluster show" 0 $L cluster show "$T/b.json"
 clean "cluster check" 0 $L cluster check "$T/b.json"
+for to in slurm-topology prometheus csv graphviz; do
+    clean "cluster export --to $to" 0 $L cluster export --to $to "$T/b.json" -o -
+done
 clean compare 0 $L compare "$T/b.json" "$T/b.json"
 clean "a GPU type" 1 $L cluster show "$T/a.json"
 clean emit 0 $L emit "$T/plan.json" -d "$T/launch"

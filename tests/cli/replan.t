@@ -48,7 +48,7 @@ expect 0 "the same arguments as without --from" "move 16 of 128" $L plan "$T/now
 # Links that differ a little, one node idle, one link down to a tenth: one end of it goes to the
 # idle node; exchanges of others, for 0.03 % more, are taken back.
 $L cluster synth calm --nodes 8 --gpus 8 --seed 5 -o "$T/calm.json" >/dev/null
-$L plan "$T/calm.json" llama-2-70b --seq 4096 --global-batch 256 --nodes 7 -o "$T/seven.json" >/dev/null
+$L plan "$T/calm.json" llama-2-70b --seq 4096 --global-batch 256 --nodes 7 --memory-limit 95 -o "$T/seven.json" >/dev/null
 python3 - "$T/calm.json" <<'P'
 import json, sys
 c = json.load(open(sys.argv[1]))

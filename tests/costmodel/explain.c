@@ -88,27 +88,51 @@ static double whole_ns (json_t *event, const char *key)
     return round (ns);
 }
 
+#define TRACKS 64
+#define ARROWS 512
+struct arrow {
+    int seen;
+    double ns;
+};
+
+/* An arrow's three events are there, in this order, in time. */
+static void follow (struct arrow *a, const char *phase, double ns, const char *bind)
+{
+    static const char order[] = "stf";
+
+    assert_int_equal (phase[0], order[a->seen]);
+    assert_true (ns >= a->ns);
+    if (a->seen++ == 2)
+        assert_string_equal (bind, "e");
+    a->ns = ns;
+}
+
 /* Every operation is in the trace once, in time; what follows on a track starts no earlier
  * than what was before has ended, in whole nanoseconds, or viewers drop it; the last event
- * ends with the step. */
+ * ends with the step.  An arrow goes from each operation whose output another stage needs over
+ * the link's track to the one that needs it, and a send is as long as its rate says. */
 static void trace (void **state)
 {
     static const struct {
         enum workload_schedule s;
         int operations; /* of a micro-batch on a stage */
-    } known[] = {{SCHEDULE_1F1B, 2},
-                 {SCHEDULE_GPIPE, 2},
-                 {SCHEDULE_ZB1P, 3},
-                 {SCHEDULE_V_HALF, 6}};
+        size_t sends;   /* of a micro-batch; in the middle of a V is none */
+        double slow;    /* GB/s of a link: at .05 one send is not over before the next */
+    } known[] = {{SCHEDULE_1F1B, 2, 6, 5.0},
+                 {SCHEDULE_GPIPE, 2, 6, 5.0},
+                 {SCHEDULE_GPIPE, 2, 6, 0.05},
+                 {SCHEDULE_ZB1P, 3, 6, 5.0},
+                 {SCHEDULE_V_HALF, 6, 12, 5.0}};
     (void) state;
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-        struct setting s = chain (5.0);
+        struct setting s = chain (known[i].slow);
         struct costmodel_problem p = problem_of (&s);
         struct text out = {0};
         struct error err = {""};
-        double last = 0, free_ns[4] = {0};
-        size_t k, operations = 0;
+        double last = 0, free_ns[TRACKS] = {0};
+        struct arrow arrow[ARROWS] = {{0}};
+        size_t k, operations = 0, sends = 0, arrows = 0;
         json_t *doc, *event;
 
         s.config.schedule = known[i].s;
@@ -118,19 +142,40 @@ static void trace (void **state)
         assert_non_null (doc);
         json_array_foreach (json_object_get (doc, "traceEvents"), k, event)
         {
-            const char *name = json_string_value (json_object_get (event, "name"));
+            const char *name = json_string_value (json_object_get (event, "name")),
+                       *phase = json_string_value (json_object_get (event, "ph"));
+            json_int_t track = json_integer_value (json_object_get (event, "tid")),
+                       id = json_integer_value (json_object_get (event, "id"));
+            const json_t *sent = json_object_get (event, "args");
 
-            if (strcmp (json_string_value (json_object_get (event, "ph")), "X") != 0)
+            assert_true (track < TRACKS && id < ARROWS);
+            if (strchr ("stf", phase[0])) {
+                follow (&arrow[id], phase, whole_ns (event, "ts"),
+                        json_string_value (json_object_get (event, "bp")));
+                arrows++;
+            }
+            if (phase[0] != 'X')
                 continue;
-            json_int_t track = json_integer_value (json_object_get (event, "tid"));
+            if (track >= 4) {
+                double dur_ns = whole_ns (event, "dur");
 
+                assert_true (
+                    fabs (json_number_value (json_object_get (sent, "bytes")) / dur_ns -
+                          json_number_value (json_object_get (sent, "gb_per_s"))) <
+                    1e-3 * json_number_value (json_object_get (sent, "gb_per_s")));
+                sends++;
+            }
             assert_true (whole_ns (event, "ts") >= free_ns[track]);
             free_ns[track] = whole_ns (event, "ts") + whole_ns (event, "dur");
-            operations += strchr ("FBW", name[0]) != NULL;
+            operations += track < 4 && strchr ("FBW", name[0]) != NULL;
             last = fmax (last, json_number_value (json_object_get (event, "ts")) +
                                    json_number_value (json_object_get (event, "dur")));
         }
         assert_int_equal (operations, 16 * 4 * known[i].operations);
+        assert_int_equal (sends, 16 * known[i].sends);
+        assert_int_equal (arrows, 3 * sends);
+        for (k = 0; k < ARROWS; k++)
+            assert_true (arrow[k].seen == 0 || arrow[k].seen == 3);
         CLOSE (last * 1e-6, step_of (&s, in_order, NULL), 1e-6);
         json_decref (doc);
         text_free (&out);

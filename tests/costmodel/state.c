@@ -66,6 +66,42 @@ static void random_exchanges (void **state)
     }
 }
 
+/* A stage's time is that of its layers, all alike, of what stands at the ends, and what every
+ * stage takes. */
+static void ends_and_layers (void **state)
+{
+    static const int splits[][2] = {{2, 6}, {4, 4}};
+    struct rng r = seeded (22);
+    struct setting s = {.cluster = random_cluster (&r, 2, 1, 2, 0, false, false),
+                        .model = small_model (8),
+                        .job = {.seq = 512, .global_batch = 32},
+                        .profile = profile_of (WORKLOAD_PROFILE_DEFAULT),
+                        .config = config_of (1, 2, 1, 1),
+                        .layers = {4, 4}};
+    struct costmodel_problem p = problem_of (&s);
+    struct costmodel_state *x;
+    struct error err;
+    int gpu[] = {0, 1};
+    double all_s[2][2], end_s, rest_s[2];
+    (void) state;
+
+    ok (costmodel_state_create (&p, gpu, 2, &x, &err), &err);
+    for (int k = 0; k < 2; k++) {
+        for (int i = 0; i < 2; i++) {
+            costmodel_state_layers (x, splits[i]);
+            costmodel_state_exchange (x, NULL, NULL, 0);
+            all_s[k][i] = costmodel_state_stage_s (x, k, &end_s);
+            assert_true (end_s > 0);
+        }
+        rest_s[k] =
+            all_s[k][1] - end_s -
+            splits[1][k] * (all_s[k][1] - all_s[k][0]) / (splits[1][k] - splits[0][k]);
+    }
+    CLOSE (rest_s[0], rest_s[1], 1e-9);
+    costmodel_state_destroy (x);
+    topology_cluster_destroy (s.cluster);
+}
+
 /* Long walks on larger clusters, with all that makes slots see each other: node totals,
  * groups over nodes, experts, chunks, context parallelism, tied embeddings. */
 static void long_walks (void **state)
@@ -168,6 +204,7 @@ static void long_walks (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test (random_exchanges),
+                                       cmocka_unit_test (ends_and_layers),
                                        cmocka_unit_test (long_walks)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);

@@ -16,7 +16,9 @@ result $? "make install" "$T/out"
 for f in bin/linkwise bin/bwprobe include/linkwise.h lib/liblinkwise.a lib/liblinkwise.so \
     lib/liblinkwise.so.0 lib/pkgconfig/linkwise.pc share/doc/linkwise/README.md \
     share/doc/linkwise/LICENSE share/doc/linkwise/LICENSES/GPL-3.0-or-later.txt \
-    share/doc/linkwise/docs/search.md \
+    share/doc/linkwise/docs/search.md share/man/man1/linkwise-plan.1 share/man/man5/linkwise-plan.5 \
+    share/bash-completion/completions/bwprobe share/zsh/site-functions/_linkwise \
+    share/fish/vendor_completions.d/linkwise.fish \
     share/linkwise/schema/plan.schema.json; do
     [ -e "$P/$f" ] || echo "$f is missing"
 done >"$T/missing"

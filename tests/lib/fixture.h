@@ -19,7 +19,8 @@
 #include "workload/workload.h"
 #include "tests/lib/skip.h"
 
-#define CLOSE(A, B, REL) assert_true (fabs ((A) - (B)) <= (REL) *fabs (B) + 1e-300)
+#define CLOSE(A, B, REL) \
+    assert_true (fabs ((A) - (B)) <= (REL) *fabs ((double) (B)) + 1e-300)
 
 static inline void ok (enum status st, const struct error *err)
 {

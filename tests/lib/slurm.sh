@@ -2,7 +2,7 @@
 #
 #     slurm_up GPUS h1 h2 ...   one slurmctld here and one slurmd in each host's namespace, each
 #                               with GPUS fake GPUs (a host may say h1:GPUS for itself);
-#                               returns when all nodes are idle
+#                               returns when all nodes are idle; $SLURM_MORE goes into slurm.conf
 slurm_up() {
     local gpus=$1 slurm=$hosts_dir/slurm list i h n most=0 nodes=''
     shift
@@ -55,6 +55,7 @@ SlurmdTimeout=60
 InactiveLimit=0
 KillWait=2
 GresTypes=gpu
+${SLURM_MORE:-}
 ${nodes}PartitionName=all Nodes=$list Default=YES MaxTime=5 State=UP
 C
     slurmctld -D -f "$SLURM_CONF" >"$slurm/log/ctld.out" 2>&1 &

@@ -101,6 +101,43 @@ static void fujii (void **state)
     c.deg.cp = 2;
     CLOSE (fujii_stage (&m, &j, &c, 3).activations_bytes, 10 * 339738624.0, 1e-12);
     assert_true (e.logits_bytes == 0 && e.buffers_bytes == 0 && e.overhead_bytes == 0);
+    /* Recomputed layers keep their input, whole on every rank; layers with experts count, too. */
+    c.recompute = RECOMPUTE_FULL;
+    CLOSE (fujii_stage (&m, &j, &c, 3).activations_bytes, 20 * 2.0 * 4096 * 2 * 8192 / 2,
+           1e-12);
+    m = model_of ("deepseek-v3");
+    c = config_of (1, 1, 1, 1);
+    e = fujii_stage (&m, &j, &c, 0);
+    CLOSE (e.activations_bytes,
+           61 * 4096.0 * m.hidden *
+               (12 + 4.0 * m.kv_heads / m.heads + 8.0 * m.ffn / m.hidden),
+           1e-12);
+}
+
+/* Korthikanti's weights by hand, of grouped heads and a gated MLP: each layer has h (2 q + 2 kv)
+ * and 3 h f, over tp; its states are 2, 4 and 12 bytes; full recomputation keeps 2 s b h of it. */
+static void korthikanti_by_hand (void **state)
+{
+    struct workload_model m = model_of ("llama-3-8b");
+    struct workload_job j = {.seq = 2048, .global_batch = 8};
+    struct workload_config c = config_of (4, 1, 1, 2);
+    struct workload_profile p = profile_of ("megatron-core");
+    struct memest_problem q = {&m, &j, &c, &p, MEMEST_KORTHIKANTI};
+    struct workload_stage held = {.dense = 3, .expert = 2};
+    double n = 5 * (4096.0 * (2 * 4096 + 2 * 1024) + 3.0 * 4096 * 14336) / 4;
+    struct memest_stage e;
+    (void) state;
+
+    c.recompute = RECOMPUTE_FULL;
+    for (int sp = 0; sp < 2; sp++) {
+        c.sequence_parallel = sp;
+        c.deg.cp = 1 + sp;
+        memest_stage (&q, 0, &held, &e);
+        CLOSE (e.weights_bytes, 2 * n, 1e-12);
+        CLOSE (e.gradients_bytes, 4 * n, 1e-12);
+        CLOSE (e.optimizer_bytes, 12 * n, 1e-12);
+        CLOSE (e.activations_bytes, 5 * 2.0 * 2048 * 2 * 4096 / (sp ? 4 * 2 : 1), 1e-12);
+    }
 }
 
 /* Liu et al., arXiv 2305.15265, table 2: GPU memory of T5 fine-tuning in GiB at batch 100
@@ -163,9 +200,9 @@ static void wta_crs (void **state)
 
 int main (void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test (korthikanti),
-                                       cmocka_unit_test (fujii),
-                                       cmocka_unit_test (wta_crs)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (korthikanti), cmocka_unit_test (korthikanti_by_hand),
+        cmocka_unit_test (fujii), cmocka_unit_test (wta_crs)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

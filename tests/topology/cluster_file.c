@@ -177,7 +177,7 @@ static void breaches (void **state)
         {DOC ("\"nodes\":[{\"name\":\"a\",\"gpus\":2000,\"gpu_type\":\"t4\"}]", ""),
          "found 2000"},
         {DOC ("\"nodes\":[{\"name\":\"a\",\"gpus\":1,\"gpu_type\":\"h100\"}]", ""),
-         "unknown GPU type \"h100\" (did you mean h100-sxm5-80g?)"},
+         "unknown GPU type \"h100\"; did you mean h100-sxm5-80g?"},
         {DOC (
              "\"nodes\":[{\"name\":\"a\",\"gpus\":1,\"gpu_type\":\"t4\"},{\"name\":\"a\","
              "\"gpus\":1,\"gpu_type\":\"t4\"}]",

@@ -608,6 +608,7 @@ static void lists_of_cpus (void **state)
                 {",00000000,0000000f", "0-3"},
                 {",,00000003", "0-1"},
                 {",", NULL},
+                {"f,", NULL},
                 {"", NULL},
                 {"x", NULL}};
     (void) state;

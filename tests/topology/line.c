@@ -40,11 +40,94 @@ static void mixed (void **state)
     topology_cluster_destroy (c);
 }
 
+/* What a line leaves out is that of the type's usual machines, and marked. */
+static void nominal (void **state)
+{
+    static const struct {
+        const char *line, *type;
+        double intra, inter, node;
+        const char *links; /* that are nominal */
+    } rows[] = {
+        {"4x8 h100", "h100-sxm5-80g", 370e9, 48e9, 384e9, "[\"intra\", \"inter\"]"},
+        {"2x4 A100-80GB", "a100-sxm4-80g", 230e9, 12e9, 48e9, "[\"intra\", \"inter\"]"},
+        {"2x8 h100 intra:360", "h100-sxm5-80g", 360e9, 48e9, 384e9, "[\"inter\"]"},
+        {"2x8 h100 inter:40", "h100-sxm5-80g", 370e9, 40e9, 0, "[\"intra\"]"},
+        {"2x8 h100 node:100", "h100-sxm5-80g", 370e9, 48e9, 100e9,
+         "[\"intra\", \"inter\"]"},
+        {"2x1 t4", "t4", 0, 6e9, 6e9, "[\"inter\"]"},
+        {"2x8 b200 intra:700 inter:48", "b200-192g", 700e9, 48e9, 0, "[]"}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct topology_cluster *c = cluster_of (rows[i].line);
+        json_t *links = topology_nominal (c);
+        char *found = json_dumps (links, 0);
+
+        assert_string_equal (c->node[0].type->name, rows[i].type);
+        if (rows[i].intra > 0)
+            CLOSE (topology_link (c, 0, 1).bytes_per_s, rows[i].intra, 1e-12);
+        CLOSE (topology_link (c, 0, c->n_gpus - 1).bytes_per_s, rows[i].inter, 1e-12);
+        CLOSE (c->node[1].node_bytes_per_s, rows[i].node, 1e-12);
+        assert_string_equal (found, rows[i].links);
+        free (found);
+        json_decref (links);
+        topology_cluster_destroy (c);
+    }
+}
+
+/* Short and other spellings of GPU types, and what is none. */
+static void spellings (void **state)
+{
+    static const struct {
+        const char *name, *type;
+    } rows[] = {{"h100", "h100-sxm5-80g"},
+                {"H100-SXM", "h100-sxm5-80g"},
+                {"h100-pcie", "h100-pcie-80g"},
+                {"a100", "a100-sxm4-80g"},
+                {"A100-40GB", "a100-sxm4-40g"},
+                {"a100_80g", "a100-sxm4-80g"},
+                {"v100", "v100-sxm2-32g"},
+                {"mi300", "mi300x"},
+                {"h20", "h20-96g"},
+                {"h200", "h200-sxm-141g"},
+                {"4090", "rtx-4090"},
+                {"a10", "a10"},
+                {"h100-nvl", NULL},
+                {"h1", NULL},
+                {"80g", NULL},
+                {"sxm", NULL},
+                {"", NULL},
+                {"a1000", NULL},
+                {"rtx4090", "rtx-4090"},
+                {"RTXA6000", "rtx-a6000"},
+                {"NVIDIA H100 80GB HBM3", "h100-sxm5-80g"},
+                {"NVIDIA-A100-SXM4-80GB", "a100-sxm4-80g"},
+                {"NVIDIA-GeForce-RTX-4090", "rtx-4090"},
+                {"NVIDIA A100 80GB PCIe", "a100-pcie-80g"},
+                {"NVIDIA L4", "l4"},
+                {"Tesla T4", "t4"},
+                {"NVIDIA H100 NVL", NULL},
+                {"NVIDIA H20-3e", NULL},
+                {"h20-141g", NULL}};
+    char hint[TEXT_HINT];
+    (void) state;
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct topology_gpu_type *t = topology_gpu_type_meant (rows[i].name);
+
+        if (!rows[i].type ? t != NULL : !t || strcmp (t->name, rows[i].type) != 0)
+            fail_msg ("\"%s\" is taken as %s", rows[i].name, t ? t->name : "nothing");
+    }
+    assert_string_equal (topology_gpu_type_hint ("h100-nvl", hint),
+                         "; that GPU is not built in");
+    assert_string_equal (topology_gpu_type_hint ("rtx4090", hint),
+                         "; did you mean rtx-4090?");
+    assert_string_equal (topology_gpu_type_hint ("abacus", hint), "");
+}
+
 static void bad_lines (void **state)
 {
     static const char *const bad[] = {"2x8 ",
-                                      "2x8 h100-sxm5-80g", /* no intra */
-                                      "2x1 t4",            /* no inter */
                                       "0x8 t4 intra:1",
                                       "2x0 t4 inter:1",
                                       "2x8 nothing intra:1 inter:1",
@@ -111,9 +194,10 @@ static void host_lists (void **state)
 
 int main (void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test (plain), cmocka_unit_test (mixed),
-                                       cmocka_unit_test (bad_lines),
-                                       cmocka_unit_test (host_lists)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (plain),     cmocka_unit_test (mixed),
+        cmocka_unit_test (bad_lines), cmocka_unit_test (nominal),
+        cmocka_unit_test (spellings), cmocka_unit_test (host_lists)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

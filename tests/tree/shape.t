@@ -10,6 +10,7 @@ rank() {
     base) echo 0 ;;
     workload/schedule) echo 5 ;;
     workload | topology) echo 10 ;;
+    topology/export) echo 12 ;;
     topology/*) echo 11 ;;
     memest | costmodel) echo 20 ;;
     calibrate | check | mapper) echo 30 ;;
@@ -92,6 +93,9 @@ grep -rniE '\b(TODO|FIXME|XXX)\b' --include='*.[ch]' --include='*.sh' --include=
     --include='*.t' . --exclude-dir=build --exclude=shape.t >"$T/words"
 [ ! -s "$T/words" ]
 result $? "no unfinished words in the code" "$T/words"
+find tests -name '*.t' ! -perm -u+x >"$T/stuck"
+[ ! -s "$T/stuck" ]
+result $? "every test can be run" "$T/stuck"
 ! grep -n 'skip ()' tests/*/*.c >"$T/skips" # "not ok # SKIP" in TAP: tests/lib/skip.h
 result $? "no cmocka skip" "$T/skips"
 done_testing

@@ -158,14 +158,6 @@ enum status topology_document_write (struct topology_document *d, const char *pa
 
 /* ---- reading ---- */
 
-static bool same_folder (const char *a, const char *b)
-{
-    struct stat x, y;
-
-    return stat (a, &x) == 0 && stat (b, &y) == 0 && x.st_dev == y.st_dev &&
-           x.st_ino == y.st_ino;
-}
-
 /* Take the file of a {"npy": FILE} over. */
 static enum status adopt (struct topology_document *d, json_t *matrix, const char *folder,
                           struct error *err)
@@ -224,7 +216,7 @@ enum status topology_document_read (const char *arg, const char *out,
         x.doc = json_deep_copy (c->doc);
         if (!x.doc)
             st = err_nomem (err);
-        else if (!same_folder (from, to))
+        else if (!file_same (from, to))
             st = topology_document_adopt (&x, c->folder ? c->folder : "", err);
     }
     topology_cluster_destroy (c);

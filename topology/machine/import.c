@@ -75,7 +75,8 @@ static enum status read_machine (const struct importer *importer, const struct i
     const char *base = file_name (in->name), *dot = strrchr (base, '.');
     size_t len = dot && dot > base ? (size_t) (dot - base) : strlen (base);
     struct machine m = {.source = strdup (importer->source), .name = strndup (base, len)};
-    enum status st = importer->read_machine (in, &m);
+    enum status st =
+        m.source && m.name ? importer->read_machine (in, &m) : err_nomem (in->err);
 
     if (st == ST_OK)
         st = machine_to_json (&m, in->name, doc, in->notes, in->err);

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/xml.h"
 #include "topology/machine/import_private.h"
 
@@ -134,9 +135,14 @@ static int one_numa (const struct xml *object)
 
 /* ---- the machine's parts ---- */
 
+/* What cannot be held is missed where the document is written. */
 static char *copy (const char *s)
 {
-    return s ? strdup (s) : NULL;
+    char *c = s ? strdup (s) : NULL;
+
+    if (s && !c)
+        memory_lost ();
+    return c;
 }
 
 static enum status add_gpu (struct reading *r, const struct xml *pci)
@@ -222,6 +228,8 @@ static enum status read_objects (struct reading *r)
         if (host) {
             free (m->name);
             m->name = strndup (host, strcspn (host, "."));
+            if (!m->name)
+                memory_lost ();
         }
         st = machine_prepare (m, r->in->name, r->in->err);
     }

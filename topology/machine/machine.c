@@ -1,12 +1,14 @@
 #include "topology/machine/machine.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <hwloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
+#include "base/memory.h"
 #include "base/order.h"
 #include "topology/known.h"
 #include "topology/topology_private.h"
@@ -191,14 +193,19 @@ int machine_find_gpu (const struct machine *m, const char *pci)
 
 char *machine_cpus (const char *s)
 {
-    hwloc_bitmap_t set = hwloc_bitmap_alloc ();
+    hwloc_bitmap_t set;
     char *list = NULL;
 
-    /* hwloc asserts that none leads: an empty first word is 0. */
+    errno = 0;
+    set = hwloc_bitmap_alloc ();
+    /* hwloc asserts that no comma leads, an empty first word is 0; and behind an empty last word
+     * it reads on. */
     s += strspn (s, ",");
-    if (set && hwloc_bitmap_sscanf (set, s) == 0 && hwloc_bitmap_weight (set) > 0 &&
-        hwloc_bitmap_list_asprintf (&list, set) < 0)
+    if (set && *s && s[strlen (s) - 1] != ',' && hwloc_bitmap_sscanf (set, s) == 0 &&
+        hwloc_bitmap_weight (set) > 0 && hwloc_bitmap_list_asprintf (&list, set) < 0)
         list = NULL;
+    if (!list && errno == ENOMEM)
+        memory_lost ();
     hwloc_bitmap_free (set);
     return list;
 }
@@ -236,6 +243,8 @@ static json_t *gpu_nics (const struct machine *m)
     json_t *list = json_array ();
     bool known = near && m->n_nics > 0 && m->n_gpus > 0;
 
+    if (!near)
+        memory_lost ();
     for (int i = 0; i < m->n_gpus && known; i++) {
         bool *other = near + m->n_nics;
         int turn = 0, n = 0;

@@ -75,8 +75,9 @@ static bool matches (const char *text)
 
     while (*text == '#') {
         text = strchr (text, '\n');
-        if (!text++)
+        if (!text)
             return false;
+        text++;
     }
     snprintf (line, sizeof line, "%.*s", (int) (strcspn (text, "\r\n") % sizeof line),
               text);

@@ -78,3 +78,18 @@ void topology_heat_release (struct topology_heat *h)
     free (h->share);
     *h = (struct topology_heat){0};
 }
+
+/* Colours from 0 % of the median to 95 % and more: cividis (Nunez, Anderton, Renslow, PLoS ONE 13,
+ * 2018), which readers with any colour vision see alike. */
+struct topology_shade topology_heat_shade (double share)
+{
+    static const unsigned fill[] = {0x00224e, 0x0d346d, 0x35456c, 0x4c556c,
+                                    0x60656f, 0x727274, 0x868479, 0x9d9676,
+                                    0xb8ab6d, 0xd4c15e, 0xfee838};
+    int k;
+
+    if (isnan (share))
+        return (struct topology_shade){'?', 0xffffff, true};
+    k = share >= 0.95 ? 10 : (int) (10 * share);
+    return (struct topology_shade){k == 10 ? '#' : (char) ('0' + k), fill[k], k > 5};
+}

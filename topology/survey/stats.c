@@ -320,9 +320,8 @@ static void note_nodes (struct collecting *w, const struct topology_visited *v)
     }
 }
 
-/* Of an estimate; NaN for what was measured. */
-static double estimate_error (const struct topology_cluster *c,
-                              const struct topology_visited *v)
+double topology_visited_error (const struct topology_cluster *c,
+                               const struct topology_visited *v)
 {
     int src = v->from.gpu, dst = v->to.gpu;
 
@@ -352,7 +351,7 @@ static void first_pass (void *context, const struct topology_visited *v)
         return;
     }
     if (w->tiers) {
-        double error = estimate_error (w->c, v);
+        double error = topology_visited_error (w->c, v);
 
         note_nodes (w, v);
         w->out->links += v->alike;

@@ -23,6 +23,10 @@ struct topology_visited {
 };
 typedef void topology_visit_fn (void *context, const struct topology_visited *v);
 
+/** The held-out error of a link that is an estimate; NaN for what was measured. */
+double topology_visited_error (const struct topology_cluster *c,
+                               const struct topology_visited *v);
+
 /** Told now and then which share of a long walk is done. */
 struct topology_watch {
     void (*progress) (void *context, double share);
@@ -131,5 +135,13 @@ enum status topology_heat_collect (const struct topology_cluster *c, int cells,
                                    const struct topology_watch *watch,
                                    struct topology_heat *out, struct error *err);
 void topology_heat_release (struct topology_heat *h);
+
+/** How a cell is shown: the letter says what the colour says. */
+struct topology_shade {
+    char letter;   /* tenths of the median as a digit, '#' from 95 % on, '?' unmeasured */
+    unsigned fill; /* 0xrrggbb */
+    bool light;    /* letters on it are black */
+};
+struct topology_shade topology_heat_shade (double share);
 
 #endif

@@ -70,9 +70,10 @@ json_t *topology_stats_json (const struct topology_cluster *c,
     for (int k = 0; k < s->n_worst; k++)
         json_array_append_new (worst, outlier_json (c, &s->worst[k]));
     return json_pack (
-        "{s:s, s:i, s:i, s:o, s:o, s:{s:I, s:o, s:o}, s:I, s:o, s:b}", "name", c->name,
-        "n_nodes", c->n_nodes, "n_gpus", c->n_gpus, "nodes", nodes, "tiers", tiers,
-        "asymmetry", "pairs", (json_int_t) s->asymmetry_pairs, "mean",
+        "{s:s, s:i, s:i, s:o, s:o, s:o, s:{s:I, s:o, s:o}, s:I, s:o, s:b}", "name",
+        c->name, "n_nodes", c->n_nodes, "n_gpus", c->n_gpus, "nominal_links",
+        topology_nominal (c), "nodes", nodes, "tiers", tiers, "asymmetry", "pairs",
+        (json_int_t) s->asymmetry_pairs, "mean",
         s->asymmetry_pairs > 0 ? json_real (s->asymmetry_mean) : json_null (), "max",
         s->asymmetry_pairs > 0 ? json_real (s->asymmetry_max) : json_null (),
         "slow_links", (json_int_t) s->slow, "worst", worst, "sampled", s->sampled);

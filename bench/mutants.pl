@@ -1,0 +1,262 @@
+#!/usr/bin/perl
+# Do the tests notice?  One operator or constant of the sources is changed at a time, in a copy of
+# the tree under build/mutants, and the tests of its room are run: the quickest first, until one
+# fails.  What none of them notices is printed as "survived".
+#
+#     make mutants N=100 SEED=1 [T="costmodel mapper/bound/rows.c"]
+#
+# A change that does not compile, or whose object is the same, is drawn anew.  A test that takes
+# five times as long as usual has noticed.  Tests link a shared library, so that a change is one
+# file compiled.
+use strict;
+use warnings;
+use Cwd 'getcwd';
+use Digest::MD5 'md5_hex';
+use File::Basename 'dirname';
+use File::Path 'make_path';
+use Time::HiRes 'time';
+
+# Where sources are drawn from, and folders of tests that see them: all of the first, and of the
+# others those that are quick.
+my %ROOMS = (
+    'memest'       => [qw(memest check calibrate)],
+    'costmodel'    => [qw(costmodel check memest calibrate mapper)],
+    'mapper/bound' => [qw(mapper costmodel)],
+    'launch'       => [qw(launch cli)],
+    'check'        => [qw(check cli mapper)],
+);
+my $QUICK_S = 2;
+my $SLOW_S = $ENV{SLOW} || 30; # tests that take longer are left out
+my $LEAST_S = 5;
+
+my ($count, $seed, @of) = @ARGV;
+die "usage: $0 COUNT SEED [ROOM|FILE...]\n" if grep { ($_ // '') !~ /^\d+$/ } $count, $seed;
+my $make = 'make --no-print-directory';
+my $tree = getcwd . '/build/mutants';
+my $library = "$tree/build/mutant.so";
+$ENV{CMOCKA_MESSAGE_OUTPUT} = 'TAP';
+$ENV{OMP_WAIT_POLICY}       = 'passive';
+$ENV{LINKWISE}              = "$tree/build/linkwise";
+$ENV{BWPROBE}               = "$tree/build/bwprobe";
+delete @ENV{qw(MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES)};
+
+sub slurp {
+    open my $f, '<', $_[0] or return '';
+    local $/;
+    return scalar <$f>;
+}
+
+sub spew {
+    my ($path, $text) = @_;
+    make_path(dirname $path);
+    open my $f, '>', $path or die "$path: $!\n";
+    print $f $text;
+    close $f or die "$path: $!\n";
+}
+
+# In a group of its own, of which nothing stays, so that Ctrl-C ends it with us.
+my $running;
+sub stop { kill 'KILL', -$running if $running; undef $running }
+$SIG{INT} = $SIG{TERM} = sub { stop; exit 1 };
+sub sh {
+    $running = fork // die "fork: $!\n";
+    if ($running == 0) {
+        setpgrp;
+        exec 'bash', '-c', $_[0];
+    }
+    waitpid $running, 0;
+    my $passed = $? == 0;
+    stop;
+    return $passed;
+}
+
+# ---- the copy ----
+
+my @tracked = split /\0/, `git ls-files -z --cached --others --exclude-standard`;
+my %tracked = map { $_ => 1 } @tracked;
+for my $f (grep { -f && !-l } @tracked) {
+    my $text = slurp $f;
+    next if -e "$tree/$f" && slurp("$tree/$f") eq $text;
+    spew "$tree/$f", $text;
+    chmod((stat $f)[2] & 0777, "$tree/$f");
+}
+for my $f (map { glob "$tree/$_/*.c" } keys %{{map { dirname($_) => 1 } grep /\.c$/, @tracked}}) {
+    unlink $f unless $tracked{substr $f, 1 + length $tree};
+}
+chdir $tree or die "$tree: $!\n";
+# They see the copy alone: a git folder above it is another tree.
+$ENV{GIT_CEILING_DIRECTORIES} = dirname $tree;
+
+# ---- places of changes ----
+
+my %CHANGE = (
+    '*'  => '/',  '/'  => '*',  '+'  => '-',  '-'  => '+',
+    '+=' => '-=', '-=' => '+=', '*=' => '/=', '/=' => '*=',
+    '<'  => '<=', '<=' => '<',  '>'  => '>=', '>=' => '>',  '==' => '!=', '!=' => '==',
+    '&&' => '||', '||' => '&&', 'fmin' => 'fmax', 'fmax' => 'fmin',
+    '0'  => '1',  '1'  => '0',  '0.0' => '1.0', '1.0' => '0.0', '2.0' => '3.0', '2' => '3',
+);
+my @longest_first = map { quotemeta } sort { length $b <=> length $a || $a cmp $b } keys %CHANGE;
+my $words = join '|', grep { /^\w/ } @longest_first;
+my $signs = join '|', grep { !/^\w/ } @longest_first;
+
+# The text with what is not changed blanked out: comments, strings, preprocessor lines, asserts
+# and error messages, and zeros that only initialise.
+sub blanked {
+    my $text = shift;
+    my $blank = sub { (my $s = shift) =~ s/[^\n]/ /g; $s };
+    $text =~ s{(/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')}{$blank->($1)}gse;
+    $text =~ s{^([ \t]*\#(?:[^\n]*\\\n)*[^\n]*)}{$blank->($1)}gme;
+    $text =~ s{(\b(?:assert|err_\w+|_Static_assert) ?(\((?:[^()]++|(?2))*\)))}{$blank->($1)}gse;
+    $text =~ s{(\{0\}|\[\d+\])}{$blank->($1)}ge;
+    return $text;
+}
+
+# clang-format puts blanks around binary operators alone.
+sub sites {
+    my $file = shift;
+    my $text = blanked(slurp $file);
+    my @sites;
+    while ($text =~ /(?:(?<=\s)($signs)(?=\s)|(?<![\w.])($words)(?![\w.]))/g) {
+        my $was = $1 // $2;
+        push @sites, {file => $file, at => pos($text) - length $was, was => $was};
+    }
+    return @sites;
+}
+
+sub room_of { my $f = shift; (grep { index($f, "$_/") == 0 } keys %ROOMS)[0] }
+
+my @files = grep { /\.c$/ && room_of $_ } @tracked;
+@files = grep { my $f = $_; grep { $f eq $_ || index($f, "$_/") == 0 } @of } @files if @of;
+my @sites = map { sites $_ } sort @files;
+die "no place to change in @of\n" unless @sites;
+
+# ---- the build ----
+
+my $built = "CFLAGS='-O1 -fvisibility=default' LDFLAGS='$ENV{LDFLAGS}'";
+my ($archive, $log) = ('build/liblinkwise.a', "$tree/build.log");
+
+# The archive that tests and programs link is a line that names the shared library.
+sub build {
+    sh "$make $built $archive >$log 2>&1" or return 0;
+    my @objects = split ' ', `find build/obj -name '*.o'`;
+    @objects = grep { !m{^build/obj/(cli|bwprobe|install)/} } @objects;
+    sh "$ENV{CC} -shared -Wl,-Bsymbolic -o $library @objects $ENV{LIBS} >>$log 2>&1" or return 0;
+    spew $archive, "INPUT ( $library )\n" unless slurp($archive) =~ /^INPUT/;
+    return 1;
+}
+
+build or die slurp $log, "the tree does not build\n";
+
+# ---- the tests ----
+
+my %usual; # seconds
+
+# @return seconds, and whether it passed in `limit` of them
+sub run_test {
+    my ($test, $limit) = @_;
+    my $program = $test =~ s/\.c$//r;
+    my $from = time;
+    my $command = $test =~ /\.c$/ ? "build/$program" : "bash $test";
+    my $passed = sh "{ timeout --foreground -k 1 $limit $command; } >$log 2>&1 </dev/null";
+    return (time - $from, $passed);
+}
+
+# How long a test may take to be run at all: longer in the room that it is of.
+sub longest { my ($test, $room) = @_; $test =~ m{^tests/$ROOMS{$room}[0]/} ? $SLOW_S : $QUICK_S }
+
+# The time of each of a room's tests, up to its longest, as measured when nothing that it depends
+# on was different.  @return those that pass in that time, the quickest first
+sub measured {
+    my ($room, @tests) = @_;
+    my @seen = grep { m{\.[ch]$|^launch/|^workload/profiles/|^tests/lib/} } @tracked;
+    @seen = grep { !m{^(bench/|tests/(?!lib/))} } @seen;
+    my $all = md5_hex map { slurp $_ } sort @seen;
+    my %known = map { split } split /\n/, slurp 'usual';
+    for my $t (@tests) {
+        my $key = "$t:" . md5_hex $all, slurp $t;
+        my $longest = longest $t, $room;
+        if (!defined $known{$key} || $known{$key} < 0 && -$known{$key} < $longest) {
+            my ($s, $passed) = run_test $t, $longest;
+            $known{$key} = sprintf '%.2f', $passed ? $s : -$longest;
+            print STDERR "$t fails without any change: left out\n" unless $passed || $s >= $longest;
+            spew 'usual', join '', map { "$_ $known{$_}\n" } sort keys %known;
+        }
+        $usual{$t} = $known{$key};
+    }
+    my @quick = grep { $usual{$_} >= 0 && $usual{$_} < longest $_, $room } @tests;
+    return sort { $usual{$a} <=> $usual{$b} || $a cmp $b } @quick;
+}
+
+my %tests; # of each room, the quickest first
+my %rooms = map { room_of($_->{file}) => 1 } @sites;
+for my $room (keys %rooms) {
+    my $of = join '|', @{$ROOMS{$room}};
+    $tests{$room} = [grep { m{^tests/($of)/[^/]+\.[ct]$} } @tracked];
+}
+my %all = map { $_ => 1 } map { @$_ } values %tests;
+my @programs = map { "build/" . s/\.c$//r } grep { /\.c$/ } sort keys %all;
+sh "$make $built build/linkwise build/bwprobe @programs >$log 2>&1"
+    or die slurp $log, "the tests do not build\n";
+$tests{$_} = [measured $_, @{$tests{$_}}] for sort keys %rooms;
+
+# ---- the changes ----
+
+my ($file, $text, @times);
+sub restore {
+    return unless defined $file;
+    spew $file, $text;
+    utime @times, $file;
+    rename "$log.o", object_of($file);
+    undef $file;
+}
+sub object_of { 'build/obj/' . $_[0] =~ s/\.c$/.o/r }
+END { restore }
+
+# Who noticed; undef if it does not compile or is the same.
+sub noticed_by {
+    my $site = shift;
+    my $by = 'survived';
+    $file = $site->{file};
+    $text = slurp $file;
+    @times = (stat $file)[8, 9];
+    my $changed = $text;
+    substr($changed, $site->{at}, length $site->{was}) = $CHANGE{$site->{was}};
+    my $object = object_of $file;
+    rename $object, "$log.o";
+    spew $file, $changed;
+    undef $by unless build && slurp($object) ne slurp "$log.o";
+    for my $t (defined $by ? @{$tests{room_of $file}} : ()) {
+        my $limit = $LEAST_S + 5 * $usual{$t};
+        my ($s, $passed) = run_test $t, $limit;
+        next if $passed;
+        $by = $t . ($s > $limit ? ' (time)' : '');
+        last;
+    }
+    restore;
+    return $by;
+}
+
+# The line of a place, with what it becomes in braces.
+sub shown {
+    my $site = shift;
+    my $text = slurp $site->{file};
+    my $line = 1 + (() = substr($text, 0, $site->{at}) =~ /\n/g);
+    substr($text, $site->{at}, length $site->{was}) = "{$site->{was} -> $CHANGE{$site->{was}}}";
+    return ("$site->{file}:$line", (split /\n/, $text)[$line - 1] =~ s/^\s+//r);
+}
+
+srand $seed;
+$| = 1;
+my (%drawn, %noticed);
+while ($count > 0 && @sites) {
+    my $site = splice @sites, int rand @sites, 1;
+    my ($where, $what) = shown $site;
+    my $by = noticed_by $site;
+    next unless defined $by;
+    $count--;
+    printf "%-30s %-30s %s\n", $where, $by =~ s{^tests/}{}r, $what;
+    $drawn{$_}++, $noticed{$_} += $by ne 'survived' for room_of($site->{file}), 'all';
+}
+printf "\n%-14s %8s %8s\n", qw(room drawn noticed);
+printf "%-14s %8d %7.0f%%\n", $_, $drawn{$_}, 100 * $noticed{$_} / $drawn{$_} for sort keys %drawn;

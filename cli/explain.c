@@ -1,0 +1,148 @@
+/* linkwise explain: what would make a plan's step shorter, and why others lose. */
+#include "cli/cli.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "report/explain.h"
+
+struct explain_input {
+    const char *plan, *cluster;
+    bool json;
+};
+
+#define INPUT struct explain_input
+
+static const struct cli_option options[] = {{CLI_JSON}, {0}};
+
+static void show (void *context, const char *what)
+{
+    progress_show (context, "looking at %.100s", what);
+}
+
+static void print_gains (const struct report_explained *x)
+{
+    struct table *t =
+        cli_table ("<what", "<kind", "in place s", "replanned s", "gain %", "<surely");
+    int tried[REPORT_KINDS] = {0}, rest = 0;
+
+    for (int k = 0; k < x->n_gains; k++) {
+        const struct report_gain *g = &x->gain[k];
+
+        tried[g->kind]++;
+        if (!(g->share > REPORT_WORTH)) {
+            rest++;
+            continue;
+        }
+        table_cell (t, "%s", g->what);
+        table_cell (t, "%s", report_kind_name (g->kind));
+        cli_cell (t, "%.4f", g->in_place_s);
+        cli_cell (t, "%.4f", g->replanned_s);
+        table_cell (t, "%.2f", 100 * g->share);
+        table_cell (t, "%s", report_gain_surely (x, g));
+    }
+    cli_print ("what would gain\n");
+    cli_table_end (t);
+    cli_print ("looked at %d of the slowest links in use, %d nodes, %d GPUs and %d "
+               "settings; %d of them gain nothing\n",
+               tried[REPORT_LINK], tried[REPORT_NODE], tried[REPORT_GPU],
+               tried[REPORT_SETTING], rest);
+}
+
+/* What gains nothing, and why. */
+static void print_losses (const struct report_explained *x)
+{
+    struct table *t = cli_table ("<setting", "step s", "%", "<why not");
+
+    for (int k = 0; k < x->n_gains; k++) {
+        const struct report_gain *g = &x->gain[k];
+
+        if (g->kind != REPORT_SETTING || g->share > REPORT_WORTH)
+            continue;
+        table_cell (t, "%s", g->what);
+        cli_cell (t, "%.4f", fmin (g->in_place_s, g->replanned_s)); /* one may be NAN */
+        cli_cell (t, "%+.2f", -100 * g->share);
+        table_cell (t, "%s", isfinite (g->share) ? "" : g->why);
+    }
+    cli_print ("\nwhat would not\n");
+    cli_table_end (t);
+}
+
+static void print_rivals (const struct report_explained *x)
+{
+    char config[CLI_CONFIG_TEXT], more[REPORT_MORE_TEXT];
+
+    if (x->n_rivals == 0) {
+        cli_print ("\nthe plan file lists no other configurations (plan --top N)\n");
+        return;
+    }
+    cli_print ("\nwhy the next-best configurations lose\n");
+    for (int k = 0; k < x->n_rivals; k++) {
+        const struct report_rival *r = &x->rival[k];
+
+        cli_print ("%s\n", cli_config_text (&r->config, config));
+        if (isfinite (r->step_s))
+            cli_print ("    %.4f s: %s\n", r->step_s,
+                       report_more_text (&r->more_s, more));
+        else
+            cli_print ("    no plan: %s\n", r->why);
+    }
+}
+
+static void print (const struct report_explained *x)
+{
+    char config[32];
+
+    cli_print ("step     %s", cli_seconds (x->estimate.step_s, config));
+    if (isfinite (x->replanned_s))
+        cli_print ("; %s with all but tp, pp, cp and ep searched anew",
+                   cli_seconds (x->replanned_s, config));
+    cli_print ("\n\n");
+    print_gains (x);
+    print_losses (x);
+    print_rivals (x);
+}
+
+static enum status run (void *input, struct notes *notes, struct error *err)
+{
+    const struct explain_input *in = input;
+    struct linkwise_plan x = {.cluster = NULL};
+    struct report_explained found = {0};
+    struct progress progress;
+    struct mapper_problem p;
+    int *gpu = NULL;
+    enum status st = cli_plan_read (in->plan, in->cluster, &x, notes, err);
+
+    if (st == ST_OK)
+        st = api_plan_gpus (&x, x.cluster->c, &gpu, err);
+    if (st == ST_OK) {
+        costmodel_note_types (x.cluster->c, x.plan.job.precision, notes);
+        api_note_drained (&x, gpu, notes);
+        p = api_plan_problem (&x, x.cluster->c);
+        progress_start (&progress);
+        st = report_explain (&p, &x.plan, gpu, show, &progress, &found, err);
+        progress_end (&progress);
+    }
+    if (st == ST_OK && in->json)
+        st = cli_print_json (report_explained_to_json (&found), err);
+    else if (st == ST_OK)
+        print (&found);
+    report_explained_release (&found);
+    free (gpu);
+    api_plan_release (&x);
+    return st;
+}
+
+const struct cli_command cli_explain = {
+    .arguments = "PLAN [CLUSTER]",
+    .help =
+        "Rank links, nodes, GPUs and settings by what each would gain, and say why the "
+        "next-best configurations lose.\v"
+        "Example: linkwise explain plan.json\n\n"
+        "Links are raised to the median of their kind, nodes mended or drained, slow "
+        "GPUs brought to speed 1; settings go one step each.  `linkwise plan "
+        "--what-if` takes the changes as they are printed.",
+    .options = {.line = options},
+    .places = {1, 2, "PLAN and CLUSTER", "PLAN is required"},
+    .at = {CLI_PLACE (plan), CLI_PLACE (cluster)},
+    CLI_RUN (run)};

@@ -1,0 +1,78 @@
+/* A plan that hardly runs out of memory, and beside it what a larger chance would gain.
+ *
+ * The first search knows the limit alone.  A plan of it whose chance is small is the best of those
+ * with a small chance too.  Only where it is not, a second search goes through the configurations
+ * that the chance leaves; bounds of the first hold for these as well. */
+#include "base/progress.h"
+#include "mapper/search/search_private.h"
+
+#define WORTH 0.005 /* of the objective: a gain that is worth to be told */
+
+/* Is a chance of MAPPER_RISK a stricter limit than the problem's, and nobody's wish against it? */
+static bool is_stricter (const struct mapper_problem *p, const struct mapper_settings *s)
+{
+    return p->limit_free && s->tie > 0 && p->memory_model == MEMEST_LINKWISE &&
+           memest_limit (p->profile, 1.0, 0.0, MAPPER_RISK) < p->memory_limit_pct / 100;
+}
+
+/* The largest chance of a stage of the result. */
+static double chance_of (const struct mapper_problem *p, const struct mapper_result *r)
+{
+    double most = 0.0;
+
+    for (int i = 0; i < r->config.deg.pp; i++)
+        most = fmax (most, memest_chance (p->memory_model, p->profile,
+                                          r->memory[i].peak_bytes, r->gpu_bytes[i]));
+    return most;
+}
+
+/* What the risky plan knows into the safe one. */
+static void hand_over (const struct mapper_problem *p, const struct mapper_result *risky,
+                       double chance, struct mapper_result *safe)
+{
+    double step_s = safe->estimate.step_s, risky_s = risky->estimate.step_s;
+
+    if (p->objective == MAPPER_STEP) /* otherwise bounds are in each plan's own GPUs */
+        safe->lower_bound_s =
+            fmin (step_s, fmax (safe->lower_bound_s, risky->lower_bound_s));
+    if (mapper_objective_of (p, &risky->config, risky_s) <
+        mapper_objective_of (p, &safe->config, step_s) * (1 - WORTH))
+        safe->riskier = (struct mapper_riskier){risky->config, risky_s, chance};
+}
+
+enum status mapper_search_prudent (struct mapper_problem *p,
+                                   const struct mapper_settings *s,
+                                   struct mapper_result *r, struct mapper_info *info,
+                                   struct error *err)
+{
+    struct mapper_settings again = *s;
+    struct mapper_result safe = {0};
+    struct mapper_info more = {0};
+    struct error why;
+    double chance, start_s = clock_s ();
+    enum status st;
+
+    TRY (mapper_search (p, s, r, info, err));
+    chance = chance_of (p, r);
+    if (!is_stricter (p, s) || info->stopped || chance <= MAPPER_RISK)
+        return ST_OK;
+    if (s->time_limit_s > 0)
+        again.time_limit_s = fmax (s->time_limit_s - info->seconds, 1e-3);
+    p->oom_risk = MAPPER_RISK;
+    st = mapper_search (p, &again, &safe, &more, &why);
+    if (st != ST_OK) { /* what may run out is better than nothing */
+        p->oom_risk = 0;
+        mapper_info_release (&more);
+        if (st != ST_NOMEM)
+            return ST_OK;
+        mapper_result_release (r);
+        return err_nomem (err);
+    }
+    hand_over (p, r, chance, &safe);
+    mapper_result_release (r);
+    mapper_info_release (info);
+    *r = safe;
+    *info = more;
+    info->seconds = clock_s () - start_s;
+    return ST_OK;
+}

@@ -1,0 +1,63 @@
+"""Models, and framework profiles."""
+
+from ctypes import byref, c_void_p
+from typing import Any, List, Mapping, Optional, Union
+
+from .library import call_noting, json_text, library, listed, optional, own, text, warn
+
+
+class Model:
+    """A model: a preset's name (models()) or a Hugging Face config.json's path.
+
+    Raises FileError or InvalidInput.
+    """
+
+    def __init__(self, name_or_path: str) -> None:
+        self._take("linkwise_model_read", text(name_or_path))
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any], name: Optional[str] = None) -> "Model":
+        """From a config.json's fields, as transformers' config.to_dict() gives them."""
+        model = cls.__new__(cls)
+        model._take("linkwise_model_parse", json_text(dict(config), "model"), optional(name))
+        return model
+
+    @classmethod
+    def of(cls, what: Union["Model", str]) -> "Model":
+        """The model itself, or that of a name or path."""
+        return what if isinstance(what, Model) else cls(what)
+
+    def _take(self, function: str, *arguments: Optional[bytes]) -> None:
+        pointer = c_void_p()
+        notes = call_noting(function, *arguments, byref(pointer))
+        self.pointer = own(pointer, "linkwise_model_destroy")
+        warn(notes, stacklevel=4)
+
+    @property
+    def name(self) -> str:
+        return str(library().linkwise_model_name(self.pointer).decode(errors="replace"))
+
+    @property
+    def parameters(self) -> float:
+        """Of the whole model."""
+        return float(library().linkwise_model_parameters(self.pointer))
+
+    def __repr__(self) -> str:
+        return f"<linkwise.Model {self.name}: {self.parameters / 1e9:.2f} billion parameters>"
+
+
+class Profile:
+    """What a framework keeps, overlaps and offers: a shipped name or a file; None is the usual."""
+
+    def __init__(self, name_or_path: Optional[str]) -> None:
+        self.pointer: Optional[c_void_p] = None
+        if name_or_path is not None:
+            pointer = c_void_p()
+            notes = call_noting("linkwise_profile_read", text(name_or_path), byref(pointer))
+            self.pointer = own(pointer, "linkwise_profile_destroy")
+            warn(notes, stacklevel=4)
+
+
+def models() -> List[str]:
+    """Names of the presets."""
+    return listed("linkwise_model_preset_at")

@@ -1,0 +1,108 @@
+#!/bin/bash
+# The mistakes that a newcomer makes first: each says what to type, and what is nearly right is
+# suggested or taken with a word.
+. tests/lib/tap.sh
+L=$LINKWISE
+echo "Access to model meta-llama/Llama-3-8B is restricted." >"$T/gated.json"
+echo '{"error":"Unauthorized"}' >"$T/refused.json"
+
+$L plan "4x8 h100" llama-3-8b -o "$T/plan.json" >/dev/null 2>&1
+
+# CODE | COMMAND | what it must say; the words of a command are cut as the shell does
+while IFS='|' read -r code command hint; do
+    expect "${code// /}" "${command# }" "${hint# }" bash -c "$L $command"
+done <<TABLE
+2 | plan                                            | as in: linkwise plan "4x8 h100" llama-3-8b
+2 | mem llama-3-8b                                  | as in: linkwise mem llama-3-8b --gpu h100
+2 | plna                                            | did you mean plan\?
+2 | cluster shwo                                    | did you mean show\?
+2 | plan "4x8 h100" llama-3-8b --micro-batches 2    | did you mean --micro-batch\?
+2 | plan "4x8 h100" llama-3-8b --batch 64           | did you mean --global-batch\?
+2 | plan "4x8 h100" llama-3-8b --schedule 1F1B      | did you mean 1f1b\?
+2 | plan "4x8 h100" llama-3-8b --recompute selectiv | did you mean selective\?
+2 | plan "4x8 h100" llama-3-8b --nodes 5            | has 4: ask for that many or fewer
+2 | mem llama-3-8b --gpu h100-nvl                   | unknown type "h100-nvl"; that GPU is not built in
+0 | mem gpt2-xl --gpu "NVIDIA H100 80GB HBM3"       | taken as h100-sxm5-80g
+0 | mem gpt2-xl --gpu rtx4090                       | taken as rtx-4090
+2 | plan 4x8 h100 llama-3-8b                        | quote the cluster: "4x8 h100"
+2 | cluster show 4x8 h100                           | quote the cluster: "4x8 h100"
+2 | --hlep                                          | did you mean --help\?
+2 | --verison                                       | did you mean --version\?
+2 | emit $T/plan.json --to env,slrum -d $T/launch   | did you mean slurm\?
+1 | plan $T/plan.json gpt2-xl                       | this is a plan: .linkwise plan --from
+1 | plan "4x8 h100" $T/plan.json                    | this is a plan: .linkwise plan --from
+1 | plan "4x8 h100" .                               | MODEL is a Hugging Face config.json, its folder
+1 | plan . gpt2-xl                                  | CLUSTER is a file
+1 | compare "2x8 h100" gpt2-xl                      | CLUSTER comes first, then MODEL, and this is a model
+1 | cluster show $T/plan.json                       | CLUSTER is expected, and this is a plan
+1 | check examples/clusters/h100-17.json            | PLAN is a file that .linkwise plan .*this is a cluster
+1 | eval "4x8 h100"                                 | PLAN is a file .*this is a cluster
+1 | explain gpt2-xl                                 | PLAN is a file .*this is a model
+1 | plan "4x8 h10o" llama-3-8b                      | did you mean h100-sxm5-80g\?
+1 | plan 4x8h100 llama-3-8b                         | as in "4x8 h100"
+1 | plan h100 llama-3-8b                            | as in "4x8 h100"
+1 | plan "4 x 8 h100" llama-3-8b                    | as in "4x8 h100"
+1 | plan llama-3-8b "4x8 h100"                      | CLUSTER comes first, then MODEL, and this is a model
+1 | plan examples/models/llama-2-70b.json "4x8 h100" | CLUSTER comes first
+1 | plan "4x8 h100" examples/clusters/h100-17.json  | CLUSTER comes first, then MODEL, and this is a cluster
+1 | plan "4x8 h100" llama-3-8                       | near it: llama-3-8b
+1 | plan "4x8 h100" ./Llama-3-8B                    | did you mean the preset llama-3-8b
+1 | plan "4x8 h100" my-model.json                   | name a preset .*linkwise models
+1 | plan "4x8 h100" google/gemma-99b                | hf download google/gemma-99b .*gated one after .hf auth login
+1 | plan "4x8 h100" $T/gated.json                   | hf auth login
+1 | plan "4x8 h100" $T/refused.json                 | hf auth login
+1 | plan "4x8 h100" llama-3-8b --tp 8 --dp 8        | needs 64 GPUs, 32 can be used: lower a degree
+1 | plan "4x8 h100" llama-3-8b --dp 3               | dp 3 does not divide 512 .*\(1, 2, 4,.* would\)
+1 | plan "4x8 h100" llama-3-8b --profile megatroncore | did you mean megatron-core\?
+3 | plan "1x8 a10" llama-3-70b                      | it would fit on 128 such GPUs, or on GPUs with
+3 | plan "1x2 l4" llama-3.2-1b --seq 65536          | it would fit with --seq [0-9]+
+3 | plan "1x1 h100" gpt2-xl --memory-limit 20         | it would fit with --memory-limit [0-9]+
+0 | plan "4x8 h100" meta-llama/Llama-3-8B           | taken as the preset llama-3-8b
+0 | plan "4x8 h100" llama-3-8b                      | GB/s between nodes .*, nominal inside and between nodes: not measured
+0 | plan "1x8 h100" llama-3-8b                      | network  nominal inside the node: not measured
+0 | plan "4x8 h100" llama-3-8b                      | h100: taken as h100-sxm5-80g
+0 | plan "4x8 h100" llama-3-8b                      | no --seq: 8192 tokens, as llama-3-8b is usually trained
+0 | plan "4x8 h100" llama-2-70b                     | no --global-batch: 1024 sequences, 4.2 million tokens a step
+0 | plan "4x8 h100" llama-2-70b --seq 2048          | no --global-batch: 2048 sequences, 4.2 million
+0 | time "4x8 h100" deepseek-v3 --tp 8              | no --global-batch: 15360 sequences, 62.9 million
+0 | mem gpt2-xl --gpu h100                          | no --seq: 1024 tokens
+TABLE
+
+# What is given stays as it is, without a word.
+expect 0 "a job that is whole" "512 sequences of 4096" \
+    $L plan "2x8 h100-sxm5-80g intra:370 inter:48" llama-3-8b --seq 4096 --global-batch 512
+! grep -E "no --|nominal" "$T/both"
+result $? "... says nothing of usual or nominal things" "$T/both"
+
+# A config.json names the longest sequence.
+sed 's/"max_position_embeddings": 4096/"max_position_embeddings": 2048/' \
+    examples/models/llama-2-70b.json >"$T/short.json"
+expect 0 "no longer than the config allows" "no --seq: 2048 tokens, as short" \
+    $L mem "$T/short.json" --gpu h100 --tp 8
+
+# The plan file is marked, and checks.
+grep -q '"nominal_links": *\["intra", *"inter"\]' <(tr -d '\n' <"$T/plan.json" | tr -s ' ' | sed 's/\[ /[/; s/ \]/]/g') &&
+    [ "$(grep -c '"nominal": true' "$T/plan.json")" -ge 2 ]
+result $? "plans on nominal links are marked"
+expect 0 "... and can be checked" "links        ok" $L check "$T/plan.json"
+
+# So is everything that rests on them.
+while IFS='|' read -r command says; do
+    expect 0 "${command% *}: a word" "${says# }" bash -c "$L $command 2>/dev/null"
+done <<TABLE
+cluster show "4x8 h100"                 | ^links inside and between nodes are nominal
+cluster show "4x8 h100 intra:370"       | ^links between nodes are nominal
+cluster show "1x8 h100"                 | ^links inside the node are nominal
+compare "2x8 h100" examples/clusters/h100-17.json | ^nominal: not measured +inside and between nodes +-$
+time "4x8 h100" llama-3-8b --tp 8       | ^links    nominal inside and between nodes: not
+eval $T/plan.json                       | ^links    nominal inside and between nodes: not
+TABLE
+for command in "cluster show examples/clusters/h100-17.json" \
+    "compare examples/clusters/h100-17.json examples/clusters/h100-17.json"; do
+    $L $command >"$T/out" 2>&1 && ! grep -q nominal "$T/out"
+    result $? "${command%% *} of measured links: none" "$T/out"
+done
+$L compare --json "2x8 h100 intra:370" examples/clusters/h100-17.json >"$T/two.json" 2>"$T/err"
+[ "$(json "$T/two.json" '[c["nominal_links"] for c in d["clusters"]]')" = "[['inter'], []]" ]
+result $? "and in JSON" "$T/err"
+done_testing

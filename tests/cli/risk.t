@@ -1,0 +1,46 @@
+#!/bin/bash
+# Where nobody names a limit, the first answer hardly runs out of memory, and what more risk gains
+# is said beside it; who names one gets what he asks.
+. tests/lib/tap.sh
+plan="$LINKWISE plan examples/clusters/h100-17.json llama-2-70b --seq 4096 --global-batch 1024"
+risky="--tp 2 --pp 16 --dp 4 --vpp 5 --zero 1 --micro-batch 1 --recompute none --sequence-parallel on"
+risky="$risky --schedule interleaved"
+step() { awk '/^step  .* s [(]/ { print $2 }' "$T/out"; }
+chance() { sed -n 's/^memory .*chance of running out \(< \)*\([0-9.]*\) %$/\2/p' "$T/out"; }
+at_most() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a != "" && b != "" && a + 0 <= b + 0) }'; }
+
+expect 0 "the usual plan" "^risky " $plan -o "$T/plan.json"
+at_most "$(chance)" 1
+result $? "... has a chance of at most 1 %" "$T/out"
+said=$(awk '/^risky/ { print $2 }' "$T/out") safe=$(step)
+! at_most "$safe" "$said"
+result $? "... and the riskier one is faster" "$T/out"
+takes=$(sed -n 's/^risky.*: --oom-risk \([0-9.]*\) takes it$/\1/p' "$T/out")
+bound=$(sed -n 's/^gap .* below \([0-9.]*\) s.*/\1/p' "$T/out")
+at_most "$bound" "$safe"
+result $? "... with a bound below it" "$T/out"
+expect 0 "it checks" "memory said  ok" $LINKWISE check "$T/plan.json"
+tr -d ' \n' <"$T/plan.json" >"$T/flat"
+grep -q '"oom_risk":0.01[,}]' "$T/flat" && grep -q '"riskier":{.*"oom_probability":0.0[1-9]' "$T/flat"
+result $? "the file says the limit, and what is riskier" "$T/flat"
+
+expect 0 "the risk that is named is taken" "^step " $plan --oom-risk "$takes" -o "$T/risky.json"
+at_most "$(step)" "$said" && ! grep -q '^risky' "$T/out"
+result $? "... and gives the faster plan" "$T/out"
+for given in "--memory-limit 95" "--tie 0"; do
+    expect 0 "$given asks for the best" "limit 75.2 GiB" $plan $given
+    at_most "$(step)" "$said" && ! grep -q '^risky' "$T/out"
+    result $? "... and gets it" "$T/out"
+done
+expect 0 "what may run out is better than nothing" "no plan that was found has a smaller chance" $plan $risky
+! at_most "$(chance)" 1
+result $? "... where all else is fixed" "$T/out"
+expect 0 "a plan kept is not called the safest" "^memory " $LINKWISE plan --from "$T/risky.json"
+! grep -qE "^risky|no plan that was found" "$T/out"
+result $? "... since no other was looked for" "$T/out"
+expect 0 "GPU hours" "^risky .* less GPU hours" $plan --objective gpu-hours
+expect 0 "a plan that hardly runs out" "^memory " \
+    $LINKWISE plan "1x8 a100-sxm4-80g intra:240" llama-2-13b --seq 4096 --global-batch 128
+! grep -q "^risky" "$T/out"
+result $? "... and has nothing beside it" "$T/out"
+done_testing

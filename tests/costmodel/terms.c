@@ -1,0 +1,600 @@
+/* Every term of a layer's time and of what ranks send, against sums written here from
+ * docs/formulas.md: products, elementwise traffic, attention, optimizer, volumes, and the part of
+ * a send or an exchange that shows. */
+#include "tests/lib/fixture.h"
+
+#include "costmodel/costmodel_private.h"
+
+/* ---- T13, one matrix product ---- */
+
+/* Of an aligned product's FLOPs over the rate; a wave starts in a hundredth of that. */
+static void product_waves (void **state)
+{
+    static const struct {
+        double batch, m, n, k, multiprocessors;
+        double time, waves;
+    } t[] = {
+        {1, 128, 256, 64, 1, 1, 1},      /* one tile, one wave */
+        {1, 256, 128, 64, 1, 1, 1},      /* the same lying */
+        {3, 128, 256, 64, 3, 1, 1},      /* a batch fills the wave */
+        {2, 128, 256, 64, 1, 1, 2},      /* two waves */
+        {1, 128, 256, 64, 4, 1 / .7, 1}, /* smaller tiles, all four busy */
+        {1, 128, 128, 64, 1, 1 / .9, 1},
+        {1, 128, 256, 2048, 4, 1, 1}, /* four parts of the inner dimension */
+        {1, 128, 256, 1536, 4, .37 + .63 * 4 / 3, 1}, /* three, one idle */
+        {1, 256, 384, 64, 2, 1 / .9, 3},              /* three waves of smaller tiles */
+    };
+    (void) state;
+
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        double flop = 2 * t[i].batch * t[i].m * t[i].n * t[i].k;
+        struct machine g = {.matrix_rate = 1e12,
+                            .memory_rate = 1e30,
+                            .wave_s = 1e-3 * flop / 1e12,
+                            .multiprocessors = t[i].multiprocessors,
+                            .element_bytes = 2};
+        double s = product_s (&g, t[i].batch, t[i].m, t[i].n, t[i].k) / flop * 1e12;
+
+        if (fabs (s - t[i].time - 1e-3 * t[i].waves) > 1e-9)
+            fail_msg ("product %zu takes %.6f, not %.6f", i, s,
+                      t[i].time + 1e-3 * t[i].waves);
+    }
+}
+
+/* The worse of the two rows' alignment slows it; at least its operands are moved. */
+static void product_limits (void **state)
+{
+    static const double n[] = {128, 96, 80, 72, 68}, part[] = {1, .9, .8, .65, .15};
+    struct machine g = {.matrix_rate = 1e12,
+                        .memory_rate = 1e30,
+                        .multiprocessors = 1,
+                        .element_bytes = 2};
+    double whole = product_s (&g, 1, 128, 128, 128);
+    (void) state;
+
+    for (int i = 0; i < 5; i++) { /* one tile pads any of these to 128 */
+        double k = product_s (&g, 1, 128, 128, n[i]) / n[i] * 128;
+
+        CLOSE (k, whole / part[i], 1e-9);
+        CLOSE (product_s (&g, 1, 128, n[i], 128),
+               fmin (1 / .9 * (.37 * n[i] + .63 * 128) / 128,
+                     1 / .7 * (.37 * n[i] + .63 * (n[i] > 64 ? 128 : 64)) / 128) *
+                   .9 * whole / part[i],
+               1e-9);
+    }
+    g.memory_rate = 1e6;
+    CLOSE (product_s (&g, 3, 128, 64, 32),
+           2.0 * 3 * (128 * 64 + 64 * 32 + 128 * 32) / 1e6, 1e-12);
+}
+
+/* ---- T8, T14 to T16: a layer ---- */
+
+struct parts {
+    const struct machine *g;
+    double fwd, inputs, weights, params, traffic; /* traffic in bytes a token */
+};
+
+static void product (struct parts *x, double count, double rows, double in, double out)
+{
+    x->fwd += product_s (x->g, count, rows, out, in);
+    x->inputs += product_s (x->g, count, rows, in, out);
+    x->weights += product_s (x->g, count, in, out, rows);
+    x->params += count * in * out;
+}
+
+static struct machine machine_in (const struct setting *s)
+{
+    const struct topology_gpu_type *t = s->cluster->node[0].type;
+
+    return (struct machine){
+        .wave_s = 1e-6,
+        .matrix_rate = t->bf16_flop_per_s * t->gemm_efficiency * s->profile.time.gemm,
+        .memory_rate = t->hbm_bytes_per_s * s->profile.time.memory_bandwidth,
+        .multiprocessors = t->multiprocessors,
+        .element_bytes = 2};
+}
+
+/* No launches; kernels fused or not; constants that differ from each other. */
+static struct setting layer_job (const char *model, int tp, bool sp, bool fused)
+{
+    struct setting s = small_job_as (cluster_of ("1x8 h100-sxm5-80g intra:400"), 4, 1024,
+                                     64, config_of (tp, 1, 1, 2));
+    struct workload_profile *p = &s.profile;
+
+    s.model = model_of (model);
+    s.config.sequence_parallel = sp;
+    p->compute_of_type = p->sums_in_products = p->separate_gate = false;
+    p->fused_norm = p->fused_mlp = p->fused_rotary = p->fused_accumulation = fused;
+    p->time.layer_launch_fwd_s = p->time.layer_launch_back_s = 0;
+    p->time.attention = .5;
+    p->time.attention_back = .4;
+    p->memory.gradient_bytes = 4;
+    return s;
+}
+
+static struct costmodel_compute compute_of (const struct setting *s)
+{
+    struct costmodel_compute k;
+
+    costmodel_compute (&s->model, &s->job, &s->config, &s->profile,
+                       s->cluster->node[0].type, &k);
+    return k;
+}
+
+/* Norms and residuals: 20 h, 30 h more a norm of separate operations, 6 h of dropout. */
+static double elementwise (const struct setting *s, bool fused)
+{
+    const struct workload_model *m = &s->model;
+    double per = 20 + (fused ? 0 : 30.0 * m->norms) + (m->dropout ? 6 : 0);
+
+    return per * m->hidden / (s->config.sequence_parallel ? s->config.deg.tp : 1);
+}
+
+static void check_layer (const struct setting *s, const struct parts *x, double tokens,
+                         double width, const struct costmodel_layer *got)
+{
+    const struct workload_profile *p = &s->profile;
+    double heads = s->model.heads / (double) s->config.deg.tp;
+    double moved = x->traffic * tokens / x->g->memory_rate,
+           peak = x->g->matrix_rate / p->time.gemm;
+    /* Scores and values, half of them masked; backward 2.5 times. */
+    double attention = tokens * s->job.seq * heads * width / peak;
+    double bytes = p->fused_accumulation ? 2 * 4 : 3 * 4 + 2 + 4;
+    double weights = x->weights + bytes * x->params / x->g->memory_rate;
+
+    CLOSE (got->attention_fwd_s, attention / p->time.attention, 1e-9);
+    CLOSE (got->attention_back_s, 2.5 * attention / p->time.attention_back, 1e-9);
+    CLOSE (got->fwd_s, x->fwd + moved + got->attention_fwd_s, 1e-9);
+    CLOSE (got->weight_s, weights, 1e-9);
+    CLOSE (got->back_s, x->inputs + weights + 2 * moved + got->attention_back_s, 1e-9);
+}
+
+/* Grouped heads with rotary positions and a gated MLP; all heads, learned positions, a plain MLP
+ * and dropout. */
+static void dense_layers (void **state)
+{
+    static const char *const models[] = {"llama-3-8b", "gpt2-xl"};
+    (void) state;
+
+    for (int i = 0; i < 16; i++) {
+        bool gated = i % 2 == 0, fused = i & 2, sp = i & 8;
+        int tp = i & 4 || sp ? gated ? 4 : 5 : 1;
+        struct setting s = layer_job (models[i % 2], tp, sp, fused);
+        const struct workload_model *m = &s.model;
+        struct machine g = machine_in (&s);
+        struct parts x = {.g = &g};
+        double h = m->hidden, d = m->head_dim, q = m->heads * d / tp,
+               kv = m->kv_heads * d / tp;
+        double f = m->ffn / (double) tp, tokens = 1024 * 2 / 2;
+        struct costmodel_compute k;
+
+        assert_true (m->gated_mlp == gated && (m->positions == 0) == gated);
+        s.config.deg.cp = 2;
+        product (&x, 1, tokens, h, q + 2 * kv);
+        product (&x, 1, tokens, q, h);
+        product (&x, 1, tokens, h, gated ? 2 * f : f);
+        product (&x, 1, tokens, f, h);
+        x.traffic = elementwise (&s, fused) + (gated ? (fused ? 4 : 20) * (q + kv) : 0) +
+                    ((gated ? 6 : 4) + (fused ? 0 : 4)) * f;
+        k = compute_of (&s);
+        check_layer (&s, &x, tokens, 2 * d, &k.dense);
+        topology_cluster_destroy (s.cluster);
+    }
+}
+
+/* Latent attention and experts: the first halves of the projections are whole on each rank, the
+ * router sees a rank's own tokens, every expert 64s of rows. */
+static void expert_layers (void **state)
+{
+    (void) state;
+
+    for (int i = 0; i < 4; i++) {
+        bool fused = i & 1, sp = i & 2;
+        int tp = sp ? 4 : 1;
+        struct setting s = layer_job ("deepseek-v3", tp, sp, fused);
+        const struct workload_model *m = &s.model;
+        struct machine g = machine_in (&s);
+        struct parts x = {.g = &g};
+        double h = m->hidden, a = m->heads / (double) tp, qk = m->nope_dim + m->rope_dim;
+        double tokens = 2048, pairs = tokens * m->top_k * (sp ? 2.0 / tp : 1);
+        double f = m->expert_ffn / (sp ? 2.0 : 1), shared = m->shared_ffn / (double) tp;
+        double mine = m->experts / 8.0, rows = 64 * ceil (pairs / mine / 64),
+               per = 6 + (fused ? 0 : 4);
+        struct costmodel_compute k;
+
+        s.config.deg.ep = 8;
+        s.config.deg.etp = sp ? 2 : 1;
+        product (&x, 1, tokens, h, m->q_rank);
+        product (&x, 1, tokens, h, m->kv_rank + m->rope_dim);
+        product (&x, 1, tokens, a * m->v_dim, h);
+        product (&x, 1, tokens, m->q_rank, a * qk);
+        product (&x, 1, tokens, m->kv_rank, a * (m->nope_dim + m->v_dim));
+        product (&x, 1, tokens / (sp ? tp : 1), h, m->experts);
+        product (&x, 1, tokens, h, 2 * shared);
+        product (&x, 1, tokens, shared, h);
+        product (&x, mine, rows, h, 2 * f);
+        product (&x, mine, rows, f, h);
+        x.traffic = elementwise (&s, fused) + (fused ? 4 : 20) * 2 * a * qk +
+                    per * shared + per * f * mine * rows / tokens +
+                    8 * h * pairs / tokens;
+        k = compute_of (&s);
+        check_layer (&s, &x, tokens, qk + m->v_dim, &k.expert);
+        topology_cluster_destroy (s.cluster);
+    }
+}
+
+/* Launches are a floor: joined by fourth powers, per layer and direction. */
+static void launches (void **state)
+{
+    struct setting s = layer_job ("llama-3-8b", 1, false, true);
+    struct costmodel_compute bare = compute_of (&s), k;
+    (void) state;
+
+    s.profile.time.layer_launch_fwd_s = 2 * bare.dense.fwd_s;
+    s.profile.time.layer_launch_back_s = 3 * bare.dense.back_s;
+    k = compute_of (&s);
+    CLOSE (k.dense.fwd_s, bare.dense.fwd_s * pow (17, .25), 1e-9);
+    CLOSE (k.dense.back_s, bare.dense.back_s * pow (82, .25), 1e-9);
+    CLOSE (k.dense.weight_s, bare.dense.weight_s * pow (82, .25), 1e-9);
+    s.config.recompute = RECOMPUTE_FULL;
+    s.profile.time.recompute_s = 5;
+    CLOSE (compute_of (&s).dense.recompute_s, 5 + k.dense.fwd_s, 1e-9);
+    topology_cluster_destroy (s.cluster);
+}
+
+/* T16: three products over the rank's padded part of the vocabulary, 13 bytes a logit, or 40 and
+ * 8 on all of them where they are gathered; a third of it forward. */
+static void head_and_embedding (void **state)
+{
+    (void) state;
+
+    for (int tp = 1; tp <= 4; tp += 3)
+        for (int gathered = 0; gathered < 2; gathered++) {
+            struct setting s = layer_job ("llama-3-8b", tp, false, true);
+            struct machine g = machine_in (&s);
+            struct parts x = {.g = &g};
+            double h = s.model.hidden, tokens = 2048;
+            double v = workload_padded_vocab (&s.model, tp) / tp;
+            double bytes = gathered ? (tp > 1 ? 48 : 40) * v * tp : 13 * v, loss;
+            struct costmodel_compute k;
+
+            s.job.gathered_logits = gathered ? CHOICE_YES : CHOICE_NO;
+            k = compute_of (&s);
+            product (&x, 1, tokens, h, v);
+            loss = tokens * bytes / g.memory_rate;
+            CLOSE (k.head_fwd_s, x.fwd + loss / 3, 1e-9);
+            CLOSE (k.head_weight_s, x.weights + 8 * h * v / g.memory_rate, 1e-9);
+            CLOSE (k.head_back_s, x.inputs + k.head_weight_s + loss * 2 / 3, 1e-9);
+            CLOSE (k.embed_fwd_s, 4 * tokens * h / g.memory_rate, 1e-9);
+            CLOSE (k.embed_back_s, 6 * tokens * h / g.memory_rate, 1e-9);
+            topology_cluster_destroy (s.cluster);
+        }
+}
+
+/* Attention of separate operations: two products a head, and its scores' traffic. */
+static void scores (void **state)
+{
+    struct setting s = layer_job ("gpt2-xl", 5, false, true);
+    struct machine g = machine_in (&s);
+    double a = s.model.heads / 5, d = s.model.head_dim, tokens = 1024, rows = 512;
+    struct costmodel_compute k;
+    (void) state;
+
+    s.config.deg.cp = 2;
+    for (int fused = 0; fused < 2; fused++) {
+        double per =
+            fused ? s.profile.time.fused_score_traffic : s.profile.time.score_traffic;
+        double moved = per * tokens * 1024 * a / g.memory_rate;
+        double products =
+            product_s (&g, 2 * a, rows, 1024, d) + product_s (&g, 2 * a, rows, d, 1024);
+
+        s.job.attention = fused ? ATTENTION_FUSED : ATTENTION_UNFUSED;
+        k = compute_of (&s);
+        CLOSE (k.dense.attention_fwd_s, products + moved / 3, 1e-9);
+        CLOSE (k.dense.attention_back_s, 2 * products + moved * 2 / 3, 1e-9);
+    }
+    topology_cluster_destroy (s.cluster);
+}
+
+/* The optimizer reads its 12 bytes and the gradient, writes 12 and the weight's 2, on a rank's
+ * shard, and clears all of its gradients; with adapters there is none. */
+static void optimizer (void **state)
+{
+    struct setting s = layer_job ("mixtral-8x7b", 2, true, true);
+    double hbm = machine_in (&s).memory_rate;
+    struct costmodel_compute k;
+    (void) state;
+
+    s.config.deg = (struct workload_degrees){
+        .tp = 2, .pp = 1, .dp = 6, .cp = 2, .ep = 4, .etp = 1, .vpp = 1};
+    for (int zero = 0; zero < 3; zero++) {
+        s.config.zero = zero;
+        k = compute_of (&s);
+        CLOSE (k.optimizer_s, ((24.0 + 4 + 2) / (zero ? 12 : 1) + 4) / hbm, 1e-9);
+        CLOSE (k.expert_optimizer_s, ((24.0 + 4 + 2) / (zero ? 6 : 1) + 4) / hbm, 1e-9);
+    }
+    s.job.lora = true;
+    k = compute_of (&s);
+    assert_true (k.optimizer_s == 0 && k.expert_optimizer_s == 0 && k.head_weight_s == 0);
+    topology_cluster_destroy (s.cluster);
+}
+
+/* A stage: its layers, the ends that it holds, half of a micro-batch's host work each way. */
+static void stages (void **state)
+{
+    struct workload_config c = config_of (1, 1, 1, 1);
+    struct workload_profile p = profile_of (WORKLOAD_PROFILE_DEFAULT);
+    struct costmodel_compute k = {
+        .dense = {.fwd_s = 1, .back_s = 2, .weight_s = .5, .recompute_s = .25},
+        .expert = {.fwd_s = 10, .back_s = 20, .weight_s = 5, .recompute_s = 3},
+        .embed_fwd_s = 100,
+        .embed_back_s = 200,
+        .head_fwd_s = 1000,
+        .head_back_s = 2000,
+        .head_weight_s = 500};
+    struct workload_stage held = {.dense = 3, .expert = 2};
+    struct costmodel_stage_time t;
+    (void) state;
+
+    p.time.microbatch_s = .02;
+    costmodel_stage_compute (&c, &p, &k, &held, &t);
+    CLOSE (t.fwd_s, 23.01, 1e-12);
+    CLOSE (t.back_s, 46.01, 1e-12);
+    CLOSE (t.weight_s, 11.5, 1e-12);
+    held.embedding = held.head = true;
+    c.recompute = RECOMPUTE_FULL;
+    for (c.recompute_layers = 0; c.recompute_layers <= 6; c.recompute_layers += 2) {
+        double again = c.recompute_layers == 0 || c.recompute_layers > 5
+                           ? 1
+                           : c.recompute_layers / 5.0;
+
+        costmodel_stage_compute (&c, &p, &k, &held, &t);
+        CLOSE (t.fwd_s, 1123.01, 1e-12);
+        CLOSE (t.back_s, 2246.01 + again * (3 * .25 + 2 * 3), 1e-12);
+        CLOSE (t.weight_s, 511.5, 1e-12);
+    }
+}
+
+/* ---- T9 to T12: what ranks send ---- */
+
+static struct costmodel_volume volume_of (const struct setting *s)
+{
+    struct costmodel_volume v;
+
+    costmodel_volume (&s->model, &s->job, &s->config, &s->profile, &v);
+    return v;
+}
+
+static void tensors (void **state)
+{
+    static const struct {
+        const char *model;
+        double kv; /* keys and values of a token, over all ranks of tp 4 */
+    } t[] = {{"llama-3-8b", 2 * 8 * 128},
+             {"gpt2-xl", 2 * 25 * 64},
+             {"deepseek-v3", 128 * (128 + 64 + 128)}};
+    (void) state;
+
+    for (int i = 0; i < 12; i++) {
+        bool sp = i & 1, wide = i & 2;
+        int m = i / 4, tp = m == 1 ? 5 : 4;
+        struct setting s = layer_job (t[m].model, tp, sp, true);
+        double tensor = (wide ? 4.0 : 2.0) * 1024 * 2 / 2 * s.model.hidden;
+        struct costmodel_volume v;
+
+        s.job.precision = wide ? PREC_FP32 : PREC_BF16;
+        s.config.deg.cp = 2;
+        v = volume_of (&s);
+        CLOSE (v.tp_bytes, tensor, 1e-12);
+        CLOSE (v.p2p_bytes, tensor / (sp ? tp : 1), 1e-12);
+        CLOSE (v.cp_bytes, tensor / s.model.hidden * t[m].kv / tp, 1e-12);
+        CLOSE (v.ep_bytes, m == 2 ? v.p2p_bytes : 0, 1e-12);
+        topology_cluster_destroy (s.cluster);
+    }
+    /* More ranks than keys' heads: each has one. */
+    struct setting s = layer_job ("llama-3-8b", 16, false, true);
+
+    CLOSE (volume_of (&s).cp_bytes, 2.0 * 2048 * 2 * 128, 1e-12);
+    topology_cluster_destroy (s.cluster);
+}
+
+/* Bytes for each parameter by ZeRO, m micro-batches of L layers, as T10's table. */
+static void gradients (void **state)
+{
+    struct setting s = layer_job ("llama-3-8b", 1, false, true); /* 32 layers */
+    const struct {
+        int zero, pp;
+        bool whole;
+        double bytes, phases;
+    } t[] = {{0, 1, false, 4, 0},
+             {1, 1, false, 4 + 2, 2},
+             {1, 1, true, 8 + 2, 3},
+             {2, 1, false, 8 * 4 + 2, 9},
+             {3, 1, false, 8 * (4 + 4), 3 * 8 * 32},
+             {3, 5, false, 4 + 2, 2 * 7}};
+    struct costmodel_volume v;
+    (void) state;
+
+    s.config.micro_batch = 2;
+    s.config.deg.dp = 4; /* 64 sequences: 8 micro-batches */
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        s.config.zero = t[i].zero;
+        s.config.deg.pp = t[i].pp;
+        s.profile.time.all_reduced_gradients = t[i].whole;
+        v = volume_of (&s);
+        CLOSE (v.dp_bytes, t[i].bytes, 1e-12);
+        assert_int_equal (v.dp_all_reduce, t[i].zero == 0);
+        assert_true (v.dp_all_reduce || v.dp_phases == t[i].phases);
+    }
+    /* Adapters reduce nothing; their frozen weights are gathered. */
+    s.job.lora = true;
+    s.config.deg.pp = 1;
+    CLOSE (volume_of (&s).dp_bytes, 8 * 4, 1e-12);
+    s.config.zero = 1;
+    assert_true (volume_of (&s).dp_bytes == 0);
+    topology_cluster_destroy (s.cluster);
+}
+
+/* First and last stage sum the gradients of one matrix; not where they are one rank. */
+static void tied_embeddings (void **state)
+{
+    struct setting s = layer_job ("gpt2-xl", 5, false, true);
+    double all = 4.0 * 1600 * workload_padded_vocab (&s.model, 5) / 5;
+    (void) state;
+
+    assert_true (s.model.tied);
+    for (int i = 0; i < 5; i++) {
+        struct setting x = s;
+
+        x.config.deg.pp = i == 1 ? 1 : 4;
+        x.config.schedule = i == 2 ? SCHEDULE_ZBV : SCHEDULE_1F1B;
+        x.job.lora = i == 3;
+        x.model.tied = i != 4;
+        CLOSE (volume_of (&x).tied_bytes, i == 0 ? all : 0, 1e-12);
+    }
+    topology_cluster_destroy (s.cluster);
+}
+
+/* T1: 6 for each matrix parameter and 12 L a d s a token. */
+static void model_flop (void **state)
+{
+    struct workload_job j = {.seq = 1024, .global_batch = 3};
+    struct workload_model llama = model_of ("llama-3-8b"), v3 = model_of ("deepseek-v3"),
+                          gpt = model_of ("gpt2-xl");
+    double tokens = 3 * 1024;
+    (void) state;
+
+    CLOSE (costmodel_model_flop (&llama, &j),
+           tokens * (6 * (workload_active_params (&llama) - 4096.0 * 128256) +
+                     12.0 * 32 * 4096 * 1024),
+           1e-12);
+    CLOSE (costmodel_model_flop (&v3, &j),
+           tokens * (6 * (workload_active_params (&v3) - 7168.0 * 129280) +
+                     12.0 * 61 * 128 * (128 + 64 + 128) / 2 * 1024),
+           1e-12);
+    /* The tied table is the output's matrix; positions multiply nothing. */
+    CLOSE (costmodel_model_flop (&gpt, &j),
+           tokens * (6 * (workload_active_params (&gpt) - 1600.0 * 1024) +
+                     12.0 * 48 * 1600 * 1024),
+           1e-12);
+    gpt.decoder_layers = 5; /* each attends to itself and to the encoder */
+    CLOSE (costmodel_model_flop (&gpt, &j) -
+               tokens * 6 * (workload_active_params (&gpt) - 1600.0 * 1024),
+           tokens * 12.0 * (48 + 10) * 1600 * 1024, 1e-12);
+}
+
+/* T12, the chance of a visit, by trying every choice of a token. */
+static void visits (void **state)
+{
+    (void) state;
+
+    for (int groups = 0; groups <= 4; groups += 2)
+        for (int top = 0; top <= groups; top++)
+            for (int k = 1; k <= 2; k++)
+                for (int held = 1; held <= 8; held++) {
+                    struct workload_model m = {.experts = 8,
+                                               .top_k = k,
+                                               .expert_groups = groups,
+                                               .top_groups = top};
+                    int size = groups ? 8 / groups : 8, all = 0, met = 0,
+                        n = groups ? groups : 1;
+                    double chance = 0;
+
+                    /* Groups as likely as any; of theirs, experts as likely as any. */
+                    for (int g = 0; g < 1 << n; g++) {
+                        int of = 0, hit = 0;
+
+                        if (__builtin_popcount (g) != (top ? top : n))
+                            continue;
+                        for (int e = 0; e < 1 << 8; e++) {
+                            bool in = __builtin_popcount (e) == k;
+
+                            for (int i = 0; i < 8; i++)
+                                in = in && (!(e >> i & 1) || g >> i / size & 1);
+                            of += in;
+                            hit += in && e & ((1 << held) - 1);
+                        }
+                        all++;
+                        chance += hit / (double) of;
+                        met += hit > 0;
+                    }
+                    /* Held experts that fill no whole group are spread evenly over theirs. */
+                    if (held % size == 0 || held < size || groups == 0)
+                        CLOSE (costmodel_visit_chance (&m, held), chance / all, 1e-9);
+                    assert_true (costmodel_visit_chance (&m, held) <= 1 + 1e-12 &&
+                                 met <= all);
+                }
+}
+
+/* T8, T9, T11, T12: single sends, and how much of each shows. */
+static void sends (void **state)
+{
+    struct workload_profile p = profile_of (WORKLOAD_PROFILE_DEFAULT);
+    struct workload_config c = config_of (4, 2, 1, 1);
+    double hidden;
+    (void) state;
+
+    p.time.collective_s = 3;
+    p.time.send_link = .5;
+    p.time.link = .8;
+    p.time.link_out = .25;
+    p.time.overlap_slowdown = .1;
+    CLOSE (costmodel_send_s (&p, 100, 10, 2), 3 + 2 + 20, 1e-12);
+    CLOSE (costmodel_cp_hop_s (&p, 100, 10, 2), 3 + 2 + 10, 1e-12);
+    assert_true (isinf (costmodel_send_s (&p, 1, 0, 0)) &&
+                 isinf (costmodel_cp_hop_s (&p, 1, 0, 0)));
+    CLOSE (costmodel_cp_exposed_s (4, 5, 8), 3 * (5 - 2), 1e-12);
+    assert_true (costmodel_cp_exposed_s (4, 5, 24) == 0);
+    CLOSE (costmodel_exchange_s (&p, 16, 1, 2), 3 + 2 + 16 / .8, 1e-12);
+    CLOSE (costmodel_exchange_s (&p, 16, 8, 2), 3 + 2 + 32 / .8, 1e-12);
+
+    p.time.dp_overlap = .5;
+    CLOSE (costmodel_exposed_s (&p, 10, 8), 6 + .1 * 4, 1e-12);
+    CLOSE (costmodel_exposed_s (&p, 3, 8), .1 * 3, 1e-12);
+    p.time.tp_overlap = .5;
+    for (int on = 0; on < 4; on++) {
+        p.time.tp_comm_overlap = on & 1;
+        c.sequence_parallel = on & 2;
+        CLOSE (costmodel_tp_exposed_s (&p, &c, 10, 4), on == 3 ? 6 + .4 : 10, 1e-12);
+        CLOSE (costmodel_tp_exposed_s (&p, &c, 10, 9), on == 3 ? 5 + .5 : 10, 1e-12);
+    }
+    c.deg.ep = 2;
+    p.time.moe_overlap = 0;
+    CLOSE (costmodel_ep_exposed_s (&p, &c, 8, 0, 10, 4, &hidden), 10, 1e-12);
+    assert_true (hidden == 0);
+
+    /* Windows and bare parts, T10. */
+    c.deg.pp = 4;
+    c.deg.vpp = 3;
+    p.time.dp_chunks = true;
+    c.schedule = SCHEDULE_INTERLEAVED;
+    CLOSE (costmodel_sync_window (&p, &c, 8), 2.0 / 3 * 4, 1e-12);
+    CLOSE (costmodel_sync_window (&p, &c, 3), 2, 1e-12);
+    CLOSE (costmodel_sync_window (&p, &c, 1), 1, 1e-12);
+    CLOSE (costmodel_sync_bare (&p, &c, 12), 1.0 / 3, 1e-12);
+    c.schedule = SCHEDULE_1F1B;
+    CLOSE (costmodel_sync_window (&p, &c, 8), 1, 1e-12);
+    assert_true (costmodel_sync_bare (&p, &c, 12) == 0);
+    c.zero = 3;
+    CLOSE (costmodel_sync_window (&p, &c, 8), 8, 1e-12);
+    p.compute_of_type = true;
+    assert_true (costmodel_sync_bare (&p, &c, 12) == 0);
+    c.deg.pp = 1;
+    CLOSE (costmodel_sync_bare (&p, &c, 12), 1.0 / 12, 1e-12);
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (product_waves), cmocka_unit_test (product_limits),
+        cmocka_unit_test (dense_layers),  cmocka_unit_test (expert_layers),
+        cmocka_unit_test (launches),      cmocka_unit_test (head_and_embedding),
+        cmocka_unit_test (scores),        cmocka_unit_test (optimizer),
+        cmocka_unit_test (stages),        cmocka_unit_test (tensors),
+        cmocka_unit_test (gradients),     cmocka_unit_test (tied_embeddings),
+        cmocka_unit_test (model_flop),    cmocka_unit_test (visits),
+        cmocka_unit_test (sends),
+    };
+
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}

@@ -1,0 +1,44 @@
+#!/bin/bash
+# An allocation that fails gives a message and a bad exit code, or changes nothing: never another
+# answer.
+. tests/lib/tap.sh
+. tests/lib/faults.sh
+mkdir "$T/before"
+cp examples/clusters/h100-10.json examples/clusters/a100-16-*.json examples/models/llama-2-70b.json "$T/before/"
+head -n 30 examples/runs/bloom.csv >"$T/before/runs.csv"
+cp tests/fuzz/seeds/import/nvbandwidth "$T/before/nvbandwidth.txt"
+cp tests/fuzz/seeds/machine/hwloc "$T/before/hwloc.xml"
+
+# GLPK and hwloc abort where they get no memory.
+holds() { # RC
+    case $1 in
+    0) same ;;
+    134) ;;
+    *) [ "$1" -lt 128 ] && grep . "$T/faulty/err" >/dev/null || echo "a signal, or no message" ;;
+    esac
+}
+same() { diff -r -x err -I '"seconds": ' "$T/after" "$T/faulty"; } # but for what a search took
+job="--seq 4096 --global-batch 80"
+split="$job --tp 8 --pp 5 --dp 2 --micro-batch 1"
+(cd "$T/before" && $L plan h100-10.json llama-2-70b.json $split --threads 1 -o plan.json >/dev/null)
+faults memory mem "mem llama-2-7b --gpu h100-sxm5-80g $job --tp 8 --micro-batch 1"
+faults memory time "time h100-10.json llama-2-70b.json $split --json"
+faults memory eval "eval plan.json"
+faults memory check "check plan.json --json"
+faults memory emit "emit plan.json -d launch"
+faults memory bind "bind plan.json --only cnode3-[002-011] -o new.json"
+faults memory validate "validate runs.csv --json"
+faults memory calibrate "calibrate runs.csv -o mine.json"
+faults memory compare "compare a100-16-before.json a100-16-after.json --json"
+faults memory report "report plan.json -o new.html"
+faults memory "report --compare" "report --compare a100-16-before.json a100-16-after.json -o new.html"
+faults memory topo "topo --from hwloc.xml -o new.json"
+faults memory "cluster show" "cluster show h100-10.json --json"
+faults memory "cluster merge" "cluster merge h100-10.json -o new.json"
+faults memory "cluster import" "cluster import nvbandwidth.txt -o new.json"
+faults memory "cluster synth" "cluster synth calm --nodes 8 --gpus 8 --gpu-type h100-sxm5-80g --seed 1 -o new.json"
+faults memory "cluster drain" "cluster drain h100-10.json cnode3-003 -o new.json"
+# A search that loses a candidate may end elsewhere: its plan must be whole.
+same() { $L check "$T/faulty/new.json"; }
+faults memory plan "plan h100-10.json llama-2-70b.json $split --threads 1 -o new.json"
+done_testing

@@ -1,0 +1,419 @@
+/* The files of one target, or why there are none, on small plans: every rule of Megatron's
+ * arguments, of names and of blocks of ranks, on both sides of where it changes. */
+#include "base/file.h"
+#include "launch/launch_private.h"
+#include "tests/lib/fixture.h"
+
+#define RANKS 8
+#define FULL_BLOCK \
+    "--recompute-granularity full\n--recompute-method block\n--recompute-num-layers "
+#define STATES(MOMENTS)                                         \
+    "--use-precision-aware-optimizer\n--exp-avg-dtype " MOMENTS \
+    "\n--exp-avg-sq-dtype " MOMENTS "\n"
+#define FSDP(WHAT)                                       \
+    "--use-distributed-optimizer\n--use-megatron-fsdp\n" \
+    "--data-parallel-sharding-strategy " WHAT            \
+    "\n--no-gradient-accumulation-fusion\n--ckpt-format fsdp_dtensor\n"
+
+/* A plan's ranks on GPUs of a cluster. */
+struct made {
+    struct topology_cluster *cluster;
+    struct workload_plan plan;
+    struct workload_place place[RANKS];
+    int on_node[RANKS];
+    struct launch_input in;
+};
+
+static void make (struct made *m, const char *cluster, int n, const int *gpu)
+{
+    *m = (struct made){.cluster = cluster_of (cluster), .plan.n_ranks = n};
+    m->in = (struct launch_input){.plan = &m->plan,
+                                  .cluster = m->cluster,
+                                  .gpu = gpu,
+                                  .ranks_on_node = m->on_node,
+                                  .linkwise = "linkwise"};
+    m->plan.place = m->place;
+    for (int r = 0; r < n; r++) {
+        int node = m->cluster->node_of_gpu[gpu[r]];
+
+        m->place[r].node = m->cluster->node[node].name;
+        m->place[r].gpu = gpu[r] - m->cluster->node[node].first_gpu;
+        m->in.nodes += m->on_node[node]++ == 0;
+        if (m->on_node[node] > m->in.most_ranks)
+            m->in.most_ranks = m->on_node[node];
+    }
+}
+
+/* What a target says: the file at a path, or its refusal. */
+static void says (const struct launcher *l, const struct made *m, const char *path,
+                  struct text *said)
+{
+    struct launch_files f = {.generation = "0123456789abcdef"};
+    struct text readme = {0};
+    struct error err = {""};
+
+    said->len = 0;
+    if (l->write (&m->in, &f, &readme, &err) != ST_OK)
+        text_add (said, "%s", err.text);
+    for (int i = 0; i < f.n; i++) {
+        if (err.text[0] == '\0' && strcmp (f.file[i].path, path) == 0)
+            text_add (said, "%s", text_str (&f.file[i].text));
+        text_free (&f.file[i].text);
+    }
+    text_free (&readme);
+}
+
+static void expect_says (const struct launcher *l, const struct made *m, const char *path,
+                         const char *expected, const char *what)
+{
+    struct text said = {0};
+
+    says (l, m, path, &said);
+    if (!strstr (text_str (&said), expected) ||
+        (expected[0] == '\0' && text_str (&said)[0] != '\0'))
+        fail_msg ("%s: expected \"%s\", found \"%s\"", what, expected, text_str (&said));
+    text_free (&said);
+}
+
+/* ---- Megatron's arguments ---- */
+
+/* Those between the batch and the precision. */
+static const struct arguments {
+    struct workload_config config;
+    int layers[5];
+    const char *expected;
+} arguments[] = {
+    {{.deg = {1, 1, 1, 1, 1, 1, 1}}, {8}, ""},
+    {{.deg = {1, 4, 1, 1, 1, 1, 1}}, {8, 8, 8, 8}, ""},
+    {{.deg = {1, 4, 1, 1, 1, 1, 1}},
+     {7, 9, 9, 6},
+     "--decoder-first-pipeline-num-layers 7\n--decoder-last-pipeline-num-layers 6\n"},
+    {{.deg = {1, 4, 1, 1, 1, 1, 1}},
+     {9, 9, 9, 5},
+     "--decoder-last-pipeline-num-layers 5\n"},
+    {{.deg = {1, 4, 1, 1, 1, 1, 1}},
+     {7, 9, 9, 9},
+     "--decoder-first-pipeline-num-layers 7\n"},
+    {{.deg = {1, 2, 1, 1, 1, 1, 1}}, {3, 2}, "--decoder-first-pipeline-num-layers 3\n"},
+    {{.deg = {1, 4, 1, 1, 1, 1, 1}},
+     {2, 1, 3, 2},
+     "--pipeline-model-parallel-layout Ett|t|ttt|ttL\n"},
+    {{.deg = {1, 4, 1, 1, 1, 1, 1}},
+     {2, 1, 2, 2},
+     "--pipeline-model-parallel-layout Ett|t|tt|ttL\n"},
+    {{.deg = {1, 2, 1, 1, 1, 1, 3}},
+     {6, 6},
+     "--num-layers-per-virtual-pipeline-stage 2\n"},
+    {{.deg = {1, 2, 1, 1, 1, 1, 2}},
+     {3, 2},
+     "--pipeline-model-parallel-layout Ett|t|t|tL\n"},
+    {{.deg = {1, 2, 1, 1, 1, 1, 1}, .recompute = RECOMPUTE_FULL, .recompute_layers = 3},
+     {8, 8},
+     FULL_BLOCK "3\n"},
+    {{.deg = {1, 2, 1, 1, 1, 1, 2}, .recompute = RECOMPUTE_FULL, .recompute_layers = 4},
+     {8, 8},
+     "--num-layers-per-virtual-pipeline-stage 4\n" FULL_BLOCK "2\n"},
+    {{.deg = {1, 2, 1, 1, 1, 1, 2}, .recompute = RECOMPUTE_FULL, .recompute_layers = 3},
+     {8, 8},
+     "2 chunks, not 3 in all; plan with --recompute full:4"},
+    {{.deg = {1, 2, 1, 1, 1, 1, 1}, .recompute = RECOMPUTE_FULL},
+     {8, 8},
+     "--recompute-granularity full\n--recompute-method uniform\n--recompute-num-layers "
+     "1\n"},
+    {{.deg = {1, 1, 1, 1, 1, 1, 1}, .recompute = RECOMPUTE_SELECTIVE},
+     {8},
+     "--recompute-granularity selective\n"},
+    {{.deg = {1, 1, 1, 1, 1, 1, 1},
+      .recompute = RECOMPUTE_SELECTIVE,
+      .recompute_modules = 1 << MODULE_CORE_ATTN | 1 << MODULE_MOE_ACT},
+     {8},
+     "--recompute-granularity selective\n--recompute-modules core_attn moe_act\n"
+     "--moe-grouped-gemm\n"},
+    {{.deg = {1, 2, 1, 1, 1, 1, 1}, .zero = 1}, {8, 8}, "--use-distributed-optimizer\n"},
+    {{.deg = {1, 1, 2, 1, 1, 1, 1}, .zero = 2}, {8}, FSDP ("optim_grads")},
+    {{.deg = {1, 1, 2, 1, 1, 1, 1}, .zero = 3}, {8}, FSDP ("optim_grads_params")},
+    {{.deg = {1, 2, 1, 1, 1, 1, 1}, .zero = 2}, {8, 8}, "plan with --zero 1 or --pp 1"},
+    {{.deg = {1, 1, 1, 1, 1, 1, 1}, .optimizer_bytes = 12}, {8}, ""},
+    {{.deg = {1, 1, 1, 1, 1, 1, 1}, .zero = 1, .optimizer_bytes = 10},
+     {8},
+     "--use-distributed-optimizer\n" STATES ("fp32")},
+    {{.deg = {1, 1, 1, 1, 1, 1, 1}, .zero = 1, .optimizer_bytes = 8},
+     {8},
+     "--use-distributed-optimizer\n" STATES ("bf16") "--no-store-param-remainders\n"},
+    {{.deg = {1, 1, 1, 1, 1, 1, 1}, .zero = 1, .optimizer_bytes = 6},
+     {8},
+     "--use-distributed-optimizer\n" STATES ("bf16")},
+    {{.deg = {1, 1, 1, 1, 1, 1, 1}, .zero = 1, .optimizer_bytes = 4},
+     {8},
+     "--use-distributed-optimizer\n" STATES ("fp8")},
+    {{.deg = {1, 1, 1, 1, 1, 1, 1}, .optimizer_bytes = 4}, {8}, "plan with --zero 1"},
+    {{.deg = {1, 1, 1, 1, 1, 1, 1}, .optimizer_bytes = 9}, {8}, "a parameter, not 9"},
+    {{.deg = {1, 2, 1, 1, 1, 1, 1}, .schedule = SCHEDULE_GPIPE},
+     {8, 8},
+     "Megatron-LM has no gpipe schedule; plan with --schedule 1f1b"},
+    {{.deg = {1, 1, 1, 1, 1, 1, 1}, .schedule = SCHEDULE_GPIPE}, {8}, ""},
+    {{.deg = {1, 2, 1, 1, 1, 1, 2}, .schedule = SCHEDULE_INTERLEAVED},
+     {8, 8},
+     "--num-layers-per-virtual-pipeline-stage 4\n"},
+};
+
+static void takes_megatron_s_words (void **state)
+{
+    struct made m;
+    (void) state;
+
+    make (&m, "1x1 h100-sxm5-80g", 1, (const int[]){0});
+    for (size_t i = 0; i < sizeof arguments / sizeof *arguments; i++) {
+        const struct arguments *a = &arguments[i];
+        const struct workload_degrees *d = &a->config.deg;
+        int layers[5];
+        bool no = a->expected[0] != '\0' && a->expected[0] != '-';
+        struct text expected = {0};
+        char what[32];
+
+        memcpy (layers, a->layers, sizeof layers);
+        m.plan.config = a->config;
+        m.plan.config.micro_batch = 1;
+        m.plan.layers_per_stage = layers;
+        m.plan.job = (struct workload_job){.global_batch = 64, .precision = PREC_BF16};
+        if (!no)
+            text_add (&expected,
+                      "--tensor-model-parallel-size %d\n--pipeline-model-parallel-size "
+                      "%d\n--context-parallel-size %d\n--micro-batch-size 1\n"
+                      "--global-batch-size 64\n%s--bf16\n",
+                      d->tp, d->pp, d->cp, a->expected);
+        snprintf (what, sizeof what, "arguments %zu", i);
+        expect_says (&launch_megatron, &m, "megatron/args",
+                     no ? a->expected : text_str (&expected), what);
+        text_free (&expected);
+    }
+    topology_cluster_destroy (m.cluster);
+}
+
+/* ---- names of hosts ---- */
+
+static const struct name {
+    const struct launcher *l;
+    const char *first, *second, *why; /* "" : taken */
+} names[] = {
+    {&launch_kubernetes, "node-1.rack", "9", ""},
+    {&launch_kubernetes, "Node1", "b", "\"Node1\" is not a valid Kubernetes node name"},
+    {&launch_kubernetes, "a", "b_", "\"b_\" is not a valid"},
+    {&launch_kubernetes, "a-", "b", "\"a-\" is not a valid"},
+    {&launch_kubernetes, "a.", "b", "\"a.\" is not a valid"},
+    {&launch_kubernetes, "a..b", "b", "\"a..b\" is not a valid"},
+    {&launch_kubernetes, "a.-b", "b", "\"a.-b\" is not a valid"},
+    {&launch_kubernetes, "a-.b", "b", "\"a-.b\" is not a valid"},
+    {&launch_openmpi, "a.rack", "ab.rack", ""},
+    {&launch_openmpi, "10.0.0.1", "10.0.0.2", ""},
+    {&launch_openmpi, "7a", "node-7", ""},
+    {&launch_openmpi, "a.x", "a.y", "the hosts a.x and a.y are one to it"},
+    {&launch_openmpi, "rank", "b", "cannot hold the host name \"rank\""},
+    {&launch_openmpi, "a", "slots", "cannot hold the host name \"slots\""},
+    {&launch_openmpi, "a", "user_name", "cannot hold the host name \"user_name\""},
+    {&launch_openmpi, "007", "b", "cannot hold the host name \"007\""},
+    {&launch_openmpi, "1a.b", "b", "cannot hold the host name \"1a.b\""},
+};
+
+static void takes_names (void **state)
+{
+    static const int gpu[] = {0, 1};
+    struct made m;
+    char *own[2];
+    (void) state;
+
+    make (&m, "2x1 h100-sxm5-80g inter:48", 2, gpu);
+    for (int i = 0; i < 2; i++)
+        own[i] = m.cluster->node[i].name;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        m.cluster->node[0].name = (char *) names[i].first;
+        m.cluster->node[1].name = (char *) names[i].second;
+        expect_says (names[i].l, &m, "", names[i].why, names[i].first);
+    }
+    for (int i = 0; i < 2; i++)
+        m.cluster->node[i].name = own[i];
+    topology_cluster_destroy (m.cluster);
+}
+
+/* ---- blocks of ranks ---- */
+
+#define SAME "2x2 h100-sxm5-80g intra:300 inter:48"
+#define UNLIKE "1x2 h100-sxm5-80g intra:300 + 1x1 h100-sxm5-80g inter:48"
+
+static const struct block {
+    const struct launcher *l;
+    const char *cluster;
+    int n, gpu[4];
+    const char *path, *expected;
+} blocks[] = {
+    {&launch_torchrun, SAME, 4, {2, 3, 0, 1}, "torchrun/agents.txt", "n1 0 2\nn0 1 2\n"},
+    {&launch_torchrun,
+     SAME,
+     4,
+     {0, 2, 1, 3},
+     "torchrun/agents.txt",
+     "n0 0 1\nn1 1 1\nn0 2 1\n"},
+    {&launch_torchrun,
+     UNLIKE,
+     3,
+     {0, 1, 2},
+     "torchrun/agents.txt",
+     "n0 0 1\nn0 1 1\nn1 2 1\n"},
+    {&launch_torchrun, UNLIKE, 2, {2, 1}, "torchrun/agents.txt", "n1 0 1\nn0 1 1\n"},
+    {&launch_deepspeed,
+     SAME,
+     4,
+     {2, 3, 0, 1},
+     "deepspeed/hostfile",
+     "n1 slots=2\nn0 slots=2\n"},
+    {&launch_deepspeed, SAME, 4, {2, 3, 0, 1}, "deepspeed/include", ""},
+    {&launch_deepspeed, SAME, 4, {0, 1, 2, 3}, "deepspeed/rankfile", ""},
+    {&launch_deepspeed, SAME, 2, {3, 1}, "deepspeed/include", "n1:1@n0:1\n"},
+    {&launch_deepspeed, UNLIKE, 2, {0, 1}, "deepspeed/rankfile", ""},
+    {&launch_deepspeed, UNLIKE, 2, {2, 1}, "deepspeed/include", "n1:0@n0:1\n"},
+    {&launch_deepspeed,
+     SAME,
+     4,
+     {1, 0, 2, 3},
+     "deepspeed/rankfile",
+     "rank 0=n0 slot=*\n"},
+    {&launch_deepspeed,
+     SAME,
+     4,
+     {0, 2, 1, 3},
+     "deepspeed/rankfile",
+     "rank 1=n1 slot=*\n"},
+    {&launch_openmpi, SAME, 3, {3, 1, 0}, "openmpi/hostfile", "n0 slots=2\nn1 slots=1\n"},
+    {&launch_openmpi,
+     SAME,
+     2,
+     {3, 1},
+     "openmpi5/rankfile",
+     "rank 0=n1 slot=0\nrank 1=n0 slot=0\n"},
+    {&launch_mpich, SAME, 2, {3, 1}, "mpich/machinefile", "n1:1\nn0:1\n"},
+    {&launch_kubernetes, UNLIKE, 3, {0, 1, 2}, "", "n0 has 2 GPUs and n1 1"},
+    {&launch_kubernetes, SAME, 3, {0, 1, 2}, "kubernetes/job.json", "\"completions\": 2"},
+    {&launch_kubernetes,
+     SAME,
+     3,
+     {0, 1, 2},
+     "kubernetes/job.json",
+     "\"nvidia.com/gpu\": \"2\""},
+    {&launch_kubernetes,
+     SAME,
+     3,
+     {0, 1, 2},
+     "kubernetes/mpijob.json",
+     "\"slotsPerWorker\": 2"},
+};
+
+static void takes_blocks (void **state)
+{
+    (void) state;
+
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
+        const struct block *b = &blocks[i];
+        struct made m;
+        char what[32];
+
+        make (&m, b->cluster, b->n, b->gpu);
+        snprintf (what, sizeof what, "block %zu", i);
+        expect_says (b->l, &m, b->path, b->expected, what);
+        topology_cluster_destroy (m.cluster);
+    }
+}
+
+/* ---- one folder ---- */
+
+/* Does dir/NAME hold that text, and is it there at all? */
+static bool holds (const char *dir, const char *name, const char *text)
+{
+    struct text path = {0};
+    char *all = NULL;
+    size_t len;
+    bool found;
+
+    text_add (&path, "%s/%s", dir, name);
+    found = file_read (text_str (&path), &all, &len, NULL) == ST_OK && strstr (all, text);
+    text_free (&path);
+    free (all);
+    return found;
+}
+
+/* What of a plan on `gpu` goes to dir; another GPU order is another plan. */
+static enum status emit (const char *dir, const char *to, const int *gpu,
+                         struct error *err)
+{
+    struct made m;
+    int layers[] = {2, 2};
+    json_t *doc = json_pack ("{s:{s:s}}", "cluster", "name", "test");
+    struct launch_request r = {.gpu = gpu, .doc = doc, .linkwise = "linkwise", .to = to};
+    enum status st;
+
+    make (&m, SAME, 4, gpu);
+    m.plan.model = small_model (4);
+    m.plan.job = (struct workload_job){.seq = 8, .global_batch = 8};
+    m.plan.config = config_of (1, 2, 2, 1);
+    m.plan.config.schedule = SCHEDULE_GPIPE;
+    m.plan.layers_per_stage = layers;
+    r.plan = &m.plan;
+    r.cluster = m.cluster;
+    st = launch_emit (&r, dir, NULL, err);
+    topology_cluster_destroy (m.cluster);
+    json_decref (doc);
+    return st;
+}
+
+static void keeps_what_is_of_the_plan (void **state)
+{
+    static const int gpu[] = {0, 1, 2, 3}, other[] = {0, 2, 1, 3};
+    static const char earlier[] = "For mpich, from an earlier run: mpich/README.";
+    char root[] = "/tmp/linkwise-targets-XXXXXX", dir[64], path[96];
+    char *text = NULL;
+    size_t len;
+    struct error err = {""};
+    (void) state;
+
+    assert_non_null (mkdtemp (root));
+    snprintf (dir, sizeof dir, "%s/launch", root);
+    ok (emit (dir, "mpich", gpu, &err), &err);
+    assert_true (holds (dir, "mpich/machinefile", "n0:1\nn0:1\nn1:1\nn1:1\n"));
+    assert_false (holds (dir, "README", "earlier run"));
+    /* The seal is sixteen digits and a newline. */
+    snprintf (path, sizeof path, "%s/" LAUNCH_SEAL, dir);
+    ok (file_read (path, &text, &len, &err), &err);
+    assert_int_equal (len, 17);
+    assert_int_equal (strspn (text, "0123456789abcdef"), 16);
+    free (text);
+
+    ok (emit (dir, "openmpi,env", gpu, &err), &err);
+    assert_true (holds (dir, "README", earlier));
+    assert_false (holds (dir, "README", "For slurm"));
+    assert_true (holds (dir, "mpich/machinefile", "n0"));
+    ok (emit (dir, "env", other, &err), &err);
+    assert_false (holds (dir, "README", "earlier run"));
+    assert_false (holds (dir, "mpich/machinefile", ""));
+
+    assert_int_equal (emit (dir, "env,megatron", gpu, &err), ST_NOFIT);
+    assert_non_null (strstr (err.text, "megatron: Megatron-LM has no gpipe"));
+    ok (emit (dir, "all", gpu, &err), &err);
+    assert_true (holds (dir, "README", "Not for megatron: Megatron-LM has no gpipe"));
+    assert_true (holds (dir, "slurm/hostfile", "n1"));
+    assert_int_equal (emit (dir, "all,megatron", gpu, &err), ST_NOFIT);
+    assert_int_equal (emit (dir, "megatron,all", gpu, &err), ST_NOFIT);
+    assert_int_equal (emit (dir, "mpi", gpu, &err), ST_USAGE);
+    assert_non_null (strstr (err.text, "\"mpi\" (openmpi, mpich, slurm, torchrun, env, "
+                                       "deepspeed, kubernetes, megatron, all)"));
+    assert_int_equal (emit (dir, "", gpu, &err), ST_USAGE);
+    snprintf (path, sizeof path, "rm -r %s", root);
+    assert_int_equal (system (path), 0);
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (takes_megatron_s_words), cmocka_unit_test (takes_names),
+        cmocka_unit_test (takes_blocks), cmocka_unit_test (keeps_what_is_of_the_plan)};
+
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}

@@ -1,0 +1,401 @@
+/* How close the lower bounds are: on tiny clusters the best of all placements and splits is found
+ * by trying them.  No bound may be above it nor further below than it was.  One that is closer
+ * now either got better, and its row, which is printed, is written anew, or is too high where a
+ * bound is not close: there nothing else would tell, so that both sides are checked. */
+#include "tests/lib/bounds.h"
+
+enum { SPLIT = 5, FIGURES };
+
+static const enum bound_level levels[] = {BOUND_FRACTIONS, BOUND_SPLITS, BOUND_RUNS};
+
+static double limit_pct; /* of memory */
+
+/* The least step over every order of the GPUs from `k` on. */
+static double best_order (const struct setting *s, int *gpu, int k)
+{
+    int n = s->cluster->n_gpus;
+    double best = INFINITY;
+
+    if (k == workload_world (&s->config.deg))
+        return least_limit_pct (s, gpu) <= limit_pct ? step_of (s, gpu, NULL) : INFINITY;
+    for (int i = k; i < n; i++) {
+        int x = gpu[k];
+
+        gpu[k] = gpu[i], gpu[i] = x;
+        best = fmin (best, best_order (s, gpu, k + 1));
+        gpu[i] = gpu[k], gpu[k] = x;
+    }
+    return best;
+}
+
+/* ... and every split of the layers. */
+static double best_plan (struct setting *s, int stage, int left)
+{
+    double best = INFINITY;
+    int gpu[8], unit, least;
+
+    if (stage == s->config.deg.pp) {
+        in_file_order (gpu, s->cluster->n_gpus);
+        return left == 0 ? best_order (s, gpu, 0) : INFINITY;
+    }
+    layer_units (s, &least, &unit);
+    for (int n = least; n <= left; n += unit) {
+        s->layers[stage] = n;
+        best = fmin (best, best_plan (s, stage + 1, left - n));
+    }
+    return best;
+}
+
+#define FLAT "4x1 a100-sxm4-80g inter:5 inter-us:30"
+#define PAIRS "2x2 h100-sxm5-80g intra:200 inter:5 intra-us:9 inter-us:40"
+#define NODE "1x4 a100-sxm4-80g intra:20 intra-us:60"
+#define OUT "2x2 a100-sxm4-80g intra:100 inter:8 node:9"
+#define TWO "2x1 h100-sxm5-80g + 2x1 a100-sxm4-80g inter:6 inter-us:20"
+#define ODD "1x3 a100-sxm4-80g intra:100 inter:4 + 1x2 v100-sxm2-32g intra:50 inter:4"
+#define NEEDED "3x1 a100-sxm4-80g inter:10 + 1x1 a100-sxm4-80g inter:1"
+#define SPANS \
+    "1x3 a100-sxm4-80g intra:100 inter:6 inter-us:20 + 1x1 a100-sxm4-80g inter:6"
+#define THREE \
+    "1x1 h100-sxm5-80g inter:6 + 1x1 a100-sxm4-80g inter:6 + 2x1 v100-sxm2-32g inter:6"
+#define TRIO                                                                       \
+    "1x2 h100-sxm5-80g intra:200 inter:6 + 1x2 a100-sxm4-80g intra:100 inter:6 + " \
+    "1x1 v100-sxm2-32g inter:6"
+#define SPARE "4x1 a100-sxm4-80g inter:10 + 1x1 a100-sxm4-80g inter:1"
+
+#define F1B "1f1b"
+#define GP "gpipe"
+#define IL "interleaved"
+#define ZB1 "zb1p"
+#define ZB2 "zb2p"
+#define ZBV "zbv"
+
+/* Of six layers. */
+enum job {
+    PLAIN,
+    ZERO_0,
+    ZERO_2,
+    ZERO_3,
+    SELECTIVE,
+    FULL,
+    TIED,
+    LIMITED, /* to the memory of an even split in file order */
+    EXPERTS,
+    EXPERTS_FULL,
+    DENSE,
+    EVERY
+};
+static const struct {
+    int zero, recompute, experts, dense, every;
+    bool tied, limited;
+} jobs[] = {
+    [PLAIN] = {1, 0, 0, 0, 1, false, false},
+    [ZERO_0] = {0, 0, 0, 0, 1, false, false},
+    [ZERO_2] = {2, 0, 0, 0, 1, false, false},
+    [ZERO_3] = {3, 0, 0, 0, 1, false, false},
+    [SELECTIVE] = {1, RECOMPUTE_SELECTIVE, 0, 0, 1, false, false},
+    [FULL] = {1, RECOMPUTE_FULL, 0, 0, 1, false, false},
+    [TIED] = {1, 0, 0, 0, 1, true, false},
+    [LIMITED] = {1, 0, 0, 0, 1, false, true},
+    [EXPERTS] = {1, 0, 4, 0, 1, false, false},
+    [EXPERTS_FULL] = {1, RECOMPUTE_FULL, 4, 0, 1, false, false},
+    [DENSE] = {1, 0, 4, 1, 1, false, false},
+    [EVERY] = {1, 0, 4, 0, 2, false, false},
+};
+
+/* Degrees are tp, pp, dp, cp, ep, vpp.  Shares of the best plan, in ten-thousandths: the bound
+ * with fractions of layers, with whole ones, the closest; those of the two published models;
+ * and the best plan's of the best one with the split of layers that bound_split proposes. */
+static const struct tight {
+    const char *cluster, *schedule;
+    int deg[6];
+    enum job job;
+    int share[FIGURES];
+} known[] = {
+    {FLAT, F1B, {1, 1, 4, 1, 1, 1}, PLAIN, {10000, 10000, 10000, 10000, 7382, 10000}},
+    {FLAT, F1B, {1, 2, 2, 1, 1, 1}, PLAIN, {7705, 9830, 9830, 9382, 8342, 8668}},
+    {FLAT, F1B, {1, 3, 1, 1, 1, 1}, PLAIN, {8579, 9999, 9999, 8464, 8928, 10000}},
+    {FLAT, F1B, {1, 4, 1, 1, 1, 1}, PLAIN, {8999, 9775, 9999, 10000, 10000, 10000}},
+    {FLAT, F1B, {2, 1, 2, 1, 1, 1}, PLAIN, {9686, 9686, 9686, 4361, 3460, 10000}},
+    {FLAT, F1B, {2, 2, 1, 1, 1, 1}, PLAIN, {9792, 9999, 9999, 3988, 3362, 10000}},
+    {FLAT, F1B, {4, 1, 1, 1, 1, 1}, PLAIN, {10000, 10000, 10000, 2675, 2288, 10000}},
+    {PAIRS, F1B, {1, 1, 4, 1, 1, 1}, PLAIN, {10000, 10000, 10000, 10000, 7328, 10000}},
+    {PAIRS, F1B, {1, 2, 2, 1, 1, 1}, PLAIN, {9225, 9777, 9777, 8857, 9632, 10000}},
+    {PAIRS, F1B, {1, 3, 1, 1, 1, 1}, PLAIN, {9269, 9999, 9999, 9188, 9501, 10000}},
+    {PAIRS, F1B, {1, 4, 1, 1, 1, 1}, PLAIN, {8873, 9957, 9999, 10000, 10000, 10000}},
+    {PAIRS, F1B, {2, 1, 2, 1, 1, 1}, PLAIN, {10000, 10000, 10000, 6144, 5937, 10000}},
+    {PAIRS, F1B, {2, 2, 1, 1, 1, 1}, PLAIN, {9650, 9977, 9977, 7298, 7437, 10000}},
+    {PAIRS, F1B, {4, 1, 1, 1, 1, 1}, PLAIN, {9105, 9105, 9105, 3759, 3296, 10000}},
+    {NODE, F1B, {1, 1, 4, 1, 1, 1}, PLAIN, {10000, 10000, 10000, 6978, 8743, 10000}},
+    {NODE, F1B, {1, 2, 2, 1, 1, 1}, PLAIN, {8765, 9999, 9999, 7989, 9066, 10000}},
+    {NODE, F1B, {1, 3, 1, 1, 1, 1}, PLAIN, {8562, 9999, 9999, 8362, 8922, 10000}},
+    {NODE, F1B, {1, 4, 1, 1, 1, 1}, PLAIN, {9437, 9740, 10000, 10000, 10000, 10000}},
+    {NODE, F1B, {2, 1, 2, 1, 1, 1}, PLAIN, {9737, 9737, 9737, 5298, 5017, 10000}},
+    {NODE, F1B, {2, 2, 1, 1, 1, 1}, PLAIN, {9698, 9999, 9999, 5601, 5192, 10000}},
+    {NODE, F1B, {4, 1, 1, 1, 1, 1}, PLAIN, {10000, 10000, 10000, 3858, 3379, 10000}},
+    {OUT, F1B, {1, 1, 4, 1, 1, 1}, PLAIN, {10000, 10000, 10000, 10000, 7848, 10000}},
+    {OUT, F1B, {1, 2, 2, 1, 1, 1}, PLAIN, {9104, 9809, 9809, 8536, 9310, 9908}},
+    {OUT, F1B, {1, 3, 1, 1, 1, 1}, PLAIN, {8561, 9999, 9999, 8374, 8922, 10000}},
+    {OUT, F1B, {1, 4, 1, 1, 1, 1}, PLAIN, {9644, 9914, 9999, 10000, 10000, 10000}},
+    {OUT, F1B, {2, 1, 2, 1, 1, 1}, PLAIN, {9903, 9903, 9903, 6613, 6354, 10000}},
+    {OUT, F1B, {2, 2, 1, 1, 1, 1}, PLAIN, {9598, 9999, 9999, 7217, 7310, 10000}},
+    {OUT, F1B, {4, 1, 1, 1, 1, 1}, PLAIN, {9880, 9880, 9880, 3966, 3481, 10000}},
+    {TWO, F1B, {1, 1, 4, 1, 1, 1}, PLAIN, {9840, 10000, 10000, 9661, 7333, 10000}},
+    {TWO, F1B, {1, 2, 2, 1, 1, 1}, PLAIN, {7883, 9793, 9793, 9690, 8637, 8714}},
+    {TWO, F1B, {1, 3, 1, 1, 1, 1}, PLAIN, {9009, 10000, 10000, 9214, 9501, 10000}},
+    {TWO, F1B, {1, 4, 1, 1, 1, 1}, PLAIN, {8718, 9933, 9985, 10000, 9972, 10000}},
+    {TWO, F1B, {2, 1, 2, 1, 1, 1}, PLAIN, {9579, 9701, 9701, 4550, 3710, 10000}},
+    {TWO, F1B, {2, 2, 1, 1, 1, 1}, PLAIN, {9824, 9987, 9987, 4346, 3677, 10000}},
+    {TWO, F1B, {4, 1, 1, 1, 1, 1}, PLAIN, {9935, 9999, 9999, 3017, 2613, 10000}},
+    {ODD, F1B, {1, 1, 4, 1, 1, 1}, PLAIN, {9538, 10000, 10000, 8491, 6704, 10000}},
+    {ODD, F1B, {1, 2, 2, 1, 1, 1}, PLAIN, {8715, 9959, 9959, 7928, 8999, 10000}},
+    {ODD, F1B, {1, 3, 1, 1, 1, 1}, PLAIN, {8560, 10000, 10000, 8332, 8920, 10000}},
+    {ODD, F1B, {1, 4, 1, 1, 1, 1}, PLAIN, {9376, 9919, 9963, 10000, 9975, 9484}},
+    {ODD, F1B, {2, 1, 2, 1, 1, 1}, PLAIN, {9577, 10000, 10000, 5270, 5212, 10000}},
+    {ODD, F1B, {2, 2, 1, 1, 1, 1}, PLAIN, {9565, 9987, 9987, 7004, 7037, 10000}},
+    {ODD, F1B, {4, 1, 1, 1, 1, 1}, PLAIN, {9696, 9889, 9889, 3676, 3238, 10000}},
+    {FLAT, F1B, {1, 1, 4, 1, 4, 1}, EXPERTS, {9527, 9527, 9527, 5935, 2552, 10000}},
+    {FLAT, F1B, {1, 2, 2, 1, 2, 1}, EXPERTS_FULL, {9491, 9733, 9733, 5039, 3501, 10000}},
+    {FLAT, GP, {1, 3, 1, 1, 1, 1}, SELECTIVE, {8587, 9999, 9999, 8420, 8928, 10000}},
+    {FLAT, IL, {1, 2, 2, 1, 1, 3}, PLAIN, {9099, 9910, 9910, 9382, 8342, 10000}},
+    {FLAT, ZB1, {1, 3, 1, 1, 1, 1}, PLAIN, {8045, 9852, 9852, 8464, 8928, 10000}},
+    {FLAT, F1B, {1, 1, 4, 1, 1, 1}, ZERO_3, {10000, 10000, 10000, 10000, 7382, 10000}},
+    {FLAT, F1B, {1, 2, 1, 2, 1, 1}, PLAIN, {8585, 9939, 9939, 7409, 6885, 10000}},
+    {PAIRS, F1B, {1, 1, 4, 1, 4, 1}, EXPERTS, {9488, 9488, 9488, 6116, 2900, 10000}},
+    {PAIRS, F1B, {1, 2, 2, 1, 2, 1}, EXPERTS_FULL, {9458, 9745, 9745, 7964, 8257, 10000}},
+    {PAIRS, GP, {1, 3, 1, 1, 1, 1}, SELECTIVE, {9271, 9999, 9999, 9168, 9501, 10000}},
+    {PAIRS, IL, {1, 2, 2, 1, 1, 3}, PLAIN, {8544, 9999, 9999, 8857, 9632, 10000}},
+    {PAIRS, ZB1, {1, 3, 1, 1, 1, 1}, PLAIN, {8750, 9813, 9813, 9188, 9501, 10000}},
+    {PAIRS, F1B, {1, 1, 4, 1, 1, 1}, ZERO_3, {10000, 10000, 10000, 10000, 7328, 10000}},
+    {PAIRS, F1B, {1, 2, 1, 2, 1, 1}, PLAIN, {9537, 9842, 9842, 8552, 9128, 10000}},
+    {FLAT, F1B, {1, 1, 4, 1, 1, 1}, ZERO_2, {10000, 10000, 10000, 10000, 7382, 10000}},
+    {FLAT, F1B, {1, 1, 4, 1, 1, 1}, ZERO_0, {9997, 9997, 9997, 10000, 7382, 10000}},
+    {NODE, F1B, {1, 2, 1, 2, 1, 1}, PLAIN, {9242, 9959, 9959, 7567, 8028, 10000}},
+    {NODE, F1B, {1, 1, 4, 1, 2, 1}, EXPERTS, {9727, 9727, 9727, 5217, 5128, 10000}},
+    {OUT, IL, {1, 2, 2, 1, 1, 3}, PLAIN, {8194, 9697, 9697, 8536, 9310, 10000}},
+    {OUT, F1B, {1, 1, 4, 1, 4, 1}, EXPERTS, {9009, 9009, 9009, 5532, 3126, 10000}},
+    {TWO, GP, {1, 4, 1, 1, 1, 1}, PLAIN, {8754, 9999, 9999, 10000, 9972, 10000}},
+    {TWO, IL, {1, 2, 2, 1, 1, 3}, PLAIN, {9308, 9940, 9940, 9690, 8637, 10000}},
+    {TWO, ZBV, {1, 2, 2, 1, 1, 2}, PLAIN, {5475, 8325, 8325, 8842, 7440, 0}},
+    {TWO, F1B, {1, 2, 2, 1, 2, 1}, EXPERTS, {9459, 9729, 9729, 5835, 3819, 10000}},
+    {ODD, GP, {1, 4, 1, 1, 1, 1}, PLAIN, {9465, 9930, 9930, 10000, 9975, 9988}},
+    {ODD, IL, {1, 2, 2, 1, 1, 3}, PLAIN, {7780, 9056, 9057, 7928, 8999, 10000}},
+    {ODD, ZBV, {1, 2, 2, 1, 1, 2}, PLAIN, {7583, 9579, 9579, 6884, 8306, 0}},
+    {ODD, F1B, {1, 2, 2, 1, 2, 1}, EXPERTS, {8847, 9820, 9820, 6646, 7463, 10000}},
+    {NEEDED, F1B, {1, 1, 4, 1, 1, 1}, PLAIN, {1382, 10000, 10000, 1931, 1546, 10000}},
+    {NEEDED, F1B, {1, 4, 1, 1, 1, 1}, PLAIN, {7563, 7839, 8099, 8447, 9806, 9967}},
+    {NEEDED, F1B, {2, 2, 1, 1, 1, 1}, PLAIN, {6030, 6205, 6205, 3131, 3097, 4518}},
+    {NEEDED, F1B, {1, 2, 2, 1, 1, 1}, PLAIN, {2917, 4287, 4287, 7789, 4118, 6804}},
+    {SPARE, F1B, {1, 1, 4, 1, 1, 1}, PLAIN, {10000, 10000, 10000, 10000, 8076, 10000}},
+    {SPARE, F1B, {1, 4, 1, 1, 1, 1}, PLAIN, {9337, 9678, 9999, 10000, 10000, 10000}},
+    {SPARE, F1B, {2, 2, 1, 1, 1, 1}, PLAIN, {9717, 9999, 9999, 5291, 4800, 10000}},
+    {SPARE, F1B, {1, 2, 2, 1, 1, 1}, PLAIN, {8256, 9999, 9999, 9243, 8780, 10000}},
+    {PAIRS, ZB1, {1, 4, 1, 1, 1, 1}, PLAIN, {8026, 9519, 9519, 10000, 10000, 9760}},
+    {TWO, ZB1, {1, 4, 1, 1, 1, 1}, PLAIN, {7838, 9294, 9294, 10000, 9972, 9886}},
+    {TWO, ZB2, {1, 4, 1, 1, 1, 1}, PLAIN, {8636, 9958, 9958, 10000, 9972, 9705}},
+    {FLAT, IL, {2, 2, 1, 1, 1, 3}, PLAIN, {9591, 9999, 9999, 3988, 3362, 10000}},
+    {FLAT, ZB1, {2, 2, 1, 1, 1, 1}, PLAIN, {9445, 9809, 9809, 3988, 3362, 10000}},
+    {FLAT, ZBV, {2, 2, 1, 1, 1, 2}, PLAIN, {8185, 9999, 9999, 3363, 2899, 0}},
+    {FLAT, GP, {2, 2, 1, 1, 1, 1}, PLAIN, {9518, 9719, 9719, 3988, 3362, 10000}},
+    {PAIRS, IL, {2, 2, 1, 1, 1, 3}, PLAIN, {9484, 9999, 9999, 7298, 7437, 10000}},
+    {PAIRS, ZB1, {2, 2, 1, 1, 1, 1}, PLAIN, {9419, 9757, 9757, 7298, 7437, 10000}},
+    {PAIRS, ZBV, {2, 2, 1, 1, 1, 2}, PLAIN, {7976, 9900, 9900, 6072, 6191, 0}},
+    {PAIRS, GP, {2, 2, 1, 1, 1, 1}, PLAIN, {9765, 9954, 9954, 7298, 7437, 10000}},
+    {TWO, IL, {2, 2, 1, 1, 1, 3}, PLAIN, {9689, 9999, 9999, 4346, 3677, 10000}},
+    {TWO, ZB1, {2, 2, 1, 1, 1, 1}, PLAIN, {9539, 9792, 9792, 4346, 3677, 10000}},
+    {TWO, ZBV, {2, 2, 1, 1, 1, 2}, PLAIN, {7937, 9819, 9819, 3576, 3160, 0}},
+    {TWO, GP, {2, 2, 1, 1, 1, 1}, PLAIN, {9567, 9679, 9679, 4346, 3677, 10000}},
+    {NEEDED, IL, {2, 2, 1, 1, 1, 3}, PLAIN, {2594, 2720, 2720, 1356, 1279, 10000}},
+    {NEEDED, ZB1, {2, 2, 1, 1, 1, 1}, PLAIN, {6016, 6295, 6295, 3131, 3097, 4313}},
+    {NEEDED, ZBV, {2, 2, 1, 1, 1, 2}, PLAIN, {4014, 4885, 4885, 2099, 1883, 0}},
+    {NEEDED, GP, {2, 2, 1, 1, 1, 1}, PLAIN, {5986, 6160, 6160, 3131, 3097, 4463}},
+    {SPANS, IL, {2, 2, 1, 1, 1, 3}, PLAIN, {7063, 9436, 9436, 4358, 4097, 10000}},
+    {SPANS, ZB1, {2, 2, 1, 1, 1, 1}, PLAIN, {8994, 9306, 9306, 5732, 5659, 7801}},
+    {SPANS, ZBV, {2, 2, 1, 1, 1, 2}, PLAIN, {9099, 9369, 9369, 5656, 5622, 0}},
+    {SPANS, GP, {2, 2, 1, 1, 1, 1}, PLAIN, {8938, 9370, 9370, 5732, 5659, 7756}},
+    {SPANS, F1B, {2, 2, 1, 1, 1, 1}, PLAIN, {8999, 9446, 9446, 5732, 5659, 7874}},
+    {SPANS, IL, {2, 2, 1, 1, 1, 2}, PLAIN, {9004, 9397, 9403, 5732, 5659, 9931}},
+    {SPANS, ZB2, {2, 2, 1, 1, 1, 1}, PLAIN, {9025, 9338, 9338, 5732, 5659, 7792}},
+    {SPANS, F1B, {2, 2, 1, 1, 1, 1}, FULL, {9244, 9586, 9586, 5604, 5659, 7571}},
+    {SPANS, F1B, {1, 2, 2, 1, 1, 1}, PLAIN, {6076, 6797, 6797, 8447, 7015, 9696}},
+    {SPANS, F1B, {4, 1, 1, 1, 1, 1}, PLAIN, {6995, 6995, 6995, 3170, 2738, 10000}},
+    {SPANS, F1B, {2, 1, 2, 1, 1, 1}, PLAIN, {7356, 7694, 7694, 3702, 3330, 10000}},
+    {PAIRS, IL, {1, 2, 2, 1, 2, 3}, EXPERTS, {8682, 9999, 9999, 7897, 8257, 10000}},
+    {PAIRS, ZB1, {1, 2, 2, 1, 2, 1}, EXPERTS, {9037, 9700, 9700, 7897, 8257, 10000}},
+    {PAIRS, GP, {1, 2, 2, 1, 2, 1}, DENSE, {8823, 9935, 9935, 7897, 8300, 10000}},
+    {NODE, IL, {1, 2, 2, 1, 2, 3}, EXPERTS, {8831, 9735, 9735, 5916, 5868, 10000}},
+    {NODE, ZB1, {1, 2, 2, 1, 2, 1}, EXPERTS, {8393, 9264, 9264, 5916, 5868, 10000}},
+    {NODE, GP, {1, 2, 2, 1, 2, 1}, DENSE, {8077, 8835, 8835, 5916, 5938, 10000}},
+    {TWO, IL, {1, 2, 2, 1, 2, 3}, EXPERTS, {9138, 9709, 9709, 5835, 3819, 10000}},
+    {TWO, ZB1, {1, 2, 2, 1, 2, 1}, EXPERTS, {7436, 9098, 9098, 5835, 3819, 10000}},
+    {TWO, GP, {1, 2, 2, 1, 2, 1}, DENSE, {7834, 9015, 9015, 5835, 3888, 10000}},
+    {SPANS, IL, {1, 2, 2, 1, 2, 3}, EXPERTS, {4962, 5539, 5539, 4572, 4062, 10000}},
+    {SPANS, ZB1, {1, 2, 2, 1, 2, 1}, EXPERTS, {5954, 6889, 6889, 6213, 5332, 8139}},
+    {SPANS, GP, {1, 2, 2, 1, 2, 1}, DENSE, {6911, 7404, 7404, 6213, 5495, 7271}},
+    {PAIRS, IL, {1, 2, 2, 1, 2, 2}, DENSE, {8359, 9903, 9903, 7025, 7414, 10000}},
+    {PAIRS, F1B, {1, 2, 2, 1, 2, 1}, EVERY, {8795, 9593, 9593, 8512, 9041, 10000}},
+    {PAIRS, ZBV, {1, 2, 2, 1, 2, 2}, EXPERTS, {7862, 9684, 9684, 6809, 7154, 0}},
+    {PAIRS, IL, {1, 2, 2, 1, 2, 3}, EVERY, {8207, 9749, 9749, 8582, 8783, 10000}},
+    {PAIRS, ZB1, {1, 4, 1, 1, 1, 1}, DENSE, {8015, 9490, 9490, 9993, 9999, 9806}},
+    {TWO, IL, {1, 2, 2, 1, 2, 2}, DENSE, {7889, 9138, 9158, 5515, 3584, 10000}},
+    {TWO, F1B, {1, 2, 2, 1, 2, 1}, EVERY, {7145, 8115, 8115, 7029, 4739, 10000}},
+    {TWO, ZBV, {1, 2, 2, 1, 2, 2}, EXPERTS, {5816, 7431, 7431, 4902, 3159, 0}},
+    {TWO, IL, {1, 2, 2, 1, 2, 3}, EVERY, {5156, 6031, 6804, 6061, 4109, 10000}},
+    {TWO, ZB1, {1, 4, 1, 1, 1, 1}, DENSE, {7811, 9318, 9318, 9994, 9945, 9677}},
+    {FLAT, IL, {1, 2, 2, 1, 1, 2}, PLAIN, {7610, 8963, 8963, 9240, 7576, 9300}},
+    {FLAT, F1B, {1, 2, 2, 1, 1, 1}, TIED, {8109, 9860, 9860, 9382, 8342, 7793}},
+    {FLAT, F1B, {1, 4, 1, 1, 1, 1}, TIED, {9234, 9828, 9999, 10000, 10000, 10000}},
+    {FLAT, ZB1, {1, 3, 1, 1, 1, 1}, TIED, {6276, 7697, 7697, 8464, 8928, 10000}},
+    {PAIRS, IL, {1, 2, 2, 1, 1, 2}, PLAIN, {8355, 9979, 9979, 7774, 8466, 10000}},
+    {PAIRS, F1B, {1, 2, 2, 1, 1, 1}, TIED, {6401, 6779, 6779, 8857, 9632, 10000}},
+    {PAIRS, F1B, {1, 4, 1, 1, 1, 1}, TIED, {8615, 9657, 9697, 10000, 10000, 10000}},
+    {PAIRS, ZB1, {1, 3, 1, 1, 1, 1}, TIED, {8465, 9494, 9494, 9188, 9501, 10000}},
+    {ODD, IL, {1, 2, 2, 1, 1, 2}, PLAIN, {7357, 9491, 9491, 6929, 8435, 10000}},
+    {ODD, F1B, {1, 2, 2, 1, 1, 1}, TIED, {6124, 6980, 6980, 7928, 8999, 10000}},
+    {ODD, F1B, {1, 4, 1, 1, 1, 1}, TIED, {8945, 9453, 9495, 10000, 9975, 9962}},
+    {ODD, ZB1, {1, 3, 1, 1, 1, 1}, TIED, {8014, 9780, 9780, 8332, 8920, 9511}},
+    {TWO, IL, {1, 2, 2, 1, 1, 2}, PLAIN, {7495, 8732, 8736, 8838, 7466, 9652}},
+    {TWO, F1B, {1, 2, 2, 1, 1, 1}, TIED, {8243, 9828, 9828, 9690, 8637, 8909}},
+    {TWO, F1B, {1, 4, 1, 1, 1, 1}, TIED, {8999, 9948, 9988, 10000, 9972, 10000}},
+    {TWO, ZB1, {1, 3, 1, 1, 1, 1}, TIED, {6791, 8762, 8762, 9214, 9501, 10000}},
+    {TWO, F1B, {1, 3, 1, 1, 1, 1}, LIMITED, {9009, 10000, 10000, 9214, 9501, 10000}},
+    {TWO, ZB1, {1, 3, 1, 1, 1, 1}, LIMITED, {8629, 9647, 9647, 9214, 9501, 10000}},
+    {TWO, F1B, {1, 4, 1, 1, 1, 1}, LIMITED, {8164, 9739, 9999, 10000, 9971, 10000}},
+    {ODD, F1B, {1, 3, 1, 1, 1, 1}, LIMITED, {8554, 9999, 9999, 8332, 8920, 10000}},
+    {ODD, ZB1, {1, 3, 1, 1, 1, 1}, LIMITED, {8133, 9925, 9925, 8332, 8920, 10000}},
+    {ODD, IL, {1, 2, 2, 1, 1, 2}, LIMITED, {7357, 9491, 9491, 6929, 8435, 10000}},
+    {ODD, F1B, {1, 4, 1, 1, 1, 1}, LIMITED, {9376, 9919, 9963, 10000, 9975, 9484}},
+    {THREE, F1B, {1, 3, 1, 1, 1, 1}, LIMITED, {8582, 9938, 9938, 8426, 9457, 10000}},
+    {THREE, ZB1, {1, 3, 1, 1, 1, 1}, LIMITED, {8412, 9737, 9737, 8426, 9457, 10000}},
+    {THREE, IL, {1, 2, 2, 1, 1, 2}, LIMITED, {7101, 8436, 8454, 7770, 7271, 10000}},
+    {THREE, F1B, {1, 4, 1, 1, 1, 1}, LIMITED, {8355, 9932, 9932, 8825, 9249, 10000}},
+    {FLAT, F1B, {1, 3, 1, 1, 1, 1}, LIMITED, {8579, 9999, 9999, 8464, 8928, 10000}},
+    {FLAT, ZB1, {1, 3, 1, 1, 1, 1}, LIMITED, {8045, 9852, 9852, 8464, 8928, 10000}},
+    {FLAT, F1B, {1, 4, 1, 1, 1, 1}, LIMITED, {8698, 9999, 9999, 10000, 10000, 10000}},
+    {THREE, F1B, {1, 2, 2, 1, 1, 1}, PLAIN, {7502, 9470, 9470, 8755, 8073, 10000}},
+    {THREE, F1B, {1, 4, 1, 1, 1, 1}, PLAIN, {8355, 9932, 9932, 8825, 9249, 10000}},
+    {THREE, F1B, {1, 3, 1, 1, 1, 1}, PLAIN, {8582, 9938, 9938, 8426, 9457, 10000}},
+    {THREE, F1B, {2, 2, 1, 1, 1, 1}, PLAIN, {9627, 9946, 9946, 4288, 3727, 10000}},
+    {THREE, F1B, {1, 1, 4, 1, 1, 1}, PLAIN, {9442, 10000, 10000, 8203, 6717, 10000}},
+    {THREE, F1B, {1, 2, 1, 2, 1, 1}, PLAIN, {8391, 9798, 9798, 7424, 7065, 10000}},
+    {THREE, GP, {1, 2, 2, 1, 1, 1}, PLAIN, {7397, 8509, 8509, 8755, 8073, 10000}},
+    {THREE, IL, {1, 2, 2, 1, 1, 3}, PLAIN, {8782, 9595, 9622, 8755, 8073, 10000}},
+    {THREE, ZB1, {1, 4, 1, 1, 1, 1}, PLAIN, {7470, 9657, 9657, 8825, 9249, 10000}},
+    {THREE, ZBV, {1, 2, 2, 1, 1, 2}, PLAIN, {5218, 8431, 8431, 7761, 7245, 0}},
+    {THREE, F1B, {1, 2, 2, 1, 2, 1}, EXPERTS, {8938, 9618, 9618, 5416, 3701, 10000}},
+    {THREE, ZB2, {1, 3, 1, 1, 1, 1}, SELECTIVE, {8572, 9966, 9966, 8305, 9457, 10000}},
+    {TRIO, F1B, {1, 2, 2, 1, 1, 1}, PLAIN, {9284, 9890, 9890, 8816, 9524, 10000}},
+    {TRIO, F1B, {2, 2, 1, 1, 1, 1}, PLAIN, {9697, 9990, 9990, 7385, 7281, 10000}},
+    {TRIO, IL, {1, 2, 2, 1, 1, 3}, PLAIN, {8658, 9976, 9976, 8816, 9524, 10000}},
+    {TRIO, GP, {1, 5, 1, 1, 1, 1}, PLAIN, {8192, 9938, 9938, 9992, 9972, 9912}},
+    {TRIO, F1B, {1, 5, 1, 1, 1, 1}, PLAIN, {8394, 9820, 9820, 9992, 9972, 10000}},
+    {TRIO, ZB1, {1, 2, 2, 1, 1, 1}, PLAIN, {9038, 9672, 9672, 8816, 9524, 10000}},
+    {ODD, F1B, {1, 1, 2, 2, 2, 1}, DENSE, {6625, 7090, 7090, 8010, 4520, 10000}},
+    {TRIO, F1B, {1, 1, 2, 2, 2, 1}, DENSE, {7173, 7375, 7375, 8492, 5294, 10000}},
+    {OUT, F1B, {2, 1, 1, 2, 2, 1}, DENSE, {6892, 7636, 7636, 4550, 4233, 10000}},
+    {OUT, F1B, {2, 1, 2, 1, 2, 1}, DENSE, {6684, 7531, 7531, 4327, 3882, 10000}},
+    {NEEDED, GP, {1, 2, 1, 2, 2, 1}, DENSE, {4540, 5366, 5366, 4203, 3125, 5323}},
+    {NEEDED, F1B, {1, 2, 2, 1, 1, 1}, TIED, {2273, 3182, 3182, 7789, 4118, 7624}},
+};
+
+/* The setting of a case, on a cluster of its own. */
+static struct setting setting_of (const struct tight *t)
+{
+    const int *d = t->deg;
+    struct setting s = small_job_as (cluster_of (t->cluster), 6, 1024, 16,
+                                     config_of (d[0], d[1], d[2], 1));
+
+    s.config.deg.cp = d[3];
+    s.config.deg.ep = d[4];
+    s.config.deg.vpp = d[5];
+    s.config.zero = jobs[t->job].zero;
+    s.config.recompute = (enum workload_recompute) jobs[t->job].recompute;
+    assert_true (workload_schedule_parse (t->schedule, &s.config.schedule));
+    s.model.tied = jobs[t->job].tied;
+    s.model.experts = jobs[t->job].experts;
+    s.model.top_k = s.model.experts ? 2 : 0;
+    s.model.expert_ffn = s.model.experts ? 2048 : 0;
+    s.model.dense_layers = jobs[t->job].dense;
+    s.model.expert_every = jobs[t->job].every;
+    return s;
+}
+
+/* The best step with the split of layers that the bound proposes. */
+static double best_proposed (struct setting *s, const struct pool *pool)
+{
+    int caps[64], class_of_stage[8], gpu[8];
+    struct error err = {""};
+
+    if (!pool_memory_fits (pool, &s->config, caps) ||
+        bound_split (pool, &s->config, true, caps, s->layers, class_of_stage, &err) !=
+            ST_OK)
+        return INFINITY;
+    in_file_order (gpu, s->cluster->n_gpus);
+    return best_order (s, gpu, 0);
+}
+
+/* @param[out] bound, best  of each figure of `share` */
+static void find_figures (const struct tight *t, double bound[FIGURES],
+                          double best[FIGURES])
+{
+    struct setting s = setting_of (t);
+    int gpu[8];
+
+    in_file_order (gpu, s.cluster->n_gpus);
+    limit_pct = jobs[t->job].limited ? least_limit_pct (&s, gpu) : 1e9;
+    for (int kind = COSTMODEL_CRITICAL_PATH; kind <= COSTMODEL_AMP; kind++) {
+        struct mapper_problem p;
+        struct pool pool;
+        struct error err = {""};
+
+        s.kind = (enum costmodel_kind) kind;
+        p = search_problem (&s);
+        p.memory_limit_pct = limit_pct;
+        p.cost_model = s.kind;
+        ok (pool_init (&pool, &p, &err), &err);
+        best[kind + 2] = best_plan (&s, 0, 6);
+        if (kind == COSTMODEL_CRITICAL_PATH) {
+            best[0] = best[1] = best[2];
+            for (int level = 0; level < 3; level++)
+                bound[level] = bound_of (&pool, &s.config, levels[level]);
+            bound[SPLIT] = best[2];
+            best[SPLIT] = best_proposed (&s, &pool);
+        } else {
+            bound[kind + 2] = bound_published (&pool, &s.config);
+        }
+        pool_release (&pool);
+    }
+    topology_cluster_destroy (s.cluster);
+}
+
+static void as_close (void **state)
+{
+    int wrong = 0;
+    (void) state;
+
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        double bound[FIGURES], best[FIGURES];
+        int now[FIGURES];
+        bool same = true;
+
+        find_figures (&known[i], bound, best);
+        for (int k = 0; k < FIGURES; k++) {
+            now[k] = (int) floor (bound[k] / best[k] * 1e4);
+            if (bound[k] > best[k] * (1 + 1e-9))
+                fail_msg ("case %zu, bound %d is above the best plan: %.9g of it", i, k,
+                          bound[k] / best[k]);
+            same = same && abs (now[k] - known[i].share[k]) <= 1;
+        }
+        if (!same)
+            print_message ("case %zu: {%d, %d, %d, %d, %d, %d}\n", i, now[0], now[1],
+                           now[2], now[3], now[4], now[5]);
+        wrong += !same;
+    }
+    assert_int_equal (wrong, 0);
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test (as_close)};
+
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}

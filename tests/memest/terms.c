@@ -1,0 +1,346 @@
+/* Every term of a stage's memory, against sums written here from docs/memory.md with constants
+ * that all differ: what is doubled, left out or divided by the wrong degree shows. */
+#include "tests/lib/fixture.h"
+
+#include "memest/memest.h"
+
+struct stage {
+    struct workload_model m;
+    struct workload_job j;
+    struct workload_config c;
+    struct workload_profile p;
+    struct workload_stage held;
+};
+
+static struct stage stage_with (const char *model, int tp, bool sp)
+{
+    struct stage s = {.m = model_of (model),
+                      .j = {.seq = 1024, .global_batch = 64},
+                      .c = config_of (tp, 1, 1, 2),
+                      .p = profile_of (WORKLOAD_PROFILE_DEFAULT),
+                      .held = {.dense = 3}};
+
+    s.c.sequence_parallel = sp;
+    s.c.zero = 0;
+    s.p.compute_of_type = s.p.keeps_gathered = s.p.repeats_kv = s.p.gradients_freed =
+        false;
+    s.p.chunked_loss = s.p.gathered_logits = false;
+    s.p.fused_norm = s.p.fused_mlp = true;
+    s.p.memory.norm_bytes = 9;
+    s.p.memory.attention_bytes = 2.6;
+    s.p.memory.unfused_norm_bytes = 17;
+    s.p.memory.dropout_bytes = 2.2;
+    s.p.memory.gated_mlp_bytes = 6.1;
+    s.p.memory.unfused_mlp_bytes = 3.3;
+    s.p.memory.plain_mlp_bytes = 4.4;
+    s.p.memory.score_bytes = 7.7;
+    s.p.memory.fused_score_bytes = 5.5;
+    s.p.memory.expert_token_bytes = 4.7;
+    s.p.memory.expert_imbalance = 1.3;
+    s.p.memory.logit_bytes = 6.6;
+    s.p.memory.gathered_logit_bytes = 8.8;
+    s.p.memory.gather_copy_bytes = 1.9;
+    s.p.memory.recompute_workspace = .4;
+    s.p.memory.unsharded_bytes = .7;
+    s.p.memory.base_bytes = 1e9;
+    s.p.memory.group_bytes = 3e8;
+    s.p.memory.fragmentation = 1.25;
+    s.p.memory.bucket_bytes = 5e7;
+    return s;
+}
+
+static struct memest_stage memory_of (const struct stage *s)
+{
+    struct memest_problem q = {&s->m, &s->j, &s->c, &s->p, MEMEST_LINKWISE};
+    struct memest_stage out;
+
+    memest_stage (&q, 0, &s->held, &out);
+    return out;
+}
+
+/* Norms, residual, queries, keys, values and output of a layer, a token. */
+static double outside_mlp (const struct stage *s, bool fused)
+{
+    const struct workload_model *m = &s->m;
+    double t = s->c.deg.tp, r = s->c.sequence_parallel ? t : 1, h = m->hidden;
+    double bytes = (9 + 1.3) * h / r + 1.3 * h / t + (fused ? 0 : 17 * h / r) +
+                   (m->dropout ? 2.2 * h / r : 0);
+
+    if (m->kv_rank > 0)
+        return bytes +
+               (4.0 * m->q_rank + 2.0 * (m->kv_rank + m->rope_dim) + 2.0 * m->kv_rank) /
+                   r +
+               4.0 * m->heads / t * (m->nope_dim + m->rope_dim + m->v_dim);
+    return bytes + 4.0 * m->heads * m->head_dim / t +
+           4.0 * fmax (1, m->kv_heads / t) * m->head_dim;
+}
+
+static void dense_layers (void **state)
+{
+    static const struct {
+        const char *model;
+        int tp;
+    } t[] = {{"llama-3-8b", 1}, {"llama-3-8b", 16}, {"gpt2-xl", 5}};
+    (void) state;
+
+    for (int i = 0; i < 24; i++) {
+        bool sp = i & 1, fused = i & 2, wide = i & 4;
+        struct stage s = stage_with (t[i / 8].model, t[i / 8].tp, sp);
+        double tp = s.c.deg.tp, tokens = 1024 * 2 / 2, e = wide ? 2 : 1, inside;
+
+        s.c.deg.cp = 2;
+        s.j.precision = wide ? PREC_FP32 : PREC_BF16;
+        s.j.fused_norm = s.j.fused_mlp = fused ? CHOICE_YES : CHOICE_NO;
+        inside = (s.m.gated_mlp ? 6.1 + (fused ? 0 : 3.3) : 4.4) * s.m.ffn / tp;
+        CLOSE (memory_of (&s).activations_bytes,
+               3 * tokens * (e * (outside_mlp (&s, fused) + inside) + 4 * s.m.heads / tp),
+               1e-9);
+    }
+}
+
+/* Scores of separate kernels are kept; an encoder-decoder's are under flash attention, too. */
+static void scores (void **state)
+{
+    struct stage s = stage_with ("gpt2-xl", 5, false);
+    double heads = s.m.heads / 5.0, tokens = 2048,
+           flash = memory_of (&s).activations_bytes;
+    (void) state;
+
+    for (int wide = 0; wide < 2; wide++) {
+        s.j.precision = wide ? PREC_FP32 : PREC_BF16;
+        s.j.attention = ATTENTION_FLASH;
+        flash = memory_of (&s).activations_bytes;
+        for (int fused = 0; fused < 2; fused++) {
+            double kept = (fused ? 5.5 : 7.7) * (wide ? 2 : 1) * heads * 1024;
+
+            s.j.attention = fused ? ATTENTION_FUSED : ATTENTION_UNFUSED;
+            CLOSE (memory_of (&s).activations_bytes - flash,
+                   3 * tokens * (kept - 4 * heads), 1e-9);
+        }
+    }
+}
+
+/* Tokens go to top_k experts, split where the ranks of a TP group hold parts of the sequence;
+ * the fullest rank has 1.3 times the mean. */
+static void expert_layers (void **state)
+{
+    (void) state;
+
+    for (int i = 0; i < 4; i++) {
+        bool sp = i & 1, shared = i & 2;
+        int tp = 4, etp = sp ? 2 : 4;
+        struct stage s = stage_with (shared ? "deepseek-v3" : "mixtral-8x7b", tp, sp);
+        double tokens = 2048, pairs = s.m.top_k * 1.3 * (sp ? etp / (double) tp : 1),
+               bytes;
+
+        s.held = (struct workload_stage){.expert = 2};
+        s.c.deg.ep = 2;
+        s.c.deg.etp = etp;
+        bytes = outside_mlp (&s, true) +
+                pairs * (4.7 * s.m.hidden + 6.1 * s.m.expert_ffn / etp) +
+                6.1 * s.m.shared_ffn / tp;
+        bytes += 4.0 * s.m.heads / tp + 4.0 * s.m.experts / (sp ? tp : 1);
+        CLOSE (memory_of (&s).activations_bytes, 2 * tokens * bytes, 1e-9);
+    }
+}
+
+/* Layers that are recomputed keep their input, and one of them is whole with its gradients. */
+static void recomputed_layers (void **state)
+{
+    (void) state;
+
+    for (int again = 0; again <= 3; again++) {
+        struct stage s = stage_with ("llama-3-8b", 4, again & 1);
+        double all = memory_of (&s).activations_bytes, tokens = 2048;
+        double input = 2 * tokens * s.m.hidden / (again & 1 ? 4 : 1);
+        int n = again ? again : 3;
+
+        s.c.recompute = RECOMPUTE_FULL;
+        s.c.recompute_layers = again;
+        CLOSE (memory_of (&s).activations_bytes,
+               n * input + (3 - n) * all / 3 + 1.4 * all / 3, 1e-9);
+    }
+}
+
+/* What a GPU type's framework keeps: a product's input once, in one byte where it is fp8; with
+ * adapters their own inputs instead of the frozen ones'. */
+static void kept_inputs (void **state)
+{
+    struct stage s = stage_with ("llama-3-8b", 4, false);
+    double tokens = 2048, h = s.m.hidden, q = h / 4, f = s.m.ffn / 4.0, before;
+    (void) state;
+
+    before = memory_of (&s).activations_bytes;
+    s.p.compute_of_type = true;
+    CLOSE (memory_of (&s).activations_bytes, before, 1e-12);
+    s.j.precision =
+        PREC_FP8; /* a byte less of both norms' outputs and of the MLP's inside */
+    CLOSE (before - memory_of (&s).activations_bytes, 3 * tokens * (2 * h + f), 1e-9);
+    s.j.precision = PREC_BF16;
+    s.j.lora = true;
+    CLOSE (memory_of (&s).activations_bytes - before,
+           3 * tokens * (-4 * h + 3 * h + 3 * q - 2 * f), 1e-9);
+    s.j.precision = PREC_FP8;
+    CLOSE (memory_of (&s).activations_bytes - before,
+           3 * tokens * (-4 * h + 3 * h + 3 * q - 4 * f), 1e-9);
+}
+
+/* WTA-CRS keeps a part of linear layers' inputs with 8-byte row numbers, of four layers. */
+static void sampled_inputs (void **state)
+{
+    (void) state;
+
+    for (int sp = 0; sp < 2; sp++) {
+        struct stage s = stage_with ("llama-3-8b", 4, sp);
+        double whole = memory_of (&s).activations_bytes, h = s.m.hidden, r = sp ? 4 : 1;
+        double inputs = 2 * h / r + h / 4 + s.m.ffn / 4.0;
+
+        s.p.memory.wta_input_bytes = 1.1;
+        s.p.memory.wta_dropped_bytes = .9;
+        s.j.wta_crs = .3;
+        CLOSE (whole - memory_of (&s).activations_bytes,
+               3 * 2048 * (.7 * 1.1 * inputs + .9 * h / r - 4 * 8 * .3), 1e-9);
+    }
+}
+
+/* The ends: 8 bytes an input token and a dropout mask, the last norm, logits split over the
+ * vocabulary or gathered. */
+static void ends (void **state)
+{
+    (void) state;
+
+    for (int i = 0; i < 8; i++) {
+        bool sp = i & 1, gathered = i & 2, alone = i & 4;
+        struct stage s = stage_with ("gpt2-xl", alone ? 1 : 5, sp && !alone);
+        double tp = s.c.deg.tp, h = s.m.hidden, r = s.c.sequence_parallel ? tp : 1;
+        double v = workload_padded_vocab (&s.m, s.c.deg.tp), layers, logits;
+        struct memest_stage out;
+
+        layers = memory_of (&s).activations_bytes;
+        s.j.gathered_logits = gathered ? CHOICE_YES : CHOICE_NO;
+        s.held.embedding = true;
+        CLOSE (memory_of (&s).activations_bytes - layers,
+               2048 * (8 + (s.m.dropout ? h / r : 0)), 1e-9);
+        assert_true (memory_of (&s).logits_bytes == 0);
+        s.held.embedding = false;
+        s.held.head = true;
+        out = memory_of (&s);
+        logits = 2048 * v * (gathered ? 8.8 + (tp > 1 ? 1.9 + 2 / tp : 0) : 6.6 / tp);
+        CLOSE (out.activations_bytes - layers, 4 * 2048 * h / r, 1e-9);
+        CLOSE (out.logits_bytes, logits, 1e-9);
+    }
+}
+
+/* Buffers and communicators, each alone and all together; fragmentation on top of tensors. */
+static void buffers (void **state)
+{
+    (void) state;
+
+    for (int i = 0; i < 32; i++) {
+        bool sp = i & 1, pp = i & 2, cp = i & 4, wide = i & 8, dp = i & 16;
+        struct stage s = stage_with ("llama-3-8b", 4, sp);
+        double tokens = 2048 / (cp ? 2.0 : 1), e = wide ? 2 : 1, bytes = 0;
+        double tensor = 2 * e * tokens * s.m.hidden, tensors, params;
+        struct memest_stage out;
+
+        s.c.deg.pp = pp ? 2 : 1;
+        s.c.deg.cp = cp ? 2 : 1;
+        s.c.deg.dp = dp ? 2 : 1;
+        s.c.zero = dp;
+        s.j.precision = wide ? PREC_FP32 : PREC_BF16;
+        if (i == 20) /* buckets are no longer than what they carry */
+            s.p.memory.bucket_bytes = 1e30;
+        params = 3 * workload_layer_params (&s.m, 4);
+        bytes += sp ? tensor : 0;
+        bytes += pp ? 2 * tensor / (sp ? 4 : 1) : 0;
+        bytes +=
+            cp ? 2 * 4 * 2 * e * tokens * 2 * 128 : 0; /* of 2 heads: K, V, gradients */
+        bytes += dp ? i == 20 ? 6 * params : 5e7 : 0;
+        out = memory_of (&s);
+        CLOSE (out.buffers_bytes, bytes, 1e-9);
+        tensors = out.weights_bytes + out.gradients_bytes + out.optimizer_bytes +
+                  out.activations_bytes + out.logits_bytes + out.buffers_bytes;
+        CLOSE (out.overhead_bytes, 1e9 + 3e8 * (1 + pp + cp + (dp || cp)) + .25 * tensors,
+               1e-9);
+        CLOSE (out.peak_bytes, tensors + out.overhead_bytes, 1e-12);
+    }
+}
+
+/* Weights, gradients, optimizer of dense parameters over dp cp ranks and of experts over as many
+ * as hold the same ones; .7 more a parameter that is never sharded. */
+static void states (void **state)
+{
+    (void) state;
+
+    for (int zero = 0; zero <= 3; zero++) {
+        struct stage s = stage_with ("mixtral-8x7b", 2, true);
+        struct workload_stage_params n;
+        struct memest_stage out;
+        double all, shards;
+
+        s.held = (struct workload_stage){.dense = 1, .expert = 2, .head = true};
+        s.c.deg = (struct workload_degrees){
+            .tp = 2, .pp = 1, .dp = 6, .cp = 2, .ep = 4, .etp = 1, .vpp = 1};
+        s.c.zero = zero;
+        n = workload_stage_params (&s.m, &s.c, &s.held);
+        all = n.dense + n.expert;
+        shards = n.dense / 12 + n.expert / 6;
+        out = memory_of (&s);
+        CLOSE (out.weights_bytes, 2 * (zero >= 3 ? shards : all), 1e-9);
+        CLOSE (out.gradients_bytes, 4 * (zero >= 2 ? shards : all), 1e-9);
+        CLOSE (out.optimizer_bytes, 12 * (zero >= 1 ? shards : all) + .7 * all, 1e-9);
+        s.j.lora = true;
+        s.p.memory.wta_lora_bytes = .6;
+        out = memory_of (&s);
+        CLOSE (out.weights_bytes, 2 * (zero >= 3 ? shards : all), 1e-9);
+        assert_true (out.gradients_bytes == 0 && out.optimizer_bytes == 0);
+        s.j.wta_crs = .5;
+        CLOSE (memory_of (&s).weights_bytes, out.weights_bytes + .6 * all, 1e-9);
+    }
+}
+
+/* Gradients that do not outlive a step: of them on one side, activations and logits on the other,
+ * the larger is there, or what the optimizer's step needs.  Only for one micro-batch and stage. */
+static void gradients_meet (void **state)
+{
+    (void) state;
+
+    for (int i = 0; i < 12; i++) {
+        struct stage s = stage_with ("llama-3-8b", 4, false);
+        struct memest_stage apart, met;
+        double forward, step;
+
+        s.held.head = true;
+        s.j.seq = i & 1 ? 64 : 8192;
+        s.c.deg.dp = 2;
+        s.c.zero = i & 2 ? 1 : 0;
+        s.j.global_batch = i < 8 ? 4 : 8;
+        s.c.deg.pp = i >= 4 && i < 8 ? 2 : 1;
+        s.p.memory.step_bytes = 30;
+        step = 30 *
+               (3 * workload_layer_params (&s.m, 4) +
+                workload_head_params (&s.m, 4, false)) /
+               (i & 2 ? 2 : 1);
+        apart = memory_of (&s);
+        s.p.gradients_freed = true;
+        met = memory_of (&s);
+        forward = apart.activations_bytes + apart.logits_bytes;
+        if (i < 4)
+            forward = fmax (forward - apart.gradients_bytes, step);
+        CLOSE (met.activations_bytes + met.logits_bytes, forward, 1e-9);
+        CLOSE (met.logits_bytes, fmin (apart.logits_bytes, forward), 1e-9);
+    }
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (dense_layers),  cmocka_unit_test (scores),
+        cmocka_unit_test (expert_layers), cmocka_unit_test (recomputed_layers),
+        cmocka_unit_test (kept_inputs),   cmocka_unit_test (sampled_inputs),
+        cmocka_unit_test (ends),          cmocka_unit_test (buffers),
+        cmocka_unit_test (states),        cmocka_unit_test (gradients_meet),
+    };
+
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}

@@ -1,0 +1,7 @@
+#!/bin/bash
+# Where a process is, from what launchers set; meshes of ranks; all without the library.
+. tests/lib/tap.sh
+. tests/python/python.sh
+ready_python ctypes python3
+export LINKWISE_LIBRARY=/nowhere
+cd "$T" && exec "$PY" "$OLDPWD/tests/python/places.py"

@@ -1,0 +1,7 @@
+#!/bin/bash
+# A job whose launcher numbered the ranks in another order than the plan: torch_device_mesh gives
+# the plan's groups over gloo, and RANK from megatron_ranks the plan's order.
+. tests/lib/tap.sh
+. tests/python/python.sh
+ready_python torch.distributed python3-torch
+cd "$T" && exec "$PY" "$OLDPWD/tests/python/job.py"

@@ -1,0 +1,72 @@
+#!/bin/bash
+# explain names what holds a step up first, and each gain is what the same edit of the cluster file
+# gives; what is printed is valid.
+. tests/lib/tap.sh
+needs_python jsonschema python3-jsonschema
+L=$LINKWISE
+cat >"$T/make.py" <<'P'
+import json, sys
+def write(name, slow):
+    rate = [[None if i == j else 10 for j in range(4)] for i in range(4)]
+    rate[1][2] = slow
+    json.dump({"version": 1, "name": "chain", "nodes":
+               [{"name": "n%d" % i, "gpus": 1, "gpu_type": "a100-sxm4-80g"} for i in range(4)],
+               "links": {"inter": {"bandwidth_gb_per_s": rate, "latency_us": 12}}},
+              open(sys.argv[1] + "/" + name, "w"))
+write("slow.json", 0.2)
+write("even.json", 10)
+P
+python3 "$T/make.py" "$T"
+# A plan whose stages send over the slow link: made where there is none.
+$L plan "$T/even.json" gpt2-xl --seq 1024 --global-batch 32 --tp 1 --pp 4 -o "$T/plan.json" >"$T/why" 2>&1
+$L explain "$T/plan.json" "$T/slow.json" --json >"$T/x.json" 2>"$T/why"
+valid explain "$T/x.json" "explain --json is valid"
+$L eval "$T/plan.json" "$T/slow.json" --json >"$T/before.json"
+$L eval "$T/plan.json" "$T/even.json" --json >"$T/after.json"
+$PY - "$T" >"$T/why" 2>&1 <<'P'
+import json, sys
+x, before, after = (json.load(open(sys.argv[1] + "/" + f)) for f in ("x.json", "before.json", "after.json"))
+assert abs(x["step_s"] - before["step_s"]) < 1e-12
+links = [g for g in x["gains"] if g["kind"] == "link"]
+assert [g["what"] for g in links] == ["link n1->n2 = 10"], links
+gained = x["step_s"] - links[0]["in_place_step_s"]
+assert gained > 0.01 and abs(gained - (before["step_s"] - after["step_s"])) < 1e-12, gained
+assert abs(links[0]["gain"] - gained / before["step_s"]) < 1e-12
+first = [g for g in x["gains"] if g["kind"] != "setting"][0]
+assert first["what"] in ("link n1->n2 = 10", "mend n1", "mend n2"), first
+assert all(a["gain"] is None or b["gain"] is None or a["gain"] >= b["gain"]
+           for a, b in zip(x["gains"], x["gains"][1:]))
+assert {g["what"] for g in x["gains"] if g["kind"] == "node"} >= {"mend n1", "mend n2"}
+P
+result $? "the slow link, and what it costs" "$T/why"
+expect 0 "in words" "link n1->n2 = 10  +link" $L explain "$T/plan.json" "$T/slow.json"
+prints "looked at 1 of the slowest links in use" "why the next-best configurations lose" " s (more|less) (pipeline|compute)"
+
+# Each change of the cluster is what --what-if says of it.
+what=$($PY -c "import json; print('; '.join(g['what'] for g in json.load(open('$T/x.json'))['gains'] if g['what_if']))")
+$L eval "$T/plan.json" "$T/slow.json" --what-if "$what" --json >"$T/what.json" 2>"$T/why"
+valid estimate "$T/what.json" "eval --what-if --json is valid"
+$PY - "$T" >"$T/why" 2>&1 <<'P'
+import json, sys
+x, w = (json.load(open(sys.argv[1] + "/" + f)) for f in ("x.json", "what.json"))
+step = {c["change"]: c["in_place"]["step_s"] for c in w["what_if"]}
+changes = [g for g in x["gains"] if g["what_if"]]
+assert len(changes) >= 4
+for g in changes:
+    if g["in_place_step_s"] is not None:
+        assert step[g["what_if"]] == g["in_place_step_s"], g
+P
+result $? "gains are those of --what-if" "$T/why"
+$L plan "$T/slow.json" gpt2-xl --seq 1024 --global-batch 24 --tp 1 --micro-batch 1 --recompute none --schedule 1f1b --what-if "drain n1; nodes 2" --json >"$T/p.json" 2>"$T/why"
+valid plan "$T/p.json" "plan --what-if --json is valid"
+
+# A slow GPU is named, and settings that cannot be say why.
+$PY -c "
+import json
+d = json.load(open('$T/even.json'))
+d['nodes'][3]['speed'] = [0.5]
+json.dump(d, open('$T/speed.json', 'w'))"
+expect 0 "a slow GPU" "gpu n3:0 speed 1  +GPU" $L explain "$T/plan.json" "$T/speed.json"
+prints "(zero|micro-batch|tp|dp|pp) .* - +- +[a-z]"
+expect 1 "a node that is not there" 'has no node "n3"' $L explain "$T/plan.json" "3x1 a100-sxm4-80g inter:3"
+done_testing

@@ -1,0 +1,37 @@
+/* The links that machines with a GPU type usually have. */
+#include "topology/topology.h"
+
+#include <string.h>
+
+/* What a pair of GPUs and a node reach.  Inside: nccl-tests' bus bandwidth of two GPUs
+ * (A100 and H100: docs/formulas.md, T8; others in proportion to their vendors' link
+ * rates); off the node: the median of the networks that published runs of the generation
+ * state (200 Gbit/s a node of V100, 800 of A100, 3,200 of H100 and B200), 50 to 200 Gbit/s
+ * for PCIe types.  The first row that a name begins with holds. */
+static const struct {
+    const char *prefix; /* of the type's name */
+    struct topology_usual has;
+} usual[] = {
+    {"v100-", {130, 4, 25}},   {"titan-rtx", {10, 15, 6.25}},
+    {"t4", {5, 15, 6.25}},     {"a100-pcie", {20, 12, 25}},
+    {"a30", {20, 12, 12.5}},   {"a40", {20, 12, 12.5}},
+    {"a100-", {230, 3, 100}},  {"a800-", {155, 3, 100}},
+    {"a10", {10, 15, 12.5}},   {"l4", {10, 15, 12.5}},
+    {"rtx-", {12, 15, 6.25}},  {"h100-pcie", {40, 12, 100}},
+    {"h100-", {370, 3, 400}},  {"h200-", {370, 3, 400}},
+    {"h800-", {160, 3, 400}},  {"h20-", {370, 3, 400}},
+    {"gh200-", {130, 3, 100}}, {"b100-", {700, 3, 400}},
+    {"b200-", {700, 3, 400}},  {"b300-", {700, 3, 800}},
+    {"gb10", {20, 12, 25}},    {"gb200-", {700, 3, 400}},
+    {"gb300-", {700, 3, 800}}, {"mi250x", {50, 12, 100}},
+    {"mi3", {310, 10, 400}},   {"", {20, 12, 25}},
+};
+
+struct topology_usual topology_usual_links (const char *type)
+{
+    size_t i = 0;
+
+    while (strncmp (type, usual[i].prefix, strlen (usual[i].prefix)) != 0)
+        i++;
+    return usual[i].has;
+}

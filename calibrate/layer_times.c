@@ -66,6 +66,8 @@ static const struct constant {
 } constants[] = {
     {PREC_FP8, "fp8_gemm_efficiency",
      offsetof (struct topology_gpu_type, fp8_gemm_efficiency)},
+    {PREC_FP4, "fp4_gemm_efficiency",
+     offsetof (struct topology_gpu_type, fp4_gemm_efficiency)},
     {PREC_TF32, "tf32_gemm_efficiency",
      offsetof (struct topology_gpu_type, tf32_gemm_efficiency)},
     {PREC_FP32, "fp32_gemm_efficiency",
@@ -83,14 +85,15 @@ struct fitting {
     const struct calibrate_layer_time *row;
 };
 
-/* Fitted profiles have no efficiency of fp8's own. */
+/* Fitted profiles have no efficiency of their own for fp8 and fp4. */
 static const struct constant *constant_of (const struct workload_profile *p,
                                            enum workload_precision precision)
 {
     const struct constant *c = constants;
 
     while (c->precision != PREC_BF16 &&
-           (c->precision != precision || (precision == PREC_FP8 && !p->compute_of_type)))
+           (c->precision != precision ||
+            (workload_quantised_bytes (precision) > 0 && !p->compute_of_type)))
         c++;
     return c;
 }

@@ -26,6 +26,8 @@ static bool read_precision (const char *s, enum workload_precision *p)
         *p = PREC_FP16;
     else if (calibrate_contains (s, "fp8"))
         *p = PREC_FP8;
+    else if (calibrate_contains (s, "fp4"))
+        *p = PREC_FP4;
     else if (tf32)
         *p = PREC_TF32;
     else

@@ -60,7 +60,7 @@ static const struct cli_option options[] = {
      "pipeline schedule (default 1f1b; plan and compare try all that the profile "
      "supports)",
      CLI_PARSED (api_parse_schedule, int, axes.schedule)},
-    {"precision", 0, "bf16|fp16|fp8|fp32|tf32", "training precision (default bf16)",
+    {"precision", 0, "bf16|fp16|fp8|fp4|fp32|tf32", "training precision (default bf16)",
      CLI_PARSED (parse_precision, enum workload_precision, job.precision)},
     {"attention", 0, "flash|fused|unfused",
      "attention kernels; fused: one softmax kernel, scores stay in memory (default "

@@ -16,7 +16,7 @@ static enum status run_gpus (void *input, struct notes *notes, struct error *err
     const struct list_input *in = input;
     struct table *t =
         cli_table ("<type", "memory GB", "memory GB/s", "bf16 TF/s", "fp16 TF/s",
-                   "fp8 TF/s", "fp32 TF/s", "tf32 TF/s", "SMs");
+                   "fp8 TF/s", "fp4 TF/s", "fp32 TF/s", "tf32 TF/s", "SMs");
     json_t *list = json_array ();
     int n;
     const struct topology_gpu_type *all = topology_gpu_types_builtin (&n);
@@ -25,22 +25,23 @@ static enum status run_gpus (void *input, struct notes *notes, struct error *err
     for (int i = 0; i < n; i++) {
         const struct topology_gpu_type *g = &all[i];
         double rate[] = {g->bf16_flop_per_s, g->fp16_flop_per_s, g->fp8_flop_per_s,
-                         g->fp32_flop_per_s, g->tf32_flop_per_s};
+                         g->fp4_flop_per_s,  g->fp32_flop_per_s, g->tf32_flop_per_s};
 
         json_array_append_new (
-            list, json_pack ("{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:i, s:f, s:f}",
-                             "name", g->name, "memory_gb", g->memory_bytes / UNITS_GB,
-                             "memory_gb_per_s", g->hbm_bytes_per_s / UNITS_GB,
-                             "bf16_tflop_per_s", rate[0] / 1e12, "fp16_tflop_per_s",
-                             rate[1] / 1e12, "fp8_tflop_per_s", rate[2] / 1e12,
-                             "fp32_tflop_per_s", rate[3] / 1e12, "tf32_tflop_per_s",
-                             rate[4] / 1e12, "multiprocessors", g->multiprocessors,
-                             "gemm_efficiency", g->gemm_efficiency, "nvls_efficiency",
-                             g->nvls_efficiency));
+            list,
+            json_pack ("{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:i, s:f, s:f}",
+                       "name", g->name, "memory_gb", g->memory_bytes / UNITS_GB,
+                       "memory_gb_per_s", g->hbm_bytes_per_s / UNITS_GB,
+                       "bf16_tflop_per_s", rate[0] / 1e12, "fp16_tflop_per_s",
+                       rate[1] / 1e12, "fp8_tflop_per_s", rate[2] / 1e12,
+                       "fp4_tflop_per_s", rate[3] / 1e12, "fp32_tflop_per_s",
+                       rate[4] / 1e12, "tf32_tflop_per_s", rate[5] / 1e12,
+                       "multiprocessors", g->multiprocessors, "gemm_efficiency",
+                       g->gemm_efficiency, "nvls_efficiency", g->nvls_efficiency));
         table_cell (t, "%s", g->name);
         table_cell (t, "%.1f", g->memory_bytes / UNITS_GB);
         table_cell (t, "%.0f", g->hbm_bytes_per_s / UNITS_GB);
-        for (int k = 0; k < 5; k++)
+        for (int k = 0; k < 6; k++)
             table_cell (t, rate[k] > 0 ? "%.1f" : "-", rate[k] / 1e12);
         table_cell (t, "%d", g->multiprocessors);
     }

@@ -95,7 +95,7 @@ static inline double costmodel_pipette_gradient_bytes (const struct workload_mod
 }
 
 /** FLOP/s of matrix products in this precision: a type without bf16 runs at fp16's rate;
- *  0 where the type cannot run it (fp8, tf32). */
+ *  0 where the type cannot run it (fp8, fp4, tf32). */
 double costmodel_matrix_rate (const struct topology_gpu_type *t,
                               enum workload_precision precision);
 

@@ -164,13 +164,15 @@ static bool scales_at_once (const struct workload_config *c)
 static void write_precision (enum workload_precision p, const struct workload_config *c,
                              struct text *t)
 {
-    if (p == PREC_BF16 || p == PREC_FP8)
+    if (p == PREC_BF16 || workload_quantised_bytes (p) > 0)
         text_add (t, "--bf16\n");
     if (p == PREC_FP16)
         text_add (t, "--fp16\n");
     if (p == PREC_FP8)
         text_add (t, "--fp8-format hybrid\n%s",
                   scales_at_once (c) ? "--fp8-recipe tensorwise\n" : "");
+    if (p == PREC_FP4)
+        text_add (t, "--fp4-format e2m1\n--fp4-recipe nvfp4\n");
 }
 
 /* Megatron-LM recomputes whole layers, equally many in each of a stage's chunks. */

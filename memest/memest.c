@@ -8,7 +8,10 @@
  *
  * bf16 with fp32 main gradients: 2 + 4 + 12; fp16 with fp16 gradients: 2 + 2 + 16; fp32
  * and tf32: 4 + 4 + 8 (Megatron-Core, distributed optimizer documentation).  fp8 keeps bf16
- * weights and an fp8 copy with its transpose. */
+ * weights and an fp8 copy with its transpose; fp4's two copies, by rows and by columns, are
+ * .56 bytes each with their blocks' scales instead of mxfp8's 1.03. */
+#define FP4_LESS (2 * (1.03 - 0.56))
+
 struct state_bytes {
     double weight, gradient, optimizer, unsharded;
 };
@@ -28,6 +31,9 @@ static struct state_bytes state_bytes (enum workload_precision precision,
         return (struct state_bytes){4, 4, 8, 0};
     case PREC_FP8:
         return (struct state_bytes){p->memory.fp8_weight_bytes, gradient, optimizer, 0};
+    case PREC_FP4:
+        return (struct state_bytes){p->memory.fp8_weight_bytes - FP4_LESS, gradient,
+                                    optimizer, 0};
     case PREC_BF16:
         break;
     }
@@ -40,7 +46,7 @@ struct shape {
     double t, r;   /* TP, and what splits norms (t with sequence parallelism, else 1) */
     double h, q, kv, element;
     double
-        quantised; /* of an element that a product reads: 1 in fp8, where activations are
+        quantised; /* of an element that a product reads: 1 in fp8, .56 in fp4, where activations are
                          counted as the framework keeps them */
 };
 
@@ -48,7 +54,7 @@ static struct shape shape_of (const struct memest_problem *p)
 {
     const struct workload_model *m = p->model;
     const struct workload_config *c = p->config;
-    double t = c->deg.tp;
+    double t = c->deg.tp, quantised = workload_quantised_bytes (p->job->precision);
 
     return (struct shape){
         .tokens = (double) p->job->seq * c->micro_batch / c->deg.cp,
@@ -58,8 +64,7 @@ static struct shape shape_of (const struct memest_problem *p)
         .q = m->heads * (double) m->head_dim / t,
         .kv = fmax (1.0, m->kv_heads / t) * m->head_dim,
         .element = workload_element_bytes (p->job->precision) / 2.0,
-        .quantised =
-            p->job->precision == PREC_FP8 && p->profile->compute_of_type ? 1.0 : 2.0,
+        .quantised = quantised > 0 && p->profile->compute_of_type ? quantised : 2.0,
     };
 }
 
@@ -430,10 +435,11 @@ static void state_of (const struct memest_problem *p, const struct workload_stag
     struct workload_stage_params n = workload_stage_params (p->model, c, held);
     double dense = workload_dense_shards (&c->deg),
            expert = workload_expert_shards (&c->deg);
+    double quantised = workload_quantised_bytes (p->job->precision);
     double all = n.dense + n.expert, shards = n.dense / dense + n.expert / expert;
 
-    if (p->job->lora && p->profile->compute_of_type && p->job->precision == PREC_FP8)
-        per.weight = 1.0; /* frozen: no transpose is kept */
+    if (p->job->lora && p->profile->compute_of_type && quantised > 0)
+        per.weight = quantised; /* frozen: no transpose is kept */
     s->weights_bytes = per.weight * (c->zero >= 3 ? shards : all);
     if (p->job->lora) {
         s->weights_bytes +=

@@ -33,6 +33,7 @@ static const struct quantity {
     {"bf16", PEAK (bf16_flop_per_s), 1e12, "gemm_efficiency"},
     {"fp16", PEAK (fp16_flop_per_s), 1e12, "gemm_efficiency"},
     {"fp8", PEAK (fp8_flop_per_s), 1e12, "fp8_gemm_efficiency"},
+    {"fp4", PEAK (fp4_flop_per_s), 1e12, "fp4_gemm_efficiency"},
     {"tf32", PEAK (tf32_flop_per_s), 1e12, "tf32_gemm_efficiency"},
     {"fp32", PEAK (fp32_flop_per_s), 1e12, "fp32_gemm_efficiency"},
     {NULL, PEAK (hbm_bytes_per_s), UNITS_GB, "copy_gb_per_s"},
@@ -89,7 +90,7 @@ static enum status read_product (const struct json_at *at,
     for (int q = 0; q < QUANTITIES; q++)
         if (quantities[q].precision && strcmp (quantities[q].precision, word) == 0)
             return read_rate (&speed, t, &quantities[q], &rate[q], err);
-    return json_fail (&precision, err, "bf16, fp16, fp8, tf32 or fp32");
+    return json_fail (&precision, err, "bf16, fp16, fp8, fp4, tf32 or fp32");
 }
 
 /* The place of a GPU's numbers, emptied. */

@@ -41,6 +41,7 @@ struct topology_gpu_type {
                                                    cuDNN's or FlashAttention 3's kernels,
                                                    FlashAttention 2's */
     double host_factor;    /* the host's time to launch kernels over an A100's */
+    double fp4_flop_per_s, fp4_gemm_efficiency; /* NVFP4, MXFP4; as fp8's */
     /* What measurements alone tell (topology/compute.h); 0: nothing was measured. */
     double tf32_gemm_efficiency, fp32_gemm_efficiency; /* as gemm_efficiency, of theirs */
     double copy_bytes_per_s; /* read and written by copies of its own memory */

@@ -44,11 +44,13 @@ static enum status read_gpu_type (struct reader *r, const struct json_at *at,
                  {"bf16_tflop_per_s", &t->bf16_flop_per_s, 1e12, 1e6, true},
                  {"fp16_tflop_per_s", &t->fp16_flop_per_s, 1e12, 1e6, true},
                  {"fp8_tflop_per_s", &t->fp8_flop_per_s, 1e12, 1e6, true},
+                 {"fp4_tflop_per_s", &t->fp4_flop_per_s, 1e12, 1e6, true},
                  {"fp32_tflop_per_s", &t->fp32_flop_per_s, 1e12, 1e6, false},
                  {"tf32_tflop_per_s", &t->tf32_flop_per_s, 1e12, 1e6, true},
                  {"gemm_efficiency", &t->gemm_efficiency, 1, 1, false},
                  {"nvls_efficiency", &t->nvls_efficiency, 1, 1, true},
                  {"fp8_gemm_efficiency", &t->fp8_gemm_efficiency, 1, 1, true},
+                 {"fp4_gemm_efficiency", &t->fp4_gemm_efficiency, 1, 1, true},
                  {"flash_efficiency", &t->flash_efficiency, 1, 1, true},
                  {"flash2_efficiency", &t->flash2_efficiency, 1, 1, true},
                  {"host_factor", &t->host_factor, 1, 100, true},
@@ -87,7 +89,8 @@ static enum status read_gpu_type (struct reader *r, const struct json_at *at,
                        "like memory_gb memory_gb_per_s bf16_tflop_per_s "
                        "fp16_tflop_per_s fp8_tflop_per_s fp32_tflop_per_s "
                        "tf32_tflop_per_s multiprocessors gemm_efficiency nvls_efficiency "
-                       "fp8_gemm_efficiency flash_efficiency flash2_efficiency "
+                       "fp8_gemm_efficiency fp4_gemm_efficiency fp4_tflop_per_s "
+                       "flash_efficiency flash2_efficiency "
                        "host_factor tf32_gemm_efficiency fp32_gemm_efficiency "
                        "copy_gb_per_s measured source",
                        r->notes);

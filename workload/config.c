@@ -219,10 +219,11 @@ static enum status check_memory_options (const struct workload_model *m,
     if (c->optimizer_bytes < 0 || c->optimizer_bytes > WORKLOAD_OPTIMIZER_BYTES_MAX)
         return err_set (err, ST_INVALID, "optimizer bytes: expected 1 to %d, found %d",
                         WORKLOAD_OPTIMIZER_BYTES_MAX, c->optimizer_bytes);
-    if (c->optimizer_bytes > 0 && j->precision != PREC_BF16 && j->precision != PREC_FP8)
+    if (c->optimizer_bytes > 0 && j->precision != PREC_BF16 &&
+        workload_quantised_bytes (j->precision) == 0)
         return err_set (
             err, ST_INVALID,
-            "optimizer bytes %d: they can be chosen in bf16 and fp8, not in %s",
+            "optimizer bytes %d: they can be chosen in bf16, fp8 and fp4, not in %s",
             c->optimizer_bytes, workload_precision_name (j->precision));
     return ST_OK;
 }

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const precisions[] = {"bf16", "fp16", "fp8", "fp32", "tf32"};
+static const char *const precisions[] = {"bf16", "fp16", "fp8", "fp32", "tf32", "fp4"};
 static const char *const attentions[] = {"flash", "fused", "unfused", "flash1"};
 static const char *const all_reduces[] = {"auto",         "ring", "tree",
                                           "hierarchical", "nvls", "nvls-tree"};
@@ -14,21 +14,31 @@ static const char *const recomputes[] = {"none", "selective", "full"};
 static const char *const modules[WORKLOAD_MODULES] = {
     "core_attn", "layernorm", "mlp", "moe_act", "mla_up_proj", "moe", "shared_experts"};
 
-/* Defines workload_X_parse: the value of enum workload_X that a word names. */
-#define PARSER(X, names)                                              \
-    bool workload_##X##_parse (const char *s, enum workload_##X *out) \
-    {                                                                 \
-        for (size_t i = 0; i < sizeof names / sizeof *names; i++)     \
-            if (strcmp (names[i], s) == 0) {                          \
-                *out = (enum workload_##X) i;                         \
-                return true;                                          \
-            }                                                         \
-        return false;                                                 \
+/* Defines PARSE: the value of enum workload_X that a word names. */
+#define PARSER(PARSE, X, names)                                   \
+    bool PARSE (const char *s, enum workload_##X *out)            \
+    {                                                             \
+        for (size_t i = 0; i < sizeof names / sizeof *names; i++) \
+            if (strcmp (names[i], s) == 0) {                      \
+                *out = (enum workload_##X) i;                     \
+                return true;                                      \
+            }                                                     \
+        return false;                                             \
     }
 
-PARSER (precision, precisions)
-PARSER (attention, attentions)
-PARSER (all_reduce, all_reduces)
+static PARSER (format_parse, precision, precisions)
+    PARSER (workload_attention_parse, attention, attentions)
+        PARSER (workload_all_reduce_parse, all_reduce, all_reduces)
+
+            bool workload_precision_parse (const char *s, enum workload_precision *p)
+{
+    /* Recipes that frameworks name. */
+    if (strcmp (s, "mxfp8") == 0)
+        s = "fp8";
+    if (strcmp (s, "nvfp4") == 0 || strcmp (s, "mxfp4") == 0)
+        s = "fp4";
+    return format_parse (s, p);
+}
 
 const char *workload_precision_name (enum workload_precision p)
 {

@@ -58,7 +58,7 @@ static enum status read_job (const struct json_at *root, struct workload_plan *p
     TRY (json_get_int (&job, "global_batch", 1, 1 << 30, &p->job.global_batch, err));
     TRY (json_want_string (&precision, &s, err));
     if (!workload_precision_parse (s, &p->job.precision))
-        return json_fail (&precision, err, "bf16, fp16, fp8, fp32 or tf32");
+        return json_fail (&precision, err, "bf16, fp16, fp8, fp4, fp32 or tf32");
     if (json_has (&job, "attention")) {
         TRY (json_want_string (&attention, &s, err));
         if (!workload_attention_parse (s, &p->job.attention))

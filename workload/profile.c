@@ -343,7 +343,7 @@ static enum status read_defaults (const struct json_at *root, struct workload_pr
     if (precision.v) {
         TRY (json_want_string (&precision, &s, err));
         if (!workload_precision_parse (s, &p->precision))
-            return json_fail (&precision, err, "bf16, fp16, fp8, fp32 or tf32");
+            return json_fail (&precision, err, "bf16, fp16, fp8, fp4, fp32 or tf32");
     }
     TRY (read_word (root, "recompute", recomputes, &word, err));
     workload_recompute_parse (recomputes[word], &config);

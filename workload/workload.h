@@ -19,8 +19,16 @@
 
 /* ---- the job and the configuration ---- */
 
-/** tf32 is fp32 in memory and on links, multiplied at the GPU's TF32 rate. */
-enum workload_precision { PREC_BF16, PREC_FP16, PREC_FP8, PREC_FP32, PREC_TF32 };
+/** tf32 is fp32 in memory and on links, multiplied at the GPU's TF32 rate; fp4 is NVFP4 or
+ *  MXFP4, blocks with a scale each. */
+enum workload_precision {
+    PREC_BF16,
+    PREC_FP16,
+    PREC_FP8,
+    PREC_FP32,
+    PREC_TF32,
+    PREC_FP4
+};
 enum workload_attention {
     ATTENTION_FLASH,
     ATTENTION_FUSED,   /* scores kept, softmax in one kernel */
@@ -32,6 +40,12 @@ enum workload_attention {
 static inline double workload_element_bytes (enum workload_precision p)
 {
     return p == PREC_FP32 || p == PREC_TF32 ? 4.0 : 2.0;
+}
+/** Bytes of an element that products read where they read fewer bits than the layers hold (fp8;
+ *  fp4 with its blocks' scales); 0: as the layers hold them. */
+static inline double workload_quantised_bytes (enum workload_precision p)
+{
+    return p == PREC_FP8 ? 1.0 : p == PREC_FP4 ? 0.56 : 0.0;
 }
 /** Are scores never kept? */
 static inline bool workload_attention_is_flash (enum workload_attention a)
@@ -435,7 +449,8 @@ struct workload_profile {
     struct {
         double gradient_bytes;   /* per parameter: 4 fp32 main gradients, 2 bf16 */
         double optimizer_bytes;  /* per parameter: master copy and moments */
-        double fp8_weight_bytes; /* per parameter, of weights that fp8 training keeps */
+        double fp8_weight_bytes; /* per parameter, of weights that fp8 training keeps;
+                                    fp4 keeps two smaller copies (docs/formulas.md, A1) */
         double
             step_bytes; /* per parameter of a rank's shard: temporaries of the optimizer's
                               step, where that is a peak of its own; 0: it is none */

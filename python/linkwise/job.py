@@ -18,7 +18,7 @@ class Job:
 
     seq: tokens of one sequence; global_batch: sequences of one optimizer step, for mem what fills
     the pipeline; precision: "bf16"
-    (usual), "fp16", "fp8", "fp32", "tf32"; attention: "flash" (usual), "fused", "unfused";
+    (usual), "fp16", "fp8", "fp4", "fp32", "tf32"; attention: "flash" (usual), "fused", "unfused";
     fused_norm, fused_mlp, gathered_logits: "on", "off" (usual: the profile's); wta_crs: budget of
     WTA-CRS, 0 to 1, 0 is not used; lora: adapters alone are trained.
     """

@@ -283,6 +283,9 @@ static void refusals (void **state)
     s.job.precision = PREC_FP8;
     assert_int_equal (costmodel_estimate (&p, in_order, true, &e, &err), ST_INVALID);
     assert_string_equal (err.text, "node n0: GPU type a100-sxm4-80g cannot run fp8");
+    s.job.precision = PREC_FP4;
+    assert_int_equal (costmodel_estimate (&p, in_order, true, &e, &err), ST_INVALID);
+    assert_string_equal (err.text, "node n0: GPU type a100-sxm4-80g cannot run fp4");
     topology_cluster_destroy (s.cluster);
     s.cluster = cluster_of ("2x1 v100-sxm2-32g inter:10");
     s.job.precision = PREC_TF32;
@@ -338,6 +341,45 @@ static void tf32_rate (void **state)
            wide_step (PREC_FP32, false, 60, 250, 989), 1e-12);
     assert_true (wide_step (PREC_FP32, true, 60, 500, 989) <
                  wide_step (PREC_FP32, true, 60, 250, 989));
+}
+
+/* The step on a B200 with one constant set. */
+static double narrow_step (enum workload_precision precision, const char *key,
+                           double value)
+{
+    struct setting s = setting_of ("1x4 b200-192g intra:800", 4, 2, 2, 1);
+    char text[512];
+    double step_s;
+
+    topology_cluster_destroy (s.cluster);
+    snprintf (text, sizeof text,
+              "{\"version\":1,\"gpu_types\":{\"x\":{\"like\":\"b200-192g\",\"%s\":%g}},"
+              "\"nodes\":[{\"name\":\"a\",\"gpus\":4,\"gpu_type\":\"x\"}],"
+              "\"links\":{\"intra\":{\"bandwidth_gb_per_s\":800,\"latency_us\":1}}}",
+              key, value);
+    s.cluster = cluster_from (text);
+    s.profile = profile_of ("megatron-bridge");
+    s.profile.time.layer_launch_fwd_s = s.profile.time.layer_launch_back_s = 0;
+    s.job.precision = precision;
+    s.job.seq = 4096;
+    step_s = step_of (&s, in_order, NULL);
+    topology_cluster_destroy (s.cluster);
+    return step_s;
+}
+
+/* fp4 multiplies at its own rate, faster than fp8, and casts cost it more of what that saves:
+ * at endless rates of both, fp8 is the faster one. */
+static void fp4_rate (void **state)
+{
+    double fp4 = narrow_step (PREC_FP4, "host_factor", 1);
+    (void) state;
+
+    assert_true (fp4 < narrow_step (PREC_FP8, "host_factor", 1));
+    assert_true (narrow_step (PREC_FP4, "fp4_gemm_efficiency", .9) < fp4);
+    assert_true (narrow_step (PREC_FP4, "fp4_tflop_per_s", 4500) > fp4);
+    CLOSE (narrow_step (PREC_FP4, "fp8_gemm_efficiency", .9), fp4, 1e-12);
+    assert_true (narrow_step (PREC_FP4, "fp4_tflop_per_s", 1e6) >
+                 narrow_step (PREC_FP8, "fp8_tflop_per_s", 1e6));
 }
 
 /* A GPU at half speed halves its stage, and with it the pipeline. */
@@ -638,6 +680,7 @@ int main (void)
                                        cmocka_unit_test (renumbering),
                                        cmocka_unit_test (refusals),
                                        cmocka_unit_test (tf32_rate),
+                                       cmocka_unit_test (fp4_rate),
                                        cmocka_unit_test (slow_gpu),
                                        cmocka_unit_test (slow_latency_in_one_group),
                                        cmocka_unit_test (context_rings_share),

@@ -83,6 +83,9 @@ $L check "$T/m.json" >"$T/out" && ! grep -q "NO" "$T/out" && $L eval "$T/m.json"
 result $? "... check and eval take the plan" "$T/out"
 arguments "fp8 moments, fp8" "$common --recompute-granularity selective --recompute-modules layernorm --use-distributed-optimizer --use-precision-aware-optimizer --exp-avg-dtype fp8 --exp-avg-sq-dtype fp8 --bf16 --fp8-format hybrid --fp8-recipe tensorwise" \
     "$(megatron --tp 4 --pp 4 --dp 2 --micro-batch 1 --zero 1 --sequence-parallel off --recompute layernorm --optimizer-bytes 4 --precision fp8)"
+$L plan "1x8 b200-192g intra:800" llama-2-7b --seq 4096 --global-batch 64 --tp 4 --pp 2 --dp 1 --precision nvfp4 --schedule 1f1b -o "$T/m4.json" >/dev/null &&
+    $L emit "$T/m4.json" --to megatron -d "$T/m" >/dev/null && [ "$(grep -A1 fp4 "$T/m/megatron/args" | paste -sd' ')" = "--fp4-format e2m1 --fp4-recipe nvfp4" ]
+result $? "megatron: nvfp4 is fp4" "$T/m/megatron/args"
 $L plan "4x8 h100-sxm5-80g intra:370 inter:48" mixtral-8x7b --seq 4096 --global-batch 64 --tp 1 --pp 4 --dp 8 --ep 8 --recompute moe_act -o "$T/moe.json" >/dev/null &&
     $L emit "$T/moe.json" --to megatron -d "$T/m" >/dev/null && grep -qx -- "--recompute-modules moe_act" "$T/m/megatron/args" && grep -qx -- "--moe-grouped-gemm" "$T/m/megatron/args"
 result $? "megatron: moe_act with grouped products" "$T/m/megatron/args"

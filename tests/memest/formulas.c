@@ -156,7 +156,8 @@ static void model_states (void **state)
 }
 
 /* fp16: 2 + 2 + 16; fp32 and tf32: 4 + 4 + 8; fp8 keeps bf16 weights and fp8 copies, 2 + 2, with
- * fp32 gradients and a 12-byte optimizer (Megatron-Core, distributed optimizer). */
+ * fp32 gradients and a 12-byte optimizer (Megatron-Core, distributed optimizer); fp4 copies of .56
+ * bytes where mxfp8 has 1.03. */
 static void precisions (void **state)
 {
     struct workload_model m = model_of ("llama-2-7b");
@@ -167,7 +168,8 @@ static void precisions (void **state)
     } per[] = {{PREC_FP16, 2, 2, 16},
                {PREC_FP32, 4, 4, 8},
                {PREC_TF32, 4, 4, 8},
-               {PREC_FP8, 4, 4, 12}};
+               {PREC_FP8, 4, 4, 12},
+               {PREC_FP4, 4 - 2 * (1.03 - .56), 4, 12}};
     double n = workload_model_params (&m);
     (void) state;
 

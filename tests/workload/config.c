@@ -198,7 +198,7 @@ static void memory_options (void **state)
          "optimizer bytes 8 need zero 1 or more"},
         {"llama-2-7b", "megatron-core", "none", 12, 0, PREC_BF16, NULL},
         {"llama-2-7b", "megatron-core", "none", 8, 1, PREC_FP16,
-         "optimizer bytes 8: they can be chosen in bf16 and fp8, not in fp16"}};
+         "optimizer bytes 8: they can be chosen in bf16, fp8 and fp4, not in fp16"}};
     (void) state;
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -64,14 +64,40 @@ bool mapper_axes_hold (const struct mapper_axes *fixed, const struct workload_co
            holds (fixed->schedule, has.schedule);
 }
 
+struct mapper_goodput mapper_goodput_of (const struct mapper_problem *p, long gpus)
+{
+    long nodes = 0, all = 0;
+
+    for (int i = 0; i < p->cluster->n_nodes; i++)
+        if (mapper_node_allowed (p, i)) {
+            nodes++;
+            all += p->cluster->node[i].gpus;
+        }
+    return mapper_goodput (&p->reliability, (double) gpus,
+                           all > gpus ? (int) ((all - gpus) * nodes / all) : 0);
+}
+
+double mapper_weight (const struct mapper_problem *p, const struct workload_config *c)
+{
+    switch (p->objective) {
+    case MAPPER_GPU_HOURS:
+        return (double) workload_world (&c->deg);
+    case MAPPER_GOODPUT:
+        return 1.0 / mapper_goodput_of (p, workload_world (&c->deg)).share;
+    case MAPPER_STEP:
+        break;
+    }
+    return 1.0;
+}
+
 const char *mapper_objective_name (enum mapper_objective o)
 {
-    return o == MAPPER_GPU_HOURS ? "gpu-hours" : "step";
+    return o == MAPPER_GPU_HOURS ? "gpu-hours" : o == MAPPER_GOODPUT ? "goodput" : "step";
 }
 
 bool mapper_objective_parse (const char *s, enum mapper_objective *o)
 {
-    for (int i = MAPPER_STEP; i <= MAPPER_GPU_HOURS; i++)
+    for (int i = MAPPER_STEP; i <= MAPPER_GOODPUT; i++)
         if (strcmp (mapper_objective_name ((enum mapper_objective) i), s) == 0) {
             *o = (enum mapper_objective) i;
             return true;

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "costmodel/costmodel.h"
+#include "mapper/goodput.h"
 #include "memest/memest.h"
 #include "topology/topology.h"
 #include "workload/workload.h"
@@ -41,8 +42,9 @@ enum status mapper_axes_config_on (const struct topology_cluster *c,
 
 /** What to minimise. */
 enum mapper_objective {
-    MAPPER_STEP,     /* seconds of a step */
-    MAPPER_GPU_HOURS /* seconds of a step x GPUs in use */
+    MAPPER_STEP,      /* seconds of a step */
+    MAPPER_GPU_HOURS, /* seconds of a step x GPUs in use */
+    MAPPER_GOODPUT    /* seconds of a step / the share of time that the job trains */
 };
 const char *mapper_objective_name (enum mapper_objective o);
 bool mapper_objective_parse (const char *s, enum mapper_objective *o);
@@ -70,6 +72,8 @@ struct mapper_problem {
     enum memest_model memory_model;
     enum costmodel_kind cost_model; /* what is minimised, bounded and reported */
     enum mapper_objective objective;
+    struct mapper_reliability
+        reliability; /* gpu_mtbf_s of 0: not asked for, and no MAPPER_GOODPUT */
     const struct workload_plan *running; /* that is to be placed anew, or NULL */
 };
 
@@ -85,6 +89,13 @@ static inline double mapper_memory_limit (const struct mapper_problem *p,
 {
     return memest_limit (p->profile, gpu_bytes, p->memory_limit_pct, p->oom_risk);
 }
+
+/** What a job on so many GPUs of those that may be used makes of its time.  Nodes' worth of idle
+ *  GPUs are spares. */
+struct mapper_goodput mapper_goodput_of (const struct mapper_problem *p, long gpus);
+
+/** What the objective multiplies a step's seconds by: of the configuration's GPUs alone. */
+double mapper_weight (const struct mapper_problem *p, const struct workload_config *c);
 
 /** The layers of every chunk (struct costmodel_problem), where these are the layers of the
  *  running plan and its chunks hold them otherwise than a search would deal them; else NULL. */

@@ -233,11 +233,8 @@ static bool restart_pays (const struct mapper_problem *p,
                           const struct mapper_result *any,
                           const struct mapper_replanned *out)
 {
-    double gpus = p->objective != MAPPER_GPU_HOURS
-                      ? 1.0
-                      : (double) workload_world (&any->config.deg) /
-                            (double) workload_world (&same->config.deg);
-    double gain_s = same->estimate.step_s - any->estimate.step_s * gpus;
+    double weight = mapper_weight (p, &any->config) / mapper_weight (p, &same->config);
+    double gain_s = same->estimate.step_s - any->estimate.step_s * weight;
     double cost_s = out->verdict == MAPPER_STAY ? how->move_cost_s : 0.0;
 
     if (same->estimate.n_unmeasured != any->estimate.n_unmeasured)

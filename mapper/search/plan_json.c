@@ -64,6 +64,19 @@ enum status mapper_explain (const struct mapper_problem *p, const struct mapper_
                        : st;
 }
 
+/* Beside the time that the job trains, the tokens that it gets through in all of it. */
+static json_t *goodput_json (const struct mapper_problem *p,
+                             const struct mapper_result *r)
+{
+    struct mapper_goodput g = mapper_goodput_of (p, workload_world (&r->config.deg));
+    double tokens = (double) p->job->seq * p->job->global_batch / r->estimate.step_s;
+
+    return json_pack ("{s:f, s:f, s:f, s:f, s:f, s:i, s:f}", "share", g.share,
+                      "tokens_per_s", tokens * g.share, "job_mtbf_s", g.mtbf_s,
+                      "checkpoint_every_s", g.checkpoint_every_s, "saved", g.saved,
+                      "spare_nodes", g.spares, "waiting", g.waiting);
+}
+
 static json_t *estimate_json (const struct mapper_problem *p,
                               const struct mapper_result *r,
                               const struct workload_plan *plan)
@@ -87,6 +100,8 @@ static json_t *estimate_json (const struct mapper_problem *p,
     json_object_set_new (
         e, "gpu_hours_per_1e9_tokens",
         json_real (mapper_gpu_hours (p->job, &r->config, r->estimate.step_s)));
+    if (p->reliability.gpu_mtbf_s > 0)
+        json_object_set_new (e, "goodput", goodput_json (p, r));
     json_object_set_new (e, "default_order_step_s",
                          json_number_or_null (r->default_order_step_s));
     json_object_set_new (e, "default_order_unmeasured_links",

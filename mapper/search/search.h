@@ -70,9 +70,9 @@ struct mapper_result {
     int *layers; /* [pp] */
     int *gpu;    /* [world] cluster-wide GPU of each rank */
     struct costmodel_estimate estimate;
-    double lower_bound_s; /* over the whole space asked for; with MAPPER_GPU_HOURS no
-                             plan of the space takes fewer seconds x GPUs than this times
-                             the plan's GPUs */
+    double lower_bound_s;        /* over the whole space asked for; with another
+                             objective no plan of the space has fewer seconds x
+                             mapper_weight than this times the plan's weight */
     double default_order_step_s; /* same configuration, Megatron's order; INFINITY when
                                     it does not fit in memory or is not connected */
     int default_order_unmeasured;
@@ -97,12 +97,11 @@ static inline double mapper_gpu_hours (const struct workload_job *j,
            ((double) j->seq * j->global_batch);
 }
 
-/** What the objective counts: seconds of a step, or GPU hours for 1e9 tokens. */
+/** What the objective counts. */
 static inline double mapper_objective_of (const struct mapper_problem *p,
                                           const struct workload_config *c, double step_s)
 {
-    return p->objective == MAPPER_GPU_HOURS ? mapper_gpu_hours (p->job, c, step_s)
-                                            : step_s;
+    return step_s * mapper_weight (p, c);
 }
 
 /** The configuration that came closest to fitting, when none does. */

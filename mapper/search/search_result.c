@@ -12,7 +12,7 @@
 
 double search_weight (const struct search *x, const struct workload_config *c)
 {
-    return x->p->objective == MAPPER_GPU_HOURS ? (double) workload_world (&c->deg) : 1.0;
+    return mapper_weight (x->p, c);
 }
 
 struct costmodel_price search_value (const struct search *x, long i)

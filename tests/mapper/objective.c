@@ -1,5 +1,5 @@
 /* What is to be least: GPU hours find what every number of GPUs costs, with a bound that holds
- * for them; plans that are as good give way to the simplest; GPUs that do not factor are
+ * for them, and so does goodput; plans that are as good give way to the simplest; GPUs that do not factor are
  * left out as pays. */
 #include "tests/lib/clusters.h"
 #include "tests/lib/search.h"
@@ -10,6 +10,7 @@ static struct mapper_problem problem_for (const struct setting *s,
     struct mapper_problem p = search_problem (s);
 
     p.objective = objective;
+    p.reliability = (struct mapper_reliability){200 * 3600.0, 60, 900, 24 * 3600.0};
     return p;
 }
 
@@ -25,9 +26,12 @@ static bool finds (const struct mapper_problem *p, double tie, struct found *o)
 
 static double value (const struct mapper_problem *p, const struct mapper_result *r)
 {
-    double gpus = (double) workload_world (&r->config.deg);
+    long gpus = workload_world (&r->config.deg);
 
-    return r->estimate.step_s * (p->objective == MAPPER_GPU_HOURS ? gpus : 1);
+    return r->estimate.step_s * (p->objective == MAPPER_GPU_HOURS ? (double) gpus
+                                 : p->objective == MAPPER_GOODPUT
+                                     ? 1 / mapper_goodput_of (p, gpus).share
+                                     : 1);
 }
 
 static struct setting a_job (struct topology_cluster *c)
@@ -43,7 +47,7 @@ static void least_of_all (void **state)
     (void) state;
 
     for (int round = 0; round < rounds; round++)
-        for (int objective = 0; objective < 2; objective++) {
+        for (int objective = 0; objective < 3; objective++) {
             struct setting s = a_job (random_cluster (&rng, 3, 2, 3, 0, false, false));
             struct mapper_problem p = problem_for (&s, (enum mapper_objective) objective);
             struct found best, one;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/stats.h"
 
 struct mapper_heldout_settings mapper_heldout_settings_default (void)
 {
@@ -127,30 +128,56 @@ static enum status copy_result (struct heldout *h, int pass,
 
 /* ---- the interval ---- */
 
+/* Measurements as they might have been, one after the other. */
+struct draws {
+    struct topology_noise noise;
+    struct topology_cluster *c;
+    struct rng rng;
+};
+
+static enum status draws_start (struct heldout *h, struct draws *d, struct error *err)
+{
+    int passes = h->passes->passes;
+    bool *all = malloc ((size_t) passes * sizeof *all);
+    enum status st = all ? ST_OK : err_nomem (err);
+
+    *d = (struct draws){.rng = {h->s->seed}};
+    for (int k = 0; k < passes && st == ST_OK; k++)
+        all[k] = true;
+    if (st == ST_OK)
+        st = topology_noise_collect (h->passes, &d->noise, err);
+    if (st == ST_OK)
+        st = topology_passes_combine (h->passes, all, 0.5, h->rate, err);
+    if (st == ST_OK)
+        st = topology_passes_cluster (h->passes, h->rate, &d->c, err);
+    free (all);
+    return st;
+}
+
+static void draws_next (const struct heldout *h, struct draws *d)
+{
+    topology_noise_draw (h->passes, &d->noise, h->rate, &d->rng, d->c);
+}
+
+static void draws_end (struct draws *d)
+{
+    topology_cluster_destroy (d->c);
+    topology_noise_release (&d->noise);
+}
+
 /* Variance of a fold's gain over measurements drawn around the mean, averaged over the
  * folds. */
 static enum status draw_gains (struct heldout *h, double *variance, struct error *err)
 {
     int passes = h->passes->passes, n = 0;
-    bool *all = malloc ((size_t) passes * sizeof *all);
     double *sum = calloc (2 * (size_t) passes, sizeof *sum), *square = sum + passes;
-    struct topology_noise noise = {0};
-    struct topology_cluster *c = NULL;
-    struct rng rng = {h->s->seed};
-    enum status st = all && sum ? ST_OK : err_nomem (err);
+    struct draws d = {.c = NULL};
+    enum status st = sum ? draws_start (h, &d, err) : err_nomem (err);
 
-    for (int k = 0; k < passes && st == ST_OK; k++)
-        all[k] = true;
-    if (st == ST_OK)
-        st = topology_noise_collect (h->passes, &noise, err);
-    if (st == ST_OK)
-        st = topology_passes_combine (h->passes, all, 0.5, h->rate, err);
-    if (st == ST_OK)
-        st = topology_passes_cluster (h->passes, h->rate, &c, err);
     for (int i = 0; i < h->how->draws && st == ST_OK; i++) {
-        topology_noise_draw (h->passes, &noise, h->rate, &rng, c);
+        draws_next (h, &d);
         for (int k = 0; k < passes; k++) {
-            double g = isnan (h->gain[k]) ? 0 : gain_on (h, c, &h->fold[k]);
+            double g = isnan (h->gain[k]) ? 0 : gain_on (h, d.c, &h->fold[k]);
 
             sum[k] += g;
             square[k] += g * g;
@@ -165,10 +192,31 @@ static enum status draw_gains (struct heldout *h, double *variance, struct error
             n++;
         }
     *variance /= n > 0 ? n : 1;
-    topology_cluster_destroy (c);
-    topology_noise_release (&noise);
-    free (all);
+    draws_end (&d);
     free (sum);
+    return st;
+}
+
+/* The step's spread, of the placement that is kept. */
+static enum status draw_steps (struct heldout *h, const struct mapper_result *r,
+                               struct mapper_heldout *out, struct error *err)
+{
+    int n = h->how->draws;
+    double *step = malloc ((size_t) n * sizeof *step);
+    struct draws d = {.c = NULL};
+    enum status st = step ? draws_start (h, &d, err) : err_nomem (err);
+
+    for (int i = 0; i < n && st == ST_OK; i++) {
+        draws_next (h, &d);
+        step[i] = step_on (h, d.c, r->layers, r->gpu);
+    }
+    if (st == ST_OK) {
+        stats_sort (step, n);
+        out->step_p50_s = stats_quantile (step, n, 0.5);
+        out->step_p95_s = stats_quantile (step, n, 0.95);
+    }
+    draws_end (&d);
+    free (step);
     return st;
 }
 
@@ -251,6 +299,8 @@ enum status mapper_heldout (const struct mapper_problem *p,
     *out = (struct mapper_heldout){.gain = NAN,
                                    .low = NAN,
                                    .high = NAN,
+                                   .step_p50_s = NAN,
+                                   .step_p95_s = NAN,
                                    .confidence = how->confidence,
                                    .quantile = how->quantile,
                                    .by_file = passes->by_file};
@@ -272,6 +322,8 @@ enum status mapper_heldout (const struct mapper_problem *p,
         st = mapper_result_put (p, &config, r->layers, h.ordered, r, err);
         out->kept_default = st == ST_OK;
     }
+    if (st == ST_OK)
+        st = draw_steps (&h, r, out, err);
     heldout_release (&h);
     return st;
 }
@@ -285,6 +337,8 @@ void mapper_heldout_to_json (const struct mapper_heldout *h, json_t *doc)
     json_object_set_new (estimate, "gain_heldout_interval",
                          json_pack ("[o, o]", json_number_or_null (h->low),
                                     json_number_or_null (h->high)));
+    json_object_set_new (estimate, "step_p50_s", json_number_or_null (h->step_p50_s));
+    json_object_set_new (estimate, "step_p95_s", json_number_or_null (h->step_p95_s));
     json_object_set_new (search, "heldout",
                          json_pack ("{s:i, s:s, s:f, s:f, s:b}", "measurements",
                                     h->measurements, "by", h->by_file ? "file" : "pass",

@@ -8,7 +8,8 @@
 struct mapper_heldout_settings {
     double quantile;   /* of each link over the passes planned on; 0.5: the median */
     double confidence; /* of the interval */
-    int draws;         /* measurements drawn to tell how far a gain is off by chance */
+    int draws; /* measurements drawn to tell how far a gain is off by chance, and how far
+                          steps spread */
 };
 struct mapper_heldout_settings mapper_heldout_settings_default (void);
 
@@ -16,6 +17,9 @@ struct mapper_heldout_settings mapper_heldout_settings_default (void);
  *  the placement was not made from. */
 struct mapper_heldout {
     double gain, low, high; /* NAN: the default order cannot run, or nothing was priced */
+    double step_p50_s,
+        step_p95_s; /* of the placement that is kept, over such measurements drawn
+                                      from the passes' noise; NAN: nothing was priced */
     double confidence, quantile;
     int measurements; /* that were priced */
     bool by_file;

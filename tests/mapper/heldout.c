@@ -201,6 +201,35 @@ static void planted (void **state)
     topology_cluster_destroy (s.cluster);
 }
 
+/* The step's spread over measurements: none where they are the same, wider with their noise. */
+static void spread (void **state)
+{
+    struct setting s = job_on ("17x8 a100-sxm4-80g intra:230 inter:20");
+    double rate[17 * 17], wide = 0, in_sample;
+    struct rng r = {13};
+    (void) state;
+
+    for (int k = 0; k < 17 * 17; k++)
+        rate[k] = 5e9;
+    for (int i = 0; i < 3; i++) {
+        struct topology_passes p = no_passes (&s);
+        struct mapper_result plan;
+        struct mapper_heldout h;
+
+        for (int k = 0; k < 3; k++)
+            add_pass (&p, rate, .06 * i, 0, &r);
+        h = plan_on (&s, &p, 0.5, &in_sample, &plan);
+        if (i == 0)
+            CLOSE (h.step_p50_s, plan.estimate.step_s, 1e-9);
+        assert_true (h.step_p95_s / h.step_p50_s >= 1 + 1.5 * wide);
+        wide = h.step_p95_s / h.step_p50_s - 1;
+        assert_true (i == 0 ? wide < 1e-9 : wide > .002 * i);
+        mapper_result_release (&plan);
+        topology_passes_release (&p);
+    }
+    topology_cluster_destroy (s.cluster);
+}
+
 /* A link that is bad in one measurement of three: the median does not see it, a low
  * quantile does. */
 static void robust (void **state)
@@ -307,9 +336,10 @@ static void own_passes (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (noise),         cmocka_unit_test (noise_of_nodes),
-        cmocka_unit_test (planted),       cmocka_unit_test (robust),
-        cmocka_unit_test (two_real_ones), cmocka_unit_test (own_passes)};
+        cmocka_unit_test (noise),     cmocka_unit_test (noise_of_nodes),
+        cmocka_unit_test (planted),   cmocka_unit_test (spread),
+        cmocka_unit_test (robust),    cmocka_unit_test (two_real_ones),
+        cmocka_unit_test (own_passes)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -36,6 +36,21 @@ enum status plan_from_read (struct plan_from *x, const struct cli_job *job,
 void plan_from_print (const struct plan_from *x, const struct mapper_problem *p,
                       const struct mapper_result *r);
 
+/* ---- --objective goodput: failures, checkpoints, restarts, repairs ---- */
+
+struct plan_goodput {
+    double mtbf_h, repair_h;         /* 0: not given */
+    struct mapper_reliability given; /* checkpoint_s and restart_s alone; 0: not given */
+};
+
+extern const struct cli_options plan_goodput_options;
+
+bool plan_goodput_asked (const struct plan_goodput *x);
+/** p has its objective: what was given, and the usual for the rest, where goodput is asked for. */
+void plan_goodput_read (const struct plan_goodput *x, struct mapper_problem *p);
+/** Lines for the summary; none where nobody asked. */
+void plan_goodput_print (const struct mapper_problem *p, const struct mapper_result *r);
+
 /* ---- --links, --heldout-links, --robust: plan on some measurements, price on others ---- */
 
 struct plan_passes {

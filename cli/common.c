@@ -26,11 +26,30 @@ void cli_one_stdin (int n, struct argp_state *state)
         argp_error (state, "only one input can be standard input (-)");
 }
 
+/* Of the program, which runs one command. */
+static bool quiet;
+
+void cli_be_quiet (void)
+{
+    quiet = true;
+}
+
+bool cli_is_quiet (void)
+{
+    return quiet;
+}
+
+void cli_progress_start (struct progress *p)
+{
+    progress_start (p);
+    p->on = p->on && !quiet;
+}
+
 void cli_warn (const char *who, struct notes *notes)
 {
-    for (int i = 0; i < notes->n; i++)
+    for (int i = 0; i < notes->n && !quiet; i++)
         fprintf (stderr, "%s: warning: %s\n", who, notes->line[i]);
-    if (notes->dropped > 0)
+    if (notes->dropped > 0 && !quiet)
         fprintf (stderr, "%s: warning: %d more warnings\n", who, notes->dropped);
     notes_free (notes);
 }
@@ -60,7 +79,7 @@ static void on_links (void *context, double share)
 
 struct topology_watch cli_watch (struct progress *p)
 {
-    progress_start (p);
+    cli_progress_start (p);
     return (struct topology_watch){on_links, p};
 }
 

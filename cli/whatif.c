@@ -21,7 +21,7 @@ enum status cli_whatif_run (const struct report_whatif_plan *plan,
     struct showing s = {.n = w->n};
     enum status st;
 
-    progress_start (&s.progress);
+    cli_progress_start (&s.progress);
     st = report_whatif_run (plan, w, show, &s, err);
     progress_end (&s.progress);
     return st;

@@ -115,7 +115,7 @@ static void print_gap (const struct planning *x)
         cli_print ("ties     %d placed configurations cannot be told apart: "
                    "the model's error is %.1f %%\n",
                    r->ties, 100 * r->model_error);
-    if (r->given_up > 1e-6)
+    if (r->given_up > 5e-5)
         cli_print (
             "         the plan is simpler or leaves more memory free, and is %.2f %% "
             "above the best (--tie)\n",

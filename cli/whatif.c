@@ -12,7 +12,9 @@ static void show (void *context, const char *what)
 {
     struct showing *s = context;
 
-    progress_show (&s->progress, "what if %d of %d: %.80s", ++s->done, s->n, what);
+    progress_part (&s->progress, (double) s->done / s->n, "what if %d of %d: %.80s",
+                   s->done + 1, s->n, what);
+    s->done++;
 }
 
 enum status cli_whatif_run (const struct report_whatif_plan *plan,

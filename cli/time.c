@@ -76,8 +76,7 @@ static enum status run_what_if (const struct time_input *in,
                                       .layers = x->plan.layers_per_stage,
                                       .gpu = gpu};
 
-    p.axes = mapper_axes_free ();
-    p.axes.optimizer_bytes = mapper_axes_of (&x->plan.config).optimizer_bytes;
+    p.axes = mapper_axes_resumed (&x->plan.config);
     p.cost_model = in->kind;
     settings.tie = MAPPER_USUAL_TIE;
     return cli_whatif_run (&plan, w, err);

@@ -26,6 +26,8 @@ struct mapper_axes {
 struct mapper_axes mapper_axes_free (void);
 /** Every axis as a configuration has it. */
 struct mapper_axes mapper_axes_of (const struct workload_config *c);
+/** Every axis free but those that training which goes on cannot change: it has its states. */
+struct mapper_axes mapper_axes_resumed (const struct workload_config *c);
 /** Has the configuration what the axes fix? */
 bool mapper_axes_hold (const struct mapper_axes *fixed, const struct workload_config *c);
 

@@ -83,10 +83,12 @@ static bool is_stopped (void *context)
 static void take_limit (const struct linkwise_settings *in, bool old,
                         struct mapper_problem *p)
 {
-    if (old && !(in->memory_limit_pct > 0) && !(in->oom_risk > 0))
+    bool free = mapper_limit_free (in->memory_limit_pct, in->oom_risk);
+
+    if (old && free)
         return;
     p->oom_risk = in->oom_risk;
-    p->limit_free = !(in->memory_limit_pct > 0) && !(in->oom_risk > 0);
+    p->limit_free = free;
     p->memory_limit_pct = in->memory_limit_pct > 0
                               ? in->memory_limit_pct
                               : memest_usual_limit_pct (p->memory_model);

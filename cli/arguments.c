@@ -131,7 +131,9 @@ struct group {
     struct argp_option option[OPTIONS_MAX + 1];
 };
 
-static const struct option argp_own[] = {{"help", no_argument, NULL, 1},
+/* Beside argp's own. */
+static const struct option argp_own[] = {{"quiet", no_argument, NULL, 1},
+                                         {"help", no_argument, NULL, 1},
                                          {"usage", no_argument, NULL, 1},
                                          {"version", no_argument, NULL, 1}};
 #define OWN (sizeof argp_own / sizeof *argp_own)
@@ -152,7 +154,7 @@ static void list_options (const struct group *g, struct option *all, char *lette
         }
     memcpy (all, argp_own, sizeof argp_own);
     all[OWN] = (struct option){0};
-    strcpy (letters, "?V");
+    strcpy (letters, "?Vq");
 }
 
 /* The long option that nobody knows, and one that may have been meant: argp's own message has no
@@ -160,7 +162,7 @@ static void list_options (const struct group *g, struct option *all, char *lette
 static void refuse_unknown (const struct group *g, int argc, char **argv)
 {
     struct option all[GROUPS_MAX * OPTIONS_MAX + OWN + 1];
-    char letters[2 * GROUPS_MAX * OPTIONS_MAX + 4], hint[TEXT_HINT];
+    char letters[2 * GROUPS_MAX * OPTIONS_MAX + 5], hint[TEXT_HINT];
     char **copy = malloc (((size_t) argc + 1) * sizeof *copy);
     int key = 0;
 
@@ -233,19 +235,23 @@ static bool is_complete (const struct group *g)
     return g->arguments >= c->places.needed || c->counted;
 }
 
-static void refuse_two_outputs (const struct group *g, struct argp_state *state)
+static void refuse_contradictions (const struct group *g, struct argp_state *state)
 {
     const char *alone = NULL;
-    bool json = false;
+    bool json = false, verbose = false;
 
     for (const struct cli_option *line = g->options->line; line->name; line++) {
         if (line->alone && cli_is_dash (text_of (g, line)))
             alone = line->alone;
         if (line->letter == 'j')
             json = *(bool *) (g->input + line->at);
+        if (line->letter == 'v')
+            verbose = *(bool *) (g->input + line->at);
     }
     if (json && alone)
         argp_error (state, "--json and %s - both want standard output", alone);
+    if (verbose && cli_is_quiet ())
+        argp_error (state, "--verbose and --quiet contradict each other");
 }
 
 static error_t parse (int key, char *given, struct argp_state *state)
@@ -266,7 +272,7 @@ static error_t parse (int key, char *given, struct argp_state *state)
             argp_error (state, "%s", c->places.required);
         if (g->options->check)
             g->options->check (g->input, state);
-        refuse_two_outputs (g, state);
+        refuse_contradictions (g, state);
         return 0;
     default:
         for (int i = 0; g->option[i].name; i++)
@@ -279,6 +285,22 @@ static error_t parse (int key, char *given, struct argp_state *state)
         return ARGP_ERR_UNKNOWN;
     }
 }
+
+/* --quiet, which all commands have. */
+static const struct argp_option quiet_option[] = {
+    {"quiet", 'q', NULL, 0, "show no progress line and no warnings", -1}, {0}};
+
+static error_t parse_quiet (int key, char *given, struct argp_state *state)
+{
+    (void) given;
+    (void) state;
+    if (key != 'q')
+        return ARGP_ERR_UNKNOWN;
+    cli_be_quiet ();
+    return 0;
+}
+
+static const struct argp quiet_argp = {.options = quiet_option, .parser = parse_quiet};
 
 static void fill_group (struct group *g, const struct cli_options *options, void *input)
 {
@@ -312,15 +334,18 @@ static void print_version (FILE *out, struct argp_state *state)
 void cli_parse (const struct cli_command *c, int argc, char **argv, void *input)
 {
     struct group group[GROUPS_MAX] = {{.command = c}};
-    struct argp_child child[CLI_PARTS_MAX + 1] = {{0}};
+    struct argp_child child[CLI_PARTS_MAX + 2] = {{0}};
     struct text help = {0};
+    int n_parts = 0;
 
-    for (int i = 0; i < CLI_PARTS_MAX && c->parts[i].options; i++) {
-        const struct cli_part *part = &c->parts[i];
+    for (; n_parts < CLI_PARTS_MAX && c->parts[n_parts].options; n_parts++) {
+        const struct cli_part *part = &c->parts[n_parts];
+        struct group *g = &group[n_parts + 1];
 
-        fill_group (&group[i + 1], part->options, (char *) input + part->at);
-        child[i] = (struct argp_child){&group[i + 1].argp, 0, part->heading, part->group};
+        fill_group (g, part->options, (char *) input + part->at);
+        child[n_parts] = (struct argp_child){&g->argp, 0, part->heading, part->group};
     }
+    child[n_parts].argp = &quiet_argp;
     fill_group (&group[0], &c->options, input); /* and defaults over the parts' */
     text_add (&help, "%s", c->help);
     if (c->add_help)

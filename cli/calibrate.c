@@ -372,7 +372,7 @@ static enum status run (void *input, struct notes *notes, struct error *err)
     struct progress progress;
     enum status st = calibrate_runs_read (in->runs, &c.runs, err);
 
-    progress_start (&progress);
+    cli_progress_start (&progress);
     cli_note_columns (&c.runs, notes);
     if (st == ST_OK)
         st = in->profile ? workload_profile_read (in->profile, &c.start, notes, err)

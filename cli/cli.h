@@ -14,6 +14,7 @@
 #include "mapper/mapper.h"
 #include "report/whatif.h"
 #include "topology/survey/diff.h"
+#include "topology/survey/stats.h"
 #include "topology/topology.h"
 #include "workload/workload.h"
 
@@ -89,12 +90,6 @@ const char *cli_input_name (const char *arg);
 /** End with a usage error if n > 1 inputs are standard input. */
 void cli_one_stdin (int n, struct argp_state *state);
 
-/** Did nobody name a limit or a chance of running out? */
-static inline bool cli_job_limit_free (const struct cli_job *in)
-{
-    return !(in->memory_limit_pct > 0) && !(in->oom_risk > 0);
-}
-
 /** The options' memory limit into a plan. */
 void cli_job_limit (const struct cli_job *in, struct workload_plan *plan);
 
@@ -110,7 +105,14 @@ enum status cli_job_layers (const struct cli_job *in, struct linkwise_plan *x,
 
 /* ---- messages ---- */
 
-/** Print the notes as warnings of "linkwise NAME", and release them. */
+/** Be quiet from now on: no progress line, no warnings.  Told once, before a command begins. */
+void cli_be_quiet (void);
+bool cli_is_quiet (void);
+
+/** progress_start; the line is not shown where the command is to be quiet. */
+void cli_progress_start (struct progress *p);
+
+/** Print the notes as warnings of "linkwise NAME" unless that is quiet, and release them. */
 void cli_warn (const char *who, struct notes *notes);
 
 /** A watch that shows "looking at links: 40 %" on the progress line. */
@@ -198,6 +200,25 @@ json_t *cli_reasons_json (const struct calibrate_reason *list, int n);
 /** printf, with control characters replaced: what files name must not reach a terminal as
  *  it is. */
 void cli_print (const char *format, ...) __attribute__ ((format (printf, 1, 2)));
+
+/* ---- colour ---- */
+
+/** Words of --color in their order, and what a terminal has. */
+enum { CLI_COLOR_AUTO, CLI_COLOR_ALWAYS, CLI_COLOR_NEVER };
+enum cli_colors { CLI_COLORS_NONE, CLI_COLORS_256, CLI_COLORS_ALL };
+
+/** None where nobody asked for them and standard output is no terminal that says that it has
+ *  them, or NO_COLOR is set. */
+enum cli_colors cli_colors (int when);
+/** Print a cell's text on its shade; without colours the text alone. */
+void cli_paint (enum cli_colors colors, struct topology_shade shade, const char *text);
+
+/** Print which stage every GPU serves: a row a node, at most two dozen lines in the columns of the
+ *  terminal (100 where there is none).
+ *  @param[in] gpu  [world] cluster-wide GPU of each rank */
+enum status cli_print_places (const struct topology_cluster *c,
+                              const struct workload_degrees *d, const int *gpu,
+                              struct error *err);
 
 /** A table with these columns. */
 #define cli_table(...) table_create ((const char *const[]){__VA_ARGS__, NULL})

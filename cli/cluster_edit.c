@@ -243,7 +243,7 @@ static enum status synth (void *input, struct notes *notes, struct error *err)
     enum status st;
 
     (void) notes;
-    progress_start (&progress);
+    cli_progress_start (&progress);
     in->synth.preset = in->list.arg[0];
     in->synth.seed = (unsigned long) in->seed;
     in->synth.epoch = (unsigned long) in->epoch;

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/units.h"
 #include "topology/export/export.h"
@@ -163,42 +162,14 @@ static void print_worst (const struct topology_cluster *c, const struct topology
 
 /* ---- the heat map ---- */
 
-/* Words of --color, and how many colours the terminal has. */
-enum { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
-enum depth { LETTERS, COLORS_256, COLORS_ALL };
-
-/* None where nobody asked and the output is no terminal that says that it has them. */
-static enum depth depth_of (int when)
+static void print_cell (double share, bool self, enum cli_colors colors)
 {
-    const char *no = getenv ("NO_COLOR"), *color = getenv ("COLORTERM"),
-               *term = getenv ("TERM");
-
-    if (when == COLOR_NEVER ||
-        (when == COLOR_AUTO && ((no && *no) || isatty (STDOUT_FILENO) != 1)))
-        return LETTERS;
-    if (color && (strcmp (color, "truecolor") == 0 || strcmp (color, "24bit") == 0))
-        return COLORS_ALL;
-    return when == COLOR_ALWAYS || (term && strstr (term, "256color")) ? COLORS_256
-                                                                       : LETTERS;
-}
-
-/* The letter stays where there is colour. */
-static void print_cell (double share, bool self, enum depth depth)
-{
-    struct topology_shade s = topology_heat_shade (share);
-    unsigned r = s.fill >> 16, g = s.fill >> 8 & 255, b = s.fill & 255;
+    char text[] = {' ', topology_heat_shade (share).letter, '\0'};
 
     if (self && isnan (share))
         cli_print (" .");
-    else if (depth == LETTERS)
-        cli_print (" %c", s.letter);
-    else if (depth == COLORS_ALL)
-        printf ("\033[48;2;%u;%u;%u;38;5;%dm %c\033[0m", r, g, b, s.light ? 16 : 231,
-                s.letter);
-    else /* the nearest of the cube of 6 x 6 x 6 */
-        printf ("\033[48;5;%u;38;5;%dm %c\033[0m",
-                16 + 36 * ((r + 25) / 51) + 6 * ((g + 25) / 51) + (b + 25) / 51,
-                s.light ? 16 : 231, s.letter);
+    else
+        cli_paint (colors, topology_heat_shade (share), text);
 }
 
 static enum status print_heat (const struct topology_cluster *c,
@@ -210,7 +181,7 @@ static enum status print_heat (const struct topology_cluster *c,
     struct topology_watch watch = cli_watch (&progress);
     enum status st = topology_heat_collect (c, in->cells, s->between_median_bytes_per_s,
                                             &watch, &h, err);
-    enum depth depth = depth_of (in->color);
+    enum cli_colors colors = cli_colors (in->color);
     int width = 4;
 
     progress_end (&progress);
@@ -230,7 +201,7 @@ static enum status print_heat (const struct topology_cluster *c,
     for (int i = 0; i < h.n; i++) {
         cli_print ("%-*.*s", width, width, c->node[h.first[i]].name);
         for (int j = 0; j < h.n; j++)
-            print_cell (h.share[(size_t) i * (size_t) h.n + (size_t) j], i == j, depth);
+            print_cell (h.share[(size_t) i * (size_t) h.n + (size_t) j], i == j, colors);
         putchar ('\n');
     }
     topology_heat_release (&h);

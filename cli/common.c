@@ -26,11 +26,30 @@ void cli_one_stdin (int n, struct argp_state *state)
         argp_error (state, "only one input can be standard input (-)");
 }
 
+/* Of the program, which runs one command. */
+static bool quiet;
+
+void cli_be_quiet (void)
+{
+    quiet = true;
+}
+
+bool cli_is_quiet (void)
+{
+    return quiet;
+}
+
+void cli_progress_start (struct progress *p)
+{
+    progress_start (p);
+    p->on = p->on && !quiet;
+}
+
 void cli_warn (const char *who, struct notes *notes)
 {
-    for (int i = 0; i < notes->n; i++)
+    for (int i = 0; i < notes->n && !quiet; i++)
         fprintf (stderr, "%s: warning: %s\n", who, notes->line[i]);
-    if (notes->dropped > 0)
+    if (notes->dropped > 0 && !quiet)
         fprintf (stderr, "%s: warning: %d more warnings\n", who, notes->dropped);
     notes_free (notes);
 }
@@ -60,7 +79,7 @@ static void on_links (void *context, double share)
 
 struct topology_watch cli_watch (struct progress *p)
 {
-    progress_start (p);
+    cli_progress_start (p);
     return (struct topology_watch){on_links, p};
 }
 
@@ -218,30 +237,22 @@ const char *cli_chance (double p, char buf[32])
     return buf;
 }
 
+static void part_cells (struct table *t, const char *words, double s, double step_s)
+{
+    table_cell (t, "%s", words);
+    table_cell (t, "%.4f", s);
+    table_cell (t, "%.1f", 100.0 * s / step_s);
+}
+
 void cli_print_breakdown (const struct costmodel_estimate *e)
 {
     const struct costmodel_breakdown *b = &e->part;
-    const struct {
-        const char *name;
-        double s;
-    } part[] = {{"compute", b->compute_s},
-                {"tensor parallel", b->tp_s},
-                {"context parallel", b->cp_s},
-                {"expert parallel", b->ep_s},
-                {"pipeline bubble", b->bubble_s},
-                {"pipeline sends", b->pp_s},
-                {"data parallel", b->dp_s},
-                {"optimizer", b->optimizer_s},
-                {"step", e->step_s}};
     struct table *t = cli_table ("<step goes to", "s", "%");
 
-    for (size_t i = 0; i < sizeof part / sizeof *part; i++) {
-        if (part[i].s == 0.0)
-            continue;
-        table_cell (t, "%s", part[i].name);
-        table_cell (t, "%.4f", part[i].s);
-        table_cell (t, "%.1f", 100.0 * part[i].s / e->step_s);
-    }
+    for (int k = 0; k < COSTMODEL_PARTS; k++)
+        if (costmodel_part_s (b, k) != 0.0)
+            part_cells (t, costmodel_parts[k].words, costmodel_part_s (b, k), e->step_s);
+    part_cells (t, "step", e->step_s, e->step_s);
     cli_table_end (t);
     cli_print ("times of stage %d, replica %d, which ends last", e->stage, e->replica);
     if (b->tp_s > 0)

@@ -333,10 +333,11 @@ static enum status compare_model (const struct comparison *x, const char *name,
     for (int k = 0; k < 2; k++) {
         p[k] = api_plan_problem (&m->work, x->c[k]);
         p[k].axes = x->in->job.axes;
-        p[k].limit_free = cli_job_limit_free (&x->in->job);
+        p[k].limit_free =
+            mapper_limit_free (x->in->job.memory_limit_pct, x->in->job.oom_risk);
         costmodel_note_types (x->c[k], p[k].job->precision, notes);
     }
-    progress_start (&progress);
+    cli_progress_start (&progress);
     settings.tie = MAPPER_USUAL_TIE; /* the plans that `plan` would make */
     settings.progress = on_progress;
     settings.context = &progress;

@@ -119,7 +119,7 @@ static enum status run (void *input, struct notes *notes, struct error *err)
         costmodel_note_types (x.cluster->c, x.plan.job.precision, notes);
         api_note_drained (&x, gpu, notes);
         p = api_plan_problem (&x, x.cluster->c);
-        progress_start (&progress);
+        cli_progress_start (&progress);
         st = report_explain (&p, &x.plan, gpu, show, &progress, &found, err);
         progress_end (&progress);
     }

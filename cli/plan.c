@@ -5,35 +5,8 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-
-#include "base/units.h"
-
-struct plan_input {
-    struct cli_job job;
-    struct plan_from from;
-    struct plan_passes passes;
-    struct mapper_settings settings;
-    struct mapper_nodes nodes;
-    const char *cluster, *model, *out, *what_if;
-    enum costmodel_kind kind;
-    int seed;
-    int granularity, objective; /* as mapper's enums have them */
-    double tie_pct;
-    bool json;
-};
 
 #define INPUT struct plan_input
-
-/* What was asked for, what it is about, and what was found. */
-struct planning {
-    struct plan_input *in;
-    struct linkwise_plan work; /* the old plan, or what is known before there is one */
-    struct mapper_problem p;
-    struct mapper_result r;
-    struct mapper_info info;
-    struct report_whatif what_if;
-};
 
 static const struct cli_option options[] = {
     {"nodes", 0, "N", "use at most N nodes; the search picks them",
@@ -65,12 +38,17 @@ static const struct cli_option options[] = {
      CLI_INT (settings.threads, 1, 4096)},
     {"seed", 0, "N", "the same seed gives the same plan (default 1)",
      CLI_INT (seed, 0, 1 << 30), .usual = "1"},
-    {"top", 0, "N", "list the N best configurations (default 5)",
+    {"top", 0, "N",
+     "list the N best configurations in the plan file, and with -v (default 5)",
      CLI_INT (settings.top, 0, 10000)},
     {CLI_WHAT_IF},
     {"output", 'o', "PLAN", "write the plan file; - is standard output", CLI_TEXT (out)},
     {"json", 'j', NULL,
      "print the plan file, and what is behind it, instead of a summary", CLI_FLAG (json)},
+    {"verbose", 'v', NULL,
+     "after the answer also print the cluster, what the search did, where the step goes, "
+     "and the best configurations",
+     CLI_FLAG (verbose)},
     {0}};
 
 static void init (void *input)
@@ -122,7 +100,8 @@ static bool on_progress (void *context, long done, long total, double best_step_
     if (interrupted && !isfinite (best_step_s))
         progress_show (context, "stopping at the first plan; Ctrl-C again ends at once");
     else if (lower_bound_s <= 0)
-        progress_show (context, "bounding: %ld of %ld configurations", done, total);
+        progress_part (context, total > 0 ? (double) done / (double) total : 0,
+                       "bounding: %ld of %ld configurations", done, total);
     else if (!isfinite (best_step_s))
         progress_show (context,
                        "searching: %ld of %ld configurations settled, no plan yet", done,
@@ -142,277 +121,6 @@ static bool is_interrupted (void *context)
 }
 
 /* ---- the answer ---- */
-
-/* ", nominal inside and between nodes: not measured" */
-static void print_nominal (const struct topology_cluster *c)
-{
-    const char *links = cli_nominal (c);
-
-    if (links)
-        cli_print ("%snominal %s: not measured", c->n_nodes == 1 ? "network  " : ", ",
-                   links);
-    if (c->n_nodes > 1 || links)
-        cli_print ("\n");
-}
-
-static void print_cluster (const struct topology_cluster *c)
-{
-    struct topology_link_stats s;
-
-    cli_print ("cluster  %s: %d nodes, %d GPUs (", c->name, c->n_nodes, c->n_gpus);
-    for (int i = 0; i < c->n_nodes; i++) {
-        bool seen = false;
-
-        for (int k = 0; k < i && !seen; k++)
-            seen = c->node[k].type == c->node[i].type;
-        if (!seen)
-            cli_print ("%s%s", i ? ", " : "", c->node[i].type->name);
-    }
-    cli_print (")\n");
-    if (c->n_nodes > 1 && topology_inter_stats (c, &s, NULL) == ST_OK) {
-        cli_print ("network  %.2f / %.2f / %.2f GB/s between nodes (min / median / max)",
-                   s.min_bytes_per_s / UNITS_GB, s.median_bytes_per_s / UNITS_GB,
-                   s.max_bytes_per_s / UNITS_GB);
-        if (s.unmeasured > 0)
-            cli_print ("; %ld of %ld unmeasured", s.unmeasured, s.pairs);
-    }
-    print_nominal (c);
-}
-
-static void print_nodes_left (const struct planning *x)
-{
-    const struct topology_cluster *c = x->p.cluster;
-    const struct mapper_result *r = &x->r;
-    long long world = workload_world (&r->config.deg);
-    bool *used = calloc ((size_t) c->n_nodes, sizeof *used);
-    int n = 0, shown = 0;
-
-    if (!used)
-        return;
-    for (long long k = 0; k < world; k++)
-        used[c->node_of_gpu[r->gpu[k]]] = true;
-    for (int i = 0; i < c->n_nodes; i++)
-        n += used[i];
-    cli_print ("GPUs     %lld of %d on %d of %d nodes", world, c->n_gpus, n, c->n_nodes);
-    for (int i = 0; i < c->n_nodes && shown < 8; i++)
-        if (!used[i])
-            cli_print ("%s%s", shown++ ? ", " : "; left out: ", c->node[i].name);
-    if (c->n_nodes - n > shown)
-        cli_print (" and %d more", c->n_nodes - n - shown);
-    cli_print ("\n");
-    if (x->info.joined_gpus > 0)
-        cli_print ("         only %d GPUs are connected by measured links: to use more, "
-                   "measure more links or fix higher degrees\n",
-                   x->info.joined_gpus);
-    free (used);
-}
-
-static double step_interval (const struct planning *x)
-{
-    return cli_step_interval (x->r.estimate.kind, x->p.profile, x->p.model, x->p.cluster);
-}
-
-static void print_layers (const struct mapper_result *r)
-{
-    int pp = r->config.deg.pp;
-    bool even = true;
-
-    for (int i = 1; i < pp; i++)
-        even = even && r->layers[i] == r->layers[0];
-    if (pp == 1)
-        return;
-    cli_print ("layers  ");
-    if (even)
-        cli_print (" %d on each of %d stages", r->layers[0], pp);
-    for (int i = 0; i < pp && !even; i++)
-        cli_print (" %d", r->layers[i]);
-    cli_print ("%s\n", even ? "" : " by stage");
-}
-
-/* What a larger chance of running out would gain, or that none is as small as it should be. */
-static void print_risk (const struct planning *x, double chance)
-{
-    const struct mapper_riskier *k = &x->r.riskier;
-    const struct mapper_problem *p = &x->p;
-    char step[32], words[32];
-    bool looked =
-        p->limit_free && p->oom_risk == 0 && x->in->settings.tie > 0 && !x->in->from.file;
-
-    if (k->step_s > 0)
-        cli_print (
-            "risky    %s (%.1f %% less%s), chance of running out %s: --oom-risk %.3f "
-            "takes it\n",
-            cli_seconds (k->step_s, step),
-            100 * (1 - mapper_objective_of (p, &k->config, k->step_s) /
-                           mapper_objective_of (p, &x->r.config, x->r.estimate.step_s)),
-            p->objective == MAPPER_GPU_HOURS ? " GPU hours" : "",
-            cli_chance (k->chance, words), ceil (1000 * k->chance) / 1000);
-    else if (looked && chance > MAPPER_RISK && x->info.stopped)
-        cli_print ("         the search stopped before it looked for a smaller chance\n");
-    else if (looked && chance > MAPPER_RISK)
-        cli_print (
-            "         no plan that was found has a smaller chance: more GPUs or shorter "
-            "sequences would\n");
-}
-
-static void print_memory (const struct planning *x)
-{
-    const struct mapper_problem *p = &x->p;
-    const struct mapper_result *r = &x->r;
-    char words[32], ends[CLI_STEP_TEXT];
-    double chance;
-    int worst = 0;
-
-    for (int i = 1; i < r->config.deg.pp; i++)
-        if (r->memory[i].peak_bytes / r->gpu_bytes[i] >
-            r->memory[worst].peak_bytes / r->gpu_bytes[worst])
-            worst = i;
-    chance = memest_chance (p->memory_model, p->profile, r->memory[worst].peak_bytes,
-                            r->gpu_bytes[worst]);
-    cli_print (
-        "memory   %.1f GiB peak (stage %d%s), limit %.1f GiB; chance of running out "
-        "%s\n",
-        r->memory[worst].peak_bytes / UNITS_GIB, worst,
-        cli_peak_text (r->memory[worst].peak_bytes,
-                       cli_peak_interval (p->memory_model, p->profile), ends),
-        mapper_memory_limit (p, r->gpu_bytes[worst]) / UNITS_GIB,
-        cli_chance (chance, words));
-    print_risk (x, chance);
-}
-
-/* What else is as good, and what simplicity cost. */
-static void print_ties (const struct planning *x)
-{
-    const struct mapper_result *r = &x->r;
-
-    if (x->p.objective == MAPPER_GPU_HOURS)
-        cli_print ("cost     %.1f GPU hours for 1e9 tokens\n",
-                   mapper_gpu_hours (x->p.job, &r->config, r->estimate.step_s));
-    if (r->ties > 1) {
-        cli_print ("ties     %d placed configurations cannot be told apart: "
-                   "the model's error is %.1f %%",
-                   r->ties, 100 * r->model_error);
-        if (r->n_top > 1)
-            cli_print (" (first %d below)", r->ties < r->n_top ? r->ties : r->n_top);
-        cli_print ("\n");
-    }
-    if (r->given_up > 1e-6)
-        cli_print (
-            "         the plan is simpler or leaves more memory free, and is %.2f %% "
-            "above the best (--tie)\n",
-            100 * r->given_up);
-}
-
-static void print_bounds (const struct planning *x)
-{
-    const struct mapper_result *r = &x->r;
-    char bound[32], step[32];
-    double gap = r->estimate.step_s / r->lower_bound_s - 1.0;
-
-    cli_print ("gap      %.2f %% at most to the best plan: none in the searched space is "
-               "below %s%s\n",
-               100.0 * gap, cli_seconds (r->lower_bound_s, bound),
-               x->info.proven    ? ""
-               : x->info.stopped ? " (not proven: the search stopped early)"
-               : x->info.unplaced > 0
-                   ? " (not proven: some configurations could not be placed)"
-                   : " (searched to the end; the bound may be loose)");
-    if (isfinite (r->default_order_step_s))
-        cli_print ("default  %s in Megatron's rank order: this plan saves %.2f %%",
-                   cli_seconds (r->default_order_step_s, step),
-                   100.0 * (1.0 - r->estimate.step_s / r->default_order_step_s));
-    else
-        cli_print ("default  Megatron's rank order does not fit in memory or is not "
-                   "connected");
-    if (r->default_order_unmeasured > 0)
-        cli_print (" (%d links there are unmeasured)", r->default_order_unmeasured);
-    cli_print ("\n");
-    if (isfinite (r->gpu_step_s) && isfinite (r->node_step_s) &&
-        r->gpu_step_s < r->node_step_s * (1.0 - 1e-6))
-        cli_print ("         placing single GPUs instead of whole nodes %s %.2f %%\n",
-                   r->granularity == MAPPER_GPU ? "gains" : "would gain only",
-                   100.0 * (1.0 - r->gpu_step_s / r->node_step_s));
-}
-
-static void print_summary (const struct planning *x)
-{
-    const struct mapper_problem *p = &x->p;
-    const struct mapper_result *r = &x->r;
-    const struct mapper_info *info = &x->info;
-    struct costmodel_binding binding;
-    double unshared_s;
-    bool found;
-    char step[CLI_STEP_TEXT], config[CLI_CONFIG_TEXT];
-
-    print_cluster (p->cluster);
-    cli_print ("model    %s: %.2f billion parameters; %d sequences of %d tokens a step\n",
-               p->model->name, workload_model_params (p->model) / 1e9,
-               p->job->global_batch, p->job->seq);
-    cli_print ("search   %ld configurations: %ld refused for memory, ",
-               info->configurations, info->refused_memory);
-    if (info->sketched > 0)
-        cli_print ("%ld sketched, ", info->sketched);
-    cli_print ("%ld placed, ", info->placed);
-    if (info->unplaced > 0)
-        cli_print ("%ld impossible to place, ", info->unplaced);
-    cli_print ("%ld %s; %.2f s\n",
-               info->configurations - info->refused_memory - info->placed -
-                   info->sketched - info->unplaced,
-               info->stopped ? "pruned by bounds or not reached" : "pruned by bounds",
-               info->seconds);
-    cli_print ("\nplan     %s\n", cli_config_text (&r->config, config));
-    print_layers (r);
-    print_nodes_left (x);
-    cli_print ("step     %s, %.0f tokens/s, MFU %.1f %%",
-               cli_step_text (r->estimate.step_s, step_interval (x), step),
-               r->estimate.tokens_per_s, 100.0 * r->estimate.mfu);
-    if (p->cost_model != COSTMODEL_CRITICAL_PATH)
-        cli_print (", by the cost model %s", cli_model_authors (p->cost_model));
-    cli_print ("\n");
-    print_memory (x);
-    print_bounds (x);
-    plan_passes_print (&x->in->passes);
-    print_ties (x);
-    if (r->estimate.n_unmeasured > 0)
-        cli_print ("links    %d unmeasured links had to be used\n",
-                   r->estimate.n_unmeasured);
-    cli_print_estimated (&r->estimate, "this plan");
-    cli_print ("\n");
-    cli_print_breakdown (&r->estimate);
-    if (mapper_explain (p, r, &binding, &found, &unshared_s, NULL) == ST_OK)
-        cli_print_binding (p->cluster, found ? &binding : NULL, unshared_s,
-                           r->estimate.step_s);
-}
-
-static void print_top (const struct planning *x)
-{
-    bool experts = x->p.model->experts > 0;
-    struct table *t =
-        experts ? cli_table ("step s", "bound s", "tp", "pp", "dp", "cp", "ep", "etp",
-                             "micro-batch", "zero", "SP", "<recompute", "<schedule")
-                : cli_table ("step s", "bound s", "tp", "pp", "dp", "cp", "micro-batch",
-                             "zero", "SP", "<recompute", "<schedule");
-
-    for (int i = 0; i < x->r.n_top; i++) {
-        const struct workload_config *c = &x->r.top[i].config;
-        const struct workload_degrees *d = &c->deg;
-        const int number[] = {d->tp, d->pp,  d->dp,          d->cp,
-                              d->ep, d->etp, c->micro_batch, c->zero};
-        char word[WORKLOAD_RECOMPUTE_TEXT];
-
-        table_cell (t, "%.4f", x->r.top[i].step_s);
-        table_cell (t, "%.4f", x->r.top[i].lower_bound_s);
-        for (int k = 0; k < 8; k++)
-            if (experts || k < 4 || k > 5) /* ep and etp */
-                table_cell (t, "%d", number[k]);
-        table_cell (t, "%s", c->sequence_parallel ? "on" : "off");
-        table_cell (t, "%s", workload_recompute_text (c, word));
-        table_cell (t, d->vpp > 1 ? "%s, vpp %d" : "%s",
-                    workload_schedule_name (c->schedule), d->vpp);
-    }
-    cli_print ("\nbest configurations after placement:\n");
-    cli_table_end (t);
-}
 
 static enum status answer (const struct planning *x, struct error *err)
 {
@@ -434,7 +142,7 @@ static enum status answer (const struct planning *x, struct error *err)
         json_t *memory = json_object_get (doc, "memory");
 
         cli_interval_json (json_object_get (doc, "estimate"), x->r.estimate.step_s,
-                           step_interval (x), "step_low_s", "step_high_s");
+                           plan_step_interval (x), "step_low_s", "step_high_s");
         cli_interval_json (memory,
                            json_number_value (json_object_get (memory, "peak_bytes")),
                            cli_peak_interval (x->p.memory_model, x->p.profile),
@@ -450,16 +158,7 @@ static enum status answer (const struct planning *x, struct error *err)
     json_decref (doc);
     if (st != ST_OK || to_stdout)
         return st;
-    print_summary (x);
-    if (in->from.file)
-        plan_from_print (&in->from, &x->p, &x->r);
-    if (x->r.n_top > 1)
-        print_top (x);
-    if (in->what_if)
-        cli_whatif_print (&x->what_if);
-    if (in->out)
-        cli_print ("\nplan written to %s\n", in->out);
-    return ST_OK;
+    return plan_answer_print (x, err);
 }
 
 /* Why nothing fits, and what would. */
@@ -500,7 +199,7 @@ static enum status search (struct planning *x, struct error *err)
     struct sigaction act = {.sa_handler = on_interrupt, .sa_flags = SA_RESETHAND}, old;
     enum status st;
 
-    progress_start (&progress);
+    cli_progress_start (&progress);
     in->settings.progress = on_progress;
     in->settings.stop = is_interrupted;
     in->settings.context = &progress;
@@ -544,7 +243,7 @@ static enum status read_input (struct planning *x, bool **marks, struct notes *n
     api_note_nodes (&x->p, in->nodes.nodes, notes);
     costmodel_note_types (x->p.cluster, x->p.job->precision, notes);
     x->p.axes = in->job.axes;
-    x->p.limit_free = cli_job_limit_free (&in->job);
+    x->p.limit_free = mapper_limit_free (in->job.memory_limit_pct, in->job.oom_risk);
     x->p.cost_model = in->kind;
     x->p.objective = (enum mapper_objective) in->objective;
     in->settings.granularity = (enum mapper_granularity) in->granularity;
@@ -583,7 +282,11 @@ const struct cli_command cli_plan = {
         "--global-batch 1024 -o plan.json\n\n"
         "CLUSTER is a cluster file, a cluster on one line (\"4x8 h100\", or with GB/s "
         "\"2x8 h100-sxm5-80g intra:370 inter:48\"), or -.  MODEL is a Hugging Face "
-        "config.json, a preset (`linkwise models`), or -.",
+        "config.json, a preset (`linkwise models`), or -.\n\n"
+        "The first lines are the answer: what, how long, how sure, which GPUs; -v adds "
+        "what is behind it.  With -q and -o nothing is printed, with -q alone these "
+        "lines "
+        "without the placement.",
     .options = {.line = options, .group = 2, .init = init, .check = check},
     .parts =
         {{&cli_job_options, offsetof (INPUT, job),

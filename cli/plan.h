@@ -32,9 +32,10 @@ enum status plan_from_read (struct plan_from *x, const struct cli_job *job,
                             struct linkwise_plan *old, struct notes *notes,
                             struct error *err);
 
-/** Say whether to stay or to go, and what each move gains. */
-void plan_from_print (const struct plan_from *x, const struct mapper_problem *p,
-                      const struct mapper_result *r);
+/** Say whether to stay or to go. */
+void plan_from_print (const struct plan_from *x, const struct mapper_result *r);
+/** Print what each move gains, where there are any. */
+void plan_from_print_moves (const struct plan_from *x, const struct topology_cluster *c);
 
 /* ---- --objective goodput: failures, checkpoints, restarts, repairs ---- */
 
@@ -82,5 +83,39 @@ enum status plan_passes_price (struct plan_passes *x, const struct mapper_proble
 /** Lines for the summary; none where nothing was priced. */
 void plan_passes_print (const struct plan_passes *x);
 void plan_passes_release (struct plan_passes *x);
+
+/* ---- all of it ---- */
+
+struct plan_input {
+    struct cli_job job;
+    struct plan_from from;
+    struct plan_passes passes;
+    struct mapper_settings settings;
+    struct mapper_nodes nodes;
+    const char *cluster, *model, *out, *what_if;
+    enum costmodel_kind kind;
+    int seed;
+    int granularity, objective; /* as mapper's enums have them */
+    double tie_pct;
+    bool json, verbose;
+};
+
+/* What was asked for, what it is about, and what was found. */
+struct planning {
+    struct plan_input *in;
+    struct linkwise_plan work; /* the old plan, or what is known before there is one */
+    struct mapper_problem p;
+    struct mapper_result r;
+    struct mapper_info info;
+    struct report_whatif what_if;
+};
+
+/** cli_step_interval of the plan's step. */
+double plan_step_interval (const struct planning *x);
+
+/** Print the answer in a few lines and where the ranks are; then what was asked for beside it, and
+ *  the details where the input is verbose.  Quiet: those lines alone, and nothing where a file was
+ *  written. */
+enum status plan_answer_print (const struct planning *x, struct error *err);
 
 #endif

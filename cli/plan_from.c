@@ -111,7 +111,7 @@ enum status plan_from_read (struct plan_from *x, const struct cli_job *job,
     TRY (check_job (x, &old->plan, job, err));
     if (strcmp (job->profile, WORKLOAD_PROFILE_DEFAULT) != 0)
         TRY (workload_profile_read (job->profile, &old->profile, notes, err));
-    if (job->memory_limit_pct > 0 || job->oom_risk > 0)
+    if (!mapper_limit_free (job->memory_limit_pct, job->oom_risk))
         cli_job_limit (job, &old->plan);
     x->how.move_cost_s = fmax (x->move_cost_s, 0);
     x->how.any_degrees = x->degrees > 0;
@@ -165,11 +165,14 @@ static void print_go (const struct mapper_replanned *d, const struct mapper_resu
         cli_print ("         not with the old degrees: %s\n", d->old_degrees);
 }
 
-static void print_moves (const struct mapper_replanned *d,
-                         const struct topology_cluster *c)
+void plan_from_print_moves (const struct plan_from *x, const struct topology_cluster *c)
 {
-    struct table *t = cli_table ("<move between nodes", "ranks", "gain s", "%", "<");
+    const struct mapper_replanned *d = &x->done;
+    struct table *t;
 
+    if (d->n_moves == 0)
+        return;
+    t = cli_table ("<move between nodes", "ranks", "gain s", "%", "<");
     for (int k = 0; k < d->n_moves; k++) {
         const struct mapper_move *m = &d->move[k];
         struct text names = {0};
@@ -189,14 +192,10 @@ static void print_moves (const struct mapper_replanned *d,
     cli_table_end (t);
 }
 
-void plan_from_print (const struct plan_from *x, const struct mapper_problem *p,
-                      const struct mapper_result *r)
+void plan_from_print (const struct plan_from *x, const struct mapper_result *r)
 {
-    putchar ('\n');
     if (x->done.verdict == MAPPER_STAY)
         print_stay (&x->done);
     else
         print_go (&x->done, r);
-    if (x->done.n_moves > 0)
-        print_moves (&x->done, p->cluster);
 }

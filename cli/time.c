@@ -14,7 +14,7 @@ struct time_input {
     const char *trace; /* file, or NULL */
     const char *what_if;
     enum costmodel_kind kind;
-    bool json;
+    bool json, verbose;
 };
 
 #define INPUT struct time_input
@@ -22,6 +22,8 @@ struct time_input {
 #define TRACE                                                                           \
     "trace", 0, "FILE", "write the schedule as Chrome trace JSON, to open in Perfetto", \
         CLI_TEXT (trace), .alone = "--trace"
+#define VERBOSE \
+    "verbose", 'v', NULL, "also print which stage every GPU serves", CLI_FLAG (verbose)
 
 static void print_estimate (const struct costmodel_estimate *e, double interval)
 {
@@ -74,8 +76,7 @@ static enum status run_what_if (const struct time_input *in,
                                       .layers = x->plan.layers_per_stage,
                                       .gpu = gpu};
 
-    p.axes = mapper_axes_free ();
-    p.axes.optimizer_bytes = mapper_axes_of (&x->plan.config).optimizer_bytes;
+    p.axes = mapper_axes_resumed (&x->plan.config);
     p.cost_model = in->kind;
     settings.tie = MAPPER_USUAL_TIE;
     return cli_whatif_run (&plan, w, err);
@@ -130,6 +131,8 @@ static enum status price (const struct time_input *in, const struct linkwise_pla
         cli_print_estimated (&e, "this placement");
         if (cli_nominal (p.cluster))
             cli_print ("links    nominal %s: not measured\n", cli_nominal (p.cluster));
+        if (in->verbose)
+            st = cli_print_places (p.cluster, &p.config->deg, gpu, err);
         if (what_if)
             cli_whatif_print (what_if);
     }
@@ -217,6 +220,7 @@ static const struct cli_option time_options[] = {
      CLI_TEXT (placement), .usual = "default"},
     {CLI_LAYERS},
     {TRACE},
+    {VERBOSE},
     {CLI_COST_MODEL},
     {CLI_JSON},
     {0}};
@@ -266,7 +270,7 @@ static enum status run_eval (void *input, struct notes *notes, struct error *err
 }
 
 static const struct cli_option eval_options[] = {
-    {TRACE}, {CLI_COST_MODEL}, {CLI_WHAT_IF}, {CLI_JSON}, {0}};
+    {TRACE}, {VERBOSE}, {CLI_COST_MODEL}, {CLI_WHAT_IF}, {CLI_JSON}, {0}};
 
 const struct cli_command cli_eval = {
     .arguments = "PLAN [CLUSTER]",

@@ -286,7 +286,7 @@ static enum status run (void *input, struct notes *notes, struct error *err)
     struct progress progress;
     enum status st = prepare (in, &v, notes, err);
 
-    progress_start (&progress);
+    cli_progress_start (&progress);
     if (st == ST_OK)
         st = calibrate_steps_estimate (&v.runs, v.profile, on_run, &progress, &v.steps,
                                        err);

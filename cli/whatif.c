@@ -12,7 +12,9 @@ static void show (void *context, const char *what)
 {
     struct showing *s = context;
 
-    progress_show (&s->progress, "what if %d of %d: %.80s", ++s->done, s->n, what);
+    progress_part (&s->progress, (double) s->done / s->n, "what if %d of %d: %.80s",
+                   s->done + 1, s->n, what);
+    s->done++;
 }
 
 enum status cli_whatif_run (const struct report_whatif_plan *plan,
@@ -21,7 +23,7 @@ enum status cli_whatif_run (const struct report_whatif_plan *plan,
     struct showing s = {.n = w->n};
     enum status st;
 
-    progress_start (&s.progress);
+    cli_progress_start (&s.progress);
     st = report_whatif_run (plan, w, show, &s, err);
     progress_end (&s.progress);
     return st;

@@ -262,6 +262,23 @@ struct costmodel_breakdown {
     double optimizer_s;
 };
 
+/** Its parts in their order, as files and people call them. */
+struct costmodel_part {
+    const char *key, *words;
+    size_t at; /* where its seconds are in a breakdown */
+};
+#define COSTMODEL_PARTS 8
+extern const struct costmodel_part costmodel_parts[COSTMODEL_PARTS];
+
+/** Seconds of part k. */
+static inline double costmodel_part_s (const struct costmodel_breakdown *b, int k)
+{
+    return *(const double *) (const void *) ((const char *) b + costmodel_parts[k].at);
+}
+/** b's parts less those of another. */
+void costmodel_breakdown_less (struct costmodel_breakdown *b,
+                               const struct costmodel_breakdown *of);
+
 /** A link that had to be used though nobody measured it. */
 struct costmodel_unmeasured {
     int src_gpu, dst_gpu; /* cluster-wide numbers */
@@ -375,6 +392,8 @@ enum status costmodel_plan_gpus (const struct workload_plan *p,
                                  const struct topology_cluster *c, int *gpu,
                                  struct error *err);
 
+/** A breakdown's seconds by their keys.  A new reference. */
+json_t *costmodel_breakdown_to_json (const struct costmodel_breakdown *b);
 /** The plan file's `estimate`, without the search's own keys.  A new reference. */
 json_t *costmodel_estimate_to_json (const struct costmodel_estimate *e);
 

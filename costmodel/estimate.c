@@ -2,6 +2,7 @@
 #include "costmodel/costmodel_private.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 
 /* The sends from a stage to the next one, or (tied) from the last to the first: of all
@@ -202,17 +203,43 @@ enum status costmodel_estimate (const struct costmodel_problem *p, const int *gp
     return estimate_noting (p, gpu_of_rank, skip, NULL, out, err);
 }
 
+#define PART(member) offsetof (struct costmodel_breakdown, member)
+const struct costmodel_part costmodel_parts[COSTMODEL_PARTS] = {
+    {"compute", "compute", PART (compute_s)},
+    {"tp", "tensor parallelism", PART (tp_s)},
+    {"cp", "context parallelism", PART (cp_s)},
+    {"ep", "expert parallelism", PART (ep_s)},
+    {"bubble", "pipeline bubble", PART (bubble_s)},
+    {"pp", "pipeline sends", PART (pp_s)},
+    {"dp", "data parallelism", PART (dp_s)},
+    {"optimizer", "optimizer", PART (optimizer_s)}};
+
+void costmodel_breakdown_less (struct costmodel_breakdown *b,
+                               const struct costmodel_breakdown *of)
+{
+    for (int k = 0; k < COSTMODEL_PARTS; k++)
+        *(double *) (void *) ((char *) b + costmodel_parts[k].at) -=
+            costmodel_part_s (of, k);
+}
+
+json_t *costmodel_breakdown_to_json (const struct costmodel_breakdown *b)
+{
+    json_t *doc = json_object ();
+
+    for (int k = 0; k < COSTMODEL_PARTS; k++)
+        json_object_set_new (doc, costmodel_parts[k].key,
+                             json_real (costmodel_part_s (b, k)));
+    return doc;
+}
+
 json_t *costmodel_estimate_to_json (const struct costmodel_estimate *e)
 {
-    const struct costmodel_breakdown *b = &e->part;
-    json_t *doc = json_pack (
-        "{s:f, s:f, s:f, s:i, s:i, s:s, s:s, s:{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}}",
-        "step_s", e->step_s, "mfu", e->mfu, "tokens_per_s", e->tokens_per_s,
-        "binding_stage", e->stage, "binding_replica", e->replica, "tp_collective",
-        workload_all_reduce_name (e->tp_by), "dp_collective",
-        workload_all_reduce_name (e->dp_by), "breakdown_s", "compute", b->compute_s, "tp",
-        b->tp_s, "cp", b->cp_s, "ep", b->ep_s, "bubble", b->bubble_s, "pp", b->pp_s, "dp",
-        b->dp_s, "optimizer", b->optimizer_s);
+    json_t *doc = json_pack ("{s:f, s:f, s:f, s:i, s:i, s:s, s:s, s:o}", "step_s",
+                             e->step_s, "mfu", e->mfu, "tokens_per_s", e->tokens_per_s,
+                             "binding_stage", e->stage, "binding_replica", e->replica,
+                             "tp_collective", workload_all_reduce_name (e->tp_by),
+                             "dp_collective", workload_all_reduce_name (e->dp_by),
+                             "breakdown_s", costmodel_breakdown_to_json (&e->part));
 
     if (e->ep_hidden_s > 0.0)
         json_object_set_new (doc, "ep_hidden_s", json_real (e->ep_hidden_s));

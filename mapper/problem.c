@@ -41,6 +41,14 @@ struct mapper_axes mapper_axes_of (const struct workload_config *c)
         .schedule = (int) c->schedule};
 }
 
+struct mapper_axes mapper_axes_resumed (const struct workload_config *c)
+{
+    struct mapper_axes a = mapper_axes_free ();
+
+    a.optimizer_bytes = mapper_axes_of (c).optimizer_bytes;
+    return a;
+}
+
 static bool holds (int fixed, int value)
 {
     return fixed == MAPPER_FREE || fixed == value;

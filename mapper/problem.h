@@ -27,6 +27,8 @@ struct mapper_axes {
 struct mapper_axes mapper_axes_free (void);
 /** Every axis as a configuration has it. */
 struct mapper_axes mapper_axes_of (const struct workload_config *c);
+/** Every axis free but those that training which goes on cannot change: it has its states. */
+struct mapper_axes mapper_axes_resumed (const struct workload_config *c);
 /** Has the configuration what the axes fix? */
 bool mapper_axes_hold (const struct mapper_axes *fixed, const struct workload_config *c);
 
@@ -68,7 +70,7 @@ struct mapper_problem {
     double memory_limit_pct;  /* of what the driver reports */
     double oom_risk; /* above 0: a chance of running out instead (memest_limit) */
     bool
-        limit_free; /* nobody named a limit: mapper_search_prudent may choose a stricter one */
+        limit_free; /* mapper_limit_free: mapper_search_prudent may choose a stricter one */
     enum memest_model memory_model;
     enum costmodel_kind cost_model; /* what is minimised, bounded and reported */
     enum mapper_objective objective;
@@ -76,6 +78,12 @@ struct mapper_problem {
         reliability; /* gpu_mtbf_s of 0: not asked for, and no MAPPER_GOODPUT */
     const struct workload_plan *running; /* that is to be placed anew, or NULL */
 };
+
+/** Did nobody name a limit?  @param[in] memory_limit_pct, oom_risk  as asked for; 0: not */
+static inline bool mapper_limit_free (double memory_limit_pct, double oom_risk)
+{
+    return !(memory_limit_pct > 0) && !(oom_risk > 0);
+}
 
 /** May the node be used at all? */
 static inline bool mapper_node_allowed (const struct mapper_problem *p, int node)

@@ -4,7 +4,6 @@
 #include "report/explain.h"
 
 #include <math.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -449,27 +448,7 @@ static bool read_config (const json_t *one, struct workload_config *c)
            workload_schedule_parse (schedule, &c->schedule);
 }
 
-/* The parts of a breakdown, in its order. */
-static const struct {
-    const char *name, *key;
-    size_t at;
-} parts[] = {
-#define PART(d) offsetof (struct costmodel_breakdown, d)
-    {"compute", "compute", PART (compute_s)},
-    {"tensor parallelism", "tp", PART (tp_s)},
-    {"context parallelism", "cp", PART (cp_s)},
-    {"exchanges of experts", "ep", PART (ep_s)},
-    {"pipeline bubble", "bubble", PART (bubble_s)},
-    {"pipeline sends", "pp", PART (pp_s)},
-    {"gradient synchronisation", "dp", PART (dp_s)},
-    {"optimizer", "optimizer", PART (optimizer_s)}};
-#define PARTS (sizeof parts / sizeof *parts)
 #define PARTS_TOLD 3 /* the largest */
-
-static double *part_of (const struct costmodel_breakdown *b, size_t k)
-{
-    return (double *) (void *) ((char *) b + parts[k].at);
-}
 
 static enum status find_rivals (struct explaining *e)
 {
@@ -488,8 +467,8 @@ static enum status find_rivals (struct explaining *e)
         tell (e, "the next-best configurations");
         TRY (price (e, &rival.config, e->plan.p->job, true, &rival.step_s, &rival.more_s,
                     rival.why));
-        for (size_t k = 0; k < PARTS && isfinite (rival.step_s); k++)
-            *part_of (&rival.more_s, k) -= *part_of (&x->estimate.part, k);
+        if (isfinite (rival.step_s))
+            costmodel_breakdown_less (&rival.more_s, &x->estimate.part);
         if (!array_grow (&x->rival, (size_t) x->n_rivals, sizeof *x->rival))
             return err_nomem (e->err);
         x->rival[x->n_rivals++] = rival;
@@ -501,26 +480,27 @@ const char *report_more_text (const struct costmodel_breakdown *more_s,
                               char buf[REPORT_MORE_TEXT])
 {
     double whole = 0.0;
-    bool told[PARTS] = {false};
+    bool told[COSTMODEL_PARTS] = {false};
     size_t len = 0;
 
     buf[0] = '\0';
-    for (size_t k = 0; k < PARTS; k++)
-        whole = fmax (whole, fabs (*part_of (more_s, k)));
-    for (size_t n = 0; n < PARTS_TOLD; n++) {
-        size_t most = PARTS;
+    for (int k = 0; k < COSTMODEL_PARTS; k++)
+        whole = fmax (whole, fabs (costmodel_part_s (more_s, k)));
+    for (int n = 0; n < PARTS_TOLD; n++) {
+        int most = COSTMODEL_PARTS;
 
-        for (size_t k = 0; k < PARTS; k++)
-            if (!told[k] && (most == PARTS || fabs (*part_of (more_s, k)) >
-                                                  fabs (*part_of (more_s, most))))
+        for (int k = 0; k < COSTMODEL_PARTS; k++)
+            if (!told[k] &&
+                (most == COSTMODEL_PARTS || fabs (costmodel_part_s (more_s, k)) >
+                                                fabs (costmodel_part_s (more_s, most))))
                 most = k;
-        if (fabs (*part_of (more_s, most)) <= 0.02 * whole)
+        if (fabs (costmodel_part_s (more_s, most)) <= 0.02 * whole)
             break;
         told[most] = true;
         len += (size_t) snprintf (buf + len, REPORT_MORE_TEXT - len, "%s%.3g s %s %s",
-                                  len ? ", " : "", fabs (*part_of (more_s, most)),
-                                  *part_of (more_s, most) > 0 ? "more" : "less",
-                                  parts[most].name);
+                                  len ? ", " : "", fabs (costmodel_part_s (more_s, most)),
+                                  costmodel_part_s (more_s, most) > 0 ? "more" : "less",
+                                  costmodel_parts[most].words);
     }
     return buf;
 }
@@ -567,13 +547,12 @@ static enum status explain_settings (struct explaining *e)
 
 static void loosen (struct mapper_problem *p, const struct workload_config *c)
 {
-    p->axes = mapper_axes_free ();
+    p->axes = mapper_axes_resumed (c);
     p->axes.tp = c->deg.tp;
     p->axes.pp = c->deg.pp;
     p->axes.cp = c->deg.cp;
     p->axes.ep = c->deg.ep;
     p->axes.etp = c->deg.etp;
-    p->axes.optimizer_bytes = mapper_axes_of (c).optimizer_bytes;
 }
 
 enum status report_explain (const struct mapper_problem *p,
@@ -646,17 +625,13 @@ static json_t *gain_json (const struct report_explained *x, const struct report_
 
 static json_t *rival_json (const struct report_rival *r)
 {
-    json_t *doc = report_config_json (&r->config), *more = json_object ();
+    json_t *doc = report_config_json (&r->config);
 
     json_object_set_new (doc, "step_s", json_number_or_null (r->step_s));
-    if (!isfinite (r->step_s)) {
-        json_decref (more);
+    if (isfinite (r->step_s))
+        json_object_set_new (doc, "more_s", costmodel_breakdown_to_json (&r->more_s));
+    else
         json_object_set_new (doc, "why", json_string (r->why));
-        return doc;
-    }
-    for (size_t k = 0; k < PARTS; k++)
-        json_object_set_new (more, parts[k].key, json_real (*part_of (&r->more_s, k)));
-    json_object_set_new (doc, "more_s", more);
     return doc;
 }
 

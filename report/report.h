@@ -24,7 +24,8 @@ enum status report_cluster (const struct topology_cluster *c, double most,
                             struct error *err);
 
 /** A plan's placement and what it means, as an object: `ranks` with the rate to the next rank
- *  of each of their groups, `estimate`, `memory`, `schedule`.
+ *  of each of their groups, `estimate`, `step_parts` (keys and words of its parts), `memory`,
+ *  `schedule`.
  *
  *  @param[in]  p       the plan's job, limits and cluster
  *  @param[in]  plan    its configuration and layers

@@ -87,6 +87,17 @@ static json_t *memory_json (const struct mapper_problem *p,
     return list;
 }
 
+/* Keys and words of a step's parts. */
+static json_t *parts_json (void)
+{
+    json_t *list = json_array ();
+
+    for (int k = 0; k < COSTMODEL_PARTS; k++)
+        json_array_append_new (
+            list, json_pack ("[s, s]", costmodel_parts[k].key, costmodel_parts[k].words));
+    return list;
+}
+
 enum status report_placement (const struct mapper_problem *p,
                               const struct workload_plan *plan, const int *gpu,
                               json_t **out, struct error *err)
@@ -108,10 +119,10 @@ enum status report_placement (const struct mapper_problem *p,
         estimate = costmodel_estimate_to_json (&e);
         json_object_set_new (estimate, "binding_link",
                              costmodel_binding_to_json (p->cluster, &binding, found));
-        *out = json_pack ("{s:o, s:o, s:o, s:o}", "ranks",
-                          ranks_json (p->cluster, &plan->config.deg, gpu), "estimate",
-                          estimate, "memory", memory_json (p, plan, gpu), "schedule",
-                          schedule);
+        *out = json_pack ("{s:o, s:o, s:o, s:o, s:o}", "step_parts", parts_json (),
+                          "ranks", ranks_json (p->cluster, &plan->config.deg, gpu),
+                          "estimate", estimate, "memory", memory_json (p, plan, gpu),
+                          "schedule", schedule);
         st = *out ? ST_OK : err_nomem (err);
     }
     free (e.unmeasured);

@@ -320,9 +320,8 @@ enum status mapper_replan (const struct mapper_problem *p,
     enum status st = home ? ST_OK : err_nomem (err);
     struct mapper_problem own = *p;
 
-    /* Training goes on with the states that it has. */
     if (own.axes.optimizer_bytes == MAPPER_FREE)
-        own.axes.optimizer_bytes = mapper_axes_of (&old->config).optimizer_bytes;
+        own.axes.optimizer_bytes = mapper_axes_resumed (&old->config).optimizer_bytes;
     p = &own;
     *info = (struct mapper_info){0};
     if (st == ST_OK) {

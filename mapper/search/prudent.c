@@ -54,14 +54,19 @@ enum status mapper_search_prudent (struct mapper_problem *p,
 
     TRY (mapper_search (p, s, r, info, err));
     chance = chance_of (p, r);
-    if (!is_stricter (p, s) || info->stopped || chance <= MAPPER_RISK)
+    if (!is_stricter (p, s) || chance <= MAPPER_RISK)
         return ST_OK;
+    if (info->stopped) {
+        info->safer = MAPPER_SAFER_STOPPED;
+        return ST_OK;
+    }
     if (s->time_limit_s > 0)
         again.time_limit_s = fmax (s->time_limit_s - info->seconds, 1e-3);
     p->oom_risk = MAPPER_RISK;
     st = mapper_search (p, &again, &safe, &more, &why);
     if (st != ST_OK) { /* what may run out is better than nothing */
         p->oom_risk = 0;
+        info->safer = MAPPER_SAFER_NONE;
         mapper_info_release (&more);
         if (st != ST_NOMEM)
             return ST_OK;
@@ -73,6 +78,7 @@ enum status mapper_search_prudent (struct mapper_problem *p,
     mapper_info_release (info);
     *r = safe;
     *info = more;
+    info->safer = MAPPER_SAFER_FOUND;
     info->seconds = clock_s () - start_s;
     return ST_OK;
 }

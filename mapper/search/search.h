@@ -112,6 +112,15 @@ struct mapper_miss {
     double gpu_bytes, limit_bytes;
 };
 
+/** What became of the second search of mapper_search_prudent, for a smaller chance of running out
+ *  of memory. */
+enum mapper_safer {
+    MAPPER_SAFER_NOT_SOUGHT, /* the chance is small, or a limit was named */
+    MAPPER_SAFER_STOPPED,    /* the first search was stopped before it */
+    MAPPER_SAFER_NONE,       /* no plan has one */
+    MAPPER_SAFER_FOUND
+};
+
 struct mapper_info {
     long configurations; /* that divide and use no more GPUs than there are */
     long refused_memory; /* of these, over the memory limit */
@@ -124,7 +133,8 @@ struct mapper_info {
     bool stopped;    /* by the time limit or by progress() */
     int joined_gpus; /* more than so many GPUs, and every plan uses links that nobody
                         measured, so that none was looked at; 0: all were looked at */
-    bool missed;     /* nothing fits; miss says what came closest */
+    enum mapper_safer safer;
+    bool missed; /* nothing fits; miss says what came closest */
     struct mapper_miss miss;
     json_t *space; /* the axes and their values; decref */
 };
@@ -147,7 +157,8 @@ enum status mapper_search (const struct mapper_problem *p,
 /** mapper_search; where the limit is free (and a tie given: 0 asks for the best) and the plan runs
  *  out of memory with a chance above MAPPER_RISK, among the configurations that do not, if any
  *  does fit.  Bound and proof are about these then, and r->riskier has what the others gain.
- *  @param[in,out] p  its oom_risk becomes MAPPER_RISK then */
+ *  @param[in,out] p   its oom_risk becomes MAPPER_RISK then
+ *  @param[out] info   its safer says what became of that */
 enum status mapper_search_prudent (struct mapper_problem *p,
                                    const struct mapper_settings *s,
                                    struct mapper_result *r, struct mapper_info *info,

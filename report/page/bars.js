@@ -5,11 +5,8 @@ function bar(share, color) {
         make("i", {style: {width: 100 * Math.max(0, Math.min(1, share)) + "%", background: color || "var(--accent)"}}));
 }
 
-const PARTS = [["compute", "compute"], ["tp", "tensor parallel"], ["cp", "context parallel"], ["ep", "expert parallel"],
-    ["bubble", "pipeline bubble"], ["pp", "pipeline sends"], ["dp", "data parallel"], ["optimizer", "optimizer"]];
-
 function stepSection() {
-    const e = data.estimate, parts = PARTS.filter(([key]) => e.breakdown_s[key] > 0);
+    const e = data.estimate, parts = data.step_parts.filter(([key]) => e.breakdown_s[key] > 0);
     const most = parts.reduce((a, b) => e.breakdown_s[a[0]] >= e.breakdown_s[b[0]] ? a : b);
     const link = e.binding_link;
     return section("step", "Where the step goes",

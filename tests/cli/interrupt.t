@@ -1,6 +1,6 @@
 #!/bin/bash
 # A long search on a terminal: a progress line after a second; Ctrl-C ends it with the best plan
-# so far, marked as not proven, whose bound holds.
+# so far, marked as not proven, whose bound holds.  With -q there is no such line.
 . tests/lib/tap.sh
 needs python3 python3
 L=$LINKWISE
@@ -44,4 +44,7 @@ assert d['search']['proven'] is False
 assert 0 < d['estimate']['lower_bound_s'] <= d['estimate']['step_s']" >"$T/why" 2>&1
 result $? "... not proven, with a bound" "$T/why"
 expect 0 "... that checks" "step time +ok" $L check "$T/plan.json"
+timeout 90 python3 "$T/onterm.py" $L plan "$T/c.json" llama-3-405b --seq 8192 --global-batch 2048 --time-limit 2 -q >"$T/out" 2>&1
+grep -q "^progress never" "$T/out" && grep -q "^exit 0" "$T/out" && ! grep -q "configurations settled\|warning" "$T/out"
+result $? "--quiet: no progress line" "$T/out"
 done_testing

@@ -7,7 +7,7 @@ C=examples/clusters/h100-17.json M=examples/models/llama-2-70b.json
 job="--seq 4096 --global-batch 1024"
 needs python3 python3
 
-expect 0 "plan" "^plan     tp [0-9]+, pp [0-9]+, dp [0-9]+" $L plan $C $M $job -o "$T/plan.json"
+expect 0 "plan" "^plan     tp [0-9]+, pp [0-9]+, dp [0-9]+" $L plan $C $M $job -o "$T/plan.json" -v
 prints "^cluster  h100-17: 17 nodes, 136 GPUs" "^search   [0-9]+ configurations: [0-9]+ refused" \
     "^step     [0-9.]+ s \(90 % of runs: [0-9.]+ to [0-9.]+ s\), [0-9]+ tokens/s, MFU [0-9.]+ %" "^memory   [0-9.]+ GiB peak" \
     "^gap      [0-9.]+ %" "^default  [0-9.]+ s" "^plan written to"

@@ -58,8 +58,8 @@ done <<TABLE
 3 | plan "1x2 l4" llama-3.2-1b --seq 65536          | it would fit with --seq [0-9]+
 3 | plan "1x1 h100" gpt2-xl --memory-limit 20         | it would fit with --memory-limit [0-9]+
 0 | plan "4x8 h100" meta-llama/Llama-3-8B           | taken as the preset llama-3-8b
-0 | plan "4x8 h100" llama-3-8b                      | GB/s between nodes .*, nominal inside and between nodes: not measured
-0 | plan "1x8 h100" llama-3-8b                      | network  nominal inside the node: not measured
+0 | plan "4x8 h100" llama-3-8b                      | ^links    nominal inside and between nodes: not measured
+0 | plan "1x8 h100" llama-3-8b                      | ^links    nominal inside the node: not measured
 0 | plan "4x8 h100" llama-3-8b                      | h100: taken as h100-sxm5-80g
 0 | plan "4x8 h100" llama-3-8b                      | no --seq: 8192 tokens, as llama-3-8b is usually trained
 0 | plan "4x8 h100" llama-2-70b                     | no --global-batch: 1024 sequences, 4.2 million tokens a step
@@ -70,7 +70,7 @@ TABLE
 
 # What is given stays as it is, without a word.
 expect 0 "a job that is whole" "512 sequences of 4096" \
-    $L plan "2x8 h100-sxm5-80g intra:370 inter:48" llama-3-8b --seq 4096 --global-batch 512
+    $L plan -v "2x8 h100-sxm5-80g intra:370 inter:48" llama-3-8b --seq 4096 --global-batch 512
 ! grep -E "no --|nominal" "$T/both"
 result $? "... says nothing of usual or nominal things" "$T/both"
 

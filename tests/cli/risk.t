@@ -35,6 +35,7 @@ done
 expect 0 "what may run out is better than nothing" "no plan that was found has a smaller chance" $plan $risky
 ! at_most "$(chance)" 1
 result $? "... where all else is fixed" "$T/out"
+expect 0 "a search that ends early says so" "the search stopped before it looked for a smaller chance" $plan --time-limit 0.001
 expect 0 "a plan kept is not called the safest" "^memory " $LINKWISE plan --from "$T/risky.json"
 ! grep -qE "^risky|no plan that was found" "$T/out"
 result $? "... since no other was looked for" "$T/out"

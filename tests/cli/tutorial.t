@@ -67,10 +67,11 @@ awk -v out="$T/out." '
     { print; in_block = in_block ? "" : $0 == "```sh" ? "sh" : "out"; n += in_block == "sh" }
     ' "$page" >"$T/page.md"
 [ -z "${WRITE:-}" ] || cp "$T/page.md" "$page"
-words() { # Heat maps are figures, too; a line on one slow link is there when one was disturbed.
+words() { # Heat maps and places are figures, too; a line on one slow link is there when one was disturbed.
     awk '/^```/ { kind = $0 }
         kind == "```figures" && /^link / { next }
         kind == "```figures" { gsub(/[-+.#0-9]+/, "#"); gsub(/ +/, " ") }
+        /^h# [a-z]#/ { gsub(/ [a-z]#/, " #") }
         kind != "```example" || /^```/' "$1"
 }
 diff <(words "$page") <(words "$T/page.md") >"$T/diff"

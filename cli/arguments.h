@@ -72,7 +72,7 @@ struct cli_part {
     int group;
 };
 
-#define CLI_PARTS_MAX 3
+#define CLI_PARTS_MAX 4
 
 /* ---- commands ---- */
 

@@ -23,8 +23,9 @@ static const struct cli_option options[] = {
      "(default): node, unless gpu gains over 0.5 %",
      CLI_WORD (granularity)},
     {CLI_COST_MODEL},
-    {"objective", 0, "step|gpu-hours",
-     "what to minimise: the step time (default), or step time x GPUs in use",
+    {"objective", 0, "step|gpu-hours|goodput",
+     "what to minimise: the step time (default), step time x GPUs in use, or step time / "
+     "the share of time that a job trains when GPUs fail",
      CLI_WORD (objective)},
     {"tie", 0, "PCT",
      "plans within PCT % of the best count as equal: take the simplest, in the default "
@@ -246,6 +247,7 @@ static enum status read_input (struct planning *x, bool **marks, struct notes *n
     x->p.limit_free = mapper_limit_free (in->job.memory_limit_pct, in->job.oom_risk);
     x->p.cost_model = in->kind;
     x->p.objective = (enum mapper_objective) in->objective;
+    plan_goodput_read (&in->goodput, &x->p);
     in->settings.granularity = (enum mapper_granularity) in->granularity;
     in->settings.seed = (unsigned long) in->seed;
     in->settings.tie = in->from.how.tie = in->tie_pct / 100;
@@ -293,6 +295,8 @@ const struct cli_command cli_plan = {
           "The job (the search chooses degrees and settings that are not given):", 1},
          {&plan_passes_options, offsetof (INPUT, passes),
           "Several measurements of the links:", 4},
+         {&plan_goodput_options, offsetof (INPUT, goodput),
+          "GPUs that fail (--objective goodput):", 5},
          {&plan_from_options, offsetof (INPUT, from), "Replanning a running job:", 3}},
     .places = {.most = 2, .expected = "CLUSTER and MODEL"},
     .at = {CLI_PLACE (cluster), CLI_PLACE (model)},

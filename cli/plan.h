@@ -46,7 +46,6 @@ struct plan_goodput {
 
 extern const struct cli_options plan_goodput_options;
 
-bool plan_goodput_asked (const struct plan_goodput *x);
 /** p has its objective: what was given, and the usual for the rest, where goodput is asked for. */
 void plan_goodput_read (const struct plan_goodput *x, struct mapper_problem *p);
 /** Lines for the summary; none where nobody asked. */
@@ -90,6 +89,7 @@ struct plan_input {
     struct cli_job job;
     struct plan_from from;
     struct plan_passes passes;
+    struct plan_goodput goodput;
     struct mapper_settings settings;
     struct mapper_nodes nodes;
     const char *cluster, *model, *out, *what_if;

@@ -56,6 +56,7 @@ static void print_step (const struct planning *x)
     if (p->objective == MAPPER_GPU_HOURS)
         cli_print ("cost     %.1f GPU hours for 1e9 tokens\n",
                    mapper_gpu_hours (p->job, &x->r.config, e->step_s));
+    plan_goodput_print (p, &x->r);
 }
 
 /* The stage whose memory is nearest to its GPUs'. */
@@ -171,7 +172,9 @@ static void print_risk (const struct planning *x)
             cli_seconds (k->step_s, step),
             100 * (1 - mapper_objective_of (p, &k->config, k->step_s) /
                            mapper_objective_of (p, &x->r.config, x->r.estimate.step_s)),
-            p->objective == MAPPER_GPU_HOURS ? " GPU hours" : "",
+            p->objective == MAPPER_GPU_HOURS ? " GPU hours"
+            : p->objective == MAPPER_GOODPUT ? " for the tokens of all time"
+                                             : "",
             cli_chance (k->chance, words), ceil (1000 * k->chance) / 1000);
 }
 

@@ -33,6 +33,15 @@ for nodes in h1,h2 h3,h4 h1,h4; do
     rm -rf bound-*
 done
 LINKWISE=false sbatch -Q -W -w h2,h3 -o ../order.out -e ../order.err slurm/job.sbatch ./program
+# As docs/faq.md has it, with one node drained and one reserved.
+scontrol update nodename=h2 state=drain reason=test
+scontrol create reservation starttime=now duration=5 user=root nodes=h4 >/dev/null
+for i in $(seq 50); do
+    [ "$(sinfo -h -N -t drain,resv -o %N | wc -l)" = 2 ] && break
+    sleep 0.3
+done
+$LINKWISE plan ../cluster.json llama-2-7b --seq 1024 --global-batch 24 --tp 2 --pp 1 --dp 3 \
+    --only "$(sinfo -h -N -p all -o '%N %t' | awk '$2 ~ /^(idle|alloc|mix|comp)$/ { print $1 }' | sort -u | paste -sd,)" -o ../free.json >../free.out 2>&1
 S2
 in_sandbox "$T/inside.sh" "$T" >"$T/sandbox.out" 2>&1
 
@@ -56,4 +65,8 @@ sort -n "$T/order.out" >"$T/order"
 result $? "the scheduler's order: no more ranks on a node than it has GPUs" "$T/why"
 grep -q "placing as planned" "$T/h1,h2.err" && ! grep -q "placing as planned" "$T/h3,h4.err"
 result $? "the plan's own nodes are known by their short names"
+python3 -c '
+import json, sys
+assert {r["node"][:2] for r in json.load(open(sys.argv[1]))["ranks"]} == {"h1", "h3"}' "$T/free.json" 2>>"$T/free.out"
+result $? "a plan on the nodes that sinfo says are neither drained nor reserved" "$T/free.out"
 done_testing

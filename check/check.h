@@ -52,7 +52,9 @@ enum status check_plan (const struct workload_plan *p, const struct topology_clu
 
 /* ---- a running job ---- */
 
-/** Where a rank says that it is: `host gpu`, gpu a UUID, an index on the node, or "-". */
+/** Where a rank says that it is: `host gpu`, gpu the UUID or the index on the node of the
+ *  program's device LOCAL_RANK, CHECK_NO_GPU where the program sees no such device, or "-". */
+#define CHECK_NO_GPU "none"
 struct check_place {
     char host[256]; /* "" until the rank has reported */
     char gpu[128];
@@ -87,7 +89,8 @@ struct check_running {
  *
  *  Hosts are compared by name, a short name standing for a full one; GPUs by UUID where the
  *  cluster has them and by index where the job reports that, and two ranks on one GPU are
- *  found in any case.  A GPU that cannot be identified counts as the planned one.
+ *  found in any case.  A GPU that cannot be identified counts as the planned one; a rank that
+ *  sees none is on another GPU than planned.
  *
  *  @param[in,out] r    items are added: ranks, hosts, GPUs and the step as the job runs
  *  @param[out]    out  also when something differs

@@ -117,7 +117,7 @@ static bool same_uuid (const char *a, const char *b)
 enum { GPU_UNKNOWN = -1, GPU_FOREIGN = -2 };
 
 /* The place in its node of the GPU that a rank reports: by the machine's number, which
- * counts drained ones too, or by UUID. */
+ * counts drained ones too, or by UUID; "none" is foreign to every node. */
 static int find_gpu (const struct topology_cluster *c, int node, const char *gpu)
 {
     const struct topology_node *n = &c->node[node];
@@ -127,6 +127,8 @@ static int find_gpu (const struct topology_cluster *c, int node, const char *gpu
 
         return k >= 0 ? k - n->first_gpu : GPU_FOREIGN;
     }
+    if (strcmp (gpu, CHECK_NO_GPU) == 0)
+        return GPU_FOREIGN;
     if (strcmp (gpu, "-") == 0 || !n->gpu_uuid)
         return GPU_UNKNOWN;
     for (int k = 0; k < n->gpus; k++)
@@ -145,6 +147,7 @@ struct comparison {
     int *node; /* [n_ranks] where each runs; -1: a host that the cluster does not have */
     int *gpu;  /* [n_ranks] place there, or GPU_UNKNOWN, GPU_FOREIGN */
     int unknown, strangers, shared[2];
+    int blind;            /* ranks that see no GPU of their own */
     const char *stranger; /* a host that the cluster does not have */
 };
 
@@ -159,6 +162,7 @@ static void locate (struct comparison *x, struct check_running *out)
         x->gpu[r] = GPU_UNKNOWN;
         if (here->host[0]) {
             out->reported++;
+            x->blind += strcmp (here->gpu, CHECK_NO_GPU) == 0;
             if (x->node[r] >= 0)
                 x->gpu[r] = find_gpu (x->c, x->node[r], here->gpu);
             else if (x->strangers++ == 0)
@@ -194,6 +198,7 @@ static enum status find_shared (struct comparison *x, struct error *err)
     x->shared[0] = -1;
     for (int i = 1; i < x->p->n_ranks && x->shared[0] < 0; i++)
         if (sorted[i]->host[0] && strcmp (sorted[i]->gpu, "-") != 0 &&
+            strcmp (sorted[i]->gpu, CHECK_NO_GPU) != 0 &&
             by_reported (&sorted[i - 1], &sorted[i]) == 0) {
             x->shared[0] = (int) (sorted[i - 1] - x->place);
             x->shared[1] = (int) (sorted[i] - x->place);
@@ -212,7 +217,8 @@ static const char *running_gpus (const struct comparison *x, bool *taken, int *g
         if (!x->place[r].host[0])
             return "some ranks did not report";
         if (x->node[r] < 0 || x->gpu[r] == GPU_FOREIGN)
-            return "the job uses GPUs that are not in the cluster file";
+            return x->blind > 0 ? "some ranks see no GPU of their own"
+                                : "the job uses GPUs that are not in the cluster file";
         gpu[r] = x->gpu[r] >= 0 ? c->node[x->node[r]].first_gpu + x->gpu[r] : -1;
         if (gpu[r] >= 0 && taken[gpu[r]])
             return "two ranks share a GPU";
@@ -302,6 +308,10 @@ static void report (const struct comparison *x, const struct check_running *out,
         check_say (r, "running GPUs", CHECK_FAILED,
                    "ranks %d and %d are on the same GPU, %.64s on %.64s", x->shared[0],
                    x->shared[1], x->place[x->shared[0]].gpu, x->place[x->shared[0]].host);
+    else if (x->blind > 0)
+        check_say (r, "running GPUs", CHECK_FAILED,
+                   "%d ranks see no device LOCAL_RANK: a mask or the scheduler hides it",
+                   x->blind);
     else if (gpus > 0)
         check_say (r, "running GPUs", CHECK_FAILED,
                    "%d ranks are on the planned host, but not on the planned GPU", gpus);

@@ -1,62 +1,49 @@
 /* DeepSpeed.
  *
- * Its own launcher orders whole hosts (host file order) and sorts the GPUs of each, so it
- * can express a plan in which every host holds one equal block of ranks on ascending GPUs;
- * hosts with unequal blocks would get rotated local ranks.  Everything else goes through
- * its openmpi launcher and a rankfile. */
+ * Its own launcher orders whole hosts (host file order), with unlike numbers of ranks too; it
+ * sorts the GPUs of each and may rotate local ranks, which the wrapper sets right.  Everything
+ * else goes through its openmpi launcher and a rankfile. */
 #include "launch/launch_private.h"
 
-/* Are a block's GPUs ascending on every node, and all of the node's? */
-static bool ascending (const struct launch_input *in, int block, bool *all)
+/* The hosts in the order of their ranks; which of their GPUs are used, unless it is all. */
+static void write_own (const struct launch_input *in, struct launch_files *f,
+                       struct text *readme)
 {
-    *all = true;
-    for (int r = 0; r < in->plan->n_ranks; r++) {
-        if (r % block > 0 && in->gpu[r] <= in->gpu[r - 1])
-            return false;
-        *all = *all && launch_node_of (in, r)->gpus_listed == block;
-    }
-    return true;
-}
+    struct text *hosts = launch_file (f, "deepspeed/hostfile", 0644), include = {0};
+    int listed = 0;
 
-static void write_include (const struct launch_input *in, int block, struct text *t)
-{
     for (int r = 0; r < in->plan->n_ranks; r++) {
         const struct workload_place *place = &in->plan->place[r];
+        const struct topology_node *n = launch_node_of (in, r);
 
-        if (r % block == 0)
-            text_add (t, "%s%s:%d", r ? "@" : "", place->node, place->gpu);
-        else
-            text_add (t, ",%d", place->gpu);
+        if (r > 0 && n == launch_node_of (in, r - 1)) {
+            text_add (&include, ",%d", place->gpu);
+            continue;
+        }
+        text_add (hosts, "%s slots=%d\n", place->node, n->gpus_listed);
+        text_add (&include, "%s%s:%d", r ? "@" : "", place->node, place->gpu);
+        listed += n->gpus_listed;
     }
-    text_add (t, "\n");
-}
-
-static void write_own (const struct launch_input *in, int block, bool all,
-                       struct launch_files *f, struct text *readme)
-{
-    struct text *hosts = launch_file (f, "deepspeed/hostfile", 0644);
-
-    for (int r = 0; r < in->plan->n_ranks; r += block)
-        text_add (hosts, "%s slots=%d\n", in->plan->place[r].node,
-                  launch_node_of (in, r)->gpus_listed);
-    if (!all)
-        write_include (in, block, launch_file (f, "deepspeed/include", 0644));
+    text_add (&include, "\n");
     text_add (readme,
               "DeepSpeed, with its own launcher:\n\n"
               "    deepspeed --hostfile deepspeed/hostfile%s \\\n"
               "        --no_python --no_local_rank ./exec.sh PROGRAM\n",
-              all ? "" : " --include \"$(cat deepspeed/include)\"");
+              listed == in->plan->n_ranks ? ""
+                                          : " --include \"$(cat deepspeed/include)\"");
+    if (listed == in->plan->n_ranks)
+        text_free (&include);
+    else
+        *launch_file (f, "deepspeed/include", 0644) = include;
 }
 
 static enum status write_deepspeed (const struct launch_input *in, struct launch_files *f,
                                     struct text *readme, struct error *err)
 {
     struct text ranks = {0}, hosts = {0};
-    int block = launch_block (in);
-    bool all;
 
-    if (block && ascending (in, block, &all)) {
-        write_own (in, block, all, f, readme);
+    if (launch_by_node (in)) {
+        write_own (in, f, readme);
         return ST_OK;
     }
     TRY (launch_rankfile (in, "*", &ranks, &hosts, err));

@@ -10,7 +10,7 @@ static enum status write_env (const struct launch_input *in, struct launch_files
     launch_script (f, "env/node.sh", "env-node.sh");
     launch_script (f, "node-lib.sh", "node-lib.sh");
     launch_script (f, "each-node.sh", "each-node.sh");
-    text_add (readme, "One process per rank, for env:// (RANK, WORLD_SIZE, LOCAL_RANK=0, "
+    text_add (readme, "One process per rank, for env:// (RANK, WORLD_SIZE, LOCAL_RANK, "
                       "MASTER_ADDR,\nMASTER_PORT).  On every host at once:\n\n"
                       "    env/node.sh PROGRAM\n"
                       "\nor from one place, over ssh:\n\n"

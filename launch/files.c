@@ -53,14 +53,11 @@ const char *launch_uuid_of (const struct launch_input *in, int rank)
     return n->gpu_uuid ? n->gpu_uuid[in->gpu[rank] - n->first_gpu] : NULL;
 }
 
-int launch_block (const struct launch_input *in)
+bool launch_by_node (const struct launch_input *in)
 {
-    int n = in->most_ranks;
+    int blocks = 0;
 
-    if (in->plan->n_ranks != n * in->nodes)
-        return 0;
     for (int r = 0; r < in->plan->n_ranks; r++)
-        if (launch_node_of (in, r) != launch_node_of (in, r - r % n))
-            return 0;
-    return n;
+        blocks += r == 0 || launch_node_of (in, r) != launch_node_of (in, r - 1);
+    return blocks == in->nodes;
 }

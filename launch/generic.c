@@ -70,9 +70,12 @@ enum status launch_generic (const struct launch_input *in, struct launch_files *
         readme,
         "A placed job: %d ranks on %d nodes, tp %d x cp %d x dp %d x pp %d, in "
         "Megatron's\nrank order tp-cp-ep-dp-pp.  map.txt has lines `rank host gpu`.  "
-        "exec.sh starts a program\nas one rank on its GPU, the only GPU that the program "
-        "sees (LOCAL_RANK=0), and refuses\nto run on another host than the planned one.  "
-        "Run the commands below in this folder.\nEvery node must see it under the same "
+        "exec.sh starts a program\nas one rank.  The program sees its node's planned "
+        "GPUs "
+        "in the order of their ranks; its\nown is device LOCAL_RANK.  "
+        "LINKWISE_VISIBLE=one in exec.sh's environment shows that\none alone, as device "
+        "0.  exec.sh refuses to run on another host than the planned one.\n\nRun the "
+        "commands below in this folder.  Every node must see it under the same\n"
         "path.  PROGRAM is your program.\n",
         in->plan->n_ranks, in->nodes, d->tp, d->cp, d->dp, d->pp);
     text_add (

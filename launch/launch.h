@@ -2,7 +2,8 @@
  *
  * No launcher's own GPU options can express an arbitrary rank-to-GPU map, so every target
  * stands on a table `rank host gpu` and a wrapper that looks its rank up, checks that it
- * runs on the planned host, and shows the program only the planned GPU.
+ * runs on the planned host, and shows the program the node's planned GPUs in the order of their
+ * ranks, so that device LOCAL_RANK is its own.
  */
 #ifndef LAUNCH_LAUNCH_H
 #define LAUNCH_LAUNCH_H

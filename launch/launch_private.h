@@ -76,9 +76,9 @@ enum status launch_generic (const struct launch_input *in, struct launch_files *
 const struct topology_node *launch_node_of (const struct launch_input *in, int rank);
 const char *launch_uuid_of (const struct launch_input *in, int rank);
 
-/** Does every node that is used hold equally many consecutive ranks, as launchers that
- *  order whole nodes need?  @return how many, 0 if not */
-int launch_block (const struct launch_input *in);
+/** Are the ranks of every node consecutive, as launchers that order whole nodes need?  Nodes
+ *  may hold unlike numbers of them. */
+bool launch_by_node (const struct launch_input *in);
 
 /** The two files that Open MPI takes: `rank R=HOST slot=SLOT` and `HOST slots=N`, nodes in
  *  the order of their first ranks.

@@ -4,6 +4,9 @@
  * nodes that the scheduler gave. */
 #include "launch/launch_private.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 /* Ask for all GPUs of the nodes in use, the drained ones too, so that an index means the same inside the job:
  * --gres is a number for every node alike; where they differ --gpus is their sum, which
  * Slurm can only meet with every GPU of these nodes.  Without either a step sees none. */
@@ -25,25 +28,76 @@ static void add_gpus (const struct launch_input *in, struct text *t)
         text_add (t, "--gpus=%d", sum);
 }
 
-/* srun splits these lines at blanks and knows no quotes; every word here is a number, a
- * node's name or a checked UUID. */
-static void write_multi_prog (const struct launch_input *in, struct text *t)
-{
-    const struct workload_plan *p = in->plan;
+/* What the ranks of a node are shown, as by the wrapper. */
+struct view {
+    struct text devices; /* their GPUs in the order of the ranks, with commas */
+    int order;           /* of the node, by its lowest rank */
+    bool alone;          /* each its own GPU: a process is given one MIG instance */
+    int ranks;           /* so far */
+};
 
-    for (int r = 0; r < p->n_ranks; r++) {
+static void add_device (const struct launch_input *in, int rank, struct text *t)
+{
+    const char *uuid = launch_uuid_of (in, rank);
+
+    if (uuid)
+        text_add (t, "%s", uuid);
+    else
+        text_add (t, "%d", in->plan->place[rank].gpu);
+}
+
+/* view: [n_nodes], zero; the caller frees the texts. */
+static void fill_views (const struct launch_input *in, struct view *view)
+{
+    int nodes = 0;
+
+    for (int r = 0; r < in->plan->n_ranks; r++) {
+        struct view *v = &view[in->cluster->node_of_gpu[in->gpu[r]]];
         const char *uuid = launch_uuid_of (in, r);
 
-        text_add (t, "%d env CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=", r);
-        if (uuid)
-            text_add (t, "%s", uuid);
+        if (v->devices.len == 0)
+            v->order = nodes++;
         else
-            text_add (t, "%d", p->place[r].gpu);
-        text_add (t,
-                  " RANK=%d WORLD_SIZE=%d LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 MASTER_ADDR=%s "
-                  "MASTER_PORT=29500 LINKWISE_HOST=%s LINKWISE_GPU=%d ./program\n",
-                  r, p->n_ranks, p->place[0].node, p->place[r].node, p->place[r].gpu);
+            text_add (&v->devices, ",");
+        add_device (in, r, &v->devices);
+        v->alone = v->alone || (uuid && strncmp (uuid, "MIG-", 4) == 0);
     }
+}
+
+/* srun splits these lines at blanks and knows no quotes; every word here is a number, a
+ * node's name or a checked UUID. */
+static enum status write_multi_prog (const struct launch_input *in, struct text *t,
+                                     struct error *err)
+{
+    const struct workload_plan *p = in->plan;
+    struct view *view = calloc ((size_t) in->cluster->n_nodes, sizeof *view);
+
+    if (!view)
+        return err_nomem (err);
+    fill_views (in, view);
+    for (int r = 0; r < p->n_ranks; r++) {
+        int node = in->cluster->node_of_gpu[in->gpu[r]];
+        struct view *v = &view[node];
+
+        text_add (t, "%d env CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=", r);
+        if (v->alone)
+            add_device (in, r, t);
+        else
+            text_add (t, "%s", text_str (&v->devices));
+        text_add (t,
+                  " RANK=%d WORLD_SIZE=%d LOCAL_RANK=%d LOCAL_WORLD_SIZE=%d NODE_RANK=%d "
+                  "GROUP_RANK=%d GROUP_WORLD_SIZE=%d MASTER_ADDR=%s MASTER_PORT=29500 "
+                  "LINKWISE_HOST=%s LINKWISE_GPU=%d ./program\n",
+                  r, p->n_ranks, v->alone ? 0 : v->ranks++,
+                  v->alone ? 1 : in->ranks_on_node[node], v->order, v->order, in->nodes,
+                  p->place[0].node, p->place[r].node, p->place[r].gpu);
+    }
+    for (int i = 0; i < in->cluster->n_nodes; i++) {
+        t->failed = t->failed || view[i].devices.failed;
+        text_free (&view[i].devices);
+    }
+    free (view);
+    return ST_OK;
 }
 
 static void write_batch (const struct launch_input *in, const char *gpus,
@@ -66,12 +120,12 @@ static enum status write_slurm (const struct launch_input *in, struct launch_fil
                                 struct text *readme, struct error *err)
 {
     const struct workload_plan *p = in->plan;
-    struct text *hosts = launch_file (f, "slurm/hostfile", 0644), gpus = {0};
+    struct text *hosts, gpus = {0};
 
-    (void) err;
+    TRY (write_multi_prog (in, launch_file (f, "slurm/multi-prog", 0644), err));
+    hosts = launch_file (f, "slurm/hostfile", 0644);
     for (int r = 0; r < p->n_ranks; r++)
         text_add (hosts, "%s\n", p->place[r].node);
-    write_multi_prog (in, launch_file (f, "slurm/multi-prog", 0644));
     add_gpus (in, &gpus);
     write_batch (in, text_str (&gpus), f, launch_file (f, "slurm/job.sbatch", 0755));
     text_add (

@@ -1,20 +1,23 @@
 /* torchrun: agents under the static rendezvous.
  *
- * An agent's ranks are consecutive: node_rank x nproc + local rank.  Where every node holds
- * one equal block of ranks there is an agent per node; otherwise one per rank, which can
- * order them in any way.  The c10d rendezvous would sort hosts by name instead. */
+ * An agent's ranks are consecutive, and begin where those of the agents before it end.  Where
+ * every node holds one block of ranks, of any size, there is an agent per node; otherwise one
+ * per rank, which can order them in any way.  The c10d rendezvous would sort hosts by name
+ * instead. */
 #include "launch/launch_private.h"
 
 static enum status write_torchrun (const struct launch_input *in, struct launch_files *f,
                                    struct text *readme, struct error *err)
 {
     const struct workload_plan *p = in->plan;
-    int block = launch_block (in), per_agent = block ? block : 1;
+    bool by_node = launch_by_node (in);
     struct text *agents = launch_file (f, "torchrun/agents.txt", 0644);
 
     (void) err;
-    for (int r = 0; r < p->n_ranks; r += per_agent)
-        text_add (agents, "%s %d %d\n", p->place[r].node, r / per_agent, per_agent);
+    for (int r = 0, agent = 0, ranks; r < p->n_ranks; r += ranks, agent++) {
+        ranks = by_node ? in->ranks_on_node[in->cluster->node_of_gpu[in->gpu[r]]] : 1;
+        text_add (agents, "%s %d %d\n", p->place[r].node, agent, ranks);
+    }
     launch_script (f, "torchrun/node.sh", "torchrun-node.sh");
     launch_script (f, "node-lib.sh", "node-lib.sh");
     launch_script (f, "each-node.sh", "each-node.sh");
@@ -27,8 +30,8 @@ static enum status write_torchrun (const struct launch_input *in, struct launch_
               "\nPROGRAM is an executable, as in `torchrun/node.sh python3 train.py`.  "
               "LINKWISE_TORCHRUN\nis the command (default torchrun), where it needs "
               "options of its own.\n",
-              block ? "one agent per host"
-                    : "one agent per rank, since\nranks are interleaved across hosts");
+              by_node ? "one agent per host"
+                      : "one agent per rank, since\nranks are interleaved across hosts");
     return ST_OK;
 }
 

@@ -14,7 +14,7 @@ here=$(cd -- "$(dirname -- "$0")" && pwd) || exit 1
 # A word for the other shell, to the last line feed.
 quote() { printf '%s\n' "$1" | sed "s/'/'\\\\''/g; 1s/^/'/; \$s/\$/' /"; }
 command="cd $(quote "$here") && "
-for name in MASTER_ADDR MASTER_PORT LINKWISE_TORCHRUN LINKWISE_NUMA LINKWISE_RUNNING LINKWISE_GRACE; do
+for name in MASTER_ADDR MASTER_PORT LINKWISE_TORCHRUN LINKWISE_VISIBLE LINKWISE_NUMA LINKWISE_RUNNING LINKWISE_GRACE; do
     eval "value=\${$name:-}"
     [ -z "$value" ] || command="$command $name=$(quote "$value")"
 done

@@ -4,11 +4,15 @@
 #     exec.sh --where          print `rank host` of this process as the launcher made it
 #     exec.sh --host           print this host's name in map.txt
 # It looks its rank up in map.txt (rank host gpu) beside this file, refuses to start on
-# another host than the planned one (LINKWISE_ANY_HOST=1 lets it), and sets
-# CUDA_VISIBLE_DEVICES, RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and
-# MASTER_PORT.  With gpu-numa.txt and numactl it binds to the GPU's NUMA node
-# (LINKWISE_NUMA=0 leaves that out).  LINKWISE_PLACEMENT=launcher takes the launcher's own
-# order instead of the map: a host's GPUs, without the drained ones, by local rank.
+# another host than the planned one (LINKWISE_ANY_HOST=1 lets it), and sets what torchrun
+# would: RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, GROUP_RANK and NODE_RANK (the node's
+# place in the order of each node's lowest rank), GROUP_WORLD_SIZE, MASTER_ADDR and MASTER_PORT.
+# CUDA_VISIBLE_DEVICES is the node's planned GPUs in the order of their ranks, the same list
+# for all of them: device LOCAL_RANK is the planned one.  LINKWISE_VISIBLE=one shows each rank
+# its own GPU alone, with LOCAL_RANK=0 and LOCAL_WORLD_SIZE=1.  With gpu-numa.txt and numactl it
+# binds to the GPU's NUMA node (LINKWISE_NUMA=0 leaves that out).  LINKWISE_PLACEMENT=launcher
+# takes the launcher's own order instead of the map: a host's GPUs, without the drained ones, by
+# local rank.
 generation=
 here=$(dirname -- "$0")
 case $here in /*) ;; *) here=./$here ;; esac # awk takes lr=1/map.txt for an assignment
@@ -70,46 +74,108 @@ if [ "$1" = --where ]; then
     exit 0
 fi
 
+# What follows finds, beside the rank: world, host; the GPUs of the host's ranks in their order,
+# with commas; this rank's place among them (turn) and how many they are (size); the node's
+# place (node) among all (nodes), empty where the launcher does not tell.
 if [ "${LINKWISE_PLACEMENT:-plan}" = launcher ]; then
     host=$(own_name)
     host=${host:-$me}
-    turn=${OMPI_COMM_WORLD_LOCAL_RANK:-${MPI_LOCALRANKID:-${SLURM_LOCALID:-}}}
-    world=${OMPI_COMM_WORLD_SIZE:-${PMI_SIZE:-${SLURM_NTASKS:-}}}
-    case $turn,$world in
-    ,* | *, | *[!0-9,]* | *,*,*) fail "the launcher gives no local rank and no size: found \"$turn\" and \"$world\"" ;;
+    node='' nodes=''
+    if [ -n "${OMPI_COMM_WORLD_LOCAL_RANK:-}" ]; then
+        turn=$OMPI_COMM_WORLD_LOCAL_RANK size=${OMPI_COMM_WORLD_LOCAL_SIZE:-} world=${OMPI_COMM_WORLD_SIZE:-}
+    elif [ -n "${MPI_LOCALRANKID:-}" ]; then
+        turn=$MPI_LOCALRANKID size=${MPI_LOCALNRANKS:-} world=${PMI_SIZE:-}
+    else
+        turn=${SLURM_LOCALID:-} world=${SLURM_NTASKS:-} node=${SLURM_NODEID:-} nodes=${SLURM_STEP_NUM_NODES:-}
+        # Tasks of each node in their order: 2(x3),1 is 2,2,2,1.
+        size=$(awk -v tasks="${SLURM_STEP_TASKS_PER_NODE:-}" -v k="$node" 'BEGIN {
+            if (k == "") exit
+            for (n = split(tasks, run, ","); i < n; k -= times) {
+                split(run[++i], part, /[(x)]+/)
+                times = part[2] ? part[2] : 1
+                if (k < times) { print part[1]; exit }
+            }
+        }')
+    fi
+    case $turn,$size,$world in
+    ,* | *, | *,,* | *[!0-9,]* | *,*,*,*) fail "the launcher does not tell local rank, ranks on the node and ranks: found \"$turn\", \"$size\" and \"$world\"" ;;
     esac
-    gpu=
-    [ ! -f "$here/hosts.txt" ] ||
-        gpu=$(awk -v h="$host" -v k="$turn" '$1 "" == h { print $(k + 2); exit }' "$here/hosts.txt")
-    gpu=${gpu:-$turn}
     [ -n "${MASTER_ADDR:-}" ] || fail 'MASTER_ADDR is not set'
+    # A host that hosts.txt does not have is taken to have as many GPUs as ranks.
+    hosts=$here/hosts.txt
+    [ -f "$hosts" ] || hosts=/dev/null
+    gpus=$(awk -v h="$host" -v size="$size" '
+        $1 "" == h { known = 1; n = NF - 1; for (k = 0; k < n; k++) gpu[k] = $(k + 2); exit }
+        END {
+            for (k = 0; k < size && (!known || k < n); k++)
+                printf "%s%s", k ? "," : "", known ? gpu[k] : k
+            exit known && n < size
+        }' "$hosts") && [ "$turn" -lt "$size" ] ||
+        fail "the launcher started local rank $turn of $size on $host, whose GPUs in $hosts are ${gpus:-none}"
 else
-    line=$(awk -v r="$rank" '$1 == r { print $2, $3; exit }' "$here/map.txt")
+    # The host first; then its ranks, and the hosts up to its first one.
+    line=$(awk -v r="$rank" '
+        part == 1 && $1 == 0 { master = $2 }
+        part == 1 { if ($1 == r) host = $2 ""; world++; next }
+        host == "" { exit }
+        !($2 in seen) { seen[$2]; if ($2 "" == host) node = nodes; nodes++ }
+        $2 "" == host { if ($1 == r) turn = size; gpus = gpus (size++ ? "," : "") $3 }
+        END { if (host != "") print host, turn + 0, size, node + 0, nodes, world, master, gpus }' part=1 "$here/map.txt" part=2 "$here/map.txt")
     [ -n "$line" ] || fail "rank $rank is not in $here/map.txt"
-    host=${line% *} gpu=${line#* }
-    world=$(awk 'END { print NR }' "$here/map.txt")
+    read -r host turn size node nodes world first gpus <<E
+$line
+E
     if [ "${LINKWISE_ANY_HOST:-0}" != 1 ]; then
         name=$(own_name) || fail "rank $rank belongs on $host; $several"
         [ "$name" = "$host" ] ||
             fail "rank $rank belongs on $host, but runs on $me: the launcher did not keep the order"
     fi
-    MASTER_ADDR=${MASTER_ADDR:-$(awk '$1 == 0 { print $2; exit }' "$here/map.txt")}
+    MASTER_ADDR=${MASTER_ADDR:-$first}
 fi
 
-# The entry of this GPU in a table `host gpu value`, or nothing.
-lookup() {
-    [ -f "$here/$1" ] &&
-        awk -v h="$host" -v g="$gpu" '$1 "" == h && $2 == g { print $3; exit }' "$here/$1"
-}
-device=$(lookup gpu-uuid.txt)
-numa=$(lookup gpu-numa.txt)
+# As CUDA takes them: UUIDs where the cluster file has those of all, else indices in PCI bus
+# order.  A process is given one MIG instance, however many are listed.
+uuids=$here/gpu-uuid.txt
+[ -f "$uuids" ] || uuids=/dev/null
+read -r sees gpu device devices <<E
+$(awk -v h="$host" -v gpus="$gpus" -v turn="$turn" '
+    $1 "" == h { uuid[$2] = $3 }
+    END {
+        n = split(gpus, gpu, ",")
+        for (k = 1; k <= n; k++) known += gpu[k] in uuid
+        for (k = 1; k <= n; k++) {
+            device[k] = known == n ? uuid[gpu[k]] : gpu[k]
+            list = list (k > 1 ? "," : "") device[k]
+            if (device[k] ~ /^MIG-/) sees = "one"
+        }
+        print sees ? sees : "node", gpu[turn + 1], device[turn + 1], list
+    }' "$uuids")
+E
+[ "$sees" = node ] && sees=${LINKWISE_VISIBLE:-node}
+case $sees in
+node) ;;
+one) turn=0 size=1 devices=$device ;;
+*) fail "LINKWISE_VISIBLE: expected node or one, found \"$sees\"" ;;
+esac
+numa=
+[ ! -f "$here/gpu-numa.txt" ] ||
+    numa=$(awk -v h="$host" -v g="$gpu" '$1 "" == h && $2 == g { print $3; exit }' "$here/gpu-numa.txt")
 
-CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=${device:-$gpu}
-RANK=$rank WORLD_SIZE=$world LOCAL_RANK=0 LOCAL_WORLD_SIZE=1
+CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=$devices
+RANK=$rank WORLD_SIZE=$world LOCAL_RANK=$turn LOCAL_WORLD_SIZE=$size
 MASTER_PORT=${MASTER_PORT:-29500}
 LINKWISE_HOST=$host LINKWISE_GPU=$gpu
 export CUDA_DEVICE_ORDER CUDA_VISIBLE_DEVICES RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE
 export MASTER_ADDR MASTER_PORT LINKWISE_HOST LINKWISE_GPU
+if [ -n "$node" ] && [ -n "$nodes" ]; then
+    NODE_RANK=$node GROUP_RANK=$node GROUP_WORLD_SIZE=$nodes
+    export NODE_RANK GROUP_RANK GROUP_WORLD_SIZE
+fi
+# MPICH says 0 of 1 to every rank where hosts repeat in its machine file.
+if [ -n "${MPI_LOCALRANKID:-}" ]; then
+    MPI_LOCALRANKID=$turn MPI_LOCALNRANKS=$size
+    export MPI_LOCALRANKID MPI_LOCALNRANKS
+fi
 
 # Binding is worth having and never worth failing for: it is tried before it is used.
 if [ -n "$numa" ] && [ "${LINKWISE_NUMA:-1}" != 0 ] && command -v numactl >/dev/null 2>&1 &&

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""linkwise: the UUID of CUDA device 0 as this process sees it, like GPU-8f1c...
+"""linkwise: the UUID of CUDA device LOCAL_RANK (0 without that) as this process sees it, like
+GPU-8f1c...; `none` where it sees no such device.
 
 Asks the driver (libcuda.so.1: cuInit, cuDeviceGet, cuDeviceGetUuid), so that what is
-printed is what a program in this place would get.  Exit code 1 without a device.
+printed is what a program in this place would get.  Exit code 1 without a driver.
 """
 import ctypes
+import os
 import sys
 
 try:
@@ -12,10 +14,13 @@ try:
 except OSError:
     sys.exit(1)
 uuid_of = getattr(cuda, "cuDeviceGetUuid_v2", None) or cuda.cuDeviceGetUuid
+local = os.environ.get("LOCAL_RANK", "")
+number = int(local) if local.isdigit() else 0
 device = ctypes.c_int()
 raw = (ctypes.c_ubyte * 16)()
-if cuda.cuInit(0) or cuda.cuDeviceGet(ctypes.byref(device), 0) or uuid_of(raw, device):
-    sys.exit(1)
+if cuda.cuInit(0) or cuda.cuDeviceGet(ctypes.byref(device), number) or uuid_of(raw, device):
+    print("none")
+    sys.exit(0)
 digits = bytes(raw).hex()
 # A MIG instance has a UUID of its own: _v2 returns it, and its name begins with MIG-.
 name = ctypes.create_string_buffer(256)

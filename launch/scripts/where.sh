@@ -5,15 +5,15 @@
 #     LAUNCHER ... exec.sh where.sh                behind the wrapper
 #     LAUNCHER ... where.sh PROGRAM [ARGUMENT...]  then become the program; the line goes to
 #                                                  a file of this rank in $LINKWISE_RUNNING
-# The GPU is the program's device 0 as the driver names it (where.py), else what nvidia-smi
-# calls the first entry of CUDA_VISIBLE_DEVICES, else that entry itself, else `-`.
+# The GPU is the program's device LOCAL_RANK as the driver names it, `none` where it shows the
+# program no such device (where.py); without a driver, what nvidia-smi calls that entry of
+# CUDA_VISIBLE_DEVICES, else the entry itself, else `-`.
 here=$(dirname -- "$0")
 where=$("$here/exec.sh" --where) || exit 1
 
 gpu=$(python3 "$here/where.py" 2>/dev/null)
 if [ -z "$gpu" ]; then
-    gpu=${CUDA_VISIBLE_DEVICES:-}
-    gpu=${gpu%%,*}
+    gpu=$(echo "${CUDA_VISIBLE_DEVICES:-}" | awk -F, -v k="${LOCAL_RANK:-0}" '{ print $(k + 1) }')
     case $gpu in
     '' | *[!0-9]*) ;;
     *)

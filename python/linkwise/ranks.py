@@ -92,6 +92,18 @@ def mesh(plan: Plan, places: Optional[Sequence[Place]] = None) -> List[Any]:
     return nested
 
 
+def _choose_device(device_type: str) -> None:
+    """Device LOCAL_RANK, where the program has chosen none yet.
+
+    DeviceMesh of earlier releases would take the rank modulo the number of visible devices, which
+    is another one as soon as ranks are interleaved or nodes hold unlike numbers of them.
+    """
+    devices: Any = getattr(importlib.import_module("torch"), device_type, None)
+    local = os.environ.get("LOCAL_RANK", "")
+    if device_type != "cpu" and local.isdigit() and devices and not devices.is_initialized():
+        devices.set_device(int(local))
+
+
 def torch_device_mesh(plan: Plan, device_type: str = "cuda") -> DeviceMesh:
     """The plan as a DeviceMesh with dimensions "pp", "dp", "cp", "tp", for a job that is running.
 
@@ -121,4 +133,5 @@ def torch_device_mesh(plan: Plan, device_type: str = "cuda") -> DeviceMesh:
     lost = [place for place in all_places if isinstance(place, str)]
     if lost:
         raise InvalidInput("; ".join(lost))
+    _choose_device(device_type)
     return DeviceMesh(device_type, mesh(plan, all_places), mesh_dim_names=MESH_NAMES)

@@ -40,6 +40,13 @@ $L check "$T/drained-plan.json" --running "$T/on-drained" >"$T/out" 2>&1
 [ $? = 1 ] && grep -Eq "running GPUs +FAILED +1 ranks" "$T/out"
 result $? "... and on the drained one" "$T/out"
 
+awk '$2 == "h1" { $3 = "none" } { print }' "$T/right" >"$T/hidden"
+fails "ranks that see no GPU of their own" hidden "running GPUs +FAILED +2 ranks see no device LOCAL_RANK"
+grep -q "cannot be estimated: some ranks see no GPU of their own" "$T/out" && [ "$(grep -c ' none$' "$T/out")" = 2 ]
+result $? "... are listed, and have no step" "$T/out"
+sed 's/GPU-[^ ]*$/-/' "$T/hidden" >"$T/hidden-dashes"
+fails "... where other GPUs are not known" hidden-dashes "running GPUs +FAILED +2 ranks see no device"
+
 # Two ranks changed places between hosts: named, and priced as eval prices that placement.
 python3 - "$T/plan.json" "$T/other.json" "$T/right" "$T/swapped" <<'P'
 import json, sys
@@ -114,12 +121,23 @@ int cuInit (unsigned flags);
 int cuDeviceGet (int *device, int ordinal);
 int cuDeviceGetUuid_v2 (unsigned char *uuid, int device);
 int cuDeviceGetName (char *name, int len, int device);
-int cuInit (unsigned flags) { return (int) flags; }
-int cuDeviceGet (int *device, int ordinal) { *device = ordinal; return getenv ("CUDA_VISIBLE_DEVICES") ? 0 : 100; }
-int cuDeviceGetUuid_v2 (unsigned char *uuid, int device)
+/* Entry number i of the list; as the driver does, none from the first that it does not know on. */
+static const char *entry (int i)
 {
     const char *s = getenv ("CUDA_VISIBLE_DEVICES");
-    (void) device;
+    while (s && i >= 0 && strncmp (s, "GPU-dead", 8) != 0) {
+        if (i-- == 0)
+            return s;
+        s = strchr (s, ',');
+        s = s ? s + 1 : NULL;
+    }
+    return NULL;
+}
+int cuInit (unsigned flags) { (void) flags; return entry (0) ? 0 : 100; }
+int cuDeviceGet (int *device, int ordinal) { *device = ordinal; return entry (ordinal) ? 0 : 101; }
+int cuDeviceGetUuid_v2 (unsigned char *uuid, int device)
+{
+    const char *s = entry (device);
     memset (uuid, 0, 16);
     uuid[3] = (unsigned char) (strncmp (s, "GPU-", 4) == 0 ? strtol (s + 4, NULL, 16) : atoi (s));
     return 0;
@@ -149,15 +167,28 @@ result $? "where.sh prints the driver's UUID of every rank" "$T/reports"
 expect 0 "... which is what the plan says" "running GPUs +ok" $L check "$T/plan.json" --running "$T/reports"
 collect env CUDA_VISIBLE_DEVICES=0,1 "$T/launch/where.sh" >"$T/reports" 2>&1
 fails "without the wrapper all ranks of a host are on its first GPU" reports "are on the same GPU"
+LINKWISE_VISIBLE=one collect "$T/launch/exec.sh" "$T/launch/where.sh" >"$T/reports" 2>&1
+expect 0 "LINKWISE_VISIBLE=one: the same GPUs" "running GPUs +ok" $L check "$T/plan.json" --running "$T/reports"
+collect "$T/launch/exec.sh" env LOCAL_RANK=0 "$T/launch/where.sh" >"$T/reports" 2>&1
+fails "a program that takes device 0 on every rank" reports "are on the same GPU"
+collect "$T/launch/exec.sh" sh -c 'CUDA_VISIBLE_DEVICES=${CUDA_VISIBLE_DEVICES#*,},${CUDA_VISIBLE_DEVICES%,*} exec "$@"' sh "$T/launch/where.sh" >"$T/reports" 2>&1
+fails "the node's list in another order" reports "8 ranks are on the planned host, but not on the planned GPU"
+# An entry that the driver does not know hides those after it.
+collect "$T/launch/exec.sh" sh -c 'CUDA_VISIBLE_DEVICES=${CUDA_VISIBLE_DEVICES%%,*},GPU-dead,$CUDA_VISIBLE_DEVICES exec "$@"' sh "$T/launch/where.sh" >"$T/reports" 2>&1
+fails "a mask that hides the second GPU of every host" reports "4 ranks see no device LOCAL_RANK"
 LINKWISE_RUNNING=$T/running collect "$T/launch/exec.sh" "$T/launch/where.sh" sh -c 'echo "$1 $RANK"' sh "a  b" >"$T/out"
 cat "$T"/running/* | $L check "$T/plan.json" --running - >/dev/null && [ "$(sort -u "$T/out" | wc -l)" = 8 ] && grep -q "^a  b 7$" "$T/out"
 result $? "where.sh PROGRAM reports to a folder and becomes the program" "$T/out"
 mkdir "$T/bin"
 printf '#!/bin/sh\nprintf "0, GPU-zero\\n1, GPU-one\\n10, GPU-ten\\n"\n' >"$T/bin/nvidia-smi"
 chmod +x "$T/bin/nvidia-smi"
-[ "$(RANK=0 LINKWISE_NODE=h1 CUDA_VISIBLE_DEVICES=1,0 PATH=$T/bin:$PATH "$T/launch/where.sh")" = "0 h1 GPU-one" ]
+no_driver
+[ "$(RANK=0 LINKWISE_NODE=h1 CUDA_VISIBLE_DEVICES=1,0 PATH=$T/bin:$PATH "$T/launch/where.sh")" = "0 h1 GPU-one" ] &&
+    [ "$(RANK=0 LOCAL_RANK=1 LINKWISE_NODE=h1 CUDA_VISIBLE_DEVICES=1,0 PATH=$T/bin:$PATH "$T/launch/where.sh")" = "0 h1 GPU-zero" ]
 result $? "without the driver's library, nvidia-smi tells the UUID of an index"
 [ "$(RANK=0 LINKWISE_NODE=h1 CUDA_VISIBLE_DEVICES=1,0 "$T/launch/where.sh")" = "0 h1 1" ] &&
+    [ "$(RANK=0 LOCAL_RANK=1 LINKWISE_NODE=h1 CUDA_VISIBLE_DEVICES=1,0 "$T/launch/where.sh")" = "0 h1 0" ] &&
+    [ "$(RANK=0 LOCAL_RANK=2 LINKWISE_NODE=h1 CUDA_VISIBLE_DEVICES=1,0 "$T/launch/where.sh")" = "0 h1 -" ] &&
     [ "$(RANK=0 LINKWISE_NODE=h1 "$T/launch/where.sh")" = "0 h1 -" ]
 result $? "without that, the index, or -"
 done_testing

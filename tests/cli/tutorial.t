@@ -80,7 +80,7 @@ hosts=$(awk '$2 != last { printf "%s ", last = $2 }' "$T/lab/job/map.txt")
 echo "$hosts" >"$T/order"
 [ "$(wc -w <"$T/order")" = 4 ] && ! grep -Eq 'h1 h2|h2 h1' "$T/order"
 result $? "the plan keeps the hosts of the slow link apart" "$T/order"
-sed 's/^rank \([0-9]*\) of 16: host \(.*\), GPU \(.*\)/\1 \2 \3/' "$T/lab/job.out" |
+awk '{ split($10, gpu, ","); sub(",", "", $6); print $2, $6, gpu[$8 + 1] }' "$T/lab/job.out" |
     diff - "$T/lab/job/map.txt" >"$T/diff"
 result $? "the ranks run where it says" "$T/diff"
 done_testing

@@ -3,6 +3,7 @@
 # has GPUs that are not drained, and only where names leave no doubt.  srun and scontrol are
 # stand-ins here; tests/launch/slurm_unlike.t runs the real ones.
 . tests/lib/tap.sh
+needs python3 python3
 nodes() { # NAME:GPUS...
     local list='' n
     for n in "$@"; do
@@ -28,7 +29,8 @@ rank=0
 for host in $([ -z "${SLURM_HOSTFILE:-}" ] || cat "$SLURM_HOSTFILE"); do
     name=n_$(echo "$host" | tr . _)
     eval "turn=\${$name:-0}; $name=\$((turn + 1))"
-    SLURM_PROCID=$rank SLURM_LOCALID=$turn SLURM_NTASKS=6 LINKWISE_NODE=$host "$LINKWISE_DIR/exec.sh" sh -c 'echo "$RANK $LINKWISE_HOST $CUDA_VISIBLE_DEVICES"'
+    SLURM_PROCID=$rank SLURM_LOCALID=$turn SLURM_NTASKS=6 SLURM_NODEID=0 SLURM_STEP_TASKS_PER_NODE=$(grep -cx "$host" "$SLURM_HOSTFILE") LINKWISE_NODE=$host \
+        "$LINKWISE_DIR/exec.sh" sh -c 'echo "$RANK $LINKWISE_HOST $LINKWISE_GPU"'
     rank=$((rank + 1))
 done
 S
@@ -46,7 +48,26 @@ placed() { # NAME LINES: what the ranks said, as "rank host gpu, ..."
     result $? "$1" "$T/why"
 }
 
+# The file for srun without the wrapper says what the wrapper does, of MIG instances too.
 nodes h1:4 h2:2 h3:4 h4:2 >"$T/unlike.json"
+says='echo "$CUDA_DEVICE_ORDER $CUDA_VISIBLE_DEVICES $RANK $WORLD_SIZE $LOCAL_RANK $LOCAL_WORLD_SIZE $NODE_RANK $GROUP_RANK $GROUP_WORLD_SIZE $MASTER_ADDR $MASTER_PORT $LINKWISE_HOST $LINKWISE_GPU"'
+for kind in index UUID MIG; do
+    python3 -c '
+import json, sys
+d = json.load(open(sys.argv[1]))
+for n in d["nodes"] if sys.argv[2] != "index" else []:
+    n["gpu_uuid"] = ["%s-%s-%d" % (sys.argv[2] if n["name"] == "h2" else "GPU", n["name"], g) for g in range(n["gpus"])]
+print(json.dumps(d))' "$T/unlike.json" $kind >"$T/kind.json"
+    emitted "$T/kind.json" h1,h2
+    while read -r rank _; do
+        RANK=$rank LINKWISE_ANY_HOST=1 "$T/launch/exec.sh" sh -c "$says" </dev/null
+    done <"$T/launch/map.txt" >"$T/wrapper"
+    while read -r _ words; do
+        env -i PATH="$PATH" ${words% ./program} sh -c "$says" </dev/null
+    done <"$T/launch/slurm/multi-prog" >"$T/why"
+    cmp -s "$T/wrapper" "$T/why" && [ "$(wc -l <"$T/why")" = 6 ]
+    result $? "multi-prog sets what the wrapper sets: $kind" "$T/why"
+done
 emitted "$T/unlike.json" h1,h2
 batch h2,h3 LINKWISE=false
 placed "a small node first takes as many ranks as it has GPUs" "0 h2 0,1 h2 1,2 h3 0,3 h3 1,4 h3 2,5 h3 3"

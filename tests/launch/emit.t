@@ -290,7 +290,7 @@ for lost in none map.txt plan.json "map.txt plan.json"; do
     rm -rf "$T/plain" && cp -r "$T/a/launch" "$T/plain" && (cd "$T/plain" && rm -f $lost)
     $L emit "$T/plain.json" --to openmpi -d "$T/plain" >/dev/null
     [ ! -e "$T/plain/gpu-uuid.txt" ] && [ ! -e "$T/plain/gpu-numa.txt" ] &&
-        [ "$(RANK=3 LINKWISE_ANY_HOST=1 "$T/plain/exec.sh" sh -c 'echo $CUDA_VISIBLE_DEVICES')" = "$(awk '$1 == 3 { print $3 }' "$T/plain/map.txt")" ]
+        [ "$(RANK=3 LINKWISE_ANY_HOST=1 "$T/plain/exec.sh" sh -c 'echo $CUDA_VISIBLE_DEVICES')" = "$(awk -v h="$(awk '$1 == 3 { print $2 }' "$T/plain/map.txt")" '$2 == h { print $3 }' "$T/plain/map.txt" | paste -sd,)" ]
     result $? "a cluster without UUIDs any more: the old ones are gone (lost before: $lost)"
 done
 mkdir -p "$T/stuck/gpu-uuid.txt"

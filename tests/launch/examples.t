@@ -16,6 +16,7 @@ examples/place-ranks examples/clusters/h100-17.json llama-2-70b "$T/placed" >"$T
     tail -n 4 "$T/out" | cmp -s - <(head -n 4 "$T/placed/launch/map.txt")
 result $? "place-ranks" "$T/out"
 
+no_driver
 placed "$T" 8 2 || exit 1
 inside() { # NAME COMMAND...: in a sandbox with eight hosts
     local name=$1

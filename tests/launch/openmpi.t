@@ -7,6 +7,7 @@
 needs_hosts
 needs openmpi-bin mpirun.openmpi
 
+no_driver
 placed "$T" 8 8 || exit 1
 expect 0 "emit" "64 ranks written" $LINKWISE emit "$T/plan.json" --to openmpi,deepspeed -d "$T/launch"
 

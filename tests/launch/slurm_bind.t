@@ -87,8 +87,7 @@ for i in $(seq 20); do
     fi
     sort -n "$T/job$i.out" | awk '{ print $1, $2, $3 }' | cmp -s - "$folder/map.txt" &&
         [ -z "$(comm -23 <(awk '{ print $2 }' "$folder/map.txt" | sort -u) <(tr , '\n' <"$T/job$i.hosts"))" ] &&
-        awk -v m="$(awk 'NR == 1 { print $2 }' "$folder/map.txt")" '
-            $4 != "GPU-" $2 "-" $3 || $5 != 0 || $6 != 12 || $7 != m { bad = 1 } END { exit bad || NR != 12 }' "$T/job$i.out" &&
+        sees "$folder" "$T/job$i.out" &&
         grep -q "starting the job on the placement of $folder/map.txt" "$T/job$i.err" &&
         python3 - "$T/plan.json" "$folder/plan.json" <<'P' || {
 import json, sys
@@ -109,7 +108,7 @@ while read -r name pattern; do
     cat "$T/$name.err" "$T/$name.out" >"$T/why" 2>&1
     awk -v hosts="$(cat "$T/$name.hosts")" '
         BEGIN { split(hosts, h, ",") }
-        { bad = bad || $2 != h[int($1 / 2) + 1] || $3 != $1 % 2 || $5 != 0 || $6 != 12 || $7 != h[1] }
+        { node = int($1 / 2); bad = bad || $2 != h[node + 1] || $3 != $1 % 2 || $5 != $1 % 2 || $6 != 2 || $7 != node || $8 != node || $9 != 6 || $10 != 12 || $11 != h[1] }
         END { exit bad || NR != 12 }' <(sort -n "$T/$name.out" 2>/dev/null) &&
         grep -Eq "$pattern.*starting the job in the scheduler's order instead" "$T/$name.err"
     result $? "$name: the job starts in the scheduler's order, and says why" "$T/why"

@@ -18,7 +18,7 @@ $LINKWISE plan "$T/cluster.json" llama-2-7b --seq 1024 --global-batch 24 --tp 2 
     -o "$T/plan.json" >/dev/null
 expect 0 "emit" "6 ranks written" $LINKWISE emit "$T/plan.json" --to slurm -d "$T/launch"
 
-printf '#!/bin/sh\n%s\n' 'echo "$RANK $(hostname) $LINKWISE_GPU $SLURM_STEP_GPUS $CUDA_VISIBLE_DEVICES"' >"$T/launch/program"
+printf '#!/bin/sh\n%s\n' 'echo "$RANK $(hostname) $LINKWISE_GPU $SLURM_STEP_GPUS $CUDA_VISIBLE_DEVICES $LOCAL_RANK $LOCAL_WORLD_SIZE $NODE_RANK $SLURM_LOCALID"' >"$T/launch/program"
 chmod +x "$T/launch/program"
 cat >"$T/inside.sh" <<'S2'
 . tests/lib/hosts.sh
@@ -33,6 +33,15 @@ for nodes in h1,h2 h3,h4 h1,h4; do
     rm -rf bound-*
 done
 LINKWISE=false sbatch -Q -W -w h2,h3 -o ../order.out -e ../order.err slurm/job.sbatch ./program
+# As docs/faq.md has it, with one node drained and one reserved.
+scontrol update nodename=h2 state=drain reason=test
+scontrol create reservation starttime=now duration=5 user=root nodes=h4 >/dev/null
+for i in $(seq 50); do
+    [ "$(sinfo -h -N -t drain,resv -o %N | wc -l)" = 2 ] && break
+    sleep 0.3
+done
+$LINKWISE plan ../cluster.json llama-2-7b --seq 1024 --global-batch 24 --tp 2 --pp 1 --dp 3 \
+    --only "$(sinfo -h -N -p all -o '%N %t' | awk '$2 ~ /^(idle|alloc|mix|comp)$/ { print $1 }' | sort -u | paste -sd,)" -o ../free.json >../free.out 2>&1
 S2
 in_sandbox "$T/inside.sh" "$T" >"$T/sandbox.out" 2>&1
 
@@ -43,14 +52,21 @@ for nodes in h1,h2 h3,h4 h1,h4; do
     sort -n "$T/$nodes.out" | awk '{ print $1, $2 ".lab.example", $3 }' | cmp -s - "$T/$nodes.map" &&
         [ "$(awk '{ print $2 }' "$T/$nodes.out" | sort -u | paste -sd,)" = $nodes ]
     result $? "$nodes: every rank is on its host, under Slurm's names" "$T/why"
-    awk '{ n = split($4, gpu, ","); bad = bad || n != ($2 ~ /h[13]/ ? 4 : 2) || $3 != $5 } END { exit bad || NR != 6 }' "$T/$nodes.out"
+    awk '{ n = split($4, gpu, ","); bad = bad || n != ($2 ~ /h[13]/ ? 4 : 2) } END { exit bad || NR != 6 }' "$T/$nodes.out"
     result $? "$nodes: with all GPUs of each node" "$T/why"
+    sort -n "$T/$nodes.out" | awk '{ n = split($5, gpu, ","); bad = bad || gpu[$6 + 1] != $3 || n != $7 || $6 != $9 || !($2 in node) && (node[$2] = $8) != order++ || node[$2] != $8 || ($2 in list && list[$2] != $5); list[$2] = $5 }
+        END { exit bad || NR != 6 }'
+    result $? "$nodes: each rank sees its node's GPUs in rank order" "$T/why"
 done
 cat "$T/order.err" "$T/order.out" >"$T/why"
-sort -n "$T/order.out" | awk '{ print $1, $2, $3, $4 }' >"$T/order"
-printf '0 h2 0 0,1\n1 h2 1 0,1\n2 h3 0 0,1,2,3\n3 h3 1 0,1,2,3\n4 h3 2 0,1,2,3\n5 h3 3 0,1,2,3\n' | cmp -s - "$T/order" &&
+sort -n "$T/order.out" >"$T/order"
+{ for r in 0 1; do echo "$r h2 $r 0,1 0,1 $r 2 0 $r"; done; for r in 0 1 2 3; do echo "$((r + 2)) h3 $r 0,1,2,3 0,1,2,3 $r 4 1 $r"; done; } | cmp -s - "$T/order" &&
     grep -q "in the scheduler's order" "$T/order.err"
 result $? "the scheduler's order: no more ranks on a node than it has GPUs" "$T/why"
 grep -q "placing as planned" "$T/h1,h2.err" && ! grep -q "placing as planned" "$T/h3,h4.err"
 result $? "the plan's own nodes are known by their short names"
+python3 -c '
+import json, sys
+assert {r["node"][:2] for r in json.load(open(sys.argv[1]))["ranks"]} == {"h1", "h3"}' "$T/free.json" 2>>"$T/free.out"
+result $? "a plan on the nodes that sinfo says are neither drained nor reserved" "$T/free.out"
 done_testing

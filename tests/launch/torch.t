@@ -1,13 +1,14 @@
 #!/bin/bash
 # Real torchrun agents and plain env:// processes form a gloo group over 4 hosts, interleaved and
-# host by host: every rank is on the planned host and GPU.
+# host by host, also with 1 and 3 ranks by turns: every rank is on the planned host and GPU, which
+# is its device LOCAL_RANK.
 . tests/lib/tap.sh
 . tests/lib/placed.sh
 needs_hosts
 needs_python torch.distributed python3-torch
 needs python3-torch torchrun
 
-for order in interleaved nodes; do
+for order in interleaved nodes unlike; do
     placed "$T/$order" 4 2 $order || exit 1
     expect 0 "emit, $order" "8 ranks written" $LINKWISE emit "$T/$order/plan.json" --to torchrun,env -d "$T/$order/launch"
 done
@@ -16,6 +17,8 @@ done
 result $? "interleaved ranks have an agent each" "$T/interleaved/launch/torchrun/agents.txt"
 [ "$(wc -l <"$T/nodes/launch/torchrun/agents.txt")" = 4 ]
 result $? "whole hosts have one agent" "$T/nodes/launch/torchrun/agents.txt"
+[ "$(awk '{ print $2 ":" $3 }' "$T/unlike/launch/torchrun/agents.txt" | paste -sd' ')" = "0:1 1:3 2:1 3:3" ]
+result $? "... also where they hold unlike numbers of ranks" "$T/unlike/launch/torchrun/agents.txt"
 
 cat >"$T/rank.py" <<'P'
 import os, socket
@@ -25,20 +28,21 @@ rank, world = dist.get_rank(), dist.get_world_size()
 one = torch.ones(1)
 dist.all_reduce(one)
 places = [None] * world
-dist.all_gather_object(places, "%d %s %s %s %s" % (rank, socket.gethostname(), os.environ["LINKWISE_GPU"],
-                                                  os.environ["CUDA_VISIBLE_DEVICES"], os.environ["LOCAL_RANK"]))
+names = ("LINKWISE_GPU", "CUDA_VISIBLE_DEVICES", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "NODE_RANK", "GROUP_RANK",
+         "GROUP_WORLD_SIZE", "WORLD_SIZE", "MASTER_ADDR", "LOCAL_RANK")
+dist.all_gather_object(places, " ".join([str(rank), socket.gethostname()] + [os.environ[n] for n in names]))
 assert one.item() == world == 8
 if rank == 0:
     print("\n".join(places))
 P
 # env:// starts every rank by itself, whatever the order.
-ways() { [ "$1" = nodes ] && echo torchrun || echo torchrun env; }
+ways() { [ "$1" = interleaved ] && echo torchrun env || echo torchrun; }
 export -f ways
 cat >"$T/inside.sh" <<'S2'
 . tests/lib/hosts.sh
 hosts_up h1 h2 h3 h4
 export LINKWISE_RSH=$HOSTS_RSH LINKWISE_TORCHRUN="torchrun -r 9:1 -t 9:1" GLOO_SOCKET_IFNAME=eth0 OMP_NUM_THREADS=1
-for order in interleaved nodes; do
+for order in interleaved nodes unlike; do
     cd "$1/$order/launch"
     for way in $(ways $order); do
         noted "../$way" timeout 90 ./each-node.sh $way/node.sh "$2" "$1/rank.py"
@@ -47,13 +51,13 @@ done
 S2
 in_sandbox "$T/inside.sh" "$T" "$PY" >"$T/sandbox.out" 2>&1
 
-for order in interleaved nodes; do
+for order in interleaved nodes unlike; do
     for way in $(ways $order); do
         d=$T/$order
         [ "$(cat "$d/$way.rc" 2>/dev/null)" = 0 ]
         result $? "$way, $order: the group forms" "$d/$way.err"
-        same_as_map "$d" "$d/$way.out" && awk '$4 != "GPU-" $2 "-" $3 || $5 != 0 { bad = 1 } END { exit bad || NR != 8 }' "$d/$way.out"
-        result $? "$way, $order: every rank is on the planned host and GPU" "$d/$way.out"
+        same_as_map "$d" "$d/$way.out" && sees "$d/launch" "$d/$way.out"
+        result $? "$way, $order: every rank is on the planned host and GPU, its device LOCAL_RANK" "$d/$way.out"
         echo "# $way, $order: $(cat "$d/$way.ms") ms"
     done
 done

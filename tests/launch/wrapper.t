@@ -9,6 +9,15 @@ printf '0 n1 0\n1 n2.example.org 3\n2 n3 1\n' >"$T/d/map.txt"
 printf 'n1 0 0\nn2.example.org 3 4077\n' >"$T/d/gpu-numa.txt"
 printf 'n1 0 GPU-aa\n' >"$T/d/gpu-uuid.txt"
 
+mkdir "$T/uneven" "$T/mig"
+cp "$T/d/exec.sh" "$T/uneven/" && cp "$T/d/exec.sh" "$T/mig/"
+# Hosts of 3, 1 and 2 ranks, interleaved.
+printf '0 b 7\n1 a 4\n2 a 0\n3 c 5\n4 a 2\n5 c 1\n' >"$T/uneven/map.txt"
+printf 'a 0 GPU-a0\na 2 GPU-a2\na 4 GPU-a4\nc 5 GPU-c5\n' >"$T/uneven/gpu-uuid.txt"
+printf '0 n1 0\n1 n1 1\n2 n2 0\n' >"$T/mig/map.txt"
+printf 'n1 0 MIG-a\nn1 1 MIG-b\nn2 0 GPU-c\n' >"$T/mig/gpu-uuid.txt"
+third='SLURM_NODEID=3 SLURM_STEP_NUM_NODES=6 SLURM_STEP_TASKS_PER_NODE=3(x2),1,2(x3)'
+
 for shell in sh bash; do
     run() { # WANT VARIABLES... -- COMMAND...: standard output and error
         local want=$1 name=$2 vars=()
@@ -41,6 +50,26 @@ for shell in sh bash; do
     run '0 n1 0' "another host, allowed" RANK=0 LINKWISE_NODE=n11 LINKWISE_ANY_HOST=1 -- sh -c "$place"
     run '0 0 3 1 n1 29500 GPU-aa PCI_BUS_ID' "what the program sees" RANK=0 LOCAL_RANK=5 LINKWISE_NODE=n1 -- \
         sh -c 'echo "$RANK $LOCAL_RANK $WORLD_SIZE $LOCAL_WORLD_SIZE $MASTER_ADDR $MASTER_PORT $CUDA_VISIBLE_DEVICES $CUDA_DEVICE_ORDER"'
+    frameworks='echo "$CUDA_VISIBLE_DEVICES $LOCAL_RANK $LOCAL_WORLD_SIZE $NODE_RANK $GROUP_RANK $GROUP_WORLD_SIZE $LINKWISE_GPU"'
+    uneven() { # WANT NAME HOST RANK VARIABLES...: in a job with unlike numbers of ranks
+        run_in=uneven run "$1" "$2" LINKWISE_NODE="$3" RANK="$4" "${@:5}" -- sh -c "$frameworks"
+    }
+    uneven '7 0 1 0 0 3 7' "the node with rank 0 is the first" b 0
+    uneven 'GPU-a4,GPU-a0,GPU-a2 0 3 1 1 3 4' "the node's GPUs in the order of their ranks" a 1
+    uneven 'GPU-a4,GPU-a0,GPU-a2 1 3 1 1 3 0' "... the same list to the next" a 2
+    uneven 'GPU-a4,GPU-a0,GPU-a2 2 3 1 1 3 2' "... and the last" a 4
+    uneven '5,1 1 2 2 2 3 1' "indices where a GPU of the node has no UUID" c 5
+    uneven 'GPU-a2 0 1 1 1 3 2' "LINKWISE_VISIBLE=one: its own GPU alone" a 4 LINKWISE_VISIBLE=one
+    uneven 'exec.sh: LINKWISE_VISIBLE: expected node or one, found "all"' "... nothing else" a 4 LINKWISE_VISIBLE=all
+    uneven 'GPU-a4,GPU-a0,GPU-a2 1 3 1 1 3 0' "an agent of its own for each rank has other numbers" a 2 TORCHELASTIC_RUN_ID=x LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 GROUP_RANK=2 \
+        GROUP_WORLD_SIZE=6 CUDA_VISIBLE_DEVICES=0
+    run_in=uneven run '2 3' "MPICH's local rank is set right" MPI_LOCALRANKID=0 MPI_LOCALNRANKS=1 PMI_RANK=4 LINKWISE_NODE=a -- sh -c 'echo "$MPI_LOCALRANKID $MPI_LOCALNRANKS"'
+    run_in=uneven run 'none' "... and not made up" RANK=4 LINKWISE_NODE=a -- sh -c 'echo "${MPI_LOCALRANKID:-none}"'
+    run_in=mig run 'MIG-b 0 1 0 0 2 1' "a MIG instance alone" RANK=1 LINKWISE_NODE=n1 -- sh -c "$frameworks"
+    # DeepSpeed's launcher says rank % (ranks of the host).
+    for rank in 1 2 4; do
+        uneven "GPU-a4,GPU-a0,GPU-a2 $((rank / 2)) 3 .*" "DeepSpeed's rotated local rank is set right: rank $rank" a $rank LOCAL_RANK=$((rank % 3)) LOCAL_SIZE=3 CUDA_VISIBLE_DEVICES=0,1,2
+    done
     printf '0 n1.east 0\n1 n1.west 0\n2 n2 0\n3 n3 0\n4 n3.west 0\n' >"$T/same/map.txt"
     east() { # WANT NAME HOST RANK: in a job whose hosts' names are the same up to the first dot
         run_in=same run "$1" "$2" RANK="$4" LINKWISE_NODE="$3" -- sh -c "$place"
@@ -65,13 +94,27 @@ for shell in sh bash; do
     run 'm 1 1' "a master given; the index without a UUID" RANK=2 MASTER_ADDR=m MASTER_PORT=1 LINKWISE_NODE=n3 -- \
         sh -c 'echo "$MASTER_ADDR $MASTER_PORT $CUDA_VISIBLE_DEVICES"'
     run 'a  b\*\$x' "arguments" RANK=0 LINKWISE_NODE=n1 -- printf '%s\n' 'a  b*$x'
-    run '7 n9 1 12 m' "the launcher's own order" SLURM_PROCID=7 SLURM_LOCALID=1 SLURM_NTASKS=12 MASTER_ADDR=m LINKWISE_PLACEMENT=launcher LINKWISE_NODE=n9 -- \
-        sh -c 'echo "$RANK $LINKWISE_HOST $CUDA_VISIBLE_DEVICES $WORLD_SIZE $MASTER_ADDR"'
+    run '7 n9 0,1 1 2 3 3 6 12 m' "the launcher's own order" SLURM_PROCID=7 SLURM_LOCALID=1 SLURM_NTASKS=12 $third MASTER_ADDR=m LINKWISE_PLACEMENT=launcher LINKWISE_NODE=n9 -- \
+        sh -c 'echo "$RANK $LINKWISE_HOST $CUDA_VISIBLE_DEVICES $LOCAL_RANK $LOCAL_WORLD_SIZE $NODE_RANK $GROUP_RANK $GROUP_WORLD_SIZE $WORLD_SIZE $MASTER_ADDR"'
+    run '7 n9 0,1,2 2 3 none' "... Open MPI's, which tells no node" OMPI_COMM_WORLD_RANK=7 OMPI_COMM_WORLD_LOCAL_RANK=2 OMPI_COMM_WORLD_LOCAL_SIZE=3 OMPI_COMM_WORLD_SIZE=12 \
+        SLURM_LOCALID=0 $third MASTER_ADDR=m LINKWISE_PLACEMENT=launcher LINKWISE_NODE=n9 -- sh -c 'echo "$RANK $LINKWISE_HOST $CUDA_VISIBLE_DEVICES $LOCAL_RANK $LOCAL_WORLD_SIZE ${NODE_RANK:-none}"'
+    printf 'n9 1 3\n' >"$T/d/hosts.txt"
+    run '1,3 1' "... the host's GPUs that are not drained" SLURM_PROCID=7 SLURM_LOCALID=1 SLURM_NTASKS=12 $third MASTER_ADDR=m LINKWISE_PLACEMENT=launcher LINKWISE_NODE=n9 -- \
+        sh -c 'echo "$CUDA_VISIBLE_DEVICES $LOCAL_RANK"'
+    run 'exec.sh: the launcher started local rank 0 of 3 on n9, whose GPUs in .*/hosts.txt are 1,3' "... more ranks than GPUs" \
+        SLURM_PROCID=7 SLURM_LOCALID=0 SLURM_NTASKS=12 SLURM_NODEID=0 SLURM_STEP_TASKS_PER_NODE=3,2 MASTER_ADDR=m LINKWISE_PLACEMENT=launcher LINKWISE_NODE=n9 -- true
+    run 'exec.sh: the launcher started local rank 2 of 2 on n9, .*' "... a local rank beyond their number" \
+        SLURM_PROCID=7 SLURM_LOCALID=2 SLURM_NTASKS=12 $third MASTER_ADDR=m LINKWISE_PLACEMENT=launcher LINKWISE_NODE=n9 -- true
+    rm "$T/d/hosts.txt"
     for number in '' x -1 '1;x' 1,2; do
-        run "exec.sh: the launcher gives no local rank and no size: found .*" "... a local rank that is no number: $number" SLURM_PROCID=7 SLURM_LOCALID="$number" SLURM_NTASKS=12 MASTER_ADDR=m LINKWISE_PLACEMENT=launcher LINKWISE_NODE=n9 -- true
-        run "exec.sh: the launcher gives no local rank and no size: found .*" "... a size that is no number: $number" SLURM_PROCID=7 SLURM_LOCALID=1 SLURM_NTASKS="$number" MASTER_ADDR=m LINKWISE_PLACEMENT=launcher LINKWISE_NODE=n9 -- true
+        run "exec.sh: the launcher does not tell local rank, ranks on the node and ranks: found .*" "... a local rank that is no number: $number" SLURM_PROCID=7 SLURM_LOCALID="$number" SLURM_NTASKS=12 $third MASTER_ADDR=m LINKWISE_PLACEMENT=launcher LINKWISE_NODE=n9 -- true
+        run "exec.sh: the launcher does not tell local rank, ranks on the node and ranks: found .*" "... a size that is no number: $number" SLURM_PROCID=7 SLURM_LOCALID=1 SLURM_NTASKS="$number" $third MASTER_ADDR=m LINKWISE_PLACEMENT=launcher LINKWISE_NODE=n9 -- true
     done
-    run 'exec.sh: the launcher gives no local rank and no size.*' "... without a local rank" RANK=7 MASTER_ADDR=m LINKWISE_PLACEMENT=launcher LINKWISE_NODE=n9 -- true
+    for tasks in '' ,2 2,2 2x '2(x3' x; do
+        run 'exec.sh: the launcher does not tell .*' "... tasks of the nodes without the fourth: $tasks" SLURM_PROCID=7 SLURM_LOCALID=1 SLURM_NTASKS=12 SLURM_NODEID=3 SLURM_STEP_TASKS_PER_NODE="$tasks" \
+            MASTER_ADDR=m LINKWISE_PLACEMENT=launcher LINKWISE_NODE=n9 -- true
+    done
+    run 'exec.sh: the launcher does not tell .*' "... without a local rank" RANK=7 MASTER_ADDR=m LINKWISE_PLACEMENT=launcher LINKWISE_NODE=n9 -- true
     cp -r "$T/d" "$T/lr=1 a'b"
     for from in "lr=1 a'b/" "./lr=1 a'b/" "$T/lr=1 a'b/"; do
         (cd "$T" && env -i PATH="$PATH" RANK=1 LINKWISE_NODE=n2 $shell "${from}exec.sh" sh -c "$place" </dev/null) >"$T/out" 2>&1

@@ -3,13 +3,16 @@
 #     placed DIR HOSTS GPUS [ORDER]   a cluster of hosts h1..hHOSTS in DIR/cluster.json, a plan on
 #                                     all their GPUs in DIR/plan.json.  ORDER of the ranks:
 #                                     interleaved (default: shuffled, none of two neighbours on
-#                                     one host), or nodes (whole hosts, shuffled)
+#                                     one host), nodes (whole hosts, shuffled), or unlike (whole
+#                                     hosts, with 1 and 2 GPUS - 1 ranks by turns)
 #     same_as_map DIR REPORT          `rank host gpu` lines of REPORT are DIR/launch/map.txt
 placed() {
     mkdir -p "$1"
-    python3 - "$2" "$3" >"$1/cluster.json" <<'P' || return
+    python3 - "$2" "$3" "${4:-interleaved}" >"$1/cluster.json" <<'P' || return
 import json, random, sys
-hosts, gpus = map(int, sys.argv[1:])
+hosts, gpus = map(int, sys.argv[1:3])
+if sys.argv[3] == "unlike":
+    gpus = 2 * gpus - 1
 random.seed(1)
 names = ["h%d" % i for i in range(1, hosts + 1)]
 links = [[None if a == b else random.choice([20, 19, 18, 9]) for b in names] for a in names]
@@ -29,6 +32,9 @@ names = ["h%d" % i for i in range(1, hosts + 1)]
 random.shuffle(names)
 if order == "nodes":
     place = [(h, g) for h in names for g in random.sample(range(gpus), gpus)]
+elif order == "unlike":
+    most = 2 * gpus - 1
+    place = [(h, g) for i, h in enumerate(names) for g in random.sample(range(most), (1, most)[i % 2])]
 else:
     rounds = [random.sample(range(gpus), gpus) for h in names]
     place = []
@@ -44,25 +50,50 @@ json.dump(plan, open(path, "w"))
 P
 }
 
+# no_driver: where.sh finds a library that is none where it looks for this machine's CUDA driver,
+# which does not know the GPUs of these clusters.
+no_driver() {
+    mkdir "$T/no-driver"
+    : >"$T/no-driver/libcuda.so.1"
+    export LD_LIBRARY_PATH=$T/no-driver${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+}
+
 # What a rank reports: a program, and the three things that must hold of what it printed.
 #     reporter FILE                   write the program
 #     reported NAME DIR JOB           what `noted` noted in JOB: it ran, as map.txt says, and saw
-#                                     its GPU
+#                                     what frameworks expect
+#     sees FOLDER REPORT              the last of them, for the map of an emitted folder; lines in
+#                                     any order
 reporter() {
-    printf '#!/bin/sh\n%s\n' \
-        'echo "$RANK $(hostname) $LINKWISE_GPU $CUDA_VISIBLE_DEVICES $LOCAL_RANK $WORLD_SIZE $MASTER_ADDR"' >"$1"
+    cat >"$1" <<'R'
+#!/bin/sh
+echo "$RANK $(hostname) $LINKWISE_GPU $CUDA_VISIBLE_DEVICES $LOCAL_RANK $LOCAL_WORLD_SIZE $NODE_RANK $GROUP_RANK $GROUP_WORLD_SIZE" \
+    "$WORLD_SIZE $MASTER_ADDR ${OMPI_COMM_WORLD_LOCAL_RANK:-${MPI_LOCALRANKID:-${SLURM_LOCALID:-$LOCAL_RANK}}}"
+R
     chmod +x "$1"
 }
 reported() {
-    local n first
-    n=$(wc -l <"$2/launch/map.txt")
-    first=$(awk 'NR == 1 { print $2 }' "$2/launch/map.txt")
     [ "$(cat "$3.rc" 2>/dev/null)" = 0 ]
     result $? "$1: the job runs" "$3.err"
     same_as_map "$2" "$3.out"
     result $? "$1: every rank is on the planned host and GPU" "$3.out"
-    awk -v m="$first" -v n="$n" '$4 != "GPU-" $2 "-" $3 || $5 != 0 || $6 != n || $7 != m { bad = 1 } END { exit bad || NR != n }' "$3.out"
-    result $? "$1: it sees the GPU's UUID, local rank 0, the world and rank 0's host" "$3.out"
+    sees "$2/launch" "$3.out"
+    result $? "$1: it sees its node's GPUs in rank order, its own as device LOCAL_RANK, and torchrun's variables" "$3.out"
+}
+sees() {
+    python3 - "$1/map.txt" "$2" <<'P'
+import sys
+at = [l.split() for l in open(sys.argv[1])]
+hosts = list(dict.fromkeys(h for _, h, _ in at))
+want = []
+for rank, host, gpu in at:
+    own = [g for _, h, g in at if h == host]
+    local, node = own.index(gpu), hosts.index(host)
+    want.append("%s %s %s %s %d %d %d %d %d %d %s %d\n" % (
+        rank, host, gpu, ",".join("GPU-%s-%s" % (host, g) for g in own), local, len(own), node, node, len(hosts),
+        len(at), at[0][1], local))
+sys.exit(sorted(open(sys.argv[2])) != sorted(want))
+P
 }
 
 # stopped NAME: a job in another order, $T/NAME, was refused by the wrapper.

@@ -1,5 +1,7 @@
 """See ranks.t."""
 import os
+import sys
+import types
 from unittest import mock
 
 import linkwise as lw
@@ -55,6 +57,19 @@ def test_nowhere():
     refused(lw.UsageError, "LOCAL_RANK: expected a number", here, "a")
     refused(lw.InvalidInput, "has 1 GPUs", here, "a", LOCAL_RANK="1", CUDA_VISIBLE_DEVICES="0")
     refused(lw.InvalidInput, "GPU MIG-1", here, "a", LOCAL_RANK="0", CUDA_VISIBLE_DEVICES="MIG-1")
+
+
+def test_device():
+    "the program's device is LOCAL_RANK where it has chosen none"
+    from linkwise.ranks import _choose_device
+    for kind, chosen, variables, want in (
+            ("cuda", False, dict(LOCAL_RANK="2"), [mock.call(2)]), ("cuda", True, dict(LOCAL_RANK="2"), []),
+            ("cuda", False, {}, []), ("cpu", False, dict(LOCAL_RANK="2"), []), ("tpu", False, dict(LOCAL_RANK="2"), [])):
+        devices = mock.Mock(**{"is_initialized.return_value": chosen})
+        torch = types.SimpleNamespace(cuda=devices, cpu=devices)
+        with mock.patch.dict(sys.modules, torch=torch), mock.patch.dict(os.environ, variables, clear=True):
+            _choose_device(kind)
+        assert devices.set_device.call_args_list == want, (kind, chosen, variables)
 
 
 def test_library():

@@ -177,7 +177,7 @@ deps-test:
 RUN := build/run
 run-example: all
 	@mkdir -p $(RUN)
-	$B/linkwise plan examples/clusters/h100-17.json examples/models/llama-2-70b.json \
+	$B/linkwise plan examples/clusters/h100-17.json examples/models/llama-2-13b.json \
 	    --seq 4096 --global-batch 1024 -o $(RUN)/plan.json
 	@echo
 	$B/linkwise check $(RUN)/plan.json

@@ -12,7 +12,7 @@
  *  neighbouring nodes share a cell. */
 #define REPORT_MATRIX_MAX 4250000
 
-/** A cluster as an object: topology_stats_json's keys, `source`, and the matrices `links` and
+/** A cluster as an object: topology_stats_json's keys, `source`, `slow_share`, and the matrices `links` and
  *  `pairs` (what all GPUs of a pair reach together), null where there are none.
  *
  *  @param[in]  most   characters of a matrix, REPORT_MATRIX_MAX or less

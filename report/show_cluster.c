@@ -100,6 +100,7 @@ enum status report_cluster (const struct topology_cluster *c, double most,
         json_object_set (doc, "pairs", pairs);
         json_object_set_new (doc, "median_gb_per_s",
                              report_rate (stats.between_median_bytes_per_s));
+        json_object_set_new (doc, "slow_share", json_real (TOPOLOGY_SLOW));
         json_object_set (doc, "source", json_object_get (c->doc, "source"));
         *out = doc;
     }

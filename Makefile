@@ -371,9 +371,9 @@ $B/$(SONAME): $(LIB_OBJ) api/linkwise.map
 $B/liblinkwise.so: $B/$(SONAME)
 	$Qln -sf $(SONAME) $@
 
-# Shipped texts as C strings: $(call texts,HEADER,TABLE'S TYPE AND NAME,SUFFIX TO DROP,FILES)
+# Shipped texts as C strings: $(call texts,HEADER,TABLE,SUFFIX TO DROP,FILES)
 texts = mkdir -p $(@D) && { \
-	  echo '$(hash)include "$1"'; echo '$(hash)include <stddef.h>'; echo 'const struct $2[] = {'; \
+	  echo '$(hash)include "$1"'; echo '$(hash)include <stddef.h>'; echo 'const struct text_shipped $2[] = {'; \
 	  for f in $4; do \
 	    printf '{"%s",\n' "$$(basename $$f $3)"; \
 	    sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $$f; echo '},'; \
@@ -382,15 +382,15 @@ texts = mkdir -p $(@D) && { \
 
 $B/gen/profiles.c: $(PROFILES) $(SETTINGS)
 	$(call say,GEN,$@)
-	$Q$(call texts,workload/workload_private.h,workload_shipped workload_shipped_profiles,.json,$(PROFILES))
+	$Q$(call texts,workload/workload_private.h,workload_shipped_profiles,.json,$(PROFILES))
 
 $B/gen/scripts.c: $(SCRIPTS) $(SETTINGS)
 	$(call say,GEN,$@)
-	$Q$(call texts,launch/launch_private.h,launch_shipped launch_shipped_scripts,,$(SCRIPTS))
+	$Q$(call texts,launch/launch_private.h,launch_shipped_scripts,,$(SCRIPTS))
 
 $B/gen/page.c: $(REPORT) $(SETTINGS)
 	$(call say,GEN,$@)
-	$Q$(call texts,report/report_private.h,report_shipped report_shipped_page,,$(REPORT))
+	$Q$(call texts,report/report_private.h,report_shipped_page,,$(REPORT))
 
 $B/pages/table: $(wildcard packaging/*.awk) packaging/pages.sh base/version.h $(PAGES) $B/linkwise $B/bwprobe
 	$(call say,GEN,$(@D))

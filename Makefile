@@ -88,7 +88,7 @@ LIB_SRC := $(sort $(wildcard $(ROOMS:%=%/*.c)))
 CLI_SRC := $(sort $(wildcard cli/*.c))
 PROBE_SRC := $(sort $(wildcard bwprobe/*.c))
 PAGES := README.md NEWS LICENSE LICENSES/GPL-3.0-or-later.txt CONTRIBUTING.md \
-         $(wildcard docs/*.md docs/notes/*.md) bench/RESULTS.md
+         $(wildcard docs/*.md docs/notes/*.md docs/pictures/*.svg) bench/RESULTS.md
 PYTHON := $(sort $(wildcard python/linkwise/*.py)) python/linkwise/py.typed
 SCHEMAS := $(wildcard docs/schema/*.json)
 PROFILES := $(sort $(wildcard workload/profiles/*.json))
@@ -114,7 +114,7 @@ PROBE_LIB_OBJ := $(filter $(PROBE_LIB_SRC:%.c=$B/obj/%.o),$(LIB_OBJ))
 
 # ---- targets ----
 
-.PHONY: all run check check-long check-faults check-gpu fuzz bench bench-plans fit accuracy accuracy-memory accuracy-times \
+.PHONY: all run pictures check check-long check-faults check-gpu fuzz bench bench-plans fit accuracy accuracy-memory accuracy-times \
         accuracy-sources accuracy-links results wheel mutants deps deps-test info help install uninstall dist deb clean config missing \
         packages-then-run packages-then-check
 .DEFAULT_GOAL := all
@@ -131,6 +131,7 @@ help:
 
 ## make            build linkwise and bwprobe, on all cores
 ## make run        build, then plan the bundled example and write its launcher files
+## make pictures   the pictures in docs/pictures anew, of the same example
 ## make check      build and run the tests
 ## make check T="mapper/bounds cli"   these tests alone, files or folders of tests/
 ##                 or by hand: bash tests/cli/main_job.t, build/tests/mapper/bounds
@@ -175,14 +176,24 @@ deps-test:
 
 .PHONY: run-example run-tests
 RUN := build/run
+EXAMPLE := examples/clusters/h100-17.json
+EXAMPLE_JOB := examples/models/llama-2-13b.json
+EXAMPLE_BATCH := --seq 4096 --global-batch 1024
 run-example: all
 	@mkdir -p $(RUN)
-	$B/linkwise plan examples/clusters/h100-17.json examples/models/llama-2-70b.json \
-	    --seq 4096 --global-batch 1024 -o $(RUN)/plan.json
+	$B/linkwise plan $(EXAMPLE) $(EXAMPLE_JOB) \
+	    $(EXAMPLE_BATCH) -o $(RUN)/plan.json
 	@echo
 	$B/linkwise check $(RUN)/plan.json
 	@echo
 	$B/linkwise emit $(RUN)/plan.json --to all -d $(RUN)/launch
+
+PICTURES := docs/pictures
+pictures: $B/linkwise
+	@mkdir -p $(PICTURES)
+	$Q$B/linkwise cluster export --to svg $(EXAMPLE) -o $(PICTURES)/cluster.svg
+	$Q$B/linkwise plan $(EXAMPLE) $(EXAMPLE_JOB) $(EXAMPLE_BATCH) --json | \
+	    $B/linkwise report --svg - -o $(PICTURES)/placement.svg
 
 TEST_ENV = OMP_WAIT_POLICY=passive LINKWISE=$(CURDIR)/$B/linkwise BWPROBE=$(CURDIR)/$B/bwprobe CUDA_HOME='$(CUDA_HOME)' \
     CMOCKA_MESSAGE_OUTPUT=TAP CC='$(CC)' \
@@ -288,7 +299,7 @@ uninstall: $B/pages/table
 	for f in $(PAGES); do rm -f "$(DESTDIR)$(docdir)/$$f"; done
 	rm -rf "$(DESTDIR)$(pythondir)/linkwise"
 	$(foreach k,$(MADE),for f in $B/pages/$k/*; do rm -f "$(DESTDIR)$($(k)dir)/$${f##*/}"; done;)
-	for d in "$(docdir)/docs/notes" "$(docdir)/docs" "$(docdir)/bench" "$(docdir)/LICENSES" "$(docdir)" \
+	for d in "$(docdir)/docs/notes" "$(docdir)/docs/pictures" "$(docdir)/docs" "$(docdir)/bench" "$(docdir)/LICENSES" "$(docdir)" \
 	    "$(datadir)/linkwise/schema" "$(datadir)/linkwise"; do \
 	    rmdir "$(DESTDIR)$$d" 2>/dev/null || :; done
 
@@ -360,9 +371,9 @@ $B/$(SONAME): $(LIB_OBJ) api/linkwise.map
 $B/liblinkwise.so: $B/$(SONAME)
 	$Qln -sf $(SONAME) $@
 
-# Shipped texts as C strings: $(call texts,HEADER,TABLE'S TYPE AND NAME,SUFFIX TO DROP,FILES)
+# Shipped texts as C strings: $(call texts,HEADER,TABLE,SUFFIX TO DROP,FILES)
 texts = mkdir -p $(@D) && { \
-	  echo '$(hash)include "$1"'; echo '$(hash)include <stddef.h>'; echo 'const struct $2[] = {'; \
+	  echo '$(hash)include "$1"'; echo '$(hash)include <stddef.h>'; echo 'const struct text_shipped $2[] = {'; \
 	  for f in $4; do \
 	    printf '{"%s",\n' "$$(basename $$f $3)"; \
 	    sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $$f; echo '},'; \
@@ -371,15 +382,15 @@ texts = mkdir -p $(@D) && { \
 
 $B/gen/profiles.c: $(PROFILES) $(SETTINGS)
 	$(call say,GEN,$@)
-	$Q$(call texts,workload/workload_private.h,workload_shipped workload_shipped_profiles,.json,$(PROFILES))
+	$Q$(call texts,workload/workload_private.h,workload_shipped_profiles,.json,$(PROFILES))
 
 $B/gen/scripts.c: $(SCRIPTS) $(SETTINGS)
 	$(call say,GEN,$@)
-	$Q$(call texts,launch/launch_private.h,launch_shipped launch_shipped_scripts,,$(SCRIPTS))
+	$Q$(call texts,launch/launch_private.h,launch_shipped_scripts,,$(SCRIPTS))
 
 $B/gen/page.c: $(REPORT) $(SETTINGS)
 	$(call say,GEN,$@)
-	$Q$(call texts,report/report_private.h,report_shipped report_shipped_page,,$(REPORT))
+	$Q$(call texts,report/report_private.h,report_shipped_page,,$(REPORT))
 
 $B/pages/table: $(wildcard packaging/*.awk) packaging/pages.sh base/version.h $(PAGES) $B/linkwise $B/bwprobe
 	$(call say,GEN,$(@D))

@@ -57,6 +57,12 @@ bool text_near_try (struct text_near *near, const char *word, size_t n);
 const char *text_near_hint (const struct text_near *near, const char *before,
                             char buf[TEXT_HINT]);
 
+/** A file that is built in: its name and its text.  Tables of them are generated and end with a
+ *  NULL name. */
+struct text_shipped {
+    const char *name, *text;
+};
+
 /** Append s as one POSIX shell word in single quotes: it is never expanded. */
 void text_add_sh (struct text *t, const char *s);
 

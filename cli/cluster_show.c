@@ -196,7 +196,7 @@ static enum status print_heat (const struct topology_cluster *c,
     cli_print (
         "\nlinks from row to column, in tenths of the median of %.4g GB/s (#: 95 %% "
         "or more, ?: unmeasured)%s\n",
-        h.median_bytes_per_s / UNITS_GB,
+        h.of_bytes_per_s / UNITS_GB,
         h.n < c->n_nodes ? "; a cell covers several nodes, the first is named" : "");
     for (int i = 0; i < h.n; i++) {
         cli_print ("%-*.*s", width, width, c->node[h.first[i]].name);

@@ -1,4 +1,4 @@
-/* linkwise report: a plan, a cluster or a comparison as one HTML page. */
+/* linkwise report: a plan, a cluster or a comparison as one HTML page, a plan as a picture. */
 #include "cli/cli.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 struct report_input {
     const char *place[2]; /* PLAN or CLUSTER, CLUSTER */
     const char *out;
-    bool compare, force;
+    bool compare, force, svg;
 };
 
 #define INPUT struct report_input
@@ -266,8 +266,25 @@ static enum status add_plan (json_t *page, const struct linkwise_plan *x,
     return st;
 }
 
+static enum status add_picture (const struct linkwise_plan *x, bool own_cluster,
+                                struct text *out, struct error *err)
+{
+    json_t *doc = plan_json (x, own_cluster);
+    int *gpu = NULL;
+    enum status st = api_plan_gpus (x, x->cluster->c, &gpu, err);
+
+    if (st == ST_OK)
+        st = report_picture (x->cluster->c, &x->plan, gpu,
+                             json_object_get (doc, "estimate"), out, err);
+    json_decref (doc);
+    free (gpu);
+    return st;
+}
+
+/* The page's document, or the whole picture. */
 static enum status plan_page (const struct report_input *in, struct source *s,
-                              json_t *page, struct notes *notes, struct error *err)
+                              json_t *page, struct text *picture, struct notes *notes,
+                              struct error *err)
 {
     struct linkwise_plan x = {.cluster = NULL};
     struct topology_cluster *c = NULL;
@@ -283,11 +300,13 @@ static enum status plan_page (const struct report_input *in, struct source *s,
         st = api_plan_from_json (s[0].doc, file_title (s[0].arg), NULL, &x, notes, err);
     if (st == ST_OK)
         st = add_origin (in, page, &x, &s[1], &own_cluster, err);
-    if (st == ST_OK)
+    if (st == ST_OK && in->svg)
+        st = add_picture (&x, own_cluster, picture, err);
+    else if (st == ST_OK)
         st = add_cluster (page, "cluster", x.cluster->c, REPORT_MATRIX_MAX, err);
-    if (st == ST_OK)
+    if (st == ST_OK && !in->svg)
         st = add_plan (page, &x, notes, err);
-    if (st == ST_OK)
+    if (st == ST_OK && !in->svg)
         json_object_set_new (page, "plan", plan_json (&x, own_cluster));
     api_plan_release (&x);
     return st;
@@ -336,10 +355,15 @@ static enum status clusters_page (const struct report_input *in, struct source *
 /* ---- all ---- */
 
 static enum status make (const struct report_input *in, struct source *s, json_t *page,
-                         struct notes *notes, struct error *err)
+                         struct text *picture, struct notes *notes, struct error *err)
 {
     if (is_plan (&s[0]) && !in->compare)
-        return plan_page (in, s, page, notes, err);
+        return plan_page (in, s, page, picture, notes, err);
+    if (in->svg)
+        return err_set (err, ST_INVALID,
+                        "%s: expected a plan, found a cluster (`linkwise cluster export "
+                        "--to svg` draws it)",
+                        file_title (s[0].arg));
     if (in->place[1] && !in->compare)
         return err_set (err, ST_INVALID,
                         "%s: expected a plan, found a cluster (--compare takes two)",
@@ -351,7 +375,7 @@ static enum status run (void *input, struct notes *notes, struct error *err)
 {
     const struct report_input *in = input;
     struct source s[2] = {{0}};
-    struct text html = {0};
+    struct text out = {0};
     json_t *page = NULL;
     enum status st = ST_OK;
 
@@ -361,13 +385,13 @@ static enum status run (void *input, struct notes *notes, struct error *err)
         page = page_json (in, in->compare       ? "compare"
                               : is_plan (&s[0]) ? "plan"
                                                 : "cluster");
-        st = page ? make (in, s, page, notes, err) : err_nomem (err);
+        st = page ? make (in, s, page, &out, notes, err) : err_nomem (err);
     }
+    if (st == ST_OK && !in->svg)
+        st = report_page (page, &out, err);
     if (st == ST_OK)
-        st = report_page (page, &html, err);
-    if (st == ST_OK)
-        st = file_write (in->out, text_str (&html), html.len, err);
-    text_free (&html);
+        st = file_write (in->out, text_str (&out), out.len, err);
+    text_free (&out);
     json_decref (page);
     json_decref (s[0].doc);
     json_decref (s[1].doc);
@@ -375,13 +399,15 @@ static enum status run (void *input, struct notes *notes, struct error *err)
 }
 
 static const struct cli_option options[] = {
-    {"output", 'o', "FILE", "HTML file to write (- is standard output)", CLI_TEXT (out),
+    {"output", 'o', "FILE", "file to write (- is standard output)", CLI_TEXT (out),
      .needed = true},
     {"compare", 'c', NULL, "show two clusters, or one at two times, and what changed",
      CLI_FLAG (compare)},
     {"force", 'f', NULL,
      "show a plan on a cluster that it was not made for, with a banner",
      CLI_FLAG (force)},
+    {"svg", 0, NULL, "draw the placement alone, as a picture, of at most 64 nodes",
+     CLI_FLAG (svg)},
     {0}};
 
 static void check (void *input, struct argp_state *state)
@@ -394,6 +420,8 @@ static void check (void *input, struct argp_state *state)
         argp_error (state, "--compare takes two CLUSTERs");
     if (in->force && (in->compare || !in->place[1]))
         argp_error (state, "--force goes with PLAN CLUSTER");
+    if (in->svg && in->compare)
+        argp_error (state, "--svg draws a PLAN, --compare two CLUSTERs");
     cli_one_stdin (cli_is_dash (in->place[0]) + cli_is_dash (in->place[1]), state);
 }
 
@@ -403,6 +431,7 @@ const struct cli_command cli_report = {
             "of a plan "
             "the placement, memory, schedule, step and best configurations.\v"
             "Example: linkwise report plan.json -o plan.html\n"
+            "  linkwise report --svg plan.json -o plan.svg\n"
             "  linkwise report examples/clusters/h100-17.json -o cluster.html\n\n"
             "CLUSTER defaults to the plan's own.  Exit code 1: the plan is of another "
             "cluster.",

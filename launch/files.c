@@ -18,7 +18,7 @@ struct text *launch_file (struct launch_files *f, const char *path, unsigned mod
 void launch_script_add (const struct launch_files *f, const char *name, struct text *t)
 {
     static const char line[] = "\ngeneration=";
-    const struct launch_shipped *s = launch_shipped_scripts;
+    const struct text_shipped *s = launch_shipped_scripts;
     const char *at;
 
     while (s->name && strcmp (s->name, name) != 0)

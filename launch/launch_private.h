@@ -46,12 +46,8 @@ void launch_script (struct launch_files *f, const char *path, const char *name);
 /** Append the text of launch/scripts/NAME, with the generation in its line for it. */
 void launch_script_add (const struct launch_files *f, const char *name, struct text *t);
 
-/** A shipped script: its name and its text.  The table is generated from launch/scripts/
- *  and ends with a NULL name. */
-struct launch_shipped {
-    const char *name, *text;
-};
-extern const struct launch_shipped launch_shipped_scripts[];
+/** The shipped scripts, by their names in launch/scripts/. */
+extern const struct text_shipped launch_shipped_scripts[];
 
 /** One launcher: its files and its part of the README. */
 struct launcher {

@@ -528,6 +528,8 @@ static enum status explain_cluster (struct explaining *e)
     if (st == ST_OK)
         st = try (e, REPORT_SETTING, "nics x 2");
     if (st == ST_OK)
+        st = try (e, REPORT_SETTING, "pairs x 2");
+    if (st == ST_OK)
         st = replan_best (e);
     if (st == ST_OK)
         st = try_drain (e);

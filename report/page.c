@@ -9,7 +9,7 @@
 
 static void add_shipped (struct text *out, const char *end)
 {
-    for (const struct report_shipped *s = report_shipped_page; s->name; s++) {
+    for (const struct text_shipped *s = report_shipped_page; s->name; s++) {
         const char *dot = strrchr (s->name, '.');
 
         if (dot && strcmp (dot, end) == 0)

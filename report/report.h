@@ -1,4 +1,4 @@
-/* One self-contained HTML page: a cluster, a plan on it, or two clusters.
+/* One self-contained HTML page: a cluster, a plan on it, or two clusters; a plan as a picture.
  *
  * What the page shows is one JSON document, made here and written into it; the scripts in
  * report/page/ draw it. */
@@ -12,7 +12,7 @@
  *  neighbouring nodes share a cell. */
 #define REPORT_MATRIX_MAX 4250000
 
-/** A cluster as an object: topology_stats_json's keys, `source`, and the matrices `links` and
+/** A cluster as an object: topology_stats_json's keys, `source`, `slow_share`, and the matrices `links` and
  *  `pairs` (what all GPUs of a pair reach together), null where there are none.
  *
  *  @param[in]  most   characters of a matrix, REPORT_MATRIX_MAX or less
@@ -35,6 +35,15 @@ enum status report_cluster (const struct topology_cluster *c, double most,
 enum status report_placement (const struct mapper_problem *p,
                               const struct workload_plan *plan, const int *gpu,
                               json_t **out, struct error *err);
+
+/** Append a plan's placement as a picture (SVG).
+ *
+ *  @param[in] gpu       [n_ranks] cluster-wide
+ *  @param[in] estimate  the plan file's `estimate`; NULL where it is of another placement
+ *  @return ST_OK, ST_NOMEM, or ST_INVALID for more nodes than can be read in a picture */
+enum status report_picture (const struct topology_cluster *c,
+                            const struct workload_plan *plan, const int *gpu,
+                            const json_t *estimate, struct text *out, struct error *err);
 
 /** Append the page that shows a document.
  *  @return ST_OK or ST_NOMEM */

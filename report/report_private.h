@@ -5,12 +5,8 @@
 #include "base/json.h"
 #include "report/report.h"
 
-/** A part of the page: its file's name in report/page/ and its text.  The table is generated and
- *  ends with a NULL name. */
-struct report_shipped {
-    const char *name, *text;
-};
-extern const struct report_shipped report_shipped_page[];
+/** The parts of the page, by their files in report/page/. */
+extern const struct text_shipped report_shipped_page[];
 
 /** Append x in as few base-64 digits (A-Z a-z 0-9 + /) as it needs: five bits each, the lowest
  *  first, and 32 where another one follows. */

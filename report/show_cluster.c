@@ -1,6 +1,5 @@
 /* A cluster's links as the page draws them: all pairs of nodes while there is room, then
  * neighbouring nodes share a cell, which holds their mean. */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,12 +8,6 @@
 
 #define NUMBERS_MAX 128 /* nodes whose pairs are written as numbers */
 #define WORST 10        /* links that are marked */
-
-/* Rates between cells of nodes. */
-struct grid {
-    int n;            /* cells on a side */
-    double *gb_per_s; /* [n*n] NaN: nobody measured it */
-};
 
 /* Cells on a side so that a matrix takes at most so many characters. */
 static int cells_for (int nodes, double most)
@@ -26,64 +19,36 @@ static int cells_for (int nodes, double most)
     return cells;
 }
 
-/* As many digits as there is room for. */
-static json_t *grid_json (const struct grid *g, int nodes, double most)
+/* A map as rates, with as many digits as there is room for; null where there is none. */
+static json_t *rates_json (struct topology_heat *heat, int nodes, double most)
 {
-    size_t pairs = (size_t) g->n * (size_t) g->n;
+    size_t pairs = (size_t) heat->n * (size_t) heat->n;
     int digits = nodes <= NUMBERS_MAX ? 0 : 2.0 * (double) pairs <= most ? 2 : 1;
-    json_t *doc = report_rates (g->gb_per_s, pairs, digits);
+    json_t *doc;
 
-    json_object_set_new (doc, "n", json_integer (g->n));
+    if (heat->n == 0)
+        return json_null ();
+    for (size_t k = 0; k < pairs; k++)
+        heat->share[k] *= heat->of_bytes_per_s / UNITS_GB;
+    doc = report_rates (heat->share, pairs, digits);
+    json_object_set_new (doc, "n", json_integer (heat->n));
     return doc;
 }
 
-static enum status links_json (const struct topology_cluster *c,
-                               double median_bytes_per_s, double most,
-                               const struct topology_watch *watch, json_t **out,
-                               struct error *err)
+/* One pair of GPUs alone, and what all GPUs of a pair of nodes reach together. */
+static enum status maps_json (const struct topology_cluster *c, double median_bytes_per_s,
+                              double most, const struct topology_watch *watch,
+                              json_t **links, json_t **pairs, struct error *err)
 {
+    int cells = cells_for (c->n_nodes, most);
     struct topology_heat heat;
 
-    TRY (topology_heat_collect (c, cells_for (c->n_nodes, most), median_bytes_per_s,
-                                watch, &heat, err));
-    for (int k = 0; k < heat.n * heat.n; k++)
-        heat.share[k] *= heat.median_bytes_per_s / UNITS_GB;
-    *out = heat.n > 0 ? grid_json (&(struct grid){heat.n, heat.share}, c->n_nodes, most)
-                      : json_null ();
+    TRY (topology_heat_collect (c, cells, median_bytes_per_s, watch, &heat, err));
+    *links = rates_json (&heat, c->n_nodes, most);
     topology_heat_release (&heat);
-    return ST_OK;
-}
-
-/* What all GPUs of a pair reach together. */
-static enum status pairs_json (const struct topology_cluster *c, double most,
-                               json_t **out, struct error *err)
-{
-    struct grid g = {.n = c->has_pair_totals ? cells_for (c->n_nodes, most) : 0};
-    size_t pairs = (size_t) g.n * (size_t) g.n;
-    int *count = calloc (pairs + 1, sizeof *count);
-
-    g.gb_per_s = calloc (pairs + 1, sizeof *g.gb_per_s);
-    if (!count || !g.gb_per_s) {
-        free (count);
-        free (g.gb_per_s);
-        return err_nomem (err);
-    }
-    for (int i = 0; i < c->n_nodes && g.n > 0; i++)
-        for (int j = 0; j < c->n_nodes; j++) {
-            double rate = topology_matrix_at (&c->pair_bytes_per_s, i, j) / UNITS_GB;
-            size_t at = (size_t) ((long long) i * g.n / c->n_nodes) * (size_t) g.n +
-                        (size_t) ((long long) j * g.n / c->n_nodes);
-
-            if (i != j && !isnan (rate)) {
-                g.gb_per_s[at] += rate;
-                count[at]++;
-            }
-        }
-    for (size_t k = 0; k < pairs; k++)
-        g.gb_per_s[k] = count[k] > 0 ? g.gb_per_s[k] / count[k] : NAN;
-    *out = g.n > 0 ? grid_json (&g, c->n_nodes, most) : json_null ();
-    free (count);
-    free (g.gb_per_s);
+    TRY (topology_heat_totals (c, cells, &heat, err));
+    *pairs = rates_json (&heat, c->n_nodes, most);
+    topology_heat_release (&heat);
     return ST_OK;
 }
 
@@ -125,9 +90,8 @@ enum status report_cluster (const struct topology_cluster *c, double most,
     enum status st;
 
     TRY (topology_stats_collect (c, WORST, watch, &stats, err));
-    st = links_json (c, stats.between_median_bytes_per_s, room, watch, &links, err);
-    if (st == ST_OK)
-        st = pairs_json (c, room, &pairs, err);
+    st =
+        maps_json (c, stats.between_median_bytes_per_s, room, watch, &links, &pairs, err);
     if (st == ST_OK && !(doc = topology_stats_json (c, &stats)))
         st = err_nomem (err);
     if (st == ST_OK) {
@@ -136,6 +100,7 @@ enum status report_cluster (const struct topology_cluster *c, double most,
         json_object_set (doc, "pairs", pairs);
         json_object_set_new (doc, "median_gb_per_s",
                              report_rate (stats.between_median_bytes_per_s));
+        json_object_set_new (doc, "slow_share", json_real (TOPOLOGY_SLOW));
         json_object_set (doc, "source", json_object_get (c->doc, "source"));
         *out = doc;
     }

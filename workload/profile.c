@@ -481,7 +481,7 @@ const char *workload_profile_shipped (int i)
 enum status workload_profile_read (const char *arg, struct workload_profile *p,
                                    struct notes *notes, struct error *err)
 {
-    const struct workload_shipped *shipped = workload_shipped_profiles;
+    const struct text_shipped *shipped = workload_shipped_profiles;
     struct error why;
     json_t *doc = NULL;
     enum status st = ST_OK;

@@ -45,11 +45,7 @@ enum status workload_family_guess (const struct workload_reading *r, const char 
 /** Are all layers attention, by what the file lists?  ST_INVALID names the first other. */
 enum status workload_family_layers (const struct workload_reading *r);
 
-/** A shipped profile: its name and its JSON text.  The table is generated from
- *  workload/profiles/ and ends with a NULL name. */
-struct workload_shipped {
-    const char *name, *text;
-};
-extern const struct workload_shipped workload_shipped_profiles[];
+/** The shipped profiles as JSON, by their names in workload/profiles/. */
+extern const struct text_shipped workload_shipped_profiles[];
 
 #endif

@@ -31,18 +31,27 @@ alpha=$(awk -F, '$1 == "cluster00" && $2 == 1 && $5 == "sendrecv_perf" && $6 <= 
 
 awk -F, -v intra="$intra" -v intra_us="$intra_us" -v alpha="$alpha" '
     function entry(x) { return x == "" || x == "nan" ? "null" : x }
+    # What 8 GPUs send to 8: of 16 ranks each has 8 of its 15 peers on the other node.
+    function together(busbw) { return busbw == "null" ? busbw : sprintf("%.1f", 8 * 8 / 15 * busbw) }
+    function rows(m,    i, j) {
+        for (i = 1; i <= nodes; i++) {
+            printf "        ["
+            for (j = 1; j <= nodes; j++) printf "%s%s", m[i, j], j < nodes ? ", " : ""
+            printf "]%s\n", i < nodes ? "," : ""
+        }
+    }
     # Median over a node'\''s pairs of the upper mode, as what its NICs reach together.
     function node_total(row,    i, j, n, v, t) {
-        for (i = 1; i <= nodes; i++) if (all[row, i] ~ /^[0-9]/ && all[row, i] + 0 >= 20) v[++n] = all[row, i] + 0
+        for (i = 1; i <= nodes; i++) if (all[row, i] + 0 >= 20) v[++n] = all[row, i] + 0
         for (i = 2; i <= n; i++)
             for (j = i; j > 1 && v[j] < v[j - 1]; j--) { t = v[j]; v[j] = v[j - 1]; v[j - 1] = t }
         t = n % 2 ? v[(n + 1) / 2] : (v[n / 2] + v[n / 2 + 1]) / 2
-        return sprintf("%.1f", 8 * 8 / 15 * t)
+        return together(t)
     }
     /^#/ { next }
     FNR < 3 && $1 == "" { next }
     FNR == NR { name[++nodes] = $1; for (i = 2; i <= NF; i++) one[nodes, i - 1] = entry($i); next }
-    { r++; for (i = 2; i <= NF; i++) all[r, i - 1] = $i }
+    { r++; for (i = 2; i <= NF; i++) { all[r, i - 1] = entry($i); pair[r, i - 1] = together(entry($i)) } }
     END {
         print "{"
         print "  \"version\": 1,"
@@ -59,18 +68,17 @@ awk -F, -v intra="$intra" -v intra_us="$intra_us" -v alpha="$alpha" '
         printf "      \"latency_us\": %.2f\n", intra_us
         print "    },"
         print "    \"inter\": {"
-        print "      \"source\": \"bandwidth: busbw of sendrecv, 1 GPU a node, 1 GiB; null: the pair failed. latency: median intercept of time over bytes, 32 MiB to 1 GiB. node_gb_per_s: 8 x 8/15 x busbw of alltoall with 8 GPUs a node, 1 GiB (16 ranks, 8 of the 15 peers of each are off-node); the values are bimodal, and each node takes the median of its pairs above 20 GB/s\","
+        print "      \"source\": \"bandwidth: busbw of sendrecv, 1 GPU a node, 1 GiB; null: the pair failed. latency: median intercept of time over bytes, 32 MiB to 1 GiB. node_pair_gb_per_s: 8 x 8/15 x busbw of alltoall with 8 GPUs a node, 1 GiB (16 ranks, 8 of the 15 peers of each are off-node); null: the pair failed. node_gb_per_s: the median of a node'\''s pairs whose busbw is above 20 GB/s\","
         print "      \"bandwidth_gb_per_s\": ["
-        for (i = 1; i <= nodes; i++) {
-            printf "        ["
-            for (j = 1; j <= nodes; j++) printf "%s%s", one[i, j], j < nodes ? ", " : ""
-            printf "]%s\n", i < nodes ? "," : ""
-        }
+        rows(one)
         print "      ],"
         printf "      \"latency_us\": %.1f,\n", alpha
         printf "      \"node_gb_per_s\": ["
         for (i = 1; i <= nodes; i++) printf "%s%s", node_total(i), i < nodes ? ", " : ""
-        print "]"
+        print "],"
+        print "      \"node_pair_gb_per_s\": ["
+        rows(pair)
+        print "      ]"
         print "    }"
         print "  }"
         print "}"

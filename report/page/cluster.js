@@ -71,8 +71,9 @@ function tierRow(t) {
 }
 
 function clusterSentence(c) {
-    const slow = c.slow_links === 0 ? "no link is under 80 % of the median of its kind"
-        : `${plural(c.slow_links, "link")} ${c.slow_links === 1 ? "is" : "are"} under 80 % of the median of ${c.slow_links === 1 ? "its" : "their"} kind`;
+    const share = percent(c.slow_share, 0);
+    const slow = c.slow_links === 0 ? `no link is under ${share} of the median of its kind`
+        : `${plural(c.slow_links, "link")} ${c.slow_links === 1 ? "is" : "are"} under ${share} of the median of ${c.slow_links === 1 ? "its" : "their"} kind`;
     return `${c.name} has ${plural(c.n_nodes, "node")} with ${plural(c.n_gpus, "GPU")}; ${slow}` +
         (c.worst.length > 0 ? `; the worst, ${c.worst[0].from} → ${c.worst[0].to}, reaches ${number(c.worst[0].gb_per_s)} GB/s (${percent(c.worst[0].share_of_median, 0)}).` : ".");
 }

@@ -3,7 +3,7 @@
 # standard input serves every argument; the same seed gives the same plan.
 . tests/lib/tap.sh
 L=$LINKWISE
-C=examples/clusters/h100-17.json M=examples/models/llama-2-70b.json
+C=examples/clusters/h100-17.json M=examples/models/llama-2-13b.json
 job="--seq 4096 --global-batch 1024"
 needs python3 python3
 
@@ -25,6 +25,8 @@ json "$T/plan.json" "d['estimate']['step_s'] <= d['estimate']['default_order_ste
     d['memory']['peak_bytes'] <= d['memory']['limit_bytes'] and d['unmeasured_links_used'] == []" >"$T/claims"
 grep -q True "$T/claims"
 result $? "never worse than the default order, the bound below, memory within, no unmeasured link"
+json "$T/plan.json" "d['estimate']['step_s'] < .92 * d['estimate']['default_order_step_s']" | grep -q True
+result $? "and on these measurements the placement alone saves 8 % or more" "$T/out"
 
 $L plan $C $M $job --json >"$T/a.json" && $L plan $C $M $job --json --threads 1 >"$T/b.json"
 [ "$(json "$T/a.json" "d['ranks'], d['degrees']")" = "$(json "$T/b.json" "d['ranks'], d['degrees']")" ]
@@ -59,7 +61,7 @@ result $? "fixed degrees, --nodes, --only and --exclude hold"
 $L plan $C $M $job --profile llm-foundry --top 50 --json >"$T/offered.json"
 json "$T/offered.json" "all(t['pp'] == 1 or t['zero'] == 0 for t in d['search']['top'])" | grep -q True
 result $? "only what the profile's framework offers is searched" "$T/offered.json"
-$L plan $C $M $job --schedule 1f1b --json >"$T/safe.json" && $L plan $C $M $job --schedule 1f1b --tie 0 --json >"$T/bold.json"
+$L plan $C llama-2-70b $job --schedule 1f1b --json >"$T/safe.json" && $L plan $C llama-2-70b $job --schedule 1f1b --tie 0 --json >"$T/bold.json"
 json "$T/bold.json" "d['memory']['oom_probability'] > .01 and d['search']['given_up'] == 0" | grep -q True &&
     json "$T/safe.json" "d['memory']['oom_probability'] <= .01 and 0 < d['search']['given_up'] <= .01" | grep -q True
 result $? "a plan that may run out of memory gives way to one that is nearly as fast" "$T/safe.json"

@@ -148,4 +148,17 @@ $L compare "$T/synth.json" "$T/drained.json" llama-2-13b --json >"$T/compare.jso
 valid compare "$T/compare.json" "compare"
 $L compare "1x2 t4 intra:9" "$T/node.json" llama-2-70b --json >"$T/compare.json"
 valid compare "$T/compare.json" "compare of what does not fit"
+$L cluster synth busy --nodes 200 --npy -o "$T/large.json" >/dev/null
+page() { # NAME ARGUMENT...
+    $L report "${@:2}" -o "$T/page.html" 2>"$T/why" &&
+        sed -n '/ id="data">/{s/.* id="data">//;s/<\/script>.*//;p}' "$T/page.html" >"$T/page.json"
+    valid report "$T/page.json" "the data of the page of $1"
+}
+page "a plan" "$T/plan.json"
+page "a plan of an interleaved schedule" "$T/fujii.json"
+page "a cluster whose pairs are numbers" examples/clusters/h100-17.json
+page "a cluster whose pairs are packed" "$T/large.json"
+page "nodes that are all alike" "4x8 h100"
+page "two clusters" --compare examples/clusters/a100-16-before.json examples/clusters/a100-16-after.json
+page "clusters of different nodes" --compare examples/clusters/h100-10.json "$T/synth.json"
 done_testing

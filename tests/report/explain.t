@@ -60,6 +60,22 @@ result $? "gains are those of --what-if" "$T/why"
 $L plan "$T/slow.json" gpt2-xl --seq 1024 --global-batch 24 --tp 1 --micro-batch 1 --recompute none --schedule 1f1b --what-if "drain n1; nodes 2" --json >"$T/p.json" 2>"$T/why"
 valid plan "$T/p.json" "plan --what-if --json is valid"
 
+# Where nodes share a trunk it is tried as a whole.
+$PY -c "
+import json
+d = json.load(open('$T/even.json'))
+d['links']['inter']['node_pair_gb_per_s'] = [[None if i == j else 1 for j in range(4)] for i in range(4)]
+json.dump(d, open('$T/trunk.json', 'w'))"
+$L explain "$T/plan.json" "$T/trunk.json" --json >"$T/x.json" 2>"$T/why"
+$L eval "$T/plan.json" "$T/trunk.json" --what-if "pairs x 2" --json >"$T/what.json" 2>"$T/why"
+$PY - "$T" >"$T/why" 2>&1 <<'P'
+import json, sys
+x, w = (json.load(open(sys.argv[1] + "/" + f)) for f in ("x.json", "what.json"))
+pairs = [g for g in x["gains"] if g["what"] == "pairs x 2"]
+assert len(pairs) == 1 and pairs[0]["in_place_step_s"] == w["what_if"][1]["in_place"]["step_s"] < x["step_s"], pairs
+P
+result $? "what pairs of nodes reach together" "$T/why"
+
 # A slow GPU is named, and settings that cannot be say why.
 $PY -c "
 import json

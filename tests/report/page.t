@@ -186,6 +186,15 @@ for k, rate in enumerate(rates):
         say.append("%d: %r, expected %r" % (k, known[k], rate))
 ' "$T/large.json"
 
+# As large as docs/report.md says; a quarter of a minute.
+if [ -n "${LINKWISE_LONG:-}" ]; then
+    "$LINKWISE" cluster synth busy --nodes 2048 --npy -o "$T/huge.json" >/dev/null
+    "$LINKWISE" plan "$T/huge.json" llama-3-405b --seq 8192 --global-batch 4096 --tp 8 --pp 16 --dp 128 --micro-batch 1 --zero 1 \
+        --recompute selective --schedule 1f1b --sequence-parallel on --time-limit 20 -o "$T/huge-plan.json" >"$T/log" 2>&1 &&
+        "$LINKWISE" report "$T/huge-plan.json" -o "$T/huge.html" 2>>"$T/log"
+    looks "a plan of 16,384 GPUs in 5 MB" "$T/huge.html" 5000000 'equal("ranks", len(data["ranks"]["node"]), 16384)'
+fi
+
 # ---- bad input ----
 
 python3 - $C "$T" <<'PY'

@@ -77,6 +77,19 @@ old = [list(r) for r in rate]
 home, n = [0, 1, 2, 3, 1, 1], 6
 rate[:] = [[None if i == j else among if home[i] == home[j] else old[home[i]][home[j]] for j in range(n)] for i in range(n)]'
 
+mkdir "$T/without" && cp "$T/c.json" "$T/plan.json" "$T/without"
+python3 - "$T/c.json" <<'P'
+import json, sys
+d = json.load(open(sys.argv[1]))
+d["links"]["inter"]["node_pair_gb_per_s"] = [[None if i == j else 8 + i + j for j in range(4)] for i in range(4)]
+json.dump(d, open(sys.argv[1], "w"))
+P
+$L plan "$T/c.json" $job -o "$T/plan.json" >/dev/null
+same "pairs of nodes" "pairs x 2" '
+total = inter["node_pair_gb_per_s"]
+total[:] = [[x and 2 * x for x in row] for row in total]'
+mv "$T/without/"* "$T"
+
 $L plan "$T/c.json" $job --what-if "drain n3; link n0->n1 = 5;" --json >"$T/all.json"
 [ "$(json "$T/all.json" '[w["change"] for w in d["what_if"]]')" = "[None, 'drain n3', 'link n0->n1 = 5', 'all together']" ]
 result $? "each alone and all together" "$T/all.json"
@@ -106,6 +119,7 @@ bad 2 "words too many" 'expected "nodes N"' "nodes 2 3"
 bad 1 "no such node" 'statement 1: "drain n9": n9: the cluster has no node "n9"' "drain n9"
 bad 1 "no such end" 'has no node "m1"' "link n0->m1 = 5"
 bad 1 "no such GPU" 'node n2 has GPUs 0 to 1, found 7' "gpu n2:7 speed 0.5"
+bad 1 "no pairs" 'does not say what the GPUs of two nodes reach together' "pairs x 2"
 bad 1 "no such model" 'has no node "m3"' "+1 nodes like m3"
 bad 1 "a link to itself" 'expected two GPUs or two nodes' "link n1->n1 = 5"
 bad 1 "more nodes than there are" 'has 4 nodes in use, found 9' "nodes 9"

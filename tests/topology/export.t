@@ -117,14 +117,17 @@ elif what == "svg":
     median = (known[(len(known) - 1) // 2] + known[len(known) // 2]) / 2
     title = re.sub("[\x00-\x1f\x7f-\x9f]", "?", doc["name"])
     assert re.sub(r"\?+", "?", root.find(s + "title").text) == re.sub(r"\?+", "?", "Links between the nodes of " + title)
-    cells = {c.find(s + "title").text.split(":")[0]: (c.find(s + "title").text, c.find(s + "text").text) for c in root.iter(s + "g")}
+    shades = {g.get("id"): g.find(s + "text").text for g in root.find(s + "defs")}
+    cells = {c.find(s + "title").text.split(":")[0]: (c.find(s + "title").text, shades[c.get("href")[1:]]) for c in root.iter(s + "use") if len(c)}
     assert len(cells) == n * (n - 1)
     for i, j in pairs():
         text, letter = cells["%s to %s" % (names[i], names[j])]
         share = (matrix[i][j] or 0) / median
         assert letter == ("?" if not matrix[i][j] else "#" if share >= .95 else str(int(10 * share))), (i, j, letter)
         assert text.endswith("unmeasured" if not matrix[i][j] else "%.4g GB/s" % matrix[i][j])
-    outlined = [r for r in root.iter(s + "rect") if r.get("stroke")]
+    legend = {shades[u.get("href")[1:]] for u in root.iter(s + "use") if not len(u)}
+    assert legend == {letter for _, letter in cells.values()} and "prefers-color-scheme:dark" in root.find(s + "style").text
+    outlined = [r for r in root.iter(s + "rect") if r.get("class") == "o"]
     listed = [t.text for t in root.iter(s + "text") if re.match(r"\d+: n", t.text or "")]
     lowest = min(pairs(), key=lambda p: matrix[p[0]][p[1]] or 1e9)
     assert len(outlined) == len(listed) > 0 and listed[0].startswith("1: %s to %s," % (names[lowest[0]], names[lowest[1]]))
@@ -160,6 +163,20 @@ for to in csv npy prometheus svg graphviz; do
         reads $to $cluster "$T/$cluster.$to" "$to of $cluster says what the cluster file says"
     done
 done
+$L cluster export --to svg examples/clusters/h100-17.json -o "$T/both.svg" >/dev/null
+python3 - "$T/both.svg" >"$T/why" 2>&1 <<'P'
+import json, sys
+import xml.etree.ElementTree as xml
+doc = json.load(open("examples/clusters/h100-17.json"))
+names, inter = [n["name"] for n in doc["nodes"]], doc["links"]["inter"]
+said = sorted(t.text for t in xml.parse(sys.argv[1]).getroot().iter("{http://www.w3.org/2000/svg}title"))
+expected = ["Links between the nodes of h100-17"]
+for matrix in inter["bandwidth_gb_per_s"], inter["node_pair_gb_per_s"]:
+    expected += ["%s to %s: %s" % (a, b, "%.4g GB/s" % matrix[i][j] if matrix[i][j] else "unmeasured")
+                 for i, a in enumerate(names) for j, b in enumerate(names) if i != j]
+assert said == sorted(expected), set(said) ^ set(expected)
+P
+result $? "a second map has what all GPUs of a pair reach together" "$T/why"
 even='["n00", "n02", "n04", "n06", "n08", "n10"]' odd='["n01", "n03", "n05", "n07", "n09", "n11"]'
 tree two "[$even, $odd]"
 tree pair '[["n00", "n01", "n02", "n03", "n04", "n06", "n07"], ["n05"]]'

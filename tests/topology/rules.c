@@ -303,7 +303,7 @@ static void heat (void **state)
     topology_stats_release (&s);
     ok (topology_heat_collect (c, 10, 8e9, NULL, &h, &err), &err);
     assert_int_equal (h.n, 4);
-    CLOSE (h.median_bytes_per_s, 8e9, 1e-12);
+    CLOSE (h.of_bytes_per_s, 8e9, 1e-12);
     CLOSE (h.share[0 * 4 + 1], 1.25, 1e-12);
     assert_true (isnan (h.share[2 * 4 + 3]) && isnan (h.share[0]));
     topology_heat_release (&h);

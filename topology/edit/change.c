@@ -472,6 +472,34 @@ static enum status nics (struct change *x)
     return ST_OK;
 }
 
+static enum status pairs (struct change *x)
+{
+    const struct topology_cluster *c = x->c;
+    json_t *rows;
+    double by;
+
+    TRY (number_of (x, 0, &by));
+    if (!c->has_pair_totals)
+        return err_set (x->err, ST_INVALID,
+                        "the cluster %s does not say what the GPUs of two nodes reach "
+                        "together (links.inter.node_pair_gb_per_s)",
+                        c->name);
+    rows = json_array ();
+    for (int i = 0; i < c->n_nodes; i++) {
+        json_t *row = json_array ();
+
+        for (int j = 0; j < c->n_nodes; j++) {
+            double pair = topology_matrix_at (&c->pair_bytes_per_s, i, j);
+
+            json_array_append_new (
+                row, json_number_or_null (i == j ? NAN : by * pair / UNITS_GB));
+        }
+        json_array_append_new (rows, row);
+    }
+    json_object_set_new (net_of (x), "node_pair_gb_per_s", rows);
+    return ST_OK;
+}
+
 static enum status memory (struct change *x)
 {
     json_t *types = json_object_get (x->doc, "gpu_types");
@@ -511,6 +539,7 @@ static const struct form {
              {"type TYPE", type},
              {"type NODES = TYPE", type},
              {"nics x F", nics},
+             {"pairs x F", pairs},
              {"memory x F", memory}};
 #define FORMS (sizeof forms / sizeof *forms)
 

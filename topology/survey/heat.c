@@ -11,31 +11,72 @@ struct drawing {
     int *cell;     /* [n_nodes] */
 };
 
-static void add (void *context, const struct topology_visited *v)
+/* `alike` links of one rate from node to node. */
+static void add (struct drawing *d, int from, int to, double bytes_per_s, double alike)
 {
-    struct drawing *d = context;
-    size_t at = (size_t) d->cell[v->from.node] * (size_t) d->out->n +
-                (size_t) d->cell[v->to.node];
+    size_t at = (size_t) d->cell[from] * (size_t) d->out->n + (size_t) d->cell[to];
 
-    if (v->from.node == v->to.node || !v->link.measured)
-        return;
-    d->out->share[at] += v->alike * v->link.bytes_per_s;
-    d->links[at] += v->alike;
+    d->out->share[at] += alike * bytes_per_s;
+    d->links[at] += alike;
 }
 
-static void finish (struct drawing *d)
+static void add_link (void *context, const struct topology_visited *v)
+{
+    if (v->from.node != v->to.node && v->link.measured)
+        add (context, v->from.node, v->to.node, v->link.bytes_per_s, v->alike);
+}
+
+static void add_totals (struct drawing *d)
+{
+    for (int i = 0; i < d->c->n_nodes; i++)
+        for (int j = 0; j < d->c->n_nodes; j++) {
+            double rate = topology_matrix_at (&d->c->pair_bytes_per_s, i, j);
+
+            if (i == j || isnan (rate))
+                continue;
+            add (d, i, j, rate, 1.0);
+            d->out->of_bytes_per_s = fmax (d->out->of_bytes_per_s, rate);
+        }
+}
+
+static bool start (struct drawing *d, int cells)
+{
+    struct topology_heat *h = d->out;
+    int nodes = d->c->n_nodes;
+
+    h->n = nodes < cells ? nodes : cells;
+    h->first = calloc ((size_t) h->n + 1, sizeof *h->first);
+    h->share = calloc ((size_t) h->n * (size_t) h->n, sizeof *h->share);
+    d->links = calloc ((size_t) h->n * (size_t) h->n, sizeof *d->links);
+    d->cell = calloc ((size_t) nodes, sizeof *d->cell);
+    for (int i = 0; d->cell && i < nodes; i++)
+        d->cell[i] = (int) ((long long) i * h->n / nodes);
+    return h->first && h->share && d->links && d->cell;
+}
+
+/* @param[in] ok  there was memory for all */
+static enum status finish (struct drawing *d, bool ok, struct topology_heat *out,
+                           struct error *err)
 {
     struct topology_heat *h = d->out;
 
-    for (int i = 0; i <= h->n; i++) {
+    for (int i = 0; ok && i <= h->n; i++) {
         /* The smallest node whose cell is i. */
         long long low = (long long) i * d->c->n_nodes;
 
         h->first[i] = (int) ((low + h->n - 1) / h->n);
     }
-    for (size_t k = 0; k < (size_t) h->n * (size_t) h->n; k++)
+    for (size_t k = 0; ok && k < (size_t) h->n * (size_t) h->n; k++)
         h->share[k] =
-            d->links[k] > 0 ? h->share[k] / d->links[k] / h->median_bytes_per_s : NAN;
+            d->links[k] > 0 ? h->share[k] / d->links[k] / h->of_bytes_per_s : NAN;
+    free (d->links);
+    free (d->cell);
+    if (!ok) {
+        topology_heat_release (h);
+        return err_nomem (err);
+    }
+    *out = *h;
+    return ST_OK;
 }
 
 enum status topology_heat_collect (const struct topology_cluster *c, int cells,
@@ -43,33 +84,31 @@ enum status topology_heat_collect (const struct topology_cluster *c, int cells,
                                    const struct topology_watch *watch,
                                    struct topology_heat *out, struct error *err)
 {
-    struct topology_heat h = {.n = c->n_nodes < cells ? c->n_nodes : cells,
-                              .median_bytes_per_s = median_bytes_per_s};
+    struct topology_heat h = {.of_bytes_per_s = median_bytes_per_s};
     struct drawing d = {.c = c, .out = &h};
-    enum status st = ST_OK;
 
     if (median_bytes_per_s <= 0 || (!c->has_gpu_links && c->inter.bytes_per_s.n == 0)) {
         *out = (struct topology_heat){0};
         return ST_OK;
     }
-    h.first = calloc ((size_t) h.n + 1, sizeof *h.first);
-    h.share = calloc ((size_t) h.n * (size_t) h.n, sizeof *h.share);
-    d.links = calloc ((size_t) h.n * (size_t) h.n, sizeof *d.links);
-    d.cell = calloc ((size_t) c->n_nodes, sizeof *d.cell);
-    for (int i = 0; d.cell && i < c->n_nodes; i++)
-        d.cell[i] = (int) ((long long) i * h.n / c->n_nodes);
-    if (h.first && h.share && d.links && d.cell &&
-        topology_links_visit (c, add, &d, watch))
-        finish (&d);
-    else
-        st = err_nomem (err);
-    free (d.links);
-    free (d.cell);
-    if (st == ST_OK)
+    return finish (&d, start (&d, cells) && topology_links_visit (c, add_link, &d, watch),
+                   out, err);
+}
+
+enum status topology_heat_totals (const struct topology_cluster *c, int cells,
+                                  struct topology_heat *out, struct error *err)
+{
+    struct topology_heat h = {0};
+    struct drawing d = {.c = c, .out = &h};
+    bool ok;
+
+    if (!c->has_pair_totals) {
         *out = h;
-    else
-        topology_heat_release (&h);
-    return st;
+        return ST_OK;
+    }
+    if ((ok = start (&d, cells)))
+        add_totals (&d);
+    return finish (&d, ok, out, err);
 }
 
 void topology_heat_release (struct topology_heat *h)

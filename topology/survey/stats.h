@@ -118,10 +118,10 @@ json_t *topology_stats_json (const struct topology_cluster *c,
 struct topology_heat {
     int n;      /* cells on a side; 0: all pairs of nodes are alike, or there are none */
     int *first; /* [n + 1] first node of each cell, and the end */
-    double *share; /* [n*n] mean rate from row to column over the median of all; NaN where
+    double *share; /* [n*n] mean rate from row to column over of_bytes_per_s; NaN where
                       nothing was measured; the diagonal holds links of a cell's own
                       nodes, NaN where it is a single one */
-    double median_bytes_per_s;
+    double of_bytes_per_s; /* the median of all links, or of totals the highest */
 };
 
 /** Draw the links between nodes into at most `cells` x `cells`; neighbouring nodes share a
@@ -134,11 +134,19 @@ enum status topology_heat_collect (const struct topology_cluster *c, int cells,
                                    double median_bytes_per_s,
                                    const struct topology_watch *watch,
                                    struct topology_heat *out, struct error *err);
+
+/** The same of what all GPUs of one node reach to those of another (node_pair_gb_per_s); n is 0
+ *  where the cluster does not say it.
+ *  @param[out] out  release with topology_heat_release
+ *  @return ST_OK or ST_NOMEM */
+enum status topology_heat_totals (const struct topology_cluster *c, int cells,
+                                  struct topology_heat *out, struct error *err);
 void topology_heat_release (struct topology_heat *h);
 
 /** How a cell is shown: the letter says what the colour says. */
 struct topology_shade {
-    char letter;   /* tenths of the median as a digit, '#' from 95 % on, '?' unmeasured */
+    char
+        letter; /* tenths of what is usual as a digit, '#' from 95 % on, '?' unmeasured */
     unsigned fill; /* 0xrrggbb */
     bool light;    /* letters on it are black */
 };

@@ -147,8 +147,11 @@ static void print_row (const struct drawing *d, const struct report_map_row *row
         }
         k += cell (d, n, k, text);
         snprintf (padded, sizeof padded, "%*s", width, text);
-        cli_paint (stage < 0 ? CLI_COLORS_NONE : d->colors,
-                   topology_heat_shade (report_stage_share (stage, d->pp)), padded);
+        if (stage < 0)
+            cli_print ("%s", padded);
+        else
+            cli_paint (d->colors, topology_heat_shade (report_stage_share (stage, d->pp)),
+                       padded);
         if (k < n->gpus)
             cli_print ("%*s", gap, "");
     }

@@ -1,4 +1,4 @@
-/* A placement as rows of cells: a node a row, a GPU a cell with its stage's letter. */
+/* A placement as rows of cells: a node a row, a GPU a cell with its stage and replica. */
 #include "cli/cli.h"
 
 #include <stdio.h>
@@ -12,12 +12,13 @@
 #define COLUMNS_MOST 100 /* and a page */
 #define COLUMNS_LEAST 40
 #define NAME_MOST 20 /* characters of a node's name */
+#define CELL_TEXT REPORT_PLACE_TEXT
 
 /* How a node's GPUs are written, from what says most to what is shortest. */
 enum style {
-    REPLICAS, /* a0 a0 b0 b0: a stage and its replica */
-    STAGES,   /* aabb, or aa aa ab ab */
-    COUNTS,   /* 2a 2b */
+    REPLICAS, /* 0A 0A 1A 1A: a stage and its replica */
+    STAGES,   /* 0011, or 11 11 12 12 */
+    COUNTS,   /* 2x0 2x1: two GPUs of either */
     STYLES
 };
 
@@ -44,29 +45,28 @@ static int columns_of_terminal (void)
 
 /* One cell, and how many GPUs of the node from k on it stands for. */
 static int cell (const struct drawing *d, const struct topology_node *n, int k,
-                 char out[48])
+                 char out[CELL_TEXT])
 {
     const int *stage = d->map->stage + n->first_gpu;
     int same = 1;
-    char letters[REPORT_STAGE_TEXT] = ".";
 
     while (d->style == COUNTS && k + same < n->gpus && stage[k + same] == stage[k])
         same++;
-    if (stage[k] >= 0)
-        report_stage_text (stage[k], d->pp, letters);
-    if (d->style == COUNTS)
-        snprintf (out, 48, "%d%s", same, letters);
-    else if (d->style == REPLICAS && stage[k] >= 0)
-        snprintf (out, 48, "%s%d", letters, d->map->replica[n->first_gpu + k]);
+    if (stage[k] < 0)
+        snprintf (out, CELL_TEXT, d->style == COUNTS ? "%dx." : ".", same);
+    else if (d->style == COUNTS)
+        snprintf (out, CELL_TEXT, "%dx%d", same, stage[k]);
+    else if (d->style == REPLICAS)
+        report_place_text (stage[k], d->map->replica[n->first_gpu + k], out);
     else
-        snprintf (out, 48, "%s", letters);
+        snprintf (out, CELL_TEXT, "%d", stage[k]);
     return same;
 }
 
 /* Characters that all cells of a row take: the widest of the map. */
 static int cell_width (const struct drawing *d)
 {
-    char text[48];
+    char text[CELL_TEXT];
     int width = 1;
 
     for (int i = 0; i < d->map->n_rows; i++) {
@@ -81,7 +81,7 @@ static int cell_width (const struct drawing *d)
     return width;
 }
 
-/* Letters alone stand side by side. */
+/* Single digits stand side by side. */
 static int gap_of (const struct drawing *d, int width)
 {
     return d->style == STAGES && width == 1 ? 0 : 1;
@@ -89,7 +89,7 @@ static int gap_of (const struct drawing *d, int width)
 
 static int cells_of (const struct drawing *d, const struct topology_node *n)
 {
-    char text[48];
+    char text[CELL_TEXT];
     int cells = 0;
 
     for (int k = 0; k < n->gpus; cells++)
@@ -131,7 +131,7 @@ static void print_row (const struct drawing *d, const struct report_map_row *row
 {
     const struct topology_node *n = &d->c->node[row->node];
     int gap = gap_of (d, width), left = room (d) / (width + gap);
-    char text[48], count[16] = "", padded[64];
+    char text[CELL_TEXT], count[16] = "", padded[64];
 
     print_name (d, n->name);
     if (d->counted) {
@@ -160,18 +160,16 @@ static void print_row (const struct drawing *d, const struct report_map_row *row
 
 static void print_heading (const struct drawing *d, const struct workload_degrees *deg)
 {
-    char last[REPORT_STAGE_TEXT], first[REPORT_STAGE_TEXT];
+    char last[REPORT_PLACE_TEXT];
 
-    report_stage_text (0, deg->pp, first);
-    report_stage_text (deg->pp - 1, deg->pp, last);
     cli_print ("\nplaces   ");
     if (deg->pp == 1)
-        cli_print ("stage %s", first);
+        cli_print ("stage 0");
     else
-        cli_print ("stages %s to %s", first, last);
+        cli_print ("stages 0 to %d", deg->pp - 1);
     if (d->style == REPLICAS)
-        cli_print (" of replicas 0 to %d", deg->dp - 1);
-    cli_print (d->style == COUNTS ? ", each with its number of GPUs; . idle"
+        cli_print (" of replicas A to %s", report_replica_text (deg->dp - 1, last));
+    cli_print (d->style == COUNTS ? ", NxS: N GPUs of stage S; . idle"
                                   : ", a cell a GPU; . idle");
     if (d->counted)
         cli_print (d->map->apart ? "; xN: N nodes alike, the first is named"

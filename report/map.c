@@ -1,6 +1,7 @@
 /* Stages on GPUs, as rows of cells. */
 #include "report/map.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 /* The shades of topology_heat_shade, and a step that goes through all of them. */
@@ -90,15 +91,27 @@ void report_map_release (struct report_map *m)
     *m = (struct report_map){0};
 }
 
-const char *report_stage_text (int stage, int pp, char buf[REPORT_STAGE_TEXT])
+static void add_letters (int replica, char *at)
 {
-    int letters = 1;
+    char letters[8];
+    int n = 0;
 
-    for (long long n = 26; n < pp; n *= 26)
-        letters++;
-    buf[letters] = '\0';
-    for (int k = letters; k-- > 0; stage /= 26)
-        buf[k] = (char) ('a' + stage % 26);
+    for (int k = replica; k >= 0; k = k / 26 - 1)
+        letters[n++] = (char) ('A' + k % 26);
+    while (n > 0)
+        *at++ = letters[--n];
+    *at = '\0';
+}
+
+const char *report_replica_text (int replica, char buf[REPORT_PLACE_TEXT])
+{
+    add_letters (replica, buf);
+    return buf;
+}
+
+const char *report_place_text (int stage, int replica, char buf[REPORT_PLACE_TEXT])
+{
+    add_letters (replica, buf + snprintf (buf, REPORT_PLACE_TEXT - 8, "%d", stage));
     return buf;
 }
 

@@ -33,9 +33,11 @@ enum status report_map_collect (const struct topology_cluster *c,
                                 int most, struct report_map *out, struct error *err);
 void report_map_release (struct report_map *m);
 
-/** A stage's letters, as many for every stage of pp: "a", "b", ..., or "aa", "ab", ... */
-#define REPORT_STAGE_TEXT 8
-const char *report_stage_text (int stage, int pp, char buf[REPORT_STAGE_TEXT]);
+/** A GPU's label: "3B": stage 3, the second replica. */
+#define REPORT_PLACE_TEXT 24
+const char *report_place_text (int stage, int replica, char buf[REPORT_PLACE_TEXT]);
+/** A replica's letters alone: "A", ..., "Z", "AA", ... */
+const char *report_replica_text (int replica, char buf[REPORT_PLACE_TEXT]);
 
 /** A stage's place on topology_heat_shade's scale from 0 to 1: stages after each other differ. */
 double report_stage_share (int stage, int pp);

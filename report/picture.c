@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "report/map.h"
 #include "report/report_private.h"
 #include "topology/export/picture.h"
 
@@ -128,26 +129,11 @@ static enum status find_rates (struct drawing *d, struct error *err)
 
 /* ---- boxes ---- */
 
-/* "3B": stage 3, replica 1.  buf of 32. */
-static void gpu_label (int stage, int replica, char buf[32])
-{
-    char letters[8];
-    int n = 0;
-
-    for (int k = replica; k >= 0; k = k / 26 - 1)
-        letters[n++] = (char) ('A' + k % 26);
-    snprintf (buf, 32, "%d", stage);
-    for (size_t at = strlen (buf); n > 0; at++) {
-        buf[at] = letters[--n];
-        buf[at + 1] = '\0';
-    }
-}
-
 static void measure_boxes (struct drawing *d)
 {
     const struct workload_degrees *deg = &d->plan->config.deg;
     int most = 1, name = 0;
-    char label[32];
+    char label[REPORT_PLACE_TEXT];
 
     for (int k = 0; k < d->boxes; k++) {
         const struct topology_node *node = &d->c->node[d->box[k].node];
@@ -156,7 +142,7 @@ static void measure_boxes (struct drawing *d)
         most = node->gpus > most ? node->gpus : most;
         name = len > name ? len : name;
     }
-    gpu_label (deg->pp - 1, deg->dp - 1, label);
+    report_place_text (deg->pp - 1, deg->dp - 1, label);
     d->gpus_across = (most + GPUS_BELOW - 1) / GPUS_BELOW;
     d->gpus_down = (most + d->gpus_across - 1) / d->gpus_across;
     d->gpu_wide = PICTURE_LETTER * (int) strlen (label) + 8;
@@ -209,7 +195,7 @@ static void add_gpu (const struct drawing *d, const struct box *b, int at, int r
         y = row_top (d, b->row) + NAME_HIGH + at / d->gpus_across * GPU_HIGH;
     struct workload_coords place;
     unsigned fill;
-    char label[32];
+    char label[REPORT_PLACE_TEXT];
 
     if (rank < 0) {
         text_add (
@@ -219,7 +205,7 @@ static void add_gpu (const struct drawing *d, const struct box *b, int at, int r
         return;
     }
     place = workload_coords_of (deg, rank);
-    gpu_label (place.pp, place.dp, label);
+    report_place_text (place.pp, place.dp, label);
     fill = stage_fill (place.pp, deg->pp);
     text_add (d->t,
               "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" fill=\"#%06x\"/>"

@@ -59,7 +59,7 @@ size = deg["tp"] * deg["cp"]
 want, have, gpus = {}, {}, {n["name"]: 0 for n in d["cluster"]["nodes"]}
 for r in d["ranks"]:
     stage, replica = r["rank"] // (size * deg["dp"]), r["rank"] // size % deg["dp"]
-    cell = chr(97 + stage) + (str(replica) if sys.argv[2] == "replicas" else "")
+    cell = str(stage) + (chr(65 + replica) if sys.argv[2] == "replicas" else "")
     want.setdefault(r["node"], []).append((r["gpu"], cell))
 on = False
 for line in sys.stdin:
@@ -79,17 +79,17 @@ for degrees in "--tp 2 --pp 2 --dp 3" "--tp 1 --pp 4 --dp 4" "--tp 2 --pp 4 --dp
         python3 "$T/count.py" "$T/uneven.json" replicas <"$T/out" 2>>"$T/out"
     result $? "an uneven cluster's cells are the plan's: $degrees" "$T/out"
 done
-grep -q '^places   stages a to d of replicas 0 to 1, a cell a GPU; . idle$' "$T/out"
+grep -q '^places   stages 0 to 3 of replicas A to B, a cell a GPU; . idle$' "$T/out"
 result $? "... which the heading explains" "$T/out"
 $L eval -v "$T/uneven.json" >"$T/eval" && diff <(sed -n '/^places/,/^$/p' "$T/out" | grep .) <(sed -n '/^places/,$p' "$T/eval") >"$T/why"
 result $? "eval -v draws the same" "$T/why"
-$L time -v "$uneven" llama-2-7b --seq 4096 --global-batch 48 --tp 1 --pp 4 --dp 1 2>&1 | grep -q '^n0  abcd$'
-result $? "one replica needs no numbers"
-$L time -v "1x72 h100 intra:400" llama-2-7b --seq 4096 --global-batch 72 --pp 8 --dp 9 2>/dev/null >"$T/out" && grep -q '^n0  a\{9\}b\{9\}c.*h\{9\}$' "$T/out"
+$L time -v "$uneven" llama-2-7b --seq 4096 --global-batch 48 --tp 1 --pp 4 --dp 1 2>&1 | grep -q '^n0  0123$'
+result $? "one replica needs no letters"
+$L time -v "1x72 h100 intra:400" llama-2-7b --seq 4096 --global-batch 72 --pp 8 --dp 9 2>/dev/null >"$T/out" && grep -q '^n0  0\{9\}1\{9\}2.*7\{9\}$' "$T/out"
 result $? "72 GPUs a node fit a line" "$T/out"
 $L time -v "1x72 h100 intra:400" llama-2-70b --seq 4096 --global-batch 72 --pp 36 --dp 2 2>/dev/null >"$T/out" &&
-    grep -q '^n0  2aa 2ab .*\.\.$' "$T/out" && ! grep -E '^n0' "$T/out" | grep -q '.\{101\}'
-result $? "stages beyond z have two letters; what does not fit is counted, and cut" "$T/out"
+    grep -q '^n0   *2x0 *2x1 .*\.\.$' "$T/out" && ! grep -E '^n0' "$T/out" | grep -q '.\{101\}'
+result $? "what does not fit is counted, and cut" "$T/out"
 
 # ---- large ones ----
 folded() { # NODES: rows and all their counts
@@ -99,7 +99,7 @@ folded() { # NODES: rows and all their counts
 }
 row="2048x8 h100-sxm5-80g intra:370 inter:48"
 $L time -v "$row" llama-3-70b --seq 4096 --global-batch 4096 --tp 8 --pp 8 >"$T/out" 2>&1
-folded 2048 && grep -q '^n256 *x256 *bbbbbbbb$' "$T/out" && grep -q 'nodes in a row are alike$' "$T/out"
+folded 2048 && grep -q '^n256 *x256 *11111111$' "$T/out" && grep -q 'nodes in a row are alike$' "$T/out"
 result $? "2,048 nodes are a row a stage" "$T/out"
 $L time -v "$row" llama-3-405b --seq 4096 --global-batch 4096 --tp 8 --pp 32 --dp 64 >"$T/out" 2>&1
 folded 2048 && grep -q '^and [0-9]* nodes that look otherwise' "$T/out"
@@ -134,7 +134,7 @@ onterm() { # COLUMNS VARIABLE=VALUE... -- COMMAND...
 plain() { sed 's/\x1b\[[0-9;]*m//g' "$T/out" | sed -n '/^places/,$p'; }
 $L eval -v "$T/uneven.json" | sed -n '/^places/,$p' >"$T/letters"
 onterm 100 TERM=xterm-256color $L eval -v "$T/uneven.json"
-grep -q $'\x1b\[48;5;[0-9]*;38;5;[0-9]*ma0' "$T/out" && plain | diff "$T/letters" - >"$T/why"
+grep -q $'\x1b\[48;5;[0-9]*;38;5;[0-9]*m0A' "$T/out" && plain | diff "$T/letters" - >"$T/why"
 result $? "256 colours, and the same letters" "$T/why"
 [ "$(grep -o $'\x1b\[48;5;[0-9]*;' "$T/out" | sort -u | wc -l)" = 4 ]
 result $? "... a colour a stage" "$T/out"
@@ -144,10 +144,10 @@ for variable in NO_COLOR=1 TERM=vt100; do
     result $? "$variable: none" "$T/out"
 done
 onterm 80 TERM=vt100 $L time -v "1x32 h100 intra:400" llama-2-7b --seq 4096 --global-batch 32 --pp 4 --dp 8
-plain | grep -q '^n0  a\{8\}b\{8\}c\{8\}d\{8\}$'
+plain | grep -q '^n0  0\{8\}1\{8\}2\{8\}3\{8\}$'
 result $? "80 columns: shorter cells" "$T/out"
 onterm 40 TERM=vt100 $L time -v "1x72 h100 intra:400" llama-2-7b --seq 4096 --global-batch 72 --pp 8 --dp 9
-plain | grep -q '^n0  9a 9b 9c 9d 9e 9f 9g 9h$'
+plain | grep -q '^n0  9x0 9x1 9x2 9x3 9x4 9x5 9x6 9x7$'
 result $? "40 columns: counted" "$T/out"
 
 # ---- names ----
@@ -158,7 +158,7 @@ nodes = [{"name": long + str(i), "gpus": 2, "gpu_type": "h100-sxm5-80g"} for i i
 links = {"intra": {"bandwidth_gb_per_s": 300, "latency_us": 8}, "inter": {"bandwidth_gb_per_s": 40, "latency_us": 12}}
 json.dump({"version": 1, "name": "a\u009b31mb\x1b[31mc", "nodes": nodes, "links": links}, open(sys.argv[1] + "/long.json", "w"))
 P
-expect 0 "names longer than a column" "^[.][.]loud.example.node0  a" $L plan "$T/long.json" gpt2-xl --seq 512 --global-batch 8 --pp 2 -v -o "$T/$(printf 'x\033[31m').json"
+expect 0 "names longer than a column" "^[.][.]loud.example.node0  0A" $L plan "$T/long.json" gpt2-xl --seq 512 --global-batch 8 --pp 2 -v -o "$T/$(printf 'x\033[31m').json"
 ! LC_ALL=C grep -q $'[\x1b\x9b]' "$T/both"
 result $? "... and no control character in what is printed" "$T/both"
 done_testing

@@ -1,5 +1,5 @@
 #!/bin/bash
-# The README is true: its first screen is what `make run` prints, and every command that it
+# The README is true: what it shows of `make run` is what that prints, and every command that it
 # says runs as printed does, as those of docs/faq.md do.
 . tests/lib/tap.sh
 # Seconds differ from run to run; a sanitized build has another path.
@@ -17,12 +17,6 @@ done < <(awk '/^These run as printed/ { on = 1 } on && /^```/ { fence++ } on && 
     awk '/^```/ { on = !on } on && /^build/' docs/faq.md)
 [ $n -ge 12 ]
 result $? "the pages have commands"
-picture=$(sed -n 's/.* as listed .* \([0-9]* s\)$/\1/p; s/.* linkwise  *\(h[1-4] .*\)/\1/p' README.md | sed 's/[ ─]\{1,\}/ /g' | tr '\n' ' ')
-page=$(awk '/^step .*90 %/ { step = $2 } /^default +[0-9]/ { listed = $2 } /^h. h. h. h.$/ { order = $0 }
-    END { printf "%.0f s %s %.0f s ", listed, order, step }' docs/tutorial.md)
-echo "$picture, but $page in docs/tutorial.md" >"$T/out"
-[ "$picture" = "$page" ]
-result $? "the picture is what the tutorial found" "$T/out"
 for f in $(grep -o '](\([a-zA-Z0-9_./-]*\))' README.md docs/*.md examples/README.md | sed 's/:](/ /; s/)$//' | awk '{ d = $1; sub("[^/]*$", "", d); print d $2 }'); do
     [ -e "$f" ] || echo "$f" >>"$T/missing"
 done

@@ -71,7 +71,7 @@ words() { # Heat maps and places are figures, too; a line on one slow link is th
     awk '/^```/ { kind = $0 }
         kind == "```figures" && /^link / { next }
         kind == "```figures" { gsub(/[-+.#0-9]+/, "#"); gsub(/ +/, " ") }
-        /^h# [a-z]#/ { gsub(/ [a-z]#/, " #") }
+        /^h# #[A-Z] / { gsub(/#[A-Z]/, "#") }
         kind != "```example" || /^```/' "$1"
 }
 diff <(words "$page") <(words "$T/page.md") >"$T/diff"

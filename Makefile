@@ -385,20 +385,23 @@ $B/pages/table: $(wildcard packaging/*.awk) packaging/pages.sh base/version.h $(
 	$(call say,GEN,$(@D))
 	$Q$(if $(SAN_FLAGS),ASAN_OPTIONS=detect_leaks=0) sh packaging/pages.sh $(@D) $B/linkwise $B/bwprobe
 
+# What a compiler says stays beside what it makes, where tests/tree/shape.t looks for warnings.
+said = 2>$@.said || { cat $@.said >&2; exit 1; }; cat $@.said >&2
+
 $B/obj/gen/%.o: $B/gen/%.c
 	$(call say,CC,$<)
-	$Qmkdir -p $(@D) && $(CC) $(OUR_CFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+	$Qmkdir -p $(@D) && $(CC) $(OUR_CFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $< $(said)
 
 $B/obj/%.o: %.c $(SETTINGS)
 	$(call say,CC,$<)
-	$Qmkdir -p $(@D) && $(CC) $(OUR_CFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+	$Qmkdir -p $(@D) && $(CC) $(OUR_CFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $< $(said)
 
 # Tests of bwprobe see its files, all but the program's own.
 $B/tests/bwprobe/%: tests/bwprobe/%.c $(filter-out %/main.o,$(PROBE_OBJ)) $B/obj/libprobe.a
 	$(call say,CC,$<)
 	$Qmkdir -p $(@D) && $(CC) $(OUR_CFLAGS) $(if $(HAVE_CUDA),-isystem $(CUDA_HOME)/include) \
 	    $(CFLAGS) -MMD -MP -o $@ $(filter %.c %.o %.a,$^) \
-	    $(OUR_LDFLAGS) $(LDFLAGS) -lcmocka $(PROBE_LIBS)
+	    $(OUR_LDFLAGS) $(LDFLAGS) -lcmocka $(PROBE_LIBS) $(said)
 
 # The readers of both programs, and their commands.
 $B/tests/fuzz/readers: $(filter-out %/main.o,$(CLI_OBJ) $(PROBE_OBJ))
@@ -406,13 +409,13 @@ $B/tests/fuzz/readers: $(filter-out %/main.o,$(CLI_OBJ) $(PROBE_OBJ))
 $B/tests/%: tests/%.c $B/liblinkwise.a
 	$(call say,CC,$<)
 	$Qmkdir -p $(@D) && $(CC) $(OUR_CFLAGS) $(CFLAGS) -MMD -MP -o $@ $(filter %.c %.o,$^) \
-	    $B/liblinkwise.a $(OUR_LDFLAGS) $(LDFLAGS) -lcmocka $(LIBS)
+	    $B/liblinkwise.a $(OUR_LDFLAGS) $(LDFLAGS) -lcmocka $(LIBS) $(said)
 
 $B/bench/probe: $B/obj/bwprobe/schedule.o $B/obj/bwprobe/models.o
 
 $B/bench/%: bench/%.c $B/liblinkwise.a
 	$(call say,CC,$<)
 	$Qmkdir -p $(@D) && $(CC) $(OUR_CFLAGS) $(CFLAGS) -MMD -MP -o $@ $(filter %.c %.o,$^) \
-	    $B/liblinkwise.a $(OUR_LDFLAGS) $(LDFLAGS) $(LIBS)
+	    $B/liblinkwise.a $(OUR_LDFLAGS) $(LDFLAGS) $(LIBS) $(said)
 
 -include $(patsubst %.o,%.d,$(LIB_OBJ) $(CLI_OBJ) $(PROBE_OBJ)) $(addsuffix .d,$(TESTS) $(BENCH))

@@ -1,20 +1,24 @@
 #!/bin/bash
-# Real torchrun agents and plain env:// processes form a gloo group over 4 hosts, interleaved and
-# host by host: every rank is on the planned host and GPU.
+# Real torchrun agents and plain env:// processes form a gloo group over hosts, interleaved and host
+# by host: every rank is on the planned host and GPU.
 . tests/lib/tap.sh
 . tests/lib/placed.sh
 needs_hosts
 needs_python torch.distributed python3-torch
 needs python3-torch torchrun
 
+# Every rank and agent loads torch.
+hosts=2
+[ -z "$LINKWISE_LONG" ] || hosts=4
+world=$((2 * hosts))
 for order in interleaved nodes; do
-    placed "$T/$order" 4 2 $order || exit 1
-    expect 0 "emit, $order" "8 ranks written" $LINKWISE emit "$T/$order/plan.json" --to torchrun,env -d "$T/$order/launch"
+    placed "$T/$order" $hosts 2 $order || exit 1
+    expect 0 "emit, $order" "$world ranks written" $LINKWISE emit "$T/$order/plan.json" --to torchrun,env -d "$T/$order/launch"
 done
-[ "$(wc -l <"$T/interleaved/launch/torchrun/agents.txt")" = 8 ] &&
+[ "$(wc -l <"$T/interleaved/launch/torchrun/agents.txt")" = $world ] &&
     [ "$(awk '{ print $3 }' "$T/interleaved/launch/torchrun/agents.txt" | sort -u)" = 1 ]
 result $? "interleaved ranks have an agent each" "$T/interleaved/launch/torchrun/agents.txt"
-[ "$(wc -l <"$T/nodes/launch/torchrun/agents.txt")" = 4 ]
+[ "$(wc -l <"$T/nodes/launch/torchrun/agents.txt")" = $hosts ]
 result $? "whole hosts have one agent" "$T/nodes/launch/torchrun/agents.txt"
 
 cat >"$T/rank.py" <<'P'
@@ -27,7 +31,7 @@ dist.all_reduce(one)
 places = [None] * world
 dist.all_gather_object(places, "%d %s %s %s %s" % (rank, socket.gethostname(), os.environ["LINKWISE_GPU"],
                                                   os.environ["CUDA_VISIBLE_DEVICES"], os.environ["LOCAL_RANK"]))
-assert one.item() == world == 8
+assert one.item() == world == int(os.environ["WORLD_SIZE"])
 if rank == 0:
     print("\n".join(places))
 P
@@ -36,7 +40,7 @@ ways() { [ "$1" = nodes ] && echo torchrun || echo torchrun env; }
 export -f ways
 cat >"$T/inside.sh" <<'S2'
 . tests/lib/hosts.sh
-hosts_up h1 h2 h3 h4
+hosts_up $(seq -f h%.0f "$3")
 export LINKWISE_RSH=$HOSTS_RSH LINKWISE_TORCHRUN="torchrun -r 9:1 -t 9:1" GLOO_SOCKET_IFNAME=eth0 OMP_NUM_THREADS=1
 for order in interleaved nodes; do
     cd "$1/$order/launch"
@@ -45,14 +49,14 @@ for order in interleaved nodes; do
     done
 done
 S2
-in_sandbox "$T/inside.sh" "$T" "$PY" >"$T/sandbox.out" 2>&1
+in_sandbox "$T/inside.sh" "$T" "$PY" $hosts >"$T/sandbox.out" 2>&1
 
 for order in interleaved nodes; do
     for way in $(ways $order); do
         d=$T/$order
         [ "$(cat "$d/$way.rc" 2>/dev/null)" = 0 ]
         result $? "$way, $order: the group forms" "$d/$way.err"
-        same_as_map "$d" "$d/$way.out" && awk '$4 != "GPU-" $2 "-" $3 || $5 != 0 { bad = 1 } END { exit bad || NR != 8 }' "$d/$way.out"
+        same_as_map "$d" "$d/$way.out" && awk -v n=$world '$4 != "GPU-" $2 "-" $3 || $5 != 0 { bad = 1 } END { exit bad || NR != n }' "$d/$way.out"
         result $? "$way, $order: every rank is on the planned host and GPU" "$d/$way.out"
         echo "# $way, $order: $(cat "$d/$way.ms") ms"
     done

@@ -188,11 +188,15 @@ TEST_ENV = OMP_WAIT_POLICY=passive LINKWISE=$(CURDIR)/$B/linkwise BWPROBE=$(CURD
     CMOCKA_MESSAGE_OUTPUT=TAP CC='$(CC)' \
     LSAN_OPTIONS=suppressions=$(CURDIR)/tests/lib/lsan.supp:print_suppressions=0
 PROVE = prove --timer --exec ''
+# Launchers, probers and what is compiled take longest: these tests start first, and since they wait
+# much, one test more than there are cores is at work.
+FIRST := $(patsubst %,tests/%.t,launch/torch bwprobe/hosts launch/slurm_bind bwprobe/rogue tree/shape launch/emit \
+         bwprobe/faults bwprobe/nccl launch/examples)
 # Without cmocka the shell tests alone; without prove one after the other.
-RUN_TESTS = $(if $(NO_CMOCKA),,$(TESTS)) $(TEST_SH)
+RUN_TESTS = $(foreach t,$(FIRST),$(filter $t,$(TEST_SH))) $(if $(NO_CMOCKA),,$(TESTS)) $(filter-out $(FIRST),$(TEST_SH))
 PLAIN = failed=; for t in $(RUN_TESTS); do echo "$$t"; $(TEST_ENV) $$t || failed="$$failed $$t"; done; \
     [ -z "$$failed" ] || { echo "failed:$$failed"; exit 1; }
-AT_ONCE = --jobs $(patsubst 1,2,$(or $(patsubst -j%,%,$(filter -j%,$(MAKEFLAGS))),$(JOBS)))
+AT_ONCE = --jobs $$(($(or $(patsubst -j%,%,$(filter -j%,$(MAKEFLAGS))),$(JOBS)) + 1))
 run-tests: $(if $(TEST_SH),all) $(if $(NO_CMOCKA),,$(TESTS))
 	@$(if $(filter perl,$(CHECK_MISSING)),$(PLAIN),$(TEST_ENV) $(PROVE) $(if $(word 2,$(CHOSEN)),$(AT_ONCE),--verbose) $(strip $(RUN_TESTS)))
 

@@ -11,8 +11,10 @@ def fault(schema, document):
         if hasattr(jsonschema, "Draft202012Validator"):
             jsonschema.Draft202012Validator.check_schema(schema)
         jsonschema.validate(document, schema)
-    except (OSError, ValueError, jsonschema.ValidationError, jsonschema.SchemaError) as e:
-        return "\n".join(line for line in str(e).splitlines() if line.strip())
+    except (jsonschema.ValidationError, jsonschema.SchemaError) as e:
+        return "/".join(map(str, e.absolute_path)) + ": " + e.message[:2000].replace("\n", " ")
+    except (OSError, ValueError) as e:
+        return str(e)
     return ""
 
 

@@ -24,7 +24,7 @@ zshdir ?= $(datadir)/zsh/site-functions
 fishdir ?= $(datadir)/fish/vendor_completions.d
 DESTDIR ?=
 CUDA_HOME ?= $(patsubst %/bin/nvcc,%,$(firstword $(shell command -v nvcc 2>/dev/null) /usr/local/cuda/bin/nvcc))
-# Compilers, or test files, at once; -jN on the command line goes before it.
+# Compilers at once, and of test files one more; -jN on the command line goes before it.
 JOBS ?= $(or $(shell nproc 2>/dev/null),2)
 ifeq ($(MAKELEVEL)$(filter -j%,$(MAKEFLAGS)),0)
 MAKEFLAGS += -j$(JOBS)
@@ -196,7 +196,7 @@ FIRST := $(patsubst %,tests/%.t,launch/torch bwprobe/hosts launch/slurm_bind bwp
 RUN_TESTS = $(foreach t,$(FIRST),$(filter $t,$(TEST_SH))) $(if $(NO_CMOCKA),,$(TESTS)) $(filter-out $(FIRST),$(TEST_SH))
 PLAIN = failed=; for t in $(RUN_TESTS); do echo "$$t"; $(TEST_ENV) $$t || failed="$$failed $$t"; done; \
     [ -z "$$failed" ] || { echo "failed:$$failed"; exit 1; }
-AT_ONCE = --jobs $$(($(or $(patsubst -j%,%,$(filter -j%,$(MAKEFLAGS))),$(JOBS)) + 1))
+AT_ONCE = --jobs $(shell expr $(or $(patsubst -j%,%,$(filter -j%,$(MAKEFLAGS))),$(JOBS)) + 1)
 run-tests: $(if $(TEST_SH),all) $(if $(NO_CMOCKA),,$(TESTS))
 	@$(if $(filter perl,$(CHECK_MISSING)),$(PLAIN),$(TEST_ENV) $(PROVE) $(if $(word 2,$(CHOSEN)),$(AT_ONCE),--verbose) $(strip $(RUN_TESTS)))
 

@@ -24,7 +24,7 @@ zshdir ?= $(datadir)/zsh/site-functions
 fishdir ?= $(datadir)/fish/vendor_completions.d
 DESTDIR ?=
 CUDA_HOME ?= $(patsubst %/bin/nvcc,%,$(firstword $(shell command -v nvcc 2>/dev/null) /usr/local/cuda/bin/nvcc))
-# Compilers, or test files, at once; -jN on the command line goes before it.
+# Compilers at once, and of test files one more; -jN on the command line goes before it.
 JOBS ?= $(or $(shell nproc 2>/dev/null),2)
 ifeq ($(MAKELEVEL)$(filter -j%,$(MAKEFLAGS)),0)
 MAKEFLAGS += -j$(JOBS)
@@ -199,11 +199,15 @@ TEST_ENV = OMP_WAIT_POLICY=passive LINKWISE=$(CURDIR)/$B/linkwise BWPROBE=$(CURD
     CMOCKA_MESSAGE_OUTPUT=TAP CC='$(CC)' \
     LSAN_OPTIONS=suppressions=$(CURDIR)/tests/lib/lsan.supp:print_suppressions=0
 PROVE = prove --timer --exec ''
+# Launchers, probers and what is compiled take longest: these tests start first, and since they wait
+# much, one test more than there are cores is at work.
+FIRST := $(patsubst %,tests/%.t,launch/torch bwprobe/hosts launch/slurm_bind bwprobe/rogue tree/shape launch/emit \
+         bwprobe/faults bwprobe/nccl launch/examples)
 # Without cmocka the shell tests alone; without prove one after the other.
-RUN_TESTS = $(if $(NO_CMOCKA),,$(TESTS)) $(TEST_SH)
+RUN_TESTS = $(foreach t,$(FIRST),$(filter $t,$(TEST_SH))) $(if $(NO_CMOCKA),,$(TESTS)) $(filter-out $(FIRST),$(TEST_SH))
 PLAIN = failed=; for t in $(RUN_TESTS); do echo "$$t"; $(TEST_ENV) $$t || failed="$$failed $$t"; done; \
     [ -z "$$failed" ] || { echo "failed:$$failed"; exit 1; }
-AT_ONCE = --jobs $(patsubst 1,2,$(or $(patsubst -j%,%,$(filter -j%,$(MAKEFLAGS))),$(JOBS)))
+AT_ONCE = --jobs $(shell expr $(or $(patsubst -j%,%,$(filter -j%,$(MAKEFLAGS))),$(JOBS)) + 1)
 run-tests: $(if $(TEST_SH),all) $(if $(NO_CMOCKA),,$(TESTS))
 	@$(if $(filter perl,$(CHECK_MISSING)),$(PLAIN),$(TEST_ENV) $(PROVE) $(if $(word 2,$(CHOSEN)),$(AT_ONCE),--verbose) $(strip $(RUN_TESTS)))
 
@@ -396,20 +400,23 @@ $B/pages/table: $(wildcard packaging/*.awk) packaging/pages.sh base/version.h $(
 	$(call say,GEN,$(@D))
 	$Q$(if $(SAN_FLAGS),ASAN_OPTIONS=detect_leaks=0) sh packaging/pages.sh $(@D) $B/linkwise $B/bwprobe
 
+# What a compiler says stays beside what it makes, where tests/tree/shape.t looks for warnings.
+said = 2>$@.said || { cat $@.said >&2; exit 1; }; cat $@.said >&2
+
 $B/obj/gen/%.o: $B/gen/%.c
 	$(call say,CC,$<)
-	$Qmkdir -p $(@D) && $(CC) $(OUR_CFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+	$Qmkdir -p $(@D) && $(CC) $(OUR_CFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $< $(said)
 
 $B/obj/%.o: %.c $(SETTINGS)
 	$(call say,CC,$<)
-	$Qmkdir -p $(@D) && $(CC) $(OUR_CFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+	$Qmkdir -p $(@D) && $(CC) $(OUR_CFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $< $(said)
 
 # Tests of bwprobe see its files, all but the program's own.
 $B/tests/bwprobe/%: tests/bwprobe/%.c $(filter-out %/main.o,$(PROBE_OBJ)) $B/obj/libprobe.a
 	$(call say,CC,$<)
 	$Qmkdir -p $(@D) && $(CC) $(OUR_CFLAGS) $(if $(HAVE_CUDA),-isystem $(CUDA_HOME)/include) \
 	    $(CFLAGS) -MMD -MP -o $@ $(filter %.c %.o %.a,$^) \
-	    $(OUR_LDFLAGS) $(LDFLAGS) -lcmocka $(PROBE_LIBS)
+	    $(OUR_LDFLAGS) $(LDFLAGS) -lcmocka $(PROBE_LIBS) $(said)
 
 # The readers of both programs, and their commands.
 $B/tests/fuzz/readers: $(filter-out %/main.o,$(CLI_OBJ) $(PROBE_OBJ))
@@ -417,13 +424,13 @@ $B/tests/fuzz/readers: $(filter-out %/main.o,$(CLI_OBJ) $(PROBE_OBJ))
 $B/tests/%: tests/%.c $B/liblinkwise.a
 	$(call say,CC,$<)
 	$Qmkdir -p $(@D) && $(CC) $(OUR_CFLAGS) $(CFLAGS) -MMD -MP -o $@ $(filter %.c %.o,$^) \
-	    $B/liblinkwise.a $(OUR_LDFLAGS) $(LDFLAGS) -lcmocka $(LIBS)
+	    $B/liblinkwise.a $(OUR_LDFLAGS) $(LDFLAGS) -lcmocka $(LIBS) $(said)
 
 $B/bench/probe: $B/obj/bwprobe/schedule.o $B/obj/bwprobe/models.o
 
 $B/bench/%: bench/%.c $B/liblinkwise.a
 	$(call say,CC,$<)
 	$Qmkdir -p $(@D) && $(CC) $(OUR_CFLAGS) $(CFLAGS) -MMD -MP -o $@ $(filter %.c %.o,$^) \
-	    $B/liblinkwise.a $(OUR_LDFLAGS) $(LDFLAGS) $(LIBS)
+	    $B/liblinkwise.a $(OUR_LDFLAGS) $(LDFLAGS) $(LIBS) $(said)
 
 -include $(patsubst %.o,%.d,$(LIB_OBJ) $(CLI_OBJ) $(PROBE_OBJ)) $(addsuffix .d,$(TESTS) $(BENCH))

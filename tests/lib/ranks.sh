@@ -33,7 +33,7 @@ ended() {
     wait "${pid[0]}"
     rc=$?
     [ -n "$alive" ] && { kill -9 "${pid[@]}"; echo "still running" >>"$T/err.0"; }
-    wait 2>/dev/null
+    wait "${pid[@]}" 2>/dev/null
     echo "rank 0 ended with $rc" >>"$T/err.0"
     [ -z "$alive" ] && [ "$rc" = "$1" ]
 }

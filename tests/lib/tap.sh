@@ -68,14 +68,17 @@ needs_python() { # MODULE PACKAGE
     skip_all "package $2 is not installed"
 }
 
-# valid SCHEMA FILE NAME: after needs_python jsonschema; of docs/schema.
+# valid SCHEMA FILE NAME: after needs_python jsonschema; of docs/schema.  One Python looks at all
+# files of a test, since it takes long to start: it says what is wrong, then an empty line.
 valid() {
-    $PY - "docs/schema/$1.schema.json" "$2" >"$T/why" 2>&1 <<'P'
-import json, sys, jsonschema
-schema, doc = (json.load(open(f)) for f in sys.argv[1:])
-jsonschema.Draft202012Validator.check_schema(schema) if hasattr(jsonschema, "Draft202012Validator") else None
-jsonschema.validate(doc, schema)
-P
+    local line
+    [ -n "${VALIDATOR_PID:-}" ] || coproc VALIDATOR { exec $PY -u tests/lib/valid.py 2>&1; }
+    echo "docs/schema/$1.schema.json $2" >&"${VALIDATOR[1]}"
+    : >"$T/why"
+    while IFS= read -r line <&"${VALIDATOR[0]}" && [ -n "$line" ]; do
+        echo "$line" >>"$T/why"
+    done
+    [ ! -s "$T/why" ]
     result $? "$3" "$T/why"
 }
 

@@ -152,7 +152,7 @@ static void attack (struct rng *r, struct setting *s, int moves)
 static void below_every_plan (void **state)
 {
     struct rng r = seeded (71);
-    int rounds = getenv ("LINKWISE_LONG") ? 2000 : 25, moves = 3000, tried = 0;
+    int rounds = getenv ("LINKWISE_LONG") ? 2000 : 16, moves = 3000, tried = 0;
     (void) state;
 
     for (int round = 0; round < rounds; round++) {

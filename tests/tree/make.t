@@ -10,10 +10,10 @@ proves() { # NAME WANT OPTION...: what prove is given
 }
 proves "one test, and all it prints" "--verbose build/tests/mapper/bounds" T=mapper/bounds
 proves "files and folders, however they are written" \
-    "--jobs 3 build/tests/base/text build/tests/check/plan tests/tree/make.t tests/tree/shape.t" \
+    "--jobs 4 tests/tree/shape.t build/tests/base/text build/tests/check/plan tests/tree/make.t" \
     -j3 T="tests/tree/ tests/base/text.c build/tests/check/plan"
-proves "as many at once as JOBS says" "--jobs 7 tests/tree/make.t tests/tree/shape.t" JOBS=7 T=tree
-proves "at least two" "--jobs 2 tests/tree/make.t tests/tree/shape.t" -j1 T=tree
+proves "one more at once than JOBS says, the longest first" "--jobs 8 tests/tree/shape.t tests/tree/make.t" JOBS=7 T=tree
+proves "at least two" "--jobs 2 tests/tree/shape.t tests/tree/make.t" -j1 T=tree
 expect 2 "a test that is not there" "T=mapper/none names no test" run check T=mapper/none
 expect 2 "helpers are no tests" "T=lib names no test" run check T=lib
 

@@ -83,14 +83,12 @@ static struct seats count_seats (const struct nccl_compare *x)
     return n;
 }
 
-static void report_ranks (struct nccl_compare *x, struct check_report *r)
+static void report_ranks (const struct nccl_compare *x, struct seats n,
+                          struct check_report *r)
 {
-    struct seats n = count_seats (x);
     const struct nccl_seat *first = n.moved ? &x->log->seat[n.first] : NULL;
     int all = x->p->n_ranks;
 
-    x->out->ranks_known = n.known;
-    x->out->moved = n.moved > 0;
     if (n.known == 0)
         check_say (
             r, "nccl ranks", CHECK_FAILED,
@@ -304,8 +302,8 @@ static void report_channels (const struct nccl_compare *x, struct check_report *
         check_say (
             r, "nccl channels",
             g->hops.chosen_lanes < g->hops.laid_lanes ? CHECK_NOTE : CHECK_OK,
-            "%s, from rank %d: %d channels%s, at least %d pairs of GPUs between two "
-            "nodes; the price has %d",
+            "%s, from rank %d: %d channels%s, at least %d lanes between two nodes; "
+            "the price has %d",
             check_nccl_kind_text ((enum check_nccl_kind_name) i), g->first, g->channels,
             g->unread ? " read, others not" : "", g->hops.chosen_lanes,
             g->hops.laid_lanes);
@@ -410,6 +408,7 @@ static enum status compare_all (struct nccl_compare *x, struct check_report *r,
                                 struct error *err)
 {
     struct check_nccl *out = x->out;
+    struct seats seats;
 
     out->processes = x->log->n_seats;
     out->communicators = x->comms->n;
@@ -419,13 +418,16 @@ static enum status compare_all (struct nccl_compare *x, struct check_report *r,
     for (int i = 0; i < CHECK_NCCL_KINDS; i++)
         out->kind[i].planned = groups_planned (x->p, (enum check_nccl_kind_name) i);
     out->lines = x->log->lines;
-    report_ranks (x, r);
+    seats = count_seats (x);
+    out->ranks_known = seats.known;
+    out->moved = seats.moved > 0;
     for (int i = 0; i < x->comms->n; i++)
         if (!nccl_compare_one (x, &x->comms->comm[i]))
             return err_nomem (err);
     if (out->n_ways > 0)
         qsort (out->way, (size_t) out->n_ways, sizeof *out->way, by_way);
     report_reading (out, r);
+    report_ranks (x, seats, r);
     if (out->ranks_known > 0) {
         report_groups (x, r);
         if (!out->moved) {
@@ -450,8 +452,12 @@ static enum status prepare (struct nccl_compare *x,
     int *planned = room, *node_of_host = room + 2 * n + nodes;
     enum status st;
 
-    if (!room)
+    x->gpu_met = calloc ((size_t) x->c->n_gpus, sizeof *x->gpu_met);
+    if (!room || !x->gpu_met) {
+        free (room);
+        free (x->gpu_met);
         return err_nomem (err);
+    }
     for (size_t i = 0; i < 2 * n + nodes; i++)
         room[i] = -1;
     for (size_t i = 0; i < hosts; i++) {
@@ -469,6 +475,7 @@ static enum status prepare (struct nccl_compare *x,
         st = compare_all (x, r, err);
     costmodel_groups_destroy (x->groups);
     nccl_index_free (&x->ways);
+    free (x->gpu_met);
     free (room);
     return st;
 }

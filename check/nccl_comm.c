@@ -1,6 +1,7 @@
 /* From lines to communicators: which process is which rank of the plan, whose members are one
  * communicator, and which groups of ranks the plan has. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "check/nccl_private.h"
 
@@ -164,26 +165,57 @@ static int parent_of (const struct sorter *x, const struct nccl_member *m)
     return -1;
 }
 
-/* The only group of the plan that has this rank in this place. @return 0: none or several */
+#define LOOKED_AT 64 /* connections of a member that are held against a group */
+
+/* Do its connections agree with such a group: P2P and shared memory inside nodes, the network
+ * between them?  Versions before 2.18 do not connect nodes by NVLink. */
+static bool agrees (const struct sorter *x, const struct nccl_member *m, int first,
+                    int stride)
+{
+    int looked = 0;
+
+    for (int i = m->edge; i >= 0 && looked < LOOKED_AT; i = x->log->edge[i].next) {
+        const struct nccl_edge *e = &x->log->edge[i];
+        const struct workload_place *place = x->p->place + first;
+
+        if (e->kind < NCCL_RING_LINK || e->via == NCCL_VIA_OTHER || e->a < 0 ||
+            e->b < 0 || e->a >= m->n_ranks || e->b >= m->n_ranks)
+            continue;
+        looked++;
+        if ((strcmp (place[e->a * stride].node, place[e->b * stride].node) == 0) !=
+            (e->via == NCCL_P2P || e->via == NCCL_SHM))
+            return false;
+    }
+    return true;
+}
+
+/* The only group of the plan that has this rank in this place; where several have, the only
+ * one that its connections agree with.  @return 0: none or several */
 static uint64_t only_group (const struct sorter *x, const struct nccl_member *m)
 {
     int rank = x->log->seat[m->seat].rank, place;
-    uint64_t found = 0;
+    uint64_t key[CHECK_NCCL_KINDS], agreed = 0;
+    int n = 0, n_agreed = 0;
 
     for (int k = 0; rank >= 0 && k < CHECK_NCCL_KINDS; k++) {
         enum check_nccl_kind_name kind = (enum check_nccl_kind_name) k;
         struct workload_group g = nccl_kind_group (x->p, kind);
-        int first = nccl_kind_first (x->p, kind, rank, m->rank, &place);
-        uint64_t key;
+        int first = nccl_kind_first (x->p, kind, rank, m->rank, &place), i = 0;
 
         if (g.size != m->n_ranks || first < 0 || place != m->rank)
             continue;
-        key = (uint64_t) g.stride << 32 | (unsigned) first;
-        if (found && found != key)
-            return 0;
-        found = key;
+        key[n] = (uint64_t) g.stride << 32 | (unsigned) first;
+        while (key[i] != key[n])
+            i++;
+        if (i < n)
+            continue; /* the same ranks under another name */
+        n++;
+        if (agrees (x, m, first, g.stride)) {
+            agreed = key[i];
+            n_agreed++;
+        }
     }
-    return found;
+    return n == 1 ? key[0] : n_agreed == 1 ? agreed : 0;
 }
 
 /* Which one is it for its seat, of communicators with this name? @return -1: no memory */

@@ -308,7 +308,7 @@ static void note_slowest (const struct nccl_compare *x, struct check_nccl_link *
         *l = (struct check_nccl_link){src, dst, rate};
 }
 
-/* The lanes of the hop that begins at i. */
+/* Pairs of GPUs of the hop that begins at i. */
 static size_t lanes_at (const struct hops *h, size_t i)
 {
     size_t n = i;
@@ -316,6 +316,22 @@ static size_t lanes_at (const struct hops *h, size_t i)
     while (n < h->n && h->hop[n].a == h->hop[i].a && h->hop[n].b == h->hop[i].b)
         n++;
     return n - i;
+}
+
+/* How many GPUs send and receive in it, whichever are fewer. */
+static int width_at (struct nccl_compare *x, const struct hops *h, size_t i)
+{
+    int senders = 0, receivers = 0;
+
+    x->hops_met++;
+    for (size_t k = i, end = i + lanes_at (h, i); k < end; k++) {
+        int *met = &x->gpu_met[h->hop[k].dst];
+
+        senders += k == i || h->hop[k].src != h->hop[k - 1].src;
+        receivers += *met != x->hops_met;
+        *met = x->hops_met;
+    }
+    return senders < receivers ? senders : receivers;
 }
 
 static int order_of (const struct hops *p, size_t i, const struct hops *q, size_t j)
@@ -328,14 +344,14 @@ static int order_of (const struct hops *p, size_t i, const struct hops *q, size_
 }
 
 /* Count one side's hop of so many lanes, and remember the least lanes. */
-static void count_lanes (int *least, size_t lanes)
+static void count_lanes (int *least, int lanes)
 {
-    if (*least == 0 || (int) lanes < *least)
-        *least = (int) lanes;
+    if (*least == 0 || lanes < *least)
+        *least = lanes;
 }
 
 /* Hop for hop: which have both, which only one? */
-static void compare_hops (const struct nccl_compare *x, const struct hops *laid,
+static void compare_hops (struct nccl_compare *x, const struct hops *laid,
                           const struct hops *chosen, struct check_nccl_hops *out)
 {
     *out = (struct check_nccl_hops){.slowest = {{-1, -1, 0}, {-1, -1, 0}, {-1, -1, 0}}};
@@ -350,13 +366,12 @@ static void compare_hops (const struct nccl_compare *x, const struct hops *laid,
             note_slowest (x, &out->slowest[which], h->hop[k].src, h->hop[k].dst);
         *(which == 0 ? &out->both : which == 1 ? &out->laid : &out->chosen) += 1;
         if (order <= 0) {
-            count_lanes (&out->laid_lanes, lanes);
+            count_lanes (&out->laid_lanes, width_at (x, laid, i));
             i += lanes;
         }
         if (order >= 0) {
-            lanes = lanes_at (chosen, j);
-            count_lanes (&out->chosen_lanes, lanes);
-            j += lanes;
+            count_lanes (&out->chosen_lanes, width_at (x, chosen, j));
+            j += lanes_at (chosen, j);
         }
     }
 }

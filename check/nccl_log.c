@@ -642,7 +642,10 @@ static size_t read_lines (struct reader *x, char *buf, size_t n, bool last, bool
             end = buf + n;
         *end = '\0';
         if (end > buf + from && end[-1] == '\r')
-            end[-1] = '\0';
+            end[-1] = ' ';
+        for (char *hole = buf + from;
+             (hole = memchr (hole, '\0', (size_t) (end - hole)));)
+            *hole = ' '; /* as several writers leave them in one file */
         if (!*skip)
             read_line (x, buf + from);
         *skip = cut;
@@ -656,14 +659,15 @@ static enum status read_stream (struct reader *x, const char *path, FILE *f,
 {
     char buf[LINE_MAX_BYTES + 1];
     size_t n = 0, got;
+    long long before = x->log->lines.nccl;
+    const char *why = NULL;
     bool first = true, skip = false;
 
     while ((got = fread (buf + n, 1, LINE_MAX_BYTES - n, f)) > 0) {
-        const char *why = first ? file_not_text (buf, got) : NULL;
         size_t used;
 
-        if (why)
-            return err_set (err, ST_INVALID, "%s: %s", file_title (path), why);
+        if (first)
+            why = file_not_text (buf, got);
         first = false;
         n += got;
         used = read_lines (x, buf, n, false, &skip);
@@ -673,6 +677,8 @@ static enum status read_stream (struct reader *x, const char *path, FILE *f,
     if (ferror (f))
         return file_failed (path, err);
     read_lines (x, buf, n, true, &skip);
+    if (why && x->log->lines.nccl == before)
+        return err_set (err, ST_INVALID, "%s: %s", file_title (path), why);
     return x->failed ? err_nomem (err) : ST_OK;
 }
 

@@ -119,7 +119,7 @@ struct nccl_comms {
  *  A seat is a plan's rank where a communicator of all ranks says so, else by its host and the
  *  machine's number of its GPU.  Members are one communicator by commId; split ones by their
  *  parent, colour and number of the split; those of old versions by the only group of the plan
- *  that such a rank has in such a place.
+ *  that has such a rank in such a place and agrees with its connections.
  *
  *  @param[out] out  release with nccl_comms_release, also after a failure
  *  @return ST_OK or ST_NOMEM */
@@ -152,7 +152,9 @@ struct nccl_compare {
     int *seat_of;            /* [n_ranks] of the communicator in hand; -1 between calls */
     const int *node_of_host; /* [n_hosts] -1: not of the cluster */
     int *node_first;         /* [n_nodes] -1 between calls */
-    struct nccl_index ways;  /* of two nodes */
+    int *gpu_met; /* [n_gpus] the last hop, by number, that a GPU received in */
+    int hops_met;
+    struct nccl_index ways; /* of two nodes */
     struct check_nccl *out;
 };
 

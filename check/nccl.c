@@ -206,10 +206,34 @@ static const char *link_text (const struct nccl_compare *x,
     return buf;
 }
 
+/* The worst group of a kind whose rings differ. */
+static void report_worst (const struct nccl_compare *x, enum check_nccl_kind_name kind,
+                          int differ, int compared, int unread, struct check_report *r)
+{
+    const struct check_nccl_group *g = &x->out->kind[kind].worst;
+    const struct check_nccl_hops *h = &g->hops;
+    char link[192];
+
+    if (h->laid + h->chosen == 0)
+        check_say (
+            r, "nccl rings", CHECK_NOTE,
+            "%d of %d groups ring otherwise than priced (%d not read); worst %s, from "
+            "rank %d: the priced hops, over %d lanes instead of %d",
+            differ, compared, unread, check_nccl_kind_text (kind), g->first,
+            h->chosen_lanes, h->laid_lanes);
+    else
+        check_say (
+            r, "nccl rings", CHECK_NOTE,
+            "%d of %d groups ring otherwise than priced (%d not read); worst %s, from "
+            "rank %d: %d hops in both, %d only priced, %d only NCCL's (slowest: "
+            "%.90s)",
+            differ, compared, unread, check_nccl_kind_text (kind), g->first, h->both,
+            h->laid, h->chosen, link_text (x, &h->slowest[h->chosen ? 2 : 1], link));
+}
+
 static void report_rings (const struct nccl_compare *x, struct check_report *r)
 {
     int compared = 0, differ = 0, unread = 0, worst = -1;
-    char link[192];
 
     for (int i = 0; i < CHECK_NCCL_KINDS; i++) {
         const struct check_nccl_kind *k = &x->out->kind[i];
@@ -233,16 +257,7 @@ static void report_rings (const struct nccl_compare *x, struct check_report *r)
         return;
     }
 
-    const struct check_nccl_group *g = &x->out->kind[worst].worst;
-
-    check_say (
-        r, "nccl rings", CHECK_NOTE,
-        "%d of %d groups ring otherwise than priced (%d not read); worst %s, from "
-        "rank %d: %d hops in both, %d only priced, %d only NCCL's (slowest: %.90s)",
-        differ, compared, unread,
-        check_nccl_kind_text ((enum check_nccl_kind_name) worst), g->first, g->hops.both,
-        g->hops.laid, g->hops.chosen,
-        link_text (x, &g->hops.slowest[g->hops.chosen ? 2 : 0], link));
+    report_worst (x, (enum check_nccl_kind_name) worst, differ, compared, unread, r);
 }
 
 static void report_cost (const struct nccl_compare *x, struct check_report *r)

@@ -328,9 +328,10 @@ static void read_init (struct reader *x, const struct origin *o, const char *tex
 
 #define LOOKED_BACK 256 /* members of a process that a late line may belong to */
 
-/* The member that a late line of a process belongs to: the only one with that rank. */
+/* The member that a late line of a process belongs to: the only one with that rank, and with
+ * as many ranks as its neighbour's number needs. */
 static struct nccl_member *late_member (struct reader *x, const struct origin *o,
-                                        int rank)
+                                        int rank, int peer)
 {
     struct nccl_log *log = x->log;
     int *last = nccl_index_at (&x->processes, process_of (o), 0, 0), looked = 0;
@@ -345,7 +346,8 @@ static struct nccl_member *late_member (struct reader *x, const struct origin *o
 
         if (++looked > LOOKED_BACK)
             return NULL;
-        if (m->rank != rank || (o->dev >= 0 && log->seat[m->seat].dev != o->dev))
+        if (m->rank != rank || peer >= m->n_ranks ||
+            (o->dev >= 0 && log->seat[m->seat].dev != o->dev))
             continue;
         if (found)
             return NULL;
@@ -355,8 +357,10 @@ static struct nccl_member *late_member (struct reader *x, const struct origin *o
 }
 
 /* The member that a line belongs to; one is opened where the process's version prints no
- * START.  rank: what the line says of its own; -1: nothing.  @return NULL: none */
-static struct nccl_member *member_of (struct reader *x, const struct origin *o, int rank)
+ * START.  rank, peer: what the line says of its own and of another; -1: nothing.
+ * @return NULL: none */
+static struct nccl_member *member_of (struct reader *x, const struct origin *o, int rank,
+                                      int peer)
 {
     int *thread = thread_of (x, o), *marked;
 
@@ -369,7 +373,7 @@ static struct nccl_member *member_of (struct reader *x, const struct origin *o, 
     }
     if (*marked < 0)
         return open_member (x, o);
-    return rank >= 0 ? late_member (x, o, rank) : NULL;
+    return rank >= 0 ? late_member (x, o, rank, peer) : NULL;
 }
 
 static void add_edge (struct reader *x, struct nccl_member *m, struct nccl_edge e)
@@ -391,7 +395,7 @@ static void read_order (struct reader *x, const struct origin *o, int channel,
                         const char *s)
 {
     struct nccl_log *log = x->log;
-    struct nccl_member *m = member_of (x, o, 0);
+    struct nccl_member *m = member_of (x, o, 0, -1);
     struct nccl_order order = {.channel = channel, .first = log->n_rank};
     int rank;
 
@@ -450,7 +454,7 @@ static void read_link (struct reader *x, const struct origin *o, struct nccl_edg
         return;
     }
     e.via = (unsigned char) via_of (s);
-    m = member_of (x, o, e.receive ? e.b : e.a);
+    m = member_of (x, o, e.receive ? e.b : e.a, e.receive ? e.a : e.b);
     if (!m) {
         x->log->lines.unplaced++;
         return;
@@ -499,7 +503,7 @@ static void read_channel (struct reader *x, const struct origin *o, const char *
         read_link (x, o, e, part == 0, s);
     } else if (!take_int (&s, &third)) {
         not_understood (x);
-    } else if (!(m = member_of (x, o, e.b))) {
+    } else if (!(m = member_of (x, o, e.b, third))) {
         x->log->lines.unplaced++;
     } else {
         e = (struct nccl_edge){.a = e.b, .b = third, .channel = e.channel};
@@ -538,7 +542,7 @@ static void read_trees (struct reader *x, const struct origin *o, const char *s)
         s += strcspn (s, " [");
         if (channel < 0 || channel >= NCCL_CHANNELS_MAX)
             break;
-        if (n == 0 && !(m = member_of (x, o, me))) {
+        if (n == 0 && !(m = member_of (x, o, me, up))) {
             x->log->lines.unplaced++;
             return;
         }
@@ -581,7 +585,7 @@ static void read_message (struct reader *x, const struct origin *o, const char *
     const char *number = s;
     int channels;
 
-    if (strstr (s, " - Init START"))
+    if (strstr (s, "- Init START"))
         read_init (x, o, s, true);
     else if (strstr (s, "Init COMPLETE"))
         read_init (x, o, s, false);
@@ -597,7 +601,7 @@ static void read_message (struct reader *x, const struct origin *o, const char *
         if (thread && *thread >= 0)
             x->log->member[*thread].rings = true;
     } else if (take_int (&number, &channels) && take (&number, "coll channels") &&
-               channels > 0 && (m = member_of (x, o, -1)))
+               channels > 0 && (m = member_of (x, o, -1, -1)))
         m->channels = channels;
 }
 

@@ -576,7 +576,8 @@ struct costmodel_ring costmodel_groups_laid (struct costmodel_groups *g,
 
 /** The ring of the same group in another order.  Each of C channels is a ring of its own that
  *  carries 1/C of the bytes, all at the same time.  A GPU sends what its channels have inside
- *  its node one after another, and what they have for other nodes; so do a node's ways:
+ *  its node one after another, and what they have for other nodes; so do a node's ways
+ *  (docs/formulas.md, T22):
  *
  *      rate = C / max over GPUs and nodes of (sum over their channels of 1 / link rate)
  *

@@ -238,6 +238,8 @@ static void report_rings (const struct nccl_compare *x, struct check_report *r)
     for (int i = 0; i < CHECK_NCCL_KINDS; i++) {
         const struct check_nccl_kind *k = &x->out->kind[i];
 
+        if (!nccl_kind_priced ((enum check_nccl_kind_name) i))
+            continue;
         compared += k->compared;
         differ += k->differ;
         unread += k->found - k->compared;
@@ -246,8 +248,8 @@ static void report_rings (const struct nccl_compare *x, struct check_report *r)
     }
     if (compared == 0) {
         check_say (r, "nccl rings", CHECK_NOTE,
-                   "no group's ring could be read: NCCL cuts long ones unless "
-                   "NCCL_DEBUG_SUBSYS has GRAPH, and all ranks' logs are there");
+                   "no tensor- or data-parallel group's ring could be read: that takes "
+                   "NCCL_DEBUG_SUBSYS=INIT,GRAPH,NET, and for long ones all ranks' logs");
         return;
     }
     if (worst < 0) {
@@ -312,7 +314,8 @@ static void report_channels (const struct nccl_compare *x, struct check_report *
     for (int i = 0; i < CHECK_NCCL_KINDS; i++) {
         const struct check_nccl_group *g = &x->out->kind[i].worst;
 
-        if (x->out->kind[i].compared == 0 || g->hops.laid_lanes == 0)
+        if (x->out->kind[i].compared == 0 || g->hops.laid_lanes == 0 ||
+            !nccl_kind_priced ((enum check_nccl_kind_name) i))
             continue;
         check_say (
             r, "nccl channels",

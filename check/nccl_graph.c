@@ -421,8 +421,7 @@ static void price (const struct nccl_compare *x, const struct known *k,
 
     out->laid_s = out->chosen_s = NAN;
     out->by = ALL_REDUCE_RING;
-    if (k->kind != NCCL_KIND_TP && k->kind != NCCL_KIND_SYNC &&
-        k->kind != NCCL_KIND_EXPERT)
+    if (!nccl_kind_priced (k->kind))
         return;
     kind = kind_of[k->kind];
     laid = costmodel_groups_laid (x->groups, kind, k->first);

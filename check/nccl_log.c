@@ -440,11 +440,13 @@ static enum check_nccl_via via_of (const char *s)
     return NCCL_VIA_OTHER;
 }
 
-/* `[send] via NET/IB/0/GDRDMA`, after `Channel 00/0 : a[x] -> b[y]`. */
+/* `[send] via NET/IB/0/GDRDMA`, after `Channel 00/0 : a[x] -> b[y]`.  Connections that are not a
+ * ring's or tree's (Channel 00/1) come after the communicator is complete. */
 static void read_link (struct reader *x, const struct origin *o, struct nccl_edge e,
                        bool ring, const char *s)
 {
     struct nccl_member *m;
+    int *thread, own, peer;
 
     e.receive = take (&s, "[receive]");
     if (!e.receive)
@@ -454,7 +456,11 @@ static void read_link (struct reader *x, const struct origin *o, struct nccl_edg
         return;
     }
     e.via = (unsigned char) via_of (s);
-    m = member_of (x, o, e.receive ? e.b : e.a, e.receive ? e.a : e.b);
+    thread = thread_of (x, o);
+    own = e.receive ? e.b : e.a;
+    peer = e.receive ? e.a : e.b;
+    m = ring || (thread && *thread >= 0) ? member_of (x, o, own, peer)
+                                         : late_member (x, o, own, peer);
     if (!m) {
         x->log->lines.unplaced++;
         return;
@@ -620,7 +626,9 @@ static void read_line (struct reader *x, const char *line)
         return;
     }
     x->log->lines.nccl++;
-    if (find_origin (x, line, at, &o))
+    if (strstr (at + 1, info))
+        not_understood (x); /* two writers' lines in one */
+    else if (find_origin (x, line, at, &o))
         read_message (x, &o, at + sizeof info - 1);
     else if (!version && !x->failed)
         not_understood (x);

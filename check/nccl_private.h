@@ -134,6 +134,11 @@ void nccl_comms_release (struct nccl_comms *x);
  *  another kind has the same. */
 struct workload_group nccl_kind_group (const struct workload_plan *p,
                                        enum check_nccl_kind_name kind);
+/** Does the price have collectives that go around such a group's ring? */
+static inline bool nccl_kind_priced (enum check_nccl_kind_name kind)
+{
+    return kind == NCCL_KIND_TP || kind == NCCL_KIND_SYNC || kind == NCCL_KIND_EXPERT;
+}
 /** The first rank of the group of that kind which has this rank; -1: none.  A rank between two
  *  is in two pairs of neighbours: `at` says as which of the two it is meant.
  *  @param[out] place  of the rank in it */

@@ -89,7 +89,7 @@ logs "$T/64.json" "$T/long" channels=8
 logs "$T/64.json" "$T/cut" channels=8 graph=0 groups=world
 plan=$T/64.json holds "64 ranks, by each one's neighbours" "$T/long" 'w["channels"] == 8 and w["hops"]["both"] == 8'
 plan=$T/64.json holds "... by their connections" "$T/cut" 'w["channels"] == 8 and w["hops"]["both"] == 8'
-plan=$T/64.json says "... rank 0 alone cannot tell" "nccl rings +note +no group's ring could be read" "$T/cut/0.log"
+plan=$T/64.json says "... rank 0 alone cannot tell" "nccl rings +note +no tensor- or data-parallel group's ring could be read" "$T/cut/0.log"
 
 # What is not whole.
 head -c 2500 "$T/same-2.21/0.log" >"$T/head"
@@ -108,9 +108,10 @@ $L check "$P" --nccl-log "$T/strange" >"$T/out" 2>&1
 result $? "a job of others" "$T/out"
 sed 's/2\.21\.5/3.1.0/' "$T/same-2.21/0.log" >"$T/new"
 says "a version that is not known" "nccl log +note .*3\.1\.0 \(2\.4 to 2\.28 are known\)" "$T/new"
-{ cat "$T/same-2.21/0.log"; printf 'n0:1:2 [0] NCCL INFO Channel xx : nonsense\nn0:1:2 [0] NCCL INFO Trees zz\n'; } >"$T/odd"
+{ cat "$T/same-2.21/0.log"; printf 'n0:1:2 [0] NCCL INFO Channel xx : nonsense\nn0:1:2 [0] NCCL INFO Trees zz\n'
+  printf 'n0:1:2 [0] NCCL INFO Channel 00/02 : 0 1 n0:1:3 [1] NCCL INFO Channel 01/02 : 1 0\n'; } >"$T/odd"
 holds "lines that are not understood are counted, with their place" "$T/odd" \
-    'n["log"]["not_understood"] == 2 and n["log"]["not_understood_at"][0]["line"] == n["log"]["lines"] - 1'
+    'n["log"]["not_understood"] == 3 and n["log"]["not_understood_at"][0]["line"] == n["log"]["lines"] - 2'
 : >"$T/empty"
 expect 1 "an empty log" "empty: expected lines of NCCL .* found 0 lines" $L check "$P" --nccl-log "$T/empty"
 expect 1 "a log of something else" "expected lines of NCCL" $L check "$P" --nccl-log tests/lib/tap.sh

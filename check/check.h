@@ -20,7 +20,7 @@ struct check_item {
     char text[256]; /* what was found */
 };
 
-#define CHECK_ITEMS_MAX 32
+#define CHECK_ITEMS_MAX 48
 struct check_report {
     struct check_item item[CHECK_ITEMS_MAX];
     int n;

@@ -1,16 +1,18 @@
 /* linkwise check: is a plan what it says? */
 #include "check/check.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/file.h"
-#include "cli/cli.h"
+#include "cli/check.h"
 
 #define SHOWN 20 /* ranks that are printed one by one */
 
 struct check_input {
     const char *plan, *cluster, *running;
+    struct check_logs logs;
     bool json;
 };
 
@@ -28,7 +30,8 @@ static void check (void *input, struct argp_state *state)
 {
     const struct check_input *in = input;
 
-    cli_one_stdin (cli_is_dash (in->plan) + cli_is_dash (in->running), state);
+    cli_one_stdin (cli_is_dash (in->plan) + cli_is_dash (in->running) + in->logs.n_stdins,
+                   state);
 }
 
 /* A running job beside its plan. */
@@ -63,7 +66,7 @@ static void add_differences (const struct workload_plan *p, const struct running
 
 static enum status answer (const struct check_input *in, const struct workload_plan *p,
                            const struct check_report *r, const struct running *run,
-                           struct error *err)
+                           json_t *nccl, const struct check_nccl *logs, struct error *err)
 {
     const struct check_running *found = &run->found;
     struct table *t = cli_table ("<check", "<", "<found"),
@@ -85,6 +88,8 @@ static enum status answer (const struct check_input *in, const struct workload_p
                        json_number_or_null (found->planned_step_s), "step_s",
                        json_number_or_null (found->step_s), "differences", list));
     json_decref (list);
+    if (nccl)
+        json_object_set_new (doc, "nccl", nccl);
     st = cli_answer (in->json, t, doc, err);
     if (!in->json && found->n_differences > 0) {
         cli_print ("\n");
@@ -93,6 +98,8 @@ static enum status answer (const struct check_input *in, const struct workload_p
             cli_print ("and %d more\n", found->n_differences - SHOWN);
     }
     table_destroy (moved);
+    if (!in->json && in->logs.n > 0)
+        check_nccl_print (logs);
     if (st == ST_OK && r->failed > 0)
         st = err_set (err, ST_INVALID, "%s: %d of %d checks failed", in->plan, r->failed,
                       r->n);
@@ -124,14 +131,22 @@ static enum status run (void *input, struct notes *notes, struct error *err)
     struct linkwise_plan x = {.cluster = NULL};
     struct check_report r;
     struct running job = {0};
+    struct check_nccl nccl = {.way = NULL};
     enum status st = cli_plan_read (in->plan, in->cluster, &x, notes, err);
 
     if (st == ST_OK)
         st = check_plan (&x.plan, x.cluster->c, &x.profile, &r, err);
     if (st == ST_OK && in->running)
         st = compare (in, &x, &job, &r, err);
+    if (st == ST_OK && in->logs.n > 0)
+        st = check_nccl (&x.plan, x.cluster->c, &x.profile, in->logs.path, in->logs.n, &r,
+                         &nccl, err);
     if (st == ST_OK)
-        st = answer (in, &x.plan, &r, &job, err);
+        st = answer (in, &x.plan, &r, &job,
+                     in->logs.n > 0 ? check_nccl_json (&nccl, x.cluster->c) : NULL, &nccl,
+                     err);
+    check_nccl_release (&nccl);
+    free (in->logs.path);
     free (job.place);
     free (job.found.difference);
     api_plan_release (&x);
@@ -142,11 +157,14 @@ const struct cli_command cli_check = {
     .arguments = "PLAN [CLUSTER]",
     .help = "Check a plan independently of the search: GPUs, degrees, memory, step time, "
             "bound.  With --running, also check that a job's ranks are where the plan "
-            "says, and price the difference.\v"
+            "says, and price the difference; with --nccl-log, that NCCL rings as was "
+            "priced.\v"
             "Example: linkwise check plan.json\n  srun ... ./exec.sh ./where.sh | "
-            "linkwise check plan.json --running -\n\n"
+            "linkwise check plan.json --running -\n  linkwise check plan.json --nccl-log "
+            "logs/\n\n"
             "CLUSTER defaults to the plan's own.  Exit code 1: a check failed.",
     .options = {.line = options, .check = check},
+    .parts = {{&check_logs_options, offsetof (INPUT, logs), "What NCCL chose:", 1}},
     .places = {1, 2, "PLAN and CLUSTER", "PLAN is required"},
     .at = {CLI_PLACE (plan), CLI_PLACE (cluster)},
     CLI_RUN (run)};

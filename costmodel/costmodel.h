@@ -572,4 +572,49 @@ double costmodel_ep_exposed_s (const struct workload_profile *p,
                                const struct workload_config *c, int microbatches,
                                int stage, double ep_s, double under_s, double *hidden_s);
 
+/* ---- rings that were chosen ---- */
+
+/** A placed plan whose groups are priced one by one, in the order that the price lays or in
+ *  another.  Hidden, since it keeps the shares of the groups priced last. */
+struct costmodel_groups;
+
+/** @param[in]  p            kept; the critical path's terms are meant whatever its kind
+ *  @param[in]  gpu_of_rank  [world] distinct cluster-wide GPU numbers; kept
+ *  @param[out] out          destroy with costmodel_groups_destroy
+ *  @return ST_OK, ST_NOMEM, or ST_INVALID for too many GPU types */
+enum status costmodel_groups_create (const struct costmodel_problem *p,
+                                     const int *gpu_of_rank,
+                                     struct costmodel_groups **out, struct error *err);
+void costmodel_groups_destroy (struct costmodel_groups *g);
+
+/** The ring of a group as the price lays it, beside the groups that share its nodes' ways.
+ *  @param[in] kind   GROUP_TP, GROUP_SYNC or GROUP_EXPERT_SYNC, of two ranks or more
+ *  @param[in] first  the group's first rank */
+struct costmodel_ring costmodel_groups_laid (struct costmodel_groups *g,
+                                             enum workload_group_kind kind, int first);
+
+/** The ring of the same group in another order.  Each of C channels is a ring of its own that
+ *  carries 1/C of the bytes, all at the same time.  A GPU sends what its channels have inside
+ *  its node one after another, and what they have for other nodes; so do a node's ways
+ *  (docs/formulas.md, T22):
+ *
+ *      rate = C / max over GPUs and nodes of (sum over their channels of 1 / link rate)
+ *
+ *  which is the link's rate where all channels take one way, and the lanes' sum where they are
+ *  spread evenly.  Latency is that of the longest channel.
+ *
+ *  @param[in] gpu       [channels * n] the group's GPUs in ring order, channel after channel
+ *  @param[in] channels  1 or more */
+struct costmodel_ring costmodel_groups_chosen (struct costmodel_groups *g,
+                                               enum workload_group_kind kind, int first,
+                                               const int *gpu, int channels);
+
+/** Seconds a step of all collectives of such a group over a ring, with nothing hidden: a
+ *  tensor-parallel group's of all micro-batches, or one synchronisation; and by which
+ *  algorithm its all-reduces go. */
+double costmodel_groups_step_s (const struct costmodel_groups *g,
+                                enum workload_group_kind kind, int first,
+                                const struct costmodel_ring *r,
+                                enum workload_all_reduce *by);
+
 #endif

@@ -239,6 +239,11 @@ int sends_price (const struct terms *t, const int *src, const int *dst, bool tie
 double sync_price (const struct terms *t, int stage, const int *slot_node,
                    int *unmeasured);
 
+/** Fill t->scratch->share with a stage's data-parallel groups of a kind, as sync_price does,
+ *  until clear_shares. */
+void share_sync (const struct terms *t, int stage, enum workload_group_kind kind);
+void clear_shares (struct scratch *s);
+
 /** How the collectives of its dense parameters' first group go. */
 enum workload_all_reduce sync_by (const struct terms *t, int stage);
 

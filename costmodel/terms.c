@@ -223,7 +223,7 @@ static void add_shares (const struct terms *t, const struct members *m,
 }
 
 /* No node is shared any more. */
-static void clear_shares (struct scratch *s)
+void clear_shares (struct scratch *s)
 {
     while (s->n_shared > 0)
         s->share[s->shared[--s->n_shared]] = 0;
@@ -559,13 +559,20 @@ double sync_price (const struct terms *t, int stage, const int *slot_node,
     return time;
 }
 
+void share_sync (const struct terms *t, int stage, enum workload_group_kind kind)
+{
+    struct members all = stage_groups (t, stage, kind);
+    struct kinds kinds = kinds_of (t, &all);
+
+    add_shares (t, &all, &kinds);
+}
+
 enum workload_all_reduce sync_by (const struct terms *t, int stage)
 {
     struct members all = stage_groups (t, stage, GROUP_SYNC);
-    struct kinds kinds = kinds_of (t, &all);
     struct costmodel_ring r;
 
-    add_shares (t, &all, &kinds);
+    share_sync (t, stage, GROUP_SYNC);
     r = ring_of (t, &all, t->scratch->share, "dp");
     clear_shares (t->scratch);
     return costmodel_sync_by (t->problem.profile, &r, all.n, &t->volume,

@@ -37,6 +37,9 @@ $L check "$T/plan.json" --json >"$T/check.json"
 valid check "$T/check.json" "check"
 printf '0 cnode2-001 -\n' | $L check "$T/plan.json" --running - --json >"$T/running.json" 2>/dev/null
 valid check "$T/running.json" "check --running"
+python3 tests/lib/nccl_logs.py "$T/plan.json" "$T/nccl" groups=world,tp,dp,pp
+$L check "$T/plan.json" --nccl-log "$T/nccl" --json >"$T/nccl.json" 2>/dev/null
+valid check "$T/nccl.json" "check --nccl-log"
 for c in "--tp 8 --pp 4 --recompute full" "--pp 2 --zero 0 --precision fp16" "--dp 8 --zero 3 --cp 2"; do
     $L mem llama-2-70b --gpu h100-sxm5-80g --seq 4096 $c --json >"$T/mem.json"
     valid mem "$T/mem.json" "mem $c"

@@ -152,6 +152,7 @@ static const struct target targets[] = {
      "nodes.json llama-2-7b --profile in.json --tp 2 --pp 2 --json" JOB, NULL},
     {"check", "plan", "in.json", &cli_check, "in.json", NULL},
     {"running", "running", "in.txt", &cli_check, "plan.json --running in.txt", NULL},
+    {"nccl_log", "nccl", "in.log", &cli_check, "plan.json --nccl-log in.log --json", NULL},
     {"eval", "plan", "in.json", &cli_eval, "in.json --json", NULL},
     {"report", "plan", "in.json", &cli_report, "in.json -o -", NULL},
     {"emit", "plan", "in.json", &cli_emit, "in.json -d out", NULL},

@@ -123,7 +123,7 @@ enum status jobs_toml_read (struct jobs_reading *r, int file, char *text);
 /** Members of a JSON document as "a.b". */
 enum status jobs_json_read (struct jobs_reading *r, int file, json_t *doc);
 
-/* ---- logs: log.c ---- */
+/* ---- logs: log.c, and lines.c below it ---- */
 
 enum status jobs_log_read (struct jobs_reading *r, int file, char *text, bool *known);
 /** Add to a run's list of samples. */
@@ -134,6 +134,9 @@ bool jobs_after (const char *line, const char *phrase, double *x);
 /** A whole number printed by the run, as a fact of it. */
 void jobs_printed (struct jobs_reading *r, const struct jobs_run *run, int line,
                    const char *key, double value);
+/** Another run, which has printed nothing yet.  @return NULL when out of memory */
+struct jobs_run *jobs_begin_run (struct jobs_reading *r, int file,
+                                 const struct jobs_dialect *dialect);
 /** Note the iteration; one that goes back begins another run.
  *  @return the run that the line is of; NULL when out of memory */
 struct jobs_run *jobs_iteration (struct jobs_reading *r, struct jobs_run *run,

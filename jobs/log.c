@@ -9,88 +9,8 @@
 #include "base/file.h"
 #include "topology/gpu_product.h"
 
-#define SAMPLES_MAX 1000000
-
 static const struct jobs_dialect *const dialects[] = {
     &jobs_nemo, &jobs_torchtitan, &jobs_nanotron, &jobs_deepspeed, &jobs_megatron};
-
-bool jobs_sample (double **list, int *n, double value)
-{
-    if (!(value > 0) || value > 1e15 || *n >= SAMPLES_MAX)
-        return true;
-    if (!array_grow (list, (size_t) *n, sizeof **list))
-        return false;
-    (*list)[(*n)++] = value;
-    return true;
-}
-
-bool jobs_after (const char *line, const char *phrase, double *x)
-{
-    const char *at = strstr (line, phrase);
-    char digits[48], *end;
-    size_t n = 0;
-
-    if (!at)
-        return false;
-    at += strlen (phrase);
-    at += strspn (at, " \t:=|");
-    for (; n < sizeof digits - 1 && *at &&
-           (isdigit ((unsigned char) *at) || strchr (".,eE+-", *at));
-         at++)
-        if (*at != ',')
-            digits[n++] = *at;
-        else if (!isdigit ((unsigned char) at[1]))
-            break;
-    digits[n] = '\0';
-    *x = strtod (digits, &end);
-    if (end == digits || !(*x >= 0 && *x < 1e18))
-        return false;
-    *x *= *at == 'K'                                   ? 1e3
-          : *at == 'M' && at[1] != 'i'                 ? 1e6
-          : *at == 'G' && at[1] != 'i' && at[1] != 'B' ? 1e9
-          : *at == 'T' && at[1] != 'i' && at[1] != 'F' ? 1e12
-                                                       : 1;
-    return true;
-}
-
-void jobs_printed (struct jobs_reading *r, const struct jobs_run *run, int line,
-                   const char *key, double value)
-{
-    char text[32];
-
-    snprintf (text, sizeof text, "%.0f", value);
-    for (int i = r->n_said - 1; i >= 0 && r->said[i].run == (int) (run - r->run); i--)
-        if (strcmp (r->said[i].key, key) == 0 && strcmp (r->said[i].value, text) == 0)
-            return; /* as every step's line says it */
-    if (value < 1e15 && r->lost == ST_OK)
-        r->lost = jobs_say (r, run->file, line, (int) (run - r->run), key, text);
-}
-
-static struct jobs_run *begin_run (struct jobs_reading *r, int file,
-                                   const struct jobs_dialect *dialect)
-{
-    if (!array_grow (&r->run, (size_t) r->n_runs, sizeof *r->run)) {
-        r->lost = err_nomem (r->err);
-        return NULL;
-    }
-    r->run[r->n_runs] =
-        (struct jobs_run){.dialect = dialect, .iteration = -1, .file = file};
-    return &r->run[r->n_runs++];
-}
-
-struct jobs_run *jobs_iteration (struct jobs_reading *r, struct jobs_run *run,
-                                 long iteration)
-{
-    /* Ranks that print side by side may be a step apart. */
-    if (run->iteration > iteration + 1) {
-        const int file = run->file;
-
-        run = begin_run (r, file, run->dialect);
-    }
-    if (run)
-        run->iteration = iteration;
-    return run;
-}
 
 /* Escape sequences of coloured lines go, in place. */
 static void plain (char *line)
@@ -175,7 +95,7 @@ static enum status take_line (struct jobs_reading *r, char *line, int number)
     plain (line);
     if (strstr (line, " arguments ---------") && run->iteration >= 0 &&
         !strstr (line, "end of"))
-        run = begin_run (r, file, NULL);
+        run = jobs_begin_run (r, file, NULL);
     if (!run)
         return ST_NOMEM;
     if (ran_out (line))
@@ -197,7 +117,7 @@ enum status jobs_log_read (struct jobs_reading *r, int file, char *text, bool *k
     int first = r->n_runs, said = r->n_said, number = 1;
     char *line = text, *end;
 
-    if (!begin_run (r, file, NULL))
+    if (!jobs_begin_run (r, file, NULL))
         return ST_NOMEM;
     for (; *line; line = end) {
         bool ends;

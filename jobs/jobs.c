@@ -82,6 +82,13 @@ static void lower_truth (char *value)
         value[0] = (char) tolower ((unsigned char) value[0]);
 }
 
+/* What any log may name: the product, and its memory. */
+static bool is_printed_gpu (const struct jobs_said *s)
+{
+    return s->run >= 0 &&
+           (strcmp (s->key, "gpu") == 0 || strcmp (s->key, "gpu_mem_gb") == 0);
+}
+
 static enum status state (struct jobs_reading *r, const struct jobs_said *s)
 {
     const struct jobs_dialect *d = dialect_of (r, s);
@@ -92,7 +99,7 @@ static enum status state (struct jobs_reading *r, const struct jobs_said *s)
     for (const struct jobs_dialect *up = d; up; up = up->like)
         if (up->normalise)
             up->normalise (key);
-    fact = s->run >= 0 && strncmp (s->key, "gpu", 3) == 0 ? s->key : fact_of (d, key);
+    fact = is_printed_gpu (s) ? s->key : fact_of (d, key);
     if (!fact)
         return ST_OK;
     if (!value) {

@@ -55,9 +55,7 @@ struct jobs_reading {
     int n_facts;
     bool has_model;
     struct workload_model model;
-    int model_file;
     const struct jobs_dialect *of_file[JOBS_FILES_MAX]; /* NULL: a log or a model */
-    bool from_model;  /* facts come from the model's shape */
     enum status lost; /* what a reader of lines could not return */
     struct notes *notes;
     struct error *err;

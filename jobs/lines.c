@@ -19,6 +19,20 @@ bool jobs_sample (double **list, int *n, double value)
     return true;
 }
 
+/* "1.2K", "3G"; "MiB", "GB" and "TFLOP" are units of what the caller knows. */
+static double thousands (const char *suffix)
+{
+    static const char letters[] = "KMGT";
+    const char *at = *suffix ? strchr (letters, *suffix) : NULL;
+    double by = 1;
+
+    if (!at || (*suffix != 'K' && suffix[1] && strchr ("iBF", suffix[1])))
+        return 1;
+    for (const char *c = letters; c <= at; c++)
+        by *= 1e3;
+    return by;
+}
+
 bool jobs_after (const char *line, const char *phrase, double *x)
 {
     const char *at = strstr (line, phrase);
@@ -40,11 +54,7 @@ bool jobs_after (const char *line, const char *phrase, double *x)
     *x = strtod (digits, &end);
     if (end == digits || !(*x >= 0 && *x < 1e18))
         return false;
-    *x *= *at == 'K'                                   ? 1e3
-          : *at == 'M' && at[1] != 'i'                 ? 1e6
-          : *at == 'G' && at[1] != 'i' && at[1] != 'B' ? 1e9
-          : *at == 'T' && at[1] != 'i' && at[1] != 'F' ? 1e12
-                                                       : 1;
+    *x *= thousands (at);
     return true;
 }
 

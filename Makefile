@@ -35,7 +35,7 @@ VERSION := $(shell sed -n 's/.*LINKWISE_VERSION "\(.*\)".*/\1/p' base/version.h)
 # builds; a test that needs one of the others skips and names it.  `make check` installs the small
 # ones, each behind one of its commands, and goes on where it may not.
 NEEDS := stdio.h:libc6-dev glpk.h:libglpk-dev jansson.h:libjansson-dev hwloc.h:libhwloc-dev expat.h:libexpat1-dev \
-         sha2.h:libmd-dev csv.h:libcsv-dev nlopt.h:libnlopt-dev
+         sha2.h:libmd-dev csv.h:libcsv-dev nlopt.h:libnlopt-dev yaml.h:libyaml-dev
 DEPS := gcc make pkg-config $(foreach n,$(NEEDS),$(lastword $(subst :, ,$n))) libcmocka-dev perl
 CHECK_NEEDS := prove:perl python3:python3 ip:iproute2 hostname:hostname
 CHECK_DEPS := $(foreach n,$(CHECK_NEEDS),$(lastword $(subst :, ,$n))) python3-jsonschema
@@ -71,7 +71,8 @@ OUR_CFLAGS := -std=c11 -D_GNU_SOURCE -I. -fPIC $(WARN) $(OPENMP) $(SAN_FLAGS) \
 PROBE_LIBS := $(or $(call pkg,--libs,jansson hwloc expat),-ljansson -lhwloc -lexpat) \
               $(or $(call pkg,--libs,libmd),-lmd) -lm -ldl -lpthread
 LIBS := -lglpk -lcsv $(or $(call pkg,--libs,jansson hwloc expat),-ljansson -lhwloc -lexpat) \
-        $(or $(call pkg,--libs,libmd),-lmd) $(or $(call pkg,--libs,nlopt),-lnlopt) -lm
+        $(or $(call pkg,--libs,libmd),-lmd) $(or $(call pkg,--libs,nlopt),-lnlopt) \
+        $(or $(call pkg,--libs,yaml-0.1),-lyaml) -lm
 OUR_LDFLAGS := $(OPENMP) $(SAN_FLAGS)
 
 ifneq ($(V),1)
@@ -83,7 +84,7 @@ endif
 
 MAPPER := pool bound place search replan
 ROOMS := base workload workload/schedule topology topology/machine topology/measured topology/edit topology/survey topology/export \
-         memest costmodel calibrate mapper $(MAPPER:%=mapper/%) check launch report api
+         memest costmodel calibrate jobs mapper $(MAPPER:%=mapper/%) check launch report api
 LIB_SRC := $(sort $(wildcard $(ROOMS:%=%/*.c)))
 CLI_SRC := $(sort $(wildcard cli/*.c))
 PROBE_SRC := $(sort $(wildcard bwprobe/*.c))
@@ -310,8 +311,8 @@ uninstall: $B/pages/table
 # linkwise.pc as this prefix needs it: what a static program links beside the library is in
 # Requires.private where pkg-config knows it, else in Libs.private; so is hwloc, since hwloc.pc
 # asks for a libudev that hwloc's own package does not bring.
-write_pc = known=; rest='-lglpk -lcsv -lhwloc'; for p in jansson expat nlopt libmd; do \
-	  if pkg-config --exists $$p 2>/dev/null; then known="$$known $$p"; else rest="$$rest -l$${p\#lib}"; fi; done; \
+write_pc = known=; rest='-lglpk -lcsv -lhwloc'; for p in jansson expat nlopt libmd yaml-0.1; do \
+	  if pkg-config --exists $$p 2>/dev/null; then known="$$known $$p"; else case $$p in yaml*) rest="$$rest -lyaml";; *) rest="$$rest -l$${p\#lib}";; esac; fi; done; \
 	printf '%s\n' 'prefix=$(prefix)' 'libdir=$(libdir)' 'includedir=$(includedir)' '' 'Name: linkwise' \
 	  'Description: placement of training jobs on measured clusters' 'Version: $(VERSION)' \
 	  "Requires.private:$$known" 'Libs: -L$${libdir} -llinkwise' \

@@ -92,25 +92,31 @@ static enum status parse (const char *path, const char *data, size_t len,
     return ST_OK;
 }
 
-enum status csv_table_read (const char *path, struct csv_table *out, struct error *err)
+enum status csv_table_parse (const char *name, const char *data, size_t len,
+                             struct csv_table *out, struct error *err)
 {
     struct csv_table t = {0};
+    const char *why = file_not_text (data, len);
+    size_t mark = file_mark (data, len);
+    enum status st = why ? err_set (err, ST_INVALID, "%s: %s", name, why)
+                         : parse (name, data + mark, len - mark, &t, err);
+
+    if (st == ST_OK)
+        *out = t;
+    else
+        csv_table_release (&t);
+    return st;
+}
+
+enum status csv_table_read (const char *path, struct csv_table *out, struct error *err)
+{
     char *data;
     size_t len;
     enum status st;
 
     TRY (file_read (path, &data, &len, err));
-
-    const char *name = file_title (path), *why = file_not_text (data, len);
-    size_t mark = file_mark (data, len);
-
-    st = why ? err_set (err, ST_INVALID, "%s: %s", name, why)
-             : parse (name, data + mark, len - mark, &t, err);
+    st = csv_table_parse (file_title (path), data, len, out, err);
     free (data);
-    if (st == ST_OK)
-        *out = t;
-    else
-        csv_table_release (&t);
     return st;
 }
 

@@ -20,6 +20,9 @@ struct csv_table {
  *  @param[out] t  release with csv_table_release
  *  @return ST_OK, ST_IO, ST_NOMEM, or ST_INVALID */
 enum status csv_table_read (const char *path, struct csv_table *t, struct error *err);
+/** The same of text.  @param[in] name  for messages */
+enum status csv_table_parse (const char *name, const char *data, size_t len,
+                             struct csv_table *t, struct error *err);
 void csv_table_release (struct csv_table *t);
 
 /** The first column with that name at or after `from`, or -1. */

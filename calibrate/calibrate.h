@@ -92,6 +92,9 @@ struct calibrate_runs {
  */
 enum status calibrate_runs_read (const char *path, struct calibrate_runs *r,
                                  struct error *err);
+/** The same of text.  @param[in] name  for messages */
+enum status calibrate_runs_parse (const char *name, const char *data, size_t len,
+                                  struct calibrate_runs *r, struct error *err);
 void calibrate_runs_release (struct calibrate_runs *r);
 
 /** The GPU type that a source's spelling means ("A100-SXM4-80GB", "h100_80gb", "T4

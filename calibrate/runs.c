@@ -315,6 +315,9 @@ static const char *read_config (const struct row *r, struct calibrate_run *run)
     run->sequence_parallel_said = sp[0] != '\0';
     c->sequence_parallel = c->deg.tp > 1 && sp[0] == '1';
     run->recompute_said = calibrate_cell (r, "recompute")[0] != '\0';
+    c->optimizer_bytes = calibrate_note_int (r, "optimizer-bytes", 0);
+    if (c->optimizer_bytes < 0 || c->optimizer_bytes > WORKLOAD_OPTIMIZER_BYTES_MAX)
+        return "optimizer-bytes is out of range";
     if (!read_recompute (r, &run->model, c))
         return "recompute not supported";
     if (!read_schedule (r, c))
@@ -408,15 +411,14 @@ static enum status assume_framework (struct calibrate_runs *runs, struct error *
     return ST_OK;
 }
 
-enum status calibrate_runs_read (const char *path, struct calibrate_runs *out,
-                                 struct error *err)
+/* The rows of a table, which is taken over. */
+static enum status read_table (const char *path, struct csv_table *table,
+                               struct calibrate_runs *out, struct error *err)
 {
-    struct calibrate_runs runs = {0};
+    struct calibrate_runs runs = {.table = *table};
     struct row r = {.table = &runs.table};
-    enum status st = csv_table_read (path, &runs.table, err);
+    enum status st = calibrate_check_columns (path, &runs, err);
 
-    if (st == ST_OK)
-        st = calibrate_check_columns (path, &runs, err);
     if (st == ST_OK &&
         !(runs.run = calloc ((size_t) runs.table.rows + 1, sizeof *runs.run)))
         st = err_nomem (err);
@@ -451,6 +453,24 @@ enum status calibrate_runs_read (const char *path, struct calibrate_runs *out,
     else
         calibrate_runs_release (&runs);
     return st;
+}
+
+enum status calibrate_runs_read (const char *path, struct calibrate_runs *out,
+                                 struct error *err)
+{
+    struct csv_table table;
+
+    TRY (csv_table_read (path, &table, err));
+    return read_table (path, &table, out, err);
+}
+
+enum status calibrate_runs_parse (const char *name, const char *data, size_t len,
+                                  struct calibrate_runs *out, struct error *err)
+{
+    struct csv_table table;
+
+    TRY (csv_table_parse (name, data, len, &table, err));
+    return read_table (name, &table, out, err);
 }
 
 void calibrate_runs_release (struct calibrate_runs *r)

@@ -21,9 +21,9 @@
 /* The commands. */
 extern const struct cli_command cli_plan, cli_mem, cli_time, cli_eval, cli_explain,
     cli_check, cli_emit, cli_compare, cli_report, cli_topo, cli_bind, cli_validate,
-    cli_calibrate, cli_gpus, cli_models, cli_cluster_show, cli_cluster_check,
-    cli_cluster_merge, cli_cluster_import, cli_cluster_layers, cli_cluster_drain,
-    cli_cluster_synth, cli_cluster_export;
+    cli_calibrate, cli_import_job, cli_gpus, cli_models, cli_cluster_show,
+    cli_cluster_check, cli_cluster_merge, cli_cluster_import, cli_cluster_layers,
+    cli_cluster_drain, cli_cluster_synth, cli_cluster_export;
 
 /* ---- options that several commands share ---- */
 

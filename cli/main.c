@@ -18,7 +18,7 @@ struct menu {
     const struct {
         const char *name, *what;
         const struct cli_command *command; /* NULL: the menu of clusters */
-    } line[17];                            /* the first without a name ends them */
+    } line[18];                            /* the first without a name ends them */
 };
 
 static const struct menu cluster = {
@@ -53,7 +53,7 @@ static const struct menu program = {
              "should run on\nwhich GPU?\n\nCommands:\n",
     .more = "\n`linkwise COMMAND --help` lists the options.  Exit codes: 0 done, 1 "
             "failed or bad\ncontent, 2 bad options, 3 nothing fits.\n",
-    .width = 9,
+    .width = 10,
     .line = {
         {"plan", "find parallel degrees and a placement for a model on a cluster",
          &cli_plan},
@@ -74,6 +74,8 @@ static const struct menu program = {
         {"validate", "compare estimates with the measurements of a runs file",
          &cli_validate},
         {"calibrate", "fit a framework profile to measured runs", &cli_calibrate},
+        {"import-job", "estimate a running job by its own files and log",
+         &cli_import_job},
         {"gpus", "list the built-in GPU types", &cli_gpus},
         {"models", "list the model presets", &cli_models}}};
 

@@ -124,6 +124,14 @@ valid calibrate "$T/calibrate.json" "calibrate with times"
 valid profile "$T/profile.json" "a profile fitted to memory and times"
 sed '1n;s/,[0-9.]*,[01]*,$/,,,/' "$T/times.csv" | $L calibrate - --json >"$T/calibrate.json"
 valid calibrate "$T/calibrate.json" "calibrate times alone"
+F=tests/jobs/files
+$L import-job $F/llama-8b.sh $F/llama-8b.log --json >"$T/job.json" 2>/dev/null
+valid import-job "$T/job.json" "import-job"
+sed 's/recompute_granularity: null/recompute_granularity: full/' $F/bridge.yaml >"$T/slow.yaml"
+$L import-job "$T/slow.yaml" --gpus 8 --gpu h100 --json >"$T/job.json" 2>/dev/null
+valid import-job "$T/job.json" "import-job with a better plan"
+grep -q '"best_plan": {' "$T/job.json"
+result $? "... which there is" "$T/job.json"
 ASAN_OPTIONS=detect_leaks=0 $L topo >"$T/node.json" 2>/dev/null
 valid cluster "$T/node.json" "topo"
 cat >"$T/topo.txt" <<X

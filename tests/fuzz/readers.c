@@ -160,6 +160,8 @@ static const struct target targets[] = {
     {"from", "plan", "in.json", &cli_plan, "--from in.json --threads 1 -o -", NULL},
     {"validate", "runs", "in.csv", &cli_validate, "in.csv --per-row -", NULL},
     {"calibrate", "runs", "in.csv", &cli_calibrate, "in.csv -o -", NULL},
+    {"job", "job", "in.txt", &cli_import_job,
+     "in.txt --gpus 8 --seq 2048 --gpu h100 --no-plan --json", NULL},
     {"wire", "wire", "in", NULL, NULL, read_wire},
     {"journal", "journal", "links.json.part", NULL, NULL, read_journal}};
 

@@ -13,7 +13,7 @@ rank() {
     topology/export) echo 12 ;;
     topology/*) echo 11 ;;
     memest | costmodel) echo 20 ;;
-    calibrate | check | mapper) echo 30 ;;
+    calibrate | check | jobs | mapper) echo 30 ;;
     mapper/pool) echo 31 ;; mapper/bound) echo 32 ;; mapper/place) echo 33 ;;
     mapper/search) echo 34 ;; mapper/replan) echo 35 ;;
     launch | report) echo 40 ;;

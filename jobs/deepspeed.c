@@ -1,0 +1,204 @@
+/* DeepSpeed: ds_config.json, the configuration and the throughput that its engine prints, and the
+ * lines of Hugging Face's Trainer. */
+#include "jobs/jobs_private.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/json.h"
+
+static const struct jobs_key keys[] = {
+    {"train_batch_size", "global_batch"},
+    {"train_micro_batch_size_per_gpu", "micro_batch"},
+    {"gradient_accumulation_steps", "accumulation"},
+    {"zero_optimization.stage", "zero"},
+    {"zero_optimization_stage", "zero"}, /* printed */
+    {"zero_stage", "zero"},
+    {"bf16.enabled", "ds-bf16"},
+    {"bfloat16.enabled", "ds-bf16"},
+    {"bfloat16_enabled", "ds-bf16"},
+    {"fp16.enabled", "ds-fp16"},
+    {"fp16_enabled", "ds-fp16"},
+    {"world_size", "gpus"},
+    {"num_gpus", "gpus_per_node"},
+    {"num_nodes", "nodes"},
+    {"pipeline.stages", "pp"},
+    {"tensor_parallel.autotp_size", "tp"},
+    {"sequence_parallel_size", "cp"},
+    {"activation_checkpointing.number_checkpoints", NULL},
+    {NULL, NULL}};
+
+static const char *const harmless[] = {"optimizer.",
+                                       "scheduler.",
+                                       "steps_per_print",
+                                       "wall_clock",
+                                       "gradient_clipping",
+                                       "fp16.",
+                                       "bf16.",
+                                       "wandb",
+                                       "tensorboard",
+                                       "csv_monitor",
+                                       "comet",
+                                       "monitor",
+                                       "flops_prof",
+                                       "comms_logger",
+                                       "dump_state",
+                                       "prescale",
+                                       "memory_breakdown",
+                                       "aio.",
+                                       "checkpoint",
+                                       "data_types",
+                                       "communication_data_type",
+                                       "zero_allow_untested",
+                                       "zero_force_ds_cpu_optimizer",
+                                       "zero_optimization.overlap_comm",
+                                       "zero_optimization.contiguous_gradients",
+                                       "zero_optimization.allgather",
+                                       "zero_optimization.reduce",
+                                       "zero_optimization.sub_group_size",
+                                       "zero_optimization.stage3_",
+                                       "zero_optimization.round_robin",
+                                       "autotuning",
+                                       "seed",
+                                       "activation_checkpointing.profile",
+                                       "activation_checkpointing.synchronize",
+                                       "activation_checkpointing.contiguous",
+                                       "data_efficiency",
+                                       "curriculum",
+                                       "elasticity",
+                                       "zero_optimization.load_from",
+                                       "zero_optimization.ignore_unused",
+                                       "gradient_pre",
+                                       "zero_optimization.offload_optimizer.pin",
+                                       "zero_optimization.offload_param.pin",
+                                       NULL};
+
+static void add_member (struct text *way, const char *key, size_t len)
+{
+    text_add (way, "%s%.*s", way->len ? "." : "", (int) len, key);
+}
+
+/* Lines are not kept by jansson: statements of JSON have none. */
+static enum status say_members (struct jobs_reading *r, int file, const json_t *at,
+                                const char *way, int depth)
+{
+    const char *key;
+    json_t *v;
+    enum status st = ST_OK;
+
+    json_object_foreach ((json_t *) at, key, v)
+    {
+        struct text own = {0};
+        char number[32];
+
+        text_add (&own, "%s", way);
+        add_member (&own, key, strlen (key));
+        if (own.failed)
+            st = err_nomem (r->err);
+        else if (json_is_object (v) && depth < 32)
+            st = say_members (r, file, v, text_str (&own), depth + 1);
+        else if (json_is_string (v) && strcmp (json_string_value (v), "auto") != 0)
+            st = jobs_say (r, file, 0, -1, text_str (&own), json_string_value (v));
+        else if (json_is_boolean (v))
+            st = jobs_say (r, file, 0, -1, text_str (&own),
+                           json_is_true (v) ? "true" : "false");
+        else if (json_is_number (v)) {
+            snprintf (number, sizeof number, "%.12g", json_number_value (v));
+            st = jobs_say (r, file, 0, -1, text_str (&own), number);
+        }
+        text_free (&own);
+        TRY (st);
+    }
+    return ST_OK;
+}
+
+enum status jobs_json_read (struct jobs_reading *r, int file, json_t *doc)
+{
+    return say_members (r, file, doc, "", 0);
+}
+
+static enum status finish (struct jobs_reading *r)
+{
+    const char *zero = jobs_value (r, "zero");
+    const char *precision = jobs_true (r, "ds-bf16")   ? "bf16"
+                            : jobs_true (r, "ds-fp16") ? "fp16"
+                                                       : NULL;
+    size_t n = zero ? strcspn (zero, "0123") : 0;
+
+    if (zero && n > 0 && zero[n]) { /* "ZeroStageEnum.weights" is none of these */
+        char stage[2] = {zero[n], '\0'};
+
+        TRY (jobs_set (r, "zero", stage, -1, 0, false));
+    }
+    if (precision)
+        TRY (jobs_default (r, "precision", precision));
+    return jobs_find (r, "tp") || jobs_find (r, "deepspeed")
+               ? ST_OK
+               : jobs_default (r, "framework", "deepspeed");
+}
+
+/* ---- the log ---- */
+
+static bool take_trainer (struct jobs_reading *r, struct jobs_run *run, const char *line,
+                          int number)
+{
+    static const struct {
+        const char *phrase, *key;
+    } said[] = {{"Total train batch size (w. parallel, distributed & accumulation)",
+                 "train_batch_size"},
+                {"Instantaneous batch size per device", "train_micro_batch_size_per_gpu"},
+                {"Gradient Accumulation steps", "gradient_accumulation_steps"}};
+    double x;
+
+    for (size_t i = 0; i < COUNT_OF (said); i++)
+        if (jobs_after (line, said[i].phrase, &x)) {
+            jobs_printed (r, run, number, said[i].key, x);
+            return true;
+        }
+    if (!jobs_after (line, "'train_samples_per_second'", &x))
+        return false;
+    if (run->n_samples == 0 && !jobs_sample (&run->samples_per_s, &run->n_samples, x))
+        r->lost = err_nomem (r->err);
+    return true;
+}
+
+static void take_memory (struct jobs_run *run, const char *line)
+{
+    double gib;
+
+    if (jobs_after (line, "MaxMemAllocated", &gib) || jobs_after (line, "Max_MA", &gib))
+        run->allocated_bytes = fmax (run->allocated_bytes, gib * 1073741824.0);
+    if (jobs_after (line, "Max_CA", &gib))
+        run->reserved_bytes = fmax (run->reserved_bytes, gib * 1073741824.0);
+}
+
+static bool log_line (struct jobs_reading *r, struct jobs_run *run, const char *line,
+                      int number)
+{
+    double rate, step;
+
+    if (take_trainer (r, run, line, number))
+        return true;
+    if (strstr (line, "Max_MA")) {
+        take_memory (run, line);
+        return true;
+    }
+    if (!jobs_after (line, "CurrSamplesPerSec", &rate) &&
+        !(strstr (line, "timer.py") && jobs_after (line, "SamplesPerSec", &rate)))
+        return false;
+    if (jobs_after (line, "global_step", &step))
+        run = jobs_iteration (r, run, (long) step);
+    if (!run)
+        return true;
+    take_memory (run, line);
+    if (!jobs_sample (&run->samples_per_s, &run->n_samples, rate))
+        r->lost = err_nomem (r->err);
+    return true;
+}
+
+const struct jobs_dialect jobs_deepspeed = {.name = "DeepSpeed",
+                                            .framework = "deepspeed",
+                                            .keys = keys,
+                                            .harmless = harmless,
+                                            .finish = finish,
+                                            .log = log_line};

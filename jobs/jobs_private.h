@@ -1,0 +1,153 @@
+/* Shared by the files of jobs/ alone.
+ *
+ * A file becomes statements: option, value, line.  A dialect's table says which fact each option
+ * states, in one vocabulary for all: the columns of a runs file, and Megatron's option names for
+ * what goes among the notes of a row.  What a fact needs more than a table for, the dialect's
+ * `finish` works out.  row.c makes the row. */
+#ifndef JOBS_JOBS_PRIVATE_H
+#define JOBS_JOBS_PRIVATE_H
+
+#include <stddef.h>
+
+#include "jobs/jobs.h"
+
+#define COUNT_OF(ARRAY) (sizeof (ARRAY) / sizeof *(ARRAY))
+
+#define JOBS_VALUE_MAX 65536 /* bytes of a shell variable, and of any value */
+#define JOBS_SAID_MAX 20000  /* statements of a file */
+
+struct jobs_dialect;
+
+/** An option as a file says it. */
+struct jobs_said {
+    char *key, *value; /* a flag alone is "true" */
+    int file, line;
+    int run; /* of the logs; -1: it is no log */
+};
+
+/** A fact: the last statement of it. */
+struct jobs_fact {
+    char *name, *value;
+    int file, line; /* file -1: worked out, or given on the command line */
+    bool log;
+};
+
+/** A run that a log shows. */
+struct jobs_run {
+    const struct jobs_dialect *dialect; /* whose lines they are; NULL: none yet */
+    double *step_s, *tokens_per_s, *samples_per_s; /* [n_...] tokens of one GPU */
+    int n_steps, n_tokens, n_samples;
+    double tflops, mfu;                     /* the last ones; 0: none */
+    double reserved_bytes, allocated_bytes; /* peaks; 0: none */
+    long iteration;                         /* the last one; -1: none */
+    bool oom;
+    int file;
+};
+
+struct jobs_reading {
+    const char *const *file; /* [n_files] */
+    int n_files;
+    struct jobs_said *said;
+    int n_said;
+    struct jobs_run *run;
+    int n_runs;
+    struct jobs_fact *fact; /* of the job at hand */
+    int n_facts;
+    bool has_model;
+    struct workload_model model;
+    const struct jobs_dialect *of_file[JOBS_FILES_MAX]; /* NULL: a log or a model */
+    enum status lost; /* what a reader of lines could not return */
+    struct notes *notes;
+    struct error *err;
+};
+
+/** What an option states. */
+struct jobs_key {
+    const char *key;
+    const char *fact; /* NULL: it is one by the same name */
+};
+
+struct jobs_dialect {
+    const char *name;                /* "Megatron-LM" */
+    const char *framework;           /* as runs files spell it */
+    const struct jobs_dialect *like; /* whose options it has besides; or NULL */
+    const struct jobs_key *keys;     /* up to a NULL key */
+    /** Options of no matter, up to NULL: words that they begin with, with a '*' in front that are
+     *  within, with a '=' behind whole. */
+    const char *const *harmless;
+    /** A key as the table has it, in place; NULL: it is already. */
+    void (*normalise) (char *key);
+    bool reserved; /* its runs' peaks are what the allocator reserved */
+    /** Facts that follow from several; or NULL. */
+    enum status (*finish) (struct jobs_reading *r);
+    /** Take what a log's line says; false: it is not of this framework. */
+    bool (*log) (struct jobs_reading *r, struct jobs_run *run, const char *line,
+                 int number);
+};
+
+extern const struct jobs_dialect jobs_megatron, jobs_nemo, jobs_torchtitan,
+    jobs_deepspeed, jobs_nanotron;
+
+/* ---- statements and facts: said.c ---- */
+
+/** Add a statement.  @param run  -1: the file is no log */
+enum status jobs_say (struct jobs_reading *r, int file, int line, int run,
+                      const char *key, const char *value);
+/** State a fact; one that was stated otherwise in another file is noted.
+ *  @param file  -1: it is worked out */
+enum status jobs_set (struct jobs_reading *r, const char *name, const char *value,
+                      int file, int line, bool log);
+/** The same, of what is worked out, unless it was stated. */
+enum status jobs_default (struct jobs_reading *r, const char *name, const char *value);
+enum status jobs_default_int (struct jobs_reading *r, const char *name, long value);
+void jobs_forget (struct jobs_reading *r, const char *name);
+const struct jobs_fact *jobs_find (const struct jobs_reading *r, const char *name);
+/** The fact's value, or NULL. */
+const char *jobs_value (const struct jobs_reading *r, const char *name);
+/** Is it stated and neither false nor 0? */
+bool jobs_true (const struct jobs_reading *r, const char *name);
+/** A whole number from 0; `absent` where it is not stated or something else. */
+long jobs_int (const struct jobs_reading *r, const char *name, long absent);
+
+/* ---- syntaxes ---- */
+
+/** Options of the commands of a shell script, or of a file of options. */
+enum status jobs_shell_read (struct jobs_reading *r, int file, char *text);
+/** Entries of a YAML document as "a.b" or "a.0". */
+enum status jobs_yaml_read (struct jobs_reading *r, int file, const char *text,
+                            size_t len);
+/** Entries of a TOML file as "table.key"; what it does not know of TOML is refused. */
+enum status jobs_toml_read (struct jobs_reading *r, int file, char *text);
+/** Members of a JSON document as "a.b". */
+enum status jobs_json_read (struct jobs_reading *r, int file, json_t *doc);
+
+/* ---- logs: log.c, and lines.c below it ---- */
+
+enum status jobs_log_read (struct jobs_reading *r, int file, char *text, bool *known);
+/** Add to a run's list of samples. */
+bool jobs_sample (double **list, int *n, double value);
+/** The number after a phrase, with "K", "M", "G" or "T" as a factor of 1000 each and commas
+ *  among its digits; blanks, ':', '=' and '|' may stand between.  false: not there. */
+bool jobs_after (const char *line, const char *phrase, double *x);
+/** A whole number printed by the run, as a fact of it. */
+void jobs_printed (struct jobs_reading *r, const struct jobs_run *run, int line,
+                   const char *key, double value);
+/** Another run, which has printed nothing yet.  @return NULL when out of memory */
+struct jobs_run *jobs_begin_run (struct jobs_reading *r, int file,
+                                 const struct jobs_dialect *dialect);
+/** Note the iteration; one that goes back begins another run.
+ *  @return the run that the line is of; NULL when out of memory */
+struct jobs_run *jobs_iteration (struct jobs_reading *r, struct jobs_run *run,
+                                 long iteration);
+
+/* ---- the model and the row ---- */
+
+/** Facts from the model's shape, where nothing else states them. */
+enum status jobs_model_facts (struct jobs_reading *r);
+/** A preset by a looser name; false: none. */
+bool jobs_preset (struct jobs_reading *r, const char *name);
+/** The row of the facts and the run.  @param run  may be NULL */
+enum status jobs_row (struct jobs_reading *r, const struct jobs_given *given,
+                      const struct jobs_run *run, struct jobs_job *out);
+
+#endif

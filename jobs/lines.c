@@ -1,0 +1,98 @@
+/* What readers of log lines share: numbers behind phrases, samples, runs. */
+#include "jobs/jobs_private.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+
+#define SAMPLES_MAX 1000000
+
+bool jobs_sample (double **list, int *n, double value)
+{
+    if (!(value > 0) || value > 1e15 || *n >= SAMPLES_MAX)
+        return true;
+    if (!array_grow (list, (size_t) *n, sizeof **list))
+        return false;
+    (*list)[(*n)++] = value;
+    return true;
+}
+
+/* "1.2K", "3G"; "MiB", "GB" and "TFLOP" are units of what the caller knows. */
+static double thousands (const char *suffix)
+{
+    static const char letters[] = "KMGT";
+    const char *at = *suffix ? strchr (letters, *suffix) : NULL;
+    double by = 1;
+
+    if (!at || (*suffix != 'K' && suffix[1] && strchr ("iBF", suffix[1])))
+        return 1;
+    for (const char *c = letters; c <= at; c++)
+        by *= 1e3;
+    return by;
+}
+
+bool jobs_after (const char *line, const char *phrase, double *x)
+{
+    const char *at = strstr (line, phrase);
+    char digits[48], *end;
+    size_t n = 0;
+
+    if (!at)
+        return false;
+    at += strlen (phrase);
+    at += strspn (at, " \t:=|");
+    for (; n < sizeof digits - 1 && *at &&
+           (isdigit ((unsigned char) *at) || strchr (".,eE+-", *at));
+         at++)
+        if (*at != ',')
+            digits[n++] = *at;
+        else if (!isdigit ((unsigned char) at[1]))
+            break;
+    digits[n] = '\0';
+    *x = strtod (digits, &end);
+    if (end == digits || !(*x >= 0 && *x < 1e18))
+        return false;
+    *x *= thousands (at);
+    return true;
+}
+
+void jobs_printed (struct jobs_reading *r, const struct jobs_run *run, int line,
+                   const char *key, double value)
+{
+    char text[32];
+
+    snprintf (text, sizeof text, "%.0f", value);
+    for (int i = r->n_said - 1; i >= 0 && r->said[i].run == (int) (run - r->run); i--)
+        if (strcmp (r->said[i].key, key) == 0 && strcmp (r->said[i].value, text) == 0)
+            return; /* as every step's line says it */
+    if (value < 1e15 && r->lost == ST_OK)
+        r->lost = jobs_say (r, run->file, line, (int) (run - r->run), key, text);
+}
+
+struct jobs_run *jobs_begin_run (struct jobs_reading *r, int file,
+                                 const struct jobs_dialect *dialect)
+{
+    if (!array_grow (&r->run, (size_t) r->n_runs, sizeof *r->run)) {
+        r->lost = err_nomem (r->err);
+        return NULL;
+    }
+    r->run[r->n_runs] =
+        (struct jobs_run){.dialect = dialect, .iteration = -1, .file = file};
+    return &r->run[r->n_runs++];
+}
+
+struct jobs_run *jobs_iteration (struct jobs_reading *r, struct jobs_run *run,
+                                 long iteration)
+{
+    /* Ranks that print side by side may be a step apart. */
+    if (run->iteration > iteration + 1) {
+        const int file = run->file;
+
+        run = jobs_begin_run (r, file, run->dialect);
+    }
+    if (run)
+        run->iteration = iteration;
+    return run;
+}

@@ -1,0 +1,139 @@
+/* Logs: lines by who prints them, and what many print alike. */
+#include "jobs/jobs_private.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/file.h"
+#include "topology/gpu_product.h"
+
+static const struct jobs_dialect *const dialects[] = {
+    &jobs_nemo, &jobs_torchtitan, &jobs_nanotron, &jobs_deepspeed, &jobs_megatron};
+
+/* Escape sequences of coloured lines go, in place. */
+static void plain (char *line)
+{
+    char *to = line;
+
+    for (char *s = line; *s;) {
+        if (*s == '\033' && s[1] == '[') {
+            s += 2;
+            s += strspn (s, "0123456789;?");
+            s += *s != '\0';
+        } else
+            *to++ = *s++;
+    }
+    *to = '\0';
+}
+
+/* "  tensor_model_parallel_size ........ 8", as argparse's namespaces are printed. */
+static enum status take_dotted (struct jobs_reading *r, struct jobs_run *run, char *line,
+                                int number)
+{
+    char *dots = strstr (line, " ...."), *key, *value, *end;
+    struct jobs_run *own = run;
+
+    if (!dots)
+        return ST_OK;
+    for (key = dots; key > line && !isspace ((unsigned char) key[-1]); key--)
+        ;
+    value = dots + 1 + strspn (dots + 1, ".");
+    value += strspn (value, " \t");
+    end = value + strlen (value);
+    while (end > value && isspace ((unsigned char) end[-1]))
+        *--end = '\0';
+    *dots = '\0';
+    if (key == dots || !*value || strcmp (value, "None") == 0 ||
+        !(isalpha ((unsigned char) *key) || *key == '_'))
+        return ST_OK;
+    return jobs_say (r, own->file, number, (int) (own - r->run), key, value);
+}
+
+/* "NVIDIA H100 80GB HBM3" wherever a line names a product. */
+static enum status take_product (struct jobs_reading *r, struct jobs_run *run,
+                                 const char *line, int number)
+{
+    const char *at = strstr (line, "NVIDIA ");
+    double gib = 0;
+    char name[64], memory[32];
+    size_t n = 0;
+
+    if (!at)
+        at = strstr (line, "AMD Instinct ");
+    if (!at)
+        return ST_OK;
+    while (n < sizeof name - 1 && at[n] && !strchr (",;(|'\"\t\n\r:", at[n]) &&
+           strncmp (at + n, " with ", 6) != 0)
+        n++;
+    snprintf (name, sizeof name, "%.*s", (int) n, at);
+    while (n > 0 && name[n - 1] == ' ')
+        name[--n] = '\0';
+    jobs_after (at, " with ", &gib);
+    if (!topology_gpu_type_of_product (name, gib * 1073741824.0) && gib == 0)
+        return ST_OK;
+    TRY (jobs_say (r, run->file, number, (int) (run - r->run), "gpu", name));
+    snprintf (memory, sizeof memory, "%.0f", gib);
+    return gib > 0 ? jobs_say (r, run->file, number, (int) (run - r->run), "gpu_mem_gb",
+                               memory)
+                   : ST_OK;
+}
+
+static bool ran_out (const char *line)
+{
+    return strstr (line, "CUDA out of memory") || strstr (line, "OutOfMemoryError") ||
+           strstr (line, "HIP out of memory");
+}
+
+/* One line of a log; the last run is the one that prints. */
+static enum status take_line (struct jobs_reading *r, char *line, int number)
+{
+    struct jobs_run *run = &r->run[r->n_runs - 1];
+    int file = run->file;
+
+    plain (line);
+    if (strstr (line, " arguments ---------") && run->iteration >= 0 &&
+        !strstr (line, "end of"))
+        run = jobs_begin_run (r, file, NULL);
+    if (!run)
+        return ST_NOMEM;
+    if (ran_out (line))
+        run->oom = true;
+    for (size_t i = 0; i < COUNT_OF (dialects); i++)
+        if (dialects[i]->log (r, run, line, number)) {
+            run = &r->run[r->n_runs - 1];
+            /* Megatron's lines are others' too: the first that is sure stays. */
+            if (!run->dialect || run->dialect == &jobs_megatron)
+                run->dialect = dialects[i];
+            return ST_OK;
+        }
+    TRY (take_product (r, run, line, number));
+    return take_dotted (r, run, line, number);
+}
+
+enum status jobs_log_read (struct jobs_reading *r, int file, char *text, bool *known)
+{
+    int first = r->n_runs, said = r->n_said, number = 1;
+    char *line = text, *end;
+
+    if (!jobs_begin_run (r, file, NULL))
+        return ST_NOMEM;
+    for (; *line; line = end) {
+        bool ends;
+
+        end = line + strcspn (line, "\r\n"); /* progress bars go back by '\r' */
+        ends = *end == '\n';
+        if (!*end && line > text)
+            break; /* cut while it was written: its numbers may lack digits */
+        if (*end)
+            *end++ = '\0';
+        TRY (take_line (r, line, number));
+        TRY (r->lost);
+        number += ends;
+    }
+    *known = r->n_said > said;
+    for (int i = first; i < r->n_runs; i++)
+        *known = *known || r->run[i].dialect || r->run[i].oom;
+    return ST_OK;
+}

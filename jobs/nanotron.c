@@ -1,0 +1,146 @@
+/* nanotron: YAML job files and the log's iteration lines (nanotron/config, logging). */
+#include "jobs/jobs_private.h"
+
+#include <math.h>
+#include <string.h>
+
+#define MODEL "model.model_config."
+static const struct jobs_key keys[] = {
+    {"parallelism.dp", "dp"},
+    {"parallelism.tp", "tp"},
+    {"parallelism.pp", "pp"},
+    {"parallelism.context_parallel_size", "cp"},
+    {"parallelism.expert_parallel_size", "ep"},
+    {"parallelism.pp_engine", "schedule"},
+    {"parallelism.tp_mode", NULL},
+    {"parallelism.recompute_layer", NULL},
+    {"tokens.micro_batch_size", "micro_batch"},
+    {"tokens.batch_accumulation_per_replica", "accumulation"},
+    {"tokens.sequence_length", "seq"},
+    {"optimizer.zero_stage", "zero"},
+    {"model.dtype", NULL},
+    {MODEL "hidden_size", "hidden"},
+    {MODEL "intermediate_size", "ffn"},
+    {MODEL "num_attention_heads", "heads"},
+    {MODEL "num_hidden_layers", "layers"},
+    {MODEL "num_key_value_heads", "kv_heads"},
+    {MODEL "vocab_size", "vocab"},
+    {MODEL "tie_word_embeddings", NULL},
+    {MODEL "is_llama_config", NULL},
+    {MODEL "is_qwen2_config", NULL},
+    {MODEL "attention_bias", NULL},
+    {MODEL "hidden_act", NULL},
+    {MODEL "moe_config.num_experts", "num-experts"},
+    {MODEL "moe_config.top_k", "moe-router-topk"},
+    {MODEL "moe_config.moe_intermediate_size", "moe-ffn-hidden-size"},
+    {MODEL "_attn_implementation", NULL},
+    {"global-batch-size", "global_batch"}, /* printed */
+    {NULL, NULL}};
+
+static const char *const harmless[] = {"checkpoints.",
+                                       "data_stages.",
+                                       "data.",
+                                       "general.",
+                                       "lighteval",
+                                       "logging.",
+                                       "profiler",
+                                       "tokenizer.",
+                                       "metrics_logging",
+                                       "s3_upload",
+                                       "optimizer.accumulate_grad_in_fp32",
+                                       "optimizer.clip_grad",
+                                       "optimizer.learning_rate",
+                                       "optimizer.optimizer_factory",
+                                       "optimizer.weight_decay",
+                                       "model.init_method",
+                                       "model.ddp_bucket",
+                                       "model.make_vocab",
+                                       MODEL "bos",
+                                       MODEL "eos",
+                                       MODEL "pad",
+                                       MODEL "initializer",
+                                       MODEL "max_position",
+                                       MODEL "rms_norm_eps",
+                                       MODEL "rope",
+                                       MODEL "use_cache",
+                                       MODEL "pretraining_tp",
+                                       MODEL "sliding_window_size",
+                                       MODEL "flex",
+                                       MODEL "z_loss",
+                                       MODEL "no_rope",
+                                       "parallelism.tp_linear_async",
+                                       "parallelism.tp_recompute_allgather",
+                                       "tokens.train_steps",
+                                       "tokens.limit",
+                                       "tokens.val_check",
+                                       NULL};
+
+static enum status finish (struct jobs_reading *r)
+{
+    const char *engine = jobs_value (r, "schedule"),
+               *dtype = jobs_value (r, "model.dtype"),
+               *mode = jobs_value (r, "parallelism.tp_mode");
+
+    if (engine && strcasecmp (engine, "afab") == 0)
+        TRY (jobs_set (r, "schedule", "gpipe", -1, 0, false));
+    TRY (jobs_default (r, "sp",
+                       mode && strcasecmp (mode, "REDUCE_SCATTER") == 0 &&
+                               jobs_int (r, "tp", 1) > 1
+                           ? "true"
+                           : "false"));
+    TRY (jobs_default (r, "recompute",
+                       jobs_true (r, "parallelism.recompute_layer") ? "full" : "none"));
+    TRY (jobs_default (r, "precision",
+                       dtype && strstr (dtype, "float32")        ? "fp32"
+                       : dtype && strcmp (dtype, "float16") == 0 ? "fp16"
+                                                                 : "bf16"));
+    TRY (jobs_default (r, "zero", "0"));
+    if (jobs_find (r, "layers") && !r->has_model) {
+        TRY (jobs_default (r, "swiglu", "true"));
+        TRY (jobs_default (r, "normalization", "RMSNorm"));
+        TRY (jobs_default (r, "disable-bias-linear", "true"));
+        TRY (jobs_default (r, "position-embedding-type", "rope"));
+        TRY (jobs_default (r, "transformer-impl", "nanotron"));
+        TRY (
+            jobs_default (r, "untie-embeddings-and-output-weights",
+                          jobs_true (r, MODEL "tie_word_embeddings") ? "false" : "true"));
+    }
+    return jobs_default (r, "framework", "nanotron");
+}
+
+static bool log_line (struct jobs_reading *r, struct jobs_run *run, const char *line,
+                      int number)
+{
+    double ms, iteration, x;
+
+    if (strstr (line, "Peak reserved") || strstr (line, "Peak allocated")) {
+        if (jobs_after (line, "Peak reserved", &x))
+            run->reserved_bytes = fmax (run->reserved_bytes, x * 1048576.0);
+        if (jobs_after (line, "Peak allocated", &x))
+            run->allocated_bytes = fmax (run->allocated_bytes, x * 1048576.0);
+        return true;
+    }
+    if (!jobs_after (line, "elapsed_time_per_iteration_ms", &ms))
+        return false;
+    if (jobs_after (line, "iteration:", &iteration))
+        run = jobs_iteration (r, run, (long) iteration);
+    if (!run)
+        return true;
+    if (!jobs_sample (&run->step_s, &run->n_steps, ms / 1e3))
+        r->lost = err_nomem (r->err);
+    if (jobs_after (line, "model_tflops_per_gpu", &x))
+        run->tflops = x;
+    if (jobs_after (line, "global_batch_size", &x))
+        jobs_printed (r, run, number, "global-batch-size", x);
+    if (jobs_after (line, "cuda_max_memory_reserved", &x))
+        run->reserved_bytes = fmax (run->reserved_bytes, x);
+    return true;
+}
+
+const struct jobs_dialect jobs_nanotron = {.name = "nanotron",
+                                           .framework = "nanotron",
+                                           .keys = keys,
+                                           .harmless = harmless,
+                                           .reserved = true,
+                                           .finish = finish,
+                                           .log = log_line};

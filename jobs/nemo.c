@@ -1,0 +1,231 @@
+/* NeMo and Megatron Bridge: YAML whose entries have Megatron's names in sections, and the progress
+ * lines of their logs. */
+#include "jobs/jobs_private.h"
+
+#include <math.h>
+#include <string.h>
+
+static const struct jobs_key keys[] = {
+    {"trainer.devices", "gpus_per_node"},
+    {"trainer.num-nodes", "nodes"},
+    {"trainer.precision", "nemo-precision"},
+    {"mixed-precision", "nemo-precision"},
+    {"recipe", "nemo-recipe"},
+    {"-target-", "nemo-recipe"},
+    {"name", "nemo-name"},
+    {"model-name", "nemo-recipe"},
+    {"dataset.sequence-length", "seq"},
+    {"dataset.seq-length", "seq"},
+    {"activation", "nemo-activation"},
+    {"gated-linear-unit", "swiglu"},
+    {"bias", "add-bias-linear"},
+    {"share-embeddings-and-output-weights", NULL},
+    {"activations-checkpoint-granularity", "recompute-granularity"},
+    {"activations-checkpoint-method", "recompute-method"},
+    {"activations-checkpoint-num-layers", "recompute-num-layers"},
+    {"optim.name", "nemo-optimizer"},
+    {"fp8-hybrid", NULL},
+    {"mcore-gpt", NULL},
+    {"num-moe-experts", "num-experts"},
+    {"moe-shared-expert-intermediate-size", NULL},
+    {NULL, NULL}};
+
+static const char *const harmless[] = {"exp-manager.",
+                                       "trainer.",
+                                       "restore-from",
+                                       "data.",
+                                       "dataset.",
+                                       "tokenizer",
+                                       "optim.",
+                                       "optimizer.",
+                                       "scheduler.",
+                                       "logger.",
+                                       "checkpoint.",
+                                       "rng.",
+                                       "nsys-profile",
+                                       "native-amp",
+                                       "hysteresis",
+                                       "apex-",
+                                       "onnx-",
+                                       "megatron-amp",
+                                       "grad-",
+                                       "gradient-",
+                                       "get-attention",
+                                       "fp32-residual",
+                                       "fp16-lm",
+                                       "do-layer-norm",
+                                       "pre-process",
+                                       "post-process",
+                                       "persist-layer",
+                                       "headscale",
+                                       "transformer-block",
+                                       "normalize-attention",
+                                       "attention-type",
+                                       "batch-p2p",
+                                       "overlap-p2p",
+                                       "resume-from",
+                                       "sync-batch",
+                                       "num-micro-batches-with-partial",
+                                       "activations-checkpoint-layers",
+                                       "transformer-engine",
+                                       "reduce-amax",
+                                       "use-emha",
+                                       "seq-len-interpolation",
+                                       "use-scaled",
+                                       "ffn-dropout",
+                                       "ub-tp",
+                                       "defer-",
+                                       "profiling.",
+                                       "dist.",
+                                       "ft.",
+                                       "nvrx",
+                                       "validation.",
+                                       "inprocess",
+                                       "straggler",
+                                       "rerun",
+                                       "peft",
+                                       "comm-overlap.",
+                                       "mixed-precision.",
+                                       "ddp.",
+                                       "train.",
+                                       "run.",
+                                       "bos-",
+                                       "eos-",
+                                       "cuda-graph",
+                                       "enable-cuda-graph",
+                                       "hf-",
+                                       "generation",
+                                       "cluster.",
+                                       "autocast",
+                                       "num-layers-in-first",
+                                       "use-te-rng",
+                                       "bf16=",
+                                       "results",
+                                       "env-vars",
+                                       "srun",
+                                       "stages",
+                                       "exec",
+                                       "init.",
+                                       "fp8-",
+                                       "kv-cache",
+                                       NULL};
+
+/* "model.config.num_layers" as "num-layers": sections that do not tell options apart go. */
+static void normalise (char *key)
+{
+    static const char *const sections[] = {
+        "model.config.", "model.", "train.",           "ddp.",
+        "optimizer.",    "dist.",  "trainer.strategy."};
+
+    for (size_t i = 0; i < COUNT_OF (sections); i++) {
+        size_t n = strlen (sections[i]);
+
+        if (strncmp (key, sections[i], n) == 0) {
+            memmove (key, key + n, strlen (key + n) + 1);
+            break;
+        }
+    }
+    for (char *c = key; *c; c++)
+        if (*c == '_')
+            *c = '-';
+}
+
+/* A preset in a recipe's name: "llama3_8b_pretrain_config", "...Llama3ModelProvider8B". */
+static void find_model (struct jobs_reading *r)
+{
+    const char *recipe = jobs_value (r, "nemo-recipe"), *dot;
+    char name[128], *at;
+
+    if (!recipe || jobs_find (r, "layers") || r->has_model)
+        return;
+    dot = strrchr (recipe, '.');
+    snprintf (name, sizeof name, "%.120s", dot ? dot + 1 : recipe);
+    if ((at = strstr (name, "ModelProvider")))
+        memmove (at, at + 13, strlen (at + 13) + 1);
+    while (!jobs_preset (r, name) && (at = strrchr (name, '_')))
+        *at = '\0';
+    if (!r->has_model)
+        notes_add (r->notes,
+                   "no preset has the name of the recipe %.80s: give its "
+                   "config.json beside",
+                   recipe);
+}
+
+static enum status finish_precision (struct jobs_reading *r)
+{
+    const char *said = jobs_value (r, "nemo-precision");
+
+    if (jobs_true (r, "fp8-hybrid") || (said && strstr (said, "fp8")))
+        return jobs_default (r, "precision", "fp8");
+    if (said && strstr (said, "bf16"))
+        return jobs_default (r, "precision", "bf16");
+    if (said && (strstr (said, "fp16") || strcmp (said, "16") == 0 ||
+                 strncmp (said, "16-", 3) == 0))
+        return jobs_default (r, "precision", "fp16");
+    return said && strncmp (said, "32", 2) == 0 ? jobs_default (r, "precision", "fp32")
+                                                : ST_OK;
+}
+
+static enum status finish (struct jobs_reading *r)
+{
+    const char *activation = jobs_value (r, "nemo-activation"),
+               *norm = jobs_value (r, "normalization"),
+               *optimizer = jobs_value (r, "nemo-optimizer"),
+               *share = jobs_value (r, "share-embeddings-and-output-weights");
+
+    find_model (r);
+    if (activation && (strstr (activation, "glu")))
+        TRY (jobs_default (r, "swiglu", "true"));
+    if (norm)
+        TRY (jobs_set (r, "normalization",
+                       strcasestr (norm, "rms") ? "RMSNorm" : "LayerNorm", -1, 0, false));
+    if (share)
+        TRY (jobs_default (r, "untie-embeddings-and-output-weights",
+                           strcasecmp (share, "false") == 0 ? "true" : "false"));
+    if (jobs_int (r, "kv_heads", 0) > 0) /* stated is meant */
+        TRY (jobs_default (r, "group-query-attention", "true"));
+    if (optimizer && strstr (optimizer, "distributed"))
+        TRY (jobs_default (r, "use-distributed-optimizer", "true"));
+    TRY (finish_precision (r));
+    TRY (jobs_default (r, "framework",
+                       jobs_find (r, "nemo-precision") && jobs_find (r, "nodes")
+                           ? "nemo"
+                           : "megatron-bridge"));
+    /* What follows from Megatron's options follows here. */
+    return jobs_megatron.finish (r);
+}
+
+/* ---- the log ---- */
+
+static bool log_line (struct jobs_reading *r, struct jobs_run *run, const char *line,
+                      int number)
+{
+    double s, step, x;
+
+    if (!jobs_after (line, "train_step_timing in s", &s))
+        return false;
+    if (jobs_after (line, "global_step", &step))
+        run = jobs_iteration (r, run, (long) step);
+    if (!run)
+        return true;
+    if (!jobs_sample (&run->step_s, &run->n_steps, s))
+        r->lost = err_nomem (r->err);
+    if (jobs_after (line, "max_memory_reserved", &x))
+        run->reserved_bytes = fmax (run->reserved_bytes, x);
+    if (jobs_after (line, "max_memory_allocated", &x))
+        run->allocated_bytes = fmax (run->allocated_bytes, x);
+    if (jobs_after (line, "TFLOPS_per_GPU", &x))
+        run->tflops = x;
+    if (jobs_after (line, "global_batch_size", &x))
+        jobs_printed (r, run, number, "global-batch-size", x);
+    return true;
+}
+
+const struct jobs_dialect jobs_nemo = {.name = "NeMo or Megatron Bridge",
+                                       .framework = "nemo",
+                                       .like = &jobs_megatron,
+                                       .keys = keys,
+                                       .harmless = harmless,
+                                       .normalise = normalise,
+                                       .finish = finish,
+                                       .log = log_line};

@@ -1,0 +1,399 @@
+/* The row of a runs file that facts and a log's run make. */
+#include "jobs/jobs_private.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/csv.h"
+#include "base/file.h"
+#include "base/stats.h"
+#include "base/units.h"
+
+static const char *const columns[JOBS_COLUMNS] = {"source",
+                                                  "model",
+                                                  "params_b",
+                                                  "layers",
+                                                  "hidden",
+                                                  "heads",
+                                                  "kv_heads",
+                                                  "ffn",
+                                                  "vocab",
+                                                  "seq",
+                                                  "gpu",
+                                                  "gpu_mem_gb",
+                                                  "gpus",
+                                                  "gpus_per_node",
+                                                  "inter_node_gbps",
+                                                  "tp",
+                                                  "pp",
+                                                  "vpp",
+                                                  "dp",
+                                                  "cp",
+                                                  "ep",
+                                                  "sp",
+                                                  "zero",
+                                                  "micro_batch",
+                                                  "global_batch",
+                                                  "precision",
+                                                  "attention",
+                                                  "recompute",
+                                                  "iter_time_s",
+                                                  "tokens_per_s_per_gpu",
+                                                  "tflops_per_gpu",
+                                                  "mfu",
+                                                  "peak_mem_gb",
+                                                  "oom",
+                                                  "notes",
+                                                  "framework"};
+
+/* Facts that a row has among its notes (docs/runs.md). */
+static const char *const noted[] = {"swiglu",
+                                    "normalization",
+                                    "untie-embeddings-and-output-weights",
+                                    "disable-bias-linear",
+                                    "hidden-dropout",
+                                    "position-embedding-type",
+                                    "kv-channels",
+                                    "transformer-impl",
+                                    "num-experts",
+                                    "moe-router-topk",
+                                    "moe-ffn-hidden-size",
+                                    "moe-layer-freq",
+                                    "moe-shared-expert-intermediate-size",
+                                    "expert-tensor-parallel-size",
+                                    "multi-latent-attention",
+                                    "q-lora-rank",
+                                    "kv-lora-rank",
+                                    "qk-pos-emb-head-dim",
+                                    "qk-head-dim",
+                                    "v-head-dim",
+                                    "attention-backend",
+                                    "overlap-moe-expert-parallel-comm",
+                                    "decoder-first-pipeline-num-layers",
+                                    "decoder-last-pipeline-num-layers",
+                                    "schedule",
+                                    "optimizer-bytes",
+                                    "fused-norm"};
+
+static int column_of (const char *name)
+{
+    for (int i = 0; i < JOBS_COLUMNS; i++)
+        if (strcmp (columns[i], name) == 0)
+            return i;
+    return -1;
+}
+
+const char *jobs_cell (const struct jobs_job *j, const char *column)
+{
+    int i = column_of (column);
+
+    return i >= 0 && j->cell[i] ? j->cell[i] : "";
+}
+
+void jobs_header_text (struct text *out)
+{
+    for (int i = 0; i < JOBS_COLUMNS; i++)
+        text_add (out, "%s%s", i ? "," : "", columns[i]);
+    text_add (out, "\n");
+}
+
+enum status jobs_row_text (const struct jobs_job *j, struct text *out, struct error *err)
+{
+    char *row = NULL;
+    size_t len = 0;
+    FILE *f = open_memstream (&row, &len);
+
+    if (!f)
+        return err_nomem (err);
+    for (int i = 0; i < JOBS_COLUMNS; i++) {
+        if (i > 0)
+            fputc (',', f);
+        csv_write_cell (f, j->cell[i] ? j->cell[i] : "");
+    }
+    if (fclose (f) != 0) {
+        free (row);
+        return err_nomem (err);
+    }
+    text_add (out, "%s\n", row);
+    free (row);
+    return out->failed ? err_nomem (err) : ST_OK;
+}
+
+/* ---- facts that follow ---- */
+
+static enum status take_given (struct jobs_reading *r, const char *name, int given)
+{
+    long said = jobs_int (r, name, given);
+
+    if (given <= 0)
+        return ST_OK;
+    if (said != given)
+        notes_add (r->notes,
+                   "%s is %ld by the files and %d by the command line: the files "
+                   "hold",
+                   name, said, given);
+    return jobs_default_int (r, name, given);
+}
+
+/* The product of degrees; 0: one of them is no number. */
+static long ranks (const struct jobs_reading *r)
+{
+    long tp = jobs_int (r, "tp", 1), pp = jobs_int (r, "pp", 1),
+         cp = jobs_int (r, "cp", 1);
+
+    if (tp < 1 || pp < 1 || cp < 1 || tp > 1 << 20 || pp > 1 << 20 || cp > 1 << 20)
+        return 0;
+    return tp * pp * cp <= 1 << 30 ? tp * pp * cp : 0;
+}
+
+static enum status find_gpus (struct jobs_reading *r, const struct jobs_given *given)
+{
+    long nodes = jobs_int (r, "nodes", 0), each = jobs_int (r, "gpus_per_node", 0),
+         dp = jobs_int (r, "dp", 0), rest = ranks (r);
+
+    TRY (take_given (r, "gpus_per_node", given->gpus_per_node));
+    if (!jobs_find (r, "gpus") && nodes > 0 && each > 0 && nodes * each <= 1 << 24)
+        TRY (jobs_default_int (r, "gpus", nodes * each));
+    TRY (take_given (r, "gpus", given->gpus));
+    if (!jobs_find (r, "gpus") && dp > 0 && rest > 0 && dp * rest <= 1 << 24)
+        TRY (jobs_default_int (r, "gpus", dp * rest));
+    if (!jobs_find (r, "gpus") && given->file_gpus > 0)
+        TRY (jobs_default_int (r, "gpus", given->file_gpus));
+    if (given->gpu)
+        TRY (jobs_set (r, "gpu", given->gpu, -1, 0, false));
+    if (given->gpu)
+        jobs_forget (r, "gpu_mem_gb");
+    return !jobs_find (r, "gpu") && given->file_gpu
+               ? jobs_default (r, "gpu", given->file_gpu)
+               : ST_OK;
+}
+
+/* dp by the GPUs, which are certain; then batches from each other. */
+static enum status find_batch (struct jobs_reading *r)
+{
+    long gpus = jobs_int (r, "gpus", 0), rest = ranks (r), dp = jobs_int (r, "dp", 0),
+         micro = jobs_int (r, "micro_batch", 0), steps = jobs_int (r, "accumulation", 0),
+         own;
+
+    if (gpus > 0 && rest > 0 && gpus % rest == 0) {
+        own = gpus / rest;
+        if (dp > 0 && dp != own)
+            notes_add (r->notes,
+                       "dp is %ld by the files, and %ld GPUs leave %ld: these "
+                       "hold",
+                       dp, gpus, own);
+        jobs_forget (r, "dp");
+        TRY (jobs_default_int (r, "dp", dp = own));
+    }
+    if (dp > 1 << 24 || micro > 1 << 20 || steps > 1 << 20)
+        return ST_OK;
+    if (!jobs_find (r, "global_batch") && dp > 0 && micro > 0 && steps > 0 &&
+        dp * micro <= (1 << 30) / steps)
+        return jobs_default_int (r, "global_batch", dp * micro * steps);
+    if (!jobs_find (r, "global_batch") && dp > 0 && micro > 0) {
+        notes_add (r->notes,
+                   "the global batch is not stated: %ld, one micro-batch a rank",
+                   dp * micro);
+        return jobs_default_int (r, "global_batch", dp * micro);
+    }
+    own = jobs_int (r, "global_batch", 0);
+    if (micro == 0 && dp > 0 && steps > 0 && own % (dp * steps) == 0 && own > 0)
+        return jobs_default_int (r, "micro_batch", own / (dp * steps));
+    return ST_OK;
+}
+
+/* ---- what was measured ---- */
+
+/* The first line of several is of a cold start. */
+static int sorted (double *x, int n, double **from)
+{
+    int skip = n > 1;
+
+    *from = x + skip;
+    stats_sort (*from, n - skip);
+    return n - skip;
+}
+
+static enum status set_number (struct jobs_reading *r, const char *name,
+                               const char *format, double value)
+{
+    char text[48];
+
+    snprintf (text, sizeof text, format, value);
+    return jobs_set (r, name, text, -1, 0, false);
+}
+
+static enum status measure_step (struct jobs_reading *r, const struct jobs_run *run,
+                                 struct jobs_job *out)
+{
+    double tokens =
+        (double) jobs_int (r, "seq", 0) * (double) jobs_int (r, "global_batch", 0);
+    double gpus = (double) jobs_int (r, "gpus", 0),
+           batch = (double) jobs_int (r, "global_batch", 0);
+    double *x, work = 1.0, step_s;
+    bool rate = true;
+    int n;
+
+    if (run->n_steps > 0) {
+        rate = false;
+        n = sorted (run->step_s, run->n_steps, &x);
+    } else if (run->n_tokens > 0 && tokens > 0 && gpus > 0) {
+        work = tokens / gpus;
+        n = sorted (run->tokens_per_s, run->n_tokens, &x);
+    } else if (run->n_samples > 0 && batch > 0) {
+        work = batch;
+        n = sorted (run->samples_per_s, run->n_samples, &x);
+    } else
+        return ST_OK;
+    out->n_steps = n;
+    out->step_low_s =
+        rate ? work / stats_quantile (x, n, 0.75) : stats_quantile (x, n, 0.25);
+    out->step_high_s =
+        rate ? work / stats_quantile (x, n, 0.25) : stats_quantile (x, n, 0.75);
+    step_s = rate ? work / stats_quantile (x, n, 0.5) : stats_quantile (x, n, 0.5);
+    TRY (set_number (r, "iter_time_s", "%.6g", step_s));
+    return tokens > 0 && gpus > 0
+               ? set_number (r, "tokens_per_s_per_gpu", "%.6g", tokens / step_s / gpus)
+               : ST_OK;
+}
+
+static enum status measure (struct jobs_reading *r, const struct jobs_run *run,
+                            struct jobs_job *out)
+{
+    bool reserved = run->dialect && run->dialect->reserved;
+    double first = reserved ? run->reserved_bytes : run->allocated_bytes,
+           second = reserved ? run->allocated_bytes : run->reserved_bytes,
+           peak = first > 0 ? first : second;
+
+    TRY (measure_step (r, run, out));
+    if (run->reserved_bytes > 0)
+        out->reserved_gb = run->reserved_bytes / UNITS_GIB;
+    if (run->allocated_bytes > 0)
+        out->allocated_gb = run->allocated_bytes / UNITS_GIB;
+    if (peak > 0)
+        TRY (set_number (r, "peak_mem_gb", "%.6g", peak / UNITS_GIB));
+    if (run->tflops > 0)
+        TRY (set_number (r, "tflops_per_gpu", "%.6g", run->tflops));
+    if (run->mfu > 0)
+        TRY (set_number (r, "mfu", "%.4g", run->mfu));
+    if (run->oom && out->n_steps == 0)
+        return jobs_set (r, "oom", "1", -1, 0, false);
+    return out->n_steps > 0 || peak > 0 ? jobs_set (r, "oom", "0", -1, 0, false) : ST_OK;
+}
+
+/* ---- the row ---- */
+
+/* Degrees that nobody states are 1: a row says so. */
+static enum status fill_degrees (struct jobs_reading *r)
+{
+    static const char *const degree[] = {"tp", "pp", "vpp", "cp", "ep"};
+
+    for (size_t i = 0; i < COUNT_OF (degree); i++)
+        TRY (jobs_default (r, degree[i], "1"));
+    return ST_OK;
+}
+
+static enum status check_needed (struct jobs_reading *r)
+{
+    static const struct {
+        const char *name, *what;
+    } needed[] = {{"layers", "the model (config.json beside, or its sizes)"},
+                  {"hidden", "the hidden size"},
+                  {"heads", "the attention heads"},
+                  {"ffn", "the width of the MLP"},
+                  {"vocab", "the vocabulary"},
+                  {"seq", "the sequence length (--seq N)"},
+                  {"gpus", "the number of GPUs (--gpus N)"},
+                  {"gpu", "the GPU type (--gpu TYPE, or --cluster)"},
+                  {"global_batch", "the global batch"}};
+    bool model = jobs_find (r, "layers") != NULL;
+    struct text t = {0};
+    enum status st = ST_OK;
+
+    for (size_t i = 0; i < COUNT_OF (needed); i++)
+        if (!jobs_find (r, needed[i].name) && (model || i == 0 || i > 4))
+            text_add (&t, "%s%s", t.len ? "; " : "", needed[i].what);
+    if (t.len > 0)
+        st = err_set (r->err, ST_INVALID, "%s: nothing says %s", file_title (r->file[0]),
+                      text_str (&t));
+    text_free (&t);
+    return st;
+}
+
+/* Notes, then where the row comes from. */
+static char *notes_of (struct jobs_reading *r)
+{
+    struct text t = {0};
+
+    for (size_t i = 0; i < COUNT_OF (noted); i++)
+        if (jobs_find (r, noted[i]))
+            text_add (&t, "%s%s=%.200s", t.len ? "; " : "", noted[i],
+                      jobs_value (r, noted[i]));
+    if (jobs_find (r, "partition"))
+        text_add (&t, "%spartition %s", t.len ? "; " : "", jobs_value (r, "partition"));
+    text_clean (&t);
+    if (t.failed) {
+        text_free (&t);
+        return NULL;
+    }
+    return t.s ? t.s : strdup ("");
+}
+
+static enum status name_model (struct jobs_reading *r)
+{
+    const char *norm = jobs_value (r, "normalization");
+    bool llama = jobs_true (r, "swiglu") && norm && strcasecmp (norm, "RMSNorm") == 0 &&
+                 jobs_true (r, "disable-bias-linear");
+    char name[96];
+
+    /* Families of names that a runs file's reader knows. */
+    snprintf (name, sizeof name, "%s %ldx%ld", llama ? "llama" : "gpt",
+              jobs_int (r, "layers", 0), jobs_int (r, "hidden", 0));
+    TRY (jobs_default (r, "model", name));
+    return r->has_model ? set_number (r, "params_b", "%.5g",
+                                      workload_model_params (&r->model) / 1e9)
+                        : ST_OK;
+}
+
+enum status jobs_row (struct jobs_reading *r, const struct jobs_given *given,
+                      const struct jobs_run *run, struct jobs_job *out)
+{
+    enum status st = jobs_model_facts (r);
+
+    *out = (struct jobs_job){
+        .step_low_s = NAN, .step_high_s = NAN, .reserved_gb = NAN, .allocated_gb = NAN};
+    if (st == ST_OK)
+        st = find_gpus (r, given);
+    if (st == ST_OK)
+        st = find_batch (r);
+    if (st == ST_OK)
+        st = take_given (r, "seq", given->seq);
+    if (st == ST_OK)
+        st = check_needed (r);
+    if (st == ST_OK)
+        st = fill_degrees (r);
+    if (st == ST_OK)
+        st = name_model (r);
+    if (st == ST_OK && run)
+        st = measure (r, run, out);
+    if (st == ST_OK)
+        st = jobs_default (r, "source", file_name (file_title (r->file[0])));
+    out->has_model = r->has_model;
+    out->model = r->model;
+    for (int i = 0; i < JOBS_COLUMNS && st == ST_OK; i++) {
+        const char *value = jobs_value (r, columns[i]);
+
+        if (strcmp (columns[i], "notes") == 0)
+            out->cell[i] = notes_of (r);
+        else if (strcmp (columns[i], "sp") == 0 && value)
+            out->cell[i] = strdup (jobs_true (r, "sp") ? "1" : "0");
+        else
+            out->cell[i] = strdup (value ? value : "");
+        if (!out->cell[i])
+            st = err_nomem (r->err);
+        else
+            text_clean_line (out->cell[i]);
+    }
+    return st;
+}

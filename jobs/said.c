@@ -1,0 +1,154 @@
+/* Statements of files, and the facts that come of them. */
+#include "jobs/jobs_private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/file.h"
+
+enum status jobs_say (struct jobs_reading *r, int file, int line, int run,
+                      const char *key, const char *value)
+{
+    struct jobs_said one = {.file = file, .line = line, .run = run};
+
+    if (r->n_said >= JOBS_SAID_MAX * r->n_files)
+        return err_set (r->err, ST_INVALID, "%s: line %d: more than %d options",
+                        file_title (r->file[file]), line, JOBS_SAID_MAX);
+    one.key = strdup (key);
+    one.value = strndup (value, JOBS_VALUE_MAX);
+    if (!one.key || !one.value ||
+        !array_grow (&r->said, (size_t) r->n_said, sizeof *r->said)) {
+        free (one.key);
+        free (one.value);
+        return err_nomem (r->err);
+    }
+    r->said[r->n_said++] = one;
+    return ST_OK;
+}
+
+static struct jobs_fact *find (const struct jobs_reading *r, const char *name)
+{
+    for (int i = 0; i < r->n_facts; i++)
+        if (strcmp (r->fact[i].name, name) == 0)
+            return &r->fact[i];
+    return NULL;
+}
+
+const struct jobs_fact *jobs_find (const struct jobs_reading *r, const char *name)
+{
+    return find (r, name);
+}
+
+/* 8, 8.0 and "8" are one number; words are compared whatever their case. */
+static bool same (const char *a, const char *b)
+{
+    char *end_a, *end_b;
+    double x = strtod (a, &end_a), y = strtod (b, &end_b);
+
+    if (end_a != a && end_b != b && *end_a == '\0' && *end_b == '\0')
+        return x == y;
+    return strcasecmp (a, b) == 0;
+}
+
+static void place (const struct jobs_reading *r, int file, int line, struct text *out)
+{
+    text_add (out, "%s", file < 0 ? "the command line" : file_title (r->file[file]));
+    if (line > 0)
+        text_add (out, ":%d", line);
+}
+
+/* "a.sh:12 says tp 4, run.log:3 says 8: the log holds" */
+static void note_contradiction (const struct jobs_reading *r, const struct jobs_fact *old,
+                                const char *value, int file, int line, bool log)
+{
+    struct text t = {0};
+
+    place (r, old->file, old->line, &t);
+    text_add (&t, " says %s %.60s, ", old->name, old->value);
+    place (r, file, line, &t);
+    text_add (&t, " says %.60s: %s", value,
+              log ? "what the log printed is what ran" : "the later file holds");
+    notes_add (r->notes, "%s", text_str (&t));
+    text_free (&t);
+}
+
+enum status jobs_set (struct jobs_reading *r, const char *name, const char *value,
+                      int file, int line, bool log)
+{
+    struct jobs_fact *old = find (r, name);
+    char *copy = strdup (value);
+
+    if (!copy)
+        return err_nomem (r->err);
+    if (old && !same (old->value, value) && old->file >= 0 && file >= 0 &&
+        (old->file != file || (log && !old->log)))
+        note_contradiction (r, old, value, file, line, log);
+    if (!old) {
+        char *own = strdup (name);
+
+        if (!own || !array_grow (&r->fact, (size_t) r->n_facts, sizeof *r->fact)) {
+            free (own);
+            free (copy);
+            return err_nomem (r->err);
+        }
+        old = &r->fact[r->n_facts++];
+        *old = (struct jobs_fact){.name = own};
+    }
+    free (old->value);
+    old->value = copy;
+    old->file = file;
+    old->line = line;
+    old->log = log;
+    return ST_OK;
+}
+
+enum status jobs_default (struct jobs_reading *r, const char *name, const char *value)
+{
+    return find (r, name) ? ST_OK : jobs_set (r, name, value, -1, 0, false);
+}
+
+enum status jobs_default_int (struct jobs_reading *r, const char *name, long value)
+{
+    char text[32];
+
+    snprintf (text, sizeof text, "%ld", value);
+    return jobs_default (r, name, text);
+}
+
+void jobs_forget (struct jobs_reading *r, const char *name)
+{
+    struct jobs_fact *f = find (r, name);
+
+    if (!f)
+        return;
+    free (f->name);
+    free (f->value);
+    *f = r->fact[--r->n_facts];
+}
+
+const char *jobs_value (const struct jobs_reading *r, const char *name)
+{
+    const struct jobs_fact *f = find (r, name);
+
+    return f ? f->value : NULL;
+}
+
+bool jobs_true (const struct jobs_reading *r, const char *name)
+{
+    const char *v = jobs_value (r, name);
+
+    return v && strcasecmp (v, "false") != 0 && strcmp (v, "0") != 0 &&
+           strcasecmp (v, "no") != 0 && strcasecmp (v, "off") != 0;
+}
+
+long jobs_int (const struct jobs_reading *r, const char *name, long absent)
+{
+    const char *v = jobs_value (r, name);
+    char *end;
+    double x = v ? strtod (v, &end) : 0;
+
+    if (!v || end == v || *end != '\0' || x < 0 || x > 1 << 30 || x != (double) (long) x)
+        return absent;
+    return (long) x;
+}

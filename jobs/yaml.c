@@ -1,0 +1,129 @@
+/* YAML documents, through libyaml's events.  Aliases are refused: no job's description needs them,
+ * and they make little files large. */
+#include "jobs/jobs_private.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <yaml.h>
+
+#include "base/file.h"
+
+#define DEPTH_MAX 32
+#define KEY_MAX 512
+
+/* The way to a value: "model.optim", its length at every level, and where it is in a list. */
+struct way {
+    char key[KEY_MAX];
+    size_t len[DEPTH_MAX];
+    int entry[DEPTH_MAX]; /* -1: a mapping */
+    bool have_key[DEPTH_MAX];
+    int depth;
+};
+
+static bool add_key (struct way *w, const char *name)
+{
+    size_t at = w->depth > 0 ? w->len[w->depth - 1] : 0;
+    int n = snprintf (w->key + at, KEY_MAX - at, "%s%s", at ? "." : "", name);
+
+    return n >= 0 && (size_t) n < KEY_MAX - at;
+}
+
+/* A value begins: the key of a list's entry is its number. */
+static bool begin_value (struct way *w)
+{
+    char number[16];
+
+    if (w->depth == 0 || w->entry[w->depth - 1] < 0)
+        return true;
+    snprintf (number, sizeof number, "%d", w->entry[w->depth - 1]++);
+    return add_key (w, number);
+}
+
+static bool open_level (struct way *w, bool list)
+{
+    if (!begin_value (w) || w->depth == DEPTH_MAX)
+        return false;
+    w->len[w->depth] = strlen (w->key);
+    w->entry[w->depth] = list ? 0 : -1;
+    w->have_key[w->depth++] = false;
+    return true;
+}
+
+static enum status scalar (struct jobs_reading *r, int file, struct way *w,
+                           const yaml_event_t *e)
+{
+    const char *value = (const char *) e->data.scalar.value;
+    int line = (int) e->start_mark.line + 1;
+    bool plain = e->data.scalar.style == YAML_PLAIN_SCALAR_STYLE, key;
+
+    if (w->depth == 0)
+        return ST_OK;
+    key = w->entry[w->depth - 1] < 0 && !w->have_key[w->depth - 1];
+    if (key ? !add_key (w, value) : !begin_value (w))
+        return err_set (r->err, ST_INVALID, "%s: line %d: a name is too long",
+                        file_title (r->file[file]), line);
+    w->have_key[w->depth - 1] = key;
+    if (key || (plain && (!*value || strcmp (value, "null") == 0 ||
+                          strcmp (value, "~") == 0 || strcmp (value, "None") == 0)))
+        return ST_OK;
+    return jobs_say (r, file, line, -1, w->key, value);
+}
+
+static enum status take (struct jobs_reading *r, int file, struct way *w,
+                         const yaml_event_t *e)
+{
+    int line = (int) e->start_mark.line + 1;
+
+    switch (e->type) {
+    case YAML_ALIAS_EVENT:
+        return err_set (r->err, ST_INVALID,
+                        "%s: line %d: an alias (*%s): write out what it stands for",
+                        file_title (r->file[file]), line,
+                        (const char *) e->data.alias.anchor);
+    case YAML_MAPPING_START_EVENT:
+    case YAML_SEQUENCE_START_EVENT:
+        if (!open_level (w, e->type == YAML_SEQUENCE_START_EVENT))
+            return err_set (r->err, ST_INVALID, "%s: line %d: nested too deep",
+                            file_title (r->file[file]), line);
+        return ST_OK;
+    case YAML_MAPPING_END_EVENT:
+    case YAML_SEQUENCE_END_EVENT:
+        if (--w->depth > 0)
+            w->have_key[w->depth - 1] = false;
+        return ST_OK;
+    case YAML_SCALAR_EVENT:
+        return scalar (r, file, w, e);
+    default:
+        return ST_OK;
+    }
+}
+
+enum status jobs_yaml_read (struct jobs_reading *r, int file, const char *text,
+                            size_t len)
+{
+    yaml_parser_t p;
+    struct way w = {.depth = 0};
+    enum status st = ST_OK;
+    bool end = false;
+
+    if (!yaml_parser_initialize (&p))
+        return err_nomem (r->err);
+    yaml_parser_set_input_string (&p, (const unsigned char *) text, len);
+    while (st == ST_OK && !end) {
+        yaml_event_t e;
+
+        if (!yaml_parser_parse (&p, &e)) {
+            st = p.error == YAML_MEMORY_ERROR
+                     ? err_nomem (r->err)
+                     : err_set (r->err, ST_INVALID, "%s: line %zu: not valid YAML: %s",
+                                file_title (r->file[file]), p.problem_mark.line + 1,
+                                p.problem ? p.problem : "cannot be read");
+            break;
+        }
+        end = e.type == YAML_STREAM_END_EVENT;
+        st = take (r, file, &w, &e);
+        yaml_event_delete (&e);
+    }
+    yaml_parser_delete (&p);
+    return st;
+}

@@ -1,0 +1,191 @@
+#!/bin/bash
+# A job's own files and log: each framework's options and lines are read, what ran is what the log
+# says, bad files are refused with reasons, and the row is what validate and calibrate read.
+. tests/lib/tap.sh
+L=$LINKWISE
+F=tests/jobs/files
+
+# row FILE...: the document of an estimate alone, in $T/doc.json.
+row() {
+    $L import-job --no-plan --json "$@" >"$T/doc.json" 2>"$T/err"
+    result $? "reads $*" "$T/err"
+}
+# has COLUMN=VALUE...: of the row in $T/doc.json.
+has() {
+    python3 - "$T/doc.json" "$@" >"$T/why" 2>&1 <<'P'
+import json, sys
+row = json.load(open(sys.argv[1]))["row"]
+for pair in sys.argv[2:]:
+    column, value = pair.split("=", 1)
+    assert row[column] == value, (column, row[column], value)
+P
+    result $? "row has $*" "$T/why"
+}
+# is EXPRESSION: of d, the document, in Python.
+is() {
+    python3 -c "import json, sys; d = json.load(open(sys.argv[1])); assert $1, d" "$T/doc.json" 2>"$T/why"
+    result $? "$1" "$T/why"
+}
+
+# ---- Megatron-LM ----
+row $F/llama-8b.sh $F/llama-8b.log
+has layers=32 hidden=4096 heads=32 kv_heads=8 ffn=14336 vocab=128256 seq=8192 gpus=16 \
+    gpus_per_node=8 tp=2 dp=8 sp=1 zero=1 micro_batch=2 global_batch=128 precision=bf16 \
+    recompute=none framework=megatron-lm iter_time_s=8.7012 oom=0
+is "d['measured']['lines'] == 3 and abs(d['measured']['peak_bytes'] - 48211.25 * 2**20) < 1e6"
+is "abs(d['measured']['peak_reserved_bytes'] - 52224 * 2**20) < 1e6"
+is "[(u['line'], u['option']) for u in d['unknown']] == [(40, 'optimizer-cpu-offload')]"
+is "d['model']['num_hidden_layers'] == 32 and not d['model']['tie_word_embeddings']"
+grep -q 'llama-8b.sh:[0-9]* says micro_batch 1, .*llama-8b.log:[0-9]* says 2: what the log printed' "$T/err"
+result $? "a contradiction names both places; the log holds" "$T/err"
+row $F/llama-8b.sh --gpu h100
+has micro_batch=1 iter_time_s= peak_mem_gb= oom=
+is "d['measured']['step_s'] is None and d['estimate']['step_s'] > 0"
+
+# Variables, defaults, sums, arrays, branches; what would have to be run is said.
+cat >"$T/job.sh" <<'S'
+#!/bin/bash
+N=$((2 * (3 + 1)))
+TP=${TP:-4}; PP=${2:-2}
+ARGS=( --num-layers 24 --hidden-size 2048   # a comment
+   --num-attention-heads 16 --seq-length "2048" --vocab-size 50257 )
+ARGS+=(--micro-batch-size 2)
+if [ "$TP" -eq 8 ]; then ARGS+=(--fp16); elif [[ $TP == 4 ]]; then ARGS+=(--bf16); else ARGS+=(--fp16); fi
+touch "$(echo never)" `date`
+torchrun --nproc-per-node=$N --nnodes=1 ${UNSET}train.py "${ARGS[@]}" \
+  --tensor-model-parallel-size $TP --pipeline-model-parallel-size ${PP} --global-batch-size 32 \
+  --recompute-granularity full --recompute-method block --recompute-num-layers 3 \
+  --data-path $(touch HERE) --use-precision-aware-optimizer --exp-avg-dtype bf16 --exp-avg-sq-dtype bf16
+S
+(cd "$T" && $L import-job --no-plan --json job.sh --gpu a100 >doc.json 2>err)
+result $? "reads a script with variables" "$T/err"
+has gpus=8 tp=4 pp=2 precision=bf16 micro_batch=2 seq=2048 ffn=8192 recompute=full:3
+is "'optimizer-bytes=6' in d['row']['notes'] and 'hidden-dropout=0.1' in d['row']['notes']"
+[ ! -e "$T/HERE" ] && [ ! -e HERE ] && [ ! -e "$T/never" ]
+result $? "nothing of a script is run"
+grep -q "cannot be evaluated without running" "$T/err"
+result $? "what cannot be evaluated is said" "$T/err"
+
+# Two jobs in one log are two rows; the estimate is of the last.
+{ cat $F/llama-8b.log; sed 's/\(micro_batch_size \.*\) 2/\1 1/; s/(ms): 8/(ms): 9/' $F/llama-8b.log; } >"$T/two.log"
+$L import-job $F/llama-8b.sh "$T/two.log" --no-plan -o "$T/two.csv" >"$T/out" 2>"$T/err"
+result $? "reads a log of two jobs" "$T/err"
+grep -q 'another run begins in this log (number 2)' "$T/err" && grep -q 'measured 9.7' "$T/out" &&
+    [ "$(wc -l <"$T/two.csv")" = 3 ]
+result $? "two rows, and it is said" "$T/two.csv"
+
+# A log that was cut before the first step.
+head -14 $F/llama-8b.log >"$T/cut.log"
+row $F/llama-8b.sh "$T/cut.log"
+is "d['measured']['step_s'] is None and d['measured']['lines'] == 0"
+grep -q "no line with a step's time, as of a log that was cut" "$T/err"
+result $? "a cut log is said" "$T/err"
+{ cat "$T/cut.log"; echo "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB"; } >"$T/oom.log"
+row $F/llama-8b.sh "$T/oom.log"
+has oom=1
+
+# ---- the others ----
+row $F/titan-8b.toml $F/titan-8b.log
+has model=llama-3-8b gpus=8 zero=3 dp=8 precision=fp8 recompute=selective micro_batch=2 \
+    global_batch=16 seq=8192 gpu="NVIDIA H100" framework=torchtitan peak_mem_gb=57.02 mfu=0.4749
+is "abs(d['measured']['step_s'] - 8192 * 16 / 8 / 8110) < 1e-4"
+is "[u['option'] for u in d['unknown']] == ['parallelism.enable_cpu_fsdp']"
+row $F/nanotron-1b.yaml $F/nanotron-1b.log
+has layers=16 hidden=2048 kv_heads=32 vocab=131072 gpus=8 tp=2 dp=4 sp=1 zero=1 micro_batch=4 \
+    global_batch=256 recompute=none framework=nanotron iter_time_s=3.91
+is "d['model']['tie_word_embeddings']"
+is "[(u['line'], u['option']) for u in d['unknown']] == [(40, 'parallelism.tensor_offload')]"
+row $F/ds_config.json $F/mistral/config.json $F/ds.log --seq 4096 --gpu a100-sxm4-80g
+has layers=32 ffn=14336 gpus=8 zero=3 micro_batch=2 global_batch=64 framework=deepspeed peak_mem_gb=54.25
+is "abs(d['measured']['step_s'] - 64 / 7.35) < 0.01"
+is "[u['option'] for u in d['unknown']] == ['zero_optimization.offload_param.device']"
+row $F/nemo.yaml $F/nemo.log --gpu h100
+has layers=40 ffn=13824 seq=4096 gpus=32 tp=4 pp=4 dp=2 sp=1 zero=1 recompute=selective \
+    precision=bf16 framework=nemo
+is "d['measured']['lines'] == 2" # the last line has no end
+is "[u['option'] for u in d['unknown']] == ['model.cpu_offloading']"
+row $F/bridge.yaml --gpus 8 --gpu h100
+has model=llama-3-8b cp=2 dp=4 zero=1 framework=megatron-bridge
+
+# ---- what is written is read again ----
+$L import-job $F/llama-8b.sh $F/llama-8b.log --no-plan -o "$T/runs.csv" >/dev/null 2>"$T/err"
+result $? "writes a runs file" "$T/err"
+$L import-job $F/titan-8b.toml $F/titan-8b.log --no-plan --append "$T/runs.csv" >/dev/null 2>"$T/err"
+result $? "adds to it" "$T/err"
+expect 0 "validate reads it" "2 rows, 2 used, 0 skipped" $L validate "$T/runs.csv"
+$L import-job --no-plan --json $F/llama-8b.sh $F/llama-8b.log >"$T/doc.json" 2>/dev/null
+$L validate "$T/runs.csv" --per-row - >"$T/per-row.csv"
+python3 - "$T" >"$T/why" 2>&1 <<'P'
+import csv, json, sys
+row = next(csv.DictReader(open(sys.argv[1] + "/per-row.csv")))
+d = json.load(open(sys.argv[1] + "/doc.json"))
+assert abs(float(row["est_iter_time_s"]) / d["estimate"]["step_s"] - 1) < 1e-3, row
+assert abs(float(row["est_peak_mem_gb"]) * 2**30 / d["memory"]["peak_bytes"] - 1) < 1e-3, row
+P
+result $? "validate estimates what import-job does" "$T/why"
+expect 0 "calibrate fits a log's runs" "rows|used" $L calibrate "$T/two.csv" -o "$T/fitted.json"
+expect 1 "--append refuses another header" "the header is not that" \
+    $L import-job $F/bridge.yaml --gpus 8 --gpu h100 --no-plan --append $F/../../../examples/runs/bloom.csv
+expect 2 "--output or --append" "leave out one of the two" $L import-job $F/bridge.yaml -o a --append b
+
+# ---- emit and back ----
+back() { # NAME MODEL OPTION...: a plan's Megatron arguments give its configuration again
+    local name=$1 model=$2
+    shift 2
+    $L plan "4x8 h100-sxm5-80g intra:370 inter:48" "$model" --seq 4096 --global-batch 64 "$@" \
+        -o "$T/plan.json" >/dev/null 2>&1 &&
+        $L emit "$T/plan.json" --to megatron -d "$T/emit" >/dev/null
+    python3 -c "import json; json.dump(json.load(open('$T/plan.json'))['model'], open('$T/config.json', 'w'))"
+    $L import-job "$T/emit/megatron/args" "$T/config.json" --seq 4096 --no-plan --json \
+        --cluster "4x8 h100-sxm5-80g intra:370 inter:48" >"$T/doc.json" 2>"$T/err"
+    python3 - "$T" >"$T/why" 2>&1 <<'P'
+import json, sys
+plan, d = (json.load(open(sys.argv[1] + f)) for f in ("/plan.json", "/doc.json"))
+own = d["config"]
+for key in ("degrees", "micro_batch", "zero", "sequence_parallel", "recompute", "schedule"):
+    assert plan.get(key) == own.get(key), (key, plan.get(key), own.get(key))
+small = plan.get("optimizer_bytes")
+assert not small or "optimizer-bytes=%d" % small in d["row"]["notes"], d["row"]["notes"]
+assert d["row"]["global_batch"] == "64" and d["unknown"] == [], d["unknown"]
+assert plan["model"] == d["model"]
+assert abs(d["estimate"]["step_s"] / plan["estimate"]["default_order_step_s"] - 1) < 0.5
+P
+    result $? "emit and back: $name" "$T/why"
+}
+back "tensor and pipeline parallelism" llama-2-13b --tp 4 --pp 2 --dp 4
+back "an interleaved pipeline" llama-2-70b --tp 8 --pp 4 --vpp 2 --recompute full:2
+back "experts, modules, a small optimizer" mixtral-8x7b --ep 8 --recompute moe_act,layernorm --optimizer-bytes 6 --zero 1
+back "layers that do not divide" llama-3.2-3b --tp 2 --pp 8
+
+# ---- the best change and plan ----
+$L import-job $F/bridge.yaml --gpus 8 --gpu h100 --json >"$T/doc.json" 2>"$T/err"
+result $? "looks for a change and a plan" "$T/err"
+is "d['best_plan'] is None or (d['best_plan']['step_s'] < d['estimate']['step_s'] and d['best_plan']['degrees']['dp'] >= 1)"
+sed 's/recompute_granularity: null/recompute_granularity: full/; s/context_parallel_size: 2/context_parallel_size: 1/' $F/bridge.yaml >"$T/slow.yaml"
+expect 0 "a plan faster than full recomputation" "saves [0-9.]+ %" $L import-job "$T/slow.yaml" --gpus 8 --gpu h100
+prints "^change +[a-z]" "^plan +tp" "^read " "^memory "
+
+# ---- bad input ----
+: >"$T/empty"
+expect 1 "an empty file" "empty file; looked for: a Megatron-LM" $L import-job "$T/empty"
+expect 1 "a foreign file" "looked for: a Megatron-LM" $L import-job README.md
+expect 1 "a plan is no job" "looked for" $L import-job examples/clusters/h100-17.json
+head -c 4096 /dev/zero >"$T/zeros"
+expect 1 "bytes that are no text" "zeros: " $L import-job "$T/zeros"
+expect 1 "what is missing is named" "nothing says the number of GPUs .--gpus N.; the GPU type" $L import-job $F/bridge.yaml
+expect 1 "no model" "nothing says the model" $L import-job $F/ds_config.json --seq 1 --gpus 1 --gpu a100
+expect 1 "a missing file" "nowhere.sh" $L import-job "$T/nowhere.sh"
+printf 'a: &a [1]\nmodel:\n  num_layers: *a\n' >"$T/alias.yaml"
+expect 1 "an alias" "alias.yaml: line 3: an alias" $L import-job "$T/alias.yaml"
+printf '[model]\nname = {a = 1}\n' >"$T/brace.toml"
+expect 1 "TOML that is not read" "brace.toml: line 2: tables in braces" $L import-job "$T/brace.toml"
+{ echo 'A=--bf16'; for _ in $(seq 40); do echo 'A="$A $A"'; done; } >"$T/bomb.sh"
+expect 1 "a variable that doubles" "too long|without an option" $L import-job "$T/bomb.sh"
+printf -- '--num-layers 2 --x-\033[31m evil\033]0;t\007\n' >"$T/escape"
+expect 1 "control characters are not printed" "nothing says" $L import-job "$T/escape"
+! grep -q "$(printf '\033')" "$T/both"
+result $? "... nor anywhere" "$T/both"
+sed 's/global-batch-size 128/global-batch-size 127/' $F/llama-8b.sh >"$T/odd.sh"
+expect 1 "a batch that does not divide" "do not divide" $L import-job "$T/odd.sh" --gpu h100
+expect 2 "no file" "FILE is required" $L import-job
+done_testing

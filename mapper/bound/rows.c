@@ -45,9 +45,11 @@
 
 /* n layers in a row of which the first is layer `start` of the model or a later one take at
  * least n mean_s - slack: the first dense_layers have no experts, of the others every
- * expert_every-th has. */
+ * expert_every-th has.  Of a pattern's layers each takes the cheaper kind's time. */
 static double mean_s (const struct workload_model *m, double dense, double expert)
 {
+    if (m->pattern[0])
+        return smaller (dense, expert);
     return m->experts == 0 ? dense : dense + (expert - dense) / m->expert_every;
 }
 
@@ -57,7 +59,7 @@ static double slack_of (const struct pipeline_case *pc, const struct layer_cost 
     const struct workload_model *m = pc->x->model;
     int more = m->dense_layers > start ? m->dense_layers - start : 0;
 
-    if (m->experts == 0)
+    if (m->experts == 0 || m->pattern[0])
         return 0.0;
     if (l->expert_s > l->dense_s)
         return (l->expert_s - l->dense_s) * (more + m->expert_every - 1) /

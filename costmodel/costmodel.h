@@ -70,11 +70,11 @@ struct costmodel_compute {
     struct costmodel_layer dense, expert; /* in a model with a pattern: what any takes at
                                              least, where its kind is not told */
     struct costmodel_layer kind[WORKLOAD_KINDS]; /* of a model with a pattern */
-    double embed_fwd_s, embed_back_s; /* first stage's extra */
-    double head_fwd_s, head_back_s;   /* last stage's extra: output matrix and loss */
-    double head_weight_s;             /* of head_back_s: its weights' gradients */
-    double optimizer_s;               /* one step, per dense parameter on the rank */
-    double expert_optimizer_s;        /* the same per expert parameter */
+    double embed_fwd_s, embed_back_s;            /* first stage's extra */
+    double head_fwd_s, head_back_s; /* last stage's extra: output matrix and loss */
+    double head_weight_s;           /* of head_back_s: its weights' gradients */
+    double optimizer_s;             /* one step, per dense parameter on the rank */
+    double expert_optimizer_s;      /* the same per expert parameter */
 };
 
 /* What ranks send as the published models count it. */

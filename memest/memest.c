@@ -127,11 +127,9 @@ static double mixer_bytes (const struct memest_problem *p, const struct shape *w
 static double mixer_rebuilt (const struct memest_problem *p, const struct shape *w)
 {
     const struct workload_mixer *x = &w->mixer;
-    double states =
-        p->model->lin_chunk > 0 ? 8.0 * x->states / p->model->lin_chunk : 0.0;
+    double states = p->model->lin_chunk > 0 ? 8.0 * x->states / p->model->lin_chunk : 0.0;
 
-    return (p->model->linear == LINEAR_SSM ? 2.0 * x->conv : 0.0) +
-           states / w->element;
+    return (p->model->linear == LINEAR_SSM ? 2.0 * x->conv : 0.0) + states / w->element;
 }
 
 /* Inputs of linear layers, which WTA-CRS keeps a part of (A14): of the attention, of its
@@ -412,8 +410,7 @@ static double mean_layer (const struct memest_problem *p, const struct shape *w,
                           const struct workload_stage *held, bool expert, double *most)
 {
     const struct rank_shape x = {p, w};
-    double sum =
-        workload_class_sum (p->model, held, expert, layer_bytes, &x, most);
+    double sum = workload_class_sum (p->model, held, expert, layer_bytes, &x, most);
 
     return workload_kinds_told (held) && sum > 0.0
                ? sum / (expert ? held->expert : held->dense)

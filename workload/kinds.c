@@ -119,8 +119,8 @@ void workload_scan_flop (const struct workload_model *m, double t, double *fwd,
         *fwd = 2.0 * chunk * (x.keys + x.inner) + 4.0 * x.states;
         *again = 2.0 * chunk * x.keys + 2.0 * x.states;
     } else if (m->linear == LINEAR_DELTA) {
-        *fwd = x.heads * (chunk * (6.0 * n + 4.0 * p) + 6.0 * n * p +
-                          2.0 / 3.0 * chunk * chunk);
+        *fwd = x.heads *
+               (chunk * (6.0 * n + 4.0 * p) + 6.0 * n * p + 2.0 / 3.0 * chunk * chunk);
         *again = x.heads * (chunk * (2.0 * n + 2.0 * p) + 4.0 * n * p);
     }
 }

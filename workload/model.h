@@ -84,7 +84,8 @@ struct workload_model {
     int kv_rank;                   /* 0: no latent attention */
     int rope_dim, nope_dim, v_dim; /* of a head */
     /* Layers of other kinds (docs/model.md, "Layers of several kinds") */
-    char pattern[WORKLOAD_PATTERN_MAX + 1]; /* a letter a layer; "": all have attention, and
+    char pattern[WORKLOAD_PATTERN_MAX +
+                 1];                /* a letter a layer; "": all have attention, and
                                                dense_layers, expert_every say the rest */
     char kinds[WORKLOAD_KINDS + 1]; /* its letters, as they come first */
     enum workload_linear linear;    /* of all layers that have such a mixer */

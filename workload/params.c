@@ -129,8 +129,8 @@ double workload_layer_params (const struct workload_model *m, int tp)
 /* A decoder's layer has a second attention and its norm. */
 static double decoder_params (const struct workload_model *m, int tp)
 {
-    double cross = attention_params (m, tp, m->norms) -
-                   (m->norms - 1) * norm_params (m, m->hidden);
+    double cross =
+        attention_params (m, tp, m->norms) - (m->norms - 1) * norm_params (m, m->hidden);
 
     return m->decoder_layers * (workload_layer_params (m, tp) + cross) +
            (m->decoder_layers > 0 ? norm_params (m, m->hidden) : 0.0);

@@ -409,7 +409,9 @@ static enum status finish_granite_hybrid (const struct workload_reading *r,
     static const char *const lists[2] = {"layer_types", "layers_block_type"};
     struct layers l;
 
-    memset (l.parts, PART_LINEAR, sizeof l.parts);
+    /* Without state-space layers a file need not speak of them at all. */
+    memset (l.parts, json_has (r->at, "mamba_n_heads") ? PART_LINEAR : PART_ATTENTION,
+            sizeof l.parts);
     m->qkv_bias = m->out_bias;
     TRY (take_lists (r, m, lists, &l));
     m->shared_ffn = m->experts > 0 ? m->ffn : 0;

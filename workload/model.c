@@ -190,6 +190,18 @@ enum status workload_model_from_json (json_t *doc, const char *file, const char 
     return ST_OK;
 }
 
+/* Also where it says no more than that all layers have attention, which is not what every family
+ * does without it. */
+static json_t *pattern_of (const struct workload_model *m)
+{
+    char letters[WORKLOAD_PATTERN_MAX + 1] = "";
+
+    memset (
+        letters, m->experts > 0 ? 'A' : 'a',
+        (size_t) (m->layers < WORKLOAD_PATTERN_MAX ? m->layers : WORKLOAD_PATTERN_MAX));
+    return json_string (m->pattern[0] ? m->pattern : letters);
+}
+
 json_t *workload_model_to_json (const struct workload_model *m)
 {
     const struct workload_family *family = workload_family_find (m->type);
@@ -212,8 +224,8 @@ json_t *workload_model_to_json (const struct workload_model *m)
     if (doc && strcmp (m->type, "t5") == 0)
         json_object_set_new (doc, "feed_forward_proj",
                              json_string (m->gated_mlp ? "gated-gelu" : "relu"));
-    if (doc && m->pattern[0])
-        json_object_set_new (doc, "layer_pattern", json_string (m->pattern));
+    if (doc && family->base.linear != LINEAR_NONE)
+        json_object_set_new (doc, "layer_pattern", pattern_of (m));
     if (doc)
         json_object_set_new (doc, "parameters", json_real (workload_model_params (m)));
     return doc;

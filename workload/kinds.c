@@ -3,6 +3,7 @@
 #include "workload/workload.h"
 
 #include <math.h>
+#include <string.h>
 
 bool workload_has_parts (const struct workload_model *m, unsigned parts)
 {
@@ -10,6 +11,24 @@ bool workload_has_parts (const struct workload_model *m, unsigned parts)
         if (workload_kind_parts (m, i) & parts)
             return true;
     return !m->pattern[0] && (parts & (PART_ATTENTION | PART_MLP | PART_EXPERTS)) != 0;
+}
+
+int workload_kind_of (const struct workload_model *m, int index)
+{
+    return m->pattern[0] ? (int) (strchr (m->kinds, m->pattern[index]) - m->kinds)
+                         : workload_is_expert_layer (m, index);
+}
+
+struct workload_stage workload_one_layer (const struct workload_model *m, int kind)
+{
+    struct workload_stage one = {.dense = 0};
+
+    if (!m->pattern[0])
+        return (struct workload_stage){.dense = kind == 0, .expert = kind == 1};
+    one.of[kind] = 1;
+    one.expert = (workload_kind_parts (m, kind) & PART_EXPERTS) != 0;
+    one.dense = !one.expert;
+    return one;
 }
 
 struct workload_stage workload_all_layers (const struct workload_model *m)

@@ -204,7 +204,7 @@ static void count_layer (const struct workload_model *m, int index, int by,
 {
     *(workload_is_expert_layer (m, index) ? &l->expert : &l->dense) += by;
     if (m->pattern[0])
-        l->of[strchr (m->kinds, m->pattern[index]) - m->kinds] += by;
+        l->of[workload_kind_of (m, index)] += by;
 }
 
 /* The layers first .. first+n-1. */

@@ -224,6 +224,11 @@ double workload_class_sum (const struct workload_model *m, const struct workload
                            bool expert, workload_of_parts *of, const void *about,
                            double *most);
 
+/** Kinds of layers by number, below WORKLOAD_KINDS: those of a pattern, or 0 without and 1 with
+ *  experts.  The kind of layer `index`, and a stage with one layer of a kind. */
+int workload_kind_of (const struct workload_model *m, int index);
+struct workload_stage workload_one_layer (const struct workload_model *m, int kind);
+
 /** All of a model's layers, without embedding and head. */
 struct workload_stage workload_all_layers (const struct workload_model *m);
 

@@ -161,7 +161,7 @@ struct workload_mixer {
 struct workload_mixer workload_mixer_of (const struct workload_model *m, double t);
 
 /** FLOP per token of the chunkwise scan on one of t ranks, forward, and those of it that backward
- *  repeats since what they gave is not kept (docs/formulas.md, T27). */
+ *  repeats since what they gave is not kept (docs/formulas.md, T22). */
 void workload_scan_flop (const struct workload_model *m, double t, double *fwd,
                          double *again);
 

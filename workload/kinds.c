@@ -33,11 +33,13 @@ struct workload_stage workload_one_layer (const struct workload_model *m, int ki
 
 struct workload_stage workload_all_layers (const struct workload_model *m)
 {
-    int all = m->layers;
-    const struct workload_config whole = {.deg = {1, 1, 1, 1, 1, 1, 1}};
-    struct workload_stage s = workload_stage_of (m, &whole, &all, 0);
+    struct workload_stage s = {.dense = 0};
 
-    s.embedding = s.head = false;
+    for (int i = 0; i < m->layers; i++) {
+        *(workload_is_expert_layer (m, i) ? &s.expert : &s.dense) += 1;
+        if (m->pattern[0])
+            s.of[workload_kind_of (m, i)]++;
+    }
     return s;
 }
 

@@ -136,6 +136,7 @@ struct sums {
     double cast_fwd, cast_back;             /* elements that are cast to fp8 or fp4 */
     double launches;                        /* kernels over a dense layer's */
     double again_s;                         /* forward, of what modules repeat */
+    double scan_fwd_s, scan_back_s;         /* of linear mixers */
 };
 
 static double traffic_s (const struct setting *x, double bytes_per_token)
@@ -204,8 +205,11 @@ static void add_projections (const struct setting *x, struct sums *s)
     } else {
         double kv = fmax (1.0, m->kv_heads / t) * d;
 
-        add_product (s, &x->g, 1, x->tokens, x->h, a * d + 2.0 * kv);
+        add_product (s, &x->g, 1, x->tokens, x->h,
+                     (m->attention_gate ? 2.0 : 1.0) * a * d + 2.0 * kv);
         add_product (s, &x->g, 1, x->tokens, a * d, x->h);
+        if (m->attention_gate)
+            s->traffic += GATED_TRAFFIC * a * d;
         if (m->positions == 0)
             s->traffic += rotary_traffic (x) * (a * d + kv);
     }
@@ -236,17 +240,18 @@ static void add_mlp (const struct setting *x, struct sums *s, double count, doub
     s->traffic += activation_traffic (x) * ffn * count * rows / x->tokens;
 }
 
-static void add_elementwise (const struct setting *x, struct sums *s, bool expert)
+static void add_elementwise (const struct setting *x, struct sums *s, unsigned parts)
 {
-    double per = LAYER_TRAFFIC + (x->m->dropout ? DROPOUT_TRAFFIC : 0.0);
+    double part = workload_sublayers (parts) / 2.0;
+    double per = part * LAYER_TRAFFIC + (x->m->dropout ? part * DROPOUT_TRAFFIC : 0.0);
     bool fused = workload_choose (x->j->fused_norm, x->p->fused_norm);
     double norm = NORM_TRAFFIC + (fused ? 0.0 : UNFUSED_NORM_TRAFFIC);
 
     if (!fused)
-        per += x->m->norms * UNFUSED_NORM_TRAFFIC;
+        per += workload_norms_of (x->m, parts) * UNFUSED_NORM_TRAFFIC;
     if (workload_recomputes (x->c, MODULE_LAYERNORM))
         s->again_s +=
-            traffic_s (x, workload_own_norms (x->m, fused, expert) * norm * x->h / x->r);
+            traffic_s (x, workload_own_norms (x->m, fused, parts) * norm * x->h / x->r);
     s->traffic += per * x->h / x->r + (x->j->lora ? LORA_TRAFFIC * x->h : 0.0);
 }
 
@@ -328,6 +333,46 @@ static double accumulation_bytes (const struct workload_profile *p)
     return 3.0 * sum + (sum > 2.0 ? 2.0 + sum : 0.0);
 }
 
+/* Rate of flash attention's products in this precision, forward. */
+static double flash_rate (const struct setting *x)
+{
+    double rate = x->plain.matrix_rate / x->p->time.gemm;
+
+    if (x->p->compute_of_type)
+        rate = x->plain.element_bytes > 2.0
+                   ? wide_rate (x->t)
+                   : costmodel_matrix_rate (x->t, PREC_BF16) * flash_efficiency (x);
+    return rate * x->p->time.attention;
+}
+
+/* Elements that a mixer's kernels read and write beside its products, per token: the
+ * convolution's channels in and out; the scan's inputs and output; the gate, the norm and their
+ * result; and the states at the chunks' ends in fp32, written, passed on and read. */
+static double mixer_elements (const struct setting *x, const struct workload_mixer *mixer)
+{
+    double states = x->m->lin_chunk > 0 ? 8.0 * mixer->states / x->m->lin_chunk : 0.0;
+
+    return 2.0 * mixer->conv + mixer->inner + 2.0 * mixer->keys + mixer->inner +
+           3.0 * mixer->inner + states;
+}
+
+/* A linear mixer: its two projections, and the chunkwise scan on the roofline: its products at
+ * flash attention's rate, or what it moves, whichever takes longer (docs/formulas.md, T22). */
+static void add_mixer (const struct setting *x, struct sums *s)
+{
+    struct workload_mixer mixer = workload_mixer_of (x->m, x->c->deg.tp);
+    double fwd, again, moved;
+
+    workload_scan_flop (x->m, x->c->deg.tp, &fwd, &again);
+    moved = traffic_s (x, 2.0 * mixer_elements (x, &mixer));
+    fwd *= x->tokens / flash_rate (x);
+    again *= x->tokens / flash_rate (x);
+    s->scan_fwd_s = fmax (fwd, moved);
+    s->scan_back_s = fmax (2.0 * fwd + again, 2.0 * moved);
+    add_product (s, &x->g, 1, x->tokens, x->h, mixer.in);
+    add_product (s, &x->g, 1, x->tokens, mixer.inner, x->h);
+}
+
 /* A floor under the GPU's time, joined smoothly. */
 static double with_floor (double gpu_s, double floor_s)
 {
@@ -336,7 +381,7 @@ static double with_floor (double gpu_s, double floor_s)
     return sqrt (sqrt (a * a + b * b));
 }
 
-static void layer_time (const struct setting *x, const struct sums *s,
+static void layer_time (const struct setting *x, const struct sums *s, unsigned parts,
                         struct costmodel_layer *out)
 {
     const struct workload_profile *p = x->p;
@@ -354,10 +399,12 @@ static void layer_time (const struct setting *x, const struct sums *s,
         floor = 1.0;
     floor *= s->launches * (x->j->lora ? LORA_LAUNCHES : 1.0);
 
-    attention_time (x, &out->attention_fwd_s, &out->attention_back_s);
-    fwd = s->products_s + out->attention_fwd_s + traffic + cast_s (x) * s->cast_fwd;
+    if (parts & PART_ATTENTION)
+        attention_time (x, &out->attention_fwd_s, &out->attention_back_s);
+    fwd = s->products_s + out->attention_fwd_s + traffic + cast_s (x) * s->cast_fwd +
+          s->scan_fwd_s;
     back = s->inputs_s + weight + out->attention_back_s + 2.0 * traffic +
-           cast_s (x) * s->cast_back;
+           cast_s (x) * s->cast_back + s->scan_back_s;
     out->fwd_s = with_floor (fwd, floor * p->time.layer_launch_fwd_s);
     out->back_s = with_floor (back, floor * p->time.layer_launch_back_s);
     out->weight_s = weight * out->back_s / back;
@@ -373,53 +420,105 @@ static void layer_time (const struct setting *x, const struct sums *s,
                                                                     : 0.0);
 }
 
-static void dense_layer (const struct setting *x, struct costmodel_layer *out)
-{
-    struct sums s = {.launches = 1.0};
-    double before;
-
-    add_projections (x, &s);
-    before = forward_s (x, &s);
-    add_mlp (x, &s, 1, x->tokens, x->m->ffn / (double) x->c->deg.tp);
-    repeat (x, &s, MODULE_MLP, before);
-    add_elementwise (x, &s, false);
-    layer_time (x, &s, out);
-}
-
-/* Every expert of the rank gets the mean number of tokens. */
-static void expert_layer (const struct setting *x, struct costmodel_layer *out)
+/* Router, shared experts and the rank's own, each of which gets the mean number of tokens. */
+static void add_experts (const struct setting *x, struct sums *s)
 {
     const struct workload_model *m = x->m;
     const struct workload_degrees *d = &x->c->deg;
     double mine = m->experts / (double) d->ep;
     double pairs = x->tokens * m->top_k * d->etp / d->tp; /* of a rank, after dispatch */
     bool whole = workload_recomputes (x->c, MODULE_MOE);
-    double rows;
+    double rows, before = forward_s (x, s), shared;
     struct setting grouped;
-    struct sums s = {.launches = x->p->compute_of_type ? EXPERT_LAUNCHES : 1.0};
-    double before, shared;
 
-    add_projections (x, &s);
-    before = forward_s (x, &s);
-    add_product (&s, &x->plain, 1, x->tokens / x->r, x->h, m->experts);
-    shared = forward_s (x, &s);
+    add_product (s, &x->plain, 1, x->tokens / x->r, x->h, m->experts);
+    shared = forward_s (x, s);
     if (m->shared_ffn > 0)
-        add_mlp (x, &s, 1, x->tokens, m->shared_ffn / (double) d->tp);
+        add_mlp (x, s, 1, x->tokens, m->shared_ffn / (double) d->tp);
     if (!whole)
-        repeat (x, &s, MODULE_SHARED_EXPERTS, shared);
+        repeat (x, s, MODULE_SHARED_EXPERTS, shared);
     grouped = *x;
     if (x->p->compute_of_type)
         grouped.g.matrix_rate *= EXPERT_RATE;
     /* Kernels pad every expert's tokens; their mean need not even be whole. */
     rows = EXPERT_PADDING * ceil (pairs / mine / EXPERT_PADDING);
-    add_mlp (&grouped, &s, mine, rows, m->expert_ffn / (double) d->etp);
-    s.traffic += PERMUTE_TRAFFIC * x->h * pairs / x->tokens;
-    repeat (x, &s, MODULE_MOE, before);
+    add_mlp (&grouped, s, mine, rows, m->expert_ffn / (double) d->etp);
+    s->traffic += PERMUTE_TRAFFIC * x->h * pairs / x->tokens;
+    repeat (x, s, MODULE_MOE, before);
     if (!whole && workload_recomputes (x->c, MODULE_MOE_ACT))
-        s.again_s += traffic_s (x, activation_traffic (x) * m->expert_ffn / d->etp *
-                                       pairs / x->tokens);
-    add_elementwise (x, &s, true);
-    layer_time (x, &s, out);
+        s->again_s += traffic_s (x, activation_traffic (x) * m->expert_ffn / d->etp *
+                                        pairs / x->tokens);
+}
+
+static void layer_of (const struct setting *x, unsigned parts,
+                      struct costmodel_layer *out)
+{
+    double part = workload_sublayers (parts) / 2.0;
+    struct sums s = {.launches = (parts & PART_EXPERTS) != 0 && x->p->compute_of_type
+                                     ? EXPERT_LAUNCHES
+                                     : part};
+
+    if (parts & PART_ATTENTION)
+        add_projections (x, &s);
+    if (parts & PART_LINEAR)
+        add_mixer (x, &s);
+    if (parts & PART_MLP) {
+        double before = forward_s (x, &s);
+
+        add_mlp (x, &s, 1, x->tokens, x->m->ffn / (double) x->c->deg.tp);
+        repeat (x, &s, MODULE_MLP, before);
+    }
+    if (parts & PART_EXPERTS)
+        add_experts (x, &s);
+    add_elementwise (x, &s, parts);
+    layer_time (x, &s, parts, out);
+}
+
+/* Each time of `sum` with as many layers as `layer` stands for. */
+static void fold_layers (struct costmodel_layer *sum, const struct costmodel_layer *layer,
+                         double count, bool least)
+{
+    enum { TIMES = sizeof *sum / sizeof (double) };
+    union {
+        struct costmodel_layer l;
+        double s[TIMES];
+    } to = {*sum}, from = {*layer};
+
+    for (int i = 0; i < TIMES; i++)
+        to.s[i] = least ? fmin (to.s[i], from.s[i]) : to.s[i] + count * from.s[i];
+    *sum = to.l;
+}
+
+/* A layer without, or with, experts whose kind is not told, by those of the model, or by all
+ * where there is none such: what each of them takes at least, or their mean. */
+static struct costmodel_layer untold (const struct workload_model *m,
+                                      const struct costmodel_compute *k, bool expert,
+                                      bool least)
+{
+    struct workload_stage all = workload_all_layers (m);
+    bool none = (expert ? all.expert : all.dense) == 0;
+    double n = none ? m->layers : expert ? all.expert : all.dense;
+    struct costmodel_layer out = {0};
+    bool first = true;
+
+    for (int i = 0; i < WORKLOAD_KINDS && m->kinds[i]; i++) {
+        if (!none && ((workload_kind_parts (m, i) & PART_EXPERTS) != 0) != expert)
+            continue;
+        if (least && first)
+            out = k->kind[i];
+        else
+            fold_layers (&out, &k->kind[i], all.of[i] / n, least);
+        first = false;
+    }
+    return out;
+}
+
+void costmodel_untold_mean (const struct workload_model *m, struct costmodel_compute *k)
+{
+    if (!m->pattern[0])
+        return;
+    k->dense = untold (m, k, false, false);
+    k->expert = untold (m, k, true, false);
 }
 
 static void head_time (const struct setting *x, struct costmodel_compute *k)
@@ -459,9 +558,16 @@ void costmodel_compute (const struct workload_model *m, const struct workload_jo
     double element = x.plain.element_bytes / 2.0, hbm = x.plain.memory_rate;
     struct costmodel_compute k = {0};
 
-    dense_layer (&x, &k.dense);
-    if (m->experts > 0)
-        expert_layer (&x, &k.expert);
+    for (int i = 0; i < WORKLOAD_KINDS && m->kinds[i]; i++)
+        layer_of (&x, workload_kind_parts (m, i), &k.kind[i]);
+    if (m->pattern[0]) {
+        k.dense = untold (m, &k, false, true);
+        k.expert = untold (m, &k, true, true);
+    } else {
+        layer_of (&x, WORKLOAD_DENSE_PARTS, &k.dense);
+        if (m->experts > 0)
+            layer_of (&x, WORKLOAD_EXPERT_PARTS, &k.expert);
+    }
     head_time (&x, &k);
     k.embed_fwd_s = 4.0 * element * x.tokens * x.h / hbm;
     k.embed_back_s = 6.0 * element * x.tokens * x.h / hbm;
@@ -493,6 +599,15 @@ static double recomputed_part (const struct workload_config *c, int layers)
                : 1.0;
 }
 
+/* So many layers that take this each. */
+static void add_layers (struct costmodel_stage_time *out, int n, double again,
+                        const struct costmodel_layer *l)
+{
+    out->fwd_s += n * l->fwd_s;
+    out->back_s += n * (l->back_s + again * l->recompute_s);
+    out->weight_s += n * l->weight_s;
+}
+
 void costmodel_stage_compute (const struct workload_config *c,
                               const struct workload_profile *p,
                               const struct costmodel_compute *k,
@@ -500,16 +615,16 @@ void costmodel_stage_compute (const struct workload_config *c,
                               struct costmodel_stage_time *out)
 {
     double again = recomputed_part (c, held->dense + held->expert);
-    const struct costmodel_layer *d = &k->dense, *e = &k->expert;
 
-    *out = (struct costmodel_stage_time){
-        .fwd_s =
-            0.5 * p->time.microbatch_s + held->dense * d->fwd_s + held->expert * e->fwd_s,
-        .back_s = 0.5 * p->time.microbatch_s +
-                  held->dense * (d->back_s + again * d->recompute_s) +
-                  held->expert * (e->back_s + again * e->recompute_s),
-        .weight_s = held->dense * d->weight_s + held->expert * e->weight_s,
-    };
+    *out = (struct costmodel_stage_time){.fwd_s = 0.5 * p->time.microbatch_s,
+                                         .back_s = 0.5 * p->time.microbatch_s};
+    if (workload_kinds_told (held)) {
+        for (int i = 0; i < WORKLOAD_KINDS; i++)
+            add_layers (out, held->of[i], again, &k->kind[i]);
+    } else {
+        add_layers (out, held->dense, again, &k->dense);
+        add_layers (out, held->expert, again, &k->expert);
+    }
     if (held->embedding) {
         out->fwd_s += k->embed_fwd_s;
         out->back_s += k->embed_back_s;
@@ -524,7 +639,7 @@ void costmodel_stage_compute (const struct workload_config *c,
 void costmodel_compute_least (const struct costmodel_compute *k, double speed, bool first,
                               struct costmodel_compute *least)
 {
-    enum { MEMBERS = 2 * 6 + 7 };
+    enum { MEMBERS = (2 + WORKLOAD_KINDS) * 6 + 7 };
     union {
         struct costmodel_compute k;
         double s[MEMBERS];

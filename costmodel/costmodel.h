@@ -67,12 +67,14 @@ struct costmodel_layer {
 /** Seconds of compute on one GPU type at speed 1, for one micro-batch: seconds alone
  *  (costmodel_compute_least). */
 struct costmodel_compute {
-    struct costmodel_layer dense, expert;
-    double embed_fwd_s, embed_back_s; /* first stage's extra */
-    double head_fwd_s, head_back_s;   /* last stage's extra: output matrix and loss */
-    double head_weight_s;             /* of head_back_s: its weights' gradients */
-    double optimizer_s;               /* one step, per dense parameter on the rank */
-    double expert_optimizer_s;        /* the same per expert parameter */
+    struct costmodel_layer dense, expert; /* in a model with a pattern: what any takes at
+                                             least, where its kind is not told */
+    struct costmodel_layer kind[WORKLOAD_KINDS]; /* of a model with a pattern */
+    double embed_fwd_s, embed_back_s;            /* first stage's extra */
+    double head_fwd_s, head_back_s; /* last stage's extra: output matrix and loss */
+    double head_weight_s;           /* of head_back_s: its weights' gradients */
+    double optimizer_s;             /* one step, per dense parameter on the rank */
+    double expert_optimizer_s;      /* the same per expert parameter */
 };
 
 /* What ranks send as the published models count it. */
@@ -112,6 +114,10 @@ void costmodel_note_types (const struct topology_cluster *c,
 void costmodel_compute (const struct workload_model *m, const struct workload_job *j,
                         const struct workload_config *c, const struct workload_profile *p,
                         const struct topology_gpu_type *t, struct costmodel_compute *out);
+
+/** In a model with a pattern, make dense and expert the mean of the layers that they stand for,
+ *  for splits that look at numbers of layers alone. */
+void costmodel_untold_mean (const struct workload_model *m, struct costmodel_compute *k);
 
 /** Lower every member of `least` to what k takes on a GPU of that speed, where that is less.
  *  @param[in] first  least holds nothing yet: take all */

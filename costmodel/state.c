@@ -583,6 +583,7 @@ void costmodel_state_undo (struct costmodel_state *s, const int *a, const int *b
 static bool holds_same (const struct workload_stage *a, const struct workload_stage *b)
 {
     return a->dense == b->dense && a->expert == b->expert &&
+           memcmp (a->of, b->of, sizeof a->of) == 0 &&
            a->first.dense == b->first.dense && a->first.expert == b->first.expert &&
            a->last.dense == b->last.dense && a->last.expert == b->last.expert;
 }

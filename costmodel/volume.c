@@ -3,18 +3,46 @@
 
 #include <math.h>
 
-/* Operations that backward repeats where modules are recomputed. */
-static double operations_of_modules (const struct workload_config *c,
-                                     const struct workload_model *m,
-                                     const struct workload_stage *held, double expert)
-{
-    double again = workload_recomputes (c, MODULE_MLP) ? held->dense : 0.0;
+/* Whose operations are counted. */
+struct about {
+    const struct workload_model *m;
+    const struct workload_config *c;
+};
 
-    if (workload_recomputes (c, MODULE_MOE)) /* all but attention's */
-        return again + (expert - 1.0) * held->expert;
-    if (workload_recomputes (c, MODULE_SHARED_EXPERTS) && m->shared_ffn > 0)
-        again += held->expert;
-    return again;
+/* Of experts, and `others` before them: the shared ones', and with expert tensor parallelism the
+ * gathered token-expert pairs. */
+static double experts_operations (const struct about *x, double others)
+{
+    const struct workload_degrees *d = &x->c->deg;
+
+    return others + (x->m->shared_ffn > 0) +
+           (d->etp > 1 ? x->m->top_k * d->etp / (double) d->tp : 0.0);
+}
+
+/* A layer's mixers add up before their one operation. */
+static double layer_operations (const void *about, unsigned parts)
+{
+    double mixers = parts & (PART_ATTENTION | PART_LINEAR) ? 1.0 : 0.0;
+
+    if (parts & PART_MLP)
+        return mixers + 1.0;
+    return parts & PART_EXPERTS ? experts_operations (about, mixers) : mixers;
+}
+
+/* Those that backward repeats where modules are recomputed. */
+static double repeated_operations (const void *about, unsigned parts)
+{
+    const struct about *x = about;
+
+    if (parts & PART_MLP)
+        return workload_recomputes (x->c, MODULE_MLP) ? 1.0 : 0.0;
+    if (!(parts & PART_EXPERTS))
+        return 0.0;
+    if (workload_recomputes (x->c, MODULE_MOE)) /* all but attention's */
+        return experts_operations (x, 0.0);
+    return workload_recomputes (x->c, MODULE_SHARED_EXPERTS) && x->m->shared_ffn > 0
+               ? 1.0
+               : 0.0;
 }
 
 void costmodel_tp_operations (const struct workload_model *m,
@@ -22,20 +50,24 @@ void costmodel_tp_operations (const struct workload_model *m,
                               const struct workload_stage *held, double *fwd,
                               double *back)
 {
+    const struct about x = {m, c};
     int layers = held->dense + held->expert;
-    /* An expert layer: attention's, the shared experts', and with expert tensor
-     * parallelism the gathered token-expert pairs. */
-    double expert = 1.0 + (m->shared_ffn > 0) +
-                    (c->deg.etp > 1 ? m->top_k * c->deg.etp / (double) c->deg.tp : 0.0);
-    double once = 2.0 * held->dense + expert * held->expert, again = 0.0;
+    double once = workload_held_sum (m, held, layer_operations, &x), again = 0.0;
 
     if (c->recompute == RECOMPUTE_FULL)
         again = c->recompute_layers > 0 && c->recompute_layers < layers
                     ? c->recompute_layers / (double) layers
                     : 1.0;
     *fwd = once + held->embedding;
-    *back =
-        once * (1.0 + again) + operations_of_modules (c, m, held, expert) + held->head;
+    *back = once * (1.0 + again) + workload_held_sum (m, held, repeated_operations, &x) +
+            held->head;
+}
+
+static double gated_mlps (const void *about, unsigned parts)
+{
+    const struct about *x = about;
+
+    return parts & PART_MLP || (parts & PART_EXPERTS && x->m->shared_ffn > 0);
 }
 
 double costmodel_gate_operations (const struct workload_model *m,
@@ -44,7 +76,7 @@ double costmodel_gate_operations (const struct workload_model *m,
                                   const struct workload_stage *held)
 {
     return p->separate_gate && m->gated_mlp && !c->sequence_parallel
-               ? held->dense + (m->shared_ffn > 0 ? held->expert : 0)
+               ? workload_held_sum (m, held, gated_mlps, &(struct about){m, c})
                : 0;
 }
 
@@ -110,15 +142,26 @@ void costmodel_volume (const struct workload_model *m, const struct workload_job
     *out = v;
 }
 
+/* Is it one of these parts' layers? */
+static double parts_count (const void *about, unsigned parts)
+{
+    return (parts & *(const unsigned *) about) != 0;
+}
+
 double costmodel_model_flop (const struct workload_model *m, const struct workload_job *j)
 {
     double h = m->hidden, tokens = (double) j->seq * j->global_batch;
     double width = m->kv_rank > 0 ? 0.5 * (m->nope_dim + m->rope_dim + m->v_dim)
                                   : (double) m->head_dim;
-    double attentions = m->layers + 2.0 * m->decoder_layers;
+    struct workload_stage all = workload_all_layers (m);
+    double attentions =
+        workload_held_sum (m, &all, parts_count, &(unsigned){PART_ATTENTION}) +
+        2.0 * m->decoder_layers;
+    double mixers = workload_held_sum (m, &all, parts_count, &(unsigned){PART_LINEAR});
     /* The input embedding is a table, unless it is the output's matrix too. */
     double tables = h * (m->positions + (m->tied ? 0.0 : m->vocab));
 
     return tokens * (6.0 * (workload_active_params (m) - tables) +
-                     12.0 * attentions * m->heads * width * j->seq);
+                     12.0 * attentions * m->heads * width * j->seq +
+                     3.0 * mixers * workload_recurrence_flop (m));
 }

@@ -3,6 +3,7 @@
 #include "memest/memest_private.h"
 
 #include <math.h>
+#include <string.h>
 
 /* Bytes per parameter of weights, gradients and optimizer state.
  *
@@ -45,6 +46,7 @@ struct shape {
     double tokens; /* of one micro-batch on this rank, s b / c */
     double t, r;   /* TP, and what splits norms (t with sequence parallelism, else 1) */
     double h, q, kv, element;
+    struct workload_mixer mixer; /* of layers with a linear one */
     double
         quantised; /* of an element that a product reads: 1 in fp8, .56 in fp4, where activations are
                          counted as the framework keeps them */
@@ -63,6 +65,7 @@ static struct shape shape_of (const struct memest_problem *p)
         .h = m->hidden,
         .q = m->heads * (double) m->head_dim / t,
         .kv = fmax (1.0, m->kv_heads / t) * m->head_dim,
+        .mixer = workload_mixer_of (m, t),
         .element = workload_element_bytes (p->job->precision) / 2.0,
         .quantised = quantised > 0 && p->profile->compute_of_type ? quantised : 2.0,
     };
@@ -94,11 +97,44 @@ static double projections_bytes (const struct memest_problem *p, const struct sh
     const struct workload_model *m = p->model;
     double a = m->heads / w->t;
 
-    if (m->kv_rank == 0)
-        return 4.0 * w->q + 4.0 * (p->profile->repeats_kv ? w->q : w->kv);
+    if (m->kv_rank == 0) /* a gate keeps itself and its product */
+        return 4.0 * w->q + 4.0 * (p->profile->repeats_kv ? w->q : w->kv) +
+               (m->attention_gate ? 4.0 * w->q : 0.0);
     return (4.0 * m->q_rank + 2.0 * (m->kv_rank + m->rope_dim) + 2.0 * m->kv_rank) /
                w->r +
            4.0 * a * (m->nope_dim + m->rope_dim) + 4.0 * a * m->v_dim;
+}
+
+/* What a linear mixer's kernels keep for backward (A20). */
+static double mixer_bytes (const struct memest_problem *p, const struct shape *w)
+{
+    const struct workload_model *m = p->model;
+    const struct workload_mixer *x = &w->mixer;
+
+    switch (m->linear) {
+    case LINEAR_SSM:
+        return 2.0 * x->in + 4.0 * x->inner;
+    case LINEAR_DELTA: /* keys and queries for every head of values, two gates, and A */
+        return 2.0 * x->conv + 2.0 * (x->heads * 2.0 * m->lin_state + x->inner) +
+               x->heads * (6.0 + 2.0 * m->lin_chunk) + 6.0 * x->inner;
+    case LINEAR_LIGHTNING:
+        return 2.0 * x->in + 4.0 * x->inner;
+    case LINEAR_CONV:
+        return 2.0 * x->in + 6.0 * x->inner;
+    case LINEAR_NONE:
+        break;
+    }
+    return 0.0;
+}
+
+/* What they make again for the backward of one layer: the convolution's output, and the states
+ * at the chunks' ends with their gradients, in fp32. */
+static double mixer_rebuilt (const struct memest_problem *p, const struct shape *w)
+{
+    const struct workload_mixer *x = &w->mixer;
+    double states = p->model->lin_chunk > 0 ? 8.0 * x->states / p->model->lin_chunk : 0.0;
+
+    return (p->model->linear == LINEAR_SSM ? 2.0 * x->conv : 0.0) + states / w->element;
 }
 
 /* Inputs of linear layers, which WTA-CRS keeps a part of (A14): of the attention, of its
@@ -122,25 +158,32 @@ static bool norms_are_fused (const struct memest_problem *p)
                             p->profile->fused_norm || p->model->norm != NORM_RMS);
 }
 
-/* Norms, attention but for its scores, and residual. */
-static double layer_token_bytes (const struct memest_problem *p, const struct shape *w)
+/* Norms, attention but for its scores, the linear mixer, and residuals. */
+static double layer_token_bytes (const struct memest_problem *p, const struct shape *w,
+                                 unsigned parts)
 {
     const struct workload_model *m = p->model;
     const struct workload_profile *f = p->profile;
-    double bytes = (f->memory.norm_bytes + f->memory.attention_bytes / 2.0) * w->h / w->r;
+    double part = workload_sublayers (parts) / 2.0;
+    double attention = parts & PART_ATTENTION ? f->memory.attention_bytes / 2.0 : 0.0;
+    double bytes = (part * f->memory.norm_bytes + attention) * w->h / w->r;
 
-    bytes += f->memory.attention_bytes / 2.0 * w->h / w->t;
+    bytes += attention * w->h / w->t;
     if (f->compute_of_type && p->job->lora)
         /* Not the inputs of frozen products, but the adapters' own: attention's with its
          * dropout, whole on every rank, and the output's. */
         bytes += -4.0 * w->h / w->r + 3.0 * w->h + 3.0 * w->q;
     else if (f->compute_of_type) /* inputs of the first products */
-        bytes -= 2.0 * (2.0 - w->quantised) * w->h / w->r;
+        bytes -= 2.0 * part * (2.0 - w->quantised) * w->h / w->r;
     if (!norms_are_fused (p))
-        bytes += f->memory.unfused_norm_bytes * w->h / w->r;
+        bytes += part * f->memory.unfused_norm_bytes * w->h / w->r;
     if (m->dropout)
-        bytes += f->memory.dropout_bytes * w->h / w->r;
-    return bytes + projections_bytes (p, w) + gathered_bytes (p, w);
+        bytes += part * f->memory.dropout_bytes * w->h / w->r;
+    if (parts & PART_LINEAR)
+        bytes += mixer_bytes (p, w);
+    if (parts & PART_ATTENTION)
+        bytes += projections_bytes (p, w);
+    return bytes + (parts & (PART_ATTENTION | PART_LINEAR) ? gathered_bytes (p, w) : 0.0);
 }
 
 /* Scores and their softmax; flash attention keeps a log-sum-exp per row. */
@@ -173,9 +216,17 @@ static double sampled_away (const struct memest_problem *p, const struct shape *
 
 /* What PyTorch's selective recomputation keeps of a layer: its input, attention's output and
  * the outputs of every second product (A17). */
-static double every_second_bytes (const struct shape *w, double ffn)
+static double every_second_bytes (const struct shape *w, unsigned parts, double ffn)
 {
-    return 2.0 * w->element * (2.0 * w->h / w->r + 2.0 * w->q + w->kv + ffn);
+    double kept = workload_sublayers (parts) * w->h / w->r;
+
+    if (parts & PART_ATTENTION)
+        kept = kept + 2.0 * w->q + w->kv;
+    if (parts & PART_LINEAR)
+        kept += w->mixer.inner + w->mixer.in;
+    if (parts & PART_MLP)
+        kept += ffn;
+    return 2.0 * w->element * kept;
 }
 
 /* Token-expert pairs of a rank for each of its tokens (A11): it dispatches these to top_k
@@ -204,7 +255,7 @@ static double shared_bytes (const struct memest_problem *p, const struct shape *
 /* What a layer keeps less per token where modules of it are recomputed (A19): what is counted
  * for a module but for its own input.  The inputs of frozen products are not counted. */
 static double freed_bytes (const struct memest_problem *p, const struct shape *w,
-                           bool expert)
+                           unsigned parts)
 {
     const struct workload_model *m = p->model;
     const struct workload_config *c = p->config;
@@ -218,13 +269,15 @@ static double freed_bytes (const struct memest_problem *p, const struct shape *w
     if (c->recompute_modules == 0)
         return 0.0;
     if (workload_recomputes (c, MODULE_LAYERNORM))
-        freed += workload_own_norms (m, fused, expert) * norm;
-    if (workload_recomputes (c, MODULE_MLA_UP_PROJ)) /* the output stays */
+        freed += workload_own_norms (m, fused, parts) * norm;
+    if (parts & PART_ATTENTION &&
+        workload_recomputes (c, MODULE_MLA_UP_PROJ)) /* the output stays */
         freed += m->heads / w->t * (4.0 * (m->nope_dim + m->rope_dim) + 2.0 * m->v_dim);
-    if (!expert && workload_recomputes (c, MODULE_MLP)) /* a fused norm is part of it */
+    if (parts & PART_MLP &&
+        workload_recomputes (c, MODULE_MLP)) /* a fused norm is part of it */
         freed += (fused ? norm : 0.0) + mlp_bytes (p, w, m->ffn / w->t) +
                  gathered_bytes (p, w);
-    if (!expert)
+    if (!(parts & PART_EXPERTS))
         return freed;
     if (workload_recomputes (c, MODULE_MOE))
         return freed + pairs_per_token (p) * pair_bytes (p, w) + shared_bytes (p, w);
@@ -235,29 +288,65 @@ static double freed_bytes (const struct memest_problem *p, const struct shape *w
     return freed;
 }
 
+/* Scores and the rows of their softmax, where there is attention. */
+static double scores_of (const struct memest_problem *p, const struct shape *w,
+                         unsigned parts)
+{
+    return parts & PART_ATTENTION ? score_token_bytes (p, w) : 0.0;
+}
+
 /* A layer's activations per token (A7), but for what its modules free. */
-static double dense_layer_bytes (const struct memest_problem *p, const struct shape *w)
+static double dense_layer_bytes (const struct memest_problem *p, const struct shape *w,
+                                 unsigned parts)
 {
     double ffn = p->model->ffn / w->t;
-    double kept = w->element * (layer_token_bytes (p, w) + mlp_bytes (p, w, ffn) +
-                                gathered_bytes (p, w)) +
-                  score_token_bytes (p, w);
+    double kept = layer_token_bytes (p, w, parts);
+
+    if (parts & PART_MLP)
+        kept = kept + mlp_bytes (p, w, ffn) + gathered_bytes (p, w);
+    kept = w->element * kept + scores_of (p, w, parts);
 
     if (p->profile->selective == SELECTIVE_PRODUCTS &&
         p->config->recompute == RECOMPUTE_SELECTIVE)
-        return every_second_bytes (w, ffn) + 4.0 * p->model->heads / w->t;
+        return every_second_bytes (w, parts, ffn) +
+               (parts & PART_ATTENTION ? 4.0 * p->model->heads / w->t : 0.0);
     return fmax (0.0, kept - sampled_away (p, w, p->model->ffn) -
-                          w->element * freed_bytes (p, w, false));
+                          w->element * freed_bytes (p, w, parts));
 }
 
 /* A layer with experts. */
-static double expert_layer_bytes (const struct memest_problem *p, const struct shape *w)
+static double expert_layer_bytes (const struct memest_problem *p, const struct shape *w,
+                                  unsigned parts)
 {
-    double kept = layer_token_bytes (p, w) + shared_bytes (p, w) +
+    double kept = layer_token_bytes (p, w, parts) + shared_bytes (p, w) +
                   pairs_per_token (p) * pair_bytes (p, w);
 
-    return w->element * fmax (0.0, kept - freed_bytes (p, w, true)) +
-           score_token_bytes (p, w) + 4.0 * p->model->experts / w->r;
+    return w->element * fmax (0.0, kept - freed_bytes (p, w, parts)) +
+           scores_of (p, w, parts) + 4.0 * p->model->experts / w->r;
+}
+
+/* What an activation is about. */
+struct rank_shape {
+    const struct memest_problem *p;
+    const struct shape *w;
+};
+
+/* One micro-batch's activations of one layer. */
+static double layer_bytes (const void *about, unsigned parts)
+{
+    const struct rank_shape *x = about;
+
+    return x->w->tokens * (parts & PART_EXPERTS ? expert_layer_bytes (x->p, x->w, parts)
+                                                : dense_layer_bytes (x->p, x->w, parts));
+}
+
+/* What is made again for the backward pass of one layer. */
+static double rebuilt_layer (const void *about, unsigned parts)
+{
+    const struct rank_shape *x = about;
+    double mixer = parts & PART_LINEAR ? mixer_rebuilt (x->p, x->w) : 0.0;
+
+    return x->w->tokens * x->w->element * (freed_bytes (x->p, x->w, parts) + mixer);
 }
 
 /* ---- how many of them ---- */
@@ -320,12 +409,26 @@ static double embedding_flight (const struct workload_config *c, int microbatche
                                                : workload_in_flight (c, microbatches, 0);
 }
 
+/* A stage's layers without, or with, experts: their mean, which is any one's in a model whose
+ * layers differ in nothing else, and the fullest one. */
+static double mean_layer (const struct memest_problem *p, const struct shape *w,
+                          const struct workload_stage *held, bool expert, double *most)
+{
+    const struct rank_shape x = {p, w};
+    double sum = workload_class_sum (p->model, held, expert, layer_bytes, &x, most);
+
+    return workload_kinds_told (held) && sum > 0.0
+               ? sum / (expert ? held->expert : held->dense)
+               : *most;
+}
+
 static double activation_bytes (const struct memest_problem *p, const struct shape *w,
                                 int stage, const struct workload_stage *held)
 {
     const struct workload_config *c = p->config;
-    double dense = held->dense > 0 ? w->tokens * dense_layer_bytes (p, w) : 0.0;
-    double expert = held->expert > 0 ? w->tokens * expert_layer_bytes (p, w) : 0.0;
+    double most_dense, most_expert;
+    double dense = mean_layer (p, w, held, false, &most_dense);
+    double expert = mean_layer (p, w, held, true, &most_expert);
     double checkpoint = 2.0 * w->element * w->tokens * w->h / w->r;
     int layers = held->dense + held->expert;
     struct flight flight = flight_of (p, stage, held, dense, expert);
@@ -341,7 +444,8 @@ static double activation_bytes (const struct memest_problem *p, const struct sha
          * gradients (A10). */
         bytes = again * (flight.dense + flight.expert) * checkpoint +
                 (1.0 - again) * bytes +
-                (1.0 + p->profile->memory.recompute_workspace) * fmax (dense, expert);
+                (1.0 + p->profile->memory.recompute_workspace) *
+                    fmax (most_dense, most_expert);
     }
     if (held->embedding)
         bytes += embedding_flight (c, workload_microbatches (p->job, c)) * w->tokens *
@@ -351,14 +455,16 @@ static double activation_bytes (const struct memest_problem *p, const struct sha
     return bytes;
 }
 
-/* What is rebuilt for the backward pass of one layer, where modules are recomputed. */
+/* The most that is made again for the backward pass of one layer. */
 static double rebuilt_bytes (const struct memest_problem *p, const struct shape *w,
                              const struct workload_stage *held)
 {
-    double dense = held->dense > 0 ? freed_bytes (p, w, false) : 0.0;
-    double expert = held->expert > 0 ? freed_bytes (p, w, true) : 0.0;
+    const struct rank_shape x = {p, w};
+    double dense, expert;
 
-    return w->tokens * w->element * fmax (dense, expert);
+    workload_class_sum (p->model, held, false, rebuilt_layer, &x, &dense);
+    workload_class_sum (p->model, held, true, rebuilt_layer, &x, &expert);
+    return fmax (dense, expert);
 }
 
 /* The head's logits, softmax and gradient: split over the vocabulary, or gathered and then
@@ -384,15 +490,32 @@ static double logit_bytes (const struct memest_problem *p, const struct shape *w
 /* Weights gathered at once under ZeRO 3, and the gradients of the largest unit before they
  * are reduced.  Units are layers, of which the next one is fetched ahead, and what is in
  * none: embedding and head, which stay gathered (PyTorch FSDP's root). */
+static double layer_weights (const void *about, unsigned parts)
+{
+    const struct memest_problem *p = about;
+    const struct workload_model *m = p->model;
+    const struct workload_degrees *d = &p->config->deg;
+
+    return workload_parts_params (m, parts, d->tp) +
+           (parts & PART_EXPERTS
+                ? (double) m->experts / d->ep * workload_expert_params (m) / d->etp
+                : 0.0);
+}
+
 static double gathered_weights (const struct memest_problem *p,
                                 const struct workload_stage *held)
 {
-    struct workload_stage one = {.dense = held->expert == 0, .expert = held->expert > 0};
     struct workload_stage ends = {.embedding = held->embedding, .head = held->head};
-    struct workload_stage_params n = workload_stage_params (p->model, p->config, &one);
-    double layer = n.dense + n.expert;
     double root = workload_stage_params (p->model, p->config, &ends).dense;
+    double layer, dense;
 
+    /* Those with experts are the larger ones, unless kinds differ in more. */
+    workload_class_sum (p->model, held, true, layer_weights, p, &layer);
+    workload_class_sum (p->model, held, false, layer_weights, p, &dense);
+    if (held->expert == 0 || workload_kinds_told (held))
+        layer = fmax (layer, dense);
+    if (held->dense + held->expert == 0)
+        layer = workload_least_layer (p->model, false, layer_weights, p);
     return 2.0 * layer + root + (p->job->lora ? 0.0 : fmax (layer, root));
 }
 
@@ -512,6 +635,7 @@ void memest_stage_least (const struct memest_problem *p, int stage, int layers,
     struct memest_stage s;
 
     workload_stage_range (p->model, p->config, stage, layers, &fewest, &most);
+    memset (most.of, 0, sizeof most.of);
     memest_stage (p, stage, &fewest, out);
     if (fewest.expert == most.expert)
         return;

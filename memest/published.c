@@ -35,9 +35,9 @@ static void fujii (const struct memest_problem *p, int stage,
     struct workload_stage_params n = workload_stage_params (m, c, held);
     double all = n.dense + n.expert, shards = c->zero >= 1 ? c->deg.dp * c->deg.cp : 1.0;
     double flight = workload_in_flight (c, workload_microbatches (p->job, c), stage);
-    double layer = sbh (p) *
-                   (12.0 + 4.0 * m->kv_heads / m->heads + 8.0 * m->ffn / m->hidden) /
-                   (c->deg.tp * c->deg.cp);
+    double kv = m->heads > 0 ? 4.0 * m->kv_heads / m->heads : 0.0;
+    double layer =
+        sbh (p) * (12.0 + kv + 8.0 * m->ffn / m->hidden) / (c->deg.tp * c->deg.cp);
 
     if (c->recompute == RECOMPUTE_FULL)
         layer = 2.0 * sbh (p) / c->deg.cp;

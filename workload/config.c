@@ -57,7 +57,36 @@ enum status workload_job_check (const struct workload_model *m,
         return err_set (err, ST_INVALID,
                         "seq: %s has learned positions for %d tokens, found seq %d",
                         m->name, m->positions, j->seq);
+    if (workload_has_parts (m, PART_LINEAR) && (j->lora || j->wta_crs > 0))
+        return err_set (err, ST_INVALID,
+                        "%s: not modelled for %s, which has state-space, linear "
+                        "attention or convolution mixers",
+                        j->lora ? "LoRA" : "WTA-CRS", m->name);
     return ST_OK;
+}
+
+/* Tensor parallelism splits a linear mixer's heads and groups, of which Megatron wants one or more
+ * whole on each rank (megatron/core/ssm/mamba_mixer.py). */
+static enum status check_mixer (const struct workload_model *m,
+                                const struct workload_config *c, struct error *err)
+{
+    static const char *const groups[] = {
+        [LINEAR_SSM] = "groups of the state-space layers",
+        [LINEAR_DELTA] = "key heads of the linear attention"};
+
+    if (!workload_has_parts (m, PART_LINEAR))
+        return ST_OK;
+    if (c->deg.cp > 1)
+        return err_set (err, ST_INVALID,
+                        "cp %d: context parallelism is not modelled for layers with "
+                        "state-space, linear attention or convolution mixers",
+                        c->deg.cp);
+    if (m->linear == LINEAR_SSM || m->linear == LINEAR_DELTA)
+        TRY (divides ("tp", c->deg.tp, m->lin_groups, groups[m->linear], err));
+    return divides ("tp", c->deg.tp, m->lin_heads,
+                    m->linear == LINEAR_CONV ? "channels of the convolution"
+                                             : "heads of the linear mixer",
+                    err);
 }
 
 /* Tensor parallelism splits heads, key/value heads and the MLP's inside. */
@@ -66,6 +95,9 @@ static enum status check_tp (const struct workload_model *m,
 {
     int tp = c->deg.tp;
 
+    TRY (check_mixer (m, c, err));
+    if (!workload_has_parts (m, PART_ATTENTION))
+        return divides ("tp", tp, m->ffn, "columns of the MLP", err);
     TRY (divides ("tp", tp, m->heads, "attention heads", err));
     if (tp < m->kv_heads)
         TRY (divides ("tp", tp, m->kv_heads, "key/value heads", err));
@@ -176,12 +208,17 @@ int workload_layers_unit (const struct workload_model *m, const struct workload_
 unsigned workload_modules_of (const struct workload_model *m)
 {
     bool experts = false, dense = false;
-    unsigned all = 1u << MODULE_CORE_ATTN | 1u << MODULE_LAYERNORM;
+    unsigned all = 1u << MODULE_LAYERNORM;
 
-    for (int i = 0; i < m->layers; i++) {
+    for (int i = 0; i < m->layers && !m->pattern[0]; i++) {
         experts = experts || workload_is_expert_layer (m, i);
         dense = dense || !workload_is_expert_layer (m, i);
     }
+    if (m->pattern[0]) {
+        experts = workload_has_parts (m, PART_EXPERTS);
+        dense = workload_has_parts (m, PART_MLP);
+    }
+    all |= workload_has_parts (m, PART_ATTENTION) ? 1u << MODULE_CORE_ATTN : 0;
     all |= dense ? 1u << MODULE_MLP : 0;
     all |= experts ? 1u << MODULE_MOE_ACT | 1u << MODULE_MOE : 0;
     all |= experts && m->shared_ffn > 0 ? 1u << MODULE_SHARED_EXPERTS : 0;

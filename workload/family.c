@@ -4,28 +4,7 @@
  * in its line of `families`. */
 #include "workload/workload_private.h"
 
-#include <stddef.h>
 #include <string.h>
-
-#define LAYERS_MAX 10000
-#define WIDTH_MAX (1 << 20)
-#define VOCAB_MAX (1 << 24)
-#define EXPERTS_MAX 65536
-
-#define FIELD(KEY, KIND, MEMBER, MAX)                                    \
-    {                                                                    \
-        KEY, offsetof (struct workload_model, MEMBER), FIELD_##KIND, MAX \
-    }
-
-#define LLAMA_SHAPE                                                \
-    FIELD ("hidden_size", NEEDED, hidden, WIDTH_MAX),              \
-        FIELD ("num_hidden_layers", NEEDED, layers, LAYERS_MAX),   \
-        FIELD ("num_attention_heads", NEEDED, heads, WIDTH_MAX),   \
-        FIELD ("num_key_value_heads", COUNT, kv_heads, WIDTH_MAX), \
-        FIELD ("head_dim", COUNT, head_dim, WIDTH_MAX),            \
-        FIELD ("vocab_size", NEEDED, vocab, VOCAB_MAX),            \
-        FIELD ("tie_word_embeddings", FLAG, tied, 0)
-#define LLAMA_MLP FIELD ("intermediate_size", NEEDED, ffn, VOCAB_MAX)
 
 static const struct workload_field llama[] = {LLAMA_SHAPE,
                                               LLAMA_MLP,
@@ -95,12 +74,6 @@ static const struct workload_field chatglm[] = {
     FIELD ("add_qkv_bias", FLAG, qkv_bias, 0),
     FIELD ("tie_word_embeddings", FLAG, tied, 0),
     {0}};
-
-/* Every layer has experts, as wide as the MLP that they stand for. */
-#define MIXTRAL_EXPERTS                                            \
-    FIELD ("intermediate_size", NEEDED, expert_ffn, VOCAB_MAX),    \
-        FIELD ("num_local_experts", NEEDED, experts, EXPERTS_MAX), \
-        FIELD ("num_experts_per_tok", NEEDED, top_k, EXPERTS_MAX)
 
 static const struct workload_field mixtral[] = {
     LLAMA_SHAPE,
@@ -574,12 +547,7 @@ static const struct workload_family families[] = {
     {"mixtral", mixtral, {GATED}, finish_mixtral},
     {"granitemoe", mixtral, {GATED}, finish_mixtral},
     {"granitemoeshared", granite_shared, {GATED}, finish_granite_shared},
-    {"granitemoehybrid", granite_shared, {GATED}, finish_granite_shared},
     {"phimoe", mixtral, {GATED, LAYER_NORM}, finish_mixtral},
-    {"minimax",
-     mixtral,
-     {GATED, .wide_qk_norm = true, .router_bias = true},
-     finish_mixtral},
     {"minimax_m2",
      mixtral,
      {GATED, .wide_qk_norm = true, .router_bias = true},
@@ -639,5 +607,5 @@ const struct workload_family *workload_family_find (const char *type)
     for (size_t i = 0; i < N_FAMILIES; i++)
         if (strcmp (families[i].type, type) == 0)
             return &families[i];
-    return NULL;
+    return workload_family_find_hybrid (type);
 }

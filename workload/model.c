@@ -41,6 +41,13 @@ static enum status read_int (const struct workload_reading *r,
     return ST_OK;
 }
 
+static bool is_auto (const struct workload_reading *r, const char *key)
+{
+    struct json_at at = json_key (r->at, key);
+
+    return json_is_string (at.v) && strcmp (json_string_value (at.v), "auto") == 0;
+}
+
 static enum status read_fields (const struct workload_reading *r,
                                 const struct workload_field *f, struct workload_model *m)
 {
@@ -50,6 +57,8 @@ static enum status read_fields (const struct workload_reading *r,
         /* Its older name may have been there, or the family has its own. */
         if (!json_has (r->at, f->key) && (!needed || *(int *) member (m, f) > 0))
             continue;
+        if (f->kind == FIELD_AUTO && is_auto (r, f->key))
+            continue;
         if (f->kind == FIELD_FLAG)
             TRY (json_get_bool (r->at, f->key, member (m, f), r->err));
         else
@@ -58,10 +67,16 @@ static enum status read_fields (const struct workload_reading *r,
     return ST_OK;
 }
 
-/* Fill what a shape always has, and check that heads and experts agree. */
-static enum status check_shape (const struct json_at *at, struct workload_model *m,
+/* A model without attention has no heads of it. */
+static enum status check_heads (const struct json_at *at, struct workload_model *m,
                                 struct error *err)
 {
+    if (!workload_has_parts (m, PART_ATTENTION)) {
+        m->heads = m->kv_heads = m->head_dim = 0;
+        return ST_OK;
+    }
+    if (m->heads == 0)
+        return json_fail_text (at, err, "some layers have attention, but no heads of it");
     if (m->head_dim == 0 && m->hidden % m->heads != 0)
         return json_fail_text (at, err,
                                "%d attention heads do not divide the hidden size %d, and "
@@ -75,7 +90,15 @@ static enum status check_shape (const struct json_at *at, struct workload_model 
         return json_fail_text (at, err,
                                "%d key/value heads do not divide %d attention heads",
                                m->kv_heads, m->heads);
-    if (m->ffn == 0)
+    return ST_OK;
+}
+
+/* Fill what a shape always has, and check that heads and experts agree. */
+static enum status check_shape (const struct json_at *at, struct workload_model *m,
+                                struct error *err)
+{
+    TRY (check_heads (at, m, err));
+    if (m->ffn == 0 && workload_has_parts (m, PART_MLP))
         m->ffn = 4 * m->hidden;
     if (m->norms == 0)
         m->norms = 2;
@@ -149,7 +172,8 @@ enum status workload_model_from_json (json_t *doc, const char *file, const char 
     family = workload_family_find (s);
     if (!family)
         TRY (workload_family_guess (&r, s, &family));
-    TRY (workload_family_layers (&r));
+    if (family->base.linear == LINEAR_NONE) /* the others read these lists */
+        TRY (workload_family_layers (&r));
     m = family->base;
     snprintf (m.type, sizeof m.type, "%s", family->type);
     if (json_is_string (title.v))
@@ -164,6 +188,18 @@ enum status workload_model_from_json (json_t *doc, const char *file, const char 
     note_ignored (&root, &r);
     *out = m;
     return ST_OK;
+}
+
+/* Also where it says no more than that all layers have attention, which is not what every family
+ * does without it. */
+static json_t *pattern_of (const struct workload_model *m)
+{
+    char letters[WORKLOAD_PATTERN_MAX + 1] = "";
+
+    memset (
+        letters, m->experts > 0 ? 'A' : 'a',
+        (size_t) (m->layers < WORKLOAD_PATTERN_MAX ? m->layers : WORKLOAD_PATTERN_MAX));
+    return json_string (m->pattern[0] ? m->pattern : letters);
 }
 
 json_t *workload_model_to_json (const struct workload_model *m)
@@ -188,6 +224,8 @@ json_t *workload_model_to_json (const struct workload_model *m)
     if (doc && strcmp (m->type, "t5") == 0)
         json_object_set_new (doc, "feed_forward_proj",
                              json_string (m->gated_mlp ? "gated-gelu" : "relu"));
+    if (doc && family->base.linear != LINEAR_NONE)
+        json_object_set_new (doc, "layer_pattern", pattern_of (m));
     if (doc)
         json_object_set_new (doc, "parameters", json_real (workload_model_params (m)));
     return doc;

@@ -16,6 +16,27 @@ enum workload_norm {
     NORM_LAYER_BARE    /* with neither (OLMo) */
 };
 
+/** A layer's mixer beside or instead of attention, whose time grows with the sequence's length
+ *  and not with its square. */
+enum workload_linear {
+    LINEAR_NONE,
+    LINEAR_SSM,       /* state space: Mamba-2 (arXiv 2405.21060) */
+    LINEAR_DELTA,     /* gated delta net (arXiv 2412.06464) */
+    LINEAR_LIGHTNING, /* lightning attention (arXiv 2401.04658) */
+    LINEAR_CONV       /* gated short convolution (LFM2) */
+};
+
+/** What a layer is made of. */
+enum workload_part {
+    PART_ATTENTION = 1,
+    PART_LINEAR = 2,
+    PART_MLP = 4,
+    PART_EXPERTS = 8 /* instead of the MLP */
+};
+
+#define WORKLOAD_KINDS 4         /* of layers in one model */
+#define WORKLOAD_PATTERN_MAX 256 /* layers of a model of several kinds */
+
 /** A transformer's shape.  Sizes are numbers of elements; 0 where a model has no such
  *  part. */
 struct workload_model {
@@ -62,11 +83,96 @@ struct workload_model {
     int q_rank;                    /* 0: queries are not compressed */
     int kv_rank;                   /* 0: no latent attention */
     int rope_dim, nope_dim, v_dim; /* of a head */
+    /* Layers of other kinds (docs/model.md, "Layers of several kinds") */
+    char pattern[WORKLOAD_PATTERN_MAX +
+                 1];                /* a letter a layer; "": all have attention, and
+                                               dense_layers, expert_every say the rest */
+    char kinds[WORKLOAD_KINDS + 1]; /* its letters, as they come first */
+    enum workload_linear linear;    /* of all layers that have such a mixer */
+    int lin_heads, lin_width;       /* heads of values (x), and the width of one */
+    int lin_groups, lin_state;      /* heads of keys (groups of B and C), their width */
+    int lin_conv, lin_chunk;        /* taps of the convolution; tokens of a chunk */
+    bool lin_conv_bias;             /* on the convolution */
+    bool lin_bias;                  /* on the projections */
+    bool lin_norm;                  /* Mamba-2: a gated norm before the output */
+    bool attention_gate;            /* attention's output times a gate as wide */
 };
+
+/** The parts of a layer by its letter in a pattern, bits of enum workload_part: '*' attention
+ *  alone, 'M' the linear mixer alone, '-' an MLP alone, 'E' experts alone (these as in
+ *  Nemotron-H); 'a' attention and 'l' the mixer, each with an MLP; 'A' and 'L' the same with
+ *  experts; 'p' both beside each other, and an MLP.  0: no such letter. */
+static inline unsigned workload_letter_parts (char letter)
+{
+    switch (letter) {
+    case '*':
+        return PART_ATTENTION;
+    case 'M':
+        return PART_LINEAR;
+    case '-':
+        return PART_MLP;
+    case 'E':
+        return PART_EXPERTS;
+    case 'a':
+        return PART_ATTENTION | PART_MLP;
+    case 'l':
+        return PART_LINEAR | PART_MLP;
+    case 'A':
+        return PART_ATTENTION | PART_EXPERTS;
+    case 'L':
+        return PART_LINEAR | PART_EXPERTS;
+    case 'p':
+        return PART_ATTENTION | PART_LINEAR | PART_MLP;
+    }
+    return 0;
+}
+
+/** The parts of kind `kind` of a model with a pattern. */
+static inline unsigned workload_kind_parts (const struct workload_model *m, int kind)
+{
+    return workload_letter_parts (m->kinds[kind]);
+}
+
+/** Has any layer one of these parts? */
+bool workload_has_parts (const struct workload_model *m, unsigned parts);
+
+/** The mixer and what follows it each have a norm and an addition of their own: 1 or 2. */
+static inline int workload_sublayers (unsigned parts)
+{
+    return ((parts & (PART_ATTENTION | PART_LINEAR)) != 0) +
+           ((parts & (PART_MLP | PART_EXPERTS)) != 0);
+}
+
+/** Norms of width h in a layer of these parts. */
+static inline int workload_norms_of (const struct workload_model *m, unsigned parts)
+{
+    return workload_sublayers (parts) > 1 ? m->norms : (m->norms + 1) / 2;
+}
+
+/** Widths of the linear mixer on one of t tensor-parallel ranks, elements per token. */
+struct workload_mixer {
+    double heads;
+    double inner;  /* values, and the output projection's input */
+    double keys;   /* keys, and queries (B and C) */
+    double in;     /* columns of the input projections together */
+    double conv;   /* channels of the convolution */
+    double states; /* of a head's state, over all heads: written once a chunk */
+};
+struct workload_mixer workload_mixer_of (const struct workload_model *m, double t);
+
+/** FLOP per token of the chunkwise scan on one of t ranks, forward, and those of it that backward
+ *  repeats since what they gave is not kept (docs/formulas.md, T22). */
+void workload_scan_flop (const struct workload_model *m, double t, double *fwd,
+                         double *again);
+
+/** The same of the recurrent form, which model FLOPs count: no more than that is needed. */
+double workload_recurrence_flop (const struct workload_model *m);
 
 /** Does layer `index` (from 0) have experts? */
 static inline bool workload_is_expert_layer (const struct workload_model *m, int index)
 {
+    if (m->pattern[0])
+        return workload_letter_parts (m->pattern[index]) & PART_EXPERTS;
     return m->experts > 0 && index >= m->dense_layers &&
            (index - m->dense_layers) % m->expert_every == 0;
 }
@@ -104,7 +210,12 @@ const struct workload_model *workload_preset_meant (const char *name);
 /** Append the presets with the nearest names, three at most, with ", " between them. */
 void workload_presets_near (const char *name, struct text *out);
 
-/** Parameters of one layer without experts on one of tp tensor-parallel ranks.
+/** Parameters of a layer of these parts on one of tp tensor-parallel ranks, but for routed
+ *  experts. */
+double workload_parts_params (const struct workload_model *m, unsigned parts, int tp);
+
+/** Parameters of one layer without experts on one of tp tensor-parallel ranks; where layers
+ *  are of several kinds, of the one with fewest.
  *
  *  docs/formulas.md, P1 and P2: shapes use heads x head_dim, a rank holds max(1, k/tp)
  *  key/value heads; norms, the biases of row-parallel layers and latent attention's

@@ -2,6 +2,7 @@
 #include "workload/workload.h"
 
 #include <math.h>
+#include <string.h>
 
 static double norm_params (const struct workload_model *m, double width)
 {
@@ -35,17 +36,45 @@ static double latent_attention_params (const struct workload_model *m, double t)
     return q + kv + a * m->v_dim * h;
 }
 
-/* Attention and the layer's norms on one of t ranks. */
-static double attention_params (const struct workload_model *m, double t)
+/* Attention and a number of norms on one of t ranks. */
+static double attention_params (const struct workload_model *m, double t, int n_norms)
 {
     double h = m->hidden, d = m->head_dim;
     double q = m->heads * d / t, kv = 2.0 * d * fmax (1.0, m->kv_heads / t);
-    double norms = m->norms * norm_params (m, h);
+    double norms = n_norms * norm_params (m, h);
 
     if (m->kv_rank > 0)
         return latent_attention_params (m, t) + norms;
     return h * (q + kv) + q * h + (m->qkv_bias ? q + kv : 0.0) + (m->out_bias ? h : 0.0) +
-           (m->sinks ? m->heads / t : 0.0) + qk_norm_params (m, q, kv / 2.0) + norms;
+           (m->sinks ? m->heads / t : 0.0) + qk_norm_params (m, q, kv / 2.0) +
+           (m->attention_gate ? h * q : 0.0) + norms;
+}
+
+/* The linear mixer without the layer's norms.  Its vectors for each head (A, D, dt) are few, so
+ * that they are not told apart from 16-bit weights, though some are kept in fp32. */
+static double mixer_params (const struct workload_model *m, double t)
+{
+    struct workload_mixer x = workload_mixer_of (m, t);
+    double h = m->hidden, of_heads = 0.0, norm = 0.0;
+
+    switch (m->linear) {
+    case LINEAR_SSM:
+        of_heads = 3.0 * x.heads;
+        norm = m->lin_norm ? x.inner : 0.0;
+        break;
+    case LINEAR_DELTA:
+        of_heads = 2.0 * x.heads;
+        norm = m->lin_width; /* one for all heads, whole on every rank */
+        break;
+    case LINEAR_LIGHTNING:
+        norm = x.inner;
+        break;
+    case LINEAR_CONV:
+    case LINEAR_NONE:
+        break;
+    }
+    return h * x.in + x.conv * (m->lin_conv + m->lin_conv_bias) + of_heads + norm +
+           x.inner * h + (m->lin_bias ? x.in + h : 0.0);
 }
 
 static double mlp_params (const struct workload_model *m, double ffn, double t)
@@ -55,15 +84,53 @@ static double mlp_params (const struct workload_model *m, double ffn, double t)
     return h * in + f * h + (m->mlp_bias ? in + h : 0.0);
 }
 
+/* Router, shared experts and their gate. */
+static double experts_params (const struct workload_model *m, int tp)
+{
+    double h = m->hidden, router = h * m->experts + (m->router_bias ? m->experts : 0.0);
+    double shared = m->shared_ffn > 0 ? mlp_params (m, m->shared_ffn, tp) : 0.0;
+
+    return router + shared + (m->shared_gate ? h : 0.0);
+}
+
+double workload_parts_params (const struct workload_model *m, unsigned parts, int tp)
+{
+    int norms = workload_norms_of (m, parts);
+    double n = parts & PART_ATTENTION ? attention_params (m, tp, norms)
+                                      : norms * norm_params (m, m->hidden);
+
+    if (parts & PART_LINEAR)
+        n += mixer_params (m, tp);
+    if (parts & PART_MLP)
+        n += mlp_params (m, m->ffn, tp);
+    if (parts & PART_EXPERTS)
+        n += experts_params (m, tp);
+    return n;
+}
+
+/* One of several tensor-parallel ranks that hold a model. */
+struct rank {
+    const struct workload_model *m;
+    int tp;
+};
+
+static double params_of_parts (const void *about, unsigned parts)
+{
+    const struct rank *r = about;
+
+    return workload_parts_params (r->m, parts, r->tp);
+}
+
 double workload_layer_params (const struct workload_model *m, int tp)
 {
-    return attention_params (m, tp) + mlp_params (m, m->ffn, tp);
+    return workload_least_layer (m, false, params_of_parts, &(struct rank){m, tp});
 }
 
 /* A decoder's layer has a second attention and its norm. */
 static double decoder_params (const struct workload_model *m, int tp)
 {
-    double cross = attention_params (m, tp) - (m->norms - 1) * norm_params (m, m->hidden);
+    double cross =
+        attention_params (m, tp, m->norms) - (m->norms - 1) * norm_params (m, m->hidden);
 
     return m->decoder_layers * (workload_layer_params (m, tp) + cross) +
            (m->decoder_layers > 0 ? norm_params (m, m->hidden) : 0.0);
@@ -71,10 +138,7 @@ static double decoder_params (const struct workload_model *m, int tp)
 
 double workload_expert_layer_params (const struct workload_model *m, int tp)
 {
-    double h = m->hidden, router = h * m->experts + (m->router_bias ? m->experts : 0.0);
-    double shared = m->shared_ffn > 0 ? mlp_params (m, m->shared_ffn, tp) : 0.0;
-
-    return attention_params (m, tp) + router + shared + (m->shared_gate ? h : 0.0);
+    return workload_least_layer (m, true, params_of_parts, &(struct rank){m, tp});
 }
 
 double workload_expert_params (const struct workload_model *m)
@@ -110,25 +174,15 @@ double workload_head_params (const struct workload_model *m, int tp, bool same)
     return norm_params (m, m->hidden) + matrix + (m->head_bias ? columns : 0.0);
 }
 
-static int expert_layers (const struct workload_model *m)
-{
-    int n = 0;
-
-    for (int i = 0; i < m->layers; i++)
-        n += workload_is_expert_layer (m, i);
-    return n;
-}
-
 static double params_with (const struct workload_model *m, double experts)
 {
     double h = m->hidden;
-    int n = expert_layers (m);
-    double with = n == 0 ? 0.0
-                         : n * (workload_expert_layer_params (m, 1) +
-                                experts * workload_expert_params (m));
+    struct workload_stage all = workload_all_layers (m);
+    double layers =
+        workload_held_sum (m, &all, params_of_parts, &(struct rank){m, 1}) +
+        (all.expert > 0 ? all.expert * experts * workload_expert_params (m) : 0.0);
 
-    return (m->layers - n) * (m->layers > n ? workload_layer_params (m, 1) : 0.0) + with +
-           decoder_params (m, 1) + h * m->vocab * (m->tied ? 1 : 2) +
+    return layers + decoder_params (m, 1) + h * m->vocab * (m->tied ? 1 : 2) +
            (m->head_bias ? m->vocab : 0.0) + embedding_extras (m) + norm_params (m, h);
 }
 
@@ -144,14 +198,25 @@ double workload_active_params (const struct workload_model *m)
 
 /* ---- stages ---- */
 
+/* Count a layer, or (by = -1) take it away again. */
+static void count_layer (const struct workload_model *m, int index, int by,
+                         struct workload_layers *l)
+{
+    *(workload_is_expert_layer (m, index) ? &l->expert : &l->dense) += by;
+    if (m->pattern[0])
+        l->of[workload_kind_of (m, index)] += by;
+}
+
 /* The layers first .. first+n-1. */
 static struct workload_layers layers_at (const struct workload_model *m, int first, int n)
 {
     struct workload_layers l = {.dense = n};
 
-    for (int i = first; i < first + n && m->experts > 0; i++)
-        l.expert += workload_is_expert_layer (m, i);
-    l.dense -= l.expert;
+    if (m->experts == 0 && !m->pattern[0])
+        return l;
+    l.dense = 0;
+    for (int i = first; i < first + n; i++)
+        count_layer (m, i, 1, &l);
     return l;
 }
 
@@ -166,6 +231,8 @@ static void put_chunk (int chunk, int v, struct workload_layers l,
 {
     s->dense += l.dense;
     s->expert += l.expert;
+    for (int kind = 0; kind < WORKLOAD_KINDS; kind++)
+        s->of[kind] += l.of[kind];
     if (v > 1 && chunk == 0)
         s->first = l;
     if (v > 1 && chunk == v - 1)
@@ -230,22 +297,43 @@ struct workload_stage workload_stage_guess (const struct workload_model *m,
     return s;
 }
 
-/* The same of n layers in a row that start at least and at most so far down the model. */
+static double layers_params (const struct workload_model *m,
+                             const struct workload_layers *l)
+{
+    struct workload_stage s = {.dense = l->dense, .expert = l->expert};
+
+    memcpy (s.of, l->of, sizeof s.of);
+    return workload_held_sum (m, &s, params_of_parts, &(struct rank){m, 1});
+}
+
+/* The same of n layers in a row that start at least and at most so far down the model: those
+ * with the fewest experts, their kinds not told, and with the most, of which those with most
+ * parameters. */
 static void range_at (const struct workload_model *m, int least, int most, int n,
                       struct workload_layers *fewest,
                       struct workload_layers *most_experts)
 {
-    int ends = m->dense_layers + m->expert_every; /* from there on it repeats */
+    /* From there on it repeats. */
+    int ends = m->pattern[0] ? m->layers : m->dense_layers + m->expert_every;
+    struct workload_layers l = layers_at (m, least, n);
+    double params = layers_params (m, &l);
 
-    *fewest = *most_experts = layers_at (m, least, n);
+    *fewest = *most_experts = l;
     for (int first = least + 1; first <= most && first < least + ends; first++) {
-        struct workload_layers l = layers_at (m, first, n);
+        double here;
 
+        count_layer (m, first - 1, -1, &l);
+        count_layer (m, first + n - 1, 1, &l);
+        here = m->pattern[0] ? layers_params (m, &l) : 0.0;
         if (l.expert < fewest->expert)
             *fewest = l;
-        if (l.expert > most_experts->expert)
+        if (l.expert > most_experts->expert ||
+            (l.expert == most_experts->expert && here > params)) {
             *most_experts = l;
+            params = here;
+        }
     }
+    memset (fewest->of, 0, sizeof fewest->of);
 }
 
 void workload_stage_range (const struct workload_model *m,
@@ -284,10 +372,8 @@ struct workload_stage_params workload_stage_params (const struct workload_model 
     int tp = c->deg.tp;
     struct workload_stage_params p = {0};
 
-    if (s->dense > 0)
-        p.dense += s->dense * workload_layer_params (m, tp);
+    p.dense = workload_held_sum (m, s, params_of_parts, &(struct rank){m, tp});
     if (s->expert > 0) {
-        p.dense += s->expert * workload_expert_layer_params (m, tp);
         p.expert = s->expert * (double) m->experts / c->deg.ep *
                    workload_expert_params (m) / c->deg.etp;
     }

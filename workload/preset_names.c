@@ -14,12 +14,18 @@ static const char idle_words[] =
 /* Other models with a preset's shape. */
 static const struct {
     const char *name, *preset;
-} same[] = {
-    {"llama-3.1-8b", "llama-3-8b"},          {"llama-3.1-70b", "llama-3-70b"},
-    {"llama-3.3-70b", "llama-3-70b"},        {"llama-3.1-405b", "llama-3-405b"},
-    {"mistral-7b-v0.1", "mistral-7b"},       {"mixtral-8x7b-v0.1", "mixtral-8x7b"},
-    {"mixtral-8x22b-v0.1", "mixtral-8x22b"}, {"deepseek-r1", "deepseek-v3"},
-    {"deepseek-v3.1", "deepseek-v3"},        {"bloom", "bloom-176b"}};
+} same[] = {{"llama-3.1-8b", "llama-3-8b"},
+            {"llama-3.1-70b", "llama-3-70b"},
+            {"llama-3.3-70b", "llama-3-70b"},
+            {"llama-3.1-405b", "llama-3-405b"},
+            {"mistral-7b-v0.1", "mistral-7b"},
+            {"mixtral-8x7b-v0.1", "mixtral-8x7b"},
+            {"mixtral-8x22b-v0.1", "mixtral-8x22b"},
+            {"deepseek-r1", "deepseek-v3"},
+            {"deepseek-v3.1", "deepseek-v3"},
+            {"bloom", "bloom-176b"},
+            {"nvidia-nemotron-nano-9b-v2", "nemotron-nano-9b-v2"},
+            {"nvidia-nemotron-3-nano-30b-a3b-bf16", "nemotron-3-nano-30b-a3b"}};
 
 /* The name without its owner, idle words, case and marks: "llama38b". */
 static void plain (const char *name, char out[PLAIN_MAX])

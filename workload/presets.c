@@ -48,6 +48,12 @@
 #define LATENT \
     .q_rank = 1536, .kv_rank = 512, .rope_dim = 64, .nope_dim = 128, .v_dim = 128
 
+/* heads, width of one, groups, chunk: Mamba-2 with a state of 128 */
+#define SSM(HEADS, WIDTH, GROUPS, CHUNK)                                                \
+    .linear = LINEAR_SSM, .lin_heads = HEADS, .lin_width = WIDTH, .lin_groups = GROUPS, \
+    .lin_state = 128, .lin_conv = 4, .lin_chunk = CHUNK, .lin_conv_bias = true,         \
+    .lin_norm = true
+
 static const struct workload_model presets[] = {
     GPT ("gpt2-xl", 48, 1600, 25, 1024),
     GPT ("gpt3-6.7b", 32, 4096, 32, 2048),
@@ -115,6 +121,23 @@ static const struct workload_model presets[] = {
     OLMO ("olmo-2-32b", "olmo2", 64, 5120, 40, 8, 27648, 100352),
     OLMO ("olmo-3-7b", "olmo3", 32, 4096, 32, 32, 11008, 100278),
     {SHAPE ("gpt-neox-20b", "gpt_neox", 44, 6144, 64, 64, 24576, 50432), BIASED},
+    {HEADS ("qwen3-next-80b-a3b", "qwen3_next", 48, 2048, 16, 2, 256, 0, 151936),
+     EXPERTS (512, 10, 512), .shared_ffn = 512, .shared_gate = true, .qk_norm = true,
+     .attention_gate = true, .linear = LINEAR_DELTA, .lin_heads = 32, .lin_width = 128,
+     .lin_groups = 16, .lin_state = 128, .lin_conv = 4, .lin_chunk = 64,
+     .pattern = "LLLALLLALLLALLLALLLALLLALLLALLLALLLALLLALLLALLLA", .kinds = "LA"},
+    {HEADS ("nemotron-nano-9b-v2", "nemotron_h", 56, 4480, 40, 8, 128, 15680, 131072),
+     SSM (128, 80, 8, 128),
+     .pattern = "M-M-M-MM-M-M-M*-M-M-M*-M-M-M-M*-M-M-M-M*-M-MM-M-M-M-M-M-",
+     .kinds = "M-*"},
+    {HEADS ("nemotron-3-nano-30b-a3b", "nemotron_h", 52, 2688, 32, 2, 128, 0, 131072),
+     SSM (64, 64, 8, 128), .experts = 128, .top_k = 6, .expert_ffn = 1856,
+     .shared_experts = 1, .shared_ffn = 3712, .expert_groups = 1, .top_groups = 1,
+     .router_bias = true,
+     .pattern = "MEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEMEM*EMEMEMEME", .kinds = "ME*"},
+    {HEADS ("mamba2-2.7b", "mamba2", 64, 2560, 0, 0, 0, 0, 50288), SSM (80, 64, 1, 256),
+     .tied = true, .kinds = "M",
+     .pattern = "MMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMM"},
     {SHAPE ("bloom-176b", "bloom", 70, 14336, 112, 112, 57344, 250880), BIASED,
      .tied = true, .embedding_norm = true},
     {SHAPE ("falcon-40b", "falcon", 60, 8192, 128, 8, 32768, 65024), .norm = NORM_LAYER,

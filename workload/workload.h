@@ -153,9 +153,10 @@ static inline bool workload_repeats_exchange (const struct workload_config *c)
 /** Norms of width h in a layer that are kernels of their own, where the other ones are one
  *  with the product behind them: before latent attention and before experts, or all. */
 static inline int workload_own_norms (const struct workload_model *m, bool fused,
-                                      bool expert)
+                                      unsigned parts)
 {
-    return fused ? (m->kv_rank > 0) + expert : 2;
+    return fused ? (m->kv_rank > 0) + ((parts & PART_EXPERTS) != 0)
+                 : workload_sublayers (parts);
 }
 
 #define WORKLOAD_RANKS_MAX (1 << 24) /* of one job */
@@ -192,19 +193,58 @@ static inline int workload_microbatches (const struct workload_job *j,
     return j->global_batch / (c->deg.dp * c->micro_batch);
 }
 
-/** Layers without and with experts. */
+/** Layers without and with experts.  In a model with a pattern, also those of each of its
+ *  kinds; where all of these are 0, which ones they are is not told, and each counts as the
+ *  one that has least of what is asked for. */
 struct workload_layers {
     int dense, expert;
+    int of[WORKLOAD_KINDS];
 };
 
 /** What one pipeline stage holds. */
 struct workload_stage {
-    int dense, expert; /* layers without and with experts */
+    int dense, expert;      /* layers without and with experts */
+    int of[WORKLOAD_KINDS]; /* as in struct workload_layers */
     bool embedding, head;
     /* Of several chunks: the layers of the first and of the last one; those between are
      * alike.  Both empty: all chunks are alike. */
     struct workload_layers first, last;
 };
+
+/** Are the kinds of a stage's layers told apart? */
+static inline bool workload_kinds_told (const struct workload_stage *s)
+{
+    return s->of[0] || s->of[1] || s->of[2] || s->of[3];
+}
+
+/** The parts of all layers without or with experts in a model without a pattern. */
+#define WORKLOAD_DENSE_PARTS (PART_ATTENTION | PART_MLP)
+#define WORKLOAD_EXPERT_PARTS (PART_ATTENTION | PART_EXPERTS)
+
+/** What a layer of given parts has of something. */
+typedef double workload_of_parts (const void *about, unsigned parts);
+
+/** The layer without, or with, experts that has least of something; of any layer where the
+ *  model has none such. */
+double workload_least_layer (const struct workload_model *m, bool expert,
+                             workload_of_parts *of, const void *about);
+
+/** What all layers of a stage have of it together. */
+double workload_held_sum (const struct workload_model *m, const struct workload_stage *s,
+                          workload_of_parts *of, const void *about);
+
+/** The same of those without, or with, experts alone, and what the fullest one has. */
+double workload_class_sum (const struct workload_model *m, const struct workload_stage *s,
+                           bool expert, workload_of_parts *of, const void *about,
+                           double *most);
+
+/** Kinds of layers by number, below WORKLOAD_KINDS: those of a pattern, or 0 without and 1 with
+ *  experts.  The kind of layer `index`, and a stage with one layer of a kind. */
+int workload_kind_of (const struct workload_model *m, int index);
+struct workload_stage workload_one_layer (const struct workload_model *m, int kind);
+
+/** All of a model's layers, without embedding and head. */
+struct workload_stage workload_all_layers (const struct workload_model *m);
 
 /** How many of a stage's layers chunk `chunk` of v holds: as even as can be, the first chunks
  *  having one more than the last ones. */

@@ -2,6 +2,8 @@
 #ifndef WORKLOAD_WORKLOAD_PRIVATE_H
 #define WORKLOAD_WORKLOAD_PRIVATE_H
 
+#include <stddef.h>
+
 #include "base/json.h"
 #include "workload/workload.h"
 
@@ -15,10 +17,36 @@ struct workload_field {
         FIELD_COUNT,  /* the same from 1 */
         FIELD_OLDER,  /* the same, an older name of the field of the same member that
                          follows in the table; read, but never written */
+        FIELD_AUTO,   /* as FIELD_COUNT, or the word "auto" */
         FIELD_FLAG    /* a bool */
     } kind;
     int max;
 };
+
+#define LAYERS_MAX 10000
+#define WIDTH_MAX (1 << 20)
+#define VOCAB_MAX (1 << 24)
+#define EXPERTS_MAX 65536
+
+#define FIELD(KEY, KIND, MEMBER, MAX)                                    \
+    {                                                                    \
+        KEY, offsetof (struct workload_model, MEMBER), FIELD_##KIND, MAX \
+    }
+
+#define LLAMA_SHAPE                                                \
+    FIELD ("hidden_size", NEEDED, hidden, WIDTH_MAX),              \
+        FIELD ("num_hidden_layers", NEEDED, layers, LAYERS_MAX),   \
+        FIELD ("num_attention_heads", NEEDED, heads, WIDTH_MAX),   \
+        FIELD ("num_key_value_heads", COUNT, kv_heads, WIDTH_MAX), \
+        FIELD ("head_dim", COUNT, head_dim, WIDTH_MAX),            \
+        FIELD ("vocab_size", NEEDED, vocab, VOCAB_MAX),            \
+        FIELD ("tie_word_embeddings", FLAG, tied, 0)
+#define LLAMA_MLP FIELD ("intermediate_size", NEEDED, ffn, VOCAB_MAX)
+/* Every layer has experts, as wide as the MLP that they stand for. */
+#define MIXTRAL_EXPERTS                                            \
+    FIELD ("intermediate_size", NEEDED, expert_ffn, VOCAB_MAX),    \
+        FIELD ("num_local_experts", NEEDED, experts, EXPERTS_MAX), \
+        FIELD ("num_experts_per_tok", NEEDED, top_k, EXPERTS_MAX)
 
 /** A model while it is read. */
 struct workload_reading {
@@ -38,6 +66,8 @@ struct workload_family {
 
 /** The family of a model_type, or NULL. */
 const struct workload_family *workload_family_find (const char *type);
+/** The same of those whose layers are of several kinds (family_hybrid.c). */
+const struct workload_family *workload_family_find_hybrid (const char *type);
 /** The family of which an unknown model_type has the fields, with a note.  Where none is so,
  *  or something in the file says that its layers are others, ST_INVALID. */
 enum status workload_family_guess (const struct workload_reading *r, const char *type,

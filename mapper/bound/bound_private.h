@@ -209,15 +209,15 @@ struct layer_times {
 
 /** @param tp_s, exchange_s  one all-reduce, one all-to-all */
 struct layer_times least_layer_times (const struct bounded *b,
-                                      const struct costmodel_compute *k, bool expert,
+                                      const struct costmodel_compute *k, int kind,
                                       double tp_s, double exchange_s);
 
 /** What a layer of a kind takes more on a slow slot than on any. */
 struct layer_times slow_slots_more (const struct least_terms *x,
-                                    const struct slow_slots *s, bool expert);
+                                    const struct slow_slots *s, int kind);
 
-/** How many layers of the model have experts, or have none? */
-int count_layers (const struct workload_model *m, bool expert);
+/** How many layers of the model are of a kind (workload_kind_of)? */
+int count_layers (const struct workload_model *m, int kind);
 
 /** What a layer takes more when its group spans nodes, at across_s an all-reduce. */
 void config_times_put_spans (double across_s, struct config_times *times);

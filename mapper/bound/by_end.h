@@ -30,9 +30,10 @@ struct stage_tail {
 
 /** A stage of one replica, at best. */
 struct bound_slot {
-    struct bound_layer layer[2]; /* without experts, and with them */
-    double micro_s;              /* half of what every micro-batch costs a stage */
-    double tp_s; /* the all-reduce of the embedding, and that of the head */
+    struct bound_layer layer[WORKLOAD_KINDS]; /* by workload_kind_of; of a kind that the
+                                                 model has not, another one's */
+    double micro_s; /* half of what every micro-batch costs a stage */
+    double tp_s;    /* the all-reduce of the embedding, and that of the head */
     double embed_fwd_s, embed_back_s;
     double head_fwd_s, head_back_s, head_input_s;
     struct stage_tail first, other; /* stage 0's tail, with the embedding, and others' */

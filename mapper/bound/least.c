@@ -22,6 +22,8 @@ static struct least_compute least_compute (const struct bounded *b, int from)
         /* The least of the rest is not the rest of the least. */
         k.dense.weight_s = k.dense.back_s - k.dense.weight_s;
         k.expert.weight_s = k.expert.back_s - k.expert.weight_s;
+        for (int i = 0; i < WORKLOAD_KINDS; i++)
+            k.kind[i].weight_s = k.kind[i].back_s - k.kind[i].weight_s;
         k.head_weight_s = k.head_back_s - k.head_weight_s;
         out.attention.fwd_s = fmax (out.attention.fwd_s, k.dense.attention_fwd_s);
         out.attention.back_s = fmax (out.attention.back_s, k.dense.attention_back_s);
@@ -35,17 +37,20 @@ static struct least_compute least_compute (const struct bounded *b, int from)
 }
 
 struct layer_times least_layer_times (const struct bounded *b,
-                                      const struct costmodel_compute *k, bool expert,
+                                      const struct costmodel_compute *k, int kind,
                                       double tp_s, double exchange_s)
 {
     const struct workload_config *c = b->c;
-    struct workload_stage one = {.dense = !expert, .expert = expert};
-    const struct costmodel_layer *l = expert ? &k->expert : &k->dense;
+    const struct workload_model *m = b->pool->problem->model;
+    struct workload_stage one = workload_one_layer (m, kind);
+    const struct costmodel_layer *l = m->pattern[0] ? &k->kind[kind]
+                                      : kind == 1   ? &k->expert
+                                                    : &k->dense;
     bool again = c->recompute != RECOMPUTE_NONE && c->recompute_layers == 0;
-    double exchanges = expert ? 2.0 : 0.0, more;
+    double exchanges = one.expert ? 2.0 : 0.0, more;
     struct layer_times x;
 
-    costmodel_tp_operations (b->pool->problem->model, c, &one, &x.fwd_ops, &x.back_ops);
+    costmodel_tp_operations (m, c, &one, &x.fwd_ops, &x.back_ops);
     /* Recomputing some layers of a stage, it is one of the others. */
     if (!again && c->recompute == RECOMPUTE_FULL)
         x.back_ops = x.fwd_ops;
@@ -57,12 +62,12 @@ struct layer_times least_layer_times (const struct bounded *b,
     return x;
 }
 
-int count_layers (const struct workload_model *m, bool expert)
+int count_layers (const struct workload_model *m, int kind)
 {
     int n = 0;
 
     for (int i = 0; i < m->layers; i++)
-        n += workload_is_expert_layer (m, i) == expert;
+        n += workload_kind_of (m, i) == kind;
     return n;
 }
 
@@ -76,7 +81,7 @@ static struct slot_times ends_of (const struct mapper_problem *p,
                                .head_back_s = l->k.head_back_s + tp_s};
 }
 
-/* Any slot: the cheaper kind of layer, and what all layers take beyond it. */
+/* Any slot: the cheapest kind of layer, and what all layers take beyond it. */
 static void fast_slot (struct least_terms *x)
 {
     const struct mapper_problem *p = x->b.pool->problem;
@@ -86,13 +91,13 @@ static void fast_slot (struct least_terms *x)
     *s = ends_of (p, &x->all, x->tp.least);
     s->fwd_s = s->back_s = times->fwd_ops = times->back_ops = INFINITY;
     times->tp_s[0] = times->tp_s[1] = x->tp.least;
-    for (int expert = 0; expert < 2; expert++) {
-        int n = count_layers (p->model, expert);
-        struct layer_times l =
-            least_layer_times (&x->b, &x->all.k, expert, x->tp.least, x->exchange_s);
+    for (int kind = 0; kind < WORKLOAD_KINDS; kind++) {
+        int n = count_layers (p->model, kind);
+        struct layer_times l;
 
         if (n == 0)
             continue;
+        l = least_layer_times (&x->b, &x->all.k, kind, x->tp.least, x->exchange_s);
         s->fwd_s = fmin (s->fwd_s, l.fwd_s);
         s->back_s = fmin (s->back_s, l.back_s);
         times->dearer_s += n * (l.fwd_s + l.back_s);
@@ -121,7 +126,7 @@ static void experts_terms (struct least_terms *x)
     const struct workload_model *m = x->b.pool->problem->model;
     const struct workload_config *c = x->b.c;
     struct workload_stage one = {.expert = 1};
-    int n = count_layers (m, true);
+    int n = workload_all_layers (m).expert;
 
     if (n == 0)
         return;
@@ -239,12 +244,12 @@ void slow_slots_init (const struct least_terms *x, int from, bool spans,
 }
 
 struct layer_times slow_slots_more (const struct least_terms *x,
-                                    const struct slow_slots *s, bool expert)
+                                    const struct slow_slots *s, int kind)
 {
     struct layer_times any =
-        least_layer_times (&x->b, &x->all.k, expert, x->tp.least, x->exchange_s);
+        least_layer_times (&x->b, &x->all.k, kind, x->tp.least, x->exchange_s);
     struct layer_times slow =
-        least_layer_times (&x->b, &s->k.k, expert, s->tp_s, x->exchange_s);
+        least_layer_times (&x->b, &s->k.k, kind, s->tp_s, x->exchange_s);
     struct layer_times more = {INFINITY, INFINITY, INFINITY, any.fwd_ops, any.back_ops};
     double across = x->tp.across - x->tp.least;
 
@@ -282,12 +287,12 @@ void slow_slots_put (const struct least_terms *x, const struct slow_slots *s,
     }
     times->tp_s[1] = s->spans ? x->tp.across : s->tp_s; /* a slow slot may span already */
     config_times_put_spans (x->tp.across, times);
-    for (int expert = 0; expert < 2; expert++) {
+    for (int kind = 0; kind < WORKLOAD_KINDS; kind++) {
         struct layer_times more;
 
-        if (count_layers (p->model, expert) == 0)
+        if (count_layers (p->model, kind) == 0)
             continue;
-        more = slow_slots_more (x, s, expert);
+        more = slow_slots_more (x, s, kind);
         fwd = fmin (fwd, more.fwd_s);
         back = fmin (back, more.back_s);
     }

@@ -54,7 +54,8 @@ static struct bound_slot bound_slot_of (const struct least_terms *x,
                                         const struct config_times *times,
                                         const struct slow_slots *slow)
 {
-    int kind = slow != NULL;
+    const struct workload_model *m = x->b.pool->problem->model;
+    int kind = slow != NULL, any = workload_kind_of (m, m->layers - 1);
     bool by_class = slow && slow->slower && !slow->spans;
     const struct costmodel_compute *k = by_class ? &slow->k.k : &x->all.k;
     struct bound_slot s = {.micro_s = times->slot[kind].micro_s,
@@ -67,14 +68,14 @@ static struct bound_slot bound_slot_of (const struct least_terms *x,
                            .first = tail_of (x, times, kind, true),
                            .other = tail_of (x, times, kind, false)};
 
-    for (int i = 0; i < 2; i++) {
-        bool expert = count_layers (x->b.pool->problem->model, i) > 0 ? i : !i;
+    for (int i = 0; i < WORKLOAD_KINDS; i++) {
+        int layer = count_layers (m, i) > 0 ? i : any;
         struct layer_times l =
-            least_layer_times (&x->b, &x->all.k, expert, x->tp.least, x->exchange_s);
+            least_layer_times (&x->b, &x->all.k, layer, x->tp.least, x->exchange_s);
         struct layer_times more = {0};
 
         if (slow)
-            more = slow_slots_more (x, slow, expert);
+            more = slow_slots_more (x, slow, layer);
         s.layer[i] = (struct bound_layer){l.fwd_s + x->cp.fwd_s + more.fwd_s,
                                           l.back_s + x->cp.back_s + more.back_s,
                                           l.input_s + x->cp.back_s + more.input_s};

@@ -40,7 +40,7 @@ static void add_layers (const struct bound_slot *s, const struct workload_model 
                         int from, int n, struct both_ways *sum)
 {
     for (int i = from; i < from + n; i++) {
-        const struct bound_layer *l = &s->layer[workload_is_expert_layer (m, i)];
+        const struct bound_layer *l = &s->layer[workload_kind_of (m, i)];
 
         sum->fwd_s += l->fwd_s;
         sum->back_s += l->back_s;

@@ -33,7 +33,7 @@
  * chunks only what is left with v - 1 layers fewer on every stage, and the first n_k forwards
  * may be of fuller chunks than those that are left (rest_layers).
  *
- * Layers with and without experts cost differently: a run of layers takes at least its mean
+ * Layers of several kinds cost differently: a run of layers takes at least its mean
  * less a slack (slack_of).  All rows grow with the stage's layers, given how many the
  * stages after it hold at most. */
 #include "mapper/bound/rows.h"
@@ -57,6 +57,8 @@ static double slack_of (const struct pipeline_case *pc, const struct layer_cost 
     const struct workload_model *m = pc->x->model;
     int more = m->dense_layers > start ? m->dense_layers - start : 0;
 
+    if (m->pattern[0])
+        return l->slack;
     if (m->experts == 0)
         return 0.0;
     if (l->expert_s > l->dense_s)
@@ -96,12 +98,39 @@ static double of_layer (const struct bound_layer *l, enum part part)
     return part == FORWARD ? l->fwd_s : part == BACKWARD ? l->back_s : l->input_s;
 }
 
+/* Of a pattern: the mean of all layers, and what any of them in a row take less than theirs at
+ * most. */
+static struct layer_cost line_of_pattern (const struct workload_model *m,
+                                          const struct bound_layer *kind, enum part part)
+{
+    struct layer_cost l = {.least_slope = INFINITY};
+    double less = 0.0;
+
+    for (int i = 0; i < m->layers; i++) {
+        double s = of_layer (&kind[workload_kind_of (m, i)], part);
+
+        l.slope += s / m->layers;
+        l.least_slope = smaller (l.least_slope, s);
+    }
+    for (int i = 0; i < m->layers; i++) { /* of those that end with layer i */
+        less = larger (0.0,
+                       less + l.slope - of_layer (&kind[workload_kind_of (m, i)], part));
+        l.slack = larger (l.slack, less);
+    }
+    return l;
+}
+
 static struct layer_cost line_of (const struct workload_model *m,
-                                  const struct bound_layer kind[2], enum part part)
+                                  const struct bound_layer *kind, enum part part)
 {
     double d = of_layer (&kind[0], part), e = of_layer (&kind[1], part);
 
-    return (struct layer_cost){d, e, mean_s (m, d, e), smaller (d, e)};
+    if (m->pattern[0])
+        return line_of_pattern (m, kind, part);
+    return (struct layer_cost){.dense_s = d,
+                               .expert_s = e,
+                               .slope = mean_s (m, d, e),
+                               .least_slope = smaller (d, e)};
 }
 
 /* What a layer takes at least more on a slow slot. */
@@ -109,9 +138,9 @@ static double least_more (const struct bound_pipeline *x, enum part part)
 {
     double least = INFINITY;
 
-    for (int expert = 0; expert < 2; expert++)
-        least = smaller (least, of_layer (&x->slot[1].layer[expert], part) -
-                                    of_layer (&x->slot[0].layer[expert], part));
+    for (int kind = 0; kind < WORKLOAD_KINDS; kind++)
+        least = smaller (least, of_layer (&x->slot[1].layer[kind], part) -
+                                    of_layer (&x->slot[0].layer[kind], part));
     return x->slow > 0 ? larger (0.0, least) : 0.0;
 }
 
@@ -151,7 +180,7 @@ void rows_init (struct pipeline_case *pc, const struct bound_pipeline *x,
     for (enum part part = 0; part < N_PARTS; part++) {
         for (int i = 0; i < m->layers; i++)
             pc->all_s[part] +=
-                of_layer (&x->slot[0].layer[workload_is_expert_layer (m, i)], part);
+                of_layer (&x->slot[0].layer[workload_kind_of (m, i)], part);
         for (int kind = 0; kind < 2; kind++)
             pc->part[kind][part] = line_of (m, x->slot[kind].layer, part);
         pc->more_s[part] = least_more (x, part);

@@ -11,8 +11,9 @@ enum part { FORWARD, BACKWARD, INPUT, N_PARTS };
 /** Least seconds of n layers as a function of n: the larger of n slope - slack, with the
  *  slack of where they start, and n least_slope, the cheaper kind alone. */
 struct layer_cost {
-    double dense_s, expert_s;
+    double dense_s, expert_s; /* of a model without a pattern */
     double slope, least_slope;
+    double slack; /* of a pattern, wherever it starts */
 };
 
 /** How a stage is placed: its TP groups, and the way of its experts or NULL. */

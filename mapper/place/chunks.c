@@ -41,6 +41,7 @@ bool chunks_spread (const struct pool *pool, const struct workload_config *c,
     struct costmodel_compute k;
 
     costmodel_compute (p->model, p->job, c, p->profile, pool->class[0].type, &k);
+    costmodel_untold_mean (p->model, &k);
     if (left < 0 || left % unit != 0)
         return false;
     for (int i = 0; i < pp; i++) {

@@ -47,6 +47,7 @@ static struct class_time time_of (const struct pool *pool,
     struct class_time t;
 
     costmodel_compute (p->model, p->job, c, p->profile, pool->class[q].type, &k);
+    costmodel_untold_mean (p->model, &k);
     /* Of a model with experts, every layer counts as one with them. */
     if (p->model->experts > 0)
         one = (struct workload_stage){.expert = 1};

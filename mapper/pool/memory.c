@@ -14,6 +14,8 @@ bool pool_layers_alike (const struct pool *pool)
 {
     const struct workload_model *m = pool->problem->model;
 
+    if (m->pattern[0])
+        return !m->kinds[1];
     return m->experts == 0 || (m->dense_layers == 0 && m->expert_every == 1);
 }
 

@@ -1,6 +1,6 @@
-/* The lower bound of models with experts: below placements that put exchanging ranks or
- * those that hold the same experts on a node, and below what single exchanges make of
- * them; near them where nodes are equal. */
+/* The lower bound of models with experts, and of layers of several kinds in any order: below
+ * placements that put exchanging ranks or those that hold the same experts on a node, and
+ * below what single exchanges make of them. */
 #include "tests/lib/bounds.h"
 #include "tests/lib/clusters.h"
 
@@ -17,6 +17,34 @@ static struct workload_model expert_model (struct rng *r, bool alike)
         m.dense_layers = rng_below (r, 3);
         m.expert_every = 1 + rng_below (r, 3);
     }
+    return m;
+}
+
+/* Attention, linear mixers, MLPs and experts in any order, of up to four kinds. */
+static struct workload_model pattern_model (struct rng *r)
+{
+    static const enum workload_linear linear[] = {LINEAR_SSM, LINEAR_DELTA,
+                                                  LINEAR_LIGHTNING, LINEAR_CONV};
+    static const char *const letters[] = {"M-*E", "lLaA", "M", "la", "AL", "pa", "ME"};
+    struct workload_model m = expert_model (r, true);
+    const char *of = letters[rng_below (r, 7)];
+
+    m.linear = linear[rng_below (r, 4)];
+    m.lin_heads = 32;
+    m.lin_width = 16 << rng_below (r, 4);
+    m.lin_groups = 8;
+    m.lin_state = 32 << rng_below (r, 4);
+    m.lin_conv = 4;
+    m.lin_chunk = 64;
+    for (int i = 0; i < m.layers; i++) {
+        char letter = of[rng_below (r, (int) strlen (of))];
+
+        m.pattern[i] = letter;
+        if (!strchr (m.kinds, letter))
+            m.kinds[strlen (m.kinds)] = letter;
+    }
+    if (!workload_has_parts (&m, PART_EXPERTS))
+        m.experts = m.top_k = m.shared_ffn = 0;
     return m;
 }
 
@@ -111,17 +139,17 @@ static void check_below (struct rng *r, struct setting *s, int orders)
     }
 }
 
-static void below_everything (void **state)
+static void check_models (bool patterns, int seed, int rounds)
 {
     static const char *const profiles[] = {"megatron-core", "megatron-v100",
                                            "megatron-bridge", "nemo-h100"};
-    struct rng r = seeded (31);
-    int rounds = getenv ("LINKWISE_LONG") ? 3000 : 120, tried = 0;
-    (void) state;
+    struct rng r = seeded (seed);
+    int tried = 0;
 
     for (int round = 0; round < rounds; round++) {
         struct setting s = {.cluster = expert_cluster (&r),
-                            .model = expert_model (&r, rng_below (&r, 3)),
+                            .model = patterns ? pattern_model (&r)
+                                              : expert_model (&r, rng_below (&r, 3)),
                             .job = {.seq = 256 << rng_below (&r, 3),
                                     .global_batch = 4 << rng_below (&r, 5)},
                             .profile = profile_of (profiles[rng_below (&r, 4)])};
@@ -137,9 +165,22 @@ static void below_everything (void **state)
     assert_true (tried > 3 * rounds);
 }
 
+static void below_everything (void **state)
+{
+    (void) state;
+    check_models (false, 31, getenv ("LINKWISE_LONG") ? 3000 : 120);
+}
+
+static void below_patterns (void **state)
+{
+    (void) state;
+    check_models (true, 32, getenv ("LINKWISE_LONG") ? 3000 : 60);
+}
+
 int main (void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test (below_everything)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test (below_everything),
+                                       cmocka_unit_test (below_patterns)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

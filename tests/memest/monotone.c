@@ -40,6 +40,9 @@ static struct workload_model random_model (struct rng *r)
     struct workload_model m = all[rng_below (r, n)];
 
     m.layers = 1 + rng_below (r, 128);
+    /* One letter more, for a layer more. */
+    for (int i = 0, letters = (int) strlen (m.pattern); letters && i <= m.layers; i++)
+        m.pattern[i] = m.pattern[i % letters];
     m.dense_layers = m.experts && m.dense_layers < m.layers ? m.dense_layers : 0;
     m.positions = 0;
     return m;
@@ -158,7 +161,8 @@ static void check_growth (const struct trial *t, int stage)
     double now = stage_of (t, stage, layers).peak_bytes, all = peak_of (t);
     struct trial more = *t;
 
-    at_most ("a layer less", t, now, stage_of (t, stage, layers + 1).peak_bytes, 0);
+    if (!more.model.kinds[1] || t->config.deg.vpp == 1) /* else chunks shift */
+        at_most ("a layer less", t, now, stage_of (t, stage, layers + 1).peak_bytes, 0);
     more.config.micro_batch *= 2;
     if (valid (&more)) {
         at_most ("half the micro-batch", t, now,
@@ -174,13 +178,15 @@ static void check_growth (const struct trial *t, int stage)
     }
     more = *t;
     more.model.layers++;
-    if (valid (&more) && t->model.experts == 0 &&
+    if (valid (&more) && t->model.experts == 0 && !t->model.kinds[1] &&
         workload_default_vpp (t->config.schedule) == 1)
         at_most ("a layer less, all", t, all, peak_of (&more), 0);
     more = *t;
     more.job.wta_crs = 0;
-    at_most ("WTA-CRS", t, now, stage_of (&more, stage, layers).peak_bytes,
-             32.0 * layers * t->job.seq * t->config.micro_batch * t->config.deg.pp * 2);
+    at_most (
+        "WTA-CRS", t, now, stage_of (&more, stage, layers).peak_bytes,
+        32.0 * layers * t->job.seq * t->config.micro_batch *
+            fmax (t->config.deg.pp * 2, workload_microbatches (&t->job, &t->config)));
 }
 
 static void check_zero (const struct trial *t, int stage)
@@ -232,7 +238,8 @@ static void check_pipeline (const struct trial *t)
 
     more.config.deg.pp *= 2;
     if (pp == 1 || t->config.schedule == SCHEDULE_INTERLEAVED || !valid (&more) ||
-        m->layers % (2 * pp) != 0 || (m->experts > 0 && m->dense_layers > 0))
+        m->layers % (2 * pp) != 0 || (m->experts > 0 && m->dense_layers > 0) ||
+        m->kinds[1])
         return;
     at_most ("pp doubled", &more, peak_of (&more), peak_of (t),
              t->profile->memory.fragmentation * 2 * pp * tokens *

@@ -43,6 +43,45 @@ static void faults (void **state)
     }
 }
 
+/* Linear mixers: what splits them and what does not. */
+static void mixers (void **state)
+{
+    static const struct {
+        const char *model;
+        int tp, cp;
+        const char *says; /* NULL: possible */
+    } of[] = {
+        {"nemotron-nano-9b-v2", 8, 1, NULL},
+        {"nemotron-nano-9b-v2", 5, 1,
+         "tp 5 does not divide 8 groups of the state-space layers (1, 2, 4, 8 would)"},
+        {"mamba2-2.7b", 1, 1, NULL},
+        {"mamba2-2.7b", 2, 1,
+         "tp 2 does not divide 1 groups of the state-space layers (1 would)"},
+        {"mamba2-2.7b", 1, 2, "cp 2: context parallelism is not modelled"},
+        {"qwen3-next-80b-a3b", 2, 1, NULL},
+        {"qwen3-next-80b-a3b", 32, 1,
+         "tp 32 does not divide 16 key heads of the linear attention"}};
+    struct workload_job j = {.seq = 4096, .global_batch = 96}, adapted = {0};
+    struct error err = {""};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+        struct workload_model m = model_of (of[i].model);
+        struct workload_config c = config_of (of[i].tp, 1, 4, 1);
+        enum status st;
+
+        c.deg.cp = of[i].cp;
+        st = workload_config_check (&m, &j, &c, &err);
+        assert_int_equal (st, of[i].says ? ST_INVALID : ST_OK);
+        if (of[i].says && !strstr (err.text, of[i].says))
+            fail_msg ("\"%s\" does not say \"%s\"", err.text, of[i].says);
+        adapted = j;
+        adapted.lora = true;
+        assert_int_equal (workload_job_check (&m, &adapted, &err), ST_INVALID);
+        assert_non_null (strstr (err.text, "LoRA: not modelled for"));
+    }
+}
+
 /* Degrees that are each possible, together more GPUs than can be counted. */
 static void too_many_gpus (void **state)
 {
@@ -264,10 +303,11 @@ static void profile_options (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (faults),         cmocka_unit_test (too_many_gpus),
-        cmocka_unit_test (coordinates),    cmocka_unit_test (even_layers),
-        cmocka_unit_test (partitions),     cmocka_unit_test (words),
-        cmocka_unit_test (memory_options), cmocka_unit_test (profile_options)};
+        cmocka_unit_test (faults),         cmocka_unit_test (mixers),
+        cmocka_unit_test (too_many_gpus),  cmocka_unit_test (coordinates),
+        cmocka_unit_test (even_layers),    cmocka_unit_test (partitions),
+        cmocka_unit_test (words),          cmocka_unit_test (memory_options),
+        cmocka_unit_test (profile_options)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -24,6 +24,13 @@ enum source {
     ",'num_attention_heads':" #A ",'num_key_value_heads':" #K ",'intermediate_size':" #F \
     ",'vocab_size':" #V
 
+/* Attention in the layers 5, 15, 25 and 35; in every eighth one. */
+#define TEN                                                                         \
+    "'mamba','mamba','mamba','mamba','mamba','attention','mamba','mamba','mamba','" \
+    "mamba'"
+#define GRANITE_LAYERS TEN "," TEN "," TEN "," TEN
+#define EIGHTHS "0,0,0,0,0,0,0,1"
+
 static const struct {
     const char *name, *fields; /* with ' for " */
     double params;
@@ -118,6 +125,92 @@ static const struct {
                     "per_tok':0,'layer_types':['attention','attention'],'mamba_d_state':"
                     "128,'tie_word_embeddings':true",
      1631750144, HUB},
+    {"mamba2-2.7b",
+     "'model_type':'mamba2','hidden_size':2560,'num_hidden_layers':64,'num_heads':80,'"
+     "head_"
+     "dim':64,'n_groups':1,'state_size':128,'vocab_size':50288,'tie_word_embeddings':"
+     "true",
+     2702599680, SUM},
+    {"mamba2-130m",
+     "'model_type':'mamba2','hidden_size':768,'num_hidden_layers':24,'num_heads':24,'"
+     "head_"
+     "dim':64,'n_groups':1,'state_size':128,'vocab_size':50288,'tie_word_embeddings':"
+     "true",
+     128989632, SUM},
+    {"nemotron-nano-9b-v2",
+     SHAPE (
+         "nemotron_h", 4480, 56, 40, 8, 15680,
+         131072) ",'head_dim':128,'hybrid_override_pattern':'M-M-M-MM-M-M-M*-M-M-M*-M-M-"
+                 "M-"
+                 "M*-M-M-M-M*-M-MM-M-M-M-M-M-','mamba_num_heads':128,'mamba_head_dim':80,"
+                 "'n_groups':8,'ssm_state_size':128,'conv_kernel':4,'chunk_size':128",
+     8888227328, HUB},
+    {"nemotron-h-8b",
+     "'model_type':'nemotron_h','hidden_size':4096,'vocab_size':131072,'hybrid_override_"
+     "pattern':'M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M-'",
+     8100852736, SUM},
+    {"nemotron-3-nano-30b-a3b",
+     SHAPE ("nemotron_h", 2688, 52, 32, 2, 1856,
+            131072) ",'head_dim':128,'hybrid_override_pattern':'MEMEM*EMEMEM*EMEMEM*"
+                    "EMEMEM*EMEMEM*EMEMEMEM*EMEMEMEME','mamba_num_heads':64,'mamba_head_"
+                    "dim':64,'n_groups':8,'ssm_state_size':128,'n_routed_experts':128,'"
+                    "num_experts_per_tok':6,'n_shared_experts':1,'n_group':1,'topk_group'"
+                    ":1,'moe_intermediate_size':1856,'moe_shared_expert_intermediate_"
+                    "size':3712",
+     31577940288, CODE},
+    {"qwen3-next-80b-a3b",
+     SHAPE ("qwen3_next", 2048, 48, 16, 2, 5120,
+            151936) ",'head_dim':256,'num_experts':512,'num_experts_per_tok':10,'moe_"
+                    "intermediate_size':512,'shared_expert_intermediate_size':512,'full_"
+                    "attention_interval':4,'linear_num_value_heads':32,'linear_num_key_"
+                    "heads':16,'linear_key_head_dim':128,'linear_value_head_dim':128,'"
+                    "linear_conv_kernel_dim':4",
+     79674391296, CODE},
+    {"qwen3.5-2b",
+     SHAPE ("qwen3_5_text", 2048, 24, 8, 2, 6144,
+            248320) ",'head_dim':256,'linear_num_value_heads':16,'linear_num_key_heads':"
+                    "16,'tie_word_embeddings':true",
+     1881825088, CODE},
+    {"granite-4.0-h-small",
+     SHAPE (
+         "granitemoehybrid", 4096, 40, 32, 8, 768,
+         100352) ",'shared_intermediate_size':1536,'num_local_experts':72,'num_"
+                 "experts_per_tok':10,'layer_types':[" GRANITE_LAYERS
+                 "],'mamba_n_heads':128,'mamba_d_head':64,'mamba_d_state':128,'mamba_n_"
+                 "groups':1,'mamba_d_conv':4,'mamba_expand':2,'tie_word_embeddings':"
+                 "true",
+     32207337984, HUB},
+    {"granite-4.0-h-tiny",
+     SHAPE (
+         "granitemoehybrid", 1536, 40, 12, 4, 512,
+         100352) ",'shared_intermediate_size':1024,'num_local_experts':64,'num_"
+                 "experts_per_tok':6,'layer_types':[" GRANITE_LAYERS
+                 "],'mamba_n_heads':48,'mamba_d_head':'auto','mamba_d_state':128,'mamba_"
+                 "n_groups':1,'tie_word_embeddings':true",
+     6939037248, SUM},
+    {"bamba-9b",
+     SHAPE (
+         "bamba", 4096, 32, 32, 8, 14336,
+         128256) ",'attn_layer_indices':[9,18,27],'mamba_n_heads':128,'mamba_d_head':64,"
+                 "'mamba_n_groups':1,'mamba_d_state':128",
+     9780235392, SUM},
+    {"falcon-h1-0.5b",
+     SHAPE (
+         "falcon_h1", 1024, 36, 8, 2, 2048,
+         32784) ",'head_dim':64,'mamba_d_ssm':1536,'mamba_n_heads':24,'mamba_d_head':64,"
+                "'mamba_n_groups':1,'mamba_d_state':128",
+     521411104, SUM},
+    {"minimax-text-01",
+     SHAPE (
+         "minimax_text_01", 6144, 80, 64, 8, 9216,
+         200064) ",'head_dim':128,'num_local_experts':32,'num_experts_per_tok':2,'attn_"
+                 "type_list':[" EIGHTHS "," EIGHTHS "," EIGHTHS "," EIGHTHS "," EIGHTHS
+                 "," EIGHTHS "," EIGHTHS "," EIGHTHS "," EIGHTHS "," EIGHTHS "]",
+     456089655296, HUB},
+    {"lfm2-1.2b",
+     SHAPE ("lfm2", 2048, 16, 32, 8, 12288,
+            65536) ",'full_attn_idxs':[2,5,8,10,12,14],'conv_L_cache':3",
+     1170340608, CODE},
     {"qwen3-1.7b",
      SHAPE ("qwen3", 2048, 28, 16, 8, 6144, 151936) ",'tie_word_embeddings':true",
      1720574976, KERAS},
@@ -441,27 +534,39 @@ static void refused (void **state)
     static const struct {
         const char *fields, *says;
     } bad[] = {
-        {SHAPE ("qwen3_next", 2048, 48, 16, 2, 5120,
-                151936) ",'num_experts':512,"
-                        "'num_experts_per_tok':10,'moe_intermediate_size':512,'linear_"
-                        "num_value_heads':32",
-         "config.json: linear_num_value_heads: linear attention: not supported"},
+        {SHAPE ("qwen3_next", 2048, 4, 16, 2, 5120,
+                151936) ",'layer_types':['linear_attention','linear_attention','linear_"
+                        "attention','window']",
+         "layer_types[3]: expected a kind of layer"},
+        {SHAPE ("qwen3_next", 2048, 4, 16, 2, 5120, 151936) ",'mlp_only_layers':[1]",
+         "mlp_only_layers: layers without experts are not supported here"},
         {SHAPE ("nemotron_h", 4480, 56, 40, 8, 15680,
-                131072) ",'hybrid_override_pattern':"
-                        "'M-M*','ssm_state_size':128",
-         "ssm_state_size: state-space layers: not supported"},
-        {"'model_type':'mamba2','hidden_size':2560,'num_hidden_layers':64,'state_size':"
-         "128",
-         "state_size: state-space layers: not supported"},
+                131072) ",'hybrid_override_pattern':'M-M*'",
+         "hybrid_override_pattern: 4 letters for 56 layers"},
+        {SHAPE ("nemotron_h", 4480, 4, 40, 8, 15680,
+                131072) ",'hybrid_override_pattern':'M-Mx'",
+         "hybrid_override_pattern: letter 4 is of no kind of layer"},
+        {SHAPE ("nemotron_h", 4480, 2, 40, 8, 15680,
+                131072) ",'hybrid_override_pattern':'ME','moe_latent_size':1024",
+         "moe_latent_size: experts of a narrower width"},
+        {SHAPE ("nemotron_h", 4480, 257, 40, 8, 15680, 131072),
+         "num_hidden_layers: 257 layers of several kinds: at most 256"},
+        {"'model_type':'mamba2','hidden_size':2560,'num_hidden_layers':64,'num_heads':80,"
+         "'"
+         "head_dim':80,'vocab_size':50288",
+         "num_heads: 80 heads of width 80 are not the inner width of 5120"},
+        {"'model_type':'mamba2','hidden_size':2560,'num_hidden_layers':64,'num_heads':80,"
+         "'"
+         "head_dim':64,'n_groups':3,'vocab_size':50288",
+         "3 groups do not divide 80 heads"},
         {SHAPE ("granitemoehybrid", 4096, 40, 32, 8, 512,
                 100352) ",'shared_intermediate_size':1024,'layer_types':['attention','"
                         "mamba']",
-         "layer_types[1]: expected attention, other layers are not supported, found "
-         "\"mamba\""},
-        {SHAPE ("minimax", 6144, 80, 64, 8, 9216,
-                200064) ",'num_local_experts':32,"
-                        "'num_experts_per_tok':2,'attn_type_list':[0,1]",
-         "attn_type_list[0]: expected"},
+         "layer_types: 2 kinds for 40 layers"},
+        {SHAPE ("bamba", 4096, 4, 32, 8, 512, 100352) ",'attn_layer_indices':[4]",
+         "attn_layer_indices[0]: expected"},
+        {SHAPE ("falcon_h1", 1024, 36, 8, 2, 2048, 32784) ",'projectors_bias':true",
+         "projectors_bias: not supported"},
         {SHAPE ("jamba", 4096, 32, 32, 8, 14336, 65536) ",'mamba_d_state':16",
          "mamba_d_state: state-space layers"},
         {SHAPE ("deepseek_v32", 7168, 61, 128, 128, 18432, 129280) ",'index_n_heads':64",

@@ -1,0 +1,581 @@
+/* Families whose layers are of several kinds: attention, linear mixers, MLPs and experts in an
+ * order that a list, a pattern of letters or an interval gives, as transformers' configurations
+ * read them (configuration_*.py of each family). */
+#include "workload/workload_private.h"
+
+#include <string.h>
+
+/* Mixers of lists of kinds. */
+static const struct {
+    const char *word;
+    unsigned parts;
+} words[] = {{"full_attention", PART_ATTENTION},
+             {"attention", PART_ATTENTION},
+             {"linear_attention", PART_LINEAR},
+             {"mamba", PART_LINEAR},
+             {"conv", PART_LINEAR},
+             {"mlp", PART_MLP},
+             {"moe", PART_EXPERTS}};
+
+/* The parts of every layer while they are read. */
+struct layers {
+    unsigned char parts[WORKLOAD_PATTERN_MAX];
+};
+
+static enum status too_many (const struct workload_reading *r,
+                             const struct workload_model *m)
+{
+    struct json_at at = json_key (r->at, "num_hidden_layers");
+
+    return json_fail_text (&at, r->err,
+                           "%d layers of several kinds: at most %d are supported",
+                           m->layers, WORKLOAD_PATTERN_MAX);
+}
+
+/* A list with a word, or with 1 for attention and 0 for the other mixer, for every layer. */
+static enum status read_list (const struct workload_reading *r, const char *key,
+                              const struct workload_model *m, struct layers *l)
+{
+    struct json_at list = json_key (r->at, key);
+    size_t n;
+
+    TRY (json_want_array (&list, &n, r->err));
+    for (size_t i = 0; i < n; i++) {
+        struct json_at one = json_entry (&list, i);
+        const char *s = json_string_value (one.v);
+        unsigned parts =
+            json_is_integer (one.v) && json_integer_value (one.v) == 1   ? PART_ATTENTION
+            : json_is_integer (one.v) && json_integer_value (one.v) == 0 ? PART_LINEAR
+                                                                         : 0;
+
+        for (size_t k = 0; s && k < sizeof words / sizeof *words; k++)
+            if (strcmp (s, words[k].word) == 0)
+                parts = words[k].parts;
+        if (parts == 0)
+            return json_fail (&one, r->err,
+                              "a kind of layer (full_attention, linear_attention, mamba, "
+                              "conv, mlp, moe)");
+        if (i < (size_t) m->layers)
+            l->parts[i] = (unsigned char) parts;
+    }
+    /* A shorter list of attention alone says that all are. */
+    for (size_t i = n; i < (size_t) m->layers; i++)
+        l->parts[i] = PART_ATTENTION;
+    for (size_t i = 0; i < n && n != (size_t) m->layers; i++)
+        if (n > (size_t) m->layers || l->parts[i] != PART_ATTENTION)
+            return json_fail_text (&list, r->err, "%zu kinds for %d layers", n,
+                                   m->layers);
+    return ST_OK;
+}
+
+/* The numbers of the layers with attention; the others have the linear mixer. */
+static enum status read_indices (const struct workload_reading *r, const char *key,
+                                 const struct workload_model *m, struct layers *l)
+{
+    struct json_at list = json_key (r->at, key);
+    size_t n = 0;
+
+    memset (l->parts, PART_LINEAR, sizeof l->parts);
+    if (json_has (r->at, key))
+        TRY (json_want_array (&list, &n, r->err));
+    for (size_t i = 0; i < n; i++) {
+        struct json_at one = json_entry (&list, i);
+        long long layer;
+
+        TRY (json_want_int (&one, 0, m->layers - 1, &layer, r->err));
+        l->parts[layer] = PART_ATTENTION;
+    }
+    return ST_OK;
+}
+
+/* Letters of Nemotron-H, or linkwise's own. */
+static enum status read_letters (const struct workload_reading *r, const char *key,
+                                 struct workload_model *m, struct layers *l)
+{
+    struct json_at at = json_key (r->at, key);
+    const char *s;
+    size_t n;
+
+    TRY (json_want_string (&at, &s, r->err));
+    n = strlen (s);
+    if (m->layers == 0 && n > 0 && n <= WORKLOAD_PATTERN_MAX)
+        m->layers = (int) n;
+    if (n != (size_t) m->layers)
+        return json_fail_text (&at, r->err, "%zu letters for %d layers", n, m->layers);
+    for (size_t i = 0; i < n; i++) {
+        l->parts[i] = (unsigned char) workload_letter_parts (s[i]);
+        if (l->parts[i] == 0)
+            return json_fail_text (&at, r->err, "letter %zu is of no kind of layer",
+                                   i + 1);
+    }
+    return ST_OK;
+}
+
+static char letter_of (unsigned parts)
+{
+    const char *letters = "*M-EalALp";
+
+    while (*letters && workload_letter_parts (*letters) != parts)
+        letters++;
+    return *letters;
+}
+
+/* Write the pattern, unless no layer differs from those of other families. */
+static enum status put_pattern (const struct workload_reading *r, const struct layers *l,
+                                struct workload_model *m)
+{
+    bool plain = true;
+
+    for (int i = 0; i < m->layers; i++)
+        plain = plain && l->parts[i] == (m->experts > 0 ? WORKLOAD_EXPERT_PARTS
+                                                        : WORKLOAD_DENSE_PARTS);
+    if (plain) {
+        m->linear = LINEAR_NONE;
+        m->lin_heads = m->lin_width = m->lin_groups = m->lin_state = 0;
+        m->lin_conv = m->lin_chunk = 0;
+        return ST_OK;
+    }
+    for (int i = 0; i < m->layers; i++) {
+        char letter = letter_of (l->parts[i]);
+        size_t kinds = strlen (m->kinds);
+
+        m->pattern[i] = letter;
+        if (strchr (m->kinds, letter))
+            continue;
+        if (kinds == WORKLOAD_KINDS)
+            return json_fail_text (r->at, r->err,
+                                   "layers of more than %d kinds are not supported",
+                                   WORKLOAD_KINDS);
+        m->kinds[kinds] = letter;
+    }
+    return ST_OK;
+}
+
+/* Each mixer's layer has an MLP, or experts where the model has any. */
+static void add_insides (const struct workload_model *m, struct layers *l)
+{
+    for (int i = 0; i < m->layers; i++)
+        l->parts[i] |= m->experts > 0 ? PART_EXPERTS : PART_MLP;
+}
+
+static bool has_own (const struct workload_reading *r)
+{
+    return json_has (r->at, "layer_pattern");
+}
+
+/* The first of these lists that is there, with what follows each mixer; or as `parts` says. */
+static enum status take_lists (const struct workload_reading *r, struct workload_model *m,
+                               const char *const lists[2], struct layers *l)
+{
+    if (m->layers > WORKLOAD_PATTERN_MAX)
+        return too_many (r, m);
+    if (has_own (r)) {
+        TRY (read_letters (r, "layer_pattern", m, l));
+        return put_pattern (r, l, m);
+    }
+    for (int i = 0; i < 2; i++)
+        if (lists[i] && json_is_array (json_key (r->at, lists[i]).v)) {
+            TRY (read_list (r, lists[i], m, l));
+            break;
+        }
+    add_insides (m, l);
+    return put_pattern (r, l, m);
+}
+
+/* Widths of a mixer that has heads: what is there, and that heads share groups evenly. */
+static enum status check_mixer (const struct workload_reading *r,
+                                const struct workload_model *m)
+{
+    if (!workload_has_parts (m, PART_LINEAR))
+        return ST_OK;
+    if (m->lin_heads < 1 || m->lin_width < 1 || m->lin_groups < 1 || m->lin_state < 1)
+        return json_fail_text (r->at, r->err,
+                               "the linear mixer's heads, their width, its groups and "
+                               "the width of its state are needed");
+    if (m->lin_heads % m->lin_groups != 0)
+        return json_fail_text (r->at, r->err,
+                               "%d groups do not divide %d heads of the linear mixer",
+                               m->lin_groups, m->lin_heads);
+    return ST_OK;
+}
+
+/* A head's width is the inner one's share; that is hidden times `expand` unless told. */
+static enum status share_inner (const struct workload_reading *r, const char *key,
+                                long long inner, struct workload_model *m)
+{
+    struct json_at at = json_key (r->at, key);
+
+    if (m->lin_width == 0 && m->lin_heads > 0 && inner % m->lin_heads == 0)
+        m->lin_width = (int) (inner / m->lin_heads);
+    if ((long long) m->lin_width * m->lin_heads == inner)
+        return ST_OK;
+    return json_fail_text (&at, r->err,
+                           "%d heads of width %d are not the inner width of %lld",
+                           m->lin_heads, m->lin_width, inner);
+}
+
+static long long expanded (const struct workload_reading *r, const char *key,
+                           const struct workload_model *m)
+{
+    long long by = json_has (r->at, key) ? json_member_int (r->at->v, key) : 2;
+
+    if (has_own (r)) /* written with what followed from it */
+        return (long long) m->lin_heads * m->lin_width;
+    return by > 0 && by <= WIDTH_MAX ? by * m->hidden : 0;
+}
+
+/* A flag that must not be set. */
+static enum status refuse_flag (const struct workload_reading *r, const char *key)
+{
+    struct json_at at = json_key (r->at, key);
+
+    return json_is_true (at.v) ? json_fail_text (&at, r->err, "not supported") : ST_OK;
+}
+
+/* ---- the families ---- */
+
+#define SSM_FIELDS                                               \
+    FIELD ("mamba_n_heads", COUNT, lin_heads, WIDTH_MAX),        \
+        FIELD ("mamba_d_head", AUTO, lin_width, WIDTH_MAX),      \
+        FIELD ("mamba_n_groups", COUNT, lin_groups, WIDTH_MAX),  \
+        FIELD ("mamba_d_state", COUNT, lin_state, WIDTH_MAX),    \
+        FIELD ("mamba_d_conv", COUNT, lin_conv, WIDTH_MAX),      \
+        FIELD ("mamba_chunk_size", COUNT, lin_chunk, WIDTH_MAX), \
+        FIELD ("mamba_conv_bias", FLAG, lin_conv_bias, 0),       \
+        FIELD ("mamba_proj_bias", FLAG, lin_bias, 0)
+
+static const struct workload_field mamba2[] = {
+    FIELD ("hidden_size", NEEDED, hidden, WIDTH_MAX),
+    FIELD ("num_hidden_layers", NEEDED, layers, LAYERS_MAX),
+    FIELD ("vocab_size", NEEDED, vocab, VOCAB_MAX),
+    FIELD ("tie_word_embeddings", FLAG, tied, 0),
+    FIELD ("num_heads", COUNT, lin_heads, WIDTH_MAX),
+    FIELD ("head_dim", COUNT, lin_width, WIDTH_MAX),
+    FIELD ("n_groups", COUNT, lin_groups, WIDTH_MAX),
+    FIELD ("state_size", COUNT, lin_state, WIDTH_MAX),
+    FIELD ("conv_kernel", COUNT, lin_conv, WIDTH_MAX),
+    FIELD ("chunk_size", COUNT, lin_chunk, WIDTH_MAX),
+    FIELD ("use_conv_bias", FLAG, lin_conv_bias, 0),
+    FIELD ("use_bias", FLAG, lin_bias, 0),
+    FIELD ("rms_norm", FLAG, lin_norm, 0),
+    {0}};
+
+/* The number of layers is the pattern's where it is not told. */
+static const struct workload_field nemotron_h[] = {
+    FIELD ("hidden_size", NEEDED, hidden, WIDTH_MAX),
+    FIELD ("num_hidden_layers", COUNT, layers, LAYERS_MAX),
+    FIELD ("num_attention_heads", COUNT, heads, WIDTH_MAX),
+    FIELD ("num_key_value_heads", COUNT, kv_heads, WIDTH_MAX),
+    FIELD ("head_dim", COUNT, head_dim, WIDTH_MAX),
+    FIELD ("vocab_size", NEEDED, vocab, VOCAB_MAX),
+    FIELD ("tie_word_embeddings", FLAG, tied, 0),
+    FIELD ("intermediate_size", COUNT, ffn, VOCAB_MAX),
+    FIELD ("attention_bias", FLAG, out_bias, 0),
+    FIELD ("mlp_bias", FLAG, mlp_bias, 0),
+    FIELD ("mamba_num_heads", COUNT, lin_heads, WIDTH_MAX),
+    FIELD ("mamba_head_dim", COUNT, lin_width, WIDTH_MAX),
+    FIELD ("mamba_n_groups", OLDER, lin_groups, WIDTH_MAX),
+    FIELD ("n_groups", COUNT, lin_groups, WIDTH_MAX),
+    FIELD ("ssm_state_size", COUNT, lin_state, WIDTH_MAX),
+    FIELD ("mamba_d_conv", OLDER, lin_conv, WIDTH_MAX),
+    FIELD ("conv_kernel", COUNT, lin_conv, WIDTH_MAX),
+    FIELD ("mamba_chunk_size", OLDER, lin_chunk, WIDTH_MAX),
+    FIELD ("chunk_size", COUNT, lin_chunk, WIDTH_MAX),
+    FIELD ("use_conv_bias", FLAG, lin_conv_bias, 0),
+    FIELD ("use_bias", FLAG, lin_bias, 0),
+    FIELD ("n_routed_experts", SIZE, experts, EXPERTS_MAX),
+    FIELD ("n_shared_experts", SIZE, shared_experts, EXPERTS_MAX),
+    FIELD ("num_experts_per_tok", SIZE, top_k, EXPERTS_MAX),
+    FIELD ("n_group", SIZE, expert_groups, EXPERTS_MAX),
+    FIELD ("topk_group", SIZE, top_groups, EXPERTS_MAX),
+    FIELD ("moe_intermediate_size", SIZE, expert_ffn, VOCAB_MAX),
+    FIELD ("moe_shared_expert_intermediate_size", SIZE, shared_ffn, VOCAB_MAX),
+    {0}};
+
+static const struct workload_field bamba[] = {LLAMA_SHAPE, LLAMA_MLP, SSM_FIELDS, {0}};
+
+static const struct workload_field granite_hybrid[] = {
+    LLAMA_SHAPE,
+    FIELD ("shared_intermediate_size", NEEDED, ffn, VOCAB_MAX),
+    FIELD ("intermediate_size", SIZE, expert_ffn, VOCAB_MAX),
+    FIELD ("num_local_experts", SIZE, experts, EXPERTS_MAX),
+    FIELD ("num_experts_per_tok", SIZE, top_k, EXPERTS_MAX),
+    FIELD ("attention_bias", FLAG, out_bias, 0),
+    SSM_FIELDS,
+    {0}};
+
+static const struct workload_field falcon_h1[] = {
+    LLAMA_SHAPE,
+    LLAMA_MLP,
+    FIELD ("attention_bias", FLAG, out_bias, 0),
+    FIELD ("mlp_bias", FLAG, mlp_bias, 0),
+    FIELD ("mamba_rms_norm", FLAG, lin_norm, 0),
+    SSM_FIELDS,
+    {0}};
+
+static const struct workload_field qwen3_next[] = {
+    LLAMA_SHAPE,
+    FIELD ("intermediate_size", SIZE, ffn, VOCAB_MAX),
+    FIELD ("attention_bias", FLAG, out_bias, 0),
+    FIELD ("num_experts", SIZE, experts, EXPERTS_MAX),
+    FIELD ("num_experts_per_tok", SIZE, top_k, EXPERTS_MAX),
+    FIELD ("moe_intermediate_size", SIZE, expert_ffn, VOCAB_MAX),
+    FIELD ("shared_expert_intermediate_size", SIZE, shared_ffn, VOCAB_MAX),
+    FIELD ("linear_num_value_heads", COUNT, lin_heads, WIDTH_MAX),
+    FIELD ("linear_value_head_dim", COUNT, lin_width, WIDTH_MAX),
+    FIELD ("linear_num_key_heads", COUNT, lin_groups, WIDTH_MAX),
+    FIELD ("linear_key_head_dim", COUNT, lin_state, WIDTH_MAX),
+    FIELD ("linear_conv_kernel_dim", COUNT, lin_conv, WIDTH_MAX),
+    {0}};
+
+static const struct workload_field minimax[] = {
+    LLAMA_SHAPE, MIXTRAL_EXPERTS, FIELD ("block_size", COUNT, lin_chunk, WIDTH_MAX), {0}};
+
+static const struct workload_field lfm2[] = {
+    LLAMA_SHAPE,
+    FIELD ("block_ff_dim", OLDER, ffn, VOCAB_MAX),
+    LLAMA_MLP,
+    FIELD ("conv_L_cache", COUNT, lin_conv, WIDTH_MAX),
+    FIELD ("conv_bias", FLAG, lin_bias, 0),
+    {0}};
+
+static enum status finish_mamba2 (const struct workload_reading *r,
+                                  struct workload_model *m)
+{
+    struct layers l;
+
+    if (m->layers > WORKLOAD_PATTERN_MAX)
+        return too_many (r, m);
+    memset (l.parts, PART_LINEAR, sizeof l.parts);
+    TRY (put_pattern (r, &l, m));
+    TRY (share_inner (r, "num_heads", expanded (r, "expand", m), m));
+    return check_mixer (r, m);
+}
+
+static enum status finish_nemotron_h (const struct workload_reading *r,
+                                      struct workload_model *m)
+{
+    static const char *const lists[] = {"layers_block_type", "layer_types"};
+    const char *letters = has_own (r) ? "layer_pattern" : "hybrid_override_pattern";
+    struct json_at latent = json_key (r->at, "moe_latent_size");
+    struct layers l = {{0}};
+    bool listed = false;
+
+    if (m->layers > WORKLOAD_PATTERN_MAX)
+        return too_many (r, m);
+    if (json_is_integer (latent.v))
+        return json_fail_text (&latent, r->err,
+                               "experts of a narrower width than the layers are not "
+                               "supported");
+    for (int i = 0; i < 2 && !json_has (r->at, letters) && !listed; i++) {
+        size_t n = json_array_size (json_key (r->at, lists[i]).v);
+
+        listed = n > 0;
+        if (listed && m->layers == 0 && n <= WORKLOAD_PATTERN_MAX)
+            m->layers = (int) n;
+        if (listed)
+            TRY (read_list (r, lists[i], m, &l));
+    }
+    if (!listed)
+        TRY (read_letters (r, letters, m, &l));
+    TRY (put_pattern (r, &l, m));
+    m->qkv_bias = m->out_bias;
+    if (!workload_has_parts (m, PART_MLP))
+        m->ffn = 0;
+    if (!workload_has_parts (m, PART_EXPERTS))
+        m->experts = m->top_k = m->expert_ffn = m->shared_ffn = m->shared_experts =
+            m->expert_groups = m->top_groups = 0;
+    m->router_bias = m->experts > 0;
+    return check_mixer (r, m);
+}
+
+static enum status finish_bamba (const struct workload_reading *r,
+                                 struct workload_model *m)
+{
+    static const char *const none[2] = {NULL, NULL};
+    struct layers l;
+
+    if (m->layers > WORKLOAD_PATTERN_MAX)
+        return too_many (r, m);
+    TRY (read_indices (r, "attn_layer_indices", m, &l));
+    TRY (take_lists (r, m, none, &l));
+    TRY (share_inner (r, "mamba_n_heads", expanded (r, "mamba_expand", m), m));
+    return check_mixer (r, m);
+}
+
+static enum status finish_granite_hybrid (const struct workload_reading *r,
+                                          struct workload_model *m)
+{
+    static const char *const lists[2] = {"layer_types", "layers_block_type"};
+    struct layers l;
+
+    /* Without state-space layers a file need not speak of them at all. */
+    memset (l.parts, json_has (r->at, "mamba_n_heads") ? PART_LINEAR : PART_ATTENTION,
+            sizeof l.parts);
+    m->qkv_bias = m->out_bias;
+    TRY (take_lists (r, m, lists, &l));
+    m->shared_ffn = m->experts > 0 ? m->ffn : 0;
+    if (workload_has_parts (m, PART_LINEAR))
+        TRY (share_inner (r, "mamba_n_heads", expanded (r, "mamba_expand", m), m));
+    return check_mixer (r, m);
+}
+
+static enum status finish_falcon_h1 (const struct workload_reading *r,
+                                     struct workload_model *m)
+{
+    struct json_at told = json_key (r->at, "mamba_d_ssm");
+    long long inner = told.v ? json_integer_value (told.v) : 1024;
+    struct layers l;
+
+    if (m->layers > WORKLOAD_PATTERN_MAX)
+        return too_many (r, m);
+    TRY (refuse_flag (r, "projectors_bias"));
+    m->qkv_bias = m->out_bias;
+    memset (l.parts, PART_ATTENTION | PART_LINEAR | PART_MLP, sizeof l.parts);
+    TRY (put_pattern (r, &l, m));
+    if (has_own (r) || inner == 0)
+        inner = expanded (r, "mamba_expand", m);
+    TRY (share_inner (r, "mamba_n_heads", inner, m));
+    return check_mixer (r, m);
+}
+
+/* Every full_attention_interval-th layer has attention, unless a list says which. */
+static enum status finish_qwen3_next (const struct workload_reading *r,
+                                      struct workload_model *m)
+{
+    static const char *const lists[2] = {"layer_types", "layers_block_type"};
+    struct json_at step = json_key (r->at, "decoder_sparse_step"),
+                   dense = json_key (r->at, "mlp_only_layers");
+    int every = 4;
+    struct layers l;
+
+    if (json_has (r->at, "full_attention_interval"))
+        TRY (json_get_int (r->at, "full_attention_interval", 1, LAYERS_MAX, &every,
+                           r->err));
+    if (json_integer_value (step.v) > 1)
+        return json_fail_text (&step, r->err,
+                               "layers without experts in between are "
+                               "not supported");
+    if (json_array_size (dense.v) > 0)
+        return json_fail_text (&dense, r->err,
+                               "layers without experts are not supported here");
+    for (int i = 0; i < WORKLOAD_PATTERN_MAX; i++)
+        l.parts[i] = (i + 1) % every == 0 ? PART_ATTENTION : PART_LINEAR;
+    m->qkv_bias = m->out_bias;
+    TRY (take_lists (r, m, lists, &l));
+    m->ffn = m->experts > 0 ? 0 : m->ffn;
+    m->shared_gate = m->shared_ffn > 0;
+    return check_mixer (r, m);
+}
+
+/* MiniMax-Text-01 and M1 have lightning attention; MiniMax-M2, which had the same type at first,
+ * has attention alone, norms on queries and keys, and a router with a bias. */
+static enum status finish_minimax (const struct workload_reading *r,
+                                   struct workload_model *m)
+{
+    static const char *const lists[2] = {"layer_types", "attn_type_list"};
+    struct layers l;
+
+    memset (l.parts, PART_ATTENTION, sizeof l.parts);
+    m->ffn = m->expert_ffn;
+    TRY (take_lists (r, m, lists, &l));
+    if (!m->pattern[0]) {
+        m->wide_qk_norm = m->router_bias = true;
+        return ST_OK;
+    }
+    m->lin_heads = m->lin_groups = m->heads;
+    m->lin_width = m->lin_state = m->head_dim > 0 ? m->head_dim
+                                  : m->heads > 0  ? m->hidden / m->heads
+                                                  : 0;
+    return check_mixer (r, m);
+}
+
+/* The MLP's width is two thirds of what is told, rounded up, unless told otherwise. */
+static void adjust_ffn (const struct workload_reading *r, struct workload_model *m)
+{
+    struct json_at adjusted = json_key (r->at, "block_auto_adjust_ff_dim"),
+                   factor = json_key (r->at, "block_ffn_dim_multiplier");
+    long long unit = json_has (r->at, "block_multiple_of")
+                         ? json_member_int (r->at->v, "block_multiple_of")
+                         : 256;
+    double ffn = (double) (2LL * m->ffn / 3);
+
+    if (json_is_false (adjusted.v) || has_own (r))
+        return;
+    if (json_is_number (factor.v) && json_number_value (factor.v) > 0.0 &&
+        json_number_value (factor.v) < 64.0)
+        ffn *= json_number_value (factor.v);
+    if (unit > 0 && unit < VOCAB_MAX)
+        m->ffn = (int) (((long long) ffn + unit - 1) / unit * unit);
+}
+
+static enum status finish_lfm2 (const struct workload_reading *r,
+                                struct workload_model *m)
+{
+    static const char *const lists[2] = {"layer_types", NULL};
+    struct layers l;
+
+    if (m->layers > WORKLOAD_PATTERN_MAX)
+        return too_many (r, m);
+    memset (l.parts, PART_ATTENTION, sizeof l.parts);
+    if (json_has (r->at, "full_attn_idxs"))
+        TRY (read_indices (r, "full_attn_idxs", m, &l));
+    m->lin_conv_bias = m->lin_bias;
+    m->lin_heads = m->hidden;
+    m->lin_width = 1;
+    adjust_ffn (r, m);
+    return take_lists (r, m, lists, &l);
+}
+
+#define SSM(HEADS, WIDTH, GROUPS, STATE, CHUNK)                                         \
+    .linear = LINEAR_SSM, .lin_heads = HEADS, .lin_width = WIDTH, .lin_groups = GROUPS, \
+    .lin_state = STATE, .lin_conv = 4, .lin_chunk = CHUNK, .lin_conv_bias = true
+/* Chunks of the published kernels (flash-linear-attention). */
+#define DELTA                                                                    \
+    .linear = LINEAR_DELTA, .lin_heads = 32, .lin_width = 128, .lin_groups = 16, \
+    .lin_state = 128, .lin_conv = 4, .lin_chunk = 64, .gated_mlp = true,         \
+    .qk_norm = true, .attention_gate = true, .head_dim = 256
+#define LIGHTNING .linear = LINEAR_LIGHTNING, .lin_chunk = 256, .gated_mlp = true
+
+static const struct workload_family families[] = {
+    {"mamba2", mamba2, {SSM (128, 64, 8, 128, 256), .lin_norm = true}, finish_mamba2},
+    {"nemotron_h",
+     nemotron_h,
+     {SSM (128, 64, 8, 128, 128), .lin_norm = true, .heads = 32, .kv_heads = 8,
+      .head_dim = 128, .ffn = 21504},
+     finish_nemotron_h},
+    {"bamba",
+     bamba,
+     {SSM (128, 0, 1, 256, 256), .lin_norm = true, .gated_mlp = true},
+     finish_bamba},
+    {"granitemoehybrid",
+     granite_hybrid,
+     {SSM (128, 0, 1, 256, 256), .lin_norm = true, .gated_mlp = true},
+     finish_granite_hybrid},
+    {"falcon_h1",
+     falcon_h1,
+     {SSM (128, 0, 1, 256, 256), .gated_mlp = true},
+     finish_falcon_h1},
+    {"qwen3_next", qwen3_next, {DELTA}, finish_qwen3_next},
+    {"qwen3_5_text", qwen3_next, {DELTA}, finish_qwen3_next},
+    {"qwen3_5_moe_text", qwen3_next, {DELTA}, finish_qwen3_next},
+    {"minimax", minimax, {LIGHTNING}, finish_minimax},
+    {"minimax_text_01", minimax, {LIGHTNING}, finish_minimax},
+    {"minimax_m1", minimax, {LIGHTNING}, finish_minimax},
+    {"lfm2",
+     lfm2,
+     {.linear = LINEAR_CONV,
+      .lin_conv = 3,
+      .gated_mlp = true,
+      .qk_norm = true,
+      .tied = true},
+     finish_lfm2},
+};
+
+const struct workload_family *workload_family_find_hybrid (const char *type)
+{
+    for (size_t i = 0; i < sizeof families / sizeof *families; i++)
+        if (strcmp (families[i].type, type) == 0)
+            return &families[i];
+    return NULL;
+}

@@ -351,7 +351,7 @@ static void breaches (void **state)
         {"ranks.0.pp", "1", "ranks[0].pp: expected 0 (rank 0"},
         {"job.global_batch", "0", "job.global_batch: expected a whole number from 1"},
         {"job.precision", "\"int4\"",
-         "job.precision: expected bf16, fp16, fp8, fp32 or tf32"}};
+         "job.precision: expected bf16, fp16, fp8, fp4, fp32 or tf32"}};
     struct workload_plan plan;
     struct error err = {""};
     json_t *doc;

@@ -65,7 +65,8 @@ static struct shape shape_of (const struct memest_problem *p)
         .h = m->hidden,
         .q = m->heads * (double) m->head_dim / t,
         .kv = fmax (1.0, m->kv_heads / t) * m->head_dim,
-        .mixer = workload_mixer_of (m, t),
+        .mixer = m->linear == LINEAR_NONE ? (struct workload_mixer){0}
+                                          : workload_mixer_of (m, t),
         .element = workload_element_bytes (p->job->precision) / 2.0,
         .quantised = quantised > 0 && p->profile->compute_of_type ? quantised : 2.0,
     };

@@ -23,14 +23,29 @@ void preflight_destroy (struct preflight *p)
 
 /* ---- whose rank is whose ---- */
 
+/* Another rank before this one on the same GPU of the same host; -1. */
+static int shares_gpu (const struct coordinator *c, int rank)
+{
+    const struct member *m = roster_member (c->roster, rank);
+
+    for (int r = 0; r < rank && m->opened.gpu.uuid[0]; r++) {
+        const struct member *other = roster_member (c->roster, r);
+
+        if (other->endpoint >= 0 &&
+            strcmp (other->opened.gpu.uuid, m->opened.gpu.uuid) == 0)
+            return r;
+    }
+    return -1;
+}
+
 /* Does a rank run where the plan has it? */
 static enum status check_place (const struct coordinator *c, int rank, struct error *err)
 {
     const struct groups *g = c->preflight->groups;
     const struct topology_node *n = &g->cluster->node[groups_node (g, rank)];
     const struct member *m = roster_member (c->roster, rank);
-    int k = g->gpu[rank] - n->first_gpu, planned = 0;
-    const char *uuid = n->gpu_uuid ? n->gpu_uuid[k] : NULL;
+    const char *uuid = n->gpu_uuid ? n->gpu_uuid[g->gpu[rank] - n->first_gpu] : NULL;
+    int other = shares_gpu (c, rank);
 
     if (topology_node_of_host (g->cluster, m->hello.node) != groups_node (g, rank))
         return err_set (
@@ -38,12 +53,12 @@ static enum status check_place (const struct coordinator *c, int rank, struct er
             "%s: ranks[%d]: planned on %s, but rank %d of this job runs on %s: "
             "start bwprobe as the job is started (exec.sh)",
             c->set.plan, rank, n->name, rank, m->hello.node);
-    for (int r = 0; r < g->ranks; r++)
-        planned += groups_node (g, r) == groups_node (g, rank);
-    if (strcmp (c->transport->name, "nccl") == 0 && m->hello.gpus < (uint32_t) planned)
-        return err_set (err, ST_INVALID,
-                        "%s: %d ranks are planned on %s, which has %u GPU%s", c->set.plan,
-                        planned, n->name, m->hello.gpus, m->hello.gpus == 1 ? "" : "s");
+    if (other >= 0)
+        return err_set (
+            err, ST_INVALID,
+            "%s: ranks[%d]: it measures the GPU of rank %d, %s of %s: has the "
+            "node a GPU for each, and does each rank see its own?",
+            c->set.plan, rank, other, m->opened.gpu.uuid, n->name);
     if (uuid && m->opened.gpu.uuid[0] && strcmp (uuid, m->opened.gpu.uuid) != 0)
         return err_set (err, ST_INVALID,
                         "%s: ranks[%d]: planned on GPU %s of %s, but rank %d measures %s",

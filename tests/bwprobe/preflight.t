@@ -4,7 +4,7 @@
 # are named, with exit code 4; what is not the plan's job is refused.
 . tests/lib/tap.sh
 needs_hosts
-needs python3 python3
+needs_python jsonschema python3-jsonschema
 
 python3 - >"$T/cluster.json" <<'P'
 import json
@@ -19,6 +19,7 @@ expect 0 "emit" "4 ranks written" $LINKWISE emit "$T/plan.json" --to slurm -d "$
 cut -d' ' -f2 "$T/launch/map.txt" >"$T/hosts"
 sed 's/"node": *"h4"/"node": "h5"/' "$T/plan.json" >"$T/other.json"
 sed 's/"dp": *2/"dp": 4/' "$T/plan.json" >"$T/degrees.json"
+sed 's/"pp": *2,/"pp": 1,/; s/"dp": *2,/"dp": 4,/; s/"ep": *1,/"ep": 4,/' "$T/plan.json" >"$T/experts.json"
 head -c 3000 "$T/plan.json" >"$T/cut.json"
 sed 's/"gpu": *0/"gpu": 3/' "$T/plan.json" >"$T/gpu.json"
 
@@ -58,6 +59,7 @@ slow() { # HOST MBIT [K]: all links that leave it, or its K-th
 export OUT=$1
 probe clean --plan "$1/plan.json"
 probe dry --plan "$1/plan.json" --dry-run
+probe experts --plan "$1/experts.json"
 probe brief --plan "$1/plan.json" --budget 1
 for bad in other degrees cut gpu; do
     probe $bad --plan "$1/$bad.json" --start-timeout 5
@@ -87,14 +89,17 @@ import json, sys
 m = json.load (open (sys.argv[1]))["measured"]
 p = m["preflight"]
 assert m["status"] == "complete" and p["hops"] == p["measured"] == 8 and p["short"] == p["replace"] == [], m
-assert all (abs (x["concurrent_gb_per_s"]["median"] / (100e6 / 8 * 1448 / 1514 / 1e9) - 1) < 0.1 for x in m["pairs"])
+assert all (abs (x["concurrent_gb_per_s"]["median"] / (100e6 / 8 * 1448 / 1514 / 1e9) - 1) < 0.3 for x in m["pairs"])
 P
 result $? "the links file has what was measured" "$T/why"
+valid links "$T/clean.json" "it is valid"
+valid links "$T/slow.json" "so is one with nodes to replace"
 ended dry 0 "--dry-run has the rounds" '^pp +2 +2 +4 ' 'expected time [0-9]+ s of 90 s'
+ended experts 0 "experts: everybody with everybody, in three rounds" '^dp +1 +4 +8 +8 +0' '^ep +1 +4 +12 +12 +0'
 ended brief 0 "a short budget is kept, and what it left out is told" 'hops'
 host=$(sed -n 3p "$T/hosts")
 ended slow 4 "a node that became slow: exit code 4, and it is to be replaced" "^replace $host\$" \
-    "^$host/0 -> .* (4[0-9]|3[0-9]) .*source is slow" 'hops are below 80 %'
+    "^$host/0 -> .* [1-5][0-9] .*source is slow" 'hops are below 80 %'
 [ "$(grep -c ^replace "$T/slow.out")" = 1 ]
 result $? "it alone" "$T/slow.out"
 [ "$(sort -u "$T/slow.rcs" | paste -sd,)" = 0 ]

@@ -134,6 +134,8 @@ static enum status write_slurm (const struct launch_input *in, struct launch_fil
         "scheduler gives\n(-w \"$(sort -u slurm/hostfile | paste -sd, -)\" asks for the "
         "plan's own):\n\n"
         "    sbatch slurm/job.sbatch PROGRAM\n"
+        "    sbatch slurm/job.sbatch --preflight PROGRAM     after bwprobe measured its "
+        "groups\n"
         "\nSlurm, inside an allocation of these nodes:\n\n"
         "    SLURM_HOSTFILE=slurm/hostfile srun -n %d -m arbitrary %s \\\n"
         "        --cpu-bind=none ./exec.sh PROGRAM\n"

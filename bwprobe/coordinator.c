@@ -9,7 +9,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "bwprobe/coordinator_private.h"
+#include "bwprobe/preflight.h"
 
 /* Nobody needs longer to leave. */
 #define LEAVE_S 3.0
@@ -80,6 +80,7 @@ void coordinator_destroy (struct coordinator *c)
     roster_destroy (c->roster);
     results_destroy (c->results);
     journal_close (c->journal, false);
+    preflight_destroy (c->preflight);
     for (int k = 0; k < 2; k++)
         if (c->wake[k] >= 0)
             close (c->wake[k]);
@@ -104,7 +105,7 @@ void coordinator_interrupt (struct coordinator *c)
 
 static bool keeps_journal (const struct coordinator *c)
 {
-    return strcmp (c->set.output, "-") != 0 && !c->set.dry_run;
+    return strcmp (c->set.output, "-") != 0 && !c->set.dry_run && !c->set.plan;
 }
 
 static enum status begin_journal (struct coordinator *c, struct error *err)
@@ -160,7 +161,11 @@ static const char *status_of (const struct coordinator *c)
 /* Everybody leaves, this process's own rank too. */
 static void say_goodbye (struct coordinator *c, const struct coordinator_outcome *out)
 {
-    struct msg_bye bye = {.exit_code = (uint32_t) out->exit_code, .faults = out->faults};
+    /* Ranks that measured what falls short have done their part: a launcher that ends a job at
+     * a rank's failure must leave rank 0 the time to tell. */
+    bool failed = out->exit_code != PREFLIGHT_SHORT;
+    struct msg_bye bye = {.exit_code = failed ? (uint32_t) out->exit_code : 0,
+                          .faults = out->faults};
     double deadline = clock_s () + LEAVE_S;
     int size = roster_size (c->roster), here = 0;
 
@@ -231,6 +236,22 @@ static struct coordinator_outcome write_down (struct coordinator *c)
         .faults = st != ST_OK || strcmp (status, "complete") != 0};
 }
 
+/* What falls short is told where all of it was measured, and where a rank was lost. */
+static struct coordinator_outcome measure_plan (struct coordinator *c)
+{
+    struct error err = {""};
+    struct coordinator_outcome out;
+
+    if (preflight_run (c, &err) != ST_OK) {
+        coordinator_fault (c, "%s", err.text);
+        return (struct coordinator_outcome){1, true};
+    }
+    out = write_down (c);
+    if (!c->interrupted && c->preflight->below > 0)
+        out.exit_code = PREFLIGHT_SHORT;
+    return out;
+}
+
 static struct coordinator_outcome measure (struct coordinator *c)
 {
     struct error err = {""};
@@ -241,6 +262,8 @@ static struct coordinator_outcome measure (struct coordinator *c)
     }
     if ((c->set.gemm || c->set.compute) && !c->interrupted)
         gather_compute (c);
+    if (c->preflight)
+        return measure_plan (c);
     passes_prepare (c);
     passes_run (c);
     if (!c->interrupted)
@@ -257,13 +280,18 @@ struct coordinator_outcome coordinator_run (struct coordinator *c)
     progress_start (&c->progress);
     c->said_s = c->begun_s = clock_s ();
     st = gather_ranks (c, &err);
+    if (st == ST_OK && c->set.plan)
+        st = preflight_prepare (c, &err);
     if (st != ST_OK) {
         coordinator_fault (c, "%s", err.text);
         out = (struct coordinator_outcome){status_exit_code (st), true};
     } else {
         /* The budget is for measuring: ranks may have come late. */
         c->begun_s = clock_s ();
-        if (c->set.dry_run) {
+        if (c->set.dry_run && c->preflight) {
+            progress_end (&c->progress);
+            preflight_report_plan (c, stdout);
+        } else if (c->set.dry_run) {
             passes_prepare (c);
             progress_end (&c->progress);
             report_plan (c);

@@ -13,6 +13,7 @@
 struct coordinator_settings {
     const char *transport; /* "nccl", "socket" or "auto" */
     const char *output;    /* the links file; "-" is standard output */
+    const char *plan;      /* measure this plan's groups instead of all pairs; or NULL */
     int passes;            /* 1 or more */
     double budget_s;
     double pause_s;     /* between passes */

@@ -53,6 +53,8 @@ struct coordinator {
     int at_once_checked;  /* pairs compared for the plan's at_once; 0: not needed */
     double at_once_worst; /* their worst ratio of together to alone */
 
+    struct preflight *preflight; /* of --plan (preflight.h); NULL: none */
+
     struct results *results;
     struct journal *journal; /* NULL: none is kept */
     bool journal_told;       /* its fault was reported */
@@ -112,6 +114,7 @@ struct round {
     bool fresh;           /* new communicators, not split from a parent */
     bool counts_as_alone; /* measured together, but as good as alone */
     bool trial;           /* results are only looked at by the caller */
+    uint64_t bytes;       /* largest message; 0: what fits the time */
     const struct schedule_pair *pair;
     int n;
 };
@@ -129,6 +132,8 @@ double round_run (struct coordinator *c, const struct round *r,
 
 /* ---- passes.c ---- */
 
+/** What a round is expected to take, before the first. */
+struct schedule_timing passes_timing (const struct coordinator *c);
 /** Measure the time of a round and how many pairs may measure at once; make the plan. */
 void passes_prepare (struct coordinator *c);
 /** All passes. */

@@ -13,7 +13,7 @@
 #include "base/npy.h"
 #include "base/units.h"
 #include "base/version.h"
-#include "bwprobe/coordinator_private.h"
+#include "bwprobe/preflight.h"
 #include "topology/compute.h"
 #include "topology/gpu_product.h"
 #include "topology/links_doc.h"
@@ -590,6 +590,8 @@ static enum status add_measured (struct writer *w, const char *status)
                       "isolation", isolation_json (c), "faults", faults,
                       "refused_connections", (json_int_t) refused, "estimates",
                       estimates_json (w), "endpoints", endpoints_json (c)));
+    if (c->preflight)
+        json_object_set_new (m, "preflight", preflight_json (c));
     /* One rank a node says nothing of how many GPUs it has. */
     if (c->shape.n == c->shape.nodes)
         json_object_set_new (m, "gpus_known", json_false ());

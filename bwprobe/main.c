@@ -23,6 +23,9 @@ const char *argp_program_version = "bwprobe " LINKWISE_VERSION;
 /* A rank whose rank 0 does not say goodbye after a signal leaves by itself. */
 enum { LEAVE_S = 15 };
 
+/* Usual budgets. */
+enum { BUDGET_S = 600, PLAN_BUDGET_S = 90 };
+
 struct options {
     struct coordinator_settings set;
     const char *interface;
@@ -37,6 +40,7 @@ enum {
     OPT_TRANSPORT = 256,
     OPT_PASSES,
     OPT_BUDGET,
+    OPT_PLAN,
     OPT_PAUSE,
     OPT_MEASURE,
     OPT_MAX_SIZE,
@@ -60,8 +64,13 @@ static const struct argp_option option_table[] = {
      0},
     {"passes", OPT_PASSES, "N", 0, "measure each link this many times (3)", 0},
     {"budget", OPT_BUDGET, "S", 0,
-     "seconds for the whole run (600); if too short for all pairs, those that plans use "
-     "first are measured",
+     "seconds for the whole run (600; 90 with --plan); if too short for all pairs, those "
+     "that plans use first are measured",
+     0},
+    {"plan", OPT_PLAN, "PLAN", 0,
+     "measure this plan's groups instead of all pairs, all groups of a kind at once, and "
+     "compare with what it was priced with: name the links, nodes and GPUs that fall "
+     "short.  Started as the job itself, rank by rank",
      0},
     {"gemm", OPT_GEMM, NULL, 0,
      "also measure each GPU's rate of matrix products and "
@@ -147,6 +156,9 @@ static error_t parse_option (int key, char *arg, struct argp_state *state)
     case OPT_BUDGET:
         s->budget_s = number_option (arg, "budget", 1, 1e6, state);
         break;
+    case OPT_PLAN:
+        s->plan = arg;
+        break;
     case OPT_PAUSE:
         s->pause_s = number_option (arg, "pause", 0, 1e5, state);
         break;
@@ -194,6 +206,10 @@ static error_t parse_option (int key, char *arg, struct argp_state *state)
     case ARGP_KEY_END:
         if (s->resume && strcmp (s->output, "-") == 0)
             argp_error (state, "--resume needs --output FILE");
+        if (s->resume && s->plan)
+            argp_error (state, "--plan is measured anew: expected no --resume");
+        if (s->budget_s == 0)
+            s->budget_s = s->plan ? PLAN_BUDGET_S : BUDGET_S;
         break;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -213,14 +229,13 @@ static struct options read_options (int argc, char **argv)
         "in parentheses.\vIt also runs under `srun --mpi=pmix`, under plain srun, and "
         "with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT set.  Exit codes: 0 all "
         "pairs within the budget were measured, 1 something failed (the links file says "
-        "what), 2 bad options, 3 nothing to measure.",
+        "what), 2 bad options, 3 nothing to measure, 4 a plan's groups fall short.",
         NULL,
         NULL,
         NULL};
     struct options o = {.set = {.transport = "auto",
                                 .output = "links.json",
                                 .passes = 3,
-                                .budget_s = 600,
                                 .pause_s = 2,
                                 .start_s = 60,
                                 .seed = (uint64_t) time (NULL)},

@@ -67,6 +67,7 @@ void messages_run (struct wire *w, struct msg_run *m)
     wire_u8 (w, &m->lead);
     wire_u8 (w, &m->split);
     wire_u32 (w, &m->color);
+    wire_u64 (w, &m->bytes);
     wire_u32 (w, &m->partner);
     wire_text (w, m->partner_node, sizeof m->partner_node);
     place (w, &m->door);

@@ -22,7 +22,7 @@
 #include "bwprobe/net.h"
 #include "bwprobe/wire.h"
 
-enum { MESSAGES_VERSION = 3, MESSAGES_REASON = 256, MESSAGES_NAME = 256, NCCL_ID = 128 };
+enum { MESSAGES_VERSION = 4, MESSAGES_REASON = 256, MESSAGES_NAME = 256, NCCL_ID = 128 };
 
 enum message {
     MSG_HELLO = 1,
@@ -96,6 +96,7 @@ struct msg_run {
     uint8_t lead;     /* this rank connects, and sends first */
     uint8_t split;    /* a pair communicator by splitting the parent; else a fresh one */
     uint32_t color;   /* of the split */
+    uint64_t bytes;   /* largest message; 0: what fits the time */
     uint32_t partner; /* rank */
     char partner_node[MESSAGES_NAME]; /* for messages */
     struct net_place door;            /* the partner's */

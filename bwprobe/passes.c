@@ -192,16 +192,22 @@ static void choose_level (struct coordinator *c, int *at_once, bool *levelled)
     c->at_once_worst = 1;
 }
 
+struct schedule_timing passes_timing (const struct coordinator *c)
+{
+    double setup_s = c->transport->defaults.setup_s;
+
+    /* Latency, size and check take about half of a direction's time again. */
+    return (struct schedule_timing){.alone_s = setup_s + 2 * 1.6 * c->how.alone_s + 0.005,
+                                    .together_s =
+                                        setup_s + 2 * 1.6 * c->how.together_s + 0.02};
+}
+
 void passes_prepare (struct coordinator *c)
 {
-    const struct transport_defaults *d = &c->transport->defaults;
     int at_once = 1;
     bool levelled = false;
 
-    /* Latency, size and check take about half of a direction's time again. */
-    c->timing = (struct schedule_timing){
-        .alone_s = d->setup_s + 2 * 1.6 * c->how.alone_s + 0.005,
-        .together_s = d->setup_s + 2 * 1.6 * c->how.together_s + 0.02};
+    c->timing = passes_timing (c);
     if (c->set.dry_run)
         at_once =
             schedule_one_at_a_time (&c->shape, &c->timing, c->set.passes, c->set.budget_s)

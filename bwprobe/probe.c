@@ -289,6 +289,8 @@ static enum status send_direction (struct station *s, const struct pair *p, int 
 
     TRY (measure_latency (s, p, time_s, &latency_s, err));
     TRY (find_size (s, p, time_s, latency_s, &largest, err));
+    if (p->run->bytes > 0 && p->run->bytes < largest)
+        largest = whole_size ((double) p->run->bytes, s->how.max_bytes);
     if (together)
         TRY (wait_for_go (s, p->run, direction, err));
     TRY (stream_until_quiet (s, p, time_s, together, largest, v, err));

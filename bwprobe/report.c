@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "bwprobe/coordinator_private.h"
+#include "bwprobe/preflight.h"
 
 enum { MAP_MAX = 64, WORST_MAX = 12, NAME_SHOWN = 14 };
 
@@ -300,9 +300,13 @@ void report_print (struct coordinator *c, const struct estimate_tier *tier)
 {
     FILE *out = out_file (c);
 
-    print_map (c, tier);
-    print_tiers (c, tier);
-    print_worst (c, tier);
+    if (c->preflight) {
+        preflight_report (c, out);
+    } else {
+        print_map (c, tier);
+        print_tiers (c, tier);
+        print_worst (c, tier);
+    }
     print_compute (c);
     if (c->set.output[0] != '-')
         fprintf (out, "\nlinks written to %s (%s, %.1f s)\n", c->set.output,

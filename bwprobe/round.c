@@ -133,6 +133,7 @@ static void send_run (struct work *w, int index, int role)
                           .lead = role == 0,
                           .split = w->split,
                           .color = (uint32_t) index,
+                          .bytes = w->r->bytes,
                           .partner = other->rank,
                           .door = other->hello.door};
 

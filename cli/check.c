@@ -157,8 +157,8 @@ const struct cli_command cli_check = {
     .arguments = "PLAN [CLUSTER]",
     .help = "Check a plan independently of the search: GPUs, degrees, memory, step time, "
             "bound.  With --running, also check that a job's ranks are where the plan "
-            "says, and price the difference; with --nccl-log, that NCCL rings as was "
-            "priced.\v"
+            "says, and estimate what the difference costs; with --nccl-log, compare "
+            "NCCL's rings and transports with those that the estimate assumes.\v"
             "Example: linkwise check plan.json\n  srun ... ./exec.sh ./where.sh | "
             "linkwise check plan.json --running -\n  linkwise check plan.json --nccl-log "
             "logs/\n\n"

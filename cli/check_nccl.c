@@ -20,9 +20,10 @@ static void take_log (const struct cli_option *o, const char *given, void *value
 
 static const struct cli_option options[] = {
     {"nccl-log", 'n', "LOG",
-     "compare the rings, trees, channels and transports that NCCL chose with the plan's "
-     "price: a log of NCCL_DEBUG=INFO, NCCL_DEBUG_SUBSYS=INIT,GRAPH,NET (repeatable), a "
-     "folder or a pattern of them; - is standard input",
+     "compare the rings, trees, channels and transports in NCCL's log with those that "
+     "the step-time estimate assumes: a log of NCCL_DEBUG=INFO, "
+     "NCCL_DEBUG_SUBSYS=INIT,GRAPH,NET (repeatable), a folder or a pattern of them; - is "
+     "standard input",
      .kind = CLI_KIND_TAKEN, .take = take_log},
     {0}};
 

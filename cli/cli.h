@@ -53,12 +53,12 @@ extern const struct cli_options cli_job_options;
 
 /* ---- what-if ---- */
 
-#define CLI_WHAT_IF                                                                      \
-    "what-if", 0, "CHANGES",                                                             \
-        "what changes of the cluster would do to the plan, each alone and all "          \
-        "together, "                                                                     \
-        "in place and planned anew, as in \"drain n7; link n3->n9 = 25; gpu n2:4 speed " \
-        "0.7; +2 nodes like n1; nodes 12; type h200-sxm-141g\" (docs/whatif.md)",        \
+#define CLI_WHAT_IF                                                                  \
+    "what-if", 0, "CHANGES",                                                         \
+        "estimate the plan's step after changes of the cluster, each alone and all " \
+        "together, in place and replanned, as in \"drain n7; link n3->n9 = 25; "     \
+        "gpu n2:4 speed 0.7; +2 nodes like n1; nodes 12; type h200-sxm-141g\" "      \
+        "(docs/whatif.md)",                                                          \
         CLI_TEXT (what_if)
 /** report_whatif_run with a progress line. */
 enum status cli_whatif_run (const struct report_whatif_plan *plan,

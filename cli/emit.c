@@ -16,7 +16,8 @@ struct emit_input {
 static const struct cli_option options[] = {
     {"to", 't', "NAME,...|all", "launchers to write files for (default all)",
      CLI_TEXT (to), .usual = "all"},
-    {"directory", 'd', "DIR", "folder to write to", CLI_TEXT (dir), .needed = true},
+    {"directory", 'd', "DIR", "folder to write to (required)", CLI_TEXT (dir),
+     .needed = true},
     {0}};
 
 static void check (void *input, struct argp_state *state)

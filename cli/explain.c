@@ -140,9 +140,9 @@ const struct cli_command cli_explain = {
         "Rank links, nodes, GPUs and settings by what each would gain, and say why the "
         "next-best configurations lose.\v"
         "Example: linkwise explain plan.json\n\n"
-        "Links are raised to the median of their kind, nodes mended or drained, slow "
-        "GPUs brought to speed 1; settings go one step each.  `linkwise plan "
-        "--what-if` takes the changes as they are printed.",
+        "It tries links at the median of their kind, nodes mended or drained, slow GPUs "
+        "at speed 1, and settings one step away.  `linkwise plan --what-if` takes "
+        "changes of links, nodes and GPUs as printed.",
     .options = {.line = options},
     .places = {1, 2, "PLAN and CLUSTER", "PLAN is required"},
     .at = {CLI_PLACE (plan), CLI_PLACE (cluster)},

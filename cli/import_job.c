@@ -31,7 +31,7 @@ static const struct cli_option options[] = {
     {"seq", 0, "TOKENS", "tokens per sequence, where the files do not say",
      CLI_INT (given.seq, 1, 1 << 30)},
     {"cluster", 0, "CLUSTER",
-     "the machines, a file or one line (default: such nodes with nominal links)",
+     "the machines, a file or one line (default: nodes with nominal links)",
      CLI_TEXT (cluster)},
     {"profile", 0, "NAME|FILE", "framework profile (default: the framework's)",
      CLI_TEXT (profile)},
@@ -610,15 +610,15 @@ static enum status run (void *input, struct notes *notes, struct error *err)
 const struct cli_command cli_import_job = {
     .arguments = "FILE...",
     .help =
-        "Read a training job's own files and log: the estimate beside what was measured, "
-        "where the time goes, the best single change, the best plan.\v"
+        "Read a training job's configuration files and log, and print the estimate "
+        "beside the measurement, where the time goes, the best single change, and the "
+        "best plan.\v"
         "Example: linkwise import-job pretrain.sh train.log --gpu h100 -o runs.csv\n\n"
         "FILE is a Megatron-LM command line or script, YAML of NeMo, Megatron Bridge or "
         "nanotron, TOML of TorchTitan, JSON of DeepSpeed, a model's config.json, or a "
-        "log "
-        "of any of them; - is standard input.  Scripts are read, never run.  Where files "
-        "and log contradict each other the log holds.  Without a log nothing is "
-        "compared.",
+        "log of any of them; - is standard input.  Scripts are read, never run.  Where "
+        "files and log contradict each other, the log counts.  Without a log nothing "
+        "is compared.",
     .options = {.line = options, .check = check},
     .list = true,
     .places = {.needed = 1, .most = JOBS_FILES_MAX, .required = "FILE is required"},

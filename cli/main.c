@@ -60,7 +60,7 @@ static const struct menu program = {
         {"mem", "estimate the memory of a GPU, by stage and by kind", &cli_mem},
         {"time", "estimate the step time of one configuration", &cli_time},
         {"eval", "estimate the step time of a plan, also one edited by hand", &cli_eval},
-        {"explain", "what each link, node, GPU and setting would gain", &cli_explain},
+        {"explain", "rank links, nodes, GPUs and settings by their gain", &cli_explain},
         {"check", "check a plan independently of the search", &cli_check},
         {"emit", "write a plan's files for mpirun, srun, torchrun and others", &cli_emit},
         {"cluster", "show, check, merge, import, drain, generate or export clusters",
@@ -74,7 +74,7 @@ static const struct menu program = {
         {"validate", "compare estimates with the measurements of a runs file",
          &cli_validate},
         {"calibrate", "fit a framework profile to measured runs", &cli_calibrate},
-        {"import-job", "estimate a running job by its own files and log",
+        {"import-job", "compare a running job's files and log with the estimate",
          &cli_import_job},
         {"gpus", "list the built-in GPU types", &cli_gpus},
         {"models", "list the model presets", &cli_models}}};

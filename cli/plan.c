@@ -31,7 +31,8 @@ static const struct cli_option options[] = {
      "plans within PCT % of the best count as equal: take the simplest, in the default "
      "rank order if possible (default 0.1; 0: take the best)",
      CLI_FROM_0 (tie_pct, 100)},
-    {"effort", 0, "N", "try N times as much where nodes or links are unlike (default 1)",
+    {"effort", 0, "N",
+     "N times the search effort where nodes or links differ (default 1)",
      CLI_INT (settings.effort, 1, 1000)},
     {"time-limit", 0, "S", "stop after S seconds with the best plan so far",
      CLI_ABOVE (settings.time_limit_s, 0, 1e9)},
@@ -45,7 +46,8 @@ static const struct cli_option options[] = {
     {CLI_WHAT_IF},
     {"output", 'o', "PLAN", "write the plan file; - is standard output", CLI_TEXT (out)},
     {"json", 'j', NULL,
-     "print the plan file, and what is behind it, instead of a summary", CLI_FLAG (json)},
+     "print the plan file, and more of the search, instead of a summary",
+     CLI_FLAG (json)},
     {"verbose", 'v', NULL,
      "after the answer also print the cluster, what the search did, where the step goes, "
      "and the best configurations",
@@ -285,10 +287,8 @@ const struct cli_command cli_plan = {
         "CLUSTER is a cluster file, a cluster on one line (\"4x8 h100\", or with GB/s "
         "\"2x8 h100-sxm5-80g intra:370 inter:48\"), or -.  MODEL is a Hugging Face "
         "config.json, a preset (`linkwise models`), or -.\n\n"
-        "The first lines are the answer: what, how long, how sure, which GPUs; -v adds "
-        "what is behind it.  With -q and -o nothing is printed, with -q alone these "
-        "lines "
-        "without the placement.",
+        "The first lines are the answer: degrees, GPUs, step time, memory, optimality "
+        "gap and placement.  -q leaves out the placement; -q and -o print nothing.",
     .options = {.line = options, .group = 2, .init = init, .check = check},
     .parts =
         {{&cli_job_options, offsetof (INPUT, job),

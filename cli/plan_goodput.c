@@ -5,14 +5,15 @@
 
 static const struct cli_option options[] = {
     {"gpu-mtbf", 0, "HOURS",
-     "a GPU, with its share of host and network, fails once in so many hours (default "
+     "mean time between failures of a GPU with its share of host and network (default "
      "50700, Llama 3's 419 interruptions)",
      CLI_ABOVE (mtbf_h, 0, 1e9)},
-    {"checkpoint", 0, "S", "the job stands still so long to write one (default 60)",
+    {"checkpoint", 0, "S",
+     "time that the job stands still to write a checkpoint (default 60)",
      CLI_ABOVE (given.checkpoint_s, 0, 1e7)},
-    {"restart", 0, "S", "from a failure to training again (default 900)",
+    {"restart", 0, "S", "time from a failure to training again (default 900)",
      CLI_ABOVE (given.restart_s, 0, 1e7)},
-    {"repair", 0, "HOURS", "until a node that failed can be used again (default 24)",
+    {"repair", 0, "HOURS", "time until a failed node can be used again (default 24)",
      CLI_ABOVE (repair_h, 0, 1e6)},
     {0}};
 

@@ -427,9 +427,9 @@ static void check (void *input, struct argp_state *state)
 
 const struct cli_command cli_report = {
     .arguments = "PLAN [CLUSTER]\nCLUSTER\n--compare CLUSTER CLUSTER",
-    .help = "Write one HTML page that needs no network: the heat map of a cluster, and "
-            "of a plan "
-            "the placement, memory, schedule, step and best configurations.\v"
+    .help = "Write one HTML page that needs no network.  It shows the heat map of a "
+            "cluster; of a plan also placement, memory, schedule, step and best "
+            "configurations.\v"
             "Example: linkwise report plan.json -o plan.html\n"
             "  linkwise report --svg plan.json -o plan.svg\n"
             "  linkwise report examples/clusters/h100-17.json -o cluster.html\n\n"

@@ -65,7 +65,8 @@ static struct shape shape_of (const struct memest_problem *p)
         .h = m->hidden,
         .q = m->heads * (double) m->head_dim / t,
         .kv = fmax (1.0, m->kv_heads / t) * m->head_dim,
-        .mixer = workload_mixer_of (m, t),
+        .mixer = m->linear == LINEAR_NONE ? (struct workload_mixer){0}
+                                          : workload_mixer_of (m, t),
         .element = workload_element_bytes (p->job->precision) / 2.0,
         .quantised = quantised > 0 && p->profile->compute_of_type ? quantised : 2.0,
     };
@@ -462,6 +463,8 @@ static double rebuilt_bytes (const struct memest_problem *p, const struct shape 
     const struct rank_shape x = {p, w};
     double dense, expert;
 
+    if (p->config->recompute_modules == 0 && p->model->linear == LINEAR_NONE)
+        return 0.0;
     workload_class_sum (p->model, held, false, rebuilt_layer, &x, &dense);
     workload_class_sum (p->model, held, true, rebuilt_layer, &x, &expert);
     return fmax (dense, expert);
@@ -581,17 +584,18 @@ static void meet (const struct memest_problem *p, const struct workload_stage *h
                   struct memest_stage *s)
 {
     const struct workload_config *c = p->config;
-    struct workload_stage_params n = workload_stage_params (p->model, c, held);
     double dense = c->zero >= 1 ? workload_dense_shards (&c->deg) : 1.0,
            expert = c->zero >= 1 ? workload_expert_shards (&c->deg) : 1.0;
-    double step = p->job->lora ? 0.0
-                               : p->profile->memory.step_bytes *
-                                     (n.dense / dense + n.expert / expert);
-    double forward = s->activations_bytes + s->logits_bytes;
+    double forward = s->activations_bytes + s->logits_bytes, step = 0.0;
 
     if (!p->profile->gradients_freed || c->deg.pp > 1 ||
         workload_microbatches (p->job, c) > 1)
         return;
+    if (!p->job->lora) {
+        struct workload_stage_params n = workload_stage_params (p->model, c, held);
+
+        step = p->profile->memory.step_bytes * (n.dense / dense + n.expert / expert);
+    }
     s->activations_bytes =
         fmax (0.0, fmax (forward - s->gradients_bytes, step) - s->logits_bytes);
     s->logits_bytes = fmin (s->logits_bytes, fmax (forward - s->gradients_bytes, step));

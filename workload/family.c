@@ -119,7 +119,7 @@ static const struct workload_field ernie_moe[] = {
     FIELD ("moe_num_experts", NEEDED, experts, EXPERTS_MAX),
     FIELD ("moe_k", NEEDED, top_k, EXPERTS_MAX),
     FIELD ("moe_intermediate_size", NEEDED, expert_ffn, VOCAB_MAX),
-    FIELD ("moe_num_shared_experts", SIZE, shared_experts, EXPERTS_MAX),
+    FIELD ("moe_num_shared_experts", SIZE, shared_experts, SHARED_MAX),
     FIELD ("moe_layer_start_index", SIZE, dense_layers, LAYERS_MAX),
     FIELD ("moe_layer_interval", COUNT, expert_every, LAYERS_MAX),
     {0}};
@@ -131,7 +131,7 @@ static const struct workload_field hunyuan_moe[] = {
     FIELD ("num_experts", NEEDED, experts, EXPERTS_MAX),
     FIELD ("moe_topk", NEEDED, top_k, EXPERTS_MAX),
     FIELD ("moe_intermediate_size", NEEDED, expert_ffn, VOCAB_MAX),
-    FIELD ("num_shared_expert", SIZE, shared_experts, EXPERTS_MAX),
+    FIELD ("num_shared_expert", SIZE, shared_experts, SHARED_MAX),
     {0}};
 
 #define QWEN_EXPERTS                                                    \
@@ -157,7 +157,7 @@ static const struct workload_field qwen3_moe[] = {
 
 #define DEEPSEEK_EXPERTS                                                 \
     FIELD ("n_routed_experts", SIZE, experts, EXPERTS_MAX),              \
-        FIELD ("n_shared_experts", SIZE, shared_experts, EXPERTS_MAX),   \
+        FIELD ("n_shared_experts", SIZE, shared_experts, SHARED_MAX),   \
         FIELD ("num_experts_per_tok", SIZE, top_k, EXPERTS_MAX),         \
         FIELD ("n_group", SIZE, expert_groups, EXPERTS_MAX),             \
         FIELD ("topk_group", SIZE, top_groups, EXPERTS_MAX),             \

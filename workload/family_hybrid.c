@@ -284,7 +284,7 @@ static const struct workload_field nemotron_h[] = {
     FIELD ("use_conv_bias", FLAG, lin_conv_bias, 0),
     FIELD ("use_bias", FLAG, lin_bias, 0),
     FIELD ("n_routed_experts", SIZE, experts, EXPERTS_MAX),
-    FIELD ("n_shared_experts", SIZE, shared_experts, EXPERTS_MAX),
+    FIELD ("n_shared_experts", SIZE, shared_experts, SHARED_MAX),
     FIELD ("num_experts_per_tok", SIZE, top_k, EXPERTS_MAX),
     FIELD ("n_group", SIZE, expert_groups, EXPERTS_MAX),
     FIELD ("topk_group", SIZE, top_groups, EXPERTS_MAX),

@@ -73,7 +73,7 @@ double workload_class_sum (const struct workload_model *m, const struct workload
     *most = 0.0;
     if (layers == 0)
         return 0.0;
-    if (!workload_kinds_told (s)) {
+    if (!m->pattern[0] || !workload_kinds_told (s)) {
         *most = workload_least_layer (m, expert, of, about);
         return layers * *most;
     }
@@ -93,8 +93,12 @@ double workload_class_sum (const struct workload_model *m, const struct workload
 double workload_held_sum (const struct workload_model *m, const struct workload_stage *s,
                           workload_of_parts *of, const void *about)
 {
-    double most, dense = workload_class_sum (m, s, false, of, about, &most);
+    double most, dense;
 
+    if (!m->pattern[0])
+        return (s->dense > 0 ? s->dense * of (about, WORKLOAD_DENSE_PARTS) : 0.0) +
+               (s->expert > 0 ? s->expert * of (about, WORKLOAD_EXPERT_PARTS) : 0.0);
+    dense = workload_class_sum (m, s, false, of, about, &most);
     return dense + workload_class_sum (m, s, true, of, about, &most);
 }
 

@@ -207,17 +207,22 @@ static void count_layer (const struct workload_model *m, int index, int by,
         l->of[workload_kind_of (m, index)] += by;
 }
 
-/* The layers first .. first+n-1. */
-static struct workload_layers layers_at (const struct workload_model *m, int first, int n)
+static struct workload_layers count_layers (const struct workload_model *m, int first,
+                                            int n)
 {
-    struct workload_layers l = {.dense = n};
+    struct workload_layers l = {0};
 
-    if (m->experts == 0 && !m->pattern[0])
-        return l;
-    l.dense = 0;
     for (int i = first; i < first + n; i++)
         count_layer (m, i, 1, &l);
     return l;
+}
+
+/* The layers first .. first+n-1. */
+static inline struct workload_layers layers_at (const struct workload_model *m, int first,
+                                                int n)
+{
+    return m->experts == 0 && !m->pattern[0] ? (struct workload_layers){.dense = n}
+                                             : count_layers (m, first, n);
 }
 
 int workload_chunk_layers (int layers, int v, int chunk)
@@ -226,12 +231,12 @@ int workload_chunk_layers (int layers, int v, int chunk)
 }
 
 /* Give a stage these layers as chunk `chunk` of v. */
-static void put_chunk (int chunk, int v, struct workload_layers l,
-                       struct workload_stage *s)
+static void put_chunk (const struct workload_model *m, int chunk, int v,
+                       struct workload_layers l, struct workload_stage *s)
 {
     s->dense += l.dense;
     s->expert += l.expert;
-    for (int kind = 0; kind < WORKLOAD_KINDS; kind++)
+    for (int kind = 0; kind < WORKLOAD_KINDS && m->pattern[0]; kind++)
         s->of[kind] += l.of[kind];
     if (v > 1 && chunk == 0)
         s->first = l;
@@ -261,7 +266,7 @@ static struct workload_stage stage_of (const struct workload_model *m,
                           : workload_chunk_layers (layers[at], v, chunk);
 
             if (at == stage)
-                put_chunk (chunk, v, layers_at (m, first, n), &s);
+                put_chunk (m, chunk, v, layers_at (m, first, n), &s);
             first += n;
         }
     return s;
@@ -291,7 +296,7 @@ struct workload_stage workload_stage_guess (const struct workload_model *m,
     for (int chunk = 0; chunk < v; chunk++) {
         int n = workload_chunk_layers (layers, v, chunk);
 
-        put_chunk (chunk, v, layers_at (m, first, n), &s);
+        put_chunk (m, chunk, v, layers_at (m, first, n), &s);
         first += n;
     }
     return s;
@@ -316,7 +321,7 @@ static void range_at (const struct workload_model *m, int least, int most, int n
     /* From there on it repeats. */
     int ends = m->pattern[0] ? m->layers : m->dense_layers + m->expert_every;
     struct workload_layers l = layers_at (m, least, n);
-    double params = layers_params (m, &l);
+    double params = m->pattern[0] ? layers_params (m, &l) : 0.0;
 
     *fewest = *most_experts = l;
     for (int first = least + 1; first <= most && first < least + ends; first++) {
@@ -360,8 +365,8 @@ void workload_stage_range (const struct workload_model *m,
             last = 0;
         range_at (m, chunk == v - 1 && k == pp - 1 && last > before ? last : before, last,
                   n, &few, &many);
-        put_chunk (chunk, v, few, fewest);
-        put_chunk (chunk, v, many, most);
+        put_chunk (m, chunk, v, few, fewest);
+        put_chunk (m, chunk, v, many, most);
     }
 }
 

@@ -198,13 +198,13 @@ static inline int workload_microbatches (const struct workload_job *j,
  *  one that has least of what is asked for. */
 struct workload_layers {
     int dense, expert;
-    int of[WORKLOAD_KINDS];
+    unsigned short of[WORKLOAD_KINDS];
 };
 
 /** What one pipeline stage holds. */
 struct workload_stage {
     int dense, expert;      /* layers without and with experts */
-    int of[WORKLOAD_KINDS]; /* as in struct workload_layers */
+    unsigned short of[WORKLOAD_KINDS]; /* as in struct workload_layers */
     bool embedding, head;
     /* Of several chunks: the layers of the first and of the last one; those between are
      * alike.  Both empty: all chunks are alike. */

@@ -26,6 +26,7 @@ struct workload_field {
 #define LAYERS_MAX 10000
 #define WIDTH_MAX (1 << 20)
 #define VOCAB_MAX (1 << 24)
+#define SHARED_MAX 64 /* times VOCAB_MAX is a number */
 #define EXPERTS_MAX 65536
 
 #define FIELD(KEY, KIND, MEMBER, MAX)                                    \

@@ -95,4 +95,22 @@ ended 1 30
 result $? "a stalled pair is aborted, and the run ends" "$T/err.0"
 says "the stalled rank is named" '
 assert any ("rank 1" in f for f in m["faults"]), m["faults"]'
+# A plan's groups inside a node: rings of tensor parallelism, and what falls short there.
+planned() { # GB/S: a plan of four ranks on this host
+    $LINKWISE plan "1x4 a100-sxm4-80g intra:$1" llama-2-7b --seq 1024 --global-batch 8 --tp 4 --pp 1 --dp 1 -o "$T/plan.json" >/dev/null
+    sed -i "s/\"n0\"/\"$(hostname)\"/" "$T/plan.json"
+}
+export FAKE_APART=1
+planned 0.001
+ranks 4 --plan "$T/plan.json" -o "$T/links.json"
+ended 0 60 && grep -Eq '^tp +1 +4 +8 +8 +0' "$T/out.0"
+result $? "--plan measures rings inside a node" "$T/err.0"
+planned 100000
+ranks 4 --plan "$T/plan.json" --passes 1 -o "$T/links.json"
+ended 4 60 && grep -qx "replace $(hostname)" "$T/out.0" && grep -q '^8 of 8 hops are below 80 %' "$T/out.0"
+result $? "what falls short there is its node's fault" "$T/out.0"
+unset FAKE_APART
+ranks 4 --plan "$T/plan.json" -o "$T/links.json"
+ended 1 60 && grep -Eq "plan.json: ranks\[1\]: it measures the GPU of rank 0, GPU-1111.* of $(hostname)" "$T/err.0"
+result $? "two ranks on one GPU are refused" "$T/err.0"
 done_testing

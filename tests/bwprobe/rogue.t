@@ -23,7 +23,7 @@ def hello (port, rank, size):
             break
         except OSError:
             time.sleep (.1)
-    send (s, HELLO, token + u32 (3) + u32 (rank) + u32 (size) + text (b"rogue") + text (b"127.0.0.1") +
+    send (s, HELLO, token + u32 (4) + u32 (rank) + u32 (size) + text (b"rogue") + text (b"127.0.0.1") +
           u32 (1) + u32 (-1) + b"\0" + text (b"none"))
     return s
 def opened (s, index):
@@ -50,7 +50,7 @@ def welcome (s, transport = b"socket", most = 1 << 20):
     send (s, WELCOME, text (transport) + u32 (0) + f64 (.01) + f64 (.01) + f64 (1) + struct.pack ("<Q", most))
     time.sleep (.5)
 def run (s):
-    send (s, RUN, u32 (1) + b"\0\1\0" + u32 (0) + u32 (0) + text (b"x") + text (b"127.0.0.1") + u32 (1))
+    send (s, RUN, u32 (1) + b"\0\1\0" + u32 (0) + struct.pack ("<Q", 0) + u32 (0) + text (b"x") + text (b"127.0.0.1") + u32 (1))
 P
 # rogue NAME ARGUMENT... <<PYTHON: in the background, its number in $rogue.
 rogue() {

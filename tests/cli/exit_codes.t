@@ -37,7 +37,7 @@ expect 2 "a pinned node that is not there" 'pin: the cluster .* has no node "m1"
 expect 2 "a pinned node left out" "pin: --only or --exclude rules out node n0" $plan "$C" llama-2-7b $job --pin n0 --exclude n0
 expect 2 "more pinned nodes than may be used" "pin: 2 nodes are pinned, but --nodes or --spares allow only 1" $plan "$C" llama-2-7b $job --pin 'n[0-1]' --spares 1
 expect 2 "unknown rack" 'only: the cluster .* has no rack and no switch "r1"' $plan "$C" llama-2-7b $job --only rack:r1
-expect 2 "unknown objective" "objective: expected step or gpu-hours" $plan "$C" llama-2-7b $job --objective money
+expect 2 "unknown objective" "objective: expected step, gpu-hours or goodput" $plan "$C" llama-2-7b $job --objective money
 expect 2 "a tie beyond all" "tie: expected a number from 0 to 100" $plan "$C" llama-2-7b $job --tie 101
 expect 2 "sequence parallelism over one rank" "tp is 1: leave out one" $plan "$C" llama-2-7b $job --sequence-parallel on --tp 1
 expect 2 "an expert split further than the rest" "etp 4 is above --tp 2" $plan "$C" mixtral-8x7b $job --etp 4 --tp 2

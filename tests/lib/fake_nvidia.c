@@ -65,7 +65,9 @@ CUresult cuDeviceGetPCIBusId (char *s, int n, CUdevice d)
 }
 CUresult cuDeviceGetUuid (CUuuid *u, CUdevice d)
 {
-    memset (u, 0x11 + d, sizeof *u);
+    const char *rank = getenv ("FAKE_APART") ? getenv ("RANK") : NULL;
+
+    memset (u, 0x11 + d + (rank ? atoi (rank) : 0), sizeof *u);
     return CUDA_SUCCESS;
 }
 CUresult cuDeviceTotalMem (size_t *n, CUdevice d)
@@ -421,8 +423,8 @@ cublasStatus_t cublasSetStream (cublasHandle_t h, cudaStream_t s)
 cublasStatus_t cublasGemmEx (cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb,
                              int m, int n, int k, const void *alpha, const void *a,
                              cudaDataType_t at, int lda, const void *b, cudaDataType_t bt,
-                             int ldb, const void *beta, void *c, cudaDataType_t ct, int ldc,
-                             cublasComputeType_t ctype, cublasGemmAlgo_t algo)
+                             int ldb, const void *beta, void *c, cudaDataType_t ct,
+                             int ldc, cublasComputeType_t ctype, cublasGemmAlgo_t algo)
 {
     (void) h, (void) ta, (void) tb, (void) alpha, (void) a, (void) at, (void) b,
         (void) bt;

@@ -289,6 +289,7 @@ static int end_of (const struct reading *r, const char *gp_index)
     return END_OTHER;
 }
 
+#define BLANKS " \t\r\n"
 /* All numbers of the children called `name`; "PCIDev:34" is 34 as text.
  * @return words to be freed with *text, or NULL */
 static char **numbers_of (const struct xml *d, const char *name, size_t *n, char **text)
@@ -301,12 +302,12 @@ static char **numbers_of (const struct xml *d, const char *name, size_t *n, char
         if (strcmp (x->name, name) == 0)
             text_add (&all, "%s ", text_str (&x->text));
     for (const char *p = text_str (&all); *p; p++)
-        count += *p == ' ' || *p == '\n';
+        count += strchr (BLANKS, *p) != NULL;
     *text = all.s;
     *n = 0;
     word = all.failed ? NULL : calloc (count + 1, sizeof *word);
-    for (char *w = word && all.s ? strtok_r (all.s, " \t\r\n", &save) : NULL; w;
-         w = strtok_r (NULL, " \t\r\n", &save)) {
+    for (char *w = word && all.s ? strtok_r (all.s, BLANKS, &save) : NULL; w;
+         w = strtok_r (NULL, BLANKS, &save)) {
         char *colon = strchr (w, ':');
 
         word[(*n)++] = colon ? colon + 1 : w;

@@ -81,15 +81,23 @@ static size_t utf8_length (const unsigned char *s)
     return n;
 }
 
-/* Control characters: ASCII's, those of ISO 8859, which UTF-8 has as C2 80 to C2 9F, and single
- * bytes that are no text. */
+/* Does the character turn the direction of what follows it (U+202A to U+202E, U+2066 to U+2069), or
+ * end the line (U+2028, U+2029)? */
+static bool reorders (const unsigned char *s)
+{
+    return s[0] == 0xe2 && ((s[1] == 0x80 && s[2] >= 0xa8 && s[2] <= 0xae) ||
+                            (s[1] == 0x81 && s[2] >= 0xa6 && s[2] <= 0xa9));
+}
+
+/* Control characters: ASCII's, those of ISO 8859, which UTF-8 has as C2 80 to C2 9F, those that
+ * show other text in another order, and single bytes that are no text. */
 static void clean (char *line, bool keeps_newlines)
 {
     for (unsigned char *s = (unsigned char *) line; *s;) {
         size_t n = utf8_length (s);
-        bool control = n == 0 ||
-                       (n == 1 && iscntrl (*s) && !(keeps_newlines && *s == '\n')) ||
-                       (n == 2 && s[0] == 0xc2 && s[1] < 0xa0);
+        bool control =
+            n == 0 || (n == 1 && iscntrl (*s) && !(keeps_newlines && *s == '\n')) ||
+            (n == 2 && s[0] == 0xc2 && s[1] < 0xa0) || (n == 3 && reorders (s));
 
         n = n ? n : 1;
         if (control)

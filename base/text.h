@@ -22,8 +22,9 @@ void text_add_mem (struct text *t, const char *bytes, size_t n);
 const char *text_str (const struct text *t);
 void text_free (struct text *t);
 
-/** Replace control characters, and bytes that are not UTF-8, by '?': a hostile file's names must
- *  not reach a terminal as they are.  All but text_clean_line keep newlines. */
+/** Replace control characters, those that break or reorder a line, and bytes that are not UTF-8,
+ *  by '?': a hostile file's names must not reach a terminal as they are.  All but text_clean_line
+ *  keep newlines. */
 void text_clean (struct text *t);
 void text_clean_lines (char *lines);
 void text_clean_line (char *line);

@@ -213,6 +213,8 @@ json_t *cli_reasons_json (const struct calibrate_reason *list, int n);
 /** printf, with control characters replaced: what files name must not reach a terminal as
  *  it is. */
 void cli_print (const char *format, ...) __attribute__ ((format (printf, 1, 2)));
+/** The same of a part of a line: newlines are replaced too. */
+void cli_print_inline (const char *format, ...) __attribute__ ((format (printf, 1, 2)));
 
 /* ---- colour ---- */
 

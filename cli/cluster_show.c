@@ -84,6 +84,20 @@ static void print_tiers (const struct topology_cluster *c, const struct topology
         cli_print ("percentiles come from a sample of the links\n");
 }
 
+static void print_totals (const struct topology_cluster *c,
+                          const struct topology_totals *t)
+{
+    if (t->pairs == 0)
+        return;
+    cli_print ("all GPUs of a pair of nodes reach %.4g to %.4g GB/s together, %s -> %s "
+               "the least",
+               t->lowest_bytes_per_s / UNITS_GB, t->highest_bytes_per_s / UNITS_GB,
+               c->node[t->lowest_from].name, c->node[t->lowest_to].name);
+    if (t->unmeasured > 0)
+        cli_print ("; %.0f of %.0f pairs are unmeasured", t->unmeasured, t->pairs);
+    cli_print ("\n");
+}
+
 static double number (const json_t *object, const char *key)
 {
     return json_number_value (json_object_get (object, key));
@@ -172,46 +186,63 @@ static void print_cell (double share, bool self, enum cli_colors colors)
         cli_paint (colors, topology_heat_shade (share), text);
 }
 
-static enum status print_heat (const struct topology_cluster *c,
-                               const struct topology_stats *s,
-                               const struct show_input *in, struct error *err)
+/* @param[in] of  what the tenths are of; printed with h's rate */
+static void print_heat (const struct topology_cluster *c, const struct topology_heat *h,
+                        const char *what, const char *of, enum cli_colors colors)
 {
-    struct topology_heat h;
-    struct progress progress;
-    struct topology_watch watch = cli_watch (&progress);
-    enum status st = topology_heat_collect (c, in->cells, s->between_median_bytes_per_s,
-                                            &watch, &h, err);
-    enum cli_colors colors = cli_colors (in->color);
     int width = 4;
 
-    progress_end (&progress);
-    if (st != ST_OK || h.n == 0)
-        return st;
-    for (int i = 0; i < h.n; i++) {
-        int len = (int) strlen (c->node[h.first[i]].name);
+    if (h->n == 0)
+        return;
+    for (int i = 0; i < h->n; i++) {
+        int len = (int) strlen (c->node[h->first[i]].name);
 
         width = len > width ? len : width;
     }
     width = width > 24 ? 24 : width;
-    cli_print (
-        "\nlinks from row to column, in tenths of the median of %.4g GB/s (#: 95 %% "
-        "or more, ?: unmeasured)%s\n",
-        h.of_bytes_per_s / UNITS_GB,
-        h.n < c->n_nodes ? "; a cell covers several nodes, the first is named" : "");
-    for (int i = 0; i < h.n; i++) {
-        cli_print ("%-*.*s", width, width, c->node[h.first[i]].name);
-        for (int j = 0; j < h.n; j++)
-            print_cell (h.share[(size_t) i * (size_t) h.n + (size_t) j], i == j, colors);
+    cli_print ("\n%s from row to column, in tenths of the %s of %.4g GB/s (#: 95 %% or "
+               "more, ?: unmeasured)%s\n",
+               what, of, h->of_bytes_per_s / UNITS_GB,
+               h->n < c->n_nodes ? "; a cell covers several nodes, the first is named"
+                                 : "");
+    for (int i = 0; i < h->n; i++) {
+        cli_print ("%-*.*s", width, width, c->node[h->first[i]].name);
+        for (int j = 0; j < h->n; j++)
+            print_cell (h->share[(size_t) i * (size_t) h->n + (size_t) j], i == j,
+                        colors);
         putchar ('\n');
     }
-    topology_heat_release (&h);
-    return ST_OK;
+}
+
+static enum status print_heats (const struct topology_cluster *c,
+                                const struct topology_stats *s,
+                                const struct topology_totals *t,
+                                const struct show_input *in, struct error *err)
+{
+    struct topology_heat links = {0}, totals = {0};
+    struct progress progress;
+    struct topology_watch watch = cli_watch (&progress);
+    enum cli_colors colors = cli_colors (in->color);
+    enum status st = topology_heat_collect (c, in->cells, s->between_median_bytes_per_s,
+                                            &watch, &links, err);
+
+    if (st == ST_OK && t->lowest_bytes_per_s < t->highest_bytes_per_s)
+        st = topology_heat_totals (c, in->cells, &totals, err);
+    progress_end (&progress);
+    if (st == ST_OK) {
+        print_heat (c, &links, "links", "median", colors);
+        print_heat (c, &totals, "all GPUs of a pair of nodes", "highest", colors);
+    }
+    topology_heat_release (&links);
+    topology_heat_release (&totals);
+    return st;
 }
 
 /* ---- show ---- */
 
 static enum status print_json (const struct topology_cluster *c,
-                               const struct topology_stats *s, struct error *err)
+                               const struct topology_stats *s,
+                               const struct topology_totals *t, struct error *err)
 {
     json_t *doc = json_pack ("{s:i}", "version", 1);
 
@@ -221,6 +252,15 @@ static enum status print_json (const struct topology_cluster *c,
             doc, "estimated_links",
             json_pack ("{s:I, s:I, s:f}", "links", (json_int_t) s->estimated, "of",
                        (json_int_t) s->links, "held_out_error", s->estimate_error));
+    if (t->pairs > 0)
+        json_object_set_new (doc, "pair_totals",
+                             json_pack ("{s:I, s:I, s:f, s:f, s:s, s:s}", "pairs",
+                                        (json_int_t) t->pairs, "unmeasured",
+                                        (json_int_t) t->unmeasured, "min_gb_per_s",
+                                        t->lowest_bytes_per_s / UNITS_GB, "max_gb_per_s",
+                                        t->highest_bytes_per_s / UNITS_GB, "min_from",
+                                        c->node[t->lowest_from].name, "min_to",
+                                        c->node[t->lowest_to].name));
     if (estimates_of (c))
         json_object_set (doc, "estimates", (json_t *) estimates_of (c));
     return cli_print_json (doc, err);
@@ -231,6 +271,7 @@ static enum status show (void *input, struct notes *notes, struct error *err)
     const struct show_input *in = input;
     struct topology_cluster *c = NULL;
     struct topology_stats s = {0};
+    struct topology_totals totals = {0};
     enum status st = topology_cluster_read_partial (in->cluster, &c, notes, err);
     struct progress progress;
     struct topology_watch watch = cli_watch (&progress);
@@ -239,20 +280,24 @@ static enum status show (void *input, struct notes *notes, struct error *err)
     cli_hint (CLI_CLUSTER, in->cluster, st, err);
     if (st == ST_OK)
         st = topology_stats_collect (c, in->worst, &watch, &s, err);
+    if (st == ST_OK)
+        topology_totals_collect (c, &totals);
     progress_end (&progress);
     if (st == ST_OK && in->prometheus)
         st = topology_export (c, "prometheus", NULL, "-", NULL, err);
     else if (st == ST_OK && in->json)
-        st = print_json (c, &s, err);
+        st = print_json (c, &s, &totals, err);
     else if (st == ST_OK) {
         for (int i = 0; i < c->n_nodes; i++)
             gpus += c->node[i].gpus_listed;
-        cli_print ("%s: %d node%s, %d GPU%s\n\n", c->name, c->n_nodes,
-                   c->n_nodes == 1 ? "" : "s", gpus, gpus == 1 ? "" : "s");
+        cli_print_inline ("%s: %d node%s, %d GPU%s", c->name, c->n_nodes,
+                          c->n_nodes == 1 ? "" : "s", gpus, gpus == 1 ? "" : "s");
+        cli_print ("\n\n");
         print_nodes (c, &s);
         if (s.n_tiers > 0) {
             putchar ('\n');
             print_tiers (c, &s);
+            print_totals (c, &totals);
             if (cli_nominal (c))
                 cli_print ("links %s are nominal: not measured\n", cli_nominal (c));
             print_estimates (c, &s);
@@ -260,7 +305,7 @@ static enum status show (void *input, struct notes *notes, struct error *err)
         if (s.n_worst > 0)
             print_worst (c, &s);
         if (in->cells > 0)
-            st = print_heat (c, &s, in, err);
+            st = print_heats (c, &s, &totals, in, err);
     }
     topology_stats_release (&s);
     topology_cluster_destroy (c);
@@ -285,9 +330,9 @@ static const struct cli_option show_options[] = {
 
 const struct cli_command cli_cluster_show = {
     .arguments = "CLUSTER",
-    .help = "Show a cluster: its nodes, its links by tier, the worst links and a heat "
-            "map.\v"
-            "Example: linkwise cluster show examples/clusters/h100-17.json",
+    .help =
+        "Show a cluster: its nodes, its links by tier, the worst links and heat maps.\v"
+        "Example: linkwise cluster show examples/clusters/h100-17.json",
     .options = {.line = show_options},
     .places = {1, 1, "CLUSTER", "CLUSTER is required"},
     .at = {CLI_PLACE (cluster)},

@@ -54,22 +54,37 @@ void cli_warn (const char *who, struct notes *notes)
     notes_free (notes);
 }
 
-void cli_print (const char *format, ...)
+static void print_clean (const char *format, va_list ap, void (*clean) (char *))
 {
     char *text;
-    va_list ap;
 
-    va_start (ap, format);
     if (vasprintf (&text, format, ap) < 0) {
         text = NULL;
         memory_lost ();
     }
-    va_end (ap);
     if (text) {
-        text_clean_lines (text);
+        clean (text);
         fputs (text, stdout);
     }
     free (text);
+}
+
+void cli_print (const char *format, ...)
+{
+    va_list ap;
+
+    va_start (ap, format);
+    print_clean (format, ap, text_clean_lines);
+    va_end (ap);
+}
+
+void cli_print_inline (const char *format, ...)
+{
+    va_list ap;
+
+    va_start (ap, format);
+    print_clean (format, ap, text_clean_line);
+    va_end (ap);
 }
 
 static void on_links (void *context, double share)

@@ -60,8 +60,9 @@ static void print_losses (const struct report_explained *x)
         if (g->kind != REPORT_SETTING || g->share > REPORT_WORTH)
             continue;
         table_cell (t, "%s", g->what);
-        cli_cell (t, "%.4f", fmin (g->in_place_s, g->replanned_s)); /* one may be NAN */
-        cli_cell (t, "%+.2f", -100 * g->share);
+        /* Settings have one of both; a change that stays in place has lost nothing. */
+        cli_cell (t, "%.4f", isfinite (g->in_place_s) ? g->in_place_s : g->replanned_s);
+        cli_cell (t, "%+.2f", 0.0 - 100 * g->share);
         table_cell (t, "%s", isfinite (g->share) ? "" : g->why);
     }
     cli_print ("\nwhat would not\n");

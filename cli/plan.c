@@ -173,8 +173,11 @@ static void print_miss (const struct planning *x, const char *why)
 {
     struct text words = {0};
 
-    text_add (&words, "linkwise plan: %s: %s on %d GPUs of %s\n", why, x->p.model->name,
+    text_add (&words, "linkwise plan: %s: %s on %d GPUs of %s", why, x->p.model->name,
               x->p.cluster->n_gpus, x->p.cluster->name);
+    if (words.s)
+        text_clean_line (words.s);
+    text_add (&words, "\n");
     mapper_explain_miss (&x->p, &x->info, &words);
     text_clean (&words);
     fputs (text_str (&words), stderr);

@@ -119,9 +119,11 @@ static enum status price (const struct time_input *in, const struct linkwise_pla
             json_object_set_new (doc, "what_if", report_whatif_to_json (what_if));
         st = cli_print_json (doc, err);
     } else if (st == ST_OK && !cli_is_dash (in->trace)) {
-        if (in->model)
-            cli_print ("%s on %s: %s\n", x->plan.model.name, p.cluster->name,
-                       cli_config_text (p.config, config));
+        if (in->model) {
+            cli_print_inline ("%s on %s: %s", x->plan.model.name, p.cluster->name,
+                              cli_config_text (p.config, config));
+            cli_print ("\n");
+        }
         if (e.kind == COSTMODEL_CRITICAL_PATH)
             print_estimate (&e, interval);
         else

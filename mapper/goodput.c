@@ -19,7 +19,7 @@ static double all_busy (int servers, double load)
     double b = 1.0;
 
     for (int i = 1; i <= servers && b > 1e-15; i++)
-        b = load * b / (i + load * b);
+        b = b / (i / load + b); /* 1 also where the load is beyond numbers */
     return b;
 }
 
@@ -33,6 +33,6 @@ struct mapper_goodput mapper_goodput (const struct mapper_reliability *r, double
               (g.mtbf_s * exp (r->restart_s / g.mtbf_s) *
                expm1 ((g.checkpoint_every_s + r->checkpoint_s) / g.mtbf_s));
     g.waiting = all_busy (spares + 1, r->repair_s / g.mtbf_s);
-    g.share = g.saved * (1.0 - g.waiting);
+    g.share = fmax (g.saved * (1.0 - g.waiting), MAPPER_GOODPUT_LEAST);
     return g;
 }

@@ -27,8 +27,10 @@ struct mapper_goodput {
                                   lost at a failure, not restarting */
     int spares;     /* nodes that can take a failed one's place */
     double waiting; /* share of the time that more nodes are in repair than spares */
-    double share;   /* saved x (1 - waiting): training over all of the time */
+    double share;   /* saved x (1 - waiting): training over all of the time; steps are
+                       divided by it, so it is MAPPER_GOODPUT_LEAST or more */
 };
+#define MAPPER_GOODPUT_LEAST 1e-12
 
 /** Goodput of a job of `gpus` GPUs with `spares` idle nodes.
  *

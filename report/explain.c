@@ -502,6 +502,8 @@ const char *report_more_text (const struct costmodel_breakdown *more_s,
                                   costmodel_part_s (more_s, most) > 0 ? "more" : "less",
                                   costmodel_parts[most].words);
     }
+    if (len == 0)
+        snprintf (buf, REPORT_MORE_TEXT, "no part of the step differs");
     return buf;
 }
 

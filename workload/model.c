@@ -179,6 +179,7 @@ enum status workload_model_from_json (json_t *doc, const char *file, const char 
     if (json_is_string (title.v))
         name = json_string_value (title.v);
     snprintf (m.name, sizeof m.name, "%.127s", name);
+    text_clean_line (m.name); /* it is printed in lines of their own */
     TRY (read_fields (&r, family->fields, &m));
     if (family->finish)
         TRY (family->finish (&r, &m));

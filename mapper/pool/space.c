@@ -77,18 +77,22 @@ static bool chunks_divide (const struct mapper_problem *p,
            workload_chunks_lack (p->model, d->pp, d->vpp) < d->pp;
 }
 
-/* @return whether it is one of the space */
-static bool take (struct enumeration *e, const struct workload_config *c)
+/* Is it one of the space? */
+static bool belongs (const struct enumeration *e, const struct workload_config *c)
 {
     const struct mapper_problem *p = e->pool->problem;
 
-    if (!chunks_divide (p, c) || workload_world (&c->deg) < e->pool->n_pinned)
-        return false;
     /* Frameworks recompute as many layers in each chunk. */
-    if (p->axes.vpp == MAPPER_FREE && c->recompute_layers % c->deg.vpp != 0)
-        return false;
-    if (workload_config_check (p->model, p->job, c, NULL) != ST_OK ||
-        workload_config_offered (c, p->profile, NULL) != ST_OK)
+    return chunks_divide (p, c) && workload_world (&c->deg) >= e->pool->n_pinned &&
+           (p->axes.vpp != MAPPER_FREE || c->recompute_layers % c->deg.vpp == 0) &&
+           workload_config_check (p->model, p->job, c, NULL) == ST_OK &&
+           workload_config_offered (c, p->profile, NULL) == ST_OK;
+}
+
+/* @return whether it is one of the space */
+static bool take (struct enumeration *e, const struct workload_config *c)
+{
+    if (!belongs (e, c))
         return false;
     if (!array_grow (&e->list, e->n, sizeof *e->list)) {
         e->failed = true;
@@ -161,27 +165,37 @@ static bool fits_evenly (const struct enumeration *e, struct workload_config c,
     return pool_even_split_fits (e->pool, &c, recompute == RECOMPUTE_NONE);
 }
 
+static void set_way (struct workload_config *c, const struct workload_config *way)
+{
+    c->recompute = way->recompute;
+    c->recompute_layers = way->recompute_layers;
+    c->recompute_modules = way->recompute_modules;
+}
+
 /* What is recomputed, of one configuration that is whole but for that.  Where the even split
  * fits with nothing recomputed, modules would only take time.  Where it does not, they are tried
  * in place of what frees nothing, if it fits with all recomputed. */
 static void vary_recompute (struct enumeration *e, struct workload_config c)
 {
-    bool fixed = e->n_ways == 1, possible = true;
-    bool ample = !fixed && fits_evenly (e, c, RECOMPUTE_NONE);
-    bool modules = fixed || (!ample && fits_evenly (e, c, RECOMPUTE_FULL));
+    bool fixed = e->n_ways == 1, taken = true, ample, modules;
 
-    for (int i = 0; i < e->n_ways && possible; i++) {
+    /* What nothing is recomputed of is taken first.  It takes less time to see that it is
+     * impossible, as most are in large spaces, than what fits. */
+    set_way (&c, &e->way[0]);
+    if (!belongs (e, &c))
+        return;
+    ample = !fixed && fits_evenly (e, c, RECOMPUTE_NONE);
+    modules = fixed || (!ample && fits_evenly (e, c, RECOMPUTE_FULL));
+    for (int i = 0; i < e->n_ways && taken; i++) {
         const struct workload_config *way = &e->way[i];
         bool own = way->recompute == RECOMPUTE_SELECTIVE && way->recompute_modules == 0;
 
         if ((way->recompute_modules && !modules) ||
             (own && !fixed && !ample && !e->selective_frees))
             continue;
-        c.recompute = way->recompute;
-        c.recompute_layers = way->recompute_layers;
-        c.recompute_modules = way->recompute_modules;
-        possible = take (e, &c);
-        e->way_taken[i] |= possible;
+        set_way (&c, way);
+        taken = take (e, &c);
+        e->way_taken[i] |= taken;
     }
 }
 

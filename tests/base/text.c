@@ -110,7 +110,9 @@ static void control_characters (void **state)
                 {"\x9b"
                  "31m\xff",
                  "?31m?"},
-                {"cut \xe2\x82", "cut ??"}};
+                {"cut \xe2\x82", "cut ??"},
+                {"\xe2\x80\xaetxt.exe \xe2\x81\xa9\xe2\x80\xa8", "???txt.exe ??????"},
+                {"\xe2\x80\x94 \xe2\x80\xaf", NULL}};
     (void) state;
 
     for (size_t i = 0; i < sizeof line / sizeof *line; i++) {

@@ -21,7 +21,7 @@ export ASAN_OPTIONS=detect_leaks=0
 run() { # WAY COMMAND...
     local way=$1
     shift
-    timeout 30 "$@" "$BWPROBE" --transport socket --passes 1 --pause 0 --measure 0.01 --max-size 1 \
+    timeout 120 "$@" "$BWPROBE" --transport socket --passes 1 --pause 0 --measure 0.01 --max-size 1 \
         --interface 10.77.0.0/24 -o "$OUT/$way.json" >"$OUT/$way.out" 2>"$OUT/$way.err"
     echo $? >"$OUT/$way.rc"
 }
@@ -32,7 +32,9 @@ export BWPROBE_TOKEN=secret
 run srun $srun
 run pmi2 $srun --mpi=pmi2
 srun --mpi=list >"$OUT/mpi.list" 2>&1
-[ -n "$2" ] && grep -qw pmix "$OUT/mpi.list" && run pmix $srun --mpi=pmix
+# Slurm lists the plugin also where it cannot load PMIx's library.
+[ -n "$2" ] && grep -qw pmix "$OUT/mpi.list" &&
+    timeout 120 srun -N 1 -n 1 --mpi=pmix true >"$OUT/pmix.try" 2>&1 && run pmix $srun --mpi=pmix
 hydra="-launcher rsh -launcher-exec $HOSTS_RSH -iface br0 -hosts h1,h2,h3,h4 -n 4"
 [ -n "$3" ] || exit
 run mpich mpiexec.hydra $hydra
@@ -66,7 +68,7 @@ measured pmi2 Slurm
 if [ -e "$T/pmix.rc" ]; then
     measured pmix "Open MPI"
 else
-    echo "# no PMIx: Open MPI is not installed, or this Slurm has no such plugin"
+    echo "# no PMIx: Open MPI is not installed, or this Slurm has no such plugin: $(head -n 1 "$T/pmix.try" 2>/dev/null)"
 fi
 if [ -n "$mpich" ]; then
     measured mpich "MPICH Version"

@@ -169,7 +169,17 @@ if command -v script >/dev/null; then
     [ ! -e "$T/slow.json" ]
     result $? "... and no file of what was ended"
 fi
+echo '{"version":1,"name":"a\nplan     faked","nodes":[{"name":"a","gpus":1,"gpu_type":"l4"}]}' >"$T/named.json"
+expect 0 "a name is one line" "^a[?]plan     faked: 1 node" $L cluster show "$T/named.json"
+expect 0 "also before a step" "^gpt2-xl on a[?]plan     faked: tp 1" $LINKWISE time "$T/named.json" gpt2-xl --seq 64 --global-batch 1
+expect 3 "and where nothing fits" "gpt2-xl on 1 GPUs of a[?]plan     faked" $LINKWISE plan "$T/named.json" gpt2-xl --seq 64 --global-batch 1
 expect 0 "heat map" "cnode2-004 4 # # \. # 3" $L cluster show examples/clusters/h100-17.json
+expect 0 "what all GPUs of pairs of nodes reach" "^all GPUs of a pair of nodes reach 51.2 to 100.7 GB/s together, cnode2-003 -> cnode2-015 the least; 10 of 272 pairs are unmeasured" $L cluster show examples/clusters/h100-17.json
+prints "^cnode2-008 8 \? \? 5 # 7 # \. \?" "in tenths of the highest of 100.7 GB/s"
+expect 0 "also in the check" "^pairs +note +.* 51.2 to 100.7 GB/s; 10 of 272 pairs unmeasured" $L cluster check examples/clusters/h100-17.json
+expect 0 "no map of pairs that are alike" "pair of nodes reach 100 to 100 GB/s together" $L cluster show <(echo '{"version":1,"nodes":[{"name":"a","gpus":2,"gpu_type":"l4"},{"name":"b","gpus":2,"gpu_type":"l4"}],"links":{"intra":{"bandwidth_gb_per_s":20,"latency_us":9},"inter":{"bandwidth_gb_per_s":[[null,3],[4,null]],"latency_us":9,"node_pair_gb_per_s":100}}}')
+! grep -q "highest" "$T/both"
+result $? "only of links" "$T/both"
 expect 0 "no colour in a file" "cnode2-004 4" $L cluster show examples/clusters/h100-17.json
 ! grep -q "$(printf '\033')" "$T/out"
 result $? "none at all"

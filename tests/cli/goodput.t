@@ -24,6 +24,7 @@ result $? "... and trains fewer tokens in the end" "$T/p.json"
 expect 0 "without any of it there is no such line" "^step" plan -o "$T/p.json"
 ! grep -q goodput "$T/out" && [ "$(value g)" = None ]
 result $? "... nor key" "$T/out"
+expect 0 "GPUs that never work long: a plan all the same" "^goodput  0.00 %" plan --objective goodput --gpu-mtbf 1e-300
 expect 2 "no time at all between failures" "gpu-mtbf" plan --gpu-mtbf 0
 expect 2 "a repair that takes less than nothing" "repair" plan --repair -1
 done_testing

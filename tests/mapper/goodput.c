@@ -99,9 +99,13 @@ static void limits (void **state)
                                        some[i / 16 % 4], some[i / 64]};
         struct mapper_goodput g = mapper_goodput (&r, 8, i % 3);
 
-        assert_true (g.share >= 0 && g.share <= 1 && g.saved >= 0 && g.saved <= 1);
+        assert_true (g.share > 0 && g.share <= 1 && g.saved >= 0 && g.saved <= 1);
         assert_true (g.checkpoint_every_s > 0 && g.waiting >= 0 && g.waiting <= 1);
     }
+    struct mapper_goodput never =
+        mapper_goodput (&(struct mapper_reliability){1e-300, 1, 1e7, 1e9}, 1e5, 1);
+
+    assert_true (never.share > 0 && never.share < 1e-9 && never.waiting == 1);
 }
 
 /* A plan of fewer GPUs with spares wins where repairs take long; where they take nothing all GPUs

@@ -42,6 +42,11 @@ result $? "the slow link, and what it costs" "$T/why"
 expect 0 "in words" "link n1->n2 = 10  +link" $L explain "$T/plan.json" "$T/slow.json"
 prints "looked at 1 of the slowest links in use" "why the next-best configurations lose" " s (more|less) (pipeline|compute)"
 
+# On one GPU ZeRO changes nothing.
+$L plan "1x1 h200" gpt2-xl --seq 1024 --global-batch 32 -o "$T/one.json" >"$T/why" 2>&1
+expect 0 "what changes nothing" "^zero 1 +0\.[0-9]+ +[+]0\.00$" $L explain "$T/one.json"
+prints "^    0\.[0-9]+ s: no part of the step differs"
+
 # Each change of the cluster is what --what-if says of it.
 what=$($PY -c "import json; print('; '.join(g['what'] for g in json.load(open('$T/x.json'))['gains'] if g['what_if']))")
 $L eval "$T/plan.json" "$T/slow.json" --what-if "$what" --json >"$T/what.json" 2>"$T/why"

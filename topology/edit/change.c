@@ -45,15 +45,20 @@ static json_t *node_at (const struct change *x, int i)
 
 /* ---- arguments ---- */
 
+/* Products with what a file says stay numbers. */
+#define NUMBER_MIN 1e-9
+#define NUMBER_MAX 1e9
+
 static enum status number_of (struct change *x, int arg, double *out)
 {
     char *end;
 
     *out = strtod (x->arg[arg], &end);
-    return end > x->arg[arg] && !*end && isfinite (*out) && *out > 0
+    return end > x->arg[arg] && !*end && *out >= NUMBER_MIN && *out <= NUMBER_MAX
                ? ST_OK
-               : err_set (x->err, ST_USAGE, "expected a number > 0, found \"%s\"",
-                          x->arg[arg]);
+               : err_set (x->err, ST_USAGE,
+                          "expected a number from %g to %g, found \"%s\"", NUMBER_MIN,
+                          NUMBER_MAX, x->arg[arg]);
 }
 
 static enum status count_of (struct change *x, const char *word, int most, int *out)
@@ -675,8 +680,9 @@ enum status topology_changes_split (const char *text, char ***list, int *n,
             text_clean_line (out[k - 1]);
         if (s == last && (*end || k == 0)) { /* only the last may be empty */
             topology_changes_free (out, k);
-            return err_set (err, ST_USAGE, "statement %d: expected one, found nothing",
-                            number);
+            return err_set (err, ST_USAGE,
+                            "statement %d: expected one, as \"%s\", found nothing",
+                            number, forms[0].words);
         }
         if (!*end)
             break;

@@ -214,6 +214,26 @@ static void look_at_tier (const struct topology_cluster *c, const struct topolog
     text_free (&s);
 }
 
+/* What all GPUs of pairs of nodes reach together, where the cluster says it. */
+static void look_at_totals (const struct topology_cluster *c,
+                            struct topology_inspection *out)
+{
+    struct topology_totals totals;
+    struct text t = {0};
+
+    topology_totals_collect (c, &totals);
+    if (totals.pairs == 0)
+        return;
+    text_add (&t, "all GPUs of a pair of nodes together: %.4g to %.4g GB/s",
+              totals.lowest_bytes_per_s / UNITS_GB,
+              totals.highest_bytes_per_s / UNITS_GB);
+    if (totals.unmeasured > 0)
+        text_add (&t, "; %.0f of %.0f pairs unmeasured count as the lowest",
+                  totals.unmeasured, totals.pairs);
+    add (out, totals.unmeasured > 0 ? TOPOLOGY_NOTE : TOPOLOGY_OK, "pairs", &t);
+    text_free (&t);
+}
+
 static void look_at_shape (const struct topology_cluster *c,
                            const struct topology_stats *s,
                            struct topology_inspection *out)
@@ -278,6 +298,7 @@ enum status topology_inspect (const struct topology_cluster *c,
     if (st == ST_OK) {
         for (int k = 0; k < s.n_tiers; k++)
             look_at_tier (c, &s.tier[k], &x);
+        look_at_totals (c, &x);
         look_at_shape (c, &s, &x);
         look_at_lonely (c, &s, &x);
         look_at_cores (c, &x);

@@ -114,6 +114,15 @@ void topology_stats_release (struct topology_stats *s);
 json_t *topology_stats_json (const struct topology_cluster *c,
                              const struct topology_stats *s);
 
+/** What all GPUs of one node reach to all of another (node_pair_gb_per_s). */
+struct topology_totals {
+    double pairs, unmeasured; /* directed; pairs 0: the cluster does not say it */
+    double lowest_bytes_per_s, highest_bytes_per_s;
+    int lowest_from, lowest_to; /* nodes; the first such pair */
+};
+void topology_totals_collect (const struct topology_cluster *c,
+                              struct topology_totals *out);
+
 /** The links between nodes as a square picture. */
 struct topology_heat {
     int n;      /* cells on a side; 0: all pairs of nodes are alike, or there are none */

@@ -637,6 +637,8 @@ static void read_line (struct reader *x, const char *line)
 /* ---- files ---- */
 
 #define LINE_MAX_BYTES 16384 /* NCCL prints a kilobyte; what is longer is cut */
+#define STREAM_MAX_BYTES \
+    (16 << 20) /* without a line of NCCL, of what is no text and no file */
 
 /* Let the reader see a buffer's whole lines, or all of it where it is full or the last.
  * @return bytes that it used */
@@ -674,6 +676,9 @@ static enum status read_stream (struct reader *x, const char *path, FILE *f,
     long long before = x->log->lines.nccl;
     const char *why = NULL;
     bool first = true, skip = false;
+    struct stat sb;
+    bool ends = fstat (fileno (f), &sb) == 0 && S_ISREG (sb.st_mode);
+    long long left = STREAM_MAX_BYTES;
 
     while ((got = fread (buf + n, 1, LINE_MAX_BYTES - n, f)) > 0) {
         size_t used;
@@ -685,6 +690,9 @@ static enum status read_stream (struct reader *x, const char *path, FILE *f,
         used = read_lines (x, buf, n, false, &skip);
         n -= used;
         memmove (buf, buf + used, n);
+        left -= (long long) got;
+        if (why && !ends && left < 0 && x->log->lines.nccl == before)
+            break; /* a device may have no end */
     }
     if (ferror (f))
         return file_failed (path, err);
@@ -724,7 +732,14 @@ static bool is_folder (const char *path)
     return stat (path, &sb) == 0 && S_ISDIR (sb.st_mode);
 }
 
-/* Every file that a pattern means. */
+static bool is_file (const char *path)
+{
+    struct stat sb;
+
+    return stat (path, &sb) == 0 && S_ISREG (sb.st_mode);
+}
+
+/* Every file that a pattern means; a pipe among them would be waited for. */
 static enum status read_pattern (struct reader *x, const char *path, const char *pattern,
                                  struct error *err)
 {
@@ -738,7 +753,7 @@ static enum status read_pattern (struct reader *x, const char *path, const char 
         return rc == GLOB_NOSPACE ? err_nomem (err) : file_failed (path, err);
     }
     for (size_t i = 0; i < g.gl_pathc && st == ST_OK; i++)
-        if (!is_folder (g.gl_pathv[i]))
+        if (is_file (g.gl_pathv[i]))
             st = read_file (x, g.gl_pathv[i], err);
     globfree (&g);
     return st;

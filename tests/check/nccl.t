@@ -119,6 +119,11 @@ head -2 "$T/same-2.21/0.log" >"$T/bare"
 expect 1 "no communicator in it" "expected a communicator" $L check "$P" --nccl-log "$T/bare"
 gzip -c "$T/same-2.21/0.log" >"$T/0.gz"
 expect 1 "a packed log" "gzip" $L check "$P" --nccl-log "$T/0.gz"
+expect 1 "a device without an end" "/dev/zero: binary data" timeout 60 $L check "$P" --nccl-log /dev/zero
+cp -r "$T/same-2.21" "$T/piped" && mkfifo "$T/piped/pipe"
+timeout 60 $L check "$P" --nccl-log "$T/piped" >"$T/out" 2>&1
+[ $? != 124 ]
+result $? "a pipe among the logs is not waited for" "$T/out"
 expect 1 "no such file" "No such file" $L check "$P" --nccl-log "$T/none"
 expect 1 "no such pattern" "No such file" $L check "$P" --nccl-log "$T/none*"
 expect 2 "standard input twice" "standard input" $L check - --nccl-log -

@@ -210,7 +210,7 @@ static enum status measure_round (struct coordinator *c, int kind, int round,
     struct round r = {.kind = SCHEDULE_TOGETHER,
                       .together = true,
                       .pair = pair,
-                      .bytes = (uint64_t) fmin (part->bytes, 1e15)};
+                      .bytes = (uint64_t) fmin (fmax (part->bytes, 0), 1e15)};
     enum status st =
         pair && value ? expect_round (p, kind, from, n, err) : err_nomem (err);
 
@@ -429,28 +429,52 @@ static int rank_on (const struct preflight *p, const struct preflight_hop *h, in
     return groups_node (p->groups, rank) == node ? rank : -1;
 }
 
-/* The only rank of a node whose hops fall short, where those of others are fine; -1. */
+/* Keep of the two ranks those that are an end of this hop too; the first hop's are all kept. */
+static void keep_common (const struct preflight *p, const struct preflight_hop *h,
+                         int node, int rank[2], bool *first)
+{
+    int end[2] = {rank_on (p, h, 0, node), rank_on (p, h, 1, node)};
+
+    if (end[0] < 0 && end[1] < 0)
+        return;
+    for (int i = 0; i < 2; i++)
+        if (*first)
+            rank[i] = end[i];
+        else if (rank[i] != end[0] && rank[i] != end[1])
+            rank[i] = -1;
+    *first = false;
+}
+
+/* Is a hop between a node's other ranks, or of one of them, as it should be? */
+static bool others_fine (const struct preflight *p, int node, int rank)
+{
+    for (int k = 0; k < GROUPS_KINDS; k++)
+        for (int i = 0; i < 2 * p->groups->part[k].n; i++) {
+            const struct preflight_hop *h = &p->hop[k][i];
+
+            if (h->tried && !preflight_falls_short (h) && h->src != rank &&
+                h->dst != rank &&
+                (rank_on (p, h, 0, node) >= 0 || rank_on (p, h, 1, node) >= 0))
+                return true;
+        }
+    return false;
+}
+
+/* The rank of a node that all its hops that fall short have in common, where those of others are
+ * fine; -1. */
 static int only_rank (const struct preflight *p, int node)
 {
-    int only = -1;
-    bool others = false;
+    int rank[2] = {-1, -1}, only;
+    bool first = true;
 
-    for (int fine = 0; fine < 2; fine++)
-        for (int k = 0; k < GROUPS_KINDS; k++)
-            for (int i = 0; i < 4 * p->groups->part[k].n; i++) {
-                const struct preflight_hop *h = &p->hop[k][i / 2];
-                int rank = rank_on (p, h, i % 2, node);
-
-                if (rank < 0 || !h->tried || preflight_falls_short (h) == fine)
-                    continue;
-                if (fine)
-                    others |= rank != only;
-                else if (only >= 0 && only != rank)
-                    return -1;
-                else
-                    only = rank;
-            }
-    return others ? only : -1;
+    for (int k = 0; k < GROUPS_KINDS; k++)
+        for (int i = 0; i < 2 * p->groups->part[k].n; i++)
+            if (preflight_falls_short (&p->hop[k][i]))
+                keep_common (p, &p->hop[k][i], node, rank, &first);
+    if ((rank[0] < 0) == (rank[1] < 0))
+        return -1;
+    only = rank[0] < 0 ? rank[1] : rank[0];
+    return others_fine (p, node, only) ? only : -1;
 }
 
 /* The node to which most is put down; -1 when nothing is left.  @param weight [n_nodes] */

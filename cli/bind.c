@@ -11,8 +11,9 @@ struct bind_input {
 #define INPUT struct bind_input
 
 static const struct cli_option options[] = {
-    {"only", 0, "HOSTLIST", "the allocated nodes, as in n[01-16,20]", CLI_TEXT (only),
-     .needed = true},
+    {"only", 0, "HOSTLIST",
+     "the allocated nodes, as in n[01-16,20]; @FILE, @- reads names from a file",
+     CLI_TEXT (only), .needed = true},
     {"cluster", 0, "CLUSTER", "use this cluster instead of the plan's own",
      CLI_TEXT (cluster)},
     {"output", 'o', "PLAN", "write the plan file; - is standard output", CLI_TEXT (out),
@@ -23,7 +24,9 @@ static void check (void *input, struct argp_state *state)
 {
     const struct bind_input *in = input;
 
-    cli_one_stdin (cli_is_dash (in->plan) + cli_is_dash (in->cluster), state);
+    cli_one_stdin (cli_is_dash (in->plan) + cli_is_dash (in->cluster) +
+                       cli_hosts_stdin (in->only),
+                   state);
 }
 
 /* Have the nodes that the scheduler gave as many GPUs as the plan has ranks? */
@@ -73,14 +76,19 @@ static enum status bind_to (const struct bind_input *in, const struct linkwise_p
 
 static enum status run (void *input, struct notes *notes, struct error *err)
 {
-    const struct bind_input *in = input;
+    struct bind_input *in = input;
     struct linkwise_plan old = {.cluster = NULL};
+    struct text only = {0};
     enum status st = cli_plan_read (in->plan, in->cluster, &old, notes, err);
 
+    if (st == ST_OK)
+        st = cli_hosts_read (old.cluster->c, "--only", false, &in->only, &only, notes,
+                             err);
     if (st == ST_OK)
         st = are_enough (in, &old, err);
     if (st == ST_OK)
         st = bind_to (in, &old, notes, err);
+    text_free (&only);
     api_plan_release (&old);
     return st;
 }

@@ -90,6 +90,19 @@ const char *cli_input_name (const char *arg);
 /** End with a usage error if n > 1 inputs are standard input. */
 void cli_one_stdin (int n, struct argp_state *state);
 
+/** A host list that an option was given.  "@FILE", "@-" for standard input, stands for what is in
+ *  the file: names that the cluster does not have are noted there, not refused.
+ *
+ *  @param[in]     empty_ok  false: a file without a node of the cluster is ST_INVALID
+ *  @param[in,out] list      as given, or NULL; then kept's text, or NULL where that is empty
+ *  @param[in,out] kept      zeros; freed by the caller once the list is done with
+ *  @return ST_OK; as file_read and topology_hostlist_known */
+enum status cli_hosts_read (const struct topology_cluster *c, const char *option,
+                            bool empty_ok, const char **list, struct text *kept,
+                            struct notes *notes, struct error *err);
+/** Is it standard input that the list is in? */
+bool cli_hosts_stdin (const char *list);
+
 /** The options' memory limit into a plan. */
 void cli_job_limit (const struct cli_job *in, struct workload_plan *plan);
 

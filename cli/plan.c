@@ -14,9 +14,11 @@ static const struct cli_option options[] = {
     {"spares", 0, "N", "leave at least N nodes idle", CLI_INT (nodes.spares, 0, 1 << 30)},
     {"only", 0, "HOSTLIST",
      "use only these nodes, as in n[01-16,20]; rack:r[1-2] means all nodes in these "
-     "racks or under these switches",
+     "racks or under these switches; @FILE, @- reads names from a file, as sinfo prints "
+     "them",
      CLI_TEXT (nodes.only)},
-    {"exclude", 0, "HOSTLIST", "do not use these nodes", CLI_TEXT (nodes.exclude)},
+    {"exclude", 0, "HOSTLIST", "do not use these nodes; @FILE, @- too",
+     CLI_TEXT (nodes.exclude)},
     {"pin", 0, "HOSTLIST", "these nodes must hold ranks", CLI_TEXT (nodes.pin)},
     {"granularity", 0, "auto|node|gpu",
      "node: each node holds consecutive ranks; gpu: a rank may go to any GPU; auto "
@@ -81,7 +83,9 @@ static void check (void *input, struct argp_state *state)
         argp_error (state, "--what-if is about a plan of its own: leave out %s",
                     from ? "--from" : "--links, --heldout-links and --robust");
     cli_one_stdin (cli_is_dash (in->cluster) + cli_is_dash (in->model) +
-                       cli_is_dash (from) + in->passes.n_stdins,
+                       cli_is_dash (from) + in->passes.n_stdins +
+                       cli_hosts_stdin (in->nodes.only) +
+                       cli_hosts_stdin (in->nodes.exclude),
                    state);
 }
 
@@ -245,6 +249,10 @@ static enum status read_input (struct planning *x, bool **marks, struct notes *n
     x->p = api_plan_problem (&x->work, x->work.cluster->c);
     if (in->what_if)
         TRY (report_whatif_read (x->p.cluster, in->what_if, &x->what_if, err));
+    TRY (cli_hosts_read (x->p.cluster, "--only", false, &in->nodes.only, &in->only, notes,
+                         err));
+    TRY (cli_hosts_read (x->p.cluster, "--exclude", true, &in->nodes.exclude,
+                         &in->exclude, notes, err));
     TRY (mapper_choose_nodes (&in->nodes, &x->p, marks, err));
     api_note_nodes (&x->p, in->nodes.nodes, notes);
     costmodel_note_types (x->p.cluster, x->p.job->precision, notes);
@@ -276,6 +284,8 @@ static enum status run (void *input, struct notes *notes, struct error *err)
     mapper_replanned_release (&in->from.done);
     plan_passes_release (&in->passes);
     report_whatif_release (&x.what_if);
+    text_free (&in->only);
+    text_free (&in->exclude);
     api_plan_release (&x.work);
     return st;
 }

@@ -53,6 +53,57 @@ static void write_hosts (const struct topology_cluster *c, struct text *t)
     }
 }
 
+/* Groups of one kind whose GPUs are of more than one type, and the first of them. */
+static int groups_mixed (const struct launch_input *in, struct workload_group g,
+                         int *groups, int *first)
+{
+    int mixed = 0;
+
+    *groups = 0;
+    for (int r = 0; r < in->plan->n_ranks; r++) {
+        bool alike = true;
+
+        if (r / g.stride % g.size != 0)
+            continue;
+        for (int k = 1; k < g.size; k++)
+            alike = alike && launch_node_of (in, r + k * g.stride)->type ==
+                                 launch_node_of (in, r)->type;
+        *first = !alike && mixed == 0 ? r : *first;
+        mixed += !alike;
+        ++*groups;
+    }
+    return mixed;
+}
+
+/* The price of a group is its slowest GPU's and link's, so that groups of one type come
+ * first; those that are not were worth it, or asked for. */
+static void describe_types (const struct launch_input *in, struct text *t)
+{
+    static const struct {
+        const char *name;
+        enum workload_group_kind kind;
+    } kinds[] = {{"tp", GROUP_TP}, {"cp", GROUP_CP}, {"ep", GROUP_EP}};
+    bool said = false;
+    int groups, first = 0;
+
+    if (groups_mixed (in, (struct workload_group){in->plan->n_ranks, 1}, &groups,
+                      &first) == 0)
+        return;
+    text_add (t, "\nThe plan's GPUs are of several types.  ");
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        struct workload_group g =
+            workload_group_of (&in->plan->config.deg, kinds[i].kind);
+        int mixed = groups_mixed (in, g, &groups, &first);
+
+        if (mixed == 0)
+            continue;
+        text_add (t, "%s%s groups of more than one: %d of %d,\nfirst that of rank %d.",
+                  said ? "  " : "", kinds[i].name, mixed, groups, first);
+        said = true;
+    }
+    text_add (t, "%s\n", said ? "" : "Each tp, cp and ep group is of one.");
+}
+
 enum status launch_generic (const struct launch_input *in, struct launch_files *f,
                             struct text *readme, struct error *err)
 {
@@ -78,6 +129,7 @@ enum status launch_generic (const struct launch_input *in, struct launch_files *
         "commands below in this folder.  Every node must see it under the same\n"
         "path.  PROGRAM is your program.\n",
         in->plan->n_ranks, in->nodes, d->tp, d->cp, d->dp, d->pp);
+    describe_types (in, readme);
     text_add (
         readme,
         "\nIs the job really where the plan says?  Start it with where.sh before "

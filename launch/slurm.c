@@ -1,7 +1,7 @@
 /* Slurm: a host file, one host per line in rank order, which srun obeys under
  * SLURM_HOSTFILE with the arbitrary distribution (and before --ntasks-per-node or -w); a
- * multi-prog file, which needs no wrapper; and a batch script that binds the plan to the
- * nodes that the scheduler gave. */
+ * multi-prog file, which needs no wrapper; a batch script that binds the plan to the
+ * nodes that the scheduler gave; and for unlike nodes one for a heterogeneous job. */
 #include "launch/launch_private.h"
 
 #include <stdlib.h>
@@ -116,6 +116,108 @@ static void write_batch (const struct launch_input *in, const char *gpus,
     launch_script_add (f, "job.sbatch", t);
 }
 
+/* ---- a heterogeneous job ---- */
+
+/* Slurm takes 128, but a job of many waits long: it starts when all can start. */
+#define COMPONENTS_MAX 8
+
+/* Nodes that one #SBATCH block can ask for. */
+struct component {
+    const struct topology_gpu_type *type;
+    int ranks, gpus; /* on each node; with the drained ones */
+    int nodes;
+    struct text hosts; /* with commas */
+};
+
+/* The plan's nodes by kind, in the order of their lowest ranks; 0 where there are more
+ * kinds than COMPONENTS_MAX.  The caller frees the texts. */
+static int find_components (const struct launch_input *in, bool *seen,
+                            struct component *component)
+{
+    int n = 0;
+
+    for (int r = 0; r < in->plan->n_ranks; r++) {
+        int i = in->cluster->node_of_gpu[in->gpu[r]], k = 0;
+        const struct topology_node *node = &in->cluster->node[i];
+
+        if (seen[i])
+            continue;
+        seen[i] = true;
+        while (k < n && (component[k].type != node->type ||
+                         component[k].ranks != in->ranks_on_node[i] ||
+                         component[k].gpus != node->gpus_listed))
+            k++;
+        if (k == COMPONENTS_MAX)
+            return 0;
+        if (k == n)
+            component[n++] = (struct component){.type = node->type,
+                                                .ranks = in->ranks_on_node[i],
+                                                .gpus = node->gpus_listed};
+        text_add (&component[k].hosts, "%s%s", component[k].nodes++ ? "," : "",
+                  node->name);
+    }
+    return n;
+}
+
+static void write_component (const struct component *c, struct text *t)
+{
+    text_add (t,
+              "# %s, %d ranks a node\n"
+              "#SBATCH --job-name=linkwise\n"
+              "#SBATCH --nodes=%d\n"
+              "#SBATCH --nodelist=%s\n"
+              "#SBATCH --ntasks=%d\n"
+              "#SBATCH --ntasks-per-node=%d\n"
+              "#SBATCH --exclusive\n"
+              "#SBATCH --gres=gpu:%d\n",
+              c->type->name, c->ranks, c->nodes, text_str (&c->hosts),
+              c->nodes * c->ranks, c->ranks, c->gpus);
+    t->failed = t->failed || c->hosts.failed;
+}
+
+/* Nothing where all nodes are alike: the other batch script is enough. */
+static enum status write_het (const struct launch_input *in, struct launch_files *f,
+                              struct text *readme, struct error *err)
+{
+    struct component component[COMPONENTS_MAX] = {{.type = NULL}};
+    bool *seen = calloc ((size_t) in->cluster->n_nodes, sizeof *seen);
+    int n = seen ? find_components (in, seen, component) : 1;
+
+    if (n == 0)
+        text_add (
+            readme,
+            "\nThe plan's nodes are of more than %d kinds (type of GPU, number of "
+            "ranks): too many for\na heterogeneous job.  Ask for all of them in one "
+            "allocation, and use the host file.\n",
+            COMPONENTS_MAX);
+    if (n > 1) {
+        struct text *t = launch_file (f, "slurm/het.sbatch", 0755);
+
+        text_add (t, "#!/bin/sh\n");
+        for (int k = 0; k < n; k++) {
+            text_add (t, k ? "#SBATCH hetjob\n" : "");
+            write_component (&component[k], t);
+        }
+        text_add (t, "components=0-%d\n", n - 1);
+        launch_script_add (f, "het.sbatch", t);
+        text_add (
+            readme,
+            "\nSlurm, as a heterogeneous job of %d components, one for each kind of the "
+            "plan's nodes; for\nkinds that are in partitions of their own (add each "
+            "component's --partition to its lines):\n\n"
+            "    sbatch slurm/het.sbatch PROGRAM\n"
+            "\nSuch a job's tasks are numbered component by component.  exec.sh sets "
+            "RANK "
+            "as planned, which is\nwhat PyTorch reads.  A program that asks MPI or "
+            "SLURM_PROCID has Slurm's order instead: for\nit use one of the others.\n",
+            n);
+    }
+    for (int k = 0; k < COMPONENTS_MAX; k++)
+        text_free (&component[k].hosts);
+    free (seen);
+    return seen ? ST_OK : err_nomem (err);
+}
+
 static enum status write_slurm (const struct launch_input *in, struct launch_files *f,
                                 struct text *readme, struct error *err)
 {
@@ -134,6 +236,8 @@ static enum status write_slurm (const struct launch_input *in, struct launch_fil
         "scheduler gives\n(-w \"$(sort -u slurm/hostfile | paste -sd, -)\" asks for the "
         "plan's own):\n\n"
         "    sbatch slurm/job.sbatch PROGRAM\n"
+        "    sbatch slurm/job.sbatch --preflight PROGRAM     after bwprobe measured its "
+        "groups\n"
         "\nSlurm, inside an allocation of these nodes:\n\n"
         "    SLURM_HOSTFILE=slurm/hostfile srun -n %d -m arbitrary %s \\\n"
         "        --cpu-bind=none ./exec.sh PROGRAM\n"
@@ -144,12 +248,13 @@ static enum status write_slurm (const struct launch_input *in, struct launch_fil
     if (gpus.failed)
         readme->failed = true;
     text_free (&gpus);
-    return ST_OK;
+    return write_het (in, f, readme, err);
 }
 
 const struct launcher launch_slurm = {
-    .target = {"slurm", "Slurm host file, multi-prog file and batch script"},
+    .target = {"slurm", "Slurm host file, multi-prog file and batch scripts"},
     .readme = "slurm/README",
-    .paths = {"slurm/hostfile", "slurm/job.sbatch", "slurm/multi-prog"},
+    .paths = {"slurm/hostfile", "slurm/job.sbatch", "slurm/het.sbatch",
+              "slurm/multi-prog"},
     .write = write_slurm,
 };

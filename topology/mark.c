@@ -63,6 +63,60 @@ enum status topology_mark_nodes (const struct topology_cluster *c, const char *l
     return st;
 }
 
+/* Separators become one comma each, in place; none is left at the ends.  Commas inside brackets
+ * belong to a name: n[1,3]. */
+static void join_lines (char *text)
+{
+    char *to = text;
+    bool gap = false;
+    int depth = 0;
+
+    for (const char *p = text; *p; p++) {
+        depth += *p == '[' ? 1 : *p == ']' ? -1 : 0;
+        if (strchr (" \t\r\n", *p) || (*p == ',' && depth <= 0)) {
+            gap = to > text;
+            continue;
+        }
+        if (gap)
+            *to++ = ',';
+        gap = false;
+        *to++ = *p;
+    }
+    *to = '\0';
+}
+
+enum status topology_hostlist_known (const struct topology_cluster *c, const char *file,
+                                     char *text, struct text *list, struct notes *notes,
+                                     struct error *err)
+{
+    const char *unknown = NULL;
+    char **names;
+    int n, others = 0;
+    enum status st;
+
+    join_lines (text);
+    if (*text == '\0')
+        return ST_OK;
+    st = topology_hostlist_expand (text, &names, &n, err);
+    if (st != ST_OK) {
+        err_prefix (err, "%s", file);
+        return st == ST_USAGE ? ST_INVALID : st;
+    }
+    for (int i = 0; i < n; i++) {
+        if (topology_node_of_host (c, names[i]) == -1) {
+            unknown = others++ ? unknown : names[i];
+            continue;
+        }
+        text_add (list, "%s%s", list->len > 0 ? "," : "", names[i]);
+    }
+    if (unknown)
+        notes_add (notes,
+                   "%s: %d of %d names are no nodes of the cluster %s, the first \"%s\"",
+                   file, others, n, c->name, unknown);
+    topology_hostlist_free (names);
+    return list->failed ? err_nomem (err) : ST_OK;
+}
+
 int topology_gpus_in_order (const struct topology_cluster *c, int most, int *gpu)
 {
     int n = 0;

@@ -346,6 +346,18 @@ enum status topology_hostlist_expand (const char *list, char ***names, int *n,
                                       struct error *err);
 void topology_hostlist_free (char **names);
 
+/** A host list of those nodes that the cluster has, out of the text of a file: host lists with
+ *  commas, blanks or new lines between them, as `sinfo -h -N -o %N` prints them.
+ *
+ *  @param[in]     file   its name, for messages
+ *  @param[in,out] text   is changed
+ *  @param[in,out] list   what is added; nothing where the cluster has none of them
+ *  @param[out]    notes  how many names the cluster does not have, and the first of them
+ *  @return ST_OK, ST_NOMEM, or ST_INVALID for a malformed list */
+enum status topology_hostlist_known (const struct topology_cluster *c, const char *file,
+                                     char *text, struct text *list, struct notes *notes,
+                                     struct error *err);
+
 /** Set marked[] of the nodes of a host list to value, or with "rack:LIST" of all nodes in
  *  racks or below switches of those names; a drained node is never marked.
  *

@@ -10,9 +10,10 @@
 # CUDA_VISIBLE_DEVICES is the node's planned GPUs in the order of their ranks, the same list
 # for all of them: device LOCAL_RANK is the planned one.  LINKWISE_VISIBLE=one shows each rank
 # its own GPU alone, with LOCAL_RANK=0 and LOCAL_WORLD_SIZE=1.  With gpu-numa.txt and numactl it
-# binds to the GPU's NUMA node (LINKWISE_NUMA=0 leaves that out).  LINKWISE_PLACEMENT=launcher
-# takes the launcher's own order instead of the map: a host's GPUs, without the drained ones, by
-# local rank.
+# binds to the GPU's NUMA node (LINKWISE_NUMA=0 leaves that out).  LINKWISE_PLACEMENT=host is for
+# launchers that cannot order ranks: whatever the launcher's rank, the process with local rank k is
+# the host's k-th rank of the map.  LINKWISE_PLACEMENT=launcher takes the launcher's own order
+# instead of the map: a host's GPUs, without the drained ones, by local rank.
 generation=
 here=$(dirname -- "$0")
 case $here in /*) ;; *) here=./$here ;; esac # awk takes lr=1/map.txt for an assignment
@@ -57,11 +58,47 @@ if [ "$1" = --host ]; then
     exit 0
 fi
 
+placement=${LINKWISE_PLACEMENT:-plan}
+case $placement in
+plan | host | launcher) ;;
+*) fail "LINKWISE_PLACEMENT: expected plan, host or launcher, found \"$placement\"" ;;
+esac
+
+# What the launcher tells of local rank (turn), ranks on the node (size) and all ranks (world).
+# Slurm's tasks per node stand in the order of the node list, which in a heterogeneous step is not
+# that of SLURM_NODEID: the node's own list of tasks is counted.
+told() {
+    if [ -n "${OMPI_COMM_WORLD_LOCAL_RANK:-}" ]; then
+        turn=$OMPI_COMM_WORLD_LOCAL_RANK size=${OMPI_COMM_WORLD_LOCAL_SIZE:-} world=${OMPI_COMM_WORLD_SIZE:-}
+    elif [ -n "${MPI_LOCALRANKID:-}" ]; then
+        turn=$MPI_LOCALRANKID size=${MPI_LOCALNRANKS:-} world=${PMI_SIZE:-}
+    else
+        turn=${SLURM_LOCALID:-} world=${SLURM_NTASKS:-}
+        size=$(printf '%s\n' "${SLURM_GTIDS:-}" | awk -F, '/^[0-9]+(,[0-9]+)*$/ { print NF }')
+    fi
+    case $turn,$size,$world in
+    ,* | *, | *,,* | *[!0-9,]* | *,*,*,*) fail "the launcher does not tell local rank, ranks on the node and ranks: found \"$turn\", \"$size\" and \"$world\"" ;;
+    esac
+}
+
 # An agent that starts ranks itself inherits the variables of the launcher around it.
 if [ -n "${LINKWISE_RANK:-}" ]; then
     rank=$LINKWISE_RANK
 elif [ -n "${TORCHELASTIC_RUN_ID:-}" ]; then
     rank=${RANK:-}
+elif [ "$placement" = host ]; then
+    told
+    host=$(own_name) || fail "$several"
+    host=${host:-$me}
+    read -r rank planned all <<E
+$(awk -v h="$host" -v turn="$turn" '
+        { all++ }
+        $2 "" == h { if (n++ == turn + 0) rank = $1 }
+        END { print rank == "" ? "-" : rank, n + 0, all + 0 }' "$here/map.txt")
+E
+    [ "$size" = "$planned" ] ||
+        fail "the launcher started $size ranks on $host, where the plan has $planned"
+    [ "$world" = "$all" ] || fail "the launcher started $world ranks, the plan has $all"
 else
     rank=${OMPI_COMM_WORLD_RANK:-${PMIX_RANK:-${PMI_RANK:-${SLURM_PROCID:-${RANK:-}}}}}
 fi
@@ -77,29 +114,14 @@ fi
 # What follows finds, beside the rank: world, host; the GPUs of the host's ranks in their order,
 # with commas; this rank's place among them (turn) and how many they are (size); the node's
 # place (node) among all (nodes), empty where the launcher does not tell.
-if [ "${LINKWISE_PLACEMENT:-plan}" = launcher ]; then
+if [ "$placement" = launcher ]; then
     host=$(own_name)
     host=${host:-$me}
+    told
     node='' nodes=''
-    if [ -n "${OMPI_COMM_WORLD_LOCAL_RANK:-}" ]; then
-        turn=$OMPI_COMM_WORLD_LOCAL_RANK size=${OMPI_COMM_WORLD_LOCAL_SIZE:-} world=${OMPI_COMM_WORLD_SIZE:-}
-    elif [ -n "${MPI_LOCALRANKID:-}" ]; then
-        turn=$MPI_LOCALRANKID size=${MPI_LOCALNRANKS:-} world=${PMI_SIZE:-}
-    else
-        turn=${SLURM_LOCALID:-} world=${SLURM_NTASKS:-} node=${SLURM_NODEID:-} nodes=${SLURM_STEP_NUM_NODES:-}
-        # Tasks of each node in their order: 2(x3),1 is 2,2,2,1.
-        size=$(awk -v tasks="${SLURM_STEP_TASKS_PER_NODE:-}" -v k="$node" 'BEGIN {
-            if (k == "") exit
-            for (n = split(tasks, run, ","); i < n; k -= times) {
-                split(run[++i], part, /[(x)]+/)
-                times = part[2] ? part[2] : 1
-                if (k < times) { print part[1]; exit }
-            }
-        }')
+    if [ -z "${OMPI_COMM_WORLD_LOCAL_RANK:-}${MPI_LOCALRANKID:-}" ]; then
+        node=${SLURM_NODEID:-} nodes=${SLURM_STEP_NUM_NODES:-}
     fi
-    case $turn,$size,$world in
-    ,* | *, | *,,* | *[!0-9,]* | *,*,*,*) fail "the launcher does not tell local rank, ranks on the node and ranks: found \"$turn\", \"$size\" and \"$world\"" ;;
-    esac
     [ -n "${MASTER_ADDR:-}" ] || fail 'MASTER_ADDR is not set'
     # A host that hosts.txt does not have is taken to have as many GPUs as ranks.
     hosts=$here/hosts.txt

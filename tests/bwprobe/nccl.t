@@ -105,6 +105,9 @@ planned 0.001
 ranks 4 --plan "$T/plan.json" -o "$T/links.json"
 ended 0 60 && grep -Eq '^tp +1 +4 +8 +8 +0' "$T/out.0"
 result $? "--plan measures rings inside a node" "$T/err.0"
+WORLD=4 ranks 3 --plan "$T/plan.json" --start-timeout 2 -o "$T/links.json"
+ended 4 60 && grep -qx "replace $(hostname) (GPU 3 alone falls short)" "$T/out.0"
+result $? "a GPU whose hops alone fall short is named" "$T/out.0"
 planned 100000
 ranks 4 --plan "$T/plan.json" --passes 1 -o "$T/links.json"
 ended 4 60 && grep -qx "replace $(hostname)" "$T/out.0" && grep -q '^8 of 8 hops are below 80 %' "$T/out.0"

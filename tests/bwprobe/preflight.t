@@ -20,6 +20,12 @@ cut -d' ' -f2 "$T/launch/map.txt" >"$T/hosts"
 sed 's/"node": *"h4"/"node": "h5"/' "$T/plan.json" >"$T/other.json"
 sed 's/"dp": *2/"dp": 4/' "$T/plan.json" >"$T/degrees.json"
 sed 's/"pp": *2,/"pp": 1,/; s/"dp": *2,/"dp": 4,/; s/"ep": *1,/"ep": 4,/' "$T/plan.json" >"$T/experts.json"
+python3 - "$T/plan.json" >"$T/fast.json" <<'P'
+import json, sys
+p = json.load (open (sys.argv[1]))
+p["cluster"]["links"]["inter"]["bandwidth_gb_per_s"] *= 10
+print (json.dumps (p))
+P
 head -c 3000 "$T/plan.json" >"$T/cut.json"
 sed 's/"gpu": *0/"gpu": 3/' "$T/plan.json" >"$T/gpu.json"
 
@@ -60,6 +66,7 @@ export OUT=$1
 probe clean --plan "$1/plan.json"
 probe dry --plan "$1/plan.json" --dry-run
 probe experts --plan "$1/experts.json"
+probe fast --plan "$1/fast.json" --passes 1
 probe brief --plan "$1/plan.json" --budget 1
 for bad in other degrees cut gpu; do
     probe $bad --plan "$1/$bad.json" --start-timeout 5
@@ -111,6 +118,9 @@ assert p["replace"] == [sys.argv[2]] and p["short"], p
 assert all (x["gb_per_s"] < 0.8 * x["expected_gb_per_s"] and x["groups"] in ("pp", "dp") for x in p["short"])
 P
 result $? "the links file says so too" "$T/why"
+ended fast 4 "a cluster file of another network" '^8 of 8 hops are below' 'nearly all hops fall short: no node is at fault'
+! grep -q ^replace "$T/fast.out"
+result $? "no node has to go for it" "$T/fast.out"
 ended lost 4 "a host that is not there" "^replace $(sed -n 2p "$T/hosts")\$" 'did not connect'
 ended other 1 "another host's plan" 'other.json: ranks\[[0-9]\]: planned on h5, but rank [0-9] of this job runs on h4'
 ended degrees 1 "degrees of other ranks" 'degrees.json: ranks: expected 8 ranks, as the degrees say, found 4'

@@ -20,6 +20,9 @@ expect 2 "huge number" "seq: expected" $plan "$C" llama-2-7b --seq 9999999999999
 expect 2 "more nodes than there are" "nodes 3: the cluster .* has 2" $plan "$C" llama-2-7b $job --nodes 3
 expect 2 "time limit 0" "time-limit: expected a number above 0" $plan "$C" llama-2-7b $job --time-limit 0
 expect 2 "effort 0" "effort: expected a whole number from 1 to 1000" $plan "$C" llama-2-7b $job --effort 0
+printf 'm1\n' >"$T/strange"
+expect 0 "unknown nodes of a file" 'strange: 1 of 1 names are no nodes' $plan "$C" llama-2-7b $job --exclude "@$T/strange"
+expect 2 "two lists from standard input" 'only one input' $plan "$C" llama-2-7b $job --only @- --exclude @-
 expect 2 "unknown node" 'only: the cluster .* has no node "m1"' $plan "$C" llama-2-7b $job --only m1
 expect 2 "malformed host list" 'only: host list' $plan "$C" llama-2-7b $job --only 'n[1-'
 expect 2 "unknown recompute" "recompute: expected none" $plan "$C" llama-2-7b $job --recompute much

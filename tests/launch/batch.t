@@ -29,7 +29,7 @@ rank=0
 for host in $([ -z "${SLURM_HOSTFILE:-}" ] || cat "$SLURM_HOSTFILE"); do
     name=n_$(echo "$host" | tr . _)
     eval "turn=\${$name:-0}; $name=\$((turn + 1))"
-    SLURM_PROCID=$rank SLURM_LOCALID=$turn SLURM_NTASKS=6 SLURM_NODEID=0 SLURM_STEP_TASKS_PER_NODE=$(grep -cx "$host" "$SLURM_HOSTFILE") LINKWISE_NODE=$host \
+    SLURM_PROCID=$rank SLURM_LOCALID=$turn SLURM_NTASKS=6 SLURM_NODEID=0 SLURM_GTIDS=$(awk -v h="$host" '$1 == h { printf "%s%d", n++ ? "," : "", NR - 1 }' "$SLURM_HOSTFILE") LINKWISE_NODE=$host \
         "$LINKWISE_DIR/exec.sh" sh -c 'echo "$RANK $LINKWISE_HOST $LINKWISE_GPU"'
     rank=$((rank + 1))
 done

@@ -159,11 +159,38 @@ expect 0 "openmpi: addresses and digits first" "8 ranks" $L emit "$T/names.json"
 $L plan "1x8 h100-sxm5-80g intra:370 + 1x4 h100-sxm5-80g intra:370 inter:48" llama-2-7b --seq 4096 --global-batch 12 --tp 4 --pp 1 --dp 3 -o "$T/mixed.json" >/dev/null
 expect 3 "kubernetes: nodes of two sizes" "n0 has 8 GPUs and n1 4; .*--only nodes of one size" $L emit "$T/mixed.json" --to kubernetes -d "$T/no"
 expect 0 "slurm: nodes of two sizes" "12 ranks" $L emit "$T/mixed.json" --to slurm -d "$T/mixed"
-! grep -rq 'gres=' "$T/mixed/slurm" "$T/mixed/README" && grep -q '^#SBATCH --exclusive' "$T/mixed/slurm/job.sbatch" &&
+! grep -rq --exclude=het.sbatch 'gres=' "$T/mixed/slurm" "$T/mixed/README" && grep -q '^#SBATCH --exclusive' "$T/mixed/slurm/job.sbatch" &&
     grep -q '^#SBATCH --gpus=12$' "$T/mixed/slurm/job.sbatch" && [ "$(grep -c -- 'srun -n 12 -m arbitrary --gpus=12 ' "$T/mixed/slurm/README")" = 2 ]
 result $? "... ask for all their GPUs, not for as many of each" "$T/mixed/slurm/README"
 grep -q '^#SBATCH --gres=gpu:2$' "$T/a/launch/slurm/job.sbatch" && grep -q -- '--gres=gpu:2 ' "$T/a/launch/slurm/README"
 result $? "... nodes of one size for that of each"
+[ "$(grep -c '^#SBATCH hetjob$' "$T/mixed/slurm/het.sbatch")" = 1 ] && [ "$(sed -n 's/^#SBATCH --\(nodelist\|ntasks\|ntasks-per-node\|gres\)=//p' "$T/mixed/slurm/het.sbatch" | paste -sd' ')" = "n0 8 8 gpu:8 n1 4 4 gpu:4" ] &&
+    grep -q 'sbatch slurm/het.sbatch PROGRAM' "$T/mixed/README" && [ ! -e "$T/a/launch/slurm/het.sbatch" ] && ! grep -q 'several types' "$T/mixed/README"
+result $? "... a heterogeneous job has a component for each, and nodes of one size need none" "$T/mixed/slurm/het.sbatch"
+kinds() { # N: a plan on nodes of 1 to N GPUs
+    $L plan "$(for i in $(seq "$1"); do printf '1x%d h100-sxm5-80g intra:370 %s' "$i" "$([ "$i" = "$1" ] || echo '+ ')"; done) inter:48" \
+        llama-2-7b --seq 1024 --global-batch $(($1 * ($1 + 1) / 2)) --tp 1 --pp 1 --dp $(($1 * ($1 + 1) / 2)) -o "$T/kinds.json" >/dev/null
+    rm -rf "$T/kinds" && $L emit "$T/kinds.json" --to slurm -d "$T/kinds"
+}
+expect 0 "slurm: eight kinds of nodes" "36 ranks" kinds 8
+[ "$(grep -c '^#SBATCH hetjob$' "$T/kinds/slurm/het.sbatch")" = 7 ] && grep -qx 'components=0-7' "$T/kinds/slurm/het.sbatch"
+result $? "... are eight components" "$T/kinds/slurm/het.sbatch"
+expect 0 "slurm: nine kinds of nodes" "45 ranks" kinds 9
+[ ! -e "$T/kinds/slurm/het.sbatch" ] && grep -q "of more than 8 kinds" "$T/kinds/slurm/README"
+result $? "... are too many: the README says so" "$T/kinds/slurm/README"
+
+# Groups are priced at their slowest GPU, so that the search keeps types apart where it may.
+while read -r says job; do
+    $L plan "2x8 h100 + 2x8 a100-sxm4-80g inter:25" $job -o "$T/types.json" >/dev/null 2>"$T/why"
+    $L emit "$T/types.json" --to slurm -d "$T/types" >>"$T/why" 2>&1
+    cat "$T/types/README" >>"$T/why"
+    grep -q "GPUs are of several types.  ${says//_/ }" "$T/types/README"
+    result $? "groups over two types of GPUs: $job" "$T/why"
+done <<'W'
+Each_tp,_cp_and_ep_group_is_of_one llama-2-13b --seq 32768 --global-batch 16 --cp 4
+Each_tp,_cp_and_ep_group_is_of_one mixtral-8x7b --seq 4096 --global-batch 64
+cp_groups_of_more_than_one:_4_of_4, llama-2-13b --seq 65536 --global-batch 16 --cp 8 --tp 4 --pp 1 --dp 1
+W
 [ ! -e "$T/no" ]
 result $? "nothing was written by any of the refusals"
 
@@ -248,7 +275,7 @@ result $? "... and the wrapper finds the last"
 
 # ---- folders ----
 whole() { # DIR: nothing but whole files of one plan, no temporary ones
-    ! find "$1" -name '*.??????' ! -name job.sbatch | grep -q . && [ -z "$(find "$1" -size 0 -type f)" ]
+    ! find "$1" -name '*.??????' ! -name '*.sbatch' | grep -q . && [ -z "$(find "$1" -size 0 -type f)" ]
 }
 cp -r "$T/a/launch" "$T/kept"
 expect 0 "the same plan again" "8 ranks" $L emit "$T/kept/plan.json" --to slurm -d "$T/kept"
@@ -348,7 +375,7 @@ if $CC -shared -fPIC -o "$T/kill.so" "$T/kill.c" -ldl 2>"$T/why"; then
         cp -r "$T/not-ended" "$T/killed"
         rc=$(killed $at "$T/killed")
         diff -r -x .linkwise-new "$T/not-ended" "$T/killed" >/dev/null || diff -r -x .linkwise-new "$T/after" "$T/killed" >/dev/null ||
-            (cd "$T/killed" && for script in "exec.sh true" "exec.sh --where" "each-node.sh env/node.sh true" "env/node.sh true" "torchrun/node.sh true" "slurm/job.sbatch true"; do
+            (cd "$T/killed" && for script in "exec.sh true" "exec.sh --where" "each-node.sh env/node.sh true" "env/node.sh true" "torchrun/node.sh true" "slurm/job.sbatch true" "slurm/het.sbatch true"; do
                 LINKWISE_RSH=true LINKWISE_ANY_HOST=1 LINKWISE_NODE=h1 RANK=0 timeout 10 sh ./$script >"$T/out" 2>&1 ||
                     grep -Eq "half written|not a folder that linkwise emitted|[Nn]o such file|cannot open|not found" "$T/out" || echo "$at: $script: $(cat "$T/out")"
                 ! timeout 10 env LINKWISE_ANY_HOST=1 LINKWISE_NODE=h1 RANK=0 sh ./exec.sh true 2>/dev/null || echo "$at: a mixture starts"

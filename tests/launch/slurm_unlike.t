@@ -20,6 +20,7 @@ expect 0 "emit" "6 ranks written" $LINKWISE emit "$T/plan.json" --to slurm -d "$
 
 printf '#!/bin/sh\n%s\n' 'echo "$RANK $(hostname) $LINKWISE_GPU $SLURM_STEP_GPUS $CUDA_VISIBLE_DEVICES $LOCAL_RANK $LOCAL_WORLD_SIZE $NODE_RANK $SLURM_LOCALID"' >"$T/launch/program"
 chmod +x "$T/launch/program"
+printf 'h2\nh4,head\n' >"$T/taken"
 cat >"$T/inside.sh" <<'S2'
 . tests/lib/hosts.sh
 . tests/lib/slurm.sh
@@ -40,8 +41,10 @@ for i in $(seq 50); do
     [ "$(sinfo -h -N -t drain,resv -o %N | wc -l)" = 2 ] && break
     sleep 0.3
 done
-$LINKWISE plan ../cluster.json llama-2-7b --seq 1024 --global-batch 24 --tp 2 --pp 1 --dp 3 \
-    --only "$(sinfo -h -N -p all -o '%N %t' | awk '$2 ~ /^(idle|alloc|mix|comp)$/ { print $1 }' | sort -u | paste -sd,)" -o ../free.json >../free.out 2>&1
+sinfo -h -N -p all -o '%N %t' | awk '$2 ~ /^(idle|alloc|mix|comp)$/ { print $1 }' |
+    $LINKWISE plan ../cluster.json llama-2-7b --seq 1024 --global-batch 24 --tp 2 --pp 1 --dp 3 --only @- -o ../free.json >../free.out 2>&1
+$LINKWISE plan ../cluster.json llama-2-7b --seq 1024 --global-batch 24 --tp 2 --pp 1 --dp 3 --exclude "@$1/taken" -o ../free2.json >>../free.out 2>&1
+scontrol show node >../nodes
 S2
 in_sandbox "$T/inside.sh" "$T" >"$T/sandbox.out" 2>&1
 
@@ -65,8 +68,21 @@ sort -n "$T/order.out" >"$T/order"
 result $? "the scheduler's order: no more ranks on a node than it has GPUs" "$T/why"
 grep -q "placing as planned" "$T/h1,h2.err" && ! grep -q "placing as planned" "$T/h3,h4.err"
 result $? "the plan's own nodes are known by their short names"
+on_free() {
+    python3 -c '
+import json, sys
+assert {r["node"][:2] for r in json.load(open(sys.argv[1]))["ranks"]} == {"h1", "h3"}' "$1" 2>>"$T/free.out"
+}
+on_free "$T/free.json"
+result $? "a plan on the nodes that sinfo says are neither drained nor reserved" "$T/free.out"
+on_free "$T/free2.json" && grep -q '/taken: 1 of 3 names are no nodes of the cluster lab, the first "head"' "$T/free.out"
+result $? "a plan without those in a file; others there are noted" "$T/free.out"
+$LINKWISE topo --from "$T/nodes" -o "$T/nodes.json" >"$T/why" 2>&1
 python3 -c '
 import json, sys
-assert {r["node"][:2] for r in json.load(open(sys.argv[1]))["ranks"]} == {"h1", "h3"}' "$T/free.json" 2>>"$T/free.out"
-result $? "a plan on the nodes that sinfo says are neither drained nor reserved" "$T/free.out"
+at = {n["name"]: (n["gpus"], n["state"], n.get("reason", "")) for n in json.load(open(sys.argv[1]))["nodes"]}
+print(at)
+assert [at[h][:2] for h in sorted(at)] == [(4, "ok"), (2, "drained"), (4, "ok"), (2, "drained")]
+assert at["h2"][2].startswith("test") and "RESERVED" in at["h4"][2]' "$T/nodes.json" >>"$T/why" 2>&1
+result $? "scontrol show node: drained and reserved nodes are not in use" "$T/why"
 done_testing

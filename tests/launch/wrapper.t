@@ -16,7 +16,7 @@ printf '0 b 7\n1 a 4\n2 a 0\n3 c 5\n4 a 2\n5 c 1\n' >"$T/uneven/map.txt"
 printf 'a 0 GPU-a0\na 2 GPU-a2\na 4 GPU-a4\nc 5 GPU-c5\n' >"$T/uneven/gpu-uuid.txt"
 printf '0 n1 0\n1 n1 1\n2 n2 0\n' >"$T/mig/map.txt"
 printf 'n1 0 MIG-a\nn1 1 MIG-b\nn2 0 GPU-c\n' >"$T/mig/gpu-uuid.txt"
-third='SLURM_NODEID=3 SLURM_STEP_NUM_NODES=6 SLURM_STEP_TASKS_PER_NODE=3(x2),1,2(x3)'
+third='SLURM_NODEID=3 SLURM_STEP_NUM_NODES=6 SLURM_GTIDS=6,7'
 
 for shell in sh bash; do
     run() { # WANT VARIABLES... -- COMMAND...: standard output and error
@@ -102,7 +102,7 @@ for shell in sh bash; do
     run '1,3 1' "... the host's GPUs that are not drained" SLURM_PROCID=7 SLURM_LOCALID=1 SLURM_NTASKS=12 $third MASTER_ADDR=m LINKWISE_PLACEMENT=launcher LINKWISE_NODE=n9 -- \
         sh -c 'echo "$CUDA_VISIBLE_DEVICES $LOCAL_RANK"'
     run 'exec.sh: the launcher started local rank 0 of 3 on n9, whose GPUs in .*/hosts.txt are 1,3' "... more ranks than GPUs" \
-        SLURM_PROCID=7 SLURM_LOCALID=0 SLURM_NTASKS=12 SLURM_NODEID=0 SLURM_STEP_TASKS_PER_NODE=3,2 MASTER_ADDR=m LINKWISE_PLACEMENT=launcher LINKWISE_NODE=n9 -- true
+        SLURM_PROCID=7 SLURM_LOCALID=0 SLURM_NTASKS=12 SLURM_NODEID=0 SLURM_GTIDS=7,8,9 MASTER_ADDR=m LINKWISE_PLACEMENT=launcher LINKWISE_NODE=n9 -- true
     run 'exec.sh: the launcher started local rank 2 of 2 on n9, .*' "... a local rank beyond their number" \
         SLURM_PROCID=7 SLURM_LOCALID=2 SLURM_NTASKS=12 $third MASTER_ADDR=m LINKWISE_PLACEMENT=launcher LINKWISE_NODE=n9 -- true
     rm "$T/d/hosts.txt"
@@ -110,11 +110,27 @@ for shell in sh bash; do
         run "exec.sh: the launcher does not tell local rank, ranks on the node and ranks: found .*" "... a local rank that is no number: $number" SLURM_PROCID=7 SLURM_LOCALID="$number" SLURM_NTASKS=12 $third MASTER_ADDR=m LINKWISE_PLACEMENT=launcher LINKWISE_NODE=n9 -- true
         run "exec.sh: the launcher does not tell local rank, ranks on the node and ranks: found .*" "... a size that is no number: $number" SLURM_PROCID=7 SLURM_LOCALID=1 SLURM_NTASKS="$number" $third MASTER_ADDR=m LINKWISE_PLACEMENT=launcher LINKWISE_NODE=n9 -- true
     done
-    for tasks in '' ,2 2,2 2x '2(x3' x; do
-        run 'exec.sh: the launcher does not tell .*' "... tasks of the nodes without the fourth: $tasks" SLURM_PROCID=7 SLURM_LOCALID=1 SLURM_NTASKS=12 SLURM_NODEID=3 SLURM_STEP_TASKS_PER_NODE="$tasks" \
+    for tasks in '' ,2 2, 2x '6;7' x; do
+        run 'exec.sh: the launcher does not tell .*' "... a node's tasks that are no list: $tasks" SLURM_PROCID=7 SLURM_LOCALID=1 SLURM_NTASKS=12 SLURM_NODEID=3 SLURM_GTIDS="$tasks" \
             MASTER_ADDR=m LINKWISE_PLACEMENT=launcher LINKWISE_NODE=n9 -- true
     done
     run 'exec.sh: the launcher does not tell .*' "... without a local rank" RANK=7 MASTER_ADDR=m LINKWISE_PLACEMENT=launcher LINKWISE_NODE=n9 -- true
+    in_turn() { # WANT NAME HOST TASKS VARIABLES...: by place on the host; its list of Slurm's tasks
+        run_in=uneven run "$1" "$2" LINKWISE_PLACEMENT=host LINKWISE_NODE="$3" SLURM_NTASKS=6 SLURM_GTIDS="$4" "${@:5}" -- \
+            sh -c 'echo "$RANK $LINKWISE_GPU $LOCAL_RANK $LOCAL_WORLD_SIZE $NODE_RANK $WORLD_SIZE $MASTER_ADDR $(LINKWISE_NODE='"$3 $T"'/uneven/exec.sh --where)"'
+    }
+    in_turn '1 4 0 3 1 6 b 1 a' "by place on the host: the first rank of its ranks" a 0,1,2 SLURM_PROCID=0 SLURM_LOCALID=0
+    in_turn '4 2 2 3 1 6 b 4 a' "... the third, under Slurm's rank 2" a 0,1,2 SLURM_PROCID=2 SLURM_LOCALID=2
+    in_turn '0 7 0 1 0 6 b 0 b' "... the plan's rank 0 under Slurm's rank 5" b 5 SLURM_PROCID=5 SLURM_LOCALID=0
+    in_turn '5 1 1 2 2 6 b 5 c' "... Open MPI's local rank before Slurm's" c 3 OMPI_COMM_WORLD_RANK=3 OMPI_COMM_WORLD_LOCAL_RANK=1 OMPI_COMM_WORLD_LOCAL_SIZE=2 OMPI_COMM_WORLD_SIZE=6 SLURM_LOCALID=0
+    in_turn '3 5 0 2 2 6 b 3 c' "... an agent's own rank before all" c '' LINKWISE_RANK=3
+    in_turn 'exec.sh: the launcher started 2 ranks on a, where the plan has 3' "... too few ranks on the host" a 0,1 SLURM_PROCID=0 SLURM_LOCALID=0
+    in_turn 'exec.sh: the launcher started 2 ranks on b, where the plan has 1' "... too many" b 0,1 SLURM_PROCID=0 SLURM_LOCALID=0
+    in_turn 'exec.sh: the launcher started 2 ranks on z, where the plan has 0' "... a host without any" z 0,1 SLURM_PROCID=0 SLURM_LOCALID=0
+    in_turn 'exec.sh: the launcher started 4 ranks, the plan has 6' "... too few of all" b 0 SLURM_PROCID=0 SLURM_LOCALID=0 SLURM_NTASKS=4
+    in_turn 'exec.sh: no rank: .*' "... a local rank beyond the host's" b 0 SLURM_PROCID=0 SLURM_LOCALID=1
+    in_turn 'exec.sh: the launcher does not tell .*' "... no local rank" b 0 SLURM_PROCID=0
+    run 'exec.sh: LINKWISE_PLACEMENT: expected plan, host or launcher, found "hosts"' "a placement that is none" RANK=0 LINKWISE_PLACEMENT=hosts LINKWISE_NODE=n1 -- true
     cp -r "$T/d" "$T/lr=1 a'b"
     for from in "lr=1 a'b/" "./lr=1 a'b/" "$T/lr=1 a'b/"; do
         (cd "$T" && env -i PATH="$PATH" RANK=1 LINKWISE_NODE=n2 $shell "${from}exec.sh" sh -c "$place" </dev/null) >"$T/out" 2>&1

@@ -63,7 +63,7 @@ C
         "$HOSTS_RSH" "$h" "exec slurmd -D -f $SLURM_CONF -N $h" >"$slurm/log/$h.out" 2>&1 &
     done
     for i in $(seq 100); do
-        [ "$(sinfo -h -N -t idle -o %N 2>/dev/null | wc -l)" = $# ] && return
+        [ "$(sinfo -h -N -t idle -o %N 2>/dev/null | sort -u | wc -l)" = $# ] && return
         sleep 0.2
     done
     cat "$slurm"/log/*

@@ -271,6 +271,37 @@ static const struct good goods[] = {
               {"nodes.1.gpus", "4"},
               {"nodes.1.state", "\"ok\""},
               {"nodes.2.gpus", "0"}}},
+    {.name = "scontrol: states that take no jobs",
+     .format = "slurm-nodes",
+     .text =
+         "NodeName=a State=IDLE+RESERVED\nNodeName=b State=IDLE+MAINTENANCE+RESERVED\n"
+         "NodeName=c State=IDLE*+CLOUD\nNodeName=d State=DOWN+INVALID_REG\n"
+         "NodeName=e State=idle$\nNodeName=f State=UNKNOWN\n"
+         "NodeName=g State=ALLOCATED+REBOOT_ISSUED Reason=kernel\n",
+     .note = NULL,
+     .want = {{"nodes.0.state", "\"drained\""},
+              {"nodes.0.reason", "\"IDLE+RESERVED\""},
+              {"nodes.1.state", "\"drained\""},
+              {"nodes.2.state", "\"drained\""},
+              {"nodes.3.state", "\"drained\""},
+              {"nodes.4.state", "\"drained\""},
+              {"nodes.5.state", "\"drained\""},
+              {"nodes.6.reason", "\"kernel\""}}},
+    {.name = "scontrol: states that do",
+     .format = "slurm-nodes",
+     .text =
+         "NodeName=a State=IDLE+PLANNED\nNodeName=b State=MIXED+CLOUD\n"
+         "NodeName=c State=IDLE+DYNAMIC_FUTURE\nNodeName=d State=ALLOCATED+COMPLETING\n"
+         "NodeName=e State=IDLE#\nNodeName=f State=MIXED+REBOOT_REQUESTED\n"
+         "NodeName=g State=IDLE-\n",
+     .note = NULL,
+     .want = {{"nodes.0.state", "\"ok\""},
+              {"nodes.1.state", "\"ok\""},
+              {"nodes.2.state", "\"ok\""},
+              {"nodes.3.state", "\"ok\""},
+              {"nodes.4.state", "\"ok\""},
+              {"nodes.5.state", "\"ok\""},
+              {"nodes.6.state", "\"ok\""}}},
     {.name = "ibnetdiscover",
      .format = "ibnetdiscover",
      .text = "#\n# Topology file: generated\n#\nvendid=0x2c9\n"

@@ -192,12 +192,65 @@ static void host_lists (void **state)
     }
 }
 
+/* Lists out of files: names of the cluster alone, in their order. */
+static void host_files (void **state)
+{
+    static const struct {
+        const char *text, *list, *note;
+    } good[] = {
+        {"n1\nn0\n", "n1,n0", NULL},
+        {" n0\r\n\r\nn2, n3 \t", "n0,n2,n3", NULL},
+        {"n[0,2-3]\nn1", "n0,n2,n3,n1", NULL},
+        {"n0\nx1\nn0\nx2\n", "n0,n0",
+         "f: 2 of 4 names are no nodes of the cluster 4x2 h100, the first \"x1\""},
+        {"n1.lab.example", "n1.lab.example", NULL},
+        {"x", "",
+         "f: 1 of 1 names are no nodes of the cluster 4x2 h100, the first \"x\""},
+        {" ,\n,", "", NULL},
+        {"", "", NULL},
+    };
+    static const char *const bad[] = {"n[0",   "n0]\n",
+                                      "-x",      "n0;n1", "\x1b[1m"};
+    struct topology_cluster *c = cluster_of ("4x2 h100");
+    (void) state;
+
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        struct text list = {0};
+        struct notes notes = {.n = 0};
+        struct error err = {""};
+        char *text = strdup (good[i].text);
+
+        ok (topology_hostlist_known (c, "f", text, &list, &notes, &err), &err);
+        assert_string_equal (text_str (&list), good[i].list);
+        assert_int_equal (notes.n, good[i].note != NULL);
+        if (good[i].note)
+            assert_string_equal (notes.line[0], good[i].note);
+        notes_free (&notes);
+        text_free (&list);
+        free (text);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct text list = {0};
+        struct error err = {""};
+        char *text = strdup (bad[i]);
+
+        if (topology_hostlist_known (c, "f", text, &list, NULL, &err) != ST_INVALID)
+            fail_msg ("\"%s\" was accepted", bad[i]);
+        assert_int_equal (strncmp (err.text, "f: host list: ", 14), 0);
+        assert_null (strchr (err.text, 27));
+        text_free (&list);
+        free (text);
+    }
+    topology_cluster_destroy (c);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (plain),     cmocka_unit_test (mixed),
         cmocka_unit_test (bad_lines), cmocka_unit_test (nominal),
-        cmocka_unit_test (spellings), cmocka_unit_test (host_lists)};
+        cmocka_unit_test (spellings), cmocka_unit_test (host_lists),
+        cmocka_unit_test (host_files)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

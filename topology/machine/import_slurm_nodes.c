@@ -74,17 +74,41 @@ static enum status read_gres (struct reading *r, const char *gres)
     return ST_OK;
 }
 
-/* A node that takes no jobs is drained, whichever way Slurm says it. */
+/* Words and marks of a node that takes no jobs of everybody (sinfo(1), "NODE STATE CODES").
+ * Others keep it in use: PLANNED is for a job that waits, REBOOT_REQUESTED for when it is idle,
+ * DYNAMIC_FUTURE for one that has come. */
+static bool is_out (const char *word, size_t n)
+{
+    static const char *const out[] = {
+        "DRAIN",        "DRAINED",     "DRAINING",      "DOWN",     "ERROR",
+        "FAIL",         "FAILING",     "FUTURE",        "INVAL",    "INVALID_REG",
+        "MAINT",        "MAINTENANCE", "NO_RESPOND",    "RESERVED", "NOT_RESPONDING",
+        "POWERED_DOWN", "POWER_DOWN",  "POWERING_DOWN", "UNKNOWN",  "REBOOT_ISSUED"};
+    size_t letters = strcspn (word, "*~#!%$@^-+");
+
+    if (strcspn (word, "*~!%$^") < n)
+        return true;
+    for (size_t i = 0; i < sizeof out / sizeof *out; i++)
+        if (strlen (out[i]) == letters && strncasecmp (word, out[i], letters) == 0)
+            return true;
+    return false;
+}
+
+/* A node that takes no jobs is drained, whichever way Slurm says it (BASE+FLAG+FLAG); without a
+ * reason of its own the state is one. */
 static void read_state (struct reading *r, const char *state)
 {
-    static const char *const out[] = {"DRAIN",  "DOWN",        "FAIL",
-                                      "MAINT",  "ERROR",       "NOT_RESPONDING",
-                                      "FUTURE", "POWERED_DOWN"};
-    bool drained = strchr (state, '*') != NULL; /* not responding */
+    bool drained = false;
 
-    for (size_t i = 0; i < sizeof out / sizeof *out; i++)
-        drained = drained || strcasestr (state, out[i]);
+    for (const char *p = state; *p && !drained;) {
+        size_t n = strcspn (p, "+");
+
+        drained = is_out (p, n);
+        p += n + (p[n] == '+');
+    }
     json_object_set_new (r->node, "state", json_string (drained ? "drained" : "ok"));
+    if (drained && !json_object_get (r->node, "reason"))
+        json_object_set_new (r->node, "reason", json_string (state));
 }
 
 static enum status begin_node (struct reading *r, const char *name)

@@ -385,6 +385,17 @@ static int complain (const struct start *s, enum status st, const struct error *
     return status_exit_code (st);
 }
 
+/* Help that did not reach its reader is no success; argp prints it and exits. */
+static bool has_begun;
+
+static void flush_help (void)
+{
+    if (has_begun || (fflush (stdout) == 0 && !ferror (stdout)))
+        return;
+    fputs ("bwprobe: standard output: write error\n", stderr);
+    _exit (1);
+}
+
 /* After a fault MPI_Finalize would wait for those who are lost. */
 static void leave (const struct start *s, int code, bool faults)
 {
@@ -398,6 +409,8 @@ static void leave (const struct start *s, int code, bool faults)
 
 int main (int argc, char **argv)
 {
+    atexit (flush_help);
+
     struct options o = read_options (argc, argv);
     struct station *station = calloc (1, sizeof *station);
     struct start start = {.size = 0};
@@ -408,6 +421,7 @@ int main (int argc, char **argv)
     bool thread = false, faults = true;
     int code = 1;
 
+    has_begun = true;
     if (st == ST_OK)
         st = start_find (&argc, &argv, o.port, &start, &err);
     if (st != ST_OK) {

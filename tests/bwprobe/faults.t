@@ -190,6 +190,7 @@ expect 2 "a bad transport" "transport: unknown word" probe --transport pigeon
 expect 2 "a rank above the size" "RANK is 4, but WORLD_SIZE is 4" \
     env RANK=4 WORLD_SIZE=4 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port "$BWPROBE"
 expect 0 "--help" "Exit codes" probe --help
+expect 1 "... on a full disk" "standard output: write error" bash -c "$BWPROBE --help >/dev/full"
 expect 0 "--version" "^bwprobe [0-9]" probe --version
 ! ldd "$BWPROBE" | grep -qi glpk
 result $? "no GPL library is linked"

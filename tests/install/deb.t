@@ -6,6 +6,7 @@
 [ "$(id -u)" = 0 ] || skip_all "not root: a clean root is made by debootstrap"
 needs debootstrap debootstrap
 needs debhelper dh
+needs dh-python dh_python3
 needs dpkg-dev dpkg-buildpackage
 needs lintian lintian
 git rev-parse HEAD >"$T/out" 2>&1 || skip_all "packages are made of a commit, and this is none of git's"

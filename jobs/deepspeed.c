@@ -28,50 +28,18 @@ static const struct jobs_key keys[] = {
     {"activation_checkpointing.number_checkpoints", NULL},
     {NULL, NULL}};
 
-static const char *const harmless[] = {"optimizer.",
-                                       "scheduler.",
-                                       "steps_per_print",
-                                       "wall_clock",
-                                       "gradient_clipping",
-                                       "fp16.",
-                                       "bf16.",
-                                       "wandb",
-                                       "tensorboard",
-                                       "csv_monitor",
-                                       "comet",
-                                       "monitor",
-                                       "flops_prof",
-                                       "comms_logger",
-                                       "dump_state",
-                                       "prescale",
-                                       "memory_breakdown",
-                                       "aio.",
-                                       "checkpoint",
-                                       "data_types",
-                                       "communication_data_type",
-                                       "zero_allow_untested",
-                                       "zero_force_ds_cpu_optimizer",
-                                       "zero_optimization.overlap_comm",
-                                       "zero_optimization.contiguous_gradients",
-                                       "zero_optimization.allgather",
-                                       "zero_optimization.reduce",
-                                       "zero_optimization.sub_group_size",
-                                       "zero_optimization.stage3_",
-                                       "zero_optimization.round_robin",
-                                       "autotuning",
-                                       "seed",
-                                       "activation_checkpointing.profile",
-                                       "activation_checkpointing.synchronize",
-                                       "activation_checkpointing.contiguous",
-                                       "data_efficiency",
-                                       "curriculum",
-                                       "elasticity",
-                                       "zero_optimization.load_from",
-                                       "zero_optimization.ignore_unused",
-                                       "gradient_pre",
-                                       "zero_optimization.offload_optimizer.pin",
-                                       "zero_optimization.offload_param.pin",
-                                       NULL};
+static const char harmless[] =
+    "optimizer. scheduler. steps_per_print wall_clock gradient_clipping fp16. bf16. "
+    "wandb tensorboard csv_monitor comet monitor flops_prof comms_logger dump_state "
+    "prescale memory_breakdown aio. checkpoint data_types communication_data_type "
+    "zero_allow_untested zero_force_ds_cpu_optimizer zero_optimization.overlap_comm "
+    "zero_optimization.contiguous_gradients zero_optimization.allgather "
+    "zero_optimization.reduce zero_optimization.sub_group_size "
+    "zero_optimization.stage3_ zero_optimization.round_robin autotuning seed "
+    "activation_checkpointing.profile activation_checkpointing.synchronize "
+    "activation_checkpointing.contiguous data_efficiency curriculum elasticity "
+    "zero_optimization.load_from zero_optimization.ignore_unused gradient_pre "
+    "zero_optimization.offload_optimizer.pin zero_optimization.offload_param.pin";
 
 static void add_member (struct text *way, const char *key, size_t len)
 {

@@ -18,15 +18,20 @@
 
 /* ---- what a key states ---- */
 
-static bool is_harmless (const char *const *list, const char *key)
+/* @param word  of n characters, as struct jobs_dialect has them */
+static bool stands_for (const char *word, size_t n, const char *key)
 {
-    for (; list && *list; list++) {
-        size_t n = strlen (*list);
+    if (word[0] == '*')
+        return memmem (key, strlen (key), word + 1, n - 1) != NULL;
+    return word[n - 1] == '=' ? strlen (key) == n - 1 && strncmp (key, word, n - 1) == 0
+                              : strncmp (key, word, n) == 0;
+}
 
-        if ((*list)[0] == '*' ? strstr (key, *list + 1) != NULL
-            : (*list)[n - 1] == '='
-                ? strlen (key) == n - 1 && strncmp (key, *list, n - 1) == 0
-                : strncmp (key, *list, n) == 0)
+static bool is_harmless (const char *words, const char *key)
+{
+    for (size_t n; words && *words; words += n + strspn (words + n, " ")) {
+        n = strcspn (words, " ");
+        if (stands_for (words, n, key))
             return true;
     }
     return false;

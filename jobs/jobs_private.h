@@ -72,9 +72,9 @@ struct jobs_dialect {
     const char *framework;           /* as runs files spell it */
     const struct jobs_dialect *like; /* whose options it has besides; or NULL */
     const struct jobs_key *keys;     /* up to a NULL key */
-    /** Options of no matter, up to NULL: words that they begin with, with a '*' in front that are
-     *  within, with a '=' behind whole. */
-    const char *const *harmless;
+    /** Options of no matter: words with blanks between that they begin with, with a '*' in front
+     *  that are within, with a '=' behind whole; or NULL. */
+    const char *harmless;
     /** A key as the table has it, in place; NULL: it is already. */
     void (*normalise) (char *key);
     bool reserved; /* its runs' peaks are what the allocator reserved */

@@ -37,43 +37,16 @@ static const struct jobs_key keys[] = {
     {"global-batch-size", "global_batch"}, /* printed */
     {NULL, NULL}};
 
-static const char *const harmless[] = {"checkpoints.",
-                                       "data_stages.",
-                                       "data.",
-                                       "general.",
-                                       "lighteval",
-                                       "logging.",
-                                       "profiler",
-                                       "tokenizer.",
-                                       "metrics_logging",
-                                       "s3_upload",
-                                       "optimizer.accumulate_grad_in_fp32",
-                                       "optimizer.clip_grad",
-                                       "optimizer.learning_rate",
-                                       "optimizer.optimizer_factory",
-                                       "optimizer.weight_decay",
-                                       "model.init_method",
-                                       "model.ddp_bucket",
-                                       "model.make_vocab",
-                                       MODEL "bos",
-                                       MODEL "eos",
-                                       MODEL "pad",
-                                       MODEL "initializer",
-                                       MODEL "max_position",
-                                       MODEL "rms_norm_eps",
-                                       MODEL "rope",
-                                       MODEL "use_cache",
-                                       MODEL "pretraining_tp",
-                                       MODEL "sliding_window_size",
-                                       MODEL "flex",
-                                       MODEL "z_loss",
-                                       MODEL "no_rope",
-                                       "parallelism.tp_linear_async",
-                                       "parallelism.tp_recompute_allgather",
-                                       "tokens.train_steps",
-                                       "tokens.limit",
-                                       "tokens.val_check",
-                                       NULL};
+static const char harmless[] =
+    "checkpoints. data_stages. data. general. lighteval logging. profiler tokenizer. "
+    "metrics_logging s3_upload optimizer.accumulate_grad_in_fp32 optimizer.clip_grad "
+    "optimizer.learning_rate optimizer.optimizer_factory optimizer.weight_decay "
+    "model.init_method model.ddp_bucket model.make_vocab parallelism.tp_linear_async "
+    "parallelism.tp_recompute_allgather tokens.train_steps tokens.limit "
+    "tokens.val_check " MODEL "bos " MODEL "eos " MODEL "pad " MODEL "initializer " MODEL
+    "max_position " MODEL "rms_norm_eps " MODEL "rope " MODEL "use_cache " MODEL
+    "pretraining_tp " MODEL "sliding_window_size " MODEL "flex " MODEL "z_loss " MODEL
+    "no_rope";
 
 static enum status finish (struct jobs_reading *r)
 {

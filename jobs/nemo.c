@@ -30,85 +30,18 @@ static const struct jobs_key keys[] = {
     {"moe-shared-expert-intermediate-size", NULL},
     {NULL, NULL}};
 
-static const char *const harmless[] = {"exp-manager.",
-                                       "trainer.",
-                                       "restore-from",
-                                       "data.",
-                                       "dataset.",
-                                       "tokenizer",
-                                       "optim.",
-                                       "optimizer.",
-                                       "scheduler.",
-                                       "logger.",
-                                       "checkpoint.",
-                                       "rng.",
-                                       "nsys-profile",
-                                       "native-amp",
-                                       "hysteresis",
-                                       "apex-",
-                                       "onnx-",
-                                       "megatron-amp",
-                                       "grad-",
-                                       "gradient-",
-                                       "get-attention",
-                                       "fp32-residual",
-                                       "fp16-lm",
-                                       "do-layer-norm",
-                                       "pre-process",
-                                       "post-process",
-                                       "persist-layer",
-                                       "headscale",
-                                       "transformer-block",
-                                       "normalize-attention",
-                                       "attention-type",
-                                       "batch-p2p",
-                                       "overlap-p2p",
-                                       "resume-from",
-                                       "sync-batch",
-                                       "num-micro-batches-with-partial",
-                                       "activations-checkpoint-layers",
-                                       "transformer-engine",
-                                       "reduce-amax",
-                                       "use-emha",
-                                       "seq-len-interpolation",
-                                       "use-scaled",
-                                       "ffn-dropout",
-                                       "ub-tp",
-                                       "defer-",
-                                       "profiling.",
-                                       "dist.",
-                                       "ft.",
-                                       "nvrx",
-                                       "validation.",
-                                       "inprocess",
-                                       "straggler",
-                                       "rerun",
-                                       "peft",
-                                       "comm-overlap.",
-                                       "mixed-precision.",
-                                       "ddp.",
-                                       "train.",
-                                       "run.",
-                                       "bos-",
-                                       "eos-",
-                                       "cuda-graph",
-                                       "enable-cuda-graph",
-                                       "hf-",
-                                       "generation",
-                                       "cluster.",
-                                       "autocast",
-                                       "num-layers-in-first",
-                                       "use-te-rng",
-                                       "bf16=",
-                                       "results",
-                                       "env-vars",
-                                       "srun",
-                                       "stages",
-                                       "exec",
-                                       "init.",
-                                       "fp8-",
-                                       "kv-cache",
-                                       NULL};
+static const char harmless[] =
+    "exp-manager. trainer. restore-from data. dataset. tokenizer optim. optimizer. "
+    "scheduler. logger. checkpoint. rng. nsys-profile native-amp hysteresis apex- onnx- "
+    "megatron-amp grad- gradient- get-attention fp32-residual fp16-lm do-layer-norm "
+    "pre-process post-process persist-layer headscale transformer-block "
+    "normalize-attention attention-type batch-p2p overlap-p2p resume-from sync-batch "
+    "num-micro-batches-with-partial transformer-engine reduce-amax use-emha "
+    "seq-len-interpolation use-scaled ffn-dropout ub-tp defer- profiling. dist. ft. "
+    "nvrx validation. inprocess straggler rerun comm-overlap. mixed-precision. ddp. "
+    "train. run. bos- eos- hf- generation cluster. autocast use-te-rng bf16= results "
+    "env-vars srun stages exec init. kv-cache fp8-amax fp8-interval fp8-margin "
+    "fp8-wgrad";
 
 /* "model.config.num_layers" as "num-layers": sections that do not tell options apart go. */
 static void normalise (char *key)

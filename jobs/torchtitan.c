@@ -39,45 +39,16 @@ static const struct jobs_key keys[] = {
     {"world-size", "gpus"}, /* printed */
     {NULL, NULL}};
 
-static const char *const harmless[] = {"job.",
-                                       "profiling.",
-                                       "metrics.",
-                                       "checkpoint.",
-                                       "optimizer.",
-                                       "lr_scheduler.",
-                                       "comm.",
-                                       "validation.",
-                                       "float8.",
-                                       "quantize.",
-                                       "memory_estimation.",
-                                       "fault_tolerance.",
-                                       "experimental.custom",
-                                       "model.hf_assets",
-                                       "model.tokenizer",
-                                       "model.norm_type",
-                                       "model.print",
-                                       "training.dataset",
-                                       "training.steps",
-                                       "training.max_norm",
-                                       "training.seed",
-                                       "training.gc_freq",
-                                       "training.deterministic",
-                                       "training.warmup",
-                                       "training.mixed_precision_reduce",
-                                       "training.compile",
-                                       "compile.",
-                                       "debug.",
-                                       "activation_checkpoint.per_op",
-                                       "activation_checkpoint.early",
-                                       "mx.",
-                                       "parallelism.enable_async_tensor_parallel",
-                                       "parallelism.disable_loss_parallel",
-                                       "parallelism.fsdp_reshard",
-                                       "parallelism.enable_compiled",
-                                       "*rotate_method",
-                                       "experimental.enable_async",
-                                       "parallelism.module_fqns",
-                                       NULL};
+static const char harmless[] =
+    "job. profiling. metrics. checkpoint. optimizer. lr_scheduler. comm. validation. "
+    "float8. memory_estimation. fault_tolerance. experimental.custom model.hf_assets "
+    "model.tokenizer model.norm_type model.print training.dataset training.steps "
+    "training.max_norm training.seed training.gc_freq training.deterministic "
+    "training.warmup training.mixed_precision_reduce training.compile compile. debug. "
+    "activation_checkpoint.per_op activation_checkpoint.early "
+    "parallelism.enable_async_tensor_parallel parallelism.disable_loss_parallel "
+    "parallelism.fsdp_reshard parallelism.enable_compiled *rotate_method "
+    "experimental.enable_async parallelism.module_fqns";
 
 /* "llama3" of flavour "8B" is the preset llama-3-8b. */
 static bool find_model (struct jobs_reading *r)

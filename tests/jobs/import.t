@@ -104,6 +104,13 @@ has layers=40 ffn=13824 seq=4096 gpus=32 tp=4 pp=4 dp=2 sp=1 zero=1 recompute=se
     precision=bf16 framework=nemo
 is "d['measured']['lines'] == 2" # the last line has no end
 is "[u['option'] for u in d['unknown']] == ['model.cpu_offloading']"
+# What changes time or memory is never passed over in silence.
+sed 's/^model:/&\n  peft:\n    peft_scheme: lora\n  enable_cuda_graph: true/' $F/nemo.yaml >"$T/nemo.yaml"
+row "$T/nemo.yaml" $F/nemo.log --gpu h100
+is "[u['option'] for u in d['unknown']] == ['model.peft.peft_scheme', 'model.enable_cuda_graph', 'model.cpu_offloading']"
+sed 's/--optimizer-cpu-offload/& --hybrid-override-pattern M-M* --main-grads-dtype bf16/' $F/llama-8b.sh >"$T/hybrid.sh"
+row "$T/hybrid.sh" $F/llama-8b.log
+is "[u['option'] for u in d['unknown']] == ['optimizer-cpu-offload', 'hybrid-override-pattern', 'main-grads-dtype']"
 row $F/bridge.yaml --gpus 8 --gpu h100
 has model=llama-3-8b cp=2 dp=4 zero=1 framework=megatron-bridge
 

@@ -128,11 +128,11 @@ for kind in o["groups"].split(","):
         communicator(count, g[::-1] if o["reverse"] and kind != "world" else g)
 os.makedirs(folder, exist_ok=True)
 if o["files"]:
-    todo = [r for r in range(len(rank)) for _ in lines[r]]
-    random.shuffle(todo)
+    order = [r for r in range(len(rank)) for _ in lines[r]]
+    random.shuffle(order)
     at = [0] * len(rank)
     with open(os.path.join(folder, "all.log"), "a") as f:
-        for r in todo:
+        for r in order:
             f.write(lines[r][at[r]] + "\n")
             at[r] += 1
 else:

@@ -79,15 +79,12 @@ enum status api_emit (const struct linkwise_plan *p, const char *to, const char 
                       struct error *err);
 
 /** Cluster-wide GPU of each rank on a cluster.
- *  @param[out] gpu  free it
+ *  @param[out] gpu    free it
+ *  @param      notes  ranks that are on drained nodes
  *  @return ST_OK, ST_NOMEM, or ST_INVALID naming the rank that has none */
 enum status api_plan_gpus (const struct linkwise_plan *p,
                            const struct topology_cluster *c, int **gpu,
-                           struct error *err);
-
-/** Note the ranks that are on drained nodes of the plan's cluster. */
-void api_note_drained (const struct linkwise_plan *p, const int *gpu,
-                       struct notes *notes);
+                           struct notes *notes, struct error *err);
 
 /** Note where fewer nodes can be used than were asked for (0: nobody asked).
  *  @param[in] p  after mapper_choose_nodes */

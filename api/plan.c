@@ -228,26 +228,12 @@ enum linkwise_status linkwise_plan_rank (const struct linkwise_plan *plan, int r
 
 /* ---- what it costs ---- */
 
-enum status api_plan_gpus (const struct linkwise_plan *p,
-                           const struct topology_cluster *c, int **gpu, struct error *err)
+static void note_drained (const struct workload_plan *p, const struct topology_cluster *c,
+                          const int *gpu, struct notes *notes)
 {
-    int *list = calloc ((size_t) p->plan.n_ranks, sizeof *list);
-    enum status st =
-        list ? costmodel_plan_gpus (&p->plan, c, list, err) : err_nomem (err);
-
-    if (st == ST_OK)
-        *gpu = list;
-    else
-        free (list);
-    return st;
-}
-
-void api_note_drained (const struct linkwise_plan *p, const int *gpu, struct notes *notes)
-{
-    const struct topology_cluster *c = p->cluster->c;
     int said = -1; /* ranks of one node mostly follow each other */
 
-    for (int r = 0; r < p->plan.n_ranks; r++) {
+    for (int r = 0; r < p->n_ranks; r++) {
         int node = c->node_of_gpu[gpu[r]];
 
         if (c->node[node].drained && node != said)
@@ -255,6 +241,23 @@ void api_note_drained (const struct linkwise_plan *p, const int *gpu, struct not
                        c->node[node].name);
         said = node;
     }
+}
+
+enum status api_plan_gpus (const struct linkwise_plan *p,
+                           const struct topology_cluster *c, int **gpu,
+                           struct notes *notes, struct error *err)
+{
+    int *list = calloc ((size_t) p->plan.n_ranks, sizeof *list);
+    enum status st =
+        list ? costmodel_plan_gpus (&p->plan, c, list, err) : err_nomem (err);
+
+    if (st != ST_OK) {
+        free (list);
+        return st;
+    }
+    note_drained (&p->plan, c, list, notes);
+    *gpu = list;
+    return ST_OK;
 }
 
 void api_note_nodes (const struct mapper_problem *p, int asked, struct notes *notes)
@@ -288,7 +291,7 @@ enum linkwise_status linkwise_plan_estimate (const struct linkwise_plan *plan,
     priced = api_plan_priced (plan, cluster_for (plan, cluster));
     st = api_cost_model (cost_model, &priced.kind, api_error (err));
     if (st == ST_OK)
-        st = api_plan_gpus (plan, priced.cluster, &gpu, api_error (err));
+        st = api_plan_gpus (plan, priced.cluster, &gpu, NULL, api_error (err));
     if (st == ST_OK)
         st = api_price (&priced, gpu, out, api_error (err));
     if (st == ST_OK && !cluster && !cost_model) {
@@ -312,7 +315,7 @@ enum linkwise_status linkwise_plan_memory (const struct linkwise_plan *plan,
     API_NEED (plan);
     API_SIZED (out);
     c = plan->cluster->c;
-    st = api_plan_gpus (plan, c, &gpu, api_error (err));
+    st = api_plan_gpus (plan, c, &gpu, NULL, api_error (err));
     if (st != ST_OK)
         return (enum linkwise_status) st;
     problem = api_plan_problem (plan, c);
@@ -485,7 +488,7 @@ enum status api_emit (const struct linkwise_plan *p, const char *to, const char 
 {
     json_t *doc = NULL;
     int *gpu = NULL;
-    enum status st = api_plan_gpus (p, p->cluster->c, &gpu, err);
+    enum status st = api_plan_gpus (p, p->cluster->c, &gpu, notes, err);
 
     if (st == ST_OK)
         st = portable (p, &doc, err);
@@ -497,7 +500,6 @@ enum status api_emit (const struct linkwise_plan *p, const char *to, const char 
                                                .linkwise = program,
                                                .to = to};
 
-        api_note_drained (p, gpu, notes);
         st = launch_emit (&request, folder, refused, err);
     }
     json_decref (doc);

@@ -311,20 +311,14 @@ enum status check_plan (const struct workload_plan *p, const struct topology_clu
                         const struct workload_profile *profile, struct check_report *r,
                         struct error *err)
 {
-    struct costmodel_problem problem = {.model = &p->model,
-                                        .job = &p->job,
-                                        .config = &p->config,
-                                        .profile = profile,
-                                        .cluster = c,
-                                        .layers = p->layers_per_stage,
-                                        .chunks = p->layers_per_chunk,
-                                        .kind = kind_of (p)};
+    struct costmodel_problem problem = costmodel_plan_problem (p, c, profile);
     int *gpu = malloc ((size_t) p->n_ranks * sizeof *gpu);
     int *uses = calloc ((size_t) c->n_gpus, sizeof *uses);
     struct costmodel_estimate e = {0};
     struct error why;
     enum status st;
 
+    problem.kind = kind_of (p);
     *r = (struct check_report){0};
     if (!gpu || !uses) {
         free (gpu);

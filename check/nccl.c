@@ -503,13 +503,7 @@ enum status check_nccl (const struct workload_plan *p, const struct topology_clu
                         int n, struct check_report *r, struct check_nccl *out,
                         struct error *err)
 {
-    struct costmodel_problem problem = {.model = &p->model,
-                                        .job = &p->job,
-                                        .config = &p->config,
-                                        .profile = profile,
-                                        .cluster = c,
-                                        .layers = p->layers_per_stage,
-                                        .chunks = p->layers_per_chunk};
+    struct costmodel_problem problem = costmodel_plan_problem (p, c, profile);
     struct nccl_log log;
     struct nccl_comms comms = {0};
     struct nccl_compare x = {.log = &log, .comms = &comms, .p = p, .c = c, .out = out};

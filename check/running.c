@@ -245,13 +245,7 @@ static enum status price (const struct comparison *x,
                           const struct workload_profile *profile, struct check_report *r,
                           struct check_running *out, struct error *err)
 {
-    struct costmodel_problem problem = {.model = &x->p->model,
-                                        .job = &x->p->job,
-                                        .config = &x->p->config,
-                                        .profile = profile,
-                                        .cluster = x->c,
-                                        .layers = x->p->layers_per_stage,
-                                        .chunks = x->p->layers_per_chunk};
+    struct costmodel_problem problem = costmodel_plan_problem (x->p, x->c, profile);
     bool *taken = calloc ((size_t) x->c->n_gpus, sizeof *taken);
     int *gpu = calloc ((size_t) x->p->n_ranks, sizeof *gpu);
     struct costmodel_estimate e = {0};

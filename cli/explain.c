@@ -115,10 +115,9 @@ static enum status run (void *input, struct notes *notes, struct error *err)
     enum status st = cli_plan_read (in->plan, in->cluster, &x, notes, err);
 
     if (st == ST_OK)
-        st = api_plan_gpus (&x, x.cluster->c, &gpu, err);
+        st = api_plan_gpus (&x, x.cluster->c, &gpu, notes, err);
     if (st == ST_OK) {
         costmodel_note_types (x.cluster->c, x.plan.job.precision, notes);
-        api_note_drained (&x, gpu, notes);
         p = api_plan_problem (&x, x.cluster->c);
         cli_progress_start (&progress);
         st = report_explain (&p, &x.plan, gpu, show, &progress, &found, err);

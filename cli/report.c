@@ -244,12 +244,10 @@ static enum status add_plan (json_t *page, const struct linkwise_plan *x,
     struct mapper_problem p = api_plan_problem (x, c);
     json_t *shown = NULL;
     int *gpu = NULL;
-    enum status st = api_plan_gpus (x, c, &gpu, err);
+    enum status st = api_plan_gpus (x, c, &gpu, notes, err);
 
-    if (st == ST_OK) {
-        api_note_drained (x, gpu, notes);
+    if (st == ST_OK)
         st = report_placement (&p, &x->plan, gpu, &shown, err);
-    }
     if (st == ST_OK) {
         json_object_update (page, shown);
         json_object_set_new (page, "step_factor",
@@ -271,7 +269,7 @@ static enum status add_picture (const struct linkwise_plan *x, bool own_cluster,
 {
     json_t *doc = plan_json (x, own_cluster);
     int *gpu = NULL;
-    enum status st = api_plan_gpus (x, x->cluster->c, &gpu, err);
+    enum status st = api_plan_gpus (x, x->cluster->c, &gpu, NULL, err);
 
     if (st == ST_OK)
         st = report_picture (x->cluster->c, &x->plan, gpu,

@@ -254,11 +254,9 @@ static enum status run_eval (void *input, struct notes *notes, struct error *err
     enum status st = cli_plan_read (in->plan, in->cluster, &x, notes, err);
 
     if (st == ST_OK)
-        st = api_plan_gpus (&x, x.cluster->c, &gpu, err);
-    if (st == ST_OK) {
+        st = api_plan_gpus (&x, x.cluster->c, &gpu, notes, err);
+    if (st == ST_OK)
         costmodel_note_types (x.cluster->c, x.plan.job.precision, notes);
-        api_note_drained (&x, gpu, notes);
-    }
     if (st == ST_OK && in->what_if)
         st = report_whatif_read (x.cluster->c, in->what_if, &what_if, err);
     if (st == ST_OK && in->what_if)

@@ -398,6 +398,20 @@ enum status costmodel_plan_gpus (const struct workload_plan *p,
                                  const struct topology_cluster *c, int *gpu,
                                  struct error *err);
 
+/** A plan's own problem, by the critical path. */
+static inline struct costmodel_problem
+costmodel_plan_problem (const struct workload_plan *p, const struct topology_cluster *c,
+                        const struct workload_profile *profile)
+{
+    return (struct costmodel_problem){.model = &p->model,
+                                      .job = &p->job,
+                                      .config = &p->config,
+                                      .profile = profile,
+                                      .cluster = c,
+                                      .layers = p->layers_per_stage,
+                                      .chunks = p->layers_per_chunk};
+}
+
 /** A breakdown's seconds by their keys.  A new reference. */
 json_t *costmodel_breakdown_to_json (const struct costmodel_breakdown *b);
 /** The plan file's `estimate`, without the search's own keys.  A new reference. */

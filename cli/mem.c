@@ -104,8 +104,8 @@ static void print_estimate (const struct estimate *e)
                cli_config_text (e->problem.config, config));
     print_stages (e);
     cli_print (
-        "stage %d peaks at %.2f GiB%s; the limit is %.2f GiB: %s; chance of running "
-        "out %s\n",
+        "stage %d peaks at %.2f GiB%s\nthe limit is %.2f GiB: %s; chance of running out "
+        "%s\n",
         e->worst, peak / UNITS_GIB, cli_peak_text (peak, peak_interval (e), ends),
         e->limit_bytes / UNITS_GIB, fits (e) ? "fits" : "does not fit",
         cli_chance (e->chance, chance));

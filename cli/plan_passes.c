@@ -136,7 +136,7 @@ void plan_passes_print (const struct plan_passes *x)
     }
     cli_print (
         "held out gain %+.2f %% over the default order (%.0f %% interval: %+.2f to "
-        "%+.2f) on ",
+        "%+.2f)\n         on ",
         100 * h->gain, 100 * h->confidence, 100 * h->low, 100 * h->high);
     if (x->held_out)
         cli_print ("%d %s%s not used for planning\n", h->measurements, what,
@@ -144,8 +144,9 @@ void plan_passes_print (const struct plan_passes *x)
     else
         cli_print ("%d %s, each with a placement made from the others\n", h->measurements,
                    h->by_file ? "measurements" : "passes");
-    cli_print ("spread   half of such measurements give %.3f s a step or less, 95 %% %.3f s\n",
-               h->step_p50_s, h->step_p95_s);
+    cli_print (
+        "spread   half of such measurements give %.3f s a step or less, 95 %% %.3f s\n",
+        h->step_p50_s, h->step_p95_s);
     if (h->kept_default)
         cli_print ("         %s: the ranks stay in the default order\n",
                    h->high <= 0 ? "that is no gain" : "that may be no gain");

@@ -240,7 +240,8 @@ static inline struct linkwise_job linkwise_job (int seq, int global_batch)
 }
 
 /** Degrees and the other choices.  -1 (NULL for words) is not given: a search looks for it,
- *  an estimate takes degrees of 1, ZeRO 1, nothing recomputed, 1F1B. */
+ *  an estimate takes degrees of 1, dp what the GPUs leave (no cluster: the least that ep allows),
+ *  ZeRO 1, nothing recomputed, 1F1B. */
 #define LINKWISE_FREE (-1)
 struct linkwise_config {
     size_t size;

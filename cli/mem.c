@@ -207,12 +207,13 @@ static enum status run (void *input, struct notes *notes, struct error *err)
 
 const struct cli_command cli_mem = {
     .arguments = "MODEL",
-    .help = "Estimate the memory of one GPU of every stage, by kind, in GiB.\v"
-            "Example: linkwise mem llama-2-70b --gpu h100-sxm5-80g --seq 4096 --tp 8 "
-            "--pp 4 --dp 4\n\n"
-            "MODEL is a Hugging Face config.json, a preset (`linkwise models`), or - for "
-            "standard input.  Degrees default to 1.  The default global batch just fills "
-            "the pipeline.",
+    .help =
+        "Estimate the memory of one GPU of every stage, by kind, in GiB.\v"
+        "Example: linkwise mem llama-2-70b --gpu h100-sxm5-80g --seq 4096 --tp 8 "
+        "--pp 4 --dp 4\n\n"
+        "MODEL is a Hugging Face config.json, a preset (`linkwise models`), or - for "
+        "standard input.  Degrees default to 1, --dp to the least that --ep allows.  The "
+        "default global batch just fills the pipeline.",
     .options = {.line = options, .check = check},
     .parts = {{&cli_job_options, offsetof (INPUT, job), "The job:", 1}},
     .places = {.most = 1, .expected = "one MODEL"},

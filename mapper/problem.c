@@ -130,12 +130,27 @@ static int or_usual (int value, int usual)
     return value == MAPPER_FREE ? usual : value;
 }
 
+/* The least data-parallel degree over whose ranks the experts can be dealt out. */
+static int least_dp (const struct workload_degrees *d)
+{
+    long long ranks = (long long) d->tp * d->cp, need = (long long) d->etp * d->ep,
+              a = need, b = ranks;
+
+    while (b > 0) {
+        long long rest = a % b;
+
+        a = b;
+        b = rest;
+    }
+    need /= a;
+    return need <= WORKLOAD_RANKS_MAX ? (int) need : 1;
+}
+
 struct workload_config mapper_axes_config (const struct mapper_axes *a)
 {
     struct workload_config c = {
         .deg = {.tp = or_usual (a->tp, 1),
                 .pp = or_usual (a->pp, 1),
-                .dp = or_usual (a->dp, 1),
                 .cp = or_usual (a->cp, 1),
                 .ep = or_usual (a->ep, 1)},
         .micro_batch = or_usual (a->micro_batch, 1),
@@ -148,6 +163,7 @@ struct workload_config mapper_axes_config (const struct mapper_axes *a)
 
     c.deg.vpp = or_usual (a->vpp, workload_default_vpp (c.schedule));
     c.deg.etp = or_usual (a->etp, c.deg.tp);
+    c.deg.dp = or_usual (a->dp, least_dp (&c.deg));
     c.sequence_parallel = c.deg.tp > 1 && or_usual (a->sequence_parallel, 1);
     return c;
 }

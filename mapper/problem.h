@@ -32,8 +32,9 @@ struct mapper_axes mapper_axes_resumed (const struct workload_config *c);
 /** Has the configuration what the axes fix? */
 bool mapper_axes_hold (const struct mapper_axes *fixed, const struct workload_config *c);
 
-/** One configuration, axes that are free taking their usual values: degrees of 1, ZeRO 1,
- *  sequence parallelism on where tp > 1, nothing recomputed, 1F1B. */
+/** One configuration, axes that are free taking their usual values: degrees of 1, dp the least
+ *  that the experts' degrees allow, ZeRO 1, sequence parallelism on where tp > 1, nothing
+ *  recomputed, 1F1B. */
 struct workload_config mapper_axes_config (const struct mapper_axes *a);
 
 /** The same on a cluster: dp, unless it is fixed, is what the GPUs in use leave.

@@ -42,7 +42,9 @@ static enum status parse_field (char *word, struct part *p, struct error *err)
 
     if (!colon)
         return err_set (err, ST_INVALID,
-                        "cluster on one line: expected NAME:VALUE, found \"%s\"", word);
+                        "cluster on one line: expected NAME:VALUE, found \"%s\"; + joins "
+                        "unlike nodes, as in \"4x8 h100 + 2x8 a100\"",
+                        word);
     *colon = '\0';
     for (size_t i = 0; i < sizeof field / sizeof *field; i++)
         if (strcmp (word, field[i].name) == 0) {

@@ -37,7 +37,8 @@ class Job:
 @dataclass(frozen=True)
 class Config:
     """Degrees and the other choices.  None is left open: a search looks for it; an estimate takes
-    degrees of 1 (dp: what the GPUs leave), ZeRO 1, nothing recomputed, 1F1B.
+    degrees of 1 (dp: what the GPUs leave; without a cluster the least that ep allows), ZeRO 1,
+    nothing recomputed, 1F1B.
 
     dp does not count cp; micro_batch is in sequences; zero is 0 to 3; sequence_parallel 0 or 1;
     recompute "none", "selective", "full", "full:K", "layernorm,mlp"; schedule "1f1b", "gpipe",

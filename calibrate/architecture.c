@@ -63,21 +63,33 @@ static const struct {
              {"mixtral_8x7b", "mixtral-8x7b"},
              {"mixtral-8x7b", "mixtral-8x7b"},
              {"mixtral_8x22b", "mixtral-8x22b"},
-             {"mixtral-8x22b", "mixtral-8x22b"}};
+             {"mixtral-8x22b", "mixtral-8x22b"},
+             {"nemotron_3_nano", "nemotron-3-nano-30b-a3b"}};
+
+/* A row that states nothing of its model's shape means the preset of its name. */
+static const struct workload_model *meant (const struct row *r, const char *name)
+{
+    char words[] = "layers hidden heads ffn vocab", *size[8];
+    int n = text_words (words, size, 8);
+
+    for (int i = 0; i < n; i++)
+        if (calibrate_cell (r, size[i])[0] != '\0')
+            return NULL;
+    return workload_preset_meant (name);
+}
 
 /* The layers that the row states, if any, must be the preset's: a cut-down proxy is not. */
 static bool is_preset (const struct row *r, const char *name, struct workload_model *m)
 {
-    for (size_t k = 0; k < COUNT_OF (known); k++)
-        if (strncasecmp (name, known[k].word, strlen (known[k].word)) == 0) {
-            const struct workload_model *preset = workload_preset_find (known[k].preset);
-            bool same = calibrate_whole (r, "layers", preset->layers) == preset->layers;
+    const struct workload_model *preset = meant (r, name);
 
-            if (same)
-                *m = *preset;
-            return same;
-        }
-    return false;
+    for (size_t k = 0; k < COUNT_OF (known) && !preset; k++)
+        if (strncasecmp (name, known[k].word, strlen (known[k].word)) == 0)
+            preset = workload_preset_find (known[k].preset);
+    if (!preset || calibrate_whole (r, "layers", preset->layers) != preset->layers)
+        return false;
+    *m = *preset;
+    return true;
 }
 
 /* A source's heads that do not divide hidden cannot have run (frameworks refuse them): the
@@ -99,11 +111,12 @@ static const char *read_sizes (const struct row *r, struct workload_model *m)
         const char *name;
         int *value;
         const char *unknown;
-    } size[] = {{"layers", &m->layers, "layers unknown"},
-                {"hidden", &m->hidden, "hidden unknown"},
-                {"heads", &m->heads, "heads unknown"},
-                {"ffn", &m->ffn, "ffn unknown"},
-                {"vocab", &m->vocab, "vocab unknown"}};
+    } size[] = {
+        {"layers", &m->layers, "layers unknown, and no preset has the model's name"},
+        {"hidden", &m->hidden, "hidden unknown"},
+        {"heads", &m->heads, "heads unknown"},
+        {"ffn", &m->ffn, "ffn unknown"},
+        {"vocab", &m->vocab, "vocab unknown"}};
 
     for (size_t i = 0; i < sizeof size / sizeof *size; i++) {
         *size[i].value = calibrate_whole (r, size[i].name, 0);

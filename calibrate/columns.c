@@ -14,8 +14,8 @@
     "global_batch precision attention recompute iter_time_s tokens_per_s_per_gpu "     \
     "tflops_per_gpu mfu peak_mem_gb oom notes"
 
-/* Without them no row can be used. */
-static const char needed[] = "layers hidden heads ffn vocab seq gpu gpus global_batch";
+/* Without them no row can be used; where the header has no `model`, sizes are needed too. */
+static const char needed[] = "seq gpu gpus", sizes[] = "layers hidden heads ffn vocab";
 
 enum status calibrate_check_columns (const char *path, struct calibrate_runs *runs,
                                      struct error *err)
@@ -23,8 +23,8 @@ enum status calibrate_check_columns (const char *path, struct calibrate_runs *ru
     const struct csv_table *t = &runs->table;
     char columns[] = COLUMNS, *column[64];
     int n = text_words (columns, column, 64);
-    struct text missing = {0};
-    bool refused = false;
+    bool named = csv_table_column (t, "model", 0) >= 0;
+    struct text missing = {0}, refused = {0};
     enum status st = ST_OK;
 
     for (int i = 0; i < n; i++) {
@@ -32,18 +32,23 @@ enum status calibrate_check_columns (const char *path, struct calibrate_runs *ru
 
         if (at < 0) {
             text_add (&missing, "%s%s", missing.len ? ", " : "", column[i]);
-            refused = refused || text_has_word (needed, column[i]);
+            if (text_has_word (needed, column[i]) ||
+                (!named && text_has_word (sizes, column[i])))
+                text_add (&refused, "%s%s", refused.len ? ", " : "", column[i]);
         } else if (csv_table_column (t, column[i], at + 1) >= 0) {
             st = err_set (err, ST_INVALID, "%s: the header has %s twice",
                           file_title (path), column[i]);
         }
     }
-    if (refused)
-        st = err_set (err, ST_INVALID, "%s: the header lacks %s", file_title (path),
-                      text_str (&missing));
+    if (refused.len > 0)
+        st = err_set (
+            err, ST_INVALID, "%s: the header lacks %s%s", file_title (path),
+            text_str (&refused),
+            named ? "" : ": a runs file needs them, or a model's name for its sizes");
     if (missing.len > 0)
         snprintf (runs->absent, sizeof runs->absent, "%s", text_str (&missing));
     text_free (&missing);
+    text_free (&refused);
     return st;
 }
 

@@ -358,12 +358,14 @@ static void refused (void **state)
 {
     const struct {
         const char *text, *says;
-    } bad[] = {{"", "expected a header, found an empty file"},
-               {"source,model\nx,y\n", "the header lacks params_b, layers, hidden"},
-               {RUNS_HEADER ",x,x,tp\n", "the header has tp twice"},
-               {RUNS_HEADER "\n", "no row is left of 0"},
-               {RUNS_HEADER "\na,b,c\n", "no row is left of 1: 1 more or fewer cells"},
-               {RUNS_HEADER "\n\"a", "not valid CSV"}};
+    } bad[] = {
+        {"", "expected a header, found an empty file"},
+        {"source,model\nx,y\n", "the header lacks seq, gpu, gpus"},
+        {"gpu,gpus,seq\nx,y,z\n", "the header lacks layers, hidden, heads, ffn, vocab: "},
+        {RUNS_HEADER ",x,x,tp\n", "the header has tp twice"},
+        {RUNS_HEADER "\n", "no row is left of 0"},
+        {RUNS_HEADER "\na,b,c\n", "no row is left of 1: 1 more or fewer cells"},
+        {RUNS_HEADER "\n\"a", "not valid CSV"}};
     struct calibrate_runs r = {.n = -7};
     struct error err = {""};
     (void) state;
@@ -419,6 +421,31 @@ static void fewer_columns (void **state)
     assert_non_null (strstr (r.absent, "source, model, params_b, kv_heads"));
     calibrate_runs_release (&r);
     text_free (&t);
+}
+
+/* Rows that state nothing of their shape have the preset's of their name; one that states a size
+ * must state all of them. */
+static void named_shapes (void **state)
+{
+    struct calibrate_runs r;
+    struct error err = {""};
+    (void) state;
+
+    ok (runs_read ("model,gpu,gpus,seq,global_batch,layers,iter_time_s\n"
+                   "meta-llama/Llama-3.1-8B,H100 SXM 80GB,8,8192,16,,2.5\n"
+                   "nemotron-3-nano-30b-a3b,H100 SXM 80GB,8,8192,16,,2.5\n"
+                   "my-own-7b,H100 SXM 80GB,8,8192,16,,2.5\n"
+                   "meta-llama/Llama-3.1-8B,H100 SXM 80GB,8,8192,16,16,2.5\n",
+                   &r, &err),
+        &err);
+    assert_int_equal (r.n, 2);
+    assert_int_equal (r.run[0].model.vocab, 128256);
+    assert_string_equal (r.run[0].model.name, "meta-llama/Llama-3.1-8B");
+    assert_int_equal (r.run[1].model.experts, 128);
+    assert_true (r.n_skipped == 2);
+    assert_non_null (strstr (r.skipped[0].reason, "layers unknown, and no preset"));
+    assert_non_null (strstr (r.skipped[1].reason, "hidden unknown"));
+    calibrate_runs_release (&r);
 }
 
 /* As spreadsheets write it: a byte-order mark, and carriage returns. */
@@ -586,17 +613,26 @@ static void published_files (void **state)
 
 int main (void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (defaults),         cmocka_unit_test (precisions),
-        cmocka_unit_test (measured),         cmocka_unit_test (notes),
-        cmocka_unit_test (modules),          cmocka_unit_test (cuts),
-        cmocka_unit_test (impossible_heads), cmocka_unit_test (attention),
-        cmocka_unit_test (skipped),          cmocka_unit_test (refused),
-        cmocka_unit_test (other_columns),    cmocka_unit_test (fewer_columns),
-        cmocka_unit_test (spreadsheet),      cmocka_unit_test (noise),
-        cmocka_unit_test (profiles),         cmocka_unit_test (framework),
-        cmocka_unit_test (published_files),  cmocka_unit_test (exchanges),
-        cmocka_unit_test (exchanges_priced)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test (defaults),
+                                       cmocka_unit_test (precisions),
+                                       cmocka_unit_test (measured),
+                                       cmocka_unit_test (notes),
+                                       cmocka_unit_test (modules),
+                                       cmocka_unit_test (cuts),
+                                       cmocka_unit_test (impossible_heads),
+                                       cmocka_unit_test (attention),
+                                       cmocka_unit_test (skipped),
+                                       cmocka_unit_test (refused),
+                                       cmocka_unit_test (other_columns),
+                                       cmocka_unit_test (fewer_columns),
+                                       cmocka_unit_test (named_shapes),
+                                       cmocka_unit_test (spreadsheet),
+                                       cmocka_unit_test (noise),
+                                       cmocka_unit_test (profiles),
+                                       cmocka_unit_test (framework),
+                                       cmocka_unit_test (published_files),
+                                       cmocka_unit_test (exchanges),
+                                       cmocka_unit_test (exchanges_priced)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

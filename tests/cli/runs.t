@@ -123,7 +123,7 @@ for c in validate calibrate; do
     expect 2 "$c with an unknown option" "unrecognized option" $L $c a.csv --frobnicate
     expect 1 "$c: no such file" "none.csv: No such file" $L $c none.csv
     expect 1 "$c: no such profile" "shipped profiles: aleph-alpha" $L $c "$T/runs.csv" --profile none
-    expect 1 "$c: not a runs file" "the header lacks source, model, params_b, layers" $L $c "$T/other.csv"
+    expect 1 "$c: not a runs file" "the header lacks layers, hidden, heads, ffn, vocab, seq, gpu, gpus: " $L $c "$T/other.csv"
     expect 0 "$c --help" "Usage: linkwise $c" $L $c --help
 done
 expect 2 "two answers on standard output" "both want standard output" $L validate "$T/runs.csv" --json --per-row -

@@ -144,6 +144,24 @@ static void times (void **state)
     assert_true (time_of (&twice, "*").fwd_s > 2.1 * a.fwd_s);
 }
 
+/* A scan takes four times what it moves: with twice the chunk, half as many states pass through
+ * memory, 8 x n / C elements of 2 bytes, twice in backward. */
+static void scans_move (void **state)
+{
+    struct bench b = bench_of ("nemotron-nano-9b-v2", 1), twice = b;
+    const struct topology_gpu_type *t = topology_gpu_type_builtin ("h100-sxm5-80g");
+    double states = 8.0 * 80 * 128 * 128 / 128,
+           byte_s = 1.0 / (t->hbm_bytes_per_s * b.p.time.memory_bandwidth),
+           saved = 4 * 2 * (states / 2) * SEQ * byte_s;
+    struct costmodel_stage_time one = time_of (&b, "M"), less;
+    (void) state;
+
+    twice.m.lin_chunk *= 2;
+    less = time_of (&twice, "M");
+    CLOSE (one.fwd_s - less.fwd_s, saved, 1e-9);
+    CLOSE (one.back_s - less.back_s, 2 * saved, 1e-9);
+}
+
 /* Layers whose kind is not told take what any takes at least. */
 static void untold_layers (void **state)
 {
@@ -207,6 +225,7 @@ int main (void)
         cmocka_unit_test (state_space_memory),
         cmocka_unit_test (other_mixers_memory),
         cmocka_unit_test (times),
+        cmocka_unit_test (scans_move),
         cmocka_unit_test (untold_layers),
         cmocka_unit_test (flop),
         cmocka_unit_test (operations),

@@ -20,8 +20,8 @@ static double flash_efficiency (const struct setting *x)
            (seq + FLASH_HALF_SEQ);
 }
 
-/* Flash kernels take 16 bits alone.  In fp32 and tf32 PyTorch runs its memory-efficient kernel, whose
- * products are three in TF32 each, in fp32 where there is none (docs/formulas.md, T20). */
+/* Flash kernels take 16 bits alone.  In fp32 and tf32 PyTorch runs its memory-efficient kernel,
+ * whose products are three in TF32 each, in fp32 where there is none (docs/formulas.md, T20). */
 #define WIDE_PART 0.4
 static double wide_rate (const struct topology_gpu_type *t)
 {

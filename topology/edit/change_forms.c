@@ -1,5 +1,5 @@
-/* What each form of a statement does to a copy of the cluster's document: its words, those in capitals
- * being arguments, and its function are one line of the table `forms`. */
+/* What each form of a statement does to a copy of the cluster's document: its words, those in
+ * capitals being arguments, and its function are one line of the table `forms`. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,7 +6,6 @@
  * one communicator of the process in which it has the rank that the line says. */
 #include "check/nccl_private.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"

@@ -2,7 +2,6 @@
  * percentiles, the second what stands out from them. */
 #include "topology/survey/stats.h"
 
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,80 +1,25 @@
 /* The links file (docs/probe.md, docs/schema/links.schema.json).
  *
- * `links` is what the planner reads: over all GPUs while there are not too many, else over
- * nodes with the GPUs inside each; over nodes where each took part with one endpoint.  All
- * that is known about each pair stands in `measured`.
+ * `nodes` and `links` (links_matrix.c) are what the planner reads.  All that is known about each
+ * pair stands in `measured`.
  */
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
-#include "base/npy.h"
 #include "base/units.h"
 #include "base/version.h"
+#include "bwprobe/links_private.h"
 #include "bwprobe/preflight.h"
 #include "topology/compute.h"
 #include "topology/gpu_product.h"
 #include "topology/links_doc.h"
-#include "topology/topology.h"
 
-enum {
-    INLINE_MAX = 256, /* larger matrices go into .npy files */
-    GPUS_MAX = 4096,  /* more GPUs are written as nodes and what is inside */
-    PAIRS_MAX = 65536 /* more pairs go into a .csv file */
-};
+enum { PAIRS_MAX = 65536 }; /* more pairs go into a .csv file */
 
 /* A slow GPU is told from noise at this difference. */
 #define SPEED_NOISE 0.02
-
-struct writer {
-    const struct coordinator *c;
-    struct estimate_tier *tier;
-    bool estimates; /* among the links that were written last */
-    json_t *doc;
-    struct error *err;
-};
-
-/* ---- files beside the links file ---- */
-
-/* "DIR/NAME-what", where the links file is DIR/NAME.json; *base is the name in its folder. */
-static char *beside (const struct writer *w, const char *what, const char **base)
-{
-    const char *path = w->c->set.output;
-    struct text t = {0};
-
-    text_add (&t, "%.*s-%s", file_stem (path), path, what);
-    if (t.failed) {
-        text_free (&t);
-        return NULL;
-    }
-    *base = file_name (t.s);
-    return t.s;
-}
-
-/* A matrix, in the file or beside it.  Standard output has no "beside". */
-static json_t *matrix_json (struct writer *w, double *v, int n, double unit,
-                            const char *what)
-{
-    const char *base;
-    char *path;
-    json_t *o = NULL;
-
-    if (n <= INLINE_MAX || strcmp (w->c->set.output, "-") == 0)
-        return topology_links_matrix (v, n, unit);
-    path = beside (w, what, &base);
-    if (!path) {
-        err_nomem (w->err);
-        return NULL;
-    }
-    for (size_t i = 0; i < (size_t) n * (size_t) n; i++)
-        v[i] /= unit;
-    if (npy_write (path, v, (size_t) n, w->err) == ST_OK)
-        o = json_pack ("{s:s}", "npy", base);
-    free (path);
-    return o;
-}
 
 /* ---- nodes ---- */
 
@@ -139,7 +84,7 @@ static void add_gpus (const struct coordinator *c, int node, json_t *o)
     json_decref (speed);
 }
 
-static void add_nodes (const struct writer *w)
+static void add_nodes (const struct links_writer *w)
 {
     const struct coordinator *c = w->c;
 
@@ -150,215 +95,6 @@ static void add_nodes (const struct writer *w)
         if (node)
             add_gpus (c, k, node);
     }
-}
-
-/* ---- links ---- */
-
-/* The matrices of an object of `links`. */
-enum { PLANE_BANDWIDTH, PLANE_LATENCY, PLANE_ERROR, PLANES };
-
-static const struct {
-    const char *key, *file;
-    double unit;
-} plane[PLANES] = {{"bandwidth_gb_per_s", "bandwidth.npy", UNITS_GB},
-                   {"latency_us", "latency.npy", UNITS_US},
-                   {"estimate_error", "estimate-error.npy", 1}};
-
-/* Bandwidth alone and latency: measured, or estimated where a model was accepted. */
-static void link_of (struct writer *w, int src, int dst, double value[PLANES])
-{
-    const struct results_pair *p = results_find (w->c->results, src, dst);
-    struct estimate_tier *tier = &w->tier[estimate_tier_of (w->c, src, dst)];
-
-    value[PLANE_BANDWIDTH] = results_median (p, RESULTS_ALONE);
-    value[PLANE_LATENCY] = results_median (p, RESULTS_LATENCY);
-    value[PLANE_ERROR] = NAN;
-    if (isfinite (value[PLANE_BANDWIDTH]))
-        return;
-    value[PLANE_BANDWIDTH] =
-        estimate_value (w->c, w->tier, src, dst, &value[PLANE_ERROR]);
-    if (!isfinite (value[PLANE_BANDWIDTH]))
-        return;
-    tier->estimated++;
-    w->estimates = true;
-    if (!isfinite (value[PLANE_LATENCY]))
-        value[PLANE_LATENCY] = tier->high_latency_s;
-}
-
-static void fill_planes (struct writer *w, const int *place, int n, double *v[PLANES])
-{
-    for (int i = 0; i < n; i++)
-        for (int j = 0; j < n; j++) {
-            double value[PLANES] = {NAN, NAN, NAN};
-
-            if (i != j && place[i] >= 0 && place[j] >= 0)
-                link_of (w, place[i], place[j], value);
-            for (int k = 0; k < PLANES; k++)
-                v[k][(size_t) i * (size_t) n + (size_t) j] = value[k];
-        }
-}
-
-/* An object of `links` over places, each an endpoint or -1 where none was measured. */
-static json_t *links_over (struct writer *w, const int *place, int n, const char *what)
-{
-    double *v[PLANES],
-        *all = malloc ((PLANES * (size_t) n * (size_t) n + 1) * sizeof *all);
-    json_t *o = all ? json_object () : NULL;
-
-    for (int k = 0; k < PLANES && o; k++)
-        v[k] = all + (size_t) k * (size_t) n * (size_t) n;
-    w->estimates = false;
-    if (o)
-        fill_planes (w, place, n, v);
-    else
-        err_nomem (w->err);
-    for (int k = 0; k < (w->estimates ? PLANES : PLANE_ERROR) && o; k++) {
-        char name[64];
-        json_t *m;
-
-        snprintf (name, sizeof name, "%s-%s", what, plane[k].file);
-        m = matrix_json (w, v[k], n, plane[k].unit, name);
-        if (!m) {
-            json_decref (o);
-            o = NULL;
-        } else {
-            json_object_set_new (o, plane[k].key, m);
-        }
-    }
-    free (all);
-    return o;
-}
-
-/* What all GPUs of a node send to those of another together, each measured amid the others;
- * NaN. */
-static double pair_total (const struct coordinator *c, int node, int other)
-{
-    int from = c->shape.first[node], g = c->shape.first[node + 1] - from;
-    int to = c->shape.first[other];
-    double sum = 0;
-
-    if (node == other || c->shape.first[other + 1] - to < g)
-        return NAN;
-    for (int i = 0; i < g; i++)
-        sum += results_median (results_find (c->results, from + i, to + i),
-                               RESULTS_TOGETHER);
-    return sum;
-}
-
-/* The q-quantile of the finite ones of v. */
-static double quantile (const double *v, size_t n, double q, double *work)
-{
-    int k = 0;
-
-    for (size_t i = 0; i < n; i++)
-        if (isfinite (v[i]))
-            work[k++] = v[i];
-    stats_sort (work, k);
-    return stats_quantile (work, k, q);
-}
-
-/* Where totals differ by where they go to, each pair's is written, and a node reaches what it
- * does where nothing else is in the way; else the median says all. */
-#define TOTALS_DIFFER 0.1
-#define TOTALS_BEST 0.95
-
-static enum status add_node_totals (struct writer *w, json_t *links)
-{
-    const struct coordinator *c = w->c;
-    size_t n = (size_t) c->shape.nodes, cells = n * n;
-    double *total = malloc (2 * (cells + 1) * sizeof *total), *work;
-    json_t *list = json_array (), *pairs = NULL;
-    bool differ, any = false;
-
-    if (c->shape.n == c->shape.nodes || !total) {
-        json_decref (list);
-        free (total);
-        return c->shape.n == c->shape.nodes ? ST_OK : err_nomem (w->err);
-    }
-    work = total + cells + 1;
-    for (size_t k = 0; k < cells; k++)
-        total[k] = pair_total (c, (int) (k / n), (int) (k % n));
-    differ = quantile (total, cells, 1 - TOTALS_BEST, work) <
-             (1 - TOTALS_DIFFER) * quantile (total, cells, TOTALS_BEST, work);
-    for (size_t k = 0; k < n; k++) {
-        double x = quantile (total + k * n, n, differ ? TOTALS_BEST : 0.5, work);
-
-        any |= isfinite (x);
-        json_array_append_new (list, topology_links_number (x / UNITS_GB));
-    }
-    if (any)
-        json_object_set (links, "node_gb_per_s", list);
-    json_decref (list);
-    if (differ && (pairs = matrix_json (w, total, (int) n, UNITS_GB, "node-pairs.npy")))
-        json_object_set_new (links, "node_pair_gb_per_s", pairs);
-    free (total);
-    return !differ || pairs ? ST_OK : ST_IO;
-}
-
-/* Places of all GPUs of some nodes, as the cluster file counts them. */
-static int fill_places (const struct coordinator *c, int from, int to, int *place)
-{
-    int n = 0;
-
-    for (int k = from; k < to; k++) {
-        for (int g = 0; g < c->node[k].gpus; g++)
-            place[n + g] = -1;
-        for (int i = c->shape.first[k]; i < c->shape.first[k + 1]; i++)
-            place[n + c->end[i].gpu] = i;
-        n += c->node[k].gpus;
-    }
-    return n;
-}
-
-static enum status add_inside (struct writer *w, json_t *links, int *place)
-{
-    json_t *list = json_array ();
-
-    for (int k = 0; k < w->c->shape.nodes; k++) {
-        char what[32];
-        json_t *o = NULL;
-        int n = fill_places (w->c, k, k + 1, place);
-
-        snprintf (what, sizeof what, "inside-%d", k);
-        if (n > 1 && !(o = links_over (w, place, n, what))) {
-            json_decref (list);
-            return ST_IO;
-        }
-        json_array_append_new (list, o ? o : json_null ());
-    }
-    json_object_set_new (links, "intra", list);
-    return ST_OK;
-}
-
-static enum status add_links (struct writer *w)
-{
-    const struct coordinator *c = w->c;
-    json_t *links = json_object_get (w->doc, "links"), *o;
-    bool by_node = c->shape.n == c->shape.nodes;
-    long gpus = 0;
-    int *place, n = 0;
-    enum status st = ST_OK;
-
-    for (int k = 0; k < c->shape.nodes; k++)
-        gpus += c->node[k].gpus;
-    place = malloc (((size_t) gpus + 1) * sizeof *place);
-    if (!place)
-        return err_nomem (w->err);
-    if (!by_node && gpus > GPUS_MAX && c->shape.nodes > 1) {
-        st = add_inside (w, links, place);
-        by_node = true;
-    }
-    if (by_node)
-        for (; n < c->shape.nodes; n++)
-            place[n] = c->shape.first[n];
-    else
-        n = fill_places (c, 0, c->shape.nodes, place);
-    o = st == ST_OK ? links_over (w, place, n, "links") : NULL;
-    st = o ? add_node_totals (w, o) : ST_IO;
-    if (o)
-        json_object_set_new (links, by_node ? "inter" : "gpu", o);
-    free (place);
-    return st;
 }
 
 /* ---- measured ---- */
@@ -455,12 +191,12 @@ static json_t *pair_json (const struct results_pair *p)
 }
 
 /* All pairs as a table, when there are too many for the file. */
-static enum status write_pairs_csv (struct writer *w, json_t *measured)
+static enum status write_pairs_csv (struct links_writer *w, json_t *measured)
 {
     const struct coordinator *c = w->c;
     struct text t = {0};
     const char *base;
-    char *path = beside (w, "pairs.csv", &base);
+    char *path = links_beside (w, "pairs.csv", &base);
     enum status st;
 
     text_add (&t, "src,dst,samples,isolated_gb_per_s,mad,low,high,concurrent_gb_per_s,"
@@ -488,7 +224,7 @@ static enum status write_pairs_csv (struct writer *w, json_t *measured)
     return st;
 }
 
-static enum status add_pairs (struct writer *w, json_t *measured)
+static enum status add_pairs (struct links_writer *w, json_t *measured)
 {
     const struct coordinator *c = w->c;
     json_t *pairs = json_array ();
@@ -506,7 +242,7 @@ static enum status add_pairs (struct writer *w, json_t *measured)
 }
 
 /* How the links that nobody measured were estimated, and how good that is. */
-static json_t *estimates_json (const struct writer *w)
+static json_t *estimates_json (const struct links_writer *w)
 {
     json_t *list = json_array ();
 
@@ -572,7 +308,7 @@ static json_t *isolation_json (const struct coordinator *c)
     return o;
 }
 
-static enum status add_measured (struct writer *w, const char *status)
+static enum status add_measured (struct links_writer *w, const char *status)
 {
     struct coordinator *c = (struct coordinator *) w->c;
     json_t *m = json_object_get (w->doc, "measured"), *faults = json_array ();
@@ -600,7 +336,7 @@ static enum status add_measured (struct writer *w, const char *status)
 
 /* What --compute measured as constants of the GPU types.  What no such GPU can do is for
  * whoever merges the file: here it must not cost the links. */
-static void add_types (struct writer *w)
+static void add_types (struct links_writer *w)
 {
     const struct coordinator *c = w->c;
     struct topology_compute_source from = {file_title (c->set.output), w->doc};
@@ -614,14 +350,14 @@ static void add_types (struct writer *w)
 enum status links_write (struct coordinator *c, const char *status,
                          struct estimate_tier *tier, struct error *err)
 {
-    struct writer w = {.c = c, .tier = tier, .err = err};
+    struct links_writer w = {.c = c, .tier = tier, .err = err};
     enum status st;
 
     w.doc = topology_links_doc_create ("bwprobe");
     if (!w.doc)
         return err_nomem (err);
     add_nodes (&w);
-    st = add_links (&w);
+    st = links_add (&w);
     if (st == ST_OK)
         st = add_measured (&w, status);
     if (st == ST_OK)

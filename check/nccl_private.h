@@ -96,6 +96,51 @@ enum status nccl_log_read (const char *const *path, int n, struct nccl_log *log,
                            struct error *err);
 void nccl_log_release (struct nccl_log *log);
 
+/* ---- while logs are read ---- */
+
+/** Logs in the order of their lines. */
+struct nccl_reader {
+    struct nccl_log *log;
+    struct nccl_index hosts, seats, threads, processes;
+    struct nccl_index marked; /* processes that print Init START */
+    const char *file;
+    long long line;
+    bool failed; /* out of memory */
+};
+void nccl_reader_release (struct nccl_reader *x);
+
+/** Where a line comes from. */
+struct nccl_origin {
+    int host, pid, tid;
+    int dev; /* -1: not said */
+};
+
+/* These return -1 or NULL when out of memory, and the reader has failed.  Places are good until
+ * the next call. */
+
+/** The number of a host, by its name. */
+int nccl_host (struct nccl_reader *x, const char *name, size_t len);
+/** The seat of a device of the line's process. */
+int nccl_seat_of (struct nccl_reader *x, const struct nccl_origin *o, int dev);
+/** The member that the line's thread is setting up, or -1. */
+int *nccl_thread (struct nccl_reader *x, const struct nccl_origin *o);
+/** 1 where the line's process prints Init START, else -1. */
+int *nccl_marked (struct nccl_reader *x, const struct nccl_origin *o);
+/** A new member, which the line's thread sets up. */
+struct nccl_member *nccl_member_open (struct nccl_reader *x, const struct nccl_origin *o);
+/** The member that a line belongs to; one is opened where the process's version prints no
+ *  START.  rank, peer: what the line says of its own and of another; -1: nothing.
+ *  @return NULL also for none */
+struct nccl_member *nccl_member_of (struct nccl_reader *x, const struct nccl_origin *o,
+                                    int rank, int peer);
+/** The member that a late line of a process belongs to: the only one with that rank, and with
+ *  as many ranks as its neighbour's number needs.  @return NULL also for none */
+struct nccl_member *nccl_member_late (struct nccl_reader *x, const struct nccl_origin *o,
+                                      int rank, int peer);
+
+/** Read one line, of NCCL or not. */
+void nccl_line_read (struct nccl_reader *x, const char *line);
+
 /* ---- communicators ---- */
 
 /** Members of one communicator: nccl_comms.member[first .. first + n), by rank. */

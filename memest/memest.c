@@ -41,315 +41,6 @@ static struct state_bytes state_bytes (enum workload_precision precision,
     return (struct state_bytes){2, gradient, optimizer, p->memory.unsharded_bytes};
 }
 
-/* A rank's widths, and bytes per element relative to 16 bits. */
-struct shape {
-    double tokens; /* of one micro-batch on this rank, s b / c */
-    double t, r;   /* TP, and what splits norms (t with sequence parallelism, else 1) */
-    double h, q, kv, element;
-    struct workload_mixer mixer; /* of layers with a linear one */
-    double
-        quantised; /* of an element that a product reads: 1 in fp8, .56 in fp4, where activations are
-                         counted as the framework keeps them */
-};
-
-static struct shape shape_of (const struct memest_problem *p)
-{
-    const struct workload_model *m = p->model;
-    const struct workload_config *c = p->config;
-    double t = c->deg.tp, quantised = workload_quantised_bytes (p->job->precision);
-
-    return (struct shape){
-        .tokens = (double) p->job->seq * c->micro_batch / c->deg.cp,
-        .t = t,
-        .r = c->sequence_parallel ? t : 1.0,
-        .h = m->hidden,
-        .q = m->heads * (double) m->head_dim / t,
-        .kv = fmax (1.0, m->kv_heads / t) * m->head_dim,
-        .mixer = m->linear == LINEAR_NONE ? (struct workload_mixer){0}
-                                          : workload_mixer_of (m, t),
-        .element = workload_element_bytes (p->job->precision) / 2.0,
-        .quantised = quantised > 0 && p->profile->compute_of_type ? quantised : 2.0,
-    };
-}
-
-/* ---- activations of one layer, bytes per token ---- */
-
-static double mlp_bytes (const struct memest_problem *p, const struct shape *w,
-                         double ffn)
-{
-    const struct workload_profile *f = p->profile;
-    /* The second product's input (A15); a frozen one's is not kept (A16). */
-    double input = p->job->lora ? 6.0 - 2.0 * w->quantised : 2.0 - w->quantised;
-
-    if (!f->compute_of_type)
-        input = 0.0;
-    if (!p->model->gated_mlp)
-        return (f->memory.plain_mlp_bytes - input) * ffn;
-    return (f->memory.gated_mlp_bytes - input +
-            (workload_choose (p->job->fused_mlp, f->fused_mlp)
-                 ? 0.0
-                 : f->memory.unfused_mlp_bytes)) *
-           ffn;
-}
-
-/* Queries, keys, values and output (A7), or latent attention's parts (A7b). */
-static double projections_bytes (const struct memest_problem *p, const struct shape *w)
-{
-    const struct workload_model *m = p->model;
-    double a = m->heads / w->t;
-
-    if (m->kv_rank == 0) /* a gate keeps itself and its product */
-        return 4.0 * w->q + 4.0 * (p->profile->repeats_kv ? w->q : w->kv) +
-               (m->attention_gate ? 4.0 * w->q : 0.0);
-    return (4.0 * m->q_rank + 2.0 * (m->kv_rank + m->rope_dim) + 2.0 * m->kv_rank) /
-               w->r +
-           4.0 * a * (m->nope_dim + m->rope_dim) + 4.0 * a * m->v_dim;
-}
-
-/* What a linear mixer's kernels keep for backward (A20). */
-static double mixer_bytes (const struct memest_problem *p, const struct shape *w)
-{
-    const struct workload_model *m = p->model;
-    const struct workload_mixer *x = &w->mixer;
-
-    switch (m->linear) {
-    case LINEAR_SSM:
-        return 2.0 * x->in + 4.0 * x->inner;
-    case LINEAR_DELTA: /* keys and queries for every head of values, two gates, and A */
-        return 2.0 * x->conv + 2.0 * (x->heads * 2.0 * m->lin_state + x->inner) +
-               x->heads * (6.0 + 2.0 * m->lin_chunk) + 6.0 * x->inner;
-    case LINEAR_LIGHTNING:
-        return 2.0 * x->in + 4.0 * x->inner;
-    case LINEAR_CONV:
-        return 2.0 * x->in + 6.0 * x->inner;
-    case LINEAR_NONE:
-        break;
-    }
-    return 0.0;
-}
-
-/* What they make again for the backward of one layer: the convolution's output, and the states
- * at the chunks' ends with their gradients, in fp32. */
-static double mixer_rebuilt (const struct memest_problem *p, const struct shape *w)
-{
-    const struct workload_mixer *x = &w->mixer;
-    double states = p->model->lin_chunk > 0 ? 8.0 * x->states / p->model->lin_chunk : 0.0;
-
-    return (p->model->linear == LINEAR_SSM ? 2.0 * x->conv : 0.0) + states / w->element;
-}
-
-/* Inputs of linear layers, which WTA-CRS keeps a part of (A14): of the attention, of its
- * output projection, of the MLP and of its second matrix. */
-static double linear_inputs (const struct shape *w, double ffn)
-{
-    return 2.0 * w->h / w->r + w->q + ffn / w->t;
-}
-
-/* The gathered input of a column-parallel layer, where it is kept instead of gathered
- * again in backward, over the part that the norm's output is counted with. */
-static double gathered_bytes (const struct memest_problem *p, const struct shape *w)
-{
-    return p->profile->keeps_gathered ? 2.0 * w->h * (1.0 - 1.0 / w->r) : 0.0;
-}
-
-/* PyTorch's own LayerNorm is one kernel; its RMS norms are not. */
-static bool norms_are_fused (const struct memest_problem *p)
-{
-    return workload_choose (p->job->fused_norm,
-                            p->profile->fused_norm || p->model->norm != NORM_RMS);
-}
-
-/* Norms, attention but for its scores, the linear mixer, and residuals. */
-static double layer_token_bytes (const struct memest_problem *p, const struct shape *w,
-                                 unsigned parts)
-{
-    const struct workload_model *m = p->model;
-    const struct workload_profile *f = p->profile;
-    double part = workload_sublayers (parts) / 2.0;
-    double attention = parts & PART_ATTENTION ? f->memory.attention_bytes / 2.0 : 0.0;
-    double bytes = (part * f->memory.norm_bytes + attention) * w->h / w->r;
-
-    bytes += attention * w->h / w->t;
-    if (f->compute_of_type && p->job->lora)
-        /* Not the inputs of frozen products, but the adapters' own: attention's with its
-         * dropout, whole on every rank, and the output's. */
-        bytes += -4.0 * w->h / w->r + 3.0 * w->h + 3.0 * w->q;
-    else if (f->compute_of_type) /* inputs of the first products */
-        bytes -= 2.0 * part * (2.0 - w->quantised) * w->h / w->r;
-    if (!norms_are_fused (p))
-        bytes += part * f->memory.unfused_norm_bytes * w->h / w->r;
-    if (m->dropout)
-        bytes += part * f->memory.dropout_bytes * w->h / w->r;
-    if (parts & PART_LINEAR)
-        bytes += mixer_bytes (p, w);
-    if (parts & PART_ATTENTION)
-        bytes += projections_bytes (p, w);
-    return bytes + (parts & (PART_ATTENTION | PART_LINEAR) ? gathered_bytes (p, w) : 0.0);
-}
-
-/* Scores and their softmax; flash attention keeps a log-sum-exp per row. */
-static double score_token_bytes (const struct memest_problem *p, const struct shape *w)
-{
-    const struct workload_profile *f = p->profile;
-    double heads = p->model->heads / w->t;
-    double per_score = p->job->attention == ATTENTION_FUSED ? f->memory.fused_score_bytes
-                                                            : f->memory.score_bytes;
-
-    /* An encoder-decoder's relative position bias keeps its scores. */
-    if (workload_attention_is_flash (p->job->attention) && p->model->decoder_layers == 0)
-        return 4.0 * heads;
-    if (workload_recomputes (p->config, MODULE_CORE_ATTN))
-        return 0.0;
-    return per_score * w->element * heads * p->job->seq;
-}
-
-/* What WTA-CRS saves of these inputs, which are kept in part with their row numbers. */
-static double sampled_away (const struct memest_problem *p, const struct shape *w,
-                            double ffn)
-{
-    double budget = p->job->wta_crs, inputs = linear_inputs (w, ffn);
-
-    if (budget <= 0.0)
-        return 0.0;
-    return (1.0 - budget) * p->profile->memory.wta_input_bytes * inputs +
-           p->profile->memory.wta_dropped_bytes * w->h / w->r - 4.0 * 8.0 * budget;
-}
-
-/* What PyTorch's selective recomputation keeps of a layer: its input, attention's output and
- * the outputs of every second product (A17). */
-static double every_second_bytes (const struct shape *w, unsigned parts, double ffn)
-{
-    double kept = workload_sublayers (parts) * w->h / w->r;
-
-    if (parts & PART_ATTENTION)
-        kept = kept + 2.0 * w->q + w->kv;
-    if (parts & PART_LINEAR)
-        kept += w->mixer.inner + w->mixer.in;
-    if (parts & PART_MLP)
-        kept += ffn;
-    return 2.0 * w->element * kept;
-}
-
-/* Token-expert pairs of a rank for each of its tokens (A11): it dispatches these to top_k
- * experts, and works on as many pairs, times etp since they are gathered over it; the fullest
- * rank has `expert_imbalance` times the mean. */
-static double pairs_per_token (const struct memest_problem *p)
-{
-    const struct workload_config *c = p->config;
-    double split = c->sequence_parallel ? c->deg.etp / (double) c->deg.tp : 1.0;
-
-    return split * p->model->top_k * p->profile->memory.expert_imbalance;
-}
-
-/* A pair keeps its input, the expert's inside and its output. */
-static double pair_bytes (const struct memest_problem *p, const struct shape *w)
-{
-    return p->profile->memory.expert_token_bytes * w->h +
-           mlp_bytes (p, w, p->model->expert_ffn / (double) p->config->deg.etp);
-}
-
-static double shared_bytes (const struct memest_problem *p, const struct shape *w)
-{
-    return p->model->shared_ffn > 0 ? mlp_bytes (p, w, p->model->shared_ffn / w->t) : 0.0;
-}
-
-/* What a layer keeps less per token where modules of it are recomputed (A19): what is counted
- * for a module but for its own input.  The inputs of frozen products are not counted. */
-static double freed_bytes (const struct memest_problem *p, const struct shape *w,
-                           unsigned parts)
-{
-    const struct workload_model *m = p->model;
-    const struct workload_config *c = p->config;
-    const struct workload_profile *f = p->profile;
-    bool fused = norms_are_fused (p);
-    double input = f->compute_of_type && p->job->lora ? 0.0 : w->quantised;
-    double norm =
-        (input + (fused ? 0.0 : f->memory.unfused_norm_bytes / 2.0)) * w->h / w->r;
-    double freed = 0.0;
-
-    if (c->recompute_modules == 0)
-        return 0.0;
-    if (workload_recomputes (c, MODULE_LAYERNORM))
-        freed += workload_own_norms (m, fused, parts) * norm;
-    if (parts & PART_ATTENTION &&
-        workload_recomputes (c, MODULE_MLA_UP_PROJ)) /* the output stays */
-        freed += m->heads / w->t * (4.0 * (m->nope_dim + m->rope_dim) + 2.0 * m->v_dim);
-    if (parts & PART_MLP &&
-        workload_recomputes (c, MODULE_MLP)) /* a fused norm is part of it */
-        freed += (fused ? norm : 0.0) + mlp_bytes (p, w, m->ffn / w->t) +
-                 gathered_bytes (p, w);
-    if (!(parts & PART_EXPERTS))
-        return freed;
-    if (workload_recomputes (c, MODULE_MOE))
-        return freed + pairs_per_token (p) * pair_bytes (p, w) + shared_bytes (p, w);
-    if (workload_recomputes (c, MODULE_MOE_ACT))
-        freed += pairs_per_token (p) * input * m->expert_ffn / c->deg.etp;
-    if (workload_recomputes (c, MODULE_SHARED_EXPERTS))
-        freed += shared_bytes (p, w);
-    return freed;
-}
-
-/* Scores and the rows of their softmax, where there is attention. */
-static double scores_of (const struct memest_problem *p, const struct shape *w,
-                         unsigned parts)
-{
-    return parts & PART_ATTENTION ? score_token_bytes (p, w) : 0.0;
-}
-
-/* A layer's activations per token (A7), but for what its modules free. */
-static double dense_layer_bytes (const struct memest_problem *p, const struct shape *w,
-                                 unsigned parts)
-{
-    double ffn = p->model->ffn / w->t;
-    double kept = layer_token_bytes (p, w, parts);
-
-    if (parts & PART_MLP)
-        kept = kept + mlp_bytes (p, w, ffn) + gathered_bytes (p, w);
-    kept = w->element * kept + scores_of (p, w, parts);
-
-    if (p->profile->selective == SELECTIVE_PRODUCTS &&
-        p->config->recompute == RECOMPUTE_SELECTIVE)
-        return every_second_bytes (w, parts, ffn) +
-               (parts & PART_ATTENTION ? 4.0 * p->model->heads / w->t : 0.0);
-    return fmax (0.0, kept - sampled_away (p, w, p->model->ffn) -
-                          w->element * freed_bytes (p, w, parts));
-}
-
-/* A layer with experts. */
-static double expert_layer_bytes (const struct memest_problem *p, const struct shape *w,
-                                  unsigned parts)
-{
-    double kept = layer_token_bytes (p, w, parts) + shared_bytes (p, w) +
-                  pairs_per_token (p) * pair_bytes (p, w);
-
-    return w->element * fmax (0.0, kept - freed_bytes (p, w, parts)) +
-           scores_of (p, w, parts) + 4.0 * p->model->experts / w->r;
-}
-
-/* What an activation is about. */
-struct rank_shape {
-    const struct memest_problem *p;
-    const struct shape *w;
-};
-
-/* One micro-batch's activations of one layer. */
-static double layer_bytes (const void *about, unsigned parts)
-{
-    const struct rank_shape *x = about;
-
-    return x->w->tokens * (parts & PART_EXPERTS ? expert_layer_bytes (x->p, x->w, parts)
-                                                : dense_layer_bytes (x->p, x->w, parts));
-}
-
-/* What is made again for the backward pass of one layer. */
-static double rebuilt_layer (const void *about, unsigned parts)
-{
-    const struct rank_shape *x = about;
-    double mixer = parts & PART_LINEAR ? mixer_rebuilt (x->p, x->w) : 0.0;
-
-    return x->w->tokens * x->w->element * (freed_bytes (x->p, x->w, parts) + mixer);
-}
-
 /* ---- how many of them ---- */
 
 /* Layers of each kind, times the micro-batches of them in flight, when the interleaved
@@ -412,27 +103,27 @@ static double embedding_flight (const struct workload_config *c, int microbatche
 
 /* A stage's layers without, or with, experts: their mean, which is any one's in a model whose
  * layers differ in nothing else, and the fullest one. */
-static double mean_layer (const struct memest_problem *p, const struct shape *w,
-                          const struct workload_stage *held, bool expert, double *most)
+static double mean_layer (const struct memest_shape *w, const struct workload_stage *held,
+                          bool expert, double *most)
 {
-    const struct rank_shape x = {p, w};
-    double sum = workload_class_sum (p->model, held, expert, layer_bytes, &x, most);
+    double sum =
+        workload_class_sum (w->p->model, held, expert, memest_layer_bytes, w, most);
 
     return workload_kinds_told (held) && sum > 0.0
                ? sum / (expert ? held->expert : held->dense)
                : *most;
 }
 
-static double activation_bytes (const struct memest_problem *p, const struct shape *w,
-                                int stage, const struct workload_stage *held)
+static double activation_bytes (const struct memest_shape *w, int stage,
+                                const struct workload_stage *held)
 {
-    const struct workload_config *c = p->config;
+    const struct workload_config *c = w->p->config;
     double most_dense, most_expert;
-    double dense = mean_layer (p, w, held, false, &most_dense);
-    double expert = mean_layer (p, w, held, true, &most_expert);
+    double dense = mean_layer (w, held, false, &most_dense);
+    double expert = mean_layer (w, held, true, &most_expert);
     double checkpoint = 2.0 * w->element * w->tokens * w->h / w->r;
     int layers = held->dense + held->expert;
-    struct flight flight = flight_of (p, stage, held, dense, expert);
+    struct flight flight = flight_of (w->p, stage, held, dense, expert);
     double bytes = flight.dense * dense + flight.expert * expert;
 
     if (c->recompute == RECOMPUTE_FULL) {
@@ -445,28 +136,27 @@ static double activation_bytes (const struct memest_problem *p, const struct sha
          * gradients (A10). */
         bytes = again * (flight.dense + flight.expert) * checkpoint +
                 (1.0 - again) * bytes +
-                (1.0 + p->profile->memory.recompute_workspace) *
+                (1.0 + w->p->profile->memory.recompute_workspace) *
                     fmax (most_dense, most_expert);
     }
     if (held->embedding)
-        bytes += embedding_flight (c, workload_microbatches (p->job, c)) * w->tokens *
-                 (8.0 + (p->model->dropout ? w->h / w->r : 0.0));
+        bytes += embedding_flight (c, workload_microbatches (w->p->job, c)) * w->tokens *
+                 (8.0 + (w->p->model->dropout ? w->h / w->r : 0.0));
     if (held->head)
         bytes += 4.0 * w->element * w->tokens * w->h / w->r; /* final norm */
     return bytes;
 }
 
 /* The most that is made again for the backward pass of one layer. */
-static double rebuilt_bytes (const struct memest_problem *p, const struct shape *w,
+static double rebuilt_bytes (const struct memest_shape *w,
                              const struct workload_stage *held)
 {
-    const struct rank_shape x = {p, w};
     double dense, expert;
 
-    if (p->config->recompute_modules == 0 && p->model->linear == LINEAR_NONE)
+    if (w->p->config->recompute_modules == 0 && w->p->model->linear == LINEAR_NONE)
         return 0.0;
-    workload_class_sum (p->model, held, false, rebuilt_layer, &x, &dense);
-    workload_class_sum (p->model, held, true, rebuilt_layer, &x, &expert);
+    workload_class_sum (w->p->model, held, false, memest_layer_rebuilt, w, &dense);
+    workload_class_sum (w->p->model, held, true, memest_layer_rebuilt, w, &expert);
     return fmax (dense, expert);
 }
 
@@ -474,14 +164,14 @@ static double rebuilt_bytes (const struct memest_problem *p, const struct shape 
  * not divided by tp (A9).  A chunked loss casts an eighth of the tokens at a time, of logits that
  * are there in 16 bits. */
 #define LOSS_CHUNKS 8.0
-static double logit_bytes (const struct memest_problem *p, const struct shape *w)
+static double logit_bytes (const struct memest_shape *w)
 {
-    const struct workload_profile *f = p->profile;
-    double vocab = workload_padded_vocab (p->model, p->config->deg.tp);
+    const struct workload_profile *f = w->p->profile;
+    double vocab = workload_padded_vocab (w->p->model, w->p->config->deg.tp);
 
-    if (p->model->decoder_layers > 0)
+    if (w->p->model->decoder_layers > 0)
         return 0.0; /* targets are taken to be a few tokens */
-    if (!workload_choose (p->job->gathered_logits, f->gathered_logits))
+    if (!workload_choose (w->p->job->gathered_logits, f->gathered_logits))
         return (f->chunked_loss ? 2.0 + f->memory.logit_bytes / LOSS_CHUNKS
                                 : f->memory.logit_bytes) *
                w->tokens * vocab / w->t;
@@ -522,10 +212,10 @@ static double gathered_weights (const struct memest_problem *p,
     return 2.0 * layer + root + (p->job->lora ? 0.0 : fmax (layer, root));
 }
 
-static double buffer_bytes (const struct memest_problem *p, const struct shape *w,
+static double buffer_bytes (const struct memest_shape *w,
                             const struct workload_stage *held, double weight_bytes)
 {
-    const struct workload_config *c = p->config;
+    const struct workload_config *c = w->p->config;
     double tensor = 2.0 * w->element * w->tokens * w->h, bytes = 0.0;
 
     if (c->sequence_parallel)
@@ -536,12 +226,13 @@ static double buffer_bytes (const struct memest_problem *p, const struct shape *
         /* Two key/value buffers of the ring, and two for their gradients (A12). */
         bytes += 4.0 * 2.0 * w->element * w->tokens * 2.0 * w->kv;
     if (c->zero == 3)
-        bytes += weight_bytes * gathered_weights (p, held);
+        bytes += weight_bytes * gathered_weights (w->p, held);
     if (c->zero == 1 || c->zero == 2) {
-        struct workload_stage_params n = workload_stage_params (p->model, c, held);
+        struct workload_stage_params n = workload_stage_params (w->p->model, c, held);
 
         /* Two for reduction, one for gathering, none longer than what it carries. */
-        bytes += fmin (p->profile->memory.bucket_bytes, 3.0 * 2.0 * (n.dense + n.expert));
+        bytes +=
+            fmin (w->p->profile->memory.bucket_bytes, 3.0 * 2.0 * (n.dense + n.expert));
     }
     return bytes;
 }
@@ -605,7 +296,7 @@ void memest_stage (const struct memest_problem *p, int stage,
                    const struct workload_stage *held, struct memest_stage *out)
 {
     const struct workload_profile *f = p->profile;
-    struct shape w = shape_of (p);
+    struct memest_shape w = memest_shape_of (p);
     struct memest_stage s = {0};
 
     if (p->by != MEMEST_LINKWISE) {
@@ -613,12 +304,12 @@ void memest_stage (const struct memest_problem *p, int stage,
         return;
     }
     state_of (p, held, &s);
-    s.activations_bytes = activation_bytes (p, &w, stage, held);
-    s.buffers_bytes = buffer_bytes (p, &w, held, 2.0 * w.element);
+    s.activations_bytes = activation_bytes (&w, stage, held);
+    s.buffers_bytes = buffer_bytes (&w, held, 2.0 * w.element);
     if (held->head)
-        s.logits_bytes = logit_bytes (p, &w);
+        s.logits_bytes = logit_bytes (&w);
     /* Logits are gone when the first layer is rebuilt. */
-    s.activations_bytes += fmax (0.0, rebuilt_bytes (p, &w, held) - s.logits_bytes);
+    s.activations_bytes += fmax (0.0, rebuilt_bytes (&w, held) - s.logits_bytes);
 
     meet (p, held, &s);
 

@@ -80,6 +80,9 @@ enum status topology_matrix_read (struct reader *r, const struct json_at *at, in
                                   bool over_nodes, enum matrix_of what,
                                   struct topology_matrix *m);
 
+/** Rows that are looked at together: columns of as many fill a cache line. */
+#define TOPOLOGY_STRIP 16
+
 /** Rows first to first + rows - 1, or those columns, of a matrix over n endpoints in SI
  *  units, for going through all of it: out[rows * n], entry k*n + x is first+k -> x, or
  *  x -> first+k.  The diagonal is undefined. */

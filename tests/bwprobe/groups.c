@@ -1,5 +1,6 @@
-/* A plan's groups as rounds: the hops that its rings, pipelines and all-to-alls have, each once,
- * disjoint pairs in a round; what the price takes for them; 1,024 GPUs within the usual budget. */
+/* A plan's groups, which are those of the rest of the program; and as rounds: the hops that its
+ * rings, pipelines and all-to-alls have, each once, disjoint pairs in a round; what the price takes
+ * for them; 1,024 GPUs within the usual budget. */
 #include "tests/lib/fixture.h"
 
 #include <jansson.h>
@@ -238,12 +239,56 @@ static void test_thousand (void **state)
     groups_destroy (g);
 }
 
+/* bwprobe, which does not see workload/, works a plan's groups out once more. */
+static void test_sizes (void **state)
+{
+    static const enum workload_group_kind kind[GROUPS_KINDS] = {
+        [GROUPS_PP] = GROUP_PP, [GROUPS_DP] = GROUP_SYNC,
+        [GROUPS_CP] = GROUP_CP, [GROUPS_EXPERT_DP] = GROUP_EXPERT_SYNC,
+        [GROUPS_TP] = GROUP_TP, [GROUPS_EP] = GROUP_EP};
+    struct rng r = seeded (8);
+
+    (void) state;
+    for (int i = 0; i < 200; i++) {
+        struct workload_degrees d = {.tp = 1 + rng_below (&r, 4),
+                                     .cp = 1 + rng_below (&r, 3),
+                                     .dp = 1 + rng_below (&r, 6),
+                                     .pp = 1 + rng_below (&r, 3),
+                                     .vpp = 1};
+        int dense = d.tp * d.cp * d.dp;
+        struct shape x = {.nodes = dense * d.pp,
+                          .gpus = 1,
+                          .tp = d.tp,
+                          .cp = d.cp,
+                          .dp = d.dp,
+                          .pp = d.pp,
+                          .vpp = 1};
+        struct groups *g;
+
+        do {
+            d.etp = x.etp = 1 + rng_below (&r, d.tp);
+            d.ep = x.ep = 1 + rng_below (&r, dense);
+        } while (dense % (d.etp * d.ep) != 0);
+        g = plan_of (&x, false);
+        assert_int_equal (g->ranks, workload_world (&d));
+        for (int k = 0; k < GROUPS_KINDS; k++) {
+            struct workload_group want = workload_group_of (&d, kind[k]);
+
+            if (k == GROUPS_EXPERT_DP && d.ep == 1)
+                want.size = 1; /* a model that may have no experts */
+            assert_int_equal (g->part[k].size, want.size);
+            assert_int_equal (g->part[k].stride, want.stride);
+        }
+        groups_destroy (g);
+    }
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (test_rings_and_pipelines), cmocka_unit_test (test_lanes),
-        cmocka_unit_test (test_all_to_all), cmocka_unit_test (test_expected),
-        cmocka_unit_test (test_thousand)};
+        cmocka_unit_test (test_sizes),    cmocka_unit_test (test_rings_and_pipelines),
+        cmocka_unit_test (test_lanes),    cmocka_unit_test (test_all_to_all),
+        cmocka_unit_test (test_expected), cmocka_unit_test (test_thousand)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -2,7 +2,6 @@
  * percentiles, the second what stands out from them. */
 #include "topology/survey/stats.h"
 
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,160 +12,6 @@
 #include "topology/topology_private.h"
 
 #define SAMPLE_MAX (1 << 20) /* links of a tier whose values are kept */
-
-/* Rows of a matrix that are looked at together: columns of as many fill a cache line. */
-#define STRIP 16
-
-const char *topology_end_text (const struct topology_cluster *c, struct topology_end e,
-                               char buf[TOPOLOGY_END_TEXT])
-{
-    if (e.gpu < 0)
-        snprintf (buf, TOPOLOGY_END_TEXT, "%s", c->node[e.node].name);
-    else
-        snprintf (buf, TOPOLOGY_END_TEXT, "%s:%d", c->node[e.node].name,
-                  topology_gpu_index (c, e.gpu));
-    return buf;
-}
-
-/* ---- going through the links ---- */
-
-static void visit_pair (const struct topology_cluster *c, int x, int y, double alike,
-                        topology_visit_fn *fn, void *context)
-{
-    struct topology_visited v = {{c->node_of_gpu[x], x},
-                                 {c->node_of_gpu[y], y},
-                                 topology_link_given (c, x, y),
-                                 alike};
-
-    fn (context, &v);
-}
-
-static void visit_inside (const struct topology_cluster *c, int i, topology_visit_fn *fn,
-                          void *context)
-{
-    const struct topology_node *n = &c->node[i];
-    double g = n->gpus;
-
-    if (n->gpus < 2 || (!n->intra && !c->has_gpu_matrix))
-        return;
-    if (!c->has_gpu_matrix && n->intra->bytes_per_s.n == 0 &&
-        n->intra->latency_s.n == 0 && n->intra->estimate_error.n == 0) {
-        struct topology_visited v = {
-            {i, -1},
-            {i, -1},
-            topology_link_given (c, n->first_gpu, n->first_gpu + 1),
-            g * (g - 1)};
-
-        fn (context, &v);
-        return;
-    }
-    for (int x = n->first_gpu; x < n->first_gpu + n->gpus; x++)
-        for (int y = n->first_gpu; y < n->first_gpu + n->gpus; y++)
-            if (x != y)
-                visit_pair (c, x, y, 1, fn, context);
-}
-
-static void tell (const struct topology_watch *watch, int done, int all)
-{
-    if (watch && done % (4 * STRIP) == 0)
-        watch->progress (watch->context, (double) done / all);
-}
-
-/* The links out of one node.  [n_nodes] entries each. */
-static void visit_row (const struct topology_cluster *c, int i, const double *bytes_per_s,
-                       const double *latency_s, topology_visit_fn *fn, void *context)
-{
-    for (int j = 0; j < c->n_nodes; j++) {
-        struct topology_visited v = {
-            {i, -1},
-            {j, -1},
-            topology_link_priced (bytes_per_s[j], latency_s[j], 0.0),
-            1};
-
-        if (i != j)
-            fn (context, &v);
-    }
-}
-
-/* All GPUs of two nodes alike. */
-static bool visit_nodes (const struct topology_cluster *c, topology_visit_fn *fn,
-                         void *context, const struct topology_watch *watch)
-{
-    int n = c->n_nodes;
-    size_t width = (size_t) n;
-    double *bw, *latency_s;
-
-    if (c->inter.bytes_per_s.n == 0 && c->inter.latency_s.n == 0 &&
-        c->inter.estimate_error.n == 0) {
-        struct topology_visited v = {
-            {0, -1}, {1, -1}, topology_node_link (c, 0, 1), (double) n * (n - 1)};
-
-        fn (context, &v);
-        return true;
-    }
-    bw = malloc (2 * STRIP * width * sizeof *bw);
-    if (!bw)
-        return false;
-    latency_s = bw + STRIP * width;
-    for (int first = 0; first < n; first += STRIP) {
-        int rows = n - first < STRIP ? n - first : STRIP;
-
-        topology_matrix_strip (&c->inter.bytes_per_s, false, first, rows, n, bw);
-        if (first == 0 || c->inter.latency_s.n > 0)
-            topology_matrix_strip (&c->inter.latency_s, false, first, rows, n, latency_s);
-        tell (watch, first, n);
-        for (int k = 0; k < rows; k++)
-            visit_row (c, first + k, bw + (size_t) k * width,
-                       latency_s + (size_t) k * width, fn, context);
-    }
-    free (bw);
-    return true;
-}
-
-static int rail_number (const struct topology_cluster *c, int gpu)
-{
-    return c->n_rails > 0 ? topology_rail_of (c, gpu) : -1;
-}
-
-/* The GPUs of two nodes.  Those of different rails see one link where no exception names
- * a GPU, so that one visit is enough for them. */
-static void visit_gpus (const struct topology_cluster *c, int i, int j,
-                        topology_visit_fn *fn, void *context)
-{
-    const struct topology_node *a = &c->node[i], *b = &c->node[j];
-    bool single = c->has_gpu_matrix || c->except_bytes_per_s || c->except_latency_s;
-    int crossing = 0, first_x = -1, first_y = -1;
-
-    for (int x = a->first_gpu; x < a->first_gpu + a->gpus; x++)
-        for (int y = b->first_gpu; y < b->first_gpu + b->gpus; y++) {
-            if (!single && rail_number (c, x) != rail_number (c, y)) {
-                first_x = crossing == 0 ? x : first_x;
-                first_y = crossing == 0 ? y : first_y;
-                crossing++;
-                continue;
-            }
-            visit_pair (c, x, y, 1, fn, context);
-        }
-    if (crossing > 0)
-        visit_pair (c, first_x, first_y, crossing, fn, context);
-}
-
-bool topology_links_visit (const struct topology_cluster *c, topology_visit_fn *fn,
-                           void *context, const struct topology_watch *watch)
-{
-    for (int i = 0; i < c->n_nodes; i++)
-        visit_inside (c, i, fn, context);
-    if (c->n_nodes > 1 && !c->has_gpu_links && c->has_inter &&
-        !visit_nodes (c, fn, context, watch))
-        return false;
-    for (int i = 0; c->has_gpu_links && i < c->n_nodes; i++) {
-        tell (watch, i, c->n_nodes);
-        for (int j = 0; j < c->n_nodes; j++)
-            if (i != j)
-                visit_gpus (c, i, j, fn, context);
-    }
-    return true;
-}
 
 /* ---- tiers ---- */
 
@@ -192,7 +37,7 @@ struct collecting {
     int worst_max;
     double listed_below; /* share of the links that belong to the worst so far */
     double asymmetry_sum;
-    double *back; /* [STRIP * n_nodes] to the nodes from back_first on */
+    double *back; /* [TOPOLOGY_STRIP * n_nodes] to the nodes from back_first on */
     int back_first;
     int *run; /* [n_nodes] equal for neighbours in the list that lie below the same */
     int near, far_run, hops;  /* the distance that was worked out last */
@@ -252,9 +97,10 @@ static struct bucket *bucket_of (struct collecting *w, const struct topology_vis
         v->from.node == v->to.node ? TOPOLOGY_INSIDE : TOPOLOGY_BETWEEN;
     bool split = w->tiers && where == TOPOLOGY_BETWEEN;
     int hops = split ? distance (w, v->from.node, v->to.node) : -1;
-    int rail = split && w->c->n_rails > 0 && v->from.gpu >= 0
-                   ? rail_number (w->c, v->from.gpu) == rail_number (w->c, v->to.gpu)
-                   : -1;
+    int rail =
+        split && w->c->n_rails > 0 && v->from.gpu >= 0
+            ? topology_rail_of (w->c, v->from.gpu) == topology_rail_of (w->c, v->to.gpu)
+            : -1;
 
     for (int k = w->n - 1; k >= 0; k--) {
         const struct topology_tier *t = &w->bucket[k].tier;
@@ -318,24 +164,6 @@ static void note_nodes (struct collecting *w, const struct topology_visited *v)
         a->lowest_bytes_per_s = rate;
         a->lowest_node = v->to.node;
     }
-}
-
-double topology_visited_error (const struct topology_cluster *c,
-                               const struct topology_visited *v)
-{
-    int src = v->from.gpu, dst = v->to.gpu;
-
-    if (!c->has_estimates || !v->link.measured)
-        return NAN;
-    if (src < 0 && v->from.node != v->to.node)
-        return c->inter.has_estimates ? topology_matrix_at (&c->inter.estimate_error,
-                                                            v->from.node, v->to.node)
-                                      : NAN;
-    if (src < 0) {
-        src = c->node[v->from.node].first_gpu;
-        dst = src + 1;
-    }
-    return topology_link_estimate_error (c, src, dst);
 }
 
 static void first_pass (void *context, const struct topology_visited *v)
@@ -424,8 +252,9 @@ static double back_of (struct collecting *w, const struct topology_visited *v)
 
         return l.measured ? l.bytes_per_s : 0;
     }
-    if (from < w->back_first || from >= w->back_first + STRIP) {
-        int rows = c->n_nodes - from < STRIP ? c->n_nodes - from : STRIP;
+    if (from < w->back_first || from >= w->back_first + TOPOLOGY_STRIP) {
+        int rows =
+            c->n_nodes - from < TOPOLOGY_STRIP ? c->n_nodes - from : TOPOLOGY_STRIP;
 
         w->back_first = from;
         topology_matrix_strip (&c->inter.bytes_per_s, true, from, rows, c->n_nodes,
@@ -509,13 +338,13 @@ static bool begin (struct collecting *w)
     w->stride =
         ends * ends > SAMPLE_MAX ? (int) fmin (ends * ends / SAMPLE_MAX, 1e9) + 1 : 1;
     w->listed_below = w->worst_max > 0 ? 1 : -1;
-    w->back_first = -STRIP;
+    w->back_first = -TOPOLOGY_STRIP;
     w->near = -1;
     w->racks = only_racks (c);
     out->node = calloc ((size_t) c->n_nodes, sizeof *out->node);
     out->worst = calloc ((size_t) w->worst_max + 1, sizeof *out->worst);
     if (w->tiers && !c->has_gpu_links &&
-        !(w->back = malloc (STRIP * (size_t) c->n_nodes * sizeof *w->back)))
+        !(w->back = malloc (TOPOLOGY_STRIP * (size_t) c->n_nodes * sizeof *w->back)))
         return false;
     for (int i = 0; out->node && i < c->n_nodes; i++)
         out->node[i].lowest_node = -1;

@@ -1,0 +1,75 @@
+/* Attention's scores, their softmax and what they weigh: by a flash kernel, or product by product.
+ * Flash attention's backward takes 2.5 times its forward (FlashAttention-2, arXiv 2307.08691,
+ * section 3.2). */
+#include "costmodel/compute_private.h"
+
+#include <math.h>
+
+/* Part of the 16-bit peak that a flash attention kernel reaches, forward: less on short
+ * sequences and narrow heads (docs/formulas.md, T20). */
+#define FLASH_HALF_SEQ 400.0
+#define FLASH_UNKNOWN 0.4 /* of a type that does not say */
+#define FLASH_BACK 0.82   /* backward's rate over forward's */
+static double flash_efficiency (const struct setting *x)
+{
+    double of_type = x->p->flash2 ? x->t->flash2_efficiency : x->t->flash_efficiency;
+    double narrow = x->m->head_dim > 64 ? 1.0 : x->p->flash2 ? 0.85 : 0.68;
+    double seq = x->j->seq;
+
+    return (of_type > 0 ? of_type : FLASH_UNKNOWN) * narrow * seq /
+           (seq + FLASH_HALF_SEQ);
+}
+
+/* Flash kernels take 16 bits alone.  In fp32 and tf32 PyTorch runs its memory-efficient kernel,
+ * whose products are three in TF32 each, in fp32 where there is none (docs/formulas.md, T20). */
+#define WIDE_PART 0.4
+static double wide_rate (const struct topology_gpu_type *t)
+{
+    return WIDE_PART *
+           (t->tf32_flop_per_s > 0 ? t->tf32_flop_per_s / 3.0 : t->fp32_flop_per_s);
+}
+
+double flash_rate (const struct setting *x)
+{
+    double rate = x->plain.matrix_rate / x->p->time.gemm;
+
+    if (x->p->compute_of_type)
+        rate = x->plain.element_bytes > 2.0
+                   ? wide_rate (x->t)
+                   : costmodel_matrix_rate (x->t, PREC_BF16) * flash_efficiency (x);
+    return rate * x->p->time.attention;
+}
+
+void attention_time (const struct setting *x, double *fwd, double *back)
+{
+    const struct workload_model *m = x->m;
+    bool latent = m->kv_rank > 0;
+    double a = m->heads / (double) x->c->deg.tp, seq = x->j->seq;
+    double qk = latent ? m->nope_dim + m->rope_dim : m->head_dim;
+    double v = latent ? m->v_dim : m->head_dim;
+    double flop = 2.0 * x->tokens * seq * a * (qk + v);
+
+    if (workload_attention_is_flash (x->j->attention)) {
+        double rate = x->plain.matrix_rate / x->p->time.gemm;
+        bool first = x->j->attention == ATTENTION_FLASH1;
+
+        *fwd = 0.5 * flop / (first ? rate * x->p->time.attention1 : flash_rate (x));
+        if (x->p->compute_of_type && !first)
+            *back = 2.5 * *fwd / FLASH_BACK;
+        else
+            *back = 2.5 * 0.5 * flop /
+                    (rate * (first ? x->p->time.attention1 : x->p->time.attention_back));
+        return;
+    }
+
+    double per = x->j->attention == ATTENTION_FUSED ? x->p->time.fused_score_traffic
+                                                    : x->p->time.score_traffic;
+    double rows = seq / x->c->deg.cp, batch = x->c->micro_batch * a;
+    double traffic =
+        per * x->plain.element_bytes / 2.0 * x->tokens * seq * a / x->plain.memory_rate;
+    double products = product_s (&x->plain, batch, rows, seq, qk) +
+                      product_s (&x->plain, batch, rows, v, seq);
+
+    *fwd = products + traffic / 3.0;
+    *back = 2.0 * products + traffic * 2.0 / 3.0;
+}

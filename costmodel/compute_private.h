@@ -1,0 +1,37 @@
+/* Shared by the files that price compute: machine.c, attention.c, layer.c, compute.c. */
+#ifndef COSTMODEL_COMPUTE_PRIVATE_H
+#define COSTMODEL_COMPUTE_PRIVATE_H
+
+#include "costmodel/costmodel_private.h"
+
+/** What a GPU type reaches in products of this precision, and in elementwise kernels. */
+struct machine machine_of (const struct topology_gpu_type *t,
+                           const struct workload_profile *p,
+                           enum workload_precision precision);
+
+/** One configuration's shapes on one rank, on one GPU type. */
+struct setting {
+    const struct workload_model *m;
+    const struct workload_job *j;
+    const struct workload_config *c;
+    const struct workload_profile *p;
+    const struct topology_gpu_type *t;
+    struct machine g, plain; /* plain: in 16 bits where the products are in fewer */
+    double tokens, h, r;     /* r: sequence parallelism splits elementwise work */
+};
+
+/** Rate of flash attention's products in this precision, forward. */
+double flash_rate (const struct setting *x);
+
+/** Seconds of a layer's attention over all pairs, or half of them where the kernel skips masked
+ *  ones. */
+void attention_time (const struct setting *x, double *fwd, double *back);
+
+/** Seconds of a layer of these parts.
+ *  @param[in,out] out  all 0 before */
+void layer_of (const struct setting *x, unsigned parts, struct costmodel_layer *out);
+
+/** Seconds of the head: its members of *k. */
+void head_time (const struct setting *x, struct costmodel_compute *k);
+
+#endif

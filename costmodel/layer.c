@@ -1,0 +1,341 @@
+/* One layer as its matrix products, its attention and its elementwise kernels; and the head.
+ *
+ * The host's launches are a floor under a layer's time, joined smoothly by fourth powers
+ * (docs/formulas.md, T14).  Backward does every product twice, once for the inputs'
+ * gradients and once for the weights'. */
+#include "costmodel/compute_private.h"
+
+#include <math.h>
+
+/* Bytes that elementwise kernels move per token and hidden unit in one forward pass: two
+ * norms read and write, two residual additions read two and write one, at 2 bytes; a norm
+ * of separate operations casts, squares, averages and scales in fp32. */
+#define LAYER_TRAFFIC 20.0
+#define NORM_TRAFFIC 4.0          /* of it, per norm */
+#define UNFUSED_NORM_TRAFFIC 30.0 /* more, per norm */
+#define DROPOUT_TRAFFIC 6.0
+/* ... and per token and column of the MLP's inside: the activation reads and writes. */
+#define GATED_TRAFFIC 6.0
+#define PLAIN_TRAFFIC 4.0
+#define UNFUSED_MLP_TRAFFIC 4.0 /* more */
+/* Rotary embedding or its like, per element of queries and keys. */
+#define ROTARY_TRAFFIC 4.0
+#define UNFUSED_ROTARY_TRAFFIC 20.0 /* halves negated, joined, two products, a sum */
+/* Tokens sorted by expert and back: read and written twice, per token-expert pair and
+ * hidden unit. */
+#define PERMUTE_TRAFFIC 8.0
+/* Loss over a vocabulary entry, forward and backward together (docs/formulas.md, T16).  With
+ * logits gathered from all ranks it is over all entries and by separate operations: cast
+ * to fp32, log-softmax, the accuracy's argmax, and three gradients, all read and written;
+ * beyond one rank the gathered parts are copied twice (Aleph Alpha's framework). */
+#define LOSS_TRAFFIC 13.0
+#define GATHERED_TRAFFIC 40.0
+#define GATHER_COPY_TRAFFIC 8.0
+/* Adapters' kernels beside a layer's own: a dropout, two small products and a sum for each
+ * product that has one, forward. */
+#define LORA_LAUNCHES 2.5
+/* Bytes that they move per token and hidden unit, forward: attention's input dropped out and
+ * read, the results written and added to the products'. */
+#define LORA_TRAFFIC 20.0
+/* Experts on a GPU that computes by its type's constants: kernels of a layer over a dense
+ * one's (routing, sorting, groups), and the rate of grouped products over single ones. */
+#define EXPERT_LAUNCHES 10.0
+#define EXPERT_RATE 0.75
+#define EXPERT_PADDING 64.0 /* tokens */
+/* Casts to fp8, per element of a product's input or of its output's gradient: read in 16
+ * bits, written and transposed in 8, with the search for the largest. */
+#define CAST_TRAFFIC 4.5
+/* To fp4 also Hadamard transforms and random rounding: with casts the linear layers of a 5B model
+ * are 1.41 times as fast as in mxfp8 on B300, without them 1.87 (Transformer Engine's
+ * documentation, low_precision_training). */
+#define FP4_CAST_TRAFFIC 5.7
+
+/* What a layer's pieces add up to. */
+struct sums {
+    double products_s, inputs_s, weights_s; /* forward; backward's two halves */
+    double traffic;                         /* bytes, forward */
+    double params;                          /* whose gradients are accumulated */
+    double cast_fwd, cast_back;             /* elements that are cast to fp8 or fp4 */
+    double launches;                        /* kernels over a dense layer's */
+    double again_s;                         /* forward, of what modules repeat */
+    double scan_fwd_s, scan_back_s;         /* of linear mixers */
+};
+
+static double traffic_s (const struct setting *x, double bytes_per_token)
+{
+    return bytes_per_token * x->plain.element_bytes / 2.0 * x->tokens /
+           x->plain.memory_rate;
+}
+
+static double cast_s (const struct setting *x)
+{
+    double traffic = x->j->precision == PREC_FP4 ? FP4_CAST_TRAFFIC : CAST_TRAFFIC;
+
+    return x->p->compute_of_type ? traffic / x->plain.memory_rate : 0.0;
+}
+
+/* So far, attention's scores left out. */
+static double forward_s (const struct setting *x, const struct sums *s)
+{
+    return s->products_s + traffic_s (x, s->traffic) + cast_s (x) * s->cast_fwd;
+}
+
+/* What came since `before_s` is repeated in backward if the module is. */
+static void repeat (const struct setting *x, struct sums *s, enum workload_module module,
+                    double before_s)
+{
+    if (workload_recomputes (x->c, module))
+        s->again_s += forward_s (x, s) - before_s;
+}
+
+/* `count` products of rows x in by in x out. */
+static void add_product (struct sums *s, const struct machine *g, double count,
+                         double rows, double in, double out)
+{
+    s->products_s += product_s (g, count, rows, out, in);
+    s->inputs_s += product_s (g, count, rows, in, out);
+    s->weights_s += product_s (g, count, in, out, rows);
+    s->params += count * in * out;
+    if (g->element_bytes < 2.0) {
+        s->cast_fwd += count * rows * in;
+        s->cast_back += count * rows * out;
+    }
+}
+
+static double rotary_traffic (const struct setting *x)
+{
+    return x->p->fused_rotary ? ROTARY_TRAFFIC : UNFUSED_ROTARY_TRAFFIC;
+}
+
+static void add_projections (const struct setting *x, struct sums *s)
+{
+    const struct workload_model *m = x->m;
+    double t = x->c->deg.tp, a = m->heads / t, d = m->head_dim;
+
+    if (m->kv_rank > 0) { /* latent attention: the first halves are whole on each rank */
+        double qk = m->nope_dim + m->rope_dim, before;
+
+        add_product (s, &x->g, 1, x->tokens, x->h, m->q_rank > 0 ? m->q_rank : a * qk);
+        add_product (s, &x->g, 1, x->tokens, x->h, m->kv_rank + m->rope_dim);
+        add_product (s, &x->g, 1, x->tokens, a * m->v_dim, x->h);
+        before = forward_s (x, s);
+        if (m->q_rank > 0)
+            add_product (s, &x->g, 1, x->tokens, m->q_rank, a * qk);
+        add_product (s, &x->g, 1, x->tokens, m->kv_rank, a * (m->nope_dim + m->v_dim));
+        s->traffic += rotary_traffic (x) * 2.0 * a * qk;
+        repeat (x, s, MODULE_MLA_UP_PROJ, before);
+    } else {
+        double kv = fmax (1.0, m->kv_heads / t) * d;
+
+        add_product (s, &x->g, 1, x->tokens, x->h,
+                     (m->attention_gate ? 2.0 : 1.0) * a * d + 2.0 * kv);
+        add_product (s, &x->g, 1, x->tokens, a * d, x->h);
+        if (m->attention_gate)
+            s->traffic += GATED_TRAFFIC * a * d;
+        if (m->positions == 0)
+            s->traffic += rotary_traffic (x) * (a * d + kv);
+    }
+}
+
+/* Bytes of the activation inside an MLP, per token and column. */
+static double activation_traffic (const struct setting *x)
+{
+    double per = x->m->gated_mlp ? GATED_TRAFFIC : PLAIN_TRAFFIC;
+
+    return per + (workload_choose (x->j->fused_mlp, x->p->fused_mlp)
+                      ? 0.0
+                      : UNFUSED_MLP_TRAFFIC);
+}
+
+static void add_mlp (const struct setting *x, struct sums *s, double count, double rows,
+                     double ffn)
+{
+    const struct workload_model *m = x->m;
+
+    if (m->gated_mlp && x->p->separate_gate) {
+        add_product (s, &x->g, count, rows, x->h, ffn);
+        add_product (s, &x->g, count, rows, x->h, ffn);
+    } else {
+        add_product (s, &x->g, count, rows, x->h, (m->gated_mlp ? 2.0 : 1.0) * ffn);
+    }
+    add_product (s, &x->g, count, rows, ffn, x->h);
+    s->traffic += activation_traffic (x) * ffn * count * rows / x->tokens;
+}
+
+static void add_elementwise (const struct setting *x, struct sums *s, unsigned parts)
+{
+    double part = workload_sublayers (parts) / 2.0;
+    double per = part * LAYER_TRAFFIC + (x->m->dropout ? part * DROPOUT_TRAFFIC : 0.0);
+    bool fused = workload_choose (x->j->fused_norm, x->p->fused_norm);
+    double norm = NORM_TRAFFIC + (fused ? 0.0 : UNFUSED_NORM_TRAFFIC);
+
+    if (!fused)
+        per += workload_norms_of (x->m, parts) * UNFUSED_NORM_TRAFFIC;
+    if (workload_recomputes (x->c, MODULE_LAYERNORM))
+        s->again_s +=
+            traffic_s (x, workload_own_norms (x->m, fused, parts) * norm * x->h / x->r);
+    s->traffic += per * x->h / x->r + (x->j->lora ? LORA_TRAFFIC * x->h : 0.0);
+}
+
+/* Bytes that adding a micro-batch's gradient of one parameter to the sum moves, beside
+ * the product that makes it.  Fused, the product reads and writes the sum.  Else it leaves
+ * 2 bytes, which are added to a sum of as many, or are cast first and the cast added. */
+static double accumulation_bytes (const struct workload_profile *p)
+{
+    double sum = p->memory.gradient_bytes;
+
+    if (p->fused_accumulation)
+        return 2.0 * sum;
+    return 3.0 * sum + (sum > 2.0 ? 2.0 + sum : 0.0);
+}
+
+/* Elements that a mixer's kernels read and write beside its products, per token: the
+ * convolution's channels in and out; the scan's inputs and output; the gate, the norm and their
+ * result; and the states at the chunks' ends in fp32, written, passed on and read. */
+static double mixer_elements (const struct setting *x, const struct workload_mixer *mixer)
+{
+    double states = x->m->lin_chunk > 0 ? 8.0 * mixer->states / x->m->lin_chunk : 0.0;
+
+    return 2.0 * mixer->conv + mixer->inner + 2.0 * mixer->keys + mixer->inner +
+           3.0 * mixer->inner + states;
+}
+
+/* Scans take about four times what the roofline says: they are several kernels in turn, bound by
+ * latency and by what they write for each other (docs/formulas.md, T22). */
+#define SCAN_OVER_ROOFLINE 4.0
+
+/* A linear mixer: its two projections, and the chunkwise scan over the roofline: its products at
+ * flash attention's rate, or what it moves, whichever takes longer.  A short convolution has no
+ * scan: one kernel, at what it moves. */
+static void add_mixer (const struct setting *x, struct sums *s)
+{
+    struct workload_mixer mixer = workload_mixer_of (x->m, x->c->deg.tp);
+    double fwd, again, moved, over = x->m->lin_chunk > 0 ? SCAN_OVER_ROOFLINE : 1.0;
+
+    workload_scan_flop (x->m, x->c->deg.tp, &fwd, &again);
+    moved = traffic_s (x, 2.0 * mixer_elements (x, &mixer));
+    fwd *= x->tokens / flash_rate (x);
+    again *= x->tokens / flash_rate (x);
+    s->scan_fwd_s = over * fmax (fwd, moved);
+    s->scan_back_s = over * fmax (2.0 * fwd + again, 2.0 * moved);
+    add_product (s, &x->g, 1, x->tokens, x->h, mixer.in);
+    add_product (s, &x->g, 1, x->tokens, mixer.inner, x->h);
+}
+
+/* A floor under the GPU's time, joined smoothly. */
+static double with_floor (double gpu_s, double floor_s)
+{
+    double a = gpu_s * gpu_s, b = floor_s * floor_s;
+
+    return sqrt (sqrt (a * a + b * b));
+}
+
+static void layer_time (const struct setting *x, const struct sums *s, unsigned parts,
+                        struct costmodel_layer *out)
+{
+    const struct workload_profile *p = x->p;
+    double traffic = traffic_s (x, s->traffic);
+    double accumulate = accumulation_bytes (p) * s->params / x->g.memory_rate;
+    double fwd, back, weight, floor = x->t->host_factor;
+
+    if (x->j->lora) /* frozen weights have no gradients */
+        weight = 0.0;
+    else if (p->sums_in_products) /* the products' own time leaves memory free for them */
+        weight = fmax (s->weights_s, accumulate);
+    else
+        weight = s->weights_s + accumulate;
+    if (!p->compute_of_type || floor <= 0)
+        floor = 1.0;
+    floor *= s->launches * (x->j->lora ? LORA_LAUNCHES : 1.0);
+
+    if (parts & PART_ATTENTION)
+        attention_time (x, &out->attention_fwd_s, &out->attention_back_s);
+    fwd = s->products_s + out->attention_fwd_s + traffic + cast_s (x) * s->cast_fwd +
+          s->scan_fwd_s;
+    back = s->inputs_s + weight + out->attention_back_s + 2.0 * traffic +
+           cast_s (x) * s->cast_back + s->scan_back_s;
+    out->fwd_s = with_floor (fwd, floor * p->time.layer_launch_fwd_s);
+    out->back_s = with_floor (back, floor * p->time.layer_launch_back_s);
+    out->weight_s = weight * out->back_s / back;
+    if (x->c->recompute == RECOMPUTE_FULL)
+        out->recompute_s = out->fwd_s + p->time.recompute_s;
+    else if (x->c->recompute == RECOMPUTE_SELECTIVE)
+        out->recompute_s =
+            p->selective == SELECTIVE_PRODUCTS
+                ? 0.5 * s->products_s + traffic
+                /* launches count in proportion */
+                : s->again_s * out->fwd_s / fwd +
+                      (workload_recomputes (x->c, MODULE_CORE_ATTN) ? out->attention_fwd_s
+                                                                    : 0.0);
+}
+
+/* Router, shared experts and the rank's own, each of which gets the mean number of tokens. */
+static void add_experts (const struct setting *x, struct sums *s)
+{
+    const struct workload_model *m = x->m;
+    const struct workload_degrees *d = &x->c->deg;
+    double mine = m->experts / (double) d->ep;
+    double pairs = x->tokens * m->top_k * d->etp / d->tp; /* of a rank, after dispatch */
+    bool whole = workload_recomputes (x->c, MODULE_MOE);
+    double rows, before = forward_s (x, s), shared;
+    struct setting grouped;
+
+    add_product (s, &x->plain, 1, x->tokens / x->r, x->h, m->experts);
+    shared = forward_s (x, s);
+    if (m->shared_ffn > 0)
+        add_mlp (x, s, 1, x->tokens, m->shared_ffn / (double) d->tp);
+    if (!whole)
+        repeat (x, s, MODULE_SHARED_EXPERTS, shared);
+    grouped = *x;
+    if (x->p->compute_of_type)
+        grouped.g.matrix_rate *= EXPERT_RATE;
+    /* Kernels pad every expert's tokens; their mean need not even be whole. */
+    rows = EXPERT_PADDING * ceil (pairs / mine / EXPERT_PADDING);
+    add_mlp (&grouped, s, mine, rows, m->expert_ffn / (double) d->etp);
+    s->traffic += PERMUTE_TRAFFIC * x->h * pairs / x->tokens;
+    repeat (x, s, MODULE_MOE, before);
+    if (!whole && workload_recomputes (x->c, MODULE_MOE_ACT))
+        s->again_s += traffic_s (x, activation_traffic (x) * m->expert_ffn / d->etp *
+                                        pairs / x->tokens);
+}
+
+void layer_of (const struct setting *x, unsigned parts, struct costmodel_layer *out)
+{
+    double part = workload_sublayers (parts) / 2.0;
+    struct sums s = {.launches = (parts & PART_EXPERTS) != 0 && x->p->compute_of_type
+                                     ? EXPERT_LAUNCHES
+                                     : part};
+
+    if (parts & PART_ATTENTION)
+        add_projections (x, &s);
+    if (parts & PART_LINEAR)
+        add_mixer (x, &s);
+    if (parts & PART_MLP) {
+        double before = forward_s (x, &s);
+
+        add_mlp (x, &s, 1, x->tokens, x->m->ffn / (double) x->c->deg.tp);
+        repeat (x, &s, MODULE_MLP, before);
+    }
+    if (parts & PART_EXPERTS)
+        add_experts (x, &s);
+    add_elementwise (x, &s, parts);
+    layer_time (x, &s, parts, out);
+}
+
+void head_time (const struct setting *x, struct costmodel_compute *k)
+{
+    double vocab = workload_padded_vocab (x->m, x->c->deg.tp) / x->c->deg.tp;
+    bool gathered = workload_choose (x->j->gathered_logits, x->p->gathered_logits);
+    double t = x->c->deg.tp, copies = t > 1 ? GATHER_COPY_TRAFFIC : 0.0;
+    double traffic =
+        gathered ? (GATHERED_TRAFFIC + copies) * vocab * t : LOSS_TRAFFIC * vocab;
+    double loss = x->tokens * traffic / x->plain.memory_rate;
+    struct sums s = {0};
+
+    add_product (&s, &x->plain, 1, x->tokens, x->h, vocab);
+    k->head_fwd_s = s.products_s + loss / 3.0;
+    if (!x->j->lora)
+        k->head_weight_s =
+            s.weights_s + accumulation_bytes (x->p) * x->h * vocab / x->g.memory_rate;
+    k->head_back_s = s.inputs_s + k->head_weight_s + loss * 2.0 / 3.0;
+}

@@ -1,0 +1,294 @@
+/* What one layer keeps of a micro-batch for its backward pass, and what it makes again.  A1 to A20
+ * are labels of docs/formulas.md. */
+#include "memest/memest_private.h"
+
+#include <math.h>
+
+struct memest_shape memest_shape_of (const struct memest_problem *p)
+{
+    const struct workload_model *m = p->model;
+    const struct workload_config *c = p->config;
+    double t = c->deg.tp, quantised = workload_quantised_bytes (p->job->precision);
+
+    return (struct memest_shape){
+        .p = p,
+        .tokens = (double) p->job->seq * c->micro_batch / c->deg.cp,
+        .t = t,
+        .r = c->sequence_parallel ? t : 1.0,
+        .h = m->hidden,
+        .q = m->heads * (double) m->head_dim / t,
+        .kv = fmax (1.0, m->kv_heads / t) * m->head_dim,
+        .mixer = m->linear == LINEAR_NONE ? (struct workload_mixer){0}
+                                          : workload_mixer_of (m, t),
+        .element = workload_element_bytes (p->job->precision) / 2.0,
+        .quantised = quantised > 0 && p->profile->compute_of_type ? quantised : 2.0,
+    };
+}
+
+/* ---- activations of one layer, bytes per token ---- */
+
+static double mlp_bytes (const struct memest_shape *w, double ffn)
+{
+    const struct workload_profile *f = w->p->profile;
+    /* The second product's input (A15); a frozen one's is not kept (A16). */
+    double input = w->p->job->lora ? 6.0 - 2.0 * w->quantised : 2.0 - w->quantised;
+
+    if (!f->compute_of_type)
+        input = 0.0;
+    if (!w->p->model->gated_mlp)
+        return (f->memory.plain_mlp_bytes - input) * ffn;
+    return (f->memory.gated_mlp_bytes - input +
+            (workload_choose (w->p->job->fused_mlp, f->fused_mlp)
+                 ? 0.0
+                 : f->memory.unfused_mlp_bytes)) *
+           ffn;
+}
+
+/* Queries, keys, values and output (A7), or latent attention's parts (A7b). */
+static double projections_bytes (const struct memest_shape *w)
+{
+    const struct workload_model *m = w->p->model;
+    double a = m->heads / w->t;
+
+    if (m->kv_rank == 0) /* a gate keeps itself and its product */
+        return 4.0 * w->q + 4.0 * (w->p->profile->repeats_kv ? w->q : w->kv) +
+               (m->attention_gate ? 4.0 * w->q : 0.0);
+    return (4.0 * m->q_rank + 2.0 * (m->kv_rank + m->rope_dim) + 2.0 * m->kv_rank) /
+               w->r +
+           4.0 * a * (m->nope_dim + m->rope_dim) + 4.0 * a * m->v_dim;
+}
+
+/* What a linear mixer's kernels keep for backward (A20). */
+static double mixer_bytes (const struct memest_shape *w)
+{
+    const struct workload_model *m = w->p->model;
+    const struct workload_mixer *x = &w->mixer;
+
+    switch (m->linear) {
+    case LINEAR_SSM:
+        return 2.0 * x->in + 4.0 * x->inner;
+    case LINEAR_DELTA: /* keys and queries for every head of values, two gates, and A */
+        return 2.0 * x->conv + 2.0 * (x->heads * 2.0 * m->lin_state + x->inner) +
+               x->heads * (6.0 + 2.0 * m->lin_chunk) + 6.0 * x->inner;
+    case LINEAR_LIGHTNING:
+        return 2.0 * x->in + 4.0 * x->inner;
+    case LINEAR_CONV:
+        return 2.0 * x->in + 6.0 * x->inner;
+    case LINEAR_NONE:
+        break;
+    }
+    return 0.0;
+}
+
+/* What they make again for the backward of one layer: the convolution's output, and the states
+ * at the chunks' ends with their gradients, in fp32. */
+static double mixer_rebuilt (const struct memest_shape *w)
+{
+    const struct workload_mixer *x = &w->mixer;
+    double states =
+        w->p->model->lin_chunk > 0 ? 8.0 * x->states / w->p->model->lin_chunk : 0.0;
+
+    return (w->p->model->linear == LINEAR_SSM ? 2.0 * x->conv : 0.0) +
+           states / w->element;
+}
+
+/* Inputs of linear layers, which WTA-CRS keeps a part of (A14): of the attention, of its
+ * output projection, of the MLP and of its second matrix. */
+static double linear_inputs (const struct memest_shape *w, double ffn)
+{
+    return 2.0 * w->h / w->r + w->q + ffn / w->t;
+}
+
+/* The gathered input of a column-parallel layer, where it is kept instead of gathered
+ * again in backward, over the part that the norm's output is counted with. */
+static double gathered_bytes (const struct memest_shape *w)
+{
+    return w->p->profile->keeps_gathered ? 2.0 * w->h * (1.0 - 1.0 / w->r) : 0.0;
+}
+
+/* PyTorch's own LayerNorm is one kernel; its RMS norms are not. */
+static bool norms_are_fused (const struct memest_problem *p)
+{
+    return workload_choose (p->job->fused_norm,
+                            p->profile->fused_norm || p->model->norm != NORM_RMS);
+}
+
+/* Norms, attention but for its scores, the linear mixer, and residuals. */
+static double layer_token_bytes (const struct memest_shape *w, unsigned parts)
+{
+    const struct workload_model *m = w->p->model;
+    const struct workload_profile *f = w->p->profile;
+    double part = workload_sublayers (parts) / 2.0;
+    double attention = parts & PART_ATTENTION ? f->memory.attention_bytes / 2.0 : 0.0;
+    double bytes = (part * f->memory.norm_bytes + attention) * w->h / w->r;
+
+    bytes += attention * w->h / w->t;
+    if (f->compute_of_type && w->p->job->lora)
+        /* Not the inputs of frozen products, but the adapters' own: attention's with its
+         * dropout, whole on every rank, and the output's. */
+        bytes += -4.0 * w->h / w->r + 3.0 * w->h + 3.0 * w->q;
+    else if (f->compute_of_type) /* inputs of the first products */
+        bytes -= 2.0 * part * (2.0 - w->quantised) * w->h / w->r;
+    if (!norms_are_fused (w->p))
+        bytes += part * f->memory.unfused_norm_bytes * w->h / w->r;
+    if (m->dropout)
+        bytes += part * f->memory.dropout_bytes * w->h / w->r;
+    if (parts & PART_LINEAR)
+        bytes += mixer_bytes (w);
+    if (parts & PART_ATTENTION)
+        bytes += projections_bytes (w);
+    return bytes + (parts & (PART_ATTENTION | PART_LINEAR) ? gathered_bytes (w) : 0.0);
+}
+
+/* Scores and their softmax; flash attention keeps a log-sum-exp per row. */
+static double score_token_bytes (const struct memest_shape *w)
+{
+    const struct workload_profile *f = w->p->profile;
+    double heads = w->p->model->heads / w->t;
+    double per_score = w->p->job->attention == ATTENTION_FUSED
+                           ? f->memory.fused_score_bytes
+                           : f->memory.score_bytes;
+
+    /* An encoder-decoder's relative position bias keeps its scores. */
+    if (workload_attention_is_flash (w->p->job->attention) &&
+        w->p->model->decoder_layers == 0)
+        return 4.0 * heads;
+    if (workload_recomputes (w->p->config, MODULE_CORE_ATTN))
+        return 0.0;
+    return per_score * w->element * heads * w->p->job->seq;
+}
+
+/* What WTA-CRS saves of these inputs, which are kept in part with their row numbers. */
+static double sampled_away (const struct memest_shape *w, double ffn)
+{
+    double budget = w->p->job->wta_crs, inputs = linear_inputs (w, ffn);
+
+    if (budget <= 0.0)
+        return 0.0;
+    return (1.0 - budget) * w->p->profile->memory.wta_input_bytes * inputs +
+           w->p->profile->memory.wta_dropped_bytes * w->h / w->r - 4.0 * 8.0 * budget;
+}
+
+/* What PyTorch's selective recomputation keeps of a layer: its input, attention's output and
+ * the outputs of every second product (A17). */
+static double every_second_bytes (const struct memest_shape *w, unsigned parts,
+                                  double ffn)
+{
+    double kept = workload_sublayers (parts) * w->h / w->r;
+
+    if (parts & PART_ATTENTION)
+        kept = kept + 2.0 * w->q + w->kv;
+    if (parts & PART_LINEAR)
+        kept += w->mixer.inner + w->mixer.in;
+    if (parts & PART_MLP)
+        kept += ffn;
+    return 2.0 * w->element * kept;
+}
+
+/* Token-expert pairs of a rank for each of its tokens (A11): it dispatches these to top_k
+ * experts, and works on as many pairs, times etp since they are gathered over it; the fullest
+ * rank has `expert_imbalance` times the mean. */
+static double pairs_per_token (const struct memest_problem *p)
+{
+    const struct workload_config *c = p->config;
+    double split = c->sequence_parallel ? c->deg.etp / (double) c->deg.tp : 1.0;
+
+    return split * p->model->top_k * p->profile->memory.expert_imbalance;
+}
+
+/* A pair keeps its input, the expert's inside and its output. */
+static double pair_bytes (const struct memest_shape *w)
+{
+    return w->p->profile->memory.expert_token_bytes * w->h +
+           mlp_bytes (w, w->p->model->expert_ffn / (double) w->p->config->deg.etp);
+}
+
+static double shared_bytes (const struct memest_shape *w)
+{
+    return w->p->model->shared_ffn > 0 ? mlp_bytes (w, w->p->model->shared_ffn / w->t)
+                                       : 0.0;
+}
+
+/* What a layer keeps less per token where modules of it are recomputed (A19): what is counted
+ * for a module but for its own input.  The inputs of frozen products are not counted. */
+static double freed_bytes (const struct memest_shape *w, unsigned parts)
+{
+    const struct workload_model *m = w->p->model;
+    const struct workload_config *c = w->p->config;
+    const struct workload_profile *f = w->p->profile;
+    bool fused = norms_are_fused (w->p);
+    double input = f->compute_of_type && w->p->job->lora ? 0.0 : w->quantised;
+    double norm =
+        (input + (fused ? 0.0 : f->memory.unfused_norm_bytes / 2.0)) * w->h / w->r;
+    double freed = 0.0;
+
+    if (c->recompute_modules == 0)
+        return 0.0;
+    if (workload_recomputes (c, MODULE_LAYERNORM))
+        freed += workload_own_norms (m, fused, parts) * norm;
+    if (parts & PART_ATTENTION &&
+        workload_recomputes (c, MODULE_MLA_UP_PROJ)) /* the output stays */
+        freed += m->heads / w->t * (4.0 * (m->nope_dim + m->rope_dim) + 2.0 * m->v_dim);
+    if (parts & PART_MLP &&
+        workload_recomputes (c, MODULE_MLP)) /* a fused norm is part of it */
+        freed += (fused ? norm : 0.0) + mlp_bytes (w, m->ffn / w->t) + gathered_bytes (w);
+    if (!(parts & PART_EXPERTS))
+        return freed;
+    if (workload_recomputes (c, MODULE_MOE))
+        return freed + pairs_per_token (w->p) * pair_bytes (w) + shared_bytes (w);
+    if (workload_recomputes (c, MODULE_MOE_ACT))
+        freed += pairs_per_token (w->p) * input * m->expert_ffn / c->deg.etp;
+    if (workload_recomputes (c, MODULE_SHARED_EXPERTS))
+        freed += shared_bytes (w);
+    return freed;
+}
+
+/* Scores and the rows of their softmax, where there is attention. */
+static double scores_of (const struct memest_shape *w, unsigned parts)
+{
+    return parts & PART_ATTENTION ? score_token_bytes (w) : 0.0;
+}
+
+/* A layer's activations per token (A7), but for what its modules free. */
+static double dense_layer_bytes (const struct memest_shape *w, unsigned parts)
+{
+    double ffn = w->p->model->ffn / w->t;
+    double kept = layer_token_bytes (w, parts);
+
+    if (parts & PART_MLP)
+        kept = kept + mlp_bytes (w, ffn) + gathered_bytes (w);
+    kept = w->element * kept + scores_of (w, parts);
+
+    if (w->p->profile->selective == SELECTIVE_PRODUCTS &&
+        w->p->config->recompute == RECOMPUTE_SELECTIVE)
+        return every_second_bytes (w, parts, ffn) +
+               (parts & PART_ATTENTION ? 4.0 * w->p->model->heads / w->t : 0.0);
+    return fmax (0.0, kept - sampled_away (w, w->p->model->ffn) -
+                          w->element * freed_bytes (w, parts));
+}
+
+/* A layer with experts. */
+static double expert_layer_bytes (const struct memest_shape *w, unsigned parts)
+{
+    double kept = layer_token_bytes (w, parts) + shared_bytes (w) +
+                  pairs_per_token (w->p) * pair_bytes (w);
+
+    return w->element * fmax (0.0, kept - freed_bytes (w, parts)) + scores_of (w, parts) +
+           4.0 * w->p->model->experts / w->r;
+}
+
+double memest_layer_bytes (const void *about, unsigned parts)
+{
+    const struct memest_shape *w = about;
+
+    return w->tokens * (parts & PART_EXPERTS ? expert_layer_bytes (w, parts)
+                                             : dense_layer_bytes (w, parts));
+}
+
+double memest_layer_rebuilt (const void *about, unsigned parts)
+{
+    const struct memest_shape *w = about;
+    double mixer = parts & PART_LINEAR ? mixer_rebuilt (w) : 0.0;
+
+    return w->tokens * w->element * (freed_bytes (w, parts) + mixer);
+}

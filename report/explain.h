@@ -4,7 +4,15 @@
 
 #include "report/whatif.h"
 
-enum report_kind { REPORT_LINK, REPORT_NODE, REPORT_GPU, REPORT_SETTING, REPORT_KINDS };
+enum report_kind {
+    REPORT_LINK,   /* between nodes */
+    REPORT_INSIDE, /* a link inside a node */
+    REPORT_PAIR,   /* what all GPUs of two nodes reach together */
+    REPORT_NODE,
+    REPORT_GPU,
+    REPORT_SETTING,
+    REPORT_KINDS
+};
 const char *report_kind_name (enum report_kind k);
 
 /** One thing that could be otherwise. */
@@ -38,8 +46,8 @@ struct report_explained {
 
 /** Explain a plan.
  *
- *  Links: those of the slowest in use (costmodel_slow_links) that are below the median of their
- *  kind.  Nodes: their ends, and those with slow GPUs, mended; the best also drained.  GPUs:
+ *  Links and pairs: those of the slowest in use (costmodel_slow_links) that are below what is
+ *  usual.  Nodes: their ends, and those with slow GPUs, mended; the best also drained.  GPUs:
  *  those below speed 1.  Settings: one step away in each.  What gains most of each kind is also
  *  placed anew.
  *

@@ -141,10 +141,9 @@ const struct cli_command cli_explain = {
         "next-best configurations lose.\v"
         "Example: linkwise explain plan.json\n\n"
         "It tries slow links between nodes and inside them and slow pairs of nodes at "
-        "what "
-        "is usual, nodes mended or drained, slow GPUs at speed 1, and settings one step "
-        "away.  `linkwise plan --what-if` takes changes of links, pairs, nodes and GPUs "
-        "as printed.",
+        "what is usual, nodes mended or drained, slow GPUs at speed 1, and settings one "
+        "step away.  `linkwise plan --what-if` takes changes of links, pairs, nodes and "
+        "GPUs as printed.",
     .options = {.line = options},
     .places = {1, 2, "PLAN and CLUSTER", "PLAN is required"},
     .at = {CLI_PLACE (plan), CLI_PLACE (cluster)},

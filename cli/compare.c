@@ -315,8 +315,10 @@ static bool on_progress (void *context, long done, long total, double best_step_
                          double lower_bound_s)
 {
     (void) best_step_s;
-    (void) lower_bound_s;
-    progress_show (context, "searching: %ld of %ld configurations settled", done, total);
+    progress_part (context, total > 0 ? (double) done / (double) total : 0,
+                   lower_bound_s <= 0 ? "bounding: %ld of %ld configurations"
+                                      : "searching: %ld of %ld configurations settled",
+                   done, total);
     return false;
 }
 

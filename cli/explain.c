@@ -15,9 +15,9 @@ struct explain_input {
 
 static const struct cli_option options[] = {{CLI_JSON}, {0}};
 
-static void show (void *context, const char *what)
+static void show (void *context, double share, const char *what)
 {
-    progress_show (context, "looking at %.100s", what);
+    progress_part (context, share, "looking at %.100s", what);
 }
 
 static void print_gains (const struct report_explained *x)

@@ -13,8 +13,12 @@
 #include "base/units.h"
 #include "topology/typical.h"
 
-#define MOST 12       /* of nodes and GPUs that are tried */
-#define RIVALS_MOST 4 /* of the plan file's list */
+#define MOST 12        /* of nodes and GPUs that are tried */
+#define RIVALS_MOST 4  /* of the plan file's list */
+#define DEGREE_STEPS 6 /* of pairs of degrees */
+
+/* At most: as it is, the best of each kind, a node drained, more memory, degrees, rivals. */
+#define SEARCHES (1 + REPORT_KINDS + 1 + 1 + DEGREE_STEPS + RIVALS_MOST)
 
 struct explaining {
     struct report_whatif_plan plan;
@@ -23,8 +27,9 @@ struct explaining {
     const struct workload_plan *old;
     struct report_explained *x;
     struct mapper_result base; /* as it is, placed anew */
-    void (*show) (void *context, const char *what);
+    void (*show) (void *context, double share, const char *what);
     void *context;
+    int searched; /* of SEARCHES; those that there is no need for count too */
     struct error *err;
 };
 
@@ -64,7 +69,7 @@ const char *report_gain_surely (const struct report_explained *x,
 static void tell (const struct explaining *e, const char *what)
 {
     if (e->show)
-        e->show (e->context, what);
+        e->show (e->context, (double) e->searched / SEARCHES, what);
 }
 
 static struct report_gain *add (struct explaining *e, enum report_kind kind)
@@ -253,6 +258,7 @@ static enum status replan (struct explaining *e, struct report_gain *g)
     st = report_what_read (e->plan.p->cluster, g->what, &one, e->err);
     if (st == ST_OK)
         st = report_what_run (&e->plan, &one, e->err);
+    e->searched++;
     if (st == ST_OK) {
         g->replanned_s =
             one.replanned.fits ? one.replanned.plan.estimate.step_s : INFINITY;
@@ -280,8 +286,11 @@ static int best_of_kind (const struct report_explained *x, enum report_kind kind
 static enum status replan_best (struct explaining *e)
 {
     struct report_what as_it_is = {0};
-    enum status st = report_what_run (&e->plan, &as_it_is, e->err);
+    enum status st;
 
+    tell (e, "the cluster as it is");
+    st = report_what_run (&e->plan, &as_it_is, e->err);
+    e->searched++;
     if (st == ST_OK && as_it_is.replanned.fits) {
         e->x->replanned_s = as_it_is.replanned.plan.estimate.step_s;
         e->base = as_it_is.replanned.plan;
@@ -293,6 +302,8 @@ static enum status replan_best (struct explaining *e)
 
         if (k >= 0)
             st = replan (e, &e->x->gain[k]);
+        else
+            e->searched++;
     }
     return st;
 }
@@ -303,8 +314,10 @@ static enum status try_drain (struct explaining *e)
     int k = best_of_kind (e->x, REPORT_NODE);
     struct report_gain *g;
 
-    if (k < 0 || !e->base.gpu)
+    if (k < 0 || !e->base.gpu) {
+        e->searched++;
         return ST_OK;
+    }
     if (!(g = add (e, REPORT_NODE)))
         return ST_NOMEM;
     g->is_change = true;
@@ -346,6 +359,7 @@ static enum status price (struct explaining *e, const struct workload_config *c,
                   info.miss.limit_bytes / UNITS_GIB);
     else
         snprintf (why, 256, "%.255s", wrong.text);
+    e->searched += anew;
     mapper_result_release (&r);
     mapper_info_release (&info);
     return st == ST_NOMEM ? err_nomem (e->err) : ST_OK;
@@ -441,18 +455,20 @@ static enum status try_degrees (struct explaining *e)
         const char *up_name;
         size_t down;
         const char *down_name;
-    } step[] = {{DEGREE (tp), DEGREE (dp)}, {DEGREE (dp), DEGREE (tp)},
-                {DEGREE (pp), DEGREE (dp)}, {DEGREE (dp), DEGREE (pp)},
-                {DEGREE (tp), DEGREE (pp)}, {DEGREE (pp), DEGREE (tp)}};
+    } step[DEGREE_STEPS] = {{DEGREE (tp), DEGREE (dp)}, {DEGREE (dp), DEGREE (tp)},
+                            {DEGREE (pp), DEGREE (dp)}, {DEGREE (dp), DEGREE (pp)},
+                            {DEGREE (tp), DEGREE (pp)}, {DEGREE (pp), DEGREE (tp)}};
 
-    for (size_t k = 0; k < sizeof step / sizeof *step; k++) {
+    for (size_t k = 0; k < DEGREE_STEPS; k++) {
         struct workload_config c = *e->plan.config;
         int *up = (int *) (void *) ((char *) &c.deg + step[k].up),
             *down = (int *) (void *) ((char *) &c.deg + step[k].down);
         char what[64];
 
-        if (*down % 2) /* nothing to halve */
+        if (*down % 2) { /* nothing to halve */
+            e->searched++;
             continue;
+        }
         *up *= 2;
         *down /= 2;
         if (c.deg.etp == e->plan.config->deg.tp)
@@ -609,8 +625,9 @@ static void loosen (struct mapper_problem *p, const struct workload_config *c)
 
 enum status report_explain (const struct mapper_problem *p,
                             const struct workload_plan *plan, const int *gpu,
-                            void (*show) (void *context, const char *what), void *context,
-                            struct report_explained *out, struct error *err)
+                            void (*show) (void *context, double share, const char *what),
+                            void *context, struct report_explained *out,
+                            struct error *err)
 {
     static const struct mapper_nodes all;
     struct report_explained x = {.replanned_s = INFINITY};

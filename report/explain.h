@@ -54,13 +54,15 @@ struct report_explained {
  *  @param[in]  p     the plan's problem, whatever its axes
  *  @param[in]  plan  with its document: the rivals are those that its `search.top` lists
  *  @param[in]  gpu   [world]
- *  @param      show  as report_whatif_run's
+ *  @param      show  called before each change with what it is and which share of the searches,
+ *                    which take longest, is done; or NULL
  *  @param[out] out   release with report_explained_release
  *  @return as costmodel_estimate */
 enum status report_explain (const struct mapper_problem *p,
                             const struct workload_plan *plan, const int *gpu,
-                            void (*show) (void *context, const char *what), void *context,
-                            struct report_explained *out, struct error *err);
+                            void (*show) (void *context, double share, const char *what),
+                            void *context, struct report_explained *out,
+                            struct error *err);
 void report_explained_release (struct report_explained *x);
 
 /** "in place" where that saves REPORT_WORTH or more, which is exact; "yes" where what is saved by

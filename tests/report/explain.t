@@ -106,7 +106,7 @@ write("same", [200] * 4, rows(4, 40))
 write("whole", [200, 20, 200, 200], rows(4, 40))
 P
 $PY "$T/faults.py" "$T"
-$L plan "$T/sound.json" gpt3-6.7b --seq 2048 --global-batch 64 --tp 4 --pp 2 -o "$T/four.json" >"$T/why" 2>&1
+$L plan "$T/sound.json" gpt3-6.7b --seq 2048 --global-batch 16 --tp 4 --pp 2 -o "$T/four.json" >"$T/why" 2>&1
 # fault NAME SOUND KIND WHAT TRIED: the change of the cluster that gains most, all links and pairs
 fault() {
     $L eval "$T/four.json" "$T/$2.json" --json >"$T/after.json" 2>"$T/why"

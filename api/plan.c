@@ -104,7 +104,7 @@ enum status api_plan_read (const char *arg, const char *cluster, struct linkwise
                            struct notes *notes, struct error *err)
 {
     json_t *doc = NULL;
-    enum status st = json_read (arg, &doc, err);
+    enum status st = json_read_told (arg, notes, &doc, err);
 
     if (st == ST_OK)
         st = api_plan_from_json (doc, file_title (arg), cluster, p, notes, err);

@@ -45,13 +45,38 @@ char *json_dumped (const json_t *root, size_t flags)
 
 /* ---- reading ---- */
 
-enum status json_parse (const char *name, const char *data, size_t len, json_t **root,
-                        struct error *err)
+#define TOLD_EVERY (1 << 24) /* bytes between two calls that tell of reading */
+
+/* Text that jansson asks for piece by piece. */
+struct feed {
+    const char *name, *data;
+    size_t len, at, told;
+    const struct notes *notes;
+};
+
+static size_t next_piece (void *buffer, size_t room, void *context)
 {
-    size_t mark = file_mark (data, len);
+    struct feed *f = context;
+    size_t n = f->len - f->at < room ? f->len - f->at : room;
+
+    memcpy (buffer, f->data + f->at, n);
+    f->at += n;
+    if (f->at - f->told >= TOLD_EVERY) {
+        notes_reading (f->notes, f->name, (double) f->at / (double) f->len);
+        f->told = f->at;
+    }
+    return n;
+}
+
+static enum status parse (const char *name, const char *data, size_t len,
+                          const struct notes *notes, json_t **root, struct error *err)
+{
+    size_t mark = file_mark (data, len), flags = JSON_REJECT_DUPLICATES | JSON_DECODE_ANY;
+    struct feed feed = {name, data + mark, len - mark, 0, 0, notes};
     json_error_t why;
-    json_t *v = json_loadb (data + mark, len - mark,
-                            JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &why);
+    json_t *v = len - mark < TOLD_EVERY
+                    ? json_loadb (data + mark, len - mark, flags, &why)
+                    : json_load_callback (next_piece, &feed, flags, &why);
 
     if (memory_take_lost ()) {
         json_decref (v);
@@ -68,16 +93,30 @@ enum status json_parse (const char *name, const char *data, size_t len, json_t *
     return ST_OK;
 }
 
-enum status json_read (const char *path, json_t **root, struct error *err)
+enum status json_parse (const char *name, const char *data, size_t len, json_t **root,
+                        struct error *err)
+{
+    return parse (name, data, len, NULL, root, err);
+}
+
+enum status json_read_told (const char *path, const struct notes *notes, json_t **root,
+                            struct error *err)
 {
     char *data;
     size_t len;
     enum status st;
 
     TRY (file_read (path, &data, &len, err));
-    st = json_parse (file_title (path), data, len, root, err);
+    notes_reading (notes, file_title (path), 0.0);
+    st = parse (file_title (path), data, len, notes, root, err);
+    notes_reading (notes, file_title (path), 1.0);
     free (data);
     return st;
+}
+
+enum status json_read (const char *path, json_t **root, struct error *err)
+{
+    return json_read_told (path, NULL, root, err);
 }
 
 /* The end of an array that begins at s and holds no array or object, or NULL. */

@@ -33,6 +33,9 @@ enum status json_parse (const char *name, const char *data, size_t len, json_t *
 
 /** Read a file ("-" is standard input) and parse it. */
 enum status json_read (const char *path, json_t **root, struct error *err);
+/** The same; `notes` are told how much of a large file is parsed (NULL: nobody is). */
+enum status json_read_told (const char *path, const struct notes *notes, json_t **root,
+                            struct error *err);
 
 /** json_dumps, or NULL where memory ran out, now or while the document was built. */
 char *json_dumped (const json_t *root, size_t flags);

@@ -1,5 +1,6 @@
 #include "base/progress.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <time.h>
@@ -18,19 +19,19 @@ void progress_start (struct progress *p)
     *p = (struct progress){.on = isatty (STDERR_FILENO) == 1, .start_s = clock_s ()};
 }
 
-/* @param share  0: how long it will take is not known */
-static void show (struct progress *p, double share, const char *fmt, va_list ap)
+/* @param left_s  INFINITY: how long it will take is not known */
+static void show (struct progress *p, double now, double left_s, const char *fmt,
+                  va_list ap)
 {
-    double now = clock_s (), left_s;
-
     if (!p->on || now - p->start_s < 1.0 || now - p->last_s < 0.1)
         return;
+    if (p->until_s > 0.0)
+        left_s = fmax (0.0, fmin (left_s, p->until_s - now));
     fputs ("\r\033[K", stderr);
     vfprintf (stderr, fmt, ap);
-    left_s = share > 0.0 ? (now - p->start_s) * (1.0 / share - 1.0) : 0.0;
-    if (share > 0.0 && left_s < 120.0)
+    if (left_s < 120.0)
         fprintf (stderr, ", %.0f s left", left_s);
-    else if (share > 0.0)
+    else if (isfinite (left_s))
         fprintf (stderr, ", %.0f min left", left_s / 60.0);
     fflush (stderr);
     p->shown = true;
@@ -42,16 +43,24 @@ void progress_show (struct progress *p, const char *fmt, ...)
     va_list ap;
 
     va_start (ap, fmt);
-    show (p, 0.0, fmt, ap);
+    show (p, clock_s (), INFINITY, fmt, ap);
     va_end (ap);
 }
 
 void progress_part (struct progress *p, double share, const char *fmt, ...)
 {
+    double now = clock_s (), done = share - p->from;
     va_list ap;
 
+    if (p->part_s == 0.0 || share < p->share) {
+        p->part_s = p->part_s == 0.0 ? p->start_s : now;
+        p->from = p->part_s == p->start_s ? 0.0 : share;
+        done = share - p->from;
+    }
+    p->share = share;
     va_start (ap, fmt);
-    show (p, share, fmt, ap);
+    show (p, now, done > 0.0 ? (now - p->part_s) * (1.0 - share) / done : INFINITY, fmt,
+          ap);
     va_end (ap);
 }
 

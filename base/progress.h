@@ -9,14 +9,18 @@ struct progress {
     bool shown;     /* something is on the line */
     double start_s; /* monotonic clock */
     double last_s;  /* when the line was last written */
+    double until_s; /* when the work ends at the latest; 0: any time */
+    double share;   /* what progress_part was last told */
+    double part_s;  /* when it last began anew */
+    double from;    /* with this share */
 };
 
 void progress_start (struct progress *p);
 /** Show a line, at most ten times a second and not in the first second. */
 void progress_show (struct progress *p, const char *fmt, ...)
     __attribute__ ((format (printf, 2, 3)));
-/** The same with the time left at its end, for work of which so much is done, evenly since
- *  progress_start. */
+/** The same with the time left at its end, for work of which so much is done, evenly; a share
+ *  below the one before begins another work. */
 void progress_part (struct progress *p, double share, const char *fmt, ...)
     __attribute__ ((format (printf, 3, 4)));
 /** Clear the line. */

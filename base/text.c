@@ -234,6 +234,12 @@ void notes_add (struct notes *n, const char *fmt, ...)
         n->line[n->n++] = t.s;
 }
 
+void notes_reading (const struct notes *n, const char *file, double share)
+{
+    if (n && n->reading)
+        n->reading (n->context, file, share);
+}
+
 void notes_free (struct notes *n)
 {
     for (int i = 0; i < n->n; i++)

@@ -74,7 +74,13 @@ struct notes {
     char *line[NOTES_MAX];
     int n;       /* kept in line[] */
     int dropped; /* beyond NOTES_MAX */
+    /* Told now and then which share of a large file is read, 1 at its end; or NULL. */
+    void (*reading) (void *context, const char *file, double share);
+    void *context;
 };
+
+/** Tell of reading; n may be NULL. */
+void notes_reading (const struct notes *n, const char *file, double share);
 
 /** Add a note; n may be NULL (the note is lost). */
 void notes_add (struct notes *n, const char *fmt, ...)

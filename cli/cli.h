@@ -128,6 +128,9 @@ void cli_progress_start (struct progress *p);
 /** Print the notes as warnings of "linkwise NAME" unless that is quiet, and release them. */
 void cli_warn (const char *who, struct notes *notes);
 
+/** A `reading` of notes: the line "reading FILE: 40 %" on the struct progress that is its context. */
+void cli_reading (void *context, const char *file, double share);
+
 /** A watch that shows "looking at links: 40 %" on the progress line. */
 struct topology_watch cli_watch (struct progress *p);
 

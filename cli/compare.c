@@ -102,7 +102,7 @@ static void print_links (const struct comparison *x)
     char name[64];
 
     row (t, "nodes", "%.0f", x->c[0]->n_nodes, x->c[1]->n_nodes);
-    row (t, "GPUs in use", "%.0f", gpus_of (x->c[0]), gpus_of (x->c[1]));
+    row (t, "GPUs (not drained)", "%.0f", gpus_of (x->c[0]), gpus_of (x->c[1]));
     for (int i = 0; i < a->n_tiers; i++)
         tier_rows (t, topology_tier_text (x->c[0], &a->tier[i], name), &a->tier[i],
                    find_tier (b, &a->tier[i]));
@@ -267,7 +267,7 @@ static void print_kept (const struct report_compared *r)
 
 static void print_model (const struct comparison *x, const struct compared *m)
 {
-    struct table *t = cli_table ("<best plan on", "GPUs", "step s", "tokens/s",
+    struct table *t = cli_table ("<best plan on", "GPUs used", "step s", "tokens/s",
                                  "GPU h / 1e9 tokens", "gap %", "<split");
 
     cli_print ("\n%s, %d sequences of %d tokens a step\n", m->work.plan.model.name,
@@ -315,8 +315,10 @@ static bool on_progress (void *context, long done, long total, double best_step_
                          double lower_bound_s)
 {
     (void) best_step_s;
-    (void) lower_bound_s;
-    progress_show (context, "searching: %ld of %ld configurations settled", done, total);
+    progress_part (context, total > 0 ? (double) done / (double) total : 0,
+                   lower_bound_s <= 0 ? "bounding: %ld of %ld configurations"
+                                      : "searching: %ld of %ld configurations settled",
+                   done, total);
     return false;
 }
 

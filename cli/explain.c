@@ -15,9 +15,9 @@ struct explain_input {
 
 static const struct cli_option options[] = {{CLI_JSON}, {0}};
 
-static void show (void *context, const char *what)
+static void show (void *context, double share, const char *what)
 {
-    progress_show (context, "looking at %.100s", what);
+    progress_part (context, share, "looking at %.100s", what);
 }
 
 static void print_gains (const struct report_explained *x)
@@ -43,10 +43,11 @@ static void print_gains (const struct report_explained *x)
     }
     cli_print ("what would gain\n");
     cli_table_end (t);
-    cli_print ("looked at %d of the slowest links in use, %d nodes, %d GPUs and %d "
-               "settings; %d of them gain nothing\n",
-               tried[REPORT_LINK], tried[REPORT_NODE], tried[REPORT_GPU],
-               tried[REPORT_SETTING], rest);
+    cli_print (
+        "looked at the slowest in use: %d links between nodes, %d inside nodes, %d "
+        "pairs of nodes; at %d nodes, %d GPUs and %d settings; %d of all gain nothing\n",
+        tried[REPORT_LINK], tried[REPORT_INSIDE], tried[REPORT_PAIR], tried[REPORT_NODE],
+        tried[REPORT_GPU], tried[REPORT_SETTING], rest);
 }
 
 /* What gains nothing, and why. */
@@ -139,9 +140,10 @@ const struct cli_command cli_explain = {
         "Rank links, nodes, GPUs and settings by what each would gain, and say why the "
         "next-best configurations lose.\v"
         "Example: linkwise explain plan.json\n\n"
-        "It tries links at the median of their kind, nodes mended or drained, slow GPUs "
-        "at speed 1, and settings one step away.  `linkwise plan --what-if` takes "
-        "changes of links, nodes and GPUs as printed.",
+        "It tries slow links between nodes and inside them and slow pairs of nodes at "
+        "what is usual, nodes mended or drained, slow GPUs at speed 1, and settings one "
+        "step away.  `linkwise plan --what-if` takes changes of links, pairs, nodes and "
+        "GPUs as printed.",
     .options = {.line = options},
     .places = {1, 2, "PLAN and CLUSTER", "PLAN is required"},
     .at = {CLI_PLACE (plan), CLI_PLACE (cluster)},

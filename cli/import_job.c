@@ -193,9 +193,9 @@ static enum status estimate (struct import *x, struct notes *notes, struct error
 /* Less of a step is not worth a word. */
 #define SAVES_LEAST 1e-3
 
-static void show (void *context, const char *what)
+static void show (void *context, double share, const char *what)
 {
-    progress_show (context, "looking at %.100s", what);
+    progress_part (context, share, "looking at %.100s", what);
 }
 
 /* Settings alone: of nominal links there is nothing to mend. */
@@ -242,7 +242,7 @@ static enum status look (struct import *x, struct error *err)
     enum status st;
 
     p.running = NULL;
-    progress_start (&progress);
+    cli_progress_start (&progress);
     st = report_explain (&p, &x->work.plan, x->gpu, show, &progress, &x->explained, err);
     if (st == ST_OK) {
         pick_change (x);

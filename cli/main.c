@@ -92,7 +92,8 @@ static int print_help (const struct menu *m, FILE *out, int code)
 static int run (const struct cli_command *c, int argc, char **argv)
 {
     void *input = calloc (1, c->input_size);
-    struct notes notes = {0};
+    struct progress reading = {0};
+    struct notes notes = {.reading = cli_reading, .context = &reading};
     struct error err = {""};
     enum status st = input ? ST_OK : err_nomem (&err);
 
@@ -102,6 +103,7 @@ static int run (const struct cli_command *c, int argc, char **argv)
     }
     if (st == ST_OK && memory_take_lost ())
         st = err_nomem (&err); /* what was printed is not whole */
+    progress_end (&reading);
     cli_warn (argv[0], &notes);
     if (st != ST_OK && err.text[0])
         fprintf (stderr, "%s: %s\n", argv[0], err.text);

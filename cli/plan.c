@@ -110,13 +110,14 @@ static bool on_progress (void *context, long done, long total, double best_step_
         progress_part (context, total > 0 ? (double) done / (double) total : 0,
                        "bounding: %ld of %ld configurations", done, total);
     else if (!isfinite (best_step_s))
-        progress_show (context,
+        progress_part (context, (double) done / (double) total,
                        "searching: %ld of %ld configurations settled, no plan yet", done,
                        total);
     else
-        progress_show (
-            context, "searching: %ld of %ld configurations settled, best %s, gap %.2f %%",
-            done, total, cli_seconds (best_step_s, step),
+        progress_part (
+            context, (double) done / (double) total,
+            "searching: %ld of %ld configurations settled, best %s, gap %.2f %%", done,
+            total, cli_seconds (best_step_s, step),
             100.0 * (best_step_s / lower_bound_s - 1.0));
     return interrupted;
 }
@@ -210,6 +211,8 @@ static enum status search (struct planning *x, struct error *err)
     enum status st;
 
     cli_progress_start (&progress);
+    if (in->settings.time_limit_s > 0)
+        progress.until_s = progress.start_s + in->settings.time_limit_s;
     in->settings.progress = on_progress;
     in->settings.stop = is_interrupted;
     in->settings.context = &progress;

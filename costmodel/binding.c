@@ -1,4 +1,4 @@
-/* Which link between nodes holds a step up, and what that and sharing cost. */
+/* Which links hold a step up, and what that and sharing cost. */
 #include "costmodel/costmodel_private.h"
 
 #include <stdlib.h>
@@ -21,6 +21,7 @@ enum status costmodel_find_binding (const struct costmodel_problem *p,
     if (p->cluster->n_nodes < 2 || p->cluster->n_nodes > NODES_MAX)
         return ST_OK;
     st = topology_inter_stats (p->cluster, &stats, err);
+    slow.median_bytes_per_s = stats.median_bytes_per_s;
     if (st == ST_OK &&
         (st = estimate_noting (p, gpu_of_rank, true, &slow, &e, err)) == ST_OK)
         free (e.unmeasured);
@@ -47,27 +48,44 @@ enum status costmodel_find_binding (const struct costmodel_problem *p,
     return st;
 }
 
+/* What is usual for a sort; nothing is noted where that is not known. */
+static enum status find_usual (const struct topology_cluster *c, struct slow_links *slow,
+                               struct error *err)
+{
+    struct topology_link_stats stats = {0};
+
+    if (slow->sort == COSTMODEL_INSIDE)
+        return topology_inside_create (c, &slow->inside, err);
+    if (slow->sort == COSTMODEL_TOTALS)
+        return topology_pair_typical (c, &slow->median_bytes_per_s, err);
+    if (c->n_nodes > 1)
+        TRY (topology_inter_stats (c, &stats, err));
+    slow->median_bytes_per_s = stats.median_bytes_per_s;
+    return ST_OK;
+}
+
 enum status costmodel_slow_links (const struct costmodel_problem *p,
-                                  const int *gpu_of_rank,
+                                  const int *gpu_of_rank, enum costmodel_slow sort,
                                   struct costmodel_binding out[COSTMODEL_SLOW_LINKS],
                                   int *n, struct error *err)
 {
-    struct slow_links slow = {.directed = true};
-    struct topology_link_stats stats = {0};
+    struct slow_links slow = {.sort = sort, .directed = true};
     struct costmodel_estimate e;
+    enum status st;
 
     *n = 0;
-    if (p->cluster->n_nodes < 2 || p->cluster->n_nodes > NODES_MAX)
+    if (p->cluster->n_nodes > NODES_MAX)
         return ST_OK;
-    TRY (topology_inter_stats (p->cluster, &stats, err));
-    TRY (estimate_noting (p, gpu_of_rank, true, &slow, &e, err));
-    free (e.unmeasured);
-    for (; *n < slow.n; ++*n) {
+    st = find_usual (p->cluster, &slow, err);
+    if (st == ST_OK &&
+        (st = estimate_noting (p, gpu_of_rank, true, &slow, &e, err)) == ST_OK)
+        free (e.unmeasured);
+    for (; st == ST_OK && *n < slow.n; ++*n) {
         out[*n] = slow.link[*n];
-        out[*n].median_bytes_per_s = stats.median_bytes_per_s;
         out[*n].step_s = e.step_s;
     }
-    return ST_OK;
+    topology_inside_destroy (slow.inside);
+    return st;
 }
 
 enum status costmodel_unshared_step (const struct costmodel_problem *p,

@@ -332,6 +332,13 @@ struct costmodel_binding {
     double step_s; /* with that pair at the median */
 };
 
+/** What a placement uses that single figures describe. */
+enum costmodel_slow {
+    COSTMODEL_BETWEEN, /* a link between nodes; its median is that of all of them */
+    COSTMODEL_INSIDE,  /* a link inside a node; topology_inside_typical */
+    COSTMODEL_TOTALS, /* what all GPUs of two nodes reach together; topology_pair_typical */
+};
+
 /** @param[in]  step_s  of costmodel_estimate
  *  @param[out] found   false when no link used is slower than the median by 1 %, or
  *                      bringing it there saves nothing
@@ -341,14 +348,14 @@ enum status costmodel_find_binding (const struct costmodel_problem *p,
                                     struct costmodel_binding *out, bool *found,
                                     struct error *err);
 
-/** The slowest links between nodes that a placement uses, slowest first, there and back counted
- *  apart; none in clusters of one node, or so many that their median takes long.
+/** The slowest links of one sort that a placement uses, the lowest share of its median first,
+ *  there and back counted apart; none in clusters of so many nodes that their median takes long.
  *
  *  @param[out] out  step_s is the step as it is
  *  @return as costmodel_estimate */
 #define COSTMODEL_SLOW_LINKS 12
 enum status costmodel_slow_links (const struct costmodel_problem *p,
-                                  const int *gpu_of_rank,
+                                  const int *gpu_of_rank, enum costmodel_slow sort,
                                   struct costmodel_binding out[COSTMODEL_SLOW_LINKS],
                                   int *n, struct error *err);
 

@@ -7,6 +7,7 @@
 
 #include "base/extremes.h"
 #include "costmodel/costmodel.h"
+#include "topology/typical.h"
 
 #define TYPES_MAX 64
 
@@ -58,11 +59,14 @@ struct terms {
     struct slow_links *slow; /* where links in use are noted, or NULL */
 };
 
-/** The slowest links between nodes that a placement uses, slowest first. */
+/** The slowest links of one sort that a placement uses, the lowest share of its median first. */
 struct slow_links {
     struct costmodel_binding link[COSTMODEL_SLOW_LINKS];
     int n;
-    bool directed; /* there and back are two */
+    enum costmodel_slow sort;
+    double median_bytes_per_s;      /* but for COSTMODEL_INSIDE */
+    struct topology_inside *inside; /* for it alone; borrowed */
+    bool directed;                  /* there and back are two */
 };
 
 /** The link from src to dst, as the problem takes it; listed as `use` when nobody measured

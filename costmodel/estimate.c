@@ -152,6 +152,7 @@ enum status pricing_init (struct pricing *q, const struct costmodel_problem *p,
         q->t.gpu = gpu_of_rank;
         q->t.log = &q->log;
         q->t.slow = slow;
+        q->t.plain = q->t.plain && !(slow && slow->sort == COSTMODEL_INSIDE);
         st = check_types (&q->t, err);
     }
     if (st == ST_OK)

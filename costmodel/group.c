@@ -95,16 +95,51 @@ static bool same_link (const struct topology_cluster *c, int a, int b, int x, in
     return same_way (c, a, b, x, y) || same_way (c, a, b, y, x);
 }
 
+/* Is it one of the sort that is noted?  Then its figure, and what is usual. */
+static bool slow_figure (const struct topology_cluster *c, const struct slow_links *s,
+                         struct costmodel_binding *b)
+{
+    int from = c->node_of_gpu[b->src_gpu], to = c->node_of_gpu[b->dst_gpu];
+
+    if ((from == to) != (s->sort == COSTMODEL_INSIDE))
+        return false;
+    b->median_bytes_per_s = s->median_bytes_per_s;
+    if (s->sort == COSTMODEL_INSIDE)
+        b->median_bytes_per_s =
+            topology_inside_typical (s->inside, b->src_gpu, b->dst_gpu);
+    if (s->sort == COSTMODEL_TOTALS)
+        b->bytes_per_s = topology_pair_total (c, from, to);
+    return b->median_bytes_per_s > 0;
+}
+
+/* Are they one of the sort? */
+static bool slow_same (const struct topology_cluster *c, const struct slow_links *s,
+                       const struct costmodel_binding *x, int src, int dst)
+{
+    const int *node = c->node_of_gpu;
+
+    if (s->sort == COSTMODEL_TOTALS)
+        return node[x->src_gpu] == node[src] && node[x->dst_gpu] == node[dst];
+    if (s->sort == COSTMODEL_INSIDE) /* all of a node are one where they are alike */
+        return (x->src_gpu == src && x->dst_gpu == dst) ||
+               (node[x->src_gpu] == node[src] && topology_inside_alike (c, node[src]));
+    return (s->directed ? same_way : same_link) (c, x->src_gpu, x->dst_gpu, src, dst);
+}
+
 static void note_slow (const struct topology_cluster *c, struct slow_links *s, int src,
                        int dst, const char *use, double bytes_per_s)
 {
+    struct costmodel_binding b = {
+        .src_gpu = src, .dst_gpu = dst, .use = use, .bytes_per_s = bytes_per_s};
     int at = s->n;
 
+    if (!slow_figure (c, s, &b))
+        return;
     for (int i = 0; i < s->n; i++)
-        if ((s->directed ? same_way : same_link) (c, s->link[i].src_gpu,
-                                                  s->link[i].dst_gpu, src, dst))
+        if (slow_same (c, s, &s->link[i], src, dst))
             return;
-    while (at > 0 && s->link[at - 1].bytes_per_s > bytes_per_s)
+    while (at > 0 && s->link[at - 1].bytes_per_s / s->link[at - 1].median_bytes_per_s >
+                         b.bytes_per_s / b.median_bytes_per_s)
         at--;
     if (at == COSTMODEL_SLOW_LINKS)
         return;
@@ -112,8 +147,7 @@ static void note_slow (const struct topology_cluster *c, struct slow_links *s, i
         s->n++;
     for (int i = s->n - 1; i > at; i--)
         s->link[i] = s->link[i - 1];
-    s->link[at] = (struct costmodel_binding){
-        .src_gpu = src, .dst_gpu = dst, .use = use, .bytes_per_s = bytes_per_s};
+    s->link[at] = b;
 }
 
 struct topology_link link_between (const struct terms *t, int src, int dst,
@@ -134,7 +168,7 @@ struct topology_link link_between (const struct terms *t, int src, int dst,
         use_log_note (t->log, c, src, dst);
     if (w && same_link (c, w->src_gpu, w->dst_gpu, src, dst))
         bytes_per_s = w->bytes_per_s;
-    if (t->slow && a != b)
+    if (t->slow)
         note_slow (c, t->slow, src, dst, use, bytes_per_s);
     /* Member by member: copied as a whole, it would wait for its parts to be stored. */
     return (struct topology_link){bytes_per_s, l.latency_s, l.measured};

@@ -11,9 +11,14 @@
 #include "base/array.h"
 #include "base/json.h"
 #include "base/units.h"
+#include "topology/typical.h"
 
-#define MOST 12       /* of nodes and GPUs that are tried */
-#define RIVALS_MOST 4 /* of the plan file's list */
+#define MOST 12        /* of nodes and GPUs that are tried */
+#define RIVALS_MOST 4  /* of the plan file's list */
+#define DEGREE_STEPS 6 /* of pairs of degrees */
+
+/* At most: as it is, the best of each kind, a node drained, more memory, degrees, rivals. */
+#define SEARCHES (1 + REPORT_KINDS + 1 + 1 + DEGREE_STEPS + RIVALS_MOST)
 
 struct explaining {
     struct report_whatif_plan plan;
@@ -22,14 +27,16 @@ struct explaining {
     const struct workload_plan *old;
     struct report_explained *x;
     struct mapper_result base; /* as it is, placed anew */
-    void (*show) (void *context, const char *what);
+    void (*show) (void *context, double share, const char *what);
     void *context;
+    int searched; /* of SEARCHES; those that there is no need for count too */
     struct error *err;
 };
 
 const char *report_kind_name (enum report_kind k)
 {
-    static const char *const name[REPORT_KINDS] = {"link", "node", "GPU", "setting"};
+    static const char *const name[REPORT_KINDS] = {"link", "link inside", "pair",
+                                                   "node", "GPU",         "setting"};
 
     return name[k];
 }
@@ -62,7 +69,7 @@ const char *report_gain_surely (const struct report_explained *x,
 static void tell (const struct explaining *e, const char *what)
 {
     if (e->show)
-        e->show (e->context, what);
+        e->show (e->context, (double) e->searched / SEARCHES, what);
 }
 
 static struct report_gain *add (struct explaining *e, enum report_kind kind)
@@ -110,37 +117,79 @@ static enum status try (struct explaining *e, enum report_kind kind,
     return st;
 }
 
+/* Nodes that are tried, in the order in which something was found about them. */
+struct suspects {
+    bool *is;  /* [n_nodes] */
+    int *node; /* [n] */
+    int n;
+};
+
+static void suspect (struct suspects *s, int node)
+{
+    if (!s->is[node])
+        s->node[s->n++] = node;
+    s->is[node] = true;
+}
+
 /* A node's name, or a GPU's. */
-static void name_end (const struct topology_cluster *c, int gpu, char out[300])
+static void name_end (const struct topology_cluster *c, int gpu, bool single,
+                      char out[300])
 {
     const char *node = c->node[c->node_of_gpu[gpu]].name;
 
-    if (c->has_gpu_links)
+    if (single)
         snprintf (out, 300, "%s:%d", node, topology_gpu_index (c, gpu));
     else
         snprintf (out, 300, "%s", node);
 }
 
-static enum status try_links (struct explaining *e, bool *suspect)
+/* What is found slow at the same level of three sorts. */
+static const struct sort {
+    enum costmodel_slow slow;
+    enum report_kind kind;
+    const char *statement;
+} sorts[] = {{COSTMODEL_INSIDE, REPORT_INSIDE, "link"},
+             {COSTMODEL_TOTALS, REPORT_PAIR, "pair"},
+             {COSTMODEL_BETWEEN, REPORT_LINK, "link"}};
+#define SORTS ((int) (sizeof sorts / sizeof *sorts))
+
+static enum status try_slow (struct explaining *e, const struct sort *sort,
+                             const struct costmodel_binding *b, struct suspects *found)
+{
+    const struct topology_cluster *c = e->plan.p->cluster;
+    int from_node = c->node_of_gpu[b->src_gpu], to_node = c->node_of_gpu[b->dst_gpu];
+    bool single =
+        sort->kind == REPORT_INSIDE || (sort->kind == REPORT_LINK && c->has_gpu_links);
+    char from[300], to[300], statement[700];
+
+    if (!(b->bytes_per_s < 0.99 * b->median_bytes_per_s))
+        return ST_OK;
+    suspect (found, from_node);
+    suspect (found, to_node);
+    if (sort->kind == REPORT_INSIDE && topology_inside_alike (c, from_node))
+        return ST_OK; /* it is the node that is slow, not one link */
+    name_end (c, b->src_gpu, single, from);
+    name_end (c, b->dst_gpu, single, to);
+    snprintf (statement, sizeof statement, "%s %s->%s = %.6g", sort->statement, from, to,
+              b->median_bytes_per_s / UNITS_GB);
+    return try (e, sort->kind, statement);
+}
+
+/* The slowest of each sort, then the second of each: nodes are tried in this order. */
+static enum status try_links (struct explaining *e, struct suspects *found)
 {
     const struct mapper_problem *p = e->plan.p;
     struct costmodel_problem priced = mapper_priced (p, e->plan.config, e->plan.layers);
-    struct costmodel_binding slow[COSTMODEL_SLOW_LINKS];
-    char from[300], to[300], statement[700];
-    int n;
+    struct costmodel_binding slow[SORTS][COSTMODEL_SLOW_LINKS];
+    int n[SORTS];
 
-    TRY (costmodel_slow_links (&priced, e->plan.gpu, slow, &n, e->err));
-    for (int k = 0; k < n; k++) {
-        if (!(slow[k].bytes_per_s < 0.99 * slow[k].median_bytes_per_s))
-            break;
-        name_end (p->cluster, slow[k].src_gpu, from);
-        name_end (p->cluster, slow[k].dst_gpu, to);
-        snprintf (statement, sizeof statement, "link %s->%s = %.6g", from, to,
-                  slow[k].median_bytes_per_s / UNITS_GB);
-        TRY (try (e, REPORT_LINK, statement));
-        suspect[p->cluster->node_of_gpu[slow[k].src_gpu]] = true;
-        suspect[p->cluster->node_of_gpu[slow[k].dst_gpu]] = true;
-    }
+    for (int s = 0; s < SORTS; s++)
+        TRY (costmodel_slow_links (&priced, e->plan.gpu, sorts[s].slow, slow[s], &n[s],
+                                   e->err));
+    for (int k = 0; k < COSTMODEL_SLOW_LINKS; k++)
+        for (int s = 0; s < SORTS; s++)
+            if (k < n[s])
+                TRY (try_slow (e, &sorts[s], &slow[s][k], found));
     return ST_OK;
 }
 
@@ -157,7 +206,7 @@ static int by_speed (const void *a, const void *b)
                                 : x->gpu - y->gpu;
 }
 
-static enum status try_gpus (struct explaining *e, bool *suspect)
+static enum status try_gpus (struct explaining *e, struct suspects *found)
 {
     const struct topology_cluster *c = e->plan.p->cluster;
     int world = (int) workload_world (&e->plan.config->deg), n = 0;
@@ -179,24 +228,21 @@ static enum status try_gpus (struct explaining *e, bool *suspect)
         snprintf (statement, sizeof statement, "gpu %s:%d speed 1", c->node[node].name,
                   topology_gpu_index (c, slow[k].gpu));
         st = try (e, REPORT_GPU, statement);
-        suspect[node] = true;
+        suspect (found, node);
     }
     free (slow);
     return st;
 }
 
-static enum status try_nodes (struct explaining *e, const bool *suspect)
+static enum status try_nodes (struct explaining *e, const struct suspects *found)
 {
     const struct topology_cluster *c = e->plan.p->cluster;
     char statement[300];
-    int tried = 0;
 
-    for (int i = 0; i < c->n_nodes && tried < MOST; i++)
-        if (suspect[i]) {
-            snprintf (statement, sizeof statement, "mend %s", c->node[i].name);
-            TRY (try (e, REPORT_NODE, statement));
-            tried++;
-        }
+    for (int k = 0; k < found->n && k < MOST; k++) {
+        snprintf (statement, sizeof statement, "mend %s", c->node[found->node[k]].name);
+        TRY (try (e, REPORT_NODE, statement));
+    }
     return ST_OK;
 }
 
@@ -212,6 +258,7 @@ static enum status replan (struct explaining *e, struct report_gain *g)
     st = report_what_read (e->plan.p->cluster, g->what, &one, e->err);
     if (st == ST_OK)
         st = report_what_run (&e->plan, &one, e->err);
+    e->searched++;
     if (st == ST_OK) {
         g->replanned_s =
             one.replanned.fits ? one.replanned.plan.estimate.step_s : INFINITY;
@@ -239,8 +286,11 @@ static int best_of_kind (const struct report_explained *x, enum report_kind kind
 static enum status replan_best (struct explaining *e)
 {
     struct report_what as_it_is = {0};
-    enum status st = report_what_run (&e->plan, &as_it_is, e->err);
+    enum status st;
 
+    tell (e, "the cluster as it is");
+    st = report_what_run (&e->plan, &as_it_is, e->err);
+    e->searched++;
     if (st == ST_OK && as_it_is.replanned.fits) {
         e->x->replanned_s = as_it_is.replanned.plan.estimate.step_s;
         e->base = as_it_is.replanned.plan;
@@ -252,6 +302,8 @@ static enum status replan_best (struct explaining *e)
 
         if (k >= 0)
             st = replan (e, &e->x->gain[k]);
+        else
+            e->searched++;
     }
     return st;
 }
@@ -262,8 +314,10 @@ static enum status try_drain (struct explaining *e)
     int k = best_of_kind (e->x, REPORT_NODE);
     struct report_gain *g;
 
-    if (k < 0 || !e->base.gpu)
+    if (k < 0 || !e->base.gpu) {
+        e->searched++;
         return ST_OK;
+    }
     if (!(g = add (e, REPORT_NODE)))
         return ST_NOMEM;
     g->is_change = true;
@@ -305,6 +359,7 @@ static enum status price (struct explaining *e, const struct workload_config *c,
                   info.miss.limit_bytes / UNITS_GIB);
     else
         snprintf (why, 256, "%.255s", wrong.text);
+    e->searched += anew;
     mapper_result_release (&r);
     mapper_info_release (&info);
     return st == ST_NOMEM ? err_nomem (e->err) : ST_OK;
@@ -400,18 +455,20 @@ static enum status try_degrees (struct explaining *e)
         const char *up_name;
         size_t down;
         const char *down_name;
-    } step[] = {{DEGREE (tp), DEGREE (dp)}, {DEGREE (dp), DEGREE (tp)},
-                {DEGREE (pp), DEGREE (dp)}, {DEGREE (dp), DEGREE (pp)},
-                {DEGREE (tp), DEGREE (pp)}, {DEGREE (pp), DEGREE (tp)}};
+    } step[DEGREE_STEPS] = {{DEGREE (tp), DEGREE (dp)}, {DEGREE (dp), DEGREE (tp)},
+                            {DEGREE (pp), DEGREE (dp)}, {DEGREE (dp), DEGREE (pp)},
+                            {DEGREE (tp), DEGREE (pp)}, {DEGREE (pp), DEGREE (tp)}};
 
-    for (size_t k = 0; k < sizeof step / sizeof *step; k++) {
+    for (size_t k = 0; k < DEGREE_STEPS; k++) {
         struct workload_config c = *e->plan.config;
         int *up = (int *) (void *) ((char *) &c.deg + step[k].up),
             *down = (int *) (void *) ((char *) &c.deg + step[k].down);
         char what[64];
 
-        if (*down % 2) /* nothing to halve */
+        if (*down % 2) { /* nothing to halve */
+            e->searched++;
             continue;
+        }
         *up *= 2;
         *down /= 2;
         if (c.deg.etp == e->plan.config->deg.tp)
@@ -517,27 +574,34 @@ static int by_share (const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-static enum status explain_cluster (struct explaining *e)
+/* What is slow, from the surest to blame on a node to the least. */
+static enum status try_slow_parts (struct explaining *e)
 {
-    bool *suspect = calloc ((size_t) e->plan.p->cluster->n_nodes, sizeof *suspect);
-    enum status st = suspect ? try_links (e, suspect) : err_nomem (e->err);
+    size_t n = (size_t) e->plan.p->cluster->n_nodes;
+    struct suspects found = {calloc (n, sizeof *found.is), calloc (n, sizeof *found.node),
+                             0};
+    enum status st = found.is && found.node ? try_gpus (e, &found) : err_nomem (e->err);
 
     if (st == ST_OK)
-        st = try_gpus (e, suspect);
+        st = try_links (e, &found);
     if (st == ST_OK)
-        st = try_nodes (e, suspect);
-    free (suspect);
-    if (st == ST_OK)
-        st = try (e, REPORT_SETTING, "nics x 2");
-    if (st == ST_OK)
-        st = try (e, REPORT_SETTING, "pairs x 2");
-    if (st == ST_OK)
-        st = replan_best (e);
-    if (st == ST_OK)
-        st = try_drain (e);
-    if (st == ST_OK && e->base.gpu)
-        st = try (e, REPORT_SETTING, "memory x 1.1");
-    return st == ST_OK && e->base.gpu ? replan (e, &e->x->gain[e->x->n_gains - 1]) : st;
+        st = try_nodes (e, &found);
+    free (found.is);
+    free (found.node);
+    return st;
+}
+
+static enum status explain_cluster (struct explaining *e)
+{
+    TRY (try_slow_parts (e));
+    TRY (try (e, REPORT_SETTING, "nics x 2"));
+    TRY (try (e, REPORT_SETTING, "pairs x 2"));
+    TRY (replan_best (e));
+    TRY (try_drain (e));
+    if (!e->base.gpu)
+        return ST_OK;
+    TRY (try (e, REPORT_SETTING, "memory x 1.1"));
+    return replan (e, &e->x->gain[e->x->n_gains - 1]);
 }
 
 static enum status explain_settings (struct explaining *e)
@@ -561,8 +625,9 @@ static void loosen (struct mapper_problem *p, const struct workload_config *c)
 
 enum status report_explain (const struct mapper_problem *p,
                             const struct workload_plan *plan, const int *gpu,
-                            void (*show) (void *context, const char *what), void *context,
-                            struct report_explained *out, struct error *err)
+                            void (*show) (void *context, double share, const char *what),
+                            void *context, struct report_explained *out,
+                            struct error *err)
 {
     static const struct mapper_nodes all;
     struct report_explained x = {.replanned_s = INFINITY};

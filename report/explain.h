@@ -4,7 +4,15 @@
 
 #include "report/whatif.h"
 
-enum report_kind { REPORT_LINK, REPORT_NODE, REPORT_GPU, REPORT_SETTING, REPORT_KINDS };
+enum report_kind {
+    REPORT_LINK,   /* between nodes */
+    REPORT_INSIDE, /* a link inside a node */
+    REPORT_PAIR,   /* what all GPUs of two nodes reach together */
+    REPORT_NODE,
+    REPORT_GPU,
+    REPORT_SETTING,
+    REPORT_KINDS
+};
 const char *report_kind_name (enum report_kind k);
 
 /** One thing that could be otherwise. */
@@ -38,21 +46,23 @@ struct report_explained {
 
 /** Explain a plan.
  *
- *  Links: those of the slowest in use (costmodel_slow_links) that are below the median of their
- *  kind.  Nodes: their ends, and those with slow GPUs, mended; the best also drained.  GPUs:
+ *  Links and pairs: those of the slowest in use (costmodel_slow_links) that are below what is
+ *  usual.  Nodes: their ends, and those with slow GPUs, mended; the best also drained.  GPUs:
  *  those below speed 1.  Settings: one step away in each.  What gains most of each kind is also
  *  placed anew.
  *
  *  @param[in]  p     the plan's problem, whatever its axes
  *  @param[in]  plan  with its document: the rivals are those that its `search.top` lists
  *  @param[in]  gpu   [world]
- *  @param      show  as report_whatif_run's
+ *  @param      show  called before each change with what it is and which share of the searches,
+ *                    which take longest, is done; or NULL
  *  @param[out] out   release with report_explained_release
  *  @return as costmodel_estimate */
 enum status report_explain (const struct mapper_problem *p,
                             const struct workload_plan *plan, const int *gpu,
-                            void (*show) (void *context, const char *what), void *context,
-                            struct report_explained *out, struct error *err);
+                            void (*show) (void *context, double share, const char *what),
+                            void *context, struct report_explained *out,
+                            struct error *err);
 void report_explained_release (struct report_explained *x);
 
 /** "in place" where that saves REPORT_WORTH or more, which is exact; "yes" where what is saved by

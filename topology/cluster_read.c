@@ -81,8 +81,8 @@ static enum status read_cluster (const char *arg, bool partial,
     bool line = strchr (arg, ' ') && stat (arg, &sb) != 0;
     const char *name = file_name (arg);
     char *folder = name > arg && !line ? strndup (arg, (size_t) (name - arg)) : NULL;
-    enum status st =
-        line ? topology_line_to_json (arg, &doc, notes, err) : json_read (arg, &doc, err);
+    enum status st = line ? topology_line_to_json (arg, &doc, notes, err)
+                          : json_read_told (arg, notes, &doc, err);
 
     if (st == ST_OK)
         st = from_json (doc, file_title (arg), folder, partial, out, notes, err);

@@ -15,6 +15,8 @@ struct entry_rule {
     const char *what;
 };
 
+#define TOLD_ROWS 256 /* between two calls that tell of reading */
+
 static const struct entry_rule rules[] = {
     {UNITS_GB, false, 1e9, "a number > 0 or null"}, /* bandwidth */
     {UNITS_US, true, 1e9, "a number >= 0 or null"}, /* latency */
@@ -48,6 +50,8 @@ static enum status read_rows (struct reader *r, const struct json_at *at, int n,
     for (int i = 0; i < n; i++) {
         struct json_at row = json_entry (at, (size_t) i);
 
+        if (i % TOLD_ROWS == 0)
+            notes_reading (r->notes, r->c->name, (double) i / n);
         if (!json_is_array (row.v) || json_array_size (row.v) != (size_t) n)
             return json_fail (&row, r->err, "an array of %d", n);
         for (int j = 0; j < n; j++) {
@@ -59,6 +63,7 @@ static enum status read_rows (struct reader *r, const struct json_at *at, int n,
                 TRY (read_entry (r, &e, rule, x));
         }
     }
+    notes_reading (r->notes, r->c->name, 1.0);
     m->v = v;
     m->n = n;
     m->scale = rule->unit;
@@ -83,7 +88,9 @@ static enum status read_npy (struct reader *r, const struct json_at *at, int n,
     if (m->npy.n != (size_t) n)
         return json_fail_text (&file, r->err, "expected %d x %d entries, found %zu x %zu",
                                n, n, m->npy.n, m->npy.n);
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
+        if (i % TOLD_ROWS == 0)
+            notes_reading (r->notes, name, (double) i / n);
         for (int j = 0; j < n; j++) {
             double x = npy_at (&m->npy, (size_t) i, (size_t) j);
 
@@ -92,6 +99,8 @@ static enum status read_npy (struct reader *r, const struct json_at *at, int n,
                                        "entry [%d][%d]: expected %s (NaN), found %g", i,
                                        j, rule->what, x);
         }
+    }
+    notes_reading (r->notes, name, 1.0);
     m->v = m->npy.v;
     m->n = n;
     m->scale = rule->unit;

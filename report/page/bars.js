@@ -73,14 +73,15 @@ function topSection() {
     const range = s => isNumber(factor) ? `${number(s / factor, 3)} to ${number(s * factor, 3)}` : "–";
     return section("best", "Best configurations",
         (search.ties > 1 ? `${whole(search.ties)} placed configurations cannot be told apart: the model's error is ${percent(search.model_error)}. `
-            : "The best one is ahead by more than the model's error. ") +
+            : search.placed > 1 ? "The best one is ahead by more than the model's error. "
+                : "No other configuration was placed. ") +
             `No plan of the searched space takes less than ${seconds(e.lower_bound_s)} (gap ${percent(e.gap, 2)})` +
             (search.proven ? "." : "; the search was stopped before it settled all of them."),
         table([["", true], ["step s", false], ["90 % of runs, s", false], ["", true], ["bound s", false], ["tp", false], ["pp", false],
             ["dp", false], ["cp", false], ["ep", false], ["vpp", false], ["micro-batch", false], ["zero", false], ["recompute", true], ["schedule", true]],
         search.top.map(t => {
             const d = t.degrees || t;
-            return [t.tie ? "= tie" : "", number(t.step_s, 5), range(t.step_s), interval(t.step_s, factor, low, high),
+            return [t.tie && search.ties > 1 ? "= tie" : "", number(t.step_s, 5), range(t.step_s), interval(t.step_s, factor, low, high),
                 number(t.lower_bound_s, 5), d.tp, d.pp, d.dp, d.cp, d.ep, d.vpp, t.micro_batch, t.zero, t.recompute, t.schedule];
         }), "The best configurations after placement; = tie: within the model's error of the best"),
         make("p", {class: "quiet"}, `${plural(search.configurations, "configuration")}: ${whole(search.refused_memory)} refused for memory, ` +

@@ -103,6 +103,12 @@ function seconds(s) {
         : number(1e6 * s) + " µs";
 }
 
+/** From, to: in the unit of what they are about. */
+function secondsRange(low, high, of) {
+    const [unit, name] = of >= 1 ? [1, "s"] : of >= 1e-3 ? [1e3, "ms"] : [1e6, "µs"];
+    return `${number(unit * low, 3)} to ${number(unit * high, 3)} ${name}`;
+}
+
 function percent(x, places = 1) {
     return isNumber(x) ? (100 * x).toFixed(places) + " %" : "–";
 }

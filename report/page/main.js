@@ -33,7 +33,7 @@ function riskyFigure(search, step) {
 function planHeading() {
     const p = data.plan, e = data.estimate, found = p.estimate || {}, factor = data.step_factor, search = p.search || {};
     const m = data.memory.reduce((a, b) => b.peak_bytes / b.gpu_bytes > a.peak_bytes / a.gpu_bytes ? b : a);
-    const runs = isNumber(factor) ? `90 % of runs: ${number(e.step_s / factor, 3)} to ${number(e.step_s * factor, 3)} s` : null;
+    const runs = isNumber(factor) ? `90 % of runs: ${secondsRange(e.step_s / factor, e.step_s * factor, e.step_s)}` : null;
     heading(`${p.model.name} on ${data.cluster.name}`,
         `${configText()}, micro-batch ${p.micro_batch}, zero ${p.zero}, recompute ${p.recompute}, ${p.schedule}; ` +
             `${whole(p.job.global_batch)} sequences of ${whole(p.job.seq)} tokens a step.`,

@@ -15,10 +15,14 @@ function rankWords(rank, at, node, gpu, rates) {
         (links.length > 0 ? `; GB/s to the next rank of its group: ${links.join(", ")}` : "");
 }
 
-/* Nodes in blocks beside each other: names of `label` cells' width, then a cell for each GPU. */
+const READABLE = 20; /* pixels of a cell whose text can be read */
+
+/* Nodes in blocks beside each other: names of `label` cells' width, then a cell for each GPU.  On a
+ * narrow screen fewer are beside each other, but for maps that would be many screens long. */
 function placementLayout(nodes, gpus) {
     const label = 4, width = label + gpus;
-    const blocks = Math.max(1, Math.min(nodes, Math.round(Math.sqrt(1.7 * nodes / width))));
+    const room = nodes > 64 ? nodes : Math.floor(innerWidth / READABLE / width);
+    const blocks = Math.max(1, Math.min(nodes, room, Math.round(Math.sqrt(1.7 * nodes / width))));
     const rows = Math.ceil(nodes / blocks);
     return {rows, cols: Math.ceil(nodes / rows) * width,
         where: (i, j) => {

@@ -30,6 +30,57 @@ static void parse_faults (void **state)
     }
 }
 
+struct told {
+    double share[16];
+    int n;
+};
+
+static void tell (void *context, const char *file, double share)
+{
+    struct told *t = context;
+
+    assert_string_equal (file, "build/tests/large.json");
+    assert_true (t->n < 16);
+    t->share[t->n++] = share;
+}
+
+/* A large file is the same document, its faults have their lines, and who wants is told how far
+ * reading is: from 0, ever more, to 1. */
+static void large (void **state)
+{
+    const char *path = "build/tests/large.json";
+    enum { ENTRIES = 5000000 };
+    struct error err = {""};
+    (void) state;
+
+    for (int faulty = 0; faulty < 2; faulty++) {
+        struct told told = {.n = 0};
+        struct notes notes = {.reading = tell, .context = &told};
+        FILE *f = fopen (path, "w");
+        json_t *root = NULL;
+
+        assert_non_null (f);
+        fputs ("[\n", f);
+        for (int i = 0; i < ENTRIES; i++)
+            fputs (i % 10 ? "null," : "7,\n", f);
+        fputs (faulty ? "nil]" : "8]", f);
+        assert_int_equal (fclose (f), 0);
+        assert_int_equal (json_read_told (path, &notes, &root, &err),
+                          faulty ? ST_INVALID : ST_OK);
+        assert_true (told.n > 2 && told.share[0] == 0 && told.share[told.n - 1] == 1);
+        for (int k = 1; k < told.n; k++)
+            assert_true (told.share[k] > told.share[k - 1]);
+        if (faulty) {
+            assert_non_null (strstr (err.text, "line 500002"));
+        } else {
+            assert_int_equal (json_array_size (root), ENTRIES + 1);
+            assert_int_equal (json_integer_value (json_array_get (root, ENTRIES)), 8);
+        }
+        json_decref (root);
+    }
+    remove (path);
+}
+
 static void place_expected_found (void **state)
 {
     json_t *doc = json_loads ("{\"a\":{\"b\":[1,-2.5,\"x\\u001b\",null,[3]]}}", 0, NULL);
@@ -95,8 +146,9 @@ static void unknown_keys_are_noted (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (parse_faults), cmocka_unit_test (place_expected_found),
-        cmocka_unit_test (whole_numbers), cmocka_unit_test (unknown_keys_are_noted)};
+        cmocka_unit_test (parse_faults), cmocka_unit_test (large),
+        cmocka_unit_test (place_expected_found), cmocka_unit_test (whole_numbers),
+        cmocka_unit_test (unknown_keys_are_noted)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

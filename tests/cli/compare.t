@@ -10,7 +10,8 @@ has() { # NAME FILE PATTERN
 # ---- the example; its figures are those of the measurements ----
 LINKWISE=$L examples/compare-clusters >"$T/example" 2>"$T/err"
 result $? "examples/compare-clusters runs" "$T/err"
-has "sizes" "$T/example" '^GPUs in use +136 +80$'
+has "how many of them a plan uses" "$T/example" '^best plan on +GPUs used '
+has "sizes" "$T/example" '^GPUs [(]not drained[)] +136 +80$'
 has "failed links" "$T/example" '^  failed or unmeasured +10 +0$'
 has "medians" "$T/example" '^  median +13.54 +39.69$'
 has "slow links" "$T/example" '^links under 80 % of their median +16 +0$'

@@ -18,6 +18,7 @@
 #include "bwprobe/journal.h"
 #include "bwprobe/messages.h"
 #include "cli/cli.h"
+#include "topology/edit/change.h"
 
 /* ---- what is read ---- */
 
@@ -129,6 +130,29 @@ static void read_journal (const char *data, size_t len)
     notes_free (&notes);
 }
 
+/* Statements of a what-if, each on a cluster that has all that they may change. */
+static void read_changes (const char *data, size_t len)
+{
+    struct topology_cluster *c = NULL;
+    char *text = strndup (data, len), **statement = NULL;
+    struct error err = {""};
+    int n = 0;
+
+    if (topology_cluster_read ("rich.json", &c, NULL, &err) != ST_OK)
+        _exit (1);
+    if (topology_changes_split (text, &statement, &n, &err) == ST_OK) {
+        for (int k = 0; k < n; k++) {
+            struct topology_changed changed = {0};
+
+            topology_change (c, statement[k], &changed, &err);
+            topology_changed_release (&changed);
+        }
+        topology_changes_free (statement, n);
+    }
+    topology_cluster_destroy (c);
+    free (text);
+}
+
 #define JOB " --seq 2048 --global-batch 16"
 static const struct target targets[] = {
     {"cluster", "cluster", "in.json", &cli_cluster_show, "in.json", NULL},
@@ -152,7 +176,8 @@ static const struct target targets[] = {
      "nodes.json llama-2-7b --profile in.json --tp 2 --pp 2 --json" JOB, NULL},
     {"check", "plan", "in.json", &cli_check, "in.json", NULL},
     {"running", "running", "in.txt", &cli_check, "plan.json --running in.txt", NULL},
-    {"nccl_log", "nccl", "in.log", &cli_check, "plan.json --nccl-log in.log --json", NULL},
+    {"nccl_log", "nccl", "in.log", &cli_check, "plan.json --nccl-log in.log --json",
+     NULL},
     {"eval", "plan", "in.json", &cli_eval, "in.json --json", NULL},
     {"report", "plan", "in.json", &cli_report, "in.json -o -", NULL},
     {"emit", "plan", "in.json", &cli_emit, "in.json -d out", NULL},
@@ -162,6 +187,7 @@ static const struct target targets[] = {
     {"calibrate", "runs", "in.csv", &cli_calibrate, "in.csv -o -", NULL},
     {"job", "job", "in.txt", &cli_import_job,
      "in.txt --gpus 8 --seq 2048 --gpu h100 --no-plan --json", NULL},
+    {"changes", "changes", "in.txt", NULL, NULL, read_changes},
     {"wire", "wire", "in", NULL, NULL, read_wire},
     {"journal", "journal", "links.json.part", NULL, NULL, read_journal}};
 
@@ -227,6 +253,16 @@ static void make_others (void)
         "\"latency_us\": "
         "5}}}";
 
+    static const char rich[] =
+        "{\"version\": 1, \"nodes\": [{\"name\": \"a\", \"gpus\": 2, \"gpu_type\": "
+        "\"t4\"}, {\"name\": \"b\", \"gpus\": 2, \"gpu_type\": \"t4\"}, {\"name\": "
+        "\"c\", \"gpus\": 2, \"gpu_type\": \"t4\"}], \"links\": {\"intra\": "
+        "{\"bandwidth_gb_per_s\": [[null, 9], [3, null]], \"latency_us\": 1}, \"inter\": "
+        "{\"bandwidth_gb_per_s\": {\"by_node\": [5, 6, null]}, \"latency_us\": 2, "
+        "\"node_gb_per_s\": [7, 8, 9], \"node_pair_gb_per_s\": {\"by_node\": [5, null, "
+        "6]}}}}";
+
+    put ("rich.json", rich, sizeof rich - 1);
     put ("matrix.json", matrix, sizeof matrix - 1);
     if (run (&cli_cluster_synth,
              "calm --nodes 2 --gpus 2 --gpu-type h100-sxm5-80g --seed 1 -o nodes.json",

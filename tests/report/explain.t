@@ -40,7 +40,7 @@ assert {g["what"] for g in x["gains"] if g["kind"] == "node"} >= {"mend n1", "me
 P
 result $? "the slow link, and what it costs" "$T/why"
 expect 0 "in words" "link n1->n2 = 10  +link" $L explain "$T/plan.json" "$T/slow.json"
-prints "looked at 1 of the slowest links in use" "why the next-best configurations lose" " s (more|less) (pipeline|compute)"
+prints "looked at the slowest in use: 1 links between nodes" "why the next-best configurations lose" " s (more|less) (pipeline|compute)"
 
 # On one GPU ZeRO changes nothing.
 $L plan "1x1 h200" gpt2-xl --seq 1024 --global-batch 32 -o "$T/one.json" >"$T/why" 2>&1
@@ -80,6 +80,52 @@ pairs = [g for g in x["gains"] if g["what"] == "pairs x 2"]
 assert len(pairs) == 1 and pairs[0]["in_place_step_s"] == w["what_if"][1]["in_place"]["step_s"] < x["step_s"], pairs
 P
 result $? "what pairs of nodes reach together" "$T/why"
+
+# One link inside a node, one pair of nodes, one whole node: each is found, and mending it alone is
+# what the cluster without the fault gives.
+cat >"$T/faults.py" <<'P'
+import json, sys
+def write(name, intra, pair):
+    d = {"version": 1, "name": "faults",
+         "nodes": [{"name": "n%d" % i, "gpus": 4, "gpu_type": "a100-sxm4-80g"} for i in range(4)],
+         "links": {"intra": [{"bandwidth_gb_per_s": b, "latency_us": 8} for b in intra],
+                   "inter": {"bandwidth_gb_per_s": 20, "latency_us": 12, "node_pair_gb_per_s": pair}}}
+    json.dump(d, open(sys.argv[1] + "/" + name + ".json", "w"))
+def rows(n, x):
+    return [[None if i == j else x for j in range(n)] for i in range(n)]
+# Links across the halves of every node are slower by design: they are no faults.
+halves = [[None if i == j else 200 if i // 2 == j // 2 else 100 for j in range(4)] for i in range(4)]
+bad = [list(r) for r in halves]
+bad[1][2] = 20
+low = rows(4, 40)
+low[0][1] = 5
+write("sound", [halves] * 4, rows(4, 40))
+write("inside", [halves, halves, bad, halves], rows(4, 40))
+write("pair", [halves] * 4, low)
+write("same", [200] * 4, rows(4, 40))
+write("whole", [200, 20, 200, 200], rows(4, 40))
+P
+$PY "$T/faults.py" "$T"
+$L plan "$T/sound.json" gpt3-6.7b --seq 2048 --global-batch 16 --tp 4 --pp 2 -o "$T/four.json" >"$T/why" 2>&1
+# fault NAME SOUND KIND WHAT TRIED: the change of the cluster that gains most, all links and pairs
+fault() {
+    $L eval "$T/four.json" "$T/$2.json" --json >"$T/after.json" 2>"$T/why"
+    $L explain "$T/four.json" "$T/$1.json" --json >"$T/x.json" 2>"$T/why"
+    valid explain "$T/x.json" "$1: explain --json is valid"
+    $PY - "$T" "$3" "$4" "$5" >"$T/why" 2>&1 <<'P'
+import json, sys
+x, after = (json.load(open(sys.argv[1] + "/" + f)) for f in ("x.json", "after.json"))
+kind, what, tried = sys.argv[2:]
+first = [g for g in x["gains"] if g["what_if"] and g["kind"] != "setting"][0]
+assert (first["kind"], first["what"]) == (kind, what), x["gains"]
+assert first["gain"] > 0.1 and abs(first["in_place_step_s"] - after["step_s"]) < 1e-9, (first, after)
+assert [g["what"] for g in x["gains"] if g["kind"] in ("link inside", "pair")] == tried.split(";")[:-1]
+P
+    result $? "a fault: $1" "$T/why"
+}
+fault inside sound "link inside" "link n2:1->n2:2 = 100" "link n2:1->n2:2 = 100;"
+fault pair sound pair "pair n0->n1 = 40" "pair n0->n1 = 40;"
+fault whole same node "mend n1" ""
 
 # A slow GPU is named, and settings that cannot be say why.
 $PY -c "

@@ -88,7 +88,21 @@ $L plan "$T/c.json" $job -o "$T/plan.json" >/dev/null
 same "pairs of nodes" "pairs x 2" '
 total = inter["node_pair_gb_per_s"]
 total[:] = [[x and 2 * x for x in row] for row in total]'
+same "a pair of nodes" "pair n0->n1 = 2.5" 'inter["node_pair_gb_per_s"][0][1] = 2.5'
+same "a pair both ways" "pair n2<->n3 = 2.5" '
+total = inter["node_pair_gb_per_s"]
+total[2][3] = total[3][2] = 2.5'
+same "a node mended" "mend n0" '
+for m in (rate, inter["node_pair_gb_per_s"]):
+    v = sorted(x for row in m for x in row if x)
+    middle = (v[5] + v[6]) / 2
+    for k in (1, 2, 3):
+        m[0][k], m[k][0] = max(m[0][k], middle), max(m[k][0], middle)'
+expect 1 "a pair of one node" "expected two nodes, found n0 twice" $L eval "$T/plan.json" --what-if "pair n0->n0 = 5"
+expect 1 "a pair of nobody" 'has no node "n9"' $L eval "$T/plan.json" --what-if "pair n0->n9 = 5"
+expect 2 "a pair without a rate" "expected a number from" $L eval "$T/plan.json" --what-if "pair n0->n1 = null"
 mv "$T/without/"* "$T"
+expect 1 "no totals" "node_pair_gb_per_s" $L eval "$T/plan.json" --what-if "pair n0->n1 = 5"
 
 $L plan "$T/c.json" $job --what-if "drain n3; link n0->n1 = 5;" --json >"$T/all.json"
 [ "$(json "$T/all.json" '[w["change"] for w in d["what_if"]]')" = "[None, 'drain n3', 'link n0->n1 = 5', 'all together']" ]

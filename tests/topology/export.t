@@ -177,6 +177,24 @@ for matrix in inter["bandwidth_gb_per_s"], inter["node_pair_gb_per_s"]:
 assert said == sorted(expected), set(said) ^ set(expected)
 P
 result $? "a second map has what all GPUs of a pair reach together" "$T/why"
+python3 - "$T" <<'P'
+import json, sys
+doc = json.load(open("examples/clusters/h100-17.json"))
+doc["links"]["inter"]["bandwidth_gb_per_s"] = 40
+json.dump(doc, open(sys.argv[1] + "/totals-only.json", "w"))
+P
+$L cluster export --to svg "$T/totals-only.json" -o "$T/totals.svg" >/dev/null 2>"$T/why"
+python3 - "$T/totals.svg" >>"$T/why" 2>&1 <<'P'
+import json, sys
+import xml.etree.ElementTree as xml
+doc = json.load(open("examples/clusters/h100-17.json"))
+names, total = [n["name"] for n in doc["nodes"]], doc["links"]["inter"]["node_pair_gb_per_s"]
+said = sorted(t.text for t in xml.parse(sys.argv[1]).getroot().iter("{http://www.w3.org/2000/svg}title"))
+assert said == sorted(["Links between the nodes of h100-17"] +
+    ["%s to %s: %s" % (a, b, "%.4g GB/s" % total[i][j] if total[i][j] else "unmeasured")
+     for i, a in enumerate(names) for j, b in enumerate(names) if i != j])
+P
+result $? "where only the totals differ they are the one map" "$T/why"
 even='["n00", "n02", "n04", "n06", "n08", "n10"]' odd='["n01", "n03", "n05", "n07", "n09", "n11"]'
 tree two "[$even, $odd]"
 tree pair '[["n00", "n01", "n02", "n03", "n04", "n06", "n07"], ["n05"]]'
@@ -206,10 +224,17 @@ n=$(grep -c '^linkwise_link_bandwidth' "$T/big.prometheus")
 [ "$n" -gt 100 ] && [ "$n" -lt 9000 ]
 result $? "of 300 nodes the slow links alone: $n"
 
+python3 - "$T" <<'P'
+import json, sys
+doc = json.load(open(sys.argv[1] + "/totals-only.json"))
+doc["links"]["inter"]["node_pair_gb_per_s"] = 80
+json.dump(doc, open(sys.argv[1] + "/number.json", "w"))
+P
 expect 2 "an unknown format" 'expected slurm-topology, prometheus, csv, npy, svg, graphviz, found "dot"' $L cluster export --to dot "$T/two.json" -o -
 expect 2 "one node's table" "csv shows all nodes" $L cluster export --to csv --node n00 "$T/two.json" -o -
 expect 2 "no such node" 'no node "n99"' $L cluster export --to graphviz --node n99 "$T/two.json" -o -
 expect 2 "two matrices on one stream" "standard output cannot take two matrices" $L cluster export --to npy "$T/two.json" -o -
 expect 1 "a picture of links that are all alike" "found none to draw" $L cluster export --to svg "4x2 h100" -o -
+expect 1 "nor of totals that are" "found none to draw" $L cluster export --to svg "$T/number.json" -o -
 expect 2 "no output" "o FILE are required" $L cluster export --to csv "$T/two.json"
 done_testing

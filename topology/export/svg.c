@@ -1,6 +1,6 @@
 /* The heat maps of the links between nodes as a picture that stands alone: one pair of GPUs alone,
  * its worst links outlined, numbered and listed; where the cluster says it, what all GPUs of a
- * pair of nodes reach together. */
+ * pair of nodes reach together.  Where single pairs are all alike, the totals stand alone. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -18,7 +18,7 @@ struct drawing {
     const struct exporting *x;
     struct text *t;
     const struct topology_stats *stats;
-    struct picture_map links, totals; /* n of totals is 0 where there are none */
+    struct picture_map links, totals; /* n is 0 where there is none to draw */
 };
 
 static int cell_of (const struct topology_heat *h, int node)
@@ -62,38 +62,60 @@ static void add_heading (const struct drawing *d, const struct picture_map *m,
               m->top - 12, what);
 }
 
+/* What screen readers say. */
+static void describe (const struct drawing *d, struct text *about)
+{
+    if (d->links.n > 0)
+        text_add (
+            about,
+            "From row to column. The median of %d nodes is %.4g GB/s; %.0f links are "
+            "under %.0f %% of their median. The worst are listed below the map.%s",
+            d->x->c->n_nodes, d->links.heat->of_bytes_per_s / UNITS_GB, d->stats->slow,
+            100 * TOPOLOGY_SLOW,
+            d->totals.n > 0 ? " A second map has what all GPUs of a pair of nodes reach "
+                              "together."
+                            : "");
+    else
+        text_add (
+            about,
+            "From row to column: what all GPUs of a pair of nodes reach together, at "
+            "most %.4g GB/s. Single pairs of GPUs are all alike.",
+            d->totals.heat->of_bytes_per_s / UNITS_GB);
+}
+
+static int larger (int a, int b)
+{
+    return a > b ? a : b;
+}
+
 static void draw (struct drawing *d)
 {
-    const struct topology_heat *heat = d->links.heat;
     struct text title = {0}, about = {0};
-    int right = picture_map_right (&d->links), bottom;
+    int right = 480, bottom = d->links.top - HEAD;
 
-    bottom = picture_map_bottom (&d->links) + (WORST + 2) * PICTURE_LINE;
+    if (d->links.n > 0) {
+        right = larger (right, picture_map_right (&d->links));
+        bottom = picture_map_bottom (&d->links) + (WORST + 2) * PICTURE_LINE;
+    }
     if (d->totals.n > 0) {
         d->totals.top = bottom + HEAD;
+        right = larger (right, picture_map_right (&d->totals));
         bottom = picture_map_bottom (&d->totals);
     }
     text_add (&title, "Links between the nodes of %s", d->x->title);
-    text_add (&about,
-              "From row to column. The median of %d nodes is %.4g GB/s; %.0f links are "
-              "under %.0f %% of their median. The worst are listed below the map.%s",
-              d->x->c->n_nodes, heat->of_bytes_per_s / UNITS_GB, d->stats->slow,
-              100 * TOPOLOGY_SLOW,
-              d->totals.n > 0
-                  ? " A second map has what all GPUs of a pair of nodes reach "
-                    "together."
-                  : "");
-    picture_begin (d->t, right > 480 ? right : 480, bottom + LEFT, text_str (&title),
-                   text_str (&about));
+    describe (d, &about);
+    picture_begin (d->t, right, bottom + LEFT, text_str (&title), text_str (&about));
     d->t->failed |= title.failed || about.failed;
     text_free (&title);
     text_free (&about);
     text_add (d->t, "<text class=\"h\" x=\"%d\" y=\"28\">", LEFT);
     picture_add_escaped (d->t, d->x->title);
     text_add (d->t, "</text>\n");
-    add_heading (d, &d->links, "One GPU of each node alone");
-    picture_add_map (d->t, &d->links);
-    add_worst (d);
+    if (d->links.n > 0) {
+        add_heading (d, &d->links, "One GPU of each node alone");
+        picture_add_map (d->t, &d->links);
+        add_worst (d);
+    }
     if (d->totals.n > 0) {
         add_heading (d, &d->totals, "All GPUs of both nodes at once, together");
         picture_add_map (d->t, &d->totals);
@@ -101,17 +123,17 @@ static void draw (struct drawing *d)
     text_add (d->t, "</svg>\n");
 }
 
-/* The maps of a cluster whose links differ. */
+/* The maps of a cluster whose links differ: n of one of the two may be 0. */
 static enum status write_maps (struct exporting *x, const struct topology_stats *stats,
                                const struct topology_heat *links,
                                const struct topology_heat *totals, struct error *err)
 {
     struct drawing d = {.x = x, .t = x->file, .stats = stats};
-    int *cell = calloc ((size_t) links->n, sizeof *cell);
+    int n = larger (links->n, totals->n), *cell = calloc ((size_t) n, sizeof *cell);
 
     if (!cell)
         return err_nomem (err);
-    for (int k = 0; k < links->n; k++)
+    for (int k = 0; k < n; k++)
         cell[k] = k;
     d.links = (struct picture_map){.c = x->c,
                                    .heat = links,
@@ -137,12 +159,14 @@ static enum status write (struct exporting *x, struct error *err)
     if (st == ST_OK)
         st = topology_heat_collect (x->c, CELLS_MAX, stats.between_median_bytes_per_s,
                                     x->watch, &links, err);
-    if (st == ST_OK && links.n == 0)
+    if (st == ST_OK)
+        st = topology_heat_totals (x->c, CELLS_MAX, &totals, err);
+    if (st == ST_OK && totals.n > 0 && links.n == 0 && x->c->pair_bytes_per_s.n == 0)
+        totals.n = 0; /* one number for all */
+    if (st == ST_OK && links.n == 0 && totals.n == 0)
         st = err_set (err, ST_INVALID,
                       "%s: expected links that differ between nodes, found none to draw",
                       x->title);
-    if (st == ST_OK)
-        st = topology_heat_totals (x->c, CELLS_MAX, &totals, err);
     if (st == ST_OK)
         st = write_maps (x, &stats, &links, &totals, err);
     topology_heat_release (&links);

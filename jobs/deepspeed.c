@@ -7,26 +7,14 @@
 
 #include "base/json.h"
 
-static const struct jobs_key keys[] = {
-    {"train_batch_size", "global_batch"},
-    {"train_micro_batch_size_per_gpu", "micro_batch"},
-    {"gradient_accumulation_steps", "accumulation"},
-    {"zero_optimization.stage", "zero"},
-    {"zero_optimization_stage", "zero"}, /* printed */
-    {"zero_stage", "zero"},
-    {"bf16.enabled", "ds-bf16"},
-    {"bfloat16.enabled", "ds-bf16"},
-    {"bfloat16_enabled", "ds-bf16"},
-    {"fp16.enabled", "ds-fp16"},
-    {"fp16_enabled", "ds-fp16"},
-    {"world_size", "gpus"},
-    {"num_gpus", "gpus_per_node"},
-    {"num_nodes", "nodes"},
-    {"pipeline.stages", "pp"},
-    {"tensor_parallel.autotp_size", "tp"},
-    {"sequence_parallel_size", "cp"},
-    {"activation_checkpointing.number_checkpoints", NULL},
-    {NULL, NULL}};
+static const char keys[] =
+    "train_batch_size:global_batch train_micro_batch_size_per_gpu:micro_batch "
+    "gradient_accumulation_steps:accumulation zero_optimization.stage:zero "
+    "zero_optimization_stage:zero zero_stage:zero bf16.enabled:ds-bf16 "
+    "bfloat16.enabled:ds-bf16 bfloat16_enabled:ds-bf16 fp16.enabled:ds-fp16 "
+    "fp16_enabled:ds-fp16 world_size:gpus num_gpus:gpus_per_node num_nodes:nodes "
+    "pipeline.stages:pp tensor_parallel.autotp_size:tp sequence_parallel_size:cp "
+    "activation_checkpointing.number_checkpoints";
 
 static const char harmless[] =
     "optimizer. scheduler. steps_per_print wall_clock gradient_clipping fp16. bf16. "

@@ -18,42 +18,6 @@
 
 /* ---- what a key states ---- */
 
-/* @param word  of n characters, as struct jobs_dialect has them */
-static bool stands_for (const char *word, size_t n, const char *key)
-{
-    if (word[0] == '*')
-        return memmem (key, strlen (key), word + 1, n - 1) != NULL;
-    return word[n - 1] == '=' ? strlen (key) == n - 1 && strncmp (key, word, n - 1) == 0
-                              : strncmp (key, word, n) == 0;
-}
-
-static bool is_harmless (const char *words, const char *key)
-{
-    for (size_t n; words && *words; words += n + strspn (words + n, " ")) {
-        n = strcspn (words, " ");
-        if (stands_for (words, n, key))
-            return true;
-    }
-    return false;
-}
-
-static const char *fact_of (const struct jobs_dialect *d, const char *key)
-{
-    for (; d; d = d->like)
-        for (const struct jobs_key *k = d->keys; k->key; k++)
-            if (strcmp (k->key, key) == 0)
-                return k->fact ? k->fact : k->key;
-    return NULL;
-}
-
-static bool matters (const struct jobs_dialect *d, const char *key)
-{
-    for (; d; d = d->like)
-        if (is_harmless (d->harmless, key))
-            return false;
-    return true;
-}
-
 static const struct jobs_dialect *dialect_of (const struct jobs_reading *r,
                                               const struct jobs_said *s)
 {
@@ -97,15 +61,12 @@ static bool is_printed_gpu (const struct jobs_said *s)
 static enum status state (struct jobs_reading *r, const struct jobs_said *s)
 {
     const struct jobs_dialect *d = dialect_of (r, s);
-    char key[512];
-    const char *value = referred (r, s), *fact;
+    char fact[JOBS_FACT_MAX];
+    const char *value = referred (r, s);
 
-    snprintf (key, sizeof key, "%s", s->key);
-    for (const struct jobs_dialect *up = d; up; up = up->like)
-        if (up->normalise)
-            up->normalise (key);
-    fact = is_printed_gpu (s) ? s->key : fact_of (d, key);
-    if (!fact)
+    if (is_printed_gpu (s))
+        snprintf (fact, sizeof fact, "%s", s->key);
+    else if (!jobs_fact_of (d, s->key, fact))
         return ST_OK;
     if (!value) {
         notes_add (r->notes, "%s:%d: %.60s: %.60s cannot be evaluated",
@@ -114,17 +75,6 @@ static enum status state (struct jobs_reading *r, const struct jobs_said *s)
     }
     lower_truth (s->value);
     return jobs_set (r, fact, value, s->file, s->line, s->run >= 0);
-}
-
-static void forget_all (struct jobs_reading *r)
-{
-    for (int i = 0; i < r->n_facts; i++) {
-        free (r->fact[i].name);
-        free (r->fact[i].value);
-    }
-    free (r->fact);
-    r->fact = NULL;
-    r->n_facts = 0;
 }
 
 /* Each dialect's own conclusions, once. */
@@ -162,7 +112,7 @@ static enum status make_job (struct jobs_reading *r, const struct jobs_given *gi
         st = err_nomem (r->err);
     if (st == ST_OK)
         st = jobs_row (r, given, run >= 0 ? &r->run[run] : NULL, &out->job[out->n++]);
-    forget_all (r);
+    jobs_forget_all (r);
     r->model = model;
     r->has_model = has_model;
     return st;
@@ -192,17 +142,11 @@ static bool has_line (const char *text, const char *const *word)
 static int known_statements (const struct jobs_reading *r, int from,
                              const struct jobs_dialect *d)
 {
+    char fact[JOBS_FACT_MAX];
     int n = 0;
 
-    for (int i = from; i < r->n_said; i++) {
-        char key[512];
-
-        snprintf (key, sizeof key, "%s", r->said[i].key);
-        for (const struct jobs_dialect *up = d; up; up = up->like)
-            if (up->normalise)
-                up->normalise (key);
-        n += fact_of (d, key) != NULL;
-    }
+    for (int i = from; i < r->n_said; i++)
+        n += jobs_fact_of (d, r->said[i].key, fact);
     return n;
 }
 
@@ -378,14 +322,10 @@ static enum status list_unknown (struct jobs_reading *r, struct jobs *out)
         const struct jobs_said *s = &r->said[i];
         const struct jobs_dialect *d = dialect_of (r, s);
         struct jobs_unknown one = {.file = r->file[s->file], .line = s->line};
-        char key[512];
+        char fact[JOBS_FACT_MAX];
 
-        snprintf (key, sizeof key, "%s", s->key);
-        for (const struct jobs_dialect *up = d; up; up = up->like)
-            if (up->normalise)
-                up->normalise (key);
         /* A log lists every option, with its default: nobody chose those. */
-        if (s->run >= 0 || fact_of (d, key) || !matters (d, key) ||
+        if (s->run >= 0 || jobs_fact_of (d, s->key, fact) || !jobs_matters (d, s->key) ||
             strcasecmp (s->value, "false") == 0)
             continue;
         one.key = strdup (s->key);
@@ -430,7 +370,7 @@ static void note_runs (struct jobs_reading *r)
 
 static void release (struct jobs_reading *r)
 {
-    forget_all (r);
+    jobs_forget_all (r);
     drop_from (r, 0, 0);
     free (r->said);
     free (r->run);

@@ -6,87 +6,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct jobs_key keys[] = {{"num-layers", "layers"},
-                                       {"hidden-size", "hidden"},
-                                       {"num-attention-heads", "heads"},
-                                       {"num-query-groups", "kv_heads"},
-                                       {"group-query-attention", NULL},
-                                       {"ffn-hidden-size", "ffn"},
-                                       {"seq-length", "seq"},
-                                       {"encoder-seq-length", "seq"},
-                                       {"vocab-size", "vocab"},
-                                       {"padded-vocab-size", NULL},
-                                       {"tokenizer-type", NULL},
-                                       {"micro-batch-size", "micro_batch"},
-                                       {"global-batch-size", "global_batch"},
-                                       {"tensor-model-parallel-size", "tp"},
-                                       {"model-parallel-size", "tp"},
-                                       {"pipeline-model-parallel-size", "pp"},
-                                       {"context-parallel-size", "cp"},
-                                       {"expert-model-parallel-size", "ep"},
-                                       {"moe-expert-parallel-size", "ep"},
-                                       {"expert-tensor-parallel-size", NULL},
-                                       {"data-parallel-size", "dp"},
-                                       {"world-size", "gpus"},
-                                       {"nproc-per-node", "gpus_per_node"},
-                                       {"ntasks-per-node", NULL},
-                                       {"gpus-per-node", "gpus_per_node"},
-                                       {"nnodes", "nodes"},
-                                       {"nodes", NULL},
-                                       {"sequence-parallel", "sp"},
-                                       {"use-distributed-optimizer", NULL},
-                                       {"use-megatron-fsdp", NULL},
-                                       {"use-custom-fsdp", "use-megatron-fsdp"},
-                                       {"data-parallel-sharding-strategy", NULL},
-                                       {"use-torch-fsdp2", NULL},
-                                       {"zero-stage", NULL},
-                                       {"deepspeed", NULL},
-                                       {"bf16", NULL},
-                                       {"fp16", NULL},
-                                       {"fp8-format", NULL},
-                                       {"fp8", "fp8-format"},
-                                       {"recompute-granularity", NULL},
-                                       {"recompute-activations", NULL},
-                                       {"checkpoint-activations", NULL},
-                                       {"recompute-method", NULL},
-                                       {"recompute-num-layers", NULL},
-                                       {"recompute-modules", NULL},
-                                       {"num-layers-per-virtual-pipeline-stage", NULL},
-                                       {"num-virtual-stages-per-pipeline-rank", "vpp"},
-                                       {"virtual-pipeline-model-parallel-size", "vpp"},
-                                       {"pipeline-model-parallel-layout", NULL},
-                                       {"decoder-first-pipeline-num-layers", NULL},
-                                       {"decoder-last-pipeline-num-layers", NULL},
-                                       {"swiglu", NULL},
-                                       {"normalization", NULL},
-                                       {"untie-embeddings-and-output-weights", NULL},
-                                       {"disable-bias-linear", NULL},
-                                       {"add-bias-linear", NULL},
-                                       {"hidden-dropout", NULL},
-                                       {"position-embedding-type", NULL},
-                                       {"use-rotary-position-embeddings", NULL},
-                                       {"kv-channels", NULL},
-                                       {"num-experts", NULL},
-                                       {"moe-router-topk", NULL},
-                                       {"moe-ffn-hidden-size", NULL},
-                                       {"moe-layer-freq", NULL},
-                                       {"moe-shared-expert-intermediate-size", NULL},
-                                       {"multi-latent-attention", NULL},
-                                       {"q-lora-rank", NULL},
-                                       {"kv-lora-rank", NULL},
-                                       {"qk-pos-emb-head-dim", NULL},
-                                       {"qk-head-dim", NULL},
-                                       {"v-head-dim", NULL},
-                                       {"attention-backend", NULL},
-                                       {"use-flash-attn", NULL},
-                                       {"transformer-impl", NULL},
-                                       {"overlap-moe-expert-parallel-comm", NULL},
-                                       {"use-precision-aware-optimizer", NULL},
-                                       {"exp-avg-dtype", NULL},
-                                       {"exp-avg-sq-dtype", NULL},
-                                       {"no-store-param-remainders", NULL},
-                                       {"store-param-remainders", NULL},
-                                       {NULL, NULL}};
+static const char keys[] =
+    "num-layers:layers hidden-size:hidden num-attention-heads:heads "
+    "num-query-groups:kv_heads group-query-attention ffn-hidden-size:ffn seq-length:seq "
+    "encoder-seq-length:seq vocab-size:vocab padded-vocab-size tokenizer-type "
+    "micro-batch-size:micro_batch global-batch-size:global_batch "
+    "tensor-model-parallel-size:tp model-parallel-size:tp "
+    "pipeline-model-parallel-size:pp context-parallel-size:cp "
+    "expert-model-parallel-size:ep moe-expert-parallel-size:ep "
+    "expert-tensor-parallel-size data-parallel-size:dp world-size:gpus "
+    "nproc-per-node:gpus_per_node ntasks-per-node gpus-per-node:gpus_per_node "
+    "nnodes:nodes nodes sequence-parallel:sp use-distributed-optimizer use-megatron-fsdp "
+    "use-custom-fsdp:use-megatron-fsdp data-parallel-sharding-strategy use-torch-fsdp2 "
+    "zero-stage deepspeed bf16 fp16 fp8-format fp8:fp8-format recompute-granularity "
+    "recompute-activations checkpoint-activations recompute-method recompute-num-layers "
+    "recompute-modules num-layers-per-virtual-pipeline-stage "
+    "num-virtual-stages-per-pipeline-rank:vpp virtual-pipeline-model-parallel-size:vpp "
+    "pipeline-model-parallel-layout decoder-first-pipeline-num-layers "
+    "decoder-last-pipeline-num-layers swiglu normalization "
+    "untie-embeddings-and-output-weights disable-bias-linear add-bias-linear "
+    "hidden-dropout position-embedding-type use-rotary-position-embeddings kv-channels "
+    "num-experts moe-router-topk moe-ffn-hidden-size moe-layer-freq "
+    "moe-shared-expert-intermediate-size multi-latent-attention q-lora-rank kv-lora-rank "
+    "qk-pos-emb-head-dim qk-head-dim v-head-dim attention-backend use-flash-attn "
+    "transformer-impl overlap-moe-expert-parallel-comm use-precision-aware-optimizer "
+    "exp-avg-dtype exp-avg-sq-dtype no-store-param-remainders store-param-remainders";
 
 /* What neither time nor memory depends on, or what every estimate takes for granted. */
 static const char harmless[] =

@@ -5,30 +5,17 @@
 #include <math.h>
 #include <string.h>
 
-static const struct jobs_key keys[] = {
-    {"trainer.devices", "gpus_per_node"},
-    {"trainer.num-nodes", "nodes"},
-    {"trainer.precision", "nemo-precision"},
-    {"mixed-precision", "nemo-precision"},
-    {"recipe", "nemo-recipe"},
-    {"-target-", "nemo-recipe"},
-    {"name", "nemo-name"},
-    {"model-name", "nemo-recipe"},
-    {"dataset.sequence-length", "seq"},
-    {"dataset.seq-length", "seq"},
-    {"activation", "nemo-activation"},
-    {"gated-linear-unit", "swiglu"},
-    {"bias", "add-bias-linear"},
-    {"share-embeddings-and-output-weights", NULL},
-    {"activations-checkpoint-granularity", "recompute-granularity"},
-    {"activations-checkpoint-method", "recompute-method"},
-    {"activations-checkpoint-num-layers", "recompute-num-layers"},
-    {"optim.name", "nemo-optimizer"},
-    {"fp8-hybrid", NULL},
-    {"mcore-gpt", NULL},
-    {"num-moe-experts", "num-experts"},
-    {"moe-shared-expert-intermediate-size", NULL},
-    {NULL, NULL}};
+static const char keys[] =
+    "trainer.devices:gpus_per_node trainer.num-nodes:nodes "
+    "trainer.precision:nemo-precision mixed-precision:nemo-precision recipe:nemo-recipe "
+    "-target-:nemo-recipe name:nemo-name model-name:nemo-recipe "
+    "dataset.sequence-length:seq dataset.seq-length:seq activation:nemo-activation "
+    "gated-linear-unit:swiglu bias:add-bias-linear share-embeddings-and-output-weights "
+    "activations-checkpoint-granularity:recompute-granularity "
+    "activations-checkpoint-method:recompute-method "
+    "activations-checkpoint-num-layers:recompute-num-layers optim.name:nemo-optimizer "
+    "fp8-hybrid mcore-gpt num-moe-experts:num-experts "
+    "moe-shared-expert-intermediate-size";
 
 static const char harmless[] =
     "exp-manager. trainer. restore-from data. dataset. tokenizer optim. optimizer. "

@@ -5,39 +5,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct jobs_key keys[] = {
-    {"model.name", "titan-model"},
-    {"model.flavor", "titan-flavor"},
-    {"model.converters", "titan-converters"},
-    {"training.local_batch_size", "micro_batch"},
-    {"training.batch_size", "micro_batch"}, /* until 2025 */
-    {"training.global_batch_size", "titan-batch"},
-    {"training.seq_len", "seq"},
-    {"training.mixed_precision_param", NULL},
-    {"parallelism.data_parallel_replicate_degree", "titan-replicate"},
-    {"training.data_parallel_replicate_degree", "titan-replicate"},
-    {"parallelism.data_parallel_shard_degree", "titan-shard"},
-    {"training.data_parallel_shard_degree", "titan-shard"},
-    {"training.data_parallel_degree", "titan-shard"},
-    {"parallelism.tensor_parallel_degree", "tp"},
-    {"training.tensor_parallel_degree", "tp"},
-    {"parallelism.pipeline_parallel_degree", "pp"},
-    {"experimental.pipeline_parallel_degree", "pp"},
-    {"parallelism.pipeline_parallel_schedule", "titan-schedule"},
-    {"experimental.pipeline_parallel_schedule", "titan-schedule"},
-    {"parallelism.pipeline_parallel_microbatch_size", "titan-micro-batch"},
-    {"parallelism.pipeline_parallel_layers_per_stage", NULL},
-    {"parallelism.context_parallel_degree", "cp"},
-    {"experimental.context_parallel_degree", "cp"},
-    {"parallelism.expert_parallel_degree", "ep"},
-    {"parallelism.expert_tensor_parallel_degree", "expert-tensor-parallel-size"},
-    {"activation_checkpoint.mode", NULL},
-    {"activation_checkpoint.selective_ac_option", NULL},
-    {"float8.enable_float8_linear", "titan-float8"},
-    {"nnodes", "nodes"},
-    {"nproc_per_node", "gpus_per_node"},
-    {"world-size", "gpus"}, /* printed */
-    {NULL, NULL}};
+static const char keys[] =
+    "model.name:titan-model model.flavor:titan-flavor model.converters:titan-converters "
+    "training.local_batch_size:micro_batch training.batch_size:micro_batch "
+    "training.global_batch_size:titan-batch training.seq_len:seq "
+    "training.mixed_precision_param "
+    "parallelism.data_parallel_replicate_degree:titan-replicate "
+    "training.data_parallel_replicate_degree:titan-replicate "
+    "parallelism.data_parallel_shard_degree:titan-shard "
+    "training.data_parallel_shard_degree:titan-shard "
+    "training.data_parallel_degree:titan-shard parallelism.tensor_parallel_degree:tp "
+    "training.tensor_parallel_degree:tp parallelism.pipeline_parallel_degree:pp "
+    "experimental.pipeline_parallel_degree:pp "
+    "parallelism.pipeline_parallel_schedule:titan-schedule "
+    "experimental.pipeline_parallel_schedule:titan-schedule "
+    "parallelism.pipeline_parallel_microbatch_size:titan-micro-batch "
+    "parallelism.pipeline_parallel_layers_per_stage "
+    "parallelism.context_parallel_degree:cp experimental.context_parallel_degree:cp "
+    "parallelism.expert_parallel_degree:ep "
+    "parallelism.expert_tensor_parallel_degree:expert-tensor-parallel-size "
+    "activation_checkpoint.mode activation_checkpoint.selective_ac_option "
+    "float8.enable_float8_linear:titan-float8 nnodes:nodes nproc_per_node:gpus_per_node "
+    "world-size:gpus";
 
 static const char harmless[] =
     "job. profiling. metrics. checkpoint. optimizer. lr_scheduler. comm. validation. "

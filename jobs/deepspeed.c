@@ -13,7 +13,8 @@ static const char keys[] =
     "zero_optimization_stage:zero zero_stage:zero bf16.enabled:ds-bf16 "
     "bfloat16.enabled:ds-bf16 bfloat16_enabled:ds-bf16 fp16.enabled:ds-fp16 "
     "fp16_enabled:ds-fp16 world_size:gpus num_gpus:gpus_per_node num_nodes:nodes "
-    "pipeline.stages:pp tensor_parallel.autotp_size:tp sequence_parallel_size:cp "
+    "pipeline.stages:pp tensor_parallel.autotp_size:tp data_parallel_size:dp "
+    "sequence_parallel_size:cp "
     "activation_checkpointing.number_checkpoints";
 
 static const char harmless[] =
@@ -76,8 +77,11 @@ enum status jobs_json_read (struct jobs_reading *r, int file, json_t *doc)
 static enum status finish (struct jobs_reading *r)
 {
     const char *zero = jobs_value (r, "zero");
+    /* One that is not said may be "auto". */
+    bool neither = jobs_find (r, "ds-bf16") && jobs_find (r, "ds-fp16");
     const char *precision = jobs_true (r, "ds-bf16")   ? "bf16"
                             : jobs_true (r, "ds-fp16") ? "fp16"
+                            : neither                  ? "fp32"
                                                        : NULL;
     size_t n = zero ? strcspn (zero, "0123") : 0;
 
@@ -88,9 +92,11 @@ static enum status finish (struct jobs_reading *r)
     }
     if (precision)
         TRY (jobs_default (r, "precision", precision));
-    return jobs_find (r, "tp") || jobs_find (r, "deepspeed")
-               ? ST_OK
-               : jobs_default (r, "framework", "deepspeed");
+    for (int i = 0; i < r->n_files; i++)
+        if (r->of_file[i] == &jobs_megatron) /* which runs on DeepSpeed */
+            return ST_OK;
+    return jobs_find (r, "deepspeed") ? ST_OK
+                                      : jobs_default (r, "framework", "deepspeed");
 }
 
 /* ---- the log ---- */

@@ -86,6 +86,14 @@ struct jobs_dialect {
 extern const struct jobs_dialect jobs_megatron, jobs_nemo, jobs_torchtitan,
     jobs_deepspeed, jobs_nanotron;
 
+/** A flavor of TorchTitan's models that is a preset, up to a NULL preset. */
+struct jobs_flavor {
+    const char *model, *flavor, *preset;
+};
+extern const struct jobs_flavor jobs_titan_flavors[];
+/** PyTorch's name of a schedule; NULL: it has none. */
+const char *jobs_titan_schedule (enum workload_schedule s);
+
 /* ---- names of options: words.c ---- */
 
 /** The fact that an option states, as a file spells it; false: none. */

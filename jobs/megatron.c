@@ -21,7 +21,7 @@ static const char keys[] =
     "zero-stage deepspeed bf16 fp16 fp8-format fp8:fp8-format recompute-granularity "
     "recompute-activations checkpoint-activations recompute-method recompute-num-layers "
     "recompute-modules num-layers-per-virtual-pipeline-stage "
-    "num-virtual-stages-per-pipeline-rank:vpp virtual-pipeline-model-parallel-size:vpp "
+    "virtual-pipeline-model-parallel-size:vpp num-virtual-stages-per-pipeline-rank:vpp "
     "pipeline-model-parallel-layout decoder-first-pipeline-num-layers "
     "decoder-last-pipeline-num-layers swiglu normalization "
     "untie-embeddings-and-output-weights disable-bias-linear add-bias-linear "
@@ -30,7 +30,8 @@ static const char keys[] =
     "moe-shared-expert-intermediate-size multi-latent-attention q-lora-rank kv-lora-rank "
     "qk-pos-emb-head-dim qk-head-dim v-head-dim attention-backend use-flash-attn "
     "transformer-impl overlap-moe-expert-parallel-comm use-precision-aware-optimizer "
-    "exp-avg-dtype exp-avg-sq-dtype no-store-param-remainders store-param-remainders";
+    "exp-avg-dtype exp-avg-sq-dtype no-store-param-remainders store-param-remainders "
+    "fp4-format fp4:fp4-format fp8-recipe fp4-recipe moe-grouped-gemm";
 
 /* What neither time nor memory depends on, or what every estimate takes for granted. */
 static const char harmless[] =
@@ -45,7 +46,7 @@ static const char harmless[] =
     "manual-gc check- no-check loss- initial-loss min-loss hysteresis rampup "
     "override-opt use-checkpoint-opt moe-aux moe-z-loss moe-router-load "
     "moe-router-score moe-router-bias moe-router-enable moe-router-pre "
-    "moe-router-topk-scaling moe-router-dtype moe-grouped moe-per-layer "
+    "moe-router-topk-scaling moe-router-dtype moe-grouped- moe-per-layer "
     "moe-input-jitter moe-token-dispatcher moe-permute decoupled deepspeed= no-pipeline "
     "job-name time= partition= account= exclusive= output= error= mem= cpus qos "
     "container nodelist calculate-per-token empty-unused no-masked no-bias bias- "
@@ -133,6 +134,8 @@ static enum status finish_precision (struct jobs_reading *r)
 {
     if (jobs_find (r, "precision"))
         return ST_OK;
+    if (stated (r, "fp4-format"))
+        return jobs_default (r, "precision", "fp4");
     if (stated (r, "fp8-format"))
         return jobs_default (r, "precision", "fp8");
     if (stated (r, "bf16") || stated (r, "fp16"))

@@ -7,15 +7,23 @@
 
 static const char keys[] =
     "trainer.devices:gpus_per_node trainer.num-nodes:nodes "
-    "trainer.precision:nemo-precision mixed-precision:nemo-precision recipe:nemo-recipe "
+    "trainer.precision:nemo-precision mixed-precision:nemo-precision "
+    "mixed-precision.bf16:bf16 mixed-precision.fp16:fp16 mixed-precision.fp8:fp8-format "
+    "mixed-precision.fp4:fp4-format recipe:nemo-recipe "
     "-target-:nemo-recipe name:nemo-name model-name:nemo-recipe "
-    "dataset.sequence-length:seq dataset.seq-length:seq activation:nemo-activation "
-    "gated-linear-unit:swiglu bias:add-bias-linear share-embeddings-and-output-weights "
+    "seq-length:seq dataset.sequence-length:seq dataset.seq-length:seq "
+    "activation:nemo-activation "
+    "gated-linear-unit:swiglu add-bias-linear bias:add-bias-linear "
+    "share-embeddings-and-output-weights "
+    "recompute-granularity recompute-method recompute-num-layers "
     "activations-checkpoint-granularity:recompute-granularity "
     "activations-checkpoint-method:recompute-method "
     "activations-checkpoint-num-layers:recompute-num-layers optim.name:nemo-optimizer "
     "fp8-hybrid mcore-gpt num-moe-experts:num-experts "
-    "moe-shared-expert-intermediate-size";
+    "moe-shared-expert-intermediate-size "
+    "num-layers-in-first-pipeline-stage:decoder-first-pipeline-num-layers "
+    "num-layers-in-last-pipeline-stage:decoder-last-pipeline-num-layers "
+    "exp-avg-dtype.-target-:exp-avg-dtype exp-avg-sq-dtype.-target-:exp-avg-sq-dtype";
 
 static const char harmless[] =
     "exp-manager. trainer. restore-from data. dataset. tokenizer optim. optimizer. "
@@ -75,6 +83,8 @@ static enum status finish_precision (struct jobs_reading *r)
 {
     const char *said = jobs_value (r, "nemo-precision");
 
+    if (said && strstr (said, "fp4"))
+        return jobs_default (r, "precision", "fp4");
     if (jobs_true (r, "fp8-hybrid") || (said && strstr (said, "fp8")))
         return jobs_default (r, "precision", "fp8");
     if (said && strstr (said, "bf16"))

@@ -455,7 +455,8 @@ static void say_options (struct shell *s, const struct words *w)
         for (; !equals && i < w->n && !is_option (w->word[i]); i++) {
             size_t n = strlen (w->word[i]);
 
-            if (n > 3 && strcmp (w->word[i] + n - 3, ".py") == 0)
+            if ((n > 3 && strcmp (w->word[i] + n - 3, ".py") == 0) ||
+                strcmp (w->word[i], "|") == 0)
                 break;
             text_add (&value, "%s%s", value.len ? " " : "", w->word[i]);
         }
@@ -608,7 +609,8 @@ static void command (struct shell *s)
     struct words w = {0};
     bool python = false;
 
-    read_words (s, "\n;&|", false, &w);
+    /* Options without a program are no command: a pipe inside a value is none. */
+    read_words (s, is_option (s->at) ? "\n;&" : "\n;&|", false, &w);
     for (int i = 0; i < w.n; i++) {
         size_t n = strlen (w.word[i]);
 

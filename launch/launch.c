@@ -6,8 +6,9 @@
 #include <unistd.h>
 
 static const struct launcher *const launchers[] = {
-    &launch_openmpi, &launch_mpich,     &launch_slurm,      &launch_torchrun,
-    &launch_env,     &launch_deepspeed, &launch_kubernetes, &launch_megatron};
+    &launch_openmpi, &launch_mpich,      &launch_slurm,           &launch_torchrun,
+    &launch_env,     &launch_deepspeed,  &launch_kubernetes,      &launch_megatron,
+    &launch_nemo,    &launch_torchtitan, &launch_deepspeed_config};
 
 #define N_LAUNCHERS ((int) (sizeof launchers / sizeof *launchers))
 

@@ -62,7 +62,8 @@ struct launcher {
 
 /* One file each. */
 extern const struct launcher launch_openmpi, launch_mpich, launch_slurm, launch_torchrun,
-    launch_env, launch_deepspeed, launch_kubernetes, launch_megatron;
+    launch_env, launch_deepspeed, launch_kubernetes, launch_megatron, launch_nemo,
+    launch_torchtitan, launch_deepspeed_config;
 
 /** map.txt, the tables of GPUs, the wrapper and the collector, and the README's head. */
 enum status launch_generic (const struct launch_input *in, struct launch_files *f,

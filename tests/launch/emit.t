@@ -40,7 +40,7 @@ awk '{ print $2, 1 * substr($1, 2) }' "$T/a/launch/gpu-uuid.txt" >/dev/null
 awk '{ print $1, $2, "GPU-" $1 "-" $2 }' "$T/a/launch/gpu-uuid.txt" | cmp - "$T/a/launch/gpu-uuid.txt" &&
     awk '{ print $1, $2, $2 % 2 }' "$T/a/launch/gpu-numa.txt" | cmp - "$T/a/launch/gpu-numa.txt"
 result $? "UUIDs and NUMA nodes are the cluster's"
-for d in "$T/a/launch" "$T"/a/launch/{openmpi,mpich,slurm,torchrun,env,deepspeed,kubernetes,megatron}; do [ -s "$d/README" ] || echo "$d"; done >"$T/why"
+for d in "$T/a/launch" "$T"/a/launch/{openmpi,mpich,slurm,torchrun,env,deepspeed,kubernetes,megatron,nemo}; do [ -s "$d/README" ] || echo "$d"; done >"$T/why"
 [ ! -s "$T/why" ]
 result $? "every folder has a README" "$T/why"
 grep -q 'launcher openmpi' "$T/a/launch/README" && [ -f "$T/a/launch/deepspeed/rankfile" ]
@@ -250,7 +250,7 @@ edit "$T/clean.json" "d['cluster']['nodes'][0]['gpu_uuid'][0] = 'GPU-1; touch pw
 expect 1 "a UUID that is none" 'gpu_uuid\[0\]: expected letters, digits and .-., found "GPU-1; touch pwned"' $L emit "$T/clean.json" -d "$T/evil2"
 odd="$T/o'd \$(touch pwned) \"dir\""
 mkdir -p "$odd" && cp "$L" "$odd/linkwise"
-(cd "$T" && "$odd/linkwise" emit "$T/a/plan.json" -d "$odd/launch" >/dev/null && cd "$odd/launch" &&
+(cd "$T" && "$odd/linkwise" emit "$T/a/plan.json" -d "$odd/launch" >/dev/null 2>&1 && cd "$odd/launch" &&
     for f in *.sh */*.sh slurm/job.sbatch; do sh -n "$f" || echo "$f"; done &&
     OMPI_COMM_WORLD_RANK=3 LINKWISE_ANY_HOST=1 ./exec.sh sh -c 'echo "$LINKWISE_HOST $LINKWISE_GPU"' &&
     SLURM_SUBMIT_DIR=. SLURM_JOB_ID=1 SLURM_JOB_NODELIST=x sh -c 'scontrol() { echo x; }; srun() { :; }; . slurm/job.sbatch' 2>&1 sh) >"$T/why" 2>&1
@@ -403,7 +403,7 @@ expect 1 "a folder where a file should be" "exec.sh: expected a file, found a fo
 [ "$(ls "$T/blocked")" = exec.sh ]
 result $? "... and nothing else is there"
 expect 1 "a file where the folder should be" "expected a folder, found a file" $L emit "$T/a/plan.json" -d "$T/a/plan.json"
-expect 2 "unknown launcher" 'unknown launcher "pbs" \(openmpi, mpich, slurm, torchrun, env, deepspeed, kubernetes, megatron, all\)' \
+expect 2 "unknown launcher" 'unknown launcher "pbs" \(openmpi, mpich, slurm, torchrun, env, deepspeed, kubernetes, megatron, nemo, torchtitan, deepspeed-config, all\)' \
     $L emit "$T/a/plan.json" --to pbs -d "$T/no"
 if [ "$(id -u)" = 0 ] && unshare --mount true 2>/dev/null; then
     cat >"$T/full.sh" <<'S2'

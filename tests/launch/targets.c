@@ -423,7 +423,8 @@ static void keeps_what_is_of_the_plan (void **state)
     assert_int_equal (emit (dir, "megatron,all", gpu, &err), ST_NOFIT);
     assert_int_equal (emit (dir, "mpi", gpu, &err), ST_USAGE);
     assert_non_null (strstr (err.text, "\"mpi\" (openmpi, mpich, slurm, torchrun, env, "
-                                       "deepspeed, kubernetes, megatron, all)"));
+                                       "deepspeed, kubernetes, megatron, nemo, "
+                                       "torchtitan, deepspeed-config, all)"));
     assert_int_equal (emit (dir, "", gpu, &err), ST_USAGE);
     snprintf (path, sizeof path, "rm -r %s", root);
     assert_int_equal (system (path), 0);

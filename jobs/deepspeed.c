@@ -15,7 +15,9 @@ static const char keys[] =
     "fp16_enabled:ds-fp16 world_size:gpus num_gpus:gpus_per_node num_nodes:nodes "
     "pipeline.stages:pp tensor_parallel.autotp_size:tp data_parallel_size:dp "
     "sequence_parallel_size:cp "
-    "activation_checkpointing.number_checkpoints";
+    "activation_checkpointing.number_checkpoints optimizer.type:optimizer "
+    "expert_parallel.autoep_size:ep "
+    "expert_parallel.expert_tensor_parallel_size:expert-tensor-parallel-size";
 
 static const char harmless[] =
     "optimizer. scheduler. steps_per_print wall_clock gradient_clipping fp16. bf16. "
@@ -28,7 +30,9 @@ static const char harmless[] =
     "activation_checkpointing.profile activation_checkpointing.synchronize "
     "activation_checkpointing.contiguous data_efficiency curriculum elasticity "
     "zero_optimization.load_from zero_optimization.ignore_unused gradient_pre "
-    "zero_optimization.offload_optimizer.pin zero_optimization.offload_param.pin";
+    "expert_parallel.enabled expert_parallel.preset expert_parallel.load "
+    "zero_optimization.gather_16bit zero_optimization.offload_optimizer.pin "
+    "zero_optimization.offload_param.pin";
 
 static void add_member (struct text *way, const char *key, size_t len)
 {

@@ -108,6 +108,9 @@ static enum status make_job (struct jobs_reading *r, const struct jobs_given *gi
                 st = state (r, &r->said[i]);
     if (st == ST_OK)
         st = finish (r, run);
+    if (jobs_value (r, "optimizer") && !strcasestr (jobs_value (r, "optimizer"), "adam"))
+        notes_add (r->notes, "the optimizer is %.40s: the estimate has Adam's states",
+                   jobs_value (r, "optimizer"));
     if (st == ST_OK && !array_grow (&out->job, (size_t) out->n, sizeof *out->job))
         st = err_nomem (r->err);
     if (st == ST_OK)
@@ -316,6 +319,30 @@ static enum status read_file (struct jobs_reading *r, int file, struct text *for
 
 /* ---- all of them ---- */
 
+static bool chooses_nothing (const char *value)
+{
+    char *end;
+
+    return strcasecmp (value, "false") == 0 || strcasecmp (value, "none") == 0 ||
+           (strtod (value, &end) == 0 && end != value && *end == '\0');
+}
+
+#define REPEATED_WITHIN 256
+
+/* Was the same said a little before, as by a variable that another holds? */
+static bool listed (const struct jobs *out, const char *file, const struct jobs_said *s)
+{
+    for (int i = out->n_unknown - 1; i >= 0 && i >= out->n_unknown - REPEATED_WITHIN;
+         i--) {
+        const struct jobs_unknown *u = &out->unknown[i];
+
+        if (u->file == file && strcmp (u->key, s->key) == 0 &&
+            strcmp (u->value, s->value) == 0)
+            return true;
+    }
+    return false;
+}
+
 static enum status list_unknown (struct jobs_reading *r, struct jobs *out)
 {
     for (int i = 0; i < r->n_said; i++) {
@@ -326,7 +353,7 @@ static enum status list_unknown (struct jobs_reading *r, struct jobs *out)
 
         /* A log lists every option, with its default: nobody chose those. */
         if (s->run >= 0 || jobs_fact_of (d, s->key, fact) || !jobs_matters (d, s->key) ||
-            strcasecmp (s->value, "false") == 0)
+            chooses_nothing (s->value) || listed (out, one.file, s))
             continue;
         one.key = strdup (s->key);
         one.value = strdup (s->value);

@@ -9,7 +9,8 @@
 static const char keys[] =
     "num-layers:layers hidden-size:hidden num-attention-heads:heads "
     "num-query-groups:kv_heads group-query-attention ffn-hidden-size:ffn seq-length:seq "
-    "encoder-seq-length:seq vocab-size:vocab padded-vocab-size tokenizer-type "
+    "encoder-seq-length:seq max-length:seq vocab-size:vocab padded-vocab-size "
+    "pad-vocab-size-to:padded-vocab-size tokenizer-model tokenizer-type "
     "micro-batch-size:micro_batch global-batch-size:global_batch "
     "tensor-model-parallel-size:tp model-parallel-size:tp "
     "pipeline-model-parallel-size:pp context-parallel-size:cp "
@@ -31,7 +32,7 @@ static const char keys[] =
     "qk-pos-emb-head-dim qk-head-dim v-head-dim attention-backend use-flash-attn "
     "transformer-impl overlap-moe-expert-parallel-comm use-precision-aware-optimizer "
     "exp-avg-dtype exp-avg-sq-dtype no-store-param-remainders store-param-remainders "
-    "fp4-format fp4:fp4-format fp8-recipe fp4-recipe moe-grouped-gemm";
+    "fp4-format fp4:fp4-format fp8-recipe fp4-recipe optimizer moe-grouped-gemm";
 
 /* What neither time nor memory depends on, or what every estimate takes for granted. */
 static const char harmless[] =
@@ -47,12 +48,14 @@ static const char harmless[] =
     "override-opt use-checkpoint-opt moe-aux moe-z-loss moe-router-load "
     "moe-router-score moe-router-bias moe-router-enable moe-router-pre "
     "moe-router-topk-scaling moe-router-dtype moe-grouped- moe-per-layer "
-    "moe-input-jitter moe-token-dispatcher moe-permute decoupled deepspeed= no-pipeline "
+    "moe-input-jitter moe-token-dispatcher moe-permute moe-flex-dispatcher moe-deepep "
+    "moe-hybridep mamba- linear-conv linear-key linear-num linear-value decoupled "
+    "deepspeed= deepspeed-activation no-pipeline "
     "job-name time= partition= account= exclusive= output= error= mem= cpus qos "
     "container nodelist calculate-per-token empty-unused no-masked no-bias bias- "
     "masked-softmax apply-layernorm apply-query-key attention-head accumulate-allreduce "
     "enable-experimental finetune legacy inference consumed iteration rank= local-rank= "
-    "params-dtype transformer-pipeline start-weight end-weight optimizer= sgd "
+    "params-dtype transformer-pipeline start-weight end-weight sgd "
     "use-tp-pp-dp distribute-saved retro biencoder bert ict block-data classes img "
     "image num-channels num-classes patch dino vision mask- short-seq query-in "
     "retriever indexer evidence titles embedding-path use-one-sent qk-clip add-qkv-bias "
@@ -116,11 +119,18 @@ static enum status finish_vocabulary (struct jobs_reading *r)
                  {"GPTSentencePieceTokenizer", 32000},
                  {"Llama2Tokenizer", 32000}};
     const char *type = jobs_value (r, "tokenizer-type");
+    const struct workload_model *m;
 
     if (jobs_find (r, "vocab") || !jobs_find (r, "layers"))
         return ST_OK;
     if (jobs_int (r, "padded-vocab-size", 0) > 0)
         return jobs_default_int (r, "vocab", jobs_int (r, "padded-vocab-size", 0));
+    if (jobs_value (r, "tokenizer-model") &&
+        (m = workload_preset_meant (jobs_value (r, "tokenizer-model")))) {
+        notes_add (r->notes, "the vocabulary is not stated: %d, as %s has", m->vocab,
+                   m->name);
+        return jobs_default_int (r, "vocab", m->vocab);
+    }
     for (size_t i = 0; i < COUNT_OF (known); i++)
         if (type && strcmp (type, known[i].word) == 0) {
             notes_add (r->notes, "the vocabulary is not stated: %d, as %s usually has",
@@ -150,7 +160,8 @@ static enum status finish_precision (struct jobs_reading *r)
 static enum status finish_recompute (struct jobs_reading *r)
 {
     long layers = jobs_int (r, "recompute-num-layers", 0), vpp = jobs_int (r, "vpp", 1);
-    char text[512];
+    char text[512] = "";
+    size_t n = 0, len;
 
     if (is (r, "recompute-granularity", "full") || stated (r, "checkpoint-activations")) {
         if (!is (r, "recompute-method", "block") || layers < 1)
@@ -163,13 +174,13 @@ static enum status finish_recompute (struct jobs_reading *r)
         return jobs_default (r, "recompute", "none");
     if (!jobs_value (r, "recompute-modules"))
         return jobs_default (r, "recompute", "selective");
-    snprintf (text, sizeof text, "%.500s", jobs_value (r, "recompute-modules"));
-    for (char *c = text, *to = text;; c++)
-        if (!strchr ("[]'\"", *c) || *c == '\0') {
-            *to++ = *c == ',' ? ' ' : *c;
-            if (*c == '\0')
-                break;
-        }
+    for (const char *c = jobs_value (r, "recompute-modules"); *c && n < 500; c += len) {
+        c += strspn (c, "[]'\", ");
+        len = strcspn (c, "[]'\", ");
+        n += (size_t) snprintf (text + n, sizeof text - n, "%s%.*s",
+                                n > 0 && len > 0 ? " " : "",
+                                (int) (len < 500 - n ? len : 500 - n), c);
+    }
     /* Attention alone is what Megatron's selective means. */
     return jobs_default (r, "recompute",
                          strcmp (text, "core_attn") == 0 ? "selective" : text);
@@ -218,40 +229,80 @@ static enum status finish_optimizer (struct jobs_reading *r)
     return jobs_default_int (r, "optimizer-bytes", (whole ? 4 : 2) + first + second);
 }
 
-/* "Ettt|ttt|tttL" as "0, 3, 6, 9" in the words of a runs file. */
+/* A layout with its repeated parts, "Et|(tt|)*30L", written out; a letter's too, "t*3".
+ * @return false where it is none, or too long */
+static bool write_out (const char *s, struct text *out, int depth)
+{
+    for (; *s && out->len < JOBS_VALUE_MAX; s++) {
+        const char *close = *s == '(' ? strchr (s, ')') : s;
+        struct text part = {0};
+        long times = 1;
+        bool whole;
+
+        if (!close || depth > 1 || !strchr ("(ELtm|,", *s))
+            return false;
+        if (*s == '(')
+            text_add_mem (&part, s + 1, (size_t) (close - s) - 1);
+        else
+            text_add_mem (&part, s, 1);
+        s = close;
+        if (s[1] == '*') {
+            char *end;
+
+            times = strtol (s + 2, &end, 10);
+            s = end - 1;
+        }
+        for (whole = times >= 0; whole && times > 0 && out->len < JOBS_VALUE_MAX; times--)
+            if (*close == ')')
+                whole = write_out (text_str (&part), out, depth + 1);
+            else
+                text_add (out, "%s", text_str (&part));
+        text_free (&part);
+        if (!whole)
+            return false;
+    }
+    return *s == '\0' && !out->failed;
+}
+
+/* "Ettt|ttt|tttL" as "0, 3, 6, 9" in the words of a runs file.
+ * @return how many parts */
+static long count_layout (const char *s, struct text *bounds, long *layers)
+{
+    long parts = 1;
+
+    text_add (bounds, "0");
+    for (; *s; s++) {
+        *layers += *s == 't';
+        if (*s == '|') {
+            text_add (bounds, ", %ld", *layers);
+            parts++;
+        }
+    }
+    text_add (bounds, ", %ld", *layers);
+    return parts;
+}
+
 static enum status finish_layout (struct jobs_reading *r)
 {
     const char *s = jobs_value (r, "pipeline-model-parallel-layout");
-    long vpp = jobs_int (r, "vpp", 1), pp = jobs_int (r, "pp", 1), stages = 1, layers = 0;
-    struct text t = {0};
-    enum status st;
+    long vpp = jobs_int (r, "vpp", 1), pp = jobs_int (r, "pp", 1), parts = 0, layers = 0;
+    struct text t = {0}, whole = {0};
+    enum status st = ST_OK;
+    bool stages;
 
     if (!s || is (r, "pipeline-model-parallel-layout", "none"))
         return ST_OK;
-    text_add (&t, "0");
-    for (; *s; s++)
-        if (*s == 't' && s[1] == '*') {
-            layers += strtol (s + 2, NULL, 10);
-        } else if (*s == 't') {
-            layers++;
-        } else if (*s == '|') {
-            text_add (&t, ", %ld", layers);
-            stages++;
-        } else if (!strchr ("EL*0123456789,", *s)) {
-            stages = 0;
-            break;
-        }
-    text_add (&t, ", %ld", layers);
-    if (stages > pp && pp > 0 && stages % pp == 0 && vpp <= 1) {
-        vpp = stages / pp;
-        TRY (jobs_default_int (r, "vpp", vpp));
-    }
-    st = stages == pp && layers == jobs_int (r, "layers", layers)
-             ? jobs_default (r, "partition", text_str (&t))
-             : ST_OK;
-    if (stages != pp || layers != jobs_int (r, "layers", layers))
+    if (write_out (s, &whole, 0))
+        parts = count_layout (text_str (&whole), &t, &layers);
+    if (parts > pp && pp > 0 && parts % pp == 0 && vpp <= 1)
+        st = jobs_default_int (r, "vpp", parts / pp);
+    stages = parts == pp && layers == jobs_int (r, "layers", layers);
+    if (st == ST_OK && stages)
+        st = jobs_default (r, "partition", text_str (&t));
+    else if (st == ST_OK)
         notes_add (r->notes, "pipeline-model-parallel-layout: chunks of unlike sizes are "
                              "estimated as even ones");
+    text_free (&whole);
     text_free (&t);
     return st;
 }
@@ -267,22 +318,48 @@ static enum status finish_chunks (struct jobs_reading *r)
     return ST_OK;
 }
 
-/* "[0, 0, 1, 1]" as "([0]*2+[1]*2)", which runs files have. */
+/* "[0, 0, 1, 1]", "'([0]*2+[1]*2)'" and the like: layers without experts, then those with.
+ * @return false where it is no such list */
+static bool read_frequency (const char *s, long *dense, long *sparse)
+{
+    while (*s) {
+        long zeros = 0, ones = 0, times = 1;
+        char *end;
+
+        s += strspn (s, "'\"( +");
+        if (*s++ != '[')
+            return false;
+        for (; *s && *s != ']'; s++) {
+            if (*s == '0' && ones > 0)
+                return false;
+            zeros += *s == '0';
+            ones += *s == '1';
+        }
+        s += *s == ']';
+        if (*s == '*') {
+            times = strtol (s + 1, &end, 10);
+            s = end;
+        }
+        if (times < 0 || times > 1 << 20 ||
+            (zeros > 0 && (*sparse > 0 || (ones > 0 && times > 1))))
+            return false;
+        *dense += zeros * times;
+        *sparse += ones * times;
+        s += strspn (s, "'\") ");
+    }
+    return *sparse > 0;
+}
+
+/* As runs files have it: "([0]*2+[1]*2)". */
 static enum status finish_frequency (struct jobs_reading *r)
 {
     const char *s = jobs_value (r, "moe-layer-freq");
-    int dense = 0, sparse = 0;
+    long dense = 0, sparse = 0;
     char text[64];
 
-    if (!s || s[0] != '[' || strchr (s, '*'))
-        return ST_OK;
-    for (; *s; s++) {
-        if (*s == '0' && sparse > 0)
-            return ST_OK; /* no dense layers first: as it stands, and refused */
-        dense += *s == '0';
-        sparse += *s == '1';
-    }
-    snprintf (text, sizeof text, "([0]*%d+[1]*%d)", dense, sparse);
+    if (!s || !read_frequency (s, &dense, &sparse))
+        return ST_OK; /* a number; else it is refused as it stands */
+    snprintf (text, sizeof text, "([0]*%ld+[1]*%ld)", dense, sparse);
     return jobs_set (r, "moe-layer-freq", dense > 0 ? text : "1", -1, 0, false);
 }
 

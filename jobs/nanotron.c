@@ -18,7 +18,7 @@ static const char keys[] =
     "is_qwen2_config " MODEL "attention_bias " MODEL "hidden_act " MODEL
     "moe_config.num_experts:num-experts " MODEL "moe_config.top_k:moe-router-topk " MODEL
     "moe_config.moe_intermediate_size:moe-ffn-hidden-size " MODEL "_attn_implementation "
-    "global-batch-size:global_batch";
+    "optimizer.optimizer_factory.name:optimizer global-batch-size:global_batch";
 
 static const char harmless[] =
     "checkpoints. data_stages. data. general. lighteval logging. profiler tokenizer. "
@@ -47,7 +47,8 @@ static enum status finish (struct jobs_reading *r)
     TRY (jobs_default (r, "recompute",
                        jobs_true (r, "parallelism.recompute_layer") ? "full" : "none"));
     TRY (jobs_default (r, "precision",
-                       dtype && strstr (dtype, "float32")        ? "fp32"
+                       dtype && strstr (dtype, "float8")         ? "fp8"
+                       : dtype && strstr (dtype, "float32")      ? "fp32"
                        : dtype && strcmp (dtype, "float16") == 0 ? "fp16"
                                                                  : "bf16"));
     TRY (jobs_default (r, "zero", "0"));

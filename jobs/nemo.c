@@ -11,6 +11,7 @@ static const char keys[] =
     "mixed-precision.bf16:bf16 mixed-precision.fp16:fp16 mixed-precision.fp8:fp8-format "
     "mixed-precision.fp4:fp4-format recipe:nemo-recipe "
     "-target-:nemo-recipe name:nemo-name model-name:nemo-recipe "
+    "tokenizer.tokenizer-model:tokenizer-model "
     "seq-length:seq dataset.sequence-length:seq dataset.seq-length:seq "
     "activation:nemo-activation "
     "gated-linear-unit:swiglu add-bias-linear bias:add-bias-linear "
@@ -26,7 +27,8 @@ static const char keys[] =
     "exp-avg-dtype.-target-:exp-avg-dtype exp-avg-sq-dtype.-target-:exp-avg-sq-dtype";
 
 static const char harmless[] =
-    "exp-manager. trainer. restore-from data. dataset. tokenizer optim. optimizer. "
+    "*.-target- *.-call- cpu-offloading- cuda-graph-scope exp-manager. trainer. "
+    "restore-from data. dataset. tokenizer optim. optimizer. "
     "scheduler. logger. checkpoint. rng. nsys-profile native-amp hysteresis apex- onnx- "
     "megatron-amp grad- gradient- get-attention fp32-residual fp16-lm do-layer-norm "
     "pre-process post-process persist-layer headscale transformer-block "
@@ -82,6 +84,7 @@ static void find_model (struct jobs_reading *r)
 static enum status finish_precision (struct jobs_reading *r)
 {
     const char *said = jobs_value (r, "nemo-precision");
+    bool trainer = jobs_find (r, "nodes") || jobs_find (r, "gpus_per_node");
 
     if (said && strstr (said, "fp4"))
         return jobs_default (r, "precision", "fp4");
@@ -92,8 +95,14 @@ static enum status finish_precision (struct jobs_reading *r)
     if (said && (strstr (said, "fp16") || strcmp (said, "16") == 0 ||
                  strncmp (said, "16-", 3) == 0))
         return jobs_default (r, "precision", "fp16");
-    return said && strncmp (said, "32", 2) == 0 ? jobs_default (r, "precision", "fp32")
-                                                : ST_OK;
+    if (said && strncmp (said, "32", 2) == 0)
+        return jobs_default (r, "precision", "fp32");
+    if (said || trainer || jobs_find (r, "bf16") || jobs_find (r, "fp16") ||
+        jobs_find (r, "fp8-format"))
+        return ST_OK;
+    notes_add (r->notes,
+               "the precision is not stated: bf16, as Megatron Bridge's recipes have");
+    return jobs_default (r, "precision", "bf16");
 }
 
 static enum status finish (struct jobs_reading *r)

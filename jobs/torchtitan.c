@@ -30,7 +30,7 @@ static const char keys[] =
     "parallelism.expert_tensor_parallel_degree:expert-tensor-parallel-size "
     "activation_checkpoint.mode activation_checkpoint.selective_ac_option "
     "float8.enable_float8_linear:titan-float8 nnodes:nodes nproc_per_node:gpus_per_node "
-    "world-size:gpus";
+    "world-size:gpus optimizer.name:optimizer";
 
 static const char harmless[] =
     "job. profiling. metrics. checkpoint. optimizer. lr_scheduler. comm. validation. "
@@ -140,13 +140,14 @@ static int parts_by_rule (const struct jobs_reading *r, int part[PARTS_MAX])
     long layers = jobs_int (r, "layers", r->has_model ? r->model.layers : 0),
          each = jobs_int (r, "titan-part-layers", 0),
          first = jobs_int (r, "titan-first-less", 1),
-         last = jobs_int (r, "titan-last-less", 1), all, n;
+         last = jobs_int (r, "titan-last-less", 1), pp = jobs_int (r, "pp", 1), all, n;
 
     if (layers < 1 || each < 1 || layers > 1 << 20 || first > layers || last > layers)
         return 0;
     all = layers + first + last;
     n = (all + each - 1) / each;
-    if (n < 2 || n > PARTS_MAX)
+    n = pp > 0 ? (n + pp - 1) / pp * pp : n; /* as many on every stage */
+    if (n < 2 || n > PARTS_MAX || n > all)
         return 0;
     for (long i = 0; i < n; i++)
         part[i] = (int) (all / n + (i < all % n));

@@ -1,4 +1,5 @@
-/* TorchTitan: TOML job files and the log's step lines (torchtitan/config, components/metrics.py). */
+/* TorchTitan: TOML job files and the log's step lines (torchtitan/config,
+ * components/metrics.py). */
 #include "jobs/jobs_private.h"
 
 #include <math.h>

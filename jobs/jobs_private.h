@@ -138,6 +138,16 @@ enum status jobs_toml_read (struct jobs_reading *r, int file, char *text);
 /** Members of a JSON document as "a.b". */
 enum status jobs_json_read (struct jobs_reading *r, int file, json_t *doc);
 
+/* ---- lists of layers: patterns.c ---- */
+
+/** A pipeline layout, "Et|(tt|)*3tL", as the words of a runs file: "0, 1, 3, 5, 7, 8".
+ *  @param[out] bounds  appended;  layers  all of them, from 0
+ *  @return how many parts; 0: it is none */
+long jobs_layout (const char *s, struct text *bounds, long *layers);
+/** Layers without experts, then those with: "[0, 0, 1, 1]", "'([0]*2+[1]*2)'" and the like.
+ *  @return false where it is no such list */
+bool jobs_frequency (const char *s, long *dense, long *sparse);
+
 /* ---- logs: log.c, and lines.c below it ---- */
 
 enum status jobs_log_read (struct jobs_reading *r, int file, char *text, bool *known);

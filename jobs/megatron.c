@@ -229,71 +229,17 @@ static enum status finish_optimizer (struct jobs_reading *r)
     return jobs_default_int (r, "optimizer-bytes", (whole ? 4 : 2) + first + second);
 }
 
-/* A layout with its repeated parts, "Et|(tt|)*30L", written out; a letter's too, "t*3".
- * @return false where it is none, or too long */
-static bool write_out (const char *s, struct text *out, int depth)
-{
-    for (; *s && out->len < JOBS_VALUE_MAX; s++) {
-        const char *close = *s == '(' ? strchr (s, ')') : s;
-        struct text part = {0};
-        long times = 1;
-        bool whole;
-
-        if (!close || depth > 1 || !strchr ("(ELtm|,", *s))
-            return false;
-        if (*s == '(')
-            text_add_mem (&part, s + 1, (size_t) (close - s) - 1);
-        else
-            text_add_mem (&part, s, 1);
-        s = close;
-        if (s[1] == '*') {
-            char *end;
-
-            times = strtol (s + 2, &end, 10);
-            s = end - 1;
-        }
-        for (whole = times >= 0; whole && times > 0 && out->len < JOBS_VALUE_MAX; times--)
-            if (*close == ')')
-                whole = write_out (text_str (&part), out, depth + 1);
-            else
-                text_add (out, "%s", text_str (&part));
-        text_free (&part);
-        if (!whole)
-            return false;
-    }
-    return *s == '\0' && !out->failed;
-}
-
-/* "Ettt|ttt|tttL" as "0, 3, 6, 9" in the words of a runs file.
- * @return how many parts */
-static long count_layout (const char *s, struct text *bounds, long *layers)
-{
-    long parts = 1;
-
-    text_add (bounds, "0");
-    for (; *s; s++) {
-        *layers += *s == 't';
-        if (*s == '|') {
-            text_add (bounds, ", %ld", *layers);
-            parts++;
-        }
-    }
-    text_add (bounds, ", %ld", *layers);
-    return parts;
-}
-
 static enum status finish_layout (struct jobs_reading *r)
 {
     const char *s = jobs_value (r, "pipeline-model-parallel-layout");
-    long vpp = jobs_int (r, "vpp", 1), pp = jobs_int (r, "pp", 1), parts = 0, layers = 0;
-    struct text t = {0}, whole = {0};
+    long vpp = jobs_int (r, "vpp", 1), pp = jobs_int (r, "pp", 1), parts, layers = 0;
+    struct text t = {0};
     enum status st = ST_OK;
     bool stages;
 
     if (!s || is (r, "pipeline-model-parallel-layout", "none"))
         return ST_OK;
-    if (write_out (s, &whole, 0))
-        parts = count_layout (text_str (&whole), &t, &layers);
+    parts = jobs_layout (s, &t, &layers);
     if (parts > pp && pp > 0 && parts % pp == 0 && vpp <= 1)
         st = jobs_default_int (r, "vpp", parts / pp);
     stages = parts == pp && layers == jobs_int (r, "layers", layers);
@@ -302,7 +248,6 @@ static enum status finish_layout (struct jobs_reading *r)
     else if (st == ST_OK)
         notes_add (r->notes, "pipeline-model-parallel-layout: chunks of unlike sizes are "
                              "estimated as even ones");
-    text_free (&whole);
     text_free (&t);
     return st;
 }
@@ -318,38 +263,6 @@ static enum status finish_chunks (struct jobs_reading *r)
     return ST_OK;
 }
 
-/* "[0, 0, 1, 1]", "'([0]*2+[1]*2)'" and the like: layers without experts, then those with.
- * @return false where it is no such list */
-static bool read_frequency (const char *s, long *dense, long *sparse)
-{
-    while (*s) {
-        long zeros = 0, ones = 0, times = 1;
-        char *end;
-
-        s += strspn (s, "'\"( +");
-        if (*s++ != '[')
-            return false;
-        for (; *s && *s != ']'; s++) {
-            if (*s == '0' && ones > 0)
-                return false;
-            zeros += *s == '0';
-            ones += *s == '1';
-        }
-        s += *s == ']';
-        if (*s == '*') {
-            times = strtol (s + 1, &end, 10);
-            s = end;
-        }
-        if (times < 0 || times > 1 << 20 ||
-            (zeros > 0 && (*sparse > 0 || (ones > 0 && times > 1))))
-            return false;
-        *dense += zeros * times;
-        *sparse += ones * times;
-        s += strspn (s, "'\") ");
-    }
-    return *sparse > 0;
-}
-
 /* As runs files have it: "([0]*2+[1]*2)". */
 static enum status finish_frequency (struct jobs_reading *r)
 {
@@ -357,7 +270,7 @@ static enum status finish_frequency (struct jobs_reading *r)
     long dense = 0, sparse = 0;
     char text[64];
 
-    if (!s || !read_frequency (s, &dense, &sparse))
+    if (!s || !jobs_frequency (s, &dense, &sparse))
         return ST_OK; /* a number; else it is refused as it stands */
     snprintf (text, sizeof text, "([0]*%ld+[1]*%ld)", dense, sparse);
     return jobs_set (r, "moe-layer-freq", dense > 0 ? text : "1", -1, 0, false);

@@ -259,7 +259,7 @@ static void write_parallelism (const struct workload_plan *p, struct writing *w)
 
     say (w, "titan-replicate", "%d", replicas ? d->dp : 1);
     say (w, "titan-shard", "%d", replicas ? 1 : d->dp);
-    say (w, "titan-reshard", "\"%s\"", c->zero == 2 ? "never" : "always");
+    say (w, "titan-reshard", "\"%s\"", c->zero == 2 ? "never" : "default");
     say (w, "tp", "%d", d->tp);
     say (w, "cp", "%d", d->cp);
     if (d->ep > 1) {

@@ -50,6 +50,7 @@ const struct launcher launch_nemo = {
     .target = {"nemo", "NeMo: overrides of a Megatron Bridge recipe (YAML)"},
     .readme = "nemo/README",
     .paths = {"nemo/overrides.yaml"},
+    .optional = true,
     .write = write_nemo,
 };
 
@@ -88,6 +89,7 @@ const struct launcher launch_torchtitan = {
     .target = {"torchtitan", "TorchTitan job file of the plan (TOML)"},
     .readme = "torchtitan/README",
     .paths = {"torchtitan/job.toml"},
+    .optional = true,
     .write = write_torchtitan,
 };
 
@@ -110,5 +112,6 @@ const struct launcher launch_deepspeed_config = {
     .target = {"deepspeed-config", "DeepSpeed ds_config of the plan (JSON)"},
     .readme = "deepspeed-config/README",
     .paths = {"deepspeed-config/ds_config.json"},
+    .optional = true,
     .write = write_deepspeed,
 };

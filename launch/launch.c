@@ -132,7 +132,8 @@ static enum status compose_target (const struct launcher *l,
     text_free (&own);
     if (st == ST_NOFIT && !named) {
         text_add (readme, "\nNot for %s: %s.\n", l->target.name, why.text);
-        notes_add (refused, "%s: %s", l->target.name, why.text);
+        if (!l->optional)
+            notes_add (refused, "%s: %s", l->target.name, why.text);
         return ST_OK;
     }
     return err_set (err, st, "%s: %s", l->target.name, why.text);

@@ -54,6 +54,8 @@ struct launcher {
     struct launch_target target;
     const char *readme;   /* its own, in its folder */
     const char *paths[6]; /* up to a NULL: everything else that only it writes */
+    bool optional; /* a framework that few jobs run: what "all" lacks of it is worth a
+                             line of the README alone */
     /** Write the files and the README's part, or say no: ST_NOFIT with the reason and the
      *  nearest thing that works in err, files untouched. */
     enum status (*write) (const struct launch_input *in, struct launch_files *f,

@@ -313,6 +313,8 @@ printf '[model]\nname = {a = 1}\n' >"$T/brace.toml"
 expect 1 "TOML that is not read" "brace.toml: line 2: tables in braces" $L import-job "$T/brace.toml"
 { echo 'A=--bf16'; for _ in $(seq 40); do echo 'A="$A $A"'; done; } >"$T/bomb.sh"
 expect 1 "a variable that doubles" "too long|without an option" $L import-job "$T/bomb.sh"
+moe "--pipeline-model-parallel-layout '$(printf '(t*0)*4096%.0s' $(seq 200))(t*9999999999)'" >"$T/layout.sh"
+expect 0 "a layout that repeats nothing" "unlike sizes" $L import-job "$T/layout.sh" --gpus 8 --gpu h100 --no-plan
 printf -- '--num-layers 2 --x-\033[31m evil\033]0;t\007\n' >"$T/escape"
 expect 1 "control characters are not printed" "nothing says" $L import-job "$T/escape"
 ! grep -q "$(printf '\033')" "$T/both"

@@ -112,7 +112,8 @@ expect 3 "megatron: no gpipe" "megatron: Megatron-LM has no gpipe schedule; plan
 result $? "... and nothing is written when a target was named"
 expect 0 "--to all writes the rest" "not written: megatron: .*gpipe" $L emit "$T/gpipe.json" -d "$T/rest"
 [ -f "$T/rest/openmpi/rankfile" ] && [ -f "$T/rest/kubernetes/job.json" ] && [ ! -e "$T/rest/megatron" ] &&
-    grep -q "^Not for megatron: .*gpipe" "$T/rest/README"
+    grep -q "^Not for megatron: .*gpipe" "$T/rest/README" && grep -q "^Not for deepspeed-config: .*pipeline" "$T/rest/README" &&
+    ! grep -q "deepspeed-config" "$T/both"
 result $? "... and the README says what is missing and why"
 expect 3 "a target that is named must work beside all" "megatron: .*gpipe" $L emit "$T/gpipe.json" --to all,megatron -d "$T/no"
 chunks() { # OPTIONS...: a plan in chunks
@@ -250,7 +251,7 @@ edit "$T/clean.json" "d['cluster']['nodes'][0]['gpu_uuid'][0] = 'GPU-1; touch pw
 expect 1 "a UUID that is none" 'gpu_uuid\[0\]: expected letters, digits and .-., found "GPU-1; touch pwned"' $L emit "$T/clean.json" -d "$T/evil2"
 odd="$T/o'd \$(touch pwned) \"dir\""
 mkdir -p "$odd" && cp "$L" "$odd/linkwise"
-(cd "$T" && "$odd/linkwise" emit "$T/a/plan.json" -d "$odd/launch" >/dev/null 2>&1 && cd "$odd/launch" &&
+(cd "$T" && "$odd/linkwise" emit "$T/a/plan.json" -d "$odd/launch" >/dev/null && cd "$odd/launch" &&
     for f in *.sh */*.sh slurm/job.sbatch; do sh -n "$f" || echo "$f"; done &&
     OMPI_COMM_WORLD_RANK=3 LINKWISE_ANY_HOST=1 ./exec.sh sh -c 'echo "$LINKWISE_HOST $LINKWISE_GPU"' &&
     SLURM_SUBMIT_DIR=. SLURM_JOB_ID=1 SLURM_JOB_NODELIST=x sh -c 'scontrol() { echo x; }; srun() { :; }; . slurm/job.sbatch' 2>&1 sh) >"$T/why" 2>&1

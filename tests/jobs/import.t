@@ -288,6 +288,25 @@ back "tensor and pipeline parallelism" llama-2-13b --tp 4 --pp 2 --dp 4
 back "an interleaved pipeline" llama-2-70b --tp 8 --pp 4 --vpp 2 --recompute full:2
 back "experts, modules, a small optimizer" mixtral-8x7b --ep 8 --recompute moe_act,layernorm --optimizer-bytes 6 --zero 1
 back "layers that do not divide" llama-3.2-3b --tp 2 --pp 8
+own() { # TARGET FILE OPTION...: the file holds model and sequence, too
+    local target=$1 file=$2
+    shift 2
+    $L plan "4x8 h100-sxm5-80g intra:370 inter:48" llama-3-8b --seq 4096 --global-batch 64 "$@" -o "$T/plan.json" >/dev/null 2>&1 &&
+        $L emit "$T/plan.json" --to "$target" -d "$T/emit" >/dev/null
+    row "$T/emit/$target/$file" --gpus 32 --gpu h100
+    python3 - "$T" >"$T/why" 2>&1 <<'P'
+import json, sys
+plan, d = (json.load(open(sys.argv[1] + f)) for f in ("/plan.json", "/doc.json"))
+for key in ("degrees", "micro_batch", "zero", "sequence_parallel", "recompute", "schedule"):
+    assert plan.get(key) == d["config"].get(key), (key, plan.get(key), d["config"].get(key))
+for key in ("num_hidden_layers", "hidden_size", "num_key_value_heads", "intermediate_size", "vocab_size"):
+    assert plan["model"][key] == d["model"][key], key
+assert d["row"]["global_batch"] == "64" and d["row"]["seq"] == "4096" and d["unknown"] == [], d
+P
+    result $? "emit and back: $target" "$T/why"
+}
+own nemo overrides.yaml --tp 2 --pp 4 --recompute full
+own torchtitan job.toml --profile torchtitan --zero 3 --tp 2 --pp 2 --schedule interleaved --vpp 2
 
 # ---- the best change and plan ----
 $L import-job $F/bridge.yaml --gpus 8 --gpu h100 --json >"$T/doc.json" 2>"$T/err"

@@ -14,8 +14,9 @@ struct emit_input {
 #define INPUT struct emit_input
 
 static const struct cli_option options[] = {
-    {"to", 't', "NAME,...|all", "launchers to write files for (default all)",
-     CLI_TEXT (to), .usual = "all"},
+    {"to", 't', "NAME,...|all",
+     "launchers and frameworks to write files for (default all)", CLI_TEXT (to),
+     .usual = "all"},
     {"directory", 'd', "DIR", "folder to write to (required)", CLI_TEXT (dir),
      .needed = true},
     {0}};
@@ -62,7 +63,7 @@ static enum status run (void *input, struct notes *notes, struct error *err)
 static void list_launchers (struct text *out)
 {
     for (int i = 0; launch_target_at (i); i++)
-        text_add (out, "  %-12s %s\n", launch_target_at (i)->name,
+        text_add (out, "  %-16s %s\n", launch_target_at (i)->name,
                   launch_target_at (i)->what);
 }
 
@@ -72,7 +73,7 @@ const struct cli_command cli_emit = {
         "Write the files that put every rank on its planned GPU.  A launcher that cannot "
         "express the plan is refused with the reason; `--to all` writes the rest.\v"
         "Example: linkwise emit plan.json --to openmpi -d launch\n\n"
-        "Launchers:\n",
+        "Launchers, and frameworks' files:\n",
     .add_help = list_launchers,
     .options = {.line = options, .check = check},
     .places = {1, 2, "PLAN and CLUSTER", "PLAN and -d DIR are required"},

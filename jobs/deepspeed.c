@@ -7,26 +7,17 @@
 
 #include "base/json.h"
 
-static const struct jobs_key keys[] = {
-    {"train_batch_size", "global_batch"},
-    {"train_micro_batch_size_per_gpu", "micro_batch"},
-    {"gradient_accumulation_steps", "accumulation"},
-    {"zero_optimization.stage", "zero"},
-    {"zero_optimization_stage", "zero"}, /* printed */
-    {"zero_stage", "zero"},
-    {"bf16.enabled", "ds-bf16"},
-    {"bfloat16.enabled", "ds-bf16"},
-    {"bfloat16_enabled", "ds-bf16"},
-    {"fp16.enabled", "ds-fp16"},
-    {"fp16_enabled", "ds-fp16"},
-    {"world_size", "gpus"},
-    {"num_gpus", "gpus_per_node"},
-    {"num_nodes", "nodes"},
-    {"pipeline.stages", "pp"},
-    {"tensor_parallel.autotp_size", "tp"},
-    {"sequence_parallel_size", "cp"},
-    {"activation_checkpointing.number_checkpoints", NULL},
-    {NULL, NULL}};
+static const char keys[] =
+    "train_batch_size:global_batch train_micro_batch_size_per_gpu:micro_batch "
+    "gradient_accumulation_steps:accumulation zero_optimization.stage:zero "
+    "zero_optimization_stage:zero zero_stage:zero bf16.enabled:ds-bf16 "
+    "bfloat16.enabled:ds-bf16 bfloat16_enabled:ds-bf16 fp16.enabled:ds-fp16 "
+    "fp16_enabled:ds-fp16 world_size:gpus num_gpus:gpus_per_node num_nodes:nodes "
+    "pipeline.stages:pp tensor_parallel.autotp_size:tp data_parallel_size:dp "
+    "sequence_parallel_size:cp "
+    "activation_checkpointing.number_checkpoints optimizer.type:optimizer "
+    "expert_parallel.autoep_size:ep "
+    "expert_parallel.expert_tensor_parallel_size:expert-tensor-parallel-size";
 
 static const char harmless[] =
     "optimizer. scheduler. steps_per_print wall_clock gradient_clipping fp16. bf16. "
@@ -39,7 +30,9 @@ static const char harmless[] =
     "activation_checkpointing.profile activation_checkpointing.synchronize "
     "activation_checkpointing.contiguous data_efficiency curriculum elasticity "
     "zero_optimization.load_from zero_optimization.ignore_unused gradient_pre "
-    "zero_optimization.offload_optimizer.pin zero_optimization.offload_param.pin";
+    "expert_parallel.enabled expert_parallel.preset expert_parallel.load "
+    "zero_optimization.gather_16bit zero_optimization.offload_optimizer.pin "
+    "zero_optimization.offload_param.pin";
 
 static void add_member (struct text *way, const char *key, size_t len)
 {
@@ -88,8 +81,11 @@ enum status jobs_json_read (struct jobs_reading *r, int file, json_t *doc)
 static enum status finish (struct jobs_reading *r)
 {
     const char *zero = jobs_value (r, "zero");
+    /* One that is not said may be "auto". */
+    bool neither = jobs_find (r, "ds-bf16") && jobs_find (r, "ds-fp16");
     const char *precision = jobs_true (r, "ds-bf16")   ? "bf16"
                             : jobs_true (r, "ds-fp16") ? "fp16"
+                            : neither                  ? "fp32"
                                                        : NULL;
     size_t n = zero ? strcspn (zero, "0123") : 0;
 
@@ -100,9 +96,11 @@ static enum status finish (struct jobs_reading *r)
     }
     if (precision)
         TRY (jobs_default (r, "precision", precision));
-    return jobs_find (r, "tp") || jobs_find (r, "deepspeed")
-               ? ST_OK
-               : jobs_default (r, "framework", "deepspeed");
+    for (int i = 0; i < r->n_files; i++)
+        if (r->of_file[i] == &jobs_megatron) /* which runs on DeepSpeed */
+            return ST_OK;
+    return jobs_find (r, "deepspeed") ? ST_OK
+                                      : jobs_default (r, "framework", "deepspeed");
 }
 
 /* ---- the log ---- */

@@ -18,42 +18,6 @@
 
 /* ---- what a key states ---- */
 
-/* @param word  of n characters, as struct jobs_dialect has them */
-static bool stands_for (const char *word, size_t n, const char *key)
-{
-    if (word[0] == '*')
-        return memmem (key, strlen (key), word + 1, n - 1) != NULL;
-    return word[n - 1] == '=' ? strlen (key) == n - 1 && strncmp (key, word, n - 1) == 0
-                              : strncmp (key, word, n) == 0;
-}
-
-static bool is_harmless (const char *words, const char *key)
-{
-    for (size_t n; words && *words; words += n + strspn (words + n, " ")) {
-        n = strcspn (words, " ");
-        if (stands_for (words, n, key))
-            return true;
-    }
-    return false;
-}
-
-static const char *fact_of (const struct jobs_dialect *d, const char *key)
-{
-    for (; d; d = d->like)
-        for (const struct jobs_key *k = d->keys; k->key; k++)
-            if (strcmp (k->key, key) == 0)
-                return k->fact ? k->fact : k->key;
-    return NULL;
-}
-
-static bool matters (const struct jobs_dialect *d, const char *key)
-{
-    for (; d; d = d->like)
-        if (is_harmless (d->harmless, key))
-            return false;
-    return true;
-}
-
 static const struct jobs_dialect *dialect_of (const struct jobs_reading *r,
                                               const struct jobs_said *s)
 {
@@ -97,15 +61,12 @@ static bool is_printed_gpu (const struct jobs_said *s)
 static enum status state (struct jobs_reading *r, const struct jobs_said *s)
 {
     const struct jobs_dialect *d = dialect_of (r, s);
-    char key[512];
-    const char *value = referred (r, s), *fact;
+    char fact[JOBS_FACT_MAX];
+    const char *value = referred (r, s);
 
-    snprintf (key, sizeof key, "%s", s->key);
-    for (const struct jobs_dialect *up = d; up; up = up->like)
-        if (up->normalise)
-            up->normalise (key);
-    fact = is_printed_gpu (s) ? s->key : fact_of (d, key);
-    if (!fact)
+    if (is_printed_gpu (s))
+        snprintf (fact, sizeof fact, "%s", s->key);
+    else if (!jobs_fact_of (d, s->key, fact))
         return ST_OK;
     if (!value) {
         notes_add (r->notes, "%s:%d: %.60s: %.60s cannot be evaluated",
@@ -114,17 +75,6 @@ static enum status state (struct jobs_reading *r, const struct jobs_said *s)
     }
     lower_truth (s->value);
     return jobs_set (r, fact, value, s->file, s->line, s->run >= 0);
-}
-
-static void forget_all (struct jobs_reading *r)
-{
-    for (int i = 0; i < r->n_facts; i++) {
-        free (r->fact[i].name);
-        free (r->fact[i].value);
-    }
-    free (r->fact);
-    r->fact = NULL;
-    r->n_facts = 0;
 }
 
 /* Each dialect's own conclusions, once. */
@@ -158,11 +108,14 @@ static enum status make_job (struct jobs_reading *r, const struct jobs_given *gi
                 st = state (r, &r->said[i]);
     if (st == ST_OK)
         st = finish (r, run);
+    if (jobs_value (r, "optimizer") && !strcasestr (jobs_value (r, "optimizer"), "adam"))
+        notes_add (r->notes, "the optimizer is %.40s: the estimate has Adam's states",
+                   jobs_value (r, "optimizer"));
     if (st == ST_OK && !array_grow (&out->job, (size_t) out->n, sizeof *out->job))
         st = err_nomem (r->err);
     if (st == ST_OK)
         st = jobs_row (r, given, run >= 0 ? &r->run[run] : NULL, &out->job[out->n++]);
-    forget_all (r);
+    jobs_forget_all (r);
     r->model = model;
     r->has_model = has_model;
     return st;
@@ -192,17 +145,11 @@ static bool has_line (const char *text, const char *const *word)
 static int known_statements (const struct jobs_reading *r, int from,
                              const struct jobs_dialect *d)
 {
+    char fact[JOBS_FACT_MAX];
     int n = 0;
 
-    for (int i = from; i < r->n_said; i++) {
-        char key[512];
-
-        snprintf (key, sizeof key, "%s", r->said[i].key);
-        for (const struct jobs_dialect *up = d; up; up = up->like)
-            if (up->normalise)
-                up->normalise (key);
-        n += fact_of (d, key) != NULL;
-    }
+    for (int i = from; i < r->n_said; i++)
+        n += jobs_fact_of (d, r->said[i].key, fact);
     return n;
 }
 
@@ -372,21 +319,41 @@ static enum status read_file (struct jobs_reading *r, int file, struct text *for
 
 /* ---- all of them ---- */
 
+static bool chooses_nothing (const char *value)
+{
+    char *end;
+
+    return strcasecmp (value, "false") == 0 || strcasecmp (value, "none") == 0 ||
+           (strtod (value, &end) == 0 && end != value && *end == '\0');
+}
+
+#define REPEATED_WITHIN 256
+
+/* Was the same said a little before, as by a variable that another holds? */
+static bool listed (const struct jobs *out, const char *file, const struct jobs_said *s)
+{
+    for (int i = out->n_unknown - 1; i >= 0 && i >= out->n_unknown - REPEATED_WITHIN;
+         i--) {
+        const struct jobs_unknown *u = &out->unknown[i];
+
+        if (u->file == file && strcmp (u->key, s->key) == 0 &&
+            strcmp (u->value, s->value) == 0)
+            return true;
+    }
+    return false;
+}
+
 static enum status list_unknown (struct jobs_reading *r, struct jobs *out)
 {
     for (int i = 0; i < r->n_said; i++) {
         const struct jobs_said *s = &r->said[i];
         const struct jobs_dialect *d = dialect_of (r, s);
         struct jobs_unknown one = {.file = r->file[s->file], .line = s->line};
-        char key[512];
+        char fact[JOBS_FACT_MAX];
 
-        snprintf (key, sizeof key, "%s", s->key);
-        for (const struct jobs_dialect *up = d; up; up = up->like)
-            if (up->normalise)
-                up->normalise (key);
         /* A log lists every option, with its default: nobody chose those. */
-        if (s->run >= 0 || fact_of (d, key) || !matters (d, key) ||
-            strcasecmp (s->value, "false") == 0)
+        if (s->run >= 0 || jobs_fact_of (d, s->key, fact) || !jobs_matters (d, s->key) ||
+            chooses_nothing (s->value) || listed (out, one.file, s))
             continue;
         one.key = strdup (s->key);
         one.value = strdup (s->value);
@@ -430,7 +397,7 @@ static void note_runs (struct jobs_reading *r)
 
 static void release (struct jobs_reading *r)
 {
-    forget_all (r);
+    jobs_forget_all (r);
     drop_from (r, 0, 0);
     free (r->said);
     free (r->run);

@@ -62,6 +62,23 @@ enum status jobs_read (const char *const *file, int n, const struct jobs_given *
                        struct jobs *out, struct notes *notes, struct error *err);
 void jobs_release (struct jobs *j);
 
+/* Configuration files of frameworks for a plan.  What a framework cannot be told is refused
+ * with ST_NOFIT: the reason, and what works.  `beside`: what its file cannot hold and the
+ * program must be told, as paragraphs for a README. */
+
+/** Megatron-LM's arguments, one a line; the model and the sequence are the script's own. */
+enum status jobs_megatron_write (const struct workload_plan *p, struct text *out,
+                                 struct error *err);
+/** Overrides of a Megatron Bridge recipe, as YAML. */
+enum status jobs_nemo_write (const struct workload_plan *p, struct text *out,
+                             struct error *err);
+/** TorchTitan's TOML. */
+enum status jobs_torchtitan_write (const struct workload_plan *p, struct text *out,
+                                   struct text *beside, struct error *err);
+/** DeepSpeed's ds_config.json. */
+enum status jobs_deepspeed_write (const struct workload_plan *p, struct text *out,
+                                  struct text *beside, struct error *err);
+
 /** The header of a runs file, with its newline. */
 void jobs_header_text (struct text *out);
 /** The job's row, with its newline. */

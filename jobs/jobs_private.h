@@ -15,6 +15,8 @@
 
 #define JOBS_VALUE_MAX 65536 /* bytes of a shell variable, and of any value */
 #define JOBS_SAID_MAX 20000  /* statements of a file */
+#define JOBS_KEY_MAX 512     /* bytes of an option's name */
+#define JOBS_FACT_MAX 64
 
 struct jobs_dialect;
 
@@ -61,17 +63,13 @@ struct jobs_reading {
     struct error *err;
 };
 
-/** What an option states. */
-struct jobs_key {
-    const char *key;
-    const char *fact; /* NULL: it is one by the same name */
-};
-
 struct jobs_dialect {
     const char *name;                /* "Megatron-LM" */
     const char *framework;           /* as runs files spell it */
     const struct jobs_dialect *like; /* whose options it has besides; or NULL */
-    const struct jobs_key *keys;     /* up to a NULL key */
+    /** What options state: words "option:fact" with blanks between, or "option" alone where the
+     *  fact has its name.  The first option of a fact is the one that is written. */
+    const char *keys;
     /** Options of no matter: words with blanks between that they begin with, with a '*' in front
      *  that are within, with a '=' behind whole; or NULL. */
     const char *harmless;
@@ -88,6 +86,24 @@ struct jobs_dialect {
 extern const struct jobs_dialect jobs_megatron, jobs_nemo, jobs_torchtitan,
     jobs_deepspeed, jobs_nanotron;
 
+/** A flavor of TorchTitan's models that is a preset, up to a NULL preset. */
+struct jobs_flavor {
+    const char *model, *flavor, *preset;
+};
+extern const struct jobs_flavor jobs_titan_flavors[];
+/** PyTorch's name of a schedule; NULL: it has none. */
+const char *jobs_titan_schedule (enum workload_schedule s);
+
+/* ---- names of options: words.c ---- */
+
+/** The fact that an option states, as a file spells it; false: none. */
+bool jobs_fact_of (const struct jobs_dialect *d, const char *said,
+                   char fact[JOBS_FACT_MAX]);
+/** The other way: the option that states a fact, one that the dialect has. */
+void jobs_key_of (const struct jobs_dialect *d, const char *fact, char key[JOBS_KEY_MAX]);
+/** Is it none of those of no matter? */
+bool jobs_matters (const struct jobs_dialect *d, const char *said);
+
 /* ---- statements and facts: said.c ---- */
 
 /** Add a statement.  @param run  -1: the file is no log */
@@ -101,6 +117,7 @@ enum status jobs_set (struct jobs_reading *r, const char *name, const char *valu
 enum status jobs_default (struct jobs_reading *r, const char *name, const char *value);
 enum status jobs_default_int (struct jobs_reading *r, const char *name, long value);
 void jobs_forget (struct jobs_reading *r, const char *name);
+void jobs_forget_all (struct jobs_reading *r);
 const struct jobs_fact *jobs_find (const struct jobs_reading *r, const char *name);
 /** The fact's value, or NULL. */
 const char *jobs_value (const struct jobs_reading *r, const char *name);
@@ -120,6 +137,16 @@ enum status jobs_yaml_read (struct jobs_reading *r, int file, const char *text,
 enum status jobs_toml_read (struct jobs_reading *r, int file, char *text);
 /** Members of a JSON document as "a.b". */
 enum status jobs_json_read (struct jobs_reading *r, int file, json_t *doc);
+
+/* ---- lists of layers: patterns.c ---- */
+
+/** A pipeline layout, "Et|(tt|)*3tL", as the words of a runs file: "0, 1, 3, 5, 7, 8".
+ *  @param[out] bounds  appended;  layers  all of them, from 0
+ *  @return how many parts; 0: it is none */
+long jobs_layout (const char *s, struct text *bounds, long *layers);
+/** Layers without experts, then those with: "[0, 0, 1, 1]", "'([0]*2+[1]*2)'" and the like.
+ *  @return false where it is no such list */
+bool jobs_frequency (const char *s, long *dense, long *sparse);
 
 /* ---- logs: log.c, and lines.c below it ---- */
 

@@ -6,87 +6,33 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct jobs_key keys[] = {{"num-layers", "layers"},
-                                       {"hidden-size", "hidden"},
-                                       {"num-attention-heads", "heads"},
-                                       {"num-query-groups", "kv_heads"},
-                                       {"group-query-attention", NULL},
-                                       {"ffn-hidden-size", "ffn"},
-                                       {"seq-length", "seq"},
-                                       {"encoder-seq-length", "seq"},
-                                       {"vocab-size", "vocab"},
-                                       {"padded-vocab-size", NULL},
-                                       {"tokenizer-type", NULL},
-                                       {"micro-batch-size", "micro_batch"},
-                                       {"global-batch-size", "global_batch"},
-                                       {"tensor-model-parallel-size", "tp"},
-                                       {"model-parallel-size", "tp"},
-                                       {"pipeline-model-parallel-size", "pp"},
-                                       {"context-parallel-size", "cp"},
-                                       {"expert-model-parallel-size", "ep"},
-                                       {"moe-expert-parallel-size", "ep"},
-                                       {"expert-tensor-parallel-size", NULL},
-                                       {"data-parallel-size", "dp"},
-                                       {"world-size", "gpus"},
-                                       {"nproc-per-node", "gpus_per_node"},
-                                       {"ntasks-per-node", NULL},
-                                       {"gpus-per-node", "gpus_per_node"},
-                                       {"nnodes", "nodes"},
-                                       {"nodes", NULL},
-                                       {"sequence-parallel", "sp"},
-                                       {"use-distributed-optimizer", NULL},
-                                       {"use-megatron-fsdp", NULL},
-                                       {"use-custom-fsdp", "use-megatron-fsdp"},
-                                       {"data-parallel-sharding-strategy", NULL},
-                                       {"use-torch-fsdp2", NULL},
-                                       {"zero-stage", NULL},
-                                       {"deepspeed", NULL},
-                                       {"bf16", NULL},
-                                       {"fp16", NULL},
-                                       {"fp8-format", NULL},
-                                       {"fp8", "fp8-format"},
-                                       {"recompute-granularity", NULL},
-                                       {"recompute-activations", NULL},
-                                       {"checkpoint-activations", NULL},
-                                       {"recompute-method", NULL},
-                                       {"recompute-num-layers", NULL},
-                                       {"recompute-modules", NULL},
-                                       {"num-layers-per-virtual-pipeline-stage", NULL},
-                                       {"num-virtual-stages-per-pipeline-rank", "vpp"},
-                                       {"virtual-pipeline-model-parallel-size", "vpp"},
-                                       {"pipeline-model-parallel-layout", NULL},
-                                       {"decoder-first-pipeline-num-layers", NULL},
-                                       {"decoder-last-pipeline-num-layers", NULL},
-                                       {"swiglu", NULL},
-                                       {"normalization", NULL},
-                                       {"untie-embeddings-and-output-weights", NULL},
-                                       {"disable-bias-linear", NULL},
-                                       {"add-bias-linear", NULL},
-                                       {"hidden-dropout", NULL},
-                                       {"position-embedding-type", NULL},
-                                       {"use-rotary-position-embeddings", NULL},
-                                       {"kv-channels", NULL},
-                                       {"num-experts", NULL},
-                                       {"moe-router-topk", NULL},
-                                       {"moe-ffn-hidden-size", NULL},
-                                       {"moe-layer-freq", NULL},
-                                       {"moe-shared-expert-intermediate-size", NULL},
-                                       {"multi-latent-attention", NULL},
-                                       {"q-lora-rank", NULL},
-                                       {"kv-lora-rank", NULL},
-                                       {"qk-pos-emb-head-dim", NULL},
-                                       {"qk-head-dim", NULL},
-                                       {"v-head-dim", NULL},
-                                       {"attention-backend", NULL},
-                                       {"use-flash-attn", NULL},
-                                       {"transformer-impl", NULL},
-                                       {"overlap-moe-expert-parallel-comm", NULL},
-                                       {"use-precision-aware-optimizer", NULL},
-                                       {"exp-avg-dtype", NULL},
-                                       {"exp-avg-sq-dtype", NULL},
-                                       {"no-store-param-remainders", NULL},
-                                       {"store-param-remainders", NULL},
-                                       {NULL, NULL}};
+static const char keys[] =
+    "num-layers:layers hidden-size:hidden num-attention-heads:heads "
+    "num-query-groups:kv_heads group-query-attention ffn-hidden-size:ffn seq-length:seq "
+    "encoder-seq-length:seq max-length:seq vocab-size:vocab padded-vocab-size "
+    "pad-vocab-size-to:padded-vocab-size tokenizer-model tokenizer-type "
+    "micro-batch-size:micro_batch global-batch-size:global_batch "
+    "tensor-model-parallel-size:tp model-parallel-size:tp "
+    "pipeline-model-parallel-size:pp context-parallel-size:cp "
+    "expert-model-parallel-size:ep moe-expert-parallel-size:ep "
+    "expert-tensor-parallel-size data-parallel-size:dp world-size:gpus "
+    "nproc-per-node:gpus_per_node ntasks-per-node gpus-per-node:gpus_per_node "
+    "nnodes:nodes nodes sequence-parallel:sp use-distributed-optimizer use-megatron-fsdp "
+    "use-custom-fsdp:use-megatron-fsdp data-parallel-sharding-strategy use-torch-fsdp2 "
+    "zero-stage deepspeed bf16 fp16 fp8-format fp8:fp8-format recompute-granularity "
+    "recompute-activations checkpoint-activations recompute-method recompute-num-layers "
+    "recompute-modules num-layers-per-virtual-pipeline-stage "
+    "virtual-pipeline-model-parallel-size:vpp num-virtual-stages-per-pipeline-rank:vpp "
+    "pipeline-model-parallel-layout decoder-first-pipeline-num-layers "
+    "decoder-last-pipeline-num-layers swiglu normalization "
+    "untie-embeddings-and-output-weights disable-bias-linear add-bias-linear "
+    "hidden-dropout position-embedding-type use-rotary-position-embeddings kv-channels "
+    "num-experts moe-router-topk moe-ffn-hidden-size moe-layer-freq "
+    "moe-shared-expert-intermediate-size multi-latent-attention q-lora-rank kv-lora-rank "
+    "qk-pos-emb-head-dim qk-head-dim v-head-dim attention-backend use-flash-attn "
+    "transformer-impl overlap-moe-expert-parallel-comm use-precision-aware-optimizer "
+    "exp-avg-dtype exp-avg-sq-dtype no-store-param-remainders store-param-remainders "
+    "fp4-format fp4:fp4-format fp8-recipe fp4-recipe optimizer moe-grouped-gemm";
 
 /* What neither time nor memory depends on, or what every estimate takes for granted. */
 static const char harmless[] =
@@ -101,13 +47,15 @@ static const char harmless[] =
     "manual-gc check- no-check loss- initial-loss min-loss hysteresis rampup "
     "override-opt use-checkpoint-opt moe-aux moe-z-loss moe-router-load "
     "moe-router-score moe-router-bias moe-router-enable moe-router-pre "
-    "moe-router-topk-scaling moe-router-dtype moe-grouped moe-per-layer "
-    "moe-input-jitter moe-token-dispatcher moe-permute decoupled deepspeed= no-pipeline "
+    "moe-router-topk-scaling moe-router-dtype moe-grouped- moe-per-layer "
+    "moe-input-jitter moe-token-dispatcher moe-permute moe-flex-dispatcher moe-deepep "
+    "moe-hybridep mamba- linear-conv linear-key linear-num linear-value decoupled "
+    "deepspeed= deepspeed-activation no-pipeline "
     "job-name time= partition= account= exclusive= output= error= mem= cpus qos "
     "container nodelist calculate-per-token empty-unused no-masked no-bias bias- "
     "masked-softmax apply-layernorm apply-query-key attention-head accumulate-allreduce "
     "enable-experimental finetune legacy inference consumed iteration rank= local-rank= "
-    "params-dtype transformer-pipeline start-weight end-weight optimizer= sgd "
+    "params-dtype transformer-pipeline start-weight end-weight sgd "
     "use-tp-pp-dp distribute-saved retro biencoder bert ict block-data classes img "
     "image num-channels num-classes patch dino vision mask- short-seq query-in "
     "retriever indexer evidence titles embedding-path use-one-sent qk-clip add-qkv-bias "
@@ -171,11 +119,18 @@ static enum status finish_vocabulary (struct jobs_reading *r)
                  {"GPTSentencePieceTokenizer", 32000},
                  {"Llama2Tokenizer", 32000}};
     const char *type = jobs_value (r, "tokenizer-type");
+    const struct workload_model *m;
 
     if (jobs_find (r, "vocab") || !jobs_find (r, "layers"))
         return ST_OK;
     if (jobs_int (r, "padded-vocab-size", 0) > 0)
         return jobs_default_int (r, "vocab", jobs_int (r, "padded-vocab-size", 0));
+    if (jobs_value (r, "tokenizer-model") &&
+        (m = workload_preset_meant (jobs_value (r, "tokenizer-model")))) {
+        notes_add (r->notes, "the vocabulary is not stated: %d, as %s has", m->vocab,
+                   m->name);
+        return jobs_default_int (r, "vocab", m->vocab);
+    }
     for (size_t i = 0; i < COUNT_OF (known); i++)
         if (type && strcmp (type, known[i].word) == 0) {
             notes_add (r->notes, "the vocabulary is not stated: %d, as %s usually has",
@@ -189,6 +144,8 @@ static enum status finish_precision (struct jobs_reading *r)
 {
     if (jobs_find (r, "precision"))
         return ST_OK;
+    if (stated (r, "fp4-format"))
+        return jobs_default (r, "precision", "fp4");
     if (stated (r, "fp8-format"))
         return jobs_default (r, "precision", "fp8");
     if (stated (r, "bf16") || stated (r, "fp16"))
@@ -203,7 +160,8 @@ static enum status finish_precision (struct jobs_reading *r)
 static enum status finish_recompute (struct jobs_reading *r)
 {
     long layers = jobs_int (r, "recompute-num-layers", 0), vpp = jobs_int (r, "vpp", 1);
-    char text[512];
+    char text[512] = "";
+    size_t n = 0, len;
 
     if (is (r, "recompute-granularity", "full") || stated (r, "checkpoint-activations")) {
         if (!is (r, "recompute-method", "block") || layers < 1)
@@ -216,13 +174,13 @@ static enum status finish_recompute (struct jobs_reading *r)
         return jobs_default (r, "recompute", "none");
     if (!jobs_value (r, "recompute-modules"))
         return jobs_default (r, "recompute", "selective");
-    snprintf (text, sizeof text, "%.500s", jobs_value (r, "recompute-modules"));
-    for (char *c = text, *to = text;; c++)
-        if (!strchr ("[]'\"", *c) || *c == '\0') {
-            *to++ = *c == ',' ? ' ' : *c;
-            if (*c == '\0')
-                break;
-        }
+    for (const char *c = jobs_value (r, "recompute-modules"); *c && n < 500; c += len) {
+        c += strspn (c, "[]'\", ");
+        len = strcspn (c, "[]'\", ");
+        n += (size_t) snprintf (text + n, sizeof text - n, "%s%.*s",
+                                n > 0 && len > 0 ? " " : "",
+                                (int) (len < 500 - n ? len : 500 - n), c);
+    }
     /* Attention alone is what Megatron's selective means. */
     return jobs_default (r, "recompute",
                          strcmp (text, "core_attn") == 0 ? "selective" : text);
@@ -271,38 +229,23 @@ static enum status finish_optimizer (struct jobs_reading *r)
     return jobs_default_int (r, "optimizer-bytes", (whole ? 4 : 2) + first + second);
 }
 
-/* "Ettt|ttt|tttL" as "0, 3, 6, 9" in the words of a runs file. */
 static enum status finish_layout (struct jobs_reading *r)
 {
     const char *s = jobs_value (r, "pipeline-model-parallel-layout");
-    long vpp = jobs_int (r, "vpp", 1), pp = jobs_int (r, "pp", 1), stages = 1, layers = 0;
+    long vpp = jobs_int (r, "vpp", 1), pp = jobs_int (r, "pp", 1), parts, layers = 0;
     struct text t = {0};
-    enum status st;
+    enum status st = ST_OK;
+    bool stages;
 
     if (!s || is (r, "pipeline-model-parallel-layout", "none"))
         return ST_OK;
-    text_add (&t, "0");
-    for (; *s; s++)
-        if (*s == 't' && s[1] == '*') {
-            layers += strtol (s + 2, NULL, 10);
-        } else if (*s == 't') {
-            layers++;
-        } else if (*s == '|') {
-            text_add (&t, ", %ld", layers);
-            stages++;
-        } else if (!strchr ("EL*0123456789,", *s)) {
-            stages = 0;
-            break;
-        }
-    text_add (&t, ", %ld", layers);
-    if (stages > pp && pp > 0 && stages % pp == 0 && vpp <= 1) {
-        vpp = stages / pp;
-        TRY (jobs_default_int (r, "vpp", vpp));
-    }
-    st = stages == pp && layers == jobs_int (r, "layers", layers)
-             ? jobs_default (r, "partition", text_str (&t))
-             : ST_OK;
-    if (stages != pp || layers != jobs_int (r, "layers", layers))
+    parts = jobs_layout (s, &t, &layers);
+    if (parts > pp && pp > 0 && parts % pp == 0 && vpp <= 1)
+        st = jobs_default_int (r, "vpp", parts / pp);
+    stages = parts == pp && layers == jobs_int (r, "layers", layers);
+    if (st == ST_OK && stages)
+        st = jobs_default (r, "partition", text_str (&t));
+    else if (st == ST_OK)
         notes_add (r->notes, "pipeline-model-parallel-layout: chunks of unlike sizes are "
                              "estimated as even ones");
     text_free (&t);
@@ -320,22 +263,16 @@ static enum status finish_chunks (struct jobs_reading *r)
     return ST_OK;
 }
 
-/* "[0, 0, 1, 1]" as "([0]*2+[1]*2)", which runs files have. */
+/* As runs files have it: "([0]*2+[1]*2)". */
 static enum status finish_frequency (struct jobs_reading *r)
 {
     const char *s = jobs_value (r, "moe-layer-freq");
-    int dense = 0, sparse = 0;
+    long dense = 0, sparse = 0;
     char text[64];
 
-    if (!s || s[0] != '[' || strchr (s, '*'))
-        return ST_OK;
-    for (; *s; s++) {
-        if (*s == '0' && sparse > 0)
-            return ST_OK; /* no dense layers first: as it stands, and refused */
-        dense += *s == '0';
-        sparse += *s == '1';
-    }
-    snprintf (text, sizeof text, "([0]*%d+[1]*%d)", dense, sparse);
+    if (!s || !jobs_frequency (s, &dense, &sparse))
+        return ST_OK; /* a number; else it is refused as it stands */
+    snprintf (text, sizeof text, "([0]*%ld+[1]*%ld)", dense, sparse);
     return jobs_set (r, "moe-layer-freq", dense > 0 ? text : "1", -1, 0, false);
 }
 

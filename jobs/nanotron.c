@@ -5,37 +5,20 @@
 #include <string.h>
 
 #define MODEL "model.model_config."
-static const struct jobs_key keys[] = {
-    {"parallelism.dp", "dp"},
-    {"parallelism.tp", "tp"},
-    {"parallelism.pp", "pp"},
-    {"parallelism.context_parallel_size", "cp"},
-    {"parallelism.expert_parallel_size", "ep"},
-    {"parallelism.pp_engine", "schedule"},
-    {"parallelism.tp_mode", NULL},
-    {"parallelism.recompute_layer", NULL},
-    {"tokens.micro_batch_size", "micro_batch"},
-    {"tokens.batch_accumulation_per_replica", "accumulation"},
-    {"tokens.sequence_length", "seq"},
-    {"optimizer.zero_stage", "zero"},
-    {"model.dtype", NULL},
-    {MODEL "hidden_size", "hidden"},
-    {MODEL "intermediate_size", "ffn"},
-    {MODEL "num_attention_heads", "heads"},
-    {MODEL "num_hidden_layers", "layers"},
-    {MODEL "num_key_value_heads", "kv_heads"},
-    {MODEL "vocab_size", "vocab"},
-    {MODEL "tie_word_embeddings", NULL},
-    {MODEL "is_llama_config", NULL},
-    {MODEL "is_qwen2_config", NULL},
-    {MODEL "attention_bias", NULL},
-    {MODEL "hidden_act", NULL},
-    {MODEL "moe_config.num_experts", "num-experts"},
-    {MODEL "moe_config.top_k", "moe-router-topk"},
-    {MODEL "moe_config.moe_intermediate_size", "moe-ffn-hidden-size"},
-    {MODEL "_attn_implementation", NULL},
-    {"global-batch-size", "global_batch"}, /* printed */
-    {NULL, NULL}};
+static const char keys[] =
+    "parallelism.dp:dp parallelism.tp:tp parallelism.pp:pp "
+    "parallelism.context_parallel_size:cp parallelism.expert_parallel_size:ep "
+    "parallelism.pp_engine:schedule parallelism.tp_mode parallelism.recompute_layer "
+    "tokens.micro_batch_size:micro_batch "
+    "tokens.batch_accumulation_per_replica:accumulation tokens.sequence_length:seq "
+    "optimizer.zero_stage:zero model.dtype " MODEL "hidden_size:hidden " MODEL
+    "intermediate_size:ffn " MODEL "num_attention_heads:heads " MODEL
+    "num_hidden_layers:layers " MODEL "num_key_value_heads:kv_heads " MODEL
+    "vocab_size:vocab " MODEL "tie_word_embeddings " MODEL "is_llama_config " MODEL
+    "is_qwen2_config " MODEL "attention_bias " MODEL "hidden_act " MODEL
+    "moe_config.num_experts:num-experts " MODEL "moe_config.top_k:moe-router-topk " MODEL
+    "moe_config.moe_intermediate_size:moe-ffn-hidden-size " MODEL "_attn_implementation "
+    "optimizer.optimizer_factory.name:optimizer global-batch-size:global_batch";
 
 static const char harmless[] =
     "checkpoints. data_stages. data. general. lighteval logging. profiler tokenizer. "
@@ -64,7 +47,8 @@ static enum status finish (struct jobs_reading *r)
     TRY (jobs_default (r, "recompute",
                        jobs_true (r, "parallelism.recompute_layer") ? "full" : "none"));
     TRY (jobs_default (r, "precision",
-                       dtype && strstr (dtype, "float32")        ? "fp32"
+                       dtype && strstr (dtype, "float8")         ? "fp8"
+                       : dtype && strstr (dtype, "float32")      ? "fp32"
                        : dtype && strcmp (dtype, "float16") == 0 ? "fp16"
                                                                  : "bf16"));
     TRY (jobs_default (r, "zero", "0"));

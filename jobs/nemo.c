@@ -5,33 +5,30 @@
 #include <math.h>
 #include <string.h>
 
-static const struct jobs_key keys[] = {
-    {"trainer.devices", "gpus_per_node"},
-    {"trainer.num-nodes", "nodes"},
-    {"trainer.precision", "nemo-precision"},
-    {"mixed-precision", "nemo-precision"},
-    {"recipe", "nemo-recipe"},
-    {"-target-", "nemo-recipe"},
-    {"name", "nemo-name"},
-    {"model-name", "nemo-recipe"},
-    {"dataset.sequence-length", "seq"},
-    {"dataset.seq-length", "seq"},
-    {"activation", "nemo-activation"},
-    {"gated-linear-unit", "swiglu"},
-    {"bias", "add-bias-linear"},
-    {"share-embeddings-and-output-weights", NULL},
-    {"activations-checkpoint-granularity", "recompute-granularity"},
-    {"activations-checkpoint-method", "recompute-method"},
-    {"activations-checkpoint-num-layers", "recompute-num-layers"},
-    {"optim.name", "nemo-optimizer"},
-    {"fp8-hybrid", NULL},
-    {"mcore-gpt", NULL},
-    {"num-moe-experts", "num-experts"},
-    {"moe-shared-expert-intermediate-size", NULL},
-    {NULL, NULL}};
+static const char keys[] =
+    "trainer.devices:gpus_per_node trainer.num-nodes:nodes "
+    "trainer.precision:nemo-precision mixed-precision:nemo-precision "
+    "mixed-precision.bf16:bf16 mixed-precision.fp16:fp16 mixed-precision.fp8:fp8-format "
+    "mixed-precision.fp4:fp4-format recipe:nemo-recipe "
+    "-target-:nemo-recipe name:nemo-name model-name:nemo-recipe "
+    "tokenizer.tokenizer-model:tokenizer-model "
+    "seq-length:seq dataset.sequence-length:seq dataset.seq-length:seq "
+    "activation:nemo-activation "
+    "gated-linear-unit:swiglu add-bias-linear bias:add-bias-linear "
+    "share-embeddings-and-output-weights "
+    "recompute-granularity recompute-method recompute-num-layers "
+    "activations-checkpoint-granularity:recompute-granularity "
+    "activations-checkpoint-method:recompute-method "
+    "activations-checkpoint-num-layers:recompute-num-layers optim.name:nemo-optimizer "
+    "fp8-hybrid mcore-gpt num-moe-experts:num-experts "
+    "moe-shared-expert-intermediate-size "
+    "num-layers-in-first-pipeline-stage:decoder-first-pipeline-num-layers "
+    "num-layers-in-last-pipeline-stage:decoder-last-pipeline-num-layers "
+    "exp-avg-dtype.-target-:exp-avg-dtype exp-avg-sq-dtype.-target-:exp-avg-sq-dtype";
 
 static const char harmless[] =
-    "exp-manager. trainer. restore-from data. dataset. tokenizer optim. optimizer. "
+    "*.-target- *.-call- cpu-offloading- cuda-graph-scope exp-manager. trainer. "
+    "restore-from data. dataset. tokenizer optim. optimizer. "
     "scheduler. logger. checkpoint. rng. nsys-profile native-amp hysteresis apex- onnx- "
     "megatron-amp grad- gradient- get-attention fp32-residual fp16-lm do-layer-norm "
     "pre-process post-process persist-layer headscale transformer-block "
@@ -87,7 +84,10 @@ static void find_model (struct jobs_reading *r)
 static enum status finish_precision (struct jobs_reading *r)
 {
     const char *said = jobs_value (r, "nemo-precision");
+    bool trainer = jobs_find (r, "nodes") || jobs_find (r, "gpus_per_node");
 
+    if (said && strstr (said, "fp4"))
+        return jobs_default (r, "precision", "fp4");
     if (jobs_true (r, "fp8-hybrid") || (said && strstr (said, "fp8")))
         return jobs_default (r, "precision", "fp8");
     if (said && strstr (said, "bf16"))
@@ -95,8 +95,14 @@ static enum status finish_precision (struct jobs_reading *r)
     if (said && (strstr (said, "fp16") || strcmp (said, "16") == 0 ||
                  strncmp (said, "16-", 3) == 0))
         return jobs_default (r, "precision", "fp16");
-    return said && strncmp (said, "32", 2) == 0 ? jobs_default (r, "precision", "fp32")
-                                                : ST_OK;
+    if (said && strncmp (said, "32", 2) == 0)
+        return jobs_default (r, "precision", "fp32");
+    if (said || trainer || jobs_find (r, "bf16") || jobs_find (r, "fp16") ||
+        jobs_find (r, "fp8-format"))
+        return ST_OK;
+    notes_add (r->notes,
+               "the precision is not stated: bf16, as Megatron Bridge's recipes have");
+    return jobs_default (r, "precision", "bf16");
 }
 
 static enum status finish (struct jobs_reading *r)

@@ -152,3 +152,14 @@ long jobs_int (const struct jobs_reading *r, const char *name, long absent)
         return absent;
     return (long) x;
 }
+
+void jobs_forget_all (struct jobs_reading *r)
+{
+    for (int i = 0; i < r->n_facts; i++) {
+        free (r->fact[i].name);
+        free (r->fact[i].value);
+    }
+    free (r->fact);
+    r->fact = NULL;
+    r->n_facts = 0;
+}

@@ -455,7 +455,8 @@ static void say_options (struct shell *s, const struct words *w)
         for (; !equals && i < w->n && !is_option (w->word[i]); i++) {
             size_t n = strlen (w->word[i]);
 
-            if (n > 3 && strcmp (w->word[i] + n - 3, ".py") == 0)
+            if ((n > 3 && strcmp (w->word[i] + n - 3, ".py") == 0) ||
+                strcmp (w->word[i], "|") == 0)
                 break;
             text_add (&value, "%s%s", value.len ? " " : "", w->word[i]);
         }
@@ -603,19 +604,29 @@ static bool control (struct shell *s, size_t n)
     return true;
 }
 
+/* Do the words start a Python program, or ms-swift's? */
+static bool starts_program (const struct words *w)
+{
+    for (int i = 0; i < w->n; i++) {
+        size_t n = strlen (w->word[i]);
+        const char *next = i + 1 < w->n ? w->word[i + 1] : NULL;
+
+        if ((n > 3 && strcmp (w->word[i] + n - 3, ".py") == 0) ||
+            (next && strcmp (w->word[i], "-m") == 0) ||
+            (next && strcmp (w->word[i], "megatron") == 0 &&
+             text_has_word ("pt sft rlhf", next)))
+            return true;
+    }
+    return false;
+}
+
 static void command (struct shell *s)
 {
     struct words w = {0};
-    bool python = false;
 
-    read_words (s, "\n;&|", false, &w);
-    for (int i = 0; i < w.n; i++) {
-        size_t n = strlen (w.word[i]);
-
-        python = python || (n > 3 && strcmp (w.word[i] + n - 3, ".py") == 0);
-        python = python || (strcmp (w.word[i], "-m") == 0 && i + 1 < w.n);
-    }
-    if (taking (s) && (python || (w.n > 0 && is_option (w.word[0])))) {
+    /* Options without a program are no command: a pipe inside a value is none. */
+    read_words (s, is_option (s->at) ? "\n;&" : "\n;&|", false, &w);
+    if (taking (s) && (starts_program (&w) || (w.n > 0 && is_option (w.word[0])))) {
         s->ran = true;
         note_branch (s);
         say_options (s, &w);
@@ -693,7 +704,7 @@ static void release (struct shell *s)
     free (s->variable);
 }
 
-/* Options that a variable holds, as GPT_ARGS="--num-layers 24 ..." does. */
+/* Options that a variable holds, as GPT_ARGS="--num-layers 24 ..." does, and CMD="train.py ...". */
 static void say_variable (struct shell *s, const struct variable *v)
 {
     struct words w = {0};
@@ -704,7 +715,7 @@ static void say_variable (struct shell *s, const struct variable *v)
         put (s, &g, v->words.word[i], false);
         end_word (s, &g);
     }
-    if (w.n > 0 && is_option (w.word[0]))
+    if (w.n > 0 && (is_option (w.word[0]) || starts_program (&w)))
         say_options (s, &w);
     free_words (&w);
 }

@@ -106,7 +106,7 @@ static enum status read_value (struct toml *t, struct text *out, int depth)
                 return ST_OK;
             }
             if (out->len)
-                text_add (out, " ");
+                text_add (out, "%s", *t->at == '[' ? "," : " ");
             TRY (read_value (t, out, depth + 1));
             skip (t, true);
             if (*t->at == ',')

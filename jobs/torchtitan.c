@@ -1,43 +1,37 @@
-/* TorchTitan: TOML job files and the log's step lines (torchtitan/config, components/metrics.py). */
+/* TorchTitan: TOML job files and the log's step lines (torchtitan/config,
+ * components/metrics.py). */
 #include "jobs/jobs_private.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const struct jobs_key keys[] = {
-    {"model.name", "titan-model"},
-    {"model.flavor", "titan-flavor"},
-    {"model.converters", "titan-converters"},
-    {"training.local_batch_size", "micro_batch"},
-    {"training.batch_size", "micro_batch"}, /* until 2025 */
-    {"training.global_batch_size", "titan-batch"},
-    {"training.seq_len", "seq"},
-    {"training.mixed_precision_param", NULL},
-    {"parallelism.data_parallel_replicate_degree", "titan-replicate"},
-    {"training.data_parallel_replicate_degree", "titan-replicate"},
-    {"parallelism.data_parallel_shard_degree", "titan-shard"},
-    {"training.data_parallel_shard_degree", "titan-shard"},
-    {"training.data_parallel_degree", "titan-shard"},
-    {"parallelism.tensor_parallel_degree", "tp"},
-    {"training.tensor_parallel_degree", "tp"},
-    {"parallelism.pipeline_parallel_degree", "pp"},
-    {"experimental.pipeline_parallel_degree", "pp"},
-    {"parallelism.pipeline_parallel_schedule", "titan-schedule"},
-    {"experimental.pipeline_parallel_schedule", "titan-schedule"},
-    {"parallelism.pipeline_parallel_microbatch_size", "titan-micro-batch"},
-    {"parallelism.pipeline_parallel_layers_per_stage", NULL},
-    {"parallelism.context_parallel_degree", "cp"},
-    {"experimental.context_parallel_degree", "cp"},
-    {"parallelism.expert_parallel_degree", "ep"},
-    {"parallelism.expert_tensor_parallel_degree", "expert-tensor-parallel-size"},
-    {"activation_checkpoint.mode", NULL},
-    {"activation_checkpoint.selective_ac_option", NULL},
-    {"float8.enable_float8_linear", "titan-float8"},
-    {"nnodes", "nodes"},
-    {"nproc_per_node", "gpus_per_node"},
-    {"world-size", "gpus"}, /* printed */
-    {NULL, NULL}};
+static const char keys[] =
+    "model.name:titan-model model.flavor:titan-flavor model.converters:titan-converters "
+    "training.local_batch_size:micro_batch training.batch_size:micro_batch "
+    "training.global_batch_size:titan-batch training.seq_len:seq "
+    "training.mixed_precision_param "
+    "parallelism.data_parallel_replicate_degree:titan-replicate "
+    "training.data_parallel_replicate_degree:titan-replicate "
+    "parallelism.data_parallel_shard_degree:titan-shard "
+    "training.data_parallel_shard_degree:titan-shard "
+    "training.data_parallel_degree:titan-shard parallelism.tensor_parallel_degree:tp "
+    "training.tensor_parallel_degree:tp parallelism.pipeline_parallel_degree:pp "
+    "experimental.pipeline_parallel_degree:pp "
+    "parallelism.pipeline_parallel_schedule:titan-schedule "
+    "experimental.pipeline_parallel_schedule:titan-schedule "
+    "parallelism.pipeline_parallel_microbatch_size:titan-micro-batch "
+    "parallelism.pipeline_parallel_layers_per_stage:titan-part-layers "
+    "parallelism.pipeline_parallel_first_stage_less_layers:titan-first-less "
+    "parallelism.pipeline_parallel_last_stage_less_layers:titan-last-less "
+    "parallelism.module_fqns_per_model_part:titan-parts "
+    "parallelism.fsdp_reshard_after_forward:titan-reshard "
+    "parallelism.context_parallel_degree:cp experimental.context_parallel_degree:cp "
+    "parallelism.expert_parallel_degree:ep "
+    "parallelism.expert_tensor_parallel_degree:expert-tensor-parallel-size "
+    "activation_checkpoint.mode activation_checkpoint.selective_ac_option "
+    "float8.enable_float8_linear:titan-float8 nnodes:nodes nproc_per_node:gpus_per_node "
+    "world-size:gpus optimizer.name:optimizer";
 
 static const char harmless[] =
     "job. profiling. metrics. checkpoint. optimizer. lr_scheduler. comm. validation. "
@@ -47,22 +41,38 @@ static const char harmless[] =
     "training.warmup training.mixed_precision_reduce training.compile compile. debug. "
     "activation_checkpoint.per_op activation_checkpoint.early "
     "parallelism.enable_async_tensor_parallel parallelism.disable_loss_parallel "
-    "parallelism.fsdp_reshard parallelism.enable_compiled *rotate_method "
-    "experimental.enable_async parallelism.module_fqns";
+    "parallelism.enable_compiled *rotate_method experimental.enable_async quantize.";
 
-/* "llama3" of flavour "8B" is the preset llama-3-8b. */
+const struct jobs_flavor jobs_titan_flavors[] = {
+    {"llama3", "8B", "llama-3-8b"},
+    {"llama3", "70B", "llama-3-70b"},
+    {"llama3", "405B", "llama-3-405b"},
+    {"llama4", "17bx16e", "llama-4-scout"},
+    {"qwen3", "8B", "qwen3-8b"},
+    {"qwen3", "14B", "qwen3-14b"},
+    {"qwen3", "32B", "qwen3-32b"},
+    {"qwen3", "30B-A3B", "qwen3-30b-a3b"},
+    {"qwen3", "235B-A22B", "qwen3-235b-a22b"},
+    {"deepseek_v3", "236B", "deepseek-v2"},
+    {"deepseek_v3", "671B", "deepseek-v3"},
+    {"gpt_oss", "20b", "gpt-oss-20b"},
+    {"gpt_oss", "120b", "gpt-oss-120b"},
+    {NULL, NULL, NULL}};
+
+/* A known flavor, or one of which the two words or the second alone name a preset. */
 static bool find_model (struct jobs_reading *r)
 {
     const char *name = jobs_value (r, "titan-model"),
                *flavor = jobs_value (r, "titan-flavor");
-    char both[128], *slash;
+    char both[128];
 
     if (!name || !flavor)
         return false;
+    for (const struct jobs_flavor *f = jobs_titan_flavors; f->preset; f++)
+        if (strcasecmp (f->model, name) == 0 && strcasecmp (f->flavor, flavor) == 0)
+            return jobs_preset (r, f->preset);
     snprintf (both, sizeof both, "%.60s-%.60s", name, flavor);
-    if ((slash = strchr (both, '_'))) /* deepseek_v3 */
-        *slash = '-';
-    if (jobs_preset (r, both))
+    if (jobs_preset (r, both) || jobs_preset (r, flavor))
         return true;
     notes_add (r->notes,
                "model %.40s of flavor %.40s is no preset: give its config.json beside",
@@ -70,38 +80,118 @@ static bool find_model (struct jobs_reading *r)
     return false;
 }
 
+static const struct {
+    const char *word, *schedule; /* PyTorch's, a row's */
+    enum workload_schedule s;
+    bool chunks;
+} schedules[] = {{"1F1B", "1f1b", SCHEDULE_1F1B, false},
+                 {"GPipe", "gpipe", SCHEDULE_GPIPE, false},
+                 {"Interleaved1F1B", "1f1b-interleaved", SCHEDULE_INTERLEAVED, true},
+                 {"ZBVZeroBubble", "zbv", SCHEDULE_ZBV, false},
+                 /* of two chunks and more, which the estimate has with one alone */
+                 {"InterleavedZeroBubble", "zb1p", SCHEDULES, false}};
+
+const char *jobs_titan_schedule (enum workload_schedule s)
+{
+    for (size_t i = 0; i < COUNT_OF (schedules); i++)
+        if (schedules[i].s == s)
+            return schedules[i].word;
+    return NULL;
+}
+
 static enum status finish_schedule (struct jobs_reading *r)
 {
-    static const struct {
-        const char *word, *schedule;
-        bool chunks;
-    } words[] = {{"Interleaved1F1B", "1f1b-interleaved", true},
-                 {"InterleavedZeroBubble", "zb1p", false},
-                 {"ZBVZeroBubble", "zbv", false},
-                 {"1F1B", "1f1b", false},
-                 {"GPipe", "gpipe", false}};
     const char *said = jobs_value (r, "titan-schedule");
 
     if (!said || jobs_int (r, "pp", 1) <= 1)
         return ST_OK;
-    for (size_t i = 0; i < COUNT_OF (words); i++)
-        if (strcasecmp (said, words[i].word) == 0) {
-            if (words[i].chunks)
+    for (size_t i = 0; i < COUNT_OF (schedules); i++)
+        if (strcasecmp (said, schedules[i].word) == 0) {
+            if (schedules[i].chunks)
                 TRY (jobs_default (r, "vpp", "2"));
-            return jobs_default (r, "schedule", words[i].schedule);
+            return jobs_default (r, "schedule", schedules[i].schedule);
         }
     notes_add (r->notes, "the schedule %.60s is not known: 1F1B is taken", said);
     return ST_OK;
 }
 
+/* ---- the stages ---- */
+
+#define PARTS_MAX 1024
+
+/* "tok_embeddings layers.0, layers.1 layers.2": layers of each part.  @return how many parts */
+static int parts_by_name (const char *s, int part[PARTS_MAX])
+{
+    static const char layer[] = "layers.";
+    int n = 1;
+
+    part[0] = 0;
+    for (; *s; s++)
+        if (*s == ',' && n < PARTS_MAX)
+            part[n++] = 0;
+        else if (strncmp (s, layer, sizeof layer - 1) == 0)
+            part[n - 1]++;
+    return n;
+}
+
+/* As equal as can be, embedding and head counted as layers; earlier ones have one more.
+ * @return how many parts; 0: not said, or none such */
+static int parts_by_rule (const struct jobs_reading *r, int part[PARTS_MAX])
+{
+    long layers = jobs_int (r, "layers", r->has_model ? r->model.layers : 0),
+         each = jobs_int (r, "titan-part-layers", 0),
+         first = jobs_int (r, "titan-first-less", 1),
+         last = jobs_int (r, "titan-last-less", 1), pp = jobs_int (r, "pp", 1), all, n;
+
+    if (layers < 1 || each < 1 || layers > 1 << 20 || first > layers || last > layers)
+        return 0;
+    all = layers + first + last;
+    n = (all + each - 1) / each;
+    n = pp > 0 ? (n + pp - 1) / pp * pp : n; /* as many on every stage */
+    if (n < 2 || n > PARTS_MAX || n > all)
+        return 0;
+    for (long i = 0; i < n; i++)
+        part[i] = (int) (all / n + (i < all % n));
+    part[0] -= (int) first;
+    part[n - 1] -= (int) last;
+    return (int) n;
+}
+
+static enum status finish_stages (struct jobs_reading *r)
+{
+    const char *named = jobs_value (r, "titan-parts");
+    long pp = jobs_int (r, "pp", 1);
+    int part[PARTS_MAX],
+        n = named ? parts_by_name (named, part) : parts_by_rule (r, part), begin = 0;
+    struct text t = {0};
+    bool alike = true;
+    enum status st = ST_OK;
+
+    if (n == 0 || pp < 2 || n % pp != 0)
+        return ST_OK;
+    text_add (&t, "0");
+    for (int i = 0; i < n; i++) {
+        text_add (&t, ", %d", begin += part[i]);
+        alike = alike && part[i] == part[0];
+    }
+    if (n == pp)
+        st = jobs_default (r, "partition", text_str (&t));
+    else if (!alike)
+        notes_add (r->notes, "chunks of unlike sizes are estimated as even ones");
+    text_free (&t);
+    return st == ST_OK && n > pp ? jobs_default_int (r, "vpp", n / pp) : st;
+}
+
 /* Data-parallel degrees, which may be -1: the rest. */
 static enum status finish_sharding (struct jobs_reading *r)
 {
-    const char *shard = jobs_value (r, "titan-shard");
+    const char *shard = jobs_value (r, "titan-shard"),
+               *reshard = jobs_value (r, "titan-reshard");
     long replicate = jobs_int (r, "titan-replicate", 1),
          n = jobs_int (r, "titan-shard", 0);
+    bool whole = shard && strcmp (shard, "1") == 0 && jobs_int (r, "cp", 1) <= 1;
 
-    if (replicate > 1)
+    if (replicate > 1 && !whole)
         notes_add (
             r->notes,
             "weights are sharded inside %ld replicas; the estimate shards them over "
@@ -109,7 +199,20 @@ static enum status finish_sharding (struct jobs_reading *r)
             replicate);
     if (n > 0 && replicate > 0 && n * replicate < 1 << 24)
         TRY (jobs_default_int (r, "dp", n * replicate));
-    return jobs_default (r, "zero", shard && strcmp (shard, "1") == 0 ? "0" : "3");
+    /* Weights that stay gathered until backward are those of ZeRO 2. */
+    return jobs_default (r, "zero",
+                         whole                                       ? "0"
+                         : reshard && strcmp (reshard, "never") == 0 ? "2"
+                                                                     : "3");
+}
+
+/* Experts alone are not split by tensor parallelism, unless it is said. */
+static enum status finish_experts (struct jobs_reading *r)
+{
+    if (jobs_int (r, "ep", 1) > 1)
+        return jobs_default (r, "expert-tensor-parallel-size", "1");
+    jobs_forget (r, "expert-tensor-parallel-size");
+    return ST_OK;
 }
 
 static enum status finish (struct jobs_reading *r)
@@ -123,8 +226,10 @@ static enum status finish (struct jobs_reading *r)
 
     if (!r->has_model)
         find_model (r);
+    TRY (finish_stages (r));
     TRY (finish_schedule (r));
     TRY (finish_sharding (r));
+    TRY (finish_experts (r));
     if (pipeline > 1 && local > 0) { /* a rank's batch is cut for the pipeline */
         jobs_forget (r, "micro_batch");
         TRY (jobs_default_int (r, "micro_batch", jobs_int (r, "titan-micro-batch", 1)));

@@ -11,13 +11,16 @@
 #define DEPTH_MAX 32
 #define KEY_MAX 512
 
-/* The way to a value: "model.optim", its length at every level, and where it is in a list. */
+/* The way to a value: "model.optim", its length at every level, and where it is in a list.  A
+ * list of words alone is one value, "[a, b]". */
 struct way {
     char key[KEY_MAX];
     size_t len[DEPTH_MAX];
     int entry[DEPTH_MAX]; /* -1: a mapping */
     bool have_key[DEPTH_MAX];
     int depth;
+    struct text list; /* the words of the innermost list so far, */
+    int list_line;    /* which begins there */
 };
 
 static bool add_key (struct way *w, const char *name)
@@ -46,7 +49,26 @@ static bool open_level (struct way *w, bool list)
     w->len[w->depth] = strlen (w->key);
     w->entry[w->depth] = list ? 0 : -1;
     w->have_key[w->depth++] = false;
+    w->list.len = 0;
     return true;
+}
+
+static enum status close_level (struct jobs_reading *r, int file, struct way *w)
+{
+    enum status st = ST_OK;
+
+    w->depth--;
+    if (w->list.len > 0 && w->len[w->depth] > 0) {
+        w->key[w->len[w->depth]] = '\0';
+        text_add (&w->list, "]");
+        st = w->list.failed
+                 ? err_nomem (r->err)
+                 : jobs_say (r, file, w->list_line, -1, w->key, text_str (&w->list));
+    }
+    w->list.len = 0;
+    if (w->depth > 0)
+        w->have_key[w->depth - 1] = false;
+    return st;
 }
 
 static enum status scalar (struct jobs_reading *r, int file, struct way *w,
@@ -58,8 +80,15 @@ static enum status scalar (struct jobs_reading *r, int file, struct way *w,
 
     if (w->depth == 0)
         return ST_OK;
-    key = w->entry[w->depth - 1] < 0 && !w->have_key[w->depth - 1];
-    if (key ? !add_key (w, value) : !begin_value (w))
+    if (w->entry[w->depth - 1] >= 0) {
+        if (w->list.len == 0)
+            w->list_line = line;
+        if (w->list.len < JOBS_VALUE_MAX)
+            text_add (&w->list, "%s%s", w->list.len ? ", " : "[", value);
+        return ST_OK;
+    }
+    key = !w->have_key[w->depth - 1];
+    if (key && !add_key (w, value))
         return err_set (r->err, ST_INVALID, "%s: line %d: a name is too long",
                         file_title (r->file[file]), line);
     w->have_key[w->depth - 1] = key;
@@ -88,9 +117,7 @@ static enum status take (struct jobs_reading *r, int file, struct way *w,
         return ST_OK;
     case YAML_MAPPING_END_EVENT:
     case YAML_SEQUENCE_END_EVENT:
-        if (--w->depth > 0)
-            w->have_key[w->depth - 1] = false;
-        return ST_OK;
+        return close_level (r, file, w);
     case YAML_SCALAR_EVENT:
         return scalar (r, file, w, e);
     default:
@@ -125,5 +152,6 @@ enum status jobs_yaml_read (struct jobs_reading *r, int file, const char *text,
         yaml_event_delete (&e);
     }
     yaml_parser_delete (&p);
+    text_free (&w.list);
     return st;
 }

@@ -6,8 +6,9 @@
 #include <unistd.h>
 
 static const struct launcher *const launchers[] = {
-    &launch_openmpi, &launch_mpich,     &launch_slurm,      &launch_torchrun,
-    &launch_env,     &launch_deepspeed, &launch_kubernetes, &launch_megatron};
+    &launch_openmpi, &launch_mpich,      &launch_slurm,           &launch_torchrun,
+    &launch_env,     &launch_deepspeed,  &launch_kubernetes,      &launch_megatron,
+    &launch_nemo,    &launch_torchtitan, &launch_deepspeed_config};
 
 #define N_LAUNCHERS ((int) (sizeof launchers / sizeof *launchers))
 
@@ -131,7 +132,8 @@ static enum status compose_target (const struct launcher *l,
     text_free (&own);
     if (st == ST_NOFIT && !named) {
         text_add (readme, "\nNot for %s: %s.\n", l->target.name, why.text);
-        notes_add (refused, "%s: %s", l->target.name, why.text);
+        if (!l->optional)
+            notes_add (refused, "%s: %s", l->target.name, why.text);
         return ST_OK;
     }
     return err_set (err, st, "%s: %s", l->target.name, why.text);

@@ -47,7 +47,8 @@ struct launch_request {
  *  A target that cannot express the plan says no.  When it was named the call fails; "all"
  *  writes the rest.
  *
- *  @param[out] refused  with "all": one note, `target: reason`, for each that said no
+ *  @param[out] refused  with "all": one note, `target: reason`, for each that said no, but for
+ *                       NeMo, TorchTitan and DeepSpeed's configuration: the README has these
  *  @return ST_OK; ST_USAGE for an unknown target, naming those there are; ST_NOFIT when a
  *          named target says no, with the reason and the nearest thing that works;
  *          ST_INVALID for a field that no launcher file can hold; ST_IO; ST_NOMEM

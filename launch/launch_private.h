@@ -54,6 +54,8 @@ struct launcher {
     struct launch_target target;
     const char *readme;   /* its own, in its folder */
     const char *paths[6]; /* up to a NULL: everything else that only it writes */
+    bool optional; /* a framework that few jobs run: what "all" lacks of it is worth a
+                             line of the README alone */
     /** Write the files and the README's part, or say no: ST_NOFIT with the reason and the
      *  nearest thing that works in err, files untouched. */
     enum status (*write) (const struct launch_input *in, struct launch_files *f,
@@ -62,7 +64,8 @@ struct launcher {
 
 /* One file each. */
 extern const struct launcher launch_openmpi, launch_mpich, launch_slurm, launch_torchrun,
-    launch_env, launch_deepspeed, launch_kubernetes, launch_megatron;
+    launch_env, launch_deepspeed, launch_kubernetes, launch_megatron, launch_nemo,
+    launch_torchtitan, launch_deepspeed_config;
 
 /** map.txt, the tables of GPUs, the wrapper and the collector, and the README's head. */
 enum status launch_generic (const struct launch_input *in, struct launch_files *f,

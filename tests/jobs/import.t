@@ -114,6 +114,131 @@ is "[u['option'] for u in d['unknown']] == ['optimizer-cpu-offload', 'hybrid-ove
 row $F/bridge.yaml --gpus 8 --gpu h100
 has model=llama-3-8b cp=2 dp=4 zero=1 framework=megatron-bridge
 
+# ---- shapes of other jobs ----
+# A command in a variable, as of BigScience's scripts: nothing of it is lost.
+cat >"$T/bloom.sh" <<'S'
+#!/bin/bash
+TP=4
+GPT_ARGS=" \
+    --num-layers 24 --hidden-size 2048 --num-attention-heads 16 --seq-length 2048 \
+
+    --pad-vocab-size-to 50432 --micro-batch-size 1 --global-batch-size 64 --bf16 \
+    --checkpoint-activations --embed-layernorm --optimizer sgd \
+    "
+export LAUNCHER="python -u -m torch.distributed.launch --nproc_per_node 8 --nnodes 2"
+export CMD=" \
+    `pwd`/pretrain_gpt.py \
+    --tensor-model-parallel-size $TP --pipeline-model-parallel-size 2 \
+    $GPT_ARGS \
+    "
+bash -c '$LAUNCHER --node_rank 0 $CMD' 2>&1 | tee log
+S
+row "$T/bloom.sh" --gpu a100
+has tp=4 pp=2 dp=2 vocab=50432 recompute=full gpus=16
+is "[u['option'] for u in d['unknown']] == ['embed-layernorm']"
+grep -q "the optimizer is sgd: the estimate has Adam's states" "$T/err"
+result $? "an optimizer that is not Adam is said" "$T/err"
+# Experts' layers in quotes, a layout with groups, options of a program without .py.
+moe() { # OPTION...: a small mixture of experts
+    printf 'megatron pt --num_layers 8 --hidden_size 1024 --num_attention_heads 8 --ffn_hidden_size 4096 \\\n'
+    printf ' --num_experts 8 --moe_ffn_hidden_size 512 --moe_router_topk 2 --max_length 2048 --bf16 true \\\n'
+    printf ' --tokenizer_model unsloth/DeepSeek-V3 --micro_batch_size 1 --global_batch_size 32 %s\n' "$*"
+}
+moe "--moe-layer-freq \"'([0]*2+[1]*6)'\" --pipeline-model-parallel-size 4 --pipeline-model-parallel-layout 'Et|(ttt|)*2tL'" >"$T/moe.sh"
+row "$T/moe.sh" --gpus 8 --gpu h100
+has vocab=129280 seq=2048 pp=4
+is "'moe-layer-freq=([0]*2+[1]*6)' in d['row']['notes'] and 'partition 0, 1, 4, 7, 8' in d['row']['notes']"
+moe "--moe_layer_freq '[0]*1+[1]*7'" >"$T/moe.sh"
+row "$T/moe.sh" --gpus 8 --gpu h100
+is "'moe-layer-freq=([0]*1+[1]*7)' in d['row']['notes']"
+# Megatron Bridge's whole configuration, as it is saved: types, lists, a recipe of precision in parts.
+cat >"$T/saved.yaml" <<'Y'
+_target_: megatron.bridge.training.config.ConfigContainer
+ddp:
+  use_distributed_optimizer: true
+  param_name_patterns_for_fp32_local_accumulation: []
+mixed_precision:
+  _target_: megatron.bridge.training.mixed_precision.MixedPrecisionConfig
+  bf16: true
+  fp8: hybrid
+  params_dtype:
+    _call_: false
+    _target_: torch.bfloat16
+model:
+  activation_func:
+    _call_: false
+    _target_: torch.nn.functional.silu
+  bf16: true
+  cpu_offloading: false
+  cpu_offloading_activations: true
+  cuda_graph_impl: none
+  ffn_hidden_size: 4096
+  fp8: null
+  gated_linear_unit: true
+  hidden_size: 1024
+  moe_ffn_hidden_size: 512
+  moe_layer_freq:
+  - 0
+  - 1
+  - 1
+  - 1
+  moe_router_topk: 2
+  mtp_num_layers: 1
+  normalization: RMSNorm
+  num_attention_heads: 8
+  num_layers: 4
+  num_moe_experts: 8
+  num_layers_in_first_pipeline_stage: 1
+  pipeline_model_parallel_size: 2
+  recompute_granularity: selective
+  recompute_modules:
+  - mlp
+  - core_attn
+  seq_length: 2048
+  vocab_size: 32000
+optimizer:
+  exp_avg_dtype:
+    _call_: false
+    _target_: torch.bfloat16
+  exp_avg_sq_dtype:
+    _call_: false
+    _target_: torch.bfloat16
+  use_precision_aware_optimizer: true
+train:
+  global_batch_size: 32
+  micro_batch_size: 1
+Y
+row "$T/saved.yaml" --gpus 8 --gpu h100
+has precision=fp8 zero=1 "recompute=mlp core_attn" pp=2
+is "all(w in d['row']['notes'] for w in ('moe-layer-freq=([0]*1+[1]*3)', 'optimizer-bytes=6', 'decoder-first-pipeline-num-layers=1'))"
+is "[u['option'] for u in d['unknown']] == ['model.mtp_num_layers']"
+sed '/^mixed_precision:/,/^model:/{/^model:/!d}; /bf16: true/d' "$T/saved.yaml" >"$T/silent.yaml"
+row "$T/silent.yaml" --gpus 8 --gpu h100
+has precision=bf16
+sed 's/dtype: bfloat16/dtype: float8/' $F/nanotron-1b.yaml >"$T/fp8.yaml"
+row "$T/fp8.yaml" --gpu h100
+has precision=fp8
+printf '{"train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 1, "zero_optimization": {"stage": 1},
+"bf16": {"enabled": false}, "fp16": {"enabled": false}, "tensor_parallel": {"autotp_size": 2},
+"expert_parallel": {"enabled": true, "autoep_size": 4}}' >"$T/ep.json"
+$L plan "4x8 h100-sxm5-80g intra:370 inter:48" mixtral-8x7b --seq 2048 --global-batch 32 --pp 4 --json 2>/dev/null |
+    python3 -c "import json, sys; json.dump(json.load(sys.stdin)['model'], open('$T/config.json', 'w'))"
+row "$T/ep.json" "$T/config.json" --seq 2048 --gpus 8 --gpu h100
+has ep=4 tp=2 precision=fp32 framework=deepspeed
+# TorchTitan's stages: so many layers in each part, embedding and head counted as layers; and by name.
+titan() { # LINE...: of [parallelism]
+    printf '[model]\nname = "llama3"\nflavor = "8B"\n[training]\nlocal_batch_size = 8\nseq_len = 4096\n[optimizer]\nname = "AdamW"\n'
+    printf '[parallelism]\npipeline_parallel_degree = 4\n'
+    printf '%s\n' "$@"
+}
+titan 'pipeline_parallel_layers_per_stage = 9' >"$T/stages.toml"
+row "$T/stages.toml" --gpus 8 --gpu h100
+is "'partition 0, 8, 17, 25, 32' in d['row']['notes']"
+titan 'pipeline_parallel_layers_per_stage = 4' 'pipeline_parallel_first_stage_less_layers = 0' \
+    'pipeline_parallel_last_stage_less_layers = 0' 'pipeline_parallel_schedule = "Interleaved1F1B"' 'fsdp_reshard_after_forward = "never"' >"$T/stages.toml"
+row "$T/stages.toml" --gpus 8 --gpu h100
+has vpp=2 zero=2
+
 # ---- what is written is read again ----
 $L import-job $F/llama-8b.sh $F/llama-8b.log --no-plan -o "$T/runs.csv" >/dev/null 2>"$T/err"
 result $? "writes a runs file" "$T/err"
@@ -163,6 +288,25 @@ back "tensor and pipeline parallelism" llama-2-13b --tp 4 --pp 2 --dp 4
 back "an interleaved pipeline" llama-2-70b --tp 8 --pp 4 --vpp 2 --recompute full:2
 back "experts, modules, a small optimizer" mixtral-8x7b --ep 8 --recompute moe_act,layernorm --optimizer-bytes 6 --zero 1
 back "layers that do not divide" llama-3.2-3b --tp 2 --pp 8
+own() { # TARGET FILE OPTION...: the file holds model and sequence, too
+    local target=$1 file=$2
+    shift 2
+    $L plan "4x8 h100-sxm5-80g intra:370 inter:48" llama-3-8b --seq 4096 --global-batch 64 "$@" -o "$T/plan.json" >/dev/null 2>&1 &&
+        $L emit "$T/plan.json" --to "$target" -d "$T/emit" >/dev/null
+    row "$T/emit/$target/$file" --gpus 32 --gpu h100
+    python3 - "$T" >"$T/why" 2>&1 <<'P'
+import json, sys
+plan, d = (json.load(open(sys.argv[1] + f)) for f in ("/plan.json", "/doc.json"))
+for key in ("degrees", "micro_batch", "zero", "sequence_parallel", "recompute", "schedule"):
+    assert plan.get(key) == d["config"].get(key), (key, plan.get(key), d["config"].get(key))
+for key in ("num_hidden_layers", "hidden_size", "num_key_value_heads", "intermediate_size", "vocab_size"):
+    assert plan["model"][key] == d["model"][key], key
+assert d["row"]["global_batch"] == "64" and d["row"]["seq"] == "4096" and d["unknown"] == [], d
+P
+    result $? "emit and back: $target" "$T/why"
+}
+own nemo overrides.yaml --tp 2 --pp 4 --recompute full
+own torchtitan job.toml --profile torchtitan --zero 3 --tp 2 --pp 2 --schedule interleaved --vpp 2
 
 # ---- the best change and plan ----
 $L import-job $F/bridge.yaml --gpus 8 --gpu h100 --json >"$T/doc.json" 2>"$T/err"
@@ -188,6 +332,8 @@ printf '[model]\nname = {a = 1}\n' >"$T/brace.toml"
 expect 1 "TOML that is not read" "brace.toml: line 2: tables in braces" $L import-job "$T/brace.toml"
 { echo 'A=--bf16'; for _ in $(seq 40); do echo 'A="$A $A"'; done; } >"$T/bomb.sh"
 expect 1 "a variable that doubles" "too long|without an option" $L import-job "$T/bomb.sh"
+moe "--pipeline-model-parallel-layout '$(printf '(t*0)*4096%.0s' $(seq 200))(t*9999999999)'" >"$T/layout.sh"
+expect 0 "a layout that repeats nothing" "unlike sizes" $L import-job "$T/layout.sh" --gpus 8 --gpu h100 --no-plan
 printf -- '--num-layers 2 --x-\033[31m evil\033]0;t\007\n' >"$T/escape"
 expect 1 "control characters are not printed" "nothing says" $L import-job "$T/escape"
 ! grep -q "$(printf '\033')" "$T/both"

@@ -40,7 +40,7 @@ awk '{ print $2, 1 * substr($1, 2) }' "$T/a/launch/gpu-uuid.txt" >/dev/null
 awk '{ print $1, $2, "GPU-" $1 "-" $2 }' "$T/a/launch/gpu-uuid.txt" | cmp - "$T/a/launch/gpu-uuid.txt" &&
     awk '{ print $1, $2, $2 % 2 }' "$T/a/launch/gpu-numa.txt" | cmp - "$T/a/launch/gpu-numa.txt"
 result $? "UUIDs and NUMA nodes are the cluster's"
-for d in "$T/a/launch" "$T"/a/launch/{openmpi,mpich,slurm,torchrun,env,deepspeed,kubernetes,megatron}; do [ -s "$d/README" ] || echo "$d"; done >"$T/why"
+for d in "$T/a/launch" "$T"/a/launch/{openmpi,mpich,slurm,torchrun,env,deepspeed,kubernetes,megatron,nemo}; do [ -s "$d/README" ] || echo "$d"; done >"$T/why"
 [ ! -s "$T/why" ]
 result $? "every folder has a README" "$T/why"
 grep -q 'launcher openmpi' "$T/a/launch/README" && [ -f "$T/a/launch/deepspeed/rankfile" ]
@@ -112,7 +112,8 @@ expect 3 "megatron: no gpipe" "megatron: Megatron-LM has no gpipe schedule; plan
 result $? "... and nothing is written when a target was named"
 expect 0 "--to all writes the rest" "not written: megatron: .*gpipe" $L emit "$T/gpipe.json" -d "$T/rest"
 [ -f "$T/rest/openmpi/rankfile" ] && [ -f "$T/rest/kubernetes/job.json" ] && [ ! -e "$T/rest/megatron" ] &&
-    grep -q "^Not for megatron: .*gpipe" "$T/rest/README"
+    grep -q "^Not for megatron: .*gpipe" "$T/rest/README" && grep -q "^Not for deepspeed-config: .*pipeline" "$T/rest/README" &&
+    ! grep -q "deepspeed-config" "$T/both"
 result $? "... and the README says what is missing and why"
 expect 3 "a target that is named must work beside all" "megatron: .*gpipe" $L emit "$T/gpipe.json" --to all,megatron -d "$T/no"
 chunks() { # OPTIONS...: a plan in chunks
@@ -403,7 +404,7 @@ expect 1 "a folder where a file should be" "exec.sh: expected a file, found a fo
 [ "$(ls "$T/blocked")" = exec.sh ]
 result $? "... and nothing else is there"
 expect 1 "a file where the folder should be" "expected a folder, found a file" $L emit "$T/a/plan.json" -d "$T/a/plan.json"
-expect 2 "unknown launcher" 'unknown launcher "pbs" \(openmpi, mpich, slurm, torchrun, env, deepspeed, kubernetes, megatron, all\)' \
+expect 2 "unknown launcher" 'unknown launcher "pbs" \(openmpi, mpich, slurm, torchrun, env, deepspeed, kubernetes, megatron, nemo, torchtitan, deepspeed-config, all\)' \
     $L emit "$T/a/plan.json" --to pbs -d "$T/no"
 if [ "$(id -u)" = 0 ] && unshare --mount true 2>/dev/null; then
     cat >"$T/full.sh" <<'S2'

@@ -190,6 +190,243 @@ static void takes_megatron_s_words (void **state)
     topology_cluster_destroy (m.cluster);
 }
 
+/* ---- other frameworks' files ---- */
+
+#define TITAN &launch_torchtitan, "torchtitan/job.toml"
+#define SPEED &launch_deepspeed_config, "deepspeed-config/ds_config.json"
+#define NEMO &launch_nemo, "nemo/overrides.yaml"
+
+static const struct configured {
+    const struct launcher *l;
+    const char *path, *model;
+    struct workload_config config;
+    enum workload_precision precision;
+    int layers[4];
+    const char *expected; /* in the file or the refusal */
+} configured[] = {
+    {TITAN,
+     "llama-3-8b",
+     {.deg = {1, 1, 8, 1, 1, 1, 1}, .zero = 3},
+     PREC_FP8,
+     {32},
+     "flavor = \"8B\"\nconverters = [\"quantize.linear.float8\"]"},
+    {TITAN,
+     "llama-2-7b",
+     {.deg = {1, 1, 8, 1, 1, 1, 1}, .zero = 3},
+     PREC_BF16,
+     {32},
+     "name = \"llama3\"\nflavor = \"llama-2-7b\""},
+    {TITAN,
+     "gpt3-6.7b",
+     {.deg = {1, 1, 8, 1, 1, 1, 1}, .zero = 3},
+     PREC_BF16,
+     {32},
+     "no flavor of this model"},
+    {TITAN,
+     "llama-3-8b",
+     {.deg = {1, 1, 8, 1, 1, 1, 1}, .zero = 2},
+     PREC_BF16,
+     {32},
+     "fsdp_reshard_after_forward = \"never\""},
+    {TITAN,
+     "llama-3-8b",
+     {.deg = {1, 1, 8, 1, 1, 1, 1}, .zero = 1},
+     PREC_BF16,
+     {32},
+     "plan with --zero 2"},
+    {TITAN,
+     "llama-3-8b",
+     {.deg = {1, 1, 8, 1, 1, 1, 1}},
+     PREC_BF16,
+     {32},
+     "data_parallel_replicate_degree = 8\ndata_parallel_shard_degree = 1\n"},
+    {TITAN,
+     "llama-3-8b",
+     {.deg = {2, 1, 4, 1, 1, 2, 1}},
+     PREC_BF16,
+     {32},
+     "replicates weights (zero 0) under data parallelism alone; plan with --zero 3"},
+    {TITAN,
+     "llama-3-8b",
+     {.deg = {2, 1, 4, 1, 1, 2, 1}, .zero = 3},
+     PREC_BF16,
+     {32},
+     "plan with --sequence-parallel on"},
+    {TITAN,
+     "llama-3-8b",
+     {.deg = {1, 4, 2, 1, 1, 1, 1}, .zero = 3},
+     PREC_BF16,
+     {7, 9, 9, 7},
+     "layers_per_stage = 9\npipeline_parallel_first_stage_less_layers = 2\n"
+     "pipeline_parallel_last_stage_less_layers = 2\n"},
+    {TITAN,
+     "llama-3-8b",
+     {.deg = {1, 4, 2, 1, 1, 1, 1}, .zero = 3},
+     PREC_BF16,
+     {8, 10, 8, 6},
+     "[\"layers.26\", \"layers.27\", \"layers.28\", \"layers.29\", \"layers.30\", "
+     "\"layers.31\", \"norm\", \"output\"],\n]"},
+    {TITAN,
+     "llama-3-8b",
+     {.deg = {1, 2, 4, 1, 1, 1, 1}, .zero = 3, .schedule = SCHEDULE_ZB2P},
+     PREC_BF16,
+     {16, 16},
+     "no zb2p schedule of 1 chunks a stage; plan with --schedule 1f1b"},
+    {TITAN,
+     "llama-3-8b",
+     {.deg = {1, 1, 8, 1, 1, 1, 1},
+      .zero = 3,
+      .recompute = RECOMPUTE_FULL,
+      .recompute_layers = 4},
+     PREC_BF16,
+     {32},
+     "plan with --recompute full or selective"},
+    {TITAN,
+     "llama-3-8b",
+     {.deg = {1, 1, 8, 1, 1, 1, 1}, .zero = 3},
+     PREC_FP16,
+     {32},
+     "TorchTitan has no fp16; plan with --precision bf16"},
+    {TITAN,
+     "mixtral-8x7b",
+     {.deg = {1, 1, 8, 1, 8, 1, 1}, .zero = 3},
+     PREC_BF16,
+     {32},
+     "no flavor of this model"},
+    {TITAN,
+     "deepseek-v3",
+     {.deg = {1, 1, 4, 2, 1, 1, 1}, .zero = 3},
+     PREC_BF16,
+     {61},
+     "flavor = \"671B\""},
+    {TITAN,
+     "deepseek-v3",
+     {.deg = {2, 1, 4, 1, 4, 1, 1}, .zero = 3, .sequence_parallel = true},
+     PREC_BF16,
+     {61},
+     "expert_parallel_degree = 4\nexpert_tensor_parallel_degree = 1\n"},
+    {TITAN,
+     "deepseek-v3",
+     {.deg = {4, 1, 2, 1, 2, 1, 1}, .zero = 3, .sequence_parallel = true},
+     PREC_BF16,
+     {61},
+     "plan with --ep 4"},
+    {SPEED,
+     "llama-3-8b",
+     {.deg = {4, 1, 2, 1, 1, 4, 1}, .zero = 1},
+     PREC_BF16,
+     {32},
+     "\"autotp_size\": 4"},
+    {SPEED,
+     "llama-3-8b",
+     {.deg = {1, 1, 4, 2, 1, 1, 1}, .zero = 3},
+     PREC_BF16,
+     {32},
+     "\"data_parallel_size\": 4,\n  \"sequence_parallel_size\": 2"},
+    {SPEED,
+     "llama-3-8b",
+     {.deg = {1, 2, 4, 1, 1, 1, 1}, .zero = 1},
+     PREC_BF16,
+     {16, 16},
+     "\"stages\": 2"},
+    {SPEED,
+     "llama-3-8b",
+     {.deg = {1, 2, 4, 1, 1, 1, 1}, .zero = 1},
+     PREC_BF16,
+     {20, 12},
+     "plan with --profile deepspeed"},
+    {SPEED,
+     "llama-3-8b",
+     {.deg = {1, 2, 4, 1, 1, 1, 1}, .zero = 2},
+     PREC_BF16,
+     {16, 16},
+     "plan with --zero 1 or --pp 1"},
+    {SPEED,
+     "llama-3-8b",
+     {.deg = {2, 2, 2, 1, 1, 2, 1}},
+     PREC_BF16,
+     {16, 16},
+     "plan with --pp 1 or --tp 1"},
+    {SPEED,
+     "llama-3-8b",
+     {.deg = {1, 1, 8, 1, 1, 1, 1}},
+     PREC_FP8,
+     {32},
+     "DeepSpeed's file has no fp8"},
+    {SPEED,
+     "mixtral-8x7b",
+     {.deg = {1, 1, 8, 1, 8, 1, 1}},
+     PREC_BF16,
+     {32},
+     "plan with --ep 1"},
+    {SPEED,
+     "llama-3-8b",
+     {.deg = {1, 1, 8, 1, 1, 1, 1}, .optimizer_bytes = 6},
+     PREC_BF16,
+     {32},
+     "plan with --optimizer-bytes 12"},
+    {NEMO,
+     "llama-3-8b",
+     {.deg = {1, 2, 4, 1, 1, 1, 1}, .zero = 1},
+     PREC_BF16,
+     {15, 17},
+     "  num_layers_in_first_pipeline_stage: 15\n"},
+    {NEMO,
+     "llama-3-8b",
+     {.deg = {1, 1, 8, 1, 1, 1, 1}, .zero = 3},
+     PREC_FP4,
+     {32},
+     "  data_parallel_sharding_strategy: optim_grads_params\n"},
+    {NEMO,
+     "llama-3-8b",
+     {.deg = {1, 1, 8, 1, 1, 1, 1}, .zero = 1, .optimizer_bytes = 8},
+     PREC_BF16,
+     {32},
+     "  exp_avg_dtype:\n    _target_: torch.bfloat16\n    _call_: false\n"},
+    {NEMO,
+     "mixtral-8x7b",
+     {.deg = {1, 1, 8, 1, 8, 1, 1}},
+     PREC_FP16,
+     {32},
+     "mixed_precision: fp16_mixed\n"},
+    {NEMO,
+     "mamba2-2.7b",
+     {.deg = {1, 1, 8, 1, 1, 1, 1}},
+     PREC_BF16,
+     {64},
+     "recipe, which has its shape.\nmodel:\n  seq_length: 4096\n"},
+    {NEMO,
+     "llama-3-8b",
+     {.deg = {1, 1, 8, 1, 1, 1, 1}},
+     PREC_FP32,
+     {32},
+     "no recipe for fp32; plan with --precision bf16"},
+};
+
+static void takes_other_frameworks_words (void **state)
+{
+    struct made m;
+    (void) state;
+
+    make (&m, "1x1 h100-sxm5-80g", 1, (const int[]){0});
+    for (size_t i = 0; i < sizeof configured / sizeof *configured; i++) {
+        const struct configured *c = &configured[i];
+        int layers[4];
+        char what[32];
+
+        memcpy (layers, c->layers, sizeof layers);
+        m.plan.model = *workload_preset_find (c->model);
+        m.plan.config = c->config;
+        m.plan.config.micro_batch = 1;
+        m.plan.layers_per_stage = layers;
+        m.plan.job = (struct workload_job){
+            .seq = 4096, .global_batch = 64, .precision = c->precision};
+        snprintf (what, sizeof what, "file %zu", i);
+        expect_says (c->l, &m, c->path, c->expected, what);
+    }
+    topology_cluster_destroy (m.cluster);
+}
+
 /* ---- names of hosts ---- */
 
 static const struct name {
@@ -423,7 +660,8 @@ static void keeps_what_is_of_the_plan (void **state)
     assert_int_equal (emit (dir, "megatron,all", gpu, &err), ST_NOFIT);
     assert_int_equal (emit (dir, "mpi", gpu, &err), ST_USAGE);
     assert_non_null (strstr (err.text, "\"mpi\" (openmpi, mpich, slurm, torchrun, env, "
-                                       "deepspeed, kubernetes, megatron, all)"));
+                                       "deepspeed, kubernetes, megatron, nemo, "
+                                       "torchtitan, deepspeed-config, all)"));
     assert_int_equal (emit (dir, "", gpu, &err), ST_USAGE);
     snprintf (path, sizeof path, "rm -r %s", root);
     assert_int_equal (system (path), 0);
@@ -432,7 +670,8 @@ static void keeps_what_is_of_the_plan (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (takes_megatron_s_words), cmocka_unit_test (takes_names),
+        cmocka_unit_test (takes_megatron_s_words),
+        cmocka_unit_test (takes_other_frameworks_words), cmocka_unit_test (takes_names),
         cmocka_unit_test (takes_blocks), cmocka_unit_test (keeps_what_is_of_the_plan)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);

@@ -1,0 +1,181 @@
+/* A plan's configuration as DeepSpeed's ds_config.json, and what the program itself must be told:
+ * the file holds neither the model nor its sequence, nor where layers are recomputed.  Names:
+ * deepspeed/runtime/config.py, docs/_pages/config-json.md. */
+#include "jobs/jobs_private.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+
+/* ---- what DeepSpeed cannot be told ---- */
+
+static enum status check_degrees (const struct workload_plan *p, struct error *err)
+{
+    const struct workload_degrees *d = &p->config.deg;
+
+    if (d->ep > 1)
+        return err_set (err, ST_NOFIT,
+                        "DeepSpeed's file has no degree of experts; plan with --ep 1");
+    if (p->model.experts > 0 && d->etp != d->tp)
+        return err_set (
+            err, ST_NOFIT,
+            "DeepSpeed's automatic tensor parallelism splits experts too; plan "
+            "with --etp %d",
+            d->tp);
+    if (d->cp > 1 && d->tp * d->pp > 1)
+        return err_set (err, ST_NOFIT,
+                        "DeepSpeed's file knows sequence parallelism beside data "
+                        "parallelism alone; plan with --cp 1, or --tp 1 --pp 1");
+    if (p->model.heads % d->cp != 0)
+        return err_set (
+            err, ST_NOFIT,
+            "DeepSpeed's sequence parallelism divides the heads, %d here; plan "
+            "with --cp 1",
+            p->model.heads);
+    if (d->pp > 1 && d->tp > 1)
+        return err_set (err, ST_NOFIT,
+                        "DeepSpeed's automatic tensor parallelism has no pipeline; plan "
+                        "with --pp 1 or --tp 1");
+    if (p->config.sequence_parallel && d->tp > 1)
+        return err_set (err, ST_NOFIT,
+                        "DeepSpeed's automatic tensor parallelism does not split the "
+                        "sequence; plan with --sequence-parallel off");
+    return ST_OK;
+}
+
+static bool split_by_parameters (const struct workload_plan *p)
+{
+    int pp = p->config.deg.pp, *even = malloc ((size_t) pp * sizeof *even);
+    bool same;
+
+    if (!even)
+        return false;
+    workload_layers_split (&p->model, PARTITION_PARAMETERS, pp, even);
+    same = memcmp (even, p->layers_per_stage, (size_t) pp * sizeof *even) == 0;
+    free (even);
+    return same;
+}
+
+static enum status check_pipeline (const struct workload_plan *p, struct error *err)
+{
+    const struct workload_config *c = &p->config;
+
+    if (c->deg.pp == 1)
+        return ST_OK;
+    if (c->schedule != SCHEDULE_1F1B)
+        return err_set (err, ST_NOFIT,
+                        "DeepSpeed has no %s schedule; plan with --schedule 1f1b",
+                        workload_schedule_name (c->schedule));
+    if (c->zero >= 2)
+        return err_set (err, ST_NOFIT,
+                        "DeepSpeed shards gradients (zero %d) without a pipeline alone; "
+                        "plan with --zero 1 or --pp 1",
+                        c->zero);
+    return split_by_parameters (p)
+               ? ST_OK
+               : err_set (err, ST_NOFIT,
+                          "DeepSpeed spreads layers over stages by their parameters, "
+                          "which is another split; plan with --profile deepspeed");
+}
+
+static enum status check (const struct workload_plan *p, struct error *err)
+{
+    const struct workload_config *c = &p->config;
+    enum workload_precision precision = p->job.precision;
+
+    TRY (check_degrees (p, err));
+    TRY (check_pipeline (p, err));
+    if (precision != PREC_BF16 && precision != PREC_FP16 && precision != PREC_FP32)
+        return err_set (err, ST_NOFIT,
+                        "DeepSpeed's file has no %s; plan with --precision bf16",
+                        workload_precision_name (precision));
+    if (c->optimizer_bytes != 0 && c->optimizer_bytes != 12)
+        return err_set (err, ST_NOFIT,
+                        "DeepSpeed's optimizer keeps 12 bytes a parameter, not %d; plan "
+                        "with --optimizer-bytes 12",
+                        c->optimizer_bytes);
+    return ST_OK;
+}
+
+/* ---- the file ---- */
+
+/* A fact as the member that the reader's table has for it. */
+static void say (json_t *root, const char *fact, json_t *value)
+{
+    char key[JOBS_KEY_MAX], *name = key;
+    json_t *at = root;
+
+    jobs_key_of (&jobs_deepspeed, fact, key);
+    for (char *dot; (dot = strchr (name, '.')); name = dot + 1) {
+        json_t *inner;
+
+        *dot = '\0';
+        if (!(inner = json_object_get (at, name)))
+            json_object_set_new (at, name, inner = json_object ());
+        at = inner;
+    }
+    json_object_set_new (at, name, value);
+}
+
+static json_t *config_json (const struct workload_plan *p)
+{
+    const struct workload_config *c = &p->config;
+    json_t *root = json_object ();
+
+    say (root, "global_batch", json_integer (p->job.global_batch));
+    say (root, "micro_batch", json_integer (c->micro_batch));
+    say (root, "accumulation", json_integer (workload_microbatches (&p->job, c)));
+    say (root, "zero", json_integer (c->zero));
+    say (root, "ds-bf16", json_boolean (p->job.precision == PREC_BF16));
+    say (root, "ds-fp16", json_boolean (p->job.precision == PREC_FP16));
+    if (c->deg.tp > 1)
+        say (root, "tp", json_integer (c->deg.tp));
+    if (c->deg.pp > 1)
+        say (root, "pp", json_integer (c->deg.pp));
+    if (c->deg.cp > 1) {
+        say (root, "dp", json_integer (c->deg.dp));
+        say (root, "cp", json_integer (c->deg.cp));
+    }
+    return root;
+}
+
+static void write_beside (const struct workload_plan *p, struct text *beside)
+{
+    const struct workload_config *c = &p->config;
+    char recompute[WORKLOAD_RECOMPUTE_TEXT];
+
+    text_add (beside,
+              "The file holds neither the model nor these, which the program sets:\n\n"
+              "    sequence       %d tokens\n    recomputation  %s\n",
+              p->job.seq, workload_recompute_text (c, recompute));
+    if (c->deg.pp > 1)
+        text_add (beside,
+                  "    pipeline       PipelineModule (num_stages=%d, "
+                  "partition_method=\"parameters\")\n",
+                  c->deg.pp);
+    if (c->deg.cp > 1)
+        text_add (beside,
+                  "    sequence parallelism by Ulysses' attention, which divides the "
+                  "heads by %d\n",
+                  c->deg.cp);
+}
+
+enum status jobs_deepspeed_write (const struct workload_plan *p, struct text *out,
+                                  struct text *beside, struct error *err)
+{
+    json_t *root;
+    char *text;
+
+    TRY (check (p, err));
+    root = config_json (p);
+    text = json_dumped (root, JSON_INDENT (2));
+    json_decref (root);
+    if (!text)
+        return err_nomem (err);
+    text_add (out, "%s\n", text);
+    free (text);
+    write_beside (p, beside);
+    return ST_OK;
+}

@@ -1,0 +1,91 @@
+/* Lists of layers in Megatron's words. */
+#include "jobs/jobs_private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define TIMES_MAX 4096
+
+/* A layout with its repeated parts, "Et|(tt|)*30L", written out; a letter's too, "t*3".
+ * @return false where it is none, or too long */
+static bool write_out (const char *s, struct text *out, int depth)
+{
+    for (; *s && out->len < JOBS_VALUE_MAX; s++) {
+        const char *close = *s == '(' ? strchr (s, ')') : s;
+        struct text part = {0};
+        long times = 1;
+        bool whole;
+
+        if (!close || depth > 1 || !strchr ("(ELtm|,", *s))
+            return false;
+        if (*s == '(')
+            text_add_mem (&part, s + 1, (size_t) (close - s) - 1);
+        else
+            text_add_mem (&part, s, 1);
+        s = close;
+        if (s[1] == '*') {
+            char *end;
+
+            times = strtol (s + 2, &end, 10);
+            s = end - 1;
+        }
+        for (whole = times >= 0 && times <= TIMES_MAX;
+             whole && times > 0 && out->len < JOBS_VALUE_MAX; times--)
+            if (*close == ')')
+                whole = write_out (text_str (&part), out, depth + 1);
+            else
+                text_add (out, "%s", text_str (&part));
+        text_free (&part);
+        if (!whole)
+            return false;
+    }
+    return *s == '\0' && !out->failed;
+}
+
+long jobs_layout (const char *s, struct text *bounds, long *layers)
+{
+    struct text whole = {0};
+    long parts = write_out (s, &whole, 0);
+
+    text_add (bounds, "0");
+    for (s = text_str (&whole); parts > 0 && *s; s++) {
+        *layers += *s == 't';
+        if (*s == '|') {
+            text_add (bounds, ", %ld", *layers);
+            parts++;
+        }
+    }
+    text_add (bounds, ", %ld", *layers);
+    text_free (&whole);
+    return parts;
+}
+
+bool jobs_frequency (const char *s, long *dense, long *sparse)
+{
+    while (*s) {
+        long zeros = 0, ones = 0, times = 1;
+        char *end;
+
+        s += strspn (s, "'\"( +");
+        if (*s++ != '[')
+            return false;
+        for (; *s && *s != ']'; s++) {
+            if (*s == '0' && ones > 0)
+                return false;
+            zeros += *s == '0';
+            ones += *s == '1';
+        }
+        s += *s == ']';
+        if (*s == '*') {
+            times = strtol (s + 1, &end, 10);
+            s = end;
+        }
+        if (times < 0 || times > 1 << 20 ||
+            (zeros > 0 && (*sparse > 0 || (ones > 0 && times > 1))))
+            return false;
+        *dense += zeros * times;
+        *sparse += ones * times;
+        s += strspn (s, "'\") ");
+    }
+    return *sparse > 0;
+}

@@ -1,0 +1,311 @@
+/* A plan's configuration, written as each framework's file and read again, is the same: over random
+ * plans.  What a framework cannot be told is refused, with what works. */
+#include "tests/lib/fixture.h"
+
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "calibrate/calibrate.h"
+#include "jobs/jobs.h"
+
+#define PLANS 1500
+#define COUNT_OF(ARRAY) ((int) (sizeof (ARRAY) / sizeof *(ARRAY)))
+
+/* ---- random plans ---- */
+
+static int power (struct rng *r, int most)
+{
+    return 1 << rng_below (r, most + 1);
+}
+
+static void draw_degrees (struct rng *r, const struct workload_model *m,
+                          struct workload_config *c)
+{
+    struct workload_degrees *d = &c->deg;
+
+    *d = (struct workload_degrees){.tp = power (r, 3),
+                                   .pp = power (r, 3),
+                                   .dp = power (r, 3),
+                                   .cp = power (r, rng_below (r, 2)),
+                                   .ep = 1,
+                                   .vpp = 1};
+    d->etp = m->experts > 0 && rng_below (r, 2) ? 1 : d->tp;
+    if (m->experts > 0)
+        d->ep = power (r, 4);
+    c->schedule = d->pp > 1 && rng_below (r, 2)
+                      ? (enum workload_schedule) rng_below (r, SCHEDULES)
+                      : SCHEDULE_1F1B;
+    d->vpp = c->schedule == SCHEDULE_INTERLEAVED ? 2 + rng_below (r, 2)
+                                                 : workload_default_vpp (c->schedule);
+}
+
+static void draw_recompute (struct rng *r, const struct workload_model *m,
+                            struct workload_config *c, int least)
+{
+    c->recompute = (enum workload_recompute) rng_below (r, 3);
+    c->recompute_layers =
+        c->recompute == RECOMPUTE_FULL && rng_below (r, 2) ? 1 + rng_below (r, least) : 0;
+    c->recompute_modules =
+        c->recompute == RECOMPUTE_SELECTIVE && rng_below (r, 2)
+            ? (unsigned) rng_below (r, 1 << WORKLOAD_MODULES) & workload_modules_of (m)
+            : 0;
+}
+
+/* As even as can be, then a few layers from one stage to another. */
+static void draw_layers (struct rng *r, const struct workload_plan *p, int *layers)
+{
+    int pp = p->config.deg.pp;
+
+    workload_layers_even (p->model.layers, pp, layers);
+    for (int moves = pp > 1 ? rng_below (r, 3) : 0; moves > 0; moves--) {
+        int from = rng_below (r, pp);
+
+        if (layers[from] > p->config.deg.vpp + 1) {
+            layers[from]--;
+            layers[rng_below (r, pp)]++;
+        }
+    }
+}
+
+static bool draw_plan (struct rng *r, struct workload_plan *p, int *layers)
+{
+    static const char *const models[] = {
+        "llama-3-8b", "llama-2-13b",        "mixtral-8x7b", "qwen3-30b-a3b",
+        "gpt3-6.7b",  "deepseek-v3",        "llama-3-70b",  "qwen2.5-7b",
+        "mistral-7b", "nemotron-nano-9b-v2"};
+    static const enum workload_precision precisions[] = {
+        PREC_BF16, PREC_BF16, PREC_BF16, PREC_FP16, PREC_FP8, PREC_FP32, PREC_FP4};
+    static const int bytes[] = {0, 0, 0, 0, 12, 10, 8, 6, 4};
+    struct workload_config *c = &p->config;
+
+    *p = (struct workload_plan){.layers_per_stage = layers};
+    p->model = *workload_preset_find (models[rng_below (r, COUNT_OF (models))]);
+    *c = (struct workload_config){.micro_batch = power (r, 2), .zero = rng_below (r, 4)};
+    draw_degrees (r, &p->model, c);
+    c->sequence_parallel = c->deg.tp > 1 && rng_below (r, 4);
+    c->optimizer_bytes = bytes[rng_below (r, COUNT_OF (bytes))];
+    draw_recompute (r, &p->model, c, p->model.layers / c->deg.pp);
+    p->job = (struct workload_job){.seq = 1024 * power (r, 3),
+                                   .precision =
+                                       precisions[rng_below (r, COUNT_OF (precisions))]};
+    p->job.global_batch = c->micro_batch * c->deg.dp * c->deg.pp * power (r, 3);
+    if (workload_config_check (&p->model, &p->job, c, NULL) != ST_OK ||
+        c->deg.pp * c->deg.vpp > p->model.layers)
+        return false;
+    draw_layers (r, p, layers);
+    return true;
+}
+
+/* ---- the frameworks ---- */
+
+static enum status write_megatron (const struct workload_plan *p, struct text *out,
+                                   struct text *beside, struct error *err)
+{
+    (void) beside;
+    return jobs_megatron_write (p, out, err);
+}
+
+static enum status write_nemo (const struct workload_plan *p, struct text *out,
+                               struct text *beside, struct error *err)
+{
+    (void) beside;
+    return jobs_nemo_write (p, out, err);
+}
+
+static const struct framework {
+    const char *file;
+    enum status (*write) (const struct workload_plan *, struct text *, struct text *,
+                          struct error *);
+    bool has_model, has_seq, has_recompute, exact; /* the model, all of it */
+    const char *framework;
+    int least; /* of PLANS: written */
+} frameworks[] = {
+    {"args", write_megatron, false, false, true, true, "megatron-lm", 300},
+    {"overrides.yaml", write_nemo, true, true, true, false, "megatron-bridge", 150},
+    {"job.toml", jobs_torchtitan_write, true, true, true, true, "torchtitan", 60},
+    {"ds_config.json", jobs_deepspeed_write, false, false, false, true, "deepspeed", 30},
+};
+
+/* ---- the same? ---- */
+
+#define SAME(A, B)                                                           \
+    do {                                                                     \
+        if ((A) != (B))                                                      \
+            fail_msg ("%s: %s is %g, %s %g\n%s", what, #A, (double) (A), #B, \
+                      (double) (B), written);                                \
+    } while (0)
+
+static unsigned modules_of (const struct workload_config *c)
+{
+    return c->recompute == RECOMPUTE_SELECTIVE && c->recompute_modules == 0
+               ? 1u << MODULE_CORE_ATTN
+               : c->recompute_modules;
+}
+
+static void same_config (const struct workload_plan *p, const struct calibrate_run *run,
+                         const struct framework *f, const char *what, const char *written)
+{
+    const struct workload_config *c = &p->config, *o = &run->config;
+    bool experts = p->model.experts > 0, alone = workload_dense_shards (&c->deg) == 1;
+    int bytes = c->optimizer_bytes == 12 ? 0 : c->optimizer_bytes;
+
+    SAME (c->deg.tp, o->deg.tp);
+    SAME (c->deg.pp, o->deg.pp);
+    SAME (c->deg.dp, o->deg.dp);
+    SAME (c->deg.cp, o->deg.cp);
+    SAME (c->deg.ep, o->deg.ep);
+    SAME (c->deg.vpp, o->deg.vpp);
+    if (experts)
+        SAME (c->deg.etp, o->deg.etp);
+    if (c->deg.pp > 1)
+        SAME (c->schedule, o->schedule);
+    SAME (c->micro_batch, o->micro_batch);
+    if (!alone || strcmp (f->framework, "torchtitan") != 0)
+        SAME (c->zero, o->zero);
+    SAME (c->sequence_parallel, o->sequence_parallel);
+    SAME (bytes, o->optimizer_bytes);
+    SAME (p->job.global_batch, run->job.global_batch);
+    SAME (p->job.seq, run->job.seq);
+    SAME (p->job.precision, run->job.precision);
+    if (f->has_recompute) {
+        SAME (c->recompute, o->recompute);
+        SAME (c->recompute_layers, o->recompute_layers);
+        SAME (modules_of (c), modules_of (o));
+    }
+    for (int i = 0; i < c->deg.pp && c->deg.vpp == 1; i++)
+        SAME (
+            p->layers_per_stage[i],
+            run->layers[(f->framework[0] == 'd' ? PARTITION_PARAMETERS : PARTITION_EVEN) *
+                            c->deg.pp +
+                        i]);
+}
+
+static void same_model (const struct workload_model *a, const struct workload_model *b,
+                        const char *what, const char *written)
+{
+    SAME (a->layers, b->layers);
+    SAME (a->hidden, b->hidden);
+    SAME (a->heads, b->heads);
+    SAME (a->kv_heads, b->kv_heads);
+    SAME (a->ffn, b->ffn);
+    SAME (a->vocab, b->vocab);
+    SAME (a->tied, b->tied);
+    SAME (a->gated_mlp, b->gated_mlp);
+    SAME (a->norm, b->norm);
+    SAME (a->experts, b->experts);
+    SAME (a->top_k, b->top_k);
+    SAME (a->expert_ffn, b->expert_ffn);
+    SAME (a->shared_ffn, b->shared_ffn);
+    SAME (a->dense_layers, b->dense_layers);
+    SAME (a->kv_rank, b->kv_rank);
+    CLOSE (workload_model_params (a), workload_model_params (b), 0.005);
+}
+
+/* ---- there and back ---- */
+
+static void write_file (const char *path, const char *text)
+{
+    FILE *f = fopen (path, "w");
+
+    assert_non_null (f);
+    fputs (text, f);
+    fclose (f);
+}
+
+static void read_back (const struct workload_plan *p, const struct framework *f,
+                       const char *path, const char *config, const char *written)
+{
+    const char *files[] = {path, config};
+    const struct jobs_given given = {.gpus = (int) workload_world (&p->config.deg),
+                                     .gpu = "h100-sxm5-80g",
+                                     .seq = f->has_seq ? 0 : p->job.seq};
+    bool beside = !f->has_model || p->model.pattern[0];
+    struct jobs jobs;
+    struct notes notes = {0};
+    struct error err = {""};
+    struct calibrate_runs runs;
+    struct text row = {0};
+    char what[256];
+
+    if (jobs_read (files, beside ? 2 : 1, &given, &jobs, &notes, &err) != ST_OK)
+        fail_msg ("%s: %s\n%s", f->file, err.text, written);
+    snprintf (what, sizeof what, "%s of %s", f->file, p->model.name);
+    if (jobs.n_unknown > 0)
+        fail_msg ("%s: %s is not known\n%s", what, jobs.unknown[0].key, written);
+    assert_int_equal (jobs.n, 1);
+    assert_string_equal (jobs_cell (&jobs.job[0], "framework"), f->framework);
+    jobs_header_text (&row);
+    ok (jobs_row_text (&jobs.job[0], &row, &err), &err);
+    if (calibrate_runs_parse ("row", text_str (&row), row.len, &runs, &err) != ST_OK)
+        fail_msg ("%s: %s\n%s", what, err.text, written);
+    same_config (p, &runs.run[0], f, what, written);
+    same_model (&p->model, f->exact || beside ? &jobs.job[0].model : &runs.run[0].model,
+                what, written);
+    calibrate_runs_release (&runs);
+    text_free (&row);
+    jobs_release (&jobs);
+    notes_free (&notes);
+}
+
+static bool there_and_back (const struct workload_plan *p, const struct framework *f,
+                            const char *dir)
+{
+    struct text out = {0}, beside = {0};
+    struct error err = {""};
+    enum status st = f->write (p, &out, &beside, &err);
+    char path[128], config[128];
+
+    if (st == ST_NOFIT) {
+        if (!strstr (err.text, "; plan") || out.len > 0)
+            fail_msg ("%s: \"%s\" says nothing that works, or it was written", f->file,
+                      err.text);
+    } else {
+        json_t *doc = workload_model_to_json (&p->model);
+        char *model = json_dumped (doc, 0);
+
+        ok (st, &err);
+        snprintf (path, sizeof path, "%s/%s", dir, f->file);
+        snprintf (config, sizeof config, "%s/config.json", dir);
+        write_file (path, text_str (&out));
+        write_file (config, model);
+        read_back (p, f, path, config, text_str (&out));
+        free (model);
+        json_decref (doc);
+    }
+    text_free (&out);
+    text_free (&beside);
+    return st == ST_OK;
+}
+
+static void reads_what_was_written (void **state)
+{
+    char dir[] = "/tmp/linkwise-back-XXXXXX", command[64];
+    struct rng r = seeded (26);
+    int written[sizeof frameworks / sizeof *frameworks] = {0}, layers[64];
+    (void) state;
+
+    assert_non_null (mkdtemp (dir));
+    for (int n = 0; n < PLANS;) {
+        struct workload_plan p;
+
+        if (!draw_plan (&r, &p, layers))
+            continue;
+        n++;
+        for (int i = 0; i < COUNT_OF (frameworks); i++)
+            written[i] += there_and_back (&p, &frameworks[i], dir);
+    }
+    for (int i = 0; i < COUNT_OF (frameworks); i++) {
+        print_message ("# %s: %d of %d\n", frameworks[i].file, written[i], PLANS);
+        assert_true (written[i] >= frameworks[i].least && written[i] < PLANS);
+    }
+    snprintf (command, sizeof command, "rm -r %s", dir);
+    assert_int_equal (system (command), 0);
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test (reads_what_was_written)};
+
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}

@@ -21,6 +21,7 @@ struct days_weather {
     double collisions; /* part of the measurements at half of the rate */
     double covered;    /* part of the links that a day measures */
     int failing; /* nodes whose network card falls to half, on some day; counters tell */
+    int late;    /* more of them, on the last day */
     int broken;  /* pairs that fall to 0.3, on some day; no counter tells */
 };
 
@@ -39,7 +40,7 @@ static inline double days_normal (struct rng *r)
     return sqrt (-2 * log (1 - rng_unit (r))) * cos (2 * M_PI * rng_unit (r));
 }
 
-/** @param[in] last  faults come on days 2 to last */
+/** @param[in] last  faults come on days 2 to last, the newest that is measured */
 static inline struct days days_begin (struct days_weather weather, int last,
                                       unsigned long seed)
 {
@@ -50,6 +51,8 @@ static inline struct days days_begin (struct days_weather weather, int last,
             d.rate[i][j] = 48 * exp (0.034 * days_normal (&d.rng));
     for (int k = 0; k < weather.failing; k++)
         d.fails[rng_below (&d.rng, DAYS_NODES)] = 2 + rng_below (&d.rng, last - 1);
+    for (int k = 0; k < weather.late; k++)
+        d.fails[rng_below (&d.rng, DAYS_NODES)] = last;
     for (int k = 0; k < weather.broken; k++)
         d.breaks[rng_below (&d.rng, DAYS_NODES)][rng_below (&d.rng, DAYS_NODES)] =
             2 + rng_below (&d.rng, last - 1);

@@ -15,7 +15,7 @@
 
 /* A link whose estimate is not its newest measurement. */
 struct finding {
-    int from, to;
+    int from, to, busy; /* measurements under load */
     double newest;
     struct history_estimate e;
 };
@@ -182,7 +182,7 @@ static void see_link (struct walk *w, int i, int j)
     const double *since = p->node[i] == p->node[j] ? w->inside : w->network;
     double now_s = (double) time (NULL);
     struct history_estimate e;
-    int n = 0;
+    int n = 0, busy = 0;
 
     if (isnan (p->bw[at]))
         return;
@@ -190,8 +190,10 @@ static void see_link (struct walk *w, int i, int j)
         const struct merge_source *s = &w->m->source[w->giver[k]];
         double rate = w->giver[k] < p->from[at] ? NAN : measured_rate (w, k, i, j);
 
-        if (!isnan (rate))
-            w->s[n++] = (struct history_sample){fmin (s->when, now_s), rate, s->busy};
+        if (isnan (rate))
+            continue;
+        w->s[n++] = (struct history_sample){fmin (s->when, now_s), rate, s->busy};
+        busy += s->busy;
     }
     if (n < 2)
         return;
@@ -200,7 +202,7 @@ static void see_link (struct walk *w, int i, int j)
     w->by[e.why]++;
     p->bw[at] = (float) e.rate;
     if (e.why != HISTORY_NEWEST)
-        keep_finding (w, (struct finding){i, j, w->s[n - 1].rate, e});
+        keep_finding (w, (struct finding){i, j, busy, w->s[n - 1].rate, e});
 }
 
 /* ---- what is told ---- */
@@ -208,19 +210,19 @@ static void see_link (struct walk *w, int i, int j)
 static json_t *list_findings (struct walk *w)
 {
     json_t *list = json_array ();
-    char from[TOPOLOGY_NAME_MAX + 12], to[TOPOLOGY_NAME_MAX + 12];
+    char from[MERGE_END_TEXT], to[MERGE_END_TEXT];
 
     qsort (w->found, (size_t) w->n_found, sizeof *w->found, by_change);
     for (int k = 0; k < w->n_found && k < LISTED_MAX; k++) {
         const struct finding *f = &w->found[k];
 
         json_array_append_new (
-            list, json_pack ("{s:s, s:s, s:s, s:f, s:f, s:i, s:f}", "from",
+            list, json_pack ("{s:s, s:s, s:s, s:f, s:f, s:i, s:f, s:i}", "from",
                              merge_end_text (w->m, w->p, f->from, from), "to",
                              merge_end_text (w->m, w->p, f->to, to), "why",
                              history_why_text (f->e.why), "gb_per_s", f->e.rate,
                              "newest_gb_per_s", f->newest, "measurements", f->e.samples,
-                             "age_days", f->e.age_s / DAY_S));
+                             "age_days", f->e.age_s / DAY_S, "busy", f->busy));
     }
     return list;
 }

@@ -214,22 +214,9 @@ static void put_source (const struct merge *m, struct merge_planes *p, int k,
         forget_failed (m, p, k);
 }
 
-const char *merge_end_text (const struct merge *m, const struct merge_planes *p, int end,
-                            char buf[TOPOLOGY_NAME_MAX + 12])
-{
-    const char *name = merge_name_of (m, p->node[end]);
-
-    if (p->over_gpus)
-        snprintf (buf, TOPOLOGY_NAME_MAX + 12, "%s:%d", name,
-                  end - p->first[p->node[end]]);
-    else
-        snprintf (buf, TOPOLOGY_NAME_MAX + 12, "%s", name);
-    return buf;
-}
-
 static void note_conflicts (const struct merge *m, const struct merge_planes *p)
 {
-    char from[TOPOLOGY_NAME_MAX + 12], to[TOPOLOGY_NAME_MAX + 12];
+    char from[MERGE_END_TEXT], to[MERGE_END_TEXT];
 
     if (p->conflicts > 0)
         notes_add (

@@ -3,6 +3,7 @@
 #define TOPOLOGY_MERGE_PRIVATE_H
 
 #include <math.h>
+#include <stdio.h>
 
 #include "base/json.h"
 #include "topology/edit/edit.h"
@@ -96,9 +97,20 @@ struct merge_planes {
 
 /** The links between nodes into `links.inter` or `links.gpu`. */
 enum status merge_between (struct merge *m, json_t *links);
-/** "n1" or "n1:3". */
-const char *merge_end_text (const struct merge *m, const struct merge_planes *p, int end,
-                            char buf[TOPOLOGY_NAME_MAX + 12]);
+/** An endpoint in words: "n1" or "n1:3". */
+#define MERGE_END_TEXT (TOPOLOGY_NAME_MAX + 12)
+static inline const char *merge_end_text (const struct merge *m,
+                                          const struct merge_planes *p, int end,
+                                          char buf[MERGE_END_TEXT])
+{
+    const char *name = merge_name_of (m, p->node[end]);
+
+    if (p->over_gpus)
+        snprintf (buf, MERGE_END_TEXT, "%s:%d", name, end - p->first[p->node[end]]);
+    else
+        snprintf (buf, MERGE_END_TEXT, "%s", name);
+    return buf;
+}
 
 /** What counters accuse: `m->accused` is filled. */
 enum status merge_counters (struct merge *m);

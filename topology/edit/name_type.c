@@ -76,10 +76,12 @@ enum status topology_rename_node (json_t *doc, const char *name, struct error *e
            *counters = json_object_get (measured, "counters");
     size_t i;
 
-    json_array_foreach (counters, i, end) if (json_object_get (end, "nod"
-                                                                    "e")) return err_set (
-        err, ST_USAGE, "--name: the file names the nodes of its counters itself: \"%s\"",
-        json_member_text (end, "node"));
+    json_array_foreach (counters, i, end) if (
+        json_object_get (end, "nod"
+                              "e")) return err_set (err, ST_USAGE,
+                                                    "--name: the file names the nodes of "
+                                                    "its counters itself: \"%s\"",
+                                                    json_member_text (end, "node"));
     json_array_foreach (counters, i, end)
         json_object_set_new (end, "node", json_string (name));
     if (json_array_size (counters) > 0 && json_array_size (nodes) == 0)

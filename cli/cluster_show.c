@@ -280,6 +280,7 @@ static enum status print_json (const struct topology_cluster *c,
                                const struct topology_stats *s,
                                const struct topology_totals *t, struct error *err)
 {
+    static const char *const kept[] = {"accused", "history"};
     json_t *doc = json_pack ("{s:i}", "version", 1);
 
     json_object_update_new (doc, topology_stats_json (c, s));
@@ -297,6 +298,9 @@ static enum status print_json (const struct topology_cluster *c,
                                         t->highest_bytes_per_s / UNITS_GB, "min_from",
                                         c->node[t->lowest_from].name, "min_to",
                                         c->node[t->lowest_to].name));
+    for (size_t k = 0; k < sizeof kept / sizeof *kept; k++)
+        json_object_set (doc, kept[k],
+                         json_object_get (json_object_get (c->doc, "measured"), kept[k]));
     if (estimates_of (c))
         json_object_set (doc, "estimates", (json_t *) estimates_of (c));
     return cli_print_json (doc, err);

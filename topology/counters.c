@@ -1,7 +1,7 @@
 /* What counters accuse a link of.
  *
- * - Symbol errors, recoveries and bad packets: 10 is what ibqueryerrors lets pass without a
- *   word (its manual page, /etc/infiniband-diags/error_thresholds).
+ * - Symbol errors and recoveries: 10 is the threshold in the example of ibqueryerrors' manual
+ *   page (/etc/infiniband-diags/error_thresholds); bad packets are taken to be alike.
  * - A link that went down once: so it does when its node boots.
  * - NVLink replays and recoveries: DCGM calls one of them a failure; checksum errors matter
  *   from 100 a second (DCGM, DcgmGPUHardwareLimits.h).

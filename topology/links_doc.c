@@ -10,13 +10,15 @@
 #include "base/json.h"
 #include "topology/topology.h"
 
+#define TIME_MAX_S 2.5e11 /* years of four digits */
+
 json_t *topology_links_time (double seconds)
 {
-    time_t at = (time_t) seconds;
+    time_t at = fabs (seconds) < TIME_MAX_S ? (time_t) seconds : 0;
     struct tm utc;
     char when[32];
 
-    if (!gmtime_r (&at, &utc) ||
+    if (at == 0 || !gmtime_r (&at, &utc) ||
         !strftime (when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &utc))
         return json_null ();
     return json_string (when);

@@ -17,8 +17,8 @@
  *  @return a new reference, or NULL when out of memory */
 json_t *topology_links_doc_create (const char *tool);
 
-/** A time since 1970 as files have it, "2025-01-31T12:00:00Z"; and the present one.  New
- *  references. */
+/** A time since 1970 as files have it, "2025-01-31T12:00:00Z", null where it is none; and
+ *  the present one.  New references. */
 json_t *topology_links_time (double seconds);
 json_t *topology_links_now (void);
 /** Seconds since 1970 of such a time, or of a number; NaN otherwise. */

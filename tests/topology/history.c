@@ -268,6 +268,55 @@ static void load_and_failures (void **state)
     forget ();
 }
 
+/* Two nodes of two GPUs, linked one by one: a:0 -> a:1 and a:0 -> b:0, the rest 30. */
+static void write_gpus (int day, double inside, double between)
+{
+    char text[1024];
+
+    snprintf (text, sizeof text,
+              "{\"version\":1,\"nodes\":[{\"name\":\"a\",\"gpus\":2,\"gpu_type\":\"t4\","
+              "\"gpu_uuid\":[\"GPU-a\",\"GPU-b\"],\"gpu_nic\":[\"mlx5_0\",\"mlx5_1\"]},"
+              "{\"name\":\"b\",\"gpus\":2,\"gpu_type\":\"t4\"}],\"links\":{\"gpu\":{"
+              "\"bandwidth_gb_per_s\":[[null,%g,%g,30],[30,null,%g,30],[30,30,null,30],"
+              "[30,30,30,null]],\"latency_us\":9}},"
+              "\"measured\":{\"when\":\"2026-03-%02dT00:00:00Z\"}}",
+              inside, between, between, day);
+    write_next (text);
+}
+
+static double gpu_rate (const json_t *doc, size_t i, size_t j)
+{
+    const json_t *m = json_object_get (
+        json_object_get (json_object_get (doc, "links"), "gpu"), "bandwidth_gb_per_s");
+
+    return json_number_value (json_array_get (json_array_get (m, i), j));
+}
+
+/* An NVLink accuses its GPU's links inside, a card those of its GPU to other nodes. */
+static void single_gpus (void **state)
+{
+    struct error err = {""};
+    json_t *doc;
+    (void) state;
+
+    for (int day = 1; day <= 4; day++)
+        write_gpus (day, 100, 30);
+    write_gpus (5, 40, 10);
+    write_counters (4, "{\"uuid\":\"GPU-a\",\"counts\":{\"nvlink_replay\":0}},"
+                       "{\"node\":\"a\",\"port\":\"mlx5_1/1\",\"counts\":{"
+                       "\"link_downed\":0}}");
+    write_counters (5, "{\"uuid\":\"GPU-a\",\"counts\":{\"nvlink_replay\":1}},"
+                       "{\"node\":\"a\",\"port\":\"mlx5_1/1\",\"counts\":{"
+                       "\"link_downed\":3}}");
+    ok (merge_all (7, &doc, &err), &err);
+    CLOSE (gpu_rate (doc, 0, 1), 40.0, 1e-6); /* inside: accused */
+    CLOSE (gpu_rate (doc, 0, 2), 30.0, 1e-6); /* mlx5_0 is not */
+    CLOSE (gpu_rate (doc, 1, 2), 10.0, 1e-6); /* mlx5_1 is */
+    assert_true (noted ("accuse the links of a:0"));
+    json_decref (doc);
+    forget ();
+}
+
 static void refused (const char *words)
 {
     struct error err = {""};
@@ -313,7 +362,8 @@ int main (void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (estimates),          cmocka_unit_test (invariance),
         cmocka_unit_test (collision_or_fault), cmocka_unit_test (reset_and_congestion),
-        cmocka_unit_test (load_and_failures),  cmocka_unit_test (bad_input)};
+        cmocka_unit_test (load_and_failures),  cmocka_unit_test (single_gpus),
+        cmocka_unit_test (bad_input)};
 
     return cmocka_run_group_tests (tests, start, end);
 }

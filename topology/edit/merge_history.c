@@ -11,7 +11,8 @@
 #include "topology/topology_private.h"
 
 #define DAY_S 86400.0
-#define LISTED_MAX 256 /* links in the document, the ones that changed most */
+#define ENDS_LINKS_MIN 6 /* directed links of an end that are enough to judge it */
+#define LISTED_MAX 256   /* links in the document, the ones that changed most */
 
 /* A link whose estimate is not its newest measurement. */
 struct finding {
@@ -25,7 +26,8 @@ struct walk {
     struct merge_planes *p;
     int *giver; /* [givers] sources that give links, by time */
     int givers;
-    int *at; /* [givers * n_nodes] their node of each merged one, -1: none */
+    int *at;         /* [givers * n_nodes] their node of each merged one, -1: none */
+    int *low, *seen; /* [p->n] links to other nodes: low now, and all */
     double *network, *inside;        /* [p->n] since when counters accuse; NaN: never */
     struct history_sample *s, *work; /* [givers], [2 * givers] */
     struct finding *found;           /* [n_found <= 2 * LISTED_MAX] */
@@ -175,17 +177,17 @@ static void keep_finding (struct walk *w, struct finding f)
     w->found[w->n_found++] = f;
 }
 
-static void see_link (struct walk *w, int i, int j)
+/* What a link's measurements come to; false: it has fewer than two. */
+static bool estimate (struct walk *w, int i, int j, struct finding *f)
 {
     struct merge_planes *p = w->p;
     size_t at = (size_t) i * (size_t) p->n + (size_t) j;
     const double *since = p->node[i] == p->node[j] ? w->inside : w->network;
-    double now_s = (double) time (NULL);
-    struct history_estimate e;
+    double now_s = (double) time (NULL), accused_s = fmin (since[i], since[j]);
     int n = 0, busy = 0;
 
     if (isnan (p->bw[at]))
-        return;
+        return false;
     for (int k = 0; k < w->givers; k++) {
         const struct merge_source *s = &w->m->source[w->giver[k]];
         double rate = w->giver[k] < p->from[at] ? NAN : measured_rate (w, k, i, j);
@@ -196,13 +198,51 @@ static void see_link (struct walk *w, int i, int j)
         busy += s->busy;
     }
     if (n < 2)
-        return;
-    e = history_estimate (w->s, n, w->m->half_life_s, fmin (since[i], since[j]), w->work);
-    w->links++;
-    w->by[e.why]++;
-    p->bw[at] = (float) e.rate;
-    if (e.why != HISTORY_NEWEST)
-        keep_finding (w, (struct finding){i, j, busy, w->s[n - 1].rate, e});
+        return false;
+    *f = (struct finding){
+        i, j, busy, w->s[n - 1].rate,
+        history_estimate (w->s, n, w->m->half_life_s, accused_s, w->work)};
+    if (isinf (accused_s) && f->e.why == HISTORY_ACCUSED)
+        f->e.why = HISTORY_CHANGED;
+    return true;
+}
+
+/* Other traffic does not slow most links of one end at once: then the newest are believed. */
+static void find_slow_ends (struct walk *w)
+{
+    struct merge_planes *p = w->p;
+    struct finding f;
+
+    for (int i = 0; i < p->n; i++)
+        for (int j = 0; j < p->n; j++) {
+            if (p->node[i] == p->node[j] || !estimate (w, i, j, &f))
+                continue;
+            w->seen[i]++;
+            w->seen[j]++;
+            w->low[i] += f.e.why == HISTORY_COLLISION;
+            w->low[j] += f.e.why == HISTORY_COLLISION;
+        }
+    for (int i = 0; i < p->n; i++)
+        if (w->seen[i] >= ENDS_LINKS_MIN && 2 * w->low[i] > w->seen[i] &&
+            isnan (w->network[i]))
+            w->network[i] = INFINITY;
+}
+
+static void see_links (struct walk *w)
+{
+    struct merge_planes *p = w->p;
+    struct finding f;
+
+    for (int i = 0; i < p->n; i++)
+        for (int j = 0; j < p->n; j++) {
+            if (i == j || !estimate (w, i, j, &f))
+                continue;
+            w->links++;
+            w->by[f.e.why]++;
+            p->bw[(size_t) i * (size_t) p->n + (size_t) j] = (float) f.e.rate;
+            if (f.e.why != HISTORY_NEWEST)
+                keep_finding (w, f);
+        }
 }
 
 /* ---- what is told ---- */
@@ -256,27 +296,30 @@ enum status merge_history (struct merge *m, struct merge_planes *p)
                      .p = p,
                      .giver = calloc (n, sizeof *w.giver),
                      .at = calloc (n * ((size_t) m->n_nodes + 1), sizeof *w.at),
+                     .low = calloc (ends, sizeof *w.low),
+                     .seen = calloc (ends, sizeof *w.seen),
                      .network = calloc (ends, sizeof *w.network),
                      .inside = calloc (ends, sizeof *w.inside),
                      .s = calloc (n, sizeof *w.s),
                      .work = calloc (2 * n, sizeof *w.work),
                      .found = calloc (2 * LISTED_MAX + 1, sizeof *w.found)};
-    enum status st = w.giver && w.at && w.network && w.inside && w.s && w.work && w.found
+    enum status st = w.giver && w.at && w.low && w.seen && w.network && w.inside && w.s &&
+                             w.work && w.found
                          ? ST_OK
                          : err_nomem (m->err);
 
     if (st == ST_OK && m->half_life_s > 0 && find_givers (&w)) {
         find_nodes (&w);
         find_accused (&w);
-        for (int i = 0; i < p->n; i++)
-            for (int j = 0; j < p->n; j++)
-                if (i != j)
-                    see_link (&w, i, j);
+        find_slow_ends (&w);
+        see_links (&w);
         if (w.links > 0)
             tell (&w);
     }
     free (w.giver);
     free (w.at);
+    free (w.low);
+    free (w.seen);
     free (w.network);
     free (w.inside);
     free (w.s);

@@ -251,13 +251,13 @@ mutants:
 	@CC='$(CC)' LIBS='$(OUR_LDFLAGS) $(LDFLAGS) $(LIBS)' LDFLAGS='$(LDFLAGS)' SLOW='$(SLOW)' perl bench/mutants.pl $(N) $(SEED) $(T)
 
 bench: bench-plans $(BENCH)
-	@for b in speed annealer planted cluster probe; do $B/bench/$$b || exit; done
+	@for b in speed annealer planted cluster probe history; do $B/bench/$$b || exit; done
 bench-plans: $B/linkwise $(BENCH)
 	@$B/bench/plans $B/linkwise
 
 # PARTS="accuracy plans" measures these alone.
 results: $B/linkwise $(addprefix $B/bench/,accuracy accuracy_times accuracy_sources accuracy_links speed annealer planted cluster \
-         probe plans)
+         probe history plans)
 	@BUILD='$B' RUNS='$(RUNS)' PARTS='$(PARTS)' CC='$(CC)' CFLAGS='$(CFLAGS)' sh bench/results.sh
 
 info:

@@ -6,10 +6,10 @@
 #     make results RUNS=DIR PARTS="accuracy links plans"   some; the others are named as not run
 #
 # Parts: accuracy, times, sources and links, which need RUNS, a folder of runs files; planted,
-# annealer, speed, plans, cluster, probe.  The page says nothing of hosts and folders.
+# annealer, speed, plans, cluster, probe, history.  The page says nothing of hosts and folders.
 set -eu
 build=${BUILD:-build} runs=${RUNS:-} out=bench/RESULTS.md
-parts=${PARTS:-accuracy times sources links plans planted annealer speed cluster probe}
+parts=${PARTS:-accuracy times sources links plans planted annealer speed cluster probe history}
 tmp=$(mktemp "${TMPDIR:-/tmp}/linkwise-results.XXXXXX")
 trap 'rm -f "$tmp" "$tmp.table"' EXIT
 
@@ -82,6 +82,9 @@ part cluster "Loading large clusters" "$build/bench/cluster" \
 part probe "bwprobe's schedule, simulated" "$build/bench/probe" \
     "What a budget sees of a large cluster, and what a plan loses that was made from a part." \
     "$build/bench/probe"
+part history "Thirty days of measurements" "$build/bench/history" \
+    "What plans lose on the next day that were made from the newest file, or from all." \
+    "$build/bench/history"
 mv "$tmp" "$out"
 chmod 644 "$out"
 echo "written: $out" >&2

@@ -8,18 +8,21 @@
 
 #include "base/file.h"
 #include "topology/edit/edit.h"
+#include "topology/links_doc.h"
 #include "topology/machine/import.h"
 #include "topology/measured/links_import.h"
 
 struct edit_input {
     struct cli_list list; /* arguments */
     const char *out, *gpu_type, *format, *name, *reason;
-    bool back;
+    double half_life_days, when_s;
+    bool back, busy;
     int seed, epoch;
     struct topology_synth synth;
 };
 
 #define INPUT struct edit_input
+#define DAY_S 86400.0
 
 /* The last in --help. */
 #define OUTPUT                                                                      \
@@ -56,6 +59,10 @@ static enum status end (const struct edit_input *in, enum status st,
 static const struct cli_option merge_options[] = {
     {"gpu-type", 0, "TYPE", "type of the GPUs, for nodes without one in any file",
      CLI_TEXT (gpu_type)},
+    {"half-life", 0, "DAYS",
+     "measurements of one link count half as much after it (default 7); 0: the newest "
+     "alone holds",
+     CLI_FROM_0 (half_life_days, 36500), .usual = "7"},
     {OUTPUT},
     {0}};
 
@@ -63,8 +70,8 @@ static enum status merge (void *input, struct notes *notes, struct error *err)
 {
     const struct edit_input *in = input;
     struct topology_document d = {0};
-    enum status st =
-        topology_merge (in->list.arg, in->list.n, in->gpu_type, &d, notes, err);
+    enum status st = topology_merge (in->list.arg, in->list.n, in->gpu_type,
+                                     in->half_life_days * DAY_S, &d, notes, err);
     return end (in, st, &d, err);
 }
 
@@ -124,6 +131,21 @@ static void take_name (const struct cli_option *o, const char *given, void *valu
     *(const char **) value = given;
 }
 
+static void take_when (const struct cli_option *o, const char *given, void *value,
+                       struct argp_state *state)
+{
+    json_t *text = json_string (given);
+    double seconds = topology_links_seconds (text);
+
+    (void) o;
+    json_decref (text);
+    if (!(seconds > 0))
+        argp_error (
+            state, "--when: expected a time in UTC as 2025-01-31T12:00:00Z, found \"%s\"",
+            given);
+    *(double *) value = seconds;
+}
+
 static const struct cli_option import_options[] = {
     {"format", 0, "NAME", "format of FILE (default auto)", CLI_TEXT (format),
      .usual = "auto"},
@@ -131,6 +153,12 @@ static const struct cli_option import_options[] = {
      CLI_TAKEN (take_name, const char *, name)},
     {"gpu-type", 0, "TYPE", "type of the GPUs, for nodes without one",
      CLI_TEXT (gpu_type)},
+    {"when", 0, "TIME",
+     "when it was measured, in UTC, as 2025-01-31T12:00:00Z (default: what FILE says, or "
+     "now)",
+     CLI_TAKEN (take_when, double, when_s)},
+    {"under-load", 0, NULL,
+     "it was measured beside other traffic: links reach at least this", CLI_FLAG (busy)},
     {OUTPUT},
     {0}};
 
@@ -141,6 +169,10 @@ static enum status import (void *input, struct notes *notes, struct error *err)
     enum status st = read_other (in, &d.doc, notes, err);
     if (st == ST_OK && in->name)
         st = topology_rename_node (d.doc, in->name, err);
+    else if (st == ST_OK)
+        st = topology_counters_named (d.doc, file_title (in->list.arg[0]), err);
+    if (st == ST_OK)
+        topology_set_measured (d.doc, in->when_s, in->busy);
     if (st == ST_OK && in->gpu_type)
         st = topology_name_type (d.doc, in->gpu_type, err);
     return end (in, st, &d, err);

@@ -19,6 +19,7 @@ struct show_input {
 };
 
 #define INPUT struct show_input
+#define FINDINGS_MAX 10 /* that are printed; the file has more */
 
 /* ---- tables ---- */
 
@@ -155,6 +156,41 @@ static void print_estimates (const struct topology_cluster *c,
     }
 }
 
+/* What counters accuse, and what several measurements of one link came to. */
+static void print_history (const struct topology_cluster *c)
+{
+    const json_t *measured = json_object_get (c->doc, "measured"),
+                 *history = json_object_get (measured, "history"), *one;
+    size_t i;
+
+    json_array_foreach (json_object_get (measured, "accused"), i, one)
+    {
+        const char *node = json_member_text (one, "node"),
+                   *port = json_member_text (one, "port"),
+                   *counter = json_member_text (one, "counter"),
+                   *since = json_member_text (one, "since");
+
+        if (node && counter)
+            cli_print ("counters accuse %s%s%s: %s grew by %.0f since %s\n", node,
+                       port ? " " : "", port ? port : "", counter, number (one, "grew"),
+                       since ? since : "?");
+    }
+    json_array_foreach (json_object_get (history, "findings"), i, one)
+    {
+        const char *from = json_member_text (one, "from"),
+                   *to = json_member_text (one, "to"),
+                   *why = json_member_text (one, "why");
+
+        if (from && to && why && i < FINDINGS_MAX)
+            cli_print (
+                "history: %s -> %s is %.4g GB/s (%s; the newest of %.0f measurements "
+                "is %.4g, %.0f are under load, the age is %.3g days)\n",
+                from, to, number (one, "gb_per_s"), why, number (one, "measurements"),
+                number (one, "newest_gb_per_s"), number (one, "busy"),
+                number (one, "age_days"));
+    }
+}
+
 static void print_worst (const struct topology_cluster *c, const struct topology_stats *s)
 {
     struct table *t =
@@ -244,6 +280,7 @@ static enum status print_json (const struct topology_cluster *c,
                                const struct topology_stats *s,
                                const struct topology_totals *t, struct error *err)
 {
+    static const char *const kept[] = {"accused", "history"};
     json_t *doc = json_pack ("{s:i}", "version", 1);
 
     json_object_update_new (doc, topology_stats_json (c, s));
@@ -261,6 +298,9 @@ static enum status print_json (const struct topology_cluster *c,
                                         t->highest_bytes_per_s / UNITS_GB, "min_from",
                                         c->node[t->lowest_from].name, "min_to",
                                         c->node[t->lowest_to].name));
+    for (size_t k = 0; k < sizeof kept / sizeof *kept; k++)
+        json_object_set (doc, kept[k],
+                         json_object_get (json_object_get (c->doc, "measured"), kept[k]));
     if (estimates_of (c))
         json_object_set (doc, "estimates", (json_t *) estimates_of (c));
     return cli_print_json (doc, err);
@@ -301,6 +341,7 @@ static enum status show (void *input, struct notes *notes, struct error *err)
             if (cli_nominal (c))
                 cli_print ("links %s are nominal: not measured\n", cli_nominal (c));
             print_estimates (c, &s);
+            print_history (c);
         }
         if (s.n_worst > 0)
             print_worst (c, &s);

@@ -10,15 +10,35 @@
 #include "base/json.h"
 #include "topology/topology.h"
 
-json_t *topology_links_now (void)
+#define TIME_MAX_S 2.5e11 /* years of four digits */
+
+json_t *topology_links_time (double seconds)
 {
-    time_t now = time (NULL);
+    time_t at = fabs (seconds) < TIME_MAX_S ? (time_t) seconds : 0;
     struct tm utc;
     char when[32];
 
-    gmtime_r (&now, &utc);
-    strftime (when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &utc);
+    if (at == 0 || !gmtime_r (&at, &utc) ||
+        !strftime (when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &utc))
+        return json_null ();
     return json_string (when);
+}
+
+json_t *topology_links_now (void)
+{
+    return topology_links_time ((double) time (NULL));
+}
+
+double topology_links_seconds (const json_t *when)
+{
+    struct tm t = {0};
+    const char *s = json_string_value (when), *rest = NULL;
+
+    if (json_is_number (when))
+        return json_number_value (when);
+    if (s)
+        rest = strptime (s, "%Y-%m-%dT%H:%M:%S", &t);
+    return rest ? (double) timegm (&t) : NAN;
 }
 
 json_t *topology_links_doc_create (const char *tool)

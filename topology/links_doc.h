@@ -17,8 +17,12 @@
  *  @return a new reference, or NULL when out of memory */
 json_t *topology_links_doc_create (const char *tool);
 
-/** The time as files have it, "2025-01-31T12:00:00Z".  A new reference. */
+/** A time since 1970 as files have it, "2025-01-31T12:00:00Z", null where it is none; and
+ *  the present one.  New references. */
+json_t *topology_links_time (double seconds);
 json_t *topology_links_now (void);
+/** Seconds since 1970 of such a time, or of a number; NaN otherwise. */
+double topology_links_seconds (const json_t *when);
 
 /** Append a node.
  *  @param[in] gpu_type  NULL when not known

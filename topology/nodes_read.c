@@ -301,6 +301,14 @@ static enum status number_switches (struct reader *r)
     return ST_OK;
 }
 
+static bool has_counters (const struct json_at *root)
+{
+    struct json_at measured = json_key (root, "measured"),
+                   counters = json_key (&measured, "counters");
+
+    return json_array_size (counters.v) > 0;
+}
+
 enum status topology_nodes_read (struct reader *r, const struct json_at *root)
 {
     struct topology_cluster *c = r->c;
@@ -308,8 +316,9 @@ enum status topology_nodes_read (struct reader *r, const struct json_at *root)
     size_t n;
 
     TRY (json_want_array (&nodes, &n, r->err));
-    /* A file may be about GPU types alone. */
-    if ((n == 0 && !(r->partial && c->n_types > 0)) || n > NODES_MAX)
+    /* A file may be about GPU types or counters alone. */
+    if ((n == 0 && !(r->partial && (c->n_types > 0 || has_counters (root)))) ||
+        n > NODES_MAX)
         return json_fail (&nodes, r->err, "1 to 1048576 nodes");
     if (!(c->node = calloc (n + 1, sizeof *c->node)))
         return err_nomem (r->err);

@@ -103,6 +103,30 @@ expect 1 "no links between" "no file gives the links between the nodes" $L clust
 result $? "nothing was written for what was refused"
 expect 0 "nodes with different numbers of GPUs" "2 nodes, 3 GPUs" $L cluster merge <(echo '{"version":1,"nodes":[{"name":"x","gpus":2,"gpu_type":"l4"},{"name":"y","gpus":1,"gpu_type":"t4"}],"links":{"inter":{"bandwidth_gb_per_s":3,"latency_us":9}}}') -o "$T/d.json"
 
+# ---- what the fabric already knows ----
+day() { # DAY RATE
+    printf 'src,dst,gb_per_s\na,b,%s\nb,a,20\n' "$2" >"$T/day.csv"
+    $L cluster import "$T/day.csv" --when "2026-03-0$1T00:00:00Z" --gpu-type t4 -o "$T/day$1.json" >"$T/said" 2>&1
+}
+day 1 20; day 2 21; day 3 20; day 4 9
+expect 0 "one low measurement is a collision" "1 were slow by a collision" $L cluster merge "$T"/day?.json -o "$T/week.json"
+flat "$T/week.json" >"$T/flat"
+has "and changes nothing" "$T/flat" '"bandwidth_gb_per_s":\[\[null,20.0\],\[20.0,null\]\]'
+expect 0 "show tells it" "^history: a -> b is 20 GB/s .collision; the newest of 4 measurements is 9" $L cluster show "$T/week.json"
+expect 0 "in JSON" '"why": ?"collision"' $L cluster show "$T/week.json" --json
+$L cluster merge --half-life 0 "$T"/day?.json -o "$T/newest.json" >"$T/said" 2>&1
+flat "$T/newest.json" >"$T/flat"
+has "but for the newest alone" "$T/flat" '\[\[null,9.0\],\[20.0,null\]\]'
+for n in 3 400; do
+    printf '# Port extended counters: Lid 7 port 1 (CapMask: 0x5300)\nPortSelect:....1\nSymbolErrorCounter:....%s\n' $n >"$T/pq"
+    $L cluster import "$T/pq" --name a --when "2026-03-0$((n > 3 ? 4 : 3))T00:00:00Z" -o "$T/pq$n.json" >"$T/said" 2>&1
+done
+expect 0 "counters tell it from a fault" "counters accuse the links of a .lid 7 port 1.: symbol_error grew by 397" $L cluster merge "$T"/day?.json "$T"/pq*.json -o "$T/week.json"
+expect 0 "in the picture too" "^history: a -> b is 9 GB/s .accused" $L cluster show "$T/week.json"
+expect 2 "counters of nobody's" "expected the host of its counters, found none: give --name NODE" $L cluster import "$T/pq" -o "$T/no.json"
+expect 2 "a time that is none" "when: expected a time in UTC as 2025-01-31T12:00:00Z, found .yesterday" $L cluster import "$T/pq" --when yesterday -o "$T/no.json"
+expect 2 "a half-life below 0" "half-life" $L cluster merge --half-life -1 "$T/day1.json" -o "$T/no.json"
+
 # ---- drained things ----
 $L cluster synth calm --nodes 6 -o "$T/six.json" >/dev/null
 cp "$T/six.json" "$T/before.json"

@@ -31,6 +31,20 @@ $L cluster layers llama-2-7b "$T/layers.csv" --gpu h100-sxm5-80g --seq 4096 -o "
 valid cluster "$T/layers.json" "a GPU type by layer times"
 $L cluster merge examples/clusters/h100-17.json "$T/layers.json" -o "$T/measured.json" >"$T/why" 2>&1
 valid cluster "$T/measured.json" "a cluster with it"
+for day in 1 2 3; do
+    printf 'src,dst,gb_per_s\na,b,%s\nb,a,20\n' $((27 - day * 6)) >"$T/day.csv"
+    $L cluster import "$T/day.csv" --under-load --when "2026-03-0${day}T00:00:00Z" -o "$T/day$day.json" --gpu-type t4 >"$T/why" 2>&1
+    printf 'GPU 0: x (UUID: GPU-a)\nLink 0: Replay Errors: %s\n' $day >"$T/nv"
+    $L cluster import "$T/nv" --name a --when "2026-03-0${day}T00:00:00Z" -o "$T/nv$day.json" >"$T/why" 2>&1
+done
+valid links "$T/day1.json" "links measured under load"
+valid links "$T/nv1.json" "counters"
+$L cluster merge "$T"/day?.json "$T"/nv?.json -o "$T/history.json" >"$T/why" 2>&1
+valid cluster "$T/history.json" "a cluster with a history"
+grep -q '"accused"' "$T/history.json" && grep -q '"why": "busy"' "$T/history.json"
+result $? "which tells why, and what counters accuse" "$T/history.json"
+$L cluster show "$T/history.json" --json >"$T/show.json"
+valid cluster-show "$T/show.json" "cluster show with a history"
 $L time "$T/measured.json" llama-2-7b --seq 4096 --global-batch 136 --json >"$T/on.json"
 valid estimate "$T/on.json" "time on it"
 $L check "$T/plan.json" --json >"$T/check.json"

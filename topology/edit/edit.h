@@ -78,9 +78,20 @@ enum status topology_document_read (const char *arg, const char *out,
  */
 enum status topology_name_type (json_t *doc, const char *type, struct error *err);
 
-/** Rename the only node of a document, also where its measurements name it.
- *  @return ST_OK; ST_USAGE when it has several */
+/** Rename the only node of a document, also where its measurements name it; or name the node
+ *  of counters that do not say whose they are.
+ *  @return ST_OK; ST_USAGE when it has several, or when its counters name theirs */
 enum status topology_rename_node (json_t *doc, const char *name, struct error *err);
+
+/** Are the nodes or at least the GPUs known of all counters in a document?
+ *  @param[in] file  for the message
+ *  @return ST_OK, or ST_USAGE where --name must tell the node */
+enum status topology_counters_named (const json_t *doc, const char *file,
+                                     struct error *err);
+
+/** Say when a document's links were measured (0: leave it), and that this was beside other
+ *  traffic.  Nothing in a document without `measured`. */
+void topology_set_measured (json_t *doc, double when_s, bool busy);
 
 /** Put nodes and links together.
  *
@@ -98,8 +109,8 @@ enum status topology_rename_node (json_t *doc, const char *name, struct error *e
  *          files, a node without GPUs or type, or links that nobody gives
  */
 enum status topology_merge (const char *const *file, int n, const char *gpu_type,
-                            struct topology_document *out, struct notes *notes,
-                            struct error *err);
+                            double half_life_s, struct topology_document *out,
+                            struct notes *notes, struct error *err);
 
 /** Take nodes, GPUs or links out of use, or back.
  *

@@ -10,21 +10,11 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "topology/compute.h"
+#include "topology/links_doc.h"
+
+#define DAY_S 86400.0
 
 /* ---- the files ---- */
-
-/* Seconds of "2025-01-31T12:00:00Z" or of a number; NaN otherwise. */
-static double seconds_of (const json_t *when)
-{
-    struct tm t = {0};
-    const char *s = json_string_value (when), *rest = NULL;
-
-    if (json_is_number (when))
-        return json_number_value (when);
-    if (s)
-        rest = strptime (s, "%Y-%m-%dT%H:%M:%S", &t);
-    return rest ? (double) timegm (&t) : NAN;
-}
 
 /* Drained things in use again, in a copy. */
 static json_t *undrained (const json_t *doc)
@@ -41,6 +31,33 @@ static json_t *undrained (const json_t *doc)
             json_array_remove (exceptions, i);
     }
     return copy;
+}
+
+/* What a history needs of `measured`. */
+static enum status check_measured_when (struct merge *m, struct merge_source *s)
+{
+    struct json_at root = json_root (s->doc, s->name),
+                   measured = json_key (&root, "measured"),
+                   when = json_key (&measured, "when");
+    const char *load = json_member_text (measured.v, "load");
+    double now_s = (double) time (NULL);
+
+    s->busy = load && strcmp (load, "busy") == 0;
+    if (json_has (&measured, "load") && !s->busy &&
+        !(load && strcmp (load, "idle") == 0)) {
+        struct json_at at = json_key (&measured, "load");
+
+        return json_fail (&at, m->err, "\"idle\" or \"busy\"");
+    }
+    if (isnan (s->when) && json_has (&measured, "counters"))
+        return json_fail (&when, m->err,
+                          "a time as 2025-01-31T12:00:00Z, since the file has counters");
+    if (s->when > now_s + DAY_S)
+        notes_add (m->notes,
+                   "%s: measured.when: expected a time until now, found one %.0f days "
+                   "ahead: its measurements are weighed as if they were of now",
+                   s->name, (s->when - now_s) / DAY_S);
+    return ST_OK;
 }
 
 static enum status read_source (struct merge *m, const char *file, int order)
@@ -61,11 +78,11 @@ static enum status read_source (struct merge *m, const char *file, int order)
     json_decref (copy);
     topology_cluster_destroy (c);
     measured = json_object_get (s->doc, "measured");
-    s->when =
-        seconds_of (json_object_get (json_is_object (measured) ? measured : s->doc,
-                                     json_is_object (measured) ? "when" : "captured"));
+    s->when = topology_links_seconds (
+        json_object_get (json_is_object (measured) ? measured : s->doc,
+                         json_is_object (measured) ? "when" : "captured"));
     s->gpus_weak = json_is_false (json_object_get (measured, "gpus_known"));
-    return st;
+    return st == ST_OK ? check_measured_when (m, s) : st;
 }
 
 static int by_time (const void *a, const void *b)
@@ -330,6 +347,7 @@ static enum status merge_all (struct merge *m, const char *gpu_type)
     sort_sources (m);
     merge_nodes (m);
     merge_top (m);
+    TRY (merge_counters (m));
     TRY (merge_links (m));
     merge_measured (m);
     if (gpu_type)
@@ -341,14 +359,15 @@ static enum status merge_all (struct merge *m, const char *gpu_type)
 }
 
 enum status topology_merge (const char *const *file, int n, const char *gpu_type,
-                            struct topology_document *out, struct notes *notes,
-                            struct error *err)
+                            double half_life_s, struct topology_document *out,
+                            struct notes *notes, struct error *err)
 {
     struct topology_document d = {0};
     struct merge m = {.source = calloc ((size_t) n + 1, sizeof *m.source),
                       .doc = json_object (),
                       .nodes = json_array (),
                       .index = json_object (),
+                      .half_life_s = half_life_s,
                       .out = &d,
                       .notes = notes,
                       .err = err};
@@ -364,6 +383,9 @@ enum status topology_merge (const char *const *file, int n, const char *gpu_type
         json_decref (m.source[i].doc);
     }
     free (m.source);
+    free (m.accused);
+    json_decref (m.told);
+    json_decref (m.history);
     json_decref (m.nodes);
     json_decref (m.index);
     if (st == ST_OK)

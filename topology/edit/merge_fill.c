@@ -179,7 +179,7 @@ static void add_pairs (const json_t *measured, json_t *ends, json_t *numbers,
 /* One file of those that were merged. */
 static json_t *file_json (const struct merge_source *s, const json_t *measured)
 {
-    static const char *const kept[] = {"tool", "when", "estimates"};
+    static const char *const kept[] = {"tool", "when", "load", "estimates"};
     json_t *file = json_pack ("{s:s}", "file", s->name);
     const char *csv = json_member_text (measured, "pairs_csv");
 
@@ -208,8 +208,11 @@ void merge_measured (struct merge *m)
         if (!json_is_object (measured))
             continue;
         add_pairs (measured, ends, numbers, pairs, place);
-        json_decref (result);
-        result = json_copy (measured);
+        /* What measured no link says least of the result. */
+        if (!result || !json_object_get (measured, "counters")) {
+            json_decref (result);
+            result = json_copy (measured);
+        }
         json_array_append_new (files, file_json (&m->source[k], measured));
     }
     if (result) {
@@ -220,6 +223,15 @@ void merge_measured (struct merge *m)
         if (json_array_size (files) > 1 || json_object_get (result, "pairs_csv"))
             json_object_set (result, "files", files);
         json_object_del (result, "pairs_csv");
+        json_object_del (result, "counters");
+        if (m->n > 1) {
+            json_object_del (result, "accused");
+            json_object_del (result, "history");
+        }
+        if (m->told)
+            json_object_set (result, "accused", m->told);
+        if (m->history)
+            json_object_set (result, "history", m->history);
         if (json_array_size (pairs) > 0) {
             json_object_set (result, "endpoints", ends);
             json_object_set (result, "pairs", pairs);

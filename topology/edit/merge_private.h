@@ -2,6 +2,9 @@
 #ifndef TOPOLOGY_MERGE_PRIVATE_H
 #define TOPOLOGY_MERGE_PRIVATE_H
 
+#include <math.h>
+#include <stdio.h>
+
 #include "base/json.h"
 #include "topology/edit/edit.h"
 #include "topology/topology.h"
@@ -14,6 +17,7 @@ struct merge_source {
                                    known about them is not lost */
     double when;                /* seconds since 1970, NaN: the file does not say */
     int order;                  /* of the arguments */
+    bool busy;                  /* measured beside other traffic */
     bool gpus_weak; /* its GPU counts are those that took part in a measurement */
 };
 
@@ -24,6 +28,15 @@ struct merge {
     json_t *nodes; /* of it */
     json_t *index; /* node name -> place in nodes */
     int n_nodes;
+    double half_life_s; /* 0: the newest measurement alone holds */
+    struct merge_accused {
+        int node, gpu;   /* gpu -1: a network port */
+        const char *nic; /* whose port it is as far as a '/', or NULL */
+        double since_s;
+    } * accused; /* by counters that grew */
+    int n_accused;
+    json_t *told;    /* `measured.accused`, or NULL */
+    json_t *history; /* `measured.history`, or NULL */
     struct topology_document *out;
     struct notes *notes;
     struct error *err;
@@ -43,9 +56,68 @@ static inline int merge_gpus_of (const struct merge *m, int i)
     return (int) json_member_int (merge_node_at (m, i), "gpus");
 }
 
+/** Place of a source's node in the merged nodes. */
+static inline int merge_place_of (const struct merge *m, const struct merge_source *s,
+                                  int node)
+{
+    return (int) json_member_int (m->index, s->c->node[node].name);
+}
+static inline bool merge_gives_between (const struct merge_source *s)
+{
+    return s->c->n_nodes > 1 && (s->c->has_inter || s->c->has_gpu_matrix);
+}
+static inline double merge_error_at (const struct topology_links *l, int i, int j)
+{
+    return l->has_estimates ? topology_matrix_at (&l->estimate_error, i, j) : NAN;
+}
+
 /** `links` and `measured` of the merged document; the nodes are there. */
 enum status merge_links (struct merge *m);
 void merge_measured (struct merge *m);
+
+/* What is filled: rows over nodes, or over GPUs. */
+struct merge_planes {
+    bool over_gpus;
+    int n;          /* endpoints */
+    int *node;      /* [n] of each endpoint */
+    int *first;     /* [n_nodes + 1] its first endpoint, and the end */
+    float *bw, *us; /* [n*n] GB/s and us; NaN: unknown */
+    float
+        *error; /* [n*n] of estimates, as topology_links has it; NULL: no file has any */
+    char *
+        weak; /* [n*n] 1: nominal, busy or an estimate: a measurement alone replaces it */
+    unsigned short *from; /* [n*n] sources before it are forgotten: the link failed */
+    double conflicts;
+    struct {
+        double share; /* of the larger rate */
+        int from, to, source;
+        float old, new;
+    } largest; /* of the conflicts */
+};
+
+/** The links between nodes into `links.inter` or `links.gpu`. */
+enum status merge_between (struct merge *m, json_t *links);
+/** An endpoint in words: "n1" or "n1:3". */
+#define MERGE_END_TEXT (TOPOLOGY_NAME_MAX + 12)
+static inline const char *merge_end_text (const struct merge *m,
+                                          const struct merge_planes *p, int end,
+                                          char buf[MERGE_END_TEXT])
+{
+    const char *name = merge_name_of (m, p->node[end]);
+
+    if (p->over_gpus)
+        snprintf (buf, MERGE_END_TEXT, "%s:%d", name, end - p->first[p->node[end]]);
+    else
+        snprintf (buf, MERGE_END_TEXT, "%s", name);
+    return buf;
+}
+
+/** What counters accuse: `m->accused` is filled. */
+enum status merge_counters (struct merge *m);
+
+/** Rates of links that several files measured, by topology/edit/history.h: p->bw and
+ *  `m->history` are set.  Nothing where a file that gives links has no time. */
+enum status merge_history (struct merge *m, struct merge_planes *p);
 
 /** Links that no file gives, from what is known about types and NICs. */
 enum status merge_fill (struct merge *m);

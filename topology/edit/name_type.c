@@ -71,16 +71,55 @@ enum status topology_name_type (json_t *doc, const char *type, struct error *err
 
 enum status topology_rename_node (json_t *doc, const char *name, struct error *err)
 {
-    json_t *nodes = json_object_get (doc, "nodes"), *end;
+    json_t *nodes = json_object_get (doc, "nodes"), *end,
+           *measured = json_object_get (doc, "measured"),
+           *counters = json_object_get (measured, "counters");
     size_t i;
 
+    json_array_foreach (counters, i, end) if (
+        json_object_get (end, "nod"
+                              "e")) return err_set (err, ST_USAGE,
+                                                    "--name: the file names the nodes of "
+                                                    "its counters itself: \"%s\"",
+                                                    json_member_text (end, "node"));
+    json_array_foreach (counters, i, end)
+        json_object_set_new (end, "node", json_string (name));
+    if (json_array_size (counters) > 0 && json_array_size (nodes) == 0)
+        return ST_OK;
     if (json_array_size (nodes) != 1)
         return err_set (err, ST_USAGE, "--name: the file describes %zu nodes, not one",
                         json_array_size (nodes));
     json_object_set_new (json_array_get (nodes, 0), "name", json_string (name));
     if (json_object_get (doc, "name"))
         json_object_set_new (doc, "name", json_string (name));
-    json_array_foreach (json_object_get (json_object_get (doc, "measured"), "endpoints"),
-                        i, end) json_object_set_new (end, "node", json_string (name));
+    json_array_foreach (json_object_get (measured, "endpoints"), i, end)
+        json_object_set_new (end, "node", json_string (name));
     return ST_OK;
+}
+
+enum status topology_counters_named (const json_t *doc, const char *file,
+                                     struct error *err)
+{
+    const json_t *measured = json_object_get (doc, "measured"), *one;
+    size_t i;
+
+    json_array_foreach (json_object_get (measured, "counters"), i, one)
+    {
+        if (!json_object_get (one, "node") && !json_object_get (one, "uuid"))
+            return err_set (err, ST_USAGE,
+                            "%s: expected the host of its counters, found none: give "
+                            "--name NODE",
+                            file);
+    }
+    return ST_OK;
+}
+
+void topology_set_measured (json_t *doc, double when_s, bool busy)
+{
+    json_t *measured = json_object_get (doc, "measured");
+
+    if (when_s > 0)
+        json_object_set_new (measured, "when", topology_links_time (when_s));
+    if (busy)
+        json_object_set_new (measured, "load", json_string ("busy"));
 }

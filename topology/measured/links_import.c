@@ -17,8 +17,10 @@
 /* `auto` takes the first that the text looks like: the strictest stand first. */
 static const struct links_format *const formats[] = {
     &links_format_nccl_tests, &links_format_nvbandwidth, &links_format_p2p,
-    &links_format_mpigraph,   &links_format_osu,         &links_format_taccl,
-    &links_format_pairs,      &links_format_matrix};
+    &links_format_inspector,  &links_format_perfquery,   &links_format_ibdiagnet,
+    &links_format_nvlink,     &links_format_dcgm,        &links_format_mpigraph,
+    &links_format_osu,        &links_format_taccl,       &links_format_pairs,
+    &links_format_matrix};
 enum { FORMATS = sizeof formats / sizeof *formats };
 
 const char *topology_links_import_format_at (int i)
@@ -260,6 +262,24 @@ static enum status add_links (const struct links_table *t, struct matrices *m,
     return ST_OK;
 }
 
+static bool has_links (const struct links_table *t)
+{
+    return t->n_samples > 0 || t->all_intra_bytes_per_s > 0 ||
+           t->all_inter_bytes_per_s > 0 || t->node_bytes_per_s > 0;
+}
+
+/* When and how it was measured, beside what. */
+static void set_measured (const struct links_table *t, json_t *measured)
+{
+    json_object_set_new (measured, "gpus_known", json_boolean (t->gpus_known));
+    if (t->when_s > 0)
+        json_object_set_new (measured, "when", topology_links_time (t->when_s));
+    if (t->busy)
+        json_object_set_new (measured, "load", json_string ("busy"));
+    if (t->counters)
+        json_object_set (measured, "counters", t->counters);
+}
+
 static enum status to_json (struct links_table *t, const char *tool, json_t **doc)
 {
     struct matrices m = {0};
@@ -285,7 +305,7 @@ static enum status to_json (struct links_table *t, const char *tool, json_t **do
     if (st == ST_OK) {
         if (t->source.len > 0)
             json_object_set_new (d, "source", json_string (text_str (&t->source)));
-        if (!m.any_latency && t->all_intra_latency_s <= 0 &&
+        if (has_links (t) && !m.any_latency && t->all_intra_latency_s <= 0 &&
             t->all_inter_latency_s <= 0) {
             json_object_set_new (measured, "latency_assumed", json_true ());
             notes_add (
@@ -294,7 +314,7 @@ static enum status to_json (struct links_table *t, const char *tool, json_t **do
                 "them are assumed",
                 t->file, TOPOLOGY_INTRA_LATENCY_US, TOPOLOGY_INTER_LATENCY_US);
         }
-        json_object_set_new (measured, "gpus_known", json_boolean (t->gpus_known));
+        set_measured (t, measured);
         json_object_set (measured, "endpoints", ends);
         json_object_set (measured, "pairs", pairs);
         *doc = d;
@@ -317,6 +337,8 @@ static void release (struct links_table *t)
     free (t->node);
     free (t->end);
     free (t->sample);
+    json_decref (t->counters);
+    json_decref (t->counter_at);
     text_free (&t->source);
 }
 
@@ -349,12 +371,12 @@ static enum status read_text (struct links_table *t, const char *format, char *t
     if (!(f = find_format (format, text)))
         return err_set (t->err, ST_INVALID,
                         "%s: expected the output of nccl-tests, nvbandwidth, "
-                        "p2pBandwidthLatencyTest, mpiGraph or OSU, or a table of links; "
-                        "found none of these",
+                        "p2pBandwidthLatencyTest, mpiGraph, OSU or NCCL Inspector, a "
+                        "table of links, or counters (perfquery, ibdiagnet, nvidia-smi "
+                        "nvlink -e, DCGM); found none of these",
                         t->file);
     TRY (read_as (t, f, text));
-    if (t->n_samples == 0 && t->all_intra_bytes_per_s <= 0 &&
-        t->all_inter_bytes_per_s <= 0 && t->node_bytes_per_s <= 0)
+    if (!has_links (t) && json_array_size (t->counters) == 0)
         return err_set (t->err, ST_INVALID, "%s: no links in this output of %s", t->file,
                         f->name);
     return to_json (t, f->name, doc);
@@ -365,16 +387,20 @@ enum status topology_links_import (const char *path, const char *format, json_t 
 {
     struct links_table t = {.file = file_title (path), .notes = notes, .err = err};
     bool known = strcmp (format, "auto") == 0;
+    struct text names = {0};
     char *text;
     size_t len;
 
     for (int i = 0; i < FORMATS && !known; i++)
         known = strcmp (format, formats[i]->name) == 0;
-    if (!known)
-        return err_set (err, ST_USAGE,
-                        "format: expected auto, nccl-tests, nvbandwidth, p2p, mpigraph, "
-                        "osu, matrix, pairs or taccl, found \"%.60s\"",
-                        format);
+    if (!known) {
+        for (int i = 0; i < FORMATS; i++)
+            text_add (&names, ", %s", formats[i]->name);
+        err_set (err, ST_USAGE, "format: expected auto%s; found \"%.60s\"",
+                 text_str (&names), format);
+        text_free (&names);
+        return ST_USAGE;
+    }
 
     TRY (file_read (path, &text, &len, err));
 

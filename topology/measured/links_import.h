@@ -12,8 +12,10 @@
  *  Formats: `nccl-tests` (text, or the JSON of -J; several runs one after another are
  *  fine), `nvbandwidth` (text or JSON), `p2p` (p2pBandwidthLatencyTest), `mpigraph`,
  *  `osu`, `matrix` (a table with node names on both edges), `pairs` (one link a line),
- *  `taccl` (a topology with alpha and beta).  docs/probe.md tells what is taken from each,
- *  in which direction, and what is assumed.
+ *  `taccl` (a topology with alpha and beta), `nccl-inspector` (measured beside a job);
+ *  and without links, but with counters of ports, `perfquery`, `ibdiagnet` (its db_csv),
+ *  `nvlink` (nvidia-smi nvlink -e, dcgmi nvlink -e) and `dcgm` (dcgm-exporter).
+ *  docs/probe.md tells what is taken from each, in which direction, and what is assumed.
  *
  *  @param[in]  path    a file; "-" is standard input
  *  @param[in]  format  one of these names, or "auto": the first that the text looks like

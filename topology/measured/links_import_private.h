@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "topology/counters.h"
 
 /** The links that a file tells, filled by an importer.  Samples of one link may be added as
  *  often as the file has them: the document holds their median and spread. */
@@ -42,6 +43,10 @@ struct links_table {
     double all_intra_latency_s, all_inter_latency_s;
     double node_bytes_per_s; /* what all GPUs of a node reach together; 0: none */
     struct text source;      /* one sentence for `source` */
+    double when_s;    /* since 1970, of the last measurement; 0: the file does not say */
+    bool busy;        /* measured beside a job's traffic */
+    json_t *counters; /* `measured.counters`, or NULL */
+    json_t *counter_at; /* place in words -> index of it there */
 };
 
 /** Find a node by name, or add it.  A name that the contract does not allow has its other
@@ -64,6 +69,22 @@ enum status links_table_add_both (struct links_table *t, int a, int b,
 
 /** Name a node's GPU product, if it has none yet. */
 enum status links_table_product (struct links_table *t, int node, const char *product);
+
+/** Where a counter is.  NULL and -1: the file does not say, or it is another kind of place. */
+struct links_counter {
+    const char *node, *uuid; /* of the GPU */
+    const char *port;        /* a network card's, or a GPU's NVLink */
+    int gpu;                 /* index on the node; -1: a network card's port */
+};
+/** Add what a counter says, by the tool's own name for it; one that linkwise does not know
+ *  (topology/counters.h) is passed over.  Of two values for one counter the larger holds:
+ *  tools print old, narrow counters beside the wide ones.
+ *  @param[in] word  its value as the file has it; one that is no number is passed over
+ *                   where links_absent or DCGM's blank, refused elsewhere
+ *  @param[in] line  for messages */
+enum status links_table_count (struct links_table *t, int line,
+                               const struct links_counter *at, const char *name,
+                               const char *word);
 
 /** "FILE: line N: TEXT" with ST_INVALID. */
 enum status links_fail (struct links_table *t, int line, const char *fmt, ...)
@@ -124,6 +145,8 @@ struct links_format {
 
 extern const struct links_format links_format_nccl_tests, links_format_nvbandwidth,
     links_format_p2p, links_format_mpigraph, links_format_osu, links_format_matrix,
-    links_format_pairs, links_format_taccl;
+    links_format_pairs, links_format_taccl, links_format_inspector,
+    links_format_perfquery, links_format_ibdiagnet, links_format_nvlink,
+    links_format_dcgm;
 
 #endif

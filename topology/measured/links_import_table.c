@@ -16,6 +16,7 @@
 #include "topology/topology.h"
 
 #define ENDS_MAX 4096 /* the document holds matrices over them */
+#define COUNTERS_MAX 262144
 
 /* ---- the table ---- */
 
@@ -105,6 +106,69 @@ enum status links_fail (struct links_table *t, int line, const char *fmt, ...)
     vsnprintf (what, sizeof what, fmt, ap);
     va_end (ap);
     return err_set (t->err, ST_INVALID, "%s: line %d: %s", t->file, line, what);
+}
+
+/* ---- counters ---- */
+
+/* What DCGM prints for "not known", and values near it, is no count. */
+#define COUNT_MAX 9.0e18
+
+/* The entry of a place, appended where there is none. */
+static json_t *counter_entry (struct links_table *t, const struct links_counter *at)
+{
+    struct text key = {0};
+    json_t *known, *one = NULL;
+
+    if (!t->counters)
+        t->counters = json_array ();
+    if (!t->counter_at)
+        t->counter_at = json_object ();
+    text_add (&key, "%s %d %s %s", at->node ? at->node : "", at->gpu,
+              at->uuid ? at->uuid : "", at->port ? at->port : "");
+    known = json_object_get (t->counter_at, text_str (&key));
+    if (known) {
+        one = json_array_get (t->counters, (size_t) json_integer_value (known));
+    } else if (json_array_size (t->counters) < COUNTERS_MAX) {
+        one = json_pack ("{s:s*, s:s*, s:s*, s:{}}", "node", at->node, "uuid", at->uuid,
+                         "port", at->port, "counts");
+        if (at->gpu >= 0)
+            json_object_set_new (one, "gpu", json_integer (at->gpu));
+        json_object_set_new (t->counter_at, text_str (&key),
+                             json_integer ((json_int_t) json_array_size (t->counters)));
+        json_array_append_new (t->counters, one);
+    }
+    text_free (&key);
+    return one;
+}
+
+enum status links_table_count (struct links_table *t, int line,
+                               const struct links_counter *at, const char *name,
+                               const char *word)
+{
+    const struct topology_counter *kind = topology_counter_spelled (name);
+    char node[TOPOLOGY_NAME_MAX + 1];
+    struct links_counter clean = *at;
+    json_t *one, *counts;
+    double x;
+
+    if (!kind || links_absent (word))
+        return ST_OK;
+    if (!links_number (word, &x) || x < 0)
+        return links_fail (t, line, "%s: expected a count, found \"%.40s\"", name, word);
+    if (x > COUNT_MAX)
+        return ST_OK;
+    if (at->node) {
+        topology_links_name (at->node, node);
+        clean.node = node;
+    }
+    if (!(one = counter_entry (t, &clean)))
+        return err_set (t->err, ST_NOMEM, "%s: more than %d ports, or out of memory",
+                        t->file, COUNTERS_MAX);
+    counts = json_object_get (one, "counts");
+    if (x >= json_number_value (json_object_get (counts, kind->name)))
+        json_object_set_new (counts, kind->name,
+                             x < 1e15 ? json_integer ((json_int_t) x) : json_real (x));
+    return ST_OK;
 }
 
 /* ---- lines and words ---- */

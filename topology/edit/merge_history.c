@@ -1,0 +1,329 @@
+/* The history of each link between nodes in the merged files: which measurements there are,
+ * which counters accuse it, and what of that goes into the document. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/units.h"
+#include "topology/edit/history.h"
+#include "topology/edit/merge_private.h"
+#include "topology/topology_private.h"
+
+#define DAY_S 86400.0
+#define ENDS_LINKS_MIN 6 /* directed links of an end that are enough to judge it */
+#define LISTED_MAX 256   /* links in the document, the ones that changed most */
+
+/* A link whose estimate is not its newest measurement. */
+struct finding {
+    int from, to, busy; /* measurements under load */
+    double newest;
+    struct history_estimate e;
+};
+
+struct walk {
+    struct merge *m;
+    struct merge_planes *p;
+    int *giver; /* [givers] sources that give links, by time */
+    int givers;
+    int *at;         /* [givers * n_nodes] their node of each merged one, -1: none */
+    int *low, *seen; /* [p->n] links to other nodes: low now, and all */
+    double *network, *inside;        /* [p->n] since when counters accuse; NaN: never */
+    struct history_sample *s, *work; /* [givers], [2 * givers] */
+    struct finding *found;           /* [n_found <= 2 * LISTED_MAX] */
+    int n_found;
+    double links, by[HISTORY_WHYS]; /* links with several measurements, and why */
+};
+
+/* ---- what is looked at ---- */
+
+static int by_when (const void *a, const void *b, void *merge)
+{
+    const struct merge_source *s = ((const struct merge *) merge)->source,
+                              *x = &s[*(const int *) a], *y = &s[*(const int *) b];
+
+    return x->when != y->when ? (x->when > y->when) - (x->when < y->when)
+                              : *(const int *) a - *(const int *) b;
+}
+
+/* @return false: there is no history to be seen */
+static bool find_givers (struct walk *w)
+{
+    struct merge *m = w->m;
+
+    for (int k = 0; k < m->n; k++) {
+        if (!merge_gives_between (&m->source[k]))
+            continue;
+        if (isnan (m->source[k].when)) {
+            if (m->n_accused > 0)
+                notes_add (m->notes,
+                           "%s: measured.when: expected a time, found none: the newest "
+                           "measurements are used, without a history",
+                           m->source[k].name);
+            return false;
+        }
+        w->giver[w->givers++] = k;
+    }
+    qsort_r (w->giver, (size_t) w->givers, sizeof *w->giver, by_when, m);
+    return w->givers > 1;
+}
+
+static void find_nodes (struct walk *w)
+{
+    for (int k = 0; k < w->givers; k++)
+        for (int i = 0; i < w->m->n_nodes; i++)
+            w->at[(size_t) k * (size_t) w->m->n_nodes + (size_t) i] =
+                topology_node_find (w->m->source[w->giver[k]].c, merge_name_of (w->m, i));
+}
+
+/* Is the accused port, as mlx5_0/1, of the GPU's network card, or may it be? */
+static bool uses_port (const struct walk *w, int end, const char *port)
+{
+    const json_t *nics =
+        json_object_get (merge_node_at (w->m, w->p->node[end]), "gpu_nic");
+    int gpu = end - w->p->first[w->p->node[end]];
+    const char *own = json_string_value (json_array_get (nics, (size_t) gpu)), *nic;
+    size_t k, len = port ? strcspn (port, "/") : 0;
+    json_t *one;
+
+    if (!w->p->over_gpus || !own || !port)
+        return true;
+    if (strncmp (own, port, len) == 0 && own[len] == '\0')
+        return true;
+    /* A card that is no GPU's may be named otherwise there: it is held to be everybody's. */
+    json_array_foreach (nics, k, one)
+    {
+        nic = json_string_value (one);
+        if (nic && strncmp (nic, port, len) == 0 && nic[len] == '\0')
+            return false;
+    }
+    return true;
+}
+
+static void find_accused (struct walk *w)
+{
+    for (int i = 0; i < w->p->n; i++)
+        w->network[i] = w->inside[i] = NAN;
+    for (int k = 0; k < w->m->n_accused; k++) {
+        const struct merge_accused *a = &w->m->accused[k];
+
+        for (int i = w->p->first[a->node]; i < w->p->first[a->node + 1]; i++) {
+            bool nvlink = a->gpu >= 0;
+            double *since = nvlink ? &w->inside[i] : &w->network[i];
+
+            if (nvlink ? w->p->over_gpus && i - w->p->first[a->node] == a->gpu
+                       : uses_port (w, i, a->nic))
+                *since = fmin (*since, a->since_s); /* fmin passes NaN over */
+        }
+    }
+}
+
+/* ---- one link ---- */
+
+/* GB/s that a source measured, NaN: it did not. */
+static double measured_rate (const struct walk *w, int k, int i, int j)
+{
+    const struct topology_cluster *c = w->m->source[w->giver[k]].c;
+    const struct merge_planes *p = w->p;
+    const int *at = w->at + (size_t) k * (size_t) w->m->n_nodes;
+    int a = at[p->node[i]], b = at[p->node[j]], x = i - p->first[p->node[i]],
+        y = j - p->first[p->node[j]];
+    const struct topology_links *given;
+    struct topology_link l;
+    double error;
+
+    if (a < 0 || b < 0)
+        return NAN;
+    given = c->has_gpu_matrix ? &c->gpu_links : a == b ? c->node[a].intra : &c->inter;
+    if (!given || given->nominal)
+        return NAN;
+    if (p->over_gpus) {
+        if (x >= c->node[a].gpus || y >= c->node[b].gpus)
+            return NAN;
+        x += c->node[a].first_gpu;
+        y += c->node[b].first_gpu;
+        l = topology_link_given (c, x, y);
+        error = topology_link_estimate_error (c, x, y);
+    } else {
+        l = topology_node_link (c, a, b);
+        error = merge_error_at (&c->inter, a, b);
+    }
+    return l.measured && isnan (error) ? l.bytes_per_s / UNITS_GB : NAN;
+}
+
+static double change (const struct finding *f)
+{
+    return fabs (log (f->e.rate / f->newest));
+}
+
+static int by_change (const void *a, const void *b)
+{
+    const struct finding *x = a, *y = b;
+    double dx = change (x), dy = change (y);
+
+    if (dx != dy)
+        return dx > dy ? -1 : 1;
+    return x->from != y->from ? (x->from > y->from) - (x->from < y->from)
+                              : (x->to > y->to) - (x->to < y->to);
+}
+
+/* The findings with the largest changes are kept. */
+static void keep_finding (struct walk *w, struct finding f)
+{
+    if (w->n_found == 2 * LISTED_MAX) {
+        qsort (w->found, (size_t) w->n_found, sizeof *w->found, by_change);
+        w->n_found = LISTED_MAX;
+    }
+    w->found[w->n_found++] = f;
+}
+
+/* What a link's measurements come to; false: it has fewer than two. */
+static bool estimate (struct walk *w, int i, int j, struct finding *f)
+{
+    struct merge_planes *p = w->p;
+    size_t at = (size_t) i * (size_t) p->n + (size_t) j;
+    const double *since = p->node[i] == p->node[j] ? w->inside : w->network;
+    double now_s = (double) time (NULL), accused_s = fmin (since[i], since[j]);
+    int n = 0, busy = 0;
+
+    if (isnan (p->bw[at]))
+        return false;
+    for (int k = 0; k < w->givers; k++) {
+        const struct merge_source *s = &w->m->source[w->giver[k]];
+        double rate = w->giver[k] < p->from[at] ? NAN : measured_rate (w, k, i, j);
+
+        if (isnan (rate))
+            continue;
+        w->s[n++] = (struct history_sample){fmin (s->when, now_s), rate, s->busy};
+        busy += s->busy;
+    }
+    if (n < 2)
+        return false;
+    *f = (struct finding){
+        i, j, busy, w->s[n - 1].rate,
+        history_estimate (w->s, n, w->m->half_life_s, accused_s, w->work)};
+    if (isinf (accused_s) && f->e.why == HISTORY_ACCUSED)
+        f->e.why = HISTORY_CHANGED;
+    return true;
+}
+
+/* Other traffic does not slow most links of one end at once: then the newest are believed. */
+static void find_slow_ends (struct walk *w)
+{
+    struct merge_planes *p = w->p;
+    struct finding f;
+
+    for (int i = 0; i < p->n; i++)
+        for (int j = 0; j < p->n; j++) {
+            if (p->node[i] == p->node[j] || !estimate (w, i, j, &f))
+                continue;
+            w->seen[i]++;
+            w->seen[j]++;
+            w->low[i] += f.e.why == HISTORY_COLLISION;
+            w->low[j] += f.e.why == HISTORY_COLLISION;
+        }
+    for (int i = 0; i < p->n; i++)
+        if (w->seen[i] >= ENDS_LINKS_MIN && 2 * w->low[i] > w->seen[i] &&
+            isnan (w->network[i]))
+            w->network[i] = INFINITY;
+}
+
+static void see_links (struct walk *w)
+{
+    struct merge_planes *p = w->p;
+    struct finding f;
+
+    for (int i = 0; i < p->n; i++)
+        for (int j = 0; j < p->n; j++) {
+            if (i == j || !estimate (w, i, j, &f))
+                continue;
+            w->links++;
+            w->by[f.e.why]++;
+            p->bw[(size_t) i * (size_t) p->n + (size_t) j] = (float) f.e.rate;
+            if (f.e.why != HISTORY_NEWEST)
+                keep_finding (w, f);
+        }
+}
+
+/* ---- what is told ---- */
+
+static json_t *list_findings (struct walk *w)
+{
+    json_t *list = json_array ();
+    char from[MERGE_END_TEXT], to[MERGE_END_TEXT];
+
+    qsort (w->found, (size_t) w->n_found, sizeof *w->found, by_change);
+    for (int k = 0; k < w->n_found && k < LISTED_MAX; k++) {
+        const struct finding *f = &w->found[k];
+
+        json_array_append_new (
+            list, json_pack ("{s:s, s:s, s:s, s:f, s:f, s:i, s:f, s:i}", "from",
+                             merge_end_text (w->m, w->p, f->from, from), "to",
+                             merge_end_text (w->m, w->p, f->to, to), "why",
+                             history_why_text (f->e.why), "gb_per_s", f->e.rate,
+                             "newest_gb_per_s", f->newest, "measurements", f->e.samples,
+                             "age_days", f->e.age_s / DAY_S, "busy", f->busy));
+    }
+    return list;
+}
+
+static void tell (struct walk *w)
+{
+    struct merge *m = w->m;
+    json_t *counts = json_object ();
+
+    for (int k = 0; k < HISTORY_WHYS; k++)
+        json_object_set_new (counts, history_why_text ((enum history_why) k),
+                             json_integer ((json_int_t) w->by[k]));
+    m->history =
+        json_pack ("{s:f, s:i, s:I, s:o, s:o}", "half_life_days", m->half_life_s / DAY_S,
+                   "files", w->givers, "links", (json_int_t) w->links, "counts", counts,
+                   "findings", list_findings (w));
+    if (w->n_found > 0)
+        notes_add (m->notes,
+                   "history: of %.0f links in several of %d files, %.0f were slow by a "
+                   "collision in their newest measurement, %.0f fast, %.0f have changed, "
+                   "%.0f are accused by counters, %.0f reached more under load "
+                   "(measured.history)",
+                   w->links, w->givers, w->by[HISTORY_COLLISION], w->by[HISTORY_HIGH],
+                   w->by[HISTORY_CHANGED], w->by[HISTORY_ACCUSED], w->by[HISTORY_BUSY]);
+}
+
+enum status merge_history (struct merge *m, struct merge_planes *p)
+{
+    size_t n = (size_t) m->n + 1, ends = (size_t) p->n + 1;
+    struct walk w = {.m = m,
+                     .p = p,
+                     .giver = calloc (n, sizeof *w.giver),
+                     .at = calloc (n * ((size_t) m->n_nodes + 1), sizeof *w.at),
+                     .low = calloc (ends, sizeof *w.low),
+                     .seen = calloc (ends, sizeof *w.seen),
+                     .network = calloc (ends, sizeof *w.network),
+                     .inside = calloc (ends, sizeof *w.inside),
+                     .s = calloc (n, sizeof *w.s),
+                     .work = calloc (2 * n, sizeof *w.work),
+                     .found = calloc (2 * LISTED_MAX + 1, sizeof *w.found)};
+    enum status st = w.giver && w.at && w.low && w.seen && w.network && w.inside && w.s &&
+                             w.work && w.found
+                         ? ST_OK
+                         : err_nomem (m->err);
+
+    if (st == ST_OK && m->half_life_s > 0 && find_givers (&w)) {
+        find_nodes (&w);
+        find_accused (&w);
+        find_slow_ends (&w);
+        see_links (&w);
+        if (w.links > 0)
+            tell (&w);
+    }
+    free (w.giver);
+    free (w.at);
+    free (w.low);
+    free (w.seen);
+    free (w.network);
+    free (w.inside);
+    free (w.s);
+    free (w.work);
+    free (w.found);
+    return st;
+}

@@ -33,6 +33,7 @@ struct calibrate_run {
     int row; /* of the file, the header not counted */
     char source[64];
     char framework[64];          /* what ran it, as the row spells it; "": not said */
+    char release[16];            /* of what ran it, or its date; "": not said */
     struct workload_model model; /* its name is the row's */
     struct workload_job job;
     struct workload_config config;
@@ -40,6 +41,7 @@ struct calibrate_run {
     bool precision_said, attention_said, zero_said, recompute_said, micro_batch_said,
         sequence_parallel_said;
     enum workload_choice exchange_overlap; /* all-to-alls beside compute, too */
+    enum workload_choice captured;         /* whole steps, in a CUDA graph */
     bool chunked_loss; /* logits are cast to fp32 a part at a time (torchtune) */
     bool fused_loss;   /* they exist an eighth at a time (Liger kernels) */
     double

@@ -81,6 +81,45 @@ static bool read_attention (const char *s, const struct attention_word *words, s
     return s[0] == '\0' || strcmp (s, "auto") == 0;
 }
 
+/* Whole steps in a CUDA graph: Megatron's --cuda-graph-impl, "full_iteration" or "none"; its other
+ * words capture parts, which says nothing of the rest. */
+static void read_captured (const struct row *r, struct calibrate_run *run)
+{
+    char value[32];
+
+    if (!calibrate_note (r, "cuda-graph-impl", value, sizeof value))
+        return;
+    if (strcmp (value, "full_iteration") == 0)
+        run->captured = CHOICE_YES;
+    else if (strcmp (value, "none") == 0)
+        run->captured = CHOICE_NO;
+}
+
+/* The release that ran it: a column of its own, an image's tag ("nemo:26.04"), a date, or the
+ * container among the notes ("26.04.01 NeMo Container"). */
+static void read_release (const struct row *r, struct calibrate_run *run)
+{
+    static const char *const columns[] = {"framework_version", "container", "date"};
+    const char *notes = calibrate_cell (r, "notes"),
+               *end = strstr (notes, " NeMo Container");
+    const char *from = end;
+
+    for (size_t i = 0; i < COUNT_OF (columns); i++) {
+        const char *said = calibrate_cell (r, columns[i]), *tag = strrchr (said, ':');
+
+        said = tag ? tag + 1 : said;
+        if (workload_is_release (said) && strlen (said) < sizeof run->release) {
+            snprintf (run->release, sizeof run->release, "%s", said);
+            return;
+        }
+    }
+    while (from && from > notes &&
+           (isdigit ((unsigned char) from[-1]) || from[-1] == '.'))
+        from--;
+    if (from && end - from < (long) sizeof run->release)
+        snprintf (run->release, sizeof run->release, "%.*s", (int) (end - from), from);
+}
+
 /* Kernels: of the attention, and what the notes say of norms, MLP and logits. */
 static const char *read_kernels (const struct row *r, struct calibrate_run *run)
 {
@@ -169,6 +208,7 @@ static const char *read_job (const struct row *r, struct calibrate_run *run)
     run->fused_loss =
         calibrate_contains (calibrate_cell (r, "notes"), "lmhead-chunks=") ||
         calibrate_contains (calibrate_cell (r, "notes"), "liger");
+    read_captured (r, run);
     run->state_bytes = said_state_bytes (calibrate_cell (r, "notes"));
     if (calibrate_contains (calibrate_cell (r, "notes"), "with CPU offload") ||
         calibrate_contains (calibrate_cell (r, "notes"), "and CPU offload") ||
@@ -362,6 +402,7 @@ static const char *read_row (const struct row *r, struct calibrate_run *run)
     snprintf (run->source, sizeof run->source, "%.63s", calibrate_cell (r, "source"));
     snprintf (run->framework, sizeof run->framework, "%.63s",
               calibrate_cell (r, "framework"));
+    read_release (r, run);
     if (!why)
         why = calibrate_read_machines (r, run);
     if (!why)

@@ -68,6 +68,8 @@ double costmodel_matrix_rate (const struct topology_gpu_type *t,
 #define EXPERT_LAUNCHES 10.0
 #define EXPERT_RATE 0.75
 #define EXPERT_PADDING 64.0 /* tokens */
+/* What is left of a floor of launches where a graph has captured them (docs/formulas.md, T14). */
+#define CAPTURED_LAUNCHES 0.1
 /* What a wave of tiles costs to start (docs/formulas.md, T13). */
 #define WAVE_S 1e-6
 #define TYPE_WAVE_S 4e-6
@@ -88,7 +90,14 @@ struct setting {
     const struct topology_gpu_type *t;
     struct machine g, plain; /* plain: in 16 bits where the products are in fewer */
     double tokens, h, r;     /* r: sequence parallelism splits elementwise work */
+    bool fused; /* an MLP's activation and its casts are part of the products */
 };
+
+/* Do products take blocks with a scale each?  Types whose units do that have fp4, too. */
+static bool takes_blocks (const struct workload_job *j, const struct topology_gpu_type *t)
+{
+    return workload_quantised_bytes (j->precision) > 0 && t->fp4_flop_per_s > 0;
+}
 
 /* Part of the peak that large products reach, of the GPU type and the profile. */
 static double gemm_efficiency (const struct topology_gpu_type *t,
@@ -237,6 +246,11 @@ static void add_mlp (const struct setting *x, struct sums *s, double count, doub
         add_product (s, &x->g, count, rows, x->h, (m->gated_mlp ? 2.0 : 1.0) * ffn);
     }
     add_product (s, &x->g, count, rows, ffn, x->h);
+    if (x->fused) {
+        s->cast_fwd -= count * rows * ffn;
+        s->cast_back -= count * rows * (m->gated_mlp ? 2.0 : 1.0) * ffn;
+        return;
+    }
     s->traffic += activation_traffic (x) * ffn * count * rows / x->tokens;
 }
 
@@ -398,6 +412,8 @@ static void layer_time (const struct setting *x, const struct sums *s, unsigned 
     if (!p->compute_of_type || floor <= 0)
         floor = 1.0;
     floor *= s->launches * (x->j->lora ? LORA_LAUNCHES : 1.0);
+    if (workload_is_captured (p, x->m, x->c, takes_blocks (x->j, x->t)))
+        floor *= CAPTURED_LAUNCHES;
 
     if (parts & PART_ATTENTION)
         attention_time (x, &out->attention_fwd_s, &out->attention_back_s);
@@ -440,6 +456,9 @@ static void add_experts (const struct setting *x, struct sums *s)
     grouped = *x;
     if (x->p->compute_of_type)
         grouped.g.matrix_rate *= EXPERT_RATE;
+    grouped.fused = x->p->fused_experts && takes_blocks (x->j, x->t);
+    if (grouped.fused)
+        grouped.g.wave_s = WAVE_S;
     /* Kernels pad every expert's tokens; their mean need not even be whole. */
     rows = EXPERT_PADDING * ceil (pairs / mine / EXPERT_PADDING);
     add_mlp (&grouped, s, mine, rows, m->expert_ffn / (double) d->etp);

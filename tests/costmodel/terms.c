@@ -236,10 +236,63 @@ static void launches (void **state)
     CLOSE (k.dense.fwd_s, bare.dense.fwd_s * pow (17, .25), 1e-9);
     CLOSE (k.dense.back_s, bare.dense.back_s * pow (82, .25), 1e-9);
     CLOSE (k.dense.weight_s, bare.dense.weight_s * pow (82, .25), 1e-9);
+    s.profile.graphs = GRAPHS_DENSE; /* a tenth of the floors is left */
+    CLOSE (compute_of (&s).dense.fwd_s, bare.dense.fwd_s * pow (1 + pow (.2, 4), .25),
+           1e-9);
+    CLOSE (compute_of (&s).dense.back_s, bare.dense.back_s * pow (1 + pow (.3, 4), .25),
+           1e-9);
+    s.profile.graphs = GRAPHS_NONE;
     s.config.recompute = RECOMPUTE_FULL;
     s.profile.time.recompute_s = 5;
     CLOSE (compute_of (&s).dense.recompute_s, 5 + k.dense.fwd_s, 1e-9);
     topology_cluster_destroy (s.cluster);
+}
+
+/* In fp8 of blocks with scales, fused experts lose their activation's traffic, the casts of its
+ * result and of its gradient, and the longer start of their waves; no others do. */
+static void fused_experts (void **state)
+{
+    static const char *const type[] = {"gb200-192g", "h100-sxm5-80g"};
+    (void) state;
+
+    for (int i = 0; i < 2; i++) {
+        struct setting s = layer_job ("qwen3-30b-a3b", 1, false, true);
+        const struct topology_gpu_type *t = topology_gpu_type_builtin (type[i]);
+        const struct workload_model *m = &s.model;
+        double mine = m->experts / 8.0, f = m->expert_ffn, h = m->hidden;
+        double rows = 64 * ceil (2048 * m->top_k / mine / 64);
+        double memory = t->hbm_bytes_per_s * s.profile.time.memory_bandwidth;
+        struct machine g = {.wave_s = 1e-6,
+                            .matrix_rate = .75 * t->fp8_flop_per_s *
+                                           t->fp8_gemm_efficiency * s.profile.time.gemm,
+                            .memory_rate = memory,
+                            .multiprocessors = t->multiprocessors,
+                            .element_bytes = 1},
+                       slow = g;
+        struct parts fused = {.g = &g}, plain = {.g = &slow};
+        struct costmodel_compute with, without;
+        double moved = mine * rows * f * (6 + 4.5) / memory,
+               back = mine * rows * f * (2 * 6 + 2 * 4.5) / memory;
+
+        slow.wave_s = 4e-6;
+        product (&fused, mine, rows, h, 2 * f);
+        product (&fused, mine, rows, f, h);
+        product (&plain, mine, rows, h, 2 * f);
+        product (&plain, mine, rows, f, h);
+        s.job.precision = PREC_FP8;
+        s.profile.compute_of_type = s.profile.sums_in_products = true;
+        s.config.deg.ep = 8;
+        costmodel_compute (m, &s.job, &s.config, &s.profile, t, &without);
+        s.profile.fused_experts = true;
+        costmodel_compute (m, &s.job, &s.config, &s.profile, t, &with);
+        CLOSE (without.expert.fwd_s - with.expert.fwd_s,
+               i == 0 ? moved + plain.fwd - fused.fwd : 0, 1e-9);
+        CLOSE (without.expert.back_s - with.expert.back_s,
+               i == 0 ? back + plain.inputs + plain.weights - fused.inputs - fused.weights
+                      : 0,
+               1e-9);
+        topology_cluster_destroy (s.cluster);
+    }
 }
 
 /* T16: three products over the rank's padded part of the vocabulary, 13 bytes a logit, or 40 and
@@ -593,7 +646,7 @@ int main (void)
         cmocka_unit_test (stages),        cmocka_unit_test (tensors),
         cmocka_unit_test (gradients),     cmocka_unit_test (tied_embeddings),
         cmocka_unit_test (model_flop),    cmocka_unit_test (visits),
-        cmocka_unit_test (sends),
+        cmocka_unit_test (sends),         cmocka_unit_test (fused_experts),
     };
 
     return cmocka_run_group_tests (tests, NULL, NULL);

@@ -65,7 +65,7 @@ double costmodel_matrix_rate (const struct topology_gpu_type *t,
 #define LORA_TRAFFIC 20.0
 /* Experts on a GPU that computes by its type's constants: kernels of a layer over a dense
  * one's (routing, sorting, groups), and the rate of grouped products over single ones. */
-#define EXPERT_LAUNCHES 10.0
+#define EXPERT_LAUNCHES 8.0
 #define EXPERT_RATE 0.75
 #define EXPERT_PADDING 64.0 /* tokens */
 /* What is left of a floor of launches where a graph has captured them (docs/formulas.md, T14). */
@@ -274,14 +274,14 @@ static void add_elementwise (const struct setting *x, struct sums *s, unsigned p
 #define FLASH_HALF_SEQ 400.0
 #define FLASH_UNKNOWN 0.4 /* of a type that does not say */
 #define FLASH_BACK 0.82   /* backward's rate over forward's */
-static double flash_efficiency (const struct setting *x)
+#define FLASH_SINKS 0.5   /* with a number of each head in the softmax (gpt-oss) */
+static double flash_efficiency (const struct setting *x, double seq)
 {
     double of_type = x->p->flash2 ? x->t->flash2_efficiency : x->t->flash_efficiency;
     double narrow = x->m->head_dim > 64 ? 1.0 : x->p->flash2 ? 0.85 : 0.68;
-    double seq = x->j->seq;
 
-    return (of_type > 0 ? of_type : FLASH_UNKNOWN) * narrow * seq /
-           (seq + FLASH_HALF_SEQ);
+    return (of_type > 0 ? of_type : FLASH_UNKNOWN) * narrow *
+           (x->m->sinks ? FLASH_SINKS : 1.0) * seq / (seq + FLASH_HALF_SEQ);
 }
 
 /* Flash kernels take 16 bits alone.  In fp32 and tf32 PyTorch runs its memory-efficient kernel, whose
@@ -293,33 +293,53 @@ static double wide_rate (const struct topology_gpu_type *t)
            (t->tf32_flop_per_s > 0 ? t->tf32_flop_per_s / 3.0 : t->fp32_flop_per_s);
 }
 
+/* Rate of flash attention's products in this precision: of the GPU type's, or of the peak, the
+ * profile's part. */
+static double flash_rate (const struct setting *x, double part, double seq)
+{
+    double rate = x->plain.matrix_rate / x->p->time.gemm;
+
+    /* FlashAttention 1 has no constant of its GPU type. */
+    if (x->p->compute_of_type && x->j->attention != ATTENTION_FLASH1)
+        rate = x->plain.element_bytes > 2.0
+                   ? wide_rate (x->t)
+                   : costmodel_matrix_rate (x->t, PREC_BF16) * flash_efficiency (x, seq);
+    return rate * part;
+}
+
+/* Seconds of the pairs under the diagonal, `flop` in a layer that sees all: of such layers, and of
+ * those with a window, whose kernels look at whole blocks of keys and end as early as those of
+ * a sequence twice as long as the window. */
+#define WINDOW_BLOCK 128.0
+static double flash_s (const struct setting *x, double flop, double part)
+{
+    double seq = x->j->seq, windowed = workload_windowed (x->m);
+    double reach = fmin (seq, 2.0 * (x->m->window + WINDOW_BLOCK));
+
+    if (windowed <= 0.0)
+        return flop / flash_rate (x, part, seq);
+    return flop * ((1.0 - windowed) / flash_rate (x, part, seq) +
+                   windowed * workload_window_pairs (x->m, seq, WINDOW_BLOCK) /
+                       flash_rate (x, part, reach));
+}
+
 /* Attention over all pairs, or half of them where the kernel skips masked ones. */
 static void attention_time (const struct setting *x, double *fwd, double *back)
 {
     const struct workload_model *m = x->m;
-    bool latent = m->kv_rank > 0;
+    const struct workload_profile *p = x->p;
+    bool latent = m->kv_rank > 0, first = x->j->attention == ATTENTION_FLASH1;
     double a = m->heads / (double) x->c->deg.tp, seq = x->j->seq;
     double qk = latent ? m->nope_dim + m->rope_dim : m->head_dim;
     double v = latent ? m->v_dim : m->head_dim;
     double flop = 2.0 * x->tokens * seq * a * (qk + v);
 
     if (workload_attention_is_flash (x->j->attention)) {
-        double rate = x->plain.matrix_rate / x->p->time.gemm;
-        bool first = x->j->attention == ATTENTION_FLASH1;
-
-        if (x->p->compute_of_type && !first) {
-            rate = x->plain.element_bytes > 2.0
-                       ? wide_rate (x->t)
-                       : costmodel_matrix_rate (x->t, PREC_BF16) * flash_efficiency (x);
-            rate *= x->p->time.attention;
-            *fwd = 0.5 * flop / rate;
-            *back = 2.5 * *fwd / FLASH_BACK;
-            return;
-        }
-        *fwd =
-            0.5 * flop / (rate * (first ? x->p->time.attention1 : x->p->time.attention));
-        *back = 2.5 * 0.5 * flop /
-                (rate * (first ? x->p->time.attention1 : x->p->time.attention_back));
+        *fwd = flash_s (x, 0.5 * flop, first ? p->time.attention1 : p->time.attention);
+        *back = p->compute_of_type && !first
+                    ? 2.5 * *fwd / FLASH_BACK
+                    : flash_s (x, 2.5 * 0.5 * flop,
+                               first ? p->time.attention1 : p->time.attention_back);
         return;
     }
 
@@ -347,18 +367,6 @@ static double accumulation_bytes (const struct workload_profile *p)
     return 3.0 * sum + (sum > 2.0 ? 2.0 + sum : 0.0);
 }
 
-/* Rate of flash attention's products in this precision, forward. */
-static double flash_rate (const struct setting *x)
-{
-    double rate = x->plain.matrix_rate / x->p->time.gemm;
-
-    if (x->p->compute_of_type)
-        rate = x->plain.element_bytes > 2.0
-                   ? wide_rate (x->t)
-                   : costmodel_matrix_rate (x->t, PREC_BF16) * flash_efficiency (x);
-    return rate * x->p->time.attention;
-}
-
 /* Elements that a mixer's kernels read and write beside its products, per token: the
  * convolution's channels in and out; the scan's inputs and output; the gate, the norm and their
  * result; and the states at the chunks' ends in fp32, written, passed on and read. */
@@ -379,8 +387,8 @@ static void add_mixer (const struct setting *x, struct sums *s)
 
     workload_scan_flop (x->m, x->c->deg.tp, &fwd, &again);
     moved = traffic_s (x, 2.0 * mixer_elements (x, &mixer));
-    fwd *= x->tokens / flash_rate (x);
-    again *= x->tokens / flash_rate (x);
+    fwd *= x->tokens / flash_rate (x, x->p->time.attention, x->j->seq);
+    again *= x->tokens / flash_rate (x, x->p->time.attention, x->j->seq);
     s->scan_fwd_s = fmax (fwd, moved);
     s->scan_back_s = fmax (2.0 * fwd + again, 2.0 * moved);
     add_product (s, &x->g, 1, x->tokens, x->h, mixer.in);
@@ -402,6 +410,7 @@ static void layer_time (const struct setting *x, const struct sums *s, unsigned 
     double traffic = traffic_s (x, s->traffic);
     double accumulate = accumulation_bytes (p) * s->params / x->g.memory_rate;
     double fwd, back, weight, floor = x->t->host_factor;
+    bool waits = (parts & PART_EXPERTS) && p->compute_of_type;
 
     if (x->j->lora) /* frozen weights have no gradients */
         weight = 0.0;
@@ -412,8 +421,10 @@ static void layer_time (const struct setting *x, const struct sums *s, unsigned 
     if (!p->compute_of_type || floor <= 0)
         floor = 1.0;
     floor *= s->launches * (x->j->lora ? LORA_LAUNCHES : 1.0);
-    if (workload_is_captured (p, x->m, x->c, takes_blocks (x->j, x->t)))
+    if (workload_is_captured (p, x->m, x->c, takes_blocks (x->j, x->t))) {
         floor *= CAPTURED_LAUNCHES;
+        waits = false;
+    }
 
     if (parts & PART_ATTENTION)
         attention_time (x, &out->attention_fwd_s, &out->attention_back_s);
@@ -421,7 +432,9 @@ static void layer_time (const struct setting *x, const struct sums *s, unsigned 
           s->scan_fwd_s;
     back = s->inputs_s + weight + out->attention_back_s + 2.0 * traffic +
            cast_s (x) * s->cast_back + s->scan_back_s;
-    out->fwd_s = with_floor (fwd, floor * p->time.layer_launch_fwd_s);
+    /* After the wait for its experts' tokens the GPU has nothing queued. */
+    out->fwd_s = waits ? fwd + floor * p->time.layer_launch_fwd_s
+                       : with_floor (fwd, floor * p->time.layer_launch_fwd_s);
     out->back_s = with_floor (back, floor * p->time.layer_launch_back_s);
     out->weight_s = weight * out->back_s / back;
     if (x->c->recompute == RECOMPUTE_FULL)

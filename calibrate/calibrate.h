@@ -122,6 +122,10 @@ enum status calibrate_cluster (const struct calibrate_run *run,
  *  framework's profile serves. */
 #define CALIBRATE_UNKNOWN_TIME_RESIDUAL 0.2
 
+/** Of the products' rate, what a framework reaches that nobody tuned an estimate to: the median of
+ *  sixteen sources, their frameworks and names taken away (docs/accuracy.md). */
+#define CALIBRATE_UNKNOWN_GEMM 0.95
+
 /** Make a profile serve a framework that it does not know: its residual is that of unknown
  *  frameworks, and its runs' memory is the fullest rank's, with the driver's overheads. */
 void calibrate_profile_unknown (struct workload_profile *p);

@@ -30,6 +30,7 @@ void calibrate_profile_unknown (struct workload_profile *p)
 {
     p->memory.residual = CALIBRATE_UNKNOWN_RESIDUAL;
     p->time.residual = CALIBRATE_UNKNOWN_TIME_RESIDUAL;
+    p->time.gemm *= CALIBRATE_UNKNOWN_GEMM;
     p->measured_rank = MEASURED_MAX;
     p->measured_allocated = false;
 }

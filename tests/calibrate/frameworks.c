@@ -70,6 +70,30 @@ static void releases (void **state)
     }
 }
 
+/* Norms and activations are one kernel where PyTorch's compiler ran, not where the notes say that
+ * it did not; a note of their own overrules that. */
+static void compiled (void **state)
+{
+    static const struct {
+        const char *notes;
+        enum workload_choice fused;
+    } known[] = {{"notes=", CHOICE_PROFILE},
+                 {"notes=Table 1; eager; GiB", CHOICE_NO},
+                 {"notes=packed, torch.compile", CHOICE_YES},
+                 {"notes=compile ; x", CHOICE_YES},
+                 {"notes=compile state not stated", CHOICE_PROFILE},
+                 {"notes=eager;fused-norm=true;fused-mlp=true", CHOICE_YES}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        struct calibrate_runs r = ONE (known[i].notes);
+
+        assert_int_equal (r.run[0].job.fused_norm, known[i].fused);
+        assert_int_equal (r.run[0].job.fused_mlp, known[i].fused);
+        calibrate_runs_release (&r);
+    }
+}
+
 /* Capture of whole steps, as a row says it in Megatron's words. */
 static void captures (void **state)
 {
@@ -294,7 +318,7 @@ int main (void)
         cmocka_unit_test (networks), cmocka_unit_test (silent_recompute),
         cmocka_unit_test (peaks),    cmocka_unit_test (fits),
         cmocka_unit_test (steps),    cmocka_unit_test (releases),
-        cmocka_unit_test (captures),
+        cmocka_unit_test (captures), cmocka_unit_test (compiled),
     };
 
     return cmocka_run_group_tests (tests, NULL, NULL);

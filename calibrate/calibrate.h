@@ -41,6 +41,7 @@ struct calibrate_run {
     bool precision_said, attention_said, zero_said, recompute_said, micro_batch_said,
         sequence_parallel_said;
     enum workload_choice exchange_overlap; /* all-to-alls beside compute, too */
+    enum workload_choice fused_rotary;     /* rotary embeddings in one kernel */
     enum workload_choice captured;         /* whole steps, in a CUDA graph */
     bool chunked_loss; /* logits are cast to fp32 a part at a time (torchtune) */
     bool fused_loss;   /* they exist an eighth at a time (Liger kernels) */

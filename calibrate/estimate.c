@@ -215,6 +215,7 @@ static struct workload_profile as_run (const struct calibrate_run *run,
         own.memory.logit_bytes /= 8.0;
         own.chunked_loss = false;
     }
+    own.fused_rotary = workload_choose (run->fused_rotary, own.fused_rotary);
     if (run->captured != CHOICE_PROFILE)
         own.graphs = run->captured == CHOICE_YES ? GRAPHS_ALL : GRAPHS_NONE;
     if (run->exchange_overlap == CHOICE_NO)

@@ -113,37 +113,62 @@ static void read_release (const struct row *r, struct calibrate_run *run)
         snprintf (run->release, sizeof run->release, "%.*s", (int) (end - from), from);
 }
 
-/* Is the word, alone or behind "torch.", all that stands between two separators of the notes? */
-static bool notes_say (const struct row *r, const char *word)
+/* What items of the notes, between commas or semicolons, say of operations that are one kernel:
+ * PyTorch's compiler fuses them, but for rotary embeddings in complex numbers, eager mode none; IBM's "fused kernels" (fms-acceleration's foak)
+ * and Liger's are written by hand. */
+static const struct fused_words {
+    const char *begins, *contains; /* "": anything */
+    enum workload_choice norm, mlp, rotary;
+} fused_words[] = {
+    {"compile", "", CHOICE_YES, CHOICE_YES, CHOICE_PROFILE},
+    {"torch.compile", "", CHOICE_YES, CHOICE_YES, CHOICE_PROFILE},
+    {"eager", "", CHOICE_NO, CHOICE_NO, CHOICE_PROFILE},
+    {"fused kernels", "", CHOICE_YES, CHOICE_PROFILE, CHOICE_YES},
+    {"fused ", "Norm", CHOICE_YES, CHOICE_PROFILE, CHOICE_PROFILE},
+    {"fused ", "MLP", CHOICE_PROFILE, CHOICE_YES, CHOICE_PROFILE},
+    {"Liger kernel", "", CHOICE_YES, CHOICE_YES, CHOICE_YES},
+};
+
+static void take_choice (enum workload_choice said, enum workload_choice *c)
 {
-    const char *s = calibrate_cell (r, "notes");
-    size_t n = strlen (word);
-
-    while (*s) {
-        size_t len;
-
-        s += strspn (s, " ,;");
-        if (strncmp (s, "torch.", 6) == 0)
-            s += 6;
-        len = strcspn (s, ",;");
-        while (len > 0 && s[len - 1] == ' ')
-            len--;
-        if (len == n && strncmp (s, word, n) == 0)
-            return true;
-        s += strcspn (s, ",;");
-    }
-    return false;
+    if (said != CHOICE_PROFILE)
+        *c = said;
 }
 
-/* PyTorch's compiler makes one kernel of a norm and of an activation; without it each operation is
- * one of its own. */
-static void read_compiled (const struct row *r, struct workload_job *j)
+/* One item; a word is all of it unless more of them may follow ("fused kernels (foak)"). */
+static void read_fused_item (const char *item, struct calibrate_run *run)
 {
-    enum workload_choice fused = notes_say (r, "compile") ? CHOICE_YES
-                                 : notes_say (r, "eager") ? CHOICE_NO
-                                                          : CHOICE_PROFILE;
+    for (size_t i = 0; i < COUNT_OF (fused_words); i++) {
+        const struct fused_words *w = &fused_words[i];
+        size_t n = strlen (w->begins);
+        bool alone = strpbrk (w->begins, " ") == NULL;
 
-    j->fused_norm = j->fused_mlp = fused;
+        if (strncmp (item, w->begins, n) != 0 || (alone && item[n] != '\0') ||
+            !strstr (item, w->contains))
+            continue;
+        take_choice (w->norm, &run->job.fused_norm);
+        take_choice (w->mlp, &run->job.fused_mlp);
+        take_choice (w->rotary, &run->fused_rotary);
+    }
+}
+
+static void read_fused (const struct row *r, struct calibrate_run *run)
+{
+    const char *s = calibrate_cell (r, "notes");
+
+    while (*s) {
+        size_t len = strcspn (s, ",;"), skip = strspn (s, " ");
+        size_t end = len;
+        char item[128];
+
+        while (end > skip && s[end - 1] == ' ')
+            end--;
+        if (end > skip) {
+            snprintf (item, sizeof item, "%.*s", (int) (end - skip), s + skip);
+            read_fused_item (item, run);
+        }
+        s += len + (s[len] != '\0');
+    }
 }
 
 /* Kernels: of the attention, and what the notes say of norms, MLP and logits. */
@@ -153,7 +178,7 @@ static const char *read_kernels (const struct row *r, struct calibrate_run *run)
     struct workload_job *j = &run->job;
     char backend[64] = "";
 
-    read_compiled (r, j);
+    read_fused (r, run);
     calibrate_note (r, "attention-backend", backend, sizeof backend);
     j->attention = ATTENTION_FLASH;
     if (!read_attention (s, attention_words, COUNT_OF (attention_words), run) ||

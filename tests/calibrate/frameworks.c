@@ -70,28 +70,47 @@ static void releases (void **state)
     }
 }
 
-/* Norms and activations are one kernel where PyTorch's compiler ran, not where the notes say that
- * it did not; a note of their own overrules that. */
-static void compiled (void **state)
+/* What the notes say of norms, activations and rotary embeddings in one kernel; a note of its own
+ * overrules it. */
+static void fused (void **state)
 {
-    static const struct {
+    static const enum workload_choice P = CHOICE_PROFILE, N = CHOICE_NO, Y = CHOICE_YES;
+    const struct {
         const char *notes;
-        enum workload_choice fused;
-    } known[] = {{"notes=", CHOICE_PROFILE},
-                 {"notes=Table 1; eager; GiB", CHOICE_NO},
-                 {"notes=packed, torch.compile", CHOICE_YES},
-                 {"notes=compile ; x", CHOICE_YES},
-                 {"notes=compile state not stated", CHOICE_PROFILE},
-                 {"notes=eager;fused-norm=true;fused-mlp=true", CHOICE_YES}};
+        enum workload_choice norm, mlp, rotary;
+    } known[] = {{"notes=", P, P, P},
+                 {"notes=Table 1; eager; GiB", N, N, P},
+                 {"notes=packed, torch.compile", Y, Y, P},
+                 {"notes=compile ; x", Y, Y, P},
+                 {"notes=compile state not stated", P, P, P},
+                 {"notes=eager;fused-norm=true;fused-mlp=true", Y, Y, P},
+                 {"notes=a; fused kernels (foak); b", Y, P, Y},
+                 {"notes=fused MLP/bias/LayerNorm/cross-entropy kernels", Y, Y, P},
+                 {"notes=no fused kernels", P, P, P},
+                 {"notes=Liger kernels", Y, Y, Y}};
     (void) state;
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         struct calibrate_runs r = ONE (known[i].notes);
 
-        assert_int_equal (r.run[0].job.fused_norm, known[i].fused);
-        assert_int_equal (r.run[0].job.fused_mlp, known[i].fused);
+        assert_int_equal (r.run[0].job.fused_norm, known[i].norm);
+        assert_int_equal (r.run[0].job.fused_mlp, known[i].mlp);
+        assert_int_equal (r.run[0].fused_rotary, known[i].rotary);
         calibrate_runs_release (&r);
     }
+}
+
+/* A row's fused rotary embeddings take less time. */
+static void rotary (void **state)
+{
+    struct workload_profile p = profile_of ("fsdp");
+    struct calibrate_runs stock = ONE ("notes=fused-norm=true"),
+                          fast = ONE ("notes=fused kernels");
+    (void) state;
+
+    assert_true (runs_step (&fast.run[0], &p) < runs_step (&stock.run[0], &p));
+    calibrate_runs_release (&stock);
+    calibrate_runs_release (&fast);
 }
 
 /* Capture of whole steps, as a row says it in Megatron's words. */
@@ -318,7 +337,8 @@ int main (void)
         cmocka_unit_test (networks), cmocka_unit_test (silent_recompute),
         cmocka_unit_test (peaks),    cmocka_unit_test (fits),
         cmocka_unit_test (steps),    cmocka_unit_test (releases),
-        cmocka_unit_test (captures), cmocka_unit_test (compiled),
+        cmocka_unit_test (captures), cmocka_unit_test (fused),
+        cmocka_unit_test (rotary),
     };
 
     return cmocka_run_group_tests (tests, NULL, NULL);

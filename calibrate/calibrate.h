@@ -42,6 +42,7 @@ struct calibrate_run {
         sequence_parallel_said;
     enum workload_choice exchange_overlap; /* all-to-alls beside compute, too */
     enum workload_choice fused_rotary;     /* rotary embeddings in one kernel */
+    bool drops_tokens;                     /* experts have a capacity */
     enum workload_choice captured;         /* whole steps, in a CUDA graph */
     bool chunked_loss; /* logits are cast to fp32 a part at a time (torchtune) */
     bool fused_loss;   /* they exist an eighth at a time (Liger kernels) */
@@ -124,7 +125,7 @@ enum status calibrate_cluster (const struct calibrate_run *run,
 #define CALIBRATE_UNKNOWN_TIME_RESIDUAL 0.2
 
 /** Of the products' rate, what a framework reaches that nobody tuned an estimate to: the median of
- *  sixteen sources, their frameworks and names taken away (docs/accuracy.md). */
+ *  fifteen sources, their frameworks and names taken away (docs/accuracy.md). */
 #define CALIBRATE_UNKNOWN_GEMM 0.95
 
 /** Make a profile serve a framework that it does not know: its residual is that of unknown

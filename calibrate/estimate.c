@@ -215,6 +215,10 @@ static struct workload_profile as_run (const struct calibrate_run *run,
         own.memory.logit_bytes /= 8.0;
         own.chunked_loss = false;
     }
+    if (run->drops_tokens) { /* which Megatron-Core offers with plain all-to-alls alone */
+        own.drops_tokens = true;
+        own.time.deduplicated_dispatch = false;
+    }
     own.fused_rotary = workload_choose (run->fused_rotary, own.fused_rotary);
     if (run->captured != CHOICE_PROFILE)
         own.graphs = run->captured == CHOICE_YES ? GRAPHS_ALL : GRAPHS_NONE;

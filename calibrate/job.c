@@ -88,6 +88,18 @@ static void read_captured (const struct row *r, struct calibrate_run *run)
         run->captured = CHOICE_NO;
 }
 
+/* Experts that drop tokens: Megatron's --moe-expert-capacity-factor, or in a word. */
+static void read_dropped (const struct row *r, struct calibrate_run *run)
+{
+    char value[32];
+
+    run->drops_tokens =
+        calibrate_contains (calibrate_cell (r, "model"), "tokendrop") ||
+        calibrate_contains (calibrate_cell (r, "notes"), "token drop") ||
+        (calibrate_note (r, "moe-expert-capacity-factor", value, sizeof value) &&
+         strtod (value, NULL) > 0);
+}
+
 /* The release that ran it: a column of its own, an image's tag ("nemo:26.04"), a date, or the
  * container among the notes ("26.04.01 NeMo Container"). */
 static void read_release (const struct row *r, struct calibrate_run *run)
@@ -262,6 +274,7 @@ const char *calibrate_read_job (const struct row *r, struct calibrate_run *run)
         calibrate_contains (calibrate_cell (r, "notes"), "lmhead-chunks=") ||
         calibrate_contains (calibrate_cell (r, "notes"), "liger");
     read_captured (r, run);
+    read_dropped (r, run);
     run->state_bytes = said_state_bytes (calibrate_cell (r, "notes"));
     if (calibrate_contains (calibrate_cell (r, "notes"), "with CPU offload") ||
         calibrate_contains (calibrate_cell (r, "notes"), "and CPU offload") ||

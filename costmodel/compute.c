@@ -410,7 +410,7 @@ static void layer_time (const struct setting *x, const struct sums *s, unsigned 
     double traffic = traffic_s (x, s->traffic);
     double accumulate = accumulation_bytes (p) * s->params / x->g.memory_rate;
     double fwd, back, weight, floor = x->t->host_factor;
-    bool waits = (parts & PART_EXPERTS) && p->compute_of_type;
+    bool waits = (parts & PART_EXPERTS) && p->compute_of_type && !p->drops_tokens;
 
     if (x->j->lora) /* frozen weights have no gradients */
         weight = 0.0;

@@ -475,6 +475,9 @@ struct workload_profile {
     bool
         fused_experts; /* in fp8 and fp4 of blocks with scales, an expert's activation and its
                            cast are part of the grouped products */
+    bool
+        drops_tokens; /* experts take no more than their share of tokens, so that the host need
+                          not wait for their numbers */
     bool one_sequence; /* its recipes take micro-batches of one sequence */
     bool
         gradients_freed; /* gradients do not outlive a step (set_to_none), so that those of

@@ -100,6 +100,27 @@ static void fused (void **state)
     }
 }
 
+/* Experts with a capacity, by Megatron's option or in a word. */
+static void dropped (void **state)
+{
+    static const struct {
+        const char *cell;
+        bool drops;
+    } known[] = {{"notes=", false},
+                 {"model=llama-x (tokendrop)", true},
+                 {"notes=with token dropping", true},
+                 {"notes=moe-expert-capacity-factor=1.5", true},
+                 {"notes=moe-expert-capacity-factor=None", false}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        struct calibrate_runs r = ONE (known[i].cell);
+
+        assert_true (r.run[0].drops_tokens == known[i].drops);
+        calibrate_runs_release (&r);
+    }
+}
+
 /* A row's fused rotary embeddings take less time. */
 static void rotary (void **state)
 {
@@ -338,7 +359,7 @@ int main (void)
         cmocka_unit_test (peaks),    cmocka_unit_test (fits),
         cmocka_unit_test (steps),    cmocka_unit_test (releases),
         cmocka_unit_test (captures), cmocka_unit_test (fused),
-        cmocka_unit_test (rotary),
+        cmocka_unit_test (rotary),   cmocka_unit_test (dropped),
     };
 
     return cmocka_run_group_tests (tests, NULL, NULL);

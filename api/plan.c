@@ -65,7 +65,7 @@ static enum status own_profile (const struct workload_plan *plan, const char *pl
 
     if (!doc)
         return workload_profile_read (plan->profile, out, notes, err);
-    st = workload_profile_from_json (doc, plan->profile, out, notes, err);
+    st = workload_profile_from_json (doc, plan->profile, NULL, out, notes, err);
     if (st != ST_OK)
         err_prefix (err, "%.1000s: profile", plan_name);
     return st;

@@ -98,14 +98,23 @@ static bool disturbed (const struct calibrate_runs *r, const struct calibrate_ru
            strstr (r->table.cell[run->row * r->table.columns + notes], "SLOW");
 }
 
+/* A profile's name, whatever the release: as many characters. */
+static int plain_name (const struct workload_profile *p)
+{
+    return (int) strcspn (p->name, "@");
+}
+
 static void describe (const struct file *f, struct source *s)
 {
-    snprintf (s->profile, sizeof s->profile, "%s", f->p[0].name);
+    int n = plain_name (&f->p[0]);
+
+    snprintf (s->profile, sizeof s->profile, "%.*s", n, f->p[0].name);
     s->kind = OTHER;
     for (int i = 0; i < f->runs.n; i++) {
         enum kind kind = kind_of (&f->p[i], f->runs.run[i].source);
 
-        if (strcmp (f->p[i].name, f->p[0].name) != 0)
+        if (plain_name (&f->p[i]) != n ||
+            strncmp (f->p[i].name, f->p[0].name, (size_t) n) != 0)
             snprintf (s->profile, sizeof s->profile, "several");
         if (kind < s->kind)
             s->kind = kind;
@@ -202,19 +211,37 @@ static double fitted_mape (const struct calibrate_runs *r, const bool *others,
     return mape;
 }
 
+/* The first run of the release that most of those in use are of: a fit is to one of them. */
+static int usual_release (const struct file *f)
+{
+    int most = 0, best = 0;
+
+    for (int i = 0; i < f->runs.n; i++) {
+        int n = 0;
+
+        for (int k = 0; k < f->runs.n && f->use[i]; k++)
+            n += f->use[k] && strcmp (f->p[k].release, f->p[i].release) == 0;
+        if (n > most) {
+            most = n;
+            best = i;
+        }
+    }
+    return best;
+}
+
 static void draw (const struct file *f, double *figure)
 {
     size_t size = (size_t) f->runs.n;
     struct calibrate_runs some = {.run = calloc (size, sizeof *some.run)};
     double *step_s = calloc (size, sizeof *step_s), none[DRAWS], five[DRAWS];
     bool *others = calloc (size, sizeof *others);
-    int every = ((int) figure[TIMES] + FEW_MOST - 1) / FEW_MOST, first = 0, worse = 0;
+    int every = ((int) figure[TIMES] + FEW_MOST - 1) / FEW_MOST, worse = 0;
+    int first = usual_release (f);
     struct rng rng = {1};
 
-    while (!f->use[first])
-        first++;
     for (int i = first, seen = 0; i < f->runs.n; i++)
-        if (f->use[i] && seen++ % every == 0) {
+        if (f->use[i] && strcmp (f->p[i].release, f->p[first].release) == 0 &&
+            seen++ % every == 0) {
             step_s[some.n] = f->step_s[i];
             some.run[some.n++] = f->runs.run[i];
         }

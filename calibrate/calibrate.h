@@ -33,6 +33,7 @@ struct calibrate_run {
     int row; /* of the file, the header not counted */
     char source[64];
     char framework[64];          /* what ran it, as the row spells it; "": not said */
+    char release[16];            /* of what ran it, or its date; "": not said */
     struct workload_model model; /* its name is the row's */
     struct workload_job job;
     struct workload_config config;
@@ -40,6 +41,9 @@ struct calibrate_run {
     bool precision_said, attention_said, zero_said, recompute_said, micro_batch_said,
         sequence_parallel_said;
     enum workload_choice exchange_overlap; /* all-to-alls beside compute, too */
+    enum workload_choice fused_rotary;     /* rotary embeddings in one kernel */
+    bool drops_tokens;                     /* experts have a capacity */
+    enum workload_choice captured;         /* whole steps, in a CUDA graph */
     bool chunked_loss; /* logits are cast to fp32 a part at a time (torchtune) */
     bool fused_loss;   /* they exist an eighth at a time (Liger kernels) */
     double
@@ -119,6 +123,10 @@ enum status calibrate_cluster (const struct calibrate_run *run,
 /** The same of step times: the default profile on sources that no profile names and no
  *  framework's profile serves. */
 #define CALIBRATE_UNKNOWN_TIME_RESIDUAL 0.2
+
+/** Of the products' rate, what a framework reaches that nobody tuned an estimate to: the median of
+ *  fifteen sources, their frameworks and names taken away (docs/accuracy.md). */
+#define CALIBRATE_UNKNOWN_GEMM 0.95
 
 /** Make a profile serve a framework that it does not know: its residual is that of unknown
  *  frameworks, and its runs' memory is the fullest rank's, with the driver's overheads. */

@@ -17,6 +17,10 @@ struct row {
 /** The model of a row.  @return NULL, or why the row must be skipped (a literal) */
 const char *calibrate_read_model (const struct row *r, struct workload_model *m);
 
+/** Sequence, batch, precision, kernels, adapters and states of the row, and the release that ran
+ *  it.  @return NULL, or why the row must be skipped (a literal) */
+const char *calibrate_read_job (const struct row *r, struct calibrate_run *run);
+
 /** The GPUs and machines of the row: gpus, gpus_per_node, gpu, gpu_mem_gb,
  *  inter_node_gbps.  A number for each part of a mix has "/" or "+" between them.
  *  @return NULL, or why the row must be skipped (a literal) */

@@ -30,6 +30,7 @@ void calibrate_profile_unknown (struct workload_profile *p)
 {
     p->memory.residual = CALIBRATE_UNKNOWN_RESIDUAL;
     p->time.residual = CALIBRATE_UNKNOWN_TIME_RESIDUAL;
+    p->time.gemm *= CALIBRATE_UNKNOWN_GEMM;
     p->measured_rank = MEASURED_MAX;
     p->measured_allocated = false;
 }
@@ -61,6 +62,24 @@ bool calibrate_serves (const struct workload_profile *p, const struct calibrate_
     return calibrate_names_source (p, run->source) || names_framework (p, run) > 0;
 }
 
+/* A shipped profile, with the facts of its earlier releases behind it. */
+static enum status put_on_shelf (struct calibrate_shelf *shelf, const char *name,
+                                 struct error *err)
+{
+    struct workload_profile *current = &shelf->profile[shelf->n];
+
+    TRY (workload_profile_read (name, current, NULL, err));
+    shelf->n++;
+    for (int i = 0; i < current->n_until; i++) {
+        char of[128];
+
+        snprintf (of, sizeof of, "%s@%s", name, current->until[i]);
+        TRY (workload_profile_read (of, &shelf->profile[shelf->n], NULL, err));
+        shelf->n++;
+    }
+    return ST_OK;
+}
+
 enum status calibrate_shelf_open (struct calibrate_shelf *shelf, struct error *err)
 {
     enum status st = ST_OK;
@@ -68,12 +87,12 @@ enum status calibrate_shelf_open (struct calibrate_shelf *shelf, struct error *e
 
     while (workload_profile_shipped (n))
         n++;
-    *shelf = (struct calibrate_shelf){calloc ((size_t) n, sizeof *shelf->profile), 0};
+    *shelf = (struct calibrate_shelf){
+        calloc ((size_t) n * (1 + WORKLOAD_RELEASES_MAX), sizeof *shelf->profile), 0};
     if (!shelf->profile)
         return err_nomem (err);
-    for (; shelf->n < n && st == ST_OK; shelf->n++)
-        st = workload_profile_read (workload_profile_shipped (shelf->n),
-                                    &shelf->profile[shelf->n], NULL, err);
+    for (int i = 0; i < n && st == ST_OK; i++)
+        st = put_on_shelf (shelf, workload_profile_shipped (i), err);
     if (st != ST_OK)
         calibrate_shelf_close (shelf);
     return st;
@@ -88,6 +107,15 @@ void calibrate_shelf_close (struct calibrate_shelf *shelf)
 /* What runs on GPUs with fp8 are taken for where nobody says what ran them. */
 #define MODERN_PROFILE "nemo"
 
+/* The facts of the run's release, of a profile on the shelf. */
+static const struct workload_profile *of_release (const struct workload_profile *p,
+                                                  const struct calibrate_run *run)
+{
+    int i = workload_release_of (p, run->release);
+
+    return i < p->n_until ? p + 1 + i : p;
+}
+
 void calibrate_shelf_find (const struct calibrate_shelf *shelf,
                            const struct calibrate_run *run, struct workload_profile *out)
 {
@@ -100,8 +128,10 @@ void calibrate_shelf_find (const struct calibrate_shelf *shelf,
     for (int i = 0; i < shelf->n; i++) {
         const struct workload_profile *p = &shelf->profile[i];
 
+        if (p->release[0]) /* found by its current one */
+            continue;
         if (calibrate_names_source (p, run->source)) {
-            *out = *p;
+            *out = *of_release (p, run);
             return;
         }
         if (names_framework (p, run) > letters) {
@@ -114,7 +144,7 @@ void calibrate_shelf_find (const struct calibrate_shelf *shelf,
             standard = p;
     }
     if (by_framework) {
-        *out = *by_framework;
+        *out = *of_release (by_framework, run);
         return;
     }
     *out = by_gpu ? *by_gpu : *standard;
@@ -168,7 +198,7 @@ double calibrate_time_spread (const struct calibrate_run *run,
     return hypot (hypot (spread, open), silent ? SPREAD_NETWORK : 0.0);
 }
 
-/* The profile with the run's own way to run all-to-alls. */
+/* The profile with what the run says of itself. */
 static struct workload_profile as_run (const struct calibrate_run *run,
                                        const struct workload_profile *p)
 {
@@ -185,6 +215,13 @@ static struct workload_profile as_run (const struct calibrate_run *run,
         own.memory.logit_bytes /= 8.0;
         own.chunked_loss = false;
     }
+    if (run->drops_tokens) { /* which Megatron-Core offers with plain all-to-alls alone */
+        own.drops_tokens = true;
+        own.time.deduplicated_dispatch = false;
+    }
+    own.fused_rotary = workload_choose (run->fused_rotary, own.fused_rotary);
+    if (run->captured != CHOICE_PROFILE)
+        own.graphs = run->captured == CHOICE_YES ? GRAPHS_ALL : GRAPHS_NONE;
     if (run->exchange_overlap == CHOICE_NO)
         own.time.moe_overlap = 0.0;
     else if (run->exchange_overlap == CHOICE_YES && own.time.moe_overlap <= 0.0)

@@ -81,7 +81,9 @@ static const struct cli_option options[] = {
     {"lora", 0, NULL, "train LoRA adapters only: no gradients or optimizer state",
      CLI_FLAG (job.lora)},
     {"profile", 0, "NAME|FILE",
-     "framework profile (default " WORKLOAD_PROFILE_DEFAULT ")", CLI_TEXT (profile)},
+     "framework profile, also of a release: megatron-bridge@25.11 "
+     "(default " WORKLOAD_PROFILE_DEFAULT ")",
+     CLI_TEXT (profile)},
     {"memory-limit", 0, "PCT",
      "use at most this share of the memory that the driver reports (default 95; 80 with "
      "--memory-model fujii)",

@@ -10,18 +10,18 @@
 #define FLASH_HALF_SEQ 400.0
 #define FLASH_UNKNOWN 0.4 /* of a type that does not say */
 #define FLASH_BACK 0.82   /* backward's rate over forward's */
-static double flash_efficiency (const struct setting *x)
+#define FLASH_SINKS 0.5   /* with a number of each head in the softmax (gpt-oss) */
+static double flash_efficiency (const struct setting *x, double seq)
 {
     double of_type = x->p->flash2 ? x->t->flash2_efficiency : x->t->flash_efficiency;
     double narrow = x->m->head_dim > 64 ? 1.0 : x->p->flash2 ? 0.85 : 0.68;
-    double seq = x->j->seq;
 
-    return (of_type > 0 ? of_type : FLASH_UNKNOWN) * narrow * seq /
-           (seq + FLASH_HALF_SEQ);
+    return (of_type > 0 ? of_type : FLASH_UNKNOWN) * narrow *
+           (x->m->sinks ? FLASH_SINKS : 1.0) * seq / (seq + FLASH_HALF_SEQ);
 }
 
-/* Flash kernels take 16 bits alone.  In fp32 and tf32 PyTorch runs its memory-efficient kernel,
- * whose products are three in TF32 each, in fp32 where there is none (docs/formulas.md, T20). */
+/* Flash kernels take 16 bits alone.  In fp32 and tf32 PyTorch runs its memory-efficient kernel, whose
+ * products are three in TF32 each, in fp32 where there is none (docs/formulas.md, T20). */
 #define WIDE_PART 0.4
 static double wide_rate (const struct topology_gpu_type *t)
 {
@@ -29,36 +29,50 @@ static double wide_rate (const struct topology_gpu_type *t)
            (t->tf32_flop_per_s > 0 ? t->tf32_flop_per_s / 3.0 : t->fp32_flop_per_s);
 }
 
-double flash_rate (const struct setting *x)
+double flash_rate (const struct setting *x, double part, double seq)
 {
     double rate = x->plain.matrix_rate / x->p->time.gemm;
 
-    if (x->p->compute_of_type)
+    /* FlashAttention 1 has no constant of its GPU type. */
+    if (x->p->compute_of_type && x->j->attention != ATTENTION_FLASH1)
         rate = x->plain.element_bytes > 2.0
                    ? wide_rate (x->t)
-                   : costmodel_matrix_rate (x->t, PREC_BF16) * flash_efficiency (x);
-    return rate * x->p->time.attention;
+                   : costmodel_matrix_rate (x->t, PREC_BF16) * flash_efficiency (x, seq);
+    return rate * part;
+}
+
+/* Seconds of the pairs under the diagonal, `flop` in a layer that sees all: of such layers, and of
+ * those with a window, whose kernels look at whole blocks of keys and end as early as those of
+ * a sequence twice as long as the window. */
+#define WINDOW_BLOCK 128.0
+static double flash_s (const struct setting *x, double flop, double part)
+{
+    double seq = x->j->seq, windowed = workload_windowed (x->m);
+    double reach = fmin (seq, 2.0 * (x->m->window + WINDOW_BLOCK));
+
+    if (windowed <= 0.0)
+        return flop / flash_rate (x, part, seq);
+    return flop * ((1.0 - windowed) / flash_rate (x, part, seq) +
+                   windowed * workload_window_pairs (x->m, seq, WINDOW_BLOCK) /
+                       flash_rate (x, part, reach));
 }
 
 void attention_time (const struct setting *x, double *fwd, double *back)
 {
     const struct workload_model *m = x->m;
-    bool latent = m->kv_rank > 0;
+    const struct workload_profile *p = x->p;
+    bool latent = m->kv_rank > 0, first = x->j->attention == ATTENTION_FLASH1;
     double a = m->heads / (double) x->c->deg.tp, seq = x->j->seq;
     double qk = latent ? m->nope_dim + m->rope_dim : m->head_dim;
     double v = latent ? m->v_dim : m->head_dim;
     double flop = 2.0 * x->tokens * seq * a * (qk + v);
 
     if (workload_attention_is_flash (x->j->attention)) {
-        double rate = x->plain.matrix_rate / x->p->time.gemm;
-        bool first = x->j->attention == ATTENTION_FLASH1;
-
-        *fwd = 0.5 * flop / (first ? rate * x->p->time.attention1 : flash_rate (x));
-        if (x->p->compute_of_type && !first)
-            *back = 2.5 * *fwd / FLASH_BACK;
-        else
-            *back = 2.5 * 0.5 * flop /
-                    (rate * (first ? x->p->time.attention1 : x->p->time.attention_back));
+        *fwd = flash_s (x, 0.5 * flop, first ? p->time.attention1 : p->time.attention);
+        *back = p->compute_of_type && !first
+                    ? 2.5 * *fwd / FLASH_BACK
+                    : flash_s (x, 2.5 * 0.5 * flop,
+                               first ? p->time.attention1 : p->time.attention_back);
         return;
     }
 

@@ -18,10 +18,15 @@ struct setting {
     const struct topology_gpu_type *t;
     struct machine g, plain; /* plain: in 16 bits where the products are in fewer */
     double tokens, h, r;     /* r: sequence parallelism splits elementwise work */
+    bool fused; /* an MLP's activation and its casts are part of the products */
 };
 
-/** Rate of flash attention's products in this precision, forward. */
-double flash_rate (const struct setting *x);
+/** What a wave of tiles costs to start (docs/formulas.md, T13). */
+#define COSTMODEL_WAVE_S 1e-6
+
+/** Rate of flash attention's products in this precision, in sequences of `seq` tokens: of the GPU
+ *  type's, or of the peak, the profile's part. */
+double flash_rate (const struct setting *x, double part, double seq);
 
 /** Seconds of a layer's attention over all pairs, or half of them where the kernel skips masked
  *  ones. */

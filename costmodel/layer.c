@@ -39,9 +39,11 @@
 #define LORA_TRAFFIC 20.0
 /* Experts on a GPU that computes by its type's constants: kernels of a layer over a dense
  * one's (routing, sorting, groups), and the rate of grouped products over single ones. */
-#define EXPERT_LAUNCHES 10.0
+#define EXPERT_LAUNCHES 8.0
 #define EXPERT_RATE 0.75
 #define EXPERT_PADDING 64.0 /* tokens */
+/* What is left of a floor of launches where a graph has captured them (docs/formulas.md, T14). */
+#define CAPTURED_LAUNCHES 0.1
 /* Casts to fp8, per element of a product's input or of its output's gradient: read in 16
  * bits, written and transposed in 8, with the search for the largest. */
 #define CAST_TRAFFIC 4.5
@@ -60,6 +62,12 @@ struct sums {
     double again_s;                         /* forward, of what modules repeat */
     double scan_fwd_s, scan_back_s;         /* of linear mixers */
 };
+
+/* Do products take blocks with a scale each?  Types whose units do that have fp4, too. */
+static bool takes_blocks (const struct workload_job *j, const struct topology_gpu_type *t)
+{
+    return workload_quantised_bytes (j->precision) > 0 && t->fp4_flop_per_s > 0;
+}
 
 static double traffic_s (const struct setting *x, double bytes_per_token)
 {
@@ -159,6 +167,11 @@ static void add_mlp (const struct setting *x, struct sums *s, double count, doub
         add_product (s, &x->g, count, rows, x->h, (m->gated_mlp ? 2.0 : 1.0) * ffn);
     }
     add_product (s, &x->g, count, rows, ffn, x->h);
+    if (x->fused) {
+        s->cast_fwd -= count * rows * ffn;
+        s->cast_back -= count * rows * (m->gated_mlp ? 2.0 : 1.0) * ffn;
+        return;
+    }
     s->traffic += activation_traffic (x) * ffn * count * rows / x->tokens;
 }
 
@@ -200,9 +213,9 @@ static double mixer_elements (const struct setting *x, const struct workload_mix
            3.0 * mixer->inner + states;
 }
 
-/* Scans take about four times what the roofline says: they are several kernels in turn, bound by
+/* Scans take about five times what the roofline says: they are several kernels in turn, bound by
  * latency and by what they write for each other (docs/formulas.md, T22). */
-#define SCAN_OVER_ROOFLINE 4.0
+#define SCAN_OVER_ROOFLINE 5.0
 
 /* A linear mixer: its two projections, and the chunkwise scan over the roofline: its products at
  * flash attention's rate, or what it moves, whichever takes longer.  A short convolution has no
@@ -210,12 +223,13 @@ static double mixer_elements (const struct setting *x, const struct workload_mix
 static void add_mixer (const struct setting *x, struct sums *s)
 {
     struct workload_mixer mixer = workload_mixer_of (x->m, x->c->deg.tp);
+    double rate = flash_rate (x, x->p->time.attention, x->j->seq);
     double fwd, again, moved, over = x->m->lin_chunk > 0 ? SCAN_OVER_ROOFLINE : 1.0;
 
     workload_scan_flop (x->m, x->c->deg.tp, &fwd, &again);
     moved = traffic_s (x, 2.0 * mixer_elements (x, &mixer));
-    fwd *= x->tokens / flash_rate (x);
-    again *= x->tokens / flash_rate (x);
+    fwd *= x->tokens / rate;
+    again *= x->tokens / rate;
     s->scan_fwd_s = over * fmax (fwd, moved);
     s->scan_back_s = over * fmax (2.0 * fwd + again, 2.0 * moved);
     add_product (s, &x->g, 1, x->tokens, x->h, mixer.in);
@@ -237,6 +251,7 @@ static void layer_time (const struct setting *x, const struct sums *s, unsigned 
     double traffic = traffic_s (x, s->traffic);
     double accumulate = accumulation_bytes (p) * s->params / x->g.memory_rate;
     double fwd, back, weight, floor = x->t->host_factor;
+    bool waits = (parts & PART_EXPERTS) && p->compute_of_type && !p->drops_tokens;
 
     if (x->j->lora) /* frozen weights have no gradients */
         weight = 0.0;
@@ -247,6 +262,10 @@ static void layer_time (const struct setting *x, const struct sums *s, unsigned 
     if (!p->compute_of_type || floor <= 0)
         floor = 1.0;
     floor *= s->launches * (x->j->lora ? LORA_LAUNCHES : 1.0);
+    if (workload_is_captured (p, x->m, x->c, takes_blocks (x->j, x->t))) {
+        floor *= CAPTURED_LAUNCHES;
+        waits = false;
+    }
 
     if (parts & PART_ATTENTION)
         attention_time (x, &out->attention_fwd_s, &out->attention_back_s);
@@ -254,7 +273,9 @@ static void layer_time (const struct setting *x, const struct sums *s, unsigned 
           s->scan_fwd_s;
     back = s->inputs_s + weight + out->attention_back_s + 2.0 * traffic +
            cast_s (x) * s->cast_back + s->scan_back_s;
-    out->fwd_s = with_floor (fwd, floor * p->time.layer_launch_fwd_s);
+    /* After the wait for its experts' tokens the GPU has nothing queued. */
+    out->fwd_s = waits ? fwd + floor * p->time.layer_launch_fwd_s
+                       : with_floor (fwd, floor * p->time.layer_launch_fwd_s);
     out->back_s = with_floor (back, floor * p->time.layer_launch_back_s);
     out->weight_s = weight * out->back_s / back;
     if (x->c->recompute == RECOMPUTE_FULL)
@@ -289,6 +310,9 @@ static void add_experts (const struct setting *x, struct sums *s)
     grouped = *x;
     if (x->p->compute_of_type)
         grouped.g.matrix_rate *= EXPERT_RATE;
+    grouped.fused = x->p->fused_experts && takes_blocks (x->j, x->t);
+    if (grouped.fused)
+        grouped.g.wave_s = COSTMODEL_WAVE_S;
     /* Kernels pad every expert's tokens; their mean need not even be whole. */
     rows = EXPERT_PADDING * ceil (pairs / mine / EXPERT_PADDING);
     add_mlp (&grouped, s, mine, rows, m->expert_ffn / (double) d->etp);

@@ -43,9 +43,8 @@ static double memory_peak (const struct topology_gpu_type *t)
     return t->copy_bytes_per_s > 0 ? t->copy_bytes_per_s / COPY_PART : t->hbm_bytes_per_s;
 }
 
-/* What a wave of tiles costs to start (docs/formulas.md, T13). */
-#define WAVE_S 1e-6
-#define TYPE_WAVE_S 4e-6
+#define TYPE_WAVE_S \
+    4e-6 /* a wave's start on a GPU that computes by its type's constants */
 
 struct machine machine_of (const struct topology_gpu_type *t,
                            const struct workload_profile *p,
@@ -54,7 +53,7 @@ struct machine machine_of (const struct topology_gpu_type *t,
     double quantised = workload_quantised_bytes (precision);
 
     return (struct machine){
-        .wave_s = p->compute_of_type ? TYPE_WAVE_S : WAVE_S,
+        .wave_s = p->compute_of_type ? TYPE_WAVE_S : COSTMODEL_WAVE_S,
         .matrix_rate =
             costmodel_matrix_rate (t, precision) * gemm_efficiency (t, p, precision),
         .memory_rate = memory_peak (t) * p->time.memory_bandwidth,

@@ -157,7 +157,9 @@ double costmodel_model_flop (const struct workload_model *m, const struct worklo
     double attentions =
         workload_held_sum (m, &all, parts_count, &(unsigned){PART_ATTENTION}) +
         2.0 * m->decoder_layers;
+    double windowed = workload_windowed (m);
     double mixers = workload_held_sum (m, &all, parts_count, &(unsigned){PART_LINEAR});
+    attentions *= 1.0 - windowed + windowed * workload_window_pairs (m, j->seq, 0.0);
     /* The input embedding is a table, unless it is the output's matrix too. */
     double tables = h * (m->positions + (m->tied ? 0.0 : m->vocab));
 

@@ -16,7 +16,8 @@
  * Blackwell were set while looking at MLPerf's and Megatron Bridge's runs.  flash efficiencies
  * from FlashAttention 3's charts (arXiv 2407.08608) on Hopper, FlashAttention 4's (2603.05451)
  * on Blackwell, FlashAttention 2's on A100.  host_factor from launches in published eager
- * steps.  fp4_gemm_efficiency makes products 1.87 times as fast as fp8's, as measured on B300
+ * steps.  B300 and GB300 have twice the exponentials, which attention waits for (FlashAttention 4), and
+ * a GB300 1,400 W in place of a GB200's 1,200.  fp4_gemm_efficiency makes products 1.87 times as fast as fp8's, as measured on B300
  * (Transformer Engine's documentation, low_precision_training), on all types.  An h100-sxm5-96g is TorchTitan's: 500 W and HBM2e, whose rates were measured
  * (FBGEMM issue 2546).  Types without published measurements have those of their kin.
  */
@@ -106,11 +107,11 @@ static const struct topology_gpu_type types[] = {
     {"b200-192g", 191.5 * GB, 8000 * GB, 2250 * TF, 2250 * TF, 4500 * TF, 75 * TF,
      1100 * TF, 148, .70, .74, .60, 0.54, 0.3, 0.6, 9000 * TF, .56},
     {"b300-288g", 287.0 * GB, 8000 * GB, 2250 * TF, 2250 * TF, 4500 * TF, 75 * TF,
-     1100 * TF, 148, .70, .74, .60, 0.54, 0.3, 0.6, 13500 * TF, .37},
+     1100 * TF, 148, .70, .74, .60, 0.62, 0.3, 0.6, 13500 * TF, .37},
     {"gb200-192g", 198.7 * GB, 8000 * GB, 2500 * TF, 2500 * TF, 5000 * TF, 80 * TF,
      1250 * TF, 152, .70, .74, .56, 0.5, 0.28, 0.7, 10000 * TF, .52},
     {"gb300-288g", 297.0 * GB, 8000 * GB, 2500 * TF, 2500 * TF, 5000 * TF, 80 * TF,
-     1250 * TF, 152, .70, .74, .60, 0.5, 0.28, 0.7, 15000 * TF, .37},
+     1250 * TF, 152, .74, .74, .64, 0.58, 0.28, 0.7, 15000 * TF, .40},
     {"mi250x", 68.7 * GB, 1638 * GB, 191.5 * TF, 191.5 * TF, 0, 23.9 * TF, 0, 110, .60, 0,
      0, 0.35, 0.3, 1},
     {"mi300x", 206.1 * GB, 5300 * GB, 1307 * TF, 1307 * TF, 2615 * TF, 163 * TF,

@@ -124,18 +124,10 @@ static enum status check_shape (const struct json_at *at, struct workload_model 
 /* What is read and left out of the estimate. */
 static void note_ignored (const struct json_at *root, const struct workload_reading *r)
 {
-    struct json_at window = json_key (r->at, "sliding_window"),
-                   used = json_key (r->at, "use_sliding_window"),
-                   chunk = json_key (r->at, "attention_chunk_size"),
-                   next = json_key (r->at, "num_nextn_predict_layers");
+    struct json_at next = json_key (r->at, "num_nextn_predict_layers");
 
     if (r->at->v != root->v || json_has (root, "vision_config"))
         notes_add (r->notes, "%s: only the language model is counted", root->key);
-
-    if ((json_is_integer (window.v) && !json_is_false (used.v)) ||
-        json_is_integer (chunk.v))
-        notes_add (r->notes, "%s: %s: attention is counted over the whole sequence",
-                   r->at->key, json_is_integer (chunk.v) ? chunk.key : window.key);
     if (json_integer_value (next.v) > 0)
         notes_add (r->notes,
                    "%s: num_nextn_predict_layers: multi-token prediction is not counted",
@@ -184,6 +176,7 @@ enum status workload_model_from_json (json_t *doc, const char *file, const char 
     if (family->finish)
         TRY (family->finish (&r, &m));
     TRY (check_shape (&at, &m, err));
+    TRY (workload_window_read (&r, &m));
     if (context > 0 && context < INT_MAX)
         m.context = (int) context;
     note_ignored (&root, &r);
@@ -227,6 +220,8 @@ json_t *workload_model_to_json (const struct workload_model *m)
                              json_string (m->gated_mlp ? "gated-gelu" : "relu"));
     if (doc && family->base.linear != LINEAR_NONE)
         json_object_set_new (doc, "layer_pattern", pattern_of (m));
+    if (doc)
+        workload_window_write (m, doc);
     if (doc)
         json_object_set_new (doc, "parameters", json_real (workload_model_params (m)));
     return doc;

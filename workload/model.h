@@ -83,6 +83,10 @@ struct workload_model {
     int q_rank;                    /* 0: queries are not compressed */
     int kv_rank;                   /* 0: no latent attention */
     int rope_dim, nope_dim, v_dim; /* of a head */
+    /* Attention to a part of the sequence */
+    int window;         /* tokens that it reaches back, or of a chunk; 0: all */
+    int window_layers;  /* how many layers have it; the others see all */
+    bool window_chunks; /* a token sees those of its own chunk, not the last ones */
     /* Layers of other kinds (docs/model.md, "Layers of several kinds") */
     char pattern[WORKLOAD_PATTERN_MAX +
                  1];                /* a letter a layer; "": all have attention, and
@@ -167,6 +171,17 @@ void workload_scan_flop (const struct workload_model *m, double t, double *fwd,
 
 /** The same of the recurrent form, which model FLOPs count: no more than that is needed. */
 double workload_recurrence_flop (const struct workload_model *m);
+
+/** Of the pairs of causal attention over all of a sequence, those that a layer with the model's
+ *  window has: 2 x - x^2 with x = (window + more) / seq, at most 1; of chunks x.
+ *  @param more  tokens beyond the window that a kernel looks at, too */
+double workload_window_pairs (const struct workload_model *m, double seq, double more);
+
+/** The part of the layers that have a window. */
+static inline double workload_windowed (const struct workload_model *m)
+{
+    return m->window > 0 ? m->window_layers / (double) m->layers : 0.0;
+}
 
 /** Does layer `index` (from 0) have experts? */
 static inline bool workload_is_expert_layer (const struct workload_model *m, int index)

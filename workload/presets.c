@@ -33,13 +33,12 @@
 #define GPT_OSS(NAME, L, N)                                                              \
     {                                                                                    \
         HEADS (NAME, "gpt_oss", L, 2880, 64, 8, 64, 2880, 201088), EXPERTS (N, 4, 2880), \
-            BIASES, .router_bias = true, .sinks = true                                   \
+            BIASES, .router_bias = true, .sinks = true, .window = 128,                   \
+                    .window_layers = (L) / 2                                             \
     }
 /* OLMo 2 and 3 */
-#define OLMO(NAME, TYPE, L, H, A, K, F, V)                                            \
-    {                                                                                 \
-        SHAPE (NAME, TYPE, L, H, A, K, F, V), .gated_mlp = true, .wide_qk_norm = true \
-    }
+#define OLMO(NAME, TYPE, L, H, A, K, F, V) \
+    SHAPE (NAME, TYPE, L, H, A, K, F, V), .gated_mlp = true, .wide_qk_norm = true
 #define GPT(NAME, L, H, A, POSITIONS)                             \
     {                                                             \
         SHAPE (NAME, "gpt2", L, H, A, A, 4 * (H), 50257), BIASED, \
@@ -70,7 +69,8 @@ static const struct workload_model presets[] = {
     {SHAPE ("llama-3.2-3b", "llama", 28, 3072, 24, 8, 8192, 128256), .gated_mlp = true,
      .tied = true},
     {HEADS ("llama-4-scout", "llama4_text", 48, 5120, 40, 8, 128, 16384, 202048),
-     EXPERTS (16, 1, 8192), .shared_ffn = 8192},
+     EXPERTS (16, 1, 8192), .shared_ffn = 8192, .window = 8192, .window_layers = 36,
+     .window_chunks = true},
     {SHAPE ("smollm3-3b", "smollm3", 36, 2048, 16, 4, 11008, 128256), .gated_mlp = true,
      .tied = true},
     {SHAPE ("granite-3.3-8b", "granite", 40, 4096, 32, 8, 12800, 49159),
@@ -116,10 +116,11 @@ static const struct workload_model presets[] = {
      EXPERTS (256, 8, 1536), .wide_qk_norm = true, .router_bias = true},
     {HEADS ("seed-oss-36b", "seed_oss", 64, 5120, 80, 8, 128, 27648, 155136),
      .gated_mlp = true, .qkv_bias = true},
-    OLMO ("olmo-2-7b", "olmo2", 32, 4096, 32, 32, 11008, 100352),
-    OLMO ("olmo-2-13b", "olmo2", 40, 5120, 40, 40, 13824, 100352),
-    OLMO ("olmo-2-32b", "olmo2", 64, 5120, 40, 8, 27648, 100352),
-    OLMO ("olmo-3-7b", "olmo3", 32, 4096, 32, 32, 11008, 100278),
+    {OLMO ("olmo-2-7b", "olmo2", 32, 4096, 32, 32, 11008, 100352)},
+    {OLMO ("olmo-2-13b", "olmo2", 40, 5120, 40, 40, 13824, 100352)},
+    {OLMO ("olmo-2-32b", "olmo2", 64, 5120, 40, 8, 27648, 100352)},
+    {OLMO ("olmo-3-7b", "olmo3", 32, 4096, 32, 32, 11008, 100278), .window = 4096,
+     .window_layers = 24},
     {SHAPE ("gpt-neox-20b", "gpt_neox", 44, 6144, 64, 64, 24576, 50432), BIASED},
     {HEADS ("qwen3-next-80b-a3b", "qwen3_next", 48, 2048, 16, 2, 256, 0, 151936),
      EXPERTS (512, 10, 512), .shared_ffn = 512, .shared_gate = true, .qk_norm = true,

@@ -120,6 +120,8 @@ static const struct {
     {"fused_norm", offsetof (struct workload_profile, fused_norm)},
     {"fused_mlp", offsetof (struct workload_profile, fused_mlp)},
     {"gathered_logits", offsetof (struct workload_profile, gathered_logits)},
+    {"fused_experts", offsetof (struct workload_profile, fused_experts)},
+    {"drops_tokens", offsetof (struct workload_profile, drops_tokens)},
     {"chunked_loss", offsetof (struct workload_profile, chunked_loss)},
     {"repeats_kv", offsetof (struct workload_profile, repeats_kv)},
     {"keeps_gathered", offsetof (struct workload_profile, keeps_gathered)},
@@ -303,6 +305,7 @@ static enum status read_word (const struct json_at *root, const char *key,
 
 static const char *const partitions[] = {"even", "parameters", "modules", "cost", NULL};
 static const char *const selectives[] = {"attention", "products", "layers", NULL};
+static const char *const graphs[] = {"none", "dense", "blocks", "all", NULL};
 static const char *const recomputes[] = {"selective", "none", "full", NULL};
 static const char *const measured_ranks[] = {"max", "last", "first", NULL};
 
@@ -356,6 +359,8 @@ static enum status read_defaults (const struct json_at *root, struct workload_pr
     }
     TRY (read_word (root, "selective_recompute", selectives, &word, err));
     p->selective = (enum workload_selective) word;
+    TRY (read_word (root, "cuda_graphs", graphs, &word, err));
+    p->graphs = (enum workload_graphs) word;
     TRY (read_word (root, "partition", partitions, &word, err));
     p->partition = (enum workload_partition) word;
     return ST_OK;
@@ -403,19 +408,19 @@ static void note_unknown (const struct json_at *root, struct notes *notes)
 
     text_add (&known,
               "version name source sources frameworks gpu precision zero attention "
-              "recompute selective_recompute all_reduce partition "
+              "recompute selective_recompute all_reduce partition cuda_graphs "
               "zero_with_pipeline schedules schedules_on_request recompute_modules "
               "recompute_searched optimizer_bytes_offered memory time "
-              "measured_rank measured_memory fit");
+              "measured_rank measured_memory releases fit");
     for (size_t i = 0; i < N_FLAGS; i++)
         text_add (&known, " %s", flags[i].key);
     json_note_unknown (root, text_str (&known), notes);
     text_free (&known);
 }
 
-enum status workload_profile_from_json (json_t *doc, const char *file,
-                                        struct workload_profile *out, struct notes *notes,
-                                        struct error *err)
+enum status workload_profile_from_current (json_t *doc, const char *file,
+                                           struct workload_profile *out,
+                                           struct notes *notes, struct error *err)
 {
     struct json_at root = json_root (doc, file), memory = json_key (&root, "memory"),
                    time = json_key (&root, "time");
@@ -450,6 +455,16 @@ bool workload_exchanges_overlap (const struct workload_profile *p,
            !workload_repeats_exchange (c);
 }
 
+bool workload_is_captured (const struct workload_profile *p,
+                           const struct workload_model *m,
+                           const struct workload_config *c, bool blocks)
+{
+    bool dense = m->experts == 0 && c->deg.pp == 1;
+
+    return p->graphs == GRAPHS_ALL || (p->graphs >= GRAPHS_DENSE && dense) ||
+           (p->graphs == GRAPHS_BLOCKS && m->experts > 0 && blocks);
+}
+
 double workload_interval (double residual)
 {
     return exp (1.645 * residual);
@@ -468,49 +483,6 @@ double workload_step_spread (const struct workload_profile *p,
     if (mixed)
         square += SPREAD_MIX * SPREAD_MIX;
     return sqrt (square);
-}
-
-const char *workload_profile_shipped (int i)
-{
-    for (int k = 0; workload_shipped_profiles[k].name; k++)
-        if (k == i)
-            return workload_shipped_profiles[k].name;
-    return NULL;
-}
-
-enum status workload_profile_read (const char *arg, struct workload_profile *p,
-                                   struct notes *notes, struct error *err)
-{
-    const struct text_shipped *shipped = workload_shipped_profiles;
-    struct error why;
-    json_t *doc = NULL;
-    enum status st = ST_OK;
-
-    while (shipped->name && strcmp (shipped->name, arg) != 0)
-        shipped++;
-    if (shipped->name) {
-        st = json_parse (shipped->name, shipped->text, strlen (shipped->text), &doc, err);
-    } else if ((st = json_read (arg, &doc, &why)) != ST_OK) {
-        struct text list = {0};
-        struct text_near near = {.asked = arg};
-        char hint[TEXT_HINT];
-        const char *name;
-
-        for (int i = 0; (name = workload_profile_shipped (i)); i++) {
-            text_add (&list, "%s%s", i ? ", " : "", name);
-            text_near_try (&near, name, strlen (name));
-        }
-        if (st == ST_IO)
-            err_set (err, st, "profile: %s%s (shipped profiles: %s)", why.text,
-                     text_near_hint (&near, "", hint), text_str (&list));
-        else
-            err_set (err, st, "profile: %s", why.text);
-        text_free (&list);
-    }
-    if (st == ST_OK)
-        st = workload_profile_from_json (doc, arg, p, notes, err);
-    json_decref (doc);
-    return st;
 }
 
 /* ---- writing ---- */
@@ -577,22 +549,22 @@ json_t *workload_profile_to_json (const struct workload_profile *p, const char *
         json_array_append_new (sources, json_string (p->source[i]));
     for (int i = 0; i < p->n_frameworks; i++)
         json_array_append_new (frameworks, json_string (p->framework[i]));
-    doc = json_pack ("{s:i, s:s, s:s, s:o, s:o, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, "
-                     "s:i, s:i, s:o, "
-                     "s:o, s:o, s:o}",
-                     "version", 1, "name", p->name, "source", source, "sources", sources,
-                     "frameworks", frameworks, "precision",
-                     workload_precision_name (p->precision), "measured_rank",
-                     measured_ranks[p->measured_rank], "measured_memory",
-                     p->measured_allocated ? "allocated" : "driver", "attention",
-                     workload_attention_name (p->attention), "recompute",
-                     workload_recompute_text (&config, word), "all_reduce",
-                     workload_all_reduce_name (p->time.all_reduce), "selective_recompute",
-                     selectives[p->selective], "partition", partitions[p->partition],
-                     "zero", p->zero, "zero_with_pipeline", p->zero_with_pipeline,
-                     "schedules", schedules_json (p->schedules), "schedules_on_request",
-                     schedules_json (p->schedules_on_request), "memory",
-                     constants_json (p, true), "time", constants_json (p, false));
+    doc = json_pack (
+        "{s:i, s:s, s:s, s:o, s:o, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, "
+        "s:i, s:i, s:o, "
+        "s:o, s:o, s:o, s:s}",
+        "version", 1, "name", p->name, "source", source, "sources", sources, "frameworks",
+        frameworks, "precision", workload_precision_name (p->precision), "measured_rank",
+        measured_ranks[p->measured_rank], "measured_memory",
+        p->measured_allocated ? "allocated" : "driver", "attention",
+        workload_attention_name (p->attention), "recompute",
+        workload_recompute_text (&config, word), "all_reduce",
+        workload_all_reduce_name (p->time.all_reduce), "selective_recompute",
+        selectives[p->selective], "partition", partitions[p->partition], "zero", p->zero,
+        "zero_with_pipeline", p->zero_with_pipeline, "schedules",
+        schedules_json (p->schedules), "schedules_on_request",
+        schedules_json (p->schedules_on_request), "memory", constants_json (p, true),
+        "time", constants_json (p, false), "cuda_graphs", graphs[p->graphs]);
     for (size_t i = 0; doc && i < N_FLAGS; i++)
         json_object_set_new (doc, flags[i].key, json_boolean (*flag_of (&copy, i)));
     if (doc)

@@ -203,7 +203,7 @@ struct workload_layers {
 
 /** What one pipeline stage holds. */
 struct workload_stage {
-    int dense, expert;      /* layers without and with experts */
+    int dense, expert;                 /* layers without and with experts */
     unsigned short of[WORKLOAD_KINDS]; /* as in struct workload_layers */
     bool embedding, head;
     /* Of several chunks: the layers of the first and of the last one; those between are
@@ -426,6 +426,7 @@ void workload_layers_split (const struct workload_model *m, enum workload_partit
 /* ---- the framework profile ---- */
 
 #define WORKLOAD_SOURCES_MAX 16
+#define WORKLOAD_RELEASES_MAX 4
 #define WORKLOAD_SEARCHED_MAX 8
 #define WORKLOAD_OPTIMIZER_BYTES_MAX 63
 
@@ -437,6 +438,11 @@ enum workload_measured { MEASURED_MAX, MEASURED_LAST, MEASURED_FIRST };
  *  memory needs (fms-fsdp). */
 enum workload_selective { SELECTIVE_ATTENTION, SELECTIVE_PRODUCTS, SELECTIVE_LAYERS };
 
+/** Whose steps are captured whole in a CUDA graph, so that the host launches nothing but the graph:
+ *  of nothing; of models without experts and without a pipeline; of those, and of models with
+ *  experts where their exchange tells the host nothing (workload_is_captured); of everything. */
+enum workload_graphs { GRAPHS_NONE, GRAPHS_DENSE, GRAPHS_BLOCKS, GRAPHS_ALL };
+
 /** Constants in which training frameworks differ (a JSON file; docs/profile.md). */
 struct workload_profile {
     char name[64];
@@ -445,6 +451,11 @@ struct workload_profile {
         [512]; /* the file's "source": where its values come from; cut where longer */
     char source[WORKLOAD_SOURCES_MAX][64]; /* of the runs that it was fitted on */
     int n_sources;
+    char release[16]; /* the last one that these facts hold for; "": the current one */
+    char until[WORKLOAD_RELEASES_MAX]
+              [16]; /* of the current one: the earlier ones that its file
+                                              has facts of, from the earliest */
+    int n_until;
     char framework[WORKLOAD_SOURCES_MAX]
                   [64]; /* words of runs' frameworks that it serves */
     int n_frameworks;
@@ -460,6 +471,13 @@ struct workload_profile {
                              constants; `gemm` and launch times scale them */
     bool flash2;          /* flash attention is FlashAttention 2's kernel, not cuDNN's */
     enum workload_selective selective;
+    enum workload_graphs graphs;
+    bool
+        fused_experts; /* in fp8 and fp4 of blocks with scales, an expert's activation and its
+                           cast are part of the grouped products */
+    bool
+        drops_tokens; /* experts take no more than their share of tokens, so that the host need
+                          not wait for their numbers */
     bool one_sequence; /* its recipes take micro-batches of one sequence */
     bool
         gradients_freed; /* gradients do not outlive a step (set_to_none), so that those of
@@ -569,6 +587,16 @@ static inline bool workload_choose (enum workload_choice job, bool profile)
     return job == CHOICE_PROFILE ? profile : job == CHOICE_YES;
 }
 
+/** Is a step captured whole in a CUDA graph?
+ *
+ *  Experts' tokens must be counted on the GPU alone for that, which Megatron-Core's fused grouped
+ *  products do in fp8 and fp4 of blocks with scales (cuda_graph_impl full_iteration, moe_paged_stash
+ *  and use_transformer_engine_op_fuser).
+ *  @param blocks  the GPU multiplies such blocks, and the job is in fp8 or fp4 */
+bool workload_is_captured (const struct workload_profile *p,
+                           const struct workload_model *m,
+                           const struct workload_config *c, bool blocks);
+
 /** Bytes of optimizer state per parameter. */
 static inline double workload_optimizer_bytes (const struct workload_config *c,
                                                const struct workload_profile *p)
@@ -632,14 +660,24 @@ const char *workload_profile_shipped (int i);
 /** The profile as a document that workload_profile_read takes.  A new reference. */
 json_t *workload_profile_to_json (const struct workload_profile *p, const char *source);
 
-/** Read a profile by the name of a shipped one, or from a file. */
+/** Read a profile by the name of a shipped one, or from a file; with the facts of an earlier
+ *  release where "@26.04" stands behind either. */
 enum status workload_profile_read (const char *name_or_file, struct workload_profile *p,
                                    struct notes *notes, struct error *err);
 
-/** The same from a document; file is the profile's name, and that of messages. */
+/** The same from a document; file is the profile's name, and that of messages.
+ *  @param release  whose facts to take; NULL: the current one's */
 enum status workload_profile_from_json (json_t *doc, const char *file,
-                                        struct workload_profile *out, struct notes *notes,
-                                        struct error *err);
+                                        const char *release, struct workload_profile *out,
+                                        struct notes *notes, struct error *err);
+
+/** Is it numbers with points or dashes between them: "26.04.01", "v0.15", "2026-04"? */
+bool workload_is_release (const char *s);
+
+/** Which of a profile's earlier releases' facts hold for a release: the first entry of `until`
+ *  that the release is not after; n_until, the current facts, for later ones and for what is no
+ *  release.  A patch is of what it mends: 26.04.01 is not after 26.04. */
+int workload_release_of (const struct workload_profile *p, const char *release);
 
 #define WORKLOAD_PROFILE_DEFAULT "megatron-core"
 

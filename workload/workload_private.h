@@ -76,6 +76,18 @@ enum status workload_family_guess (const struct workload_reading *r, const char 
 /** Are all layers attention, by what the file lists?  ST_INVALID names the first other. */
 enum status workload_family_layers (const struct workload_reading *r);
 
+/** What config.json says of sliding windows and chunks, else what the family has; none in models
+ *  of several kinds of layers.  @param[in,out] m  its family and sizes are read */
+enum status workload_window_read (const struct workload_reading *r,
+                                  struct workload_model *m);
+/** Put it into a document from which the same is read. */
+void workload_window_write (const struct workload_model *m, json_t *doc);
+
+/** A profile's own facts, those of its current release. */
+enum status workload_profile_from_current (json_t *doc, const char *file,
+                                           struct workload_profile *out,
+                                           struct notes *notes, struct error *err);
+
 /** The shipped profiles as JSON, by their names in workload/profiles/. */
 extern const struct text_shipped workload_shipped_profiles[];
 

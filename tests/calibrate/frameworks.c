@@ -31,6 +31,135 @@ static void profiles (void **state)
     }
 }
 
+/* A row's release chooses the facts: by its own column, a container's tag, a date, or its notes. */
+static void releases (void **state)
+{
+    static const struct {
+        const char *column, *value, *notes, *profile;
+    } known[] = {
+        {"other", "", "", "megatron-bridge"},
+        {"framework_version", "26.04", "", "megatron-bridge@26.04"},
+        {"framework_version", "26.06", "", "megatron-bridge"},
+        {"framework_version", "main", "", "megatron-bridge"},
+        {"container", "nvcr.io/nvidia/nemo:25.11.01", "", "megatron-bridge@26.04"},
+        {"date", "2026-02-27", "", "megatron-bridge@26.04"},
+        {"date", "2026-09-01", "", "megatron-bridge"},
+        {"other", "", "25.09 NeMo Container; x=1", "megatron-bridge@26.04"},
+        {"other", "", "26.06.01 NeMo Container", "megatron-bridge"},
+        {"other", "", "a NeMo Container", "megatron-bridge"}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        struct text t = {0}, notes = {0};
+        struct calibrate_runs r;
+        struct workload_profile p;
+        struct error err = {""};
+
+        text_add (&notes, "notes=%s", known[i].notes);
+        text_add (&t, "%s,%s\n", RUNS_HEADER, known[i].column);
+        ROW (&t, "framework=megatron-bridge", text_str (&notes));
+        t.len--; /* the row's end */
+        text_add (&t, ",%s\n", known[i].value);
+        ok (runs_read (text_str (&t), &r, &err), &err);
+        assert_int_equal (r.n, 1);
+        ok (calibrate_profiles (&r, NULL, &p, &err), &err);
+        assert_string_equal (p.name, known[i].profile);
+        calibrate_runs_release (&r);
+        text_free (&t);
+        text_free (&notes);
+    }
+}
+
+/* What the notes say of norms, activations and rotary embeddings in one kernel; a note of its own
+ * overrules it. */
+static void fused (void **state)
+{
+    static const enum workload_choice P = CHOICE_PROFILE, N = CHOICE_NO, Y = CHOICE_YES;
+    const struct {
+        const char *notes;
+        enum workload_choice norm, mlp, rotary;
+    } known[] = {{"notes=", P, P, P},
+                 {"notes=Table 1; eager; GiB", N, N, P},
+                 {"notes=packed, torch.compile", Y, Y, P},
+                 {"notes=compile ; x", Y, Y, P},
+                 {"notes=compile state not stated", P, P, P},
+                 {"notes=eager;fused-norm=true;fused-mlp=true", Y, Y, P},
+                 {"notes=a; fused kernels (foak); b", Y, P, Y},
+                 {"notes=fused MLP/bias/LayerNorm/cross-entropy kernels", Y, Y, P},
+                 {"notes=no fused kernels", P, P, P},
+                 {"notes=Liger kernels", Y, Y, Y}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        struct calibrate_runs r = ONE (known[i].notes);
+
+        assert_int_equal (r.run[0].job.fused_norm, known[i].norm);
+        assert_int_equal (r.run[0].job.fused_mlp, known[i].mlp);
+        assert_int_equal (r.run[0].fused_rotary, known[i].rotary);
+        calibrate_runs_release (&r);
+    }
+}
+
+/* Experts with a capacity, by Megatron's option or in a word. */
+static void dropped (void **state)
+{
+    static const struct {
+        const char *cell;
+        bool drops;
+    } known[] = {{"notes=", false},
+                 {"model=llama-x (tokendrop)", true},
+                 {"notes=with token dropping", true},
+                 {"notes=moe-expert-capacity-factor=1.5", true},
+                 {"notes=moe-expert-capacity-factor=None", false}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        struct calibrate_runs r = ONE (known[i].cell);
+
+        assert_true (r.run[0].drops_tokens == known[i].drops);
+        calibrate_runs_release (&r);
+    }
+}
+
+/* A row's fused rotary embeddings take less time. */
+static void rotary (void **state)
+{
+    struct workload_profile p = profile_of ("fsdp");
+    struct calibrate_runs stock = ONE ("notes=fused-norm=true"),
+                          fast = ONE ("notes=fused kernels");
+    (void) state;
+
+    assert_true (runs_step (&fast.run[0], &p) < runs_step (&stock.run[0], &p));
+    calibrate_runs_release (&stock);
+    calibrate_runs_release (&fast);
+}
+
+/* Capture of whole steps, as a row says it in Megatron's words. */
+static void captures (void **state)
+{
+    static const struct {
+        const char *notes;
+        enum workload_choice captured;
+    } known[] = {{"notes=", CHOICE_PROFILE},
+                 {"notes=cuda-graph-impl=full_iteration", CHOICE_YES},
+                 {"notes=cuda-graph-impl=none", CHOICE_NO},
+                 {"notes=cuda-graph-impl=transformer_engine", CHOICE_PROFILE}};
+    struct workload_profile p = profile_of ("nemo");
+    double step_s[4];
+    (void) state;
+
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        struct calibrate_runs r =
+            ONE (known[i].notes, "hidden=512", "heads=8", "ffn=2048");
+
+        assert_int_equal (r.run[0].captured, known[i].captured);
+        step_s[i] = runs_step (&r.run[0], &p);
+        calibrate_runs_release (&r);
+    }
+    assert_true (step_s[1] < step_s[0]);
+    assert_true (step_s[2] == step_s[0] && step_s[3] == step_s[0]);
+}
+
 /* Megatron Bridge's recipes are in fp8 unless a row says otherwise or the GPU has none. */
 static void precision (void **state)
 {
@@ -202,10 +331,10 @@ static void steps (void **state)
               "cp=2", "zero=1", "global_batch=128", "seq=8192", "vocab=128256",
               "precision=bf16"),
         /* Experts get 10,922.67 tokens each, which kernels pad. */
-        STEP (12.2911, .1, "model=Kimi_K2", "framework=megatron-bridge", "gpu=GB300",
+        STEP (12.2911, .12, "model=Kimi_K2", "framework=megatron-bridge", "gpu=GB300",
               "layers=61", "seq=4096", "gpus=256", "gpus_per_node=4", "tp=1", "pp=4",
               "vpp=4", "ep=64", "zero=1", "micro_batch=2", "global_batch=4096",
-              "precision=mxfp8")};
+              "precision=mxfp8", "notes=26.04 NeMo Container")};
     (void) state;
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
@@ -228,7 +357,9 @@ int main (void)
         cmocka_unit_test (profiles), cmocka_unit_test (precision),
         cmocka_unit_test (networks), cmocka_unit_test (silent_recompute),
         cmocka_unit_test (peaks),    cmocka_unit_test (fits),
-        cmocka_unit_test (steps),
+        cmocka_unit_test (steps),    cmocka_unit_test (releases),
+        cmocka_unit_test (captures), cmocka_unit_test (fused),
+        cmocka_unit_test (rotary),   cmocka_unit_test (dropped),
     };
 
     return cmocka_run_group_tests (tests, NULL, NULL);

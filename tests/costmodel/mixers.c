@@ -144,7 +144,7 @@ static void times (void **state)
     assert_true (time_of (&twice, "*").fwd_s > 2.1 * a.fwd_s);
 }
 
-/* A scan takes four times what it moves: with twice the chunk, half as many states pass through
+/* A scan takes five times what it moves: with twice the chunk, half as many states pass through
  * memory, 8 x n / C elements of 2 bytes, twice in backward. */
 static void scans_move (void **state)
 {
@@ -152,7 +152,7 @@ static void scans_move (void **state)
     const struct topology_gpu_type *t = topology_gpu_type_builtin ("h100-sxm5-80g");
     double states = 8.0 * 80 * 128 * 128 / 128,
            byte_s = 1.0 / (t->hbm_bytes_per_s * b.p.time.memory_bandwidth),
-           saved = 4 * 2 * (states / 2) * SEQ * byte_s;
+           saved = 5 * 2 * (states / 2) * SEQ * byte_s;
     struct costmodel_stage_time one = time_of (&b, "M"), less;
     (void) state;
 

@@ -236,10 +236,126 @@ static void launches (void **state)
     CLOSE (k.dense.fwd_s, bare.dense.fwd_s * pow (17, .25), 1e-9);
     CLOSE (k.dense.back_s, bare.dense.back_s * pow (82, .25), 1e-9);
     CLOSE (k.dense.weight_s, bare.dense.weight_s * pow (82, .25), 1e-9);
+    s.profile.graphs = GRAPHS_DENSE; /* a tenth of the floors is left */
+    CLOSE (compute_of (&s).dense.fwd_s, bare.dense.fwd_s * pow (1 + pow (.2, 4), .25),
+           1e-9);
+    CLOSE (compute_of (&s).dense.back_s, bare.dense.back_s * pow (1 + pow (.3, 4), .25),
+           1e-9);
+    s.profile.graphs = GRAPHS_NONE;
     s.config.recompute = RECOMPUTE_FULL;
     s.profile.time.recompute_s = 5;
     CLOSE (compute_of (&s).dense.recompute_s, 5 + k.dense.fwd_s, 1e-9);
     topology_cluster_destroy (s.cluster);
+}
+
+/* T15: a windowed layer has the pairs of its window and of a block of 128 keys, as fast as in a
+ * sequence of twice as many; a layer's time is the mean over those with and without a window.
+ * Model FLOPs count the window alone. */
+static void windows (void **state)
+{
+    (void) state;
+
+    for (int composed = 0; composed < 2; composed++) {
+        struct setting s = layer_job ("llama-3-8b", 1, false, true);
+        double seq = s.job.seq, x = (256 + 128) / seq, near = 2 * (256 + 128);
+        double eff = composed ? seq / (seq + 400) / (near / (near + 400)) : 1;
+        double part = .75 + .25 * x * (2 - x) * eff, bare = 256 / seq;
+        struct costmodel_compute all, k;
+        double flop, less;
+
+        s.profile.compute_of_type = composed;
+        all = compute_of (&s);
+        flop = costmodel_model_flop (&s.model, &s.job);
+        s.model.window = 256;
+        s.model.window_layers = 8; /* of 32 */
+        k = compute_of (&s);
+        CLOSE (k.dense.attention_fwd_s, part * all.dense.attention_fwd_s, 1e-9);
+        CLOSE (k.dense.attention_back_s, part * all.dense.attention_back_s, 1e-9);
+        less = 12.0 * 8 * s.model.heads * s.model.head_dim * seq * seq *
+               s.job.global_batch * (1 - bare * (2 - bare));
+        CLOSE (flop - costmodel_model_flop (&s.model, &s.job), less, 1e-9);
+        s.model.window_layers = 0;
+        CLOSE (compute_of (&s).dense.attention_fwd_s, all.dense.attention_fwd_s, 1e-12);
+        s.model.sinks = true;
+        CLOSE (compute_of (&s).dense.attention_fwd_s,
+               all.dense.attention_fwd_s * (composed ? 2 : 1), 1e-9);
+        topology_cluster_destroy (s.cluster);
+    }
+}
+
+/* Where compute is the GPU type's, a layer with experts launches eight times as much; forward its
+ * host waits for the tokens, so that launches add up, unless the step is captured. */
+static void waits_for_tokens (void **state)
+{
+    struct setting s = layer_job ("qwen3-30b-a3b", 1, false, true);
+    struct costmodel_compute bare, k;
+    double floor;
+    (void) state;
+
+    s.profile.compute_of_type = true;
+    s.profile.time.layer_launch_fwd_s = s.profile.time.layer_launch_back_s = 0;
+    bare = compute_of (&s);
+    s.profile.time.layer_launch_fwd_s = s.profile.time.layer_launch_back_s = .01;
+    floor = 8 * .01 * s.cluster->node[0].type->host_factor;
+    k = compute_of (&s);
+    CLOSE (k.expert.fwd_s, bare.expert.fwd_s + floor, 1e-9);
+    CLOSE (k.expert.back_s, pow (pow (bare.expert.back_s, 4) + pow (floor, 4), .25),
+           1e-9);
+    s.profile.drops_tokens = true; /* nothing to wait for */
+    k = compute_of (&s);
+    CLOSE (k.expert.fwd_s, pow (pow (bare.expert.fwd_s, 4) + pow (floor, 4), .25), 1e-9);
+    s.profile.graphs = GRAPHS_ALL;
+    k = compute_of (&s);
+    CLOSE (k.expert.fwd_s, pow (pow (bare.expert.fwd_s, 4) + pow (floor / 10, 4), .25),
+           1e-9);
+    topology_cluster_destroy (s.cluster);
+}
+
+/* In fp8 of blocks with scales, fused experts lose their activation's traffic, the casts of its
+ * result and of its gradient, and the longer start of their waves; no others do. */
+static void fused_experts (void **state)
+{
+    static const char *const type[] = {"gb200-192g", "h100-sxm5-80g"};
+    (void) state;
+
+    for (int i = 0; i < 2; i++) {
+        struct setting s = layer_job ("qwen3-30b-a3b", 1, false, true);
+        const struct topology_gpu_type *t = topology_gpu_type_builtin (type[i]);
+        const struct workload_model *m = &s.model;
+        double mine = m->experts / 8.0, f = m->expert_ffn, h = m->hidden;
+        double rows = 64 * ceil (2048 * m->top_k / mine / 64);
+        double memory = t->hbm_bytes_per_s * s.profile.time.memory_bandwidth;
+        struct machine g = {.wave_s = 1e-6,
+                            .matrix_rate = .75 * t->fp8_flop_per_s *
+                                           t->fp8_gemm_efficiency * s.profile.time.gemm,
+                            .memory_rate = memory,
+                            .multiprocessors = t->multiprocessors,
+                            .element_bytes = 1},
+                       slow = g;
+        struct parts fused = {.g = &g}, plain = {.g = &slow};
+        struct costmodel_compute with, without;
+        double moved = mine * rows * f * (6 + 4.5) / memory,
+               back = mine * rows * f * (2 * 6 + 2 * 4.5) / memory;
+
+        slow.wave_s = 4e-6;
+        product (&fused, mine, rows, h, 2 * f);
+        product (&fused, mine, rows, f, h);
+        product (&plain, mine, rows, h, 2 * f);
+        product (&plain, mine, rows, f, h);
+        s.job.precision = PREC_FP8;
+        s.profile.compute_of_type = s.profile.sums_in_products = true;
+        s.config.deg.ep = 8;
+        costmodel_compute (m, &s.job, &s.config, &s.profile, t, &without);
+        s.profile.fused_experts = true;
+        costmodel_compute (m, &s.job, &s.config, &s.profile, t, &with);
+        CLOSE (without.expert.fwd_s - with.expert.fwd_s,
+               i == 0 ? moved + plain.fwd - fused.fwd : 0, 1e-9);
+        CLOSE (without.expert.back_s - with.expert.back_s,
+               i == 0 ? back + plain.inputs + plain.weights - fused.inputs - fused.weights
+                      : 0,
+               1e-9);
+        topology_cluster_destroy (s.cluster);
+    }
 }
 
 /* T16: three products over the rank's padded part of the vocabulary, 13 bytes a logit, or 40 and
@@ -586,14 +702,24 @@ static void sends (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (product_waves), cmocka_unit_test (product_limits),
-        cmocka_unit_test (dense_layers),  cmocka_unit_test (expert_layers),
-        cmocka_unit_test (launches),      cmocka_unit_test (head_and_embedding),
-        cmocka_unit_test (scores),        cmocka_unit_test (optimizer),
-        cmocka_unit_test (stages),        cmocka_unit_test (tensors),
-        cmocka_unit_test (gradients),     cmocka_unit_test (tied_embeddings),
-        cmocka_unit_test (model_flop),    cmocka_unit_test (visits),
+        cmocka_unit_test (product_waves),
+        cmocka_unit_test (product_limits),
+        cmocka_unit_test (dense_layers),
+        cmocka_unit_test (expert_layers),
+        cmocka_unit_test (launches),
+        cmocka_unit_test (head_and_embedding),
+        cmocka_unit_test (scores),
+        cmocka_unit_test (optimizer),
+        cmocka_unit_test (stages),
+        cmocka_unit_test (tensors),
+        cmocka_unit_test (gradients),
+        cmocka_unit_test (tied_embeddings),
+        cmocka_unit_test (model_flop),
+        cmocka_unit_test (visits),
         cmocka_unit_test (sends),
+        cmocka_unit_test (fused_experts),
+        cmocka_unit_test (waits_for_tokens),
+        cmocka_unit_test (windows),
     };
 
     return cmocka_run_group_tests (tests, NULL, NULL);

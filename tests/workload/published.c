@@ -680,10 +680,7 @@ static void warned (void **state)
         const char *more;
         int notes;
     } of[] = {{"", 0},
-              {",'sliding_window':null", 0},
-              {",'sliding_window':4096", 1},
-              {",'sliding_window':4096,'use_sliding_window':false", 0},
-              {",'attention_chunk_size':8192", 1},
+              {",'sliding_window':4096", 0},
               {",'num_nextn_predict_layers':1", 1},
               {",'num_nextn_predict_layers':0", 0}};
     (void) state;

@@ -1,0 +1,288 @@
+/* What a row says of its job, its kernels and its framework's release. */
+#include "calibrate/calibrate_private.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool read_precision (const char *s, enum workload_precision *p)
+{
+    bool tf32 = calibrate_contains (s, "tf32");
+
+    /* Automatic mixed precision keeps fp32 weights and states. */
+    if (calibrate_contains (s, "amp") || (calibrate_contains (s, "fp32") && !tf32))
+        *p = PREC_FP32;
+    else if (*s == '\0' || calibrate_contains (s, "bf16"))
+        *p = PREC_BF16;
+    else if (calibrate_contains (s, "fp16"))
+        *p = PREC_FP16;
+    else if (calibrate_contains (s, "fp8"))
+        *p = PREC_FP8;
+    else if (calibrate_contains (s, "fp4"))
+        *p = PREC_FP4;
+    else if (tf32)
+        *p = PREC_TF32;
+    else
+        return false;
+    return true;
+}
+
+/* key=true or key=false among the notes; false when it is something else. */
+static bool read_choice (const struct row *r, const char *key, enum workload_choice *c)
+{
+    char value[8];
+
+    if (!calibrate_note (r, key, value, sizeof value))
+        return true;
+    *c = strcmp (value, "true") == 0 ? CHOICE_YES : CHOICE_NO;
+    return *c == CHOICE_YES || strcmp (value, "false") == 0;
+}
+
+/* Words of sources for attention; the first one found decides. */
+static const struct attention_word {
+    const char *word;
+    enum workload_attention attention;
+} attention_words[] = {{"flash_attentionv1", ATTENTION_FLASH1},
+                       {"flash", ATTENTION_FLASH},
+                       {"triton", ATTENTION_FLASH},
+                       {"sdpa", ATTENTION_FLASH},
+                       {"xformers", ATTENTION_FLASH},
+                       {"unfused", ATTENTION_UNFUSED},
+                       {"fused", ATTENTION_FUSED},
+                       {"torch", ATTENTION_UNFUSED},
+                       {"eager", ATTENTION_UNFUSED},
+                       {"local", ATTENTION_FUSED}};
+
+/* Megatron's --attention-backend: its "fused" is cuDNN's flash attention, and its own
+ * paths without flash attention have a fused softmax. */
+static const struct attention_word backend_words[] = {{"flash", ATTENTION_FLASH},
+                                                      {"unfused", ATTENTION_FUSED},
+                                                      {"fused", ATTENTION_FLASH},
+                                                      {"local", ATTENTION_FUSED}};
+
+/* Look a source's word up; an empty one says nothing.  @return false if it is unknown */
+static bool read_attention (const char *s, const struct attention_word *words, size_t n,
+                            struct calibrate_run *run)
+{
+    for (size_t i = 0; i < n; i++)
+        if (calibrate_contains (s, words[i].word)) {
+            run->job.attention = words[i].attention;
+            run->attention_said = true;
+            return true;
+        }
+    return s[0] == '\0' || strcmp (s, "auto") == 0;
+}
+
+/* Whole steps in a CUDA graph: Megatron's --cuda-graph-impl, "full_iteration" or "none"; its other
+ * words capture parts, which says nothing of the rest. */
+static void read_captured (const struct row *r, struct calibrate_run *run)
+{
+    char value[32];
+
+    if (!calibrate_note (r, "cuda-graph-impl", value, sizeof value))
+        return;
+    if (strcmp (value, "full_iteration") == 0)
+        run->captured = CHOICE_YES;
+    else if (strcmp (value, "none") == 0)
+        run->captured = CHOICE_NO;
+}
+
+/* Experts that drop tokens: Megatron's --moe-expert-capacity-factor, or in a word. */
+static void read_dropped (const struct row *r, struct calibrate_run *run)
+{
+    char value[32];
+
+    run->drops_tokens =
+        calibrate_contains (calibrate_cell (r, "model"), "tokendrop") ||
+        calibrate_contains (calibrate_cell (r, "notes"), "token drop") ||
+        (calibrate_note (r, "moe-expert-capacity-factor", value, sizeof value) &&
+         strtod (value, NULL) > 0);
+}
+
+/* The release that ran it: a column of its own, an image's tag ("nemo:26.04"), a date, or the
+ * container among the notes ("26.04.01 NeMo Container"). */
+static void read_release (const struct row *r, struct calibrate_run *run)
+{
+    static const char *const columns[] = {"framework_version", "container", "date"};
+    const char *notes = calibrate_cell (r, "notes"),
+               *end = strstr (notes, " NeMo Container");
+    const char *from = end;
+
+    for (size_t i = 0; i < COUNT_OF (columns); i++) {
+        const char *said = calibrate_cell (r, columns[i]), *tag = strrchr (said, ':');
+
+        said = tag ? tag + 1 : said;
+        if (workload_is_release (said) && strlen (said) < sizeof run->release) {
+            snprintf (run->release, sizeof run->release, "%s", said);
+            return;
+        }
+    }
+    while (from && from > notes &&
+           (isdigit ((unsigned char) from[-1]) || from[-1] == '.'))
+        from--;
+    if (from && end - from < (long) sizeof run->release)
+        snprintf (run->release, sizeof run->release, "%.*s", (int) (end - from), from);
+}
+
+/* What items of the notes, between commas or semicolons, say of operations that are one kernel:
+ * PyTorch's compiler fuses them, but for rotary embeddings in complex numbers, eager mode none; IBM's "fused kernels" (fms-acceleration's foak)
+ * and Liger's are written by hand. */
+static const struct fused_words {
+    const char *begins, *contains; /* "": anything */
+    enum workload_choice norm, mlp, rotary;
+} fused_words[] = {
+    {"compile", "", CHOICE_YES, CHOICE_YES, CHOICE_PROFILE},
+    {"torch.compile", "", CHOICE_YES, CHOICE_YES, CHOICE_PROFILE},
+    {"eager", "", CHOICE_NO, CHOICE_NO, CHOICE_PROFILE},
+    {"fused kernels", "", CHOICE_YES, CHOICE_PROFILE, CHOICE_YES},
+    {"fused ", "Norm", CHOICE_YES, CHOICE_PROFILE, CHOICE_PROFILE},
+    {"fused ", "MLP", CHOICE_PROFILE, CHOICE_YES, CHOICE_PROFILE},
+    {"Liger kernel", "", CHOICE_YES, CHOICE_YES, CHOICE_YES},
+};
+
+static void take_choice (enum workload_choice said, enum workload_choice *c)
+{
+    if (said != CHOICE_PROFILE)
+        *c = said;
+}
+
+/* One item; a word is all of it unless more of them may follow ("fused kernels (foak)"). */
+static void read_fused_item (const char *item, struct calibrate_run *run)
+{
+    for (size_t i = 0; i < COUNT_OF (fused_words); i++) {
+        const struct fused_words *w = &fused_words[i];
+        size_t n = strlen (w->begins);
+        bool alone = strpbrk (w->begins, " ") == NULL;
+
+        if (strncmp (item, w->begins, n) != 0 || (alone && item[n] != '\0') ||
+            !strstr (item, w->contains))
+            continue;
+        take_choice (w->norm, &run->job.fused_norm);
+        take_choice (w->mlp, &run->job.fused_mlp);
+        take_choice (w->rotary, &run->fused_rotary);
+    }
+}
+
+static void read_fused (const struct row *r, struct calibrate_run *run)
+{
+    const char *s = calibrate_cell (r, "notes");
+
+    while (*s) {
+        size_t len = strcspn (s, ",;"), skip = strspn (s, " ");
+        size_t end = len;
+        char item[128];
+
+        while (end > skip && s[end - 1] == ' ')
+            end--;
+        if (end > skip) {
+            snprintf (item, sizeof item, "%.*s", (int) (end - skip), s + skip);
+            read_fused_item (item, run);
+        }
+        s += len + (s[len] != '\0');
+    }
+}
+
+/* Kernels: of the attention, and what the notes say of norms, MLP and logits. */
+static const char *read_kernels (const struct row *r, struct calibrate_run *run)
+{
+    const char *s = calibrate_cell (r, "attention");
+    struct workload_job *j = &run->job;
+    char backend[64] = "";
+
+    read_fused (r, run);
+    calibrate_note (r, "attention-backend", backend, sizeof backend);
+    j->attention = ATTENTION_FLASH;
+    if (!read_attention (s, attention_words, COUNT_OF (attention_words), run) ||
+        !read_attention (backend, backend_words, COUNT_OF (backend_words), run))
+        return "attention not understood";
+    if (calibrate_contains (s, "RMS kernel"))
+        j->fused_norm = CHOICE_YES;
+    if (!read_choice (r, "fused-norm", &j->fused_norm) ||
+        !read_choice (r, "fused-mlp", &j->fused_mlp) ||
+        !read_choice (r, "gathered-logits", &j->gathered_logits))
+        return "a kernel's note is neither true nor false";
+    if (!read_choice (r, "overlap-moe-expert-parallel-comm", &run->exchange_overlap))
+        return "the overlap of experts' all-to-alls is neither true nor false";
+    return NULL;
+}
+
+static void read_sampling (const struct row *r, struct workload_job *j)
+{
+    const char *notes = calibrate_cell (r, "notes"), *at = strstr (notes, "WTA-CRS");
+    double budget;
+
+    j->lora = calibrate_contains (notes, "LoRA") ||
+              calibrate_contains (calibrate_cell (r, "model"), "lora");
+    if (at &&
+        (sscanf (at, "WTA-CRS k/|D|=%lf", &budget) == 1 ||
+         sscanf (at, "WTA-CRS %lf", &budget) == 1) &&
+        budget > 0 && budget <= 1)
+        j->wta_crs = budget;
+}
+
+/* "16 B/parameter" among the notes; 0: they do not say. */
+static double said_state_bytes (const char *notes)
+{
+    const char *at = strstr (notes, " B/parameter");
+    double bytes = 0.0;
+
+    while (at && at > notes && (isdigit ((unsigned char) at[-1]) || at[-1] == '.'))
+        at--;
+    if (at)
+        bytes = strtod (at, NULL);
+    if (!at && calibrate_contains (notes, "8-bit Adam") &&
+        !calibrate_contains (notes, "no 8-bit Adam"))
+        bytes = 6.0; /* 16-bit weights and gradients, two moments of a byte */
+    /* Moments are paged out, and a layer's gradients go as soon as it has stepped. */
+    if (!at && calibrate_contains (notes, "paged 8-bit") &&
+        calibrate_contains (notes, "fused in backward"))
+        bytes = 2.0;
+    return bytes >= 2.0 && bytes <= 64.0 ? bytes : 0.0;
+}
+
+/* A batch that nobody states, from the measured step and tokens a second; 0: not measured.  Ranks
+ * of one replica have whole sequences. */
+static int implied_batch (const struct row *r, const struct calibrate_run *run)
+{
+    double step_s, tokens_per_s, batch;
+
+    if (!calibrate_stated (r, "iter_time_s", 0, &step_s) ||
+        !calibrate_stated (r, "tokens_per_s_per_gpu", 0, &tokens_per_s))
+        return 0;
+    batch = step_s * tokens_per_s * run->gpus / fmax (1, run->job.seq);
+    return batch >= 0.5 && batch < 1 << 30 ? (int) lround (batch) : 0;
+}
+
+const char *calibrate_read_job (const struct row *r, struct calibrate_run *run)
+{
+    struct workload_job *j = &run->job;
+
+    read_release (r, run);
+    j->seq = calibrate_whole (r, "seq", 0);
+    j->global_batch = calibrate_whole (r, "global_batch", implied_batch (r, run));
+    if (j->seq < 1)
+        return "seq unknown";
+    if (j->global_batch < 1)
+        return "global_batch unknown";
+    run->precision_said = calibrate_cell (r, "precision")[0] != '\0';
+    if (!read_precision (calibrate_cell (r, "precision"), &j->precision))
+        return "precision not supported";
+    run->chunked_loss =
+        calibrate_contains (calibrate_cell (r, "notes"), "chunked cross-entropy");
+    run->fused_loss =
+        calibrate_contains (calibrate_cell (r, "notes"), "lmhead-chunks=") ||
+        calibrate_contains (calibrate_cell (r, "notes"), "liger");
+    read_captured (r, run);
+    read_dropped (r, run);
+    run->state_bytes = said_state_bytes (calibrate_cell (r, "notes"));
+    if (calibrate_contains (calibrate_cell (r, "notes"), "with CPU offload") ||
+        calibrate_contains (calibrate_cell (r, "notes"), "and CPU offload") ||
+        calibrate_contains (calibrate_cell (r, "notes"), "offloads to host memory"))
+        return "offloading to the host is not supported";
+    if (calibrate_contains (calibrate_cell (r, "notes"), "quant=bnb") ||
+        calibrate_contains (calibrate_cell (r, "notes"), "QLoRA"))
+        return "quantised weights are not supported";
+    read_sampling (r, j);
+    return read_kernels (r, run);
+}

@@ -1,0 +1,139 @@
+/* A profile's earlier releases: which facts hold for which release, by name, from files, and what
+ * is refused. */
+#include "tests/lib/fixture.h"
+
+static const char *const file = "build/tests/releases.json";
+
+/* The shipped default under another name, with these releases, in a file. */
+static void write_profile (const char *releases)
+{
+    struct workload_profile p = profile_of (WORKLOAD_PROFILE_DEFAULT);
+    json_t *doc = workload_profile_to_json (&p, "a test");
+
+    json_object_set_new (doc, "name", json_string ("own"));
+    json_object_set_new (doc, "releases", json_loads (releases, 0, NULL));
+    assert_int_equal (json_dump_file (doc, file, 0), 0);
+    json_decref (doc);
+}
+
+static void release_words (void **state)
+{
+    static const char *const yes[] = {"26", "26.04", "26.04.01", "v0.15.2", "2026-04-30"};
+    static const char *const no[] = {"",     "x",      "v",       "26.",
+                                     "26.x", "26..04", "1234567", "1.2.3.4.5"};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof yes / sizeof *yes; i++)
+        assert_true (workload_is_release (yes[i]));
+    for (size_t i = 0; i < sizeof no / sizeof *no; i++)
+        assert_false (workload_is_release (no[i]));
+}
+
+/* The first entry that the release is not after; patches are of what they mend, and a date is its
+ * month's release. */
+static void order (void **state)
+{
+    struct workload_profile p = {.until = {"25.04", "26.04"}, .n_until = 2};
+    static const struct {
+        const char *release;
+        int of;
+    } known[] = {{"25.04", 0},    {"24.12", 0},      {"25.04.02", 0},   {"25.05", 1},
+                 {"26.04.01", 1}, {"26.04", 1},      {"26.05", 2},      {"27", 2},
+                 {"", 2},         {"2026-04-30", 1}, {"2026-05-01", 2}, {"next", 2}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        assert_int_equal (workload_release_of (&p, known[i].release), known[i].of);
+}
+
+/* An entry has what differs; the rest is the profile's own. */
+static void by_name (void **state)
+{
+    struct workload_profile now, old, older;
+    struct error err = {""};
+    (void) state;
+
+    write_profile ("[{\"until\": \"1.0\", \"time\": {\"gemm\": 0.5}},"
+                   " {\"until\": \"2.0\", \"cuda_graphs\": \"all\", \"zero\": 0}]");
+    ok (workload_profile_read (file, &now, NULL, &err), &err);
+    ok (workload_profile_read ("build/tests/releases.json@1.5", &old, NULL, &err), &err);
+    ok (workload_profile_read ("build/tests/releases.json@0.9", &older, NULL, &err),
+        &err);
+    assert_true (now.n_until == 2 && now.release[0] == '\0' && now.graphs == GRAPHS_NONE);
+    assert_string_equal (now.name, "own");
+    assert_string_equal (old.name, "own@2.0");
+    assert_string_equal (old.release, "2.0");
+    assert_string_equal (old.from, "build/tests/releases.json@1.5");
+    assert_true (old.graphs == GRAPHS_ALL && old.time.gemm == now.time.gemm);
+    assert_true (older.graphs == GRAPHS_NONE && older.time.gemm == 0.5);
+    assert_true (older.time.link == now.time.link && older.zero == now.zero);
+}
+
+static void refused (void **state)
+{
+    static const struct {
+        const char *releases, *says;
+    } bad[] = {
+        {"{}", "releases: expected an array"},
+        {"[1]", "releases[0]: expected an object"},
+        {"[{}]", "releases[0].until: "},
+        {"[{\"until\": \"new\"}]", "releases[0].until: expected a release"},
+        {"[{\"until\": \"2\"}, {\"until\": \"1\"}]", "releases[1].until: "},
+        {"[{\"until\": \"2\"}, {\"until\": \"2.1\"}]", "releases[1].until: "},
+        {"[{\"until\": \"2\", \"time\": {\"gemm\": 9}}]", "releases[0]: time.gemm: "},
+        {"[{\"until\": \"2\", \"cuda_graphs\": \"some\"}]", "none, dense, blocks or all"},
+        {"[{\"until\":\"1\"},{\"until\":\"2\"},{\"until\":\"3\"},{\"until\":\"4\"},"
+         "{\"until\":\"5\"}]",
+         "at most 4"}};
+    struct workload_profile p;
+    struct error err = {""};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        write_profile (bad[i].releases);
+        assert_int_equal (workload_profile_read (file, &p, NULL, &err), ST_INVALID);
+        if (!strstr (err.text, bad[i].says))
+            fail_msg ("\"%s\" does not say \"%s\"", err.text, bad[i].says);
+    }
+    assert_int_equal (workload_profile_read ("megatron-bridge@new", &p, NULL, &err),
+                      ST_INVALID);
+    assert_non_null (strstr (err.text, "expected a release after @"));
+    assert_int_equal (workload_profile_read ("fsdp@1.0", &p, NULL, &err), ST_INVALID);
+    assert_non_null (strstr (err.text, "one release alone"));
+    assert_int_equal (workload_profile_read ("no-such@1.0", &p, NULL, &err), ST_IO);
+}
+
+/* Whole steps are captured of dense models without a pipeline, of experts where products take
+ * blocks with scales. */
+static void captured (void **state)
+{
+    struct workload_model dense = model_of ("llama-3-8b"),
+                          experts = model_of ("qwen3-30b-a3b");
+    struct workload_config one = config_of (1, 1, 8, 1), pipe = config_of (1, 4, 2, 1);
+    struct workload_profile now = profile_of ("megatron-bridge"),
+                            old = profile_of ("megatron-bridge@26.04");
+    (void) state;
+
+    for (int blocks = 0; blocks < 2; blocks++) {
+        assert_true (workload_is_captured (&now, &dense, &one, blocks));
+        assert_true (workload_is_captured (&old, &dense, &one, blocks));
+        assert_false (workload_is_captured (&now, &dense, &pipe, blocks));
+        assert_int_equal (workload_is_captured (&now, &experts, &pipe, blocks), blocks);
+        assert_false (workload_is_captured (&old, &experts, &one, blocks));
+    }
+    now.graphs = GRAPHS_ALL;
+    assert_true (workload_is_captured (&now, &experts, &pipe, false));
+    now.graphs = GRAPHS_NONE;
+    assert_false (workload_is_captured (&now, &dense, &one, true));
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (release_words), cmocka_unit_test (order),
+        cmocka_unit_test (by_name),       cmocka_unit_test (refused),
+        cmocka_unit_test (captured),
+    };
+
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}

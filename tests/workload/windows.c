@@ -1,0 +1,137 @@
+/* Sliding windows and chunks of attention: how many layers have one, by what the file says or the
+ * family has; the pairs that are left; and a document that reads back the same. */
+#include "tests/lib/fixture.h"
+
+#define FIELDS                                                                       \
+    "'hidden_size':256,'num_hidden_layers':12,'num_attention_heads':4,'vocab_size':" \
+    "1000,"                                                                          \
+    "'intermediate_size':512,'num_local_experts':8,'num_experts_per_tok':2,"         \
+    "'num_key_value_heads':4,'intermediate_size_mlp':512,'head_dim':64"
+#define SIX(KIND) \
+    "'" KIND "','" KIND "','" KIND "','" KIND "','" KIND "','full_attention'"
+
+static enum status read_model (const char *type, const char *more,
+                               struct workload_model *m, struct error *err)
+{
+    struct text t = {0};
+    enum status st;
+    json_t *doc;
+
+    text_add (&t, "{'model_type':'%s'," FIELDS "%s}", type, more);
+    for (char *s = strchr (text_str (&t), '\''); s; s = strchr (s, '\''))
+        *s = '"';
+    doc = json_loads (text_str (&t), 0, NULL);
+    assert_non_null (doc);
+    st = workload_model_from_json (doc, "config.json", "x", m, NULL, err);
+    json_decref (doc);
+    text_free (&t);
+    return st;
+}
+
+static void layers (void **state)
+{
+    static const struct {
+        const char *type, *more;
+        int window, layers;
+        bool chunks;
+    } known[] = {
+        {"llama", "", 0, 0, false},
+        {"mistral", "", 0, 0, false},
+        {"mistral", ",'sliding_window':null", 0, 0, false},
+        {"mistral", ",'sliding_window':4096", 4096, 12, false},
+        {"phi3", ",'sliding_window':2047", 2047, 12, false},
+        {"qwen2", ",'sliding_window':4096", 0, 0, false},
+        {"qwen2", ",'sliding_window':4096,'use_sliding_window':false", 0, 0, false},
+        {"qwen2", ",'sliding_window':4096,'use_sliding_window':true", 4096, 12, false},
+        {"qwen2",
+         ",'sliding_window':4096,'use_sliding_window':true,'max_window_layers':8", 4096,
+         4, false},
+        {"gemma2", "", 4096, 6, false},
+        {"gemma2", ",'sliding_window':null", 0, 0, false},
+        {"gemma3_text", ",'sliding_window':1024", 1024, 10, false},
+        {"gemma3_text", ",'sliding_window':512,'sliding_window_pattern':4", 512, 9,
+         false},
+        {"gemma3_text", ",'sliding_window':512,'_sliding_window_pattern':3", 512, 8,
+         false},
+        {"gpt_oss", "", 128, 6, false},
+        {"gpt_oss", ",'layer_types':[" SIX ("sliding_attention") "]", 128, 5, false},
+        {"exaone4", ",'sliding_window_pattern':'LLLG'", 4096, 9, false},
+        {"exaone4", ",'sliding_window_pattern':''", 4096, 0, false},
+        {"llama4_text", "", 8192, 9, true},
+        {"llama4_text", ",'attention_chunk_size':4096", 4096, 9, true},
+        {"llama4_text", ",'attention_chunk_size':null", 0, 0, false},
+        {"llama4_text", ",'layer_types':[" SIX ("chunked_attention") "]", 8192, 5, true},
+        {"mistral", ",'sliding_window':64,'windowed_layers':3", 64, 3, false}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        struct workload_model m, again;
+        struct error err = {""};
+        json_t *doc;
+
+        ok (read_model (known[i].type, known[i].more, &m, &err), &err);
+        if (m.window != known[i].window || m.window_layers != known[i].layers ||
+            m.window_chunks != known[i].chunks)
+            fail_msg ("%s%s: %d tokens in %d layers", known[i].type, known[i].more,
+                      m.window, m.window_layers);
+        doc = workload_model_to_json (&m);
+        ok (workload_model_from_json (doc, "again", "x", &again, NULL, &err), &err);
+        assert_true (again.window == m.window && again.window_layers == m.window_layers &&
+                     again.window_chunks == m.window_chunks);
+        json_decref (doc);
+    }
+}
+
+static void refused (void **state)
+{
+    static const struct {
+        const char *type, *more, *says;
+    } bad[] = {
+        {"mistral", ",'sliding_window':-1", "sliding_window: expected"},
+        {"mistral", ",'sliding_window':4294967296", "sliding_window: expected"},
+        {"gemma2", ",'sliding_window_pattern':0", "sliding_window_pattern: "},
+        {"mistral", ",'sliding_window':64,'windowed_layers':13", "windowed_layers: "},
+        {"llama4_text", ",'attention_chunk_size':-5", "attention_chunk_size: "}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct workload_model m;
+        struct error err = {""};
+
+        assert_int_equal (read_model (bad[i].type, bad[i].more, &m, &err), ST_INVALID);
+        if (!strstr (err.text, bad[i].says))
+            fail_msg ("\"%s\" does not say \"%s\"", err.text, bad[i].says);
+    }
+}
+
+/* Token i of s sees min (i, w) others: counted one by one, and i mod w in chunks of w. */
+static void pairs (void **state)
+{
+    (void) state;
+
+    for (int chunks = 0; chunks < 2; chunks++)
+        for (int w = 1024; w <= 16384; w *= 2) {
+            struct workload_model m = {.window = w, .window_chunks = chunks};
+            double seq = 8192, seen = 0;
+
+            for (int i = 0; i < (int) seq; i++)
+                seen += chunks ? i % w : i < w ? i : w;
+            CLOSE (workload_window_pairs (&m, seq, 0), seen / (seq * seq / 2), 1e-3);
+        }
+    struct workload_model all = {.window = 0}, wide = {.window = 1000};
+
+    assert_true (workload_window_pairs (&all, 4096, 0) == 1.0);
+    CLOSE (workload_window_pairs (&wide, 4000, 1000), .75, 1e-12);
+    assert_true (workload_window_pairs (&wide, 900, 0) == 1.0);
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (layers),
+        cmocka_unit_test (refused),
+        cmocka_unit_test (pairs),
+    };
+
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}

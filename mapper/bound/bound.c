@@ -274,6 +274,8 @@ double bound_of (const struct pool *pool, const struct workload_config *c,
     int *caps = NULL;
     double bound;
 
+    if (level == BOUND_WORK)
+        return bound_work (NULL, pool, c);
     if (level > BOUND_FRACTIONS)
         caps = malloc (((size_t) pool->n_classes + 2) * pp * sizeof (int));
     if (caps && !pool_memory_fits (pool, c, caps)) {

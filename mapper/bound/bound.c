@@ -288,6 +288,23 @@ double bound_of (const struct pool *pool, const struct workload_config *c,
     return bound;
 }
 
+/* No stage has more layers than in the split, so that it is the only one. */
+double bound_of_split (const struct pool *pool, const struct workload_config *c,
+                       const int *caps, const int *layers)
+{
+    int pp = c->deg.pp, n = pool->n_classes * pp;
+    int *most = malloc (((size_t) n + 2 * (size_t) pp) * sizeof (int));
+    double bound;
+
+    if (!most)
+        return 0.0;
+    for (int i = 0; i < n; i++)
+        most[i] = caps[i] < layers[i % pp] ? caps[i] : layers[i % pp];
+    bound = bound_with (pool, c, most, most + n, BOUND_PLAYED);
+    free (most);
+    return bound;
+}
+
 int bound_divided (const struct pool *pool, const struct workload_config *c, int from,
                    const int *cap, struct config_times *times,
                    struct bound_pipeline *pipeline)

@@ -27,6 +27,13 @@ double bound_work (struct bound_works *w, const struct pool *pool,
 struct bound_works *bound_works_create (void); /* NULL when out of memory */
 void bound_works_destroy (struct bound_works *w);
 
+/** The same over every placement of one split of the layers, at the closest level but BOUND_RUNS.
+ *  @param[in] caps    as pool_memory_fits leaves it
+ *  @param[in] layers  [pp]
+ *  @return 0 where it is not known */
+double bound_of_split (const struct pool *pool, const struct workload_config *c,
+                       const int *caps, const int *layers);
+
 /** The same for a published cost model. See published.c. */
 double bound_published (const struct pool *pool, const struct workload_config *c);
 

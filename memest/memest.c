@@ -292,10 +292,30 @@ static void meet (const struct memest_problem *p, const struct workload_stage *h
     s->logits_bytes = fmin (s->logits_bytes, fmax (forward - s->gradients_bytes, step));
 }
 
+/* What is there without any tensor. */
+static double fixed_bytes (const struct memest_problem *p)
+{
+    return p->profile->memory.base_bytes +
+           groups_in_use (&p->config->deg) * p->profile->memory.group_bytes;
+}
+
+double memest_states_least (const struct memest_problem *p,
+                            const struct workload_stage *all)
+{
+    struct memest_stage s = {0};
+
+    if (p->by != MEMEST_LINKWISE)
+        return 0.0;
+    state_of (p, all, &s);
+    return p->profile->memory.fragmentation *
+               (s.weights_bytes + s.gradients_bytes + s.optimizer_bytes) /
+               p->config->deg.pp +
+           fixed_bytes (p);
+}
+
 void memest_stage (const struct memest_problem *p, int stage,
                    const struct workload_stage *held, struct memest_stage *out)
 {
-    const struct workload_profile *f = p->profile;
     struct memest_shape w = memest_shape_of (p);
     struct memest_stage s = {0};
 
@@ -316,9 +336,8 @@ void memest_stage (const struct memest_problem *p, int stage,
     double tensors = s.weights_bytes + s.gradients_bytes + s.optimizer_bytes +
                      s.activations_bytes + s.buffers_bytes + s.logits_bytes;
 
-    s.overhead_bytes = f->memory.base_bytes +
-                       groups_in_use (&p->config->deg) * f->memory.group_bytes +
-                       (f->memory.fragmentation - 1.0) * tensors;
+    s.overhead_bytes =
+        fixed_bytes (p) + (p->profile->memory.fragmentation - 1.0) * tensors;
     s.peak_bytes = tensors + s.overhead_bytes;
     *out = s;
 }

@@ -73,6 +73,12 @@ void memest_stage (const struct memest_problem *p, int stage,
 void memest_stage_least (const struct memest_problem *p, int stage, int layers,
                          struct memest_stage *out);
 
+/** What some stage takes at least, whichever split, schedule, chunks, micro-batch and recomputation:
+ *  the mean of the layers' states over the stages.  0 with published formulas.
+ *  @param[in] all  workload_all_layers of the model */
+double memest_states_least (const struct memest_problem *p,
+                            const struct workload_stage *all);
+
 /** The most layers, at most `layers`, that a stage can hold within limit_bytes, whichever
  *  they are, the same number in each chunk; 0 when none fits.  One more layer in every
  *  chunk never lowers memory; one more in some chunks may. */

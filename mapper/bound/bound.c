@@ -274,6 +274,8 @@ double bound_of (const struct pool *pool, const struct workload_config *c,
     int *caps = NULL;
     double bound;
 
+    if (level == BOUND_WORK)
+        return bound_work (NULL, pool, c);
     if (level > BOUND_FRACTIONS)
         caps = malloc (((size_t) pool->n_classes + 2) * pp * sizeof (int));
     if (caps && !pool_memory_fits (pool, c, caps)) {
@@ -283,6 +285,23 @@ double bound_of (const struct pool *pool, const struct workload_config *c,
     bound = bound_with (pool, c, caps, caps ? caps + (size_t) pool->n_classes * pp : NULL,
                         caps ? level : BOUND_FRACTIONS);
     free (caps);
+    return bound;
+}
+
+/* No stage has more layers than in the split, so that it is the only one. */
+double bound_of_split (const struct pool *pool, const struct workload_config *c,
+                       const int *caps, const int *layers)
+{
+    int pp = c->deg.pp, n = pool->n_classes * pp;
+    int *most = malloc (((size_t) n + 2 * (size_t) pp) * sizeof (int));
+    double bound;
+
+    if (!most)
+        return 0.0;
+    for (int i = 0; i < n; i++)
+        most[i] = caps[i] < layers[i % pp] ? caps[i] : layers[i % pp];
+    bound = bound_with (pool, c, most, most + n, BOUND_PLAYED);
+    free (most);
     return bound;
 }
 

@@ -7,6 +7,7 @@
 
 /** How closely?  Each is higher than the one before, and about 100 times as slow. */
 enum bound_level {
+    BOUND_WORK,      /* the layers' compute alone */
     BOUND_FRACTIONS, /* layers in fractions, memory left aside */
     BOUND_SPLITS,    /* whole layers within memory */
     BOUND_PLAYED,    /* interleaved: splits played out where they are few */
@@ -17,6 +18,21 @@ enum bound_level {
  *  See bound.c. */
 double bound_of (const struct pool *pool, const struct workload_config *c,
                  enum bound_level level);
+
+/** bound_of at BOUND_WORK; what compute takes is kept from one configuration to the next.
+ *  @param[in,out] w  of one thread and one pool; NULL: nothing is kept */
+struct bound_works;
+double bound_work (struct bound_works *w, const struct pool *pool,
+                   const struct workload_config *c);
+struct bound_works *bound_works_create (void); /* NULL when out of memory */
+void bound_works_destroy (struct bound_works *w);
+
+/** The same over every placement of one split of the layers, at the closest level but BOUND_RUNS.
+ *  @param[in] caps    as pool_memory_fits leaves it
+ *  @param[in] layers  [pp]
+ *  @return 0 where it is not known */
+double bound_of_split (const struct pool *pool, const struct workload_config *c,
+                       const int *caps, const int *layers);
 
 /** The same for a published cost model. See published.c. */
 double bound_published (const struct pool *pool, const struct workload_config *c);

@@ -182,6 +182,10 @@ struct least_terms {
 void least_terms_init (const struct pool *pool, const struct workload_config *c,
                        struct least_terms *x);
 
+/** One micro-batch's compute in all layers of the model, each on the GPUs that are fastest with
+ *  it. */
+double least_work_s (const struct pool *pool, const struct workload_config *c);
+
 /** Slow slots: those with a GPU of class `from` or slower, or, with `spans`, those whose
  *  groups span nodes too; or those with a whole TP group on a badly linked node (`on`). */
 struct slow_slots {

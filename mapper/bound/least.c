@@ -71,6 +71,24 @@ int count_layers (const struct workload_model *m, int kind)
     return n;
 }
 
+double least_work_s (const struct pool *pool, const struct workload_config *c)
+{
+    struct bounded b = {.pool = pool, .c = c};
+    struct least_compute all = least_compute (&b, 0);
+    double sum = 0.0;
+
+    for (int kind = 0; kind < WORKLOAD_KINDS; kind++) {
+        int n = count_layers (pool->problem->model, kind);
+
+        if (n > 0) {
+            struct layer_times l = least_layer_times (&b, &all.k, kind, 0.0, 0.0);
+
+            sum += n * (l.fwd_s + l.back_s);
+        }
+    }
+    return sum;
+}
+
 static struct slot_times ends_of (const struct mapper_problem *p,
                                   const struct least_compute *l, double tp_s)
 {

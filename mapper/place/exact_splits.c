@@ -1,7 +1,9 @@
 /* Every split of the layers of a small pool, each with every placement.
  *
- * A split is left out where its work alone is no shorter than the best plan so far, of this
- * configuration or another: every stage on the fastest GPUs, nothing sent. */
+ * A split is left out where it takes no less than the best plan so far, of this configuration or
+ * another: by its work alone, every stage on the fastest GPUs and nothing sent, or by its lower
+ * bound, which takes longer but far less than its placements. */
+#include "mapper/bound/bound.h"
 #include "mapper/place/place_private.h"
 
 #include <math.h>
@@ -17,6 +19,7 @@ struct splits {
     struct candidate *by_node, *any;
     int *layers, *cap, *gpu; /* [pp] in hand, [pp] at most, [n] */
     int *given;              /* [pp] the split that was there before */
+    int *caps;               /* pool_memory_fits */
     struct costmodel_compute compute[CLASSES_MAX]; /* by class */
     long looked, priced, placements;
     const struct effort *effort;
@@ -104,18 +107,28 @@ static void price_all (struct splits *s)
         memcpy (s->any->layers, x->layers, bytes);
 }
 
+/* Is the split in hand no better than what is known?  What it takes at least is noted where a plan
+ * of another configuration tells. */
+static bool is_hopeless (struct splits *s, double least_s)
+{
+    bool here = least_s >= rival_s (s), there = least_s >= s->effort->rival_s;
+
+    if (there && !here)
+        s->skipped_s = fmin (s->skipped_s, least_s);
+    return here || there;
+}
+
 static enum status try_split (struct splits *s)
 {
+    const struct placer *x = s->x;
     enum status st = ST_OK;
-    double least_s;
 
-    if (memcmp (s->layers, s->given, (size_t) s->x->c->deg.pp * sizeof (int)) == 0 ||
-        (least_s = least_step (s)) >= rival_s (s))
+    if (memcmp (s->layers, s->given, (size_t) x->c->deg.pp * sizeof (int)) == 0 ||
+        is_hopeless (s, least_step (s)))
         return ST_OK;
-    if (least_s >= s->effort->rival_s) {
-        s->skipped_s = fmin (s->skipped_s, least_s);
+    if (x->pool->problem->cost_model == COSTMODEL_CRITICAL_PATH &&
+        is_hopeless (s, bound_of_split (x->pool, x->c, s->caps, s->layers)))
         return ST_OK;
-    }
     s->all = s->all && s->priced + s->placements <= s->effort->tries &&
              !deadline_passed (s->x->deadline);
     if (s->all)
@@ -152,16 +165,14 @@ static bool find_caps (struct splits *s)
 {
     const struct pool *pool = s->x->pool;
     int pp = s->x->c->deg.pp;
-    int *caps = malloc ((size_t) pp * (size_t) pool->n_classes * sizeof (int));
 
+    s->caps = malloc ((size_t) pp * (size_t) pool->n_classes * sizeof (int));
     for (int k = 0; k < pp; k++)
         s->cap[k] = 0;
-    if (caps && pool_memory_fits (pool, s->x->c, caps))
-        for (int k = 0; k < pp; k++)
-            for (int q = 0; q < pool->n_classes; q++)
-                s->cap[k] = caps[q * pp + k] > s->cap[k] ? caps[q * pp + k] : s->cap[k];
-    free (caps);
-    return caps != NULL;
+    if (s->caps && pool_memory_fits (pool, s->x->c, s->caps))
+        for (int i = 0; i < pp * pool->n_classes; i++)
+            s->cap[i % pp] = s->caps[i] > s->cap[i % pp] ? s->caps[i] : s->cap[i % pp];
+    return s->caps != NULL;
 }
 
 enum status exact_splits (struct placer *x, enum mapper_granularity granularity,
@@ -199,6 +210,7 @@ enum status exact_splits (struct placer *x, enum mapper_granularity granularity,
         st = split_rest (&s, 0, p->model->layers);
     }
     free (s.layers);
+    free (s.caps);
     out->exact = s.all;
     out->skipped_s = s.skipped_s;
     out->tried = s.priced;

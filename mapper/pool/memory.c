@@ -87,6 +87,17 @@ bool pool_memory_fits (const struct pool *pool, const struct workload_config *c,
     return room >= layers;
 }
 
+bool pool_states_fit (const struct pool *pool, const struct workload_config *c,
+                      const struct workload_stage *all)
+{
+    struct memest_problem memory = mapper_memory_problem (pool->problem, c);
+    double largest = 0;
+
+    for (int q = 0; q < pool->n_classes; q++)
+        largest = fmax (largest, pool->class[q].limit_bytes);
+    return memest_states_least (&memory, all) <= largest;
+}
+
 bool pool_even_split_fits (const struct pool *pool, const struct workload_config *c,
                            bool everywhere)
 {

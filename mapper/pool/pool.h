@@ -109,12 +109,13 @@ void pool_sequence (const struct pool *pool, int *seq);
  *  GPUs @return ST_OK or ST_NOMEM */
 enum status pool_default_order (const struct pool *pool, int *gpu, struct error *err);
 
-/** All configurations of the axes that divide model, job and pool.
+/** All configurations of the axes that divide model, job and pool, on so many threads.
  *  @param[out] list   free it
  *  @param[out] space  the axes' values, for the plan; a new reference
  *  @return ST_OK, ST_NOMEM, or ST_INVALID when there is none, saying why */
-enum status pool_configurations (const struct pool *pool, struct workload_config **list,
-                                 long *n, json_t **space, struct error *err);
+enum status pool_configurations (const struct pool *pool, int threads,
+                                 struct workload_config **list, long *n, json_t **space,
+                                 struct error *err);
 
 /* ---- memory.c ---- */
 
@@ -122,6 +123,11 @@ enum status pool_configurations (const struct pool *pool, struct workload_config
  *  cap caps[class * pp + i] layers?  caps may be NULL. */
 bool pool_memory_fits (const struct pool *pool, const struct workload_config *c,
                        int *caps);
+
+/** Is there room for the layers' states alone, whatever else the configuration is?
+ *  @param[in] all  workload_all_layers of the model */
+bool pool_states_fit (const struct pool *pool, const struct workload_config *c,
+                      const struct workload_stage *all);
 
 /** Does the even split fit everywhere, so on the smallest GPUs too?  Or else on the largest, or
  *  nearly: with less on the ends.  Layers with experts go where they are fewest. */

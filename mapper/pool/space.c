@@ -13,16 +13,20 @@
 struct values {
     int *v;
     int n;
+    int last; /* where the last one is: the same often comes again */
 };
 
 static bool values_add (struct values *s, int x)
 {
     int at = s->n;
 
+    if (s->last < s->n && s->v[s->last] == x)
+        return true;
     while (at > 0 && s->v[at - 1] >= x) {
-        if (s->v[at - 1] == x)
-            return true;
         at--;
+        s->last = at;
+        if (s->v[at] == x)
+            return true;
     }
     if (!array_grow (&s->v, s->n, sizeof *s->v))
         return false;
@@ -60,7 +64,14 @@ struct enumeration {
     bool way_taken[3 + WORKLOAD_SEARCHED_MAX];
     int n_ways;
     bool selective_frees;
+    struct workload_stage all; /* the model's layers */
     bool failed;
+};
+
+/* What one thread lists at a time. */
+struct part {
+    int tp, cp, pp;
+    struct enumeration e;
 };
 
 /* Do the stages have layers for all their chunks?  Of several numbers of uneven chunks that hold
@@ -172,10 +183,11 @@ static void set_way (struct workload_config *c, const struct workload_config *wa
     c->recompute_modules = way->recompute_modules;
 }
 
-/* What is recomputed, of one configuration that is whole but for that.  Where the even split
+/* What is recomputed, of one configuration that is whole but for that and has room for its
+ * states or not.  Where the even split
  * fits with nothing recomputed, modules would only take time.  Where it does not, they are tried
  * in place of what frees nothing, if it fits with all recomputed. */
-static void vary_recompute (struct enumeration *e, struct workload_config c)
+static void vary_recompute (struct enumeration *e, struct workload_config c, bool room)
 {
     bool fixed = e->n_ways == 1, taken = true, ample, modules;
 
@@ -184,8 +196,8 @@ static void vary_recompute (struct enumeration *e, struct workload_config c)
     set_way (&c, &e->way[0]);
     if (!belongs (e, &c))
         return;
-    ample = !fixed && fits_evenly (e, c, RECOMPUTE_NONE);
-    modules = fixed || (!ample && fits_evenly (e, c, RECOMPUTE_FULL));
+    ample = !fixed && room && fits_evenly (e, c, RECOMPUTE_NONE);
+    modules = fixed || (!ample && room && fits_evenly (e, c, RECOMPUTE_FULL));
     for (int i = 0; i < e->n_ways && taken; i++) {
         const struct workload_config *way = &e->way[i];
         bool own = way->recompute == RECOMPUTE_SELECTIVE && way->recompute_modules == 0;
@@ -205,7 +217,12 @@ static void vary_rest (struct enumeration *e, struct workload_config c)
     const struct mapper_axes *a = &e->pool->problem->axes;
     int zero_lo = a->zero == MAPPER_FREE ? 0 : a->zero;
     int zero_hi = a->zero == MAPPER_FREE ? zero_offered (e, &c) : a->zero;
+    bool room[4]; /* for the states */
 
+    if (zero_lo < 0 || zero_hi > 3)
+        return;
+    for (c.zero = zero_lo; c.zero <= zero_hi; c.zero++)
+        room[c.zero] = pool_states_fit (e->pool, &c, &e->all);
     for (int sp = 0; sp <= 1; sp++) {
         /* One rank has nothing to split the sequence over. */
         bool possible =
@@ -215,7 +232,7 @@ static void vary_rest (struct enumeration *e, struct workload_config c)
         for (int zero = zero_lo; zero <= zero_hi && possible; zero++) {
             c.sequence_parallel = sp;
             c.zero = zero;
-            vary_recompute (e, c);
+            vary_recompute (e, c, room[zero]);
         }
     }
 }
@@ -425,49 +442,113 @@ static long long cp_most (const struct mapper_problem *p)
     return most > 1 && p->model->decoder_layers == 0 ? most : 1;
 }
 
-/* All pipeline depths of one tp and cp. */
-static void vary_pp (struct enumeration *e, struct workload_config c)
+static void release_values (struct enumeration *e)
 {
-    const struct mapper_axes *a = &e->pool->problem->axes;
-    int layers = e->pool->problem->model->layers;
-    long long most = e->pool->n_gpus / ((long long) c.deg.tp * c.deg.cp);
-    long long pp_lo = a->pp == MAPPER_FREE ? 1 : a->pp;
-    long long pp_hi = a->pp == MAPPER_FREE ? layers : a->pp;
+    struct values *const of[] = {&e->tp,  &e->pp,  &e->dp,          &e->cp,  &e->ep,
+                                 &e->etp, &e->vpp, &e->micro_batch, &e->zero};
 
-    for (long long pp = pp_lo; pp <= pp_hi && pp <= most && !e->failed; pp++) {
-        c.deg.pp = (int) pp;
-        vary_schedule (e, c);
-    }
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++)
+        free (of[i]->v);
 }
 
-enum status pool_configurations (const struct pool *pool, struct workload_config **list,
-                                 long *n, json_t **space, struct error *err)
+static bool values_join (struct values *to, const struct values *from)
 {
+    bool joined = true;
+
+    for (int i = 0; i < from->n; i++)
+        joined = joined && values_add (to, from->v[i]);
+    return joined;
+}
+
+/* What a part has found, into the whole, whose list has room; the part is released. */
+static void join (struct enumeration *e, struct enumeration *part)
+{
+    e->failed = !values_join (&e->tp, &part->tp) || !values_join (&e->pp, &part->pp) ||
+                !values_join (&e->dp, &part->dp) || !values_join (&e->cp, &part->cp) ||
+                !values_join (&e->ep, &part->ep) || !values_join (&e->etp, &part->etp) ||
+                !values_join (&e->vpp, &part->vpp) ||
+                !values_join (&e->micro_batch, &part->micro_batch) ||
+                !values_join (&e->zero, &part->zero) || part->failed || e->failed;
+    for (int i = 0; i < 2; i++)
+        e->sp[i] |= part->sp[i];
+    for (int i = 0; i < SCHEDULES; i++)
+        e->schedule[i] |= part->schedule[i];
+    for (int i = 0; i < e->n_ways; i++)
+        e->way_taken[i] |= part->way_taken[i];
+    if (part->n > 0)
+        memcpy (e->list + e->n, part->list, (size_t) part->n * sizeof *e->list);
+    e->n += part->n;
+    free (part->list);
+    release_values (part);
+}
+
+/* Every tp, cp and pp.  @param[out] part  free it  @return how many; -1 out of memory */
+static long list_parts (const struct enumeration *e, struct part **part)
+{
+    const struct pool *pool = e->pool;
     const struct mapper_problem *p = pool->problem;
     const struct mapper_axes *a = &p->axes;
-    struct enumeration e = {.pool = pool};
-    struct workload_config c = {
-        .optimizer_bytes = a->optimizer_bytes == MAPPER_FREE ? 0 : a->optimizer_bytes};
     int wide = pool->n_gpus < TP_WIDE ? pool->n_gpus : TP_WIDE;
-    int tp_lo = a->tp == MAPPER_FREE ? 1 : a->tp;
-    int tp_hi = a->tp == MAPPER_FREE ? pool->max_node_gpus : a->tp;
+    int tp_hi = pool->max_node_gpus < wide ? wide : pool->max_node_gpus;
     struct values cp = {0};
+    bool room = divisors (p->job->seq, cp_most (p), a->cp, &cp);
+    long n = 0;
+
+    for (int tp = a->tp == MAPPER_FREE ? 1 : a->tp;
+         tp <= (a->tp == MAPPER_FREE ? tp_hi : a->tp); tp++)
+        for (int k = 0; k < cp.n && p->model->heads % tp == 0; k++) {
+            long long most = pool->n_gpus / ((long long) tp * cp.v[k]);
+            long long pp = a->pp == MAPPER_FREE ? 1 : a->pp;
+            long long pp_hi = a->pp == MAPPER_FREE ? p->model->layers : a->pp;
+
+            for (; pp <= pp_hi && pp <= most && room; pp++) {
+                room = array_grow (part, (size_t) n, sizeof **part);
+                if (room)
+                    (*part)[n++] = (struct part){tp, cp.v[k], (int) pp, *e};
+            }
+        }
+    free (cp.v);
+    return room ? n : -1;
+}
+
+/* All parts, put together in their order. */
+static void list_all (struct enumeration *e, int threads)
+{
+    int bytes = e->pool->problem->axes.optimizer_bytes;
+    struct part *part = NULL;
+    long n = list_parts (e, &part), sum = 0;
+
+#pragma omp parallel for if (n > 1) schedule(dynamic, 1) num_threads(threads)
+    for (long i = 0; i < n; i++) {
+        struct workload_config c = {
+            .deg = {.tp = part[i].tp, .cp = part[i].cp, .pp = part[i].pp},
+            .optimizer_bytes = bytes == MAPPER_FREE ? 0 : bytes};
+
+        vary_schedule (&part[i].e, c);
+    }
+    for (long i = 0; i < n; i++)
+        sum += part[i].e.n;
+    if (sum > 0)
+        e->list = malloc ((size_t) sum * sizeof *e->list);
+    e->failed = n < 0 || (sum > 0 && !e->list);
+    for (long i = 0; i < n; i++) {
+        if (e->failed)
+            part[i].e.n = 0;
+        join (e, &part[i].e);
+    }
+    free (part);
+}
+
+enum status pool_configurations (const struct pool *pool, int threads,
+                                 struct workload_config **list, long *n, json_t **space,
+                                 struct error *err)
+{
+    struct enumeration e = {.pool = pool,
+                            .all = workload_all_layers (pool->problem->model)};
     enum status st = ST_OK;
 
-    if (a->tp == MAPPER_FREE && tp_hi < wide)
-        tp_hi = wide;
     list_ways (&e);
-    e.failed = !divisors (p->job->seq, cp_most (p), a->cp, &cp);
-    for (int tp = tp_lo; tp <= tp_hi && !e.failed; tp++) {
-        if (p->model->heads % tp != 0)
-            continue;
-        c.deg.tp = tp;
-        for (int k = 0; k < cp.n; k++) {
-            c.deg.cp = cp.v[k];
-            vary_pp (&e, c);
-        }
-    }
-    free (cp.v);
+    list_all (&e, threads);
     if (e.failed)
         st = err_nomem (err);
     else if (e.n == 0)
@@ -479,14 +560,6 @@ enum status pool_configurations (const struct pool *pool, struct workload_config
         e.list = NULL;
     }
     free (e.list);
-    free (e.tp.v);
-    free (e.pp.v);
-    free (e.dp.v);
-    free (e.cp.v);
-    free (e.ep.v);
-    free (e.etp.v);
-    free (e.vpp.v);
-    free (e.micro_batch.v);
-    free (e.zero.v);
+    release_values (&e);
     return st;
 }

@@ -23,35 +23,35 @@ static bool entry_less (const struct entry *a, const struct entry *b)
     return a->bound_s != b->bound_s ? a->bound_s < b->bound_s : a->index < b->index;
 }
 
-void search_push (struct search *x, struct entry e)
+void heap_push (struct entry *heap, long *n, struct entry e)
 {
-    long at = x->heap_n++;
+    long at = (*n)++;
 
-    while (at > 0 && entry_less (&e, &x->heap[(at - 1) / 2])) {
-        x->heap[at] = x->heap[(at - 1) / 2];
+    while (at > 0 && entry_less (&e, &heap[(at - 1) / 2])) {
+        heap[at] = heap[(at - 1) / 2];
         at = (at - 1) / 2;
     }
-    x->heap[at] = e;
+    heap[at] = e;
 }
 
-struct entry search_pop (struct search *x)
+struct entry heap_pop (struct entry *heap, long *n)
 {
-    struct entry top = x->heap[0], last = x->heap[--x->heap_n];
+    struct entry top = heap[0], last = heap[--*n];
     long at = 0;
 
     for (;;) {
         long child = 2 * at + 1;
 
-        if (child >= x->heap_n)
+        if (child >= *n)
             break;
-        if (child + 1 < x->heap_n && entry_less (&x->heap[child + 1], &x->heap[child]))
+        if (child + 1 < *n && entry_less (&heap[child + 1], &heap[child]))
             child++;
-        if (!entry_less (&x->heap[child], &last))
+        if (!entry_less (&heap[child], &last))
             break;
-        x->heap[at] = x->heap[child];
+        heap[at] = heap[child];
         at = child;
     }
-    x->heap[at] = last;
+    heap[at] = last;
     return top;
 }
 
@@ -76,7 +76,8 @@ bool search_show_progress (const struct search *x)
     least = search_least_bound (x);
     if (x->best >= 0)
         least /= search_weight (x, &x->config[x->placed[x->best].index]);
-    return x->s->progress (x->s->context, x->n - x->heap_n, x->n, best, least);
+    return x->s->progress (x->s->context, x->n - x->heap_n - x->listed_n, x->n, best,
+                           least);
 }
 
 enum status search_need_groups (struct search *x, int tp, struct error *err)

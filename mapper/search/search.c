@@ -26,42 +26,12 @@
 #define NEAR_BOUND 0.015  /* of the step: an odd pool's plan that needs no sketches */
 #define PLACED_SOON 48    /* by bounds alone, before the rest is sketched */
 #define PLACED_ODD_SOON 8 /* the same in odd pools */
-#define SHOWN 64          /* configurations bounded between two looks at the progress */
 #define PLACED_MAX 4000   /* configurations placed before the search gives up its proof */
 
 struct mapper_settings mapper_settings_default (void)
 {
     return (struct mapper_settings){
         .granularity = MAPPER_AUTO, .seed = 1, .top = 5, .polish = 16, .effort = 1};
-}
-
-/* ---- stages of the search ---- */
-
-/* Refuse what does not fit in memory and bound the rest. */
-static enum status bound_all (struct search *x, struct error *err)
-{
-    double *bounds = malloc ((size_t) x->n * sizeof *bounds);
-
-    if (!bounds)
-        return err_nomem (err);
-#pragma omp parallel for schedule(dynamic, 64) num_threads(x->threads)
-    for (long i = 0; i < x->n; i++) {
-        bounds[i] = pool_memory_fits (&x->pool, &x->config[i], NULL)
-                        ? search_bound (x, &x->config[i], BOUND_FRACTIONS)
-                        : -1.0;
-        if (i % SHOWN == 0 && x->s->progress && threads_self () == 0)
-            x->s->progress (x->s->context, i, x->n, INFINITY, 0.0);
-    }
-    for (long i = 0; i < x->n; i++) {
-        if (bounds[i] < 0)
-            x->info->refused_memory++;
-        else if (isfinite (bounds[i]))
-            x->waiting[x->n_waiting++] = (struct entry){bounds[i], i, BOUND_FRACTIONS};
-        else
-            x->info->unplaced++;
-    }
-    free (bounds);
-    return ST_OK;
 }
 
 /* ---- links that nobody measured ---- */
@@ -73,6 +43,17 @@ static int needs (const struct search *x, const struct entry *e)
                ? pool_unmeasured_at_least (&x->pool,
                                            workload_world (&x->config[e->index].deg))
                : 0;
+}
+
+/* The whole heap waits. */
+static enum status put_off (struct search *x, struct error *err)
+{
+    search_fill_all (x, INFINITY);
+    x->waiting = x->heap;
+    x->n_waiting = x->heap_n;
+    x->heap_n = 0;
+    x->heap = malloc ((size_t) x->n * sizeof *x->heap);
+    return x->heap ? ST_OK : err_nomem (err);
 }
 
 /* Those of the waiting ones that need fewest into the heap.
@@ -123,13 +104,20 @@ static double reach (const struct search *x)
     return search_cut (x) * (1.0 + x->s->tie);
 }
 
+/* Is something left that may matter?  It is on top of the heap then. */
+static bool is_left (struct search *x)
+{
+    search_fill (x, reach (x));
+    return x->heap_n > 0 && x->heap[0].bound_s < reach (x);
+}
+
 /* Take the next entry that may be better than the best, or as good and simpler.  Others
  * are dropped: their bounds are above the best, so the whole space's is not theirs.
  * @return false when there is none */
 static bool next_entry (struct search *x, struct entry *e)
 {
-    while (x->heap_n > 0 && x->heap[0].bound_s < reach (x)) {
-        *e = search_pop (x);
+    while (is_left (x)) {
+        *e = heap_pop (x->heap, &x->heap_n);
         if (e->bound_s < search_cut (x) ||
             config_simpler (&x->config[e->index],
                             &x->config[x->placed[search_simplest (x)].index]))
@@ -178,8 +166,7 @@ static enum status run (struct search *x, struct limit most, struct error *err)
     enum status st = ST_OK;
     bool full = false;
 
-    while (st == ST_OK && !full && most.cells > 0 && x->heap_n > 0 &&
-           x->heap[0].bound_s < reach (x)) {
+    while (st == ST_OK && !full && most.cells > 0 && is_left (x)) {
         struct entry batch[SEARCH_BATCH];
         int n = 0;
 
@@ -221,11 +208,18 @@ static bool is_odd (const struct pool *pool)
     return sizes_differ (pool);
 }
 
+/* Is a bound below the best plan left? */
+static bool is_open (struct search *x)
+{
+    search_fill (x, search_cut (x));
+    return search_lowest_left (x) < search_cut (x);
+}
+
 /* Do bounds tell enough: is none below the best plan, and in an odd pool the plan near them?
  * There one may be called the best of all that were placed, and many others be better. */
-static bool is_settled (const struct search *x, bool odd)
+static bool is_settled (struct search *x, bool odd)
 {
-    if (x->best < 0 || (x->heap_n > 0 && x->heap[0].bound_s < search_cut (x)))
+    if (x->best < 0 || is_open (x))
         return false;
     return !odd || search_least_bound (x) > search_cut (x) * (1.0 - NEAR_BOUND);
 }
@@ -253,6 +247,7 @@ static enum status search_heap (struct search *x, struct error *err)
     for (long i = 0; odd && i < x->n_placed; i++) /* they are sketched too */
         search_push (x,
                      (struct entry){x->placed[i].bound, x->placed[i].index, BOUND_RUNS});
+    search_fill_all (x, reach (x));
     TRY (search_sketches (x, odd, err));
     return run (x, whole || x->best < 0 ? all : (struct limit){x->n_placed, cells}, err);
 }
@@ -280,6 +275,7 @@ static void release (struct search *x)
     free (x->placed_at);
     free (x->config);
     free (x->heap);
+    free (x->listed);
     free (x->waiting);
     pool_release (&x->pool);
 }
@@ -290,14 +286,11 @@ static enum status search_pool (struct search *x, struct mapper_result *r,
     struct mapper_info *info = x->info;
     enum status st = ST_OK;
 
-    TRY (pool_configurations (&x->pool, &x->config, &x->n, &info->space, err));
-    info->configurations = x->n;
-    x->heap = malloc ((size_t) x->n * sizeof *x->heap);
-    x->placed_at = calloc ((size_t) x->n, sizeof *x->placed_at);
-    x->waiting = malloc ((size_t) x->n * sizeof *x->waiting);
-    if (!x->heap || !x->waiting || !x->placed_at)
-        return err_nomem (err);
-    TRY (bound_all (x, err));
+    TRY (search_list (x, err));
+    if (x->pool.n_islands > 1)
+        TRY (put_off (x, err));
+    else
+        st = search_heap (x, err);
     while (st == ST_OK && x->heap_n == 0 && next_heap (x))
         st = search_heap (x, err);
     info->placed = x->n_placed;
@@ -305,7 +298,9 @@ static enum status search_pool (struct search *x, struct mapper_result *r,
     if (st != ST_OK)
         return st;
     if (x->best >= 0) {
-        bool open = x->heap_n > 0 && x->heap[0].bound_s < search_cut (x);
+        bool open = is_open (x);
+
+        info->stopped = info->stopped || (open && deadline_passed (&x->deadline));
 
         info->joined_gpus =
             x->n_waiting > 0 && x->needed == 0 ? x->pool.island_gpus[0] : 0;

@@ -123,7 +123,7 @@ enum mapper_safer {
 
 struct mapper_info {
     long configurations; /* that divide and use no more GPUs than there are */
-    long refused_memory; /* of these, over the memory limit */
+    long refused_memory; /* of those asked for their memory: over the limit */
     long placed;         /* of these, placed */
     long sketched; /* of the others, laid out cheaply and found not to be worth it */
     long unplaced; /* of these, for which no connected and legal placement was found;

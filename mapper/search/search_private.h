@@ -3,6 +3,8 @@
 #ifndef MAPPER_SEARCH_SEARCH_PRIVATE_H
 #define MAPPER_SEARCH_SEARCH_PRIVATE_H
 
+#include <math.h>
+
 #include "mapper/bound/bound.h"
 #include "mapper/place/place.h"
 #include "mapper/search/search.h"
@@ -28,10 +30,12 @@ struct search {
     struct pool pool;
     struct workload_config *config;
     long n;
-    long tried;    /* placements in a small pool so far */
-    long sketched; /* configurations */
-    struct entry *heap;
+    long tried;         /* placements in a small pool so far */
+    long sketched;      /* configurations */
+    struct entry *heap; /* bounded, and fit in memory for all that is known */
     long heap_n;
+    struct entry *listed; /* a heap too, of BOUND_WORK: nothing else is known of them */
+    long listed_n;
     /* Those that need more links that nobody measured wait for those that need fewer. */
     struct entry *waiting;
     long n_waiting;
@@ -72,11 +76,38 @@ double search_least_bound (const struct search *x);
 enum status search_finish (struct search *x, struct mapper_result *out,
                            struct error *err);
 
+/* ---- first.c ---- */
+
+/** List the configurations, each with what its compute takes at least.
+ *  @return ST_OK, ST_NOMEM, or as pool_configurations */
+enum status search_list (struct search *x, struct error *err);
+
+/** Of the listed ones, those below a bound that come before all of the heap: refuse what does not
+ *  fit in memory, bound the rest and put them there, so that its top is the lowest of all.  When it
+ *  is late only so many as a first plan needs. */
+void search_fill (struct search *x, double below);
+
+/** All of them below a bound. */
+void search_fill_all (struct search *x, double below);
+
+/** The lowest bound of those that are neither placed nor given up; INFINITY: none is left. */
+static inline double search_lowest_left (const struct search *x)
+{
+    return fmin (x->heap_n > 0 ? x->heap[0].bound_s : INFINITY,
+                 x->listed_n > 0 ? x->listed[0].bound_s : INFINITY);
+}
+
 /* ---- batch.c ---- */
 
-/** The heap, lowest bound first; of equal ones the earlier configuration. */
-void search_push (struct search *x, struct entry e);
-struct entry search_pop (struct search *x);
+/** A heap of n entries, lowest bound first; of equal ones the earlier configuration. */
+void heap_push (struct entry *heap, long *n, struct entry e);
+struct entry heap_pop (struct entry *heap, long *n);
+
+/** The search's. */
+static inline void search_push (struct search *x, struct entry e)
+{
+    heap_push (x->heap, &x->heap_n, e);
+}
 
 /** Is nothing left to do with it but to place it? */
 bool search_is_bounded (const struct search *x, const struct entry *e);

@@ -34,8 +34,7 @@ double search_least_bound (const struct search *x)
 {
     double least = fmin (x->unplaced_bound, x->waiting_bound_s);
 
-    if (x->heap_n > 0)
-        least = fmin (least, x->heap[0].bound_s);
+    least = fmin (least, search_lowest_left (x));
     for (long i = 0; i < x->n_placed; i++)
         least = fmin (least, x->placed[i].bound);
     return least;

@@ -4,8 +4,9 @@
 
 #include <math.h>
 
-#define ANNEALED_GPUS 1024  /* of a pool whose sketches are annealed */
-#define KEPT 12             /* of an odd pool's sketches */
+#define ANNEALED_GPUS 1024 /* of a pool whose sketches are annealed */
+#define NEAR_BOUND 0.005 /* of the step: more than annealing is worth, with one effort */
+#define KEPT 12          /* of an odd pool's sketches */
 #define OF_DEGREES_PLACED 2 /* of those that are placed */
 #define PLACED_ODD 4        /* of these, placed in the other way too */
 #define PLACED_MOST 64      /* of another pool's */
@@ -64,12 +65,23 @@ static enum status place_looks (struct search *x, const struct looks *l, int mos
     return ST_OK;
 }
 
+/* Is the best known so near the bound that annealing has little to gain? */
+static bool is_near (const struct search *x, const struct looks *l)
+{
+    double best = search_cut (x);
+
+    if (l->n > 0 && l->look[0].sketch.price.unmeasured == x->needed)
+        best = fmin (best, look_value (x, &l->look[0]));
+    return best * (1.0 - NEAR_BOUND / x->s->effort) <= search_least_bound (x);
+}
+
 enum status search_sketches (struct search *x, bool odd, struct error *err)
 {
     struct looks l;
     enum status st = looks_take (x, &l, err);
 
-    if (st == ST_OK && l.n > 0 && odd && x->pool.n_gpus <= ANNEALED_GPUS)
+    if (st == ST_OK && l.n > 0 && odd && x->pool.n_gpus <= ANNEALED_GPUS &&
+        !is_near (x, &l))
         st = looks_anneal (x, &l, err);
     for (int i = 0; i < KEPT && i < l.n && odd && st == ST_OK; i++)
         st = keep_look (x, &l.look[i], err);

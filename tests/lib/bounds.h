@@ -187,7 +187,7 @@ static inline void bounds_in (const struct mapper_problem *p,
     struct error err = {""};
 
     ok (pool_init (&pool, p, &err), &err);
-    for (int how = BOUND_FRACTIONS; how <= BOUND_RUNS; how++)
+    for (int how = BOUND_WORK; how <= BOUND_RUNS; how++)
         bound[how] = bound_of (&pool, c, (enum bound_level) how);
     pool_release (&pool);
     /* Bisection ends within a ten-millionth. */

@@ -30,7 +30,7 @@ static void check_above (const struct mapper_problem *p, const struct setting *s
     struct error err = {""};
 
     ok (pool_init (&pool, p, &err), &err);
-    for (int how = BOUND_FRACTIONS; how <= BOUND_RUNS; how++) {
+    for (int how = BOUND_WORK; how <= BOUND_RUNS; how++) {
         double bound = bound_of (&pool, &s->config, (enum bound_level) how);
 
         if (isfinite (bound))

@@ -1,0 +1,108 @@
+/* The first bounds.  A space has millions of configurations, most of which take longer than the
+ * best plan by their compute alone.  So all get that bound, which costs next to nothing, and only
+ * the lowest of them are asked for their memory and bounded further: as many as come before
+ * what the search would take next. */
+#include "mapper/search/search_private.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/threads.h"
+
+#define SHOWN 4096 /* configurations between two looks at the progress */
+#define BATCH 512  /* bounded further at once */
+#define LATE \
+    32768 /* bounded further, though it is late: the best of a few would be poor */
+
+enum status search_list (struct search *x, struct error *err)
+{
+    bool known = x->p->cost_model == COSTMODEL_CRITICAL_PATH, failed = false;
+
+    TRY (pool_configurations (&x->pool, x->threads, &x->config, &x->n, &x->info->space,
+                              err));
+    x->info->configurations = x->n;
+    x->heap = malloc ((size_t) x->n * sizeof *x->heap);
+    x->listed = malloc ((size_t) x->n * sizeof *x->listed);
+    x->placed_at = calloc ((size_t) x->n, sizeof *x->placed_at);
+    if (!x->heap || !x->listed || !x->placed_at)
+        return err_nomem (err);
+#pragma omp parallel num_threads(x->threads)
+    {
+        struct bound_works *works = bound_works_create ();
+
+        if (!works)
+#pragma omp atomic write
+            failed = true;
+#pragma omp for schedule(static)
+        for (long i = 0; i < x->n; i++) {
+            const struct workload_config *c = &x->config[i];
+            double s = known ? bound_work (works, &x->pool, c) * search_weight (x, c) : 0;
+
+            x->listed[i] = (struct entry){s, i, BOUND_WORK};
+            if (i % SHOWN == 0 && x->s->progress && threads_self () == 0)
+                x->s->progress (x->s->context, i, x->n, INFINITY, 0.0);
+        }
+        bound_works_destroy (works);
+    }
+    if (failed)
+        return err_nomem (err);
+    while (x->listed_n < x->n)
+        heap_push (x->listed, &x->listed_n, x->listed[x->listed_n]);
+    return ST_OK;
+}
+
+/* Refuse what does not fit in memory and bound the rest. */
+static void bound_batch (struct search *x, struct entry *batch, int n)
+{
+    bool fits[BATCH];
+
+#pragma omp parallel for if (n > 1) schedule(dynamic, 16) num_threads(x->threads)
+    for (int i = 0; i < n; i++) {
+        const struct workload_config *c = &x->config[batch[i].index];
+
+        fits[i] = pool_memory_fits (&x->pool, c, NULL);
+        if (fits[i])
+            batch[i].bound_s =
+                fmax (batch[i].bound_s, search_bound (x, c, BOUND_FRACTIONS));
+        batch[i].level = BOUND_FRACTIONS;
+    }
+    for (int i = 0; i < n; i++) {
+        if (!fits[i])
+            x->info->refused_memory++;
+        else if (isfinite (batch[i].bound_s))
+            search_push (x, batch[i]);
+        else
+            x->info->unplaced++;
+    }
+    search_show_progress (x);
+}
+
+/* @param[in] heap  stop where the heap has something lower */
+static void fill (struct search *x, double below, bool heap)
+{
+    while (x->listed_n > 0) {
+        struct entry batch[BATCH];
+        int n = 0;
+
+        bool enough = x->best >= 0 || (x->heap_n > 0 && x->n - x->listed_n >= LATE);
+
+        if (enough && deadline_passed (&x->deadline))
+            return;
+        while (n < BATCH && x->listed_n > 0 && x->listed[0].bound_s < below &&
+               !(heap && x->heap_n > 0 && x->heap[0].bound_s < x->listed[0].bound_s))
+            batch[n++] = heap_pop (x->listed, &x->listed_n);
+        if (n == 0)
+            return;
+        bound_batch (x, batch, n);
+    }
+}
+
+void search_fill (struct search *x, double below)
+{
+    fill (x, below, true);
+}
+
+void search_fill_all (struct search *x, double below)
+{
+    fill (x, below, false);
+}

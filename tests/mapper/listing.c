@@ -1,0 +1,107 @@
+/* What a search lists: the same on any number of threads; what is kept of compute times from
+ * one configuration to the next changes no bound; where states have no room nothing fits; and a
+ * search that is late at once has a plan and a bound that holds. */
+#include "mapper/bound/bound.h"
+#include "tests/lib/search.h"
+
+static void check_alike (const struct workload_config *a, const struct workload_config *b)
+{
+    struct mapper_axes x = mapper_axes_of (a), y = mapper_axes_of (b);
+
+    assert_memory_equal (&x, &y, sizeof x); /* integers alone */
+}
+
+static void check_listed (const struct pool *pool)
+{
+    struct bound_works *works = bound_works_create ();
+    struct workload_stage layers = workload_all_layers (pool->problem->model);
+    struct workload_config *list, *other;
+    json_t *space, *other_space;
+    struct error err;
+    long n, other_n, tight = 0;
+
+    assert_non_null (works);
+    ok (pool_configurations (pool, 1, &list, &n, &space, &err), &err);
+    ok (pool_configurations (pool, 3, &other, &other_n, &other_space, &err), &err);
+    assert_int_equal (n, other_n);
+    assert_true (json_equal (space, other_space));
+    for (long i = 0; i < n; i++) {
+        const struct workload_config *c = &list[i];
+        double least = bound_of (pool, c, BOUND_WORK);
+
+        check_alike (c, &other[i]);
+        assert_true (least > 0 && least == bound_work (works, pool, c));
+        if (!pool_states_fit (pool, c, &layers)) {
+            assert_false (pool_layers_alike (pool) && pool_memory_fits (pool, c, NULL));
+            tight++;
+        }
+    }
+    assert_true (tight > 0 && tight < n);
+    free (list);
+    free (other);
+    json_decref (space);
+    json_decref (other_space);
+    bound_works_destroy (works);
+}
+
+static const char *const models[] = {"llama-2-13b", "mixtral-8x7b",
+                                     "nemotron-nano-9b-v2"};
+
+static struct setting setting_of (const char *model, const char *cluster)
+{
+    return (struct setting){.cluster = cluster_of (cluster),
+                            .model = model_of (model),
+                            .job = {.seq = 4096, .global_batch = 24},
+                            .profile = profile_of (WORKLOAD_PROFILE_DEFAULT)};
+}
+
+static void listed (void **state)
+{
+    (void) state;
+
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+        struct setting s =
+            setting_of (models[i], "2x8 a100-sxm4-40g intra:250 inter:20 + 1x4 "
+                                   "h100-sxm5-80g intra:370 inter:48");
+        struct mapper_problem p = search_problem (&s);
+        struct pool pool;
+        struct error err;
+
+        ok (pool_init (&pool, &p, &err), &err);
+        check_listed (&pool);
+        pool_release (&pool);
+        topology_cluster_destroy (s.cluster);
+    }
+}
+
+static void late (void **state)
+{
+    (void) state;
+
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+        struct setting s = setting_of (models[i], "4x8 a100-sxm4-80g intra:250 inter:20");
+        struct mapper_problem p = search_problem (&s);
+        struct mapper_settings how = mapper_settings_default ();
+        struct found whole, some;
+        struct error err;
+
+        ok (try_search (&p, &how, &whole, &err), &err);
+        how.time_limit_s = 1e-9;
+        ok (try_search (&p, &how, &some, &err), &err);
+        assert_true (some.info.stopped != some.info.proven);
+        assert_true (some.r.lower_bound_s > 0);
+        assert_true (some.r.lower_bound_s <= whole.r.estimate.step_s);
+        assert_true (some.r.lower_bound_s <= whole.r.lower_bound_s * (1 + 1e-9));
+        found_release (&whole);
+        found_release (&some);
+        topology_cluster_destroy (s.cluster);
+    }
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test (listed),
+                                       cmocka_unit_test (late)};
+
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}

@@ -168,6 +168,16 @@ struct workload_config mapper_axes_config (const struct mapper_axes *a)
     return c;
 }
 
+void mapper_axes_zero (const struct mapper_axes *a, const struct workload_profile *p,
+                       struct workload_config *c)
+{
+    if (a->zero != MAPPER_FREE)
+        return;
+    c->zero = p->zero > 1 ? p->zero : 1;
+    if (c->deg.pp > 1 && c->zero > p->zero_with_pipeline)
+        c->zero = p->zero_with_pipeline;
+}
+
 enum status mapper_axes_config_on (const struct topology_cluster *c,
                                    const struct mapper_axes *a,
                                    struct workload_config *out, struct error *err)

@@ -37,6 +37,11 @@ bool mapper_axes_hold (const struct mapper_axes *fixed, const struct workload_co
  *  recomputed, 1F1B. */
 struct workload_config mapper_axes_config (const struct mapper_axes *a);
 
+/** A ZeRO stage that is free becomes the profile's where that shards more than optimizer states,
+ *  as far as its framework does so with a pipeline. */
+void mapper_axes_zero (const struct mapper_axes *a, const struct workload_profile *p,
+                       struct workload_config *c);
+
 /** The same on a cluster: dp, unless it is fixed, is what the GPUs in use leave.
  *  @return ST_OK, or ST_INVALID when the cluster has too few GPUs */
 enum status mapper_axes_config_on (const struct topology_cluster *c,

@@ -305,6 +305,9 @@ enum status workload_config_offered (const struct workload_config *c,
     if (!((p->schedules | p->schedules_on_request) >> c->schedule & 1))
         return err_set (err, ST_INVALID, "profile %s does not support the %s schedule",
                         p->name, workload_schedule_name (c->schedule));
+    if (!(p->zero_stages >> c->zero & 1))
+        return err_set (err, ST_INVALID, "zero %d: profile %s has no such stage", c->zero,
+                        p->name);
     if (c->deg.pp > 1 && c->zero > p->zero_with_pipeline)
         return err_set (err, ST_INVALID,
                         "zero %d with pp %d: profile %s supports at most zero %d with a "

@@ -366,6 +366,32 @@ static enum status read_defaults (const struct json_at *root, struct workload_pr
     return ST_OK;
 }
 
+#define ZERO_STAGES 0xfu /* all of them */
+
+/* Stages that the framework has not are not offered; no sharding at all always is. */
+static enum status read_zero_stages (const struct json_at *root,
+                                     struct workload_profile *p, struct error *err)
+{
+    struct json_at list = json_key (root, "zero_stages");
+    size_t n;
+
+    p->zero_stages = ZERO_STAGES;
+    if (!list.v)
+        return ST_OK;
+    TRY (json_want_array (&list, &n, err));
+    p->zero_stages = 1u;
+    for (size_t i = 0; i < n; i++) {
+        struct json_at one = json_entry (&list, i);
+        long long stage;
+
+        TRY (json_want_int (&one, 0, 3, &stage, err));
+        p->zero_stages |= 1u << stage;
+    }
+    return p->zero_stages >> p->zero & 1
+               ? ST_OK
+               : json_fail (&list, err, "a list that has zero, %d", p->zero);
+}
+
 static enum status read_framework (const struct json_at *root, struct workload_profile *p,
                                    struct error *err)
 {
@@ -381,6 +407,7 @@ static enum status read_framework (const struct json_at *root, struct workload_p
     if (with_pipeline.v)
         TRY (
             json_get_int (root, "zero_with_pipeline", 0, 3, &p->zero_with_pipeline, err));
+    TRY (read_zero_stages (root, p, err));
     p->schedules = 1u << SCHEDULE_1F1B | 1u << SCHEDULE_INTERLEAVED;
     p->schedules_on_request = json_has (root, "schedules") ? 0 : 1u << SCHEDULE_GPIPE;
     TRY (read_schedules (root, "schedules", &p->schedules, err));
@@ -406,12 +433,13 @@ static void note_unknown (const struct json_at *root, struct notes *notes)
 {
     struct text known = {0};
 
-    text_add (&known,
-              "version name source sources frameworks gpu precision zero attention "
-              "recompute selective_recompute all_reduce partition cuda_graphs "
-              "zero_with_pipeline schedules schedules_on_request recompute_modules "
-              "recompute_searched optimizer_bytes_offered memory time "
-              "measured_rank measured_memory releases fit");
+    text_add (
+        &known,
+        "version name source sources frameworks gpu precision zero attention "
+        "recompute selective_recompute all_reduce partition cuda_graphs "
+        "zero_with_pipeline zero_stages schedules schedules_on_request recompute_modules "
+        "recompute_searched optimizer_bytes_offered memory time "
+        "measured_rank measured_memory releases fit");
     for (size_t i = 0; i < N_FLAGS; i++)
         text_add (&known, " %s", flags[i].key);
     json_note_unknown (root, text_str (&known), notes);
@@ -540,7 +568,8 @@ static void put_memory_options (const struct workload_profile *p, json_t *doc)
 
 json_t *workload_profile_to_json (const struct workload_profile *p, const char *source)
 {
-    json_t *sources = json_array (), *frameworks = json_array (), *doc;
+    json_t *sources = json_array (), *frameworks = json_array (), *zeros = json_array (),
+           *doc;
     struct workload_config config = {.recompute = p->recompute};
     struct workload_profile copy = *p;
     char word[WORKLOAD_RECOMPUTE_TEXT];
@@ -549,12 +578,16 @@ json_t *workload_profile_to_json (const struct workload_profile *p, const char *
         json_array_append_new (sources, json_string (p->source[i]));
     for (int i = 0; i < p->n_frameworks; i++)
         json_array_append_new (frameworks, json_string (p->framework[i]));
+    for (int i = 0; i <= 3; i++)
+        if (p->zero_stages >> i & 1)
+            json_array_append_new (zeros, json_integer (i));
     doc = json_pack (
-        "{s:i, s:s, s:s, s:o, s:o, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, "
+        "{s:o, s:i, s:s, s:s, s:o, s:o, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, "
         "s:i, s:i, s:o, "
         "s:o, s:o, s:o, s:s}",
-        "version", 1, "name", p->name, "source", source, "sources", sources, "frameworks",
-        frameworks, "precision", workload_precision_name (p->precision), "measured_rank",
+        "zero_stages", zeros, "version", 1, "name", p->name, "source", source, "sources",
+        sources, "frameworks", frameworks, "precision",
+        workload_precision_name (p->precision), "measured_rank",
         measured_ranks[p->measured_rank], "measured_memory",
         p->measured_allocated ? "allocated" : "driver", "attention",
         workload_attention_name (p->attention), "recompute",

@@ -496,6 +496,7 @@ struct workload_profile {
     int zero;                          /* the same */
     enum workload_partition partition; /* of layers, unless told otherwise */
     int zero_with_pipeline; /* highest ZeRO stage that it offers with a pipeline */
+    unsigned zero_stages;   /* bits 1 << stage: those that it offers; 0 always is */
     /* Bits 1 << enum workload_schedule: what the framework runs, which is what a search
      * takes, and what only forks or branches of it run. */
     unsigned schedules, schedules_on_request;

@@ -74,6 +74,35 @@ static void listed (void **state)
     }
 }
 
+/* ZeRO stages that the profile's framework has not are not listed, unless they are fixed. */
+static void zero_stages (void **state)
+{
+    struct setting s = setting_of ("llama-3-8b", "1x8 h100-sxm5-80g intra:370");
+    struct mapper_problem p = search_problem (&s);
+    unsigned seen = 0;
+    (void) state;
+
+    s.profile = profile_of ("torchtitan");
+    for (int fixed = 0; fixed < 2; fixed++) {
+        struct pool pool;
+        struct workload_config *list;
+        json_t *space;
+        struct error err;
+        long n;
+
+        p.axes.zero = fixed ? 3 : MAPPER_FREE;
+        ok (pool_init (&pool, &p, &err), &err);
+        ok (pool_configurations (&pool, 1, &list, &n, &space, &err), &err);
+        for (seen = 0; n > 0; n--)
+            seen |= 1u << list[n - 1].zero;
+        assert_int_equal (seen, fixed ? 1 << 3 : 1 << 0 | 1 << 2 | 1 << 3);
+        free (list);
+        json_decref (space);
+        pool_release (&pool);
+    }
+    topology_cluster_destroy (s.cluster);
+}
+
 static void late (void **state)
 {
     (void) state;
@@ -101,6 +130,7 @@ static void late (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test (listed),
+                                       cmocka_unit_test (zero_stages),
                                        cmocka_unit_test (late)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);

@@ -1,4 +1,5 @@
 /* Configurations: what fits model and job, what is said when not, ranks' coordinates. */
+#include "mapper/problem.h"
 #include "tests/lib/fixture.h"
 
 static void faults (void **state)
@@ -228,9 +229,9 @@ static void memory_options (void **state)
          "recompute mla_up_proj,shared_experts: mixtral-8x7b has no such part"},
         {"deepseek-v3", "megatron-core",
          "layernorm,mlp,moe_act,mla_up_proj,shared_experts", 6, 1, PREC_FP8, NULL},
-        {"llama-2-7b", "fsdp", "mlp", 0, 1, PREC_BF16,
+        {"llama-2-7b", "fsdp", "mlp", 0, 3, PREC_BF16,
          "recompute mlp: profile fsdp does not offer it by itself (modules: none)"},
-        {"llama-2-7b", "fsdp", "selective", 0, 1, PREC_BF16, NULL},
+        {"llama-2-7b", "fsdp", "selective", 0, 3, PREC_BF16, NULL},
         {"llama-2-7b", "megatron-core", "none", 7, 1, PREC_BF16,
          "optimizer bytes 7: profile megatron-core offers 4, 6, 8, 10, 12"},
         {"llama-2-7b", "megatron-core", "none", 8, 0, PREC_BF16,
@@ -276,13 +277,14 @@ static void profile_options (void **state)
     assert_string_equal (json_string_value (json_array_get (
                              json_object_get (doc, "recompute_searched"), 0)),
                          "mlp,moe_act,mla_up_proj");
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         static const char *const key[] = {"recompute_modules", "recompute_searched",
-                                          "optimizer_bytes_offered"};
-        static const char *const value[] = {"[\"attention\"]", "[\"mlp\", \"\"]", "[64]"};
-        static const char *const says[] = {"recompute_modules[0]",
-                                           "recompute_searched[1]",
-                                           "optimizer_bytes_offered[0]"};
+                                          "optimizer_bytes_offered", "zero_stages"};
+        static const char *const value[] = {"[\"attention\"]", "[\"mlp\", \"\"]", "[64]",
+                                            "[1, 4]"};
+        static const char *const says[] = {
+            "recompute_modules[0]", "recompute_searched[1]", "optimizer_bytes_offered[0]",
+            "zero_stages[1]"};
         struct workload_profile out;
         struct error err = {""};
         FILE *f = fopen ("build/tests/options.json", "w");
@@ -300,14 +302,44 @@ static void profile_options (void **state)
     json_decref (doc);
 }
 
+/* The stages that a framework has; an estimate's own is the profile's where that is free. */
+static void zero_stages (void **state)
+{
+    struct workload_profile titan = profile_of ("torchtitan"),
+                            megatron = profile_of ("megatron-core");
+    struct mapper_axes free_one = mapper_axes_free (), two = mapper_axes_free ();
+    struct workload_config c = config_of (1, 1, 8, 1);
+    struct error err = {""};
+    (void) state;
+
+    assert_int_equal (titan.zero_stages, 1 << 0 | 1 << 2 | 1 << 3);
+    assert_int_equal (megatron.zero_stages, 15);
+    for (c.zero = 0; c.zero <= 3; c.zero++)
+        assert_int_equal (workload_config_offered (&c, &titan, &err),
+                          c.zero == 1 ? ST_INVALID : ST_OK);
+    assert_non_null (strstr (err.text, "zero 1: profile torchtitan has no such stage"));
+    mapper_axes_zero (&free_one, &titan, &c);
+    assert_int_equal (c.zero, 3);
+    mapper_axes_zero (&free_one, &megatron, &c);
+    assert_int_equal (c.zero, 1);
+    titan.zero_with_pipeline = 2;
+    c.deg.pp = 2;
+    mapper_axes_zero (&free_one, &titan, &c);
+    assert_int_equal (c.zero, 2);
+    two.zero = 0;
+    c.zero = 0;
+    mapper_axes_zero (&two, &titan, &c);
+    assert_int_equal (c.zero, 0);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (faults),         cmocka_unit_test (mixers),
-        cmocka_unit_test (too_many_gpus),  cmocka_unit_test (coordinates),
-        cmocka_unit_test (even_layers),    cmocka_unit_test (partitions),
-        cmocka_unit_test (words),          cmocka_unit_test (memory_options),
-        cmocka_unit_test (profile_options)};
+        cmocka_unit_test (faults),          cmocka_unit_test (mixers),
+        cmocka_unit_test (too_many_gpus),   cmocka_unit_test (coordinates),
+        cmocka_unit_test (even_layers),     cmocka_unit_test (partitions),
+        cmocka_unit_test (words),           cmocka_unit_test (memory_options),
+        cmocka_unit_test (profile_options), cmocka_unit_test (zero_stages)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -55,6 +55,19 @@ void costmodel_untold_mean (const struct workload_model *m, struct costmodel_com
     k->expert = untold (m, k, true, false);
 }
 
+#define GPU_SPREAD 0.015    /* of GPUs of one type */
+#define GPU_SPREAD_FROM 8.0 /* GPUs of the runs that types' constants come from */
+
+double costmodel_slowest (const struct workload_profile *p,
+                          const struct workload_degrees *d)
+{
+    double n = (double) workload_world (d);
+
+    return p->compute_of_type ? 1.0 + GPU_SPREAD * (sqrt (2.0 * log (n)) -
+                                                    sqrt (2.0 * log (GPU_SPREAD_FROM)))
+                              : 1.0;
+}
+
 void costmodel_compute (const struct workload_model *m, const struct workload_job *j,
                         const struct workload_config *c, const struct workload_profile *p,
                         const struct topology_gpu_type *t, struct costmodel_compute *out)
@@ -102,7 +115,7 @@ void costmodel_compute (const struct workload_model *m, const struct workload_jo
 
         *(i == 0 ? &k.optimizer_s : &k.expert_optimizer_s) = j->lora ? 0.0 : s;
     }
-    *out = k;
+    costmodel_compute_least (&k, 1.0 / costmodel_slowest (p, &c->deg), true, out);
 }
 
 /* Layers of a stage whose forward is repeated in backward. */

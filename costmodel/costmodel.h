@@ -115,6 +115,14 @@ void costmodel_compute (const struct workload_model *m, const struct workload_jo
                         const struct workload_config *c, const struct workload_profile *p,
                         const struct topology_gpu_type *t, struct costmodel_compute *out);
 
+/** How much longer the slowest of a configuration's GPUs takes than the slowest of eight, where
+ *  compute is the GPU type's: GPUs of one type differ, and a step waits for the slowest.  The mean
+ *  of the largest of n normal numbers is about sqrt (2 ln n) of their spread above theirs
+ *  (docs/formulas.md, T23).  1 in profiles with compute constants of their own; every time of
+ *  costmodel_compute has this factor. */
+double costmodel_slowest (const struct workload_profile *p,
+                          const struct workload_degrees *d);
+
 /** In a model with a pattern, make dense and expert the mean of the layers that they stand for,
  *  for splits that look at numbers of layers alone. */
 void costmodel_untold_mean (const struct workload_model *m, struct costmodel_compute *k);

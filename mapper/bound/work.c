@@ -22,7 +22,7 @@
 
 #define KEPT (1 << 16)
 
-/* All that compute depends on. */
+/* All that compute depends on, but for how many GPUs wait for the slowest. */
 struct work_key {
     int tp, cp, ep, etp, micro_batch, sequence_parallel, recompute, recompute_layers,
         modules;
@@ -31,7 +31,7 @@ struct work_key {
 struct bound_works {
     struct {
         struct work_key key;
-        double s; /* 0: nothing is kept here */
+        double s; /* of one GPU; 0: nothing is kept here */
     } at[KEPT];
 };
 
@@ -67,6 +67,7 @@ static size_t place_of (const struct work_key *k)
 static double work_of (struct bound_works *w, const struct pool *pool,
                        const struct workload_config *c)
 {
+    double slowest = costmodel_slowest (pool->problem->profile, &c->deg);
     struct work_key key = key_of (c);
     size_t i = place_of (&key);
 
@@ -74,9 +75,9 @@ static double work_of (struct bound_works *w, const struct pool *pool,
         return least_work_s (pool, c);
     if (!(w->at[i].s > 0.0) || memcmp (&w->at[i].key, &key, sizeof key) != 0) {
         w->at[i].key = key;
-        w->at[i].s = least_work_s (pool, c);
+        w->at[i].s = least_work_s (pool, c) / slowest;
     }
-    return w->at[i].s;
+    return w->at[i].s * slowest;
 }
 
 double bound_work (struct bound_works *w, const struct pool *pool,

@@ -202,7 +202,7 @@ static void expert_layers (void **state)
                per = 6 + (fused ? 0 : 4);
         struct costmodel_compute k;
 
-        s.config.deg.ep = 8;
+        s.config.deg.ep = s.config.deg.dp = 8;
         s.config.deg.etp = sp ? 2 : 1;
         product (&x, 1, tokens, h, m->q_rank);
         product (&x, 1, tokens, h, m->kv_rank + m->rope_dim);
@@ -283,6 +283,33 @@ static void windows (void **state)
     }
 }
 
+/* All compute waits for the slowest GPU of the configuration, counted from eight: in composed
+ * profiles alone. */
+static void slowest (void **state)
+{
+    struct setting s = layer_job ("llama-2-7b", 1, false, true);
+    struct costmodel_compute one, many;
+    double grows = 1 + .015 * (sqrt (2 * log (1024)) - sqrt (2 * log (8)));
+    (void) state;
+
+    for (int composed = 0; composed < 2; composed++) {
+        s.profile.compute_of_type = composed;
+        s.config.deg.pp = 4;
+        s.config.deg.dp = 2;
+        s.config.zero = 0;
+        one = compute_of (&s);
+        CLOSE (costmodel_slowest (&s.profile, &s.config.deg), 1, 1e-12);
+        s.config.deg.dp = 256;
+        many = compute_of (&s);
+        CLOSE (costmodel_slowest (&s.profile, &s.config.deg), composed ? grows : 1,
+               1e-12);
+        CLOSE (many.dense.fwd_s, one.dense.fwd_s * (composed ? grows : 1), 1e-12);
+        CLOSE (many.head_back_s, one.head_back_s * (composed ? grows : 1), 1e-12);
+        CLOSE (many.optimizer_s, one.optimizer_s * (composed ? grows : 1), 1e-12);
+    }
+    topology_cluster_destroy (s.cluster);
+}
+
 /* Where compute is the GPU type's, a layer with experts launches eight times as much; forward its
  * host waits for the tokens, so that launches add up, unless the step is captured. */
 static void waits_for_tokens (void **state)
@@ -293,6 +320,7 @@ static void waits_for_tokens (void **state)
     (void) state;
 
     s.profile.compute_of_type = true;
+    s.config.deg.dp = 8; /* no slower than the slowest of eight */
     s.profile.time.layer_launch_fwd_s = s.profile.time.layer_launch_back_s = 0;
     bare = compute_of (&s);
     s.profile.time.layer_launch_fwd_s = s.profile.time.layer_launch_back_s = .01;
@@ -344,7 +372,7 @@ static void fused_experts (void **state)
         product (&plain, mine, rows, f, h);
         s.job.precision = PREC_FP8;
         s.profile.compute_of_type = s.profile.sums_in_products = true;
-        s.config.deg.ep = 8;
+        s.config.deg.ep = s.config.deg.dp = 8;
         costmodel_compute (m, &s.job, &s.config, &s.profile, t, &without);
         s.profile.fused_experts = true;
         costmodel_compute (m, &s.job, &s.config, &s.profile, t, &with);
@@ -702,23 +730,15 @@ static void sends (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (product_waves),
-        cmocka_unit_test (product_limits),
-        cmocka_unit_test (dense_layers),
-        cmocka_unit_test (expert_layers),
-        cmocka_unit_test (launches),
-        cmocka_unit_test (head_and_embedding),
-        cmocka_unit_test (scores),
-        cmocka_unit_test (optimizer),
-        cmocka_unit_test (stages),
-        cmocka_unit_test (tensors),
-        cmocka_unit_test (gradients),
-        cmocka_unit_test (tied_embeddings),
-        cmocka_unit_test (model_flop),
-        cmocka_unit_test (visits),
-        cmocka_unit_test (sends),
-        cmocka_unit_test (fused_experts),
-        cmocka_unit_test (waits_for_tokens),
+        cmocka_unit_test (product_waves), cmocka_unit_test (product_limits),
+        cmocka_unit_test (dense_layers),  cmocka_unit_test (expert_layers),
+        cmocka_unit_test (launches),      cmocka_unit_test (head_and_embedding),
+        cmocka_unit_test (scores),        cmocka_unit_test (optimizer),
+        cmocka_unit_test (stages),        cmocka_unit_test (tensors),
+        cmocka_unit_test (gradients),     cmocka_unit_test (tied_embeddings),
+        cmocka_unit_test (model_flop),    cmocka_unit_test (visits),
+        cmocka_unit_test (sends),         cmocka_unit_test (fused_experts),
+        cmocka_unit_test (slowest),       cmocka_unit_test (waits_for_tokens),
         cmocka_unit_test (windows),
     };
 

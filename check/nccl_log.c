@@ -118,7 +118,11 @@ static enum status read_pattern (struct nccl_reader *x, const char *path,
     if (rc != 0) {
         globfree (&g);
         errno = ENOENT;
-        return rc == GLOB_NOSPACE ? err_nomem (err) : file_failed (path, err);
+        return rc == GLOB_NOSPACE ? err_nomem (err)
+               : is_a (path, S_IFDIR)
+                   ? err_set (err, ST_INVALID, "%s: expected logs, found an empty folder",
+                              path)
+                   : file_failed (path, err);
     }
     for (size_t i = 0; i < g.gl_pathc && st == ST_OK; i++)
         if (is_a (g.gl_pathv[i], S_IFREG))

@@ -370,6 +370,41 @@ static enum status list_unknown (struct jobs_reading *r, struct jobs *out)
     return ST_OK;
 }
 
+/* Whose words a file has, a log too; NULL: nobody's, as a model's. */
+static const struct jobs_dialect *of_file (const struct jobs_reading *r, int file)
+{
+    const struct jobs_dialect *d = r->of_file[file];
+
+    for (int k = 0; k < r->n_runs && !d; k++)
+        if (r->run[k].file == file)
+            d = r->run[k].dialect;
+    return d;
+}
+
+/* May one job have words of both?  Others run on DeepSpeed. */
+static bool akin (const struct jobs_dialect *a, const struct jobs_dialect *b)
+{
+    return a == b || a->like == b || b->like == a || a == &jobs_deepspeed ||
+           b == &jobs_deepspeed;
+}
+
+static void note_unlike (struct jobs_reading *r)
+{
+    for (int i = 1; i < r->n_files; i++)
+        for (int k = 0; k < i; k++) {
+            const struct jobs_dialect *a = of_file (r, k), *b = of_file (r, i);
+
+            if (!a || !b || akin (a, b))
+                continue;
+            notes_add (r->notes,
+                       "%s is of %s, %s of %s: are they of one job? What both say is "
+                       "taken together",
+                       file_title (r->file[k]), a->name, file_title (r->file[i]),
+                       b->name);
+            return;
+        }
+}
+
 static void note_runs (struct jobs_reading *r)
 {
     for (int i = 0; i < r->n_runs; i++) {
@@ -414,8 +449,10 @@ enum status jobs_read (const char *const *file, int n, const struct jobs_given *
 
     for (int i = 0; i < n && st == ST_OK; i++)
         st = read_file (&r, i, &jobs.formats);
-    if (st == ST_OK)
+    if (st == ST_OK) {
+        note_unlike (&r);
         note_runs (&r);
+    }
     for (int k = 0; k < r.n_runs && st == ST_OK; k++)
         st = make_job (&r, given, k, &jobs);
     if (st == ST_OK && r.n_runs == 0)

@@ -148,7 +148,8 @@ long jobs_int (const struct jobs_reading *r, const char *name, long absent)
     char *end;
     double x = v ? strtod (v, &end) : 0;
 
-    if (!v || end == v || *end != '\0' || x < 0 || x > 1 << 30 || x != (double) (long) x)
+    if (!v || end == v || *end != '\0' || !(x >= 0 && x <= 1 << 30) ||
+        x != (double) (long) x)
         return absent;
     return (long) x;
 }

@@ -154,7 +154,7 @@ static int parts_by_rule (const struct jobs_reading *r, int part[PARTS_MAX])
         part[i] = (int) (all / n + (i < all % n));
     part[0] -= (int) first;
     part[n - 1] -= (int) last;
-    return (int) n;
+    return part[0] < 0 || part[n - 1] < 0 ? 0 : (int) n;
 }
 
 static enum status finish_stages (struct jobs_reading *r)
@@ -167,8 +167,15 @@ static enum status finish_stages (struct jobs_reading *r)
     bool alike = true;
     enum status st = ST_OK;
 
-    if (n == 0 || pp < 2 || n % pp != 0)
+    if (pp < 2 || (n == 0 && !jobs_find (r, "titan-part-layers")))
         return ST_OK;
+    if (n == 0 || n % pp != 0) {
+        notes_add (r->notes,
+                   "the layers of the model's parts make no %ld stages: they are "
+                   "estimated as even ones",
+                   pp);
+        return ST_OK;
+    }
     text_add (&t, "0");
     for (int i = 0; i < n; i++) {
         text_add (&t, ", %d", begin += part[i]);

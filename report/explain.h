@@ -66,7 +66,8 @@ enum status report_explain (const struct mapper_problem *p,
 void report_explained_release (struct report_explained *x);
 
 /** "in place" where that saves REPORT_WORTH or more, which is exact; "yes" where what is saved by
- *  placing anew is more than the searches may have missed; else "within the gap"; NULL where it is not possible. */
+ *  placing anew is more than the searches may have missed; else "within the gap"; NULL where it
+ *  is not possible. */
 #define REPORT_WORTH 1e-4 /* of the step */
 const char *report_gain_surely (const struct report_explained *x,
                                 const struct report_gain *g);

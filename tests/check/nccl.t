@@ -125,6 +125,9 @@ timeout 60 $L check "$P" --nccl-log "$T/piped" >"$T/out" 2>&1
 [ $? != 124 ]
 result $? "a pipe among the logs is not waited for" "$T/out"
 expect 1 "no such file" "No such file" $L check "$P" --nccl-log "$T/none"
+mkdir -p "$T/bare-folder"
+expect 1 "an empty folder" "bare-folder: expected logs, found an empty folder" \
+    $L check "$P" --nccl-log "$T/bare-folder"
 expect 1 "no such pattern" "No such file" $L check "$P" --nccl-log "$T/none*"
 expect 2 "standard input twice" "standard input" $L check - --nccl-log -
 

@@ -66,6 +66,19 @@ result $? "nothing of a script is run"
 grep -q "cannot be evaluated without running" "$T/err"
 result $? "what cannot be evaluated is said" "$T/err"
 
+# An assignment is one value, blanks or not, also behind +=; sums do not overflow.
+cat >"$T/value.sh" <<'S'
+SHAPE="--num-layers 24 --hidden-size 2048 --num-attention-heads 16"
+ALL=$SHAPE
+ALL+=" --seq-length 2048"
+ALL+=
+K=$((1099511627776*1048576))
+K=$((K+K+K)) L=-99999999999999999999 M=$(($L))
+python train.py $ALL --vocab-size 50257 --micro-batch-size 1 --global-batch-size 8
+S
+row "$T/value.sh" --gpus 8 --gpu h100
+has layers=24 hidden=2048 seq=2048
+
 # Two jobs in one log are two rows; the estimate is of the last.
 { cat $F/llama-8b.log; sed 's/\(micro_batch_size \.*\) 2/\1 1/; s/(ms): 8/(ms): 9/' $F/llama-8b.log; } >"$T/two.log"
 $L import-job $F/llama-8b.sh "$T/two.log" --no-plan -o "$T/two.csv" >"$T/out" 2>"$T/err"
@@ -332,6 +345,16 @@ printf '[model]\nname = {a = 1}\n' >"$T/brace.toml"
 expect 1 "TOML that is not read" "brace.toml: line 2: tables in braces" $L import-job "$T/brace.toml"
 { echo 'A=--bf16'; for _ in $(seq 40); do echo 'A="$A $A"'; done; } >"$T/bomb.sh"
 expect 1 "a variable that doubles" "too long|without an option" $L import-job "$T/bomb.sh"
+expect 0 "files of two frameworks" "llama-8b.sh is of Megatron-LM, .*titan-8b.log of TorchTitan: are they" \
+    $L import-job $F/llama-8b.sh $F/titan-8b.log --no-plan
+! $L import-job $F/llama-8b.sh $F/ds.log --gpu h100 --no-plan 2>&1 | grep "of one job"
+result $? "... but Megatron-LM runs on DeepSpeed"
+sed "s/^pipeline_parallel_degree.*/pipeline_parallel_degree = 8\npipeline_parallel_layers_per_stage = 8\npipeline_parallel_first_stage_less_layers = 30/" \
+    $F/titan-8b.toml >"$T/less.toml"
+expect 0 "a first stage of less than no layers" "make no 8 stages" \
+    $L import-job "$T/less.toml" --gpus 8 --gpu h100 --no-plan
+{ printf 'A="--bf16%*s"\n' 60000 ''; printf 'B=('; printf '"$A" %.0s' $(seq 1000); echo ')'; } >"$T/bomb.sh"
+expect 1 "an array of long values" "too many" $L import-job "$T/bomb.sh"
 moe "--pipeline-model-parallel-layout '$(printf '(t*0)*4096%.0s' $(seq 200))(t*9999999999)'" >"$T/layout.sh"
 expect 0 "a layout that repeats nothing" "unlike sizes" $L import-job "$T/layout.sh" --gpus 8 --gpu h100 --no-plan
 printf -- '--num-layers 2 --x-\033[31m evil\033]0;t\007\n' >"$T/escape"

@@ -314,7 +314,7 @@ static void free_beats_fixed (void **state)
 {
     struct setting s = {.cluster = cluster_of ("examples/clusters/h100-17.json"),
                         .model = model_of ("llama-2-13b"),
-                        .job = {.seq = 4096, .global_batch = 64},
+                        .job = {.seq = 4096, .global_batch = 1024},
                         .profile = profile_of (WORKLOAD_PROFILE_DEFAULT)};
     struct mapper_problem p = search_problem (&s), fixed;
     struct found one = searched (&p, MAPPER_AUTO, 1, 1),

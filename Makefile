@@ -24,7 +24,7 @@ zshdir ?= $(datadir)/zsh/site-functions
 fishdir ?= $(datadir)/fish/vendor_completions.d
 DESTDIR ?=
 CUDA_HOME ?= $(patsubst %/bin/nvcc,%,$(firstword $(shell command -v nvcc 2>/dev/null) /usr/local/cuda/bin/nvcc))
-# Compilers at once, and of test files one more; -jN on the command line goes before it.
+# Compilers at once, and of test files two more; -jN on the command line goes before it.
 JOBS ?= $(or $(shell nproc 2>/dev/null),2)
 ifeq ($(MAKELEVEL)$(filter -j%,$(MAKEFLAGS)),0)
 MAKEFLAGS += -j$(JOBS)
@@ -201,14 +201,14 @@ TEST_ENV = OMP_WAIT_POLICY=passive LINKWISE=$(CURDIR)/$B/linkwise BWPROBE=$(CURD
     LSAN_OPTIONS=suppressions=$(CURDIR)/tests/lib/lsan.supp:print_suppressions=0
 PROVE = prove --timer --exec ''
 # Launchers, probers and what is compiled take longest: these tests start first, and since they wait
-# much, one test more than there are cores is at work.
-FIRST := $(patsubst %,tests/%.t,launch/torch bwprobe/hosts launch/slurm_bind bwprobe/rogue tree/shape launch/emit \
-         bwprobe/faults bwprobe/nccl launch/examples)
+# much, two tests more than there are cores are at work.
+FIRST := $(patsubst %,tests/%.t,bwprobe/hosts launch/torch launch/slurm_bind launch/emit bwprobe/rogue cli/running bwprobe/faults \
+         bwprobe/nccl launch/slurm_preflight bwprobe/preflight launch/slurm_het tree/shape launch/examples)
 # Without cmocka the shell tests alone; without prove one after the other.
 RUN_TESTS = $(foreach t,$(FIRST),$(filter $t,$(TEST_SH))) $(if $(NO_CMOCKA),,$(TESTS)) $(filter-out $(FIRST),$(TEST_SH))
 PLAIN = failed=; for t in $(RUN_TESTS); do echo "$$t"; $(TEST_ENV) $$t || failed="$$failed $$t"; done; \
     [ -z "$$failed" ] || { echo "failed:$$failed"; exit 1; }
-AT_ONCE = --jobs $(shell expr $(or $(patsubst -j%,%,$(filter -j%,$(MAKEFLAGS))),$(JOBS)) + 1)
+AT_ONCE = --jobs $(shell expr $(or $(patsubst -j%,%,$(filter -j%,$(MAKEFLAGS))),$(JOBS)) + 2)
 run-tests: $(if $(TEST_SH),all) $(if $(NO_CMOCKA),,$(TESTS))
 	@$(if $(filter perl,$(CHECK_MISSING)),$(PLAIN),$(TEST_ENV) $(PROVE) $(if $(word 2,$(CHOSEN)),$(AT_ONCE),--verbose) $(strip $(RUN_TESTS)))
 

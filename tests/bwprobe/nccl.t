@@ -77,7 +77,7 @@ result $? "--compute without a cuBLASLt that has fp8" "$T/err.0"
 says "the rest is there" '
 assert all ({p["precision"] for p in e["products"]} == {"bf16", "tf32", "fp32"} for e in m["endpoints"])'
 
-NCCL_SOCKET_IFNAME=lo ranks 4 --passes 6 -o "$T/links.json"
+NCCL_SOCKET_IFNAME=lo ranks 4 --passes 4 -o "$T/links.json"
 lines 13
 slay 3
 ended 1 60
@@ -85,10 +85,10 @@ result $? "a killed rank does not end the others" "$T/err.0"
 says "and the others are measured on" '
 assert m["status"] == "faults" and any ("rank 3" in f for f in m["faults"])
 n = [p["isolated_gb_per_s"]["samples"] for p in m["pairs"] if 3 not in (p["src"], p["dst"])]
-assert len (n) == 6 and min (n) >= 6, n'
+assert len (n) == 6 and min (n) >= 4, n'
 rm -f "$T"/links.json*
 
-ranks 3 --passes 12 -o "$T/links.json"
+ranks 3 --passes 6 -o "$T/links.json"
 lines 7
 stall 1
 ended 1 30

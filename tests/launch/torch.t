@@ -1,6 +1,6 @@
 #!/bin/bash
 # Real torchrun agents and plain env:// processes form a gloo group over hosts, interleaved and
-# host by host, also with 1 and 3 ranks by turns: every rank is on the planned host and GPU, which
+# host by host, with 1 and 3 ranks by turns: every rank is on the planned host and GPU, which
 # is its device LOCAL_RANK.
 . tests/lib/tap.sh
 . tests/lib/placed.sh
@@ -39,8 +39,14 @@ assert one.item() == world == int(os.environ["WORLD_SIZE"])
 if rank == 0:
     print("\n".join(places))
 P
-# env:// starts every rank by itself, whatever the order.
-ways() { [ "$1" = interleaved ] && echo torchrun env || echo torchrun; }
+# env:// starts every rank by itself, whatever the order; whole hosts are unlike ones, made simpler.
+ways() {
+    case $1 in
+    interleaved) echo torchrun env ;;
+    unlike) echo torchrun ;;
+    nodes) [ -z "$LINKWISE_LONG" ] || echo torchrun ;;
+    esac
+}
 export -f ways
 cat >"$T/inside.sh" <<'S2'
 . tests/lib/hosts.sh

@@ -65,14 +65,17 @@ result $? "gains are those of --what-if" "$T/why"
 $L plan "$T/slow.json" gpt2-xl --seq 1024 --global-batch 24 --tp 1 --micro-batch 1 --recompute none --schedule 1f1b --what-if "drain n1; nodes 2" --json >"$T/p.json" 2>"$T/why"
 valid plan "$T/p.json" "plan --what-if --json is valid"
 
-# Where nodes share a trunk it is tried as a whole.
+# Where nodes share a trunk it is tried as a whole.  Three nodes: searches over trunks take long.
 $PY -c "
 import json
 d = json.load(open('$T/even.json'))
-d['links']['inter']['node_pair_gb_per_s'] = [[None if i == j else 1 for j in range(4)] for i in range(4)]
+del d['nodes'][3]
+d['links']['inter']['bandwidth_gb_per_s'], d['links']['inter']['node_pair_gb_per_s'] = (
+    [[None if i == j else x for j in range(3)] for i in range(3)] for x in (10, 1))
 json.dump(d, open('$T/trunk.json', 'w'))"
-$L explain "$T/plan.json" "$T/trunk.json" --json >"$T/x.json" 2>"$T/why"
-$L eval "$T/plan.json" "$T/trunk.json" --what-if "pairs x 2" --json >"$T/what.json" 2>"$T/why"
+$L plan "$T/trunk.json" gpt2-xl --seq 1024 --global-batch 32 --tp 1 --pp 3 -o "$T/three.json" >"$T/why" 2>&1
+$L explain "$T/three.json" "$T/trunk.json" --json >"$T/x.json" 2>"$T/why"
+$L eval "$T/three.json" "$T/trunk.json" --what-if "pairs x 2" --json >"$T/what.json" 2>"$T/why"
 $PY - "$T" >"$T/why" 2>&1 <<'P'
 import json, sys
 x, w = (json.load(open(sys.argv[1] + "/" + f)) for f in ("x.json", "what.json"))

@@ -83,7 +83,7 @@ assert root[0].text.startswith("</svg><script>alert(1)</script>&"), root[0].text
 assert not [x for x in root.iter() if x.tag.endswith("script")]
 P
 result $? "names stay text" "$T/why"
-$L plan "4x2 h100" gpt2-xl --seq 1024 --global-batch 16 -o "$T/even.json" >/dev/null 2>&1
+$L plan "4x2 h100" gpt2-xl --seq 1024 --global-batch 16 --tp 1 --pp 1 --dp 8 -o "$T/even.json" >/dev/null 2>&1
 expect 0 "nodes that are all alike have boxes" "stage 0" $L report --svg "$T/even.json" -o -
 ! grep -q "<use" "$T/out"
 result $? "... and no map"

@@ -5,53 +5,42 @@
 
 # Folders from the ground up; a file may include its own folder and those of lower rank.
 # The parts of a room that have one rank do not know each other.
-rank() {
-    case $1 in
-    base) echo 0 ;;
-    workload/schedule) echo 5 ;;
-    workload | topology) echo 10 ;;
-    topology/export) echo 12 ;;
-    topology/*) echo 11 ;;
-    memest | costmodel) echo 20 ;;
-    calibrate | check | jobs | mapper) echo 30 ;;
-    mapper/pool) echo 31 ;; mapper/bound) echo 32 ;; mapper/place) echo 33 ;;
-    mapper/search) echo 34 ;; mapper/replan) echo 35 ;;
-    launch | report) echo 40 ;;
-    .) echo 44 ;; # linkwise.h
-    api) echo 45 ;;
-    cli | bwprobe) echo 50 ;;
-    *) echo "$1 has no rank in $0" >>"$T/upward" ; echo 0 ;;
-    esac
-}
-# mapper/mapper.h gathers what other rooms may use of the mapper.
-folder() { [ "$1" = mapper/mapper.h ] && echo mapper/replan || dirname "$1"; }
+ranks="base 0 workload/schedule 5 workload 10 topology 10 topology/export 12 memest 20 costmodel 20
+    calibrate 30 check 30 jobs 30 mapper 30 mapper/pool 31 mapper/bound 32 mapper/place 33
+    mapper/search 34 mapper/replan 35 launch 40 report 40 . 44 api 45 cli 50 bwprobe 50" # .: linkwise.h
 git ls-files '*.c' '*.h' 2>/dev/null | grep . >"$T/files" ||
     find . -name '*.[ch]' | sed 's|^\./||' >"$T/files"
 grep -vE '^(tests|bench|build)/' "$T/files" >"$T/product"
-: >"$T/upward"
-xargs grep -H '^#include "' <"$T/product" | sed 's/:#include "\([^"]*\)".*/ \1/' |
-    while read -r f h; do
-        own=$(dirname "$f") other=$(folder "$h")
-        if [ ! -f "$h" ]; then
-            echo "$f includes $h by no path from the root"
-        elif [ "${h%_private.h}" != "$h" ] && [ "${own#"${h%/*}"}" = "$own" ]; then
-            echo "$f includes $h, private to another folder"
-        elif [ "${own%%/*}" = bwprobe ] &&
-            ! printf '%s\n' bwprobe base topology | grep -qx "$other"; then
-            echo "$f includes $h: bwprobe sees base and the core of topology alone"
-        elif [ "$own" != "$other" ] && [ "$f" != mapper/mapper.h ] &&
-            [ "$(rank "$other")" -ge "$(rank "$own")" ]; then
-            echo "$f includes $h, which is not below it"
-        fi
-    done >>"$T/upward"
+xargs awk -v ranks="$ranks" '
+    function folder(f) { return sub(/\/[^\/]*$/, "", f) ? f : "." }
+    function rank(d) {
+        if (d in ranked || d ~ /^topology\//)
+            return d in ranked ? ranked[d] : 11
+        print d " has no rank in tests/tree/shape.t"
+    }
+    BEGIN { n = split(ranks, r); for (i = 1; i < n; i += 2) ranked[r[i]] = r[i + 1] + 0 }
+    /^#include "/ {
+        split($0, word, "\""); h = word[2]; f = FILENAME
+        own = folder(f)
+        # mapper/mapper.h gathers what other rooms may use of the mapper.
+        other = h == "mapper/mapper.h" ? "mapper/replan" : folder(h)
+        if ((getline line <h) < 0)
+            print f " includes " h " by no path from the root"
+        else if (h ~ /_private\.h$/ && index(own, folder(h)) != 1)
+            print f " includes " h ", private to another folder"
+        else if (own ~ /^bwprobe/ && other !~ /^(bwprobe|base|topology)$/)
+            print f " includes " h ": bwprobe sees base and the core of topology alone"
+        else if (own != other && f != "mapper/mapper.h" && rank(other) >= rank(own))
+            print f " includes " h ", which is not below it"
+        close(h)
+    }' <"$T/product" >"$T/upward" 2>&1
 [ ! -s "$T/upward" ]
 result $? "includes go one way" "$T/upward"
 
 # By the symbols that the built objects need and define: files that need each other, through
 # others or not, are one file in parts.
-while read -r f; do
-    [ "${f%.c}" != "$f" ] && echo "$(dirname "$LINKWISE")/obj/${f%.c}.o"
-done <"$T/product" >"$T/objects"
+B=$(dirname "$LINKWISE")
+sed -n "s|^\(.*\)\.c$|$B/obj/\1.o|p" "$T/product" >"$T/objects"
 xargs nm -A -P <"$T/objects" 2>"$T/circles" | awk '
     { sub(/.*\/obj\//, "", $1); sub(/\.o:$/, ".c", $1) }
     $3 == "U" { needs[$1 " " $2] }
@@ -66,7 +55,6 @@ grep '\.h$' "$T/product" |
 result $? "every header compiles alone" "$T/alone"
 
 # The build has just been by one compiler, and kept what it said.
-B=$(dirname "$LINKWISE")
 find "$B/obj" "$B/tests" -name '*.said' -size +0 -exec cat {} + >"$T/warnings" 2>/dev/null
 [ ! -s "$T/warnings" ]
 result $? "the build has no warnings" "$T/warnings"
@@ -74,9 +62,12 @@ if command -v clang >/dev/null; then
     openmp=-fopenmp
     echo '#include <omp.h>' | clang $openmp -fsyntax-only -x c - 2>/dev/null ||
         openmp=-Wno-unknown-pragmas
+    # clang starts itself once for every file, which takes as long as the file: what it starts can
+    # read many.
+    eval "set -- $(clang -### -std=c11 -D_GNU_SOURCE -I. -Wall -Wextra -Wshadow -Wmissing-prototypes \
+        -fsyntax-only $openmp base/text.c 2>&1 | tail -n 1 | sed 's| "base/text.c"$||')"
     find . -path ./build -prune -o -name '*.c' -print | sed 's|^\./||' |
-        xargs -n 8 -P 2 clang -std=c11 -D_GNU_SOURCE -I. -Wall -Wextra -Wshadow -Wmissing-prototypes \
-            -fsyntax-only $openmp >"$T/warnings" 2>&1
+        xargs -n 100 -P 2 "$@" >"$T/warnings" 2>&1 || echo "clang ended with an error" >>"$T/warnings"
     [ ! -s "$T/warnings" ]
     result $? "clang has no warnings" "$T/warnings"
 else

@@ -62,7 +62,7 @@ for e in m["endpoints"]:
     assert [p["precision"] for p in e["products"]] == [x for x in ("bf16", "fp8", "tf32", "fp32") for i in range (5)]
     assert all (0 < p["tflop_per_s"] <= 18 for p in e["products"])
     assert e["gemm_tflop_per_s"] == e["products"][0]["tflop_per_s"] and e["copy_gb_per_s"] > .1
-    assert 0 < e["launch_us"] < 1000 and 0 < e["kernel_us"] < 1000
+    assert 0 < e["launch_us"] < 1e6 and 0 < e["kernel_us"] < 1e6
 t = d["gpu_types"]["h100-sxm5-80g"]
 fast = sorted (max (p["tflop_per_s"] for p in e["products"] if p["precision"] == "bf16") for e in m["endpoints"])
 want = .85 * sum (fast) / 2 / 989

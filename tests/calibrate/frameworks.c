@@ -31,6 +31,23 @@ static void profiles (void **state)
     }
 }
 
+/* What no profile names has the default's facts, at a rate that untuned code reaches, and wider
+ * intervals. */
+static void unknown (void **state)
+{
+    struct calibrate_runs r = ONE ("source=lab", "framework=something else");
+    struct workload_profile p, standard;
+    struct error err = {""};
+    (void) state;
+
+    ok (workload_profile_read (WORKLOAD_PROFILE_DEFAULT, &standard, NULL, &err), &err);
+    ok (calibrate_profiles (&r, NULL, &p, &err), &err);
+    CLOSE (p.time.gemm, .95 * standard.time.gemm, 1e-12);
+    CLOSE (p.time.residual, .2, 1e-12);
+    CLOSE (p.memory.residual, .38, 1e-12);
+    calibrate_runs_release (&r);
+}
+
 /* A row's release chooses the facts: by its own column, a container's tag, a date, or its notes. */
 static void releases (void **state)
 {
@@ -363,9 +380,10 @@ int main (void)
         cmocka_unit_test (profiles), cmocka_unit_test (precision),
         cmocka_unit_test (networks), cmocka_unit_test (silent_recompute),
         cmocka_unit_test (peaks),    cmocka_unit_test (fits),
-        cmocka_unit_test (steps),    cmocka_unit_test (releases),
-        cmocka_unit_test (captures), cmocka_unit_test (fused),
-        cmocka_unit_test (rotary),   cmocka_unit_test (dropped),
+        cmocka_unit_test (steps),    cmocka_unit_test (unknown),
+        cmocka_unit_test (releases), cmocka_unit_test (captures),
+        cmocka_unit_test (fused),    cmocka_unit_test (rotary),
+        cmocka_unit_test (dropped),
     };
 
     return cmocka_run_group_tests (tests, NULL, NULL);

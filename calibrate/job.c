@@ -100,23 +100,39 @@ static void read_dropped (const struct row *r, struct calibrate_run *run)
          strtod (value, NULL) > 0);
 }
 
-/* The release that ran it: a column of its own, an image's tag ("nemo:26.04"), a date, or the
+/* The numbers that a cell begins with, up to a word behind them ("26.04-py3") or a time of day.
+ * @return false where they are no release */
+static bool take_release (const char *said, struct calibrate_run *run)
+{
+    size_t n = strspn (said, "v0123456789.-");
+
+    if (strchr ("T ", said[n]) == NULL && (n == 0 || !strchr (".-", said[n - 1])))
+        return false;
+    while (n > 0 && said[n] && strchr (".-", said[n - 1]))
+        n--;
+    if (n >= sizeof run->release)
+        return false;
+    snprintf (run->release, sizeof run->release, "%.*s", (int) n, said);
+    if (!workload_is_release (run->release))
+        run->release[0] = '\0';
+    return run->release[0] != '\0';
+}
+
+/* The release that ran it: an image's tag ("nemo:26.04"), a column of its own, a date, or the
  * container among the notes ("26.04.01 NeMo Container"). */
 static void read_release (const struct row *r, struct calibrate_run *run)
 {
-    static const char *const columns[] = {"framework_version", "container", "date"};
+    static const char *const columns[] = {"container", "framework_version", "date"};
     const char *notes = calibrate_cell (r, "notes"),
                *end = strstr (notes, " NeMo Container");
     const char *from = end;
 
     for (size_t i = 0; i < COUNT_OF (columns); i++) {
         const char *said = calibrate_cell (r, columns[i]), *tag = strrchr (said, ':');
+        bool is_date = strcmp (columns[i], "date") == 0;
 
-        said = tag ? tag + 1 : said;
-        if (workload_is_release (said) && strlen (said) < sizeof run->release) {
-            snprintf (run->release, sizeof run->release, "%s", said);
+        if (take_release (tag && !is_date ? tag + 1 : said, run))
             return;
-        }
     }
     while (from && from > notes &&
            (isdigit ((unsigned char) from[-1]) || from[-1] == '.'))
@@ -126,8 +142,8 @@ static void read_release (const struct row *r, struct calibrate_run *run)
 }
 
 /* What items of the notes, between commas or semicolons, say of operations that are one kernel:
- * PyTorch's compiler fuses them, but for rotary embeddings in complex numbers, eager mode none; IBM's "fused kernels" (fms-acceleration's foak)
- * and Liger's are written by hand. */
+ * PyTorch's compiler fuses them, but for rotary embeddings in complex numbers, eager mode none;
+ * IBM's "fused kernels" (fms-acceleration's foak) and Liger's are written by hand. */
 static const struct fused_words {
     const char *begins, *contains; /* "": anything */
     enum workload_choice norm, mlp, rotary;

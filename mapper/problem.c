@@ -176,6 +176,8 @@ void mapper_axes_zero (const struct mapper_axes *a, const struct workload_profil
     c->zero = p->zero > 1 ? p->zero : 1;
     if (c->deg.pp > 1 && c->zero > p->zero_with_pipeline)
         c->zero = p->zero_with_pipeline;
+    while (c->zero > 0 && !(p->zero_stages >> c->zero & 1))
+        c->zero--;
 }
 
 enum status mapper_axes_config_on (const struct topology_cluster *c,

@@ -38,7 +38,7 @@ bool mapper_axes_hold (const struct mapper_axes *fixed, const struct workload_co
 struct workload_config mapper_axes_config (const struct mapper_axes *a);
 
 /** A ZeRO stage that is free becomes the profile's where that shards more than optimizer states,
- *  as far as its framework does so with a pipeline. */
+ *  as far as its framework does so with a pipeline; else 1, or 0 where it has no such stage. */
 void mapper_axes_zero (const struct mapper_axes *a, const struct workload_profile *p,
                        struct workload_config *c);
 

@@ -29,16 +29,35 @@ json_t *topology_links_now (void)
     return topology_links_time ((double) time (NULL));
 }
 
+/* What follows the seconds of a time: parts of a second, then nothing or "Z", or how far its
+ * clock is ahead of UTC, "+02:00".  @return false: something else */
+static bool read_zone (const char *s, double *ahead_s)
+{
+    int hours, minutes = 0, n = 0;
+
+    if (*s == '.')
+        s += 1 + strspn (s + 1, "0123456789");
+    *ahead_s = 0;
+    if (*s == '\0' || strcmp (s, "Z") == 0)
+        return true;
+    if ((*s != '+' && *s != '-') || !isdigit ((unsigned char) s[1]) ||
+        sscanf (s + 1, "%2d%n:%2d%n", &hours, &n, &minutes, &n) < 1 || s[1 + n])
+        return false;
+    *ahead_s = (*s == '-' ? -60.0 : 60.0) * (60 * hours + minutes);
+    return true;
+}
+
 double topology_links_seconds (const json_t *when)
 {
     struct tm t = {0};
     const char *s = json_string_value (when), *rest = NULL;
+    double ahead_s;
 
     if (json_is_number (when))
         return json_number_value (when);
     if (s)
         rest = strptime (s, "%Y-%m-%dT%H:%M:%S", &t);
-    return rest ? (double) timegm (&t) : NAN;
+    return rest && read_zone (rest, &ahead_s) ? (double) timegm (&t) - ahead_s : NAN;
 }
 
 json_t *topology_links_doc_create (const char *tool)

@@ -1,8 +1,8 @@
 /* Profiles by name or file, and the facts of their earlier releases.
  *
  * A profile's own facts are those of its current release.  Its "releases" say what was otherwise
- * before: each entry holds for the releases from the entry before it to its own `until`, and has the
- * keys that differ. */
+ * before: each entry holds for the releases from the entry before it to its own `until`, and has
+ * the keys that differ. */
 #include "workload/workload.h"
 
 #include <stdlib.h>
@@ -15,6 +15,7 @@
 /* ---- releases ---- */
 
 #define NUMBERS_MAX 4
+#define YEAR_MIN 20 /* of a release by date; versions begin lower */
 
 /* "26.04.01", "v0.15" and "2026-04" are numbers; a year is its last two digits.
  * @return how many, 0 where it is none */
@@ -48,6 +49,15 @@ bool workload_is_release (const char *s)
     return numbers_of (s, number) > 0;
 }
 
+/* Releases by date ("26.04") and versions ("0.4.1") of one framework tell nothing of each other. */
+static bool is_alike (const char *release, const char *other)
+{
+    int a[NUMBERS_MAX], b[NUMBERS_MAX];
+
+    return numbers_of (release, a) > 0 && numbers_of (other, b) > 0 &&
+           (a[0] >= YEAR_MIN) == (b[0] >= YEAR_MIN);
+}
+
 /* Is the release after another one?  26.04.01 is no later than 26.04, which it mends. */
 static bool is_after (const char *release, const char *other)
 {
@@ -64,7 +74,7 @@ int workload_release_of (const struct workload_profile *p, const char *release)
 {
     int i = 0;
 
-    if (!workload_is_release (release))
+    if (p->n_until == 0 || !is_alike (release, p->until[0]))
         return p->n_until;
     while (i < p->n_until && is_after (release, p->until[i]))
         i++;
@@ -130,7 +140,7 @@ enum status workload_profile_from_json (json_t *doc, const char *file,
         TRY (json_want_object (&entry, err));
         TRY (json_want_string (&until, &s, err));
         if (!workload_is_release (s) || strlen (s) >= sizeof *p.until ||
-            (i > 0 && !is_after (s, p.until[i - 1])))
+            (i > 0 && (!is_alike (s, p.until[0]) || !is_after (s, p.until[i - 1]))))
             return json_fail (&until, err,
                               "a release (\"26.04\"), later than the entry before");
         TRY (read_release (doc, &entry, s, file, &earlier[i], notes, err));
@@ -138,6 +148,9 @@ enum status workload_profile_from_json (json_t *doc, const char *file,
     }
     if (release && n == 0)
         return json_fail_text (&root, err, "it has the facts of one release alone");
+    if (release && !is_alike (release, p.until[0]))
+        return json_fail_text (&root, err, "expected a release as %s, found %s",
+                               p.until[0], release);
     chosen = workload_release_of (&p, release ? release : "");
     *out = chosen < p.n_until ? earlier[chosen] : p;
     return ST_OK;

@@ -41,13 +41,19 @@ static bool is_off (const struct workload_reading *r, const struct workload_mode
 }
 
 /* Of a list with a word a layer.  @return -1 where there is none */
-static int count_words (const struct json_at *at)
+static int count_words (const struct workload_reading *r, int layers)
 {
-    struct json_at list = json_key (at, "layer_types");
+    struct json_at list = json_key (r->at, "layer_types");
     size_t n = json_array_size (list.v);
     int count = 0;
 
-    for (size_t i = 0; i < n; i++) {
+    if (n > 0 && n != (size_t) layers)
+        notes_add (
+            r->notes,
+            "%s: layer_types: expected a word for each of %d layers, found %zu: the "
+            "first %d are counted",
+            r->at->key, layers, n, n < (size_t) layers ? (int) n : layers);
+    for (size_t i = 0; i < n && i < (size_t) layers; i++) {
         const char *word = json_string_value (json_array_get (list.v, i));
 
         count += word &&
@@ -73,7 +79,7 @@ static enum status read_layers (const struct workload_reading *r, int every,
 {
     struct json_at pattern = json_key (r->at, "sliding_window_pattern"),
                    first = json_key (r->at, "max_window_layers");
-    long long n = count_words (r->at);
+    long long n = count_words (r, m->layers);
 
     if (!json_has (r->at, "sliding_window_pattern"))
         pattern = json_key (r->at, "_sliding_window_pattern");
@@ -83,16 +89,17 @@ static enum status read_layers (const struct workload_reading *r, int every,
         return ST_OK;
     }
     if (n >= 0) {
-        m->window_layers = n < m->layers ? (int) n : m->layers;
+        m->window_layers = (int) n;
     } else if (json_is_string (pattern.v)) {
         m->window_layers = count_letters (json_string_value (pattern.v), m->layers);
     } else {
         n = every;
-        if (json_is_integer (pattern.v))
+        if (pattern.v && !json_is_null (pattern.v))
             TRY (json_want_int (&pattern, 1, LAYERS_MAX, &n, r->err));
         /* Every n-th layer sees all; of one pattern alone all have the window. */
         m->window_layers = n > 1 ? m->layers - m->layers / (int) n : m->layers;
-        if (n == 1 && json_is_integer (first.v)) { /* Qwen 2: the first ones see all */
+        if (n == 1 &&
+            json_has (r->at, "max_window_layers")) { /* Qwen 2: the first ones see all */
             TRY (json_want_int (&first, 0, LAYERS_MAX, &n, r->err));
             m->window_layers = n < m->layers ? m->layers - (int) n : 0;
         }
@@ -106,17 +113,17 @@ enum status workload_window_read (const struct workload_reading *r,
     const struct usual *u = usual_of (m);
     struct json_at window = json_key (r->at, "sliding_window"),
                    chunk = json_key (r->at, "attention_chunk_size");
-    const struct json_at *said = u->chunks || chunk.v ? &chunk : &window;
+    bool chunks = u->chunks || json_has (r->at, "attention_chunk_size");
+    const struct json_at *said = chunks ? &chunk : &window;
     long long tokens = u->window;
 
     m->window = m->window_layers = 0;
-    m->window_chunks = said == &chunk;
-    if (said->v && !json_is_integer (said->v)) /* null, false: none */
+    m->window_chunks = chunks;
+    if (json_is_null (said->v) || json_is_false (said->v))
         tokens = 0;
     else if (said->v)
         TRY (json_want_int (said, 0, WINDOW_MAX, &tokens, r->err));
-    if (tokens == 0 || (said == &window && is_off (r, m)) || m->pattern[0] ||
-        m->heads == 0) {
+    if (tokens == 0 || (!chunks && is_off (r, m)) || m->pattern[0] || m->heads == 0) {
         m->window_chunks = false;
         return ST_OK;
     }

@@ -31,6 +31,23 @@ static void profiles (void **state)
     }
 }
 
+/* What no profile names has the default's facts, at a rate that untuned code reaches, and wider
+ * intervals. */
+static void unknown (void **state)
+{
+    struct calibrate_runs r = ONE ("source=lab", "framework=something else");
+    struct workload_profile p, standard;
+    struct error err = {""};
+    (void) state;
+
+    ok (workload_profile_read (WORKLOAD_PROFILE_DEFAULT, &standard, NULL, &err), &err);
+    ok (calibrate_profiles (&r, NULL, &p, &err), &err);
+    CLOSE (p.time.gemm, .95 * standard.time.gemm, 1e-12);
+    CLOSE (p.time.residual, .2, 1e-12);
+    CLOSE (p.memory.residual, .38, 1e-12);
+    calibrate_runs_release (&r);
+}
+
 /* A row's release chooses the facts: by its own column, a container's tag, a date, or its notes. */
 static void releases (void **state)
 {
@@ -42,7 +59,13 @@ static void releases (void **state)
         {"framework_version", "26.06", "", "megatron-bridge"},
         {"framework_version", "main", "", "megatron-bridge"},
         {"container", "nvcr.io/nvidia/nemo:25.11.01", "", "megatron-bridge@26.04"},
+        {"container", "nvcr.io/nvidia/nemo:26.02.nano-v3", "", "megatron-bridge@26.04"},
+        {"container", "registry:26/nemo", "", "megatron-bridge"},
+        {"framework_version", "0.4.1", "", "megatron-bridge"},
+        {"framework_version,container", "0.4.1,nemo:26.04", "", "megatron-bridge@26.04"},
         {"date", "2026-02-27", "", "megatron-bridge@26.04"},
+        {"date", "2026-09-01 12:26:00", "", "megatron-bridge"},
+        {"date", "2026-02-27T12:00", "", "megatron-bridge@26.04"},
         {"date", "2026-09-01", "", "megatron-bridge"},
         {"other", "", "25.09 NeMo Container; x=1", "megatron-bridge@26.04"},
         {"other", "", "26.06.01 NeMo Container", "megatron-bridge"},
@@ -357,9 +380,10 @@ int main (void)
         cmocka_unit_test (profiles), cmocka_unit_test (precision),
         cmocka_unit_test (networks), cmocka_unit_test (silent_recompute),
         cmocka_unit_test (peaks),    cmocka_unit_test (fits),
-        cmocka_unit_test (steps),    cmocka_unit_test (releases),
-        cmocka_unit_test (captures), cmocka_unit_test (fused),
-        cmocka_unit_test (rotary),   cmocka_unit_test (dropped),
+        cmocka_unit_test (steps),    cmocka_unit_test (unknown),
+        cmocka_unit_test (releases), cmocka_unit_test (captures),
+        cmocka_unit_test (fused),    cmocka_unit_test (rotary),
+        cmocka_unit_test (dropped),
     };
 
     return cmocka_run_group_tests (tests, NULL, NULL);

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "topology/edit/edit.h"
 #include "topology/edit/history.h"
+#include "topology/links_doc.h"
 
 #define DAY 86400.0
 
@@ -161,6 +162,8 @@ static void write_counters (int day, const char *entries)
 #define SYMBOLS(NODE, N) \
     "{\"node\":\"" NODE "\",\"port\":\"mlx5_0/1\",\"counts\":{\"symbol_error\":" N "}}"
 
+#define PORT_Y(N) "{\"node\":\"a\",\"port\":\"y\",\"counts\":{\"symbol_error\":" N "}}"
+
 static enum status merge_all (double half_life_days, json_t **doc, struct error *err)
 {
     static char path[32][64];
@@ -222,10 +225,40 @@ static void collision_or_fault (void **state)
     expect (10, "accused", 7);
     assert_true (noted ("counters accuse the links of a (mlx5_0/1): symbol_error grew by "
                         "1991 since 2026-03-06"));
-    expect (10, NULL, 0);                      /* the newest alone */
+    expect (10, NULL, 0); /* the newest alone */
+    /* A reading that is there twice is one. */
+    write_counters (7, SYMBOLS ("a", "2000"));
+    expect (10, "accused", 7);
     write_counters (8, SYMBOLS ("a", "2000")); /* mended */
     expect (20, "collision", 7);
     forget ();
+}
+
+/* Times may be ahead of UTC and say so; what else follows the seconds makes none of them. */
+static void times (void **state)
+{
+    static const struct {
+        const char *text;
+        double seconds;
+    } known[] = {{"2026-03-01T12:00:00Z", 1772366400.0},
+                 {"2026-03-01T12:00:00", 1772366400.0},
+                 {"2026-03-01T12:00:00.25Z", 1772366400.0},
+                 {"2026-03-01T14:00:00+02:00", 1772366400.0},
+                 {"2026-03-01T06:30:00.5-05:30", 1772366400.0},
+                 {"2026-03-01T12:00:00 CET", NAN},
+                 {"2026-03-01T12:00:00+02:", NAN},
+                 {"2026-03-01T12:00:00+x", NAN},
+                 {"yesterday", NAN}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        json_t *when = json_string (known[i].text);
+        double s = topology_links_seconds (when);
+
+        if (isnan (known[i].seconds) ? !isnan (s) : s != known[i].seconds)
+            fail_msg ("%s is %.17g", known[i].text, s);
+        json_decref (when);
+    }
 }
 
 static void reset_and_congestion (void **state)
@@ -239,6 +272,11 @@ static void reset_and_congestion (void **state)
     write_counters (3, SYMBOLS ("b", "4"));
     expect (20, "collision", 7);
     assert_true (noted ("expected 5000 or more as before, found 4"));
+    assert_false (noted ("more counters were cleared"));
+    write_counters (1, SYMBOLS ("a", "5000") "," PORT_Y ("5000"));
+    write_counters (3, SYMBOLS ("a", "4") "," PORT_Y ("4"));
+    expect (20, "collision", 7);
+    assert_true (noted ("1 more counters were cleared in between"));
     write_counters (
         4, SYMBOLS (
                "b",
@@ -247,6 +285,48 @@ static void reset_and_congestion (void **state)
                        "1000000000000}}");
     expect (20, "collision", 7); /* waiting is congestion */
     forget ();
+}
+
+/* By how much a counter may grow in a day. */
+static void thresholds (void **state)
+{
+    static const struct {
+        const char *name;
+        long long may, must_not;
+    } known[] = {{"symbol_error", 10, 11},
+                 {"link_recovery", 10, 11},
+                 {"receive_error", 10, 11},
+                 {"link_integrity", 10, 11},
+                 {"buffer_overrun", 10, 11},
+                 {"link_downed", 1, 2},
+                 {"nvlink_replay", 0, 1},
+                 {"nvlink_recovery", 0, 1},
+                 {"nvlink_crc", 8640000, 8640001},
+                 {"nvlink_crc_flit", 8640000, 8640001},
+                 {"nvlink_crc_data", 8640000, 8640001}};
+    (void) state;
+
+    for (size_t i = 0; i < 2 * (sizeof known / sizeof *known); i++) {
+        bool accused = i % 2;
+        struct error err = {""};
+        char entry[128];
+        json_t *doc;
+
+        write_day (1, 20, "");
+        for (int day = 1; day <= 2; day++) {
+            long long grew = accused ? known[i / 2].must_not : known[i / 2].may;
+
+            snprintf (entry, sizeof entry, "{\"node\":\"a\",\"counts\":{\"%s\":%lld}}",
+                      known[i / 2].name, day == 1 ? 7 : 7 + grew);
+            write_counters (day, entry);
+        }
+        ok (merge_all (7, &doc, &err), &err);
+        if ((json_object_get (json_object_get (doc, "measured"), "accused") != NULL) !=
+            accused)
+            fail_msg ("%s %s", entry, accused ? "accuses nobody" : "accuses");
+        json_decref (doc);
+        forget ();
+    }
 }
 
 static void load_and_failures (void **state)
@@ -359,11 +439,15 @@ static void bad_input (void **state)
 
 int main (void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (estimates),          cmocka_unit_test (invariance),
-        cmocka_unit_test (collision_or_fault), cmocka_unit_test (reset_and_congestion),
-        cmocka_unit_test (load_and_failures),  cmocka_unit_test (single_gpus),
-        cmocka_unit_test (bad_input)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test (estimates),
+                                       cmocka_unit_test (invariance),
+                                       cmocka_unit_test (collision_or_fault),
+                                       cmocka_unit_test (reset_and_congestion),
+                                       cmocka_unit_test (times),
+                                       cmocka_unit_test (thresholds),
+                                       cmocka_unit_test (load_and_failures),
+                                       cmocka_unit_test (single_gpus),
+                                       cmocka_unit_test (bad_input)};
 
     return cmocka_run_group_tests (tests, start, end);
 }

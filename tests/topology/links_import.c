@@ -435,7 +435,8 @@ static void refused (void **state)
         {"auto", "hello\n", "found none of these", ST_INVALID},
         {"auto", "{\"nodes\":[]}", "found none of these", ST_INVALID},
         {"iperf", "", "format: expected auto", ST_USAGE},
-        {"p2p", "nothing here\n", "no links in this output", ST_INVALID},
+        {"p2p", "nothing here\n", "neither links nor counters in this output",
+         ST_INVALID},
         {"auto",
          "Unidirectional P2P=Enabled Bandwidth Matrix (GB/s)\n   D\\D  0  1\n     0 1 "
          "2\n",

@@ -139,8 +139,24 @@ static void inspector (void **state)
              "f: line 1: header.rank: expected");
     refused ("auto", RECORD ("0xa", "0", "2", "2", "n1", COLL ("1", "-20")),
              "coll_perf.coll_busbw_gbs: expected");
+    refused ("auto", RECORD ("0xa", "0", "2", "2", "n1", P2P ("Bcast", "1", "1", "20")),
+             "f: line 1: p2p_perf.p2p: expected Send or Recv, found \"Bcast\"");
     refused ("auto", RECORD ("0xb", "1", "4", "3", "n2", COLL ("90000", "44")),
-             "no links in this output of nccl-inspector");
+             "neither links nor counters in this output of nccl-inspector");
+}
+
+/* Two jobs in one text may use one name for their communicators: that is said. */
+static void two_jobs (void **state)
+{
+    json_t *doc = imported (RECORD ("0xa", "0", "2", "2", "n1", COLL ("1", "20"))
+                                RECORD ("0xa", "1", "2", "2", "n2", COLL ("1", "20"))
+                                    RECORD ("0xa", "1", "2", "2", "n3", COLL ("1", "20")),
+                            "nccl-inspector");
+    (void) state;
+
+    CLOSE (inter (doc, 0, 2), 20.0, 1e-9);
+    assert_true (noted ("1 records name another host for a rank"));
+    json_decref (doc);
 }
 
 /* ---- counters ---- */
@@ -176,7 +192,8 @@ static void perfquery (void **state)
     refused ("perfquery", "SymbolErrorCounter:......4\n",
              "f: line 1: expected `# Port counters: Lid N port N`");
     refused ("auto", PORT ("17", ""), "expected a count, found nothing");
-    refused ("perfquery", "PortSelect:.....1\n", "no links in this output of perfquery");
+    refused ("perfquery", "PortSelect:.....1\n",
+             "neither links nor counters in this output of perfquery");
 }
 
 #define FABRIC                                                                          \
@@ -202,6 +219,13 @@ static void ibdiagnet (void **state)
     assert_string_equal (json_member_text (counter (doc, 2), "port"),
                          "mlx5_0/1 (switch)");
     assert_true (noted ("3 counters are left out: they are of ports between switches"));
+    json_decref (doc);
+    doc =
+        imported ("START_NODES\nNodeDesc,NodeType,NodeGUID\nn1 mlx\xff,1,0xa\nEND_NODES\n"
+                  "START_PM_INFO\nNodeGUID,PortNumber,SymbolErrorCounter\n0xa,1,3\n"
+                  "END_PM_INFO\n",
+                  "ibdiagnet");
+    assert_string_equal (json_member_text (counter (doc, 0), "port"), "mlx?/1");
     json_decref (doc);
     refused ("auto", FABRIC "0xa,0xa,1,0,bad,0\nEND_PM_INFO\n",
              "f: line 13: SymbolErrorCounter: expected a count, found \"bad\"");
@@ -239,6 +263,9 @@ static void nvlinks (void **state)
     assert_int_equal (count_of (doc, 0, "nvlink_replay"), 1);
     json_decref (doc);
     refused ("nvlink", "Link 0: Replay Errors: 3\n", "f: line 1: expected a GPU");
+    refused ("nvlink",
+             "GPU 0: x\nLink 0: Replay Errors: 3\nLink 123456780: Replay Errors: 3\n",
+             "f: line 3: expected a GPU");
     refused ("nvlink", "GPU 0: x\nLink 0: Replay Errors: many\n", "found \"many\"");
 }
 
@@ -260,6 +287,15 @@ static void dcgm (void **state)
     assert_int_equal (count_of (doc, 0, "nvlink_replay"), 12);
     assert_int_equal (count_of (doc, 0, "nvlink_recovery"), -1); /* DCGM's blank */
     json_decref (doc);
+    doc = imported (
+        "DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL{gpu=\"1\",UUID=\"G\x1b\xff\"} 1\n",
+        "dcgm");
+    assert_string_equal (json_member_text (counter (doc, 0), "uuid"), "G??");
+    json_decref (doc);
+    refused ("auto",
+             "DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL{gpu=\"00000000000000001\",UUID="
+             "\"G\"} 1\n",
+             "f: line 1: expected a label gpu=\"N\"");
     refused ("auto", "DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL{UUID=\"G\"} 1\n",
              "f: line 1: expected a label gpu=\"N\"");
     refused ("auto",
@@ -273,16 +309,18 @@ static void foreign (void **state)
 
     refused ("auto", "", "found none of these");
     refused ("auto", "hello\n", "NCCL Inspector");
-    refused ("dcgm", "hello\n", "no links in this output of dcgm");
-    refused ("nccl-inspector", "hello\n", "no links in this output of nccl-inspector");
+    refused ("dcgm", "hello\n", "neither links nor counters in this output of dcgm");
+    refused ("nccl-inspector", "hello\n",
+             "neither links nor counters in this output of nccl-inspector");
 }
 
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (inspector), cmocka_unit_test (perfquery),
-        cmocka_unit_test (ibdiagnet), cmocka_unit_test (nvlinks),
-        cmocka_unit_test (dcgm),      cmocka_unit_test (foreign)};
+        cmocka_unit_test (inspector), cmocka_unit_test (two_jobs),
+        cmocka_unit_test (perfquery), cmocka_unit_test (ibdiagnet),
+        cmocka_unit_test (nvlinks),   cmocka_unit_test (dcgm),
+        cmocka_unit_test (foreign)};
 
     return cmocka_run_group_tests (tests, start, end);
 }

@@ -2,7 +2,34 @@
  * is refused. */
 #include "tests/lib/fixture.h"
 
-static const char *const file = "build/tests/releases.json";
+#include <stdlib.h>
+#include <unistd.h>
+
+static char file[] = "/tmp/linkwise-releases.XXXXXX";
+
+static int start (void **state)
+{
+    int fd = mkstemp (file);
+
+    (void) state;
+    return fd < 0 ? -1 : close (fd);
+}
+
+static int end (void **state)
+{
+    (void) state;
+    return unlink (file);
+}
+
+/* The facts of a release of the file. */
+static enum status read_release (const char *release, struct workload_profile *p,
+                                 struct error *err)
+{
+    char name[64];
+
+    snprintf (name, sizeof name, "%s@%s", file, release);
+    return workload_profile_read (name, p, NULL, err);
+}
 
 /* The shipped default under another name, with these releases, in a file. */
 static void write_profile (const char *releases)
@@ -39,7 +66,8 @@ static void order (void **state)
         int of;
     } known[] = {{"25.04", 0},    {"24.12", 0},      {"25.04.02", 0},   {"25.05", 1},
                  {"26.04.01", 1}, {"26.04", 1},      {"26.05", 2},      {"27", 2},
-                 {"", 2},         {"2026-04-30", 1}, {"2026-05-01", 2}, {"next", 2}};
+                 {"", 2},         {"2026-04-30", 1}, {"2026-05-01", 2}, {"next", 2},
+                 {"0.4.1", 2}};
     (void) state;
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
@@ -56,14 +84,14 @@ static void by_name (void **state)
     write_profile ("[{\"until\": \"1.0\", \"time\": {\"gemm\": 0.5}},"
                    " {\"until\": \"2.0\", \"cuda_graphs\": \"all\", \"zero\": 0}]");
     ok (workload_profile_read (file, &now, NULL, &err), &err);
-    ok (workload_profile_read ("build/tests/releases.json@1.5", &old, NULL, &err), &err);
-    ok (workload_profile_read ("build/tests/releases.json@0.9", &older, NULL, &err),
-        &err);
+    ok (read_release ("1.5", &old, &err), &err);
+    ok (read_release ("0.9", &older, &err), &err);
     assert_true (now.n_until == 2 && now.release[0] == '\0' && now.graphs == GRAPHS_NONE);
     assert_string_equal (now.name, "own");
     assert_string_equal (old.name, "own@2.0");
     assert_string_equal (old.release, "2.0");
-    assert_string_equal (old.from, "build/tests/releases.json@1.5");
+    assert_int_equal (strncmp (old.from, file, strlen (file)), 0);
+    assert_string_equal (old.from + strlen (file), "@1.5");
     assert_true (old.graphs == GRAPHS_ALL && old.time.gemm == now.time.gemm);
     assert_true (older.graphs == GRAPHS_NONE && older.time.gemm == 0.5);
     assert_true (older.time.link == now.time.link && older.zero == now.zero);
@@ -80,6 +108,7 @@ static void refused (void **state)
         {"[{\"until\": \"new\"}]", "releases[0].until: expected a release"},
         {"[{\"until\": \"2\"}, {\"until\": \"1\"}]", "releases[1].until: "},
         {"[{\"until\": \"2\"}, {\"until\": \"2.1\"}]", "releases[1].until: "},
+        {"[{\"until\": \"2\"}, {\"until\": \"26.04\"}]", "releases[1].until: "},
         {"[{\"until\": \"2\", \"time\": {\"gemm\": 9}}]", "releases[0]: time.gemm: "},
         {"[{\"until\": \"2\", \"cuda_graphs\": \"some\"}]", "none, dense, blocks or all"},
         {"[{\"until\":\"1\"},{\"until\":\"2\"},{\"until\":\"3\"},{\"until\":\"4\"},"
@@ -100,6 +129,9 @@ static void refused (void **state)
     assert_non_null (strstr (err.text, "expected a release after @"));
     assert_int_equal (workload_profile_read ("fsdp@1.0", &p, NULL, &err), ST_INVALID);
     assert_non_null (strstr (err.text, "one release alone"));
+    assert_int_equal (workload_profile_read ("megatron-bridge@0.4.1", &p, NULL, &err),
+                      ST_INVALID);
+    assert_non_null (strstr (err.text, "expected a release as 26.04, found 0.4.1"));
     assert_int_equal (workload_profile_read ("no-such@1.0", &p, NULL, &err), ST_IO);
 }
 
@@ -135,5 +167,5 @@ int main (void)
         cmocka_unit_test (captured),
     };
 
-    return cmocka_run_group_tests (tests, NULL, NULL);
+    return cmocka_run_group_tests (tests, start, end);
 }

@@ -60,6 +60,9 @@ static void layers (void **state)
         {"llama4_text", "", 8192, 9, true},
         {"llama4_text", ",'attention_chunk_size':4096", 4096, 9, true},
         {"llama4_text", ",'attention_chunk_size':null", 0, 0, false},
+        {"mistral", ",'sliding_window':64,'attention_chunk_size':null", 64, 12, false},
+        {"mistral", ",'sliding_window':64.0", 64, 12, false},
+        {"mistral", ",'sliding_window':false", 0, 0, false},
         {"llama4_text", ",'layer_types':[" SIX ("chunked_attention") "]", 8192, 5, true},
         {"mistral", ",'sliding_window':64,'windowed_layers':3", 64, 3, false}};
     (void) state;
@@ -89,7 +92,13 @@ static void refused (void **state)
     } bad[] = {
         {"mistral", ",'sliding_window':-1", "sliding_window: expected"},
         {"mistral", ",'sliding_window':4294967296", "sliding_window: expected"},
+        {"mistral", ",'sliding_window':'4096'", "sliding_window: expected"},
+        {"mistral", ",'sliding_window':true", "sliding_window: expected"},
         {"gemma2", ",'sliding_window_pattern':0", "sliding_window_pattern: "},
+        {"gemma2", ",'sliding_window_pattern':2.5", "sliding_window_pattern: "},
+        {"qwen2",
+         ",'sliding_window':64,'use_sliding_window':true,'max_window_layers':'all'",
+         "max_window_layers: expected"},
         {"mistral", ",'sliding_window':64,'windowed_layers':13", "windowed_layers: "},
         {"llama4_text", ",'attention_chunk_size':-5", "attention_chunk_size: "}};
     (void) state;
@@ -102,6 +111,30 @@ static void refused (void **state)
         if (!strstr (err.text, bad[i].says))
             fail_msg ("\"%s\" does not say \"%s\"", err.text, bad[i].says);
     }
+}
+
+/* Words for another number of layers are said, and only the model's layers are counted. */
+static void too_many_words (void **state)
+{
+    static const char two_words[] =
+        "{\"model_type\":\"mistral\",\"hidden_size\":256,\"num_hidden_layers\":1,"
+        "\"num_attention_heads\":4,\"vocab_size\":1000,\"intermediate_size\":512,"
+        "\"sliding_window\":64,\"layer_types\":[\"full_attention\","
+        "\"sliding_attention\"]}";
+    struct workload_model m;
+    struct notes notes = {0};
+    struct error err = {""};
+    json_t *doc = json_loads (two_words, 0, NULL);
+    (void) state;
+
+    ok (workload_model_from_json (doc, "config.json", "x", &m, &notes, &err), &err);
+    assert_int_equal (m.window_layers, 0);
+    assert_int_equal (notes.n, 1);
+    assert_non_null (strstr (notes.line[0],
+                             "config.json: layer_types: expected a word for "
+                             "each of 1 layers, found 2"));
+    notes_free (&notes);
+    json_decref (doc);
 }
 
 /* Token i of s sees min (i, w) others: counted one by one, and i mod w in chunks of w. */
@@ -130,6 +163,7 @@ int main (void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (layers),
         cmocka_unit_test (refused),
+        cmocka_unit_test (too_many_words),
         cmocka_unit_test (pairs),
     };
 

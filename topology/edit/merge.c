@@ -54,7 +54,7 @@ static enum status check_measured_when (struct merge *m, struct merge_source *s)
                           "a time as 2025-01-31T12:00:00Z, since the file has counters");
     if (s->when > now_s + DAY_S)
         notes_add (m->notes,
-                   "%s: measured.when: expected a time until now, found one %.0f days "
+                   "%s: measured.when: expected a time until now, found one %.6g days "
                    "ahead: its measurements are weighed as if they were of now",
                    s->name, (s->when - now_s) / DAY_S);
     return ST_OK;

@@ -3,7 +3,7 @@
  * A counter accuses its place while it grows by more than topology/counters.h allows from
  * one file to the next.  The accusation begins with the reading before the first growth, and
  * ends with a reading that grew no more.  A counter that went backwards was cleared: what it
- * has counted since is its growth.
+ * has counted since is its growth.  Of readings at one time the highest holds.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -28,6 +28,7 @@ struct course {
 struct courses {
     struct course *v;
     int n;
+    int cleared;    /* of the file that is read */
     json_t *place;  /* words -> index */
     json_t *gpu_of; /* UUID -> [node, gpu] */
 };
@@ -75,13 +76,18 @@ static void note_reset (struct merge *m, const struct merge_source *s,
                c->last, x);
 }
 
-static void read_again (struct merge *m, const struct merge_source *s, struct course *c,
-                        double x)
+static void read_again (struct merge *m, const struct merge_source *s,
+                        struct courses *all, struct course *c, double x)
 {
     double grew = x - c->last;
 
+    if (s->when == c->last_s) {
+        c->last = fmax (c->last, x);
+        return;
+    }
     if (grew < 0) {
-        note_reset (m, s, c, x);
+        if (all->cleared++ == 0)
+            note_reset (m, s, c, x);
         grew = x;
     }
     if (grew <= topology_counter_allowed (c->kind, s->when - c->last_s)) {
@@ -104,7 +110,7 @@ static enum status read_count (struct merge *m, const struct merge_source *s,
               now.kind->name);
     known = json_object_get (c->place, text_str (&key));
     if (known) {
-        read_again (m, s, &c->v[json_integer_value (known)], x);
+        read_again (m, s, c, &c->v[json_integer_value (known)], x);
     } else if (!array_grow (&c->v, c->n, sizeof *c->v)) {
         text_free (&key);
         return err_nomem (m->err);
@@ -158,12 +164,16 @@ static enum status read_file (struct merge *m, const struct merge_source *s,
     int strangers = 0;
     size_t n;
 
+    c->cleared = 0;
     TRY (json_want_array (&list, &n, m->err));
     for (size_t i = 0; i < n; i++) {
         struct json_at one = json_entry (&list, i);
 
         TRY (read_entry (m, s, c, &one, &strangers));
     }
+    if (c->cleared > 1)
+        notes_add (m->notes, "%s: %d more counters were cleared in between", s->name,
+                   c->cleared - 1);
     if (strangers > 0)
         notes_add (m->notes,
                    "%s: measured.counters: expected GPUs and ports of the merged nodes, "

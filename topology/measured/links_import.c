@@ -377,7 +377,8 @@ static enum status read_text (struct links_table *t, const char *format, char *t
                         t->file);
     TRY (read_as (t, f, text));
     if (!has_links (t) && json_array_size (t->counters) == 0)
-        return err_set (t->err, ST_INVALID, "%s: no links in this output of %s", t->file,
+        return err_set (t->err, ST_INVALID,
+                        "%s: neither links nor counters in this output of %s", t->file,
                         f->name);
     return to_json (t, f->name, doc);
 }

@@ -11,7 +11,7 @@
 
 #define PREFIX "DCGM_FI_DEV_"
 
-/* The value of a label; "" where the line has none. */
+/* The value of a label; "" where the line has none, or one that is too long. */
 static void label (const char *labels, const char *name, char *value, size_t room)
 {
     size_t len = strlen (name);
@@ -22,13 +22,15 @@ static void label (const char *labels, const char *name, char *value, size_t roo
                    *end = quote ? strchr (quote + 1, '"') : NULL;
 
         if (!end)
-            return;
+            break;
         s += strspn (s, "{, \t");
         if (strncmp (s, name, len) == 0 && s[len] == '=')
-            snprintf (value, room, "%.*s", (int) ((size_t) (end - quote - 1) % room),
+            snprintf (value, room, "%.*s",
+                      (size_t) (end - quote) <= room ? (int) (end - quote - 1) : 0,
                       quote + 1);
         s = end + 1;
     }
+    text_clean_line (value);
 }
 
 static bool matches (const char *text)

@@ -170,6 +170,8 @@ static enum status read_tables (struct links_table *t, struct fabric *f, char *t
             r.columns = links_words (line, ',', r.column, COLUMNS_MAX);
         } else if (section != OTHER && *line) {
             r.cells = links_words (line, ',', r.cell, COLUMNS_MAX);
+            for (int i = 0; i < r.cells; i++)
+                text_clean_line (r.cell[i]);
             TRY (reader[section](t, f, &r));
         }
     }

@@ -41,7 +41,7 @@ struct dump {
     json_t *seats; /* "comm rank" -> node */
     struct operation *op;
     int n;
-    int bad, first_bad, rings, unknown, inside;
+    int bad, first_bad, rings, unknown, inside, moved;
     double when_us;
 };
 
@@ -96,15 +96,18 @@ static enum status read_p2p (struct links_table *t, struct dump *d,
                              const struct json_at *p2p, const struct header *h, int comm)
 {
     struct operation op = {.comm = comm};
+    struct json_at kind = json_key (p2p, "p2p");
     const char *name;
     int peer;
     bool sends;
 
-    TRY (json_get_string (p2p, "p2p", &name, t->err));
+    TRY (json_want_string (&kind, &name, t->err));
     TRY (json_get_int (p2p, "p2p_peer", 0, h->ranks - 1, &peer, t->err));
     TRY (json_get_number (p2p, "p2p_msg_size_bytes", 0, true, 1e18, &op.bytes, t->err));
     TRY (json_get_number (p2p, "p2p_busbw_gbs", 0, true, 1e9, &op.rate, t->err));
     sends = strcmp (name, "Send") == 0;
+    if (!sends && strcmp (name, "Recv") != 0)
+        return json_fail (&kind, t->err, "Send or Recv");
     op.src = sends ? h->rank : peer;
     op.dst = sends ? peer : h->rank;
     return op.rate > 0 && peer != h->rank ? add (t, d, op) : ST_OK;
@@ -132,12 +135,23 @@ static enum status read_collective (struct links_table *t, struct dump *d,
     return h->nodes == 1 ? ST_OK : add (t, d, op);
 }
 
+/* A rank sits where the last record has it. */
+static void take_seat (struct dump *d, int comm, int rank, int node)
+{
+    char seat[32];
+    const json_t *known = json_object_get (d->seats, seat_text (comm, rank, seat));
+
+    if (!known || (int) json_integer_value (known) != node) {
+        d->moved += known != NULL;
+        json_object_set_new (d->seats, seat, json_integer (node));
+    }
+}
+
 static enum status read_record (struct links_table *t, struct dump *d,
                                 const struct json_at *root)
 {
     struct json_at coll = json_key (root, "coll_perf"), p2p = json_key (root, "p2p_perf");
     struct header h;
-    char seat[32];
     double when_us;
     int comm, node;
 
@@ -146,7 +160,7 @@ static enum status read_record (struct links_table *t, struct dump *d,
     comm = comm_of (d, h.id);
     if ((node = links_table_node (t, h.host)) < 0)
         return ST_NOMEM;
-    json_object_set_new (d->seats, seat_text (comm, h.rank, seat), json_integer (node));
+    take_seat (d, comm, h.rank, node);
     if (json_is_object (p2p.v))
         return read_p2p (t, d, &p2p, &h, comm);
     return json_is_object (coll.v) ? read_collective (t, d, &coll, &h, comm) : ST_OK;
@@ -263,6 +277,12 @@ static void note_rest (struct links_table *t, const struct dump *d)
             "%s: %d lines are no whole JSON objects, the first is line %d: they are "
             "left out",
             t->file, d->bad, d->first_bad);
+    if (d->moved > 0)
+        notes_add (t->notes,
+                   "%s: %d records name another host for a rank of a communicator than "
+                   "the records before: the last one is taken; give each job's files by "
+                   "themselves",
+                   t->file, d->moved);
     if (d->rings > 0)
         notes_add (t->notes,
                    "%s: %d collectives of more than two ranks on several nodes are left "

@@ -18,19 +18,21 @@ struct place {
     char uuid[64];
 };
 
-/* The number after a word such as "Link"; true where the line has one. */
+/* The number after a word such as "Link", -1 if it is too large; true where the line has one. */
 static bool numbered (char **word, int n, const char *what, long most, long *number)
 {
     for (int i = 0; i + 1 < n; i++) {
         char digits[8];
         int k = i + 1 + (strcmp (word[i + 1], "ID:") == 0);
+        size_t len = k < n ? strspn (word[k], "0123456789") : 0;
 
-        if (strcmp (word[i], what) != 0 || k >= n)
+        if (strcmp (word[i], what) != 0 || len == 0 || !strchr (":", word[k][len]))
             continue;
-        snprintf (digits, sizeof digits, "%.*s", (int) strcspn (word[k], ":") % 8,
+        snprintf (digits, sizeof digits, "%.*s", len < sizeof digits ? (int) len : 0,
                   word[k]);
-        if (links_whole (digits, 0, most, number))
-            return true;
+        if (!links_whole (digits, 0, most, number))
+            *number = -1;
+        return true;
     }
     return false;
 }
@@ -40,9 +42,10 @@ static void read_uuid (const char *line, struct place *at)
     const char *uuid = strstr (line, "(UUID: ");
 
     at->uuid[0] = '\0';
-    if (uuid)
-        snprintf (at->uuid, sizeof at->uuid, "%.*s", (int) strcspn (uuid + 7, ")") % 64,
+    if (uuid && strcspn (uuid + 7, ")") < sizeof at->uuid)
+        snprintf (at->uuid, sizeof at->uuid, "%.*s", (int) strcspn (uuid + 7, ")"),
                   uuid + 7);
+    text_clean_line (at->uuid);
 }
 
 static const char *counter_in (const char *line)

@@ -17,6 +17,7 @@ static bool read_port (const char *line, char *port, size_t room)
         return false;
     snprintf (port, room, "lid %.*s port %.*s", (int) strspn (lid + 5, "0123456789") % 16,
               lid + 5, (int) strcspn (number + 6, " (") % 16, number + 6);
+    text_clean_line (port);
     return true;
 }
 

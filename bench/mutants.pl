@@ -188,7 +188,8 @@ sub run_test {
     my $command = $test =~ /\.c$/ ? "build/$program" : "bash $test";
     my ($most, $wait) = (ceil($limit), ceil($WAIT * $limit));
     my (undef, undef, @from) = times;
-    my $passed = sh "{ ulimit -t $most; timeout --foreground -k 1 $wait $command; } >$log 2>&1 </dev/null";
+    my $limited = "ulimit -t $most; timeout --foreground -k 1 $wait $command";
+    my $passed = sh "{ $limited; } >$log 2>&1 </dev/null";
     my (undef, undef, @to) = times;
     return ($to[0] + $to[1] - $from[0] - $from[1], $passed);
 }
@@ -210,7 +211,8 @@ sub measured {
         if (!defined $known{$key} || $known{$key} < 0 && -$known{$key} < $longest) {
             my ($s, $passed) = run_test $t, $longest;
             $known{$key} = sprintf '%.2f', $passed ? $s : -$longest;
-            print STDERR "$t fails without any change: left out\n" unless $passed || $s > .9 * $longest;
+            print STDERR "$t fails without any change: left out\n"
+                unless $passed || $s > .9 * $longest;
             spew 'usual', join '', map { "$_ $known{$_}\n" } sort keys %known;
         }
         $usual{$t} = $known{$key};

@@ -1,6 +1,7 @@
-/* The lower bound of a pipeline alone whose costs are drawn: below every split of the layers, played
- * out, and as close to the best one as it was.  Heads, embeddings, sends and what every micro-batch
- * costs outweigh the layers here as in no model, so that each term of the rows decides somewhere. */
+/* The lower bound of a pipeline alone whose costs are drawn: below every split of the layers,
+ * played out, and as close to the best one as it was.  Heads, embeddings, sends and what every
+ * micro-batch costs outweigh the layers here as in no model, so that each term of the rows decides
+ * somewhere. */
 #include "mapper/bound/bound_private.h"
 #include "tests/lib/fixture.h"
 

@@ -113,7 +113,7 @@ my $signs = join '|', grep { !/^\w/ } @longest_first;
 # comparisons that choose between two equals: `if (a < b) b = a;`, `a < b ? a : b`.
 sub blanked {
     my $text = shift;
-    my $value = qr/[\w.>\[\]-]+/;
+    my $value = qr/[\w.>\[\]-]+(?: [*\/+-] [\w.>\[\]-]+)*/;
     my $blank = sub { (my $s = shift) =~ s/[^\n]/ /g; $s };
     $text =~ s{(/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')}{$blank->($1)}gse;
     $text =~ s{^([ \t]*\#(?:[^\n]*\\\n)*[^\n]*)}{$blank->($1)}gme;

@@ -109,8 +109,9 @@ my $words = join '|', grep { /^\w/ } @longest_first;
 my $signs = join '|', grep { !/^\w/ } @longest_first;
 
 # The text with what is not changed blanked out: comments, strings, preprocessor lines, asserts
-# and error messages, zeros that only initialise, sizes of memory, which only sanitizers see, and
-# comparisons that choose between two equals: `if (a < b) b = a;`, `a < b ? a : b`.
+# and error messages, zeros that only initialise, sizes of memory, which only sanitizers see,
+# comparisons that choose between two equals (`if (a < b) b = a;`, `a < b ? a : b`), and whether a
+# rate or a size is above zero, since nothing has one byte a second.
 sub blanked {
     my $text = shift;
     my $value = qr/[\w.>\[\]-]+(?: [*\/+-] [\w.>\[\]-]+)*/;
@@ -124,6 +125,7 @@ sub blanked {
     $text =~ s{(?:[=?:,(]|\breturn)\s*\K($value)\ ([<>]=?)
                (?=\ ($value)\ \?\s*(?:\1\s*:\s*\3|\3\s*:\s*\1)\s*[;:,)])}
               {"$1 " . $blank->($2)}gsex;
+    $text =~ s{_(?:bytes|per_s)\ >\ \K(0)\b(?!\.)}{ }gx;
     $text =~ s{(\{0\}|\[\d+\])}{$blank->($1)}ge;
     return $text;
 }

@@ -277,7 +277,7 @@ static enum status finish_layout (struct jobs_reading *r)
     const char *s = jobs_value (r, "pipeline-model-parallel-layout");
     long vpp = jobs_int (r, "vpp", 1), pp = jobs_int (r, "pp", 1), stages = 1, layers = 0;
     struct text t = {0};
-    enum status st;
+    enum status st = ST_OK;
 
     if (!s || is (r, "pipeline-model-parallel-layout", "none"))
         return ST_OK;
@@ -299,10 +299,9 @@ static enum status finish_layout (struct jobs_reading *r)
         vpp = stages / pp;
         TRY (jobs_default_int (r, "vpp", vpp));
     }
-    st = stages == pp && layers == jobs_int (r, "layers", layers)
-             ? jobs_default (r, "partition", text_str (&t))
-             : ST_OK;
-    if (stages != pp || layers != jobs_int (r, "layers", layers))
+    if (stages == pp && layers == jobs_int (r, "layers", layers))
+        st = jobs_default (r, "partition", text_str (&t));
+    else
         notes_add (r->notes, "pipeline-model-parallel-layout: chunks of unlike sizes are "
                              "estimated as even ones");
     text_free (&t);

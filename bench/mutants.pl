@@ -28,7 +28,7 @@ my %ROOMS = (
     'mapper/bound'    => [qw(mapper costmodel)],
     'memest'          => [qw(memest check calibrate)],
     'report'          => [qw(report cli)],
-    'topology/edit'   => [qw(topology report cli)],
+    'topology/edit'   => [qw(report topology cli)], # what-ifs
     'topology/survey' => [qw(topology report cli)],
     'workload'        => [qw(workload memest costmodel calibrate jobs)],
 );

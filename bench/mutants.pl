@@ -108,8 +108,8 @@ my @longest_first = map { quotemeta } sort { length $b <=> length $a || $a cmp $
 my $words = join '|', grep { /^\w/ } @longest_first;
 my $signs = join '|', grep { !/^\w/ } @longest_first;
 
-# The text with what is not changed blanked out: comments, strings, preprocessor lines, asserts
-# and error messages, zeros that only initialise, sizes of memory, which only sanitizers see,
+# The text with what is not changed blanked out: comments, strings, preprocessor lines, asserts,
+# error messages and progress, zeros that only initialise, sizes of memory, which only sanitizers see,
 # comparisons that choose between two equals (`if (a < b) b = a;`, `a < b ? a : b`), and whether a
 # rate or a size is above zero, since nothing has one byte a second.
 sub blanked {
@@ -118,7 +118,7 @@ sub blanked {
     my $blank = sub { (my $s = shift) =~ s/[^\n]/ /g; $s };
     $text =~ s{(/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')}{$blank->($1)}gse;
     $text =~ s{^([ \t]*\#(?:[^\n]*\\\n)*[^\n]*)}{$blank->($1)}gme;
-    $text =~ s{(\b(?:assert|err_\w+|_Static_assert|[mc]alloc|realloc|array_grow)
+    $text =~ s{(\b(?:assert|err_\w+|_Static_assert|progress|[mc]alloc|realloc|array_grow)
                  \ ?(\((?:[^()]++|(?2))*\)))}{$blank->($1)}gsex;
     $text =~ s{\bif\ \(($value)\ \K([<>]=?)(?=\ ($value)\)\s+(?:\3\ =\ \1|\1\ =\ \3);)}
               {$blank->($2)}gsex;

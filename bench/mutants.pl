@@ -109,9 +109,9 @@ my $words = join '|', grep { /^\w/ } @longest_first;
 my $signs = join '|', grep { !/^\w/ } @longest_first;
 
 # The text with what is not changed blanked out: comments, strings, preprocessor lines, asserts,
-# error messages and progress, zeros that only initialise, sizes of memory, which only sanitizers see,
-# comparisons that choose between two equals (`if (a < b) b = a;`, `a < b ? a : b`), and whether a
-# rate or a size is above zero, since nothing has one byte a second.
+# error messages and progress, zeros that only initialise, sizes of memory, which only sanitizers
+# see, comparisons that choose between two equals (`if (a < b) b = a;`, `a < b ? a : b`), and
+# whether a rate or a size is above zero, since nothing has one byte a second.
 sub blanked {
     my $text = shift;
     my $value = qr/[\w.>\[\]-]+(?: [*\/+-] [\w.>\[\]-]+)*/;

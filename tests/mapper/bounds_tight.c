@@ -50,6 +50,7 @@ static double best_plan (struct setting *s, int stage, int left)
 #define PAIRS "2x2 h100-sxm5-80g intra:200 inter:5 intra-us:9 inter-us:40"
 #define NODE "1x4 a100-sxm4-80g intra:20 intra-us:60"
 #define OUT "2x2 a100-sxm4-80g intra:100 inter:8 node:9"
+#define WAY "4x1 a100-sxm4-80g inter:8 node:5"
 #define TWO "2x1 h100-sxm5-80g + 2x1 a100-sxm4-80g inter:6 inter-us:20"
 #define ODD "1x3 a100-sxm4-80g intra:100 inter:4 + 1x2 v100-sxm2-32g intra:50 inter:4"
 #define NEEDED "3x1 a100-sxm4-80g inter:10 + 1x1 a100-sxm4-80g inter:1"
@@ -294,6 +295,8 @@ static const struct tight {
     {OUT, F1B, {2, 1, 1, 2, 2, 1}, DENSE, {6892, 7636, 7636, 4550, 4233, 10000}},
     {OUT, F1B, {2, 1, 2, 1, 2, 1}, DENSE, {6684, 7531, 7531, 4327, 3882, 10000}},
     {NEEDED, GP, {1, 2, 1, 2, 2, 1}, DENSE, {4540, 5366, 5366, 4203, 3125, 5323}},
+    {WAY, F1B, {1, 4, 1, 1, 1, 1}, PLAIN, {9025, 9765, 9999, 10000, 10000, 10000}},
+    {WAY, IL, {1, 2, 2, 1, 1, 3}, PLAIN, {9111, 9911, 9911, 9283, 8656, 10000}},
     {NEEDED, F1B, {1, 2, 2, 1, 1, 1}, TIED, {2273, 3182, 3182, 7789, 4118, 7624}},
 };
 

@@ -45,6 +45,22 @@ static void precisions (void **state)
     }
 }
 
+/* Latent attention without a rank for queries and without positions; the rest is as usual. */
+static void latent_sizes (void **state)
+{
+    struct calibrate_runs r =
+        ONE ("notes=multi-latent-attention=true; q-lora-rank=0; qk-pos-emb-head-dim=0");
+    const struct workload_model *m;
+    (void) state;
+
+    assert_int_equal (r.n, 1);
+    m = &r.run[0].model;
+    assert_true (m->q_rank == 0 && m->rope_dim == 0);
+    assert_true (m->kv_rank == 512 && m->nope_dim == 128 && m->v_dim == 128);
+    assert_int_equal (m->head_dim, 128);
+    calibrate_runs_release (&r);
+}
+
 /* Heads that cannot have run are taken as the nearest that can: BLOOM's 112, not the 96 that
  * its log has beside a hidden size of 14,336. */
 static void impossible_heads (void **state)
@@ -307,6 +323,12 @@ static void skipped (void **state)
         {"notes=decoder-last-pipeline-num-layers=many", "do not fit"},
         {"notes=num-experts=many", "its experts are in an unknown form"},
         {"notes=multi-latent-attention=true; q-lora-rank=-5",
+         "its latent attention is in an unknown form"},
+        {"notes=multi-latent-attention=true; kv-lora-rank=0",
+         "its latent attention is in an unknown form"},
+        {"notes=multi-latent-attention=true; qk-head-dim=0",
+         "its latent attention is in an unknown form"},
+        {"notes=multi-latent-attention=true; v-head-dim=0",
          "its latent attention is in an unknown form"},
         {"notes=multi-latent-attention=true; qk-head-dim=99999999999",
          "its latent attention is in an unknown form"},
@@ -613,26 +635,18 @@ static void published_files (void **state)
 
 int main (void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test (defaults),
-                                       cmocka_unit_test (precisions),
-                                       cmocka_unit_test (measured),
-                                       cmocka_unit_test (notes),
-                                       cmocka_unit_test (modules),
-                                       cmocka_unit_test (cuts),
-                                       cmocka_unit_test (impossible_heads),
-                                       cmocka_unit_test (attention),
-                                       cmocka_unit_test (skipped),
-                                       cmocka_unit_test (refused),
-                                       cmocka_unit_test (other_columns),
-                                       cmocka_unit_test (fewer_columns),
-                                       cmocka_unit_test (named_shapes),
-                                       cmocka_unit_test (spreadsheet),
-                                       cmocka_unit_test (noise),
-                                       cmocka_unit_test (profiles),
-                                       cmocka_unit_test (framework),
-                                       cmocka_unit_test (published_files),
-                                       cmocka_unit_test (exchanges),
-                                       cmocka_unit_test (exchanges_priced)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (defaults),        cmocka_unit_test (precisions),
+        cmocka_unit_test (measured),        cmocka_unit_test (notes),
+        cmocka_unit_test (modules),         cmocka_unit_test (cuts),
+        cmocka_unit_test (latent_sizes),    cmocka_unit_test (impossible_heads),
+        cmocka_unit_test (attention),       cmocka_unit_test (skipped),
+        cmocka_unit_test (refused),         cmocka_unit_test (other_columns),
+        cmocka_unit_test (fewer_columns),   cmocka_unit_test (named_shapes),
+        cmocka_unit_test (spreadsheet),     cmocka_unit_test (noise),
+        cmocka_unit_test (profiles),        cmocka_unit_test (framework),
+        cmocka_unit_test (published_files), cmocka_unit_test (exchanges),
+        cmocka_unit_test (exchanges_priced)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -95,7 +95,7 @@ static void kendall_counted (void **state)
 static void labels (void **state)
 {
     const double score[] = {0.1, 0.4, 0.35, 0.8}, tied[] = {0.5, 0.5, 0.5, 0.5};
-    const int label[] = {0, 0, 1, 1}, none[] = {0, 0, 0, 0};
+    const int label[] = {0, 0, 1, 1}, none[] = {0, 0, 0, 0}, one[] = {0, 0, 1, 0};
     struct calibrate_labels l = labels_of (score, 0.5, score, label, 4);
     (void) state;
 
@@ -114,6 +114,9 @@ static void labels (void **state)
     l = labels_of (tied, 0.5, tied, label, 4);
     CLOSE (l.auc, 0.5, 1e-12);
     CLOSE (l.precision_at_99, 0.5, 1e-12);
+    l = labels_of (score, 0.5, score, one, 4);
+    CLOSE (l.auc, 1.0 / 3, 1e-12);
+    CLOSE (l.precision_at_99, 1.0 / 3, 1e-12);
     l = labels_of (score, 0.9, score, none, 4);
     assert_true (isnan (l.auc) && isnan (l.precision) && isnan (l.recall) &&
                  isnan (l.precision_at_99));

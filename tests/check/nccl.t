@@ -54,6 +54,18 @@ plan=$T/small.json holds "one lane of two takes twice the bytes' time" "$T/half"
     '1.9 < w["nccl_s"] / w["priced_s"] <= 2 and w["priced_lanes"] == 2 and w["nccl_lanes"] == 1'
 plan=$T/small.json holds "... two lanes the priced" "$T/full" 'abs(w["nccl_s"] / w["priced_s"] - 1) < 1e-9'
 
+# Two groups at the priced cost: the one with more hops of its own is the worse, whichever is first.
+$L plan '4x2 h100-sxm5-80g intra:370 inter:48' llama-3.2-1b --seq 2048 --global-batch 32 --tp 2 --pp 1 --dp 4 \
+    --threads 1 -o "$T/even.json" >/dev/null
+for first in 0 1; do
+    orders=n0,n3,n2,n1/n0,n2,n1,n3
+    [ $first = 0 ] || orders=n0,n2,n1,n3/n0,n3,n2,n1
+    logs "$T/even.json" "$T/even$first" groups=dp channels=1 nodes=$orders
+    plan=$T/even.json holds "four hops are worse than three" "$T/even$first" \
+        'g["dp"]["differ"] == 2 and w["priced_s"] == w["nccl_s"] and w["first_rank"] == '$first'
+         and w["hops"]["only_priced"] == w["hops"]["only_nccl"] == 4'
+done
+
 # Groups of a plan with tp, dp and pp.
 plan=$T/tp.json
 for shape in 2.21 2.4; do

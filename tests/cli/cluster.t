@@ -78,6 +78,18 @@ expect 0 "totals of pairs" "3 nodes" $L cluster merge "$T/p2.json" "$T/p1.json" 
 flat "$T/pairs.json" >"$T/flat"
 has "of two files, and null where no file says" "$T/flat" '"node_pair_gb_per_s":\[\[null,5.0,null\],\[7.0,null,null\],\[null,null,null\]\]'
 
+# ---- a node's matrix: measured before estimated before nominal, the newest of each ----
+inside_file() { # DAY INTRA
+    echo '{"version":1,"nodes":[{"name":"a","gpus":3,"gpu_type":"t4"}],"links":{"intra":{"latency_us":3,'"$2"'}},"measured":{"when":"2025-03-0'"$1"'T00:00:00Z"}}' >"$T/inside$1.json"
+}
+inside_file 1 '"bandwidth_gb_per_s":240,"nominal":true'
+inside_file 2 '"bandwidth_gb_per_s":[[null,1,2],[3,null,null],[4,null,null]]'
+inside_file 3 '"bandwidth_gb_per_s":[[null,9,null],[8,null,null],[null,7,null]],"estimate_error":[[null,0.05,null],[null,null,null],[null,0.125,null]]'
+expect 0 "three files of one node's links" "1 node, 3 GPUs" $L cluster merge "$T"/inside[1-3].json -o "$T/inside.json"
+flat "$T/inside.json" >"$T/flat"
+has "each fills what better ones leave open" "$T/flat" '"bandwidth_gb_per_s":\[\[null,1.0,2.0\],\[8.0,null,240.0\],\[4.0,7.0,null\]\]'
+has "the estimate that is left has its error" "$T/flat" '"estimate_error":\[\[null,null,null\],\[null,null,null\],\[null,0.125,null\]\]'
+
 # ---- newest wins, conflicts are named ----
 cat >"$T/old.json" <<X
 {"version":1,"colour":"red","nodes":[{"name":"a","gpus":1,"gpu_type":"t4","rack":"r1"},{"name":"b","gpus":1,"gpu_type":"t4"}],

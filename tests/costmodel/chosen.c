@@ -74,6 +74,32 @@ static void two_nodes (void **state)
     topology_cluster_destroy (s.cluster);
 }
 
+/* A group on one node: as many hops inside as it has members, of which it waits for all but one;
+ * each link is as fast as alone. */
+static void one_node (void **state)
+{
+    static const char *const clusters[] = {
+        "1x4 a100-sxm4-80g intra:200 intra-us:8",
+        "1x4 a100-sxm4-80g intra:200 intra-us:8 + 1x2 h100-sxm5-80g intra:300 inter:5"};
+    (void) state;
+
+    for (int i = 0; i < 2; i++) {
+        struct setting s = setting_of (clusters[i], 1, 4);
+        struct costmodel_problem p = problem_of (&s);
+        struct costmodel_groups *g = groups_of (&p);
+        struct costmodel_ring laid = costmodel_groups_laid (g, GROUP_SYNC, 0);
+        enum workload_all_reduce by;
+
+        CLOSE (laid.inside_bytes_per_s, 200e9, 1e-12);
+        assert_true (isinf (laid.between_bytes_per_s) && laid.nodes == 1);
+        CLOSE (laid.latency_s, 4 * 8e-6 * 3 / 4, 1e-12);
+        CLOSE (costmodel_groups_step_s (g, GROUP_SYNC, 0, &laid, &by),
+               sync_by_hand (&s, 4 * 8e-6 * 3 / 4, 200e9), 1e-9);
+        costmodel_groups_destroy (g);
+        topology_cluster_destroy (s.cluster);
+    }
+}
+
 /* The slow node's way in decides; a node's total is shared by what leaves it. */
 static void uneven_nodes (void **state)
 {
@@ -118,9 +144,9 @@ static void shares (void **state)
 
 int main (void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test (two_nodes),
-                                       cmocka_unit_test (uneven_nodes),
-                                       cmocka_unit_test (shares)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (two_nodes), cmocka_unit_test (one_node),
+        cmocka_unit_test (uneven_nodes), cmocka_unit_test (shares)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

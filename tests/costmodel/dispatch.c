@@ -63,7 +63,8 @@ static void visits (void **state)
 
 static double ep_s (const char *cluster, const char *model, int ep, bool deduplicated)
 {
-    struct setting s = {.cluster = cluster_of (cluster),
+    struct setting s = {.cluster = *cluster == '{' ? cluster_from (cluster)
+                                                   : cluster_of (cluster),
                         .model = model_of (model),
                         .job = {.seq = 4096, .global_batch = ep},
                         .profile = profile_of (WORKLOAD_PROFILE_DEFAULT),
@@ -103,6 +104,35 @@ static void between_nodes (void **state)
     CLOSE (plain, turns * bytes * 8 * 56 / 64 / rate, 1e-9);
     CLOSE (once, turns * bytes * 7 * costmodel_visit_chance (&v3, 32) / rate, 1e-9);
     assert_true (plain / once > 2.1 && plain / once < 2.4);
+}
+
+/* What two nodes reach together is shared by all that each GPU sends to the other, and what a node
+ * reaches in all by what leaves it. */
+static void shared_ways (void **state)
+{
+    static const char *const form = "{\"version\":1,\"nodes\":[{\"name\":\"a\",\"gpus\":"
+                                    "2,\"gpu_type\":\"h100-sxm5-80g\"},"
+                                    "{\"name\":\"b\",\"gpus\":2,\"gpu_type\":\"h100-sxm5-"
+                                    "80g\"}],\"links\":{\"intra\":"
+                                    "{\"bandwidth_gb_per_s\":10000,\"latency_us\":0},"
+                                    "\"inter\":{\"bandwidth_gb_per_s\":100,"
+                                    "\"latency_us\":0,\"node_gb_per_s\":%g,\"node_pair_"
+                                    "gb_per_s\":[[null,%g],[%g,null]]}}}";
+    static const double node[] = {50, 5}, there[] = {4, 40}, back[] = {8, 40};
+    struct workload_model mixtral = model_of ("mixtral-8x7b");
+    struct workload_profile p = profile_of (WORKLOAD_PROFILE_DEFAULT);
+    double far = 2.0 * 4096 * mixtral.hidden * mixtral.top_k / 4 * 2 * 2;
+    (void) state;
+
+    for (int i = 0; i < 2; i++) {
+        double rate = fmin (node[i], fmin (there[i], back[i])) * 1e9 * p.time.link *
+                      p.time.link_out;
+        char cluster[600];
+
+        snprintf (cluster, sizeof cluster, form, node[i], there[i], back[i]);
+        CLOSE (ep_s (cluster, "mixtral-8x7b", 4, false),
+               4.0 * mixtral.layers * far / rate, 1e-9);
+    }
 }
 
 /* On one node a token goes once to every GPU where it has experts: Mixtral's two experts
@@ -233,6 +263,7 @@ int main (void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test (visits),
                                        cmocka_unit_test (between_nodes),
+                                       cmocka_unit_test (shared_ways),
                                        cmocka_unit_test (inside),
                                        cmocka_unit_test (hide_under_compute),
                                        cmocka_unit_test (hide_no_more_than_compute),

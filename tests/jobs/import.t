@@ -79,6 +79,26 @@ S
 row "$T/value.sh" --gpus 8 --gpu h100
 has layers=24 hidden=2048 seq=2048
 
+# layout TEXT [OPTION...]: of nine layers on three stages.
+layout() {
+    echo "torchrun --nproc-per-node=3 --nnodes=1 train.py --num-layers 9 --hidden-size 2048 --num-attention-heads 16
+        --seq-length 2048 --vocab-size 50257 --micro-batch-size 1 --global-batch-size 12 --bf16
+        --pipeline-model-parallel-size 3 --pipeline-model-parallel-layout '$1' ${*:2}" |
+        tr '\n' ' ' >"$T/layout.sh"
+    row "$T/layout.sh" --gpu a100
+}
+layout "Et|t*3|tt*4L"
+is "d['row']['notes'].endswith('; partition 0, 1, 4, 9') and d['row']['vpp'] == '1'"
+! grep -q unlike "$T/err"
+result $? "the split is known" "$T/err"
+# A layer is missing, two chunks a stage, a letter that means nothing here.
+for unlike in "1 Ettt|ttt|tt" "2 Et|tt|t|t*2|t|ttL" "1 Et|t|x|L"; do
+    layout "${unlike#* }"
+    is "'partition' not in d['row']['notes'] and d['row']['vpp'] == '${unlike%% *}'"
+    grep -q "layout: chunks of unlike sizes are estimated as even ones" "$T/err"
+    result $? "it is said that chunks are unlike" "$T/err"
+done
+
 # Two jobs in one log are two rows; the estimate is of the last.
 { cat $F/llama-8b.log; sed 's/\(micro_batch_size \.*\) 2/\1 1/; s/(ms): 8/(ms): 9/' $F/llama-8b.log; } >"$T/two.log"
 $L import-job $F/llama-8b.sh "$T/two.log" --no-plan -o "$T/two.csv" >"$T/out" 2>"$T/err"

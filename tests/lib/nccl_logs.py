@@ -7,7 +7,8 @@ shuffled but each one's in order.
 
     shape=2.21 | 2.4     how that version prints
     groups=world,tp,dp   communicators, in this order
-    nodes=n0,n2,n1       the rings' order of nodes (default: of the group's ranks)
+    nodes=n0,n2,n1       the rings' order of nodes (default: of the group's ranks); with / between
+                         orders, of each group of a kind in turn
     channels=2           rings, each one entering a node at the next of its GPUs
     inside=P2P/CUMEM  between=NET/IB/0/GDRDMA   transports
     job=1                number in pids and commIds
@@ -47,9 +48,9 @@ def members(kind):
     return [g for g in groups.values() if len(g) > 1]
 
 
-def ring(group, channel):
+def ring(group, channel, nodes):
     """Node by node; channel c enters each node at its c-th member."""
-    nodes = [n for n in o["nodes"].split(",") if n] or list(dict.fromkeys(rank[r]["node"] for r in group))
+    nodes = [n for n in nodes.split(",") if n] or list(dict.fromkeys(rank[r]["node"] for r in group))
     out = []
     for n in nodes:
         here = [r for r in group if rank[r]["node"] == n]
@@ -80,9 +81,9 @@ def cut(prefix, order):
     return line if len(line) < 127 else line[:124] + "..."
 
 
-def communicator(number, group):
+def communicator(number, group, nodes):
     n = len(group)
-    rings = [ring(group, c) for c in range(channels)]
+    rings = [ring(group, c, nodes) for c in range(channels)]
     ident = f"commId 0x{job * 1000 + number:016x}"
     what = [f"comm 0x{0x5500000 + 16 * number:x} rank {i} nranks {n} cudaDev {rank[r]['gpu']} nvmlDev "
             f"{rank[r]['gpu']}" for i, r in enumerate(group)]
@@ -123,9 +124,10 @@ for r in range(len(rank)):
 lines[0].append(f"NCCL version {version}")
 count = 0
 for kind in o["groups"].split(","):
-    for g in members(kind):
+    for i, g in enumerate(members(kind)):
         count += 1
-        communicator(count, g[::-1] if o["reverse"] and kind != "world" else g)
+        nodes = o["nodes"].split("/")
+        communicator(count, g[::-1] if o["reverse"] and kind != "world" else g, nodes[i % len(nodes)])
 os.makedirs(folder, exist_ok=True)
 if o["files"]:
     order = [r for r in range(len(rank)) for _ in lines[r]]

@@ -50,6 +50,7 @@ static double best_plan (struct setting *s, int stage, int left)
 #define PAIRS "2x2 h100-sxm5-80g intra:200 inter:5 intra-us:9 inter-us:40"
 #define NODE "1x4 a100-sxm4-80g intra:20 intra-us:60"
 #define OUT "2x2 a100-sxm4-80g intra:100 inter:8 node:9"
+#define WAY "2x2 a100-sxm4-80g intra:6 inter:8 node:5"
 #define TWO "2x1 h100-sxm5-80g + 2x1 a100-sxm4-80g inter:6 inter-us:20"
 #define ODD "1x3 a100-sxm4-80g intra:100 inter:4 + 1x2 v100-sxm2-32g intra:50 inter:4"
 #define NEEDED "3x1 a100-sxm4-80g inter:10 + 1x1 a100-sxm4-80g inter:1"
@@ -78,6 +79,7 @@ enum job {
     SELECTIVE,
     FULL,
     TIED,
+    FEW,     /* two micro-batches of one sequence, fewer than stages */
     LIMITED, /* to the memory of an even split in file order */
     EXPERTS,
     EXPERTS_FULL,
@@ -95,6 +97,7 @@ static const struct {
     [SELECTIVE] = {1, RECOMPUTE_SELECTIVE, 0, 0, 1, false, false},
     [FULL] = {1, RECOMPUTE_FULL, 0, 0, 1, false, false},
     [TIED] = {1, 0, 0, 0, 1, true, false},
+    [FEW] = {1, 0, 0, 0, 1, false, false},
     [LIMITED] = {1, 0, 0, 0, 1, false, true},
     [EXPERTS] = {1, 0, 4, 0, 1, false, false},
     [EXPERTS_FULL] = {1, RECOMPUTE_FULL, 4, 0, 1, false, false},
@@ -294,6 +297,9 @@ static const struct tight {
     {OUT, F1B, {2, 1, 1, 2, 2, 1}, DENSE, {6892, 7636, 7636, 4550, 4233, 10000}},
     {OUT, F1B, {2, 1, 2, 1, 2, 1}, DENSE, {6684, 7531, 7531, 4327, 3882, 10000}},
     {NEEDED, GP, {1, 2, 1, 2, 2, 1}, DENSE, {4540, 5366, 5366, 4203, 3125, 5323}},
+    {WAY, F1B, {1, 4, 1, 1, 1, 1}, PLAIN, {9133, 9779, 9999, 10000, 10000, 10000}},
+    {WAY, IL, {1, 2, 2, 1, 1, 3}, PLAIN, {8522, 9399, 9399, 6853, 8656, 10000}},
+    {FLAT, F1B, {1, 4, 1, 1, 1, 1}, FEW, {10000, 10000, 10000, 10000, 9999, 10000}},
     {NEEDED, F1B, {1, 2, 2, 1, 1, 1}, TIED, {2273, 3182, 3182, 7789, 4118, 7624}},
 };
 
@@ -304,6 +310,8 @@ static struct setting setting_of (const struct tight *t)
     struct setting s = small_job_as (cluster_of (t->cluster), 6, 1024, 16,
                                      config_of (d[0], d[1], d[2], 1));
 
+    if (t->job == FEW)
+        s.job.global_batch = 2;
     s.config.deg.cp = d[3];
     s.config.deg.ep = d[4];
     s.config.deg.vpp = d[5];

@@ -1,6 +1,7 @@
 /* The lower bound of models with experts, and of layers of several kinds in any order: below
  * placements that put exchanging ranks or those that hold the same experts on a node, and
  * below what single exchanges make of them. */
+#include "mapper/bound/bound_private.h"
 #include "tests/lib/bounds.h"
 #include "tests/lib/clusters.h"
 
@@ -177,9 +178,60 @@ static void below_patterns (void **state)
     check_models (true, 32, getenv ("LINKWISE_LONG") ? 3000 : 60);
 }
 
+/* On nodes of eight GPUs, whose links inside are faster, one to eight of a group on a node are
+ * ways of their own as far as so many groups' same experts fit beside them: 8, 3 or 4, 2, 1.  A
+ * TP group inside a node holds several of a group, so that fewer ways are left. */
+static void ways_of_whole_groups (void **state)
+{
+    static const struct {
+        int tp, etp, ep, ways;
+    } t[] = {
+        {1, 1, 8, 4},               /* 8, 4, 2, 1 */
+        {2, 1, 8, 3},               /* 8, 4, 2 */
+        {4, 1, 8, 2},               /* 8, 4 */
+        {8, 1, 8, 1}, {8, 2, 2, 1}, /* two expert TP groups of four: both of the group */
+        {8, 1, 4, 1},               /* two groups of four */
+        {4, 2, 4, 2},               /* 4, 2 */
+        {2, 2, 4, 3},               /* expert TP groups alone: 4, 2, 1 */
+        {4, 1, 6, 4},               /* neither divides the other: 6, 4, 2, 1 */
+    };
+    struct setting s = {.cluster = cluster_of ("32x8 h100-sxm5-80g intra:400 inter:20"),
+                        .model = small_model (8),
+                        .job = {.seq = 1024, .global_batch = 96},
+                        .profile = profile_of ("megatron-core")};
+    struct mapper_problem p;
+    struct pool pool;
+    struct error err = {""};
+    (void) state;
+
+    s.model.experts = 24;
+    s.model.top_k = 2;
+    s.model.expert_ffn = 4096;
+    p = search_problem (&s);
+    ok (pool_init (&pool, &p, &err), &err);
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        struct bounded b;
+        struct expert_ways whole, any;
+
+        s.config = config_of (t[i].tp, 1, 96 / t[i].tp, 1);
+        s.config.deg.etp = t[i].etp;
+        s.config.deg.ep = t[i].ep;
+        b = bounded_of (&pool, &s.config);
+        whole = bound_expert_ways (&b, true);
+        any = bound_expert_ways (&b, false);
+        if (whole.n != t[i].ways)
+            fail_msg ("case %zu has %d ways, not %d", i, whole.n, t[i].ways);
+        CLOSE (whole.least.exchange_s, bound_exchange_s (&b), 1e-12);
+        assert_true (any.n >= whole.n && !bound_ways_differ (&whole, &any));
+    }
+    pool_release (&pool);
+    topology_cluster_destroy (s.cluster);
+}
+
 int main (void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test (below_everything),
+    const struct CMUnitTest tests[] = {cmocka_unit_test (ways_of_whole_groups),
+                                       cmocka_unit_test (below_everything),
                                        cmocka_unit_test (below_patterns)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);

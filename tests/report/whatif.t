@@ -67,7 +67,7 @@ same "NICs" "nics x 2" 'inter["node_gb_per_s"] = [36, 38, 40, 42]'
 same "memory" "memory x 2" 'd["gpu_types"] = {"a100-sxm4-40g": {"like": "a100-sxm4-40g", "memory_gb": 2 * 42.5}}'
 same "a node less" "drain n3" 'node[3]["state"] = "drained"'
 same "a GPU less" "drain n3:1" 'node[3]["gpu_state"] = ["ok", "drained"]'
-same "fewer nodes" "nodes 3" '' --nodes 3
+same "one node" "nodes 1" '' --nodes 1
 same "more nodes" "+2 nodes like n1" '
 node += [dict(node[1], name="new%d" % k) for k in (1, 2)]
 inter["node_gb_per_s"] += [19, 19]

@@ -337,6 +337,67 @@ static void rails_visited (void **state)
     topology_cluster_destroy (c);
 }
 
+struct visits {
+    const struct topology_cluster *c;
+    double inside, between; /* links that were stood for */
+};
+
+/* As looked up for GPUs that the visit stands for. */
+static void visited (void *context, const struct topology_visited *v)
+{
+    struct visits *all = context;
+    const struct topology_cluster *c = all->c;
+    int src = v->from.gpu, dst = v->to.gpu;
+    bool inside = v->from.node == v->to.node;
+    struct topology_link l;
+
+    if (!inside)
+        assert_int_equal (src >= 0, c->has_gpu_links);
+    assert_int_equal (src >= 0, dst >= 0);
+    if (src < 0) {
+        src = c->node[v->from.node].first_gpu;
+        dst = c->node[v->to.node].first_gpu + inside;
+    }
+    assert_true (c->node_of_gpu[src] == v->from.node &&
+                 c->node_of_gpu[dst] == v->to.node);
+    l = topology_link (c, src, dst);
+    assert_int_equal (v->link.measured, l.measured);
+    assert_true (v->link.bytes_per_s == (l.measured ? l.bytes_per_s : 0.0));
+    if (l.measured)
+        assert_true (v->link.latency_s == l.latency_s);
+    *(inside ? &all->inside : &all->between) += v->alike;
+}
+
+/* Each link once, however the file gives it: between nodes, or between GPUs where it tells those
+ * apart. */
+static void every_link_visited (void **state)
+{
+    static const char *const links[] = {
+        INTER ("7", ""),
+        INTER ("{\"by_node\":[9,7,8,5]}", ""),
+        INTER ("{\"by_node\":[9,7,null,5]}", ""),
+        INTER ("{\"by_hops\":[20,10,5]}", ""),
+        INTER ("[[null,1,2,3],[4,null,5,6],[7,8,null,9],[10,11,null,null]]", ""),
+        INTER ("4", ",\"rails\":[{\"bandwidth_gb_per_s\":30,\"latency_us\":6},"
+                    "{\"bandwidth_gb_per_s\":40,\"latency_us\":7}]"),
+        INTER ("7", "") ",\"exceptions\":[{\"from\":\"a:0\",\"to\":\"c:1\","
+                        "\"bandwidth_gb_per_s\":3}]"};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof links / sizeof *links; i++) {
+        struct text t = {0};
+        struct topology_cluster *c;
+        struct visits all = {0};
+
+        text_add (&t, DOC (FOUR, "%s"), links[i]);
+        all.c = c = cluster_written (&t);
+        assert_true (topology_links_visit (c, visited, &all, NULL));
+        assert_true (all.inside == 4 * 2);
+        assert_true (all.between == 4 * 3 * (c->has_gpu_links ? 4 : 1));
+        topology_cluster_destroy (c);
+    }
+}
+
 /* ---- two snapshots ---- */
 
 static void snapshots (void **state)
@@ -405,8 +466,8 @@ int main (void)
         cmocka_unit_test (drained_gpus), cmocka_unit_test (breaches),
         cmocka_unit_test (tiers),        cmocka_unit_test (one_for_all),
         cmocka_unit_test (heat),         cmocka_unit_test (rails_visited),
-        cmocka_unit_test (link_by_link), cmocka_unit_test (snapshots),
-        cmocka_unit_test (inspection)};
+        cmocka_unit_test (link_by_link), cmocka_unit_test (every_link_visited),
+        cmocka_unit_test (snapshots),    cmocka_unit_test (inspection)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -237,9 +237,9 @@ bool costmodel_play (enum workload_schedule s, const struct costmodel_pipeline *
 
 /** When does each stage end its last backward?
  *
- *  1F1B, GPipe and interleaved 1F1B (of a multiple of `stages` micro-batches) by their
- *  recurrences, 1F1B and interleaved with whole periods skipped once the state repeats but
- *  for a shift (equal to playing all out, to rounding); the others by costmodel_play.
+ *  1F1B, GPipe, interleaved 1F1B (of a multiple of `stages` micro-batches), v-half and v-min by
+ *  their recurrences, all but GPipe with whole periods skipped once the state repeats but for a
+ *  shift (equal to playing all out, to rounding); the others by costmodel_play.
  *
  *  @param[in]  skip   false plays every micro-batch out
  *  @param[out] end_s  [stages]; INFINITY when out of memory

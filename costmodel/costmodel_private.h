@@ -33,6 +33,13 @@ double product_s (const struct machine *g, double batch, double m, double n, dou
 void interleaved_play (const struct costmodel_pipeline *p, bool skip, double *end_s,
                        double *work);
 
+/** A schedule of a pattern of slots.
+ *  @param skip  as above
+ *  @param work  [COSTMODEL_SCHEDULE_WORK (stages, 2)]
+ *  @return false when out of memory, or where two operations of the pattern share a slot */
+bool pattern_play (enum workload_schedule s, const struct costmodel_pipeline *p,
+                   bool skip, double *end_s, double *work);
+
 struct use_log;
 
 /** Everything of a problem that does not depend on the placement, and room to price one. */

@@ -274,8 +274,11 @@ static void schedule (enum workload_schedule s, const struct costmodel_pipeline 
         return;
     }
     if (p->chunks > 1 || workload_schedule_splits_backward (s)) {
+        bool patterned = workload_schedule_rules (s)->slots && p->chunks == 2;
+
         for (int i = 0; i < n; i++)
-            if (!costmodel_play (s, &q[i], end_s[i], NULL))
+            if (!(patterned && pattern_play (s, &q[i], skip, end_s[i], work)) &&
+                !costmodel_play (s, &q[i], end_s[i], NULL))
                 for (int k = 0; k < p->stages; k++)
                     end_s[i][k] = INFINITY;
         return;

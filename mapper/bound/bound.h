@@ -27,7 +27,11 @@ double bound_work (struct bound_works *w, const struct pool *pool,
 struct bound_works *bound_works_create (void); /* NULL when out of memory */
 void bound_works_destroy (struct bound_works *w);
 
-/** The same over every placement of one split of the layers, at the closest level but BOUND_RUNS.
+/** What any configuration of the whole space takes at least, in seconds times its GPUs: the
+ *  least of compute alone. */
+double bound_gpu_seconds (const struct pool *pool);
+
+/** bound_of over every placement of one split of the layers, at the closest level but BOUND_RUNS.
  *  @param[in] caps    as pool_memory_fits leaves it
  *  @param[in] layers  [pp]
  *  @return 0 where it is not known */

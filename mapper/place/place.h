@@ -33,14 +33,6 @@ enum status place_tp_groups (const struct topology_cluster *c,
                              const struct workload_profile *p, int node, int tp,
                              double bytes, double layer_s, int *gpu, struct error *err);
 
-/** When work in hand is to end with what there is. */
-struct deadline {
-    double until_s;               /* clock_s; INFINITY: never */
-    bool (*stop) (void *context); /* or when this says so; NULL: never */
-    void *context;
-};
-bool deadline_passed (const struct deadline *d);
-
 /** How much work a placement is worth. */
 struct effort {
     int grid;  /* times the moves on grids of whole nodes, which cost next to nothing */

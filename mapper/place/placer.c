@@ -4,8 +4,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/progress.h"
-
 /* TP x CP groups of each class, a group counting as its slowest GPU. */
 static void count_slots (const struct pool *pool, const struct groups *g,
                          const struct workload_config *c, int *slots)
@@ -139,10 +137,4 @@ void candidate_copy (const struct placer *x, const struct candidate *from,
     layout_copy (&to->layout, &from->layout, x->pool->n_nodes);
     memcpy (to->gpu, from->gpu, (size_t) x->n * sizeof (int));
     memcpy (to->layers, from->layers, (size_t) x->c->deg.pp * sizeof (int));
-}
-
-bool deadline_passed (const struct deadline *d)
-{
-    return (d->stop && d->stop (d->context)) ||
-           (isfinite (d->until_s) && clock_s () > d->until_s);
 }

@@ -3,6 +3,7 @@
 #ifndef MAPPER_POOL_POOL_H
 #define MAPPER_POOL_POOL_H
 
+#include "mapper/deadline.h"
 #include "mapper/problem.h"
 
 #define CLASSES_FEW 4  /* classes by type and speed, where types allow */
@@ -109,13 +110,25 @@ void pool_sequence (const struct pool *pool, int *seq);
  *  GPUs @return ST_OK or ST_NOMEM */
 enum status pool_default_order (const struct pool *pool, int *gpu, struct error *err);
 
+/** A listing that may end before it is whole. */
+struct pool_limit {
+    const struct deadline *deadline;
+    long least;  /* so many are listed, however late it is */
+    long listed; /* so far, for those who are asked whether it is late; 0 at first */
+    bool cut;    /* out: it ended early, and configurations are missing; false at first */
+};
+
 /** All configurations of the axes that divide model, job and pool, on so many threads.
+ *  @param[in,out] limit  NULL: none
  *  @param[out] list   free it
  *  @param[out] space  the axes' values, for the plan; a new reference
  *  @return ST_OK, ST_NOMEM, or ST_INVALID when there is none, saying why */
 enum status pool_configurations (const struct pool *pool, int threads,
-                                 struct workload_config **list, long *n, json_t **space,
-                                 struct error *err);
+                                 struct pool_limit *limit, struct workload_config **list,
+                                 long *n, json_t **space, struct error *err);
+
+/** The largest cp that is tried where it is not fixed. */
+int pool_cp_most (const struct mapper_problem *p);
 
 /* ---- memory.c ---- */
 

@@ -8,6 +8,8 @@
 
 #define TP_WIDE 8 /* on smaller nodes tp is tried up to here, across nodes */
 #define CP_TOKENS 4096
+#define STRIDE 0.618       /* of the parts, from one that is listed to the next */
+#define BETWEEN_LOOKS 4096 /* configurations between two looks at the clock */
 
 /* A sorted list of different numbers. */
 struct values {
@@ -65,6 +67,8 @@ struct enumeration {
     int n_ways;
     bool selective_frees;
     struct workload_stage all; /* the model's layers */
+    struct pool_limit *limit;  /* of all parts; NULL: none */
+    bool ended;                /* early */
     bool failed;
 };
 
@@ -211,6 +215,27 @@ static void vary_recompute (struct enumeration *e, struct workload_config c, boo
     }
 }
 
+/* End a part, where the listing has a limit and is late.
+ * @param[in] more  configurations listed since this was last asked */
+static void end_late (struct enumeration *e, long more)
+{
+    struct pool_limit *x = e->limit;
+    long listed;
+
+    if (!x)
+        return;
+#pragma omp atomic read
+    e->ended = x->cut;
+#pragma omp atomic capture
+    listed = x->listed += more;
+    if (e->ended || listed / BETWEEN_LOOKS == (listed - more) / BETWEEN_LOOKS)
+        return;
+    e->ended = deadline_passed (x->deadline) && listed >= x->least;
+    if (e->ended)
+#pragma omp atomic write
+        x->cut = true;
+}
+
 /* The axes that change neither degrees nor batch. */
 static void vary_rest (struct enumeration *e, struct workload_config c)
 {
@@ -269,7 +294,7 @@ static void vary_batch (struct enumeration *e, struct workload_config c)
     struct values dp = {0}, micro = {0};
 
     e->failed |= !divisors (p->job->global_batch, rest, p->axes.dp, &dp);
-    for (int i = 0; i < dp.n && !e->failed; i++) {
+    for (int i = 0; i < dp.n && !e->failed && !e->ended; i++) {
         if (dp.v[i] > rest || dp.v[i] < 1 || p->job->global_batch % dp.v[i] != 0)
             continue;
         c.deg.dp = dp.v[i];
@@ -277,9 +302,12 @@ static void vary_batch (struct enumeration *e, struct workload_config c)
         int local = p->job->global_batch / c.deg.dp;
 
         e->failed |= !divisors (local, local, p->axes.micro_batch, &micro);
-        for (int k = 0; k < micro.n && !e->failed; k++) {
+        for (int k = 0; k < micro.n && !e->failed && !e->ended; k++) {
+            long before = e->n;
+
             c.micro_batch = micro.v[k];
             vary_experts (e, c);
+            end_late (e, e->n - before);
         }
     }
     free (dp.v);
@@ -313,7 +341,7 @@ static void vary_schedule (struct enumeration *e, struct workload_config c)
     unsigned schedules = p->cost_model == COSTMODEL_CRITICAL_PATH ? p->profile->schedules
                                                                   : 1u << SCHEDULE_1F1B;
 
-    for (int s = 0; s < SCHEDULES && !e->failed; s++) {
+    for (int s = 0; s < SCHEDULES && !e->failed && !e->ended; s++) {
         int usual = workload_default_vpp ((enum workload_schedule) s);
 
         c.schedule = (enum workload_schedule) s;
@@ -324,7 +352,7 @@ static void vary_schedule (struct enumeration *e, struct workload_config c)
             e->failed |= !values_add (&vpp, usual);
         else
             e->failed |= !interleaved_chunks (p, c.deg.pp, &vpp);
-        for (int i = 0; i < vpp.n && !e->failed; i++) {
+        for (int i = 0; i < vpp.n && !e->failed && !e->ended; i++) {
             c.deg.vpp = vpp.v[i];
             vary_batch (e, c);
         }
@@ -435,7 +463,7 @@ static enum status explain_empty (const struct pool *pool, struct error *err)
 
 /* The sequence is split as long as every rank keeps CP_TOKENS of it: shorter pieces do not
  * hide their exchange. */
-static long long cp_most (const struct mapper_problem *p)
+int pool_cp_most (const struct mapper_problem *p)
 {
     int most = p->job->seq / CP_TOKENS;
 
@@ -491,7 +519,7 @@ static long list_parts (const struct enumeration *e, struct part **part)
     int wide = pool->n_gpus < TP_WIDE ? pool->n_gpus : TP_WIDE;
     int tp_hi = pool->max_node_gpus < wide ? wide : pool->max_node_gpus;
     struct values cp = {0};
-    bool room = divisors (p->job->seq, cp_most (p), a->cp, &cp);
+    bool room = divisors (p->job->seq, pool_cp_most (p), a->cp, &cp);
     long n = 0;
 
     for (int tp = a->tp == MAPPER_FREE ? 1 : a->tp;
@@ -511,6 +539,28 @@ static long list_parts (const struct enumeration *e, struct part **part)
     return room ? n : -1;
 }
 
+static bool shares_divisor (long a, long b)
+{
+    while (b > 0) {
+        long rest = a % b;
+
+        a = b;
+        b = rest;
+    }
+    return a > 1;
+}
+
+/* Which of n parts is listed i-th: any few that follow each other are spread over all of them,
+ * so that what ends early has seen something of everything. */
+static long spread (long i, long n)
+{
+    long step = (long) (STRIDE * (double) n) + 1;
+
+    while (shares_divisor (step, n))
+        step++;
+    return i * step % n;
+}
+
 /* All parts, put together in their order. */
 static void list_all (struct enumeration *e, int threads)
 {
@@ -520,11 +570,13 @@ static void list_all (struct enumeration *e, int threads)
 
 #pragma omp parallel for if (n > 1) schedule(dynamic, 1) num_threads(threads)
     for (long i = 0; i < n; i++) {
-        struct workload_config c = {
-            .deg = {.tp = part[i].tp, .cp = part[i].cp, .pp = part[i].pp},
-            .optimizer_bytes = bytes == MAPPER_FREE ? 0 : bytes};
+        struct part *x = &part[spread (i, n)];
+        struct workload_config c = {.deg = {.tp = x->tp, .cp = x->cp, .pp = x->pp},
+                                    .optimizer_bytes = bytes == MAPPER_FREE ? 0 : bytes};
 
-        vary_schedule (&part[i].e, c);
+        end_late (&x->e, 0);
+        if (!x->e.ended)
+            vary_schedule (&x->e, c);
     }
     for (long i = 0; i < n; i++)
         sum += part[i].e.n;
@@ -540,11 +592,11 @@ static void list_all (struct enumeration *e, int threads)
 }
 
 enum status pool_configurations (const struct pool *pool, int threads,
-                                 struct workload_config **list, long *n, json_t **space,
-                                 struct error *err)
+                                 struct pool_limit *limit, struct workload_config **list,
+                                 long *n, json_t **space, struct error *err)
 {
-    struct enumeration e = {.pool = pool,
-                            .all = workload_all_layers (pool->problem->model)};
+    struct enumeration e = {
+        .pool = pool, .all = workload_all_layers (pool->problem->model), .limit = limit};
     enum status st = ST_OK;
 
     list_ways (&e);

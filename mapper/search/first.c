@@ -4,23 +4,62 @@
  * what the search would take next. */
 #include "mapper/search/search_private.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "base/threads.h"
 
-#define SHOWN 4096 /* configurations between two looks at the progress */
-#define BATCH 512  /* bounded further at once */
+#define LISTED_LEAST (1L << 20) /* a second's: smaller spaces are listed whole */
+#define SHOWN 4096              /* configurations between two looks at the progress */
+#define BATCH 512               /* bounded further at once */
 #define LATE \
     32768 /* bounded further, though it is late: the best of a few would be poor */
+
+/* What is looked at while configurations are listed. */
+struct watch {
+    const struct search *x;
+    const struct pool_limit *limit;
+};
+
+static bool is_late (void *context)
+{
+    const struct watch *w = context;
+    const struct search *x = w->x;
+    long listed;
+
+    if (x->s->progress && threads_self () == 0) {
+#pragma omp atomic read
+        listed = w->limit->listed;
+        x->s->progress (x->s->context, 0, listed, INFINITY, 0.0);
+    }
+    return deadline_passed (&x->deadline);
+}
+
+/* All configurations, or those that there is time for. */
+static enum status list (struct search *x, struct error *err)
+{
+    bool whole = x->whole || x->p->cost_model != COSTMODEL_CRITICAL_PATH;
+    struct pool_limit limit = {.least = whole ? LONG_MAX : LISTED_LEAST};
+    struct watch watch = {x, &limit};
+    struct deadline deadline = {INFINITY, is_late, &watch};
+
+    limit.deadline = &deadline;
+    TRY (pool_configurations (&x->pool, x->threads, &limit, &x->config, &x->n,
+                              &x->info->space, err));
+    x->info->configurations = x->n;
+    if (limit.cut)
+        x->unlisted_bound_s =
+            bound_gpu_seconds (&x->pool) /
+            (x->p->objective == MAPPER_GPU_HOURS ? 1.0 : x->pool.n_gpus);
+    return ST_OK;
+}
 
 enum status search_list (struct search *x, struct error *err)
 {
     bool known = x->p->cost_model == COSTMODEL_CRITICAL_PATH, failed = false;
 
-    TRY (pool_configurations (&x->pool, x->threads, &x->config, &x->n, &x->info->space,
-                              err));
-    x->info->configurations = x->n;
+    TRY (list (x, err));
     x->heap = malloc ((size_t) x->n * sizeof *x->heap);
     x->listed = malloc ((size_t) x->n * sizeof *x->listed);
     x->placed_at = calloc ((size_t) x->n, sizeof *x->placed_at);

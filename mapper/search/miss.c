@@ -60,7 +60,7 @@ static bool fits_with (const struct mapper_problem *p, const struct mapper_axes 
         return false;
     if (n_gpus > 0)
         pool.n_gpus = n_gpus;
-    if (pool_configurations (&pool, 1, &list, &n, &space, NULL) == ST_OK) {
+    if (pool_configurations (&pool, 1, NULL, &list, &n, &space, NULL) == ST_OK) {
         for (long i = 0; i < n && !fits; i++)
             fits = pool_memory_fits (&pool, &list[i], NULL);
         free (list);

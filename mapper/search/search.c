@@ -298,7 +298,7 @@ static enum status search_pool (struct search *x, struct mapper_result *r,
     if (st != ST_OK)
         return st;
     if (x->best >= 0) {
-        bool open = is_open (x);
+        bool open = is_open (x) || x->unlisted_bound_s < search_cut (x);
 
         info->stopped = info->stopped || (open && deadline_passed (&x->deadline));
 
@@ -321,21 +321,25 @@ static enum status search_pool (struct search *x, struct mapper_result *r,
                                           "ask for what one node holds");
 }
 
-enum status mapper_search (const struct mapper_problem *p,
-                           const struct mapper_settings *s, struct mapper_result *r,
-                           struct mapper_info *info, struct error *err)
+/* @param[in] whole  list all configurations, however late it is
+ * @param[out] cut   some were not listed */
+static enum status search (const struct mapper_problem *p,
+                           const struct mapper_settings *s, double start_s, bool whole,
+                           bool *cut, struct mapper_result *r, struct mapper_info *info,
+                           struct error *err)
 {
     struct search x = {.p = p,
                        .s = s,
                        .threads = s->threads > 0 ? s->threads : threads_max (),
                        .best = -1,
                        .info = info,
-                       .start_s = clock_s (),
+                       .whole = whole,
+                       .unlisted_bound_s = INFINITY,
                        .unplaced_bound = INFINITY,
                        .waiting_bound_s = INFINITY};
 
     x.deadline = (struct deadline){
-        .until_s = s->time_limit_s > 0 ? x.start_s + s->time_limit_s : INFINITY,
+        .until_s = s->time_limit_s > 0 ? start_s + s->time_limit_s : INFINITY,
         .stop = s->stop,
         .context = s->context};
     *info = (struct mapper_info){0};
@@ -344,7 +348,23 @@ enum status mapper_search (const struct mapper_problem *p,
 
     if (st == ST_OK)
         st = search_pool (&x, r, err);
-    info->seconds = clock_s () - x.start_s;
+    info->seconds = clock_s () - start_s;
+    *cut = isfinite (x.unlisted_bound_s);
     release (&x);
     return st;
+}
+
+enum status mapper_search (const struct mapper_problem *p,
+                           const struct mapper_settings *s, struct mapper_result *r,
+                           struct mapper_info *info, struct error *err)
+{
+    double start_s = clock_s ();
+    bool cut;
+    enum status st = search (p, s, start_s, false, &cut, r, info, err);
+
+    if (st != ST_NOFIT || !cut)
+        return st;
+    /* Nothing of what was listed in time can be run: something of the rest may. */
+    mapper_info_release (info);
+    return search (p, s, start_s, true, &cut, r, info, err);
 }

@@ -30,6 +30,9 @@ struct search {
     struct pool pool;
     struct workload_config *config;
     long n;
+    bool whole; /* all are listed, however late it is */
+    /* Of those that were not, in the objective's measure; INFINITY */
+    double unlisted_bound_s;
     long tried;         /* placements in a small pool so far */
     long sketched;      /* configurations */
     struct entry *heap; /* bounded, and fit in memory for all that is known */
@@ -50,7 +53,6 @@ struct search {
     double unplaced_bound; /* the least of those that could not be placed; INFINITY */
     struct error unplaced; /* why the first of them could not */
     struct mapper_info *info;
-    double start_s;
     struct deadline deadline;
     int threads;
 };
@@ -78,7 +80,8 @@ enum status search_finish (struct search *x, struct mapper_result *out,
 
 /* ---- first.c ---- */
 
-/** List the configurations, each with what its compute takes at least.
+/** List the configurations, each with what its compute takes at least; when it is late a million or
+ *  so, and what none of the rest is below.
  *  @return ST_OK, ST_NOMEM, or as pool_configurations */
 enum status search_list (struct search *x, struct error *err);
 

@@ -34,7 +34,7 @@ double search_least_bound (const struct search *x)
 {
     double least = fmin (x->unplaced_bound, x->waiting_bound_s);
 
-    least = fmin (least, search_lowest_left (x));
+    least = fmin (least, fmin (search_lowest_left (x), x->unlisted_bound_s));
     for (long i = 0; i < x->n_placed; i++)
         least = fmin (least, x->placed[i].bound);
     return least;

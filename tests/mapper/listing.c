@@ -1,14 +1,52 @@
 /* What a search lists: the same on any number of threads; what is kept of compute times from
- * one configuration to the next changes no bound; where states have no room nothing fits; and a
- * search that is late at once has a plan and a bound that holds. */
+ * one configuration to the next changes no bound; where states have no room nothing fits; a
+ * listing that ends early has some of everything; and a search that is late at once has a plan and
+ * a bound that holds. */
 #include "mapper/bound/bound.h"
 #include "tests/lib/search.h"
+
+static int ended; /* listings, early */
 
 static void check_alike (const struct workload_config *a, const struct workload_config *b)
 {
     struct mapper_axes x = mapper_axes_of (a), y = mapper_axes_of (b);
 
     assert_memory_equal (&x, &y, sizeof x); /* integers alone */
+}
+
+static bool at_once (void *context)
+{
+    (void) context;
+    return true;
+}
+
+/* What ends early is a part of the whole, in its order, with every tp. */
+static void check_ended (const struct pool *pool, const struct workload_config *whole,
+                         long whole_n)
+{
+    const struct deadline passed = {INFINITY, at_once, NULL};
+    struct pool_limit limit = {.deadline = &passed, .least = whole_n / 2};
+    struct workload_config *list;
+    json_t *space;
+    struct error err;
+    unsigned long tps = 0, whole_tps = 0;
+    long n, at = 0;
+
+    ok (pool_configurations (pool, 2, &limit, &list, &n, &space, &err), &err);
+    assert_true (limit.cut ? n >= whole_n / 2 && n < whole_n : n == whole_n);
+    assert_int_equal (limit.listed, n);
+    for (long i = 0; i < whole_n; i++) {
+        struct mapper_axes a = mapper_axes_of (&whole[i]), b = mapper_axes_of (&list[at]);
+
+        whole_tps |= 1ul << whole[i].deg.tp;
+        if (memcmp (&a, &b, sizeof a) == 0 && at < n - 1)
+            tps |= 1ul << list[at++].deg.tp;
+    }
+    assert_int_equal (at, n - 1);
+    assert_true (tps == whole_tps);
+    ended += limit.cut;
+    free (list);
+    json_decref (space);
 }
 
 static void check_listed (const struct pool *pool)
@@ -19,10 +57,11 @@ static void check_listed (const struct pool *pool)
     json_t *space, *other_space;
     struct error err;
     long n, other_n, tight = 0;
+    double of_all = bound_gpu_seconds (pool);
 
     assert_non_null (works);
-    ok (pool_configurations (pool, 1, &list, &n, &space, &err), &err);
-    ok (pool_configurations (pool, 3, &other, &other_n, &other_space, &err), &err);
+    ok (pool_configurations (pool, 1, NULL, &list, &n, &space, &err), &err);
+    ok (pool_configurations (pool, 3, NULL, &other, &other_n, &other_space, &err), &err);
     assert_int_equal (n, other_n);
     assert_true (json_equal (space, other_space));
     for (long i = 0; i < n; i++) {
@@ -30,6 +69,7 @@ static void check_listed (const struct pool *pool)
         double least = bound_of (pool, c, BOUND_WORK);
 
         check_alike (c, &other[i]);
+        assert_true (least * (double) workload_world (&c->deg) >= of_all * (1 - 1e-12));
         assert_true (least > 0 && least == bound_work (works, pool, c));
         if (!pool_states_fit (pool, c, &layers)) {
             assert_false (pool_layers_alike (pool) && pool_memory_fits (pool, c, NULL));
@@ -37,6 +77,8 @@ static void check_listed (const struct pool *pool)
         }
     }
     assert_true (tight > 0 && tight < n);
+    assert_true (of_all > 0);
+    check_ended (pool, list, n);
     free (list);
     free (other);
     json_decref (space);
@@ -72,6 +114,7 @@ static void listed (void **state)
         pool_release (&pool);
         topology_cluster_destroy (s.cluster);
     }
+    assert_true (ended > 0);
 }
 
 /* ZeRO stages that the profile's framework has not are not listed, unless they are fixed. */
@@ -92,7 +135,7 @@ static void zero_stages (void **state)
 
         p.axes.zero = fixed ? 3 : MAPPER_FREE;
         ok (pool_init (&pool, &p, &err), &err);
-        ok (pool_configurations (&pool, 1, &list, &n, &space, &err), &err);
+        ok (pool_configurations (&pool, 1, NULL, &list, &n, &space, &err), &err);
         for (seen = 0; n > 0; n--)
             seen |= 1u << list[n - 1].zero;
         assert_int_equal (seen, fixed ? 1 << 3 : 1 << 0 | 1 << 2 | 1 << 3);

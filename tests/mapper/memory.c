@@ -19,7 +19,7 @@ static void compare (const struct setting *s, struct counts *n)
 
     p.memory_limit_pct = 94;
     ok (pool_init (&pool, &p, &err), &err);
-    ok (pool_configurations (&pool, 1, &list, &all, &space, &err), &err);
+    ok (pool_configurations (&pool, 1, NULL, &list, &all, &space, &err), &err);
     for (long i = 0; i < all; i++) {
         bool fits = pool_memory_fits (&pool, &list[i], NULL);
 

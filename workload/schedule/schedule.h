@@ -2,9 +2,9 @@
  *
  * The rooms above ask here for everything that tells one schedule from another: memest how
  * much a stage holds, costmodel the order of operations, the lower bound how far forwards can
- * run ahead, the search and the readers what is legal.  1F1B, GPipe and the interleaved
- * schedule have faster recurrences besides (costmodel/schedule.c); a new schedule needs
- * none. */
+ * run ahead, the search and the readers what is legal.  1F1B, GPipe, the interleaved schedule
+ * and patterns of slots have faster recurrences besides (costmodel/schedule.c); a new
+ * schedule needs none. */
 #ifndef WORKLOAD_SCHEDULE_SCHEDULE_H
 #define WORKLOAD_SCHEDULE_SCHEDULE_H
 
@@ -34,6 +34,8 @@ struct workload_pipeline_size {
     int stages, chunks, microbatches; /* chunks of layers on every stage */
 };
 
+#define WORKLOAD_PATTERN_SLOTS 6
+
 /** What a schedule is. */
 struct workload_schedule_rules {
     const char *name; /* on the command line and in files */
@@ -54,6 +56,13 @@ struct workload_schedule_rules {
     /** A stage's operations in order, where the schedule fixes it; else NULL.
      *  @param[out] op  [workload_schedule_operations] */
     void (*order) (struct workload_pipeline_size size, int stage, struct workload_op *op);
+
+    /** Where every micro-batch of two chunks repeats one pattern, one operation a slot: the slots
+     *  of the first one's forwards of chunks 0 and 1, backwards of chunks 1 and 0, weights of
+     *  chunks 1 and 0; each next one is WORKLOAD_PATTERN_SLOTS later.  What an operation
+     *  waits for is in an earlier slot, up to so many before.  Else NULL.
+     *  @param[out] slot  [stages * WORKLOAD_PATTERN_SLOTS] */
+    void (*slots) (int stages, int *slot);
 
     /** Where the order follows from the times: chunks whose activations a stage may hold. */
     int (*memory_limit) (int stages);

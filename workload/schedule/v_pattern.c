@@ -4,11 +4,12 @@
  * weights' gradients take the slots that are left. */
 #include "workload/schedule/schedule_private.h"
 
-#include <stdlib.h>
+#include <limits.h>
 
 #define PACE_HALF 2 /* of the passes that are not as fast as can be */
 #define PACE_MIN 1
-#define SLOTS 6 /* of one micro-batch on one stage: forward, backward, weights, twice */
+/* Of one micro-batch on one stage: forward, backward, weights, twice. */
+#define SLOTS WORKLOAD_PATTERN_SLOTS
 
 /* When the passes of a pattern start on their first stage: forward of chunk 0 at 0, of
  * chunk 1, backward of chunk 1, of chunk 0; and their paces. */
@@ -53,12 +54,12 @@ struct timed {
     int slot;
 };
 
-static int by_slot (const void *a, const void *b)
+/* Does a pass come before another?  What comes first of one micro-batch goes first in a slot. */
+static bool is_earlier (const struct timed *a, const struct timed *b)
 {
-    const struct timed *x = a, *y = b;
-
-    return x->slot != y->slot ? (x->slot > y->slot) - (x->slot < y->slot)
-                              : (int) x->op.what - (int) y->op.what;
+    return a->slot != b->slot         ? a->slot < b->slot
+           : a->op.what != b->op.what ? a->op.what < b->op.what
+                                      : a->op.micro < b->op.micro;
 }
 
 /* The first slot after `slot` that no pass uses; marks it used. */
@@ -71,43 +72,44 @@ static int free_slot (bool *used, int slot)
     return slot;
 }
 
+/* @param[out] slot  [SLOTS] */
+static void stage_slots (const struct pattern *t, int stages, int stage, int *slot)
+{
+    bool used[SLOTS] = {false};
+
+    for (int k = 0; k < 4; k++) {
+        slot[k] = slot_of (t, k, stage, stages);
+        used[slot[k] % SLOTS] = true;
+    }
+    for (int k = 2; k < 4; k++)
+        slot[k + 2] = free_slot (used, slot[k]);
+}
+
 static void pattern_order (int pace, struct workload_pipeline_size size, int stage,
                            struct workload_op *op)
 {
-    static const struct workload_op passes[4] = {{OPERATION_FORWARD, 0, 0},
-                                                 {OPERATION_FORWARD, 1, 0},
-                                                 {OPERATION_BACKWARD, 1, 0},
-                                                 {OPERATION_BACKWARD, 0, 0}};
+    static const struct workload_op passes[SLOTS] = {
+        {OPERATION_FORWARD, 0, 0},  {OPERATION_FORWARD, 1, 0}, {OPERATION_BACKWARD, 1, 0},
+        {OPERATION_BACKWARD, 0, 0}, {OPERATION_WEIGHTS, 1, 0}, {OPERATION_WEIGHTS, 0, 0}};
+    struct timed next[SLOTS]; /* of each pass, the micro-batch that is next */
     struct pattern t;
-    struct timed once[SLOTS], *all;
-    bool used[SLOTS] = {false};
-    int n = SLOTS * size.microbatches;
+    int slot[SLOTS];
 
     fill_pattern (pace, size.stages, &t);
-    for (int k = 0; k < 4; k++) {
-        once[k] = (struct timed){passes[k], slot_of (&t, k, stage, size.stages)};
-        used[once[k].slot % SLOTS] = true;
-    }
-    for (int k = 2; k < 4; k++)
-        once[k + 2] = (struct timed){{OPERATION_WEIGHTS, passes[k].chunk, 0},
-                                     free_slot (used, once[k].slot)};
-    all = malloc ((size_t) n * sizeof *all);
-    for (int i = 0; i < n; i++) {
-        struct timed x = once[i % SLOTS];
+    stage_slots (&t, size.stages, stage, slot);
+    for (int k = 0; k < SLOTS; k++)
+        next[k] = (struct timed){passes[k], slot[k]};
+    for (int i = 0; i < SLOTS * size.microbatches; i++) {
+        int first = 0;
 
-        x.op.micro = i / SLOTS;
-        x.slot += SLOTS * x.op.micro;
-        if (all)
-            all[i] = x;
-        else
-            op[i] = x.op; /* out of memory: an order all the same, if a slow one */
+        for (int k = 1; k < SLOTS; k++)
+            if (is_earlier (&next[k], &next[first]))
+                first = k;
+        op[i] = next[first].op;
+        next[first].slot += SLOTS;
+        if (++next[first].op.micro == size.microbatches)
+            next[first].slot = INT_MAX; /* it is through */
     }
-    if (!all)
-        return;
-    qsort (all, (size_t) n, sizeof *all, by_slot);
-    for (int i = 0; i < n; i++)
-        op[i] = all[i].op;
-    free (all);
 }
 
 static int pattern_first (int pace, struct workload_pipeline_size size, int stage)
@@ -159,13 +161,33 @@ static void min_order (struct workload_pipeline_size size, int stage,
     pattern_order (PACE_MIN, size, stage, op);
 }
 
+static void pattern_slots (int pace, int stages, int *slot)
+{
+    struct pattern t;
+
+    fill_pattern (pace, stages, &t);
+    for (int i = 0; i < stages; i++)
+        stage_slots (&t, stages, i, slot + i * SLOTS);
+}
+
+static void half_slots (int stages, int *slot)
+{
+    pattern_slots (PACE_HALF, stages, slot);
+}
+
+static void min_slots (int stages, int *slot)
+{
+    pattern_slots (PACE_MIN, stages, slot);
+}
+
 const struct workload_schedule_rules schedule_v_half = {.name = "v-half",
                                                         .chunks = 2,
                                                         .v_shaped = true,
                                                         .splits_backward = true,
                                                         .in_flight = half_in_flight,
                                                         .forwards_first = half_first,
-                                                        .order = half_order};
+                                                        .order = half_order,
+                                                        .slots = half_slots};
 
 const struct workload_schedule_rules schedule_v_min = {.name = "v-min",
                                                        .chunks = 2,
@@ -173,4 +195,5 @@ const struct workload_schedule_rules schedule_v_min = {.name = "v-min",
                                                        .splits_backward = true,
                                                        .in_flight = min_in_flight,
                                                        .forwards_first = min_first,
-                                                       .order = min_order};
+                                                       .order = min_order,
+                                                       .slots = min_slots};

@@ -69,7 +69,7 @@ static const struct {
 /* A row that states nothing of its model's shape means the preset of its name. */
 static const struct workload_model *meant (const struct row *r, const char *name)
 {
-    char words[] = "layers hidden heads ffn vocab", *size[8];
+    char words[] = CALIBRATE_SIZES, *size[8];
     int n = text_words (words, size, 8);
 
     for (int i = 0; i < n; i++)

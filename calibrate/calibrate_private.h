@@ -14,6 +14,9 @@ struct row {
     int index;
 };
 
+/** The columns of a model's shape. */
+#define CALIBRATE_SIZES "layers hidden heads ffn vocab"
+
 /** The model of a row.  @return NULL, or why the row must be skipped (a literal) */
 const char *calibrate_read_model (const struct row *r, struct workload_model *m);
 

@@ -15,7 +15,7 @@
     "tflops_per_gpu mfu peak_mem_gb oom notes"
 
 /* Without them no row can be used; where the header has no `model`, sizes are needed too. */
-static const char needed[] = "seq gpu gpus", sizes[] = "layers hidden heads ffn vocab";
+static const char needed[] = "seq gpu gpus";
 
 enum status calibrate_check_columns (const char *path, struct calibrate_runs *runs,
                                      struct error *err)
@@ -33,7 +33,7 @@ enum status calibrate_check_columns (const char *path, struct calibrate_runs *ru
         if (at < 0) {
             text_add (&missing, "%s%s", missing.len ? ", " : "", column[i]);
             if (text_has_word (needed, column[i]) ||
-                (!named && text_has_word (sizes, column[i])))
+                (!named && text_has_word (CALIBRATE_SIZES, column[i])))
                 text_add (&refused, "%s%s", refused.len ? ", " : "", column[i]);
         } else if (csv_table_column (t, column[i], at + 1) >= 0) {
             st = err_set (err, ST_INVALID, "%s: the header has %s twice",

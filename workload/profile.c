@@ -582,19 +582,18 @@ json_t *workload_profile_to_json (const struct workload_profile *p, const char *
         if (p->zero_stages >> i & 1)
             json_array_append_new (zeros, json_integer (i));
     doc = json_pack (
-        "{s:o, s:i, s:s, s:s, s:o, s:o, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, "
-        "s:i, s:i, s:o, "
+        "{s:i, s:s, s:s, s:o, s:o, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, "
+        "s:i, s:i, s:o, s:o, "
         "s:o, s:o, s:o, s:s}",
-        "zero_stages", zeros, "version", 1, "name", p->name, "source", source, "sources",
-        sources, "frameworks", frameworks, "precision",
-        workload_precision_name (p->precision), "measured_rank",
+        "version", 1, "name", p->name, "source", source, "sources", sources, "frameworks",
+        frameworks, "precision", workload_precision_name (p->precision), "measured_rank",
         measured_ranks[p->measured_rank], "measured_memory",
         p->measured_allocated ? "allocated" : "driver", "attention",
         workload_attention_name (p->attention), "recompute",
         workload_recompute_text (&config, word), "all_reduce",
         workload_all_reduce_name (p->time.all_reduce), "selective_recompute",
         selectives[p->selective], "partition", partitions[p->partition], "zero", p->zero,
-        "zero_with_pipeline", p->zero_with_pipeline, "schedules",
+        "zero_with_pipeline", p->zero_with_pipeline, "zero_stages", zeros, "schedules",
         schedules_json (p->schedules), "schedules_on_request",
         schedules_json (p->schedules_on_request), "memory", constants_json (p, true),
         "time", constants_json (p, false), "cuda_graphs", graphs[p->graphs]);

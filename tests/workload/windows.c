@@ -158,6 +158,34 @@ static void pairs (void **state)
     assert_true (workload_window_pairs (&wide, 900, 0) == 1.0);
 }
 
+/* A preset's window is its family's: the same where its file says nothing. */
+static void presets (void **state)
+{
+    static const char *const keys[] = {"sliding_window", "attention_chunk_size",
+                                       "use_sliding_window", "windowed_layers"};
+    int n, windows = 0;
+    const struct workload_model *all = workload_presets (&n);
+    (void) state;
+
+    for (int i = 0; i < n; i++) {
+        json_t *doc = workload_model_to_json (&all[i]);
+        struct notes notes = {0};
+        struct workload_model m;
+        struct error err = {""};
+
+        for (size_t k = 0; k < sizeof keys / sizeof *keys; k++)
+            json_object_del (doc, keys[k]);
+        ok (workload_model_from_json (doc, "config.json", "x", &m, &notes, &err), &err);
+        if (m.window != all[i].window || m.window_layers != all[i].window_layers ||
+            m.window_chunks != all[i].window_chunks)
+            fail_msg ("%s: %d of %d layers", all[i].name, m.window, m.window_layers);
+        windows += m.window > 0;
+        notes_free (&notes);
+        json_decref (doc);
+    }
+    assert_true (windows >= 4);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
@@ -165,6 +193,7 @@ int main (void)
         cmocka_unit_test (refused),
         cmocka_unit_test (too_many_words),
         cmocka_unit_test (pairs),
+        cmocka_unit_test (presets),
     };
 
     return cmocka_run_group_tests (tests, NULL, NULL);

@@ -1,0 +1,261 @@
+/* The framework profile: what training frameworks differ in. */
+#ifndef WORKLOAD_PROFILE_H
+#define WORKLOAD_PROFILE_H
+
+#include "workload/config.h"
+
+#define WORKLOAD_SOURCES_MAX 16
+#define WORKLOAD_RELEASES_MAX 4
+#define WORKLOAD_SEARCHED_MAX 8
+#define WORKLOAD_OPTIMIZER_BYTES_MAX 63
+
+/** The stage that a source measures: the fullest, the last or the first. */
+enum workload_measured { MEASURED_MAX, MEASURED_LAST, MEASURED_FIRST };
+
+/** What selective recomputation repeats: attention (Megatron); every second product and what
+ *  lies between (PyTorch's selective AC in TorchTitan); some whole layers, as many as the
+ *  memory needs (fms-fsdp). */
+enum workload_selective { SELECTIVE_ATTENTION, SELECTIVE_PRODUCTS, SELECTIVE_LAYERS };
+
+/** Whose steps are captured whole in a CUDA graph, so that the host launches nothing but the graph:
+ *  of nothing; of models without experts and without a pipeline; of those, and of models with
+ *  experts where their exchange tells the host nothing (workload_is_captured); of everything. */
+enum workload_graphs { GRAPHS_NONE, GRAPHS_DENSE, GRAPHS_BLOCKS, GRAPHS_ALL };
+
+/** Constants in which training frameworks differ (a JSON file; docs/profile.md). */
+struct workload_profile {
+    char name[64];
+    char from[256]; /* the argument it was read by: a shipped name, or a file */
+    char origin
+        [512]; /* the file's "source": where its values come from; cut where longer */
+    char source[WORKLOAD_SOURCES_MAX][64]; /* of the runs that it was fitted on */
+    int n_sources;
+    char release[16]; /* the last one that these facts hold for; "": the current one */
+    /* Of the current one: the earlier ones that its file has facts of, from the earliest. */
+    char until[WORKLOAD_RELEASES_MAX][16];
+    int n_until;
+    char framework[WORKLOAD_SOURCES_MAX]
+                  [64]; /* words of runs' frameworks that it serves */
+    int n_frameworks;
+    char gpu[64];            /* the GPU type whose runs it serves by default; "": none */
+    bool measured_allocated; /* its runs' memory is the allocator's, without overheads */
+    enum workload_measured measured_rank;        /* and of which pipeline stage */
+    bool fused_norm, fused_mlp, gathered_logits; /* unless the job says otherwise */
+    bool fused_rotary;                           /* rotary embeddings in one kernel */
+    bool fused_accumulation; /* a micro-batch's gradients are added by the kernel that
+                                makes them */
+    bool separate_gate;   /* the two first projections of a gated MLP are layers apart */
+    bool compute_of_type; /* matrix products, attention and launches go by the GPU type's
+                             constants; `gemm` and launch times scale them */
+    bool flash2;          /* flash attention is FlashAttention 2's kernel, not cuDNN's */
+    enum workload_selective selective;
+    enum workload_graphs graphs;
+    /* In fp8 and fp4 of blocks with scales, an expert's activation and its cast are part of the
+     * grouped products. */
+    bool fused_experts;
+    /* Experts take no more than their share of tokens: the host need not wait for their numbers. */
+    bool drops_tokens;
+    bool one_sequence; /* its recipes take micro-batches of one sequence */
+    /* Gradients do not outlive a step (set_to_none), so that those of the only micro-batch never
+     * meet its logits. */
+    bool gradients_freed;
+    /* Gradients are summed in the products' epilogues, in time that memory has beside them. */
+    bool sums_in_products;
+    bool chunked_loss;   /* only a part of the 16-bit logits is cast to fp32 at a time */
+    bool repeats_kv;     /* keys and values are copied to every query head */
+    bool keeps_gathered; /* inputs gathered under sequence parallelism, for backward */
+    bool uneven_chunks;  /* the chunks of an interleaved stage may hold unlike numbers of
+                             layers (Megatron-Core's pipeline layouts) */
+    enum workload_precision precision; /* of its runs, where nothing is said */
+    enum workload_attention attention; /* of its runs, where nothing is said */
+    enum workload_recompute recompute; /* likewise */
+    int zero;                          /* the same */
+    enum workload_partition partition; /* of layers, unless told otherwise */
+    int zero_with_pipeline; /* highest ZeRO stage that it offers with a pipeline */
+    unsigned zero_stages;   /* bits 1 << stage: those that it offers; 0 always is */
+    /* Bits 1 << enum workload_schedule: what the framework runs, which is what a search
+     * takes, and what only forks or branches of it run. */
+    unsigned schedules, schedules_on_request;
+    unsigned recompute_modules; /* bits 1 << enum workload_module that it can repeat */
+    unsigned searched[WORKLOAD_SEARCHED_MAX]; /* of these, what a search tries together */
+    int n_searched;
+    unsigned long long optimizer_choices; /* bits 1 << bytes: optimizer states that it can
+                                             keep beside its usual one */
+    struct {
+        double gradient_bytes;   /* per parameter: 4 fp32 main gradients, 2 bf16 */
+        double optimizer_bytes;  /* per parameter: master copy and moments */
+        double fp8_weight_bytes; /* per parameter, of weights that fp8 training keeps;
+                                    fp4 keeps two smaller copies (docs/formulas.md, A1) */
+        double
+            step_bytes; /* per parameter of a rank's shard: temporaries of the optimizer's
+                              step, where that is a peak of its own; 0: it is none */
+        double expert_token_bytes;   /* kept per token-expert pair and h */
+        double unsharded_bytes;      /* per parameter, on top in bf16, never sharded */
+        double norm_bytes;           /* kept per token and h: norms' inputs and outputs */
+        double unfused_norm_bytes;   /* on top, when norms are not one kernel */
+        double gated_mlp_bytes;      /* kept per token and f by a gated MLP, fused */
+        double unfused_mlp_bytes;    /* on top, when its activation is not one kernel */
+        double plain_mlp_bytes;      /* kept per token and f by a plain MLP */
+        double attention_bytes;      /* kept per token and h on top (rotary, casts) */
+        double dropout_bytes;        /* kept per token and h, when there is dropout */
+        double fused_score_bytes;    /* kept per attention score, fused softmax */
+        double score_bytes;          /* the same with PyTorch operations */
+        double logit_bytes;          /* held per token and vocabulary entry of the rank */
+        double gathered_logit_bytes; /* held per token and entry, when gathered */
+        double gather_copy_bytes;    /* on top when tp > 1: the gather's copy */
+        double recompute_workspace;  /* of one layer, beside it, under full recompute */
+        double expert_imbalance;     /* tokens of the fullest expert rank over the mean */
+        double wta_input_bytes;      /* per saved input element of a linear layer */
+        double wta_dropped_bytes;    /* per token and h that WTA-CRS makes unneeded */
+        double wta_lora_bytes;       /* per parameter, WTA-CRS with adapters */
+        double bucket_bytes;         /* communication buckets under ZeRO 1 and 2 */
+        double base_bytes;           /* driver context and libraries */
+        double group_bytes;     /* per communicator group in use (TP, PP, DP, CP, EP) */
+        double allocated_bytes; /* what the allocator holds beside tensors */
+        double fragmentation;   /* of everything but the overheads */
+        double residual;        /* standard deviation of log (measured / estimate) */
+    } memory;
+    struct {
+        double gemm;      /* of the GPU type's gemm_efficiency */
+        double attention; /* part of the peak that flash attention reaches, forward */
+        double attention_back; /* backward */
+        double attention1;     /* both, of FlashAttention 1 */
+        double score_traffic;  /* bytes that unfused attention moves per score, forward
+                                      and backward together */
+        double fused_score_traffic; /* the same with a fused softmax */
+        double memory_bandwidth;    /* part of the peak that elementwise kernels reach */
+        double layer_launch_fwd_s;  /* least time of one layer: the host's launches */
+        double layer_launch_back_s;
+        double recompute_s;    /* per recomputed layer: host work */
+        double link;           /* part of a link's bandwidth that collectives reach */
+        double link_out;       /* the same between nodes, over link's */
+        double job_size_power; /* of its runs' network, where they do not state it: a node
+                                  has less of it in larger jobs, by this power */
+        double collective_s;   /* start of one collective */
+        double send_link;      /* part of a link's bandwidth that sends reach */
+        double
+            dp_bucket_bytes; /* data-parallel collectives carry at most so much each; 0:
+                                   one collective carries all */
+        double dp_overlap;   /* part of the last backward and the first forward under
+                                which data-parallel traffic hides; all of them in ZeRO 3 */
+        double tp_overlap;   /* part of sequence-parallel collectives that hides under
+                              matrix products, where tp_comm_overlap */
+        double moe_overlap;  /* part of experts' all-to-alls that hides under another
+                             micro-batch's compute (workload_exchanges_overlap) */
+        double overlap_slowdown; /* what a hidden second costs compute */
+        double microbatch_s;     /* per micro-batch and stage: host work, no compute */
+        double step_s;           /* per step: data, clipping, logging */
+        double residual;         /* standard deviation of log (measured / estimate) */
+        enum workload_all_reduce all_reduce;
+        bool tp_comm_overlap; /* sequence-parallel collectives and products in pieces */
+        bool deduplicated_dispatch; /* a token is sent once to every node and GPU where it
+                                       has experts, else once to every expert */
+        bool all_reduced_gradients; /* also under ZeRO 1, and in fp32 */
+        bool dp_chunks; /* each chunk of an interleaved pipeline reduces its gradients
+                           after its own last backward and gathers before its first
+                           forward; else all at the ends of the step */
+        bool blocking_sends; /* a stage waits until what it sends has arrived */
+    } time;
+};
+
+/** The job's choice, or the profile's where the job makes none. */
+static inline bool workload_choose (enum workload_choice job, bool profile)
+{
+    return job == CHOICE_PROFILE ? profile : job == CHOICE_YES;
+}
+
+/** Is a step captured whole in a CUDA graph?
+ *
+ *  Experts' tokens must be counted on the GPU alone for that, which Megatron-Core's fused grouped
+ *  products do in fp8 and fp4 of blocks with scales (cuda_graph_impl full_iteration, moe_paged_stash
+ *  and use_transformer_engine_op_fuser).
+ *  @param blocks  the GPU multiplies such blocks, and the job is in fp8 or fp4 */
+bool workload_is_captured (const struct workload_profile *p,
+                           const struct workload_model *m,
+                           const struct workload_config *c, bool blocks);
+
+/** Bytes of optimizer state per parameter. */
+static inline double workload_optimizer_bytes (const struct workload_config *c,
+                                               const struct workload_profile *p)
+{
+    return c->optimizer_bytes > 0 ? c->optimizer_bytes : p->memory.optimizer_bytes;
+}
+
+/** Does the framework run a micro-batch's all-to-alls beside the compute of another one?
+ *
+ *  Megatron's --overlap-moe-expert-parallel-comm joins a forward with the backward that
+ *  follows it, layer by layer: where one follows the other on a stage by the schedule alone,
+ *  so without a pipeline or with an interleaved one, and without recomputing what exchanges
+ *  (Megatron-LM, arguments.py and combined_1f1b.py).  Every stage then does one forward more
+ *  before its first backward, and holds that chunk's activations too. */
+bool workload_exchanges_overlap (const struct workload_profile *p,
+                                 const struct workload_config *c);
+
+/** A stage's layers come in multiples of this: the chunks that hold equally many of them, or 1
+ *  where chunks may be uneven.
+ *
+ *  They may where the profile's framework runs that and all layers are recomputed or none; and
+ *  they are where the layers do not divide into the chunks, or where it takes only one layer of
+ *  the last chunks of some stages (the last stage, which has the head, among them). */
+int workload_layers_unit (const struct workload_model *m, const struct workload_config *c,
+                          const struct workload_profile *p);
+
+/** A 90 % interval goes from estimate / factor to estimate x factor, where errors are
+ *  log-normal: exp (1.645 residual).  @param residual  of the logarithm, as in a profile */
+double workload_interval (double residual);
+
+/** Standard deviation of log (measured / estimate) of a step time where the profile was not
+ *  fitted on such runs: its residual, and more with experts and on GPUs of several types. */
+double workload_step_spread (const struct workload_profile *p,
+                             const struct workload_model *m, bool mixed);
+
+/** One constant of a profile, for readers, writers and fits. */
+struct workload_constant {
+    const char *key;    /* in the file */
+    size_t offset;      /* in struct workload_profile; a double */
+    double unit;        /* the file's unit in SI units */
+    double least, most; /* in the file's unit */
+    double absent;      /* value in the file's unit when the key is absent; NAN: needed */
+    double spread; /* how far (log standard deviation) fits may expect to move it from
+                            what is known; 0: never fitted */
+    bool memory;   /* of the memory part, else of the time part */
+};
+
+/** All constants. @param[out] n how many */
+const struct workload_constant *workload_constants (int *n);
+
+/** Where a profile holds a constant, in SI units. */
+static inline double *workload_constant_of (struct workload_profile *p,
+                                            const struct workload_constant *k)
+{
+    return (double *) (void *) ((char *) p + k->offset);
+}
+
+/** Shipped profile number i by name, or NULL beyond the last. */
+const char *workload_profile_shipped (int i);
+
+/** The profile as a document that workload_profile_read takes.  A new reference. */
+json_t *workload_profile_to_json (const struct workload_profile *p, const char *source);
+
+/** Read a profile by the name of a shipped one, or from a file; with the facts of an earlier
+ *  release where "@26.04" stands behind either. */
+enum status workload_profile_read (const char *name_or_file, struct workload_profile *p,
+                                   struct notes *notes, struct error *err);
+
+/** The same from a document; file is the profile's name, and that of messages.
+ *  @param release  whose facts to take; NULL: the current one's */
+enum status workload_profile_from_json (json_t *doc, const char *file,
+                                        const char *release, struct workload_profile *out,
+                                        struct notes *notes, struct error *err);
+
+/** Is it numbers with points or dashes between them: "26.04.01", "v0.15", "2026-04"? */
+bool workload_is_release (const char *s);
+
+/** Which of a profile's earlier releases' facts hold for a release: the first entry of `until`
+ *  that the release is not after; n_until, the current facts, for later ones and for what is no
+ *  release.  A patch is of what it mends: 26.04.01 is not after 26.04. */
+int workload_release_of (const struct workload_profile *p, const char *release);
+
+#define WORKLOAD_PROFILE_DEFAULT "megatron-core"
+
+#endif

@@ -1,0 +1,255 @@
+/* What ranks send and when it shows, against sums written here from docs/formulas.md: volumes of
+ * tensor parallelism and gradients, model FLOPs, visits, sends between stages. */
+#include "tests/lib/fixture.h"
+
+#include "costmodel/costmodel_private.h"
+
+/* ---- T9 to T12: what ranks send ---- */
+
+static struct setting job_of (const char *model, int tp, bool sp)
+{
+    struct setting s = small_job_as (cluster_of ("1x8 h100-sxm5-80g intra:400"), 4, 1024,
+                                     64, config_of (tp, 1, 1, 2));
+
+    s.model = model_of (model);
+    s.config.sequence_parallel = sp;
+    s.profile.memory.gradient_bytes = 4;
+    return s;
+}
+
+static struct costmodel_volume volume_of (const struct setting *s)
+{
+    struct costmodel_volume v;
+
+    costmodel_volume (&s->model, &s->job, &s->config, &s->profile, &v);
+    return v;
+}
+
+static void tensors (void **state)
+{
+    static const struct {
+        const char *model;
+        double kv; /* keys and values of a token, over all ranks of tp 4 */
+    } t[] = {{"llama-3-8b", 2 * 8 * 128},
+             {"gpt2-xl", 2 * 25 * 64},
+             {"deepseek-v3", 128 * (128 + 64 + 128)}};
+    (void) state;
+
+    for (int i = 0; i < 12; i++) {
+        bool sp = i & 1, wide = i & 2;
+        int m = i / 4, tp = m == 1 ? 5 : 4;
+        struct setting s = job_of (t[m].model, tp, sp);
+        double tensor = (wide ? 4.0 : 2.0) * 1024 * 2 / 2 * s.model.hidden;
+        struct costmodel_volume v;
+
+        s.job.precision = wide ? PREC_FP32 : PREC_BF16;
+        s.config.deg.cp = 2;
+        v = volume_of (&s);
+        CLOSE (v.tp_bytes, tensor, 1e-12);
+        CLOSE (v.p2p_bytes, tensor / (sp ? tp : 1), 1e-12);
+        CLOSE (v.cp_bytes, tensor / s.model.hidden * t[m].kv / tp, 1e-12);
+        CLOSE (v.ep_bytes, m == 2 ? v.p2p_bytes : 0, 1e-12);
+        topology_cluster_destroy (s.cluster);
+    }
+    /* More ranks than keys' heads: each has one. */
+    struct setting s = job_of ("llama-3-8b", 16, false);
+
+    CLOSE (volume_of (&s).cp_bytes, 2.0 * 2048 * 2 * 128, 1e-12);
+    topology_cluster_destroy (s.cluster);
+}
+
+/* Bytes for each parameter by ZeRO, m micro-batches of L layers, as T10's table. */
+static void gradients (void **state)
+{
+    struct setting s = job_of ("llama-3-8b", 1, false); /* 32 layers */
+    const struct {
+        int zero, pp;
+        bool whole;
+        double bytes, phases;
+    } t[] = {{0, 1, false, 4, 0},
+             {1, 1, false, 4 + 2, 2},
+             {1, 1, true, 8 + 2, 3},
+             {2, 1, false, 8 * 4 + 2, 9},
+             {3, 1, false, 8 * (4 + 4), 3 * 8 * 32},
+             {3, 5, false, 4 + 2, 2 * 7}};
+    struct costmodel_volume v;
+    (void) state;
+
+    s.config.micro_batch = 2;
+    s.config.deg.dp = 4; /* 64 sequences: 8 micro-batches */
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        s.config.zero = t[i].zero;
+        s.config.deg.pp = t[i].pp;
+        s.profile.time.all_reduced_gradients = t[i].whole;
+        v = volume_of (&s);
+        CLOSE (v.dp_bytes, t[i].bytes, 1e-12);
+        assert_int_equal (v.dp_all_reduce, t[i].zero == 0);
+        assert_true (v.dp_all_reduce || v.dp_phases == t[i].phases);
+    }
+    /* Adapters reduce nothing; their frozen weights are gathered. */
+    s.job.lora = true;
+    s.config.deg.pp = 1;
+    CLOSE (volume_of (&s).dp_bytes, 8 * 4, 1e-12);
+    s.config.zero = 1;
+    assert_true (volume_of (&s).dp_bytes == 0);
+    topology_cluster_destroy (s.cluster);
+}
+
+/* First and last stage sum the gradients of one matrix; not where they are one rank. */
+static void tied_embeddings (void **state)
+{
+    struct setting s = job_of ("gpt2-xl", 5, false);
+    double all = 4.0 * 1600 * workload_padded_vocab (&s.model, 5) / 5;
+    (void) state;
+
+    assert_true (s.model.tied);
+    for (int i = 0; i < 5; i++) {
+        struct setting x = s;
+
+        x.config.deg.pp = i == 1 ? 1 : 4;
+        x.config.schedule = i == 2 ? SCHEDULE_ZBV : SCHEDULE_1F1B;
+        x.job.lora = i == 3;
+        x.model.tied = i != 4;
+        CLOSE (volume_of (&x).tied_bytes, i == 0 ? all : 0, 1e-12);
+    }
+    topology_cluster_destroy (s.cluster);
+}
+
+/* T1: 6 for each matrix parameter and 12 L a d s a token. */
+static void model_flop (void **state)
+{
+    struct workload_job j = {.seq = 1024, .global_batch = 3};
+    struct workload_model llama = model_of ("llama-3-8b"), v3 = model_of ("deepseek-v3"),
+                          gpt = model_of ("gpt2-xl");
+    double tokens = 3 * 1024;
+    (void) state;
+
+    CLOSE (costmodel_model_flop (&llama, &j),
+           tokens * (6 * (workload_active_params (&llama) - 4096.0 * 128256) +
+                     12.0 * 32 * 4096 * 1024),
+           1e-12);
+    CLOSE (costmodel_model_flop (&v3, &j),
+           tokens * (6 * (workload_active_params (&v3) - 7168.0 * 129280) +
+                     12.0 * 61 * 128 * (128 + 64 + 128) / 2 * 1024),
+           1e-12);
+    /* The tied table is the output's matrix; positions multiply nothing. */
+    CLOSE (costmodel_model_flop (&gpt, &j),
+           tokens * (6 * (workload_active_params (&gpt) - 1600.0 * 1024) +
+                     12.0 * 48 * 1600 * 1024),
+           1e-12);
+    gpt.decoder_layers = 5; /* each attends to itself and to the encoder */
+    CLOSE (costmodel_model_flop (&gpt, &j) -
+               tokens * 6 * (workload_active_params (&gpt) - 1600.0 * 1024),
+           tokens * 12.0 * (48 + 10) * 1600 * 1024, 1e-12);
+}
+
+/* T12, the chance of a visit, by trying every choice of a token. */
+static void visits (void **state)
+{
+    (void) state;
+
+    for (int groups = 0; groups <= 4; groups += 2)
+        for (int top = 0; top <= groups; top++)
+            for (int k = 1; k <= 2; k++)
+                for (int held = 1; held <= 8; held++) {
+                    struct workload_model m = {.experts = 8,
+                                               .top_k = k,
+                                               .expert_groups = groups,
+                                               .top_groups = top};
+                    int size = groups ? 8 / groups : 8, all = 0, met = 0,
+                        n = groups ? groups : 1;
+                    double chance = 0;
+
+                    /* Groups as likely as any; of theirs, experts as likely as any. */
+                    for (int g = 0; g < 1 << n; g++) {
+                        int of = 0, hit = 0;
+
+                        if (__builtin_popcount (g) != (top ? top : n))
+                            continue;
+                        for (int e = 0; e < 1 << 8; e++) {
+                            bool in = __builtin_popcount (e) == k;
+
+                            for (int i = 0; i < 8; i++)
+                                in = in && (!(e >> i & 1) || g >> i / size & 1);
+                            of += in;
+                            hit += in && e & ((1 << held) - 1);
+                        }
+                        all++;
+                        chance += hit / (double) of;
+                        met += hit > 0;
+                    }
+                    /* Held experts that fill no whole group are spread evenly over theirs. */
+                    if (held % size == 0 || held < size || groups == 0)
+                        CLOSE (costmodel_visit_chance (&m, held), chance / all, 1e-9);
+                    assert_true (costmodel_visit_chance (&m, held) <= 1 + 1e-12 &&
+                                 met <= all);
+                }
+}
+
+/* T8, T9, T11, T12: single sends, and how much of each shows. */
+static void sends (void **state)
+{
+    struct workload_profile p = profile_of (WORKLOAD_PROFILE_DEFAULT);
+    struct workload_config c = config_of (4, 2, 1, 1);
+    double hidden;
+    (void) state;
+
+    p.time.collective_s = 3;
+    p.time.send_link = .5;
+    p.time.link = .8;
+    p.time.link_out = .25;
+    p.time.overlap_slowdown = .1;
+    CLOSE (costmodel_send_s (&p, 100, 10, 2), 3 + 2 + 20, 1e-12);
+    CLOSE (costmodel_cp_hop_s (&p, 100, 10, 2), 3 + 2 + 10, 1e-12);
+    assert_true (isinf (costmodel_send_s (&p, 1, 0, 0)) &&
+                 isinf (costmodel_cp_hop_s (&p, 1, 0, 0)));
+    CLOSE (costmodel_cp_exposed_s (4, 5, 8), 3 * (5 - 2), 1e-12);
+    assert_true (costmodel_cp_exposed_s (4, 5, 24) == 0);
+    CLOSE (costmodel_exchange_s (&p, 16, 1, 2), 3 + 2 + 16 / .8, 1e-12);
+    CLOSE (costmodel_exchange_s (&p, 16, 8, 2), 3 + 2 + 32 / .8, 1e-12);
+
+    p.time.dp_overlap = .5;
+    CLOSE (costmodel_exposed_s (&p, 10, 8), 6 + .1 * 4, 1e-12);
+    CLOSE (costmodel_exposed_s (&p, 3, 8), .1 * 3, 1e-12);
+    p.time.tp_overlap = .5;
+    for (int on = 0; on < 4; on++) {
+        p.time.tp_comm_overlap = on & 1;
+        c.sequence_parallel = on & 2;
+        CLOSE (costmodel_tp_exposed_s (&p, &c, 10, 4), on == 3 ? 6 + .4 : 10, 1e-12);
+        CLOSE (costmodel_tp_exposed_s (&p, &c, 10, 9), on == 3 ? 5 + .5 : 10, 1e-12);
+    }
+    c.deg.ep = 2;
+    p.time.moe_overlap = 0;
+    CLOSE (costmodel_ep_exposed_s (&p, &c, 8, 0, 10, 4, &hidden), 10, 1e-12);
+    assert_true (hidden == 0);
+
+    /* Windows and bare parts, T10. */
+    c.deg.pp = 4;
+    c.deg.vpp = 3;
+    p.time.dp_chunks = true;
+    c.schedule = SCHEDULE_INTERLEAVED;
+    CLOSE (costmodel_sync_window (&p, &c, 8), 2.0 / 3 * 4, 1e-12);
+    CLOSE (costmodel_sync_window (&p, &c, 3), 2, 1e-12);
+    CLOSE (costmodel_sync_window (&p, &c, 1), 1, 1e-12);
+    CLOSE (costmodel_sync_bare (&p, &c, 12), 1.0 / 3, 1e-12);
+    c.schedule = SCHEDULE_1F1B;
+    CLOSE (costmodel_sync_window (&p, &c, 8), 1, 1e-12);
+    assert_true (costmodel_sync_bare (&p, &c, 12) == 0);
+    c.zero = 3;
+    CLOSE (costmodel_sync_window (&p, &c, 8), 8, 1e-12);
+    p.compute_of_type = true;
+    assert_true (costmodel_sync_bare (&p, &c, 12) == 0);
+    c.deg.pp = 1;
+    CLOSE (costmodel_sync_bare (&p, &c, 12), 1.0 / 12, 1e-12);
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (tensors),         cmocka_unit_test (gradients),
+        cmocka_unit_test (tied_embeddings), cmocka_unit_test (model_flop),
+        cmocka_unit_test (visits),          cmocka_unit_test (sends),
+    };
+
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}

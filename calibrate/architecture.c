@@ -163,6 +163,24 @@ static bool closer (const struct row *r, const struct workload_model *a,
                              fabs (workload_model_params (b) - stated) * 0.999;
 }
 
+/* Where the name says nothing: is the MLP gated? By its width, as GPT's is four times as wide as
+ * the rest, unless the row's parameters are those of the other kind. */
+static bool guess_gated (const struct row *r, const struct workload_model *m)
+{
+    bool wide = m->ffn == 4 * m->hidden;
+    struct workload_model best = *m, other;
+
+    best.gated_mlp = !wide;
+    for (int i = 0; i < 3; i++) {
+        other = *m;
+        other.gated_mlp = i == 0 ? !wide : wide;
+        other.tied = i != 1 ? !m->tied : m->tied;
+        if (closer (r, &other, &best))
+            best = other;
+    }
+    return best.gated_mlp;
+}
+
 /* Megatron's options, which its own tests state. */
 static void apply_notes (const struct row *r, struct workload_model *m)
 {
@@ -282,7 +300,7 @@ const char *calibrate_read_model (const struct row *r, struct workload_model *m)
     if (f)
         apply_family (f, m);
     else
-        m->gated_mlp = m->ffn != 4 * m->hidden;
+        m->gated_mlp = guess_gated (r, m);
     if (f && f->positions)
         m->positions = calibrate_whole (r, "seq", 0);
     if (strcmp (m->type, "t5") == 0)

@@ -633,20 +633,45 @@ static void published_files (void **state)
     }
 }
 
+/* Of a name that says nothing, the width tells if the MLP is gated, or the parameters. */
+static void unknown_names (void **state)
+{
+    static const struct {
+        const char *ffn, *params;
+        bool gated, tied;
+    } t[] = {{"ffn=9216", "params_b=3.512", true, true}, /* PowerLM 3B */
+             {"ffn=9216", "params_b=3.625", true, false},
+             {"ffn=9216", "params_b=2.663", false, true},
+             {"ffn=9216", "params_b=", false, false},
+             {"ffn=6144", "params_b=2.663", true, true},
+             {"ffn=6144", "params_b=", true, false}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        struct calibrate_runs r =
+            ONE ("model=nobody", "layers=40", "hidden=2304", "heads=36", "kv_heads=36",
+                 "vocab=49152", "pp=1", t[i].ffn, t[i].params);
+
+        assert_int_equal (r.run[0].model.gated_mlp, t[i].gated);
+        assert_int_equal (r.run[0].model.tied, t[i].tied);
+        calibrate_runs_release (&r);
+    }
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (defaults),        cmocka_unit_test (precisions),
-        cmocka_unit_test (measured),        cmocka_unit_test (notes),
-        cmocka_unit_test (modules),         cmocka_unit_test (cuts),
-        cmocka_unit_test (latent_sizes),    cmocka_unit_test (impossible_heads),
-        cmocka_unit_test (attention),       cmocka_unit_test (skipped),
-        cmocka_unit_test (refused),         cmocka_unit_test (other_columns),
-        cmocka_unit_test (fewer_columns),   cmocka_unit_test (named_shapes),
-        cmocka_unit_test (spreadsheet),     cmocka_unit_test (noise),
-        cmocka_unit_test (profiles),        cmocka_unit_test (framework),
-        cmocka_unit_test (published_files), cmocka_unit_test (exchanges),
-        cmocka_unit_test (exchanges_priced)};
+        cmocka_unit_test (defaults),         cmocka_unit_test (precisions),
+        cmocka_unit_test (measured),         cmocka_unit_test (notes),
+        cmocka_unit_test (modules),          cmocka_unit_test (cuts),
+        cmocka_unit_test (latent_sizes),     cmocka_unit_test (impossible_heads),
+        cmocka_unit_test (attention),        cmocka_unit_test (skipped),
+        cmocka_unit_test (refused),          cmocka_unit_test (other_columns),
+        cmocka_unit_test (fewer_columns),    cmocka_unit_test (named_shapes),
+        cmocka_unit_test (spreadsheet),      cmocka_unit_test (noise),
+        cmocka_unit_test (profiles),         cmocka_unit_test (framework),
+        cmocka_unit_test (published_files),  cmocka_unit_test (exchanges),
+        cmocka_unit_test (exchanges_priced), cmocka_unit_test (unknown_names)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -42,7 +42,8 @@ static void take_defaults (struct calibrate_run *run, const struct workload_prof
     if (!run->precision_said && able)
         run->job.precision = p->precision;
     if (!run->recompute_said && served)
-        run->config.recompute = p->recompute;
+        run->config.recompute =
+            run->config.zero == 3 ? p->recompute_sharded : p->recompute;
     if (!run->attention_said)
         run->job.attention = flash || !workload_attention_is_flash (p->attention)
                                  ? p->attention

@@ -240,12 +240,15 @@ static void stage_of (const struct calibrate_run *run, const struct workload_pro
     memest_stage (&problem, stage, &held, s);
 }
 
-/* As the allocator counts: tensors and what it holds beside them, without the driver. */
-static double as_measured (const struct workload_profile *p, const struct memest_stage *s)
+/* As the allocator counts: tensors and what it holds beside them, without the driver.  The driver
+ * counts its cache, too, as far as the GPU has room for it. */
+static double as_measured (const struct calibrate_run *run,
+                           const struct workload_profile *p, const struct memest_stage *s)
 {
     return p->measured_allocated
                ? s->peak_bytes - s->overhead_bytes + p->memory.allocated_bytes
-               : s->peak_bytes;
+               : fmax (s->peak_bytes,
+                       fmin (s->peak_bytes + s->cached_bytes, run->gpu_bytes));
 }
 
 /* The stages whose fullest one was measured: first .. last. */
@@ -269,7 +272,7 @@ double calibrate_peak (const struct calibrate_run *run, const struct workload_pr
         struct memest_stage s;
 
         stage_of (run, p, by, i, &s);
-        most = fmax (most, as_measured (p, &s));
+        most = fmax (most, as_measured (run, p, &s));
     }
     return most;
 }

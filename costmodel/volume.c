@@ -129,12 +129,14 @@ void costmodel_volume (const struct workload_model *m, const struct workload_job
         .ep_bytes = m->experts > 0 ? share : 0.0,
     };
 
+    bool in_fp32 = p->time.all_reduced_gradients && !p->time.reduced_as_kept;
+
     if (!j->lora || c->zero == 3)
         dp_volume (c, (m->layers + c->deg.pp - 1) / c->deg.pp,
                    workload_microbatches (j, c),
-                   j->lora                         ? 0.0
-                   : p->time.all_reduced_gradients ? 4.0
-                                                   : p->memory.gradient_bytes,
+                   j->lora   ? 0.0
+                   : in_fp32 ? 4.0
+                             : p->memory.gradient_bytes,
                    element, p->time.all_reduced_gradients, &v);
     if (m->tied && c->deg.pp > 1 && !workload_schedule_is_v (c->schedule) && !j->lora)
         v.tied_bytes = p->memory.gradient_bytes * m->hidden *

@@ -1,4 +1,4 @@
-/* What one layer keeps of a micro-batch for its backward pass, and what it makes again.  A1 to A20
+/* What one layer keeps of a micro-batch for its backward pass, and what it makes again.  A1 to A22
  * are labels of docs/formulas.md. */
 #include "memest/memest_private.h"
 
@@ -100,10 +100,22 @@ static double linear_inputs (const struct memest_shape *w, double ffn)
 }
 
 /* The gathered input of a column-parallel layer, where it is kept instead of gathered
- * again in backward, over the part that the norm's output is counted with. */
-static double gathered_bytes (const struct memest_shape *w)
+ * again in backward, over the part that the norm's output is counted with; or that of each
+ * such layer, where each has a copy (A22). */
+static double gathered_bytes (const struct memest_shape *w, int layers)
 {
-    return w->p->profile->keeps_gathered ? 2.0 * w->h * (1.0 - 1.0 / w->r) : 0.0;
+    const struct workload_profile *f = w->p->profile;
+
+    if (f->copies_inputs && w->t > 1)
+        return 2.0 * w->h * (layers - 1.0 / w->r);
+    return f->keeps_gathered ? 2.0 * w->h * (1.0 - 1.0 / w->r) : 0.0;
+}
+
+/* Of the mixer: queries, keys and values come from layers of their own; of the MLP: its gate. */
+#define MIXER_LAYERS 3
+static int mlp_layers (const struct memest_shape *w)
+{
+    return w->p->model->gated_mlp ? 2 : 1;
 }
 
 /* PyTorch's own LayerNorm is one kernel; its RMS norms are not. */
@@ -137,7 +149,9 @@ static double layer_token_bytes (const struct memest_shape *w, unsigned parts)
         bytes += mixer_bytes (w);
     if (parts & PART_ATTENTION)
         bytes += projections_bytes (w);
-    return bytes + (parts & (PART_ATTENTION | PART_LINEAR) ? gathered_bytes (w) : 0.0);
+    return bytes + (parts & (PART_ATTENTION | PART_LINEAR)
+                        ? gathered_bytes (w, MIXER_LAYERS)
+                        : 0.0);
 }
 
 /* Scores and their softmax; flash attention keeps a log-sum-exp per row. */
@@ -231,7 +245,8 @@ static double freed_bytes (const struct memest_shape *w, unsigned parts)
         freed += m->heads / w->t * (4.0 * (m->nope_dim + m->rope_dim) + 2.0 * m->v_dim);
     if (parts & PART_MLP &&
         workload_recomputes (c, MODULE_MLP)) /* a fused norm is part of it */
-        freed += (fused ? norm : 0.0) + mlp_bytes (w, m->ffn / w->t) + gathered_bytes (w);
+        freed += (fused ? norm : 0.0) + mlp_bytes (w, m->ffn / w->t) +
+                 gathered_bytes (w, mlp_layers (w));
     if (!(parts & PART_EXPERTS))
         return freed;
     if (workload_recomputes (c, MODULE_MOE))
@@ -256,7 +271,7 @@ static double dense_layer_bytes (const struct memest_shape *w, unsigned parts)
     double kept = layer_token_bytes (w, parts);
 
     if (parts & PART_MLP)
-        kept = kept + mlp_bytes (w, ffn) + gathered_bytes (w);
+        kept = kept + mlp_bytes (w, ffn) + gathered_bytes (w, mlp_layers (w));
     kept = w->element * kept + scores_of (w, parts);
 
     if (w->p->profile->selective == SELECTIVE_PRODUCTS &&

@@ -5,40 +5,44 @@
 #include <math.h>
 #include <string.h>
 
-/* Bytes per parameter of weights, gradients and optimizer state.
+/* Bytes per parameter of weights, gradients and optimizer state, and of the shard in the
+ * optimizer's step alone.
  *
- * bf16 with fp32 main gradients: 2 + 4 + 12; fp16 with fp16 gradients: 2 + 2 + 16; fp32
- * and tf32: 4 + 4 + 8 (Megatron-Core, distributed optimizer documentation).  fp8 keeps bf16
+ * bf16 with fp32 main gradients: 2 + 4 + 12; fp16 with fp16 gradients: 2 + 2 + 12, and their
+ * copies in fp32 from the step's begin to its end, 4; fp32 and tf32: 4 + 4 + 8 (Megatron-Core,
+ * distributed optimizer documentation and zero_grad; DeepSpeed, stage_1_and_2.py).  fp8 keeps bf16
  * weights and an fp8 copy with its transpose; fp4's two copies, by rows and by columns, are
  * .56 bytes each with their blocks' scales instead of mxfp8's 1.03. */
 #define FP4_LESS (2 * (1.03 - 0.56))
 
 struct state_bytes {
-    double weight, gradient, optimizer, unsharded;
+    double weight, gradient, optimizer, unsharded, step;
 };
 
 static struct state_bytes state_bytes (enum workload_precision precision,
                                        const struct workload_config *c,
                                        const struct workload_profile *p)
 {
-    double gradient = p->memory.gradient_bytes,
+    double gradient = p->memory.gradient_bytes, step = p->memory.step_bytes,
            optimizer = workload_optimizer_bytes (c, p);
 
     switch (precision) {
     case PREC_FP16:
-        return (struct state_bytes){2, 2, p->compute_of_type ? optimizer : 16, 0};
+        return (struct state_bytes){2, 2, p->compute_of_type ? optimizer : 12, 0,
+                                    fmax (4, step)};
     case PREC_FP32:
     case PREC_TF32:
-        return (struct state_bytes){4, 4, 8, 0};
+        return (struct state_bytes){4, 4, 8, 0, step};
     case PREC_FP8:
-        return (struct state_bytes){p->memory.fp8_weight_bytes, gradient, optimizer, 0};
+        return (struct state_bytes){p->memory.fp8_weight_bytes, gradient, optimizer, 0,
+                                    step};
     case PREC_FP4:
         return (struct state_bytes){p->memory.fp8_weight_bytes - FP4_LESS, gradient,
-                                    optimizer, 0};
+                                    optimizer, 0, step};
     case PREC_BF16:
         break;
     }
-    return (struct state_bytes){2, gradient, optimizer, p->memory.unsharded_bytes};
+    return (struct state_bytes){2, gradient, optimizer, p->memory.unsharded_bytes, step};
 }
 
 /* ---- how many of them ---- */
@@ -195,6 +199,12 @@ static double layer_weights (const void *about, unsigned parts)
                 : 0.0);
 }
 
+/* Do weights that adapters leave frozen have gradients, too? */
+static bool frozen_have_gradients (const struct memest_problem *p)
+{
+    return p->profile->frozen_gradients && p->config->zero >= 2;
+}
+
 static double gathered_weights (const struct memest_problem *p,
                                 const struct workload_stage *held)
 {
@@ -209,7 +219,8 @@ static double gathered_weights (const struct memest_problem *p,
         layer = fmax (layer, dense);
     if (held->dense + held->expert == 0)
         layer = workload_least_layer (p->model, false, layer_weights, p);
-    return 2.0 * layer + root + (p->job->lora ? 0.0 : fmax (layer, root));
+    return 2.0 * layer + root +
+           (p->job->lora && !frozen_have_gradients (p) ? 0.0 : fmax (layer, root));
 }
 
 static double buffer_bytes (const struct memest_shape *w,
@@ -258,38 +269,66 @@ static void state_of (const struct memest_problem *p, const struct workload_stag
     if (p->job->lora && p->profile->compute_of_type && quantised > 0)
         per.weight = quantised; /* frozen: no transpose is kept */
     s->weights_bytes = per.weight * (c->zero >= 3 ? shards : all);
-    if (p->job->lora) {
+    if (!p->job->lora || frozen_have_gradients (p))
+        s->gradients_bytes = per.gradient * (c->zero >= 2 ? shards : all);
+    if (p->job->lora)
         s->weights_bytes +=
             p->job->wta_crs > 0 ? p->profile->memory.wta_lora_bytes * all : 0.0;
-        return;
-    }
-    s->gradients_bytes = per.gradient * (c->zero >= 2 ? shards : all);
-    s->optimizer_bytes =
-        per.optimizer * (c->zero >= 1 ? shards : all) + per.unsharded * all;
+    else
+        s->optimizer_bytes =
+            per.optimizer * (c->zero >= 1 ? shards : all) + per.unsharded * all;
 }
 
-/* Of gradients on one side, activations and logits on the other, only the larger is there at
- * once where gradients begin with the backward pass; the optimizer's step has gradients and
- * its own temporaries (A18).  What they have more at the peak stays with the activations. */
-static void meet (const struct memest_problem *p, const struct workload_stage *held,
+/* Gradients that are summed whole until the last micro-batch has them reduced, over what the
+ * shards take (A21). */
+static double whole_gradients (const struct memest_problem *p,
+                               const struct workload_stage *held)
+{
+    const struct workload_config *c = p->config;
+    struct workload_stage_params n = workload_stage_params (p->model, c, held);
+    double gradient = state_bytes (p->job->precision, c, p->profile).gradient;
+
+    if (!p->profile->whole_gradients || c->zero < 2 ||
+        workload_microbatches (p->job, c) < 2 ||
+        (p->job->lora && !frozen_have_gradients (p)))
+        return 0.0;
+    return gradient * (n.dense * (1.0 - 1.0 / workload_dense_shards (&c->deg)) +
+                       n.expert * (1.0 - 1.0 / workload_expert_shards (&c->deg)));
+}
+
+/* What the optimizer's step holds beside the states, when activations are gone. */
+static double step_bytes (const struct memest_problem *p,
+                          const struct workload_stage *held)
+{
+    const struct workload_config *c = p->config;
+    struct workload_stage_params n = workload_stage_params (p->model, c, held);
+    double dense = c->zero >= 1 ? workload_dense_shards (&c->deg) : 1.0,
+           expert = c->zero >= 1 ? workload_expert_shards (&c->deg) : 1.0;
+
+    return p->job->lora ? 0.0
+                        : state_bytes (p->job->precision, c, p->profile).step *
+                              (n.dense / dense + n.expert / expert);
+}
+
+/* The peak is in the backward pass, or in the optimizer's step, when activations, logits and
+ * buffers are gone (A18).  Of gradients on one side, activations and logits on the other, only the
+ * larger is there at once where gradients begin with the only backward pass.  What is more at the
+ * peak stays with the activations.  A step's flat buffer finds no block of theirs that it could
+ * take. */
+static void meet (const struct memest_problem *p, double step_bytes,
                   struct memest_stage *s)
 {
     const struct workload_config *c = p->config;
-    double dense = c->zero >= 1 ? workload_dense_shards (&c->deg) : 1.0,
-           expert = c->zero >= 1 ? workload_expert_shards (&c->deg) : 1.0;
-    double forward = s->activations_bytes + s->logits_bytes, step = 0.0;
+    bool freed = p->profile->gradients_freed && c->deg.pp == 1 &&
+                 workload_microbatches (p->job, c) == 1;
+    double more = s->activations_bytes + s->logits_bytes;
 
-    if (!p->profile->gradients_freed || c->deg.pp > 1 ||
-        workload_microbatches (p->job, c) > 1)
-        return;
-    if (!p->job->lora) {
-        struct workload_stage_params n = workload_stage_params (p->model, c, held);
-
-        step = p->profile->memory.step_bytes * (n.dense / dense + n.expert / expert);
-    }
-    s->activations_bytes =
-        fmax (0.0, fmax (forward - s->gradients_bytes, step) - s->logits_bytes);
-    s->logits_bytes = fmin (s->logits_bytes, fmax (forward - s->gradients_bytes, step));
+    s->cached_bytes =
+        p->profile->flat_step ? fmin (more + s->buffers_bytes, step_bytes) : 0.0;
+    more =
+        fmax (more - (freed ? s->gradients_bytes : 0.0), step_bytes - s->buffers_bytes);
+    s->activations_bytes = fmax (0.0, more - s->logits_bytes);
+    s->logits_bytes = fmin (s->logits_bytes, fmax (0.0, more));
 }
 
 /* What is there without any tensor. */
@@ -313,8 +352,10 @@ double memest_states_least (const struct memest_problem *p,
            fixed_bytes (p);
 }
 
-void memest_stage (const struct memest_problem *p, int stage,
-                   const struct workload_stage *held, struct memest_stage *out)
+/* @param step  bytes of the optimizer's step, which may be the peak */
+static void stage_bytes (const struct memest_problem *p, int stage,
+                         const struct workload_stage *held, double step,
+                         struct memest_stage *out)
 {
     struct memest_shape w = memest_shape_of (p);
     struct memest_stage s = {0};
@@ -324,6 +365,7 @@ void memest_stage (const struct memest_problem *p, int stage,
         return;
     }
     state_of (p, held, &s);
+    s.gradients_bytes += whole_gradients (p, held);
     s.activations_bytes = activation_bytes (&w, stage, held);
     s.buffers_bytes = buffer_bytes (&w, held, 2.0 * w.element);
     if (held->head)
@@ -331,7 +373,7 @@ void memest_stage (const struct memest_problem *p, int stage,
     /* Logits are gone when the first layer is rebuilt. */
     s.activations_bytes += fmax (0.0, rebuilt_bytes (&w, held) - s.logits_bytes);
 
-    meet (p, held, &s);
+    meet (p, step, &s);
 
     double tensors = s.weights_bytes + s.gradients_bytes + s.optimizer_bytes +
                      s.activations_bytes + s.buffers_bytes + s.logits_bytes;
@@ -342,19 +384,28 @@ void memest_stage (const struct memest_problem *p, int stage,
     *out = s;
 }
 
+void memest_stage (const struct memest_problem *p, int stage,
+                   const struct workload_stage *held, struct memest_stage *out)
+{
+    stage_bytes (p, stage, held, step_bytes (p, held), out);
+}
+
 void memest_stage_least (const struct memest_problem *p, int stage, int layers,
                          struct memest_stage *out)
 {
     struct workload_stage fewest, most;
     struct memest_stage s;
+    double step;
 
     workload_stage_range (p->model, p->config, stage, layers, &fewest, &most);
     memset (most.of, 0, sizeof most.of);
-    memest_stage (p, stage, &fewest, out);
+    /* Each kind grows with its experts or falls, but for what one of them adds at once: so does
+     * the step, and of the two peaks the least of each is taken. */
+    step = fmin (step_bytes (p, &fewest), step_bytes (p, &most));
+    stage_bytes (p, stage, &fewest, step, out);
     if (fewest.expert == most.expert)
         return;
-    /* Each kind grows with its experts or falls, but for what one of them adds at once. */
-    memest_stage (p, stage, &most, &s);
+    stage_bytes (p, stage, &most, step, &s);
     out->weights_bytes = fmin (out->weights_bytes, s.weights_bytes);
     out->gradients_bytes = fmin (out->gradients_bytes, s.gradients_bytes);
     out->optimizer_bytes = fmin (out->optimizer_bytes, s.optimizer_bytes);

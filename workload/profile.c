@@ -133,10 +133,15 @@ static const struct {
     {"flash_attention_2", offsetof (struct workload_profile, flash2)},
     {"sums_in_products", offsetof (struct workload_profile, sums_in_products)},
     {"gradients_freed", offsetof (struct workload_profile, gradients_freed)},
+    {"whole_gradients", offsetof (struct workload_profile, whole_gradients)},
+    {"frozen_gradients", offsetof (struct workload_profile, frozen_gradients)},
+    {"flat_step", offsetof (struct workload_profile, flat_step)},
+    {"copies_inputs", offsetof (struct workload_profile, copies_inputs)},
     {"one_sequence", offsetof (struct workload_profile, one_sequence)},
     {"dp_overlaps_chunks", offsetof (struct workload_profile, time.dp_chunks)},
     {"all_reduced_gradients",
      offsetof (struct workload_profile, time.all_reduced_gradients)},
+    {"reduced_as_kept", offsetof (struct workload_profile, time.reduced_as_kept)},
     {"blocking_sends", offsetof (struct workload_profile, time.blocking_sends)},
     {"tp_comm_overlap", offsetof (struct workload_profile, time.tp_comm_overlap)},
     {"deduplicated_dispatch",
@@ -327,6 +332,21 @@ static enum status read_measured (const struct json_at *root, struct workload_pr
                : json_fail (&memory, err, "\"driver\" or \"allocated\"");
 }
 
+/* What is recomputed; as it was where the key is absent. */
+static enum status read_recompute (const struct json_at *root, const char *key,
+                                   enum workload_recompute *out, struct error *err)
+{
+    struct workload_config config = {0};
+    int word;
+
+    if (!json_has (root, key))
+        return ST_OK;
+    TRY (read_word (root, key, recomputes, &word, err));
+    workload_recompute_parse (recomputes[word], &config);
+    *out = config.recompute;
+    return ST_OK;
+}
+
 /* The defaults that a run of the framework has. */
 static enum status read_defaults (const struct json_at *root, struct workload_profile *p,
                                   struct error *err)
@@ -335,7 +355,6 @@ static enum status read_defaults (const struct json_at *root, struct workload_pr
                    all_reduce = json_key (root, "all_reduce"),
                    precision = json_key (root, "precision");
     const char *s;
-    struct workload_config config = {0};
     int word;
 
     if (attention.v) {
@@ -348,9 +367,10 @@ static enum status read_defaults (const struct json_at *root, struct workload_pr
         if (!workload_precision_parse (s, &p->precision))
             return json_fail (&precision, err, "bf16, fp16, fp8, fp4, fp32 or tf32");
     }
-    TRY (read_word (root, "recompute", recomputes, &word, err));
-    workload_recompute_parse (recomputes[word], &config);
-    p->recompute = config.recompute;
+    p->recompute = RECOMPUTE_SELECTIVE;
+    TRY (read_recompute (root, "recompute", &p->recompute, err));
+    p->recompute_sharded = p->recompute;
+    TRY (read_recompute (root, "recompute_sharded", &p->recompute_sharded, err));
     if (all_reduce.v) {
         TRY (json_want_string (&all_reduce, &s, err));
         if (!workload_all_reduce_parse (s, &p->time.all_reduce))
@@ -436,7 +456,8 @@ static void note_unknown (const struct json_at *root, struct notes *notes)
     text_add (
         &known,
         "version name source sources frameworks gpu precision zero attention "
-        "recompute selective_recompute all_reduce partition cuda_graphs "
+        "recompute recompute_sharded selective_recompute all_reduce partition "
+        "cuda_graphs "
         "zero_with_pipeline zero_stages schedules schedules_on_request recompute_modules "
         "recompute_searched optimizer_bytes_offered memory time "
         "measured_rank measured_memory releases fit");
@@ -570,9 +591,10 @@ json_t *workload_profile_to_json (const struct workload_profile *p, const char *
 {
     json_t *sources = json_array (), *frameworks = json_array (), *zeros = json_array (),
            *doc;
-    struct workload_config config = {.recompute = p->recompute};
+    struct workload_config config = {.recompute = p->recompute},
+                           sharded = {.recompute = p->recompute_sharded};
     struct workload_profile copy = *p;
-    char word[WORKLOAD_RECOMPUTE_TEXT];
+    char word[WORKLOAD_RECOMPUTE_TEXT], sharded_word[WORKLOAD_RECOMPUTE_TEXT];
 
     for (int i = 0; i < p->n_sources; i++)
         json_array_append_new (sources, json_string (p->source[i]));
@@ -584,7 +606,7 @@ json_t *workload_profile_to_json (const struct workload_profile *p, const char *
     doc = json_pack (
         "{s:i, s:s, s:s, s:o, s:o, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, "
         "s:i, s:i, s:o, s:o, "
-        "s:o, s:o, s:o, s:s}",
+        "s:o, s:o, s:o, s:s, s:s}",
         "version", 1, "name", p->name, "source", source, "sources", sources, "frameworks",
         frameworks, "precision", workload_precision_name (p->precision), "measured_rank",
         measured_ranks[p->measured_rank], "measured_memory",
@@ -596,7 +618,8 @@ json_t *workload_profile_to_json (const struct workload_profile *p, const char *
         "zero_with_pipeline", p->zero_with_pipeline, "zero_stages", zeros, "schedules",
         schedules_json (p->schedules), "schedules_on_request",
         schedules_json (p->schedules_on_request), "memory", constants_json (p, true),
-        "time", constants_json (p, false), "cuda_graphs", graphs[p->graphs]);
+        "time", constants_json (p, false), "cuda_graphs", graphs[p->graphs],
+        "recompute_sharded", workload_recompute_text (&sharded, sharded_word));
     for (size_t i = 0; doc && i < N_FLAGS; i++)
         json_object_set_new (doc, flags[i].key, json_boolean (*flag_of (&copy, i)));
     if (doc)

@@ -59,6 +59,13 @@ struct workload_profile {
     /* Gradients do not outlive a step (set_to_none), so that those of the only micro-batch never
      * meet its logits. */
     bool gradients_freed;
+    /* Under ZeRO 2 and 3 gradients are summed whole, and reduced after the last micro-batch (FSDP's
+     * no_sync); there, weights that adapters leave frozen have gradients, too, being of one flat
+     * parameter with them. */
+    bool whole_gradients, frozen_gradients;
+    bool
+        flat_step; /* the optimizer's step copies the gradients of its shard into one buffer */
+    bool copies_inputs; /* each column-parallel layer keeps its input for itself */
     /* Gradients are summed in the products' epilogues, in time that memory has beside them. */
     bool sums_in_products;
     bool chunked_loss;   /* only a part of the 16-bit logits is cast to fp32 at a time */
@@ -66,11 +73,12 @@ struct workload_profile {
     bool keeps_gathered; /* inputs gathered under sequence parallelism, for backward */
     bool uneven_chunks;  /* the chunks of an interleaved stage may hold unlike numbers of
                              layers (Megatron-Core's pipeline layouts) */
-    enum workload_precision precision; /* of its runs, where nothing is said */
-    enum workload_attention attention; /* of its runs, where nothing is said */
-    enum workload_recompute recompute; /* likewise */
-    int zero;                          /* the same */
-    enum workload_partition partition; /* of layers, unless told otherwise */
+    enum workload_precision precision;         /* of its runs, where nothing is said */
+    enum workload_attention attention;         /* of its runs, where nothing is said */
+    enum workload_recompute recompute;         /* likewise */
+    enum workload_recompute recompute_sharded; /* and under ZeRO 3 */
+    int zero;                                  /* the same */
+    enum workload_partition partition;         /* of layers, unless told otherwise */
     int zero_with_pipeline; /* highest ZeRO stage that it offers with a pipeline */
     unsigned zero_stages;   /* bits 1 << stage: those that it offers; 0 always is */
     /* Bits 1 << enum workload_schedule: what the framework runs, which is what a search
@@ -88,7 +96,7 @@ struct workload_profile {
                                     fp4 keeps two smaller copies (docs/formulas.md, A1) */
         double
             step_bytes; /* per parameter of a rank's shard: temporaries of the optimizer's
-                              step, where that is a peak of its own; 0: it is none */
+                              step, which may be a peak of its own; fp16 has 4 at least */
         double expert_token_bytes;   /* kept per token-expert pair and h */
         double unsharded_bytes;      /* per parameter, on top in bf16, never sharded */
         double norm_bytes;           /* kept per token and h: norms' inputs and outputs */
@@ -151,6 +159,7 @@ struct workload_profile {
         bool deduplicated_dispatch; /* a token is sent once to every node and GPU where it
                                        has experts, else once to every expert */
         bool all_reduced_gradients; /* also under ZeRO 1, and in fp32 */
+        bool reduced_as_kept;       /* not in fp32, but as gradients are kept */
         bool dp_chunks; /* each chunk of an interleaved pipeline reduces its gradients
                            after its own last backward and gathers before its first
                            forward; else all at the ends of the step */

@@ -178,6 +178,53 @@ static void states (void **state)
     text_free (&t);
 }
 
+/* A framework may recompute only where it shards the weights. */
+static void recomputed_where_sharded (void **state)
+{
+    static const char *const zero[] = {"zero=0", "zero=3"};
+    (void) state;
+
+    for (int i = 0; i < 2; i++) {
+        struct calibrate_runs r =
+            ONE ("source=LitGPT_resource_tables", "recompute=", "pp=1",
+                 "precision=bf16-true", zero[i]);
+
+        assert_int_equal (r.run[0].config.recompute,
+                          i == 0 ? RECOMPUTE_SELECTIVE : RECOMPUTE_FULL);
+        calibrate_runs_release (&r);
+    }
+}
+
+/* A driver sees what the allocator keeps of the backward pass beside a step's flat buffer, as far
+ * as the GPU has room; PyTorch's allocated bytes and what has to fit are without. */
+static void driver_sees_the_cache (void **state)
+{
+    struct workload_profile p = profile_of ("megatron-deepspeed"), apart;
+    (void) state;
+
+    for (int i = 0; i < 3; i++) {
+        struct calibrate_runs r =
+            ONE ("precision=fp16", "layers=4", "vocab=128000", "zero=0");
+        struct calibrate_run *run = &r.run[0];
+        double need, seen;
+
+        apart = p;
+        apart.flat_step = false;
+        p.measured_allocated = apart.measured_allocated = i == 1;
+        need = calibrate_need (run, &p, MEMEST_LINKWISE);
+        if (i == 2)
+            run->gpu_bytes = need + 1e8;
+        seen = calibrate_peak (run, &p, MEMEST_LINKWISE) -
+               calibrate_peak (run, &apart, MEMEST_LINKWISE);
+        CLOSE (need, calibrate_need (run, &apart, MEMEST_LINKWISE), 1e-12);
+        if (i == 0)
+            assert_true (seen > 1e9);
+        else
+            CLOSE (1 + seen, i == 1 ? 1 : 1 + 1e8, 1e-6);
+        calibrate_runs_release (&r);
+    }
+}
+
 /* Two of eight V100 share one link; all eight, or the two of a node of two, have all. */
 static void mesh (void **state)
 {
@@ -219,13 +266,19 @@ static void dated (void **state)
 
 int main (void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (between),      cmocka_unit_test (named),
-        cmocka_unit_test (does_not_fit), cmocka_unit_test (batch),
-        cmocka_unit_test (pipeline),     cmocka_unit_test (sharding),
-        cmocka_unit_test (sequences),    cmocka_unit_test (states),
-        cmocka_unit_test (mesh),         cmocka_unit_test (dated),
-        cmocka_unit_test (losses)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test (between),
+                                       cmocka_unit_test (named),
+                                       cmocka_unit_test (does_not_fit),
+                                       cmocka_unit_test (batch),
+                                       cmocka_unit_test (pipeline),
+                                       cmocka_unit_test (sharding),
+                                       cmocka_unit_test (sequences),
+                                       cmocka_unit_test (states),
+                                       cmocka_unit_test (mesh),
+                                       cmocka_unit_test (dated),
+                                       cmocka_unit_test (losses),
+                                       cmocka_unit_test (recomputed_where_sharded),
+                                       cmocka_unit_test (driver_sees_the_cache)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -86,6 +86,16 @@ static void gradients (void **state)
         assert_int_equal (v.dp_all_reduce, t[i].zero == 0);
         assert_true (v.dp_all_reduce || v.dp_phases == t[i].phases);
     }
+    s.config.zero = 1;
+    s.config.deg.pp = 1;
+    s.profile.time.all_reduced_gradients = true;
+    s.profile.memory.gradient_bytes = 2;
+    CLOSE (volume_of (&s).dp_bytes, 2 * 4 + 2, 1e-12);
+    s.profile.time.reduced_as_kept = true;
+    CLOSE (volume_of (&s).dp_bytes, 2 * 2 + 2, 1e-12);
+    s.profile.time.all_reduced_gradients = false;
+    s.profile.memory.gradient_bytes = 4;
+    s.config.zero = 3;
     /* Adapters reduce nothing; their frozen weights are gathered. */
     s.job.lora = true;
     s.config.deg.pp = 1;

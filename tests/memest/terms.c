@@ -23,7 +23,8 @@ static struct stage stage_with (const char *model, int tp, bool sp)
     s.c.sequence_parallel = sp;
     s.c.zero = 0;
     s.p.compute_of_type = s.p.keeps_gathered = s.p.repeats_kv = s.p.gradients_freed =
-        false;
+        s.p.whole_gradients = s.p.frozen_gradients = s.p.copies_inputs = s.p.flat_step =
+            false;
     s.p.chunked_loss = s.p.gathered_logits = false;
     s.p.fused_norm = s.p.fused_mlp = true;
     s.p.memory.norm_bytes = 9;
@@ -302,36 +303,114 @@ static void states (void **state)
     }
 }
 
-/* Gradients that do not outlive a step: of them on one side, activations and logits on the other,
- * the larger is there, or what the optimizer's step needs.  Only for one micro-batch and stage. */
-static void gradients_meet (void **state)
+/* The peak is in the backward pass, or in the optimizer's step, which has its own bytes in place of
+ * activations, logits and buffers: of a shard, and in fp16 copies of the gradients at least.
+ * Gradients that do not outlive a step never meet the logits of the only micro-batch. */
+static void two_peaks (void **state)
 {
     (void) state;
 
-    for (int i = 0; i < 12; i++) {
-        struct stage s = stage_with ("llama-3-8b", 4, false);
+    for (int i = 0; i < 48; i++) {
+        bool zero = i & 2, half = i & 4, freed = i & 8;
+        int alone = i / 16; /* one micro-batch and stage, two stages, two micro-batches */
+        struct stage s = stage_with ("llama-3-8b", 4, true);
         struct memest_stage apart, met;
-        double forward, step;
+        double step, params, backward;
 
         s.held.head = true;
         s.j.seq = i & 1 ? 64 : 8192;
         s.c.deg.dp = 2;
-        s.c.zero = i & 2 ? 1 : 0;
-        s.j.global_batch = i < 8 ? 4 : 8;
-        s.c.deg.pp = i >= 4 && i < 8 ? 2 : 1;
-        s.p.memory.step_bytes = 30;
-        step = 30 *
-               (3 * workload_layer_params (&s.m, 4) +
-                workload_head_params (&s.m, 4, false)) /
-               (i & 2 ? 2 : 1);
-        apart = memory_of (&s);
-        s.p.gradients_freed = true;
+        s.c.zero = zero;
+        s.j.global_batch = alone < 2 ? 4 : 8;
+        s.c.deg.pp = alone == 1 ? 2 : 1;
+        s.p.memory.bucket_bytes = 0;
+        params =
+            3 * workload_layer_params (&s.m, 4) + workload_head_params (&s.m, 4, false);
+        apart =
+            memory_of (&s); /* in bf16 a step has nothing unless the profile says so */
+        s.p.gradients_freed = freed;
+        s.j.precision = half ? PREC_FP16 : PREC_BF16;
+        s.p.memory.step_bytes = half ? 3 : 30;
+        step = (half ? 4 : 30) * params / (zero ? 2 : 1);
         met = memory_of (&s);
-        forward = apart.activations_bytes + apart.logits_bytes;
-        if (i < 4)
-            forward = fmax (forward - apart.gradients_bytes, step);
-        CLOSE (met.activations_bytes + met.logits_bytes, forward, 1e-9);
-        CLOSE (met.logits_bytes, fmin (apart.logits_bytes, forward), 1e-9);
+        backward = apart.activations_bytes + apart.logits_bytes;
+        if (freed && alone == 0)
+            backward -= met.gradients_bytes;
+        backward = fmax (backward, step - apart.buffers_bytes);
+        CLOSE (met.buffers_bytes, apart.buffers_bytes, 1e-12);
+        CLOSE (met.activations_bytes + met.logits_bytes, fmax (0, backward), 1e-9);
+        CLOSE (met.logits_bytes, fmin (apart.logits_bytes, fmax (0, backward)), 1e-9);
+        assert_true (met.cached_bytes == 0);
+    }
+}
+
+/* A step's flat buffer lies beside what the allocator keeps of the backward pass. */
+static void flat_step (void **state)
+{
+    (void) state;
+
+    for (int i = 0; i < 2; i++) {
+        struct stage s = stage_with ("llama-3-8b", 4, true);
+        struct memest_stage apart;
+        double step, backward;
+
+        s.j.seq = i ? 64 : 8192;
+        apart = memory_of (&s);
+        backward = apart.activations_bytes + apart.buffers_bytes;
+        s.p.flat_step = true;
+        s.p.memory.step_bytes = 6;
+        step = 6 * 3 * workload_layer_params (&s.m, 4);
+        assert_true ((step > backward) == (i == 1));
+        CLOSE (memory_of (&s).cached_bytes, fmin (step, backward), 1e-9);
+        CLOSE (memory_of (&s).peak_bytes - apart.peak_bytes,
+               1.25 * fmax (0, step - backward), 1e-6);
+    }
+}
+
+/* FSDP that does not reduce before the last micro-batch holds whole gradients; frozen weights have
+ * gradients where they share a flat parameter with adapters, and the gathered unit's as well. */
+static void whole_gradients (void **state)
+{
+    (void) state;
+
+    for (int i = 0; i < 32; i++) {
+        bool many = i & 1, lora = i & 2, frozen = i & 4, whole = i & 8;
+        struct stage s = stage_with ("llama-3-8b", 1, false);
+        int zero = i & 16 ? 3 : 1;
+        double n = 3 * workload_layer_params (&s.m, 1), shards;
+        struct memest_stage out;
+
+        s.c.deg.dp = 4;
+        s.c.zero = zero;
+        s.j.global_batch = many ? 16 : 8; /* two sequences at once */
+        s.j.lora = lora;
+        s.p.frozen_gradients = frozen;
+        s.p.whole_gradients = whole;
+        out = memory_of (&s);
+        shards = zero == 1 || (many && whole) ? 1 : 4;
+        CLOSE (out.gradients_bytes, lora && !(frozen && zero == 3) ? 0 : 4 * n / shards,
+               1e-9);
+        if (zero == 3)
+            CLOSE (out.buffers_bytes, 2 * n / 3 * (lora && !frozen ? 2 : 3), 1e-9);
+    }
+}
+
+/* Each column-parallel layer has a copy of its input: three of attention and two of a gated MLP,
+ * one of a plain one, in place of the norms' outputs.  Without tensor parallelism none has. */
+static void copied_inputs (void **state)
+{
+    (void) state;
+
+    for (int i = 0; i < 8; i++) {
+        bool sp = i & 1, gated = i & 2, alone = i & 4;
+        int t = alone ? 1 : gated ? 4 : 5;
+        struct stage s = stage_with (gated ? "llama-3-8b" : "gpt2-xl", t, sp && !alone);
+        double before = memory_of (&s).activations_bytes,
+               copies = alone ? 0 : (gated ? 5 : 4) - 2 / (sp ? t : 1.0);
+
+        s.p.copies_inputs = true;
+        CLOSE (memory_of (&s).activations_bytes - before,
+               3 * 2048 * 2 * copies * s.m.hidden, 1e-6);
     }
 }
 
@@ -342,7 +421,9 @@ int main (void)
         cmocka_unit_test (expert_layers), cmocka_unit_test (recomputed_layers),
         cmocka_unit_test (kept_inputs),   cmocka_unit_test (sampled_inputs),
         cmocka_unit_test (ends),          cmocka_unit_test (buffers),
-        cmocka_unit_test (states),        cmocka_unit_test (gradients_meet),
+        cmocka_unit_test (states),        cmocka_unit_test (two_peaks),
+        cmocka_unit_test (flat_step),     cmocka_unit_test (whole_gradients),
+        cmocka_unit_test (copied_inputs),
     };
 
     return cmocka_run_group_tests (tests, NULL, NULL);

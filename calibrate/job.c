@@ -296,6 +296,9 @@ const char *calibrate_read_job (const struct row *r, struct calibrate_run *run)
         calibrate_contains (calibrate_cell (r, "notes"), "and CPU offload") ||
         calibrate_contains (calibrate_cell (r, "notes"), "offloads to host memory"))
         return "offloading to the host is not supported";
+    if (calibrate_contains (calibrate_cell (r, "notes"), "activation offloading") ||
+        calibrate_contains (calibrate_cell (r, "notes"), "checkpointing and offloading"))
+        j->offload = OFFLOAD_CHECKPOINTS; /* whose copies run beside the compute */
     if (calibrate_contains (calibrate_cell (r, "notes"), "quant=bnb") ||
         calibrate_contains (calibrate_cell (r, "notes"), "QLoRA"))
         return "quantised weights are not supported";

@@ -118,6 +118,10 @@ static double mean_layer (const struct memest_shape *w, const struct workload_st
                : *most;
 }
 
+/* Of offloaded checkpoints so many are still on their way to the host (A23: torchtune's and TRL's
+ * max_fwd_stash_size). */
+#define CHECKPOINTS_HERE 5.0
+
 static double activation_bytes (const struct memest_shape *w, int stage,
                                 const struct workload_stage *held)
 {
@@ -135,10 +139,12 @@ static double activation_bytes (const struct memest_shape *w, int stage,
                     ? c->recompute_layers
                     : layers;
         double again = (double) n / layers;
+        double here =
+            w->p->job->offload == OFFLOAD_CHECKPOINTS ? CHECKPOINTS_HERE : INFINITY;
 
         /* Checkpoints in flight, and the layer that is being recomputed with its
          * gradients (A10). */
-        bytes = again * (flight.dense + flight.expert) * checkpoint +
+        bytes = fmin (again * (flight.dense + flight.expert), here) * checkpoint +
                 (1.0 - again) * bytes +
                 (1.0 + w->p->profile->memory.recompute_workspace) *
                     fmax (most_dense, most_expert);
@@ -254,6 +260,25 @@ static int groups_in_use (const struct workload_degrees *d)
     return (d->tp > 1) + (d->pp > 1) + (d->dp * d->cp > 1) + (d->cp > 1) + (d->ep > 1);
 }
 
+static bool optimizer_is_away (const struct memest_problem *p)
+{
+    return p->job->offload == OFFLOAD_OPTIMIZER || p->job->offload == OFFLOAD_ALL;
+}
+
+/* What is in the host's memory (A23): weights where they are sharded, and the gradients of a shard
+ * with them, or with the optimizer's state where the framework sends them on as they are reduced. */
+static bool weights_are_away (const struct memest_problem *p)
+{
+    return p->job->offload == OFFLOAD_ALL && p->config->zero == 3;
+}
+
+static bool gradients_are_away (const struct memest_problem *p)
+{
+    return weights_are_away (p) ||
+           (optimizer_is_away (p) && p->profile->offloads_gradients &&
+            p->config->zero >= 2);
+}
+
 /* Weights, gradients and optimizer state.  Adapters leave the weights alone frozen. */
 static void state_of (const struct memest_problem *p, const struct workload_stage *held,
                       struct memest_stage *s)
@@ -268,13 +293,14 @@ static void state_of (const struct memest_problem *p, const struct workload_stag
 
     if (p->job->lora && p->profile->compute_of_type && quantised > 0)
         per.weight = quantised; /* frozen: no transpose is kept */
-    s->weights_bytes = per.weight * (c->zero >= 3 ? shards : all);
-    if (!p->job->lora || frozen_have_gradients (p))
+    if (!weights_are_away (p))
+        s->weights_bytes = per.weight * (c->zero >= 3 ? shards : all);
+    if ((!p->job->lora || frozen_have_gradients (p)) && !gradients_are_away (p))
         s->gradients_bytes = per.gradient * (c->zero >= 2 ? shards : all);
     if (p->job->lora)
         s->weights_bytes +=
             p->job->wta_crs > 0 ? p->profile->memory.wta_lora_bytes * all : 0.0;
-    else
+    else if (!optimizer_is_away (p))
         s->optimizer_bytes =
             per.optimizer * (c->zero >= 1 ? shards : all) + per.unsharded * all;
 }
@@ -305,9 +331,10 @@ static double step_bytes (const struct memest_problem *p,
     double dense = c->zero >= 1 ? workload_dense_shards (&c->deg) : 1.0,
            expert = c->zero >= 1 ? workload_expert_shards (&c->deg) : 1.0;
 
-    return p->job->lora ? 0.0
-                        : state_bytes (p->job->precision, c, p->profile).step *
-                              (n.dense / dense + n.expert / expert);
+    return p->job->lora || optimizer_is_away (p)
+               ? 0.0
+               : state_bytes (p->job->precision, c, p->profile).step *
+                     (n.dense / dense + n.expert / expert);
 }
 
 /* The peak is in the backward pass, or in the optimizer's step, when activations, logits and

@@ -316,6 +316,26 @@ enum status workload_config_offered (const struct workload_config *c,
     return ST_OK;
 }
 
+enum status workload_offload_offered (enum workload_offload o,
+                                      const struct workload_config *c,
+                                      const struct workload_profile *p, struct error *err)
+{
+    if (o == OFFLOAD_NONE)
+        return ST_OK;
+    if (!(p->offloads >> o & 1))
+        return err_set (err, ST_INVALID, "offload %s: profile %s does not have it",
+                        workload_offload_name (o), p->name);
+    if (o == OFFLOAD_ALL && c->zero != 3)
+        return err_set (err, ST_INVALID,
+                        "offload all: weights leave the GPU under zero 3 alone, found "
+                        "zero %d",
+                        c->zero);
+    if (o == OFFLOAD_CHECKPOINTS && c->recompute != RECOMPUTE_FULL)
+        return err_set (err, ST_INVALID,
+                        "offload checkpoints: there are none without recompute full");
+    return ST_OK;
+}
+
 enum status workload_config_check (const struct workload_model *m,
                                    const struct workload_job *j,
                                    const struct workload_config *c, struct error *err)

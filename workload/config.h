@@ -86,6 +86,18 @@ bool workload_all_reduce_parse (const char *s, enum workload_all_reduce *a);
 /** "on" or "off". */
 bool workload_choice_parse (const char *s, enum workload_choice *c);
 
+/** What lies in the host's memory: the optimizer's state; weights and gradients besides; or the
+ *  inputs of recomputed layers. */
+enum workload_offload {
+    OFFLOAD_NONE,
+    OFFLOAD_OPTIMIZER,
+    OFFLOAD_ALL,
+    OFFLOAD_CHECKPOINTS,
+    WORKLOAD_OFFLOADS
+};
+const char *workload_offload_name (enum workload_offload o);
+bool workload_offload_parse (const char *s, enum workload_offload *o);
+
 /** What is trained, whatever the split. */
 struct workload_job {
     int seq;          /* tokens of one sequence */
@@ -93,8 +105,9 @@ struct workload_job {
     enum workload_precision precision;
     enum workload_attention attention;
     enum workload_choice fused_norm, fused_mlp, gathered_logits;
-    double wta_crs; /* budget of WTA-CRS, 0 to 1; 0: not used */
-    bool lora;      /* only low-rank adapters are trained */
+    double wta_crs;                /* budget of WTA-CRS, 0 to 1; 0: not used */
+    bool lora;                     /* only low-rank adapters are trained */
+    enum workload_offload offload; /* of memory alone: no step time has it */
 };
 
 /** Degrees of parallelism; dp excludes cp; world = tp * cp * dp * pp. */

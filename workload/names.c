@@ -10,6 +10,8 @@ static const char *const attentions[] = {"flash", "fused", "unfused", "flash1"};
 static const char *const all_reduces[] = {"auto",         "ring", "tree",
                                           "hierarchical", "nvls", "nvls-tree"};
 
+static const char *const offloads[WORKLOAD_OFFLOADS] = {"none", "optimizer", "all",
+                                                        "checkpoints"};
 static const char *const recomputes[] = {"none", "selective", "full"};
 static const char *const modules[WORKLOAD_MODULES] = {
     "core_attn", "layernorm", "mlp", "moe_act", "mla_up_proj", "moe", "shared_experts"};
@@ -29,8 +31,9 @@ static const char *const modules[WORKLOAD_MODULES] = {
 static PARSER (format_parse, precision, precisions)
     PARSER (workload_attention_parse, attention, attentions)
         PARSER (workload_all_reduce_parse, all_reduce, all_reduces)
+            PARSER (workload_offload_parse, offload, offloads)
 
-            bool workload_precision_parse (const char *s, enum workload_precision *p)
+                bool workload_precision_parse (const char *s, enum workload_precision *p)
 {
     /* Recipes that frameworks name. */
     if (strcmp (s, "mxfp8") == 0)
@@ -48,6 +51,11 @@ const char *workload_precision_name (enum workload_precision p)
 const char *workload_attention_name (enum workload_attention a)
 {
     return attentions[a];
+}
+
+const char *workload_offload_name (enum workload_offload o)
+{
+    return offloads[o];
 }
 
 const char *workload_all_reduce_name (enum workload_all_reduce a)

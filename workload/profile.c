@@ -135,6 +135,7 @@ static const struct {
     {"gradients_freed", offsetof (struct workload_profile, gradients_freed)},
     {"whole_gradients", offsetof (struct workload_profile, whole_gradients)},
     {"frozen_gradients", offsetof (struct workload_profile, frozen_gradients)},
+    {"offloads_gradients", offsetof (struct workload_profile, offloads_gradients)},
     {"flat_step", offsetof (struct workload_profile, flat_step)},
     {"copies_inputs", offsetof (struct workload_profile, copies_inputs)},
     {"one_sequence", offsetof (struct workload_profile, one_sequence)},
@@ -186,6 +187,27 @@ static enum status read_schedules (const struct json_at *root, const char *key,
         if (!workload_schedule_parse (word, &s))
             return json_fail (&one, err, "the name of a schedule");
         *schedules |= 1u << s;
+    }
+    return ST_OK;
+}
+
+static enum status read_offloads (const struct json_at *root, struct workload_profile *p,
+                                  struct error *err)
+{
+    struct json_at list = json_key (root, "offload");
+    size_t n = 0;
+
+    if (list.v)
+        TRY (json_want_array (&list, &n, err));
+    for (size_t i = 0; i < n; i++) {
+        struct json_at one = json_entry (&list, i);
+        enum workload_offload o;
+        const char *word;
+
+        TRY (json_want_string (&one, &word, err));
+        if (!workload_offload_parse (word, &o) || o == OFFLOAD_NONE)
+            return json_fail (&one, err, "optimizer, all or checkpoints");
+        p->offloads |= 1u << o;
     }
     return ST_OK;
 }
@@ -433,6 +455,7 @@ static enum status read_framework (const struct json_at *root, struct workload_p
     TRY (read_schedules (root, "schedules", &p->schedules, err));
     TRY (read_schedules (root, "schedules_on_request", &p->schedules_on_request, err));
     TRY (read_memory_options (root, p, err));
+    TRY (read_offloads (root, p, err));
     TRY (read_served (root, p, err));
     return read_measured (root, p, err);
 }
@@ -459,7 +482,7 @@ static void note_unknown (const struct json_at *root, struct notes *notes)
         "recompute recompute_sharded selective_recompute all_reduce partition "
         "cuda_graphs "
         "zero_with_pipeline zero_stages schedules schedules_on_request recompute_modules "
-        "recompute_searched optimizer_bytes_offered memory time "
+        "recompute_searched optimizer_bytes_offered offload memory time "
         "measured_rank measured_memory releases fit");
     for (size_t i = 0; i < N_FLAGS; i++)
         text_add (&known, " %s", flags[i].key);
@@ -572,7 +595,8 @@ static json_t *modules_json (unsigned modules)
 /* The memory options that the framework offers, where it does. */
 static void put_memory_options (const struct workload_profile *p, json_t *doc)
 {
-    json_t *modules = json_array (), *searched = json_array (), *bytes = json_array ();
+    json_t *offloads = json_array (), *modules = json_array (), *searched = json_array (),
+           *bytes = json_array ();
 
     for (int i = 0; i < WORKLOAD_MODULES; i++)
         if (p->recompute_modules >> i & 1)
@@ -582,6 +606,11 @@ static void put_memory_options (const struct workload_profile *p, json_t *doc)
     for (int i = 1; i <= WORKLOAD_OPTIMIZER_BYTES_MAX; i++)
         if (p->optimizer_choices >> i & 1)
             json_array_append_new (bytes, json_integer (i));
+    for (int i = OFFLOAD_NONE + 1; i < WORKLOAD_OFFLOADS; i++)
+        if (p->offloads >> i & 1)
+            json_array_append_new (offloads, json_string (workload_offload_name (
+                                                 (enum workload_offload) i)));
+    json_object_set_new (doc, "offload", offloads);
     json_object_set_new (doc, "recompute_modules", modules);
     json_object_set_new (doc, "recompute_searched", searched);
     json_object_set_new (doc, "optimizer_bytes_offered", bytes);

@@ -84,6 +84,8 @@ struct workload_profile {
     /* Bits 1 << enum workload_schedule: what the framework runs, which is what a search
      * takes, and what only forks or branches of it run. */
     unsigned schedules, schedules_on_request;
+    unsigned offloads;       /* bits 1 << enum workload_offload that it has */
+    bool offloads_gradients; /* under ZeRO 2 and 3 they go with the optimizer's state */
     unsigned recompute_modules; /* bits 1 << enum workload_module that it can repeat */
     unsigned searched[WORKLOAD_SEARCHED_MAX]; /* of these, what a search tries together */
     int n_searched;
@@ -182,6 +184,12 @@ static inline bool workload_choose (enum workload_choice job, bool profile)
 bool workload_is_captured (const struct workload_profile *p,
                            const struct workload_model *m,
                            const struct workload_config *c, bool blocks);
+
+/** Does the framework keep this in the host's memory, of such a configuration? */
+enum status workload_offload_offered (enum workload_offload o,
+                                      const struct workload_config *c,
+                                      const struct workload_profile *p,
+                                      struct error *err);
 
 /** Bytes of optimizer state per parameter. */
 static inline double workload_optimizer_bytes (const struct workload_config *c,

@@ -51,6 +51,10 @@ expect 2 "too few chunks" "interleaved schedule needs 2 or more" $L time "$C" ll
 expect 2 "chunks of a V" "v-half schedule has two chunks" $L mem llama-2-7b --gpu l4 --seq 128 --pp 2 --vpp 3 --schedule v-half
 expect 2 "two standard inputs" "only one input" $plan - - $job
 expect 2 "mem without a GPU" "MODEL and --gpu are required" $L mem llama-2-7b --seq 128
+expect 2 "offloading to nowhere" "offload: expected none" $L mem llama-2-7b --gpu l4 --seq 128 --offload disk
+expect 1 "offloading that the framework has not" "offload all: profile megatron-core does not have it" $L mem llama-2-7b --gpu l4 --seq 128 --offload all
+expect 0 "offloading" " 12.55 .* 0.00 .* 0.00 " $L mem llama-2-7b --gpu l4 --seq 128 --offload optimizer --profile deepspeed --zero 2
+expect 2 "published formulas know no offloading" "offload needs --memory-model linkwise" $L mem llama-2-7b --gpu l4 --seq 128 --offload optimizer --memory-model fujii
 expect 2 "unknown GPU type as option" 'gpu: unknown type "nope"' $L mem llama-2-7b --gpu nope --seq 4096
 expect 2 "layers that are no numbers" "layers-per-stage: expected 2 numbers" $L time "$C" llama-2-7b $job --pp 2 --layers-per-stage x,y
 expect 2 "a trace and a document" "both want standard output" $L time "$C" llama-2-7b $job --trace - --json

@@ -395,6 +395,55 @@ static void whole_gradients (void **state)
     }
 }
 
+/* The host has the optimizer's state and its step; under ZeRO 3 weights, too, and the gradients of
+ * a shard with them, or where the framework sends them on under ZeRO 2 and 3. */
+static void offload (void **state)
+{
+    (void) state;
+
+    for (int i = 0; i < 32; i++) {
+        int zero = i & 3;
+        bool all = i & 4, sends = i & 8, lora = i & 16;
+        struct stage s = stage_with ("llama-3-8b", 1, false);
+        struct memest_stage before, out;
+        bool weights = all && zero == 3, gradients = weights || (sends && zero >= 2);
+
+        s.c.deg.dp = 4;
+        s.c.zero = zero;
+        s.j.seq = 64;
+        s.j.lora = lora;
+        s.p.offloads_gradients = sends;
+        before = memory_of (&s);
+        s.p.memory.step_bytes = 30;
+        s.j.offload = all ? OFFLOAD_ALL : OFFLOAD_OPTIMIZER;
+        out = memory_of (&s);
+        CLOSE (out.weights_bytes, weights ? 0 : before.weights_bytes, 1e-12);
+        CLOSE (out.gradients_bytes, gradients ? 0 : before.gradients_bytes, 1e-12);
+        assert_true (out.optimizer_bytes == 0);
+        CLOSE (out.buffers_bytes, before.buffers_bytes, 1e-12);
+        CLOSE (out.activations_bytes, before.activations_bytes, 1e-12);
+    }
+}
+
+/* Inputs of recomputed layers go to the host but for the five that are on their way. */
+static void checkpoints_away (void **state)
+{
+    (void) state;
+
+    for (int layers = 3; layers <= 9; layers += 3) {
+        struct stage s = stage_with ("llama-3-8b", 1, false);
+        double before;
+
+        s.held.dense = layers;
+        s.c.recompute = RECOMPUTE_FULL;
+        before = memory_of (&s).activations_bytes;
+        s.j.offload = OFFLOAD_CHECKPOINTS;
+        CLOSE (before - memory_of (&s).activations_bytes + 1,
+               fmax (0, layers - 5) * 2 * 2048 * s.m.hidden + 1, 1e-6);
+        assert_true (memory_of (&s).optimizer_bytes > 0);
+    }
+}
+
 /* Each column-parallel layer has a copy of its input: three of attention and two of a gated MLP,
  * one of a plain one, in place of the norms' outputs.  Without tensor parallelism none has. */
 static void copied_inputs (void **state)
@@ -423,6 +472,7 @@ int main (void)
         cmocka_unit_test (ends),          cmocka_unit_test (buffers),
         cmocka_unit_test (states),        cmocka_unit_test (two_peaks),
         cmocka_unit_test (flat_step),     cmocka_unit_test (whole_gradients),
+        cmocka_unit_test (offload),       cmocka_unit_test (checkpoints_away),
         cmocka_unit_test (copied_inputs),
     };
 

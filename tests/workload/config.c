@@ -262,6 +262,45 @@ static void memory_options (void **state)
     }
 }
 
+/* What a framework keeps in the host's memory, of which configurations. */
+static void offloads (void **state)
+{
+    static const struct {
+        const char *profile, *word;
+        int zero;
+        enum workload_recompute recompute;
+        const char *says;
+    } t[] = {{"megatron-core", "none", 0, RECOMPUTE_NONE, NULL},
+             {"megatron-core", "optimizer", 1, RECOMPUTE_NONE, NULL},
+             {"megatron-core", "all", 1, RECOMPUTE_NONE,
+              "offload all: profile megatron-core does not have it"},
+             {"deepspeed", "optimizer", 2, RECOMPUTE_NONE, NULL},
+             {"deepspeed", "all", 3, RECOMPUTE_NONE, NULL},
+             {"deepspeed", "all", 2, RECOMPUTE_NONE, "under zero 3 alone, found zero 2"},
+             {"fsdp", "optimizer", 3, RECOMPUTE_NONE, "profile fsdp does not have it"},
+             {"torchtune", "checkpoints", 0, RECOMPUTE_FULL, NULL},
+             {"torchtune", "checkpoints", 0, RECOMPUTE_SELECTIVE,
+              "none without recompute full"}};
+    enum workload_offload o;
+    (void) state;
+
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        struct workload_profile p = profile_of (t[i].profile);
+        struct workload_config c = config_of (1, 1, 4, 1);
+        struct error err = {""};
+
+        assert_true (workload_offload_parse (t[i].word, &o));
+        assert_string_equal (workload_offload_name (o), t[i].word);
+        c.zero = t[i].zero;
+        c.recompute = t[i].recompute;
+        assert_int_equal (workload_offload_offered (o, &c, &p, &err),
+                          t[i].says ? ST_INVALID : ST_OK);
+        if (t[i].says)
+            assert_non_null (strstr (err.text, t[i].says));
+    }
+    assert_false (workload_offload_parse ("disk", &o));
+}
+
 /* A profile's lists of memory options are read, written and read again. */
 static void profile_options (void **state)
 {
@@ -277,14 +316,15 @@ static void profile_options (void **state)
     assert_string_equal (json_string_value (json_array_get (
                              json_object_get (doc, "recompute_searched"), 0)),
                          "mlp,moe_act,mla_up_proj");
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 5; i++) {
         static const char *const key[] = {"recompute_modules", "recompute_searched",
-                                          "optimizer_bytes_offered", "zero_stages"};
+                                          "optimizer_bytes_offered", "zero_stages",
+                                          "offload"};
         static const char *const value[] = {"[\"attention\"]", "[\"mlp\", \"\"]", "[64]",
-                                            "[1, 4]"};
+                                            "[1, 4]", "[\"all\", \"none\"]"};
         static const char *const says[] = {
             "recompute_modules[0]", "recompute_searched[1]", "optimizer_bytes_offered[0]",
-            "zero_stages[1]"};
+            "zero_stages[1]", "offload[1]"};
         struct workload_profile out;
         struct error err = {""};
 
@@ -338,7 +378,8 @@ int main (void)
         cmocka_unit_test (too_many_gpus),   cmocka_unit_test (coordinates),
         cmocka_unit_test (even_layers),     cmocka_unit_test (partitions),
         cmocka_unit_test (words),           cmocka_unit_test (memory_options),
-        cmocka_unit_test (profile_options), cmocka_unit_test (zero_stages)};
+        cmocka_unit_test (profile_options), cmocka_unit_test (zero_stages),
+        cmocka_unit_test (offloads)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -276,6 +276,7 @@ static void unknown_frameworks (const char *dir)
         double shipped;
         char data[160];
 
+        generic.memory.residual = CALIBRATE_UNKNOWN_RESIDUAL;
         if (calibrate_profiles (&r[i], &generic, p, &err) != ST_OK)
             die (&err);
         e = peaks_of (&r[i], p, NULL, false);

@@ -33,6 +33,7 @@ void calibrate_profile_unknown (struct workload_profile *p)
     p->time.gemm *= CALIBRATE_UNKNOWN_GEMM;
     p->measured_rank = MEASURED_MAX;
     p->measured_allocated = false;
+    p->flat_step = true; /* as far as a driver can tell */
 }
 
 bool calibrate_names_source (const struct workload_profile *p, const char *source)

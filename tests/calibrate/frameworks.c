@@ -67,6 +67,8 @@ static void releases (void **state)
         {"date", "2026-09-01 12:26:00", "", "megatron-bridge"},
         {"date", "2026-02-27T12:00", "", "megatron-bridge@26.04"},
         {"date", "2026-09-01", "", "megatron-bridge"},
+        {"date", "20260227", "", "megatron-bridge@26.04"},
+        {"date", "20260901 12:26", "", "megatron-bridge"},
         {"other", "", "25.09 NeMo Container; x=1", "megatron-bridge@26.04"},
         {"other", "", "26.06.01 NeMo Container", "megatron-bridge"},
         {"other", "", "a NeMo Container", "megatron-bridge"}};

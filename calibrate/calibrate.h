@@ -106,6 +106,9 @@ void calibrate_runs_release (struct calibrate_runs *r);
  *  unknown */
 const struct topology_gpu_type *calibrate_gpu_type (const char *name, double memory_gb);
 
+/** GPUs of one NVLink domain of the run's (first) machines: a node's, or a rack's. */
+int calibrate_domain (const struct calibrate_run *run);
+
 /** The machines of a run as a cluster: its nodes and GPU types, its `inter_node_gbps`,
  *  and the usual links of such machines where the row is silent, less in large jobs where
  *  the profile says so of its source's network.

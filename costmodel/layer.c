@@ -24,6 +24,11 @@
 /* Tokens sorted by expert and back: read and written twice, per token-expert pair and
  * hidden unit. */
 #define PERMUTE_TRAFFIC 8.0
+/* Biases of experts' second products, in separate operations where the activation is not part of
+ * the products: each is multiplied by the router's probability, added in fp32, joined with the
+ * others and cast, 28 bytes forward and 40 backward per token-expert pair and hidden unit
+ * (Megatron-Core, transformer/moe/experts.py, _apply_bias); a third, as backward counts twice. */
+#define EXPERT_BIAS_TRAFFIC (68.0 / 3.0)
 /* Loss over a vocabulary entry, forward and backward together (docs/formulas.md, T16).  With
  * logits gathered from all ranks it is over all entries and by separate operations: cast
  * to fp32, log-softmax, the accuracy's argmax, and three gradients, all read and written;
@@ -317,6 +322,8 @@ static void add_experts (const struct setting *x, struct sums *s)
     rows = EXPERT_PADDING * ceil (pairs / mine / EXPERT_PADDING);
     add_mlp (&grouped, s, mine, rows, m->expert_ffn / (double) d->etp);
     s->traffic += PERMUTE_TRAFFIC * x->h * pairs / x->tokens;
+    if (m->mlp_bias && !grouped.fused)
+        s->traffic += EXPERT_BIAS_TRAFFIC * x->h * pairs / x->tokens;
     repeat (x, s, MODULE_MOE, before);
     if (!whole && workload_recomputes (x->c, MODULE_MOE_ACT))
         s->again_s += traffic_s (x, activation_traffic (x) * m->expert_ffn / d->etp *

@@ -19,6 +19,7 @@
 #define CALIBRATE_REASONS_MAX 32
 
 #define CALIBRATE_WAYS_MAX 8
+#define CALIBRATE_CAPACITY_MOST 64.0 /* of experts, over their mean of tokens */
 
 /** A way that a run may have been where its row leaves it open. */
 struct calibrate_way {
@@ -43,6 +44,8 @@ struct calibrate_run {
     enum workload_choice exchange_overlap; /* all-to-alls beside compute, too */
     enum workload_choice fused_rotary;     /* rotary embeddings in one kernel */
     bool drops_tokens;                     /* experts have a capacity */
+    double expert_capacity;                /* over their mean of tokens; 0: not said */
+    enum workload_choice deduplicated;     /* tokens go once to every node and GPU */
     enum workload_choice captured;         /* whole steps, in a CUDA graph */
     bool chunked_loss; /* logits are cast to fp32 a part at a time (torchtune) */
     bool fused_loss;   /* they exist an eighth at a time (Liger kernels) */

@@ -221,9 +221,15 @@ static struct workload_profile as_run (const struct calibrate_run *run,
         own.memory.logit_bytes /= 8.0;
         own.chunked_loss = false;
     }
+    own.time.deduplicated_dispatch =
+        workload_choose (run->deduplicated, own.time.deduplicated_dispatch);
     if (run->drops_tokens) { /* which Megatron-Core offers with plain all-to-alls alone */
         own.drops_tokens = true;
         own.time.deduplicated_dispatch = false;
+        if (run->expert_capacity > 0.0) {
+            own.time.expert_capacity = run->expert_capacity;
+            own.memory.expert_imbalance = fmax (1.0, run->expert_capacity);
+        }
     }
     own.fused_rotary = workload_choose (run->fused_rotary, own.fused_rotary);
     if (run->captured != CHOICE_PROFILE)

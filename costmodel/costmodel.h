@@ -150,7 +150,8 @@ struct costmodel_volume {
     double tp_bytes;  /* payload of one tensor-parallel all-reduce */
     double p2p_bytes; /* over one stage boundary, in one direction */
     double cp_bytes;  /* one step of the context-parallel ring, forward */
-    double ep_bytes;  /* tokens that one all-to-all sends, each counted once */
+    double ep_bytes;  /* tokens that one all-to-all sends, each counted once, with what
+                         fills experts up to their capacity */
     double dp_bytes;  /* per parameter: all reduce-scatters and all-gathers of a step, or
                            the payload of its one all-reduce */
     int dp_phases;    /* how many reduce-scatters and all-gathers */

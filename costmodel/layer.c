@@ -301,7 +301,9 @@ static void add_experts (const struct setting *x, struct sums *s)
     const struct workload_model *m = x->m;
     const struct workload_degrees *d = &x->c->deg;
     double mine = m->experts / (double) d->ep;
-    double pairs = x->tokens * m->top_k * d->etp / d->tp; /* of a rank, after dispatch */
+    /* Of a rank, after dispatch: experts with a capacity are padded to it. */
+    double pairs =
+        x->tokens * m->top_k * d->etp / d->tp * workload_expert_capacity (x->p);
     bool whole = workload_recomputes (x->c, MODULE_MOE);
     double rows, before = forward_s (x, s), shared;
     struct setting grouped;

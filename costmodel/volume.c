@@ -126,7 +126,7 @@ void costmodel_volume (const struct workload_model *m, const struct workload_job
         .tp_bytes = tensor,
         .p2p_bytes = share,
         .cp_bytes = element * tokens * kv,
-        .ep_bytes = m->experts > 0 ? share : 0.0,
+        .ep_bytes = m->experts > 0 ? share * workload_expert_capacity (p) : 0.0,
     };
 
     if (!j->lora || c->zero == 3)

@@ -142,6 +142,9 @@ struct workload_profile {
                               matrix products, where tp_comm_overlap */
         double moe_overlap;  /* part of experts' all-to-alls that hides under another
                              micro-batch's compute (workload_exchanges_overlap) */
+        double
+            expert_capacity; /* where experts drop tokens: rows that each computes, filled or
+                                   not, over the mean number of its tokens */
         double overlap_slowdown; /* what a hidden second costs compute */
         double microbatch_s;     /* per micro-batch and stage: host work, no compute */
         double step_s;           /* per step: data, clipping, logging */
@@ -180,6 +183,10 @@ static inline double workload_optimizer_bytes (const struct workload_config *c,
 {
     return c->optimizer_bytes > 0 ? c->optimizer_bytes : p->memory.optimizer_bytes;
 }
+
+/** Rows that an expert computes and is sent, over the mean number of its tokens: with a capacity it is
+ *  padded to it (Megatron-Core, get_capacity: experts' share of tokens times the factor). */
+double workload_expert_capacity (const struct workload_profile *p);
 
 /** Does the framework run a micro-batch's all-to-alls beside the compute of another one?
  *

@@ -24,7 +24,7 @@ static void die (const struct error *err)
 }
 
 /* The figures of a source; the last four are the second table's. */
-enum { TIMES, T_MAPE, T_MEDIAN, T_BIAS, T_RANK, T_INSIDE, T_LEFT, T_LEFT_MEDIAN, PEAKS };
+enum { TIMES, T_MAPE, T_MEDIAN, T_BIAS, T_RANK, T_INSIDE, T_LEFT, T_LEFT_MEDIAN, T_LEFT_INSIDE, PEAKS };
 enum {
     P_MAPE = PEAKS + 1,
     P_MEDIAN,
@@ -46,7 +46,7 @@ static const struct {
                    {"median %", "%.1f", LARGEST},   {"bias %", "%+.1f", FARTHEST},
                    {"Spearman", "%.3f", LEAST},     {"inside %", "%.0f", LEAST},
                    {"left out %", "%.1f", LARGEST}, {"median %", "%.1f", LARGEST},
-                   {"peaks", "%.0f", COUNT},        {"MAPE %", "%.1f", LARGEST},
+                   {"inside %", "%.0f", LEAST},     {"peaks", "%.0f", COUNT},        {"MAPE %", "%.1f", LARGEST},
                    {"median %", "%.1f", LARGEST},   {"inside %", "%.0f", LEAST},
                    {"ran", "%.0f", COUNT},          {"refused %", "%.1f", LARGEST},
                    {"step times", "%.0f", COUNT},   {"MAPE %", "%.1f", LARGEST},
@@ -300,6 +300,24 @@ static void measure (struct source *s)
     s->use = f.use;
 }
 
+/* Percent of a left out source's rows within the interval that one which nobody fitted gets. */
+static double left_out_inside (const struct source *s, const struct calibrate_joint *j,
+                               int k)
+{
+    int n = 0, inside = 0;
+
+    for (int i = 0; i < s->runs.n; i++) {
+        double left_s = j->left_out_s[k][i],
+               interval = workload_interval (j->left_out_spread[k][i]);
+
+        if (!s->use[i] || !isfinite (left_s))
+            continue;
+        n++;
+        inside += fabs (log (left_s / s->runs.run[i].iter_time_s)) <= log (interval);
+    }
+    return n > 0 ? 100.0 * inside / n : NAN;
+}
+
 /* Every source by constants fitted to the others together, as if no profile named it. */
 static void leave_out (void)
 {
@@ -321,6 +339,7 @@ static void leave_out (void)
 
         s->figure[T_LEFT] = 100 * e.mape;
         s->figure[T_LEFT_MEDIAN] = 100 * e.median;
+        s->figure[T_LEFT_INSIDE] = left_out_inside (s, &joint, k);
     }
     if (n > 0)
         calibrate_joint_release (&joint);

@@ -361,6 +361,8 @@ struct calibrate_joint {
     /** [runs->n] each: step times by the constants that the other sources tell, no profile naming
      *  the source; NAN: not estimated, or not among the rows taken */
     double *left_out_s[CALIBRATE_JOINT_SOURCES];
+    /** [runs->n] each: calibrate_time_spread of a source that no profile names */
+    double *left_out_spread[CALIBRATE_JOINT_SOURCES];
     int n_sources;
 };
 

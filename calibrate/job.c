@@ -235,6 +235,11 @@ static const char *read_kernels (const struct row *r, struct calibrate_run *run)
     if (!read_attention (s, attention_words, COUNT_OF (attention_words), run) ||
         !read_attention (backend, backend_words, COUNT_OF (backend_words), run))
         return "attention not understood";
+    /* PyTorch's products about Megatron's own softmax, which --masked-softmax-fusion, its default,
+     * fuses. */
+    if (strcmp (s, "torch") == 0 &&
+        calibrate_contains (calibrate_cell (r, "framework"), "megatron"))
+        j->attention = ATTENTION_FUSED;
     if (calibrate_contains (s, "RMS kernel"))
         j->fused_norm = CHOICE_YES;
     if (!read_choice (r, "fused-norm", &j->fused_norm) ||

@@ -42,6 +42,12 @@
 /* Bytes that they move per token and hidden unit, forward: attention's input dropped out and
  * read, the results written and added to the products'. */
 #define LORA_TRAFFIC 20.0
+/* The same of adapters in fp32 by PyTorch's operations, of each product, per token and element of
+ * its input and of its output.  Forward the input is cast, dropped out and read, 19 bytes; the
+ * adapter's result is written, scaled, added to the product's and cast back, 28; backward 29 and 28
+ * (PEFT, tuners/lora/layer.py).  A third of the sums, as backward counts twice. */
+#define FP32_LORA_INPUT_TRAFFIC (48.0 / 3.0)
+#define FP32_LORA_OUTPUT_TRAFFIC (56.0 / 3.0)
 /* Experts on a GPU that computes by its type's constants: kernels of a layer over a dense
  * one's (routing, sorting, groups), and the rate of grouped products over single ones. */
 #define EXPERT_LAUNCHES 8.0
@@ -180,6 +186,19 @@ static void add_mlp (const struct setting *x, struct sums *s, double count, doub
     s->traffic += activation_traffic (x) * ffn * count * rows / x->tokens;
 }
 
+/* Bytes of attention's adapters, per token. */
+static double adapter_traffic (const struct setting *x)
+{
+    const struct workload_model *m = x->m;
+    double t = x->c->deg.tp, q = m->heads / t * m->head_dim,
+           kv = fmax (1.0, m->kv_heads / t) * m->head_dim;
+
+    if (!x->p->fp32_adapters)
+        return LORA_TRAFFIC * x->h;
+    return FP32_LORA_INPUT_TRAFFIC * (3.0 * x->h + q) +
+           FP32_LORA_OUTPUT_TRAFFIC * (q + 2.0 * kv + x->h);
+}
+
 static void add_elementwise (const struct setting *x, struct sums *s, unsigned parts)
 {
     double part = workload_sublayers (parts) / 2.0;
@@ -192,7 +211,7 @@ static void add_elementwise (const struct setting *x, struct sums *s, unsigned p
     if (workload_recomputes (x->c, MODULE_LAYERNORM))
         s->again_s +=
             traffic_s (x, workload_own_norms (x->m, fused, parts) * norm * x->h / x->r);
-    s->traffic += per * x->h / x->r + (x->j->lora ? LORA_TRAFFIC * x->h : 0.0);
+    s->traffic += per * x->h / x->r + (x->j->lora ? adapter_traffic (x) : 0.0);
 }
 
 /* Bytes that adding a micro-batch's gradient of one parameter to the sum moves, beside

@@ -55,6 +55,8 @@ struct workload_profile {
     bool fused_experts;
     /* Experts take no more than their share of tokens: the host need not wait for their numbers. */
     bool drops_tokens;
+    bool
+        fp32_adapters; /* LoRA adapters are kept and computed in fp32, operation by operation */
     bool one_sequence; /* its recipes take micro-batches of one sequence */
     /* Gradients do not outlive a step (set_to_none), so that those of the only micro-batch never
      * meet its logits. */

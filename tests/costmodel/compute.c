@@ -385,6 +385,29 @@ static void fused_experts (void **state)
     }
 }
 
+/* Adapters in fp32 move 48 bytes for each element of the inputs of attention's products and 56 for
+ * each of their outputs, forward and backward, a third of it forward. */
+static void fp32_adapters (void **state)
+{
+    struct setting s = layer_job ("llama-3-8b", 1, false, true);
+    const struct workload_model *m = &s.model;
+    double h = m->hidden, q = m->heads * m->head_dim, kv = m->kv_heads * m->head_dim;
+    double memory = machine_in (&s).memory_rate, moved, few = 20 * h * 2048 / memory;
+    struct costmodel_compute plain, fp32;
+    (void) state;
+
+    moved = (48 * (3 * h + q) + 56 * (q + 2 * kv + h)) * 2048 / memory;
+    s.job.lora = true;
+    plain = compute_of (&s);
+    s.profile.fp32_adapters = true;
+    fp32 = compute_of (&s);
+    CLOSE (fp32.dense.fwd_s - plain.dense.fwd_s, moved / 3 - few, 1e-9);
+    CLOSE (fp32.dense.back_s - plain.dense.back_s, moved * 2 / 3 - 2 * few, 1e-9);
+    s.job.lora = false;
+    assert_true (compute_of (&s).dense.fwd_s < plain.dense.fwd_s);
+    topology_cluster_destroy (s.cluster);
+}
+
 /* Experts' biases move 68 bytes forward and backward for each token-expert pair and hidden unit,
  * a third of it forward, where no fused product adds them. */
 static void expert_biases (void **state)
@@ -561,13 +584,21 @@ static void stages (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (product_waves), cmocka_unit_test (product_limits),
-        cmocka_unit_test (dense_layers),  cmocka_unit_test (expert_layers),
-        cmocka_unit_test (launches),      cmocka_unit_test (windows),
-        cmocka_unit_test (slowest),       cmocka_unit_test (waits_for_tokens),
-        cmocka_unit_test (fused_experts), cmocka_unit_test (expert_biases),
-        cmocka_unit_test (capacity),      cmocka_unit_test (head_and_embedding),
-        cmocka_unit_test (scores),        cmocka_unit_test (optimizer),
+        cmocka_unit_test (product_waves),
+        cmocka_unit_test (product_limits),
+        cmocka_unit_test (dense_layers),
+        cmocka_unit_test (expert_layers),
+        cmocka_unit_test (launches),
+        cmocka_unit_test (windows),
+        cmocka_unit_test (slowest),
+        cmocka_unit_test (waits_for_tokens),
+        cmocka_unit_test (fused_experts),
+        cmocka_unit_test (expert_biases),
+        cmocka_unit_test (fp32_adapters),
+        cmocka_unit_test (capacity),
+        cmocka_unit_test (head_and_embedding),
+        cmocka_unit_test (scores),
+        cmocka_unit_test (optimizer),
         cmocka_unit_test (stages),
     };
 

@@ -122,6 +122,7 @@ static const struct {
     {"fused_mlp", offsetof (struct workload_profile, fused_mlp)},
     {"gathered_logits", offsetof (struct workload_profile, gathered_logits)},
     {"fused_experts", offsetof (struct workload_profile, fused_experts)},
+    {"cp_by_pieces", offsetof (struct workload_profile, cp_by_pieces)},
     {"fp32_adapters", offsetof (struct workload_profile, fp32_adapters)},
     {"drops_tokens", offsetof (struct workload_profile, drops_tokens)},
     {"chunked_loss", offsetof (struct workload_profile, chunked_loss)},

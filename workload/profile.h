@@ -57,6 +57,9 @@ struct workload_profile {
     bool drops_tokens;
     bool
         fp32_adapters; /* LoRA adapters are kept and computed in fp32, operation by operation */
+    /* Context parallelism gathers keys and values, copied to all heads, under attention's first
+     * piece, and sums its pieces in fp32, operation by operation. */
+    bool cp_by_pieces;
     bool one_sequence; /* its recipes take micro-batches of one sequence */
     /* Gradients do not outlive a step (set_to_none), so that those of the only micro-batch never
      * meet its logits. */

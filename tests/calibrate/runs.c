@@ -268,6 +268,12 @@ static void attention (void **state)
         assert_int_equal (r.run[0].attention_said, known[i].said);
         calibrate_runs_release (&r);
     }
+
+    /* Megatron's own has a fused softmax. */
+    struct calibrate_runs r = ONE ("attention=torch", "framework=megatron-deepspeed");
+
+    assert_int_equal (r.run[0].job.attention, ATTENTION_FUSED);
+    calibrate_runs_release (&r);
 }
 
 /* A row that cannot be estimated: its reason, counted, with the first row that has it. */

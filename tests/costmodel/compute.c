@@ -408,6 +408,30 @@ static void fp32_adapters (void **state)
     topology_cluster_destroy (s.cluster);
 }
 
+/* Attention in pieces: 46 bytes forward and 60 backward for each further piece and element of the
+ * queries, 12 and 40 once; none without context parallelism. */
+static void attention_by_pieces (void **state)
+{
+    (void) state;
+
+    for (int cp = 1; cp <= 4; cp *= 2) {
+        struct setting s = layer_job ("llama-3-8b", 1, false, true);
+        double each =
+            2048.0 / cp * s.model.heads * s.model.head_dim / machine_in (&s).memory_rate;
+        struct costmodel_compute ring, pieces;
+
+        s.config.deg.cp = cp;
+        ring = compute_of (&s);
+        s.profile.cp_by_pieces = true;
+        pieces = compute_of (&s);
+        CLOSE (1 + pieces.dense.attention_fwd_s - ring.dense.attention_fwd_s,
+               1 + (cp > 1 ? 46 * (cp - 1) + 12 : 0) * each, 1e-12);
+        CLOSE (1 + pieces.dense.back_s - ring.dense.back_s,
+               1 + (cp > 1 ? 60 * (cp - 1) + 40 : 0) * each, 1e-12);
+        topology_cluster_destroy (s.cluster);
+    }
+}
+
 /* Experts' biases move 68 bytes forward and backward for each token-expert pair and hidden unit,
  * a third of it forward, where no fused product adds them. */
 static void expert_biases (void **state)
@@ -584,21 +608,14 @@ static void stages (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (product_waves),
-        cmocka_unit_test (product_limits),
-        cmocka_unit_test (dense_layers),
-        cmocka_unit_test (expert_layers),
-        cmocka_unit_test (launches),
-        cmocka_unit_test (windows),
-        cmocka_unit_test (slowest),
-        cmocka_unit_test (waits_for_tokens),
-        cmocka_unit_test (fused_experts),
-        cmocka_unit_test (expert_biases),
-        cmocka_unit_test (fp32_adapters),
-        cmocka_unit_test (capacity),
-        cmocka_unit_test (head_and_embedding),
-        cmocka_unit_test (scores),
-        cmocka_unit_test (optimizer),
+        cmocka_unit_test (product_waves), cmocka_unit_test (product_limits),
+        cmocka_unit_test (dense_layers),  cmocka_unit_test (expert_layers),
+        cmocka_unit_test (launches),      cmocka_unit_test (windows),
+        cmocka_unit_test (slowest),       cmocka_unit_test (waits_for_tokens),
+        cmocka_unit_test (fused_experts), cmocka_unit_test (expert_biases),
+        cmocka_unit_test (fp32_adapters), cmocka_unit_test (attention_by_pieces),
+        cmocka_unit_test (capacity),      cmocka_unit_test (head_and_embedding),
+        cmocka_unit_test (scores),        cmocka_unit_test (optimizer),
         cmocka_unit_test (stages),
     };
 

@@ -256,11 +256,29 @@ static const char *refuse (const struct row *r)
     return NULL;
 }
 
+/* The count says whether embeddings are tied and, of families that the name does not tell, whether
+ * the MLP is gated, where nothing else does. */
+static void settle (const struct row *r, bool family, struct workload_model *m)
+{
+    struct workload_model best = *m;
+
+    if (m->experts > 0 || calibrate_note_true (r, "transformer-impl"))
+        return;
+    for (int i = 1; i < (family || calibrate_note_true (r, "swiglu") ? 2 : 4); i++) {
+        struct workload_model other = *m;
+
+        other.tied ^= i & 1;
+        other.gated_mlp ^= i >> 1;
+        if (closer (r, &other, &best))
+            best = other;
+    }
+    *m = best;
+}
+
 const char *calibrate_read_model (const struct row *r, struct workload_model *m)
 {
     const char *name = calibrate_cell (r, "model"), *why = refuse (r);
     const struct family *f = NULL;
-    struct workload_model other;
 
     memset (m, 0, sizeof *m);
     if (why)
@@ -293,13 +311,8 @@ const char *calibrate_read_model (const struct row *r, struct workload_model *m)
         why = apply_latent (r, m);
     if (why)
         return why;
+    settle (r, f != NULL, m);
     if (m->type[0] == '\0')
         snprintf (m->type, sizeof m->type, "%s", m->gated_mlp ? "llama" : "gpt2");
-    /* The count says whether embeddings are tied, where nothing else does. */
-    other = *m;
-    other.tied = !m->tied;
-    if (m->experts == 0 && !calibrate_note_true (r, "transformer-impl") &&
-        closer (r, &other, m))
-        m->tied = other.tied;
     return NULL;
 }

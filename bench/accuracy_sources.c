@@ -24,7 +24,18 @@ static void die (const struct error *err)
 }
 
 /* The figures of a source; the last four are the second table's. */
-enum { TIMES, T_MAPE, T_MEDIAN, T_BIAS, T_RANK, T_INSIDE, T_LEFT, T_LEFT_MEDIAN, T_LEFT_INSIDE, PEAKS };
+enum {
+    TIMES,
+    T_MAPE,
+    T_MEDIAN,
+    T_BIAS,
+    T_RANK,
+    T_INSIDE,
+    T_LEFT,
+    T_LEFT_MEDIAN,
+    T_LEFT_INSIDE,
+    PEAKS
+};
 enum {
     P_MAPE = PEAKS + 1,
     P_MEDIAN,
@@ -46,11 +57,12 @@ static const struct {
                    {"median %", "%.1f", LARGEST},   {"bias %", "%+.1f", FARTHEST},
                    {"Spearman", "%.3f", LEAST},     {"inside %", "%.0f", LEAST},
                    {"left out %", "%.1f", LARGEST}, {"median %", "%.1f", LARGEST},
-                   {"inside %", "%.0f", LEAST},     {"peaks", "%.0f", COUNT},        {"MAPE %", "%.1f", LARGEST},
-                   {"median %", "%.1f", LARGEST},   {"inside %", "%.0f", LEAST},
-                   {"ran", "%.0f", COUNT},          {"refused %", "%.1f", LARGEST},
-                   {"step times", "%.0f", COUNT},   {"MAPE %", "%.1f", LARGEST},
-                   {"5 fitted %", "%.1f", LARGEST}, {"worse %", "%.0f", LARGEST}};
+                   {"inside %", "%.0f", LEAST},     {"peaks", "%.0f", COUNT},
+                   {"MAPE %", "%.1f", LARGEST},     {"median %", "%.1f", LARGEST},
+                   {"inside %", "%.0f", LEAST},     {"ran", "%.0f", COUNT},
+                   {"refused %", "%.1f", LARGEST},  {"step times", "%.0f", COUNT},
+                   {"MAPE %", "%.1f", LARGEST},     {"5 fitted %", "%.1f", LARGEST},
+                   {"worse %", "%.0f", LARGEST}};
 
 /* fitted: a profile names the source; composed, other: nothing was fitted on it. */
 enum kind { FITTED, COMPOSED, OTHER };
@@ -455,9 +467,9 @@ static void print_all (void)
     printf ("\nSources, each estimated as `linkwise validate` does by itself.  fitted: a "
             "profile names it;\ncomposed, other: nothing was fitted on it.  bias: median "
             "of log (estimate / measured); inside: its\n90 %% interval; left out, and "
-            "its median: by constants that a joint fit of "
-            "the other sources tells, no\nprofile naming the source, of at most 40 rows; "
-            "refused: of the runs that ran, those that need more\nthan the GPU has.  "
+            "its median and interval: by constants that a joint fit of "
+            "the other sources\ntells, no profile naming the source, of at most 40 rows; "
+            "refused: of the runs that ran, those that\nneed more than the GPU has.  "
             "Lines of "
             "medians have the rows of all their sources.\n");
     print_sources (TIMES, DRAWN_FROM);

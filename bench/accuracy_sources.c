@@ -468,7 +468,7 @@ static void print_all (void)
             "profile names it;\ncomposed, other: nothing was fitted on it.  bias: median "
             "of log (estimate / measured); inside: its\n90 %% interval; left out, and "
             "its median and interval: by constants that a joint fit of "
-            "the other sources\ntells, no profile naming the source, of at most 40 rows; "
+            "the other\nsources tells, no profile naming the source, of at most 40 rows; "
             "refused: of the runs that ran, those that\nneed more than the GPU has.  "
             "Lines of "
             "medians have the rows of all their sources.\n");

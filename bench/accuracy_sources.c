@@ -465,13 +465,16 @@ static void print_refused (const char *of, bool fitted)
 static void print_all (void)
 {
     printf ("\nSources, each estimated as `linkwise validate` does by itself.  fitted: a "
-            "profile names it;\ncomposed, other: nothing was fitted on it.  bias: median "
-            "of log (estimate / measured); inside: its\n90 %% interval; left out, and "
-            "its median and interval: by constants that a joint fit of "
-            "the other\nsources tells, no profile naming the source, of at most 40 rows; "
-            "refused: of the runs that ran, those that\nneed more than the GPU has.  "
-            "Lines of "
-            "medians have the rows of all their sources.\n");
+            "profile "
+            "names it;\ncomposed, other: nothing was fitted on it.  bias: median of log "
+            "(estimate "
+            "/ measured); inside: its\n90 %% interval; left out, and its median and "
+            "interval: by "
+            "constants that a joint fit of the other\nsources tells, no profile naming "
+            "the source, "
+            "of at most 40 rows; refused: of the runs that ran,\nthose that need more "
+            "than the GPU "
+            "has.  Lines of medians have the rows of all their sources.\n");
     print_sources (TIMES, DRAWN_FROM);
     print_refused ("", true);
     print_refused (" of composed and other", false);

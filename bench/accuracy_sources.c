@@ -24,7 +24,18 @@ static void die (const struct error *err)
 }
 
 /* The figures of a source; the last four are the second table's. */
-enum { TIMES, T_MAPE, T_MEDIAN, T_BIAS, T_RANK, T_INSIDE, T_LEFT, T_LEFT_MEDIAN, PEAKS };
+enum {
+    TIMES,
+    T_MAPE,
+    T_MEDIAN,
+    T_BIAS,
+    T_RANK,
+    T_INSIDE,
+    T_LEFT,
+    T_LEFT_MEDIAN,
+    T_LEFT_INSIDE,
+    PEAKS
+};
 enum {
     P_MAPE = PEAKS + 1,
     P_MEDIAN,
@@ -46,11 +57,12 @@ static const struct {
                    {"median %", "%.1f", LARGEST},   {"bias %", "%+.1f", FARTHEST},
                    {"Spearman", "%.3f", LEAST},     {"inside %", "%.0f", LEAST},
                    {"left out %", "%.1f", LARGEST}, {"median %", "%.1f", LARGEST},
-                   {"peaks", "%.0f", COUNT},        {"MAPE %", "%.1f", LARGEST},
-                   {"median %", "%.1f", LARGEST},   {"inside %", "%.0f", LEAST},
-                   {"ran", "%.0f", COUNT},          {"refused %", "%.1f", LARGEST},
-                   {"step times", "%.0f", COUNT},   {"MAPE %", "%.1f", LARGEST},
-                   {"5 fitted %", "%.1f", LARGEST}, {"worse %", "%.0f", LARGEST}};
+                   {"inside %", "%.0f", LEAST},     {"peaks", "%.0f", COUNT},
+                   {"MAPE %", "%.1f", LARGEST},     {"median %", "%.1f", LARGEST},
+                   {"inside %", "%.0f", LEAST},     {"ran", "%.0f", COUNT},
+                   {"refused %", "%.1f", LARGEST},  {"step times", "%.0f", COUNT},
+                   {"MAPE %", "%.1f", LARGEST},     {"5 fitted %", "%.1f", LARGEST},
+                   {"worse %", "%.0f", LARGEST}};
 
 /* fitted: a profile names the source; composed, other: nothing was fitted on it. */
 enum kind { FITTED, COMPOSED, OTHER };
@@ -300,6 +312,24 @@ static void measure (struct source *s)
     s->use = f.use;
 }
 
+/* Percent of a left out source's rows within the interval that one which nobody fitted gets. */
+static double left_out_inside (const struct source *s, const struct calibrate_joint *j,
+                               int k)
+{
+    int n = 0, inside = 0;
+
+    for (int i = 0; i < s->runs.n; i++) {
+        double left_s = j->left_out_s[k][i],
+               interval = workload_interval (j->left_out_spread[k][i]);
+
+        if (!s->use[i] || !isfinite (left_s))
+            continue;
+        n++;
+        inside += fabs (log (left_s / s->runs.run[i].iter_time_s)) <= log (interval);
+    }
+    return n > 0 ? 100.0 * inside / n : NAN;
+}
+
 /* Every source by constants fitted to the others together, as if no profile named it. */
 static void leave_out (void)
 {
@@ -321,6 +351,7 @@ static void leave_out (void)
 
         s->figure[T_LEFT] = 100 * e.mape;
         s->figure[T_LEFT_MEDIAN] = 100 * e.median;
+        s->figure[T_LEFT_INSIDE] = left_out_inside (s, &joint, k);
     }
     if (n > 0)
         calibrate_joint_release (&joint);
@@ -434,13 +465,16 @@ static void print_refused (const char *of, bool fitted)
 static void print_all (void)
 {
     printf ("\nSources, each estimated as `linkwise validate` does by itself.  fitted: a "
-            "profile names it;\ncomposed, other: nothing was fitted on it.  bias: median "
-            "of log (estimate / measured); inside: its\n90 %% interval; left out, and "
-            "its median: by constants that a joint fit of "
-            "the other sources tells, no\nprofile naming the source, of at most 40 rows; "
-            "refused: of the runs that ran, those that need more\nthan the GPU has.  "
-            "Lines of "
-            "medians have the rows of all their sources.\n");
+            "profile "
+            "names it;\ncomposed, other: nothing was fitted on it.  bias: median of log "
+            "(estimate "
+            "/ measured); inside: its\n90 %% interval; left out, and its median and "
+            "interval: by "
+            "constants that a joint fit of the other\nsources tells, no profile naming "
+            "the source, "
+            "of at most 40 rows; refused: of the runs that ran,\nthose that need more "
+            "than the GPU "
+            "has.  Lines of medians have the rows of all their sources.\n");
     print_sources (TIMES, DRAWN_FROM);
     print_refused ("", true);
     print_refused (" of composed and other", false);

@@ -163,24 +163,6 @@ static bool closer (const struct row *r, const struct workload_model *a,
                              fabs (workload_model_params (b) - stated) * 0.999;
 }
 
-/* Where the name says nothing: is the MLP gated? By its width, as GPT's is four times as wide as
- * the rest, unless the row's parameters are those of the other kind. */
-static bool guess_gated (const struct row *r, const struct workload_model *m)
-{
-    bool wide = m->ffn == 4 * m->hidden;
-    struct workload_model best = *m, other;
-
-    best.gated_mlp = !wide;
-    for (int i = 0; i < 3; i++) {
-        other = *m;
-        other.gated_mlp = i == 0 ? !wide : wide;
-        other.tied = i != 1 ? !m->tied : m->tied;
-        if (closer (r, &other, &best))
-            best = other;
-    }
-    return best.gated_mlp;
-}
-
 /* Megatron's options, which its own tests state. */
 static void apply_notes (const struct row *r, struct workload_model *m)
 {
@@ -274,11 +256,29 @@ static const char *refuse (const struct row *r)
     return NULL;
 }
 
+/* The count says whether embeddings are tied and, of families that the name does not tell, whether
+ * the MLP is gated, where nothing else does. */
+static void settle (const struct row *r, bool family, struct workload_model *m)
+{
+    struct workload_model best = *m;
+
+    if (m->experts > 0 || calibrate_note_true (r, "transformer-impl"))
+        return;
+    for (int i = 1; i < (family || calibrate_note_true (r, "swiglu") ? 2 : 4); i++) {
+        struct workload_model other = *m;
+
+        other.tied ^= i & 1;
+        other.gated_mlp ^= i >> 1;
+        if (closer (r, &other, &best))
+            best = other;
+    }
+    *m = best;
+}
+
 const char *calibrate_read_model (const struct row *r, struct workload_model *m)
 {
     const char *name = calibrate_cell (r, "model"), *why = refuse (r);
     const struct family *f = NULL;
-    struct workload_model other;
 
     memset (m, 0, sizeof *m);
     if (why)
@@ -300,7 +300,7 @@ const char *calibrate_read_model (const struct row *r, struct workload_model *m)
     if (f)
         apply_family (f, m);
     else
-        m->gated_mlp = guess_gated (r, m);
+        m->gated_mlp = m->ffn != 4 * m->hidden;
     if (f && f->positions)
         m->positions = calibrate_whole (r, "seq", 0);
     if (strcmp (m->type, "t5") == 0)
@@ -311,13 +311,8 @@ const char *calibrate_read_model (const struct row *r, struct workload_model *m)
         why = apply_latent (r, m);
     if (why)
         return why;
+    settle (r, f != NULL, m);
     if (m->type[0] == '\0')
         snprintf (m->type, sizeof m->type, "%s", m->gated_mlp ? "llama" : "gpt2");
-    /* The count says whether embeddings are tied, where nothing else does. */
-    other = *m;
-    other.tied = !m->tied;
-    if (m->experts == 0 && !calibrate_note_true (r, "transformer-impl") &&
-        closer (r, &other, m))
-        m->tied = other.tied;
     return NULL;
 }

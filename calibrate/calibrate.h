@@ -19,6 +19,7 @@
 #define CALIBRATE_REASONS_MAX 32
 
 #define CALIBRATE_WAYS_MAX 8
+#define CALIBRATE_CAPACITY_MOST 64.0 /* of experts, over their mean of tokens */
 
 /** A way that a run may have been where its row leaves it open. */
 struct calibrate_way {
@@ -43,6 +44,8 @@ struct calibrate_run {
     enum workload_choice exchange_overlap; /* all-to-alls beside compute, too */
     enum workload_choice fused_rotary;     /* rotary embeddings in one kernel */
     bool drops_tokens;                     /* experts have a capacity */
+    double expert_capacity;                /* over their mean of tokens; 0: not said */
+    enum workload_choice deduplicated;     /* tokens go once to every node and GPU */
     enum workload_choice captured;         /* whole steps, in a CUDA graph */
     bool chunked_loss; /* logits are cast to fp32 a part at a time (torchtune) */
     bool fused_loss;   /* they exist an eighth at a time (Liger kernels) */
@@ -105,6 +108,9 @@ void calibrate_runs_release (struct calibrate_runs *r);
  *  (G4dn.12xlarge)"), or NULL.  @param memory_gb  the row's, to tell variants apart; 0:
  *  unknown */
 const struct topology_gpu_type *calibrate_gpu_type (const char *name, double memory_gb);
+
+/** GPUs of one NVLink domain of the run's (first) machines: a node's, or a rack's. */
+int calibrate_domain (const struct calibrate_run *run);
 
 /** The machines of a run as a cluster: its nodes and GPU types, its `inter_node_gbps`,
  *  and the usual links of such machines where the row is silent, less in large jobs where
@@ -356,6 +362,8 @@ struct calibrate_joint {
     /** [runs->n] each: step times by the constants that the other sources tell, no profile naming
      *  the source; NAN: not estimated, or not among the rows taken */
     double *left_out_s[CALIBRATE_JOINT_SOURCES];
+    /** [runs->n] each: calibrate_time_spread of a source that no profile names */
+    double *left_out_spread[CALIBRATE_JOINT_SOURCES];
     int n_sources;
 };
 

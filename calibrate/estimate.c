@@ -108,13 +108,19 @@ void calibrate_shelf_close (struct calibrate_shelf *shelf)
 /* What runs on GPUs with fp8 are taken for where nobody says what ran them. */
 #define MODERN_PROFILE "nemo"
 
-/* The facts of the run's release, of a profile on the shelf. */
-static const struct workload_profile *of_release (const struct workload_profile *p,
-                                                  const struct calibrate_run *run)
+/* The facts of the run's release, of a profile on the shelf.  Recipes of releases that overlap no
+ * exchanges of experts elsewhere do so where these leave the NVLink domain and chunks of an
+ * interleaved pipeline are there to overlap (Megatron Bridge's scripts/performance/configs:
+ * DeepSeek-V3 on H100 and B200, Qwen3 235B on H100). */
+static void take_release (const struct workload_profile *p,
+                          const struct calibrate_run *run, struct workload_profile *out)
 {
+    const struct workload_degrees *d = &run->config.deg;
     int i = workload_release_of (p, run->release);
 
-    return i < p->n_until ? p + 1 + i : p;
+    *out = i < p->n_until ? p[1 + i] : *p;
+    if (d->vpp > 1 && d->ep * d->etp > calibrate_domain (run))
+        out->time.moe_overlap = p->time.moe_overlap;
 }
 
 void calibrate_shelf_find (const struct calibrate_shelf *shelf,
@@ -132,7 +138,7 @@ void calibrate_shelf_find (const struct calibrate_shelf *shelf,
         if (p->release[0]) /* found by its current one */
             continue;
         if (calibrate_names_source (p, run->source)) {
-            *out = *of_release (p, run);
+            take_release (p, run, out);
             return;
         }
         if (names_framework (p, run) > letters) {
@@ -145,7 +151,7 @@ void calibrate_shelf_find (const struct calibrate_shelf *shelf,
             standard = p;
     }
     if (by_framework) {
-        *out = *of_release (by_framework, run);
+        take_release (by_framework, run, out);
         return;
     }
     *out = by_gpu ? *by_gpu : *standard;
@@ -216,9 +222,15 @@ static struct workload_profile as_run (const struct calibrate_run *run,
         own.memory.logit_bytes /= 8.0;
         own.chunked_loss = false;
     }
+    own.time.deduplicated_dispatch =
+        workload_choose (run->deduplicated, own.time.deduplicated_dispatch);
     if (run->drops_tokens) { /* which Megatron-Core offers with plain all-to-alls alone */
         own.drops_tokens = true;
         own.time.deduplicated_dispatch = false;
+        if (run->expert_capacity > 0.0) {
+            own.time.expert_capacity = run->expert_capacity;
+            own.memory.expert_imbalance = fmax (1.0, run->expert_capacity);
+        }
     }
     own.fused_rotary = workload_choose (run->fused_rotary, own.fused_rotary);
     if (run->captured != CHOICE_PROFILE)

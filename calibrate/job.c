@@ -88,16 +88,39 @@ static void read_captured (const struct row *r, struct calibrate_run *run)
         run->captured = CHOICE_NO;
 }
 
-/* Experts that drop tokens: Megatron's --moe-expert-capacity-factor, or in a word. */
-static void read_dropped (const struct row *r, struct calibrate_run *run)
+/* Experts that drop tokens: Megatron's --moe-expert-capacity-factor, or in a word.  They are padded
+ * to their capacity unless the row says otherwise: then their tokens differ, as without one.
+ * @return NULL, or why the row is skipped */
+static const char *read_dropped (const struct row *r, struct calibrate_run *run)
+{
+    enum workload_choice padded = CHOICE_PROFILE;
+    char value[32] = "";
+
+    calibrate_note (r, "moe-expert-capacity-factor", value, sizeof value);
+    run->expert_capacity = fmax (0.0, strtod (value, NULL)); /* "None" is none */
+    if (!(run->expert_capacity <= CALIBRATE_CAPACITY_MOST))
+        return "capacity of experts out of range";
+    if (!read_choice (r, "moe-pad-expert-input-to-capacity", &padded))
+        return "whether experts are padded is neither true nor false";
+    run->drops_tokens = padded != CHOICE_NO &&
+                        (calibrate_contains (calibrate_cell (r, "model"), "tokendrop") ||
+                         calibrate_contains (calibrate_cell (r, "notes"), "token drop") ||
+                         run->expert_capacity > 0.0);
+    return NULL;
+}
+
+/* Who sends experts their tokens: Megatron's "flex" dispatchers once to every node and GPU. */
+static const char *read_dispatcher (const struct row *r, struct calibrate_run *run)
 {
     char value[32];
 
-    run->drops_tokens =
-        calibrate_contains (calibrate_cell (r, "model"), "tokendrop") ||
-        calibrate_contains (calibrate_cell (r, "notes"), "token drop") ||
-        (calibrate_note (r, "moe-expert-capacity-factor", value, sizeof value) &&
-         strtod (value, NULL) > 0);
+    if (!calibrate_note (r, "moe-token-dispatcher-type", value, sizeof value))
+        return NULL;
+    run->deduplicated = strcmp (value, "flex") == 0 ? CHOICE_YES : CHOICE_NO;
+    return run->deduplicated == CHOICE_YES || strcmp (value, "alltoall") == 0 ||
+                   strcmp (value, "allgather") == 0
+               ? NULL
+               : "dispatcher of tokens not understood";
 }
 
 /* The numbers that a cell begins with, up to a word behind them ("26.04-py3") or a time of day.
@@ -212,6 +235,11 @@ static const char *read_kernels (const struct row *r, struct calibrate_run *run)
     if (!read_attention (s, attention_words, COUNT_OF (attention_words), run) ||
         !read_attention (backend, backend_words, COUNT_OF (backend_words), run))
         return "attention not understood";
+    /* PyTorch's products about Megatron's own softmax, which --masked-softmax-fusion, its default,
+     * fuses. */
+    if (strcmp (s, "torch") == 0 &&
+        calibrate_contains (calibrate_cell (r, "framework"), "megatron"))
+        j->attention = ATTENTION_FUSED;
     if (calibrate_contains (s, "RMS kernel"))
         j->fused_norm = CHOICE_YES;
     if (!read_choice (r, "fused-norm", &j->fused_norm) ||
@@ -273,6 +301,7 @@ static int implied_batch (const struct row *r, const struct calibrate_run *run)
 const char *calibrate_read_job (const struct row *r, struct calibrate_run *run)
 {
     struct workload_job *j = &run->job;
+    const char *why;
 
     read_release (r, run);
     j->seq = calibrate_whole (r, "seq", 0);
@@ -290,7 +319,11 @@ const char *calibrate_read_job (const struct row *r, struct calibrate_run *run)
         calibrate_contains (calibrate_cell (r, "notes"), "lmhead-chunks=") ||
         calibrate_contains (calibrate_cell (r, "notes"), "liger");
     read_captured (r, run);
-    read_dropped (r, run);
+    why = read_dropped (r, run);
+    if (!why)
+        why = read_dispatcher (r, run);
+    if (why)
+        return why;
     run->state_bytes = said_state_bytes (calibrate_cell (r, "notes"));
     if (calibrate_contains (calibrate_cell (r, "notes"), "with CPU offload") ||
         calibrate_contains (calibrate_cell (r, "notes"), "and CPU offload") ||

@@ -94,6 +94,7 @@ struct joint_row {
     struct topology_gpu_type type[CALIBRATE_TYPES_MAX]; /* of the cluster's nodes */
     int source, index;                                  /* of the file, its run */
     double weight;                                      /* of a row, before Student's */
+    double spread; /* of the estimate's interval */
     double far;    /* log (measured / estimate) at x */
     double *slope; /* [n] of the estimate's logarithm */
 };
@@ -191,6 +192,16 @@ static void add_launches (struct joint *j, const char *profile)
     j->constant[j->n++] = c;
 }
 
+/* The spread of its interval, with the readings that it leaves open. */
+static double spread_of (const struct joint_row *r)
+{
+    double step_s, open = 0.0;
+
+    if (calibrate_step (&r->run, r->cluster, &r->profile, &step_s, &open, NULL) != ST_OK)
+        return NAN;
+    return calibrate_time_spread (&r->run, &r->profile, open);
+}
+
 /* One row as if no profile named its source.  @return false where it has no step time */
 static bool read_run (struct joint *j, const struct calibrate_shelf *shelf,
                       const struct calibrate_run *run, struct joint_row *r)
@@ -205,7 +216,10 @@ static bool read_run (struct joint *j, const struct calibrate_shelf *shelf,
         for (int k = 0; k < run->n_parts; k++)
             if (strcmp (r->cluster->node[i].type->name, run->part[k].type->name) == 0)
                 r->cluster->node[i].type = &r->type[k];
-    return isfinite (log_step (j, r, -1, 0.0));
+    if (!isfinite (log_step (j, r, -1, 0.0)))
+        return false;
+    r->spread = spread_of (r);
+    return true;
 }
 
 static enum status read_source (struct joint *j, const struct calibrate_shelf *shelf,
@@ -394,6 +408,7 @@ static enum status leave_out (const struct joint *j, struct calibrate_joint *out
         for (int k = 0; k < j->n; k++)
             far -= r->slope[k] * (y[k] - j->x[k]);
         out->left_out_s[r->source][r->index] = r->run.iter_time_s / exp (far);
+        out->left_out_spread[r->source][r->index] = r->spread;
     }
     return ST_OK;
 }
@@ -449,7 +464,8 @@ static enum status read_sources (struct joint *j,
         size_t size = (size_t) source[s].runs->n + 1;
 
         out->left_out_s[s] = calloc (size, sizeof **out->left_out_s);
-        if (!out->left_out_s[s])
+        out->left_out_spread[s] = calloc (size, sizeof **out->left_out_spread);
+        if (!out->left_out_s[s] || !out->left_out_spread[s])
             st = err_nomem (err);
         for (size_t i = 0; i < size && st == ST_OK; i++)
             out->left_out_s[s][i] = NAN;
@@ -497,7 +513,9 @@ enum status calibrate_joint (const struct calibrate_joint_source *source, int n,
 
 void calibrate_joint_release (struct calibrate_joint *j)
 {
-    for (int i = 0; i < j->n_sources; i++)
+    for (int i = 0; i < j->n_sources; i++) {
         free (j->left_out_s[i]);
+        free (j->left_out_spread[i]);
+    }
     j->n_sources = 0;
 }

@@ -57,6 +57,23 @@ static double flash_s (const struct setting *x, double flop, double part)
                        flash_rate (x, part, reach));
 }
 
+/* What summing the pieces of context parallelism moves, for each element of the queries: forward
+ * for every piece but the first, and once; backward the same.  Pieces of the output are cast to
+ * fp32, weighed by their log-sum-exps and added; gradients of queries, keys and values are added
+ * in fp32 and joined for the next rank (PyTorch, distributed/tensor/experimental/_attention.py). */
+#define PIECE_FWD_TRAFFIC 46.0
+#define PIECES_FWD_TRAFFIC 12.0
+#define PIECE_BACK_TRAFFIC 60.0
+#define PIECES_BACK_TRAFFIC 40.0
+
+static void add_pieces (const struct setting *x, double width, double *fwd, double *back)
+{
+    double more = x->c->deg.cp - 1.0, each = x->tokens * width / x->plain.memory_rate;
+
+    *fwd += (PIECE_FWD_TRAFFIC * more + PIECES_FWD_TRAFFIC) * each;
+    *back += (PIECE_BACK_TRAFFIC * more + PIECES_BACK_TRAFFIC) * each;
+}
+
 void attention_time (const struct setting *x, double *fwd, double *back)
 {
     const struct workload_model *m = x->m;
@@ -73,6 +90,8 @@ void attention_time (const struct setting *x, double *fwd, double *back)
                     ? 2.5 * *fwd / FLASH_BACK
                     : flash_s (x, 2.5 * 0.5 * flop,
                                first ? p->time.attention1 : p->time.attention_back);
+        if (p->cp_by_pieces && x->c->deg.cp > 1)
+            add_pieces (x, a * qk, fwd, back);
         return;
     }
 

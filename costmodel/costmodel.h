@@ -147,13 +147,15 @@ void costmodel_stage_compute (const struct workload_config *c,
 
 /** What one rank sends. */
 struct costmodel_volume {
-    double tp_bytes;  /* payload of one tensor-parallel all-reduce */
-    double p2p_bytes; /* over one stage boundary, in one direction */
-    double cp_bytes;  /* one step of the context-parallel ring, forward */
-    double ep_bytes;  /* tokens that one all-to-all sends, each counted once */
-    double dp_bytes;  /* per parameter: all reduce-scatters and all-gathers of a step, or
+    double tp_bytes;      /* payload of one tensor-parallel all-reduce */
+    double p2p_bytes;     /* over one stage boundary, in one direction */
+    double cp_bytes;      /* one step of the context-parallel ring, forward */
+    double cp_back_bytes; /* the same backward: keys, values and their gradients */
+    double ep_bytes; /* tokens that one all-to-all sends, each counted once, with what
+                         fills experts up to their capacity */
+    double dp_bytes; /* per parameter: all reduce-scatters and all-gathers of a step, or
                            the payload of its one all-reduce */
-    int dp_phases;    /* how many reduce-scatters and all-gathers */
+    int dp_phases;   /* how many reduce-scatters and all-gathers */
     bool dp_all_reduce; /* one all-reduce instead */
     double tied_bytes;  /* all-reduce between first and last stage, tied embeddings */
 };
@@ -554,8 +556,8 @@ double costmodel_cp_hop_s (const struct workload_profile *p, double bytes,
                            double bytes_per_s, double latency_s);
 
 /** Exposed time of a layer's cp-1 ring steps: each step hides under its part of the
- *  attention (docs/formulas.md, T11). */
-double costmodel_cp_exposed_s (int cp, double hop_s, double attention_s);
+ *  attention, or, gathered at once, all of them under the first (docs/formulas.md, T11). */
+double costmodel_cp_exposed_s (int cp, bool gathered, double hop_s, double attention_s);
 
 /** One all-to-all whose slowest rank sends for inside_s inside its node and for outside_s out
  *  of it, both at the links' full rates. */

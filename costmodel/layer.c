@@ -24,6 +24,11 @@
 /* Tokens sorted by expert and back: read and written twice, per token-expert pair and
  * hidden unit. */
 #define PERMUTE_TRAFFIC 8.0
+/* Biases of experts' second products, in separate operations where the activation is not part of
+ * the products: each is multiplied by the router's probability, added in fp32, joined with the
+ * others and cast, 28 bytes forward and 40 backward per token-expert pair and hidden unit
+ * (Megatron-Core, transformer/moe/experts.py, _apply_bias); a third, as backward counts twice. */
+#define EXPERT_BIAS_TRAFFIC (68.0 / 3.0)
 /* Loss over a vocabulary entry, forward and backward together (docs/formulas.md, T16).  With
  * logits gathered from all ranks it is over all entries and by separate operations: cast
  * to fp32, log-softmax, the accuracy's argmax, and three gradients, all read and written;
@@ -37,6 +42,12 @@
 /* Bytes that they move per token and hidden unit, forward: attention's input dropped out and
  * read, the results written and added to the products'. */
 #define LORA_TRAFFIC 20.0
+/* The same of adapters in fp32 by PyTorch's operations, of each product, per token and element of
+ * its input and of its output.  Forward the input is cast, dropped out and read, 19 bytes; the
+ * adapter's result is written, scaled, added to the product's and cast back, 28; backward 29 and 28
+ * (PEFT, tuners/lora/layer.py).  A third of the sums, as backward counts twice. */
+#define FP32_LORA_INPUT_TRAFFIC (48.0 / 3.0)
+#define FP32_LORA_OUTPUT_TRAFFIC (56.0 / 3.0)
 /* Experts on a GPU that computes by its type's constants: kernels of a layer over a dense
  * one's (routing, sorting, groups), and the rate of grouped products over single ones. */
 #define EXPERT_LAUNCHES 8.0
@@ -175,6 +186,19 @@ static void add_mlp (const struct setting *x, struct sums *s, double count, doub
     s->traffic += activation_traffic (x) * ffn * count * rows / x->tokens;
 }
 
+/* Bytes of attention's adapters, per token. */
+static double adapter_traffic (const struct setting *x)
+{
+    const struct workload_model *m = x->m;
+    double t = x->c->deg.tp, q = m->heads / t * m->head_dim,
+           kv = fmax (1.0, m->kv_heads / t) * m->head_dim;
+
+    if (!x->p->fp32_adapters)
+        return LORA_TRAFFIC * x->h;
+    return FP32_LORA_INPUT_TRAFFIC * (3.0 * x->h + q) +
+           FP32_LORA_OUTPUT_TRAFFIC * (q + 2.0 * kv + x->h);
+}
+
 static void add_elementwise (const struct setting *x, struct sums *s, unsigned parts)
 {
     double part = workload_sublayers (parts) / 2.0;
@@ -187,7 +211,7 @@ static void add_elementwise (const struct setting *x, struct sums *s, unsigned p
     if (workload_recomputes (x->c, MODULE_LAYERNORM))
         s->again_s +=
             traffic_s (x, workload_own_norms (x->m, fused, parts) * norm * x->h / x->r);
-    s->traffic += per * x->h / x->r + (x->j->lora ? LORA_TRAFFIC * x->h : 0.0);
+    s->traffic += per * x->h / x->r + (x->j->lora ? adapter_traffic (x) : 0.0);
 }
 
 /* Bytes that adding a micro-batch's gradient of one parameter to the sum moves, beside
@@ -296,7 +320,9 @@ static void add_experts (const struct setting *x, struct sums *s)
     const struct workload_model *m = x->m;
     const struct workload_degrees *d = &x->c->deg;
     double mine = m->experts / (double) d->ep;
-    double pairs = x->tokens * m->top_k * d->etp / d->tp; /* of a rank, after dispatch */
+    /* Of a rank, after dispatch: experts with a capacity are padded to it. */
+    double pairs =
+        x->tokens * m->top_k * d->etp / d->tp * workload_expert_capacity (x->p);
     bool whole = workload_recomputes (x->c, MODULE_MOE);
     double rows, before = forward_s (x, s), shared;
     struct setting grouped;
@@ -317,6 +343,8 @@ static void add_experts (const struct setting *x, struct sums *s)
     rows = EXPERT_PADDING * ceil (pairs / mine / EXPERT_PADDING);
     add_mlp (&grouped, s, mine, rows, m->expert_ffn / (double) d->etp);
     s->traffic += PERMUTE_TRAFFIC * x->h * pairs / x->tokens;
+    if (m->mlp_bias && !grouped.fused)
+        s->traffic += EXPERT_BIAS_TRAFFIC * x->h * pairs / x->tokens;
     repeat (x, s, MODULE_MOE, before);
     if (!whole && workload_recomputes (x->c, MODULE_MOE_ACT))
         s->again_s += traffic_s (x, activation_traffic (x) * m->expert_ffn / d->etp *

@@ -28,9 +28,10 @@ double costmodel_cp_hop_s (const struct workload_profile *p, double bytes,
                            : INFINITY;
 }
 
-double costmodel_cp_exposed_s (int cp, double hop_s, double attention_s)
+double costmodel_cp_exposed_s (int cp, bool gathered, double hop_s, double attention_s)
 {
-    return (cp - 1.0) * fmax (0.0, hop_s - attention_s / cp);
+    return gathered ? fmax (0.0, (cp - 1.0) * hop_s - attention_s / cp)
+                    : (cp - 1.0) * fmax (0.0, hop_s - attention_s / cp);
 }
 
 double costmodel_exchange_s (const struct workload_profile *p, double inside_s,

@@ -299,12 +299,13 @@ static void slot_cp (const struct terms *t, int stage, int d, struct slot_time *
         out_of_node |= r.nodes > 1;
         fwd = fmax (fwd,
                     costmodel_cp_hop_s (p->profile, t->volume.cp_bytes, rate, latency_s));
-        back = fmax (back, costmodel_cp_hop_s (p->profile, 2.0 * t->volume.cp_bytes, rate,
+        back = fmax (back, costmodel_cp_hop_s (p->profile, t->volume.cp_back_bytes, rate,
                                                latency_s));
     }
     out->busy_s[out_of_node] += p->layers[stage] * steps * (fwd + back);
-    fwd = costmodel_cp_exposed_s (t->cp, fwd, k->attention_fwd_s);
-    back = costmodel_cp_exposed_s (t->cp, back, k->attention_back_s);
+    fwd =
+        costmodel_cp_exposed_s (t->cp, p->profile->cp_by_pieces, fwd, k->attention_fwd_s);
+    back = costmodel_cp_exposed_s (t->cp, false, back, k->attention_back_s);
     fwd *= p->layers[stage];
     back *= p->layers[stage];
     out->fwd_s += fwd;

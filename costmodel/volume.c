@@ -120,13 +120,15 @@ void costmodel_volume (const struct workload_model *m, const struct workload_job
     double tokens = (double) j->seq * c->micro_batch / c->deg.cp, t = c->deg.tp;
     double tensor = element * tokens * m->hidden;
     double share = c->sequence_parallel ? tensor / t : tensor;
+    double kv_heads = p->cp_by_pieces ? m->heads : m->kv_heads;
     double kv = m->kv_rank > 0 ? m->heads / t * (m->nope_dim + m->rope_dim + m->v_dim)
-                               : 2.0 * fmax (1.0, m->kv_heads / t) * m->head_dim;
+                               : 2.0 * fmax (1.0, kv_heads / t) * m->head_dim;
     struct costmodel_volume v = {
         .tp_bytes = tensor,
         .p2p_bytes = share,
         .cp_bytes = element * tokens * kv,
-        .ep_bytes = m->experts > 0 ? share : 0.0,
+        .cp_back_bytes = (element + (p->cp_by_pieces ? 4.0 : element)) * tokens * kv,
+        .ep_bytes = m->experts > 0 ? share * workload_expert_capacity (p) : 0.0,
     };
 
     bool in_fp32 = p->time.all_reduced_gradients && !p->time.reduced_as_kept;

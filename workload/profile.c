@@ -70,6 +70,7 @@ static const struct workload_constant constants[] = {
     TIME ("dp_overlap", dp_overlap, 1, 0, 1, .3, .5),
     TIME ("tp_overlap", tp_overlap, 1, 0, 1, .5, .5),
     TIME ("moe_overlap", moe_overlap, 1, 0, 1, 0, 0),
+    TIME ("expert_capacity", expert_capacity, 1, .1, 64, 1, 0),
     TIME ("overlap_slowdown", overlap_slowdown, 1, 0, 1, 0, 0),
     TIME ("microbatch_us", microbatch_s, UNITS_US, 0, 1e6, 1000, .5),
     TIME ("step_ms", step_s, 1e-3, 0, 1e6, 0, .5),
@@ -121,6 +122,8 @@ static const struct {
     {"fused_mlp", offsetof (struct workload_profile, fused_mlp)},
     {"gathered_logits", offsetof (struct workload_profile, gathered_logits)},
     {"fused_experts", offsetof (struct workload_profile, fused_experts)},
+    {"cp_by_pieces", offsetof (struct workload_profile, cp_by_pieces)},
+    {"fp32_adapters", offsetof (struct workload_profile, fp32_adapters)},
     {"drops_tokens", offsetof (struct workload_profile, drops_tokens)},
     {"chunked_loss", offsetof (struct workload_profile, chunked_loss)},
     {"repeats_kv", offsetof (struct workload_profile, repeats_kv)},
@@ -515,6 +518,11 @@ enum status workload_profile_from_current (json_t *doc, const char *file,
     note_unknown (&root, notes);
     *out = p;
     return ST_OK;
+}
+
+double workload_expert_capacity (const struct workload_profile *p)
+{
+    return p->drops_tokens ? p->time.expert_capacity : 1.0;
 }
 
 bool workload_exchanges_overlap (const struct workload_profile *p,

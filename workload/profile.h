@@ -55,6 +55,11 @@ struct workload_profile {
     bool fused_experts;
     /* Experts take no more than their share of tokens: the host need not wait for their numbers. */
     bool drops_tokens;
+    bool
+        fp32_adapters; /* LoRA adapters are kept and computed in fp32, operation by operation */
+    /* Context parallelism gathers keys and values, copied to all heads, under attention's first
+     * piece, and sums its pieces in fp32, operation by operation. */
+    bool cp_by_pieces;
     bool one_sequence; /* its recipes take micro-batches of one sequence */
     /* Gradients do not outlive a step (set_to_none), so that those of the only micro-batch never
      * meet its logits. */
@@ -152,6 +157,9 @@ struct workload_profile {
                               matrix products, where tp_comm_overlap */
         double moe_overlap;  /* part of experts' all-to-alls that hides under another
                              micro-batch's compute (workload_exchanges_overlap) */
+        double
+            expert_capacity; /* where experts drop tokens: rows that each computes, filled or
+                                   not, over the mean number of its tokens */
         double overlap_slowdown; /* what a hidden second costs compute */
         double microbatch_s;     /* per micro-batch and stage: host work, no compute */
         double step_s;           /* per step: data, clipping, logging */
@@ -197,6 +205,10 @@ static inline double workload_optimizer_bytes (const struct workload_config *c,
 {
     return c->optimizer_bytes > 0 ? c->optimizer_bytes : p->memory.optimizer_bytes;
 }
+
+/** Rows that an expert computes and is sent, over the mean number of its tokens: with a capacity it is
+ *  padded to it (Megatron-Core, get_capacity: experts' share of tokens times the factor). */
+double workload_expert_capacity (const struct workload_profile *p);
 
 /** Does the framework run a micro-batch's all-to-alls beside the compute of another one?
  *

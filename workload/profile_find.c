@@ -17,12 +17,31 @@
 #define NUMBERS_MAX 4
 #define YEAR_MIN 20 /* of a release by date; versions begin lower */
 
-/* "26.04.01", "v0.15" and "2026-04" are numbers; a year is its last two digits.
+#define DATE_DIGITS 8
+
+/* A date without marks between its parts: 20260401. */
+static bool is_bare_date (int date)
+{
+    int month = date / 100 % 100, day = date % 100;
+
+    return date / 10000 >= 2000 && date / 10000 < 2100 && month >= 1 && month <= 12 &&
+           day >= 1 && day <= 31;
+}
+
+/* "26.04.01", "v0.15", "2026-04" and "20260401" are numbers; a year is its last two digits.
  * @return how many, 0 where it is none */
 static int numbers_of (const char *release, int number[NUMBERS_MAX])
 {
     int n = 0;
 
+    if (strspn (release, "0123456789") == DATE_DIGITS && release[DATE_DIGITS] == '\0') {
+        int date = atoi (release);
+
+        number[0] = date / 10000 - 2000;
+        number[1] = date / 100 % 100;
+        number[2] = date % 100;
+        return is_bare_date (date) ? 3 : 0;
+    }
     release += *release == 'v';
     while (n < NUMBERS_MAX) {
         size_t digits = strspn (release, "0123456789");
@@ -79,6 +98,21 @@ int workload_release_of (const struct workload_profile *p, const char *release)
     while (i < p->n_until && is_after (release, p->until[i]))
         i++;
     return i;
+}
+
+/* What a release cannot have of its own: it would be passed over. */
+static enum status refuse_keys (const struct json_at *entry, struct error *err)
+{
+    static const char *const keys[] = {"releases", "version",    "name",
+                                       "sources",  "frameworks", "gpu"};
+
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        struct json_at one = json_key (entry, keys[i]);
+
+        if (one.v)
+            return json_fail (&one, err, "a key that differs between releases");
+    }
+    return ST_OK;
 }
 
 /* The document with entry i of its releases in place of what it says itself. */
@@ -138,6 +172,7 @@ enum status workload_profile_from_json (json_t *doc, const char *file,
         const char *s;
 
         TRY (json_want_object (&entry, err));
+        TRY (refuse_keys (&entry, err));
         TRY (json_want_string (&until, &s, err));
         if (!workload_is_release (s) || strlen (s) >= sizeof *p.until ||
             (i > 0 && (!is_alike (s, p.until[0]) || !is_after (s, p.until[i - 1]))))

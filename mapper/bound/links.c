@@ -338,7 +338,8 @@ struct both_ways bound_cp (const struct bounded *b, struct both_ways attention)
 {
     struct link_rates r = link_rates_of (b->pool, 0);
     const struct workload_profile *p = b->pool->problem->profile;
-    double latency_s = least_latency (&r), bytes = b->volume.cp_bytes;
+    double latency_s = least_latency (&r), bytes = b->volume.cp_bytes,
+           back = b->volume.cp_back_bytes;
     double rate =
         fmax (r.inside.bytes_per_s, ring_rate (b->pool, &r, b->pool->max_node_gpus, 1));
     int cp = b->c->deg.cp;
@@ -346,9 +347,10 @@ struct both_ways bound_cp (const struct bounded *b, struct both_ways attention)
     if (cp == 1 || rate <= 0)
         return (struct both_ways){0.0, 0.0};
     return (struct both_ways){
-        costmodel_cp_exposed_s (cp, costmodel_cp_hop_s (p, bytes, rate, latency_s),
+        costmodel_cp_exposed_s (cp, p->cp_by_pieces,
+                                costmodel_cp_hop_s (p, bytes, rate, latency_s),
                                 attention.fwd_s),
-        costmodel_cp_exposed_s (cp, costmodel_cp_hop_s (p, 2.0 * bytes, rate, latency_s),
+        costmodel_cp_exposed_s (cp, false, costmodel_cp_hop_s (p, back, rate, latency_s),
                                 attention.back_s)};
 }
 

@@ -67,6 +67,8 @@ static void releases (void **state)
         {"date", "2026-09-01 12:26:00", "", "megatron-bridge"},
         {"date", "2026-02-27T12:00", "", "megatron-bridge@26.04"},
         {"date", "2026-09-01", "", "megatron-bridge"},
+        {"date", "20260227", "", "megatron-bridge@26.04"},
+        {"date", "20260901 12:26", "", "megatron-bridge"},
         {"other", "", "25.09 NeMo Container; x=1", "megatron-bridge@26.04"},
         {"other", "", "26.06.01 NeMo Container", "megatron-bridge"},
         {"other", "", "a NeMo Container", "megatron-bridge"}};
@@ -129,17 +131,83 @@ static void dropped (void **state)
     static const struct {
         const char *cell;
         bool drops;
-    } known[] = {{"notes=", false},
-                 {"model=llama-x (tokendrop)", true},
-                 {"notes=with token dropping", true},
-                 {"notes=moe-expert-capacity-factor=1.5", true},
-                 {"notes=moe-expert-capacity-factor=None", false}};
+        double capacity;
+    } known[] = {
+        {"notes=", false, 0},
+        {"model=llama-x (tokendrop)", true, 0},
+        {"notes=with token dropping", true, 0},
+        {"notes=moe-expert-capacity-factor=1.5", true, 1.5},
+        {"notes=moe-expert-capacity-factor=2; moe-pad-expert-input-to-capacity=true",
+         true, 2},
+        {"notes=moe-expert-capacity-factor=2; moe-pad-expert-input-to-capacity=false",
+         false, 2},
+        {"notes=moe-expert-capacity-factor=None", false, 0}};
     (void) state;
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         struct calibrate_runs r = ONE (known[i].cell);
 
         assert_true (r.run[0].drops_tokens == known[i].drops);
+        CLOSE (r.run[0].expert_capacity, known[i].capacity, 1e-12);
+        calibrate_runs_release (&r);
+    }
+}
+
+/* A row's step with these notes, of experts over two nodes. */
+static double experts_s (const char *notes)
+{
+    struct text cell = {0};
+    struct calibrate_runs r;
+    struct workload_profile p;
+    struct error err = {""};
+    double step_s;
+
+    text_add (&cell, "notes=num-experts=16; moe-router-topk=2; %s", notes);
+    r = ONE (text_str (&cell), "ep=16", "tp=1", "pp=1", "framework=megatron-bridge");
+    ok (calibrate_profiles (&r, NULL, &p, &err), &err);
+    step_s = runs_step (&r.run[0], &p);
+    calibrate_runs_release (&r);
+    text_free (&cell);
+    return step_s;
+}
+
+/* A capacity over the mean takes longer; "flex" sends less than "alltoall". */
+static void experts_notes (void **state)
+{
+    double one = experts_s ("moe-expert-capacity-factor=1"),
+           two = experts_s ("moe-expert-capacity-factor=2"),
+           flex = experts_s ("moe-token-dispatcher-type=flex"),
+           all = experts_s ("moe-token-dispatcher-type=alltoall");
+    (void) state;
+
+    assert_true (two > 1.1 * one);
+    assert_true (all > 1.01 * flex);
+    CLOSE (experts_s (""), flex, 1e-12); /* the framework's */
+}
+
+/* Releases whose recipes overlap no exchanges do where these leave the NVLink domain beside an
+ * interleaved pipeline. */
+static void overlap_between_nodes (void **state)
+{
+    static const struct {
+        const char *gpu, *ep, *vpp;
+        bool overlaps;
+    } known[] = {{"gpu=H100-SXM5-80GB", "ep=16", "vpp=2", true},
+                 {"gpu=H100-SXM5-80GB", "ep=8", "vpp=2", false},
+                 {"gpu=H100-SXM5-80GB", "ep=16", "vpp=1", false},
+                 {"gpu=GB200", "ep=16", "vpp=2", false}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        struct calibrate_runs r = ONE (
+            "model=x", known[i].gpu, known[i].ep, known[i].vpp, "gpus=32", "pp=2", "tp=1",
+            "layers=32", "micro_batch=1", "global_batch=64", "framework=megatron-bridge",
+            "notes=26.04 NeMo Container; num-experts=16; moe-router-topk=2");
+        struct workload_profile p;
+        struct error err = {""};
+
+        ok (calibrate_profiles (&r, NULL, &p, &err), &err);
+        assert_true ((p.time.moe_overlap > 0) == known[i].overlaps);
         calibrate_runs_release (&r);
     }
 }
@@ -377,13 +445,21 @@ static void steps (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (profiles), cmocka_unit_test (precision),
-        cmocka_unit_test (networks), cmocka_unit_test (silent_recompute),
-        cmocka_unit_test (peaks),    cmocka_unit_test (fits),
-        cmocka_unit_test (steps),    cmocka_unit_test (unknown),
-        cmocka_unit_test (releases), cmocka_unit_test (captures),
-        cmocka_unit_test (fused),    cmocka_unit_test (rotary),
+        cmocka_unit_test (profiles),
+        cmocka_unit_test (precision),
+        cmocka_unit_test (networks),
+        cmocka_unit_test (silent_recompute),
+        cmocka_unit_test (peaks),
+        cmocka_unit_test (fits),
+        cmocka_unit_test (steps),
+        cmocka_unit_test (unknown),
+        cmocka_unit_test (releases),
+        cmocka_unit_test (captures),
+        cmocka_unit_test (fused),
+        cmocka_unit_test (rotary),
         cmocka_unit_test (dropped),
+        cmocka_unit_test (experts_notes),
+        cmocka_unit_test (overlap_between_nodes),
     };
 
     return cmocka_run_group_tests (tests, NULL, NULL);

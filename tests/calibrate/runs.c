@@ -241,6 +241,32 @@ static void exchanges_priced (void **state)
     assert_true (peak[1][0] == peak[0][1] && peak[0][0] == peak[1][2]);
 }
 
+/* Of families that the name does not tell, the count of parameters says what the sizes do not:
+ * PowerLM's MLP is gated though it is four times as wide as hidden; a count that says nothing leaves
+ * it plain, and a known family's stays. */
+static void counted (void **state)
+{
+    static const struct {
+        const char *model, *params;
+        bool gated, tied;
+    } known[] = {{"model=PowerLM-3B", "params_b=3.512", true, true},
+                 {"model=PowerLM-3B", "params_b=3.62", true, false},
+                 {"model=PowerLM-3B", "params_b=2.67", false, true},
+                 {"model=PowerLM-3B", "params_b=", false, false},
+                 {"model=gpt-3B", "params_b=3.512", false, false}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        struct calibrate_runs r =
+            ONE (known[i].model, known[i].params, "layers=40", "hidden=2304", "heads=36",
+                 "ffn=9216", "vocab=49152");
+
+        assert_int_equal (r.run[0].model.gated_mlp, known[i].gated);
+        assert_int_equal (r.run[0].model.tied, known[i].tied);
+        calibrate_runs_release (&r);
+    }
+}
+
 /* Attention, in the words of sources and of Megatron's option. */
 static void attention (void **state)
 {
@@ -268,6 +294,12 @@ static void attention (void **state)
         assert_int_equal (r.run[0].attention_said, known[i].said);
         calibrate_runs_release (&r);
     }
+
+    /* Megatron's own has a fused softmax. */
+    struct calibrate_runs r = ONE ("attention=torch", "framework=megatron-deepspeed");
+
+    assert_int_equal (r.run[0].job.attention, ATTENTION_FUSED);
+    calibrate_runs_release (&r);
 }
 
 /* A row that cannot be estimated: its reason, counted, with the first row that has it. */
@@ -661,17 +693,18 @@ static void unknown_names (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (defaults),         cmocka_unit_test (precisions),
-        cmocka_unit_test (measured),         cmocka_unit_test (notes),
-        cmocka_unit_test (modules),          cmocka_unit_test (cuts),
-        cmocka_unit_test (latent_sizes),     cmocka_unit_test (impossible_heads),
-        cmocka_unit_test (attention),        cmocka_unit_test (skipped),
-        cmocka_unit_test (refused),          cmocka_unit_test (other_columns),
-        cmocka_unit_test (fewer_columns),    cmocka_unit_test (named_shapes),
-        cmocka_unit_test (spreadsheet),      cmocka_unit_test (noise),
-        cmocka_unit_test (profiles),         cmocka_unit_test (framework),
-        cmocka_unit_test (published_files),  cmocka_unit_test (exchanges),
-        cmocka_unit_test (exchanges_priced), cmocka_unit_test (unknown_names)};
+        cmocka_unit_test (defaults),      cmocka_unit_test (precisions),
+        cmocka_unit_test (measured),      cmocka_unit_test (notes),
+        cmocka_unit_test (modules),       cmocka_unit_test (cuts),
+        cmocka_unit_test (latent_sizes),  cmocka_unit_test (impossible_heads),
+        cmocka_unit_test (attention),     cmocka_unit_test (counted),
+        cmocka_unit_test (skipped),       cmocka_unit_test (refused),
+        cmocka_unit_test (other_columns), cmocka_unit_test (fewer_columns),
+        cmocka_unit_test (named_shapes),  cmocka_unit_test (spreadsheet),
+        cmocka_unit_test (noise),         cmocka_unit_test (profiles),
+        cmocka_unit_test (framework),     cmocka_unit_test (published_files),
+        cmocka_unit_test (exchanges),     cmocka_unit_test (exchanges_priced),
+        cmocka_unit_test (unknown_names)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -385,6 +385,113 @@ static void fused_experts (void **state)
     }
 }
 
+/* Adapters in fp32 move 48 bytes for each element of the inputs of attention's products and 56 for
+ * each of their outputs, forward and backward, a third of it forward. */
+static void fp32_adapters (void **state)
+{
+    struct setting s = layer_job ("llama-3-8b", 1, false, true);
+    const struct workload_model *m = &s.model;
+    double h = m->hidden, q = m->heads * m->head_dim, kv = m->kv_heads * m->head_dim;
+    double memory = machine_in (&s).memory_rate, moved, few = 20 * h * 2048 / memory;
+    struct costmodel_compute plain, fp32;
+    (void) state;
+
+    moved = (48 * (3 * h + q) + 56 * (q + 2 * kv + h)) * 2048 / memory;
+    s.job.lora = true;
+    plain = compute_of (&s);
+    s.profile.fp32_adapters = true;
+    fp32 = compute_of (&s);
+    CLOSE (fp32.dense.fwd_s - plain.dense.fwd_s, moved / 3 - few, 1e-9);
+    CLOSE (fp32.dense.back_s - plain.dense.back_s, moved * 2 / 3 - 2 * few, 1e-9);
+    s.job.lora = false;
+    assert_true (compute_of (&s).dense.fwd_s < plain.dense.fwd_s);
+    topology_cluster_destroy (s.cluster);
+}
+
+/* Attention in pieces: 46 bytes forward and 60 backward for each further piece and element of the
+ * queries, 12 and 40 once; none without context parallelism. */
+static void attention_by_pieces (void **state)
+{
+    (void) state;
+
+    for (int cp = 1; cp <= 4; cp *= 2) {
+        struct setting s = layer_job ("llama-3-8b", 1, false, true);
+        double each =
+            2048.0 / cp * s.model.heads * s.model.head_dim / machine_in (&s).memory_rate;
+        struct costmodel_compute ring, pieces;
+
+        s.config.deg.cp = cp;
+        ring = compute_of (&s);
+        s.profile.cp_by_pieces = true;
+        pieces = compute_of (&s);
+        CLOSE (1 + pieces.dense.attention_fwd_s - ring.dense.attention_fwd_s,
+               1 + (cp > 1 ? 46 * (cp - 1) + 12 : 0) * each, 1e-12);
+        CLOSE (1 + pieces.dense.back_s - ring.dense.back_s,
+               1 + (cp > 1 ? 60 * (cp - 1) + 40 : 0) * each, 1e-12);
+        topology_cluster_destroy (s.cluster);
+    }
+}
+
+/* Experts' biases move 68 bytes forward and backward for each token-expert pair and hidden unit,
+ * a third of it forward, where no fused product adds them. */
+static void expert_biases (void **state)
+{
+    (void) state;
+
+    for (int fused = 0; fused < 2; fused++) {
+        struct setting s = layer_job ("gpt-oss-120b", 1, false, true);
+        const struct topology_gpu_type *t = topology_gpu_type_builtin ("gb200-192g");
+        double memory = t->hbm_bytes_per_s * s.profile.time.memory_bandwidth;
+        double moved = fused ? 0 : 68.0 * 2048 * s.model.top_k * s.model.hidden / memory;
+        struct costmodel_compute with, without;
+
+        s.job.precision = PREC_FP8;
+        s.profile.fused_experts = fused;
+        s.config.deg.ep = s.config.deg.dp = 8;
+        assert_true (s.model.mlp_bias);
+        costmodel_compute (&s.model, &s.job, &s.config, &s.profile, t, &with);
+        s.model.mlp_bias = false;
+        costmodel_compute (&s.model, &s.job, &s.config, &s.profile, t, &without);
+        CLOSE (1 + with.expert.fwd_s - without.expert.fwd_s, 1 + moved / 3, 1e-12);
+        CLOSE (1 + with.expert.back_s - without.expert.back_s, 1 + moved * 2 / 3, 1e-12);
+        topology_cluster_destroy (s.cluster);
+    }
+}
+
+/* Experts with a capacity of c compute c times the rows and sort c times the pairs; one of 1 is no
+ * other than none. */
+static void capacity (void **state)
+{
+    struct setting s = layer_job ("qwen3-30b-a3b", 1, false, true);
+    const struct workload_model *m = &s.model;
+    double mine = m->experts / 8.0, f = m->expert_ffn, h = m->hidden;
+    double pairs = 2048.0 * m->top_k, rows = pairs / mine;
+    struct machine g = machine_in (&s);
+    struct parts once = {.g = &g}, twice = {.g = &g};
+    struct costmodel_compute none, one, two;
+    double moved = (6 * f + 8 * h) * pairs / g.memory_rate;
+    (void) state;
+
+    assert_true (fmod (rows, 64) == 0);
+    s.config.deg.ep = s.config.deg.dp = 8;
+    product (&once, mine, rows, h, 2 * f);
+    product (&once, mine, rows, f, h);
+    product (&twice, mine, 2 * rows, h, 2 * f);
+    product (&twice, mine, 2 * rows, f, h);
+    s.profile.time.expert_capacity = 2; /* of tokens that are not dropped: nothing */
+    none = compute_of (&s);
+    s.profile.drops_tokens = true;
+    two = compute_of (&s);
+    s.profile.time.expert_capacity = 1;
+    one = compute_of (&s);
+    assert_true (one.expert.fwd_s == none.expert.fwd_s);
+    assert_true (one.expert.back_s == none.expert.back_s);
+    CLOSE (two.expert.fwd_s - one.expert.fwd_s, twice.fwd - once.fwd + moved, 1e-9);
+    CLOSE (two.expert.back_s - one.expert.back_s,
+           twice.inputs + twice.weights - once.inputs - once.weights + 2 * moved, 1e-9);
+    topology_cluster_destroy (s.cluster);
+}
+
 /* T16: three products over the rank's padded part of the vocabulary, 13 bytes a logit, or 40 and
  * 8 on all of them where they are gathered; a third of it forward. */
 static void head_and_embedding (void **state)
@@ -505,7 +612,9 @@ int main (void)
         cmocka_unit_test (dense_layers),  cmocka_unit_test (expert_layers),
         cmocka_unit_test (launches),      cmocka_unit_test (windows),
         cmocka_unit_test (slowest),       cmocka_unit_test (waits_for_tokens),
-        cmocka_unit_test (fused_experts), cmocka_unit_test (head_and_embedding),
+        cmocka_unit_test (fused_experts), cmocka_unit_test (expert_biases),
+        cmocka_unit_test (fp32_adapters), cmocka_unit_test (attention_by_pieces),
+        cmocka_unit_test (capacity),      cmocka_unit_test (head_and_embedding),
         cmocka_unit_test (scores),        cmocka_unit_test (optimizer),
         cmocka_unit_test (stages),
     };

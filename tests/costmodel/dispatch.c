@@ -61,7 +61,9 @@ static void visits (void **state)
     }
 }
 
-static double ep_s (const char *cluster, const char *model, int ep, bool deduplicated)
+/* @param capacity  0: no tokens are dropped */
+static double ep_with_s (const char *cluster, const char *model, int ep,
+                         bool deduplicated, double capacity)
 {
     struct setting s = {.cluster = *cluster == '{' ? cluster_from (cluster)
                                                    : cluster_of (cluster),
@@ -78,12 +80,36 @@ static double ep_s (const char *cluster, const char *model, int ep, bool dedupli
         gpu[i] = i;
     s.config.deg.ep = ep;
     s.profile.time.deduplicated_dispatch = deduplicated;
+    s.profile.drops_tokens = capacity > 0;
+    if (capacity > 0)
+        s.profile.time.expert_capacity = capacity;
     s.profile.time.collective_s = 0;
     workload_layers_even (s.model.layers, 1, s.layers);
     p = problem_of (&s);
     ok (costmodel_estimate (&p, gpu, true, &e, &err), &err);
     topology_cluster_destroy (s.cluster);
     return e.part.ep_s;
+}
+
+static double ep_s (const char *cluster, const char *model, int ep, bool deduplicated)
+{
+    return ep_with_s (cluster, model, ep, deduplicated, 0);
+}
+
+/* What fills experts up to their capacity is sent too. */
+static void capacity (void **state)
+{
+    static const char *const on[] = {
+        "1x8 h100-sxm5-80g intra:300 intra-us:0",
+        "2x4 h100-sxm5-80g intra:300 inter:5 inter-us:0 intra-us:0"};
+    (void) state;
+
+    for (int i = 0; i < 4; i++) {
+        double none = ep_s (on[i / 2], "mixtral-8x7b", 8, i & 1);
+
+        CLOSE (ep_with_s (on[i / 2], "mixtral-8x7b", 8, i & 1, 1), none, 1e-12);
+        CLOSE (ep_with_s (on[i / 2], "mixtral-8x7b", 8, i & 1, 1.25), 1.25 * none, 1e-9);
+    }
 }
 
 /* Eight nodes of eight: DeepSeek-V3's token has 8 experts in 4 of 8 groups, a group a
@@ -262,6 +288,7 @@ static void hide_nowhere (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test (visits),
+                                       cmocka_unit_test (capacity),
                                        cmocka_unit_test (between_nodes),
                                        cmocka_unit_test (shared_ways),
                                        cmocka_unit_test (inside),

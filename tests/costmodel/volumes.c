@@ -48,6 +48,7 @@ static void tensors (void **state)
         CLOSE (v.tp_bytes, tensor, 1e-12);
         CLOSE (v.p2p_bytes, tensor / (sp ? tp : 1), 1e-12);
         CLOSE (v.cp_bytes, tensor / s.model.hidden * t[m].kv / tp, 1e-12);
+        CLOSE (v.cp_back_bytes, 2 * v.cp_bytes, 1e-12);
         CLOSE (v.ep_bytes, m == 2 ? v.p2p_bytes : 0, 1e-12);
         topology_cluster_destroy (s.cluster);
     }
@@ -55,6 +56,9 @@ static void tensors (void **state)
     struct setting s = job_of ("llama-3-8b", 16, false);
 
     CLOSE (volume_of (&s).cp_bytes, 2.0 * 2048 * 2 * 128, 1e-12);
+    s.profile.cp_by_pieces = true; /* copied to two queries' heads, gradients in fp32 */
+    CLOSE (volume_of (&s).cp_bytes, 2.0 * 2048 * 2 * 2 * 128, 1e-12);
+    CLOSE (volume_of (&s).cp_back_bytes, 3 * volume_of (&s).cp_bytes, 1e-12);
     topology_cluster_destroy (s.cluster);
 }
 
@@ -213,8 +217,13 @@ static void sends (void **state)
     CLOSE (costmodel_cp_hop_s (&p, 100, 10, 2), 3 + 2 + 10, 1e-12);
     assert_true (isinf (costmodel_send_s (&p, 1, 0, 0)) &&
                  isinf (costmodel_cp_hop_s (&p, 1, 0, 0)));
-    CLOSE (costmodel_cp_exposed_s (4, 5, 8), 3 * (5 - 2), 1e-12);
-    assert_true (costmodel_cp_exposed_s (4, 5, 24) == 0);
+    CLOSE (costmodel_cp_exposed_s (4, false, 5, 8), 3 * (5 - 2), 1e-12);
+    assert_true (costmodel_cp_exposed_s (4, false, 5, 24) == 0);
+    CLOSE (costmodel_cp_exposed_s (4, true, 5, 8), 3 * 5 - 2, 1e-12);
+    assert_true (costmodel_cp_exposed_s (4, true, 5, 60) == 0);
+    CLOSE (costmodel_cp_exposed_s (2, true, 5, 6),
+           costmodel_cp_exposed_s (2, false, 5, 6),
+           1e-12); /* one step has one piece to hide under */
     CLOSE (costmodel_exchange_s (&p, 16, 1, 2), 3 + 2 + 16 / .8, 1e-12);
     CLOSE (costmodel_exchange_s (&p, 16, 8, 2), 3 + 2 + 32 / .8, 1e-12);
 

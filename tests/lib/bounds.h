@@ -19,9 +19,13 @@ static inline enum status bound_of_problem (const struct mapper_problem *p,
     return ST_OK;
 }
 
-/* Experts' all-to-alls that hide under compute: none, a part or all, at some cost. */
+/* Experts' all-to-alls that hide under compute: none, a part or all, at some cost; experts
+ * that drop tokens or not, under or over their mean; and attention in a ring or in pieces. */
 static inline void draw_overlap (struct rng *r, struct workload_profile *p)
 {
+    p->cp_by_pieces = rng_below (r, 2);
+    p->drops_tokens = rng_below (r, 3) == 0;
+    p->time.expert_capacity = .5 + .5 * rng_below (r, 4);
     p->time.moe_overlap = .5 * rng_below (r, 3);
     p->time.overlap_slowdown = rng_below (r, 3) ? 0 : .3;
 }

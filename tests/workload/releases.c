@@ -45,9 +45,12 @@ static void write_profile (const char *releases)
 
 static void release_words (void **state)
 {
-    static const char *const yes[] = {"26", "26.04", "26.04.01", "v0.15.2", "2026-04-30"};
-    static const char *const no[] = {"",     "x",      "v",       "26.",
-                                     "26.x", "26..04", "1234567", "1.2.3.4.5"};
+    static const char *const yes[] = {"26",      "26.04",      "26.04.01",
+                                      "v0.15.2", "2026-04-30", "20260430"};
+    static const char *const no[] = {"",         "x",        "v",        "26.",
+                                     "26.x",     "26..04",   "1234567",  "1.2.3.4.5",
+                                     "20261301", "20260400", "19991231", "202604011",
+                                     "v20260401"};
     (void) state;
 
     for (size_t i = 0; i < sizeof yes / sizeof *yes; i++)
@@ -67,7 +70,7 @@ static void order (void **state)
     } known[] = {{"25.04", 0},    {"24.12", 0},      {"25.04.02", 0},   {"25.05", 1},
                  {"26.04.01", 1}, {"26.04", 1},      {"26.05", 2},      {"27", 2},
                  {"", 2},         {"2026-04-30", 1}, {"2026-05-01", 2}, {"next", 2},
-                 {"0.4.1", 2}};
+                 {"0.4.1", 2},    {"20260430", 1},   {"20260501", 2},   {"20250430", 0}};
     (void) state;
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
@@ -110,6 +113,9 @@ static void refused (void **state)
         {"[{\"until\": \"2\"}, {\"until\": \"2.1\"}]", "releases[1].until: "},
         {"[{\"until\": \"2\"}, {\"until\": \"26.04\"}]", "releases[1].until: "},
         {"[{\"until\": \"2\", \"time\": {\"gemm\": 9}}]", "releases[0]: time.gemm: "},
+        {"[{\"until\": \"2\", \"releases\": [{\"until\": \"1\"}]}]",
+         "releases[0].releases: expected a key that differs between releases, found"},
+        {"[{\"until\": \"2\", \"name\": \"other\"}]", "releases[0].name: expected"},
         {"[{\"until\": \"2\", \"cuda_graphs\": \"some\"}]", "none, dense, blocks or all"},
         {"[{\"until\":\"1\"},{\"until\":\"2\"},{\"until\":\"3\"},{\"until\":\"4\"},"
          "{\"until\":\"5\"}]",

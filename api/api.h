@@ -189,6 +189,9 @@ static inline struct notes *api_notes (struct linkwise_notes *n)
 enum status api_job (const struct linkwise_job *in, const struct workload_model *m,
                      struct workload_job *out, struct notes *notes, struct error *err);
 
+/** Room for the layers of the plan's stages, split as its profile does. */
+enum status api_split_layers (struct linkwise_plan *x, struct error *err);
+
 /** Where no batch is given (0), one that fills the configuration's pipeline: for memory. */
 enum status api_filling_batch (const struct workload_config *c, int *global_batch,
                                struct error *err);

@@ -210,29 +210,35 @@ enum status api_axes (const struct linkwise_config *in, struct mapper_axes *out,
     return ST_OK;
 }
 
+enum status api_split_layers (struct linkwise_plan *x, struct error *err)
+{
+    int pp = x->plan.config.deg.pp;
+
+    if (!(x->plan.layers_per_stage = malloc ((size_t) pp * sizeof (int))))
+        return err_nomem (err);
+    workload_layers_split (&x->plan.model, x->profile.partition, pp,
+                           x->plan.layers_per_stage);
+    return ST_OK;
+}
+
 /* Layers of the stages as given, or NULL: as the profile splits them. */
 static enum status take_layers (const int *given, struct linkwise_plan *x,
                                 struct error *err)
 {
-    const struct workload_model *m = &x->plan.model;
-    int pp = x->plan.config.deg.pp, *layers = malloc ((size_t) pp * sizeof *layers);
+    int all = x->plan.model.layers;
     long long sum = 0;
 
-    if (!(x->plan.layers_per_stage = layers))
-        return err_nomem (err);
-    if (!given) {
-        workload_layers_split (m, x->profile.partition, pp, layers);
+    TRY (api_split_layers (x, err));
+    if (!given)
         return ST_OK;
+    for (int i = 0; i < x->plan.config.deg.pp; i++) {
+        x->plan.layers_per_stage[i] = given[i];
+        sum = given[i] < 1 ? all + 1LL : sum + given[i];
     }
-    for (int i = 0; i < pp; i++) {
-        layers[i] = given[i];
-        sum = layers[i] < 1 ? m->layers + 1LL : sum + layers[i];
-    }
-    if (sum == m->layers)
+    if (sum == all)
         return ST_OK;
     return err_set (err, ST_INVALID,
-                    "layers: expected one or more on each stage and %d in all",
-                    m->layers);
+                    "layers: expected one or more on each stage and %d in all", all);
 }
 
 /* A job's configuration, what is not given at its usual value, as a plan without ranks.

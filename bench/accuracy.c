@@ -339,32 +339,15 @@ static int read_schedules (const struct csv_table *t, struct schedule_row *out)
         pp = csv_table_column (t, "pp", 0), vpp = csv_table_column (t, "vpp", 0),
         peak = csv_table_column (t, "peak_mem_gb", 0),
         notes = csv_table_column (t, "notes", 0);
-    static const struct {
-        const char *word;
-        enum workload_schedule s;
-    } words[] = {{"1f1b-interleaved", SCHEDULE_INTERLEAVED},
-                 {"1f1b", SCHEDULE_1F1B},
-                 {"zero-bubble", SCHEDULE_ZB1P},
-                 {"zbb", SCHEDULE_ZB1P},
-                 {"zbv", SCHEDULE_ZBV},
-                 {"v-half", SCHEDULE_V_HALF},
-                 {"v-min", SCHEDULE_V_MIN}};
 
     for (int i = 0; i < t->rows && n < 64; i++) {
         char **cell = t->cell + i * t->columns;
-        const char *said = strstr (cell[notes], "schedule=");
-        struct workload_config c = {.deg = {1, atoi (cell[pp]), 1, 1, 1, 1, 1}};
+        struct workload_config c = {
+            .deg = {1, atoi (cell[pp]), 1, 1, 1, 1, atoi (cell[vpp])}};
 
-        if (!said || strtod (cell[peak], NULL) <= 0)
+        if (!strstr (cell[notes], "schedule=") || strtod (cell[peak], NULL) <= 0 ||
+            !calibrate_schedule_noted (cell[notes], &c))
             continue;
-        for (size_t k = 0; k < sizeof words / sizeof *words; k++)
-            if (strncmp (said + 9, words[k].word, strlen (words[k].word)) == 0) {
-                c.schedule = words[k].s;
-                c.deg.vpp = c.schedule == SCHEDULE_INTERLEAVED
-                                ? atoi (cell[vpp])
-                                : workload_default_vpp (c.schedule);
-                break;
-            }
         snprintf (out[n].model, sizeof out[n].model, "%.63s", cell[model]);
         out[n].flight = workload_in_flight (&c, 1 << 20, 0);
         out[n].v = workload_schedule_is_v (c.schedule);

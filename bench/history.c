@@ -14,7 +14,7 @@
 
 #include "base/stats.h"
 #include "base/text.h"
-#include "mapper/mapper.h"
+#include "bench/planned.h"
 #include "tests/lib/days.h"
 #include "topology/edit/edit.h"
 
@@ -80,31 +80,16 @@ static double step_of (const struct topology_cluster *seen,
                                .cluster = seen,
                                .memory_limit_pct = 95};
     struct mapper_settings set = mapper_settings_default ();
-    struct mapper_result r;
-    struct mapper_info info;
-    struct costmodel_estimate e;
     struct error err = {""};
+    double step_s = 0.0;
 
     p.axes = mapper_axes_of (&config);
     set.granularity = MAPPER_NODE;
     if (workload_model_read ("llama-2-13b", &model, NULL, &err) != ST_OK ||
         workload_profile_read (WORKLOAD_PROFILE_DEFAULT, &profile, NULL, &err) != ST_OK ||
-        mapper_search (&p, &set, &r, &info, &err) != ST_OK)
+        planned_step (&p, &set, truth, &step_s, &err) != ST_OK)
         die (err.text);
-
-    struct costmodel_problem price = {.model = &model,
-                                      .job = &job,
-                                      .config = &r.config,
-                                      .profile = &profile,
-                                      .cluster = truth,
-                                      .layers = r.layers};
-
-    if (costmodel_estimate (&price, r.gpu, true, &e, &err) != ST_OK)
-        die (err.text);
-    free (e.unmeasured);
-    mapper_result_release (&r);
-    mapper_info_release (&info);
-    return e.step_s;
+    return step_s;
 }
 
 static void run (const struct days_weather *w, unsigned long seed, double step_s[SEEN])

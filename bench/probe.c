@@ -25,9 +25,9 @@
 #include "base/rng.h"
 #include "base/stats.h"
 #include "base/text.h"
+#include "bench/planned.h"
 #include "bwprobe/models.h"
 #include "bwprobe/schedule.h"
-#include "mapper/mapper.h"
 #include "topology/edit/edit.h"
 
 enum {
@@ -276,10 +276,8 @@ static double plan_and_price (const struct job *j, const struct topology_cluster
                                .axes = mapper_axes_free (),
                                .memory_limit_pct = 95};
     struct mapper_settings set = mapper_settings_default ();
-    struct mapper_result r;
-    struct mapper_info info;
-    struct costmodel_estimate e;
     struct error err = {""};
+    double step_s = 0.0;
 
     p.axes.tp = GPUS;
     /* So many nodes leave no time for every configuration: which ones are reached would count
@@ -291,23 +289,9 @@ static double plan_and_price (const struct job *j, const struct topology_cluster
     }
     set.granularity = MAPPER_NODE;
     set.time_limit_s = 10;
-    if (mapper_search (&p, &set, &r, &info, &err) != ST_OK)
+    if (planned_step (&p, &set, truth, &step_s, &err) != ST_OK)
         die (&err);
-
-    struct costmodel_problem price = {.model = &j->model,
-                                      .job = &j->job,
-                                      .config = &r.config,
-                                      .profile = &j->profile,
-                                      .cluster = truth,
-                                      .layers = r.layers};
-
-    if (costmodel_estimate (&price, r.gpu, true, &e, &err) != ST_OK)
-        die (&err);
-    free (e.unmeasured);
-
-    mapper_result_release (&r);
-    mapper_info_release (&info);
-    return e.step_s;
+    return step_s;
 }
 
 /* What one case loses when a part of it is seen, in % of the step of the plan made from all. */

@@ -47,6 +47,14 @@ static void die (const struct error *err)
     exit (1);
 }
 
+static void add_row (struct table *t, const char *what, int digits, double value,
+                     const char *unit)
+{
+    table_cell (t, "%s", what);
+    table_cell (t, "%.*f", digits, value);
+    table_cell (t, "%s", unit);
+}
+
 struct job {
     struct topology_cluster *cluster;
     struct workload_model model;
@@ -88,9 +96,8 @@ static void bench_memory (struct table *t)
         }
         rate[run] = n / (cpu_s () - start) / 1e6;
     }
-    table_cell (t, "memory estimates, one stage each");
-    table_cell (t, "%.2f", median (rate));
-    table_cell (t, sum > 0 ? "million/s" : "");
+    add_row (t, "memory estimates, one stage each", 2, median (rate),
+             sum > 0 ? "million/s" : "");
     topology_cluster_destroy (j.cluster);
 }
 
@@ -183,18 +190,13 @@ static void bench_prices (struct table *t)
         group[run] = exchange_us (of_half, &r, 4);
         single[run] = exchange_us (s, &r, 1);
     }
-    table_cell (t, "price of a placement, 1,024 GPUs, from scratch");
-    table_cell (t, "%.3f", median (full));
-    table_cell (t, "ms");
-    table_cell (t, "price after exchanging two nodes (TP groups of 8)");
-    table_cell (t, "%.2f", median (node));
-    table_cell (t, "us");
-    table_cell (t, "price after exchanging two half nodes (TP groups of 4)");
-    table_cell (t, "%.2f", median (group));
-    table_cell (t, "us");
-    table_cell (t, "price after exchanging two GPUs of such groups of 8");
-    table_cell (t, "%.2f", median (single));
-    table_cell (t, "us");
+    add_row (t, "price of a placement, 1,024 GPUs, from scratch", 3, median (full), "ms");
+    add_row (t, "price after exchanging two nodes (TP groups of 8)", 2, median (node),
+             "us");
+    add_row (t, "price after exchanging two half nodes (TP groups of 4)", 2,
+             median (group), "us");
+    add_row (t, "price after exchanging two GPUs of such groups of 8", 2, median (single),
+             "us");
     costmodel_state_destroy (s);
     costmodel_state_destroy (of_half);
     topology_cluster_destroy (j.cluster);
@@ -222,12 +224,9 @@ static void bench_schedule (struct table *t)
         costmodel_schedule (SCHEDULE_1F1B, &p, false, end, work);
         played[run] = (cpu_s () - start) * 1e3;
     }
-    table_cell (t, "1F1B, 64 stages, 4,096 micro-batches, periods skipped");
-    table_cell (t, "%.3f", median (skipped));
-    table_cell (t, "ms");
-    table_cell (t, "the same played out");
-    table_cell (t, "%.3f", median (played));
-    table_cell (t, "ms");
+    add_row (t, "1F1B, 64 stages, 4,096 micro-batches, periods skipped", 3,
+             median (skipped), "ms");
+    add_row (t, "the same played out", 3, median (played), "ms");
 }
 
 /* 256 nodes of 8 GPUs whose pairs differ by a few per cent, every tenth by a third. */
@@ -269,6 +268,7 @@ static void bench_plan (struct table *t, const char *name, const char *cluster,
                                .memory_limit_pct = 95};
     struct mapper_settings s = mapper_settings_default ();
     double seconds[RUNS], gap = 0;
+    char what[96];
 
     for (int run = 0; run < RUNS; run++) {
         struct mapper_result r;
@@ -283,12 +283,9 @@ static void bench_plan (struct table *t, const char *name, const char *cluster,
         mapper_result_release (&r);
         mapper_info_release (&info);
     }
-    table_cell (t, "plan: %s", name);
-    table_cell (t, "%.3f", median (seconds));
-    table_cell (t, "s");
-    table_cell (t, "   its gap");
-    table_cell (t, "%.2f", gap);
-    table_cell (t, "%%");
+    snprintf (what, sizeof what, "plan: %s", name);
+    add_row (t, what, 3, median (seconds), "s");
+    add_row (t, "   its gap", 2, gap, "%");
     topology_cluster_destroy (j.cluster);
 }
 
@@ -318,9 +315,7 @@ int main (void)
                 "llama-2-70b", 4096, 2048, axes);
     remove (uneven);
     getrusage (RUSAGE_SELF, &use);
-    table_cell (t, "peak memory of all of this");
-    table_cell (t, "%.0f", (double) use.ru_maxrss / 1024);
-    table_cell (t, "MiB");
+    add_row (t, "peak memory of all of this", 0, (double) use.ru_maxrss / 1024, "MiB");
     table_print (t, stdout);
     table_destroy (t);
     return 0;

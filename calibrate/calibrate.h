@@ -104,6 +104,11 @@ enum status calibrate_runs_parse (const char *name, const char *data, size_t len
                                   struct calibrate_runs *r, struct error *err);
 void calibrate_runs_release (struct calibrate_runs *r);
 
+/** The schedule among a row's notes ("schedule=zbv"), else the usual one for its chunks.
+ *  @param[in,out] c  pp and vpp are those of the row; vpp becomes the schedule's
+ *  @return false for a word that is no schedule's */
+bool calibrate_schedule_noted (const char *notes, struct workload_config *c);
+
 /** The GPU type that a source's spelling means ("A100-SXM4-80GB", "h100_80gb", "T4
  *  (G4dn.12xlarge)"), or NULL.  @param memory_gb  the row's, to tell variants apart; 0:
  *  unknown */

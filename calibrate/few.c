@@ -88,32 +88,21 @@ static void set_constant (struct workload_profile *p, const struct workload_cons
     *value = fmin (fmax (next, k->least), k->most) * k->unit;
 }
 
-/* All times take `factor` times as long. */
+/* All times take `factor` times as long: those among the constants, which have units below 1, and
+ * what comes of rates. */
 static void scale (struct workload_profile *p, double factor)
 {
-    static const struct {
-        const char *key;
-        bool rate;
-    } moved[] = {{"gemm", true},
-                 {"attention", true},
-                 {"attention_back", true},
-                 {"attention1", true},
-                 {"memory_bandwidth", true},
-                 {"link", true},
-                 {"send_link", true},
-                 {"layer_launch_fwd_us", false},
-                 {"layer_launch_back_us", false},
-                 {"recompute_us", false},
-                 {"collective_us", false},
-                 {"microbatch_us", false},
-                 {"step_ms", false}};
+    static const char rates[] = "gemm attention attention_back attention1 "
+                                "memory_bandwidth link send_link";
     int n;
-    const struct workload_constant *all = workload_constants (&n);
+    const struct workload_constant *k = workload_constants (&n);
 
-    for (size_t k = 0; k < sizeof moved / sizeof *moved; k++)
-        for (int i = 0; i < n; i++)
-            if (strcmp (all[i].key, moved[k].key) == 0)
-                set_constant (p, &all[i], moved[k].rate ? 1.0 / factor : factor);
+    for (; n-- > 0; k++) {
+        bool rate = text_has_word (rates, k->key);
+
+        if (rate || (!k->memory && k->unit < 1.0))
+            set_constant (p, k, rate ? 1.0 / factor : factor);
+    }
 }
 
 bool calibrate_may_move (const struct workload_constant *k, struct workload_profile *p)

@@ -216,7 +216,6 @@ enum status calibrate_layer_times_fit (const struct calibrate_layer_times *t,
         met[fit.used] = st == ST_OK ? meet (&f) : NAN;
         fit.used += !isnan (met[fit.used]);
     }
-    fit.silent = t->n - fit.used;
     fit.efficiency = stats_median (met, fit.used);
     free (met);
     if (st == ST_OK && fit.used == 0)

@@ -42,7 +42,7 @@ void calibrate_layer_times_release (struct calibrate_layer_times *t);
 struct calibrate_layer_fit {
     const char *key;   /* of the cluster file's type: "gemm_efficiency", ... */
     double efficiency; /* 0 to 1 */
-    int used, silent;  /* rows; silent: launches or memory decide their time */
+    int used;          /* rows; of others launches or memory decide the time */
     double spread;     /* largest relative error of the rows used, with the efficiency */
 };
 

@@ -59,7 +59,7 @@ static bool read_recompute (const struct row *r, const struct workload_model *m,
     return true;
 }
 
-static bool read_schedule (const struct row *r, struct workload_config *c)
+bool calibrate_schedule_noted (const char *notes, struct workload_config *c)
 {
     static const struct {
         const char *word;
@@ -74,8 +74,7 @@ static bool read_schedule (const struct row *r, struct workload_config *c)
                  {"zbv", SCHEDULE_ZBV},
                  {"v-half", SCHEDULE_V_HALF},
                  {"v-min", SCHEDULE_V_MIN}};
-    const char *said = strstr (calibrate_cell (r, "notes"), "schedule=");
-
+    const char *said = strstr (notes, "schedule=");
     size_t i = 0, n = COUNT_OF (words);
 
     c->schedule = c->deg.pp > 1 && c->deg.vpp > 1 ? SCHEDULE_INTERLEAVED : SCHEDULE_1F1B;
@@ -152,7 +151,7 @@ static const char *read_config (const struct row *r, struct calibrate_run *run)
         return "optimizer-bytes is out of range";
     if (!read_recompute (r, &run->model, c))
         return "recompute not supported";
-    if (!read_schedule (r, c))
+    if (!calibrate_schedule_noted (calibrate_cell (r, "notes"), c))
         return "schedule not understood";
     if (run->model.experts == 0)
         c->deg.etp = c->deg.tp;

@@ -34,22 +34,36 @@ struct edit_input {
     .places = {least, most, NULL, "-o FILE is required"}, .list = true, .counted = what, \
     .at = {CLI_LIST (list)}
 
+/* "2 nodes, 16 GPUs", or what a document of counters alone has. */
+static void tell_contents (const json_t *doc)
+{
+    const json_t *nodes = json_object_get (doc, "nodes"), *node,
+                 *counters =
+                     json_object_get (json_object_get (doc, "measured"), "counters");
+    size_t n = json_array_size (nodes), places = json_array_size (counters), i;
+    long long gpus = 0;
+
+    json_array_foreach ((json_t *) nodes, i, node) gpus +=
+        json_integer_value (json_object_get (node, "gpus"));
+    if (n == 0 && places > 0)
+        cli_print ("counters of %zu port%s or GPU%s", places, places == 1 ? "" : "s",
+                   places == 1 ? "" : "s");
+    else
+        cli_print ("%zu node%s, %lld GPU%s", n, n == 1 ? "" : "s", gpus,
+                   gpus == 1 ? "" : "s");
+}
+
 /* Write what came out well, and say so unless it went to standard output. */
 static enum status end (const struct edit_input *in, enum status st,
                         struct topology_document *d, struct error *err)
 {
-    json_t *nodes = json_object_get (d->doc, "nodes"), *node;
-    size_t n = json_array_size (nodes), i;
-    long long gpus = 0;
-
-    json_array_foreach (nodes, i, node) gpus +=
-        json_integer_value (json_object_get (node, "gpus"));
     if (st == ST_OK)
         st = topology_document_write (d, in->out, err);
-    if (st == ST_OK && !cli_is_dash (in->out))
-        cli_print ("%zu node%s, %lld GPU%s written to %s%s\n", n, n == 1 ? "" : "s", gpus,
-                   gpus == 1 ? "" : "s", in->out,
+    if (st == ST_OK && !cli_is_dash (in->out)) {
+        tell_contents (d->doc);
+        cli_print (" written to %s%s\n", in->out,
                    d->n_sides > 0 ? " and .npy files beside it" : "");
+    }
     topology_document_release (d);
     return st;
 }

@@ -285,13 +285,12 @@ static json_t *best_json (const struct report_best *b)
 
     if (!b->fits)
         return json_pack ("{s:b, s:s}", "fits", 0, "why", b->why);
-    return json_pack (
-        "{s:b, s:I, s:{s:i, s:i, s:i, s:i, s:i, s:i, s:i}, s:i, s:f, s:f, s:f, s:f, s:b}",
-        "fits", 1, "gpus", (json_int_t) workload_world (d), "degrees", "tp", d->tp, "pp",
-        d->pp, "dp", d->dp, "cp", d->cp, "ep", d->ep, "etp", d->etp, "vpp", d->vpp,
-        "micro_batch", b->plan.config.micro_batch, "step_s", e->step_s, "lower_bound_s",
-        b->plan.lower_bound_s, "tokens_per_s", e->tokens_per_s,
-        "gpu_hours_per_1e9_tokens", b->gpu_hours, "proven", b->info.proven);
+    return json_pack ("{s:b, s:I, s:o, s:i, s:f, s:f, s:f, s:f, s:b}", "fits", 1, "gpus",
+                      (json_int_t) workload_world (d), "degrees",
+                      workload_degrees_to_json (d), "micro_batch",
+                      b->plan.config.micro_batch, "step_s", e->step_s, "lower_bound_s",
+                      b->plan.lower_bound_s, "tokens_per_s", e->tokens_per_s,
+                      "gpu_hours_per_1e9_tokens", b->gpu_hours, "proven", b->info.proven);
 }
 
 static json_t *model_json (const struct compared *m)

@@ -45,7 +45,7 @@ static void print_gains (const struct report_explained *x)
     cli_table_end (t);
     cli_print (
         "looked at the slowest in use: %d links between nodes, %d inside nodes, %d "
-        "pairs of nodes; at %d nodes, %d GPUs and %d settings; %d of all gain nothing\n",
+        "pairs of nodes;\nat %d nodes, %d GPUs and %d settings; %d of all gain nothing\n",
         tried[REPORT_LINK], tried[REPORT_INSIDE], tried[REPORT_PAIR], tried[REPORT_NODE],
         tried[REPORT_GPU], tried[REPORT_SETTING], rest);
 }

@@ -190,33 +190,29 @@ enum status cli_job_read (const struct cli_job *in, const char *model,
 enum status cli_job_layers (const struct cli_job *in, struct linkwise_plan *x,
                             struct error *err)
 {
-    const struct workload_model *m = &x->plan.model;
     const char *p = in->layers;
-    int pp = x->plan.config.deg.pp, *layers = calloc ((size_t) pp, sizeof *layers);
+    int pp = x->plan.config.deg.pp, all = x->plan.model.layers;
     long sum = 0;
 
-    if (!(x->plan.layers_per_stage = layers))
-        return err_nomem (err);
-    if (!p) {
-        workload_layers_split (m, x->profile.partition, pp, layers);
+    TRY (api_split_layers (x, err));
+    if (!p)
         return ST_OK;
-    }
     for (int i = 0; i < pp; i++) {
         char *end;
         long n = strtol (p, &end, 10);
 
-        if (end == p || n < 1 || n > m->layers || *end != (i + 1 < pp ? ',' : '\0'))
+        if (end == p || n < 1 || n > all || *end != (i + 1 < pp ? ',' : '\0'))
             return err_set (
                 err, ST_USAGE,
                 "--layers-per-stage: expected %d numbers from 1 to %d, found \"%s\"", pp,
-                m->layers, in->layers);
-        layers[i] = (int) n;
+                all, in->layers);
+        x->plan.layers_per_stage[i] = (int) n;
         sum += n;
         p = end + 1;
     }
-    if (sum != m->layers)
+    if (sum != all)
         return err_set (err, ST_INVALID,
                         "--layers-per-stage: %s sums to %ld, the model has %d layers",
-                        in->layers, sum, m->layers);
+                        in->layers, sum, all);
     return ST_OK;
 }

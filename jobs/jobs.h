@@ -62,22 +62,21 @@ enum status jobs_read (const char *const *file, int n, const struct jobs_given *
                        struct jobs *out, struct notes *notes, struct error *err);
 void jobs_release (struct jobs *j);
 
-/* Configuration files of frameworks for a plan.  What a framework cannot be told is refused
- * with ST_NOFIT: the reason, and what works.  `beside`: what its file cannot hold and the
- * program must be told, as paragraphs for a README. */
-
-/** Megatron-LM's arguments, one a line; the model and the sequence are the script's own. */
-enum status jobs_megatron_write (const struct workload_plan *p, struct text *out,
-                                 struct error *err);
-/** Overrides of a Megatron Bridge recipe, as YAML. */
-enum status jobs_nemo_write (const struct workload_plan *p, struct text *out,
-                             struct error *err);
-/** TorchTitan's TOML. */
-enum status jobs_torchtitan_write (const struct workload_plan *p, struct text *out,
-                                   struct text *beside, struct error *err);
-/** DeepSpeed's ds_config.json. */
-enum status jobs_deepspeed_write (const struct workload_plan *p, struct text *out,
-                                  struct text *beside, struct error *err);
+/** Write a framework's configuration file for a plan.
+ *
+ *  @param[out] out     the file; to be freed on failure too
+ *  @param[out] beside  what the file cannot hold and the program must be told, as paragraphs for
+ *                      a README; the same
+ *  @return ST_OK; ST_NOMEM; ST_NOFIT for what the framework cannot be told: the reason, and
+ *          what works
+ */
+typedef enum status jobs_writer (const struct workload_plan *p, struct text *out,
+                                 struct text *beside, struct error *err);
+jobs_writer
+    jobs_megatron_write;     /* arguments, one a line, but the model's and the sequence */
+jobs_writer jobs_nemo_write; /* overrides of a Megatron Bridge recipe, as YAML */
+jobs_writer jobs_torchtitan_write; /* TOML */
+jobs_writer jobs_deepspeed_write;  /* ds_config.json */
 
 /** The header of a runs file, with its newline. */
 void jobs_header_text (struct text *out);

@@ -109,6 +109,8 @@ bool jobs_matters (const struct jobs_dialect *d, const char *said);
 /** Add a statement.  @param run  -1: the file is no log */
 enum status jobs_say (struct jobs_reading *r, int file, int line, int run,
                       const char *key, const char *value);
+/** Forget statements and runs but for so many, the first ones. */
+void jobs_drop (struct jobs_reading *r, int said, int runs);
 /** State a fact; one that was stated otherwise in another file is noted.
  *  @param file  -1: it is worked out */
 enum status jobs_set (struct jobs_reading *r, const char *name, const char *value,
@@ -128,6 +130,9 @@ long jobs_int (const struct jobs_reading *r, const char *name, long absent);
 
 /* ---- syntaxes ---- */
 
+/** Find out what a file is, and read it.
+ *  @param[out] formats  what it is, for the reader of the answer; appended */
+enum status jobs_file_read (struct jobs_reading *r, int file, struct text *formats);
 /** Options of the commands of a shell script, or of a file of options. */
 enum status jobs_shell_read (struct jobs_reading *r, int file, char *text);
 /** Entries of a YAML document as "a.b" or "a.0". */

@@ -368,7 +368,7 @@ static void write_config (const struct workload_plan *p, struct writing *w)
 }
 
 enum status jobs_megatron_write (const struct workload_plan *p, struct text *out,
-                                 struct error *err)
+                                 struct text *beside, struct error *err)
 {
     struct writing w = {.dialect = &jobs_megatron};
 
@@ -376,6 +376,10 @@ enum status jobs_megatron_write (const struct workload_plan *p, struct text *out
     write_config (p, &w);
     write_precision (p->job.precision, &p->config, &w);
     *out = w.part[0];
+    if (p->job.precision == PREC_TF32)
+        text_add (beside,
+                  "The plan's precision is TF32, which PyTorch takes when told: set\n"
+                  "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE=1.\n");
     return ST_OK;
 }
 
@@ -437,7 +441,7 @@ static enum status write_model (const struct workload_model *m, struct writing *
 }
 
 enum status jobs_nemo_write (const struct workload_plan *p, struct text *out,
-                             struct error *err)
+                             struct text *beside, struct error *err)
 {
     static const char *const name[SECTIONS] = {
         [MODEL] = "model", [TRAIN] = "train",         [DIST] = "dist",
@@ -446,6 +450,7 @@ enum status jobs_nemo_write (const struct workload_plan *p, struct text *out,
     struct writing w = {.dialect = &jobs_nemo, .yaml = true};
     enum status st;
 
+    (void) beside;
     TRY (check_expressible (p, err));
     if (!precision)
         return err_set (

@@ -73,6 +73,19 @@ static void note_contradiction (const struct jobs_reading *r, const struct jobs_
     text_free (&t);
 }
 
+void jobs_drop (struct jobs_reading *r, int said, int runs)
+{
+    for (; r->n_said > said; r->n_said--) {
+        free (r->said[r->n_said - 1].key);
+        free (r->said[r->n_said - 1].value);
+    }
+    for (; r->n_runs > runs; r->n_runs--) {
+        free (r->run[r->n_runs - 1].step_s);
+        free (r->run[r->n_runs - 1].tokens_per_s);
+        free (r->run[r->n_runs - 1].samples_per_s);
+    }
+}
+
 enum status jobs_set (struct jobs_reading *r, const char *name, const char *value,
                       int file, int line, bool log)
 {

@@ -3,24 +3,40 @@
 #include "jobs/jobs.h"
 #include "launch/launch_private.h"
 
+struct config {
+    jobs_writer *write;
+    const char *path, *how;
+};
+
+/* The file, the way to start, then what the file cannot hold. */
+static enum status write_config (const struct config *c, const struct launch_input *in,
+                                 struct launch_files *f, struct text *readme,
+                                 struct error *err)
+{
+    struct text file = {0}, beside = {0};
+    enum status st = c->write (in->plan, &file, &beside, err);
+
+    if (st == ST_OK) {
+        *launch_file (f, c->path, 0644) = file;
+        text_add (readme, "%s%s%s", c->how, beside.len ? "\n" : "", text_str (&beside));
+    } else {
+        text_free (&file);
+    }
+    text_free (&beside);
+    return st;
+}
+
 static enum status write_megatron (const struct launch_input *in, struct launch_files *f,
                                    struct text *readme, struct error *err)
 {
-    struct text args = {0};
+    static const struct config megatron = {
+        jobs_megatron_write, "megatron/args",
+        "Megatron-LM: add the plan's arguments to those of your model, behind any "
+        "launcher\nabove.  Ranks are in its default order: leave "
+        "--use-tp-pp-dp-mapping out.\n\n"
+        "    LAUNCHER ... ./exec.sh python3 pretrain_gpt.py $(cat megatron/args) ...\n"};
 
-    TRY (jobs_megatron_write (in->plan, &args, err));
-    *launch_file (f, "megatron/args", 0644) = args;
-    text_add (readme,
-              "Megatron-LM: add the plan's arguments to those of your model, behind any "
-              "launcher\nabove.  Ranks are in its default order: leave "
-              "--use-tp-pp-dp-mapping out.\n\n"
-              "    LAUNCHER ... ./exec.sh python3 pretrain_gpt.py $(cat megatron/args) "
-              "...\n");
-    if (in->plan->job.precision == PREC_TF32)
-        text_add (readme,
-                  "\nThe plan's precision is TF32, which PyTorch takes when told: set\n"
-                  "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE=1.\n");
-    return ST_OK;
+    return write_config (&megatron, in, f, readme, err);
 }
 
 const struct launcher launch_megatron = {
@@ -33,17 +49,14 @@ const struct launcher launch_megatron = {
 static enum status write_nemo (const struct launch_input *in, struct launch_files *f,
                                struct text *readme, struct error *err)
 {
-    struct text yaml = {0};
-
-    TRY (jobs_nemo_write (in->plan, &yaml, err));
-    *launch_file (f, "nemo/overrides.yaml", 0644) = yaml;
-    text_add (
-        readme,
+    static const struct config nemo = {
+        jobs_nemo_write, "nemo/overrides.yaml",
         "NeMo on Megatron Bridge: give the plan's overrides to a pretraining script "
         "of its\nrecipes, behind any launcher above.\n\n"
         "    LAUNCHER ... ./exec.sh python3 PRETRAIN.py --config-file "
-        "nemo/overrides.yaml\n");
-    return ST_OK;
+        "nemo/overrides.yaml\n"};
+
+    return write_config (&nemo, in, f, readme, err);
 }
 
 const struct launcher launch_nemo = {
@@ -54,35 +67,18 @@ const struct launcher launch_nemo = {
     .write = write_nemo,
 };
 
-/* The file, the way to start, then what the file cannot hold. */
-static enum status write_beside (enum status st, struct text *file, struct text *beside,
-                                 const char *path, const char *how,
-                                 struct launch_files *f, struct text *readme)
-{
-    if (st == ST_OK) {
-        *launch_file (f, path, 0644) = *file;
-        text_add (readme, "%s%s%s", how, beside->len ? "\n" : "", text_str (beside));
-    } else {
-        text_free (file);
-    }
-    text_free (beside);
-    return st;
-}
-
 static enum status write_torchtitan (const struct launch_input *in,
                                      struct launch_files *f, struct text *readme,
                                      struct error *err)
 {
-    struct text toml = {0}, beside = {0};
-    enum status st = jobs_torchtitan_write (in->plan, &toml, &beside, err);
-
-    return write_beside (
-        st, &toml, &beside, "torchtitan/job.toml",
+    static const struct config torchtitan = {
+        jobs_torchtitan_write, "torchtitan/job.toml",
         "TorchTitan: add your data, optimizer and checkpoints to the plan's file, and "
         "start it\nbehind any launcher above.\n\n"
         "    LAUNCHER ... ./exec.sh python3 -m torchtitan.train --job.config_file "
-        "torchtitan/job.toml\n",
-        f, readme);
+        "torchtitan/job.toml\n"};
+
+    return write_config (&torchtitan, in, f, readme, err);
 }
 
 const struct launcher launch_torchtitan = {
@@ -96,16 +92,14 @@ const struct launcher launch_torchtitan = {
 static enum status write_deepspeed (const struct launch_input *in, struct launch_files *f,
                                     struct text *readme, struct error *err)
 {
-    struct text json = {0}, beside = {0};
-    enum status st = jobs_deepspeed_write (in->plan, &json, &beside, err);
-
-    return write_beside (
-        st, &json, &beside, "deepspeed-config/ds_config.json",
+    static const struct config deepspeed = {
+        jobs_deepspeed_write, "deepspeed-config/ds_config.json",
         "DeepSpeed: add your optimizer to the plan's file, and give it to "
         "deepspeed.initialize or\nto Hugging Face's Trainer.\n\n"
         "    LAUNCHER ... ./exec.sh python3 train.py --deepspeed "
-        "deepspeed-config/ds_config.json\n",
-        f, readme);
+        "deepspeed-config/ds_config.json\n"};
+
+    return write_config (&deepspeed, in, f, readme, err);
 }
 
 const struct launcher launch_deepspeed_config = {

@@ -167,28 +167,6 @@ static enum status try_degrees (struct report_explaining *e)
 
 /* ---- rivals ---- */
 
-/* A configuration of the plan file's list.  @return false: it is not one */
-static bool read_config (const json_t *one, struct workload_config *c)
-{
-    const char *recompute = json_member_text (one, "recompute"),
-               *schedule = json_member_text (one, "schedule");
-
-    c->recompute_layers = 0;
-    c->recompute_modules = 0;
-    c->deg = (struct workload_degrees){.tp = (int) json_member_int (one, "tp"),
-                                       .pp = (int) json_member_int (one, "pp"),
-                                       .dp = (int) json_member_int (one, "dp"),
-                                       .cp = (int) json_member_int (one, "cp"),
-                                       .ep = (int) json_member_int (one, "ep"),
-                                       .etp = (int) json_member_int (one, "etp"),
-                                       .vpp = (int) json_member_int (one, "vpp")};
-    c->micro_batch = (int) json_member_int (one, "micro_batch");
-    c->zero = (int) json_member_int (one, "zero");
-    c->sequence_parallel = json_is_true (json_object_get (one, "sequence_parallel"));
-    return recompute && schedule && workload_recompute_parse (recompute, c) &&
-           workload_schedule_parse (schedule, &c->schedule);
-}
-
 static enum status find_rivals (struct report_explaining *e)
 {
     json_t *top = json_object_get (json_object_get (e->old->doc, "search"), "top"), *one;
@@ -199,9 +177,11 @@ static enum status find_rivals (struct report_explaining *e)
     {
         struct report_rival rival = {.config = *e->plan.config};
         struct mapper_axes own = mapper_axes_of (e->plan.config);
+        const struct json_at at = json_root (one, "top");
 
-        if (!read_config (one, &rival.config) || x->n_rivals == REPORT_RIVALS_MOST ||
-            mapper_axes_hold (&own, &rival.config))
+        if (workload_degrees_from_json (&at, &rival.config.deg, NULL) != ST_OK ||
+            workload_settings_from_json (&at, &rival.config, NULL) != ST_OK ||
+            x->n_rivals == REPORT_RIVALS_MOST || mapper_axes_hold (&own, &rival.config))
             continue;
         report_explain_tell (e, "the next-best configurations");
         TRY (price (e, &rival.config, e->plan.p->job, true, &rival.step_s, &rival.more_s,

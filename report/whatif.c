@@ -238,15 +238,10 @@ const char *report_surely (const struct mapper_result *before,
 
 json_t *report_config_json (const struct workload_config *c)
 {
-    const struct workload_degrees *d = &c->deg;
-    char recompute[WORKLOAD_RECOMPUTE_TEXT];
+    json_t *doc = json_pack ("{s:o}", "degrees", workload_degrees_to_json (&c->deg));
 
-    return json_pack ("{s:{s:i, s:i, s:i, s:i, s:i, s:i, s:i}, s:i, s:i, s:b, s:s, s:s}",
-                      "degrees", "tp", d->tp, "pp", d->pp, "dp", d->dp, "cp", d->cp, "ep",
-                      d->ep, "etp", d->etp, "vpp", d->vpp, "micro_batch", c->micro_batch,
-                      "zero", c->zero, "sequence_parallel", c->sequence_parallel,
-                      "recompute", workload_recompute_text (c, recompute), "schedule",
-                      workload_schedule_name (c->schedule));
+    json_object_update_new (doc, workload_settings_to_json (c));
+    return doc;
 }
 
 static json_t *replanned_json (const struct report_what *base,

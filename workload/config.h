@@ -432,4 +432,19 @@ enum workload_partition {
 void workload_layers_split (const struct workload_model *m, enum workload_partition by,
                             int pp, int *layers);
 
+/* ---- as JSON: config_json.c ---- */
+
+struct json_at;
+
+/** {"tp": ..., "pp": ...}.  A new reference. */
+json_t *workload_degrees_to_json (const struct workload_degrees *d);
+/** {"micro_batch": ..., "zero": ...}: what is no degree, but for the optimizer's bytes.  A new
+ *  reference. */
+json_t *workload_settings_to_json (const struct workload_config *c);
+/** The same members of an object; cp, ep, etp, vpp and "optimizer_bytes" may be left out. */
+enum status workload_degrees_from_json (const struct json_at *at,
+                                        struct workload_degrees *d, struct error *err);
+enum status workload_settings_from_json (const struct json_at *at,
+                                         struct workload_config *c, struct error *err);
+
 #endif

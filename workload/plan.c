@@ -70,52 +70,15 @@ static enum status read_job (const struct json_at *root, struct workload_plan *p
     return read_memory_job (&job, p, err);
 }
 
-static enum status read_degrees (const struct json_at *root, struct workload_degrees *d,
-                                 struct error *err)
-{
-    struct json_at at = json_key (root, "degrees");
-    const struct {
-        const char *key;
-        int *value;
-        bool needed;
-    } degree[] = {{"tp", &d->tp, true},   {"pp", &d->pp, true},  {"dp", &d->dp, true},
-                  {"cp", &d->cp, false},  {"ep", &d->ep, false}, {"etp", &d->etp, false},
-                  {"vpp", &d->vpp, false}};
-
-    *d = (struct workload_degrees){.cp = 1, .ep = 1, .vpp = 1};
-    TRY (json_want_object (&at, err));
-    for (size_t i = 0; i < sizeof degree / sizeof *degree; i++)
-        if (degree[i].needed || json_has (&at, degree[i].key))
-            TRY (json_get_int (&at, degree[i].key, 1, WORKLOAD_RANKS_MAX, degree[i].value,
-                               err));
-    if (!json_has (&at, "etp"))
-        d->etp = d->tp;
-    return ST_OK;
-}
-
 static enum status read_config (const struct json_at *root, struct workload_plan *p,
                                 struct error *err)
 {
     struct workload_config *c = &p->config;
-    struct json_at recompute = json_key (root, "recompute"),
-                   schedule = json_key (root, "schedule");
-    const char *s;
+    struct json_at degrees = json_key (root, "degrees");
     enum status st;
 
-    TRY (read_degrees (root, &c->deg, err));
-    TRY (json_get_int (root, "micro_batch", 1, 1 << 30, &c->micro_batch, err));
-    TRY (json_get_int (root, "zero", 0, 3, &c->zero, err));
-    TRY (json_get_bool (root, "sequence_parallel", &c->sequence_parallel, err));
-    TRY (json_want_string (&recompute, &s, err));
-    if (!workload_recompute_parse (s, c))
-        return json_fail (&recompute, err,
-                          "none, selective, full, full:K or modules (layernorm,mlp)");
-    if (json_has (root, "optimizer_bytes"))
-        TRY (json_get_int (root, "optimizer_bytes", 1, WORKLOAD_OPTIMIZER_BYTES_MAX,
-                           &c->optimizer_bytes, err));
-    TRY (json_want_string (&schedule, &s, err));
-    if (!workload_schedule_parse (s, &c->schedule))
-        return json_fail (&schedule, err, "the name of a schedule");
+    TRY (workload_degrees_from_json (&degrees, &c->deg, err));
+    TRY (workload_settings_from_json (root, c, err));
     TRY (workload_job_check (&p->model, &p->job, err));
     st = workload_config_check (&p->model, &p->job, c, err);
     if (st != ST_OK)
@@ -461,25 +424,20 @@ static json_t *chunks_json (const struct workload_plan *p)
 json_t *workload_plan_to_json (const struct workload_plan *p)
 {
     const struct workload_config *c = &p->config;
-    const struct workload_degrees *d = &c->deg;
     json_t *layers = json_array ();
     char recompute[WORKLOAD_RECOMPUTE_TEXT];
 
-    for (int i = 0; i < d->pp; i++)
+    for (int i = 0; i < c->deg.pp; i++)
         json_array_append_new (layers, json_integer (p->layers_per_stage[i]));
 
     json_t *job = job_json (p);
-    json_t *degrees =
-        json_pack ("{s:i, s:i, s:i, s:i, s:i, s:i, s:i}", "tp", d->tp, "pp", d->pp, "dp",
-                   d->dp, "cp", d->cp, "ep", d->ep, "etp", d->etp, "vpp", d->vpp);
-
     json_t *doc = json_pack (
         "{s:o, s:o, s:o, s:i, s:i, s:i, s:b, s:s, s:s, s:o, s:o*, s:s, s:o}", "model",
-        workload_model_to_json (&p->model), "job", job, "degrees", degrees, "micro_batch",
-        c->micro_batch, "microbatches", workload_microbatches (&p->job, c), "zero",
-        c->zero, "sequence_parallel", c->sequence_parallel, "recompute",
-        workload_recompute_text (c, recompute), "schedule",
-        workload_schedule_name (c->schedule), "layers_per_stage", layers,
+        workload_model_to_json (&p->model), "job", job, "degrees",
+        workload_degrees_to_json (&c->deg), "micro_batch", c->micro_batch, "microbatches",
+        workload_microbatches (&p->job, c), "zero", c->zero, "sequence_parallel",
+        c->sequence_parallel, "recompute", workload_recompute_text (c, recompute),
+        "schedule", workload_schedule_name (c->schedule), "layers_per_stage", layers,
         "layers_per_chunk", chunks_json (p), "rank_order", WORKLOAD_RANK_ORDER, "ranks",
         ranks_json (p));
 

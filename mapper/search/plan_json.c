@@ -161,15 +161,11 @@ static json_t *unmeasured_json (const struct topology_cluster *c,
 /* A configuration with its step.  A new reference. */
 static json_t *config_json (const struct workload_config *c, double step_s)
 {
-    char word[WORKLOAD_RECOMPUTE_TEXT];
+    json_t *doc = workload_degrees_to_json (&c->deg);
 
-    return json_pack ("{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:b, s:s, s:s, s:f}",
-                      "tp", c->deg.tp, "pp", c->deg.pp, "dp", c->deg.dp, "cp", c->deg.cp,
-                      "ep", c->deg.ep, "etp", c->deg.etp, "vpp", c->deg.vpp,
-                      "micro_batch", c->micro_batch, "zero", c->zero, "sequence_parallel",
-                      c->sequence_parallel, "recompute",
-                      workload_recompute_text (c, word), "schedule",
-                      workload_schedule_name (c->schedule), "step_s", step_s);
+    json_object_update_new (doc, workload_settings_to_json (c));
+    json_object_set_new (doc, "step_s", json_real (step_s));
+    return doc;
 }
 
 static json_t *choice_json (const struct mapper_choice *k)

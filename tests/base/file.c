@@ -1,38 +1,10 @@
 /* Files are written whole or not at all. */
-#include "tests/lib/fixture.h"
+#include "tests/lib/folder.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include "base/file.h"
-
-static char dir[64];
-
-static int make_dir (void **state)
-{
-    (void) state;
-    strcpy (dir, "/tmp/linkwise-file.XXXXXX");
-    return mkdtemp (dir) ? 0 : -1;
-}
-
-static int remove_dir (void **state)
-{
-    char command[128];
-    (void) state;
-
-    snprintf (command, sizeof command, "rm -rf %s", dir);
-    return system (command);
-}
-
-static char *path_of (const char *name)
-{
-    static char path[256];
-
-    snprintf (path, sizeof path, "%s/%s", dir, name);
-    return path;
-}
 
 static void write_and_read (void **state)
 {
@@ -42,14 +14,14 @@ static void write_and_read (void **state)
     struct stat sb;
     (void) state;
 
-    ok (file_write (path_of ("f"), "one", 3, &err), &err);
-    chmod (path_of ("f"), 0600);
-    ok (file_write (path_of ("f"), "three", 5, &err), &err);
-    ok (file_read (path_of ("f"), &data, &len, &err), &err);
+    ok (file_write (in_folder ("f"), "one", 3, &err), &err);
+    chmod (in_folder ("f"), 0600);
+    ok (file_write (in_folder ("f"), "three", 5, &err), &err);
+    ok (file_read (in_folder ("f"), &data, &len, &err), &err);
     assert_int_equal (len, 5);
     assert_string_equal (data, "three");
     free (data);
-    assert_int_equal (stat (path_of ("f"), &sb), 0);
+    assert_int_equal (stat (in_folder ("f"), &sb), 0);
     assert_int_equal (sb.st_mode & 0777, 0600); /* kept */
 }
 
@@ -60,11 +32,11 @@ static void missing_and_folders (void **state)
     size_t len;
     (void) state;
 
-    assert_int_equal (file_read (path_of ("none"), &data, &len, &err), ST_IO);
+    assert_int_equal (file_read (in_folder ("none"), &data, &len, &err), ST_IO);
     assert_non_null (strstr (err.text, "none: No such file"));
-    assert_int_equal (file_read (dir, &data, &len, &err), ST_IO);
+    assert_int_equal (file_read (folder, &data, &len, &err), ST_IO);
     assert_non_null (strstr (err.text, "found a folder"));
-    assert_int_equal (file_write (path_of ("no/such/folder"), "x", 1, &err), ST_IO);
+    assert_int_equal (file_write (in_folder ("no/such/folder"), "x", 1, &err), ST_IO);
     assert_null (data);
 }
 
@@ -87,7 +59,7 @@ static void holds (const char *name, const char *text)
     char *data;
     size_t len;
 
-    ok (file_read (path_of (name), &data, &len, &err), &err);
+    ok (file_read (in_folder (name), &data, &len, &err), &err);
     assert_string_equal (data, text);
     free (data);
 }
@@ -101,27 +73,27 @@ static void links_and_owners (void **state)
     char target[256];
     (void) state;
 
-    ok (file_write (path_of ("real"), "one", 3, &err), &err);
-    assert_int_equal (symlink ("real", path_of ("link")), 0);
-    ok (file_write (path_of ("link"), "two", 3, &err), &err);
-    assert_int_equal (lstat (path_of ("link"), &sb), 0);
+    ok (file_write (in_folder ("real"), "one", 3, &err), &err);
+    assert_int_equal (symlink ("real", in_folder ("link")), 0);
+    ok (file_write (in_folder ("link"), "two", 3, &err), &err);
+    assert_int_equal (lstat (in_folder ("link"), &sb), 0);
     assert_true (S_ISLNK (sb.st_mode));
     holds ("real", "two");
-    assert_int_equal (symlink ("later", path_of ("dangling")), 0);
-    ok (file_write (path_of ("dangling"), "new", 3, &err), &err);
+    assert_int_equal (symlink ("later", in_folder ("dangling")), 0);
+    ok (file_write (in_folder ("dangling"), "new", 3, &err), &err);
     holds ("later", "new");
 
-    strcpy (target, path_of ("real"));
-    assert_int_equal (link (target, path_of ("hard")), 0);
+    strcpy (target, in_folder ("real"));
+    assert_int_equal (link (target, in_folder ("hard")), 0);
     ok (file_write (target, "3", 1, &err), &err);
     holds ("hard", "3");
-    assert_int_equal (symlink ("hard", path_of ("set-link")), 0);
-    ok (file_write_set (dir, item, 1, &err), &err);
+    assert_int_equal (symlink ("hard", in_folder ("set-link")), 0);
+    ok (file_write_set (folder, item, 1, &err), &err);
     holds ("real", "4");
     if (geteuid () == 0) {
-        assert_int_equal (chown (path_of ("later"), 12, 34), 0);
-        ok (file_write (path_of ("later"), "x", 1, &err), &err);
-        assert_int_equal (stat (path_of ("later"), &sb), 0);
+        assert_int_equal (chown (in_folder ("later"), 12, 34), 0);
+        ok (file_write (in_folder ("later"), "x", 1, &err), &err);
+        assert_int_equal (stat (in_folder ("later"), &sb), 0);
         assert_true (sb.st_uid == 12 && sb.st_gid == 34);
     }
 }
@@ -138,15 +110,15 @@ static void folder_without_room (void **state)
         print_message ("# skipped: not root, cannot become another user\n");
         return;
     }
-    snprintf (name, sizeof name, "%s", path_of ("their.json"));
+    snprintf (name, sizeof name, "%s", in_folder ("their.json"));
     ok (file_write (name, "first", 5, &err), &err);
     assert_int_equal (chmod (name, 0666), 0);
-    assert_int_equal (chmod (dir, 0755), 0);
+    assert_int_equal (chmod (folder, 0755), 0);
     if ((child = fork ()) == 0) {
         if (setgid (65534) != 0 || setuid (65534) != 0)
             _exit (2);
         _exit (file_write (name, "2nd", 3, &err) == ST_OK &&
-                       file_write (path_of ("other"), "", 0, &err) == ST_IO
+                       file_write (in_folder ("other"), "", 0, &err) == ST_IO
                    ? 0
                    : 1);
     }
@@ -165,15 +137,15 @@ static void pipes (void **state)
     int fd;
     (void) state;
 
-    assert_int_equal (mkfifo (path_of ("pipe"), 0600), 0);
-    assert_true (file_is_stream (path_of ("pipe")) && file_is_stream ("-") &&
-                 file_is_stream ("/dev/null") && !file_is_stream (path_of ("none")));
-    fd = open (path_of ("pipe"), O_RDWR);
-    ok (file_write_set (dir, &item, 1, &err), &err);
+    assert_int_equal (mkfifo (in_folder ("pipe"), 0600), 0);
+    assert_true (file_is_stream (in_folder ("pipe")) && file_is_stream ("-") &&
+                 file_is_stream ("/dev/null") && !file_is_stream (in_folder ("none")));
+    fd = open (in_folder ("pipe"), O_RDWR);
+    ok (file_write_set (folder, &item, 1, &err), &err);
     assert_int_equal (read (fd, got, sizeof got), 2);
     assert_string_equal (got, "PQ");
     close (fd);
-    assert_int_equal (stat (path_of ("pipe"), &sb), 0);
+    assert_int_equal (stat (in_folder ("pipe"), &sb), 0);
     assert_true (S_ISFIFO (sb.st_mode));
 }
 
@@ -184,8 +156,8 @@ static void set_all_or_none (void **state)
     struct stat sb;
     (void) state;
 
-    assert_int_equal (file_write_set (dir, bad, 2, &err), ST_IO);
-    assert_int_not_equal (stat (path_of ("one"), &sb), 0);
+    assert_int_equal (file_write_set (folder, bad, 2, &err), ST_IO);
+    assert_int_not_equal (stat (in_folder ("one"), &sb), 0);
 }
 
 static void folder_all_or_none (void **state)
@@ -202,34 +174,35 @@ static void folder_all_or_none (void **state)
     struct stat sb;
     (void) state;
 
-    ok (file_write_folder (path_of ("set/"), good, 3, none, &err), &err);
+    ok (file_write_folder (in_folder ("set/"), good, 3, none, &err), &err);
     holds ("set/x/y/b", "B");
-    assert_int_equal (stat (path_of ("set/x/y/b"), &sb), 0);
+    assert_int_equal (stat (in_folder ("set/x/y/b"), &sb), 0);
     assert_true (sb.st_mode & 0100);
     /* x is a folder there: nothing of the second set may appear. */
-    assert_int_equal (file_write_folder (path_of ("set"), bad, 2, none, &err), ST_IO);
-    assert_int_not_equal (stat (path_of ("set/p"), &sb), 0);
+    assert_int_equal (file_write_folder (in_folder ("set"), bad, 2, none, &err), ST_IO);
+    assert_int_not_equal (stat (in_folder ("set/p"), &sb), 0);
     holds ("set/seal", "1");
     /* What a killed process left goes, what is not of the set stays. */
-    assert_int_equal (mkdir (path_of ("set/.linkwise-new"), 0700), 0);
-    ok (file_write (path_of ("set/.linkwise-new/a"), "half", 4, &err), &err);
-    ok (file_write (path_of ("set/own"), "mine", 4, &err), &err);
-    ok (file_write_folder (path_of ("set"), new, 2, old, &err), &err);
-    assert_int_not_equal (stat (path_of ("set/.linkwise-new"), &sb), 0);
-    assert_int_not_equal (stat (path_of ("set/x/y"), &sb), 0);
+    assert_int_equal (mkdir (in_folder ("set/.linkwise-new"), 0700), 0);
+    ok (file_write (in_folder ("set/.linkwise-new/a"), "half", 4, &err), &err);
+    ok (file_write (in_folder ("set/own"), "mine", 4, &err), &err);
+    ok (file_write_folder (in_folder ("set"), new, 2, old, &err), &err);
+    assert_int_not_equal (stat (in_folder ("set/.linkwise-new"), &sb), 0);
+    assert_int_not_equal (stat (in_folder ("set/x/y"), &sb), 0);
     holds ("set/own", "mine");
     holds ("set/a", "C");
     holds ("set/seal", "2");
     /* A file stands where the folder should be, or one in it: the old seal stays. */
-    assert_int_equal (file_write_folder (path_of ("set"), below, 3, none, &err), ST_IO);
+    assert_int_equal (file_write_folder (in_folder ("set"), below, 3, none, &err), ST_IO);
     holds ("set/seal", "2");
-    assert_int_not_equal (stat (path_of ("set/z"), &sb), 0);
-    ok (file_write (path_of ("plain"), "", 0, &err), &err);
-    assert_int_equal (file_write_folder (path_of ("plain"), good, 3, none, &err), ST_IO);
-    /* Nothing is left of folders made for a set that fails. */
-    assert_int_equal (file_write_folder (path_of ("new/deep"), clash, 2, none, &err),
+    assert_int_not_equal (stat (in_folder ("set/z"), &sb), 0);
+    ok (file_write (in_folder ("plain"), "", 0, &err), &err);
+    assert_int_equal (file_write_folder (in_folder ("plain"), good, 3, none, &err),
                       ST_IO);
-    assert_int_not_equal (stat (path_of ("new"), &sb), 0);
+    /* Nothing is left of folders made for a set that fails. */
+    assert_int_equal (file_write_folder (in_folder ("new/deep"), clash, 2, none, &err),
+                      ST_IO);
+    assert_int_not_equal (stat (in_folder ("new"), &sb), 0);
 }
 
 static void digest (void **state)
@@ -254,5 +227,5 @@ int main (void)
                                        cmocka_unit_test (folder_all_or_none),
                                        cmocka_unit_test (digest)};
 
-    return cmocka_run_group_tests (tests, make_dir, remove_dir);
+    return cmocka_run_group_tests (tests, make_folder, remove_folder);
 }

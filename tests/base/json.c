@@ -1,5 +1,5 @@
 /* JSON faults are told with file, place, expected and found. */
-#include "tests/lib/fixture.h"
+#include "tests/lib/folder.h"
 
 #include "base/json.h"
 
@@ -39,7 +39,7 @@ static void tell (void *context, const char *file, double share)
 {
     struct told *t = context;
 
-    assert_string_equal (file, "build/tests/large.json");
+    assert_string_equal (file, in_folder ("large.json"));
     assert_true (t->n < 16);
     t->share[t->n++] = share;
 }
@@ -48,7 +48,7 @@ static void tell (void *context, const char *file, double share)
  * reading is: from 0, ever more, to 1. */
 static void large (void **state)
 {
-    const char *path = "build/tests/large.json";
+    const char *path = in_folder ("large.json");
     enum { ENTRIES = 5000000 };
     struct error err = {""};
     (void) state;
@@ -78,7 +78,6 @@ static void large (void **state)
         }
         json_decref (root);
     }
-    remove (path);
 }
 
 static void place_expected_found (void **state)
@@ -150,5 +149,5 @@ int main (void)
         cmocka_unit_test (place_expected_found), cmocka_unit_test (whole_numbers),
         cmocka_unit_test (unknown_keys_are_noted)};
 
-    return cmocka_run_group_tests (tests, NULL, NULL);
+    return cmocka_run_group_tests (tests, make_folder, remove_folder);
 }

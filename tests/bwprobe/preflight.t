@@ -32,11 +32,7 @@ sed 's/"gpu": *0/"gpu": 3/' "$T/plan.json" >"$T/gpu.json"
 cat >"$T/inside.sh" <<'S'
 . tests/lib/hosts.sh
 hosts_up h1 h2 h3 h4 h5
-for i in 1 2 3 4 5; do
-    for j in 1 2 3 4 5; do
-        [ $i = $j ] || hosts_shape h$i h$j 100
-    done
-done
+hosts_shape_all 100 h1 h2 h3 h4 h5
 export ASAN_OPTIONS=detect_leaks=0 BWPROBE_TOKEN=test
 rank() { # NUMBER HOST OPTION...
     RANK=$1 WORLD_SIZE=4 MASTER_ADDR=$master MASTER_PORT=$port nice -n -18 "$HOSTS_RSH" "$2" \

@@ -10,11 +10,7 @@ cat >"$T/inside.sh" <<'S'
 . tests/lib/hosts.sh
 hosts_up h1 h2 h3 h4
 hosts_trunk 100 h3 h4
-for i in 1 2 3 4; do
-    for j in 1 2 3 4; do
-        [ $i = $j ] || hosts_shape h$i h$j 300
-    done
-done
+hosts_shape_all 300 h1 h2 h3 h4
 for h in h1 h2 h3 h4; do echo "$h slots=2"; done >"$1/hosts"
 mpirun.openmpi --allow-run-as-root --mca plm_rsh_agent "$HOSTS_RSH" \
     --mca btl_tcp_if_include 10.77.0.0/24 --mca oob_tcp_if_include 10.77.0.0/24 \

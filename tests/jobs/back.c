@@ -1,10 +1,7 @@
 /* A plan's configuration, written as each framework's file and read again, is the same: over random
  * plans.  What a framework cannot be told is refused, with what works. */
-#include "tests/lib/fixture.h"
+#include "tests/lib/folder.h"
 
-#include <unistd.h>
-
-#include "base/file.h"
 #include "base/json.h"
 #include "calibrate/calibrate.h"
 #include "jobs/jobs.h"
@@ -99,30 +96,15 @@ static bool draw_plan (struct rng *r, struct workload_plan *p, int *layers)
 
 /* ---- the frameworks ---- */
 
-static enum status write_megatron (const struct workload_plan *p, struct text *out,
-                                   struct text *beside, struct error *err)
-{
-    (void) beside;
-    return jobs_megatron_write (p, out, err);
-}
-
-static enum status write_nemo (const struct workload_plan *p, struct text *out,
-                               struct text *beside, struct error *err)
-{
-    (void) beside;
-    return jobs_nemo_write (p, out, err);
-}
-
 static const struct framework {
     const char *file;
-    enum status (*write) (const struct workload_plan *, struct text *, struct text *,
-                          struct error *);
+    jobs_writer *write;
     bool has_model, has_seq, has_recompute, exact; /* the model, all of it */
     const char *framework;
     int least; /* of PLANS: written */
 } frameworks[] = {
-    {"args", write_megatron, false, false, true, true, "megatron-lm", 300},
-    {"overrides.yaml", write_nemo, true, true, true, false, "megatron-bridge", 150},
+    {"args", jobs_megatron_write, false, false, true, true, "megatron-lm", 300},
+    {"overrides.yaml", jobs_nemo_write, true, true, true, false, "megatron-bridge", 150},
     {"job.toml", jobs_torchtitan_write, true, true, true, true, "torchtitan", 60},
     {"ds_config.json", jobs_deepspeed_write, false, false, false, true, "deepspeed", 30},
 };
@@ -204,15 +186,6 @@ static void same_model (const struct workload_model *a, const struct workload_mo
 
 /* ---- there and back ---- */
 
-static void write_file (const char *path, const char *text)
-{
-    FILE *f = fopen (path, "w");
-
-    assert_non_null (f);
-    fputs (text, f);
-    fclose (f);
-}
-
 static void read_back (const struct workload_plan *p, const struct framework *f,
                        const char *path, const char *config, const char *written)
 {
@@ -248,13 +221,12 @@ static void read_back (const struct workload_plan *p, const struct framework *f,
     notes_free (&notes);
 }
 
-static bool there_and_back (const struct workload_plan *p, const struct framework *f,
-                            const char *dir)
+static bool there_and_back (const struct workload_plan *p, const struct framework *f)
 {
     struct text out = {0}, beside = {0};
     struct error err = {""};
     enum status st = f->write (p, &out, &beside, &err);
-    char path[128], config[128];
+    char path[FOLDER_PATH], config[FOLDER_PATH];
 
     if (st == ST_NOFIT) {
         if (!strstr (err.text, "; plan") || out.len > 0)
@@ -265,10 +237,10 @@ static bool there_and_back (const struct workload_plan *p, const struct framewor
         char *model = json_dumped (doc, 0);
 
         ok (st, &err);
-        snprintf (path, sizeof path, "%s/%s", dir, f->file);
-        snprintf (config, sizeof config, "%s/config.json", dir);
-        write_file (path, text_str (&out));
-        write_file (config, model);
+        write_in_folder (f->file, text_str (&out), out.len);
+        snprintf (path, sizeof path, "%s", in_folder (f->file));
+        write_in_folder ("config.json", model, strlen (model));
+        snprintf (config, sizeof config, "%s", in_folder ("config.json"));
         read_back (p, f, path, config, text_str (&out));
         free (model);
         json_decref (doc);
@@ -280,12 +252,10 @@ static bool there_and_back (const struct workload_plan *p, const struct framewor
 
 static void reads_what_was_written (void **state)
 {
-    char dir[] = "/tmp/linkwise-back-XXXXXX", command[64];
     struct rng r = seeded (26);
     int written[sizeof frameworks / sizeof *frameworks] = {0}, layers[64];
     (void) state;
 
-    assert_non_null (mkdtemp (dir));
     for (int n = 0; n < PLANS;) {
         struct workload_plan p;
 
@@ -293,19 +263,17 @@ static void reads_what_was_written (void **state)
             continue;
         n++;
         for (int i = 0; i < COUNT_OF (frameworks); i++)
-            written[i] += there_and_back (&p, &frameworks[i], dir);
+            written[i] += there_and_back (&p, &frameworks[i]);
     }
     for (int i = 0; i < COUNT_OF (frameworks); i++) {
         print_message ("# %s: %d of %d\n", frameworks[i].file, written[i], PLANS);
         assert_true (written[i] >= frameworks[i].least && written[i] < PLANS);
     }
-    snprintf (command, sizeof command, "rm -r %s", dir);
-    assert_int_equal (system (command), 0);
 }
 
 int main (void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test (reads_what_was_written)};
 
-    return cmocka_run_group_tests (tests, NULL, NULL);
+    return cmocka_run_group_tests (tests, make_folder, remove_folder);
 }

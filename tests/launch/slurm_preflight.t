@@ -25,11 +25,7 @@ cat >"$T/inside.sh" <<'S2'
 . tests/lib/hosts.sh
 . tests/lib/slurm.sh
 hosts_up h1 h2 h3 h4 h5
-for i in 1 2 3 4 5; do
-    for j in 1 2 3 4 5; do
-        [ $i = $j ] || hosts_shape h$i h$j 100
-    done
-done
+hosts_shape_all 100 h1 h2 h3 h4 h5
 slurm_up 1 h1 h2 h3 h4 h5 || exit 1
 export ASAN_OPTIONS=detect_leaks=0
 submit() { # NAME NODES OPTION...

@@ -1,10 +1,10 @@
 /* The files of one target, or why there are none, on small plans: every rule of Megatron's
  * arguments, of names and of blocks of ranks, on both sides of where it changes. */
-#include "base/file.h"
 #include "launch/launch_private.h"
-#include "tests/lib/fixture.h"
+#include "tests/lib/folder.h"
 
 #define RANKS 8
+#define STAGES_MAX 5
 #define FULL_BLOCK \
     "--recompute-granularity full\n--recompute-method block\n--recompute-num-layers "
 #define STATES(MOMENTS)                                         \
@@ -21,6 +21,7 @@ struct made {
     struct workload_plan plan;
     struct workload_place place[RANKS];
     int on_node[RANKS];
+    int layers[STAGES_MAX];
     struct launch_input in;
 };
 
@@ -42,6 +43,17 @@ static void make (struct made *m, const char *cluster, int n, const int *gpu)
         if (m->on_node[node] > m->in.most_ranks)
             m->in.most_ranks = m->on_node[node];
     }
+}
+
+static void configure (struct made *m, const struct workload_config *c, const int *layers,
+                       enum workload_precision precision)
+{
+    memcpy (m->layers, layers, sizeof m->layers);
+    m->plan.layers_per_stage = m->layers;
+    m->plan.config = *c;
+    m->plan.config.micro_batch = 1;
+    m->plan.job =
+        (struct workload_job){.seq = 4096, .global_batch = 64, .precision = precision};
 }
 
 /* What a target says: the file at a path, or its refusal. */
@@ -80,7 +92,7 @@ static void expect_says (const struct launcher *l, const struct made *m, const c
 /* Those between the batch and the precision. */
 static const struct arguments {
     struct workload_config config;
-    int layers[5];
+    int layers[STAGES_MAX];
     const char *expected;
 } arguments[] = {
     {{.deg = {1, 1, 1, 1, 1, 1, 1}}, {8}, ""},
@@ -166,16 +178,11 @@ static void takes_megatron_s_words (void **state)
     for (size_t i = 0; i < sizeof arguments / sizeof *arguments; i++) {
         const struct arguments *a = &arguments[i];
         const struct workload_degrees *d = &a->config.deg;
-        int layers[5];
         bool no = a->expected[0] != '\0' && a->expected[0] != '-';
         struct text expected = {0};
         char what[32];
 
-        memcpy (layers, a->layers, sizeof layers);
-        m.plan.config = a->config;
-        m.plan.config.micro_batch = 1;
-        m.plan.layers_per_stage = layers;
-        m.plan.job = (struct workload_job){.global_batch = 64, .precision = PREC_BF16};
+        configure (&m, &a->config, a->layers, PREC_BF16);
         if (!no)
             text_add (&expected,
                       "--tensor-model-parallel-size %d\n--pipeline-model-parallel-size "
@@ -201,7 +208,7 @@ static const struct configured {
     const char *path, *model;
     struct workload_config config;
     enum workload_precision precision;
-    int layers[4];
+    int layers[STAGES_MAX];
     const char *expected; /* in the file or the refusal */
 } configured[] = {
     {TITAN,
@@ -411,16 +418,10 @@ static void takes_other_frameworks_words (void **state)
     make (&m, "1x1 h100-sxm5-80g", 1, (const int[]){0});
     for (size_t i = 0; i < sizeof configured / sizeof *configured; i++) {
         const struct configured *c = &configured[i];
-        int layers[4];
         char what[32];
 
-        memcpy (layers, c->layers, sizeof layers);
         m.plan.model = *workload_preset_find (c->model);
-        m.plan.config = c->config;
-        m.plan.config.micro_batch = 1;
-        m.plan.layers_per_stage = layers;
-        m.plan.job = (struct workload_job){
-            .seq = 4096, .global_batch = 64, .precision = c->precision};
+        configure (&m, &c->config, c->layers, c->precision);
         snprintf (what, sizeof what, "file %zu", i);
         expect_says (c->l, &m, c->path, c->expected, what);
     }
@@ -625,14 +626,13 @@ static void keeps_what_is_of_the_plan (void **state)
 {
     static const int gpu[] = {0, 1, 2, 3}, other[] = {0, 2, 1, 3};
     static const char earlier[] = "For mpich, from an earlier run: mpich/README.";
-    char root[] = "/tmp/linkwise-targets-XXXXXX", dir[64], path[96];
+    char dir[FOLDER_PATH], path[FOLDER_PATH + 32];
     char *text = NULL;
     size_t len;
     struct error err = {""};
     (void) state;
 
-    assert_non_null (mkdtemp (root));
-    snprintf (dir, sizeof dir, "%s/launch", root);
+    snprintf (dir, sizeof dir, "%s", in_folder ("launch"));
     ok (emit (dir, "mpich", gpu, &err), &err);
     assert_true (holds (dir, "mpich/machinefile", "n0:1\nn0:1\nn1:1\nn1:1\n"));
     assert_false (holds (dir, "README", "earlier run"));
@@ -663,8 +663,6 @@ static void keeps_what_is_of_the_plan (void **state)
                                        "deepspeed, kubernetes, megatron, nemo, "
                                        "torchtitan, deepspeed-config, all)"));
     assert_int_equal (emit (dir, "", gpu, &err), ST_USAGE);
-    snprintf (path, sizeof path, "rm -r %s", root);
-    assert_int_equal (system (path), 0);
 }
 
 int main (void)
@@ -674,5 +672,5 @@ int main (void)
         cmocka_unit_test (takes_other_frameworks_words), cmocka_unit_test (takes_names),
         cmocka_unit_test (takes_blocks), cmocka_unit_test (keeps_what_is_of_the_plan)};
 
-    return cmocka_run_group_tests (tests, NULL, NULL);
+    return cmocka_run_group_tests (tests, make_folder, remove_folder);
 }

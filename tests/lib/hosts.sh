@@ -69,6 +69,17 @@ hosts_shape() {
         match ip dst "$address/32" flowid 1:$k
 }
 
+# hosts_shape_all MBIT HOST...: the same of every link among hosts.
+hosts_shape_all() {
+    local mbit=$1 src dst
+    shift
+    for src; do
+        for dst; do
+            [ "$src" = "$dst" ] || hosts_shape "$src" "$dst" "$mbit"
+        done
+    done
+}
+
 # hosts_trunk MBIT HOST...: put hosts behind a second bridge, to which one link of this rate
 # leads in each direction.
 hosts_trunk() {

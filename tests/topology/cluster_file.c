@@ -1,7 +1,5 @@
 /* The cluster file: what is accepted, and what each breach is told as. */
-#include "tests/lib/fixture.h"
-
-#include <unistd.h>
+#include "tests/lib/folder.h"
 
 #include "base/json.h"
 
@@ -240,27 +238,22 @@ static void breaches (void **state)
 /* A matrix in a .npy file beside the cluster file, and its way back into JSON. */
 static void npy_matrix (void **state)
 {
-    char dir[] = "/tmp/linkwise-npy.XXXXXX", path[64];
+    static const char doc_text[] =
+        DOC (NODES, INTRA ",\"inter\":{\"bandwidth_gb_per_s\":{\"npy\":\"m.npy\"},"
+                          "\"latency_us\":1}");
     const double v[] = {NAN, 3, 2, NAN};
     struct topology_cluster *c;
     json_t *doc, *rows;
     FILE *f;
     (void) state;
 
-    assert_non_null (mkdtemp (dir));
-    snprintf (path, sizeof path, "%s/m.npy", dir);
-    f = fopen (path, "wb");
+    f = fopen (in_folder ("m.npy"), "wb");
     fprintf (f, "%cNUMPY%c%c%c%c%-117s\n", 0x93, 1, 0, 118, 0,
              "{'descr': '<f8', 'fortran_order': False, 'shape': (2, 2), }");
     fwrite (v, 8, 4, f);
     fclose (f);
-    snprintf (path, sizeof path, "%s/c.json", dir);
-    f = fopen (path, "w");
-    fputs (DOC (NODES, INTRA ",\"inter\":{\"bandwidth_gb_per_s\":{\"npy\":\"m.npy\"},"
-                             "\"latency_us\":1}"),
-           f);
-    fclose (f);
-    c = cluster_of (path);
+    write_in_folder ("c.json", doc_text, strlen (doc_text));
+    c = cluster_of (in_folder ("c.json"));
     CLOSE (topology_link (c, 0, 2).bytes_per_s, 3e9, 1e-12);
     doc = topology_cluster_to_json (c);
     rows = json_object_get (json_object_get (json_object_get (doc, "links"), "inter"),
@@ -269,10 +262,6 @@ static void npy_matrix (void **state)
     assert_true (json_is_null (json_array_get (json_array_get (rows, 0), 0)));
     json_decref (doc);
     topology_cluster_destroy (c);
-    unlink (path);
-    snprintf (path, sizeof path, "%s/m.npy", dir);
-    unlink (path);
-    rmdir (dir);
 }
 
 static void unknown_keys_warn (void **state)
@@ -302,5 +291,5 @@ int main (void)
                                        cmocka_unit_test (unknown_keys_warn),
                                        cmocka_unit_test (names_of_hosts)};
 
-    return cmocka_run_group_tests (tests, NULL, NULL);
+    return cmocka_run_group_tests (tests, make_folder, remove_folder);
 }

@@ -1,10 +1,7 @@
 /* One rate of a link out of many measurements: collisions, changes, accusations by counters,
  * load and age; by the estimator alone and through merged files, good and bad ones. */
-#include "tests/lib/fixture.h"
+#include "tests/lib/folder.h"
 
-#include <unistd.h>
-
-#include "base/file.h"
 #include "base/json.h"
 #include "topology/edit/edit.h"
 #include "topology/edit/history.h"
@@ -98,40 +95,21 @@ static void invariance (void **state)
 
 /* ---- merged files ---- */
 
-static char folder[] = "/tmp/linkwise-history.XXXXXX";
 static struct notes notes;
 static int written;
 
-static int start (void **state)
-{
-    (void) state;
-    return mkdtemp (folder) ? 0 : 1;
-}
-
 static void forget (void)
 {
-    char path[64];
-
-    while (written > 0) {
-        snprintf (path, sizeof path, "%s/%d", folder, --written);
-        unlink (path);
-    }
+    written = 0;
     notes_free (&notes);
-}
-
-static int end (void **state)
-{
-    (void) state;
-    forget ();
-    return rmdir (folder);
 }
 
 static void write_next (const char *text)
 {
-    char path[64];
+    char name[16];
 
-    snprintf (path, sizeof path, "%s/%d", folder, written++);
-    assert_int_equal (file_write (path, text, strlen (text), NULL), ST_OK);
+    snprintf (name, sizeof name, "%d", written++);
+    write_in_folder (name, text, strlen (text));
 }
 
 /* a -> b on a day of March 2026; more: other keys of `measured`. */
@@ -284,6 +262,28 @@ static void reset_and_congestion (void **state)
     write_counters (5, "{\"node\":\"a\",\"port\":\"x\",\"counts\":{\"transmit_wait\":"
                        "1000000000000}}");
     expect (20, "collision", 7); /* waiting is congestion */
+    forget ();
+}
+
+/* A time that cannot be read is told, whatever else the files have. */
+static void unread_times (void **state)
+{
+    struct error err = {""};
+    json_t *doc;
+    (void) state;
+
+    write_day (1, 20, "");
+    write_next ("{\"version\":1,\"nodes\":[{\"name\":\"a\",\"gpus\":1}],"
+                "\"measured\":{\"when\":\"noon\"}}");
+    write_next ("{\"version\":1,\"nodes\":[{\"name\":\"a\",\"gpus\":1}],"
+                "\"captured\":[7]}");
+    ok (merge_all (7, &doc, &err), &err);
+    assert_true (
+        noted ("1: measured.when: expected a time as 2025-01-31T12:00:00Z, found "
+               "\"noon\": the newer files are those named later"));
+    assert_true (noted ("2: captured: expected a time as 2025-01-31T12:00:00Z, found an "
+                        "array of 1"));
+    json_decref (doc);
     forget ();
 }
 
@@ -444,10 +444,11 @@ int main (void)
                                        cmocka_unit_test (collision_or_fault),
                                        cmocka_unit_test (reset_and_congestion),
                                        cmocka_unit_test (times),
+                                       cmocka_unit_test (unread_times),
                                        cmocka_unit_test (thresholds),
                                        cmocka_unit_test (load_and_failures),
                                        cmocka_unit_test (single_gpus),
                                        cmocka_unit_test (bad_input)};
 
-    return cmocka_run_group_tests (tests, start, end);
+    return cmocka_run_group_tests (tests, make_folder, remove_folder);
 }

@@ -1,69 +1,12 @@
 /* Other tools' output becomes links: who sends to whom, in which unit, what is assumed and
  * what is refused.  Samples are written in the style of each tool; the collected real files
  * are read where they lie beside the checkout. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
+#include "tests/lib/imported.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "base/file.h"
 #include "topology/gpu_product.h"
-#include "topology/measured/links_import.h"
-#include "tests/lib/skip.h"
 
 #define NEAR(A, B) assert_true (fabs ((A) - (double) (B)) <= 1e-6 * fabs ((double) (B)))
 #define REAL "../shared/data/links/"
-
-static char folder[] = "/tmp/linkwise-import.XXXXXX";
-static struct notes notes;
-
-static int start (void **state)
-{
-    (void) state;
-    return mkdtemp (folder) ? 0 : 1;
-}
-
-static int end (void **state)
-{
-    (void) state;
-    notes_free (&notes);
-    return rmdir (folder);
-}
-
-static enum status import_as (const char *format, const char *text, size_t len,
-                              json_t **doc, struct error *err)
-{
-    char path[64];
-
-    snprintf (path, sizeof path, "%s/f", folder);
-    assert_int_equal (file_write (path, text, len, NULL), ST_OK);
-    notes_free (&notes);
-
-    enum status st = topology_links_import (path, format, doc, &notes, err);
-
-    unlink (path);
-    return st;
-}
-
-static json_t *imported (const char *text, const char *tool)
-{
-    struct error err = {""};
-    json_t *doc = NULL;
-
-    if (import_as ("auto", text, strlen (text), &doc, &err) != ST_OK)
-        fail_msg ("%s", err.text);
-    assert_string_equal (
-        json_string_value (json_object_get (json_object_get (doc, "measured"), "tool")),
-        tool);
-    return doc;
-}
 
 /* An entry of links.PART, in the file's unit; NAN for null. */
 static double at (json_t *doc, const char *part, const char *what, size_t i, size_t j)
@@ -86,14 +29,6 @@ static const char *node_name (json_t *doc, size_t i)
 {
     return json_string_value (
         json_object_get (json_array_get (json_object_get (doc, "nodes"), i), "name"));
-}
-
-static bool noted (const char *what)
-{
-    for (int i = 0; i < notes.n; i++)
-        if (strstr (notes.line[i], what))
-            return true;
-    return false;
 }
 
 #define NCCL_HEAD(OP)                                                                  \
@@ -662,5 +597,5 @@ int main (void)
         cmocka_unit_test (broken),      cmocka_unit_test (real_files),
         cmocka_unit_test (products)};
 
-    return cmocka_run_group_tests (tests, start, end);
+    return cmocka_run_group_tests (tests, make_folder, forget_imports);
 }

@@ -1,62 +1,16 @@
 /* What the fabric already knows becomes links files and counters: NCCL Inspector, perfquery,
  * ibdiagnet, nvidia-smi, DCGM; empty, foreign and cut-off files are refused with their place.
  * The texts are written in the style of each tool. */
-#include "tests/lib/fixture.h"
+#include "tests/lib/imported.h"
 
-#include <unistd.h>
-
-#include "base/file.h"
-#include "base/json.h"
 #include "topology/edit/edit.h"
-#include "topology/measured/links_import.h"
-
-static char folder[] = "/tmp/linkwise-passive.XXXXXX";
-static struct notes notes;
-
-static int start (void **state)
-{
-    (void) state;
-    return mkdtemp (folder) ? 0 : 1;
-}
-
-static int end (void **state)
-{
-    (void) state;
-    notes_free (&notes);
-    return rmdir (folder);
-}
-
-static enum status import_text (const char *format, const char *text, json_t **doc,
-                                struct error *err)
-{
-    char path[64];
-    enum status st;
-
-    snprintf (path, sizeof path, "%s/f", folder);
-    assert_int_equal (file_write (path, text, strlen (text), NULL), ST_OK);
-    notes_free (&notes);
-    st = topology_links_import (path, format, doc, &notes, err);
-    unlink (path);
-    return st;
-}
-
-static json_t *imported (const char *text, const char *tool)
-{
-    struct error err = {""};
-    json_t *doc = NULL, *measured;
-
-    ok (import_text ("auto", text, &doc, &err), &err);
-    measured = json_object_get (doc, "measured");
-    assert_string_equal (json_member_text (measured, "tool"), tool);
-    return doc;
-}
 
 static void refused (const char *format, const char *text, const char *words)
 {
     struct error err = {""};
     json_t *doc = NULL;
 
-    assert_int_equal (import_text (format, text, &doc, &err), ST_INVALID);
+    assert_int_equal (import_as (format, text, strlen (text), &doc, &err), ST_INVALID);
     if (!strstr (err.text, words))
         fail_msg ("\"%s\" does not say \"%s\"", err.text, words);
 }
@@ -74,14 +28,6 @@ static long long count_of (const json_t *doc, size_t i, const char *name)
         json_object_get (json_object_get (counter (doc, i), "counts"), name);
 
     return v ? json_integer_value (v) : -1;
-}
-
-static bool noted (const char *words)
-{
-    for (int k = 0; k < notes.n; k++)
-        if (strstr (notes.line[k], words))
-            return true;
-    return false;
 }
 
 /* ---- NCCL Inspector ---- */
@@ -192,6 +138,11 @@ static void perfquery (void **state)
     refused ("perfquery", "SymbolErrorCounter:......4\n",
              "f: line 1: expected `# Port counters: Lid N port N`");
     refused ("auto", PORT ("17", ""), "expected a count, found nothing");
+    refused (
+        "auto", PORT ("1234567890123456", "5"),
+        "f: line 1: expected `Lid N port N` with numbers of up to 10 digits, found \"# "
+        "Port extended counters: Lid 1234567890123456");
+    refused ("auto", PORT ("", "5"), "f: line 1: expected `Lid N port N`");
     refused ("perfquery", "PortSelect:.....1\n",
              "neither links nor counters in this output of perfquery");
 }
@@ -322,5 +273,5 @@ int main (void)
         cmocka_unit_test (nvlinks),   cmocka_unit_test (dcgm),
         cmocka_unit_test (foreign)};
 
-    return cmocka_run_group_tests (tests, start, end);
+    return cmocka_run_group_tests (tests, make_folder, forget_imports);
 }

@@ -10,14 +10,6 @@
 
 #include "topology/edit/change_private.h"
 
-void topology_change_forms (struct text *out)
-{
-    const struct change_form *f;
-
-    for (size_t k = 0; (f = change_form_at (k)); k++)
-        text_add (out, "  %s\n", f->words);
-}
-
 /* Do the words have the form?  Then its arguments are known. */
 static bool fits (const struct change_form *f, char **word, int n, struct change *x)
 {

@@ -30,7 +30,4 @@ void topology_changes_free (char **list, int n);
 enum status topology_change (const struct topology_cluster *c, const char *statement,
                              struct topology_changed *x, struct error *err);
 
-/** All known forms, one a line. */
-void topology_change_forms (struct text *out);
-
 #endif

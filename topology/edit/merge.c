@@ -33,15 +33,22 @@ static json_t *undrained (const json_t *doc)
     return copy;
 }
 
-/* What a history needs of `measured`. */
-static enum status check_measured_when (struct merge *m, struct merge_source *s)
+#define A_TIME "a time as 2025-01-31T12:00:00Z"
+
+/* When and beside what the file was measured, or when it was captured. */
+static enum status read_measured (struct merge *m, struct merge_source *s)
 {
     struct json_at root = json_root (s->doc, s->name),
-                   measured = json_key (&root, "measured"),
-                   when = json_key (&measured, "when");
-    const char *load = json_member_text (measured.v, "load");
+                   measured = json_key (&root, "measured");
+    const struct json_at *of = json_is_object (measured.v) ? &measured : &root;
+    const char *key = of == &root ? "captured" : "when",
+               *load = json_member_text (measured.v, "load");
+    struct json_at when = json_key (of, key);
+    struct error why = {""};
     double now_s = (double) time (NULL);
 
+    s->when = topology_links_seconds (when.v);
+    s->gpus_weak = json_is_false (json_object_get (measured.v, "gpus_known"));
     s->busy = load && strcmp (load, "busy") == 0;
     if (json_has (&measured, "load") && !s->busy &&
         !(load && strcmp (load, "idle") == 0)) {
@@ -50,8 +57,11 @@ static enum status check_measured_when (struct merge *m, struct merge_source *s)
         return json_fail (&at, m->err, "\"idle\" or \"busy\"");
     }
     if (isnan (s->when) && json_has (&measured, "counters"))
-        return json_fail (&when, m->err,
-                          "a time as 2025-01-31T12:00:00Z, since the file has counters");
+        return json_fail (&when, m->err, A_TIME ", since the file has counters");
+    if (isnan (s->when) && json_has (of, key)) {
+        json_fail (&when, &why, A_TIME);
+        notes_add (m->notes, "%s: the newer files are those named later", why.text);
+    }
     if (s->when > now_s + DAY_S)
         notes_add (m->notes,
                    "%s: measured.when: expected a time until now, found one %.6g days "
@@ -65,7 +75,7 @@ static enum status read_source (struct merge *m, const char *file, int order)
     struct merge_source *s = &m->source[m->n];
     struct topology_cluster *c;
     enum status st;
-    json_t *copy, *measured;
+    json_t *copy;
 
     TRY (topology_cluster_read_partial (file, &c, m->notes, m->err));
     *s = (struct merge_source){
@@ -77,12 +87,7 @@ static enum status read_source (struct merge *m, const char *file, int order)
               : err_nomem (m->err);
     json_decref (copy);
     topology_cluster_destroy (c);
-    measured = json_object_get (s->doc, "measured");
-    s->when = topology_links_seconds (
-        json_object_get (json_is_object (measured) ? measured : s->doc,
-                         json_is_object (measured) ? "when" : "captured"));
-    s->gpus_weak = json_is_false (json_object_get (measured, "gpus_known"));
-    return st == ST_OK ? check_measured_when (m, s) : st;
+    return st == ST_OK ? read_measured (m, s) : st;
 }
 
 static int by_time (const void *a, const void *b)

@@ -57,8 +57,8 @@ static bool find_givers (struct walk *w)
         if (isnan (m->source[k].when)) {
             if (m->n_accused > 0)
                 notes_add (m->notes,
-                           "%s: measured.when: expected a time, found none: the newest "
-                           "measurements are used, without a history",
+                           "%s: without a time in measured.when the newest measurements "
+                           "are used, without a history",
                            m->source[k].name);
             return false;
         }

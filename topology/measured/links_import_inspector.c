@@ -271,33 +271,29 @@ static enum status add_links (struct links_table *t, struct dump *d)
 
 static void note_rest (struct links_table *t, const struct dump *d)
 {
+    const struct {
+        int n;
+        const char *what;
+    } rest[] = {
+        {d->moved, "records name another host for a rank of a communicator than the "
+                   "records before: the last one is taken; give each job's files by "
+                   "themselves"},
+        {d->rings, "collectives of more than two ranks on several nodes are left out: "
+                   "which of their links was the slowest is not told"},
+        {d->inside, "sends inside nodes are left out: which GPUs they are of is not "
+                    "told"},
+        {d->unknown, "operations are left out: no record tells the host of one of their "
+                     "ranks; give the files of all processes, one after another"}};
+
     if (d->bad > 0)
         notes_add (
             t->notes,
             "%s: %d lines are no whole JSON objects, the first is line %d: they are "
             "left out",
             t->file, d->bad, d->first_bad);
-    if (d->moved > 0)
-        notes_add (t->notes,
-                   "%s: %d records name another host for a rank of a communicator than "
-                   "the records before: the last one is taken; give each job's files by "
-                   "themselves",
-                   t->file, d->moved);
-    if (d->rings > 0)
-        notes_add (t->notes,
-                   "%s: %d collectives of more than two ranks on several nodes are left "
-                   "out: which of their links was the slowest is not told",
-                   t->file, d->rings);
-    if (d->inside > 0)
-        notes_add (t->notes,
-                   "%s: %d sends inside nodes are left out: which GPUs they are of is "
-                   "not told",
-                   t->file, d->inside);
-    if (d->unknown > 0)
-        notes_add (t->notes,
-                   "%s: %d operations are left out: no record tells the host of one of "
-                   "their ranks; give the files of all processes, one after another",
-                   t->file, d->unknown);
+    for (size_t i = 0; i < sizeof rest / sizeof *rest; i++)
+        if (rest[i].n > 0)
+            notes_add (t->notes, "%s: %d %s", t->file, rest[i].n, rest[i].what);
 }
 
 static bool matches (const char *text)

@@ -7,18 +7,29 @@
 
 #include <stdio.h>
 
-/* "# Port extended counters: Lid 12 port 1 (CapMask: 0x5300)" -> "lid 12 port 1" */
-static bool read_port (const char *line, char *port, size_t room)
+#define DIGITS_MAX 10 /* of 32 bits */
+
+/* "# Port extended counters: Lid 12 port 1 (CapMask: 0x5300)" -> "lid 12 port 1"; other
+ * lines leave the port as it is. */
+static enum status read_port (struct links_table *t, int line, const char *text,
+                              char *port, size_t room)
 {
-    const char *lid = line[0] == '#' ? strstr (line, " Lid ") : NULL,
+    static const char digits[] = "0123456789";
+    const char *lid = text[0] == '#' ? strstr (text, " Lid ") : NULL,
                *number = lid ? strstr (lid, " port ") : NULL;
+    size_t n, m;
 
     if (!number)
-        return false;
-    snprintf (port, room, "lid %.*s port %.*s", (int) strspn (lid + 5, "0123456789") % 16,
-              lid + 5, (int) strcspn (number + 6, " (") % 16, number + 6);
-    text_clean_line (port);
-    return true;
+        return ST_OK;
+    n = strspn (lid += 5, digits);
+    m = strspn (number += 6, digits);
+    if (n == 0 || n > DIGITS_MAX || m == 0 || m > DIGITS_MAX)
+        return links_fail (t, line,
+                           "expected `Lid N port N` with numbers of up to %d digits, "
+                           "found \"%.80s\"",
+                           DIGITS_MAX, text);
+    snprintf (port, room, "lid %.*s port %.*s", (int) n, lid, (int) m, number);
+    return ST_OK;
 }
 
 static bool matches (const char *text)
@@ -35,7 +46,8 @@ static enum status read (struct links_table *t, char *text)
         char *name = line + strspn (line, " \t"), *colon = strchr (name, ':'), *word[1];
         struct links_counter at = {.port = port, .gpu = -1};
 
-        if (read_port (name, port, sizeof port) || *name == '#' || !colon)
+        TRY (read_port (t, lines.number, name, port, sizeof port));
+        if (*name == '#' || !colon)
             continue;
         *colon++ = '\0';
         colon += strspn (colon, ".");

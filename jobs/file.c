@@ -1,0 +1,197 @@
+/* One file of a job: what it is, and what it states. */
+#include "jobs/jobs_private.h"
+
+#include <ctype.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/json.h"
+
+#define KINDS                                                                        \
+    "looked for: a Megatron-LM command line or script, a log of Megatron-LM, NeMo, " \
+    "TorchTitan, DeepSpeed or nanotron, YAML of NeMo, Megatron Bridge or nanotron, " \
+    "TOML "                                                                          \
+    "of TorchTitan, JSON of DeepSpeed (ds_config) or of a model (config.json)"
+
+static bool ends_with (const char *s, const char *end)
+{
+    size_t n = strlen (s), k = strlen (end);
+
+    return n > k && strcasecmp (s + n - k, end) == 0;
+}
+
+/* Does a line begin with one of the words? */
+static bool has_line (const char *text, const char *const *word)
+{
+    for (const char *s = text; s; s = strchr (s, '\n')) {
+        s += *s == '\n';
+        for (const char *const *w = word; *w; w++)
+            if (strncmp (s, *w, strlen (*w)) == 0)
+                return true;
+    }
+    return false;
+}
+
+static int known_statements (const struct jobs_reading *r, int from,
+                             const struct jobs_dialect *d)
+{
+    char fact[JOBS_FACT_MAX];
+    int n = 0;
+
+    for (int i = from; i < r->n_said; i++)
+        n += jobs_fact_of (d, r->said[i].key, fact);
+    return n;
+}
+
+static enum status foreign (struct jobs_reading *r, int file, const char *as)
+{
+    return err_set (r->err, ST_INVALID, "%s: %s; " KINDS, file_title (r->file[file]), as);
+}
+
+static void name_format (struct jobs_reading *r, int file, const char *dialect,
+                         const char *what, struct text *formats)
+{
+    text_add (formats, "%s%s: %s%s%s", formats->len ? ", " : "",
+              file_name (file_title (r->file[file])), dialect, *dialect ? " " : "", what);
+}
+
+/* The dialect with most known keys among those given takes the file. */
+static enum status adopt (struct jobs_reading *r, int file, int from, const char *what,
+                          const struct jobs_dialect *const *list, struct text *formats)
+{
+    const struct jobs_dialect *best = NULL;
+    int most = 0;
+
+    for (; *list; list++) {
+        int n = known_statements (r, from, *list);
+
+        if (n > most) {
+            most = n;
+            best = *list;
+        }
+    }
+    if (!best) {
+        char why[96];
+
+        snprintf (why, sizeof why, "%s without an option that is known", what);
+        return foreign (r, file, why);
+    }
+    r->of_file[file] = best;
+    name_format (r, file, best->name, what, formats);
+    return ST_OK;
+}
+
+static enum status read_json (struct jobs_reading *r, int file, const char *data,
+                              size_t len, struct text *formats)
+{
+    static const struct jobs_dialect *const list[] = {&jobs_deepspeed, NULL};
+    const char *name = file_title (r->file[file]);
+    json_t *doc;
+    int from = r->n_said;
+    enum status st;
+
+    TRY (json_parse (name, data, len, &doc, r->err));
+    if (json_object_get (doc, "model_type") || json_object_get (doc, "architectures") ||
+        json_object_get (doc, "hidden_size") || json_object_get (doc, "n_embd")) {
+        st = strcmp (r->file[file], "-") == 0
+                 ? workload_model_from_json (doc, name, "model", &r->model, r->notes,
+                                             r->err)
+                 : workload_model_read (r->file[file], &r->model, r->notes, r->err);
+        r->has_model = st == ST_OK;
+        if (st == ST_OK)
+            name_format (r, file, "", "model", formats);
+    } else {
+        st = jobs_json_read (r, file, doc);
+        if (st == ST_OK)
+            st = adopt (r, file, from, "JSON", list, formats);
+    }
+    json_decref (doc);
+    return st;
+}
+
+/* A log, else a script. */
+static enum status read_other (struct jobs_reading *r, int file, char *data, size_t len,
+                               struct text *formats)
+{
+    static const struct jobs_dialect *const list[] = {&jobs_megatron, NULL};
+    static const char *const script[] = {"#!", "#SBATCH", NULL};
+    const char *first = data + strspn (data, " \t\r\n");
+    bool is_script =
+        ends_with (r->file[file], ".sh") ||
+        (strncmp (first, "--", 2) == 0 && isalpha ((unsigned char) first[2])) ||
+        ends_with (r->file[file], ".sbatch") || ends_with (r->file[file], ".slurm") ||
+        has_line (data, script);
+    int from = r->n_said, runs = r->n_runs;
+    bool known = false;
+    char *copy;
+    enum status st;
+
+    if (!is_script) {
+        if (!(copy = malloc (len + 1)))
+            return err_nomem (r->err);
+        memcpy (copy, data, len + 1);
+        st = jobs_log_read (r, file, copy, &known);
+        free (copy);
+        TRY (st);
+    }
+    if (known) {
+        const struct jobs_dialect *d = r->run[r->n_runs - 1].dialect;
+
+        name_format (r, file, d ? d->name : "", "log", formats);
+        return ST_OK;
+    }
+    jobs_drop (r, from, runs);
+    TRY (jobs_shell_read (r, file, data));
+    return adopt (r, file, from, "script", list, formats);
+}
+
+static enum status read_text (struct jobs_reading *r, int file, char *data, size_t len,
+                              struct text *formats)
+{
+    static const struct jobs_dialect *const yaml[] = {&jobs_nemo, &jobs_nanotron, NULL},
+                                            *const toml[] = {&jobs_torchtitan, NULL};
+    static const char *const yaml_lines[] = {"parallelism:", "model:", "trainer:",
+                                             "tokens:",      "train:", NULL},
+                             *const toml_lines[] = {"[model]", "[training]",
+                                                    "[parallelism]", "[job]", NULL};
+    const char *path = r->file[file];
+    size_t blank = strspn (data, " \t\r\n");
+    int from = r->n_said;
+
+    if (blank == len)
+        return foreign (r, file, "an empty file");
+    if (data[blank] == '{')
+        return read_json (r, file, data, len, formats);
+    if (ends_with (path, ".toml") || has_line (data, toml_lines)) {
+        TRY (jobs_toml_read (r, file, data));
+        return adopt (r, file, from, "TOML", toml, formats);
+    }
+    if (ends_with (path, ".yaml") || ends_with (path, ".yml") ||
+        has_line (data, yaml_lines)) {
+        TRY (jobs_yaml_read (r, file, data, len));
+        return adopt (r, file, from, "YAML", yaml, formats);
+    }
+    return read_other (r, file, data, len, formats);
+}
+
+enum status jobs_file_read (struct jobs_reading *r, int file, struct text *formats)
+{
+    char *data = NULL;
+    size_t len = 0, mark;
+    const char *why;
+    enum status st;
+
+    TRY (file_read (r->file[file], &data, &len, r->err));
+    why = file_not_text (data, len);
+    mark = file_mark (data, len);
+    if (why)
+        st = err_set (r->err, ST_INVALID, "%s: %s", file_title (r->file[file]), why);
+    else if (strlen (data) < len)
+        st = foreign (r, file, "not a text file");
+    else
+        st = read_text (r, file, data + mark, len - mark, formats);
+    free (data);
+    return st;
+}

@@ -1,0 +1,45 @@
+/* A folder of a test's own: there while its functions run, and gone with all in it. */
+#ifndef TESTS_LIB_FOLDER_H
+#define TESTS_LIB_FOLDER_H
+
+#include "tests/lib/fixture.h"
+
+#include "base/file.h"
+
+static char folder[] = "/tmp/linkwise-test.XXXXXX";
+
+enum { FOLDER_PATH = 256 };
+
+/* Before and after a group of tests. */
+static inline int make_folder (void **state)
+{
+    (void) state;
+    return mkdtemp (folder) ? 0 : 1;
+}
+
+static inline int remove_folder (void **state)
+{
+    char command[64];
+
+    (void) state;
+    snprintf (command, sizeof command, "rm -rf %s", folder);
+    return system (command);
+}
+
+/* A path in it; the next call writes over it. */
+static inline const char *in_folder (const char *name)
+{
+    static char path[FOLDER_PATH];
+
+    snprintf (path, sizeof path, "%s/%s", folder, name);
+    return path;
+}
+
+static inline void write_in_folder (const char *name, const char *text, size_t len)
+{
+    struct error err = {""};
+
+    ok (file_write (in_folder (name), text, len, &err), &err);
+}
+
+#endif

@@ -132,7 +132,7 @@ struct expert_ways bound_expert_ways (const struct bounded *b, bool whole)
         if (per_node >= n || low < least)
             low = least;
         w.exchange_s = quickest_s (b, low, h);
-        w.sync = bound_sync (b, &rates, n, per_node, per_node,
+        w.sync = bound_sync (b, &rates, n, 1, per_node, per_node,
                              n > per_node ? low * unit : unit);
         if (isfinite (w.exchange_s) && isfinite (w.sync.fixed))
             add_way (&out, &w);

@@ -428,7 +428,7 @@ static struct line sync_across (const struct least_terms *t)
     int n = workload_dense_shards (&t->b.c->deg), tp = t->b.c->deg.tp;
     int room = t->b.pool->max_node_gpus / tp;
 
-    return bound_sync (&t->b, &rates, n, room < n ? room : n - 1, room, tp);
+    return bound_sync (&t->b, &rates, n, tp, room < n ? room : n - 1, room, tp);
 }
 
 /* @return are there more than two classes, or stages that may be on one node each? */

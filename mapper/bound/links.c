@@ -239,13 +239,12 @@ static void take_least (const struct bounded *b, const struct costmodel_ring *r,
 
 /* The same on more than the `least` nodes that the group needs, at most on `most`. */
 static void take_across (const struct bounded *b, struct costmodel_ring r, int least,
-                         int most, int n, struct line *sync)
+                         int most, int n, double inside, struct line *sync)
 {
     if (r.nodes <= least || r.nodes > most)
         return;
     if (n > most)
-        r.inside_bytes_per_s =
-            b->pool->intra_bytes_per_s * (n - r.nodes) / (double) (n - most);
+        r.inside_bytes_per_s = inside * (n - r.nodes) / (double) (n - most);
     /* Every bucket starts anew, so that hops count in what a parameter takes too. */
     take_least (b, &r, n, sync);
 }
@@ -257,16 +256,21 @@ static void take_across (const struct bounded *b, struct costmodel_ring r, int l
  * taken as on the most nodes, hops as on the best number, which is the most or a power of
  * two; a hierarchical all-reduce has the fewest on about the root of n. */
 static void least_across (const struct bounded *b, const struct link_rates *x, int n,
-                          int per_node, int lanes, double share, struct line *sync)
+                          int each, int per_node, int lanes, double share,
+                          struct line *sync)
 {
     const struct pool *pool = b->pool;
+    double inside = pool_ring_inside (pool, n, each);
+    double between =
+        pool_ring_between (pool, n, each) * pool->problem->profile->time.link_out;
     int least = (n + per_node - 1) / per_node > 2 ? (n + per_node - 1) / per_node : 2;
     int most = n < pool->n_nodes ? n : pool->n_nodes, root = (int) sqrt (n);
     bool levels = pool->problem->profile->time.all_reduce == ALL_REDUCE_HIERARCHICAL;
     double within = pool->intra_latency_s, cross = pool->inter_latency_s;
     struct costmodel_ring r = {
-        .inside_bytes_per_s = n > most ? pool->intra_bytes_per_s : INFINITY,
-        .between_bytes_per_s = ring_rate (pool, x, fmin (lanes, n / 2), share),
+        .inside_bytes_per_s = inside,
+        .between_bytes_per_s =
+            fmin (ring_rate (pool, x, fmin (lanes, n / 2), share), between),
         .latency_s = (least * cross + (n - least) * fmin (within, cross)) * (n - 1.0) / n,
         .nodes = least,
         .nvls = pool->nvls};
@@ -280,20 +284,22 @@ static void least_across (const struct bounded *b, const struct link_rates *x, i
         return;
     for (int power = 2; power < 2 * most; power *= 2) {
         r.nodes = power < most ? power : most;
-        take_across (b, r, least, most, n, sync);
+        take_across (b, r, least, most, n, inside, sync);
     }
     for (r.nodes = root; levels && r.nodes <= root + 1; r.nodes++)
-        take_across (b, r, least, most, n, sync);
+        take_across (b, r, least, most, n, inside, sync);
 }
 
 struct line bound_sync (const struct bounded *b, const struct link_rates *x, int n,
-                        int per_node, int lanes, double share)
+                        int each, int per_node, int lanes, double share)
 {
-    struct costmodel_ring one = {.inside_bytes_per_s = x->inside.bytes_per_s,
-                                 .between_bytes_per_s = INFINITY,
-                                 .latency_s = (n - 1) * b->pool->intra_latency_s,
-                                 .nodes = 1,
-                                 .nvls = b->pool->nvls};
+    struct costmodel_ring one = {
+        .inside_bytes_per_s =
+            fmin (x->inside.bytes_per_s, pool_ring_on_one (b->pool, n, each)),
+        .between_bytes_per_s = INFINITY,
+        .latency_s = (n - 1) * b->pool->intra_latency_s,
+        .nodes = 1,
+        .nvls = b->pool->nvls};
     struct line sync = {INFINITY, INFINITY};
 
     if (n == 1)
@@ -302,7 +308,7 @@ struct line bound_sync (const struct bounded *b, const struct link_rates *x, int
     if (n <= per_node && n <= lanes)
         take_least (b, &one, n, &sync);
     if (x->between.bytes_per_s > 0)
-        least_across (b, x, n, per_node, lanes, share, &sync);
+        least_across (b, x, n, each, per_node, lanes, share, &sync);
     if (!isfinite (sync.fixed))
         sync.each = 0.0;
     return sync;
@@ -316,7 +322,7 @@ struct line bound_sync_through (const struct bounded *b, const struct link_rates
     r.between.bytes_per_s = bytes_per_s;
     r.node_bytes_per_s = INFINITY;
     /* It cannot be on one node. */
-    return bound_sync (b, &r, n, per_node < n ? per_node : n - 1, 1, 1);
+    return bound_sync (b, &r, n, 1, per_node < n ? per_node : n - 1, 1, 1);
 }
 
 double bound_flow_s (const struct bounded *b, double bytes_per_s, double latency_s)

@@ -136,8 +136,9 @@ static void fewer_lanes (const struct least_terms *x, const struct slow_slots *s
     for (int kind = 0; kind < 2; kind++) {
         struct link_rates rates =
             link_rates_of (x->b.pool, kind && slots && slots->slower ? slots->from : 0);
-        struct line wide = bound_sync (&x->b, &rates, n, per_node, per_node, share);
-        struct line few = bound_sync (&x->b, &rates, n, per_node, lanes, share);
+        struct line wide =
+            bound_sync (&x->b, &rates, n, share, per_node, per_node, share);
+        struct line few = bound_sync (&x->b, &rates, n, share, per_node, lanes, share);
         struct stage_tail *t = &s->slot[kind].first;
         double more = fmax (0.0, few.each - wide.each);
 

@@ -12,6 +12,9 @@
 
 #define SPLITS_MAX 20000 /* splits of one configuration that are looked at */
 #define STATE_PRICE 20   /* placements that cost as much as making a state */
+#define BOUND_PRICE 2000 /* and as much as a split's bound */
+#define CHUNKS_EACH \
+    256 /* chunks of micro-batches that are played in the time of a price's rest */
 
 struct splits {
     struct placer *x;
@@ -21,7 +24,8 @@ struct splits {
     int *given;              /* [pp] the split that was there before */
     int *caps;               /* pool_memory_fits */
     struct costmodel_compute compute[CLASSES_MAX]; /* by class */
-    long looked, priced, placements;
+    long looked, priced, placements; /* in the time of a price that plays nothing */
+    long each;                       /* of a placement */
     const struct effort *effort;
     double skipped_s; /* the least that a split left out for that may take */
     bool all;
@@ -98,8 +102,8 @@ static void price_all (struct splits *s)
                       any = {s->any->gpu, &s->any->price, false};
     size_t bytes = (size_t) x->c->deg.pp * sizeof (int);
 
-    s->placements =
-        exact_search (x->pool, x->state, x->c, x->allowed, s->gpu, x->n, &node, &any);
+    s->placements = s->each * exact_search (x->pool, x->state, x->c, x->allowed, s->gpu,
+                                            x->n, &node, &any);
     s->priced += s->placements + STATE_PRICE;
     if (node.better)
         memcpy (s->by_node->layers, x->layers, bytes);
@@ -118,16 +122,26 @@ static bool is_hopeless (struct splits *s, double least_s)
     return here || there;
 }
 
+/* Is its bound no better?  Asked for where its placements, as those of the split before, cost
+ * more. */
+static bool is_bounded_out (struct splits *s)
+{
+    const struct placer *x = s->x;
+
+    if (x->pool->problem->cost_model != COSTMODEL_CRITICAL_PATH ||
+        s->placements < BOUND_PRICE)
+        return false;
+    s->priced += BOUND_PRICE;
+    return is_hopeless (s, bound_of_split (x->pool, x->c, s->caps, s->layers));
+}
+
 static enum status try_split (struct splits *s)
 {
     const struct placer *x = s->x;
     enum status st = ST_OK;
 
     if (memcmp (s->layers, s->given, (size_t) x->c->deg.pp * sizeof (int)) == 0 ||
-        is_hopeless (s, least_step (s)))
-        return ST_OK;
-    if (x->pool->problem->cost_model == COSTMODEL_CRITICAL_PATH &&
-        is_hopeless (s, bound_of_split (x->pool, x->c, s->caps, s->layers)))
+        is_hopeless (s, least_step (s)) || is_bounded_out (s))
         return ST_OK;
     s->all = s->all && s->priced + s->placements <= s->effort->tries &&
              !deadline_passed (s->x->deadline);
@@ -186,6 +200,8 @@ enum status exact_splits (struct placer *x, enum mapper_granularity granularity,
                        .by_node = by_node,
                        .any = any,
                        .layers = malloc ((3 * pp + (size_t) x->n) * sizeof (int)),
+                       .each = 1 + (long) workload_microbatches (p->job, x->c) *
+                                       x->c->deg.pp * x->c->deg.vpp / CHUNKS_EACH,
                        .effort = effort,
                        .skipped_s = INFINITY,
                        .all = true,

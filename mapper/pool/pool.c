@@ -511,6 +511,7 @@ static enum status describe (struct pool *pool, struct error *err)
     TRY (find_nodes (pool, err));
     TRY (see_links (pool, err));
     TRY (find_reach (pool, err));
+    TRY (pool_rings_init (pool, err));
     TRY (find_poorness (pool, err));
     TRY (count_groups (pool, err));
     pool->all_alike = is_all_alike (pool);
@@ -536,6 +537,8 @@ void pool_release (struct pool *pool)
     free (pool->groups);
     free (pool->island_gpus);
     free (pool->reach);
+    free (pool->rings);
+    free (pool->inside_from);
     free (pool->badness);
     free (pool->poorness);
     *pool = (struct pool){0};

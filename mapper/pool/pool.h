@@ -49,6 +49,9 @@ struct pool {
         *poorness; /* [n_nodes] how many times as bad as usual for its class, the median,
                         a node's links are; 1 unless most of them are so bad that the node
                         itself, not some pair, must be at fault */
+    struct pool_ring *rings; /* rings.c */
+    double *inside_from; /* [max_node_gpus] by GPUs - 1: the best link inside a node that
+                                has so many */
     double node_bytes_per_s; /* largest node_gb_per_s; INFINITY where one has none */
     double nvls;             /* best nvls_efficiency */
     bool nvls_or_ring; /* NVLS alone is allowed, and some nodes have none: rings there */
@@ -74,6 +77,20 @@ int pool_node_class (const struct pool *pool, int node);
 /** How many groups of tp GPUs inside nodes there are at most whose classes are 0..upto, on
  *  as many nodes as may be used. */
 long pool_groups (const struct pool *pool, int upto, int tp);
+
+/** The best rate of a ring of n members on several nodes, where a member is `each` GPUs of one:
+ *  between nodes, in all lanes, without the profile's link_out; and inside them, INFINITY where
+ *  no node needs two members.
+ *  @param[in] each  GPUs; beyond max_node_gpus nothing is known
+ *  @return INFINITY where nothing is known, as where there are not so many */
+double pool_ring_between (const struct pool *pool, int n, int each);
+double pool_ring_inside (const struct pool *pool, int n, int each);
+
+/** The best link inside a node that holds n such members; INFINITY where none does. */
+double pool_ring_on_one (const struct pool *pool, int n, int each);
+
+/** For pool_init: the tables of both. */
+enum status pool_rings_init (struct pool *pool, struct error *err);
 
 /** Must the node hold ranks? */
 static inline bool pool_is_pinned (const struct pool *pool, int node)

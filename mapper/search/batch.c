@@ -10,11 +10,11 @@
 #include "base/rng.h"
 #include "base/threads.h"
 
-#define COMMON_GPUS 1024   /* of a pool that is not large */
-#define PLACED_LEAST 4     /* however large */
-#define TRIED_MAX 1500000  /* placements of one configuration in a small pool */
-#define TRIED_ALL 12000000 /* of all together */
-#define TRIED_LEAST 20000  /* of each when those are used up */
+#define COMMON_GPUS 1024  /* of a pool that is not large */
+#define PLACED_LEAST 4    /* however large */
+#define TRIED_MAX 1500000 /* placements of one configuration in a small pool */
+#define TRIED_ALL 8000000 /* of all together, after which the search ends */
+#define TRIED_LEAST 20000 /* of each of the last ones */
 
 /* ---- a heap of bounds ---- */
 
@@ -210,9 +210,14 @@ static bool leave (const struct search *x, const struct entry *e, int i)
  * that there are, mostly, but a search must end. */
 static long tries_for (const struct search *x, int n)
 {
-    long each = (TRIED_ALL - x->tried) / (n > 1 ? n : 1);
+    long each = (TRIED_ALL * x->s->effort - x->tried) / (n > 1 ? n : 1);
 
     return each > TRIED_MAX ? TRIED_MAX : each < TRIED_LEAST ? TRIED_LEAST : each;
+}
+
+bool search_is_tried (const struct search *x)
+{
+    return x->best >= 0 && x->tried >= TRIED_ALL * x->s->effort;
 }
 
 bool search_is_bounded (const struct search *x, const struct entry *e)

@@ -170,7 +170,7 @@ static enum status run (struct search *x, struct limit most, struct error *err)
         struct entry batch[SEARCH_BATCH];
         int n = 0;
 
-        if (should_stop (x))
+        if (should_stop (x) || search_is_tried (x))
             break;
         while (n < SEARCH_BATCH && !full && next_entry (x, &batch[n])) {
             if (settle (x, &batch[n]))

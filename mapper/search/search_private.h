@@ -33,7 +33,7 @@ struct search {
     bool whole; /* all are listed, however late it is */
     /* Of those that were not, in the objective's measure; INFINITY */
     double unlisted_bound_s;
-    long tried;         /* placements in a small pool so far */
+    long tried;         /* placements in a small pool so far, in exact_splits' measure */
     long sketched;      /* configurations */
     struct entry *heap; /* bounded, and fit in memory for all that is known */
     long heap_n;
@@ -114,6 +114,9 @@ static inline void search_push (struct search *x, struct entry e)
 
 /** Is nothing left to do with it but to place it? */
 bool search_is_bounded (const struct search *x, const struct entry *e);
+
+/** Were so many placements of a small pool tried as its search may try, and is there a plan? */
+bool search_is_tried (const struct search *x);
 
 /** TP groups for configurations of that tp: made where there are none, and those. */
 enum status search_need_groups (struct search *x, int tp, struct error *err);

@@ -372,6 +372,74 @@ static enum status find_reach (struct pool *pool, struct error *err)
     return ST_OK;
 }
 
+/* Is every link between nodes like every other? */
+static bool links_are_one (const struct pool *pool)
+{
+    const struct topology_cluster *c = pool->problem->cluster;
+
+    return !c->has_gpu_links &&
+           (!c->has_inter || (c->inter.bytes_per_s.n == 0 && c->inter.latency_s.n == 0));
+}
+
+/* All links between nodes.
+ * @param[in]     range   [n_nodes] of their GPUs
+ * @param[in,out] parent  [n_nodes] as island_of() follows it */
+static void see_node_links (struct pool *pool, const struct class_range *range,
+                            int *parent)
+{
+    const struct topology_cluster *c = pool->problem->cluster;
+
+    for (int i = 0; i < pool->n_nodes; i++)
+        for (int j = 0; j < pool->n_nodes; j++) {
+            int a = pool->node[i], b = pool->node[j];
+            bool measured;
+
+            if (i == j)
+                continue;
+            if (c->has_gpu_links) {
+                measured = see_pairs (pool, &c->node[a], &c->node[b]);
+            } else {
+                struct topology_link l = topology_node_link (c, a, b);
+
+                measured = l.measured;
+                see_link (pool, false, l, range[i], range[j]);
+            }
+            if (measured)
+                parent[island_of (parent, i)] = island_of (parent, j);
+
+            double badness = pool_link_badness (c, a, b);
+
+            pool->badness[i] += badness;
+            pool->badness[j] += badness;
+        }
+}
+
+/* The same where they are all alike: one of each two ranges of classes is seen. */
+static void see_one_link (struct pool *pool, const struct class_range *range, int *parent)
+{
+    const struct topology_cluster *c = pool->problem->cluster;
+    int kind[CLASSES_MAX * CLASSES_MAX], kinds = 0; /* nodes, each with another range */
+
+    for (int i = 0; i < pool->n_nodes && pool->n_nodes > 1; i++) {
+        int from = pool->node[i], to = pool->node[i > 0 ? 0 : 1];
+        struct topology_link l = topology_node_link (c, from, to);
+        bool seen = false;
+
+        for (int k = 0; k < kinds; k++) {
+            const struct class_range *r = &range[kind[k]];
+
+            see_link (pool, false, l, range[i], *r);
+            seen = seen ||
+                   (r->fastest == range[i].fastest && r->slowest == range[i].slowest);
+        }
+        if (!seen)
+            kind[kinds++] = i;
+        if (l.measured)
+            parent[i] = 0;
+        pool->badness[i] = 2.0 * (pool->n_nodes - 1) * pool_link_badness (c, from, to);
+    }
+}
+
 /* The best links of each kind, over all links that the pool can use. */
 static enum status see_links (struct pool *pool, struct error *err)
 {
@@ -399,29 +467,10 @@ static enum status see_links (struct pool *pool, struct error *err)
         else
             see_pairs (pool, a, a);
     }
-    for (int i = 0; i < pool->n_nodes; i++)
-        for (int j = 0; j < pool->n_nodes; j++) {
-            int a = pool->node[i], b = pool->node[j];
-            bool measured;
-
-            if (i == j)
-                continue;
-            if (c->has_gpu_links) {
-                measured = see_pairs (pool, &c->node[a], &c->node[b]);
-            } else {
-                struct topology_link l = topology_node_link (c, a, b);
-
-                measured = l.measured;
-                see_link (pool, false, l, range[i], range[j]);
-            }
-            if (measured)
-                parent[island_of (parent, i)] = island_of (parent, j);
-
-            double badness = pool_link_badness (c, a, b);
-
-            pool->badness[i] += badness;
-            pool->badness[j] += badness;
-        }
+    if (links_are_one (pool))
+        see_one_link (pool, range, parent);
+    else
+        see_node_links (pool, range, parent);
     count_islands (pool, parent);
     free (range);
     free (parent);
@@ -449,9 +498,7 @@ static bool is_all_alike (const struct pool *pool)
     const struct topology_node *first = &c->node[pool->node[0]];
 
     if (pool->n_classes != 1 || pool->best_speed[0] != pool->class[0].speed ||
-        c->has_gpu_links ||
-        (c->has_inter && (c->inter.bytes_per_s.n > 0 || c->inter.latency_s.n > 0)) ||
-        (c->has_pair_totals && c->pair_bytes_per_s.n > 0))
+        !links_are_one (pool) || (c->has_pair_totals && c->pair_bytes_per_s.n > 0))
         return false;
     for (int i = 0; i < pool->n_nodes; i++) {
         const struct topology_node *n = &c->node[pool->node[i]];

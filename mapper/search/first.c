@@ -8,10 +8,12 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/progress.h"
 #include "base/threads.h"
 
 #define LISTED_LEAST (1L << 20) /* a second's: smaller spaces are listed whole */
 #define SHOWN 4096              /* configurations between two looks at the progress */
+#define AWAITED_S 1.5           /* a first plan, when it is late */
 #define BATCH 512               /* bounded further at once */
 #define LATE \
     32768 /* bounded further, though it is late: the best of a few would be poor */
@@ -39,7 +41,7 @@ static bool is_late (void *context)
 /* All configurations, or those that there is time for. */
 static enum status list (struct search *x, struct error *err)
 {
-    bool whole = x->whole || x->p->cost_model != COSTMODEL_CRITICAL_PATH;
+    bool whole = x->p->cost_model != COSTMODEL_CRITICAL_PATH;
     struct pool_limit limit = {.least = whole ? LONG_MAX : LISTED_LEAST};
     struct watch watch = {x, &limit};
     struct deadline deadline = {INFINITY, is_late, &watch};
@@ -90,6 +92,14 @@ enum status search_list (struct search *x, struct error *err)
     return ST_OK;
 }
 
+bool search_is_over (struct search *x)
+{
+    if (x->best >= 0 || !deadline_passed (&x->deadline))
+        return false;
+    x->late_s = fmin (x->late_s, clock_s ());
+    return clock_s () > x->late_s + AWAITED_S;
+}
+
 /* Refuse what does not fit in memory and bound the rest. */
 static void bound_batch (struct search *x, struct entry *batch, int n)
 {
@@ -125,7 +135,7 @@ static void fill (struct search *x, double below, bool heap)
 
         bool enough = x->best >= 0 || (x->heap_n > 0 && x->n - x->listed_n >= LATE);
 
-        if (enough && deadline_passed (&x->deadline))
+        if ((enough && deadline_passed (&x->deadline)) || search_is_over (x))
             return;
         while (n < BATCH && x->listed_n > 0 && x->listed[0].bound_s < below &&
                !(heap && x->heap_n > 0 && x->heap[0].bound_s < x->listed[0].bound_s))

@@ -24,6 +24,7 @@
 #define SMALL_GPUS 64
 #define CHUNK_CELLS 3     /* times the cells: what chunks cost more */
 #define NEAR_BOUND 0.015  /* of the step: an odd pool's plan that needs no sketches */
+#define FAR_BOUND 0.05    /* the same: what a small pool's plan may gain by annealing */
 #define PLACED_SOON 48    /* by bounds alone, before the rest is sketched */
 #define PLACED_ODD_SOON 8 /* the same in odd pools */
 #define PLACED_MAX 4000   /* configurations placed before the search gives up its proof */
@@ -90,8 +91,8 @@ static bool next_heap (struct search *x)
 static bool should_stop (struct search *x)
 {
     /* The first plan is awaited: without one there is nothing to stop with. */
-    bool late =
-        (search_show_progress (x) || deadline_passed (&x->deadline)) && x->best >= 0;
+    bool late = (search_show_progress (x) || deadline_passed (&x->deadline)) &&
+                (x->best >= 0 || search_is_over (x));
 
     /* Looking for something simpler is no part of the proof. */
     x->info->stopped = x->info->stopped || (late && x->heap[0].bound_s < search_cut (x));
@@ -224,6 +225,14 @@ static bool is_settled (struct search *x, bool odd)
     return !odd || search_least_bound (x) > search_cut (x) * (1.0 - NEAR_BOUND);
 }
 
+/* Is a small pool's plan so far above the bounds that a better placement of one configuration may
+ * gain more than another configuration?  Where links are slow, layers follow places too. */
+static bool is_far (const struct search *x)
+{
+    return x->best >= 0 && x->pool.n_gpus <= SMALL_GPUS && !place_tries_all (&x->pool) &&
+           search_least_bound (x) < search_cut (x) * (1.0 - FAR_BOUND);
+}
+
 /* What the heap holds: by bounds alone where that settles it soon, as it does where all is calm;
  * by sketches otherwise. */
 static enum status search_heap (struct search *x, struct error *err)
@@ -242,6 +251,7 @@ static enum status search_heap (struct search *x, struct error *err)
                                  : odd                   ? CELLS_WHOLE * x->s->effort
                                                          : LONG_MAX},
                   err));
+    odd = odd || is_far (x);
     if (is_settled (x, odd) || deadline_passed (&x->deadline))
         return ST_OK;
     for (long i = 0; odd && i < x->n_placed; i++) /* they are sketched too */
@@ -310,6 +320,13 @@ static enum status search_pool (struct search *x, struct mapper_result *r,
             TRY (search_polish (x, err));
         return search_finish (x, r, err);
     }
+    if (search_is_over (x))
+        return err_set (
+            err, ST_NOFIT,
+            "nothing that fits was found before the search was stopped: %ld of %ld "
+            "configurations were refused for memory%s",
+            info->refused_memory, x->n,
+            isfinite (x->unlisted_bound_s) ? ", and more were not listed" : "");
     if (info->refused_memory == x->n) {
         find_miss (&x->pool, x->config, x->n, info);
         return err_set (err, ST_NOFIT, "nothing fits in memory");
@@ -321,50 +338,31 @@ static enum status search_pool (struct search *x, struct mapper_result *r,
                                           "ask for what one node holds");
 }
 
-/* @param[in] whole  list all configurations, however late it is
- * @param[out] cut   some were not listed */
-static enum status search (const struct mapper_problem *p,
-                           const struct mapper_settings *s, double start_s, bool whole,
-                           bool *cut, struct mapper_result *r, struct mapper_info *info,
-                           struct error *err)
+enum status mapper_search (const struct mapper_problem *p,
+                           const struct mapper_settings *s, struct mapper_result *r,
+                           struct mapper_info *info, struct error *err)
 {
+    double start_s = clock_s ();
     struct search x = {.p = p,
                        .s = s,
                        .threads = s->threads > 0 ? s->threads : threads_max (),
                        .best = -1,
                        .info = info,
-                       .whole = whole,
+                       .late_s = INFINITY,
                        .unlisted_bound_s = INFINITY,
                        .unplaced_bound = INFINITY,
                        .waiting_bound_s = INFINITY};
+    enum status st;
 
     x.deadline = (struct deadline){
         .until_s = s->time_limit_s > 0 ? start_s + s->time_limit_s : INFINITY,
         .stop = s->stop,
         .context = s->context};
     *info = (struct mapper_info){0};
-
-    enum status st = pool_init (&x.pool, p, err);
-
+    st = pool_init (&x.pool, p, err);
     if (st == ST_OK)
         st = search_pool (&x, r, err);
     info->seconds = clock_s () - start_s;
-    *cut = isfinite (x.unlisted_bound_s);
     release (&x);
     return st;
-}
-
-enum status mapper_search (const struct mapper_problem *p,
-                           const struct mapper_settings *s, struct mapper_result *r,
-                           struct mapper_info *info, struct error *err)
-{
-    double start_s = clock_s ();
-    bool cut;
-    enum status st = search (p, s, start_s, false, &cut, r, info, err);
-
-    if (st != ST_NOFIT || !cut)
-        return st;
-    /* Nothing of what was listed in time can be run: something of the rest may. */
-    mapper_info_release (info);
-    return search (p, s, start_s, true, &cut, r, info, err);
 }

@@ -30,7 +30,6 @@ struct search {
     struct pool pool;
     struct workload_config *config;
     long n;
-    bool whole; /* all are listed, however late it is */
     /* Of those that were not, in the objective's measure; INFINITY */
     double unlisted_bound_s;
     long tried;         /* placements in a small pool so far, in exact_splits' measure */
@@ -54,6 +53,7 @@ struct search {
     struct error unplaced; /* why the first of them could not */
     struct mapper_info *info;
     struct deadline deadline;
+    double late_s; /* when search_is_over first saw that it was late; INFINITY */
     int threads;
 };
 
@@ -140,6 +140,9 @@ double search_bound (const struct search *x, const struct workload_config *c,
 /** Keep a placed configuration, the better one where it was placed before; takes it over. */
 enum status search_keep (struct search *x, struct placed *placed, const struct entry *e,
                          struct error *err);
+
+/** Is it so late that even a first plan is not awaited any more?  Asked by one thread. */
+bool search_is_over (struct search *x);
 
 /** How many placements are worth it where `usual` are in a pool of common size: each takes longer
  *  in a larger one. */

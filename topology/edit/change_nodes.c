@@ -9,6 +9,8 @@
 #include "topology/edit/change_private.h"
 #include "topology/topology_private.h"
 
+#define ENDS_MOST 8192 /* of a matrix that is written anew */
+
 /* The ends of a matrix of the larger cluster: nodes, or all GPUs that are listed. */
 struct ends {
     int *home;  /* [n] the end of the smaller one that it is like */
@@ -93,6 +95,17 @@ static bool ends_init (struct ends *e, const struct topology_cluster *c, int lik
     return true;
 }
 
+/* Is a rate, a latency or a total of the network given for each two ends? */
+static bool has_matrix (const struct topology_cluster *c)
+{
+    bool any = c->has_gpu_matrix || c->pair_bytes_per_s.n > 0 ||
+               c->inter.bytes_per_s.n > 0 || c->inter.latency_s.n > 0;
+
+    for (int k = 0; k < c->n_rails; k++)
+        any = any || c->rail[k].bytes_per_s.n > 0 || c->rail[k].latency_s.n > 0;
+    return any;
+}
+
 static enum status more_links (const struct topology_cluster *c, json_t *net, int like,
                                int more, struct error *err)
 {
@@ -105,6 +118,17 @@ static enum status more_links (const struct topology_cluster *c, json_t *net, in
     if (!ends_init (&e, c, like, more, c->has_gpu_matrix)) {
         free (of_nodes.home);
         return err_nomem (err);
+    }
+    if (e.n > ENDS_MOST && has_matrix (c)) {
+        int n = e.n;
+
+        free (of_nodes.home);
+        free (e.home);
+        return err_set (
+            err, ST_INVALID,
+            "links between so many %s cannot be a matrix: expected %d or fewer, found "
+            "%d; give the cluster one number for them",
+            c->has_gpu_matrix ? "GPUs" : "nodes", ENDS_MOST, n);
     }
     widen_links (net, c->has_gpu_matrix ? &c->gpu_links : &c->inter, &e, like);
     widen (net, "node_pair_gb_per_s", &c->pair_bytes_per_s, &of_nodes, like, UNITS_GB);

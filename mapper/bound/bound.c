@@ -249,6 +249,8 @@ static double bound_with (const struct pool *pool, const struct workload_config 
     struct least_terms x;
     double most = 0.0;
 
+    if (level == BOUND_KINDS)
+        level = BOUND_FRACTIONS; /* of what is counted two classes at a time */
     least_terms_init (pool, c, &x);
     for (int from = 1; from <= pool->n_classes; from++) {
         most = fmax (most, divided_bound (&x, from, false, caps, cap, level));

@@ -9,6 +9,7 @@
 enum bound_level {
     BOUND_WORK,      /* the layers' compute alone */
     BOUND_FRACTIONS, /* layers in fractions, memory left aside */
+    BOUND_KINDS,     /* within memory, the GPUs of all classes counted at once */
     BOUND_SPLITS,    /* whole layers within memory */
     BOUND_PLAYED,    /* interleaved: splits played out where they are few */
     BOUND_RUNS       /* 1F1B and GPipe: the sends inside runs of stages */

@@ -222,7 +222,17 @@ bool search_is_tried (const struct search *x)
 
 bool search_is_bounded (const struct search *x, const struct entry *e)
 {
-    return e->level >= (x->config[e->index].deg.vpp > 1 ? BOUND_PLAYED : BOUND_SPLITS);
+    return e->level >= (x->soon                           ? BOUND_KINDS
+                        : x->config[e->index].deg.vpp > 1 ? BOUND_PLAYED
+                                                          : BOUND_SPLITS);
+}
+
+/* Two classes are told apart by splits just as well. */
+static enum bound_level next_level (const struct search *x, enum bound_level level)
+{
+    return level == BOUND_FRACTIONS && x->pool.n_classes <= SEARCH_FEW_CLASSES
+               ? BOUND_SPLITS
+               : level + 1;
 }
 
 enum status search_batch (struct search *x, struct entry *batch, int n, bool waiting,
@@ -245,7 +255,7 @@ enum status search_batch (struct search *x, struct entry *batch, int n, bool wai
             continue;
         bounded[i] = !search_is_bounded (x, &batch[i]);
         if (bounded[i]) {
-            batch[i].level++;
+            batch[i].level = next_level (x, batch[i].level);
             if (!deadline_passed (&x->deadline))
                 batch[i].bound_s =
                     fmax (batch[i].bound_s, search_bound (x, c, batch[i].level));

@@ -238,12 +238,13 @@ static bool is_far (const struct search *x)
 static enum status search_heap (struct search *x, struct error *err)
 {
     const struct limit all = {PLACED_MAX, LONG_MAX};
-    bool odd = is_odd (&x->pool), whole = place_tries_all (&x->pool);
+    bool odd = is_odd (&x->pool), whole = place_tries_all (&x->pool), soon;
     long cells =
         CELLS_AFTER * x->s->effort * (x->pool.n_gpus <= SMALL_GPUS ? CELLS_SMALL : 1);
 
     if (!looks_apply (x) || x->pool.all_alike)
         return run (x, all, err);
+    x->soon = odd && x->pool.n_classes > SEARCH_FEW_CLASSES;
     if (!odd || !whole)
         TRY (run (x,
                   (struct limit){search_fewer (x, odd ? PLACED_ODD_SOON : PLACED_SOON),
@@ -251,12 +252,14 @@ static enum status search_heap (struct search *x, struct error *err)
                                  : odd                   ? CELLS_WHOLE * x->s->effort
                                                          : LONG_MAX},
                   err));
+    soon = x->soon;
+    x->soon = false;
     odd = odd || is_far (x);
     if (is_settled (x, odd) || deadline_passed (&x->deadline))
         return ST_OK;
     for (long i = 0; odd && i < x->n_placed; i++) /* they are sketched too */
-        search_push (x,
-                     (struct entry){x->placed[i].bound, x->placed[i].index, BOUND_RUNS});
+        search_push (x, (struct entry){x->placed[i].bound, x->placed[i].index,
+                                       soon ? BOUND_KINDS : BOUND_RUNS});
     search_fill_all (x, reach (x));
     TRY (search_sketches (x, odd, err));
     return run (x, whole || x->best < 0 ? all : (struct limit){x->n_placed, cells}, err);

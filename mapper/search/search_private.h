@@ -42,8 +42,9 @@ struct search {
     struct entry *waiting;
     long n_waiting;
     double waiting_bound_s; /* the least of theirs; INFINITY */
-    int needed;             /* such links of those in the heap, at least */
-    struct groups *groups;  /* [max tp + 1] by tp, made when first needed */
+    bool soon;  /* are bounds by the kinds of GPUs as close as they are to get for now? */
+    int needed; /* such links of those in the heap, at least */
+    struct groups *groups; /* [max tp + 1] by tp, made when first needed */
     int groups_n;
     struct kept *placed; /* [n_placed] */
     long n_placed;
@@ -123,6 +124,7 @@ enum status search_need_groups (struct search *x, int tp, struct error *err);
 const struct groups *search_groups (const struct search *x, int tp);
 
 #define SEARCH_BATCH 8
+#define SEARCH_FEW_CLASSES 2 /* of GPUs: with more, all are counted at once first */
 
 /** Tighten the entries' bounds, or place those whose bounds are as close as they get; what is
  *  not placed returns to the heap.

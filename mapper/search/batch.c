@@ -158,7 +158,7 @@ enum status search_keep (struct search *x, struct placed *placed, const struct e
     if (at >= 0) {
         struct kept *old = &x->placed[at];
 
-        old->bound = bound_placed (x, placed, e);
+        old->bound = fmax (old->bound, bound_placed (x, placed, e));
         if (mapper_price_less (&placed->price, &old->plan.price)) {
             placed_release (&old->plan);
             old->plan = *placed;
@@ -172,8 +172,8 @@ enum status search_keep (struct search *x, struct placed *placed, const struct e
         }
         at = x->n_placed++;
         x->placed_at[e->index] = x->n_placed;
-        x->placed[at] =
-            (struct kept){*placed, e->index, bound_placed (x, placed, e), false};
+        x->placed[at] = (struct kept){*placed, e->index, bound_placed (x, placed, e),
+                                      BOUND_FRACTIONS};
     }
     if (x->best < 0 || search_better (x, at, x->best))
         x->best = at;

@@ -156,6 +156,8 @@ static long cells_of (const struct search *x, const struct entry *batch, int n)
         long chunks = d->vpp > 1 ? CHUNK_CELLS : 1,
              slow = x->pool.n_classes > 1 ? d->pp : 1;
 
+        if (x->pool.n_classes > SEARCH_FEW_CLASSES && batch[i].level < BOUND_KINDS)
+            chunks = 4, slow = 1;
         sum += (long) d->pp * d->pp * slow * x->p->model->layers * chunks;
     }
     return sum;

@@ -164,5 +164,6 @@ static enum status place_best_again (struct search *x, struct error *err)
 enum status search_polish (struct search *x, struct error *err)
 {
     tighten_placed (x);
-    return place_best_again (x, err);
+    TRY (place_best_again (x, err));
+    return x->annealed ? ST_OK : search_refine (x, err);
 }

@@ -115,7 +115,7 @@ PROBE_LIB_OBJ := $(filter $(PROBE_LIB_SRC:%.c=$B/obj/%.o),$(LIB_OBJ))
 
 # ---- targets ----
 
-.PHONY: all run pictures check check-long check-faults check-gpu fuzz bench bench-plans fit accuracy accuracy-memory accuracy-times \
+.PHONY: all run pictures check check-long check-faults check-gpu fuzz bench bench-plans bench-monotone fit accuracy accuracy-memory accuracy-times \
         accuracy-sources accuracy-links results wheel mutants deps deps-test info help install uninstall dist deb clean config missing \
         packages-then-run packages-then-check
 .DEFAULT_GOAL := all
@@ -141,6 +141,7 @@ help:
 ## make fuzz SECONDS=60 T=from    changed inputs for every reader, or for these (docs/reliability.md)
 ## make check-gpu    the tests that need a GPU (docs/gpu-check.md)
 ## make bench      measure speed
+## make bench-monotone   is more hardware ever a slower plan? (docs/search.md)
 ## make mutants    N=20 SEED=1 T="memest mapper/bound": do tests notice one changed operator?
 ## make accuracy RUNS=DIR   estimates beside measured runs
 ## make fit RUNS=DIR        constants fitted to all of these runs together
@@ -254,6 +255,10 @@ bench: bench-plans $(BENCH)
 	@for b in speed annealer planted cluster probe history; do $B/bench/$$b || exit; done
 bench-plans: $B/linkwise $(BENCH)
 	@$B/bench/plans $B/linkwise
+
+# Is more hardware ever a slower plan?  30 drawn problems; 200 where LINKWISE_LONG is set.
+bench-monotone: $B/bench/monotone
+	@$<
 
 # PARTS="accuracy plans" measures these alone.
 results: $B/linkwise $(addprefix $B/bench/,accuracy accuracy_times accuracy_sources accuracy_links speed annealer planted cluster \

@@ -47,6 +47,37 @@ enum status sketch_copy (const struct sketch *from, int pp, int n, struct sketch
     return ST_OK;
 }
 
+enum status sketch_of (const struct pool *pool, const struct walks *w,
+                       const struct workload_config *c, const struct placed *from,
+                       struct sketch *out, struct error *err)
+{
+    const struct workload_model *m = pool->problem->model;
+    int world = (int) workload_world (&c->deg), at = world;
+    int least = workload_layers_least (m, c),
+        unit = workload_layers_unit (m, c, pool->problem->profile);
+
+    for (int i = 0; i < c->deg.pp; i++)
+        if (from->layers[i] < least || (from->layers[i] - least) % unit != 0)
+            return err_set (err, ST_NOFIT, "its chunks hold layers otherwise");
+    TRY (room_for (c->deg.pp, w->n_gpus, out, err));
+    memcpy (out->layers, from->layers, (size_t) c->deg.pp * sizeof (int));
+    memcpy (out->gpu, from->gpu, (size_t) world * sizeof (int));
+    out->price = from->price;
+    for (int i = 0; i < pool->n_nodes; i++) {
+        const struct topology_node *n = &pool->problem->cluster->node[pool->node[i]];
+
+        for (int k = n->first_gpu; k < n->first_gpu + n->gpus; k++) {
+            int r = 0;
+
+            while (r < world && from->gpu[r] != k)
+                r++;
+            if (r == world)
+                out->gpu[at++] = k;
+        }
+    }
+    return ST_OK;
+}
+
 /* ---- walks ---- */
 
 struct visit {

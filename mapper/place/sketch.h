@@ -39,6 +39,13 @@ enum status sketch_build (const struct pool *pool, const struct walks *w,
                           const struct groups *g, const struct workload_config *c,
                           bool all, struct sketch *out, struct error *err);
 
+/** What was placed, as a sketch.
+ *  @param[out] out  release it
+ *  @return ST_OK, ST_NOMEM, or ST_NOFIT where sketches divide layers otherwise */
+enum status sketch_of (const struct pool *pool, const struct walks *w,
+                       const struct workload_config *c, const struct placed *from,
+                       struct sketch *out, struct error *err);
+
 /** The places of another configuration's sketch for one with the same degrees; layers as they
  *  are there, or as they follow the places.
  *  @return as sketch_build */

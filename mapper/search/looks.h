@@ -45,7 +45,18 @@ void looks_release (struct looks *l);
 
 /* ---- rounds.c ---- */
 
+/** Start anew from the best ones, until so many rounds in a row bring nothing.
+ *  @param[in] generation  each has random numbers of its own
+ *  @return ST_OK or ST_NOMEM */
+enum status looks_start_anew (struct search *x, struct looks *l, int generation,
+                              int idle_most, struct error *err);
+
 /** Anneal the best ones.  @return ST_OK or ST_NOMEM */
 enum status looks_anneal (struct search *x, struct looks *l, struct error *err);
+
+/* ---- sketches.c ---- */
+
+/** Keep a sketch as a placed configuration.  @return ST_OK or ST_NOMEM */
+enum status look_keep (struct search *x, const struct look *l, struct error *err);
 
 #endif

@@ -24,6 +24,7 @@ static void tighten_placed (struct search *x)
 
     for (int round = 0; round < TIGHTENED; round++) {
         long pick[2] = {-1, -1}; /* the lowest, one for each of two threads */
+        double lowest;
 
         for (long i = 0; i < x->n_placed; i++) {
             if (x->placed[i].tight || !(x->placed[i].bound < close))
@@ -39,6 +40,7 @@ static void tighten_placed (struct search *x)
         if (pick[0] < 0 || search_least_bound (x) < x->placed[pick[0]].bound ||
             deadline_passed (&x->deadline))
             return;
+        lowest = x->placed[pick[0]].bound;
 #pragma omp parallel for schedule(dynamic, 1) num_threads(x->threads)
         for (int k = 0; k < 2; k++)
             if (pick[k] >= 0) {
@@ -48,6 +50,8 @@ static void tighten_placed (struct search *x)
                     fmax (x->placed[pick[k]].bound, search_bound (x, c, BOUND_RUNS));
                 x->placed[pick[k]].tight = true;
             }
+        if (x->placed[pick[0]].bound < lowest * (1.0 + CLOSE_ENOUGH))
+            return; /* no other one raises the space's */
     }
 }
 
@@ -164,5 +168,6 @@ static enum status place_best_again (struct search *x, struct error *err)
 enum status search_polish (struct search *x, struct error *err)
 {
     tighten_placed (x);
-    return place_best_again (x, err);
+    TRY (place_best_again (x, err));
+    return x->annealed ? ST_OK : search_refine (x, err);
 }

@@ -1,5 +1,7 @@
 /* The best sketches, annealed in rounds, fewer and longer each time; between two rounds the places of
- * the best serve all other configurations of their degrees.  At last the best starts anew, often. */
+ * the best serve all other configurations of their degrees.  At last the best starts anew,
+ * often.  In pools of common size all of that is done again from the first sketches, with other
+ * numbers, until it brings nothing: which degrees come through the first rounds is luck. */
 #include "mapper/search/looks.h"
 
 #include <math.h>
@@ -23,6 +25,11 @@ static const struct round {
     int most, of_degrees; /* sketches, and of the same degrees */
     int moves;
 } rounds[] = {{LOOKS_PICKED_MOST, 16, 250}, {64, 8, 1000}, {16, 4, 4000}, {4, 3, 16000}};
+#define GENERATIONS 4       /* of all rounds, from the first sketches again */
+#define GENERATIONS_IDLE 2  /* in a row without a gain */
+#define GENERATIONS_GPUS 64 /* of a pool that gets them */
+#define GENERATION 64       /* numbers of rounds between two generations */
+#define COPIED 1000         /* first sketches that another generation begins with */
 #define ROUNDS ((int) (sizeof rounds / sizeof *rounds))
 #define FIRST_HOT 0.1 /* of the step; halved from round to round */
 /* The hotter, the longer: else the way back is lost. */
@@ -220,7 +227,27 @@ static int fewer_of (const struct search *x, int most)
     return fewer > most ? most : fewer > 1 ? fewer : 1;
 }
 
-enum status looks_anneal (struct search *x, struct looks *l, struct error *err)
+enum status looks_start_anew (struct search *x, struct looks *l, int generation,
+                              int idle_most, struct error *err)
+{
+    for (int r = 0, idle = 0;
+         r < fewer_of (x, STARTS_ROUNDS) && idle < fewer_of (x, idle_most) &&
+         !deadline_passed (&x->deadline);
+         r++) {
+        double before = look_value (x, &l->look[0]);
+
+        TRY (start_anew (x, l, generation * GENERATION + r, err));
+        if (look_value (x, &l->look[0]) < before)
+            TRY (siblings (x, l, err));
+        idle = look_value (x, &l->look[0]) < before * (1 - LOOK_WORTH) ? 0 : idle + 1;
+        search_show_progress (x);
+    }
+    return ST_OK;
+}
+
+/* All rounds and starts, each generation with its own numbers. */
+static enum status anneal_once (struct search *x, struct looks *l, int generation,
+                                struct error *err)
 {
     long pick[LOOKS_PICKED_MOST];
     double hot = FIRST_HOT;
@@ -229,20 +256,80 @@ enum status looks_anneal (struct search *x, struct looks *l, struct error *err)
         int n = looks_pick (x, l, look_value (x, &l->look[0]), rounds[r].of_degrees,
                             rounds[r].most, pick);
 
-        TRY (anneal_picked (x, l, pick, n, rounds[r].moves, hot, r, err));
+        TRY (anneal_picked (x, l, pick, n, rounds[r].moves, hot,
+                            generation * GENERATION + r, err));
         TRY (looks_sort (x, l, err));
         TRY (siblings (x, l, err));
         search_show_progress (x);
     }
-    for (int r = 0, idle = 0;
-         r < fewer_of (x, STARTS_ROUNDS) && idle < fewer_of (x, STARTS_IDLE) &&
-         !deadline_passed (&x->deadline);
-         r++) {
-        double before = look_value (x, &l->look[0]);
+    return looks_start_anew (x, l, generation, STARTS_IDLE, err);
+}
 
-        TRY (start_anew (x, l, r, err));
-        idle = look_value (x, &l->look[0]) < before * (1 - LOOK_WORTH) ? 0 : idle + 1;
-        search_show_progress (x);
+/* @param[out] to  its walks are those of `from`; release its sketches with release_looks */
+static enum status copy_looks (const struct search *x, const struct looks *from,
+                               struct looks *to, struct error *err)
+{
+    long n = from->n < COPIED ? from->n : COPIED;
+
+    *to = (struct looks){.walks = from->walks};
+    for (; to->n < n; to->n++) {
+        const struct look *k = &from->look[to->n];
+        struct sketch own;
+
+        if (!array_grow (&to->look, (size_t) to->n, sizeof *to->look))
+            return err_nomem (err);
+        TRY (sketch_copy (&k->sketch, x->config[k->index].deg.pp, from->walks.n_gpus,
+                          &own, err));
+        to->look[to->n] = (struct look){k->index, k->bound, own};
     }
-    return siblings (x, l, err);
+    return ST_OK;
+}
+
+static void release_looks (struct looks *l)
+{
+    l->walks = (struct walks){0};
+    looks_release (l);
+}
+
+/* Move the sketches of one list into another, where they are better. */
+static enum status merge_looks (struct looks *from, struct looks *to, struct error *err)
+{
+    enum status st = ST_OK;
+
+    for (long i = 0; i < from->n && st == ST_OK; i++) {
+        struct look *k = &from->look[i];
+
+        st = keep_sketch (to, &(struct entry){k->bound, k->index, BOUND_FRACTIONS},
+                          &k->sketch, err);
+        k->sketch = (struct sketch){0};
+    }
+    return st;
+}
+
+enum status looks_anneal (struct search *x, struct looks *l, struct error *err)
+{
+    int most = x->pool.n_gpus <= GENERATIONS_GPUS ? GENERATIONS : 1;
+    struct looks first;
+    enum status st = copy_looks (x, l, &first, err);
+
+    if (st == ST_OK)
+        st = anneal_once (x, l, 0, err);
+    for (int g = 1, idle = 0; g < most && idle < GENERATIONS_IDLE && st == ST_OK &&
+                              !deadline_passed (&x->deadline);
+         g++) {
+        double before = look_value (x, &l->look[0]);
+        struct looks own;
+
+        st = copy_looks (x, &first, &own, err);
+        if (st == ST_OK)
+            st = anneal_once (x, &own, g, err);
+        if (st == ST_OK)
+            st = merge_looks (&own, l, err);
+        if (st == ST_OK)
+            st = looks_sort (x, l, err);
+        release_looks (&own);
+        idle = look_value (x, &l->look[0]) < before * (1 - LOOK_WORTH) ? 0 : idle + 1;
+    }
+    release_looks (&first);
+    return st;
 }

@@ -22,9 +22,9 @@
 #define CELLS_AFTER 150000000L
 #define CELLS_SMALL 3 /* times those in small pools */
 #define SMALL_GPUS 64
-#define CHUNK_CELLS 3     /* times the cells: what chunks cost more */
-#define NEAR_BOUND 0.015  /* of the step: an odd pool's plan that needs no sketches */
-#define FAR_BOUND 0.05    /* the same: what a small pool's plan may gain by annealing */
+#define CHUNK_CELLS 3 /* times the cells: what chunks cost more */
+#define NEAR_BOUND \
+    0.015 /* of the step: an odd or small pool's plan that needs no sketches */
 #define PLACED_SOON 48    /* by bounds alone, before the rest is sketched */
 #define PLACED_ODD_SOON 8 /* the same in odd pools */
 #define PLACED_MAX 4000   /* configurations placed before the search gives up its proof */
@@ -218,21 +218,14 @@ static bool is_open (struct search *x)
     return search_lowest_left (x) < search_cut (x);
 }
 
-/* Do bounds tell enough: is none below the best plan, and in an odd pool the plan near them?
- * There one may be called the best of all that were placed, and many others be better. */
-static bool is_settled (struct search *x, bool odd)
+/* Do bounds tell enough: is none below the best plan, and the plan near them where layers and
+ * places are moved together?  There one may be called the best of all that were placed, and many
+ * others be better. */
+static bool is_settled (struct search *x, bool joint)
 {
     if (x->best < 0 || is_open (x))
         return false;
-    return !odd || search_least_bound (x) > search_cut (x) * (1.0 - NEAR_BOUND);
-}
-
-/* Is a small pool's plan so far above the bounds that a better placement of one configuration may
- * gain more than another configuration?  Where links are slow, layers follow places too. */
-static bool is_far (const struct search *x)
-{
-    return x->best >= 0 && x->pool.n_gpus <= SMALL_GPUS && !place_tries_all (&x->pool) &&
-           search_least_bound (x) < search_cut (x) * (1.0 - FAR_BOUND);
+    return !joint || search_least_bound (x) > search_cut (x) * (1.0 - NEAR_BOUND);
 }
 
 /* What the heap holds: by bounds alone where that settles it soon, as it does where all is calm;
@@ -241,9 +234,11 @@ static enum status search_heap (struct search *x, struct error *err)
 {
     const struct limit all = {PLACED_MAX, LONG_MAX};
     bool odd = is_odd (&x->pool), whole = place_tries_all (&x->pool), soon;
+    bool joint = odd || (!whole && x->pool.n_gpus <= SMALL_GPUS);
     long cells =
         CELLS_AFTER * x->s->effort * (x->pool.n_gpus <= SMALL_GPUS ? CELLS_SMALL : 1);
 
+    x->odd = odd;
     if (!looks_apply (x) || x->pool.all_alike)
         return run (x, all, err);
     x->soon = odd && x->pool.n_classes > SEARCH_FEW_CLASSES;
@@ -256,14 +251,13 @@ static enum status search_heap (struct search *x, struct error *err)
                   err));
     soon = x->soon;
     x->soon = false;
-    odd = odd || is_far (x);
-    if (is_settled (x, odd) || deadline_passed (&x->deadline))
+    if (is_settled (x, joint) || deadline_passed (&x->deadline))
         return ST_OK;
-    for (long i = 0; odd && i < x->n_placed; i++) /* they are sketched too */
+    for (long i = 0; joint && i < x->n_placed; i++) /* they are sketched too */
         search_push (x, (struct entry){x->placed[i].bound, x->placed[i].index,
                                        soon ? BOUND_KINDS : BOUND_RUNS});
     search_fill_all (x, reach (x));
-    TRY (search_sketches (x, odd, err));
+    TRY (search_sketches (x, joint, err));
     return run (x, whole || x->best < 0 ? all : (struct limit){x->n_placed, cells}, err);
 }
 

@@ -34,6 +34,8 @@ struct search {
     double unlisted_bound_s;
     long tried;         /* placements in a small pool so far, in exact_splits' measure */
     long sketched;      /* configurations */
+    bool annealed;      /* were the best sketches? */
+    bool odd;           /* are GPUs or nodes unlike? */
     struct entry *heap; /* bounded, and fit in memory for all that is known */
     long heap_n;
     struct entry *listed; /* a heap too, of BOUND_WORK: nothing else is known of them */
@@ -164,16 +166,22 @@ double search_cut (const struct search *x);
 bool looks_apply (const struct search *x);
 
 /** Sketch what the heap holds, and keep the best.
- *  @param[in] odd  GPUs or nodes are unlike: sketches are annealed, and good as they are;
- *                  otherwise they say what is worth to be placed
+ *  @param[in] joint  the pool is odd or small: sketches are annealed, and good as they are;
+ *                    otherwise they say what is worth to be placed
  *  @return ST_OK or ST_NOMEM */
-enum status search_sketches (struct search *x, bool odd, struct error *err);
+enum status search_sketches (struct search *x, bool joint, struct error *err);
 
 /* ---- polish.c ---- */
 
 /** Bound those of the placed configurations more closely that keep the whole space's bound
  *  down, and place the best few again with more effort.  @return ST_OK or ST_NOMEM */
 enum status search_polish (struct search *x, struct error *err);
+
+/* ---- refine.c ---- */
+
+/** Move layers and places of the best plans together, in pools of common size.
+ *  @return ST_OK or ST_NOMEM */
+enum status search_refine (struct search *x, struct error *err);
 
 /* ---- result.c, miss.c, simplest.c ---- */
 

@@ -1,11 +1,12 @@
-/* What sketches are for: in an odd pool the best are kept as they are; in others they say what is
- * worth to be placed. */
+/* What sketches are for: in an odd or small pool the best are kept as they are; in others they say
+ * what is worth to be placed. */
 #include "mapper/search/looks.h"
 
 #include <math.h>
 
 #define ANNEALED_GPUS 1024 /* of a pool whose sketches are annealed */
 #define NEAR_BOUND 0.005 /* of the step: more than annealing is worth, with one effort */
+#define SINGLE 0.005     /* of the step: what single GPUs gain to be taken */
 #define KEPT 12          /* of an odd pool's sketches */
 #define OF_DEGREES_PLACED 2 /* of those that are placed */
 #define PLACED_ODD 4        /* of these, placed in the other way too */
@@ -18,7 +19,44 @@ bool looks_apply (const struct search *x)
            x->s->granularity != MAPPER_NODE;
 }
 
-static enum status keep_look (struct search *x, const struct look *l, struct error *err)
+/* Is the sketch worth single GPUs?  Where nodes are alike, whole ones serve unless it gains over
+ * SINGLE on the best of them. */
+static bool is_worth_it (const struct search *x, const struct look *l)
+{
+    int world = (int) workload_world (&x->config[l->index].deg);
+    double least = INFINITY;
+
+    if (x->odd || x->s->granularity == MAPPER_GPU ||
+        pool_is_by_node (&x->pool, l->sketch.gpu, world))
+        return true;
+    for (long i = 0; i < x->n_placed; i++) {
+        const struct kept *k = &x->placed[i];
+
+        if (k->plan.price.unmeasured <= l->sketch.price.unmeasured)
+            least = fmin (least,
+                          k->plan.node_step_s * search_weight (x, &x->config[k->index]));
+    }
+    return look_value (x, l) < least * (1.0 - SINGLE);
+}
+
+/* Do the very layers of every stage fit?  Sketches count with caps, which are no promise where
+ * layers differ and hardly have room. */
+static bool is_in_memory (const struct search *x, const struct look *l)
+{
+    const struct workload_config *c = &x->config[l->index];
+    const struct sketch *k = &l->sketch;
+
+    for (int i = 0; i < c->deg.pp; i++) {
+        struct memest_stage s;
+        double gpu_bytes = mapper_stage_memory (x->p, c, k->layers, k->gpu, i, &s);
+
+        if (s.peak_bytes > mapper_memory_limit (x->p, gpu_bytes))
+            return false;
+    }
+    return true;
+}
+
+enum status look_keep (struct search *x, const struct look *l, struct error *err)
 {
     const struct workload_config *c = &x->config[l->index];
     struct placed p = {.price = l->sketch.price,
@@ -27,6 +65,8 @@ static enum status keep_look (struct search *x, const struct look *l, struct err
                        .granularity = MAPPER_GPU};
     struct sketch own;
 
+    if (!is_worth_it (x, l) || !is_in_memory (x, l))
+        return ST_OK;
     TRY (sketch_copy (&l->sketch, c->deg.pp, (int) workload_world (&c->deg), &own, err));
     p.layers = own.layers;
     p.gpu = own.gpu;
@@ -75,18 +115,19 @@ static bool is_near (const struct search *x, const struct looks *l)
     return best * (1.0 - NEAR_BOUND / x->s->effort) <= search_least_bound (x);
 }
 
-enum status search_sketches (struct search *x, bool odd, struct error *err)
+enum status search_sketches (struct search *x, bool joint, struct error *err)
 {
     struct looks l;
     enum status st = looks_take (x, &l, err);
 
-    if (st == ST_OK && l.n > 0 && odd && x->pool.n_gpus <= ANNEALED_GPUS &&
-        !is_near (x, &l))
+    x->annealed = st == ST_OK && l.n > 0 && joint && x->pool.n_gpus <= ANNEALED_GPUS &&
+                  !is_near (x, &l);
+    if (x->annealed)
         st = looks_anneal (x, &l, err);
-    for (int i = 0; i < KEPT && i < l.n && odd && st == ST_OK; i++)
-        st = keep_look (x, &l.look[i], err);
+    for (int i = 0; i < KEPT && i < l.n && joint && st == ST_OK; i++)
+        st = look_keep (x, &l.look[i], err);
     if (st == ST_OK)
-        st = place_looks (x, &l, search_fewer (x, odd ? PLACED_ODD : PLACED_MOST), err);
+        st = place_looks (x, &l, search_fewer (x, joint ? PLACED_ODD : PLACED_MOST), err);
     x->sketched += l.n;
     looks_release (&l);
     return st;

@@ -138,9 +138,38 @@ static void limits_hold (void **state)
     }
 }
 
+/* Alike nodes with uneven links: which random numbers are drawn does not decide the plan. */
+static void luck_does_not_matter (void **state)
+{
+    struct rng r = seeded (4329);
+    int rounds = getenv ("LINKWISE_LONG") ? 30 : 4;
+    (void) state;
+
+    for (int i = 0; i < rounds; i++) {
+        struct setting s =
+            small_job (random_cluster (&r, 4, 4, 8, 0, false, false), LAYERS, 512, 32);
+        struct mapper_problem p = search_problem (&s);
+        struct mapper_settings settings = mapper_settings_default ();
+        double least = INFINITY, most = 0.0;
+
+        p.axes.pp = 4;
+        settings.granularity = MAPPER_GPU;
+        for (settings.seed = 1; settings.seed <= 3; settings.seed++) {
+            struct found o = search (&p, &settings);
+
+            least = fmin (least, o.r.estimate.step_s);
+            most = fmax (most, o.r.estimate.step_s);
+            found_release (&o);
+        }
+        assert_true (most <= least * 1.001);
+        topology_cluster_destroy (s.cluster);
+    }
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test (near_the_best_of_all),
+                                       cmocka_unit_test (luck_does_not_matter),
                                        cmocka_unit_test (limits_hold)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);

@@ -1,0 +1,61 @@
+/* The best plans once more, layers and places moved together.  Placing a configuration splits its
+ * layers first; where links differ, every placement has a best split of its own. */
+#include "mapper/search/looks.h"
+
+#include <math.h>
+
+#include "base/array.h"
+
+#define REFINED_GPUS 64 /* of a pool: in larger ones a move costs more, and brings less */
+#define REFINED_NEAR 0.02  /* of the best: plans that are taken */
+#define REFINED_BOUND 1e-3 /* of the step: a bound that leaves too little to gain */
+#define IDLE 2             /* rounds of starts in a row without a gain */
+
+static enum status take_placed (struct search *x, struct looks *l, struct error *err)
+{
+    double near = search_value (x, x->best).step_s * (1 + REFINED_NEAR);
+    int needed = search_value (x, x->best).unmeasured;
+
+    for (long i = 0; i < x->n_placed; i++) {
+        const struct kept *k = &x->placed[i];
+        struct costmodel_price value = search_value (x, i);
+        struct sketch sketch;
+        enum status st;
+
+        if (value.unmeasured > needed || value.step_s > near)
+            continue;
+        st = sketch_of (&x->pool, &l->walks, &x->config[k->index], &k->plan, &sketch,
+                        NULL);
+        if (st == ST_OK && !array_grow (&l->look, (size_t) l->n, sizeof *l->look)) {
+            sketch_release (&sketch);
+            st = ST_NOMEM;
+        }
+        if (st == ST_NOMEM)
+            return err_nomem (err);
+        search_push (x,
+                     (struct entry){k->bound, k->index, BOUND_RUNS}); /* for siblings */
+        if (st == ST_OK)
+            l->look[l->n++] = (struct look){k->index, k->bound, sketch};
+    }
+    return looks_sort (x, l, err);
+}
+
+enum status search_refine (struct search *x, struct error *err)
+{
+    struct looks l = {0};
+    enum status st;
+
+    if (!looks_apply (x) || x->pool.n_gpus > REFINED_GPUS || x->pool.all_alike ||
+        place_tries_all (&x->pool) ||
+        search_least_bound (x) > search_cut (x) * (1 - REFINED_BOUND))
+        return ST_OK;
+    st = walks_init (&l.walks, &x->pool, err);
+    if (st == ST_OK)
+        st = take_placed (x, &l, err);
+    if (st == ST_OK && l.n > 0)
+        st = looks_start_anew (x, &l, 0, IDLE, err);
+    for (long i = 0; i < l.n && st == ST_OK; i++)
+        st = look_keep (x, &l.look[i], err);
+    looks_release (&l);
+    return st;
+}

@@ -172,8 +172,8 @@ enum status search_keep (struct search *x, struct placed *placed, const struct e
         }
         at = x->n_placed++;
         x->placed_at[e->index] = x->n_placed;
-        x->placed[at] = (struct kept){*placed, e->index, bound_placed (x, placed, e),
-                                      BOUND_FRACTIONS};
+        x->placed[at] =
+            (struct kept){*placed, e->index, bound_placed (x, placed, e), false};
     }
     if (x->best < 0 || search_better (x, at, x->best))
         x->best = at;

@@ -8,7 +8,7 @@
 
 #define REFINED_GPUS 64 /* of a pool: in larger ones a move costs more, and brings less */
 #define REFINED_NEAR 0.02  /* of the best: plans that are taken */
-#define REFINED_BOUND 1e-3 /* of the step: a bound that leaves too little to gain */
+#define REFINED_BOUND 0.01 /* of the step: a bound that leaves too little to gain */
 #define IDLE 2             /* rounds of starts in a row without a gain */
 
 static enum status take_placed (struct search *x, struct looks *l, struct error *err)

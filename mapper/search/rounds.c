@@ -26,8 +26,8 @@ static const struct round {
     int moves;
 } rounds[] = {{LOOKS_PICKED_MOST, 16, 250}, {64, 8, 1000}, {16, 4, 4000}, {4, 3, 16000}};
 #define GENERATIONS 4       /* of all rounds, from the first sketches again */
-#define GENERATIONS_IDLE 2  /* in a row without a gain */
-#define GENERATIONS_GPUS 64 /* of a pool that gets them */
+#define GENERATIONS_IDLE 1  /* in a row without a gain */
+#define GENERATIONS_GPUS 64 /* of an odd pool that gets them */
 #define GENERATION 64       /* numbers of rounds between two generations */
 #define COPIED 1000         /* first sketches that another generation begins with */
 #define ROUNDS ((int) (sizeof rounds / sizeof *rounds))
@@ -308,7 +308,7 @@ static enum status merge_looks (struct looks *from, struct looks *to, struct err
 
 enum status looks_anneal (struct search *x, struct looks *l, struct error *err)
 {
-    int most = x->pool.n_gpus <= GENERATIONS_GPUS ? GENERATIONS : 1;
+    int most = x->odd && x->pool.n_gpus <= GENERATIONS_GPUS ? GENERATIONS : 1;
     struct looks first;
     enum status st = copy_looks (x, l, &first, err);
 

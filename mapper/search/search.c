@@ -22,9 +22,9 @@
 #define CELLS_AFTER 150000000L
 #define CELLS_SMALL 3 /* times those in small pools */
 #define SMALL_GPUS 64
-#define CHUNK_CELLS 3 /* times the cells: what chunks cost more */
-#define NEAR_BOUND \
-    0.015 /* of the step: an odd or small pool's plan that needs no sketches */
+#define CHUNK_CELLS 3     /* times the cells: what chunks cost more */
+#define NEAR_BOUND 0.015  /* of the step: an odd pool's plan that needs no sketches */
+#define FAR_BOUND 0.05    /* the same of a small pool that is not odd */
 #define PLACED_SOON 48    /* by bounds alone, before the rest is sketched */
 #define PLACED_ODD_SOON 8 /* the same in odd pools */
 #define PLACED_MAX 4000   /* configurations placed before the search gives up its proof */
@@ -225,7 +225,8 @@ static bool is_settled (struct search *x, bool joint)
 {
     if (x->best < 0 || is_open (x))
         return false;
-    return !joint || search_least_bound (x) > search_cut (x) * (1.0 - NEAR_BOUND);
+    return !joint || search_least_bound (x) >
+                         search_cut (x) * (1.0 - (x->odd ? NEAR_BOUND : FAR_BOUND));
 }
 
 /* What the heap holds: by bounds alone where that settles it soon, as it does where all is calm;

@@ -15,8 +15,9 @@ struct player {
     int virtuals;    /* stages x chunks */
     double *fwd_end; /* [virtuals * microbatches]; NAN until done */
     double *back_end;
-    double *clock; /* [stages] */
-    double *end_s; /* [stages] of the last backward, weights' included */
+    double *way_s, *way_back_s; /* [virtuals] of a forward's input and of a backward's */
+    double *clock;              /* [stages] */
+    double *end_s;              /* [stages] of the last backward, weights' included */
     const struct costmodel_watch *watch;
 };
 
@@ -58,29 +59,29 @@ static double hop_s (const struct costmodel_pipeline *p, int a, int b)
 }
 
 /* When can the operation of virtual stage k on a micro-batch start, if its input has been
- * made?  NAN when it has not. */
+ * made?  NAN when it has not.  What comes back to a stage has been forward there before. */
 static double input_at (const struct player *x, enum workload_operation what, int k,
                         int micro)
 {
-    const struct costmodel_pipeline *p = x->p;
-    int here, there, chunk, other;
-    double end;
+    if (what == OPERATION_FORWARD)
+        return k == 0 ? 0.0 : *done_at (x, x->fwd_end, k - 1, micro) + x->way_s[k];
+    return k == x->virtuals - 1
+               ? *done_at (x, x->fwd_end, k, micro)
+               : *done_at (x, x->back_end, k + 1, micro) + x->way_back_s[k];
+}
 
-    place_of (x, k, &here, &chunk);
-    if (what == OPERATION_FORWARD) {
-        if (k == 0)
-            return 0.0;
-        place_of (x, k - 1, &there, &other);
-        end = *done_at (x, x->fwd_end, k - 1, micro);
-    } else {
-        if (k == x->virtuals - 1)
-            return *done_at (x, x->fwd_end, k, micro);
-        if (isnan (*done_at (x, x->fwd_end, k, micro)))
-            return NAN;
-        place_of (x, k + 1, &there, &other);
-        end = *done_at (x, x->back_end, k + 1, micro);
+/* What the inputs of virtual stages take on their way, where nobody waits for what he sends. */
+static void find_ways (struct player *x)
+{
+    for (int k = 0; k < x->virtuals; k++) {
+        int before, here, after, chunk;
+
+        place_of (x, k, &here, &chunk);
+        place_of (x, k > 0 ? k - 1 : k, &before, &chunk);
+        place_of (x, k < x->virtuals - 1 ? k + 1 : k, &after, &chunk);
+        x->way_s[k] = x->p->blocking ? 0.0 : hop_s (x->p, before, here);
+        x->way_back_s[k] = x->p->blocking ? 0.0 : hop_s (x->p, after, here);
     }
-    return p->blocking ? end : end + hop_s (p, there, here);
 }
 
 /* Blocking: the stage also waits for what it sends. */
@@ -260,52 +261,86 @@ static void carry_out (struct greedy *g, enum workload_schedule s, int stage,
              length_of (g->x->p, s, c->what, c->chunk * g->x->p->stages + stage));
 }
 
-/* In the order of time, so that a stage chooses among all that has arrived. */
+/* The other stage that waits for what was done; -1: none does. */
+static int waiting_stage (const struct player *x, int stage, const struct choice *done)
+{
+    int k = virtual_of (x, stage, done->chunk);
+
+    switch (done->what) {
+    case OPERATION_FORWARD:
+        return other_stage (x, k + 1, stage);
+    case OPERATION_BACKWARD:
+        return other_stage (x, k - 1, stage);
+    default:
+        return -1;
+    }
+}
+
+/* The stage whose choice starts first; -1: none can start. */
+static int first_to_start (const struct choice *next, int stages)
+{
+    int first = -1;
+
+    for (int i = 0; i < stages; i++)
+        if (!isnan (next[i].start) && (first < 0 || next[i].start < next[first].start))
+            first = i;
+    return first;
+}
+
+/* In the order of time, so that a stage chooses among all that has arrived.  What an operation
+ * changes is seen by its own stage and by the one that waits for it: the others' choices stand. */
 static bool play_greedy (struct player *x, enum workload_schedule s)
 {
     const struct costmodel_pipeline *p = x->p;
-    struct greedy g = {x, calloc ((size_t) p->stages, sizeof (struct progress)),
+    size_t stages = (size_t) p->stages;
+    struct greedy g = {x, calloc (stages, sizeof (struct progress)),
                        workload_schedule_rules (s)->memory_limit (p->stages)};
+    struct choice *next = malloc (stages * sizeof *next);
     int left = 3 * p->chunks * p->microbatches * p->stages;
+    bool ok = g.did && next;
 
-    while (g.did && left > 0) {
-        struct choice best = {OPERATION_FORWARD, 0, NAN};
-        int stage = 0;
+    for (int i = 0; i < p->stages && ok; i++)
+        next[i] = choose (&g, i);
+    while (ok && left > 0) {
+        int stage = first_to_start (next, p->stages), other;
 
-        for (int i = 0; i < p->stages; i++) {
-            struct choice c = choose (&g, i);
-
-            if (!isnan (c.start) && (isnan (best.start) || c.start < best.start)) {
-                best = c;
-                stage = i;
-            }
-        }
-        if (isnan (best.start))
+        if (stage < 0)
             break;
-        carry_out (&g, s, stage, &best);
+        other = waiting_stage (x, stage, &next[stage]);
+        carry_out (&g, s, stage, &next[stage]);
+        next[stage] = choose (&g, stage);
+        if (other >= 0)
+            next[other] = choose (&g, other);
         left--;
     }
     free (g.did);
-    return left == 0;
+    free (next);
+    return ok && left == 0;
 }
 
 bool costmodel_play (enum workload_schedule s, const struct costmodel_pipeline *p,
                      double *end_s, const struct costmodel_watch *watch)
 {
-    size_t cells = (size_t) p->stages * (size_t) p->chunks * (size_t) p->microbatches;
-    double *memory = malloc ((2 * cells + (size_t) p->stages) * sizeof *memory);
+    size_t virtuals = (size_t) p->stages * (size_t) p->chunks;
+    size_t cells = virtuals * (size_t) p->microbatches;
+    double *memory =
+        malloc ((2 * (cells + virtuals) + (size_t) p->stages) * sizeof *memory);
     struct player x = {.p = p,
                        .v = workload_schedule_is_v (s),
                        .virtuals = p->stages * p->chunks,
                        .fwd_end = memory,
                        .back_end = memory + cells,
-                       .clock = memory + 2 * cells,
+                       .way_s = memory + 2 * cells,
+                       .way_back_s = memory + 2 * cells + virtuals,
+                       .clock = memory + 2 * (cells + virtuals),
                        .end_s = end_s,
                        .watch = watch};
     bool ok = memory != NULL;
 
     for (size_t i = 0; i < 2 * cells && ok; i++)
         memory[i] = NAN;
+    if (ok)
+        find_ways (&x);
     for (int i = 0; i < p->stages && ok; i++)
         x.clock[i] = end_s[i] = 0.0;
     if (ok)

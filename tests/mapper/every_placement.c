@@ -5,7 +5,7 @@
 #include "tests/lib/bounds.h"
 
 #define ROUNDS 300
-#define ROUNDS_LONG 2000
+#define ROUNDS_LONG 600
 #define PRICES 3000 /* of one configuration at most */
 #define PRICES_LONG 40000
 #define MOST_STAGES 5

@@ -171,8 +171,28 @@ static enum status read_flags (const struct json_at *root, struct workload_profi
     return ST_OK;
 }
 
-static enum status read_schedules (const struct json_at *root, const char *key,
-                                   unsigned *schedules, struct error *err)
+static bool schedule_bit (const char *word, unsigned *bit)
+{
+    enum workload_schedule s;
+    bool known = workload_schedule_parse (word, &s);
+
+    *bit = known ? 1u << s : 0u;
+    return known;
+}
+
+static bool offload_bit (const char *word, unsigned *bit)
+{
+    enum workload_offload o;
+    bool known = workload_offload_parse (word, &o) && o != OFFLOAD_NONE;
+
+    *bit = known ? 1u << o : 0u;
+    return known;
+}
+
+/* A list of words as bits; where the key is absent they stay. */
+static enum status read_words (const struct json_at *root, const char *key,
+                               bool (*bit_of) (const char *word, unsigned *bit),
+                               const char *expected, unsigned *bits, struct error *err)
 {
     struct json_at list = json_key (root, key);
     size_t n;
@@ -180,39 +200,29 @@ static enum status read_schedules (const struct json_at *root, const char *key,
     if (!list.v)
         return ST_OK;
     TRY (json_want_array (&list, &n, err));
-    *schedules = 0;
+    *bits = 0;
     for (size_t i = 0; i < n; i++) {
         struct json_at one = json_entry (&list, i);
-        enum workload_schedule s;
         const char *word;
+        unsigned bit;
 
         TRY (json_want_string (&one, &word, err));
-        if (!workload_schedule_parse (word, &s))
-            return json_fail (&one, err, "the name of a schedule");
-        *schedules |= 1u << s;
+        if (!bit_of (word, &bit))
+            return json_fail (&one, err, "%s", expected);
+        *bits |= bit;
     }
     return ST_OK;
 }
 
-static enum status read_offloads (const struct json_at *root, struct workload_profile *p,
-                                  struct error *err)
+/* Those of the framework, and those of its forks. */
+static enum status read_schedules (const struct json_at *root, struct workload_profile *p,
+                                   struct error *err)
 {
-    struct json_at list = json_key (root, "offload");
-    size_t n = 0;
+    static const char expected[] = "the name of a schedule";
 
-    if (list.v)
-        TRY (json_want_array (&list, &n, err));
-    for (size_t i = 0; i < n; i++) {
-        struct json_at one = json_entry (&list, i);
-        enum workload_offload o;
-        const char *word;
-
-        TRY (json_want_string (&one, &word, err));
-        if (!workload_offload_parse (word, &o) || o == OFFLOAD_NONE)
-            return json_fail (&one, err, "optimizer, all or checkpoints");
-        p->offloads |= 1u << o;
-    }
-    return ST_OK;
+    TRY (read_words (root, "schedules", schedule_bit, expected, &p->schedules, err));
+    return read_words (root, "schedules_on_request", schedule_bit, expected,
+                       &p->schedules_on_request, err);
 }
 
 /* Sets of modules, none where the key is absent.
@@ -455,10 +465,10 @@ static enum status read_framework (const struct json_at *root, struct workload_p
     TRY (read_zero_stages (root, p, err));
     p->schedules = 1u << SCHEDULE_1F1B | 1u << SCHEDULE_INTERLEAVED;
     p->schedules_on_request = json_has (root, "schedules") ? 0 : 1u << SCHEDULE_GPIPE;
-    TRY (read_schedules (root, "schedules", &p->schedules, err));
-    TRY (read_schedules (root, "schedules_on_request", &p->schedules_on_request, err));
+    TRY (read_schedules (root, p, err));
     TRY (read_memory_options (root, p, err));
-    TRY (read_offloads (root, p, err));
+    TRY (read_words (root, "offload", offload_bit, "optimizer, all or checkpoints",
+                     &p->offloads, err));
     TRY (read_served (root, p, err));
     return read_measured (root, p, err);
 }

@@ -115,8 +115,8 @@ double bound_slow_run_sends_s (const struct config_times *times, int stages, int
 struct both_ways bound_cp (const struct bounded *b, struct both_ways attention);
 
 /** Synchronisation of stage 0 for each parameter, and its fixed part, when a node can hold
- *  `per_node` of a group's n members, each with so many of its GPUs, some node no more than `lanes` of them, and `share`
- *  groups leave it together. */
+ *  `per_node` of a group's n members, each `each` of its GPUs, some node no more than `lanes` of
+ *  them, and `share` groups leave it together. */
 struct line bound_sync (const struct bounded *b, const struct link_rates *r, int n,
                         int each, int per_node, int lanes, double share);
 

@@ -163,10 +163,10 @@ struct line least_sync_terms (const struct bounded *b, const struct link_rates *
 {
     int gpus = b->pool->max_node_gpus, groups = gpus / b->c->deg.tp;
     bool whole = span == SPAN_NONE;
+    int each = whole ? b->c->deg.tp : 1; /* GPUs of a node, and rings that leave it */
 
-    return bound_sync (b, r, workload_dense_shards (&b->c->deg), whole ? b->c->deg.tp : 1,
-                       whole ? groups : gpus, span == SPAN_ALL ? gpus : groups,
-                       whole ? b->c->deg.tp : 1);
+    return bound_sync (b, r, workload_dense_shards (&b->c->deg), each,
+                       whole ? groups : gpus, span == SPAN_ALL ? gpus : groups, each);
 }
 
 bool sync_is_hidden (const struct workload_config *c)

@@ -222,7 +222,7 @@ bool search_is_tried (const struct search *x)
 
 bool search_is_bounded (const struct search *x, const struct entry *e)
 {
-    return e->level >= (x->soon                           ? BOUND_KINDS
+    return e->level >= (x->by_kinds                       ? BOUND_KINDS
                         : x->config[e->index].deg.vpp > 1 ? BOUND_PLAYED
                                                           : BOUND_SPLITS);
 }

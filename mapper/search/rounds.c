@@ -25,8 +25,7 @@ static const struct round {
     int most, of_degrees; /* sketches, and of the same degrees */
     int moves;
 } rounds[] = {{LOOKS_PICKED_MOST, 16, 250}, {64, 8, 1000}, {16, 4, 4000}, {4, 3, 16000}};
-#define GENERATIONS 4       /* of all rounds, from the first sketches again */
-#define GENERATIONS_IDLE 1  /* in a row without a gain */
+#define GENERATIONS 4       /* of all rounds at most, from the first sketches again */
 #define GENERATIONS_GPUS 64 /* of an odd pool that gets them */
 #define GENERATION 64       /* numbers of rounds between two generations */
 #define COPIED 1000         /* first sketches that another generation begins with */
@@ -306,30 +305,40 @@ static enum status merge_looks (struct looks *from, struct looks *to, struct err
     return st;
 }
 
-enum status looks_anneal (struct search *x, struct looks *l, struct error *err)
+/* All rounds again, from the first sketches.  @param[out] gains  is the best better by it? */
+static enum status next_generation (struct search *x, const struct looks *first,
+                                    int generation, struct looks *l, bool *gains,
+                                    struct error *err)
 {
-    int most = x->odd && x->pool.n_gpus <= GENERATIONS_GPUS ? GENERATIONS : 1;
-    struct looks first;
-    enum status st = copy_looks (x, l, &first, err);
+    double before = look_value (x, &l->look[0]);
+    struct looks own;
+    enum status st = copy_looks (x, first, &own, err);
 
     if (st == ST_OK)
-        st = anneal_once (x, l, 0, err);
-    for (int g = 1, idle = 0; g < most && idle < GENERATIONS_IDLE && st == ST_OK &&
-                              !deadline_passed (&x->deadline);
-         g++) {
-        double before = look_value (x, &l->look[0]);
-        struct looks own;
+        st = anneal_once (x, &own, generation, err);
+    if (st == ST_OK)
+        st = merge_looks (&own, l, err);
+    if (st == ST_OK)
+        st = looks_sort (x, l, err);
+    release_looks (&own);
+    *gains = look_value (x, &l->look[0]) < before * (1 - LOOK_WORTH);
+    return st;
+}
 
-        st = copy_looks (x, &first, &own, err);
-        if (st == ST_OK)
-            st = anneal_once (x, &own, g, err);
-        if (st == ST_OK)
-            st = merge_looks (&own, l, err);
-        if (st == ST_OK)
-            st = looks_sort (x, l, err);
-        release_looks (&own);
-        idle = look_value (x, &l->look[0]) < before * (1 - LOOK_WORTH) ? 0 : idle + 1;
-    }
+enum status looks_anneal (struct search *x, struct looks *l, struct error *err)
+{
+    struct looks first;
+    enum status st;
+    bool gains = true;
+
+    if (!x->odd || x->pool.n_gpus > GENERATIONS_GPUS)
+        return anneal_once (x, l, 0, err);
+    st = copy_looks (x, l, &first, err);
+    if (st == ST_OK)
+        st = anneal_once (x, l, 0, err);
+    for (int g = 1;
+         g < GENERATIONS && gains && st == ST_OK && !deadline_passed (&x->deadline); g++)
+        st = next_generation (x, &first, g, l, &gains, err);
     release_looks (&first);
     return st;
 }

@@ -22,7 +22,8 @@
 #define CELLS_AFTER 150000000L
 #define CELLS_SMALL 3 /* times those in small pools */
 #define SMALL_GPUS 64
-#define CHUNK_CELLS 3     /* times the cells: what chunks cost more */
+#define CHUNK_CELLS 3 /* times the cells: what chunks cost more */
+#define KINDS_CELLS 4 /* times the cells of one class without chunks: what kinds cost */
 #define NEAR_BOUND 0.015  /* of the step: an odd pool's plan that needs no sketches */
 #define FAR_BOUND 0.05    /* the same of a small pool that is not odd */
 #define PLACED_SOON 48    /* by bounds alone, before the rest is sketched */
@@ -157,8 +158,9 @@ static long cells_of (const struct search *x, const struct entry *batch, int n)
              slow = x->pool.n_classes > 1 ? d->pp : 1;
 
         if (x->pool.n_classes > SEARCH_FEW_CLASSES && batch[i].level < BOUND_KINDS)
-            chunks = 4, slow = 1;
-        sum += (long) d->pp * d->pp * slow * x->p->model->layers * chunks;
+            sum += KINDS_CELLS * (long) d->pp * d->pp * x->p->model->layers;
+        else
+            sum += (long) d->pp * d->pp * slow * x->p->model->layers * chunks;
     }
     return sum;
 }
@@ -234,7 +236,8 @@ static bool is_settled (struct search *x, bool joint)
 static enum status search_heap (struct search *x, struct error *err)
 {
     const struct limit all = {PLACED_MAX, LONG_MAX};
-    bool odd = is_odd (&x->pool), whole = place_tries_all (&x->pool), soon;
+    bool odd = is_odd (&x->pool), whole = place_tries_all (&x->pool);
+    bool by_kinds = odd && x->pool.n_classes > SEARCH_FEW_CLASSES;
     bool joint = odd || (!whole && x->pool.n_gpus <= SMALL_GPUS);
     long cells =
         CELLS_AFTER * x->s->effort * (x->pool.n_gpus <= SMALL_GPUS ? CELLS_SMALL : 1);
@@ -242,7 +245,7 @@ static enum status search_heap (struct search *x, struct error *err)
     x->odd = odd;
     if (!looks_apply (x) || x->pool.all_alike)
         return run (x, all, err);
-    x->soon = odd && x->pool.n_classes > SEARCH_FEW_CLASSES;
+    x->by_kinds = by_kinds;
     if (!odd || !whole)
         TRY (run (x,
                   (struct limit){search_fewer (x, odd ? PLACED_ODD_SOON : PLACED_SOON),
@@ -250,13 +253,12 @@ static enum status search_heap (struct search *x, struct error *err)
                                  : odd                   ? CELLS_WHOLE * x->s->effort
                                                          : LONG_MAX},
                   err));
-    soon = x->soon;
-    x->soon = false;
+    x->by_kinds = false;
     if (is_settled (x, joint) || deadline_passed (&x->deadline))
         return ST_OK;
     for (long i = 0; joint && i < x->n_placed; i++) /* they are sketched too */
         search_push (x, (struct entry){x->placed[i].bound, x->placed[i].index,
-                                       soon ? BOUND_KINDS : BOUND_RUNS});
+                                       by_kinds ? BOUND_KINDS : BOUND_RUNS});
     search_fill_all (x, reach (x));
     TRY (search_sketches (x, joint, err));
     return run (x, whole || x->best < 0 ? all : (struct limit){x->n_placed, cells}, err);

@@ -44,9 +44,9 @@ struct search {
     struct entry *waiting;
     long n_waiting;
     double waiting_bound_s; /* the least of theirs; INFINITY */
-    bool soon;  /* are bounds by the kinds of GPUs as close as they are to get for now? */
-    int needed; /* such links of those in the heap, at least */
-    struct groups *groups; /* [max tp + 1] by tp, made when first needed */
+    bool by_kinds;          /* before sketches: is BOUND_KINDS as close as bounds get? */
+    int needed;             /* such links of those in the heap, at least */
+    struct groups *groups;  /* [max tp + 1] by tp, made when first needed */
     int groups_n;
     struct kept *placed; /* [n_placed] */
     long n_placed;

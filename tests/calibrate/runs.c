@@ -45,45 +45,6 @@ static void precisions (void **state)
     }
 }
 
-/* Latent attention without a rank for queries and without positions; the rest is as usual. */
-static void latent_sizes (void **state)
-{
-    struct calibrate_runs r =
-        ONE ("notes=multi-latent-attention=true; q-lora-rank=0; qk-pos-emb-head-dim=0");
-    const struct workload_model *m;
-    (void) state;
-
-    assert_int_equal (r.n, 1);
-    m = &r.run[0].model;
-    assert_true (m->q_rank == 0 && m->rope_dim == 0);
-    assert_true (m->kv_rank == 512 && m->nope_dim == 128 && m->v_dim == 128);
-    assert_int_equal (m->head_dim, 128);
-    calibrate_runs_release (&r);
-}
-
-/* Heads that cannot have run are taken as the nearest that can: BLOOM's 112, not the 96 that
- * its log has beside a hidden size of 14,336. */
-static void impossible_heads (void **state)
-{
-    static const struct {
-        const char *hidden, *heads, *kv_heads;
-        int taken, head_dim;
-    } t[] = {{"hidden=14336", "heads=96", "kv_heads=", 112, 128},
-             {"hidden=14336", "heads=112", "kv_heads=", 112, 128},
-             {"hidden=14400", "heads=96", "kv_heads=", 96, 150},
-             {"hidden=4100", "heads=32", "kv_heads=", 32, 129},
-             {"hidden=14336", "heads=96", "kv_heads=8", 96, 150}};
-    (void) state;
-
-    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
-        struct calibrate_runs r = ONE (t[i].hidden, t[i].heads, t[i].kv_heads);
-
-        assert_int_equal (r.run[0].model.heads, t[i].taken);
-        assert_int_equal (r.run[0].model.head_dim, t[i].head_dim);
-        calibrate_runs_release (&r);
-    }
-}
-
 static void measured (void **state)
 {
     struct calibrate_runs r =
@@ -202,11 +163,9 @@ static void exchanges (void **state)
     static const struct {
         const char *cell[5];
         enum workload_choice overlap;
-    } t[] = {
-        {{"notes=" EXPERTS}, CHOICE_PROFILE},
-        {{"notes=" EXPERTS NOTE "true"}, CHOICE_YES},
-        {{"notes=" EXPERTS NOTE "false"}, CHOICE_NO},
-    };
+    } t[] = {{{"notes=" EXPERTS}, CHOICE_PROFILE},
+             {{"notes=" EXPERTS NOTE "true"}, CHOICE_YES},
+             {{"notes=" EXPERTS NOTE "false"}, CHOICE_NO}};
     (void) state;
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
@@ -239,32 +198,6 @@ static void exchanges_priced (void **state)
     assert_true (step_s[0][1] == step_s[1][1] && step_s[0][2] == step_s[1][2]);
     assert_true (step_s[0][1] < step_s[0][2] && peak[0][1] > peak[0][2]);
     assert_true (peak[1][0] == peak[0][1] && peak[0][0] == peak[1][2]);
-}
-
-/* Of families that the name does not tell, the count of parameters says what the sizes do not:
- * PowerLM's MLP is gated though it is four times as wide as hidden; a count that says nothing leaves
- * it plain, and a known family's stays. */
-static void counted (void **state)
-{
-    static const struct {
-        const char *model, *params;
-        bool gated, tied;
-    } known[] = {{"model=PowerLM-3B", "params_b=3.512", true, true},
-                 {"model=PowerLM-3B", "params_b=3.62", true, false},
-                 {"model=PowerLM-3B", "params_b=2.67", false, true},
-                 {"model=PowerLM-3B", "params_b=", false, false},
-                 {"model=gpt-3B", "params_b=3.512", false, false}};
-    (void) state;
-
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-        struct calibrate_runs r =
-            ONE (known[i].model, known[i].params, "layers=40", "hidden=2304", "heads=36",
-                 "ffn=9216", "vocab=49152");
-
-        assert_int_equal (r.run[0].model.gated_mlp, known[i].gated);
-        assert_int_equal (r.run[0].model.tied, known[i].tied);
-        calibrate_runs_release (&r);
-    }
 }
 
 /* Attention, in the words of sources and of Megatron's option. */
@@ -451,57 +384,6 @@ static void other_columns (void **state)
     text_free (&t);
 }
 
-/* A header without the columns that a row can do without, and rows that are cut off or too
- * long: those alone are skipped. */
-static void fewer_columns (void **state)
-{
-    static const char header[] =
-        "gpu,gpus,layers,hidden,heads,ffn,vocab,seq,global_batch,tp";
-    static const char row[] = "A100-80GB,8,32,4096,32,11008,32000,4096,64,8";
-    struct calibrate_runs r;
-    struct error err = {""};
-    struct text t = {0};
-    (void) state;
-
-    text_add (&t, "%s\n%s\nA100-80GB,8\n%s,1\n%s\n", header, row, row, row);
-    ok (runs_read (text_str (&t), &r, &err), &err);
-    assert_int_equal (r.table.rows, 4);
-    assert_int_equal (r.n, 2);
-    assert_int_equal (r.run[1].row, 3);
-    assert_int_equal (r.run[1].config.deg.tp, 8);
-    assert_true (r.n_skipped == 1 && r.skipped[0].count == 2 &&
-                 r.skipped[0].first_row == 1);
-    assert_non_null (strstr (r.skipped[0].reason, "more or fewer cells"));
-    assert_non_null (strstr (r.absent, "source, model, params_b, kv_heads"));
-    calibrate_runs_release (&r);
-    text_free (&t);
-}
-
-/* Rows that state nothing of their shape have the preset's of their name; one that states a size
- * must state all of them. */
-static void named_shapes (void **state)
-{
-    struct calibrate_runs r;
-    struct error err = {""};
-    (void) state;
-
-    ok (runs_read ("model,gpu,gpus,seq,global_batch,layers,iter_time_s\n"
-                   "meta-llama/Llama-3.1-8B,H100 SXM 80GB,8,8192,16,,2.5\n"
-                   "nemotron-3-nano-30b-a3b,H100 SXM 80GB,8,8192,16,,2.5\n"
-                   "my-own-7b,H100 SXM 80GB,8,8192,16,,2.5\n"
-                   "meta-llama/Llama-3.1-8B,H100 SXM 80GB,8,8192,16,16,2.5\n",
-                   &r, &err),
-        &err);
-    assert_int_equal (r.n, 2);
-    assert_int_equal (r.run[0].model.vocab, 128256);
-    assert_string_equal (r.run[0].model.name, "meta-llama/Llama-3.1-8B");
-    assert_int_equal (r.run[1].model.experts, 128);
-    assert_true (r.n_skipped == 2);
-    assert_non_null (strstr (r.skipped[0].reason, "layers unknown, and no preset"));
-    assert_non_null (strstr (r.skipped[1].reason, "hidden unknown"));
-    calibrate_runs_release (&r);
-}
-
 /* As spreadsheets write it: a byte-order mark, and carriage returns. */
 static void spreadsheet (void **state)
 {
@@ -665,46 +547,18 @@ static void published_files (void **state)
     }
 }
 
-/* Of a name that says nothing, the width tells if the MLP is gated, or the parameters. */
-static void unknown_names (void **state)
-{
-    static const struct {
-        const char *ffn, *params;
-        bool gated, tied;
-    } t[] = {{"ffn=9216", "params_b=3.512", true, true}, /* PowerLM 3B */
-             {"ffn=9216", "params_b=3.625", true, false},
-             {"ffn=9216", "params_b=2.663", false, true},
-             {"ffn=9216", "params_b=", false, false},
-             {"ffn=6144", "params_b=2.663", true, true},
-             {"ffn=6144", "params_b=", true, false}};
-    (void) state;
-
-    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
-        struct calibrate_runs r =
-            ONE ("model=nobody", "layers=40", "hidden=2304", "heads=36", "kv_heads=36",
-                 "vocab=49152", "pp=1", t[i].ffn, t[i].params);
-
-        assert_int_equal (r.run[0].model.gated_mlp, t[i].gated);
-        assert_int_equal (r.run[0].model.tied, t[i].tied);
-        calibrate_runs_release (&r);
-    }
-}
-
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (defaults),      cmocka_unit_test (precisions),
-        cmocka_unit_test (measured),      cmocka_unit_test (notes),
-        cmocka_unit_test (modules),       cmocka_unit_test (cuts),
-        cmocka_unit_test (latent_sizes),  cmocka_unit_test (impossible_heads),
-        cmocka_unit_test (attention),     cmocka_unit_test (counted),
-        cmocka_unit_test (skipped),       cmocka_unit_test (refused),
-        cmocka_unit_test (other_columns), cmocka_unit_test (fewer_columns),
-        cmocka_unit_test (named_shapes),  cmocka_unit_test (spreadsheet),
-        cmocka_unit_test (noise),         cmocka_unit_test (profiles),
-        cmocka_unit_test (framework),     cmocka_unit_test (published_files),
-        cmocka_unit_test (exchanges),     cmocka_unit_test (exchanges_priced),
-        cmocka_unit_test (unknown_names)};
+        cmocka_unit_test (defaults),        cmocka_unit_test (precisions),
+        cmocka_unit_test (measured),        cmocka_unit_test (notes),
+        cmocka_unit_test (modules),         cmocka_unit_test (cuts),
+        cmocka_unit_test (attention),       cmocka_unit_test (skipped),
+        cmocka_unit_test (refused),         cmocka_unit_test (other_columns),
+        cmocka_unit_test (spreadsheet),     cmocka_unit_test (noise),
+        cmocka_unit_test (profiles),        cmocka_unit_test (framework),
+        cmocka_unit_test (published_files), cmocka_unit_test (exchanges),
+        cmocka_unit_test (exchanges_priced)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

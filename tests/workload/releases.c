@@ -85,7 +85,8 @@ static void by_name (void **state)
     (void) state;
 
     write_profile ("[{\"until\": \"1.0\", \"time\": {\"gemm\": 0.5}},"
-                   " {\"until\": \"2.0\", \"cuda_graphs\": \"all\", \"zero\": 0}]");
+                   " {\"until\": \"2.0\", \"cuda_graphs\": \"all\", \"zero\": 0,"
+                   " \"offload\": [\"checkpoints\"]}]");
     ok (workload_profile_read (file, &now, NULL, &err), &err);
     ok (read_release ("1.5", &old, &err), &err);
     ok (read_release ("0.9", &older, &err), &err);
@@ -97,6 +98,8 @@ static void by_name (void **state)
     assert_string_equal (old.from + strlen (file), "@1.5");
     assert_true (old.graphs == GRAPHS_ALL && old.time.gemm == now.time.gemm);
     assert_true (older.graphs == GRAPHS_NONE && older.time.gemm == 0.5);
+    assert_int_equal (now.offloads, 1u << OFFLOAD_OPTIMIZER);
+    assert_int_equal (old.offloads, 1u << OFFLOAD_CHECKPOINTS); /* a list is whole */
     assert_true (older.time.link == now.time.link && older.zero == now.zero);
 }
 

@@ -26,18 +26,11 @@ static double mesh_share (const struct calibrate_run *run,
     return !mesh ? 1.0 : tp == 2 ? 0.15 : tp == 4 ? 0.7 : 1.0;
 }
 
-/* An NVL72 rack is one NVLink domain, whatever its trays are called; jobs use 64 of its GPUs, so
- * that degrees divide. */
-#define RACK_GPUS 64
-
-static bool is_rack (const struct topology_gpu_type *type)
-{
-    return strncmp (type->name, "gb2", 3) == 0 || strncmp (type->name, "gb3", 3) == 0;
-}
-
 int calibrate_domain (const struct calibrate_run *run)
 {
-    return is_rack (run->part[0].type) ? RACK_GPUS : run->gpus_per_node;
+    int rack = topology_usual_rack (run->part[0].type->name);
+
+    return rack ? rack : run->gpus_per_node;
 }
 
 enum status calibrate_cluster (const struct calibrate_run *run,
@@ -54,8 +47,8 @@ enum status calibrate_cluster (const struct calibrate_run *run,
         const struct topology_gpu_type *type = run->part[i].type;
         struct topology_usual usual = topology_usual_links (type->name);
         double intra = usual.intra_gb_per_s, node = usual.node_gb_per_s;
-        bool rack = is_rack (type);
-        int domain = rack ? RACK_GPUS : run->gpus_per_node;
+        int rack = topology_usual_rack (type->name);
+        int domain = rack ? rack : run->gpus_per_node;
         int gpus = run->gpus < domain ? run->gpus : domain;
         int nodes =
             run->n_parts == 1 ? (run->gpus + gpus - 1) / gpus : run->part[i].nodes;

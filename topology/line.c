@@ -121,9 +121,10 @@ static bool fill_nominal (struct part *part, int n_parts, int n_nodes,
     for (struct part *p = part; p < part + n_parts; p++) {
         struct notes *say = topology_gpu_type_builtin (p->type) ? notes : NULL;
         struct topology_usual usual = topology_usual_links (p->type);
+        int rack = topology_usual_rack (p->type),
+            nics = rack || p->gpus < USUAL_GPUS ? p->gpus : USUAL_GPUS;
         double nic = fmin (usual.node_gb_per_s, TOPOLOGY_NIC_GB_PER_S),
-               node = usual.node_gb_per_s *
-                      (p->gpus < USUAL_GPUS ? p->gpus : USUAL_GPUS) / USUAL_GPUS;
+               node = usual.node_gb_per_s * nics / USUAL_GPUS;
 
         p->nominal = p->gpus > 1 && !(p->intra > 0);
         if (p->nominal) {
@@ -142,6 +143,11 @@ static bool fill_nominal (struct part *part, int n_parts, int n_nodes,
                    "links between nodes of %s are nominal, %g GB/s a pair of GPUs "
                    "and %g a node: inter:GB/S and node:GB/S set them",
                    p->type, p->inter, p->node);
+        if (rack && p->gpus < rack)
+            notes_add (say,
+                       "nodes of %s that share a rack reach each other over NVLink: a "
+                       "rack is one node, as in \"1x%d %s\"",
+                       p->type, rack, p->type);
     }
     return inter;
 }

@@ -92,6 +92,9 @@ struct topology_usual {
     double intra_gb_per_s, intra_us, node_gb_per_s;
 };
 struct topology_usual topology_usual_links (const char *type);
+/** GPUs of an NVL72 rack that a job uses, so that degrees divide: the rack is one NVLink domain,
+ *  whatever its trays are called.  0: machines with this type are single nodes. */
+int topology_usual_rack (const char *type);
 #define TOPOLOGY_NIC_GB_PER_S 12.5 /* the slowest NIC that such machines have */
 
 /** Bandwidth and latency over one kind of endpoint. */

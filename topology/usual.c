@@ -35,3 +35,8 @@ struct topology_usual topology_usual_links (const char *type)
         i++;
     return usual[i].has;
 }
+
+int topology_usual_rack (const char *type)
+{
+    return strncmp (type, "gb2", 3) == 0 || strncmp (type, "gb3", 3) == 0 ? 64 : 0;
+}

@@ -57,8 +57,8 @@ static const struct cli_option options[] = {
      "the profile's)",
      CLI_INT (axes.optimizer_bytes, 1, WORKLOAD_OPTIMIZER_BYTES_MAX)},
     {"schedule", 0, "1f1b|interleaved|gpipe|zb1p|zb2p|zbv|v-half|v-min",
-     "pipeline schedule (default 1f1b; plan and compare try all that the profile "
-     "supports)",
+     "pipeline schedule (default 1f1b, with --vpp above 1 interleaved; plan and compare "
+     "try all that the profile supports)",
      CLI_PARSED (api_parse_schedule, int, axes.schedule)},
     {"precision", 0, "bf16|fp16|fp8|fp4|fp32|tf32", "training precision (default bf16)",
      CLI_PARSED (parse_precision, enum workload_precision, job.precision)},

@@ -159,7 +159,8 @@ struct workload_config mapper_axes_config (const struct mapper_axes *a)
         .recompute_layers = a->recompute_layers,
         .recompute_modules = a->recompute_modules,
         .optimizer_bytes = or_usual (a->optimizer_bytes, 0),
-        .schedule = (enum workload_schedule) or_usual (a->schedule, SCHEDULE_1F1B)};
+        .schedule = (enum workload_schedule) or_usual (
+            a->schedule, a->vpp > 1 ? SCHEDULE_INTERLEAVED : SCHEDULE_1F1B)};
 
     c.deg.vpp = or_usual (a->vpp, workload_default_vpp (c.schedule));
     c.deg.etp = or_usual (a->etp, c.deg.tp);

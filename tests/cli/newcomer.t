@@ -25,6 +25,7 @@ done <<TABLE
 0 | mem gpt2-xl --gpu "NVIDIA H100 80GB HBM3"       | taken as h100-sxm5-80g
 0 | mem gpt2-xl --gpu rtx4090                       | taken as rtx-4090
 0 | mem mixtral-8x7b --gpu h100 --ep 8              | tp 1, pp 1, dp 8, ep 8
+0 | mem llama-3-8b --gpu h100 --pp 4 --vpp 2      | pp 4, .* interleaved, vpp 2
 0 | mem mixtral-8x7b --gpu h100 --tp 4 --etp 2 --ep 8 | tp 4, pp 1, dp 4, ep 8, etp 2
 1 | plan "4x8 h100, 2x8 a100" llama-3-8b            | joins unlike nodes, as in "4x8 h100 . 2x8 a100"
 2 | plan 4x8 h100 llama-3-8b                        | quote the cluster: "4x8 h100"

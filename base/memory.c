@@ -1,12 +1,22 @@
 #include "base/memory.h"
 
 #include <stdatomic.h>
+#include <stdlib.h>
 
 static atomic_bool lost;
 
 void memory_lost (void)
 {
     lost = true;
+}
+
+void *memory_zeros (size_t n, size_t size)
+{
+    void *p = calloc (n, size);
+
+    if (!p)
+        memory_lost ();
+    return p;
 }
 
 bool memory_take_lost (void)

@@ -17,7 +17,7 @@ holds() { # RC
     *) [ "$1" -lt 128 ] && grep . "$T/faulty/err" >/dev/null || echo "a signal, or no message" ;;
     esac
 }
-same() { diff -r -x err -I '"seconds": ' "$T/after" "$T/faulty"; } # but for what a search took
+same() { diff -r -x err -I '"seconds": ' -I '"when": ' "$T/after" "$T/faulty"; } # but for times
 job="--seq 4096 --global-batch 80"
 split="$job --tp 8 --pp 5 --dp 2 --micro-batch 1"
 (cd "$T/before" && $L plan h100-10.json llama-2-70b.json $split --threads 1 -o plan.json >/dev/null)

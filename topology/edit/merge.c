@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/memory.h"
 #include "topology/compute.h"
 #include "topology/links_doc.h"
 
@@ -352,6 +353,8 @@ static enum status merge_all (struct merge *m, const char *gpu_type)
     sort_sources (m);
     merge_nodes (m);
     merge_top (m);
+    if (memory_take_lost ())
+        return err_nomem (m->err); /* nodes without a name, or fewer of them */
     TRY (merge_counters (m));
     TRY (merge_links (m));
     merge_measured (m);

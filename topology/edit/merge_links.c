@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/units.h"
 #include "topology/known.h"
 #include "topology/links_doc.h"
@@ -135,7 +136,7 @@ static json_t *merge_intra (const struct merge *m, int at)
 {
     const struct topology_links *l, *best = NULL;
     int gpus = merge_gpus_of (m, at), known = 0, newest = 0;
-    int *node = calloc ((size_t) m->n, sizeof *node);
+    int *node = memory_zeros ((size_t) m->n, sizeof *node);
     json_t *intra = NULL;
 
     for (int k = 0; node && k < m->n; k++) {

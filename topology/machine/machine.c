@@ -239,12 +239,10 @@ static int nearest (const struct machine *m, int gpu, bool *near)
  * nearest take them in turn. */
 static json_t *gpu_nics (const struct machine *m)
 {
-    bool *near = calloc ((size_t) m->n_nics * 2 + 1, sizeof *near);
+    bool *near = memory_zeros ((size_t) m->n_nics * 2 + 1, sizeof *near);
     json_t *list = json_array ();
     bool known = near && m->n_nics > 0 && m->n_gpus > 0;
 
-    if (!near)
-        memory_lost ();
     for (int i = 0; i < m->n_gpus && known; i++) {
         bool *other = near + m->n_nics;
         int turn = 0, n = 0;

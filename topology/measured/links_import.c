@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/memory.h"
 #include "base/stats.h"
 #include "base/units.h"
 #include "topology/gpu_product.h"
@@ -169,7 +170,7 @@ static json_t *links_json (const struct links_table *t, const struct matrices *m
 {
     double all = inside ? t->all_intra_bytes_per_s : t->all_inter_bytes_per_s;
     double latency_s = inside ? t->all_intra_latency_s : t->all_inter_latency_s;
-    double *cut = malloc (((size_t) n * (size_t) n + 1) * sizeof *cut);
+    double *cut = memory_zeros ((size_t) n * (size_t) n + 1, sizeof *cut);
     json_t *o = json_object ();
 
     for (int k = 0; k < 2 && cut; k++) {

@@ -101,8 +101,9 @@ static int run (const struct cli_command *c, int argc, char **argv)
         cli_parse (c, argc, argv, input);
         st = c->run (input, &notes, &err);
     }
-    if (st == ST_OK && memory_take_lost ())
-        st = err_nomem (&err); /* what was printed is not whole */
+    /* What was printed is not whole, or a table has no room. */
+    if ((st == ST_OK && memory_take_lost ()) || (st == ST_NOMEM && !err.text[0]))
+        st = err_nomem (&err);
     progress_end (&reading);
     cli_warn (argv[0], &notes);
     if (st != ST_OK && err.text[0])

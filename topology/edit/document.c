@@ -209,7 +209,8 @@ enum status topology_document_read (const char *arg, const char *out,
     struct topology_document x = {0};
     const char *name = file_name (out);
     char *to = name > out ? strndup (out, (size_t) (name - out)) : strdup ("."), *from;
-    enum status st = to ? topology_cluster_read_partial (arg, &c, notes, err) : ST_NOMEM;
+    enum status st =
+        to ? topology_cluster_read_partial (arg, &c, notes, err) : err_nomem (err);
 
     if (st == ST_OK) {
         from = c->folder ? c->folder : ".";

@@ -314,10 +314,11 @@ static bool on_progress (void *context, long done, long total, double best_step_
                          double lower_bound_s)
 {
     (void) best_step_s;
-    progress_part (context, total > 0 ? (double) done / (double) total : 0,
-                   lower_bound_s <= 0 ? "bounding: %ld of %ld configurations"
-                                      : "searching: %ld of %ld configurations settled",
-                   done, total);
+    if (lower_bound_s <= 0)
+        progress_part (context, total > 0 ? (double) done / (double) total : 0,
+                       "bounding: %ld of %ld configurations", done, total);
+    else
+        progress_show (context, "searching: %ld of %ld settled", done, total);
     return false;
 }
 

@@ -44,8 +44,12 @@ function look() {
         const before = map.parentElement.querySelector(".readout").textContent;
         for (const key of ["ArrowRight", "ArrowDown", "ArrowRight", "+"])
             map.dispatchEvent(new KeyboardEvent("keydown", {key, bubbles: true, cancelable: true}));
-        return {focused: document.activeElement === map, label: map.getAttribute("aria-label"), before,
-            after: map.parentElement.querySelector(".readout").textContent};
+        const after = map.parentElement.querySelector(".readout").textContent;
+        map.dispatchEvent(new KeyboardEvent("keydown", {key: "0", bubbles: true, cancelable: true}));
+        const box = map.getBoundingClientRect();
+        map.dispatchEvent(new PointerEvent("pointermove", {clientX: box.right - 17, clientY: box.bottom - 3}));
+        return {focused: document.activeElement === map, label: map.getAttribute("aria-label"), before, after,
+            pointed: map.parentElement.querySelector(".readout").textContent};
     });
     document.querySelectorAll("details").forEach(d => { d.open = true; });
     const cut = [...document.querySelectorAll("nav a, td:has(code)")].filter(e => e.scrollWidth > e.clientWidth).map(e => e.textContent);

@@ -120,8 +120,10 @@ for page in ("hostile 1280", "hostile-plan 320"):
     s = seen[page]
     if "</script><img src=x onerror=alert(1)><b>\ufffd\ufffdlab" not in s["title"] or {"img"} & set(s["elements"]):
         say.append((s["title"], s["elements"]))'
-sees "80 nodes are on a canvas, with names" '
+sees "80 nodes are on a canvas, with names, and the pointer reads the cell that it is on" '
 s = seen["eighty 1280"]
+if not s["read"][0]["pointed"].startswith("n79 → n78: "):
+    say.append(s["read"][0])
 if "canvas" not in s["elements"] or not {"n%d" % k for k in range(20, 60)} <= set(s["drawn"]):
     say.append((s["elements"], s["drawn"]))'
 sees "64 nodes: every GPU has its stage and replica" '

@@ -323,6 +323,7 @@ static enum status add_diff (json_t *page, const struct topology_cluster *a,
     }
     TRY (topology_diff_collect (a, b, CHANGE, CHANGES, &diff, err));
     json_object_set_new (page, "diff", cli_diff_json (a, &diff));
+    json_object_set_new (page, "changed_share", json_real (CHANGE));
     topology_diff_release (&diff);
     return ST_OK;
 }

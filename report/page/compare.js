@@ -5,11 +5,11 @@ function diffSentence(d) {
         return "The files are of different clusters: each is shown by itself.";
     if (d.compared === 0)
         return "No link is measured in both files: there is nothing to compare.";
-    const changed = d.slower + d.faster;
-    return changed === 0
-        ? `No link changed: all ${whole(d.compared)} that both files measured are as they were.`
-        : `Of ${plural(d.compared, "link")} measured in both files ${whole(d.slower)} got slower and ${whole(d.faster)} faster; ` +
-            `the median link has ${percent(d.median_ratio)} of its old rate.`;
+    const by = [d.with_intervals > 0 ? "their intervals" : "",
+        d.with_intervals < d.compared ? percent(data.changed_share, 0) : ""].filter(Boolean).join(" or ");
+    return (d.slower + d.faster === 0 ? `No link of the ${whole(d.compared)} measured in both files changed by more than ${by}; `
+        : `Of ${plural(d.compared, "link")} measured in both files ${whole(d.slower)} got slower and ${whole(d.faster)} faster by more than ${by}; `) +
+        `the median link has ${percent(d.median_ratio)} of its old rate.`;
 }
 
 function changesTable(d) {

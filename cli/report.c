@@ -43,8 +43,9 @@ static enum status source_read (const char *arg, struct source *s, struct error 
         return ST_OK;
     }
     TRY (file_read (arg, &text, &len, err));
-    file_sha256 (text, len, s->sha256);
-    st = json_parse (file_title (arg), text, len, &s->doc, err);
+    st = topology_file_sha256 (arg, text, len, s->sha256, err);
+    if (st == ST_OK)
+        st = json_parse (file_title (arg), text, len, &s->doc, err);
     free (text);
     return st;
 }

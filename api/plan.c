@@ -17,11 +17,12 @@ static enum status digest (const char *file, char hex[65], struct error *err)
 {
     char *text;
     size_t len;
+    enum status st;
 
     TRY (file_read (file, &text, &len, err));
-    file_sha256 (text, len, hex);
+    st = topology_file_sha256 (file, text, len, hex, err);
     free (text);
-    return ST_OK;
+    return st;
 }
 
 /* The plan's own cluster: whole, or a reference to its file. */

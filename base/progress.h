@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 struct progress {
-    bool on;        /* standard error is a terminal */
+    bool on;        /* standard error is a terminal that can clear a line */
     bool shown;     /* something is on the line */
     double start_s; /* monotonic clock */
     double last_s;  /* when the line was last written */
@@ -16,7 +16,8 @@ struct progress {
 };
 
 void progress_start (struct progress *p);
-/** Show a line, at most ten times a second and not in the first second. */
+/** Show a line, cut to the terminal's width, at most ten times a second and not in the first
+ *  second. */
 void progress_show (struct progress *p, const char *fmt, ...)
     __attribute__ ((format (printf, 2, 3)));
 /** The same with the time left at its end, for work of which so much is done, evenly; a share

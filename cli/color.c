@@ -12,7 +12,8 @@ enum cli_colors cli_colors (int when)
                *term = getenv ("TERM");
 
     if (when == CLI_COLOR_NEVER ||
-        (when == CLI_COLOR_AUTO && ((no && *no) || isatty (STDOUT_FILENO) != 1)))
+        (when == CLI_COLOR_AUTO && ((no && *no) || (term && strcmp (term, "dumb") == 0) ||
+                                    isatty (STDOUT_FILENO) != 1)))
         return CLI_COLORS_NONE;
     if (color && (strcmp (color, "truecolor") == 0 || strcmp (color, "24bit") == 0))
         return CLI_COLORS_ALL;

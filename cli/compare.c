@@ -171,16 +171,13 @@ static void add_changes (const struct topology_cluster *old,
     }
 }
 
-static void print_diff (const struct comparison *x)
+/* @param share  of a rate, the smallest change without intervals */
+static void print_compared (const struct topology_diff *d, double share)
 {
-    const struct topology_diff *d = &x->diff;
-    double share = x->in->change_pct / 100;
-
-    cli_print (
-        "\none cluster at two times: of %.0f links measured in both, %.0f got slower "
-        "and %.0f faster\nby more than ",
-        d->compared, d->slower, d->faster);
-    if (d->with_intervals >= d->compared && d->compared > 0)
+    cli_print ("of %.0f links measured in both, %.0f got slower and %.0f faster\n"
+               "by more than ",
+               d->compared, d->slower, d->faster);
+    if (d->with_intervals >= d->compared)
         cli_print ("their intervals");
     else if (d->with_intervals > 0)
         cli_print ("their intervals (%.0f links) or %.0f %% (the others)",
@@ -188,6 +185,17 @@ static void print_diff (const struct comparison *x)
     else
         cli_print ("%.0f %% (the files have no intervals)", 100 * share);
     cli_print ("; the median link has %.1f %% of its old rate\n", 100 * d->median_ratio);
+}
+
+static void print_diff (const struct comparison *x)
+{
+    const struct topology_diff *d = &x->diff;
+
+    cli_print ("\none cluster at two times: ");
+    if (d->compared == 0)
+        cli_print ("no link is measured in both\n");
+    else
+        print_compared (d, x->in->change_pct / 100);
     if (d->appeared > 0 || d->vanished > 0)
         cli_print ("%.0f links are measured only in the second file, %.0f only in the "
                    "first\n",
@@ -314,10 +322,11 @@ static bool on_progress (void *context, long done, long total, double best_step_
                          double lower_bound_s)
 {
     (void) best_step_s;
-    progress_part (context, total > 0 ? (double) done / (double) total : 0,
-                   lower_bound_s <= 0 ? "bounding: %ld of %ld configurations"
-                                      : "searching: %ld of %ld configurations settled",
-                   done, total);
+    if (lower_bound_s <= 0)
+        progress_part (context, total > 0 ? (double) done / (double) total : 0,
+                       "bounding: %ld of %ld configurations", done, total);
+    else
+        progress_show (context, "searching: %ld of %ld settled", done, total);
     return false;
 }
 

@@ -12,6 +12,7 @@ struct explain_input {
 };
 
 #define INPUT struct explain_input
+#define SAME 5e-5 /* of a step: what is printed alike */
 
 static const struct cli_option options[] = {{CLI_JSON}, {0}};
 
@@ -70,9 +71,24 @@ static void print_losses (const struct report_explained *x)
     cli_table_end (t);
 }
 
-static void print_rivals (const struct report_explained *x)
+/* What a plan has that is no longer than the search's choice but for `given_up`. */
+static const char *instead (double step_s, double of_s, double given_up)
+{
+    double ratio = step_s / of_s;
+
+    return ratio > 1.0 + SAME ? ""
+           : ratio * (1.0 + given_up) > 1.0 - SAME
+               ? "; the plan is simpler or leaves more "
+                 "memory free"
+               : "; shorter than the plan: plan anew";
+}
+
+/* @param search  of the plan file; may be NULL */
+static void print_rivals (const struct report_explained *x, const json_t *search)
 {
     char config[CLI_CONFIG_TEXT], more[REPORT_MORE_TEXT];
+    double step_s = x->estimate.step_s,
+           given_up = json_number_value (json_object_get (search, "given_up"));
 
     if (x->n_rivals == 0) {
         cli_print ("\nthe plan file lists no other configurations (plan --top N)\n");
@@ -84,14 +100,16 @@ static void print_rivals (const struct report_explained *x)
 
         cli_print ("%s\n", cli_config_text (&r->config, config));
         if (isfinite (r->step_s))
-            cli_print ("    %.4f s: %s\n", r->step_s,
-                       report_more_text (&r->more_s, more));
+            cli_print ("    %.4f s (%+.2f %%): %s%s\n", r->step_s,
+                       100 * (r->step_s / step_s - 1.0),
+                       report_more_text (&r->more_s, more),
+                       instead (r->step_s, step_s, given_up));
         else
             cli_print ("    no plan: %s\n", r->why);
     }
 }
 
-static void print (const struct report_explained *x)
+static void print (const struct report_explained *x, const json_t *search)
 {
     char config[32];
 
@@ -102,7 +120,7 @@ static void print (const struct report_explained *x)
     cli_print ("\n\n");
     print_gains (x);
     print_losses (x);
-    print_rivals (x);
+    print_rivals (x, search);
 }
 
 static enum status run (void *input, struct notes *notes, struct error *err)
@@ -127,7 +145,7 @@ static enum status run (void *input, struct notes *notes, struct error *err)
     if (st == ST_OK && in->json)
         st = cli_print_json (report_explained_to_json (&found), err);
     else if (st == ST_OK)
-        print (&found);
+        print (&found, json_object_get (x.plan.doc, "search"));
     report_explained_release (&found);
     free (gpu);
     api_plan_release (&x);

@@ -99,6 +99,8 @@ static void on_interrupt (int sig)
     interrupted = 1;
 }
 
+/* Most configurations are settled by others' bounds, many at once near the end: of a search that is
+ * under way only its time limit says how long it takes. */
 static bool on_progress (void *context, long done, long total, double best_step_s,
                          double lower_bound_s)
 {
@@ -110,15 +112,12 @@ static bool on_progress (void *context, long done, long total, double best_step_
         progress_part (context, total > 0 ? (double) done / (double) total : 0,
                        "bounding: %ld of %ld configurations", done, total);
     else if (!isfinite (best_step_s))
-        progress_part (context, (double) done / (double) total,
-                       "searching: %ld of %ld configurations settled, no plan yet", done,
+        progress_show (context, "searching: %ld of %ld settled, no plan yet", done,
                        total);
     else
-        progress_part (
-            context, (double) done / (double) total,
-            "searching: %ld of %ld configurations settled, best %s, gap %.2f %%", done,
-            total, cli_seconds (best_step_s, step),
-            100.0 * (best_step_s / lower_bound_s - 1.0));
+        progress_show (context, "searching: %ld of %ld settled, best %s, gap %.2f %%",
+                       done, total, cli_seconds (best_step_s, step),
+                       100.0 * (best_step_s / lower_bound_s - 1.0));
     return interrupted;
 }
 

@@ -43,8 +43,9 @@ static enum status source_read (const char *arg, struct source *s, struct error 
         return ST_OK;
     }
     TRY (file_read (arg, &text, &len, err));
-    file_sha256 (text, len, s->sha256);
-    st = json_parse (file_title (arg), text, len, &s->doc, err);
+    st = topology_file_sha256 (arg, text, len, s->sha256, err);
+    if (st == ST_OK)
+        st = json_parse (file_title (arg), text, len, &s->doc, err);
     free (text);
     return st;
 }
@@ -323,6 +324,7 @@ static enum status add_diff (json_t *page, const struct topology_cluster *a,
     }
     TRY (topology_diff_collect (a, b, CHANGE, CHANGES, &diff, err));
     json_object_set_new (page, "diff", cli_diff_json (a, &diff));
+    json_object_set_new (page, "changed_share", json_real (CHANGE));
     topology_diff_release (&diff);
     return ST_OK;
 }

@@ -61,18 +61,24 @@ static enum status try_config (struct report_explaining *e,
                   NULL, g->why);
 }
 
-/* The same batches, one micro-batch more in each: the step for as many sequences as before. */
+/* One micro-batch more in each batch, or as many as the schedule takes: the step for as many
+ * sequences as before. */
 static enum status try_microbatch (struct report_explaining *e)
 {
     struct report_gain *g = report_explain_add (e, REPORT_SETTING);
     const struct workload_config *c = e->plan.config;
     struct workload_job job = *e->plan.p->job;
+    int more = 0;
 
     if (!g)
         return ST_NOMEM;
-    job.global_batch += c->micro_batch * c->deg.dp;
-    snprintf (g->what, sizeof g->what, "one more micro-batch (global batch %d)",
-              job.global_batch);
+    do {
+        job.global_batch += c->micro_batch * c->deg.dp;
+        more++;
+    } while (more < c->deg.pp &&
+             workload_config_check (e->plan.p->model, &job, c, NULL) != ST_OK);
+    snprintf (g->what, sizeof g->what, "%d more micro-batch%s (global batch %d)", more,
+              more > 1 ? "es" : "", job.global_batch);
     TRY (price (e, c, &job, false, &g->in_place_s, NULL, g->why));
     g->in_place_s *= (double) e->plan.p->job->global_batch / job.global_batch;
     return ST_OK;
@@ -158,6 +164,10 @@ static enum status try_degrees (struct report_explaining *e)
         if (c.deg.etp == e->plan.config->deg.tp)
             c.deg.etp = c.deg.tp;
         c.sequence_parallel = c.sequence_parallel && c.deg.tp > 1;
+        if (c.deg.pp == 1) { /* no other schedule is without a pipeline */
+            c.schedule = SCHEDULE_1F1B;
+            c.deg.vpp = 1;
+        }
         snprintf (what, sizeof what, "%s %d, %s %d", step[k].up_name, *up,
                   step[k].down_name, *down);
         TRY (try_config (e, &c, true, what));

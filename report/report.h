@@ -12,8 +12,8 @@
  *  neighbouring nodes share a cell. */
 #define REPORT_MATRIX_MAX 4250000
 
-/** A cluster as an object: topology_stats_json's keys, `source`, `slow_share`, and the matrices `links` and
- *  `pairs` (what all GPUs of a pair reach together), null where there are none.
+/** A cluster as an object: topology_stats_json's keys, `source`, `slow_share`, and the matrices
+ *  `links` and `pairs` (what all GPUs of a pair reach together), null where there are none.
  *
  *  @param[in]  most   characters of a matrix, REPORT_MATRIX_MAX or less
  *  @param[in]  watch  may be NULL

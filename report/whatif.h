@@ -21,18 +21,17 @@ struct report_whatif {
 
 /** The plan that is asked about, and how one is searched. */
 struct report_whatif_plan {
-    const struct mapper_problem
-        *p; /* on the cluster as it is; the nodes that may be used are
-                                       chosen anew from `nodes` */
+    /* On the cluster as it is; the nodes that may be used are chosen anew from `nodes`. */
+    const struct mapper_problem *p;
     const struct mapper_nodes *nodes;
-    const struct mapper_settings
-        *settings; /* NULL: in place alone, nothing is searched */
+    /* NULL: in place alone, nothing is searched. */
+    const struct mapper_settings *settings;
     const struct workload_config *config;
     const int *layers; /* [pp] */
     const int *gpu;    /* [world] of the cluster as it is */
-    double
-        lower_bound_s; /* of the search that found it; 0: it comes from elsewhere, and the
-                             cluster as it is is searched too */
+    /* Of the search that found it; 0: it comes from elsewhere, and the cluster as it is is
+     * searched too. */
+    double lower_bound_s;
 };
 
 /** Read the changes of a what-if and make the clusters.

@@ -191,6 +191,13 @@ enum status topology_cluster_read (const char *arg, struct topology_cluster **ou
 enum status topology_cluster_read_partial (const char *arg, struct topology_cluster **out,
                                            struct notes *notes, struct error *err);
 
+/** SHA-256 of a cluster file; where it names .npy files, of its digest and theirs, in its order.
+ *  @param[in] file  its name: .npy files are beside it
+ *  @param[in] data  [len] what is in it
+ *  @return ST_OK, ST_NOMEM; ST_IO where a .npy file cannot be read, ST_INVALID for bad JSON */
+enum status topology_file_sha256 (const char *file, const char *data, size_t len,
+                                  char hex[65], struct error *err);
+
 /** topology_cluster_read from a parsed document.
  *
  *  @param[in] doc     borrowed; a reference is kept

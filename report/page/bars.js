@@ -12,10 +12,10 @@ function stepSection() {
     return section("step", "Where the step goes",
         `Of ${seconds(e.step_s)}, ${most[1]} takes ${percent(e.breakdown_s[most[0]] / e.step_s)}; ` +
             `the path is that of stage ${e.binding_stage}, replica ${letters(e.binding_replica)}, which ends last.`,
-        table([["part", true], ["", true], ["s", false], ["of the step", false]],
-            [...parts.map(([key, name]) => [name, bar(e.breakdown_s[key] / e.step_s), e.breakdown_s[key].toFixed(4),
-                percent(e.breakdown_s[key] / e.step_s)]),
-            [make("b", null, "step"), "", make("b", null, e.step_s.toFixed(4)), ""]], "Parts of one step"),
+        table([["part", true], ["s", false], ["of the step", false], ["", true]],
+            [...parts.map(([key, name]) => [name, e.breakdown_s[key].toFixed(4), percent(e.breakdown_s[key] / e.step_s),
+                bar(e.breakdown_s[key] / e.step_s)]),
+            [make("b", null, "step"), make("b", null, e.step_s.toFixed(4)), "", ""]], "Parts of one step"),
         link ? make("p", null, `The link ${link.nodes[0]} – ${link.nodes[1]} (${link.use}, ${number(link.gb_per_s)} GB/s) delays the step most: ` +
             `at the median of ${number(link.median_gb_per_s)} GB/s it would take ${seconds(link.step_s_at_median)}.`) : null);
 }
@@ -64,9 +64,16 @@ function interval(step, factor, low, high) {
         width: 100 * (step * factor - step / factor) / (high - low) + "%"}}) : null, make("b", {style: {left: at(step)}}));
 }
 
+/* Is a configuration of the list the plan's own? */
+function isOwn(t) {
+    const p = data.plan;
+    return Object.entries(p.degrees).every(([key, x]) => t[key] === x) &&
+        ["micro_batch", "zero", "sequence_parallel", "recompute", "schedule"].every(key => t[key] === p[key]);
+}
+
 function topSection() {
     const search = data.plan.search;
-    if (!search || !search.top)
+    if (!search || !Array.isArray(search.top))
         return section("best", "Best configurations", "This file has no results of a search that are of this placement on this cluster.");
     const factor = data.step_factor, steps = search.top.map(t => t.step_s), wide = isNumber(factor) ? factor : 1.02;
     const low = Math.min(...steps) / wide, high = Math.max(...steps) * wide, e = data.plan.estimate;
@@ -75,15 +82,14 @@ function topSection() {
         (search.ties > 1 ? `${whole(search.ties)} placed configurations cannot be told apart: the model's error is ${percent(search.model_error)}. `
             : search.placed > 1 ? "The best one is ahead by more than the model's error. "
                 : "No other configuration was placed. ") +
+            (search.given_up > 5e-5 ? `This plan is simpler or leaves more memory free, and is ${percent(search.given_up, 2)} above the best. ` : "") +
             `No plan of the searched space takes less than ${seconds(e.lower_bound_s)} (gap ${percent(e.gap, 2)})` +
             (search.proven ? "." : "; the search was stopped before it settled all of them."),
         table([["", true], ["step s", false], ["90 % of runs, s", false], ["", true], ["bound s", false], ["tp", false], ["pp", false],
             ["dp", false], ["cp", false], ["ep", false], ["vpp", false], ["micro-batch", false], ["zero", false], ["recompute", true], ["schedule", true]],
-        search.top.map(t => {
-            const d = t.degrees || t;
-            return [t.tie && search.ties > 1 ? "= tie" : "", number(t.step_s, 5), range(t.step_s), interval(t.step_s, factor, low, high),
-                number(t.lower_bound_s, 5), d.tp, d.pp, d.dp, d.cp, d.ep, d.vpp, t.micro_batch, t.zero, t.recompute, t.schedule];
-        }), "The best configurations after placement; = tie: within the model's error of the best"),
+        search.top.map(t => [isOwn(t) ? make("b", null, "this plan") : t.tie && search.ties > 1 ? "= tie" : "", number(t.step_s, 5),
+            range(t.step_s), interval(t.step_s, factor, low, high), number(t.lower_bound_s, 5), t.tp, t.pp, t.dp, t.cp, t.ep, t.vpp,
+            t.micro_batch, t.zero, t.recompute, t.schedule]), "The best configurations after placement; = tie: within the model's error of the best"),
         make("p", {class: "quiet"}, `${plural(search.configurations, "configuration")}: ${whole(search.refused_memory)} refused for memory, ` +
             `${whole(search.placed)} placed; Megatron's rank order would take ${seconds(e.default_order_step_s)}.`));
 }

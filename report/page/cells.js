@@ -22,12 +22,16 @@ function range(all, least) {
     return r;
 }
 
+/** Where in a canvas without its margins a pointer is: across and down, 0 to 1. */
+function shareAt(canvas, margin, event) {
+    const box = canvas.getBoundingClientRect();
+    return [(event.clientX - box.left - margin.left) / (box.width - margin.left),
+        (event.clientY - box.top - margin.top) / (box.height - margin.top)];
+}
+
 /** Zoom by wheel, drag, + - 0 and buttons.  @return the buttons */
-function zoomable(canvas, ranges, redraw) {
-    const at = (event, k) => {
-        const box = canvas.getBoundingClientRect();
-        return k === 0 ? (event.clientX - box.left) / box.width : (event.clientY - box.top) / box.height;
-    };
+function zoomable(canvas, ranges, margin, redraw) {
+    const at = (event, k) => shareAt(canvas, margin, event)[k];
     const zoom = (factor, event) => {
         ranges.forEach((r, k) => r.zoom(factor, event ? at(event, k) : 0.5));
         redraw();
@@ -80,13 +84,14 @@ function whenSized(element, redraw) {
 }
 
 /** The map.  o: rows, cols, label; color (i, j): [r, g, b], "hatch", or null where there is no cell;
- *  read (i, j): what it is, in words; may have text, mark and caption (of label columns) (i, j),
- *  rowName (i), colName (j), and average (i, j, rows, cols): the colour of many cells. */
+ *  read (i, j): what it is, in words; may have text, mark and caption (of `captionCols` columns of
+ *  labels) (i, j), rowName (i), colName (j), average (i, j, rows, cols): the colour of many cells,
+ *  least: a cell's size, and zoom: is it a canvas? */
 function cellMap(o) {
     const readout = make("output", {class: "readout", "aria-live": "polite"},
         "Point at a cell, or move through them with the arrow keys.");
     const cursor = {i: -1, j: -1};
-    const parts = o.rows * o.cols <= SVG_MOST ? svgCells(o) : canvasCells(o);
+    const parts = o.zoom ?? o.rows * o.cols > SVG_MOST ? canvasCells(o) : svgCells(o);
     const select = (i, j) => {
         if (i < 0 || j < 0 || i >= o.rows || j >= o.cols || o.color(i, j) === null)
             return false;
@@ -118,7 +123,7 @@ function cellMap(o) {
 }
 
 function svgCells(o) {
-    const size = Math.max(12, Math.min(36, Math.floor(760 / o.cols)));
+    const size = Math.max(o.least || 12, Math.min(36, Math.floor(760 / o.cols)));
     const left = o.rowName ? 6 + 7 * longest(o.rows, o.rowName) : 1;
     const top = o.colName ? 8 + 7 * longest(o.cols, o.colName) : 1;
     const width = left + o.cols * size + 2, height = top + o.rows * size + 2;
@@ -169,14 +174,28 @@ function svgCell(svg, o, i, j, x, y, size) {
 function canvasCells(o) {
     const canvas = make("canvas", {role: "img", tabindex: 0, "aria-label": o.label, class: "cells"});
     const xs = range(o.cols, 6), ys = range(o.rows, 6 * o.rows / o.cols), at = {i: -1, j: -1};
+    const margin = {left: 0, top: 0, letters: 0};
     const redraw = () => {
-        const fit = fitted(canvas, width => Math.min(width * o.rows / o.cols, 1400));
-        drawBlocks(fit, o, xs, ys);
-        drawMarks(fit, o, xs, ys);
+        const fit = fitted(canvas, width => {
+            if (o.rowName) { // names that are long take a fifth of a narrow screen
+                margin.letters = Math.min(longest(o.rows, o.rowName), Math.max(5, Math.floor(width / 34)));
+                margin.left = margin.top = 8 + 6 * margin.letters;
+            }
+            return margin.top + Math.min((width - margin.left) * o.rows / o.cols, 1400);
+        });
+        const c = fit.context, inside = {context: c, width: fit.width - margin.left, height: fit.height - margin.top};
+        if (o.rowName)
+            drawNames(inside, o, xs, ys, margin);
+        c.translate(margin.left, margin.top);
+        c.beginPath();
+        c.rect(0, 0, inside.width, inside.height);
+        c.clip();
+        drawBlocks(inside, o, xs, ys);
+        drawMarks(inside, o, xs, ys);
         if (at.i >= 0)
-            drawCursor(fit, xs, ys, at);
+            drawCursor(inside, xs, ys, at);
     };
-    const buttons = zoomable(canvas, [xs, ys], redraw);
+    const buttons = zoomable(canvas, [xs, ys], margin, redraw);
     whenSized(canvas, redraw);
     return {elements: [canvas, buttons], target: canvas,
         show: (i, j) => {
@@ -188,10 +207,32 @@ function canvasCells(o) {
             requestAnimationFrame(redraw);
         },
         cellAt: event => {
-            const on = canvas.getBoundingClientRect();
-            return [Math.floor(ys.start + ys.length * (event.clientY - on.top) / on.height),
-                Math.floor(xs.start + xs.length * (event.clientX - on.left) / on.width)];
+            const [x, y] = shareAt(canvas, margin, event);
+            return x < 0 || y < 0 ? [-1, -1] : [Math.floor(ys.start + ys.length * y), Math.floor(xs.start + xs.length * x)];
         }};
+}
+
+/* Names of rows and columns, as many as there is room for. */
+function drawNames(fit, o, xs, ys, margin) {
+    const c = fit.context;
+    const along = (r, room, draw) => {
+        const step = Math.max(1, Math.ceil(11 * r.length / room));
+        for (let k = Math.ceil(r.start / step) * step; k + 0.5 < r.start + r.length; k += step)
+            draw(k, (k + 0.5 - r.start) * room / r.length);
+    };
+    c.font = "10px system-ui, sans-serif";
+    c.fillStyle = variable("--quiet");
+    c.textBaseline = "middle";
+    c.textAlign = "right";
+    along(ys, fit.height, (i, at) => c.fillText(clean(short(o.rowName(i), margin.letters)), margin.left - 4, margin.top + at));
+    c.textAlign = "left";
+    along(xs, fit.width, (j, at) => {
+        c.save();
+        c.translate(margin.left + at, margin.top - 4);
+        c.rotate(-Math.PI / 2);
+        c.fillText(clean(short(o.colName(j), margin.letters)), 0, 0);
+        c.restore();
+    });
 }
 
 /* As many blocks as there are points, each of one cell or the mean of several. */
@@ -224,15 +265,16 @@ function drawMarks(fit, o, xs, ys) {
     const middle = (i, j) => [(j + 0.5 - xs.start) * wide, (i + 0.5 - ys.start) * tall];
     c.textAlign = "center";
     c.textBaseline = "middle";
-    c.font = `${Math.max(9, Math.min(13, wide * 0.42))}px system-ui, sans-serif`;
-    for (let i = Math.floor(ys.start); (o.text || o.caption) && wide >= 22 && i < ys.start + ys.length; i++)
-        for (let j = Math.floor(xs.start); j < xs.start + xs.length; j++) {
-            const color = i < o.rows && j < o.cols ? o.color(i, j) : null, caption = o.caption && o.caption(i, j);
-            if (!color && !caption)
-                continue;
-            c.fillStyle = color && color !== "hatch" ? inkOn(color) : variable("--ink");
-            c.textAlign = color ? "center" : "right";
-            c.fillText(color ? o.text(i, j) : clean(short(caption)), middle(i, j)[0] + (color ? 0 : wide / 2 - 4), middle(i, j)[1]);
+    c.font = `${Math.max(9, Math.min(13, wide * 0.38))}px system-ui, sans-serif`;
+    for (let i = Math.floor(ys.start); wide >= (o.caption ? 9 : 22) && i < Math.min(o.rows, ys.start + ys.length); i++)
+        for (let j = Math.floor(xs.start); j < Math.min(o.cols, xs.start + xs.length); j++) {
+            const color = o.color(i, j), caption = !color && o.caption && o.caption(i, j);
+            if (caption || color && wide >= 22) {
+                c.fillStyle = color && color !== "hatch" ? inkOn(color) : variable("--ink");
+                c.textAlign = color ? "center" : "right";
+                c.fillText(color ? o.text(i, j) : clean(short(caption, Math.floor(o.captionCols * wide / 6))),
+                    middle(i, j)[0] + (color ? 0 : wide / 2 - 4), middle(i, j)[1]);
+            }
         }
     c.textAlign = "center";
     c.font = "600 12px system-ui, sans-serif";

@@ -48,16 +48,22 @@ function matrixTable(m, title, unit) {
     });
 }
 
-/** Cells of the worst links with their letters. */
-function worstCells(cluster, m) {
-    const index = new Map(cluster.nodes.map((node, k) => [node.name, k]));
+const LETTERED = 10;
+
+function letter(k) {
+    return k < LETTERED ? make("b", {class: "letter"}, letters(k)) : "";
+}
+
+/** Cells of the first of a list of links with their letters; where they share one, the first is on top. */
+function lettered(list, nodes, m) {
+    const index = new Map(nodes.map((node, k) => [node.name, k]));
     const cell = end => m.cellOf(index.get(end.split(":")[0]));
-    return cluster.worst.map((w, k) => [cell(w.from), cell(w.to), letters(k)]);
+    return list.slice(0, LETTERED).map((l, k) => [cell(l.from), cell(l.to), letters(k)]).reverse();
 }
 
 function worstTable(cluster) {
     return table([["", true], ["from", true], ["to", true], ["GB/s", false], ["back GB/s", false], ["of median", false]],
-        cluster.worst.map((w, k) => [make("b", {class: "letter"}, letters(k)), w.from, w.to, number(w.gb_per_s),
+        cluster.worst.map((w, k) => [letter(k), w.from, w.to, number(w.gb_per_s),
             number(w.back_gb_per_s), percent(w.share_of_median, 0)]),
         "Worst links, by their share of the median of their kind");
 }
@@ -86,7 +92,7 @@ function linksMap(cluster) {
     return make("div", null,
         heatLegend(median, `GB/s of one pair of GPUs, from the row's node to the column's; the median is ${number(median)}. ` +
             "Letters mark the worst links; hatched: not measured." + (m.shared ? " Neighbouring nodes share a cell, which shows their mean." : "")),
-        heatMap(m, "GB/s", " GB/s", " of the median", rate => rate / median, worstCells(cluster, m)),
+        heatMap(m, "GB/s", " GB/s", " of the median", rate => rate / median, lettered(cluster.worst, cluster.nodes, m)),
         matrixTable(m, "GB/s of every pair of nodes, as a table", "GB/s"));
 }
 
@@ -113,6 +119,6 @@ function clusterSection(cluster, id = "cluster", title = "Cluster") {
     return section(id, title, clusterSentence(cluster), linksMap(cluster),
         cluster.worst.length > 0 ? worstTable(cluster) : null,
         cluster.pairs ? pairsMap(cluster) : null,
-        table(TIER_COLUMNS, cluster.tiers.map(tierRow), "Links by kind"), nodesTable(cluster),
+        cluster.tiers.length > 0 ? table(TIER_COLUMNS, cluster.tiers.map(tierRow), "Links by kind") : null, nodesTable(cluster),
         cluster.source ? make("p", {class: "quiet"}, "Source: " + cluster.source) : null);
 }

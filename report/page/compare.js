@@ -5,22 +5,22 @@ function diffSentence(d) {
         return "The files are of different clusters: each is shown by itself.";
     if (d.compared === 0)
         return "No link is measured in both files: there is nothing to compare.";
-    const changed = d.slower + d.faster;
-    return changed === 0
-        ? `No link changed: all ${whole(d.compared)} that both files measured are as they were.`
-        : `Of ${plural(d.compared, "link")} measured in both files ${whole(d.slower)} got slower and ${whole(d.faster)} faster; ` +
-            `the median link has ${percent(d.median_ratio)} of its old rate.`;
+    const by = [d.with_intervals > 0 ? "their intervals" : "",
+        d.with_intervals < d.compared ? percent(data.changed_share, 0) : ""].filter(Boolean).join(" or ");
+    return (d.slower + d.faster === 0 ? `No link of the ${whole(d.compared)} measured in both files changed by more than ${by}; `
+        : `Of ${plural(d.compared, "link")} measured in both files ${whole(d.slower)} got slower and ${whole(d.faster)} faster by more than ${by}; `) +
+        `the median link has ${percent(d.median_ratio)} of its old rate.`;
 }
 
 function changesTable(d) {
-    return table([["from", true], ["to", true], ["before GB/s", false], ["after GB/s", false], ["change", false]],
-        d.changes.map(c => [c.from, c.to, number(c.before_gb_per_s), number(c.after_gb_per_s),
+    return table([["", true], ["from", true], ["to", true], ["before GB/s", false], ["after GB/s", false], ["change", false]],
+        d.changes.map((c, k) => [letter(k), c.from, c.to, number(c.before_gb_per_s), number(c.after_gb_per_s),
             `${c.after_gb_per_s >= c.before_gb_per_s ? "▲ +" : "▼ −"}${percent(Math.abs(c.after_gb_per_s / c.before_gb_per_s - 1))}`]),
         "Changed links, the largest changes first");
 }
 
 /** After over before, where both files have the same nodes. */
-function changeMap(a, b) {
+function changeMap(a, b, changes) {
     const same = a.links && b.links && a.links.n === b.links.n &&
         a.nodes.every((node, k) => b.nodes[k] && node.name === b.nodes[k].name);
     if (!same)
@@ -28,8 +28,8 @@ function changeMap(a, b) {
     const before = matrixOf(a.links, a.nodes), after = matrixOf(b.links, b.nodes);
     const m = {...before, rate: before.rate.map((rate, k) => after.rate[k] / rate), rounded: 2 * before.rounded};
     m.at = (i, j) => m.rate[i * m.n + j];
-    return make("div", null, heatLegend(null, "Rate after over rate before: orange is slower, blue faster; hatched: not measured in both."),
-        heatMap(m, "Rate after over rate before", " times", " of the rate before", x => x, []),
+    return make("div", null, heatLegend(null, "Rate after over rate before: orange is slower, blue faster; hatched: not measured in both. Letters mark the largest changes."),
+        heatMap(m, "Rate after over rate before", " times", " of the rate before", x => x, lettered(changes, a.nodes, m)),
         matrixTable(m, "After over before of every pair, as a table", "ratio"));
 }
 
@@ -39,7 +39,7 @@ function diffSection(a, b, d) {
     const nodes = d && d.nodes_gone + d.nodes_new > 0
         ? `${plural(d.nodes_gone, "node")} only in the first file, ${whole(d.nodes_new)} only in the second.` : "";
     return section("changes", "What changed", diffSentence(d), more ? make("p", null, more + ".") : null,
-        nodes ? make("p", null, nodes) : null, d ? changeMap(a, b) : null,
+        nodes ? make("p", null, nodes) : null, d ? changeMap(a, b, d.changes) : null,
         d && d.changes.length > 0 ? changesTable(d) : null);
 }
 

@@ -54,8 +54,8 @@ function clusterFigures(c) {
 function accuracySection() {
     const parts = data.parts, percentOf = factor => isNumber(factor) ? `from − ${percent(1 - 1 / factor, 0)} to + ${percent(factor - 1, 0)}` : "not known";
     return section("accuracy", "Accuracy on record",
-        `Framework ${parts.framework} (${parts.framework_kind}) on ${parts.gpu_types.map(t => t.name).join(", ")}: 9 of 10 steps are ` +
-            `${percentOf(data.step_factor)} of the estimate, 9 of 10 peaks ${percentOf(data.peak_factor)}.`,
+        `With the profile ${parts.framework} (${parts.framework_kind}), 9 of 10 steps are ${percentOf(data.step_factor)} of the estimate, ` +
+            `9 of 10 peaks ${percentOf(data.peak_factor)}. What it comes from, and the types of GPU here:`,
         make("p", null, parts.framework_source),
         table([["GPU type", true], ["constants from", true], ["measured", true]],
             parts.gpu_types.map(t => [t.name, t.from, t.measured ? Object.keys(t.measured).join(", ") || "yes" : "no"]), "GPU types"));

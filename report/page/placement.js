@@ -16,12 +16,13 @@ function rankWords(rank, at, node, gpu, rates) {
 }
 
 const READABLE = 20; /* pixels of a cell whose text can be read */
+const LABEL_COLS = 4;
 
 /* Nodes in blocks beside each other: names of `label` cells' width, then a cell for each GPU.  On a
- * narrow screen fewer are beside each other, but for maps that would be many screens long. */
-function placementLayout(nodes, gpus) {
-    const label = 4, width = label + gpus;
-    const room = nodes > 64 ? nodes : Math.floor(innerWidth / READABLE / width);
+ * narrow screen fewer are beside each other, but for maps that can be zoomed. */
+function placementLayout(nodes, gpus, zoom) {
+    const label = LABEL_COLS, width = label + gpus;
+    const room = zoom ? nodes : Math.floor(innerWidth / READABLE / width);
     const blocks = Math.max(1, Math.min(nodes, room, Math.round(Math.sqrt(1.7 * nodes / width))));
     const rows = Math.ceil(nodes / blocks);
     return {rows, cols: Math.ceil(nodes / rows) * width,
@@ -36,13 +37,13 @@ function placementSection() {
     const gpus = nodes.reduce((most, n) => Math.max(most, n.gpus), 1 + ranks.gpu.reduce((a, b) => Math.max(a, b)));
     const rankAt = new Map(ranks.node.map((node, r) => [node * gpus + ranks.gpu[r], r]));
     const rates = Object.fromEntries(Object.entries(ranks.links).map(([group, list]) => [group, ratesOf(list)]));
-    const layout = placementLayout(nodes.length, gpus);
+    const zoom = nodes.length > 64, layout = placementLayout(nodes.length, gpus, zoom);
     const used = new Set(ranks.node), left = nodes.length - used.size;
     const rankOf = (i, j) => {
         const {node, gpu} = layout.where(i, j);
         return node >= 0 && gpu >= 0 ? rankAt.get(node * gpus + gpu) : undefined;
     };
-    const map = cellMap({rows: layout.rows, cols: layout.cols,
+    const map = cellMap({rows: layout.rows, cols: layout.cols, least: 26, zoom, captionCols: LABEL_COLS,
         label: "GPUs of every node, with the pipeline stage and the replica that each serves. The table below has the same.",
         caption: (i, j) => {
             const {node, gpu} = layout.where(i, j);
@@ -65,7 +66,7 @@ function placementSection() {
         }});
     const stages = Array.from({length: d.pp}, (_, k) => [css(stageColor(k, d.pp)), `${k}`]);
     return section("placement", "Placement",
-        `${whole(ranks.node.length)} ranks are on ${plural(used.size, "node")}` +
+        `${plural(ranks.node.length, "rank")} ${ranks.node.length === 1 ? "is" : "are"} on ${plural(used.size, "node")}` +
             (left > 0 ? `; ${plural(left, "node")} ${left === 1 ? "is" : "are"} not used` : "") +
             ". A cell is a GPU: the number and colour are its pipeline stage, the letter its replica.",
         d.pp <= 32 ? legend(...stages, ["repeating-linear-gradient(45deg, var(--line) 0 1px, transparent 1px 4px)", "not used"]) : null, map,

@@ -103,9 +103,9 @@ function timeLine(s, label) {
             c.fillText(k, 14, x.top + (k + 0.5) * x.lane);
     };
     canvas.addEventListener("pointermove", event => {
-        const on = canvas.getBoundingClientRect(), stage = Math.floor((event.clientY - on.top - x.top) / x.lane);
-        const time = view.start + (event.clientX - on.left - x.left) / (on.width - x.left) * view.length;
-        if (stage >= 0 && stage < events.length && event.clientX - on.left >= x.left)
+        const [across, down] = shareAt(canvas, x, event);
+        const stage = Math.floor(down * events.length), time = view.start + across * view.length;
+        if (stage >= 0 && stage < events.length && across >= 0)
             readout.textContent = atTime(s.stages[stage], events[stage], tails[stage], stage, time, unit);
     });
     canvas.addEventListener("keydown", event => {
@@ -117,7 +117,7 @@ function timeLine(s, label) {
             readout.textContent = `${seconds(view.start * unit)} to ${seconds((view.start + view.length) * unit)}`;
         }
     });
-    const buttons = zoomable(canvas, [view], redraw);
+    const buttons = zoomable(canvas, [view], x, redraw);
     whenSized(canvas, redraw);
     return make("div", {class: "map"}, canvas, buttons, readout);
 }

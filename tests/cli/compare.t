@@ -25,6 +25,8 @@ result $? "a plan for each model"
 ! grep -q 'one cluster at two times' <(sed '/16 A100 nodes/,$d' "$T/example")
 result $? "different clusters have no diff"
 
+$L compare "1x1 t4" "1x1 t4" >"$T/none" 2>"$T/err"
+has "no link in both" "$T/none" '^one cluster at two times: no link is measured in both$'
 # ---- intervals decide where there are some ----
 snapshot() { # FILE MEDIAN LOW HIGH: link a -> b
     cat >"$1" <<X

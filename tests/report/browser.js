@@ -33,18 +33,28 @@ function send(method, params, sessionId) {
 function look() {
     const texts = [...document.querySelectorAll("h1, h2, .lead, .answer, .figures dd, .readout, .banner, .note, pre, td, .stack-value, section p")]
         .map(e => e.textContent);
-    const maps = [...document.querySelectorAll("[tabindex='0'].cells, .line")];
+    const maps = [...document.querySelectorAll("[tabindex='0'].cells, .line")], drawn = new Set();
+    const paint = CanvasRenderingContext2D.prototype.fillText;
+    CanvasRenderingContext2D.prototype.fillText = function (text, ...at) {
+        drawn.add(String(text));
+        return paint.call(this, text, ...at);
+    };
     const read = maps.map(map => {
         map.focus();
         const before = map.parentElement.querySelector(".readout").textContent;
         for (const key of ["ArrowRight", "ArrowDown", "ArrowRight", "+"])
             map.dispatchEvent(new KeyboardEvent("keydown", {key, bubbles: true, cancelable: true}));
-        return {focused: document.activeElement === map, label: map.getAttribute("aria-label"), before,
-            after: map.parentElement.querySelector(".readout").textContent};
+        const after = map.parentElement.querySelector(".readout").textContent;
+        map.dispatchEvent(new KeyboardEvent("keydown", {key: "0", bubbles: true, cancelable: true}));
+        const box = map.getBoundingClientRect();
+        map.dispatchEvent(new PointerEvent("pointermove", {clientX: box.right - 17, clientY: box.bottom - 3}));
+        return {focused: document.activeElement === map, label: map.getAttribute("aria-label"), before, after,
+            pointed: map.parentElement.querySelector(".readout").textContent};
     });
     document.querySelectorAll("details").forEach(d => { d.open = true; });
     const cut = [...document.querySelectorAll("nav a, td:has(code)")].filter(e => e.scrollWidth > e.clientWidth).map(e => e.textContent);
-    return {title: document.title, texts, read, cut, width: document.documentElement.scrollWidth, window: innerWidth,
+    return {title: document.title, texts, read, cut, drawn: [...drawn],
+        inCells: [...document.querySelectorAll("svg.cells .in")].map(e => e.textContent), width: document.documentElement.scrollWidth, window: innerWidth,
         sections: [...document.querySelectorAll("section")].map(s => s.id),
         elements: [...new Set([...document.querySelectorAll("body *")].map(e => e.localName))]};
 }

@@ -45,7 +45,25 @@ prints "looked at the slowest in use: 1 links between nodes" "why the next-best 
 # On one GPU ZeRO changes nothing.
 $L plan "1x1 h200" gpt2-xl --seq 1024 --global-batch 32 -o "$T/one.json" >"$T/why" 2>&1
 expect 0 "what changes nothing" "^zero 1 +0\.[0-9]+ +[+]0\.00$" $L explain "$T/one.json"
-prints "^    0\.[0-9]+ s: no part of the step differs"
+prints "^    0\.[0-9]+ s [(][+]0\.00 %[)]: no part of the step differs; the plan is simpler"
+
+# An interleaved schedule takes pp more micro-batches; without a pipeline it is 1f1b.
+$L plan "$T/even.json" gpt2-xl --seq 1024 --global-batch 32 --tp 1 --pp 2 --micro-batch 8 --schedule interleaved -o "$T/two.json" >"$T/why" 2>&1
+expect 0 "what an interleaved schedule can have" "^2 more micro-batches [(]global batch 64[)] " $L explain "$T/two.json"
+prints "^dp 4, pp 1 +[0-9.]+ "
+
+# One that is shorter than the plan: the search gave it up, or never saw it.
+$L plan "$T/even.json" gpt2-xl --seq 1024 --global-batch 32 --tp 1 --pp 4 --recompute full -o "$T/full.json" >"$T/why" 2>&1
+$PY - "$T" <<'P'
+import json, sys
+p = json.load(open(sys.argv[1] + "/full.json"))
+none = dict(p["search"]["top"][0], recompute="none")
+for name, given_up in ("gave", 10), ("new", 0):
+    p["search"].update(given_up=given_up, top=[none])
+    json.dump(p, open(sys.argv[1] + "/" + name + ".json", "w"))
+P
+expect 0 "a shorter one that was given up" "s [(]-[0-9.]+ %[)].*; the plan is simpler" $L explain "$T/gave.json"
+expect 0 "a shorter one" "s [(]-[0-9.]+ %[)].*; shorter than the plan: plan anew" $L explain "$T/new.json"
 
 # Each change of the cluster is what --what-if says of it.
 what=$($PY -c "import json; print('; '.join(g['what'] for g in json.load(open('$T/x.json'))['gains'] if g['what_if']))")

@@ -232,6 +232,23 @@ json.dump(p, open(sys.argv[2], 'w'))" "$T/plan.json" "$T/edited.json"
 looks "an edited plan: priced anew, the search's results left out" "$T/edited.html" 400000 '
 equal("step", data["estimate"]["step_s"], load(3)["step_s"])
 equal("search", "search" in data["plan"], False)' "$T/edited-eval.json"
+# The digest of a large cluster is also that of the matrices beside it.
+"$LINKWISE" cluster synth busy --nodes 260 --gpus 1 --npy -o "$T/beside.json" >/dev/null
+"$LINKWISE" plan "$T/beside.json" gpt2-xl --seq 1024 --global-batch 260 --tp 1 --pp 1 --dp 260 --micro-batch 1 --zero 1 \
+    --recompute none -o "$T/beside-plan.json" >"$T/log" 2>&1
+expect 0 "a plan of a cluster with matrices beside it" '"banner":null' "$LINKWISE" report "$T/beside-plan.json" "$T/beside.json" -o -
+matrix=$(python3 -c "import json; print(json.load(open('$T/beside.json'))['links']['inter']['bandwidth_gb_per_s']['npy'])")
+python3 - "$T/$matrix" <<'PY'
+import sys
+data = bytearray(open(sys.argv[1], "rb").read())
+data[-8 * 260:] = data[128:128 + 8 * 260]
+open(sys.argv[1], "wb").write(data)
+PY
+expect 1 "another matrix is another cluster" 'expected the cluster of the plan \(sha256' \
+    "$LINKWISE" report "$T/beside-plan.json" "$T/beside.json" -o "$T/no.html"
+expect 1 "... also where the plan names it" 'has changed since the plan was made' "$LINKWISE" eval "$T/beside-plan.json"
+rm "$T/$matrix"
+expect 1 "... or none" "$matrix: No such file" "$LINKWISE" report "$T/beside-plan.json" -o "$T/no.html"
 expect 1 "a cluster where a plan is due" 'expected a plan, found a cluster' "$LINKWISE" report $C $C -o "$T/no.html"
 expect 1 "a plan where a cluster is due" 'expected a cluster, found a plan' \
     "$LINKWISE" report --compare $C "$T/plan.json" -o "$T/no.html"

@@ -11,7 +11,7 @@
 #include "topology/links_doc.h"
 #include "topology/topology_private.h"
 
-#define RATIOS_MAX (1 << 20)
+#define RATIOS_MAX (1 << 18)
 
 bool topology_same_cluster (const struct topology_cluster *a,
                             const struct topology_cluster *b)

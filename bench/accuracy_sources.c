@@ -23,7 +23,7 @@ static void die (const struct error *err)
     exit (1);
 }
 
-/* The figures of a source; the last four are the second table's. */
+/* The figures of a source; from DRAWN_FROM on they are the second table's. */
 enum {
     TIMES,
     T_MAPE,
@@ -46,7 +46,8 @@ enum {
     UNFITTED,
     FIVE,
     WORSE,
-    FIGURES
+    LEFT_DRAWN_FROM, /* and as many figures */
+    FIGURES = LEFT_DRAWN_FROM + 4
 };
 
 /* How a table shows them, and which is the worst of several. */
@@ -62,6 +63,8 @@ static const struct {
                    {"inside %", "%.0f", LEAST},     {"ran", "%.0f", COUNT},
                    {"refused %", "%.1f", LARGEST},  {"step times", "%.0f", COUNT},
                    {"MAPE %", "%.1f", LARGEST},     {"5 fitted %", "%.1f", LARGEST},
+                   {"worse %", "%.0f", LARGEST},    {"step times", "%.0f", COUNT},
+                   {"left out %", "%.1f", LARGEST}, {"5 fitted %", "%.1f", LARGEST},
                    {"worse %", "%.0f", LARGEST}};
 
 /* fitted: a profile names the source; composed, other: nothing was fitted on it. */
@@ -241,13 +244,14 @@ static int usual_release (const struct file *f)
     return best;
 }
 
-static void draw (const struct file *f, double *figure)
+/* Write DRAWN_FROM to WORSE, or as many from LEFT_DRAWN_FROM on. */
+static void draw (const struct file *f, double times, double *figure)
 {
     size_t size = (size_t) f->runs.n;
     struct calibrate_runs some = {.run = calloc (size, sizeof *some.run)};
     double *step_s = calloc (size, sizeof *step_s), none[DRAWS], five[DRAWS];
     bool *others = calloc (size, sizeof *others);
-    int every = ((int) figure[TIMES] + FEW_MOST - 1) / FEW_MOST, worse = 0;
+    int every = ((int) times + FEW_MOST - 1) / FEW_MOST, worse = 0;
     int first = usual_release (f);
     struct rng rng = {1};
 
@@ -270,10 +274,10 @@ static void draw (const struct file *f, double *figure)
         five[d] = fitted_mape (&some, others, f->p[first]);
         worse += five[d] > none[d] + 0.01;
     }
-    figure[DRAWN_FROM] = some.n;
-    figure[UNFITTED] = 100 * stats_median (none, DRAWS);
-    figure[FIVE] = 100 * stats_median (five, DRAWS);
-    figure[WORSE] = 100.0 * worse / DRAWS;
+    *figure++ = some.n;
+    *figure++ = 100 * stats_median (none, DRAWS);
+    *figure++ = 100 * stats_median (five, DRAWS);
+    *figure = 100.0 * worse / DRAWS;
     free (some.run);
     free (step_s);
     free (others);
@@ -302,7 +306,7 @@ static void measure (struct source *s)
     score_times (&f, s->figure);
     score_memory (&f, s->figure);
     if (s->figure[TIMES] >= FEW_LEAST)
-        draw (&f, s->figure);
+        draw (&f, s->figure[TIMES], &s->figure[DRAWN_FROM]);
     if (s->figure[TIMES] + s->figure[PEAKS] + s->figure[RAN] <= 0)
         snprintf (s->nothing, sizeof s->nothing,
                   "%d rows, none with a step time, a peak or a word that it ran",
@@ -330,6 +334,41 @@ static double left_out_inside (const struct source *s, const struct calibrate_jo
     return n > 0 ? 100.0 * inside / n : NAN;
 }
 
+/* The same for a source by constants that have not seen it, left_s: measured times are taken for
+ * what they are over those estimates, times those of the profile that it gets unnamed. */
+static void draw_left_out (struct source *s, const double *left_s)
+{
+    size_t n = (size_t) s->runs.n;
+    struct file f = {.runs = s->runs};
+    struct calibrate_steps steps;
+    struct error err;
+    int times = 0;
+
+    f.runs.run = calloc (n, sizeof *f.runs.run);
+    f.p = calloc (n, sizeof *f.p);
+    f.use = calloc (n, sizeof *f.use);
+    for (size_t i = 0; i < n; i++) {
+        f.runs.run[i] = s->runs.run[i];
+        if (f.runs.run[i].framework[0])
+            snprintf (f.runs.run[i].source, sizeof f.runs.run[i].source, "-");
+    }
+    if (calibrate_profiles (&f.runs, NULL, f.p, &err) != ST_OK ||
+        calibrate_steps_estimate (&f.runs, f.p, NULL, NULL, &steps, &err) != ST_OK)
+        die (&err);
+    f.step_s = steps.step_s;
+    for (size_t i = 0; i < n; i++) {
+        f.use[i] = s->use[i] && isfinite (left_s[i]) && isfinite (steps.step_s[i]);
+        times += f.use[i];
+        f.runs.run[i].iter_time_s *= steps.step_s[i] / left_s[i];
+    }
+    if (times >= FEW_LEAST)
+        draw (&f, times, &s->figure[LEFT_DRAWN_FROM]);
+    calibrate_steps_release (&steps);
+    free (f.runs.run);
+    free (f.p);
+    free (f.use);
+}
+
 /* Every source by constants fitted to the others together, as if no profile named it. */
 static void leave_out (void)
 {
@@ -352,6 +391,7 @@ static void leave_out (void)
         s->figure[T_LEFT] = 100 * e.mape;
         s->figure[T_LEFT_MEDIAN] = 100 * e.median;
         s->figure[T_LEFT_INSIDE] = left_out_inside (s, &joint, k);
+        draw_left_out (s, joint.left_out_s[k]);
     }
     if (n > 0)
         calibrate_joint_release (&joint);
@@ -487,8 +527,9 @@ static void print_all (void)
         "\nFitting to %d runs, drawn %d times: MAPE of the others with nothing "
         "fitted, and with the time\nconstants fitted to those %d (medians of the "
         "draws); worse: share of the draws in which the fit\nloses more than a "
-        "point.  Fitted sources' profiles have seen all of their runs.  At most %d rows "
-        "of\na source, every k-th.\n",
+        "point.  Fitted sources' profiles have seen all of their runs; left out: the same "
+        "from\nconstants that have not, as in the table above.  At most %d rows "
+        "of a source, every k-th.\n",
         DRAWN, DRAWS, DRAWN, FEW_MOST);
     print_sources (DRAWN_FROM, FIGURES);
 }

@@ -169,7 +169,7 @@ double calibrate_static (const struct calibrate_run *run,
 /** The step time of the run in Megatron's order on its machines: of its ways, the weighted mean of
  *  the logarithms.
  *  @param[in]  cluster  of calibrate_cluster
- *  @param[out] open     NULL, or the standard deviation of these logarithms
+ *  @param[out] open     NULL, or the spread of these logarithms and of the host's launches
  *  @return ST_OK; ST_INVALID when ranks and GPUs do not agree or the type cannot run the
  *          precision; ST_NOMEM */
 enum status calibrate_step (const struct calibrate_run *run,

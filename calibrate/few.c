@@ -1,81 +1,116 @@
 /* Step times fitted to a handful of runs.
  *
- * Few runs tell how fast a place is as a whole, sometimes one or two things more, and never all
- * constants.  So the fit is a scale of all times, then at most FEW_CONSTANTS constants, each
- * shrunk to the profile's value by its spread, in logarithms and linear about the start.  Runs
- * left out one by one decide how far to go: a step that does not meet them clearly better is
- * not taken, so that the fit is not worse than its start on what it has not seen. */
+ * Few runs tell how fast a place is as a whole, a little of one or two things more, and never all
+ * constants.  So the fit is a scale of all times and of every constant what the runs say of it,
+ * linear about the start in logarithms: the posterior mean, each deviation being normal about 0
+ * with its spread.  How far the runs scatter about that is not known either: several levels are
+ * weighed by how likely they make the runs.  Runs left out one by one then say which part of all
+ * this to take, so that the fit is not worse than its start on what it has not seen. */
 #include "calibrate/calibrate_private.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define FEW_CONSTANTS 2
-#define STEP 0.03       /* of a constant's logarithm, to see what it moves */
-#define TOLD_LEAST 0.02 /* how much what it moves must differ between runs */
-#define SCALE_GAIN 0.2  /* of the error of runs left out */
-#define CONSTANT_GAIN 0.15
+#define STEP 0.03 /* of a constant's logarithm, to see what it moves */
+/* Of a constant, since what it moves is linear near the start alone. */
+#define SPREAD_MOST 0.3
 #define RESIDUAL_RUNS 5.0 /* that the profile's residual counts as */
-#define COLUMNS (1 + FEW_CONSTANTS)
+/* Of how far runs scatter, in logarithms. */
+#define SCATTER_SPREAD 1.5
+#define PARTS 4 /* runs left out choose how many quarters of the fit are taken, */
+/* if they are missed by at most so much of the start's error. */
+#define TAKEN_MOST 0.95
 
-/* A linear model of n logarithms of measured over estimated. */
-struct line_fit {
-    int n, columns;
-    const double *error;           /* [n] */
-    const double *column[COLUMNS]; /* [n] each */
-    double spread[COLUMNS];
+static const double scatters[] = {0.5 * CALIBRATE_ROW_SPREAD, CALIBRATE_ROW_SPREAD,
+                                  2.0 * CALIBRATE_ROW_SPREAD, 4.0 * CALIBRATE_ROW_SPREAD,
+                                  8.0 * CALIBRATE_ROW_SPREAD};
+
+/* n logarithms of measured over estimated, and how they move together by what is not known. */
+struct few_fit {
+    int n;
+    double error[CALIBRATE_FEW_MOST];
+    /* Their covariance, scatter left out. */
+    double together[CALIBRATE_FEW_MOST][CALIBRATE_FEW_MOST];
 };
 
-/* The most likely deviations, of all runs but `without`. */
-static void solve (const struct line_fit *f, int without, double *x)
+/* What makes the errors likely at one scatter: weights that give back any deviation as its
+ * covariance with the runs.
+ * @param[out] weight  [n], 0 for the run left out  @return the logarithm of the likelihood */
+static double solve (const struct few_fit *f, int without, double scatter, double *weight)
 {
-    double a[COLUMNS][COLUMNS + 1] = {{0}};
-    int n = f->columns;
+    double a[CALIBRATE_FEW_MOST][CALIBRATE_FEW_MOST + 1], likely = 0.0;
+    int n = f->n;
 
-    for (int r = 0; r < n; r++) {
-        for (int i = 0; i < f->n; i++) {
-            double w = i == without ? 0.0
-                                    : f->column[r][i] /
-                                          (CALIBRATE_ROW_SPREAD * CALIBRATE_ROW_SPREAD);
-
-            for (int c = 0; c < n; c++)
-                a[r][c] += w * f->column[c][i];
-            a[r][n] += w * f->error[i];
-        }
-        a[r][r] += 1.0 / (f->spread[r] * f->spread[r]);
+    for (int i = 0; i < n; i++) {
+        for (int k = 0; k < n; k++)
+            a[i][k] = i == without || k == without ? 0.0 : f->together[i][k];
+        a[i][i] += scatter * scatter;
+        a[i][n] = i == without ? 0.0 : f->error[i];
     }
     /* Gauss and Jordan; the matrix is positive definite. */
-    for (int p = 0; p < n; p++)
+    for (int p = 0; p < n; p++) {
+        likely -= 0.5 * log (a[p][p]) * (p != without);
         for (int r = 0; r < n; r++) {
             double factor = a[r][p] / a[p][p];
 
             for (int c = p; c <= n && r != p; c++)
                 a[r][c] -= factor * a[p][c];
         }
-    for (int r = 0; r < n; r++)
-        x[r] = a[r][n] / a[r][r];
+    }
+    for (int i = 0; i < n; i++) {
+        weight[i] = a[i][n] / a[i][i];
+        likely -= i == without ? 0.0 : 0.5 * weight[i] * f->error[i];
+    }
+    return likely;
 }
 
-static double left (const struct line_fit *f, const double *x, int i)
+/* The same over all scatters, each as likely as it makes the runs. */
+static void weigh (const struct few_fit *f, int without, double *weight)
 {
-    double error = f->error[i];
+    double of[COUNT_OF (scatters)][CALIBRATE_FEW_MOST], likely[COUNT_OF (scatters)];
+    double most = -INFINITY, sum = 0.0;
 
-    for (int c = 0; c < f->columns; c++)
-        error -= x[c] * f->column[c][i];
-    return error;
+    for (size_t k = 0; k < COUNT_OF (scatters); k++) {
+        double far = log (scatters[k] / CALIBRATE_ROW_SPREAD) / SCATTER_SPREAD;
+
+        likely[k] = solve (f, without, scatters[k], of[k]) - 0.5 * far * far;
+        most = fmax (most, likely[k]);
+    }
+    for (int i = 0; i < f->n; i++)
+        weight[i] = 0.0;
+    for (size_t k = 0; k < COUNT_OF (scatters); k++)
+        sum += exp (likely[k] - most);
+    for (size_t k = 0; k < COUNT_OF (scatters); k++)
+        for (int i = 0; i < f->n; i++)
+            weight[i] += exp (likely[k] - most) / sum * of[k][i];
 }
 
-/* Mean absolute error of each run by a fit of the others. */
-static double left_out (const struct line_fit *f)
+/* What the fit makes of run i's error. */
+static double met (const struct few_fit *f, const double *weight, int i)
 {
-    double sum = 0.0, x[COLUMNS] = {0};
+    double sum = 0.0;
+
+    for (int k = 0; k < f->n; k++)
+        sum += weight[k] * f->together[i][k];
+    return sum;
+}
+
+/* The part of the fit, 0 to 1, by which runs are met best that it did not see. */
+static double part_to_take (const struct few_fit *f)
+{
+    double error[PARTS + 1] = {0}, weight[CALIBRATE_FEW_MOST];
+    int best = 0;
 
     for (int i = 0; i < f->n; i++) {
-        solve (f, i, x);
-        sum += fabs (left (f, x, i));
+        weigh (f, i, weight);
+        for (int k = 0; k <= PARTS; k++)
+            error[k] += fabs (f->error[i] - k * met (f, weight, i) / PARTS);
     }
-    return sum / f->n;
+    for (int k = 1; k <= PARTS; k++)
+        if (error[k] < (best > 0 ? 1.0 : TAKEN_MOST) * error[best])
+            best = k;
+    return best / (double) PARTS;
 }
 
 /* ---- what constants move ---- */
@@ -127,117 +162,93 @@ double calibrate_slope (const struct calibrate_run *run,
     return log (a / b) / (2.0 * STEP);
 }
 
-/* How the logarithm of every run's time moves with that of a constant.
- * @return whether it tells runs apart */
-static bool sensitivity (const struct calibrate_few *runs,
-                         const struct workload_profile *p,
-                         const struct workload_constant *k, double *out)
+/* How the logarithm of every run's time moves with that of a constant; with all times, where
+ * there is none. */
+static bool moves (const struct calibrate_few *runs, const struct workload_profile *p,
+                   const struct workload_constant *k, double *out)
 {
-    double least = INFINITY, most = -INFINITY;
-
     for (int i = 0; i < runs->n; i++) {
-        out[i] = calibrate_slope (runs->run[i], runs->cluster[i], p, k);
-        if (isnan (out[i]))
+        out[i] = k ? calibrate_slope (runs->run[i], runs->cluster[i], p, k) : 1.0;
+        if (!isfinite (out[i]))
             return false;
-        least = fmin (least, out[i]);
-        most = fmax (most, out[i]);
     }
-    return isfinite (most - least) && most - least >= TOLD_LEAST;
+    return true;
 }
 
-/* Add the constant that meets runs left out best, if clearly better than without it.
- * @return its number; -1: none */
-static int add_constant (struct line_fit *f, const double *moves, const bool *told,
-                         const struct workload_constant *all, int n_all, double *error)
+static void add_together (struct few_fit *f, const double *move, double spread)
 {
-    int best = -1, at = f->columns++;
+    for (int i = 0; i < f->n; i++)
+        for (int k = 0; k < f->n; k++)
+            f->together[i][k] += spread * spread * move[i] * move[k];
+}
 
-    for (int k = 0; k < n_all; k++) {
-        double now;
+/* How far what moves the runs so deviates. */
+static double deviation (const struct few_fit *f, const double *weight,
+                         const double *move, double spread)
+{
+    double sum = 0.0;
 
-        if (!told[k])
-            continue;
-        f->column[at] = moves + (size_t) k * (size_t) f->n;
-        f->spread[at] = all[k].spread;
-        now = left_out (f);
-        if (now < *error * (1.0 - (best < 0 ? CONSTANT_GAIN : 0.0))) {
-            *error = now;
-            best = k;
-        }
-    }
-    f->columns = best < 0 ? at : at + 1;
-    if (best >= 0) {
-        f->column[at] = moves + (size_t) best * (size_t) f->n;
-        f->spread[at] = all[best].spread;
-    }
-    return best;
+    for (int i = 0; i < f->n; i++)
+        sum += weight[i] * move[i];
+    return spread * spread * sum;
 }
 
 /* What is left scatters; the profile's own residual counts as some runs. */
-static void set_residual (const struct line_fit *f, const double *x,
+static void set_residual (const struct few_fit *f, const double *weight,
                           struct workload_profile *p)
 {
     double square = RESIDUAL_RUNS * p->time.residual * p->time.residual;
 
     for (int i = 0; i < f->n; i++) {
-        double error = left (f, x, i);
+        double error = f->error[i] - met (f, weight, i);
 
         square += error * error;
     }
     p->time.residual = sqrt (square / (RESIDUAL_RUNS + f->n));
 }
 
-/* @param[out] moves  [(constants + 1) * runs] room; @param[out] told  [constants] room */
-static void choose (const struct calibrate_few *runs, const double *error, double *moves,
-                    bool *told, struct workload_profile *p)
+/* Move every constant, then all times, by what the weights make of them. */
+static void move_all (const struct few_fit *f, const double *weight,
+                      double (*move)[CALIBRATE_FEW_MOST], struct workload_profile *p)
 {
-    int n_all, chosen[FEW_CONSTANTS] = {-1, -1};
+    int n_all;
     const struct workload_constant *all = workload_constants (&n_all);
-    double *ones = moves + (size_t) n_all * (size_t) runs->n, x[COLUMNS] = {0};
-    struct line_fit f = {.n = runs->n, .error = error};
-    double start = left_out (&f), scaled;
+    double ones = deviation (f, weight, move[n_all], CALIBRATE_SCALE_SPREAD);
 
-    for (int i = 0; i < runs->n; i++)
-        ones[i] = 1.0;
-    f.columns = 1;
-    f.column[0] = ones;
-    f.spread[0] = CALIBRATE_SCALE_SPREAD;
-    scaled = left_out (&f);
-    if (scaled > start * (1.0 - SCALE_GAIN))
-        f.columns = 0;
+    set_residual (f, weight, p);
     for (int k = 0; k < n_all; k++)
-        told[k] = f.columns > 0 && calibrate_may_move (&all[k], p) &&
-                  sensitivity (runs, p, &all[k], moves + (size_t) k * (size_t) runs->n);
-    for (int k = 0; k < FEW_CONSTANTS && f.columns == k + 1; k++)
-        chosen[k] = add_constant (&f, moves, told, all, n_all, &scaled);
-    solve (&f, -1, x);
-    set_residual (&f, x, p);
-    scale (p, exp (x[0]));
-    for (int k = 0; k < FEW_CONSTANTS && chosen[k] >= 0; k++)
-        set_constant (p, &all[chosen[k]], exp (x[1 + k]));
+        if (calibrate_may_move (&all[k], p))
+            set_constant (
+                p, &all[k],
+                exp (deviation (f, weight, move[k], fmin (SPREAD_MOST, all[k].spread))));
+    scale (p, exp (ones));
 }
 
 enum status calibrate_few (const struct calibrate_few *runs, struct workload_profile *p,
                            struct error *err)
 {
     int n_all;
-    double *error = calloc ((size_t) runs->n, sizeof *error), *moves;
-    bool *told;
+    const struct workload_constant *all = workload_constants (&n_all);
+    double (*move)[CALIBRATE_FEW_MOST] = calloc ((size_t) n_all + 1, sizeof *move);
+    double weight[CALIBRATE_FEW_MOST], part;
+    struct few_fit f = {.n = runs->n};
 
-    workload_constants (&n_all);
-    moves = calloc (((size_t) n_all + 1) * (size_t) runs->n, sizeof *moves);
-    told = calloc ((size_t) n_all, sizeof *told);
-    if (!error || !moves || !told) {
-        free (error);
-        free (moves);
-        free (told);
+    if (!move)
         return err_nomem (err);
-    }
     for (int i = 0; i < runs->n; i++)
-        error[i] = log (runs->run[i]->iter_time_s / runs->step_s[i]);
-    choose (runs, error, moves, told, p);
-    free (error);
-    free (moves);
-    free (told);
+        f.error[i] = log (runs->run[i]->iter_time_s / runs->step_s[i]);
+    moves (runs, p, NULL, move[n_all]);
+    add_together (&f, move[n_all], CALIBRATE_SCALE_SPREAD);
+    for (int k = 0; k < n_all; k++)
+        if (calibrate_may_move (&all[k], p) && moves (runs, p, &all[k], move[k]))
+            add_together (&f, move[k], fmin (SPREAD_MOST, all[k].spread));
+        else
+            memset (move[k], 0, sizeof move[k]);
+    part = part_to_take (&f);
+    weigh (&f, -1, weight);
+    for (int i = 0; i < f.n; i++)
+        weight[i] *= part;
+    move_all (&f, weight, move, p);
+    free (move);
     return ST_OK;
 }

@@ -303,7 +303,7 @@ static void layer_time (const struct setting *x, const struct sums *s, unsigned 
     out->back_s = with_floor (back, floor * p->time.layer_launch_back_s);
     out->weight_s = weight * out->back_s / back;
     if (x->c->recompute == RECOMPUTE_FULL)
-        out->recompute_s = out->fwd_s + p->time.recompute_s;
+        out->recompute_s = out->fwd_s;
     else if (x->c->recompute == RECOMPUTE_SELECTIVE)
         out->recompute_s =
             p->selective == SELECTIVE_PRODUCTS

@@ -60,7 +60,6 @@ static const struct workload_constant constants[] = {
     TIME ("memory_bandwidth", memory_bandwidth, 1, 1e-3, 1, .8, .15),
     TIME ("layer_launch_fwd_us", layer_launch_fwd_s, UNITS_US, 0, 1e6, 600, .2),
     TIME ("layer_launch_back_us", layer_launch_back_s, UNITS_US, 0, 1e6, 900, .2),
-    TIME ("recompute_us", recompute_s, UNITS_US, 0, 1e6, 0, .5),
     TIME ("link", link, 1, 1e-3, 1.5, .85, .3),
     TIME ("link_out", link_out, 1, 1e-3, 1.5, .9, 1),
     TIME ("job_size_power", job_size_power, 1, 0, 2, 0, 0),

@@ -141,7 +141,6 @@ struct workload_profile {
         double memory_bandwidth;    /* part of the peak that elementwise kernels reach */
         double layer_launch_fwd_s;  /* least time of one layer: the host's launches */
         double layer_launch_back_s;
-        double recompute_s;    /* per recomputed layer: host work */
         double link;           /* part of a link's bandwidth that collectives reach */
         double link_out;       /* the same between nodes, over link's */
         double job_size_power; /* of its runs' network, where they do not state it: a node

@@ -138,12 +138,25 @@ static void take_memory (struct jobs_run *run, const char *line)
         run->reserved_bytes = fmax (run->reserved_bytes, gib * 1073741824.0);
 }
 
+/* "steps: 10 loss: 8.1012 iter time (s): 0.981 samples/sec: 65.2", of the pipeline's engine. */
+static bool take_pipeline (struct jobs_reading *r, struct jobs_run *run, const char *line)
+{
+    double s, step;
+
+    if (!jobs_after (line, "iter time (s)", &s) || !jobs_after (line, "steps:", &step))
+        return false;
+    run = jobs_iteration (r, run, (long) step);
+    if (run && !jobs_sample (&run->step_s, &run->n_steps, s))
+        r->lost = err_nomem (r->err);
+    return true;
+}
+
 static bool log_line (struct jobs_reading *r, struct jobs_run *run, const char *line,
                       int number)
 {
     double rate, step;
 
-    if (take_trainer (r, run, line, number))
+    if (take_trainer (r, run, line, number) || take_pipeline (r, run, line))
         return true;
     if (strstr (line, "Max_MA")) {
         take_memory (run, line);

@@ -156,6 +156,11 @@ static bool log_line (struct jobs_reading *r, struct jobs_run *run, const char *
 {
     double rate, step;
 
+    if (strstr (line, "DeepSpeedEngine configuration") ||
+        strstr (line, "***** Running training *****")) {
+        jobs_starting (r, run);
+        return true;
+    }
     if (take_trainer (r, run, line, number) || take_pipeline (r, run, line))
         return true;
     if (strstr (line, "Max_MA")) {

@@ -179,6 +179,9 @@ void jobs_printed (struct jobs_reading *r, const struct jobs_run *run, int line,
 /** Another run, which has printed nothing yet.  @return NULL when out of memory */
 struct jobs_run *jobs_begin_run (struct jobs_reading *r, int file,
                                  const struct jobs_dialect *dialect);
+/** The run of a line that programs print as they start: another one where steps came before.
+ *  @return NULL when out of memory */
+struct jobs_run *jobs_starting (struct jobs_reading *r, struct jobs_run *run);
 /** Note the iteration; one that goes back begins another run.
  *  @return the run that the line is of; NULL when out of memory */
 struct jobs_run *jobs_iteration (struct jobs_reading *r, struct jobs_run *run,

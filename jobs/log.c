@@ -108,13 +108,10 @@ static bool ran_out (const char *line)
 static enum status take_line (struct jobs_reading *r, char *line, int number)
 {
     struct jobs_run *run = &r->run[r->n_runs - 1];
-    int file = run->file;
 
     plain (line);
-    if (strstr (line, " arguments ---------") && run->iteration >= 0 &&
-        !strstr (line, "end of"))
-        run = jobs_begin_run (r, file, NULL);
-    if (!run)
+    if (strstr (line, " arguments ---------") && !strstr (line, "end of") &&
+        !(run = jobs_starting (r, run)))
         return ST_NOMEM;
     if (take_nccl (run, line))
         return ST_OK;

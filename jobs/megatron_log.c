@@ -29,6 +29,8 @@ static bool take_world (struct jobs_reading *r, struct jobs_run *run, const char
 
     if (!strstr (line, "using world size"))
         return false;
+    if (!(run = jobs_starting (r, run)))
+        return true;
     for (size_t i = 0; i < COUNT_OF (sizes); i++)
         if (jobs_after (line, sizes[i].phrase, &x))
             jobs_printed (r, run, number, sizes[i].key, x);

@@ -272,7 +272,7 @@ static void take_mesh (struct jobs_reading *r, struct jobs_run *run, const char 
                *size = name ? strstr (name, "], [") : NULL;
     double gpus = 1;
 
-    if (!size)
+    if (!size || !(run = jobs_starting (r, run)))
         return;
     for (size += 4, name += 11; *size && *size != ']'; size++) {
         char *end;

@@ -128,6 +128,27 @@ result $? "NCCL's ranks that contradict the files are said" "$T/err"
 nccl 16 2 >"$T/nccl.log"
 expect 1 "NCCL's lines alone" "nothing says the model" $L import-job "$T/nccl.log"
 
+# ---- several runs in one log: what a program prints as it starts is of the run that follows ----
+again() { # WORLD STEP: a run's first lines and two steps
+    echo "using world size: $1, data-parallel size: 4, context-parallel size: 1, tensor-model-parallel size: 2, pipeline-model-parallel size: 1"
+    for i in 0 1; do echo " iteration $(($2 + i))/ 100 | elapsed time per iteration (ms): 8700.0 | global batch size: 128 |"; done
+}
+{ again 16 1; again 8 3; } >"$T/resumed.log" # the second goes on from a checkpoint
+$L import-job "$T/open.sh" "$T/resumed.log" --gpu h100 --no-plan -o "$T/two.csv" >/dev/null 2>"$T/err"
+result $? "two runs" "$T/err"
+grep -q "another run begins in this log (number 2)" "$T/err" && [ "$(python3 -c "
+import csv; print([r['gpus'] for r in csv.DictReader(open('$T/two.csv'))])")" = "['16', '8']" ]
+result $? "each run has its own GPUs" "$T/two.csv"
+for start in "[INFO] [config.py:984:print] DeepSpeedEngine configuration:" "[INFO|trainer.py:2128] >> ***** Running training *****"; do
+    for world in 8 16; do
+        echo "$start"
+        echo "[INFO] [config.py:988:print]   world_size ................... $world"
+        echo "[INFO] [timer.py:215:stop] epoch=0/micro_step=40/global_step=$world, RunningAvgSamplesPerSec=7.1, CurrSamplesPerSec=7.0"
+    done >"$T/engines.log"
+    row $F/ds_config.json $F/mistral/config.json "$T/engines.log" --seq 4096 --gpu a100
+    is "d['rows'] == 2 and d['row']['gpus'] == '16'"
+done
+
 # ---- DeepSpeed's engines ----
 {
     echo '[2024-05-01 10:00:00,000] [INFO] [config.py:988:print]   world_size ................... 8'

@@ -5,57 +5,20 @@
 . tests/lib/jobs.sh
 
 # ---- Megatron-LM's options as YAML, and experts with a capacity ----
-cat >"$T/args.yaml" <<'Y'
-ENV_VARS:
-  CUDA_DEVICE_MAX_CONNECTIONS: 1
-TEST_TYPE: "release"
-MODEL_ARGS:
-  # Distributed
-  --tensor-model-parallel-size: 2
-  --pipeline-model-parallel-size: 8
-  --use-distributed-optimizer: true
-  --sequence-parallel: true
-  --disable-bias-linear: true
-  --micro-batch-size: 1
-  --global-batch-size: 256
-  --tokenizer-type: Llama2Tokenizer
-  --untie-embeddings-and-output-weights: true
-  --position-embedding-type: rope
-  --normalization: RMSNorm
-  --swiglu: true
-  --num-layers: 56
-  --hidden-size: 6144
-  --ffn-hidden-size: 16384
-  --num-attention-heads: 48
-  --group-query-attention: true
-  --num-query-groups: 8
-  --seq-length: 4096
-  --expert-model-parallel-size: 8
-  --num-experts: 8
-  --moe-router-topk: 2
-  --moe-token-dispatcher-type: alltoall
-  --moe-expert-capacity-factor: 2.0
-  --moe-pad-expert-input-to-capacity: true
-  --cuda-graph-impl: transformer_engine
-  --hidden-dropout: 0.0
-  --bf16: true
-METRICS:
-  - "iteration-time"
-Y
-row "$T/args.yaml" --gpus 128 --gpu h100
+row $F/args.yaml --gpus 128 --gpu h100
 has tp=2 pp=8 ep=8 layers=56 kv_heads=8 precision=bf16 zero=1 framework=megatron-lm
 is "all(w in d['row']['notes'] for w in ('moe-token-dispatcher-type=alltoall', 'moe-expert-capacity-factor=2.0', 'moe-pad-expert-input-to-capacity=true'))"
 is "[u['option'] for u in d['unknown']] == ['MODEL_ARGS.--cuda-graph-impl']"
 is "abs(sum(d['estimate']['breakdown_s'].values()) / d['estimate']['step_s'] - 1) < 1e-6" # parts are of the same job
 cp "$T/doc.json" "$T/padded.json"
-sed '/pad-expert/d' "$T/args.yaml" >"$T/ragged.yaml"
+sed '/pad-expert/d' $F/args.yaml >"$T/ragged.yaml"
 row "$T/ragged.yaml" --gpus 128 --gpu h100
 is "'moe-pad-expert-input-to-capacity=false' in d['row']['notes']"
 is "d['estimate']['breakdown_s']['ep'] < json.load(open('$T/padded.json'))['estimate']['breakdown_s']['ep']"
-sed '/num-experts\|expert-model/d' "$T/args.yaml" >"$T/dense.yaml"
+sed '/num-experts\|expert-model/d' $F/args.yaml >"$T/dense.yaml"
 row "$T/dense.yaml" --gpus 128 --gpu h100
 is "'moe-token' not in d['row']['notes'] and 'capacity' not in d['row']['notes']"
-sed 's/--moe-token-dispatcher-type: alltoall/--moe-enable-deepep: true/; /capacity/d' "$T/args.yaml" >"$T/deepep.yaml"
+sed 's/--moe-token-dispatcher-type: alltoall/--moe-enable-deepep: true/; /capacity/d' $F/args.yaml >"$T/deepep.yaml"
 row "$T/deepep.yaml" --gpus 128 --gpu h100
 is "'moe-token-dispatcher-type=flex' in d['row']['notes']"
 

@@ -36,13 +36,14 @@ static const char keys[] =
     "fp4-format fp4:fp4-format fp8-recipe fp4-recipe optimizer moe-grouped-gemm "
     "moe-expert-capacity-factor moe-pad-expert-input-to-capacity "
     "moe-token-dispatcher-type "
-    "moe-enable-deepep";
+    "moe-enable-deepep merge-file topk:moe-router-topk expert-interval:moe-layer-freq "
+    "moe-train-capacity-factor";
 
 /* What neither time nor memory depends on, or what every estimate takes for granted. */
 static const char harmless[] =
     "train- lr= lr- min-lr weight-decay clip-grad adam- init- seed split save load log- "
     "eval- test- exit- data- *path *-dir *-file tensorboard wandb one-logger tokenizer "
-    "vocab- merge- tiktoken distributed- no-load no-save ckpt dist-ckpt async-save "
+    "vocab- tiktoken distributed- no-load no-save ckpt dist-ckpt async-save "
     "auto-detect use-checkpoint timing profile use-pytorch-profiler nsys record-memory "
     "memory-snapshot master- node-rank rdzv max-restarts tee num-workers "
     "attention-dropout attention-softmax norm-epsilon layernorm-epsilon max-position "
@@ -52,7 +53,8 @@ static const char harmless[] =
     "override-opt use-checkpoint-opt moe-aux moe-z-loss moe-router-load "
     "moe-router-score moe-router-bias moe-router-enable moe-router-pre "
     "moe-router-topk-scaling moe-router-dtype moe-grouped- moe-per-layer "
-    "moe-input-jitter moe-token-drop moe-permute moe-flex-dispatcher moe-deepep "
+    "moe-input-jitter moe-eval-capacity moe-min-capacity moe-loss-coeff moe-token-drop "
+    "moe-permute moe-flex-dispatcher moe-deepep "
     "moe-hybridep mamba- linear-conv linear-key linear-num linear-value decoupled "
     "deepspeed= deepspeed-activation deepspeed-config no-pipeline no-query-key "
     "job-name time= partition= account= exclusive= output= error= mem= cpus qos "
@@ -132,6 +134,9 @@ static enum status finish_vocabulary (struct jobs_reading *r)
                  {"Llama2Tokenizer", 32000}};
     const char *type = jobs_value (r, "tokenizer-type");
     const struct workload_model *m;
+
+    if (!type && jobs_find (r, "merge-file")) /* as its scripts have it without a type */
+        type = known[0].word;
 
     if (jobs_find (r, "vocab") || !jobs_find (r, "layers"))
         return ST_OK;
@@ -296,6 +301,12 @@ static enum status finish_experts (struct jobs_reading *r)
         jobs_forget (r, "moe-token-dispatcher-type");
     } else if (stated (r, "moe-enable-deepep"))
         TRY (jobs_set (r, "moe-token-dispatcher-type", "flex", -1, 0, false));
+    if (stated (r, "num-experts") && stated (r, "moe-train-capacity-factor")) {
+        /* DeepSpeed pads to the capacity. */
+        TRY (jobs_default (r, "moe-expert-capacity-factor",
+                           jobs_value (r, "moe-train-capacity-factor")));
+        TRY (jobs_default (r, "moe-pad-expert-input-to-capacity", "true"));
+    }
     if (!stated (r, "num-experts") || !stated (r, "moe-expert-capacity-factor")) {
         jobs_forget (r, "moe-expert-capacity-factor");
         jobs_forget (r, "moe-pad-expert-input-to-capacity");

@@ -342,7 +342,7 @@ static enum status check_needed (struct jobs_reading *r)
                   {"hidden", "the hidden size"},
                   {"heads", "the attention heads"},
                   {"ffn", "the width of the MLP"},
-                  {"vocab", "the vocabulary"},
+                  {"vocab", "the vocabulary (a file with the line --vocab-size N does)"},
                   {"seq", "the sequence length (--seq N)"},
                   {"gpus", "the number of GPUs (--gpus N)"},
                   {"gpu", "the GPU type (--gpu TYPE, or --cluster)"},

@@ -33,6 +33,14 @@ static bool is_option (const char *word)
     return strncmp (word, "--", 2) == 0 && isalpha ((unsigned char) word[2]);
 }
 
+/* "|", "2>&1", "&>", which stand in variables that are run. */
+static bool ends_command (const char *word)
+{
+    const char *at = word + strspn (word, "0123456789&");
+
+    return *at == '>' || word[0] == '<' || word[0] == '&' || strcmp (word, "|") == 0;
+}
+
 /* --key value ..., --key=value, a flag alone. */
 static void say_options (struct jobs_script *s, const struct jobs_words *w)
 {
@@ -52,7 +60,7 @@ static void say_options (struct jobs_script *s, const struct jobs_words *w)
             size_t n = strlen (w->word[i]);
 
             if ((n > 3 && strcmp (w->word[i] + n - 3, ".py") == 0) ||
-                strcmp (w->word[i], "|") == 0)
+                ends_command (w->word[i]))
                 break;
             text_add (&value, "%s%s", value.len ? " " : "", w->word[i]);
         }

@@ -44,6 +44,33 @@ batch -G16 --gpus-per-node=8 >"$T/batch.sh"
 row "$T/batch.sh" --gpu a100
 has gpus=16 gpus_per_node=8
 
+# A command in a variable, with what a shell does to its output; Megatron-DeepSpeed's experts.
+cat >"$T/experts.sh" <<'S'
+options=" --expert-interval 2 --topk 2 --num-experts 16 --moe-expert-parallel-size 8 --moe-train-capacity-factor 1.5 \
+  --moe-eval-capacity-factor 1.0 --moe-min-capacity 4 --num-layers 24 --hidden-size 2048 --num-attention-heads 16 \
+  --seq-length 2048 --micro-batch-size 2 --global-batch-size 64 --fp16 --vocab-file v.json --merge-file m.txt"
+run_cmd="deepspeed $(dirname $0)/pretrain_gpt.py ${options} --deepspeed --pipeline-model-parallel-size 2 &> out.log"
+eval ${run_cmd}
+S
+row "$T/experts.sh" --gpus 16 --gpu a100
+has pp=2 ep=8 vocab=50257 precision=fp16 framework=megatron-deepspeed
+is "d['unknown'] == [] and all(w in d['row']['notes'] for w in ('moe-layer-freq=2', 'moe-router-topk=2', 'moe-expert-capacity-factor=1.5', 'moe-pad-expert-input-to-capacity=true'))"
+# What stands in a variable of the environment is no number.
+sed 's/--nnodes "$NODES"/--nnodes 2/; s/--nproc_per_node $GPUS_PER_NODE/--nproc_per_node=gpu/; s/^TP=2/for TP in 2 4; do/; /gpus-per-node/d' \
+    $F/llama-8b.sh >"$T/swept.sh"
+row "$T/swept.sh" --gpus 16 --gpu h100
+has gpus=16 tp=1
+grep -q 'gpus_per_node is no number ("gpu")' "$T/err" && grep -q 'tp is no number ("true"): it counts as not stated' "$T/err"
+result $? "... and is named" "$T/err"
+# NeMo's own default asks for no fp8, and says which format it would have.
+sed 's/^model:/&\n  fp8: False\n  fp8_hybrid: True\n  use_flash_attention: True\n  fsdp_sharding_strategy: full/' $F/nemo.yaml >"$T/nemo.yaml"
+row "$T/nemo.yaml" --gpu h100
+has precision=bf16 attention=flash
+is "[u['option'] for u in d['unknown']] == ['model.cpu_offloading']"
+sed -i 's/fp8: False/fp8: True/' "$T/nemo.yaml"
+row "$T/nemo.yaml" --gpu h100
+has precision=fp8
+
 # ---- NCCL's lines, Megatron's timers ----
 nccl() { # RANKS NODES
     local ranks=$1 nodes=$2 local=$(($1 / $2))

@@ -173,11 +173,23 @@ static enum status take_nccl (struct jobs_reading *r, const struct jobs_run *run
     return jobs_default_int (r, "gpus", ranks);
 }
 
+/* Replicas by the batch, where all of it is stated; 0: it is not. */
+static long replicas (const struct jobs_reading *r)
+{
+    const struct jobs_fact *said = jobs_find (r, "accumulation");
+    long global = jobs_int (r, "global_batch", 0), micro = jobs_int (r, "micro_batch", 0),
+         steps = jobs_int (r, "accumulation", 0), each = micro * steps;
+
+    if (jobs_int (r, "dp", 0) > 0)
+        return jobs_int (r, "dp", 0);
+    return said && said->file >= 0 && each > 0 && global % each == 0 ? global / each : 0;
+}
+
 static enum status find_gpus (struct jobs_reading *r, const struct jobs_given *given,
                               const struct jobs_run *run)
 {
     long nodes = jobs_int (r, "nodes", 0), each = jobs_int (r, "gpus_per_node", 0),
-         dp = jobs_int (r, "dp", 0), rest = ranks (r);
+         dp = replicas (r), rest = ranks (r);
 
     TRY (take_given (r, "gpus_per_node", given->gpus_per_node));
     if (nodes > 0 && each > 0 && nodes * each <= 1 << 24) {

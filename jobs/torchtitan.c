@@ -321,6 +321,8 @@ static bool log_line (struct jobs_reading *r, struct jobs_run *run, const char *
     }
     if (!jobs_after (line, " tps:", &tokens) || !jobs_after (line, "step:", &step))
         return false;
+    if (strstr (line, "validat")) /* forward alone */
+        return true;
     if (!(run = jobs_iteration (r, run, (long) step)))
         return true;
     if (!jobs_sample (&run->tokens_per_s, &run->n_tokens, tokens))

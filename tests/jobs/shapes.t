@@ -146,4 +146,23 @@ done
 } >"$T/pipe.log"
 row $F/ds_config.json $F/mistral/config.json "$T/pipe.log" --seq 4096 --gpu a100
 has gpus=8 iter_time_s=0.9825 framework=deepspeed
+# Hugging Face's Trainer says the whole batch and its parts: the GPUs follow.
+cat >"$T/trainer.log" <<'S'
+[INFO|trainer.py:2128] 2025-01-01 00:00:00,000 >> ***** Running training *****
+[INFO|trainer.py:2131] 2025-01-01 00:00:00,000 >>   Instantaneous batch size per device = 4
+[INFO|trainer.py:2134] 2025-01-01 00:00:00,000 >>   Total train batch size (w. parallel, distributed & accumulation) = 128
+[INFO|trainer.py:2135] 2025-01-01 00:00:00,000 >>   Gradient Accumulation steps = 2
+{'train_runtime': 5000.1, 'train_samples_per_second': 25.6, 'train_steps_per_second': 0.2, 'epoch': 3.0}
+S
+sed 's/"\(train[a-z_]*\|gradient_acc[a-z_]*\)": *[0-9]*/"\1": "auto"/' $F/ds_config.json >"$T/auto.json"
+row "$T/auto.json" $F/mistral/config.json "$T/trainer.log" --seq 4096 --gpu a100
+has gpus=16 dp=16 micro_batch=4 iter_time_s=5
+# TorchTitan's batch does not say how many micro-batches a rank has.
+sed 's/^seq_len/global_batch_size = 128\n&/' $F/titan-8b.toml >"$T/global.toml"
+expect 1 "no GPUs from half a batch" "nothing says the number of GPUs" $L import-job "$T/global.toml" --gpu h100 --no-plan
+# Its validation is no step.
+sed '$a [rank0]:[titan] 2025-06-01 11:14:59,000 - root - INFO - validate step: 30  loss: 8.1  memory: 57.02GiB(72.09%)  tps: 30,110' \
+    $F/titan-8b.log >"$T/validated.log"
+row $F/titan-8b.toml "$T/validated.log"
+is "abs(d['measured']['step_s'] - 8192 * 16 / 8 / 8110) < 1e-4"
 done_testing

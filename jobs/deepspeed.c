@@ -15,7 +15,7 @@ static const char keys[] =
     "fp16_enabled:ds-fp16 world_size:gpus num_gpus:gpus_per_node num_nodes:nodes "
     "pipeline.stages:pp tensor_parallel.autotp_size:tp data_parallel_size:dp "
     "sequence_parallel_size:cp "
-    "activation_checkpointing.number_checkpoints optimizer.type:optimizer "
+    "optimizer.type:optimizer "
     "expert_parallel.autoep_size:ep "
     "expert_parallel.expert_tensor_parallel_size:expert-tensor-parallel-size";
 
@@ -28,7 +28,8 @@ static const char harmless[] =
     "zero_optimization.reduce zero_optimization.sub_group_size "
     "zero_optimization.stage3_ zero_optimization.round_robin autotuning seed "
     "activation_checkpointing.profile activation_checkpointing.synchronize "
-    "activation_checkpointing.contiguous data_efficiency curriculum elasticity "
+    "activation_checkpointing.contiguous activation_checkpointing.number data_efficiency "
+    "curriculum elasticity "
     "zero_optimization.load_from zero_optimization.ignore_unused gradient_pre "
     "expert_parallel.enabled expert_parallel.preset expert_parallel.load "
     "zero_optimization.gather_16bit zero_optimization.offload_optimizer.pin "

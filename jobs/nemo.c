@@ -10,7 +10,7 @@ static const char keys[] =
     "trainer.precision:nemo-precision mixed-precision:nemo-precision "
     "mixed-precision.bf16:bf16 mixed-precision.fp16:fp16 mixed-precision.fp8:fp8-format "
     "mixed-precision.fp4:fp4-format recipe:nemo-recipe "
-    "-target-:nemo-recipe name:nemo-name model-name:nemo-recipe "
+    "-target-:nemo-recipe model-name:nemo-recipe "
     "tokenizer.tokenizer-model:tokenizer-model tokenizer.type:tokenizer-type "
     "seq-length:seq dataset.sequence-length:seq dataset.seq-length:seq "
     "activation:nemo-activation "
@@ -20,7 +20,7 @@ static const char keys[] =
     "activations-checkpoint-granularity:recompute-granularity "
     "activations-checkpoint-method:recompute-method "
     "activations-checkpoint-num-layers:recompute-num-layers optim.name:nemo-optimizer "
-    "mcore-gpt use-flash-attention:use-flash-attn num-moe-experts:num-experts "
+    "use-flash-attention:use-flash-attn num-moe-experts:num-experts "
     "moe-shared-expert-intermediate-size "
     "num-layers-in-first-pipeline-stage:decoder-first-pipeline-num-layers "
     "num-layers-in-last-pipeline-stage:decoder-last-pipeline-num-layers "
@@ -38,7 +38,7 @@ static const char harmless[] =
     "nvrx validation. inprocess straggler rerun comm-overlap. mixed-precision. ddp. "
     "train. run. bos- eos- hf- generation cluster. autocast use-te-rng bf16= results "
     "env-vars srun stages exec init. kv-cache fp8-amax fp8-interval fp8-margin "
-    "fp8-wgrad fp8-hybrid fp8-e4m3 fsdp-";
+    "fp8-wgrad fp8-hybrid fp8-e4m3 fsdp- name= mcore-gpt";
 
 /* "model.config.num_layers" as "num-layers": sections that do not tell options apart go. */
 static void normalise (char *key)

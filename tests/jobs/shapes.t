@@ -160,6 +160,10 @@ has gpus=16 dp=16 micro_batch=4 iter_time_s=5
 # TorchTitan's batch does not say how many micro-batches a rank has.
 sed 's/^seq_len/global_batch_size = 128\n&/' $F/titan-8b.toml >"$T/global.toml"
 expect 1 "no GPUs from half a batch" "nothing says the number of GPUs" $L import-job "$T/global.toml" --gpu h100 --no-plan
+# Every second layer is recomputed whole.
+sed 's/^selective_ac_option.*/selective_ac_option = "2"/' $F/titan-8b.toml >"$T/second.toml"
+row "$T/second.toml" --gpus 8 --gpu h100
+has recompute=full:16
 # Its validation is no step.
 sed '$a [rank0]:[titan] 2025-06-01 11:14:59,000 - root - INFO - validate step: 30  loss: 8.1  memory: 57.02GiB(72.09%)  tps: 30,110' \
     $F/titan-8b.log >"$T/validated.log"

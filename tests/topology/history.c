@@ -459,9 +459,9 @@ static void inside_nodes (void **state)
     expect_inside (0, 1, 120, NULL); /* of two the newer */
     write_inside (3, "238", "");
     write_inside (4, "241", "");
-    write_inside (5, "120", "");
-    expect_inside (0, 1, 238, "collision");
-    write_inside (6, "121", "");
+    write_inside (5, "300", "");
+    expect_inside (0, 1, 240, "high");
+    write_inside (6, "121", ""); /* of all pairs at once: no collision */
     expect_inside (0, 1, 121, "changed");
     write_inside (7, "60", ",\"load\":\"busy\"");
     expect_inside (0, 1, 121, "changed");
@@ -482,7 +482,7 @@ static void inside_nodes (void **state)
     /* Numbers of all pairs, and a counter that accuses one GPU's. */
     for (int day = 1; day <= 4; day++)
         write_inside (day, "200", "");
-    write_inside (5, "90", "");
+    write_inside (5, "[[null,90,90],[200,null,200],[200,200,null]]", "");
     write_counters (4, "{\"uuid\":\"GPU-2\",\"counts\":{\"nvlink_replay\":0}}");
     write_counters (5, "{\"uuid\":\"GPU-2\",\"counts\":{\"nvlink_replay\":5}}");
     expect_inside (0, 1, 200, "collision");

@@ -11,8 +11,7 @@
 #include "topology/topology_private.h"
 
 #define DAY_S 86400.0
-#define ENDS_LINKS_MIN 6 /* directed links of an end that are enough to judge it */
-#define LISTED_MAX 256   /* links in the document, the ones that changed most */
+#define LISTED_MAX 256 /* links in the document, the ones that changed most */
 
 /* A link whose estimate is not its newest measurement. */
 struct finding {
@@ -224,7 +223,7 @@ static void find_slow_ends (struct walk *w)
             w->low[j] += f.of.e.why == HISTORY_COLLISION;
         }
     for (int i = 0; i < p->n; i++)
-        if (w->seen[i] >= ENDS_LINKS_MIN && 2 * w->low[i] > w->seen[i] &&
+        if (w->seen[i] >= MERGE_LINKS_MIN && 2 * w->low[i] > w->seen[i] &&
             isnan (w->network[i]))
             w->network[i] = INFINITY;
 }

@@ -64,14 +64,16 @@ struct inside {
     int *node;    /* [m->n] its number in each file, -1: none */
     bool uniform; /* no file tells its pairs apart, and no counter accuses one */
     bool timed;   /* every measurement has a time */
+    bool slow;    /* most of its links are low in their newest measurement */
     bool changed; /* several measurements come to another rate than the newest */
     struct history_sample *s, *work; /* [m->n], [2 m->n] */
 };
 
-/* Since when counters accuse the NVLinks of one of the two GPUs; NaN: never. */
+/* Since when counters accuse the NVLinks of one of the two GPUs; NaN: never.  INFINITY: the node
+ * is slow, so that the newest are believed. */
 static double accused_since (const struct inside *x, int i, int j)
 {
-    double since = NAN;
+    double since = x->slow ? INFINITY : NAN;
 
     for (int k = 0; k < x->m->n_accused; k++) {
         const struct merge_accused *a = &x->m->accused[k];
@@ -92,8 +94,10 @@ static double measured_entry (const struct inside *x, int k, int i, int j)
                : NAN;
 }
 
-/* What several measurements of i -> j come to; false: there are fewer than two, or no times. */
-static bool weigh (struct inside *x, int i, int j, struct history_finding *f)
+/* What several measurements of i -> j come to, accused since then or not (NaN); false: there are
+ * fewer than two, or no times. */
+static bool weigh (struct inside *x, int i, int j, double since,
+                   struct history_finding *f)
 {
     double now_s = (double) time (NULL);
     int n = 0;
@@ -113,8 +117,9 @@ static bool weigh (struct inside *x, int i, int j, struct history_finding *f)
     if (n < 2)
         return false;
     f->newest = x->s[n - 1].rate;
-    f->e =
-        history_estimate (x->s, n, x->m->half_life_s, accused_since (x, i, j), x->work);
+    f->e = history_estimate (x->s, n, x->m->half_life_s, since, x->work);
+    if (isinf (since) && f->e.why == HISTORY_ACCUSED)
+        f->e.why = HISTORY_CHANGED;
     return true;
 }
 
@@ -126,7 +131,7 @@ static json_t *entry (struct inside *x, int i, int j, double *error)
     struct history_finding f;
 
     *error = NAN;
-    if (weigh (x, i, j, &f))
+    if (weigh (x, i, j, accused_since (x, i, j), &f))
         return json_real (f.e.rate);
     for (int kind = 0; kind < KNOWN_KINDS; kind++)
         for (int k = m->n - 1; k >= 0; k--) {
@@ -186,16 +191,32 @@ static void end_text (const struct inside *x, int gpu, char text[MERGE_END_TEXT]
         snprintf (text, MERGE_END_TEXT, "%s:%d", name, gpu);
 }
 
+/* Other traffic does not slow most links of one node at once.  One number is of all of them. */
+static bool is_slow (struct inside *x)
+{
+    struct history_finding f;
+    int seen = 0, low = 0;
+
+    for (int i = 0; i < x->gpus && (i < 1 || !x->uniform); i++)
+        for (int j = 0; j < x->gpus && (j < 2 || !x->uniform); j++) {
+            if (i == j || !weigh (x, i, j, NAN, &f))
+                continue;
+            seen++;
+            low += f.e.why == HISTORY_COLLISION;
+        }
+    return 2 * low > seen && x->gpus * (x->gpus - 1) >= MERGE_LINKS_MIN;
+}
+
 /* Looks whether several measurements come to another rate than the newest, and tells. */
 static void see (struct inside *x)
 {
-    int n = x->uniform ? 1 : x->gpus;
     char from[MERGE_END_TEXT], to[MERGE_END_TEXT];
     struct history_finding f;
 
-    for (int i = 0; i < n; i++)
-        for (int j = x->uniform ? 1 : 0; j < (x->uniform ? 2 : n); j++) {
-            if (i == j || !weigh (x, i, j, &f))
+    x->slow = is_slow (x);
+    for (int i = 0; i < x->gpus && (i < 1 || !x->uniform); i++)
+        for (int j = 0; j < x->gpus && (j < 2 || !x->uniform); j++) {
+            if (i == j || !weigh (x, i, j, accused_since (x, i, j), &f))
                 continue;
             x->changed = x->changed || f.e.why != HISTORY_NEWEST;
             end_text (x, i, from);
@@ -245,7 +266,7 @@ static json_t *merge_intra (struct inside *x)
         return NULL;
     if (known > 1)
         see (x);
-    if (x->changed && x->uniform && weigh (x, 0, 1, &f))
+    if (x->changed && x->uniform && weigh (x, 0, 1, accused_since (x, 0, 1), &f))
         json_object_set_new (intra, "bandwidth_gb_per_s", json_real (f.e.rate));
     else if (x->changed ||
              (known > 1 &&
@@ -271,7 +292,7 @@ enum status merge_inside (struct merge *m, json_t *links)
         x.at = i;
         x.gpus = merge_gpus_of (m, i);
         x.uniform = x.timed = true;
-        x.changed = false;
+        x.changed = x.slow = false;
         one = merge_intra (&x);
         any = any || one;
         json_array_append_new (list, one ? one : json_null ());

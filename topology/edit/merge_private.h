@@ -120,6 +120,9 @@ enum status merge_counters (struct merge *m);
  *  `m->history` are set.  Nothing where a file that gives links has no time. */
 enum status merge_history (struct merge *m, struct merge_planes *p);
 
+/** Directed links of an end, or inside a node, that are enough to judge it. */
+#define MERGE_LINKS_MIN 6
+
 /** What came of a link's measurements. */
 struct history_finding {
     struct history_estimate e;

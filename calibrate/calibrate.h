@@ -197,6 +197,11 @@ enum status calibrate_steps_estimate (const struct calibrate_runs *runs,
                                       struct error *err);
 void calibrate_steps_release (struct calibrate_steps *s);
 
+/** The profile with what the run says of itself: its optimizer's bytes, how experts get their
+ *  tokens, fused kernels and the like.  The estimates below do this on their own. */
+struct workload_profile calibrate_profile_as_said (const struct calibrate_run *run,
+                                                   const struct workload_profile *p);
+
 /** The profile of every run: `forced` for all, or with NULL the shipped one that names its
  *  source, else its framework's, else its GPU type's (of a mix, the slowest one's), else the
  *  default; these two as calibrate_profile_unknown has them.  Of one that does not name the source,

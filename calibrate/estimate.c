@@ -205,9 +205,8 @@ double calibrate_time_spread (const struct calibrate_run *run,
     return hypot (hypot (spread, open), silent ? SPREAD_NETWORK : 0.0);
 }
 
-/* The profile with what the run says of itself. */
-static struct workload_profile as_run (const struct calibrate_run *run,
-                                       const struct workload_profile *p)
+struct workload_profile calibrate_profile_as_said (const struct calibrate_run *run,
+                                                   const struct workload_profile *p)
 {
     struct workload_profile own = *p;
     double gradient = run->state_bytes >= 16.0 ? 4.0 : fmin (2.0, run->state_bytes - 2.0);
@@ -245,7 +244,7 @@ static struct workload_profile as_run (const struct calibrate_run *run,
 static void stage_of (const struct calibrate_run *run, const struct workload_profile *p,
                       enum memest_model by, int stage, struct memest_stage *s)
 {
-    struct workload_profile own = as_run (run, p);
+    struct workload_profile own = calibrate_profile_as_said (run, p);
     struct memest_problem problem = {&run->model, &run->job, &run->config, &own, by};
     struct workload_stage held =
         workload_stage_of (&run->model, &run->config, layers_of (run, p), stage);
@@ -361,7 +360,7 @@ enum status calibrate_step_by (const struct calibrate_run *run,
                                const struct workload_profile *p, enum costmodel_kind kind,
                                double *step_s, struct error *err)
 {
-    struct workload_profile own = as_run (run, p);
+    struct workload_profile own = calibrate_profile_as_said (run, p);
     struct costmodel_problem problem = {.model = &run->model,
                                         .job = &run->job,
                                         .config = &run->config,

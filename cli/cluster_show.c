@@ -169,9 +169,12 @@ static void print_history (const struct topology_cluster *c)
                    *port = json_member_text (one, "port"),
                    *counter = json_member_text (one, "counter"),
                    *since = json_member_text (one, "since");
+        char gpu[16] = "";
 
+        if (json_is_integer (json_object_get (one, "gpu")))
+            snprintf (gpu, sizeof gpu, ":%.0f", number (one, "gpu"));
         if (node && counter)
-            cli_print ("counters accuse %s%s%s: %s grew by %.0f since %s\n", node,
+            cli_print ("counters accuse %s%s%s%s: %s grew by %.0f since %s\n", node, gpu,
                        port ? " " : "", port ? port : "", counter, number (one, "grew"),
                        since ? since : "?");
     }

@@ -19,7 +19,8 @@ static const struct cli_option options[] = {
      CLI_TEXT (nodes.only)},
     {"exclude", 0, "HOSTLIST", "do not use these nodes; @FILE, @- too",
      CLI_TEXT (nodes.exclude)},
-    {"pin", 0, "HOSTLIST", "these nodes must hold ranks", CLI_TEXT (nodes.pin)},
+    {"pin", 0, "HOSTLIST", "these nodes must hold ranks; @FILE, @- too",
+     CLI_TEXT (nodes.pin)},
     {"granularity", 0, "auto|node|gpu",
      "node: each node holds consecutive ranks; gpu: a rank may go to any GPU; auto "
      "(default): node, unless gpu gains over 0.5 %",
@@ -82,11 +83,11 @@ static void check (void *input, struct argp_state *state)
     if (in->what_if && (from || plan_passes_asked (&in->passes)))
         argp_error (state, "--what-if is about a plan of its own: leave out %s",
                     from ? "--from" : "--links, --heldout-links and --robust");
-    cli_one_stdin (cli_is_dash (in->cluster) + cli_is_dash (in->model) +
-                       cli_is_dash (from) + in->passes.n_stdins +
-                       cli_hosts_stdin (in->nodes.only) +
-                       cli_hosts_stdin (in->nodes.exclude),
-                   state);
+    cli_one_stdin (
+        cli_is_dash (in->cluster) + cli_is_dash (in->model) + cli_is_dash (from) +
+            in->passes.n_stdins + cli_hosts_stdin (in->nodes.only) +
+            cli_hosts_stdin (in->nodes.exclude) + cli_hosts_stdin (in->nodes.pin),
+        state);
 }
 
 /* ---- progress ---- */
@@ -255,6 +256,8 @@ static enum status read_input (struct planning *x, bool **marks, struct notes *n
                          err));
     TRY (cli_hosts_read (x->p.cluster, "--exclude", true, &in->nodes.exclude,
                          &in->exclude, notes, err));
+    TRY (cli_hosts_read (x->p.cluster, "--pin", false, &in->nodes.pin, &in->pin, notes,
+                         err));
     TRY (mapper_choose_nodes (&in->nodes, &x->p, marks, err));
     api_note_nodes (&x->p, in->nodes.nodes, notes);
     costmodel_note_types (x->p.cluster, x->p.job->precision, notes);
@@ -287,6 +290,7 @@ static enum status run (void *input, struct notes *notes, struct error *err)
     plan_passes_release (&in->passes);
     report_whatif_release (&x.what_if);
     text_free (&in->only);
+    text_free (&in->pin);
     text_free (&in->exclude);
     api_plan_release (&x.work);
     return st;

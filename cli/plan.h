@@ -92,7 +92,8 @@ struct plan_input {
     struct plan_goodput goodput;
     struct mapper_settings settings;
     struct mapper_nodes nodes;
-    struct text only, exclude; /* what stood in the files that nodes' lists were read from */
+    struct text only, exclude,
+        pin; /* what stood in the files that nodes' lists were read from */
     const char *cluster, *model, *out, *what_if;
     enum costmodel_kind kind;
     int seed;

@@ -15,7 +15,7 @@ static const char keys[] =
     "fp16_enabled:ds-fp16 world_size:gpus num_gpus:gpus_per_node num_nodes:nodes "
     "pipeline.stages:pp tensor_parallel.autotp_size:tp data_parallel_size:dp "
     "sequence_parallel_size:cp "
-    "activation_checkpointing.number_checkpoints optimizer.type:optimizer "
+    "optimizer.type:optimizer "
     "expert_parallel.autoep_size:ep "
     "expert_parallel.expert_tensor_parallel_size:expert-tensor-parallel-size";
 
@@ -28,7 +28,8 @@ static const char harmless[] =
     "zero_optimization.reduce zero_optimization.sub_group_size "
     "zero_optimization.stage3_ zero_optimization.round_robin autotuning seed "
     "activation_checkpointing.profile activation_checkpointing.synchronize "
-    "activation_checkpointing.contiguous data_efficiency curriculum elasticity "
+    "activation_checkpointing.contiguous activation_checkpointing.number data_efficiency "
+    "curriculum elasticity "
     "zero_optimization.load_from zero_optimization.ignore_unused gradient_pre "
     "expert_parallel.enabled expert_parallel.preset expert_parallel.load "
     "zero_optimization.gather_16bit zero_optimization.offload_optimizer.pin "
@@ -138,12 +139,30 @@ static void take_memory (struct jobs_run *run, const char *line)
         run->reserved_bytes = fmax (run->reserved_bytes, gib * 1073741824.0);
 }
 
+/* "steps: 10 loss: 8.1012 iter time (s): 0.981 samples/sec: 65.2", of the pipeline's engine. */
+static bool take_pipeline (struct jobs_reading *r, struct jobs_run *run, const char *line)
+{
+    double s, step;
+
+    if (!jobs_after (line, "iter time (s)", &s) || !jobs_after (line, "steps:", &step))
+        return false;
+    run = jobs_iteration (r, run, (long) step);
+    if (run && !jobs_sample (&run->step_s, &run->n_steps, s))
+        r->lost = err_nomem (r->err);
+    return true;
+}
+
 static bool log_line (struct jobs_reading *r, struct jobs_run *run, const char *line,
                       int number)
 {
     double rate, step;
 
-    if (take_trainer (r, run, line, number))
+    if (strstr (line, "DeepSpeedEngine configuration") ||
+        strstr (line, "***** Running training *****")) {
+        jobs_starting (r, run);
+        return true;
+    }
+    if (take_trainer (r, run, line, number) || take_pipeline (r, run, line))
         return true;
     if (strstr (line, "Max_MA")) {
         take_memory (run, line);

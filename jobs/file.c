@@ -151,9 +151,11 @@ static enum status read_text (struct jobs_reading *r, int file, char *data, size
                               struct text *formats)
 {
     static const struct jobs_dialect *const yaml[] = {&jobs_nemo, &jobs_nanotron, NULL},
+                                            *const args[] = {&jobs_megatron, NULL},
                                             *const toml[] = {&jobs_torchtitan, NULL};
-    static const char *const yaml_lines[] = {"parallelism:", "model:", "trainer:",
-                                             "tokens:",      "train:", NULL},
+    static const char *const yaml_lines[] =
+        {"parallelism:", "model:", "trainer:", "tokens:", "train:", "MODEL_ARGS:", NULL},
+                             *const args_lines[] = {"MODEL_ARGS:", NULL},
                              *const toml_lines[] = {"[model]", "[training]",
                                                     "[parallelism]", "[job]", NULL};
     const char *path = r->file[file];
@@ -171,7 +173,8 @@ static enum status read_text (struct jobs_reading *r, int file, char *data, size
     if (ends_with (path, ".yaml") || ends_with (path, ".yml") ||
         has_line (data, yaml_lines)) {
         TRY (jobs_yaml_read (r, file, data, len));
-        return adopt (r, file, from, "YAML", yaml, formats);
+        return adopt (r, file, from, "YAML", has_line (data, args_lines) ? args : yaml,
+                      formats);
     }
     return read_other (r, file, data, len, formats);
 }

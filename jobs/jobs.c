@@ -69,6 +69,29 @@ static enum status state (struct jobs_reading *r, const struct jobs_said *s)
     return jobs_set (r, fact, value, s->file, s->line, s->run >= 0);
 }
 
+/* Numbers that are none, as of a variable that is set elsewhere, count as not stated. */
+static void forget_words (struct jobs_reading *r)
+{
+    static const char *const numbers[] = {
+        "layers", "hidden",      "heads",        "kv_heads",    "ffn",
+        "seq",    "vocab",       "gpus",         "nodes",       "gpus_per_node",
+        "tp",     "pp",          "vpp",          "dp",          "cp",
+        "ep",     "micro_batch", "global_batch", "accumulation"};
+
+    for (size_t i = 0; i < COUNT_OF (numbers); i++) {
+        const struct jobs_fact *f = jobs_find (r, numbers[i]);
+        char *end;
+
+        if (!f || strcasecmp (f->value, "none") == 0 ||
+            (strtod (f->value, &end), end != f->value && *end == '\0'))
+            continue;
+        notes_add (r->notes,
+                   "%s:%d: %s is no number (\"%.40s\"): it counts as not stated",
+                   file_title (r->file[f->file]), f->line, f->name, f->value);
+        jobs_forget (r, numbers[i]);
+    }
+}
+
 /* Each dialect's own conclusions, once. */
 static enum status finish (struct jobs_reading *r, int run)
 {
@@ -98,8 +121,10 @@ static enum status make_job (struct jobs_reading *r, const struct jobs_given *gi
         for (int i = 0; i < r->n_said && st == ST_OK; i++)
             if (log ? run >= 0 && r->said[i].run == run : r->said[i].run < 0)
                 st = state (r, &r->said[i]);
-    if (st == ST_OK)
+    if (st == ST_OK) {
+        forget_words (r);
         st = finish (r, run);
+    }
     if (jobs_value (r, "optimizer") && !strcasestr (jobs_value (r, "optimizer"), "adam"))
         notes_add (r->notes, "the optimizer is %.40s: the estimate has Adam's states",
                    jobs_value (r, "optimizer"));

@@ -28,6 +28,14 @@ struct jobs_unknown {
     char *key, *value;
 };
 
+/** What Megatron's timers tell of a step, on the slowest rank. */
+enum jobs_timer {
+    JOBS_TIMER_PASSES, /* forward and backward, pipeline and all */
+    JOBS_TIMER_GRADIENTS,
+    JOBS_TIMER_OPTIMIZER,
+    JOBS_TIMERS
+};
+
 /** One run: a row, and what the row cannot hold. */
 struct jobs_job {
     char *cell[JOBS_COLUMNS]; /* "" where unknown */
@@ -36,6 +44,7 @@ struct jobs_job {
     int n_steps;                      /* lines with a step time, the first left out */
     double step_low_s, step_high_s;   /* their quartiles; NAN without them */
     double reserved_gb, allocated_gb; /* peaks, GiB; NAN: not printed */
+    double timer_s[JOBS_TIMERS];      /* medians; NAN: not printed */
 };
 
 struct jobs {

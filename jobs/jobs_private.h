@@ -34,6 +34,12 @@ struct jobs_fact {
     bool log;
 };
 
+/** Seconds that a log repeats. */
+struct jobs_samples {
+    double *s;
+    int n;
+};
+
 /** A run that a log shows. */
 struct jobs_run {
     const struct jobs_dialect *dialect; /* whose lines they are; NULL: none yet */
@@ -42,6 +48,8 @@ struct jobs_run {
     double tflops, mfu;                     /* the last ones; 0: none */
     double reserved_bytes, allocated_bytes; /* peaks; 0: none */
     long iteration;                         /* the last one; -1: none */
+    struct jobs_samples timer[JOBS_TIMERS];
+    long nccl_ranks, nccl_nodes; /* of NCCL's largest communicator; 0: it printed none */
     bool oom;
     int file;
 };
@@ -85,6 +93,10 @@ struct jobs_dialect {
 
 extern const struct jobs_dialect jobs_megatron, jobs_nemo, jobs_torchtitan,
     jobs_deepspeed, jobs_nanotron;
+
+/** Take what a line says that Megatron prints, as struct jobs_dialect has it. */
+bool jobs_megatron_log (struct jobs_reading *r, struct jobs_run *run, const char *line,
+                        int number);
 
 /** A flavor of TorchTitan's models that is a preset, up to a NULL preset. */
 struct jobs_flavor {
@@ -167,6 +179,9 @@ void jobs_printed (struct jobs_reading *r, const struct jobs_run *run, int line,
 /** Another run, which has printed nothing yet.  @return NULL when out of memory */
 struct jobs_run *jobs_begin_run (struct jobs_reading *r, int file,
                                  const struct jobs_dialect *dialect);
+/** The run of a line that programs print as they start: another one where steps came before.
+ *  @return NULL when out of memory */
+struct jobs_run *jobs_starting (struct jobs_reading *r, struct jobs_run *run);
 /** Note the iteration; one that goes back begins another run.
  *  @return the run that the line is of; NULL when out of memory */
 struct jobs_run *jobs_iteration (struct jobs_reading *r, struct jobs_run *run,

@@ -83,6 +83,11 @@ struct jobs_run *jobs_begin_run (struct jobs_reading *r, int file,
     return &r->run[r->n_runs++];
 }
 
+struct jobs_run *jobs_starting (struct jobs_reading *r, struct jobs_run *run)
+{
+    return run->iteration < 0 ? run : jobs_begin_run (r, run->file, NULL);
+}
+
 struct jobs_run *jobs_iteration (struct jobs_reading *r, struct jobs_run *run,
                                  long iteration)
 {

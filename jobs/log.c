@@ -45,7 +45,7 @@ static enum status take_dotted (struct jobs_reading *r, struct jobs_run *run, ch
     while (end > value && isspace ((unsigned char) end[-1]))
         *--end = '\0';
     *dots = '\0';
-    if (key == dots || !*value || strcmp (value, "None") == 0 ||
+    if (key == dots || !*value || *value == ':' || strcmp (value, "None") == 0 ||
         !(isalpha ((unsigned char) *key) || *key == '_'))
         return ST_OK;
     return jobs_say (r, own->file, number, (int) (own - r->run), key, value);
@@ -80,6 +80,24 @@ static enum status take_product (struct jobs_reading *r, struct jobs_run *run,
                    : ST_OK;
 }
 
+/* "comm 0x55 rank 3 nRanks 16 nNodes 2 localRanks 8 ...", or "... nranks 16 cudaDev 3 ...": the
+ * largest communicator counts.  @return false: it is no line of NCCL's */
+static bool take_nccl (struct jobs_run *run, const char *line)
+{
+    double ranks, nodes = 0;
+
+    if (!strstr (line, "NCCL INFO "))
+        return false;
+    if ((!jobs_after (line, " nRanks ", &ranks) &&
+         !jobs_after (line, " nranks ", &ranks)) ||
+        ranks > 1 << 24 || ranks < (double) run->nccl_ranks)
+        return true;
+    run->nccl_ranks = (long) ranks;
+    if (jobs_after (line, " nNodes ", &nodes) && nodes >= 1 && nodes <= ranks)
+        run->nccl_nodes = (long) nodes;
+    return true;
+}
+
 static bool ran_out (const char *line)
 {
     return strstr (line, "CUDA out of memory") || strstr (line, "OutOfMemoryError") ||
@@ -90,14 +108,13 @@ static bool ran_out (const char *line)
 static enum status take_line (struct jobs_reading *r, char *line, int number)
 {
     struct jobs_run *run = &r->run[r->n_runs - 1];
-    int file = run->file;
 
     plain (line);
-    if (strstr (line, " arguments ---------") && run->iteration >= 0 &&
-        !strstr (line, "end of"))
-        run = jobs_begin_run (r, file, NULL);
-    if (!run)
+    if (strstr (line, " arguments ---------") && !strstr (line, "end of") &&
+        !(run = jobs_starting (r, run)))
         return ST_NOMEM;
+    if (take_nccl (run, line))
+        return ST_OK;
     if (ran_out (line))
         run->oom = true;
     for (size_t i = 0; i < COUNT_OF (dialects); i++)
@@ -134,6 +151,6 @@ enum status jobs_log_read (struct jobs_reading *r, int file, char *text, bool *k
     }
     *known = r->n_said > said;
     for (int i = first; i < r->n_runs; i++)
-        *known = *known || r->run[i].dialect || r->run[i].oom;
+        *known = *known || r->run[i].dialect || r->run[i].oom || r->run[i].nccl_ranks > 0;
     return ST_OK;
 }

@@ -1,23 +1,24 @@
-/* Megatron-LM, Megatron-Core and Megatron-DeepSpeed: command lines, and logs with the arguments
- * and a line for every few iterations (megatron/training/arguments.py, training.py). */
+/* Megatron-LM, Megatron-Core and Megatron-DeepSpeed: command lines (megatron/training/arguments.py)
+ * and what follows from their options. */
 #include "jobs/jobs_private.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const char keys[] =
     "num-layers:layers hidden-size:hidden num-attention-heads:heads "
-    "num-query-groups:kv_heads group-query-attention ffn-hidden-size:ffn seq-length:seq "
+    "num-query-groups:kv_heads num-key-value-heads group-query-attention "
+    "ffn-hidden-size:ffn seq-length:seq "
     "encoder-seq-length:seq max-length:seq vocab-size:vocab padded-vocab-size "
     "pad-vocab-size-to:padded-vocab-size tokenizer-model tokenizer-type "
     "micro-batch-size:micro_batch global-batch-size:global_batch "
     "tensor-model-parallel-size:tp model-parallel-size:tp "
     "pipeline-model-parallel-size:pp context-parallel-size:cp "
     "expert-model-parallel-size:ep moe-expert-parallel-size:ep "
-    "expert-tensor-parallel-size data-parallel-size:dp world-size:gpus "
+    "expert-tensor-parallel-size data-parallel-size:dp world-size:gpus gpus "
     "nproc-per-node:gpus_per_node ntasks-per-node gpus-per-node:gpus_per_node "
-    "nnodes:nodes nodes sequence-parallel:sp use-distributed-optimizer use-megatron-fsdp "
+    "gres:gpus_per_node nnodes:nodes nodes sequence-parallel:sp "
+    "use-distributed-optimizer use-megatron-fsdp "
     "use-custom-fsdp:use-megatron-fsdp data-parallel-sharding-strategy use-torch-fsdp2 "
     "zero-stage deepspeed bf16 fp16 fp8-format fp8:fp8-format recompute-granularity "
     "recompute-activations checkpoint-activations recompute-method recompute-num-layers "
@@ -32,13 +33,17 @@ static const char keys[] =
     "qk-pos-emb-head-dim qk-head-dim v-head-dim attention-backend use-flash-attn "
     "transformer-impl overlap-moe-expert-parallel-comm use-precision-aware-optimizer "
     "exp-avg-dtype exp-avg-sq-dtype no-store-param-remainders store-param-remainders "
-    "fp4-format fp4:fp4-format fp8-recipe fp4-recipe optimizer moe-grouped-gemm";
+    "fp4-format fp4:fp4-format fp8-recipe fp4-recipe optimizer moe-grouped-gemm "
+    "moe-expert-capacity-factor moe-pad-expert-input-to-capacity "
+    "moe-token-dispatcher-type "
+    "moe-enable-deepep merge-file topk:moe-router-topk expert-interval:moe-layer-freq "
+    "moe-train-capacity-factor";
 
 /* What neither time nor memory depends on, or what every estimate takes for granted. */
 static const char harmless[] =
     "train- lr= lr- min-lr weight-decay clip-grad adam- init- seed split save load log- "
     "eval- test- exit- data- *path *-dir *-file tensorboard wandb one-logger tokenizer "
-    "vocab- merge- tiktoken distributed- no-load no-save ckpt dist-ckpt async-save "
+    "vocab- tiktoken distributed- no-load no-save ckpt dist-ckpt async-save "
     "auto-detect use-checkpoint timing profile use-pytorch-profiler nsys record-memory "
     "memory-snapshot master- node-rank rdzv max-restarts tee num-workers "
     "attention-dropout attention-softmax norm-epsilon layernorm-epsilon max-position "
@@ -48,9 +53,10 @@ static const char harmless[] =
     "override-opt use-checkpoint-opt moe-aux moe-z-loss moe-router-load "
     "moe-router-score moe-router-bias moe-router-enable moe-router-pre "
     "moe-router-topk-scaling moe-router-dtype moe-grouped- moe-per-layer "
-    "moe-input-jitter moe-token-dispatcher moe-permute moe-flex-dispatcher moe-deepep "
+    "moe-input-jitter moe-eval-capacity moe-min-capacity moe-loss-coeff moe-token-drop "
+    "moe-permute moe-flex-dispatcher moe-deepep "
     "moe-hybridep mamba- linear-conv linear-key linear-num linear-value decoupled "
-    "deepspeed= deepspeed-activation no-pipeline "
+    "deepspeed= deepspeed-activation deepspeed-config no-pipeline no-query-key "
     "job-name time= partition= account= exclusive= output= error= mem= cpus qos "
     "container nodelist calculate-per-token empty-unused no-masked no-bias bias- "
     "masked-softmax apply-layernorm apply-query-key attention-head accumulate-allreduce "
@@ -63,11 +69,17 @@ static const char harmless[] =
     "gradient-accumulation-fusion no-gradient-accumulation grad-reduce cross-entropy "
     "no-persist enable-ft enable-one straggler disable-straggler lazy world= yaml-cfg "
     "variable-seq perform-init barrier skip-train replication non-persistent kitchen "
-    "rl- grpo verify error-inj rerun mtp-loss decoder-seq encoder-num decoder-num mock= "
+    "ENV- TEST- LAUNCHER METRICS rl- grpo verify error-inj rerun mtp-loss decoder-seq "
+    "encoder-num decoder-num mock= "
     "module= fp8-amax fp8-interval fp8-margin fp8-wgrad";
 
+/* Underscores, and "MODEL_ARGS.--bf16", as YAML files of its tests and recipes have it. */
 static void normalise (char *key)
 {
+    static const char section[] = "MODEL_ARGS.--";
+
+    if (strncmp (key, section, sizeof section - 1) == 0)
+        memmove (key, key + sizeof section - 1, strlen (key + sizeof section - 1) + 1);
     for (; *key; key++)
         if (*key == '_')
             *key = '-';
@@ -95,6 +107,8 @@ static enum status finish_model (struct jobs_reading *r)
         return ST_OK;
     if (!jobs_true (r, "group-query-attention"))
         jobs_forget (r, "kv_heads");
+    if (jobs_int (r, "num-key-value-heads", 0) > 0) /* as Megatron-DeepSpeed says it */
+        TRY (jobs_default_int (r, "kv_heads", jobs_int (r, "num-key-value-heads", 0)));
     if (h > 0)
         TRY (jobs_default_int (r, "ffn",
                                gated ? (long) (h * 8.0 / 3.0 / 64.0) * 64 : 4 * h));
@@ -120,6 +134,9 @@ static enum status finish_vocabulary (struct jobs_reading *r)
                  {"Llama2Tokenizer", 32000}};
     const char *type = jobs_value (r, "tokenizer-type");
     const struct workload_model *m;
+
+    if (!type && jobs_find (r, "merge-file")) /* as its scripts have it without a type */
+        type = known[0].word;
 
     if (jobs_find (r, "vocab") || !jobs_find (r, "layers"))
         return ST_OK;
@@ -276,6 +293,28 @@ static enum status finish_frequency (struct jobs_reading *r)
     return jobs_set (r, "moe-layer-freq", dense > 0 ? text : "1", -1, 0, false);
 }
 
+/* Who sends experts their tokens, by its older names too; and how many they may take. */
+static enum status finish_experts (struct jobs_reading *r)
+{
+    if (!stated (r, "num-experts")) {
+        jobs_forget (r, "num-experts");
+        jobs_forget (r, "moe-token-dispatcher-type");
+    } else if (stated (r, "moe-enable-deepep"))
+        TRY (jobs_set (r, "moe-token-dispatcher-type", "flex", -1, 0, false));
+    if (stated (r, "num-experts") && stated (r, "moe-train-capacity-factor")) {
+        /* DeepSpeed pads to the capacity. */
+        TRY (jobs_default (r, "moe-expert-capacity-factor",
+                           jobs_value (r, "moe-train-capacity-factor")));
+        TRY (jobs_default (r, "moe-pad-expert-input-to-capacity", "true"));
+    }
+    if (!stated (r, "num-experts") || !stated (r, "moe-expert-capacity-factor")) {
+        jobs_forget (r, "moe-expert-capacity-factor");
+        jobs_forget (r, "moe-pad-expert-input-to-capacity");
+        return ST_OK;
+    }
+    return jobs_default (r, "moe-pad-expert-input-to-capacity", "false");
+}
+
 static enum status finish (struct jobs_reading *r)
 {
     TRY (finish_model (r));
@@ -287,74 +326,11 @@ static enum status finish (struct jobs_reading *r)
     TRY (finish_sharding (r));
     TRY (finish_optimizer (r));
     TRY (finish_frequency (r));
-    if (!stated (r, "num-experts"))
-        jobs_forget (r, "num-experts");
+    TRY (finish_experts (r));
     if (stated (r, "use-flash-attn"))
         TRY (jobs_default (r, "attention", "flash"));
     return jobs_default (r, "framework",
                          stated (r, "deepspeed") ? "megatron-deepspeed" : "megatron-lm");
-}
-
-/* ---- the log ---- */
-
-static void take_memory (struct jobs_run *run, const char *line)
-{
-    double mib;
-
-    if (jobs_after (line, "max reserved", &mib))
-        run->reserved_bytes = fmax (run->reserved_bytes, mib * 1048576.0);
-    if (jobs_after (line, "max allocated", &mib))
-        run->allocated_bytes = fmax (run->allocated_bytes, mib * 1048576.0);
-}
-
-static bool take_world (struct jobs_reading *r, struct jobs_run *run, const char *line,
-                        int number)
-{
-    static const struct {
-        const char *phrase, *key;
-    } sizes[] = {{"world size", "world-size"},
-                 {" tensor-model-parallel size", "tensor-model-parallel-size"},
-                 {" pipeline-model-parallel size", "pipeline-model-parallel-size"},
-                 {" context-parallel size", "context-parallel-size"}};
-    double x;
-
-    if (!strstr (line, "using world size"))
-        return false;
-    for (size_t i = 0; i < COUNT_OF (sizes); i++)
-        if (jobs_after (line, sizes[i].phrase, &x))
-            jobs_printed (r, run, number, sizes[i].key, x);
-    return true;
-}
-
-static bool log_line (struct jobs_reading *r, struct jobs_run *run, const char *line,
-                      int number)
-{
-    double ms, iteration, x;
-
-    if (strstr (line, "memory (MB) |") || strstr (line, "| max allocated:")) {
-        take_memory (run, line);
-        return true;
-    }
-    if (take_world (r, run, line, number))
-        return true;
-    if (strstr (line, "padded vocab (size:")) {
-        if (jobs_after (line, "padded vocab (size:", &x))
-            jobs_printed (r, run, number, "vocab-size", x);
-        return true;
-    }
-    if (!jobs_after (line, "elapsed time per iteration (ms)", &ms))
-        return false;
-    if (jobs_after (line, "iteration ", &iteration))
-        run = jobs_iteration (r, run, (long) iteration);
-    if (!run)
-        return true;
-    if (!jobs_sample (&run->step_s, &run->n_steps, ms / 1e3))
-        r->lost = err_nomem (r->err);
-    if (jobs_after (line, "throughput per GPU (TFLOP/s/GPU)", &x))
-        run->tflops = x;
-    if (jobs_after (line, "global batch size", &x))
-        jobs_printed (r, run, number, "global-batch-size", x);
-    return true;
 }
 
 const struct jobs_dialect jobs_megatron = {.name = "Megatron-LM",
@@ -363,4 +339,4 @@ const struct jobs_dialect jobs_megatron = {.name = "Megatron-LM",
                                            .harmless = harmless,
                                            .normalise = normalise,
                                            .finish = finish,
-                                           .log = log_line};
+                                           .log = jobs_megatron_log};

@@ -14,10 +14,9 @@ static const char keys[] =
     "optimizer.zero_stage:zero model.dtype " MODEL "hidden_size:hidden " MODEL
     "intermediate_size:ffn " MODEL "num_attention_heads:heads " MODEL
     "num_hidden_layers:layers " MODEL "num_key_value_heads:kv_heads " MODEL
-    "vocab_size:vocab " MODEL "tie_word_embeddings " MODEL "is_llama_config " MODEL
-    "is_qwen2_config " MODEL "attention_bias " MODEL "hidden_act " MODEL
+    "vocab_size:vocab " MODEL "tie_word_embeddings " MODEL
     "moe_config.num_experts:num-experts " MODEL "moe_config.top_k:moe-router-topk " MODEL
-    "moe_config.moe_intermediate_size:moe-ffn-hidden-size " MODEL "_attn_implementation "
+    "moe_config.moe_intermediate_size:moe-ffn-hidden-size "
     "optimizer.optimizer_factory.name:optimizer global-batch-size:global_batch";
 
 static const char harmless[] =
@@ -29,7 +28,7 @@ static const char harmless[] =
     "tokens.val_check " MODEL "bos " MODEL "eos " MODEL "pad " MODEL "initializer " MODEL
     "max_position " MODEL "rms_norm_eps " MODEL "rope " MODEL "use_cache " MODEL
     "pretraining_tp " MODEL "sliding_window_size " MODEL "flex " MODEL "z_loss " MODEL
-    "no_rope";
+    "no_rope " MODEL "_ " MODEL "is_ " MODEL "attention_bias " MODEL "hidden_act ";
 
 static enum status finish (struct jobs_reading *r)
 {

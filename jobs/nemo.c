@@ -10,8 +10,8 @@ static const char keys[] =
     "trainer.precision:nemo-precision mixed-precision:nemo-precision "
     "mixed-precision.bf16:bf16 mixed-precision.fp16:fp16 mixed-precision.fp8:fp8-format "
     "mixed-precision.fp4:fp4-format recipe:nemo-recipe "
-    "-target-:nemo-recipe name:nemo-name model-name:nemo-recipe "
-    "tokenizer.tokenizer-model:tokenizer-model "
+    "-target-:nemo-recipe model-name:nemo-recipe "
+    "tokenizer.tokenizer-model:tokenizer-model tokenizer.type:tokenizer-type "
     "seq-length:seq dataset.sequence-length:seq dataset.seq-length:seq "
     "activation:nemo-activation "
     "gated-linear-unit:swiglu add-bias-linear bias:add-bias-linear "
@@ -20,7 +20,7 @@ static const char keys[] =
     "activations-checkpoint-granularity:recompute-granularity "
     "activations-checkpoint-method:recompute-method "
     "activations-checkpoint-num-layers:recompute-num-layers optim.name:nemo-optimizer "
-    "fp8-hybrid mcore-gpt num-moe-experts:num-experts "
+    "use-flash-attention:use-flash-attn num-moe-experts:num-experts "
     "moe-shared-expert-intermediate-size "
     "num-layers-in-first-pipeline-stage:decoder-first-pipeline-num-layers "
     "num-layers-in-last-pipeline-stage:decoder-last-pipeline-num-layers "
@@ -38,7 +38,7 @@ static const char harmless[] =
     "nvrx validation. inprocess straggler rerun comm-overlap. mixed-precision. ddp. "
     "train. run. bos- eos- hf- generation cluster. autocast use-te-rng bf16= results "
     "env-vars srun stages exec init. kv-cache fp8-amax fp8-interval fp8-margin "
-    "fp8-wgrad";
+    "fp8-wgrad fp8-hybrid fp8-e4m3 fsdp- name= mcore-gpt";
 
 /* "model.config.num_layers" as "num-layers": sections that do not tell options apart go. */
 static void normalise (char *key)
@@ -88,7 +88,10 @@ static enum status finish_precision (struct jobs_reading *r)
 
     if (said && strstr (said, "fp4"))
         return jobs_default (r, "precision", "fp4");
-    if (jobs_true (r, "fp8-hybrid") || (said && strstr (said, "fp8")))
+    /* fp8_hybrid alone is a format of what fp8 may ask for. */
+    if ((jobs_true (r, "fp8-format") &&
+         strcasecmp (jobs_value (r, "fp8-format"), "none") != 0) ||
+        (said && strstr (said, "fp8")))
         return jobs_default (r, "precision", "fp8");
     if (said && strstr (said, "bf16"))
         return jobs_default (r, "precision", "bf16");

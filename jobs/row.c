@@ -74,7 +74,10 @@ static const char *const noted[] = {"swiglu",
                                     "decoder-last-pipeline-num-layers",
                                     "schedule",
                                     "optimizer-bytes",
-                                    "fused-norm"};
+                                    "fused-norm",
+                                    "moe-token-dispatcher-type",
+                                    "moe-expert-capacity-factor",
+                                    "moe-pad-expert-input-to-capacity"};
 
 static int column_of (const char *name)
 {
@@ -147,17 +150,59 @@ static long ranks (const struct jobs_reading *r)
     return tp * pp * cp <= 1 << 30 ? tp * pp * cp : 0;
 }
 
-static enum status find_gpus (struct jobs_reading *r, const struct jobs_given *given)
+/* What NCCL printed: as many ranks as its largest communicator there are at least. */
+static enum status take_nccl (struct jobs_reading *r, const struct jobs_run *run)
+{
+    long said = jobs_int (r, "gpus", 0), ranks = run ? run->nccl_ranks : 0,
+         nodes = run ? run->nccl_nodes : 0;
+
+    if (ranks < 2)
+        return ST_OK;
+    if (nodes > 0 && ranks % nodes == 0)
+        TRY (jobs_default_int (r, "gpus_per_node", ranks / nodes));
+    if (said == 0)
+        notes_add (r->notes,
+                   "the GPUs are not stated: %ld, as NCCL's largest communicator has",
+                   ranks);
+    else if (said < ranks)
+        notes_add (
+            r->notes,
+            "%s: NCCL has a communicator of %ld ranks, the files say %ld GPUs: the "
+            "files hold",
+            file_title (r->file[run->file]), ranks, said);
+    return jobs_default_int (r, "gpus", ranks);
+}
+
+/* Replicas by the batch, where all of it is stated; 0: it is not. */
+static long replicas (const struct jobs_reading *r)
+{
+    const struct jobs_fact *said = jobs_find (r, "accumulation");
+    long global = jobs_int (r, "global_batch", 0), micro = jobs_int (r, "micro_batch", 0),
+         steps = jobs_int (r, "accumulation", 0), each = micro * steps;
+
+    if (jobs_int (r, "dp", 0) > 0)
+        return jobs_int (r, "dp", 0);
+    return said && said->file >= 0 && each > 0 && global % each == 0 ? global / each : 0;
+}
+
+static enum status find_gpus (struct jobs_reading *r, const struct jobs_given *given,
+                              const struct jobs_run *run)
 {
     long nodes = jobs_int (r, "nodes", 0), each = jobs_int (r, "gpus_per_node", 0),
-         dp = jobs_int (r, "dp", 0), rest = ranks (r);
+         dp = replicas (r), rest = ranks (r);
 
     TRY (take_given (r, "gpus_per_node", given->gpus_per_node));
-    if (!jobs_find (r, "gpus") && nodes > 0 && each > 0 && nodes * each <= 1 << 24)
+    if (nodes > 0 && each > 0 && nodes * each <= 1 << 24) {
+        if (jobs_int (r, "gpus", nodes * each) != nodes * each)
+            notes_add (r->notes,
+                       "%ld nodes of %ld GPUs are stated and %ld GPUs: the latter hold",
+                       nodes, each, jobs_int (r, "gpus", 0));
         TRY (jobs_default_int (r, "gpus", nodes * each));
+    }
     TRY (take_given (r, "gpus", given->gpus));
     if (!jobs_find (r, "gpus") && dp > 0 && rest > 0 && dp * rest <= 1 << 24)
         TRY (jobs_default_int (r, "gpus", dp * rest));
+    TRY (take_nccl (r, run));
     if (!jobs_find (r, "gpus") && given->file_gpus > 0)
         TRY (jobs_default_int (r, "gpus", given->file_gpus));
     if (given->gpu)
@@ -267,6 +312,13 @@ static enum status measure (struct jobs_reading *r, const struct jobs_run *run,
            peak = first > 0 ? first : second;
 
     TRY (measure_step (r, run, out));
+    for (int k = 0; k < JOBS_TIMERS; k++)
+        if (run->timer[k].n > 0) {
+            double *x;
+            int n = sorted (run->timer[k].s, run->timer[k].n, &x);
+
+            out->timer_s[k] = stats_quantile (x, n, 0.5);
+        }
     if (run->reserved_bytes > 0)
         out->reserved_gb = run->reserved_bytes / UNITS_GIB;
     if (run->allocated_bytes > 0)
@@ -302,7 +354,7 @@ static enum status check_needed (struct jobs_reading *r)
                   {"hidden", "the hidden size"},
                   {"heads", "the attention heads"},
                   {"ffn", "the width of the MLP"},
-                  {"vocab", "the vocabulary"},
+                  {"vocab", "the vocabulary (a file with the line --vocab-size N does)"},
                   {"seq", "the sequence length (--seq N)"},
                   {"gpus", "the number of GPUs (--gpus N)"},
                   {"gpu", "the GPU type (--gpu TYPE, or --cluster)"},
@@ -363,8 +415,10 @@ enum status jobs_row (struct jobs_reading *r, const struct jobs_given *given,
 
     *out = (struct jobs_job){
         .step_low_s = NAN, .step_high_s = NAN, .reserved_gb = NAN, .allocated_gb = NAN};
+    for (int k = 0; k < JOBS_TIMERS; k++)
+        out->timer_s[k] = NAN;
     if (st == ST_OK)
-        st = find_gpus (r, given);
+        st = find_gpus (r, given, run);
     if (st == ST_OK)
         st = find_batch (r);
     if (st == ST_OK)

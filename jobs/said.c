@@ -83,6 +83,8 @@ void jobs_drop (struct jobs_reading *r, int said, int runs)
         free (r->run[r->n_runs - 1].step_s);
         free (r->run[r->n_runs - 1].tokens_per_s);
         free (r->run[r->n_runs - 1].samples_per_s);
+        for (int k = 0; k < JOBS_TIMERS; k++)
+            free (r->run[r->n_runs - 1].timer[k].s);
     }
 }
 

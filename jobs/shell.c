@@ -33,6 +33,14 @@ static bool is_option (const char *word)
     return strncmp (word, "--", 2) == 0 && isalpha ((unsigned char) word[2]);
 }
 
+/* "|", "2>&1", "&>", which stand in variables that are run. */
+static bool ends_command (const char *word)
+{
+    const char *at = word + strspn (word, "0123456789&");
+
+    return *at == '>' || word[0] == '<' || word[0] == '&' || strcmp (word, "|") == 0;
+}
+
 /* --key value ..., --key=value, a flag alone. */
 static void say_options (struct jobs_script *s, const struct jobs_words *w)
 {
@@ -52,7 +60,7 @@ static void say_options (struct jobs_script *s, const struct jobs_words *w)
             size_t n = strlen (w->word[i]);
 
             if ((n > 3 && strcmp (w->word[i] + n - 3, ".py") == 0) ||
-                strcmp (w->word[i], "|") == 0)
+                ends_command (w->word[i]))
                 break;
             text_add (&value, "%s%s", value.len ? " " : "", w->word[i]);
         }
@@ -244,12 +252,32 @@ static bool starts_program (const struct jobs_words *w)
     return false;
 }
 
+/* The words of a command that another shell is given, as of `srun sh -c "python train.py"`. */
+static void unwrap (struct jobs_script *s, struct jobs_words *w)
+{
+    for (int i = 1; i + 1 < w->n; i++) {
+        size_t n = strlen (w->word[i - 1]);
+        struct jobs_words inner = {0}, whole = {.word = &w->word[i + 1],
+                                                .line = &w->line[i + 1],
+                                                .n = 1};
+
+        if (strcmp (w->word[i], "-c") != 0 || n < 2 ||
+            strcmp (w->word[i - 1] + n - 2, "sh") != 0)
+            continue;
+        jobs_words_cut (s, &whole, &inner);
+        jobs_words_free (w);
+        *w = inner;
+        return;
+    }
+}
+
 static void command (struct shell *s)
 {
     struct jobs_words w = {0};
 
     /* Options without a program are no command: a pipe inside a value is none. */
     jobs_words_read (&s->in, is_option (s->in.at) ? "\n;&" : "\n;&|", false, &w);
+    unwrap (&s->in, &w);
     if (taking (s) && (starts_program (&w) || (w.n > 0 && is_option (w.word[0])))) {
         s->ran = true;
         note_branch (s);
@@ -258,20 +286,99 @@ static void command (struct shell *s)
     jobs_words_free (&w);
 }
 
-/* "#SBATCH --nodes=4" */
+/* ---- Slurm ---- */
+
+/* Letters that sbatch takes for its options. */
+static void spell_out (struct jobs_words *w)
+{
+    static const struct {
+        char letter;
+        const char *option;
+    } letters[] = {{'N', "--nodes="}, {'n', "--ntasks="}, {'G', "--gpus="}};
+
+    for (size_t k = 0; k < COUNT_OF (letters) && w->n > 0; k++)
+        if (w->word[0][0] == '-' && w->word[0][1] == letters[k].letter) {
+            const char *value = w->word[0][2] || w->n < 2 ? w->word[0] + 2 : w->word[1];
+            struct text t = {0};
+
+            text_add (&t, "%s%s", letters[k].option, value);
+            if (t.failed)
+                return;
+            free (w->word[0]);
+            w->word[0] = t.s;
+            for (; w->n > 1; w->n--)
+                free (w->word[w->n - 1]);
+        }
+}
+
+/* "gpu:h100:8" as 8.  @return false: it is another resource */
+static bool count_gpus (struct jobs_said *said)
+{
+    const char *last = strrchr (said->value, ':');
+
+    if (strcmp (said->key, "gres") == 0 && strncmp (said->value, "gpu", 3) != 0)
+        return false;
+    if (last)
+        memmove (said->value, last + 1, strlen (last + 1) + 1);
+    said->value[strspn (said->value, "0123456789")] = '\0'; /* "8(S:0-1)" */
+    return true;
+}
+
+/* The variable that Slurm sets for an option of sbatch. */
+static void set_variables (struct jobs_script *s, const struct jobs_said *said)
+{
+    static const struct {
+        const char *option, *variable;
+    } set[] = {{"nodes", "SLURM_NNODES"},
+               {"nodes", "SLURM_JOB_NUM_NODES"},
+               {"ntasks", "SLURM_NTASKS"},
+               {"ntasks-per-node", "SLURM_NTASKS_PER_NODE"},
+               {"gpus-per-node", "SLURM_GPUS_PER_NODE"},
+               {"gpus-per-node", "SLURM_GPUS_ON_NODE"},
+               {"gres", "SLURM_GPUS_ON_NODE"}};
+
+    for (size_t k = 0; k < COUNT_OF (set); k++) {
+        struct jobs_variable *v;
+
+        if (strcmp (said->key, set[k].option) != 0 || !*said->value ||
+            !(v = jobs_variable_of (s, set[k].variable, strlen (set[k].variable), true)))
+            continue;
+        jobs_words_free (&v->words);
+        jobs_words_add (s, &v->words, said->value, strlen (said->value));
+    }
+}
+
+/* "#SBATCH --nodes=4": words from s->in.at on. */
+static void batch_option (struct jobs_script *s)
+{
+    struct jobs_words w = {0};
+    struct jobs_said *said;
+    int from = s->r->n_said;
+
+    jobs_words_read (s, "", false, &w);
+    spell_out (&w);
+    say_options (s, &w);
+    jobs_words_free (&w);
+    if (s->r->n_said == from)
+        return;
+    said = &s->r->said[from]; /* a line has one */
+    if ((strncmp (said->key, "gres", 4) == 0 || strncmp (said->key, "gpus", 4) == 0) &&
+        !count_gpus (said))
+        jobs_drop (s->r, from, s->r->n_runs);
+    else
+        set_variables (s, said);
+}
+
 static void comment (struct shell *s)
 {
     size_t n = strcspn (s->in.at, "\n");
-    struct jobs_words w = {0};
     char *end = s->in.at + n, old = *end;
 
     *end = '\0';
     if (strncmp (s->in.at, "#SBATCH ", 8) == 0) {
         s->in.at += 8;
-        jobs_words_read (&s->in, "", false, &w);
-        say_options (&s->in, &w);
+        batch_option (&s->in);
     }
-    jobs_words_free (&w);
     *end = old;
     s->in.at = end;
 }

@@ -222,10 +222,24 @@ static enum status finish_experts (struct jobs_reading *r)
     return ST_OK;
 }
 
+/* "selective" is of operations, or of every so many layers, which are recomputed whole. */
+static enum status finish_recompute (struct jobs_reading *r)
+{
+    const char *mode = jobs_value (r, "activation_checkpoint.mode");
+    long every = jobs_int (r, "activation_checkpoint.selective_ac_option", 0),
+         layers = jobs_int (r, "layers", r->has_model ? r->model.layers : 0),
+         pp = jobs_int (r, "pp", 1), each = every > 0 && pp > 0 ? layers / pp / every : 0;
+    char text[32];
+
+    if (!mode || strcasecmp (mode, "selective") != 0 || each < 1)
+        return jobs_default (r, "recompute", mode ? mode : "selective");
+    snprintf (text, sizeof text, "full:%ld", each);
+    return jobs_default (r, "recompute", every == 1 ? "full" : text);
+}
+
 static enum status finish (struct jobs_reading *r)
 {
-    const char *mode = jobs_value (r, "activation_checkpoint.mode"),
-               *converters = jobs_value (r, "titan-converters"),
+    const char *converters = jobs_value (r, "titan-converters"),
                *param = jobs_value (r, "training.mixed_precision_param");
     long pipeline = jobs_int (r, "pp", 1), local = jobs_int (r, "micro_batch", 0);
     bool fp8 =
@@ -248,7 +262,7 @@ static enum status finish (struct jobs_reading *r)
     if (jobs_int (r, "titan-batch", 0) > 0) /* -1: one local batch a rank */
         TRY (jobs_default_int (r, "global_batch", jobs_int (r, "titan-batch", 0)));
     TRY (jobs_default (r, "accumulation", "1"));
-    TRY (jobs_default (r, "recompute", mode ? mode : "selective"));
+    TRY (finish_recompute (r));
     TRY (jobs_default (r, "sp", jobs_int (r, "tp", 1) > 1 ? "true" : "false"));
     TRY (jobs_default (r, "precision",
                        fp8                                  ? "fp8"
@@ -272,7 +286,7 @@ static void take_mesh (struct jobs_reading *r, struct jobs_run *run, const char 
                *size = name ? strstr (name, "], [") : NULL;
     double gpus = 1;
 
-    if (!size)
+    if (!size || !(run = jobs_starting (r, run)))
         return;
     for (size += 4, name += 11; *size && *size != ']'; size++) {
         char *end;
@@ -321,6 +335,8 @@ static bool log_line (struct jobs_reading *r, struct jobs_run *run, const char *
     }
     if (!jobs_after (line, " tps:", &tokens) || !jobs_after (line, "step:", &step))
         return false;
+    if (strstr (line, "validat")) /* forward alone */
+        return true;
     if (!(run = jobs_iteration (r, run, (long) step)))
         return true;
     if (!jobs_sample (&run->tokens_per_s, &run->n_tokens, tokens))

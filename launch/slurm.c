@@ -79,7 +79,10 @@ static enum status write_multi_prog (const struct launch_input *in, struct text 
         int node = in->cluster->node_of_gpu[in->gpu[r]];
         struct view *v = &view[node];
 
-        text_add (t, "%d env CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=", r);
+        text_add (t,
+                  "%d env -u ROCR_VISIBLE_DEVICES -u HIP_VISIBLE_DEVICES -u "
+                  "GPU_DEVICE_ORDINAL CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=",
+                  r);
         if (v->alone)
             add_device (in, r, t);
         else

@@ -9,7 +9,8 @@
 # place in the order of each node's lowest rank), GROUP_WORLD_SIZE, MASTER_ADDR and MASTER_PORT.
 # CUDA_VISIBLE_DEVICES is the node's planned GPUs in the order of their ranks, the same list
 # for all of them: device LOCAL_RANK is the planned one.  LINKWISE_VISIBLE=one shows each rank
-# its own GPU alone, with LOCAL_RANK=0 and LOCAL_WORLD_SIZE=1.  With gpu-numa.txt and numactl it
+# its own GPU alone, with LOCAL_RANK=0 and LOCAL_WORLD_SIZE=1.  ROCm reads that list, too, and
+# counts it inside its own masks: those are taken away.  With gpu-numa.txt and numactl it
 # binds to the GPU's NUMA node (LINKWISE_NUMA=0 leaves that out).  LINKWISE_PLACEMENT=host is for
 # launchers that cannot order ranks: whatever the launcher's rank, the process with local rank k is
 # the host's k-th rank of the map.  LINKWISE_PLACEMENT=launcher takes the launcher's own order
@@ -183,6 +184,7 @@ numa=
 [ ! -f "$here/gpu-numa.txt" ] ||
     numa=$(awk -v h="$host" -v g="$gpu" '$1 "" == h && $2 == g { print $3; exit }' "$here/gpu-numa.txt")
 
+unset ROCR_VISIBLE_DEVICES HIP_VISIBLE_DEVICES GPU_DEVICE_ORDINAL
 CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=$devices
 RANK=$rank WORLD_SIZE=$world LOCAL_RANK=$turn LOCAL_WORLD_SIZE=$size
 MASTER_PORT=${MASTER_PORT:-29500}

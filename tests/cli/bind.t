@@ -98,6 +98,10 @@ same_ranks "$T/from-file.json" "... are the same as in a list"
 expect 0 "nodes from standard input, with others" "standard input: 1 of 17 names are no nodes of the cluster h100-17, the first \"login\"" \
     bash -c "{ echo login; cat '$T/hosts'; } | $L bind '$T/plan.json' --only @- -o '$T/from-stdin.json'"
 same_ranks "$T/from-stdin.json" "... are these"
+printf 'cnode2-003\ncnode2-007\n' >"$T/pinned"
+expect 0 "nodes that must hold ranks, from a file" "plan written" $L plan examples/clusters/h100-17.json llama-2-13b --nodes 2 --pin "@$T/pinned" -o "$T/pinned.json"
+[ "$(grep -o '"node": *"cnode2-[0-9]*"' "$T/pinned.json" | sort | uniq -c | awk '{ print $1, $3 }' | paste -sd' ')" = '8 "cnode2-003" 8 "cnode2-007"' ]
+result $? "... hold them" "$T/pinned.json"
 expect 2 "plan and nodes from standard input" "only one input" $L bind - --only @- -o "$T/no.json"
 expect 1 "a file of nodes that is missing" "none: No such file" $L bind "$T/plan.json" --only "@$T/none" -o "$T/no.json"
 echo login >"$T/others"

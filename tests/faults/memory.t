@@ -8,6 +8,11 @@ cp examples/clusters/h100-10.json examples/clusters/a100-16-*.json examples/mode
 head -n 30 examples/runs/bloom.csv >"$T/before/runs.csv"
 cp tests/fuzz/seeds/import/nvbandwidth "$T/before/nvbandwidth.txt"
 cp tests/fuzz/seeds/machine/hwloc "$T/before/hwloc.xml"
+for day in 1 2 3; do # links inside, slow on the last day
+    printf '{"version":1,"nodes":[{"name":"a","gpus":3,"gpu_type":"t4"}],"links":{"intra":{"bandwidth_gb_per_s":%s,"latency_us":9}},"measured":{"when":"2026-03-0%dT00:00:00Z"}}' \
+        "$([ $day = 3 ] && echo '[[null,9,20],[20,null,20],[20,20,null]]' || echo 20)" $day >"$T/before/day$day.json"
+done
+cp tests/jobs/files/llama-8b.sh tests/jobs/files/timers.log "$T/before/"
 
 # GLPK and hwloc abort where they get no memory.
 holds() { # RC
@@ -35,6 +40,8 @@ faults memory "report --compare" "report --compare a100-16-before.json a100-16-a
 faults memory topo "topo --from hwloc.xml -o new.json"
 faults memory "cluster show" "cluster show h100-10.json --json"
 faults memory "cluster merge" "cluster merge h100-10.json -o new.json"
+faults memory "cluster merge, days" "cluster merge day1.json day2.json day3.json -o new.json"
+faults memory import-job "import-job llama-8b.sh timers.log --gpu h100 --no-plan --json"
 faults memory "cluster import" "cluster import nvbandwidth.txt -o new.json"
 faults memory "cluster synth" "cluster synth calm --nodes 8 --gpus 8 --gpu-type h100-sxm5-80g --seed 1 -o new.json"
 faults memory "cluster drain" "cluster drain h100-10.json cnode3-003 -o new.json"

@@ -63,6 +63,8 @@ for shell in sh bash; do
     uneven 'exec.sh: LINKWISE_VISIBLE: expected node or one, found "all"' "... nothing else" a 4 LINKWISE_VISIBLE=all
     uneven 'GPU-a4,GPU-a0,GPU-a2 1 3 1 1 3 0' "an agent of its own for each rank has other numbers" a 2 TORCHELASTIC_RUN_ID=x LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 GROUP_RANK=2 \
         GROUP_WORLD_SIZE=6 CUDA_VISIBLE_DEVICES=0
+    run_in=uneven run 'GPU-a4,GPU-a0,GPU-a2 none none none' "ROCm's masks, as Slurm sets them, hide nothing of the list" RANK=4 LINKWISE_NODE=a ROCR_VISIBLE_DEVICES=1 HIP_VISIBLE_DEVICES=0 GPU_DEVICE_ORDINAL=1 -- \
+        sh -c 'echo "$CUDA_VISIBLE_DEVICES ${ROCR_VISIBLE_DEVICES-none} ${HIP_VISIBLE_DEVICES-none} ${GPU_DEVICE_ORDINAL-none}"'
     run_in=uneven run '2 3' "MPICH's local rank is set right" MPI_LOCALRANKID=0 MPI_LOCALNRANKS=1 PMI_RANK=4 LINKWISE_NODE=a -- sh -c 'echo "$MPI_LOCALRANKID $MPI_LOCALNRANKS"'
     run_in=uneven run 'none' "... and not made up" RANK=4 LINKWISE_NODE=a -- sh -c 'echo "${MPI_LOCALRANKID:-none}"'
     run_in=mig run 'MIG-b 0 1 0 0 2 1' "a MIG instance alone" RANK=1 LINKWISE_NODE=n1 -- sh -c "$frameworks"

@@ -397,6 +397,99 @@ static void single_gpus (void **state)
     forget ();
 }
 
+/* Three GPUs of a node whose links are one number, or rows; more: other keys of `measured`. */
+static void write_inside (int day, const char *bandwidth, const char *more)
+{
+    char text[1024];
+
+    snprintf (text, sizeof text,
+              "{\"version\":1,\"nodes\":[{\"name\":\"a\",\"gpus\":3,\"gpu_type\":\"t4\","
+              "\"gpu_uuid\":[\"GPU-0\",\"GPU-1\",\"GPU-2\"]}],"
+              "\"links\":{\"intra\":{\"bandwidth_gb_per_s\":%s,\"latency_us\":9}},"
+              "\"measured\":{\"when\":\"2026-03-%02dT00:00:00Z\"%s}}",
+              bandwidth, day, more);
+    write_next (text);
+}
+
+/* Why a link is not as in its newest measurement; NULL: it is, or nobody says. */
+static const char *why_of (const json_t *doc, const char *from, const char *to)
+{
+    const json_t *list = json_object_get (
+                     json_object_get (json_object_get (doc, "measured"), "history"),
+                     "findings"),
+                 *one;
+    size_t k;
+
+    json_array_foreach (list, k,
+                        one) if (strcmp (json_member_text (one, "from"), from) == 0 &&
+                                 strcmp (json_member_text (one, "to"), to) ==
+                                     0) return json_member_text (one, "why");
+    return NULL;
+}
+
+/* The merged rate of GPU i -> j inside, and why; NULL: as in the newest. */
+static void expect_inside (int i, int j, double rate, const char *why)
+{
+    struct error err = {""};
+    char from[8] = "a", to[8] = "a";
+    const char *found;
+    json_t *doc, *m;
+
+    ok (merge_all (7, &doc, &err), &err);
+    m = json_object_get (json_object_get (json_object_get (doc, "links"), "intra"),
+                         "bandwidth_gb_per_s");
+    if (json_is_array (m)) {
+        m = json_array_get (json_array_get (m, (size_t) i), (size_t) j);
+        snprintf (from, sizeof from, "a:%d", i);
+        snprintf (to, sizeof to, "a:%d", j);
+    }
+    CLOSE (json_number_value (m), rate, 1e-6);
+    found = why_of (doc, from, to);
+    assert_string_equal (found ? found : "", why ? why : "");
+    json_decref (doc);
+}
+
+static void inside_nodes (void **state)
+{
+    (void) state;
+
+    write_inside (1, "240", "");
+    expect_inside (0, 1, 240, NULL);
+    write_inside (2, "120", "");
+    expect_inside (0, 1, 120, NULL); /* of two the newer */
+    write_inside (3, "238", "");
+    write_inside (4, "241", "");
+    write_inside (5, "300", "");
+    expect_inside (0, 1, 240, "high");
+    write_inside (6, "121", ""); /* of all pairs at once: no collision */
+    expect_inside (0, 1, 121, "changed");
+    write_inside (7, "60", ",\"load\":\"busy\"");
+    expect_inside (0, 1, 121, "changed");
+    forget ();
+
+    /* One pair is slow once; another since its GPU's counters grew. */
+    for (int day = 1; day <= 4; day++)
+        write_inside (day, "[[null,200,200],[200,null,200],[200,200,null]]", "");
+    write_inside (5, "[[null,90,200],[200,null,80],[200,200,null]]", "");
+    expect_inside (0, 1, 200, "collision");
+    expect_inside (1, 2, 200, "collision");
+    write_counters (4, "{\"uuid\":\"GPU-2\",\"counts\":{\"nvlink_replay\":0}}");
+    write_counters (5, "{\"uuid\":\"GPU-2\",\"counts\":{\"nvlink_replay\":5}}");
+    expect_inside (0, 1, 200, "collision");
+    expect_inside (1, 2, 80, "accused");
+    forget ();
+
+    /* Numbers of all pairs, and a counter that accuses one GPU's. */
+    for (int day = 1; day <= 4; day++)
+        write_inside (day, "200", "");
+    write_inside (5, "[[null,90,90],[200,null,200],[200,200,null]]", "");
+    write_counters (4, "{\"uuid\":\"GPU-2\",\"counts\":{\"nvlink_replay\":0}}");
+    write_counters (5, "{\"uuid\":\"GPU-2\",\"counts\":{\"nvlink_replay\":5}}");
+    expect_inside (0, 1, 200, "collision");
+    expect_inside (0, 2, 90, "accused");
+    forget ();
+}
+
 static void refused (const char *words)
 {
     struct error err = {""};
@@ -448,6 +541,7 @@ int main (void)
                                        cmocka_unit_test (thresholds),
                                        cmocka_unit_test (load_and_failures),
                                        cmocka_unit_test (single_gpus),
+                                       cmocka_unit_test (inside_nodes),
                                        cmocka_unit_test (bad_input)};
 
     return cmocka_run_group_tests (tests, make_folder, remove_folder);

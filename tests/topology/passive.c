@@ -254,6 +254,39 @@ static void dcgm (void **state)
              "expected a count after the labels");
 }
 
+static void dcgm_csv (void **state)
+{
+    json_t *doc =
+        imported ("timestamp,Hostname,gpu,UUID,DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_"
+                  "TOTAL,nvlink_crc_flit_error_count_total,DCGM_FI_DEV_GPU_TEMP\n"
+                  "10:00,n1,0,GPU-a,3,,40\n"
+                  "10:00,n2,0,\"GPU-b\",0,9,40\n\n"
+                  "11:00,n1,0,GPU-a,7,2,41\n",
+                  "dcgm");
+    (void) state;
+
+    assert_string_equal (json_member_text (counter (doc, 0), "node"), "n1");
+    assert_string_equal (json_member_text (counter (doc, 0), "uuid"), "GPU-a");
+    assert_int_equal (count_of (doc, 0, "nvlink_replay"), 7);
+    assert_int_equal (count_of (doc, 0, "nvlink_crc_flit"), 2);
+    assert_string_equal (json_member_text (counter (doc, 1), "uuid"), "GPU-b");
+    assert_int_equal (count_of (doc, 1, "nvlink_replay"), 0);
+    json_decref (doc);
+    doc = imported ("Entity,NVLINK_RECOVERY_ERROR_COUNT_TOTAL\nGPU 5,1\n", "dcgm");
+    assert_int_equal (json_member_int (counter (doc, 0), "gpu"), 5);
+    json_decref (doc);
+    refused ("auto", "gpu,DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL\n0,1,2\n",
+             "f: line 2: expected 2 cells, found 3");
+    refused ("auto", "gpu,DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL\nx,1\n",
+             "f: line 2: expected a GPU's number, found \"x\"");
+    refused ("auto", "gpu,DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL\n0,many\n",
+             "found \"many\"");
+    refused ("auto", "time,DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL\n0,1\n",
+             "f: line 1: expected a column gpu");
+    refused ("auto", "gpu,DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL\n0,1\n",
+             "neither links nor counters");
+}
+
 static void foreign (void **state)
 {
     (void) state;
@@ -271,7 +304,7 @@ int main (void)
         cmocka_unit_test (inspector), cmocka_unit_test (two_jobs),
         cmocka_unit_test (perfquery), cmocka_unit_test (ibdiagnet),
         cmocka_unit_test (nvlinks),   cmocka_unit_test (dcgm),
-        cmocka_unit_test (foreign)};
+        cmocka_unit_test (dcgm_csv),  cmocka_unit_test (foreign)};
 
     return cmocka_run_group_tests (tests, make_folder, forget_imports);
 }

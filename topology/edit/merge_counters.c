@@ -203,14 +203,16 @@ static enum status accuse (struct merge *m, const struct course *c, int told)
         return err_nomem (m->err);
     m->accused[m->n_accused++] =
         (struct merge_accused){c->node, c->gpu, c->gpu < 0 ? c->port : NULL, c->since_s};
-    if (told < TOLD_MAX && c->gpu >= 0)
+    if (told < TOLD_MAX) {
+        char gpu[16] = "";
+
+        if (c->gpu >= 0)
+            snprintf (gpu, sizeof gpu, ":%d", c->gpu);
         notes_add (m->notes,
-                   "counters accuse the links of %s:%d (%s): %s grew by %.0f since %s",
-                   name, c->gpu, port, c->kind->name, c->grew, since);
-    else if (told < TOLD_MAX)
-        notes_add (m->notes,
-                   "counters accuse the links of %s (%s): %s grew by %.0f since %s", name,
-                   port, c->kind->name, c->grew, since);
+                   "counters accuse the links of %s%s%s%s%s: %s grew by %.0f since %s",
+                   name, gpu, *port ? " (" : "", port, *port ? ")" : "", c->kind->name,
+                   c->grew, since);
+    }
     return ST_OK;
 }
 

@@ -1,4 +1,4 @@
-/* The history of each link between nodes in the merged files: which measurements there are,
+/* The history of each link of the planes in the merged files: which measurements there are,
  * which counters accuse it, and what of that goes into the document. */
 #include <math.h>
 #include <stdlib.h>
@@ -11,14 +11,12 @@
 #include "topology/topology_private.h"
 
 #define DAY_S 86400.0
-#define ENDS_LINKS_MIN 6 /* directed links of an end that are enough to judge it */
-#define LISTED_MAX 256   /* links in the document, the ones that changed most */
+#define LISTED_MAX 256 /* links in the document, the ones that changed most */
 
 /* A link whose estimate is not its newest measurement. */
 struct finding {
-    int from, to, busy; /* measurements under load */
-    double newest;
-    struct history_estimate e;
+    int from, to;
+    struct history_finding of;
 };
 
 struct walk {
@@ -153,7 +151,7 @@ static double measured_rate (const struct walk *w, int k, int i, int j)
 
 static double change (const struct finding *f)
 {
-    return fabs (log (f->e.rate / f->newest));
+    return fabs (log (f->of.e.rate / f->of.newest));
 }
 
 static int by_change (const void *a, const void *b)
@@ -200,10 +198,12 @@ static bool estimate (struct walk *w, int i, int j, struct finding *f)
     if (n < 2)
         return false;
     *f = (struct finding){
-        i, j, busy, w->s[n - 1].rate,
-        history_estimate (w->s, n, w->m->half_life_s, accused_s, w->work)};
-    if (isinf (accused_s) && f->e.why == HISTORY_ACCUSED)
-        f->e.why = HISTORY_CHANGED;
+        i,
+        j,
+        {history_estimate (w->s, n, w->m->half_life_s, accused_s, w->work),
+         w->s[n - 1].rate, busy}};
+    if (isinf (accused_s) && f->of.e.why == HISTORY_ACCUSED)
+        f->of.e.why = HISTORY_CHANGED;
     return true;
 }
 
@@ -219,11 +219,11 @@ static void find_slow_ends (struct walk *w)
                 continue;
             w->seen[i]++;
             w->seen[j]++;
-            w->low[i] += f.e.why == HISTORY_COLLISION;
-            w->low[j] += f.e.why == HISTORY_COLLISION;
+            w->low[i] += f.of.e.why == HISTORY_COLLISION;
+            w->low[j] += f.of.e.why == HISTORY_COLLISION;
         }
     for (int i = 0; i < p->n; i++)
-        if (w->seen[i] >= ENDS_LINKS_MIN && 2 * w->low[i] > w->seen[i] &&
+        if (w->seen[i] >= MERGE_LINKS_MIN && 2 * w->low[i] > w->seen[i] &&
             isnan (w->network[i]))
             w->network[i] = INFINITY;
 }
@@ -238,14 +238,23 @@ static void see_links (struct walk *w)
             if (i == j || !estimate (w, i, j, &f))
                 continue;
             w->links++;
-            w->by[f.e.why]++;
-            p->bw[(size_t) i * (size_t) p->n + (size_t) j] = (float) f.e.rate;
-            if (f.e.why != HISTORY_NEWEST)
+            w->by[f.of.e.why]++;
+            p->bw[(size_t) i * (size_t) p->n + (size_t) j] = (float) f.of.e.rate;
+            if (f.of.e.why != HISTORY_NEWEST)
                 keep_finding (w, f);
         }
 }
 
 /* ---- what is told ---- */
+
+static json_t *finding_json (const char *from, const char *to,
+                             const struct history_finding *f)
+{
+    return json_pack ("{s:s, s:s, s:s, s:f, s:f, s:i, s:f, s:i}", "from", from, "to", to,
+                      "why", history_why_text (f->e.why), "gb_per_s", f->e.rate,
+                      "newest_gb_per_s", f->newest, "measurements", f->e.samples,
+                      "age_days", f->e.age_s / DAY_S, "busy", f->busy);
+}
 
 static json_t *list_findings (struct walk *w)
 {
@@ -257,28 +266,54 @@ static json_t *list_findings (struct walk *w)
         const struct finding *f = &w->found[k];
 
         json_array_append_new (
-            list, json_pack ("{s:s, s:s, s:s, s:f, s:f, s:i, s:f, s:i}", "from",
-                             merge_end_text (w->m, w->p, f->from, from), "to",
-                             merge_end_text (w->m, w->p, f->to, to), "why",
-                             history_why_text (f->e.why), "gb_per_s", f->e.rate,
-                             "newest_gb_per_s", f->newest, "measurements", f->e.samples,
-                             "age_days", f->e.age_s / DAY_S, "busy", f->busy));
+            list, finding_json (merge_end_text (w->m, w->p, f->from, from),
+                                merge_end_text (w->m, w->p, f->to, to), &f->of));
     }
     return list;
+}
+
+/* As a file has it, with these numbers so far. */
+static json_t *history_json (const struct merge *m, int files, double links,
+                             const double by[HISTORY_WHYS], json_t *findings)
+{
+    json_t *counts = json_object ();
+
+    for (int k = 0; k < HISTORY_WHYS; k++)
+        json_object_set_new (counts, history_why_text ((enum history_why) k),
+                             json_integer ((json_int_t) by[k]));
+    return json_pack ("{s:f, s:i, s:I, s:o, s:o}", "half_life_days",
+                      m->half_life_s / DAY_S, "files", files, "links", (json_int_t) links,
+                      "counts", counts, "findings", findings);
+}
+
+static void add_one (json_t *object, const char *key)
+{
+    json_object_set_new (
+        object, key,
+        json_integer (json_integer_value (json_object_get (object, key)) + 1));
+}
+
+void merge_history_inside (struct merge *m, const char *from, const char *to,
+                           const struct history_finding *f)
+{
+    static const double none[HISTORY_WHYS];
+    json_t *findings;
+
+    if (!m->history)
+        m->history = history_json (m, m->n, 0, none, json_array ());
+    add_one (m->history, "links");
+    add_one (json_object_get (m->history, "counts"), history_why_text (f->e.why));
+    findings = json_object_get (m->history, "findings");
+    if (f->e.why == HISTORY_NEWEST || json_array_size (findings) >= LISTED_MAX)
+        return;
+    json_array_append_new (findings, finding_json (from, to, f));
 }
 
 static void tell (struct walk *w)
 {
     struct merge *m = w->m;
-    json_t *counts = json_object ();
 
-    for (int k = 0; k < HISTORY_WHYS; k++)
-        json_object_set_new (counts, history_why_text ((enum history_why) k),
-                             json_integer ((json_int_t) w->by[k]));
-    m->history =
-        json_pack ("{s:f, s:i, s:I, s:o, s:o}", "half_life_days", m->half_life_s / DAY_S,
-                   "files", w->givers, "links", (json_int_t) w->links, "counts", counts,
-                   "findings", list_findings (w));
+    m->history = history_json (m, w->givers, w->links, w->by, list_findings (w));
     if (w->n_found > 0)
         notes_add (m->notes,
                    "history: of %.0f links in several of %d files, %.0f were slow by a "

@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "topology/edit/edit.h"
+#include "topology/edit/history.h"
 #include "topology/topology.h"
 
 /** One of the files. */
@@ -118,6 +119,22 @@ enum status merge_counters (struct merge *m);
 /** Rates of links that several files measured, by topology/edit/history.h: p->bw and
  *  `m->history` are set.  Nothing where a file that gives links has no time. */
 enum status merge_history (struct merge *m, struct merge_planes *p);
+
+/** Directed links of an end, or inside a node, that are enough to judge it. */
+#define MERGE_LINKS_MIN 6
+
+/** What came of a link's measurements. */
+struct history_finding {
+    struct history_estimate e;
+    double newest;
+    int busy; /* measurements under load */
+};
+/** Add a link inside a node to `m->history`, after merge_history. */
+void merge_history_inside (struct merge *m, const char *from, const char *to,
+                           const struct history_finding *f);
+
+/** `links.intra`.  @return ST_OK or ST_NOMEM */
+enum status merge_inside (struct merge *m, json_t *links);
 
 /** Links that no file gives, from what is known about types and NICs. */
 enum status merge_fill (struct merge *m);

@@ -1,13 +1,18 @@
 /* NVLink errors as DCGM exports them: dcgm-exporter's text for Prometheus, of one machine
- * or of many one after another,
+ * or of many one after another, or a CSV with a column for each field,
  *
  *     DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL{gpu="0",UUID="GPU-..",Hostname="n1"} 0
+ *
+ *     Hostname,gpu,UUID,DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL
+ *     n1,0,GPU-..,0
  *
  * `dcgmi dmon` is not read: its columns have short names, and it names no host.
  */
 #include "topology/measured/links_import_private.h"
 
+#include <ctype.h>
 #include <stdio.h>
+#include <strings.h>
 
 #define PREFIX "DCGM_FI_DEV_"
 
@@ -33,9 +38,86 @@ static void label (const char *labels, const char *name, char *value, size_t roo
     text_clean_line (value);
 }
 
+/* ---- CSV ---- */
+
+enum { COLUMNS_MAX = 256 };
+
+/* Does the first line have several columns, and one of NVLink's errors? */
+static bool is_csv (const char *text)
+{
+    const char *end = text + strcspn (text, "\r\n"),
+               *field = strcasestr (text, "nvlink_"), *comma = strchr (text, ',');
+
+    return field && comma && field < end && comma < end && *text != '#' &&
+           !memchr (text, '{', (size_t) (end - text));
+}
+
+/* A column's counter, "DCGM_FI_DEV_NVLINK_..." or "nvlink_...", in place; NULL: none. */
+static const char *counter_of (char *column)
+{
+    for (char *c = column; *c; c++)
+        *c = (char) toupper ((unsigned char) *c);
+    if (strncmp (column, PREFIX, sizeof PREFIX - 1) == 0)
+        column += sizeof PREFIX - 1;
+    return topology_counter_spelled (column) ? column : NULL;
+}
+
+/* The column of one of these names, or -1. */
+static int find_column (char **column, int n, const char *names)
+{
+    for (int i = 0; i < n; i++)
+        for (char *c = column[i]; *c; c++)
+            *c = (char) tolower ((unsigned char) *c);
+    for (int i = 0; i < n; i++)
+        if (text_has_word (names, column[i]))
+            return i;
+    return -1;
+}
+
+static enum status read_csv (struct links_table *t, char *text)
+{
+    struct links_lines lines = {.next = text};
+    char *column[COLUMNS_MAX], *cell[COLUMNS_MAX], *line = links_line (&lines);
+    const char *counter[COLUMNS_MAX];
+    int n = links_words (line, ',', column, COLUMNS_MAX),
+        host = find_column (column, n, "hostname host node instance"),
+        uuid = find_column (column, n, "uuid gpu_uuid"),
+        gpu = find_column (column, n, "gpu gpu_id gpuid index entity");
+
+    for (int i = 0; i < n; i++)
+        counter[i] = counter_of (column[i]);
+    if (gpu < 0)
+        return links_fail (t, 1, "expected a column gpu, found %d others", n);
+    while ((line = links_line (&lines))) {
+        int cells;
+        long index;
+
+        text_clean_line (line);
+        cells = links_words (line, ',', cell, COLUMNS_MAX);
+        if (cells <= 1 && (cells == 0 || !*cell[0]))
+            continue;
+        if (cells != n)
+            return links_fail (t, lines.number, "expected %d cells, found %d", n, cells);
+        if (strncasecmp (cell[gpu], "gpu ", 4) == 0)
+            cell[gpu] += 4;
+        if (!links_whole (cell[gpu], 0, 1023, &index))
+            return links_fail (t, lines.number,
+                               "expected a GPU's number, found \"%.40s\"", cell[gpu]);
+
+        struct links_counter at = {.node = host >= 0 && *cell[host] ? cell[host] : NULL,
+                                   .uuid = uuid >= 0 && *cell[uuid] ? cell[uuid] : NULL,
+                                   .gpu = (int) index};
+
+        for (int i = 0; i < n; i++)
+            if (counter[i])
+                TRY (links_table_count (t, lines.number, &at, counter[i], cell[i]));
+    }
+    return ST_OK;
+}
+
 static bool matches (const char *text)
 {
-    return strstr (text, PREFIX "NVLINK_") && strstr (text, "UUID=\"");
+    return (strstr (text, PREFIX "NVLINK_") && strstr (text, "UUID=\"")) || is_csv (text);
 }
 
 static enum status read_line (struct links_table *t, int number, char *line)
@@ -67,6 +149,8 @@ static enum status read (struct links_table *t, char *text)
 {
     struct links_lines lines = {.next = text};
 
+    if (is_csv (text))
+        return read_csv (t, text);
     for (char *line; (line = links_line (&lines));)
         TRY (read_line (t, lines.number, line + strspn (line, " \t")));
     return ST_OK;

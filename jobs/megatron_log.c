@@ -1,0 +1,98 @@
+/* What Megatron's programs print: the ranks, a line for every few iterations, memory and timers
+ * (megatron/training/training.py, megatron/core/timers.py). */
+#include "jobs/jobs_private.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void take_memory (struct jobs_run *run, const char *line)
+{
+    double mib;
+
+    if (jobs_after (line, "max reserved", &mib))
+        run->reserved_bytes = fmax (run->reserved_bytes, mib * 1048576.0);
+    if (jobs_after (line, "max allocated", &mib))
+        run->allocated_bytes = fmax (run->allocated_bytes, mib * 1048576.0);
+}
+
+static bool take_world (struct jobs_reading *r, struct jobs_run *run, const char *line,
+                        int number)
+{
+    static const struct {
+        const char *phrase, *key;
+    } sizes[] = {{"world size", "world-size"},
+                 {" tensor-model-parallel size", "tensor-model-parallel-size"},
+                 {" pipeline-model-parallel size", "pipeline-model-parallel-size"},
+                 {" context-parallel size", "context-parallel-size"}};
+    double x;
+
+    if (!strstr (line, "using world size"))
+        return false;
+    if (!(run = jobs_starting (r, run)))
+        return true;
+    for (size_t i = 0; i < COUNT_OF (sizes); i++)
+        if (jobs_after (line, sizes[i].phrase, &x))
+            jobs_printed (r, run, number, sizes[i].key, x);
+    return true;
+}
+
+static const char *const timers[JOBS_TIMERS] = {[JOBS_TIMER_PASSES] = "forward-backward",
+                                                [JOBS_TIMER_GRADIENTS] = "all-grads-sync",
+                                                [JOBS_TIMER_OPTIMIZER] = "optimizer"};
+
+/* "    optimizer ......: (20.05, 21.11)", the least and the most of all ranks, or the most alone. */
+static bool take_timer (struct jobs_reading *r, struct jobs_run *run, const char *line)
+{
+    const char *dots = strstr (line, " ..."), *value, *name;
+    size_t n;
+    char *end;
+    double ms;
+
+    if (!dots || (value = dots + 1 + strspn (dots + 1, "."))[0] != ':')
+        return false;
+    for (name = dots; name > line && name[-1] != ' '; name--)
+        ;
+    n = (size_t) (dots - name);
+    value += strcspn (value, "(0123456789");
+    if (*value == '(')
+        value += strcspn (value, ",") + (strchr (value, ',') != NULL);
+    ms = strtod (value, &end);
+    for (int k = 0; k < JOBS_TIMERS && end != value; k++)
+        if (n == strlen (timers[k]) && strncmp (name, timers[k], n) == 0 &&
+            !jobs_sample (&run->timer[k].s, &run->timer[k].n, ms / 1e3))
+            r->lost = err_nomem (r->err);
+    return true;
+}
+
+bool jobs_megatron_log (struct jobs_reading *r, struct jobs_run *run, const char *line,
+                        int number)
+{
+    double ms, iteration, x;
+
+    if (strstr (line, "memory (MB) |") || strstr (line, "| max allocated:")) {
+        take_memory (run, line);
+        return true;
+    }
+    if (take_world (r, run, line, number) || take_timer (r, run, line))
+        return true;
+    if (strstr (line, "padded vocab (size:")) {
+        if (jobs_after (line, "padded vocab (size:", &x))
+            jobs_printed (r, run, number, "vocab-size", x);
+        return true;
+    }
+    if (!jobs_after (line, "elapsed time per iteration (ms)", &ms))
+        return false;
+    if (jobs_after (line, "iteration ", &iteration))
+        run = jobs_iteration (r, run, (long) iteration);
+    if (!run)
+        return true;
+    if (!jobs_sample (&run->step_s, &run->n_steps, ms / 1e3))
+        r->lost = err_nomem (r->err);
+    if (jobs_after (line, "throughput per GPU (TFLOP/s/GPU)", &x) ||
+        jobs_after (line, "| TFLOPs", &x))
+        run->tflops = x;
+    if (jobs_after (line, "global batch size", &x))
+        jobs_printed (r, run, number, "global-batch-size", x);
+    return true;
+}

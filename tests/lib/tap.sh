@@ -67,15 +67,18 @@ needs() {
     done
 }
 
-# $PY: a python3 that has a module, or the whole test skips.
-needs_python() { # MODULE PACKAGE
+# $PY: a python3 that has a module; where there is none, needs_python skips the whole test.
+has_python() { # MODULE
     for PY in python3 "$PYTHON"; do
-        $PY -c "import $1" 2>/dev/null && return
+        $PY -c "import importlib.util as i, sys; sys.exit(not i.find_spec('$1'))" 2>/dev/null && return
     done
-    skip_all "package $2 is not installed"
+    return 1
+}
+needs_python() { # MODULE PACKAGE
+    has_python "$1" || skip_all "package $2 is not installed"
 }
 
-# valid SCHEMA FILE NAME: after needs_python jsonschema; of docs/schema.  One Python looks at all
+# valid SCHEMA FILE NAME: after has_python jsonschema; of docs/schema.  One Python looks at all
 # files of a test, since it takes long to start: it says what is wrong, then an empty line.
 valid() {
     local line

@@ -203,8 +203,8 @@ TEST_ENV = OMP_WAIT_POLICY=passive LINKWISE=$(CURDIR)/$B/linkwise BWPROBE=$(CURD
 PROVE = prove --timer --exec ''
 # Launchers, probers and what is compiled take longest: these tests start first, and since they wait
 # much, two tests more than there are cores are at work.
-FIRST := $(patsubst %,tests/%.t,bwprobe/hosts launch/torch launch/slurm_bind launch/emit bwprobe/rogue cli/running bwprobe/faults \
-         bwprobe/nccl launch/slurm_preflight bwprobe/preflight launch/slurm_het tree/shape launch/examples)
+FIRST := $(patsubst %,tests/%.t,bwprobe/hosts launch/torch launch/slurm_bind launch/emit bwprobe/rogue bwprobe/faults bwprobe/nccl \
+         cli/tutorial launch/slurm_preflight bwprobe/preflight launch/slurm_het report/browser tree/shape report/explain launch/examples)
 # Without cmocka the shell tests alone; without prove one after the other.
 RUN_TESTS = $(foreach t,$(FIRST),$(filter $t,$(TEST_SH))) $(if $(NO_CMOCKA),,$(TESTS)) $(filter-out $(FIRST),$(TEST_SH))
 PLAIN = failed=; for t in $(RUN_TESTS); do echo "$$t"; $(TEST_ENV) $$t || failed="$$failed $$t"; done; \

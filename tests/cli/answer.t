@@ -75,7 +75,8 @@ assert have == {n: sorted(w) for n, w in want.items()}, (have, want)
 P
 uneven="2x4 h100-sxm5-80g intra:370 + 1x8 h100-sxm5-80g intra:370 + 1x2 h100-sxm5-80g intra:370 inter:48"
 for degrees in "--tp 2 --pp 2 --dp 3" "--tp 1 --pp 4 --dp 4" "--tp 2 --pp 4 --dp 2"; do
-    $L plan "$uneven" llama-2-7b --seq 4096 --global-batch 48 $degrees -o "$T/uneven.json" >"$T/out" 2>&1 &&
+    $L plan "$uneven" llama-2-7b --seq 4096 --global-batch 48 --micro-batch 1 --zero 1 --recompute none --schedule 1f1b \
+        $degrees -o "$T/uneven.json" >"$T/out" 2>&1 &&
         python3 "$T/count.py" "$T/uneven.json" replicas <"$T/out" 2>>"$T/out"
     result $? "an uneven cluster's cells are the plan's: $degrees" "$T/out"
 done

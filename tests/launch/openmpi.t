@@ -8,7 +8,7 @@ needs_hosts
 needs openmpi-bin mpirun.openmpi
 
 no_driver
-gpus=4
+gpus=2
 [ -z "$LINKWISE_LONG" ] || gpus=8
 ranks=$((8 * gpus))
 placed "$T" 8 $gpus || exit 1

@@ -12,7 +12,7 @@ $LINKWISE plan "$T/cluster.json" llama-2-7b --seq 1024 --global-batch 24 --tp 2 
     -o "$T/plan.json" >/dev/null
 expect 0 "emit" "12 ranks written" $LINKWISE emit "$T/plan.json" --to slurm -d "$T/launch"
 
-jobs=6
+jobs=4
 [ -z "$LINKWISE_LONG" ] || jobs=20
 
 # Ways in which placing fails: a name, what the script says, and what stands for linkwise.

@@ -1,14 +1,14 @@
 #!/bin/bash
-# Real torchrun agents and plain env:// processes form a gloo group over hosts, interleaved and
-# host by host, with 1 and 3 ranks by turns: every rank is on the planned host and GPU, which
-# is its device LOCAL_RANK.
+# Real torchrun agents and plain env:// processes form a gloo group over interleaved hosts; agents
+# also start ranks host by host, with 1 and 3 of them by turns: every rank is on the planned host
+# and GPU, which is its device LOCAL_RANK.
 . tests/lib/tap.sh
 . tests/lib/placed.sh
 needs_hosts
-needs_python torch.distributed python3-torch
+needs_python torch python3-torch
 needs python3-torch torchrun
 
-# Every rank and agent loads torch.
+# Every agent and every rank of a group loads torch, which takes two seconds of a processor.
 hosts=2
 [ -z "$LINKWISE_LONG" ] || hosts=4
 world=$((2 * hosts))
@@ -25,16 +25,21 @@ result $? "whole hosts have one agent" "$T/nodes/launch/torchrun/agents.txt"
 result $? "... also where they hold unlike numbers of ranks" "$T/unlike/launch/torchrun/agents.txt"
 
 cat >"$T/rank.py" <<'P'
-import os, socket
+import os, socket, sys
+def place(rank):
+    names = ("LINKWISE_GPU", "CUDA_VISIBLE_DEVICES", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "NODE_RANK", "GROUP_RANK",
+             "GROUP_WORLD_SIZE", "WORLD_SIZE", "MASTER_ADDR", "LOCAL_RANK")
+    return " ".join([str(rank), socket.gethostname()] + [os.environ[n] for n in names])
+if sys.argv[1] == "alone":
+    open(sys.argv[2], "a").write(place(os.environ["RANK"]) + "\n")
+    sys.exit()
 import torch, torch.distributed as dist
 dist.init_process_group("gloo")
 rank, world = dist.get_rank(), dist.get_world_size()
 one = torch.ones(1)
 dist.all_reduce(one)
 places = [None] * world
-names = ("LINKWISE_GPU", "CUDA_VISIBLE_DEVICES", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "NODE_RANK", "GROUP_RANK",
-         "GROUP_WORLD_SIZE", "WORLD_SIZE", "MASTER_ADDR", "LOCAL_RANK")
-dist.all_gather_object(places, " ".join([str(rank), socket.gethostname()] + [os.environ[n] for n in names]))
+dist.all_gather_object(places, place(rank))
 assert one.item() == world == int(os.environ["WORLD_SIZE"])
 if rank == 0:
     print("\n".join(places))
@@ -55,7 +60,7 @@ export LINKWISE_RSH=$HOSTS_RSH LINKWISE_TORCHRUN="torchrun -r 9:1 -t 9:1" GLOO_S
 for order in interleaved nodes unlike; do
     cd "$1/$order/launch"
     for way in $(ways $order); do
-        noted "../$way" timeout 90 ./each-node.sh $way/node.sh "$2" "$1/rank.py"
+        noted "../$way" timeout 90 ./each-node.sh $way/node.sh "$2" "$1/rank.py" $([ $order = interleaved ] && echo group || echo "alone $1/$order/$way.alone")
     done
 done
 S2
@@ -65,7 +70,8 @@ for order in interleaved nodes unlike; do
     for way in $(ways $order); do
         d=$T/$order
         [ "$(cat "$d/$way.rc" 2>/dev/null)" = 0 ]
-        result $? "$way, $order: the group forms" "$d/$way.err"
+        result $? "$way, $order: the job ends well" "$d/$way.err"
+        [ ! -e "$d/$way.alone" ] || mv "$d/$way.alone" "$d/$way.out"
         same_as_map "$d" "$d/$way.out" && sees "$d/launch" "$d/$way.out"
         result $? "$way, $order: every rank is on the planned host and GPU, its device LOCAL_RANK" "$d/$way.out"
         echo "# $way, $order: $(cat "$d/$way.ms") ms"

@@ -7,7 +7,7 @@
 
 #include <unistd.h>
 
-enum { DAYS = 30, GPUS = 4, SEEDS = 7 };
+enum { DAYS = 30, GPUS = 4, SEEDS = 5 };
 
 static char folder[] = "/tmp/linkwise-days.XXXXXX";
 
@@ -114,7 +114,7 @@ static void next_day (void **state)
         wins += gain[k] > 0;
         topology_cluster_destroy (truth);
     }
-    if (stats_median (gain, SEEDS) < 0.001 || wins < SEEDS - 2)
+    if (stats_median (gain, SEEDS) < 0.001 || wins < SEEDS - 1)
         fail_msg ("the history wins %d of %d times, by %.2f %% in the median", wins,
                   SEEDS, 100 * stats_median (gain, SEEDS));
 }
@@ -124,10 +124,10 @@ static void next_day (void **state)
 static void late_faults (void **state)
 {
     const struct days_weather weather = {.025, .005, .1, 1, 0, 2, 0};
-    double step_s[2][3];
+    double step_s[2][2];
     (void) state;
 
-    for (int k = 0; k < 3; k++) {
+    for (int k = 0; k < 2; k++) {
         struct days d = days_begin (weather, DAYS, seeded ((uint64_t) k + 1).state);
         struct topology_cluster *truth;
 

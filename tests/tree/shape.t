@@ -63,11 +63,15 @@ if command -v clang >/dev/null; then
     echo '#include <omp.h>' | clang $openmp -fsyntax-only -x c - 2>/dev/null ||
         openmp=-Wno-unknown-pragmas
     # clang starts itself once for every file, which takes as long as the file: what it starts can
-    # read many.
+    # read many, and system headers as it once read them.
     eval "set -- $(clang -### -std=c11 -D_GNU_SOURCE -I. -Wall -Wextra -Wshadow -Wmissing-prototypes \
         -fsyntax-only $openmp base/text.c 2>&1 | tail -n 1 | sed 's| "base/text.c"$||')"
+    printf '#include <%s.h>\n' ctype errno limits math stdarg stdbool stddef stdint stdio stdlib string time jansson >"$T/system.h"
+    # The last word is the language: c, here c-header.
+    "${@/-fsyntax-only/-emit-pch}-header" -o "$T/system.pch" "$T/system.h" >"$T/warnings" 2>&1
     find . -path ./build -prune -o -name '*.c' -print | sed 's|^\./||' |
-        xargs -n 100 -P 2 "$@" >"$T/warnings" 2>&1 || echo "clang ended with an error" >>"$T/warnings"
+        xargs -n 100 -P 2 "$@" -include-pch "$T/system.pch" >>"$T/warnings" 2>&1 ||
+        echo "clang ended with an error" >>"$T/warnings"
     [ ! -s "$T/warnings" ]
     result $? "clang has no warnings" "$T/warnings"
 else

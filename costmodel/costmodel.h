@@ -471,6 +471,11 @@ void costmodel_state_layers (struct costmodel_state *s, const int *layers);
 double costmodel_state_stage_s (const struct costmodel_state *s, int stage,
                                 double *end_s);
 
+/** A step that no placement beats whose first `ranks` ranks are these, 1 or more: that of the last
+ *  stage that they begin, of its whole replicas and expert groups among them.  0 by published
+ *  models.  The placement in hand stays. */
+double costmodel_state_begun_s (struct costmodel_state *s, const int *gpu, int ranks);
+
 /** What the placement costs.  Compare unmeasured first: a link that nobody measured is
  *  used only when nothing else is possible. */
 struct costmodel_price {

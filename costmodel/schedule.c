@@ -278,7 +278,7 @@ static void schedule (enum workload_schedule s, const struct costmodel_pipeline 
 
         for (int i = 0; i < n; i++)
             if (!(patterned && pattern_play (s, &q[i], skip, end_s[i], work)) &&
-                !costmodel_play (s, &q[i], end_s[i], NULL))
+                !costmodel_play (s, &q[i], skip, end_s[i], NULL))
                 for (int k = 0; k < p->stages; k++)
                     end_s[i][k] = INFINITY;
         return;
